@@ -1,0 +1,88 @@
+// What the executor needs of a training device. Two real ones: CpuDevice (the embedded default) and
+// CudaDevice. Everything is issued by one thread, the compute thread, in program order; copies run
+// on two FIFO lanes beside it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "traces/units.h"
+
+namespace stowage::executor {
+
+enum class CopyLane : std::uint8_t { d2h, h2d };
+
+// Names one copy of one lane; tickets of a lane complete in order. 0 = no copy.
+struct CopyTicket {
+  CopyLane lane = CopyLane::d2h;
+  std::uint64_t number = 0;
+};
+
+struct MemoryStats {
+  Bytes requested = 0;
+  Bytes peak_requested = 0;
+  Bytes active = 0;
+  Bytes peak_active = 0;
+  Bytes reserved = -1;        // -1 = the device has no such number
+  Bytes peak_reserved = -1;
+  std::int64_t allocations = 0;  // since the device was made
+};
+
+// Who made an allocation: the step itself, or the executor (a reload buffer).
+inline constexpr std::int64_t kStepAllocation = -1;
+
+// Sees every device allocation and free, in program order, on the allocating thread; must not
+// allocate device memory itself. `serial` numbers allocations since the device was made and is
+// never reused; `tag` is kStepAllocation or the value given to allocate_buffer().
+class AllocationListener {
+ public:
+  virtual ~AllocationListener() = default;
+  virtual void on_alloc(std::int64_t serial, Bytes bytes, std::int64_t tag) = 0;
+  virtual void on_free(std::int64_t serial, Bytes bytes, std::int64_t tag) = 0;
+};
+
+struct LiveAllocation {
+  std::int64_t serial = -1;
+  Bytes bytes = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  [[nodiscard]] virtual c10::Device torch_device() const = 0;
+  [[nodiscard]] virtual MemoryStats memory() const = 0;
+  virtual void reset_peak() = 0;
+  // At most one listener; null removes it. Only between steps.
+  virtual void set_listener(AllocationListener* listener) = 0;
+  // The serial of the live allocation that starts at `data`, -1 when it is not the device's.
+  [[nodiscard]] virtual std::int64_t allocation_serial(const void* data) const = 0;
+  // The serial that the next allocation will get.
+  [[nodiscard]] virtual std::int64_t next_serial() const = 0;
+  // Every live allocation, in order of serial. Only between steps. Cost: O(n log n).
+  [[nodiscard]] virtual std::vector<LiveAllocation> live_allocations() const = 0;
+
+  // A one-dimensional uint8 tensor of exactly `bytes` requested bytes, uninitialised, allocated on
+  // the compute stream; invisible to op observers. Throws c10::OutOfMemoryError as PyTorch does.
+  [[nodiscard]] virtual at::Tensor allocate_buffer(Bytes bytes, std::int64_t tag) = 0;
+
+  // Queues a copy that starts once all compute issued so far is done and the lane's earlier copies
+  // are done. Raw pointers: the caller keeps both sides alive until the copy was waited for.
+  virtual CopyTicket copy_async(CopyLane lane, void* destination, const void* source,
+                                Bytes bytes) = 0;
+  // Compute issued from now on runs after the copy. On a GPU the CPU does not wait.
+  virtual void wait(CopyTicket ticket) = 0;
+  // Queues a copy that starts after everything that compute waits for, on the compute stream.
+  virtual void copy_on_compute(void* destination, const void* source, Bytes bytes) = 0;
+  // The CPU waits until the copy is done (CopyMode::blocking).
+  virtual void wait_blocking(CopyTicket ticket) = 0;
+  // The CPU waits for everything.
+  virtual void synchronize() = 0;
+  // Nanoseconds that wait() and wait_blocking() stood still since the last call of reset_peak().
+  [[nodiscard]] virtual Nanoseconds stall_ns() const = 0;
+};
+
+}  // namespace stowage::executor

@@ -1,0 +1,42 @@
+// A model spec as users write it: "gpt2:layers=6,width=256,seq=256,vocab=1024", plus the flags that
+// may also stand in it (--batch, --seq, --dtype, --optimizer).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "traces/result.h"
+
+namespace stowage::executor {
+
+struct ModelSpec {
+  std::string name;
+  std::map<std::string, std::string> options;  // as written; unknown ones are refused by make_model
+  std::int64_t batch = 0;                      // 0 = the model's default
+  std::string dtype = "fp32";
+
+  // The canonical text "name:key=value,..", keys sorted, without batch and dtype.
+  [[nodiscard]] std::string text() const;
+};
+
+// Syntax only. Errors (usage): empty name, option without "=", the same option twice.
+[[nodiscard]] Result<ModelSpec> parse_model_spec(const std::string& text);
+
+struct ModelOption {
+  std::string name;
+  std::string default_value;
+  std::string help;
+};
+
+struct ModelInfo {
+  std::string name;
+  std::string summary;
+  std::vector<ModelOption> options;
+};
+
+// The built-in models with their options.
+[[nodiscard]] const std::vector<ModelInfo>& models();
+
+}  // namespace stowage::executor

@@ -1,0 +1,36 @@
+// The one place where a running step talks to whoever observes or plans it. Layers, the
+// saved-tensor engine and the training step report here; a recording driver logs, a planned driver
+// moves tensors. No driver = a plain step.
+//
+// The driver is process-wide, not thread-local: on a GPU, backward runs on autograd's own threads.
+#pragma once
+
+#include <torch/csrc/autograd/saved_variable_hooks.h>
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+namespace stowage::executor {
+
+enum class LayerEvent : std::uint8_t { forward_begin, forward_end, backward_begin, backward_end };
+
+class StepDriver {
+ public:
+  virtual ~StepDriver() = default;
+
+  // Hooks for one saved tensor, or null for PyTorch's own saving. Called on the thread that saves.
+  virtual std::unique_ptr<torch::autograd::SavedVariableHooks> make_hooks() = 0;
+  // `path` is the layer's full path and stays valid only during the call.
+  virtual void layer_event(LayerEvent event, std::string_view path) = 0;
+  // Around every call of the autograd engine.
+  virtual void backward_begin() = 0;
+  virtual void backward_end() = 0;
+};
+
+// The current driver or null. set_driver() replaces it; the caller keeps ownership and must reset
+// it to null before the driver dies. Only between steps.
+[[nodiscard]] StepDriver* driver();
+void set_driver(StepDriver* driver);
+
+}  // namespace stowage::executor

@@ -1,0 +1,16 @@
+// How long one transfer takes alone on its lane: latency, then bytes at a rate that depends on
+// the transfer's size (linear interpolation of time between the calibrated sizes, proportional
+// below the first and above the last).
+#pragma once
+
+#include "traces/trace.h"
+
+namespace stowage::simulator {
+
+// Nominal time of a transfer of `bytes`, latency included; 0 for 0 bytes. Rounds up to 1 ns.
+[[nodiscard]] Nanoseconds transfer_ns(const LinkCurve& curve, Bytes bytes);
+
+// The highest rate that any size reaches, in bytes a second: for lower bounds.
+[[nodiscard]] std::int64_t best_rate(const LinkCurve& curve);
+
+}  // namespace stowage::simulator

@@ -1,0 +1,66 @@
+// replay(): runs a Schedule on a model of the machine. Integer arithmetic; the same input gives the
+// same output on every machine. docs/simulator.md describes the model.
+//
+// Memory is a function of program order alone (the executor frees by event-wait): peak_requested is
+// exact. Time: compute in recorded order, a launch thread ahead of it, two fluid FIFO copy lanes
+// that slow each other (duplex) and compute (interference) down.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "simulator/schedule.h"
+#include "simulator/trace_index.h"
+#include "traces/units.h"
+
+namespace stowage::simulator {
+
+enum class Lane : std::uint8_t { launch, compute, d2h, h2d };
+
+// The compute stream waited for a copy, or made it itself (CopyMode::compute, blocking).
+struct Stall {
+  EventId event;               // where compute stood
+  OffloadId offload;           // the transfer that it waited for
+  ReloadId reload;             // valid when it was the copy back
+  Nanoseconds start = 0;
+  Nanoseconds duration = 0;
+};
+
+struct Transfer {
+  OffloadId offload;
+  ReloadId reload;             // valid for H2D
+  Nanoseconds ready = 0;       // when compute had reached its anchor
+  Nanoseconds start = 0;
+  Nanoseconds end = 0;
+};
+
+struct ReplayResult {
+  Bytes peak_requested = 0;
+  Bytes peak_active = 0;
+  Bytes peak_reserved = -1;    // -1 = null
+  EventId peak_event;          // first event at which peak_requested is reached
+  Bytes host_bytes = 0;
+  Nanoseconds step_ns = 0;
+  Nanoseconds compute_ns = 0;  // busy with the step's own work
+  Nanoseconds stall_ns = 0;
+  Bytes d2h_bytes = 0;
+  Bytes h2d_bytes = 0;
+  std::vector<Stall> stalls;
+};
+
+// Filled only when asked for: what the timeline and the memory curve show.
+struct ReplayDetail {
+  std::vector<Bytes> requested;       // after each event (instructions at it included: their max)
+  std::vector<Nanoseconds> time;      // of each event on the compute stream
+  std::vector<Transfer> transfers;    // in order of start
+};
+
+// Precondition: find_hazards() is empty for schedules of unknown origin; a schedule from lower()
+// is. Cost: O(events + instructions), no allocation per event.
+[[nodiscard]] ReplayResult replay(const TraceIndex& index, const Schedule& schedule,
+                                  ReplayDetail* detail = nullptr);
+
+// The schedule in which nothing moves.
+[[nodiscard]] Schedule resident_schedule(const TraceIndex& index);
+
+}  // namespace stowage::simulator

@@ -1,0 +1,59 @@
+// TraceIndex: what lowering, replay and search need of a trace again and again, computed once.
+// Refers to the trace, which must outlive it. Cost to build: O(trace).
+#pragma once
+
+#include <vector>
+
+#include "simulator/schedule.h"
+#include "traces/result.h"
+#include "traces/trace.h"
+
+namespace stowage::simulator {
+
+class TraceIndex {
+ public:
+  explicit TraceIndex(const Trace& trace);
+
+  [[nodiscard]] const Trace& trace() const { return *trace_; }
+  [[nodiscard]] std::size_t event_count() const { return trace_->events.size(); }
+
+  // The anchor at an event, `side` after; only for events that are anchors.
+  [[nodiscard]] Anchor anchor_at(EventId event, Side side) const;
+  [[nodiscard]] bool is_anchor(EventId event) const { return anchor_ordinal_[event.index()] >= 0; }
+  // First anchor event >= event, last anchor event <= event. Always valid: step_begin, step_end.
+  [[nodiscard]] EventId next_anchor(EventId event) const { return next_anchor_[event.index()]; }
+  [[nodiscard]] EventId previous_anchor(EventId event) const { return prev_anchor_[event.index()]; }
+
+  // Saved tensors of a storage in pack order, unpacks of a saved tensor in order.
+  [[nodiscard]] const std::vector<SavedId>& saved_of(StorageId storage) const;
+  [[nodiscard]] const std::vector<UnpackId>& unpacks_of(SavedId saved) const;
+
+  // Work between event e-1 and e: launch thread time, and compute work launched there. On a CPU
+  // trace the launch time is 0 and all of the gap is compute.
+  [[nodiscard]] const std::vector<Nanoseconds>& launch_ns() const { return launch_; }
+  [[nodiscard]] const std::vector<Nanoseconds>& compute_ns() const { return compute_; }
+  // Begin of event e on the compute stream of the step with nothing moved.
+  [[nodiscard]] const std::vector<Nanoseconds>& resident_time() const { return resident_time_; }
+
+  // Requested bytes after each event of the step with nothing moved, and bytes at step begin.
+  [[nodiscard]] const std::vector<Bytes>& resident_bytes() const { return resident_bytes_; }
+  [[nodiscard]] Bytes bytes_at_begin() const { return bytes_at_begin_; }
+  // First `unpack` event of the step; step_end when there is none.
+  [[nodiscard]] EventId first_unpack_event() const { return first_unpack_event_; }
+
+ private:
+  const Trace* trace_;
+  std::vector<std::int32_t> anchor_ordinal_;
+  std::vector<EventId> next_anchor_;
+  std::vector<EventId> prev_anchor_;
+  std::vector<std::vector<SavedId>> saved_of_;
+  std::vector<std::vector<UnpackId>> unpacks_of_;
+  std::vector<Nanoseconds> launch_;
+  std::vector<Nanoseconds> compute_;
+  std::vector<Nanoseconds> resident_time_;
+  std::vector<Bytes> resident_bytes_;
+  Bytes bytes_at_begin_ = 0;
+  EventId first_unpack_event_;
+};
+
+}  // namespace stowage::simulator
