@@ -1,0 +1,128 @@
+# One target a folder.
+#
+#   stowage_library(NAME traces [FOLDERS sub..] [DEPENDS target..] [LINKS target..] [JSON] [TORCH]
+#                   [INTERNAL])
+#
+# makes the target stowage_<NAME>, alias stowage::<NAME>, of the *.cpp and *.h in the current folder and
+# in the subfolders named in FOLDERS; a new file is picked up by the next build. main.cpp is left to
+# stowage_executable. DEPENDS is public; LINKS is an outside library that no public header shows. JSON gives
+# nlohmann_json. TORCH marks a target of the LibTorch part: it links Torch::torch (Torch::cuda when
+# STOWAGE_WITH_CUDA), uses the precompiled header and is installed as component `executor`.
+# INTERNAL targets are not installed. Without any .cpp the target is an INTERFACE library.
+
+set_property(GLOBAL PROPERTY STOWAGE_LIBRARIES "")
+
+function(_stowage_glob result)
+  set(patterns *.cpp *.h)
+  foreach(folder IN LISTS ARGN)
+    list(APPEND patterns "${folder}/*.cpp" "${folder}/*.h")
+  endforeach()
+  file(GLOB files CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" ${patterns})
+  set(${result} ${files} PARENT_SCOPE)
+endfunction()
+
+# What every target of ours is compiled with, beyond what it links.
+function(stowage_target_defaults target)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:stowage_warnings>)
+  target_include_directories(${target} PRIVATE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated>)
+endfunction()
+
+# The LibTorch headers precompiled once: without it each file spends 10 to 20 s in them.
+function(stowage_use_torch_pch target)
+  if(NOT STOWAGE_PCH)
+    return()
+  endif()
+  if(NOT TARGET stowage_torch_pch)
+    file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/generated/torch_pch.cpp" CONTENT "")
+    add_library(stowage_torch_pch OBJECT "${PROJECT_BINARY_DIR}/generated/torch_pch.cpp")
+    target_link_libraries(stowage_torch_pch PRIVATE Torch::torch)
+    target_precompile_headers(stowage_torch_pch PRIVATE
+      <ATen/ATen.h> <ATen/record_function.h> <torch/csrc/autograd/engine.h>
+      <torch/csrc/autograd/saved_variable_hooks.h>)
+    # GCC can only reuse a precompiled header if ccache may see through it.
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      target_compile_options(stowage_torch_pch PRIVATE -fpch-preprocess)
+    endif()
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -fpch-preprocess)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM stowage_torch_pch)
+endfunction()
+
+function(stowage_library)
+  cmake_parse_arguments(PARSE_ARGV 0 ARG "JSON;TORCH;INTERNAL" "NAME" "FOLDERS;DEPENDS;LINKS")
+  set(target stowage_${ARG_NAME})
+  _stowage_glob(files ${ARG_FOLDERS})
+  list(FILTER files EXCLUDE REGEX "(^|/)main\\.cpp$")
+  set(sources ${files})
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  set(headers ${files})
+  list(FILTER headers INCLUDE REGEX "\\.h$")
+
+  if(sources)
+    add_library(${target} STATIC ${sources} ${headers})
+    set(scope PUBLIC)
+    stowage_target_defaults(${target})
+    target_link_libraries(${target} PRIVATE ${ARG_LINKS})
+    if(ARG_JSON)
+      target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:stowage_json>)
+    endif()
+  else()
+    add_library(${target} INTERFACE ${headers})
+    set(scope INTERFACE)
+  endif()
+  add_library(stowage::${ARG_NAME} ALIAS ${target})
+
+  set(component core)
+  if(ARG_TORCH)
+    set(component executor)
+    list(APPEND ARG_DEPENDS $<IF:$<BOOL:${STOWAGE_WITH_CUDA}>,Torch::cuda,Torch::torch>)
+  endif()
+  target_compile_features(${target} ${scope} cxx_std_20)
+  target_link_libraries(${target} ${scope} ${ARG_DEPENDS})
+  target_include_directories(${target} ${scope}
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+    $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/stowage>)
+  if(ARG_TORCH AND sources)
+    stowage_use_torch_pch(${target})
+  endif()
+
+  # Read by tests/structure (each header compiles alone) and by the installation.
+  list(TRANSFORM headers PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+  set_target_properties(${target} PROPERTIES
+    EXPORT_NAME ${ARG_NAME}
+    STOWAGE_HEADERS "${headers}"
+    STOWAGE_USES_TORCH "${ARG_TORCH}")
+  set_property(GLOBAL APPEND PROPERTY STOWAGE_LIBRARIES ${target})
+
+  if(ARG_INTERNAL)
+    return()
+  endif()
+  install(TARGETS ${target} EXPORT stowage-${component} ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  foreach(header IN LISTS headers)
+    cmake_path(RELATIVE_PATH header BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE relative)
+    cmake_path(GET relative PARENT_PATH relative)
+    install(FILES "${header}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/stowage/${relative}")
+  endforeach()
+endfunction()
+
+#   stowage_executable(NAME stowage [DEPENDS target..])
+#
+# makes the executable NAME of main.cpp in the current folder, when that file is there.
+function(stowage_executable)
+  cmake_parse_arguments(PARSE_ARGV 0 ARG "TORCH" "NAME" "DEPENDS")
+  file(GLOB main CONFIGURE_DEPENDS main.cpp)
+  if(NOT main)
+    return()
+  endif()
+  add_executable(${ARG_NAME} ${main})
+  stowage_target_defaults(${ARG_NAME})
+  target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPENDS})
+  if(ARG_TORCH)
+    stowage_use_torch_pch(${ARG_NAME})
+  endif()
+  install(TARGETS ${ARG_NAME} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endfunction()
