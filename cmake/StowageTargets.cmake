@@ -36,7 +36,8 @@ function(stowage_use_torch_pch target)
   if(NOT TARGET stowage_torch_pch)
     file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/generated/torch_pch.cpp" CONTENT "")
     add_library(stowage_torch_pch OBJECT "${PROJECT_BINARY_DIR}/generated/torch_pch.cpp")
-    target_link_libraries(stowage_torch_pch PRIVATE Torch::torch)
+    # The warnings too: -Wpedantic changes predefined macros, and GCC then refuses the header.
+    target_link_libraries(stowage_torch_pch PRIVATE Torch::torch stowage_warnings)
     target_precompile_headers(stowage_torch_pch PRIVATE
       <ATen/ATen.h> <ATen/record_function.h> <torch/csrc/autograd/engine.h>
       <torch/csrc/autograd/saved_variable_hooks.h>)

@@ -1,0 +1,85 @@
+#include "traces/trace.h"
+
+#include "traces/enum_names.h"
+
+namespace stowage {
+namespace {
+
+template <class Enum>
+const char* name_in(Enum value) {
+  const auto names = enum_names<Enum>();
+  const auto index = static_cast<std::size_t>(value);
+  return index < names.size() ? names[index] : "unknown";
+}
+
+}  // namespace
+
+const char* name_of(StorageClass value) {
+  return name_in(value);
+}
+const char* name_of(Evidence value) {
+  return name_in(value);
+}
+const char* name_of(PhaseKind value) {
+  return name_in(value);
+}
+const char* name_of(DType value) {
+  return name_in(value);
+}
+const char* name_of(UseMode value) {
+  return name_in(value);
+}
+const char* name_of(EventKind value) {
+  return name_in(value);
+}
+const char* name_of(GpuKind value) {
+  return name_in(value);
+}
+
+Bytes element_bytes(DType dtype) {
+  switch (dtype) {
+    case DType::uint8:
+    case DType::int8:
+    case DType::boolean:
+    case DType::other:
+      return 1;
+    case DType::int16:
+    case DType::float16:
+    case DType::bfloat16:
+      return 2;
+    case DType::int32:
+    case DType::float32:
+      return 4;
+    case DType::int64:
+    case DType::float64:
+    case DType::complex64:
+      return 8;
+    case DType::complex128:
+      return 16;
+  }
+  return 1;
+}
+
+ByteRange byte_range(const std::vector<std::int64_t>& shape,
+                     const std::vector<std::int64_t>& strides, std::int64_t offset,
+                     Bytes element_size) {
+  std::int64_t last = offset;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0) return {};
+    last += (shape[i] - 1) * strides[i];
+  }
+  constexpr Bytes kAlignment = 64;
+  ByteRange range;
+  range.begin = offset * element_size / kAlignment * kAlignment;
+  range.end = (last + 1) * element_size;
+  return range;
+}
+
+ByteRange byte_range(const Trace& trace, TensorId tensor) {
+  const std::size_t row = tensor.index();
+  const Tensors& tensors = trace.tensors;
+  return byte_range(trace.list(tensors.shape[row]), trace.list(tensors.strides[row]),
+                    tensors.offset[row], element_bytes(tensors.dtype[row]));
+}
+
+}  // namespace stowage
