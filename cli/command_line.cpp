@@ -28,6 +28,12 @@ std::string help_column(const std::string& names, const std::string& value) {
   return left;
 }
 
+// "-o,--output" -> "--output"
+std::string long_name(const std::string& names) {
+  const auto comma = names.find(',');
+  return comma == std::string::npos ? names : names.substr(comma + 1);
+}
+
 // "--out=x" -> "--out"
 std::string option_word(const std::string& argument) {
   return argument.substr(0, argument.find('='));
@@ -59,15 +65,6 @@ void CommandLine::positional(const std::string& name, std::optional<std::string>
   usage_ += required ? " " + name : " [" + name + "]";
   positionals_.push_back({name, std::move(help)});
 }
-
-namespace {
-
-std::string long_name(const std::string& names) {
-  const auto comma = names.find(',');
-  return comma == std::string::npos ? names : names.substr(comma + 1);
-}
-
-}  // namespace
 
 void CommandLine::option(const std::string& names, const std::string& value,
                          std::optional<std::string>& target, std::string help, bool required) {
@@ -171,7 +168,7 @@ Paint paint_for(const std::string& mode, bool is_terminal) {
 int run_verb(CommandLine& line, const Args& args, std::ostream& out, std::ostream& err,
              const std::function<Result<int>(Console&)>& body) {
   // Before parsing has told: an error in the command line itself is reported as JSON, too.
-  Console console{out, err};
+  Console console(out, err);
   console.json = std::find(args.begin(), args.end(), "--json") != args.end();
   console.paint_err = paint_for("auto", terminal().err_is_terminal);
   try {

@@ -59,7 +59,7 @@ std::string general_help() {
 }
 
 int fail(const Args& args, const Error& error, std::ostream& out, std::ostream& err) {
-  Console console{out, err};
+  Console console(out, err);
   console.json = std::find(args.begin(), args.end(), "--json") != args.end();
   console.paint_err = paint_for("auto", terminal().err_is_terminal);
   return report_error(console, error);
