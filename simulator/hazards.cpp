@@ -11,7 +11,7 @@
 namespace stowage::simulator {
 namespace {
 
-constexpr int kPeriods = 2;
+constexpr std::size_t kPeriods = 2;
 
 // Streams of the happens-before relation and vector clocks over them (Fidge, Mattern): access a is
 // ordered ahead of b when b's clock has seen a's number on a's stream.
@@ -99,7 +99,8 @@ class Graph {
     std::vector<bool> seen(trace_.storages.size(), false);
     for (const Offload& offload : s_.offloads) {
       const auto s = offload.storage.index();
-      if (std::exchange(seen[s], true)) continue;
+      if (seen[s]) continue;
+      seen[s] = true;
       for (const EventId event : index_.writes_of(offload.storage)) {
         items_.push_back({event, Item::write, offload.storage.value});
       }
