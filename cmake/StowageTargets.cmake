@@ -124,6 +124,8 @@ function(stowage_executable)
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPENDS})
   if(ARG_TORCH)
     stowage_use_torch_pch(${ARG_NAME})
+    # Installed, it finds the LibTorch that it was linked against.
+    set_target_properties(${ARG_NAME} PROPERTIES INSTALL_RPATH "${Torch_LIBRARY_DIR}")
   endif()
   install(TARGETS ${ARG_NAME} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endfunction()

@@ -7,6 +7,7 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "traces/units.h"
 
@@ -43,6 +44,11 @@ class AllocationListener {
   virtual void on_free(std::int64_t serial, Bytes bytes, std::int64_t tag) = 0;
 };
 
+struct LiveAllocation {
+  std::int64_t serial = -1;
+  Bytes bytes = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -56,6 +62,8 @@ class Device {
   [[nodiscard]] virtual std::int64_t allocation_serial(const void* data) const = 0;
   // The serial that the next allocation will get.
   [[nodiscard]] virtual std::int64_t next_serial() const = 0;
+  // Every live allocation, in order of serial. Only between steps. Cost: O(n log n).
+  [[nodiscard]] virtual std::vector<LiveAllocation> live_allocations() const = 0;
 
   // A one-dimensional uint8 tensor of exactly `bytes` requested bytes, uninitialised, allocated on
   // the compute stream; invisible to op observers. Throws c10::OutOfMemoryError as PyTorch does.
