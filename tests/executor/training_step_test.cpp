@@ -96,6 +96,16 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(OptimizerKind::none, OptimizerKind::sgd,
                                          OptimizerKind::adam, OptimizerKind::adamw)));
 
+TEST(TrainingStep, SeveralThreadsRepeatThemselvesToo) {
+  ASSERT_TRUE(apply_run_options({.threads = 2}).ok());
+  const char* const text = "gpt2:layers=1,width=64,heads=2,seq=64,vocab=211,batch=2";
+  TrainingStep first = make_test_step(text);
+  TrainingStep second = make_test_step(text);
+  EXPECT_EQ(first.run(0), second.run(0));
+  expect_equal(second.gradients(), copies(first.gradients()));
+  ASSERT_TRUE(apply_run_options({.threads = 1}).ok());
+}
+
 TEST(TrainingStep, DropoutDependsOnTheStepsNumberAlone) {
   const std::string text = std::string(kGpt2) + ",dropout=0.3";
   TrainingStep first = make_test_step(text);
@@ -211,10 +221,11 @@ TEST(TrainingStep, OptimizerNames) {
 }
 
 TEST(RunOptions, SetsAndReports) {
+  test_device();
   const RunOptions before = current_run_options();
-  ASSERT_TRUE(apply_run_options({.deterministic = false, .threads = 1}).ok());
+  ASSERT_TRUE(apply_run_options({.deterministic = false, .threads = 2}).ok());
   EXPECT_FALSE(current_run_options().deterministic);
-  EXPECT_EQ(current_run_options().threads, 1);
+  EXPECT_EQ(current_run_options().threads, 2);
   EXPECT_FALSE(at::globalContext().deterministicFillUninitializedMemory());
   ASSERT_TRUE(apply_run_options({.deterministic = true, .threads = before.threads}).ok());
   EXPECT_TRUE(current_run_options().deterministic);
