@@ -22,10 +22,18 @@ std::string one_line(std::string text) {
 
 std::string help_column(const std::string& names, const std::string& value) {
   std::string left = names;
-  if (const auto comma = left.find(','); comma != std::string::npos) left.insert(comma + 1, " ");
-  else left.insert(0, "    ");
+  if (const auto comma = left.find(','); comma != std::string::npos)
+    left.insert(comma + 1, " ");
+  else
+    left.insert(0, "    ");
   if (!value.empty()) left += ' ' + value;
   return left;
+}
+
+// "-o,--output" -> "--output"
+std::string long_name(const std::string& names) {
+  const auto comma = names.find(',');
+  return comma == std::string::npos ? names : names.substr(comma + 1);
 }
 
 // "--out=x" -> "--out"
@@ -60,15 +68,6 @@ void CommandLine::positional(const std::string& name, std::optional<std::string>
   positionals_.push_back({name, std::move(help)});
 }
 
-namespace {
-
-std::string long_name(const std::string& names) {
-  const auto comma = names.find(',');
-  return comma == std::string::npos ? names : names.substr(comma + 1);
-}
-
-}  // namespace
-
 void CommandLine::option(const std::string& names, const std::string& value,
                          std::optional<std::string>& target, std::string help, bool required) {
   parser_->app.add_option(names, target)->required(required);
@@ -97,9 +96,15 @@ void CommandLine::flag(const std::string& names, bool& target, std::string help)
   list(help_column(names, ""), std::move(help));
 }
 
-void CommandLine::future_option(const std::string& name) { future_.push_back(name); }
-void CommandLine::detail(std::string text) { details_.push_back(std::move(text)); }
-void CommandLine::example(std::string command) { examples_.push_back(std::move(command)); }
+void CommandLine::future_option(const std::string& name) {
+  future_.push_back(name);
+}
+void CommandLine::detail(std::string text) {
+  details_.push_back(std::move(text));
+}
+void CommandLine::example(std::string command) {
+  examples_.push_back(std::move(command));
+}
 
 std::string CommandLine::help() const {
   std::string text = "usage: stowage " + verb_ + usage_ + " [options]\n\n" + summary_ + ".\n";
@@ -171,7 +176,7 @@ Paint paint_for(const std::string& mode, bool is_terminal) {
 int run_verb(CommandLine& line, const Args& args, std::ostream& out, std::ostream& err,
              const std::function<Result<int>(Console&)>& body) {
   // Before parsing has told: an error in the command line itself is reported as JSON, too.
-  Console console{out, err};
+  Console console(out, err);
   console.json = std::find(args.begin(), args.end(), "--json") != args.end();
   console.paint_err = paint_for("auto", terminal().err_is_terminal);
   try {
@@ -190,9 +195,8 @@ int run_verb(CommandLine& line, const Args& args, std::ostream& out, std::ostrea
   } catch (const std::bad_alloc&) {
     return report_error(console, Error{ErrorCode::environment, "not enough memory", "", "", ""});
   } catch (const std::exception& e) {
-    return report_error(console,
-                        Error{ErrorCode::internal, "internal error: " + one_line(e.what()), "", "",
-                              "please report it with the command line"});
+    return report_error(console, Error{ErrorCode::internal, "internal error: " + one_line(e.what()),
+                                       "", "", "please report it with the command line"});
   }
 }
 

@@ -1,6 +1,7 @@
 #include "cli/console.h"
 
 #include "cli/error_json.h"
+#include "traces/file_io.h"
 
 namespace stowage::cli {
 
@@ -23,6 +24,12 @@ std::string printable(std::string text) {
 }
 
 }  // namespace
+
+Status write_output(const Console& console, const std::string& path, const std::string& text) {
+  if (path != "-") return write_file(path, text);
+  console.out << text;
+  return Unit{};
+}
 
 int report_error(const Console& console, const Error& error) {
   console.err << "stowage: " << console.paint_err.red("error:") << ' ' << printable(error.text())

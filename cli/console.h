@@ -11,11 +11,13 @@
 namespace stowage::cli {
 
 struct Console {
+  Console(std::ostream& to, std::ostream& errors) : out(to), err(errors) {}
+
   std::ostream& out;
   std::ostream& err;
   bool json = false;
   bool quiet = false;
-  Paint paint;        // for out
+  Paint paint;  // for out
   Paint paint_err;
 
   // One line on stderr, "stowage: warning: ..."; nothing with --quiet.
@@ -25,6 +27,10 @@ struct Console {
   // A progress bar may be drawn on err.
   [[nodiscard]] bool progress() const { return !quiet && terminal().err_is_terminal; }
 };
+
+// Writes a result to a file (atomically), or to `console.out` when `path` is "-".
+[[nodiscard]] Status write_output(const Console& console, const std::string& path,
+                                  const std::string& text);
 
 // "stowage: error: ..." on err and, with --json, {"error":{..}} on out. Returns the exit code.
 int report_error(const Console& console, const Error& error);

@@ -15,7 +15,7 @@ using builtin::Options;
 
 struct Entry {
   PolicyInfo info;
-  policies::Rules (*rules)(const simulator::TraceIndex&, const Options&);  // null for `auto`
+  builtin::Rules (*rules)(const simulator::TraceIndex&, const Options&);  // null for `auto`
 };
 
 const std::vector<Entry>& entries() {

@@ -53,6 +53,14 @@ std::string in_quotes(std::string_view text) {
   return text.size() > kLongest ? out.insert(out.size() - 1, "..") : out;
 }
 
+// An error is one line, whatever characters the file put into it.
+std::string printable(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  return text;
+}
+
 // Reads one document; the first error is kept and ends the reading.
 class Reader {
  public:
@@ -64,7 +72,8 @@ class Reader {
   // Each returns false after an error was noted.
   bool fail(const std::string& pointer, std::string message, std::string hint = "") {
     if (!error_) {
-      error_ = Error{ErrorCode::bad_input, std::move(message), file_, pointer, std::move(hint)};
+      error_ = Error{ErrorCode::bad_input, printable(std::move(message)), file_,
+                     printable(pointer), printable(std::move(hint))};
     }
     return false;
   }
@@ -198,9 +207,6 @@ bool Reader::parse(std::string_view text, Json& out) {
   } catch (const Json::exception& e) {
     std::string what = e.what();
     if (const auto start = what.find("] "); start != std::string::npos) what.erase(0, start + 2);
-    for (char& c : what) {
-      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-    }
     return fail("", "not JSON: " + what, "a plan is what stowage plan writes");
   }
   if (!doubled.empty()) return fail("", "the key " + doubled + " stands twice in one object");
