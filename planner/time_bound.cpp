@@ -105,30 +105,34 @@ class StepBound {
       const Movable& movable = footprints_.movable()[m];
       const Bytes kept = movable.bytes_at(Choice::keep, position);
       if (kept == 0) continue;
+      // The next unpack that has not started its reload on demand yet.
+      const auto next = std::upper_bound(
+          movable.unpack_events.begin(), movable.unpack_events.end(), position,
+          [](std::int32_t at, EventId unpack) { return at < 2 * unpack.value; });
+      const bool returns = next != movable.unpack_events.end();
+      const bool is_back = next != movable.unpack_events.begin();
+      const auto row = static_cast<std::size_t>(next - movable.unpack_events.begin());
+      // What is freed at most; what of it needs no copy back behind this position, since it stays
+      // free with the next buffer in place already.
       Bytes value = 0;
-      bool returns = true;
-      const auto next = std::lower_bound(movable.unpack_events.begin(),
-                                         movable.unpack_events.end(), position,
-                                         [](EventId unpack, std::int32_t at) {
-                                           return 2 * unpack.value < at;
-                                         });
+      Bytes kept_free = 0;
       for (std::size_t c = 1; c < kChoices; ++c) {
         if (!movable.allowed[c]) continue;
-        const Bytes freed = kept - movable.bytes_at(static_cast<Choice>(c), position);
+        const auto choice = static_cast<Choice>(c);
+        const Bytes freed = kept - movable.bytes_at(choice, position);
         if (freed <= 0) continue;
         value = std::max(value, freed);
-        // A shared copy that is back already, smaller than its storage: nothing more has to come.
-        const bool is_back = static_cast<Choice>(c) == Choice::shared &&
-                             next != movable.unpack_events.begin();
-        returns = returns && !is_back && next != movable.unpack_events.end();
+        Bytes buffer = 0;
+        if (choice == Choice::shared && !is_back && returns) buffer = movable.shared_range;
+        if (choice == Choice::separate && returns) buffer = movable.unpack_bytes[row];
+        kept_free = std::max(kept_free, freed - footprints_.rounded(buffer));
       }
       if (value == 0) continue;
       out.push_back({time[movable.first_pack.index()], copies_[m].out, value});
-      if (returns) {
-        const auto row = static_cast<std::size_t>(next - movable.unpack_events.begin());
-        back.push_back({compute.back() - compute[next->index()], copies_[m].back[row], value});
-      } else {
-        free_back += value;
+      free_back += kept_free;
+      if (value > kept_free) {
+        back.push_back({compute.back() - compute[next->index()], copies_[m].back[row],
+                        value - kept_free});
       }
     }
     const Nanoseconds before = std::max(time[event], earliest(out, wanted));
