@@ -7,6 +7,9 @@
 
 namespace stowage::simulator {
 
+// Has at least one point, increasing positive sizes, positive rates: what transfer_ns() requires.
+[[nodiscard]] bool is_usable(const LinkCurve& curve);
+
 // Nominal time of a transfer of `bytes`, latency included; 0 for 0 bytes. Rounds up to 1 ns.
 [[nodiscard]] Nanoseconds transfer_ns(const LinkCurve& curve, Bytes bytes);
 

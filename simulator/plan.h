@@ -85,6 +85,7 @@ struct PlanBudget {
   std::optional<Bytes> device;            // absent = no limit
   std::string device_text;                // as the user wrote it ("60%", "24GiB"), for the file
   PeakKind on = PeakKind::active;
+  std::optional<Bytes> automatic;         // what `automatic` points stay within; absent = device
   std::optional<Bytes> host;
   std::string host_text;
   bool operator==(const PlanBudget&) const = default;

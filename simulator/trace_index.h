@@ -41,6 +41,21 @@ class TraceIndex {
   // First `unpack` event of the step; step_end when there is none.
   [[nodiscard]] EventId first_unpack_event() const { return first_unpack_event_; }
 
+  // Change of the requested bytes by each event's own action with nothing moved, and the same for
+  // the rounded bytes (what the allocator hands out). Only storages of device 0 count.
+  [[nodiscard]] const std::vector<Bytes>& requested_delta() const { return requested_delta_; }
+  [[nodiscard]] const std::vector<Bytes>& rounded_delta() const { return rounded_delta_; }
+  [[nodiscard]] Bytes rounded_bytes_at_begin() const { return rounded_bytes_at_begin_; }
+  // True when some storage's rounded size differs from its requested size.
+  [[nodiscard]] bool rounds() const { return rounds_; }
+  // compute_ns() summed up to and including event e; true when any launch_ns() is not 0.
+  [[nodiscard]] const std::vector<Nanoseconds>& compute_until() const { return compute_until_; }
+  [[nodiscard]] bool has_launch() const { return has_launch_; }
+  // `op_begin` events of the ops that write into a storage that is saved, in order.
+  [[nodiscard]] const std::vector<EventId>& writes_of(StorageId storage) const;
+  // The outermost ops in recorded order: the rows of every schedule that repeats no op.
+  [[nodiscard]] const std::vector<ScheduleRow>& rows() const { return rows_; }
+
  private:
   const Trace* trace_;
   std::vector<std::int32_t> anchor_ordinal_;
@@ -54,6 +69,21 @@ class TraceIndex {
   std::vector<Bytes> resident_bytes_;
   Bytes bytes_at_begin_ = 0;
   EventId first_unpack_event_;
+  std::vector<Bytes> requested_delta_;
+  std::vector<Bytes> rounded_delta_;
+  Bytes rounded_bytes_at_begin_ = 0;
+  bool rounds_ = false;
+  std::vector<Nanoseconds> compute_until_;
+  bool has_launch_ = false;
+  std::vector<std::vector<EventId>> writes_of_;
+  std::vector<ScheduleRow> rows_;
+
+  void index_anchors();
+  void index_saved();
+  void index_work();
+  void index_bytes();
+  void index_writes();
+  void index_rows();
 };
 
 }  // namespace stowage::simulator

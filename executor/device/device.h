@@ -7,6 +7,7 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "traces/units.h"
 
@@ -32,6 +33,7 @@ struct MemoryStats {
 
 // Who made an allocation: the step itself, or the executor (a reload buffer).
 inline constexpr std::int64_t kStepAllocation = -1;
+inline constexpr std::int64_t kOffPlanTag = -2;  // a reload buffer outside any plan
 
 // Sees every device allocation and free, in program order, on the allocating thread; must not
 // allocate device memory itself. `serial` numbers allocations since the device was made and is
@@ -41,6 +43,11 @@ class AllocationListener {
   virtual ~AllocationListener() = default;
   virtual void on_alloc(std::int64_t serial, Bytes bytes, std::int64_t tag) = 0;
   virtual void on_free(std::int64_t serial, Bytes bytes, std::int64_t tag) = 0;
+};
+
+struct LiveAllocation {
+  std::int64_t serial = -1;
+  Bytes bytes = 0;
 };
 
 class Device {
@@ -56,6 +63,8 @@ class Device {
   [[nodiscard]] virtual std::int64_t allocation_serial(const void* data) const = 0;
   // The serial that the next allocation will get.
   [[nodiscard]] virtual std::int64_t next_serial() const = 0;
+  // Every live allocation, in order of serial. Only between steps. Cost: O(n log n).
+  [[nodiscard]] virtual std::vector<LiveAllocation> live_allocations() const = 0;
 
   // A one-dimensional uint8 tensor of exactly `bytes` requested bytes, uninitialised, allocated on
   // the compute stream; invisible to op observers. Throws c10::OutOfMemoryError as PyTorch does.

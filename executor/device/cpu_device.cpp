@@ -1,0 +1,92 @@
+#include "executor/device/cpu_device.h"
+
+#include <ATen/EmptyTensor.h>
+
+#include <cstring>
+#include <utility>
+
+namespace stowage::executor {
+
+namespace {
+
+CopyLaneThread::BeforeCopy bind(const CpuDevice::Options& options, CopyLane lane) {
+  if (!options.before_copy) return {};
+  return [hook = options.before_copy, lane](std::uint64_t number) { hook(lane, number); };
+}
+
+}  // namespace
+
+CpuDevice::CpuDevice(TrackedAllocator& allocator, const Options& options)
+    : allocator_(allocator),
+      d2h_(bind(options, CopyLane::d2h)),
+      h2d_(bind(options, CopyLane::h2d)) {}
+
+Result<std::unique_ptr<CpuDevice>> CpuDevice::create(Options options) {
+  Result<TrackedAllocator*> allocator = TrackedAllocator::install();
+  if (!allocator) return allocator.error();
+  return std::unique_ptr<CpuDevice>(new CpuDevice(**allocator, options));
+}
+
+c10::Device CpuDevice::torch_device() const { return c10::Device(c10::DeviceType::CPU); }
+
+MemoryStats CpuDevice::memory() const { return allocator_.stats(); }
+
+void CpuDevice::reset_peak() {
+  allocator_.reset_peak();
+  stall_ns_ = 0;
+}
+
+void CpuDevice::set_listener(AllocationListener* listener) { allocator_.set_listener(listener); }
+
+std::int64_t CpuDevice::allocation_serial(const void* data) const {
+  return allocator_.serial_of(data);
+}
+
+std::int64_t CpuDevice::next_serial() const { return allocator_.next_serial(); }
+
+std::vector<LiveAllocation> CpuDevice::live_allocations() const {
+  return allocator_.live_allocations();
+}
+
+at::Tensor CpuDevice::allocate_buffer(Bytes bytes, std::int64_t tag) {
+  const AllocationTagGuard guard(tag);
+  // Below the dispatcher: no observer, no autograd, and no deterministic fill.
+  return at::Tensor(at::detail::empty_cpu({bytes}, at::TensorOptions(at::kByte)));
+}
+
+CopyLaneThread& CpuDevice::lane(CopyLane lane) { return lane == CopyLane::d2h ? d2h_ : h2d_; }
+
+CopyTicket CpuDevice::copy_async(CopyLane lane, void* destination, const void* source,
+                                 Bytes bytes) {
+  return {lane, this->lane(lane).submit(destination, source, bytes)};
+}
+
+void CpuDevice::wait(CopyTicket ticket) { stall_ns_ += lane(ticket.lane).wait(ticket.number); }
+
+void CpuDevice::copy_on_compute(void* destination, const void* source, Bytes bytes) {
+  if (bytes > 0) std::memcpy(destination, source, static_cast<std::size_t>(bytes));
+}
+
+void CpuDevice::wait_blocking(CopyTicket ticket) { wait(ticket); }
+
+void CpuDevice::synchronize() {
+  d2h_.drain();
+  h2d_.drain();
+}
+
+void CpuDevice::set_memory_limit(Bytes limit) { allocator_.set_limit(limit); }
+
+LaneTotals CpuDevice::lane_totals(CopyLane lane) const {
+  return lane == CopyLane::d2h ? d2h_.totals() : h2d_.totals();
+}
+
+Result<CpuDevice*> cpu_device() {
+  static const Result<CpuDevice*> device = []() -> Result<CpuDevice*> {
+    Result<std::unique_ptr<CpuDevice>> made = CpuDevice::create({});
+    if (!made) return made.error();
+    return std::move(made).value().release();
+  }();
+  return device;
+}
+
+}  // namespace stowage::executor

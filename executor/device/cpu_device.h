@@ -1,0 +1,67 @@
+// The CPU as a training device: for machines without a GPU, and for tests of everything but CUDA.
+// Device memory is what CPU tensors take (TrackedAllocator); two copy threads stand for the copy
+// engines and really copy. Compute is synchronous here: whatever was issued is done, so a wait for a
+// copy stops the calling thread, and that time is the stall.
+//
+// The device must exist before the first CPU tensor of the process: memory taken earlier is not
+// counted. Allocations and listener are the process's, copy lanes the object's, so several objects
+// share the first and not the second. All methods but memory() belong to the compute thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "executor/device/copy_lane_thread.h"
+#include "executor/device/device.h"
+#include "executor/device/tracked_allocator.h"
+#include "traces/result.h"
+
+namespace stowage::executor {
+
+class CpuDevice final : public Device {
+ public:
+  struct Options {
+    // Runs on the copy thread before each copy; for tests that delay copies.
+    std::function<void(CopyLane lane, std::uint64_t number)> before_copy;
+  };
+
+  // Installs the tracked allocator and starts the copy threads. Errors: TrackedAllocator::install().
+  [[nodiscard]] static Result<std::unique_ptr<CpuDevice>> create(Options options);
+
+  [[nodiscard]] c10::Device torch_device() const override;
+  [[nodiscard]] MemoryStats memory() const override;
+  void reset_peak() override;
+  void set_listener(AllocationListener* listener) override;
+  [[nodiscard]] std::int64_t allocation_serial(const void* data) const override;
+  [[nodiscard]] std::int64_t next_serial() const override;
+  [[nodiscard]] std::vector<LiveAllocation> live_allocations() const override;
+  [[nodiscard]] at::Tensor allocate_buffer(Bytes bytes, std::int64_t tag) override;
+  CopyTicket copy_async(CopyLane lane, void* destination, const void* source,
+                        Bytes bytes) override;
+  void wait(CopyTicket ticket) override;
+  void copy_on_compute(void* destination, const void* source, Bytes bytes) override;
+  void wait_blocking(CopyTicket ticket) override;
+  void synchronize() override;
+  [[nodiscard]] Nanoseconds stall_ns() const override { return stall_ns_; }
+
+  // Bytes that may be live at once; an allocation beyond throws c10::OutOfMemoryError. 0 = no limit.
+  void set_memory_limit(Bytes limit);
+  // What a lane has copied since the device was made.
+  [[nodiscard]] LaneTotals lane_totals(CopyLane lane) const;
+
+ private:
+  CpuDevice(TrackedAllocator& allocator, const Options& options);
+  [[nodiscard]] CopyLaneThread& lane(CopyLane lane);
+
+  TrackedAllocator& allocator_;
+  CopyLaneThread d2h_;
+  CopyLaneThread h2d_;
+  Nanoseconds stall_ns_ = 0;
+};
+
+// The process's own device without options, made by the first call and never destroyed (tensors in
+// static objects die after main).
+[[nodiscard]] Result<CpuDevice*> cpu_device();
+
+}  // namespace stowage::executor

@@ -1,0 +1,153 @@
+#include "executor/device/tracked_allocator.h"
+
+#include <c10/core/DeviceType.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+
+namespace stowage::executor {
+
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+// PyTorch's own sits at priority 0. Ties replace, so a lower number would do; a higher one keeps
+// libraries that register theirs later with the default priority from replacing ours.
+constexpr std::uint8_t kPriority = 100;
+
+thread_local std::int64_t t_tag = kStepAllocation;
+TrackedAllocator* g_allocator = nullptr;  // set once, before the first block exists
+
+std::string refusal(std::size_t bytes, Bytes current, Bytes limit) {
+  std::string text = "the CPU device cannot allocate " + std::to_string(bytes) + " bytes on top of " +
+                     std::to_string(current);
+  if (limit > 0) text += " under its limit of " + std::to_string(limit);
+  return text;
+}
+
+}  // namespace
+
+Result<TrackedAllocator*> TrackedAllocator::install() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    g_allocator = new TrackedAllocator;
+    c10::SetAllocator(c10::DeviceType::CPU, g_allocator, kPriority);
+  });
+  if (c10::GetAllocator(c10::DeviceType::CPU) != g_allocator) {
+    return Error{.code = ErrorCode::environment,
+                 .message = "another CPU allocator is installed in this process",
+                 .file = {},
+                 .pointer = {},
+                 .hint = "make the CPU device before anything that replaces PyTorch's allocator"};
+  }
+  return g_allocator;
+}
+
+c10::DataPtr TrackedAllocator::allocate(std::size_t bytes) {
+  const c10::Device cpu(c10::DeviceType::CPU);
+  if (bytes == 0) return {nullptr, nullptr, raw_deleter(), cpu};
+  constexpr auto kMost = static_cast<std::size_t>(std::numeric_limits<Bytes>::max() / 2);
+  const Bytes size = static_cast<Bytes>(std::min(bytes, kMost));
+
+  // The bytes are booked before malloc runs, so that two threads cannot pass the limit together.
+  std::unique_lock lock(mutex_);
+  const Bytes before = current_;
+  const Bytes limit = limit_;
+  const bool over_limit = bytes > kMost || (limit > 0 && size > limit - before);
+  if (!over_limit) current_ += size;
+  lock.unlock();
+  TORCH_CHECK_WITH(OutOfMemoryError, !over_limit, refusal(bytes, before, limit));
+
+  void* data = nullptr;
+  const bool refused = posix_memalign(&data, kAlignment, bytes) != 0;
+  lock.lock();
+  if (refused) {
+    current_ -= size;
+    lock.unlock();
+    TORCH_CHECK_WITH(OutOfMemoryError, false, refusal(bytes, before, 0));
+  }
+  peak_ = std::max(peak_, current_);
+  const Block block{.address = data, .bytes = size, .serial = next_serial_++, .tag = t_tag};
+  blocks_.insert(block);
+  lock.unlock();
+
+  if (AllocationListener* const listener = listener_.load(std::memory_order_acquire)) {
+    listener->on_alloc(block.serial, block.bytes, block.tag);
+  }
+  return {data, data, raw_deleter(), cpu};
+}
+
+void TrackedAllocator::release(void* data) {
+  if (data == nullptr) return;
+  std::optional<Block> block;
+  {
+    const std::lock_guard lock(mutex_);
+    block = blocks_.erase(data);
+    STOWAGE_ASSERT(block.has_value());
+    current_ -= block->bytes;
+  }
+  if (AllocationListener* const listener = listener_.load(std::memory_order_acquire)) {
+    listener->on_free(block->serial, block->bytes, block->tag);
+  }
+  std::free(data);
+}
+
+c10::DeleterFnPtr TrackedAllocator::raw_deleter() const {
+  return [](void* data) { g_allocator->release(data); };
+}
+
+void TrackedAllocator::copy_data(void* destination, const void* source, std::size_t bytes) const {
+  default_copy_data(destination, source, bytes);
+}
+
+MemoryStats TrackedAllocator::stats() const {
+  const std::lock_guard lock(mutex_);
+  MemoryStats stats;
+  stats.requested = stats.active = current_;
+  stats.peak_requested = stats.peak_active = peak_;
+  stats.allocations = next_serial_;
+  return stats;
+}
+
+void TrackedAllocator::reset_peak() {
+  const std::lock_guard lock(mutex_);
+  peak_ = current_;
+}
+
+void TrackedAllocator::set_limit(Bytes limit) {
+  const std::lock_guard lock(mutex_);
+  limit_ = limit;
+}
+
+void TrackedAllocator::set_listener(AllocationListener* listener) {
+  listener_.store(listener, std::memory_order_release);
+}
+
+std::int64_t TrackedAllocator::serial_of(const void* data) const {
+  const std::lock_guard lock(mutex_);
+  const Block* const block = blocks_.find(data);
+  return block == nullptr ? -1 : block->serial;
+}
+
+std::vector<LiveAllocation> TrackedAllocator::live_allocations() const {
+  std::vector<LiveAllocation> live;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Block& block : blocks_.blocks()) live.push_back({block.serial, block.bytes});
+  }
+  std::sort(live.begin(), live.end(),
+            [](const LiveAllocation& a, const LiveAllocation& b) { return a.serial < b.serial; });
+  return live;
+}
+
+std::int64_t TrackedAllocator::next_serial() const {
+  const std::lock_guard lock(mutex_);
+  return next_serial_;
+}
+
+AllocationTagGuard::AllocationTagGuard(std::int64_t tag) : previous_(t_tag) { t_tag = tag; }
+AllocationTagGuard::~AllocationTagGuard() { t_tag = previous_; }
+
+}  // namespace stowage::executor

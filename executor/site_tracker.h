@@ -1,0 +1,46 @@
+// SiteTracker: where in the step the program is, in layers, so that every saved tensor gets its
+// stable name (site). Counts a layer's calls and the packs inside each call.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace stowage::executor {
+
+// One saved tensor's place: pack number `ordinal` inside call number `call` of the innermost layer.
+struct Site {
+  std::string_view layer;  // valid until the tracker's next reset()
+  std::int32_t call = 0;
+  std::int32_t ordinal = 0;
+};
+
+class SiteTracker {
+ public:
+  // Begins a step. Outside any layer the path is "step".
+  void reset();
+  void enter(std::string_view path);
+  // Leaves the innermost layer. A layer left by an exception is dropped by the next reset().
+  void leave();
+  // The site of the next pack; counts it.
+  Site next_pack();
+  [[nodiscard]] std::string_view innermost() const { return frames_.back().path; }
+  [[nodiscard]] std::int32_t innermost_call() const { return frames_.back().call; }
+
+ private:
+  struct Frame {
+    std::string_view path;
+    std::int32_t call = 0;
+    std::int32_t packs = 0;
+  };
+  std::unordered_map<std::string, std::int32_t> calls_;  // keys own the paths of the frames
+  std::vector<Frame> frames_;
+};
+
+// "layers.3.mlp#2", or "embed@2#0" for a layer that is called more than once in the step.
+[[nodiscard]] std::string site_text(std::string_view layer, std::int32_t call,
+                                    std::int32_t ordinal, bool called_once);
+
+}  // namespace stowage::executor

@@ -1,0 +1,90 @@
+// The planner: from a trace and a budget to a plan, with its lower bound and the gap.
+// docs/planner.md describes the method and what it guarantees.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "planner/bounds.h"
+#include "planner/policy.h"
+#include "simulator/plan.h"
+#include "simulator/replay.h"
+#include "simulator/trace_index.h"
+#include "traces/result.h"
+
+namespace stowage::planner {
+
+// How far the search is; `best_step_ns` is -1 until a plan within the budget is known.
+struct Progress {
+  std::int64_t evaluations = 0;
+  std::int64_t max_evaluations = 0;
+  Nanoseconds best_step_ns = -1;
+};
+
+struct PlanRequest {
+  std::optional<Bytes> budget;          // absent = no limit; only with a policy other than `auto`
+  std::string budget_text;              // as the user wrote it, for the plan file; may be empty
+  simulator::PeakKind budget_on = simulator::PeakKind::active;
+  std::optional<Bytes> host_budget;     // on ReplayResult::host_bytes
+  std::string host_budget_text;
+  std::string policy = "auto";          // a spec: "torchtune:stash=5"
+  std::int64_t seed = 1;                // recorded in the plan; the search draws nothing at random
+  std::int64_t max_evaluations = 20'000;  // replays; the search ends by itself well before, usually
+  std::stop_token stop;                 // a stopped search answers with the best plan so far
+  std::function<void(const Progress&)> progress;  // called on the caller's thread, often
+  std::string created;                  // ISO 8601 for `made_by`; empty = not written
+};
+
+enum class PlanKind : std::uint8_t {
+  planned,              // the plan keeps the budget (or there was none)
+  fits_already,         // the step fits as it is; the plan moves nothing
+  infeasible,           // proven: the floor is above the budget
+  offload_cannot_help,  // proven: no decision lowers the peak, and it is above the budget
+  policy_over_budget,   // the named policy's plan is filled in and does not keep the budget
+  not_found,            // nothing within the budget was found, and nothing proves there is none
+};
+[[nodiscard]] const char* name_of(PlanKind value);
+
+struct SearchStats {
+  std::int64_t evaluations = 0;         // schedules lowered and replayed
+  std::int64_t candidates = 0;          // storages that an offload could take away
+  std::int64_t grid_points = 0;         // budgets searched for (docs/planner.md, "monotone")
+  bool stopped = false;                 // by the stop token
+  bool exhausted = false;               // by max_evaluations
+};
+
+struct PlanOutcome {
+  PlanKind kind = PlanKind::planned;
+  simulator::Plan plan;                 // complete; for infeasible kinds the tightest plan known
+  simulator::ReplayResult resident;     // nothing moved
+  simulator::ReplayResult predicted;    // of `plan`
+  Nanoseconds lower_bound_step = 0;     // for every plan within the budgets
+  std::int64_t gap_ppm = 0;             // (predicted step - bound) / bound
+  MemoryFloor floor;
+  SearchStats search;
+  std::vector<std::string> notes;       // the lowering's, and why the answer is what it is
+
+  // Exit code 0 rather than 1.
+  [[nodiscard]] bool feasible() const {
+    return kind == PlanKind::planned || kind == PlanKind::fits_already;
+  }
+};
+
+// Errors: usage (no budget with `auto`, a budget of 0 or less, a counter that the trace's device
+// does not have, an unknown policy or option), bad_input (a trace that cannot be lowered).
+// Deterministic. Cost: `search.evaluations` times lower() and replay(), plus the bounds.
+[[nodiscard]] Result<PlanOutcome> make_plan(const simulator::TraceIndex& index,
+                                            const PlanRequest& request);
+
+// The counter that a budget is about.
+[[nodiscard]] Bytes peak_of(const simulator::ReplayResult& result, simulator::PeakKind kind);
+
+// Gives a plan that was read with a percentage as its budget the bytes: of the resident peak of
+// `budget.on`. Does nothing when the bytes are known.
+[[nodiscard]] Status resolve_budget(const simulator::TraceIndex& index, simulator::Plan& plan);
+
+}  // namespace stowage::planner

@@ -1,0 +1,43 @@
+// Inside the planner: what planner/policies/*.cpp offer to planner/policy.cpp, and what they share.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "planner/policy.h"
+#include "simulator/plan.h"
+#include "simulator/trace_index.h"
+#include "traces/result.h"
+
+namespace stowage::planner::builtin {
+
+using Rules = Result<std::vector<simulator::SavedRule>>;
+
+// Values of all of a policy's options: the spec's, else the defaults.
+using Options = std::map<std::string, std::string>;
+
+[[nodiscard]] PolicyInfo resident_info();
+[[nodiscard]] Rules resident_rules(const simulator::TraceIndex& index, const Options& options);
+
+[[nodiscard]] PolicyInfo save_on_cpu_info();
+[[nodiscard]] Rules save_on_cpu_rules(const simulator::TraceIndex& index, const Options& options);
+
+[[nodiscard]] PolicyInfo torchtune_info();
+[[nodiscard]] Rules torchtune_rules(const simulator::TraceIndex& index, const Options& options);
+
+[[nodiscard]] PolicyInfo thunder_info();
+[[nodiscard]] Rules thunder_rules(const simulator::TraceIndex& index, const Options& options);
+
+// {"site": "*", "do": "keep"}, the last rule of a plan.
+[[nodiscard]] simulator::SavedRule keep_the_rest();
+
+// Adds the rule unless it would match nothing in this trace, which is an error in a plan.
+void add_if_it_matches(const simulator::TraceIndex& index, const simulator::SavedRule& rule,
+                       std::vector<simulator::SavedRule>& rules);
+
+// "option stash: ..": usage error about an option's value.
+[[nodiscard]] Error bad_option(const std::string& name, const std::string& value,
+                               const std::string& hint);
+
+}  // namespace stowage::planner::builtin

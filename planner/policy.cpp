@@ -1,0 +1,130 @@
+#include "planner/policy.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "planner/policies/policies.h"
+#include "simulator/rule_match.h"
+#include "traces/nearest.h"
+
+namespace stowage::planner {
+namespace {
+
+using builtin::Options;
+
+struct Entry {
+  PolicyInfo info;
+  builtin::Rules (*rules)(const simulator::TraceIndex&, const Options&);  // null for `auto`
+};
+
+const std::vector<Entry>& entries() {
+  static const std::vector<Entry> all = {
+      {builtin::resident_info(), builtin::resident_rules},
+      {builtin::save_on_cpu_info(), builtin::save_on_cpu_rules},
+      {builtin::torchtune_info(), builtin::torchtune_rules},
+      {builtin::thunder_info(), builtin::thunder_rules},
+      {{"auto", "The planner: the fastest plan that it finds within the budget", {}}, nullptr},
+  };
+  return all;
+}
+
+Error unknown(const std::string& what, const std::string& name,
+              const std::vector<std::string>& known) {
+  const std::string near = nearest(name, known);
+  std::string hint;
+  if (!near.empty()) {
+    hint = "did you mean '" + near + "'?";
+  } else if (known.empty()) {
+    hint = "it has none";
+  } else {
+    for (const std::string& item : known) hint += (hint.empty() ? "one of " : ", ") + item;
+  }
+  return {ErrorCode::usage, "unknown " + what + " '" + name + "'", "", "", hint};
+}
+
+Result<Options> parse_options(const PolicyInfo& policy, const std::string& text) {
+  Options options;
+  std::vector<std::string> known;
+  for (const PolicyOption& option : policy.options) {
+    options[option.name] = option.default_value;
+    known.push_back(option.name);
+  }
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t comma = std::min(text.find(',', start), text.size());
+    const std::string item = text.substr(start, comma - start);
+    start = comma + 1;
+    const std::size_t equals = item.find('=');
+    const std::string name = item.substr(0, equals);
+    const auto found = options.find(name);
+    if (found == options.end()) {
+      return unknown("option of policy " + policy.name, name, known);
+    }
+    if (equals == std::string::npos) {
+      return Error{ErrorCode::usage, "option '" + name + "' has no value", "", "",
+                   "write " + name + "=" + found->second};
+    }
+    found->second = item.substr(equals + 1);
+  }
+  return options;
+}
+
+}  // namespace
+
+const std::vector<PolicyInfo>& policies() {
+  static const std::vector<PolicyInfo> infos = [] {
+    std::vector<PolicyInfo> out;
+    for (const Entry& entry : entries()) out.push_back(entry.info);
+    return out;
+  }();
+  return infos;
+}
+
+std::string policy_name(const std::string& spec) { return spec.substr(0, spec.find(':')); }
+
+Result<std::vector<simulator::SavedRule>> policy_rules(const simulator::TraceIndex& index,
+                                                       const std::string& spec) {
+  const std::string name = policy_name(spec);
+  std::vector<std::string> known;
+  for (const Entry& entry : entries()) {
+    known.push_back(entry.info.name);
+    if (entry.info.name != name) continue;
+    auto options = parse_options(
+        entry.info, spec.size() > name.size() ? spec.substr(name.size() + 1) : std::string());
+    if (!options) return options.error();
+    if (entry.rules == nullptr) {
+      return Error{ErrorCode::usage, "policy 'auto' has no rules of its own", "", "",
+                   "stowage plan --budget finds its plan"};
+    }
+    return entry.rules(index, *options);
+  }
+  return unknown("policy", name, known);
+}
+
+}  // namespace stowage::planner
+
+namespace stowage::planner::builtin {
+
+simulator::SavedRule keep_the_rest() {
+  simulator::SavedRule rule;
+  rule.site = "*";
+  return rule;
+}
+
+void add_if_it_matches(const simulator::TraceIndex& index, const simulator::SavedRule& rule,
+                       std::vector<simulator::SavedRule>& rules) {
+  const Trace& trace = index.trace();
+  const auto matcher = simulator::RuleMatcher::make(trace, rule);
+  for (std::size_t s = 0; matcher && s < trace.saved.size(); ++s) {
+    if (matcher->matches(SavedId(s))) {
+      rules.push_back(rule);
+      return;
+    }
+  }
+}
+
+Error bad_option(const std::string& name, const std::string& value, const std::string& hint) {
+  return {ErrorCode::usage, "option " + name + ": '" + value + "' is not usable", "", "", hint};
+}
+
+}  // namespace stowage::planner::builtin

@@ -1,0 +1,38 @@
+// Policies: known systems as plans, each in its own file under planner/policies/. A policy is a
+// function from a trace and options to rules; it never sees a budget. `auto`, the planner itself, is
+// listed with them and has no rules of its own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "simulator/plan.h"
+#include "simulator/trace_index.h"
+#include "traces/result.h"
+
+namespace stowage::planner {
+
+struct PolicyOption {
+  std::string name;
+  std::string default_value;  // as it is written in a spec
+  std::string help;
+};
+
+struct PolicyInfo {
+  std::string name;
+  std::string summary;        // one line, no full stop
+  std::vector<PolicyOption> options;
+};
+
+// All of them in the order of listing: resident, save_on_cpu, torchtune, thunder, auto.
+[[nodiscard]] const std::vector<PolicyInfo>& policies();
+
+// "torchtune:stash=5,min_bytes=1KiB" -> "torchtune".
+[[nodiscard]] std::string policy_name(const std::string& spec);
+
+// The rules of a policy for this trace. Usage errors: an unknown policy or option (with the nearest
+// name), a value that does not parse, `auto` (it needs a budget: planner/planner.h).
+[[nodiscard]] Result<std::vector<simulator::SavedRule>> policy_rules(
+    const simulator::TraceIndex& index, const std::string& spec);
+
+}  // namespace stowage::planner

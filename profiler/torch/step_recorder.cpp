@@ -1,0 +1,307 @@
+#include "profiler/torch/step_recorder.h"
+
+#include <ATen/core/function_schema.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "executor/host_copy.h"
+#include "executor/kept_tensor.h"
+#include "executor/saved_view.h"
+#include "profiler/torch/alias_with_release.h"
+
+namespace stowage::profiler {
+
+namespace {
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+class GradientHook final : public torch::autograd::PostAccumulateGradHook {
+ public:
+  explicit GradientHook(std::function<void()> report) : report_(std::move(report)) {}
+  void operator()(const torch::autograd::Variable&) override { report_(); }
+
+ private:
+  std::function<void()> report_;
+};
+
+UseMode use_mode(const std::optional<c10::FunctionSchema>& schema, std::size_t argument) {
+  if (!schema || argument >= schema->arguments().size()) return UseMode::read;
+  const c10::Argument& declared = schema->arguments()[argument];
+  if (declared.alias_info() == nullptr) return UseMode::read;
+  if (!declared.alias_info()->isWrite()) return UseMode::alias;
+  return declared.is_out() ? UseMode::write : UseMode::in_place;
+}
+
+}  // namespace
+
+// The saved-tensor hooks of one saved tensor while a step is recorded. They may outlive the
+// recorder with the graph that they belong to, and then still give the tensor back.
+class RecordingHooks final : public torch::autograd::SavedVariableHooks {
+ public:
+  explicit RecordingHooks(std::weak_ptr<StepRecorder*> recorder) : recorder_(std::move(recorder)) {}
+
+  void call_pack_hook(const at::Tensor& tensor) override {
+    const at::RecordFunctionGuard no_observer(/*is_enabled=*/false);
+    const auto recorder = recorder_.lock();
+    STOWAGE_ASSERT(recorder != nullptr);  // a driver makes hooks only while it is installed
+    StepRecorder& self = **recorder;
+    saved_ = self.record_pack(tensor);
+    if (self.mode_ == RecordMode::offload_all && self.created_in_step(tensor)) {
+      copy_.emplace(self.device_, tensor);
+    } else {
+      kept_ = executor::KeptTensor(tensor);
+    }
+  }
+
+  at::Tensor call_unpack_hook() override {
+    const at::RecordFunctionGuard no_observer(/*is_enabled=*/false);
+    const auto recorder = recorder_.lock();
+    const std::int64_t unpack = recorder ? (*recorder)->record_unpack(saved_) : -1;
+    if (copy_) return copy_->load(unpack);
+    const at::Tensor& kept = kept_.get();
+    const bool observe = recorder && (*recorder)->mode_ == RecordMode::offload_all;
+    if (!observe || !executor::is_plain(kept)) return kept;
+    return alias_with_release(kept, [weak = recorder_, unpack] {
+      if (const auto still_there = weak.lock()) (*still_there)->record_release(unpack);
+    });
+  }
+
+ private:
+  std::weak_ptr<StepRecorder*> recorder_;
+  std::int64_t saved_ = -1;
+  executor::KeptTensor kept_;
+  std::optional<executor::HostCopy> copy_;
+};
+
+StepRecorder::StepRecorder(executor::Device& device, RecordMode mode)
+    : device_(device), mode_(mode), self_(std::make_shared<StepRecorder*>(this)) {}
+
+StepRecorder::~StepRecorder() {
+  if (recording_) static_cast<void>(end_step());
+}
+
+void StepRecorder::begin_step(RegisteredTensors registered) {
+  STOWAGE_ASSERT(!recording_);
+  pass_ = RawPass{};
+  path_rows_.clear();
+  open_ops_.clear();
+  failure_.clear();
+  registered_ = std::move(registered);
+  sites_.reset();
+  device_.synchronize();
+
+  std::unordered_map<std::int64_t, StorageClass> classes;
+  const auto add_class = [&](const at::Tensor& tensor, StorageClass storage_class) {
+    if (!executor::is_plain(tensor)) return;
+    const std::int64_t serial = device_.allocation_serial(tensor.storage().data());
+    if (serial >= 0) classes.try_emplace(serial, storage_class);
+  };
+  for (const auto& parameter : registered_.parameters) {
+    add_class(parameter.tensor, StorageClass::parameter);
+    add_class(parameter.tensor.grad(), StorageClass::gradient);
+  }
+  for (const auto& buffer : registered_.buffers) add_class(buffer.tensor, StorageClass::buffer);
+  for (const auto& input : registered_.inputs) add_class(input.tensor, StorageClass::input);
+  for (const auto& state : registered_.optimizer_state) {
+    add_class(state.tensor, StorageClass::optimizer_state);
+  }
+  for (const auto& live : device_.live_allocations()) {
+    const auto known = classes.find(live.serial);
+    pass_.live_at_begin.push_back(
+        {live.serial, live.bytes,
+         known == classes.end() ? StorageClass::other : known->second});
+  }
+  for (const auto& parameter : registered_.parameters) {
+    // Somebody else's hook stays; that parameter's gradient then has no event.
+    if (torch::autograd::impl::post_acc_grad_hooks(parameter.tensor) != nullptr) continue;
+    const std::int64_t serial = device_.allocation_serial(parameter.tensor.storage().data());
+    hooked_.push_back(parameter.tensor);
+    torch::autograd::impl::set_post_acc_grad_hooks(
+        parameter.tensor, std::make_unique<GradientHook>(
+                              [this, serial] { add(RawKind::gradient_accumulated, serial); }));
+  }
+
+  first_serial_ = device_.next_serial();
+  pass_.requested_at_begin = device_.memory().requested;
+  pass_.events.reserve(1 << 16);
+  device_.reset_peak();
+  recording_ = true;
+  device_.set_listener(this);
+  executor::set_driver(this);
+  observer_ = std::make_unique<OpObserver>(*this);
+  add(RawKind::step_begin, -1);
+}
+
+Result<RawPass> StepRecorder::end_step() {
+  STOWAGE_ASSERT(recording_);
+  device_.synchronize();
+  add(RawKind::step_end, -1);
+  observer_.reset();
+  executor::set_driver(nullptr);
+  device_.set_listener(nullptr);
+  recording_ = false;
+  pass_.peak_requested = device_.memory().peak_requested;
+  pass_.step_ns = pass_.events.back().time_ns - pass_.events.front().time_ns;
+  for (const at::Tensor& tensor : hooked_) {
+    torch::autograd::impl::set_post_acc_grad_hooks(tensor, nullptr);
+  }
+  hooked_.clear();
+  for (const auto& parameter : registered_.parameters) {
+    const at::Tensor& gradient = parameter.tensor.grad();
+    if (!executor::is_plain(gradient)) continue;
+    const std::int64_t serial = device_.allocation_serial(gradient.storage().data());
+    if (serial >= first_serial_) pass_.gradient_serials.push_back(serial);
+  }
+  registered_ = {};
+  if (!failure_.empty()) {
+    return Error{ErrorCode::internal, "the recorder failed: " + failure_, "", "", ""};
+  }
+  return std::move(pass_);
+}
+
+std::unique_ptr<torch::autograd::SavedVariableHooks> StepRecorder::make_hooks() {
+  return std::make_unique<RecordingHooks>(self_);
+}
+
+void StepRecorder::layer_event(executor::LayerEvent event, std::string_view path) {
+  const std::int32_t row = path_row(path);
+  switch (event) {
+    case executor::LayerEvent::forward_begin:
+      sites_.enter(path);
+      return add(RawKind::layer_forward_begin, row);
+    case executor::LayerEvent::forward_end:
+      add(RawKind::layer_forward_end, row);
+      return sites_.leave();
+    case executor::LayerEvent::backward_begin: return add(RawKind::layer_backward_begin, row);
+    case executor::LayerEvent::backward_end: return add(RawKind::layer_backward_end, row);
+  }
+}
+
+void StepRecorder::backward_begin() { add(RawKind::backward_begin, -1); }
+void StepRecorder::backward_end() { add(RawKind::backward_end, -1); }
+
+void StepRecorder::on_alloc(std::int64_t serial, Bytes bytes, std::int64_t tag) {
+  if (tag != executor::kStepAllocation) return;
+  const std::lock_guard lock(mutex_);
+  pass_.events.push_back(
+      {RawKind::alloc, serial, now_ns(), device_.memory().requested, bytes});
+}
+
+void StepRecorder::on_free(std::int64_t serial, Bytes bytes, std::int64_t tag) {
+  if (tag != executor::kStepAllocation) return record_release(tag);
+  const std::lock_guard lock(mutex_);
+  pass_.events.push_back({RawKind::free, serial, now_ns(), device_.memory().requested, bytes});
+}
+
+void StepRecorder::op_begin(const at::RecordFunction& op, std::int64_t backward_sequence) {
+  RawOp raw;
+  raw.name = op.name();
+  raw.thread = static_cast<std::int32_t>(op.threadId());
+  raw.sequence = op.seqNr();
+  raw.backward_sequence = backward_sequence;
+  // RecordFunction swallows exceptions of a callback, so they are kept for end_step().
+  try {
+    if (open_ops_.empty()) add_uses(op, raw);
+  } catch (const std::exception& error) {
+    failure_ = error.what();
+  }
+  std::int32_t row = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    raw.parent = open_ops_.empty() ? -1 : open_ops_.back();
+    row = static_cast<std::int32_t>(pass_.ops.size());
+    pass_.ops.push_back(std::move(raw));
+    open_ops_.push_back(row);
+  }
+  add(RawKind::op_begin, row);
+}
+
+void StepRecorder::op_end() {
+  if (open_ops_.empty()) return;  // an op that began before the recording
+  const std::int32_t row = open_ops_.back();
+  open_ops_.pop_back();
+  if (open_ops_.empty()) add(RawKind::op_end, row);
+}
+
+std::int64_t StepRecorder::record_pack(const at::Tensor& tensor) {
+  const executor::Site site = sites_.next_pack();
+  RawSaved saved;
+  saved.layer = site.layer == "step" ? -1 : path_row(site.layer);
+  saved.call = site.call;
+  saved.ordinal = site.ordinal;
+  saved.view = view_of(tensor);
+  saved.version = executor::KeptTensor::version_of(tensor);
+  pass_.saved.push_back(std::move(saved));
+  const auto row = static_cast<std::int64_t>(pass_.saved.size()) - 1;
+  add(RawKind::pack, row);
+  return row;
+}
+
+std::int64_t StepRecorder::record_unpack(std::int64_t saved) {
+  if (!recording_) return -1;
+  pass_.unpacks.push_back({static_cast<std::int32_t>(saved)});
+  const auto row = static_cast<std::int64_t>(pass_.unpacks.size()) - 1;
+  add(RawKind::unpack, row);
+  return row;
+}
+
+void StepRecorder::record_release(std::int64_t unpack) {
+  if (recording_ && unpack >= 0) add(RawKind::released, unpack);
+}
+
+bool StepRecorder::created_in_step(const at::Tensor& tensor) const {
+  return executor::is_plain(tensor) &&
+         device_.allocation_serial(tensor.storage().data()) >= first_serial_;
+}
+
+void StepRecorder::add(RawKind kind, std::int64_t id) {
+  const std::lock_guard lock(mutex_);
+  pass_.events.push_back({kind, id, now_ns(), 0, 0});
+}
+
+std::int32_t StepRecorder::path_row(std::string_view path) {
+  const auto [entry, is_new] = path_rows_.try_emplace(
+      std::string(path), static_cast<std::int32_t>(pass_.layer_paths.size()));
+  if (is_new) pass_.layer_paths.emplace_back(path);
+  return entry->second;
+}
+
+RawView StepRecorder::view_of(const at::Tensor& tensor) const {
+  RawView view;
+  view.dtype = tensor.defined() ? executor::dtype_of(tensor) : DType::other;
+  if (!executor::is_plain(tensor)) return view;
+  view.serial = device_.allocation_serial(tensor.storage().data());
+  view.shape = tensor.sizes().vec();
+  view.strides = tensor.strides().vec();
+  view.offset = tensor.storage_offset();
+  return view;
+}
+
+void StepRecorder::add_uses(const at::RecordFunction& op, RawOp& raw) {
+  const std::optional<c10::FunctionSchema> schema = op.operator_schema();
+  const c10::ArrayRef<const c10::IValue> inputs = op.inputs();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const UseMode mode = use_mode(schema, i);
+    const auto add_use = [&](const at::Tensor& tensor) {
+      if (!executor::is_plain(tensor)) return;
+      RawView view = view_of(tensor);
+      if (view.serial >= 0) raw.uses.push_back({std::move(view), mode});
+    };
+    if (inputs[i].isTensor()) {
+      add_use(inputs[i].toTensor());
+    } else if (inputs[i].isTensorList()) {
+      for (const at::Tensor& tensor : inputs[i].toTensorVector()) add_use(tensor);
+    }
+  }
+}
+
+}  // namespace stowage::profiler

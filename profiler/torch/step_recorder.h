@@ -1,0 +1,92 @@
+// StepRecorder: writes down one step, as a StepDriver (layers, saved tensors, backward), as the
+// device's AllocationListener and as an OpListener. Two modes, for the two observed passes of a
+// recording: every saved tensor is kept, or every one that this step created leaves at once.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "executor/device/device.h"
+#include "executor/model.h"
+#include "executor/site_tracker.h"
+#include "executor/step_driver.h"
+#include "profiler/assembly/raw_pass.h"
+#include "profiler/torch/op_observer.h"
+#include "traces/result.h"
+
+namespace stowage::profiler {
+
+enum class RecordMode : std::uint8_t { keep, offload_all };
+
+// Tensors whose class is known because somebody registered them. Gradients are found through the
+// parameters.
+struct RegisteredTensors {
+  std::vector<executor::NamedTensor> parameters;
+  std::vector<executor::NamedTensor> buffers;
+  std::vector<executor::NamedTensor> inputs;
+  std::vector<executor::NamedTensor> optimizer_state;
+};
+
+class StepRecorder final : public executor::StepDriver,
+                           public executor::AllocationListener,
+                           public OpListener {
+ public:
+  // `device` outlives the recorder. Installs itself as driver and listener between begin_step()
+  // and end_step().
+  StepRecorder(executor::Device& device, RecordMode mode);
+  StepRecorder(const StepRecorder&) = delete;
+  StepRecorder& operator=(const StepRecorder&) = delete;
+  ~StepRecorder() override;
+
+  // `registered` is looked at now (what exists) and again at the end (new gradients).
+  void begin_step(RegisteredTensors registered);
+  // The finished pass. Error: something that only shows at the end (an exception inside an
+  // observer, which RecordFunction would swallow).
+  Result<RawPass> end_step();
+
+  // executor::StepDriver
+  std::unique_ptr<torch::autograd::SavedVariableHooks> make_hooks() override;
+  void layer_event(executor::LayerEvent event, std::string_view path) override;
+  void backward_begin() override;
+  void backward_end() override;
+  // executor::AllocationListener
+  void on_alloc(std::int64_t serial, Bytes bytes, std::int64_t tag) override;
+  void on_free(std::int64_t serial, Bytes bytes, std::int64_t tag) override;
+  // OpListener
+  void op_begin(const at::RecordFunction& op, std::int64_t backward_sequence) override;
+  void op_end() override;
+
+ private:
+  friend class RecordingHooks;
+
+  // Called by the hooks of one saved tensor.
+  std::int64_t record_pack(const at::Tensor& tensor);
+  std::int64_t record_unpack(std::int64_t saved);
+  void record_release(std::int64_t unpack);
+  [[nodiscard]] bool created_in_step(const at::Tensor& tensor) const;
+
+  void add(RawKind kind, std::int64_t id);
+  std::int32_t path_row(std::string_view path);
+  RawView view_of(const at::Tensor& tensor) const;
+  void add_uses(const at::RecordFunction& op, RawOp& raw);
+
+  executor::Device& device_;
+  RecordMode mode_;
+  RawPass pass_;
+  RegisteredTensors registered_;
+  executor::SiteTracker sites_;
+  std::unordered_map<std::string, std::int32_t> path_rows_;
+  std::vector<std::int32_t> open_ops_;
+  std::vector<at::Tensor> hooked_;  // parameters that carry our gradient hook
+  std::int64_t first_serial_ = 0;
+  bool recording_ = false;
+  std::string failure_;            // first exception inside an observer
+  std::unique_ptr<OpObserver> observer_;
+  mutable std::mutex mutex_;       // ops may come from several threads
+  std::shared_ptr<StepRecorder*> self_;  // dies with the recorder; hooks hold it weakly
+};
+
+}  // namespace stowage::profiler

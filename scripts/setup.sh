@@ -1,0 +1,168 @@
+#!/usr/bin/env bash
+# Installs what is missing to build and test Stowage, and nothing else. The second run finds everything in
+# place, takes no time and needs no network.
+#
+#   scripts/setup.sh [core|torch]    torch, the default, also puts LibTorch into .venv
+#   source scripts/setup.sh          gives the functions below to another script
+#
+# System packages come from apt, as root or through sudo; without either, what is missing is named and the
+# exit code is 4. LibTorch is the PyPI package torch (the CUDA libraries come with it; no GPU, driver or CUDA
+# toolkit is needed).
+
+STOWAGE_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+STOWAGE_VENV="$STOWAGE_ROOT/.venv"
+STOWAGE_TORCH_VERSION=2.11.0
+STOWAGE_CMAKE_VERSION=3.25
+
+stowage_say() {
+  if [[ -t 2 && -z ${NO_COLOR:-} ]]; then
+    printf '\033[1m== %s\033[0m\n' "$*" >&2
+  else
+    printf '== %s\n' "$*" >&2
+  fi
+}
+
+stowage_missing_environment() {
+  printf 'setup: error: %s\n' "$*" >&2
+  return 4
+}
+
+# One line a need: Debian package, then the command or the header that proves it is there without it.
+stowage_needs() {
+  cat <<'NEEDS'
+g++ g++
+ninja-build ninja
+cmake cmake
+python3 python3
+ccache ccache
+zlib1g-dev /usr/include/zlib.h
+nlohmann-json3-dev /usr/include/nlohmann/json.hpp
+libcli11-dev /usr/include/CLI/CLI.hpp
+libgtest-dev /usr/include/gtest/gtest.h
+libgmock-dev /usr/include/gmock/gmock.h
+libbenchmark-dev /usr/include/benchmark/benchmark.h
+NEEDS
+}
+
+stowage_missing_packages() {
+  local package proof
+  while read -r package proof; do
+    case $proof in
+      /*)
+        if command -v dpkg-query >/dev/null; then
+          [[ $(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) == installed ]] && continue
+        fi
+        [[ -e $proof || -e ${proof/#\/usr\/include/\/usr\/local\/include} ]] || echo "$package"
+        ;;
+      *) command -v "$proof" >/dev/null || echo "$package" ;;
+    esac
+  done < <(stowage_needs)
+  if [[ ! -x $STOWAGE_VENV/bin/python ]] && ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+    echo python3-venv
+  fi
+}
+
+stowage_install_packages() {
+  local missing=("$@") as_root=()
+  if ! command -v apt-get >/dev/null; then
+    stowage_missing_environment "please install (Debian's names): ${missing[*]}"
+    return
+  fi
+  if (( EUID != 0 )); then
+    if ! command -v sudo >/dev/null || ! { sudo -n true 2>/dev/null || [[ -t 0 ]]; }; then
+      stowage_missing_environment "no root and no sudo; please run: apt-get install ${missing[*]}"
+      return
+    fi
+    as_root=(sudo)
+  fi
+  stowage_say "apt-get install ${missing[*]}"
+  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=3 -qq)
+  { "${apt[@]}" update && "${apt[@]}" install -y --no-install-recommends ca-certificates "${missing[@]}"; } \
+    >&2 || stowage_missing_environment "apt-get could not install: ${missing[*]}"
+}
+
+stowage_venv() {
+  [[ -x $STOWAGE_VENV/bin/python ]] && "$STOWAGE_VENV/bin/python" -c '' 2>/dev/null && return
+  python3 -m venv --clear "$STOWAGE_VENV" >&2 ||
+    stowage_missing_environment "python3 -m venv $STOWAGE_VENV failed"
+}
+
+stowage_cmake_is_new() {
+  local version
+  version=$("$1" --version 2>/dev/null | sed -n '1s/[^0-9]*//p') || return 1
+  [[ -n $version && $(printf '%s\n' "$STOWAGE_CMAKE_VERSION" "$version" | sort -V | head -n1) == \
+    "$STOWAGE_CMAKE_VERSION" ]]
+}
+
+# Some systems have an older CMake: then the one of PyPI, first on PATH.
+stowage_cmake() {
+  stowage_cmake_is_new cmake && return
+  if ! stowage_cmake_is_new "$STOWAGE_VENV/bin/cmake"; then
+    stowage_say "pip install cmake (the system's is older than $STOWAGE_CMAKE_VERSION)"
+    stowage_venv || return
+    "$STOWAGE_VENV/bin/python" -m pip install -q "cmake>=$STOWAGE_CMAKE_VERSION,<4" >&2 || {
+      stowage_missing_environment "CMake $STOWAGE_CMAKE_VERSION or newer is needed"
+      return
+    }
+  fi
+  PATH="$STOWAGE_VENV/bin:$PATH"
+}
+
+# pip writes INSTALLER at the end of a package and installs what torch needs before torch itself, so an
+# interrupted installation does not look whole.
+stowage_torch_is_whole() {
+  local site
+  for site in "$STOWAGE_VENV"/lib/python3*/site-packages; do
+    [[ -e $site/torch-$STOWAGE_TORCH_VERSION.dist-info/INSTALLER ]] || continue
+    [[ -e $site/torch/include/ATen/ATen.h && -e $site/torch/lib/libtorch_cpu.so ]] && return 0
+  done
+  return 1
+}
+
+stowage_torch() {
+  stowage_torch_is_whole && return
+  if [[ -n ${Torch_ROOT:-} && -e $Torch_ROOT/lib/libtorch_cpu.so ]]; then
+    return  # the user's own, which cmake/FindTorch.cmake takes first
+  fi
+  stowage_say "pip install torch==$STOWAGE_TORCH_VERSION into .venv (5 GB, a minute or two)"
+  stowage_venv || return
+  local pip=("$STOWAGE_VENV/bin/python" -m pip install --disable-pip-version-check -q --retries 5)
+  "${pip[@]}" "torch==$STOWAGE_TORCH_VERSION" >&2 && stowage_torch_is_whole && return
+  # What an interrupted installation left behind can look installed to pip.
+  "${pip[@]}" --force-reinstall "torch==$STOWAGE_TORCH_VERSION" >&2 && stowage_torch_is_whole && return
+  stowage_missing_environment "pip could not install torch==$STOWAGE_TORCH_VERSION" \
+    "($(df -Ph "$STOWAGE_ROOT" | awk 'NR==2 {print $4}') of disk space are free)"
+}
+
+# stowage_setup core|torch
+stowage_setup() {
+  local missing
+  mapfile -t missing < <(stowage_missing_packages)
+  if (( ${#missing[@]} )); then
+    stowage_install_packages "${missing[@]}" || return
+  fi
+  stowage_cmake || return
+  if [[ ${1:-torch} == torch ]]; then
+    stowage_torch || return
+  fi
+}
+
+# How many compilers at once: one a core, but 2 GB of memory for each.
+stowage_jobs() {
+  local cores memory
+  cores=$(nproc)
+  memory=$(awk '/MemAvailable/ {print int($2 / 2000000)}' /proc/meminfo)
+  (( memory >= 1 )) || memory=1
+  echo $(( cores < memory ? cores : memory ))
+}
+
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
+  set -euo pipefail
+  case ${1:-torch} in
+    core | torch) stowage_setup "${1:-torch}" ;;
+    *)
+      sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
+      [[ $1 == --help ]] || exit 2
+      ;;
+  esac
+fi

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Builds and runs every test.
+#
+#   scripts/test.sh               presets core (no LibTorch, CUDA, Qt) and release, all of ctest
+#   scripts/test.sh --sanitize    ASan and UBSan on the core and the CPU executor, TSan on the core, the
+#                                 devices and the copy threads
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+cd "$STOWAGE_ROOT"
+
+build() {  # build PRESET [CONFIGURE OPTION..] [-- BUILD OPTION..]
+  local preset=$1 configure=()
+  shift
+  while (( $# )) && [[ $1 != -- ]]; do
+    configure+=("$1")
+    shift
+  done
+  stowage_say "Build ($preset)"
+  cmake --preset "$preset" --log-level=WARNING "${configure[@]}" >/dev/null
+  cmake --build --preset "$preset" --parallel "$(stowage_jobs)" "${@:2}"
+}
+
+check() {  # check PRESET [CTEST OPTION..]
+  stowage_say "Test ($1)"
+  ctest --preset "$1" --parallel 2 --no-tests=error "${@:2}"
+}
+
+plain() {
+  build core
+  check core
+  build release
+  check release
+}
+
+sanitize() {
+  # One OpenMP thread: LibTorch's libgomp is not instrumented, so TSan would not see its barriers.
+  export OMP_NUM_THREADS=1
+
+  export ASAN_OPTIONS=detect_stack_use_after_return=1:check_initialization_order=1
+  export UBSAN_OPTIONS=print_stacktrace=1
+  build asan -DSTOWAGE_WITH_TORCH=ON -- --target stowage_sanitized_tests
+  check asan --label-regex '^(traces|simulator|planner|profiler|cli|device|executor)$'
+
+  # Of LibTorch itself TSan sees only calls to malloc, locks and the like: without their memory
+  # accesses it would report half the story. Races in our own code are still found.
+  export TSAN_OPTIONS=ignore_noninstrumented_modules=1:second_deadlock_stack=1
+  # Kernels with 32 bits of address randomization place memory where GCC 13's TSan cannot have it.
+  local fixed_addresses=()
+  if setarch -R true 2>/dev/null; then
+    fixed_addresses=(setarch -R)
+  fi
+  build tsan -DSTOWAGE_WITH_TORCH=ON -- --target stowage_sanitized_tests
+  stowage_say "Test (tsan)"
+  "${fixed_addresses[@]}" ctest --preset tsan --parallel 2 --no-tests=error \
+    --label-regex '^(traces|simulator|planner|profiler|device)$'
+}
+
+case ${1:-} in
+  '')
+    stowage_setup torch
+    plain
+    ;;
+  --sanitize)
+    stowage_setup torch
+    sanitize
+    ;;
+  *)
+    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0"
+    [[ $1 == --help ]] || exit 2
+    ;;
+esac

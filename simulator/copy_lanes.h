@@ -1,0 +1,85 @@
+// Compute and the two copy lanes as one fluid system in integer time.
+//
+// A transfer first passes its latency, which nothing slows down, then its remaining nominal time is
+// consumed at a factor in ppm: kPpm alone, times duplex while the other lane moves bytes, times
+// copy_interference while compute is busy. Compute runs at compute_interference while a lane moves
+// bytes. Factors change only when something starts or ends, so time jumps from one such point to
+// the next; work is kept in ns * 10^6 and every completion rounds up to a whole nanosecond.
+// Cost: O(1) for each start or end of a transfer and each piece of compute.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "simulator/replay.h"
+#include "traces/trace.h"
+
+namespace stowage::simulator {
+
+class CopyLanes {
+ public:
+  enum Direction : std::uint8_t { d2h, h2d };
+
+  struct Job {
+    OffloadId offload;
+    ReloadId reload;
+    Bytes bytes = 0;
+    Nanoseconds nominal = 0;
+    Nanoseconds ready = 0;
+    Nanoseconds start = -1;  // -1: still in the queue
+    Nanoseconds end = -1;    // -1: not done
+  };
+
+  // Compute did `duration` ns at `factor`, from `start` on.
+  struct Segment {
+    Nanoseconds start = 0;
+    Nanoseconds duration = 0;
+    Ppm factor = kPpm;
+  };
+
+  explicit CopyLanes(const Calibration& link);
+
+  [[nodiscard]] Nanoseconds now() const { return now_; }
+  [[nodiscard]] Nanoseconds nominal_ns(Direction direction, Bytes bytes) const;
+
+  // Appends a copy to a lane; it is ready now. Returns its row in jobs(direction).
+  std::size_t enqueue(Direction direction, Bytes bytes, OffloadId offload, ReloadId reload);
+  [[nodiscard]] const std::vector<Job>& jobs(Direction direction) const {
+    return lanes_[direction].jobs;
+  }
+  // Nothing is queued or under way.
+  [[nodiscard]] bool idle() const;
+
+  // Time passes until compute has done `work` ns of its own; `trail` gets the pieces if given.
+  void run_compute(Nanoseconds work, std::vector<Segment>* trail = nullptr);
+  // Time passes with compute idle: until a copy is done, until a point in time.
+  void wait_for(Direction direction, std::size_t job);
+  void idle_until(Nanoseconds time);
+
+ private:
+  struct LaneState {
+    std::vector<Job> jobs;
+    std::size_t head = 0;         // first job that is not done
+    bool active = false;          // jobs[head] has started
+    Nanoseconds latency_left = 0;
+    std::int64_t work_left = 0;   // ns * 10^6
+    [[nodiscard]] bool moving() const { return active && latency_left == 0; }
+  };
+
+  void start_due();
+  [[nodiscard]] Ppm lane_factor(Direction direction, bool computing) const;
+  // The next point at which a lane's state changes, as a distance from now; a huge one for none.
+  [[nodiscard]] Nanoseconds next_change(bool computing) const;
+  void advance(Nanoseconds duration, bool computing);
+
+  const Calibration& link_;
+  Ppm duplex_;
+  Ppm copy_interference_;
+  Ppm compute_interference_;
+  std::array<LaneState, 2> lanes_;
+  Nanoseconds now_ = 0;
+};
+
+}  // namespace stowage::simulator

@@ -1,0 +1,23 @@
+// The memory half of replay(): a function of program order alone.
+#pragma once
+
+#include <vector>
+
+#include "simulator/schedule.h"
+#include "simulator/trace_index.h"
+
+namespace stowage::simulator {
+
+struct MemoryPeaks {
+  Bytes requested = 0;
+  Bytes active = 0;
+  EventId event;  // first event at which `requested` is reached
+};
+
+// `requested`, if given, gets the bytes after each event, or the most during its instructions.
+// Starts from the changes by event that the index holds, moves those of offloaded storages, adds
+// reload buffers, and sums up once. Cost: O(events + instructions + storages).
+[[nodiscard]] MemoryPeaks replay_memory(const TraceIndex& index, const Schedule& schedule,
+                                        std::vector<Bytes>* requested = nullptr);
+
+}  // namespace stowage::simulator

@@ -1,0 +1,219 @@
+#include "simulator/replay.h"
+
+#include <algorithm>
+
+#include "simulator/copy_lanes.h"
+#include "simulator/memory_replay.h"
+#include "traces/result.h"
+
+namespace stowage::simulator {
+namespace {
+
+// The time half: compute goes from one event with instructions to the next.
+class TimeReplay {
+ public:
+  TimeReplay(const TraceIndex& index, const Schedule& schedule, ReplayResult& result,
+             ReplayDetail* detail)
+      : index_(index),
+        schedule_(schedule),
+        lanes_(index.trace().calibration),
+        result_(result),
+        detail_(detail),
+        copy_out_(schedule.offloads.size(), 0),
+        copy_in_(schedule.reloads.size(), 0) {
+    if (detail_ != nullptr) {
+      detail_->time.assign(index.event_count(), 0);
+      detail_->transfers.clear();
+    }
+  }
+
+  void run() {
+    const auto& instructions = schedule_.instructions;
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+      run_to(instructions[i].anchor.event.index());
+      execute(instructions[i]);
+    }
+    run_to(index_.event_count() - 1);
+    STOWAGE_ASSERT(lanes_.idle());
+    result_.step_ns = lanes_.now();
+    if (detail_ != nullptr) collect_transfers();
+  }
+
+ private:
+  // Compute reaches event `last`, not ahead of the launch thread. One piece of compute work lies
+  // between two events with instructions; with a launch thread it also ends where compute at full
+  // speed would have run out of launched work.
+  void run_to(std::size_t last) {
+    if (next_event_ > last) return;
+    if (!index_.has_launch()) {
+      const Nanoseconds until = index_.compute_until()[last];
+      run_piece(until - (next_event_ > 0 ? index_.compute_until()[next_event_ - 1] : 0), last);
+      idle_until(launched_);
+      return;
+    }
+    const auto& launch = index_.launch_ns();
+    const auto& compute = index_.compute_ns();
+    Nanoseconds begin = lanes_.now();
+    Nanoseconds work = 0;
+    for (std::size_t e = next_event_; e <= last; ++e) {
+      launched_ += launch[e];
+      if (compute[e] > 0) {
+        if (launched_ > begin + work) {
+          if (e > 0) run_piece(work, e - 1);
+          idle_until(launched_);
+          begin = lanes_.now();
+          work = 0;
+        }
+        work += compute[e];
+      }
+      if (detail_ != nullptr) detail_->time[e] = launched_;
+    }
+    run_piece(work, last);
+    idle_until(launched_);
+  }
+
+  // Does the work of events next_event_ .. last.
+  void run_piece(Nanoseconds work, std::size_t last) {
+    const Nanoseconds begin = lanes_.now();
+    if (detail_ == nullptr) {
+      lanes_.run_compute(work);
+    } else {
+      trail_.clear();
+      lanes_.run_compute(work, &trail_);
+      set_event_times(begin, last);
+    }
+    result_.compute_ns += lanes_.now() - begin;
+    next_event_ = last + 1;
+  }
+
+  // An event's time is the first nanosecond at which the work ahead of it is done, and no less than
+  // what is there already (when it was launched).
+  void set_event_times(Nanoseconds begin, std::size_t last) {
+    std::size_t segment = 0;
+    std::int64_t done_before = 0;  // ahead of the segment, in ns * 10^6
+    std::int64_t work = 0;
+    for (std::size_t e = next_event_; e <= last; ++e) {
+      work += index_.compute_ns()[e] * kPpm;
+      while (segment < trail_.size() &&
+             done_before + trail_[segment].duration * trail_[segment].factor < work) {
+        done_before += trail_[segment].duration * trail_[segment].factor;
+        ++segment;
+      }
+      Nanoseconds time = begin;
+      if (segment < trail_.size() && work > 0) {
+        const auto& in = trail_[segment];
+        time = in.start + (work - done_before + in.factor - 1) / in.factor;
+      }
+      detail_->time[e] = std::max(detail_->time[e], time);
+    }
+  }
+
+  void idle_until(Nanoseconds time) { lanes_.idle_until(time); }
+
+  void execute(const Instruction& instruction) {
+    const EventId event = instruction.anchor.event;
+    switch (instruction.action) {
+      case Action::start_offload: {
+        const Offload& offload = schedule_.offloads[instruction.offload.index()];
+        result_.d2h_bytes += offload.bytes;
+        start(CopyLanes::d2h, offload.copy_out, offload.bytes, event, instruction.offload, {},
+              copy_out_[instruction.offload.index()]);
+        break;
+      }
+      case Action::start_reload: {
+        const Reload& reload = schedule_.reloads[instruction.reload.index()];
+        const Bytes bytes = schedule_.offloads[reload.offload.index()].bytes;
+        result_.h2d_bytes += bytes;
+        start(CopyLanes::h2d, reload.copy_in, bytes, event, reload.offload, instruction.reload,
+              copy_in_[instruction.reload.index()]);
+        break;
+      }
+      case Action::release: {
+        const Offload& offload = schedule_.offloads[instruction.offload.index()];
+        if (offload.copy_out != CopyMode::lane) break;
+        const Nanoseconds begin = lanes_.now();
+        lanes_.wait_for(CopyLanes::d2h, copy_out_[instruction.offload.index()]);
+        stalled(event, instruction.offload, {}, begin);
+        break;
+      }
+      case Action::await: {
+        const Reload& reload = schedule_.reloads[instruction.reload.index()];
+        if (reload.copy_in != CopyMode::lane) break;
+        const Nanoseconds begin = lanes_.now();
+        lanes_.wait_for(CopyLanes::h2d, copy_in_[instruction.reload.index()]);
+        stalled(event, reload.offload, instruction.reload, begin);
+        break;
+      }
+      case Action::drop: break;
+    }
+  }
+
+  void start(CopyLanes::Direction direction, CopyMode mode, Bytes bytes, EventId event,
+             OffloadId offload, ReloadId reload, std::size_t& job) {
+    const Nanoseconds begin = lanes_.now();
+    if (mode == CopyMode::compute) {
+      lanes_.idle_until(begin + lanes_.nominal_ns(direction, bytes));
+      if (detail_ != nullptr) {
+        detail_->transfers.push_back({offload, reload, begin, begin, lanes_.now()});
+      }
+    } else {
+      job = lanes_.enqueue(direction, bytes, offload, reload);
+      if (mode == CopyMode::lane) return;
+      lanes_.wait_for(direction, job);
+      launched_ = std::max(launched_, lanes_.now());
+    }
+    stalled(event, offload, reload, begin);
+  }
+
+  void stalled(EventId event, OffloadId offload, ReloadId reload, Nanoseconds begin) {
+    const Nanoseconds duration = lanes_.now() - begin;
+    if (duration == 0) return;
+    result_.stall_ns += duration;
+    result_.stalls.push_back({event, offload, reload, begin, duration});
+  }
+
+  void collect_transfers() {
+    for (const auto direction : {CopyLanes::d2h, CopyLanes::h2d}) {
+      for (const CopyLanes::Job& job : lanes_.jobs(direction)) {
+        detail_->transfers.push_back({job.offload, job.reload, job.ready, job.start, job.end});
+      }
+    }
+    std::stable_sort(detail_->transfers.begin(), detail_->transfers.end(),
+                     [](const Transfer& a, const Transfer& b) { return a.start < b.start; });
+  }
+
+  const TraceIndex& index_;
+  const Schedule& schedule_;
+  CopyLanes lanes_;
+  ReplayResult& result_;
+  ReplayDetail* detail_;
+  std::vector<std::size_t> copy_out_;  // row of the lane's jobs, by offload
+  std::vector<std::size_t> copy_in_;   // by reload
+  std::vector<CopyLanes::Segment> trail_;
+  std::size_t next_event_ = 0;
+  Nanoseconds launched_ = 0;  // when the launch thread reached the event before next_event_
+};
+
+}  // namespace
+
+ReplayResult replay(const TraceIndex& index, const Schedule& schedule, ReplayDetail* detail) {
+  ReplayResult result;
+  const MemoryPeaks peaks =
+      replay_memory(index, schedule, detail != nullptr ? &detail->requested : nullptr);
+  result.peak_requested = peaks.requested;
+  result.peak_active = peaks.active;
+  result.peak_event = peaks.event;
+  result.host_bytes = schedule.host_bytes;
+  TimeReplay(index, schedule, result, detail).run();
+  return result;
+}
+
+Schedule resident_schedule(const TraceIndex& index) {
+  Schedule schedule;
+  schedule.rows = index.rows();
+  schedule.offload_of.resize(index.trace().saved.size());
+  schedule.reload_of.resize(index.trace().unpacks.size());
+  return schedule;
+}
+
+}  // namespace stowage::simulator

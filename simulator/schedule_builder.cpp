@@ -1,0 +1,114 @@
+#include "simulator/schedule_builder.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "simulator/host_arena.h"
+#include "traces/result.h"
+
+namespace stowage::simulator {
+namespace {
+
+int rank_at(Action action, Side side) {
+  switch (action) {
+    case Action::start_offload: return 0;
+    case Action::release: return 1;
+    case Action::drop: return 2;
+    case Action::start_reload: return side == Side::before ? 2 : 3;
+    case Action::await: return 3;
+  }
+  return 0;
+}
+
+std::int32_t row_of(const Instruction& i) {
+  const bool leaves = i.action == Action::start_offload || i.action == Action::release;
+  return leaves ? i.offload.value : i.reload.value;
+}
+
+void add_instructions(const TraceIndex& index, const Movement& m, Schedule& schedule) {
+  const Trace& trace = index.trace();
+  auto& out = schedule.instructions;
+  out.reserve(2 * m.offloads.size() + 3 * m.reloads.size());
+  for (std::size_t o = 0; o < m.offloads.size(); ++o) {
+    const Place start = start_of(trace, m.offloads[o]);
+    STOWAGE_ASSERT(start <= m.release[o]);
+    out.push_back({Action::start_offload, OffloadId(o), {},
+                   index.anchor_at(start.event, start.side)});
+    out.push_back({Action::release, OffloadId(o), {},
+                   index.anchor_at(m.release[o].event, m.release[o].side)});
+  }
+  for (std::size_t r = 0; r < m.reloads.size(); ++r) {
+    const Place start = m.start_reload[r];
+    const Place await = await_of(trace, m.reloads[r]);
+    const Place drop = drop_of(trace, m.reloads[r]);
+    STOWAGE_ASSERT(m.release[m.reloads[r].offload.index()] <= start);
+    STOWAGE_ASSERT(start <= await);
+    for (const auto& [action, place] : {std::pair{Action::start_reload, start},
+                                        {Action::await, await}, {Action::drop, drop}}) {
+      out.push_back({action, {}, ReloadId(r), index.anchor_at(place.event, place.side)});
+    }
+  }
+  const auto key = [](const Instruction& i) {
+    return std::tuple(i.anchor.event, i.anchor.side, rank_at(i.action, i.anchor.side), row_of(i));
+  };
+  std::sort(out.begin(), out.end(),
+            [&](const Instruction& a, const Instruction& b) { return key(a) < key(b); });
+}
+
+void lay_out_host(const TraceIndex& index, Schedule& schedule) {
+  std::vector<SlotRequest> slots(schedule.offloads.size());
+  for (std::size_t o = 0; o < slots.size(); ++o) {
+    slots[o].bytes = schedule.offloads[o].bytes;
+    slots[o].first = start_of(index.trace(), schedule.offloads[o]).event.value;
+    slots[o].last = -1;
+  }
+  for (const Reload& reload : schedule.reloads) {
+    auto& last = slots[reload.offload.index()].last;
+    last = std::max<std::int64_t>(last, drop_of(index.trace(), reload).event.value);
+  }
+  for (SlotRequest& slot : slots) {  // never read again: taken until the step ends
+    if (slot.last < 0) slot.last = static_cast<std::int64_t>(index.event_count());
+  }
+  const ArenaLayout layout = lay_out(slots);
+  for (std::size_t o = 0; o < slots.size(); ++o) {
+    schedule.offloads[o].host_offset = layout.offset[o];
+  }
+  schedule.host_bytes = layout.bytes;
+}
+
+}  // namespace
+
+Place start_of(const Trace& trace, const Offload& offload) {
+  return {trace.saved.event[offload.saved.front().index()], Side::after};
+}
+
+Place await_of(const Trace& trace, const Reload& reload) {
+  return {trace.unpacks.event[reload.unpacks.front().index()], Side::before};
+}
+
+Place drop_of(const Trace& trace, const Reload& reload) {
+  return {trace.unpacks.event[reload.unpacks.back().index()], Side::after};
+}
+
+Schedule build_schedule(const TraceIndex& index, Movement movement) {
+  Schedule schedule;
+  schedule.rows = index.rows();
+  schedule.offload_of.resize(index.trace().saved.size());
+  schedule.reload_of.resize(index.trace().unpacks.size());
+  add_instructions(index, movement, schedule);
+  schedule.offloads = std::move(movement.offloads);
+  schedule.reloads = std::move(movement.reloads);
+  for (std::size_t o = 0; o < schedule.offloads.size(); ++o) {
+    for (const SavedId s : schedule.offloads[o].saved) schedule.offload_of[s.index()] = OffloadId(o);
+  }
+  for (std::size_t r = 0; r < schedule.reloads.size(); ++r) {
+    for (const UnpackId u : schedule.reloads[r].unpacks) {
+      schedule.reload_of[u.index()] = ReloadId(r);
+    }
+  }
+  lay_out_host(index, schedule);
+  return schedule;
+}
+
+}  // namespace stowage::simulator

@@ -1,0 +1,76 @@
+"""check_sources.py must find each kind of offence, and nothing in files that keep the rules."""
+
+import unittest
+
+from check_sources import MAX_LINES, MAX_TORCH_H, check_tree
+
+
+def rules(path, text):
+    return [rule for _, _, rule, _ in check_tree({path: text})]
+
+
+class CheckSources(unittest.TestCase):
+    def expect(self, path, text, *expected):
+        self.assertEqual(rules(path, text), list(expected), (path, text))
+
+    def test_arrows(self):
+        self.expect("traces/a.cpp", '#include "simulator/b.h"\n', "arrow")
+        self.expect("simulator/a.cpp", '#include "traces/b.h"\n')
+        self.expect("simulator/a.cpp", '#include "planner/b.h"\n', "arrow")
+        self.expect("planner/policies/a.cpp", '#include "planner/b.h"\n#include "simulator/c.h"\n')
+        self.expect("planner/a.cpp", '#include "cli/b.h"\n', "arrow")
+        self.expect("executor/a.cpp", '#include "executor/device/b.h"\n')
+        self.expect("executor/device/a.cpp", '#include "executor/b.h"\n', "arrow")
+        self.expect("executor/models/a.cpp", '#include "planner/b.h"\n', "arrow")
+        self.expect("executor/a.cpp", '#include "profiler/torch/b.h"\n', "arrow")
+        self.expect("profiler/assembly/a.cpp", '#include "executor/b.h"\n', "arrow")
+        self.expect("profiler/torch/a.cpp", '#include "executor/b.h"\n')
+        self.expect("cli/a.cpp", '#include "cli/torch/b.h"\n', "arrow")
+        self.expect("cli/torch/a.cpp", '#include "cli/b.h"\n')
+        self.expect("traces/a.cpp", '#include "tests/support/b.h"\n', "arrow")
+        self.expect("tests/traces/a.cpp", '#include "tests/support/b.h"\n')
+        self.expect("examples/a.cpp", '#include "cli/b.h"\n', "arrow")
+
+    def test_worlds(self):
+        for include in ("torch/torch.h", "ATen/ATen.h", "c10/core/Allocator.h", "QWidget",
+                        "cuda_runtime.h", "cupti.h", "cuda/std/span", "QtCore/QObject"):
+            for path in ("traces/a.h", "simulator/a.h", "planner/a.h", "profiler/assembly/a.h",
+                         "cli/a.h", "tests/traces/a.h", "bench/a.h"):
+                self.expect(path, f"#pragma once\n#  include <{include}>\n", "world")
+        self.expect("executor/a.cpp", "#include <ATen/ATen.h>\n")
+        self.expect("executor/a.cpp", "#include <QWidget>\n", "world")
+        self.expect("profiler/cupti/a.cpp", "#include <cupti.h>\n")
+        self.expect("profiler/cupti/a.cpp", "#include <ATen/ATen.h>\n", "world")
+        self.expect("gui/widgets/a.cpp", "#include <QWidget>\n")
+        self.expect("tests/executor/a.cpp", "#include <ATen/ATen.h>\n")
+        self.expect("traces/a.cpp", "#include <queue>\n#include <numeric>\n")
+
+    def test_json(self):
+        include = "#include <nlohmann/json.hpp>\n"
+        self.expect("traces/trace_json.cpp", include)
+        self.expect("traces/trace.cpp", include, "json")
+        self.expect("traces/json_trace.cpp", include, "json")
+        self.expect("tests/cli/plan_test.cpp", include)
+
+    def test_printing(self):
+        self.expect("cli/plan.cpp", "std::cout << 1;\n", "print")
+        self.expect("cli/plan.cpp", 'printf("x");\n', "print")
+        self.expect("cli/plan.cpp", 'std::printf("x");\n', "print")
+        self.expect("cli/plan.cpp", "// never std::cout\nstd::snprintf(b, 1, f);\nout.puts(x);\n")
+        self.expect("cli/main.cpp", "return run(std::cout, std::cerr);\n")
+
+    def test_headers_and_length(self):
+        self.expect("traces/a.h", "int f();\n", "pragma")
+        self.expect("traces/a.h", "#pragma once\nusing namespace std;\n", "using")
+        self.expect("traces/a.cpp", "int x;\n" * MAX_LINES)
+        self.expect("traces/a.cpp", "int x;\n" * (MAX_LINES + 1), "length")
+
+    def test_torch_h(self):
+        files = {f"executor/f{i:03}.cpp": "#include <torch/torch.h>\n" for i in range(MAX_TORCH_H)}
+        self.assertEqual(list(check_tree(files)), [])
+        files["executor/one_more.cpp"] = "#include <torch/torch.h>\n"
+        self.assertEqual([rule for _, _, rule, _ in check_tree(files)], ["torch.h"])
+
+
+if __name__ == "__main__":
+    unittest.main()
