@@ -3,7 +3,6 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <type_traits>
@@ -12,64 +11,14 @@
 
 #include "traces/columns.h"
 #include "traces/enum_names.h"
+#include "traces/json_scanner.h"
 #include "traces/trace_reader.h"
 #include "traces/validate.h"
 
 namespace stowage {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-// nlohmann's parse events, handed on to the reader.
-class SaxAdapter {
- public:
-  explicit SaxAdapter(TraceReader& reader) : reader_(reader) {}
-
-  bool null() { return reader_.foreign("null"); }
-  bool boolean(bool value) { return reader_.foreign(value ? "true" : "false"); }
-  bool number_integer(Json::number_integer_t value) { return reader_.integer(value); }
-  bool number_unsigned(Json::number_unsigned_t value) {
-    if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      return reader_.foreign("an integer beyond 64 bits");
-    }
-    return reader_.integer(static_cast<std::int64_t>(value));
-  }
-  bool number_float(Json::number_float_t, const std::string& text) {
-    const bool whole = text.find_first_of(".eE") == std::string::npos;
-    return reader_.foreign(whole ? "an integer beyond 64 bits" : "a number with a fraction");
-  }
-  bool string(std::string& value) { return reader_.text(value); }
-  bool binary(Json::binary_t&) { return reader_.foreign("binary"); }
-  bool start_object(std::size_t) { return reader_.begin_object(); }
-  bool key(std::string& name) { return reader_.key(name); }
-  bool end_object() { return reader_.end_object(); }
-  bool start_array(std::size_t) { return reader_.begin_array(); }
-  bool end_array() { return reader_.end_array(); }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& e) {
-    return reader_.fail("is not valid JSON at byte " + std::to_string(position) + reason(e.what()),
-                        "the file is damaged or of another kind");
-  }
-
- private:
-  // ": unexpected end of input" out of the library's long message, short and printable.
-  static std::string reason(std::string_view what) {
-    const std::size_t at = what.rfind(" - ");
-    const std::size_t colon = what.rfind("; expected");
-    if (at == std::string_view::npos) return "";
-    std::string out(what.substr(at + 3, colon == std::string_view::npos || colon < at
-                                            ? std::string_view::npos
-                                            : colon - at - 3));
-    const std::size_t last = out.find("; last read:");
-    if (last != std::string::npos) out.resize(last);
-    if (out.size() > 120) out.resize(120);
-    for (char& c : out) {
-      if (c < ' ' || c > '~') c = '?';
-    }
-    return ": " + out;
-  }
-
-  TraceReader& reader_;
-};
+using Json = nlohmann::json;
 
 // Appends JSON to a text. Columns are millions of integers and go through std::to_chars; every
 // string is written by the library.
@@ -147,9 +96,7 @@ class Writer {
 Result<Trace> trace_from_json(std::string_view text, const std::string& file) {
   Trace trace;
   TraceReader reader(trace, file, text.size());
-  SaxAdapter adapter(reader);
-  const bool parsed = Json::sax_parse(text.data(), text.data() + text.size(), &adapter);
-  if (!parsed || !reader.finish()) return reader.error();
+  if (!JsonScanner(text, reader).scan() || !reader.finish()) return reader.error();
   const Status valid = validate(trace, file);
   if (!valid) return valid.error();
   return trace;
