@@ -39,7 +39,8 @@ void set_latency(LinkCurve& curve, Nanoseconds latency) {
     for (std::size_t i = 0; i < rates.size(); ++i) {
       const auto bytes = static_cast<double>(curve.bytes[i]);
       const double time = bytes * 1e9 / static_cast<double>(std::max<std::int64_t>(rates[i], 1));
-      rates[i] = std::max<std::int64_t>(1, std::llround(bytes * 1e9 / std::max(time + change, 1.0)));
+      rates[i] =
+          std::max<std::int64_t>(1, std::llround(bytes * 1e9 / std::max(time + change, 1.0)));
     }
   };
   shift(curve.bytes_per_second);
@@ -86,10 +87,10 @@ Status apply_setting(Calibration& calibration, const std::string& setting) {
   // Below these a rate or factor would round to nothing.
   const double lowest = latency ? 0.0 : 1e-6;
   if (value < lowest || value > highest) {
-    return usage_error("--set " + setting + ": out of range",
-                       factor    ? "a factor above 0, at most 1"
-                       : latency ? "0 to 1e9 microseconds"
-                                 : "above 0, at most 1e6 GB/s");
+    return usage_error("--set " + setting + ": out of range", factor ? "a factor above 0, at most 1"
+                                                              : latency
+                                                                  ? "0 to 1e9 microseconds"
+                                                                  : "above 0, at most 1e6 GB/s");
   }
   if (name == "link.h2d_gbps") return set_rate(calibration.h2d, value);
   if (name == "link.d2h_gbps") return set_rate(calibration.d2h, value);

@@ -22,8 +22,10 @@ std::string one_line(std::string text) {
 
 std::string help_column(const std::string& names, const std::string& value) {
   std::string left = names;
-  if (const auto comma = left.find(','); comma != std::string::npos) left.insert(comma + 1, " ");
-  else left.insert(0, "    ");
+  if (const auto comma = left.find(','); comma != std::string::npos)
+    left.insert(comma + 1, " ");
+  else
+    left.insert(0, "    ");
   if (!value.empty()) left += ' ' + value;
   return left;
 }
@@ -94,9 +96,15 @@ void CommandLine::flag(const std::string& names, bool& target, std::string help)
   list(help_column(names, ""), std::move(help));
 }
 
-void CommandLine::future_option(const std::string& name) { future_.push_back(name); }
-void CommandLine::detail(std::string text) { details_.push_back(std::move(text)); }
-void CommandLine::example(std::string command) { examples_.push_back(std::move(command)); }
+void CommandLine::future_option(const std::string& name) {
+  future_.push_back(name);
+}
+void CommandLine::detail(std::string text) {
+  details_.push_back(std::move(text));
+}
+void CommandLine::example(std::string command) {
+  examples_.push_back(std::move(command));
+}
 
 std::string CommandLine::help() const {
   std::string text = "usage: stowage " + verb_ + usage_ + " [options]\n\n" + summary_ + ".\n";
@@ -187,9 +195,8 @@ int run_verb(CommandLine& line, const Args& args, std::ostream& out, std::ostrea
   } catch (const std::bad_alloc&) {
     return report_error(console, Error{ErrorCode::environment, "not enough memory", "", "", ""});
   } catch (const std::exception& e) {
-    return report_error(console,
-                        Error{ErrorCode::internal, "internal error: " + one_line(e.what()), "", "",
-                              "please report it with the command line"});
+    return report_error(console, Error{ErrorCode::internal, "internal error: " + one_line(e.what()),
+                                       "", "", "please report it with the command line"});
   }
 }
 

@@ -33,8 +33,8 @@ class CommandLine {
   void option(const std::string& names, const std::string& value,
               std::optional<std::int64_t>& target, std::string help);
   // May be given several times.
-  void option(const std::string& names, const std::string& value,
-              std::vector<std::string>& target, std::string help);
+  void option(const std::string& names, const std::string& value, std::vector<std::string>& target,
+              std::string help);
   void flag(const std::string& names, bool& target, std::string help);
   // Known to the contract, not to this version: giving it is the error "not supported yet".
   void future_option(const std::string& name);
@@ -46,8 +46,8 @@ class CommandLine {
   [[nodiscard]] const std::string& verb() const { return verb_; }
   [[nodiscard]] std::string help() const;
 
-  // Fills what is bound. True: go on; false: help was asked for. Errors: usage, one line, an unknown
-  // option with the nearest one.
+  // Fills what is bound. True: go on; false: help was asked for. Errors: usage, one line, an
+  // unknown option with the nearest one.
   [[nodiscard]] Result<bool> parse(const Args& args);
 
   // The common options, after parse().
@@ -88,7 +88,6 @@ class CommandLine {
 // Parses, prints help or an error, runs `body` and returns the exit code. Exceptions end here: no
 // memory is "environment", anything else "internal".
 [[nodiscard]] int run_verb(CommandLine& line, const Args& args, std::ostream& out,
-                           std::ostream& err,
-                           const std::function<Result<int>(Console&)>& body);
+                           std::ostream& err, const std::function<Result<int>(Console&)>& body);
 
 }  // namespace stowage::cli

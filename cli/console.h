@@ -17,7 +17,7 @@ struct Console {
   std::ostream& err;
   bool json = false;
   bool quiet = false;
-  Paint paint;        // for out
+  Paint paint;  // for out
   Paint paint_err;
 
   // One line on stderr, "stowage: warning: ..."; nothing with --quiet.

@@ -6,12 +6,18 @@ namespace stowage::cli {
 
 const char* name_of(ErrorCode code) {
   switch (code) {
-    case ErrorCode::condition: return "condition";
-    case ErrorCode::usage: return "usage";
-    case ErrorCode::bad_input: return "bad_input";
-    case ErrorCode::environment: return "environment";
-    case ErrorCode::internal: return "internal";
-    case ErrorCode::interrupted: return "interrupted";
+    case ErrorCode::condition:
+      return "condition";
+    case ErrorCode::usage:
+      return "usage";
+    case ErrorCode::bad_input:
+      return "bad_input";
+    case ErrorCode::environment:
+      return "environment";
+    case ErrorCode::internal:
+      return "internal";
+    case ErrorCode::interrupted:
+      return "interrupted";
   }
   return "internal";
 }

@@ -6,9 +6,13 @@
 
 namespace stowage::cli {
 
-FdBuffer::FdBuffer(int fd) : fd_(fd) { setp(data_.data(), data_.data() + data_.size()); }
+FdBuffer::FdBuffer(int fd) : fd_(fd) {
+  setp(data_.data(), data_.data() + data_.size());
+}
 
-FdBuffer::~FdBuffer() { flush_buffer(); }
+FdBuffer::~FdBuffer() {
+  flush_buffer();
+}
 
 bool FdBuffer::flush_buffer() {
   const char* from = pbase();
@@ -33,6 +37,8 @@ FdBuffer::int_type FdBuffer::overflow(int_type c) {
   return traits_type::not_eof(c);
 }
 
-int FdBuffer::sync() { return flush_buffer() ? 0 : -1; }
+int FdBuffer::sync() {
+  return flush_buffer() ? 0 : -1;
+}
 
 }  // namespace stowage::cli

@@ -14,13 +14,19 @@ Json groups_json(const std::vector<GroupRow>& groups) {
 }
 
 Json run_json(const Trace& trace, const InspectReport& report) {
-  return {{"model", trace.run.model},         {"batch", trace.run.batch},
-          {"seq", trace.run.seq},             {"dtype", trace.run.dtype},
-          {"optimizer", trace.run.optimizer}, {"source", trace.run.source},
-          {"created", trace.run.created},     {"device", trace.env.device},
+  return {{"model", trace.run.model},
+          {"batch", trace.run.batch},
+          {"seq", trace.run.seq},
+          {"dtype", trace.run.dtype},
+          {"optimizer", trace.run.optimizer},
+          {"source", trace.run.source},
+          {"created", trace.run.created},
+          {"device", trace.env.device},
           {"device_name", trace.env.device_name},
-          {"fingerprint", trace.fingerprint}, {"step_ns", report.step},
-          {"ops", report.outermost_ops},      {"saved_tensors", trace.saved.size()},
+          {"fingerprint", trace.fingerprint},
+          {"step_ns", report.step},
+          {"ops", report.outermost_ops},
+          {"saved_tensors", trace.saved.size()},
           {"storages", trace.storages.size()}};
 }
 

@@ -11,8 +11,8 @@ namespace stowage::cli {
 namespace {
 
 struct SavedFacts {
-  std::vector<SavedId> first_saved;        // of each storage, -1 = never saved
-  std::vector<std::uint8_t> in_use;        // an unpack of it is in use at the event
+  std::vector<SavedId> first_saved;  // of each storage, -1 = never saved
+  std::vector<std::uint8_t> in_use;  // an unpack of it is in use at the event
 };
 
 SavedFacts saved_facts(const Trace& trace, EventId event) {
@@ -68,8 +68,8 @@ Result<EventId> event_of(const Trace& trace, const std::vector<Bytes>& requested
   bool any = false;
   for (std::size_t i = 0; i < trace.ops.size(); ++i) {
     const OpId parent = trace.ops.parent[i];
-    const bool own = numeric ? static_cast<std::int64_t>(i) == number
-                             : trace.string(trace.ops.name[i]) == at;
+    const bool own =
+        numeric ? static_cast<std::int64_t>(i) == number : trace.string(trace.ops.name[i]) == at;
     wanted[i] = own || (parent.valid() && parent.index() < i && wanted[parent.index()] != 0);
     any = any || own;
   }
@@ -95,12 +95,14 @@ Result<EventId> event_of(const Trace& trace, const std::vector<Bytes>& requested
 
 std::string group_name(const Trace& trace, std::size_t storage, GroupBy by) {
   switch (by) {
-    case GroupBy::layer: return layer_name(trace, trace.storages.layer[storage]);
+    case GroupBy::layer:
+      return layer_name(trace, trace.storages.layer[storage]);
     case GroupBy::op: {
       const OpId op = trace.storages.alloc_op[storage];
       return op.valid() ? trace.string(trace.ops.name[op.index()]) : "(before the step)";
     }
-    case GroupBy::storage_class: break;
+    case GroupBy::storage_class:
+      break;
   }
   return stowage::name_of(trace.storages.storage_class[storage]);
 }
@@ -227,8 +229,8 @@ std::vector<Bytes> requested_after(const Trace& trace) {
 std::vector<PlotSpan> phase_spans(const Trace& trace, const std::vector<Nanoseconds>& event_time) {
   std::vector<PlotSpan> spans;
   for (std::size_t i = 0; i < trace.phases.size(); ++i) {
-    spans.push_back({stowage::name_of(trace.phases.kind[i]),
-                     event_time[trace.phases.first_event[i].index()]});
+    spans.push_back(
+        {stowage::name_of(trace.phases.kind[i]), event_time[trace.phases.first_event[i].index()]});
   }
   return spans;
 }
@@ -269,8 +271,8 @@ Result<InspectReport> inspect(const Trace& trace, GroupBy by, const std::string&
     report.moment.active = trace.peaks.active[i];
     report.moment.reserved = trace.peaks.reserved[i];
   }
-  report.step = trace.overhead.clean.step_ns > 0 ? trace.overhead.clean.step_ns
-                                                 : trace.events.time.back();
+  report.step =
+      trace.overhead.clean.step_ns > 0 ? trace.overhead.clean.step_ns : trace.events.time.back();
   report.curve = {trace.events.time, requested, trace.events.time.back()};
   report.phases = phase_rows(trace, requested, trace.events.time.back());
   for (const OpId parent : trace.ops.parent) report.outermost_ops += parent.valid() ? 0 : 1;
@@ -278,16 +280,21 @@ Result<InspectReport> inspect(const Trace& trace, GroupBy by, const std::string&
   const SavedFacts facts = saved_facts(trace, *event);
   for (std::size_t i = 0; i < trace.storages.size(); ++i) {
     const SavedId saved = facts.first_saved[i];
-    const bool movable = saved.valid() && trace.storages.alloc_event[i].valid() &&
-                         trace.storages.device[i] == 0;
+    const bool movable =
+        saved.valid() && trace.storages.alloc_event[i].valid() && trace.storages.device[i] == 0;
     const Bytes bytes = trace.storages.bytes[i];
     if (movable) {
       ++report.movable.storages;
       report.movable.bytes += bytes;
     }
     if (!alive_at(trace, i, *event) || bytes == 0) continue;
-    AliveRow row{StorageId(i), bytes, trace.storages.storage_class[i],
-                 layer_name(trace, trace.storages.layer[i]), "", "", false};
+    AliveRow row{StorageId(i),
+                 bytes,
+                 trace.storages.storage_class[i],
+                 layer_name(trace, trace.storages.layer[i]),
+                 "",
+                 "",
+                 false};
     const OpId op = trace.storages.alloc_op[i];
     if (op.valid()) row.made_by = trace.string(trace.ops.name[op.index()]);
     if (saved.valid()) row.site = trace.string(trace.saved.site[saved.index()]);

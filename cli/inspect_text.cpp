@@ -16,9 +16,8 @@ std::string head(const Trace& trace, const InspectReport& report, const Paint& p
   if (!trace.env.device_name.empty()) text += " (" + trace.env.device_name + ")";
   if (trace.run.threads > 0) text += ", " + count_of(trace.run.threads, "thread");
   if (!trace.run.created.empty()) text += ", " + trace.run.created;
-  text += "\nstep time " + format_time(report.step) + ", " +
-          count_of(report.outermost_ops, "op") + ", " +
-          count_of(static_cast<std::int64_t>(trace.saved.size()), "saved tensor") + ", " +
+  text += "\nstep time " + format_time(report.step) + ", " + count_of(report.outermost_ops, "op") +
+          ", " + count_of(static_cast<std::int64_t>(trace.saved.size()), "saved tensor") + ", " +
           count_of(static_cast<std::int64_t>(trace.storages.size()), "storage") + "\n";
   return text;
 }

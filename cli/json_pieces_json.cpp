@@ -6,7 +6,9 @@ std::string dump(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-Json bytes_or_null(Bytes bytes) { return bytes < 0 ? Json(nullptr) : Json(bytes); }
+Json bytes_or_null(Bytes bytes) {
+  return bytes < 0 ? Json(nullptr) : Json(bytes);
+}
 
 Json moment_json(const Moment& moment) {
   Json json;

@@ -37,13 +37,14 @@ std::string verdict(const PlanAnswer& answer, const Paint& paint) {
   const PlanOutcome& outcome = answer.outcome;
   switch (outcome.kind) {
     case PlanKind::fits_already:
-      return paint.green("It fits already") + ": the step stays within the budget as it is, so the "
+      return paint.green("It fits already") +
+             ": the step stays within the budget as it is, so the "
              "plan moves nothing.\n";
     case PlanKind::planned:
-      return outcome.plan.budget.device
-                 ? paint.green("Within the budget") + ".\n"
-                 : "Without a budget: the policy's plan as it is.\n";
-    case PlanKind::infeasible: return paint.red("Infeasible") + ": no plan keeps this budget.\n";
+      return outcome.plan.budget.device ? paint.green("Within the budget") + ".\n"
+                                        : "Without a budget: the policy's plan as it is.\n";
+    case PlanKind::infeasible:
+      return paint.red("Infeasible") + ": no plan keeps this budget.\n";
     case PlanKind::offload_cannot_help:
       return paint.red("Offload cannot lower this peak") +
              ": nothing that could leave is alive there, and it is above the budget.\n";
@@ -172,18 +173,20 @@ Error why_infeasible(const PlanAnswer& answer) {
       error.message = "the policy's plan needs a " + counter_of(answer) + " of " +
                       exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on)) +
                       "; the budget is " + asked;
-      error.hint = "--policy auto finds its own plan; without --budget the policy's is written as it is";
+      error.hint =
+          "--policy auto finds its own plan; without --budget the policy's is written as it is";
       break;
     case PlanKind::not_found:
       error.message = "no plan within " + asked + " was found; the best has a " +
                       counter_of(answer) + " of " +
                       exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on));
-      error.hint = outcome.search.stopped ? "a longer --time-limit, or a larger budget"
-                                          : "a larger budget; the floor is " +
-                                                format_bytes(outcome.floor.bytes);
+      error.hint = outcome.search.stopped
+                       ? "a longer --time-limit, or a larger budget"
+                       : "a larger budget; the floor is " + format_bytes(outcome.floor.bytes);
       break;
     case PlanKind::planned:
-    case PlanKind::fits_already: break;
+    case PlanKind::fits_already:
+      break;
   }
   return error;
 }

@@ -13,7 +13,7 @@ namespace stowage::cli {
 struct PlanAnswer {
   planner::PlanOutcome outcome;
   simulator::PeakKind budget_on = simulator::PeakKind::active;
-  std::string written_to;       // file of the plan, or empty
+  std::string written_to;  // file of the plan, or empty
 };
 
 // Why there is no plan, as the one line on stderr: with the floor in bytes, the op and the layer

@@ -1,5 +1,5 @@
-#include "cli/json_pieces_json.h"
 #include "cli/error_json.h"
+#include "cli/json_pieces_json.h"
 #include "cli/plan_answer.h"
 #include "simulator/plan_json.h"
 
@@ -26,8 +26,9 @@ Json floor_json(const planner::MemoryFloor& floor) {
                         {"made_by", row.made_by.empty() ? Json(nullptr) : Json(row.made_by)},
                         {"reloaded", row.reloaded}});
   }
-  return {{"bytes", floor.bytes}, {"reached", floor.reached}, {"event", floor.event.value},
-          {"op", floor.op.value}, {"op_name", floor.op_name}, {"layer", floor.layer},
+  return {{"bytes", floor.bytes},           {"reached", floor.reached},
+          {"event", floor.event.value},     {"op", floor.op.value},
+          {"op_name", floor.op_name},       {"layer", floor.layer},
           {"storages", std::move(storages)}};
 }
 
@@ -41,12 +42,11 @@ std::string plan_answer_json(const simulator::TraceIndex& index, const PlanAnswe
   json["outcome"] = planner::name_of(outcome.kind);
   json["model"] = index.trace().run.model;
   json["written_to"] = answer.written_to.empty() ? Json(nullptr) : Json(answer.written_to);
-  json["budget"] = {{"device_bytes", outcome.plan.budget.device
-                                         ? Json(*outcome.plan.budget.device)
-                                         : Json(nullptr)},
-                    {"on", simulator::name_of(answer.budget_on)},
-                    {"host_bytes", outcome.plan.budget.host ? Json(*outcome.plan.budget.host)
-                                                            : Json(nullptr)}};
+  json["budget"] = {
+      {"device_bytes",
+       outcome.plan.budget.device ? Json(*outcome.plan.budget.device) : Json(nullptr)},
+      {"on", simulator::name_of(answer.budget_on)},
+      {"host_bytes", outcome.plan.budget.host ? Json(*outcome.plan.budget.host) : Json(nullptr)}};
   json["predicted"] = result_json(outcome.predicted);
   json["resident"] = result_json(outcome.resident);
   json["lower_bound"] = {{"step_ns", outcome.lower_bound_step}};

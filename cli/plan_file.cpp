@@ -10,7 +10,9 @@ namespace {
 
 constexpr std::int64_t kMaxPlanBytes = 64 << 20;
 
-std::string quoted(const std::string& text) { return "'" + text + "'"; }
+std::string quoted(const std::string& text) {
+  return "'" + text + "'";
+}
 
 }  // namespace
 
@@ -20,8 +22,7 @@ Result<simulator::Plan> load_plan(const std::string& path) {
   return simulator::plan_from_json(*text, path);
 }
 
-Status check_target(const simulator::Plan& plan, const std::string& plan_file,
-                    const Trace& trace) {
+Status check_target(const simulator::Plan& plan, const std::string& plan_file, const Trace& trace) {
   const simulator::PlanTarget& target = plan.target;
   if (target.fingerprint.empty() || target.fingerprint == trace.fingerprint) return Unit{};
   struct Field {
@@ -36,7 +37,8 @@ Status check_target(const simulator::Plan& plan, const std::string& plan_file,
       {"dtype", quoted(target.dtype), quoted(trace.run.dtype)},
       {"optimizer", quoted(target.optimizer), quoted(trace.run.optimizer)},
   };
-  const std::string hint = "make the plan again with stowage plan, or give the trace it was made for";
+  const std::string hint =
+      "make the plan again with stowage plan, or give the trace it was made for";
   for (const Field& field : fields) {
     if (field.planned != field.traced) {
       return Error{ErrorCode::bad_input,

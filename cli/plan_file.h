@@ -13,8 +13,8 @@ namespace stowage::cli {
 [[nodiscard]] Result<simulator::Plan> load_plan(const std::string& path);
 
 // Refuses (bad_input) a plan whose fingerprint is another one, naming what differs: the model, the
-// batch, the sequence length, the dtype, the optimizer, or only the saved tensors themselves. A plan
-// without a fingerprint (written by hand) passes.
+// batch, the sequence length, the dtype, the optimizer, or only the saved tensors themselves. A
+// plan without a fingerprint (written by hand) passes.
 [[nodiscard]] Status check_target(const simulator::Plan& plan, const std::string& plan_file,
                                   const Trace& trace);
 

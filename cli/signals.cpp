@@ -50,6 +50,8 @@ void install_signal_handlers() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-void restore_pipe_signal() { std::signal(SIGPIPE, SIG_DFL); }
+void restore_pipe_signal() {
+  std::signal(SIGPIPE, SIG_DFL);
+}
 
 }  // namespace stowage::cli

@@ -38,7 +38,7 @@ Json compute_lane(const Trace& trace, const simulator::ReplayDetail& detail) {
     start.push_back(begin[id.index()]);
     duration.push_back(detail.time[e] - begin[id.index()]);
   }
-  return {{"n", op.size()}, {"op", op},       {"name", name},
+  return {{"n", op.size()}, {"op", op},          {"name", name},
           {"layer", layer}, {"start_ns", start}, {"duration_ns", duration}};
 }
 
@@ -52,18 +52,16 @@ Json copy_lane(const Trace& trace, const Simulation& simulation, bool copy_back)
   for (const simulator::Transfer& transfer : simulation.detail.transfers) {
     if (transfer.reload.valid() != copy_back) continue;
     const simulator::Offload& row = simulation.schedule.offloads[transfer.offload.index()];
-    site.push_back(row.saved.empty()
-                       ? std::string("-")
-                       : trace.string(trace.saved.site[row.saved.front().index()]));
+    site.push_back(row.saved.empty() ? std::string("-")
+                                     : trace.string(trace.saved.site[row.saved.front().index()]));
     offload.push_back(transfer.offload.value);
     bytes.push_back(row.bytes);
     ready.push_back(transfer.ready);
     start.push_back(transfer.start);
     duration.push_back(transfer.end - transfer.start);
   }
-  return {{"n", bytes.size()}, {"offload", offload}, {"site", site},
-          {"bytes", bytes},    {"ready_ns", ready},  {"start_ns", start},
-          {"duration_ns", duration}};
+  return {{"n", bytes.size()}, {"offload", offload}, {"site", site},           {"bytes", bytes},
+          {"ready_ns", ready}, {"start_ns", start},  {"duration_ns", duration}};
 }
 
 Json stalls_json(const std::vector<StallRow>& stalls) {
@@ -89,10 +87,9 @@ std::string simulate_json(const Simulation& simulation, const simulator::Plan& p
   json["schema"] = "stowage-simulate/1";
   json["feasible"] = simulation.feasible;
   json["policy"] = policy.empty() ? Json(nullptr) : Json(policy);
-  json["budget"] = plan.budget.device
-                       ? Json{{"device_bytes", *plan.budget.device},
-                              {"on", simulator::name_of(plan.budget.on)}}
-                       : Json(nullptr);
+  json["budget"] = plan.budget.device ? Json{{"device_bytes", *plan.budget.device},
+                                             {"on", simulator::name_of(plan.budget.on)}}
+                                      : Json(nullptr);
   json.update(totals_json(simulation.result));
   json["offloads"] = simulation.schedule.offloads.size();
   json["peak_at"] = moment_json(simulation.peak_at);

@@ -31,9 +31,8 @@ std::vector<StallRow> stall_rows(const Trace& trace, const simulator::Schedule& 
     row.bytes = stall.offload.valid() ? schedule.offloads[stall.offload.index()].bytes : 0;
     rows.push_back(std::move(row));
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const StallRow& a, const StallRow& b) {
-    return a.duration > b.duration;
-  });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const StallRow& a, const StallRow& b) { return a.duration > b.duration; });
   return rows;
 }
 

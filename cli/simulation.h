@@ -15,9 +15,9 @@
 namespace stowage::cli {
 
 struct StallRow {
-  std::string site;             // of the first saved tensor of the transfer
-  bool copy_back = false;       // the copy back, else the copy out
-  std::string layer;            // where compute stood
+  std::string site;        // of the first saved tensor of the transfer
+  bool copy_back = false;  // the copy back, else the copy out
+  std::string layer;       // where compute stood
   std::string phase;
   EventId event;
   Nanoseconds start = 0;
@@ -30,10 +30,10 @@ struct Simulation {
   simulator::ReplayResult result;
   simulator::ReplayDetail detail;
   simulator::ReplayResult resident;
-  std::vector<std::string> notes;     // of the lowering, "site: text"
-  std::vector<StallRow> stalls;       // longest first
-  Moment peak_at;                     // event, op, layer; its time is in the planned step
-  bool feasible = true;               // within plan.budget.device
+  std::vector<std::string> notes;  // of the lowering, "site: text"
+  std::vector<StallRow> stalls;    // longest first
+  Moment peak_at;                  // event, op, layer; its time is in the planned step
+  bool feasible = true;            // within plan.budget.device
 };
 
 // Lowers and replays a plan whose budget is resolved (bytes, no percentage left). Errors: bad_input

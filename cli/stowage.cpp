@@ -52,7 +52,8 @@ std::string general_help() {
          "  stowage profile gpt2:layers=6,width=256,seq=256,vocab=1024 --batch 4 -o t.json.gz\n"
          "  stowage plan t.json.gz --budget 60% -o p.json\n"
          "  stowage verify --plan p.json\n"
-         "\nEach verb has --help, --json, --quiet and --color. Sizes are 24GiB, 24GB, 512MiB, bytes "
+         "\nEach verb has --help, --json, --quiet and --color. Sizes are 24GiB, 24GB, 512MiB, "
+         "bytes "
          "or 60%.\n"
          "Exit codes: 0 ok, 1 condition not met, 2 usage, 3 bad input, 4 environment, 70 internal, "
          "130 interrupted.\n";
@@ -97,8 +98,9 @@ int run_stowage(const Args& args, std::ostream& out, std::ostream& err) {
     return fail(rest, not_supported_yet("'stowage " + name + "'"), out, err);
   }
   if (name.starts_with("-")) {
-    return fail(rest, usage_error("unknown option '" + name + "' before the verb",
-                                  "see stowage --help"), out, err);
+    return fail(rest,
+                usage_error("unknown option '" + name + "' before the verb", "see stowage --help"),
+                out, err);
   }
   const std::string near = nearest(name, names);
   return fail(rest,

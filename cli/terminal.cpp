@@ -30,8 +30,12 @@ bool locale_is_utf8() {
 
 }  // namespace
 
-const Terminal& terminal() { return state(); }
-void set_terminal(const Terminal& value) { state() = value; }
+const Terminal& terminal() {
+  return state();
+}
+void set_terminal(const Terminal& value) {
+  state() = value;
+}
 
 Terminal detect_terminal() {
   Terminal found;

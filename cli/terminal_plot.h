@@ -34,12 +34,12 @@ struct PlotSpan {
 };
 
 struct PlotOptions {
-  int width = 80;                  // of the whole drawing, labels included; at least 40
-  int height = 8;                  // rows of the curve
+  int width = 80;  // of the whole drawing, labels included; at least 40
+  int height = 8;  // rows of the curve
   bool unicode = true;
-  std::optional<Bytes> budget;     // a dashed line
-  Bytes scale = 0;                 // bytes at the top; 0 = the curve's own maximum
-  std::vector<PlotSpan> spans;     // in order of begin
+  std::optional<Bytes> budget;  // a dashed line
+  Bytes scale = 0;              // bytes at the top; 0 = the curve's own maximum
+  std::vector<PlotSpan> spans;  // in order of begin
 };
 
 // The maximum over each of `columns` equal spans of [time.front(), end]. Cost: O(points + columns).

@@ -61,10 +61,10 @@ Error exec_torch_command(const std::vector<std::string>& args, std::ostream& out
   const auto path = find_torch_command();
   if (!path) {
     const std::string verb = args.empty() ? "" : "'stowage " + args.front() + "' needs ";
-    return Error{ErrorCode::environment,
-                 verb + kTorchCommand + ", which was not found beside stowage, in libexec or on PATH",
-                 "", "",
-                 "run scripts/demo.sh, or configure with -DSTOWAGE_WITH_TORCH=ON and build"};
+    return Error{
+        ErrorCode::environment,
+        verb + kTorchCommand + ", which was not found beside stowage, in libexec or on PATH", "",
+        "", "run scripts/demo.sh, or configure with -DSTOWAGE_WITH_TORCH=ON and build"};
   }
   std::vector<std::string> words = {*path};
   words.insert(words.end(), args.begin(), args.end());

@@ -16,8 +16,8 @@ inline constexpr const char* kTorchCommand = "stowage-torch";
 // Its path: beside this executable, then in ../libexec/stowage, then on PATH.
 [[nodiscard]] std::optional<std::string> find_torch_command();
 
-// Replaces this process by `stowage-torch ARGS..`; both streams are flushed first. Returns only when
-// that is not possible: environment, with how to build it.
+// Replaces this process by `stowage-torch ARGS..`; both streams are flushed first. Returns only
+// when that is not possible: environment, with how to build it.
 [[nodiscard]] Error exec_torch_command(const std::vector<std::string>& args, std::ostream& out,
                                        std::ostream& err);
 

@@ -20,16 +20,19 @@ Result<GroupBy> group_by(const std::string& name) {
 }  // namespace
 
 int verb_inspect(const Args& args, std::ostream& out, std::ostream& err) {
-  CommandLine line("inspect", "Shows what is in a trace: phases, layers, the memory curve, who "
-                              "makes the peak and what could leave");
+  CommandLine line("inspect",
+                   "Shows what is in a trace: phases, layers, the memory curve, who "
+                   "makes the peak and what could leave");
   std::optional<std::string> file;
   std::optional<std::string> by_option;
   std::optional<std::string> at;
   std::optional<std::int64_t> top;
   line.positional("T", file, "the trace (.json or .json.gz), - for stdin");
   line.option("--top", "N", top, "rows of each table (default 10)");
-  line.option("--by", "KEY", by_option, "who makes the peak: by layer, op or class (default layer)");
-  line.option("--at", "WHEN", at, "peak (default), an op's number, or an op's name: its highest point");
+  line.option("--by", "KEY", by_option,
+              "who makes the peak: by layer, op or class (default layer)");
+  line.option("--at", "WHEN", at,
+              "peak (default), an op's number, or an op's name: its highest point");
   line.example("stowage inspect t.json.gz");
   line.example("stowage inspect t.json.gz --by op --at aten::_log_softmax_backward_data --top 20");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {

@@ -46,9 +46,10 @@ void declare(CommandLine& line, PlanOptions& options) {
   line.option("--seed", "N", options.seed, "recorded in the plan (default 1)");
   line.flag("--explain", options.explain, "also what makes the floor, the rules, and the search");
   for (const char* name : kFutureOptions) line.future_option(name);
-  line.detail("Without -o the plan goes to stdout and the text to stderr, so that\n"
-              "`stowage plan t.json.gz --budget 60% > p.json` works. With -o FILE the text goes to\n"
-              "stdout. With --json one object, which holds the plan, goes to stdout.");
+  line.detail(
+      "Without -o the plan goes to stdout and the text to stderr, so that\n"
+      "`stowage plan t.json.gz --budget 60% > p.json` works. With -o FILE the text goes to\n"
+      "stdout. With --json one object, which holds the plan, goes to stdout.");
   line.example("stowage plan t.json.gz --budget 60% -o p.json");
   line.example("stowage plan t.json.gz --budget 24GiB --host-budget 64GiB --explain -o p.json");
   line.example("stowage plan t.json.gz --policy torchtune:stash=5 -o p.json");
@@ -102,8 +103,9 @@ Result<planner::PlanRequest> request_of(const PlanOptions& options,
     request.budget = *bytes;
     request.budget_text = *options.budget;
   } else if (!options.policy || request.policy == "auto") {
-    return usage_error("no --budget", "such as --budget 24GiB or --budget 60%; only a named "
-                                      "--policy plans without one");
+    return usage_error("no --budget",
+                       "such as --budget 24GiB or --budget 60%; only a named "
+                       "--policy plans without one");
   }
   if (options.host_budget) {
     const auto bytes = parse_size(*options.host_budget);
@@ -117,8 +119,9 @@ Result<planner::PlanRequest> request_of(const PlanOptions& options,
 }  // namespace
 
 int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
-  CommandLine line("plan", "Finds the plan with the shortest step within a memory budget, with a "
-                           "lower bound");
+  CommandLine line("plan",
+                   "Finds the plan with the shortest step within a memory budget, with a "
+                   "lower bound");
   PlanOptions options;
   declare(line, options);
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {

@@ -35,8 +35,7 @@ std::string difference(const simulator::Predicted& then, const simulator::Replay
            exact_bytes(now.peak_requested);
   }
   if (then.peak_active != now.peak_active) {
-    return "peak active " + exact_bytes(then.peak_active) + ", now " +
-           exact_bytes(now.peak_active);
+    return "peak active " + exact_bytes(then.peak_active) + ", now " + exact_bytes(now.peak_active);
   }
   if (then.step != now.step_ns) {
     return "step time " + format_time(then.step) + ", now " + format_time(now.step_ns);
@@ -96,7 +95,8 @@ std::string simulation_text(const Trace& trace, const Simulation& simulation,
     stalls.column("in");
     for (std::size_t i = 0; i < std::min(kStallRows, simulation.stalls.size()); ++i) {
       const StallRow& row = simulation.stalls[i];
-      stalls.row({format_time(row.duration), (row.copy_back ? "reload of " : "offload of ") + row.site,
+      stalls.row({format_time(row.duration),
+                  (row.copy_back ? "reload of " : "offload of ") + row.site,
                   format_bytes(row.bytes), row.layer + ", " + row.phase});
     }
     text += "\n" + paint.bold("Stalls") + ", longest first, " +
@@ -109,7 +109,8 @@ std::string simulation_text(const Trace& trace, const Simulation& simulation,
 }  // namespace
 
 int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
-  CommandLine line("simulate", "Replays a trace under a plan or a policy on a model of the machine");
+  CommandLine line("simulate",
+                   "Replays a trace under a plan or a policy on a model of the machine");
   std::optional<std::string> trace_file;
   std::optional<std::string> plan_file;
   std::optional<std::string> policy;
@@ -118,7 +119,8 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
   line.positional("T", trace_file, "the trace (.json or .json.gz), - for stdin");
   line.option("--plan", "P", plan_file, "the plan to replay, - for stdin");
   line.option("--policy", "NAME[:k=v,..]", policy, "a policy to replay (see stowage policies)");
-  line.option("--set", "NAME=VALUE", settings, "another link than the recorded one; may be repeated");
+  line.option("--set", "NAME=VALUE", settings,
+              "another link than the recorded one; may be repeated");
   line.option("--timeline", "OUT", timeline, "write lanes and memory as JSON (.gz compresses)");
   std::string names = "Without --plan and --policy nothing moves. Names for --set:";
   for (const auto& setting : calibration_settings()) {
@@ -126,7 +128,8 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
   }
   line.detail(names);
   line.example("stowage simulate t.json.gz --policy torchtune:stash=5");
-  line.example("stowage simulate t.json.gz --plan p.json --set link.h2d_gbps=25 --timeline lanes.json");
+  line.example(
+      "stowage simulate t.json.gz --plan p.json --set link.h2d_gbps=25 --timeline lanes.json");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (plan_file && policy) return usage_error("--plan and --policy exclude each other");
     if (plan_file == "-" && trace_file == "-") {
@@ -167,7 +170,8 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
                    " more notes (--json lists them)");
     }
     if (timeline) {
-      const Status written = write_output(console, *timeline, timeline_json(trace, *simulation, *plan));
+      const Status written =
+          write_output(console, *timeline, timeline_json(trace, *simulation, *plan));
       if (!written) return written.error();
     }
     const std::string title =

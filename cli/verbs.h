@@ -18,8 +18,8 @@ namespace stowage::cli {
 // Not listed: the table at the end of scripts/demo.sh.
 [[nodiscard]] int verb_demo_report(const Args& args, std::ostream& out, std::ostream& err);
 
-// The whole command: `stowage VERB ARGS`, --help and --version. The verbs that need LibTorch replace
-// this process by stowage-torch (cli/torch_command.h) and do not return when it was found.
+// The whole command: `stowage VERB ARGS`, --help and --version. The verbs that need LibTorch
+// replace this process by stowage-torch (cli/torch_command.h) and do not return when it was found.
 [[nodiscard]] int run_stowage(const Args& args, std::ostream& out, std::ostream& err);
 
 }  // namespace stowage::cli
