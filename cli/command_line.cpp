@@ -1,0 +1,203 @@
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <new>
+
+#include "cli/text_table.h"
+#include "traces/nearest.h"
+
+namespace stowage::cli {
+namespace {
+
+constexpr const char* kColorModes[] = {"auto", "always", "never"};
+
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  text.erase(text.find_last_not_of(" .") + 1);
+  return text;
+}
+
+std::string help_column(const std::string& names, const std::string& value) {
+  std::string left = names;
+  if (const auto comma = left.find(','); comma != std::string::npos)
+    left.insert(comma + 1, " ");
+  else
+    left.insert(0, "    ");
+  if (!value.empty()) left += ' ' + value;
+  return left;
+}
+
+// "-o,--output" -> "--output"
+std::string long_name(const std::string& names) {
+  const auto comma = names.find(',');
+  return comma == std::string::npos ? names : names.substr(comma + 1);
+}
+
+// "--out=x" -> "--out"
+std::string option_word(const std::string& argument) {
+  return argument.substr(0, argument.find('='));
+}
+
+}  // namespace
+
+struct CommandLine::Parser {
+  CLI::App app;
+};
+
+CommandLine::CommandLine(std::string verb, std::string summary)
+    : verb_(std::move(verb)), summary_(std::move(summary)), parser_(std::make_unique<Parser>()) {
+  CLI::App& app = parser_->app;
+  app.name("stowage " + verb_);
+  app.allow_extras();
+  app.set_help_flag("-h,--help");
+  app.add_flag("--json", json_);
+  app.add_flag("-q,--quiet", quiet_);
+  app.add_option("--color", color_)->take_last();
+  long_names_ = {"--help", "--json", "--quiet", "--color"};
+}
+
+CommandLine::~CommandLine() = default;
+
+void CommandLine::positional(const std::string& name, std::optional<std::string>& target,
+                             std::string help, bool required) {
+  parser_->app.add_option(name, target)->required(required);
+  usage_ += required ? " " + name : " [" + name + "]";
+  positionals_.push_back({name, std::move(help)});
+}
+
+void CommandLine::option(const std::string& names, const std::string& value,
+                         std::optional<std::string>& target, std::string help, bool required) {
+  parser_->app.add_option(names, target)->required(required);
+  long_names_.push_back(long_name(names));
+  if (required) usage_ += " " + long_name(names) + " " + value;
+  list(help_column(names, value), std::move(help));
+}
+
+void CommandLine::option(const std::string& names, const std::string& value,
+                         std::optional<std::int64_t>& target, std::string help) {
+  parser_->app.add_option(names, target);
+  long_names_.push_back(long_name(names));
+  list(help_column(names, value), std::move(help));
+}
+
+void CommandLine::option(const std::string& names, const std::string& value,
+                         std::vector<std::string>& target, std::string help) {
+  parser_->app.add_option(names, target)->allow_extra_args(false);
+  long_names_.push_back(long_name(names));
+  list(help_column(names, value), std::move(help));
+}
+
+void CommandLine::flag(const std::string& names, bool& target, std::string help) {
+  parser_->app.add_flag(names, target);
+  long_names_.push_back(long_name(names));
+  list(help_column(names, ""), std::move(help));
+}
+
+void CommandLine::future_option(const std::string& name) {
+  future_.push_back(name);
+}
+void CommandLine::detail(std::string text) {
+  details_.push_back(std::move(text));
+}
+void CommandLine::example(std::string command) {
+  examples_.push_back(std::move(command));
+}
+
+std::string CommandLine::help() const {
+  std::string text = "usage: stowage " + verb_ + usage_ + " [options]\n\n" + summary_ + ".\n";
+  TextTable table;
+  table.column("");
+  table.column("");
+  for (const auto& entry : positionals_) table.row({entry.left, entry.help});
+  for (const auto& entry : entries_) table.row({entry.left, entry.help});
+  table.row({"    --json", "print one JSON object"});
+  table.row({"-q, --quiet", "no progress, remarks or warnings on stderr"});
+  table.row({"    --color MODE", "auto, always or never (auto respects NO_COLOR)"});
+  table.row({"-h, --help", "this text"});
+  text += "\n" + table.text(2);
+  for (const auto& paragraph : details_) text += "\n" + paragraph + "\n";
+  if (!examples_.empty()) {
+    text += examples_.size() == 1 ? "\nexample:\n" : "\nexamples:\n";
+    for (const auto& command : examples_) text += "  " + command + "\n";
+  }
+  return text;
+}
+
+Result<bool> CommandLine::parse(const Args& args) {
+  const std::string see = "see stowage " + verb_ + " --help";
+  for (const auto& argument : args) {
+    const std::string word = option_word(argument);
+    if (std::find(future_.begin(), future_.end(), word) != future_.end()) {
+      return not_supported_yet(word);
+    }
+  }
+  CLI::App& app = parser_->app;
+  std::vector<std::string> reversed(args.rbegin(), args.rend());  // what CLI11 asks for
+  std::optional<Error> error;
+  try {
+    app.parse(std::move(reversed));
+  } catch (const CLI::CallForHelp&) {
+    return false;
+  } catch (const CLI::Error& e) {
+    error = usage_error(one_line(e.what()), see);
+  }
+  // An unknown option explains more than what is missing because of it.
+  for (const auto& extra : app.remaining()) {
+    if (extra.size() < 2 || extra[0] != '-') continue;
+    const std::string near = nearest(option_word(extra), long_names_);
+    return usage_error("unknown option '" + option_word(extra) + "'",
+                       near.empty() ? see : "did you mean " + near + "?");
+  }
+  if (error) return *error;
+  if (!app.remaining().empty()) {
+    return usage_error("unexpected argument '" + app.remaining().front() + "'", see);
+  }
+  if (std::find(std::begin(kColorModes), std::end(kColorModes), color_) == std::end(kColorModes)) {
+    const std::string mode = color_;
+    color_ = "auto";
+    return usage_error("--color: unknown mode '" + mode + "'", "auto, always or never");
+  }
+  return true;
+}
+
+Paint paint_for(const std::string& mode, bool is_terminal) {
+  if (mode == "always") return Paint(true);
+  if (mode == "never" || !is_terminal) return Paint(false);
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  const bool plain = (no_color != nullptr && *no_color != '\0') ||
+                     (term != nullptr && std::string_view(term) == "dumb");
+  return Paint(!plain);
+}
+
+int run_verb(CommandLine& line, const Args& args, std::ostream& out, std::ostream& err,
+             const std::function<Result<int>(Console&)>& body) {
+  // Before parsing has told: an error in the command line itself is reported as JSON, too.
+  Console console(out, err);
+  console.json = std::find(args.begin(), args.end(), "--json") != args.end();
+  console.paint_err = paint_for("auto", terminal().err_is_terminal);
+  try {
+    const Result<bool> parsed = line.parse(args);
+    if (!parsed) return report_error(console, parsed.error());
+    if (!parsed.value()) {
+      out << line.help();
+      return 0;
+    }
+    console.json = line.json();
+    console.quiet = line.quiet();
+    console.paint = paint_for(line.color(), terminal().out_is_terminal);
+    console.paint_err = paint_for(line.color(), terminal().err_is_terminal);
+    const Result<int> result = body(console);
+    return result ? result.value() : report_error(console, result.error());
+  } catch (const std::bad_alloc&) {
+    return report_error(console, Error{ErrorCode::environment, "not enough memory", "", "", ""});
+  } catch (const std::exception& e) {
+    return report_error(console, Error{ErrorCode::internal, "internal error: " + one_line(e.what()),
+                                       "", "", "please report it with the command line"});
+  }
+}
+
+}  // namespace stowage::cli

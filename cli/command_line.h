@@ -1,0 +1,93 @@
+// The command line of one verb: its options, its help, and the frame around it that turns every
+// outcome into output and an exit code. CLI11 parses; it is not seen outside command_line.cpp.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "traces/result.h"
+
+namespace stowage::cli {
+
+using Args = std::vector<std::string>;
+
+class CommandLine {
+ public:
+  // `summary` is the first line of the help, without a full stop.
+  CommandLine(std::string verb, std::string summary);
+  ~CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  // What is bound must outlive the parse. Names are "-o,--output" or "--output"; `value` is the
+  // word that stands for the value in the help ("FILE").
+  void positional(const std::string& name, std::optional<std::string>& target, std::string help,
+                  bool required = true);
+  void option(const std::string& names, const std::string& value,
+              std::optional<std::string>& target, std::string help, bool required = false);
+  void option(const std::string& names, const std::string& value,
+              std::optional<std::int64_t>& target, std::string help);
+  // May be given several times.
+  void option(const std::string& names, const std::string& value, std::vector<std::string>& target,
+              std::string help);
+  void flag(const std::string& names, bool& target, std::string help);
+  // Known to the contract, not to this version: giving it is the error "not supported yet".
+  void future_option(const std::string& name);
+
+  // A paragraph below the options; example command lines, printed last.
+  void detail(std::string text);
+  void example(std::string command);
+
+  [[nodiscard]] const std::string& verb() const { return verb_; }
+  [[nodiscard]] std::string help() const;
+
+  // Fills what is bound. True: go on; false: help was asked for. Errors: usage, one line, an
+  // unknown option with the nearest one.
+  [[nodiscard]] Result<bool> parse(const Args& args);
+
+  // The common options, after parse().
+  [[nodiscard]] bool json() const { return json_; }
+  [[nodiscard]] bool quiet() const { return quiet_; }
+  [[nodiscard]] const std::string& color() const { return color_; }
+
+ private:
+  struct Entry {
+    std::string left;
+    std::string help;
+  };
+  struct Parser;
+
+  void list(std::string left, std::string help) {
+    entries_.push_back({std::move(left), std::move(help)});
+  }
+
+  std::string verb_;
+  std::string summary_;
+  std::string usage_;
+  std::vector<Entry> positionals_;
+  std::vector<Entry> entries_;
+  std::vector<std::string> details_;
+  std::vector<std::string> examples_;
+  std::vector<std::string> long_names_;
+  std::vector<std::string> future_;
+  std::unique_ptr<Parser> parser_;
+  bool json_ = false;
+  bool quiet_ = false;
+  std::string color_ = "auto";
+};
+
+// The colours that `mode` (auto, always, never) means for a stream. auto: on a terminal, unless
+// NO_COLOR is set to something or TERM is "dumb".
+[[nodiscard]] Paint paint_for(const std::string& mode, bool is_terminal);
+
+// Parses, prints help or an error, runs `body` and returns the exit code. Exceptions end here: no
+// memory is "environment", anything else "internal".
+[[nodiscard]] int run_verb(CommandLine& line, const Args& args, std::ostream& out,
+                           std::ostream& err, const std::function<Result<int>(Console&)>& body);
+
+}  // namespace stowage::cli

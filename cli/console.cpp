@@ -1,0 +1,49 @@
+#include "cli/console.h"
+
+#include "cli/error_json.h"
+#include "traces/file_io.h"
+
+namespace stowage::cli {
+
+void Console::warn(const std::string& text) const {
+  if (!quiet) err << "stowage: " << paint_err.yellow("warning:") << ' ' << text << '\n';
+}
+
+void Console::note(const std::string& text) const {
+  if (!quiet) err << "stowage: " << text << '\n';
+}
+
+namespace {
+
+// File names and messages of other libraries may hold anything; an error is one line.
+std::string printable(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  }
+  return text;
+}
+
+}  // namespace
+
+Status write_output(const Console& console, const std::string& path, const std::string& text) {
+  if (path != "-") return write_file(path, text);
+  console.out << text;
+  return Unit{};
+}
+
+int report_error(const Console& console, const Error& error) {
+  console.err << "stowage: " << console.paint_err.red("error:") << ' ' << printable(error.text())
+              << '\n';
+  if (console.json) console.out << error_json(error);
+  return static_cast<int>(error.code);
+}
+
+Error usage_error(std::string message, std::string hint) {
+  return Error{ErrorCode::usage, std::move(message), "", "", std::move(hint)};
+}
+
+Error not_supported_yet(const std::string& what) {
+  return usage_error(what + " is not supported yet");
+}
+
+}  // namespace stowage::cli

@@ -1,0 +1,42 @@
+// What a verb writes to, after the common options were read.
+#pragma once
+
+#include <ostream>
+#include <string>
+
+#include "cli/paint.h"
+#include "cli/terminal.h"
+#include "traces/result.h"
+
+namespace stowage::cli {
+
+struct Console {
+  Console(std::ostream& to, std::ostream& errors) : out(to), err(errors) {}
+
+  std::ostream& out;
+  std::ostream& err;
+  bool json = false;
+  bool quiet = false;
+  Paint paint;  // for out
+  Paint paint_err;
+
+  // One line on stderr, "stowage: warning: ..."; nothing with --quiet.
+  void warn(const std::string& text) const;
+  // One line on stderr; nothing with --quiet.
+  void note(const std::string& text) const;
+  // A progress bar may be drawn on err.
+  [[nodiscard]] bool progress() const { return !quiet && terminal().err_is_terminal; }
+};
+
+// Writes a result to a file (atomically), or to `console.out` when `path` is "-".
+[[nodiscard]] Status write_output(const Console& console, const std::string& path,
+                                  const std::string& text);
+
+// "stowage: error: ..." on err and, with --json, {"error":{..}} on out. Returns the exit code.
+int report_error(const Console& console, const Error& error);
+
+// Errors of the command line itself.
+[[nodiscard]] Error usage_error(std::string message, std::string hint = {});
+[[nodiscard]] Error not_supported_yet(const std::string& what);
+
+}  // namespace stowage::cli

@@ -1,0 +1,24 @@
+#include "cli/json_pieces_json.h"
+
+namespace stowage::cli {
+
+std::string dump(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json bytes_or_null(Bytes bytes) {
+  return bytes < 0 ? Json(nullptr) : Json(bytes);
+}
+
+Json moment_json(const Moment& moment) {
+  Json json;
+  json["event"] = moment.event.value;
+  json["time_ns"] = moment.time;
+  json["op"] = moment.op.value;
+  json["op_name"] = moment.op_name;
+  json["layer"] = moment.layer;
+  json["phase"] = moment.phase ? Json(stowage::name_of(*moment.phase)) : Json(nullptr);
+  return json;
+}
+
+}  // namespace stowage::cli

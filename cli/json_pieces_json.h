@@ -1,0 +1,25 @@
+// What several *_json files of the command line write alike. Included by *_json.cpp only.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/inspect_report.h"
+
+namespace stowage::cli {
+
+using Json = nlohmann::ordered_json;
+
+// Two-space indent, a newline at the end; bytes that are no UTF-8 become U+FFFD.
+[[nodiscard]] std::string dump(const Json& json);
+
+// -1 becomes null.
+[[nodiscard]] Json bytes_or_null(Bytes bytes);
+
+// {"event","time_ns","op","op_name","layer","phase"}
+[[nodiscard]] Json moment_json(const Moment& moment);
+
+// {"code","exit_code","message","where","hint"}
+[[nodiscard]] Json error_member(const Error& error);
+
+}  // namespace stowage::cli

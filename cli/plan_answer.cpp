@@ -1,0 +1,234 @@
+#include "cli/plan_answer.h"
+
+#include <algorithm>
+#include <map>
+
+#include "cli/simulation.h"
+#include "cli/terminal.h"
+#include "cli/terminal_plot.h"
+#include "cli/text_table.h"
+#include "cli/words.h"
+#include "simulator/decisions.h"
+#include "traces/build_info.h"
+#include "traces/size_text.h"
+
+namespace stowage::cli {
+namespace {
+
+using planner::PlanKind;
+using planner::PlanOutcome;
+
+constexpr std::size_t kFloorRows = 8;
+
+std::string counter_of(const PlanAnswer& answer) {
+  return std::string("peak ") + simulator::name_of(answer.budget_on);
+}
+
+std::string floor_place(const planner::MemoryFloor& floor) {
+  std::string text = floor.op_name.empty() ? "no op" : floor.op_name;
+  return text + " in layer " + (floor.layer.empty() ? "step" : floor.layer);
+}
+
+std::string gap_text(std::int64_t ppm) {
+  return percent(ppm, kPpm);
+}
+
+std::string verdict(const PlanAnswer& answer, const Paint& paint) {
+  const PlanOutcome& outcome = answer.outcome;
+  switch (outcome.kind) {
+    case PlanKind::fits_already:
+      return paint.green("It fits already") +
+             ": the step stays within the budget as it is, so the "
+             "plan moves nothing.\n";
+    case PlanKind::planned:
+      return outcome.plan.budget.device ? paint.green("Within the budget") + ".\n"
+                                        : "Without a budget: the policy's plan as it is.\n";
+    case PlanKind::infeasible:
+      return paint.red("Infeasible") + ": no plan keeps this budget.\n";
+    case PlanKind::offload_cannot_help:
+      return paint.red("Offload cannot lower this peak") +
+             ": nothing that could leave is alive there, and it is above the budget.\n";
+    case PlanKind::policy_over_budget:
+      return paint.red("Over the budget") + ": this policy's plan does not keep it.\n";
+    case PlanKind::not_found:
+      return paint.red("Not found") +
+             ": the search found no plan within the budget, and no proof that there is none.\n";
+  }
+  return {};
+}
+
+std::string figures(const PlanAnswer& answer) {
+  const PlanOutcome& outcome = answer.outcome;
+  const auto& before = outcome.resident;
+  const auto& after = outcome.predicted;
+  TextTable table;
+  table.column("");
+  table.column("resident", Align::right);
+  table.column(outcome.feasible() ? "predicted" : "best known", Align::right);
+  table.column("change", Align::right);
+  const auto bytes = [&table](const char* name, Bytes a, Bytes b) {
+    table.row({name, a < 0 ? "-" : format_bytes(a), b < 0 ? "-" : format_bytes(b), relative(b, a)});
+  };
+  bytes("peak requested", before.peak_requested, after.peak_requested);
+  bytes("peak active", before.peak_active, after.peak_active);
+  if (after.peak_reserved >= 0) bytes("peak reserved", before.peak_reserved, after.peak_reserved);
+  bytes("host", before.host_bytes, after.host_bytes);
+  table.row({"step time", format_time(before.step_ns), format_time(after.step_ns),
+             relative(after.step_ns, before.step_ns)});
+  table.row({"stall", format_time(before.stall_ns), format_time(after.stall_ns), ""});
+  if (outcome.feasible()) {
+    table.row({"lower bound", "", format_time(outcome.lower_bound_step),
+               relative(outcome.lower_bound_step, before.step_ns)});
+    table.row({"gap to it", "", gap_text(outcome.gap_ppm), ""});
+  }
+  return table.text(2);
+}
+
+std::string floor_text(const planner::MemoryFloor& floor, std::size_t rows) {
+  TextTable table;
+  table.column("bytes", Align::right);
+  table.column("class");
+  table.column("layer");
+  table.column("made by");
+  for (std::size_t i = 0; i < std::min(rows, floor.storages.size()); ++i) {
+    const planner::FloorStorage& row = floor.storages[i];
+    table.row({format_bytes(row.bytes), stowage::name_of(row.storage_class),
+               row.layer.empty() ? "step" : row.layer,
+               (row.made_by.empty() ? "(before the step)" : row.made_by) +
+                   (row.reloaded ? ", reloaded" : "")});
+  }
+  std::string text = "The floor: no mix of decisions has a lower peak requested than " +
+                     exact_bytes(floor.bytes) + (floor.reached ? ", and one reaches it" : "") +
+                     ".\nIt is made at " + floor_place(floor) + " by\n" + table.text(2);
+  if (floor.storages.size() > rows) {
+    Bytes rest = 0;
+    for (std::size_t i = rows; i < floor.storages.size(); ++i) rest += floor.storages[i].bytes;
+    text += "  and " + std::to_string(floor.storages.size() - rows) + " smaller ones, " +
+            format_bytes(rest) + " together\n";
+  }
+  return text;
+}
+
+// What each rule of the plan decides: how many saved tensors, and their bytes.
+std::string rules_text(const Trace& trace, const simulator::Plan& plan) {
+  const auto decisions = simulator::resolve(trace, plan);
+  if (!decisions) return {};
+  struct Sum {
+    std::int64_t saved = 0;
+    Bytes bytes = 0;
+  };
+  std::vector<Sum> sums(plan.saved.size());
+  for (std::size_t i = 0; i < decisions->saved.size(); ++i) {
+    const std::int32_t rule = decisions->saved[i].rule;
+    if (rule < 0) continue;
+    ++sums[static_cast<std::size_t>(rule)].saved;
+    sums[static_cast<std::size_t>(rule)].bytes += byte_range(trace, trace.saved.tensor[i]).size();
+  }
+  TextTable table;
+  table.column("rule", Align::right);
+  table.column("site");
+  table.column("do");
+  table.column("saved tensors", Align::right);
+  table.column("bytes", Align::right);
+  for (std::size_t i = 0; i < plan.saved.size(); ++i) {
+    const simulator::SavedRule& rule = plan.saved[i];
+    table.row({std::to_string(i), rule.site.value_or("*"), simulator::name_of(rule.decision),
+               with_commas(sums[i].saved), format_bytes(sums[i].bytes)});
+  }
+  return table.empty() ? "  nothing is moved\n" : table.text(2);
+}
+
+std::string search_text(const planner::SearchStats& search) {
+  std::string text = "Search: " + count_of(search.evaluations, "replay") + " over " +
+                     count_of(search.candidates, "storage") + " that could leave, " +
+                     count_of(search.grid_points, "budget") + " tried";
+  if (search.stopped) text += ", stopped by the time limit";
+  if (search.exhausted) text += ", ended by its limit of evaluations";
+  return text + ".\n";
+}
+
+}  // namespace
+
+Error why_infeasible(const PlanAnswer& answer) {
+  const PlanOutcome& outcome = answer.outcome;
+  const Bytes budget = outcome.plan.budget.device.value_or(0);
+  const std::string asked = exact_bytes(budget);
+  Error error{ErrorCode::condition, "", "", "", ""};
+  switch (outcome.kind) {
+    case PlanKind::infeasible:
+      error.message = "infeasible: the floor is " + std::to_string(outcome.floor.bytes) +
+                      " bytes, made at " + floor_place(outcome.floor) + "; the budget is " +
+                      std::to_string(budget) + " bytes";
+      error.hint = "a budget of at least " + format_bytes(outcome.floor.bytes) +
+                   ", a smaller batch, or a model that needs less there";
+      break;
+    case PlanKind::offload_cannot_help:
+      error.message = "infeasible: offload cannot lower this peak of " +
+                      std::to_string(planner::peak_of(outcome.resident, answer.budget_on)) +
+                      " bytes, made at " + floor_place(outcome.floor) + "; the budget is " +
+                      std::to_string(budget) + " bytes";
+      error.hint = "a smaller batch, or a model that needs less there";
+      break;
+    case PlanKind::policy_over_budget:
+      error.message = "the policy's plan needs a " + counter_of(answer) + " of " +
+                      exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on)) +
+                      "; the budget is " + asked;
+      error.hint =
+          "--policy auto finds its own plan; without --budget the policy's is written as it is";
+      break;
+    case PlanKind::not_found:
+      error.message = "no plan within " + asked + " was found; the best has a " +
+                      counter_of(answer) + " of " +
+                      exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on));
+      error.hint = outcome.search.stopped
+                       ? "a longer --time-limit, or a larger budget"
+                       : "a larger budget; the floor is " + format_bytes(outcome.floor.bytes);
+      break;
+    case PlanKind::planned:
+    case PlanKind::fits_already:
+      break;
+  }
+  return error;
+}
+
+std::string plan_text(const simulator::TraceIndex& index, const PlanAnswer& answer, bool explain,
+                      const Paint& paint) {
+  const PlanOutcome& outcome = answer.outcome;
+  const Trace& trace = index.trace();
+  std::string text = paint.bold(run_line(trace)) + "\n" + verdict(answer, paint) + "\n";
+
+  const auto simulation = simulate(index, outcome.plan, answer.written_to);
+  if (simulation) {
+    PlotOptions plot;
+    plot.width = std::min(terminal().width, 120);
+    plot.unicode = terminal().unicode;
+    plot.scale = outcome.resident.peak_requested;
+    plot.budget = outcome.plan.budget.device;
+    plot.spans = phase_spans(trace, simulation->detail.time);
+    text += draw(curve_of(simulation->detail, outcome.predicted.step_ns), plot) + "\n";
+  }
+  text += figures(answer);
+  if (outcome.plan.budget.device) {
+    text += std::string("\nBudget: ") + exact_bytes(*outcome.plan.budget.device) + " " +
+            simulator::name_of(answer.budget_on);
+    if (outcome.plan.budget.host) text += ", host " + exact_bytes(*outcome.plan.budget.host);
+    text += ".\n";
+  }
+  if (!outcome.feasible() || explain) text += "\n" + floor_text(outcome.floor, kFloorRows);
+  if (explain) {
+    text += "\n" + paint.bold("Rules") + " (the first that matches decides)\n" +
+            rules_text(trace, outcome.plan) + "\n" + search_text(outcome.search);
+  }
+  if (!outcome.notes.empty()) {
+    text += "\n";
+    for (const std::string& note : outcome.notes) text += "note: " + note + "\n";
+  }
+  if (outcome.search.stopped && !explain) text += "The time limit stopped the search.\n";
+  if (!answer.written_to.empty()) {
+    text += "\nWritten to " + answer.written_to + ". Next: stowage verify --plan " +
+            answer.written_to + "\n";
+  }
+  return text;
+}
+
+}  // namespace stowage::cli

@@ -1,0 +1,32 @@
+// The planner's answer in words and as JSON.
+#pragma once
+
+#include <string>
+
+#include "cli/paint.h"
+#include "planner/planner.h"
+#include "simulator/trace_index.h"
+#include "traces/result.h"
+
+namespace stowage::cli {
+
+struct PlanAnswer {
+  planner::PlanOutcome outcome;
+  simulator::PeakKind budget_on = simulator::PeakKind::active;
+  std::string written_to;  // file of the plan, or empty
+};
+
+// Why there is no plan, as the one line on stderr: with the floor in bytes, the op and the layer
+// that make it. Only for an outcome that is not feasible.
+[[nodiscard]] Error why_infeasible(const PlanAnswer& answer);
+
+// The whole text: verdict, memory curve, figures, with `explain` also the rules and what the search
+// did; for an infeasible answer the storages that make the floor.
+[[nodiscard]] std::string plan_text(const simulator::TraceIndex& index, const PlanAnswer& answer,
+                                    bool explain, const Paint& paint);
+
+// "stowage-plan-answer/1"; with an "error" member when there is no plan. One object and a newline.
+[[nodiscard]] std::string plan_answer_json(const simulator::TraceIndex& index,
+                                           const PlanAnswer& answer);
+
+}  // namespace stowage::cli

@@ -1,0 +1,67 @@
+#include "cli/error_json.h"
+#include "cli/json_pieces_json.h"
+#include "cli/plan_answer.h"
+#include "simulator/plan_json.h"
+
+namespace stowage::cli {
+namespace {
+
+Json result_json(const simulator::ReplayResult& result) {
+  return {{"peak_requested_bytes", result.peak_requested},
+          {"peak_active_bytes", result.peak_active},
+          {"peak_reserved_bytes", bytes_or_null(result.peak_reserved)},
+          {"host_bytes", result.host_bytes},
+          {"step_ns", result.step_ns},
+          {"stall_ns", result.stall_ns},
+          {"transfer_bytes", {{"d2h", result.d2h_bytes}, {"h2d", result.h2d_bytes}}}};
+}
+
+Json floor_json(const planner::MemoryFloor& floor) {
+  Json storages = Json::array();
+  for (const planner::FloorStorage& row : floor.storages) {
+    storages.push_back({{"storage", row.storage.value},
+                        {"bytes", row.bytes},
+                        {"class", stowage::name_of(row.storage_class)},
+                        {"layer", row.layer},
+                        {"made_by", row.made_by.empty() ? Json(nullptr) : Json(row.made_by)},
+                        {"reloaded", row.reloaded}});
+  }
+  return {{"bytes", floor.bytes},           {"reached", floor.reached},
+          {"event", floor.event.value},     {"op", floor.op.value},
+          {"op_name", floor.op_name},       {"layer", floor.layer},
+          {"storages", std::move(storages)}};
+}
+
+}  // namespace
+
+std::string plan_answer_json(const simulator::TraceIndex& index, const PlanAnswer& answer) {
+  const planner::PlanOutcome& outcome = answer.outcome;
+  Json json;
+  json["schema"] = "stowage-plan-answer/1";
+  json["feasible"] = outcome.feasible();
+  json["outcome"] = planner::name_of(outcome.kind);
+  json["model"] = index.trace().run.model;
+  json["written_to"] = answer.written_to.empty() ? Json(nullptr) : Json(answer.written_to);
+  json["budget"] = {
+      {"device_bytes",
+       outcome.plan.budget.device ? Json(*outcome.plan.budget.device) : Json(nullptr)},
+      {"on", simulator::name_of(answer.budget_on)},
+      {"host_bytes", outcome.plan.budget.host ? Json(*outcome.plan.budget.host) : Json(nullptr)}};
+  json["predicted"] = result_json(outcome.predicted);
+  json["resident"] = result_json(outcome.resident);
+  json["lower_bound"] = {{"step_ns", outcome.lower_bound_step}};
+  json["gap"] = static_cast<double>(outcome.gap_ppm) / static_cast<double>(kPpm);
+  json["floor"] = floor_json(outcome.floor);
+  json["search"] = {{"evaluations", outcome.search.evaluations},
+                    {"candidates", outcome.search.candidates},
+                    {"grid_points", outcome.search.grid_points},
+                    {"stopped", outcome.search.stopped},
+                    {"exhausted", outcome.search.exhausted}};
+  json["notes"] = outcome.notes;
+  // The plan file itself, as an object; parsed back so that there is one writer of plans.
+  json["plan"] = Json::parse(simulator::plan_to_json(outcome.plan), nullptr, false);
+  if (!outcome.feasible()) json["error"] = error_member(why_infeasible(answer));
+  return dump(json);
+}
+
+}  // namespace stowage::cli

@@ -1,0 +1,26 @@
+// A plan in a file, and whether it was made for the trace at hand.
+#pragma once
+
+#include <string>
+
+#include "simulator/plan.h"
+#include "traces/result.h"
+#include "traces/trace.h"
+
+namespace stowage::cli {
+
+// `path` "-" is stdin. Errors: bad_input.
+[[nodiscard]] Result<simulator::Plan> load_plan(const std::string& path);
+
+// Refuses (bad_input) a plan whose fingerprint is another one, naming what differs: the model, the
+// batch, the sequence length, the dtype, the optimizer, or only the saved tensors themselves. A
+// plan without a fingerprint (written by hand) passes.
+[[nodiscard]] Status check_target(const simulator::Plan& plan, const std::string& plan_file,
+                                  const Trace& trace);
+
+// `trace_file` as it stands in a plan at `plan_file`: relative to the plan's folder, with "/"; "-"
+// and "" for the plan: relative to the current folder. Empty when the trace came from stdin.
+[[nodiscard]] std::string trace_file_for(const std::string& trace_file,
+                                         const std::string& plan_file);
+
+}  // namespace stowage::cli

@@ -1,0 +1,81 @@
+#include "cli/simulation.h"
+
+#include <algorithm>
+
+#include "planner/planner.h"
+#include "simulator/hazards.h"
+#include "simulator/lowering.h"
+
+namespace stowage::cli {
+namespace {
+
+std::string site_of(const Trace& trace, const simulator::Schedule& schedule, OffloadId offload) {
+  if (!offload.valid()) return "-";
+  const auto& saved = schedule.offloads[offload.index()].saved;
+  return saved.empty() ? "-" : trace.string(trace.saved.site[saved.front().index()]);
+}
+
+std::vector<StallRow> stall_rows(const Trace& trace, const simulator::Schedule& schedule,
+                                 const simulator::ReplayResult& result) {
+  std::vector<StallRow> rows;
+  for (const simulator::Stall& stall : result.stalls) {
+    const Moment at = moment_at(trace, stall.event);
+    StallRow row;
+    row.site = site_of(trace, schedule, stall.offload);
+    row.copy_back = stall.reload.valid();
+    row.layer = at.layer;
+    row.phase = at.phase ? stowage::name_of(*at.phase) : "step";
+    row.event = stall.event;
+    row.start = stall.start;
+    row.duration = stall.duration;
+    row.bytes = stall.offload.valid() ? schedule.offloads[stall.offload.index()].bytes : 0;
+    rows.push_back(std::move(row));
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const StallRow& a, const StallRow& b) { return a.duration > b.duration; });
+  return rows;
+}
+
+}  // namespace
+
+Result<Simulation> simulate(const simulator::TraceIndex& index, const simulator::Plan& plan,
+                            const std::string& plan_file) {
+  Result<simulator::Lowering> lowered = simulator::lower(index, plan);
+  if (!lowered) {
+    Error error = lowered.error();
+    if (error.file.empty()) error.file = plan_file;
+    return error;
+  }
+  Simulation simulation;
+  simulation.schedule = std::move(lowered->schedule);
+  const Trace& trace = index.trace();
+  const auto hazards = simulator::find_hazards(index, simulation.schedule);
+  if (!hazards.empty()) {
+    return Error{ErrorCode::bad_input,
+                 std::string("the schedule is not safe: ") + name_of(hazards.front().kind) + ": " +
+                     hazards.front().text,
+                 plan_file, "", "a later release or an earlier reload orders the pair"};
+  }
+  for (const simulator::LoweringNote& note : lowered->notes) {
+    simulation.notes.push_back(trace.string(trace.saved.site[note.saved.index()]) + ": " +
+                               note.text);
+  }
+  simulation.result = simulator::replay(index, simulation.schedule, &simulation.detail);
+  simulation.resident = simulator::replay(index, simulator::resident_schedule(index));
+  simulation.stalls = stall_rows(trace, simulation.schedule, simulation.result);
+  simulation.peak_at = moment_at(trace, simulation.result.peak_event);
+  if (simulation.result.peak_event.valid()) {
+    simulation.peak_at.time = simulation.detail.time[simulation.result.peak_event.index()];
+  }
+  simulation.peak_at.requested = simulation.result.peak_requested;
+  const Bytes peak = planner::peak_of(simulation.result, plan.budget.on);
+  simulation.feasible = (!plan.budget.device || peak <= *plan.budget.device) &&
+                        (!plan.budget.host || simulation.result.host_bytes <= *plan.budget.host);
+  return simulation;
+}
+
+MemoryCurve curve_of(const simulator::ReplayDetail& detail, Nanoseconds step) {
+  return {detail.time, detail.requested, step};
+}
+
+}  // namespace stowage::cli

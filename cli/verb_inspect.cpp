@@ -1,0 +1,64 @@
+#include "cli/inspect_json.h"
+#include "cli/inspect_report.h"
+#include "cli/inspect_text.h"
+#include "cli/verbs.h"
+#include "traces/nearest.h"
+#include "traces/trace_file.h"
+
+namespace stowage::cli {
+namespace {
+
+Result<GroupBy> group_by(const std::string& name) {
+  if (name == "layer") return GroupBy::layer;
+  if (name == "op") return GroupBy::op;
+  if (name == "class") return GroupBy::storage_class;
+  const std::string near = nearest(name, {"layer", "op", "class"});
+  return usage_error("--by: unknown grouping '" + name + "'",
+                     near.empty() ? "layer, op or class" : "did you mean " + near + "?");
+}
+
+}  // namespace
+
+int verb_inspect(const Args& args, std::ostream& out, std::ostream& err) {
+  CommandLine line("inspect",
+                   "Shows what is in a trace: phases, layers, the memory curve, who "
+                   "makes the peak and what could leave");
+  std::optional<std::string> file;
+  std::optional<std::string> by_option;
+  std::optional<std::string> at;
+  std::optional<std::int64_t> top;
+  line.positional("T", file, "the trace (.json or .json.gz), - for stdin");
+  line.option("--top", "N", top, "rows of each table (default 10)");
+  line.option("--by", "KEY", by_option,
+              "who makes the peak: by layer, op or class (default layer)");
+  line.option("--at", "WHEN", at,
+              "peak (default), an op's number, or an op's name: its highest point");
+  line.example("stowage inspect t.json.gz");
+  line.example("stowage inspect t.json.gz --by op --at aten::_log_softmax_backward_data --top 20");
+  return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
+    const std::string by_name = by_option.value_or("layer");
+    const Result<GroupBy> by = group_by(by_name);
+    if (!by) return by.error();
+    const std::int64_t rows = top.value_or(10);
+    if (rows < 1 || rows > 1'000'000) {
+      return usage_error("--top: " + std::to_string(rows) + " is not a number of rows",
+                         "1 to 1000000");
+    }
+    const Result<LoadedTrace> loaded = load_trace(*file);
+    if (!loaded) return loaded.error();
+    const Trace& trace = loaded->trace;
+    const Result<InspectReport> report = inspect(trace, *by, at.value_or("peak"));
+    if (!report) {
+      Error error = report.error();
+      if (error.code != ErrorCode::usage) error.file = *file;
+      return error;
+    }
+    const int shown = static_cast<int>(rows);
+    console.out << (console.json
+                        ? inspect_json(trace, *report, shown, by_name)
+                        : inspect_text(trace, *report, shown, by_name, console.paint, terminal()));
+    return 0;
+  });
+}
+
+}  // namespace stowage::cli

@@ -1,0 +1,198 @@
+#include <chrono>
+#include <ctime>
+
+#include "cli/plan_answer.h"
+#include "cli/plan_file.h"
+#include "cli/progress_bar.h"
+#include "cli/verbs.h"
+#include "planner/planner.h"
+#include "simulator/plan_json.h"
+#include "simulator/replay.h"
+#include "traces/nearest.h"
+#include "traces/size_text.h"
+#include "traces/trace_file.h"
+
+namespace stowage::cli {
+namespace {
+
+// Options of docs/cli.md's contract whose decisions the planner does not know yet.
+constexpr const char* kFutureOptions[] = {"--fit",      "--allow",        "--deny",     "--pin",
+                                          "--minimize", "--max-slowdown", "--maximize", "--pareto"};
+
+struct PlanOptions {
+  std::optional<std::string> trace;
+  std::optional<std::string> budget;
+  std::optional<std::string> budget_on;
+  std::optional<std::string> host_budget;
+  std::optional<std::string> policy;
+  std::optional<std::int64_t> seed;
+  std::optional<std::string> time_limit;
+  std::optional<std::string> output;
+  bool explain = false;
+};
+
+void declare(CommandLine& line, PlanOptions& options) {
+  line.positional("T", options.trace, "the trace (.json or .json.gz), - for stdin");
+  line.option("--budget", "B", options.budget,
+              "device memory: 24GiB, 24GB, bytes, or 60% of the resident peak");
+  line.option("--budget-on", "COUNTER", options.budget_on,
+              "what the budget bounds: requested, active or reserved (default active)");
+  line.option("--host-budget", "B", options.host_budget, "host memory that the plan may use");
+  line.option("--policy", "NAME[:k=v,..]", options.policy,
+              "auto (default), or a policy (see stowage policies); then --budget is optional");
+  line.option("-o,--output", "P", options.output, "write the plan here; - or nothing: to stdout");
+  line.option("--time-limit", "TIME", options.time_limit,
+              "stop the search after 500ms, 10s; the best plan so far is the answer");
+  line.option("--seed", "N", options.seed, "recorded in the plan (default 1)");
+  line.flag("--explain", options.explain, "also what makes the floor, the rules, and the search");
+  for (const char* name : kFutureOptions) line.future_option(name);
+  line.detail(
+      "Without -o the plan goes to stdout and the text to stderr, so that\n"
+      "`stowage plan t.json.gz --budget 60% > p.json` works. With -o FILE the text goes to\n"
+      "stdout. With --json one object, which holds the plan, goes to stdout.");
+  line.example("stowage plan t.json.gz --budget 60% -o p.json");
+  line.example("stowage plan t.json.gz --budget 24GiB --host-budget 64GiB --explain -o p.json");
+  line.example("stowage plan t.json.gz --policy torchtune:stash=5 -o p.json");
+}
+
+Result<simulator::PeakKind> counter(const std::string& name) {
+  for (const auto kind : {simulator::PeakKind::requested, simulator::PeakKind::active,
+                          simulator::PeakKind::reserved}) {
+    if (name == simulator::name_of(kind)) return kind;
+  }
+  const std::string near = nearest(name, {"requested", "active", "reserved"});
+  return usage_error("--budget-on: unknown counter '" + name + "'",
+                     near.empty() ? "requested, active or reserved" : "did you mean " + near + "?");
+}
+
+Error in_option(const char* option, Error error) {
+  error.message = std::string(option) + ": " + error.message;
+  return error;
+}
+
+std::string now_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+// Everything of the request that the command line says.
+Result<planner::PlanRequest> request_of(const PlanOptions& options,
+                                        const simulator::TraceIndex& index) {
+  planner::PlanRequest request;
+  request.policy = options.policy.value_or("auto");
+  request.seed = options.seed.value_or(1);
+  request.created = now_utc();
+  const auto on = counter(options.budget_on.value_or("active"));
+  if (!on) return on.error();
+  request.budget_on = *on;
+  if (options.budget) {
+    const auto resident = simulator::replay(index, simulator::resident_schedule(index));
+    const Bytes peak = planner::peak_of(resident, *on);
+    if (peak < 0) {
+      return usage_error(std::string("--budget-on ") + simulator::name_of(*on) +
+                             ": the trace's device (" + index.trace().env.device +
+                             ") has no such counter",
+                         "requested or active");
+    }
+    const auto bytes = parse_size(*options.budget, peak);
+    if (!bytes) return in_option("--budget", bytes.error());
+    request.budget = *bytes;
+    request.budget_text = *options.budget;
+  } else if (!options.policy || request.policy == "auto") {
+    return usage_error("no --budget",
+                       "such as --budget 24GiB or --budget 60%; only a named "
+                       "--policy plans without one");
+  }
+  if (options.host_budget) {
+    const auto bytes = parse_size(*options.host_budget);
+    if (!bytes) return in_option("--host-budget", bytes.error());
+    request.host_budget = *bytes;
+    request.host_budget_text = *options.host_budget;
+  }
+  return request;
+}
+
+}  // namespace
+
+int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
+  CommandLine line("plan",
+                   "Finds the plan with the shortest step within a memory budget, with a "
+                   "lower bound");
+  PlanOptions options;
+  declare(line, options);
+  return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
+    const bool to_stdout = !options.output || options.output == "-";
+    if (console.json && options.output == "-") {
+      return usage_error("--json and -o - would both write to stdout",
+                         "the plan is in the JSON, under \"plan\"");
+    }
+    Nanoseconds limit = 0;
+    if (options.time_limit) {
+      const auto time = parse_time(*options.time_limit);
+      if (!time) return in_option("--time-limit", time.error());
+      if (*time == 0) return usage_error("--time-limit: 0 leaves no time for a search");
+      limit = *time;
+    }
+    const Result<LoadedTrace> loaded = load_trace(*options.trace);
+    if (!loaded) return loaded.error();
+    const simulator::TraceIndex index(loaded->trace);
+    Result<planner::PlanRequest> request = request_of(options, index);
+    if (!request) return request.error();
+
+    ProgressBar bar(console.err, console.progress(), "planning", "plans");
+    std::stop_source stop;
+    request->stop = stop.get_token();
+    const auto begin = std::chrono::steady_clock::now();
+    request->progress = [&](const planner::Progress& progress) {
+      const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begin;
+      if (limit > 0 && taken.count() >= limit) stop.request_stop();
+      bar.update(progress.evaluations, progress.max_evaluations,
+                 progress.best_step_ns < 0 ? "none within the budget yet"
+                                           : "best step " + format_time(progress.best_step_ns));
+    };
+    Result<planner::PlanOutcome> outcome = planner::make_plan(index, *request);
+    if (!outcome) {
+      Error error = outcome.error();
+      if (error.code == ErrorCode::bad_input && error.file.empty()) error.file = *options.trace;
+      return error;
+    }
+    PlanAnswer answer{std::move(*outcome), request->budget_on, ""};
+    simulator::Plan& plan = answer.outcome.plan;
+    plan.target.trace = loaded->sha256;
+    plan.target.trace_file = trace_file_for(*options.trace, options.output.value_or(""));
+
+    if (!answer.outcome.feasible()) {
+      if (console.json) {
+        console.out << plan_answer_json(index, answer);
+      } else if (!console.quiet) {
+        (to_stdout ? console.err : console.out)
+            << plan_text(index, answer, options.explain, console.paint);
+      }
+      Console error_only = console;
+      error_only.json = false;  // the object above has the error
+      return report_error(error_only, why_infeasible(answer));
+    }
+    if (!to_stdout) {
+      const Status written = write_output(console, *options.output, simulator::plan_to_json(plan));
+      if (!written) return written.error();
+      answer.written_to = *options.output;
+    }
+    if (console.json) {
+      console.out << plan_answer_json(index, answer);
+    } else if (to_stdout) {
+      console.out << simulator::plan_to_json(plan);
+      if (!console.quiet) {
+        console.err << plan_text(index, answer, options.explain, console.paint_err);
+      }
+    } else {
+      console.out << plan_text(index, answer, options.explain, console.paint);
+    }
+    return 0;
+  });
+}
+
+}  // namespace stowage::cli

@@ -1,0 +1,36 @@
+#include "cli/policies_json.h"
+#include "cli/text_table.h"
+#include "cli/verbs.h"
+#include "planner/policy.h"
+
+namespace stowage::cli {
+
+int verb_policies(const Args& args, std::ostream& out, std::ostream& err) {
+  CommandLine line("policies",
+                   "Lists the policies and their options, as stowage simulate and "
+                   "stowage plan take them");
+  line.example("stowage policies");
+  line.example("stowage simulate t.json.gz --policy torchtune:stash=5");
+  return run_verb(line, args, out, err, [](Console& console) -> Result<int> {
+    if (console.json) {
+      console.out << policies_json(planner::policies());
+      return 0;
+    }
+    TextTable table;
+    table.column("policy");
+    table.column("option");
+    table.column("default");
+    table.column("");
+    for (const planner::PolicyInfo& policy : planner::policies()) {
+      table.row({policy.name, "", "", policy.summary});
+      for (const planner::PolicyOption& option : policy.options) {
+        table.row({"", option.name, option.default_value.empty() ? "-" : option.default_value,
+                   option.help});
+      }
+    }
+    console.out << table.text() << "\nWritten NAME:option=value,option=value.\n";
+    return 0;
+  });
+}
+
+}  // namespace stowage::cli

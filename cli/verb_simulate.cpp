@@ -1,0 +1,190 @@
+#include <algorithm>
+
+#include "cli/calibration_settings.h"
+#include "cli/plan_file.h"
+#include "cli/simulate_json.h"
+#include "cli/simulation.h"
+#include "cli/text_table.h"
+#include "cli/verbs.h"
+#include "cli/words.h"
+#include "planner/planner.h"
+#include "planner/policy.h"
+#include "traces/size_text.h"
+#include "traces/trace_file.h"
+
+namespace stowage::cli {
+namespace {
+
+constexpr std::size_t kStallRows = 5;
+constexpr std::size_t kNoteRows = 5;
+
+Result<simulator::Plan> plan_of_policy(const simulator::TraceIndex& index,
+                                       const std::string& policy) {
+  auto rules = planner::policy_rules(index, policy);
+  if (!rules) return rules.error();
+  simulator::Plan plan;
+  plan.target.fingerprint = index.trace().fingerprint;
+  plan.saved = std::move(*rules);
+  return plan;
+}
+
+// What the simulator said when the plan was written, against what it says now.
+std::string difference(const simulator::Predicted& then, const simulator::ReplayResult& now) {
+  if (then.peak_requested != now.peak_requested) {
+    return "peak requested " + exact_bytes(then.peak_requested) + ", now " +
+           exact_bytes(now.peak_requested);
+  }
+  if (then.peak_active != now.peak_active) {
+    return "peak active " + exact_bytes(then.peak_active) + ", now " + exact_bytes(now.peak_active);
+  }
+  if (then.step != now.step_ns) {
+    return "step time " + format_time(then.step) + ", now " + format_time(now.step_ns);
+  }
+  if (then.host != now.host_bytes) {
+    return "host bytes " + exact_bytes(then.host) + ", now " + exact_bytes(now.host_bytes);
+  }
+  return {};
+}
+
+std::string simulation_text(const Trace& trace, const Simulation& simulation,
+                            const simulator::Plan& plan, const std::string& title,
+                            const Paint& paint) {
+  const simulator::ReplayResult& with = simulation.result;
+  const simulator::ReplayResult& without = simulation.resident;
+  std::string text = paint.bold(run_line(trace)) + "\n" + title + "\n\n";
+  PlotOptions plot;
+  plot.width = std::min(terminal().width, 120);
+  plot.unicode = terminal().unicode;
+  plot.budget = plan.budget.device;
+  plot.scale = without.peak_requested;
+  plot.spans = phase_spans(trace, simulation.detail.time);
+  text += draw(curve_of(simulation.detail, with.step_ns), plot) + "\n";
+
+  TextTable table;
+  table.column("");
+  table.column("resident", Align::right);
+  table.column("replayed", Align::right);
+  table.column("change", Align::right);
+  const auto bytes = [&table](const char* name, Bytes a, Bytes b) {
+    table.row({name, a < 0 ? "-" : format_bytes(a), b < 0 ? "-" : format_bytes(b), relative(b, a)});
+  };
+  const auto time = [&table](const char* name, Nanoseconds a, Nanoseconds b) {
+    table.row({name, format_time(a), format_time(b), relative(b, a)});
+  };
+  bytes("peak requested", without.peak_requested, with.peak_requested);
+  bytes("peak active", without.peak_active, with.peak_active);
+  if (with.peak_reserved >= 0) bytes("peak reserved", without.peak_reserved, with.peak_reserved);
+  bytes("host", without.host_bytes, with.host_bytes);
+  time("step time", without.step_ns, with.step_ns);
+  time("stall", without.stall_ns, with.stall_ns);
+  bytes("copied out", without.d2h_bytes, with.d2h_bytes);
+  bytes("copied back", without.h2d_bytes, with.h2d_bytes);
+  text += table.text(2);
+  text += "\nThe peak, " + exact_bytes(with.peak_requested) + " requested, is reached at " +
+          place(simulation.peak_at) + ".\n";
+  if (plan.budget.device) {
+    text += std::string("Budget: ") + exact_bytes(*plan.budget.device) + " " +
+            simulator::name_of(plan.budget.on) + ": " +
+            (simulation.feasible ? paint.green("kept") : paint.red("not kept")) + ".\n";
+  }
+  if (!simulation.stalls.empty()) {
+    TextTable stalls;
+    stalls.column("stall", Align::right);
+    stalls.column("waits for");
+    stalls.column("bytes", Align::right);
+    stalls.column("in");
+    for (std::size_t i = 0; i < std::min(kStallRows, simulation.stalls.size()); ++i) {
+      const StallRow& row = simulation.stalls[i];
+      stalls.row({format_time(row.duration),
+                  (row.copy_back ? "reload of " : "offload of ") + row.site,
+                  format_bytes(row.bytes), row.layer + ", " + row.phase});
+    }
+    text += "\n" + paint.bold("Stalls") + ", longest first, " +
+            count_of(static_cast<std::int64_t>(simulation.stalls.size()), "stall") + " in all\n" +
+            stalls.text(2);
+  }
+  return text;
+}
+
+}  // namespace
+
+int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
+  CommandLine line("simulate",
+                   "Replays a trace under a plan or a policy on a model of the machine");
+  std::optional<std::string> trace_file;
+  std::optional<std::string> plan_file;
+  std::optional<std::string> policy;
+  std::optional<std::string> timeline;
+  std::vector<std::string> settings;
+  line.positional("T", trace_file, "the trace (.json or .json.gz), - for stdin");
+  line.option("--plan", "P", plan_file, "the plan to replay, - for stdin");
+  line.option("--policy", "NAME[:k=v,..]", policy, "a policy to replay (see stowage policies)");
+  line.option("--set", "NAME=VALUE", settings,
+              "another link than the recorded one; may be repeated");
+  line.option("--timeline", "OUT", timeline, "write lanes and memory as JSON (.gz compresses)");
+  std::string names = "Without --plan and --policy nothing moves. Names for --set:";
+  for (const auto& setting : calibration_settings()) {
+    names += "\n  " + setting.name + ": " + setting.help;
+  }
+  line.detail(names);
+  line.example("stowage simulate t.json.gz --policy torchtune:stash=5");
+  line.example(
+      "stowage simulate t.json.gz --plan p.json --set link.h2d_gbps=25 --timeline lanes.json");
+  return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
+    if (plan_file && policy) return usage_error("--plan and --policy exclude each other");
+    if (plan_file == "-" && trace_file == "-") {
+      return usage_error("the trace and the plan cannot both come from stdin");
+    }
+    if (timeline == "-" && console.json) {
+      return usage_error("--json and --timeline - would both write to stdout");
+    }
+    Result<LoadedTrace> loaded = load_trace(*trace_file);
+    if (!loaded) return loaded.error();
+    Trace& trace = loaded->trace;
+    for (const std::string& setting : settings) {
+      if (const Status set = apply_setting(trace.calibration, setting); !set) return set.error();
+    }
+    const simulator::TraceIndex index(trace);
+    Result<simulator::Plan> plan =
+        plan_file ? load_plan(*plan_file) : plan_of_policy(index, policy.value_or("resident"));
+    if (!plan) return plan.error();
+    if (plan_file) {
+      if (const Status fits = check_target(*plan, *plan_file, trace); !fits) return fits.error();
+    }
+    if (const Status budget = planner::resolve_budget(index, *plan); !budget) return budget.error();
+    const Result<Simulation> simulation = simulate(index, *plan, plan_file.value_or(""));
+    if (!simulation) return simulation.error();
+
+    if (plan->predicted && settings.empty()) {
+      const std::string changed = difference(*plan->predicted, simulation->result);
+      if (!changed.empty()) {
+        console.warn(*plan_file + ": /predicted: the plan says " + changed +
+                     " (made by another version or from another recording)");
+      }
+    }
+    for (std::size_t i = 0; i < std::min(kNoteRows, simulation->notes.size()); ++i) {
+      console.warn(simulation->notes[i]);
+    }
+    if (simulation->notes.size() > kNoteRows) {
+      console.warn("... and " + std::to_string(simulation->notes.size() - kNoteRows) +
+                   " more notes (--json lists them)");
+    }
+    if (timeline) {
+      const Status written =
+          write_output(console, *timeline, timeline_json(trace, *simulation, *plan));
+      if (!written) return written.error();
+    }
+    const std::string title =
+        plan_file ? "plan " + *plan_file : "policy " + policy.value_or("resident");
+    if (console.json) {
+      console.out << simulate_json(*simulation, *plan,
+                                   plan_file ? "" : policy.value_or("resident"));
+    } else {
+      (timeline == "-" ? console.err : console.out)
+          << simulation_text(trace, *simulation, *plan, title, console.paint);
+    }
+    return simulation->feasible ? 0 : static_cast<int>(ErrorCode::condition);
+  });
+}
+
+}  // namespace stowage::cli

@@ -1,0 +1,69 @@
+#include "cli/words.h"
+
+#include <cstdio>
+
+#include "traces/size_text.h"
+
+namespace stowage::cli {
+namespace {
+
+std::string one_decimal(double value, bool sign) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, sign ? "%+.1f %%" : "%.1f %%", value);
+  return buffer;
+}
+
+}  // namespace
+
+std::string with_commas(std::int64_t number) {
+  std::string digits = std::to_string(number);
+  const std::size_t first = digits[0] == '-' ? 1 : 0;
+  for (std::size_t at = digits.size(); at > first + 3;) {
+    at -= 3;
+    digits.insert(at, ",");
+  }
+  return digits;
+}
+
+std::string exact_bytes(Bytes bytes) {
+  if (bytes > -1000 && bytes < 1000) return format_bytes(bytes);
+  return format_bytes(bytes) + " (" + with_commas(bytes) + " bytes)";
+}
+
+std::string relative(std::int64_t part, std::int64_t whole) {
+  if (whole == 0) return "-";
+  const double change = 100.0 * static_cast<double>(part - whole) / static_cast<double>(whole);
+  return one_decimal(change, true);
+}
+
+std::string percent(std::int64_t part, std::int64_t whole) {
+  if (whole == 0) return "-";
+  return one_decimal(100.0 * static_cast<double>(part) / static_cast<double>(whole), false);
+}
+
+std::string count_of(std::int64_t number, const std::string& noun) {
+  return with_commas(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
+std::string run_line(const Trace& trace) {
+  const Run& run = trace.run;
+  std::string line = run.model.empty() ? "(unknown model)" : run.model;
+  if (run.batch > 0) line += ", batch " + std::to_string(run.batch);
+  if (run.seq > 0) line += ", seq " + std::to_string(run.seq);
+  if (!run.dtype.empty()) line += ", " + run.dtype;
+  if (!run.optimizer.empty()) line += ", optimizer " + run.optimizer;
+  return line;
+}
+
+std::string place(const Moment& moment) {
+  std::string text;
+  if (moment.op.valid()) {
+    text = moment.op_name + " (op " + std::to_string(moment.op.value) + ") in " + moment.layer;
+  } else {
+    text = "no op, event " + std::to_string(moment.event.value);
+  }
+  if (moment.phase) text += std::string(", ") + stowage::name_of(*moment.phase);
+  return text;
+}
+
+}  // namespace stowage::cli
