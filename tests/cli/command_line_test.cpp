@@ -99,7 +99,7 @@ TEST(CommandLine, UsageErrorsAreOneLineAndTwo) {
                                             {"a", "--color", "blue"},
                                             {"a", "--budget", "1", "--budget", "2"}}) {
     const Ran ran = run(args);
-    EXPECT_EQ(ran.code, 2) << ran.err;
+    EXPECT_EQ(ran.code, 2) << ::testing::PrintToString(args);
     EXPECT_EQ(ran.out, "");
     EXPECT_THAT(ran.err, HasSubstr("stowage: error: "));
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
