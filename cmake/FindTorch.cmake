@@ -13,7 +13,8 @@
 #   Torch::torch       c10 and torch_cpu: all that a CPU program needs
 #   Torch::cuda        Torch::torch, c10_cuda, torch_cuda and the CUDA runtime (when present)
 #   Torch::cupti       CUPTI of the same distribution (when present)
-# Variables: Torch_FOUND, Torch_VERSION, Torch_DIR_FOUND (the folder), Torch_LIBRARY_DIR
+# Variables: Torch_FOUND, Torch_VERSION, Torch_DIR_FOUND (the folder), Torch_LIBRARY_DIR,
+# Torch_CUDA_LIBRARY_DIR (when the CUDA runtime is present)
 
 function(_torch_is_root folder result)
   if(EXISTS "${folder}/include/torch/csrc/api/include/torch/torch.h"
@@ -106,6 +107,7 @@ if(Torch_FOUND AND NOT TARGET Torch::torch)
   file(GLOB _torch_cupti "${_torch_site}/nvidia/cu*/lib/libcupti.so.*")
   if(EXISTS "${Torch_LIBRARY_DIR}/libtorch_cuda.so" AND _torch_cudart)
     list(GET _torch_cudart 0 _torch_cudart)
+    get_filename_component(Torch_CUDA_LIBRARY_DIR "${_torch_cudart}" DIRECTORY)
     get_filename_component(_torch_cuda_include "${_torch_cudart}/../../include" ABSOLUTE)
     _torch_import(c10_cuda "${Torch_LIBRARY_DIR}/libc10_cuda.so")
     _torch_import(torch_cuda "${Torch_LIBRARY_DIR}/libtorch_cuda.so")

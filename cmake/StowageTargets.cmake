@@ -1,13 +1,14 @@
 # One target a folder.
 #
 #   stowage_library(NAME traces [FOLDERS sub..] [DEPENDS target..] [LINKS target..] [JSON] [TORCH]
-#                   [INTERNAL])
+#                   [INTERNAL] [COMPONENT core|executor])
 #
 # makes the target stowage_<NAME>, alias stowage::<NAME>, of the *.cpp and *.h in the current folder and
 # in the subfolders named in FOLDERS; a new file is picked up by the next build. main.cpp is left to
 # stowage_executable. DEPENDS is public; LINKS is an outside library that no public header shows. JSON gives
 # nlohmann_json. TORCH marks a target of the LibTorch part: it links Torch::torch (Torch::cuda when
-# STOWAGE_WITH_CUDA), uses the precompiled header and is installed as component `executor`.
+# STOWAGE_WITH_CUDA), uses the precompiled header and is installed as component `executor`
+# (the default is `core`).
 # INTERNAL targets are not installed. Without any .cpp the target is an INTERFACE library.
 
 set_property(GLOBAL PROPERTY STOWAGE_LIBRARIES "")
@@ -53,7 +54,7 @@ function(stowage_use_torch_pch target)
 endfunction()
 
 function(stowage_library)
-  cmake_parse_arguments(PARSE_ARGV 0 ARG "JSON;TORCH;INTERNAL" "NAME" "FOLDERS;DEPENDS;LINKS")
+  cmake_parse_arguments(PARSE_ARGV 0 ARG "JSON;TORCH;INTERNAL" "NAME;COMPONENT" "FOLDERS;DEPENDS;LINKS")
   set(target stowage_${ARG_NAME})
   _stowage_glob(files ${ARG_FOLDERS})
   list(FILTER files EXCLUDE REGEX "(^|/)main\\.cpp$")
@@ -76,9 +77,11 @@ function(stowage_library)
   endif()
   add_library(stowage::${ARG_NAME} ALIAS ${target})
 
-  set(component core)
+  if(NOT ARG_COMPONENT)
+    set(ARG_COMPONENT core)
+  endif()
   if(ARG_TORCH)
-    set(component executor)
+    set(ARG_COMPONENT executor)
     list(APPEND ARG_DEPENDS $<IF:$<BOOL:${STOWAGE_WITH_CUDA}>,Torch::cuda,Torch::torch>)
   endif()
   target_compile_features(${target} ${scope} cxx_std_20)
@@ -102,7 +105,7 @@ function(stowage_library)
   if(ARG_INTERNAL)
     return()
   endif()
-  install(TARGETS ${target} EXPORT stowage-${component} ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS ${target} EXPORT stowage-${ARG_COMPONENT} ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   foreach(header IN LISTS headers)
     cmake_path(RELATIVE_PATH header BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE relative)
     cmake_path(GET relative PARENT_PATH relative)
@@ -125,7 +128,8 @@ function(stowage_executable)
   if(ARG_TORCH)
     stowage_use_torch_pch(${ARG_NAME})
     # Installed, it finds the LibTorch that it was linked against.
-    set_target_properties(${ARG_NAME} PROPERTIES INSTALL_RPATH "${Torch_LIBRARY_DIR}")
+    set_target_properties(${ARG_NAME} PROPERTIES
+      INSTALL_RPATH "${Torch_LIBRARY_DIR};${Torch_CUDA_LIBRARY_DIR}")
   endif()
   install(TARGETS ${ARG_NAME} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endfunction()

@@ -21,7 +21,8 @@ struct ModelSpec {
   [[nodiscard]] std::string text() const;
 };
 
-// Syntax only. Errors (usage): empty name, option without "=", the same option twice.
+// Syntax only; `batch` and `dtype` among the options go into their own fields. Errors (usage): empty
+// name, option without "=", the same option twice, a batch that is no positive number.
 [[nodiscard]] Result<ModelSpec> parse_model_spec(const std::string& text);
 
 struct ModelOption {
@@ -34,9 +35,14 @@ struct ModelInfo {
   std::string name;
   std::string summary;
   std::vector<ModelOption> options;
+  std::int64_t default_batch = 0;
 };
 
 // The built-in models with their options.
 [[nodiscard]] const std::vector<ModelInfo>& models();
+
+// The spec with every option written out and the batch set, so that two spellings of one model
+// compare equal. Errors (usage): unknown model, option or dtype (with the nearest one), bad value.
+[[nodiscard]] Result<ModelSpec> complete_model_spec(const ModelSpec& spec);
 
 }  // namespace stowage::executor

@@ -5,6 +5,10 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 cd "$STOWAGE_ROOT"
+if (( $# )); then
+  sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
+  [[ $1 == --help ]] && exit 0 || exit 2
+fi
 
 stowage_setup torch
 stowage_say "Build (release)"
@@ -35,10 +39,15 @@ verified=0
 cat <<NEXT
 
 What to try next
-  $stowage inspect $trace                         who makes the peak
-  $stowage plan $trace --budget 50% --explain     a smaller budget, and why each tensor moves
-  $stowage simulate $trace --policy save_on_cpu   what everybody does by hand
-  $stowage plan $trace --budget 1MiB              what an impossible budget is told
-  $stowage profile mlp --device cpu -o t.json.gz  another model; '$stowage models' lists them
+  Who makes the peak:
+    $stowage inspect $trace
+  A smaller budget, and why each tensor moves:
+    $stowage plan $trace --budget 50% --explain
+  What everybody does by hand:
+    $stowage simulate $trace --policy save_on_cpu
+  What an impossible budget is told:
+    $stowage plan $trace --budget 1MiB
+  Another model ('$stowage models' lists them):
+    $stowage profile mlp --device cpu -o $out/mlp.trace.json.gz
 NEXT
 exit "$verified"

@@ -14,7 +14,13 @@ STOWAGE_VENV="$STOWAGE_ROOT/.venv"
 STOWAGE_TORCH_VERSION=2.11.0
 STOWAGE_CMAKE_VERSION=3.25
 
-stowage_say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }
+stowage_say() {
+  if [[ -t 2 && -z ${NO_COLOR:-} ]]; then
+    printf '\033[1m== %s\033[0m\n' "$*" >&2
+  else
+    printf '== %s\n' "$*" >&2
+  fi
+}
 
 stowage_missing_environment() {
   printf 'setup: error: %s\n' "$*" >&2

@@ -1,5 +1,8 @@
 #include "traces/trace.h"
 
+#include <algorithm>
+#include <cstddef>
+
 #include "traces/enum_names.h"
 
 namespace stowage {
@@ -63,11 +66,9 @@ Bytes element_bytes(DType dtype) {
 ByteRange byte_range(const std::vector<std::int64_t>& shape,
                      const std::vector<std::int64_t>& strides, std::int64_t offset,
                      Bytes element_size) {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return {};
   std::int64_t last = offset;
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] == 0) return {};
-    last += (shape[i] - 1) * strides[i];
-  }
+  for (std::size_t i = 0; i < shape.size(); ++i) last += (shape[i] - 1) * strides[i];
   constexpr Bytes kAlignment = 64;
   ByteRange range;
   range.begin = offset * element_size / kAlignment * kAlignment;

@@ -70,4 +70,13 @@ void BlockTable::grow() {
   }
 }
 
+std::vector<Block> BlockTable::blocks() const {
+  std::vector<Block> live;
+  live.reserve(size_);
+  for (const Block& block : slots_) {
+    if (block.address != nullptr) live.push_back(block);
+  }
+  return live;
+}
+
 }  // namespace stowage::executor

@@ -31,6 +31,8 @@ class BlockTable {
   // Removes and returns the block, nothing when there is none.
   std::optional<Block> erase(const void* address);
   [[nodiscard]] std::size_t size() const { return size_; }
+  // All live blocks, in no order.
+  [[nodiscard]] std::vector<Block> blocks() const;
 
  private:
   [[nodiscard]] std::size_t home(const void* address) const;

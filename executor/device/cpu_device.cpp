@@ -44,6 +44,10 @@ std::int64_t CpuDevice::allocation_serial(const void* data) const {
 
 std::int64_t CpuDevice::next_serial() const { return allocator_.next_serial(); }
 
+std::vector<LiveAllocation> CpuDevice::live_allocations() const {
+  return allocator_.live_allocations();
+}
+
 at::Tensor CpuDevice::allocate_buffer(Bytes bytes, std::int64_t tag) {
   const AllocationTagGuard guard(tag);
   // Below the dispatcher: no observer, no autograd, and no deterministic fill.

@@ -35,6 +35,7 @@ class CpuDevice final : public Device {
   void set_listener(AllocationListener* listener) override;
   [[nodiscard]] std::int64_t allocation_serial(const void* data) const override;
   [[nodiscard]] std::int64_t next_serial() const override;
+  [[nodiscard]] std::vector<LiveAllocation> live_allocations() const override;
   [[nodiscard]] at::Tensor allocate_buffer(Bytes bytes, std::int64_t tag) override;
   CopyTicket copy_async(CopyLane lane, void* destination, const void* source,
                         Bytes bytes) override;

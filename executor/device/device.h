@@ -33,6 +33,7 @@ struct MemoryStats {
 
 // Who made an allocation: the step itself, or the executor (a reload buffer).
 inline constexpr std::int64_t kStepAllocation = -1;
+inline constexpr std::int64_t kOffPlanTag = -2;  // a reload buffer outside any plan
 
 // Sees every device allocation and free, in program order, on the allocating thread; must not
 // allocate device memory itself. `serial` numbers allocations since the device was made and is

@@ -5,10 +5,10 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <limits>
 #include <string>
 #include <utility>
+
+#include "executor/device/host_memory.h"
 
 namespace stowage::executor {
 
@@ -20,20 +20,6 @@ std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)
 std::size_t mapped_bytes(Bytes bytes) {
   const std::size_t page = page_bytes();
   return (static_cast<std::size_t>(bytes) + page - 1) / page * page;
-}
-
-// What the kernel says can be had without swapping; "unlimited" where it does not say. Linux grants
-// more than it has and ends the process later, so this is asked first.
-Bytes available_bytes() {
-  std::ifstream meminfo("/proc/meminfo");
-  std::string key;
-  Bytes kib = 0;
-  std::string unit;
-  while (meminfo >> key >> kib) {
-    std::getline(meminfo, unit);
-    if (key == "MemAvailable:") return kib * 1024;
-  }
-  return std::numeric_limits<Bytes>::max();
 }
 
 Error refused(Bytes bytes, const std::string& why) {
@@ -55,7 +41,7 @@ Result<HostArena> HostArena::create(Bytes bytes) {
                  .hint = "the size must not be negative"};
   }
   if (bytes == 0) return HostArena();
-  const Bytes available = available_bytes();
+  const Bytes available = available_host_bytes();
   if (bytes > available) {
     return refused(bytes, std::to_string(available) + " are available");
   }

@@ -131,6 +131,17 @@ std::int64_t TrackedAllocator::serial_of(const void* data) const {
   return block == nullptr ? -1 : block->serial;
 }
 
+std::vector<LiveAllocation> TrackedAllocator::live_allocations() const {
+  std::vector<LiveAllocation> live;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Block& block : blocks_.blocks()) live.push_back({block.serial, block.bytes});
+  }
+  std::sort(live.begin(), live.end(),
+            [](const LiveAllocation& a, const LiveAllocation& b) { return a.serial < b.serial; });
+  return live;
+}
+
 std::int64_t TrackedAllocator::next_serial() const {
   const std::lock_guard lock(mutex_);
   return next_serial_;

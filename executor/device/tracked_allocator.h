@@ -44,6 +44,8 @@ class TrackedAllocator final : public c10::Allocator {
   void set_listener(AllocationListener* listener);
   [[nodiscard]] std::int64_t serial_of(const void* data) const;
   [[nodiscard]] std::int64_t next_serial() const;
+  // In order of serial.
+  [[nodiscard]] std::vector<LiveAllocation> live_allocations() const;
 
  private:
   TrackedAllocator() = default;

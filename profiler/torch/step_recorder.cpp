@@ -50,6 +50,7 @@ class RecordingHooks final : public torch::autograd::SavedVariableHooks {
   explicit RecordingHooks(std::weak_ptr<StepRecorder*> recorder) : recorder_(std::move(recorder)) {}
 
   void call_pack_hook(const at::Tensor& tensor) override {
+    const at::RecordFunctionGuard no_observer(/*is_enabled=*/false);
     const auto recorder = recorder_.lock();
     STOWAGE_ASSERT(recorder != nullptr);  // a driver makes hooks only while it is installed
     StepRecorder& self = **recorder;
@@ -62,6 +63,7 @@ class RecordingHooks final : public torch::autograd::SavedVariableHooks {
   }
 
   at::Tensor call_unpack_hook() override {
+    const at::RecordFunctionGuard no_observer(/*is_enabled=*/false);
     const auto recorder = recorder_.lock();
     const std::int64_t unpack = recorder ? (*recorder)->record_unpack(saved_) : -1;
     if (copy_) return copy_->load(unpack);

@@ -1,0 +1,105 @@
+#include "executor/models/mlp.h"
+
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/mse_loss.h>
+
+#include <utility>
+
+#include "executor/layer.h"
+#include "executor/models/consume.h"
+#include "executor/models/parameter_set.h"
+
+namespace stowage::executor {
+
+namespace {
+constexpr double kDeviation = 0.02;
+constexpr std::int64_t kMostLayers = 10'000;
+constexpr std::int64_t kMostWidth = 1 << 20;
+}  // namespace
+
+ModelInfo mlp_info() {
+  return {.name = "mlp",
+          .summary = "a stack of two-layer perceptrons",
+          .options = {{"layers", "6", "number of perceptrons"},
+                      {"width", "1024", "features between them"},
+                      {"hidden", "4*width", "features inside them"},
+                      {"loss", "mse", "mse or cross-entropy"}},
+          .default_batch = 64};
+}
+
+MlpConfig read_mlp(OptionReader& reader, std::int64_t batch) {
+  MlpConfig config;
+  config.layers = reader.integer("layers", 1, kMostLayers);
+  config.width = reader.integer("width", 1, kMostWidth);
+  config.hidden = reader.integer_or("hidden", 4 * config.width, 1, 4 * kMostWidth);
+  config.cross_entropy = reader.choice("loss", {"mse", "cross-entropy"}) == "cross-entropy";
+  config.batch = batch;
+  return config;
+}
+
+std::map<std::string, std::string> MlpConfig::options() const {
+  return {{"layers", std::to_string(layers)},
+          {"width", std::to_string(width)},
+          {"hidden", std::to_string(hidden)},
+          {"loss", cross_entropy ? "cross-entropy" : "mse"}};
+}
+
+double MlpConfig::floor_bytes() const {
+  const auto l = static_cast<double>(layers);
+  const auto w = static_cast<double>(width);
+  const auto h = static_cast<double>(hidden);
+  const auto b = static_cast<double>(batch);
+  return 4 * (2 * l * (2 * w * h + w + h) + l * b * (w + 2 * h));
+}
+
+Mlp::Mlp(const MlpConfig& config, c10::Device device, at::ScalarType dtype, std::int64_t seed)
+    : config_(config) {
+  ParameterSet set(device, dtype, seed);
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    const std::string path = "layers." + std::to_string(i);
+    blocks_.push_back(
+        {.path = path,
+         .up_weight = set.normal(path + ".up.weight", {config.hidden, config.width}, kDeviation),
+         .up_bias = set.constant(path + ".up.bias", {config.hidden}, 0),
+         .down_weight = set.normal(path + ".down.weight", {config.width, config.hidden}, kDeviation),
+         .down_bias = set.constant(path + ".down.bias", {config.width}, 0)});
+  }
+  parameters_ = set.all();
+  input_ = at::empty({config.batch, config.width}, set.options());
+  targets_ = config.cross_entropy ? at::empty({config.batch}, set.options().dtype(at::kLong))
+                                  : at::empty({config.batch, config.width}, set.options());
+  load_batch(seed);
+}
+
+std::vector<NamedTensor> Mlp::inputs() const { return {{"input", input_}, {"targets", targets_}}; }
+
+void Mlp::load_batch(std::int64_t seed) {
+  const at::Generator generator = make_generator(seed);
+  input_.normal_(0.0, 1.0, generator);
+  if (config_.cross_entropy) {
+    targets_.random_(0, config_.width, generator);
+  } else {
+    targets_.normal_(0.0, 1.0, generator);
+  }
+}
+
+at::Tensor Mlp::forward() {
+  at::Tensor x = input_;
+  for (const Block& block : blocks_) {
+    const LayerFn fn = [&block](const std::vector<at::Tensor>& inputs) {
+      const at::Tensor up = at::linear(inputs[0], block.up_weight, block.up_bias);
+      return at::linear(at::gelu(up), block.down_weight, block.down_bias);
+    };
+    x = layer(block.path, fn, consume(x));
+  }
+  const LayerFn loss = [this](const std::vector<at::Tensor>& inputs) {
+    return config_.cross_entropy ? at::cross_entropy_loss(inputs[0], targets_)
+                                 : at::mse_loss(inputs[0], targets_);
+  };
+  return layer("loss", loss, consume(x));
+}
+
+}  // namespace stowage::executor

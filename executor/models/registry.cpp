@@ -1,0 +1,130 @@
+// The built-in models by name: models(), complete_model_spec() and make_model().
+#include <c10/util/Exception.h>
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "executor/device/host_memory.h"
+#include "executor/model.h"
+#include "executor/models/gpt2.h"
+#include "executor/models/mlp.h"
+#include "executor/models/option_reader.h"
+
+namespace stowage::executor {
+
+namespace {
+
+struct Resolved {
+  ModelSpec spec;  // every option written out
+  std::variant<MlpConfig, Gpt2Config> config;
+  at::ScalarType dtype = at::kFloat;
+};
+
+Result<at::ScalarType> read_dtype(const std::string& dtype) {
+  if (dtype == "fp32") return at::kFloat;
+  if (dtype == "bf16") return at::kBFloat16;
+  if (dtype == "tf32" || dtype == "amp") {
+    return usage_error("dtype " + dtype + " is not supported on the CPU device yet",
+                       "use fp32 or bf16");
+  }
+  return usage_error("unknown dtype '" + dtype + "'",
+                     suggestion(dtype, {"fp32", "tf32", "bf16", "amp"}));
+}
+
+const ModelInfo* find_model(const std::string& name) {
+  for (const ModelInfo& info : models()) {
+    if (info.name == name) return &info;
+  }
+  return nullptr;
+}
+
+Result<Resolved> resolve(const ModelSpec& spec) {
+  const ModelInfo* const info = find_model(spec.name);
+  if (info == nullptr) {
+    std::vector<std::string> names;
+    for (const ModelInfo& each : models()) names.push_back(each.name);
+    return usage_error("unknown model '" + spec.name + "'", suggestion(spec.name, names));
+  }
+  constexpr std::int64_t kMostBatch = 1'000'000'000;
+  if (spec.batch < 0 || spec.batch > kMostBatch) {
+    return usage_error("batch " + std::to_string(spec.batch) + " is not allowed",
+                       "a whole number from 1 to " + std::to_string(kMostBatch));
+  }
+  Result<at::ScalarType> dtype = read_dtype(spec.dtype);
+  if (!dtype) return dtype.error();
+
+  Resolved resolved{.spec = spec, .config = {}, .dtype = *dtype};
+  if (spec.batch == 0) resolved.spec.batch = info->default_batch;
+  OptionReader reader(*info, spec);
+  if (info->name == "mlp") {
+    const MlpConfig config = read_mlp(reader, resolved.spec.batch);
+    resolved.spec.options = config.options();
+    resolved.config = config;
+  } else {
+    const Gpt2Config config = read_gpt2(reader, resolved.spec.batch);
+    resolved.spec.options = config.options();
+    resolved.config = config;
+  }
+  if (reader.error()) return *reader.error();
+  return resolved;
+}
+
+Error does_not_fit(const ModelSpec& spec, const std::string& why) {
+  return Error{.code = ErrorCode::environment,
+               .message = "model '" + spec.text() + "' with batch " + std::to_string(spec.batch) +
+                          " does not fit into this machine's memory: " + why,
+               .file = {},
+               .pointer = {},
+               .hint = "fewer layers, a smaller width, or a smaller --batch"};
+}
+
+std::string whole_number(double bytes) {
+  return bytes < 1e18 ? std::to_string(static_cast<std::int64_t>(bytes)) : "more than 10^18";
+}
+
+}  // namespace
+
+const std::vector<ModelInfo>& models() {
+  static const std::vector<ModelInfo> all{gpt2_info(), mlp_info()};
+  return all;
+}
+
+Result<ModelSpec> complete_model_spec(const ModelSpec& spec) {
+  Result<Resolved> resolved = resolve(spec);
+  if (!resolved) return resolved.error();
+  return resolved->spec;
+}
+
+Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, c10::Device device,
+                                          std::int64_t seed) {
+  Result<Resolved> resolved = resolve(spec);
+  if (!resolved) return resolved.error();
+  const Resolved& r = *resolved;
+
+  // Linux grants more memory than there is and ends the process later, so this is asked first.
+  const double scale = r.dtype == at::kFloat ? 1.0 : 0.5;
+  const double needed =
+      scale * std::visit([](const auto& config) { return config.floor_bytes(); }, r.config);
+  const Bytes available = available_host_bytes();
+  if (device.is_cpu() && needed > static_cast<double>(available)) {
+    return does_not_fit(r.spec, "a step needs at least " + whole_number(needed) + " bytes, " +
+                                    std::to_string(available) + " are available");
+  }
+  try {
+    if (const auto* const mlp = std::get_if<MlpConfig>(&r.config)) {
+      return std::unique_ptr<Model>(std::make_unique<Mlp>(*mlp, device, r.dtype, seed));
+    }
+    return std::unique_ptr<Model>(
+        std::make_unique<Gpt2>(std::get<Gpt2Config>(r.config), device, r.dtype, seed));
+  } catch (const c10::OutOfMemoryError& error) {
+    return does_not_fit(r.spec, error.what_without_backtrace());
+  } catch (const std::bad_alloc&) {
+    return does_not_fit(r.spec, "out of host memory");
+  }
+}
+
+}  // namespace stowage::executor

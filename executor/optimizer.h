@@ -1,0 +1,35 @@
+// The optimizer of a training step: PyTorch's own, one parameter after the other (no foreach, no
+// fused kernels), so that its temporaries are those of one parameter.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/model.h"
+#include "traces/result.h"
+
+namespace stowage::executor {
+
+enum class OptimizerKind : std::uint8_t { none, sgd, adam, adamw };
+
+// "none", "sgd", "adam" or "adamw"; anything else is a usage error with the nearest name.
+[[nodiscard]] Result<OptimizerKind> parse_optimizer(const std::string& name);
+[[nodiscard]] std::string to_string(OptimizerKind kind);
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  // Updates every parameter that has a gradient. The first call makes the state.
+  virtual void step() = 0;
+  // "PARAMETER.exp_avg", "PARAMETER.exp_avg_sq"; empty before the first step and for sgd.
+  [[nodiscard]] virtual std::vector<NamedTensor> state() const = 0;
+};
+
+// Null for OptimizerKind::none. `learning_rate` 0 = PyTorch's default for adam and adamw, 0.01 for
+// sgd (without momentum).
+[[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(OptimizerKind kind, double learning_rate,
+                                                        std::vector<NamedTensor> parameters);
+
+}  // namespace stowage::executor

@@ -1,0 +1,369 @@
+#include "executor/planned_state.h"
+
+#include <c10/util/Exception.h>
+
+#include <cstring>
+#include <utility>
+
+
+namespace stowage::executor {
+
+using simulator::Action;
+using simulator::AnchorKind;
+using simulator::CopyMode;
+using simulator::Side;
+
+namespace {
+
+AnchorKind anchor_kind(LayerEvent event) {
+  switch (event) {
+    case LayerEvent::forward_begin: return AnchorKind::layer_forward_begin;
+    case LayerEvent::forward_end: return AnchorKind::layer_forward_end;
+    case LayerEvent::backward_begin: return AnchorKind::layer_backward_begin;
+    case LayerEvent::backward_end: return AnchorKind::layer_backward_end;
+  }
+  STOWAGE_ASSERT(false && "unknown layer event");
+}
+
+std::string list_text(c10::IntArrayRef values) {
+  std::string text = "[";
+  for (const std::int64_t value : values) {
+    if (text.size() > 1) text += ",";
+    text += std::to_string(value);
+  }
+  return text + "]";
+}
+
+// In-place writes are seen through the version counter, which a detached handle shares.
+void check_not_written(const at::Tensor& source, std::int64_t version) {
+  const std::int64_t now = KeptTensor::version_of(source);
+  if (now != version) throw_modified_in_place(source, version, now);
+}
+
+}  // namespace
+
+PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
+                          simulator::Schedule schedule, PlannedStepOptions options,
+                          HostArena arena)
+    : device_(device),
+      trace_(std::move(trace)),
+      schedule_(std::move(schedule)),
+      options_(options),
+      arena_(std::move(arena)),
+      program_(*trace_, schedule_),
+      offloads_(schedule_.offloads.size()),
+      reloads_(schedule_.reloads.size()),
+      reloads_of_(schedule_.offloads.size(), 0) {
+  for (const simulator::Reload& reload : schedule_.reloads) {
+    ++reloads_of_[reload.offload.index()];
+  }
+}
+
+void PlannedStep::State::drop_all() {
+  device_.synchronize();
+  for (OffloadState& offload : offloads_) offload = {};
+  for (ReloadState& reload : reloads_) reload = {};
+}
+
+void PlannedStep::State::begin() {
+  drop_all();
+  ++step_;
+  active_ = true;
+  first_serial_ = device_.next_serial();
+  counters_.fill(0);
+  sites_.reset();
+  storage_index_.clear();
+  first_version_.clear();
+  report_ = {};
+  for (std::size_t i = 0; i < offloads_.size(); ++i) offloads_[i].reloads_left = reloads_of_[i];
+  run(AnchorKind::step_begin, 0, Side::before);
+  run(AnchorKind::step_begin, 0, Side::after);
+}
+
+Result<StepReport> PlannedStep::State::end() {
+  STOWAGE_ASSERT(active_);
+  std::string missing;
+  for (std::size_t kind = 0; kind < simulator::kAnchorKinds && report_.on_plan; ++kind) {
+    const auto anchor = static_cast<AnchorKind>(kind);
+    if (anchor == AnchorKind::step_begin || anchor == AnchorKind::step_end) continue;
+    if (counters_[kind] == program_.count(anchor)) continue;
+    missing = "the step ended after " + std::to_string(counters_[kind]) + " of " +
+              std::to_string(program_.count(anchor)) + " " + simulator::name_of(anchor) +
+              " events";
+    report_.on_plan = false;
+    report_.first_difference = missing;
+  }
+  if (report_.on_plan) {
+    run(AnchorKind::step_end, 0, Side::before);
+    run(AnchorKind::step_end, 0, Side::after);
+  }
+  active_ = false;
+  drop_all();
+  if (!missing.empty() && options_.off_plan == OffPlan::refuse) {
+    return Error{ErrorCode::bad_input, "the step is not the one the plan was made for: " + missing,
+                 "", "", "record the model again and make a new plan"};
+  }
+  return report_;
+}
+
+void PlannedStep::State::abort() {
+  active_ = false;
+  drop_all();
+}
+
+void PlannedStep::State::layer_event(LayerEvent event, std::string_view path) {
+  if (event == LayerEvent::forward_begin) sites_.enter(path);
+  const AnchorKind kind = anchor_kind(event);
+  const std::size_t ordinal = counter(kind)++;
+  if (report_.on_plan) {
+    if (ordinal >= program_.count(kind)) {
+      diverge(std::string(simulator::name_of(kind)) + " number " + std::to_string(ordinal) +
+              " of layer " + std::string(path) + " was not recorded");
+    } else {
+      const LayerId expected = program_.layer(kind, ordinal);
+      const std::string& name = trace_->string(trace_->layers.name[expected.index()]);
+      if (name != path) {
+        diverge(std::string(simulator::name_of(kind)) + " number " + std::to_string(ordinal) +
+                " is of layer " + std::string(path) + ", recorded was " + name);
+      }
+    }
+  }
+  run(kind, ordinal, Side::before);
+  run(kind, ordinal, Side::after);
+  if (event == LayerEvent::forward_end) sites_.leave();
+}
+
+std::string PlannedStep::State::difference_at_pack(const at::Tensor& tensor, const Site& site) {
+  const Saved& saved = trace_->saved;
+  const std::size_t row = counters_[static_cast<std::size_t>(AnchorKind::pack)];
+  const std::string here = site_text(site.layer, site.call, site.ordinal, site.call == 0);
+  const std::string where = "saved tensor " + std::to_string(row) + " ";
+  if (row >= saved.size()) return where + "at " + here + " was not recorded";
+  const std::string& recorded = trace_->string(saved.site[row]);
+  if (trace_->string(trace_->layers.name[saved.layer[row].index()]) != site.layer ||
+      saved.call[row] != site.call || saved.ordinal[row] != site.ordinal) {
+    return where + "is at " + here + ", recorded was " + recorded;
+  }
+  const std::size_t view = saved.tensor[row].index();
+  if (trace_->tensors.dtype[view] != dtype_of(tensor)) {
+    return where + "at " + recorded + " has dtype " + name_of(dtype_of(tensor)) +
+           ", recorded was " + name_of(trace_->tensors.dtype[view]);
+  }
+  if (!is_plain(tensor)) {
+    return saved.storage[row].valid() ? where + "at " + recorded + " has no memory of its own" : "";
+  }
+  const auto& shape = trace_->list(trace_->tensors.shape[view]);
+  const auto& strides = trace_->list(trace_->tensors.strides[view]);
+  if (tensor.sizes() != c10::IntArrayRef(shape) || tensor.strides() != c10::IntArrayRef(strides) ||
+      tensor.storage_offset() != trace_->tensors.offset[view]) {
+    return where + "at " + recorded + " is " + list_text(tensor.sizes()) + " with strides " +
+           list_text(tensor.strides()) + ", recorded was " + list_text(shape) + " with strides " +
+           list_text(strides);
+  }
+  const std::int64_t serial = device_.allocation_serial(tensor.storage().data());
+  std::int32_t index = -1;
+  if (serial >= 0) {
+    index = storage_index_
+                .try_emplace(serial, static_cast<std::int32_t>(storage_index_.size()))
+                .first->second;
+  }
+  if (index != saved.storage_index[row]) {
+    return where + "at " + recorded + " lies in another storage than recorded";
+  }
+  if (index < 0) return "";
+  const StorageId storage = saved.storage[row];
+  const auto bytes = static_cast<Bytes>(tensor.storage().nbytes());
+  if (schedule_.offload_of[row].valid() && bytes > trace_->storages.bytes[storage.index()]) {
+    return where + "at " + recorded + " has a storage of " + std::to_string(bytes) +
+           " bytes, recorded were " + std::to_string(trace_->storages.bytes[storage.index()]);
+  }
+  const std::int64_t version = KeptTensor::version_of(tensor);
+  if (static_cast<std::size_t>(index) == first_version_.size()) first_version_.push_back(version);
+  if (version - first_version_[static_cast<std::size_t>(index)] != saved.version[row]) {
+    return where + "at " + recorded + " was written in place more or less often than recorded";
+  }
+  return "";
+}
+
+PlannedStep::State::Packed PlannedStep::State::begin_pack(const at::Tensor& tensor) {
+  const Site site = sites_.next_pack();
+  Packed packed;
+  packed.step = step_;
+  if (report_.on_plan) {
+    if (const std::string difference = difference_at_pack(tensor, site); !difference.empty()) {
+      diverge(difference);
+    }
+  }
+  const std::size_t row = counter(AnchorKind::pack)++;
+  if (!report_.on_plan) {
+    // Outside the plan: what this step made leaves at once, so that the step does not grow.
+    const bool can_leave =
+        is_plain(tensor) &&
+        device_.allocation_serial(tensor.storage().data()) >= first_serial_;
+    packed.treatment = can_leave ? Treatment::host_copy : Treatment::keep;
+    ++report_.off_plan_packs;
+    return packed;
+  }
+  packed.saved = SavedId(row);
+  run(AnchorKind::pack, row, Side::before);
+  const OffloadId offload = schedule_.offload_of[row];
+  if (offload.valid()) {
+    packed.treatment = Treatment::planned;
+    const simulator::Offload& plan = schedule_.offloads[offload.index()];
+    if (plan.saved.front() == packed.saved) {
+      OffloadState& state = offloads_[offload.index()];
+      state.source = tensor.detach();
+      state.version = KeptTensor::version_of(tensor);
+    }
+  }
+  return packed;
+}
+
+void PlannedStep::State::finish_pack(const Packed& packed) {
+  if (packed.saved.valid()) run(AnchorKind::pack, packed.saved.index(), Side::after);
+}
+
+bool PlannedStep::State::begin_unpack(const Packed& packed) {
+  if (!active_ || packed.step != step_) return false;
+  const std::size_t row = counter(AnchorKind::unpack)++;
+  if (report_.on_plan) {
+    if (row >= trace_->unpacks.size()) {
+      diverge("unpack number " + std::to_string(row) +
+              " was not recorded: a saved tensor is used once more than in the recorded step");
+    } else if (trace_->unpacks.saved[row] != packed.saved) {
+      const SavedId expected = trace_->unpacks.saved[row];
+      diverge("unpack number " + std::to_string(row) + " is of " +
+              trace_->string(trace_->saved.site[packed.saved.index()]) + ", recorded was " +
+              trace_->string(trace_->saved.site[expected.index()]));
+    }
+  }
+  run(AnchorKind::unpack, row, Side::before);
+  return report_.on_plan;
+}
+
+void PlannedStep::State::finish_unpack(bool on_plan) {
+  if (on_plan) run(AnchorKind::unpack, counter(AnchorKind::unpack) - 1, Side::after);
+}
+
+at::Tensor PlannedStep::State::load(const Packed& packed, const SavedView& view, bool on_plan) {
+  TORCH_CHECK(packed.step == step_ && active_,
+              "stowage: a saved tensor was asked for after its step; its host slot was given up");
+  const OffloadId offload = schedule_.offload_of[packed.saved.index()];
+  if (!on_plan) return load_off_plan(offload, view);
+  const std::size_t row = counter(AnchorKind::unpack) - 1;
+  const ReloadId reload = schedule_.reload_of[row];
+  STOWAGE_ASSERT(reload.valid() && reloads_[reload.index()].buffer.defined());
+  return view.over(reloads_[reload.index()].buffer.storage(),
+                   schedule_.offloads[offload.index()].begin);
+}
+
+at::Tensor PlannedStep::State::load_off_plan(OffloadId id, const SavedView& view) {
+  const simulator::Offload& plan = schedule_.offloads[id.index()];
+  OffloadState& state = offloads_[id.index()];
+  TORCH_CHECK(state.slot_valid,
+              "stowage: a saved tensor is used outside the plan and its host slot was already "
+              "given to another one; record the step as it now is and plan again");
+  const at::Tensor buffer = device_.allocate_buffer(plan.bytes, kOffPlanTag);
+  if (plan.bytes > 0) {
+    device_.wait_blocking(
+        device_.copy_async(CopyLane::h2d, buffer.mutable_data_ptr(), slot(id), plan.bytes));
+  }
+  report_.reloaded_bytes += plan.bytes;
+  return view.over(buffer.storage(), plan.begin);
+}
+
+void PlannedStep::State::diverge(const std::string& difference) {
+  report_.on_plan = false;
+  report_.first_difference = difference;
+  TORCH_CHECK(options_.off_plan != OffPlan::refuse,
+              "stowage: the step is not the one the plan was made for: ", difference);
+  // What is under way ends here; what was offloaded is read back on demand.
+  for (OffloadState& offload : offloads_) {
+    if (!offload.source.defined()) continue;
+    device_.wait(offload.ticket);
+    check_not_written(offload.source, offload.version);
+    offload.source.reset();
+  }
+  for (ReloadState& reload : reloads_) {
+    device_.wait(reload.ticket);
+    reload.buffer.reset();
+  }
+}
+
+void PlannedStep::State::run(AnchorKind kind, std::size_t ordinal, Side side) {
+  if (!report_.on_plan) return;
+  for (const simulator::Instruction& instruction : program_.at(kind, ordinal, side)) {
+    execute(instruction);
+  }
+}
+
+void PlannedStep::State::execute(const simulator::Instruction& instruction) {
+  switch (instruction.action) {
+    case Action::start_offload: return start_offload(instruction.offload);
+    case Action::release: return release(instruction.offload);
+    case Action::start_reload: return start_reload(instruction.reload);
+    case Action::await: return device_.wait(reloads_[instruction.reload.index()].ticket);
+    case Action::drop: return drop(instruction.reload);
+  }
+}
+
+std::byte* PlannedStep::State::slot(OffloadId id) const {
+  return arena_.data() + schedule_.offloads[id.index()].host_offset;
+}
+
+void PlannedStep::State::start_offload(OffloadId id) {
+  const simulator::Offload& plan = schedule_.offloads[id.index()];
+  OffloadState& state = offloads_[id.index()];
+  STOWAGE_ASSERT(state.source.defined());
+  for (const OffloadId other : program_.overlapping(id)) offloads_[other.index()].slot_valid = false;
+  state.slot_valid = true;
+  report_.offloaded_bytes += plan.bytes;
+  if (plan.bytes == 0) return;
+  const auto* const source = static_cast<const std::byte*>(state.source.storage().data());
+  if (plan.copy_out == CopyMode::compute) {
+    device_.copy_on_compute(slot(id), source + plan.begin, plan.bytes);
+    return;
+  }
+  state.ticket =
+      device_.copy_async(CopyLane::d2h, slot(id), source + plan.begin, plan.bytes);
+  if (plan.copy_out == CopyMode::blocking) device_.wait_blocking(state.ticket);
+}
+
+void PlannedStep::State::release(OffloadId id) {
+  OffloadState& state = offloads_[id.index()];
+  device_.wait(state.ticket);
+  // Only a version that never changed proves that the copy read what was saved.
+  check_not_written(state.source, state.version);
+  state.source.reset();
+}
+
+void PlannedStep::State::start_reload(ReloadId id) {
+  const simulator::Reload& plan = schedule_.reloads[id.index()];
+  const simulator::Offload& offload = schedule_.offloads[plan.offload.index()];
+  ReloadState& state = reloads_[id.index()];
+  state.buffer = device_.allocate_buffer(offload.bytes, id.value);
+  report_.reloaded_bytes += offload.bytes;
+  if (offload.bytes == 0) return;
+  void* const destination = state.buffer.mutable_data_ptr();
+  if (plan.copy_in == CopyMode::compute) {
+    device_.copy_on_compute(destination, slot(plan.offload), offload.bytes);
+    return;
+  }
+  state.ticket =
+      device_.copy_async(CopyLane::h2d, destination, slot(plan.offload), offload.bytes);
+  if (plan.copy_in == CopyMode::blocking) device_.wait_blocking(state.ticket);
+}
+
+void PlannedStep::State::drop(ReloadId id) {
+  reloads_[id.index()].buffer.reset();
+  const OffloadId offload = schedule_.reloads[id.index()].offload;
+  OffloadState& state = offloads_[offload.index()];
+  if (--state.reloads_left > 0) return;
+  if (!options_.poison_host) return;
+  // Its last reload was awaited, so nothing reads the slot any more.
+  std::memset(slot(offload), 0xff,
+              static_cast<std::size_t>(schedule_.offloads[offload.index()].bytes));
+  state.slot_valid = false;
+}
+
+}  // namespace stowage::executor

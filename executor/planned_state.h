@@ -1,0 +1,97 @@
+// PlannedStep::State: the running interpreter behind PlannedStep, shared with the hooks of saved
+// tensors. Private to executor/planned_*.cpp.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "executor/kept_tensor.h"
+#include "executor/planned_step.h"
+#include "executor/saved_view.h"
+#include "executor/step_program.h"
+
+namespace stowage::executor {
+
+class PlannedStep::State {
+ public:
+  State(Device& device, std::shared_ptr<const Trace> trace, simulator::Schedule schedule,
+        PlannedStepOptions options, HostArena arena);
+
+  void begin();
+  Result<StepReport> end();
+  void abort();
+  // Waits for every copy and drops everything that a step holds on the device.
+  void drop_all();
+  void layer_event(LayerEvent event, std::string_view path);
+
+  // What a pack decided for the saved tensor.
+  enum class Treatment : std::uint8_t { keep, planned, host_copy };
+  struct Packed {
+    Treatment treatment = Treatment::keep;
+    SavedId saved;
+    std::uint64_t step = 0;  // the step it belongs to
+  };
+  // begin_pack() decides; the caller then makes its KeptTensor or HostCopy; finish_pack() runs what
+  // stands behind the pack. Throws c10::Error for a step that is off plan (OffPlan::refuse).
+  Packed begin_pack(const at::Tensor& tensor);
+  void finish_pack(const Packed& packed);
+  // Runs what stands before the unpack; true when the unpack is the one the schedule expects.
+  bool begin_unpack(const Packed& packed);
+  void finish_unpack(bool on_plan);
+  // The bytes of a `planned` saved tensor, on the device, as a view. Between begin and finish.
+  at::Tensor load(const Packed& packed, const SavedView& view, bool on_plan);
+
+  [[nodiscard]] Device& device() { return device_; }
+  [[nodiscard]] const HostArena& arena() const { return arena_; }
+
+ private:
+  struct OffloadState {
+    at::Tensor source;        // detached; held from the pack to the release
+    std::int64_t version = 0;
+    CopyTicket ticket;
+    bool slot_valid = false;  // the host slot holds this step's bytes
+    std::size_t reloads_left = 0;
+  };
+  struct ReloadState {
+    at::Tensor buffer;
+    CopyTicket ticket;
+  };
+
+  void run(simulator::AnchorKind kind, std::size_t ordinal, simulator::Side side);
+  void execute(const simulator::Instruction& instruction);
+  void start_offload(OffloadId id);
+  void release(OffloadId id);
+  void start_reload(ReloadId id);
+  void drop(ReloadId id);
+  at::Tensor load_off_plan(OffloadId id, const SavedView& view);
+  // Throws, or leaves the plan for the rest of the step.
+  void diverge(const std::string& difference);
+  [[nodiscard]] std::string difference_at_pack(const at::Tensor& tensor, const Site& site);
+  std::byte* slot(OffloadId id) const;
+  std::size_t& counter(simulator::AnchorKind kind) {
+    return counters_[static_cast<std::size_t>(kind)];
+  }
+
+  Device& device_;
+  std::shared_ptr<const Trace> trace_;
+  simulator::Schedule schedule_;
+  PlannedStepOptions options_;
+  HostArena arena_;
+  StepProgram program_;
+  SiteTracker sites_;
+  std::vector<OffloadState> offloads_;
+  std::vector<ReloadState> reloads_;
+  std::vector<std::size_t> reloads_of_;                         // per offload: how many
+  std::array<std::size_t, simulator::kAnchorKinds> counters_{};
+  std::unordered_map<std::int64_t, std::int32_t> storage_index_;  // by allocation serial
+  std::vector<std::int64_t> first_version_;                       // by storage index
+  StepReport report_;
+  std::int64_t first_serial_ = 0;  // allocations from here on were made in this step
+  std::uint64_t step_ = 0;
+  bool active_ = false;
+};
+
+}  // namespace stowage::executor

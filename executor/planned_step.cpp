@@ -1,0 +1,98 @@
+#include "executor/planned_step.h"
+
+#include <optional>
+#include <utility>
+
+#include "executor/host_copy.h"
+#include "executor/planned_state.h"
+#include "simulator/hazards.h"
+
+namespace stowage::executor {
+
+namespace {
+
+class PlannedHooks final : public torch::autograd::SavedVariableHooks {
+ public:
+  explicit PlannedHooks(std::shared_ptr<PlannedStep::State> state) : state_(std::move(state)) {}
+
+  void call_pack_hook(const at::Tensor& tensor) override {
+    packed_ = state_->begin_pack(tensor);
+    switch (packed_.treatment) {
+      case PlannedStep::State::Treatment::keep: kept_ = KeptTensor(tensor); break;
+      case PlannedStep::State::Treatment::planned: view_ = SavedView::of(tensor); break;
+      case PlannedStep::State::Treatment::host_copy: copy_.emplace(state_->device(), tensor); break;
+    }
+    state_->finish_pack(packed_);
+  }
+
+  at::Tensor call_unpack_hook() override {
+    const bool on_plan = state_->begin_unpack(packed_);
+    at::Tensor tensor;
+    switch (packed_.treatment) {
+      case PlannedStep::State::Treatment::keep: tensor = kept_.get(); break;
+      case PlannedStep::State::Treatment::planned:
+        tensor = state_->load(packed_, view_, on_plan);
+        break;
+      case PlannedStep::State::Treatment::host_copy: tensor = copy_->load(kOffPlanTag); break;
+    }
+    state_->finish_unpack(on_plan);
+    return tensor;
+  }
+
+ private:
+  std::shared_ptr<PlannedStep::State> state_;
+  PlannedStep::State::Packed packed_;
+  KeptTensor kept_;
+  SavedView view_;
+  std::optional<HostCopy> copy_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
+                                                         std::shared_ptr<const Trace> trace,
+                                                         simulator::Schedule schedule,
+                                                         PlannedStepOptions options) {
+  const simulator::TraceIndex index(*trace);
+  const auto hazards = simulator::find_hazards(index, schedule);
+  if (!hazards.empty()) {
+    return Error{ErrorCode::bad_input, "the schedule is not safe to run: " + hazards.front().text,
+                 "", "", "plan again; a schedule from a plan is always ordered"};
+  }
+  Result<HostArena> arena = HostArena::create(schedule.host_bytes);
+  if (!arena) return arena.error();
+  return std::unique_ptr<PlannedStep>(new PlannedStep(
+      std::make_shared<State>(device, std::move(trace), std::move(schedule), options,
+                              std::move(arena).value())));
+}
+
+PlannedStep::~PlannedStep() {
+  abort_step();
+}
+
+void PlannedStep::begin_step() {
+  set_driver(this);
+  state_->begin();
+}
+
+Result<StepReport> PlannedStep::end_step() {
+  set_driver(nullptr);
+  return state_->end();
+}
+
+void PlannedStep::abort_step() {
+  if (driver() == this) set_driver(nullptr);
+  state_->abort();
+}
+
+Bytes PlannedStep::host_bytes() const { return state_->arena().bytes(); }
+
+std::unique_ptr<torch::autograd::SavedVariableHooks> PlannedStep::make_hooks() {
+  return std::make_unique<PlannedHooks>(state_);
+}
+
+void PlannedStep::layer_event(LayerEvent event, std::string_view path) {
+  state_->layer_event(event, path);
+}
+
+}  // namespace stowage::executor

@@ -1,0 +1,77 @@
+// PlannedStep: the StepDriver that runs a Schedule. It follows the step by its anchors (packs,
+// unpacks, layer boundaries), executes the instructions that stand there, and refuses a step that
+// is not the one that the schedule was made for, before anything can go wrong.
+//
+// Safety of what it hands out:
+// - a saved tensor is rebuilt from bytes that were copied while its version did not change;
+// - a host slot is read only as long as no later offload of the step has been given its bytes;
+// - a step that differs from the recorded one (other pack, unpack or layer) throws c10::Error that
+//   names the first difference; with OffPlan::offload_all the step goes on instead, every saved
+//   tensor from there on leaving the device at once, and that is counted.
+// After an exception, or when a graph is dropped, begin_step() starts clean.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/device/device.h"
+#include "executor/device/host_arena.h"
+#include "executor/site_tracker.h"
+#include "executor/step_driver.h"
+#include "simulator/schedule.h"
+#include "traces/result.h"
+#include "traces/trace.h"
+
+namespace stowage::executor {
+
+enum class OffPlan : std::uint8_t { refuse, offload_all };
+
+struct PlannedStepOptions {
+  OffPlan off_plan = OffPlan::refuse;
+  // Fill host slots with 0xff bytes (NaN) when they are given up, so that a stale read shows.
+  bool poison_host = false;
+};
+
+// What one step did, beside the numbers of Device::memory().
+struct StepReport {
+  bool on_plan = true;
+  std::string first_difference;     // empty when on_plan
+  std::int64_t off_plan_packs = 0;  // saved tensors that left outside the plan
+  Bytes offloaded_bytes = 0;
+  Bytes reloaded_bytes = 0;
+};
+
+class PlannedStep final : public StepDriver {
+ public:
+  // Checks the schedule for hazards (refused if any) and makes the host arena. `device` outlives
+  // the driver; the trace is shared because the schedule refers to its rows.
+  [[nodiscard]] static Result<std::unique_ptr<PlannedStep>> create(
+      Device& device, std::shared_ptr<const Trace> trace, simulator::Schedule schedule,
+      PlannedStepOptions options = {});
+  ~PlannedStep() override;
+
+  // Installs the driver and expects a step from its beginning. What an unfinished step left behind
+  // is waited for and dropped.
+  void begin_step();
+  // Ends the step and removes the driver. Error: the step ended before the schedule did (only
+  // with OffPlan::refuse; nothing is lost, its results are right).
+  Result<StepReport> end_step();
+  // After an exception inside the step: waits for copies, drops what the step holds and removes
+  // the driver, so that the next step is clean.
+  void abort_step();
+  [[nodiscard]] Bytes host_bytes() const;
+
+  std::unique_ptr<torch::autograd::SavedVariableHooks> make_hooks() override;
+  void layer_event(LayerEvent event, std::string_view path) override;
+  void backward_begin() override {}
+  void backward_end() override {}
+
+  class State;  // shared with the hooks, which may outlive the driver with their graph
+
+ private:
+  explicit PlannedStep(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace stowage::executor

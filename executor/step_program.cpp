@@ -1,0 +1,80 @@
+#include "executor/step_program.h"
+
+#include <optional>
+
+#include "traces/result.h"
+
+namespace stowage::executor {
+
+using simulator::AnchorKind;
+
+namespace {
+
+std::optional<AnchorKind> anchor_kind(EventKind kind) {
+  switch (kind) {
+    case EventKind::step_begin: return AnchorKind::step_begin;
+    case EventKind::step_end: return AnchorKind::step_end;
+    case EventKind::pack: return AnchorKind::pack;
+    case EventKind::unpack: return AnchorKind::unpack;
+    case EventKind::layer_forward_begin: return AnchorKind::layer_forward_begin;
+    case EventKind::layer_forward_end: return AnchorKind::layer_forward_end;
+    case EventKind::layer_backward_begin: return AnchorKind::layer_backward_begin;
+    case EventKind::layer_backward_end: return AnchorKind::layer_backward_end;
+    default: return std::nullopt;
+  }
+}
+
+bool is_layer_event(AnchorKind kind) { return kind >= AnchorKind::layer_forward_begin; }
+
+}  // namespace
+
+StepProgram::StepProgram(const Trace& trace, const simulator::Schedule& schedule)
+    : instructions_(schedule.instructions), overlapping_(schedule.offloads.size()) {
+  for (std::size_t i = 0; i < trace.events.size(); ++i) {
+    const auto kind = anchor_kind(trace.events.kind[i]);
+    if (!kind) continue;
+    Place place;
+    if (is_layer_event(*kind)) place.layer = LayerId(trace.events.ref[i]);
+    places_[static_cast<std::size_t>(*kind)].push_back(place);
+  }
+  for (std::size_t i = 0; i < instructions_.size(); ++i) {
+    const simulator::Anchor& anchor = instructions_[i].anchor;
+    auto& places = places_[static_cast<std::size_t>(anchor.kind)];
+    STOWAGE_ASSERT(anchor.ordinal >= 0 &&
+                   static_cast<std::size_t>(anchor.ordinal) < places.size());
+    Range& range = places[static_cast<std::size_t>(anchor.ordinal)]
+                       .sides[static_cast<std::size_t>(anchor.side)];
+    if (range.count == 0) range.first = i;
+    STOWAGE_ASSERT(range.first + range.count == i);  // instructions at one anchor are adjacent
+    ++range.count;
+  }
+  for (std::size_t a = 0; a < schedule.offloads.size(); ++a) {
+    const simulator::Offload& x = schedule.offloads[a];
+    for (std::size_t b = 0; b < a; ++b) {
+      const simulator::Offload& y = schedule.offloads[b];
+      if (x.host_offset >= y.host_offset + y.bytes || y.host_offset >= x.host_offset + x.bytes) {
+        continue;
+      }
+      overlapping_[a].push_back(OffloadId(b));
+      overlapping_[b].push_back(OffloadId(a));
+    }
+  }
+}
+
+std::span<const simulator::Instruction> StepProgram::at(AnchorKind kind, std::size_t ordinal,
+                                                        simulator::Side side) const {
+  const auto& places = places_[static_cast<std::size_t>(kind)];
+  if (ordinal >= places.size()) return {};
+  const Range& range = places[ordinal].sides[static_cast<std::size_t>(side)];
+  return instructions_.subspan(range.first, range.count);
+}
+
+std::size_t StepProgram::count(AnchorKind kind) const {
+  return places_[static_cast<std::size_t>(kind)].size();
+}
+
+LayerId StepProgram::layer(AnchorKind kind, std::size_t ordinal) const {
+  return places_[static_cast<std::size_t>(kind)][ordinal].layer;
+}
+
+}  // namespace stowage::executor

@@ -1,0 +1,45 @@
+// StepProgram: a Schedule arranged for a running step: which instructions stand at the n-th event of
+// a kind, which layer is expected there, which offloads share host bytes.
+#pragma once
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "simulator/schedule.h"
+#include "traces/trace.h"
+
+namespace stowage::executor {
+
+class StepProgram {
+ public:
+  // Both must outlive the program. Cost: O(events + instructions + offloads^2).
+  StepProgram(const Trace& trace, const simulator::Schedule& schedule);
+
+  // Instructions at event number `ordinal` of this kind, in execution order.
+  [[nodiscard]] std::span<const simulator::Instruction> at(simulator::AnchorKind kind,
+                                                           std::size_t ordinal,
+                                                           simulator::Side side) const;
+  // How many events of this kind a step has, and the layer of a layer event.
+  [[nodiscard]] std::size_t count(simulator::AnchorKind kind) const;
+  [[nodiscard]] LayerId layer(simulator::AnchorKind kind, std::size_t ordinal) const;
+  // Other offloads whose host slots overlap this one's.
+  [[nodiscard]] const std::vector<OffloadId>& overlapping(OffloadId offload) const {
+    return overlapping_[offload.index()];
+  }
+
+ private:
+  struct Range {
+    std::size_t first = 0;
+    std::size_t count = 0;
+  };
+  struct Place {
+    LayerId layer;
+    std::array<Range, 2> sides;
+  };
+  std::span<const simulator::Instruction> instructions_;
+  std::array<std::vector<Place>, simulator::kAnchorKinds> places_;
+  std::vector<std::vector<OffloadId>> overlapping_;
+};
+
+}  // namespace stowage::executor

@@ -1,0 +1,63 @@
+// One training step of a built-in model, the same in every run: clean, recorded, reference, planned.
+//
+//   prepare(k)         the batch of seed + k goes into the input tensors (outside the step)
+//   step()             zero_grad (set to none), forward, backward, optimizer
+//
+// A step leaves behind parameters, gradients and optimizer state and nothing else: every temporary,
+// the loss included, is released inside. So from the third step on steps begin and end in the same
+// state, and their peaks are equal.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "executor/device/device.h"
+#include "executor/model.h"
+#include "executor/optimizer.h"
+#include "traces/trace.h"
+
+namespace stowage::executor {
+
+struct TrainingOptions {
+  OptimizerKind optimizer = OptimizerKind::none;
+  double learning_rate = 0;  // 0 = the optimizer's default
+  std::int64_t seed = 0;     // of the batches and of dropout; the model has its own
+};
+
+class TrainingStep {
+ public:
+  // Called where a phase of step() begins: zero_grad, forward, backward, optimizer.
+  using PhaseHook = std::function<void(PhaseKind)>;
+
+  // The device must outlive the step.
+  TrainingStep(Device& device, std::unique_ptr<Model> model, const TrainingOptions& options);
+
+  // Also seeds PyTorch's default generator, so that dropout depends on the step's number alone.
+  void prepare(std::int64_t index);
+  // Returns the loss, exactly. Throws what PyTorch throws; then the next step is clean again, since it
+  // begins with zero_grad.
+  double step();
+  double run(std::int64_t index);
+
+  void set_phase_hook(PhaseHook hook) { phase_hook_ = std::move(hook); }
+
+  [[nodiscard]] Model& model() { return *model_; }
+  [[nodiscard]] const std::vector<NamedTensor>& parameters() const { return parameters_; }
+  // Named as their parameters; those that have one.
+  [[nodiscard]] std::vector<NamedTensor> gradients() const;
+  [[nodiscard]] std::vector<NamedTensor> optimizer_state() const;
+
+ private:
+  void enter(PhaseKind phase) const;
+
+  Device& device_;
+  std::unique_ptr<Model> model_;
+  std::vector<NamedTensor> parameters_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::int64_t seed_ = 0;
+  PhaseHook phase_hook_;
+};
+
+}  // namespace stowage::executor

@@ -1,0 +1,48 @@
+// The passes of one recording, on any step that somebody can run: the built-in models' and a user's
+// own training loop's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "executor/device/device.h"
+#include "profiler/assembly/raw_pass.h"
+#include "profiler/torch/step_recorder.h"
+#include "traces/result.h"
+
+namespace stowage::profiler {
+
+// A step that can be run again and again and does the same each time.
+struct StepFunctions {
+  // Puts batch number k into the input tensors; outside the step. May be empty.
+  std::function<void(std::int64_t index)> prepare;
+  // zero_grad, forward, backward, optimizer; leaves nothing behind but gradients and state.
+  std::function<void()> step;
+  // What exists now, with its class.
+  std::function<RegisteredTensors()> registered;
+};
+
+struct PassOptions {
+  std::int64_t warmup = 3;      // steps before anything is recorded; at least 1
+  std::int64_t steps = 10;      // clean steps
+  std::int64_t structure = 3;   // structure steps, for the median of event times
+};
+
+// Runs warm-up and clean steps: median step time, and the peaks, which must be equal in all of them.
+// Error (bad_input): they are not. Exceptions of the step (out of memory among them) pass through.
+[[nodiscard]] Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& step,
+                                               const PassOptions& options);
+
+struct ObservedPasses {
+  RawPass structure;
+  std::vector<std::vector<std::int64_t>> more_times;
+  RawPass offload_all;
+};
+
+// Runs warm-up, the structure steps and one offload_all step. Batches are numbered on from
+// `first_index`. A pass that throws leaves the device and the driver clean.
+[[nodiscard]] Result<ObservedPasses> run_observed_passes(executor::Device& device,
+                                                         const StepFunctions& step,
+                                                         const PassOptions& options);
+
+}  // namespace stowage::profiler

@@ -1,0 +1,105 @@
+#include <cstddef>
+#include <string>
+
+#include "traces/columns.h"
+#include "traces/validate_checks.h"
+
+namespace stowage {
+namespace {
+
+__extension__ typedef __int128 Wide;  // products of two sizes
+
+// Parents come before their children, so there is no cycle.
+template <class IdT>
+void check_parents(const std::vector<IdT>& parent, const char* column, Findings& findings) {
+  for (std::size_t i = 0; i < parent.size(); ++i) {
+    if (parent[i].value < static_cast<std::int64_t>(i)) continue;
+    findings.add(
+        column, i,
+        "is " + std::to_string(parent[i].value) + ", which does not come before its child");
+    return;
+  }
+}
+
+void check_phases(const Trace& trace, Findings& findings) {
+  const Phases& phases = trace.phases;
+  std::int64_t next = 0;
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    if (phases.first_event[i].value != next) {
+      return findings.add("/phases/first_event", i,
+                          "is " + std::to_string(phases.first_event[i].value) +
+                              "; the phases before it end at " + std::to_string(next - 1));
+    }
+    if (phases.last_event[i] < phases.first_event[i]) {
+      return findings.add("/phases/last_event", i, "is before its first event");
+    }
+    next = std::int64_t{phases.last_event[i].value} + 1;
+  }
+  if (phases.size() > 0 && next != static_cast<std::int64_t>(trace.events.size())) {
+    findings.add("/phases/last_event", phases.size() - 1,
+                 "is not the last event: phases must cover the step");
+  }
+}
+
+void check_curve(const LinkCurve& curve, const std::string& place, Findings& findings) {
+  const std::size_t points = curve.bytes.size();
+  if (curve.bytes_per_second.size() != points || curve.bytes_per_second_p10.size() != points) {
+    const bool median = curve.bytes_per_second.size() != points;
+    return findings.add(
+        place + (median ? "/bytes_per_second" : "/bytes_per_second_p10"),
+        "has " +
+            std::to_string((median ? curve.bytes_per_second : curve.bytes_per_second_p10).size()) +
+            " values, but bytes has " + std::to_string(points));
+  }
+  for (std::size_t i = 1; i < points; ++i) {
+    if (curve.bytes[i] <= curve.bytes[i - 1]) {
+      return findings.add(place + "/bytes", i, "is not larger than the size before it");
+    }
+  }
+}
+
+}  // namespace
+
+void check_tree(const Trace& trace, Findings& findings) {
+  check_parents(trace.layers.parent, "/layers/parent", findings);
+  check_parents(trace.ops.parent, "/ops/parent", findings);
+  check_parents(trace.ops.forward_op, "/ops/forward_op", findings);
+  check_phases(trace, findings);
+  for (std::size_t i = 1; i < trace.gpu.size() && findings.none(); ++i) {
+    if (trace.gpu.start[i] < trace.gpu.start[i - 1]) {
+      findings.add("/gpu/start", i, "is earlier than the row before it");
+    }
+  }
+}
+
+void check_tensors(const Trace& trace, Findings& findings) {
+  const Tensors& tensors = trace.tensors;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::vector<std::int64_t>& shape = trace.list(tensors.shape[i]);
+    const std::vector<std::int64_t>& strides = trace.list(tensors.strides[i]);
+    if (shape.size() != strides.size()) {
+      return findings.add("/tensors/strides", i,
+                          "has " + std::to_string(strides.size()) + " values, the shape has " +
+                              std::to_string(shape.size()));
+    }
+    Wide last = tensors.offset[i];
+    Wide elements = 1;
+    bool empty = false;
+    for (std::size_t k = 0; k < shape.size(); ++k) {
+      empty = empty || shape[k] == 0;
+      if (shape[k] > 0 && last <= kMaxSize) last += Wide{shape[k] - 1} * strides[k];
+      if (shape[k] > 0 && elements <= kMaxSize) elements *= shape[k];
+    }
+    const Bytes element = element_bytes(tensors.dtype[i]);
+    if (empty ? elements > kMaxSize : (last + 1) * element > kMaxSize || elements > kMaxSize) {
+      return findings.add("/tensors/shape", i, "makes a tensor of an absurd size");
+    }
+  }
+}
+
+void check_calibration(const Trace& trace, Findings& findings) {
+  check_curve(trace.calibration.d2h, "/calibration/d2h", findings);
+  check_curve(trace.calibration.h2d, "/calibration/h2d", findings);
+}
+
+}  // namespace stowage
