@@ -56,6 +56,8 @@ class Graph {
 
   std::vector<Hazard> run() && {
     for (period_ = 0; period_ < kPeriods; ++period_) {
+      storage_gone_.assign(trace_.storages.size(), false);
+      buffer_gone_.assign(s_.reloads.size(), false);
       for (const Item& item : items_) step(item);
     }
     check_host_slots();
@@ -166,7 +168,7 @@ class Graph {
         const ReloadId r = s_.reload_of[row];
         const Access use = on_compute(item.event);
         const Access& copied = copy_in_[period_][r.index()];
-        if (!copied.happened || !ordered(copied, use)) {
+        if (!copied.happened || !ordered(copied, use) || buffer_gone_[r.index()]) {
           const OffloadId o = s_.reloads[r.index()].offload;
           report(HazardKind::buffer_used_before_reload, o, {}, item.event,
                  "unpack " + std::to_string(row) + at(item.event) +
@@ -177,9 +179,10 @@ class Graph {
       case Item::write: check_write(StorageId(row), on_compute(item.event)); break;
       case Item::storage_gone: {
         const Access gone = on_compute(item.event);
+        storage_gone_[row] = true;
         for_offloads_of(StorageId(row), [&](OffloadId o) {
           const Access& copied = copy_out_[period_][o.index()];
-          if (copied.happened && ordered(copied, gone)) return;
+          if (!copied.happened || ordered(copied, gone)) return;
           report(HazardKind::freed_while_copied, o, {}, item.event,
                  "the storage of " + name(o) + " goes" + at(item.event) +
                      " while its copy into " + slot(o) + " may still read it");
@@ -189,7 +192,8 @@ class Graph {
       case Item::buffer_gone: {
         const Access gone = on_compute(item.event);
         const Access& copied = copy_in_[period_][row];
-        if (copied.happened && ordered(copied, gone)) break;
+        buffer_gone_[row] = true;
+        if (!copied.happened || ordered(copied, gone)) break;
         const OffloadId o = s_.reloads[row].offload;
         report(HazardKind::freed_while_copied, o, {}, item.event,
                "the reload buffer of " + name(o) + " goes" + at(item.event) +
@@ -202,10 +206,14 @@ class Graph {
   void execute(const Instruction& i) {
     const EventId event = i.anchor.event;
     switch (i.action) {
-      case Action::start_offload:
-        copy_out_[period_][i.offload.index()] =
-            copy(d2h, s_.offloads[i.offload.index()].copy_out, event);
+      case Action::start_offload: {
+        const Offload& offload = s_.offloads[i.offload.index()];
+        copy_out_[period_][i.offload.index()] = copy(d2h, offload.copy_out, event);
+        if (!storage_gone_[offload.storage.index()]) break;
+        report(HazardKind::freed_while_copied, i.offload, {}, event,
+               "the copy of " + name(i.offload) + at(event) + " reads a storage that is gone");
         break;
+      }
       case Action::release: {
         const Access& copied = copy_out_[period_][i.offload.index()];
         if (copied.happened) join(now_, copied.clock);
@@ -215,6 +223,11 @@ class Graph {
         const Reload& reload = s_.reloads[i.reload.index()];
         Access& read = copy_in_[period_][i.reload.index()] = copy(h2d, reload.copy_in, event);
         const Access& written = copy_out_[period_][reload.offload.index()];
+        if (buffer_gone_[i.reload.index()]) {
+          report(HazardKind::freed_while_copied, reload.offload, {}, event,
+                 "the reload of " + name(reload.offload) + at(event) +
+                     " writes a buffer that is gone");
+        }
         if (written.happened && ordered(written, read)) break;
         report(HazardKind::reload_before_offload_finished, reload.offload, {}, event,
                "the reload of " + name(reload.offload) + at(event) + " may read " +
@@ -309,6 +322,8 @@ class Graph {
   std::array<Clock, 2> lane_clock_{};        // of the last copy on each lane
   std::array<std::vector<Access>, kPeriods> copy_out_;
   std::array<std::vector<Access>, kPeriods> copy_in_;
+  std::vector<bool> storage_gone_;           // in this period
+  std::vector<bool> buffer_gone_;
   std::vector<Hazard> hazards_;
 };
 

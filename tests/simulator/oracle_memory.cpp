@@ -1,0 +1,105 @@
+#include "tests/simulator/oracle_memory.h"
+
+#include <algorithm>
+
+namespace stowage::testing {
+namespace {
+
+using simulator::Action;
+using simulator::Instruction;
+using simulator::Schedule;
+
+// A moment of the step: right after the action of `event` and the first `done` instructions of the
+// whole list.
+struct Moment {
+  std::int32_t event = 0;
+  std::size_t done = 0;
+};
+
+class Oracle {
+ public:
+  Oracle(const Trace& trace, const Schedule& schedule) : trace_(trace), s_(schedule) {}
+
+  [[nodiscard]] Bytes live(Moment m) const {
+    Bytes sum = 0;
+    for (std::size_t s = 0; s < trace_.storages.size(); ++s) {
+      if (trace_.storages.device[s] == 0 && storage_lives(s, m)) sum += trace_.storages.bytes[s];
+    }
+    for (std::size_t r = 0; r < s_.reloads.size(); ++r) {
+      if (buffer_lives(r, m)) sum += s_.offloads[s_.reloads[r].offload.index()].bytes;
+    }
+    return sum;
+  }
+
+ private:
+  [[nodiscard]] bool storage_lives(std::size_t s, Moment m) const {
+    const auto alloc = trace_.storages.alloc_event[s].value;
+    if (alloc >= 0 && m.event < alloc) return false;
+    std::vector<std::size_t> releases;  // rows of the instruction list
+    for (std::size_t i = 0; i < s_.instructions.size(); ++i) {
+      if (s_.instructions[i].action == Action::release &&
+          s_.offloads[s_.instructions[i].offload.index()].storage == StorageId(s)) {
+        releases.push_back(i);
+      }
+    }
+    if (alloc < 0 || releases.empty()) {  // as recorded
+      const auto free = trace_.storages.free_event[s].value;
+      return free < 0 || m.event < free;
+    }
+    const auto natural = trace_.storages.natural_free_event[s].value;
+    const bool model_holds = natural < 0 || m.event <= natural;
+    // Every release is to be done, and its event passed or the instruction itself executed.
+    const bool copy_holds = std::any_of(releases.begin(), releases.end(),
+                                        [&](std::size_t i) { return m.done <= i; });
+    return model_holds || copy_holds;
+  }
+
+  [[nodiscard]] bool buffer_lives(std::size_t r, Moment m) const {
+    bool started = false;
+    for (std::size_t i = 0; i < m.done; ++i) {
+      started = started || (s_.instructions[i].action == Action::start_reload &&
+                            s_.instructions[i].reload == ReloadId(r));
+    }
+    if (!started) return false;
+    return std::any_of(s_.reloads[r].unpacks.begin(), s_.reloads[r].unpacks.end(), [&](UnpackId u) {
+      const auto released = trace_.unpacks.released_event[u.index()].value;
+      const auto own = trace_.unpacks.event[u.index()].value;
+      return released < 0 || m.event <= std::max(released, own);
+    });
+  }
+
+  const Trace& trace_;
+  const Schedule& s_;
+};
+
+}  // namespace
+
+OracleMemory oracle_memory(const Trace& trace, const Schedule& schedule) {
+  const Oracle oracle(trace, schedule);
+  OracleMemory result;
+  const auto& list = schedule.instructions;
+  const auto count = static_cast<std::int32_t>(trace.events.size());
+  std::size_t done = 0;
+  for (std::int32_t e = 0; e < count; ++e) {
+    Bytes now = oracle.live({e, done});
+    result.lowest = e == 0 ? now : std::min(result.lowest, now);
+    const auto look = [&](bool counts) {
+      if (counts && (now > result.peak || !result.peak_event.valid())) {
+        result.peak = now;
+        result.peak_event = EventId(e);
+      }
+    };
+    look(e == 0 || trace.events.kind[static_cast<std::size_t>(e)] == EventKind::alloc);
+    result.requested.push_back(now);
+    for (; done < list.size() && list[done].anchor.event.value == e;) {
+      const Action action = list[done++].action;
+      now = oracle.live({e, done});
+      result.requested.back() = std::max(result.requested.back(), now);
+      result.lowest = std::min(result.lowest, now);
+      look(action == Action::start_reload);
+    }
+  }
+  return result;
+}
+
+}  // namespace stowage::testing

@@ -1,0 +1,18 @@
+// Slow, obvious oracle for the memory of a schedule: at every moment the live set is found again
+// from the definitions of the contract (docs/simulator.md), one storage and one buffer at a time.
+#pragma once
+
+#include "simulator/replay.h"
+
+namespace stowage::testing {
+
+struct OracleMemory {
+  Bytes peak = 0;               // over step begin, alloc events and start_reloads only
+  EventId peak_event;
+  Bytes lowest = 0;
+  std::vector<Bytes> requested; // after each event, the most during its instructions
+};
+
+OracleMemory oracle_memory(const Trace& trace, const simulator::Schedule& schedule);
+
+}  // namespace stowage::testing

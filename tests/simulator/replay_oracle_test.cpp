@@ -1,0 +1,134 @@
+// The fast replay against slow oracles, and invariants, on random traces and decisions.
+#include <gtest/gtest.h>
+
+#include "simulator/hazards.h"
+#include "simulator/lowering.h"
+#include "simulator/replay.h"
+#include "tests/simulator/oracle_memory.h"
+#include "tests/simulator/oracle_time.h"
+#include "tests/support/micro_trace.h"
+
+namespace stowage::simulator {
+namespace {
+
+using testing::random_decisions;
+using testing::random_trace;
+
+struct Case {
+  Trace trace;
+  TraceIndex index;
+  Schedule schedule;
+  explicit Case(std::uint64_t seed, bool device_times = false)
+      : trace(random_trace(seed, {static_cast<int>(4 + seed % 14), device_times})), index(trace) {
+    const auto lowered = lower(index, random_decisions(trace, seed));
+    EXPECT_TRUE(lowered.ok()) << seed << ": " << (lowered.ok() ? "" : lowered.error().text());
+    schedule = lowered.ok() ? lowered->schedule : resident_schedule(index);
+  }
+};
+
+TEST(ReplayOracle, MemoryEqualsTheLiveSetAtEveryEvent) {
+  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+    const Case c(seed);
+    ReplayDetail detail;
+    const ReplayResult result = replay(c.index, c.schedule, &detail);
+    const auto oracle = testing::oracle_memory(c.trace, c.schedule);
+    ASSERT_EQ(result.peak_requested, oracle.peak) << "seed " << seed;
+    ASSERT_EQ(result.peak_event, oracle.peak_event) << "seed " << seed;
+    ASSERT_EQ(detail.requested, oracle.requested) << "seed " << seed;
+    ASSERT_GE(oracle.lowest, 0) << "seed " << seed;
+    ASSERT_EQ(result.peak_active, result.peak_requested) << "seed " << seed;
+  }
+}
+
+TEST(ReplayOracle, TimeEqualsSteppingByNanoseconds) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const Case c(seed, seed % 2 == 1);
+    ReplayDetail detail;
+    const ReplayResult result = replay(c.index, c.schedule, &detail);
+    const auto oracle = testing::oracle_time(c.index, c.schedule);
+    ASSERT_EQ(result.step_ns, oracle.step_ns) << "seed " << seed;
+    ASSERT_EQ(result.compute_ns, oracle.compute_ns) << "seed " << seed;
+    ASSERT_EQ(result.stall_ns, oracle.stall_ns) << "seed " << seed;
+    ASSERT_EQ(detail.time, oracle.time) << "seed " << seed;
+  }
+}
+
+TEST(ReplayOracle, DetailDoesNotChangeTheResult) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const Case c(seed, seed % 2 == 0);
+    ReplayDetail detail;
+    const ReplayResult with = replay(c.index, c.schedule, &detail);
+    const ReplayResult without = replay(c.index, c.schedule);
+    ASSERT_EQ(with.step_ns, without.step_ns);
+    ASSERT_EQ(with.stall_ns, without.stall_ns);
+    ASSERT_EQ(with.peak_requested, without.peak_requested);
+    ASSERT_EQ(with.stalls.size(), without.stalls.size());
+  }
+}
+
+TEST(ReplayOracle, Invariants) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const bool device_times = seed % 2 == 1;
+    const Case c(seed, device_times);
+    ReplayDetail detail;
+    const ReplayResult result = replay(c.index, c.schedule, &detail);
+    const ReplayResult resident = replay(c.index, resident_schedule(c.index));
+    // Offloading never shortens compute, nor the step.
+    ASSERT_GE(result.compute_ns, resident.compute_ns) << "seed " << seed;
+    ASSERT_GE(result.step_ns, resident.step_ns) << "seed " << seed;
+    ASSERT_EQ(resident.step_ns, c.index.resident_time().back()) << "seed " << seed;
+    if (!device_times) {
+      ASSERT_EQ(result.step_ns, result.compute_ns + result.stall_ns) << "seed " << seed;
+    }
+    Nanoseconds stalls = 0;
+    for (const Stall& stall : result.stalls) {
+      ASSERT_GT(stall.duration, 0);
+      ASSERT_TRUE(stall.offload.valid());
+      stalls += stall.duration;
+    }
+    ASSERT_EQ(stalls, result.stall_ns) << "seed " << seed;
+    ASSERT_EQ(detail.transfers.size(), c.schedule.offloads.size() + c.schedule.reloads.size());
+    for (const Transfer& transfer : detail.transfers) {
+      ASSERT_LE(0, transfer.ready);
+      ASSERT_LE(transfer.ready, transfer.start);
+      ASSERT_LE(transfer.start, transfer.end);
+      ASSERT_LE(transfer.end, result.step_ns);
+    }
+    ASSERT_TRUE(std::is_sorted(detail.time.begin(), detail.time.end())) << "seed " << seed;
+    ASSERT_TRUE(find_hazards(c.index, c.schedule).empty())
+        << "seed " << seed << ": " << find_hazards(c.index, c.schedule).front().text;
+  }
+}
+
+// Without interference and duplex factors the step is a max-plus function of the transfer times
+// (maxima and sums only), so it cannot get longer when every transfer gets shorter. With them it
+// can: a copy that moves into busy compute slows that compute down.
+TEST(ReplayOracle, AFasterLinkIsNotSlowerForTheSameSchedule) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    Case c(seed, seed % 2 == 1);
+    Calibration& link = c.trace.calibration;
+    link.duplex = link.copy_interference = link.compute_interference = kPpm;
+    const ReplayResult slow = replay(c.index, c.schedule);
+    link.d2h.bytes_per_second[0] *= 2;
+    link.h2d.bytes_per_second[0] *= 2;
+    const ReplayResult fast = replay(c.index, c.schedule);
+    ASSERT_LE(fast.step_ns, slow.step_ns) << "seed " << seed;
+    ASSERT_EQ(fast.peak_requested, slow.peak_requested) << "seed " << seed;
+  }
+}
+
+// A schedule that moves nothing has the recorded memory at every event.
+TEST(ReplayOracle, ResidentIsAsRecorded) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const Case c(seed);
+    ReplayDetail detail;
+    const ReplayResult result = replay(c.index, resident_schedule(c.index), &detail);
+    ASSERT_EQ(detail.requested, c.index.resident_bytes());
+    ASSERT_EQ(detail.time, c.trace.events.time);
+    ASSERT_EQ(result.stall_ns, 0);
+    ASSERT_EQ(result.host_bytes, 0);
+  }
+}
+
+}  // namespace
+}  // namespace stowage::simulator

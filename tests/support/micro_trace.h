@@ -1,0 +1,108 @@
+// Hand-made traces: a tiny builder that writes events in order and keeps all tables consistent.
+//
+//   MicroTrace t;                          // link: 1 byte a nanosecond each way, no latency
+//   const auto a = t.alloc(100);
+//   const auto s = t.pack(a);              // at the innermost open layer; float32 elements
+//   t.let_go(a);                           // the model's own reference dies here
+//   t.run(50);                             // 50 ns of compute ahead of the next event
+//   t.backward();
+//   const auto u = t.unpack(s);
+//   t.drop(u);                             // what the unpack handed out dies here
+//   t.free(a);                             // autograd's reference dies here
+//   const Trace trace = t.finish();
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "simulator/decisions.h"
+#include "traces/trace.h"
+
+namespace stowage::testing {
+
+class MicroTrace {
+ public:
+  MicroTrace();
+
+  // Time ahead of the next event.
+  MicroTrace& run(Nanoseconds time);
+
+  // A storage that existed before the step, one that is made now. `free` is the free event; without
+  // one the storage outlives the step. Without let_go() the model holds a storage until its free.
+  StorageId existing(Bytes bytes, StorageClass storage_class = StorageClass::parameter);
+  StorageId alloc(Bytes bytes, StorageClass storage_class = StorageClass::activation);
+  void free(StorageId storage);
+  void let_go(StorageId storage);
+
+  // A view of `count` float32 elements from `offset` on; all of the storage by default.
+  TensorId view(StorageId storage, std::int64_t offset = 0, std::int64_t count = -1);
+  SavedId pack(StorageId storage) { return pack(view(storage)); }
+  SavedId pack(TensorId tensor);
+  void set_version(SavedId saved, std::int64_t version);
+  // The tensor handed out dies at the unpack itself unless drop() is called later.
+  UnpackId unpack(SavedId saved);
+  void drop(UnpackId unpack);
+  void outlives_step(UnpackId unpack);
+
+  // Layers and ops nest; a layer is made at its first use.
+  void begin_layer(const std::string& path);
+  void end_layer(const std::string& path);
+  void begin_layer_backward(const std::string& path);
+  void end_layer_backward(const std::string& path);
+  OpId begin_op(const std::string& name = "aten::op");
+  void end_op();
+  // The running op writes into `storage` in place.
+  void write(StorageId storage);
+  // A kernel that the gap ahead of the next event launches; makes it the trace of a GPU.
+  void kernel(Nanoseconds duration);
+
+  // Phase boundaries.
+  void backward();
+  void optimizer();
+
+  // Both directions: `bytes_per_ns`-proportional, with a latency inside the time of a transfer.
+  Calibration& link() { return trace_.calibration; }
+  [[nodiscard]] Bytes bytes_of(StorageId storage) const {
+    return trace_.storages.bytes[storage.index()];
+  }
+  [[nodiscard]] EventId last_event() const { return EventId(trace_.events.size() - 1); }
+
+  // Ends the step. The builder is spent afterwards.
+  Trace finish();
+
+ private:
+  EventId event(EventKind kind, std::int32_t ref = -1);
+  EventId last_kept_event() const;  // the last one that is no `free`
+  StringId intern(const std::string& text);
+  LayerId layer(const std::string& path);
+  void begin_phase(PhaseKind kind);
+
+  Trace trace_;
+  Nanoseconds now_ = 0;
+  std::vector<LayerId> open_layers_;
+  std::vector<OpId> open_ops_;
+  std::vector<std::int32_t> packs_in_layer_;
+};
+
+// A link of one speed at all sizes.
+LinkCurve flat_link(std::int64_t bytes_per_second, Nanoseconds latency = 0);
+
+// Everything kept, for tests to change row by row.
+simulator::Decisions keep_all(const Trace& trace);
+// Everything offloaded with automatic points.
+simulator::Decisions offload_all(const Trace& trace);
+
+// A valid random step: storages shared by several views, views of parts, saved tensors that nobody
+// unpacks or that are unpacked several times, storages that the model holds on to, that existed
+// before, that outlive the step; nested layers and ops. The same seed gives the same trace.
+struct RandomTraceOptions {
+  int ops = 12;               // in forward
+  bool device_times = false;  // a launch thread and kernels
+};
+Trace random_trace(std::uint64_t seed, const RandomTraceOptions& options = {});
+
+// Random decisions for it, valid ones; budgets included now and then.
+simulator::Decisions random_decisions(const Trace& trace, std::uint64_t seed);
+
+}  // namespace stowage::testing

@@ -1,0 +1,338 @@
+#include <algorithm>
+#include <random>
+
+#include "tests/support/micro_trace.h"
+
+namespace stowage::testing {
+namespace {
+
+using simulator::CopyMode;
+using simulator::Decision;
+using simulator::Decisions;
+using simulator::ProgramPoint;
+using simulator::ReleasePoint;
+using simulator::ReloadPoint;
+
+// mt19937_64 gives the same numbers everywhere; the library's distributions do not.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : engine_(seed * 7919 + 17) {}
+  std::int64_t in(std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(engine_() % static_cast<std::uint64_t>(high - low + 1));
+  }
+  bool chance(int percent) { return in(1, 100) <= percent; }
+  template <class T>
+  const T& of(const std::vector<T>& items) {
+    return items[static_cast<std::size_t>(in(0, static_cast<std::int64_t>(items.size()) - 1))];
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+class RandomTrace {
+ public:
+  RandomTrace(std::uint64_t seed, const RandomTraceOptions& options)
+      : dice_(seed), options_(options) {}
+
+  Trace run() && {
+    link();
+    zero_grad();
+    forward();
+    backward();
+    optimizer();
+    return t_.finish();
+  }
+
+ private:
+  // What keeps a storage of the step alive, in the structure pass.
+  struct Live {
+    StorageId id;
+    bool model = true;     // the model's own reference
+    int references = 0;    // autograd's, and tensors handed out by unpacks
+    bool forever = false;
+    bool freed = false;
+  };
+  struct Held {
+    UnpackId unpack;
+    std::size_t live;
+  };
+
+  void link() {
+    Calibration& c = t_.link();
+    c.d2h = flat_link(dice_.in(2, 40) * 100'000'000, dice_.chance(50) ? dice_.in(0, 60) : 0);
+    c.h2d = flat_link(dice_.in(2, 40) * 100'000'000, dice_.chance(50) ? dice_.in(0, 60) : 0);
+    if (dice_.chance(50)) c.duplex = dice_.in(500'000, kPpm);
+    if (dice_.chance(50)) c.copy_interference = dice_.in(600'000, kPpm);
+    if (dice_.chance(50)) c.compute_interference = dice_.in(800'000, kPpm);
+  }
+
+  // Gradients of the step before go away, parameters stay.
+  void zero_grad() {
+    for (int i = 0; i < 3; ++i) parameters_.push_back(t_.existing(4 * dice_.in(1, 100)));
+    const StorageId old = t_.existing(4 * dice_.in(1, 100), StorageClass::gradient);
+    work();
+    t_.free(old);
+  }
+
+  void work() {
+    t_.run(dice_.chance(70) ? dice_.in(0, 80) : 0);
+    if (options_.device_times && dice_.chance(60)) t_.kernel(dice_.in(0, 200));
+  }
+
+  void forward() {
+    int layers = 0;
+    std::vector<std::string> open;
+    for (int op = 0; op < options_.ops; ++op) {
+      if (open.size() < 2 && dice_.chance(40)) {
+        open.push_back("layers." + std::to_string(layers++));
+        layer_names_.push_back(open.back());
+        t_.begin_layer(open.back());
+      }
+      forward_op();
+      if (!open.empty() && dice_.chance(40)) {
+        t_.end_layer(open.back());
+        open.pop_back();
+      }
+    }
+    for (; !open.empty(); open.pop_back()) t_.end_layer(open.back());
+  }
+
+  void forward_op() {
+    t_.begin_op();
+    if (dice_.chance(60)) pack_something();
+    work();
+    if (dice_.chance(50)) temporary();
+    live_.push_back({t_.alloc(4 * dice_.in(0, 200))});
+    if (dice_.chance(70)) pack_something();
+    work();
+    t_.end_op();
+    for (std::size_t i = 0; i < live_.size(); ++i) {
+      if (live_[i].model && dice_.chance(30)) let_go(i);
+    }
+  }
+
+  void temporary() {
+    const StorageId id = t_.alloc(4 * dice_.in(1, 200), StorageClass::temporary);
+    work();
+    t_.free(id);
+  }
+
+  void pack_something() {
+    if (dice_.chance(15)) {
+      saved_.push_back({t_.pack(dice_.of(parameters_)), -1});
+      return;
+    }
+    std::vector<std::size_t> held;  // by the model: only that can still be saved
+    for (std::size_t i = 0; i < live_.size(); ++i) {
+      if (live_[i].model) held.push_back(i);
+    }
+    if (held.empty()) return;
+    const std::size_t row = dice_.of(held);
+    const std::int64_t elements = trace_bytes(row) / 4;
+    TensorId view = t_.view(live_[row].id);
+    if (elements > 1 && dice_.chance(40)) {
+      const std::int64_t first = dice_.in(0, elements - 1);
+      view = t_.view(live_[row].id, first, dice_.in(0, elements - first));
+    }
+    ++live_[row].references;
+    saved_.push_back({t_.pack(view), static_cast<std::int32_t>(row)});
+  }
+
+  Bytes trace_bytes(std::size_t row) { return t_.bytes_of(live_[row].id); }
+
+  void let_go(std::size_t row) {
+    live_[row].model = false;
+    t_.let_go(live_[row].id);
+    free_if_unused(row);
+  }
+
+  void release_reference(std::size_t row) {
+    --live_[row].references;
+    free_if_unused(row);
+  }
+
+  void free_if_unused(std::size_t row) {
+    Live& live = live_[row];
+    if (live.freed || live.model || live.forever || live.references > 0) return;
+    live.freed = true;
+    t_.free(live.id);
+  }
+
+  void backward() {
+    t_.backward();
+    std::vector<Saved> again;
+    for (std::size_t i = saved_.size(); i-- > 0;) {
+      if (!layer_names_.empty() && dice_.chance(20)) t_.begin_layer_backward(dice_.of(layer_names_));
+      const bool unused = dice_.chance(12);
+      const bool twice = !unused && dice_.chance(12);
+      backward_op(saved_[i], unused, twice);
+      if (twice) again.push_back(saved_[i]);
+    }
+    for (const Saved& saved : again) backward_op(saved, false, false);
+    for (std::size_t row = 0; row < live_.size(); ++row) {
+      if (live_[row].model && dice_.chance(80)) let_go(row);
+    }
+    while (!handed_out_.empty()) drop_one();
+  }
+
+  struct Saved {
+    SavedId id;
+    std::int32_t live;  // -1: a parameter
+  };
+
+  void backward_op(const Saved& saved, bool unused, bool stays_saved) {
+    t_.begin_op();
+    work();
+    if (!unused) unpack(saved);
+    work();
+    if (dice_.chance(50)) temporary();
+    if (dice_.chance(20)) t_.alloc(4 * dice_.in(1, 50), StorageClass::gradient);  // outlives
+    t_.end_op();
+    if (saved.live >= 0 && !stays_saved) release_reference(static_cast<std::size_t>(saved.live));
+    while (!handed_out_.empty() && dice_.chance(40)) drop_one();
+    for (std::size_t row = 0; row < live_.size(); ++row) {
+      if (live_[row].model && dice_.chance(10)) let_go(row);
+    }
+  }
+
+  void unpack(const Saved& saved) {
+    const UnpackId id = t_.unpack(saved.id);
+    if (saved.live < 0) return;
+    const auto row = static_cast<std::size_t>(saved.live);
+    if (dice_.chance(3)) {
+      live_[row].forever = true;
+      t_.outlives_step(id);
+    } else if (dice_.chance(50)) {
+      ++live_[row].references;
+      handed_out_.push_back({id, row});
+    }
+  }
+
+  void drop_one() {
+    const Held held = handed_out_.front();
+    handed_out_.erase(handed_out_.begin());
+    t_.drop(held.unpack);
+    release_reference(held.live);
+  }
+
+  void optimizer() {
+    t_.optimizer();
+    for (const StorageId parameter : parameters_) {
+      t_.begin_op("aten::add_");
+      t_.write(parameter);
+      work();
+      t_.end_op();
+    }
+  }
+
+  Dice dice_;
+  RandomTraceOptions options_;
+  MicroTrace t_;
+  std::vector<StorageId> parameters_;
+  std::vector<Live> live_;
+  std::vector<Saved> saved_;
+  std::vector<Held> handed_out_;
+  std::vector<std::string> layer_names_;
+};
+
+// A layer with such an event inside [first, last], or none.
+std::string layer_between(const Trace& trace, Dice& dice, EventKind kind, EventId first,
+                          EventId last) {
+  std::vector<std::string> names;
+  for (std::size_t e = first.index(); e <= last.index(); ++e) {
+    if (trace.events.kind[e] != kind) continue;
+    names.push_back(
+        trace.string(trace.layers.name[static_cast<std::size_t>(trace.events.ref[e])]));
+  }
+  return names.empty() ? std::string() : dice.of(names);
+}
+
+ProgramPoint point(ProgramPoint::Phase phase, const std::string& layer, ProgramPoint::Where where) {
+  ProgramPoint p;
+  p.phase = phase;
+  p.layer = layer;
+  p.where = where;
+  return p;
+}
+
+ReleasePoint random_release(const Trace& trace, Dice& dice, std::size_t saved) {
+  ReleasePoint release;
+  if (dice.chance(40)) return release;
+  release.kind = ReleasePoint::Kind::pack;
+  release.lag = static_cast<std::int32_t>(dice.in(0, 5));
+  if (!dice.chance(40)) return release;
+  const EventId end(trace.events.size() - 1);
+  const std::string layer = layer_between(trace, dice, EventKind::layer_forward_end,
+                                          trace.saved.event[saved], end);
+  if (layer.empty()) return release;
+  release.kind = ReleasePoint::Kind::point;
+  release.lag = 0;
+  release.point = point(ProgramPoint::Phase::forward, layer, ProgramPoint::Where::end);
+  return release;
+}
+
+ReloadPoint random_reload(const Trace& trace, Dice& dice, EventId first_unpack) {
+  ReloadPoint reload;
+  if (dice.chance(50)) return reload;
+  reload.kind = ReloadPoint::Kind::unpack;
+  if (!first_unpack.valid() || dice.chance(40)) return reload;
+  const std::string layer = layer_between(trace, dice, EventKind::layer_backward_begin,
+                                          EventId(std::size_t{0}), first_unpack);
+  if (layer.empty()) return reload;
+  reload.kind = ReloadPoint::Kind::point;
+  reload.point = point(ProgramPoint::Phase::backward, layer, ProgramPoint::Where::begin);
+  return reload;
+}
+
+CopyMode random_mode(Dice& dice) {
+  if (dice.chance(70)) return CopyMode::lane;
+  return dice.chance(50) ? CopyMode::compute : CopyMode::blocking;
+}
+
+}  // namespace
+
+Trace random_trace(std::uint64_t seed, const RandomTraceOptions& options) {
+  return RandomTrace(seed, options).run();
+}
+
+Decisions random_decisions(const Trace& trace, std::uint64_t seed) {
+  Dice dice(seed + 1'000'003);
+  Decisions decisions = keep_all(trace);
+  // The way a storage moves is drawn once for all of its saved tensors, most of the time.
+  std::vector<simulator::SavedDecision> of_storage(trace.storages.size());
+  for (auto& row : of_storage) {
+    row.decision = dice.chance(70) ? Decision::offload : Decision::keep;
+    row.copy_out = random_mode(dice);
+    row.copy_in = random_mode(dice);
+    row.share = dice.chance(75);
+  }
+  for (std::size_t s = 0; s < trace.saved.size(); ++s) {
+    auto& row = decisions.saved[s] = of_storage[trace.saved.storage[s].index()];
+    if (dice.chance(5)) row.decision = Decision::keep;
+    row.release = random_release(trace, dice, s);
+    EventId first;
+    for (std::size_t u = trace.unpacks.size(); u-- > 0;) {
+      if (trace.unpacks.saved[u] == SavedId(s)) first = trace.unpacks.event[u];
+    }
+    row.reload = random_reload(trace, dice, first);
+  }
+  if (dice.chance(60)) {
+    Bytes now = 0;
+    for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+      if (!trace.storages.alloc_event[s].valid()) now += trace.storages.bytes[s];
+    }
+    Bytes peak = now;
+    const Bytes least = now;
+    for (std::size_t e = 0; e < trace.events.size(); ++e) {
+      const auto ref = static_cast<std::size_t>(trace.events.ref[e]);
+      if (trace.events.kind[e] == EventKind::alloc) now += trace.storages.bytes[ref];
+      if (trace.events.kind[e] == EventKind::free) now -= trace.storages.bytes[ref];
+      peak = std::max(peak, now);
+    }
+    decisions.budget = dice.in(least, peak);
+  }
+  return decisions;
+}
+
+}  // namespace stowage::testing
