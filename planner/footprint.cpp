@@ -1,0 +1,247 @@
+#include "planner/footprint.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "simulator/offload_groups.h"
+#include "simulator/rule_match.h"
+
+namespace stowage::planner {
+namespace {
+
+using simulator::Decision;
+using simulator::Decisions;
+using simulator::OffloadGroups;
+
+std::int32_t ahead_of(EventId event) { return 2 * event.value; }
+std::int32_t behind(EventId event) { return 2 * event.value + 2; }
+
+OffloadGroups all_offloaded(const simulator::TraceIndex& index, bool share) {
+  Decisions decisions;
+  decisions.saved.resize(index.trace().saved.size());
+  for (auto& decision : decisions.saved) {
+    decision.decision = Decision::offload;
+    decision.share = share;
+  }
+  return simulator::group_offloads(index, decisions);
+}
+
+void add(std::vector<Bytes>& delta, const FootprintSpan& span) {
+  delta[static_cast<std::size_t>(span.first)] += span.bytes;
+  delta[static_cast<std::size_t>(span.last)] -= span.bytes;
+}
+
+std::vector<Bytes> summed(std::vector<Bytes> delta) {
+  Bytes now = 0;
+  for (Bytes& bytes : delta) bytes = now += bytes;
+  delta.pop_back();
+  return delta;
+}
+
+}  // namespace
+
+Bytes Movable::bytes_at(Choice choice, std::int32_t position) const {
+  Bytes bytes = 0;
+  for (const FootprintSpan& span : spans[static_cast<std::size_t>(choice)]) {
+    if (span.first <= position && position < span.last) bytes += span.bytes;
+  }
+  return bytes;
+}
+
+std::vector<std::int32_t> Movable::breakpoints() const {
+  std::vector<std::int32_t> points;
+  for (const auto& list : spans) {
+    for (const FootprintSpan& span : list) {
+      points.push_back(span.first);
+      points.push_back(span.last);
+    }
+  }
+  std::sort(points.begin(), points.end());
+  points.erase(std::unique(points.begin(), points.end()), points.end());
+  return points;
+}
+
+Bytes Footprints::rounded(Bytes bytes) const {
+  return (bytes + granularity_ - 1) / granularity_ * granularity_;
+}
+
+Footprints::Footprints(const simulator::TraceIndex& index, Bytes granularity)
+    : index_(&index),
+      granularity_(granularity),
+      positions_(static_cast<std::int32_t>(2 * index.event_count())) {
+  find_movable();
+  const Trace& trace = index.trace();
+  std::vector<Bytes> all(static_cast<std::size_t>(positions_) + 1, 0);
+  std::vector<Bytes> fixed = all;
+  std::vector<bool> is_movable(trace.storages.size(), false);
+  for (const Movable& movable : movable_) is_movable[movable.storage.index()] = true;
+  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+    if (trace.storages.device[s] != 0) continue;
+    const EventId alloc = trace.storages.alloc_event[s];
+    const EventId free = trace.storages.free_event[s];
+    // Bytes go with the action of the `free` event, so they are there ahead of it.
+    const FootprintSpan span{alloc.valid() ? ahead_of(alloc) + 1 : 0,
+                             free.valid() ? ahead_of(free) + 1 : positions_,
+                             rounded(trace.storages.bytes[s])};
+    add(all, span);
+    if (!is_movable[s]) add(fixed, span);
+  }
+  resident_ = summed(std::move(all));
+  immovable_ = summed(std::move(fixed));
+}
+
+void Footprints::find_movable() {
+  const Trace& trace = index_->trace();
+  const OffloadGroups shared = all_offloaded(*index_, true);
+  const OffloadGroups separate = all_offloaded(*index_, false);
+  std::vector<std::int32_t> row_of(trace.storages.size(), -1);
+
+  // When the original is gone at the earliest: behind its natural free and behind `pack`.
+  const auto original = [&](StorageId storage, EventId pack) {
+    const std::size_t s = storage.index();
+    const EventId natural = trace.storages.natural_free_event[s];
+    return FootprintSpan{ahead_of(trace.storages.alloc_event[s]) + 1,
+                         natural.valid() ? behind(std::max(natural, pack)) : positions_,
+                         rounded(trace.storages.bytes[s])};
+  };
+  const auto buffer = [&](const simulator::Reload& reload, Bytes bytes) {
+    EventId last = trace.unpacks.event[reload.unpacks.back().index()];
+    std::int32_t end = 0;
+    for (const UnpackId unpack : reload.unpacks) {
+      const EventId released = trace.unpacks.released_event[unpack.index()];
+      end = std::max(end, released.valid() ? behind(std::max(last, released)) : positions_);
+    }
+    return FootprintSpan{ahead_of(trace.unpacks.event[reload.unpacks.front().index()]), end,
+                         rounded(bytes)};
+  };
+  const auto movable_of = [&](StorageId storage) -> Movable* {
+    if (simulator::pre_existing(trace, storage)) return nullptr;
+    auto& row = row_of[storage.index()];
+    if (row < 0) {
+      row = static_cast<std::int32_t>(movable_.size());
+      Movable movable;
+      movable.storage = storage;
+      movable.first_pack = trace.saved.event[index_->saved_of(storage).front().index()];
+      const EventId alloc = trace.storages.alloc_event[storage.index()];
+      const EventId free = trace.storages.free_event[storage.index()];
+      movable.spans[0].push_back({ahead_of(alloc) + 1,
+                                  free.valid() ? ahead_of(free) + 1 : positions_,
+                                  rounded(trace.storages.bytes[storage.index()])});
+      movable_.push_back(std::move(movable));
+    }
+    return &movable_[static_cast<std::size_t>(row)];
+  };
+  constexpr auto kShared = static_cast<std::size_t>(Choice::shared);
+  constexpr auto kSeparate = static_cast<std::size_t>(Choice::separate);
+
+  for (const simulator::Offload& offload : shared.offloads) {
+    Movable* movable = movable_of(offload.storage);
+    if (movable == nullptr) continue;
+    movable->allowed[kShared] = true;
+    movable->shared_range = offload.bytes;
+    movable->spans[kShared].push_back(original(offload.storage, movable->first_pack));
+  }
+  for (const simulator::Reload& reload : shared.reloads) {
+    const simulator::Offload& offload = shared.offloads[reload.offload.index()];
+    if (Movable* movable = movable_of(offload.storage)) {
+      movable->spans[kShared].push_back(buffer(reload, offload.bytes));
+    }
+  }
+  for (const simulator::Offload& offload : separate.offloads) {
+    Movable* movable = movable_of(offload.storage);
+    if (movable == nullptr) continue;
+    movable->views.push_back(offload.bytes);
+    auto& spans = movable->spans[kSeparate];
+    // Offloads come in pack order: the last one decides.
+    spans.assign(1, original(offload.storage, trace.saved.event[offload.saved.back().index()]));
+    // One view and at most one unpack: the same as shared, which says it shorter.
+    movable->allowed[kSeparate] = true;
+  }
+  for (const simulator::Reload& reload : separate.reloads) {
+    const simulator::Offload& offload = separate.offloads[reload.offload.index()];
+    if (Movable* movable = movable_of(offload.storage)) {
+      movable->spans[kSeparate].push_back(buffer(reload, offload.bytes));
+      movable->unpack_events.push_back(trace.unpacks.event[reload.unpacks.front().index()]);
+      movable->unpack_bytes.push_back(offload.bytes);
+    }
+  }
+
+  for (Movable& movable : movable_) {
+    if (movable.views.size() == 1 && movable.unpack_events.size() <= 1) {
+      movable.allowed[kSeparate] = !movable.allowed[kShared];
+    }
+    const std::vector<std::int32_t> points = movable.breakpoints();
+    // In the order keep, shared, separate: of equals the simplest.
+    for (std::size_t c = 0; c < kChoices && movable.dominant < 0; ++c) {
+      if (!movable.allowed[c]) continue;
+      bool dominates = true;
+      for (std::size_t other = 0; other < kChoices && dominates; ++other) {
+        if (other == c || !movable.allowed[other]) continue;
+        dominates = std::all_of(points.begin(), points.end(), [&](std::int32_t at) {
+          return movable.bytes_at(static_cast<Choice>(c), at) <=
+                 movable.bytes_at(static_cast<Choice>(other), at);
+        });
+      }
+      if (dominates) movable.dominant = static_cast<std::int32_t>(c);
+    }
+  }
+}
+
+std::vector<Bytes> Footprints::curve(const std::vector<Choice>& choices) const {
+  std::vector<Bytes> delta(static_cast<std::size_t>(positions_) + 1, 0);
+  for (std::size_t m = 0; m < movable_.size(); ++m) {
+    for (const auto& span : movable_[m].spans[static_cast<std::size_t>(choices[m])]) {
+      add(delta, span);
+    }
+  }
+  std::vector<Bytes> out = summed(std::move(delta));
+  for (std::size_t p = 0; p < out.size(); ++p) out[p] += immovable_[p];
+  return out;
+}
+
+std::vector<Bytes> Footprints::lowest_curve() const {
+  std::vector<Bytes> delta(static_cast<std::size_t>(positions_) + 1, 0);
+  for (const Movable& movable : movable_) {
+    const std::vector<std::int32_t> points = movable.breakpoints();
+    for (std::size_t i = 0; i + 1 < points.size(); ++i) {
+      Bytes lowest = movable.bytes_at(Choice::keep, points[i]);
+      for (std::size_t c = 1; c < kChoices; ++c) {
+        if (!movable.allowed[c]) continue;
+        lowest = std::min(lowest, movable.bytes_at(static_cast<Choice>(c), points[i]));
+      }
+      add(delta, {points[i], points[i + 1], lowest});
+    }
+  }
+  std::vector<Bytes> out = summed(std::move(delta));
+  for (std::size_t p = 0; p < out.size(); ++p) out[p] += immovable_[p];
+  return out;
+}
+
+Decisions Footprints::decisions(const std::vector<Choice>& choices,
+                                simulator::ReleasePoint release,
+                                simulator::ReloadPoint reload) const {
+  Decisions out;
+  out.saved.resize(index_->trace().saved.size());
+  for (std::size_t m = 0; m < movable_.size(); ++m) {
+    if (choices[m] == Choice::keep) continue;
+    for (const SavedId saved : index_->saved_of(movable_[m].storage)) {
+      simulator::SavedDecision& decision = out.saved[saved.index()];
+      decision.decision = Decision::offload;
+      decision.share = choices[m] == Choice::shared;
+      decision.release = release;
+      decision.reload = reload;
+    }
+  }
+  return out;
+}
+
+Decisions Footprints::tight(const std::vector<Choice>& choices) const {
+  simulator::ReleasePoint release;
+  release.kind = simulator::ReleasePoint::Kind::pack;
+  simulator::ReloadPoint reload;
+  reload.kind = simulator::ReloadPoint::Kind::unpack;
+  return decisions(choices, release, reload);
+}
+
+}  // namespace stowage::planner

@@ -1,0 +1,86 @@
+// Footprint of a storage: the device bytes that it and its reload buffers hold over the step, for each
+// way to treat it, when it leaves as early and returns as late as it can ("tight"). No plan holds
+// fewer bytes with the same choice, so bounds are made of footprints; and the plan with `pack` and
+// `unpack` as its points holds exactly these.
+//
+// Positions: 2e is ahead of event e (where a reload on demand starts), 2e+1 is event e itself and what
+// stands behind it. Spans are half-open ranges of positions.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "simulator/decisions.h"
+#include "simulator/trace_index.h"
+#include "traces/units.h"
+
+namespace stowage::planner {
+
+// keep: as recorded. shared: one copy out and back. separate: one copy a saved view, one back an
+// unpack ("share": false).
+enum class Choice : std::uint8_t { keep, shared, separate };
+inline constexpr std::size_t kChoices = 3;
+
+struct FootprintSpan {
+  std::int32_t first = 0;
+  std::int32_t last = 0;  // one behind
+  Bytes bytes = 0;
+};
+
+// A storage of this step with at least one saved tensor that a plan can offload.
+struct Movable {
+  StorageId storage;
+  std::array<bool, kChoices> allowed{true, false, false};
+  std::array<std::vector<FootprintSpan>, kChoices> spans;
+  EventId first_pack;
+  Bytes shared_range = 0;                // bytes that the shared copy moves
+  std::vector<Bytes> views;              // of each saved tensor: what the separate copies move
+  std::vector<EventId> unpack_events;    // in order
+  std::vector<Bytes> unpack_bytes;       // of the view of each
+  // A choice with at most as many bytes as every other one at every position, if there is one.
+  std::int32_t dominant = -1;
+
+  [[nodiscard]] Bytes bytes_at(Choice choice, std::int32_t position) const;
+  // Positions at which any choice's bytes change, in order, each once.
+  [[nodiscard]] std::vector<std::int32_t> breakpoints() const;
+};
+
+class Footprints {
+ public:
+  // `granularity`: sizes count rounded up to it (512 for active bytes on a CUDA device, else 1).
+  // Cost: O(events + saved log saved).
+  explicit Footprints(const simulator::TraceIndex& index, Bytes granularity = 1);
+
+  [[nodiscard]] const simulator::TraceIndex& index() const { return *index_; }
+  [[nodiscard]] const std::vector<Movable>& movable() const { return movable_; }
+  [[nodiscard]] std::int32_t positions() const { return positions_; }
+  // Bytes at each position with everything kept; the same without the movable storages.
+  [[nodiscard]] const std::vector<Bytes>& resident() const { return resident_; }
+  [[nodiscard]] const std::vector<Bytes>& immovable() const { return immovable_; }
+  [[nodiscard]] Bytes rounded(Bytes bytes) const;
+
+  // Bytes at each position with these choices, one per movable; O(positions + spans).
+  [[nodiscard]] std::vector<Bytes> curve(const std::vector<Choice>& choices) const;
+  // The smallest bytes of any choice, storage by storage, at each position.
+  [[nodiscard]] std::vector<Bytes> lowest_curve() const;
+
+  // As decisions: offloaded storages with these points, copies on the lanes.
+  [[nodiscard]] simulator::Decisions decisions(const std::vector<Choice>& choices,
+                                               simulator::ReleasePoint release,
+                                               simulator::ReloadPoint reload) const;
+  // `pack` and `unpack`: holds curve(choices).
+  [[nodiscard]] simulator::Decisions tight(const std::vector<Choice>& choices) const;
+
+ private:
+  void find_movable();
+
+  const simulator::TraceIndex* index_;
+  Bytes granularity_;
+  std::int32_t positions_;
+  std::vector<Movable> movable_;
+  std::vector<Bytes> resident_;
+  std::vector<Bytes> immovable_;
+};
+
+}  // namespace stowage::planner

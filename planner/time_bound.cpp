@@ -1,0 +1,192 @@
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <queue>
+#include <vector>
+
+#include "planner/bounds.h"
+#include "simulator/link_model.h"
+
+namespace stowage::planner {
+namespace {
+
+__extension__ using Wide = __int128;
+
+// `value` bytes for `size` ns of the lane, not before `release`.
+struct Job {
+  Nanoseconds release = 0;
+  Nanoseconds size = 0;
+  Bytes value = 0;
+};
+
+struct LessDense {
+  bool operator()(const Job& a, const Job& b) const {
+    const Wide left = static_cast<Wide>(a.value) * b.size;
+    const Wide right = static_cast<Wide>(b.value) * a.size;
+    return left != right ? left < right : a.release > b.release;
+  }
+};
+
+// The earliest time by which one machine can have processed jobs worth `wanted`; a huge one if they
+// are worth less. Rounds down. Destroys the order of `jobs`. Cost: O(jobs log jobs).
+Nanoseconds earliest(std::vector<Job>& jobs, Bytes wanted) {
+  std::sort(jobs.begin(), jobs.end(),
+            [](const Job& a, const Job& b) { return a.release < b.release; });
+  std::priority_queue<Job, std::vector<Job>, LessDense> ready;
+  Nanoseconds now = 0;
+  std::size_t next = 0;
+  while (wanted > 0) {
+    if (ready.empty()) {
+      if (next == jobs.size()) return std::numeric_limits<Nanoseconds>::max() / 4;
+      now = std::max(now, jobs[next].release);
+    }
+    while (next < jobs.size() && jobs[next].release <= now) {
+      if (jobs[next].size == 0) {
+        wanted -= jobs[next].value;
+      } else {
+        ready.push(jobs[next]);
+      }
+      ++next;
+    }
+    if (wanted <= 0) break;
+    if (ready.empty()) continue;
+    Job job = ready.top();
+    ready.pop();
+    const Nanoseconds until =
+        next < jobs.size() ? std::min(job.size, jobs[next].release - now) : job.size;
+    // Value gained rounds up, so that the time is never too late.
+    const auto gained = static_cast<Bytes>(
+        (static_cast<Wide>(job.value) * until + job.size - 1) / job.size);
+    if (gained >= wanted) {
+      return now + static_cast<Nanoseconds>(static_cast<Wide>(wanted) * job.size / job.value);
+    }
+    wanted -= gained;
+    now += until;
+    if (until < job.size) ready.push({job.release, job.size - until, std::max<Bytes>(job.value - gained, 0)});
+  }
+  return now;
+}
+
+class StepBound {
+ public:
+  StepBound(const Footprints& footprints, Bytes budget)
+      : footprints_(footprints),
+        index_(footprints.index()),
+        link_(index_.trace().calibration),
+        budget_(budget) {
+    for (const Movable& movable : footprints_.movable()) {
+      Copies copies;
+      Nanoseconds views = 0;
+      for (const Bytes bytes : movable.views) views += simulator::transfer_ns(link_.d2h, bytes);
+      const Nanoseconds range = simulator::transfer_ns(link_.d2h, movable.shared_range);
+      copies.out = std::numeric_limits<Nanoseconds>::max();
+      if (movable.allowed[1]) copies.out = std::min(copies.out, range);
+      if (movable.allowed[2]) copies.out = std::min(copies.out, views);
+      for (const Bytes bytes : movable.unpack_bytes) {
+        Nanoseconds back = simulator::transfer_ns(link_.h2d, bytes);
+        if (movable.allowed[1]) {
+          back = std::min(back, simulator::transfer_ns(link_.h2d, movable.shared_range));
+        }
+        copies.back.push_back(back);
+      }
+      copies_.push_back(std::move(copies));
+    }
+  }
+
+  [[nodiscard]] Nanoseconds at(std::int32_t position) const {
+    const auto& compute = index_.compute_until();
+    const auto& time = index_.resident_time();
+    const std::size_t event = static_cast<std::size_t>(position) / 2;
+    const Bytes wanted = footprints_.resident()[static_cast<std::size_t>(position)] - budget_;
+    std::vector<Job> out;
+    std::vector<Job> back;
+    Bytes free_back = 0;
+    for (std::size_t m = 0; m < copies_.size(); ++m) {
+      const Movable& movable = footprints_.movable()[m];
+      const Bytes kept = movable.bytes_at(Choice::keep, position);
+      if (kept == 0) continue;
+      // The next unpack that has not started its reload on demand yet.
+      const auto next = std::upper_bound(
+          movable.unpack_events.begin(), movable.unpack_events.end(), position,
+          [](std::int32_t at, EventId unpack) { return at < 2 * unpack.value; });
+      const bool returns = next != movable.unpack_events.end();
+      const bool is_back = next != movable.unpack_events.begin();
+      const auto row = static_cast<std::size_t>(next - movable.unpack_events.begin());
+      // What is freed at most; what of it needs no copy back behind this position, since it stays
+      // free with the next buffer in place already.
+      Bytes value = 0;
+      Bytes kept_free = 0;
+      for (std::size_t c = 1; c < kChoices; ++c) {
+        if (!movable.allowed[c]) continue;
+        const auto choice = static_cast<Choice>(c);
+        const Bytes freed = kept - movable.bytes_at(choice, position);
+        if (freed <= 0) continue;
+        value = std::max(value, freed);
+        Bytes buffer = 0;
+        if (choice == Choice::shared && !is_back && returns) buffer = movable.shared_range;
+        if (choice == Choice::separate && returns) buffer = movable.unpack_bytes[row];
+        kept_free = std::max(kept_free, freed - footprints_.rounded(buffer));
+      }
+      if (value == 0) continue;
+      out.push_back({time[movable.first_pack.index()], copies_[m].out, value});
+      free_back += kept_free;
+      if (value > kept_free) {
+        back.push_back({compute.back() - compute[next->index()], copies_[m].back[row],
+                        value - kept_free});
+      }
+    }
+    const Nanoseconds before = std::max(time[event], earliest(out, wanted));
+    const Nanoseconds after =
+        std::max(compute.back() - compute[event], earliest(back, wanted - free_back));
+    return before + after;
+  }
+
+ private:
+  struct Copies {
+    Nanoseconds out = 0;
+    std::vector<Nanoseconds> back;  // for each unpack
+  };
+
+  const Footprints& footprints_;
+  const simulator::TraceIndex& index_;
+  const Calibration& link_;
+  Bytes budget_;
+  std::vector<Copies> copies_;
+};
+
+}  // namespace
+
+Nanoseconds shortest_step(const Footprints& footprints, Bytes budget) {
+  const simulator::TraceIndex& index = footprints.index();
+  const Calibration& link = index.trace().calibration;
+  const Nanoseconds resident = index.resident_time().back();
+  if (footprints.movable().empty() || !simulator::is_usable(link.d2h) ||
+      !simulator::is_usable(link.h2d)) {
+    return resident;
+  }
+  std::vector<std::int32_t> positions;
+  const std::vector<Bytes>& bytes = footprints.resident();
+  for (std::size_t p = 0; p < bytes.size(); ++p) {
+    if (bytes[p] > budget && (p == 0 || bytes[p] > bytes[p - 1])) {
+      positions.push_back(static_cast<std::int32_t>(p));
+    }
+  }
+  constexpr std::size_t kMostOperations = 2'000'000;
+  const std::size_t most = std::max<std::size_t>(kMostOperations / footprints.movable().size(), 16);
+  if (positions.size() > most) {
+    std::stable_sort(positions.begin(), positions.end(), [&](std::int32_t a, std::int32_t b) {
+      return bytes[static_cast<std::size_t>(a)] > bytes[static_cast<std::size_t>(b)];
+    });
+    positions.resize(most);
+  }
+  const StepBound bound(footprints, budget);
+  Nanoseconds best = resident;
+  for (const std::int32_t position : positions) {
+    const Nanoseconds step = bound.at(position);
+    // A budget below the floor: no plan, so any bound holds.
+    if (step < std::numeric_limits<Nanoseconds>::max() / 8) best = std::max(best, step);
+  }
+  return best;
+}
+
+}  // namespace stowage::planner
