@@ -98,12 +98,30 @@ def check_text(path, text):
             yield number, "using", "no using namespace in a header"
 
 
+def check_first_include(path, text, header):
+    """Yields the finding when a .cpp does not include its own header before all others.
+
+    Then compiling the .cpp proves that the header compiles alone; headers.cmake relies on it.
+    """
+    for number, line in enumerate(text.splitlines(), 1):
+        include = INCLUDE.match(line)
+        if include:
+            if include.group(2) != header:
+                yield number, "first", f'the first include must be "{header}"'
+            return
+    yield 1, "first", f'does not include "{header}"'
+
+
 def check_tree(files):
     """files: {path: text}. Yields (path, line number, rule, what)."""
     torch_h = []
     for path, text in sorted(files.items()):
         for finding in check_text(path, text):
             yield (path, *finding)
+        header = path.removesuffix(".cpp") + ".h"
+        if path.endswith(".cpp") and header in files:
+            for finding in check_first_include(path, text, header):
+                yield (path, *finding)
         if re.search(r'^\s*#\s*include\s*[<"]torch/torch\.h[>"]', text, re.MULTILINE):
             torch_h.append(path)
     for path in torch_h[MAX_TORCH_H:]:

@@ -65,6 +65,17 @@ class CheckSources(unittest.TestCase):
         self.expect("traces/a.cpp", "int x;\n" * MAX_LINES)
         self.expect("traces/a.cpp", "int x;\n" * (MAX_LINES + 1), "length")
 
+    def test_own_header_comes_first(self):
+        header = {"traces/a.h": "#pragma once\n"}
+        for text, expected in (
+            ('// A.\n#include "traces/a.h"\n\n#include <string>\n', []),
+            ('#include <string>\n#include "traces/a.h"\n', ["first"]),
+            ("int x;\n", ["first"]),
+        ):
+            found = check_tree(header | {"traces/a.cpp": text})
+            self.assertEqual([rule for _, _, rule, _ in found], expected, text)
+        self.expect("traces/a.cpp", "#include <string>\n")
+
     def test_torch_h(self):
         files = {f"executor/f{i:03}.cpp": "#include <torch/torch.h>\n" for i in range(MAX_TORCH_H)}
         self.assertEqual(list(check_tree(files)), [])

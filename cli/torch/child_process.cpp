@@ -1,0 +1,132 @@
+#include "cli/torch/child_process.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+namespace stowage::cli {
+
+namespace {
+
+Error system_error(const std::string& what) {
+  return {ErrorCode::environment, what + ": " + std::strerror(errno), "", "", ""};
+}
+
+// Only async-signal-safe calls: this runs between fork and exec.
+[[noreturn]] void become(char* const* argv, pid_t parent, int stdout_descriptor,
+                         int stderr_descriptor) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(static_cast<int>(ErrorCode::interrupted));
+  if (stdout_descriptor < 0) stdout_descriptor = ::open("/dev/null", O_WRONLY);
+  if (stdout_descriptor >= 0) ::dup2(stdout_descriptor, STDOUT_FILENO);
+  ::dup2(stderr_descriptor, STDERR_FILENO);
+  ::execv("/proc/self/exe", argv);
+  ::_exit(static_cast<int>(ErrorCode::environment));
+}
+
+// The error line that a child printed, as the error that it was.
+Error child_error(const ScratchFile& messages, int exit_code) {
+  Error error{static_cast<ErrorCode>(exit_code),
+              "a run of the model ended with exit code " + std::to_string(exit_code), "", "", ""};
+  const Result<std::string> text = messages.content();
+  if (!text) return error;
+  const std::string mark = "stowage: error: ";
+  const std::size_t begin = text->rfind(mark);
+  if (begin == std::string::npos) return error;
+  const std::size_t from = begin + mark.size();
+  error.message = text->substr(from, text->find('\n', from) - from);
+  return error;
+}
+
+}  // namespace
+
+Result<ScratchFile> ScratchFile::create() {
+  std::error_code failed;
+  std::filesystem::path folder = std::filesystem::temp_directory_path(failed);
+  if (failed) folder = "/tmp";
+  std::string path = (folder / "stowage-XXXXXX").string();
+  const int descriptor = ::mkstemp(path.data());
+  if (descriptor < 0) {
+    Error error = system_error("no temporary file in " + folder.string());
+    error.hint = "set TMPDIR to a folder that can be written";
+    return error;
+  }
+  ::unlink(path.c_str());
+  return ScratchFile(descriptor);
+}
+
+ScratchFile::~ScratchFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+ScratchFile::ScratchFile(ScratchFile&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+ScratchFile& ScratchFile::operator=(ScratchFile&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+Result<std::string> ScratchFile::content() const {
+  std::string text;
+  char chunk[1 << 16];
+  off_t at = 0;
+  for (;;) {
+    const ssize_t got = ::pread(descriptor_, chunk, sizeof chunk, at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error("reading a child's results");
+    if (got == 0) return text;
+    text.append(chunk, static_cast<std::size_t>(got));
+    at += got;
+  }
+}
+
+Status write_descriptor(int descriptor, const std::string& text) {
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t written = ::write(descriptor, text.data() + done, text.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return system_error("writing results for the parent process");
+    done += static_cast<std::size_t>(written);
+  }
+  return Unit{};
+}
+
+Status run_child(const std::vector<std::string>& arguments, int stdout_descriptor) {
+  std::vector<std::string> words = {"stowage-torch"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+
+  Result<ScratchFile> messages = ScratchFile::create();
+  if (!messages) return messages.error();
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) return system_error("cannot start a process");
+  if (child == 0) become(argv.data(), parent, stdout_descriptor, messages->descriptor());
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return system_error("waiting for a child process");
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Unit{};
+  if (WIFEXITED(status)) return child_error(*messages, WEXITSTATUS(status));
+  const int signal = WTERMSIG(status);
+  if (signal == SIGKILL) {
+    return Error{ErrorCode::environment, "a run of the model was killed by the system", "", "",
+                 "it probably ran out of memory: use a smaller model or batch"};
+  }
+  return Error{ErrorCode::internal,
+               "a run of the model ended with signal " + std::to_string(signal), "", "", ""};
+}
+
+}  // namespace stowage::cli

@@ -1,0 +1,99 @@
+#include "cli/torch/measured_run.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace stowage::cli {
+
+namespace {
+
+constexpr std::size_t kSteadyFrom = 2;
+
+Nanoseconds median(std::vector<Nanoseconds> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : values[values.size() / 2];
+}
+
+Status dump_step(Session& session, std::int64_t step, double loss, int descriptor) {
+  executor::TensorDumpWriter writer(descriptor);
+  if (Status status = writer.add_loss(step, loss); !status) return status;
+  for (const auto& gradient : session.step().gradients()) {
+    if (Status status = writer.add(step, "gradient", gradient); !status) return status;
+  }
+  for (const auto& parameter : session.step().parameters()) {
+    if (Status status = writer.add(step, "parameter", parameter); !status) return status;
+  }
+  return Unit{};
+}
+
+void summarize(MeasuredRun& run) {
+  const std::size_t first = std::min(kSteadyFrom, run.steps.size() - 1);
+  std::vector<Nanoseconds> times;
+  std::vector<Nanoseconds> stalls;
+  for (std::size_t i = first; i < run.steps.size(); ++i) {
+    const MeasuredStep& step = run.steps[i];
+    if (i > first && step.peak_requested != run.peak_requested) run.peaks_constant = false;
+    run.peak_requested = std::max(run.peak_requested, step.peak_requested);
+    run.peak_active = std::max(run.peak_active, step.peak_active);
+    run.peak_reserved = std::max(run.peak_reserved, step.peak_reserved);
+    times.push_back(step.step_ns);
+    stalls.push_back(step.stall_ns);
+  }
+  run.step_ns = median(times);
+  run.stall_ns = median(stalls);
+}
+
+Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
+                              const MeasureOptions& options) {
+  executor::Device& device = session.device();
+  MeasuredRun run;
+  if (plan != nullptr) run.host_bytes = plan->host_bytes();
+  for (std::int64_t k = 0; k < options.steps; ++k) {
+    session.step().prepare(k);
+    device.synchronize();
+    device.reset_peak();
+    MeasuredStep measured;
+    const auto begin = std::chrono::steady_clock::now();
+    if (plan != nullptr) plan->begin_step();
+    measured.loss = session.step().step();
+    if (plan != nullptr) {
+      Result<executor::StepReport> report = plan->end_step();
+      if (!report) return report.error();
+      if (!report->on_plan && run.on_plan) {
+        run.on_plan = false;
+        run.first_difference = report->first_difference;
+      }
+      run.off_plan_packs += report->off_plan_packs;
+    }
+    device.synchronize();
+    measured.step_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                           std::chrono::steady_clock::now() - begin)
+                           .count();
+    const executor::MemoryStats memory = device.memory();
+    measured.peak_requested = memory.peak_requested;
+    measured.peak_active = memory.peak_active;
+    measured.peak_reserved = memory.peak_reserved;
+    measured.stall_ns = device.stall_ns();
+    run.steps.push_back(measured);
+    if (k < options.dumped_steps) {
+      if (Status status = dump_step(session, k, measured.loss, options.dump_descriptor); !status) {
+        return status.error();
+      }
+    }
+  }
+  summarize(run);
+  return run;
+}
+
+}  // namespace
+
+Result<MeasuredRun> measure(Session& session, executor::PlannedStep* plan,
+                            const MeasureOptions& options) {
+  STOWAGE_ASSERT(options.steps > 0);
+  Result<MeasuredRun> run =
+      guarded([&]() -> Result<MeasuredRun> { return run_steps(session, plan, options); });
+  if (!run && plan != nullptr) plan->abort_step();
+  return run;
+}
+
+}  // namespace stowage::cli

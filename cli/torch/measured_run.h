@@ -1,0 +1,52 @@
+// MeasuredRun: steps of a session, with a plan or without, and what they needed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/torch/session.h"
+#include "executor/planned_step.h"
+#include "executor/tensor_dump.h"
+#include "traces/result.h"
+
+namespace stowage::cli {
+
+struct MeasuredStep {
+  Bytes peak_requested = 0;
+  Bytes peak_active = 0;
+  Bytes peak_reserved = -1;
+  Nanoseconds step_ns = 0;
+  Nanoseconds stall_ns = 0;
+  double loss = 0;
+};
+
+struct MeasuredRun {
+  std::vector<MeasuredStep> steps;
+  Bytes host_bytes = 0;
+  // Over the steady steps, from the third on (all of them when there are fewer): the largest peak
+  // and the median times.
+  Bytes peak_requested = 0;
+  Bytes peak_active = 0;
+  Bytes peak_reserved = -1;
+  Nanoseconds step_ns = 0;
+  Nanoseconds stall_ns = 0;
+  bool peaks_constant = true;
+  // From the schedule's steps; true and empty without a plan.
+  bool on_plan = true;
+  std::string first_difference;
+  std::int64_t off_plan_packs = 0;
+};
+
+struct MeasureOptions {
+  std::int64_t steps = 3;
+  std::int64_t dumped_steps = 0;  // the first so many steps go into `dump`
+  int dump_descriptor = -1;
+};
+
+// Runs `options.steps` steps; `plan` null = nothing moves. Errors: what a step throws (guarded), a
+// step that is not the plan's.
+[[nodiscard]] Result<MeasuredRun> measure(Session& session, executor::PlannedStep* plan,
+                                          const MeasureOptions& options);
+
+}  // namespace stowage::cli

@@ -1,0 +1,135 @@
+#include "cli/torch/plan_inputs.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "cli/plan_file.h"
+#include "cli/torch/child_process.h"
+#include "simulator/replay.h"
+#include "simulator/trace_index.h"
+#include "traces/trace_file.h"
+#include "traces/trace_json.h"
+
+namespace stowage::cli {
+
+namespace {
+
+struct FoundTrace {
+  Trace trace;
+  std::string file;
+};
+
+Run run_of(const simulator::PlanTarget& target) {
+  Run run;
+  run.model = target.model;
+  run.batch = target.batch;
+  run.seq = target.seq;
+  run.dtype = target.dtype;
+  run.optimizer = target.optimizer;
+  run.seed = 1;
+  return run;
+}
+
+// Neither given nor where the plan says: the step is recorded again.
+Result<FoundTrace> record_again(const simulator::Plan& plan, const std::string& plan_file,
+                                const RunFlags& flags) {
+  if (plan.target.model.empty()) {
+    return Error{ErrorCode::bad_input, "the plan says neither its trace nor its model", plan_file,
+                 "/for", "give the trace with --trace FILE"};
+  }
+  Result<RunRequest> request = make_request(run_of(plan.target), flags);
+  if (!request) return request.error();
+  Result<ScratchFile> scratch = ScratchFile::create();
+  if (!scratch) return scratch.error();
+  std::vector<std::string> arguments = {"profile"};
+  for (std::string& word : request->arguments()) arguments.push_back(std::move(word));
+  arguments.insert(arguments.end(), {"-o", "-", "--quiet"});
+  if (Status status = run_child(arguments, scratch->descriptor()); !status) return status.error();
+  Result<std::string> text = scratch->content();
+  if (!text) return text.error();
+  Result<Trace> trace = trace_from_json(*text, "the recording made again");
+  if (!trace) return trace.error();
+  return FoundTrace{std::move(trace).value(), ""};
+}
+
+Result<FoundTrace> find_trace(const simulator::Plan& plan, const std::string& plan_file,
+                              const std::optional<std::string>& trace_file, const RunFlags& flags,
+                              std::vector<std::string>& warnings) {
+  std::string file = trace_file.value_or("");
+  if (file.empty() && !plan.target.trace_file.empty()) {
+    const std::filesystem::path beside =
+        std::filesystem::path(plan_file == "-" ? "" : plan_file).parent_path() /
+        plan.target.trace_file;
+    std::error_code ignored;
+    if (std::filesystem::exists(beside, ignored)) {
+      file = beside.string();
+    } else {
+      warnings.push_back("the plan's trace " + beside.string() +
+                         " is not there; recording the step again");
+    }
+  }
+  if (file.empty()) return record_again(plan, plan_file, flags);
+  Result<LoadedTrace> loaded = load_trace(file);
+  if (!loaded) return loaded.error();
+  if (!plan.target.trace.empty() && plan.target.trace != loaded->sha256) {
+    warnings.push_back(file + " is another recording than the one the plan was made from; only the "
+                       "prediction changes");
+  }
+  return FoundTrace{std::move(loaded->trace), file};
+}
+
+}  // namespace
+
+Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
+                                    const std::optional<std::string>& trace_file,
+                                    const std::optional<std::string>& model,
+                                    const RunFlags& flags) {
+  PlanInputs inputs;
+  inputs.plan_file = plan_file;
+  Result<simulator::Plan> plan = load_plan(plan_file);
+  if (!plan) return plan.error();
+  inputs.plan = std::move(plan).value();
+  Result<FoundTrace> found =
+      find_trace(inputs.plan, plan_file, trace_file, flags, inputs.warnings);
+  if (!found) return found.error();
+  inputs.trace_file = found->file;
+  inputs.trace = std::make_shared<const Trace>(std::move(found->trace));
+  if (Status status = check_target(inputs.plan, plan_file, *inputs.trace); !status) {
+    return status.error();
+  }
+  Result<RunRequest> request = make_request(inputs.trace->run, flags);
+  if (!request) return request.error();
+  inputs.request = std::move(request).value();
+  if (model) {
+    RunFlags given = flags;
+    given.batch = inputs.trace->run.batch;
+    given.dtype = inputs.trace->run.dtype;
+    Result<RunRequest> asked = make_request(*model, given);
+    if (!asked) return asked.error();
+    if (asked->spec.text() != inputs.request.spec.text()) {
+      return usage_error("--model " + asked->spec.text() + " is not the plan's model " +
+                             inputs.request.spec.text(),
+                         "leave --model out, or make a plan for that model");
+    }
+  }
+
+  const simulator::TraceIndex index(*inputs.trace);
+  Result<simulator::Lowering> lowering = simulator::lower(index, inputs.plan);
+  if (!lowering) {
+    Error error = std::move(lowering).error();
+    if (error.file.empty()) error.file = plan_file;
+    return error;
+  }
+  inputs.schedule = std::move(lowering->schedule);
+  const simulator::ReplayResult replayed = simulator::replay(index, inputs.schedule);
+  inputs.predicted = {replayed.peak_requested, replayed.peak_active, replayed.peak_reserved,
+                      replayed.step_ns,        replayed.stall_ns,    replayed.host_bytes};
+  if (inputs.plan.predicted && *inputs.plan.predicted != inputs.predicted) {
+    inputs.warnings.push_back(
+        "the prediction in " + plan_file +
+        " is not what this version of the simulator says for this trace; using the new one");
+  }
+  return inputs;
+}
+
+}  // namespace stowage::cli

@@ -1,0 +1,36 @@
+// What `execute` and `verify` need besides a plan: its trace, the schedule, and the prediction as
+// this version of the simulator makes it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/torch/run_request.h"
+#include "simulator/lowering.h"
+#include "simulator/plan.h"
+#include "traces/result.h"
+#include "traces/trace.h"
+
+namespace stowage::cli {
+
+struct PlanInputs {
+  simulator::Plan plan;
+  std::string plan_file;
+  std::shared_ptr<const Trace> trace;
+  std::string trace_file;                // empty when the step was recorded again
+  RunRequest request;
+  simulator::Schedule schedule;
+  simulator::Predicted predicted;
+  std::vector<std::string> warnings;     // e.g. the stored prediction differs
+};
+
+// The trace comes from `trace_file`, else from where the plan says, else the step is recorded again
+// (in a child process). `model` and `flags` may repeat what the plan says, not contradict it.
+[[nodiscard]] Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
+                                                  const std::optional<std::string>& trace_file,
+                                                  const std::optional<std::string>& model,
+                                                  const RunFlags& flags);
+
+}  // namespace stowage::cli

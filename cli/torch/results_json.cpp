@@ -1,0 +1,249 @@
+#include "cli/torch/results_json.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/json_pieces_json.h"
+
+namespace stowage::cli {
+
+namespace {
+
+Error not_ours(const std::string& what) {
+  return {ErrorCode::internal, "a child process reported results that cannot be read: " + what, "",
+          "", ""};
+}
+
+Json curve_json(const LinkCurve& curve) {
+  return {{"bytes", curve.bytes},
+          {"bytes_per_second", curve.bytes_per_second},
+          {"bytes_per_second_p10", curve.bytes_per_second_p10},
+          {"latency_ns", curve.latency}};
+}
+
+LinkCurve curve_from(const Json& json) {
+  LinkCurve curve;
+  json.at("bytes").get_to(curve.bytes);
+  json.at("bytes_per_second").get_to(curve.bytes_per_second);
+  json.at("bytes_per_second_p10").get_to(curve.bytes_per_second_p10);
+  json.at("latency_ns").get_to(curve.latency);
+  return curve;
+}
+
+// Numbers that JSON does not have become null.
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json step_json(const MeasuredStep& step) {
+  return {{"peak_requested_bytes", step.peak_requested},
+          {"peak_active_bytes", step.peak_active},
+          {"peak_reserved_bytes", bytes_or_null(step.peak_reserved)},
+          {"step_ns", step.step_ns},
+          {"stall_ns", step.stall_ns},
+          {"loss", number(step.loss)}};
+}
+
+Json run_json(const MeasuredRun& run) {
+  Json losses = Json::array();
+  for (const MeasuredStep& step : run.steps) losses.push_back(number(step.loss));
+  return {{"peak_requested_bytes", run.peak_requested},
+          {"peak_active_bytes", run.peak_active},
+          {"peak_reserved_bytes", bytes_or_null(run.peak_reserved)},
+          {"peaks_constant", run.peaks_constant},
+          {"step_ns", run.step_ns},
+          {"stall_ns", run.stall_ns},
+          {"host_bytes", run.host_bytes},
+          {"losses", losses},
+          {"on_plan", run.on_plan},
+          {"first_difference", run.first_difference},
+          {"off_plan_packs", run.off_plan_packs}};
+}
+
+Json predicted_json(const simulator::Predicted& predicted) {
+  return {{"peak_requested_bytes", predicted.peak_requested},
+          {"peak_active_bytes", predicted.peak_active},
+          {"peak_reserved_bytes", bytes_or_null(predicted.peak_reserved)},
+          {"step_ns", predicted.step},
+          {"stall_ns", predicted.stall},
+          {"host_bytes", predicted.host}};
+}
+
+Json error_figures(const MeasuredRun& run, const simulator::Predicted& predicted) {
+  const double ratio =
+      predicted.step > 0 ? static_cast<double>(run.step_ns) / static_cast<double>(predicted.step)
+                         : NAN;
+  return {{"peak_requested_bytes", run.peak_requested - predicted.peak_requested},
+          {"peak_active_bytes", run.peak_active - predicted.peak_active},
+          {"host_bytes", run.host_bytes - predicted.host},
+          {"step_ratio", number(ratio)}};
+}
+
+}  // namespace
+
+std::string clean_results_to_json(const CleanResults& results) {
+  const Calibration& c = results.calibration;
+  return dump({{"step_ns", results.clean.step_ns},
+               {"peak_requested", results.clean.peak_requested},
+               {"peak_active", results.clean.peak_active},
+               {"peak_reserved", results.clean.peak_reserved},
+               {"method", c.method},
+               {"samples", c.samples},
+               {"d2h", curve_json(c.d2h)},
+               {"h2d", curve_json(c.h2d)},
+               {"duplex", c.duplex},
+               {"copy_interference", c.copy_interference},
+               {"compute_interference", c.compute_interference},
+               {"pageable", c.pageable_bytes_per_second},
+               {"pin_ns_per_gib", c.pin_ns_per_gib},
+               {"launch_ns", c.launch_ns},
+               {"sync_ns", c.sync_ns}});
+}
+
+Result<CleanResults> clean_results_from_json(const std::string& text) {
+  try {
+    const Json json = Json::parse(text);
+    CleanResults results;
+    json.at("step_ns").get_to(results.clean.step_ns);
+    json.at("peak_requested").get_to(results.clean.peak_requested);
+    json.at("peak_active").get_to(results.clean.peak_active);
+    json.at("peak_reserved").get_to(results.clean.peak_reserved);
+    Calibration& c = results.calibration;
+    json.at("method").get_to(c.method);
+    json.at("samples").get_to(c.samples);
+    c.d2h = curve_from(json.at("d2h"));
+    c.h2d = curve_from(json.at("h2d"));
+    json.at("duplex").get_to(c.duplex);
+    json.at("copy_interference").get_to(c.copy_interference);
+    json.at("compute_interference").get_to(c.compute_interference);
+    json.at("pageable").get_to(c.pageable_bytes_per_second);
+    json.at("pin_ns_per_gib").get_to(c.pin_ns_per_gib);
+    json.at("launch_ns").get_to(c.launch_ns);
+    json.at("sync_ns").get_to(c.sync_ns);
+    return results;
+  } catch (const nlohmann::json::exception& error) {
+    return not_ours(error.what());
+  }
+}
+
+std::string measured_run_to_json(const MeasuredRun& run) {
+  Json json = run_json(run);
+  json["steps"] = Json::array();
+  for (const MeasuredStep& step : run.steps) json["steps"].push_back(step_json(step));
+  return dump(json);
+}
+
+Result<MeasuredRun> measured_run_from_json(const std::string& text) {
+  try {
+    const Json json = Json::parse(text);
+    const auto or_minus_one = [](const Json& value) {
+      return value.is_null() ? Bytes{-1} : value.get<Bytes>();
+    };
+    MeasuredRun run;
+    for (const Json& each : json.at("steps")) {
+      MeasuredStep step;
+      each.at("peak_requested_bytes").get_to(step.peak_requested);
+      each.at("peak_active_bytes").get_to(step.peak_active);
+      step.peak_reserved = or_minus_one(each.at("peak_reserved_bytes"));
+      each.at("step_ns").get_to(step.step_ns);
+      each.at("stall_ns").get_to(step.stall_ns);
+      step.loss = each.at("loss").is_null() ? NAN : each.at("loss").get<double>();
+      run.steps.push_back(step);
+    }
+    json.at("peak_requested_bytes").get_to(run.peak_requested);
+    json.at("peak_active_bytes").get_to(run.peak_active);
+    run.peak_reserved = or_minus_one(json.at("peak_reserved_bytes"));
+    json.at("peaks_constant").get_to(run.peaks_constant);
+    json.at("step_ns").get_to(run.step_ns);
+    json.at("stall_ns").get_to(run.stall_ns);
+    json.at("host_bytes").get_to(run.host_bytes);
+    json.at("on_plan").get_to(run.on_plan);
+    json.at("first_difference").get_to(run.first_difference);
+    json.at("off_plan_packs").get_to(run.off_plan_packs);
+    return run;
+  } catch (const nlohmann::json::exception& error) {
+    return not_ours(error.what());
+  }
+}
+
+std::string profile_json(const Trace& trace, const std::string& trace_file) {
+  const auto pass = [](const PassCost& cost) {
+    return Json{{"step_ns", cost.step_ns}, {"peak_requested_bytes", cost.peak_requested}};
+  };
+  const Quality& q = trace.quality;
+  return dump({{"schema", "stowage-profile/1"},
+               {"trace", trace_file},
+               {"fingerprint", trace.fingerprint},
+               {"ops", trace.ops.size()},
+               {"saved_tensors", trace.saved.size()},
+               {"passes",
+                {{"clean", pass(trace.overhead.clean)},
+                 {"structure", pass(trace.overhead.structure)},
+                 {"offload_all", pass(trace.overhead.offload_all)}}},
+               {"quality",
+                {{"dropped_records", q.dropped_records},
+                 {"zero_timestamp_records", q.zero_timestamp_records},
+                 {"unattributed_kernels", q.unattributed_kernels},
+                 {"unmatched_frees", q.unmatched_frees},
+                 {"join_mismatches", q.join_mismatches}}},
+               {"peak_requested_bytes", trace.peaks.requested.front()},
+               {"peak_active_bytes", trace.peaks.active.front()},
+               {"peak_reserved_bytes", bytes_or_null(trace.peaks.reserved.front())},
+               {"step_ns", trace.overhead.clean.step_ns}});
+}
+
+std::string execute_json(const MeasuredRun& run, const simulator::Predicted& predicted,
+                         const std::string& plan_file, const std::string& trace_file) {
+  Json steps = Json::array();
+  for (const MeasuredStep& step : run.steps) steps.push_back(step_json(step));
+  return dump({{"schema", "stowage-execute/1"},
+               {"measured", run_json(run)},
+               {"predicted", predicted_json(predicted)},
+               {"error", error_figures(run, predicted)},
+               {"steps", steps},
+               {"files", {{"plan", plan_file}, {"trace", trace_file}}}});
+}
+
+std::string verification_json(const Verification& v) {
+  Json reference = run_json(v.reference);
+  reference["kind"] = "resident";
+  reference["repeatable"] = v.repeatability.bitwise;
+  reference["repeat_max_abs_diff"] = number(v.repeatability.max_abs_diff);
+  return dump({{"schema", "stowage-verify/1"},
+               {"passed", v.passed},
+               {"bitwise", v.difference.bitwise},
+               {"max_abs_diff", number(v.difference.max_abs_diff)},
+               {"first_difference", v.difference.first},
+               {"compared_tensors", v.difference.tensors},
+               {"differing_tensors", v.difference.differing},
+               {"steps", v.compared_steps},
+               {"reference", reference},
+               {"planned", run_json(v.planned)},
+               {"measured", run_json(v.planned)},
+               {"predicted", predicted_json(v.predicted)},
+               {"error", error_figures(v.planned, v.predicted)},
+               {"files", {{"plan", v.plan_file}, {"trace", v.trace_file}}}});
+}
+
+std::string models_json() {
+  Json list = Json::array();
+  for (const executor::ModelInfo& info : executor::models()) {
+    Json options = Json::array();
+    for (const executor::ModelOption& option : info.options) {
+      options.push_back({{"name", option.name},
+                         {"default", option.default_value},
+                         {"help", option.help}});
+    }
+    list.push_back({{"name", info.name}, {"summary", info.summary}, {"options", options}});
+  }
+  return dump({{"schema", "stowage-models/1"}, {"models", list}});
+}
+
+std::string doctor_json(const Environment& env, std::int64_t threads) {
+  return dump({{"schema", "stowage-torch-doctor/1"},
+               {"libtorch", env.torch},
+               {"devices", Json::array({Json{{"name", "cpu"},
+                                             {"processor", env.device_name},
+                                             {"threads", threads}}})},
+               {"cupti", nullptr}});
+}
+
+}  // namespace stowage::cli

@@ -1,0 +1,53 @@
+// What runs report, as JSON: between our own processes and to the user.
+#pragma once
+
+#include <string>
+
+#include "cli/torch/measured_run.h"
+#include "executor/tensor_dump.h"
+#include "profiler/assembly/raw_pass.h"
+#include "simulator/plan.h"
+#include "traces/result.h"
+#include "traces/trace.h"
+
+namespace stowage::cli {
+
+struct CleanResults {
+  profiler::CleanPass clean;
+  Calibration calibration;
+};
+
+// Between a process and its child; the reader refuses what the writer did not write.
+[[nodiscard]] std::string clean_results_to_json(const CleanResults& results);
+[[nodiscard]] Result<CleanResults> clean_results_from_json(const std::string& text);
+[[nodiscard]] std::string measured_run_to_json(const MeasuredRun& run);
+[[nodiscard]] Result<MeasuredRun> measured_run_from_json(const std::string& text);
+
+// `stowage profile --json`.
+[[nodiscard]] std::string profile_json(const Trace& trace, const std::string& trace_file);
+
+// `stowage execute --json`.
+[[nodiscard]] std::string execute_json(const MeasuredRun& run, const simulator::Predicted& predicted,
+                                       const std::string& plan_file,
+                                       const std::string& trace_file);
+
+struct Verification {
+  std::string plan_file;
+  std::string trace_file;
+  MeasuredRun reference;
+  MeasuredRun planned;
+  simulator::Predicted predicted;
+  executor::DumpDifference difference;     // planned against reference
+  executor::DumpDifference repeatability;  // reference against itself
+  std::int64_t compared_steps = 0;
+  bool passed = false;
+};
+
+// `stowage verify --json`, and what `demo-report` reads.
+[[nodiscard]] std::string verification_json(const Verification& verification);
+
+// `stowage models --json`, `stowage-torch doctor --json`.
+[[nodiscard]] std::string models_json();
+[[nodiscard]] std::string doctor_json(const Environment& env, std::int64_t threads);
+
+}  // namespace stowage::cli

@@ -1,0 +1,36 @@
+#include "cli/torch/run_arguments.h"
+
+#include "traces/size_text.h"
+
+namespace stowage::cli {
+
+void RunArguments::declare(CommandLine& line) {
+  line.option("--plan", "FILE", plan, "the plan", true);
+  line.option("--trace", "FILE", trace,
+              "the trace that the plan was made from (default: where the plan says; else the step "
+              "is recorded again)");
+  line.option("--model", "SPEC", model, "the plan's model, to be sure");
+  line.option("--steps", "N", steps_given, "training steps to run");
+  line.option("--memory-limit", "SIZE", limit_given,
+              "device memory that the step may use; more is out of memory");
+  flags.declare(line);
+}
+
+Status RunArguments::read(std::int64_t default_steps) {
+  steps = steps_given.value_or(default_steps);
+  if (steps < 1 || steps > 1'000'000) {
+    return usage_error("--steps " + std::to_string(steps) + " is not allowed",
+                       "a whole number from 1 to 1000000");
+  }
+  if (limit_given) {
+    Result<Bytes> limit = parse_size(*limit_given);
+    if (!limit) {
+      return usage_error("--memory-limit " + *limit_given + ": " + limit.error().message,
+                         limit.error().hint);
+    }
+    memory_limit = *limit;
+  }
+  return Unit{};
+}
+
+}  // namespace stowage::cli

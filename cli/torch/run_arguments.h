@@ -1,0 +1,31 @@
+// The options that `execute`, `verify` and their child processes share.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cli/command_line.h"
+#include "cli/torch/run_request.h"
+#include "traces/units.h"
+
+namespace stowage::cli {
+
+struct RunArguments {
+  std::optional<std::string> plan;
+  std::optional<std::string> trace;
+  std::optional<std::string> model;
+  std::optional<std::int64_t> steps_given;
+  std::optional<std::string> limit_given;
+  RunFlags flags;
+  // After read():
+  std::int64_t steps = 0;
+  std::optional<Bytes> memory_limit;
+  bool off_plan = false;
+
+  void declare(CommandLine& line);
+  // Checks what was given. Errors: usage.
+  [[nodiscard]] Status read(std::int64_t default_steps);
+};
+
+}  // namespace stowage::cli

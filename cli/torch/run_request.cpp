@@ -1,0 +1,146 @@
+#include "cli/torch/run_request.h"
+
+#include <utility>
+
+#include "traces/nearest.h"
+
+namespace stowage::cli {
+
+namespace {
+
+Error contradiction(const std::string& flag, const std::string& one, const std::string& other) {
+  return usage_error("--" + flag + " " + one + " contradicts " + other,
+                     "say it once, in the model's spec or as an option");
+}
+
+Status check_device(const std::optional<std::string>& device) {
+  if (!device || *device == "cpu") return Unit{};
+  if (*device == "cuda") {
+    return Error{ErrorCode::environment, "this build has no CUDA device", "", "",
+                 "use --device cpu, or build with -DSTOWAGE_WITH_CUDA=ON on a machine with a GPU"};
+  }
+  const std::string near = nearest(*device, {"cpu", "cuda"});
+  return usage_error("unknown device '" + *device + "'",
+                     near.empty() ? "cpu or cuda" : "did you mean " + near + "?");
+}
+
+Status in_range(const char* flag, const std::optional<std::int64_t>& value, std::int64_t least,
+                std::int64_t most) {
+  if (!value || (*value >= least && *value <= most)) return Unit{};
+  return usage_error("--" + std::string(flag) + " " + std::to_string(*value) + " is not allowed",
+                     "a whole number from " + std::to_string(least) + " to " +
+                         std::to_string(most));
+}
+
+Status check_ranges(const RunFlags& flags) {
+  constexpr std::int64_t kMost = 1'000'000'000;
+  if (Status status = in_range("batch", flags.batch, 1, kMost); !status) return status;
+  if (Status status = in_range("seq", flags.seq, 1, kMost); !status) return status;
+  if (Status status = in_range("seed", flags.seed, 0, INT32_MAX); !status) return status;
+  return in_range("threads", flags.threads, 1, 1024);
+}
+
+}  // namespace
+
+std::int64_t RunRequest::seq() const {
+  const auto found = spec.options.find("seq");
+  return found == spec.options.end() ? 0 : std::stoll(found->second);
+}
+
+std::vector<std::string> RunRequest::arguments() const {
+  std::vector<std::string> args = {spec.text(),
+                                   "--batch", std::to_string(spec.batch),
+                                   "--dtype", spec.dtype,
+                                   "--optimizer", executor::to_string(optimizer),
+                                   "--seed", std::to_string(seed)};
+  if (threads > 0) {
+    args.push_back("--threads");
+    args.push_back(std::to_string(threads));
+  }
+  return args;
+}
+
+void RunFlags::declare(CommandLine& line) {
+  line.option("--device", "NAME", device, "cpu (default) or cuda");
+  line.option("--batch", "N", batch, "samples in a batch");
+  line.option("--seq", "N", seq, "tokens in a sequence, for models that have one");
+  line.option("--dtype", "NAME", dtype, "fp32 (default) or bf16");
+  line.option("--optimizer", "NAME", optimizer, "none (default), sgd, adam or adamw");
+  line.option("--seed", "N", seed, "of parameters and batches (default 1)");
+  line.option("--threads", "N", threads,
+              "intra-op threads; on a CPU they change gradients and bytes");
+}
+
+Result<RunRequest> make_request(const std::string& model, const RunFlags& flags) {
+  if (Status status = check_device(flags.device); !status) return status.error();
+  if (Status status = check_ranges(flags); !status) return status.error();
+  Result<executor::ModelSpec> parsed = executor::parse_model_spec(model);
+  if (!parsed) return parsed.error();
+  executor::ModelSpec spec = std::move(parsed).value();
+  if (flags.batch) {
+    if (spec.batch != 0 && spec.batch != *flags.batch) {
+      return contradiction("batch", std::to_string(*flags.batch),
+                           "batch=" + std::to_string(spec.batch) + " in the model's spec");
+    }
+    spec.batch = *flags.batch;
+  }
+  if (flags.seq) {
+    const std::string value = std::to_string(*flags.seq);
+    const auto [entry, is_new] = spec.options.try_emplace("seq", value);
+    if (!is_new && entry->second != value) {
+      return contradiction("seq", value, "seq=" + entry->second + " in the model's spec");
+    }
+  }
+  if (flags.dtype) {
+    if (!spec.dtype.empty() && spec.dtype != *flags.dtype && model.find("dtype=") != model.npos) {
+      return contradiction("dtype", *flags.dtype, "dtype=" + spec.dtype + " in the model's spec");
+    }
+    spec.dtype = *flags.dtype;
+  }
+  Result<executor::ModelSpec> complete = executor::complete_model_spec(spec);
+  if (!complete) return complete.error();
+  RunRequest request;
+  request.spec = std::move(complete).value();
+  if (flags.optimizer) {
+    Result<executor::OptimizerKind> kind = executor::parse_optimizer(*flags.optimizer);
+    if (!kind) return kind.error();
+    request.optimizer = *kind;
+  }
+  request.seed = flags.seed.value_or(1);
+  request.threads = flags.threads.value_or(0);
+  return request;
+}
+
+Result<RunRequest> make_request(const Run& run, const RunFlags& flags) {
+  const auto same = [](const char* flag, const auto& given, const auto& recorded) -> Status {
+    if (!given || *given == recorded) return Unit{};
+    std::string one;
+    std::string other;
+    if constexpr (std::is_same_v<std::decay_t<decltype(recorded)>, std::string>) {
+      one = *given;
+      other = recorded;
+    } else {
+      one = std::to_string(*given);
+      other = std::to_string(recorded);
+    }
+    return contradiction(flag, one, "the recorded step (" + other + ")");
+  };
+  for (const Status& status :
+       {same("batch", flags.batch, run.batch), same("seq", flags.seq, run.seq),
+        same("dtype", flags.dtype, run.dtype), same("optimizer", flags.optimizer, run.optimizer),
+        same("threads", flags.threads, run.threads)}) {
+    if (!status) return status.error();
+  }
+  RunFlags recorded;
+  recorded.device = flags.device;
+  recorded.batch = run.batch;
+  recorded.dtype = run.dtype;
+  recorded.optimizer = run.optimizer;
+  recorded.seed = flags.seed.value_or(run.seed);
+  if (run.threads > 0) recorded.threads = run.threads;
+  Result<RunRequest> request = make_request(run.model, recorded);
+  if (request) request->deterministic = run.deterministic;
+  return request;
+}
+
+}  // namespace stowage::cli

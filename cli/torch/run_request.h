@@ -1,0 +1,50 @@
+// RunRequest: which step to run: model, sizes, precision, optimizer, seed, threads, device. From the
+// command line, or from what a trace or a plan says it was made for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command_line.h"
+#include "executor/model_spec.h"
+#include "executor/optimizer.h"
+#include "traces/result.h"
+#include "traces/trace.h"
+
+namespace stowage::cli {
+
+struct RunRequest {
+  executor::ModelSpec spec;      // complete: every option written out
+  executor::OptimizerKind optimizer = executor::OptimizerKind::none;
+  std::int64_t seed = 1;
+  std::int64_t threads = 0;      // 0 = PyTorch's choice
+  bool deterministic = true;
+
+  [[nodiscard]] std::int64_t seq() const;  // 0 when the model has none
+  // The same request as arguments of a child process: parse() of them gives it back.
+  [[nodiscard]] std::vector<std::string> arguments() const;
+};
+
+// The options on the command line; absent ones are absent.
+struct RunFlags {
+  std::optional<std::string> device;
+  std::optional<std::int64_t> batch;
+  std::optional<std::int64_t> seq;
+  std::optional<std::string> dtype;
+  std::optional<std::string> optimizer;
+  std::optional<std::int64_t> seed;
+  std::optional<std::int64_t> threads;
+
+  void declare(CommandLine& line);
+};
+
+// Errors (usage): what parse_model_spec and the models refuse, a flag that contradicts the spec, a
+// device that this build or machine does not have (environment).
+[[nodiscard]] Result<RunRequest> make_request(const std::string& model, const RunFlags& flags);
+
+// The step that a recording was made of; flags that say something else are a usage error.
+[[nodiscard]] Result<RunRequest> make_request(const Run& run, const RunFlags& flags);
+
+}  // namespace stowage::cli

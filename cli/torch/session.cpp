@@ -1,0 +1,112 @@
+#include "cli/torch/session.h"
+
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+#include <torch/headeronly/version.h>
+
+#include <fstream>
+#include <new>
+#include <utility>
+
+#include "executor/device/cpu_device.h"
+#include "executor/run_options.h"
+#include "executor/saved_tensor_engine.h"
+
+namespace stowage::cli {
+
+namespace {
+
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(info, line)) {
+    if (!line.starts_with("model name")) continue;
+    const std::size_t colon = line.find(": ");
+    return colon == std::string::npos ? line : line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+Error current_exception_error() {
+  try {
+    throw;
+  } catch (const c10::OutOfMemoryError& error) {
+    return {ErrorCode::condition, "out of memory: " + first_line(error.what_without_backtrace()),
+            "", "", "plan for a smaller --budget, or use a smaller model or batch"};
+  } catch (const c10::Error& error) {
+    return {ErrorCode::bad_input, first_line(error.what_without_backtrace()), "", "", ""};
+  } catch (const std::bad_alloc&) {
+    return {ErrorCode::environment, "out of host memory", "", "", "use a smaller model or batch"};
+  } catch (const std::exception& error) {
+    return {ErrorCode::internal, first_line(error.what()), "", "", ""};
+  }
+}
+
+Session::Session(RunRequest request, executor::Device& device,
+                 std::unique_ptr<executor::TrainingStep> step)
+    : request_(std::move(request)), device_(&device), step_(std::move(step)) {}
+
+Result<std::unique_ptr<Session>> Session::create(const RunRequest& request) {
+  Result<executor::CpuDevice*> device = executor::cpu_device();
+  if (!device) return device.error();
+  executor::install_saved_tensor_engine();
+  if (Status status = executor::apply_run_options(
+          {.deterministic = request.deterministic, .threads = request.threads});
+      !status) {
+    return status.error();
+  }
+  return guarded([&]() -> Result<std::unique_ptr<Session>> {
+    Result<std::unique_ptr<executor::Model>> model =
+        executor::make_model(request.spec, (*device)->torch_device(), request.seed);
+    if (!model) return model.error();
+    auto step = std::make_unique<executor::TrainingStep>(
+        **device, std::move(model).value(),
+        executor::TrainingOptions{.optimizer = request.optimizer, .seed = request.seed});
+    return std::unique_ptr<Session>(new Session(request, **device, std::move(step)));
+  });
+}
+
+profiler::StepFunctions Session::functions() {
+  profiler::StepFunctions functions;
+  functions.prepare = [this](std::int64_t index) { step_->prepare(index); };
+  functions.step = [this] { step_->step(); };
+  functions.registered = [this] {
+    return profiler::RegisteredTensors{step_->parameters(), step_->model().buffers(),
+                                       step_->model().inputs(), step_->optimizer_state()};
+  };
+  return functions;
+}
+
+Run Session::run() const {
+  Run run;
+  run.source = "recorded";
+  run.model = request_.spec.text();
+  run.batch = request_.spec.batch;
+  run.seq = request_.seq();
+  run.dtype = request_.spec.dtype;
+  run.optimizer = executor::to_string(request_.optimizer);
+  run.seed = request_.seed;
+  run.steps = 1;
+  run.threads = at::get_num_threads();
+  run.deterministic = request_.deterministic;
+  return run;
+}
+
+Environment Session::environment() const {
+  Environment env;
+  env.device = "cpu";
+  env.device_name = processor_name();
+  env.torch = TORCH_VERSION;
+  env.allocator = "tracked";
+  return env;
+}
+
+void Session::set_memory_limit(Bytes limit) {
+  static_cast<executor::CpuDevice*>(device_)->set_memory_limit(limit);
+}
+
+}  // namespace stowage::cli

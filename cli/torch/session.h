@@ -1,0 +1,56 @@
+// Session: the device, the model and the training step of one process, made from a request.
+#pragma once
+
+#include <memory>
+
+#include "cli/torch/run_request.h"
+#include "executor/device/device.h"
+#include "executor/training_step.h"
+#include "profiler/torch/passes.h"
+#include "traces/result.h"
+#include "traces/units.h"
+
+namespace stowage::cli {
+
+class Session {
+ public:
+  // Installs the device's allocator (once a process), sets the run options, builds the model.
+  [[nodiscard]] static Result<std::unique_ptr<Session>> create(const RunRequest& request);
+
+  [[nodiscard]] executor::Device& device() { return *device_; }
+  [[nodiscard]] executor::TrainingStep& step() { return *step_; }
+  // The step as the recorder runs it.
+  [[nodiscard]] profiler::StepFunctions functions();
+  // What a trace says about this run and this machine.
+  [[nodiscard]] Run run() const;
+  [[nodiscard]] Environment environment() const;
+  // Device bytes that may be live at once; more is out of memory.
+  void set_memory_limit(Bytes limit);
+
+ private:
+  Session(RunRequest request, executor::Device& device,
+          std::unique_ptr<executor::TrainingStep> step);
+
+  RunRequest request_;
+  executor::Device* device_;
+  std::unique_ptr<executor::TrainingStep> step_;
+};
+
+// Calls `body` and turns PyTorch's exceptions into errors: out of memory is "condition not met", the
+// rest is bad input, with the first line of the message.
+template <class Body>
+[[nodiscard]] auto guarded(Body&& body) -> decltype(body());
+
+// For guarded(): the error of the exception that is being handled.
+[[nodiscard]] Error current_exception_error();
+
+template <class Body>
+auto guarded(Body&& body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (...) {
+    return current_exception_error();
+  }
+}
+
+}  // namespace stowage::cli

@@ -1,0 +1,117 @@
+#include "cli/torch/child_process.h"
+#include "cli/torch/measured_run.h"
+#include "cli/torch/plan_inputs.h"
+#include "cli/torch/results_json.h"
+#include "cli/torch/run_arguments.h"
+#include "cli/torch/torch_verbs.h"
+#include "cli/words.h"
+#include "traces/size_text.h"
+
+namespace stowage::cli {
+
+namespace {
+
+std::string execute_text(const PlanInputs& inputs, const MeasuredRun& run) {
+  const simulator::Predicted& predicted = inputs.predicted;
+  std::string text = "ran " + run_line(*inputs.trace) + " under " + inputs.plan_file + "\n";
+  text += "  peak        " + exact_bytes(run.peak_requested) + " requested, predicted " +
+          with_commas(predicted.peak_requested) + ", difference " +
+          with_commas(run.peak_requested - predicted.peak_requested) + " bytes\n";
+  text += "  step time   " + format_time(run.step_ns) + ", predicted " +
+          format_time(predicted.step) + "\n";
+  text += "  stall       " + format_time(run.stall_ns) + ", predicted " +
+          format_time(predicted.stall) + "\n";
+  text += "  host        " + exact_bytes(run.host_bytes) + "\n";
+  text += "  loss        " + std::to_string(run.steps.front().loss) + " in the first, " +
+          std::to_string(run.steps.back().loss) + " in the last of " +
+          count_of(static_cast<std::int64_t>(run.steps.size()), "step") + "\n";
+  if (!run.on_plan) {
+    text += "  off plan    " + run.first_difference + "; " +
+            count_of(run.off_plan_packs, "saved tensor") + " left outside the plan\n";
+  }
+  return text;
+}
+
+Result<MeasuredRun> run_planned(const PlanInputs& inputs, const RunArguments& run,
+                                const MeasureOptions& options) {
+  Result<std::unique_ptr<Session>> session = Session::create(inputs.request);
+  if (!session) return session.error();
+  if (run.memory_limit) (*session)->set_memory_limit(*run.memory_limit);
+  executor::PlannedStepOptions planned;
+  if (run.off_plan) planned.off_plan = executor::OffPlan::offload_all;
+  Result<std::unique_ptr<executor::PlannedStep>> plan = executor::PlannedStep::create(
+      (*session)->device(), inputs.trace, inputs.schedule, planned);
+  if (!plan) return plan.error();
+  return measure(**session, plan->get(), options);
+}
+
+}  // namespace
+
+int verb_execute(const Args& args, std::ostream& out, std::ostream& err) {
+  CommandLine line("execute", "Runs real training steps under a plan");
+  RunArguments run;
+  run.declare(line);
+  line.flag("--allow-off-plan", run.off_plan,
+            "go on when the step is not the plan's: saved tensors leave at once from there on");
+  line.example("stowage execute --plan p.json --steps 10");
+  return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
+    if (Status status = run.read(10); !status) return status.error();
+    Result<PlanInputs> inputs =
+        load_plan_inputs(*run.plan, run.trace, run.model, run.flags);
+    if (!inputs) return inputs.error();
+    for (const std::string& warning : inputs->warnings) console.warn(warning);
+    MeasureOptions options;
+    options.steps = run.steps;
+    Result<MeasuredRun> measured = run_planned(*inputs, run, options);
+    if (!measured) return measured.error();
+    if (console.json) {
+      console.out << execute_json(*measured, inputs->predicted, inputs->plan_file,
+                                  inputs->trace_file);
+    } else if (!console.quiet) {
+      console.out << execute_text(*inputs, *measured);
+    }
+    return 0;
+  });
+}
+
+int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
+  CommandLine line("run-steps", "Runs steps with or without a plan, for a parent process");
+  RunArguments run;
+  std::optional<std::string> mode;
+  std::optional<std::int64_t> result_descriptor;
+  std::optional<std::int64_t> dump_descriptor;
+  std::optional<std::int64_t> dumped;
+  run.declare(line);
+  line.option("--mode", "NAME", mode, "reference or planned", true);
+  line.option("--dumped-steps", "N", dumped, "steps whose tensors are written");
+  line.option("--result-fd", "N", result_descriptor, "where the figures go");
+  line.option("--dump-fd", "N", dump_descriptor, "where the tensors go");
+  return run_verb(line, args, out, err, [&](Console&) -> Result<int> {
+    if (Status status = run.read(10); !status) return status.error();
+    if (!result_descriptor || (*mode != "reference" && *mode != "planned")) {
+      return usage_error("--mode and --result-fd are needed");
+    }
+    Result<PlanInputs> inputs =
+        load_plan_inputs(*run.plan, run.trace, run.model, run.flags);
+    if (!inputs) return inputs.error();
+    MeasureOptions options;
+    options.steps = run.steps;
+    options.dumped_steps = dump_descriptor ? dumped.value_or(0) : 0;
+    options.dump_descriptor = static_cast<int>(dump_descriptor.value_or(-1));
+    const auto measured = [&]() -> Result<MeasuredRun> {
+      if (*mode == "planned") return run_planned(*inputs, run, options);
+      Result<std::unique_ptr<Session>> session = Session::create(inputs->request);
+      if (!session) return session.error();
+      return measure(**session, nullptr, options);
+    }();
+    if (!measured) return measured.error();
+    if (Status status = write_descriptor(static_cast<int>(*result_descriptor),
+                                         measured_run_to_json(*measured));
+        !status) {
+      return status.error();
+    }
+    return 0;
+  });
+}
+
+}  // namespace stowage::cli

@@ -1,0 +1,142 @@
+#include "executor/model_spec.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/executor/model_support.h"
+
+namespace stowage::executor {
+namespace {
+
+std::string error_of(const std::string& text, std::int64_t batch = 0) {
+  auto spec = parse_model_spec(text);
+  if (!spec) {
+    EXPECT_EQ(spec.error().code, ErrorCode::usage) << text;
+    return spec.error().text();
+  }
+  if (batch != 0) spec->batch = batch;
+  const auto complete = complete_model_spec(*spec);
+  const auto model = make_model(*spec, test_device().torch_device(), 0);
+  EXPECT_FALSE(complete.ok()) << text;
+  EXPECT_FALSE(model.ok()) << text;
+  if (complete.ok() || model.ok()) return "no error";
+  EXPECT_EQ(model.error().code, ErrorCode::usage) << text;
+  EXPECT_EQ(model.error().text(), complete.error().text());
+  return model.error().text();
+}
+
+TEST(ModelSpec, ParsesNameOptionsBatchAndDtype) {
+  const auto spec = parse_model_spec("gpt2:width=256,layers=6,batch=8,dtype=bf16");
+  ASSERT_TRUE(spec.ok());
+  EXPECT_EQ(spec->name, "gpt2");
+  EXPECT_EQ(spec->batch, 8);
+  EXPECT_EQ(spec->dtype, "bf16");
+  EXPECT_EQ(spec->text(), "gpt2:layers=6,width=256") << "keys sorted, without batch and dtype";
+  const auto again = parse_model_spec(spec->text());
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->options, spec->options);
+  EXPECT_EQ(again->dtype, "fp32");
+  EXPECT_EQ(again->batch, 0);
+  const auto bare = parse_model_spec("mlp");
+  ASSERT_TRUE(bare.ok());
+  EXPECT_EQ(bare->text(), "mlp");
+}
+
+TEST(ModelSpec, SyntaxErrors) {
+  for (const char* const text :
+       {"", ":layers=3", "gpt2:", "gpt2:layers", "gpt2:=3", "gpt2:layers=", "gpt2:layers=1,",
+        "gpt2:,layers=1", "gpt2:layers=1,layers=1", "gpt2:batch=1,batch=1",
+        "gpt2:dtype=fp32,dtype=fp32", "gpt2:batch=0", "gpt2:batch=-1", "gpt2:batch=x",
+        "gpt2:batch=99999999999999999999"}) {
+    const auto spec = parse_model_spec(text);
+    ASSERT_FALSE(spec.ok()) << text;
+    EXPECT_EQ(spec.error().code, ErrorCode::usage) << text;
+    EXPECT_FALSE(spec.error().message.empty());
+  }
+}
+
+TEST(ModelSpec, CompleteWritesEveryOption) {
+  const auto spec = parse_model_spec("gpt2:width=256,layers=6,dropout=0.10");
+  ASSERT_TRUE(spec.ok());
+  const auto complete = complete_model_spec(*spec);
+  ASSERT_TRUE(complete.ok());
+  EXPECT_EQ(complete->text(),
+            "gpt2:attention=math,dropout=0.1,heads=4,layers=6,seq=1024,tied=true,vocab=50257,"
+            "width=256");
+  EXPECT_EQ(complete->batch, 4);
+  const auto twice = complete_model_spec(*complete);
+  ASSERT_TRUE(twice.ok());
+  EXPECT_EQ(twice->text(), complete->text());
+  const auto mlp = complete_model_spec(*parse_model_spec("mlp:width=10"));
+  ASSERT_TRUE(mlp.ok());
+  EXPECT_EQ(mlp->text(), "mlp:hidden=40,layers=6,loss=mse,width=10");
+  EXPECT_EQ(mlp->batch, 64);
+}
+
+TEST(ModelSpec, MistypedNamesGetTheNearestOne) {
+  EXPECT_NE(error_of("gtp2").find("did you mean 'gpt2'?"), std::string::npos);
+  EXPECT_NE(error_of("gpt2:layer=3").find("did you mean 'layers'?"), std::string::npos);
+  EXPECT_NE(error_of("gpt2:attention=eficient").find("did you mean 'efficient'?"),
+            std::string::npos);
+  EXPECT_NE(error_of("gpt2:dtype=bf15").find("did you mean 'bf16'?"), std::string::npos);
+  EXPECT_NE(error_of("mlp:loss=crossentropy").find("did you mean 'cross-entropy'?"),
+            std::string::npos);
+  EXPECT_NE(error_of("quicksort").find("one of: gpt2, mlp"), std::string::npos);
+}
+
+TEST(ModelSpec, AbsurdValuesAreUsageErrors) {
+  for (const char* const text :
+       {"gpt2:layers=0", "gpt2:layers=-1", "gpt2:layers=1000000000000", "gpt2:layers=1e12",
+        "gpt2:layers=two", "gpt2:layers=2.5", "gpt2:layers=0x10", "gpt2:layers=+3",
+        "gpt2:layers= 3", "gpt2:layers=99999999999999999999", "gpt2:width=0", "gpt2:heads=0",
+        "gpt2:width=256,heads=3", "gpt2:width=100,heads=101", "gpt2:seq=0", "gpt2:vocab=0",
+        "gpt2:vocab=-5", "gpt2:dropout=1", "gpt2:dropout=-0.1", "gpt2:dropout=nan",
+        "gpt2:dropout=inf", "gpt2:dropout=x", "gpt2:tied=maybe", "gpt2:attention=flash9",
+        "mlp:layers=0", "mlp:width=-1", "mlp:hidden=0", "mlp:loss=none", "mlp:heads=2",
+        "gpt2:dtype=tf32", "gpt2:dtype=amp", "gpt2:dtype=fp8"}) {
+    EXPECT_NE(error_of(text), "no error") << text;
+  }
+  EXPECT_NE(error_of("mlp", -3), "no error");
+  EXPECT_NE(error_of("mlp", std::int64_t{1} << 40), "no error");
+  EXPECT_NE(error_of("gpt2:dtype=amp").find("not supported on the CPU device yet"),
+            std::string::npos);
+}
+
+TEST(ModelSpec, TooLargeForTheMachineIsAnEnvironmentError) {
+  for (const char* const text :
+       {"gpt2:layers=10000,width=1048576,heads=64", "mlp:layers=10000,width=1048576,hidden=4194304",
+        "gpt2:batch=1000000000", "mlp:batch=1000000000"}) {
+    const auto model =
+        make_model(*parse_model_spec(text), test_device().torch_device(), 0);
+    ASSERT_FALSE(model.ok()) << text;
+    EXPECT_EQ(model.error().code, ErrorCode::environment) << text;
+    EXPECT_NE(model.error().message.find("does not fit"), std::string::npos);
+  }
+}
+
+TEST(ModelSpec, EveryModelIsListedWithItsOptions) {
+  std::vector<std::string> names;
+  for (const ModelInfo& info : models()) {
+    names.push_back(info.name);
+    EXPECT_FALSE(info.summary.empty());
+    EXPECT_GT(info.default_batch, 0);
+    const auto complete = complete_model_spec({.name = info.name, .options = {}});
+    ASSERT_TRUE(complete.ok()) << info.name;
+    EXPECT_EQ(complete->options.size(), info.options.size());
+    for (const ModelOption& option : info.options) {
+      EXPECT_FALSE(option.help.empty()) << option.name;
+      ASSERT_EQ(complete->options.count(option.name), 1u) << option.name;
+      // A default that is a formula, such as 4*width, comes out as a number.
+      if (option.default_value.find_first_of("*/") == std::string::npos) {
+        EXPECT_EQ(complete->options.at(option.name), option.default_value);
+      }
+    }
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"gpt2", "mlp"}));
+}
+
+}  // namespace
+}  // namespace stowage::executor

@@ -1,0 +1,241 @@
+#include "executor/training_step.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tests/executor/model_support.h"
+
+namespace stowage::executor {
+namespace {
+
+constexpr const char* kGpt2 = "gpt2:layers=2,width=16,heads=2,seq=8,vocab=23,batch=2";
+constexpr const char* kMlp = "mlp:layers=2,width=16,batch=4";
+
+// Copies, since the next step replaces gradients and changes parameters.
+std::vector<at::Tensor> copies(const std::vector<NamedTensor>& named) {
+  std::vector<at::Tensor> result;
+  for (const NamedTensor& each : named) result.push_back(each.tensor.detach().clone());
+  return result;
+}
+
+void expect_equal(const std::vector<NamedTensor>& got, const std::vector<at::Tensor>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    EXPECT_TRUE(at::equal(got[i].tensor, expected[i])) << got[i].name;
+  }
+}
+
+using Case = std::tuple<const char*, OptimizerKind>;
+
+class EachModelAndOptimizer : public ::testing::TestWithParam<Case> {};
+
+TEST_P(EachModelAndOptimizer, SameSeedGivesTheSameBits) {
+  const auto [text, optimizer] = GetParam();
+  TrainingStep first = make_test_step(text, optimizer);
+  TrainingStep second = make_test_step(text, optimizer);
+  TrainingStep other = make_test_step(text, optimizer, /*seed=*/2);
+  for (std::int64_t k = 0; k < 3; ++k) {
+    const double loss = first.run(k);
+    EXPECT_EQ(second.run(k), loss);
+    EXPECT_NE(other.run(k), loss);
+    expect_equal(second.gradients(), copies(first.gradients()));
+    expect_equal(second.parameters(), copies(first.parameters()));
+    expect_equal(second.optimizer_state(), copies(first.optimizer_state()));
+  }
+}
+
+TEST_P(EachModelAndOptimizer, StepsArePeriodicInMemory) {
+  const auto [text, optimizer] = GetParam();
+  TrainingStep step = make_test_step(text, optimizer);
+  Bytes peak = 0;
+  Bytes begin = 0;
+  for (std::int64_t k = 0; k < 6; ++k) {
+    step.prepare(k);
+    test_device().reset_peak();
+    const Bytes at_begin = test_device().memory().requested;
+    step.step();
+    const MemoryStats stats = test_device().memory();
+    if (k >= 2) {
+      EXPECT_EQ(at_begin, begin) << "step " << k;
+      EXPECT_EQ(stats.peak_requested, peak) << "step " << k;
+    }
+    peak = stats.peak_requested;
+    begin = stats.requested;
+  }
+}
+
+// What is left after a step is what the step names: parameters, gradients, optimizer state, buffers
+// and inputs.
+TEST_P(EachModelAndOptimizer, NothingElseIsLeftBehind) {
+  const auto [text, optimizer] = GetParam();
+  const Bytes base = test_device().memory().requested;
+  TrainingStep step = make_test_step(text, optimizer);
+  step.run(0);
+  std::map<const void*, Bytes> storages;
+  for (const auto& group : {step.parameters(), step.gradients(), step.optimizer_state(),
+                            step.model().buffers(), step.model().inputs()}) {
+    for (const NamedTensor& each : group) {
+      storages[each.tensor.storage().data()] = static_cast<Bytes>(each.tensor.storage().nbytes());
+    }
+  }
+  Bytes named = 0;
+  for (const auto& [data, bytes] : storages) named += bytes;
+  EXPECT_EQ(test_device().memory().requested - base, named);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, EachModelAndOptimizer,
+    ::testing::Combine(::testing::Values(kGpt2, kMlp,
+                                         "gpt2:layers=1,width=16,heads=2,seq=8,vocab=23,batch=2,"
+                                         "dropout=0.2,attention=efficient"),
+                       ::testing::Values(OptimizerKind::none, OptimizerKind::sgd,
+                                         OptimizerKind::adam, OptimizerKind::adamw)));
+
+TEST(TrainingStep, SeveralThreadsRepeatThemselvesToo) {
+  ASSERT_TRUE(apply_run_options({.threads = 2}).ok());
+  const char* const text = "gpt2:layers=1,width=64,heads=2,seq=64,vocab=211,batch=2";
+  TrainingStep first = make_test_step(text);
+  TrainingStep second = make_test_step(text);
+  EXPECT_EQ(first.run(0), second.run(0));
+  expect_equal(second.gradients(), copies(first.gradients()));
+  ASSERT_TRUE(apply_run_options({.threads = 1}).ok());
+}
+
+TEST(TrainingStep, DropoutDependsOnTheStepsNumberAlone) {
+  const std::string text = std::string(kGpt2) + ",dropout=0.3";
+  TrainingStep first = make_test_step(text);
+  TrainingStep second = make_test_step(text);
+  const double loss = first.run(5);
+  second.run(1);
+  second.run(3);
+  EXPECT_EQ(second.run(5), loss);
+  EXPECT_NE(make_test_step(kGpt2).run(5), loss);
+}
+
+TEST(TrainingStep, BatchesAreWrittenInPlace) {
+  TrainingStep step = make_test_step(kGpt2);
+  const auto inputs = step.model().inputs();
+  step.prepare(0);
+  const void* const place = inputs[0].tensor.const_data_ptr();
+  const at::Tensor first = inputs[0].tensor.clone();
+  step.prepare(1);
+  EXPECT_EQ(step.model().inputs()[0].tensor.const_data_ptr(), place);
+  EXPECT_FALSE(at::equal(inputs[0].tensor, first));
+  step.prepare(0);
+  EXPECT_TRUE(at::equal(inputs[0].tensor, first));
+}
+
+TEST(TrainingStep, SgdByHand) {
+  TrainingStep step = make_test_step(kMlp, OptimizerKind::sgd);
+  const auto before = copies(step.parameters());
+  step.run(0);
+  const auto gradients = step.gradients();
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const at::Tensor expected = before[i] - 0.01 * gradients[i].tensor;
+    EXPECT_TRUE(at::allclose(step.parameters()[i].tensor, expected, 1e-6, 1e-8));
+  }
+  EXPECT_TRUE(step.optimizer_state().empty());
+}
+
+TEST(TrainingStep, AdamWByHand) {
+  TrainingStep step = make_test_step(kMlp, OptimizerKind::adamw);
+  EXPECT_TRUE(step.optimizer_state().empty()) << "made by the first step";
+  const auto before = copies(step.parameters());
+  step.run(0);
+  const auto gradients = step.gradients();
+  const auto state = step.optimizer_state();
+  ASSERT_EQ(state.size(), 2 * before.size());
+  EXPECT_EQ(state[0].name, "layers.0.up.weight.exp_avg");
+  EXPECT_EQ(state[1].name, "layers.0.up.weight.exp_avg_sq");
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const at::Tensor& g = gradients[i].tensor;
+    // First step: both averages, bias corrected, are g and g^2; weight decay 0.01, rate 0.001.
+    const at::Tensor expected = before[i] * (1 - 1e-3 * 1e-2) - 1e-3 * g / (g.abs() + 1e-8);
+    EXPECT_TRUE(at::allclose(step.parameters()[i].tensor, expected, 1e-5, 1e-7));
+    EXPECT_TRUE(at::allclose(state[2 * i].tensor, 0.1 * g, 1e-5, 1e-9));
+    EXPECT_TRUE(at::allclose(state[2 * i + 1].tensor, 0.001 * g * g, 1e-4, 1e-12));
+  }
+}
+
+TEST(TrainingStep, PhasesBeginInOrder) {
+  TrainingStep step = make_test_step(kMlp, OptimizerKind::adam);
+  std::vector<PhaseKind> phases;
+  std::size_t gradients_in_forward = 99;
+  step.run(0);
+  EXPECT_EQ(step.gradients().size(), step.parameters().size());
+  step.set_phase_hook([&](PhaseKind phase) {
+    phases.push_back(phase);
+    if (phase == PhaseKind::forward) gradients_in_forward = step.gradients().size();
+  });
+  step.run(1);
+  EXPECT_EQ(phases, (std::vector<PhaseKind>{PhaseKind::zero_grad, PhaseKind::forward,
+                                            PhaseKind::backward, PhaseKind::optimizer}));
+  EXPECT_EQ(gradients_in_forward, 0u) << "set to none before forward";
+}
+
+// Out of memory in forward or in backward: nothing leaks, and the next step is as if nothing had been.
+TEST(TrainingStep, AFailedStepLeavesNoTrace) {
+  TrainingStep step = make_test_step(kGpt2);
+  TrainingStep undisturbed = make_test_step(kGpt2);
+  step.run(0);
+  undisturbed.run(0);
+  step.prepare(1);
+  test_device().reset_peak();
+  const Bytes begin = test_device().memory().requested;
+  step.step();
+  const Bytes peak = test_device().memory().peak_requested;
+  Bytes gradients = 0;
+  for (const auto& each : step.gradients()) gradients += static_cast<Bytes>(each.tensor.nbytes());
+  int failures = 0;
+  for (Bytes limit = begin - gradients + 1000; limit < peak; limit += 1500) {
+    test_device().set_memory_limit(limit);
+    EXPECT_THROW(step.step(), c10::OutOfMemoryError) << limit;
+    test_device().set_memory_limit(0);
+    ++failures;
+    Bytes left = 0;
+    for (const auto& each : step.gradients()) left += static_cast<Bytes>(each.tensor.nbytes());
+    EXPECT_EQ(test_device().memory().requested, begin - gradients + left);
+  }
+  EXPECT_GT(failures, 5);
+  test_device().set_memory_limit(peak);
+  EXPECT_EQ(step.run(1), undisturbed.run(1));
+  test_device().set_memory_limit(0);
+  expect_equal(step.gradients(), copies(undisturbed.gradients()));
+}
+
+TEST(TrainingStep, OptimizerNames) {
+  for (const char* const name : {"none", "sgd", "adam", "adamw"}) {
+    const auto kind = parse_optimizer(name);
+    ASSERT_TRUE(kind.ok());
+    EXPECT_EQ(to_string(*kind), name);
+  }
+  const auto wrong = parse_optimizer("adamv");
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_EQ(wrong.error().code, ErrorCode::usage);
+  EXPECT_NE(wrong.error().text().find("did you mean 'adam"), std::string::npos);
+}
+
+TEST(RunOptions, SetsAndReports) {
+  test_device();
+  const RunOptions before = current_run_options();
+  ASSERT_TRUE(apply_run_options({.deterministic = false, .threads = 2}).ok());
+  EXPECT_FALSE(current_run_options().deterministic);
+  EXPECT_EQ(current_run_options().threads, 2);
+  EXPECT_FALSE(at::globalContext().deterministicFillUninitializedMemory());
+  ASSERT_TRUE(apply_run_options({.deterministic = true, .threads = before.threads}).ok());
+  EXPECT_TRUE(current_run_options().deterministic);
+  for (const std::int64_t threads : {std::int64_t{-1}, std::int64_t{100'000}}) {
+    const auto refused = apply_run_options({.threads = threads});
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, ErrorCode::usage);
+  }
+  EXPECT_EQ(current_run_options().threads, before.threads) << "a refusal changes nothing";
+}
+
+}  // namespace
+}  // namespace stowage::executor
