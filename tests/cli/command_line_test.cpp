@@ -56,8 +56,8 @@ Ran run(const Args& args) {
 
 TEST(CommandLine, BindsWhatIsGiven) {
   Values values;
-  const Ran ran = run({"t.json", "--budget", "60%", "-n", "7", "--set", "a=1", "--set", "b=2"},
-                      values);
+  const Ran ran =
+      run({"t.json", "--budget", "60%", "-n", "7", "--set", "a=1", "--set", "b=2"}, values);
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(values.file, "t.json");
   EXPECT_EQ(values.budget, "60%");
