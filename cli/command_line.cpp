@@ -93,6 +93,7 @@ void CommandLine::option(const std::string& names, const std::string& value,
 void CommandLine::flag(const std::string& names, bool& target, std::string help) {
   parser_->app.add_flag(names, target);
   long_names_.push_back(long_name(names));
+  flags_.push_back(long_name(names));
   list(help_column(names, ""), std::move(help));
 }
 
@@ -132,6 +133,10 @@ Result<bool> CommandLine::parse(const Args& args) {
     const std::string word = option_word(argument);
     if (std::find(future_.begin(), future_.end(), word) != future_.end()) {
       return not_supported_yet(word);
+    }
+    // CLI11 takes some values and drops others.
+    if (word != argument && std::find(flags_.begin(), flags_.end(), word) != flags_.end()) {
+      return usage_error(word + " takes no value", see);
     }
   }
   CLI::App& app = parser_->app;

@@ -74,6 +74,7 @@ class CommandLine {
   std::vector<std::string> details_;
   std::vector<std::string> examples_;
   std::vector<std::string> long_names_;
+  std::vector<std::string> flags_ = {"--json", "--quiet", "--help"};
   std::vector<std::string> future_;
   std::unique_ptr<Parser> parser_;
   bool json_ = false;

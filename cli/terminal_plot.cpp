@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 
 #include "cli/text_table.h"
@@ -34,11 +35,20 @@ std::string_view cell(int filled, bool unicode) {
   return level >= 4 ? "#" : (level > 0 ? "." : " ");
 }
 
-std::size_t column_of(Nanoseconds time, const MemoryCurve& curve, std::size_t columns) {
+double position_of(Nanoseconds time, const MemoryCurve& curve, std::size_t columns) {
   const Nanoseconds first = curve.time.front();
   const double span = static_cast<double>(std::max<Nanoseconds>(curve.end - first, 1));
-  const double at = static_cast<double>(time - first) / span * static_cast<double>(columns);
-  return std::min(static_cast<std::size_t>(std::max(at, 0.0)), columns - 1);
+  return std::max(static_cast<double>(time - first) / span * static_cast<double>(columns), 0.0);
+}
+
+std::size_t column_of(Nanoseconds time, const MemoryCurve& curve, std::size_t columns) {
+  return std::min(static_cast<std::size_t>(position_of(time, curve, columns)), columns - 1);
+}
+
+// The column that a span which ends before `time` still touches.
+std::size_t last_column_of(Nanoseconds time, const MemoryCurve& curve, std::size_t columns) {
+  const double end = std::ceil(position_of(time, curve, columns));
+  return std::min(static_cast<std::size_t>(std::max(end - 1, 0.0)), columns - 1);
 }
 
 // Names below the axis, each at the column where its span begins; one that does not fit before the
@@ -70,7 +80,7 @@ std::vector<Bytes> column_maxima(const MemoryCurve& curve, int columns) {
   for (std::size_t i = 0; i < curve.time.size(); ++i) {
     const Nanoseconds until = i + 1 < curve.time.size() ? curve.time[i + 1] : curve.end;
     const std::size_t first = column_of(curve.time[i], curve, n);
-    const std::size_t last = column_of(std::max(until - 1, curve.time[i]), curve, n);
+    const std::size_t last = std::max(first, last_column_of(until, curve, n));
     for (std::size_t c = first; c <= last; ++c) maxima[c] = std::max(maxima[c], curve.bytes[i]);
   }
   return maxima;

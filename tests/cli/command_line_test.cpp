@@ -56,8 +56,8 @@ Ran run(const Args& args) {
 
 TEST(CommandLine, BindsWhatIsGiven) {
   Values values;
-  const Ran ran = run({"t.json", "--budget", "60%", "-n", "7", "--set", "a=1", "--set", "b=2"},
-                      values);
+  const Ran ran =
+      run({"t.json", "--budget", "60%", "-n", "7", "--set", "a=1", "--set", "b=2"}, values);
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(values.file, "t.json");
   EXPECT_EQ(values.budget, "60%");
@@ -99,7 +99,7 @@ TEST(CommandLine, UsageErrorsAreOneLineAndTwo) {
                                             {"a", "--color", "blue"},
                                             {"a", "--budget", "1", "--budget", "2"}}) {
     const Ran ran = run(args);
-    EXPECT_EQ(ran.code, 2) << ran.err;
+    EXPECT_EQ(ran.code, 2) << ::testing::PrintToString(args);
     EXPECT_EQ(ran.out, "");
     EXPECT_THAT(ran.err, HasSubstr("stowage: error: "));
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;

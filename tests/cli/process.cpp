@@ -111,8 +111,10 @@ Outcome attend(Started child, const std::string& input) {
     if (ready <= 0) continue;
     if (child.in >= 0 && waits[0].revents != 0) {
       const ssize_t n = ::write(child.in, input.data() + written, input.size() - written);
-      if (n > 0) written += static_cast<std::size_t>(n);
-      else if (n < 0 && errno != EAGAIN) written = input.size();
+      if (n > 0)
+        written += static_cast<std::size_t>(n);
+      else if (n < 0 && errno != EAGAIN)
+        written = input.size();
     }
     if (child.out >= 0 && waits[1].revents != 0) append_from(child.out, outcome.out);
     if (child.err >= 0 && waits[2].revents != 0) append_from(child.err, outcome.err);
@@ -150,7 +152,9 @@ void wait_for(const Condition& condition) {
 
 }  // namespace
 
-Outcome run(const Command& command) { return attend(start(command), command.input); }
+Outcome run(const Command& command) {
+  return attend(start(command), command.input);
+}
 
 Outcome stowage(std::vector<std::string> args, const std::string& input) {
   Command command;
@@ -196,7 +200,9 @@ void Child::wait_until_running_for(int milliseconds) const {
   });
 }
 
-void Child::send(int signal) const { ::kill(pid_, signal); }
+void Child::send(int signal) const {
+  ::kill(pid_, signal);
+}
 
 Outcome Child::finish() {
   const Started child{pid_, -1, out_, err_};

@@ -9,18 +9,18 @@
 namespace stowage::cli_tests {
 
 struct Outcome {
-  int code = -1;            // exit code; 128 + signal when it died of one
+  int code = -1;  // exit code; 128 + signal when it died of one
   std::string out;
   std::string err;
 };
 
 struct Command {
-  std::vector<std::string> args;                       // after the program
+  std::vector<std::string> args;  // after the program
   std::string program = STOWAGE_BIN_DIR "/stowage";
-  std::string input;                                   // stdin
-  std::vector<std::string> environment;                // "NAME=value", added to this process's
-  std::string stdout_file;                             // instead of a pipe
-  std::string folder;                                  // working directory
+  std::string input;                     // stdin
+  std::vector<std::string> environment;  // "NAME=value", added to this process's
+  std::string stdout_file;               // instead of a pipe
+  std::string folder;                    // working directory
 };
 
 // Waits for the end; kills the child after 60 s.

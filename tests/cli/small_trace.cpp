@@ -84,8 +84,10 @@ class Builder {
     add_layer("loss", "layer", 0, count_);
     t.calibration.method = "made by hand";
     t.calibration.samples = 1;
-    t.calibration.d2h = {{1'000'000, 8'000'000}, {8'000'000'000, 8'000'000'000},
-                         {7'000'000'000, 7'000'000'000}, 10'000};
+    t.calibration.d2h = {{1'000'000, 8'000'000},
+                         {8'000'000'000, 8'000'000'000},
+                         {7'000'000'000, 7'000'000'000},
+                         10'000};
     t.calibration.h2d = t.calibration.d2h;
   }
 
@@ -291,7 +293,9 @@ class Builder {
 
 }  // namespace
 
-Trace small_trace(int layers) { return Builder(layers).take(); }
+Trace small_trace(int layers) {
+  return Builder(layers).take();
+}
 
 Bytes small_trace_peak(int layers) {
   return layers * (kParameter + kActivation) + kInput + kLoss + kActivation;

@@ -65,12 +65,12 @@ TEST(TerminalPlot, TheBudgetIsALineWithALabel) {
   options.width = 60;
   options.height = 4;
   options.unicode = false;
-  options.budget = 150;
+  options.budget = 220;
   const auto lines = lines_of(draw(kCurve, options));
-  // 150 of 300 is the top of the second row from below.
+  // A row is 75 bytes; 220 lies in the third from below, where 100 does not reach and 200 does.
   ASSERT_EQ(lines.size(), 4U);
-  EXPECT_THAT(lines[2], HasSubstr("150 B |---"));
-  EXPECT_THAT(lines[2], HasSubstr("# budget"));
+  EXPECT_THAT(lines[1], HasSubstr("220 B |---"));
+  EXPECT_THAT(lines[1], HasSubstr("# budget"));
 }
 
 TEST(TerminalPlot, ABudgetAboveTheCurveIsOnTheDrawing) {
