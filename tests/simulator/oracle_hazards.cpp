@@ -50,8 +50,8 @@ class Oracle {
     return compute_ = add(nodes_.empty() ? std::vector<std::size_t>{}
                                          : std::vector<std::size_t>{compute_});
   }
-  void access(std::size_t node, Object object, int id, int period, Bytes first, Bytes last, Does does,
-              int offload) {
+  void access(std::size_t node, Object object, int id, int period, Bytes first, Bytes last,
+              Does does, int offload) {
     Node& n = nodes_[node];
     n.accesses = true;
     n.object = object;
@@ -122,7 +122,8 @@ class Oracle {
           wait(at->second);
         }
         break;
-      case Action::drop: break;
+      case Action::drop:
+        break;
     }
   }
 
@@ -211,7 +212,8 @@ class Oracle {
         const Node& y = nodes_[b];
         const bool same = x.accesses && y.accesses && x.object == y.object && x.id == y.id &&
                           x.period == y.period;
-        const bool conflict = same && x.first < y.last && y.first < x.last &&
+        // Not empty, and some byte in both.
+        const bool conflict = same && std::max(x.first, y.first) < std::min(x.last, y.last) &&
                               (x.does != Does::read || y.does != Does::read);
         if (conflict && !reach_[b][a]) return false;
       }
@@ -224,7 +226,7 @@ class Oracle {
     std::map<Bytes, std::pair<int, int>> host;  // by 4 bytes: whose bytes these are
     std::map<std::pair<int, int>, bool> storage_is_gone;
     std::map<std::pair<int, int>, int> buffer;  // 1 written, 2 gone
-    std::map<int, int> runs;  // how often an offload was copied: its period
+    std::map<int, int> runs;                    // how often an offload was copied: its period
     for (const Node& n : nodes_) {
       if (!n.accesses) continue;
       const std::pair key{n.id, n.period};
