@@ -152,8 +152,8 @@ std::vector<SavedRule> RuleWriter::unless(const Sites& sites, std::size_t usual)
           if (is_number(ordinal)) {
             packs.insert(std::stoll(ordinal));
           } else {
-            out.push_back(rule(decision, head + path +
-                                             (ordinal.empty() ? "" : "#" + as_pattern(ordinal))));
+            out.push_back(
+                rule(decision, head + path + (ordinal.empty() ? "" : "#" + as_pattern(ordinal))));
           }
         }
         if (!packs.empty()) out.push_back(rule(decision, head + path + "#" + numbers_text(packs)));
@@ -168,8 +168,8 @@ std::vector<SavedRule> RuleWriter::shortest(const Sites& sites) const {
   std::vector<std::size_t> count(kinds_.size(), 0);
   for (const Site& site : sites) ++count[site.decision];
   std::vector<SavedRule> best = unless(sites, 0);
-  const auto frequent = static_cast<std::size_t>(
-      std::max_element(count.begin() + 1, count.end()) - count.begin());
+  const auto frequent =
+      static_cast<std::size_t>(std::max_element(count.begin() + 1, count.end()) - count.begin());
   if (frequent < count.size() && count[frequent] > 0) {
     std::vector<SavedRule> other = unless(sites, frequent);
     if (other.size() < best.size()) best = std::move(other);
@@ -205,8 +205,9 @@ std::vector<SavedRule> RuleWriter::rules_one_by_one() const {
   const auto add_all = [&](const Sites& sites, std::optional<StorageClass> storage_class) {
     for (const bool exact : {true, false}) {
       for (const Site& site : sites) {
-        const std::string name = (site.number < 0 ? "" : site.prefix + std::to_string(site.number)) +
-                                 site.path + (site.ordinal.empty() ? "" : "#" + site.ordinal);
+        const std::string name =
+            (site.number < 0 ? "" : site.prefix + std::to_string(site.number)) + site.path +
+            (site.ordinal.empty() ? "" : "#" + site.ordinal);
         if ((name.find_first_of("*?[") == std::string::npos) != exact) continue;
         out.push_back(rule(site.decision, as_pattern(name)));
         out.back().storage_class = storage_class;

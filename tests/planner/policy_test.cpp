@@ -20,7 +20,8 @@ using simulator::Decisions;
 using simulator::TraceIndex;
 using testing::MicroTrace;
 
-// A parameter and four storages of 4000, 2048, 1000 and 400 bytes; that of 2048 is saved as two halves.
+// A parameter and four storages of 4000, 2048, 1000 and 400 bytes; that of 2048 is saved as two
+// halves.
 struct Example {
   Trace trace;
   std::vector<StorageId> storages;
@@ -86,8 +87,8 @@ TEST(Policies, AreListed) {
     EXPECT_FALSE(info.summary.empty());
     for (const PolicyOption& option : info.options) EXPECT_FALSE(option.help.empty());
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"resident", "save_on_cpu", "torchtune", "thunder",
-                                             "auto"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"resident", "save_on_cpu", "torchtune", "thunder", "auto"}));
   EXPECT_EQ(policy_name("torchtune:stash=5"), "torchtune");
 }
 
@@ -107,8 +108,8 @@ TEST(Policies, WhatLeaves) {
   EXPECT_EQ(leaving(decisions_of(index, "thunder:op=*,fraction=1")), ".xxxxx");
 }
 
-// Everything is copied by itself and waited for: out 4096 + 4000 + 1024 + 1024 + 1000 + 400 bytes at
-// 1 byte/ns, the same back, and 4 + 6 us of work.
+// Everything is copied by itself and waited for: out 4096 + 4000 + 1024 + 1024 + 1000 + 400 bytes
+// at 1 byte/ns, the same back, and 4 + 6 us of work.
 TEST(Policies, SaveOnCpuNeverOverlaps) {
   const Example e = example();
   const TraceIndex index(e.trace);
@@ -168,11 +169,11 @@ TEST(Policies, RefuseWhatTheyDoNotKnow) {
   };
   EXPECT_EQ(error_of("torchtun").hint, "did you mean 'torchtune'?");
   EXPECT_EQ(error_of("torchtune:stahs=5").hint, "did you mean 'stash'?");
-  for (const char* spec : {"", "nonsense", "torchtune:stash", "torchtune:stash=", "torchtune:stash=-1",
-                           "torchtune:stash=x", "torchtune:stash=99999999999",
-                           "torchtune:min_bytes=12XB", "thunder:fraction=0", "thunder:fraction=2",
-                           "thunder:fraction=a", "thunder:fraction=", "thunder:op=[", "resident:a=1",
-                           "auto"}) {
+  for (const char* spec :
+       {"", "nonsense", "torchtune:stash", "torchtune:stash=", "torchtune:stash=-1",
+        "torchtune:stash=x", "torchtune:stash=99999999999", "torchtune:min_bytes=12XB",
+        "thunder:fraction=0", "thunder:fraction=2", "thunder:fraction=a",
+        "thunder:fraction=", "thunder:op=[", "resident:a=1", "auto"}) {
     EXPECT_EQ(error_of(spec).code, ErrorCode::usage) << spec;
     EXPECT_FALSE(error_of(spec).hint.empty()) << spec;
   }

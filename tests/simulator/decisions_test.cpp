@@ -87,7 +87,8 @@ TEST(Resolve, FillsInPointsAndBudget) {
   rule.site = "layers.*.mlp#0";
   rule.decision = Decision::offload;
   rule.release.kind = ReleasePoint::Kind::point;
-  rule.release.point = {ProgramPoint::Phase::forward, "layers.", true, 1, ProgramPoint::Where::end, -1};
+  rule.release.point = {ProgramPoint::Phase::forward, "layers.", true, 1,
+                        ProgramPoint::Where::end,     -1};
   rule.copy_out = CopyMode::compute;
   rule.share = false;
   plan.saved = {rule};
@@ -95,8 +96,8 @@ TEST(Resolve, FillsInPointsAndBudget) {
   auto none = resolve(trace, plan);
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().pointer, "/saved/0/release");
-  plan.saved[0].release.point = {ProgramPoint::Phase::forward, "layers.2.mlp", false, 0,
-                                 ProgramPoint::Where::end, -1};
+  plan.saved[0].release.point = {
+      ProgramPoint::Phase::forward, "layers.2.mlp", false, 0, ProgramPoint::Where::end, -1};
   const auto decisions = resolve(trace, plan);
   ASSERT_TRUE(decisions.ok()) << decisions.error().text();
   EXPECT_EQ(decisions->budget, 5000);
@@ -116,19 +117,24 @@ TEST(Resolve, ARuleThatMatchesNothingIsAnError) {
     EXPECT_FALSE(decisions.ok()) << rules;
     return decisions.ok() ? Error{} : decisions.error();
   };
-  Error error = error_of(R"({"site": "*", "do": "keep"}, {"site": "layers.0.atn#0", "do": "offload"})");
+  Error error =
+      error_of(R"({"site": "*", "do": "keep"}, {"site": "layers.0.atn#0", "do": "offload"})");
   EXPECT_EQ(error.code, ErrorCode::bad_input);
   EXPECT_EQ(error.pointer, "/saved/1/site");
   EXPECT_EQ(error.hint, "the nearest site is layers.0.attn#0");
-  EXPECT_EQ(error_of(R"({"site": "layers.[5-9].mlp#0", "do": "offload"})").pointer, "/saved/0/site");
-  EXPECT_NE(error_of(R"({"site": "zzz", "do": "offload"})").hint.find("layers."), std::string::npos);
+  EXPECT_EQ(error_of(R"({"site": "layers.[5-9].mlp#0", "do": "offload"})").pointer,
+            "/saved/0/site");
+  EXPECT_NE(error_of(R"({"site": "zzz", "do": "offload"})").hint.find("layers."),
+            std::string::npos);
   EXPECT_NE(error_of(R"({"site": "layers.0.mlp#1", "do": "offload"})").hint.find("class"),
             std::string::npos);
   EXPECT_NE(error_of(R"({"site": "layers.0.mlp#0", "min_bytes": 9999, "do": "offload"})")
-                .hint.find("the site exists"), std::string::npos);
-  EXPECT_EQ(error_of(R"({"op": "aten::nothing", "do": "offload"})").pointer, "/saved/0");
-  EXPECT_NE(error_of(R"({"do": "offload", "release": "fwd:layers.9:end"})").message.find("no layer"),
+                .hint.find("the site exists"),
             std::string::npos);
+  EXPECT_EQ(error_of(R"({"op": "aten::nothing", "do": "offload"})").pointer, "/saved/0");
+  EXPECT_NE(
+      error_of(R"({"do": "offload", "release": "fwd:layers.9:end"})").message.find("no layer"),
+      std::string::npos);
 }
 
 // All packs of some layers, one pack of others, the parameters: few rules, the same decisions.

@@ -79,9 +79,9 @@ TEST(ProgramPoint, GoesThereAndBack) {
 }
 
 TEST(ProgramPoint, RefusesTheRest) {
-  for (const char* bad : {"", ":", "::", "fwd::begin", "fwd:a", "fwd:a:", "fwd:a:-1", "fwd:a:x",
-                          "forward:a:begin", "fwd:layers.+:end", "fwd:layers.+x:end",
-                          "fwd:a:99999999999", "fwd:layers.3:end@mb=1"}) {
+  for (const char* bad :
+       {"", ":", "::", "fwd::begin", "fwd:a", "fwd:a:", "fwd:a:-1", "fwd:a:x", "forward:a:begin",
+        "fwd:layers.+:end", "fwd:layers.+x:end", "fwd:a:99999999999", "fwd:layers.3:end@mb=1"}) {
     const auto point = parse_program_point(bad);
     ASSERT_FALSE(point.ok()) << bad;
     EXPECT_FALSE(point.error().hint.empty()) << bad;
@@ -116,8 +116,8 @@ LayerId layer_named(const Trace& trace, const std::string& name) {
 TEST(ProgramPoint, RelativeLayersCountInForwardOrderAndClamp) {
   const Trace trace = layered();
   const auto from = [&](const char* own, const char* text) {
-    const auto point = absolute_point(trace, parse_program_point(text).value(),
-                                      layer_named(trace, own));
+    const auto point =
+        absolute_point(trace, parse_program_point(text).value(), layer_named(trace, own));
     EXPECT_TRUE(point.ok()) << own << " " << text;
     return point.ok() ? format_program_point(point.value()) : std::string();
   };
@@ -132,14 +132,15 @@ TEST(ProgramPoint, RelativeLayersCountInForwardOrderAndClamp) {
   ASSERT_FALSE(none.ok());
   EXPECT_NE(none.error().hint.find("head"), std::string::npos);
   EXPECT_FALSE(absolute_point(trace, parse_program_point("fwd:layers.+1:end").value(),
-                              layer_named(trace, "embed")).ok());
+                              layer_named(trace, "embed"))
+                   .ok());
 }
 
 TEST(ProgramPoint, RelativeAgain) {
   const Trace trace = layered();
   const auto back = [&](const char* own, const char* text) {
-    return format_program_point(relative_point(trace, parse_program_point(text).value(),
-                                               layer_named(trace, own)));
+    return format_program_point(
+        relative_point(trace, parse_program_point(text).value(), layer_named(trace, own)));
   };
   EXPECT_EQ(back("layers.0", "fwd:layers.1:end"), "fwd:layers.+1:end");
   EXPECT_EQ(back("layers.1.mlp", "bwd:layers.0:begin"), "bwd:layers.-1:begin");
