@@ -62,13 +62,19 @@ std::vector<std::int32_t> Movable::breakpoints() const {
   return points;
 }
 
-Bytes Footprints::rounded(Bytes bytes) const {
-  return (bytes + granularity_ - 1) / granularity_ * granularity_;
+Bytes Footprints::storage_bytes(StorageId storage) const {
+  const Storages& storages = index_->trace().storages;
+  return by_block_ ? storages.rounded_bytes[storage.index()] : storages.bytes[storage.index()];
 }
 
-Footprints::Footprints(const simulator::TraceIndex& index, Bytes granularity)
+Bytes Footprints::buffer_bytes(Bytes bytes) const {
+  constexpr Bytes kGranule = 512;  // of the caching allocator
+  return by_block_ ? (bytes + kGranule - 1) / kGranule * kGranule : bytes;
+}
+
+Footprints::Footprints(const simulator::TraceIndex& index, simulator::PeakKind kind)
     : index_(&index),
-      granularity_(granularity),
+      by_block_(kind != simulator::PeakKind::requested && index.rounds()),
       positions_(static_cast<std::int32_t>(2 * index.event_count())) {
   find_movable();
   const Trace& trace = index.trace();
@@ -83,7 +89,7 @@ Footprints::Footprints(const simulator::TraceIndex& index, Bytes granularity)
     // Bytes go with the action of the `free` event, so they are there ahead of it.
     const FootprintSpan span{alloc.valid() ? ahead_of(alloc) + 1 : 0,
                              free.valid() ? ahead_of(free) + 1 : positions_,
-                             rounded(trace.storages.bytes[s])};
+                             storage_bytes(StorageId(s))};
     add(all, span);
     if (!is_movable[s]) add(fixed, span);
   }
@@ -103,7 +109,7 @@ void Footprints::find_movable() {
     const EventId natural = trace.storages.natural_free_event[s];
     return FootprintSpan{ahead_of(trace.storages.alloc_event[s]) + 1,
                          natural.valid() ? behind(std::max(natural, pack)) : positions_,
-                         rounded(trace.storages.bytes[s])};
+                         storage_bytes(storage)};
   };
   const auto buffer = [&](const simulator::Reload& reload, Bytes bytes) {
     EventId last = trace.unpacks.event[reload.unpacks.back().index()];
@@ -113,7 +119,7 @@ void Footprints::find_movable() {
       end = std::max(end, released.valid() ? behind(std::max(last, released)) : positions_);
     }
     return FootprintSpan{ahead_of(trace.unpacks.event[reload.unpacks.front().index()]), end,
-                         rounded(bytes)};
+                         buffer_bytes(bytes)};
   };
   const auto movable_of = [&](StorageId storage) -> Movable* {
     if (simulator::pre_existing(trace, storage)) return nullptr;
@@ -127,7 +133,7 @@ void Footprints::find_movable() {
       const EventId free = trace.storages.free_event[storage.index()];
       movable.spans[0].push_back({ahead_of(alloc) + 1,
                                   free.valid() ? ahead_of(free) + 1 : positions_,
-                                  rounded(trace.storages.bytes[storage.index()])});
+                                  storage_bytes(storage)});
       movable_.push_back(std::move(movable));
     }
     return &movable_[static_cast<std::size_t>(row)];

@@ -48,9 +48,10 @@ struct Movable {
 
 class Footprints {
  public:
-  // `granularity`: sizes count rounded up to it (512 for active bytes on a CUDA device, else 1).
-  // Cost: O(events + saved log saved).
-  explicit Footprints(const simulator::TraceIndex& index, Bytes granularity = 1);
+  // Counts the bytes that replay() counts for `kind`: requested, else what the allocator handed out
+  // (reserved bytes are at least the active ones). Cost: O(events + saved log saved).
+  explicit Footprints(const simulator::TraceIndex& index,
+                      simulator::PeakKind kind = simulator::PeakKind::requested);
 
   [[nodiscard]] const simulator::TraceIndex& index() const { return *index_; }
   [[nodiscard]] const std::vector<Movable>& movable() const { return movable_; }
@@ -58,7 +59,9 @@ class Footprints {
   // Bytes at each position with everything kept; the same without the movable storages.
   [[nodiscard]] const std::vector<Bytes>& resident() const { return resident_; }
   [[nodiscard]] const std::vector<Bytes>& immovable() const { return immovable_; }
-  [[nodiscard]] Bytes rounded(Bytes bytes) const;
+  // What a storage and a reload buffer count as.
+  [[nodiscard]] Bytes storage_bytes(StorageId storage) const;
+  [[nodiscard]] Bytes buffer_bytes(Bytes bytes) const;
 
   // Bytes at each position with these choices, one per movable; O(positions + spans).
   [[nodiscard]] std::vector<Bytes> curve(const std::vector<Choice>& choices) const;
@@ -76,7 +79,7 @@ class Footprints {
   void find_movable();
 
   const simulator::TraceIndex* index_;
-  Bytes granularity_;
+  bool by_block_;
   std::int32_t positions_;
   std::vector<Movable> movable_;
   std::vector<Bytes> resident_;

@@ -57,7 +57,8 @@ void describe(const Footprints& footprints, std::int32_t position, MemoryFloor& 
     const EventId alloc = trace.storages.alloc_event[s];
     if (movable_of[s] >= 0) {
       const Movable& movable = footprints.movable()[static_cast<std::size_t>(movable_of[s])];
-      const Choice choice = smallest_at(movable, position);
+      const Choice choice = movable.dominant >= 0 ? static_cast<Choice>(movable.dominant)
+                                                  : smallest_at(movable, position);
       alive.bytes = movable.bytes_at(choice, position);
       const auto& spans = movable.spans[static_cast<std::size_t>(choice)];
       alive.reloaded = choice != Choice::keep && position >= spans.front().last;
@@ -65,7 +66,7 @@ void describe(const Footprints& footprints, std::int32_t position, MemoryFloor& 
       const EventId free = trace.storages.free_event[s];
       const bool is_there = (!alloc.valid() || position >= 2 * alloc.value + 1) &&
                             (!free.valid() || position < 2 * free.value + 1);
-      alive.bytes = is_there ? footprints.rounded(trace.storages.bytes[s]) : 0;
+      alive.bytes = is_there ? footprints.storage_bytes(StorageId(s)) : 0;
     }
     if (alive.bytes <= 0) continue;
     if (const OpId op = trace.storages.alloc_op[s]; op.valid()) {

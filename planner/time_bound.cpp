@@ -125,7 +125,7 @@ class StepBound {
         Bytes buffer = 0;
         if (choice == Choice::shared && !is_back && returns) buffer = movable.shared_range;
         if (choice == Choice::separate && returns) buffer = movable.unpack_bytes[row];
-        kept_free = std::max(kept_free, freed - footprints_.rounded(buffer));
+        kept_free = std::max(kept_free, freed - footprints_.buffer_bytes(buffer));
       }
       if (value == 0) continue;
       out.push_back({time[movable.first_pack.index()], copies_[m].out, value});

@@ -1,0 +1,57 @@
+// Lowers and replays decisions, counts how often, and knows when to stop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "planner/planner.h"
+#include "simulator/decisions.h"
+#include "simulator/replay.h"
+#include "simulator/trace_index.h"
+
+namespace stowage::planner {
+
+// Decisions with what the simulator says about them.
+struct Candidate {
+  simulator::Decisions decisions;
+  simulator::ReplayResult result;
+  Bytes peak = 0;  // of the counter that the budget is about
+  [[nodiscard]] Bytes transfer() const { return result.d2h_bytes + result.h2d_bytes; }
+  // Shorter step, then fewer bytes moved, then lower peak.
+  [[nodiscard]] bool better_than(const Candidate& other) const;
+};
+
+class Evaluator {
+ public:
+  Evaluator(const simulator::TraceIndex& index, const PlanRequest& request)
+      : index_(index), request_(request) {}
+
+  // Empty when the search is over (limit or stop), or when the decisions cannot be lowered: the
+  // error is kept. Cost: one lower() and one replay().
+  [[nodiscard]] std::optional<Candidate> evaluate(const simulator::Decisions& decisions);
+
+  // Within the budget of the host too.
+  [[nodiscard]] bool keeps(const Candidate& candidate, Bytes budget) const;
+
+  [[nodiscard]] bool over();
+  [[nodiscard]] std::int64_t evaluations() const { return evaluations_; }
+  [[nodiscard]] bool stopped() const { return stopped_; }
+  [[nodiscard]] bool exhausted() const { return exhausted_; }
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+  // For progress reports.
+  void set_best(Nanoseconds step) { best_step_ = step; }
+
+ private:
+  const simulator::TraceIndex& index_;
+  const PlanRequest& request_;
+  std::int64_t evaluations_ = 0;
+  bool stopped_ = false;
+  bool exhausted_ = false;
+  Nanoseconds best_step_ = -1;
+  std::optional<Error> error_;
+};
+
+}  // namespace stowage::planner

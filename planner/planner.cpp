@@ -1,0 +1,311 @@
+#include "planner/planner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/evaluator.h"
+#include "planner/search.h"
+#include "simulator/lowering.h"
+#include "traces/build_info.h"
+#include "traces/size_text.h"
+
+namespace stowage::planner {
+
+using simulator::PeakKind;
+using simulator::Plan;
+using simulator::ReplayResult;
+
+namespace {
+
+// Budgets that are always searched, as parts of the resident peak: a plan for a larger budget is
+// chosen from a superset of what a smaller one is chosen from.
+constexpr std::int64_t kGridParts = 40;
+
+bool has_automatic_points(const simulator::Decisions& decisions) {
+  return std::any_of(decisions.saved.begin(), decisions.saved.end(), [](const auto& decision) {
+    return decision.decision == simulator::Decision::offload &&
+           (decision.release.kind == simulator::ReleasePoint::Kind::automatic ||
+            decision.reload.kind == simulator::ReloadPoint::Kind::automatic);
+  });
+}
+
+// Policies that `auto` is never worse than, where they keep the budget.
+const std::vector<std::string>& rivals() {
+  static const std::vector<std::string> specs = {"save_on_cpu", "torchtune", "torchtune:stash=1",
+                                                 "torchtune:stash=20", "thunder"};
+  return specs;
+}
+
+// How many evaluations one budget may take: about as much time for every trace.
+std::int64_t quota_of(const simulator::TraceIndex& index) {
+  constexpr std::int64_t kEventsForAll = 4'000'000;
+  return std::clamp<std::int64_t>(
+      kEventsForAll / static_cast<std::int64_t>(index.event_count() + 1), 40, 250);
+}
+
+class Planner {
+ public:
+  Planner(const simulator::TraceIndex& index, const PlanRequest& request)
+      : index_(index),
+        request_(request),
+        evaluator_(index, request),
+        footprints_(index, request.budget_on) {}
+
+  Result<PlanOutcome> run() {
+    if (auto status = check(); !status) return status.error();
+    out_.resident = simulator::replay(index_, simulator::resident_schedule(index_));
+    if (request_.budget_on == PeakKind::reserved && out_.resident.peak_reserved < 0) {
+      return Error{ErrorCode::usage, "the trace's device has no reserved bytes", "", "",
+                   "use --budget-on active"};
+    }
+    out_.floor = memory_floor(footprints_);
+    out_.lower_bound_step = out_.resident.step_ns;
+    const std::string policy = policy_name(request_.policy);
+    Status status = Unit{};
+    if (policy != "auto") {
+      status = run_policy();
+    } else {
+      // Names options of `auto` that do not exist.
+      if (request_.policy != policy) {
+        if (auto rules = policy_rules(index_, request_.policy); !rules) return rules.error();
+      }
+      status = run_auto();
+    }
+    if (!status) return status.error();
+    out_.search.evaluations = evaluator_.evaluations();
+    out_.search.stopped = evaluator_.stopped();
+    out_.search.exhausted = evaluator_.exhausted();
+    return std::move(out_);
+  }
+
+ private:
+  Status check() const {
+    if (policy_name(request_.policy) == "auto" && !request_.budget) {
+      return Error{ErrorCode::usage, "the planner needs a budget", "", "",
+                   "give --budget, or a policy with --policy"};
+    }
+    if (request_.budget && *request_.budget <= 0) {
+      return Error{ErrorCode::usage,
+                   "a budget of " + std::to_string(*request_.budget) + " bytes holds nothing", "",
+                   "", "give a size such as 24GiB or 60%"};
+    }
+    if (request_.host_budget && *request_.host_budget <= 0) {
+      return Error{ErrorCode::usage, "the host's budget must be above 0", "", "",
+                   "give a size such as 64GiB"};
+    }
+    return Unit{};
+  }
+
+  [[nodiscard]] bool within_budgets(const ReplayResult& result) const {
+    return (!request_.budget || peak_of(result, request_.budget_on) <= *request_.budget) &&
+           (!request_.host_budget || result.host_bytes <= *request_.host_budget);
+  }
+
+  Status run_policy() {
+    auto rules = policy_rules(index_, request_.policy);
+    if (!rules) return rules.error();
+    if (auto status = finish(std::move(rules).value(), std::nullopt); !status) return status;
+    if (request_.budget) {
+      if (within_budgets(out_.predicted)) {
+        out_.lower_bound_step = shortest_step(footprints_, *request_.budget);
+        set_gap();
+      } else {
+        out_.kind = PlanKind::policy_over_budget;
+        out_.notes.insert(out_.notes.begin(), "policy " + request_.policy + " needs " +
+                          format_bytes(peak_of(out_.predicted, request_.budget_on)) +
+                          ", the budget is " + format_bytes(*request_.budget));
+      }
+    } else if (!within_budgets(out_.predicted)) {
+      out_.kind = PlanKind::policy_over_budget;
+    }
+    return Unit{};
+  }
+
+  Status run_auto() {
+    const Bytes budget = *request_.budget;
+    const Bytes resident = peak_of(out_.resident, request_.budget_on);
+    if (resident <= budget) {
+      out_.kind = PlanKind::fits_already;
+      out_.notes.push_back("the step fits already: its peak is " + format_bytes(resident));
+      return finish(resident_rules(), std::nullopt);
+    }
+    const TightPlan tight = tightest(footprints_, out_.floor);
+    if (out_.floor.bytes > budget) {
+      if (out_.floor.bytes >= resident) {
+        out_.kind = PlanKind::offload_cannot_help;
+        out_.notes.push_back("no offload lowers the peak of " + format_bytes(resident));
+        return finish(resident_rules(), std::nullopt);
+      }
+      out_.kind = PlanKind::infeasible;
+      out_.notes.push_back("no plan has a peak below " + format_bytes(out_.floor.bytes));
+      return finish_with(footprints_.tight(tight.choices));
+    }
+
+    out_.lower_bound_step = shortest_step(footprints_, budget);
+    const auto best = search(budget, resident, tight);
+    if (evaluator_.error()) return *evaluator_.error();
+    if (!best) {
+      out_.kind = PlanKind::not_found;
+      out_.notes.push_back("no plan within the budget was found; the tightest has a peak of " +
+                           format_bytes(tight.peak));
+      return finish_with(footprints_.tight(tight.choices));
+    }
+    return finish_with(best->decisions);
+  }
+
+  std::optional<Candidate> search(Bytes budget, Bytes resident, const TightPlan& tight) {
+    std::optional<Candidate> best;
+    const auto offer = [&](std::optional<Candidate> candidate) {
+      if (!candidate || !evaluator_.keeps(*candidate, budget)) return;
+      if (best && !candidate->better_than(*best)) return;
+      best = std::move(candidate);
+      evaluator_.set_best(best->result.step_ns);
+    };
+    // The one that always fits comes first: a search that is stopped has an answer.
+    offer(evaluator_.evaluate(footprints_.tight(tight.choices)));
+    Search search(footprints_, tight, evaluator_, quota_of(index_));
+    out_.search.candidates = search.candidates();
+    const auto reached = [&](Nanoseconds bound) { return best && best->result.step_ns <= bound; };
+
+    ++out_.search.grid_points;
+    offer(search.solve(budget, out_.lower_bound_step));
+    if (!reached(out_.lower_bound_step)) {
+      for (const std::string& spec : rivals()) {
+        const auto rules = policy_rules(index_, spec);
+        if (!rules) continue;
+        Plan plan;
+        plan.saved = *rules;
+        if (const auto decisions = simulator::resolve(index_.trace(), plan)) {
+          offer(evaluator_.evaluate(*decisions));
+        }
+      }
+    }
+    for (std::int64_t part = kGridParts; part-- > 0;) {
+      const Bytes point = grid_budget(resident, part);
+      if (point >= budget) continue;
+      if (point < out_.floor.bytes || evaluator_.over()) break;
+      // No plan within this budget, or a smaller one, is faster.
+      const Nanoseconds bound = shortest_step(footprints_, point);
+      if (reached(bound)) break;
+      ++out_.search.grid_points;
+      offer(search.solve(point, bound));
+    }
+    return best;
+  }
+
+  [[nodiscard]] static Bytes grid_budget(Bytes resident, std::int64_t part) {
+    // resident * part / kGridParts without overflow; what "60%" of it is, too.
+    return resident / kGridParts * part + resident % kGridParts * part / kGridParts;
+  }
+
+  static std::vector<simulator::SavedRule> resident_rules() {
+    simulator::SavedRule keep;
+    keep.site = "*";
+    return {keep};
+  }
+
+  Status finish_with(const simulator::Decisions& decisions) {
+    return finish(simulator::to_rules(index_.trace(), decisions),
+                  has_automatic_points(decisions) ? decisions.budget : std::nullopt);
+  }
+
+  // Fills in the plan; what is predicted is what reading the plan back gives.
+  Status finish(std::vector<simulator::SavedRule> rules, std::optional<Bytes> automatic) {
+    const Trace& trace = index_.trace();
+    Plan& plan = out_.plan;
+    plan.target.model = trace.run.model;
+    plan.target.batch = trace.run.batch;
+    plan.target.seq = trace.run.seq;
+    plan.target.dtype = trace.run.dtype;
+    plan.target.optimizer = trace.run.optimizer;
+    plan.target.fingerprint = trace.fingerprint;
+    plan.budget.device = request_.budget;
+    if (request_.budget) plan.budget.device_text = request_.budget_text;
+    plan.budget.on = request_.budget_on;
+    plan.budget.host = request_.host_budget;
+    if (request_.host_budget) plan.budget.host_text = request_.host_budget_text;
+    if (automatic != request_.budget) plan.budget.automatic = automatic;
+    plan.saved = std::move(rules);
+    plan.made_by = {"stowage " + std::string(kVersion), request_.policy, request_.seed, request_.created};
+
+    auto lowering = simulator::lower(index_, plan);
+    if (!lowering) return lowering.error();
+    out_.predicted = simulator::replay(index_, lowering->schedule);
+    for (const simulator::LoweringNote& note : lowering->notes) {
+      out_.notes.push_back(trace.string(trace.saved.site[note.saved.index()]) + " " + note.text);
+    }
+    simulator::Predicted& predicted = plan.predicted.emplace();
+    predicted.peak_requested = out_.predicted.peak_requested;
+    predicted.peak_active = out_.predicted.peak_active;
+    predicted.peak_reserved = out_.predicted.peak_reserved;
+    predicted.step = out_.predicted.step_ns;
+    predicted.stall = out_.predicted.stall_ns;
+    predicted.host = out_.predicted.host_bytes;
+    set_gap();
+    return Unit{};
+  }
+
+  void set_gap() {
+    const Nanoseconds bound = out_.lower_bound_step;
+    const Nanoseconds above = std::max<Nanoseconds>(out_.predicted.step_ns - bound, 0);
+    __extension__ using Wide = __int128;
+    out_.gap_ppm =
+        bound > 0 ? static_cast<std::int64_t>(static_cast<Wide>(above) * kPpm / bound) : 0;
+    out_.plan.lower_bound_step = bound;
+    out_.plan.gap_ppm = out_.gap_ppm;
+  }
+
+  const simulator::TraceIndex& index_;
+  const PlanRequest& request_;
+  Evaluator evaluator_;
+  Footprints footprints_;
+  PlanOutcome out_;
+};
+
+}  // namespace
+
+const char* name_of(PlanKind value) {
+  switch (value) {
+    case PlanKind::planned: return "planned";
+    case PlanKind::fits_already: return "fits_already";
+    case PlanKind::infeasible: return "infeasible";
+    case PlanKind::offload_cannot_help: return "offload_cannot_help";
+    case PlanKind::policy_over_budget: return "policy_over_budget";
+    case PlanKind::not_found: return "not_found";
+  }
+  return "?";
+}
+
+Bytes peak_of(const ReplayResult& result, PeakKind kind) {
+  switch (kind) {
+    case PeakKind::requested: return result.peak_requested;
+    case PeakKind::active: return result.peak_active;
+    case PeakKind::reserved: return result.peak_reserved;
+  }
+  return result.peak_active;
+}
+
+Result<PlanOutcome> make_plan(const simulator::TraceIndex& index, const PlanRequest& request) {
+  return Planner(index, request).run();
+}
+
+Status resolve_budget(const simulator::TraceIndex& index, Plan& plan) {
+  if (plan.budget.device || plan.budget.device_text.empty()) return Unit{};
+  const ReplayResult resident = simulator::replay(index, simulator::resident_schedule(index));
+  const Bytes peak = peak_of(resident, plan.budget.on);
+  if (peak < 0) {
+    return Error{ErrorCode::bad_input, "the trace's device has no reserved bytes", "",
+                 "/budget/on", "use active"};
+  }
+  auto bytes = parse_size(plan.budget.device_text, peak);
+  if (!bytes) {
+    Error error = bytes.error();
+    error.code = ErrorCode::bad_input;
+    error.pointer = "/budget/device";
+    return error;
+  }
+  plan.budget.device = *bytes;
+  return Unit{};
+}
+
+}  // namespace stowage::planner

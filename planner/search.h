@@ -1,0 +1,63 @@
+// The search of `auto` for one budget: storages by several orders of preference until the tight plan
+// fits, automatic points within the budget, then local improvement on the replayed step.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "planner/bounds.h"
+#include "planner/evaluator.h"
+#include "planner/footprint.h"
+
+namespace stowage::planner {
+
+class Search {
+ public:
+  // `quota`: evaluations for one budget. All but the evaluator must outlive the search.
+  Search(const Footprints& footprints, const TightPlan& tight, Evaluator& evaluator,
+         std::int64_t quota);
+
+  // The best plan found with a peak within `budget`, if any; `shortest` ends the search when it is
+  // reached. Depends on the trace, the budget and the quota only, never on an earlier call.
+  [[nodiscard]] std::optional<Candidate> solve(Bytes budget, Nanoseconds shortest);
+
+  // Storages that some plan can offload.
+  [[nodiscard]] std::int64_t candidates() const;
+
+ private:
+  enum class Points : std::uint8_t { automatic, early_release, on_demand, tight };
+  struct Incumbent {
+    Candidate candidate;
+    std::vector<Choice> choices;
+    Points points = Points::automatic;
+  };
+  using Order = std::vector<std::size_t>;
+
+  void make_orders();
+  void make_groups();
+  [[nodiscard]] bool finished() const;
+  bool attempt(const std::vector<Choice>& choices, Points points);
+  void start();
+  void improve();
+  [[nodiscard]] std::vector<std::size_t> stalled_first() const;
+
+  const Footprints& footprints_;
+  const TightPlan& tight_;
+  Evaluator& evaluator_;
+  std::int64_t quota_;
+  std::vector<Choice> offload_;                    // how each movable leaves: shared where allowed
+  std::vector<Choice> offload_tight_;              // as in the tight plan
+  std::vector<Order> orders_;
+  std::vector<std::vector<std::size_t>> groups_;   // movables of identical layers
+  std::vector<std::int32_t> movable_of_;           // by storage
+
+  // Of the current call of solve().
+  Bytes budget_ = 0;
+  Nanoseconds shortest_ = 0;
+  std::int64_t left_ = 0;
+  std::optional<Incumbent> best_;
+  std::vector<std::pair<std::vector<Choice>, Points>> tried_;
+};
+
+}  // namespace stowage::planner

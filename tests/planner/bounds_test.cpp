@@ -1,0 +1,306 @@
+// planner/bounds: the memory floor against every combination of choices, and the time bound against
+// the replayed step of plans with many sets and points, on random traces with fixed seeds.
+#include "planner/bounds.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "planner/footprint.h"
+#include "simulator/lowering.h"
+#include "simulator/replay.h"
+#include "tests/support/micro_trace.h"
+
+namespace stowage::planner {
+namespace {
+
+using simulator::CopyMode;
+using simulator::Decisions;
+using simulator::ReleasePoint;
+using simulator::ReloadPoint;
+using simulator::ReplayResult;
+using simulator::TraceIndex;
+using testing::MicroTrace;
+
+ReplayResult run(const TraceIndex& index, const Decisions& decisions) {
+  auto lowering = simulator::lower(index, decisions);
+  EXPECT_TRUE(lowering.ok()) << lowering.error().text();
+  return simulator::replay(index, lowering->schedule);
+}
+
+// Calls `visit` with every combination of allowed choices; false when there are more than `most`.
+template <class Visit>
+bool for_all_choices(const Footprints& footprints, double most, const Visit& visit) {
+  const auto& movable = footprints.movable();
+  double count = 1;
+  for (const Movable& m : movable) {
+    count *= 1 + static_cast<int>(m.allowed[1]) + static_cast<int>(m.allowed[2]);
+  }
+  if (count > most) return false;
+  std::vector<Choice> choices(movable.size(), Choice::keep);
+  while (true) {
+    visit(choices);
+    std::size_t m = 0;
+    for (; m < movable.size(); ++m) {
+      auto c = static_cast<std::size_t>(choices[m]) + 1;
+      while (c < kChoices && !movable[m].allowed[c]) ++c;
+      if (c < kChoices) {
+        choices[m] = static_cast<Choice>(c);
+        break;
+      }
+      choices[m] = Choice::keep;
+    }
+    if (m == movable.size()) return true;
+  }
+}
+
+// Two storages of 100 and 50 bytes, made and saved one after the other, used in reverse order:
+//   forward:  a (100), b (50), temporary t (20)    resident: 100, 150, 170
+//   backward: needs b, then a; each with a gradient of 30
+// Kept: the peak is 100 + 50 + 30 = 180 at b's gradient. With a away there: 50 + 30 = 80, and 170 is
+// left in forward unless a or b goes ahead of t. Both away at t: 20. Making b needs b itself: 50
+// with a gone, but while a lives alone there are 100; at a's gradient a is back: 130.
+struct TwoStorages {
+  StorageId a, b;
+  Trace trace;
+};
+
+TwoStorages two_storages() {
+  MicroTrace m;
+  TwoStorages out;
+  m.begin_layer("layers.0");
+  m.begin_op("aten::mm");
+  m.run(1000);
+  out.a = m.alloc(100);
+  const SavedId sa = m.pack(m.view(out.a));
+  m.end_op();
+  m.let_go(out.a);
+  m.begin_op("aten::gelu");
+  m.run(1000);
+  out.b = m.alloc(50 / 4 * 4);
+  const SavedId sb = m.pack(m.view(out.b));
+  m.end_op();
+  m.let_go(out.b);
+  m.begin_op("aten::tmp");
+  m.run(1000);
+  const StorageId t = m.alloc(20);
+  m.end_op();
+  m.free(t);
+  m.end_layer("layers.0");
+  m.backward();
+  m.begin_op("aten::gelu_backward");
+  const UnpackId ub = m.unpack(sb);
+  m.run(1000);
+  const StorageId gb = m.alloc(30);
+  m.end_op();
+  m.drop(ub);
+  m.free(out.b);
+  m.free(gb);
+  m.begin_op("aten::mm_backward");
+  const UnpackId ua = m.unpack(sa);
+  m.run(1000);
+  const StorageId ga = m.alloc(30);
+  m.end_op();
+  m.drop(ua);
+  m.free(out.a);
+  m.free(ga);
+  out.trace = m.finish();
+  return out;
+}
+
+TEST(MemoryFloor, ByHand) {
+  const TwoStorages t = two_storages();
+  const TraceIndex index(t.trace);
+  const Footprints footprints(index);
+  ASSERT_EQ(footprints.movable().size(), 2U);
+  const MemoryFloor floor = memory_floor(footprints);
+  EXPECT_EQ(floor.bytes, 130);
+  EXPECT_EQ(floor.op_name, "aten::mm_backward");
+  EXPECT_TRUE(floor.reached);
+  ASSERT_EQ(floor.storages.size(), 2U);
+  EXPECT_EQ(floor.storages[0].storage, t.a);
+  EXPECT_EQ(floor.storages[0].bytes, 100);
+  EXPECT_TRUE(floor.storages[0].reloaded);
+  EXPECT_EQ(floor.storages[0].made_by, "aten::mm");
+  EXPECT_EQ(floor.storages[1].made_by, "aten::mm_backward");
+  const TightPlan tight = tightest(footprints, floor);
+  EXPECT_EQ(run(index, footprints.tight(tight.choices)).peak_requested, 130);
+}
+
+TEST(Footprints, CurvesAreWhatTheReplayCounts) {
+  int compared = 0;
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    const Trace trace = testing::random_trace(seed);
+    const TraceIndex index(trace);
+    const Footprints footprints(index);
+    std::mt19937_64 random(seed);
+    EXPECT_EQ(*std::max_element(footprints.resident().begin(), footprints.resident().end()),
+              simulator::replay(index, simulator::resident_schedule(index)).peak_requested);
+    for (int round = 0; round < 20; ++round) {
+      std::vector<Choice> choices;
+      for (const Movable& movable : footprints.movable()) {
+        const auto c = random() % kChoices;
+        choices.push_back(movable.allowed[c] ? static_cast<Choice>(c) : Choice::keep);
+      }
+      const std::vector<Bytes> curve = footprints.curve(choices);
+      ASSERT_EQ(run(index, footprints.tight(choices)).peak_requested,
+                *std::max_element(curve.begin(), curve.end()))
+          << "seed " << seed;
+      ++compared;
+    }
+  }
+  EXPECT_EQ(compared, 3000);
+}
+
+TEST(MemoryFloor, AgainstEveryCombination) {
+  int all = 0;
+  int reached = 0;
+  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
+    testing::RandomTraceOptions options;
+    options.ops = 3 + static_cast<int>(seed % 5);
+    const Trace trace = testing::random_trace(seed, options);
+    const TraceIndex index(trace);
+    const Footprints footprints(index);
+    const MemoryFloor floor = memory_floor(footprints);
+    Bytes lowest = -1;
+    const bool done = for_all_choices(footprints, 3000, [&](const std::vector<Choice>& choices) {
+      const Bytes peak = run(index, footprints.tight(choices)).peak_requested;
+      lowest = lowest < 0 ? peak : std::min(lowest, peak);
+    });
+    if (!done) continue;
+    ++all;
+    ASSERT_LE(floor.bytes, lowest) << "seed " << seed;
+    const TightPlan tight = tightest(footprints, floor);
+    ASSERT_EQ(tight.peak, lowest) << "seed " << seed;
+    ASSERT_EQ(floor.reached, floor.bytes == lowest);
+    const bool dominant = std::all_of(footprints.movable().begin(), footprints.movable().end(),
+                                      [](const Movable& m) { return m.dominant >= 0; });
+    ASSERT_TRUE(floor.reached || !dominant) << "seed " << seed;
+    reached += floor.reached ? 1 : 0;
+    Bytes sum = 0;
+    for (const FloorStorage& storage : floor.storages) sum += storage.bytes;
+    ASSERT_EQ(sum, floor.bytes) << "seed " << seed;
+  }
+  EXPECT_GT(all, 300);
+  EXPECT_GT(reached, all * 8 / 10);
+  RecordProperty("combinations_compared", all);
+  RecordProperty("floor_reached", reached);
+}
+
+// One storage of 1,000,000 bytes at 1 byte/ns: 1 ms each way. It is packed at 100 us, the peak is at
+// 200 us; the rest of the step takes 300 us and needs it at its very end.
+//   out: done at 1100 us at the earliest, so compute is at the peak 900 us late;
+//   back: starts there, done 1000 us later, and 100 us of work follow the unpack.
+TEST(TimeBound, ByHand) {
+  MicroTrace m;
+  m.begin_op("aten::mm");
+  m.run(100'000);
+  const StorageId a = m.alloc(1'000'000);
+  const SavedId saved = m.pack(m.view(a));
+  m.end_op();
+  m.let_go(a);
+  m.begin_op("aten::big");
+  m.run(100'000);
+  const StorageId b = m.alloc(500'000);
+  m.end_op();
+  m.free(b);
+  m.backward();
+  m.begin_op("aten::mm_backward");
+  m.run(200'000);
+  const UnpackId unpack = m.unpack(saved);
+  m.run(100'000);
+  m.end_op();
+  m.drop(unpack);
+  m.free(a);
+  const Trace trace = m.finish();
+  const TraceIndex index(trace);
+  const Footprints footprints(index);
+  EXPECT_EQ(shortest_step(footprints, 1'500'000), 500'000);
+  EXPECT_EQ(shortest_step(footprints, 1'400'000),
+            (100'000 + 100'000) + (100'000 + 200'000));  // 100 kB above: a tenth must go
+  EXPECT_EQ(shortest_step(footprints, 1'000'000),
+            (100'000 + 500'000) + (100'000 + 500'000));  // half of it
+  EXPECT_EQ(shortest_step(footprints, 500'001 - 1), 1'100'000 + 1'100'000);  // all of it
+}
+
+TEST(TimeBound, HoldsForEveryPlan) {
+  int plans = 0;
+  int tight_within_5_percent = 0;
+  int budgets = 0;
+  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+    testing::RandomTraceOptions options;
+    options.ops = 3 + static_cast<int>(seed % 6);
+    options.device_times = seed % 3 == 0;
+    const Trace trace = testing::random_trace(seed, options);
+    const TraceIndex index(trace);
+    const Footprints footprints(index);
+    const auto [low, high] = std::pair(memory_floor(footprints).bytes,
+                                       *std::max_element(footprints.resident().begin(),
+                                                         footprints.resident().end()));
+    std::vector<ReplayResult> results;
+    const auto add = [&](const Decisions& decisions) {
+      results.push_back(run(index, decisions));
+      ++plans;
+    };
+    for_all_choices(footprints, 250, [&](const std::vector<Choice>& choices) {
+      ReleasePoint pack;
+      pack.kind = ReleasePoint::Kind::pack;
+      ReleasePoint stash = pack;
+      stash.lag = 2;
+      ReloadPoint unpack;
+      unpack.kind = ReloadPoint::Kind::unpack;
+      add(footprints.tight(choices));
+      for (Decisions decisions : {footprints.decisions(choices, {}, {}),
+                                  footprints.decisions(choices, pack, {}),
+                                  footprints.decisions(choices, stash, unpack)}) {
+        add(decisions);
+        decisions.budget = low + (high - low) / 2;
+        add(decisions);
+      }
+      // All copies blocking; all on the compute stream.
+      for (const CopyMode mode : {CopyMode::blocking, CopyMode::compute}) {
+        Decisions decisions = footprints.tight(choices);
+        for (auto& decision : decisions.saved) decision.copy_out = decision.copy_in = mode;
+        add(decisions);
+      }
+    });
+    for (int part = 0; part <= 10; ++part) {
+      const Bytes budget = low + (high - low) * part / 10;
+      const Nanoseconds bound = shortest_step(footprints, budget);
+      Nanoseconds best = -1;
+      for (const ReplayResult& result : results) {
+        if (result.peak_requested > budget) continue;
+        ASSERT_LE(bound, result.step_ns) << "seed " << seed << " budget " << budget;
+        best = best < 0 ? result.step_ns : std::min(best, result.step_ns);
+      }
+      if (best < 0) continue;
+      ++budgets;
+      if (best <= bound + bound / 20) ++tight_within_5_percent;
+    }
+  }
+  RecordProperty("plans", plans);
+  EXPECT_GT(plans, 20'000);
+  // A bound that is always far off proves little.
+  EXPECT_GT(tight_within_5_percent, budgets / 2);
+  RecordProperty("within_5_percent_of_1000", tight_within_5_percent * 1000 / std::max(budgets, 1));
+}
+
+TEST(TimeBound, MoreBudgetIsNeverSlower) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    const Trace trace = testing::random_trace(seed);
+    const TraceIndex index(trace);
+    const Footprints footprints(index);
+    const Bytes low = memory_floor(footprints).bytes;
+    Nanoseconds before = -1;
+    for (int part = 0; part <= 20; ++part) {
+      const Nanoseconds bound = shortest_step(footprints, low + low * part / 10);
+      ASSERT_TRUE(before < 0 || bound <= before) << "seed " << seed;
+      before = bound;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stowage::planner

@@ -1,0 +1,375 @@
+// planner/planner: its answers by hand, and what it promises on random traces with fixed seeds: the
+// budget is kept, nothing feasible is called infeasible, more budget is never slower, no policy is
+// better, the bound holds, and the plan's file gives the predicted figures back.
+#include "planner/planner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "planner/footprint.h"
+#include "simulator/hazards.h"
+#include "simulator/lowering.h"
+#include "simulator/plan_json.h"
+#include "tests/support/micro_trace.h"
+
+namespace stowage::planner {
+namespace {
+
+using simulator::PeakKind;
+using simulator::Plan;
+using simulator::ReplayResult;
+using simulator::TraceIndex;
+using testing::MicroTrace;
+
+PlanOutcome plan_for(const TraceIndex& index, Bytes budget, const std::string& policy = "auto") {
+  PlanRequest request;
+  request.budget = budget;
+  request.policy = policy;
+  auto outcome = make_plan(index, request);
+  EXPECT_TRUE(outcome.ok()) << outcome.error().text();
+  return outcome.ok() ? std::move(outcome).value() : PlanOutcome{};
+}
+
+// A stack of `layers` layers, each saving 1 MB (1 ms each way) and computing for `forward` ns, twice
+// that in backward; a temporary of 1 MB lives at the end of forward.
+Trace stack(int layers, Nanoseconds forward) {
+  MicroTrace m;
+  std::vector<StorageId> storages;
+  std::vector<SavedId> saved;
+  for (int i = 0; i < layers; ++i) {
+    const std::string name = "layers." + std::to_string(i);
+    m.begin_layer(name);
+    m.begin_op("aten::mm");
+    m.run(forward);
+    storages.push_back(m.alloc(1'000'000));
+    saved.push_back(m.pack(m.view(storages.back())));
+    m.end_op();
+    m.let_go(storages.back());
+    m.end_layer(name);
+  }
+  m.begin_op("aten::loss");
+  m.run(forward);
+  const StorageId temporary = m.alloc(1'000'000);
+  m.end_op();
+  m.free(temporary);
+  m.backward();
+  for (int i = layers; i-- > 0;) {
+    const std::string name = "layers." + std::to_string(i);
+    m.begin_layer_backward(name);
+    m.begin_op("aten::mm_backward");
+    const UnpackId unpack = m.unpack(saved[static_cast<std::size_t>(i)]);
+    m.run(2 * forward);
+    m.end_op();
+    m.drop(unpack);
+    m.free(storages[static_cast<std::size_t>(i)]);
+    m.end_layer_backward(name);
+  }
+  return m.finish();
+}
+
+TEST(Planner, FitsAlready) {
+  const Trace trace = stack(4, 1'000'000);
+  const TraceIndex index(trace);
+  const PlanOutcome outcome = plan_for(index, 5'000'000);
+  EXPECT_EQ(outcome.kind, PlanKind::fits_already);
+  EXPECT_TRUE(outcome.feasible());
+  EXPECT_EQ(outcome.predicted.step_ns, outcome.resident.step_ns);
+  EXPECT_EQ(outcome.gap_ppm, 0);
+  ASSERT_EQ(outcome.plan.saved.size(), 1U);
+  EXPECT_EQ(outcome.plan.saved[0].decision, simulator::Decision::keep);
+}
+
+// Resident: 8 MB saved and 1 MB temporary. A copy takes 1 ms, a layer 4 ms forward and 8 backward:
+// half of the storages leave and return without any stall.
+TEST(Planner, HidesCopiesWhenThereIsTime) {
+  const Trace trace = stack(8, 4'000'000);
+  const TraceIndex index(trace);
+  const PlanOutcome outcome = plan_for(index, 5'000'000);
+  EXPECT_EQ(outcome.kind, PlanKind::planned);
+  EXPECT_EQ(outcome.resident.peak_requested, 9'000'000);
+  EXPECT_LE(outcome.predicted.peak_requested, 5'000'000);
+  EXPECT_EQ(outcome.predicted.step_ns, outcome.resident.step_ns);
+  EXPECT_EQ(outcome.predicted.stall_ns, 0);
+  EXPECT_EQ(outcome.gap_ppm, 0);
+  EXPECT_EQ(outcome.predicted.d2h_bytes, 4'000'000);
+  EXPECT_LE(outcome.plan.saved.size(), 3U);
+}
+
+// The same with layers of 100 us: copies cannot hide. Four of them are out before the temporary comes:
+// the first pack is at 100 us, so that takes until 4.1 ms; and 4 ms back, the last of them before
+// 200 us of backward are left.
+TEST(Planner, ReachesTheBoundWhenCopiesCannotHide) {
+  const Trace trace = stack(8, 100'000);
+  const TraceIndex index(trace);
+  const PlanOutcome outcome = plan_for(index, 5'000'000);
+  EXPECT_EQ(outcome.kind, PlanKind::planned);
+  EXPECT_EQ(outcome.lower_bound_step, 4'100'000 + 4'200'000);
+  EXPECT_GE(outcome.predicted.step_ns, outcome.lower_bound_step);
+  EXPECT_LE(outcome.gap_ppm, 20'000);
+}
+
+TEST(Planner, Infeasible) {
+  const Trace trace = stack(4, 1'000'000);
+  const TraceIndex index(trace);
+  // A layer's own storage and nothing else, at each of its ops.
+  const PlanOutcome outcome = plan_for(index, 900'000);
+  EXPECT_EQ(outcome.kind, PlanKind::infeasible);
+  EXPECT_FALSE(outcome.feasible());
+  EXPECT_EQ(outcome.floor.bytes, 1'000'000);
+  EXPECT_EQ(outcome.predicted.peak_requested, 1'000'000);  // the tightest plan comes with it
+  ASSERT_FALSE(outcome.floor.storages.empty());
+  EXPECT_EQ(outcome.floor.storages[0].made_by, "aten::mm");
+  const PlanOutcome at_floor = plan_for(index, 1'000'000);
+  EXPECT_EQ(at_floor.kind, PlanKind::planned);
+  EXPECT_EQ(at_floor.predicted.peak_requested, 1'000'000);
+}
+
+TEST(Planner, OffloadCannotHelp) {
+  MicroTrace m;
+  m.existing(500, StorageClass::parameter);
+  m.begin_op("aten::mm");
+  m.run(100);
+  const StorageId a = m.alloc(1000);
+  const SavedId saved = m.pack(m.view(a));
+  m.end_op();
+  m.backward();
+  m.begin_op("aten::mm_backward");
+  const UnpackId unpack = m.unpack(saved);
+  m.run(100);
+  m.end_op();
+  m.drop(unpack);
+  m.free(a);
+  const Trace trace = m.finish();
+  const TraceIndex index(trace);
+  const PlanOutcome outcome = plan_for(index, 1200);
+  EXPECT_EQ(outcome.kind, PlanKind::offload_cannot_help);
+  EXPECT_EQ(outcome.floor.bytes, 1500);
+  EXPECT_FALSE(outcome.feasible());
+}
+
+TEST(Planner, PolicyOverBudget) {
+  const Trace trace = stack(4, 1'000'000);
+  const TraceIndex index(trace);
+  const PlanOutcome over = plan_for(index, 2'000'000, "resident");
+  EXPECT_EQ(over.kind, PlanKind::policy_over_budget);
+  EXPECT_EQ(over.predicted.peak_requested, 5'000'000);
+  const PlanOutcome within = plan_for(index, 2'000'000, "save_on_cpu");
+  EXPECT_EQ(within.kind, PlanKind::planned);
+  EXPECT_EQ(within.plan.made_by.policy, "save_on_cpu");
+
+  PlanRequest free;
+  free.policy = "torchtune:stash=1";
+  const auto outcome = make_plan(index, free);
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_EQ(outcome->kind, PlanKind::planned);
+  EXPECT_FALSE(outcome->plan.budget.device.has_value());
+}
+
+TEST(Planner, RefusesWhatMakesNoSense) {
+  const Trace trace = stack(2, 1000);
+  const TraceIndex index(trace);
+  const auto error_of = [&](const PlanRequest& request) {
+    const auto outcome = make_plan(index, request);
+    EXPECT_FALSE(outcome.ok());
+    return outcome.ok() ? Error{} : outcome.error();
+  };
+  PlanRequest request;
+  EXPECT_EQ(error_of(request).code, ErrorCode::usage);  // no budget
+  request.budget = 0;
+  EXPECT_EQ(error_of(request).code, ErrorCode::usage);
+  request.budget = -1;
+  EXPECT_EQ(error_of(request).code, ErrorCode::usage);
+  request.budget = 1000;
+  request.budget_on = PeakKind::reserved;
+  EXPECT_NE(error_of(request).message.find("reserved"), std::string::npos);
+  request.budget_on = PeakKind::active;
+  request.policy = "torchtun";
+  EXPECT_NE(error_of(request).hint.find("torchtune"), std::string::npos);
+  request.policy = "auto:fast=1";
+  EXPECT_EQ(error_of(request).code, ErrorCode::usage);
+}
+
+TEST(Planner, StopsWhenAsked) {
+  const Trace trace = stack(8, 100'000);
+  const TraceIndex index(trace);
+  std::stop_source source;
+  PlanRequest request;
+  request.budget = 4'000'000;
+  request.stop = source.get_token();
+  std::int64_t reports = 0;
+  request.progress = [&](const Progress& progress) {
+    ++reports;
+    EXPECT_EQ(progress.evaluations, reports);
+    source.request_stop();  // after the first evaluation
+  };
+  const auto outcome = make_plan(index, request);
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_TRUE(outcome->search.stopped);
+  EXPECT_EQ(outcome->kind, PlanKind::planned);  // the tight plan
+  EXPECT_EQ(reports, 1);
+}
+
+TEST(Planner, GivenPercentageBecomesBytes) {
+  const Trace trace = stack(4, 1'000'000);
+  const TraceIndex index(trace);
+  Plan plan;
+  plan.budget.device_text = "60%";
+  ASSERT_TRUE(resolve_budget(index, plan).ok());
+  EXPECT_EQ(plan.budget.device, 3'000'000);
+}
+
+void check_file(const TraceIndex& index, const PlanOutcome& outcome) {
+  const std::string text = simulator::plan_to_json(outcome.plan);
+  const auto plan = simulator::plan_from_json(text, "p.json");
+  ASSERT_TRUE(plan.ok()) << plan.error().text() << "\n" << text;
+  ASSERT_EQ(simulator::plan_to_json(plan.value()), text);
+  const auto lowering = simulator::lower(index, plan.value());
+  ASSERT_TRUE(lowering.ok()) << lowering.error().text() << "\n" << text;
+  ASSERT_TRUE(simulator::find_hazards(index, lowering->schedule).empty()) << text;
+  const ReplayResult again = simulator::replay(index, lowering->schedule);
+  ASSERT_EQ(again.step_ns, outcome.predicted.step_ns) << text;
+  ASSERT_EQ(again.peak_requested, outcome.predicted.peak_requested) << text;
+}
+
+TEST(Planner, KeepsEveryBudgetAndMoreIsNeverSlower) {
+  std::int64_t cases = 0;
+  std::int64_t not_found = 0;
+  std::int64_t off_grid_slower = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    testing::RandomTraceOptions options;
+    options.ops = 6 + static_cast<int>(seed % 25);
+    options.device_times = seed % 4 == 0;
+    const Trace trace = testing::random_trace(seed, options);
+    const TraceIndex index(trace);
+    const ReplayResult resident =
+        simulator::replay(index, simulator::resident_schedule(index));
+    const Bytes peak = resident.peak_requested;
+    Nanoseconds on_grid = -1;
+    Nanoseconds before = -1;
+    for (int part = 16; part <= 40; ++part) {
+      for (const bool grid : {true, false}) {
+        const Bytes budget = peak * part / 40 + (grid ? 0 : peak / 80 + 1);
+        const PlanOutcome outcome = plan_for(index, budget);
+        ++cases;
+        if (outcome.kind == PlanKind::not_found) {
+          ++not_found;
+          ASSERT_FALSE(outcome.floor.reached) << "seed " << seed;
+          continue;
+        }
+        if (!outcome.feasible()) {
+          ASSERT_GT(outcome.floor.bytes, budget);
+          continue;
+        }
+        ASSERT_LE(outcome.predicted.peak_requested, budget) << "seed " << seed;
+        ASSERT_GE(outcome.predicted.step_ns, outcome.lower_bound_step) << "seed " << seed;
+        ASSERT_GE(outcome.lower_bound_step, resident.step_ns);
+        check_file(index, outcome);
+        // By construction for the grid; between its points a search of its own is added.
+        if (on_grid >= 0) {
+          ASSERT_LE(outcome.predicted.step_ns, on_grid) << "seed " << seed << " budget " << budget;
+        }
+        if (before >= 0 && outcome.predicted.step_ns > before) ++off_grid_slower;
+        if (grid) on_grid = outcome.predicted.step_ns;
+        before = outcome.predicted.step_ns;
+        for (const char* policy : {"save_on_cpu", "torchtune", "thunder"}) {
+          const PlanOutcome other = plan_for(index, budget, policy);
+          if (other.kind != PlanKind::planned) continue;
+          ASSERT_LE(outcome.predicted.step_ns, other.predicted.step_ns)
+              << policy << " seed " << seed << " budget " << budget;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(cases, 2000);
+  RecordProperty("not_found", static_cast<int>(not_found));
+  RecordProperty("off_grid_slower", static_cast<int>(off_grid_slower));
+  EXPECT_LE(not_found, cases / 100);
+  EXPECT_LE(off_grid_slower, cases / 50);
+}
+
+// Every set of choices with tight points, on small traces: what one of them reaches, `auto` reaches.
+TEST(Planner, FindsWhatBruteForceFinds) {
+  int compared = 0;
+  std::int64_t sum_auto = 0;
+  std::int64_t sum_brute = 0;
+  for (std::uint64_t seed = 1000; seed < 1120; ++seed) {
+    testing::RandomTraceOptions options;
+    options.ops = 4 + static_cast<int>(seed % 4);
+    const Trace trace = testing::random_trace(seed, options);
+    const TraceIndex index(trace);
+    const Footprints footprints(index);
+    const auto& movable = footprints.movable();
+    if (movable.size() > 7) continue;
+    std::vector<std::pair<Bytes, Nanoseconds>> plans;
+    std::vector<Choice> choices(movable.size(), Choice::keep);
+    for (bool more = true; more;) {
+      const auto lowering = simulator::lower(index, footprints.tight(choices));
+      ASSERT_TRUE(lowering.ok());
+      const ReplayResult result = simulator::replay(index, lowering->schedule);
+      plans.emplace_back(result.peak_requested, result.step_ns);
+      more = false;
+      for (std::size_t m = 0; m < movable.size() && !more; ++m) {
+        const auto next = (static_cast<std::size_t>(choices[m]) + 1) % kChoices;
+        choices[m] = static_cast<Choice>(next);
+        more = next != 0;
+        if (more && !movable[m].allowed[next]) {
+          // Skip to the next allowed one, or carry on.
+          choices[m] = next == 1 && movable[m].allowed[2] ? Choice::separate : Choice::keep;
+          more = choices[m] != Choice::keep;
+        }
+      }
+    }
+    const auto [lowest, highest] = std::minmax_element(plans.begin(), plans.end());
+    for (int part = 0; part < 5; ++part) {
+      const Bytes budget = lowest->first + (highest->first - lowest->first) * part / 5;
+      const PlanOutcome outcome = plan_for(index, budget);
+      ASSERT_TRUE(outcome.feasible()) << "seed " << seed << " budget " << budget;
+      ASSERT_LE(outcome.predicted.peak_requested, budget);
+      Nanoseconds best = -1;
+      for (const auto& [peak, step] : plans) {
+        if (peak <= budget && (best < 0 || step < best)) best = step;
+      }
+      sum_auto += outcome.predicted.step_ns;
+      sum_brute += best;
+      ++compared;
+    }
+    if (lowest->first > 1) {
+      EXPECT_FALSE(plan_for(index, lowest->first - 1).kind == PlanKind::fits_already);
+    }
+  }
+  EXPECT_GT(compared, 150);
+  // Automatic points beat tight ones: on the whole `auto` is at least as fast as the best tight set.
+  EXPECT_LE(sum_auto, sum_brute);
+}
+
+TEST(Planner, SameAnswerTwice) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    const Trace trace = testing::random_trace(seed);
+    const TraceIndex index(trace);
+    const Bytes peak =
+        simulator::replay(index, simulator::resident_schedule(index)).peak_requested;
+    EXPECT_EQ(simulator::plan_to_json(plan_for(index, peak * 7 / 10).plan),
+              simulator::plan_to_json(plan_for(index, peak * 7 / 10).plan));
+  }
+}
+
+TEST(Planner, KeepsTheHostBudget) {
+  const Trace trace = stack(8, 1'000'000);
+  const TraceIndex index(trace);
+  PlanRequest request;
+  request.budget = 5'000'000;
+  request.host_budget = 6'000'000;
+  const auto outcome = make_plan(index, request);
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_EQ(outcome->kind, PlanKind::planned);
+  EXPECT_LE(outcome->predicted.host_bytes, 6'000'000);
+  request.host_budget = 1'000'000;  // four must be away at once
+  const auto no = make_plan(index, request);
+  ASSERT_TRUE(no.ok());
+  EXPECT_EQ(no->kind, PlanKind::not_found);
+}
+
+}  // namespace
+}  // namespace stowage::planner
