@@ -211,7 +211,8 @@ class Oracle {
         const Node& y = nodes_[b];
         const bool same = x.accesses && y.accesses && x.object == y.object && x.id == y.id &&
                           x.period == y.period;
-        const bool conflict = same && x.first < y.last && y.first < x.last &&
+        // Not empty, and some byte in both.
+        const bool conflict = same && std::max(x.first, y.first) < std::min(x.last, y.last) &&
                               (x.does != Does::read || y.does != Does::read);
         if (conflict && !reach_[b][a]) return false;
       }

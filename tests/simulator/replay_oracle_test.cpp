@@ -26,6 +26,47 @@ struct Case {
   }
 };
 
+// The cases are worth something only if they hold what can go wrong.
+TEST(ReplayOracle, RandomCasesCoverTheGround) {
+  int parts = 0, shared = 0, apart = 0, unused = 0, twice = 0, lasting = 0, late = 0, stalls = 0;
+  int on_compute = 0, blocking = 0, reused = 0, prefetched = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const Case c(seed);
+    const Schedule& s = c.schedule;
+    std::vector<int> reloads(s.offloads.size(), 0);
+    Bytes sum = 0;
+    for (const Reload& r : s.reloads) {
+      ++reloads[r.offload.index()];
+      twice += r.unpacks.size() > 1;
+      for (const UnpackId u : r.unpacks) lasting += !c.trace.unpacks.released_event[u.index()].valid();
+    }
+    for (std::size_t o = 0; o < s.offloads.size(); ++o) {
+      const Offload& offload = s.offloads[o];
+      const auto storage = offload.storage.index();
+      parts += offload.bytes < c.trace.storages.bytes[storage];
+      shared += offload.saved.size() > 1;
+      apart += reloads[o] > 1;
+      unused += reloads[o] == 0;
+      late += c.trace.storages.natural_free_event[storage] >
+              c.trace.saved.event[offload.saved.front().index()];
+      on_compute += offload.copy_out == CopyMode::compute;
+      blocking += offload.copy_out == CopyMode::blocking;
+      sum += (offload.bytes + kHostSlotAlignment - 1) / kHostSlotAlignment * kHostSlotAlignment;
+    }
+    reused += s.host_bytes < sum;
+    for (const Instruction& i : s.instructions) {
+      prefetched += i.action == Action::start_reload && i.anchor.side == Side::after;
+    }
+    stalls += static_cast<int>(replay(c.index, s).stalls.size());
+  }
+  const std::pair<const char*, int> counts[] = {
+      {"parts", parts},         {"shared", shared},     {"apart", apart},   {"unused", unused},
+      {"twice", twice},         {"lasting", lasting},   {"late", late},     {"stalls", stalls},
+      {"compute", on_compute},  {"blocking", blocking}, {"reused", reused},
+      {"prefetched", prefetched}};
+  for (const auto& [what, count] : counts) EXPECT_GE(count, 20) << what;
+}
+
 TEST(ReplayOracle, MemoryEqualsTheLiveSetAtEveryEvent) {
   for (std::uint64_t seed = 0; seed < 600; ++seed) {
     const Case c(seed);

@@ -205,6 +205,12 @@ void MicroTrace::kernel(Nanoseconds duration) {
   g.bytes.push_back(0);
 }
 
+void MicroTrace::forward() {
+  event(EventKind::backward_end);
+  begin_phase(PhaseKind::forward);
+  ++trace_.phases.micro_batch.back();
+}
+
 void MicroTrace::backward() {
   begin_phase(PhaseKind::backward);
   event(EventKind::backward_begin);
@@ -266,7 +272,7 @@ void MicroTrace::begin_phase(PhaseKind kind) {
   Phases& p = trace_.phases;
   if (p.size() > 0) p.last_event.back() = last_event();
   p.kind.push_back(kind);
-  p.micro_batch.push_back(0);
+  p.micro_batch.push_back(p.size() > 1 ? p.micro_batch.back() : 0);
   p.first_event.emplace_back(trace_.events.size());
   p.last_event.emplace_back(trace_.events.size());
 }

@@ -58,6 +58,7 @@ class MicroTrace {
   void kernel(Nanoseconds duration);
 
   // Phase boundaries.
+  void forward();  // of a further micro-batch
   void backward();
   void optimizer();
 

@@ -38,8 +38,13 @@ class RandomTrace {
   Trace run() && {
     link();
     zero_grad();
-    forward();
-    backward();
+    const int micro_batches = dice_.chance(35) ? 2 : 1;  // slots and buffers are used again
+    for (int i = 0; i < micro_batches; ++i) {
+      if (i > 0) t_.forward();
+      saved_.clear();
+      forward();
+      backward();
+    }
     optimizer();
     return t_.finish();
   }
@@ -82,6 +87,7 @@ class RandomTrace {
 
   void forward() {
     int layers = 0;
+    layer_names_.clear();
     std::vector<std::string> open;
     for (int op = 0; op < options_.ops; ++op) {
       if (open.size() < 2 && dice_.chance(40)) {

@@ -1,0 +1,78 @@
+// Replay and lowering of a made-up step. Item = one op of the step, nested ones included.
+#include <benchmark/benchmark.h>
+
+#include "bench/synthetic_step.h"
+#include "simulator/hazards.h"
+#include "simulator/lowering.h"
+#include "simulator/replay.h"
+
+namespace stowage::bench {
+namespace {
+
+using namespace simulator;
+
+struct Workload {
+  Trace trace;
+  TraceIndex index;
+  Decisions decisions;
+  explicit Workload(std::int64_t layers)
+      : trace(synthetic_step(static_cast<int>(layers))), index(trace) {
+    decisions.saved.resize(trace.saved.size());
+    for (auto& row : decisions.saved) row.decision = Decision::offload;
+  }
+  void count(benchmark::State& state) const {
+    state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(trace.ops.size()));
+    state.counters["ops"] = static_cast<double>(trace.ops.size());
+    state.counters["events"] = static_cast<double>(trace.events.size());
+    state.counters["saved"] = static_cast<double>(trace.saved.size());
+  }
+};
+
+void Replay(benchmark::State& state) {
+  const Workload w(state.range(0));
+  const Schedule schedule = lower(w.index, w.decisions)->schedule;
+  for (auto _ : state) benchmark::DoNotOptimize(replay(w.index, schedule).step_ns);
+  w.count(state);
+}
+BENCHMARK(Replay)->Arg(9)->Arg(67)->Arg(334)->Unit(benchmark::kMicrosecond);
+
+void ReplayWithDetail(benchmark::State& state) {
+  const Workload w(state.range(0));
+  const Schedule schedule = lower(w.index, w.decisions)->schedule;
+  ReplayDetail detail;
+  for (auto _ : state) benchmark::DoNotOptimize(replay(w.index, schedule, &detail).step_ns);
+  w.count(state);
+}
+BENCHMARK(ReplayWithDetail)->Arg(67)->Unit(benchmark::kMicrosecond);
+
+void Lower(benchmark::State& state) {
+  Workload w(state.range(0));
+  if (state.range(1) != 0) {
+    w.decisions.budget = replay(w.index, resident_schedule(w.index)).peak_requested / 2;
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(lower(w.index, w.decisions)->schedule.host_bytes);
+  w.count(state);
+}
+BENCHMARK(Lower)
+    ->ArgNames({"layers", "budget"})
+    ->Args({67, 0})
+    ->Args({67, 1})
+    ->Unit(benchmark::kMicrosecond);
+
+void Index(benchmark::State& state) {
+  const Workload w(state.range(0));
+  for (auto _ : state) benchmark::DoNotOptimize(TraceIndex(w.trace).event_count());
+  w.count(state);
+}
+BENCHMARK(Index)->Arg(67)->Unit(benchmark::kMicrosecond);
+
+void FindHazards(benchmark::State& state) {
+  const Workload w(state.range(0));
+  const Schedule schedule = lower(w.index, w.decisions)->schedule;
+  for (auto _ : state) benchmark::DoNotOptimize(find_hazards(w.index, schedule).size());
+  w.count(state);
+}
+BENCHMARK(FindHazards)->Arg(67)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace stowage::bench

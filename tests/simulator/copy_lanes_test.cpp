@@ -1,0 +1,96 @@
+#include "simulator/copy_lanes.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/micro_trace.h"
+
+namespace stowage::simulator {
+namespace {
+
+// 1 byte a nanosecond each way unless said.
+Calibration link() {
+  Calibration c;
+  c.d2h = testing::flat_link(1'000'000'000);
+  c.h2d = testing::flat_link(1'000'000'000);
+  return c;
+}
+
+TEST(CopyLanes, OneLaneIsFifo) {
+  const Calibration c = link();
+  CopyLanes lanes(c);
+  const auto first = lanes.enqueue(CopyLanes::d2h, 100, {}, {});
+  const auto second = lanes.enqueue(CopyLanes::d2h, 50, {}, {});
+  lanes.run_compute(30);
+  lanes.wait_for(CopyLanes::d2h, second);
+  EXPECT_EQ(lanes.now(), 150);
+  EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[first].end, 100);
+  EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[second].start, 100);
+  EXPECT_TRUE(lanes.idle());
+}
+
+// Duplex 0.5. D2H 100 bytes from 0; H2D 100 bytes from 40. Until 40 D2H does 40; then both at half
+// speed: D2H's 60 take 120, until 160; H2D has done 60 then, its last 40 take 40: 200.
+TEST(CopyLanes, DuplexSlowsBothWhileBothMove) {
+  Calibration c = link();
+  c.duplex = 500'000;
+  CopyLanes lanes(c);
+  lanes.enqueue(CopyLanes::d2h, 100, {}, {});
+  lanes.idle_until(40);
+  const auto back = lanes.enqueue(CopyLanes::h2d, 100, {}, {});
+  lanes.wait_for(CopyLanes::h2d, back);
+  EXPECT_EQ(lanes.now(), 200);
+  EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[0].end, 160);
+}
+
+// Copies at 0.8 beside compute, compute at 0.9 beside a copy. 80 bytes and 200 ns of compute from
+// 0: the copy ends at 100, compute has done 90 by then, its last 110 at full speed: 210.
+TEST(CopyLanes, InterferenceBothWays) {
+  Calibration c = link();
+  c.copy_interference = 800'000;
+  c.compute_interference = 900'000;
+  CopyLanes lanes(c);
+  lanes.enqueue(CopyLanes::d2h, 80, {}, {});
+  lanes.run_compute(200);
+  EXPECT_EQ(lanes.now(), 210);
+  EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[0].end, 100);
+}
+
+// Latency 30 of a nominal 100: the first 30 ns neither slow compute down nor are slowed down. With
+// compute at 0.5 beside moving bytes: 30 ns done by 30, then 0.5 until 100 (65 done), then the rest.
+TEST(CopyLanes, LatencyDoesNotInterfere) {
+  Calibration c = link();
+  c.d2h.latency = 30;
+  c.compute_interference = 500'000;
+  CopyLanes lanes(c);
+  lanes.enqueue(CopyLanes::d2h, 100, {}, {});
+  lanes.run_compute(80);
+  EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[0].end, 100);
+  EXPECT_EQ(lanes.now(), 115);
+}
+
+// Copies at 0.3 beside compute: 10 bytes need 33.3 ns, so 34; the next one starts then.
+TEST(CopyLanes, CompletionsRoundUp) {
+  Calibration c = link();
+  c.copy_interference = 300'000;
+  CopyLanes lanes(c);
+  lanes.enqueue(CopyLanes::d2h, 10, {}, {});
+  lanes.enqueue(CopyLanes::d2h, 3, {}, {});
+  lanes.run_compute(100);
+  EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[0].end, 34);
+  EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[1].start, 34);
+  EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[1].end, 44);
+  EXPECT_EQ(lanes.now(), 100);
+}
+
+TEST(CopyLanes, NoBytesTakeNoTime) {
+  Calibration c = link();
+  c.d2h.latency = 30;
+  CopyLanes lanes(c);
+  lanes.run_compute(5);
+  const auto job = lanes.enqueue(CopyLanes::d2h, 0, {}, {});
+  EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[job].end, 5);
+  EXPECT_TRUE(lanes.idle());
+}
+
+}  // namespace
+}  // namespace stowage::simulator

@@ -1,0 +1,130 @@
+#include "simulator/replay.h"
+
+#include <gtest/gtest.h>
+
+#include "simulator/lowering.h"
+#include "tests/support/micro_trace.h"
+
+namespace stowage::simulator {
+namespace {
+
+using testing::MicroTrace;
+
+// One activation of 1000 bytes (1000 ns each way): packed at 100, unpacked at 300, then 400 ns.
+Trace one_tensor() {
+  MicroTrace t;
+  t.run(100);
+  const auto a = t.alloc(1000);
+  const auto s = t.pack(a);
+  t.let_go(a);
+  t.run(100).backward();
+  t.run(100).unpack(s);
+  t.free(a);
+  t.run(400);
+  return t.finish();
+}
+
+ReplayResult with_modes(const Trace& trace, CopyMode out, CopyMode in,
+                        ReplayDetail* detail = nullptr) {
+  const TraceIndex index(trace);
+  Decisions d = testing::offload_all(trace);
+  d.saved[0].copy_out = out;
+  d.saved[0].copy_in = in;
+  return replay(index, lower(index, d)->schedule, detail);
+}
+
+// On a lane: the copy out runs 100..1100; compute is at the unpack at 300 and waits 800, then 1000
+// for the copy back: 2100, and 400 more.
+TEST(Replay, CopiesOnALane) {
+  ReplayDetail detail;
+  const ReplayResult r = with_modes(one_tensor(), CopyMode::lane, CopyMode::lane, &detail);
+  EXPECT_EQ(r.step_ns, 2500);
+  EXPECT_EQ(r.compute_ns, 700);
+  EXPECT_EQ(r.stall_ns, 1800);
+  ASSERT_EQ(detail.transfers.size(), 2u);
+  EXPECT_EQ(detail.transfers[0].start, 100);
+  EXPECT_EQ(detail.transfers[0].end, 1100);
+  EXPECT_EQ(detail.transfers[1].ready, 1100);
+  EXPECT_EQ(detail.transfers[1].end, 2100);
+  EXPECT_EQ(detail.time.back(), 2500);
+}
+
+// On compute, and blocking: 1000 at the pack and 1000 at the unpack, each counted as a stall.
+TEST(Replay, CopiesOnComputeAndBlocking) {
+  for (const CopyMode mode : {CopyMode::compute, CopyMode::blocking}) {
+    const ReplayResult r = with_modes(one_tensor(), mode, mode);
+    EXPECT_EQ(r.step_ns, 2700);
+    EXPECT_EQ(r.stall_ns, 2000);
+    ASSERT_EQ(r.stalls.size(), 2u);
+    EXPECT_EQ(r.stalls[0].start, 100);
+    EXPECT_EQ(r.stalls[1].start, 1300);
+    EXPECT_EQ(r.peak_requested, 1000);
+  }
+}
+
+// A launch thread far ahead: one kernel of 1000 ns launched by 10, the unpack reached at 20. A copy
+// out on its lane starts when compute has reached the pack, and the next kernel does not wait for
+// the launch thread. Blocking, the launch thread stands still for the copy, and what it launches
+// afterwards comes that much later.
+TEST(Replay, BlockingHoldsTheLaunchThread) {
+  MicroTrace t;
+  t.begin_op();
+  const auto a = t.alloc(1000);
+  t.run(5).kernel(1000);
+  t.run(5);
+  const auto s = t.pack(a);  // launched by 10, compute is there at 1010
+  t.let_go(a);
+  t.run(10).kernel(100);
+  t.run(3000).end_op();      // the launch thread is there at 3020
+  t.backward();
+  t.unpack(s);
+  t.free(a);
+  const Trace trace = t.finish();
+  // Lane: kernel 2 counts to the gap that ends at 3020, so it ends at 3120; the copy out ran
+  // 1010..2010 beside it; the copy back runs 3120..4120.
+  EXPECT_EQ(with_modes(trace, CopyMode::lane, CopyMode::lane).step_ns, 4120);
+  // Blocking: the launch thread goes on at 2010, and needs 3010 more: 5020; kernel 2 until 5120. The
+  // storage has left at the pack, so its copy back may start there, and is long done.
+  EXPECT_EQ(with_modes(trace, CopyMode::blocking, CopyMode::lane).step_ns, 5120);
+}
+
+// The model itself holds the storage until event 4, so the release at the pack frees nothing yet.
+TEST(Replay, NaturalFreeBehindTheRelease) {
+  MicroTrace t;
+  const auto a = t.alloc(100);   // 1
+  const auto s = t.pack(a);      // 2
+  const auto b = t.alloc(50);    // 3: a is still there
+  t.begin_op();                  // 4
+  t.let_go(a);
+  const auto c = t.alloc(30);    // 5: a is gone
+  t.end_op();                    // 6
+  t.backward();                  // 7
+  t.free(b);                     // 8
+  t.free(c);                     // 9
+  t.unpack(s);                   // 10
+  t.free(a);                     // 11
+  const Trace trace = t.finish();
+  const TraceIndex index(trace);
+  Decisions d = testing::offload_all(trace);
+  d.saved[0].release.kind = ReleasePoint::Kind::pack;
+  d.saved[0].reload.kind = ReloadPoint::Kind::unpack;
+  ReplayDetail detail;
+  const ReplayResult r = replay(index, lower(index, d)->schedule, &detail);
+  EXPECT_EQ(detail.requested,
+            (std::vector<Bytes>{0, 100, 100, 150, 150, 80, 80, 80, 30, 0, 100, 0, 0}));
+  EXPECT_EQ(r.peak_requested, 150);
+  EXPECT_EQ(r.peak_event, EventId(3));
+}
+
+// On a device that rounds, active counts blocks: the storage's recorded 1024, the buffer's 1024.
+TEST(Replay, ActiveCountsRoundedBytes) {
+  Trace trace = one_tensor();
+  trace.storages.rounded_bytes[0] = 1024;
+  const ReplayResult r = with_modes(trace, CopyMode::lane, CopyMode::lane);
+  EXPECT_EQ(r.peak_requested, 1000);
+  EXPECT_EQ(r.peak_active, 1024);
+  EXPECT_EQ(r.peak_reserved, -1);
+}
+
+}  // namespace
+}  // namespace stowage::simulator
