@@ -288,7 +288,16 @@ TEST(JsonScanner, AgreesWithTheLibrary) {
     const std::string document =
         "{\"unknown\":" + (i == 0 ? value : damaged(value, random)) + "," + tail;
     const auto trace = trace_from_json(document, "t.json");
-    if (Json::accept(document)) {
+    // 1e9999 is JSON, but the library has no number for it; an unknown key may hold it.
+    bool library_accepts = true;
+    try {
+      EXPECT_TRUE(Json::parse(document).is_object());
+    } catch (const Json::parse_error&) {
+      library_accepts = false;
+    } catch (const Json::out_of_range&) {
+      continue;
+    }
+    if (library_accepts) {
       ++good;
       EXPECT_TRUE(trace || trace.error().message.find("JSON") == std::string::npos)
           << trace.error().text() << "\n"
