@@ -21,8 +21,8 @@ struct ModelSpec {
   [[nodiscard]] std::string text() const;
 };
 
-// Syntax only; `batch` and `dtype` among the options go into their own fields. Errors (usage): empty
-// name, option without "=", the same option twice, a batch that is no positive number.
+// Syntax only; `batch` and `dtype` among the options go into their own fields. Errors (usage):
+// empty name, option without "=", the same option twice, a batch that is no positive number.
 [[nodiscard]] Result<ModelSpec> parse_model_spec(const std::string& text);
 
 struct ModelOption {

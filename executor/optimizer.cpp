@@ -69,10 +69,14 @@ Result<OptimizerKind> parse_optimizer(const std::string& name) {
 
 std::string to_string(OptimizerKind kind) {
   switch (kind) {
-    case OptimizerKind::none: return "none";
-    case OptimizerKind::sgd: return "sgd";
-    case OptimizerKind::adam: return "adam";
-    case OptimizerKind::adamw: return "adamw";
+    case OptimizerKind::none:
+      return "none";
+    case OptimizerKind::sgd:
+      return "sgd";
+    case OptimizerKind::adam:
+      return "adam";
+    case OptimizerKind::adamw:
+      return "adamw";
   }
   return "none";
 }
@@ -82,7 +86,8 @@ std::unique_ptr<Optimizer> make_optimizer(OptimizerKind kind, double learning_ra
   using namespace torch::optim;
   const double adam_rate = learning_rate == 0 ? kAdamRate : learning_rate;
   switch (kind) {
-    case OptimizerKind::none: return nullptr;
+    case OptimizerKind::none:
+      return nullptr;
     case OptimizerKind::sgd: {
       const double rate = learning_rate == 0 ? kSgdRate : learning_rate;
       return std::make_unique<TorchOptimizer<SGD>>(std::move(parameters), SGDOptions(rate));

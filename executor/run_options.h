@@ -1,5 +1,5 @@
-// Everything process-wide that changes the kernels, the bytes or the bits of a step. A recording, its
-// reference and its planned run set the same options, and the fingerprint holds them.
+// Everything process-wide that changes the kernels, the bytes or the bits of a step. A recording,
+// its reference and its planned run set the same options, and the fingerprint holds them.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ struct RunOptions {
 };
 
 // Before the first step; PyTorch can set the threads up once only, before parallel work has begun.
-// fp32 is computed as fp32: no TF32, no bf16 inside. Errors (usage): threads negative or above 1024.
+// fp32 is computed as fp32: no TF32, no bf16 inside. Errors (usage): threads negative or above
+// 1024.
 [[nodiscard]] Status apply_run_options(const RunOptions& options);
 
 // What is in force now, threads resolved.

@@ -26,10 +26,14 @@ class HostScalar {
 
   [[nodiscard]] double value() const {
     switch (dtype_) {
-      case at::kFloat: return read<float>();
-      case at::kDouble: return read<double>();
-      case at::kBFloat16: return static_cast<float>(read<c10::BFloat16>());
-      default: TORCH_CHECK(false, "a loss of dtype ", dtype_);
+      case at::kFloat:
+        return read<float>();
+      case at::kDouble:
+        return read<double>();
+      case at::kBFloat16:
+        return static_cast<float>(read<c10::BFloat16>());
+      default:
+        TORCH_CHECK(false, "a loss of dtype ", dtype_);
     }
   }
 
@@ -94,7 +98,8 @@ double TrainingStep::run(std::int64_t index) {
 std::vector<NamedTensor> TrainingStep::gradients() const {
   std::vector<NamedTensor> result;
   for (const NamedTensor& parameter : parameters_) {
-    if (parameter.tensor.grad().defined()) result.push_back({parameter.name, parameter.tensor.grad()});
+    if (parameter.tensor.grad().defined())
+      result.push_back({parameter.name, parameter.tensor.grad()});
   }
   return result;
 }

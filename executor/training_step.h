@@ -1,4 +1,5 @@
-// One training step of a built-in model, the same in every run: clean, recorded, reference, planned.
+// One training step of a built-in model, the same in every run: clean, recorded, reference,
+// planned.
 //
 //   prepare(k)         the batch of seed + k goes into the input tensors (outside the step)
 //   step()             zero_grad (set to none), forward, backward, optimizer
@@ -36,8 +37,8 @@ class TrainingStep {
 
   // Also seeds PyTorch's default generator, so that dropout depends on the step's number alone.
   void prepare(std::int64_t index);
-  // Returns the loss, exactly. Throws what PyTorch throws; then the next step is clean again, since it
-  // begins with zero_grad.
+  // Returns the loss, exactly. Throws what PyTorch throws; then the next step is clean again, since
+  // it begins with zero_grad.
   double step();
   double run(std::int64_t index);
 

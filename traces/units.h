@@ -9,6 +9,9 @@ namespace stowage {
 using Bytes = std::int64_t;
 using Nanoseconds = std::int64_t;
 
+// For products of two of them that are divided again.
+__extension__ using Wide = __int128;
+
 // Factors such as duplex and interference are integers in parts per million, so that the simulator
 // gives the same answer on every machine.
 using Ppm = std::int64_t;

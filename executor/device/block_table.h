@@ -1,8 +1,8 @@
 // From the address of a live block to what is known of it: open addressing with linear probing and
-// backward-shift deletion (Knuth, The Art of Computer Programming 3, 6.4, algorithm R), so there are
-// no tombstones and a long run costs no more than a short one. insert, find and erase are O(1)
-// expected; the table doubles at a load of 1/2 and never shrinks. Not thread-safe. Its own memory is
-// plain host memory.
+// backward-shift deletion (Knuth, The Art of Computer Programming 3, 6.4, algorithm R), so there
+// are no tombstones and a long run costs no more than a short one. insert, find and erase are O(1)
+// expected; the table doubles at a load of 1/2 and never shrinks. Not thread-safe. Its own memory
+// is plain host memory.
 #pragma once
 
 #include <cstddef>

@@ -80,7 +80,8 @@ void CopyLaneThread::run() {
     lock.unlock();
     if (before_copy_) before_copy_(number);
     const Nanoseconds begin = now_ns();
-    if (job.bytes > 0) std::memcpy(job.destination, job.source, static_cast<std::size_t>(job.bytes));
+    if (job.bytes > 0)
+      std::memcpy(job.destination, job.source, static_cast<std::size_t>(job.bytes));
     const Nanoseconds end = now_ns();
     lock.lock();
     totals_.copies = number;

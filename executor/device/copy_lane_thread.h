@@ -1,6 +1,7 @@
 // A copy engine in software: one thread that copies bytes, first come first served. Copies carry
-// numbers 1, 2, .. in the order of submission and complete in that order. It holds raw pointers only
-// and allocates no tensor; the caller keeps both sides of a copy alive until it was waited for.
+// numbers 1, 2, .. in the order of submission and complete in that order. It holds raw pointers
+// only and allocates no tensor; the caller keeps both sides of a copy alive until it was waited
+// for.
 #pragma once
 
 #include <condition_variable>

@@ -27,22 +27,30 @@ Result<std::unique_ptr<CpuDevice>> CpuDevice::create(Options options) {
   return std::unique_ptr<CpuDevice>(new CpuDevice(**allocator, options));
 }
 
-c10::Device CpuDevice::torch_device() const { return c10::Device(c10::DeviceType::CPU); }
+c10::Device CpuDevice::torch_device() const {
+  return c10::Device(c10::DeviceType::CPU);
+}
 
-MemoryStats CpuDevice::memory() const { return allocator_.stats(); }
+MemoryStats CpuDevice::memory() const {
+  return allocator_.stats();
+}
 
 void CpuDevice::reset_peak() {
   allocator_.reset_peak();
   stall_ns_ = 0;
 }
 
-void CpuDevice::set_listener(AllocationListener* listener) { allocator_.set_listener(listener); }
+void CpuDevice::set_listener(AllocationListener* listener) {
+  allocator_.set_listener(listener);
+}
 
 std::int64_t CpuDevice::allocation_serial(const void* data) const {
   return allocator_.serial_of(data);
 }
 
-std::int64_t CpuDevice::next_serial() const { return allocator_.next_serial(); }
+std::int64_t CpuDevice::next_serial() const {
+  return allocator_.next_serial();
+}
 
 std::vector<LiveAllocation> CpuDevice::live_allocations() const {
   return allocator_.live_allocations();
@@ -54,27 +62,35 @@ at::Tensor CpuDevice::allocate_buffer(Bytes bytes, std::int64_t tag) {
   return at::Tensor(at::detail::empty_cpu({bytes}, at::TensorOptions(at::kByte)));
 }
 
-CopyLaneThread& CpuDevice::lane(CopyLane lane) { return lane == CopyLane::d2h ? d2h_ : h2d_; }
+CopyLaneThread& CpuDevice::lane(CopyLane lane) {
+  return lane == CopyLane::d2h ? d2h_ : h2d_;
+}
 
 CopyTicket CpuDevice::copy_async(CopyLane lane, void* destination, const void* source,
                                  Bytes bytes) {
   return {lane, this->lane(lane).submit(destination, source, bytes)};
 }
 
-void CpuDevice::wait(CopyTicket ticket) { stall_ns_ += lane(ticket.lane).wait(ticket.number); }
+void CpuDevice::wait(CopyTicket ticket) {
+  stall_ns_ += lane(ticket.lane).wait(ticket.number);
+}
 
 void CpuDevice::copy_on_compute(void* destination, const void* source, Bytes bytes) {
   if (bytes > 0) std::memcpy(destination, source, static_cast<std::size_t>(bytes));
 }
 
-void CpuDevice::wait_blocking(CopyTicket ticket) { wait(ticket); }
+void CpuDevice::wait_blocking(CopyTicket ticket) {
+  wait(ticket);
+}
 
 void CpuDevice::synchronize() {
   d2h_.drain();
   h2d_.drain();
 }
 
-void CpuDevice::set_memory_limit(Bytes limit) { allocator_.set_limit(limit); }
+void CpuDevice::set_memory_limit(Bytes limit) {
+  allocator_.set_limit(limit);
+}
 
 LaneTotals CpuDevice::lane_totals(CopyLane lane) const {
   return lane == CopyLane::d2h ? d2h_.totals() : h2d_.totals();

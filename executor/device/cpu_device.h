@@ -1,7 +1,7 @@
 // The CPU as a training device: for machines without a GPU, and for tests of everything but CUDA.
 // Device memory is what CPU tensors take (TrackedAllocator); two copy threads stand for the copy
-// engines and really copy. Compute is synchronous here: whatever was issued is done, so a wait for a
-// copy stops the calling thread, and that time is the stall.
+// engines and really copy. Compute is synchronous here: whatever was issued is done, so a wait for
+// a copy stops the calling thread, and that time is the stall.
 //
 // The device must exist before the first CPU tensor of the process: memory taken earlier is not
 // counted. Allocations and listener are the process's, copy lanes the object's, so several objects
@@ -26,7 +26,8 @@ class CpuDevice final : public Device {
     std::function<void(CopyLane lane, std::uint64_t number)> before_copy;
   };
 
-  // Installs the tracked allocator and starts the copy threads. Errors: TrackedAllocator::install().
+  // Installs the tracked allocator and starts the copy threads. Errors:
+  // TrackedAllocator::install().
   [[nodiscard]] static Result<std::unique_ptr<CpuDevice>> create(Options options);
 
   [[nodiscard]] c10::Device torch_device() const override;
@@ -37,15 +38,15 @@ class CpuDevice final : public Device {
   [[nodiscard]] std::int64_t next_serial() const override;
   [[nodiscard]] std::vector<LiveAllocation> live_allocations() const override;
   [[nodiscard]] at::Tensor allocate_buffer(Bytes bytes, std::int64_t tag) override;
-  CopyTicket copy_async(CopyLane lane, void* destination, const void* source,
-                        Bytes bytes) override;
+  CopyTicket copy_async(CopyLane lane, void* destination, const void* source, Bytes bytes) override;
   void wait(CopyTicket ticket) override;
   void copy_on_compute(void* destination, const void* source, Bytes bytes) override;
   void wait_blocking(CopyTicket ticket) override;
   void synchronize() override;
   [[nodiscard]] Nanoseconds stall_ns() const override { return stall_ns_; }
 
-  // Bytes that may be live at once; an allocation beyond throws c10::OutOfMemoryError. 0 = no limit.
+  // Bytes that may be live at once; an allocation beyond throws c10::OutOfMemoryError. 0 = no
+  // limit.
   void set_memory_limit(Bytes limit);
   // What a lane has copied since the device was made.
   [[nodiscard]] LaneTotals lane_totals(CopyLane lane) const;

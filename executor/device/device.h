@@ -26,7 +26,7 @@ struct MemoryStats {
   Bytes peak_requested = 0;
   Bytes active = 0;
   Bytes peak_active = 0;
-  Bytes reserved = -1;        // -1 = the device has no such number
+  Bytes reserved = -1;  // -1 = the device has no such number
   Bytes peak_reserved = -1;
   std::int64_t allocations = 0;  // since the device was made
 };

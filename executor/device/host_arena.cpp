@@ -14,7 +14,9 @@ namespace stowage::executor {
 
 namespace {
 
-std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
+std::size_t page_bytes() {
+  return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
 
 // Whole pages; `bytes` is at most half the address space, so this cannot overflow.
 std::size_t mapped_bytes(Bytes bytes) {

@@ -1,5 +1,5 @@
-// The host side of a plan: one block of exactly the plan's size, taken from the system before step 0
-// and given back at the end. Slots are offsets into it. It is not device memory: it does not pass
+// The host side of a plan: one block of exactly the plan's size, taken from the system before step
+// 0 and given back at the end. Slots are offsets into it. It is not device memory: it does not pass
 // through PyTorch's allocator.
 #pragma once
 
@@ -15,8 +15,8 @@ class HostArena {
   // An empty arena: data() null, bytes() 0.
   HostArena() = default;
   // Maps and touches `bytes` (all pages exist afterwards, so that no copy takes a page fault); the
-  // content is zero. 0 gives an empty arena. Errors: usage for a negative size, environment when the
-  // machine does not have that much free memory or the system refuses.
+  // content is zero. 0 gives an empty arena. Errors: usage for a negative size, environment when
+  // the machine does not have that much free memory or the system refuses.
   [[nodiscard]] static Result<HostArena> create(Bytes bytes);
 
   ~HostArena();

@@ -21,8 +21,8 @@ thread_local std::int64_t t_tag = kStepAllocation;
 TrackedAllocator* g_allocator = nullptr;  // set once, before the first block exists
 
 std::string refusal(std::size_t bytes, Bytes current, Bytes limit) {
-  std::string text = "the CPU device cannot allocate " + std::to_string(bytes) + " bytes on top of " +
-                     std::to_string(current);
+  std::string text = "the CPU device cannot allocate " + std::to_string(bytes) +
+                     " bytes on top of " + std::to_string(current);
   if (limit > 0) text += " under its limit of " + std::to_string(limit);
   return text;
 }
@@ -147,7 +147,11 @@ std::int64_t TrackedAllocator::next_serial() const {
   return next_serial_;
 }
 
-AllocationTagGuard::AllocationTagGuard(std::int64_t tag) : previous_(t_tag) { t_tag = tag; }
-AllocationTagGuard::~AllocationTagGuard() { t_tag = previous_; }
+AllocationTagGuard::AllocationTagGuard(std::int64_t tag) : previous_(t_tag) {
+  t_tag = tag;
+}
+AllocationTagGuard::~AllocationTagGuard() {
+  t_tag = previous_;
+}
 
 }  // namespace stowage::executor

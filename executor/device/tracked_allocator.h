@@ -23,10 +23,10 @@ namespace stowage::executor {
 
 class TrackedAllocator final : public c10::Allocator {
  public:
-  // Installs the process's one tracked allocator as PyTorch's CPU allocator, or returns it when it is
-  // there. Must come before the first CPU tensor: blocks handed out earlier are not counted (freeing
-  // them stays right). It is never destroyed, since tensors in static objects die after main.
-  // Error (environment): another allocator was installed with a higher priority.
+  // Installs the process's one tracked allocator as PyTorch's CPU allocator, or returns it when it
+  // is there. Must come before the first CPU tensor: blocks handed out earlier are not counted
+  // (freeing them stays right). It is never destroyed, since tensors in static objects die after
+  // main. Error (environment): another allocator was installed with a higher priority.
   [[nodiscard]] static Result<TrackedAllocator*> install();
 
   // Throws c10::OutOfMemoryError, as PyTorch does on a GPU, when the system refuses or the limit
@@ -39,8 +39,8 @@ class TrackedAllocator final : public c10::Allocator {
   void reset_peak();
   // Bytes that may be live at once, for running a step under a budget; 0 = no limit (the default).
   void set_limit(Bytes limit);
-  // Called outside the allocator's lock, so it may ask the allocator. Within a thread the calls are in
-  // program order; between threads their order is not that of the serials.
+  // Called outside the allocator's lock, so it may ask the allocator. Within a thread the calls are
+  // in program order; between threads their order is not that of the serials.
   void set_listener(AllocationListener* listener);
   [[nodiscard]] std::int64_t serial_of(const void* data) const;
   [[nodiscard]] std::int64_t next_serial() const;

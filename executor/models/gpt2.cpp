@@ -80,8 +80,8 @@ Gpt2Config read_gpt2(OptionReader& reader, std::int64_t batch) {
   config.dropout = reader.number("dropout", 0, 1);
   config.batch = batch;
   if (config.width % config.heads != 0) {
-    reader.fail("model 'gpt2': width=" + std::to_string(config.width) + " is not a multiple of heads=" +
-                    std::to_string(config.heads),
+    reader.fail("model 'gpt2': width=" + std::to_string(config.width) +
+                    " is not a multiple of heads=" + std::to_string(config.heads),
                 "set heads to a divisor of width");
   }
   return config;
@@ -142,8 +142,8 @@ Gpt2::Gpt2(const Gpt2Config& config, c10::Device device, at::ScalarType dtype, s
     blocks_.push_back(std::move(block));
   }
   last_norm_ = layer_norm("head.norm");
-  head_weight_ = config.tied ? tokens_weight_
-                             : set.normal("head.weight", {config.vocab, w}, kDeviation);
+  head_weight_ =
+      config.tied ? tokens_weight_ : set.normal("head.weight", {config.vocab, w}, kDeviation);
   parameters_ = set.all();
 
   const at::TensorOptions integers = set.options().dtype(at::kLong);
@@ -187,7 +187,8 @@ at::Tensor Gpt2::attend(at::Tensor query, at::Tensor key, at::Tensor value) cons
                                             /*is_causal=*/true);
   }
   const double scale = 1.0 / std::sqrt(static_cast<double>(config_.width / config_.heads));
-  at::Tensor scores = at::matmul(std::exchange(query, {}), std::exchange(key, {}).transpose(-2, -1));
+  at::Tensor scores =
+      at::matmul(std::exchange(query, {}), std::exchange(key, {}).transpose(-2, -1));
   scores = at::mul(scores, scale);
   scores = at::masked_fill(scores, mask_, -std::numeric_limits<double>::infinity());
   scores = drop(at::softmax(scores, -1));
@@ -239,15 +240,17 @@ at::Tensor Gpt2::forward() {
   using Inputs = std::vector<at::Tensor>;
   at::Tensor x = layer("embed", [this](const Inputs& in) { return embed(in[0]); }, {tokens_});
   for (const Block& each : blocks_) {
-    x = layer(each.path, [this, &each](const Inputs& in) { return block(each, in[0]); },
-              consume(x));
+    x = layer(
+        each.path, [this, &each](const Inputs& in) { return block(each, in[0]); }, consume(x));
   }
-  x = layer("head",
-            [this](const Inputs& in) {
-              return at::linear(norm(in[0], last_norm_.weight, last_norm_.bias), head_weight_);
-            },
-            consume(x));
-  return layer("loss", [this](const Inputs& in) { return loss(in[0]); }, consume(x));
+  x = layer(
+      "head",
+      [this](const Inputs& in) {
+        return at::linear(norm(in[0], last_norm_.weight, last_norm_.bias), head_weight_);
+      },
+      consume(x));
+  return layer(
+      "loss", [this](const Inputs& in) { return loss(in[0]); }, consume(x));
 }
 
 }  // namespace stowage::executor

@@ -1,8 +1,8 @@
-// GPT-2 (Radford et al. 2019) as Hugging Face's GPT2LMHeadModel computes it, except that the targets
-// are a tensor of their own instead of the shifted tokens, so that no logits are copied. Pre-norm
-// blocks, one linear for query, key and value, gelu with tanh, head tied to the token embedding.
-// Layers: `embed`, `layers.N` with `layers.N.attn` and `layers.N.mlp` inside, `head`, `loss`. The
-// logits die inside `loss`.
+// GPT-2 (Radford et al. 2019) as Hugging Face's GPT2LMHeadModel computes it, except that the
+// targets are a tensor of their own instead of the shifted tokens, so that no logits are copied.
+// Pre-norm blocks, one linear for query, key and value, gelu with tanh, head tied to the token
+// embedding. Layers: `embed`, `layers.N` with `layers.N.attn` and `layers.N.mlp` inside, `head`,
+// `loss`. The logits die inside `loss`.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -64,7 +64,8 @@ Mlp::Mlp(const MlpConfig& config, c10::Device device, at::ScalarType dtype, std:
         {.path = path,
          .up_weight = set.normal(path + ".up.weight", {config.hidden, config.width}, kDeviation),
          .up_bias = set.constant(path + ".up.bias", {config.hidden}, 0),
-         .down_weight = set.normal(path + ".down.weight", {config.width, config.hidden}, kDeviation),
+         .down_weight =
+             set.normal(path + ".down.weight", {config.width, config.hidden}, kDeviation),
          .down_bias = set.constant(path + ".down.bias", {config.width}, 0)});
   }
   parameters_ = set.all();
@@ -74,7 +75,9 @@ Mlp::Mlp(const MlpConfig& config, c10::Device device, at::ScalarType dtype, std:
   load_batch(seed);
 }
 
-std::vector<NamedTensor> Mlp::inputs() const { return {{"input", input_}, {"targets", targets_}}; }
+std::vector<NamedTensor> Mlp::inputs() const {
+  return {{"input", input_}, {"targets", targets_}};
+}
 
 void Mlp::load_batch(std::int64_t seed) {
   const at::Generator generator = make_generator(seed);

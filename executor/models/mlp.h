@@ -1,6 +1,6 @@
-// A stack of two-layer perceptrons, layer i: linear(width -> hidden), gelu, linear(hidden -> width),
-// then a loss against fixed targets. The plainest model whose saved tensors are worth moving: layers
-// `layers.N` and `loss`, about 4 * batch * (width + 2 * hidden) saved bytes a layer.
+// A stack of two-layer perceptrons, layer i: linear(width -> hidden), gelu, linear(hidden ->
+// width), then a loss against fixed targets. The plainest model whose saved tensors are worth
+// moving: layers `layers.N` and `loss`, about 4 * batch * (width + 2 * hidden) saved bytes a layer.
 #pragma once
 
 #include <ATen/core/Tensor.h>

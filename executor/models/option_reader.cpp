@@ -66,8 +66,7 @@ std::int64_t OptionReader::parse_integer(const std::string& name, const std::str
   return least;
 }
 
-std::int64_t OptionReader::integer(const std::string& name, std::int64_t least,
-                                   std::int64_t most) {
+std::int64_t OptionReader::integer(const std::string& name, std::int64_t least, std::int64_t most) {
   return parse_integer(name, written(name), least, most);
 }
 
@@ -95,8 +94,7 @@ bool OptionReader::boolean(const std::string& name) {
   return false;
 }
 
-std::string OptionReader::choice(const std::string& name,
-                                 const std::vector<std::string>& allowed) {
+std::string OptionReader::choice(const std::string& name, const std::vector<std::string>& allowed) {
   std::string value = written(name);
   if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return value;
   fail_value(name, value, suggestion(value, allowed));

@@ -1,6 +1,6 @@
 // Reads the options of a model spec against what the model declares. The first mistake is kept and
-// the values that follow are defaults, so a model reads all its options and asks for the error once.
-// Every error is a usage error that names the option, the value and what is allowed.
+// the values that follow are defaults, so a model reads all its options and asks for the error
+// once. Every error is a usage error that names the option, the value and what is allowed.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@ namespace stowage::executor {
 
 class OptionReader {
  public:
-  // Both must outlive the reader. An option that `info` does not declare is an error with the nearest
-  // name; an absent one has its declared default. Defaults are written as users write values.
+  // Both must outlive the reader. An option that `info` does not declare is an error with the
+  // nearest name; an absent one has its declared default. Defaults are written as users write
+  // values.
   OptionReader(const ModelInfo& info, const ModelSpec& spec);
 
   [[nodiscard]] std::int64_t integer(const std::string& name, std::int64_t least,

@@ -13,8 +13,7 @@ at::Generator make_generator(std::int64_t seed) {
 }
 
 ParameterSet::ParameterSet(c10::Device device, at::ScalarType dtype, std::int64_t seed)
-    : options_(at::TensorOptions().device(device).dtype(dtype)),
-      generator_(make_generator(seed)) {}
+    : options_(at::TensorOptions().device(device).dtype(dtype)), generator_(make_generator(seed)) {}
 
 at::Tensor ParameterSet::add(const std::string& name, at::Tensor tensor) {
   tensor.requires_grad_(true);
@@ -22,8 +21,7 @@ at::Tensor ParameterSet::add(const std::string& name, at::Tensor tensor) {
   return tensor;
 }
 
-at::Tensor ParameterSet::normal(const std::string& name, at::IntArrayRef sizes,
-                                double deviation) {
+at::Tensor ParameterSet::normal(const std::string& name, at::IntArrayRef sizes, double deviation) {
   return add(name, at::empty(sizes, options_).normal_(0.0, deviation, generator_));
 }
 

@@ -30,8 +30,7 @@ std::vector<Nanoseconds> event_times(const RawPass& structure,
   const Nanoseconds observed = count == 0 ? 0 : times.back();
   if (observed <= 0 || clean_step_ns <= 0) return times;
   for (Nanoseconds& time : times) {
-    // 128 bits: both factors may be minutes.
-    time = static_cast<Nanoseconds>(static_cast<__int128>(time) * clean_step_ns / observed);
+    time = static_cast<Nanoseconds>(Wide{time} * clean_step_ns / observed);
   }
   return times;
 }

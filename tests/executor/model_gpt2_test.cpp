@@ -126,16 +126,23 @@ void expect_reference_gradients(const std::string& options) {
   ASSERT_EQ(step.gradients().size(), step.parameters().size());
   for (const NamedTensor& gradient : step.gradients()) {
     const at::Tensor wanted = reference.gradient(gradient.name);
-    // Gradients of different parameters differ by orders of magnitude: absolute against the largest.
+    // Gradients of different parameters differ by orders of magnitude: absolute against the
+    // largest.
     const double scale = wanted.abs().max().item<double>();
     EXPECT_TRUE(at::allclose(gradient.tensor.to(at::kDouble), wanted, 1e-3, 2e-5 * scale + 1e-9))
         << options << " " << gradient.name;
   }
 }
 
-TEST(ModelGpt2, GradientsAreThoseOfElementaryOperations) { expect_reference_gradients(""); }
-TEST(ModelGpt2, UntiedHeadToo) { expect_reference_gradients(",tied=false"); }
-TEST(ModelGpt2, EfficientAttentionToo) { expect_reference_gradients(",attention=efficient"); }
+TEST(ModelGpt2, GradientsAreThoseOfElementaryOperations) {
+  expect_reference_gradients("");
+}
+TEST(ModelGpt2, UntiedHeadToo) {
+  expect_reference_gradients(",tied=false");
+}
+TEST(ModelGpt2, EfficientAttentionToo) {
+  expect_reference_gradients(",attention=efficient");
+}
 
 TEST(ModelGpt2, EfficientAttentionAgreesWithMath) {
   const std::string text = "gpt2:layers=2,width=64,heads=2,seq=48,vocab=101,batch=2";
@@ -181,8 +188,12 @@ class LayerLog final : public StepDriver, public AllocationListener {
   }
   void backward_begin() override {}
   void backward_end() override {}
-  void on_alloc(std::int64_t, Bytes bytes, std::int64_t) override { live_ += bytes == logits_bytes_; }
-  void on_free(std::int64_t, Bytes bytes, std::int64_t) override { live_ -= bytes == logits_bytes_; }
+  void on_alloc(std::int64_t, Bytes bytes, std::int64_t) override {
+    live_ += bytes == logits_bytes_;
+  }
+  void on_free(std::int64_t, Bytes bytes, std::int64_t) override {
+    live_ -= bytes == logits_bytes_;
+  }
 
   std::vector<std::string> rows;
   int live_at_begin = -1;

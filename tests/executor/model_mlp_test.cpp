@@ -59,15 +59,19 @@ void expect_reference_gradients(const std::string& loss) {
   EXPECT_NEAR(value, expected.item<double>(), 1e-6 * std::abs(value));
   ASSERT_EQ(step.gradients().size(), doubles.size());
   for (const NamedTensor& gradient : step.gradients()) {
-    EXPECT_TRUE(at::allclose(gradient.tensor.to(at::kDouble), doubles.at(gradient.name).grad(),
-                             1e-4, 1e-8))
+    EXPECT_TRUE(
+        at::allclose(gradient.tensor.to(at::kDouble), doubles.at(gradient.name).grad(), 1e-4, 1e-8))
         << gradient.name;
   }
 }
 
-TEST(ModelMlp, GradientsAreThoseOfElementaryOperations) { expect_reference_gradients("mse"); }
+TEST(ModelMlp, GradientsAreThoseOfElementaryOperations) {
+  expect_reference_gradients("mse");
+}
 
-TEST(ModelMlp, CrossEntropyGradientsToo) { expect_reference_gradients("cross-entropy"); }
+TEST(ModelMlp, CrossEntropyGradientsToo) {
+  expect_reference_gradients("cross-entropy");
+}
 
 }  // namespace
 }  // namespace stowage::executor

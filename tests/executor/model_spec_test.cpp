@@ -88,15 +88,38 @@ TEST(ModelSpec, MistypedNamesGetTheNearestOne) {
 }
 
 TEST(ModelSpec, AbsurdValuesAreUsageErrors) {
-  for (const char* const text :
-       {"gpt2:layers=0", "gpt2:layers=-1", "gpt2:layers=1000000000000", "gpt2:layers=1e12",
-        "gpt2:layers=two", "gpt2:layers=2.5", "gpt2:layers=0x10", "gpt2:layers=+3",
-        "gpt2:layers= 3", "gpt2:layers=99999999999999999999", "gpt2:width=0", "gpt2:heads=0",
-        "gpt2:width=256,heads=3", "gpt2:width=100,heads=101", "gpt2:seq=0", "gpt2:vocab=0",
-        "gpt2:vocab=-5", "gpt2:dropout=1", "gpt2:dropout=-0.1", "gpt2:dropout=nan",
-        "gpt2:dropout=inf", "gpt2:dropout=x", "gpt2:tied=maybe", "gpt2:attention=flash9",
-        "mlp:layers=0", "mlp:width=-1", "mlp:hidden=0", "mlp:loss=none", "mlp:heads=2",
-        "gpt2:dtype=tf32", "gpt2:dtype=amp", "gpt2:dtype=fp8"}) {
+  for (const char* const text : {"gpt2:layers=0",
+                                 "gpt2:layers=-1",
+                                 "gpt2:layers=1000000000000",
+                                 "gpt2:layers=1e12",
+                                 "gpt2:layers=two",
+                                 "gpt2:layers=2.5",
+                                 "gpt2:layers=0x10",
+                                 "gpt2:layers=+3",
+                                 "gpt2:layers= 3",
+                                 "gpt2:layers=99999999999999999999",
+                                 "gpt2:width=0",
+                                 "gpt2:heads=0",
+                                 "gpt2:width=256,heads=3",
+                                 "gpt2:width=100,heads=101",
+                                 "gpt2:seq=0",
+                                 "gpt2:vocab=0",
+                                 "gpt2:vocab=-5",
+                                 "gpt2:dropout=1",
+                                 "gpt2:dropout=-0.1",
+                                 "gpt2:dropout=nan",
+                                 "gpt2:dropout=inf",
+                                 "gpt2:dropout=x",
+                                 "gpt2:tied=maybe",
+                                 "gpt2:attention=flash9",
+                                 "mlp:layers=0",
+                                 "mlp:width=-1",
+                                 "mlp:hidden=0",
+                                 "mlp:loss=none",
+                                 "mlp:heads=2",
+                                 "gpt2:dtype=tf32",
+                                 "gpt2:dtype=amp",
+                                 "gpt2:dtype=fp8"}) {
     EXPECT_NE(error_of(text), "no error") << text;
   }
   EXPECT_NE(error_of("mlp", -3), "no error");
@@ -109,8 +132,7 @@ TEST(ModelSpec, TooLargeForTheMachineIsAnEnvironmentError) {
   for (const char* const text :
        {"gpt2:layers=10000,width=1048576,heads=64", "mlp:layers=10000,width=1048576,hidden=4194304",
         "gpt2:batch=1000000000", "mlp:batch=1000000000"}) {
-    const auto model =
-        make_model(*parse_model_spec(text), test_device().torch_device(), 0);
+    const auto model = make_model(*parse_model_spec(text), test_device().torch_device(), 0);
     ASSERT_FALSE(model.ok()) << text;
     EXPECT_EQ(model.error().code, ErrorCode::environment) << text;
     EXPECT_NE(model.error().message.find("does not fit"), std::string::npos);

@@ -178,7 +178,8 @@ TEST(TrainingStep, PhasesBeginInOrder) {
   EXPECT_EQ(gradients_in_forward, 0u) << "set to none before forward";
 }
 
-// Out of memory in forward or in backward: nothing leaks, and the next step is as if nothing had been.
+// Out of memory in forward or in backward: nothing leaks, and the next step is as if nothing had
+// been.
 TEST(TrainingStep, AFailedStepLeavesNoTrace) {
   TrainingStep step = make_test_step(kGpt2);
   TrainingStep undisturbed = make_test_step(kGpt2);

@@ -9,7 +9,9 @@
 namespace stowage::executor {
 namespace {
 
-const void* address(std::uintptr_t value) { return reinterpret_cast<const void*>(value); }
+const void* address(std::uintptr_t value) {
+  return reinterpret_cast<const void*>(value);
+}
 
 TEST(BlockTable, FindsWhatWasInserted) {
   BlockTable table;

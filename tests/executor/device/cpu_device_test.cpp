@@ -62,11 +62,12 @@ std::atomic<int> g_observed{0};
 
 TEST(CpuDevice, BuffersAreInvisibleToOpObservers) {
   const auto device = make_device();
-  const auto handle = at::addGlobalCallback(
-      at::RecordFunctionCallback([](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> {
-        ++g_observed;
-        return nullptr;
-      }).scopes({at::RecordScope::FUNCTION}));
+  const auto handle =
+      at::addGlobalCallback(at::RecordFunctionCallback([](const at::RecordFunction&)
+                                                           -> std::unique_ptr<at::ObserverContext> {
+                              ++g_observed;
+                              return nullptr;
+                            }).scopes({at::RecordScope::FUNCTION}));
   g_observed = 0;
   at::Tensor buffer = device->allocate_buffer(64, 1);
   EXPECT_EQ(g_observed.load(), 0);
@@ -156,8 +157,8 @@ TEST(CpuDevice, StallsAreMeasuredAndResetWithThePeak) {
   EXPECT_EQ(device->stall_ns(), 0) << "ticket 0 is no copy";
 }
 
-// What the executor does with a saved tensor, many times over and with random delays: copy out, drop,
-// allocate, copy in, compare.
+// What the executor does with a saved tensor, many times over and with random delays: copy out,
+// drop, allocate, copy in, compare.
 TEST(CpuDevice, OffloadAndReloadUnderRandomDelays) {
   constexpr std::size_t kTensors = 200;
   std::mt19937 copy_random[2] = {std::mt19937(1), std::mt19937(2)};
@@ -174,8 +175,7 @@ TEST(CpuDevice, OffloadAndReloadUnderRandomDelays) {
   std::vector<CopyTicket> out;
   for (std::size_t i = 0; i < kTensors; ++i) {
     originals.push_back(at::empty({kSlot}, at::kByte).fill_(static_cast<int>(i % 251)));
-    out.push_back(
-        device->copy_async(CopyLane::d2h, slot(i), originals[i].const_data_ptr(), kSlot));
+    out.push_back(device->copy_async(CopyLane::d2h, slot(i), originals[i].const_data_ptr(), kSlot));
     if (i >= 3) {
       device->wait(out[i - 3]);
       originals[i - 3].reset();

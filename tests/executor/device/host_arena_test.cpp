@@ -66,7 +66,9 @@ TEST(HostArena, RefusesWhatTheMachineDoesNotHave) {
   EXPECT_EQ(negative.error().code, ErrorCode::usage);
 }
 
-TEST(HostMemory, SomeIsAvailable) { EXPECT_GT(available_host_bytes(), 0); }
+TEST(HostMemory, SomeIsAvailable) {
+  EXPECT_GT(available_host_bytes(), 0);
+}
 
 }  // namespace
 }  // namespace stowage::executor

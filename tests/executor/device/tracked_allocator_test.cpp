@@ -55,13 +55,13 @@ TEST(TrackedAllocator, CountsAHandComputedSequence) {
     c10::DataPtr a = allocator().allocate(100);  // 100
     c10::DataPtr b = allocator().allocate(50);   // 150
     EXPECT_EQ(allocator().stats().requested - base, 150);
-    a.clear();                                   // 50
-    c10::DataPtr c = allocator().allocate(80);   // 130: the peak stays 150
+    a.clear();                                  // 50
+    c10::DataPtr c = allocator().allocate(80);  // 130: the peak stays 150
     EXPECT_EQ(allocator().stats().requested - base, 130);
     EXPECT_EQ(allocator().stats().peak_requested - base, 150);
     allocator().reset_peak();
     EXPECT_EQ(allocator().stats().peak_requested - base, 130);
-    c10::DataPtr d = allocator().allocate(1);    // 131
+    c10::DataPtr d = allocator().allocate(1);  // 131
     EXPECT_EQ(allocator().stats().peak_requested - base, 131);
   }
   const MemoryStats stats = allocator().stats();
@@ -98,12 +98,12 @@ TEST(TrackedAllocator, ListenerSeesProgramOrderTagsAndCounters) {
     a.resize_({30});  // a new block, then the old one goes
     b.reset();
   }
-  EXPECT_THAT(log.rows, ElementsAre(Log::Row{1, 0, 10, kStepAllocation}, Log::Row{1, 1, 20, 42},
-                                    Log::Row{1, 2, 30, kStepAllocation},
-                                    Log::Row{-1, 0, 10, kStepAllocation}, Log::Row{-1, 1, 20, 42},
-                                    Log::Row{-1, 2, 30, kStepAllocation}));
-  EXPECT_THAT(log.live_at_event, ElementsAre(base + 10, base + 30, base + 60, base + 50, base + 30,
-                                             base));
+  EXPECT_THAT(log.rows,
+              ElementsAre(Log::Row{1, 0, 10, kStepAllocation}, Log::Row{1, 1, 20, 42},
+                          Log::Row{1, 2, 30, kStepAllocation}, Log::Row{-1, 0, 10, kStepAllocation},
+                          Log::Row{-1, 1, 20, 42}, Log::Row{-1, 2, 30, kStepAllocation}));
+  EXPECT_THAT(log.live_at_event,
+              ElementsAre(base + 10, base + 30, base + 60, base + 50, base + 30, base));
 }
 
 TEST(TrackedAllocator, ZeroBytesAreNoEvent) {

@@ -1,0 +1,39 @@
+#include "profiler/torch/record.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <torch/headeronly/version.h>
+
+#include <utility>
+
+#include "profiler/assembly/assemble.h"
+#include "profiler/torch/calibrate.h"
+
+namespace stowage::profiler {
+
+Result<Trace> record(executor::Device& device, const StepFunctions& step, Run run,
+                     const PassOptions& options) {
+  RawRecording recording;
+  Result<CleanPass> clean = run_clean_pass(device, step, options);
+  if (!clean) return clean.error();
+  recording.clean = *clean;
+  Result<Calibration> calibration = calibrate(device);
+  if (!calibration) return calibration.error();
+  recording.calibration = std::move(calibration).value();
+  Result<ObservedPasses> observed = run_observed_passes(device, step, options);
+  if (!observed) return observed.error();
+  recording.structure = std::move(observed->structure);
+  recording.more_times = std::move(observed->more_times);
+  recording.offload_all = std::move(observed->offload_all);
+  run.source = "recorded";
+  run.steps = 1;
+  run.warmup_steps = options.warmup;
+  run.threads = at::get_num_threads();
+  run.deterministic = at::globalContext().deterministicAlgorithms();
+  recording.run = std::move(run);
+  recording.env.device = device.torch_device().is_cpu() ? "cpu" : "cuda";
+  recording.env.torch = TORCH_VERSION;
+  return assemble(recording);
+}
+
+}  // namespace stowage::profiler

@@ -1,0 +1,228 @@
+// The central claim, on the real models: for any plan, loss and gradients are bitwise those of the
+// step in which nothing moves, and the requested peak is the predicted one to the byte. Copies are
+// delayed at random, so that results do not depend on their timing.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "executor/device/cpu_device.h"
+#include "executor/planned_step.h"
+#include "simulator/hazards.h"
+#include "simulator/lowering.h"
+#include "simulator/replay.h"
+#include "tests/profiler_torch/recorded_model.h"
+
+namespace stowage {
+namespace {
+
+using executor::NamedTensor;
+using simulator::Decision;
+using simulator::Decisions;
+using simulator::SavedDecision;
+
+using Bits = std::vector<std::vector<char>>;
+
+Bits bits_of(const std::vector<NamedTensor>& tensors) {
+  Bits bits;
+  for (const NamedTensor& each : tensors) {
+    const auto* const data = static_cast<const char*>(each.tensor.const_data_ptr());
+    bits.emplace_back(data, data + each.tensor.nbytes());
+  }
+  return bits;
+}
+
+void copy_into(const std::vector<NamedTensor>& tensors, const Bits& bits) {
+  ASSERT_EQ(tensors.size(), bits.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    std::memcpy(tensors[i].tensor.mutable_data_ptr(), bits[i].data(), bits[i].size());
+  }
+}
+
+struct Outcome {
+  double loss = 0;
+  Bits gradients;
+  Bits parameters;
+  Bytes peak = 0;
+};
+
+// A plan drawn at random. `density` of the storages leave; points, modes and sharing vary.
+Decisions random_decisions(const Trace& trace, const simulator::TraceIndex& index,
+                           std::mt19937& random) {
+  const auto chance = [&](int percent) { return static_cast<int>(random() % 100) < percent; };
+  const int density = static_cast<int>(random() % 101);
+  Decisions decisions;
+  decisions.saved.resize(trace.saved.size());
+  if (chance(40)) {
+    const Bytes peak = trace.peaks.requested.front();
+    decisions.budget = peak * static_cast<Bytes>(40 + random() % 60) / 100;
+  }
+  SavedDecision common;
+  common.decision = Decision::offload;
+  const bool one_style = chance(50);
+  const auto vary = [&](SavedDecision& decision) {
+    using simulator::CopyMode;
+    constexpr CopyMode kModes[] = {CopyMode::lane, CopyMode::lane, CopyMode::lane,
+                                   CopyMode::compute, CopyMode::blocking};
+    decision.copy_out = kModes[random() % 5];
+    decision.copy_in = kModes[random() % 5];
+    decision.share = !chance(20);
+    if (chance(50)) {
+      decision.release.kind = simulator::ReleasePoint::Kind::pack;
+      decision.release.lag = static_cast<std::int32_t>(random() % 12);
+    }
+    if (chance(40)) decision.reload.kind = simulator::ReloadPoint::Kind::unpack;
+  };
+  vary(common);
+  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+    const auto& saved_here = index.saved_of(StorageId(s));
+    if (saved_here.empty() || !chance(density)) continue;
+    // What existed before the step (parameters, inputs) leaves now and then, too.
+    if (!trace.storages.alloc_event[s].valid() && !chance(25)) continue;
+    SavedDecision decision = common;
+    if (!one_style) vary(decision);
+    // An early reload: at the beginning of some layer's backward.
+    if (chance(20) && !trace.layers.name.empty()) {
+      std::vector<std::string> begun;
+      for (std::size_t e = 0; e < trace.events.size(); ++e) {
+        if (trace.events.kind[e] != EventKind::layer_backward_begin) continue;
+        const UnpackId first = [&] {
+          UnpackId least;
+          for (const SavedId each : saved_here) {
+            for (const UnpackId unpack : index.unpacks_of(each)) {
+              if (!least.valid() || unpack < least) least = unpack;
+            }
+          }
+          return least;
+        }();
+        if (!first.valid() || trace.unpacks.event[first.index()] <= EventId(e)) break;
+        begun.push_back(trace.string(
+            trace.layers.name[static_cast<std::size_t>(trace.events.ref[e])]));
+      }
+      if (!begun.empty()) {
+        decision.reload.kind = simulator::ReloadPoint::Kind::point;
+        decision.reload.point.phase = simulator::ProgramPoint::Phase::backward;
+        decision.reload.point.layer = begun[random() % begun.size()];
+        decision.reload.point.where = simulator::ProgramPoint::Where::begin;
+      }
+    }
+    for (const SavedId saved : saved_here) decisions.saved[saved.index()] = decision;
+  }
+  return decisions;
+}
+
+// Two sessions of one model train side by side from the same state: the planned one, and its twin,
+// in which nothing moves. The twin is there while the other one is recorded, so it is part of the
+// bytes at the step's begin.
+class RandomPlans {
+ public:
+  RandomPlans(const std::string& spec, std::int64_t batch, const std::string& optimizer)
+      : twin_(testing::make_session(spec, batch, optimizer)),
+        recorded_(testing::record_model(spec, batch, optimizer)),
+        index_(*recorded_.trace) {
+    executor::CpuDevice::Options options;
+    options.before_copy = [this](executor::CopyLane, std::uint64_t number) {
+      // A busy delay of up to ~60 us, another one for each copy.
+      const std::uint64_t spins = (number * 2654435761U + delay_seed_.load()) % 20000;
+      for (std::uint64_t i = 0; i < spins; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+    };
+    auto device = executor::CpuDevice::create(options);
+    EXPECT_TRUE(device.ok());
+    device_ = std::move(device).value();
+    executor::TrainingStep& from = recorded_.session->step();
+    copy_into(twin_->step().parameters(), bits_of(from.parameters()));
+    copy_into(twin_->step().optimizer_state(), bits_of(from.optimizer_state()));
+  }
+
+  void try_plans(int count, unsigned seed) {
+    std::mt19937 random(seed);
+    const Bytes resident =
+        simulator::replay(index_, simulator::resident_schedule(index_)).peak_requested;
+    int moved = 0;
+    for (int i = 0; i < count; ++i) {
+      SCOPED_TRACE("plan " + std::to_string(i) + " of seed " + std::to_string(seed));
+      delay_seed_.store(random());
+      const Decisions decisions = random_decisions(*recorded_.trace, index_, random);
+      const Result<simulator::Lowering> lowering = simulator::lower(index_, decisions);
+      ASSERT_TRUE(lowering.ok()) << lowering.error().text();
+      const simulator::Schedule& schedule = lowering->schedule;
+      moved += schedule.offloads.empty() ? 0 : 1;
+      executor::PlannedStepOptions options;
+      options.poison_host = true;
+      auto plan =
+          executor::PlannedStep::create(*device_, recorded_.trace, schedule, options);
+      ASSERT_TRUE(plan.ok()) << plan.error().text();
+      const simulator::ReplayResult predicted = simulator::replay(index_, schedule);
+      const Outcome reference = run(*twin_, nullptr, i);
+      const Outcome outcome = run(*recorded_.session, plan->get(), i);
+      if (::testing::Test::HasFailure()) return;
+      ASSERT_EQ(outcome.peak, predicted.peak_requested)
+          << schedule.offloads.size() << " offloads, resident " << resident;
+      ASSERT_EQ(reference.peak, resident);
+      ASSERT_EQ((*plan)->host_bytes(), predicted.host_bytes);
+      ASSERT_EQ(outcome.loss, reference.loss);
+      ASSERT_TRUE(outcome.gradients == reference.gradients);
+      ASSERT_TRUE(outcome.parameters == reference.parameters);
+    }
+    EXPECT_GT(moved, count * 3 / 4);
+  }
+
+ private:
+  Outcome run(cli::Session& session, executor::PlannedStep* plan, std::int64_t index) {
+    executor::TrainingStep& step = session.step();
+    step.prepare(index);
+    device_->synchronize();
+    device_->reset_peak();
+    Outcome outcome;
+    if (plan != nullptr) plan->begin_step();
+    try {
+      outcome.loss = step.step();
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << error.what();
+      if (plan != nullptr) plan->abort_step();
+      return outcome;
+    }
+    if (plan != nullptr) {
+      const auto report = plan->end_step();
+      EXPECT_TRUE(report.ok() && report->on_plan);
+    }
+    outcome.peak = device_->memory().peak_requested;
+    outcome.gradients = bits_of(step.gradients());
+    outcome.parameters = bits_of(step.parameters());
+    return outcome;
+  }
+
+  std::atomic<std::uint64_t> delay_seed_{0};
+  std::unique_ptr<cli::Session> twin_;
+  testing::RecordedModel recorded_;
+  simulator::TraceIndex index_;
+  std::unique_ptr<executor::CpuDevice> device_;
+};
+
+// 500 in all.
+TEST(RandomPlans, AreBitwiseAndExactOnGpt2WithMathAttention) {
+  RandomPlans("gpt2:layers=3,width=64,seq=32,vocab=128", 2, "none").try_plans(150, 1);
+}
+
+TEST(RandomPlans, AreBitwiseAndExactOnGpt2WithEfficientAttentionAndAdamw) {
+  RandomPlans("gpt2:layers=3,width=64,seq=32,vocab=128,attention=efficient", 2, "adamw")
+      .try_plans(120, 2);
+}
+
+TEST(RandomPlans, AreBitwiseAndExactOnGpt2WithAnUntiedHeadAndSgd) {
+  RandomPlans("gpt2:layers=2,width=64,seq=24,vocab=96,tied=false", 3, "sgd").try_plans(80, 3);
+}
+
+TEST(RandomPlans, AreBitwiseAndExactOnMlpWithAdamw) {
+  RandomPlans("mlp:layers=5,width=48", 16, "adamw").try_plans(100, 4);
+}
+
+TEST(RandomPlans, AreBitwiseAndExactOnMlpWithSgd) {
+  RandomPlans("mlp:layers=4,width=64", 8, "sgd").try_plans(50, 5);
+}
+
+}  // namespace
+}  // namespace stowage
