@@ -216,7 +216,7 @@ class Graph {
       case Action::start_offload: {
         const Offload& offload = s_.offloads[i.offload.index()];
         copy_out_[period_][i.offload.index()] = copy(d2h, offload.copy_out, event);
-        if (!storage_gone_[offload.storage.index()]) break;
+        if (!storage_gone_[offload.storage.index()] || offload.bytes == 0) break;
         report(HazardKind::freed_while_copied, i.offload, {}, event,
                "the copy of " + name(i.offload) + at(event) + " reads a storage that is gone");
         break;
@@ -251,12 +251,13 @@ class Graph {
     }
   }
 
+  // Those that read bytes of the storage.
   template <class Visit>
   void for_offloads_of(StorageId storage, Visit visit) {
     OffloadId last;  // several saved tensors may share one offload
     for (const SavedId s : index_.saved_of(storage)) {
       const OffloadId o = s_.offload_of[s.index()];
-      if (o.valid() && o != last) visit(o);
+      if (o.valid() && o != last && s_.offloads[o.index()].bytes > 0) visit(o);
       last = o;
     }
   }

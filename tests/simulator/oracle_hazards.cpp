@@ -233,7 +233,7 @@ class Oracle {
       switch (n.object) {
         case Object::storage:
           if (n.does == Does::gone) storage_is_gone[key] = true;
-          if (n.does == Does::read && storage_is_gone[key]) return false;
+          if (n.does == Does::read && n.first < n.last && storage_is_gone[key]) return false;
           break;
         case Object::buffer:
           if (n.does == Does::gone) buffer[key] = 2;
