@@ -8,6 +8,7 @@
 #include "simulator/lowering.h"
 #include "traces/build_info.h"
 #include "traces/size_text.h"
+#include "traces/units.h"
 
 namespace stowage::planner {
 
@@ -250,7 +251,6 @@ class Planner {
   void set_gap() {
     const Nanoseconds bound = out_.lower_bound_step;
     const Nanoseconds above = std::max<Nanoseconds>(out_.predicted.step_ns - bound, 0);
-    __extension__ using Wide = __int128;
     out_.gap_ppm =
         bound > 0 ? static_cast<std::int64_t>(static_cast<Wide>(above) * kPpm / bound) : 0;
     out_.plan.lower_bound_step = bound;

@@ -6,11 +6,10 @@
 
 #include "planner/bounds.h"
 #include "simulator/link_model.h"
+#include "traces/units.h"
 
 namespace stowage::planner {
 namespace {
-
-__extension__ using Wide = __int128;
 
 // `value` bytes for `size` ns of the lane, not before `release`.
 struct Job {

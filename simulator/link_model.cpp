@@ -3,11 +3,10 @@
 #include <algorithm>
 
 #include "traces/result.h"
+#include "traces/units.h"
 
 namespace stowage::simulator {
 namespace {
-
-__extension__ using Wide = __int128;
 
 constexpr Wide kNsPerSecond = 1'000'000'000;
 

@@ -5,11 +5,10 @@
 #include "simulator/copy_lanes.h"
 #include "simulator/memory_replay.h"
 #include "traces/result.h"
+#include "traces/units.h"
 
 namespace stowage::simulator {
 namespace {
-
-__extension__ using Wide = __int128;
 
 // The time half: compute goes from one event with instructions to the next.
 class TimeReplay {

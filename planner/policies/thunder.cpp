@@ -16,6 +16,7 @@
 #include "simulator/decisions.h"
 #include "simulator/pattern.h"
 #include "simulator/rule_match.h"
+#include "traces/units.h"
 
 namespace stowage::planner::builtin {
 
@@ -94,7 +95,6 @@ Rules thunder_rules(const simulator::TraceIndex& index, const Options& options) 
   simulator::Decisions decisions;
   decisions.saved.resize(trace.saved.size());
   // Wide enough: bytes up to 2^63 times a million.
-  __extension__ using Wide = __int128;
   const auto enough = static_cast<Bytes>(static_cast<Wide>(total) * *fraction / kPpm);
   Bytes taken = 0;
   for (const StorageId storage : storages) {
