@@ -67,7 +67,7 @@ int verb_execute(const Args& args, std::ostream& out, std::ostream& err) {
     if (console.json) {
       console.out << execute_json(*measured, inputs->predicted, inputs->plan_file,
                                   inputs->trace_file);
-    } else if (!console.quiet) {
+    } else {
       console.out << execute_text(*inputs, *measured);
     }
     return 0;

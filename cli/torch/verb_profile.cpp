@@ -112,8 +112,8 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
     line.future_option(name);
   }
   line.detail(
-      "Runs the step unobserved (time, peak, speed of the copy lanes), observed, and once with every "
-      "saved tensor leaving at once; the passes must agree event by event.");
+      "Runs the step unobserved (time, peak, speed of the copy lanes), observed, and once\n"
+      "with every saved tensor leaving at once; the passes must agree event by event.");
   line.example(
       "stowage profile gpt2:layers=6,width=256,seq=256,vocab=1024 --batch 4 -o t.json.gz");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
@@ -131,7 +131,7 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
     if (*output == "-") return 0;
     if (console.json) {
       console.out << profile_json(*trace, *output);
-    } else if (!console.quiet) {
+    } else {
       console.out << profile_text(*trace, *output);
     }
     return 0;

@@ -95,10 +95,10 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
   line.option("--rtol", "R", rtol,
               "accept |planned - reference| <= R * |reference| (default: bitwise equal)");
   line.detail(
-      "Three processes: the reference (nothing moves) twice, to see whether the model repeats "
-      "itself, and the planned run, all from the same seed. Compared are the loss, every gradient "
-      "and every parameter of each step, and the peaks with the prediction. Exit code 1 when "
-      "something differs.");
+      "Three processes: the reference (nothing moves) twice, to see whether the model\n"
+      "repeats itself, and the planned run, all from the same seed. Compared are the loss,\n"
+      "every gradient and every parameter of each step, and the peaks with the prediction.\n"
+      "Exit code 1 when something differs.");
   line.example("stowage verify --plan p.json --json");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (Status status = run.read(3); !status) return status.error();
@@ -160,7 +160,7 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
 
     if (console.json) {
       console.out << verification_json(v);
-    } else if (!console.quiet) {
+    } else {
       console.out << verify_text(v, *inputs->trace);
     }
     return v.passed ? 0 : static_cast<int>(ErrorCode::condition);
