@@ -5,6 +5,7 @@
 
 #include "cli/plan_file.h"
 #include "cli/torch/child_process.h"
+#include "planner/planner.h"
 #include "simulator/replay.h"
 #include "simulator/trace_index.h"
 #include "traces/trace_file.h"
@@ -114,6 +115,9 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
   }
 
   const simulator::TraceIndex index(*inputs.trace);
+  if (Status status = planner::resolve_budget(index, inputs.plan); !status) {
+    return status.error();
+  }
   Result<simulator::Lowering> lowering = simulator::lower(index, inputs.plan);
   if (!lowering) {
     Error error = std::move(lowering).error();
