@@ -49,7 +49,7 @@ TEST_F(Interrupt, WhileReadingStdin) {
 TEST_F(Interrupt, DuringALongPlan) {
   save(300);
   Command command;
-  command.args = {"plan", trace_, "--budget", "30%", "-o", folder_.file("p.json")};
+  command.args = {"plan", trace_, "--budget", "50%", "-o", folder_.file("p.json")};
   Child child(command);
   child.wait_until_running_for(100);
   child.send(SIGINT);
