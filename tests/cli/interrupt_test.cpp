@@ -47,7 +47,7 @@ TEST_F(Interrupt, WhileReadingStdin) {
 }
 
 TEST_F(Interrupt, DuringALongPlan) {
-  save(300);
+  save(2000);
   Command command;
   command.args = {"plan", trace_, "--budget", "50%", "-o", folder_.file("p.json")};
   Child child(command);
