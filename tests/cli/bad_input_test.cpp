@@ -160,8 +160,8 @@ TEST_F(BadInput, WhatIsNotThereYet) {
 TEST_F(BadInput, AnOutputThatCannotBeWritten) {
   const std::string none = folder_.file("no/such/folder/p.json");
   EXPECT_THAT(error_of(4, {"simulate", trace_, "--timeline", none}), HasSubstr(none));
-  EXPECT_THAT(error_of(4, {"plan", trace_, "--budget", "60%", "-o", none}), HasSubstr(none));
-  EXPECT_THAT(error_of(4, {"plan", trace_, "--budget", "60%", "-o", "/dev/full"}),
+  EXPECT_THAT(error_of(4, {"plan", trace_, "--budget", "70%", "-o", none}), HasSubstr(none));
+  EXPECT_THAT(error_of(4, {"plan", trace_, "--budget", "70%", "-o", "/dev/full"}),
               HasSubstr("/dev/full"));
   EXPECT_THAT(error_of(4, {"simulate", trace_, "--timeline", folder_.path()}),
               HasSubstr(folder_.path()));
@@ -172,7 +172,7 @@ TEST_F(BadInput, AFullDiskBehindStdout) {
   for (const std::vector<std::string>& args :
        std::vector<std::vector<std::string>>{{"inspect", trace_},
                                              {"simulate", trace_, "--json"},
-                                             {"plan", trace_, "--budget", "60%", "--quiet"},
+                                             {"plan", trace_, "--budget", "70%", "--quiet"},
                                              {"policies"},
                                              {"doctor"},
                                              {"--help"},

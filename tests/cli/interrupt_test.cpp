@@ -47,9 +47,9 @@ TEST_F(Interrupt, WhileReadingStdin) {
 }
 
 TEST_F(Interrupt, DuringALongPlan) {
-  save(300);
+  save(2000);
   Command command;
-  command.args = {"plan", trace_, "--budget", "30%", "-o", folder_.file("p.json")};
+  command.args = {"plan", trace_, "--budget", "50%", "-o", folder_.file("p.json")};
   Child child(command);
   child.wait_until_running_for(100);
   child.send(SIGINT);
