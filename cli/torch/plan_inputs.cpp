@@ -73,7 +73,8 @@ Result<FoundTrace> find_trace(const simulator::Plan& plan, const std::string& pl
   Result<LoadedTrace> loaded = load_trace(file);
   if (!loaded) return loaded.error();
   if (!plan.target.trace.empty() && plan.target.trace != loaded->sha256) {
-    warnings.push_back(file + " is another recording than the one the plan was made from; only the "
+    warnings.push_back(file +
+                       " is another recording than the one the plan was made from; only the "
                        "prediction changes");
   }
   return FoundTrace{std::move(loaded->trace), file};
@@ -90,8 +91,7 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
   Result<simulator::Plan> plan = load_plan(plan_file);
   if (!plan) return plan.error();
   inputs.plan = std::move(plan).value();
-  Result<FoundTrace> found =
-      find_trace(inputs.plan, plan_file, trace_file, flags, inputs.warnings);
+  Result<FoundTrace> found = find_trace(inputs.plan, plan_file, trace_file, flags, inputs.warnings);
   if (!found) return found.error();
   inputs.trace_file = found->file;
   inputs.trace = std::make_shared<const Trace>(std::move(found->trace));

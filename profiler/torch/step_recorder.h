@@ -83,9 +83,9 @@ class StepRecorder final : public executor::StepDriver,
   std::vector<at::Tensor> hooked_;  // parameters that carry our gradient hook
   std::int64_t first_serial_ = 0;
   bool recording_ = false;
-  std::string failure_;            // first exception inside an observer
+  std::string failure_;  // first exception inside an observer
   std::unique_ptr<OpObserver> observer_;
-  mutable std::mutex mutex_;       // ops may come from several threads
+  mutable std::mutex mutex_;             // ops may come from several threads
   std::shared_ptr<StepRecorder*> self_;  // dies with the recorder; hooks hold it weakly
 };
 

@@ -52,8 +52,8 @@ TEST(TorchBadInput, ProfileNamesWhatIsWrong) {
 
 TEST(TorchBadInput, AnOutputThatCannotBeWrittenIsAnEnvironmentError) {
   const TemporaryFolder folder;
-  const std::vector<std::string> job = {"profile", "mlp:layers=1,width=8", "--batch", "2",
-                                        "--threads", "1", "-o"};
+  const std::vector<std::string> job = {
+      "profile", "mlp:layers=1,width=8", "--batch", "2", "--threads", "1", "-o"};
   std::vector<std::string> args = job;
   args.push_back(folder.file("no/such/folder/t.json"));
   expect_error(args, 4, {"no/such/folder"});
@@ -68,8 +68,8 @@ TEST(TorchBadInput, ExecuteAndVerifyRefuseAPlanForAnotherStep) {
   const std::string other = folder.file("other.json");
   const std::string plan = folder.file("p.json");
   for (const auto& [file, batch] : {std::pair{trace, "4"}, std::pair{other, "6"}}) {
-    ASSERT_EQ(stowage({"profile", "mlp:layers=2,width=16", "--batch", batch, "--threads", "1",
-                       "-o", file})
+    ASSERT_EQ(stowage({"profile", "mlp:layers=2,width=16", "--batch", batch, "--threads", "1", "-o",
+                       file})
                   .code,
               0);
   }
@@ -99,10 +99,10 @@ TEST(TorchBadInput, CtrlCEndsEachVerbWith130AndLeavesNoFile) {
   const TemporaryFolder folder;
   const std::string trace = folder.file("t.json");
   const std::string plan = folder.file("p.json");
-  ASSERT_EQ(stowage({"profile", "mlp:layers=2,width=64", "--batch", "64", "--threads", "1", "-o",
-                     trace})
-                .code,
-            0);
+  ASSERT_EQ(
+      stowage({"profile", "mlp:layers=2,width=64", "--batch", "64", "--threads", "1", "-o", trace})
+          .code,
+      0);
   ASSERT_EQ(stowage({"plan", trace, "--policy", "torchtune", "-o", plan}).code, 0);
   const std::vector<std::vector<std::string>> commands = {
       {"profile", "mlp:layers=2,width=64", "--batch", "64", "--threads", "1", "--warmup", "10000",
@@ -114,7 +114,7 @@ TEST(TorchBadInput, CtrlCEndsEachVerbWith130AndLeavesNoFile) {
     SCOPED_TRACE(args.front());
     Command command;
     command.args = args;
-      cli_tests::Child child(command);
+    cli_tests::Child child(command);
     // `verify` and `profile` wait for a child process; `execute` works itself.
     if (args.front() == "execute") {
       child.wait_until_running_for(1000);

@@ -30,9 +30,8 @@ struct Job {
   std::string plan = folder.file("p.json");
 
   void profile(const std::string& model, const std::string& batch, const std::string& optimizer) {
-    const Outcome outcome =
-        stowage({"profile", model, "--batch", batch, "--optimizer", optimizer, "--threads", "1",
-                 "--device", "cpu", "-o", trace, "--json"});
+    const Outcome outcome = stowage({"profile", model, "--batch", batch, "--optimizer", optimizer,
+                                     "--threads", "1", "--device", "cpu", "-o", trace, "--json"});
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     const json result = json::parse(outcome.out);
     EXPECT_EQ(result.at("schema"), "stowage-profile/1");
@@ -115,8 +114,7 @@ TEST(MainJob, ThePlannedStepFitsALimitThatTheUnplannedOneDoesNot) {
 
   const std::string resident = job.folder.file("resident.json");
   ASSERT_EQ(stowage({"plan", job.trace, "--policy", "resident", "-o", resident}).code, 0);
-  const Outcome unplanned =
-      stowage({"execute", "--plan", resident, "--memory-limit", limit});
+  const Outcome unplanned = stowage({"execute", "--plan", resident, "--memory-limit", limit});
   EXPECT_EQ(unplanned.code, 1);
   EXPECT_NE(unplanned.err.find("out of memory"), std::string::npos) << unplanned.err;
 }
