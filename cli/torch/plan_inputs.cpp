@@ -38,7 +38,9 @@ Result<FoundTrace> record_again(const simulator::Plan& plan, const std::string& 
     return Error{ErrorCode::bad_input, "the plan says neither its trace nor its model", plan_file,
                  "/for", "give the trace with --trace FILE"};
   }
-  Result<RunRequest> request = make_request(run_of(plan.target), flags);
+  Run run = run_of(plan.target);
+  run.threads = flags.threads.value_or(0);  // a plan does not say how many there were
+  Result<RunRequest> request = make_request(run, flags);
   if (!request) return request.error();
   Result<ScratchFile> scratch = ScratchFile::create();
   if (!scratch) return scratch.error();
@@ -96,7 +98,12 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
   inputs.trace_file = found->file;
   inputs.trace = std::make_shared<const Trace>(std::move(found->trace));
   if (Status status = check_target(inputs.plan, plan_file, *inputs.trace); !status) {
-    return status.error();
+    Error error = std::move(status).error();
+    if (inputs.trace_file.empty()) {
+      error.message += "; its own trace is gone and the step was recorded again";
+      error.hint = "give the --threads that it was first recorded with, or make the plan again";
+    }
+    return error;
   }
   Result<RunRequest> request = make_request(inputs.trace->run, flags);
   if (!request) return request.error();
