@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <cstdlib>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -203,6 +204,51 @@ TEST(GraphAfterItsStep, GivesItsTensorsOrAnError) {
   EXPECT_NE(error_of([&] { graph.backward(); }).find("after its step"), std::string::npos);
   plan.reset();
   EXPECT_NE(error_of([&] { graph.backward(); }).find("after its step"), std::string::npos);
+}
+
+// What an unfinished step left behind, a graph included, is dropped when the next one begins.
+TEST(UnfinishedStep, IsDroppedByTheNextBegin) {
+  const at::Tensor p = parameter({32, 32});
+  HandStep step({p}, {}, [&] {
+    const at::Tensor loss = ((p * 2).exp() * p).sum();
+    return backward(loss);
+  });
+  for (const testing::Style& style : styles()) {
+    SCOPED_TRACE(style.name);
+    const auto plan = step.plan(step.lower(offload_made(step.trace(), style.decision)).schedule);
+    const Outcome reference = step.plain(0);
+    plan->begin_step();
+    at::Tensor unfinished = ((p * 2).exp() * p).sum();
+    const Outcome outcome = step.planned(*plan, 0);
+    expect_same(outcome, reference);
+    EXPECT_TRUE(outcome.report.on_plan) << outcome.report.first_difference;
+    unfinished.reset();
+    EXPECT_EQ(hand_device().memory().requested, reference.end);
+  }
+}
+
+// A process that has recorded nothing: a plan of an empty step sees the saved tensors all the same.
+[[noreturn]] void run_without_recording() {
+  const at::Tensor p = parameter({16, 16});
+  Trace trace;
+  trace.strings = {"step"};
+  trace.layers.name = {StringId(0)};
+  trace.events.kind = {EventKind::step_begin, EventKind::step_end};
+  trace.events.ref = {-1, -1};
+  trace.events.op = {OpId(), OpId()};
+  trace.events.time = {0, 0};
+  auto plan = executor::PlannedStep::create(hand_device(), std::make_shared<const Trace>(trace), {},
+                                            {.off_plan = OffPlan::offload_all});
+  if (!plan) std::exit(2);
+  (*plan)->begin_step();
+  backward((p * 2).exp().sum());
+  const auto report = (*plan)->end_step();
+  std::exit(report.ok() && report->off_plan_packs == 1 ? 0 : 1);
+}
+
+TEST(FreshProcessDeathTest, PlanWorksWithoutARecording) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(run_without_recording(), ::testing::ExitedWithCode(0), "");
 }
 
 at::Tensor& static_graph() {
