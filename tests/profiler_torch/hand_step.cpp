@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <bit>
 #include <exception>
 #include <stdexcept>
 #include <utility>
@@ -258,7 +259,8 @@ Decisions offload_made(const Trace& trace, const SavedDecision& decision) {
 }
 
 void expect_same(const Outcome& outcome, const Outcome& reference) {
-  EXPECT_EQ(outcome.loss, reference.loss);
+  EXPECT_EQ(std::bit_cast<std::uint64_t>(outcome.loss), std::bit_cast<std::uint64_t>(reference.loss))
+      << outcome.loss << " and " << reference.loss;
   ASSERT_EQ(outcome.gradients.size(), reference.gradients.size());
   for (std::size_t i = 0; i < outcome.gradients.size(); ++i) {
     EXPECT_TRUE(outcome.gradients[i] == reference.gradients[i]) << "gradient " << i;

@@ -50,12 +50,12 @@ class RandomStep {
   at::Tensor op(const at::Tensor& x) {
     switch (below(15)) {
       case 0: return x * weight();
-      case 1: return at::mm(x, weight());
-      case 2: return at::linear(x, weight());
+      case 1: return at::mm(x, weight()).mul(0.3);
+      case 2: return at::linear(x, weight()).tanh();
       case 3: return x.sigmoid();
       case 4: return at::softmax(x, 1);
       case 5: return x.tanh().t();
-      case 6: return (x * 0.5).exp_().mul(0.1);
+      case 6: return x.clamp(-3, 3).exp_().mul(0.1);
       case 7: return (x + 1).relu_();
       case 8: return at::cat({x.slice(0, 0, 5).tanh(), x.slice(0, 5, kSide) * 2}, 0);
       case 9: return x.select(1, below(kSide)).unsqueeze(1).expand({kSide, kSide}) * x;
