@@ -186,6 +186,8 @@ class Step {
 
 }  // namespace
 
-Trace synthetic_step(int layers) { return Step().run(layers); }
+Trace synthetic_step(int layers) {
+  return Step().run(layers);
+}
 
 }  // namespace stowage::bench

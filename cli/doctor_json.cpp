@@ -34,10 +34,10 @@ TorchFacts read_torch_facts(const std::string& text) {
   if (!json.is_object()) return facts;
   facts.answered = true;
   facts.text = text;
-  if (const Json* torch = member(json, "libtorch"); torch != nullptr) {
-    const Json* version = member(*torch, "version");
-    if (version != nullptr && version->is_string()) facts.version = version->get<std::string>();
-  }
+  // The version itself, or an object that has it.
+  const Json* torch = member(json, "libtorch");
+  if (torch != nullptr && torch->is_object()) torch = member(*torch, "version");
+  if (torch != nullptr && torch->is_string()) facts.version = torch->get<std::string>();
   if (const Json* features = member(json, "features"); features != nullptr) {
     facts.cuda_built = truth(member(*features, "cuda"));
   }

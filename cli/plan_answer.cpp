@@ -159,8 +159,8 @@ Error why_infeasible(const PlanAnswer& answer) {
       error.message = "infeasible: the floor is " + std::to_string(outcome.floor.bytes) +
                       " bytes, made at " + floor_place(outcome.floor) + "; the budget is " +
                       std::to_string(budget) + " bytes";
-      error.hint = "a budget of at least " + format_bytes(outcome.floor.bytes) +
-                   ", a smaller batch, or a model that needs less there";
+      error.hint =
+          "a budget of the floor or more, a smaller batch, or a model that needs less there";
       break;
     case PlanKind::offload_cannot_help:
       error.message = "infeasible: offload cannot lower this peak of " +

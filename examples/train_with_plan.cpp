@@ -32,9 +32,9 @@ struct Net : torch::nn::Module {
   torch::Tensor forward(torch::Tensor x) {
     for (std::size_t i = 0; i < up.size(); ++i) {
       // Stowage: a layer is a named callable; without the wrapper this line is the lambda's body.
-      x = stowage::layer("layers." + std::to_string(i), [&](const auto& in) {
-        return in[0] + down[i](torch::gelu(up[i](in[0])));
-      }, {x});
+      x = stowage::layer("layers." + std::to_string(i),
+                         [&](const auto& in) { return in[0] + down[i](torch::gelu(up[i](in[0]))); },
+                         {x});
     }
     return x;
   }
@@ -88,15 +88,15 @@ int main() {
   request.budget = trace->peaks.requested.front() * 60 / 100;
   const auto outcome = check(stowage::planner::make_plan(index, request));
   auto lowered = check(stowage::simulator::lower(index, outcome.plan));
-  auto planned = check(
-      stowage::executor::PlannedStep::create(device, trace, std::move(lowered.schedule)));
+  auto planned =
+      check(stowage::executor::PlannedStep::create(device, trace, std::move(lowered.schedule)));
 
   for (std::int64_t k = 0; k < 5; ++k) {
     load(k);
     device.reset_peak();
-    planned->begin_step();                       // Stowage
+    planned->begin_step();  // Stowage
     step();
-    check(planned->end_step());                  // Stowage
+    check(planned->end_step());  // Stowage
     std::printf("step %ld  loss %.6f  peak %.1f MB\n", static_cast<long>(k), loss,
                 static_cast<double>(device.memory().peak_requested) / 1e6);
   }

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-
 namespace stowage::executor {
 
 using simulator::Action;
@@ -17,10 +16,14 @@ namespace {
 
 AnchorKind anchor_kind(LayerEvent event) {
   switch (event) {
-    case LayerEvent::forward_begin: return AnchorKind::layer_forward_begin;
-    case LayerEvent::forward_end: return AnchorKind::layer_forward_end;
-    case LayerEvent::backward_begin: return AnchorKind::layer_backward_begin;
-    case LayerEvent::backward_end: return AnchorKind::layer_backward_end;
+    case LayerEvent::forward_begin:
+      return AnchorKind::layer_forward_begin;
+    case LayerEvent::forward_end:
+      return AnchorKind::layer_forward_end;
+    case LayerEvent::backward_begin:
+      return AnchorKind::layer_backward_begin;
+    case LayerEvent::backward_end:
+      return AnchorKind::layer_backward_end;
   }
   STOWAGE_ASSERT(false && "unknown layer event");
 }
@@ -43,8 +46,7 @@ void check_not_written(const at::Tensor& source, std::int64_t version) {
 }  // namespace
 
 PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
-                          simulator::Schedule schedule, PlannedStepOptions options,
-                          HostArena arena)
+                          simulator::Schedule schedule, PlannedStepOptions options, HostArena arena)
     : device_(device),
       trace_(std::move(trace)),
       schedule_(std::move(schedule)),
@@ -88,8 +90,7 @@ Result<StepReport> PlannedStep::State::end() {
     if (anchor == AnchorKind::step_begin || anchor == AnchorKind::step_end) continue;
     if (counters_[kind] == program_.count(anchor)) continue;
     missing = "the step ended after " + std::to_string(counters_[kind]) + " of " +
-              std::to_string(program_.count(anchor)) + " " + simulator::name_of(anchor) +
-              " events";
+              std::to_string(program_.count(anchor)) + " " + simulator::name_of(anchor) + " events";
     report_.on_plan = false;
     report_.first_difference = missing;
   }
@@ -163,8 +164,7 @@ std::string PlannedStep::State::difference_at_pack(const at::Tensor& tensor, con
   const std::int64_t serial = device_.allocation_serial(tensor.storage().data());
   std::int32_t index = -1;
   if (serial >= 0) {
-    index = storage_index_
-                .try_emplace(serial, static_cast<std::int32_t>(storage_index_.size()))
+    index = storage_index_.try_emplace(serial, static_cast<std::int32_t>(storage_index_.size()))
                 .first->second;
   }
   if (index != saved.storage_index[row]) {
@@ -198,8 +198,7 @@ PlannedStep::State::Packed PlannedStep::State::begin_pack(const at::Tensor& tens
   if (!report_.on_plan) {
     // Outside the plan: what this step made leaves at once, so that the step does not grow.
     const bool can_leave =
-        is_plain(tensor) &&
-        device_.allocation_serial(tensor.storage().data()) >= first_serial_;
+        is_plain(tensor) && device_.allocation_serial(tensor.storage().data()) >= first_serial_;
     packed.treatment = can_leave ? Treatment::host_copy : Treatment::keep;
     ++report_.off_plan_packs;
     return packed;
@@ -305,11 +304,16 @@ void PlannedStep::State::run(AnchorKind kind, std::size_t ordinal, Side side) {
 
 void PlannedStep::State::execute(const simulator::Instruction& instruction) {
   switch (instruction.action) {
-    case Action::start_offload: return start_offload(instruction.offload);
-    case Action::release: return release(instruction.offload);
-    case Action::start_reload: return start_reload(instruction.reload);
-    case Action::await: return device_.wait(reloads_[instruction.reload.index()].ticket);
-    case Action::drop: return drop(instruction.reload);
+    case Action::start_offload:
+      return start_offload(instruction.offload);
+    case Action::release:
+      return release(instruction.offload);
+    case Action::start_reload:
+      return start_reload(instruction.reload);
+    case Action::await:
+      return device_.wait(reloads_[instruction.reload.index()].ticket);
+    case Action::drop:
+      return drop(instruction.reload);
   }
 }
 
@@ -321,7 +325,8 @@ void PlannedStep::State::start_offload(OffloadId id) {
   const simulator::Offload& plan = schedule_.offloads[id.index()];
   OffloadState& state = offloads_[id.index()];
   STOWAGE_ASSERT(state.source.defined());
-  for (const OffloadId other : program_.overlapping(id)) offloads_[other.index()].slot_valid = false;
+  for (const OffloadId other : program_.overlapping(id))
+    offloads_[other.index()].slot_valid = false;
   state.slot_valid = true;
   report_.offloaded_bytes += plan.bytes;
   if (plan.bytes == 0) return;
@@ -330,8 +335,7 @@ void PlannedStep::State::start_offload(OffloadId id) {
     device_.copy_on_compute(slot(id), source + plan.begin, plan.bytes);
     return;
   }
-  state.ticket =
-      device_.copy_async(CopyLane::d2h, slot(id), source + plan.begin, plan.bytes);
+  state.ticket = device_.copy_async(CopyLane::d2h, slot(id), source + plan.begin, plan.bytes);
   if (plan.copy_out == CopyMode::blocking) device_.wait_blocking(state.ticket);
 }
 
@@ -355,8 +359,7 @@ void PlannedStep::State::start_reload(ReloadId id) {
     device_.copy_on_compute(destination, slot(plan.offload), offload.bytes);
     return;
   }
-  state.ticket =
-      device_.copy_async(CopyLane::h2d, destination, slot(plan.offload), offload.bytes);
+  state.ticket = device_.copy_async(CopyLane::h2d, destination, slot(plan.offload), offload.bytes);
   if (plan.copy_in == CopyMode::blocking) device_.wait_blocking(state.ticket);
 }
 

@@ -49,7 +49,7 @@ class PlannedStep::State {
 
  private:
   struct OffloadState {
-    at::Tensor source;        // detached; held from the pack to the release
+    at::Tensor source;  // detached; held from the pack to the release
     std::int64_t version = 0;
     CopyTicket ticket;
     bool slot_valid = false;  // the host slot holds this step's bytes
@@ -84,7 +84,7 @@ class PlannedStep::State {
   SiteTracker sites_;
   std::vector<OffloadState> offloads_;
   std::vector<ReloadState> reloads_;
-  std::vector<std::size_t> reloads_of_;                         // per offload: how many
+  std::vector<std::size_t> reloads_of_;  // per offload: how many
   std::array<std::size_t, simulator::kAnchorKinds> counters_{};
   std::unordered_map<std::int64_t, std::int32_t> storage_index_;  // by allocation serial
   std::vector<std::int64_t> first_version_;                       // by storage index

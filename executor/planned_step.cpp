@@ -19,9 +19,15 @@ class PlannedHooks final : public torch::autograd::SavedVariableHooks {
   void call_pack_hook(const at::Tensor& tensor) override {
     packed_ = state_->begin_pack(tensor);
     switch (packed_.treatment) {
-      case PlannedStep::State::Treatment::keep: kept_ = KeptTensor(tensor); break;
-      case PlannedStep::State::Treatment::planned: view_ = SavedView::of(tensor); break;
-      case PlannedStep::State::Treatment::host_copy: copy_.emplace(state_->device(), tensor); break;
+      case PlannedStep::State::Treatment::keep:
+        kept_ = KeptTensor(tensor);
+        break;
+      case PlannedStep::State::Treatment::planned:
+        view_ = SavedView::of(tensor);
+        break;
+      case PlannedStep::State::Treatment::host_copy:
+        copy_.emplace(state_->device(), tensor);
+        break;
     }
     state_->finish_pack(packed_);
   }
@@ -30,11 +36,15 @@ class PlannedHooks final : public torch::autograd::SavedVariableHooks {
     const bool on_plan = state_->begin_unpack(packed_);
     at::Tensor tensor;
     switch (packed_.treatment) {
-      case PlannedStep::State::Treatment::keep: tensor = kept_.get(); break;
+      case PlannedStep::State::Treatment::keep:
+        tensor = kept_.get();
+        break;
       case PlannedStep::State::Treatment::planned:
         tensor = state_->load(packed_, view_, on_plan);
         break;
-      case PlannedStep::State::Treatment::host_copy: tensor = copy_->load(kOffPlanTag); break;
+      case PlannedStep::State::Treatment::host_copy:
+        tensor = copy_->load(kOffPlanTag);
+        break;
     }
     state_->finish_unpack(on_plan);
     return tensor;
@@ -63,9 +73,8 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
   }
   Result<HostArena> arena = HostArena::create(schedule.host_bytes);
   if (!arena) return arena.error();
-  return std::unique_ptr<PlannedStep>(new PlannedStep(
-      std::make_shared<State>(device, std::move(trace), std::move(schedule), options,
-                              std::move(arena).value())));
+  return std::unique_ptr<PlannedStep>(new PlannedStep(std::make_shared<State>(
+      device, std::move(trace), std::move(schedule), options, std::move(arena).value())));
 }
 
 PlannedStep::~PlannedStep() {
@@ -87,7 +96,9 @@ void PlannedStep::abort_step() {
   state_->abort();
 }
 
-Bytes PlannedStep::host_bytes() const { return state_->arena().bytes(); }
+Bytes PlannedStep::host_bytes() const {
+  return state_->arena().bytes();
+}
 
 std::unique_ptr<torch::autograd::SavedVariableHooks> PlannedStep::make_hooks() {
   return std::make_unique<PlannedHooks>(state_);

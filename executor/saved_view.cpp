@@ -28,27 +28,39 @@ at::Tensor SavedView::over(const c10::Storage& buffer, Bytes buffer_begin) const
   // A view without elements touches nothing; its offset may lie anywhere.
   const Bytes byte_offset = range.size() == 0 ? 0 : offset * item - buffer_begin;
   STOWAGE_ASSERT(byte_offset >= 0 && byte_offset % item == 0);
-  at::Tensor tensor =
-      at::detail::make_tensor<c10::TensorImpl>(c10::Storage(buffer), keys, dtype);
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(buffer), keys, dtype);
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(shape, strides, byte_offset / item);
   return tensor;
 }
 
 DType dtype_of(const at::Tensor& tensor) {
   switch (tensor.scalar_type()) {
-    case at::kByte: return DType::uint8;
-    case at::kChar: return DType::int8;
-    case at::kShort: return DType::int16;
-    case at::kInt: return DType::int32;
-    case at::kLong: return DType::int64;
-    case at::kHalf: return DType::float16;
-    case at::kBFloat16: return DType::bfloat16;
-    case at::kFloat: return DType::float32;
-    case at::kDouble: return DType::float64;
-    case at::kComplexFloat: return DType::complex64;
-    case at::kComplexDouble: return DType::complex128;
-    case at::kBool: return DType::boolean;
-    default: return DType::other;
+    case at::kByte:
+      return DType::uint8;
+    case at::kChar:
+      return DType::int8;
+    case at::kShort:
+      return DType::int16;
+    case at::kInt:
+      return DType::int32;
+    case at::kLong:
+      return DType::int64;
+    case at::kHalf:
+      return DType::float16;
+    case at::kBFloat16:
+      return DType::bfloat16;
+    case at::kFloat:
+      return DType::float32;
+    case at::kDouble:
+      return DType::float64;
+    case at::kComplexFloat:
+      return DType::complex64;
+    case at::kComplexDouble:
+      return DType::complex128;
+    case at::kBool:
+      return DType::boolean;
+    default:
+      return DType::other;
   }
 }
 

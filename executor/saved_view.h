@@ -19,7 +19,7 @@ struct SavedView {
   std::int64_t offset = 0;            // elements
   caffe2::TypeMeta dtype;
   c10::DispatchKeySet keys;
-  ByteRange range;                    // the bytes of the storage that it touches, see trace.h
+  ByteRange range;  // the bytes of the storage that it touches, see trace.h
 
   // Only for tensors for which is_plain() holds.
   [[nodiscard]] static SavedView of(const at::Tensor& tensor);

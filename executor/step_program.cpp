@@ -12,19 +12,30 @@ namespace {
 
 std::optional<AnchorKind> anchor_kind(EventKind kind) {
   switch (kind) {
-    case EventKind::step_begin: return AnchorKind::step_begin;
-    case EventKind::step_end: return AnchorKind::step_end;
-    case EventKind::pack: return AnchorKind::pack;
-    case EventKind::unpack: return AnchorKind::unpack;
-    case EventKind::layer_forward_begin: return AnchorKind::layer_forward_begin;
-    case EventKind::layer_forward_end: return AnchorKind::layer_forward_end;
-    case EventKind::layer_backward_begin: return AnchorKind::layer_backward_begin;
-    case EventKind::layer_backward_end: return AnchorKind::layer_backward_end;
-    default: return std::nullopt;
+    case EventKind::step_begin:
+      return AnchorKind::step_begin;
+    case EventKind::step_end:
+      return AnchorKind::step_end;
+    case EventKind::pack:
+      return AnchorKind::pack;
+    case EventKind::unpack:
+      return AnchorKind::unpack;
+    case EventKind::layer_forward_begin:
+      return AnchorKind::layer_forward_begin;
+    case EventKind::layer_forward_end:
+      return AnchorKind::layer_forward_end;
+    case EventKind::layer_backward_begin:
+      return AnchorKind::layer_backward_begin;
+    case EventKind::layer_backward_end:
+      return AnchorKind::layer_backward_end;
+    default:
+      return std::nullopt;
   }
 }
 
-bool is_layer_event(AnchorKind kind) { return kind >= AnchorKind::layer_forward_begin; }
+bool is_layer_event(AnchorKind kind) {
+  return kind >= AnchorKind::layer_forward_begin;
+}
 
 }  // namespace
 
@@ -40,8 +51,7 @@ StepProgram::StepProgram(const Trace& trace, const simulator::Schedule& schedule
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
     const simulator::Anchor& anchor = instructions_[i].anchor;
     auto& places = places_[static_cast<std::size_t>(anchor.kind)];
-    STOWAGE_ASSERT(anchor.ordinal >= 0 &&
-                   static_cast<std::size_t>(anchor.ordinal) < places.size());
+    STOWAGE_ASSERT(anchor.ordinal >= 0 && static_cast<std::size_t>(anchor.ordinal) < places.size());
     Range& range = places[static_cast<std::size_t>(anchor.ordinal)]
                        .sides[static_cast<std::size_t>(anchor.side)];
     if (range.count == 0) range.first = i;

@@ -1,5 +1,5 @@
-// StepProgram: a Schedule arranged for a running step: which instructions stand at the n-th event of
-// a kind, which layer is expected there, which offloads share host bytes.
+// StepProgram: a Schedule arranged for a running step: which instructions stand at the n-th event
+// of a kind, which layer is expected there, which offloads share host bytes.
 #pragma once
 
 #include <array>

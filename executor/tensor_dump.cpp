@@ -99,21 +99,30 @@ double value_at(at::ScalarType type, const char* data, std::size_t index) {
     return static_cast<double>(value);
   };
   switch (type) {
-    case at::kFloat: return as(float{});
-    case at::kDouble: return as(double{});
-    case at::kBFloat16: return as(c10::BFloat16{});
-    case at::kHalf: return as(c10::Half{});
-    default: return as(std::uint8_t{});  // compared byte by byte
+    case at::kFloat:
+      return as(float{});
+    case at::kDouble:
+      return as(double{});
+    case at::kBFloat16:
+      return as(c10::BFloat16{});
+    case at::kHalf:
+      return as(c10::Half{});
+    default:
+      return as(std::uint8_t{});  // compared byte by byte
   }
 }
 
 std::size_t item_bytes(at::ScalarType type) {
   switch (type) {
-    case at::kFloat: return 4;
-    case at::kDouble: return 8;
+    case at::kFloat:
+      return 4;
+    case at::kDouble:
+      return 8;
     case at::kBFloat16:
-    case at::kHalf: return 2;
-    default: return 1;
+    case at::kHalf:
+      return 2;
+    default:
+      return 1;
   }
 }
 
@@ -147,7 +156,8 @@ Status TensorDumpWriter::add(std::int64_t step, const std::string& kind,
     return Error{ErrorCode::bad_input, kind + " " + tensor.name + " is not dense in memory", "", "",
                  "verification compares dense tensors only"};
   }
-  return write_record(descriptor_, name, tensor.tensor.scalar_type(), tensor.tensor.const_data_ptr(),
+  return write_record(descriptor_, name, tensor.tensor.scalar_type(),
+                      tensor.tensor.const_data_ptr(),
                       static_cast<std::int64_t>(tensor.tensor.nbytes()));
 }
 

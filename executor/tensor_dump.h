@@ -26,11 +26,11 @@ class TensorDumpWriter {
 };
 
 struct DumpDifference {
-  bool bitwise = true;              // same tensors, same bytes
-  bool within_tolerance = true;     // every |a - b| <= rtol * |b|
-  double max_abs_diff = 0;          // NaN against a number counts as infinity
-  std::string first;                // "step 1 gradient layers.0.mlp.up.weight", empty when bitwise
-  std::int64_t tensors = 0;         // compared
+  bool bitwise = true;           // same tensors, same bytes
+  bool within_tolerance = true;  // every |a - b| <= rtol * |b|
+  double max_abs_diff = 0;       // NaN against a number counts as infinity
+  std::string first;             // "step 1 gradient layers.0.mlp.up.weight", empty when bitwise
+  std::int64_t tensors = 0;      // compared
   std::int64_t differing = 0;
 };
 

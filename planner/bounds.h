@@ -1,6 +1,7 @@
 // Bounds that hold for every plan: the memory floor and the shortest step within a budget. Both see
-// a plan as choices {keep, shared, separate} for the storages that can move (planner/footprint.h) and
-// count each choice at its best, so no release or reload point, and no copy mode, goes below them.
+// a plan as choices {keep, shared, separate} for the storages that can move (planner/footprint.h)
+// and count each choice at its best, so no release or reload point, and no copy mode, goes below
+// them.
 #pragma once
 
 #include <string>
@@ -17,9 +18,9 @@ namespace stowage::planner {
 struct FloorStorage {
   StorageId storage;
   Bytes bytes = 0;
-  bool reloaded = false;   // the bytes are those of its reload buffers
-  std::string made_by;     // name of the op that allocated it; empty when it is older than the step
-  std::string layer;       // of the storage
+  bool reloaded = false;  // the bytes are those of its reload buffers
+  std::string made_by;    // name of the op that allocated it; empty when it is older than the step
+  std::string layer;      // of the storage
   StorageClass storage_class = StorageClass::other;
 };
 
@@ -27,24 +28,23 @@ struct FloorStorage {
 struct MemoryFloor {
   Bytes bytes = 0;
   EventId event;
-  OpId op;                 // innermost op at that event, -1 = none
-  std::string op_name;     // its name, or empty
-  std::string layer;       // its layer's path; of the event's own layer when there is no op
+  OpId op;              // innermost op at that event, -1 = none
+  std::string op_name;  // its name, or empty
+  std::string layer;    // its layer's path; of the event's own layer when there is no op
   std::vector<FloorStorage> storages;  // alive there, largest first
-  bool reached = false;    // the plan of tightest() has exactly this peak
+  bool reached = false;                // the plan of tightest() has exactly this peak
 };
 
 // Problem: the least, over all choices, of the maximum over positions of the bytes alive.
 // Bound: max over positions of the sum over storages of their smallest footprint there. A plan's
 // footprints are at least the tight ones of its choices, so its curve is nowhere below that sum.
 // Reached: when every storage has a dominant choice (smallest at every position at once), the tight
-// plan of these choices holds exactly the sum at every position. A storage with a whole-storage copy,
-// one unpack and a natural free ahead of it is of that kind: shared is below keep everywhere; so is
-// one whose natural free comes with its recorded one: keep. Not of that kind are storages that the
-// model holds into backward, and those that are unpacked several times (separate copies hold less
-// between unpacks, more when they overlap): for these the bound may be below what any plan reaches,
-// and tightest() searches.
-// Cost: O(events + spans log spans).
+// plan of these choices holds exactly the sum at every position. A storage with a whole-storage
+// copy, one unpack and a natural free ahead of it is of that kind: shared is below keep everywhere;
+// so is one whose natural free comes with its recorded one: keep. Not of that kind are storages
+// that the model holds into backward, and those that are unpacked several times (separate copies
+// hold less between unpacks, more when they overlap): for these the bound may be below what any
+// plan reaches, and tightest() searches. Cost: O(events + spans log spans).
 [[nodiscard]] MemoryFloor memory_floor(const Footprints& footprints);
 
 // The choices with the lowest peak that is known. Dominant choices where there are any; the other
@@ -60,15 +60,15 @@ struct TightPlan {
 // mixes `lane` with `compute` copies in one direction (which the simulator lets overlap).
 //
 // Take a position t with D bytes above the budget in the resident step. Some storages must be away
-// at t, together worth D bytes. The copies out of these are finished when compute is at t, each began
-// after its pack, and a lane copies one at a time: so compute is at t no earlier than x, the earliest
-// time by which a single machine can process fractions of jobs {release time: the pack, size: the
-// shortest copy, value: the bytes freed at t} worth D. Preempted and fractional, highest value per
-// time first is best for every horizon at once: at each moment the densest jobs have had as much of
-// the machine as they can. Mirrored from the step's end, with the next unpack as release time and
-// the copy back as size, the step goes on for at least x' after t. The step is at least x + x', and
-// never below the resident step. Recorded times only grow when something moves; copies are never
-// faster than their nominal time: hence the bound.
+// at t, together worth D bytes. The copies out of these are finished when compute is at t, each
+// began after its pack, and a lane copies one at a time: so compute is at t no earlier than x, the
+// earliest time by which a single machine can process fractions of jobs {release time: the pack,
+// size: the shortest copy, value: the bytes freed at t} worth D. Preempted and fractional, highest
+// value per time first is best for every horizon at once: at each moment the densest jobs have had
+// as much of the machine as they can. Mirrored from the step's end, with the next unpack as release
+// time and the copy back as size, the step goes on for at least x' after t. The step is at least x
+// + x', and never below the resident step. Recorded times only grow when something moves; copies
+// are never faster than their nominal time: hence the bound.
 //
 // Positions: the rising ones above the budget, those with the most bytes when there are many.
 // Cost: O(positions * movable log movable), limited to about 10^7 operations by dropping positions.

@@ -14,8 +14,12 @@ using simulator::Decision;
 using simulator::Decisions;
 using simulator::OffloadGroups;
 
-std::int32_t ahead_of(EventId event) { return 2 * event.value; }
-std::int32_t behind(EventId event) { return 2 * event.value + 2; }
+std::int32_t ahead_of(EventId event) {
+  return 2 * event.value;
+}
+std::int32_t behind(EventId event) {
+  return 2 * event.value + 2;
+}
 
 OffloadGroups all_offloaded(const simulator::TraceIndex& index, bool share) {
   Decisions decisions;
@@ -224,8 +228,7 @@ std::vector<Bytes> Footprints::lowest_curve() const {
   return out;
 }
 
-Decisions Footprints::decisions(const std::vector<Choice>& choices,
-                                simulator::ReleasePoint release,
+Decisions Footprints::decisions(const std::vector<Choice>& choices, simulator::ReleasePoint release,
                                 simulator::ReloadPoint reload) const {
   Decisions out;
   out.saved.resize(index_->trace().saved.size());

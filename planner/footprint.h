@@ -1,10 +1,10 @@
-// Footprint of a storage: the device bytes that it and its reload buffers hold over the step, for each
-// way to treat it, when it leaves as early and returns as late as it can ("tight"). No plan holds
-// fewer bytes with the same choice, so bounds are made of footprints; and the plan with `pack` and
-// `unpack` as its points holds exactly these.
+// Footprint of a storage: the device bytes that it and its reload buffers hold over the step, for
+// each way to treat it, when it leaves as early and returns as late as it can ("tight"). No plan
+// holds fewer bytes with the same choice, so bounds are made of footprints; and the plan with
+// `pack` and `unpack` as its points holds exactly these.
 //
-// Positions: 2e is ahead of event e (where a reload on demand starts), 2e+1 is event e itself and what
-// stands behind it. Spans are half-open ranges of positions.
+// Positions: 2e is ahead of event e (where a reload on demand starts), 2e+1 is event e itself and
+// what stands behind it. Spans are half-open ranges of positions.
 #pragma once
 
 #include <array>
@@ -34,10 +34,10 @@ struct Movable {
   std::array<bool, kChoices> allowed{true, false, false};
   std::array<std::vector<FootprintSpan>, kChoices> spans;
   EventId first_pack;
-  Bytes shared_range = 0;                // bytes that the shared copy moves
-  std::vector<Bytes> views;              // of each saved tensor: what the separate copies move
-  std::vector<EventId> unpack_events;    // in order
-  std::vector<Bytes> unpack_bytes;       // of the view of each
+  Bytes shared_range = 0;              // bytes that the shared copy moves
+  std::vector<Bytes> views;            // of each saved tensor: what the separate copies move
+  std::vector<EventId> unpack_events;  // in order
+  std::vector<Bytes> unpack_bytes;     // of the view of each
   // A choice with at most as many bytes as every other one at every position, if there is one.
   std::int32_t dominant = -1;
 

@@ -42,7 +42,8 @@ void describe(const Footprints& footprints, std::int32_t position, MemoryFloor& 
       case EventKind::layer_backward_end:
         floor.layer = layer_name(trace, LayerId(trace.events.ref[floor.event.index()]));
         break;
-      default: break;
+      default:
+        break;
     }
   }
 
@@ -76,18 +77,15 @@ void describe(const Footprints& footprints, std::int32_t position, MemoryFloor& 
     alive.storage_class = trace.storages.storage_class[s];
     floor.storages.push_back(std::move(alive));
   }
-  std::stable_sort(
-      floor.storages.begin(), floor.storages.end(),
-      [](const FloorStorage& a, const FloorStorage& b) { return a.bytes > b.bytes; });
+  std::stable_sort(floor.storages.begin(), floor.storages.end(),
+                   [](const FloorStorage& a, const FloorStorage& b) { return a.bytes > b.bytes; });
 }
 
 // Bytes at each position while choices change; O(positions) for a change's check.
 class Descent {
  public:
   Descent(const Footprints& footprints, std::vector<Choice> choices)
-      : footprints_(footprints),
-        choices_(std::move(choices)),
-        curve_(footprints.curve(choices_)) {}
+      : footprints_(footprints), choices_(std::move(choices)), curve_(footprints.curve(choices_)) {}
 
   [[nodiscard]] Bytes peak() const { return curve_[highest(curve_)]; }
   [[nodiscard]] std::int32_t peak_position() const {

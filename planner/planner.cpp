@@ -8,6 +8,7 @@
 #include "simulator/lowering.h"
 #include "traces/build_info.h"
 #include "traces/size_text.h"
+#include "traces/units.h"
 
 namespace stowage::planner {
 
@@ -111,9 +112,10 @@ class Planner {
         set_gap();
       } else {
         out_.kind = PlanKind::policy_over_budget;
-        out_.notes.insert(out_.notes.begin(), "policy " + request_.policy + " needs " +
-                          format_bytes(peak_of(out_.predicted, request_.budget_on)) +
-                          ", the budget is " + format_bytes(*request_.budget));
+        out_.notes.insert(out_.notes.begin(),
+                          "policy " + request_.policy + " needs " +
+                              format_bytes(peak_of(out_.predicted, request_.budget_on)) +
+                              ", the budget is " + format_bytes(*request_.budget));
       }
     } else if (!within_budgets(out_.predicted)) {
       out_.kind = PlanKind::policy_over_budget;
@@ -226,7 +228,8 @@ class Planner {
     if (request_.host_budget) plan.budget.host_text = request_.host_budget_text;
     if (automatic != request_.budget) plan.budget.automatic = automatic;
     plan.saved = std::move(rules);
-    plan.made_by = {"stowage " + std::string(kVersion), request_.policy, request_.seed, request_.created};
+    plan.made_by = {"stowage " + std::string(kVersion), request_.policy, request_.seed,
+                    request_.created};
 
     auto lowering = simulator::lower(index_, plan);
     if (!lowering) return lowering.error();
@@ -248,7 +251,6 @@ class Planner {
   void set_gap() {
     const Nanoseconds bound = out_.lower_bound_step;
     const Nanoseconds above = std::max<Nanoseconds>(out_.predicted.step_ns - bound, 0);
-    __extension__ using Wide = __int128;
     out_.gap_ppm =
         bound > 0 ? static_cast<std::int64_t>(static_cast<Wide>(above) * kPpm / bound) : 0;
     out_.plan.lower_bound_step = bound;
@@ -266,21 +268,30 @@ class Planner {
 
 const char* name_of(PlanKind value) {
   switch (value) {
-    case PlanKind::planned: return "planned";
-    case PlanKind::fits_already: return "fits_already";
-    case PlanKind::infeasible: return "infeasible";
-    case PlanKind::offload_cannot_help: return "offload_cannot_help";
-    case PlanKind::policy_over_budget: return "policy_over_budget";
-    case PlanKind::not_found: return "not_found";
+    case PlanKind::planned:
+      return "planned";
+    case PlanKind::fits_already:
+      return "fits_already";
+    case PlanKind::infeasible:
+      return "infeasible";
+    case PlanKind::offload_cannot_help:
+      return "offload_cannot_help";
+    case PlanKind::policy_over_budget:
+      return "policy_over_budget";
+    case PlanKind::not_found:
+      return "not_found";
   }
   return "?";
 }
 
 Bytes peak_of(const ReplayResult& result, PeakKind kind) {
   switch (kind) {
-    case PeakKind::requested: return result.peak_requested;
-    case PeakKind::active: return result.peak_active;
-    case PeakKind::reserved: return result.peak_reserved;
+    case PeakKind::requested:
+      return result.peak_requested;
+    case PeakKind::active:
+      return result.peak_active;
+    case PeakKind::reserved:
+      return result.peak_reserved;
   }
   return result.peak_active;
 }
@@ -294,8 +305,8 @@ Status resolve_budget(const simulator::TraceIndex& index, Plan& plan) {
   const ReplayResult resident = simulator::replay(index, simulator::resident_schedule(index));
   const Bytes peak = peak_of(resident, plan.budget.on);
   if (peak < 0) {
-    return Error{ErrorCode::bad_input, "the trace's device has no reserved bytes", "",
-                 "/budget/on", "use active"};
+    return Error{ErrorCode::bad_input, "the trace's device has no reserved bytes", "", "/budget/on",
+                 "use active"};
   }
   auto bytes = parse_size(plan.budget.device_text, peak);
   if (!bytes) {

@@ -26,17 +26,17 @@ struct Progress {
 };
 
 struct PlanRequest {
-  std::optional<Bytes> budget;          // absent = no limit; only with a policy other than `auto`
-  std::string budget_text;              // as the user wrote it, for the plan file; may be empty
+  std::optional<Bytes> budget;  // absent = no limit; only with a policy other than `auto`
+  std::string budget_text;      // as the user wrote it, for the plan file; may be empty
   simulator::PeakKind budget_on = simulator::PeakKind::active;
-  std::optional<Bytes> host_budget;     // on ReplayResult::host_bytes
+  std::optional<Bytes> host_budget;  // on ReplayResult::host_bytes
   std::string host_budget_text;
-  std::string policy = "auto";          // a spec: "torchtune:stash=5"
-  std::int64_t seed = 1;                // recorded in the plan; the search draws nothing at random
+  std::string policy = "auto";  // a spec: "torchtune:stash=5"
+  std::int64_t seed = 1;        // recorded in the plan; the search draws nothing at random
   std::int64_t max_evaluations = 20'000;  // replays; the search ends by itself well before, usually
-  std::stop_token stop;                 // a stopped search answers with the best plan so far
+  std::stop_token stop;                   // a stopped search answers with the best plan so far
   std::function<void(const Progress&)> progress;  // called on the caller's thread, often
-  std::string created;                  // ISO 8601 for `made_by`; empty = not written
+  std::string created;                            // ISO 8601 for `made_by`; empty = not written
 };
 
 enum class PlanKind : std::uint8_t {
@@ -50,23 +50,23 @@ enum class PlanKind : std::uint8_t {
 [[nodiscard]] const char* name_of(PlanKind value);
 
 struct SearchStats {
-  std::int64_t evaluations = 0;         // schedules lowered and replayed
-  std::int64_t candidates = 0;          // storages that an offload could take away
-  std::int64_t grid_points = 0;         // budgets searched for (docs/planner.md, "monotone")
-  bool stopped = false;                 // by the stop token
-  bool exhausted = false;               // by max_evaluations
+  std::int64_t evaluations = 0;  // schedules lowered and replayed
+  std::int64_t candidates = 0;   // storages that an offload could take away
+  std::int64_t grid_points = 0;  // budgets searched for (docs/planner.md, "monotone")
+  bool stopped = false;          // by the stop token
+  bool exhausted = false;        // by max_evaluations
 };
 
 struct PlanOutcome {
   PlanKind kind = PlanKind::planned;
-  simulator::Plan plan;                 // complete; for infeasible kinds the tightest plan known
-  simulator::ReplayResult resident;     // nothing moved
-  simulator::ReplayResult predicted;    // of `plan`
-  Nanoseconds lower_bound_step = 0;     // for every plan within the budgets
-  std::int64_t gap_ppm = 0;             // (predicted step - bound) / bound
+  simulator::Plan plan;               // complete; for infeasible kinds the tightest plan known
+  simulator::ReplayResult resident;   // nothing moved
+  simulator::ReplayResult predicted;  // of `plan`
+  Nanoseconds lower_bound_step = 0;   // for every plan within the budgets
+  std::int64_t gap_ppm = 0;           // (predicted step - bound) / bound
   MemoryFloor floor;
   SearchStats search;
-  std::vector<std::string> notes;       // the lowering's, and why the answer is what it is
+  std::vector<std::string> notes;  // the lowering's, and why the answer is what it is
 
   // Exit code 0 rather than 1.
   [[nodiscard]] bool feasible() const {

@@ -80,7 +80,9 @@ const std::vector<PolicyInfo>& policies() {
   return infos;
 }
 
-std::string policy_name(const std::string& spec) { return spec.substr(0, spec.find(':')); }
+std::string policy_name(const std::string& spec) {
+  return spec.substr(0, spec.find(':'));
+}
 
 Result<std::vector<simulator::SavedRule>> policy_rules(const simulator::TraceIndex& index,
                                                        const std::string& spec) {

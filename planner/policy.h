@@ -1,6 +1,6 @@
 // Policies: known systems as plans, each in its own file under planner/policies/. A policy is a
-// function from a trace and options to rules; it never sees a budget. `auto`, the planner itself, is
-// listed with them and has no rules of its own.
+// function from a trace and options to rules; it never sees a budget. `auto`, the planner itself,
+// is listed with them and has no rules of its own.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct PolicyOption {
 
 struct PolicyInfo {
   std::string name;
-  std::string summary;        // one line, no full stop
+  std::string summary;  // one line, no full stop
   std::vector<PolicyOption> options;
 };
 

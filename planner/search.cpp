@@ -77,7 +77,8 @@ void Search::make_orders() {
     return static_cast<double>(footprints_.storage_bytes(m.storage));
   };
   const auto idle = [&](const Movable& m) {
-    const EventId next = m.unpack_events.empty() ? EventId(time.size() - 1) : m.unpack_events.front();
+    const EventId next =
+        m.unpack_events.empty() ? EventId(time.size() - 1) : m.unpack_events.front();
     return static_cast<double>(time[next.index()] - time[m.first_pack.index()]);
   };
   const auto moved = [&](const Movable& m) {
@@ -134,8 +135,8 @@ bool Search::attempt(const std::vector<Choice>& choices, Points points) {
       return true;
     }
     const Bytes above = candidate->peak - budget_;
-    if (above <= 0 || candidate->peak == candidate->result.peak_requested || points == Points::tight ||
-        *decisions.budget <= above) {
+    if (above <= 0 || candidate->peak == candidate->result.peak_requested ||
+        points == Points::tight || *decisions.budget <= above) {
       return false;
     }
     decisions.budget = *decisions.budget - above;
@@ -225,8 +226,8 @@ void Search::improve() {
     // Identical layers together: all of them out or back.
     for (const auto& group : groups_) {
       if (better) break;
-      const auto inside = std::count_if(group.begin(), group.end(),
-                                        [&](std::size_t m) { return builder.has(m); });
+      const auto inside =
+          std::count_if(group.begin(), group.end(), [&](std::size_t m) { return builder.has(m); });
       for (const bool leave : {false, true}) {
         if (leave ? inside == static_cast<std::ptrdiff_t>(group.size()) : inside == 0) continue;
         SetBuilder changed = builder;

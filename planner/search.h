@@ -1,5 +1,5 @@
-// The search of `auto` for one budget: storages by several orders of preference until the tight plan
-// fits, automatic points within the budget, then local improvement on the replayed step.
+// The search of `auto` for one budget: storages by several orders of preference until the tight
+// plan fits, automatic points within the budget, then local improvement on the replayed step.
 #pragma once
 
 #include <cstdint>
@@ -46,11 +46,11 @@ class Search {
   const TightPlan& tight_;
   Evaluator& evaluator_;
   std::int64_t quota_;
-  std::vector<Choice> offload_;                    // how each movable leaves: shared where allowed
-  std::vector<Choice> offload_tight_;              // as in the tight plan
+  std::vector<Choice> offload_;        // how each movable leaves: shared where allowed
+  std::vector<Choice> offload_tight_;  // as in the tight plan
   std::vector<Order> orders_;
-  std::vector<std::vector<std::size_t>> groups_;   // movables of identical layers
-  std::vector<std::int32_t> movable_of_;           // by storage
+  std::vector<std::vector<std::size_t>> groups_;  // movables of identical layers
+  std::vector<std::int32_t> movable_of_;          // by storage
 
   // Of the current call of solve().
   Bytes budget_ = 0;

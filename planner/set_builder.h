@@ -16,7 +16,7 @@ class SetBuilder {
   // `offload`: how each movable leaves when it leaves (keep = never).
   SetBuilder(const Footprints& footprints, const std::vector<Choice>& offload);
 
-  void take(std::size_t movable);    // into the set; no effect when it is in
+  void take(std::size_t movable);  // into the set; no effect when it is in
   void put_back(std::size_t movable);
   [[nodiscard]] bool has(std::size_t movable) const { return choices_[movable] != Choice::keep; }
   [[nodiscard]] bool can_take(std::size_t movable) const {

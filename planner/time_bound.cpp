@@ -6,11 +6,10 @@
 
 #include "planner/bounds.h"
 #include "simulator/link_model.h"
+#include "traces/units.h"
 
 namespace stowage::planner {
 namespace {
-
-__extension__ using Wide = __int128;
 
 // `value` bytes for `size` ns of the lane, not before `release`.
 struct Job {
@@ -55,14 +54,15 @@ Nanoseconds earliest(std::vector<Job>& jobs, Bytes wanted) {
     const Nanoseconds until =
         next < jobs.size() ? std::min(job.size, jobs[next].release - now) : job.size;
     // Value gained rounds up, so that the time is never too late.
-    const auto gained = static_cast<Bytes>(
-        (static_cast<Wide>(job.value) * until + job.size - 1) / job.size);
+    const auto gained =
+        static_cast<Bytes>((static_cast<Wide>(job.value) * until + job.size - 1) / job.size);
     if (gained >= wanted) {
       return now + static_cast<Nanoseconds>(static_cast<Wide>(wanted) * job.size / job.value);
     }
     wanted -= gained;
     now += until;
-    if (until < job.size) ready.push({job.release, job.size - until, std::max<Bytes>(job.value - gained, 0)});
+    if (until < job.size)
+      ready.push({job.release, job.size - until, std::max<Bytes>(job.value - gained, 0)});
   }
   return now;
 }
@@ -106,9 +106,9 @@ class StepBound {
       const Bytes kept = movable.bytes_at(Choice::keep, position);
       if (kept == 0) continue;
       // The next unpack that has not started its reload on demand yet.
-      const auto next = std::upper_bound(
-          movable.unpack_events.begin(), movable.unpack_events.end(), position,
-          [](std::int32_t at, EventId unpack) { return at < 2 * unpack.value; });
+      const auto next =
+          std::upper_bound(movable.unpack_events.begin(), movable.unpack_events.end(), position,
+                           [](std::int32_t at, EventId unpack) { return at < 2 * unpack.value; });
       const bool returns = next != movable.unpack_events.end();
       const bool is_back = next != movable.unpack_events.begin();
       const auto row = static_cast<std::size_t>(next - movable.unpack_events.begin());
@@ -131,8 +131,8 @@ class StepBound {
       out.push_back({time[movable.first_pack.index()], copies_[m].out, value});
       free_back += kept_free;
       if (value > kept_free) {
-        back.push_back({compute.back() - compute[next->index()], copies_[m].back[row],
-                        value - kept_free});
+        back.push_back(
+            {compute.back() - compute[next->index()], copies_[m].back[row], value - kept_free});
       }
     }
     const Nanoseconds before = std::max(time[event], earliest(out, wanted));

@@ -2,8 +2,8 @@
 # Builds and runs every test.
 #
 #   scripts/test.sh               presets core (no LibTorch, CUDA, Qt) and release, all of ctest
-#   scripts/test.sh --sanitize    ASan and UBSan on the core and the CPU executor, TSan on the core, the
-#                                 devices and the copy threads
+#   scripts/test.sh --sanitize    these, then ASan and UBSan on the core and the CPU executor (random plans
+#                                 included), TSan on the core, the devices and the copy threads
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 cd "$STOWAGE_ROOT"
@@ -39,7 +39,7 @@ sanitize() {
   export ASAN_OPTIONS=detect_stack_use_after_return=1:check_initialization_order=1
   export UBSAN_OPTIONS=print_stacktrace=1
   build asan -DSTOWAGE_WITH_TORCH=ON -- --target stowage_sanitized_tests
-  check asan --label-regex '^(traces|simulator|planner|profiler|cli|device|executor)$'
+  check asan --label-regex '^(traces|simulator|planner|profiler|cli|device|executor|profiler_torch)$'
 
   # Of LibTorch itself TSan sees only calls to malloc, locks and the like: without their memory
   # accesses it would report half the story. Races in our own code are still found.
@@ -62,6 +62,7 @@ case ${1:-} in
     ;;
   --sanitize)
     stowage_setup torch
+    plain
     sanitize
     ;;
   *)

@@ -82,7 +82,8 @@ class Placer {
   }
 
   // First event at which the bytes of `storage` are gone when its last release is at `release`. At
-  // an unpack the bytes still count for a reload on demand, which comes ahead of an `after` release.
+  // an unpack the bytes still count for a reload on demand, which comes ahead of an `after`
+  // release.
   [[nodiscard]] std::size_t end_of(StorageId storage, Place release) const {
     const EventId natural = trace_.storages.natural_free_event[storage.index()];
     if (!natural.valid()) return end_of_step();
@@ -144,9 +145,8 @@ class Placer {
   }
 
   void release_for_budget() {
-    std::stable_sort(units_.begin(), units_.end(), [](const Unit& a, const Unit& b) {
-      return a.last_pack < b.last_pack;
-    });
+    std::stable_sort(units_.begin(), units_.end(),
+                     [](const Unit& a, const Unit& b) { return a.last_pack < b.last_pack; });
     std::vector<std::size_t> pending;  // rows of units_, oldest first
     std::size_t next = 0;
     Bytes now = index_.bytes_at_begin();

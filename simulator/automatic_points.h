@@ -1,17 +1,17 @@
 // Chooses where storages leave and return when the plan leaves it open ("auto").
 //
 // Release: the D2H queue is simulated alone on the times of the resident step; a storage leaves at
-// the first anchor at which its copy is done, at the latest at the first unpack after its pack. With
-// a budget: when an allocation would exceed it before that, the oldest pending storages leave at the
-// last anchor ahead of the allocation, and compute waits there for their copies.
+// the first anchor at which its copy is done, at the latest at the first unpack after its pack.
+// With a budget: when an allocation would exceed it before that, the oldest pending storages leave
+// at the last anchor ahead of the allocation, and compute waits there for their copies.
 //
 // Reload: backward scan in order of first unpack on the one H2D queue: latest start
-// L[i] = min(need[i], L[i+1]) - transfer[i]; the reload starts at the last anchor at or before L[i],
-// behind its release. With a budget it starts later, at the first anchor from which memory up to its
-// unpack leaves room, if need be on demand. Starts follow the order of first unpacks.
+// L[i] = min(need[i], L[i+1]) - transfer[i]; the reload starts at the last anchor at or before
+// L[i], behind its release. With a budget it starts later, at the first anchor from which memory up
+// to its unpack leaves room, if need be on demand. Starts follow the order of first unpacks.
 //
-// A copy on the compute stream or a blocking one gains nothing from running early: released at once,
-// reloaded on demand. Cost: O((events + moved) log events).
+// A copy on the compute stream or a blocking one gains nothing from running early: released at
+// once, reloaded on demand. Cost: O((events + moved) log events).
 #pragma once
 
 #include <optional>

@@ -12,9 +12,13 @@ namespace {
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 
 // A measured factor; above 1 is noise, and a lane never stands quite still.
-Ppm usable(Ppm factor) { return std::clamp<Ppm>(factor, kPpm / 1000, kPpm); }
+Ppm usable(Ppm factor) {
+  return std::clamp<Ppm>(factor, kPpm / 1000, kPpm);
+}
 
-std::int64_t divided_up(std::int64_t work, Ppm factor) { return (work + factor - 1) / factor; }
+std::int64_t divided_up(std::int64_t work, Ppm factor) {
+  return (work + factor - 1) / factor;
+}
 
 }  // namespace
 
@@ -62,7 +66,7 @@ void CopyLanes::start_due() {
 
 Ppm CopyLanes::lane_factor(Direction direction, bool computing) const {
   Ppm factor = computing ? copy_interference_ : kPpm;
-  if (lanes_[direction == d2h ? h2d : d2h].moving()) factor = factor * duplex_ / kPpm;
+  if (lanes_[direction == d2h ? h2d : d2h].moving()) factor = usable(factor * duplex_ / kPpm);
   return factor;
 }
 
@@ -71,16 +75,17 @@ Nanoseconds CopyLanes::next_change(bool computing) const {
   for (const Direction direction : {d2h, h2d}) {
     const LaneState& lane = lanes_[direction];
     if (!lane.active) continue;
-    next = std::min(next, lane.moving()
-                              ? divided_up(lane.work_left, lane_factor(direction, computing))
-                              : lane.latency_left);
+    next =
+        std::min(next, lane.moving() ? divided_up(lane.work_left, lane_factor(direction, computing))
+                                     : lane.latency_left);
   }
   return next;
 }
 
 void CopyLanes::advance(Nanoseconds duration, bool computing) {
   std::array<Ppm, 2> factor{};
-  for (const Direction direction : {d2h, h2d}) factor[direction] = lane_factor(direction, computing);
+  for (const Direction direction : {d2h, h2d})
+    factor[direction] = lane_factor(direction, computing);
   now_ += duration;
   std::array<bool, 2> was_moving{lanes_[d2h].moving(), lanes_[h2d].moving()};
   for (const Direction direction : {d2h, h2d}) {
@@ -100,6 +105,7 @@ void CopyLanes::advance(Nanoseconds duration, bool computing) {
 }
 
 void CopyLanes::run_compute(Nanoseconds work, std::vector<Segment>* trail) {
+  for (; work > kMaxTransfer; work -= kMaxTransfer) run_compute(kMaxTransfer, trail);
   std::int64_t left = work * kPpm;
   while (left > 0) {
     const bool slowed = lanes_[d2h].moving() || lanes_[h2d].moving();

@@ -61,10 +61,10 @@ class CopyLanes {
  private:
   struct LaneState {
     std::vector<Job> jobs;
-    std::size_t head = 0;         // first job that is not done
-    bool active = false;          // jobs[head] has started
+    std::size_t head = 0;  // first job that is not done
+    bool active = false;   // jobs[head] has started
     Nanoseconds latency_left = 0;
-    std::int64_t work_left = 0;   // ns * 10^6
+    std::int64_t work_left = 0;  // ns * 10^6
     [[nodiscard]] bool moving() const { return active && latency_left == 0; }
   };
 

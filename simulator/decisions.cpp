@@ -17,7 +17,8 @@ std::string at_rule(std::size_t rule, const std::string& key = "") {
   return "/saved/" + std::to_string(rule) + key;
 }
 
-// The site that `pattern` most likely meant: by edit distance, else by the longest common beginning.
+// The site that `pattern` most likely meant: by edit distance, else by the longest common
+// beginning.
 std::string nearest_site(const Trace& trace, const std::string& pattern) {
   std::vector<std::string> sites;
   std::set<StringId> seen;
@@ -66,7 +67,8 @@ Error matches_nothing(const Trace& trace, const SavedRule& rule, std::size_t num
     error.hint = "the site exists; class, op or min_bytes exclude it";
   } else if (site_is_older && !rule.storage_class) {
     error.hint =
-        "its storage is older than the step: such a rule names its class, e.g. \"class\": \"param\"";
+        "its storage is older than the step: such a rule names its class, e.g. \"class\": "
+        "\"param\"";
   } else {
     error.hint = "the nearest site is " + nearest_site(trace, *rule.site);
   }

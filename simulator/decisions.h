@@ -12,8 +12,8 @@ namespace stowage::simulator {
 
 struct SavedDecision {
   Decision decision = Decision::keep;
-  std::int32_t rule = -1;       // the rule of the plan that decided, -1 = none
-  ReleasePoint release;         // relative program points are made absolute here
+  std::int32_t rule = -1;  // the rule of the plan that decided, -1 = none
+  ReleasePoint release;    // relative program points are made absolute here
   ReloadPoint reload;
   CopyMode copy_out = CopyMode::lane;
   CopyMode copy_in = CopyMode::lane;
@@ -22,8 +22,8 @@ struct SavedDecision {
 };
 
 struct Decisions {
-  std::vector<SavedDecision> saved;       // one per row of Trace::saved
-  std::optional<Bytes> budget;            // on requested bytes: what `automatic` points stay within
+  std::vector<SavedDecision> saved;  // one per row of Trace::saved
+  std::optional<Bytes> budget;       // on requested bytes: what `automatic` points stay within
 };
 
 // First rule that matches decides. Errors: a rule that matches nothing (with the nearest site), a

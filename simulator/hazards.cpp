@@ -24,7 +24,7 @@ void join(Clock& into, const Clock& other) {
 
 struct Access {
   Stream stream = compute;
-  Clock clock{};          // its own number included
+  Clock clock{};  // its own number included
   EventId event;
   bool happened = false;
 };
@@ -65,8 +65,7 @@ class Graph {
   }
 
  private:
-  void report(HazardKind kind, OffloadId first, OffloadId second, EventId event,
-              std::string text) {
+  void report(HazardKind kind, OffloadId first, OffloadId second, EventId event, std::string text) {
     for (const Hazard& known : hazards_) {  // the second period repeats the first
       if (known.kind == kind && known.text == text) return;
     }
@@ -124,12 +123,16 @@ class Graph {
     // At one event: what stands before it, its own action, what stands after it, then the gap.
     const auto stage = [](const Item& item) {
       switch (item.kind) {
-        case Item::before: return 0;
+        case Item::before:
+          return 0;
         case Item::unpack:
-        case Item::write: return 1;
-        case Item::after: return 2;
+        case Item::write:
+          return 1;
+        case Item::after:
+          return 2;
         case Item::buffer_gone:
-        case Item::storage_gone: return 3;
+        case Item::storage_gone:
+          return 3;
       }
       return 0;
     };
@@ -163,7 +166,9 @@ class Graph {
     const auto row = static_cast<std::size_t>(item.row);
     switch (item.kind) {
       case Item::before:
-      case Item::after: execute(s_.instructions[row]); break;
+      case Item::after:
+        execute(s_.instructions[row]);
+        break;
       case Item::unpack: {
         const ReloadId r = s_.reload_of[row];
         const Access use = on_compute(item.event);
@@ -176,7 +181,9 @@ class Graph {
         }
         break;
       }
-      case Item::write: check_write(StorageId(row), on_compute(item.event)); break;
+      case Item::write:
+        check_write(StorageId(row), on_compute(item.event));
+        break;
       case Item::storage_gone: {
         const Access gone = on_compute(item.event);
         storage_gone_[row] = true;
@@ -184,8 +191,8 @@ class Graph {
           const Access& copied = copy_out_[period_][o.index()];
           if (!copied.happened || ordered(copied, gone)) return;
           report(HazardKind::freed_while_copied, o, {}, item.event,
-                 "the storage of " + name(o) + " goes" + at(item.event) +
-                     " while its copy into " + slot(o) + " may still read it");
+                 "the storage of " + name(o) + " goes" + at(item.event) + " while its copy into " +
+                     slot(o) + " may still read it");
         });
         break;
       }
@@ -209,7 +216,7 @@ class Graph {
       case Action::start_offload: {
         const Offload& offload = s_.offloads[i.offload.index()];
         copy_out_[period_][i.offload.index()] = copy(d2h, offload.copy_out, event);
-        if (!storage_gone_[offload.storage.index()]) break;
+        if (!storage_gone_[offload.storage.index()] || offload.bytes == 0) break;
         report(HazardKind::freed_while_copied, i.offload, {}, event,
                "the copy of " + name(i.offload) + at(event) + " reads a storage that is gone");
         break;
@@ -239,16 +246,18 @@ class Graph {
         if (copied.happened) join(now_, copied.clock);
         break;
       }
-      case Action::drop: break;
+      case Action::drop:
+        break;
     }
   }
 
+  // Those that read bytes of the storage.
   template <class Visit>
   void for_offloads_of(StorageId storage, Visit visit) {
     OffloadId last;  // several saved tensors may share one offload
     for (const SavedId s : index_.saved_of(storage)) {
       const OffloadId o = s_.offload_of[s.index()];
-      if (o.valid() && o != last) visit(o);
+      if (o.valid() && o != last && s_.offloads[o.index()].bytes > 0) visit(o);
       last = o;
     }
   }
@@ -286,8 +295,8 @@ class Graph {
         const Access& write = copy_out_[q][other.index()];
         if (!spoils(write, kept, p)) continue;
         report(HazardKind::host_slot_overwritten, kept, other, write.event,
-               name(other) + " writes " + slot(other) + at(write.event) + " before " +
-                   name(kept) + " was read back from " + slot(kept));
+               name(other) + " writes " + slot(other) + at(write.event) + " before " + name(kept) +
+                   " was read back from " + slot(kept));
       }
     }
   }
@@ -318,11 +327,11 @@ class Graph {
   std::vector<Item> items_;
   std::vector<std::vector<std::size_t>> reloads_of_;
   std::size_t period_ = 0;
-  Clock now_{};                              // what compute has seen
-  std::array<Clock, 2> lane_clock_{};        // of the last copy on each lane
+  Clock now_{};                        // what compute has seen
+  std::array<Clock, 2> lane_clock_{};  // of the last copy on each lane
   std::array<std::vector<Access>, kPeriods> copy_out_;
   std::array<std::vector<Access>, kPeriods> copy_in_;
-  std::vector<bool> storage_gone_;           // in this period
+  std::vector<bool> storage_gone_;  // in this period
   std::vector<bool> buffer_gone_;
   std::vector<Hazard> hazards_;
 };
@@ -331,12 +340,18 @@ class Graph {
 
 const char* name_of(HazardKind value) {
   switch (value) {
-    case HazardKind::reload_before_offload_finished: return "reload_before_offload_finished";
-    case HazardKind::host_slot_overwritten: return "host_slot_overwritten";
-    case HazardKind::buffer_used_before_reload: return "buffer_used_before_reload";
-    case HazardKind::freed_while_copied: return "freed_while_copied";
-    case HazardKind::written_while_copied: return "written_while_copied";
-    case HazardKind::malformed: return "malformed";
+    case HazardKind::reload_before_offload_finished:
+      return "reload_before_offload_finished";
+    case HazardKind::host_slot_overwritten:
+      return "host_slot_overwritten";
+    case HazardKind::buffer_used_before_reload:
+      return "buffer_used_before_reload";
+    case HazardKind::freed_while_copied:
+      return "freed_while_copied";
+    case HazardKind::written_while_copied:
+      return "written_while_copied";
+    case HazardKind::malformed:
+      return "malformed";
   }
   return "?";
 }

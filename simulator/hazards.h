@@ -13,19 +13,19 @@ namespace stowage::simulator {
 
 enum class HazardKind : std::uint8_t {
   reload_before_offload_finished,
-  host_slot_overwritten,       // rewritten before its reload ended
-  buffer_used_before_reload,   // an unpack that does not wait for its H2D
-  freed_while_copied,          // device bytes given up while a copy still reads or writes them
-  written_while_copied,        // an op writes the storage while the copy out reads it
-  malformed,                   // an instruction is missing, doubled or out of order
+  host_slot_overwritten,      // rewritten before its reload ended
+  buffer_used_before_reload,  // an unpack that does not wait for its H2D
+  freed_while_copied,         // device bytes given up while a copy still reads or writes them
+  written_while_copied,       // an op writes the storage while the copy out reads it
+  malformed,                  // an instruction is missing, doubled or out of order
 };
 
 struct Hazard {
   HazardKind kind = HazardKind::malformed;
-  OffloadId first;             // the pair, where there is one
+  OffloadId first;  // the pair, where there is one
   OffloadId second;
-  EventId event;               // where the second access happens
-  std::string text;            // names both accesses, by site, slot and event
+  EventId event;     // where the second access happens
+  std::string text;  // names both accesses, by site, slot and event
 };
 
 [[nodiscard]] const char* name_of(HazardKind value);

@@ -3,17 +3,16 @@
 #include <algorithm>
 
 #include "traces/result.h"
+#include "traces/units.h"
 
 namespace stowage::simulator {
 namespace {
 
-__extension__ using Wide = __int128;
-
 constexpr Wide kNsPerSecond = 1'000'000'000;
 
-// a * b / c, rounded up; c > 0.
+// a * b / c, rounded up, at most kMaxTransfer; c > 0.
 Nanoseconds scaled(Wide a, Wide b, Wide c) {
-  return static_cast<Nanoseconds>((a * b + c - 1) / c);
+  return static_cast<Nanoseconds>(std::min<Wide>((a * b + c - 1) / c, kMaxTransfer));
 }
 
 Nanoseconds point_ns(const LinkCurve& curve, std::size_t i) {
@@ -42,7 +41,7 @@ Nanoseconds transfer_ns(const LinkCurve& curve, Bytes bytes) {
   const Nanoseconds high = point_ns(curve, i);
   const Bytes span = curve.bytes[i] - curve.bytes[i - 1];
   if (high <= low) return low;  // a bigger transfer that measured faster: noise
-  return low + scaled(high - low, bytes - curve.bytes[i - 1], span);
+  return std::min(kMaxTransfer, low + scaled(high - low, bytes - curve.bytes[i - 1], span));
 }
 
 std::int64_t best_rate(const LinkCurve& curve) {

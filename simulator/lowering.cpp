@@ -52,7 +52,8 @@ class PointPlacer {
     const SavedDecision& decision = decisions_.saved[saved.index()];
     const EventId pack = trace_.saved.event[saved.index()];
     switch (decision.release.kind) {
-      case ReleasePoint::Kind::automatic: return MaybePlace{};
+      case ReleasePoint::Kind::automatic:
+        return MaybePlace{};
       case ReleasePoint::Kind::pack: {
         const auto own = std::lower_bound(packs_.begin(), packs_.end(), pack) - packs_.begin();
         const auto row = static_cast<std::size_t>(own) +
@@ -60,16 +61,17 @@ class PointPlacer {
         if (row >= packs_.size()) return MaybePlace{latest_.any[o]};
         return MaybePlace{std::min(latest_.any[o], Place{packs_[row], Side::after})};
       }
-      case ReleasePoint::Kind::point: break;
+      case ReleasePoint::Kind::point:
+        break;
     }
     const auto events = points_.find(decision.release.point);
     if (!events) return at(decision, "release", events.error());
     const auto event = std::lower_bound(events->begin(), events->end(), pack);
     if (event == events->end()) {
-      return at(decision, "release",
-                {ErrorCode::bad_input,
-                 "the release point lies before " + site(saved) + " is packed", "", "",
-                 "name a point after the pack, or \"auto\""});
+      return at(
+          decision, "release",
+          {ErrorCode::bad_input, "the release point lies before " + site(saved) + " is packed", "",
+           "", "name a point after the pack, or \"auto\""});
     }
     return MaybePlace{std::min(latest_.own[o], Place{index_.next_anchor(*event), Side::after})};
   }
@@ -81,9 +83,12 @@ class PointPlacer {
     const SavedDecision& decision = decisions_.saved[saved.index()];
     const Place await = await_of(trace_, reload);
     switch (decision.reload.kind) {
-      case ReloadPoint::Kind::automatic: return MaybePlace{};
-      case ReloadPoint::Kind::unpack: return MaybePlace{await};
-      case ReloadPoint::Kind::point: break;
+      case ReloadPoint::Kind::automatic:
+        return MaybePlace{};
+      case ReloadPoint::Kind::unpack:
+        return MaybePlace{await};
+      case ReloadPoint::Kind::point:
+        break;
     }
     const auto events = points_.find(decision.reload.point);
     if (!events) return at(decision, "reload", events.error());

@@ -85,8 +85,8 @@ class Grouper {
                ", which are copied in different ways";
       }
       if (trace_.saved.version[s.index()] != trace_.saved.version[all.front().index()]) {
-        return "stays: its storage is saved at " + site(all.front()) + " and, changed in place, at " +
-               site(s);
+        return "stays: its storage is saved at " + site(all.front()) +
+               " and, changed in place, at " + site(s);
       }
     }
     // What a backward of backward saves is the reload buffer, which is no longer this storage.
@@ -181,8 +181,9 @@ class Grouper {
     std::sort(out_.reloads.begin(), out_.reloads.end(), [](const Reload& a, const Reload& b) {
       return a.unpacks.front() < b.unpacks.front();
     });
-    std::stable_sort(out_.notes.begin(), out_.notes.end(),
-                     [](const LoweringNote& a, const LoweringNote& b) { return a.saved < b.saved; });
+    std::stable_sort(
+        out_.notes.begin(), out_.notes.end(),
+        [](const LoweringNote& a, const LoweringNote& b) { return a.saved < b.saved; });
   }
 
   const TraceIndex& index_;

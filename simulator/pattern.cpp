@@ -9,7 +9,9 @@ namespace {
 
 constexpr std::size_t kMaxDigits = 18;  // always fits an int64
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 std::optional<std::int64_t> number(std::string_view digits) {
   if (digits.empty() || digits.size() > kMaxDigits) return std::nullopt;
@@ -53,8 +55,7 @@ Result<Pattern> Pattern::parse(std::string_view text) {
         if (more) list.remove_prefix(comma + 1);
         const std::size_t dash = item.find('-');
         const auto first = number(item.substr(0, dash));
-        const auto last =
-            dash == std::string_view::npos ? first : number(item.substr(dash + 1));
+        const auto last = dash == std::string_view::npos ? first : number(item.substr(dash + 1));
         if (!first || !last) return malformed(text, "has no numbers between [ and ]");
         if (*last < *first) return malformed(text, "has a range that ends before it starts");
         element.ranges.emplace_back(*first, *last);
@@ -98,10 +99,10 @@ bool Pattern::matches(std::string_view text) const {
           std::size_t end = i;
           while (end < text.size() && is_digit(text[end])) ++end;
           const auto value = number(text.substr(i, end - i));
-          if (value && std::any_of(element.ranges.begin(), element.ranges.end(),
-                                   [&](const auto& range) {
-                                     return range.first <= *value && *value <= range.second;
-                                   })) {
+          if (value &&
+              std::any_of(element.ranges.begin(), element.ranges.end(), [&](const auto& range) {
+                return range.first <= *value && *value <= range.second;
+              })) {
             next[end] = 1;
           }
         }

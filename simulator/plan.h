@@ -24,11 +24,11 @@ struct ProgramPoint {
   enum class Phase : std::uint8_t { forward, backward, optimizer };
   enum class Where : std::uint8_t { begin, end, op };
   Phase phase = Phase::forward;
-  std::string layer;           // path; when relative: the part before the sign, e.g. "layers."
-  bool relative = false;       // layer is counted from the rule's own layer in forward order
-  std::int32_t distance = 0;   // relative only; clamps to the ends of the phase
+  std::string layer;          // path; when relative: the part before the sign, e.g. "layers."
+  bool relative = false;      // layer is counted from the rule's own layer in forward order
+  std::int32_t distance = 0;  // relative only; clamps to the ends of the phase
   Where where = Where::begin;
-  std::int32_t op = -1;        // Where::op only
+  std::int32_t op = -1;  // Where::op only
   bool operator==(const ProgramPoint&) const = default;
 };
 
@@ -54,16 +54,16 @@ struct ReloadPoint {
 // that saved tensors whose storage existed before the step (parameters, buffers, inputs) are only
 // matched by a rule that names their class.
 struct SavedRule {
-  std::optional<std::string> site;        // pattern: *, ?, [a-b] for numbers
+  std::optional<std::string> site;  // pattern: *, ?, [a-b] for numbers
   std::optional<StorageClass> storage_class;
-  std::optional<std::string> op;          // pattern on the name of the op that saved it
-  std::optional<Bytes> min_bytes;         // of the saved view
+  std::optional<std::string> op;   // pattern on the name of the op that saved it
+  std::optional<Bytes> min_bytes;  // of the saved view
   Decision decision = Decision::keep;
   ReleasePoint release;
   ReloadPoint reload;
   CopyMode copy_out = CopyMode::lane;
   CopyMode copy_in = CopyMode::lane;
-  bool share = true;                      // one copy a storage; false: one a saved view and unpack
+  bool share = true;  // one copy a storage; false: one a saved view and unpack
   bool operator==(const SavedRule&) const = default;
 };
 
@@ -73,19 +73,19 @@ struct PlanTarget {
   std::int64_t seq = 0;
   std::string dtype;
   std::string optimizer;
-  std::string fingerprint;     // "sha256:.."
-  std::string trace_file;      // relative to the plan's folder
-  std::string trace;           // "sha256:.." of the trace file's bytes after gunzip
+  std::string fingerprint;  // "sha256:.."
+  std::string trace_file;   // relative to the plan's folder
+  std::string trace;        // "sha256:.." of the trace file's bytes after gunzip
   bool operator==(const PlanTarget&) const = default;
 };
 
 enum class PeakKind : std::uint8_t { requested, active, reserved };
 
 struct PlanBudget {
-  std::optional<Bytes> device;            // absent = no limit
-  std::string device_text;                // as the user wrote it ("60%", "24GiB"), for the file
+  std::optional<Bytes> device;  // absent = no limit
+  std::string device_text;      // as the user wrote it ("60%", "24GiB"), for the file
   PeakKind on = PeakKind::active;
-  std::optional<Bytes> automatic;         // what `automatic` points stay within; absent = device
+  std::optional<Bytes> automatic;  // what `automatic` points stay within; absent = device
   std::optional<Bytes> host;
   std::string host_text;
   bool operator==(const PlanBudget&) const = default;
@@ -94,7 +94,7 @@ struct PlanBudget {
 struct Predicted {
   Bytes peak_requested = 0;
   Bytes peak_active = 0;
-  Bytes peak_reserved = -1;               // -1 = null: the device has no such number
+  Bytes peak_reserved = -1;  // -1 = null: the device has no such number
   Nanoseconds step = 0;
   Nanoseconds stall = 0;
   Bytes host = 0;

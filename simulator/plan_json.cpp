@@ -72,8 +72,8 @@ class Reader {
   // Each returns false after an error was noted.
   bool fail(const std::string& pointer, std::string message, std::string hint = "") {
     if (!error_) {
-      error_ = Error{ErrorCode::bad_input, printable(std::move(message)), file_,
-                     printable(pointer), printable(std::move(hint))};
+      error_ = Error{ErrorCode::bad_input, printable(std::move(message)), file_, printable(pointer),
+                     printable(std::move(hint))};
     }
     return false;
   }
@@ -81,8 +81,8 @@ class Reader {
     return fail(pointer, error.message, error.hint);
   }
   bool object(const Json& json, const std::string& pointer) {
-    return json.is_object() || fail(pointer, std::string("expected an object, found ") +
-                                                 json.type_name());
+    return json.is_object() ||
+           fail(pointer, std::string("expected an object, found ") + json.type_name());
   }
   bool known_keys(const Json& json, const std::string& pointer,
                   std::initializer_list<const char*> keys) {
@@ -231,9 +231,9 @@ bool Reader::schema(const Json& document) {
 
 bool Reader::target(const Json& json, PlanTarget& out) {
   const std::string at = "/for";
-  if (!object(json, at) ||
-      !known_keys(json, at, {"model", "batch", "seq", "dtype", "optimizer", "fingerprint",
-                             "trace_file", "trace"})) {
+  if (!object(json, at) || !known_keys(json, at,
+                                       {"model", "batch", "seq", "dtype", "optimizer",
+                                        "fingerprint", "trace_file", "trace"})) {
     return false;
   }
   const auto string_of = [&](const char* key, std::string& to) {
@@ -311,8 +311,9 @@ bool Reader::rule(const Json& json, const std::string& at, SavedRule& out) {
   if (!object(json, at)) return false;
   const auto action = json.find("do");
   if (action == json.end()) {
-    return known_keys(json, at, {"site", "class", "op", "min_bytes", "do", "by", "release",
-                                 "reload", "copy_out", "copy_in", "share"}) &&
+    return known_keys(json, at,
+                      {"site", "class", "op", "min_bytes", "do", "by", "release", "reload",
+                       "copy_out", "copy_in", "share"}) &&
            fail(child(at, "do"), "the key \"do\" is missing", "\"do\": \"keep\" or \"offload\"");
   }
   std::size_t index = 0;
@@ -333,8 +334,9 @@ bool Reader::rule(const Json& json, const std::string& at, SavedRule& out) {
     return fail(child(at, "by"), "belongs to \"recompute\", which is not supported yet",
                 "leave it out");
   }
-  if (!known_keys(json, at, {"site", "class", "op", "min_bytes", "do", "release", "reload",
-                             "copy_out", "copy_in", "share"})) {
+  if (!known_keys(json, at,
+                  {"site", "class", "op", "min_bytes", "do", "release", "reload", "copy_out",
+                   "copy_in", "share"})) {
     return false;
   }
 
@@ -395,8 +397,8 @@ bool Reader::rule(const Json& json, const std::string& at, SavedRule& out) {
   if (!mode_of("copy_out", out.copy_out) || !mode_of("copy_in", out.copy_in)) return false;
   if (const auto found = json.find("share"); found != json.end()) {
     if (!found->is_boolean()) {
-      return fail(child(at, "share"), std::string("expected true or false, found ") +
-                                          found->type_name());
+      return fail(child(at, "share"),
+                  std::string("expected true or false, found ") + found->type_name());
     }
     out.share = found->get<bool>();
   }
@@ -418,8 +420,9 @@ bool Reader::rules(const Json& json, std::vector<SavedRule>& out) {
 bool Reader::predicted(const Json& json, Predicted& out) {
   const std::string at = "/predicted";
   if (!object(json, at) ||
-      !known_keys(json, at, {"peak_requested_bytes", "peak_active_bytes", "peak_reserved_bytes",
-                             "step_ns", "stall_ns", "host_bytes"})) {
+      !known_keys(json, at,
+                  {"peak_requested_bytes", "peak_active_bytes", "peak_reserved_bytes", "step_ns",
+                   "stall_ns", "host_bytes"})) {
     return false;
   }
   const auto number_of = [&](const char* key, std::int64_t& to) {
@@ -446,8 +449,8 @@ bool Reader::made_by(const Json& json, MadeBy& out) {
     return found == json.end() || text(*found, child(at, key), to);
   };
   if (const auto seed = json.find("seed");
-      seed != json.end() && !integer(*seed, child(at, "seed"),
-                                     std::numeric_limits<std::int64_t>::min(), out.seed)) {
+      seed != json.end() &&
+      !integer(*seed, child(at, "seed"), std::numeric_limits<std::int64_t>::min(), out.seed)) {
     return false;
   }
   return string_of("tool", out.tool) && string_of("policy", out.policy) &&
@@ -478,7 +481,8 @@ bool Reader::unsupported(const Json& document) {
         !known_keys(*found, "/parameters", {"shards", "stream", "prefetch"})) {
       return false;
     }
-    const bool nothing = found->empty() || (found->contains("stream") && (*found)["stream"] == false);
+    const bool nothing =
+        found->empty() || (found->contains("stream") && (*found)["stream"] == false);
     if (!nothing) return refuse("/parameters");
   }
   const auto resident = [&](const char* part, std::initializer_list<const char*> keys) {
@@ -626,7 +630,8 @@ Result<Plan> plan_from_json(std::string_view text, const std::string& file) {
 std::string plan_to_json(const Plan& plan) {
   std::vector<std::string> lines;
   lines.push_back(std::string("\"schema\": \"") + kSchema + "\"");
-  if (plan.target != PlanTarget{}) lines.push_back("\"for\": " + one_line(target_json(plan.target)));
+  if (plan.target != PlanTarget{})
+    lines.push_back("\"for\": " + one_line(target_json(plan.target)));
   if (plan.budget != PlanBudget{}) {
     lines.push_back("\"budget\": " + one_line(budget_json(plan.budget)));
   }
@@ -651,7 +656,8 @@ std::string plan_to_json(const Plan& plan) {
     lines.push_back("\"lower_bound\": { \"step_ns\": " + std::to_string(*plan.lower_bound_step) +
                     " }");
   }
-  if (plan.gap_ppm) lines.push_back("\"gap\": " + decimal(std::max<std::int64_t>(*plan.gap_ppm, 0)));
+  if (plan.gap_ppm)
+    lines.push_back("\"gap\": " + decimal(std::max<std::int64_t>(*plan.gap_ppm, 0)));
   if (plan.made_by != MadeBy{}) {
     Json json = Json::object();
     json["tool"] = plan.made_by.tool;

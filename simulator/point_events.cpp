@@ -7,9 +7,12 @@ namespace {
 
 PhaseKind phase_kind(ProgramPoint::Phase phase) {
   switch (phase) {
-    case ProgramPoint::Phase::forward: return PhaseKind::forward;
-    case ProgramPoint::Phase::backward: return PhaseKind::backward;
-    case ProgramPoint::Phase::optimizer: return PhaseKind::optimizer;
+    case ProgramPoint::Phase::forward:
+      return PhaseKind::forward;
+    case ProgramPoint::Phase::backward:
+      return PhaseKind::backward;
+    case ProgramPoint::Phase::optimizer:
+      return PhaseKind::optimizer;
   }
   return PhaseKind::forward;
 }
@@ -49,8 +52,8 @@ Result<std::vector<EventId>> PointEvents::find(const ProgramPoint& point) {
 Result<std::vector<EventId>> PointEvents::look_up(const ProgramPoint& point) const {
   if (point.relative) return bad_point(point, "a relative point was not resolved");
   std::vector<EventId> events;
-  const bool whole_phase = point.phase == ProgramPoint::Phase::optimizer &&
-                           point.where != ProgramPoint::Where::op;
+  const bool whole_phase =
+      point.phase == ProgramPoint::Phase::optimizer && point.where != ProgramPoint::Where::op;
   if (whole_phase) {
     events = phase_events(point);
   } else {

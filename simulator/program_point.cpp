@@ -20,8 +20,8 @@ constexpr const char* kPointHint = "a program point is written fwd:layers.3.mlp:
 std::optional<std::int32_t> small_number(std::string_view digits) {
   std::int32_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || value < 0 ||
-      digits.empty() || digits[0] == '-') {
+  if (error != std::errc() || end != digits.data() + digits.size() || value < 0 || digits.empty() ||
+      digits[0] == '-') {
     return std::nullopt;
   }
   return value;
@@ -63,9 +63,12 @@ std::string_view path_of(const Trace& trace, LayerId layer) {
 
 std::string phase_name(ProgramPoint::Phase phase) {
   switch (phase) {
-    case ProgramPoint::Phase::forward: return "fwd";
-    case ProgramPoint::Phase::backward: return "bwd";
-    case ProgramPoint::Phase::optimizer: return "opt";
+    case ProgramPoint::Phase::forward:
+      return "fwd";
+    case ProgramPoint::Phase::backward:
+      return "bwd";
+    case ProgramPoint::Phase::optimizer:
+      return "opt";
   }
   return "?";
 }
@@ -95,8 +98,8 @@ Result<ProgramPoint> parse_program_point(std::string_view text) {
 
   const std::string_view layer = text.substr(first + 1, last - first - 1);
   if (layer.empty()) return malformed(text, "names no layer", kPointHint);
-  const std::size_t component = layer.rfind('.') == std::string_view::npos ? 0
-                                                                           : layer.rfind('.') + 1;
+  const std::size_t component =
+      layer.rfind('.') == std::string_view::npos ? 0 : layer.rfind('.') + 1;
   const std::string_view tail = layer.substr(component);
   if (!tail.empty() && (tail[0] == '+' || tail[0] == '-')) {
     const auto distance = small_number(tail.substr(1));
@@ -133,9 +136,12 @@ std::string format_program_point(const ProgramPoint& point) {
     text += std::to_string(distance < 0 ? -distance : distance);
   }
   switch (point.where) {
-    case ProgramPoint::Where::begin: return text + ":begin";
-    case ProgramPoint::Where::end: return text + ":end";
-    case ProgramPoint::Where::op: return text + ":" + std::to_string(point.op);
+    case ProgramPoint::Where::begin:
+      return text + ":begin";
+    case ProgramPoint::Where::end:
+      return text + ":end";
+    case ProgramPoint::Where::op:
+      return text + ":" + std::to_string(point.op);
   }
   return text;
 }
@@ -185,19 +191,24 @@ Result<ReloadPoint> parse_reload_point(std::string_view text) {
 
 std::string format_release_point(const ReleasePoint& release) {
   switch (release.kind) {
-    case ReleasePoint::Kind::automatic: return "auto";
+    case ReleasePoint::Kind::automatic:
+      return "auto";
     case ReleasePoint::Kind::pack:
       return release.lag == 0 ? "pack" : "pack+" + std::to_string(release.lag);
-    case ReleasePoint::Kind::point: return format_program_point(release.point);
+    case ReleasePoint::Kind::point:
+      return format_program_point(release.point);
   }
   return "?";
 }
 
 std::string format_reload_point(const ReloadPoint& reload) {
   switch (reload.kind) {
-    case ReloadPoint::Kind::automatic: return "auto";
-    case ReloadPoint::Kind::unpack: return "unpack";
-    case ReloadPoint::Kind::point: return format_program_point(reload.point);
+    case ReloadPoint::Kind::automatic:
+      return "auto";
+    case ReloadPoint::Kind::unpack:
+      return "unpack";
+    case ReloadPoint::Kind::point:
+      return format_program_point(reload.point);
   }
   return "?";
 }
@@ -241,8 +252,7 @@ ProgramPoint relative_point(const Trace& trace, const ProgramPoint& point, Layer
   const auto here = position(trace, group, path_of(trace, own));
   const auto there = position(trace, group, point.layer);
   if (!here || !there) return point;
-  relative.distance =
-      static_cast<std::int32_t>(*there) - static_cast<std::int32_t>(*here);
+  relative.distance = static_cast<std::int32_t>(*there) - static_cast<std::int32_t>(*here);
   const auto back = absolute_point(trace, relative, own);
   return back && back.value() == point ? relative : point;
 }

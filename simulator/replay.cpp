@@ -5,6 +5,7 @@
 #include "simulator/copy_lanes.h"
 #include "simulator/memory_replay.h"
 #include "traces/result.h"
+#include "traces/units.h"
 
 namespace stowage::simulator {
 namespace {
@@ -90,19 +91,19 @@ class TimeReplay {
   // what is there already (when it was launched).
   void set_event_times(Nanoseconds begin, std::size_t last) {
     std::size_t segment = 0;
-    std::int64_t done_before = 0;  // ahead of the segment, in ns * 10^6
-    std::int64_t work = 0;
+    Wide done_before = 0;  // ahead of the segment, in ns * 10^6
+    Wide work = 0;
+    const auto done_in = [](const CopyLanes::Segment& s) { return Wide{s.duration} * s.factor; };
     for (std::size_t e = next_event_; e <= last; ++e) {
-      work += index_.compute_ns()[e] * kPpm;
-      while (segment < trail_.size() &&
-             done_before + trail_[segment].duration * trail_[segment].factor < work) {
-        done_before += trail_[segment].duration * trail_[segment].factor;
-        ++segment;
+      work += Wide{index_.compute_ns()[e]} * kPpm;
+      while (segment < trail_.size() && done_before + done_in(trail_[segment]) < work) {
+        done_before += done_in(trail_[segment++]);
       }
       Nanoseconds time = begin;
       if (segment < trail_.size() && work > 0) {
-        const auto& in = trail_[segment];
-        time = in.start + (work - done_before + in.factor - 1) / in.factor;
+        const CopyLanes::Segment& in = trail_[segment];
+        time =
+            in.start + static_cast<Nanoseconds>((work - done_before + in.factor - 1) / in.factor);
       }
       detail_->time[e] = std::max(detail_->time[e], time);
     }
@@ -144,7 +145,8 @@ class TimeReplay {
         stalled(event, reload.offload, instruction.reload, begin);
         break;
       }
-      case Action::drop: break;
+      case Action::drop:
+        break;
     }
   }
 

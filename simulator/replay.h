@@ -19,17 +19,17 @@ enum class Lane : std::uint8_t { launch, compute, d2h, h2d };
 
 // The compute stream waited for a copy, or made it itself (CopyMode::compute, blocking).
 struct Stall {
-  EventId event;               // where compute stood
-  OffloadId offload;           // the transfer that it waited for
-  ReloadId reload;             // valid when it was the copy back
+  EventId event;      // where compute stood
+  OffloadId offload;  // the transfer that it waited for
+  ReloadId reload;    // valid when it was the copy back
   Nanoseconds start = 0;
   Nanoseconds duration = 0;
 };
 
 struct Transfer {
   OffloadId offload;
-  ReloadId reload;             // valid for H2D
-  Nanoseconds ready = 0;       // when compute had reached its anchor
+  ReloadId reload;        // valid for H2D
+  Nanoseconds ready = 0;  // when compute had reached its anchor
   Nanoseconds start = 0;
   Nanoseconds end = 0;
 };
@@ -37,8 +37,8 @@ struct Transfer {
 struct ReplayResult {
   Bytes peak_requested = 0;
   Bytes peak_active = 0;
-  Bytes peak_reserved = -1;    // -1 = null
-  EventId peak_event;          // first event at which peak_requested is reached
+  Bytes peak_reserved = -1;  // -1 = null
+  EventId peak_event;        // first event at which peak_requested is reached
   Bytes host_bytes = 0;
   Nanoseconds step_ns = 0;
   Nanoseconds compute_ns = 0;  // busy with the step's own work
@@ -50,9 +50,9 @@ struct ReplayResult {
 
 // Filled only when asked for: what the timeline and the memory curve show.
 struct ReplayDetail {
-  std::vector<Bytes> requested;       // after each event (instructions at it included: their max)
-  std::vector<Nanoseconds> time;      // of each event on the compute stream
-  std::vector<Transfer> transfers;    // in order of start
+  std::vector<Bytes> requested;     // after each event (instructions at it included: their max)
+  std::vector<Nanoseconds> time;    // of each event on the compute stream
+  std::vector<Transfer> transfers;  // in order of start
 };
 
 // Precondition: find_hazards() is empty for schedules of unknown origin; a schedule from lower()

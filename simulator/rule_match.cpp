@@ -1,5 +1,6 @@
 #include "simulator/rule_match.h"
 
+#include <limits>
 #include <utility>
 
 namespace stowage::simulator {
@@ -33,6 +34,19 @@ bool RuleMatcher::matches_everything() const {
   return !site_ && !op_ && !storage_class_ && !min_bytes_;
 }
 
+namespace {
+
+// Elements times their size: what a framework calls the bytes of a view.
+Bytes view_bytes(const Trace& trace, TensorId tensor) {
+  Bytes bytes = element_bytes(trace.tensors.dtype[tensor.index()]);
+  for (const std::int64_t extent : trace.list(trace.tensors.shape[tensor.index()])) {
+    if (__builtin_mul_overflow(bytes, extent, &bytes)) return std::numeric_limits<Bytes>::max();
+  }
+  return bytes;
+}
+
+}  // namespace
+
 bool RuleMatcher::matches(SavedId saved) const {
   const Saved& table = trace_->saved;
   const StorageId storage = table.storage[saved.index()];
@@ -45,8 +59,7 @@ bool RuleMatcher::matches(SavedId saved) const {
   }
   if (min_bytes_) {
     const TensorId tensor = table.tensor[saved.index()];
-    const Bytes bytes =
-        storage.valid() && tensor.valid() ? byte_range(*trace_, tensor).size() : 0;
+    const Bytes bytes = storage.valid() && tensor.valid() ? view_bytes(*trace_, tensor) : 0;
     if (bytes < *min_bytes_) return false;
   }
   if (op_) {

@@ -24,7 +24,7 @@ class RuleMatcher {
   explicit RuleMatcher(const Trace& trace) : trace_(&trace) {}
 
   const Trace* trace_;
-  std::optional<Pattern> site_;   // absent also for "*"
+  std::optional<Pattern> site_;  // absent also for "*"
   std::optional<Pattern> op_;
   std::optional<StorageClass> storage_class_;
   std::optional<Bytes> min_bytes_;

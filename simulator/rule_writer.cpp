@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -151,8 +152,8 @@ std::vector<SavedRule> RuleWriter::unless(const Sites& sites, std::size_t usual)
           if (is_number(ordinal)) {
             packs.insert(std::stoll(ordinal));
           } else {
-            out.push_back(rule(decision, head + path +
-                                             (ordinal.empty() ? "" : "#" + as_pattern(ordinal))));
+            out.push_back(
+                rule(decision, head + path + (ordinal.empty() ? "" : "#" + as_pattern(ordinal))));
           }
         }
         if (!packs.empty()) out.push_back(rule(decision, head + path + "#" + numbers_text(packs)));
@@ -167,8 +168,8 @@ std::vector<SavedRule> RuleWriter::shortest(const Sites& sites) const {
   std::vector<std::size_t> count(kinds_.size(), 0);
   for (const Site& site : sites) ++count[site.decision];
   std::vector<SavedRule> best = unless(sites, 0);
-  const auto frequent = static_cast<std::size_t>(
-      std::max_element(count.begin() + 1, count.end()) - count.begin());
+  const auto frequent =
+      static_cast<std::size_t>(std::max_element(count.begin() + 1, count.end()) - count.begin());
   if (frequent < count.size() && count[frequent] > 0) {
     std::vector<SavedRule> other = unless(sites, frequent);
     if (other.size() < best.size()) best = std::move(other);
@@ -199,22 +200,23 @@ std::vector<SavedRule> RuleWriter::rules() const {
 }
 
 std::vector<SavedRule> RuleWriter::rules_one_by_one() const {
-  const auto name = [](const Site& site) {
-    return as_pattern((site.number < 0 ? "" : site.prefix + std::to_string(site.number)) +
-                      site.path + (site.ordinal.empty() ? "" : "#" + site.ordinal));
-  };
   std::vector<SavedRule> out;
-  for (const Site& site : created_) {
-    if (site.decision != 0) out.push_back(rule(site.decision, name(site)));
-  }
-  out.push_back(rule(0, "*"));
-  for (const auto& [storage_class, sites] : older_) {
-    for (const Site& site : sites) {
-      if (site.decision == 0) continue;
-      out.push_back(rule(site.decision, name(site)));
-      out.back().storage_class = storage_class;
+  // Exact names come first, kept ones too: the `?` of another name may match them as well.
+  const auto add_all = [&](const Sites& sites, std::optional<StorageClass> storage_class) {
+    for (const bool exact : {true, false}) {
+      for (const Site& site : sites) {
+        const std::string name =
+            (site.number < 0 ? "" : site.prefix + std::to_string(site.number)) + site.path +
+            (site.ordinal.empty() ? "" : "#" + site.ordinal);
+        if ((name.find_first_of("*?[") == std::string::npos) != exact) continue;
+        out.push_back(rule(site.decision, as_pattern(name)));
+        out.back().storage_class = storage_class;
+      }
     }
-  }
+  };
+  add_all(created_, std::nullopt);
+  out.push_back(rule(0, "*"));
+  for (const auto& [storage_class, sites] : older_) add_all(sites, storage_class);
   return out;
 }
 

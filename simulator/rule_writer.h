@@ -25,7 +25,7 @@ class RuleWriter {
 
   // Ends with {"site": "*", "do": "keep"}.
   [[nodiscard]] std::vector<SavedRule> rules() const;
-  // One rule for each saved tensor that leaves.
+  // One rule for each saved tensor.
   [[nodiscard]] std::vector<SavedRule> rules_one_by_one() const;
   // A site stands twice, or holds characters that are patterns: rules cannot tell them apart.
   [[nodiscard]] bool ambiguous() const;

@@ -41,9 +41,9 @@ enum class Side : std::uint8_t { before, after };
 
 struct Anchor {
   AnchorKind kind = AnchorKind::step_begin;
-  std::int32_t ordinal = 0;   // n-th event of this kind in the period
+  std::int32_t ordinal = 0;  // n-th event of this kind in the period
   Side side = Side::after;
-  EventId event;              // the same place in Trace::events, for the simulator
+  EventId event;  // the same place in Trace::events, for the simulator
 };
 
 enum class Action : std::uint8_t {
@@ -65,10 +65,10 @@ struct Instruction {
 // One copy out of one storage's byte range into one host slot.
 struct Offload {
   StorageId storage;
-  std::vector<SavedId> saved;       // the saved tensors that this copy serves, in pack order
-  Bytes begin = 0;                  // first byte of the storage that is copied
-  Bytes bytes = 0;                  // length; 0 only for saved views without elements
-  Bytes host_offset = 0;            // slot in the arena, aligned to kHostSlotAlignment
+  std::vector<SavedId> saved;  // the saved tensors that this copy serves, in pack order
+  Bytes begin = 0;             // first byte of the storage that is copied
+  Bytes bytes = 0;             // length; 0 only for saved views without elements
+  Bytes host_offset = 0;       // slot in the arena, aligned to kHostSlotAlignment
   CopyMode copy_out = CopyMode::lane;
 };
 inline constexpr Bytes kHostSlotAlignment = 512;
@@ -89,7 +89,7 @@ struct Schedule {
   std::vector<Offload> offloads;
   std::vector<Reload> reloads;
   std::vector<Instruction> instructions;
-  Bytes host_bytes = 0;             // size of the arena
+  Bytes host_bytes = 0;  // size of the arena
   // For each saved tensor the offload that serves it, or none (kept). Size = Trace::saved.
   std::vector<OffloadId> offload_of;
   // For each unpack the reload that serves it, or none (kept). Size = Trace::unpacks.

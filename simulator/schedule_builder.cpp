@@ -12,11 +12,16 @@ namespace {
 
 int rank_at(Action action, Side side) {
   switch (action) {
-    case Action::start_offload: return 0;
-    case Action::release: return 1;
-    case Action::drop: return 2;
-    case Action::start_reload: return side == Side::before ? 2 : 3;
-    case Action::await: return 3;
+    case Action::start_offload:
+      return 0;
+    case Action::release:
+      return 1;
+    case Action::drop:
+      return 2;
+    case Action::start_reload:
+      return side == Side::before ? 2 : 3;
+    case Action::await:
+      return 3;
   }
   return 0;
 }
@@ -33,9 +38,11 @@ void add_instructions(const TraceIndex& index, const Movement& m, Schedule& sche
   for (std::size_t o = 0; o < m.offloads.size(); ++o) {
     const Place start = start_of(trace, m.offloads[o]);
     STOWAGE_ASSERT(start <= m.release[o]);
-    out.push_back({Action::start_offload, OffloadId(o), {},
-                   index.anchor_at(start.event, start.side)});
-    out.push_back({Action::release, OffloadId(o), {},
+    out.push_back(
+        {Action::start_offload, OffloadId(o), {}, index.anchor_at(start.event, start.side)});
+    out.push_back({Action::release,
+                   OffloadId(o),
+                   {},
                    index.anchor_at(m.release[o].event, m.release[o].side)});
   }
   for (std::size_t r = 0; r < m.reloads.size(); ++r) {
@@ -44,8 +51,8 @@ void add_instructions(const TraceIndex& index, const Movement& m, Schedule& sche
     const Place drop = drop_of(trace, m.reloads[r]);
     STOWAGE_ASSERT(m.release[m.reloads[r].offload.index()] <= start);
     STOWAGE_ASSERT(start <= await);
-    for (const auto& [action, place] : {std::pair{Action::start_reload, start},
-                                        {Action::await, await}, {Action::drop, drop}}) {
+    for (const auto& [action, place] :
+         {std::pair{Action::start_reload, start}, {Action::await, await}, {Action::drop, drop}}) {
       out.push_back({action, {}, ReloadId(r), index.anchor_at(place.event, place.side)});
     }
   }
@@ -100,7 +107,8 @@ Schedule build_schedule(const TraceIndex& index, Movement movement) {
   schedule.offloads = std::move(movement.offloads);
   schedule.reloads = std::move(movement.reloads);
   for (std::size_t o = 0; o < schedule.offloads.size(); ++o) {
-    for (const SavedId s : schedule.offloads[o].saved) schedule.offload_of[s.index()] = OffloadId(o);
+    for (const SavedId s : schedule.offloads[o].saved)
+      schedule.offload_of[s.index()] = OffloadId(o);
   }
   for (std::size_t r = 0; r < schedule.reloads.size(); ++r) {
     for (const UnpackId u : schedule.reloads[r].unpacks) {

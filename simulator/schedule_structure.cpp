@@ -14,7 +14,9 @@ bool in_range(Id<Tag> id, std::size_t size) {
   return id.valid() && id.index() < size;
 }
 
-Place place_of(const Instruction& i) { return {i.anchor.event, i.anchor.side}; }
+Place place_of(const Instruction& i) {
+  return {i.anchor.event, i.anchor.side};
+}
 
 class Checker {
  public:
@@ -109,8 +111,8 @@ class Checker {
         }
         ByteRange view = byte_range(trace_, trace_.saved.tensor[s.index()]);
         view.end = std::min(view.end, storage_bytes);
-        if (view.size() > 0 && (view.begin < offload.begin ||
-                                view.end > offload.begin + offload.bytes)) {
+        if (view.size() > 0 &&
+            (view.begin < offload.begin || view.end > offload.begin + offload.bytes)) {
           report(name(id) + " does not copy all bytes of " +
                      trace_.string(trace_.saved.site[s.index()]),
                  {}, id);
@@ -135,8 +137,8 @@ class Checker {
       }
       for (const UnpackId u : reload.unpacks) {
         if (s_.reload_of[u.index()] != ReloadId(row)) {
-          report("a reload of " + name(reload.offload) + " and unpack " +
-                     std::to_string(u.value) + " do not refer to each other",
+          report("a reload of " + name(reload.offload) + " and unpack " + std::to_string(u.value) +
+                     " do not refer to each other",
                  trace_.unpacks.event[u.index()], reload.offload);
         }
       }
@@ -168,8 +170,7 @@ class Checker {
       }
       if (std::find(reload.unpacks.begin(), reload.unpacks.end(), UnpackId(u)) ==
           reload.unpacks.end()) {
-        report("a reload of " + name(reload.offload) + " does not list unpack " +
-                   std::to_string(u),
+        report("a reload of " + name(reload.offload) + " does not list unpack " + std::to_string(u),
                event, reload.offload);
       }
     }
@@ -193,14 +194,15 @@ class Checker {
       const auto step = static_cast<std::size_t>(list[i].action);
       std::int32_t& slot = leaves ? of_offload[list[i].offload.index()][step]
                                   : of_reload[list[i].reload.index()][step - 2];
-      if (slot >= 0) report(std::string("second ") + name_of(list[i].action) + " of " + name(o),
-                            list[i].anchor.event, o);
+      if (slot >= 0)
+        report(std::string("second ") + name_of(list[i].action) + " of " + name(o),
+               list[i].anchor.event, o);
       slot = static_cast<std::int32_t>(i);
     }
-    for (std::size_t o = 0; o < of_offload.size(); ++o) check_offload_steps(OffloadId(o), of_offload[o]);
+    for (std::size_t o = 0; o < of_offload.size(); ++o)
+      check_offload_steps(OffloadId(o), of_offload[o]);
     for (std::size_t r = 0; r < of_reload.size(); ++r) {
-      check_reload_steps(s_.reloads[r], of_reload[r],
-                         of_offload[s_.reloads[r].offload.index()][1]);
+      check_reload_steps(s_.reloads[r], of_reload[r], of_offload[s_.reloads[r].offload.index()][1]);
     }
   }
 

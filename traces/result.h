@@ -34,8 +34,8 @@ struct Error {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::move(value)) {}          // NOLINT(google-explicit-constructor)
-  Result(Error error) : state_(std::move(error)) {}      // NOLINT(google-explicit-constructor)
+  Result(T value) : state_(std::move(value)) {}      // NOLINT(google-explicit-constructor)
+  Result(Error error) : state_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] bool ok() const { return std::holds_alternative<T>(state_); }
   explicit operator bool() const { return ok(); }
@@ -61,6 +61,6 @@ using Status = Result<Unit>;
 
 }  // namespace stowage
 
-#define STOWAGE_ASSERT(condition)                                          \
-  (static_cast<bool>(condition) ? static_cast<void>(0)                     \
+#define STOWAGE_ASSERT(condition)                      \
+  (static_cast<bool>(condition) ? static_cast<void>(0) \
                                 : ::stowage::assertion_failed(#condition, __FILE__, __LINE__))

@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kMaxDecimals = 9;
-__extension__ typedef __int128 Wide;  // for products that are divided again
 
 struct UnitName {
   std::string_view name;  // in lower case

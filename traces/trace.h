@@ -36,8 +36,19 @@ enum class Evidence : std::uint8_t { none, registered, hook, data_flow };
 enum class PhaseKind : std::uint8_t { zero_grad, data, forward, backward, optimizer };
 
 enum class DType : std::uint8_t {
-  uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128,
-  boolean, other,
+  uint8,
+  int8,
+  int16,
+  int32,
+  int64,
+  float16,
+  bfloat16,
+  float32,
+  float64,
+  complex64,
+  complex128,
+  boolean,
+  other,
 };
 
 enum class UseMode : std::uint8_t { read, write, in_place, alias };
@@ -70,31 +81,31 @@ struct Schema {
 
 struct Run {
   std::string uuid;
-  std::string created;           // ISO 8601, UTC
-  std::string source;            // "recorded" or "imported"
-  std::string model;             // model spec, e.g. "gpt2:layers=6,width=256"
+  std::string created;  // ISO 8601, UTC
+  std::string source;   // "recorded" or "imported"
+  std::string model;    // model spec, e.g. "gpt2:layers=6,width=256"
   std::int64_t batch = 0;
-  std::int64_t seq = 0;          // 0 = the model has no sequence length
-  std::string dtype;             // fp32, tf32, bf16, amp
-  std::string optimizer;         // none, sgd, adam, adamw
+  std::int64_t seq = 0;   // 0 = the model has no sequence length
+  std::string dtype;      // fp32, tf32, bf16, amp
+  std::string optimizer;  // none, sgd, adam, adamw
   std::int64_t seed = 0;
-  std::int64_t steps = 0;        // recorded steps
+  std::int64_t steps = 0;  // recorded steps
   std::int64_t warmup_steps = 0;
-  std::int64_t threads = 0;      // intra-op threads; they change gradients and bytes on a CPU
+  std::int64_t threads = 0;  // intra-op threads; they change gradients and bytes on a CPU
   bool deterministic = true;
   std::vector<std::string> argv;
 };
 
 struct Environment {
-  std::string device;            // "cpu" or "cuda"
-  std::string device_name;       // CPU or GPU model
-  std::string torch;             // LibTorch version
-  std::string cuda;              // empty on cpu
+  std::string device;       // "cpu" or "cuda"
+  std::string device_name;  // CPU or GPU model
+  std::string torch;        // LibTorch version
+  std::string cuda;         // empty on cpu
   std::string driver;
   std::string cupti;
-  std::string allocator;         // allocator configuration that changes bytes
-  Bytes device_memory = 0;       // 0 = unknown
-  Bytes context_bytes = 0;       // CUDA context and kernels' code, outside the allocator
+  std::string allocator;    // allocator configuration that changes bytes
+  Bytes device_memory = 0;  // 0 = unknown
+  Bytes context_bytes = 0;  // CUDA context and kernels' code, outside the allocator
 };
 
 struct Clock {
@@ -127,12 +138,12 @@ struct Overhead {
 };
 
 struct Layers {
-  std::vector<StringId> name;            // full dotted path, e.g. "layers.3.mlp"
+  std::vector<StringId> name;  // full dotted path, e.g. "layers.3.mlp"
   std::vector<LayerId> parent;
-  std::vector<StringId> kind;            // free text, e.g. "layer"; "step" for the root row
-  std::vector<Bytes> parameter_bytes;    // parameters whose first user is this layer
+  std::vector<StringId> kind;          // free text, e.g. "layer"; "step" for the root row
+  std::vector<Bytes> parameter_bytes;  // parameters whose first user is this layer
   std::vector<std::int32_t> forward_order;
-  std::vector<std::int32_t> calls;       // times called in the step
+  std::vector<std::int32_t> calls;  // times called in the step
   [[nodiscard]] std::size_t size() const { return name.size(); }
 };
 
@@ -147,15 +158,15 @@ struct Phases {
 
 // Dispatched ops in program order (a parent comes before its children).
 struct Ops {
-  std::vector<StringId> name;            // "aten::mm"
-  std::vector<LayerId> layer;            // innermost layer (row 0 = "step" when outside any)
+  std::vector<StringId> name;  // "aten::mm"
+  std::vector<LayerId> layer;  // innermost layer (row 0 = "step" when outside any)
   std::vector<PhaseId> phase;
-  std::vector<OpId> parent;              // -1 = outermost
+  std::vector<OpId> parent;  // -1 = outermost
   std::vector<std::int32_t> thread;
-  std::vector<Nanoseconds> start;        // since step begin, on the clean step's scale
-  std::vector<Nanoseconds> duration;     // CPU side
-  std::vector<std::int64_t> sequence;    // autograd sequence number, -1 = none
-  std::vector<OpId> forward_op;          // of a backward op, -1 = none
+  std::vector<Nanoseconds> start;      // since step begin, on the clean step's scale
+  std::vector<Nanoseconds> duration;   // CPU side
+  std::vector<std::int64_t> sequence;  // autograd sequence number, -1 = none
+  std::vector<OpId> forward_op;        // of a backward op, -1 = none
   std::vector<std::uint8_t> in_place;
   [[nodiscard]] std::size_t size() const { return name.size(); }
 };
@@ -173,7 +184,7 @@ struct Gpu {
   std::vector<Nanoseconds> duration;
   std::vector<Nanoseconds> launch_start;
   std::vector<Nanoseconds> launch_duration;
-  std::vector<Bytes> bytes;              // copies and memsets, else 0
+  std::vector<Bytes> bytes;  // copies and memsets, else 0
   [[nodiscard]] std::size_t size() const { return kind.size(); }
 };
 
@@ -197,9 +208,9 @@ struct Tensors {
 //   offload_all pass, that is when only the model's own references hold the storage; the bytes are
 //   gone after that event and before the next one. -1 when it outlives the step.
 struct Storages {
-  std::vector<std::int32_t> device;      // 0 = the training device
+  std::vector<std::int32_t> device;  // 0 = the training device
   std::vector<Bytes> bytes;
-  std::vector<Bytes> rounded_bytes;      // what the allocator handed out; = bytes on a CPU
+  std::vector<Bytes> rounded_bytes;  // what the allocator handed out; = bytes on a CPU
   std::vector<StorageClass> storage_class;
   std::vector<Evidence> evidence;
   std::vector<LayerId> layer;
@@ -229,16 +240,16 @@ struct Events {
 
 // Saved tensors in pack order: row = ordinal of the pack in the step.
 struct Saved {
-  std::vector<StringId> site;            // "layers.3.mlp#2", "embed@2#0"
+  std::vector<StringId> site;  // "layers.3.mlp#2", "embed@2#0"
   std::vector<LayerId> layer;
-  std::vector<std::int32_t> call;        // which call of the layer, 0-based
-  std::vector<std::int32_t> ordinal;     // of the pack inside that call
-  std::vector<TensorId> tensor;          // the view that was saved
-  std::vector<StorageId> storage;        // = tensors.storage[tensor], or -1 for no storage at all
+  std::vector<std::int32_t> call;     // which call of the layer, 0-based
+  std::vector<std::int32_t> ordinal;  // of the pack inside that call
+  std::vector<TensorId> tensor;       // the view that was saved
+  std::vector<StorageId> storage;     // = tensors.storage[tensor], or -1 for no storage at all
   std::vector<std::int32_t> storage_index;  // storages numbered by first pack; part of fingerprint
-  std::vector<OpId> op;                  // saved by
-  std::vector<EventId> event;            // its `pack` event
-  std::vector<std::int64_t> version;     // of the tensor, relative to the storage's first pack
+  std::vector<OpId> op;                     // saved by
+  std::vector<EventId> event;               // its `pack` event
+  std::vector<std::int64_t> version;        // of the tensor, relative to the storage's first pack
   [[nodiscard]] std::size_t size() const { return site.size(); }
 };
 
@@ -248,7 +259,7 @@ struct Saved {
 struct Unpacks {
   std::vector<SavedId> saved;
   std::vector<OpId> op;
-  std::vector<EventId> event;            // its `unpack` event
+  std::vector<EventId> event;  // its `unpack` event
   std::vector<EventId> released_event;
   [[nodiscard]] std::size_t size() const { return saved.size(); }
 };
@@ -287,9 +298,9 @@ struct Calibration {
   std::int64_t samples = 0;
   LinkCurve d2h;
   LinkCurve h2d;
-  Ppm duplex = kPpm;                 // speed of a lane while the other one is busy
-  Ppm copy_interference = kPpm;      // speed of a lane while compute is busy
-  Ppm compute_interference = kPpm;   // speed of compute while a lane is busy
+  Ppm duplex = kPpm;                // speed of a lane while the other one is busy
+  Ppm copy_interference = kPpm;     // speed of a lane while compute is busy
+  Ppm compute_interference = kPpm;  // speed of compute while a lane is busy
   std::int64_t pageable_bytes_per_second = 0;
   Nanoseconds pin_ns_per_gib = 0;
   Nanoseconds launch_ns = 0;
@@ -303,7 +314,7 @@ struct Trace {
   Clock clock;
   Quality quality;
   Overhead overhead;
-  std::string fingerprint;           // "sha256:..", traces/fingerprint.h
+  std::string fingerprint;  // "sha256:..", traces/fingerprint.h
 
   std::vector<std::string> strings;
   std::vector<std::vector<std::int64_t>> lists;  // shapes and strides, each once

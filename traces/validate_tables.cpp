@@ -2,12 +2,11 @@
 #include <string>
 
 #include "traces/columns.h"
+#include "traces/units.h"
 #include "traces/validate_checks.h"
 
 namespace stowage {
 namespace {
-
-__extension__ typedef __int128 Wide;  // products of two sizes
 
 // Parents come before their children, so there is no cycle.
 template <class IdT>

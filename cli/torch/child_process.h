@@ -32,9 +32,9 @@ class ScratchFile {
 // Writes `text` to an inherited descriptor.
 [[nodiscard]] Status write_descriptor(int descriptor, const std::string& text);
 
-// Runs this executable again with these arguments and waits. Its stdout goes to the descriptor, -1 =
-// dropped. The child dies with this process. Error: the child's own (its exit code and the line that
-// it printed), or why it could not be started.
+// Runs this executable again with these arguments and waits. Its stdout goes to the descriptor, -1
+// = dropped. The child dies with this process. Error: the child's own (its exit code and the line
+// that it printed), or why it could not be started.
 [[nodiscard]] Status run_child(const std::vector<std::string>& arguments,
                                int stdout_descriptor = -1);
 

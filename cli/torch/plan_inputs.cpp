@@ -5,6 +5,7 @@
 
 #include "cli/plan_file.h"
 #include "cli/torch/child_process.h"
+#include "planner/planner.h"
 #include "simulator/replay.h"
 #include "simulator/trace_index.h"
 #include "traces/trace_file.h"
@@ -72,7 +73,8 @@ Result<FoundTrace> find_trace(const simulator::Plan& plan, const std::string& pl
   Result<LoadedTrace> loaded = load_trace(file);
   if (!loaded) return loaded.error();
   if (!plan.target.trace.empty() && plan.target.trace != loaded->sha256) {
-    warnings.push_back(file + " is another recording than the one the plan was made from; only the "
+    warnings.push_back(file +
+                       " is another recording than the one the plan was made from; only the "
                        "prediction changes");
   }
   return FoundTrace{std::move(loaded->trace), file};
@@ -89,8 +91,7 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
   Result<simulator::Plan> plan = load_plan(plan_file);
   if (!plan) return plan.error();
   inputs.plan = std::move(plan).value();
-  Result<FoundTrace> found =
-      find_trace(inputs.plan, plan_file, trace_file, flags, inputs.warnings);
+  Result<FoundTrace> found = find_trace(inputs.plan, plan_file, trace_file, flags, inputs.warnings);
   if (!found) return found.error();
   inputs.trace_file = found->file;
   inputs.trace = std::make_shared<const Trace>(std::move(found->trace));
@@ -114,6 +115,9 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
   }
 
   const simulator::TraceIndex index(*inputs.trace);
+  if (Status status = planner::resolve_budget(index, inputs.plan); !status) {
+    return status.error();
+  }
   Result<simulator::Lowering> lowering = simulator::lower(index, inputs.plan);
   if (!lowering) {
     Error error = std::move(lowering).error();

@@ -19,11 +19,11 @@ struct PlanInputs {
   simulator::Plan plan;
   std::string plan_file;
   std::shared_ptr<const Trace> trace;
-  std::string trace_file;                // empty when the step was recorded again
+  std::string trace_file;  // empty when the step was recorded again
   RunRequest request;
   simulator::Schedule schedule;
   simulator::Predicted predicted;
-  std::vector<std::string> warnings;     // e.g. the stored prediction differs
+  std::vector<std::string> warnings;  // e.g. the stored prediction differs
 };
 
 // The trace comes from `trace_file`, else from where the plan says, else the step is recorded again

@@ -31,7 +31,9 @@ LinkCurve curve_from(const Json& json) {
 }
 
 // Numbers that JSON does not have become null.
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json number(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
 
 Json step_json(const MeasuredStep& step) {
   return {{"peak_requested_bytes", step.peak_requested},
@@ -68,9 +70,9 @@ Json predicted_json(const simulator::Predicted& predicted) {
 }
 
 Json error_figures(const MeasuredRun& run, const simulator::Predicted& predicted) {
-  const double ratio =
-      predicted.step > 0 ? static_cast<double>(run.step_ns) / static_cast<double>(predicted.step)
-                         : NAN;
+  const double ratio = predicted.step > 0
+                           ? static_cast<double>(run.step_ns) / static_cast<double>(predicted.step)
+                           : NAN;
   return {{"peak_requested_bytes", run.peak_requested - predicted.peak_requested},
           {"peak_active_bytes", run.peak_active - predicted.peak_active},
           {"host_bytes", run.host_bytes - predicted.host},
@@ -228,9 +230,8 @@ std::string models_json() {
   for (const executor::ModelInfo& info : executor::models()) {
     Json options = Json::array();
     for (const executor::ModelOption& option : info.options) {
-      options.push_back({{"name", option.name},
-                         {"default", option.default_value},
-                         {"help", option.help}});
+      options.push_back(
+          {{"name", option.name}, {"default", option.default_value}, {"help", option.help}});
     }
     list.push_back({{"name", info.name}, {"summary", info.summary}, {"options", options}});
   }
@@ -238,12 +239,12 @@ std::string models_json() {
 }
 
 std::string doctor_json(const Environment& env, std::int64_t threads) {
-  return dump({{"schema", "stowage-torch-doctor/1"},
-               {"libtorch", env.torch},
-               {"devices", Json::array({Json{{"name", "cpu"},
-                                             {"processor", env.device_name},
-                                             {"threads", threads}}})},
-               {"cupti", nullptr}});
+  return dump(
+      {{"schema", "stowage-torch-doctor/1"},
+       {"libtorch", env.torch},
+       {"devices",
+        Json::array({Json{{"name", "cpu"}, {"processor", env.device_name}, {"threads", threads}}})},
+       {"cupti", nullptr}});
 }
 
 }  // namespace stowage::cli

@@ -27,9 +27,9 @@ struct CleanResults {
 [[nodiscard]] std::string profile_json(const Trace& trace, const std::string& trace_file);
 
 // `stowage execute --json`.
-[[nodiscard]] std::string execute_json(const MeasuredRun& run, const simulator::Predicted& predicted,
-                                       const std::string& plan_file,
-                                       const std::string& trace_file);
+[[nodiscard]] std::string execute_json(const MeasuredRun& run,
+                                       const simulator::Predicted& predicted,
+                                       const std::string& plan_file, const std::string& trace_file);
 
 struct Verification {
   std::string plan_file;

@@ -27,9 +27,9 @@ Status check_device(const std::optional<std::string>& device) {
 Status in_range(const char* flag, const std::optional<std::int64_t>& value, std::int64_t least,
                 std::int64_t most) {
   if (!value || (*value >= least && *value <= most)) return Unit{};
-  return usage_error("--" + std::string(flag) + " " + std::to_string(*value) + " is not allowed",
-                     "a whole number from " + std::to_string(least) + " to " +
-                         std::to_string(most));
+  return usage_error(
+      "--" + std::string(flag) + " " + std::to_string(*value) + " is not allowed",
+      "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
 }
 
 Status check_ranges(const RunFlags& flags) {
@@ -48,11 +48,10 @@ std::int64_t RunRequest::seq() const {
 }
 
 std::vector<std::string> RunRequest::arguments() const {
-  std::vector<std::string> args = {spec.text(),
-                                   "--batch", std::to_string(spec.batch),
-                                   "--dtype", spec.dtype,
-                                   "--optimizer", executor::to_string(optimizer),
-                                   "--seed", std::to_string(seed)};
+  std::vector<std::string> args = {
+      spec.text(),         "--batch",     std::to_string(spec.batch),     "--dtype",
+      spec.dtype,          "--optimizer", executor::to_string(optimizer), "--seed",
+      std::to_string(seed)};
   if (threads > 0) {
     args.push_back("--threads");
     args.push_back(std::to_string(threads));

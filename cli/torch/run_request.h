@@ -1,5 +1,5 @@
-// RunRequest: which step to run: model, sizes, precision, optimizer, seed, threads, device. From the
-// command line, or from what a trace or a plan says it was made for.
+// RunRequest: which step to run: model, sizes, precision, optimizer, seed, threads, device. From
+// the command line, or from what a trace or a plan says it was made for.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@
 namespace stowage::cli {
 
 struct RunRequest {
-  executor::ModelSpec spec;      // complete: every option written out
+  executor::ModelSpec spec;  // complete: every option written out
   executor::OptimizerKind optimizer = executor::OptimizerKind::none;
   std::int64_t seed = 1;
-  std::int64_t threads = 0;      // 0 = PyTorch's choice
+  std::int64_t threads = 0;  // 0 = PyTorch's choice
   bool deterministic = true;
 
   [[nodiscard]] std::int64_t seq() const;  // 0 when the model has none

@@ -36,8 +36,8 @@ class Session {
   std::unique_ptr<executor::TrainingStep> step_;
 };
 
-// Calls `body` and turns PyTorch's exceptions into errors: out of memory is "condition not met", the
-// rest is bad input, with the first line of the message.
+// Calls `body` and turns PyTorch's exceptions into errors: out of memory is "condition not met",
+// the rest is bad input, with the first line of the message.
 template <class Body>
 [[nodiscard]] auto guarded(Body&& body) -> decltype(body());
 

@@ -39,8 +39,8 @@ Result<MeasuredRun> run_planned(const PlanInputs& inputs, const RunArguments& ru
   if (run.memory_limit) (*session)->set_memory_limit(*run.memory_limit);
   executor::PlannedStepOptions planned;
   if (run.off_plan) planned.off_plan = executor::OffPlan::offload_all;
-  Result<std::unique_ptr<executor::PlannedStep>> plan = executor::PlannedStep::create(
-      (*session)->device(), inputs.trace, inputs.schedule, planned);
+  Result<std::unique_ptr<executor::PlannedStep>> plan =
+      executor::PlannedStep::create((*session)->device(), inputs.trace, inputs.schedule, planned);
   if (!plan) return plan.error();
   return measure(**session, plan->get(), options);
 }
@@ -56,8 +56,7 @@ int verb_execute(const Args& args, std::ostream& out, std::ostream& err) {
   line.example("stowage execute --plan p.json --steps 10");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (Status status = run.read(10); !status) return status.error();
-    Result<PlanInputs> inputs =
-        load_plan_inputs(*run.plan, run.trace, run.model, run.flags);
+    Result<PlanInputs> inputs = load_plan_inputs(*run.plan, run.trace, run.model, run.flags);
     if (!inputs) return inputs.error();
     for (const std::string& warning : inputs->warnings) console.warn(warning);
     MeasureOptions options;
@@ -67,7 +66,7 @@ int verb_execute(const Args& args, std::ostream& out, std::ostream& err) {
     if (console.json) {
       console.out << execute_json(*measured, inputs->predicted, inputs->plan_file,
                                   inputs->trace_file);
-    } else if (!console.quiet) {
+    } else {
       console.out << execute_text(*inputs, *measured);
     }
     return 0;
@@ -91,8 +90,7 @@ int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
     if (!result_descriptor || (*mode != "reference" && *mode != "planned")) {
       return usage_error("--mode and --result-fd are needed");
     }
-    Result<PlanInputs> inputs =
-        load_plan_inputs(*run.plan, run.trace, run.model, run.flags);
+    Result<PlanInputs> inputs = load_plan_inputs(*run.plan, run.trace, run.model, run.flags);
     if (!inputs) return inputs.error();
     MeasureOptions options;
     options.steps = run.steps;
@@ -105,8 +103,8 @@ int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
       return measure(**session, nullptr, options);
     }();
     if (!measured) return measured.error();
-    if (Status status = write_descriptor(static_cast<int>(*result_descriptor),
-                                         measured_run_to_json(*measured));
+    if (Status status =
+            write_descriptor(static_cast<int>(*result_descriptor), measured_run_to_json(*measured));
         !status) {
       return status.error();
     }

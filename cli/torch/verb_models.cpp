@@ -37,8 +37,7 @@ int verb_torch_doctor(const Args& args, std::ostream& out, std::ostream& err) {
     if (console.json) {
       console.out << doctor_json(env, at::get_num_threads());
     } else {
-      console.out << "LibTorch " << env.torch << ", cpu, " << at::get_num_threads()
-                  << " threads\n";
+      console.out << "LibTorch " << env.torch << ", cpu, " << at::get_num_threads() << " threads\n";
     }
     return 0;
   });

@@ -64,11 +64,9 @@ Result<Trace> record(const RunRequest& request, std::int64_t warmup, const Args&
   if (!session) return session.error();
   profiler::PassOptions options;
   options.warmup = warmup;
-  Result<profiler::ObservedPasses> observed =
-      guarded([&]() -> Result<profiler::ObservedPasses> {
-        return profiler::run_observed_passes((*session)->device(), (*session)->functions(),
-                                             options);
-      });
+  Result<profiler::ObservedPasses> observed = guarded([&]() -> Result<profiler::ObservedPasses> {
+    return profiler::run_observed_passes((*session)->device(), (*session)->functions(), options);
+  });
   if (!observed) return observed.error();
   recording.structure = std::move(observed->structure);
   recording.more_times = std::move(observed->more_times);
@@ -88,8 +86,8 @@ std::string profile_text(const Trace& trace, const std::string& file) {
   text += "  peak          " + exact_bytes(trace.peaks.requested.front()) + " requested\n";
   text += "  offload all   " + exact_bytes(trace.overhead.offload_all.peak_requested) +
           " when every saved tensor leaves at once\n";
-  text += "  saved tensors " + with_commas(static_cast<std::int64_t>(trace.saved.size())) +
-          " in " + count_of(static_cast<std::int64_t>(trace.layers.size()) - 1, "layer") + ", " +
+  text += "  saved tensors " + with_commas(static_cast<std::int64_t>(trace.saved.size())) + " in " +
+          count_of(static_cast<std::int64_t>(trace.layers.size()) - 1, "layer") + ", " +
           count_of(static_cast<std::int64_t>(trace.ops.size()), "op") + "\n";
   text += "  fingerprint   " + trace.fingerprint.substr(0, 23) + "..\n";
   text += "wrote " + file + "\n";
@@ -112,10 +110,9 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
     line.future_option(name);
   }
   line.detail(
-      "Runs the step unobserved (time, peak, speed of the copy lanes), observed, and once with every "
-      "saved tensor leaving at once; the passes must agree event by event.");
-  line.example(
-      "stowage profile gpt2:layers=6,width=256,seq=256,vocab=1024 --batch 4 -o t.json.gz");
+      "Runs the step unobserved (time, peak, speed of the copy lanes), observed, and once\n"
+      "with every saved tensor leaving at once; the passes must agree event by event.");
+  line.example("stowage profile gpt2:layers=6,width=256,seq=256,vocab=1024 --batch 4 -o t.json.gz");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (warmup && (*warmup < 1 || *warmup > 10000)) {
       return usage_error("--warmup " + std::to_string(*warmup) + " is not allowed",
@@ -131,7 +128,7 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
     if (*output == "-") return 0;
     if (console.json) {
       console.out << profile_json(*trace, *output);
-    } else if (!console.quiet) {
+    } else {
       console.out << profile_text(*trace, *output);
     }
     return 0;
@@ -162,12 +159,12 @@ int verb_clean_pass(const Args& args, std::ostream& out, std::ostream& err) {
     });
     if (!clean) return clean.error();
     results.clean = *clean;
-    Result<Calibration> calibration = guarded(
-        [&]() -> Result<Calibration> { return profiler::calibrate((*session)->device()); });
+    Result<Calibration> calibration =
+        guarded([&]() -> Result<Calibration> { return profiler::calibrate((*session)->device()); });
     if (!calibration) return calibration.error();
     results.calibration = *calibration;
-    if (Status status = write_descriptor(static_cast<int>(*result_descriptor),
-                                         clean_results_to_json(results));
+    if (Status status =
+            write_descriptor(static_cast<int>(*result_descriptor), clean_results_to_json(results));
         !status) {
       return status.error();
     }

@@ -30,10 +30,17 @@ Result<ChildRun> run_in_child(const std::string& mode, const RunArguments& argum
   if (!result) return result.error();
   Result<ScratchFile> dump = ScratchFile::create();
   if (!dump) return dump.error();
-  Args words = {"run-steps", "--mode", mode, "--steps",
-                std::to_string(std::max(kTimedSteps, arguments.steps)), "--dumped-steps",
-                std::to_string(compared), "--result-fd", std::to_string(result->descriptor()),
-                "--dump-fd", std::to_string(dump->descriptor())};
+  Args words = {"run-steps",
+                "--mode",
+                mode,
+                "--steps",
+                std::to_string(std::max(kTimedSteps, arguments.steps)),
+                "--dumped-steps",
+                std::to_string(compared),
+                "--result-fd",
+                std::to_string(result->descriptor()),
+                "--dump-fd",
+                std::to_string(dump->descriptor())};
   words.insert(words.end(), passed_on.begin(), passed_on.end());
   if (Status status = run_child(words); !status) return status.error();
   Result<std::string> text = result->content();
@@ -66,8 +73,8 @@ std::string verify_text(const Verification& v, const Trace& trace) {
           with_commas(v.planned.peak_requested - v.predicted.peak_requested) +
           " bytes; without the plan " + exact_bytes(v.reference.peak_requested) + "\n";
   text += "  step time   " + format_time(v.planned.step_ns) + ", predicted " +
-          format_time(v.predicted.step) + "; without the plan " +
-          format_time(v.reference.step_ns) + "\n";
+          format_time(v.predicted.step) + "; without the plan " + format_time(v.reference.step_ns) +
+          "\n";
   text += "  stall       " + format_time(v.planned.stall_ns) + ", predicted " +
           format_time(v.predicted.stall) + "\n";
   text += "  host        " + exact_bytes(v.planned.host_bytes) + "\n";
@@ -78,8 +85,7 @@ std::string verify_text(const Verification& v, const Trace& trace) {
 bool passes(const Verification& v, bool tolerance_given) {
   const bool results =
       v.difference.bitwise || (tolerance_given && v.difference.within_tolerance) ||
-      (!v.repeatability.bitwise &&
-       v.difference.max_abs_diff <= v.repeatability.max_abs_diff);
+      (!v.repeatability.bitwise && v.difference.max_abs_diff <= v.repeatability.max_abs_diff);
   return results && v.planned.on_plan && v.planned.peaks_constant &&
          v.planned.peak_requested == v.predicted.peak_requested &&
          v.planned.host_bytes == v.predicted.host;
@@ -95,10 +101,10 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
   line.option("--rtol", "R", rtol,
               "accept |planned - reference| <= R * |reference| (default: bitwise equal)");
   line.detail(
-      "Three processes: the reference (nothing moves) twice, to see whether the model repeats "
-      "itself, and the planned run, all from the same seed. Compared are the loss, every gradient "
-      "and every parameter of each step, and the peaks with the prediction. Exit code 1 when "
-      "something differs.");
+      "Three processes: the reference (nothing moves) twice, to see whether the model\n"
+      "repeats itself, and the planned run, all from the same seed. Compared are the loss,\n"
+      "every gradient and every parameter of each step, and the peaks with the prediction.\n"
+      "Exit code 1 when something differs.");
   line.example("stowage verify --plan p.json --json");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (Status status = run.read(3); !status) return status.error();
@@ -148,8 +154,8 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
     if (!planned) return planned.error();
     v.reference = reference->run;
     v.planned = planned->run;
-    Result<executor::DumpDifference> repeat = executor::compare_dumps(
-        again->dump.descriptor(), reference->dump.descriptor(), tolerance);
+    Result<executor::DumpDifference> repeat =
+        executor::compare_dumps(again->dump.descriptor(), reference->dump.descriptor(), tolerance);
     if (!repeat) return repeat.error();
     v.repeatability = *repeat;
     Result<executor::DumpDifference> difference = executor::compare_dumps(
@@ -160,7 +166,7 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
 
     if (console.json) {
       console.out << verification_json(v);
-    } else if (!console.quiet) {
+    } else {
       console.out << verify_text(v, *inputs->trace);
     }
     return v.passed ? 0 : static_cast<int>(ErrorCode::condition);

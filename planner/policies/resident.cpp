@@ -3,7 +3,9 @@
 
 namespace stowage::planner::builtin {
 
-PolicyInfo resident_info() { return {"resident", "Nothing moves", {}}; }
+PolicyInfo resident_info() {
+  return {"resident", "Nothing moves", {}};
+}
 
 Rules resident_rules(const simulator::TraceIndex& /*index*/, const Options& /*options*/) {
   return std::vector<simulator::SavedRule>{keep_the_rest()};

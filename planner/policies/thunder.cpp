@@ -1,12 +1,12 @@
 // Lightning Thunder's CPU offloading transform: every tensor saved for backward that is no input of
-// the step leaves after its last forward use and returns right before its first backward use, without
-// overlap. Options as in its notebook: only the biggest, or only what certain ops saved.
+// the step leaves after its last forward use and returns right before its first backward use,
+// without overlap. Options as in its notebook: only the biggest, or only what certain ops saved.
 //
-// As a plan: the copy blocks at the pack, the reload is on demand on the compute stream. Approximated:
-// the copy stands at the first pack instead of after the last forward use. The bytes go where they
-// do there, since a storage's bytes are gone at the later of release and natural free, and the
-// natural free is behind the last forward use; so the peak is the same and only the place of the
-// stall differs.
+// As a plan: the copy blocks at the pack, the reload is on demand on the compute stream.
+// Approximated: the copy stands at the first pack instead of after the last forward use. The bytes
+// go where they do there, since a storage's bytes are gone at the later of release and natural
+// free, and the natural free is behind the last forward use; so the peak is the same and only the
+// place of the stall differs.
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -16,6 +16,7 @@
 #include "simulator/decisions.h"
 #include "simulator/pattern.h"
 #include "simulator/rule_match.h"
+#include "traces/units.h"
 
 namespace stowage::planner::builtin {
 
@@ -58,10 +59,11 @@ std::optional<Ppm> parse_fraction(std::string_view text) {
 }  // namespace
 
 PolicyInfo thunder_info() {
-  return {"thunder",
-          "Every saved intermediate leaves, blocking, and returns right before its first backward use",
-          {{"fraction", "1", "only the largest storages that make up this part of the saved bytes"},
-           {"op", "*", "only what ops of this name (a pattern) saved"}}};
+  return {
+      "thunder",
+      "Every saved intermediate leaves, blocking, and returns right before its first backward use",
+      {{"fraction", "1", "only the largest storages that make up this part of the saved bytes"},
+       {"op", "*", "only what ops of this name (a pattern) saved"}}};
 }
 
 Rules thunder_rules(const simulator::TraceIndex& index, const Options& options) {
@@ -93,7 +95,6 @@ Rules thunder_rules(const simulator::TraceIndex& index, const Options& options) 
   simulator::Decisions decisions;
   decisions.saved.resize(trace.saved.size());
   // Wide enough: bytes up to 2^63 times a million.
-  __extension__ using Wide = __int128;
   const auto enough = static_cast<Bytes>(static_cast<Wide>(total) * *fraction / kPpm);
   Bytes taken = 0;
   for (const StorageId storage : storages) {

@@ -1,8 +1,8 @@
-// torchtune's OffloadActivations (TRL maintains it): saved tensors from min_bytes up are copied out on
-// a side stream, each view for itself; the originals are held in a stash for a few more packs so that
-// the copy can hide, and come back when they are unpacked. Parameters and buffers stay.
-// Source: pytorch/torchtune, torchtune/training/_activation_offloading.py. Approximated: there every
-// pack counts for the stash, here every offloaded one.
+// torchtune's OffloadActivations (TRL maintains it): saved tensors from min_bytes up are copied out
+// on a side stream, each view for itself; the originals are held in a stash for a few more packs so
+// that the copy can hide, and come back when they are unpacked. Parameters and buffers stay.
+// Source: pytorch/torchtune, torchtune/training/_activation_offloading.py. Approximated: there
+// every pack counts for the stash, here every offloaded one.
 #include <charconv>
 
 #include "planner/policies/policies.h"

@@ -20,22 +20,38 @@ Error refuse(const std::string& message, const std::string& hint = "") {
 
 EventKind event_kind(RawKind kind) {
   switch (kind) {
-    case RawKind::step_begin: return EventKind::step_begin;
-    case RawKind::step_end: return EventKind::step_end;
-    case RawKind::alloc: return EventKind::alloc;
-    case RawKind::free: return EventKind::free;
-    case RawKind::pack: return EventKind::pack;
-    case RawKind::unpack: return EventKind::unpack;
-    case RawKind::layer_forward_begin: return EventKind::layer_forward_begin;
-    case RawKind::layer_forward_end: return EventKind::layer_forward_end;
-    case RawKind::layer_backward_begin: return EventKind::layer_backward_begin;
-    case RawKind::layer_backward_end: return EventKind::layer_backward_end;
-    case RawKind::gradient_accumulated: return EventKind::gradient_accumulated;
-    case RawKind::op_begin: return EventKind::op_begin;
-    case RawKind::op_end: return EventKind::op_end;
-    case RawKind::backward_begin: return EventKind::backward_begin;
-    case RawKind::backward_end: return EventKind::backward_end;
-    case RawKind::released: break;
+    case RawKind::step_begin:
+      return EventKind::step_begin;
+    case RawKind::step_end:
+      return EventKind::step_end;
+    case RawKind::alloc:
+      return EventKind::alloc;
+    case RawKind::free:
+      return EventKind::free;
+    case RawKind::pack:
+      return EventKind::pack;
+    case RawKind::unpack:
+      return EventKind::unpack;
+    case RawKind::layer_forward_begin:
+      return EventKind::layer_forward_begin;
+    case RawKind::layer_forward_end:
+      return EventKind::layer_forward_end;
+    case RawKind::layer_backward_begin:
+      return EventKind::layer_backward_begin;
+    case RawKind::layer_backward_end:
+      return EventKind::layer_backward_end;
+    case RawKind::gradient_accumulated:
+      return EventKind::gradient_accumulated;
+    case RawKind::op_begin:
+      return EventKind::op_begin;
+    case RawKind::op_end:
+      return EventKind::op_end;
+    case RawKind::backward_begin:
+      return EventKind::backward_begin;
+    case RawKind::backward_end:
+      return EventKind::backward_end;
+    case RawKind::released:
+      break;
   }
   STOWAGE_ASSERT(false && "released is no event of the structure pass");
 }
@@ -132,8 +148,9 @@ class Assembler {
     const StorageId storage = storage_row(view.serial);
     const ListId shape(lists_.row(trace_.lists, view.shape));
     const ListId strides(lists_.row(trace_.lists, view.strides));
-    const Key key{storage.value, static_cast<int>(view.dtype), shape.value, strides.value,
-                  view.offset, version};
+    const Key key{storage.value, static_cast<int>(view.dtype),
+                  shape.value,   strides.value,
+                  view.offset,   version};
     const auto [entry, is_new] = tensor_rows_.try_emplace(key, trace_.tensors.size());
     if (is_new) {
       Tensors& tensors = trace_.tensors;
@@ -516,17 +533,24 @@ Status check_events(const RawPass& pass, const std::string& name) {
         good = in_range(event.id, pass.unpacks.size());
         next = static_cast<std::size_t>(event.id) == unpacks++;
         break;
-      case RawKind::released: good = in_range(event.id, unpacks); break;
+      case RawKind::released:
+        good = in_range(event.id, unpacks);
+        break;
       case RawKind::layer_forward_begin:
       case RawKind::layer_forward_end:
       case RawKind::layer_backward_begin:
-      case RawKind::layer_backward_end: good = in_range(event.id, pass.layer_paths.size()); break;
+      case RawKind::layer_backward_end:
+        good = in_range(event.id, pass.layer_paths.size());
+        break;
       case RawKind::op_begin:
         good = in_range(event.id, pass.ops.size());
         next = static_cast<std::size_t>(event.id) == ops++;
         break;
-      case RawKind::op_end: good = in_range(event.id, ops); break;
-      default: break;
+      case RawKind::op_end:
+        good = in_range(event.id, ops);
+        break;
+      default:
+        break;
     }
     if (!good) return dangling;
     if (!next) return refuse("records of the " + name + " pass stand out of order");

@@ -54,26 +54,40 @@ bool same_event(const RawPass& a, const RawEvent& x, const RawPass& b, const Raw
 
 std::string describe(const RawPass& pass, const RawEvent& event) {
   switch (event.kind) {
-    case RawKind::step_begin: return "step begin";
-    case RawKind::step_end: return "step end";
-    case RawKind::alloc: return "alloc " + std::to_string(event.bytes) + " B";
-    case RawKind::free: return "free";
+    case RawKind::step_begin:
+      return "step begin";
+    case RawKind::step_end:
+      return "step end";
+    case RawKind::alloc:
+      return "alloc " + std::to_string(event.bytes) + " B";
+    case RawKind::free:
+      return "free";
     case RawKind::pack: {
       const RawSaved& saved = row(pass.saved, event.id);
       return "pack " + layer_name(pass, saved.layer) + "#" + std::to_string(saved.ordinal);
     }
     case RawKind::unpack:
       return "unpack of saved tensor " + std::to_string(row(pass.unpacks, event.id).saved);
-    case RawKind::released: return "released";
-    case RawKind::layer_forward_begin: return "forward begin of " + layer_name(pass, event.id);
-    case RawKind::layer_forward_end: return "forward end of " + layer_name(pass, event.id);
-    case RawKind::layer_backward_begin: return "backward begin of " + layer_name(pass, event.id);
-    case RawKind::layer_backward_end: return "backward end of " + layer_name(pass, event.id);
-    case RawKind::gradient_accumulated: return "gradient accumulated";
-    case RawKind::op_begin: return "begin of " + row(pass.ops, event.id).name;
-    case RawKind::op_end: return "end of " + row(pass.ops, event.id).name;
-    case RawKind::backward_begin: return "backward begin";
-    case RawKind::backward_end: return "backward end";
+    case RawKind::released:
+      return "released";
+    case RawKind::layer_forward_begin:
+      return "forward begin of " + layer_name(pass, event.id);
+    case RawKind::layer_forward_end:
+      return "forward end of " + layer_name(pass, event.id);
+    case RawKind::layer_backward_begin:
+      return "backward begin of " + layer_name(pass, event.id);
+    case RawKind::layer_backward_end:
+      return "backward end of " + layer_name(pass, event.id);
+    case RawKind::gradient_accumulated:
+      return "gradient accumulated";
+    case RawKind::op_begin:
+      return "begin of " + row(pass.ops, event.id).name;
+    case RawKind::op_end:
+      return "end of " + row(pass.ops, event.id).name;
+    case RawKind::backward_begin:
+      return "backward begin";
+    case RawKind::backward_end:
+      return "backward end";
   }
   return "event";
 }

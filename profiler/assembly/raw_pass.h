@@ -15,12 +15,12 @@ namespace stowage::profiler {
 enum class RawKind : std::uint8_t {
   step_begin,
   step_end,
-  alloc,                 // id = allocation serial
-  free,                  // id = allocation serial
-  pack,                  // id = row of saved
-  unpack,                // id = row of unpacks
-  released,              // id = row of unpacks; offload_all pass only
-  layer_forward_begin,   // id = row of layer_paths; likewise the next three
+  alloc,                // id = allocation serial
+  free,                 // id = allocation serial
+  pack,                 // id = row of saved
+  unpack,               // id = row of unpacks
+  released,             // id = row of unpacks; offload_all pass only
+  layer_forward_begin,  // id = row of layer_paths; likewise the next three
   layer_forward_end,
   layer_backward_begin,
   layer_backward_end,
@@ -34,9 +34,9 @@ enum class RawKind : std::uint8_t {
 struct RawEvent {
   RawKind kind = RawKind::step_begin;
   std::int64_t id = -1;
-  std::int64_t time_ns = 0;      // any monotonic clock
-  Bytes requested = 0;           // alloc, free: the allocator's counter after it
-  Bytes bytes = 0;               // alloc: requested size
+  std::int64_t time_ns = 0;  // any monotonic clock
+  Bytes requested = 0;       // alloc, free: the allocator's counter after it
+  Bytes bytes = 0;           // alloc: requested size
 };
 
 struct RawStorage {
@@ -46,7 +46,7 @@ struct RawStorage {
 };
 
 struct RawView {
-  std::int64_t serial = -1;      // -1: not the device's memory
+  std::int64_t serial = -1;  // -1: not the device's memory
   DType dtype = DType::other;
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> strides;
@@ -60,15 +60,15 @@ struct RawUse {
 
 struct RawOp {
   std::string name;
-  std::int32_t parent = -1;               // row of ops, -1 = outermost
+  std::int32_t parent = -1;  // row of ops, -1 = outermost
   std::int32_t thread = 0;
-  std::int64_t sequence = -1;             // the number that the next autograd node would get
-  std::int64_t backward_sequence = -1;    // of the node that is running, -1 = none
-  std::vector<RawUse> uses;               // outermost ops only
+  std::int64_t sequence = -1;           // the number that the next autograd node would get
+  std::int64_t backward_sequence = -1;  // of the node that is running, -1 = none
+  std::vector<RawUse> uses;             // outermost ops only
 };
 
 struct RawSaved {
-  std::int32_t layer = -1;                // row of layer_paths, -1 = outside any layer
+  std::int32_t layer = -1;  // row of layer_paths, -1 = outside any layer
   std::int32_t call = 0;
   std::int32_t ordinal = 0;
   RawView view;
@@ -86,17 +86,17 @@ struct RawPass {
   std::vector<RawOp> ops;
   std::vector<RawSaved> saved;
   std::vector<RawUnpack> unpacks;
-  std::vector<RawStorage> live_at_begin;      // every device allocation that existed
-  std::vector<std::int64_t> gradient_serials; // storages that are a parameter's .grad at the end
-  Bytes requested_at_begin = 0;               // the allocator's counter
-  Bytes peak_requested = 0;                   // the allocator's own peak over the step
+  std::vector<RawStorage> live_at_begin;       // every device allocation that existed
+  std::vector<std::int64_t> gradient_serials;  // storages that are a parameter's .grad at the end
+  Bytes requested_at_begin = 0;                // the allocator's counter
+  Bytes peak_requested = 0;                    // the allocator's own peak over the step
   Nanoseconds step_ns = 0;
 };
 
 // The unobserved steps.
 struct CleanPass {
-  Nanoseconds step_ns = 0;       // median
-  Bytes peak_requested = 0;      // of a steady step
+  Nanoseconds step_ns = 0;   // median
+  Bytes peak_requested = 0;  // of a steady step
   Bytes peak_active = 0;
   Bytes peak_reserved = -1;
 };
@@ -106,7 +106,7 @@ struct RawRecording {
   Environment env;
   Calibration calibration;
   CleanPass clean;
-  RawPass structure;             // everything kept
+  RawPass structure;  // everything kept
   // Event times of more structure steps; each as long as structure.events. May be empty.
   std::vector<std::vector<std::int64_t>> more_times;
   RawPass offload_all;

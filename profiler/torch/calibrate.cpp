@@ -45,8 +45,7 @@ Nanoseconds one_way(executor::Device& device, CopyLane lane, const Ends& ends, B
 }
 
 std::int64_t rate(Bytes bytes, Nanoseconds time) {
-  return std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(Wide{bytes} * kBillion / time));
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(Wide{bytes} * kBillion / time));
 }
 
 LinkCurve curve(executor::Device& device, CopyLane lane, const Ends& ends,

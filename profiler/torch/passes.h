@@ -23,13 +23,14 @@ struct StepFunctions {
 };
 
 struct PassOptions {
-  std::int64_t warmup = 3;      // steps before anything is recorded; at least 1
-  std::int64_t steps = 10;      // clean steps
-  std::int64_t structure = 3;   // structure steps, for the median of event times
+  std::int64_t warmup = 3;     // steps before anything is recorded; at least 1
+  std::int64_t steps = 10;     // clean steps
+  std::int64_t structure = 3;  // structure steps, for the median of event times
 };
 
-// Runs warm-up and clean steps: median step time, and the peaks, which must be equal in all of them.
-// Error (bad_input): they are not. Exceptions of the step (out of memory among them) pass through.
+// Runs warm-up and clean steps: median step time, and the peaks, which must be equal in all of
+// them. Error (bad_input): they are not. Exceptions of the step (out of memory among them) pass
+// through.
 [[nodiscard]] Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& step,
                                                const PassOptions& options);
 

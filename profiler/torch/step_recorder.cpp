@@ -125,8 +125,7 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   for (const auto& live : device_.live_allocations()) {
     const auto known = classes.find(live.serial);
     pass_.live_at_begin.push_back(
-        {live.serial, live.bytes,
-         known == classes.end() ? StorageClass::other : known->second});
+        {live.serial, live.bytes, known == classes.end() ? StorageClass::other : known->second});
   }
   for (const auto& parameter : registered_.parameters) {
     // Somebody else's hook stays; that parameter's gradient then has no event.
@@ -189,19 +188,24 @@ void StepRecorder::layer_event(executor::LayerEvent event, std::string_view path
     case executor::LayerEvent::forward_end:
       add(RawKind::layer_forward_end, row);
       return sites_.leave();
-    case executor::LayerEvent::backward_begin: return add(RawKind::layer_backward_begin, row);
-    case executor::LayerEvent::backward_end: return add(RawKind::layer_backward_end, row);
+    case executor::LayerEvent::backward_begin:
+      return add(RawKind::layer_backward_begin, row);
+    case executor::LayerEvent::backward_end:
+      return add(RawKind::layer_backward_end, row);
   }
 }
 
-void StepRecorder::backward_begin() { add(RawKind::backward_begin, -1); }
-void StepRecorder::backward_end() { add(RawKind::backward_end, -1); }
+void StepRecorder::backward_begin() {
+  add(RawKind::backward_begin, -1);
+}
+void StepRecorder::backward_end() {
+  add(RawKind::backward_end, -1);
+}
 
 void StepRecorder::on_alloc(std::int64_t serial, Bytes bytes, std::int64_t tag) {
   if (tag != executor::kStepAllocation) return;
   const std::lock_guard lock(mutex_);
-  pass_.events.push_back(
-      {RawKind::alloc, serial, now_ns(), device_.memory().requested, bytes});
+  pass_.events.push_back({RawKind::alloc, serial, now_ns(), device_.memory().requested, bytes});
 }
 
 void StepRecorder::on_free(std::int64_t serial, Bytes bytes, std::int64_t tag) {

@@ -90,12 +90,12 @@ class StepRecorder final : public executor::StepDriver,
   std::unordered_map<std::string, std::int32_t> path_rows_;
   std::vector<std::int32_t> open_ops_;
   std::unordered_map<std::int64_t, Origin> reloaded_;  // by allocation serial of what came back
-  std::vector<at::Tensor> hooked_;  // parameters that carry our gradient hook
+  std::vector<at::Tensor> hooked_;                     // parameters that carry our gradient hook
   std::int64_t first_serial_ = 0;
   bool recording_ = false;
-  std::string failure_;            // first exception inside an observer
+  std::string failure_;  // first exception inside an observer
   std::unique_ptr<OpObserver> observer_;
-  mutable std::mutex mutex_;       // ops may come from several threads
+  mutable std::mutex mutex_;             // ops may come from several threads
   std::shared_ptr<StepRecorder*> self_;  // dies with the recorder; hooks hold it weakly
 };
 

@@ -63,6 +63,7 @@ TEST(Doctor, TakesOverWhatTheTorchPartSays) {
       R"({"features": {"cuda": true}, "libtorch": {"version": "2.11.0"},
           "cupti": {"available": false}, "devices": [{"kind": "cpu"}], "link": {"h2d": 1}})");
   EXPECT_TRUE(facts.answered);
+  EXPECT_EQ(cli::read_torch_facts(R"({"libtorch": "2.12"})").version, "2.12");
   EXPECT_EQ(facts.version, "2.11.0");
   EXPECT_EQ(facts.cuda_built, true);
   EXPECT_EQ(facts.cupti, false);

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-constexpr auto kLimit = std::chrono::seconds(60);
+constexpr auto kLimit = std::chrono::seconds(300);
 
 struct Pipe {
   int read = -1;
@@ -187,6 +187,15 @@ void Child::wait_until_blocked() const {
     const auto fields = stat_fields(pid_);
     const bool asleep = !fields.empty() && fields[0] == "S";
     return asleep && where.find("pipe") != std::string::npos;
+  });
+}
+
+void Child::wait_until_has_child() const {
+  const std::string id = std::to_string(pid_);
+  wait_for([&] {
+    std::ifstream file("/proc/" + id + "/task/" + id + "/children");
+    std::string children;
+    return static_cast<bool>(file >> children);
   });
 }
 

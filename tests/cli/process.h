@@ -23,7 +23,7 @@ struct Command {
   std::string folder;                    // working directory
 };
 
-// Waits for the end; kills the child after 60 s.
+// Waits for the end; kills the child after 300 s.
 [[nodiscard]] Outcome run(const Command& command);
 [[nodiscard]] Outcome stowage(std::vector<std::string> args, const std::string& input = {});
 
@@ -39,6 +39,7 @@ class Child {
   // It sleeps in a system call that waits for input: state S, and its stdin pipe is being read.
   void wait_until_blocked() const;
   void wait_until_running_for(int milliseconds) const;  // CPU time used
+  void wait_until_has_child() const;
   void send(int signal) const;
   [[nodiscard]] Outcome finish();
 

@@ -59,8 +59,8 @@ bool for_all_choices(const Footprints& footprints, double most, const Visit& vis
 // Two storages of 100 and 50 bytes, made and saved one after the other, used in reverse order:
 //   forward:  a (100), b (50), temporary t (20)    resident: 100, 150, 170
 //   backward: needs b, then a; each with a gradient of 30
-// Kept: the peak is 100 + 50 + 30 = 180 at b's gradient. With a away there: 50 + 30 = 80, and 170 is
-// left in forward unless a or b goes ahead of t. Both away at t: 20. Making b needs b itself: 50
+// Kept: the peak is 100 + 50 + 30 = 180 at b's gradient. With a away there: 50 + 30 = 80, and 170
+// is left in forward unless a or b goes ahead of t. Both away at t: 20. Making b needs b itself: 50
 // with a gone, but while a lives alone there are 100; at a's gradient a is back: 130.
 struct TwoStorages {
   StorageId a, b;
@@ -189,8 +189,8 @@ TEST(MemoryFloor, AgainstEveryCombination) {
   RecordProperty("floor_reached", reached);
 }
 
-// One storage of 1,000,000 bytes at 1 byte/ns: 1 ms each way. It is packed at 100 us, the peak is at
-// 200 us; the rest of the step takes 300 us and needs it at its very end.
+// One storage of 1,000,000 bytes at 1 byte/ns: 1 ms each way. It is packed at 100 us, the peak is
+// at 200 us; the rest of the step takes 300 us and needs it at its very end.
 //   out: done at 1100 us at the earliest, so compute is at the peak 900 us late;
 //   back: starts there, done 1000 us later, and 100 us of work follow the unpack.
 TEST(TimeBound, ByHand) {
@@ -221,7 +221,7 @@ TEST(TimeBound, ByHand) {
   EXPECT_EQ(shortest_step(footprints, 1'400'000),
             (100'000 + 100'000) + (100'000 + 200'000));  // 100 kB above: a tenth must go
   EXPECT_EQ(shortest_step(footprints, 1'000'000),
-            (100'000 + 500'000) + (100'000 + 500'000));  // half of it
+            (100'000 + 500'000) + (100'000 + 500'000));                      // half of it
   EXPECT_EQ(shortest_step(footprints, 500'001 - 1), 1'100'000 + 1'100'000);  // all of it
 }
 
@@ -236,9 +236,9 @@ TEST(TimeBound, HoldsForEveryPlan) {
     const Trace trace = testing::random_trace(seed, options);
     const TraceIndex index(trace);
     const Footprints footprints(index);
-    const auto [low, high] = std::pair(memory_floor(footprints).bytes,
-                                       *std::max_element(footprints.resident().begin(),
-                                                         footprints.resident().end()));
+    const auto [low, high] =
+        std::pair(memory_floor(footprints).bytes,
+                  *std::max_element(footprints.resident().begin(), footprints.resident().end()));
     std::vector<ReplayResult> results;
     const auto add = [&](const Decisions& decisions) {
       results.push_back(run(index, decisions));
@@ -252,9 +252,9 @@ TEST(TimeBound, HoldsForEveryPlan) {
       ReloadPoint unpack;
       unpack.kind = ReloadPoint::Kind::unpack;
       add(footprints.tight(choices));
-      for (Decisions decisions : {footprints.decisions(choices, {}, {}),
-                                  footprints.decisions(choices, pack, {}),
-                                  footprints.decisions(choices, stash, unpack)}) {
+      for (Decisions decisions :
+           {footprints.decisions(choices, {}, {}), footprints.decisions(choices, pack, {}),
+            footprints.decisions(choices, stash, unpack)}) {
         add(decisions);
         decisions.budget = low + (high - low) / 2;
         add(decisions);

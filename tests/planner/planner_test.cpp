@@ -32,8 +32,8 @@ PlanOutcome plan_for(const TraceIndex& index, Bytes budget, const std::string& p
   return outcome.ok() ? std::move(outcome).value() : PlanOutcome{};
 }
 
-// A stack of `layers` layers, each saving 1 MB (1 ms each way) and computing for `forward` ns, twice
-// that in backward; a temporary of 1 MB lives at the end of forward.
+// A stack of `layers` layers, each saving 1 MB (1 ms each way) and computing for `forward` ns,
+// twice that in backward; a temporary of 1 MB lives at the end of forward.
 Trace stack(int layers, Nanoseconds forward) {
   MicroTrace m;
   std::vector<StorageId> storages;
@@ -97,9 +97,9 @@ TEST(Planner, HidesCopiesWhenThereIsTime) {
   EXPECT_LE(outcome.plan.saved.size(), 3U);
 }
 
-// The same with layers of 100 us: copies cannot hide. Four of them are out before the temporary comes:
-// the first pack is at 100 us, so that takes until 4.1 ms; and 4 ms back, the last of them before
-// 200 us of backward are left.
+// The same with layers of 100 us: copies cannot hide. Four of them are out before the temporary
+// comes: the first pack is at 100 us, so that takes until 4.1 ms; and 4 ms back, the last of them
+// before 200 us of backward are left.
 TEST(Planner, ReachesTheBoundWhenCopiesCannotHide) {
   const Trace trace = stack(8, 100'000);
   const TraceIndex index(trace);
@@ -243,8 +243,7 @@ TEST(Planner, KeepsEveryBudgetAndMoreIsNeverSlower) {
     options.device_times = seed % 4 == 0;
     const Trace trace = testing::random_trace(seed, options);
     const TraceIndex index(trace);
-    const ReplayResult resident =
-        simulator::replay(index, simulator::resident_schedule(index));
+    const ReplayResult resident = simulator::replay(index, simulator::resident_schedule(index));
     const Bytes peak = resident.peak_requested;
     Nanoseconds on_grid = -1;
     Nanoseconds before = -1;
@@ -289,7 +288,8 @@ TEST(Planner, KeepsEveryBudgetAndMoreIsNeverSlower) {
   EXPECT_LE(off_grid_slower, cases / 50);
 }
 
-// Every set of choices with tight points, on small traces: what one of them reaches, `auto` reaches.
+// Every set of choices with tight points, on small traces: what one of them reaches, `auto`
+// reaches.
 TEST(Planner, FindsWhatBruteForceFinds) {
   int compared = 0;
   std::int64_t sum_auto = 0;
@@ -340,7 +340,8 @@ TEST(Planner, FindsWhatBruteForceFinds) {
     }
   }
   EXPECT_GT(compared, 150);
-  // Automatic points beat tight ones: on the whole `auto` is at least as fast as the best tight set.
+  // Automatic points beat tight ones: on the whole `auto` is at least as fast as the best tight
+  // set.
   EXPECT_LE(sum_auto, sum_brute);
 }
 
@@ -348,8 +349,7 @@ TEST(Planner, SameAnswerTwice) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     const Trace trace = testing::random_trace(seed);
     const TraceIndex index(trace);
-    const Bytes peak =
-        simulator::replay(index, simulator::resident_schedule(index)).peak_requested;
+    const Bytes peak = simulator::replay(index, simulator::resident_schedule(index)).peak_requested;
     EXPECT_EQ(simulator::plan_to_json(plan_for(index, peak * 7 / 10).plan),
               simulator::plan_to_json(plan_for(index, peak * 7 / 10).plan));
   }

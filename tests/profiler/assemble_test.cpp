@@ -24,36 +24,36 @@ constexpr std::int64_t kB = 3;
 // The model drops A right after the first call; backward frees it after the op that used it.
 RawRecording two_calls() {
   FabricatedRecording r;
-  const auto w = r.existing(400);              // row of events in the structure pass:
-  r.begin_layer("a");                          //  1  (0 is step_begin)
-  r.begin_op("aten::mul", 5);                  //  2
+  const auto w = r.existing(400);  // row of events in the structure pass:
+  r.begin_layer("a");              //  1  (0 is step_begin)
+  r.begin_op("aten::mul", 5);      //  2
   r.use(w);
-  const auto a = r.alloc(100);                 //  3
-  const auto s0 = r.pack(a);                   //  4
-  r.end_op();                                  //  5
-  r.end_layer("a");                            //  6
+  const auto a = r.alloc(100);  //  3
+  const auto s0 = r.pack(a);    //  4
+  r.end_op();                   //  5
+  r.end_layer("a");             //  6
   r.let_go(a);
-  r.begin_layer("a");                          //  7
-  const auto s1 = r.pack(w);                   //  8
-  r.end_layer("a");                            //  9
-  r.begin_backward();                          // 10
-  r.begin_layer_backward("a");                 // 11
-  const auto u1 = r.unpack(s1);                // 12
-  static_cast<void>(u1);                       //     never released
-  const auto u0 = r.unpack(s0);                // 13
-  r.begin_op("aten::mul_backward", 9, 5);      // 14
-  const auto b = r.alloc(200);                 // 15
-  r.end_op();                                  // 16
+  r.begin_layer("a");                      //  7
+  const auto s1 = r.pack(w);               //  8
+  r.end_layer("a");                        //  9
+  r.begin_backward();                      // 10
+  r.begin_layer_backward("a");             // 11
+  const auto u1 = r.unpack(s1);            // 12
+  static_cast<void>(u1);                   //     never released
+  const auto u0 = r.unpack(s0);            // 13
+  r.begin_op("aten::mul_backward", 9, 5);  // 14
+  const auto b = r.alloc(200);             // 15
+  r.end_op();                              // 16
   r.release(u0);
-  r.free(a);                                   // 17
-  r.accumulate(w);                             // 18
+  r.free(a);        // 17
+  r.accumulate(w);  // 18
   r.is_gradient(b);
-  r.end_layer_backward("a");                   // 19
-  r.end_backward();                            // 20
-  r.begin_op("aten::add_");                    // 21
+  r.end_layer_backward("a");  // 19
+  r.end_backward();           // 20
+  r.begin_op("aten::add_");   // 21
   r.use(w, UseMode::in_place);
-  r.end_op();                                  // 22
-  return r.finish(460);                        // 23 is step_end
+  r.end_op();            // 22
+  return r.finish(460);  // 23 is step_end
 }
 
 Trace assembled(const RawRecording& recording) {
@@ -80,9 +80,8 @@ TEST(Assemble, StoragesHaveTheirLivesFromBothPasses) {
   EXPECT_EQ(storages.alloc_event, (Rows{EventId(), EventId(3), EventId(15)}));
   EXPECT_EQ(storages.free_event, (Rows{EventId(), EventId(17), EventId()}));
   EXPECT_EQ(storages.natural_free_event, (Rows{EventId(), EventId(6), EventId()}));
-  EXPECT_EQ(storages.storage_class,
-            (std::vector{StorageClass::parameter, StorageClass::activation,
-                         StorageClass::gradient}));
+  EXPECT_EQ(storages.storage_class, (std::vector{StorageClass::parameter, StorageClass::activation,
+                                                 StorageClass::gradient}));
   EXPECT_EQ(storages.evidence,
             (std::vector{Evidence::registered, Evidence::hook, Evidence::registered}));
   EXPECT_EQ(storages.alloc_op, (std::vector<OpId>{OpId(), OpId(0), OpId(1)}));
@@ -138,14 +137,14 @@ TEST(Assemble, TimesAndPeaksAreTheCleanSteps) {
 
 TEST(Assemble, NestedOpsEndWhenTheNextOneBegins) {
   FabricatedRecording r;
-  r.begin_op("outer");       // event 1, at 10 ns
-  r.begin_op("outer.first"); // 2
-  r.end_op();                //     nested: no event
+  r.begin_op("outer");         // event 1, at 10 ns
+  r.begin_op("outer.first");   // 2
+  r.end_op();                  //     nested: no event
   r.begin_op("outer.second");  // 3
   const auto a = r.alloc(64);  // 4
   r.end_op();
-  r.end_op();                // 5
-  r.free_in_both(a);         // 6
+  r.end_op();                                  // 5
+  r.free_in_both(a);                           // 6
   const Trace trace = assembled(r.finish(0));  // the observed scale
   EXPECT_EQ(trace.ops.parent, (std::vector<OpId>{OpId(), OpId(0), OpId(0)}));
   EXPECT_EQ(trace.ops.start, (std::vector<Nanoseconds>{10, 20, 30}));
@@ -180,8 +179,7 @@ TEST(EventTimes, AreMedianGapsOnTheCleanScale) {
   EXPECT_EQ(event_times(pass, {}, 0), (Times{0, 10, 30, 100}));
   EXPECT_EQ(event_times(pass, {}, 50), (Times{0, 5, 15, 50}));
   // Gaps 10 20 70, 20 10 30, 30 60 50: medians 20, 20, 50. A row of another length is ignored.
-  const std::vector<std::vector<std::int64_t>> more = {
-      {0, 20, 30, 60}, {0, 30, 90, 140}, {0, 1}};
+  const std::vector<std::vector<std::int64_t>> more = {{0, 20, 30, 60}, {0, 30, 90, 140}, {0, 1}};
   EXPECT_EQ(event_times(pass, more, 0), (Times{0, 20, 40, 90}));
   EXPECT_EQ(event_times(pass, more, 180), (Times{0, 40, 80, 180}));
   // A clock that steps back is no negative gap.
@@ -217,23 +215,30 @@ INSTANTIATE_TEST_SUITE_P(
             "the observed step peaked at 700 requested bytes, the unobserved one at 701"},
         Bad{"counter", [](RawRecording& r) { r.structure.events[15].requested = 704; },
             "live bytes at event 15 are 700, the allocator counts 704"},
-        Bad{"bytes_at_begin", [](RawRecording& r) {
+        Bad{"bytes_at_begin",
+            [](RawRecording& r) {
               r.structure.live_at_begin[0].bytes = r.offload_all.live_at_begin[0].bytes = 396;
-            }, "live bytes at event 3 are 496, the allocator counts 500"},
+            },
+            "live bytes at event 3 are 496, the allocator counts 500"},
         Bad{"passes_differ", [](RawRecording& r) { r.offload_all.ops[1].name = "aten::div"; },
             "event 14 is begin of aten::mul_backward in one and begin of aten::div in the other"},
         Bad{"unknown_free", [](RawRecording& r) { r.structure.events[17].id = 55; },
             "a free of memory whose allocation was not seen"},
-        Bad{"freed_twice", [](RawRecording& r) {
+        Bad{"freed_twice",
+            [](RawRecording& r) {
               r.structure.events.insert(r.structure.events.begin() + 18, r.structure.events[17]);
-            }, "live bytes at event 18 are 500"},
+            },
+            "live bytes at event 18 are 500"},
         Bad{"unknown_gradient", [](RawRecording& r) { r.structure.events[18].id = 55; },
             "a gradient of a parameter whose storage was not seen"},
-        Bad{"release_in_structure", [](RawRecording& r) {
+        Bad{"release_in_structure",
+            [](RawRecording& r) {
               r.structure.events.insert(r.structure.events.begin() + 18,
                                         RawEvent{RawKind::released, 0, 0, 0, 0});
-            }, "a release in the structure pass"},
-        Bad{"no_begin", [](RawRecording& r) { r.structure.events.erase(r.structure.events.begin()); },
+            },
+            "a release in the structure pass"},
+        Bad{"no_begin",
+            [](RawRecording& r) { r.structure.events.erase(r.structure.events.begin()); },
             "the structure pass does not run from step begin to step end"},
         Bad{"no_end", [](RawRecording& r) { r.offload_all.events.pop_back(); },
             "the offload_all pass does not run from step begin to step end"},
@@ -247,17 +252,21 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"layer_of_saved", [](RawRecording& r) { r.structure.saved[0].layer = 1; }, kDangling},
         Bad{"layer_of_saved_there", [](RawRecording& r) { r.offload_all.saved[1].layer = 8; },
             kDangling},
-        Bad{"saved_of_unpack", [](RawRecording& r) { r.structure.unpacks[0].saved = 2; }, kDangling},
+        Bad{"saved_of_unpack", [](RawRecording& r) { r.structure.unpacks[0].saved = 2; },
+            kDangling},
         Bad{"parent_of_op", [](RawRecording& r) { r.structure.ops[0].parent = 0; }, kDangling},
-        Bad{"rows_left_over", [](RawRecording& r) { r.structure.ops.push_back(r.structure.ops[0]); },
+        Bad{"rows_left_over",
+            [](RawRecording& r) { r.structure.ops.push_back(r.structure.ops[0]); },
             "has records that no event names"},
-        Bad{"packs_out_of_order", [](RawRecording& r) {
+        Bad{"packs_out_of_order",
+            [](RawRecording& r) {
               for (RawPass* pass : {&r.structure, &r.offload_all}) {
                 for (RawEvent& event : pass->events) {
                   if (event.kind == RawKind::pack) event.id = 1 - event.id;
                 }
               }
-            }, "out of order"}),
+            },
+            "out of order"}),
     [](const auto& bad) { return std::string(bad.param.name); });
 
 TEST(Assemble, RandomFabricationsAreValid) {

@@ -52,7 +52,9 @@ std::int64_t FabricatedRecording::alloc(Bytes bytes) {
   return serial;
 }
 
-void FabricatedRecording::free(std::int64_t serial) { add(structure_, RawKind::free, serial); }
+void FabricatedRecording::free(std::int64_t serial) {
+  add(structure_, RawKind::free, serial);
+}
 
 void FabricatedRecording::let_go(std::int64_t serial) {
   add(offload_all_, RawKind::free, serial + kOtherSerials);

@@ -18,25 +18,25 @@ using testing::kOtherSerials;
 RawRecording small() {
   FabricatedRecording r;
   r.existing(32);
-  const auto gone = r.existing(16);        // rows of the structure pass:
-  r.begin_layer("a");                      //  1
-  r.begin_op("aten::exp");                 //  2
-  const auto a = r.alloc(100);             //  3
-  r.end_op();                              //  4
-  r.pack(a);                               //  5
-  r.pack(a);                               //  6
+  const auto gone = r.existing(16);  // rows of the structure pass:
+  r.begin_layer("a");                //  1
+  r.begin_op("aten::exp");           //  2
+  const auto a = r.alloc(100);       //  3
+  r.end_op();                        //  4
+  r.pack(a);                         //  5
+  r.pack(a);                         //  6
   r.let_go(a);
-  r.end_layer("a");                        //  7
-  r.free_in_both(gone);                    //  8
-  r.begin_backward();                      //  9
-  r.begin_layer_backward("a");             // 10
-  const auto first = r.unpack(1);          // 11
+  r.end_layer("a");                //  7
+  r.free_in_both(gone);            //  8
+  r.begin_backward();              //  9
+  r.begin_layer_backward("a");     // 10
+  const auto first = r.unpack(1);  // 11
   r.release(first);
-  r.unpack(0);                             // 12, never released
-  r.free(a);                               // 13
-  r.end_layer_backward("a");               // 14
-  r.end_backward();                        // 15
-  return r.finish(0);                      // 16
+  r.unpack(0);                // 12, never released
+  r.free(a);                  // 13
+  r.end_layer_backward("a");  // 14
+  r.end_backward();           // 15
+  return r.finish(0);         // 16
 }
 
 TEST(Join, EndsAreRowsOfTheFirstPass) {
@@ -116,7 +116,10 @@ INSTANTIATE_TEST_SUITE_P(
                    "event 2 is begin of aten::exp in one and begin of aten::tanh in the other"},
         Difference{"layer_name", [](RawPass& p) { p.layer_paths[0] = "b"; },
                    "event 1 is forward begin of a in one and forward begin of b in the other"},
-        Difference{"shape", [](RawPass& p) { p.saved[1].view.shape = {5, 5}; },
+        Difference{"shape",
+                   [](RawPass& p) {
+                     p.saved[1].view.shape = {5, 5};
+                   },
                    "event 6 is pack a#1 in one and pack a#1 in the other"},
         Difference{"ordinal", [](RawPass& p) { p.saved[0].ordinal = 4; },
                    "event 5 is pack a#0 in one and pack a#4 in the other"},

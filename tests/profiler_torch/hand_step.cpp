@@ -103,11 +103,14 @@ executor::CpuDevice& hand_device() {
   return *device;
 }
 
-void change_delays() { g_delays.fetch_add(1); }
+void change_delays() {
+  g_delays.fetch_add(1);
+}
 
 at::Tensor input(std::vector<std::int64_t> shape, at::ScalarType dtype) {
   static std::int64_t draws = 1000;
-  at::Tensor tensor = at::empty(shape, at::TensorOptions(hand_device().torch_device()).dtype(dtype));
+  at::Tensor tensor =
+      at::empty(shape, at::TensorOptions(hand_device().torch_device()).dtype(dtype));
   seed(draws++);
   draw(tensor);
   return tensor;
@@ -259,7 +262,8 @@ Decisions offload_made(const Trace& trace, const SavedDecision& decision) {
 }
 
 void expect_same(const Outcome& outcome, const Outcome& reference) {
-  EXPECT_EQ(std::bit_cast<std::uint64_t>(outcome.loss), std::bit_cast<std::uint64_t>(reference.loss))
+  EXPECT_EQ(std::bit_cast<std::uint64_t>(outcome.loss),
+            std::bit_cast<std::uint64_t>(reference.loss))
       << outcome.loss << " and " << reference.loss;
   ASSERT_EQ(outcome.gradients.size(), reference.gradients.size());
   for (std::size_t i = 0; i < outcome.gradients.size(); ++i) {
@@ -271,8 +275,7 @@ namespace {
 
 void expect_exact(HandStep& step, const Lowering& lowering) {
   const auto predicted = simulator::replay(step.index(), lowering.schedule);
-  const auto resident =
-      simulator::replay(step.index(), simulator::resident_schedule(step.index()));
+  const auto resident = simulator::replay(step.index(), simulator::resident_schedule(step.index()));
   Bytes offloaded = 0;
   for (const auto& each : lowering.schedule.offloads) offloaded += each.bytes;
   Bytes reloaded = 0;

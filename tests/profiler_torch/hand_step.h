@@ -41,8 +41,8 @@ double backward(const at::Tensor& loss);
 
 struct Outcome {
   double loss = 0;
-  Bits gradients;               // by parameter; empty where there is none
-  Bytes begin = 0;              // device bytes when the step began, at its peak, and after it
+  Bits gradients;   // by parameter; empty where there is none
+  Bytes begin = 0;  // device bytes when the step began, at its peak, and after it
   Bytes peak = 0;
   Bytes end = 0;
   executor::StepReport report;  // planned runs only
@@ -70,8 +70,8 @@ class HandStep {
   [[nodiscard]] simulator::Lowering lower(const simulator::Decisions& decisions) const;
   [[nodiscard]] simulator::Lowering lower(const std::vector<simulator::SavedRule>& rules) const;
   [[nodiscard]] std::unique_ptr<executor::PlannedStep> plan(
-      const simulator::Schedule& schedule,
-      executor::OffPlan off_plan = executor::OffPlan::refuse, bool poison_host = true) const;
+      const simulator::Schedule& schedule, executor::OffPlan off_plan = executor::OffPlan::refuse,
+      bool poison_host = true) const;
 
  private:
   void prepare(std::int64_t k);
@@ -96,9 +96,9 @@ struct Style {
 [[nodiscard]] simulator::Decisions offload_made(const Trace& trace,
                                                 const simulator::SavedDecision& decision);
 
-// Three steps under the plan: loss and gradients bitwise those of the plain step, the requested peak
-// that of replay(), moved bytes and host bytes the schedule's, nothing left behind. Returns the
-// lowering, for more checks.
+// Three steps under the plan: loss and gradients bitwise those of the plain step, the requested
+// peak that of replay(), moved bytes and host bytes the schedule's, nothing left behind. Returns
+// the lowering, for more checks.
 simulator::Lowering expect_exact(HandStep& step, const simulator::Decisions& decisions);
 simulator::Lowering expect_exact(HandStep& step, const std::vector<simulator::SavedRule>& rules);
 // In every style, everything that the step made.

@@ -46,16 +46,17 @@ TEST(Layer, BeginsAndEndsInForwardAndBackward) {
   const at::Tensor p = parameter({4});
   Log log;
   backward(times_two("b", times_two("a", p)).sum());
-  EXPECT_EQ(log.lines, (Lines{"fwd>a", "fwd<a", "fwd>b", "fwd<b", "bwd>b", "bwd<b", "bwd>a",
-                              "bwd<a"}));
+  EXPECT_EQ(log.lines,
+            (Lines{"fwd>a", "fwd<a", "fwd>b", "fwd<b", "bwd>b", "bwd<b", "bwd>a", "bwd<a"}));
 }
 
 TEST(Layer, Nests) {
   const at::Tensor p = parameter({4});
   Log log;
-  const at::Tensor y = layer("outer", [](const auto& in) {
-    return times_two("outer.second", times_two("outer.first", in[0])) + 1;
-  }, {p});
+  const at::Tensor y = layer(
+      "outer",
+      [](const auto& in) { return times_two("outer.second", times_two("outer.first", in[0])) + 1; },
+      {p});
   backward(y.sum());
   EXPECT_EQ(log.lines,
             (Lines{"fwd>outer", "fwd>outer.first", "fwd<outer.first", "fwd>outer.second",
@@ -94,9 +95,9 @@ TEST(Layer, WithoutAGradientHasNoBackward) {
 TEST(Layer, ExceptionPassesThrough) {
   const at::Tensor p = parameter({4});
   Log log;
-  EXPECT_THROW(layer("bad", [](const auto&) -> at::Tensor { throw std::runtime_error("bad"); },
-                     {p}),
-               std::runtime_error);
+  EXPECT_THROW(
+      layer("bad", [](const auto&) -> at::Tensor { throw std::runtime_error("bad"); }, {p}),
+      std::runtime_error);
   EXPECT_EQ(log.lines, (Lines{"fwd>bad"}));
 }
 
@@ -140,12 +141,14 @@ TEST(RecordedLayers, TiedLayerCalledTwiceHasOneSiteACall) {
 TEST(RecordedLayers, NestedLayersHaveParentsAndOwnTheirPacks) {
   const at::Tensor p = parameter({8, 8});
   HandStep step({p}, {}, [&] {
-    at::Tensor y = layer("outer", [](const auto& in) {
-      const at::Tensor first = in[0].exp();
-      const at::Tensor inner =
-          layer("outer.inner", [](const auto& i) { return i[0].tanh(); }, {first});
-      return inner.sigmoid();
-    }, {p});
+    at::Tensor y = layer("outer",
+                         [](const auto& in) {
+                           const at::Tensor first = in[0].exp();
+                           const at::Tensor inner = layer(
+                               "outer.inner", [](const auto& i) { return i[0].tanh(); }, {first});
+                           return inner.sigmoid();
+                         },
+                         {p});
     y = y.sum();
     return backward(y);
   });

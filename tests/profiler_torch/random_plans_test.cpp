@@ -99,8 +99,8 @@ Decisions random_decisions(const Trace& trace, const simulator::TraceIndex& inde
           return least;
         }();
         if (!first.valid() || trace.unpacks.event[first.index()] <= EventId(e)) break;
-        begun.push_back(trace.string(
-            trace.layers.name[static_cast<std::size_t>(trace.events.ref[e])]));
+        begun.push_back(
+            trace.string(trace.layers.name[static_cast<std::size_t>(trace.events.ref[e])]));
       }
       if (!begun.empty()) {
         decision.reload.kind = simulator::ReloadPoint::Kind::point;
@@ -152,8 +152,7 @@ class RandomPlans {
       moved += schedule.offloads.empty() ? 0 : 1;
       executor::PlannedStepOptions options;
       options.poison_host = true;
-      auto plan =
-          executor::PlannedStep::create(*device_, recorded_.trace, schedule, options);
+      auto plan = executor::PlannedStep::create(*device_, recorded_.trace, schedule, options);
       ASSERT_TRUE(plan.ok()) << plan.error().text();
       const simulator::ReplayResult predicted = simulator::replay(index_, schedule);
       const Outcome reference = run(*twin_, nullptr, i);

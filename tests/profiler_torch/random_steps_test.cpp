@@ -49,32 +49,49 @@ class RandomStep {
 
   at::Tensor op(const at::Tensor& x) {
     switch (below(15)) {
-      case 0: return x * weight();
-      case 1: return at::mm(x, weight()).mul(0.3);
-      case 2: return at::linear(x, weight()).tanh();
-      case 3: return x.sigmoid();
-      case 4: return at::softmax(x, 1);
-      case 5: return x.tanh().t();
-      case 6: return x.clamp(-3, 3).exp_().mul(0.1);
-      case 7: return (x + 1).relu_();
-      case 8: return at::cat({x.slice(0, 0, 5).tanh(), x.slice(0, 5, kSide) * 2}, 0);
-      case 9: return x.select(1, below(kSide)).unsqueeze(1).expand({kSide, kSide}) * x;
-      case 10: return at::gelu(x).add(x);
-      case 11: return at::where(x > 0, x, x * 0.1);
-      case 12: return x.slice(1, 2, 8).repeat({1, 2});
-      case 13: return x.abs().sqrt().add(0.1).log();
-      default: return at::layer_norm(x, {kSide});
+      case 0:
+        return x * weight();
+      case 1:
+        return at::mm(x, weight()).mul(0.3);
+      case 2:
+        return at::linear(x, weight()).tanh();
+      case 3:
+        return x.sigmoid();
+      case 4:
+        return at::softmax(x, 1);
+      case 5:
+        return x.tanh().t();
+      case 6:
+        return x.clamp(-3, 3).exp_().mul(0.1);
+      case 7:
+        return (x + 1).relu_();
+      case 8:
+        return at::cat({x.slice(0, 0, 5).tanh(), x.slice(0, 5, kSide) * 2}, 0);
+      case 9:
+        return x.select(1, below(kSide)).unsqueeze(1).expand({kSide, kSide}) * x;
+      case 10:
+        return at::gelu(x).add(x);
+      case 11:
+        return at::where(x > 0, x, x * 0.1);
+      case 12:
+        return x.slice(1, 2, 8).repeat({1, 2});
+      case 13:
+        return x.abs().sqrt().add(0.1).log();
+      default:
+        return at::layer_norm(x, {kSide});
     }
   }
 
   at::Tensor block(const std::string& path, const at::Tensor& x) {
     const int ops = 1 + below(3);
     const bool nested = below(3) == 0;
-    return layer(path, [&](const auto& in) {
-      at::Tensor y = in[0];
-      for (int i = 0; i < ops; ++i) y = op(y);
-      return nested ? block(path + ".in", y) : y;
-    }, {x});
+    return layer(path,
+                 [&](const auto& in) {
+                   at::Tensor y = in[0];
+                   for (int i = 0; i < ops; ++i) y = op(y);
+                   return nested ? block(path + ".in", y) : y;
+                 },
+                 {x});
   }
 
   double part() {

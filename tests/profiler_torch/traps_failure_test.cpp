@@ -51,11 +51,14 @@ TEST_P(BadEnd, LeaksNothingAndTheNextStepIsClean) {
   HandStep step({p}, {x}, [&] {
     at::Tensor hidden = x * 2;
     for (int i = 0; i < 4; ++i) {
-      hidden = layer("layers." + std::to_string(i), [&](const auto& in) {
-        const at::Tensor result = at::linear(in[0], p).tanh();
-        if (i == 2 && g_fail == Fail::in_layer) throw std::runtime_error("the layer fails");
-        return result;
-      }, {hidden});
+      hidden = layer("layers." + std::to_string(i),
+                     [&](const auto& in) {
+                       const at::Tensor result = at::linear(in[0], p).tanh();
+                       if (i == 2 && g_fail == Fail::in_layer)
+                         throw std::runtime_error("the layer fails");
+                       return result;
+                     },
+                     {hidden});
       if (i == 1) hidden = FailsInBackward::apply(hidden);
       if (i == 2 && g_fail == Fail::in_forward) throw std::runtime_error("the forward fails");
     }
@@ -116,10 +119,12 @@ TEST_P(Changed, StepIsRefusedOrRunsOnAndSaysSo) {
     const bool now = changed;
     const auto is = [&](const char* what) { return now && name == what; };
     const auto block = [&](const std::string& path, const at::Tensor& in, const at::Tensor& w) {
-      return layer(path, [&](const auto& inputs) {
-        at::Tensor result = at::linear(inputs[0], w);
-        return is("another_op") ? result.cos().mul(result) : result.tanh().mul(result);
-      }, {in});
+      return layer(path,
+                   [&](const auto& inputs) {
+                     at::Tensor result = at::linear(inputs[0], w);
+                     return is("another_op") ? result.cos().mul(result) : result.tanh().mul(result);
+                   },
+                   {in});
     };
     at::Tensor hidden = (is("shape") ? longer : x) * 2;
     if (is("dtype")) {
@@ -268,8 +273,7 @@ at::Tensor& static_graph() {
       if (hold) static_graph() = loss;
       return 0.0;
     });
-    const auto plan =
-        step.plan(step.lower(offload_made(step.trace(), style.decision)).schedule);
+    const auto plan = step.plan(step.lower(offload_made(step.trace(), style.decision)).schedule);
     hold = true;
     if (step_ended) {
       static_cast<void>(step.planned(*plan, 0));

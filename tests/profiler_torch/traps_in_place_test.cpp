@@ -112,8 +112,8 @@ TEST(WriteAfterRelease, DoesNotReachTheCopy) {
 // A step that breaks PyTorch's rule cannot be recorded at all.
 TEST(Recording, OfAStepThatWritesWhatItSavedFails) {
   const at::Tensor p = parameter({8});
-  EXPECT_TRUE(names_the_write(error_of(
-      [&] { HandStep step({p}, {}, [&] { return square(p, Write::after_save); }); })));
+  EXPECT_TRUE(names_the_write(
+      error_of([&] { HandStep step({p}, {}, [&] { return square(p, Write::after_save); }); })));
   // Nothing stays behind: the next recording and its plans are exact.
   p.mutable_grad().reset();
   HandStep step({p}, {}, [&] { return square(p, Write::none); });
@@ -126,9 +126,9 @@ TEST(LegalInPlace, IsExact) {
   HandStep step({p}, {}, [&] {
     at::Tensor a = p * 2;
     a.add_(1);
-    a.exp_();           // saves its own result
+    a.exp_();  // saves its own result
     at::Tensor b = a + 1;
-    b.relu_();          // likewise
+    b.relu_();  // likewise
     return backward((b * 3).sum());
   });
   testing::expect_exact_in_every_style(step);

@@ -106,22 +106,49 @@ TEST_P(EachLayout, ComesBackAsItLeft) {
   EXPECT_GE(lowering.schedule.offloads.size(), std::string(layout.name) == "zero_size" ? 1U : 2U);
 }
 
-at::Tensor same(const at::Tensor& tensor) { return tensor; }
+at::Tensor same(const at::Tensor& tensor) {
+  return tensor;
+}
 
 const std::vector<Layout>& layouts() {
   static const std::vector<Layout> all = {
       {"contiguous", at::kFloat, {6, 5}, same},
       {"transposed", at::kFloat, {6, 5}, [](const at::Tensor& t) { return t.t(); }},
-      {"permuted", at::kFloat, {3, 4, 5}, [](const at::Tensor& t) { return t.permute({2, 0, 1}); }},
-      {"channels_last", at::kFloat, {2, 3, 4, 5},
+      {"permuted",
+       at::kFloat,
+       {3, 4, 5},
+       [](const at::Tensor& t) {
+         return t.permute({2, 0, 1});
+       }},
+      {"channels_last",
+       at::kFloat,
+       {2, 3, 4, 5},
        [](const at::Tensor& t) { return t.contiguous(at::MemoryFormat::ChannelsLast); }},
       {"offset_slice", at::kFloat, {40, 5}, [](const at::Tensor& t) { return t.slice(0, 17, 31); }},
-      {"every_second", at::kFloat, {40, 5}, [](const at::Tensor& t) { return t.slice(0, 3, 31, 2); }},
+      {"every_second",
+       at::kFloat,
+       {40, 5},
+       [](const at::Tensor& t) { return t.slice(0, 3, 31, 2); }},
       {"column", at::kFloat, {20, 9}, [](const at::Tensor& t) { return t.select(1, 7); }},
       {"one_element", at::kFloat, {20, 9}, [](const at::Tensor& t) { return t[19][8]; }},
-      {"stride_0", at::kFloat, {1, 8}, [](const at::Tensor& t) { return t.expand({16, 8}); }},
-      {"all_stride_0", at::kFloat, {1}, [](const at::Tensor& t) { return t.expand({16, 8}); }},
-      {"overlapping", at::kFloat, {16}, [](const at::Tensor& t) { return t.as_strided({4, 4}, {2, 1}, 3); }},
+      {"stride_0",
+       at::kFloat,
+       {1, 8},
+       [](const at::Tensor& t) {
+         return t.expand({16, 8});
+       }},
+      {"all_stride_0",
+       at::kFloat,
+       {1},
+       [](const at::Tensor& t) {
+         return t.expand({16, 8});
+       }},
+      {"overlapping",
+       at::kFloat,
+       {16},
+       [](const at::Tensor& t) {
+         return t.as_strided({4, 4}, {2, 1}, 3);
+       }},
       {"zero_size", at::kFloat, {0, 8}, same},
       {"zero_size_view", at::kFloat, {9, 8}, [](const at::Tensor& t) { return t.slice(0, 4, 4); }},
       {"zero_dim", at::kFloat, {}, same},
@@ -132,10 +159,16 @@ const std::vector<Layout>& layouts() {
       {"bfloat16", at::kBFloat16, {9, 9}, [](const at::Tensor& t) { return t.slice(0, 5); }},
       {"float16", at::kHalf, {9, 9}, same},
       {"float64", at::kDouble, {9, 9}, [](const at::Tensor& t) { return t.t(); }},
-      {"complex64", at::kComplexFloat, {9, 9}, [](const at::Tensor& t) { return t.slice(1, 3, 8); }},
+      {"complex64",
+       at::kComplexFloat,
+       {9, 9},
+       [](const at::Tensor& t) { return t.slice(1, 3, 8); }},
       {"conjugate", at::kComplexFloat, {9, 9}, [](const at::Tensor& t) { return t.conj(); }},
       {"adjoint", at::kComplexDouble, {9, 9}, [](const at::Tensor& t) { return t.mH(); }},
-      {"negative", at::kComplexFloat, {9, 9}, [](const at::Tensor& t) { return at::imag(t.conj()); }},
+      {"negative",
+       at::kComplexFloat,
+       {9, 9},
+       [](const at::Tensor& t) { return at::imag(t.conj()); }},
       {"real_part", at::kComplexFloat, {9, 9}, [](const at::Tensor& t) { return at::real(t); }},
   };
   return all;

@@ -75,9 +75,8 @@ TEST(HostSlots, AreReusedWithinAStep) {
 double chain(const at::Tensor& x, const std::vector<at::Tensor>& weights) {
   at::Tensor hidden = x * 2;
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    hidden = layer("layers." + std::to_string(i), [&](const auto& in) {
-      return at::linear(in[0], weights[i]).tanh();
-    }, {hidden});
+    hidden = layer("layers." + std::to_string(i),
+                   [&](const auto& in) { return at::linear(in[0], weights[i]).tanh(); }, {hidden});
   }
   hidden = hidden.pow(2).sum();
   return at::GradMode::is_enabled() ? backward(hidden) : hidden.item().toDouble();
@@ -247,8 +246,8 @@ TEST(Record, GivesATraceThatPlansRunOn) {
   };
   stowage::Run run;
   run.model = "mine";
-  auto recorded = profiler::record(hand_device(), functions, run,
-                                   {.warmup = 1, .steps = 2, .structure = 2});
+  auto recorded =
+      profiler::record(hand_device(), functions, run, {.warmup = 1, .steps = 2, .structure = 2});
   ASSERT_TRUE(recorded.ok()) << recorded.error().text();
   const auto trace = std::make_shared<const Trace>(std::move(recorded).value());
   EXPECT_EQ(trace->run.model, "mine");

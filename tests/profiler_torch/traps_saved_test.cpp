@@ -158,8 +158,7 @@ TEST(SmallView, OfABigBaseMovesOnlyTheBytesItCovers) {
     return backward(loss);
   });
   testing::expect_exact_in_every_style(step);
-  const Lowering lowering =
-      expect_exact(step, offload_made(step.trace(), styles()[1].decision));
+  const Lowering lowering = expect_exact(step, offload_made(step.trace(), styles()[1].decision));
   ASSERT_EQ(lowering.schedule.offloads.size(), 1U);
   // Bytes [4000, 4064), rounded down to 64: [3968, 4064).
   EXPECT_EQ(lowering.schedule.offloads.front().begin, 3968);
@@ -214,9 +213,9 @@ TEST(DisagreeingSites, KeepTheStorageWithANote) {
   const Trace& trace = step.trace();
   const Decisions all = offload_made(trace, styles().front().decision);
   const Lowering whole = expect_exact(step, all);
-  const auto twice = std::find_if(
-      whole.schedule.offloads.begin(), whole.schedule.offloads.end(),
-      [](const simulator::Offload& offload) { return offload.saved.size() == 2; });
+  const auto twice =
+      std::find_if(whole.schedule.offloads.begin(), whole.schedule.offloads.end(),
+                   [](const simulator::Offload& offload) { return offload.saved.size() == 2; });
   ASSERT_NE(twice, whole.schedule.offloads.end());
   const std::vector<SavedId> sites = twice->saved;
 

@@ -56,7 +56,8 @@ TEST(CopyLanes, InterferenceBothWays) {
 }
 
 // Latency 30 of a nominal 100: the first 30 ns neither slow compute down nor are slowed down. With
-// compute at 0.5 beside moving bytes: 30 ns done by 30, then 0.5 until 100 (65 done), then the rest.
+// compute at 0.5 beside moving bytes: 30 ns done by 30, then 0.5 until 100 (65 done), then the
+// rest.
 TEST(CopyLanes, LatencyDoesNotInterfere) {
   Calibration c = link();
   c.d2h.latency = 30;
@@ -80,6 +81,18 @@ TEST(CopyLanes, CompletionsRoundUp) {
   EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[1].start, 34);
   EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[1].end, 44);
   EXPECT_EQ(lanes.now(), 100);
+}
+
+// 2^50 ns of compute (13 days), the longest that a trace may hold, beside the slowest copy.
+TEST(CopyLanes, AbsurdTimesDoNotOverflow) {
+  Calibration c = link();
+  c.h2d.bytes_per_second = {1};
+  c.compute_interference = 500'000;
+  CopyLanes lanes(c);
+  const auto job = lanes.enqueue(CopyLanes::h2d, Bytes{1} << 50, {}, {});
+  lanes.run_compute(Nanoseconds{1} << 50);
+  EXPECT_EQ(lanes.jobs(CopyLanes::h2d)[job].end, 4'000'000'000'000);
+  EXPECT_EQ(lanes.now(), (Nanoseconds{1} << 50) + 2'000'000'000'000);
 }
 
 TEST(CopyLanes, NoBytesTakeNoTime) {

@@ -101,7 +101,7 @@ TEST(Hazards, AnInstructionTwice) {
 // Reload 0 is b's (unpacked first), reload 1 is a's; offload 0 is a's.
 TEST(Hazards, ReloadAheadOfTheRelease) {
   TwoTensors t;
-  t.move(Action::release, 0, EventId(6), Side::before);   // a leaves at the first unpack
+  t.move(Action::release, 0, EventId(6), Side::before);  // a leaves at the first unpack
   EXPECT_TRUE(find_hazards(t.index, t.schedule).empty());
   t.move(Action::start_reload, 1, EventId(4), Side::after);  // and is fetched before that
   EXPECT_TRUE(t.has(HazardKind::reload_before_offload_finished));
@@ -223,7 +223,9 @@ class Damage {
     if (list.empty()) return;
     const auto at = static_cast<std::size_t>(below(list.size()));
     switch (below(5)) {
-      case 0: list.erase(list.begin() + static_cast<long>(at)); break;
+      case 0:
+        list.erase(list.begin() + static_cast<long>(at));
+        break;
       case 1: {
         Offload& o = s_.offloads[static_cast<std::size_t>(below(s_.offloads.size()))];
         o.host_offset = below(static_cast<std::size_t>(s_.host_bytes / 512 + 1)) * 512;
@@ -236,7 +238,9 @@ class Damage {
         if (r != nullptr) r->copy_in = static_cast<CopyMode>(below(3));
         break;
       }
-      default: move(at); break;
+      default:
+        move(at);
+        break;
     }
   }
 
@@ -284,7 +288,7 @@ TEST(Hazards, AgreesWithTheOracleOnDamagedSchedules) {
       check(Damage(index, lowered->schedule, seed * 3 + i).run(), true);
     }
   }
-  EXPECT_GT(safe, 1500);    // the undamaged ones, and damage that does no harm
+  EXPECT_GT(safe, 1500);  // the undamaged ones, and damage that does no harm
   EXPECT_GT(unsafe, 1000);
 }
 

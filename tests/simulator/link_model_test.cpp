@@ -29,7 +29,10 @@ TEST(LinkModel, ProportionalOutside) {
 }
 
 TEST(LinkModel, BigTransfersDoNotOverflow) {
-  EXPECT_EQ(transfer_ns(curve(), Bytes{1} << 50), (Bytes{1} << 50) / 2);
+  EXPECT_EQ(transfer_ns(curve(), Bytes{1} << 40), (Bytes{1} << 40) / 2);
+  LinkCurve slow = curve();
+  slow.bytes_per_second = {1, 1};
+  EXPECT_EQ(transfer_ns(slow, Bytes{1} << 50), kMaxTransfer);
 }
 
 TEST(LinkModel, BestRate) {

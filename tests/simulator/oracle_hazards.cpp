@@ -50,8 +50,8 @@ class Oracle {
     return compute_ = add(nodes_.empty() ? std::vector<std::size_t>{}
                                          : std::vector<std::size_t>{compute_});
   }
-  void access(std::size_t node, Object object, int id, int period, Bytes first, Bytes last, Does does,
-              int offload) {
+  void access(std::size_t node, Object object, int id, int period, Bytes first, Bytes last,
+              Does does, int offload) {
     Node& n = nodes_[node];
     n.accesses = true;
     n.object = object;
@@ -122,7 +122,8 @@ class Oracle {
           wait(at->second);
         }
         break;
-      case Action::drop: break;
+      case Action::drop:
+        break;
     }
   }
 
@@ -225,14 +226,14 @@ class Oracle {
     std::map<Bytes, std::pair<int, int>> host;  // by 4 bytes: whose bytes these are
     std::map<std::pair<int, int>, bool> storage_is_gone;
     std::map<std::pair<int, int>, int> buffer;  // 1 written, 2 gone
-    std::map<int, int> runs;  // how often an offload was copied: its period
+    std::map<int, int> runs;                    // how often an offload was copied: its period
     for (const Node& n : nodes_) {
       if (!n.accesses) continue;
       const std::pair key{n.id, n.period};
       switch (n.object) {
         case Object::storage:
           if (n.does == Does::gone) storage_is_gone[key] = true;
-          if (n.does == Does::read && storage_is_gone[key]) return false;
+          if (n.does == Does::read && n.first < n.last && storage_is_gone[key]) return false;
           break;
         case Object::buffer:
           if (n.does == Does::gone) buffer[key] = 2;

@@ -49,8 +49,8 @@ class Oracle {
     const auto natural = trace_.storages.natural_free_event[s].value;
     const bool model_holds = natural < 0 || m.event <= natural;
     // Every release is to be done, and its event passed or the instruction itself executed.
-    const bool copy_holds = std::any_of(releases.begin(), releases.end(),
-                                        [&](std::size_t i) { return m.done <= i; });
+    const bool copy_holds =
+        std::any_of(releases.begin(), releases.end(), [&](std::size_t i) { return m.done <= i; });
     return model_holds || copy_holds;
   }
 

@@ -7,10 +7,10 @@
 namespace stowage::testing {
 
 struct OracleMemory {
-  Bytes peak = 0;               // over step begin, alloc events and start_reloads only
+  Bytes peak = 0;  // over step begin, alloc events and start_reloads only
   EventId peak_event;
   Bytes lowest = 0;
-  std::vector<Bytes> requested; // after each event, the most during its instructions
+  std::vector<Bytes> requested;  // after each event, the most during its instructions
 };
 
 OracleMemory oracle_memory(const Trace& trace, const simulator::Schedule& schedule);

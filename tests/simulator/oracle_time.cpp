@@ -160,9 +160,14 @@ class Machine {
               in_copies_[i.reload.value]);
         break;
       }
-      case Action::release: wait(out_copies_[i.offload.value]); break;
-      case Action::await: wait(in_copies_[i.reload.value]); break;
-      case Action::drop: break;
+      case Action::release:
+        wait(out_copies_[i.offload.value]);
+        break;
+      case Action::await:
+        wait(in_copies_[i.reload.value]);
+        break;
+      case Action::drop:
+        break;
     }
   }
 

@@ -1,5 +1,5 @@
-// simulator/plan_json: reads what docs/plan-format.md allows, refuses the rest with file, pointer and
-// hint, writes byte-stable text, and survives any bytes.
+// simulator/plan_json: reads what docs/plan-format.md allows, refuses the rest with file, pointer
+// and hint, writes byte-stable text, and survives any bytes.
 #include "simulator/plan_json.h"
 
 #include <gtest/gtest.h>
@@ -77,7 +77,8 @@ TEST(PlanJson, GivesThePlanBack) {
   const auto below = [&](std::uint64_t n) { return random() % n; };
   for (int round = 0; round < 2000; ++round) {
     Plan plan;
-    plan.target.model = "m" + std::string(below(4), '"') + std::string(1, static_cast<char>(below(127) + 1));
+    plan.target.model =
+        "m" + std::string(below(4), '"') + std::string(1, static_cast<char>(below(127) + 1));
     plan.target.batch = static_cast<std::int64_t>(below(100));
     if (below(2) != 0) plan.budget.device = static_cast<Bytes>(1 + below(1U << 30));
     if (below(3) == 0) {
@@ -141,7 +142,9 @@ TEST(PlanJson, AcceptsWhatPeopleWrite) {
   EXPECT_EQ(read(with(R"("saved": [{"class": "param", "do": "keep"}])")).saved[0].storage_class,
             StorageClass::parameter);
   EXPECT_EQ(read(with(R"("saved": [{"site": "*", "min_bytes": "1KiB", "do": "offload"}])"))
-                .saved[0].min_bytes, 1024);
+                .saved[0]
+                .min_bytes,
+            1024);
   // Parts that ask for nothing may stand.
   read(with(R"("gradients": {"place": "device"}, "optimizer": {"state": "device", "step": "device"},
               "recompute": [], "micro_batches": [{"segment": "*", "count": 1}], "parameters": {})"));
@@ -172,8 +175,8 @@ TEST(PlanJson, RefusesWithPointerAndHint) {
        "did you mean \"offload\""},
       {R"({"schema": "stowage-plan/1", "saved": [{"site": "*", "do": "recompute", "by": "ops"}]})",
        "/saved/0/do", "not supported yet"},
-      {R"({"schema": "stowage-plan/1", "saved": [{"site": "a[", "do": "keep"}]})",
-       "/saved/0/site", "without ]"},
+      {R"({"schema": "stowage-plan/1", "saved": [{"site": "a[", "do": "keep"}]})", "/saved/0/site",
+       "without ]"},
       {R"({"schema": "stowage-plan/1", "saved": [{"site": "", "do": "keep"}]})", "/saved/0/site",
        "empty"},
       {R"({"schema": "stowage-plan/1", "saved": [{"do": "keep", "release": "pack"}]})",
@@ -238,7 +241,8 @@ TEST(PlanJson, DeepNestingIsAnError) {
   ASSERT_FALSE(plan.ok());
   EXPECT_NE(plan.error().message.find("nesting"), std::string::npos);
   // Brackets inside strings are text.
-  EXPECT_TRUE(plan_from_json(with("\"made_by\": {\"tool\": \"" + std::string(100, '[') + "\"}"), "").ok());
+  EXPECT_TRUE(
+      plan_from_json(with("\"made_by\": {\"tool\": \"" + std::string(100, '[') + "\"}"), "").ok());
 }
 
 TEST(PlanJson, BadUtf8IsReplacedInOutput) {
@@ -260,10 +264,18 @@ TEST(PlanJson, SurvivesDamage) {
     for (std::uint64_t edits = 1 + random() % 4; edits > 0; --edits) {
       const std::size_t at = random() % text.size();
       switch (random() % 4) {
-        case 0: text[at] = alphabet[random() % alphabet.size()]; break;
-        case 1: text.erase(at, 1 + random() % 20); break;
-        case 2: text.insert(at, 1, alphabet[random() % alphabet.size()]); break;
-        default: text.insert(at, text.substr(random() % text.size(), random() % 30)); break;
+        case 0:
+          text[at] = alphabet[random() % alphabet.size()];
+          break;
+        case 1:
+          text.erase(at, 1 + random() % 20);
+          break;
+        case 2:
+          text.insert(at, 1, alphabet[random() % alphabet.size()]);
+          break;
+        default:
+          text.insert(at, text.substr(random() % text.size(), random() % 30));
+          break;
       }
       if (text.empty()) text = "{";
     }

@@ -38,7 +38,8 @@ TEST(ReplayOracle, RandomCasesCoverTheGround) {
     for (const Reload& r : s.reloads) {
       ++reloads[r.offload.index()];
       twice += r.unpacks.size() > 1;
-      for (const UnpackId u : r.unpacks) lasting += !c.trace.unpacks.released_event[u.index()].valid();
+      for (const UnpackId u : r.unpacks)
+        lasting += !c.trace.unpacks.released_event[u.index()].valid();
     }
     for (std::size_t o = 0; o < s.offloads.size(); ++o) {
       const Offload& offload = s.offloads[o];
@@ -60,10 +61,10 @@ TEST(ReplayOracle, RandomCasesCoverTheGround) {
     stalls += static_cast<int>(replay(c.index, s).stalls.size());
   }
   const std::pair<const char*, int> counts[] = {
-      {"parts", parts},         {"shared", shared},     {"apart", apart},   {"unused", unused},
-      {"twice", twice},         {"lasting", lasting},   {"late", late},     {"stalls", stalls},
-      {"compute", on_compute},  {"blocking", blocking}, {"reused", reused},
-      {"prefetched", prefetched}};
+      {"parts", parts},       {"shared", shared}, {"apart", apart},
+      {"unused", unused},     {"twice", twice},   {"lasting", lasting},
+      {"late", late},         {"stalls", stalls}, {"compute", on_compute},
+      {"blocking", blocking}, {"reused", reused}, {"prefetched", prefetched}};
   for (const auto& [what, count] : counts) EXPECT_GE(count, 20) << what;
 }
 

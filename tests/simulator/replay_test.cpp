@@ -75,7 +75,7 @@ TEST(Replay, BlockingHoldsTheLaunchThread) {
   const auto s = t.pack(a);  // launched by 10, compute is there at 1010
   t.let_go(a);
   t.run(10).kernel(100);
-  t.run(3000).end_op();      // the launch thread is there at 3020
+  t.run(3000).end_op();  // the launch thread is there at 3020
   t.backward();
   t.unpack(s);
   t.free(a);
@@ -83,26 +83,26 @@ TEST(Replay, BlockingHoldsTheLaunchThread) {
   // Lane: kernel 2 counts to the gap that ends at 3020, so it ends at 3120; the copy out ran
   // 1010..2010 beside it; the copy back runs 3120..4120.
   EXPECT_EQ(with_modes(trace, CopyMode::lane, CopyMode::lane).step_ns, 4120);
-  // Blocking: the launch thread goes on at 2010, and needs 3010 more: 5020; kernel 2 until 5120. The
-  // storage has left at the pack, so its copy back may start there, and is long done.
+  // Blocking: the launch thread goes on at 2010, and needs 3010 more: 5020; kernel 2 until 5120.
+  // The storage has left at the pack, so its copy back may start there, and is long done.
   EXPECT_EQ(with_modes(trace, CopyMode::blocking, CopyMode::lane).step_ns, 5120);
 }
 
 // The model itself holds the storage until event 4, so the release at the pack frees nothing yet.
 TEST(Replay, NaturalFreeBehindTheRelease) {
   MicroTrace t;
-  const auto a = t.alloc(100);   // 1
-  const auto s = t.pack(a);      // 2
-  const auto b = t.alloc(50);    // 3: a is still there
-  t.begin_op();                  // 4
+  const auto a = t.alloc(100);  // 1
+  const auto s = t.pack(a);     // 2
+  const auto b = t.alloc(50);   // 3: a is still there
+  t.begin_op();                 // 4
   t.let_go(a);
-  const auto c = t.alloc(30);    // 5: a is gone
-  t.end_op();                    // 6
-  t.backward();                  // 7
-  t.free(b);                     // 8
-  t.free(c);                     // 9
-  t.unpack(s);                   // 10
-  t.free(a);                     // 11
+  const auto c = t.alloc(30);  // 5: a is gone
+  t.end_op();                  // 6
+  t.backward();                // 7
+  t.free(b);                   // 8
+  t.free(c);                   // 9
+  t.unpack(s);                 // 10
+  t.free(a);                   // 11
   const Trace trace = t.finish();
   const TraceIndex index(trace);
   Decisions d = testing::offload_all(trace);

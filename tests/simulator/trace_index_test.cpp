@@ -63,12 +63,12 @@ TEST(TraceIndex, BytesAndTimesOfACpuStep) {
 // thread is through at 30, so the step ends when compute does.
 TEST(TraceIndex, TimesOfAStepWithALaunchThread) {
   MicroTrace t;
-  t.begin_op();           // event 1, time 0
+  t.begin_op();  // event 1, time 0
   t.run(5).kernel(100);
-  t.run(5).end_op();      // event 2, time 10
-  t.begin_op();           // event 3, time 10
+  t.run(5).end_op();  // event 2, time 10
+  t.begin_op();       // event 3, time 10
   t.run(10).kernel(50);
-  t.run(10).end_op();     // event 4, time 30
+  t.run(10).end_op();  // event 4, time 30
   const Trace trace = t.finish();
   const TraceIndex index(trace);
   EXPECT_TRUE(index.has_launch());
@@ -80,10 +80,10 @@ TEST(TraceIndex, TimesOfAStepWithALaunchThread) {
 TEST(PointEvents, LayersCalledTwiceAndOps) {
   MicroTrace t;
   for (int call = 0; call < 2; ++call) {
-    t.begin_layer("L");   // events 1 and 6
-    t.begin_op();         // 2, 7
+    t.begin_layer("L");  // events 1 and 6
+    t.begin_op();        // 2, 7
     t.end_op();
-    t.end_layer("L");     // 4, 8 and so on
+    t.end_layer("L");  // 4, 8 and so on
     if (call == 0) t.alloc(4);
   }
   const Trace trace = t.finish();

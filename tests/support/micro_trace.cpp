@@ -98,8 +98,8 @@ SavedId MicroTrace::pack(TensorId tensor) {
     }
     storage_index = std::max(storage_index, s.storage_index[i] + 1);
   }
-  s.site.push_back(intern(trace_.string(trace_.layers.name[in.index()]) + "#" +
-                          std::to_string(ordinal)));
+  s.site.push_back(
+      intern(trace_.string(trace_.layers.name[in.index()]) + "#" + std::to_string(ordinal)));
   s.layer.push_back(in);
   s.call.push_back(0);
   s.ordinal.push_back(ordinal);

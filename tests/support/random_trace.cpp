@@ -53,8 +53,8 @@ class RandomTrace {
   // What keeps a storage of the step alive, in the structure pass.
   struct Live {
     StorageId id;
-    bool model = true;     // the model's own reference
-    int references = 0;    // autograd's, and tensors handed out by unpacks
+    bool model = true;   // the model's own reference
+    int references = 0;  // autograd's, and tensors handed out by unpacks
     bool forever = false;
     bool freed = false;
   };
@@ -169,7 +169,8 @@ class RandomTrace {
     t_.backward();
     std::vector<Saved> again;
     for (std::size_t i = saved_.size(); i-- > 0;) {
-      if (!layer_names_.empty() && dice_.chance(20)) t_.begin_layer_backward(dice_.of(layer_names_));
+      if (!layer_names_.empty() && dice_.chance(20))
+        t_.begin_layer_backward(dice_.of(layer_names_));
       const bool unused = dice_.chance(12);
       const bool twice = !unused && dice_.chance(12);
       backward_op(saved_[i], unused, twice);
@@ -248,8 +249,7 @@ std::string layer_between(const Trace& trace, Dice& dice, EventKind kind, EventI
   std::vector<std::string> names;
   for (std::size_t e = first.index(); e <= last.index(); ++e) {
     if (trace.events.kind[e] != kind) continue;
-    names.push_back(
-        trace.string(trace.layers.name[static_cast<std::size_t>(trace.events.ref[e])]));
+    names.push_back(trace.string(trace.layers.name[static_cast<std::size_t>(trace.events.ref[e])]));
   }
   return names.empty() ? std::string() : dice.of(names);
 }
@@ -269,8 +269,8 @@ ReleasePoint random_release(const Trace& trace, Dice& dice, std::size_t saved) {
   release.lag = static_cast<std::int32_t>(dice.in(0, 5));
   if (!dice.chance(40)) return release;
   const EventId end(trace.events.size() - 1);
-  const std::string layer = layer_between(trace, dice, EventKind::layer_forward_end,
-                                          trace.saved.event[saved], end);
+  const std::string layer =
+      layer_between(trace, dice, EventKind::layer_forward_end, trace.saved.event[saved], end);
   if (layer.empty()) return release;
   release.kind = ReleasePoint::Kind::point;
   release.lag = 0;

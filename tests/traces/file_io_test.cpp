@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -143,6 +144,31 @@ TEST_F(FileIo, LeavesNothingBehindWhenTheDiskIsFull) {
   ASSERT_FALSE(replaced);
   ASSERT_FALSE(created);
   EXPECT_EQ(replaced.error().code, ErrorCode::environment);
+  EXPECT_EQ(raw("old"), "old content");
+  EXPECT_EQ(files(), 1);
+}
+
+void clean_up_and_leave(int) {
+  remove_unfinished_files();
+  ::_exit(130);
+}
+
+// The signal arrives in the middle of the write: the limit on the file's size raises it there.
+TEST_F(FileIo, ASignalHandlerRemovesTheFileInFlight) {
+  put("old", "old content");
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const rlimit tiny{4096, 4096};
+    std::signal(SIGXFSZ, clean_up_and_leave);
+    if (::setrlimit(RLIMIT_FSIZE, &tiny) != 0) ::_exit(1);
+    const bool written = write_file(path("old"), std::string(100'000, 'n')).ok();
+    ::_exit(written ? 2 : 3);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 130);
   EXPECT_EQ(raw("old"), "old content");
   EXPECT_EQ(files(), 1);
 }

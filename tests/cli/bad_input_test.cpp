@@ -1,0 +1,212 @@
+// The real command on bad input: the exit code, one clear line on stderr, nothing left behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/process.h"
+#include "tests/cli/small_trace.h"
+#include "traces/file_io.h"
+#include "traces/trace_file.h"
+
+namespace stowage::cli_tests {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+using Json = nlohmann::json;
+
+class BadInput : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    trace_ = folder_.file("t.json.gz");
+    ASSERT_TRUE(save_trace(trace_, small_trace(3)).ok());
+    const auto text = read_file(trace_);
+    ASSERT_TRUE(text.ok());
+    json_ = Json::parse(text.value());
+  }
+
+  // Runs and expects `code`, no stdout, and one line on stderr, which is returned.
+  std::string error_of(int code, const std::vector<std::string>& args,
+                       const std::string& input = {}) {
+    const Outcome outcome = stowage(args, input);
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(count_lines(outcome.err), 1) << outcome.err;
+    EXPECT_THAT(outcome.err, StartsWith("stowage: error: "));
+    return outcome.err;
+  }
+  // Of `inspect` on a changed trace.
+  std::string error_of_trace(const Json& json) {
+    return error_of(3, {"inspect", "-"}, json.dump());
+  }
+
+  TemporaryFolder folder_;
+  std::string trace_;
+  Json json_;
+};
+
+TEST_F(BadInput, FilesThatAreNoTraces) {
+  EXPECT_THAT(error_of(3, {"inspect", "-"}, "nonsense"), HasSubstr("<stdin>"));
+  EXPECT_THAT(error_of(3, {"inspect", "-"}, ""), HasSubstr("<stdin>"));
+  EXPECT_THAT(error_of(3, {"inspect", "-"}, "[]"), HasSubstr("not an object"));
+  EXPECT_THAT(error_of(3, {"inspect", "-"}, "\x1f\x8b"), HasSubstr("gzip"));
+  const std::string packed = read_text(trace_);
+  const std::string cut = folder_.write("cut.json.gz", packed.substr(0, packed.size() / 2));
+  EXPECT_THAT(error_of(3, {"inspect", cut}), HasSubstr("cut.json.gz: truncated gzip"));
+  EXPECT_THAT(error_of(3, {"inspect", folder_.file("none")}), HasSubstr("no such file"));
+  EXPECT_THAT(error_of(3, {"inspect", folder_.path()}), HasSubstr("directory"));
+  EXPECT_THAT(error_of(3, {"inspect", folder_.write("two\nlines", "x")}), HasSubstr("two?lines"));
+}
+
+TEST_F(BadInput, NestedVeryDeeply) {
+  const std::string brackets(200'000, '[');
+  error_of(3, {"inspect", "-"}, brackets);
+  error_of(3, {"inspect", "-"}, "{\"schema\":" + brackets);
+  error_of(3, {"simulate", trace_, "--plan", "-"}, brackets);
+  error_of(3, {"simulate", trace_, "--plan", "-"}, "{\"saved\":" + brackets);
+}
+
+TEST_F(BadInput, AnotherMajorSchema) {
+  Json json = json_;
+  json["schema"]["major"] = 99;
+  EXPECT_THAT(error_of_trace(json), HasSubstr("/schema/major"));
+}
+
+TEST_F(BadInput, ColumnsOfDifferentLength) {
+  Json json = json_;
+  json["storages"]["bytes"].erase(0);
+  EXPECT_THAT(error_of_trace(json), HasSubstr("/storages/bytes"));
+}
+
+TEST_F(BadInput, DanglingIds) {
+  Json json = json_;
+  json["saved"]["tensor"][0] = 12345;
+  EXPECT_THAT(error_of_trace(json), HasSubstr("/saved/tensor/0"));
+}
+
+TEST_F(BadInput, NegativeAndAbsurdSizes) {
+  for (const char* value : {"-4096", "9223372036854775807", "1e300", "\"many\"", "null"}) {
+    Json json = json_;
+    json["storages"]["bytes"][1] = Json::parse(value);
+    EXPECT_THAT(error_of_trace(json), HasSubstr("/storages/bytes")) << value;
+  }
+}
+
+TEST_F(BadInput, PlansForSomethingElse) {
+  Json plan = {{"schema", "stowage-plan/1"},
+               {"for",
+                {{"model", "small:layers=3"},
+                 {"batch", 64},
+                 {"fingerprint", "sha256:" + std::string(64, '1')}}},
+               {"saved", Json::array()}};
+  const std::string file = folder_.write("p.json", plan.dump());
+  EXPECT_THAT(error_of(3, {"simulate", trace_, "--plan", file}),
+              HasSubstr("/for/batch: the plan is for batch 64, the trace is of batch 4"));
+  plan["for"] = Json::object();
+  plan["saved"] = {{{"site", "layers.3#0"}, {"do", "offload"}}};
+  folder_.write("p.json", plan.dump());
+  EXPECT_THAT(error_of(3, {"simulate", trace_, "--plan", file}), HasSubstr("/saved/0/site"));
+}
+
+TEST_F(BadInput, Budgets) {
+  for (const char* budget : {"0", "-1", "12XB", "", "0%", "nan", "1e400GB"}) {
+    EXPECT_THAT(error_of(2, {"plan", trace_, "--budget", budget}), HasSubstr("--budget: "))
+        << budget;
+  }
+  EXPECT_THAT(error_of(2, {"plan", trace_}), HasSubstr("no --budget"));
+  EXPECT_THAT(error_of(2, {"plan", trace_, "--budget", "60%", "--host-budget", "60%"}),
+              HasSubstr("--host-budget: "));
+  EXPECT_THAT(error_of(2, {"plan", trace_, "--budget", "60%", "--budget-on", "reserved"}),
+              HasSubstr("reserved"));
+  EXPECT_THAT(error_of(2, {"plan", trace_, "--budget", "60%", "--budget-on", "actve"}),
+              HasSubstr("did you mean active?"));
+  EXPECT_THAT(error_of(2, {"plan", trace_, "--budget", "60%", "--time-limit", "5"}),
+              HasSubstr("--time-limit: "));
+}
+
+TEST_F(BadInput, ABudgetBelowTheFloor) {
+  const std::string out = folder_.file("p.json");
+  const Outcome outcome = stowage({"plan", trace_, "--budget", "1MB", "-o", out});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(count_lines(outcome.err), 1);
+  EXPECT_THAT(outcome.err, HasSubstr("stowage: error: infeasible: the floor is "));
+  EXPECT_THAT(outcome.err, HasSubstr("in layer layers."));
+  EXPECT_THAT(outcome.err, HasSubstr("the budget is 1000000 bytes"));
+  EXPECT_THAT(outcome.out, HasSubstr("The floor: "));
+  EXPECT_THAT(folder_.names(), ElementsAre("t.json.gz"));
+}
+
+TEST_F(BadInput, UnknownNamesAreAnsweredWithTheNearest) {
+  EXPECT_THAT(error_of(2, {"inspct", trace_}), HasSubstr("did you mean inspect?"));
+  EXPECT_THAT(error_of(2, {"inspect", trace_, "--tpo", "4"}), HasSubstr("did you mean --top?"));
+  EXPECT_THAT(error_of(2, {"plan", trace_, "--policy", "thuner"}), HasSubstr("thunder"));
+  EXPECT_THAT(error_of(2, {"--json", "plan"}), HasSubstr("before the verb"));
+  EXPECT_THAT(error_of(2, {"inspect"}), HasSubstr("T is required"));
+}
+
+TEST_F(BadInput, WhatIsNotThereYet) {
+  for (const char* verb : {"check", "diff", "import", "export"}) {
+    EXPECT_THAT(error_of(2, {verb, trace_}), HasSubstr("not supported yet")) << verb;
+  }
+  for (const char* option : {"--fit", "--pareto", "--maximize", "--allow", "--deny", "--pin"}) {
+    EXPECT_THAT(error_of(2, {"plan", trace_, option, "x"}), HasSubstr("not supported yet"))
+        << option;
+  }
+}
+
+TEST_F(BadInput, AnOutputThatCannotBeWritten) {
+  const std::string none = folder_.file("no/such/folder/p.json");
+  EXPECT_THAT(error_of(4, {"simulate", trace_, "--timeline", none}), HasSubstr(none));
+  EXPECT_THAT(error_of(4, {"plan", trace_, "--budget", "70%", "-o", none}), HasSubstr(none));
+  EXPECT_THAT(error_of(4, {"plan", trace_, "--budget", "70%", "-o", "/dev/full"}),
+              HasSubstr("/dev/full"));
+  EXPECT_THAT(error_of(4, {"simulate", trace_, "--timeline", folder_.path()}),
+              HasSubstr(folder_.path()));
+  EXPECT_THAT(folder_.names(), ElementsAre("t.json.gz"));
+}
+
+TEST_F(BadInput, AFullDiskBehindStdout) {
+  for (const std::vector<std::string>& args :
+       std::vector<std::vector<std::string>>{{"inspect", trace_},
+                                             {"simulate", trace_, "--json"},
+                                             {"plan", trace_, "--budget", "70%", "--quiet"},
+                                             {"policies"},
+                                             {"doctor"},
+                                             {"--help"},
+                                             {"--version"}}) {
+    Command command;
+    command.args = args;
+    command.stdout_file = "/dev/full";
+    const Outcome outcome = run(command);
+    EXPECT_EQ(outcome.code, 4) << args.front();
+    EXPECT_EQ(outcome.err, "stowage: error: stdout: No space left on device\n");
+  }
+}
+
+TEST_F(BadInput, AClosedStdout) {
+  Command command;
+  command.program = "/bin/sh";
+  command.args = {"-c", "{ \"$0\" inspect \"$1\"; echo $? >&2; } | true",
+                  STOWAGE_BIN_DIR "/stowage", trace_};
+  const Outcome outcome = run(command);
+  // Who is first, the reader's end or the writer, is not said; silence would be wrong in one case.
+  if (outcome.err != "0\n") {
+    EXPECT_EQ(outcome.err,
+              "stowage: error: stdout: it was closed before everything was written\n4\n");
+  }
+}
+
+TEST_F(BadInput, JsonTellsTheErrorOnStdoutToo) {
+  const Outcome outcome = stowage({"inspect", folder_.file("none"), "--json"});
+  EXPECT_EQ(outcome.code, 3);
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["error"]["code"], "bad_input");
+  EXPECT_EQ(json["error"]["where"], folder_.file("none"));
+  EXPECT_EQ(count_lines(outcome.err), 1);
+}
+
+}  // namespace
+}  // namespace stowage::cli_tests

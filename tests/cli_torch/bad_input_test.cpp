@@ -1,0 +1,131 @@
+// Bad input to the verbs of stowage-torch: the exit code and one clear line each, nothing written.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "tests/cli/process.h"
+
+namespace stowage {
+namespace {
+
+using cli_tests::Command;
+using cli_tests::Outcome;
+using cli_tests::TemporaryFolder;
+
+Outcome stowage(const std::vector<std::string>& args) {
+  Command command;
+  command.args = args;
+  return cli_tests::run(command);
+}
+
+void expect_error(const std::vector<std::string>& args, int code,
+                  const std::vector<std::string>& words) {
+  const Outcome outcome = stowage(args);
+  SCOPED_TRACE(outcome.err);
+  EXPECT_EQ(outcome.code, code);
+  EXPECT_EQ(outcome.err.rfind("stowage: error: ", 0), 0U);
+  EXPECT_EQ(cli_tests::count_lines(outcome.err), 1);
+  for (const std::string& word : words) {
+    EXPECT_NE(outcome.err.find(word), std::string::npos) << word;
+  }
+}
+
+TEST(TorchBadInput, ProfileNamesWhatIsWrong) {
+  const TemporaryFolder folder;
+  const std::string out = folder.file("t.json");
+  expect_error({"profile", "gtp2", "-o", out}, 2, {"gtp2", "gpt2"});
+  expect_error({"profile", "gpt2:layer=2", "-o", out}, 2, {"layer", "layers"});
+  expect_error({"profile", "gpt2:layers=0", "-o", out}, 2, {"layers"});
+  expect_error({"profile", "mlp:batch=4", "--batch", "8", "-o", out}, 2, {"batch", "4", "8"});
+  expect_error({"profile", "mlp", "--seq", "8", "-o", out}, 2, {"seq"});
+  expect_error({"profile", "mlp", "--batch", "-1", "-o", out}, 2, {"batch", "-1"});
+  expect_error({"profile", "mlp", "--optimizer", "adma", "-o", out}, 2, {"adma", "adam"});
+  expect_error({"profile", "mlp", "--dtype", "fp8", "-o", out}, 2, {"fp8"});
+  expect_error({"profile", "mlp", "--batchs", "4", "-o", out}, 2, {"batchs", "--batch"});
+  expect_error({"profile", "mlp", "--micro-batches", "4", "-o", out}, 2, {"not supported yet"});
+  expect_error({"profile", "mlp", "--device", "cuda", "-o", out}, 4, {"CUDA"});
+  expect_error({"profile", "mlp"}, 2, {"output"});
+  EXPECT_TRUE(folder.names().empty());
+}
+
+TEST(TorchBadInput, AnOutputThatCannotBeWrittenIsAnEnvironmentError) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> job = {
+      "profile", "mlp:layers=1,width=8", "--batch", "2", "--threads", "1", "-o"};
+  std::vector<std::string> args = job;
+  args.push_back(folder.file("no/such/folder/t.json"));
+  expect_error(args, 4, {"no/such/folder"});
+  args.back() = "/dev/full";
+  expect_error(args, 4, {"/dev/full"});
+  EXPECT_TRUE(folder.names().empty());
+}
+
+TEST(TorchBadInput, ExecuteAndVerifyRefuseAPlanForAnotherStep) {
+  const TemporaryFolder folder;
+  const std::string trace = folder.file("t.json");
+  const std::string other = folder.file("other.json");
+  const std::string plan = folder.file("p.json");
+  for (const auto& [file, batch] : {std::pair{trace, "4"}, std::pair{other, "6"}}) {
+    ASSERT_EQ(stowage({"profile", "mlp:layers=2,width=16", "--batch", batch, "--threads", "1", "-o",
+                       file})
+                  .code,
+              0);
+  }
+  ASSERT_EQ(stowage({"plan", trace, "--policy", "torchtune:min_bytes=1", "-o", plan}).code, 0);
+  for (const char* verb : {"execute", "verify"}) {
+    SCOPED_TRACE(verb);
+    expect_error({verb, "--plan", plan, "--trace", other}, 3, {"batch", "4", "6"});
+    expect_error({verb, "--plan", plan, "--batch", "5"}, 2, {"batch", "5", "4"});
+    expect_error({verb, "--plan", plan, "--model", "gpt2"}, 2, {"gpt2", "mlp"});
+    expect_error({verb, "--plan", folder.file("none.json")}, 3, {"none.json"});
+    expect_error({verb, "--plan", plan, "--trace", plan}, 3, {"p.json"});
+    expect_error({verb, "--plan", plan, "--memory-limit", "12XB"}, 2, {"12XB"});
+    expect_error({verb, "--plan", plan, "--steps", "0"}, 2, {"steps"});
+    expect_error({verb}, 2, {"plan"});
+  }
+  const std::string broken = folder.write("broken.json", "{\"schema\":");
+  expect_error({"verify", "--plan", broken}, 3, {"broken.json"});
+}
+
+TEST(TorchBadInput, WithJsonTheErrorIsAnObjectToo) {
+  const Outcome outcome = stowage({"profile", "gtp2", "-o", "-", "--json"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.out.find("\"usage\""), std::string::npos) << outcome.out;
+}
+
+TEST(TorchBadInput, CtrlCEndsEachVerbWith130AndLeavesNoFile) {
+  const TemporaryFolder folder;
+  const std::string trace = folder.file("t.json");
+  const std::string plan = folder.file("p.json");
+  ASSERT_EQ(
+      stowage({"profile", "mlp:layers=2,width=64", "--batch", "64", "--threads", "1", "-o", trace})
+          .code,
+      0);
+  ASSERT_EQ(stowage({"plan", trace, "--policy", "torchtune", "-o", plan}).code, 0);
+  const std::vector<std::vector<std::string>> commands = {
+      {"profile", "mlp:layers=2,width=64", "--batch", "64", "--threads", "1", "--warmup", "10000",
+       "-o", folder.file("new.json")},
+      {"execute", "--plan", plan, "--steps", "1000000"},
+      {"verify", "--plan", plan, "--steps", "1000000"},
+  };
+  for (const auto& args : commands) {
+    SCOPED_TRACE(args.front());
+    Command command;
+    command.args = args;
+    cli_tests::Child child(command);
+    // `verify` and `profile` wait for a child process; `execute` works itself.
+    if (args.front() == "execute") {
+      child.wait_until_running_for(1000);
+    } else {
+      child.wait_until_has_child();
+    }
+    child.send(SIGINT);
+    EXPECT_EQ(child.finish().code, 130);
+    EXPECT_EQ(folder.names(), (std::vector<std::string>{"p.json", "t.json"}));
+  }
+}
+
+}  // namespace
+}  // namespace stowage
