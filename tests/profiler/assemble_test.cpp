@@ -135,6 +135,19 @@ TEST(Assemble, TimesAndPeaksAreTheCleanSteps) {
   EXPECT_EQ(trace.overhead.clean.step_ns, 460);
 }
 
+TEST(Assemble, PeakIsAtTheFirstEventThatReachesIt) {
+  FabricatedRecording r;
+  for (int i = 0; i < 2; ++i) {
+    r.begin_op("aten::mul");                      // 1 and 5
+    const std::int64_t temporary = r.alloc(100);  // 2 and 6
+    r.free_in_both(temporary);                    // 3 and 7
+    r.end_op();                                   // 4 and 8
+  }
+  const Trace trace = assembled(r.finish(90));
+  EXPECT_EQ(trace.peaks.requested, (std::vector<Bytes>{100}));
+  EXPECT_EQ(trace.peaks.event, Rows{EventId(2)});
+}
+
 TEST(Assemble, NestedOpsEndWhenTheNextOneBegins) {
   FabricatedRecording r;
   r.begin_op("outer");         // event 1, at 10 ns

@@ -55,6 +55,20 @@ TEST(CopyLanes, InterferenceBothWays) {
   EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[0].end, 100);
 }
 
+// Duplex 0.01 and copies beside compute 0.01: together not 0.0001 but 0.001, the least. One byte
+// each way takes 1000 ns.
+TEST(CopyLanes, FactorsTogetherAreCutToo) {
+  Calibration c = link();
+  c.duplex = 10'000;
+  c.copy_interference = 10'000;
+  CopyLanes lanes(c);
+  lanes.enqueue(CopyLanes::d2h, 1, {}, {});
+  lanes.enqueue(CopyLanes::h2d, 1, {}, {});
+  lanes.run_compute(20'000);
+  EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[0].end, 1000);
+  EXPECT_EQ(lanes.jobs(CopyLanes::h2d)[0].end, 1000);
+}
+
 // Latency 30 of a nominal 100: the first 30 ns neither slow compute down nor are slowed down. With
 // compute at 0.5 beside moving bytes: 30 ns done by 30, then 0.5 until 100 (65 done), then the
 // rest.

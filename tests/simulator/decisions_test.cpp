@@ -72,7 +72,10 @@ TEST(Resolve, TheFirstRuleThatMatchesDecides) {
             "layers.0.mlp#0 layers.1.mlp#0");
   EXPECT_EQ(chosen(R"({"op": "*softmax", "site": "layers.1.*", "do": "offload"})"),
             "layers.1.attn#0 layers.1.attn#1");
-  EXPECT_EQ(chosen(R"({"min_bytes": 401, "do": "offload"})"), "layers.0.mlp#0 layers.1.mlp#0");
+  EXPECT_EQ(chosen(R"({"min_bytes": 4000, "do": "offload"})"), "layers.0.mlp#0 layers.1.mlp#0");
+  // A rule that earlier ones leave nothing to still matches: no error.
+  EXPECT_EQ(chosen(R"({"site": "*", "do": "keep"}, {"site": "layers.0.mlp#0", "do": "offload"})"),
+            "");
   // Parameters only by class.
   EXPECT_EQ(chosen(R"({"class": "param", "do": "offload"})"), "layers.0.mlp#1 layers.1.mlp#1");
   EXPECT_EQ(chosen(R"({"class": "param", "site": "layers.1*", "do": "offload"})"),

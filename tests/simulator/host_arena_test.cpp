@@ -24,6 +24,20 @@ TEST(HostArena, BytesAreUsedAgain) {
   EXPECT_EQ(layout.bytes, 1536);
 }
 
+// What is free joins the free bytes ahead of it: a slot of 1024 fits where two of 512 ended.
+TEST(HostArena, FreeNeighboursJoinInEitherOrder) {
+  const ArenaLayout layout = lay_out({{512, 0, 1}, {512, 0, 2}, {1024, 3, 4}});
+  EXPECT_EQ(layout.offset, (std::vector<Bytes>{0, 512, 0}));
+  EXPECT_EQ(layout.bytes, 1024);
+}
+
+// The last 512 bytes are free when 1024 are asked for: the arena grows by the rest.
+TEST(HostArena, GrowsByWhatIsMissing) {
+  const ArenaLayout layout = lay_out({{512, 0, 9}, {512, 0, 1}, {1024, 2, 3}});
+  EXPECT_EQ(layout.offset, (std::vector<Bytes>{0, 512, 512}));
+  EXPECT_EQ(layout.bytes, 1536);
+}
+
 // Both ends belong to the slot.
 TEST(HostArena, TouchingIsOverlapping) {
   EXPECT_EQ(lay_out({{512, 0, 2}, {512, 2, 3}}).bytes, 1024);

@@ -121,6 +121,21 @@ TEST(Lowering, AutomaticPoints) {
   EXPECT_EQ(r.host_bytes, 3 * 512);
 }
 
+// Copies beside compute at half speed, and compute is expected to be busy. D2H: a 100..300, b
+// 300..700. a leaves at the pack of c (300), b not ahead of the first unpack (500). H2D: a needed
+// at 1100 starts at 900: event 13; b needed at 800 at 400, which is ahead of its release.
+TEST(Lowering, AutomaticPointsExpectInterference) {
+  ThreeTensors t;
+  t.trace.calibration.copy_interference = 500'000;
+  const auto lowered = lower(t.index, offload_all(t.trace));
+  ASSERT_TRUE(lowered.ok());
+  const Schedule& s = lowered->schedule;
+  EXPECT_EQ(place(s, Action::release, 0), (At{7, Side::after}));
+  EXPECT_EQ(place(s, Action::release, 1), (At{11, Side::before}));
+  EXPECT_EQ(place(s, Action::start_reload, 1), (At{11, Side::before}));
+  EXPECT_EQ(place(s, Action::start_reload, 2), (At{13, Side::after}));
+}
+
 // Budget 450. At alloc c (event 6) b + c = 600: b, the oldest that is still there, leaves at the
 // anchor ahead of it, its own pack (5). Reload b (200) on top of c's buffer at event 11 would be
 // 600: later, and the first anchor behind event 11 is its own unpack: on demand.

@@ -116,6 +116,63 @@ TEST(Replay, NaturalFreeBehindTheRelease) {
   EXPECT_EQ(r.peak_event, EventId(3));
 }
 
+// The model lets go at the pack itself, so the storage goes in the gap behind event 2, not at the
+// release there: a reload that starts at the same place has its buffer on top.
+TEST(Replay, NaturalFreeAtTheRelease) {
+  MicroTrace t;
+  t.begin_layer("L");           // 1
+  const auto a = t.alloc(100);  // 2
+  const auto s = t.pack(a);     // 3
+  t.let_go(a);
+  t.end_layer("L");  // 4
+  t.backward();      // 5
+  t.unpack(s);       // 6
+  t.free(a);         // 7
+  const Trace trace = t.finish();
+  const TraceIndex index(trace);
+  Decisions d = testing::offload_all(trace);
+  d.saved[0].release.kind = ReleasePoint::Kind::pack;
+  d.saved[0].reload.kind = ReloadPoint::Kind::point;  // ahead of the release: moves behind it
+  d.saved[0].reload.point.phase = ProgramPoint::Phase::forward;
+  d.saved[0].reload.point.layer = "L";
+  d.saved[0].reload.point.where = ProgramPoint::Where::begin;
+  ReplayDetail detail;
+  const ReplayResult r = replay(index, lower(index, d)->schedule, &detail);
+  EXPECT_EQ(detail.requested, (std::vector<Bytes>{0, 0, 100, 200, 100, 100, 100, 0, 0}));
+  EXPECT_EQ(r.peak_requested, 200);
+  EXPECT_EQ(r.peak_event, EventId(3));
+}
+
+// One tensor after the other goes out and comes back: the lanes' transfers are merged by start.
+TEST(Replay, TransfersInOrderOfStart) {
+  MicroTrace t;
+  const auto a = t.alloc(100);
+  const auto first = t.pack(a);
+  t.let_go(a);
+  t.backward();
+  t.unpack(first);
+  t.free(a);
+  t.forward();
+  const auto b = t.alloc(40);
+  const auto second = t.pack(b);
+  t.let_go(b);
+  t.backward();
+  t.unpack(second);
+  t.free(b);
+  const Trace trace = t.finish();
+  const TraceIndex index(trace);
+  ReplayDetail detail;
+  static_cast<void>(replay(index, lower(index, testing::offload_all(trace))->schedule, &detail));
+  // Out 0..100, back 100..200, out 200..240, back 240..280.
+  ASSERT_EQ(detail.transfers.size(), 4u);
+  EXPECT_EQ(detail.transfers[0].start, 0);
+  EXPECT_EQ(detail.transfers[1].start, 100);
+  EXPECT_TRUE(detail.transfers[1].reload.valid());
+  EXPECT_EQ(detail.transfers[2].start, 200);
+  EXPECT_FALSE(detail.transfers[2].reload.valid());
+  EXPECT_EQ(detail.transfers[3].start, 240);
+}
+
 // On a device that rounds, active counts blocks: the storage's recorded 1024, the buffer's 1024.
 TEST(Replay, ActiveCountsRoundedBytes) {
   Trace trace = one_tensor();
@@ -124,6 +181,28 @@ TEST(Replay, ActiveCountsRoundedBytes) {
   EXPECT_EQ(r.peak_requested, 1000);
   EXPECT_EQ(r.peak_active, 1024);
   EXPECT_EQ(r.peak_reserved, -1);
+}
+
+// The peak is at the unpack: 600 bytes in a block of 1024 and the buffer of 1000 in one of 1024.
+TEST(Replay, ActiveCountsTheBlocksOfBuffers) {
+  MicroTrace t;
+  const auto a = t.alloc(1000);
+  const auto s = t.pack(a);
+  t.let_go(a);
+  t.backward();
+  const auto b = t.alloc(600);
+  t.unpack(s);
+  t.free(a);
+  t.free(b);
+  Trace trace = t.finish();
+  trace.storages.rounded_bytes = {1024, 1024};
+  const TraceIndex index(trace);
+  Decisions d = testing::offload_all(trace);
+  d.saved[0].release.kind = ReleasePoint::Kind::pack;
+  d.saved[0].reload.kind = ReloadPoint::Kind::unpack;
+  const ReplayResult r = replay(index, lower(index, d)->schedule);
+  EXPECT_EQ(r.peak_requested, 1600);
+  EXPECT_EQ(r.peak_active, 2048);
 }
 
 }  // namespace

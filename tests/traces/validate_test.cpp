@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "tests/traces/synthetic_trace.h"
 
@@ -50,6 +51,19 @@ const Case kCases[] = {
     {"/ops/start", [](Trace& t) { t.ops.start.pop_back(); }},
     {"/storages/class/1", [](Trace& t) { t.storages.storage_class[1] = StorageClass{10}; }},
     {"/schema/major", [](Trace& t) { t.schema.major = 2; }},
+    {"/gpu/start/1",
+     [](Trace& t) {
+       t.gpu = {{GpuKind{}, GpuKind{}},
+                {OpId(), OpId()},
+                {StringId(0), StringId(0)},
+                {1, 2},
+                {0, 0},
+                {20, 19},
+                {1, 1},
+                {0, 0},
+                {0, 0},
+                {0, 0}};
+     }},
     // Sizes and times.
     {"/storages/bytes/2", [](Trace& t) { t.storages.bytes[2] = -1; }},
     {"/storages/bytes/2", [](Trace& t) { t.storages.bytes[2] = kMaxInt; }},
@@ -126,6 +140,7 @@ const Case kCases[] = {
     {"/allocator/event/1", [](Trace& t) { t.allocator.event[1] = t.allocator.event[0]; }},
     {"/allocator/event/0", [](Trace& t) { t.allocator.event[0] = EventId(2); }},
     {"/allocator/active/0", [](Trace& t) { t.allocator.active[0] = -2; }},
+    {"/allocator/active/0", [](Trace& t) { t.allocator.active[0] = kMaxInt; }},
     // Phases.
     {"/phases/first_event/0", [](Trace& t) { t.phases.first_event[0] = EventId(1); }},
     {"/phases/first_event/1", [](Trace& t) { t.phases.last_event[0] = EventId(40); }},
@@ -163,6 +178,17 @@ TEST(Validate, NamesTheRow) {
   }
 }
 
+TEST(Validate, UnpacksStandInTheOrderOfTheirTable) {
+  Trace trace = small_trace();
+  const EventId first = trace.unpacks.event[0];
+  const EventId second = trace.unpacks.event[1];
+  std::swap(trace.unpacks.event[0], trace.unpacks.event[1]);
+  std::swap(trace.events.ref[first.index()], trace.events.ref[second.index()]);
+  const auto status = validate(trace, "t.json");
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().pointer, "/events/ref/" + std::to_string(first.value));
+}
+
 TEST(Validate, AcceptsSavedTensorsWithoutStorage) {
   Trace trace = small_trace();
   trace.tensors.storage[trace.saved.tensor[8].index()] = StorageId();
@@ -189,6 +215,23 @@ TEST(Validate, RefusesSumsThatOverflow) {
   const auto status = validate(trace, "t.json");
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().pointer.substr(0, 16), "/storages/bytes/");
+}
+
+// All saved tensors lie in one storage of 2^50 bytes; moving it 4097 times makes more than 2^62. Of
+// 4096 forward ops each is unpacked once, and every eighth packs another tensor.
+TEST(Validate, RefusesBytesToMoveThatOverflow) {
+  for (const auto& [ops, pointer] :
+       {std::pair{5000, "/unpacks/saved/4096"}, {4096, "/saved/storage/4096"}}) {
+    Trace trace = testing::SyntheticTrace(ops, 4).trace();
+    const StorageId one(std::size_t{0});
+    trace.storages.bytes[0] = trace.storages.rounded_bytes[0] = std::int64_t{1} << 50;
+    trace.tensors.storage.assign(trace.tensors.size(), one);
+    trace.saved.storage.assign(trace.saved.size(), one);
+    trace.saved.storage_index.assign(trace.saved.size(), 0);
+    const auto status = validate(trace, "t.json");
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().pointer, pointer) << status.error().text();
+  }
 }
 
 }  // namespace
