@@ -155,11 +155,15 @@ std::string PlannedStep::State::difference_at_pack(const at::Tensor& tensor, con
   }
   const auto& shape = trace_->list(trace_->tensors.shape[view]);
   const auto& strides = trace_->list(trace_->tensors.strides[view]);
-  if (tensor.sizes() != c10::IntArrayRef(shape) || tensor.strides() != c10::IntArrayRef(strides) ||
-      tensor.storage_offset() != trace_->tensors.offset[view]) {
+  if (tensor.sizes() != c10::IntArrayRef(shape) || tensor.strides() != c10::IntArrayRef(strides)) {
     return where + "at " + recorded + " is " + list_text(tensor.sizes()) + " with strides " +
            list_text(tensor.strides()) + ", recorded was " + list_text(shape) + " with strides " +
            list_text(strides);
+  }
+  if (tensor.storage_offset() != trace_->tensors.offset[view]) {
+    return where + "at " + recorded + " starts at element " +
+           std::to_string(tensor.storage_offset()) + " of its storage, recorded was " +
+           std::to_string(trace_->tensors.offset[view]);
   }
   const std::int64_t serial = device_.allocation_serial(tensor.storage().data());
   std::int32_t index = -1;

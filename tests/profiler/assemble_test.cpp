@@ -118,6 +118,41 @@ TEST(Assemble, LayersOpsAndPhases) {
   EXPECT_EQ(trace.phases.last_event, (Rows{EventId(0), EventId(9), EventId(20), EventId(23)}));
 }
 
+// Two micro-batches: after a backward, an op inside a layer is forward again, one outside of layers
+// the optimizer's. In backward, what no forward op claims belongs to the innermost layer whose
+// backward is open.
+TEST(Assemble, MicroBatchesAndNestedBackward) {
+  FabricatedRecording r;
+  for (int i = 0; i < 2; ++i) {
+    r.begin_layer("a");
+    r.begin_layer("a.b");
+    r.begin_op("aten::mul");
+    r.end_op();
+    r.end_layer("a.b");
+    r.end_layer("a");
+    r.begin_backward();
+    r.begin_layer_backward("a");
+    r.begin_layer_backward("a.b");
+    r.begin_op("aten::in_b");
+    r.end_op();
+    r.end_layer_backward("a.b");
+    r.begin_op("aten::in_a");
+    r.end_op();
+    r.end_layer_backward("a");
+    r.end_backward();
+  }
+  r.begin_op("aten::add_");
+  r.end_op();
+  const Trace trace = assembled(r.finish(400));
+  EXPECT_EQ(names(trace, trace.layers.name), (Strings{"step", "a", "a.b"}));
+  EXPECT_EQ(trace.layers.parent, (std::vector<LayerId>{LayerId(-1), LayerId(0), LayerId(1)}));
+  EXPECT_EQ(trace.ops.layer, (std::vector<LayerId>{LayerId(2), LayerId(2), LayerId(1), LayerId(2),
+                                                   LayerId(2), LayerId(1), LayerId(0)}));
+  EXPECT_EQ(trace.phases.kind,
+            (std::vector{PhaseKind::zero_grad, PhaseKind::forward, PhaseKind::backward,
+                         PhaseKind::forward, PhaseKind::backward, PhaseKind::optimizer}));
+}
+
 TEST(Assemble, TimesAndPeaksAreTheCleanSteps) {
   const Trace trace = assembled(two_calls());
   ASSERT_EQ(trace.events.size(), 24U);

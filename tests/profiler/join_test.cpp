@@ -121,6 +121,10 @@ INSTANTIATE_TEST_SUITE_P(
                      p.saved[1].view.shape = {5, 5};
                    },
                    "event 6 is pack a#1 in one and pack a#1 in the other"},
+        Difference{"strides", [](RawPass& p) { p.saved[1].view.strides = {2}; },
+                   "event 6 is pack a#1 in one and pack a#1 in the other"},
+        Difference{"offset", [](RawPass& p) { p.saved[1].view.offset = 1; },
+                   "event 6 is pack a#1 in one and pack a#1 in the other"},
         Difference{"ordinal", [](RawPass& p) { p.saved[0].ordinal = 4; },
                    "event 5 is pack a#0 in one and pack a#4 in the other"},
         Difference{"call", [](RawPass& p) { p.saved[0].call = 1; }, "event 5"},

@@ -177,6 +177,56 @@ INSTANTIATE_TEST_SUITE_P(
                       Change{"transposed", "with strides"}),
     [](const auto& each) { return std::string(each.param.name); });
 
+TEST(UnsafeSchedule, IsRefusedBeforeAnythingRuns) {
+  const at::Tensor p = parameter({8, 8});
+  HandStep step({p}, {}, [&] { return backward((p * 2).exp().sum()); });
+  auto lowering = step.lower(offload_made(step.trace(), styles().front().decision));
+  std::erase_if(lowering.schedule.instructions, [](const simulator::Instruction& i) {
+    return i.action == simulator::Action::await;
+  });
+  const std::string text = error_of([&] { static_cast<void>(step.plan(lowering.schedule)); });
+  EXPECT_NE(text.find("the schedule is not safe to run"), std::string::npos) << text;
+}
+
+// The same shape and strides, at another place of the storage or in a bigger one: the copy would
+// not cover it, or more would go than was planned.
+struct OtherStorage {
+  std::int64_t rows;  // of the storage, recorded with 48
+  std::int64_t first;
+  const char* difference;
+};
+
+class InAnotherStorage : public ::testing::TestWithParam<OtherStorage> {};
+
+TEST_P(InAnotherStorage, ViewIsRefusedOrRunsOnAndSaysSo) {
+  const at::Tensor p = parameter({24, 24});
+  bool changed = false;
+  HandStep step({p}, {}, [&] {
+    const at::Tensor wide = p.repeat({changed ? GetParam().rows / 24 : 2, 1});
+    return backward(wide.narrow(0, changed ? GetParam().first : 0, 32).pow(2).sum());
+  });
+  for (const testing::Style& style : styles()) {
+    SCOPED_TRACE(style.name);
+    const auto lowering = step.lower(offload_made(step.trace(), style.decision));
+    const auto strict = step.plan(lowering.schedule);
+    const auto lenient = step.plan(lowering.schedule, OffPlan::offload_all, false);
+    changed = true;
+    const Outcome reference = step.plain(0);
+    const std::string text = error_of([&] { step.planned(*strict, 0); });
+    EXPECT_NE(text.find(GetParam().difference), std::string::npos) << text;
+    static_cast<void>(step.plain(0));
+    const Outcome outcome = step.planned(*lenient, 0);
+    expect_same(outcome, reference);
+    EXPECT_FALSE(outcome.report.on_plan);
+    changed = false;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, InAnotherStorage,
+    ::testing::Values(OtherStorage{48, 8, "starts at element 192 of its storage, recorded was 0"},
+                      OtherStorage{72, 0, "has a storage of 6912 bytes, recorded were 4608"}));
+
 // A graph that outlives its step: what stayed can be used, what left is an error, not old bytes.
 TEST(GraphAfterItsStep, GivesItsTensorsOrAnError) {
   const at::Tensor p = parameter({16, 16});

@@ -166,6 +166,24 @@ TEST(UnpackTwice, OfAPoisonedSlotIsAnError) {
   EXPECT_NE(text.find("host slot"), std::string::npos) << text;
 }
 
+// Without poison, too: the slot holds another tensor's bytes by then.
+TEST(UnpackTwice, OfASlotThatWasGivenToAnotherIsAnError) {
+  const at::Tensor p = parameter({16, 16});
+  bool surprise = false;
+  HandStep step({p}, {}, [&] {
+    const at::Tensor first = (p * 2).exp().sum();
+    first.backward({}, /*retain_graph=*/true);
+    const at::Tensor second = (p * 3).exp().sum();
+    if (surprise) first.backward();
+    return backward(second);
+  });
+  const auto lowering = step.lower(offload_made(step.trace(), styles()[1].decision));
+  const auto plan = step.plan(lowering.schedule, OffPlan::offload_all, /*poison_host=*/false);
+  surprise = true;
+  const std::string text = error_of([&] { step.planned(*plan, 0); });
+  EXPECT_NE(text.find("already given to another"), std::string::npos) << text;
+}
+
 // Backward that writes into what it unpacked: the next use of the same bytes must not see it.
 TEST(UnpackTwice, AfterAWriteIntoTheUnpackedTensorIsAnError) {
   const at::Tensor p = parameter({16, 16});
