@@ -252,8 +252,14 @@ at::Tensor PlannedStep::State::load(const Packed& packed, const SavedView& view,
   const std::size_t row = counter(AnchorKind::unpack) - 1;
   const ReloadId reload = schedule_.reload_of[row];
   STOWAGE_ASSERT(reload.valid() && reloads_[reload.index()].buffer.defined());
-  return view.over(reloads_[reload.index()].buffer.storage(),
-                   schedule_.offloads[offload.index()].begin);
+  const at::Tensor& buffer = reloads_[reload.index()].buffer;
+  // All views of the buffer count versions together, so that a backward that writes into what it
+  // was handed is seen at the next use of the same bytes.
+  check_not_written(buffer, 0);
+  at::Tensor tensor = view.over(buffer.storage(), schedule_.offloads[offload.index()].begin);
+  tensor.unsafeGetTensorImpl()->set_version_counter(
+      buffer.unsafeGetTensorImpl()->version_counter());
+  return tensor;
 }
 
 at::Tensor PlannedStep::State::load_off_plan(OffloadId id, const SavedView& view) {

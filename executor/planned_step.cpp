@@ -5,6 +5,7 @@
 
 #include "executor/host_copy.h"
 #include "executor/planned_state.h"
+#include "executor/saved_tensor_engine.h"
 #include "simulator/hazards.h"
 
 namespace stowage::executor {
@@ -63,6 +64,7 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
                                                          std::shared_ptr<const Trace> trace,
                                                          simulator::Schedule schedule,
                                                          PlannedStepOptions options) {
+  install_saved_tensor_engine();  // a process that only runs plans has recorded nothing
   const simulator::TraceIndex index(*trace);
   const auto hazards = simulator::find_hazards(index, schedule);
   if (!hazards.empty()) {

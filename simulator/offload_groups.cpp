@@ -89,6 +89,13 @@ class Grouper {
                " and, changed in place, at " + site(s);
       }
     }
+    // What a backward of backward saves is the reload buffer, which is no longer this storage.
+    if (const EventId used = first_unpack(storage); used.valid()) {
+      const SavedId last = all.back();
+      if (trace_.saved.event[last.index()] > used) {
+        return "stays: its storage is saved again, at " + site(last) + ", after it was unpacked";
+      }
+    }
     const EventId packed = trace_.saved.event[all.front().index()];
     const EventId needed = last_unpack(storage);
     const auto& writes = index_.writes_of(storage);

@@ -57,6 +57,8 @@ class RecordingHooks final : public torch::autograd::SavedVariableHooks {
     saved_ = self.record_pack(tensor);
     if (self.mode_ == RecordMode::offload_all && self.created_in_step(tensor)) {
       copy_.emplace(self.device_, tensor);
+      origin_ = self.origin_of(tensor);
+      origin_.begin += executor::SavedView::of(tensor).range.begin;
     } else {
       kept_ = executor::KeptTensor(tensor);
     }
@@ -66,7 +68,11 @@ class RecordingHooks final : public torch::autograd::SavedVariableHooks {
     const at::RecordFunctionGuard no_observer(/*is_enabled=*/false);
     const auto recorder = recorder_.lock();
     const std::int64_t unpack = recorder ? (*recorder)->record_unpack(saved_) : -1;
-    if (copy_) return copy_->load(unpack);
+    if (copy_) {
+      at::Tensor loaded = copy_->load(unpack);
+      if (recorder) (*recorder)->record_reload(loaded, origin_);
+      return loaded;
+    }
     const at::Tensor& kept = kept_.get();
     const bool observe = recorder && (*recorder)->mode_ == RecordMode::offload_all;
     if (!observe || !executor::is_plain(kept)) return kept;
@@ -80,6 +86,7 @@ class RecordingHooks final : public torch::autograd::SavedVariableHooks {
   std::int64_t saved_ = -1;
   executor::KeptTensor kept_;
   std::optional<executor::HostCopy> copy_;
+  StepRecorder::Origin origin_;  // of the copy's first byte
 };
 
 StepRecorder::StepRecorder(executor::Device& device, RecordMode mode)
@@ -94,6 +101,7 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   pass_ = RawPass{};
   path_rows_.clear();
   open_ops_.clear();
+  reloaded_.clear();
   failure_.clear();
   registered_ = std::move(registered);
   sites_.reset();
@@ -262,6 +270,19 @@ void StepRecorder::record_release(std::int64_t unpack) {
   if (recording_ && unpack >= 0) add(RawKind::released, unpack);
 }
 
+void StepRecorder::record_reload(const at::Tensor& loaded, const Origin& origin) {
+  const std::int64_t serial = device_.allocation_serial(loaded.storage().data());
+  const std::lock_guard lock(mutex_);
+  if (recording_ && serial >= 0) reloaded_[serial] = origin;
+}
+
+StepRecorder::Origin StepRecorder::origin_of(const at::Tensor& tensor) const {
+  const std::int64_t serial = device_.allocation_serial(tensor.storage().data());
+  const std::lock_guard lock(mutex_);
+  const auto found = reloaded_.find(serial);
+  return found == reloaded_.end() ? Origin{serial, 0} : found->second;
+}
+
 bool StepRecorder::created_in_step(const at::Tensor& tensor) const {
   return executor::is_plain(tensor) &&
          device_.allocation_serial(tensor.storage().data()) >= first_serial_;
@@ -283,10 +304,11 @@ RawView StepRecorder::view_of(const at::Tensor& tensor) const {
   RawView view;
   view.dtype = tensor.defined() ? executor::dtype_of(tensor) : DType::other;
   if (!executor::is_plain(tensor)) return view;
-  view.serial = device_.allocation_serial(tensor.storage().data());
+  const Origin origin = origin_of(tensor);
+  view.serial = origin.serial;
   view.shape = tensor.sizes().vec();
   view.strides = tensor.strides().vec();
-  view.offset = tensor.storage_offset();
+  view.offset = tensor.storage_offset() + origin.begin / tensor.itemsize();
   return view;
 }
 

@@ -62,10 +62,19 @@ class StepRecorder final : public executor::StepDriver,
  private:
   friend class RecordingHooks;
 
+  // Where bytes of this step's saved tensors came from: a tensor that came back from the host is
+  // the one that left, to whoever saves or uses it (backward of backward does).
+  struct Origin {
+    std::int64_t serial = -1;
+    Bytes begin = 0;  // of that storage
+  };
+
   // Called by the hooks of one saved tensor.
   std::int64_t record_pack(const at::Tensor& tensor);
   std::int64_t record_unpack(std::int64_t saved);
   void record_release(std::int64_t unpack);
+  void record_reload(const at::Tensor& loaded, const Origin& origin);
+  [[nodiscard]] Origin origin_of(const at::Tensor& tensor) const;
   [[nodiscard]] bool created_in_step(const at::Tensor& tensor) const;
 
   void add(RawKind kind, std::int64_t id);
@@ -80,7 +89,8 @@ class StepRecorder final : public executor::StepDriver,
   executor::SiteTracker sites_;
   std::unordered_map<std::string, std::int32_t> path_rows_;
   std::vector<std::int32_t> open_ops_;
-  std::vector<at::Tensor> hooked_;  // parameters that carry our gradient hook
+  std::unordered_map<std::int64_t, Origin> reloaded_;  // by allocation serial of what came back
+  std::vector<at::Tensor> hooked_;                     // parameters that carry our gradient hook
   std::int64_t first_serial_ = 0;
   bool recording_ = false;
   std::string failure_;  // first exception inside an observer
