@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "traces/site_text.h"
+
 namespace stowage::executor {
 
 using simulator::Action;

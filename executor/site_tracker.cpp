@@ -27,11 +27,4 @@ Site SiteTracker::next_pack() {
   return {frame.path, frame.call, frame.packs++};
 }
 
-std::string site_text(std::string_view layer, std::int32_t call, std::int32_t ordinal,
-                      bool called_once) {
-  std::string text(layer);
-  if (!called_once) text += "@" + std::to_string(call);
-  return text + "#" + std::to_string(ordinal);
-}
-
 }  // namespace stowage::executor

@@ -39,8 +39,4 @@ class SiteTracker {
   std::vector<Frame> frames_;
 };
 
-// "layers.3.mlp#2", or "embed@2#0" for a layer that is called more than once in the step.
-[[nodiscard]] std::string site_text(std::string_view layer, std::int32_t call, std::int32_t ordinal,
-                                    bool called_once);
-
 }  // namespace stowage::executor

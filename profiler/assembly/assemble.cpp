@@ -1,14 +1,16 @@
 #include "profiler/assembly/assemble.h"
 
 #include <algorithm>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 
+#include "profiler/assembly/check_records.h"
+#include "profiler/assembly/conclusions.h"
 #include "profiler/assembly/event_times.h"
-#include "profiler/assembly/interner.h"
 #include "profiler/assembly/join.h"
+#include "profiler/assembly/trace_rows.h"
 #include "traces/fingerprint.h"
+#include "traces/site_text.h"
 
 namespace stowage::profiler {
 
@@ -67,10 +69,7 @@ class Assembler {
     add_storages_at_begin();
     if (Status status = walk(); !status) return status.error();
     add_ends();
-    classify();
-    add_layer_totals();
-    add_uses();
-    add_peaks();
+    add_conclusions(raw_, recording_.clean, rows_);
     trace_.fingerprint = fingerprint(trace_);
     return std::move(trace_);
   }
@@ -87,20 +86,7 @@ class Assembler {
     trace_.overhead.offload_all = {recording_.offload_all.step_ns,
                                    recording_.offload_all.peak_requested};
     times_ = event_times(raw_, recording_.more_times, recording_.clean.step_ns);
-    add_layer("step", -1, "step");
-  }
-
-  StringId string(const std::string& text) { return StringId(strings_.row(trace_.strings, text)); }
-
-  LayerId add_layer(const std::string& name, std::int32_t parent, const std::string& kind) {
-    Layers& layers = trace_.layers;
-    layers.name.push_back(string(name));
-    layers.parent.push_back(LayerId(parent));
-    layers.kind.push_back(string(kind));
-    layers.parameter_bytes.push_back(0);
-    layers.forward_order.push_back(static_cast<std::int32_t>(layers.name.size()) - 1);
-    layers.calls.push_back(0);
-    return LayerId(layers.name.size() - 1);
+    rows_.add_layer("step", -1, "step");
   }
 
   // Layers are numbered by first appearance, row 0 is "step".
@@ -109,61 +95,17 @@ class Assembler {
     const auto [entry, is_new] = layer_rows_.try_emplace(path, LayerId(0));
     if (is_new) {
       const std::int32_t parent = forward_layers_.empty() ? 0 : forward_layers_.back().value;
-      entry->second = add_layer(raw_.layer_paths[static_cast<std::size_t>(path)], parent, "layer");
+      entry->second =
+          rows_.add_layer(raw_.layer_paths[static_cast<std::size_t>(path)], parent, "layer");
     }
     return entry->second;
   }
 
-  StorageId add_storage(std::int64_t serial, Bytes bytes, StorageClass storage_class) {
-    Storages& storages = trace_.storages;
-    storages.device.push_back(0);
-    storages.bytes.push_back(bytes);
-    storages.rounded_bytes.push_back(bytes);
-    storages.storage_class.push_back(storage_class);
-    storages.evidence.push_back(storage_class == StorageClass::other ? Evidence::none
-                                                                     : Evidence::registered);
-    storages.layer.push_back(LayerId(0));
-    storages.alloc_op.push_back(OpId());
-    storages.alloc_event.push_back(EventId());
-    storages.free_event.push_back(EventId());
-    storages.natural_free_event.push_back(EventId());
-    const StorageId row(storages.bytes.size() - 1);
-    storage_rows_[serial] = row;
-    return row;
-  }
-
   void add_storages_at_begin() {
     for (const RawStorage& storage : raw_.live_at_begin) {
-      add_storage(storage.serial, storage.bytes, storage.storage_class);
+      rows_.add_storage(storage.serial, storage.bytes, storage.storage_class);
       live_ += storage.bytes;
     }
-  }
-
-  StorageId storage_row(std::int64_t serial) const {
-    const auto found = storage_rows_.find(serial);
-    return found == storage_rows_.end() ? StorageId() : found->second;
-  }
-
-  TensorId tensor_row(const RawView& view, std::int64_t version) {
-    const StorageId storage = storage_row(view.serial);
-    const ListId shape(lists_.row(trace_.lists, view.shape));
-    const ListId strides(lists_.row(trace_.lists, view.strides));
-    const Key key{storage.value, static_cast<int>(view.dtype),
-                  shape.value,   strides.value,
-                  view.offset,   version};
-    const auto [entry, is_new] = tensor_rows_.try_emplace(key, trace_.tensors.size());
-    if (is_new) {
-      Tensors& tensors = trace_.tensors;
-      tensors.storage.push_back(storage);
-      tensors.dtype.push_back(view.dtype);
-      tensors.shape.push_back(shape);
-      tensors.strides.push_back(strides);
-      tensors.offset.push_back(view.offset);
-      tensors.producer.push_back(storage.valid() ? trace_.storages.alloc_op[storage.index()]
-                                                 : OpId());
-      tensors.version.push_back(version);
-    }
-    return TensorId(entry->second);
   }
 
   // Where the program is, while walking.
@@ -216,7 +158,7 @@ class Assembler {
       case RawKind::step_end:
         return Unit{};
       case RawKind::alloc: {
-        const StorageId row = add_storage(raw.id, raw.bytes, StorageClass::other);
+        const StorageId row = rows_.add_storage(raw.id, raw.bytes, StorageClass::other);
         trace_.storages.alloc_event.back() = event;
         trace_.storages.alloc_op.back() = current_op();
         trace_.storages.layer.back() = current_layer();
@@ -224,7 +166,7 @@ class Assembler {
         return count(raw, event, raw.bytes);
       }
       case RawKind::free: {
-        const StorageId row = storage_row(raw.id);
+        const StorageId row = rows_.storage_of(raw.id);
         if (!row.valid()) return refuse("a free of memory whose allocation was not seen");
         trace_.storages.free_event[row.index()] = event;
         ref = row.value;
@@ -267,7 +209,7 @@ class Assembler {
         return Unit{};
       }
       case RawKind::gradient_accumulated:
-        ref = storage_row(raw.id).value;
+        ref = rows_.storage_of(raw.id).value;
         if (ref < 0) return refuse("a gradient of a parameter whose storage was not seen");
         return Unit{};
       case RawKind::op_begin:
@@ -330,7 +272,7 @@ class Assembler {
     }
     Ops& ops = trace_.ops;
     const OpId op(ops.size());
-    ops.name.push_back(string(raw.name));
+    ops.name.push_back(rows_.string(raw.name));
     ops.parent.push_back(OpId(raw.parent));
     ops.thread.push_back(raw.thread);
     ops.start.push_back(times_[event.index()]);
@@ -363,7 +305,7 @@ class Assembler {
 
   void add_saved(const RawSaved& raw, EventId event) {
     Saved& saved = trace_.saved;
-    const StorageId storage = storage_row(raw.view.serial);
+    const StorageId storage = rows_.storage_of(raw.view.serial);
     std::int64_t version = 0;
     std::int32_t index = -1;
     if (storage.valid()) {
@@ -378,7 +320,7 @@ class Assembler {
     saved.layer.push_back(layer);
     saved.call.push_back(raw.call);
     saved.ordinal.push_back(raw.ordinal);
-    saved.tensor.push_back(tensor_row(raw.view, version));
+    saved.tensor.push_back(rows_.tensor(raw.view, version));
     saved.storage.push_back(storage);
     saved.storage_index.push_back(index);
     saved.op.push_back(current_op());
@@ -388,7 +330,7 @@ class Assembler {
 
   void add_ends() {
     for (const auto& [serial, event] : ends_.freed_after) {
-      const StorageId row = storage_row(serial);
+      const StorageId row = rows_.storage_of(serial);
       if (row.valid()) trace_.storages.natural_free_event[row.index()] = EventId(event);
     }
     for (std::size_t i = 0; i < trace_.unpacks.size(); ++i) {
@@ -396,97 +338,19 @@ class Assembler {
     }
     for (std::size_t i = 0; i < trace_.saved.size(); ++i) {
       const LayerId layer = trace_.saved.layer[i];
-      std::string site = trace_.string(trace_.layers.name[layer.index()]);
-      if (trace_.layers.calls[layer.index()] > 1) {
-        site += "@" + std::to_string(trace_.saved.call[i]);
-      }
-      trace_.saved.site[i] = string(site + "#" + std::to_string(trace_.saved.ordinal[i]));
+      const bool called_once = trace_.layers.calls[layer.index()] <= 1;
+      trace_.saved.site[i] =
+          rows_.string(site_text(trace_.string(trace_.layers.name[layer.index()]),
+                                 trace_.saved.call[i], trace_.saved.ordinal[i], called_once));
     }
   }
-
-  void classify() {
-    Storages& storages = trace_.storages;
-    const auto set = [&](StorageId row, StorageClass storage_class, Evidence evidence) {
-      storages.storage_class[row.index()] = storage_class;
-      storages.evidence[row.index()] = evidence;
-    };
-    for (std::size_t i = 0; i < storages.size(); ++i) {
-      if (!storages.alloc_event[i].valid()) continue;
-      set(StorageId(i),
-          storages.free_event[i].valid() ? StorageClass::temporary : StorageClass::output,
-          Evidence::data_flow);
-    }
-    for (const StorageId storage : trace_.saved.storage) {
-      if (storage.valid() && storages.alloc_event[storage.index()].valid()) {
-        set(storage, StorageClass::activation, Evidence::hook);
-      }
-    }
-    for (const std::int64_t serial : raw_.gradient_serials) {
-      const StorageId row = storage_row(serial);
-      if (row.valid()) set(row, StorageClass::gradient, Evidence::registered);
-    }
-  }
-
-  // Parameters belong to the layer that uses them first.
-  void add_layer_totals() {
-    std::vector<bool> seen(trace_.storages.size(), false);
-    for (std::size_t op = 0; op < raw_.ops.size(); ++op) {
-      for (const RawUse& use : raw_.ops[op].uses) {
-        const StorageId row = storage_row(use.view.serial);
-        if (!row.valid() || seen[row.index()] ||
-            trace_.storages.storage_class[row.index()] != StorageClass::parameter ||
-            trace_.phases.kind[trace_.ops.phase[op].index()] != PhaseKind::forward) {
-          continue;
-        }
-        seen[row.index()] = true;
-        const LayerId layer = trace_.ops.layer[op];
-        trace_.storages.layer[row.index()] = layer;
-        trace_.layers.parameter_bytes[layer.index()] += trace_.storages.bytes[row.index()];
-      }
-    }
-  }
-
-  void add_uses() {
-    for (std::size_t op = 0; op < raw_.ops.size(); ++op) {
-      for (const RawUse& use : raw_.ops[op].uses) {
-        if (!storage_row(use.view.serial).valid()) continue;
-        trace_.uses.op.push_back(OpId(op));
-        trace_.uses.tensor.push_back(tensor_row(use.view, 0));
-        trace_.uses.mode.push_back(use.mode);
-      }
-    }
-  }
-
-  void add_peaks() {
-    const AllocatorCurve& curve = trace_.allocator;
-    EventId at(0);
-    Bytes peak = raw_.requested_at_begin;
-    for (std::size_t i = 0; i < curve.size(); ++i) {
-      if (curve.requested[i] > peak) {
-        peak = curve.requested[i];
-        at = curve.event[i];
-      }
-    }
-    Peaks& peaks = trace_.peaks;
-    peaks.device.push_back(0);
-    peaks.event.push_back(at);
-    peaks.op.push_back(trace_.events.op[at.index()]);
-    peaks.requested.push_back(peak);
-    peaks.active.push_back(recording_.clean.peak_active);
-    peaks.reserved.push_back(recording_.clean.peak_reserved);
-  }
-
-  using Key = std::tuple<std::int32_t, int, std::int32_t, std::int32_t, std::int64_t, std::int64_t>;
 
   const RawPass& raw_;
   const RawRecording& recording_;
   const Ends& ends_;
-  Trace trace_;
+  TraceRows rows_;
+  Trace& trace_ = rows_.trace;
   std::vector<Nanoseconds> times_;
-  Interner<std::string> strings_;
-  Interner<std::vector<std::int64_t>> lists_;
-  std::map<Key, std::size_t> tensor_rows_;
-  std::unordered_map<std::int64_t, StorageId> storage_rows_;
   std::unordered_map<std::int64_t, LayerId> layer_rows_;
   std::unordered_map<std::int64_t, OpId> by_sequence_;
   std::unordered_map<std::int32_t, std::int64_t> first_version_;
@@ -499,75 +363,13 @@ class Assembler {
   Bytes live_ = 0;
 };
 
-Status check_events(const RawPass& pass, const std::string& name) {
-  if (pass.events.size() < 2 || pass.events.front().kind != RawKind::step_begin ||
-      pass.events.back().kind != RawKind::step_end) {
-    return refuse("the " + name + " pass does not run from step begin to step end");
-  }
-  const auto in_range = [](std::int64_t id, std::size_t size) {
-    return id >= 0 && static_cast<std::size_t>(id) < size;
-  };
-  const Error dangling = refuse("the " + name + " pass refers to a record that it does not have");
-  for (const RawSaved& saved : pass.saved) {
-    if (saved.layer >= 0 && !in_range(saved.layer, pass.layer_paths.size())) return dangling;
-  }
-  for (const RawUnpack& unpack : pass.unpacks) {
-    if (!in_range(unpack.saved, pass.saved.size())) return dangling;
-  }
-  for (std::size_t i = 0; i < pass.ops.size(); ++i) {
-    if (pass.ops[i].parent >= 0 && !in_range(pass.ops[i].parent, i)) return dangling;
-  }
-  // Packs, unpacks and ops are numbered by their events.
-  std::size_t packs = 0;
-  std::size_t unpacks = 0;
-  std::size_t ops = 0;
-  for (const RawEvent& event : pass.events) {
-    bool good = true;
-    bool next = true;
-    switch (event.kind) {
-      case RawKind::pack:
-        good = in_range(event.id, pass.saved.size());
-        next = static_cast<std::size_t>(event.id) == packs++;
-        break;
-      case RawKind::unpack:
-        good = in_range(event.id, pass.unpacks.size());
-        next = static_cast<std::size_t>(event.id) == unpacks++;
-        break;
-      case RawKind::released:
-        good = in_range(event.id, unpacks);
-        break;
-      case RawKind::layer_forward_begin:
-      case RawKind::layer_forward_end:
-      case RawKind::layer_backward_begin:
-      case RawKind::layer_backward_end:
-        good = in_range(event.id, pass.layer_paths.size());
-        break;
-      case RawKind::op_begin:
-        good = in_range(event.id, pass.ops.size());
-        next = static_cast<std::size_t>(event.id) == ops++;
-        break;
-      case RawKind::op_end:
-        good = in_range(event.id, ops);
-        break;
-      default:
-        break;
-    }
-    if (!good) return dangling;
-    if (!next) return refuse("records of the " + name + " pass stand out of order");
-  }
-  if (packs != pass.saved.size() || unpacks != pass.unpacks.size() || ops != pass.ops.size()) {
-    return refuse("the " + name + " pass has records that no event names");
-  }
-  return Unit{};
-}
-
 }  // namespace
 
 Result<Trace> assemble(const RawRecording& recording) {
-  if (Status status = check_events(recording.structure, "structure"); !status) {
+  if (Status status = check_records(recording.structure, "structure"); !status) {
     return status.error();
   }
-  if (Status status = check_events(recording.offload_all, "offload_all"); !status) {
+  if (Status status = check_records(recording.offload_all, "offload_all"); !status) {
     return status.error();
   }
   if (recording.structure.peak_requested != recording.clean.peak_requested) {
