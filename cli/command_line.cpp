@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <exception>
 #include <new>
@@ -34,6 +35,27 @@ std::string help_column(const std::string& names, const std::string& value) {
 std::string long_name(const std::string& names) {
   const auto comma = names.find(',');
   return comma == std::string::npos ? names : names.substr(comma + 1);
+}
+
+// In the words of a user; CLI11 speaks of "1 required TEXT".
+std::string mismatch_text(const CLI::ArgumentMismatch& error) {
+  const std::string what = error.what();
+  const std::string name = what.substr(0, what.find(':'));
+  const bool repeated = what.find("At Most") != std::string::npos;
+  return name + (repeated ? " is given more than once" : " needs a value");
+}
+
+std::int64_t whole_number(const std::string& name, const std::string& text) {
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, value);
+  if (code == std::errc::result_out_of_range && stop == end) {
+    throw CLI::ValidationError(name, "'" + text + "' is too large");
+  }
+  if (code != std::errc() || stop != end) {
+    throw CLI::ValidationError(name, "'" + text + "' is not a whole number");
+  }
+  return value;
 }
 
 // "--out=x" -> "--out"
@@ -78,7 +100,10 @@ void CommandLine::option(const std::string& names, const std::string& value,
 
 void CommandLine::option(const std::string& names, const std::string& value,
                          std::optional<std::int64_t>& target, std::string help) {
-  parser_->app.add_option(names, target);
+  parser_->app.add_option_function<std::string>(
+      names, [&target, name = long_name(names)](const std::string& text) {
+        target = whole_number(name, text);
+      });
   long_names_.push_back(long_name(names));
   list(help_column(names, value), std::move(help));
 }
@@ -146,20 +171,25 @@ Result<bool> CommandLine::parse(const Args& args) {
     app.parse(std::move(reversed));
   } catch (const CLI::CallForHelp&) {
     return false;
+  } catch (const CLI::ArgumentMismatch& e) {
+    error = usage_error(one_line(mismatch_text(e)), see);
   } catch (const CLI::Error& e) {
     error = usage_error(one_line(e.what()), see);
   }
+  // CLI11 leaves the "--" that ends the options among them.
+  std::vector<std::string> extras = app.remaining();
+  const auto end_of_options = std::find(extras.begin(), extras.end(), "--");
   // An unknown option explains more than what is missing because of it.
-  for (const auto& extra : app.remaining()) {
+  for (auto at = extras.begin(); at != end_of_options; ++at) {
+    const std::string& extra = *at;
     if (extra.size() < 2 || extra[0] != '-') continue;
     const std::string near = nearest(option_word(extra), long_names_);
     return usage_error("unknown option '" + option_word(extra) + "'",
                        near.empty() ? see : "did you mean " + near + "?");
   }
   if (error) return *error;
-  if (!app.remaining().empty()) {
-    return usage_error("unexpected argument '" + app.remaining().front() + "'", see);
-  }
+  if (end_of_options != extras.end()) extras.erase(end_of_options);
+  if (!extras.empty()) return usage_error("unexpected argument '" + extras.front() + "'", see);
   if (std::find(std::begin(kColorModes), std::end(kColorModes), color_) == std::end(kColorModes)) {
     const std::string mode = color_;
     color_ = "auto";

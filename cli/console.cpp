@@ -5,25 +5,26 @@
 
 namespace stowage::cli {
 
-void Console::warn(const std::string& text) const {
-  if (!quiet) err << "stowage: " << paint_err.yellow("warning:") << ' ' << text << '\n';
-}
-
-void Console::note(const std::string& text) const {
-  if (!quiet) err << "stowage: " << text << '\n';
-}
-
-namespace {
-
-// File names and messages of other libraries may hold anything; an error is one line.
+// File names and names in files may hold anything; what is printed of them is one line and moves
+// no cursor. C1 controls are U+0080 to U+009F: C2 80 to C2 9F in UTF-8.
 std::string printable(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte < 0x20 || byte == 0x7F) text[i] = '?';
+    const bool c1 = byte == 0xC2 && i + 1 < text.size() &&
+                    (static_cast<unsigned char>(text[i + 1]) & 0xE0U) == 0x80U;
+    if (c1) text.replace(i, 2, "?");
   }
   return text;
 }
 
-}  // namespace
+void Console::warn(const std::string& text) const {
+  if (!quiet) err << "stowage: " << paint_err.yellow("warning:") << ' ' << printable(text) << '\n';
+}
+
+void Console::note(const std::string& text) const {
+  if (!quiet) err << "stowage: " << printable(text) << '\n';
+}
 
 Status write_output(const Console& console, const std::string& path, const std::string& text) {
   if (path != "-") return write_file(path, text);

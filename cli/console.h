@@ -28,6 +28,9 @@ struct Console {
   [[nodiscard]] bool progress() const { return !quiet && terminal().err_is_terminal; }
 };
 
+// `text` with every control character replaced by '?'.
+[[nodiscard]] std::string printable(std::string text);
+
 // Writes a result to a file (atomically), or to `console.out` when `path` is "-".
 [[nodiscard]] Status write_output(const Console& console, const std::string& path,
                                   const std::string& text);

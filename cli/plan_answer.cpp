@@ -180,6 +180,13 @@ Error why_infeasible(const PlanAnswer& answer) {
       error.message = "no plan within " + asked + " was found; the best has a " +
                       counter_of(answer) + " of " +
                       exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on));
+      if (outcome.plan.budget.host && outcome.predicted.host_bytes > *outcome.plan.budget.host) {
+        error.message += " and puts " + exact_bytes(outcome.predicted.host_bytes) +
+                         " on the host; the host budget is " +
+                         exact_bytes(*outcome.plan.budget.host);
+        error.hint = "a larger --host-budget or --budget";
+        break;
+      }
       error.hint = outcome.search.stopped
                        ? "a longer --time-limit, or a larger budget"
                        : "a larger budget; the floor is " + format_bytes(outcome.floor.bytes);

@@ -1,6 +1,10 @@
 #include "cli/plan_file.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "simulator/plan_json.h"
 #include "traces/file_io.h"
@@ -14,6 +18,23 @@ std::string quoted(const std::string& text) {
   return "'" + text + "'";
 }
 
+// "gpt2:layers=6" and "gpt2:heads=4,layers=6": the same model, and every option that the first one
+// gives stands in the second.
+bool is_part_of(const std::string& shorter, const std::string& longer) {
+  const auto split = [](const std::string& spec) {
+    const auto colon = std::min(spec.find(':'), spec.size());
+    return std::pair(spec.substr(0, colon), spec.substr(std::min(colon + 1, spec.size())));
+  };
+  const auto [name, options] = split(shorter);
+  const auto [all_name, all_options] = split(longer);
+  if (name != all_name) return false;
+  std::istringstream rest(options);
+  for (std::string option; std::getline(rest, option, ',');) {
+    if (("," + all_options + ",").find("," + option + ",") == std::string::npos) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<simulator::Plan> load_plan(const std::string& path) {
@@ -24,7 +45,8 @@ Result<simulator::Plan> load_plan(const std::string& path) {
 
 Status check_target(const simulator::Plan& plan, const std::string& plan_file, const Trace& trace) {
   const simulator::PlanTarget& target = plan.target;
-  if (target.fingerprint.empty() || target.fingerprint == trace.fingerprint) return Unit{};
+  const bool other = !target.fingerprint.empty() && target.fingerprint != trace.fingerprint;
+  if (!other && !target.fingerprint.empty()) return Unit{};
   struct Field {
     const char* key;
     std::string planned;
@@ -40,13 +62,19 @@ Status check_target(const simulator::Plan& plan, const std::string& plan_file, c
   const std::string hint =
       "make the plan again with stowage plan, or give the trace it was made for";
   for (const Field& field : fields) {
-    if (field.planned != field.traced) {
+    // What a plan leaves out it does not claim; a model may be written with fewer options.
+    const bool absent = field.planned == "0" || field.planned == "''";
+    const bool same = field.planned == field.traced || absent ||
+                      (field.key == std::string_view("model") && !other &&
+                       is_part_of(target.model, trace.run.model));
+    if (!same) {
       return Error{ErrorCode::bad_input,
                    std::string("the plan is for ") + field.key + " " + field.planned +
                        ", the trace is of " + field.key + " " + field.traced,
                    plan_file, std::string("/for/") + field.key, hint};
     }
   }
+  if (!other) return Unit{};
   return Error{ErrorCode::bad_input,
                "the plan is for other saved tensors than the trace has (another fingerprint)",
                plan_file, "/for/fingerprint", hint};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/planner.h"
+#include "simulator/decisions.h"
 #include "simulator/hazards.h"
 #include "simulator/lowering.h"
 
@@ -36,6 +37,23 @@ std::vector<StallRow> stall_rows(const Trace& trace, const simulator::Schedule& 
   return rows;
 }
 
+// Rules that lose every tensor to earlier ones: legal, and hardly what was meant.
+std::vector<std::string> shadowed_rules(const Trace& trace, const simulator::Plan& plan) {
+  const auto decisions = simulator::resolve(trace, plan);
+  if (!decisions) return {};
+  std::vector<bool> decides(plan.saved.size(), false);
+  for (const simulator::SavedDecision& decision : decisions->saved) {
+    if (decision.rule >= 0) decides[static_cast<std::size_t>(decision.rule)] = true;
+  }
+  std::vector<std::string> notes;
+  for (std::size_t i = 0; i < plan.saved.size(); ++i) {
+    if (decides[i] || plan.saved[i].decision == simulator::Decision::keep) continue;
+    notes.push_back("/saved/" + std::to_string(i) +
+                    ": decides nothing: earlier rules take all that it matches");
+  }
+  return notes;
+}
+
 }  // namespace
 
 Result<Simulation> simulate(const simulator::TraceIndex& index, const simulator::Plan& plan,
@@ -56,6 +74,7 @@ Result<Simulation> simulate(const simulator::TraceIndex& index, const simulator:
                      hazards.front().text,
                  plan_file, "", "a later release or an earlier reload orders the pair"};
   }
+  simulation.notes = shadowed_rules(trace, plan);
   for (const simulator::LoweringNote& note : lowered->notes) {
     simulation.notes.push_back(trace.string(trace.saved.site[note.saved.index()]) + ": " +
                                note.text);
@@ -69,8 +88,9 @@ Result<Simulation> simulate(const simulator::TraceIndex& index, const simulator:
   }
   simulation.peak_at.requested = simulation.result.peak_requested;
   const Bytes peak = planner::peak_of(simulation.result, plan.budget.on);
-  simulation.feasible = (!plan.budget.device || peak <= *plan.budget.device) &&
-                        (!plan.budget.host || simulation.result.host_bytes <= *plan.budget.host);
+  simulation.device_kept = !plan.budget.device || peak <= *plan.budget.device;
+  simulation.host_kept = !plan.budget.host || simulation.result.host_bytes <= *plan.budget.host;
+  simulation.feasible = simulation.device_kept && simulation.host_kept;
   return simulation;
 }
 

@@ -30,10 +30,12 @@ struct Simulation {
   simulator::ReplayResult result;
   simulator::ReplayDetail detail;
   simulator::ReplayResult resident;
-  std::vector<std::string> notes;  // of the lowering, "site: text"
+  std::vector<std::string> notes;  // "/saved/N: text" of rules, "site: text" of the lowering
   std::vector<StallRow> stalls;    // longest first
   Moment peak_at;                  // event, op, layer; its time is in the planned step
-  bool feasible = true;            // within plan.budget.device
+  bool device_kept = true;         // within plan.budget.device
+  bool host_kept = true;           // within plan.budget.host
+  bool feasible = true;            // both
 };
 
 // Lowers and replays a plan whose budget is resolved (bytes, no percentage left). Errors: bad_input

@@ -1,9 +1,9 @@
 #include "cli/inspect_json.h"
 #include "cli/inspect_report.h"
 #include "cli/inspect_text.h"
+#include "cli/shown_trace.h"
 #include "cli/verbs.h"
 #include "traces/nearest.h"
-#include "traces/trace_file.h"
 
 namespace stowage::cli {
 namespace {
@@ -44,7 +44,7 @@ int verb_inspect(const Args& args, std::ostream& out, std::ostream& err) {
       return usage_error("--top: " + std::to_string(rows) + " is not a number of rows",
                          "1 to 1000000");
     }
-    const Result<LoadedTrace> loaded = load_trace(*file);
+    const Result<LoadedTrace> loaded = load_shown_trace(*file);
     if (!loaded) return loaded.error();
     const Trace& trace = loaded->trace;
     const Result<InspectReport> report = inspect(trace, *by, at.value_or("peak"));

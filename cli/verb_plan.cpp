@@ -1,16 +1,17 @@
 #include <chrono>
 #include <ctime>
 
+#include "cli/output_check.h"
 #include "cli/plan_answer.h"
 #include "cli/plan_file.h"
 #include "cli/progress_bar.h"
+#include "cli/shown_trace.h"
 #include "cli/verbs.h"
 #include "planner/planner.h"
 #include "simulator/plan_json.h"
 #include "simulator/replay.h"
 #include "traces/nearest.h"
 #include "traces/size_text.h"
-#include "traces/trace_file.h"
 
 namespace stowage::cli {
 namespace {
@@ -130,6 +131,9 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
       return usage_error("--json and -o - would both write to stdout",
                          "the plan is in the JSON, under \"plan\"");
     }
+    if (const Status output = check_output("--output", options.output, {options.trace}); !output) {
+      return output.error();
+    }
     Nanoseconds limit = 0;
     if (options.time_limit) {
       const auto time = parse_time(*options.time_limit);
@@ -137,7 +141,7 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
       if (*time == 0) return usage_error("--time-limit: 0 leaves no time for a search");
       limit = *time;
     }
-    const Result<LoadedTrace> loaded = load_trace(*options.trace);
+    const Result<LoadedTrace> loaded = load_shown_trace(*options.trace);
     if (!loaded) return loaded.error();
     const simulator::TraceIndex index(loaded->trace);
     Result<planner::PlanRequest> request = request_of(options, index);

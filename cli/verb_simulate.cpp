@@ -1,7 +1,9 @@
 #include <algorithm>
 
 #include "cli/calibration_settings.h"
+#include "cli/output_check.h"
 #include "cli/plan_file.h"
+#include "cli/shown_trace.h"
 #include "cli/simulate_json.h"
 #include "cli/simulation.h"
 #include "cli/text_table.h"
@@ -10,7 +12,6 @@
 #include "planner/planner.h"
 #include "planner/policy.h"
 #include "traces/size_text.h"
-#include "traces/trace_file.h"
 
 namespace stowage::cli {
 namespace {
@@ -44,6 +45,28 @@ std::string difference(const simulator::Predicted& then, const simulator::Replay
     return "host bytes " + exact_bytes(then.host) + ", now " + exact_bytes(now.host_bytes);
   }
   return {};
+}
+
+std::string kept(bool yes, const Paint& paint) {
+  return yes ? paint.green("kept") : paint.red("not kept");
+}
+
+Error over_budget(const Simulation& simulation, const simulator::Plan& plan,
+                  const std::string& plan_file) {
+  Error error{ErrorCode::condition, "", plan_file, "", ""};
+  if (!simulation.device_kept) {
+    error.message = std::string("the plan does not keep its budget: the peak ") +
+                    simulator::name_of(plan.budget.on) + " is " +
+                    exact_bytes(planner::peak_of(simulation.result, plan.budget.on)) +
+                    ", the budget " + exact_bytes(*plan.budget.device);
+    error.pointer = "/budget/device";
+  } else {
+    error.message = "the plan does not keep its host budget: it puts " +
+                    exact_bytes(simulation.result.host_bytes) + " on the host, the budget is " +
+                    exact_bytes(*plan.budget.host);
+    error.pointer = "/budget/host";
+  }
+  return error;
 }
 
 std::string simulation_text(const Trace& trace, const Simulation& simulation,
@@ -84,8 +107,11 @@ std::string simulation_text(const Trace& trace, const Simulation& simulation,
           place(simulation.peak_at) + ".\n";
   if (plan.budget.device) {
     text += std::string("Budget: ") + exact_bytes(*plan.budget.device) + " " +
-            simulator::name_of(plan.budget.on) + ": " +
-            (simulation.feasible ? paint.green("kept") : paint.red("not kept")) + ".\n";
+            simulator::name_of(plan.budget.on) + ": " + kept(simulation.device_kept, paint) + ".\n";
+  }
+  if (plan.budget.host) {
+    text += "Host budget: " + exact_bytes(*plan.budget.host) + ": " +
+            kept(simulation.host_kept, paint) + ".\n";
   }
   if (!simulation.stalls.empty()) {
     TextTable stalls;
@@ -138,7 +164,11 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
     if (timeline == "-" && console.json) {
       return usage_error("--json and --timeline - would both write to stdout");
     }
-    Result<LoadedTrace> loaded = load_trace(*trace_file);
+    if (const Status output = check_output("--timeline", timeline, {trace_file, plan_file});
+        !output) {
+      return output.error();
+    }
+    Result<LoadedTrace> loaded = load_shown_trace(*trace_file);
     if (!loaded) return loaded.error();
     Trace& trace = loaded->trace;
     for (const std::string& setting : settings) {
@@ -151,7 +181,11 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
     if (plan_file) {
       if (const Status fits = check_target(*plan, *plan_file, trace); !fits) return fits.error();
     }
-    if (const Status budget = planner::resolve_budget(index, *plan); !budget) return budget.error();
+    if (const Status budget = planner::resolve_budget(index, *plan); !budget) {
+      Error error = budget.error();
+      error.file = plan_file.value_or("");
+      return error;
+    }
     const Result<Simulation> simulation = simulate(index, *plan, plan_file.value_or(""));
     if (!simulation) return simulation.error();
 
@@ -183,7 +217,10 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
       (timeline == "-" ? console.err : console.out)
           << simulation_text(trace, *simulation, *plan, title, console.paint);
     }
-    return simulation->feasible ? 0 : static_cast<int>(ErrorCode::condition);
+    if (simulation->feasible) return 0;
+    Console error_only = console;
+    error_only.json = false;  // the object above says it
+    return report_error(error_only, over_budget(*simulation, *plan, plan_file.value_or("")));
   });
 }
 

@@ -45,6 +45,7 @@ Error unknown(const std::string& what, const std::string& name,
 
 Result<Options> parse_options(const PolicyInfo& policy, const std::string& text) {
   Options options;
+  Options given;
   std::vector<std::string> known;
   for (const PolicyOption& option : policy.options) {
     options[option.name] = option.default_value;
@@ -63,6 +64,9 @@ Result<Options> parse_options(const PolicyInfo& policy, const std::string& text)
     if (equals == std::string::npos) {
       return Error{ErrorCode::usage, "option '" + name + "' has no value", "", "",
                    "write " + name + "=" + found->second};
+    }
+    if (!given.emplace(name, "").second) {
+      return Error{ErrorCode::usage, "option '" + name + "' stands twice", "", "", "give it once"};
     }
     found->second = item.substr(equals + 1);
   }

@@ -219,6 +219,10 @@ bool Reader::schema(const Json& document) {
     return fail("/schema", "the key \"schema\" is missing",
                 std::string("a plan begins with \"schema\": \"") + kSchema + "\"");
   }
+  if (found->is_object()) {
+    return fail("/schema", "this is no plan",
+                std::string("a trace looks like this; a plan has \"schema\": \"") + kSchema + "\"");
+  }
   std::string name;
   if (!text(*found, "/schema", name)) return false;
   if (name == kSchema) return true;

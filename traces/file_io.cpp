@@ -219,6 +219,22 @@ Result<std::string> read_file(const std::string& path, std::int64_t max_bytes) {
   }
 }
 
+Status check_writable(const std::string& path) {
+  if (path == "-") return Unit{};
+  if (path.empty()) return write_error("''", ENOENT);
+  struct stat info {};
+  const bool exists = ::stat(path.c_str(), &info) == 0;
+  if (!exists && errno != ENOENT) return write_error(path, errno);
+  if (exists && S_ISDIR(info.st_mode)) return write_error(path, EISDIR);
+  if (exists && ::access(path.c_str(), W_OK) != 0) return write_error(path, errno);
+  if (exists && !S_ISREG(info.st_mode)) return Unit{};
+  const std::string target = resolved(path);
+  const std::size_t slash = target.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : target.substr(0, slash + 1);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) return write_error(path, errno);
+  return Unit{};
+}
+
 Status write_file(const std::string& path, std::string_view data) {
   if (path == "-") {
     const int number = write_all(STDOUT_FILENO, data);

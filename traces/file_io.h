@@ -24,6 +24,9 @@ inline constexpr std::int64_t kMaxFileBytes = std::int64_t{4} << 30;
 // pipes are written in place. Errors (environment): cannot be created or written, disk full.
 [[nodiscard]] Status write_file(const std::string& path, std::string_view data);
 
+// What write_file would refuse before it writes anything; a full disk it cannot know.
+[[nodiscard]] Status check_writable(const std::string& path);
+
 // gzip in memory, as the two above use it. `name` is the file that an error names.
 [[nodiscard]] Result<std::string> gunzip(std::string_view packed, const std::string& name,
                                          std::int64_t max_bytes = kMaxFileBytes);

@@ -434,8 +434,9 @@ bool TraceReader::fail_type(const char* got) {
     case Kind::skipped:
       break;
   }
-  const bool top = frames_.empty();
-  return fail(std::string("is ") + got + ", not " + want, top ? "is it a Stowage trace?" : "");
+  const char* hint = frames_.empty() ? "is it a Stowage trace?" : "";
+  if (node_->key == "schema") hint = "is it a Stowage trace? a plan, for one, has a string here";
+  return fail(std::string("is ") + got + ", not " + want, hint);
 }
 
 }  // namespace stowage

@@ -101,7 +101,8 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
     Error error = std::move(status).error();
     if (inputs.trace_file.empty()) {
       error.message += "; its own trace is gone and the step was recorded again";
-      error.hint = "give the --threads that it was first recorded with, or make the plan again";
+      if (error.pointer == "/for/fingerprint")
+        error.hint = "give the --threads that it was first recorded with, or make the plan again";
     }
     return error;
   }
@@ -123,7 +124,9 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
 
   const simulator::TraceIndex index(*inputs.trace);
   if (Status status = planner::resolve_budget(index, inputs.plan); !status) {
-    return status.error();
+    Error error = std::move(status).error();
+    error.file = plan_file;
+    return error;
   }
   Result<simulator::Lowering> lowering = simulator::lower(index, inputs.plan);
   if (!lowering) {

@@ -8,9 +8,9 @@ namespace stowage::cli {
 
 namespace {
 
-Error contradiction(const std::string& flag, const std::string& one, const std::string& other) {
-  return usage_error("--" + flag + " " + one + " contradicts " + other,
-                     "say it once, in the model's spec or as an option");
+Error contradiction(const std::string& flag, const std::string& one, const std::string& other,
+                    const std::string& hint = "say it once, in the model's spec or as an option") {
+  return usage_error("--" + flag + " " + one + " contradicts " + other, hint);
 }
 
 Status check_device(const std::optional<std::string>& device) {
@@ -73,6 +73,9 @@ void RunFlags::declare(CommandLine& line) {
 Result<RunRequest> make_request(const std::string& model, const RunFlags& flags) {
   if (Status status = check_device(flags.device); !status) return status.error();
   if (Status status = check_ranges(flags); !status) return status.error();
+  if (model.starts_with("script:") || model.starts_with("plugin:")) {
+    return not_supported_yet("a model from a file ('" + model + "')");
+  }
   Result<executor::ModelSpec> parsed = executor::parse_model_spec(model);
   if (!parsed) return parsed.error();
   executor::ModelSpec spec = std::move(parsed).value();
@@ -122,7 +125,9 @@ Result<RunRequest> make_request(const Run& run, const RunFlags& flags) {
       one = std::to_string(*given);
       other = std::to_string(recorded);
     }
-    return contradiction(flag, one, "the recorded step (" + other + ")");
+    return contradiction(
+        flag, one, "the recorded step (" + other + ")",
+        std::string("leave --") + flag + " out, or record and plan the step that you mean");
   };
   for (const Status& status :
        {same("batch", flags.batch, run.batch), same("seq", flags.seq, run.seq),

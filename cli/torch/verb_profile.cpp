@@ -2,6 +2,7 @@
 #include <ctime>
 #include <random>
 
+#include "cli/output_check.h"
 #include "cli/torch/child_process.h"
 #include "cli/torch/results_json.h"
 #include "cli/torch/session.h"
@@ -118,6 +119,10 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
       return usage_error("--warmup " + std::to_string(*warmup) + " is not allowed",
                          "a whole number from 1 to 10000");
     }
+    if (console.json && *output == "-") {
+      return usage_error("--json and -o - would both write to stdout", "give -o a file");
+    }
+    if (Status status = check_output("--output", output, {}); !status) return status.error();
     Result<RunRequest> request = make_request(*model, flags);
     if (!request) return request.error();
     Args argv = {"stowage", "profile"};

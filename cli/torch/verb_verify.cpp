@@ -9,6 +9,7 @@
 #include "cli/torch/torch_verbs.h"
 #include "cli/words.h"
 #include "executor/tensor_dump.h"
+#include "simulator/plan_json.h"
 #include "traces/size_text.h"
 #include "traces/trace_json.h"
 
@@ -132,6 +133,15 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
         return status.error();
       }
       passed_on.back() = "/proc/self/fd/" + std::to_string(recorded->descriptor());
+    }
+    Result<ScratchFile> plan_copy = ScratchFile::create();
+    if (!plan_copy) return plan_copy.error();
+    if (*run.plan == "-") {  // was read to its end above
+      const std::string text = simulator::plan_to_json(inputs->plan);
+      if (Status status = write_descriptor(plan_copy->descriptor(), text); !status) {
+        return status.error();
+      }
+      passed_on[1] = "/proc/self/fd/" + std::to_string(plan_copy->descriptor());
     }
     if (run.flags.seed) {
       passed_on.insert(passed_on.end(), {"--seed", std::to_string(*run.flags.seed)});

@@ -1,6 +1,7 @@
 // The real command on bad input: the exit code, one clear line on stderr, nothing left behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -166,6 +167,90 @@ TEST_F(BadInput, AnOutputThatCannotBeWritten) {
   EXPECT_THAT(error_of(4, {"simulate", trace_, "--timeline", folder_.path()}),
               HasSubstr(folder_.path()));
   EXPECT_THAT(folder_.names(), ElementsAre("t.json.gz"));
+}
+
+TEST_F(BadInput, AnOutputThatIsAnInput) {
+  const std::string before = read_text(trace_);
+  EXPECT_THAT(error_of(2, {"plan", trace_, "--budget", "70%", "-o", trace_}),
+              HasSubstr("--output " + trace_ + " is also an input"));
+  ASSERT_EQ(::symlink(trace_.c_str(), folder_.file("link").c_str()), 0);
+  error_of(2, {"plan", trace_, "--budget", "70%", "-o", folder_.file("link")});
+  error_of(2, {"simulate", trace_, "--timeline", trace_});
+  const std::string plan = folder_.write("p.json", R"({"schema": "stowage-plan/1"})");
+  error_of(2, {"simulate", trace_, "--plan", plan, "--timeline", plan});
+  EXPECT_EQ(read_text(trace_), before);
+  EXPECT_EQ(read_text(plan), R"({"schema": "stowage-plan/1"})");
+}
+
+TEST_F(BadInput, AFileOfTheOtherKind) {
+  const std::string plan = folder_.write("p.json", R"({"schema": "stowage-plan/1"})");
+  EXPECT_THAT(error_of(3, {"inspect", plan}), HasSubstr("a plan, for one"));
+  EXPECT_THAT(error_of(3, {"simulate", trace_, "--plan", trace_}), HasSubstr("this is no plan"));
+}
+
+TEST_F(BadInput, APlanWithoutAFingerprintForSomethingElse) {
+  Json plan = {{"schema", "stowage-plan/1"}, {"for", {{"model", json_["run"]["model"]}}}};
+  const std::string file = folder_.write("p.json", plan.dump());
+  EXPECT_EQ(stowage({"simulate", trace_, "--plan", file}).code, 0);
+  plan["for"]["model"] = "small";
+  folder_.write("p.json", plan.dump());
+  EXPECT_EQ(stowage({"simulate", trace_, "--plan", file}).code, 0);
+  plan["for"]["model"] = "small:layers=4";
+  folder_.write("p.json", plan.dump());
+  EXPECT_THAT(error_of(3, {"simulate", trace_, "--plan", file}), HasSubstr("/for/model: "));
+  plan["for"] = {{"batch", 64}};
+  folder_.write("p.json", plan.dump());
+  EXPECT_THAT(error_of(3, {"simulate", trace_, "--plan", file}), HasSubstr("/for/batch: "));
+}
+
+TEST_F(BadInput, ABudgetThatAPlanDoesNotKeep) {
+  Json plan = {{"schema", "stowage-plan/1"},
+               {"budget", {{"host", 1}}},
+               {"saved", {{{"site", "layers.0#0"}, {"do", "offload"}}}}};
+  const std::string file = folder_.write("p.json", plan.dump());
+  Outcome outcome = stowage({"simulate", trace_, "--plan", file});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(count_lines(outcome.err), 1);
+  EXPECT_THAT(outcome.err, HasSubstr("p.json: /budget/host: the plan does not keep"));
+  EXPECT_THAT(outcome.out, HasSubstr("Host budget: 1 B"));
+  plan["budget"] = {{"device", 1000000}};
+  folder_.write("p.json", plan.dump());
+  outcome = stowage({"simulate", trace_, "--plan", file, "--json"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("/budget/device: the plan does not keep"));
+  EXPECT_EQ(Json::parse(outcome.out)["feasible"], false);
+  plan["budget"] = {{"device", "90%"}, {"on", "reserved"}};
+  folder_.write("p.json", plan.dump());
+  EXPECT_THAT(error_of(3, {"simulate", trace_, "--plan", file}), HasSubstr("p.json: /budget/on"));
+
+  outcome = stowage({"plan", trace_, "--budget", "70%", "--host-budget", "1"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("the host budget is 1 B"));
+}
+
+TEST_F(BadInput, ARuleThatDecidesNothingIsNoted) {
+  const Json plan = {
+      {"schema", "stowage-plan/1"},
+      {"saved", {{{"site", "*"}, {"do", "keep"}}, {{"site", "layers.0#0"}, {"do", "offload"}}}}};
+  const Outcome outcome = stowage({"simulate", trace_, "--plan", "-"}, plan.dump());
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("warning: /saved/1: decides nothing"));
+}
+
+TEST_F(BadInput, NamesThatWouldMoveTheCursor) {
+  Json json = json_;
+  for (Json& text : json["strings"]) {
+    text = "\x1b[31m\n\xc2\x9b" + text.get<std::string>();
+  }
+  for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
+           {"inspect", "-"}, {"simulate", "-"}, {"plan", "-", "--policy", "thunder"}}) {
+    const Outcome outcome = stowage(args, json.dump());
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    for (const std::string& text : {outcome.out, outcome.err}) {
+      EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+      EXPECT_EQ(text.find("\xc2\x9b"), std::string::npos) << text;
+    }
+  }
 }
 
 TEST_F(BadInput, AFullDiskBehindStdout) {

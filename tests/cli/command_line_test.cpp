@@ -73,6 +73,34 @@ TEST(CommandLine, AnOptionTakesOneValueAndLeavesThePositional) {
   EXPECT_TRUE(values.explain);
 }
 
+TEST(CommandLine, NumbersAreWholeAndFit) {
+  EXPECT_THAT(run({"t", "--top", "x"}).err, HasSubstr("--top: 'x' is not a whole number"));
+  EXPECT_THAT(run({"t", "--top", "1.5"}).err, HasSubstr("'1.5' is not a whole number"));
+  EXPECT_THAT(run({"t", "--top", "99999999999999999999"}).err, HasSubstr("is too large"));
+  EXPECT_EQ(run({"t", "--top", "x"}).code, 2);
+  Values values;
+  EXPECT_EQ(run({"t", "-n", "-7"}, values).code, 0);
+  EXPECT_EQ(values.top, -7);
+}
+
+TEST(CommandLine, MissingAndRepeatedValuesInPlainWords) {
+  EXPECT_THAT(run({"t", "--budget"}).err, HasSubstr("--budget needs a value"));
+  EXPECT_THAT(run({"t", "--top"}).err, HasSubstr("--top needs a value"));
+  EXPECT_THAT(run({"t", "--budget", "1", "--budget", "2"}).err,
+              HasSubstr("--budget is given more than once"));
+  EXPECT_THAT(run({"t", "-n", "1", "--top", "2"}).err, HasSubstr("--top is given more than once"));
+}
+
+TEST(CommandLine, TwoDashesEndTheOptions) {
+  Values values;
+  EXPECT_EQ(run({"--top", "3", "--", "-x.json"}, values).code, 0);
+  EXPECT_EQ(values.file, "-x.json");
+  EXPECT_EQ(values.top, 3);
+  EXPECT_EQ(run({"t", "--"}).code, 0);
+  EXPECT_THAT(run({"t", "--", "-y"}).err, HasSubstr("unexpected argument '-y'"));
+  EXPECT_THAT(run({"-y", "--", "t"}).err, HasSubstr("unknown option '-y'"));
+}
+
 TEST(CommandLine, NegativeNumbersAndDashesAreValues) {
   Values values;
   EXPECT_EQ(run({"-", "--budget", "-1"}, values).code, 0);

@@ -47,6 +47,8 @@ TEST(TorchBadInput, ProfileNamesWhatIsWrong) {
   expect_error({"profile", "mlp", "--micro-batches", "4", "-o", out}, 2, {"not supported yet"});
   expect_error({"profile", "mlp", "--device", "cuda", "-o", out}, 4, {"CUDA"});
   expect_error({"profile", "mlp"}, 2, {"output"});
+  expect_error({"profile", "script:m.pt", "-o", out}, 2, {"script:m.pt", "not supported yet"});
+  expect_error({"profile", "mlp", "--seed", "x", "-o", out}, 2, {"seed", "'x'", "whole number"});
   EXPECT_TRUE(folder.names().empty());
 }
 
@@ -57,6 +59,12 @@ TEST(TorchBadInput, AnOutputThatCannotBeWrittenIsAnEnvironmentError) {
   std::vector<std::string> args = job;
   args.push_back(folder.file("no/such/folder/t.json"));
   expect_error(args, 4, {"no/such/folder"});
+  // Known before the recording, which would take hours here.
+  args.insert(args.end(), {"--warmup", "10000", "--batch", "1000000"});
+  args.erase(args.begin() + 2, args.begin() + 4);
+  expect_error(args, 4, {"no/such/folder"});
+  args = job;
+  args.emplace_back();
   args.back() = "/dev/full";
   expect_error(args, 4, {"/dev/full"});
   EXPECT_TRUE(folder.names().empty());
@@ -85,6 +93,11 @@ TEST(TorchBadInput, ExecuteAndVerifyRefuseAPlanForAnotherStep) {
     expect_error({verb, "--plan", plan, "--steps", "0"}, 2, {"steps"});
     expect_error({verb}, 2, {"plan"});
   }
+  Command from_stdin;
+  from_stdin.args = {"verify", "--plan", "-", "--trace", trace};
+  from_stdin.input = cli_tests::read_text(plan);
+  const Outcome verified = cli_tests::run(from_stdin);
+  EXPECT_EQ(verified.code, 0) << verified.err;
   const std::string broken = folder.write("broken.json", "{\"schema\":");
   expect_error({"verify", "--plan", broken}, 3, {"broken.json"});
 }
@@ -93,6 +106,9 @@ TEST(TorchBadInput, WithJsonTheErrorIsAnObjectToo) {
   const Outcome outcome = stowage({"profile", "gtp2", "-o", "-", "--json"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.out.find("\"usage\""), std::string::npos) << outcome.out;
+  const Outcome both = stowage({"profile", "mlp", "-o", "-", "--json"});
+  EXPECT_EQ(both.code, 2);
+  EXPECT_NE(both.err.find("would both write to stdout"), std::string::npos) << both.err;
 }
 
 TEST(TorchBadInput, CtrlCEndsEachVerbWith130AndLeavesNoFile) {

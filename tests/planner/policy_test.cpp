@@ -171,9 +171,9 @@ TEST(Policies, RefuseWhatTheyDoNotKnow) {
   EXPECT_EQ(error_of("torchtune:stahs=5").hint, "did you mean 'stash'?");
   for (const char* spec :
        {"", "nonsense", "torchtune:stash", "torchtune:stash=", "torchtune:stash=-1",
-        "torchtune:stash=x", "torchtune:stash=99999999999", "torchtune:min_bytes=12XB",
-        "thunder:fraction=0", "thunder:fraction=2", "thunder:fraction=a",
-        "thunder:fraction=", "thunder:op=[", "resident:a=1", "auto"}) {
+        "torchtune:stash=x", "torchtune:stash=5,stash=6", "torchtune:stash=99999999999",
+        "torchtune:min_bytes=12XB", "thunder:fraction=0", "thunder:fraction=2",
+        "thunder:fraction=a", "thunder:fraction=", "thunder:op=[", "resident:a=1", "auto"}) {
     EXPECT_EQ(error_of(spec).code, ErrorCode::usage) << spec;
     EXPECT_FALSE(error_of(spec).hint.empty()) << spec;
   }
