@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cli/console.h"
+#include "simulator/link_model.h"
 #include "traces/nearest.h"
 
 namespace stowage::cli {
@@ -22,7 +23,7 @@ Status set_rate(LinkCurve& curve, double gbps) {
     curve.bytes_per_second_p10 = {rate};
     return Unit{};
   }
-  const auto best = *std::max_element(curve.bytes_per_second.begin(), curve.bytes_per_second.end());
+  const std::int64_t best = simulator::best_rate(curve);
   const double factor = wanted / static_cast<double>(std::max<std::int64_t>(best, 1));
   const auto scale = [factor](std::int64_t& rate) {
     rate = std::max<std::int64_t>(1, std::llround(static_cast<double>(rate) * factor));

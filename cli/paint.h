@@ -11,7 +11,6 @@ class Paint {
   explicit Paint(bool on = false) : on_(on) {}
   [[nodiscard]] bool on() const { return on_; }
   [[nodiscard]] std::string bold(std::string_view text) const { return wrap("1", text); }
-  [[nodiscard]] std::string dim(std::string_view text) const { return wrap("2", text); }
   [[nodiscard]] std::string red(std::string_view text) const { return wrap("1;31", text); }
   [[nodiscard]] std::string green(std::string_view text) const { return wrap("32", text); }
   [[nodiscard]] std::string yellow(std::string_view text) const { return wrap("33", text); }

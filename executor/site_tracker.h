@@ -27,7 +27,6 @@ class SiteTracker {
   // The site of the next pack; counts it.
   Site next_pack();
   [[nodiscard]] std::string_view innermost() const { return frames_.back().path; }
-  [[nodiscard]] std::int32_t innermost_call() const { return frames_.back().call; }
 
  private:
   struct Frame {

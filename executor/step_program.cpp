@@ -1,7 +1,6 @@
 #include "executor/step_program.h"
 
-#include <optional>
-
+#include "simulator/anchor_kinds.h"
 #include "traces/result.h"
 
 namespace stowage::executor {
@@ -9,29 +8,6 @@ namespace stowage::executor {
 using simulator::AnchorKind;
 
 namespace {
-
-std::optional<AnchorKind> anchor_kind(EventKind kind) {
-  switch (kind) {
-    case EventKind::step_begin:
-      return AnchorKind::step_begin;
-    case EventKind::step_end:
-      return AnchorKind::step_end;
-    case EventKind::pack:
-      return AnchorKind::pack;
-    case EventKind::unpack:
-      return AnchorKind::unpack;
-    case EventKind::layer_forward_begin:
-      return AnchorKind::layer_forward_begin;
-    case EventKind::layer_forward_end:
-      return AnchorKind::layer_forward_end;
-    case EventKind::layer_backward_begin:
-      return AnchorKind::layer_backward_begin;
-    case EventKind::layer_backward_end:
-      return AnchorKind::layer_backward_end;
-    default:
-      return std::nullopt;
-  }
-}
 
 bool is_layer_event(AnchorKind kind) {
   return kind >= AnchorKind::layer_forward_begin;
@@ -42,7 +18,7 @@ bool is_layer_event(AnchorKind kind) {
 StepProgram::StepProgram(const Trace& trace, const simulator::Schedule& schedule)
     : instructions_(schedule.instructions), overlapping_(schedule.offloads.size()) {
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
-    const auto kind = anchor_kind(trace.events.kind[i]);
+    const auto kind = simulator::anchor_kind_of(trace.events.kind[i]);
     if (!kind) continue;
     Place place;
     if (is_layer_event(*kind)) place.layer = LayerId(trace.events.ref[i]);

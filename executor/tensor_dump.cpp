@@ -132,7 +132,7 @@ void compare_chunk(at::ScalarType type, const char* a, const char* b, std::size_
     const double x = value_at(type, a, i);
     const double y = value_at(type, b, i);
     double apart = std::abs(x - y);
-    if (std::isnan(x) && std::isnan(y)) apart = 0;
+    if (x == y || (std::isnan(x) && std::isnan(y))) apart = 0;  // equal infinities as well
     if (std::isnan(apart)) apart = std::numeric_limits<double>::infinity();
     difference.max_abs_diff = std::max(difference.max_abs_diff, apart);
     if (!(apart <= rtol * std::abs(y))) difference.within_tolerance = false;

@@ -12,7 +12,8 @@
 namespace stowage::executor {
 
 // Appends to the file behind a descriptor, from its current position; the caller keeps the
-// descriptor. Tensors are written dense, in row-major order; the device's memory is not used.
+// descriptor. Tensors must be dense and are written in their memory order; nothing is allocated on
+// the device.
 class TensorDumpWriter {
  public:
   explicit TensorDumpWriter(int descriptor) : descriptor_(descriptor) {}

@@ -56,9 +56,8 @@ class Footprints {
   [[nodiscard]] const simulator::TraceIndex& index() const { return *index_; }
   [[nodiscard]] const std::vector<Movable>& movable() const { return movable_; }
   [[nodiscard]] std::int32_t positions() const { return positions_; }
-  // Bytes at each position with everything kept; the same without the movable storages.
+  // Bytes at each position with everything kept.
   [[nodiscard]] const std::vector<Bytes>& resident() const { return resident_; }
-  [[nodiscard]] const std::vector<Bytes>& immovable() const { return immovable_; }
   // What a storage and a reload buffer count as.
   [[nodiscard]] Bytes storage_bytes(StorageId storage) const;
   [[nodiscard]] Bytes buffer_bytes(Bytes bytes) const;

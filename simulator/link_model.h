@@ -17,7 +17,7 @@ inline constexpr Nanoseconds kMaxTransfer = 4'000'000'000'000;
 // most kMaxTransfer.
 [[nodiscard]] Nanoseconds transfer_ns(const LinkCurve& curve, Bytes bytes);
 
-// The highest rate that any size reaches, in bytes a second: for lower bounds.
+// The highest rate that any size reaches, in bytes a second; 0 for an empty curve.
 [[nodiscard]] std::int64_t best_rate(const LinkCurve& curve);
 
 }  // namespace stowage::simulator

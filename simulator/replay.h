@@ -15,8 +15,6 @@
 
 namespace stowage::simulator {
 
-enum class Lane : std::uint8_t { launch, compute, d2h, h2d };
-
 // The compute stream waited for a copy, or made it itself (CopyMode::compute, blocking).
 struct Stall {
   EventId event;      // where compute stood

@@ -17,7 +17,7 @@ namespace stowage::cli {
 
 namespace {
 
-// Steps that are timed at least, whatever --steps says (docs/measurement.md).
+// Steps that are timed at least, whatever --steps says (docs/executor.md).
 constexpr std::int64_t kTimedSteps = 12;
 
 struct ChildRun {
@@ -84,9 +84,9 @@ std::string verify_text(const Verification& v, const Trace& trace) {
 
 // Bitwise, or within the tolerance that was asked for; bytes as predicted.
 bool passes(const Verification& v, bool tolerance_given) {
-  const bool results =
-      v.difference.bitwise || (tolerance_given && v.difference.within_tolerance) ||
-      (!v.repeatability.bitwise && v.difference.max_abs_diff <= v.repeatability.max_abs_diff);
+  const bool results = v.difference.bitwise || (tolerance_given && v.difference.within_tolerance) ||
+                       (!v.repeatability.bitwise && std::isfinite(v.repeatability.max_abs_diff) &&
+                        v.difference.max_abs_diff <= v.repeatability.max_abs_diff);
   return results && v.planned.on_plan && v.planned.peaks_constant &&
          v.planned.peak_requested == v.predicted.peak_requested &&
          v.planned.host_bytes == v.predicted.host;

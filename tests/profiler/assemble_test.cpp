@@ -153,6 +153,27 @@ TEST(Assemble, MicroBatchesAndNestedBackward) {
                          PhaseKind::forward, PhaseKind::backward, PhaseKind::optimizer}));
 }
 
+// A backward that runs inside a backward ends neither the phase nor the layer.
+TEST(Assemble, BackwardInsideBackward) {
+  FabricatedRecording r;
+  r.begin_layer("a");
+  r.end_layer("a");
+  r.begin_backward();
+  r.begin_layer_backward("a");
+  r.begin_backward();
+  r.begin_op("aten::inner");
+  r.end_op();
+  r.end_backward();
+  r.begin_op("aten::outer");
+  r.end_op();
+  r.end_layer_backward("a");
+  r.end_backward();
+  const Trace trace = assembled(r.finish(120));
+  EXPECT_EQ(trace.ops.layer, (std::vector<LayerId>{LayerId(1), LayerId(1)}));
+  EXPECT_EQ(trace.phases.kind,
+            (std::vector{PhaseKind::zero_grad, PhaseKind::forward, PhaseKind::backward}));
+}
+
 TEST(Assemble, TimesAndPeaksAreTheCleanSteps) {
   const Trace trace = assembled(two_calls());
   ASSERT_EQ(trace.events.size(), 24U);

@@ -126,6 +126,14 @@ const Case kCases[] = {
     {"/saved/storage/0", [](Trace& t) { t.saved.storage[0] = StorageId(2); }},
     {"/saved/storage_index/1", [](Trace& t) { t.saved.storage_index[1] = 0; }},
     {"/saved/tensor/0", [](Trace& t) { t.tensors.offset[t.saved.tensor[0].index()] = 1; }},
+    {"/saved/tensor/0", [](Trace& t) { --t.storages.bytes[1]; }},
+    {"/saved/event/0",
+     [](Trace& t) {  // storage 1 is allocated right behind its first pack
+       std::swap(t.events.kind[3], t.events.kind[4]);
+       std::swap(t.events.ref[3], t.events.ref[4]);
+       t.storages.alloc_event[1] = EventId(4);
+       t.saved.event[0] = EventId(3);
+     }},
     {"/unpacks/event/0", [](Trace& t) { t.unpacks.event[0] = EventId(3); }},
     {"/unpacks/released_event/0", [](Trace& t) { t.unpacks.released_event[0] = EventId(3); }},
     {"/unpacks/released_event/0",
