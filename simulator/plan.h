@@ -73,9 +73,10 @@ struct PlanTarget {
   std::int64_t seq = 0;
   std::string dtype;
   std::string optimizer;
-  std::string fingerprint;  // "sha256:.."
-  std::string trace_file;   // relative to the plan's folder
-  std::string trace;        // "sha256:.." of the trace file's bytes after gunzip
+  std::int64_t threads = 0;  // intra-op threads of a CPU recording, 0 = not said
+  std::string fingerprint;   // "sha256:.."
+  std::string trace_file;    // relative to the plan's folder
+  std::string trace;         // "sha256:.." of the trace file's bytes after gunzip
   bool operator==(const PlanTarget&) const = default;
 };
 

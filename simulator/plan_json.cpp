@@ -236,7 +236,7 @@ bool Reader::schema(const Json& document) {
 bool Reader::target(const Json& json, PlanTarget& out) {
   const std::string at = "/for";
   if (!object(json, at) || !known_keys(json, at,
-                                       {"model", "batch", "seq", "dtype", "optimizer",
+                                       {"model", "batch", "seq", "dtype", "optimizer", "threads",
                                         "fingerprint", "trace_file", "trace"})) {
     return false;
   }
@@ -250,8 +250,9 @@ bool Reader::target(const Json& json, PlanTarget& out) {
   };
   return string_of("model", out.model) && number_of("batch", out.batch) &&
          number_of("seq", out.seq) && string_of("dtype", out.dtype) &&
-         string_of("optimizer", out.optimizer) && string_of("fingerprint", out.fingerprint) &&
-         string_of("trace_file", out.trace_file) && string_of("trace", out.trace);
+         string_of("optimizer", out.optimizer) && number_of("threads", out.threads) &&
+         string_of("fingerprint", out.fingerprint) && string_of("trace_file", out.trace_file) &&
+         string_of("trace", out.trace);
 }
 
 bool is_percentage(std::string_view text) {
@@ -573,6 +574,7 @@ Json target_json(const PlanTarget& target) {
   if (target.seq != 0) json["seq"] = target.seq;
   json["dtype"] = target.dtype;
   json["optimizer"] = target.optimizer;
+  if (target.threads != 0) json["threads"] = target.threads;
   json["fingerprint"] = target.fingerprint;
   if (!target.trace_file.empty()) json["trace_file"] = target.trace_file;
   if (!target.trace.empty()) json["trace"] = target.trace;

@@ -27,6 +27,7 @@ Run run_of(const simulator::PlanTarget& target) {
   run.seq = target.seq;
   run.dtype = target.dtype;
   run.optimizer = target.optimizer;
+  run.threads = target.threads;
   run.seed = 1;
   return run;
 }
@@ -39,7 +40,7 @@ Result<FoundTrace> record_again(const simulator::Plan& plan, const std::string& 
                  "/for", "give the trace with --trace FILE"};
   }
   Run run = run_of(plan.target);
-  run.threads = flags.threads.value_or(0);  // a plan does not say how many there were
+  if (run.threads == 0) run.threads = flags.threads.value_or(0);
   Result<RunRequest> request = make_request(run, flags);
   if (!request) return request.error();
   Result<ScratchFile> scratch = ScratchFile::create();

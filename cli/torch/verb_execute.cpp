@@ -21,6 +21,11 @@ std::string execute_text(const PlanInputs& inputs, const MeasuredRun& run) {
           format_time(predicted.step) + "\n";
   text += "  stall       " + format_time(run.stall_ns) + ", predicted " +
           format_time(predicted.stall) + "\n";
+  if (inputs.trace->env.device == "cpu") {
+    text +=
+        "              (times are reported, not judged: on the CPU device the copy threads "
+        "and other programs compete with compute)\n";
+  }
   text += "  host        " + exact_bytes(run.host_bytes) + "\n";
   text += "  loss        " + std::to_string(run.steps.front().loss) + " in the first, " +
           std::to_string(run.steps.back().loss) + " in the last of " +

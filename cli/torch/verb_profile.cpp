@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <random>
@@ -87,9 +88,11 @@ std::string profile_text(const Trace& trace, const std::string& file) {
   text += "  peak          " + exact_bytes(trace.peaks.requested.front()) + " requested\n";
   text += "  offload all   " + exact_bytes(trace.overhead.offload_all.peak_requested) +
           " when every saved tensor leaves at once\n";
+  const auto outermost = std::count(trace.ops.parent.begin(), trace.ops.parent.end(), OpId());
   text += "  saved tensors " + with_commas(static_cast<std::int64_t>(trace.saved.size())) + " in " +
-          count_of(static_cast<std::int64_t>(trace.layers.size()) - 1, "layer") + ", " +
-          count_of(static_cast<std::int64_t>(trace.ops.size()), "op") + "\n";
+          count_of(static_cast<std::int64_t>(trace.layers.size()) - 1, "layer") + "\n";
+  text += "  ops           " + with_commas(outermost) + ", " +
+          with_commas(static_cast<std::int64_t>(trace.ops.size())) + " with those that they call\n";
   text += "  fingerprint   " + trace.fingerprint.substr(0, 23) + "..\n";
   text += "wrote " + file + "\n";
   return text;

@@ -78,6 +78,11 @@ std::string verify_text(const Verification& v, const Trace& trace) {
           "\n";
   text += "  stall       " + format_time(v.planned.stall_ns) + ", predicted " +
           format_time(v.predicted.stall) + "\n";
+  if (trace.env.device == "cpu") {
+    text +=
+        "              (times are reported, not judged: on the CPU device the copy threads "
+        "and other programs compete with compute)\n";
+  }
   text += "  host        " + exact_bytes(v.planned.host_bytes) + "\n";
   return text;
 }

@@ -124,7 +124,7 @@ TEST(MainJob, AStepWhoseTraceIsGoneIsRecordedAgain) {
   job.profile(kMlp, "512", "none");
   job.make_plan({"--budget", "70%"});
   ASSERT_EQ(std::remove(job.trace.c_str()), 0);
-  const Outcome outcome = stowage({"verify", "--plan", job.plan, "--threads", "1", "--json"});
+  const Outcome outcome = stowage({"verify", "--plan", job.plan, "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("recording the step again"), std::string::npos) << outcome.err;
   EXPECT_EQ(json::parse(outcome.out).at("bitwise"), true);

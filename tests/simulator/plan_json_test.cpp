@@ -15,7 +15,7 @@ namespace {
 // Everything that the format can say, written as plan_to_json writes it.
 constexpr const char* kFull = R"({
   "schema": "stowage-plan/1",
-  "for": { "model": "gpt2:layers=2", "batch": 4, "seq": 256, "dtype": "fp32", "optimizer": "adamw", "fingerprint": "sha256:ab", "trace_file": "t.json.gz", "trace": "sha256:cd" },
+  "for": { "model": "gpt2:layers=2", "batch": 4, "seq": 256, "dtype": "fp32", "optimizer": "adamw", "threads": 2, "fingerprint": "sha256:ab", "trace_file": "t.json.gz", "trace": "sha256:cd" },
   "budget": { "device": "60%", "device_bytes": 96600000, "on": "active", "automatic_bytes": 96000000, "host": "64GiB" },
   "saved": [
     { "class": "parameter", "do": "offload", "release": "pack", "reload": "unpack", "copy_out": "blocking", "copy_in": "compute", "share": false },
@@ -45,6 +45,7 @@ TEST(PlanJson, ReadsEveryPart) {
   const Plan plan = read(kFull);
   EXPECT_EQ(plan.target.model, "gpt2:layers=2");
   EXPECT_EQ(plan.target.seq, 256);
+  EXPECT_EQ(plan.target.threads, 2);
   EXPECT_EQ(plan.budget.device, 96600000);
   EXPECT_EQ(plan.budget.device_text, "60%");
   EXPECT_EQ(plan.budget.automatic, 96000000);
