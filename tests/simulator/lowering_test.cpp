@@ -363,7 +363,11 @@ TEST(Lowering, PlanForAnotherModel) {
   ThreeTensors t;
   t.trace.run.batch = 4;
   Plan plan;
-  plan.target = {"gpt2:layers=6", 8, 0, "bf16", "none", "sha256:other", "", ""};
+  plan.target.model = "gpt2:layers=6";
+  plan.target.batch = 8;
+  plan.target.dtype = "bf16";
+  plan.target.optimizer = "none";
+  plan.target.fingerprint = "sha256:other";
   const auto lowered = lower(t.index, plan);
   ASSERT_FALSE(lowered.ok());
   EXPECT_EQ(lowered.error().code, ErrorCode::bad_input);
