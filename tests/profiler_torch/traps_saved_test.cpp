@@ -142,8 +142,10 @@ TEST(SharedStorage, KeyDiesWithTheStorage) {
     }
     return loss;
   });
+#ifndef __SANITIZE_ADDRESS__  // which keeps freed addresses away for a long time
   EXPECT_LT(std::set<const void*>(addresses.begin(), addresses.end()).size(), addresses.size())
       << "no address was reused, so the test shows nothing";
+#endif
   std::set<std::int32_t> indices;
   for (const std::int32_t index : step.trace().saved.storage_index) indices.insert(index);
   EXPECT_EQ(indices.size(), step.trace().saved.size());
