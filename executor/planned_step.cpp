@@ -71,7 +71,7 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
     return Error{ErrorCode::bad_input, "the schedule is not safe to run: " + hazards.front().text,
                  "", "", "plan again; a schedule from a plan is always ordered"};
   }
-  Result<HostArena> arena = HostArena::create(schedule.host_bytes);
+  Result<HostArena> arena = device.host_arena(schedule.host_bytes);
   if (!arena) return arena.error();
   return std::unique_ptr<PlannedStep>(new PlannedStep(std::make_shared<State>(
       device, std::move(trace), std::move(schedule), options, std::move(arena).value())));

@@ -93,10 +93,7 @@ void TraceIndex::index_work() {
   std::vector<Nanoseconds>& gaps = device_times ? launch_ : compute_;
   for (std::size_t e = 1; e < n; ++e) gaps[e] = t.events.time[e] - t.events.time[e - 1];
   for (std::size_t g = 0; g < t.gpu.size(); ++g) {
-    const auto at =
-        std::lower_bound(t.events.time.begin(), t.events.time.end(), t.gpu.launch_start[g]);
-    const auto e = static_cast<std::size_t>(at - t.events.time.begin());
-    compute_[std::clamp<std::size_t>(e, 1, n - 1)] += t.gpu.duration[g];
+    compute_[std::min(t.gpu.event[g].index() + 1, n - 1)] += t.gpu.duration[g];
   }
 
   compute_until_.resize(n);

@@ -87,6 +87,13 @@ void visit_columns(T& t, F&& f) {
   f("launch_start", t.launch_start, Rule::any);
   f("launch_duration", t.launch_duration, Rule::time);
   f("bytes", t.bytes, Rule::size);
+  f("event", t.event, Rule::row);
+}
+
+template <Same<Syncs> T, class F>
+void visit_columns(T& t, F&& f) {
+  f("event", t.event, Rule::row);
+  f("duration", t.duration, Rule::time);
 }
 
 template <Same<Tensors> T, class F>
@@ -112,6 +119,13 @@ void visit_columns(T& t, F&& f) {
   f("alloc_event", t.alloc_event, Rule::row_or_none);
   f("free_event", t.free_event, Rule::row_or_none);
   f("natural_free_event", t.natural_free_event, Rule::row_or_none);
+}
+
+template <Same<Setup> T, class F>
+void visit_columns(T& t, F&& f) {
+  f("bytes", t.bytes, Rule::size);
+  f("free_of", t.free_of, Rule::count_or_none);
+  f("storage", t.storage, Rule::row_or_none);
 }
 
 template <Same<Uses> T, class F>
@@ -175,8 +189,10 @@ void visit_tables(T& t, F&& f) {
   f("phases", t.phases);
   f("ops", t.ops);
   f("gpu", t.gpu);
+  f("syncs", t.syncs);
   f("tensors", t.tensors);
   f("storages", t.storages);
+  f("setup", t.setup);
   f("uses", t.uses);
   f("events", t.events);
   f("saved", t.saved);
@@ -243,6 +259,7 @@ void visit_fields(T& t, F&& f) {
 template <Same<Overhead> T, class F>
 void visit_fields(T& t, F&& f) {
   f("clean", t.clean, Rule::any);
+  f("timing", t.timing, Rule::any);
   f("structure", t.structure, Rule::any);
   f("offload_all", t.offload_all, Rule::any);
 }
@@ -268,6 +285,9 @@ void visit_fields(T& t, F&& f) {
   f("pin_ns_per_gib", t.pin_ns_per_gib, Rule::time);
   f("launch_ns", t.launch_ns, Rule::time);
   f("sync_ns", t.sync_ns, Rule::time);
+  f("copy_issue_ns", t.copy_issue_ns, Rule::time);
+  f("wait_issue_ns", t.wait_issue_ns, Rule::time);
+  f("hook_ns", t.hook_ns, Rule::time);
 }
 
 // `schema`, `legend`, `fingerprint`, `strings` and `lists` have forms of their own.

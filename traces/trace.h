@@ -15,7 +15,7 @@
 namespace stowage {
 
 inline constexpr int kTraceSchemaMajor = 1;
-inline constexpr int kTraceSchemaMinor = 0;
+inline constexpr int kTraceSchemaMinor = 1;
 
 enum class StorageClass : std::uint8_t {
   parameter,
@@ -133,6 +133,7 @@ struct PassCost {
 
 struct Overhead {
   PassCost clean;
+  PassCost timing;  // zero on a CPU, which has no such pass
   PassCost structure;
   PassCost offload_all;
 };
@@ -173,7 +174,8 @@ struct Ops {
 
 enum class GpuKind : std::uint8_t { kernel, memcpy, memset };
 
-// Device activity, in order of start. Empty for a CPU trace.
+// Device activity of the timing pass, in order of start; times on the clean step's scale. Empty for
+// a CPU trace. `event`: launched after this event and before the next one.
 struct Gpu {
   std::vector<GpuKind> kind;
   std::vector<OpId> op;
@@ -185,7 +187,16 @@ struct Gpu {
   std::vector<Nanoseconds> launch_start;
   std::vector<Nanoseconds> launch_duration;
   std::vector<Bytes> bytes;  // copies and memsets, else 0
+  std::vector<EventId> event;
   [[nodiscard]] std::size_t size() const { return kind.size(); }
+};
+
+// Places inside the step at which the CPU waited until the device had done all that was issued so
+// far: after `event` and before the next one. Empty for a CPU trace.
+struct Syncs {
+  std::vector<EventId> event;
+  std::vector<Nanoseconds> duration;  // that the CPU stood still in the timing pass
+  [[nodiscard]] std::size_t size() const { return event.size(); }
 };
 
 // Views onto storages: offset and strides in elements.
@@ -218,6 +229,16 @@ struct Storages {
   std::vector<EventId> alloc_event;
   std::vector<EventId> free_event;
   std::vector<EventId> natural_free_event;
+  [[nodiscard]] std::size_t size() const { return bytes.size(); }
+};
+
+// What the device's allocator did before the first step of the process, in program order, and then
+// what the warm-up steps made that stays (cuBLAS workspaces, optimizer state; no gradients): the
+// state that a replay of the caching allocator starts from. Empty on a CPU.
+struct Setup {
+  std::vector<Bytes> bytes;           // requested, of an allocation; 0 in a row that frees
+  std::vector<std::int32_t> free_of;  // the row whose allocation is freed here, -1 = an allocation
+  std::vector<StorageId> storage;     // that it is at step begin; -1 when it is gone by then
   [[nodiscard]] std::size_t size() const { return bytes.size(); }
 };
 
@@ -305,6 +326,9 @@ struct Calibration {
   Nanoseconds pin_ns_per_gib = 0;
   Nanoseconds launch_ns = 0;
   Nanoseconds sync_ns = 0;
+  Nanoseconds copy_issue_ns = 0;  // CPU time to queue one copy on a lane
+  Nanoseconds wait_issue_ns = 0;  // CPU time to make compute wait for one copy
+  Nanoseconds hook_ns = 0;        // CPU time of one pack or unpack through the executor's hooks
 };
 
 struct Trace {
@@ -323,8 +347,10 @@ struct Trace {
   Phases phases;
   Ops ops;
   Gpu gpu;
+  Syncs syncs;
   Tensors tensors;
   Storages storages;
+  Setup setup;
   Uses uses;
   Events events;
   Saved saved;

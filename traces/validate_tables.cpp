@@ -57,6 +57,24 @@ void check_curve(const LinkCurve& curve, const std::string& place, Findings& fin
   }
 }
 
+// A row is an allocation of bytes or the one free of an earlier allocation that no storage is.
+void check_setup(const Setup& setup, Findings& findings) {
+  std::vector<bool> freed(setup.size(), false);
+  for (std::size_t i = 0; i < setup.size() && findings.none(); ++i) {
+    const std::int32_t of = setup.free_of[i];
+    if (of < 0) continue;
+    const auto row = static_cast<std::size_t>(of);
+    if (row >= i) {
+      findings.add("/setup/free_of", i, "is not an earlier row");
+    } else if (setup.free_of[row] >= 0 || setup.storage[row].valid() || freed[row]) {
+      findings.add("/setup/free_of", i, "names no allocation that can be freed");
+    } else if (setup.bytes[i] != 0 || setup.storage[i].valid()) {
+      findings.add("/setup/bytes", i, "stands in a row that frees");
+    }
+    if (row < i) freed[row] = true;
+  }
+}
+
 }  // namespace
 
 void check_tree(const Trace& trace, Findings& findings) {
@@ -69,6 +87,7 @@ void check_tree(const Trace& trace, Findings& findings) {
       findings.add("/gpu/start", i, "is earlier than the row before it");
     }
   }
+  check_setup(trace.setup, findings);
 }
 
 void check_tensors(const Trace& trace, Findings& findings) {

@@ -4,7 +4,6 @@
 #include <c10/util/Exception.h>
 #include <torch/headeronly/version.h>
 
-#include <fstream>
 #include <new>
 #include <utility>
 
@@ -15,17 +14,6 @@
 namespace stowage::cli {
 
 namespace {
-
-std::string processor_name() {
-  std::ifstream info("/proc/cpuinfo");
-  std::string line;
-  while (std::getline(info, line)) {
-    if (!line.starts_with("model name")) continue;
-    const std::size_t colon = line.find(": ");
-    return colon == std::string::npos ? line : line.substr(colon + 2);
-  }
-  return "unknown";
-}
 
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
@@ -100,15 +88,13 @@ Run Session::run() const {
 
 Environment Session::environment() const {
   Environment env;
-  env.device = "cpu";
-  env.device_name = processor_name();
   env.torch = TORCH_VERSION;
-  env.allocator = "tracked";
+  device_->describe(env);
   return env;
 }
 
 void Session::set_memory_limit(Bytes limit) {
-  static_cast<executor::CpuDevice*>(device_)->set_memory_limit(limit);
+  device_->set_memory_limit(limit);
 }
 
 }  // namespace stowage::cli

@@ -3,6 +3,8 @@
 #include <ATen/EmptyTensor.h>
 
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <utility>
 
 namespace stowage::executor {
@@ -12,6 +14,17 @@ namespace {
 CopyLaneThread::BeforeCopy bind(const CpuDevice::Options& options, CopyLane lane) {
   if (!options.before_copy) return {};
   return [hook = options.before_copy, lane](std::uint64_t number) { hook(lane, number); };
+}
+
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(info, line)) {
+    if (!line.starts_with("model name")) continue;
+    const std::size_t colon = line.find(": ");
+    return colon == std::string::npos ? line : line.substr(colon + 2);
+  }
+  return "unknown";
 }
 
 }  // namespace
@@ -29,6 +42,12 @@ Result<std::unique_ptr<CpuDevice>> CpuDevice::create(Options options) {
 
 c10::Device CpuDevice::torch_device() const {
   return c10::Device(c10::DeviceType::CPU);
+}
+
+void CpuDevice::describe(Environment& environment) const {
+  environment.device = "cpu";
+  environment.device_name = processor_name();
+  environment.allocator = "tracked";
 }
 
 MemoryStats CpuDevice::memory() const {
@@ -60,6 +79,10 @@ at::Tensor CpuDevice::allocate_buffer(Bytes bytes, std::int64_t tag) {
   const AllocationTagGuard guard(tag);
   // Below the dispatcher: no observer, no autograd, and no deterministic fill.
   return at::Tensor(at::detail::empty_cpu({bytes}, at::TensorOptions(at::kByte)));
+}
+
+Result<HostArena> CpuDevice::host_arena(Bytes bytes) {
+  return HostArena::create(bytes);
 }
 
 CopyLaneThread& CpuDevice::lane(CopyLane lane) {

@@ -31,23 +31,26 @@ class CpuDevice final : public Device {
   [[nodiscard]] static Result<std::unique_ptr<CpuDevice>> create(Options options);
 
   [[nodiscard]] c10::Device torch_device() const override;
+  void describe(Environment& environment) const override;
   [[nodiscard]] MemoryStats memory() const override;
   void reset_peak() override;
   void set_listener(AllocationListener* listener) override;
   [[nodiscard]] std::int64_t allocation_serial(const void* data) const override;
   [[nodiscard]] std::int64_t next_serial() const override;
   [[nodiscard]] std::vector<LiveAllocation> live_allocations() const override;
+  [[nodiscard]] std::vector<AllocationEvent> setup_events() const override { return {}; }
+  void end_setup() override {}
+  [[nodiscard]] Result<HostArena> host_arena(Bytes bytes) override;
   [[nodiscard]] at::Tensor allocate_buffer(Bytes bytes, std::int64_t tag) override;
   CopyTicket copy_async(CopyLane lane, void* destination, const void* source, Bytes bytes) override;
   void wait(CopyTicket ticket) override;
   void copy_on_compute(void* destination, const void* source, Bytes bytes) override;
   void wait_blocking(CopyTicket ticket) override;
+  void synchronize_compute() override {}  // whatever was issued is done
   void synchronize() override;
   [[nodiscard]] Nanoseconds stall_ns() const override { return stall_ns_; }
 
-  // Bytes that may be live at once; an allocation beyond throws c10::OutOfMemoryError. 0 = no
-  // limit.
-  void set_memory_limit(Bytes limit);
+  void set_memory_limit(Bytes limit) override;
   // What a lane has copied since the device was made.
   [[nodiscard]] LaneTotals lane_totals(CopyLane lane) const;
 

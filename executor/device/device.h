@@ -9,6 +9,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "executor/device/host_arena.h"
+#include "traces/result.h"
+#include "traces/trace.h"
 #include "traces/units.h"
 
 namespace stowage::executor {
@@ -29,20 +32,31 @@ struct MemoryStats {
   Bytes reserved = -1;  // -1 = the device has no such number
   Bytes peak_reserved = -1;
   std::int64_t allocations = 0;  // since the device was made
+  // Times that memory was taken from the driver since the device was made, and host blocks pinned;
+  // -1 = the device has no such number.
+  std::int64_t driver_allocations = -1;
+  std::int64_t pinned_blocks = -1;
 };
 
 // Who made an allocation: the step itself, or the executor (a reload buffer).
 inline constexpr std::int64_t kStepAllocation = -1;
 inline constexpr std::int64_t kOffPlanTag = -2;  // a reload buffer outside any plan
 
-// Sees every device allocation and free, in program order, on the allocating thread; must not
-// allocate device memory itself. `serial` numbers allocations since the device was made and is
-// never reused; `tag` is kStepAllocation or the value given to allocate_buffer().
+struct AllocationEvent {
+  std::int64_t serial = -1;  // numbers allocations since the device was made; never reused
+  Bytes bytes = 0;           // requested
+  std::int64_t tag = kStepAllocation;  // or the value given to allocate_buffer()
+  Bytes requested = 0;                 // live bytes of the device right after it
+  bool is_free = false;
+};
+
+// Sees every device allocation and free, in program order, on the allocating thread; must neither
+// allocate device memory nor call the device (a GPU's allocator holds its lock meanwhile).
 class AllocationListener {
  public:
   virtual ~AllocationListener() = default;
-  virtual void on_alloc(std::int64_t serial, Bytes bytes, std::int64_t tag) = 0;
-  virtual void on_free(std::int64_t serial, Bytes bytes, std::int64_t tag) = 0;
+  virtual void on_alloc(const AllocationEvent& event) = 0;
+  virtual void on_free(const AllocationEvent& event) = 0;
 };
 
 struct LiveAllocation {
@@ -55,8 +69,13 @@ class Device {
   virtual ~Device() = default;
 
   [[nodiscard]] virtual c10::Device torch_device() const = 0;
+  // Fills what an Environment says about the device: its kind and name, driver, memory, ..
+  virtual void describe(Environment& environment) const = 0;
   [[nodiscard]] virtual MemoryStats memory() const = 0;
   virtual void reset_peak() = 0;
+  // Device bytes that may be live (on a GPU: taken from the driver) at once; more throws
+  // c10::OutOfMemoryError. 0 = no limit.
+  virtual void set_memory_limit(Bytes limit) = 0;
   // At most one listener; null removes it. Only between steps.
   virtual void set_listener(AllocationListener* listener) = 0;
   // The serial of the live allocation that starts at `data`, -1 when it is not the device's.
@@ -65,6 +84,15 @@ class Device {
   [[nodiscard]] virtual std::int64_t next_serial() const = 0;
   // Every live allocation, in order of serial. Only between steps. Cost: O(n log n).
   [[nodiscard]] virtual std::vector<LiveAllocation> live_allocations() const = 0;
+
+  // Every allocation and free from the making of the device to the first call of end_setup(), in
+  // program order, where a replay of the allocator needs them; empty otherwise.
+  [[nodiscard]] virtual std::vector<AllocationEvent> setup_events() const = 0;
+  virtual void end_setup() = 0;
+
+  // Host memory for copies to and from the device, fast ones (pinned) where it has such. Errors:
+  // HostArena::create(). When pinning fails the arena is pageable and says so (HostArena::pinned).
+  [[nodiscard]] virtual Result<HostArena> host_arena(Bytes bytes) = 0;
 
   // A one-dimensional uint8 tensor of exactly `bytes` requested bytes, uninitialised, allocated on
   // the compute stream; invisible to op observers. Throws c10::OutOfMemoryError as PyTorch does.
@@ -80,6 +108,8 @@ class Device {
   virtual void copy_on_compute(void* destination, const void* source, Bytes bytes) = 0;
   // The CPU waits until the copy is done (CopyMode::blocking).
   virtual void wait_blocking(CopyTicket ticket) = 0;
+  // The CPU waits for the compute issued so far, and not for copies on lanes.
+  virtual void synchronize_compute() = 0;
   // The CPU waits for everything.
   virtual void synchronize() = 0;
   // Nanoseconds that wait() and wait_blocking() stood still since the last call of reset_peak().

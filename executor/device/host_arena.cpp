@@ -57,15 +57,19 @@ Result<HostArena> HostArena::create(Bytes bytes) {
 }
 
 HostArena::~HostArena() {
+  if (unpin_ != nullptr) unpin_(data_);
   if (data_ != nullptr) munmap(data_, mapped_bytes(bytes_));
 }
 
 HostArena::HostArena(HostArena&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      unpin_(std::exchange(other.unpin_, nullptr)) {}
 
 HostArena& HostArena::operator=(HostArena&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
+  std::swap(unpin_, other.unpin_);
   return *this;
 }
 

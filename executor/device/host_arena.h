@@ -28,6 +28,10 @@ class HostArena {
   // Aligned to a page. No copy may be under way when the arena dies.
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] Bytes bytes() const { return bytes_; }
+  // Registered with a GPU's driver, so that copies run at full speed beside compute.
+  [[nodiscard]] bool pinned() const { return unpin_ != nullptr; }
+  // Takes note that the block was registered; `unpin` gets data() before the memory goes.
+  void set_pinned(void (*unpin)(void*)) { unpin_ = unpin; }
 
   // Fills it, so that reading a slot before its offload shows (0xFF makes floats NaN).
   void poison(std::byte value);
@@ -37,6 +41,7 @@ class HostArena {
 
   std::byte* data_ = nullptr;
   Bytes bytes_ = 0;
+  void (*unpin_)(void*) = nullptr;
 };
 
 }  // namespace stowage::executor

@@ -71,10 +71,11 @@ c10::DataPtr TrackedAllocator::allocate(std::size_t bytes) {
   peak_ = std::max(peak_, current_);
   const Block block{.address = data, .bytes = size, .serial = next_serial_++, .tag = t_tag};
   blocks_.insert(block);
+  const Bytes live = current_;
   lock.unlock();
 
   if (AllocationListener* const listener = listener_.load(std::memory_order_acquire)) {
-    listener->on_alloc(block.serial, block.bytes, block.tag);
+    listener->on_alloc({block.serial, block.bytes, block.tag, live, false});
   }
   return {data, data, raw_deleter(), cpu};
 }
@@ -82,14 +83,15 @@ c10::DataPtr TrackedAllocator::allocate(std::size_t bytes) {
 void TrackedAllocator::release(void* data) {
   if (data == nullptr) return;
   std::optional<Block> block;
+  Bytes live = 0;
   {
     const std::lock_guard lock(mutex_);
     block = blocks_.erase(data);
     STOWAGE_ASSERT(block.has_value());
-    current_ -= block->bytes;
+    live = current_ -= block->bytes;
   }
   if (AllocationListener* const listener = listener_.load(std::memory_order_acquire)) {
-    listener->on_free(block->serial, block->bytes, block->tag);
+    listener->on_free({block->serial, block->bytes, block->tag, live, true});
   }
   std::free(data);
 }

@@ -39,8 +39,8 @@ class TrackedAllocator final : public c10::Allocator {
   void reset_peak();
   // Bytes that may be live at once, for running a step under a budget; 0 = no limit (the default).
   void set_limit(Bytes limit);
-  // Called outside the allocator's lock, so it may ask the allocator. Within a thread the calls are
-  // in program order; between threads their order is not that of the serials.
+  // Called outside the allocator's lock. Within a thread the calls are in program order; between
+  // threads their order is not that of the serials.
   void set_listener(AllocationListener* listener);
   [[nodiscard]] std::int64_t serial_of(const void* data) const;
   [[nodiscard]] std::int64_t next_serial() const;

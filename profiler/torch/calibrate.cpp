@@ -118,7 +118,7 @@ void interference(executor::Device& device, const Ends& ends, const CalibrationO
 }  // namespace
 
 Result<Calibration> calibrate(executor::Device& device, const CalibrationOptions& options) {
-  Result<executor::HostArena> arena = executor::HostArena::create(2 * options.largest);
+  Result<executor::HostArena> arena = device.host_arena(2 * options.largest);
   if (!arena) return arena.error();
   const at::Tensor buffer = device.allocate_buffer(2 * options.largest, executor::kStepAllocation);
   auto* const memory = static_cast<std::byte*>(buffer.mutable_data_ptr());

@@ -31,8 +31,8 @@ Result<Trace> record(executor::Device& device, const StepFunctions& step, Run ru
   run.threads = at::get_num_threads();
   run.deterministic = at::globalContext().deterministicAlgorithms();
   recording.run = std::move(run);
-  recording.env.device = device.torch_device().is_cpu() ? "cpu" : "cuda";
   recording.env.torch = TORCH_VERSION;
+  device.describe(recording.env);
   return assemble(recording);
 }
 

@@ -202,16 +202,16 @@ void StepRecorder::backward_end() {
   add(RawKind::backward_end, -1);
 }
 
-void StepRecorder::on_alloc(std::int64_t serial, Bytes bytes, std::int64_t tag) {
-  if (tag != executor::kStepAllocation) return;
+void StepRecorder::on_alloc(const executor::AllocationEvent& event) {
+  if (event.tag != executor::kStepAllocation) return;
   const std::lock_guard lock(mutex_);
-  pass_.events.push_back({RawKind::alloc, serial, now_ns(), device_.memory().requested, bytes});
+  pass_.events.push_back({RawKind::alloc, event.serial, now_ns(), event.requested, event.bytes});
 }
 
-void StepRecorder::on_free(std::int64_t serial, Bytes bytes, std::int64_t tag) {
-  if (tag != executor::kStepAllocation) return record_release(tag);
+void StepRecorder::on_free(const executor::AllocationEvent& event) {
+  if (event.tag != executor::kStepAllocation) return record_release(event.tag);
   const std::lock_guard lock(mutex_);
-  pass_.events.push_back({RawKind::free, serial, now_ns(), device_.memory().requested, bytes});
+  pass_.events.push_back({RawKind::free, event.serial, now_ns(), event.requested, event.bytes});
 }
 
 void StepRecorder::op_begin(const at::RecordFunction& op, std::int64_t backward_sequence) {

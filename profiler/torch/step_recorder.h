@@ -53,8 +53,8 @@ class StepRecorder final : public executor::StepDriver,
   void backward_begin() override;
   void backward_end() override;
   // executor::AllocationListener
-  void on_alloc(std::int64_t serial, Bytes bytes, std::int64_t tag) override;
-  void on_free(std::int64_t serial, Bytes bytes, std::int64_t tag) override;
+  void on_alloc(const executor::AllocationEvent& event) override;
+  void on_free(const executor::AllocationEvent& event) override;
   // OpListener
   void op_begin(const at::RecordFunction& op, std::int64_t backward_sequence) override;
   void op_end() override;

@@ -188,12 +188,8 @@ class LayerLog final : public StepDriver, public AllocationListener {
   }
   void backward_begin() override {}
   void backward_end() override {}
-  void on_alloc(std::int64_t, Bytes bytes, std::int64_t) override {
-    live_ += bytes == logits_bytes_;
-  }
-  void on_free(std::int64_t, Bytes bytes, std::int64_t) override {
-    live_ -= bytes == logits_bytes_;
-  }
+  void on_alloc(const AllocationEvent& event) override { live_ += event.bytes == logits_bytes_; }
+  void on_free(const AllocationEvent& event) override { live_ -= event.bytes == logits_bytes_; }
 
   std::vector<std::string> rows;
   int live_at_begin = -1;

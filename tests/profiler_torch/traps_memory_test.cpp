@@ -154,6 +154,14 @@ class WatchedDevice final : public executor::Device {
   explicit WatchedDevice(executor::CpuDevice& device) : device_(device) {}
 
   c10::Device torch_device() const override { return device_.torch_device(); }
+  void describe(Environment& environment) const override { device_.describe(environment); }
+  void set_memory_limit(Bytes limit) override { device_.set_memory_limit(limit); }
+  std::vector<executor::AllocationEvent> setup_events() const override {
+    return device_.setup_events();
+  }
+  void end_setup() override { device_.end_setup(); }
+  Result<executor::HostArena> host_arena(Bytes bytes) override { return device_.host_arena(bytes); }
+  void synchronize_compute() override { device_.synchronize_compute(); }
   executor::MemoryStats memory() const override { return device_.memory(); }
   void reset_peak() override { device_.reset_peak(); }
   void set_listener(executor::AllocationListener* listener) override {

@@ -203,6 +203,7 @@ void MicroTrace::kernel(Nanoseconds duration) {
   g.launch_start.push_back(now_);
   g.launch_duration.push_back(0);
   g.bytes.push_back(0);
+  g.event.push_back(EventId(trace_.events.size() - 1));
 }
 
 void MicroTrace::forward() {

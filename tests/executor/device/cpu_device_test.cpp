@@ -27,12 +27,12 @@ std::unique_ptr<CpuDevice> make_device(CpuDevice::Options options = {}) {
 
 TEST(CpuDevice, BufferHasExactlyTheBytesAndTheTag) {
   struct Listener final : AllocationListener {
-    void on_alloc(std::int64_t serial, Bytes bytes, std::int64_t tag) override {
-      last_serial = serial;
-      last_bytes = bytes;
-      last_tag = tag;
+    void on_alloc(const AllocationEvent& event) override {
+      last_serial = event.serial;
+      last_bytes = event.bytes;
+      last_tag = event.tag;
     }
-    void on_free(std::int64_t, Bytes, std::int64_t tag) override { freed_tag = tag; }
+    void on_free(const AllocationEvent& event) override { freed_tag = event.tag; }
     std::int64_t last_serial = -1, last_tag = -2, freed_tag = -2;
     Bytes last_bytes = -1;
   } listener;

@@ -30,20 +30,19 @@ class Log final : public AllocationListener {
 
   Log() : first_(allocator().next_serial()) { allocator().set_listener(this); }
   ~Log() override { allocator().set_listener(nullptr); }
-  void on_alloc(std::int64_t serial, Bytes bytes, std::int64_t tag) override {
-    rows.emplace_back(1, serial - first_, bytes, tag);
-    // A listener may ask the allocator: no lock is held.
-    live_at_event.push_back(allocator().stats().requested);
-  }
-  void on_free(std::int64_t serial, Bytes bytes, std::int64_t tag) override {
-    rows.emplace_back(-1, serial - first_, bytes, tag);
-    live_at_event.push_back(allocator().stats().requested);
-  }
+  void on_alloc(const AllocationEvent& event) override { add(1, event); }
+  void on_free(const AllocationEvent& event) override { add(-1, event); }
 
   std::vector<Row> rows;
   std::vector<Bytes> live_at_event;
 
  private:
+  void add(int change, const AllocationEvent& event) {
+    EXPECT_EQ(event.is_free, change < 0);
+    rows.emplace_back(change, event.serial - first_, event.bytes, event.tag);
+    live_at_event.push_back(event.requested);
+  }
+
   std::int64_t first_;
 };
 
