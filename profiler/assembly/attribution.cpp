@@ -221,9 +221,9 @@ Status check_quality(const RawActivities& activities, const Attribution& attribu
                        again);
   }
   if (activities.zero_timestamps != 0) {
-    return environment(std::to_string(activities.zero_timestamps) +
-                           " activity records of the GPU carry no time",
-                       again);
+    return environment(
+        std::to_string(activities.zero_timestamps) + " activity records of the GPU carry no time",
+        again);
   }
   const Nanoseconds all = attribution.attributed_ns + attribution.unattributed_ns;
   if (Wide{attribution.unattributed_ns} * kPerMille > Wide{all} * kLimitPerMille) {
@@ -257,9 +257,10 @@ Status check_sentinels(const RawActivities& activities) {
     (found->second == kFirstSentinelId ? first : last) = true;
   }
   if (first && last) return Unit{};
-  return environment(std::string("no record came of the work that was launched when the recording ") +
-                         (first ? "stopped" : "began"),
-                     "another profiler took the GPU's records over; end it and record again");
+  return environment(
+      std::string("no record came of the work that was launched when the recording ") +
+          (first ? "stopped" : "began"),
+      "another profiler took the GPU's records over; end it and record again");
 }
 
 }  // namespace stowage::profiler

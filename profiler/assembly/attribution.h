@@ -10,10 +10,10 @@
 namespace stowage::profiler {
 
 struct AttributedActivity {
-  std::size_t activity = 0;  // row of RawActivities::activities
-  std::size_t launch = 0;    // row of launches
-  std::int32_t event = 0;    // of the pass: launched after it and before the next one
-  std::int32_t op = -1;      // row of the pass's ops: the innermost one that ran
+  std::size_t activity = 0;   // row of RawActivities::activities
+  std::size_t launch = 0;     // row of launches
+  std::int32_t event = 0;     // of the pass: launched after it and before the next one
+  std::int32_t op = -1;       // row of the pass's ops: the innermost one that ran
   std::int64_t start_ns = 0;  // of the activity, not before its launch
 };
 
@@ -30,7 +30,7 @@ struct Attribution {
   Nanoseconds attributed_ns = 0;
   std::int64_t unattributed_count = 0;
   Nanoseconds unattributed_ns = 0;
-  std::int64_t disagreements = 0;  // launches whose external id and time name different ops
+  std::int64_t disagreements = 0;         // launches whose external id and time name different ops
   std::int64_t causality_violations = 0;  // activities that started before their launch, clamped
   Nanoseconds largest_clamp = 0;
 };

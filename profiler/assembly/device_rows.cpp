@@ -63,7 +63,8 @@ void add_setup_rows(const RawRecording& recording, const RawPass& structure, Tra
     }
   }
   for (const RawStorage& storage : structure.live_at_begin) {
-    if (row_of.contains(storage.serial) || storage.storage_class == StorageClass::gradient) continue;
+    if (row_of.contains(storage.serial) || storage.storage_class == StorageClass::gradient)
+      continue;
     add(storage.serial, storage.bytes);
   }
 }

@@ -171,8 +171,8 @@ class Builder {
   const RawPass& structure_;
   const TimingPass& timing_;
   WorkClock work_;
-  std::vector<std::int64_t> times_;          // by event of the structure pass, as measured
-  std::vector<std::int32_t> in_structure_;   // by event of the timing pass
+  std::vector<std::int64_t> times_;         // by event of the structure pass, as measured
+  std::vector<std::int32_t> in_structure_;  // by event of the timing pass
   DeviceTimes result_;
 };
 

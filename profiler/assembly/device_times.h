@@ -13,11 +13,11 @@
 namespace stowage::profiler {
 
 struct DeviceActivity {
-  std::size_t activity = 0;   // row of RawActivities::activities
-  std::int32_t op = -1;       // row of ops, the same in both passes
-  std::int32_t event = 0;     // of the structure pass
+  std::size_t activity = 0;  // row of RawActivities::activities
+  std::int32_t op = -1;      // row of ops, the same in both passes
+  std::int32_t event = 0;    // of the structure pass
   std::int32_t stream = 0;
-  Nanoseconds start = 0;      // since step begin, like everything here
+  Nanoseconds start = 0;  // since step begin, like everything here
   Nanoseconds duration = 0;
   Nanoseconds launch_start = 0;
   Nanoseconds launch_duration = 0;
@@ -29,8 +29,8 @@ struct DeviceSync {
 };
 
 struct DeviceTimes {
-  std::vector<Nanoseconds> events;          // by event of the structure pass; launch thread
-  std::vector<DeviceActivity> activities;   // in order of start
+  std::vector<Nanoseconds> events;         // by event of the structure pass; launch thread
+  std::vector<DeviceActivity> activities;  // in order of start
   std::vector<DeviceSync> syncs;
   Attribution attribution;
   TwoClocks clocks;  // as measured

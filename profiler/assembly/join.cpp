@@ -99,7 +99,8 @@ Result<std::vector<std::int32_t>> align(const RawPass& structure, const RawPass&
   std::vector<std::int32_t> my_frees;
   std::vector<std::int32_t> their_frees;
   // Collects frees and returns the row of the next common event, or the size.
-  const auto next_common = [](const RawPass& pass, std::size_t at, std::vector<std::int32_t>& frees) {
+  const auto next_common = [](const RawPass& pass, std::size_t at,
+                              std::vector<std::int32_t>& frees) {
     frees.clear();
     for (; at < pass.events.size() && !is_common(pass.events[at].kind); ++at) {
       if (pass.events[at].kind == RawKind::free) frees.push_back(static_cast<std::int32_t>(at));

@@ -102,8 +102,8 @@ struct RawPass {
   Bytes requested_at_begin = 0;                // the allocator's counter
   Bytes peak_requested = 0;                    // the allocator's own peak over the step
   Nanoseconds step_ns = 0;
-  std::vector<RawSpan> hook_spans;     // in order; copies of saved tensors, which are not the step's
-  std::vector<std::int64_t> threads;   // the system's numbers of the threads that ran the step
+  std::vector<RawSpan> hook_spans;    // in order; copies of saved tensors, which are not the step's
+  std::vector<std::int64_t> threads;  // the system's numbers of the threads that ran the step
 };
 
 // The steps recorded with the GPU's activity: one of them (the one of median time), on
@@ -125,7 +125,7 @@ struct RawSetup {
 struct CleanPass {
   bool out_of_memory = false;  // there is no clean step; everything else is 0
   Nanoseconds step_ns = 0;     // median
-  Bytes peak_requested = 0;  // of a steady step
+  Bytes peak_requested = 0;    // of a steady step
   Bytes peak_active = 0;
   Bytes peak_reserved = -1;
 };

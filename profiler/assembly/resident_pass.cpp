@@ -53,14 +53,16 @@ RawPass resident_pass(const RawPass& offload_all) {
         let_go(storage_of(offload_all, event.id), event);
         continue;
       case RawKind::released:
-        let_go(storage_of(offload_all, offload_all.unpacks[static_cast<std::size_t>(event.id)].saved),
-               event);
+        let_go(
+            storage_of(offload_all, offload_all.unpacks[static_cast<std::size_t>(event.id)].saved),
+            event);
         continue;
       case RawKind::pack:
         hold(storage_of(offload_all, event.id));
         break;
       case RawKind::unpack:
-        hold(storage_of(offload_all, offload_all.unpacks[static_cast<std::size_t>(event.id)].saved));
+        hold(
+            storage_of(offload_all, offload_all.unpacks[static_cast<std::size_t>(event.id)].saved));
         break;
       case RawKind::alloc:
         holders[event.id] = 1;

@@ -12,7 +12,8 @@ namespace stowage::profiler {
 //   - the end of the last hook that saved it (autograd's references),
 //   - the release of the last tensor that its unpacks handed out (whoever used that);
 // it outlives the step when one of these does not come. Counters and peak follow from them.
-// Times are without the copies inside hooks. Everything else is offload_all's. Precondition: check_records(). Cost: O(records).
+// Times are without the copies inside hooks. Everything else is offload_all's. Precondition:
+// check_records(). Cost: O(records).
 [[nodiscard]] RawPass resident_pass(const RawPass& offload_all);
 
 }  // namespace stowage::profiler
