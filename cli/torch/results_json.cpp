@@ -97,7 +97,10 @@ std::string clean_results_to_json(const CleanResults& results) {
                {"pageable", c.pageable_bytes_per_second},
                {"pin_ns_per_gib", c.pin_ns_per_gib},
                {"launch_ns", c.launch_ns},
-               {"sync_ns", c.sync_ns}});
+               {"sync_ns", c.sync_ns},
+               {"copy_issue_ns", c.copy_issue_ns},
+               {"wait_issue_ns", c.wait_issue_ns},
+               {"hook_ns", c.hook_ns}});
 }
 
 Result<CleanResults> clean_results_from_json(const std::string& text) {
@@ -120,6 +123,9 @@ Result<CleanResults> clean_results_from_json(const std::string& text) {
     json.at("pin_ns_per_gib").get_to(c.pin_ns_per_gib);
     json.at("launch_ns").get_to(c.launch_ns);
     json.at("sync_ns").get_to(c.sync_ns);
+    json.at("copy_issue_ns").get_to(c.copy_issue_ns);
+    json.at("wait_issue_ns").get_to(c.wait_issue_ns);
+    json.at("hook_ns").get_to(c.hook_ns);
     return results;
   } catch (const nlohmann::json::exception& error) {
     return not_ours(error.what());

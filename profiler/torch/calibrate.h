@@ -1,6 +1,8 @@
-// Calibration of the copy lanes: how fast transfers of each size are, alone, both ways at once, and
-// while compute is busy.
+// Calibration of the machine that a step runs on: how fast transfers of each size are, alone, both
+// ways at once and beside compute, and what queueing them costs the launching CPU.
 #pragma once
+
+#include <functional>
 
 #include "executor/device/device.h"
 #include "traces/result.h"
@@ -11,10 +13,14 @@ namespace stowage::profiler {
 struct CalibrationOptions {
   Bytes largest = Bytes{64} << 20;  // sizes are 4 KiB, 16 KiB, .. up to this
   int repetitions = 7;              // per size; the curve holds the median
+  // The step that will be planned, to see how much copies slow *it* down; asked for on a GPU only
+  // (the copy threads of a CPU compete for cores in any case). Empty = a matrix product.
+  std::function<void()> step;
 };
 
-// Takes about a second. Uses `largest` bytes of the device twice and as much of the host; call it
-// before the model is built or between steps. Error (environment): no host memory.
+// Takes a second or two, and about ten steps. Uses `largest` bytes of the device twice and as much
+// of the host; call it between steps. Error (environment): no host memory. Exceptions of the step
+// (out of memory among them) pass through.
 [[nodiscard]] Result<Calibration> calibrate(executor::Device& device,
                                             const CalibrationOptions& options = {});
 

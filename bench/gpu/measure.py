@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Measures recordings and plans on a GPU and writes the rows of docs/results.md.
+
+    bench/gpu/measure.py --bin build/release/bin --out results MODEL=SPEC..
+
+    bench/gpu/measure.py --bin build/release/bin --out results \\
+        "mlp-l6-fp32=mlp:layers=6,width=2048,hidden=8192 --batch 8192 --dtype fp32"
+
+For each model: one recording; a plan for each budget (75 % and 50 % of the resident peak, or the floor
+plus 5 % where 50 % is infeasible) and for each policy; `stowage verify` of every plan. Every command, its
+exit code and its JSON output go to OUT/NAME/; the table to OUT/table.md. The exit code is 1 when a
+verification failed. Only the standard library is used.
+"""
+
+import argparse
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+
+POLICIES = ["resident", "save_on_cpu", "torchtune", "thunder"]
+
+
+class Runner:
+    def __init__(self, binary, folder):
+        self.stowage = os.path.join(binary, "stowage")
+        self.folder = folder
+        self.log = open(os.path.join(folder, "log.txt"), "a", encoding="utf-8")
+
+    def __call__(self, *words):
+        """Runs `stowage WORDS`; (exit code, JSON or None, stderr)."""
+        begin = time.monotonic()
+        done = subprocess.run([self.stowage, *words], capture_output=True, text=True, check=False)
+        seconds = time.monotonic() - begin
+        self.log.write(f"$ stowage {shlex.join(words)}\n{done.stderr}exit {done.returncode}, {seconds:.1f} s\n")
+        self.log.flush()
+        print(f"  {seconds:6.1f} s  exit {done.returncode}  stowage {shlex.join(words)}", flush=True)
+        if done.returncode not in (0, 1):
+            print(done.stderr[-2000:], flush=True)
+        try:
+            return done.returncode, json.loads(done.stdout), done.stderr
+        except ValueError:
+            return done.returncode, None, done.stderr
+
+    def keep(self, name, value):
+        with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
+            json.dump(value, file, indent=1)
+
+
+def gb(value):
+    return "-" if value is None or value < 0 else f"{value / 1e9:.3f}"
+
+
+def ms(value):
+    return "-" if value is None else f"{value / 1e6:.2f}"
+
+
+def floor_of(answer, errors):
+    """The floor in bytes that an infeasible answer names."""
+    for key in ("floor_bytes", "memory_floor_bytes"):
+        if answer and isinstance(answer.get(key), int):
+            return answer[key]
+    found = re.search(r"floor is (\d+) bytes", json.dumps(answer or {}) + errors)
+    return int(found.group(1)) if found else None
+
+
+def make_plans(run, trace, folder, extra_budgets):
+    """(label, plan file) of everything that is to be verified."""
+    plans = []
+    for label, budget in [("auto 75 %", "75%"), ("auto 50 %", "50%"), *extra_budgets]:
+        file = os.path.join(folder, f"{label.replace(' ', '').replace('%', '')}.plan.json")
+        code, answer, errors = run("plan", trace, "--budget", budget, "-o", file, "--json")
+        if code == 1:
+            floor = floor_of(answer, errors)
+            if floor is None:
+                print(f"  no floor in the answer: {errors.strip()[-300:]}", flush=True)
+                continue
+            label = "auto floor + 5 %"
+            file = os.path.join(folder, "autofloor.plan.json")
+            code, answer, errors = run("plan", trace, "--budget", str(floor * 105 // 100), "-o", file, "--json")
+        if code == 0:
+            run.keep(os.path.basename(file).replace(".plan.json", ".answer.json"), answer)
+            plans.append((label, file))
+    for policy in POLICIES:
+        file = os.path.join(folder, f"{policy}.plan.json")
+        code, answer, _ = run("plan", trace, "--policy", policy, "-o", file, "--json")
+        if code == 0:
+            plans.append((policy, file))
+    return plans
+
+
+def row(model, label, verify):
+    planned, predicted, reference = verify["planned"], verify["predicted"], verify["reference"]
+
+    def error(key):
+        return (predicted[key] - planned[key]) / planned[key] * 100 if planned.get(key) else 0.0
+
+    return [
+        model,
+        label,
+        "yes" if verify["bitwise"] else ("repeats itself: " + str(reference.get("repeatable"))),
+        gb(reference["peak_active_bytes"]),
+        gb(planned["peak_active_bytes"]),
+        str(predicted["peak_requested_bytes"] - planned["peak_requested_bytes"]),
+        f"{error('peak_active_bytes'):+.3f} %",
+        f"{gb(planned['peak_reserved_bytes'])} ({error('peak_reserved_bytes'):+.2f} %)",
+        gb(planned["host_bytes"]),
+        ms(reference["step_ns"]),
+        f"{ms(planned['step_ns'])} ({(planned['step_ns'] / reference['step_ns'] - 1) * 100:+.1f} %)",
+        f"{ms(predicted['step_ns'])} ({error('step_ns'):+.1f} %)",
+        f"{ms(planned['stall_ns'])} / {ms(predicted['stall_ns'])}",
+        f"{planned.get('driver_allocations_after_first_step', '-')} / "
+        f"{planned.get('pinned_after_first_step', '-')}",
+    ]
+
+
+HEAD = [
+    "model", "plan", "bitwise", "resident active GB", "active GB", "requested off, B", "active off",
+    "reserved GB (off)", "host GB", "resident ms", "step ms (over resident)", "predicted ms (off)",
+    "stall ms / predicted", "driver allocations / pinnings after the first step",
+]  # fmt: skip
+
+
+def measure(binary, out, name, words, extra_budgets, quick):
+    folder = os.path.join(out, name)
+    os.makedirs(folder, exist_ok=True)
+    run = Runner(binary, folder)
+    trace = os.path.join(folder, f"{name}.trace.json.gz")
+    code, profile, errors = run("profile", *words, "-o", trace, "--json")
+    if code != 0:
+        print(f"{name}: not recorded: {errors.strip()[-1000:]}", flush=True)
+        return [], False
+    run.keep("profile.json", profile)
+    rows, good = [], True
+    for label, file in make_plans(run, trace, folder, extra_budgets):
+        if quick and label not in quick:
+            continue
+        code, verify, errors = run("verify", "--plan", file, "--json")
+        if verify is None or "planned" not in verify:
+            print(f"{name}, {label}: {errors.strip()[-600:]}", flush=True)
+            good = False
+            continue
+        run.keep(os.path.basename(file).replace(".plan.json", ".verify.json"), verify)
+        rows.append(row(name, label, verify))
+        good = good and code == 0
+        print("  | " + " | ".join(rows[-1]) + " |", flush=True)
+    return rows, good
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", required=True, help="folder with stowage and stowage-torch")
+    parser.add_argument("--out", required=True, help="folder for results")
+    parser.add_argument("--budget", action="append", default=[], help="one more budget for auto")
+    parser.add_argument("--only", action="append", default=[], help="verify only these plans, by label")
+    parser.add_argument("models", nargs="+", metavar="NAME=SPEC OPTIONS")
+    options = parser.parse_args()
+    os.makedirs(options.out, exist_ok=True)
+    extra = [(f"auto {budget}", budget) for budget in options.budget]
+    rows, good = [], True
+    for model in options.models:
+        name, _, words = model.partition("=")
+        print(f"{name}: {words}", flush=True)
+        more, fine = measure(options.bin, options.out, name, shlex.split(words), extra, options.only)
+        rows, good = rows + more, good and fine
+    with open(os.path.join(options.out, "table.md"), "w", encoding="utf-8") as file:
+        for line in [HEAD, ["---"] * len(HEAD), *rows]:
+            file.write("| " + " | ".join(line) + " |\n")
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()
