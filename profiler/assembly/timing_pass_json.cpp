@@ -160,7 +160,8 @@ Result<TimingPass> timing_pass_from_json(const std::string& text) {
     json.at("layer_paths").get_to(pass.layer_paths);
     read_table(json.at("ops"), pass.ops, kOps);
     read_table(json.at("saved"), pass.saved, kSaved);
-    for (const Json& saved : json.at("unpacks")) pass.unpacks.push_back({saved.get<std::int32_t>()});
+    for (const Json& saved : json.at("unpacks"))
+      pass.unpacks.push_back({saved.get<std::int32_t>()});
     read_table(json.at("hook_spans"), pass.hook_spans, kSpans);
     json.at("threads").get_to(pass.threads);
     json.at("names").get_to(a.names);
