@@ -15,7 +15,7 @@ struct CalibrationOptions {
   int repetitions = 7;              // per size; the curve holds the median
   // The step that will be planned, to see how much copies slow *it* down; asked for on a GPU only
   // (the copy threads of a CPU compete for cores in any case). Empty = a matrix product.
-  std::function<void()> step;
+  std::function<void()> step{};
 };
 
 // Takes a second or two, and about ten steps. Uses `largest` bytes of the device twice and as much

@@ -1,0 +1,95 @@
+// Recording a step on a GPU: the real CUPTI, the real device. A test a process (ctest runs them so):
+// CUPTI must be there before CUDA starts.
+#include <c10/cuda/CUDAFunctions.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+
+#include "cli/torch/gpu_totals.h"
+#include "cli/torch/session.h"
+#include "profiler/assembly/assemble.h"
+#include "profiler/torch/passes.h"
+#include "profiler/torch/timing_pass.h"
+#include "traces/validate.h"
+
+namespace stowage {
+namespace {
+
+class GpuRecording : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = profiler::TimingRecorder::create();
+    if (c10::cuda::device_count() == 0) GTEST_SKIP() << "skipped: no CUDA device";
+    ASSERT_TRUE(made.ok()) << made.error().text();
+    recorder = std::move(made).value();
+  }
+
+  std::unique_ptr<cli::Session> session(const std::string& spec, std::int64_t batch) {
+    cli::RunFlags flags;
+    flags.device = "cuda";
+    flags.batch = batch;
+    auto request = cli::make_request(spec, flags);
+    EXPECT_TRUE(request.ok()) << request.error().text();
+    auto made = cli::Session::create(*request);
+    EXPECT_TRUE(made.ok()) << made.error().text();
+    return std::move(made).value();
+  }
+
+  std::unique_ptr<profiler::TimingRecorder> recorder;
+};
+
+TEST_F(GpuRecording, ASecondSubscriberIsRefusedInWords) {
+  const auto second = profiler::TimingRecorder::create();
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code, ErrorCode::environment);
+  EXPECT_NE(second.error().message.find("already taken"), std::string::npos)
+      << second.error().text();
+  EXPECT_NE(second.error().message.find("stowage"), std::string::npos) << second.error().text();
+}
+
+TEST_F(GpuRecording, AttributesTheDevicesTime) {
+  const auto run = session("gpt2:layers=2,width=128,seq=128,vocab=512", 4);
+  const profiler::StepFunctions step = run->functions();
+  const profiler::PassOptions options;
+  auto timing = recorder->run(run->device(), step, options);
+  ASSERT_TRUE(timing.ok()) << timing.error().text();
+  EXPECT_EQ(timing->activities.dropped_records, 0);
+  EXPECT_EQ(timing->activities.zero_timestamps, 0);
+  EXPECT_GT(timing->activities.activities.size(), 100U);
+  EXPECT_TRUE(timing->activities.library.starts_with("13.")) << timing->activities.library;
+  // Forward and backward run on threads of their own.
+  EXPECT_EQ(timing->pass.threads.size(), 2U);
+
+  profiler::RawRecording raw;
+  raw.timing = std::move(timing).value();
+  auto clean = profiler::run_clean_pass(run->device(), step, options);
+  ASSERT_TRUE(clean.ok()) << clean.error().text();
+  raw.clean = *clean;
+  auto observed = profiler::run_observed_passes(run->device(), step, options);
+  ASSERT_TRUE(observed.ok()) << observed.error().text();
+  raw.structure = std::move(observed->structure);
+  raw.offload_all = std::move(observed->offload_all);
+  raw.setup = std::move(observed->setup);
+  raw.run = run->run();
+  raw.env = run->environment();
+  for (LinkCurve* curve : {&raw.calibration.d2h, &raw.calibration.h2d}) {
+    curve->bytes = {4096};
+    curve->bytes_per_second = curve->bytes_per_second_p10 = {1'000'000'000};
+  }
+  const auto trace = profiler::assemble(raw);
+  ASSERT_TRUE(trace.ok()) << trace.error().text();
+  const Status status = validate(*trace, "recorded");
+  ASSERT_TRUE(status.ok()) << status.error().text();
+  const cli::GpuTotals totals = cli::gpu_totals(*trace);
+  EXPECT_GE(totals.attributed, 0.995);
+  EXPECT_GT(totals.kernels, 100);
+  for (std::size_t i = 0; i < trace->gpu.size(); ++i) {
+    EXPECT_TRUE(trace->gpu.op[i].valid()) << trace->string(trace->gpu.name[i]);
+  }
+  EXPECT_EQ(trace->quality.join_mismatches, 0);
+  EXPECT_GT(trace->setup.size(), 0U);
+}
+
+}  // namespace
+}  // namespace stowage
