@@ -1,5 +1,6 @@
 #include "cli/inspect_json.h"
 
+#include "cli/gpu_time.h"
 #include "cli/json_pieces_json.h"
 
 namespace stowage::cli {
@@ -73,6 +74,16 @@ Json storages_json(const InspectReport& report, int top) {
   return rows;
 }
 
+Json gpu_json(const Trace& trace) {
+  if (trace.gpu.size() == 0) return nullptr;
+  Json rows = Json::array();
+  for (const GpuOpRow& row : gpu_time_by_op(trace)) {
+    rows.push_back(
+        {{"op", row.name}, {"activities", row.activities}, {"duration_ns", row.duration}});
+  }
+  return {{"by_op", rows}};
+}
+
 }  // namespace
 
 std::string inspect_json(const Trace& trace, const InspectReport& report, int top,
@@ -95,6 +106,7 @@ std::string inspect_json(const Trace& trace, const InspectReport& report, int to
                    {"bytes", report.movable.bytes},
                    {"alive_bytes", report.movable.alive_bytes},
                    {"could_leave_bytes", report.movable.away_bytes}};
+  json["gpu"] = gpu_json(trace);
   return dump(json);
 }
 

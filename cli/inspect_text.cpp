@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/gpu_time.h"
 #include "cli/text_table.h"
 #include "cli/words.h"
 #include "traces/size_text.h"
@@ -91,6 +92,21 @@ std::string layers_text(const std::vector<LayerRow>& layers, int top) {
   return table.text(2) + more(layers.size(), top);
 }
 
+std::string gpu_text(const std::vector<GpuOpRow>& ops, int top) {
+  Nanoseconds all = 0;
+  for (const GpuOpRow& row : ops) all += row.duration;
+  TextTable table;
+  table.column("time", Align::right);
+  table.column("share", Align::right);
+  table.column("activities", Align::right);
+  table.column("op");
+  for (std::size_t i = 0; i < ops.size() && i < static_cast<std::size_t>(top); ++i) {
+    table.row({format_time(ops[i].duration), percent(ops[i].duration, all),
+               with_commas(ops[i].activities), ops[i].name});
+  }
+  return table.text(2) + more(ops.size(), top);
+}
+
 }  // namespace
 
 std::string inspect_text(const Trace& trace, const InspectReport& report, int top,
@@ -129,6 +145,10 @@ std::string inspect_text(const Trace& trace, const InspectReport& report, int to
           " could be away.\n";
   text += "\n" + paint.bold("Layers") + " (each without the layers inside it)\n" +
           layers_text(report.layers, top);
+  if (trace.gpu.size() > 0) {
+    text += "\n" + paint.bold("GPU time") + " (by outermost op)\n" +
+            gpu_text(gpu_time_by_op(trace), top);
+  }
   return text;
 }
 

@@ -1,5 +1,5 @@
-// Recording a step on a GPU: the real CUPTI, the real device. A test a process (ctest runs them so):
-// CUPTI must be there before CUDA starts.
+// Recording a step on a GPU: the real CUPTI, the real device. A test a process (ctest runs them
+// so): CUPTI must be there before CUDA starts.
 #include <c10/cuda/CUDAFunctions.h>
 #include <gtest/gtest.h>
 

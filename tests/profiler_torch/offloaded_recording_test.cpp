@@ -48,8 +48,8 @@ std::shared_ptr<const Trace> recorded(cli::Session& session, bool offloaded) {
   } else {
     raw.clean = or_throw(profiler::run_clean_pass(session.device(), step, kPasses));
   }
-  profiler::ObservedPasses observed = or_throw(profiler::run_observed_passes(
-      session.device(), step, offloaded ? kOffloaded : kPasses));
+  profiler::ObservedPasses observed = or_throw(
+      profiler::run_observed_passes(session.device(), step, offloaded ? kOffloaded : kPasses));
   raw.structure = std::move(observed.structure);
   raw.offload_all = std::move(observed.offload_all);
   raw.run = session.run();
