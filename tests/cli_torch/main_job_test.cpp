@@ -119,6 +119,36 @@ TEST(MainJob, ThePlannedStepFitsALimitThatTheUnplannedOneDoesNot) {
   EXPECT_NE(unplanned.err.find("out of memory"), std::string::npos) << unplanned.err;
 }
 
+TEST(MainJob, AStepThatDoesNotFitIsRecordedOffloadedAndPlannedAllTheSame) {
+  Job job;
+  job.profile(kGpt2, "4", "none");
+  const Outcome whole = stowage({"inspect", job.trace, "--json"});
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  const long peak = json::parse(whole.out).at("peak").at("requested_bytes").get<long>();
+  const Outcome outcome =
+      stowage({"profile", kGpt2, "--batch", "4", "--threads", "1", "--memory-limit",
+               std::to_string(peak - 1), "-o", job.trace, "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("runs out of memory with everything kept"), std::string::npos)
+      << outcome.err;
+  const json result = json::parse(outcome.out);
+  EXPECT_EQ(result.at("everything_offloaded"), true);
+  EXPECT_EQ(result.at("peak_requested_bytes"), peak);
+  EXPECT_TRUE(result.at("step_ns").is_null());
+  EXPECT_TRUE(result.at("gpu").is_null());
+  job.make_plan({"--budget", "60%"});
+  job.verify(true);
+}
+
+TEST(MainJob, AMemoryLimitThatTheStepFitsChangesNothing) {
+  Job job;
+  const Outcome outcome = stowage({"profile", kMlp, "--batch", "64", "--threads", "1",
+                                   "--memory-limit", "1GB", "-o", job.trace, "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err.find("warning"), std::string::npos) << outcome.err;
+  EXPECT_EQ(json::parse(outcome.out).at("everything_offloaded"), false);
+}
+
 TEST(MainJob, AStepWhoseTraceIsGoneIsRecordedAgain) {
   Job job;
   job.profile(kMlp, "512", "none");
