@@ -1,8 +1,11 @@
 #include "profiler/cupti/cupti_error.h"
 
+#include <cupti.h>
+
 namespace stowage::profiler {
 
-Status cupti_status(CUptiResult code, const std::string& what) {
+Status cupti_status(int result, const std::string& what) {
+  const auto code = static_cast<CUptiResult>(result);
   if (code == CUPTI_SUCCESS) return Unit{};
   const char* text = nullptr;
   if (cuptiGetResultString(code, &text) != CUPTI_SUCCESS || text == nullptr) text = "unknown error";
@@ -13,8 +16,7 @@ Status cupti_status(CUptiResult code, const std::string& what) {
     hint = "CUPTI needs an NVIDIA driver and a GPU; see `stowage doctor`";
   }
   return Error{ErrorCode::environment,
-               "CUPTI: " + what + ": " + text + " (" + std::to_string(static_cast<int>(code)) + ")",
-               "", "", hint};
+               "CUPTI: " + what + ": " + text + " (" + std::to_string(result) + ")", "", "", hint};
 }
 
 }  // namespace stowage::profiler
