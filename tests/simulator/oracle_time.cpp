@@ -177,6 +177,11 @@ class Machine {
     }
   }
 
+  void await(CopyMode mode, const Copy& copy) {
+    if (mode != CopyMode::compute) issue(link_.wait_issue_ns);
+    wait(copy);
+  }
+
   void start(int direction, CopyMode mode, Bytes bytes, Copy& copy) {
     const LinkCurve& curve = direction == 0 ? link_.d2h : link_.h2d;
     const Nanoseconds nominal = simulator::transfer_ns(curve, bytes);
@@ -213,16 +218,14 @@ class Machine {
       }
       case Action::release: {
         const auto& offload = s_.offloads[i.offload.index()];
-        if (offload.copy_out != CopyMode::compute && offload.bytes > 0) issue(link_.wait_issue_ns);
-        wait(out_copies_[i.offload.value]);
+        if (offload.bytes > 0) await(offload.copy_out, out_copies_[i.offload.value]);
         break;
       }
       case Action::await: {
         const auto& reload = s_.reloads[i.reload.index()];
-        if (reload.copy_in != CopyMode::compute && s_.offloads[reload.offload.index()].bytes > 0) {
-          issue(link_.wait_issue_ns);
+        if (s_.offloads[reload.offload.index()].bytes > 0) {
+          await(reload.copy_in, in_copies_[i.reload.value]);
         }
-        wait(in_copies_[i.reload.value]);
         break;
       }
       case Action::drop:
