@@ -329,6 +329,21 @@ Result<PlanOutcome> make_plan(const simulator::TraceIndex& index, const PlanRequ
   return Planner(index, request).run();
 }
 
+Result<Bytes> reserved_to_fit(const Trace& trace, Bytes device) {
+  if (trace.setup.size() == 0) {
+    return Error{ErrorCode::usage,
+                 "the trace's device (" + trace.env.device + ") has no reserved bytes", "", "",
+                 "use a budget on active bytes"};
+  }
+  if (device <= trace.env.context_bytes) {
+    return Error{ErrorCode::usage,
+                 format_bytes(device) + " do not even hold the CUDA context of " +
+                     format_bytes(trace.env.context_bytes),
+                 "", "", "give the size of a device, such as 24GiB"};
+  }
+  return device - trace.env.context_bytes;
+}
+
 Status resolve_budget(const simulator::TraceIndex& index, Plan& plan) {
   if (plan.budget.device || plan.budget.device_text.empty()) return Unit{};
   const ReplayResult resident = simulator::replay(index, simulator::resident_schedule(index));
