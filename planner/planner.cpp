@@ -247,6 +247,7 @@ class Planner {
     plan.target.seq = trace.run.seq;
     plan.target.dtype = trace.run.dtype;
     plan.target.optimizer = trace.run.optimizer;
+    plan.target.device = trace.env.device;
     if (trace.env.device == "cpu") plan.target.threads = trace.run.threads;
     plan.target.fingerprint = trace.fingerprint;
     plan.budget.device = request_.budget;

@@ -180,6 +180,7 @@ std::unique_ptr<torch::autograd::SavedVariableHooks> StepRecorder::make_hooks() 
 }
 
 void StepRecorder::layer_event(executor::LayerEvent event, std::string_view path) {
+  const std::lock_guard lock(mutex_);
   const std::int32_t row = path_row(path);
   switch (event) {
     case executor::LayerEvent::forward_begin:
@@ -221,23 +222,21 @@ void StepRecorder::op_begin(const at::RecordFunction& op, std::int64_t backward_
   raw.sequence = op.seqNr();
   raw.backward_sequence = backward_sequence;
   // RecordFunction swallows exceptions of a callback, so they are kept for end_step().
+  const std::lock_guard lock(mutex_);
   try {
     if (open_ops_.empty()) add_uses(op, raw);
   } catch (const std::exception& error) {
     failure_ = error.what();
   }
-  std::int32_t row = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    raw.parent = open_ops_.empty() ? -1 : open_ops_.back();
-    row = static_cast<std::int32_t>(pass_.ops.size());
-    pass_.ops.push_back(std::move(raw));
-    open_ops_.push_back(row);
-  }
+  raw.parent = open_ops_.empty() ? -1 : open_ops_.back();
+  const auto row = static_cast<std::int32_t>(pass_.ops.size());
+  pass_.ops.push_back(std::move(raw));
+  open_ops_.push_back(row);
   add(RawKind::op_begin, row);
 }
 
 void StepRecorder::op_end() {
+  const std::lock_guard lock(mutex_);
   if (open_ops_.empty()) return;  // an op that began before the recording
   const std::int32_t row = open_ops_.back();
   open_ops_.pop_back();
@@ -245,6 +244,7 @@ void StepRecorder::op_end() {
 }
 
 std::int64_t StepRecorder::record_pack(const at::Tensor& tensor) {
+  const std::lock_guard lock(mutex_);
   const executor::Site site = sites_.next_pack();
   RawSaved saved;
   saved.layer = site.layer == "step" ? -1 : path_row(site.layer);
@@ -259,6 +259,7 @@ std::int64_t StepRecorder::record_pack(const at::Tensor& tensor) {
 }
 
 std::int64_t StepRecorder::record_unpack(std::int64_t saved) {
+  const std::lock_guard lock(mutex_);
   if (!recording_) return -1;
   pass_.unpacks.push_back({static_cast<std::int32_t>(saved)});
   const auto row = static_cast<std::int64_t>(pass_.unpacks.size()) - 1;
@@ -267,6 +268,7 @@ std::int64_t StepRecorder::record_unpack(std::int64_t saved) {
 }
 
 void StepRecorder::record_release(std::int64_t unpack) {
+  const std::lock_guard lock(mutex_);
   if (recording_ && unpack >= 0) add(RawKind::released, unpack);
 }
 

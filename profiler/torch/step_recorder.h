@@ -95,7 +95,10 @@ class StepRecorder final : public executor::StepDriver,
   bool recording_ = false;
   std::string failure_;  // first exception inside an observer
   std::unique_ptr<OpObserver> observer_;
-  mutable std::mutex mutex_;             // ops may come from several threads
+  // On a GPU backward runs on autograd's own thread. Guards what a running step writes; recursive,
+  // since observers call each other. Under it nothing calls the device but allocation_serial(): a
+  // GPU's allocator calls on_alloc() and on_free() with its own lock held.
+  mutable std::recursive_mutex mutex_;
   std::shared_ptr<StepRecorder*> self_;  // dies with the recorder; hooks hold it weakly
 };
 
