@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/json_pieces_json.h"
+#include "cli/torch/gpu_totals.h"
 
 namespace stowage::cli {
 
@@ -91,7 +92,9 @@ Json error_figures(const MeasuredRun& run, const simulator::Predicted& predicted
 
 std::string clean_results_to_json(const CleanResults& results) {
   const Calibration& c = results.calibration;
-  return dump({{"step_ns", results.clean.step_ns},
+  return dump({{"on_gpu", results.on_gpu},
+               {"out_of_memory", results.clean.out_of_memory},
+               {"step_ns", results.clean.step_ns},
                {"peak_requested", results.clean.peak_requested},
                {"peak_active", results.clean.peak_active},
                {"peak_reserved", results.clean.peak_reserved},
@@ -115,6 +118,8 @@ Result<CleanResults> clean_results_from_json(const std::string& text) {
   try {
     const Json json = Json::parse(text);
     CleanResults results;
+    json.at("on_gpu").get_to(results.on_gpu);
+    json.at("out_of_memory").get_to(results.clean.out_of_memory);
     json.at("step_ns").get_to(results.clean.step_ns);
     json.at("peak_requested").get_to(results.clean.peak_requested);
     json.at("peak_active").get_to(results.clean.peak_active);
@@ -190,6 +195,20 @@ std::string profile_json(const Trace& trace, const std::string& trace_file) {
     return Json{{"step_ns", cost.step_ns}, {"peak_requested_bytes", cost.peak_requested}};
   };
   const Quality& q = trace.quality;
+  Json gpu = nullptr;
+  if (trace.gpu.size() > 0) {
+    const GpuTotals totals = gpu_totals(trace);
+    gpu = {{"kernels", totals.kernels},
+           {"copies", totals.copies},
+           {"memsets", totals.memsets},
+           {"busy_ns", totals.busy_ns},
+           {"attributed_ratio", totals.attributed},
+           {"syncs", trace.syncs.size()},
+           {"timing_overhead", totals.timing_overhead ? Json(*totals.timing_overhead) : nullptr},
+           {"causality_violations", trace.clock.causality_violations},
+           {"cupti", trace.env.cupti}};
+  }
+  const bool offloaded = trace.overhead.clean.step_ns == 0;
   return dump({{"schema", "stowage-profile/1"},
                {"trace", trace_file},
                {"fingerprint", trace.fingerprint},
@@ -197,18 +216,22 @@ std::string profile_json(const Trace& trace, const std::string& trace_file) {
                {"saved_tensors", trace.saved.size()},
                {"passes",
                 {{"clean", pass(trace.overhead.clean)},
+                 {"timing", trace.gpu.size() > 0 ? pass(trace.overhead.timing) : Json(nullptr)},
                  {"structure", pass(trace.overhead.structure)},
                  {"offload_all", pass(trace.overhead.offload_all)}}},
                {"quality",
                 {{"dropped_records", q.dropped_records},
                  {"zero_timestamp_records", q.zero_timestamp_records},
                  {"unattributed_kernels", q.unattributed_kernels},
+                 {"unattributed_ns", q.unattributed_ns},
                  {"unmatched_frees", q.unmatched_frees},
                  {"join_mismatches", q.join_mismatches}}},
+               {"gpu", gpu},
+               {"everything_offloaded", offloaded},
                {"peak_requested_bytes", trace.peaks.requested.front()},
-               {"peak_active_bytes", trace.peaks.active.front()},
+               {"peak_active_bytes", bytes_or_null(trace.peaks.active.front())},
                {"peak_reserved_bytes", bytes_or_null(trace.peaks.reserved.front())},
-               {"step_ns", trace.overhead.clean.step_ns}});
+               {"step_ns", offloaded ? Json(nullptr) : Json(trace.overhead.clean.step_ns)}});
 }
 
 std::string execute_json(const MeasuredRun& run, const simulator::Predicted& predicted,

@@ -14,6 +14,7 @@
 namespace stowage::cli {
 
 struct CleanResults {
+  bool on_gpu = false;  // the step ran on one, so there is device activity to record
   profiler::CleanPass clean;
   Calibration calibration;
 };

@@ -15,6 +15,7 @@ namespace stowage::cli {
 [[nodiscard]] int verb_torch_doctor(const Args& args, std::ostream& out, std::ostream& err);
 // Not listed; runs of a step in a process of their own, started by the verbs above.
 [[nodiscard]] int verb_clean_pass(const Args& args, std::ostream& out, std::ostream& err);
+[[nodiscard]] int verb_timing_pass(const Args& args, std::ostream& out, std::ostream& err);
 [[nodiscard]] int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err);
 
 // The whole command: `stowage-torch VERB ARGS`.

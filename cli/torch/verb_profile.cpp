@@ -1,16 +1,17 @@
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <ctime>
 #include <random>
 
 #include "cli/output_check.h"
-#include "cli/torch/child_process.h"
+#include "cli/torch/gpu_totals.h"
+#include "cli/torch/recording_child.h"
 #include "cli/torch/results_json.h"
 #include "cli/torch/session.h"
 #include "cli/torch/torch_verbs.h"
 #include "cli/words.h"
 #include "profiler/assembly/assemble.h"
-#include "profiler/torch/calibrate.h"
 #include "profiler/torch/passes.h"
 #include "traces/size_text.h"
 #include "traces/trace_file.h"
@@ -39,33 +40,33 @@ std::string new_uuid() {
   return uuid;
 }
 
-Result<CleanResults> clean_in_child(const RunRequest& request, std::int64_t warmup) {
-  Result<ScratchFile> scratch = ScratchFile::create();
-  if (!scratch) return scratch.error();
-  std::vector<std::string> arguments = {"clean-pass"};
-  for (std::string& word : request.arguments()) arguments.push_back(std::move(word));
-  arguments.insert(arguments.end(), {"--warmup", std::to_string(warmup), "--result-fd",
-                                     std::to_string(scratch->descriptor())});
-  if (Status status = run_child(arguments); !status) return status.error();
-  Result<std::string> text = scratch->content();
-  if (!text) return text.error();
-  return clean_results_from_json(*text);
-}
-
-Result<Trace> record(const RunRequest& request, std::int64_t warmup, const Args& argv,
-                     const Console& console) {
+Result<Trace> record(RecordingRequest request, const Args& argv, const Console& console) {
   profiler::RawRecording recording;
   if (console.progress()) console.note("clean steps and calibration of the copy lanes ..");
-  Result<CleanResults> clean = clean_in_child(request, warmup);
+  Result<CleanResults> clean = clean_in_child(request);
   if (!clean) return clean.error();
   recording.clean = clean->clean;
   recording.calibration = clean->calibration;
+  if (clean->clean.out_of_memory) {
+    request.everything_offloaded = true;
+    console.warn(
+        "the step runs out of memory with everything kept: it is recorded with every saved tensor "
+        "leaving at once, and the trace has no clean step time");
+  }
+  if (clean->on_gpu) {
+    if (console.progress()) console.note("steps with the GPU's activity ..");
+    Result<profiler::TimingPass> timing = timing_in_child(request);
+    if (!timing) return timing.error();
+    recording.timing = std::move(timing).value();
+  }
 
   if (console.progress()) console.note("observed steps ..");
-  Result<std::unique_ptr<Session>> session = Session::create(request);
+  Result<std::unique_ptr<Session>> session = Session::create(request.run);
   if (!session) return session.error();
+  if (request.memory_limit) (*session)->set_memory_limit(*request.memory_limit);
   profiler::PassOptions options;
-  options.warmup = warmup;
+  options.warmup = request.warmup;
+  options.everything_offloaded = request.everything_offloaded;
   Result<profiler::ObservedPasses> observed = guarded([&]() -> Result<profiler::ObservedPasses> {
     return profiler::run_observed_passes((*session)->device(), (*session)->functions(), options);
   });
@@ -73,18 +74,47 @@ Result<Trace> record(const RunRequest& request, std::int64_t warmup, const Args&
   recording.structure = std::move(observed->structure);
   recording.more_times = std::move(observed->more_times);
   recording.offload_all = std::move(observed->offload_all);
+  recording.setup = std::move(observed->setup);
   recording.run = (*session)->run();
   recording.run.uuid = new_uuid();
   recording.run.created = now_iso8601();
-  recording.run.warmup_steps = warmup;
+  recording.run.warmup_steps = request.warmup;
   recording.run.argv = argv;
   recording.env = (*session)->environment();
+  if (recording.timing) recording.env.cupti = recording.timing->activities.library;
   return profiler::assemble(recording);
+}
+
+// "+1.3 %"; a share of another number.
+std::string percent(double share, int digits, bool sign) {
+  char text[32];
+  std::snprintf(text, sizeof text, sign ? "%+.*f %%" : "%.*f %%", digits, 100 * share);
+  return text;
+}
+
+std::string gpu_text(const Trace& trace) {
+  const GpuTotals totals = gpu_totals(trace);
+  std::string text = "  GPU           " + count_of(totals.kernels, "kernel") + ", " +
+                     with_commas(totals.copies + totals.memsets) + " copies and memsets, " +
+                     format_time(totals.busy_ns) + " busy, " +
+                     percent(totals.attributed, 2, false) + " of it attributed\n";
+  text += "  timing pass   " + format_time(trace.overhead.timing.step_ns);
+  if (totals.timing_overhead) {
+    text += " (" + percent(*totals.timing_overhead, 1, true) + " over the clean step)";
+  }
+  text += ", " + count_of(trace.quality.dropped_records, "dropped record") + ", " +
+          count_of(trace.clock.causality_violations, "clamped time") + ", " +
+          count_of(static_cast<std::int64_t>(trace.syncs.size()), "wait") + " of the CPU\n";
+  return text;
 }
 
 std::string profile_text(const Trace& trace, const std::string& file) {
   std::string text = "recorded " + run_line(trace) + "\n";
-  text += "  step time     " + format_time(trace.overhead.clean.step_ns) + "\n";
+  const bool offloaded = trace.overhead.clean.step_ns == 0;
+  text += "  step time     " +
+          (offloaded ? "unknown: it does not fit with everything kept"
+                     : format_time(trace.overhead.clean.step_ns)) +
+          "\n";
   text += "  peak          " + exact_bytes(trace.peaks.requested.front()) + " requested\n";
   text += "  offload all   " + exact_bytes(trace.overhead.offload_all.peak_requested) +
           " when every saved tensor leaves at once\n";
@@ -93,6 +123,7 @@ std::string profile_text(const Trace& trace, const std::string& file) {
           count_of(static_cast<std::int64_t>(trace.layers.size()) - 1, "layer") + "\n";
   text += "  ops           " + with_commas(outermost) + ", " +
           with_commas(static_cast<std::int64_t>(trace.ops.size())) + " with those that they call\n";
+  if (trace.gpu.size() > 0) text += gpu_text(trace);
   text += "  fingerprint   " + trace.fingerprint.substr(0, 23) + "..\n";
   text += "wrote " + file + "\n";
   return text;
@@ -105,17 +136,21 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
   std::optional<std::string> model;
   std::optional<std::string> output;
   std::optional<std::int64_t> warmup;
+  std::optional<std::string> memory_limit;
   RunFlags flags;
   line.positional("MODEL", model, "a built-in model with its options (see stowage models)");
   line.option("-o,--output", "FILE", output, "the trace, .json or .json.gz; - is stdout", true);
   flags.declare(line);
   line.option("--warmup", "N", warmup, "steps before anything is recorded (default 3)");
+  line.option("--memory-limit", "SIZE", memory_limit,
+              "device memory that the step may use; one that needs more is recorded offloaded");
   for (const char* name : {"--micro-batches", "--batch-sweep", "--no-fit"}) {
     line.future_option(name);
   }
   line.detail(
       "Runs the step unobserved (time, peak, speed of the copy lanes), observed, and once\n"
-      "with every saved tensor leaving at once; the passes must agree event by event.");
+      "with every saved tensor leaving at once; the passes must agree event by event. On a GPU\n"
+      "also with the GPU's own records.");
   line.example("stowage profile gpt2:layers=6,width=256,seq=256,vocab=1024 --batch 4 -o t.json.gz");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (warmup && (*warmup < 1 || *warmup > 10000)) {
@@ -130,7 +165,16 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
     if (!request) return request.error();
     Args argv = {"stowage", "profile"};
     argv.insert(argv.end(), args.begin(), args.end());
-    Result<Trace> trace = record(*request, warmup.value_or(3), argv, console);
+    RecordingRequest recording{std::move(request).value(), warmup.value_or(3), {}, false};
+    if (memory_limit) {
+      Result<Bytes> limit = parse_size(*memory_limit);
+      if (!limit) {
+        return usage_error("--memory-limit " + *memory_limit + ": " + limit.error().message,
+                           limit.error().hint);
+      }
+      recording.memory_limit = *limit;
+    }
+    Result<Trace> trace = record(std::move(recording), argv, console);
     if (!trace) return trace.error();
     if (Status status = save_trace(*output, *trace); !status) return status.error();
     if (*output == "-") return 0;
@@ -138,43 +182,6 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
       console.out << profile_json(*trace, *output);
     } else {
       console.out << profile_text(*trace, *output);
-    }
-    return 0;
-  });
-}
-
-int verb_clean_pass(const Args& args, std::ostream& out, std::ostream& err) {
-  CommandLine line("clean-pass", "Runs a step unobserved and calibrates the copy lanes");
-  std::optional<std::string> model;
-  std::optional<std::int64_t> warmup;
-  std::optional<std::int64_t> result_descriptor;
-  RunFlags flags;
-  line.positional("MODEL", model, "a built-in model with its options");
-  line.option("--warmup", "N", warmup, "steps before anything is recorded");
-  line.option("--result-fd", "N", result_descriptor, "where the results go");
-  flags.declare(line);
-  return run_verb(line, args, out, err, [&](Console&) -> Result<int> {
-    if (!result_descriptor) return usage_error("--result-fd is missing");
-    Result<RunRequest> request = make_request(*model, flags);
-    if (!request) return request.error();
-    Result<std::unique_ptr<Session>> session = Session::create(*request);
-    if (!session) return session.error();
-    profiler::PassOptions options;
-    options.warmup = warmup.value_or(3);
-    CleanResults results;
-    Result<profiler::CleanPass> clean = guarded([&]() -> Result<profiler::CleanPass> {
-      return profiler::run_clean_pass((*session)->device(), (*session)->functions(), options);
-    });
-    if (!clean) return clean.error();
-    results.clean = *clean;
-    Result<Calibration> calibration =
-        guarded([&]() -> Result<Calibration> { return profiler::calibrate((*session)->device()); });
-    if (!calibration) return calibration.error();
-    results.calibration = *calibration;
-    if (Status status =
-            write_descriptor(static_cast<int>(*result_descriptor), clean_results_to_json(results));
-        !status) {
-      return status.error();
     }
     return 0;
   });

@@ -6,8 +6,11 @@
 
 #include "profiler/assembly/check_records.h"
 #include "profiler/assembly/conclusions.h"
+#include "profiler/assembly/device_rows.h"
+#include "profiler/assembly/device_times.h"
 #include "profiler/assembly/event_times.h"
 #include "profiler/assembly/join.h"
+#include "profiler/assembly/resident_pass.h"
 #include "profiler/assembly/trace_rows.h"
 #include "traces/fingerprint.h"
 #include "traces/site_text.h"
@@ -15,6 +18,9 @@
 namespace stowage::profiler {
 
 namespace {
+
+// What a GPU's caching allocator rounds requests up to.
+constexpr Bytes kGpuBlock = 512;
 
 Error refuse(const std::string& message, const std::string& hint = "") {
   return {ErrorCode::bad_input, message, "", "", hint};
@@ -53,6 +59,7 @@ EventKind event_kind(RawKind kind) {
     case RawKind::backward_end:
       return EventKind::backward_end;
     case RawKind::released:
+    case RawKind::hook_gone:
       break;
   }
   STOWAGE_ASSERT(false && "released is no event of the structure pass");
@@ -61,15 +68,19 @@ EventKind event_kind(RawKind kind) {
 // Builds the trace table by table in one walk over the structure pass.
 class Assembler {
  public:
-  Assembler(const RawRecording& recording, const Ends& ends)
-      : raw_(recording.structure), recording_(recording), ends_(ends) {}
+  // `device`: null without a timing pass.
+  Assembler(const RawRecording& recording, const RawPass& structure, const Ends& ends,
+            const DeviceTimes* device)
+      : raw_(structure), recording_(recording), ends_(ends), device_(device) {}
 
   Result<Trace> run() {
     add_header();
     add_storages_at_begin();
     if (Status status = walk(); !status) return status.error();
     add_ends();
-    add_conclusions(raw_, recording_.clean, rows_);
+    if (device_ != nullptr) add_device_rows(*recording_.timing, *device_, rows_);
+    add_setup_rows(recording_, raw_, rows_);
+    add_conclusions(raw_, peaks(), rows_);
     trace_.fingerprint = fingerprint(trace_);
     return std::move(trace_);
   }
@@ -82,11 +93,38 @@ class Assembler {
     trace_.calibration = recording_.calibration;
     trace_.clock.source = "steady";
     trace_.overhead.clean = {recording_.clean.step_ns, recording_.clean.peak_requested};
-    trace_.overhead.structure = {raw_.step_ns, raw_.peak_requested};
+    if (recording_.clean.out_of_memory) {
+      trace_.schema.features.push_back(kOffloadedRecording);
+    } else {
+      trace_.overhead.structure = {raw_.step_ns, raw_.peak_requested};
+    }
     trace_.overhead.offload_all = {recording_.offload_all.step_ns,
                                    recording_.offload_all.peak_requested};
-    times_ = event_times(raw_, recording_.more_times, recording_.clean.step_ns);
+    times_ = device_ != nullptr
+                 ? device_->events
+                 : event_times(raw_, recording_.more_times, recording_.clean.step_ns);
     rows_.add_layer("step", -1, "step");
+  }
+
+  bool on_gpu() const { return recording_.env.device == "cuda"; }
+
+  // What a step in memory peaks at, where only requested bytes are known.
+  CleanPass peaks() const {
+    CleanPass clean = recording_.clean;
+    if (clean.out_of_memory) {
+      clean.peak_active = on_gpu() ? -1 : raw_.peak_requested;
+      clean.peak_reserved = -1;
+    }
+    return clean;
+  }
+
+  // Row of a new storage.
+  StorageId add_storage(std::int64_t serial, Bytes bytes, StorageClass storage_class) {
+    const StorageId row = rows_.add_storage(serial, bytes, storage_class);
+    if (on_gpu()) {
+      trace_.storages.rounded_bytes.back() = (bytes + kGpuBlock - 1) / kGpuBlock * kGpuBlock;
+    }
+    return row;
   }
 
   // Layers are numbered by first appearance, row 0 is "step".
@@ -103,7 +141,7 @@ class Assembler {
 
   void add_storages_at_begin() {
     for (const RawStorage& storage : raw_.live_at_begin) {
-      rows_.add_storage(storage.serial, storage.bytes, storage.storage_class);
+      add_storage(storage.serial, storage.bytes, storage.storage_class);
       live_ += storage.bytes;
     }
   }
@@ -121,6 +159,7 @@ class Assembler {
     for (std::size_t i = 0; i < raw_.events.size(); ++i) {
       const RawEvent& raw = raw_.events[i];
       if (raw.kind == RawKind::released) return refuse("a release in the structure pass");
+      if (raw.kind == RawKind::hook_gone) return refuse("the end of a hook in the structure pass");
       const EventId event(i);
       Events& events = trace_.events;
       events.kind.push_back(event_kind(raw.kind));
@@ -158,7 +197,7 @@ class Assembler {
       case RawKind::step_end:
         return Unit{};
       case RawKind::alloc: {
-        const StorageId row = rows_.add_storage(raw.id, raw.bytes, StorageClass::other);
+        const StorageId row = add_storage(raw.id, raw.bytes, StorageClass::other);
         trace_.storages.alloc_event.back() = event;
         trace_.storages.alloc_op.back() = current_op();
         trace_.storages.layer.back() = current_layer();
@@ -232,6 +271,7 @@ class Assembler {
         }
         return Unit{};
       case RawKind::released:
+      case RawKind::hook_gone:
         break;
     }
     return Unit{};
@@ -241,7 +281,7 @@ class Assembler {
     live_ += change;
     trace_.allocator.event.push_back(event);
     trace_.allocator.requested.push_back(raw.requested);
-    trace_.allocator.active.push_back(raw.requested);
+    trace_.allocator.active.push_back(on_gpu() ? -1 : raw.requested);
     trace_.allocator.reserved.push_back(-1);
     if (live_ == raw.requested) return Unit{};
     return refuse("live bytes at event " + std::to_string(event.value) + " are " +
@@ -348,6 +388,7 @@ class Assembler {
   const RawPass& raw_;
   const RawRecording& recording_;
   const Ends& ends_;
+  const DeviceTimes* device_;
   TraceRows rows_;
   Trace& trace_ = rows_.trace;
   std::vector<Nanoseconds> times_;
@@ -366,22 +407,30 @@ class Assembler {
 }  // namespace
 
 Result<Trace> assemble(const RawRecording& recording) {
-  if (Status status = check_records(recording.structure, "structure"); !status) {
-    return status.error();
-  }
   if (Status status = check_records(recording.offload_all, "offload_all"); !status) {
     return status.error();
   }
-  if (recording.structure.peak_requested != recording.clean.peak_requested) {
-    return refuse("the observed step peaked at " +
-                      std::to_string(recording.structure.peak_requested) +
+  RawPass derived;
+  const bool is_derived = recording.clean.out_of_memory;
+  if (is_derived) derived = resident_pass(recording.offload_all);
+  const RawPass& structure = is_derived ? derived : recording.structure;
+  if (Status status = check_records(structure, "structure"); !status) return status.error();
+  if (!is_derived && structure.peak_requested != recording.clean.peak_requested) {
+    return refuse("the observed step peaked at " + std::to_string(structure.peak_requested) +
                       " requested bytes, the unobserved one at " +
                       std::to_string(recording.clean.peak_requested),
                   "the step is not the same each time; more --warmup may help");
   }
-  const Result<Ends> ends = join(recording.structure, recording.offload_all);
+  const Result<Ends> ends = join(structure, recording.offload_all);
   if (!ends) return ends.error();
-  return Assembler(recording, *ends).run();
+  if (!recording.timing) return Assembler(recording, structure, *ends, nullptr).run();
+  if (Status status = check_records(recording.timing->pass, "timing"); !status) {
+    return status.error();
+  }
+  const Result<DeviceTimes> device =
+      device_times(structure, *recording.timing, recording.clean.step_ns);
+  if (!device) return device.error();
+  return Assembler(recording, structure, *ends, &*device).run();
 }
 
 }  // namespace stowage::profiler

@@ -9,10 +9,16 @@
 
 namespace stowage::profiler {
 
-// Times: gaps between events are the median over the structure steps, scaled so that their sum is
-// the clean step time. Natural frees and releases come from the offload_all pass.
+// A feature of traces of steps that ran out of memory with everything kept: lifetimes and peak were
+// derived from the offload_all pass (resident_pass.h), and there is no clean step time.
+inline constexpr const char* kOffloadedRecording = "offloaded_recording";
+
+// Times: with a timing pass as device_times.h has it; else gaps between events are the median over
+// the structure steps, scaled so that their sum is the clean step time. Natural frees and releases
+// come from the offload_all pass.
 // Errors (bad_input): passes that differ (names the first difference), live bytes that are not the
-// allocator's counter, a structure peak that is not the clean pass's. Cost: O(records).
+// allocator's counter, a structure peak that is not the clean pass's; (environment) device_times().
+// Cost: O(records).
 [[nodiscard]] Result<Trace> assemble(const RawRecording& recording);
 
 }  // namespace stowage::profiler

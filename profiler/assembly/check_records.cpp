@@ -49,6 +49,9 @@ Status check_records(const RawPass& pass, const std::string& name) {
       case RawKind::released:
         good = in_range(event.id, unpacks);
         break;
+      case RawKind::hook_gone:
+        good = in_range(event.id, packs);
+        break;
       case RawKind::layer_forward_begin:
       case RawKind::layer_forward_end:
       case RawKind::layer_backward_begin:

@@ -33,7 +33,7 @@ bool same_event(const RawPass& a, const RawEvent& x, const RawPass& b, const Raw
       const RawSaved& p = row(a.saved, x.id);
       const RawSaved& q = row(b.saved, y.id);
       return layer_name(a, p.layer) == layer_name(b, q.layer) && p.call == q.call &&
-             p.ordinal == q.ordinal && same_view(p.view, q.view);
+             p.ordinal == q.ordinal && (a.light || b.light || same_view(p.view, q.view));
     }
     case RawKind::unpack:
       return row(a.unpacks, x.id).saved == row(b.unpacks, y.id).saved;
@@ -70,6 +70,8 @@ std::string describe(const RawPass& pass, const RawEvent& event) {
       return "unpack of saved tensor " + std::to_string(row(pass.unpacks, event.id).saved);
     case RawKind::released:
       return "released";
+    case RawKind::hook_gone:
+      return "end of the hook of saved tensor " + std::to_string(event.id);
     case RawKind::layer_forward_begin:
       return "forward begin of " + layer_name(pass, event.id);
     case RawKind::layer_forward_end:
@@ -90,6 +92,46 @@ std::string describe(const RawPass& pass, const RawEvent& event) {
       return "backward end";
   }
   return "event";
+}
+
+Result<std::vector<std::int32_t>> align(const RawPass& structure, const RawPass& other) {
+  std::vector<std::int32_t> rows(structure.events.size(), -1);
+  std::vector<std::int32_t> my_frees;
+  std::vector<std::int32_t> their_frees;
+  // Collects frees and returns the row of the next common event, or the size.
+  const auto next_common = [](const RawPass& pass, std::size_t at,
+                              std::vector<std::int32_t>& frees) {
+    frees.clear();
+    for (; at < pass.events.size() && !is_common(pass.events[at].kind); ++at) {
+      if (pass.events[at].kind == RawKind::free) frees.push_back(static_cast<std::int32_t>(at));
+    }
+    return at;
+  };
+  std::size_t mine = 0;
+  std::size_t theirs = 0;
+  for (;;) {
+    mine = next_common(structure, mine, my_frees);
+    theirs = next_common(other, theirs, their_frees);
+    if (my_frees.size() == their_frees.size()) {
+      for (std::size_t i = 0; i < my_frees.size(); ++i) {
+        rows[static_cast<std::size_t>(my_frees[i])] = their_frees[i];
+      }
+    }
+    const bool my_end = mine == structure.events.size();
+    const bool their_end = theirs == other.events.size();
+    if (my_end && their_end) return rows;
+    if (my_end || their_end) {
+      return differ("after the last event of one pass the other has " +
+                    (my_end ? describe(other, other.events[theirs])
+                            : describe(structure, structure.events[mine])));
+    }
+    if (!same_event(structure, structure.events[mine], other, other.events[theirs])) {
+      return differ("event " + std::to_string(mine) + " is " +
+                    describe(structure, structure.events[mine]) + " in one and " +
+                    describe(other, other.events[theirs]) + " in the other");
+    }
+    rows[mine++] = static_cast<std::int32_t>(theirs++);
+  }
 }
 
 Result<Ends> join(const RawPass& structure, const RawPass& offload_all) {
@@ -118,6 +160,7 @@ Result<Ends> join(const RawPass& structure, const RawPass& offload_all) {
       }
       continue;
     }
+    if (theirs.kind == RawKind::hook_gone) continue;
     if (theirs.kind == RawKind::released) {
       const auto unpack = static_cast<std::size_t>(theirs.id);
       if (unpack < ends.released_after.size()) ends.released_after[unpack] = last_common;

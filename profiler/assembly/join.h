@@ -12,7 +12,7 @@
 namespace stowage::profiler {
 
 [[nodiscard]] constexpr bool is_common(RawKind kind) {
-  return kind != RawKind::free && kind != RawKind::released;
+  return kind != RawKind::free && kind != RawKind::released && kind != RawKind::hook_gone;
 }
 
 // Where things ended in the other pass, as event rows of the first.
@@ -22,6 +22,12 @@ struct Ends {
   // By row of unpacks: row of the last common event before the release; -1 = never released.
   std::vector<std::int32_t> released_after;
 };
+
+// By event row of the structure pass: the row of the same event in another pass of it, -1 = none.
+// Common events are all found; the frees between two of them when both passes have as many there.
+// Views are compared unless one pass is light. Error (bad_input): as join().
+[[nodiscard]] Result<std::vector<std::int32_t>> align(const RawPass& structure,
+                                                      const RawPass& other);
 
 // Walks both passes side by side. Error (bad_input): names the first common event that differs.
 [[nodiscard]] Result<Ends> join(const RawPass& structure, const RawPass& offload_all);

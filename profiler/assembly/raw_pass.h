@@ -3,15 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "profiler/assembly/raw_activity.h"
 #include "traces/trace.h"
 
 namespace stowage::profiler {
 
-// `free` and `released` may stand at different places in different passes of one recording; every
-// other kind is *common*: its sequence must be the same in all passes, which is what joins them.
+// `free`, `released` and `hook_gone` may stand at different places in different passes of one
+// recording; every other kind is *common*: its sequence must be the same in all passes, which is
+// what joins them.
 enum class RawKind : std::uint8_t {
   step_begin,
   step_end,
@@ -20,6 +23,7 @@ enum class RawKind : std::uint8_t {
   pack,                 // id = row of saved
   unpack,               // id = row of unpacks
   released,             // id = row of unpacks; offload_all pass only
+  hook_gone,            // id = row of saved: autograd let go of it; offload_all pass only
   layer_forward_begin,  // id = row of layer_paths; likewise the next three
   layer_forward_end,
   layer_backward_begin,
@@ -79,8 +83,15 @@ struct RawUnpack {
   std::int32_t saved = -1;
 };
 
+// On the clock of the events.
+struct RawSpan {
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
 // One observed step.
 struct RawPass {
+  bool light = false;  // without uses and views, for the timing pass
   std::vector<RawEvent> events;
   std::vector<std::string> layer_paths;
   std::vector<RawOp> ops;
@@ -91,12 +102,30 @@ struct RawPass {
   Bytes requested_at_begin = 0;                // the allocator's counter
   Bytes peak_requested = 0;                    // the allocator's own peak over the step
   Nanoseconds step_ns = 0;
+  std::vector<RawSpan> hook_spans;    // in order; copies of saved tensors, which are not the step's
+  std::vector<std::int64_t> threads;  // the system's numbers of the threads that ran the step
+};
+
+// The steps recorded with the GPU's activity: one of them (the one of median time), on
+// CLOCK_REALTIME, and the activity of all.
+struct TimingPass {
+  RawPass pass;
+  RawActivities activities;
+  Nanoseconds step_ns = 0;  // median of the recorded steps
+};
+
+// What the allocator did before the first step, in program order.
+struct RawSetup {
+  std::int64_t serial = -1;  // of the structure pass
+  Bytes bytes = 0;
+  bool is_free = false;
 };
 
 // The unobserved steps.
 struct CleanPass {
-  Nanoseconds step_ns = 0;   // median
-  Bytes peak_requested = 0;  // of a steady step
+  bool out_of_memory = false;  // there is no clean step; everything else is 0
+  Nanoseconds step_ns = 0;     // median
+  Bytes peak_requested = 0;    // of a steady step
   Bytes peak_active = 0;
   Bytes peak_reserved = -1;
 };
@@ -106,10 +135,12 @@ struct RawRecording {
   Environment env;
   Calibration calibration;
   CleanPass clean;
-  RawPass structure;  // everything kept
+  RawPass structure;  // everything kept; empty when the clean pass ran out of memory
   // Event times of more structure steps; each as long as structure.events. May be empty.
   std::vector<std::vector<std::int64_t>> more_times;
   RawPass offload_all;
+  std::optional<TimingPass> timing;  // on a GPU
+  std::vector<RawSetup> setup;
 };
 
 }  // namespace stowage::profiler

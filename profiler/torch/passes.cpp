@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "executor/saved_tensor_engine.h"
+#include "profiler/torch/observed_step.h"
 
 namespace stowage::profiler {
 
@@ -13,36 +13,23 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-void prepare(const StepFunctions& step, std::int64_t index) {
-  if (step.prepare) step.prepare(index);
-}
-
-void warm_up(const StepFunctions& step, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    prepare(step, i);
-    step.step();
+std::vector<RawSetup> setup_of(const executor::Device& device) {
+  std::vector<RawSetup> setup;
+  for (const executor::AllocationEvent& event : device.setup_events()) {
+    setup.push_back({event.serial, event.is_free ? 0 : event.bytes, event.is_free});
   }
-}
-
-Result<RawPass> observe(executor::Device& device, const StepFunctions& step, RecordMode mode,
-                        std::int64_t index) {
-  prepare(step, index);
-  StepRecorder recorder(device, mode);  // ends the step by itself when step.step() throws
-  recorder.begin_step(step.registered());
-  step.step();
-  return recorder.end_step();
+  return setup;
 }
 
 }  // namespace
 
 Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& step,
                                  const PassOptions& options) {
-  executor::install_saved_tensor_engine();
-  warm_up(step, options.warmup);
+  if (Status status = warm_up(device, step, options); !status) return status.error();
   CleanPass clean;
   std::vector<Nanoseconds> times;
   for (std::int64_t i = 0; i < options.steps; ++i) {
-    prepare(step, options.warmup + i);
+    if (step.prepare) step.prepare(options.warmup + i);
     device.synchronize();
     device.reset_peak();
     const Clock::time_point begin = Clock::now();
@@ -68,10 +55,12 @@ Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& 
 
 Result<ObservedPasses> run_observed_passes(executor::Device& device, const StepFunctions& step,
                                            const PassOptions& options) {
-  executor::install_saved_tensor_engine();
-  warm_up(step, options.warmup);
+  if (Status status = warm_up(device, step, options); !status) return status.error();
   ObservedPasses passes;
-  for (std::int64_t i = 0; i < std::max<std::int64_t>(1, options.structure); ++i) {
+  passes.setup = setup_of(device);
+  const std::int64_t structure_steps =
+      options.everything_offloaded ? 0 : std::max<std::int64_t>(1, options.structure);
+  for (std::int64_t i = 0; i < structure_steps; ++i) {
     Result<RawPass> pass = observe(device, step, RecordMode::keep, options.warmup + i);
     if (!pass) return pass.error();
     if (i > 0) {
@@ -80,8 +69,8 @@ Result<ObservedPasses> run_observed_passes(executor::Device& device, const StepF
     }
     passes.structure = std::move(pass).value();
   }
-  Result<RawPass> pass = observe(device, step, RecordMode::offload_all,
-                                 options.warmup + std::max<std::int64_t>(1, options.structure));
+  Result<RawPass> pass =
+      observe(device, step, RecordMode::offload_all, options.warmup + structure_steps);
   if (!pass) return pass.error();
   passes.offload_all = std::move(pass).value();
   return passes;

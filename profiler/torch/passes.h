@@ -26,6 +26,10 @@ struct PassOptions {
   std::int64_t warmup = 3;     // steps before anything is recorded; at least 1
   std::int64_t steps = 10;     // clean steps
   std::int64_t structure = 3;  // structure steps, for the median of event times
+  std::int64_t timing = 5;     // steps recorded with the GPU's activity; the median one is kept
+  // Every saved tensor leaves in every step, the warm-up too: for a step that does not fit with
+  // everything kept. There is no structure pass then.
+  bool everything_offloaded = false;
 };
 
 // Runs warm-up and clean steps: median step time, and the peaks, which must be equal in all of
@@ -38,10 +42,12 @@ struct ObservedPasses {
   RawPass structure;
   std::vector<std::vector<std::int64_t>> more_times;
   RawPass offload_all;
+  std::vector<RawSetup> setup;
 };
 
-// Runs warm-up, the structure steps and one offload_all step. Batches are numbered on from
-// `first_index`. A pass that throws leaves the device and the driver clean.
+// Runs warm-up, the structure steps (none with everything_offloaded) and one offload_all step.
+// Batches are numbered on from `first_index`. A pass that throws leaves the device and the driver
+// clean.
 [[nodiscard]] Result<ObservedPasses> run_observed_passes(executor::Device& device,
                                                          const StepFunctions& step,
                                                          const PassOptions& options);

@@ -1,8 +1,10 @@
 #include "profiler/torch/step_recorder.h"
 
 #include <ATen/core/function_schema.h>
+#include <sys/syscall.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -18,10 +20,16 @@ namespace stowage::profiler {
 
 namespace {
 
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
+template <class Clock>
+std::int64_t time_of() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
       .count();
+}
+
+// As the kernel and CUPTI number threads.
+std::int64_t this_thread() {
+  thread_local const auto number = static_cast<std::int64_t>(::syscall(SYS_gettid));
+  return number;
 }
 
 class GradientHook final : public torch::autograd::PostAccumulateGradHook {
@@ -43,11 +51,39 @@ UseMode use_mode(const std::optional<c10::FunctionSchema>& schema, std::size_t a
 
 }  // namespace
 
+// Our own work inside a step: what it launches and how long it takes is not the step's.
+class HookSpan {
+ public:
+  explicit HookSpan(StepRecorder* recorder) : recorder_(recorder) {
+    if (recorder_ == nullptr) return;
+    begin_ns_ = recorder_->now_ns();
+    if (recorder_->options_.marker != nullptr) recorder_->options_.marker->push(kExecutorId);
+  }
+  ~HookSpan() {
+    if (recorder_ == nullptr) return;
+    if (recorder_->options_.marker != nullptr) recorder_->options_.marker->pop();
+    const std::lock_guard lock(recorder_->mutex_);
+    recorder_->pass_.hook_spans.push_back({begin_ns_, recorder_->now_ns()});
+  }
+  HookSpan(const HookSpan&) = delete;
+  HookSpan& operator=(const HookSpan&) = delete;
+
+ private:
+  StepRecorder* recorder_;
+  std::int64_t begin_ns_ = 0;
+};
+
 // The saved-tensor hooks of one saved tensor while a step is recorded. They may outlive the
 // recorder with the graph that they belong to, and then still give the tensor back.
 class RecordingHooks final : public torch::autograd::SavedVariableHooks {
  public:
   explicit RecordingHooks(std::weak_ptr<StepRecorder*> recorder) : recorder_(std::move(recorder)) {}
+
+  ~RecordingHooks() override {
+    if (const auto recorder = recorder_.lock()) (*recorder)->record_hook_gone(saved_);
+  }
+  RecordingHooks(const RecordingHooks&) = delete;
+  RecordingHooks& operator=(const RecordingHooks&) = delete;
 
   void call_pack_hook(const at::Tensor& tensor) override {
     const at::RecordFunctionGuard no_observer(/*is_enabled=*/false);
@@ -56,6 +92,7 @@ class RecordingHooks final : public torch::autograd::SavedVariableHooks {
     StepRecorder& self = **recorder;
     saved_ = self.record_pack(tensor);
     if (self.mode_ == RecordMode::offload_all && self.created_in_step(tensor)) {
+      const HookSpan span(&self);
       copy_.emplace(self.device_, tensor);
       origin_ = self.origin_of(tensor);
       origin_.begin += executor::SavedView::of(tensor).range.begin;
@@ -69,6 +106,7 @@ class RecordingHooks final : public torch::autograd::SavedVariableHooks {
     const auto recorder = recorder_.lock();
     const std::int64_t unpack = recorder ? (*recorder)->record_unpack(saved_) : -1;
     if (copy_) {
+      const HookSpan span(recorder ? *recorder : nullptr);
       at::Tensor loaded = copy_->load(unpack);
       if (recorder) (*recorder)->record_reload(loaded, origin_);
       return loaded;
@@ -89,8 +127,11 @@ class RecordingHooks final : public torch::autograd::SavedVariableHooks {
   StepRecorder::Origin origin_;  // of the copy's first byte
 };
 
-StepRecorder::StepRecorder(executor::Device& device, RecordMode mode)
-    : device_(device), mode_(mode), self_(std::make_shared<StepRecorder*>(this)) {}
+StepRecorder::StepRecorder(executor::Device& device, RecordMode mode, const RecordOptions& options)
+    : device_(device),
+      mode_(mode),
+      options_(options),
+      self_(std::make_shared<StepRecorder*>(this)) {}
 
 StepRecorder::~StepRecorder() {
   if (recording_) static_cast<void>(end_step());
@@ -99,6 +140,7 @@ StepRecorder::~StepRecorder() {
 void StepRecorder::begin_step(RegisteredTensors registered) {
   STOWAGE_ASSERT(!recording_);
   pass_ = RawPass{};
+  pass_.light = options_.light;
   path_rows_.clear();
   open_ops_.clear();
   reloaded_.clear();
@@ -224,7 +266,7 @@ void StepRecorder::op_begin(const at::RecordFunction& op, std::int64_t backward_
   // RecordFunction swallows exceptions of a callback, so they are kept for end_step().
   const std::lock_guard lock(mutex_);
   try {
-    if (open_ops_.empty()) add_uses(op, raw);
+    if (open_ops_.empty() && !options_.light) add_uses(op, raw);
   } catch (const std::exception& error) {
     failure_ = error.what();
   }
@@ -232,12 +274,15 @@ void StepRecorder::op_begin(const at::RecordFunction& op, std::int64_t backward_
   const auto row = static_cast<std::int32_t>(pass_.ops.size());
   pass_.ops.push_back(std::move(raw));
   open_ops_.push_back(row);
+  add_thread();
   add(RawKind::op_begin, row);
+  if (options_.marker != nullptr) options_.marker->push(row);
 }
 
 void StepRecorder::op_end() {
   const std::lock_guard lock(mutex_);
   if (open_ops_.empty()) return;  // an op that began before the recording
+  if (options_.marker != nullptr) options_.marker->pop();
   const std::int32_t row = open_ops_.back();
   open_ops_.pop_back();
   if (open_ops_.empty()) add(RawKind::op_end, row);
@@ -272,6 +317,10 @@ void StepRecorder::record_release(std::int64_t unpack) {
   if (recording_ && unpack >= 0) add(RawKind::released, unpack);
 }
 
+void StepRecorder::record_hook_gone(std::int64_t saved) {
+  if (recording_ && saved >= 0 && mode_ == RecordMode::offload_all) add(RawKind::hook_gone, saved);
+}
+
 void StepRecorder::record_reload(const at::Tensor& loaded, const Origin& origin) {
   const std::int64_t serial = device_.allocation_serial(loaded.storage().data());
   const std::lock_guard lock(mutex_);
@@ -290,6 +339,17 @@ bool StepRecorder::created_in_step(const at::Tensor& tensor) const {
          device_.allocation_serial(tensor.storage().data()) >= first_serial_;
 }
 
+std::int64_t StepRecorder::now_ns() const {
+  return options_.light ? time_of<std::chrono::system_clock>()
+                        : time_of<std::chrono::steady_clock>();
+}
+
+void StepRecorder::add_thread() {
+  const std::int64_t thread = this_thread();
+  auto& threads = pass_.threads;
+  if (std::find(threads.begin(), threads.end(), thread) == threads.end()) threads.push_back(thread);
+}
+
 void StepRecorder::add(RawKind kind, std::int64_t id) {
   const std::lock_guard lock(mutex_);
   pass_.events.push_back({kind, id, now_ns(), 0, 0});
@@ -304,6 +364,7 @@ std::int32_t StepRecorder::path_row(std::string_view path) {
 
 RawView StepRecorder::view_of(const at::Tensor& tensor) const {
   RawView view;
+  if (options_.light) return view;
   view.dtype = tensor.defined() ? executor::dtype_of(tensor) : DType::other;
   if (!executor::is_plain(tensor)) return view;
   const Origin origin = origin_of(tensor);

@@ -14,12 +14,20 @@
 #include "executor/site_tracker.h"
 #include "executor/step_driver.h"
 #include "profiler/assembly/raw_pass.h"
+#include "profiler/torch/op_marker.h"
 #include "profiler/torch/op_observer.h"
 #include "traces/result.h"
 
 namespace stowage::profiler {
 
 enum class RecordMode : std::uint8_t { keep, offload_all };
+
+struct RecordOptions {
+  // Without uses and views, which cost the CPU time, and with times of CLOCK_REALTIME: for a step
+  // whose times count and are joined with the GPU's.
+  bool light = false;
+  OpMarker* marker = nullptr;  // is told which op runs; outlives the recorder
+};
 
 // Tensors whose class is known because somebody registered them. Gradients are found through the
 // parameters.
@@ -36,7 +44,7 @@ class StepRecorder final : public executor::StepDriver,
  public:
   // `device` outlives the recorder. Installs itself as driver and listener between begin_step()
   // and end_step().
-  StepRecorder(executor::Device& device, RecordMode mode);
+  StepRecorder(executor::Device& device, RecordMode mode, const RecordOptions& options = {});
   StepRecorder(const StepRecorder&) = delete;
   StepRecorder& operator=(const StepRecorder&) = delete;
   ~StepRecorder() override;
@@ -61,6 +69,7 @@ class StepRecorder final : public executor::StepDriver,
 
  private:
   friend class RecordingHooks;
+  friend class HookSpan;
 
   // Where bytes of this step's saved tensors came from: a tensor that came back from the host is
   // the one that left, to whoever saves or uses it (backward of backward does).
@@ -73,17 +82,21 @@ class StepRecorder final : public executor::StepDriver,
   std::int64_t record_pack(const at::Tensor& tensor);
   std::int64_t record_unpack(std::int64_t saved);
   void record_release(std::int64_t unpack);
+  void record_hook_gone(std::int64_t saved);
   void record_reload(const at::Tensor& loaded, const Origin& origin);
   [[nodiscard]] Origin origin_of(const at::Tensor& tensor) const;
   [[nodiscard]] bool created_in_step(const at::Tensor& tensor) const;
 
+  [[nodiscard]] std::int64_t now_ns() const;
   void add(RawKind kind, std::int64_t id);
+  void add_thread();  // the calling one; under the lock
   std::int32_t path_row(std::string_view path);
   RawView view_of(const at::Tensor& tensor) const;
   void add_uses(const at::RecordFunction& op, RawOp& raw);
 
   executor::Device& device_;
   RecordMode mode_;
+  RecordOptions options_;
   RawPass pass_;
   RegisteredTensors registered_;
   executor::SiteTracker sites_;

@@ -1,0 +1,24 @@
+#include "cli/torch/gpu_totals.h"
+
+namespace stowage::cli {
+
+GpuTotals gpu_totals(const Trace& trace) {
+  GpuTotals totals;
+  for (std::size_t i = 0; i < trace.gpu.size(); ++i) {
+    totals.kernels += trace.gpu.kind[i] == GpuKind::kernel ? 1 : 0;
+    totals.copies += trace.gpu.kind[i] == GpuKind::memcpy ? 1 : 0;
+    totals.memsets += trace.gpu.kind[i] == GpuKind::memset ? 1 : 0;
+    totals.busy_ns += trace.gpu.duration[i];
+  }
+  const auto lost = static_cast<double>(trace.quality.unattributed_ns);
+  const auto all = static_cast<double>(totals.busy_ns) + lost;
+  if (all > 0) totals.attributed = static_cast<double>(totals.busy_ns) / all;
+  if (trace.overhead.clean.step_ns > 0) {
+    totals.timing_overhead = static_cast<double>(trace.overhead.timing.step_ns) /
+                                 static_cast<double>(trace.overhead.clean.step_ns) -
+                             1;
+  }
+  return totals;
+}
+
+}  // namespace stowage::cli

@@ -1,0 +1,147 @@
+#include "cli/torch/recording_child.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/torch/child_process.h"
+#include "cli/torch/session.h"
+#include "cli/torch/torch_verbs.h"
+#include "profiler/assembly/timing_pass_json.h"
+#include "profiler/torch/calibrate.h"
+#include "profiler/torch/passes.h"
+#include "profiler/torch/timing_pass.h"
+
+namespace stowage::cli {
+
+namespace {
+
+// What the verb wrote into a file that only it and we know.
+Result<std::string> run_verb_in_child(const char* verb, const RecordingRequest& request) {
+  Result<ScratchFile> scratch = ScratchFile::create();
+  if (!scratch) return scratch.error();
+  std::vector<std::string> arguments = {verb};
+  for (std::string& word : request.run.arguments()) arguments.push_back(std::move(word));
+  arguments.insert(arguments.end(), {"--warmup", std::to_string(request.warmup), "--result-fd",
+                                     std::to_string(scratch->descriptor())});
+  if (request.memory_limit) {
+    arguments.insert(arguments.end(), {"--memory-limit", std::to_string(*request.memory_limit)});
+  }
+  if (request.everything_offloaded) arguments.emplace_back("--everything-offloaded");
+  if (Status status = run_child(arguments); !status) return status.error();
+  return scratch->content();
+}
+
+// The arguments of both verbs.
+struct ChildArguments {
+  std::optional<std::string> model;
+  std::optional<std::int64_t> warmup;
+  std::optional<std::int64_t> result_descriptor;
+  std::optional<std::int64_t> memory_limit;
+  bool everything_offloaded = false;
+  RunFlags flags;
+
+  void declare(CommandLine& line) {
+    line.positional("MODEL", model, "a built-in model with its options");
+    line.option("--warmup", "N", warmup, "steps before anything is recorded");
+    line.option("--result-fd", "N", result_descriptor, "where the results go");
+    line.option("--memory-limit", "BYTES", memory_limit, "device memory that the step may use");
+    line.flag("--everything-offloaded", everything_offloaded, "every saved tensor leaves at once");
+    flags.declare(line);
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Session>> session() const {
+    if (!result_descriptor) return usage_error("--result-fd is missing");
+    Result<RunRequest> request = make_request(*model, flags);
+    if (!request) return request.error();
+    Result<std::unique_ptr<Session>> session = Session::create(*request);
+    if (session && memory_limit) (*session)->set_memory_limit(*memory_limit);
+    return session;
+  }
+
+  [[nodiscard]] profiler::PassOptions passes() const {
+    profiler::PassOptions options;
+    options.warmup = warmup.value_or(3);
+    options.everything_offloaded = everything_offloaded;
+    return options;
+  }
+
+  [[nodiscard]] Status answer(const std::string& text) const {
+    return write_descriptor(static_cast<int>(*result_descriptor), text);
+  }
+};
+
+Result<profiler::CleanPass> clean_pass(Session& session, const profiler::PassOptions& options) {
+  Result<profiler::CleanPass> clean = guarded([&]() -> Result<profiler::CleanPass> {
+    return profiler::run_clean_pass(session.device(), session.functions(), options);
+  });
+  if (clean || clean.error().code != ErrorCode::condition) return clean;
+  profiler::CleanPass none;
+  none.out_of_memory = true;
+  return none;
+}
+
+}  // namespace
+
+Result<CleanResults> clean_in_child(const RecordingRequest& request) {
+  Result<std::string> text = run_verb_in_child("clean-pass", request);
+  if (!text) return text.error();
+  return clean_results_from_json(*text);
+}
+
+Result<profiler::TimingPass> timing_in_child(const RecordingRequest& request) {
+  Result<std::string> text = run_verb_in_child("timing-pass", request);
+  if (!text) return text.error();
+  return profiler::timing_pass_from_json(*text);
+}
+
+int verb_clean_pass(const Args& args, std::ostream& out, std::ostream& err) {
+  CommandLine line("clean-pass", "Runs a step unobserved and calibrates the copy lanes");
+  ChildArguments arguments;
+  arguments.declare(line);
+  return run_verb(line, args, out, err, [&](Console&) -> Result<int> {
+    Result<std::unique_ptr<Session>> session = arguments.session();
+    if (!session) return session.error();
+    executor::Device& device = (*session)->device();
+    CleanResults results;
+    results.on_gpu = device.torch_device().is_cuda();
+    Result<profiler::CleanPass> clean = clean_pass(**session, arguments.passes());
+    if (!clean) return clean.error();
+    results.clean = *clean;
+    // The limit is the step's; the calibration has buffers of its own.
+    (*session)->set_memory_limit(0);
+    profiler::CalibrationOptions options;
+    if (!clean->out_of_memory) options.step = (*session)->functions().step;
+    Result<Calibration> calibration =
+        guarded([&]() -> Result<Calibration> { return profiler::calibrate(device, options); });
+    if (!calibration) return calibration.error();
+    results.calibration = *calibration;
+    if (Status status = arguments.answer(clean_results_to_json(results)); !status) {
+      return status.error();
+    }
+    return 0;
+  });
+}
+
+int verb_timing_pass(const Args& args, std::ostream& out, std::ostream& err) {
+  CommandLine line("timing-pass", "Runs a step with the GPU's activity recorded");
+  ChildArguments arguments;
+  arguments.declare(line);
+  return run_verb(line, args, out, err, [&](Console&) -> Result<int> {
+    // Ahead of the device: CUPTI has to be there before CUDA starts.
+    Result<std::unique_ptr<profiler::TimingRecorder>> recorder = profiler::TimingRecorder::create();
+    if (!recorder) return recorder.error();
+    Result<std::unique_ptr<Session>> session = arguments.session();
+    if (!session) return session.error();
+    Result<profiler::TimingPass> timing = guarded([&]() -> Result<profiler::TimingPass> {
+      return (*recorder)->run((*session)->device(), (*session)->functions(), arguments.passes());
+    });
+    if (!timing) return timing.error();
+    if (Status status = arguments.answer(profiler::timing_pass_to_json(*timing)); !status) {
+      return status.error();
+    }
+    return 0;
+  });
+}
+
+}  // namespace stowage::cli

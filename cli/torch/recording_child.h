@@ -1,0 +1,29 @@
+// The passes of a recording that run in a process of their own: started by `profile`, and the
+// hidden verbs that they are.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "cli/torch/results_json.h"
+#include "cli/torch/run_request.h"
+#include "profiler/assembly/raw_pass.h"
+#include "traces/result.h"
+
+namespace stowage::cli {
+
+struct RecordingRequest {
+  RunRequest run;
+  std::int64_t warmup = 3;
+  std::optional<Bytes> memory_limit;
+  bool everything_offloaded = false;  // the step runs out of memory with everything kept
+};
+
+// Clean steps and calibration (verb clean-pass). A step that runs out of memory is no error:
+// CleanPass::out_of_memory.
+[[nodiscard]] Result<CleanResults> clean_in_child(const RecordingRequest& request);
+
+// Steps with the GPU's activity (verb timing-pass).
+[[nodiscard]] Result<profiler::TimingPass> timing_in_child(const RecordingRequest& request);
+
+}  // namespace stowage::cli

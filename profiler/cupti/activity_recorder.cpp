@@ -1,0 +1,288 @@
+#include "profiler/cupti/activity_recorder.h"
+
+#include <cupti.h>
+#include <dlfcn.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <ctime>
+
+#include "profiler/cupti/buffer_pool.h"
+#include "profiler/cupti/cupti_error.h"
+
+namespace stowage::profiler {
+
+namespace {
+
+constexpr std::uint32_t kMajor = 13;
+constexpr std::uint32_t kVersionsPerMajor = 10000;  // 130001 is 13.0.1
+constexpr std::uint32_t kVersionsPerMinor = 100;
+constexpr std::int64_t kClockTolerance = 1'000'000;
+
+constexpr std::array kKinds = {
+    CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+    CUPTI_ACTIVITY_KIND_MEMCPY,
+    CUPTI_ACTIVITY_KIND_MEMSET,
+    CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+    CUPTI_ACTIVITY_KIND_OVERHEAD,
+};
+
+// What launches something. Code compiled by CUDA 13 launches through __cudaLaunchKernel.
+constexpr std::array kRuntimeCalls = {
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_ptsz_v7000,
+    CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000,
+    CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_ptsz_v13000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060,
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_ptsz_v11060,
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_v9000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_ptsz_v9000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_ptsz_v10000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy2D_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_ptsz_v7000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy2DAsync_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy3DAsync_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyToSymbolAsync_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyFromSymbolAsync_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyPeerAsync_v4000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyBatchAsync_v13000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemset_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_ptsz_v7000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemset2DAsync_v3020,
+};
+
+constexpr std::array kDriverCalls = {
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoDAsync_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoD_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoD_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD16Async,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async,
+};
+
+void CUPTIAPI on_request(std::uint8_t** buffer, std::size_t* size, std::size_t* records) {
+  *buffer = buffer_pool().take();
+  *size = *buffer == nullptr ? 0 : BufferPool::kBytes;
+  *records = 0;  // as many as fit
+}
+
+void CUPTIAPI on_complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t,
+                          std::size_t valid) {
+  buffer_pool().give_back(buffer, valid);
+}
+
+// Subscribing is what keeps others out; no callback is enabled.
+void CUPTIAPI on_callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
+
+Error environment(const std::string& message, const std::string& hint) {
+  return {ErrorCode::environment, message, "", "", hint};
+}
+
+Result<std::uint32_t> loaded_version() {
+  std::uint32_t version = 0;
+  if (Status status = cupti_status(cuptiGetVersion(&version), "cuptiGetVersion"); !status) {
+    return status.error();
+  }
+  return version;
+}
+
+Status check_version() {
+  const Result<std::uint32_t> version = loaded_version();
+  if (!version) return version.error();
+  if (*version / kVersionsPerMajor == kMajor) return Unit{};
+  return environment(
+      "CUPTI " + cupti_library() + " is not version 13, whose records this build reads",
+      "use the CUPTI that comes with LibTorch: look at LD_LIBRARY_PATH");
+}
+
+std::int64_t realtime_ns() {
+  std::timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+Status check_clock() {
+  const std::int64_t before = realtime_ns();
+  std::uint64_t stamp = 0;
+  if (Status status = cupti_status(cuptiGetTimestamp(&stamp), "cuptiGetTimestamp"); !status) {
+    return status;
+  }
+  const std::int64_t after = realtime_ns();
+  const auto time = static_cast<std::int64_t>(stamp);
+  if (time >= before - kClockTolerance && time <= after + kClockTolerance) return Unit{};
+  return environment(
+      "CUPTI's clock is " + std::to_string(time - before) + " ns away from CLOCK_REALTIME",
+      "another tool of this process gave CUPTI a clock of its own");
+}
+
+Status subscribe() {
+  static CUpti_SubscriberHandle handle = nullptr;
+  std::array<char, 2 * CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN> other{};
+  CUpti_SubscriberParams parameters{};
+  parameters.structSize = CUpti_SubscriberParams_STRUCT_SIZE;
+  parameters.subscriberName = "stowage";
+  parameters.oldSubscriberName = other.data();
+  parameters.oldSubscriberSize = other.size();
+  const CUptiResult code = cuptiSubscribe_v2(&handle, &on_callback, nullptr, &parameters);
+  if (code == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
+    other.back() = '\0';
+    const std::string name = other.front() == '\0' ? "another tool" : other.data();
+    return environment("the GPU's records are already taken by " + name,
+                       "only one profiler a process: run without it");
+  }
+  return cupti_status(code, "cuptiSubscribe_v2");
+}
+
+CUptiResult set_flag(CUpti_ActivityAttribute attribute) {
+  std::uint8_t on = 1;
+  std::size_t size = sizeof on;
+  return cuptiActivitySetAttribute(attribute, &size, &on);
+}
+
+class CuptiRecorder final : public ActivityRecorder {
+ public:
+  Status start() override {
+    for (const auto kind : kKinds) {
+      if (Status status = cupti_status(cuptiActivityEnable(kind), "cuptiActivityEnable"); !status) {
+        return status;
+      }
+    }
+    // Or each unfinished query of an event makes a record.
+    if (Status status =
+            cupti_status(cuptiActivityEnableAllSyncRecords(0), "cuptiActivityEnableAllSyncRecords");
+        !status) {
+      return status;
+    }
+    if (Status status = enable_calls(1); !status) return status;
+    recording_.store(true, std::memory_order_release);
+    return Unit{};
+  }
+
+  Result<RawActivities> stop() override {
+    recording_.store(false, std::memory_order_release);
+    if (Status status = enable_calls(0); !status) return status.error();
+    for (const auto kind : kKinds) {
+      if (Status status = cupti_status(cuptiActivityDisable(kind), "cuptiActivityDisable");
+          !status) {
+        return status.error();
+      }
+    }
+    if (Status status = cupti_status(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED),
+                                     "cuptiActivityFlushAll");
+        !status) {
+      return status.error();
+    }
+    std::size_t dropped = 0;
+    if (Status status = cupti_status(cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped),
+                                     "cuptiActivityGetNumDroppedRecords");
+        !status) {
+      return status.error();
+    }
+    Result<RawActivities> records = buffer_pool().take_records();
+    if (!records) return records;
+    records->dropped_records = static_cast<std::int64_t>(dropped);
+    records->library = cupti_library();
+    return records;
+  }
+
+  void push(std::int64_t id) override {
+    if (!recording_.load(std::memory_order_acquire)) return;
+    cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2,
+                                           static_cast<std::uint64_t>(id));
+  }
+
+  void pop() override {
+    if (!recording_.load(std::memory_order_acquire)) return;
+    std::uint64_t last = 0;
+    cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2, &last);
+  }
+
+ private:
+  static Status enable_calls(std::uint8_t enable) {
+    for (const auto call : kRuntimeCalls) {
+      if (Status status = cupti_status(cuptiActivityEnableRuntimeApi(call, enable),
+                                       "cuptiActivityEnableRuntimeApi");
+          !status) {
+        return status;
+      }
+    }
+    for (const auto call : kDriverCalls) {
+      if (Status status = cupti_status(cuptiActivityEnableDriverApi(call, enable),
+                                       "cuptiActivityEnableDriverApi");
+          !status) {
+        return status;
+      }
+    }
+    return Unit{};
+  }
+
+  std::atomic<bool> recording_{false};
+};
+
+}  // namespace
+
+std::string cupti_library() {
+  const Result<std::uint32_t> version = loaded_version();
+  std::string text = "unknown";
+  if (version) {
+    text = std::to_string(*version / kVersionsPerMajor) + "." +
+           std::to_string(*version % kVersionsPerMajor / kVersionsPerMinor) + "." +
+           std::to_string(*version % kVersionsPerMinor);
+  }
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(&cuptiGetVersion), &info) != 0 &&
+      info.dli_fname != nullptr) {
+    text += " (" + std::string(info.dli_fname) + ")";
+  }
+  return text;
+}
+
+Result<std::unique_ptr<ActivityRecorder>> ActivityRecorder::create() {
+  if (std::getenv("KINETO_USE_DAEMON") != nullptr) {
+    return environment("KINETO_USE_DAEMON is set: LibTorch's own profiler takes the GPU's records",
+                       "unset KINETO_USE_DAEMON");
+  }
+  if (Status status = check_version(); !status) return status.error();
+  if (Status status = subscribe(); !status) return status.error();
+  // A device that cannot (confidential computing) keeps its buffers in device memory: the peak of
+  // this pass is then larger than the step's, and nothing else.
+  const CUptiResult pinned = set_flag(CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED);
+  if (pinned != CUPTI_ERROR_NOT_SUPPORTED) {
+    if (Status status = cupti_status(pinned, "buffers in host memory"); !status) {
+      return status.error();
+    }
+  }
+  if (Status status = cupti_status(set_flag(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER),
+                                   "a buffer for each thread");
+      !status) {
+    return status.error();
+  }
+  if (Status status = cupti_status(cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM),
+                                   "cuptiSetThreadIdType");
+      !status) {
+    return status.error();
+  }
+  if (Status status = cupti_status(cuptiActivityRegisterCallbacks(&on_request, &on_complete),
+                                   "cuptiActivityRegisterCallbacks");
+      !status) {
+    return status.error();
+  }
+  if (Status status = check_clock(); !status) return status.error();
+  return std::unique_ptr<ActivityRecorder>(std::make_unique<CuptiRecorder>());
+}
+
+}  // namespace stowage::profiler

@@ -1,0 +1,125 @@
+#include "profiler/torch/timing_pass.h"
+
+#ifdef STOWAGE_HAVE_CUPTI
+
+#include <ATen/ops/ones.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "profiler/assembly/attribution.h"
+#include "profiler/cupti/activity_recorder.h"
+#include "profiler/torch/observed_step.h"
+
+namespace stowage::profiler {
+
+namespace {
+
+class Marker final : public OpMarker {
+ public:
+  explicit Marker(ActivityRecorder& recorder) : recorder_(recorder) {}
+  void push(std::int64_t id) override { recorder_.push(id); }
+  void pop() override { recorder_.pop(); }
+
+ private:
+  ActivityRecorder& recorder_;
+};
+
+class CuptiTimingRecorder final : public TimingRecorder {
+ public:
+  explicit CuptiTimingRecorder(std::unique_ptr<ActivityRecorder> recorder)
+      : recorder_(std::move(recorder)) {}
+
+  Result<TimingPass> run(executor::Device& device, const StepFunctions& step,
+                         const PassOptions& options) override {
+    if (Status status = warm_up(device, step, options); !status) return status.error();
+    device.synchronize();
+    if (Status status = recorder_->start(); !status) return status.error();
+    launch_sentinel(device, kFirstSentinelId);
+    Result<std::vector<RawPass>> passes = record_steps(device, step, options);
+    if (!passes) return passes.error();
+    launch_sentinel(device, kLastSentinelId);
+    device.synchronize();
+    Result<RawActivities> activities = recorder_->stop();
+    if (!activities) return activities.error();
+    if (Status status = check_sentinels(*activities); !status) return status.error();
+    // The middle one by time is the pass; its time is their median.
+    std::sort(passes->begin(), passes->end(),
+              [](const RawPass& a, const RawPass& b) { return a.step_ns < b.step_ns; });
+    TimingPass timing;
+    timing.pass = std::move((*passes)[passes->size() / 2]);
+    timing.step_ns = timing.pass.step_ns;
+    timing.activities = of_step(std::move(activities).value(), timing.pass);
+    return timing;
+  }
+
+ private:
+  Result<std::vector<RawPass>> record_steps(executor::Device& device, const StepFunctions& step,
+                                            const PassOptions& options) {
+    const RecordMode mode =
+        options.everything_offloaded ? RecordMode::offload_all : RecordMode::keep;
+    Marker marker(*recorder_);
+    const RecordOptions light{.light = true, .marker = &marker};
+    std::vector<RawPass> passes;
+    // The first one pays for what CUPTI sets up when it is first needed.
+    for (std::int64_t i = 0; i <= std::max<std::int64_t>(1, options.timing); ++i) {
+      Result<RawPass> pass = observe(device, step, mode, options.warmup + i, light);
+      if (!pass) return pass.error();
+      if (i > 0) passes.push_back(std::move(pass).value());
+    }
+    return passes;
+  }
+
+  void launch_sentinel(executor::Device& device, std::int64_t id) {
+    recorder_->push(id);
+    static_cast<void>(at::ones({1}, at::TensorOptions(device.torch_device())));
+    recorder_->pop();
+  }
+
+  // Without the other steps' records; their counters stay.
+  static RawActivities of_step(RawActivities records, const RawPass& pass) {
+    constexpr Nanoseconds kMargin = 1'000'000;
+    const std::int64_t begin = pass.events.front().time_ns - kMargin;
+    const std::int64_t end = pass.events.back().time_ns + kMargin;
+    const auto outside = [&](const auto& record) {
+      return record.end_ns < begin || record.start_ns > end;
+    };
+    std::erase_if(records.activities, outside);
+    std::erase_if(records.launches, outside);
+    std::erase_if(records.syncs, outside);
+    std::vector<std::int64_t> correlations;
+    for (const RawLaunch& launch : records.launches) correlations.push_back(launch.correlation);
+    std::sort(correlations.begin(), correlations.end());
+    std::erase_if(records.externals, [&](const RawExternal& external) {
+      return !std::binary_search(correlations.begin(), correlations.end(), external.correlation);
+    });
+    return records;
+  }
+
+  std::unique_ptr<ActivityRecorder> recorder_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<TimingRecorder>> TimingRecorder::create() {
+  Result<std::unique_ptr<ActivityRecorder>> recorder = ActivityRecorder::create();
+  if (!recorder) return recorder.error();
+  return std::unique_ptr<TimingRecorder>(
+      std::make_unique<CuptiTimingRecorder>(std::move(recorder).value()));
+}
+
+}  // namespace stowage::profiler
+
+#else
+
+namespace stowage::profiler {
+
+Result<std::unique_ptr<TimingRecorder>> TimingRecorder::create() {
+  return Error{ErrorCode::environment, "this build cannot record a GPU: it has no CUPTI", "", "",
+               "build with -DSTOWAGE_WITH_CUDA=ON"};
+}
+
+}  // namespace stowage::profiler
+
+#endif

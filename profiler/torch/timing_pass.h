@@ -1,0 +1,31 @@
+// The timing pass: steps recorded together with the GPU's own activity records. In a process of its
+// own, since a step runs slower in a process whose GPU was recorded.
+#pragma once
+
+#include <memory>
+
+#include "executor/device/device.h"
+#include "profiler/torch/passes.h"
+#include "traces/result.h"
+
+namespace stowage::profiler {
+
+class TimingRecorder {
+ public:
+  // To be made before anything of CUDA is called in this process, so ahead of the device. Errors
+  // (environment): a build without CUPTI; ActivityRecorder::create().
+  [[nodiscard]] static Result<std::unique_ptr<TimingRecorder>> create();
+  virtual ~TimingRecorder() = default;
+  TimingRecorder(const TimingRecorder&) = delete;
+  TimingRecorder& operator=(const TimingRecorder&) = delete;
+
+  // Runs warm-up, one more step while recording, then options.timing steps; the one of median time
+  // is the pass. Errors: a step's own, what the recording did not get (check_sentinels()).
+  [[nodiscard]] virtual Result<TimingPass> run(executor::Device& device, const StepFunctions& step,
+                                               const PassOptions& options) = 0;
+
+ protected:
+  TimingRecorder() = default;
+};
+
+}  // namespace stowage::profiler
