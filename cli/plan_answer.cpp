@@ -84,7 +84,9 @@ std::string figures(const PlanAnswer& answer) {
   return table.text(2);
 }
 
-std::string floor_text(const planner::MemoryFloor& floor, std::size_t rows) {
+// Reserved bytes cannot be fewer than active ones, which is what the floor counts for both.
+std::string floor_text(const planner::MemoryFloor& floor, simulator::PeakKind on,
+                       std::size_t rows) {
   TextTable table;
   table.column("bytes", Align::right);
   table.column("class");
@@ -97,9 +99,11 @@ std::string floor_text(const planner::MemoryFloor& floor, std::size_t rows) {
                (row.made_by.empty() ? "(before the step)" : row.made_by) +
                    (row.reloaded ? ", reloaded" : "")});
   }
-  std::string text = "The floor: no mix of decisions has a lower peak requested than " +
-                     exact_bytes(floor.bytes) + (floor.reached ? ", and one reaches it" : "") +
-                     ".\nIt is made at " + floor_place(floor) + " by\n" + table.text(2);
+  std::string text =
+      std::string("The floor: no mix of decisions has a lower peak ") + simulator::name_of(on) +
+      " than " + exact_bytes(floor.bytes) +
+      (floor.reached && on != simulator::PeakKind::reserved ? ", and one reaches it" : "") +
+      ".\nIt is made at " + floor_place(floor) + " by\n" + table.text(2);
   if (floor.storages.size() > rows) {
     Bytes rest = 0;
     for (std::size_t i = rows; i < floor.storages.size(); ++i) rest += floor.storages[i].bytes;
@@ -107,6 +111,12 @@ std::string floor_text(const planner::MemoryFloor& floor, std::size_t rows) {
             format_bytes(rest) + " together\n";
   }
   return text;
+}
+
+std::string fit_text(const Trace& trace, const PlanAnswer& answer) {
+  const Bytes needs = answer.outcome.predicted.peak_reserved + trace.env.context_bytes;
+  return "Device of " + exact_bytes(*answer.fit) + ": " + exact_bytes(needs) + " are needed, " +
+         exact_bytes(trace.env.context_bytes) + " of them for the CUDA context.\n";
 }
 
 // What each rule of the plan decides: how many saved tensors, and their bytes.
@@ -221,7 +231,9 @@ std::string plan_text(const simulator::TraceIndex& index, const PlanAnswer& answ
     if (outcome.plan.budget.host) text += ", host " + exact_bytes(*outcome.plan.budget.host);
     text += ".\n";
   }
-  if (!outcome.feasible() || explain) text += "\n" + floor_text(outcome.floor, kFloorRows);
+  if (answer.fit) text += fit_text(trace, answer);
+  if (!outcome.feasible() || explain)
+    text += "\n" + floor_text(outcome.floor, answer.budget_on, kFloorRows);
   if (explain) {
     text += "\n" + paint.bold("Rules") + " (the first that matches decides)\n" +
             rules_text(trace, outcome.plan) + "\n" + search_text(outcome.search);

@@ -1,6 +1,7 @@
 // The planner's answer in words and as JSON.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cli/paint.h"
@@ -14,6 +15,8 @@ struct PlanAnswer {
   planner::PlanOutcome outcome;
   simulator::PeakKind budget_on = simulator::PeakKind::active;
   std::string written_to;  // file of the plan, or empty
+  // --fit: the size of the device. The budget is on reserved bytes then.
+  std::optional<Bytes> fit;
 };
 
 // Why there is no plan, as the one line on stderr: with the floor in bytes, the op and the layer

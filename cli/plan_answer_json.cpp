@@ -47,6 +47,11 @@ std::string plan_answer_json(const simulator::TraceIndex& index, const PlanAnswe
        outcome.plan.budget.device ? Json(*outcome.plan.budget.device) : Json(nullptr)},
       {"on", simulator::name_of(answer.budget_on)},
       {"host_bytes", outcome.plan.budget.host ? Json(*outcome.plan.budget.host) : Json(nullptr)}};
+  const Bytes context = index.trace().env.context_bytes;
+  json["fit"] = answer.fit ? Json{{"device_bytes", *answer.fit},
+                                  {"context_bytes", context},
+                                  {"needed_bytes", outcome.predicted.peak_reserved + context}}
+                           : Json(nullptr);
   json["predicted"] = result_json(outcome.predicted);
   json["resident"] = result_json(outcome.resident);
   json["lower_bound"] = {{"step_ns", outcome.lower_bound_step}};

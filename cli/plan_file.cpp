@@ -58,6 +58,7 @@ Status check_target(const simulator::Plan& plan, const std::string& plan_file, c
       {"seq", std::to_string(target.seq), std::to_string(trace.run.seq)},
       {"dtype", quoted(target.dtype), quoted(trace.run.dtype)},
       {"optimizer", quoted(target.optimizer), quoted(trace.run.optimizer)},
+      {"device", quoted(target.device), quoted(trace.env.device)},
       {"threads", std::to_string(target.threads), std::to_string(trace.run.threads)},
   };
   const std::string hint =

@@ -17,13 +17,14 @@ namespace stowage::cli {
 namespace {
 
 // Options of docs/cli.md's contract whose decisions the planner does not know yet.
-constexpr const char* kFutureOptions[] = {"--fit",      "--allow",        "--deny",     "--pin",
-                                          "--minimize", "--max-slowdown", "--maximize", "--pareto"};
+constexpr const char* kFutureOptions[] = {"--allow",        "--deny",     "--pin",   "--minimize",
+                                          "--max-slowdown", "--maximize", "--pareto"};
 
 struct PlanOptions {
   std::optional<std::string> trace;
   std::optional<std::string> budget;
   std::optional<std::string> budget_on;
+  std::optional<std::string> fit;
   std::optional<std::string> host_budget;
   std::optional<std::string> policy;
   std::optional<std::int64_t> seed;
@@ -38,6 +39,8 @@ void declare(CommandLine& line, PlanOptions& options) {
               "device memory: 24GiB, 24GB, bytes, or 60% of the resident peak");
   line.option("--budget-on", "COUNTER", options.budget_on,
               "what the budget bounds: requested, active or reserved (default active)");
+  line.option("--fit", "B", options.fit,
+              "the size of a device, such as 24GiB: bounds reserved bytes and the CUDA context");
   line.option("--host-budget", "B", options.host_budget, "host memory that the plan may use");
   line.option("--policy", "NAME[:k=v,..]", options.policy,
               "auto (default), or a policy (see stowage policies); then --budget is optional");
@@ -53,6 +56,7 @@ void declare(CommandLine& line, PlanOptions& options) {
       "stdout. With --json one object, which holds the plan, goes to stdout.");
   line.example("stowage plan t.json.gz --budget 60% -o p.json");
   line.example("stowage plan t.json.gz --budget 24GiB --host-budget 64GiB --explain -o p.json");
+  line.example("stowage plan t.json.gz --fit 24GiB -o p.json");
   line.example("stowage plan t.json.gz --policy torchtune:stash=5 -o p.json");
 }
 
@@ -87,10 +91,20 @@ Result<planner::PlanRequest> request_of(const PlanOptions& options,
   request.policy = options.policy.value_or("auto");
   request.seed = options.seed.value_or(1);
   request.created = now_utc();
-  const auto on = counter(options.budget_on.value_or("active"));
+  const auto on = counter(options.budget_on.value_or(options.fit ? "reserved" : "active"));
   if (!on) return on.error();
   request.budget_on = *on;
-  if (options.budget) {
+  if (options.fit) {
+    if (options.budget || options.budget_on) {
+      return usage_error("--fit bounds reserved bytes by itself",
+                         "without --budget and --budget-on");
+    }
+    const auto device = parse_size(*options.fit);
+    if (!device) return in_option("--fit", device.error());
+    const auto bytes = planner::reserved_to_fit(index.trace(), *device);
+    if (!bytes) return in_option("--fit", bytes.error());
+    request.budget = *bytes;
+  } else if (options.budget) {
     const auto resident = simulator::replay(index, simulator::resident_schedule(index));
     const Bytes peak = planner::peak_of(resident, *on);
     if (peak < 0) {
@@ -105,7 +119,7 @@ Result<planner::PlanRequest> request_of(const PlanOptions& options,
     request.budget_text = *options.budget;
   } else if (!options.policy || request.policy == "auto") {
     return usage_error("no --budget",
-                       "such as --budget 24GiB or --budget 60%; only a named "
+                       "such as --budget 24GiB or --budget 60%, or --fit 24GiB; only a named "
                        "--policy plans without one");
   }
   if (options.host_budget) {
@@ -164,7 +178,8 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
       if (error.code == ErrorCode::bad_input && error.file.empty()) error.file = *options.trace;
       return error;
     }
-    PlanAnswer answer{std::move(*outcome), request->budget_on, ""};
+    PlanAnswer answer{std::move(*outcome), request->budget_on, "", {}};
+    if (options.fit) answer.fit = *parse_size(*options.fit);
     simulator::Plan& plan = answer.outcome.plan;
     plan.target.trace = loaded->sha256;
     plan.target.trace_file = trace_file_for(*options.trace, options.output.value_or(""));

@@ -2,7 +2,7 @@
 
 #include <c10/util/Exception.h>
 
-#include <cstring>
+#include <cstddef>
 #include <utility>
 
 #include "traces/site_text.h"
@@ -15,6 +15,8 @@ using simulator::CopyMode;
 using simulator::Side;
 
 namespace {
+
+constexpr std::byte kPoison{0xff};  // makes floats NaN
 
 AnchorKind anchor_kind(LayerEvent event) {
   switch (event) {
@@ -71,6 +73,7 @@ void PlannedStep::State::drop_all() {
 
 void PlannedStep::State::begin() {
   drop_all();
+  device_.begin_step();
   ++step_;
   active_ = true;
   first_serial_ = device_.next_serial();
@@ -101,6 +104,7 @@ Result<StepReport> PlannedStep::State::end() {
     run(AnchorKind::step_end, 0, Side::after);
   }
   active_ = false;
+  device_.end_step();
   drop_all();
   if (!missing.empty() && options_.off_plan == OffPlan::refuse) {
     return Error{ErrorCode::bad_input, "the step is not the one the plan was made for: " + missing,
@@ -111,6 +115,7 @@ Result<StepReport> PlannedStep::State::end() {
 
 void PlannedStep::State::abort() {
   active_ = false;
+  device_.end_step();
   drop_all();
 }
 
@@ -192,6 +197,7 @@ std::string PlannedStep::State::difference_at_pack(const at::Tensor& tensor, con
 }
 
 PlannedStep::State::Packed PlannedStep::State::begin_pack(const at::Tensor& tensor) {
+  device_.check_stream();
   const Site site = sites_.next_pack();
   Packed packed;
   packed.step = step_;
@@ -230,6 +236,7 @@ void PlannedStep::State::finish_pack(const Packed& packed) {
 
 bool PlannedStep::State::begin_unpack(const Packed& packed) {
   if (!active_ || packed.step != step_) return false;
+  device_.check_stream();
   const std::size_t row = counter(AnchorKind::unpack)++;
   if (report_.on_plan) {
     if (row >= trace_->unpacks.size()) {
@@ -361,6 +368,7 @@ void PlannedStep::State::start_reload(ReloadId id) {
   report_.reloaded_bytes += offload.bytes;
   if (offload.bytes == 0) return;
   void* const destination = state.buffer.mutable_data_ptr();
+  if (options_.poison_device) device_.fill_on_compute(destination, kPoison, offload.bytes);
   if (plan.copy_in == CopyMode::compute) {
     device_.copy_on_compute(destination, slot(plan.offload), offload.bytes);
     return;
@@ -375,9 +383,8 @@ void PlannedStep::State::drop(ReloadId id) {
   OffloadState& state = offloads_[offload.index()];
   if (--state.reloads_left > 0) return;
   if (!options_.poison_host) return;
-  // Its last reload was awaited, so nothing reads the slot any more.
-  std::memset(slot(offload), 0xff,
-              static_cast<std::size_t>(schedule_.offloads[offload.index()].bytes));
+  // Compute has awaited its last reload, so nothing reads the slot after what compute does next.
+  device_.fill_on_compute(slot(offload), kPoison, schedule_.offloads[offload.index()].bytes);
   state.slot_valid = false;
 }
 

@@ -1,5 +1,6 @@
 #include "executor/planned_step.h"
 
+#include <exception>
 #include <optional>
 #include <utility>
 
@@ -78,7 +79,11 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
 }
 
 PlannedStep::~PlannedStep() {
-  abort_step();
+  try {
+    abort_step();
+  } catch (const std::exception&) {
+    // A device that failed for good has nothing left to wait for; the step's error was reported.
+  }
 }
 
 void PlannedStep::begin_step() {

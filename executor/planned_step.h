@@ -31,6 +31,8 @@ struct PlannedStepOptions {
   OffPlan off_plan = OffPlan::refuse;
   // Fill host slots with 0xff bytes (NaN) when they are given up, so that a stale read shows.
   bool poison_host = false;
+  // Fill reload buffers likewise before their copy, so that a read ahead of it shows.
+  bool poison_device = false;
 };
 
 // What one step did, beside the numbers of Device::memory().

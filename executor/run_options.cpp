@@ -22,13 +22,18 @@ Status apply_run_options(const RunOptions& options) {
   at::Context& context = at::globalContext();
   context.setDeterministicAlgorithms(options.deterministic, /*warn_only=*/false);
   context.setDeterministicFillUninitializedMemory(false);
-  context.setFloat32MatmulPrecision("highest");
+  context.setFloat32MatmulPrecision(options.tf32 ? "high" : "highest");
+  context.setAllowTF32CuDNN(options.tf32);
+  context.setDeterministicCuDNN(options.deterministic);
+  context.setBenchmarkCuDNN(false);
+  context.setSDPUseCuDNN(!options.deterministic);
   if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
   return Unit{};
 }
 
 RunOptions current_run_options() {
   return {.deterministic = at::globalContext().deterministicAlgorithms(),
+          .tf32 = at::globalContext().float32MatmulPrecision() == at::Float32MatmulPrecision::HIGH,
           .threads = at::get_num_threads()};
 }
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -58,15 +59,14 @@ Result<std::size_t> read_up_to(int descriptor, void* data, std::size_t bytes) {
   return total;
 }
 
-Status write_record(int descriptor, const std::string& name, at::ScalarType type, const void* data,
+Status write_header(int descriptor, const std::string& name, at::ScalarType type,
                     std::int64_t bytes) {
   Header header;
   header.name_bytes = static_cast<std::uint32_t>(name.size());
   header.scalar_type = static_cast<std::int32_t>(type);
   header.bytes = bytes;
   if (Status status = write_all(descriptor, &header, sizeof header); !status) return status;
-  if (Status status = write_all(descriptor, name.data(), name.size()); !status) return status;
-  return write_all(descriptor, data, static_cast<std::size_t>(bytes));
+  return write_all(descriptor, name.data(), name.size());
 }
 
 struct Record {
@@ -142,23 +142,41 @@ void compare_chunk(at::ScalarType type, const char* a, const char* b, std::size_
 }  // namespace
 
 Status TensorDumpWriter::add_loss(std::int64_t step, double loss) {
-  return write_record(descriptor_, "step " + std::to_string(step) + " loss", at::kDouble, &loss,
-                      sizeof loss);
+  const std::string name = "step " + std::to_string(step) + " loss";
+  if (Status status = write_header(descriptor_, name, at::kDouble, sizeof loss); !status) {
+    return status;
+  }
+  return write_all(descriptor_, &loss, sizeof loss);
 }
 
 Status TensorDumpWriter::add(std::int64_t step, const std::string& kind,
                              const NamedTensor& tensor) {
   const std::string name = "step " + std::to_string(step) + " " + kind + " " + tensor.name;
-  if (!tensor.tensor.defined()) return write_record(descriptor_, name, at::kByte, nullptr, 0);
+  if (!tensor.tensor.defined()) return write_header(descriptor_, name, at::kByte, 0);
   // Gradients and parameters are dense; a permuted one is compared in its memory order, which both
   // runs share.
   if (!tensor.tensor.is_non_overlapping_and_dense()) {
     return Error{ErrorCode::bad_input, kind + " " + tensor.name + " is not dense in memory", "", "",
                  "verification compares dense tensors only"};
   }
-  return write_record(descriptor_, name, tensor.tensor.scalar_type(),
-                      tensor.tensor.const_data_ptr(),
-                      static_cast<std::int64_t>(tensor.tensor.nbytes()));
+  const auto bytes = static_cast<Bytes>(tensor.tensor.nbytes());
+  if (Status status = write_header(descriptor_, name, tensor.tensor.scalar_type(), bytes);
+      !status) {
+    return status;
+  }
+  constexpr Bytes kMost = Bytes{16} << 20;
+  const auto* const data = static_cast<const std::byte*>(tensor.tensor.const_data_ptr());
+  for (Bytes at = 0; at < bytes; at += kMost) {
+    const Bytes part = std::min(kMost, bytes - at);
+    chunk_.resize(static_cast<std::size_t>(std::max<Bytes>(part, std::ssize(chunk_))));
+    device_.copy_on_compute(chunk_.data(), data + at, part);
+    device_.synchronize_compute();
+    if (Status status = write_all(descriptor_, chunk_.data(), static_cast<std::size_t>(part));
+        !status) {
+      return status;
+    }
+  }
+  return Unit{};
 }
 
 Result<DumpDifference> compare_dumps(int a, int b, double rtol) {

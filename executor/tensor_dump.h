@@ -2,10 +2,12 @@
 // processes can be compared bit for bit.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "executor/device/device.h"
 #include "executor/model.h"
 #include "traces/result.h"
 
@@ -13,17 +15,19 @@ namespace stowage::executor {
 
 // Appends to the file behind a descriptor, from its current position; the caller keeps the
 // descriptor. Tensors must be dense and are written in their memory order; nothing is allocated on
-// the device.
+// the device. `device` is where the tensors are.
 class TensorDumpWriter {
  public:
-  explicit TensorDumpWriter(int descriptor) : descriptor_(descriptor) {}
+  TensorDumpWriter(Device& device, int descriptor) : device_(device), descriptor_(descriptor) {}
 
   [[nodiscard]] Status add_loss(std::int64_t step, double loss);
   // `kind` is "gradient" or "parameter".
   [[nodiscard]] Status add(std::int64_t step, const std::string& kind, const NamedTensor& tensor);
 
  private:
+  Device& device_;
   int descriptor_;
+  std::vector<std::byte> chunk_;  // of a tensor, on the host
 };
 
 struct DumpDifference {

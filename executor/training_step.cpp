@@ -4,7 +4,6 @@
 #include <c10/util/BFloat16.h>
 #include <c10/util/Exception.h>
 
-#include <array>
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -13,41 +12,33 @@ namespace stowage::executor {
 
 namespace {
 
-// The bytes of one scalar on the host, without a tensor.
-class HostScalar {
- public:
-  void fetch(Device& device, const at::Tensor& scalar) {
-    dtype_ = scalar.scalar_type();
-    TORCH_CHECK(scalar.numel() == 1 && scalar.itemsize() <= bytes_.size(),
-                "the loss must be a scalar");
-    device.copy_on_compute(bytes_.data(), scalar.const_data_ptr(),
-                           static_cast<Bytes>(scalar.itemsize()));
-  }
+constexpr Bytes kLossBytes = 8;  // the widest scalar
 
-  [[nodiscard]] double value() const {
-    switch (dtype_) {
-      case at::kFloat:
-        return read<float>();
-      case at::kDouble:
-        return read<double>();
-      case at::kBFloat16:
-        return static_cast<float>(read<c10::BFloat16>());
-      default:
-        TORCH_CHECK(false, "a loss of dtype ", dtype_);
-    }
-  }
+template <class T>
+double read(const std::byte* data) {
+  T value;
+  std::memcpy(&value, data, sizeof(T));
+  return static_cast<double>(value);
+}
 
- private:
-  template <class T>
-  [[nodiscard]] T read() const {
-    T value;
-    std::memcpy(&value, bytes_.data(), sizeof(T));
-    return value;
+double scalar_at(const std::byte* data, at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kFloat:
+      return read<float>(data);
+    case at::kDouble:
+      return read<double>(data);
+    case at::kBFloat16:
+      return read<c10::BFloat16>(data);
+    default:
+      TORCH_CHECK(false, "a loss of dtype ", dtype);
   }
+}
 
-  at::ScalarType dtype_ = at::kFloat;
-  alignas(8) std::array<std::byte, 8> bytes_{};
-};
+HostArena loss_arena(Device& device) {
+  Result<HostArena> arena = device.host_arena(kLossBytes);
+  TORCH_CHECK(arena.ok(), arena.error().text());
+  return std::move(arena).value();
+}
 
 }  // namespace
 
@@ -57,7 +48,8 @@ TrainingStep::TrainingStep(Device& device, std::unique_ptr<Model> model,
       model_(std::move(model)),
       parameters_(model_->parameters()),
       optimizer_(make_optimizer(options.optimizer, options.learning_rate, parameters_)),
-      seed_(options.seed) {}
+      seed_(options.seed),
+      loss_(loss_arena(device)) {}
 
 void TrainingStep::enter(PhaseKind phase) const {
   if (phase_hook_) phase_hook_(phase);
@@ -75,19 +67,24 @@ double TrainingStep::step() {
   for (const NamedTensor& parameter : parameters_) parameter.tensor.mutable_grad().reset();
 
   enter(PhaseKind::forward);
-  HostScalar loss_value;
+  at::ScalarType loss_type = at::kFloat;
   {
     at::Tensor loss = model_->forward();
     enter(PhaseKind::backward);
     loss.backward();
-    loss_value.fetch(device_, loss);
+    TORCH_CHECK(loss.numel() == 1 && static_cast<Bytes>(loss.itemsize()) <= kLossBytes,
+                "the loss must be a scalar");
+    loss_type = loss.scalar_type();
+    // Fetched behind backward; the CPU goes on to launch the optimizer meanwhile.
+    device_.copy_on_compute(loss_.data(), loss.const_data_ptr(),
+                            static_cast<Bytes>(loss.itemsize()));
   }
   if (optimizer_) {
     enter(PhaseKind::optimizer);
     optimizer_->step();
   }
   device_.synchronize();
-  return loss_value.value();
+  return scalar_at(loss_.data(), loss_type);
 }
 
 double TrainingStep::run(std::int64_t index) {

@@ -59,6 +59,7 @@ class TrainingStep {
   std::unique_ptr<Optimizer> optimizer_;
   std::int64_t seed_ = 0;
   PhaseHook phase_hook_;
+  HostArena loss_;  // where the loss comes to; pinned once
 };
 
 }  // namespace stowage::executor

@@ -3,7 +3,9 @@
 #include <tuple>
 #include <utility>
 
+#include "simulator/allocator_replay.h"
 #include "simulator/lowering.h"
+#include "traces/result.h"
 
 namespace stowage::planner {
 
@@ -24,12 +26,26 @@ std::optional<Candidate> Evaluator::evaluate(const simulator::Decisions& decisio
   }
   Candidate candidate;
   candidate.decisions = decisions;
-  candidate.result = simulator::replay(index_, lowering->schedule);
-  candidate.peak = peak_of(candidate.result, request_.budget_on);
+  candidate.result = simulator::estimate(index_, lowering->schedule);
+  // Active bytes are a lower bound of the reserved ones.
+  candidate.peak = request_.budget_on == simulator::PeakKind::requested
+                       ? candidate.result.peak_requested
+                       : candidate.result.peak_active;
   if (request_.progress) {
     request_.progress({evaluations_, request_.max_evaluations, best_step_});
   }
   return candidate;
+}
+
+Bytes Evaluator::exact_peak(const Candidate& candidate) const {
+  if (request_.budget_on == simulator::PeakKind::requested || index_.trace().setup.size() == 0) {
+    return candidate.peak;
+  }
+  const auto lowering = simulator::lower(index_, candidate.decisions);
+  STOWAGE_ASSERT(lowering.ok());  // it was lowered before
+  const auto allocator = simulator::replay_allocator(index_, lowering->schedule);
+  return request_.budget_on == simulator::PeakKind::active ? allocator.peak_active
+                                                           : allocator.peak_reserved;
 }
 
 bool Evaluator::keeps(const Candidate& candidate, Bytes budget) const {

@@ -1,4 +1,5 @@
-// Lowers and replays decisions, counts how often, and knows when to stop.
+// Lowers and replays decisions, counts how often, and knows when to stop. A search goes by
+// estimates; what it offers as an answer is replayed in full.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace stowage::planner {
 struct Candidate {
   simulator::Decisions decisions;
   simulator::ReplayResult result;
-  Bytes peak = 0;  // of the counter that the budget is about
+  Bytes peak = 0;  // of the counter that the budget is about, as estimated: never too much
   [[nodiscard]] Bytes transfer() const { return result.d2h_bytes + result.h2d_bytes; }
   // Shorter step, then fewer bytes moved, then lower peak.
   [[nodiscard]] bool better_than(const Candidate& other) const;
@@ -30,8 +31,12 @@ class Evaluator {
       : index_(index), request_(request) {}
 
   // Empty when the search is over (limit or stop), or when the decisions cannot be lowered: the
-  // error is kept. Cost: one lower() and one replay().
+  // error is kept. Cost: one lower() and one estimate().
   [[nodiscard]] std::optional<Candidate> evaluate(const simulator::Decisions& decisions);
+
+  // The same counter as replay() gives it. Cost: that of lower() and replay() where the trace's
+  // device has an allocator that counts otherwise, else nothing.
+  [[nodiscard]] Bytes exact_peak(const Candidate& candidate) const;
 
   // Within the budget of the host too.
   [[nodiscard]] bool keeps(const Candidate& candidate, Bytes budget) const;

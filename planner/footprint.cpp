@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "simulator/caching_allocator.h"
 #include "simulator/offload_groups.h"
 #include "simulator/rule_match.h"
 
@@ -67,13 +68,12 @@ std::vector<std::int32_t> Movable::breakpoints() const {
 }
 
 Bytes Footprints::storage_bytes(StorageId storage) const {
-  const Storages& storages = index_->trace().storages;
-  return by_block_ ? storages.rounded_bytes[storage.index()] : storages.bytes[storage.index()];
+  return by_block_ ? index_->rounded_bytes()[storage.index()]
+                   : index_->trace().storages.bytes[storage.index()];
 }
 
 Bytes Footprints::buffer_bytes(Bytes bytes) const {
-  constexpr Bytes kGranule = 512;  // of the caching allocator
-  return by_block_ ? (bytes + kGranule - 1) / kGranule * kGranule : bytes;
+  return by_block_ ? simulator::CachingAllocator::rounded(bytes) : bytes;
 }
 
 Footprints::Footprints(const simulator::TraceIndex& index, simulator::PeakKind kind)

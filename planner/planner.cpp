@@ -148,29 +148,49 @@ class Planner {
     if (evaluator_.error()) return *evaluator_.error();
     if (!best) {
       out_.kind = PlanKind::not_found;
-      out_.notes.push_back("no plan within the budget was found; the tightest has a peak of " +
-                           format_bytes(tight.peak));
-      return finish_with(footprints_.tight(tight.choices));
+      const Status status = finish_with(footprints_.tight(tight.choices));
+      out_.notes.insert(out_.notes.begin(),
+                        "no plan within the budget was found; the tightest has a peak of " +
+                            format_bytes(peak_of(out_.predicted, request_.budget_on)));
+      return status;
     }
     return finish_with(best->decisions);
   }
 
   std::optional<Candidate> search(Bytes budget, Bytes resident, const TightPlan& tight) {
     std::optional<Candidate> best;
-    const auto offer = [&](std::optional<Candidate> candidate) {
-      if (!candidate || !evaluator_.keeps(*candidate, budget)) return;
-      if (best && !candidate->better_than(*best)) return;
-      best = std::move(candidate);
-      evaluator_.set_best(best->result.step_ns);
+    // Returns the exact peak, -1 when that was not needed.
+    const auto offer = [&](std::optional<Candidate> candidate, bool always_exact = false) {
+      if (!candidate) return Bytes{-1};
+      const bool wanted =
+          evaluator_.keeps(*candidate, budget) && (!best || candidate->better_than(*best));
+      if (!wanted && !always_exact) return Bytes{-1};
+      const Bytes peak = evaluator_.exact_peak(*candidate);
+      if (wanted && peak <= budget) {
+        best = std::move(candidate);
+        evaluator_.set_best(best->result.step_ns);
+      }
+      return peak;
     };
     // The one that always fits comes first: a search that is stopped has an answer.
     offer(evaluator_.evaluate(footprints_.tight(tight.choices)));
     Search search(footprints_, tight, evaluator_, quota_of(index_));
     out_.search.candidates = search.candidates();
     const auto reached = [&](Nanoseconds bound) { return best && best->result.step_ns <= bound; };
+    // The best plans for one budget: while the exact counter is above it, the search is repeated
+    // with that much less. Depends on the budget given alone, whatever the one asked for.
+    const auto solve = [&](Bytes point, Nanoseconds bound) {
+      constexpr int kMostRounds = 6;
+      ++out_.search.grid_points;
+      Bytes within = point;
+      for (int round = 0; round < kMostRounds && within >= out_.floor.bytes; ++round) {
+        const Bytes peak = offer(search.solve(within, bound), true);
+        if (peak <= point) return;  // or nothing was found
+        within -= peak - point;
+      }
+    };
 
-    ++out_.search.grid_points;
-    offer(search.solve(budget, out_.lower_bound_step));
+    solve(budget, out_.lower_bound_step);
     if (!reached(out_.lower_bound_step)) {
       for (const std::string& spec : rivals()) {
         const auto rules = policy_rules(index_, spec);
@@ -189,8 +209,7 @@ class Planner {
       // No plan within this budget, or a smaller one, is faster.
       const Nanoseconds bound = shortest_step(footprints_, point);
       if (reached(bound)) break;
-      ++out_.search.grid_points;
-      offer(search.solve(point, bound));
+      solve(point, bound);
     }
     return best;
   }
@@ -204,6 +223,14 @@ class Planner {
     simulator::SavedRule keep;
     keep.site = "*";
     return {keep};
+  }
+
+  // The plan's own predictions say how far they can be trusted.
+  void note_allocator() {
+    if (out_.predicted.allocator_exact) return;
+    out_.notes.push_back(
+        "the allocator's state does not repeat from step to step, or the trace does not say all of "
+        "it: active and reserved bytes are estimates");
   }
 
   Status finish_with(const simulator::Decisions& decisions) {
@@ -220,6 +247,7 @@ class Planner {
     plan.target.seq = trace.run.seq;
     plan.target.dtype = trace.run.dtype;
     plan.target.optimizer = trace.run.optimizer;
+    plan.target.device = trace.env.device;
     if (trace.env.device == "cpu") plan.target.threads = trace.run.threads;
     plan.target.fingerprint = trace.fingerprint;
     plan.budget.device = request_.budget;
@@ -238,6 +266,7 @@ class Planner {
     for (const simulator::LoweringNote& note : lowering->notes) {
       out_.notes.push_back(trace.string(trace.saved.site[note.saved.index()]) + " " + note.text);
     }
+    note_allocator();
     simulator::Predicted& predicted = plan.predicted.emplace();
     predicted.peak_requested = out_.predicted.peak_requested;
     predicted.peak_active = out_.predicted.peak_active;
@@ -299,6 +328,21 @@ Bytes peak_of(const ReplayResult& result, PeakKind kind) {
 
 Result<PlanOutcome> make_plan(const simulator::TraceIndex& index, const PlanRequest& request) {
   return Planner(index, request).run();
+}
+
+Result<Bytes> reserved_to_fit(const Trace& trace, Bytes device) {
+  if (trace.setup.size() == 0) {
+    return Error{ErrorCode::usage,
+                 "the trace's device (" + trace.env.device + ") has no reserved bytes", "", "",
+                 "use a budget on active bytes"};
+  }
+  if (device <= trace.env.context_bytes) {
+    return Error{ErrorCode::usage,
+                 format_bytes(device) + " do not even hold the CUDA context of " +
+                     format_bytes(trace.env.context_bytes),
+                 "", "", "give the size of a device, such as 24GiB"};
+  }
+  return device - trace.env.context_bytes;
 }
 
 Status resolve_budget(const simulator::TraceIndex& index, Plan& plan) {

@@ -50,7 +50,7 @@ enum class PlanKind : std::uint8_t {
 [[nodiscard]] const char* name_of(PlanKind value);
 
 struct SearchStats {
-  std::int64_t evaluations = 0;  // schedules lowered and replayed
+  std::int64_t evaluations = 0;  // schedules lowered and estimated
   std::int64_t candidates = 0;   // storages that an offload could take away
   std::int64_t grid_points = 0;  // budgets searched for (docs/planner.md, "monotone")
   bool stopped = false;          // by the stop token
@@ -76,12 +76,18 @@ struct PlanOutcome {
 
 // Errors: usage (no budget with `auto`, a budget of 0 or less, a counter that the trace's device
 // does not have, an unknown policy or option), bad_input (a trace that cannot be lowered).
-// Deterministic. Cost: `search.evaluations` times lower() and replay(), plus the bounds.
+// Deterministic. The answer keeps the budget in the counters of replay(). Cost:
+// `search.evaluations` times lower() and estimate(), a few replay() for each of
+// `search.grid_points`, and the bounds.
 [[nodiscard]] Result<PlanOutcome> make_plan(const simulator::TraceIndex& index,
                                             const PlanRequest& request);
 
 // The counter that a budget is about.
 [[nodiscard]] Bytes peak_of(const simulator::ReplayResult& result, simulator::PeakKind kind);
+
+// The budget on reserved bytes with which a step runs on a device of `device` bytes: what the CUDA
+// context takes is off. Errors (usage): the trace's device has no reserved bytes, nothing is left.
+[[nodiscard]] Result<Bytes> reserved_to_fit(const Trace& trace, Bytes device);
 
 // Gives a plan that was read with a percentage as its budget the bytes: of the resident peak of
 // `budget.on`. Does nothing when the bytes are known.

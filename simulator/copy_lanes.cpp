@@ -26,7 +26,9 @@ CopyLanes::CopyLanes(const Calibration& link)
     : link_(link),
       duplex_(usable(link.duplex)),
       copy_interference_(usable(link.copy_interference)),
-      compute_interference_(usable(link.compute_interference)) {}
+      compute_interference_(usable(link.compute_interference)) {
+  movers_[h2d].direction = h2d;
+}
 
 Nanoseconds CopyLanes::nominal_ns(Direction direction, Bytes bytes) const {
   return bytes > 0 ? transfer_ns(direction == d2h ? link_.d2h : link_.h2d, bytes) : 0;
@@ -34,7 +36,7 @@ Nanoseconds CopyLanes::nominal_ns(Direction direction, Bytes bytes) const {
 
 std::size_t CopyLanes::enqueue(Direction direction, Bytes bytes, OffloadId offload,
                                ReloadId reload) {
-  LaneState& lane = lanes_[direction];
+  Lane& lane = lanes_[direction];
   lane.jobs.push_back({offload, reload, bytes, nominal_ns(direction, bytes), now_});
   start_due();
   return lane.jobs.size() - 1;
@@ -42,13 +44,13 @@ std::size_t CopyLanes::enqueue(Direction direction, Bytes bytes, OffloadId offlo
 
 bool CopyLanes::idle() const {
   return std::all_of(lanes_.begin(), lanes_.end(),
-                     [](const LaneState& lane) { return lane.head == lane.jobs.size(); });
+                     [](const Lane& lane) { return lane.head == lane.jobs.size(); });
 }
 
 void CopyLanes::start_due() {
   for (const Direction direction : {d2h, h2d}) {
-    LaneState& lane = lanes_[direction];
-    while (!lane.active && lane.head < lane.jobs.size()) {
+    Lane& lane = lanes_[direction];
+    while (!movers_[direction].active && lane.head < lane.jobs.size()) {
       Job& job = lane.jobs[lane.head];
       job.start = now_;
       if (job.nominal == 0) {
@@ -56,59 +58,77 @@ void CopyLanes::start_due() {
         ++lane.head;
         continue;
       }
-      const LinkCurve& curve = direction == d2h ? link_.d2h : link_.h2d;
-      lane.active = true;
-      lane.latency_left = std::min(curve.latency, job.nominal);
-      lane.work_left = (job.nominal - lane.latency_left) * kPpm;
+      start(movers_[direction], job.nominal);
     }
   }
 }
 
-Ppm CopyLanes::lane_factor(Direction direction, bool computing) const {
+void CopyLanes::start(Mover& mover, Nanoseconds nominal) const {
+  const LinkCurve& curve = mover.direction == d2h ? link_.d2h : link_.h2d;
+  mover.active = true;
+  mover.latency_left = std::min(curve.latency, nominal);
+  mover.work_left = (nominal - mover.latency_left) * kPpm;
+}
+
+Ppm CopyLanes::factor_of(std::size_t mover, bool computing) const {
+  const Direction direction = movers_[mover].direction;
+  bool against = false;
+  bool beside = false;
+  for (std::size_t other = 0; other < movers_.size(); ++other) {
+    if (other == mover || !movers_[other].moving()) continue;
+    (movers_[other].direction == direction ? beside : against) = true;
+  }
   Ppm factor = computing ? copy_interference_ : kPpm;
-  if (lanes_[direction == d2h ? h2d : d2h].moving()) factor = usable(factor * duplex_ / kPpm);
-  return factor;
+  if (against) factor = usable(factor * duplex_ / kPpm);
+  return beside ? usable(factor / 2) : factor;
 }
 
 Nanoseconds CopyLanes::next_change(bool computing) const {
   Nanoseconds next = kNever;
-  for (const Direction direction : {d2h, h2d}) {
-    const LaneState& lane = lanes_[direction];
-    if (!lane.active) continue;
-    next =
-        std::min(next, lane.moving() ? divided_up(lane.work_left, lane_factor(direction, computing))
-                                     : lane.latency_left);
+  for (std::size_t m = 0; m < movers_.size(); ++m) {
+    const Mover& mover = movers_[m];
+    if (!mover.active) continue;
+    next = std::min(next, mover.moving() ? divided_up(mover.work_left, factor_of(m, computing))
+                                         : mover.latency_left);
   }
   return next;
 }
 
 void CopyLanes::advance(Nanoseconds duration, bool computing) {
-  std::array<Ppm, 2> factor{};
-  for (const Direction direction : {d2h, h2d})
-    factor[direction] = lane_factor(direction, computing);
+  std::array<Ppm, 3> factor{};  // 0: in its latency
+  for (std::size_t m = 0; m < movers_.size(); ++m) {
+    if (movers_[m].moving()) factor[m] = factor_of(m, computing);
+  }
   now_ += duration;
-  std::array<bool, 2> was_moving{lanes_[d2h].moving(), lanes_[h2d].moving()};
-  for (const Direction direction : {d2h, h2d}) {
-    LaneState& lane = lanes_[direction];
-    if (!lane.active) continue;
-    if (was_moving[direction]) {
-      lane.work_left -= duration * factor[direction];
+  for (std::size_t m = 0; m < movers_.size(); ++m) {
+    Mover& mover = movers_[m];
+    if (!mover.active) continue;
+    if (factor[m] > 0) {
+      mover.work_left -= duration * factor[m];
     } else {
-      lane.latency_left -= duration;
+      mover.latency_left -= duration;
     }
-    if (lane.latency_left == 0 && lane.work_left <= 0) {
-      lane.jobs[lane.head++].end = now_;
-      lane.active = false;
-    }
+    if (mover.latency_left > 0 || mover.work_left > 0) continue;
+    mover.active = false;
+    if (m != kOnCompute) lanes_[m].jobs[lanes_[m].head++].end = now_;
   }
   start_due();
+}
+
+void CopyLanes::copy_on_compute(Direction direction, Bytes bytes) {
+  const Nanoseconds nominal = nominal_ns(direction, bytes);
+  if (nominal == 0) return;
+  Mover& mover = movers_[kOnCompute];
+  mover.direction = direction;
+  start(mover, nominal);
+  while (mover.active) advance(next_change(false), false);
 }
 
 void CopyLanes::run_compute(Nanoseconds work, std::vector<Segment>* trail) {
   for (; work > kMaxTransfer; work -= kMaxTransfer) run_compute(kMaxTransfer, trail);
   std::int64_t left = work * kPpm;
   while (left > 0) {
-    const bool slowed = lanes_[d2h].moving() || lanes_[h2d].moving();
+    const bool slowed = movers_[d2h].moving() || movers_[h2d].moving();
     const Ppm factor = slowed ? compute_interference_ : kPpm;
     const Nanoseconds duration = std::min(divided_up(left, factor), next_change(true));
     if (trail != nullptr) trail->push_back({now_, duration, factor});

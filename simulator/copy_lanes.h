@@ -1,11 +1,12 @@
 // Compute and the two copy lanes as one fluid system in integer time.
 //
 // A transfer first passes its latency, which nothing slows down, then its remaining nominal time is
-// consumed at a factor in ppm: kPpm alone, times duplex while the other lane moves bytes, times
-// copy_interference while compute is busy. Compute runs at compute_interference while a lane moves
-// bytes. Factors change only when something starts or ends, so time jumps from one such point to
-// the next; work is kept in ns * 10^6 and every completion rounds up to a whole nanosecond.
-// Cost: O(1) for each start or end of a transfer and each piece of compute.
+// consumed at a factor in ppm: kPpm alone, times duplex while bytes move in the other direction,
+// times copy_interference while compute is busy. Compute runs at compute_interference while a lane
+// moves bytes. A copy on the compute stream shares the link with the lanes: duplex with the other
+// direction, half each in its own. Factors change only when something starts or ends, so time jumps
+// from one such point to the next; work is kept in ns * 10^6 and every completion rounds up to a
+// whole nanosecond. Cost: O(1) for each start or end of a transfer and each piece of compute.
 #pragma once
 
 #include <array>
@@ -57,19 +58,27 @@ class CopyLanes {
   // Time passes with compute idle: until a copy is done, until a point in time.
   void wait_for(Direction direction, std::size_t job);
   void idle_until(Nanoseconds time);
+  // A copy on the compute stream itself: time passes until it is done.
+  void copy_on_compute(Direction direction, Bytes bytes);
 
  private:
-  struct LaneState {
-    std::vector<Job> jobs;
-    std::size_t head = 0;  // first job that is not done
-    bool active = false;   // jobs[head] has started
+  // A transfer under way, if any.
+  struct Mover {
+    Direction direction = d2h;
+    bool active = false;
     Nanoseconds latency_left = 0;
     std::int64_t work_left = 0;  // ns * 10^6
     [[nodiscard]] bool moving() const { return active && latency_left == 0; }
   };
+  struct Lane {
+    std::vector<Job> jobs;
+    std::size_t head = 0;  // first job that is not done; under way when the lane's mover is active
+  };
+  static constexpr std::size_t kOnCompute = 2;  // the mover of copies on the compute stream
 
   void start_due();
-  [[nodiscard]] Ppm lane_factor(Direction direction, bool computing) const;
+  void start(Mover& mover, Nanoseconds nominal) const;
+  [[nodiscard]] Ppm factor_of(std::size_t mover, bool computing) const;
   // The next point at which a lane's state changes, as a distance from now; a huge one for none.
   [[nodiscard]] Nanoseconds next_change(bool computing) const;
   void advance(Nanoseconds duration, bool computing);
@@ -78,7 +87,8 @@ class CopyLanes {
   Ppm duplex_;
   Ppm copy_interference_;
   Ppm compute_interference_;
-  std::array<LaneState, 2> lanes_;
+  std::array<Lane, 2> lanes_;
+  std::array<Mover, 3> movers_;  // of the lanes, by direction, and kOnCompute
   Nanoseconds now_ = 0;
 };
 

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 
+#include "simulator/caching_allocator.h"
+#include "simulator/lifetimes.h"
+
 namespace stowage::simulator {
 namespace {
-
-// The caching allocator's granularity, for reload buffers on a device that rounds.
-Bytes rounded(Bytes bytes) {
-  constexpr Bytes kGranule = 512;
-  return (bytes + kGranule - 1) / kGranule * kGranule;
-}
 
 // One kind of bytes: requested or rounded.
 struct Counting {
@@ -24,26 +21,16 @@ struct Peak {
   EventId event;
 };
 
-// The last event at which a reload's buffer lives; -1 = past the end of the step.
-EventId last_event(const Trace& trace, const Reload& reload) {
-  EventId last = trace.unpacks.event[reload.unpacks.back().index()];
-  for (const UnpackId u : reload.unpacks) {
-    const EventId released = trace.unpacks.released_event[u.index()];
-    if (!released.valid()) return {};
-    last = std::max(last, released);
-  }
-  return last;
-}
-
 class Walk {
  public:
-  Walk(const TraceIndex& index, const Schedule& schedule, const Counting& counting)
+  Walk(const TraceIndex& index, const Schedule& schedule, const std::vector<Departure>& leaving,
+       const Counting& counting)
       : trace_(index.trace()),
         schedule_(schedule),
         counting_(counting),
         delta_(counting.delta),
         change_(schedule.instructions.size(), 0) {
-    move_storages();
+    move_storages(leaving);
     add_buffers();
   }
 
@@ -76,31 +63,16 @@ class Walk {
     if (after.valid() && after.index() + 1 < delta_.size()) delta_[after.index() + 1] -= bytes;
   }
 
-  // Storages created in the step leave at the last release of their offloads or, if that is later,
-  // when the model itself lets go. Those that existed before the step stay as recorded.
-  void move_storages() {
-    std::vector<std::int32_t> last_release(trace_.storages.size(), -1);
-    const auto& instructions = schedule_.instructions;
-    for (std::size_t i = 0; i < instructions.size(); ++i) {
-      if (instructions[i].action != Action::release) continue;
-      const StorageId storage = schedule_.offloads[instructions[i].offload.index()].storage;
-      last_release[storage.index()] = static_cast<std::int32_t>(i);
-    }
-    for (std::size_t i = 0; i < instructions.size(); ++i) {
-      if (instructions[i].action != Action::release) continue;
-      const auto s = schedule_.offloads[instructions[i].offload.index()].storage.index();
-      if (last_release[s] != static_cast<std::int32_t>(i)) continue;
-      if (!trace_.storages.alloc_event[s].valid() || trace_.storages.device[s] != 0) continue;
+  void move_storages(const std::vector<Departure>& leaving) {
+    for (const Departure& departure : leaving) {
+      const std::size_t s = departure.storage.index();
       const Bytes bytes = counting_.storage_bytes[s];
       if (const EventId free = trace_.storages.free_event[s]; free.valid()) {
         delta_[free.index()] += bytes;
       }
-      const EventId natural = trace_.storages.natural_free_event[s];
-      if (!natural.valid()) continue;
-      if (natural >= instructions[i].anchor.event) {
-        subtract_after(natural, bytes);
-      } else {
-        change_[i] -= bytes;
+      subtract_after(departure.event, bytes);
+      if (departure.instruction >= 0) {
+        change_[static_cast<std::size_t>(departure.instruction)] -= bytes;
       }
     }
   }
@@ -111,9 +83,10 @@ class Walk {
       if (instructions[i].action != Action::start_reload) continue;
       const Reload& reload = schedule_.reloads[instructions[i].reload.index()];
       const Bytes requested = schedule_.offloads[reload.offload.index()].bytes;
-      const Bytes bytes = counting_.round_buffers ? rounded(requested) : requested;
+      const Bytes bytes =
+          counting_.round_buffers ? CachingAllocator::rounded(requested) : requested;
       change_[i] += bytes;
-      subtract_after(last_event(trace_, reload), bytes);
+      subtract_after(buffer_end(trace_, reload), bytes);
     }
   }
 
@@ -128,15 +101,15 @@ class Walk {
 
 MemoryPeaks replay_memory(const TraceIndex& index, const Schedule& schedule,
                           std::vector<Bytes>* requested) {
-  const Trace& trace = index.trace();
-  const Counting by_request{index.bytes_at_begin(), index.requested_delta(), trace.storages.bytes,
-                            false};
-  const Peak peak = Walk(index, schedule, by_request).run(requested);
+  const std::vector<Departure> leaving = departures(index.trace(), schedule);
+  const Counting by_request{index.bytes_at_begin(), index.requested_delta(),
+                            index.trace().storages.bytes, false};
+  const Peak peak = Walk(index, schedule, leaving, by_request).run(requested);
   MemoryPeaks peaks{peak.bytes, peak.bytes, peak.event};
   if (index.rounds()) {
     const Counting by_block{index.rounded_bytes_at_begin(), index.rounded_delta(),
-                            trace.storages.rounded_bytes, true};
-    peaks.active = Walk(index, schedule, by_block).run(nullptr).bytes;
+                            index.rounded_bytes(), true};
+    peaks.rounded = Walk(index, schedule, leaving, by_block).run(nullptr).bytes;
   }
   return peaks;
 }

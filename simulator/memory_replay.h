@@ -10,7 +10,9 @@ namespace stowage::simulator {
 
 struct MemoryPeaks {
   Bytes requested = 0;
-  Bytes active = 0;
+  // Every storage and buffer rounded up to the allocator's granule: a lower bound of what the
+  // allocator hands out, since it may leave a small rest in a block. = requested on a CPU.
+  Bytes rounded = 0;
   EventId event;  // first event at which `requested` is reached
 };
 

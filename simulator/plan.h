@@ -73,6 +73,7 @@ struct PlanTarget {
   std::int64_t seq = 0;
   std::string dtype;
   std::string optimizer;
+  std::string device;        // "cpu" or "cuda", empty = not said
   std::int64_t threads = 0;  // intra-op threads of a CPU recording, 0 = not said
   std::string fingerprint;   // "sha256:.."
   std::string trace_file;    // relative to the plan's folder

@@ -236,8 +236,8 @@ bool Reader::schema(const Json& document) {
 bool Reader::target(const Json& json, PlanTarget& out) {
   const std::string at = "/for";
   if (!object(json, at) || !known_keys(json, at,
-                                       {"model", "batch", "seq", "dtype", "optimizer", "threads",
-                                        "fingerprint", "trace_file", "trace"})) {
+                                       {"model", "batch", "seq", "dtype", "optimizer", "device",
+                                        "threads", "fingerprint", "trace_file", "trace"})) {
     return false;
   }
   const auto string_of = [&](const char* key, std::string& to) {
@@ -250,9 +250,9 @@ bool Reader::target(const Json& json, PlanTarget& out) {
   };
   return string_of("model", out.model) && number_of("batch", out.batch) &&
          number_of("seq", out.seq) && string_of("dtype", out.dtype) &&
-         string_of("optimizer", out.optimizer) && number_of("threads", out.threads) &&
-         string_of("fingerprint", out.fingerprint) && string_of("trace_file", out.trace_file) &&
-         string_of("trace", out.trace);
+         string_of("optimizer", out.optimizer) && string_of("device", out.device) &&
+         number_of("threads", out.threads) && string_of("fingerprint", out.fingerprint) &&
+         string_of("trace_file", out.trace_file) && string_of("trace", out.trace);
 }
 
 bool is_percentage(std::string_view text) {
@@ -574,6 +574,7 @@ Json target_json(const PlanTarget& target) {
   if (target.seq != 0) json["seq"] = target.seq;
   json["dtype"] = target.dtype;
   json["optimizer"] = target.optimizer;
+  if (!target.device.empty()) json["device"] = target.device;
   if (target.threads != 0) json["threads"] = target.threads;
   json["fingerprint"] = target.fingerprint;
   if (!target.trace_file.empty()) json["trace_file"] = target.trace_file;

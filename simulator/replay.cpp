@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "simulator/allocator_replay.h"
 #include "simulator/copy_lanes.h"
 #include "simulator/memory_replay.h"
 #include "traces/result.h"
@@ -20,6 +21,7 @@ class TimeReplay {
         lanes_(index.trace().calibration),
         result_(result),
         detail_(detail),
+        launch_(schedule.offloads.empty() ? index.launch_ns() : index.hooked_launch_ns()),
         copy_out_(schedule.offloads.size(), 0),
         copy_in_(schedule.reloads.size(), 0) {
     if (detail_ != nullptr) {
@@ -52,12 +54,11 @@ class TimeReplay {
       idle_until(launched_);
       return;
     }
-    const auto& launch = index_.launch_ns();
     const auto& compute = index_.compute_ns();
     Nanoseconds begin = lanes_.now();
     Nanoseconds work = 0;
     for (std::size_t e = next_event_; e <= last; ++e) {
-      launched_ += launch[e];
+      launched_ += launch_[e];
       if (compute[e] > 0) {
         if (launched_ > begin + work) {
           if (e > 0) run_piece(work, e - 1);
@@ -68,6 +69,12 @@ class TimeReplay {
         work += compute[e];
       }
       if (detail_ != nullptr) detail_->time[e] = launched_;
+      if (index_.syncs_at(e)) {
+        run_piece(work, e);
+        begin = lanes_.now();
+        work = 0;
+        launched_ = std::max(launched_, begin);
+      }
     }
     run_piece(work, last);
     idle_until(launched_);
@@ -111,6 +118,15 @@ class TimeReplay {
 
   void idle_until(Nanoseconds time) { lanes_.idle_until(time); }
 
+  // The launch thread takes `cost` to issue something; compute has done all that was launched
+  // before, and gets no more until then. Nothing on a CPU trace, where compute itself is the
+  // launch thread and the recorded times say nothing of it.
+  void issue(Nanoseconds cost) {
+    if (!index_.has_launch()) return;
+    launched_ += cost;
+    idle_until(launched_);
+  }
+
   void execute(const Instruction& instruction) {
     const EventId event = instruction.anchor.event;
     switch (instruction.action) {
@@ -131,7 +147,7 @@ class TimeReplay {
       }
       case Action::release: {
         const Offload& offload = schedule_.offloads[instruction.offload.index()];
-        if (offload.copy_out != CopyMode::lane) break;
+        if (!waits(offload.copy_out, offload.bytes)) break;
         const Nanoseconds begin = lanes_.now();
         lanes_.wait_for(CopyLanes::d2h, copy_out_[instruction.offload.index()]);
         stalled(event, instruction.offload, {}, begin);
@@ -139,7 +155,7 @@ class TimeReplay {
       }
       case Action::await: {
         const Reload& reload = schedule_.reloads[instruction.reload.index()];
-        if (reload.copy_in != CopyMode::lane) break;
+        if (!waits(reload.copy_in, schedule_.offloads[reload.offload.index()].bytes)) break;
         const Nanoseconds begin = lanes_.now();
         lanes_.wait_for(CopyLanes::h2d, copy_in_[instruction.reload.index()]);
         stalled(event, reload.offload, instruction.reload, begin);
@@ -150,11 +166,19 @@ class TimeReplay {
     }
   }
 
+  // Issues the wait for a copy. A copy on the compute stream, or of nothing, needs none.
+  bool waits(CopyMode mode, Bytes bytes) {
+    if (mode == CopyMode::compute || bytes == 0) return false;
+    issue(index_.trace().calibration.wait_issue_ns);
+    return true;
+  }
+
   void start(CopyLanes::Direction direction, CopyMode mode, Bytes bytes, EventId event,
              OffloadId offload, ReloadId reload, std::size_t& job) {
+    if (bytes > 0) issue(index_.trace().calibration.copy_issue_ns);
     const Nanoseconds begin = lanes_.now();
     if (mode == CopyMode::compute) {
-      lanes_.idle_until(begin + lanes_.nominal_ns(direction, bytes));
+      lanes_.copy_on_compute(direction, bytes);
       if (detail_ != nullptr) {
         detail_->transfers.push_back({offload, reload, begin, begin, lanes_.now()});
       }
@@ -189,6 +213,7 @@ class TimeReplay {
   CopyLanes lanes_;
   ReplayResult& result_;
   ReplayDetail* detail_;
+  const std::vector<Nanoseconds>& launch_;
   std::vector<std::size_t> copy_out_;  // row of the lane's jobs, by offload
   std::vector<std::size_t> copy_in_;   // by reload
   std::vector<CopyLanes::Segment> trail_;
@@ -198,15 +223,27 @@ class TimeReplay {
 
 }  // namespace
 
-ReplayResult replay(const TraceIndex& index, const Schedule& schedule, ReplayDetail* detail) {
+ReplayResult estimate(const TraceIndex& index, const Schedule& schedule, ReplayDetail* detail) {
   ReplayResult result;
   const MemoryPeaks peaks =
       replay_memory(index, schedule, detail != nullptr ? &detail->requested : nullptr);
   result.peak_requested = peaks.requested;
-  result.peak_active = peaks.active;
+  result.peak_active = peaks.rounded;
   result.peak_event = peaks.event;
   result.host_bytes = schedule.host_bytes;
   TimeReplay(index, schedule, result, detail).run();
+  return result;
+}
+
+ReplayResult replay(const TraceIndex& index, const Schedule& schedule, ReplayDetail* detail) {
+  ReplayResult result = estimate(index, schedule, detail);
+  if (index.trace().setup.size() > 0) {
+    const AllocatorReplay allocator = replay_allocator(index, schedule);
+    result.peak_active = allocator.peak_active;
+    result.peak_reserved = allocator.peak_reserved;
+    result.allocator_periods = allocator.periods;
+    result.allocator_exact = allocator.is_steady && allocator.is_complete;
+  }
   return result;
 }
 

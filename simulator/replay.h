@@ -2,10 +2,12 @@
 // same output on every machine. docs/simulator.md describes the model.
 //
 // Memory is a function of program order alone (the executor frees by event-wait): peak_requested is
-// exact. Time: compute in recorded order, a launch thread ahead of it, two fluid FIFO copy lanes
-// that slow each other (duplex) and compute (interference) down.
+// exact, peak_active and peak_reserved are those of a model of the caching allocator. Time: compute
+// in recorded order, a launch thread ahead of it, two fluid FIFO copy lanes that slow each other
+// (duplex) and compute (interference) down.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -36,7 +38,13 @@ struct ReplayResult {
   Bytes peak_requested = 0;
   Bytes peak_active = 0;
   Bytes peak_reserved = -1;  // -1 = null
-  EventId peak_event;        // first event at which peak_requested is reached
+  // Periods that the allocator's model went through; 0 = none: the trace has no setup (active is
+  // then the sum of the rounded sizes), or this is an estimate.
+  std::int32_t allocator_periods = 0;
+  // Its state repeated, and the trace says all of where it starts from: else peak_active and
+  // peak_reserved are approximations.
+  bool allocator_exact = true;
+  EventId peak_event;  // first event at which peak_requested is reached
   Bytes host_bytes = 0;
   Nanoseconds step_ns = 0;
   Nanoseconds compute_ns = 0;  // busy with the step's own work
@@ -54,9 +62,15 @@ struct ReplayDetail {
 };
 
 // Precondition: find_hazards() is empty for schedules of unknown origin; a schedule from lower()
-// is. Cost: O(events + instructions), no allocation per event.
+// is. Cost: that of estimate(), and of replay_allocator() for a trace with a setup.
 [[nodiscard]] ReplayResult replay(const TraceIndex& index, const Schedule& schedule,
                                   ReplayDetail* detail = nullptr);
+
+// The same without the allocator, for searches: peak_active is a lower bound (each storage and
+// buffer in the smallest block that can hold it), peak_reserved is -1, all else is exact.
+// Cost: O(events + instructions), no allocation per event.
+[[nodiscard]] ReplayResult estimate(const TraceIndex& index, const Schedule& schedule,
+                                    ReplayDetail* detail = nullptr);
 
 // The schedule in which nothing moves.
 [[nodiscard]] Schedule resident_schedule(const TraceIndex& index);

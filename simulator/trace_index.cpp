@@ -4,6 +4,7 @@
 #include <array>
 
 #include "simulator/anchor_kinds.h"
+#include "simulator/caching_allocator.h"
 #include "traces/result.h"
 
 namespace stowage::simulator {
@@ -95,6 +96,12 @@ void TraceIndex::index_work() {
   for (std::size_t g = 0; g < t.gpu.size(); ++g) {
     compute_[std::min(t.gpu.event[g].index() + 1, n - 1)] += t.gpu.duration[g];
   }
+  sync_.assign(n, 0);
+  for (std::size_t s = 0; device_times && s < t.syncs.size(); ++s) {
+    const std::size_t e = std::min(t.syncs.event[s].index() + 1, n - 1);
+    launch_[e] = std::max<Nanoseconds>(launch_[e] - t.syncs.duration[s], 0);
+    sync_[e] = 1;
+  }
 
   compute_until_.resize(n);
   resident_time_.resize(n);
@@ -107,8 +114,16 @@ void TraceIndex::index_work() {
     sum += compute_[e];
     compute_until_[e] = sum;
     resident_time_[e] = std::max(busy, launched);
+    if (sync_[e] != 0) launched = resident_time_[e];
   }
-  has_launch_ = launched > 0;
+  has_launch_ = device_times;
+  hooked_launch_ = launch_;
+  for (std::size_t e = 0; has_launch_ && e < n; ++e) {
+    const EventKind kind = t.events.kind[e];
+    if (kind == EventKind::pack || kind == EventKind::unpack) {
+      hooked_launch_[e] += t.calibration.hook_ns;
+    }
+  }
 }
 
 void TraceIndex::index_bytes() {
@@ -116,11 +131,15 @@ void TraceIndex::index_bytes() {
   const std::size_t n = t.events.size();
   requested_delta_.assign(n, 0);
   rounded_delta_.assign(n, 0);
+  rounds_ = t.setup.size() > 0 || t.storages.bytes != t.storages.rounded_bytes;
+  rounded_bytes_ = t.storages.bytes;
+  if (rounds_) {
+    for (Bytes& bytes : rounded_bytes_) bytes = CachingAllocator::rounded(bytes);
+  }
   for (std::size_t s = 0; s < t.storages.size(); ++s) {
     if (t.storages.device[s] != 0) continue;
     const Bytes bytes = t.storages.bytes[s];
-    const Bytes rounded = t.storages.rounded_bytes[s];
-    rounds_ = rounds_ || bytes != rounded;
+    const Bytes rounded = rounded_bytes_[s];
     if (const EventId alloc = t.storages.alloc_event[s]; alloc.valid()) {
       requested_delta_[alloc.index()] += bytes;
       rounded_delta_[alloc.index()] += rounded;

@@ -2,6 +2,7 @@
 // Refers to the trace, which must outlive it. Cost to build: O(trace).
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "simulator/schedule.h"
@@ -28,8 +29,8 @@ class TraceIndex {
   [[nodiscard]] const std::vector<SavedId>& saved_of(StorageId storage) const;
   [[nodiscard]] const std::vector<UnpackId>& unpacks_of(SavedId saved) const;
 
-  // Work between event e-1 and e: launch thread time, and compute work launched there. On a CPU
-  // trace the launch time is 0 and all of the gap is compute.
+  // Work between event e-1 and e: launch thread time without what it waited for the device, and
+  // compute work launched there. On a CPU trace the launch time is 0 and all of the gap is compute.
   [[nodiscard]] const std::vector<Nanoseconds>& launch_ns() const { return launch_; }
   [[nodiscard]] const std::vector<Nanoseconds>& compute_ns() const { return compute_; }
   // Begin of event e on the compute stream of the step with nothing moved.
@@ -42,15 +43,23 @@ class TraceIndex {
   [[nodiscard]] EventId first_unpack_event() const { return first_unpack_event_; }
 
   // Change of the requested bytes by each event's own action with nothing moved, and the same for
-  // the rounded bytes (what the allocator hands out). Only storages of device 0 count.
+  // the rounded bytes (the smallest block that can hold each storage). Only storages of device 0
+  // count.
   [[nodiscard]] const std::vector<Bytes>& requested_delta() const { return requested_delta_; }
   [[nodiscard]] const std::vector<Bytes>& rounded_delta() const { return rounded_delta_; }
   [[nodiscard]] Bytes rounded_bytes_at_begin() const { return rounded_bytes_at_begin_; }
-  // True when some storage's rounded size differs from its requested size.
+  [[nodiscard]] const std::vector<Bytes>& rounded_bytes() const { return rounded_bytes_; }
+  // The device's allocator hands out blocks: the trace has a setup, or blocks larger than requests.
   [[nodiscard]] bool rounds() const { return rounds_; }
-  // compute_ns() summed up to and including event e; true when any launch_ns() is not 0.
+  // compute_ns() summed up to and including event e.
   [[nodiscard]] const std::vector<Nanoseconds>& compute_until() const { return compute_until_; }
+  // There is a launch thread beside compute: the trace has device times.
   [[nodiscard]] bool has_launch() const { return has_launch_; }
+  // launch_ns() of a step that runs with hooks: Calibration::hook_ns more ahead of each pack and
+  // unpack.
+  [[nodiscard]] const std::vector<Nanoseconds>& hooked_launch_ns() const { return hooked_launch_; }
+  // The launch thread, having reached event e, waits there until compute has done all work up to e.
+  [[nodiscard]] bool syncs_at(std::size_t event) const { return sync_[event] != 0; }
   // `op_begin` events of the ops that write into a storage that is saved, in order.
   [[nodiscard]] const std::vector<EventId>& writes_of(StorageId storage) const;
   // The outermost ops in recorded order: the rows of every schedule that repeats no op.
@@ -64,12 +73,15 @@ class TraceIndex {
   std::vector<std::vector<SavedId>> saved_of_;
   std::vector<std::vector<UnpackId>> unpacks_of_;
   std::vector<Nanoseconds> launch_;
+  std::vector<Nanoseconds> hooked_launch_;
+  std::vector<std::uint8_t> sync_;
   std::vector<Nanoseconds> compute_;
   std::vector<Nanoseconds> resident_time_;
   std::vector<Bytes> resident_bytes_;
   Bytes bytes_at_begin_ = 0;
   EventId first_unpack_event_;
   std::vector<Bytes> requested_delta_;
+  std::vector<Bytes> rounded_bytes_;
   std::vector<Bytes> rounded_delta_;
   Bytes rounded_bytes_at_begin_ = 0;
   bool rounds_ = false;

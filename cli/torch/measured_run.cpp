@@ -15,7 +15,7 @@ Nanoseconds median(std::vector<Nanoseconds> values) {
 }
 
 Status dump_step(Session& session, std::int64_t step, double loss, int descriptor) {
-  executor::TensorDumpWriter writer(descriptor);
+  executor::TensorDumpWriter writer(session.device(), descriptor);
   if (Status status = writer.add_loss(step, loss); !status) return status;
   for (const auto& gradient : session.step().gradients()) {
     if (Status status = writer.add(step, "gradient", gradient); !status) return status;
@@ -33,6 +33,10 @@ void summarize(MeasuredRun& run) {
   for (std::size_t i = first; i < run.steps.size(); ++i) {
     const MeasuredStep& step = run.steps[i];
     if (i > first && step.peak_requested != run.peak_requested) run.peaks_constant = false;
+    if (i > first &&
+        (step.peak_active != run.peak_active || step.peak_reserved != run.peak_reserved)) {
+      run.active_constant = false;
+    }
     run.peak_requested = std::max(run.peak_requested, step.peak_requested);
     run.peak_active = std::max(run.peak_active, step.peak_active);
     run.peak_reserved = std::max(run.peak_reserved, step.peak_reserved);
@@ -48,6 +52,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
   executor::Device& device = session.device();
   MeasuredRun run;
   if (plan != nullptr) run.host_bytes = plan->host_bytes();
+  executor::MemoryStats after_first;
   for (std::int64_t k = 0; k < options.steps; ++k) {
     session.step().prepare(k);
     device.synchronize();
@@ -75,6 +80,14 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
     measured.peak_reserved = memory.peak_reserved;
     measured.stall_ns = device.stall_ns();
     run.steps.push_back(measured);
+    if (k == 0) after_first = memory;
+    if (memory.driver_allocations >= 0) {
+      run.driver_allocations_after_first_step =
+          memory.driver_allocations - after_first.driver_allocations;
+    }
+    if (memory.pinned_blocks >= 0) {
+      run.pinned_after_first_step = memory.pinned_blocks - after_first.pinned_blocks;
+    }
     if (k < options.dumped_steps) {
       if (Status status = dump_step(session, k, measured.loss, options.dump_descriptor); !status) {
         return status.error();
@@ -82,6 +95,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
     }
   }
   summarize(run);
+  run.warnings = device.warnings();
   return run;
 }
 

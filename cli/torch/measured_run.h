@@ -31,7 +31,13 @@ struct MeasuredRun {
   Bytes peak_reserved = -1;
   Nanoseconds step_ns = 0;
   Nanoseconds stall_ns = 0;
-  bool peaks_constant = true;
+  bool peaks_constant = true;   // requested
+  bool active_constant = true;  // active and reserved
+  // Times that memory was taken from the driver and host memory pinned from the end of the first
+  // step on; -1 = the device has no such number.
+  std::int64_t driver_allocations_after_first_step = -1;
+  std::int64_t pinned_after_first_step = -1;
+  std::vector<std::string> warnings;  // the device's
   // From the schedule's steps; true and empty without a plan.
   bool on_plan = true;
   std::string first_difference;

@@ -41,7 +41,7 @@ Result<FoundTrace> record_again(const simulator::Plan& plan, const std::string& 
   }
   Run run = run_of(plan.target);
   if (run.threads == 0) run.threads = flags.threads.value_or(0);
-  Result<RunRequest> request = make_request(run, flags);
+  Result<RunRequest> request = make_request(run, plan.target.device, flags);
   if (!request) return request.error();
   Result<ScratchFile> scratch = ScratchFile::create();
   if (!scratch) return scratch.error();
@@ -107,13 +107,14 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
     }
     return error;
   }
-  Result<RunRequest> request = make_request(inputs.trace->run, flags);
+  Result<RunRequest> request = make_request(inputs.trace->run, inputs.trace->env.device, flags);
   if (!request) return request.error();
   inputs.request = std::move(request).value();
   if (model) {
     RunFlags given = flags;
     given.batch = inputs.trace->run.batch;
     given.dtype = inputs.trace->run.dtype;
+    given.device = inputs.request.device;
     Result<RunRequest> asked = make_request(*model, given);
     if (!asked) return asked.error();
     if (asked->spec.text() != inputs.request.spec.text()) {

@@ -52,9 +52,14 @@ Json run_json(const MeasuredRun& run) {
           {"peak_active_bytes", run.peak_active},
           {"peak_reserved_bytes", bytes_or_null(run.peak_reserved)},
           {"peaks_constant", run.peaks_constant},
+          {"active_constant", run.active_constant},
           {"step_ns", run.step_ns},
           {"stall_ns", run.stall_ns},
           {"host_bytes", run.host_bytes},
+          {"driver_allocations_after_first_step",
+           bytes_or_null(run.driver_allocations_after_first_step)},
+          {"pinned_after_first_step", bytes_or_null(run.pinned_after_first_step)},
+          {"warnings", run.warnings},
           {"losses", losses},
           {"on_plan", run.on_plan},
           {"first_difference", run.first_difference},
@@ -76,6 +81,9 @@ Json error_figures(const MeasuredRun& run, const simulator::Predicted& predicted
                            : NAN;
   return {{"peak_requested_bytes", run.peak_requested - predicted.peak_requested},
           {"peak_active_bytes", run.peak_active - predicted.peak_active},
+          {"peak_reserved_bytes", run.peak_reserved < 0 || predicted.peak_reserved < 0
+                                      ? Json(nullptr)
+                                      : Json(run.peak_reserved - predicted.peak_reserved)},
           {"host_bytes", run.host_bytes - predicted.host},
           {"step_ratio", number(ratio)}};
 }
@@ -165,9 +173,14 @@ Result<MeasuredRun> measured_run_from_json(const std::string& text) {
     json.at("peak_active_bytes").get_to(run.peak_active);
     run.peak_reserved = or_minus_one(json.at("peak_reserved_bytes"));
     json.at("peaks_constant").get_to(run.peaks_constant);
+    json.at("active_constant").get_to(run.active_constant);
     json.at("step_ns").get_to(run.step_ns);
     json.at("stall_ns").get_to(run.stall_ns);
     json.at("host_bytes").get_to(run.host_bytes);
+    run.driver_allocations_after_first_step =
+        or_minus_one(json.at("driver_allocations_after_first_step"));
+    run.pinned_after_first_step = or_minus_one(json.at("pinned_after_first_step"));
+    json.at("warnings").get_to(run.warnings);
     json.at("on_plan").get_to(run.on_plan);
     json.at("first_difference").get_to(run.first_difference);
     json.at("off_plan_packs").get_to(run.off_plan_packs);
@@ -267,13 +280,26 @@ std::string models_json() {
   return dump({{"schema", "stowage-models/1"}, {"models", list}});
 }
 
-std::string doctor_json(const Environment& env, std::int64_t threads) {
-  return dump(
-      {{"schema", "stowage-torch-doctor/1"},
-       {"libtorch", env.torch},
-       {"devices",
-        Json::array({Json{{"name", "cpu"}, {"processor", env.device_name}, {"threads", threads}}})},
-       {"cupti", nullptr}});
+std::string doctor_json(const TorchDoctor& doctor) {
+  Json devices = Json::array(
+      {Json{{"name", "cpu"}, {"processor", doctor.cpu.device_name}, {"threads", doctor.threads}}});
+  Json link = nullptr;
+  if (doctor.gpu) {
+    devices.push_back({{"name", "cuda"},
+                       {"processor", doctor.gpu->device_name},
+                       {"driver", doctor.gpu->driver},
+                       {"cuda", doctor.gpu->cuda},
+                       {"memory_bytes", doctor.gpu->device_memory},
+                       {"context_bytes", doctor.gpu->context_bytes}});
+    if (!doctor.link.empty()) link = doctor.link;
+  }
+  return dump({{"schema", "stowage-torch-doctor/1"},
+               {"libtorch", doctor.cpu.torch},
+               {"features", {{"cuda", doctor.cuda_built}}},
+               {"devices", devices},
+               {"no_gpu_because", doctor.no_gpu_because},
+               {"cupti", nullptr},
+               {"link", link}});
 }
 
 }  // namespace stowage::cli

@@ -1,6 +1,7 @@
 // What runs report, as JSON: between our own processes and to the user.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cli/torch/measured_run.h"
@@ -47,8 +48,20 @@ struct Verification {
 // `stowage verify --json`, and what `demo-report` reads.
 [[nodiscard]] std::string verification_json(const Verification& verification);
 
-// `stowage models --json`, `stowage-torch doctor --json`.
+// `stowage models --json`.
 [[nodiscard]] std::string models_json();
-[[nodiscard]] std::string doctor_json(const Environment& env, std::int64_t threads);
+
+// What this build and machine can run on.
+struct TorchDoctor {
+  Environment cpu;
+  std::int64_t threads = 0;
+  bool cuda_built = false;
+  std::optional<Environment> gpu;
+  std::string no_gpu_because;  // empty when there is one
+  std::string link;            // of the GPU to the host, empty = not known
+};
+
+// `stowage-torch doctor --json`.
+[[nodiscard]] std::string doctor_json(const TorchDoctor& doctor);
 
 }  // namespace stowage::cli

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "traces/nearest.h"
+#include "cli/torch/device_choice.h"
 
 namespace stowage::cli {
 
@@ -11,17 +11,6 @@ namespace {
 Error contradiction(const std::string& flag, const std::string& one, const std::string& other,
                     const std::string& hint = "say it once, in the model's spec or as an option") {
   return usage_error("--" + flag + " " + one + " contradicts " + other, hint);
-}
-
-Status check_device(const std::optional<std::string>& device) {
-  if (!device || *device == "cpu") return Unit{};
-  if (*device == "cuda") {
-    return Error{ErrorCode::environment, "this build has no CUDA device", "", "",
-                 "use --device cpu, or build with -DSTOWAGE_WITH_CUDA=ON on a machine with a GPU"};
-  }
-  const std::string near = nearest(*device, {"cpu", "cuda"});
-  return usage_error("unknown device '" + *device + "'",
-                     near.empty() ? "cpu or cuda" : "did you mean " + near + "?");
 }
 
 Status in_range(const char* flag, const std::optional<std::int64_t>& value, std::int64_t least,
@@ -48,10 +37,17 @@ std::int64_t RunRequest::seq() const {
 }
 
 std::vector<std::string> RunRequest::arguments() const {
-  std::vector<std::string> args = {
-      spec.text(),         "--batch",     std::to_string(spec.batch),     "--dtype",
-      spec.dtype,          "--optimizer", executor::to_string(optimizer), "--seed",
-      std::to_string(seed)};
+  std::vector<std::string> args = {spec.text(),
+                                   "--device",
+                                   device,
+                                   "--batch",
+                                   std::to_string(spec.batch),
+                                   "--dtype",
+                                   spec.dtype,
+                                   "--optimizer",
+                                   executor::to_string(optimizer),
+                                   "--seed",
+                                   std::to_string(seed)};
   if (threads > 0) {
     args.push_back("--threads");
     args.push_back(std::to_string(threads));
@@ -60,10 +56,10 @@ std::vector<std::string> RunRequest::arguments() const {
 }
 
 void RunFlags::declare(CommandLine& line) {
-  line.option("--device", "NAME", device, "cpu (default) or cuda");
+  line.option("--device", "NAME", device, "cpu or cuda (default: cuda where there is a GPU)");
   line.option("--batch", "N", batch, "samples in a batch");
   line.option("--seq", "N", seq, "tokens in a sequence, for models that have one");
-  line.option("--dtype", "NAME", dtype, "fp32 (default) or bf16");
+  line.option("--dtype", "NAME", dtype, "fp32 (default), tf32 (GPU only) or bf16");
   line.option("--optimizer", "NAME", optimizer, "none (default), sgd, adam or adamw");
   line.option("--seed", "N", seed, "of parameters and batches (default 1)");
   line.option("--threads", "N", threads,
@@ -71,7 +67,8 @@ void RunFlags::declare(CommandLine& line) {
 }
 
 Result<RunRequest> make_request(const std::string& model, const RunFlags& flags) {
-  if (Status status = check_device(flags.device); !status) return status.error();
+  Result<std::string> device = choose_device(flags.device);
+  if (!device) return device.error();
   if (Status status = check_ranges(flags); !status) return status.error();
   if (model.starts_with("script:") || model.starts_with("plugin:")) {
     return not_supported_yet("a model from a file ('" + model + "')");
@@ -103,6 +100,10 @@ Result<RunRequest> make_request(const std::string& model, const RunFlags& flags)
   if (!complete) return complete.error();
   RunRequest request;
   request.spec = std::move(complete).value();
+  request.device = std::move(device).value();
+  if (request.device == "cpu" && request.spec.dtype == "tf32") {
+    return usage_error("dtype tf32 needs a CUDA device", "use fp32 or bf16");
+  }
   if (flags.optimizer) {
     Result<executor::OptimizerKind> kind = executor::parse_optimizer(*flags.optimizer);
     if (!kind) return kind.error();
@@ -113,7 +114,7 @@ Result<RunRequest> make_request(const std::string& model, const RunFlags& flags)
   return request;
 }
 
-Result<RunRequest> make_request(const Run& run, const RunFlags& flags) {
+Result<RunRequest> make_request(const Run& run, const std::string& device, const RunFlags& flags) {
   const auto same = [](const char* flag, const auto& given, const auto& recorded) -> Status {
     if (!given || *given == recorded) return Unit{};
     std::string one;
@@ -135,8 +136,11 @@ Result<RunRequest> make_request(const Run& run, const RunFlags& flags) {
         same("threads", flags.threads, run.threads)}) {
     if (!status) return status.error();
   }
+  if (!device.empty()) {
+    if (Status status = same("device", flags.device, device); !status) return status.error();
+  }
   RunFlags recorded;
-  recorded.device = flags.device;
+  recorded.device = device.empty() ? flags.device : device;
   recorded.batch = run.batch;
   recorded.dtype = run.dtype;
   recorded.optimizer = run.optimizer;

@@ -16,7 +16,8 @@
 namespace stowage::cli {
 
 struct RunRequest {
-  executor::ModelSpec spec;  // complete: every option written out
+  executor::ModelSpec spec;    // complete: every option written out
+  std::string device = "cpu";  // or "cuda"
   executor::OptimizerKind optimizer = executor::OptimizerKind::none;
   std::int64_t seed = 1;
   std::int64_t threads = 0;  // 0 = PyTorch's choice
@@ -44,7 +45,9 @@ struct RunFlags {
 // device that this build or machine does not have (environment).
 [[nodiscard]] Result<RunRequest> make_request(const std::string& model, const RunFlags& flags);
 
-// The step that a recording was made of; flags that say something else are a usage error.
-[[nodiscard]] Result<RunRequest> make_request(const Run& run, const RunFlags& flags);
+// The step that a recording was made of, on the device that it was made on ("cpu" or "cuda"; empty
+// = not said); flags that say something else are a usage error.
+[[nodiscard]] Result<RunRequest> make_request(const Run& run, const std::string& device,
+                                              const RunFlags& flags);
 
 }  // namespace stowage::cli

@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-#include "executor/device/cpu_device.h"
+#include "cli/torch/device_choice.h"
 #include "executor/run_options.h"
 #include "executor/saved_tensor_engine.h"
 
@@ -41,11 +41,12 @@ Session::Session(RunRequest request, executor::Device& device,
     : request_(std::move(request)), device_(&device), step_(std::move(step)) {}
 
 Result<std::unique_ptr<Session>> Session::create(const RunRequest& request) {
-  Result<executor::CpuDevice*> device = executor::cpu_device();
+  Result<executor::Device*> device = open_device(request.device);
   if (!device) return device.error();
   executor::install_saved_tensor_engine();
-  if (Status status = executor::apply_run_options(
-          {.deterministic = request.deterministic, .threads = request.threads});
+  if (Status status = executor::apply_run_options({.deterministic = request.deterministic,
+                                                   .tf32 = request.spec.dtype == "tf32",
+                                                   .threads = request.threads});
       !status) {
     return status.error();
   }

@@ -1,5 +1,6 @@
 #include "cli/torch/child_process.h"
 #include "cli/torch/measured_run.h"
+#include "cli/torch/measured_text.h"
 #include "cli/torch/plan_inputs.h"
 #include "cli/torch/results_json.h"
 #include "cli/torch/run_arguments.h"
@@ -17,8 +18,9 @@ std::string execute_text(const PlanInputs& inputs, const MeasuredRun& run) {
   text += "  peak        " + exact_bytes(run.peak_requested) + " requested, predicted " +
           with_commas(predicted.peak_requested) + ", difference " +
           with_commas(run.peak_requested - predicted.peak_requested) + " bytes\n";
+  text += counters_text(run, predicted);
   text += "  step time   " + format_time(run.step_ns) + ", predicted " +
-          format_time(predicted.step) + "\n";
+          format_time(predicted.step) + ratio_text(run.step_ns, predicted.step) + "\n";
   text += "  stall       " + format_time(run.stall_ns) + ", predicted " +
           format_time(predicted.stall) + "\n";
   if (inputs.trace->env.device == "cpu") {
@@ -68,6 +70,7 @@ int verb_execute(const Args& args, std::ostream& out, std::ostream& err) {
     options.steps = run.steps;
     Result<MeasuredRun> measured = run_planned(*inputs, run, options);
     if (!measured) return measured.error();
+    for (const std::string& warning : measured->warnings) console.warn(warning);
     if (console.json) {
       console.out << execute_json(*measured, inputs->predicted, inputs->plan_file,
                                   inputs->trace_file);

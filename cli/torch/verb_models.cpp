@@ -1,8 +1,10 @@
 #include <ATen/Parallel.h>
 #include <torch/headeronly/version.h>
 
+#include "cli/torch/device_choice.h"
 #include "cli/torch/results_json.h"
 #include "cli/torch/torch_verbs.h"
+#include "traces/size_text.h"
 
 namespace stowage::cli {
 
@@ -27,18 +29,45 @@ int verb_models(const Args& args, std::ostream& out, std::ostream& err) {
   });
 }
 
+namespace {
+
+TorchDoctor examine() {
+  TorchDoctor doctor;
+  doctor.cpu.torch = TORCH_VERSION;
+  doctor.cpu.device_name = "cpu";
+  doctor.threads = at::get_num_threads();
+  doctor.cuda_built = cuda_built();
+  Result<executor::Device*> device = open_device("cuda");
+  if (device) {
+    doctor.gpu.emplace();
+    (*device)->describe(*doctor.gpu);
+    doctor.link = gpu_link_text();
+  } else {
+    doctor.no_gpu_because = device.error().message;
+  }
+  return doctor;
+}
+
+std::string doctor_text(const TorchDoctor& doctor) {
+  std::string text =
+      "LibTorch " + doctor.cpu.torch + ", cpu, " + std::to_string(doctor.threads) + " threads\n";
+  if (!doctor.gpu) return text + "no GPU: " + doctor.no_gpu_because + "\n";
+  const Environment& gpu = *doctor.gpu;
+  text += gpu.device_name + ", " + format_bytes(gpu.device_memory) + ", of it " +
+          format_bytes(gpu.context_bytes) + " used outside PyTorch\n";
+  text += "  driver " + gpu.driver + "; CUDA runtime " + gpu.cuda + "\n";
+  if (!doctor.link.empty()) text += "  link   " + doctor.link + "\n";
+  return text;
+}
+
+}  // namespace
+
 int verb_torch_doctor(const Args& args, std::ostream& out, std::ostream& err) {
   CommandLine line("doctor", "What this build of stowage-torch can do");
   line.example("stowage doctor");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
-    Environment env;
-    env.torch = TORCH_VERSION;
-    env.device_name = "cpu";
-    if (console.json) {
-      console.out << doctor_json(env, at::get_num_threads());
-    } else {
-      console.out << "LibTorch " << env.torch << ", cpu, " << at::get_num_threads() << " threads\n";
-    }
+    const TorchDoctor doctor = examine();
+    console.out << (console.json ? doctor_json(doctor) : doctor_text(doctor));
     return 0;
   });
 }

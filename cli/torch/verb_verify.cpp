@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "cli/torch/child_process.h"
+#include "cli/torch/measured_text.h"
 #include "cli/torch/plan_inputs.h"
 #include "cli/torch/results_json.h"
 #include "cli/torch/run_arguments.h"
@@ -73,9 +74,10 @@ std::string verify_text(const Verification& v, const Trace& trace) {
           with_commas(v.predicted.peak_requested) + ", difference " +
           with_commas(v.planned.peak_requested - v.predicted.peak_requested) +
           " bytes; without the plan " + exact_bytes(v.reference.peak_requested) + "\n";
+  text += counters_text(v.planned, v.predicted);
   text += "  step time   " + format_time(v.planned.step_ns) + ", predicted " +
-          format_time(v.predicted.step) + "; without the plan " + format_time(v.reference.step_ns) +
-          "\n";
+          format_time(v.predicted.step) + ratio_text(v.planned.step_ns, v.predicted.step) +
+          "; without the plan " + format_time(v.reference.step_ns) + "\n";
   text += "  stall       " + format_time(v.planned.stall_ns) + ", predicted " +
           format_time(v.predicted.stall) + "\n";
   if (trace.env.device == "cpu") {
@@ -179,6 +181,7 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
     v.difference = *difference;
     v.passed = passes(v, rtol.has_value());
 
+    for (const std::string& warning : v.planned.warnings) console.warn(warning);
     if (console.json) {
       console.out << verification_json(v);
     } else {

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "executor/device/allocation_tag.h"
+
 namespace stowage::executor {
 
 namespace {
@@ -100,6 +102,12 @@ void CpuDevice::wait(CopyTicket ticket) {
 
 void CpuDevice::copy_on_compute(void* destination, const void* source, Bytes bytes) {
   if (bytes > 0) std::memcpy(destination, source, static_cast<std::size_t>(bytes));
+}
+
+void CpuDevice::fill_on_compute(void* destination, std::byte value, Bytes bytes) {
+  if (bytes > 0) {
+    std::memset(destination, std::to_integer<int>(value), static_cast<std::size_t>(bytes));
+  }
 }
 
 void CpuDevice::wait_blocking(CopyTicket ticket) {

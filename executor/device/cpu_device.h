@@ -42,13 +42,18 @@ class CpuDevice final : public Device {
   void end_setup() override {}
   [[nodiscard]] Result<HostArena> host_arena(Bytes bytes) override;
   [[nodiscard]] at::Tensor allocate_buffer(Bytes bytes, std::int64_t tag) override;
+  void begin_step() override {}  // no streams
+  void end_step() override {}
+  void check_stream() const override {}
   CopyTicket copy_async(CopyLane lane, void* destination, const void* source, Bytes bytes) override;
   void wait(CopyTicket ticket) override;
   void copy_on_compute(void* destination, const void* source, Bytes bytes) override;
+  void fill_on_compute(void* destination, std::byte value, Bytes bytes) override;
   void wait_blocking(CopyTicket ticket) override;
   void synchronize_compute() override {}  // whatever was issued is done
   void synchronize() override;
   [[nodiscard]] Nanoseconds stall_ns() const override { return stall_ns_; }
+  [[nodiscard]] std::vector<std::string> warnings() const override { return {}; }
 
   void set_memory_limit(Bytes limit) override;
   // What a lane has copied since the device was made.

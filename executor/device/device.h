@@ -6,7 +6,9 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "executor/device/host_arena.h"
@@ -98,6 +100,14 @@ class Device {
   // the compute stream; invisible to op observers. Throws c10::OutOfMemoryError as PyTorch does.
   [[nodiscard]] virtual at::Tensor allocate_buffer(Bytes bytes, std::int64_t tag) = 0;
 
+  // Around a step: the calling thread's stream is the compute stream until end_step(), and whatever
+  // comes on another one throws c10::Error. Outside of a step compute is the stream of the thread
+  // that calls. A device without streams does nothing.
+  virtual void begin_step() = 0;
+  virtual void end_step() = 0;
+  // Throws c10::Error when the calling thread is not on the step's compute stream.
+  virtual void check_stream() const = 0;
+
   // Queues a copy that starts once all compute issued so far is done and the lane's earlier copies
   // are done. Raw pointers: the caller keeps both sides alive until the copy was waited for.
   virtual CopyTicket copy_async(CopyLane lane, void* destination, const void* source,
@@ -106,6 +116,8 @@ class Device {
   virtual void wait(CopyTicket ticket) = 0;
   // Queues a copy that starts after everything that compute waits for, on the compute stream.
   virtual void copy_on_compute(void* destination, const void* source, Bytes bytes) = 0;
+  // Queues a fill of device or host memory on the compute stream; for poisoning.
+  virtual void fill_on_compute(void* destination, std::byte value, Bytes bytes) = 0;
   // The CPU waits until the copy is done (CopyMode::blocking).
   virtual void wait_blocking(CopyTicket ticket) = 0;
   // The CPU waits for the compute issued so far, and not for copies on lanes.
@@ -113,7 +125,10 @@ class Device {
   // The CPU waits for everything.
   virtual void synchronize() = 0;
   // Nanoseconds that wait() and wait_blocking() stood still since the last call of reset_peak().
+  // On a GPU known after synchronize() only.
   [[nodiscard]] virtual Nanoseconds stall_ns() const = 0;
+  // What the user should know of this device: memory that could not be pinned, ..
+  [[nodiscard]] virtual std::vector<std::string> warnings() const = 0;
 };
 
 }  // namespace stowage::executor

@@ -8,6 +8,8 @@
 #include <limits>
 #include <optional>
 
+#include "executor/device/allocation_tag.h"
+
 namespace stowage::executor {
 
 namespace {
@@ -17,7 +19,6 @@ constexpr std::size_t kAlignment = 64;
 // libraries that register theirs later with the default priority from replacing ours.
 constexpr std::uint8_t kPriority = 100;
 
-thread_local std::int64_t t_tag = kStepAllocation;
 TrackedAllocator* g_allocator = nullptr;  // set once, before the first block exists
 
 std::string refusal(std::size_t bytes, Bytes current, Bytes limit) {
@@ -69,7 +70,8 @@ c10::DataPtr TrackedAllocator::allocate(std::size_t bytes) {
     TORCH_CHECK_WITH(OutOfMemoryError, false, refusal(bytes, before, 0));
   }
   peak_ = std::max(peak_, current_);
-  const Block block{.address = data, .bytes = size, .serial = next_serial_++, .tag = t_tag};
+  const Block block{
+      .address = data, .bytes = size, .serial = next_serial_++, .tag = allocation_tag()};
   blocks_.insert(block);
   const Bytes live = current_;
   lock.unlock();
@@ -147,13 +149,6 @@ std::vector<LiveAllocation> TrackedAllocator::live_allocations() const {
 std::int64_t TrackedAllocator::next_serial() const {
   const std::lock_guard lock(mutex_);
   return next_serial_;
-}
-
-AllocationTagGuard::AllocationTagGuard(std::int64_t tag) : previous_(t_tag) {
-  t_tag = tag;
-}
-AllocationTagGuard::~AllocationTagGuard() {
-  t_tag = previous_;
 }
 
 }  // namespace stowage::executor

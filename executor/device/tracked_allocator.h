@@ -60,16 +60,4 @@ class TrackedAllocator final : public c10::Allocator {
   std::atomic<AllocationListener*> listener_{nullptr};
 };
 
-// While it lives, the allocations of this thread carry `tag`.
-class AllocationTagGuard {
- public:
-  explicit AllocationTagGuard(std::int64_t tag);
-  ~AllocationTagGuard();
-  AllocationTagGuard(const AllocationTagGuard&) = delete;
-  AllocationTagGuard& operator=(const AllocationTagGuard&) = delete;
-
- private:
-  std::int64_t previous_;
-};
-
 }  // namespace stowage::executor

@@ -167,7 +167,7 @@ std::vector<NamedTensor> Gpt2::inputs() const {
 }
 
 void Gpt2::load_batch(std::int64_t seed) {
-  const at::Generator generator = make_generator(seed);
+  const at::Generator generator = make_generator(tokens_.device(), seed);
   tokens_.random_(0, config_.vocab, generator);
   targets_.random_(0, config_.vocab, generator);
 }

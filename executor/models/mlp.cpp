@@ -80,7 +80,7 @@ std::vector<NamedTensor> Mlp::inputs() const {
 }
 
 void Mlp::load_batch(std::int64_t seed) {
-  const at::Generator generator = make_generator(seed);
+  const at::Generator generator = make_generator(input_.device(), seed);
   input_.normal_(0.0, 1.0, generator);
   if (config_.cross_entropy) {
     targets_.random_(0, config_.width, generator);

@@ -1,6 +1,7 @@
 #include "executor/models/parameter_set.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
@@ -8,12 +9,19 @@
 
 namespace stowage::executor {
 
-at::Generator make_generator(std::int64_t seed) {
-  return at::detail::createCPUGenerator(static_cast<std::uint64_t>(seed));
+at::Generator make_generator(c10::Device device, std::int64_t seed) {
+  const auto number = static_cast<std::uint64_t>(seed);
+  if (device.is_cpu()) return at::detail::createCPUGenerator(number);
+  at::Generator generator = at::globalContext()
+                                .getAcceleratorHooksInterface(device.type())
+                                .getNewGenerator(device.index());
+  generator.set_current_seed(number);
+  return generator;
 }
 
 ParameterSet::ParameterSet(c10::Device device, at::ScalarType dtype, std::int64_t seed)
-    : options_(at::TensorOptions().device(device).dtype(dtype)), generator_(make_generator(seed)) {}
+    : options_(at::TensorOptions().device(device).dtype(dtype)),
+      generator_(make_generator(device, seed)) {}
 
 at::Tensor ParameterSet::add(const std::string& name, at::Tensor tensor) {
   tensor.requires_grad_(true);

@@ -31,7 +31,8 @@ class ParameterSet {
   std::vector<NamedTensor> parameters_;
 };
 
-// A generator of its own for whoever draws numbers outside the step.
-[[nodiscard]] at::Generator make_generator(std::int64_t seed);
+// A generator of its own for whoever draws numbers outside the step, on the device that draws: the
+// same seed gives the same bits on one kind of device, and other bits on another kind.
+[[nodiscard]] at::Generator make_generator(c10::Device device, std::int64_t seed);
 
 }  // namespace stowage::executor

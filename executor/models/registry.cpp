@@ -25,11 +25,10 @@ struct Resolved {
 };
 
 Result<at::ScalarType> read_dtype(const std::string& dtype) {
-  if (dtype == "fp32") return at::kFloat;
+  if (dtype == "fp32" || dtype == "tf32") return at::kFloat;
   if (dtype == "bf16") return at::kBFloat16;
-  if (dtype == "tf32" || dtype == "amp") {
-    return usage_error("dtype " + dtype + " is not supported on the CPU device yet",
-                       "use fp32 or bf16");
+  if (dtype == "amp") {
+    return usage_error("dtype amp is not supported yet", "use fp32, tf32 or bf16");
   }
   return usage_error("unknown dtype '" + dtype + "'",
                      suggestion(dtype, {"fp32", "tf32", "bf16", "amp"}));
@@ -104,6 +103,9 @@ Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, c10::Device dev
   Result<Resolved> resolved = resolve(spec);
   if (!resolved) return resolved.error();
   const Resolved& r = *resolved;
+  if (device.is_cpu() && r.spec.dtype == "tf32") {
+    return usage_error("dtype tf32 needs a CUDA device", "use fp32 or bf16");
+  }
 
   // Linux grants more memory than there is and ends the process later, so this is asked first.
   const double scale = r.dtype == at::kFloat ? 1.0 : 0.5;

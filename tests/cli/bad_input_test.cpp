@@ -148,11 +148,18 @@ TEST_F(BadInput, UnknownNamesAreAnsweredWithTheNearest) {
   EXPECT_THAT(error_of(2, {"inspect"}), HasSubstr("T is required"));
 }
 
+TEST_F(BadInput, WhatCannotFit) {
+  EXPECT_THAT(error_of(2, {"plan", trace_, "--fit", "24GiB"}), HasSubstr("no reserved bytes"));
+  EXPECT_THAT(error_of(2, {"plan", trace_, "--fit", "60%"}), HasSubstr("--fit"));
+  EXPECT_THAT(error_of(2, {"plan", trace_, "--fit", "1GiB", "--budget", "60%"}),
+              HasSubstr("without --budget"));
+}
+
 TEST_F(BadInput, WhatIsNotThereYet) {
   for (const char* verb : {"check", "diff", "import", "export"}) {
     EXPECT_THAT(error_of(2, {verb, trace_}), HasSubstr("not supported yet")) << verb;
   }
-  for (const char* option : {"--fit", "--pareto", "--maximize", "--allow", "--deny", "--pin"}) {
+  for (const char* option : {"--pareto", "--maximize", "--allow", "--deny", "--pin"}) {
     EXPECT_THAT(error_of(2, {"plan", trace_, option, "x"}), HasSubstr("not supported yet"))
         << option;
   }

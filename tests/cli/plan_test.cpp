@@ -130,6 +130,38 @@ TEST_F(PlanVerb, SaysWhenItFitsAlready) {
   EXPECT_THAT(outcome.out, HasSubstr("It fits already"));
 }
 
+// The same step with a caching allocator under it: reserved and the context must fit the device.
+TEST_F(PlanVerb, FitsADevice) {
+  Trace trace = small_trace(3);
+  trace.env.device = "cuda";
+  trace.env.context_bytes = 1'000'000;
+  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+    if (trace.storages.alloc_event[s].valid() || trace.storages.free_event[s].valid()) continue;
+    trace.setup.bytes.push_back(trace.storages.bytes[s]);
+    trace.setup.free_of.push_back(-1);
+    trace.setup.storage.push_back(StorageId(s));
+  }
+  ASSERT_TRUE(save_trace(trace_, trace).ok());
+  const Outcome free = plan({"--policy", "resident", "--json"});
+  ASSERT_EQ(free.code, 0) << free.err;
+  const Bytes reserved = Json::parse(free.out)["resident"]["peak_reserved_bytes"].get<Bytes>();
+  EXPECT_GT(reserved, 9'408'000);
+
+  const Outcome fits = plan({"--fit", std::to_string(reserved + 1'000'000), "--json"});
+  EXPECT_EQ(fits.code, 0) << fits.err;
+  const Json json = Json::parse(fits.out);
+  EXPECT_EQ(json["outcome"], "fits_already");
+  EXPECT_EQ(json["fit"]["needed_bytes"], reserved + 1'000'000);
+  EXPECT_EQ(json["budget"]["on"], "reserved");
+  EXPECT_EQ(json["budget"]["device_bytes"], reserved);
+  const Outcome text = plan({"--fit", std::to_string(reserved + 1'000'000)});
+  EXPECT_THAT(text.err, HasSubstr("of them for the CUDA context"));
+
+  const Outcome less = plan({"--fit", std::to_string(reserved + 999'999), "--json"});
+  EXPECT_NE(Json::parse(less.out)["outcome"], "fits_already");
+  EXPECT_EQ(plan({"--fit", "1MB"}).code, 2);  // the context alone
+}
+
 // With one layer nothing can be away at the peak: its only saved tensor is in use there.
 TEST_F(PlanVerb, SaysWhenOffloadCannotLowerThePeak) {
   ASSERT_TRUE(save_trace(trace_, small_trace(1)).ok());

@@ -117,15 +117,21 @@ TEST(ModelSpec, AbsurdValuesAreUsageErrors) {
                                  "mlp:hidden=0",
                                  "mlp:loss=none",
                                  "mlp:heads=2",
-                                 "gpt2:dtype=tf32",
                                  "gpt2:dtype=amp",
                                  "gpt2:dtype=fp8"}) {
     EXPECT_NE(error_of(text), "no error") << text;
   }
   EXPECT_NE(error_of("mlp", -3), "no error");
   EXPECT_NE(error_of("mlp", std::int64_t{1} << 40), "no error");
-  EXPECT_NE(error_of("gpt2:dtype=amp").find("not supported on the CPU device yet"),
-            std::string::npos);
+  EXPECT_NE(error_of("gpt2:dtype=amp").find("not supported yet"), std::string::npos);
+  // Known, and refused where there is no such arithmetic.
+  const auto tf32 = parse_model_spec("gpt2:dtype=tf32");
+  ASSERT_TRUE(tf32.ok());
+  EXPECT_TRUE(complete_model_spec(*tf32).ok());
+  const auto model = make_model(*tf32, test_device().torch_device(), 0);
+  ASSERT_FALSE(model.ok());
+  EXPECT_EQ(model.error().code, ErrorCode::usage);
+  EXPECT_NE(model.error().text().find("needs a CUDA device"), std::string::npos);
 }
 
 TEST(ModelSpec, TooLargeForTheMachineIsAnEnvironmentError) {

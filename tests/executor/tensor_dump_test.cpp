@@ -9,6 +9,8 @@
 #include <limits>
 #include <vector>
 
+#include "tests/executor/model_support.h"
+
 namespace stowage::executor {
 namespace {
 
@@ -22,7 +24,8 @@ class Dump {
   [[nodiscard]] int descriptor() const { return ::fileno(file_); }
 
   Dump& add(const std::string& name, const at::Tensor& tensor) {
-    EXPECT_TRUE(TensorDumpWriter(descriptor()).add(0, "gradient", {name, tensor}).ok());
+    EXPECT_TRUE(
+        TensorDumpWriter(test_device(), descriptor()).add(0, "gradient", {name, tensor}).ok());
     return *this;
   }
 

@@ -288,6 +288,85 @@ TEST(Planner, KeepsEveryBudgetAndMoreIsNeverSlower) {
   EXPECT_LE(off_grid_slower, cases / 50);
 }
 
+// On traces of a GPU the answer is held to what the allocator's model says, whatever the counter.
+TEST(Planner, KeepsEveryBudgetInTheExactCounter) {
+  std::int64_t cases = 0;
+  std::int64_t planned = 0;
+  std::int64_t not_found = 0;
+  std::int64_t above_estimate = 0;  // the exact counter is above what the search goes by
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    testing::RandomTraceOptions options;
+    options.ops = 6 + static_cast<int>(seed % 15);
+    options.device_times = true;
+    options.setup = true;
+    options.unit = Bytes{1} << (seed % 3 == 0 ? 9 : 16);  // up to 100 kB, 13 MB
+    const Trace trace = testing::random_trace(seed, options);
+    const TraceIndex index(trace);
+    const ReplayResult resident = simulator::replay(index, simulator::resident_schedule(index));
+    for (const PeakKind kind : {PeakKind::requested, PeakKind::active, PeakKind::reserved}) {
+      const Bytes peak = peak_of(resident, kind);
+      Nanoseconds before = -1;
+      for (int part = 20; part <= 40; part += 4) {
+        PlanRequest request;
+        request.budget = peak * part / 40;
+        request.budget_on = kind;
+        const auto outcome = make_plan(index, request);
+        ASSERT_TRUE(outcome.ok()) << outcome.error().text();
+        ++cases;
+        if (!outcome->feasible()) {
+          not_found += outcome->kind == PlanKind::not_found;
+          if (outcome->kind != PlanKind::not_found) {
+            ASSERT_GT(outcome->floor.bytes, *request.budget);
+          }
+          // What was feasible with less is feasible.
+          ASSERT_LT(before, 0) << "seed " << seed << " part " << part;
+          continue;
+        }
+        ++planned;
+        ASSERT_LE(peak_of(outcome->predicted, kind), *request.budget) << "seed " << seed;
+        ASSERT_LE(outcome->floor.bytes, *request.budget);
+        ASSERT_GE(outcome->predicted.step_ns, outcome->lower_bound_step) << "seed " << seed;
+        check_file(index, *outcome);
+        const auto lowering = simulator::lower(index, outcome->plan);
+        ASSERT_TRUE(lowering.ok());
+        const ReplayResult cheap = simulator::estimate(index, lowering->schedule);
+        above_estimate += peak_of(outcome->predicted, kind) > cheap.peak_active;
+        ASSERT_EQ(cheap.step_ns, outcome->predicted.step_ns);
+        if (before >= 0) {
+          ASSERT_LE(outcome->predicted.step_ns, before) << "seed " << seed << " part " << part;
+        }
+        before = outcome->predicted.step_ns;
+        for (const char* policy : {"save_on_cpu", "torchtune", "thunder"}) {
+          request.policy = policy;
+          const auto other = make_plan(index, request);
+          ASSERT_TRUE(other.ok());
+          if (other->kind == PlanKind::planned) {
+            ASSERT_LE(outcome->predicted.step_ns, other->predicted.step_ns) << policy;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(cases, 720);
+  EXPECT_GT(planned, 300);
+  EXPECT_GT(above_estimate, 100);
+  RecordProperty("planned", static_cast<int>(planned));
+  RecordProperty("not_found", static_cast<int>(not_found));
+}
+
+TEST(Planner, ReservedToFitADevice) {
+  testing::RandomTraceOptions options;
+  options.device_times = true;
+  options.setup = true;
+  Trace trace = testing::random_trace(3, options);
+  trace.env.context_bytes = 500;
+  const auto bytes = reserved_to_fit(trace, 2000);
+  ASSERT_TRUE(bytes.ok());
+  EXPECT_EQ(*bytes, 1500);
+  EXPECT_EQ(reserved_to_fit(trace, 500).error().code, ErrorCode::usage);
+  EXPECT_EQ(reserved_to_fit(stack(2, 1000), 2000).error().code, ErrorCode::usage);
+}
+
 // Every set of choices with tight points, on small traces: what one of them reaches, `auto`
 // reaches.
 TEST(Planner, FindsWhatBruteForceFinds) {

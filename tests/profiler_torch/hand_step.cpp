@@ -15,13 +15,13 @@
 #include "profiler/assembly/assemble.h"
 #include "profiler/torch/passes.h"
 #include "simulator/replay.h"
+#include "tests/profiler_torch/test_device.h"
 #include "traces/validate.h"
 
 namespace stowage::testing {
 
 namespace {
 
-using executor::CopyLane;
 using simulator::CopyMode;
 using simulator::Decisions;
 using simulator::Lowering;
@@ -38,13 +38,13 @@ T or_throw(Result<T> result) {
 std::atomic<std::uint64_t> g_delays{1};
 
 // A busy pause of up to ~60 us, another one for each copy.
-void pause(CopyLane, std::uint64_t number) {
+void pause(std::uint64_t number) {
   const std::uint64_t spins = (number * 2654435761U + g_delays.load() * 40503U) % 20000;
   for (std::uint64_t i = 0; i < spins; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
 void seed(std::int64_t k) {
-  at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
+  at::Generator generator = at::globalContext().defaultGenerator(hand_device().torch_device());
   generator.set_current_seed(static_cast<std::uint64_t>(k) + 1);
 }
 
@@ -92,11 +92,9 @@ SavedDecision offload(ReleasePoint::Kind release, ReloadPoint::Kind reload,
 
 }  // namespace
 
-executor::CpuDevice& hand_device() {
-  static executor::CpuDevice* const device = [] {
-    executor::CpuDevice::Options options;
-    options.before_copy = &pause;
-    auto made = or_throw(executor::CpuDevice::create(options));
+executor::Device& hand_device() {
+  static executor::Device* const device = [] {
+    auto made = make_delayed_device(&pause);
     or_throw(executor::apply_run_options({.threads = 1}));
     return made.release();  // tensors in static objects die after main
   }();
@@ -150,7 +148,7 @@ HandStep::HandStep(std::vector<at::Tensor> parameters, std::vector<at::Tensor> i
   raw.run.model = "hand-made";
   raw.run.steps = 1;
   raw.run.threads = 1;
-  raw.env.device = "cpu";
+  raw.env.device = test_device_name();
   raw.calibration = slow_link();
   Trace trace = or_throw(profiler::assemble(raw));
   or_throw(validate(trace, "hand-made"));
@@ -172,8 +170,7 @@ void HandStep::collect(Outcome& outcome) const {
     auto& bits = outcome.gradients.emplace_back();
     if (!each.grad().defined()) continue;
     const at::Tensor gradient = each.grad().detach().contiguous();
-    const auto* const data = static_cast<const char*>(gradient.const_data_ptr());
-    bits.assign(data, data + gradient.nbytes());
+    bits = fetch(hand_device(), gradient);
   }
 }
 
@@ -227,6 +224,7 @@ std::unique_ptr<executor::PlannedStep> HandStep::plan(const simulator::Schedule&
   executor::PlannedStepOptions options;
   options.off_plan = off_plan;
   options.poison_host = poison_host;
+  options.poison_device = true;
   return or_throw(executor::PlannedStep::create(hand_device(), trace_, schedule, options));
 }
 

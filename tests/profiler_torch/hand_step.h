@@ -1,5 +1,6 @@
-// A user's own small step: recorded once, then run plainly and under plans, on one CPU device whose
-// copies start after random pauses and whose host slots are poisoned when they are given up.
+// A user's own small step: recorded once, then run plainly and under plans, on one device (the CPU,
+// or a GPU: test_device.h) whose copies start after random pauses and whose host slots and reload
+// buffers are poisoned.
 //
 //   const at::Tensor p = parameter({4, 4});
 //   HandStep step({p}, {}, [&] { return backward((p * 2).exp().sum()); });
@@ -14,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/device/cpu_device.h"
+#include "executor/device/device.h"
 #include "executor/planned_step.h"
 #include "simulator/decisions.h"
 #include "simulator/lowering.h"
@@ -27,7 +28,7 @@ using Bits = std::vector<std::vector<char>>;
 
 // The device of all hand-made steps; one intra-op thread. Tensors come after its first call, which
 // parameter() and input() make.
-[[nodiscard]] executor::CpuDevice& hand_device();
+[[nodiscard]] executor::Device& hand_device();
 // Another sequence of pauses for the copies from now on.
 void change_delays();
 

@@ -4,17 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "executor/device/cpu_device.h"
 #include "executor/planned_step.h"
 #include "simulator/hazards.h"
 #include "simulator/lowering.h"
 #include "simulator/replay.h"
 #include "tests/profiler_torch/recorded_model.h"
+#include "tests/profiler_torch/test_device.h"
 
 namespace stowage {
 namespace {
@@ -26,19 +25,17 @@ using simulator::SavedDecision;
 
 using Bits = std::vector<std::vector<char>>;
 
-Bits bits_of(const std::vector<NamedTensor>& tensors) {
+Bits bits_of(executor::Device& device, const std::vector<NamedTensor>& tensors) {
   Bits bits;
-  for (const NamedTensor& each : tensors) {
-    const auto* const data = static_cast<const char*>(each.tensor.const_data_ptr());
-    bits.emplace_back(data, data + each.tensor.nbytes());
-  }
+  for (const NamedTensor& each : tensors) bits.push_back(testing::fetch(device, each.tensor));
   return bits;
 }
 
-void copy_into(const std::vector<NamedTensor>& tensors, const Bits& bits) {
+void copy_into(executor::Device& device, const std::vector<NamedTensor>& tensors,
+               const Bits& bits) {
   ASSERT_EQ(tensors.size(), bits.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    std::memcpy(tensors[i].tensor.mutable_data_ptr(), bits[i].data(), bits[i].size());
+    testing::store(device, tensors[i].tensor, bits[i]);
   }
 }
 
@@ -123,18 +120,14 @@ class RandomPlans {
       : twin_(testing::make_session(spec, batch, optimizer)),
         recorded_(testing::record_model(spec, batch, optimizer)),
         index_(*recorded_.trace) {
-    executor::CpuDevice::Options options;
-    options.before_copy = [this](executor::CopyLane, std::uint64_t number) {
+    device_ = testing::make_delayed_device([this](std::uint64_t number) {
       // A busy delay of up to ~60 us, another one for each copy.
       const std::uint64_t spins = (number * 2654435761U + delay_seed_.load()) % 20000;
       for (std::uint64_t i = 0; i < spins; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
-    };
-    auto device = executor::CpuDevice::create(options);
-    EXPECT_TRUE(device.ok());
-    device_ = std::move(device).value();
+    });
     executor::TrainingStep& from = recorded_.session->step();
-    copy_into(twin_->step().parameters(), bits_of(from.parameters()));
-    copy_into(twin_->step().optimizer_state(), bits_of(from.optimizer_state()));
+    copy_into(*device_, twin_->step().parameters(), bits_of(*device_, from.parameters()));
+    copy_into(*device_, twin_->step().optimizer_state(), bits_of(*device_, from.optimizer_state()));
   }
 
   void try_plans(int count, unsigned seed) {
@@ -152,6 +145,7 @@ class RandomPlans {
       moved += schedule.offloads.empty() ? 0 : 1;
       executor::PlannedStepOptions options;
       options.poison_host = true;
+      options.poison_device = true;
       auto plan = executor::PlannedStep::create(*device_, recorded_.trace, schedule, options);
       ASSERT_TRUE(plan.ok()) << plan.error().text();
       const simulator::ReplayResult predicted = simulator::replay(index_, schedule);
@@ -189,8 +183,8 @@ class RandomPlans {
       EXPECT_TRUE(report.ok() && report->on_plan);
     }
     outcome.peak = device_->memory().peak_requested;
-    outcome.gradients = bits_of(step.gradients());
-    outcome.parameters = bits_of(step.parameters());
+    outcome.gradients = bits_of(*device_, step.gradients());
+    outcome.parameters = bits_of(*device_, step.parameters());
     return outcome;
   }
 
@@ -198,7 +192,7 @@ class RandomPlans {
   std::unique_ptr<cli::Session> twin_;
   testing::RecordedModel recorded_;
   simulator::TraceIndex index_;
-  std::unique_ptr<executor::CpuDevice> device_;
+  std::unique_ptr<executor::Device> device_;
 };
 
 // 500 in all.

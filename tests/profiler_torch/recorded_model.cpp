@@ -5,6 +5,7 @@
 
 #include "profiler/assembly/assemble.h"
 #include "profiler/torch/passes.h"
+#include "tests/profiler_torch/test_device.h"
 #include "traces/validate.h"
 
 namespace stowage::testing {
@@ -22,6 +23,7 @@ constexpr profiler::PassOptions kPasses{.warmup = 2, .steps = 2, .structure = 1}
 std::unique_ptr<cli::Session> new_session(const std::string& spec, std::int64_t batch,
                                           const std::string& optimizer) {
   cli::RunFlags flags;
+  flags.device = test_device_name();
   flags.batch = batch;
   flags.optimizer = optimizer;
   flags.threads = 1;

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "tests/profiler_torch/hand_step.h"
+#include "tests/profiler_torch/test_device.h"
 
 namespace stowage {
 namespace {
@@ -38,9 +40,9 @@ Look look_at(const at::Tensor& tensor) {
   look.negative = tensor.is_neg();
   if (tensor.numel() == 0) return look;
   look.alignment = reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) % 64;
-  // Element by element, without an allocation of the device.
-  const auto item = static_cast<std::size_t>(tensor.itemsize());
-  std::vector<std::int64_t> at(look.sizes.size(), 0);
+  // Element by element, without an op or an allocation of the device.
+  const auto item = tensor.itemsize();
+  std::vector<std::int64_t> places;
   for (std::int64_t n = 0; n < tensor.numel(); ++n) {
     std::int64_t rest = n;
     std::int64_t place = 0;
@@ -48,9 +50,14 @@ Look look_at(const at::Tensor& tensor) {
       place += rest % look.sizes[d] * look.strides[d];
       rest /= look.sizes[d];
     }
-    const auto* const data =
-        static_cast<const char*>(tensor.const_data_ptr()) + place * static_cast<std::int64_t>(item);
-    look.bits.insert(look.bits.end(), data, data + item);
+    places.push_back(place);
+  }
+  const std::int64_t last = *std::max_element(places.begin(), places.end());
+  const std::vector<char> all = testing::fetch(testing::hand_device(), tensor.const_data_ptr(),
+                                               static_cast<std::size_t>((last + 1) * item));
+  for (const std::int64_t place : places) {
+    const auto from = all.begin() + place * item;
+    look.bits.insert(look.bits.end(), from, from + item);
   }
   return look;
 }

@@ -10,6 +10,7 @@
 
 #include "simulator/replay.h"
 #include "tests/profiler_torch/hand_step.h"
+#include "tests/profiler_torch/test_device.h"
 
 namespace stowage {
 namespace {
@@ -76,9 +77,9 @@ TEST(ViewWeights, StayUnlessARuleNamesTheirClass) {
   const auto predicted = simulator::replay(step.index(), lowering.schedule);
   EXPECT_EQ(predicted.d2h_bytes, activations);
   // What the lane really copied: expect_exact() ran three steps.
-  const Bytes before = hand_device().lane_totals(CopyLane::d2h).bytes;
+  const Bytes before = testing::copied(hand_device(), CopyLane::d2h).bytes;
   expect_exact(step, std::vector{offload_rule()});
-  EXPECT_EQ(hand_device().lane_totals(CopyLane::d2h).bytes - before, 3 * activations);
+  EXPECT_EQ(testing::copied(hand_device(), CopyLane::d2h).bytes - before, 3 * activations);
 }
 
 TEST(ViewWeights, LeaveWhenARuleNamesTheirClass) {
@@ -113,13 +114,13 @@ TEST(SharedStorage, LeavesOnceAndComesBackInEveryShape) {
   ASSERT_EQ(views, 5U);
   testing::expect_exact_in_every_style(step);
 
-  const auto before = hand_device().lane_totals(CopyLane::d2h);
+  const auto before = testing::copied(hand_device(), CopyLane::d2h);
   const Lowering lowering = expect_exact(step, offload_made(trace, styles().front().decision));
   ASSERT_EQ(lowering.schedule.offloads.size(), 1U);
   EXPECT_EQ(lowering.schedule.offloads.front().saved.size(), 5U);
   EXPECT_EQ(lowering.schedule.offloads.front().bytes, 12 * 12 * 4);
   EXPECT_EQ(lowering.schedule.reloads.size(), 1U);
-  const auto after = hand_device().lane_totals(CopyLane::d2h);
+  const auto after = testing::copied(hand_device(), CopyLane::d2h);
   EXPECT_EQ(after.copies - before.copies, 3U);  // one a step
 
   // share=false: one copy a saved view, one reload an unpack.

@@ -20,13 +20,23 @@ class Oracle {
  public:
   Oracle(const Trace& trace, const Schedule& schedule) : trace_(trace), s_(schedule) {}
 
-  [[nodiscard]] Bytes live(Moment m) const {
-    Bytes sum = 0;
+  [[nodiscard]] std::set<std::size_t> live_set(Moment m) const {
+    std::set<std::size_t> live;
     for (std::size_t s = 0; s < trace_.storages.size(); ++s) {
-      if (trace_.storages.device[s] == 0 && storage_lives(s, m)) sum += trace_.storages.bytes[s];
+      if (trace_.storages.device[s] == 0 && storage_lives(s, m)) live.insert(s);
     }
     for (std::size_t r = 0; r < s_.reloads.size(); ++r) {
-      if (buffer_lives(r, m)) sum += s_.offloads[s_.reloads[r].offload.index()].bytes;
+      if (buffer_lives(r, m)) live.insert(trace_.storages.size() + r);
+    }
+    return live;
+  }
+
+  [[nodiscard]] Bytes live(Moment m) const {
+    Bytes sum = 0;
+    for (const std::size_t item : live_set(m)) {
+      const std::size_t storages = trace_.storages.size();
+      sum += item < storages ? trace_.storages.bytes[item]
+                             : s_.offloads[s_.reloads[item - storages].offload.index()].bytes;
     }
     return sum;
   }
@@ -73,6 +83,20 @@ class Oracle {
 };
 
 }  // namespace
+
+std::vector<std::set<std::size_t>> oracle_live_sets(const Trace& trace, const Schedule& schedule) {
+  const Oracle oracle(trace, schedule);
+  std::vector<std::set<std::size_t>> sets;
+  std::size_t done = 0;
+  for (std::int32_t e = 0; e < static_cast<std::int32_t>(trace.events.size()); ++e) {
+    sets.push_back(oracle.live_set({e, done}));
+    while (done < schedule.instructions.size() &&
+           schedule.instructions[done].anchor.event.value == e) {
+      sets.push_back(oracle.live_set({e, ++done}));
+    }
+  }
+  return sets;
+}
 
 OracleMemory oracle_memory(const Trace& trace, const Schedule& schedule) {
   const Oracle oracle(trace, schedule);

@@ -2,6 +2,9 @@
 // from the definitions of the contract (docs/simulator.md), one storage and one buffer at a time.
 #pragma once
 
+#include <set>
+#include <vector>
+
 #include "simulator/replay.h"
 
 namespace stowage::testing {
@@ -12,6 +15,11 @@ struct OracleMemory {
   Bytes lowest = 0;
   std::vector<Bytes> requested;  // after each event, the most during its instructions
 };
+
+// What is alive at each moment of the step, in order: storages by row, then reload buffers by row.
+// A moment is an event's own action, with what went in the gap ahead of it, or an instruction.
+std::vector<std::set<std::size_t>> oracle_live_sets(const Trace& trace,
+                                                    const simulator::Schedule& schedule);
 
 OracleMemory oracle_memory(const Trace& trace, const simulator::Schedule& schedule);
 

@@ -30,14 +30,6 @@ struct Lane {
     }
   }
   [[nodiscard]] bool moving() const { return !queue.empty() && queue.front()->latency == 0; }
-  void pass(Ppm factor) {
-    if (queue.empty()) return;
-    if (queue.front()->latency > 0) {
-      --queue.front()->latency;
-    } else {
-      queue.front()->work -= factor;
-    }
-  }
 };
 
 class Machine {
@@ -63,7 +55,7 @@ class Machine {
       std::vector<Nanoseconds> launched_at;
       Nanoseconds launched = launched_;
       for (; end <= stop; ++end) {
-        const Nanoseconds arrival = launched + index_.launch_ns()[end];
+        const Nanoseconds arrival = launched + launch_time(end);
         if (index_.compute_ns()[end] > 0 && arrival > begin + work) {
           if (end > e) break;
           if (arrival > now_) break;
@@ -72,9 +64,13 @@ class Machine {
         work += index_.compute_ns()[end];
         work_at.push_back(work);
         launched_at.push_back(launched);
+        if (synchronises(end)) {
+          ++end;
+          break;
+        }
       }
       if (end == e) {  // compute waits for the launch of event e
-        while (now_ < launched_ + index_.launch_ns()[e]) tick(false);
+        while (now_ < launched_ + launch_time(e)) tick(false);
         continue;
       }
       std::int64_t done = 0;
@@ -89,7 +85,7 @@ class Machine {
         ++out_.compute_ns;
         tick(true);
       }
-      launched_ = launched;
+      launched_ = synchronises(end - 1) ? std::max(launched, now_) : launched;
       e = end;
       if (end <= stop) continue;
       while (now_ < launched_) tick(false);
@@ -111,12 +107,64 @@ class Machine {
     lanes_[1].settle();
   }
 
+  [[nodiscard]] bool has_device() const { return index_.trace().gpu.size() > 0; }
+
+  // Of the launch thread ahead of an event, without what it stood still in the recording.
+  [[nodiscard]] Nanoseconds launch_time(std::size_t event) const {
+    if (!has_device() || event == 0) return 0;
+    const Trace& t = index_.trace();
+    Nanoseconds time = t.events.time[event] - t.events.time[event - 1];
+    for (std::size_t s = 0; s < t.syncs.size(); ++s) {
+      if (t.syncs.event[s].index() + 1 == event) time -= t.syncs.duration[s];
+    }
+    time = std::max<Nanoseconds>(time, 0);
+    const bool hooked =
+        t.events.kind[event] == EventKind::pack || t.events.kind[event] == EventKind::unpack;
+    return hooked && !s_.offloads.empty() ? time + link_.hook_ns : time;
+  }
+  [[nodiscard]] bool synchronises(std::size_t event) const {
+    const auto& at = index_.trace().syncs.event;
+    return has_device() && event > 0 &&
+           std::find(at.begin(), at.end(), EventId(event - 1)) != at.end();
+  }
+  void issue(Nanoseconds cost) {
+    if (!has_device()) return;
+    launched_ += cost;
+    while (now_ < launched_) tick(false);
+  }
+
   void tick(bool computing) {
     settle();
-    Ppm factor = computing ? link_.copy_interference : kPpm;
-    if (lanes_[0].moving() && lanes_[1].moving()) factor = factor * link_.duplex / kPpm;
-    lanes_[0].pass(factor);
-    lanes_[1].pass(factor);
+    struct Moving {
+      Copy* copy;
+      int direction;
+    };
+    std::vector<Moving> all;
+    for (const int direction : {0, 1}) {
+      if (!lanes_[direction].queue.empty()) {
+        all.push_back({lanes_[direction].queue.front(), direction});
+      }
+    }
+    if (on_compute_ != nullptr) all.push_back({on_compute_, on_compute_direction_});
+    std::vector<Ppm> factors;
+    for (const Moving& one : all) {
+      Ppm factor = computing ? link_.copy_interference : kPpm;
+      bool against = false;
+      bool shared = false;
+      for (const Moving& other : all) {
+        if (other.copy == one.copy || other.copy->latency > 0) continue;
+        (other.direction == one.direction ? shared : against) = true;
+      }
+      if (against) factor = factor * link_.duplex / kPpm;
+      factors.push_back(shared ? factor / 2 : factor);
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].copy->latency > 0) {
+        --all[i].copy->latency;
+      } else {
+        all[i].copy->work -= factors[i];
+      }
+    }
     ++now_;
     settle();
   }
@@ -129,17 +177,25 @@ class Machine {
     }
   }
 
+  void await(CopyMode mode, const Copy& copy) {
+    if (mode != CopyMode::compute) issue(link_.wait_issue_ns);
+    wait(copy);
+  }
+
   void start(int direction, CopyMode mode, Bytes bytes, Copy& copy) {
     const LinkCurve& curve = direction == 0 ? link_.d2h : link_.h2d;
     const Nanoseconds nominal = simulator::transfer_ns(curve, bytes);
-    if (mode == CopyMode::compute) {
-      copy.done = true;
-      for (Nanoseconds i = 0; i < nominal; ++i) tick(false);
-      out_.stall_ns += nominal;
-      return;
-    }
+    if (bytes > 0) issue(link_.copy_issue_ns);
     copy.latency = std::min(curve.latency, nominal);
     copy.work = (nominal - copy.latency) * kPpm;
+    if (mode == CopyMode::compute) {
+      on_compute_ = &copy;
+      on_compute_direction_ = direction;
+      for (; copy.latency > 0 || copy.work > 0; ++out_.stall_ns) tick(false);
+      on_compute_ = nullptr;
+      copy.done = true;
+      return;
+    }
     lanes_[direction].queue.push_back(&copy);
     if (mode == CopyMode::blocking) {
       wait(copy);
@@ -160,12 +216,18 @@ class Machine {
               in_copies_[i.reload.value]);
         break;
       }
-      case Action::release:
-        wait(out_copies_[i.offload.value]);
+      case Action::release: {
+        const auto& offload = s_.offloads[i.offload.index()];
+        if (offload.bytes > 0) await(offload.copy_out, out_copies_[i.offload.value]);
         break;
-      case Action::await:
-        wait(in_copies_[i.reload.value]);
+      }
+      case Action::await: {
+        const auto& reload = s_.reloads[i.reload.index()];
+        if (s_.offloads[reload.offload.index()].bytes > 0) {
+          await(reload.copy_in, in_copies_[i.reload.value]);
+        }
         break;
+      }
       case Action::drop:
         break;
     }
@@ -177,6 +239,8 @@ class Machine {
   Nanoseconds now_ = 0;
   Nanoseconds launched_ = 0;
   Lane lanes_[2];
+  Copy* on_compute_ = nullptr;  // a copy on the compute stream under way
+  int on_compute_direction_ = 0;
   std::map<std::int32_t, Copy> out_copies_;
   std::map<std::int32_t, Copy> in_copies_;
   OracleTime out_;

@@ -1,6 +1,7 @@
 #include "tests/support/micro_trace.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace stowage::testing {
 
@@ -206,6 +207,44 @@ void MicroTrace::kernel(Nanoseconds duration) {
   g.event.push_back(EventId(trace_.events.size() - 1));
 }
 
+void MicroTrace::sync(Nanoseconds duration) {
+  trace_.syncs.event.push_back(last_event());
+  trace_.syncs.duration.push_back(duration);
+  run(duration);
+}
+
+void MicroTrace::set_up(std::vector<Bytes> gone) {
+  has_setup_ = true;
+  gone_ = std::move(gone);
+  trace_.env.device = "cuda";
+}
+
+void MicroTrace::write_setup() {
+  Storages& storages = trace_.storages;
+  std::size_t next = 0;
+  for (std::size_t s = 0; s < storages.size() && next < old_.size(); ++s) {
+    if (!storages.alloc_event[s].valid() || storages.free_event[s].valid()) continue;
+    storages.bytes[old_[next++].index()] = storages.bytes[s];
+  }
+  for (; next < old_.size(); ++next) storages.bytes[old_[next].index()] = 0;
+  if (!has_setup_) return;
+  for (std::size_t s = 0; s < storages.size(); ++s) {
+    storages.rounded_bytes[s] = (storages.bytes[s] + 511) / 512 * 512;
+  }
+  Setup& setup = trace_.setup;
+  const auto add = [&](Bytes bytes, std::int32_t free_of, StorageId storage) {
+    setup.bytes.push_back(bytes);
+    setup.free_of.push_back(free_of);
+    setup.storage.push_back(storage);
+  };
+  for (const Bytes bytes : gone_) add(bytes, -1, {});
+  for (std::size_t s = 0; s < storages.size(); ++s) {
+    if (storages.alloc_event[s].valid() || storages.free_event[s].valid()) continue;
+    add(storages.bytes[s], -1, StorageId(s));
+  }
+  for (std::size_t i = 0; i < gone_.size(); ++i) add(0, static_cast<std::int32_t>(i), {});
+}
+
 void MicroTrace::forward() {
   event(EventKind::backward_end);
   begin_phase(PhaseKind::forward);
@@ -230,6 +269,7 @@ Trace MicroTrace::finish() {
     trace_.layers.forward_order[l] = static_cast<std::int32_t>(l);
   }
   trace_.overhead.clean.step_ns = now_;
+  write_setup();
   return std::move(trace_);
 }
 

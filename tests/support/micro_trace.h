@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "simulator/decisions.h"
@@ -56,6 +57,15 @@ class MicroTrace {
   void write(StorageId storage);
   // A kernel that the gap ahead of the next event launches; makes it the trace of a GPU.
   void kernel(Nanoseconds duration);
+  // The CPU waits for the device in the gap ahead of the next event; it stood still for `duration`.
+  void sync(Nanoseconds duration);
+
+  // With the history of a caching allocator: at its start `gone` is allocated, then every existing
+  // storage that the step does not free, then `gone` is freed. Makes it the trace of a GPU.
+  void set_up(std::vector<Bytes> gone = {});
+  // What the step frees is what the step before left: `old`, freed in this step, get the sizes of
+  // the storages that this step leaves behind, in order; 0 when there are more of them.
+  void repeat(std::vector<StorageId> old) { old_ = std::move(old); }
 
   // Phase boundaries.
   void forward();  // of a further micro-batch
@@ -78,12 +88,16 @@ class MicroTrace {
   StringId intern(const std::string& text);
   LayerId layer(const std::string& path);
   void begin_phase(PhaseKind kind);
+  void write_setup();
 
   Trace trace_;
   Nanoseconds now_ = 0;
   std::vector<LayerId> open_layers_;
   std::vector<OpId> open_ops_;
   std::vector<std::int32_t> packs_in_layer_;
+  std::vector<StorageId> old_;
+  std::vector<Bytes> gone_;
+  bool has_setup_ = false;
 };
 
 // A link of one speed at all sizes.
@@ -99,7 +113,9 @@ simulator::Decisions offload_all(const Trace& trace);
 // before, that outlive the step; nested layers and ops. The same seed gives the same trace.
 struct RandomTraceOptions {
   int ops = 12;               // in forward
-  bool device_times = false;  // a launch thread and kernels
+  bool device_times = false;  // a launch thread, kernels, places where it waits, costs of issuing
+  bool setup = false;         // the history of a caching allocator; what is freed was left behind
+  Bytes unit = 4;             // sizes are up to 200 times this
 };
 Trace random_trace(std::uint64_t seed, const RandomTraceOptions& options = {});
 

@@ -33,7 +33,7 @@ class Dice {
 class RandomTrace {
  public:
   RandomTrace(std::uint64_t seed, const RandomTraceOptions& options)
-      : dice_(seed), options_(options) {}
+      : dice_(seed), extra_(seed + 77'000'003), options_(options) {}
 
   Trace run() && {
     link();
@@ -65,24 +65,39 @@ class RandomTrace {
 
   void link() {
     Calibration& c = t_.link();
-    c.d2h = flat_link(dice_.in(2, 40) * 100'000'000, dice_.chance(50) ? dice_.in(0, 60) : 0);
-    c.h2d = flat_link(dice_.in(2, 40) * 100'000'000, dice_.chance(50) ? dice_.in(0, 60) : 0);
+    const std::int64_t speed = 100'000'000 * options_.unit / 4;
+    c.d2h = flat_link(dice_.in(2, 40) * speed, dice_.chance(50) ? dice_.in(0, 60) : 0);
+    c.h2d = flat_link(dice_.in(2, 40) * speed, dice_.chance(50) ? dice_.in(0, 60) : 0);
     if (dice_.chance(50)) c.duplex = dice_.in(500'000, kPpm);
     if (dice_.chance(50)) c.copy_interference = dice_.in(600'000, kPpm);
     if (dice_.chance(50)) c.compute_interference = dice_.in(800'000, kPpm);
+    if (options_.device_times && extra_.chance(70)) {
+      c.copy_issue_ns = extra_.in(0, 30);
+      c.wait_issue_ns = extra_.in(0, 20);
+      c.hook_ns = extra_.in(0, 10);
+    }
   }
 
   // Gradients of the step before go away, parameters stay.
   void zero_grad() {
-    for (int i = 0; i < 3; ++i) parameters_.push_back(t_.existing(4 * dice_.in(1, 100)));
-    const StorageId old = t_.existing(4 * dice_.in(1, 100), StorageClass::gradient);
+    for (int i = 0; i < 3; ++i) parameters_.push_back(t_.existing(bytes(1, 100)));
+    std::vector<StorageId> old{t_.existing(bytes(1, 100), StorageClass::gradient)};
+    if (options_.setup) {
+      // As many as a step of this kind leaves behind, mostly.
+      for (int i = 0; i < options_.ops; ++i) old.push_back(t_.existing(0, StorageClass::gradient));
+      t_.repeat(old);
+      t_.set_up({extra_.in(0, 300) * options_.unit, extra_.in(0, 300) * options_.unit});
+    }
     work();
-    t_.free(old);
+    for (const StorageId storage : old) t_.free(storage);
   }
+
+  Bytes bytes(std::int64_t low, std::int64_t high) { return options_.unit * dice_.in(low, high); }
 
   void work() {
     t_.run(dice_.chance(70) ? dice_.in(0, 80) : 0);
     if (options_.device_times && dice_.chance(60)) t_.kernel(dice_.in(0, 200));
+    if (options_.device_times && extra_.chance(5)) t_.sync(extra_.in(0, 100));
   }
 
   void forward() {
@@ -109,7 +124,7 @@ class RandomTrace {
     if (dice_.chance(60)) pack_something();
     work();
     if (dice_.chance(50)) temporary();
-    live_.push_back({t_.alloc(4 * dice_.in(0, 200))});
+    live_.push_back({t_.alloc(bytes(0, 200))});
     if (dice_.chance(70)) pack_something();
     work();
     t_.end_op();
@@ -119,7 +134,7 @@ class RandomTrace {
   }
 
   void temporary() {
-    const StorageId id = t_.alloc(4 * dice_.in(1, 200), StorageClass::temporary);
+    const StorageId id = t_.alloc(bytes(1, 200), StorageClass::temporary);
     work();
     t_.free(id);
   }
@@ -194,7 +209,7 @@ class RandomTrace {
     if (!unused) unpack(saved);
     work();
     if (dice_.chance(50)) temporary();
-    if (dice_.chance(20)) t_.alloc(4 * dice_.in(1, 50), StorageClass::gradient);  // outlives
+    if (dice_.chance(20)) t_.alloc(bytes(1, 50), StorageClass::gradient);  // outlives
     t_.end_op();
     if (saved.live >= 0 && !stays_saved) release_reference(static_cast<std::size_t>(saved.live));
     while (!handed_out_.empty() && dice_.chance(40)) drop_one();
@@ -234,6 +249,7 @@ class RandomTrace {
   }
 
   Dice dice_;
+  Dice extra_;  // for what came later: the other draws stay as they are
   RandomTraceOptions options_;
   MicroTrace t_;
   std::vector<StorageId> parameters_;

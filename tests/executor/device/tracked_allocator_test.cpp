@@ -13,6 +13,8 @@
 #include <tuple>
 #include <vector>
 
+#include "executor/device/allocation_tag.h"
+
 namespace stowage::executor {
 namespace {
 

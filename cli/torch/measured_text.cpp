@@ -1,0 +1,41 @@
+#include "cli/torch/measured_text.h"
+
+#include <cstdio>
+
+#include "cli/words.h"
+#include "traces/size_text.h"
+
+namespace stowage::cli {
+
+namespace {
+
+std::string peak_line(const char* name, Bytes measured, Bytes predicted) {
+  std::string text = "              " + exact_bytes(measured) + " " + name;
+  if (predicted >= 0) {
+    text += ", predicted " + with_commas(predicted) + ", difference " +
+            with_commas(measured - predicted) + " bytes";
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string counters_text(const MeasuredRun& run, const simulator::Predicted& predicted) {
+  if (run.peak_reserved < 0) return "";
+  std::string text = peak_line("active", run.peak_active, predicted.peak_active) +
+                     peak_line("reserved", run.peak_reserved, predicted.peak_reserved);
+  if (!run.active_constant) text += "              (active or reserved differ between steps)\n";
+  return text + "  driver      " + count_of(run.driver_allocations_after_first_step, "allocation") +
+         " and " + count_of(run.pinned_after_first_step, "pinned block") +
+         " after the first step\n";
+}
+
+std::string ratio_text(Nanoseconds measured, Nanoseconds predicted) {
+  if (predicted <= 0) return "";
+  char text[48];
+  std::snprintf(text, sizeof text, " (ratio %.3f)",
+                static_cast<double>(measured) / static_cast<double>(predicted));
+  return text;
+}
+
+}  // namespace stowage::cli

@@ -1,0 +1,19 @@
+// Lines about a measured run that `execute` and `verify` share.
+#pragma once
+
+#include <string>
+
+#include "cli/torch/measured_run.h"
+#include "simulator/plan.h"
+
+namespace stowage::cli {
+
+// Active and reserved peaks beside their predictions, and what was taken from the driver and pinned
+// after the first step; empty on a device without such counters.
+[[nodiscard]] std::string counters_text(const MeasuredRun& run,
+                                        const simulator::Predicted& predicted);
+
+// " (ratio 1.023)", measured to predicted; empty when nothing was predicted.
+[[nodiscard]] std::string ratio_text(Nanoseconds measured, Nanoseconds predicted);
+
+}  // namespace stowage::cli

@@ -1,0 +1,218 @@
+#include "executor/device/cuda/cuda_allocations.h"
+
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+#include "executor/device/allocation_tag.h"
+
+namespace stowage::executor {
+
+namespace {
+
+namespace native = c10::cuda::CUDACachingAllocator;
+
+constexpr std::array<const char*, 2> kSettings = {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"};
+
+Error unsupported(const std::string& what, const std::string& hint) {
+  return {ErrorCode::environment, what, "", "", hint};
+}
+
+// The settings' text without blanks, lower case.
+std::string normalized(const char* text) {
+  std::string result;
+  for (const char c : std::string_view(text)) {
+    if (c == ' ' || c == '\t') continue;
+    result += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return result;
+}
+
+}  // namespace
+
+Status check_allocator_environment() {
+  if (std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") != nullptr) {
+    return unsupported(
+        "PYTORCH_NO_CUDA_MEMORY_CACHING is set: without the caching allocator no "
+        "memory can be predicted",
+        "unset PYTORCH_NO_CUDA_MEMORY_CACHING");
+  }
+  for (const char* const name : kSettings) {
+    const char* const value = std::getenv(name);
+    if (value == nullptr) continue;
+    const std::string text = normalized(value);
+    if (text.find("backend:") != std::string::npos &&
+        text.find("backend:native") == std::string::npos) {
+      return unsupported(std::string(name) + "=" + value +
+                             " chooses another allocator than PyTorch's native one, which "
+                             "reports no allocations",
+                         "leave 'backend' out of " + std::string(name));
+    }
+    if (text.find("expandable_segments:true") != std::string::npos) {
+      return unsupported(
+          std::string(name) + "=" + value + " uses expandable segments, which are not supported",
+          "leave 'expandable_segments' out of " + std::string(name));
+    }
+  }
+  return Unit{};
+}
+
+std::string allocator_text() {
+  std::string text = "native";
+  for (const char* const name : kSettings) {
+    if (const char* const value = std::getenv(name)) text += std::string(" ") + name + "=" + value;
+  }
+  if (const char* const value = std::getenv("CUBLAS_WORKSPACE_CONFIG")) {
+    text += std::string(" CUBLAS_WORKSPACE_CONFIG=") + value;
+  }
+  return text;
+}
+
+Result<CudaAllocations*> CudaAllocations::install(c10::DeviceIndex device) {
+  static std::mutex mutex;
+  static CudaAllocations* installed = nullptr;
+  const std::lock_guard lock(mutex);
+  if (installed != nullptr) {
+    if (installed->device_ != device) {
+      return unsupported(
+          "this process already works on GPU " + std::to_string(int{installed->device_}),
+          "one GPU a process");
+    }
+    return installed;
+  }
+  if (native::get()->name() != "native") {
+    return unsupported("the CUDA allocator is '" + native::get()->name() + "', not PyTorch's own",
+                       "make the CUDA device before anything that replaces the allocator");
+  }
+  if (native::CUDAAllocatorConfig::expandable_segments()) {
+    return unsupported("the allocator uses expandable segments, which are not supported",
+                       "leave 'expandable_segments' out of the allocator's settings");
+  }
+  if (native::getDeviceStats(device).allocation[0].current != 0) {
+    return unsupported("CUDA tensors exist already", "make the CUDA device before the first one");
+  }
+  auto* const made = new CudaAllocations(device);  // the tracker stays attached for good
+  native::attachAllocatorTraceTracker([made](const TraceEntry& entry) { made->on_entry(entry); });
+  installed = made;
+  return installed;
+}
+
+void CudaAllocations::on_entry(const TraceEntry& entry) {
+  if (entry.device_ != device_) return;
+  // A device address; host code only compares it.
+  const auto* const address = reinterpret_cast<const void*>(entry.addr_);
+  switch (entry.action_) {
+    case TraceEntry::ALLOC:  // size_ is what was asked for, before rounding
+      return on_alloc(address, static_cast<Bytes>(entry.size_));
+    case TraceEntry::FREE_REQUESTED:
+      return on_free(address);
+    case TraceEntry::FREE_COMPLETED:
+      return on_freed(address);
+    case TraceEntry::SEGMENT_ALLOC:
+    case TraceEntry::SEGMENT_MAP: {
+      const std::lock_guard lock(mutex_);
+      ++driver_allocations_;
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+void CudaAllocations::on_alloc(const void* address, Bytes bytes) {
+  AllocationEvent event;
+  event.bytes = bytes;
+  event.tag = allocation_tag();
+  {
+    const std::lock_guard lock(mutex_);
+    event.serial = next_serial_++;
+    event.requested = requested_ += bytes;
+    blocks_.insert({.address = address, .bytes = bytes, .serial = event.serial, .tag = event.tag});
+    if (in_setup_) setup_.push_back(event);
+  }
+  if (AllocationListener* const listener = listener_.load(std::memory_order_acquire)) {
+    listener->on_alloc(event);
+  }
+}
+
+void CudaAllocations::on_free(const void* address) {
+  AllocationEvent event;
+  event.is_free = true;
+  {
+    const std::lock_guard lock(mutex_);
+    const std::optional<Block> block = blocks_.erase(address);
+    if (!block) return;  // not seen allocated: cannot be, tensors from before are refused
+    event.serial = block->serial;
+    event.bytes = block->bytes;
+    event.tag = block->tag;
+    event.requested = requested_ -= block->bytes;
+    // Completion follows within the same call, unless another stream holds the block.
+    if (being_freed_ != nullptr) ++delayed_frees_;
+    being_freed_ = address;
+    if (in_setup_) setup_.push_back(event);
+  }
+  if (AllocationListener* const listener = listener_.load(std::memory_order_acquire)) {
+    listener->on_free(event);
+  }
+}
+
+void CudaAllocations::on_freed(const void* address) {
+  const std::lock_guard lock(mutex_);
+  if (being_freed_ == address) being_freed_ = nullptr;
+}
+
+Bytes CudaAllocations::requested() const {
+  const std::lock_guard lock(mutex_);
+  return requested_;
+}
+
+std::int64_t CudaAllocations::next_serial() const {
+  const std::lock_guard lock(mutex_);
+  return next_serial_;
+}
+
+std::int64_t CudaAllocations::serial_of(const void* data) const {
+  const std::lock_guard lock(mutex_);
+  const Block* const block = blocks_.find(data);
+  return block == nullptr ? -1 : block->serial;
+}
+
+std::vector<LiveAllocation> CudaAllocations::live() const {
+  std::vector<LiveAllocation> live;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Block& block : blocks_.blocks()) live.push_back({block.serial, block.bytes});
+  }
+  std::sort(live.begin(), live.end(),
+            [](const LiveAllocation& a, const LiveAllocation& b) { return a.serial < b.serial; });
+  return live;
+}
+
+std::int64_t CudaAllocations::driver_allocations() const {
+  const std::lock_guard lock(mutex_);
+  return driver_allocations_;
+}
+
+std::int64_t CudaAllocations::delayed_frees() const {
+  const std::lock_guard lock(mutex_);
+  return delayed_frees_ + (being_freed_ != nullptr ? 1 : 0);
+}
+
+void CudaAllocations::set_listener(AllocationListener* listener) {
+  listener_.store(listener, std::memory_order_release);
+}
+
+std::vector<AllocationEvent> CudaAllocations::setup_events() const {
+  const std::lock_guard lock(mutex_);
+  return setup_;
+}
+
+void CudaAllocations::end_setup() {
+  const std::lock_guard lock(mutex_);
+  in_setup_ = false;
+}
+
+}  // namespace stowage::executor

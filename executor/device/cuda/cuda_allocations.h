@@ -1,0 +1,70 @@
+// What PyTorch's caching allocator hands out on one GPU, counted and numbered: its trace tracker
+// tells every allocation, free and segment, in program order, on the thread that asks.
+//
+// The tracker runs under the allocator's lock and cannot be detached, so there is one of these in a
+// process, and it never dies. Nothing here calls the allocator or CUDA. A block that another stream
+// used is freed later than asked for (record_stream); its free is reported when asked for, which is
+// program order, and counted as delayed. Cost: about 100 ns an event. Thread-safe.
+#pragma once
+
+#include <c10/core/CachingDeviceAllocator.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "executor/device/block_table.h"
+#include "executor/device/device.h"
+#include "traces/result.h"
+
+namespace stowage::executor {
+
+class CudaAllocations {
+ public:
+  // Attaches to the allocator, or returns what is attached. Needs a started CUDA. Errors
+  // (environment): another allocator than PyTorch's native one or one of its modes that replay
+  // cannot follow, tensors that exist already, another device than the first call's.
+  [[nodiscard]] static Result<CudaAllocations*> install(c10::DeviceIndex device);
+
+  [[nodiscard]] Bytes requested() const;  // live, by our own count
+  [[nodiscard]] std::int64_t next_serial() const;
+  [[nodiscard]] std::int64_t serial_of(const void* data) const;
+  [[nodiscard]] std::vector<LiveAllocation> live() const;
+  [[nodiscard]] std::int64_t driver_allocations() const;
+  // Frees that the allocator put off because another stream had used the block.
+  [[nodiscard]] std::int64_t delayed_frees() const;
+  void set_listener(AllocationListener* listener);
+  [[nodiscard]] std::vector<AllocationEvent> setup_events() const;
+  void end_setup();
+
+ private:
+  using TraceEntry = c10::CachingDeviceAllocator::TraceEntry;
+
+  explicit CudaAllocations(c10::DeviceIndex device) : device_(device) {}
+  void on_entry(const TraceEntry& entry);
+  void on_alloc(const void* address, Bytes bytes);
+  void on_free(const void* address);
+  void on_freed(const void* address);
+
+  const c10::DeviceIndex device_;
+  std::atomic<AllocationListener*> listener_{nullptr};
+  mutable std::mutex mutex_;  // guards everything below
+  BlockTable blocks_;
+  Bytes requested_ = 0;
+  std::int64_t next_serial_ = 0;
+  std::int64_t driver_allocations_ = 0;
+  std::int64_t delayed_frees_ = 0;
+  const void* being_freed_ = nullptr;  // asked for, not completed
+  bool in_setup_ = true;
+  std::vector<AllocationEvent> setup_;
+};
+
+// Errors (environment): variables that switch the allocator to a mode that cannot be followed.
+[[nodiscard]] Status check_allocator_environment();
+
+// The allocator and its settings, for Environment::allocator.
+[[nodiscard]] std::string allocator_text();
+
+}  // namespace stowage::executor

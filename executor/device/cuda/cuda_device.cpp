@@ -1,0 +1,297 @@
+#include "executor/device/cuda/cuda_device.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/CachingHostAllocator.h>
+#include <ATen/cuda/EmptyTensor.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "executor/device/allocation_tag.h"
+#include "executor/device/cuda/cuda_check.h"
+
+namespace stowage::executor {
+
+namespace {
+
+namespace native = c10::cuda::CUDACachingAllocator;
+
+constexpr std::size_t kAll = 0;  // c10::CachingAllocator::StatType::AGGREGATE
+
+void unpin(void* data) {
+  // At the end of the process the driver has done it already.
+  if (cudaHostUnregister(data) != cudaSuccess) static_cast<void>(cudaGetLastError());
+}
+
+Error no_device(const std::string& why) {
+  return {ErrorCode::environment, "no CUDA device: " + why, "", "", "use --device cpu"};
+}
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+Status cuda_present() {
+  int count = 0;
+  if (const cudaError_t status = cudaGetDeviceCount(&count); status != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    // Without any driver CUDA calls it too old.
+    int driver = 0;
+    static_cast<void>(cudaDriverGetVersion(&driver));
+    return no_device(driver == 0 ? "there is no NVIDIA driver" : cudaGetErrorString(status));
+  }
+  if (count == 0) return no_device("the driver lists none");
+  return Unit{};
+}
+
+Result<std::unique_ptr<CudaDevice>> CudaDevice::create(Options options) {
+  if (Status status = check_allocator_environment(); !status) return status.error();
+  // cuBLAS and PyTorch read it when they start; a setting of the user's stays.
+  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  if (Status status = cuda_present(); !status) return status.error();
+  try {
+    at::globalContext().lazyInitDevice(at::kCUDA);
+    const c10::DeviceIndex index = c10::cuda::current_device();
+    check_cuda(cudaFree(nullptr), "starting CUDA");  // makes the context
+    Result<CudaAllocations*> allocations = CudaAllocations::install(index);
+    if (!allocations) return allocations.error();
+    return std::unique_ptr<CudaDevice>(new CudaDevice(index, **allocations, std::move(options)));
+  } catch (const c10::Error& error) {
+    return no_device(first_line(error.what_without_backtrace()));
+  }
+}
+
+CudaDevice::CudaDevice(c10::DeviceIndex index, CudaAllocations& allocations, Options options)
+    : index_(index),
+      refuse_pinning_(options.refuse_pinning),
+      allocations_(allocations),
+      lanes_(std::move(options.delay)),
+      driver_allocations_before_(allocations.driver_allocations()) {}
+
+CudaDevice::~CudaDevice() {
+  static_cast<void>(cudaDeviceSynchronize());
+}
+
+c10::Device CudaDevice::torch_device() const {
+  return {c10::DeviceType::CUDA, index_};
+}
+
+void CudaDevice::describe(Environment& environment) const {
+  environment.device = "cuda";
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, int{index_}), "asking for the GPU's properties");
+  environment.device_name = properties.name;
+  int version = 0;
+  check_cuda(cudaRuntimeGetVersion(&version), "asking for the CUDA version");
+  environment.cuda = version_text(version);
+  environment.driver = driver_text();
+  environment.allocator = allocator_text();
+  std::size_t free = 0;
+  std::size_t total = 0;
+  check_cuda(cudaMemGetInfo(&free, &total), "asking for the GPU's memory");
+  environment.device_memory = static_cast<Bytes>(total);
+  // What is used and not the allocator's: the context, the kernels' code, and whatever other
+  // programs use of this GPU.
+  environment.context_bytes =
+      std::max<Bytes>(0, static_cast<Bytes>(total - free) - memory().reserved);
+}
+
+MemoryStats CudaDevice::memory() const {
+  const native::DeviceStats device = native::getDeviceStats(index_);
+  MemoryStats stats;
+  stats.requested = device.requested_bytes[kAll].current;
+  stats.peak_requested = device.requested_bytes[kAll].peak;
+  stats.active = device.active_bytes[kAll].current;
+  stats.peak_active = device.active_bytes[kAll].peak;
+  stats.reserved = device.reserved_bytes[kAll].current;
+  stats.peak_reserved = device.reserved_bytes[kAll].peak;
+  stats.allocations = allocations_.next_serial();
+  stats.driver_allocations = allocations_.driver_allocations() - driver_allocations_before_;
+  stats.pinned_blocks =
+      pinned_blocks_.load() + at::getHostAllocator(at::kCUDA)->get_stats().num_host_alloc;
+  return stats;
+}
+
+void CudaDevice::reset_peak() {
+  native::resetPeakStats(index_);
+  lanes_.reset_stall();
+}
+
+void CudaDevice::set_memory_limit(Bytes limit) {
+  // The allocator takes the fraction of totalGlobalMem and rounds down; half a byte more keeps the
+  // limit whole.
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, int{index_}), "asking for the GPU's memory");
+  const double fraction = limit <= 0 ? 1.0
+                                     : (static_cast<double>(limit) + 0.5) /
+                                           static_cast<double>(properties.totalGlobalMem);
+  native::setMemoryFraction(std::min(1.0, fraction), index_);
+}
+
+void CudaDevice::set_listener(AllocationListener* listener) {
+  allocations_.set_listener(listener);
+}
+
+std::int64_t CudaDevice::allocation_serial(const void* data) const {
+  return allocations_.serial_of(data);
+}
+
+std::int64_t CudaDevice::next_serial() const {
+  return allocations_.next_serial();
+}
+
+std::vector<LiveAllocation> CudaDevice::live_allocations() const {
+  return allocations_.live();
+}
+
+std::vector<AllocationEvent> CudaDevice::setup_events() const {
+  return allocations_.setup_events();
+}
+
+void CudaDevice::end_setup() {
+  allocations_.end_setup();
+}
+
+Result<HostArena> CudaDevice::host_arena(Bytes bytes) {
+  Result<HostArena> arena = HostArena::create(bytes);
+  if (!arena || bytes == 0) return arena;
+  const cudaError_t status = refuse_pinning_
+                                 ? cudaErrorMemoryAllocation
+                                 : cudaHostRegister(arena->data(), static_cast<std::size_t>(bytes),
+                                                    cudaHostRegisterDefault);
+  if (status != cudaSuccess) {
+    const std::lock_guard lock(mutex_);
+    warnings_.push_back(
+        cuda_error(status, std::to_string(bytes) +
+                               " bytes of host memory could not be pinned; copies are slow and "
+                               "do not overlap with compute")
+            .message);
+    return arena;
+  }
+  arena->set_pinned(&unpin);
+  ++pinned_blocks_;
+  return arena;
+}
+
+at::Tensor CudaDevice::allocate_buffer(Bytes bytes, std::int64_t tag) {
+  static_cast<void>(compute());
+  const AllocationTagGuard guard(tag);
+  // Below the dispatcher: no observer, no autograd, and no deterministic fill.
+  return at::Tensor(at::detail::empty_cuda({bytes}, at::kByte, torch_device(), std::nullopt));
+}
+
+void CudaDevice::begin_step() {
+  const std::lock_guard lock(mutex_);
+  step_stream_ = c10::cuda::getCurrentCUDAStream(index_);
+}
+
+void CudaDevice::end_step() {
+  const std::lock_guard lock(mutex_);
+  step_stream_.reset();
+}
+
+cudaStream_t CudaDevice::compute() const {
+  const c10::cuda::CUDAStream current = c10::cuda::getCurrentCUDAStream(index_);
+  const std::lock_guard lock(mutex_);
+  TORCH_CHECK(!step_stream_ || *step_stream_ == current,
+              "stowage: a planned step must stay on one CUDA stream; it began on stream ",
+              step_stream_ ? step_stream_->id() : 0, " and now comes from stream ", current.id());
+  return current.stream();
+}
+
+CopyTicket CudaDevice::copy_async(CopyLane lane, void* destination, const void* source,
+                                  Bytes bytes) {
+  return lanes_.copy(lane, compute(), destination, source, bytes);
+}
+
+void CudaDevice::wait(CopyTicket ticket) {
+  lanes_.wait(ticket, compute());
+}
+
+void CudaDevice::copy_on_compute(void* destination, const void* source, Bytes bytes) {
+  if (bytes == 0) return;
+  check_cuda(cudaMemcpyAsync(destination, source, static_cast<std::size_t>(bytes),
+                             cudaMemcpyDefault, compute()),
+             "a copy on the compute stream");
+}
+
+void CudaDevice::fill_on_compute(void* destination, std::byte value, Bytes bytes) {
+  if (bytes == 0) return;
+  const int byte = std::to_integer<int>(value);
+  const auto size = static_cast<std::size_t>(bytes);
+  cudaPointerAttributes attributes{};
+  check_cuda(cudaPointerGetAttributes(&attributes, destination), "asking what memory this is");
+  // Pinned host memory has an address for the GPU as well; pageable memory has none.
+  if (attributes.devicePointer == nullptr) {
+    synchronize_compute();
+    std::memset(destination, byte, size);
+    return;
+  }
+  check_cuda(cudaMemsetAsync(attributes.devicePointer, byte, size, compute()),
+             "a fill on the compute stream");
+}
+
+void CudaDevice::wait_blocking(CopyTicket ticket) {
+  lanes_.wait_blocking(ticket);
+}
+
+void CudaDevice::synchronize_compute() {
+  check_cuda(cudaStreamSynchronize(compute()), "waiting for the compute stream");
+}
+
+void CudaDevice::synchronize() {
+  check_cuda(cudaDeviceSynchronize(), "waiting for the GPU");
+  lanes_.drained();
+}
+
+std::vector<std::string> CudaDevice::warnings() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> all = warnings_;
+  if (const std::int64_t delayed = allocations_.delayed_frees(); delayed > 0) {
+    all.push_back(std::to_string(delayed) +
+                  " blocks of device memory were in use on another stream when they were freed; "
+                  "peaks depend on timing then");
+  }
+  return all;
+}
+
+std::string cuda_link_text() {
+  std::array<char, 32> address{};
+  int device = 0;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetPCIBusId(address.data(), static_cast<int>(address.size()), device) !=
+          cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    return "";
+  }
+  std::string folder = "/sys/bus/pci/devices/";
+  for (const char* c = address.data(); *c != '\0'; ++c) {
+    folder += *c >= 'A' && *c <= 'F' ? static_cast<char>(*c - 'A' + 'a') : *c;
+  }
+  std::string speed;
+  std::string lanes;
+  std::ifstream speed_file(folder + "/current_link_speed");
+  std::ifstream lanes_file(folder + "/current_link_width");
+  if (!std::getline(speed_file, speed) || !std::getline(lanes_file, lanes)) return "";
+  return speed + ", " + lanes + " lanes";
+}
+
+Result<CudaDevice*> cuda_device() {
+  static const Result<CudaDevice*> device = []() -> Result<CudaDevice*> {
+    Result<std::unique_ptr<CudaDevice>> made = CudaDevice::create({});
+    if (!made) return made.error();
+    return std::move(made).value().release();
+  }();
+  return device;
+}
+
+}  // namespace stowage::executor

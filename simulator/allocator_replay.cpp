@@ -1,0 +1,141 @@
+#include "simulator/allocator_replay.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "simulator/allocation_sequence.h"
+#include "simulator/caching_allocator.h"
+#include "traces/result.h"
+
+namespace stowage::simulator {
+namespace {
+
+using Block = CachingAllocator::Block;
+using Slot = AllocationSequence::Slot;
+
+// The allocator between two periods.
+struct State {
+  std::vector<CachingAllocator::Piece> layout;
+  std::vector<Bytes> carried;  // addresses
+  friend bool operator==(const State&, const State&) = default;
+};
+
+class Replay {
+ public:
+  Replay(const TraceIndex& index, const Schedule& schedule, Bytes limit)
+      : setup_(index.trace().setup),
+        sequence_(allocation_sequence(index, schedule)),
+        allocator_(limit),
+        block_(sequence_.bytes.size(), CachingAllocator::kNoBlock) {}
+
+  AllocatorReplay run() {
+    result_.is_complete = sequence_.is_paired;
+    set_up();
+    allocate_all(sequence_.made_before);
+    std::vector<State> states{state()};
+    std::vector<std::pair<Bytes, Bytes>> peaks;  // active and reserved of each period
+    while (!result_.is_steady && result_.periods < kMostPeriods && !result_.out_of_memory) {
+      allocator_.reset_peaks();
+      run_period();
+      ++result_.periods;
+      peaks.emplace_back(allocator_.peak_active(), allocator_.peak_reserved());
+      if (result_.out_of_memory) break;
+      const State now = state();
+      const auto same = std::find(states.begin(), states.end(), now);
+      if (same != states.end()) {
+        // The periods from there on repeat for ever.
+        result_.is_steady = true;
+        peaks.erase(peaks.begin(), peaks.begin() + (same - states.begin()));
+      } else {
+        states.push_back(now);
+      }
+    }
+    if (!result_.is_steady && !peaks.empty()) peaks.erase(peaks.begin(), peaks.end() - 1);
+    for (const auto& [active, reserved] : peaks) {
+      result_.peak_active = std::max(result_.peak_active, active);
+      result_.peak_reserved = std::max(result_.peak_reserved, reserved);
+    }
+    return result_;
+  }
+
+ private:
+  Block& block(Slot slot) { return block_[static_cast<std::size_t>(slot)]; }
+
+  Block allocate(Bytes bytes) {
+    const Block made = allocator_.allocate(bytes);
+    if (made != CachingAllocator::kOutOfMemory) return made;
+    result_.out_of_memory = true;
+    return CachingAllocator::kNoBlock;
+  }
+  void allocate_all(const std::vector<Slot>& slots) {
+    for (const Slot slot : slots) {
+      if (block(slot) == CachingAllocator::kNoBlock) {
+        block(slot) = allocate(sequence_.bytes[static_cast<std::size_t>(slot)]);
+      }
+    }
+  }
+  void free(Slot slot) { allocator_.free(std::exchange(block(slot), CachingAllocator::kNoBlock)); }
+
+  void set_up() {
+    std::vector<Block> row_block(setup_.size(), CachingAllocator::kNoBlock);
+    std::vector<bool> is_known(block_.size(), false);
+    for (std::size_t i = 0; i < setup_.size(); ++i) {
+      if (setup_.free_of[i] >= 0) {
+        allocator_.free(std::exchange(row_block[static_cast<std::size_t>(setup_.free_of[i])],
+                                      CachingAllocator::kNoBlock));
+        continue;
+      }
+      row_block[i] = allocate(setup_.bytes[i]);
+      if (const StorageId storage = setup_.storage[i]; storage.valid()) {
+        block_[storage.index()] = row_block[i];
+        is_known[storage.index()] = true;
+      }
+    }
+    for (const Slot slot : sequence_.lasting) {
+      result_.is_complete = result_.is_complete && is_known[static_cast<std::size_t>(slot)];
+    }
+    allocate_all(sequence_.lasting);
+  }
+
+  void run_period() {
+    for (const AllocationSequence::Step& step : sequence_.period) {
+      if (step.free) {
+        free(step.slot);
+      } else {
+        block(step.slot) = allocate(sequence_.bytes[static_cast<std::size_t>(step.slot)]);
+        if (result_.out_of_memory) return;
+      }
+    }
+    for (const Slot slot : sequence_.freed_behind) free(slot);
+    for (const auto& [old, made] : sequence_.carried) {
+      free(old);
+      block(old) = std::exchange(block(made), CachingAllocator::kNoBlock);
+    }
+    allocate_all(sequence_.made_before);
+  }
+
+  [[nodiscard]] State state() {
+    State now{allocator_.layout(), {}};
+    for (const Slot slot : sequence_.made_before) now.carried.push_back(address(slot));
+    for (const auto& pair : sequence_.carried) now.carried.push_back(address(pair.old));
+    return now;
+  }
+  [[nodiscard]] Bytes address(Slot slot) {
+    return block(slot) == CachingAllocator::kNoBlock ? -1 : allocator_.address_of(block(slot));
+  }
+
+  const Setup& setup_;
+  const AllocationSequence sequence_;
+  CachingAllocator allocator_;
+  std::vector<Block> block_;  // by slot
+  AllocatorReplay result_;
+};
+
+}  // namespace
+
+AllocatorReplay replay_allocator(const TraceIndex& index, const Schedule& schedule, Bytes limit) {
+  return Replay(index, schedule, limit).run();
+}
+
+}  // namespace stowage::simulator

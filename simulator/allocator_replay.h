@@ -1,0 +1,28 @@
+// What the caching allocator makes of a schedule: the allocations ahead of the step as recorded
+// (Trace::setup), then period after period of the planned step until the allocator is in a state
+// that it was in before. The peaks are those of the periods that repeat from there on.
+#pragma once
+
+#include "simulator/schedule.h"
+#include "simulator/trace_index.h"
+
+namespace stowage::simulator {
+
+struct AllocatorReplay {
+  Bytes peak_active = 0;
+  Bytes peak_reserved = 0;
+  std::int32_t periods = 0;    // that were replayed
+  bool is_steady = false;      // the state repeated; else the peaks are those of the last period
+  bool is_complete = true;     // what a period frees is what the one before left, and every storage
+                               // that lasts is in the setup; else the gaps were filled in
+  bool out_of_memory = false;  // only with a limit; the peaks are those until then
+};
+
+inline constexpr std::int32_t kMostPeriods = 8;
+
+// Can be asked of traces with a setup. `limit`: the most that may be reserved, -1 = none.
+// Cost: O((setup + periods * allocations) log free blocks).
+[[nodiscard]] AllocatorReplay replay_allocator(const TraceIndex& index, const Schedule& schedule,
+                                               Bytes limit = -1);
+
+}  // namespace stowage::simulator
