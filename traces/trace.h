@@ -195,7 +195,7 @@ struct Gpu {
 // far: after `event` and before the next one. Empty for a CPU trace.
 struct Syncs {
   std::vector<EventId> event;
-  std::vector<Nanoseconds> duration;  // that the CPU stood still in the timing pass
+  std::vector<Nanoseconds> duration;  // that the CPU stands still; part of the events' times
   [[nodiscard]] std::size_t size() const { return event.size(); }
 };
 

@@ -54,8 +54,7 @@ class Builder {
     add_device_work();
     add_syncs();
     result_.scales = fit_scales(result_.clocks, clean_step_ns);
-    scale_events();
-    scale_activities();
+    put_on_scale();
     return std::move(result_);
   }
 
@@ -135,7 +134,7 @@ class Builder {
   void add_syncs() {
     for (const AttributedSync& sync : result_.attribution.syncs) {
       const std::int32_t event = event_of(sync.event);
-      result_.syncs.push_back({event, sync.end_ns - sync.start_ns});
+      result_.syncs.push_back({event, 0});
       result_.clocks.sync[gap_behind(event)] = 1;
     }
   }
@@ -144,27 +143,41 @@ class Builder {
     return static_cast<Nanoseconds>(std::floor(static_cast<double>(time) * factor));
   }
 
-  void scale_events() {
-    Nanoseconds launched = 0;
-    for (const Nanoseconds gap : result_.clocks.launch) {
-      launched += gap;
-      result_.events.push_back(scaled(launched, result_.scales.launch));
-    }
-  }
-
-  // Rounded on the running sum, so that the whole is exact. Starts as the model has them.
-  void scale_activities() {
-    Nanoseconds sum = 0;
-    Nanoseconds end = 0;
-    for (DeviceActivity& row : result_.activities) {
-      const Nanoseconds before = scaled(sum, result_.scales.compute);
-      sum += row.duration;
-      row.duration = scaled(sum, result_.scales.compute) - before;
-      const Nanoseconds reached = result_.events[gap_behind(row.event)];
-      row.start = std::max(end, reached);
-      end = row.start + row.duration;
-      row.launch_start = scaled(row.launch_start, result_.scales.launch);
-      row.launch_duration = scaled(row.launch_duration, result_.scales.launch);
+  // Both clocks through the step, in order of events, as the simulator has them. Rounded on the
+  // running sums, so that the whole is exact.
+  void put_on_scale() {
+    Nanoseconds work = 0;     // of the launch thread, as measured
+    Nanoseconds compute = 0;  // of the device, as measured
+    Nanoseconds waited = 0;   // by the launch thread, on the scale
+    Nanoseconds end = 0;      // of the device's work so far, on the scale
+    std::size_t next = 0;     // activity
+    std::size_t next_sync = 0;
+    for (std::size_t e = 0; e < result_.clocks.launch.size(); ++e) {
+      work += result_.clocks.launch[e];
+      Nanoseconds reached = scaled(work, result_.scales.launch) + waited;
+      for (; next < result_.activities.size() && gap_behind(result_.activities[next].event) == e;
+           ++next) {
+        DeviceActivity& row = result_.activities[next];
+        const Nanoseconds before = scaled(compute, result_.scales.compute);
+        compute += row.duration;
+        row.duration = scaled(compute, result_.scales.compute) - before;
+        row.start = std::max(end, reached);
+        end = row.start + row.duration;
+        row.launch_start = scaled(row.launch_start, result_.scales.launch) + waited;
+        row.launch_duration = scaled(row.launch_duration, result_.scales.launch);
+      }
+      if (result_.clocks.sync[e] != 0) {
+        const Nanoseconds wait = std::max<Nanoseconds>(0, end - reached);
+        reached += wait;
+        waited += wait;
+        // Several waits in one gap are one wait.
+        for (bool first = true;
+             next_sync < result_.syncs.size() && gap_behind(result_.syncs[next_sync].event) == e;
+             ++next_sync, first = false) {
+          result_.syncs[next_sync].duration = first ? wait : 0;
+        }
+      }
+      result_.events.push_back(reached);
     }
   }
 

@@ -25,7 +25,7 @@ struct DeviceActivity {
 
 struct DeviceSync {
   std::int32_t event = 0;
-  Nanoseconds duration = 0;  // as measured
+  Nanoseconds duration = 0;  // of the wait on the clean step's scale; part of the events' times
 };
 
 struct DeviceTimes {

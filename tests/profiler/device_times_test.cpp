@@ -105,11 +105,27 @@ TEST(DeviceTimes, WaitingIsNoLaunchWork) {
   const DeviceTimes times = times_of(recording, t.timing, 0);
   // Gaps of 10 us less: the launch of 25 us counts its median of 2 (until 5018 ns behind event 4,
   // which covers the wait behind 3 and the hook), 7 us behind event 6.
-  EXPECT_EQ(times.events, (Times{0, 10'000, 20'000, 22'018, 22'018, 27'000, 37'000, 40'000}));
+  EXPECT_EQ(times.clocks.launch, (Times{0, 10'000, 10'000, 2018, 0, 4982, 10'000, 3000}));
   ASSERT_EQ(times.syncs.size(), 1U);
   EXPECT_EQ(times.syncs[0].event, 3);
-  EXPECT_EQ(times.syncs[0].duration, 6000);
+  // In the model the device is done at 20 + 20 us, 3 us of gap and 1 ns; the launch thread comes at
+  // 22018 ns.
+  EXPECT_EQ(times.syncs[0].duration, 43'001 - 22'018);
   EXPECT_EQ(times.clocks.sync, (std::vector<std::uint8_t>{0, 0, 0, 0, 1, 0, 0, 0}));
+}
+
+TEST(DeviceTimes, AWaitIsPartOfTheTimesBehindIt) {
+  const RawRecording recording = ops(2, 0);
+  FabricatedTiming t(recording.structure);
+  const auto at = FabricatedTiming::at;
+  t.kernel(at(1, 0), at(1, 4000), 50'000);  // launched ahead of event 2 (20 us): runs until 70 us
+  t.sync(at(3, 1000), at(3, 9000));         // ahead of event 4, reached at 32 us
+  t.kernel(at(5, 1000), at(6, 4000), 1000);
+  const DeviceTimes times = times_of(recording, t.timing, 0);
+  EXPECT_EQ(times.syncs[0].duration, 38'000);
+  EXPECT_EQ(times.events, (Times{0, 10'000, 20'000, 30'000, 70'000, 80'000, 90'000, 100'000}));
+  EXPECT_EQ(times.activities[1].launch_start, 81'000);
+  EXPECT_EQ(times.activities[1].start, 90'000);
 }
 
 TEST(DeviceTimes, FreesAreMatchedWhereBothPassesHaveThem) {
@@ -162,7 +178,7 @@ TEST(DeviceTimes, FillTheTraceOfAGpu) {
   EXPECT_EQ(trace.string(trace.gpu.name[0]), "k");
   EXPECT_EQ(trace.gpu.stream[0], 7);
   EXPECT_EQ(trace.syncs.event, (std::vector<EventId>{EventId(5)}));
-  EXPECT_EQ(trace.syncs.duration, (Times{1000}));
+  EXPECT_EQ(trace.syncs.duration, (Times{0}));
   EXPECT_EQ(trace.clock.source, "realtime");
   EXPECT_EQ(trace.clock.base_unix_ns, FabricatedTiming::kBase);
   EXPECT_EQ(trace.clock.causality_violations, 1);
@@ -189,8 +205,8 @@ TEST(DeviceTimes, SetupEndsWithWhatTheWarmUpLeft) {
 }
 
 // The simulator's replay of the trace with nothing moved takes the clean step's time, whatever the
-// measured times were: the recursion here is the simulator's model. (No waits: rounding differs by
-// a nanosecond a kernel at most.)
+// measured times were: the recursion here is the simulator's model, waits included. (Rounding
+// differs by a nanosecond a kernel or wait.)
 TEST(DeviceTimes, TheSimulatorReplaysTheCleanStep) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -211,6 +227,7 @@ TEST(DeviceTimes, TheSimulatorReplaysTheCleanStep) {
         t.kernel(launch, start, duration);
         free_at = start + duration;
       }
+      if (below(10) == 0) t.sync(FabricatedTiming::at(e, 8500), FabricatedTiming::at(e, 9000));
     }
     const Trace trace = gpu_trace(recording, t.timing);
     if (HasFailure()) return;
@@ -221,9 +238,9 @@ TEST(DeviceTimes, TheSimulatorReplaysTheCleanStep) {
     const DeviceTimes times = times_of(recording, t.timing, clean);
     EXPECT_NEAR(static_cast<double>(replayed),
                 static_cast<double>(step_end(times.clocks, times.scales)),
-                static_cast<double>(trace.gpu.size() + 2));
+                static_cast<double>(trace.gpu.size() + trace.syncs.size() + 2));
     EXPECT_NEAR(static_cast<double>(replayed), static_cast<double>(clean),
-                static_cast<double>(trace.gpu.size() + 2));
+                static_cast<double>(trace.gpu.size() + trace.syncs.size() + 2));
   }
 }
 
