@@ -72,6 +72,11 @@ struct ReplayDetail {
 [[nodiscard]] ReplayResult estimate(const TraceIndex& index, const Schedule& schedule,
                                     ReplayDetail* detail = nullptr);
 
+// What to say of a result that is not allocator_exact.
+inline constexpr const char* kAllocatorRemark =
+    "active and reserved bytes are estimates: the allocator's state does not repeat from step to "
+    "step, or the trace does not say all of it";
+
 // The schedule in which nothing moves.
 [[nodiscard]] Schedule resident_schedule(const TraceIndex& index);
 
