@@ -57,6 +57,8 @@ struct ReplayResult {
 // Filled only when asked for: what the timeline and the memory curve show.
 struct ReplayDetail {
   std::vector<Bytes> requested;     // after each event (instructions at it included: their max)
+  std::vector<Bytes> active;        // after each event, its instructions done; replay() of a
+  std::vector<Bytes> reserved;      // trace with a setup fills these two, else they are empty
   std::vector<Nanoseconds> time;    // of each event on the compute stream
   std::vector<Transfer> transfers;  // in order of start
 };
