@@ -2,6 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/synthetic_step.h"
+#include "simulator/allocator_replay.h"
 #include "simulator/hazards.h"
 #include "simulator/lowering.h"
 #include "simulator/replay.h"
@@ -44,6 +45,29 @@ void ReplayWithDetail(benchmark::State& state) {
   w.count(state);
 }
 BENCHMARK(ReplayWithDetail)->Arg(67)->Unit(benchmark::kMicrosecond);
+
+void ReplayResident(benchmark::State& state) {
+  const Workload w(state.range(0));
+  const Schedule schedule = resident_schedule(w.index);
+  for (auto _ : state) benchmark::DoNotOptimize(replay(w.index, schedule).step_ns);
+  w.count(state);
+}
+BENCHMARK(ReplayResident)->Arg(67)->Unit(benchmark::kMicrosecond);
+
+// Active and reserved bytes alone: all periods until the allocator's state repeats.
+void ReplayAllocator(benchmark::State& state) {
+  const Workload w(state.range(0));
+  const Schedule schedule = lower(w.index, w.decisions)->schedule;
+  std::int32_t periods = 0;
+  for (auto _ : state) {
+    const AllocatorReplay result = replay_allocator(w.index, schedule);
+    benchmark::DoNotOptimize(result.peak_reserved);
+    periods = result.periods;
+  }
+  w.count(state);
+  state.counters["periods"] = static_cast<double>(periods);
+}
+BENCHMARK(ReplayAllocator)->Arg(67)->Arg(334)->Unit(benchmark::kMicrosecond);
 
 void Lower(benchmark::State& state) {
   Workload w(state.range(0));

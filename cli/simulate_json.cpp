@@ -119,6 +119,10 @@ std::string timeline_json(const Trace& trace, const Simulation& simulation,
   json["memory"] = {{"n", simulation.detail.time.size()},
                     {"time_ns", simulation.detail.time},
                     {"requested_bytes", simulation.detail.requested}};
+  if (!simulation.detail.active.empty()) {
+    json["memory"]["active_bytes"] = simulation.detail.active;
+    json["memory"]["reserved_bytes"] = simulation.detail.reserved;
+  }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

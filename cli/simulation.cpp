@@ -81,6 +81,9 @@ Result<Simulation> simulate(const simulator::TraceIndex& index, const simulator:
   }
   simulation.result = simulator::replay(index, simulation.schedule, &simulation.detail);
   simulation.resident = simulator::replay(index, simulator::resident_schedule(index));
+  if (!simulation.result.allocator_exact) {
+    simulation.notes.emplace_back(simulator::kAllocatorRemark);
+  }
   simulation.stalls = stall_rows(trace, simulation.schedule, simulation.result);
   simulation.peak_at = moment_at(trace, simulation.result.peak_event);
   if (simulation.result.peak_event.valid()) {

@@ -1,7 +1,8 @@
 // Bounds that hold for every plan: the memory floor and the shortest step within a budget. Both see
 // a plan as choices {keep, shared, separate} for the storages that can move (planner/footprint.h)
 // and count each choice at its best, so no release or reload point, and no copy mode, goes below
-// them.
+// them. Footprints of active bytes count the smallest block that can hold each storage and buffer;
+// so what holds for them holds for the allocator's active bytes, and for its reserved ones.
 #pragma once
 
 #include <string>
@@ -57,7 +58,8 @@ struct TightPlan {
 [[nodiscard]] TightPlan tightest(const Footprints& footprints, const MemoryFloor& floor);
 
 // No plan that keeps `budget` (on the bytes that `footprints` count) has a shorter step, unless it
-// mixes `lane` with `compute` copies in one direction (which the simulator lets overlap).
+// mixes `lane` with `compute` copies in one direction on a link with a latency (which then overlap
+// in it; what moves bytes shares the link).
 //
 // Take a position t with D bytes above the budget in the resident step. Some storages must be away
 // at t, together worth D bytes. The copies out of these are finished when compute is at t, each

@@ -48,8 +48,9 @@ struct Movable {
 
 class Footprints {
  public:
-  // Counts the bytes that replay() counts for `kind`: requested, else what the allocator handed out
-  // (reserved bytes are at least the active ones). Cost: O(events + saved log saved).
+  // Counts the bytes that estimate() counts for `kind`: requested, else the smallest blocks that
+  // can hold them (active bytes are at least that, reserved ones at least the active ones). Cost:
+  // O(events + saved log saved).
   explicit Footprints(const simulator::TraceIndex& index,
                       simulator::PeakKind kind = simulator::PeakKind::requested);
 

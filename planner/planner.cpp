@@ -225,14 +225,6 @@ class Planner {
     return {keep};
   }
 
-  // The plan's own predictions say how far they can be trusted.
-  void note_allocator() {
-    if (out_.predicted.allocator_exact) return;
-    out_.notes.push_back(
-        "the allocator's state does not repeat from step to step, or the trace does not say all of "
-        "it: active and reserved bytes are estimates");
-  }
-
   Status finish_with(const simulator::Decisions& decisions) {
     return finish(simulator::to_rules(index_.trace(), decisions),
                   has_automatic_points(decisions) ? decisions.budget : std::nullopt);
@@ -266,7 +258,7 @@ class Planner {
     for (const simulator::LoweringNote& note : lowering->notes) {
       out_.notes.push_back(trace.string(trace.saved.site[note.saved.index()]) + " " + note.text);
     }
-    note_allocator();
+    if (!out_.predicted.allocator_exact) out_.notes.emplace_back(simulator::kAllocatorRemark);
     simulator::Predicted& predicted = plan.predicted.emplace();
     predicted.peak_requested = out_.predicted.peak_requested;
     predicted.peak_active = out_.predicted.peak_active;

@@ -57,12 +57,12 @@ class Builder {
     });
   }
 
-  void allocate(Slot slot) {
-    out_.period.push_back({slot, false});
+  void allocate(Slot slot, std::size_t event) {
+    out_.period.push_back({EventId(event), slot, false});
     stays_[static_cast<std::size_t>(slot)] = true;
   }
-  void free(Slot slot) {
-    out_.period.push_back({slot, true});
+  void free(Slot slot, std::size_t event) {
+    out_.period.push_back({EventId(event), slot, true});
     stays_[static_cast<std::size_t>(slot)] = false;
   }
 
@@ -78,13 +78,15 @@ class Builder {
            ++next_instruction) {
         const Instruction& instruction = instructions[next_instruction];
         if (instruction.action == Action::start_reload) {
-          allocate(static_cast<Slot>(storages_ + instruction.reload.index()));
+          allocate(static_cast<Slot>(storages_ + instruction.reload.index()), e);
         }
         if (at != freed_at_.end() && static_cast<std::size_t>(at->first) == next_instruction) {
-          free((at++)->second);
+          free((at++)->second, e);
         }
       }
-      for (; gap != gap_frees_.end() && gap->event.index() == e; ++gap) free(gap->slot);
+      // Behind the last event: in the next period's begin, as far as anybody can see.
+      if (e + 1 == trace_.events.size()) break;
+      for (; gap != gap_frees_.end() && gap->event.index() == e; ++gap) free(gap->slot, e + 1);
     }
   }
 
@@ -95,9 +97,9 @@ class Builder {
     const auto s = static_cast<std::size_t>(row);
     if (!counts(s)) return;
     if (kind == EventKind::alloc) {
-      allocate(row);
+      allocate(row, e);
     } else if (!moved_[s]) {
-      free(row);
+      free(row, e);
     }
   }
 

@@ -27,6 +27,7 @@ struct AllocationSequence {
   std::vector<Bytes> bytes;  // by slot
 
   struct Step {
+    EventId event;  // at which, or ahead of which in the gap
     Slot slot = 0;
     bool free = false;
   };

@@ -23,8 +23,10 @@ struct State {
 
 class Replay {
  public:
-  Replay(const TraceIndex& index, const Schedule& schedule, Bytes limit)
-      : setup_(index.trace().setup),
+  Replay(const TraceIndex& index, const Schedule& schedule, Bytes limit, AllocatorTrail* trail)
+      : trail_(trail),
+        events_(index.event_count()),
+        setup_(index.trace().setup),
         sequence_(allocation_sequence(index, schedule)),
         allocator_(limit),
         block_(sequence_.bytes.size(), CachingAllocator::kNoBlock) {}
@@ -99,7 +101,9 @@ class Replay {
   }
 
   void run_period() {
+    if (trail_ != nullptr) *trail_ = {};
     for (const AllocationSequence::Step& step : sequence_.period) {
+      if (trail_ != nullptr) note_until(step.event.index());
       if (step.free) {
         free(step.slot);
       } else {
@@ -107,12 +111,18 @@ class Replay {
         if (result_.out_of_memory) return;
       }
     }
+    if (trail_ != nullptr) note_until(events_);
     for (const Slot slot : sequence_.freed_behind) free(slot);
     for (const auto& [old, made] : sequence_.carried) {
       free(old);
       block(old) = std::exchange(block(made), CachingAllocator::kNoBlock);
     }
     allocate_all(sequence_.made_before);
+  }
+
+  void note_until(std::size_t event) {
+    trail_->active.resize(event, allocator_.active());
+    trail_->reserved.resize(event, allocator_.reserved());
   }
 
   [[nodiscard]] State state() {
@@ -125,6 +135,8 @@ class Replay {
     return block(slot) == CachingAllocator::kNoBlock ? -1 : allocator_.address_of(block(slot));
   }
 
+  AllocatorTrail* trail_;
+  std::size_t events_;
   const Setup& setup_;
   const AllocationSequence sequence_;
   CachingAllocator allocator_;
@@ -134,8 +146,9 @@ class Replay {
 
 }  // namespace
 
-AllocatorReplay replay_allocator(const TraceIndex& index, const Schedule& schedule, Bytes limit) {
-  return Replay(index, schedule, limit).run();
+AllocatorReplay replay_allocator(const TraceIndex& index, const Schedule& schedule, Bytes limit,
+                                 AllocatorTrail* trail) {
+  return Replay(index, schedule, limit, trail).run();
 }
 
 }  // namespace stowage::simulator

@@ -3,6 +3,9 @@
 // that it was in before. The peaks are those of the periods that repeat from there on.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "simulator/schedule.h"
 #include "simulator/trace_index.h"
 
@@ -20,9 +23,16 @@ struct AllocatorReplay {
 
 inline constexpr std::int32_t kMostPeriods = 8;
 
+// The allocator's counters over the last period that was replayed: after each event, the
+// instructions there included. What AllocatorCurve of the trace says of the recorded step.
+struct AllocatorTrail {
+  std::vector<Bytes> active;
+  std::vector<Bytes> reserved;
+};
+
 // Can be asked of traces with a setup. `limit`: the most that may be reserved, -1 = none.
 // Cost: O((setup + periods * allocations) log free blocks).
 [[nodiscard]] AllocatorReplay replay_allocator(const TraceIndex& index, const Schedule& schedule,
-                                               Bytes limit = -1);
+                                               Bytes limit = -1, AllocatorTrail* trail = nullptr);
 
 }  // namespace stowage::simulator

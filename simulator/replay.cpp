@@ -1,6 +1,7 @@
 #include "simulator/replay.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "simulator/allocator_replay.h"
 #include "simulator/copy_lanes.h"
@@ -237,12 +238,18 @@ ReplayResult estimate(const TraceIndex& index, const Schedule& schedule, ReplayD
 
 ReplayResult replay(const TraceIndex& index, const Schedule& schedule, ReplayDetail* detail) {
   ReplayResult result = estimate(index, schedule, detail);
+  AllocatorTrail trail;
   if (index.trace().setup.size() > 0) {
-    const AllocatorReplay allocator = replay_allocator(index, schedule);
+    const AllocatorReplay allocator =
+        replay_allocator(index, schedule, -1, detail != nullptr ? &trail : nullptr);
     result.peak_active = allocator.peak_active;
     result.peak_reserved = allocator.peak_reserved;
     result.allocator_periods = allocator.periods;
     result.allocator_exact = allocator.is_steady && allocator.is_complete;
+  }
+  if (detail != nullptr) {
+    detail->active = std::move(trail.active);
+    detail->reserved = std::move(trail.reserved);
   }
   return result;
 }

@@ -57,6 +57,8 @@ struct ReplayResult {
 // Filled only when asked for: what the timeline and the memory curve show.
 struct ReplayDetail {
   std::vector<Bytes> requested;     // after each event (instructions at it included: their max)
+  std::vector<Bytes> active;        // after each event, its instructions done; replay() of a
+  std::vector<Bytes> reserved;      // trace with a setup fills these two, else they are empty
   std::vector<Nanoseconds> time;    // of each event on the compute stream
   std::vector<Transfer> transfers;  // in order of start
 };
@@ -71,6 +73,11 @@ struct ReplayDetail {
 // Cost: O(events + instructions), no allocation per event.
 [[nodiscard]] ReplayResult estimate(const TraceIndex& index, const Schedule& schedule,
                                     ReplayDetail* detail = nullptr);
+
+// What to say of a result that is not allocator_exact.
+inline constexpr const char* kAllocatorRemark =
+    "active and reserved bytes are estimates: the allocator's state does not repeat from step to "
+    "step, or the trace does not say all of it";
 
 // The schedule in which nothing moves.
 [[nodiscard]] Schedule resident_schedule(const TraceIndex& index);

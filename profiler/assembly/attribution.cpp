@@ -259,7 +259,10 @@ Status check_sentinels(const RawActivities& activities) {
   if (first && last) return Unit{};
   return environment(
       std::string("no record came of the work that was launched when the recording ") +
-          (first ? "stopped" : "began"),
+          (first ? "stopped" : "began") + " (" + std::to_string(activities.activities.size()) +
+          " activities, " + std::to_string(activities.launches.size()) + " launches, " +
+          std::to_string(activities.externals.size()) + " external ids, " +
+          std::to_string(ids.size()) + " of them ours)",
       "another profiler took the GPU's records over; end it and record again");
 }
 

@@ -167,7 +167,7 @@ TEST(MemoryLimit, PlannedStepFitsAndTheUnplannedOneDoesNot) {
   const auto lowering = step.lower(offload_made(step.trace(), styles()[1].decision));
   const Bytes planned_peak = simulator::replay(step.index(), lowering.schedule).peak_requested;
   const Outcome reference = step.plain(0);
-  ASSERT_LT(planned_peak, reference.peak / 2);
+  ASSERT_LT(planned_peak, reference.peak * 2 / 3);
   const auto plan = step.plan(lowering.schedule);
   for (int repeat = 0; repeat < 3; ++repeat) {
     for (const at::Tensor& weight : weights) weight.mutable_grad().reset();

@@ -4,10 +4,12 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -27,10 +29,16 @@ class Waits : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!cuda_present()) GTEST_SKIP() << "skipped: no CUDA device";
+  }
+  // CUDA runs the host functions of all streams on one thread: a device whose lanes have some would
+  // wait for the one that holds compute back.
+  void make_device(std::optional<CudaQueue> held_lane) {
     CudaDevice::Options options;
-    options.delay = [this](CudaQueue queue, std::uint64_t) {
-      if (queue == held_lane_) std::this_thread::sleep_for(kHeldBack);
-    };
+    if (held_lane) {
+      options.delay = [this, held_lane](CudaQueue queue, std::uint64_t) {
+        if (is_held_ && queue == *held_lane) std::this_thread::sleep_for(kHeldBack);
+      };
+    }
     auto device = CudaDevice::create(std::move(options));
     ASSERT_TRUE(device.ok()) << device.error().text();
     device_ = std::move(device).value();
@@ -63,7 +71,7 @@ class Waits : public ::testing::Test {
     }
   }
 
-  CudaQueue held_lane_ = CudaQueue::compute;  // that one is not held here
+  std::atomic<bool> is_held_{false};
   std::unique_ptr<CudaDevice> device_;
   HostArena arena_;
   at::Tensor buffer_;
@@ -71,6 +79,7 @@ class Waits : public ::testing::Test {
 
 // 1: the copy out takes what compute wrote before it.
 TEST_F(Waits, CopyOutForCompute) {
+  ASSERT_NO_FATAL_FAILURE(make_device(std::nullopt));
   hold_compute();
   fill(7);
   device_->copy_async(CopyLane::d2h, host(), memory(), kBytes);
@@ -80,6 +89,7 @@ TEST_F(Waits, CopyOutForCompute) {
 
 // 2: the copy in overwrites the buffer after compute has read it.
 TEST_F(Waits, CopyInForCompute) {
+  ASSERT_NO_FATAL_FAILURE(make_device(std::nullopt));
   std::fill_n(host(), kBytes, std::byte{2});
   hold_compute();
   device_->copy_on_compute(other_host(), memory(), kBytes);
@@ -90,9 +100,10 @@ TEST_F(Waits, CopyInForCompute) {
 
 // 3: compute overwrites the buffer after it was copied out.
 TEST_F(Waits, ComputeForCopyOut) {
+  ASSERT_NO_FATAL_FAILURE(make_device(CudaQueue::d2h));
   fill(3);
   device_->synchronize();
-  held_lane_ = CudaQueue::d2h;
+  is_held_ = true;
   device_->wait(device_->copy_async(CopyLane::d2h, host(), memory(), kBytes));
   fill(9);
   device_->synchronize();
@@ -101,8 +112,9 @@ TEST_F(Waits, ComputeForCopyOut) {
 
 // 4: compute reads the buffer after it was copied in.
 TEST_F(Waits, ComputeForCopyIn) {
+  ASSERT_NO_FATAL_FAILURE(make_device(CudaQueue::h2d));
   std::fill_n(host(), kBytes, std::byte{5});
-  held_lane_ = CudaQueue::h2d;
+  is_held_ = true;
   device_->wait(device_->copy_async(CopyLane::h2d, memory(), host(), kBytes));
   device_->copy_on_compute(other_host(), memory(), kBytes);
   device_->synchronize();

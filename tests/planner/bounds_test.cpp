@@ -265,6 +265,15 @@ TEST(TimeBound, HoldsForEveryPlan) {
         for (auto& decision : decisions.saved) decision.copy_out = decision.copy_in = mode;
         add(decisions);
       }
+      // Lanes and compute mixed: they share the link, apart from latencies.
+      if (trace.calibration.d2h.latency == 0 && trace.calibration.h2d.latency == 0) {
+        Decisions decisions = footprints.tight(choices);
+        for (std::size_t s = 0; s < decisions.saved.size(); ++s) {
+          if (trace.saved.storage[s].value % 2 == 0) continue;
+          decisions.saved[s].copy_out = decisions.saved[s].copy_in = CopyMode::compute;
+        }
+        add(decisions);
+      }
     });
     for (int part = 0; part <= 10; ++part) {
       const Bytes budget = low + (high - low) * part / 10;

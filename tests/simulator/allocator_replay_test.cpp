@@ -50,7 +50,14 @@ TEST(AllocatorReplay, GradientsOfTheStepBefore) {
   EXPECT_TRUE(r.is_complete);
   EXPECT_FALSE(r.out_of_memory);
   const TraceIndex index(trace);
-  const ReplayResult replayed = replay(index, resident_schedule(index));
+  ReplayDetail detail;
+  const ReplayResult replayed = replay(index, resident_schedule(index), &detail);
+  // begin, free, alloc, backward, alloc, free, backward_end.. of the steady period.
+  ASSERT_EQ(detail.active.size(), trace.events.size());
+  detail.active.resize(6);
+  EXPECT_EQ(detail.active,
+            (std::vector<Bytes>{8 * kMiB, 4 * kMiB, 16 * kMiB, 16 * kMiB, 20 * kMiB, 8 * kMiB}));
+  EXPECT_EQ(detail.reserved.back(), 20 * kMiB);
   EXPECT_EQ(replayed.peak_active, 20 * kMiB);
   EXPECT_EQ(replayed.peak_reserved, 20 * kMiB);
   EXPECT_EQ(replayed.allocator_periods, 2);
@@ -261,6 +268,16 @@ TEST(AllocatorReplay, EqualsTheOracle) {
     }
     ASSERT_EQ(r.peak_active, active) << "seed " << seed;
     ASSERT_EQ(r.peak_reserved, reserved) << "seed " << seed;
+    // The counters after each event reach the peak, unless instructions at one event go beyond.
+    AllocatorTrail trail;
+    const Schedule resident = resident_schedule(index);
+    const AllocatorReplay kept = replay_allocator(index, resident, -1, &trail);
+    ASSERT_EQ(trail.active.size(), trace.events.size());
+    ASSERT_EQ(trail.reserved.size(), trace.events.size());
+    if (kept.is_steady) {
+      ASSERT_LE(*std::max_element(trail.active.begin(), trail.active.end()), kept.peak_active);
+      ASSERT_EQ(trail.reserved.back(), kept.peak_reserved) << seed;
+    }
     // A limit at what is needed changes nothing; one below what is active cannot be kept.
     const AllocatorReplay limited = replay_allocator(index, schedule, r.peak_reserved);
     ASSERT_FALSE(limited.out_of_memory);

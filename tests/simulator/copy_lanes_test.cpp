@@ -55,6 +55,38 @@ TEST(CopyLanes, InterferenceBothWays) {
   EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[0].end, 100);
 }
 
+// A copy of 100 bytes on the compute stream from 20 on, beside one of 100 on the D2H lane from 0.
+// The same way: half each from 20, so the lane has 80 left until 180; the other 20 of compute's
+// copy then take 20: 200. The other way, duplex 0.5: the lane has 80 left until 180, then 20: 200,
+// too.
+TEST(CopyLanes, ACopyOnComputeSharesTheLink) {
+  for (const auto direction : {CopyLanes::d2h, CopyLanes::h2d}) {
+    Calibration c = link();
+    c.duplex = 500'000;
+    CopyLanes lanes(c);
+    lanes.enqueue(CopyLanes::d2h, 100, {}, {});
+    lanes.idle_until(20);
+    lanes.copy_on_compute(direction, 100);
+    EXPECT_EQ(lanes.now(), 200);
+    EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[0].end, 180);
+  }
+}
+
+// Duplex 0.5, and 60 bytes each way on the lanes from 0: both at half speed. A copy of 60 bytes on
+// the compute stream at the same time: it and D2H get a quarter each, H2D a half until 120; then 30
+// are left of each of the two, at half speed: 180.
+TEST(CopyLanes, ThreeCopiesAtOnce) {
+  Calibration c = link();
+  c.duplex = 500'000;
+  CopyLanes lanes(c);
+  lanes.enqueue(CopyLanes::d2h, 60, {}, {});
+  lanes.enqueue(CopyLanes::h2d, 60, {}, {});
+  lanes.copy_on_compute(CopyLanes::d2h, 60);
+  EXPECT_EQ(lanes.now(), 180);
+  EXPECT_EQ(lanes.jobs(CopyLanes::h2d)[0].end, 120);
+  EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[0].end, 180);
+}
+
 // Duplex 0.01 and copies beside compute 0.01: together not 0.0001 but 0.001, the least. One byte
 // each way takes 1000 ns.
 TEST(CopyLanes, FactorsTogetherAreCutToo) {

@@ -88,6 +88,59 @@ TEST(Replay, BlockingHoldsTheLaunchThread) {
   EXPECT_EQ(with_modes(trace, CopyMode::blocking, CopyMode::lane).step_ns, 5120);
 }
 
+// What the launch thread pays: 10 for a hook, 100 for a copy, 40 for a wait. The pack is reached at
+// 10 + 10, the copy out (1000) is issued by 120 and runs until 1120. The wait for it stands at the
+// unpack, 100 + 10 later: issued at 230 + 40 = 270; compute waits 850 until 1120. There the copy
+// back is issued by 370, so it runs 1120..2120; its wait is issued by 410, compute waits 1000 for
+// it. 50 more on the launch thread, 460, have no work: the step ends at 2120.
+TEST(Replay, IssuingTakesTheLaunchThreadsTime) {
+  MicroTrace t;
+  const auto a = t.alloc(1000);
+  t.kernel(1);
+  const auto s = t.run(10).pack(a);
+  t.let_go(a);
+  t.run(100).backward();
+  t.unpack(s);
+  t.free(a);
+  t.run(50);
+  Trace trace = t.finish();
+  trace.calibration.hook_ns = 10;
+  trace.calibration.copy_issue_ns = 100;
+  trace.calibration.wait_issue_ns = 40;
+  ReplayDetail detail;
+  const ReplayResult r = with_modes(trace, CopyMode::lane, CopyMode::lane, &detail);
+  ASSERT_EQ(detail.transfers.size(), 2u);
+  EXPECT_EQ(detail.transfers[0].start, 120);
+  EXPECT_EQ(detail.transfers[1].start, 1120);
+  ASSERT_EQ(r.stalls.size(), 2u);
+  EXPECT_EQ(r.stalls[0].start, 270);
+  EXPECT_EQ(r.stalls[0].duration, 850);
+  EXPECT_EQ(r.stalls[1].duration, 1000);
+  EXPECT_EQ(r.step_ns, 2120);
+  // Nothing of it without a plan: 160 ns of launching.
+  const TraceIndex index(trace);
+  EXPECT_EQ(replay(index, resident_schedule(index)).step_ns, 160);
+}
+
+// A kernel of 1000 ns launched by 10; the CPU then stood still for 700 until 710, which it does
+// here until the kernel is done at 1010. What it launches in the 20 ns after that starts at 1030.
+TEST(Replay, TheLaunchThreadWaitsWhereItDid) {
+  MicroTrace t;
+  t.begin_op();
+  t.run(10).kernel(1000);
+  t.sync(700);
+  t.end_op();
+  t.begin_op();
+  t.run(20).kernel(5);
+  t.end_op();
+  const Trace trace = t.finish();
+  const TraceIndex index(trace);
+  EXPECT_EQ(index.resident_time().back(), 1035);
+  ReplayDetail detail;
+  EXPECT_EQ(replay(index, resident_schedule(index), &detail).step_ns, 1035);
+  EXPECT_EQ(detail.time[2], 1010);
+}
+
 // The model itself holds the storage until event 4, so the release at the pack frees nothing yet.
 TEST(Replay, NaturalFreeBehindTheRelease) {
   MicroTrace t;
