@@ -135,7 +135,7 @@ class Attributor {
     attributed.launch = found->second;
     attributed.event = event_at(launch.start_ns);
     attributed.op = extents_.running[static_cast<std::size_t>(attributed.event)];
-    if (id != ids_.end() && id->second >= 0) follow_id(id->second, attributed);
+    if (id != ids_.end()) follow_id(id->second, attributed);
     attributed.start_ns = std::max(activity.start_ns, launch.start_ns);
     const Nanoseconds early = launch.start_ns - activity.start_ns;
     if (early > kLargestClamp) {
@@ -242,27 +242,21 @@ Status check_quality(const RawActivities& activities, const Attribution& attribu
   return Unit{};
 }
 
-Status check_sentinels(const RawActivities& activities) {
-  std::unordered_map<std::int64_t, std::int64_t> ids;
-  for (const RawExternal& external : activities.externals) {
-    if (external.id == kFirstSentinelId || external.id == kLastSentinelId) {
-      ids[external.correlation] = external.id;
-    }
-  }
-  bool first = false;
-  bool last = false;
-  for (const RawActivity& activity : activities.activities) {
-    const auto found = ids.find(activity.correlation);
-    if (found == ids.end()) continue;
-    (found->second == kFirstSentinelId ? first : last) = true;
-  }
-  if (first && last) return Unit{};
+Status check_sentinels(const RawActivities& activities, const RawSpan& first, const RawSpan& last) {
+  const auto ran_in = [&](const RawSpan& span) {
+    return std::any_of(activities.activities.begin(), activities.activities.end(),
+                       [&](const RawActivity& activity) {
+                         return activity.end_ns >= span.begin_ns &&
+                                activity.start_ns <= span.end_ns;
+                       });
+  };
+  const bool began = ran_in(first);
+  if (began && ran_in(last)) return Unit{};
   return environment(
       std::string("no record came of the work that was launched when the recording ") +
-          (first ? "stopped" : "began") + " (" + std::to_string(activities.activities.size()) +
+          (began ? "stopped" : "began") + " (" + std::to_string(activities.activities.size()) +
           " activities, " + std::to_string(activities.launches.size()) + " launches, " +
-          std::to_string(activities.externals.size()) + " external ids, " +
-          std::to_string(ids.size()) + " of them ours)",
+          std::to_string(activities.externals.size()) + " external ids came)",
       "another profiler took the GPU's records over; end it and record again");
 }
 

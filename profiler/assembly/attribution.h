@@ -49,8 +49,9 @@ struct Attribution {
 // says which one was broken, and by how much.
 [[nodiscard]] Status check_quality(const RawActivities& activities, const Attribution& attribution);
 
-// The device did what was launched under both sentinel ids. Error (environment): not, so somebody
-// else took the records.
-[[nodiscard]] Status check_sentinels(const RawActivities& activities);
+// The device did something in both spans: in each the caller launched work and waited for it. Error
+// (environment): not, so somebody else took the records.
+[[nodiscard]] Status check_sentinels(const RawActivities& activities, const RawSpan& first,
+                                     const RawSpan& last);
 
 }  // namespace stowage::profiler

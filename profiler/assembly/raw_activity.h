@@ -59,9 +59,8 @@ struct RawActivities {
   std::string library;               // version and file of the recording library
 };
 
-// External ids: op `row` of the pass that is being recorded is `row`; the others are not ops.
-inline constexpr std::int64_t kExecutorId = -2;       // our own work inside a hook
-inline constexpr std::int64_t kFirstSentinelId = -3;  // launched when recording starts
-inline constexpr std::int64_t kLastSentinelId = -4;   // launched when it stops
+// External ids: op `row` of the pass that is being recorded is `row`. This one is our own work
+// inside a hook; no row is as large.
+inline constexpr std::int64_t kExecutorId = std::int64_t{1} << 40;
 
 }  // namespace stowage::profiler

@@ -9,8 +9,8 @@ namespace stowage::profiler {
 class OpMarker {
  public:
   virtual ~OpMarker() = default;
-  // From now on this thread works for `id`: a row of the pass's ops, or one of the numbers of
-  // profiler/assembly/raw_activity.h. Nests; any thread.
+  // From now on this thread works for `id`: a row of the pass's ops, or kExecutorId
+  // (profiler/assembly/raw_activity.h). Nests; any thread.
   virtual void push(std::int64_t id) = 0;
   virtual void pop() = 0;
 };

@@ -5,6 +5,7 @@
 #include <ATen/ops/ones.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -36,14 +37,13 @@ class CuptiTimingRecorder final : public TimingRecorder {
     if (Status status = warm_up(device, step, options); !status) return status.error();
     device.synchronize();
     if (Status status = recorder_->start(); !status) return status.error();
-    launch_sentinel(device, kFirstSentinelId);
+    const RawSpan first = run_sentinel(device);
     Result<std::vector<RawPass>> passes = record_steps(device, step, options);
     if (!passes) return passes.error();
-    launch_sentinel(device, kLastSentinelId);
-    device.synchronize();
+    const RawSpan last = run_sentinel(device);
     Result<RawActivities> activities = recorder_->stop();
     if (!activities) return activities.error();
-    if (Status status = check_sentinels(*activities); !status) return status.error();
+    if (Status status = check_sentinels(*activities, first, last); !status) return status.error();
     // The middle one by time is the pass; its time is their median.
     std::sort(passes->begin(), passes->end(),
               [](const RawPass& a, const RawPass& b) { return a.step_ns < b.step_ns; });
@@ -71,10 +71,19 @@ class CuptiTimingRecorder final : public TimingRecorder {
     return passes;
   }
 
-  void launch_sentinel(executor::Device& device, std::int64_t id) {
-    recorder_->push(id);
+  // A kernel that must be among the records, and when it ran.
+  static RawSpan run_sentinel(executor::Device& device) {
+    const auto now_ns = [] {
+      return std::chrono::duration_cast<std::chrono::nanoseconds>(
+                 std::chrono::system_clock::now().time_since_epoch())
+          .count();
+    };
+    RawSpan span;
+    span.begin_ns = now_ns();
     static_cast<void>(at::ones({1}, at::TensorOptions(device.torch_device())));
-    recorder_->pop();
+    device.synchronize();
+    span.end_ns = now_ns();
+    return span;
   }
 
   // Without the other steps' records; their counters stay.

@@ -161,13 +161,21 @@ TEST(Quality, ItsLimitsAreWords) {
 
 TEST(Sentinels, BothMustHaveRun) {
   RawActivities records;
-  records.activities = {{GpuKind::kernel, -1, 1, 2, 10}, {GpuKind::kernel, -1, 3, 4, 11}};
-  records.externals = {{10, kFirstSentinelId}, {11, kLastSentinelId}};
-  EXPECT_TRUE(check_sentinels(records).ok());
-  records.activities.pop_back();
-  EXPECT_NE(check_sentinels(records).error().message.find("stopped"), std::string::npos);
-  records.activities = {{GpuKind::kernel, -1, 3, 4, 11}};
-  EXPECT_NE(check_sentinels(records).error().message.find("began"), std::string::npos);
+  const RawSpan first{100, 200};
+  const RawSpan last{500, 600};
+  RawActivity early;
+  early.start_ns = 150;
+  early.end_ns = 160;
+  RawActivity late;
+  late.start_ns = 590;
+  late.end_ns = 610;  // the clocks are not that exact
+  records.activities = {early, late};
+  EXPECT_TRUE(check_sentinels(records, first, last).ok());
+  records.activities = {early};
+  EXPECT_NE(check_sentinels(records, first, last).error().message.find("stopped (1 activities"),
+            std::string::npos);
+  records.activities = {late};
+  EXPECT_NE(check_sentinels(records, first, last).error().message.find("began"), std::string::npos);
 }
 
 }  // namespace
