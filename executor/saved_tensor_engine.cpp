@@ -1,5 +1,6 @@
 #include "executor/saved_tensor_engine.h"
 
+#include <c10/util/Exception.h>
 #include <torch/csrc/autograd/engine.h>
 
 #include <memory>
@@ -43,14 +44,19 @@ Engine& engine() {
   return *leaked;
 }
 
+// Before main(): an engine that comes when another one has run a backward on a GPU has no threads
+// for that device.
+[[maybe_unused]] const bool g_installed = [] {
+  torch::autograd::set_default_engine_stub(&engine);
+  return true;
+}();
+
 }  // namespace
 
 void install_saved_tensor_engine() {
-  static const bool installed = [] {
-    torch::autograd::set_default_engine_stub(&engine);
-    return true;
-  }();
-  static_cast<void>(installed);
+  TORCH_CHECK(&Engine::get_default_engine() == &engine(),
+              "stowage: another autograd engine was installed in this process (Python's?); saved "
+              "tensors cannot be seen there");
 }
 
 }  // namespace stowage::executor

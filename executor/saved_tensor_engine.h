@@ -4,9 +4,10 @@
 
 namespace stowage::executor {
 
-// Makes our engine the process's default one. Must run before the first backward of the process;
-// calling it again does nothing. The engine is leaked on purpose, so that no autograd thread
-// outlives it at exit.
+// A program that calls this has our engine from its start, before main(), as the process's default
+// one (on a GPU it must be the first that runs a backward). The call itself only checks that it is
+// still there: throws c10::Error when another one took its place. The engine is leaked on purpose,
+// so that no autograd thread outlives it at exit. Without a StepDriver it does what PyTorch's does.
 void install_saved_tensor_engine();
 
 }  // namespace stowage::executor

@@ -153,6 +153,26 @@ CUptiResult set_flag(CUpti_ActivityAttribute attribute) {
   return cuptiActivitySetAttribute(attribute, &size, &on);
 }
 
+// Seen on an H200 with CUPTI 13.0: a choice of calls made after the context exists gives no records
+// at all, silently, while whole kinds can be switched on at any time.
+Status enable_calls() {
+  for (const auto call : kRuntimeCalls) {
+    if (Status status =
+            cupti_status(cuptiActivityEnableRuntimeApi(call, 1), "cuptiActivityEnableRuntimeApi");
+        !status) {
+      return status;
+    }
+  }
+  for (const auto call : kDriverCalls) {
+    if (Status status =
+            cupti_status(cuptiActivityEnableDriverApi(call, 1), "cuptiActivityEnableDriverApi");
+        !status) {
+      return status;
+    }
+  }
+  return Unit{};
+}
+
 class CuptiRecorder final : public ActivityRecorder {
  public:
   Status start() override {
@@ -167,14 +187,12 @@ class CuptiRecorder final : public ActivityRecorder {
         !status) {
       return status;
     }
-    if (Status status = enable_calls(1); !status) return status;
     recording_.store(true, std::memory_order_release);
     return Unit{};
   }
 
   Result<RawActivities> stop() override {
     recording_.store(false, std::memory_order_release);
-    if (Status status = enable_calls(0); !status) return status.error();
     for (const auto kind : kKinds) {
       if (Status status = cupti_status(cuptiActivityDisable(kind), "cuptiActivityDisable");
           !status) {
@@ -212,24 +230,6 @@ class CuptiRecorder final : public ActivityRecorder {
   }
 
  private:
-  static Status enable_calls(std::uint8_t enable) {
-    for (const auto call : kRuntimeCalls) {
-      if (Status status = cupti_status(cuptiActivityEnableRuntimeApi(call, enable),
-                                       "cuptiActivityEnableRuntimeApi");
-          !status) {
-        return status;
-      }
-    }
-    for (const auto call : kDriverCalls) {
-      if (Status status = cupti_status(cuptiActivityEnableDriverApi(call, enable),
-                                       "cuptiActivityEnableDriverApi");
-          !status) {
-        return status;
-      }
-    }
-    return Unit{};
-  }
-
   std::atomic<bool> recording_{false};
 };
 
@@ -281,6 +281,7 @@ Result<std::unique_ptr<ActivityRecorder>> ActivityRecorder::create() {
       !status) {
     return status.error();
   }
+  if (Status status = enable_calls(); !status) return status.error();
   if (Status status = check_clock(); !status) return status.error();
   return std::unique_ptr<ActivityRecorder>(std::make_unique<CuptiRecorder>());
 }

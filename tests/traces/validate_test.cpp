@@ -62,7 +62,8 @@ const Case kCases[] = {
                 {1, 1},
                 {0, 0},
                 {0, 0},
-                {0, 0}};
+                {0, 0},
+                {EventId(1), EventId(1)}};
      }},
     // Sizes and times.
     {"/storages/bytes/2", [](Trace& t) { t.storages.bytes[2] = -1; }},
