@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/mean.h>
 #include <ATen/ops/mse_loss.h>
 
 #include <utility>
@@ -18,6 +19,18 @@ namespace {
 constexpr double kDeviation = 0.02;
 constexpr std::int64_t kMostLayers = 10'000;
 constexpr std::int64_t kMostWidth = 1 << 20;
+
+const char* name_of(MlpLoss loss) {
+  switch (loss) {
+    case MlpLoss::cross_entropy:
+      return "cross-entropy";
+    case MlpLoss::mean:
+      return "mean";
+    default:
+      return "mse";
+  }
+}
+
 }  // namespace
 
 ModelInfo mlp_info() {
@@ -26,7 +39,7 @@ ModelInfo mlp_info() {
           .options = {{"layers", "6", "number of perceptrons"},
                       {"width", "1024", "features between them"},
                       {"hidden", "4*width", "features inside them"},
-                      {"loss", "mse", "mse or cross-entropy"}},
+                      {"loss", "mse", "mse, cross-entropy, or mean (of the output; no targets)"}},
           .default_batch = 64};
 }
 
@@ -35,7 +48,10 @@ MlpConfig read_mlp(OptionReader& reader, std::int64_t batch) {
   config.layers = reader.integer("layers", 1, kMostLayers);
   config.width = reader.integer("width", 1, kMostWidth);
   config.hidden = reader.integer_or("hidden", 4 * config.width, 1, 4 * kMostWidth);
-  config.cross_entropy = reader.choice("loss", {"mse", "cross-entropy"}) == "cross-entropy";
+  const std::string loss = reader.choice("loss", {"mse", "cross-entropy", "mean"});
+  config.loss = loss == "mse"    ? MlpLoss::mse
+                : loss == "mean" ? MlpLoss::mean
+                                 : MlpLoss::cross_entropy;
   config.batch = batch;
   return config;
 }
@@ -44,7 +60,7 @@ std::map<std::string, std::string> MlpConfig::options() const {
   return {{"layers", std::to_string(layers)},
           {"width", std::to_string(width)},
           {"hidden", std::to_string(hidden)},
-          {"loss", cross_entropy ? "cross-entropy" : "mse"}};
+          {"loss", name_of(loss)}};
 }
 
 double MlpConfig::floor_bytes() const {
@@ -70,23 +86,24 @@ Mlp::Mlp(const MlpConfig& config, c10::Device device, at::ScalarType dtype, std:
   }
   parameters_ = set.all();
   input_ = at::empty({config.batch, config.width}, set.options());
-  targets_ = config.cross_entropy ? at::empty({config.batch}, set.options().dtype(at::kLong))
-                                  : at::empty({config.batch, config.width}, set.options());
+  if (config.loss == MlpLoss::cross_entropy) {
+    targets_ = at::empty({config.batch}, set.options().dtype(at::kLong));
+  } else if (config.loss == MlpLoss::mse) {
+    targets_ = at::empty({config.batch, config.width}, set.options());
+  }
   load_batch(seed);
 }
 
 std::vector<NamedTensor> Mlp::inputs() const {
+  if (!targets_.defined()) return {{"input", input_}};
   return {{"input", input_}, {"targets", targets_}};
 }
 
 void Mlp::load_batch(std::int64_t seed) {
   const at::Generator generator = make_generator(input_.device(), seed);
   input_.normal_(0.0, 1.0, generator);
-  if (config_.cross_entropy) {
-    targets_.random_(0, config_.width, generator);
-  } else {
-    targets_.normal_(0.0, 1.0, generator);
-  }
+  if (config_.loss == MlpLoss::cross_entropy) targets_.random_(0, config_.width, generator);
+  if (config_.loss == MlpLoss::mse) targets_.normal_(0.0, 1.0, generator);
 }
 
 at::Tensor Mlp::forward() {
@@ -99,8 +116,14 @@ at::Tensor Mlp::forward() {
     x = layer(block.path, fn, consume(x));
   }
   const LayerFn loss = [this](const std::vector<at::Tensor>& inputs) {
-    return config_.cross_entropy ? at::cross_entropy_loss(inputs[0], targets_)
-                                 : at::mse_loss(inputs[0], targets_);
+    switch (config_.loss) {
+      case MlpLoss::cross_entropy:
+        return at::cross_entropy_loss(inputs[0], targets_);
+      case MlpLoss::mean:
+        return at::mean(inputs[0]);
+      default:
+        return at::mse_loss(inputs[0], targets_);
+    }
   };
   return layer("loss", loss, consume(x));
 }

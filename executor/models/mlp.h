@@ -1,6 +1,7 @@
 // A stack of two-layer perceptrons, layer i: linear(width -> hidden), gelu, linear(hidden ->
-// width), then a loss against fixed targets. The plainest model whose saved tensors are worth
-// moving: layers `layers.N` and `loss`, about 4 * batch * (width + 2 * hidden) saved bytes a layer.
+// width), then a loss: against the batch's targets, or the plain mean of the output. The plainest
+// model whose saved tensors are worth moving: layers `layers.N` and `loss`, about 4 * batch *
+// (width + 2 * hidden) saved bytes a layer.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,12 +16,14 @@
 
 namespace stowage::executor {
 
+enum class MlpLoss : std::uint8_t { mse, cross_entropy, mean };
+
 struct MlpConfig {
   std::int64_t layers = 6;
   std::int64_t width = 1024;
   std::int64_t hidden = 4096;
   std::int64_t batch = 64;
-  bool cross_entropy = false;  // else mean squared error
+  MlpLoss loss = MlpLoss::mse;
 
   // As they stand in a spec.
   [[nodiscard]] std::map<std::string, std::string> options() const;
@@ -51,7 +54,7 @@ class Mlp final : public Model {
   std::vector<Block> blocks_;
   std::vector<NamedTensor> parameters_;
   at::Tensor input_;    // [batch, width]
-  at::Tensor targets_;  // [batch, width], or class numbers [batch]
+  at::Tensor targets_;  // [batch, width], class numbers [batch], or none
 };
 
 }  // namespace stowage::executor

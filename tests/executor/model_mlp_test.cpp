@@ -38,6 +38,7 @@ at::Tensor reference_loss(const std::map<std::string, at::Tensor>& p, at::Tensor
     x = x * 0.5 * (1 + at::erf(x / std::numbers::sqrt2));
     x = at::matmul(x, p.at(path + ".down.weight").t()) + p.at(path + ".down.bias");
   }
+  if (!targets.defined()) return x.mean();
   if (!cross_entropy) return ((x - targets) * (x - targets)).mean();
   const at::Tensor log_sum = at::log(at::exp(x).sum(1));
   return (log_sum - x.gather(1, targets.unsqueeze(1)).squeeze(1)).mean();
@@ -51,10 +52,11 @@ void expect_reference_gradients(const std::string& loss) {
     doubles[each.name] = each.tensor.detach().to(at::kDouble).requires_grad_(true);
   }
   const auto inputs = step.model().inputs();
-  const bool cross_entropy = loss == "cross-entropy";
-  const at::Tensor expected = reference_loss(
-      doubles, inputs[0].tensor.to(at::kDouble),
-      cross_entropy ? inputs[1].tensor : inputs[1].tensor.to(at::kDouble), 2, cross_entropy);
+  const at::Tensor targets = loss == "mean"            ? at::Tensor()
+                             : loss == "cross-entropy" ? inputs[1].tensor
+                                                       : inputs[1].tensor.to(at::kDouble);
+  const at::Tensor expected = reference_loss(doubles, inputs[0].tensor.to(at::kDouble), targets, 2,
+                                             loss == "cross-entropy");
   expected.backward();
   EXPECT_NEAR(value, expected.item<double>(), 1e-6 * std::abs(value));
   ASSERT_EQ(step.gradients().size(), doubles.size());
@@ -71,6 +73,12 @@ TEST(ModelMlp, GradientsAreThoseOfElementaryOperations) {
 
 TEST(ModelMlp, CrossEntropyGradientsToo) {
   expect_reference_gradients("cross-entropy");
+}
+
+TEST(ModelMlp, MeanHasNoTargets) {
+  expect_reference_gradients("mean");
+  TrainingStep step = make_test_step("mlp:layers=1,width=8,loss=mean");
+  EXPECT_EQ(step.model().inputs().size(), 1U);
 }
 
 }  // namespace
