@@ -84,8 +84,10 @@ TEST_F(GpuRecording, AttributesTheDevicesTime) {
   const cli::GpuTotals totals = cli::gpu_totals(*trace);
   EXPECT_GE(totals.attributed, 0.995);
   EXPECT_GT(totals.kernels, 100);
+  // All but the loss's copy to the host, which the step makes itself, belongs to an op.
   for (std::size_t i = 0; i < trace->gpu.size(); ++i) {
-    EXPECT_TRUE(trace->gpu.op[i].valid()) << trace->string(trace->gpu.name[i]);
+    const bool is_loss = trace->gpu.kind[i] == GpuKind::memcpy && trace->gpu.bytes[i] == 4;
+    EXPECT_TRUE(trace->gpu.op[i].valid() || is_loss) << trace->string(trace->gpu.name[i]);
   }
   EXPECT_EQ(trace->quality.join_mismatches, 0);
   EXPECT_GT(trace->setup.size(), 0U);
