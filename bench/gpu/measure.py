@@ -124,6 +124,28 @@ HEAD = [
 ]  # fmt: skip
 
 
+def recording_row(name, profile):
+    gpu, quality = profile["gpu"], profile["quality"]
+    return [
+        name,
+        f"{profile['step_ns'] / 1e6:.2f}",
+        f"{gb(profile['peak_requested_bytes'])} / {gb(profile['peak_active_bytes'])} / "
+        f"{gb(profile['peak_reserved_bytes'])}",
+        str(profile["saved_tensors"]),
+        f"{gpu['kernels']} + {gpu['copies'] + gpu['memsets']}",
+        f"{gpu['busy_ns'] / 1e6:.2f}",
+        f"{gpu['attributed_ratio'] * 100:.2f} %",
+        f"{gpu['timing_overhead'] * 100:+.2f} %",
+        f"{quality['dropped_records']} / {quality['zero_timestamp_records']} / {gpu['causality_violations']}",
+    ]
+
+
+RECORDING_HEAD = [
+    "model", "step ms", "peak requested / active / reserved GB", "saved tensors", "kernels + copies",
+    "GPU busy ms", "attributed", "timing pass over clean", "dropped / no time / clamped",
+]  # fmt: skip
+
+
 def measure(binary, out, name, words, extra_budgets, quick):
     folder = os.path.join(out, name)
     os.makedirs(folder, exist_ok=True)
@@ -132,7 +154,7 @@ def measure(binary, out, name, words, extra_budgets, quick):
     code, profile, errors = run("profile", *words, "-o", trace, "--json")
     if code != 0:
         print(f"{name}: not recorded: {errors.strip()[-1000:]}", flush=True)
-        return [], False
+        return [], [], False
     run.keep("profile.json", profile)
     rows, good = [], True
     for label, file in make_plans(run, trace, folder, extra_budgets):
@@ -147,7 +169,7 @@ def measure(binary, out, name, words, extra_budgets, quick):
         rows.append(row(name, label, verify))
         good = good and code == 0
         print("  | " + " | ".join(rows[-1]) + " |", flush=True)
-    return rows, good
+    return [recording_row(name, profile)], rows, good
 
 
 def main():
@@ -160,15 +182,17 @@ def main():
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)
     extra = [(f"auto {budget}", budget) for budget in options.budget]
-    rows, good = [], True
+    recordings, rows, good = [], [], True
     for model in options.models:
         name, _, words = model.partition("=")
         print(f"{name}: {words}", flush=True)
-        more, fine = measure(options.bin, options.out, name, shlex.split(words), extra, options.only)
-        rows, good = rows + more, good and fine
+        recorded, more, fine = measure(options.bin, options.out, name, shlex.split(words), extra, options.only)
+        recordings, rows, good = recordings + recorded, rows + more, good and fine
     with open(os.path.join(options.out, "table.md"), "w", encoding="utf-8") as file:
-        for line in [HEAD, ["---"] * len(HEAD), *rows]:
-            file.write("| " + " | ".join(line) + " |\n")
+        for head, lines in [(RECORDING_HEAD, recordings), (HEAD, rows)]:
+            for line in [head, ["---"] * len(head), *lines]:
+                file.write("| " + " | ".join(line) + " |\n")
+            file.write("\n")
     sys.exit(0 if good else 1)
 
 

@@ -109,6 +109,16 @@ Status check_version() {
       "use the CUPTI that comes with LibTorch: look at LD_LIBRARY_PATH");
 }
 
+// The last four names: which package it came with, and nothing of whose machine it is (traces are
+// passed on).
+std::string end_of_path(std::string path) {
+  std::size_t at = path.size();
+  for (int names = 0; names < 4 && at != std::string::npos && at > 0; ++names) {
+    at = path.rfind('/', at - 1);
+  }
+  return at == std::string::npos ? path : path.substr(at + 1);
+}
+
 std::int64_t realtime_ns() {
   std::timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
@@ -246,7 +256,7 @@ std::string cupti_library() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&cuptiGetVersion), &info) != 0 &&
       info.dli_fname != nullptr) {
-    text += " (" + std::string(info.dli_fname) + ")";
+    text += " (" + end_of_path(info.dli_fname) + ")";
   }
   return text;
 }

@@ -37,7 +37,8 @@ class ActivityRecorder {
   ActivityRecorder() = default;
 };
 
-// "13.0.1 (FILE)" of the CUPTI that this process loaded.
+// "13.0.1 (nvidia/cu13/lib/libcupti.so.13)" of the CUPTI that this process loaded: the end of its
+// path.
 [[nodiscard]] std::string cupti_library();
 
 }  // namespace stowage::profiler
