@@ -2,8 +2,12 @@
 
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/autograd/input_buffer.h>
 
 #include <memory>
+#include <thread>
+#include <utility>
 
 #include "executor/step_driver.h"
 
@@ -13,8 +17,36 @@ namespace {
 
 using torch::autograd::edge_list;
 using torch::autograd::Engine;
+using torch::autograd::GraphTask;
+using torch::autograd::InputBuffer;
+using torch::autograd::Node;
 using torch::autograd::SavedVariableHooks;
 using torch::autograd::variable_list;
+
+// The last one to hold the task of an execute(). On a GPU autograd's thread wakes the caller first
+// and lets go of the task, with gradients in it, afterwards; their memory would then be freed at
+// any time. Its destructor waits for that thread (some instructions away) and frees them here.
+class TaskHolder {
+ public:
+  TaskHolder() : outer_(std::exchange(innermost(), this)) {}
+  ~TaskHolder() {
+    innermost() = outer_;
+    while (task_ != nullptr && task_.use_count() > 1) std::this_thread::yield();
+  }
+  TaskHolder(const TaskHolder&) = delete;
+  TaskHolder& operator=(const TaskHolder&) = delete;
+
+  // Of the execute() that runs on this thread; null outside of one.
+  static TaskHolder*& innermost() {
+    thread_local TaskHolder* holder = nullptr;
+    return holder;
+  }
+  void hold(std::shared_ptr<GraphTask> task) { task_ = std::move(task); }
+
+ private:
+  TaskHolder* outer_;
+  std::shared_ptr<GraphTask> task_;
+};
 
 class SavedTensorEngine final : public Engine {
  public:
@@ -23,14 +55,21 @@ class SavedTensorEngine final : public Engine {
                         const edge_list& outputs) override {
     // The driver cannot change during backward (set_driver is for between steps only).
     StepDriver* const current = driver();
-    if (current == nullptr) {
-      return Engine::execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
+    if (current != nullptr) current->backward_begin();
+    variable_list result;
+    {
+      const TaskHolder holder;
+      result = Engine::execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
     }
-    current->backward_begin();
-    variable_list result =
-        Engine::execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
-    current->backward_end();
+    if (current != nullptr) current->backward_end();
     return result;
+  }
+
+  c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
+      const std::shared_ptr<GraphTask>& task, std::shared_ptr<Node> root,
+      InputBuffer&& input) override {
+    if (TaskHolder* const holder = TaskHolder::innermost()) holder->hold(task);
+    return Engine::execute_with_graph_task(task, std::move(root), std::move(input));
   }
 
   std::unique_ptr<SavedVariableHooks> get_default_saved_variable_hooks() override {

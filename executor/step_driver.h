@@ -23,7 +23,8 @@ class StepDriver {
   virtual std::unique_ptr<torch::autograd::SavedVariableHooks> make_hooks() = 0;
   // `path` is the layer's full path and stays valid only during the call.
   virtual void layer_event(LayerEvent event, std::string_view path) = 0;
-  // Around every call of the autograd engine.
+  // Around every call of the autograd engine. Between two of them, and after the last, no thread of
+  // autograd's runs or frees anything of the step.
   virtual void backward_begin() = 0;
   virtual void backward_end() = 0;
 };

@@ -11,10 +11,8 @@
 #include <optional>
 #include <utility>
 
-#include "executor/host_copy.h"
 #include "executor/kept_tensor.h"
 #include "executor/saved_view.h"
-#include "profiler/torch/alias_with_release.h"
 
 namespace stowage::profiler {
 
@@ -51,87 +49,8 @@ UseMode use_mode(const std::optional<c10::FunctionSchema>& schema, std::size_t a
 
 }  // namespace
 
-// Our own work inside a step: what it launches and how long it takes is not the step's.
-class HookSpan {
- public:
-  explicit HookSpan(StepRecorder* recorder) : recorder_(recorder) {
-    if (recorder_ == nullptr) return;
-    begin_ns_ = recorder_->now_ns();
-    if (recorder_->options_.marker != nullptr) recorder_->options_.marker->push(kExecutorId);
-  }
-  ~HookSpan() {
-    if (recorder_ == nullptr) return;
-    if (recorder_->options_.marker != nullptr) recorder_->options_.marker->pop();
-    const std::lock_guard lock(recorder_->mutex_);
-    recorder_->pass_.hook_spans.push_back({begin_ns_, recorder_->now_ns()});
-  }
-  HookSpan(const HookSpan&) = delete;
-  HookSpan& operator=(const HookSpan&) = delete;
-
- private:
-  StepRecorder* recorder_;
-  std::int64_t begin_ns_ = 0;
-};
-
-// The saved-tensor hooks of one saved tensor while a step is recorded. They may outlive the
-// recorder with the graph that they belong to, and then still give the tensor back.
-class RecordingHooks final : public torch::autograd::SavedVariableHooks {
- public:
-  explicit RecordingHooks(std::weak_ptr<StepRecorder*> recorder) : recorder_(std::move(recorder)) {}
-
-  ~RecordingHooks() override {
-    if (const auto recorder = recorder_.lock()) (*recorder)->record_hook_gone(saved_);
-  }
-  RecordingHooks(const RecordingHooks&) = delete;
-  RecordingHooks& operator=(const RecordingHooks&) = delete;
-
-  void call_pack_hook(const at::Tensor& tensor) override {
-    const at::RecordFunctionGuard no_observer(/*is_enabled=*/false);
-    const auto recorder = recorder_.lock();
-    STOWAGE_ASSERT(recorder != nullptr);  // a driver makes hooks only while it is installed
-    StepRecorder& self = **recorder;
-    saved_ = self.record_pack(tensor);
-    if (self.mode_ == RecordMode::offload_all && self.created_in_step(tensor)) {
-      const HookSpan span(&self);
-      copy_.emplace(self.device_, tensor);
-      origin_ = self.origin_of(tensor);
-      origin_.begin += executor::SavedView::of(tensor).range.begin;
-    } else {
-      kept_ = executor::KeptTensor(tensor);
-    }
-  }
-
-  at::Tensor call_unpack_hook() override {
-    const at::RecordFunctionGuard no_observer(/*is_enabled=*/false);
-    const auto recorder = recorder_.lock();
-    const std::int64_t unpack = recorder ? (*recorder)->record_unpack(saved_) : -1;
-    if (copy_) {
-      const HookSpan span(recorder ? *recorder : nullptr);
-      at::Tensor loaded = copy_->load(unpack);
-      if (recorder) (*recorder)->record_reload(loaded, origin_);
-      return loaded;
-    }
-    const at::Tensor& kept = kept_.get();
-    const bool observe = recorder && (*recorder)->mode_ == RecordMode::offload_all;
-    if (!observe || !executor::is_plain(kept)) return kept;
-    return alias_with_release(kept, [weak = recorder_, unpack] {
-      if (const auto still_there = weak.lock()) (*still_there)->record_release(unpack);
-    });
-  }
-
- private:
-  std::weak_ptr<StepRecorder*> recorder_;
-  std::int64_t saved_ = -1;
-  executor::KeptTensor kept_;
-  std::optional<executor::HostCopy> copy_;
-  StepRecorder::Origin origin_;  // of the copy's first byte
-};
-
 StepRecorder::StepRecorder(executor::Device& device, RecordMode mode, const RecordOptions& options)
-    : device_(device),
-      mode_(mode),
-      options_(options),
-      self_(std::make_shared<StepRecorder*>(this)) {}
+    : device_(device), mode_(mode), options_(options) {}
 
 StepRecorder::~StepRecorder() {
   if (recording_) static_cast<void>(end_step());
@@ -184,6 +103,7 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   pass_.events.reserve(1 << 16);
   device_.reset_peak();
   recording_ = true;
+  link_ = std::make_shared<RecorderLink>(*this);
   device_.set_listener(this);
   executor::set_driver(this);
   observer_ = std::make_unique<OpObserver>(*this);
@@ -193,11 +113,16 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
 Result<RawPass> StepRecorder::end_step() {
   STOWAGE_ASSERT(recording_);
   device_.synchronize();
-  add(RawKind::step_end, -1);
+  link_->cut();
+  {
+    const std::lock_guard lock(mutex_);
+    add(RawKind::step_end, -1);
+    recording_ = false;
+  }
   observer_.reset();
   executor::set_driver(nullptr);
   device_.set_listener(nullptr);
-  recording_ = false;
+  // Asking the allocator also waits for a listener's call that is under way there.
   pass_.peak_requested = device_.memory().peak_requested;
   pass_.step_ns = pass_.events.back().time_ns - pass_.events.front().time_ns;
   for (const at::Tensor& tensor : hooked_) {
@@ -218,7 +143,7 @@ Result<RawPass> StepRecorder::end_step() {
 }
 
 std::unique_ptr<torch::autograd::SavedVariableHooks> StepRecorder::make_hooks() {
-  return std::make_unique<RecordingHooks>(self_);
+  return std::make_unique<RecordingHooks>(device_, link_);
 }
 
 void StepRecorder::layer_event(executor::LayerEvent event, std::string_view path) {
@@ -248,12 +173,14 @@ void StepRecorder::backward_end() {
 void StepRecorder::on_alloc(const executor::AllocationEvent& event) {
   if (event.tag != executor::kStepAllocation) return;
   const std::lock_guard lock(mutex_);
+  if (!recording_) return;
   pass_.events.push_back({RawKind::alloc, event.serial, now_ns(), event.requested, event.bytes});
 }
 
 void StepRecorder::on_free(const executor::AllocationEvent& event) {
   if (event.tag != executor::kStepAllocation) return record_release(event.tag);
   const std::lock_guard lock(mutex_);
+  if (!recording_) return;
   pass_.events.push_back({RawKind::free, event.serial, now_ns(), event.requested, event.bytes});
 }
 
@@ -265,6 +192,7 @@ void StepRecorder::op_begin(const at::RecordFunction& op, std::int64_t backward_
   raw.backward_sequence = backward_sequence;
   // RecordFunction swallows exceptions of a callback, so they are kept for end_step().
   const std::lock_guard lock(mutex_);
+  if (!recording_) return;
   try {
     if (open_ops_.empty() && !options_.light) add_uses(op, raw);
   } catch (const std::exception& error) {
@@ -313,30 +241,40 @@ std::int64_t StepRecorder::record_unpack(std::int64_t saved) {
 }
 
 void StepRecorder::record_release(std::int64_t unpack) {
-  const std::lock_guard lock(mutex_);
-  if (recording_ && unpack >= 0) add(RawKind::released, unpack);
+  if (unpack >= 0) add(RawKind::released, unpack);
 }
 
 void StepRecorder::record_hook_gone(std::int64_t saved) {
-  if (recording_ && saved >= 0 && mode_ == RecordMode::offload_all) add(RawKind::hook_gone, saved);
+  if (saved >= 0 && mode_ == RecordMode::offload_all) add(RawKind::hook_gone, saved);
 }
 
-void StepRecorder::record_reload(const at::Tensor& loaded, const Origin& origin) {
+void StepRecorder::record_reload(const at::Tensor& loaded, const SavedOrigin& origin) {
   const std::int64_t serial = device_.allocation_serial(loaded.storage().data());
   const std::lock_guard lock(mutex_);
   if (recording_ && serial >= 0) reloaded_[serial] = origin;
 }
 
-StepRecorder::Origin StepRecorder::origin_of(const at::Tensor& tensor) const {
+SavedOrigin StepRecorder::origin_of(const at::Tensor& tensor) const {
   const std::int64_t serial = device_.allocation_serial(tensor.storage().data());
   const std::lock_guard lock(mutex_);
   const auto found = reloaded_.find(serial);
-  return found == reloaded_.end() ? Origin{serial, 0} : found->second;
+  return found == reloaded_.end() ? SavedOrigin{serial, 0} : found->second;
 }
 
-bool StepRecorder::created_in_step(const at::Tensor& tensor) const {
-  return executor::is_plain(tensor) &&
+bool StepRecorder::leaves(const at::Tensor& tensor) const {
+  return mode_ == RecordMode::offload_all && executor::is_plain(tensor) &&
          device_.allocation_serial(tensor.storage().data()) >= first_serial_;
+}
+
+std::int64_t StepRecorder::begin_hook_span() {
+  if (options_.marker != nullptr) options_.marker->push(kExecutorId);
+  return now_ns();
+}
+
+void StepRecorder::end_hook_span(std::int64_t begin_ns) {
+  if (options_.marker != nullptr) options_.marker->pop();
+  const std::lock_guard lock(mutex_);
+  pass_.hook_spans.push_back({begin_ns, now_ns()});
 }
 
 std::int64_t StepRecorder::now_ns() const {
@@ -352,7 +290,7 @@ void StepRecorder::add_thread() {
 
 void StepRecorder::add(RawKind kind, std::int64_t id) {
   const std::lock_guard lock(mutex_);
-  pass_.events.push_back({kind, id, now_ns(), 0, 0});
+  if (recording_) pass_.events.push_back({kind, id, now_ns(), 0, 0});
 }
 
 std::int32_t StepRecorder::path_row(std::string_view path) {
@@ -367,7 +305,7 @@ RawView StepRecorder::view_of(const at::Tensor& tensor) const {
   if (options_.light) return view;
   view.dtype = tensor.defined() ? executor::dtype_of(tensor) : DType::other;
   if (!executor::is_plain(tensor)) return view;
-  const Origin origin = origin_of(tensor);
+  const SavedOrigin origin = origin_of(tensor);
   view.serial = origin.serial;
   view.shape = tensor.sizes().vec();
   view.strides = tensor.strides().vec();

@@ -16,6 +16,7 @@
 #include "profiler/assembly/raw_pass.h"
 #include "profiler/torch/op_marker.h"
 #include "profiler/torch/op_observer.h"
+#include "profiler/torch/recording_hooks.h"
 #include "traces/result.h"
 
 namespace stowage::profiler {
@@ -51,8 +52,9 @@ class StepRecorder final : public executor::StepDriver,
 
   // `registered` is looked at now (what exists) and again at the end (new gradients).
   void begin_step(RegisteredTensors registered);
-  // The finished pass. Error: something that only shows at the end (an exception inside an
-  // observer, which RecordFunction would swallow).
+  // The finished pass; what comes later (a graph that outlives its step) is not recorded.
+  // Autograd's threads are done by then (executor/saved_tensor_engine.h). Error: something that
+  // only shows at the end (an exception inside an observer, which RecordFunction would swallow).
   Result<RawPass> end_step();
 
   // executor::StepDriver
@@ -67,29 +69,24 @@ class StepRecorder final : public executor::StepDriver,
   void op_begin(const at::RecordFunction& op, std::int64_t backward_sequence) override;
   void op_end() override;
 
- private:
-  friend class RecordingHooks;
-  friend class HookSpan;
-
-  // Where bytes of this step's saved tensors came from: a tensor that came back from the host is
-  // the one that left, to whoever saves or uses it (backward of backward does).
-  struct Origin {
-    std::int64_t serial = -1;
-    Bytes begin = 0;  // of that storage
-  };
-
-  // Called by the hooks of one saved tensor.
-  std::int64_t record_pack(const at::Tensor& tensor);
+  // For RecordingHooks, through their link.
+  [[nodiscard]] RecordMode mode() const { return mode_; }
+  std::int64_t record_pack(const at::Tensor& tensor);  // the row of saved, and likewise
   std::int64_t record_unpack(std::int64_t saved);
   void record_release(std::int64_t unpack);
   void record_hook_gone(std::int64_t saved);
-  void record_reload(const at::Tensor& loaded, const Origin& origin);
-  [[nodiscard]] Origin origin_of(const at::Tensor& tensor) const;
-  [[nodiscard]] bool created_in_step(const at::Tensor& tensor) const;
+  void record_reload(const at::Tensor& loaded, const SavedOrigin& origin);
+  // Whether this saved tensor leaves at once, and where its bytes came from.
+  [[nodiscard]] bool leaves(const at::Tensor& tensor) const;
+  [[nodiscard]] SavedOrigin origin_of(const at::Tensor& tensor) const;
+  // Around the recorder's own work on the device.
+  [[nodiscard]] std::int64_t begin_hook_span();
+  void end_hook_span(std::int64_t begin_ns);
 
+ private:
   [[nodiscard]] std::int64_t now_ns() const;
-  void add(RawKind kind, std::int64_t id);
-  void add_thread();  // the calling one; under the lock
+  void add(RawKind kind, std::int64_t id);  // nothing outside of a step
+  void add_thread();                        // the calling one; under the lock
   std::int32_t path_row(std::string_view path);
   RawView view_of(const at::Tensor& tensor) const;
   void add_uses(const at::RecordFunction& op, RawOp& raw);
@@ -102,8 +99,9 @@ class StepRecorder final : public executor::StepDriver,
   executor::SiteTracker sites_;
   std::unordered_map<std::string, std::int32_t> path_rows_;
   std::vector<std::int32_t> open_ops_;
-  std::unordered_map<std::int64_t, Origin> reloaded_;  // by allocation serial of what came back
-  std::vector<at::Tensor> hooked_;                     // parameters that carry our gradient hook
+  std::unordered_map<std::int64_t, SavedOrigin>
+      reloaded_;                    // by allocation serial of what came back
+  std::vector<at::Tensor> hooked_;  // parameters that carry our gradient hook
   std::int64_t first_serial_ = 0;
   bool recording_ = false;
   std::string failure_;  // first exception inside an observer
@@ -112,7 +110,7 @@ class StepRecorder final : public executor::StepDriver,
   // since observers call each other. Under it nothing calls the device but allocation_serial(): a
   // GPU's allocator calls on_alloc() and on_free() with its own lock held.
   mutable std::recursive_mutex mutex_;
-  std::shared_ptr<StepRecorder*> self_;  // dies with the recorder; hooks hold it weakly
+  std::shared_ptr<RecorderLink> link_;  // of the running step
 };
 
 }  // namespace stowage::profiler

@@ -267,7 +267,9 @@ TEST(PartialPlans, PeakIsThePredictedOne) {
     }
     if (std::string(style.name) == "at once, on demand") {
       EXPECT_TRUE(std::is_sorted(peaks.rbegin(), peaks.rend()));
-      EXPECT_LT(peaks.back(), peaks.front() * 2 / 3);
+      // Beside what is there all the time (on a GPU cuBLAS's workspaces, 32 MiB of them).
+      const Bytes begin = step.index().bytes_at_begin();
+      EXPECT_LT(peaks.back() - begin, (peaks.front() - begin) * 2 / 3);
     }
   }
 }

@@ -1,0 +1,74 @@
+#include "profiler/torch/recording_hooks.h"
+
+#include <ATen/record_function.h>
+
+#include "executor/saved_view.h"
+#include "profiler/torch/alias_with_release.h"
+#include "profiler/torch/step_recorder.h"
+
+namespace stowage::profiler {
+
+namespace {
+
+// Our own work inside a step: what it launches and how long it takes is not the step's.
+class HookSpan {
+ public:
+  explicit HookSpan(RecorderLink& link) : link_(link) {
+    link_.with([this](StepRecorder& recorder) { begin_ns_ = recorder.begin_hook_span(); });
+  }
+  ~HookSpan() {
+    link_.with([this](StepRecorder& recorder) { recorder.end_hook_span(begin_ns_); });
+  }
+  HookSpan(const HookSpan&) = delete;
+  HookSpan& operator=(const HookSpan&) = delete;
+
+ private:
+  RecorderLink& link_;
+  std::int64_t begin_ns_ = 0;
+};
+
+}  // namespace
+
+RecordingHooks::~RecordingHooks() {
+  link_->with([this](StepRecorder& recorder) { recorder.record_hook_gone(saved_); });
+}
+
+void RecordingHooks::call_pack_hook(const at::Tensor& tensor) {
+  const at::RecordFunctionGuard no_observer(/*is_enabled=*/false);
+  bool leaves = false;
+  link_->with([&](StepRecorder& recorder) {
+    saved_ = recorder.record_pack(tensor);
+    leaves = recorder.leaves(tensor);
+    if (leaves) origin_ = recorder.origin_of(tensor);
+  });
+  if (!leaves) {
+    kept_ = executor::KeptTensor(tensor);
+    return;
+  }
+  const HookSpan span(*link_);
+  copy_.emplace(device_, tensor);
+  origin_.begin += executor::SavedView::of(tensor).range.begin;
+}
+
+at::Tensor RecordingHooks::call_unpack_hook() {
+  const at::RecordFunctionGuard no_observer(/*is_enabled=*/false);
+  std::int64_t unpack = -1;
+  bool observe = false;
+  link_->with([&](StepRecorder& recorder) {
+    unpack = recorder.record_unpack(saved_);
+    observe = recorder.mode() == RecordMode::offload_all;
+  });
+  if (copy_) {
+    const HookSpan span(*link_);
+    at::Tensor loaded = copy_->load(unpack);
+    link_->with([&](StepRecorder& recorder) { recorder.record_reload(loaded, origin_); });
+    return loaded;
+  }
+  const at::Tensor& kept = kept_.get();
+  if (!observe || !executor::is_plain(kept)) return kept;
+  return alias_with_release(kept, [link = link_, unpack] {
+    link->with([unpack](StepRecorder& recorder) { recorder.record_release(unpack); });
+  });
+}
+
+}  // namespace stowage::profiler
