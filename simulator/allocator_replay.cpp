@@ -29,13 +29,16 @@ class Replay {
         setup_(index.trace().setup),
         sequence_(allocation_sequence(index, schedule)),
         allocator_(limit),
-        block_(sequence_.bytes.size(), CachingAllocator::kNoBlock) {}
+        block_(sequence_.bytes.size(), CachingAllocator::kNoBlock),
+        setup_block_(setup_.size(), CachingAllocator::kNoBlock) {}
 
   AllocatorReplay run() {
     result_.is_complete = sequence_.is_paired;
     set_up();
     allocate_all(sequence_.made_before);
+    // From the second period on: what the first one does besides (Setup::event) it does only once.
     std::vector<State> states{state()};
+    const std::ptrdiff_t first = next_setup_ < setup_.size() ? 1 : 0;
     std::vector<std::pair<Bytes, Bytes>> peaks;  // active and reserved of each period
     while (!result_.is_steady && result_.periods < kMostPeriods && !result_.out_of_memory) {
       allocator_.reset_peaks();
@@ -44,7 +47,7 @@ class Replay {
       peaks.emplace_back(allocator_.peak_active(), allocator_.peak_reserved());
       if (result_.out_of_memory) break;
       const State now = state();
-      const auto same = std::find(states.begin(), states.end(), now);
+      const auto same = std::find(states.begin() + first, states.end(), now);
       if (same != states.end()) {
         // The periods from there on repeat for ever.
         result_.is_steady = true;
@@ -62,6 +65,9 @@ class Replay {
   }
 
  private:
+  [[nodiscard]] Bytes bytes_of(Slot slot) const {
+    return sequence_.bytes[static_cast<std::size_t>(slot)];
+  }
   Block& block(Slot slot) { return block_[static_cast<std::size_t>(slot)]; }
 
   Block allocate(Bytes bytes) {
@@ -73,44 +79,58 @@ class Replay {
   void allocate_all(const std::vector<Slot>& slots) {
     for (const Slot slot : slots) {
       if (block(slot) == CachingAllocator::kNoBlock) {
-        block(slot) = allocate(sequence_.bytes[static_cast<std::size_t>(slot)]);
+        block(slot) = allocate(bytes_of(slot));
       }
     }
   }
   void free(Slot slot) { allocator_.free(std::exchange(block(slot), CachingAllocator::kNoBlock)); }
 
+  // The history ahead of the first step. Lasting storages that no row makes are made up.
   void set_up() {
-    std::vector<Block> row_block(setup_.size(), CachingAllocator::kNoBlock);
     std::vector<bool> is_known(block_.size(), false);
-    for (std::size_t i = 0; i < setup_.size(); ++i) {
-      if (setup_.free_of[i] >= 0) {
-        allocator_.free(std::exchange(row_block[static_cast<std::size_t>(setup_.free_of[i])],
-                                      CachingAllocator::kNoBlock));
-        continue;
-      }
-      row_block[i] = allocate(setup_.bytes[i]);
-      if (const StorageId storage = setup_.storage[i]; storage.valid()) {
-        block_[storage.index()] = row_block[i];
-        is_known[storage.index()] = true;
-      }
+    for (const StorageId storage : setup_.storage) {
+      if (storage.valid()) is_known[storage.index()] = true;
     }
+    while (next_setup_ < setup_.size() && !setup_.event[next_setup_].valid()) run_setup_row();
     for (const Slot slot : sequence_.lasting) {
-      result_.is_complete = result_.is_complete && is_known[static_cast<std::size_t>(slot)];
+      if (is_known[static_cast<std::size_t>(slot)]) continue;
+      result_.is_complete = false;
+      block(slot) = allocate(bytes_of(slot));
     }
-    allocate_all(sequence_.lasting);
+  }
+
+  void run_setup_row() {
+    const std::size_t i = next_setup_++;
+    if (setup_.free_of[i] >= 0) {
+      const auto row = static_cast<std::size_t>(setup_.free_of[i]);
+      allocator_.free(std::exchange(setup_block_[row], CachingAllocator::kNoBlock));
+      return;
+    }
+    setup_block_[i] = allocate(setup_.bytes[i]);
+    if (setup_.storage[i].valid()) block_[setup_.storage[i].index()] = setup_block_[i];
+  }
+
+  // What only the first period does, up to the gap behind `event`, its frees not included.
+  void run_setup_behind(std::int64_t event) {
+    for (; next_setup_ < setup_.size() && setup_.event[next_setup_].value <= event;) {
+      if (trail_ != nullptr) note_until(setup_.event[next_setup_].index());
+      run_setup_row();
+    }
   }
 
   void run_period() {
     if (trail_ != nullptr) *trail_ = {};
     for (const AllocationSequence::Step& step : sequence_.period) {
+      run_setup_behind(step.event.value - 1);
       if (trail_ != nullptr) note_until(step.event.index());
       if (step.free) {
         free(step.slot);
       } else {
-        block(step.slot) = allocate(sequence_.bytes[static_cast<std::size_t>(step.slot)]);
-        if (result_.out_of_memory) return;
+        block(step.slot) = allocate(bytes_of(step.slot));
       }
+      if (result_.out_of_memory) return;
     }
+    run_setup_behind(static_cast<std::int64_t>(events_) - 1);
     if (trail_ != nullptr) note_until(events_);
     for (const Slot slot : sequence_.freed_behind) free(slot);
     for (const auto& [old, made] : sequence_.carried) {
@@ -140,7 +160,9 @@ class Replay {
   const Setup& setup_;
   const AllocationSequence sequence_;
   CachingAllocator allocator_;
-  std::vector<Block> block_;  // by slot
+  std::vector<Block> block_;        // by slot
+  std::vector<Block> setup_block_;  // by row of the setup
+  std::size_t next_setup_ = 0;      // the row of the setup that comes next
   AllocatorReplay result_;
 };
 

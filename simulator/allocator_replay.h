@@ -1,6 +1,7 @@
 // What the caching allocator makes of a schedule: the allocations ahead of the step as recorded
 // (Trace::setup), then period after period of the planned step until the allocator is in a state
-// that it was in before. The peaks are those of the periods that repeat from there on.
+// that it was in before. The first period does what the setup says of the first step besides. The
+// peaks are those of the periods that repeat in the end.
 #pragma once
 
 #include <cstdint>

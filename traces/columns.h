@@ -126,6 +126,7 @@ void visit_columns(T& t, F&& f) {
   f("bytes", t.bytes, Rule::size);
   f("free_of", t.free_of, Rule::count_or_none);
   f("storage", t.storage, Rule::row_or_none);
+  f("event", t.event, Rule::row_or_none);
 }
 
 template <Same<Uses> T, class F>

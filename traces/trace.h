@@ -232,13 +232,17 @@ struct Storages {
   [[nodiscard]] std::size_t size() const { return bytes.size(); }
 };
 
-// What the device's allocator did before the first step of the process, in program order, and then
-// what the warm-up steps made that stays (cuBLAS workspaces, optimizer state; no gradients): the
-// state that a replay of the caching allocator starts from. Empty on a CPU.
+// What the device's allocator did before the recorded step was one of many: ahead of the first step
+// of the process, and what the first step did that later ones do not (cuBLAS workspaces, optimizer
+// state; no gradients). A replay of the caching allocator starts with it. In program order; empty
+// on a CPU.
 struct Setup {
   std::vector<Bytes> bytes;           // requested, of an allocation; 0 in a row that frees
   std::vector<std::int32_t> free_of;  // the row whose allocation is freed here, -1 = an allocation
   std::vector<StorageId> storage;     // that it is at step begin; -1 when it is gone by then
+  // -1 = ahead of the first step; else in it, where the recorded step is behind this event, ahead
+  // of the next one and of the frees between. Never decreasing.
+  std::vector<EventId> event;
   [[nodiscard]] std::size_t size() const { return bytes.size(); }
 };
 

@@ -57,10 +57,21 @@ void check_curve(const LinkCurve& curve, const std::string& place, Findings& fin
   }
 }
 
-// A row is an allocation of bytes or the one free of an earlier allocation that no storage is.
-void check_setup(const Setup& setup, Findings& findings) {
+// A row is an allocation of bytes or the one free of an earlier allocation that no storage is. What
+// the first step makes and later ones have is there all the time in the recorded one.
+void check_setup(const Trace& trace, Findings& findings) {
+  const Setup& setup = trace.setup;
+  const Storages& storages = trace.storages;
   std::vector<bool> freed(setup.size(), false);
   for (std::size_t i = 0; i < setup.size() && findings.none(); ++i) {
+    if (i > 0 && setup.event[i] < setup.event[i - 1]) {
+      findings.add("/setup/event", i, "is earlier than the row before it");
+    } else if (const StorageId storage = setup.storage[i];
+               storage.valid() && setup.event[i].valid() &&
+               (storages.alloc_event[storage.index()].valid() ||
+                storages.free_event[storage.index()].valid())) {
+      findings.add("/setup/event", i, "makes a storage that does not last");
+    }
     const std::int32_t of = setup.free_of[i];
     if (of < 0) continue;
     const auto row = static_cast<std::size_t>(of);
@@ -87,7 +98,7 @@ void check_tree(const Trace& trace, Findings& findings) {
       findings.add("/gpu/start", i, "is earlier than the row before it");
     }
   }
-  check_setup(trace.setup, findings);
+  check_setup(trace, findings);
 }
 
 void check_tensors(const Trace& trace, Findings& findings) {

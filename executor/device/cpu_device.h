@@ -38,7 +38,8 @@ class CpuDevice final : public Device {
   [[nodiscard]] std::int64_t allocation_serial(const void* data) const override;
   [[nodiscard]] std::int64_t next_serial() const override;
   [[nodiscard]] std::vector<LiveAllocation> live_allocations() const override;
-  [[nodiscard]] std::vector<AllocationEvent> setup_events() const override { return {}; }
+  [[nodiscard]] SetupHistory setup_history() const override { return {}; }
+  void begin_first_step() override {}
   void end_setup() override {}
   [[nodiscard]] Result<HostArena> host_arena(Bytes bytes) override;
   [[nodiscard]] at::Tensor allocate_buffer(Bytes bytes, std::int64_t tag) override;

@@ -66,6 +66,13 @@ struct LiveAllocation {
   Bytes bytes = 0;
 };
 
+// Every allocation and free from the making of the device to the end of its first step, in program
+// order; empty where no replay of the allocator needs them.
+struct SetupHistory {
+  std::vector<AllocationEvent> events;
+  std::size_t first_step = 0;  // the step's events are those from here on
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -87,9 +94,10 @@ class Device {
   // Every live allocation, in order of serial. Only between steps. Cost: O(n log n).
   [[nodiscard]] virtual std::vector<LiveAllocation> live_allocations() const = 0;
 
-  // Every allocation and free from the making of the device to the first call of end_setup(), in
-  // program order, where a replay of the allocator needs them; empty otherwise.
-  [[nodiscard]] virtual std::vector<AllocationEvent> setup_events() const = 0;
+  // The history goes on until end_setup(). Only the first call of either says anything; without
+  // begin_first_step() there is no step in it.
+  [[nodiscard]] virtual SetupHistory setup_history() const = 0;
+  virtual void begin_first_step() = 0;
   virtual void end_setup() = 0;
 
   // Host memory for copies to and from the device, fast ones (pinned) where it has such. Errors:

@@ -1,9 +1,59 @@
 #include "profiler/assembly/device_rows.h"
 
-#include <unordered_map>
+#include <map>
 #include <unordered_set>
 
+#include "profiler/assembly/first_step.h"
+
 namespace stowage::profiler {
+
+namespace {
+
+class SetupRows {
+ public:
+  SetupRows(const RawPass& structure, TraceRows& rows)
+      : lasting_(lasting_serials(structure)), rows_(rows), setup_(rows.trace.setup) {
+    for (const RawStorage& storage : structure.live_at_begin) alive_.insert(storage.serial);
+  }
+
+  [[nodiscard]] bool lasts(std::int64_t serial) const { return lasting_.contains(serial); }
+
+  // A free of what has no row is left out.
+  void add(const RawSetup& raw, EventId event) {
+    if (raw.is_free) {
+      if (const auto found = open_.find(raw.serial); found != open_.end()) {
+        push(0, found->second, StorageId(), event);
+        open_.erase(found);
+      }
+      return;
+    }
+    open_[raw.serial] = static_cast<std::int32_t>(setup_.size());
+    push(raw.bytes, -1, alive_.contains(raw.serial) ? rows_.storage_of(raw.serial) : StorageId(),
+         event);
+  }
+
+  void drop_what_is_gone(EventId event) {
+    for (const auto& [serial, row] : open_) {
+      if (!alive_.contains(serial)) push(0, row, StorageId(), event);
+    }
+  }
+
+ private:
+  void push(Bytes bytes, std::int32_t free_of, StorageId storage, EventId event) {
+    setup_.bytes.push_back(bytes);
+    setup_.free_of.push_back(free_of);
+    setup_.storage.push_back(storage);
+    setup_.event.push_back(event);
+  }
+
+  std::unordered_set<std::int64_t> alive_;
+  std::unordered_set<std::int64_t> lasting_;
+  TraceRows& rows_;
+  Setup& setup_;
+  std::map<std::int64_t, std::int32_t> open_;  // rows of allocations that are not freed, by serial
+};
+
+}  // namespace
 
 void add_device_rows(const TimingPass& timing, const DeviceTimes& times, TraceRows& rows) {
   Trace& trace = rows.trace;
@@ -42,31 +92,28 @@ void add_device_rows(const TimingPass& timing, const DeviceTimes& times, TraceRo
 }
 
 void add_setup_rows(const RawRecording& recording, const RawPass& structure, TraceRows& rows) {
-  Setup& setup = rows.trace.setup;
   if (recording.setup.empty()) return;
-  std::unordered_set<std::int64_t> alive;
-  for (const RawStorage& storage : structure.live_at_begin) alive.insert(storage.serial);
-  const auto add = [&](std::int64_t serial, Bytes bytes) {
-    setup.bytes.push_back(bytes);
-    setup.free_of.push_back(-1);
-    setup.storage.push_back(alive.contains(serial) ? rows.storage_of(serial) : StorageId());
-  };
-  std::unordered_map<std::int64_t, std::int32_t> row_of;
-  for (const RawSetup& event : recording.setup) {
-    if (!event.is_free) {
-      row_of[event.serial] = static_cast<std::int32_t>(setup.size());
-      add(event.serial, event.bytes);
-    } else if (const auto found = row_of.find(event.serial); found != row_of.end()) {
-      setup.bytes.push_back(0);
-      setup.free_of.push_back(found->second);
-      setup.storage.emplace_back();
+  SetupRows made(structure, rows);
+  for (const RawSetup& each : recording.setup) {
+    if (!each.in_first_step) made.add(each, EventId());
+  }
+  const auto extras = first_step_extras(recording.setup, structure);
+  if (!extras) {
+    for (const RawSetup& each : recording.setup) {
+      if (each.in_first_step && (each.is_free || made.lasts(each.serial)))
+        made.add(each, EventId());
     }
   }
+  std::unordered_set<std::int64_t> logged;
+  for (const RawSetup& each : recording.setup) logged.insert(each.serial);
   for (const RawStorage& storage : structure.live_at_begin) {
-    if (row_of.contains(storage.serial) || storage.storage_class == StorageClass::gradient)
-      continue;
-    add(storage.serial, storage.bytes);
+    if (logged.contains(storage.serial) || !made.lasts(storage.serial)) continue;
+    made.add({storage.serial, storage.bytes, false, false}, EventId());
   }
+  if (extras) {
+    for (const FirstStepExtra& extra : *extras) made.add(recording.setup[extra.row], extra.event);
+  }
+  made.drop_what_is_gone(extras ? EventId(structure.events.size() - 1) : EventId());
 }
 
 }  // namespace stowage::profiler

@@ -11,9 +11,12 @@ namespace stowage::profiler {
 // complete. Cost: O(activities).
 void add_device_rows(const TimingPass& timing, const DeviceTimes& times, TraceRows& rows);
 
-// Fills Trace::setup: the allocator's history ahead of the first step, then what the steps since
-// made that is alive at step begin and no gradient. Precondition: storages alive at step begin have
-// their rows. Cost: O(history + storages).
+// Fills Trace::setup: the allocator's history ahead of the first step and what only the first step
+// did, at its place in the step when the first step is like the recorded one (first_step.h), else
+// with what lasts of it made ahead. What lasts and was made later comes ahead of the step too; what
+// is gone by the recorded step goes in the first one at the latest. Left out: gradients, and what
+// each step leaves to the next. Precondition: storages alive at step begin have their rows.
+// Cost: O(history + events + storages).
 void add_setup_rows(const RawRecording& recording, const RawPass& structure, TraceRows& rows);
 
 }  // namespace stowage::profiler

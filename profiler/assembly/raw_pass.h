@@ -114,11 +114,13 @@ struct TimingPass {
   Nanoseconds step_ns = 0;  // median of the recorded steps
 };
 
-// What the allocator did before the first step, in program order.
+// What the allocator did for the program from the start to the end of the first step, in program
+// order.
 struct RawSetup {
   std::int64_t serial = -1;  // of the structure pass
   Bytes bytes = 0;
   bool is_free = false;
+  bool in_first_step = false;
 };
 
 // The unobserved steps.

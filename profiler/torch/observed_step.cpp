@@ -4,6 +4,22 @@
 
 namespace stowage::profiler {
 
+namespace {
+
+// Whatever happens in the first step, the history does not go on behind it.
+class SetupEnd {
+ public:
+  explicit SetupEnd(executor::Device& device) : device_(device) {}
+  SetupEnd(const SetupEnd&) = delete;
+  SetupEnd& operator=(const SetupEnd&) = delete;
+  ~SetupEnd() { device_.end_setup(); }
+
+ private:
+  executor::Device& device_;
+};
+
+}  // namespace
+
 Result<RawPass> observe(executor::Device& device, const StepFunctions& step, RecordMode mode,
                         std::int64_t index, const RecordOptions& options) {
   if (step.prepare) step.prepare(index);
@@ -15,15 +31,18 @@ Result<RawPass> observe(executor::Device& device, const StepFunctions& step, Rec
 
 Status warm_up(executor::Device& device, const StepFunctions& step, const PassOptions& options) {
   executor::install_saved_tensor_engine();
-  device.end_setup();
+  const SetupEnd setup_end(device);
   for (std::int64_t i = 0; i < options.warmup; ++i) {
     if (options.everything_offloaded) {
+      device.begin_first_step();
       const Result<RawPass> pass = observe(device, step, RecordMode::offload_all, i);
       if (!pass) return pass.error();
-      continue;
+    } else {
+      if (step.prepare) step.prepare(i);
+      device.begin_first_step();
+      step.step();
     }
-    if (step.prepare) step.prepare(i);
-    step.step();
+    device.end_setup();
   }
   return Unit{};
 }

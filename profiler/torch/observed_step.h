@@ -13,7 +13,7 @@ namespace stowage::profiler {
                                       RecordMode mode, std::int64_t index,
                                       const RecordOptions& options = {});
 
-// Ends the device's setup and runs the steps ahead of any recording, batches from 0 on.
+// Runs the steps ahead of any recording, batches from 0 on. The device's setup ends with the first.
 [[nodiscard]] Status warm_up(executor::Device& device, const StepFunctions& step,
                              const PassOptions& options);
 

@@ -14,9 +14,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 std::vector<RawSetup> setup_of(const executor::Device& device) {
+  const executor::SetupHistory history = device.setup_history();
   std::vector<RawSetup> setup;
-  for (const executor::AllocationEvent& event : device.setup_events()) {
-    setup.push_back({event.serial, event.is_free ? 0 : event.bytes, event.is_free});
+  for (std::size_t i = 0; i < history.events.size(); ++i) {
+    const executor::AllocationEvent& event = history.events[i];
+    if (event.tag != executor::kStepAllocation) continue;  // a step without hooks has none of these
+    setup.push_back(
+        {event.serial, event.is_free ? 0 : event.bytes, event.is_free, i >= history.first_step});
   }
   return setup;
 }

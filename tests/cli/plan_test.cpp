@@ -140,6 +140,7 @@ TEST_F(PlanVerb, FitsADevice) {
     trace.setup.bytes.push_back(trace.storages.bytes[s]);
     trace.setup.free_of.push_back(-1);
     trace.setup.storage.push_back(StorageId(s));
+    trace.setup.event.emplace_back();
   }
   ASSERT_TRUE(save_trace(trace_, trace).ok());
   const Outcome free = plan({"--policy", "resident", "--json"});

@@ -264,7 +264,7 @@ TEST_F(OnGpu, DescribesItself) {
 TEST_F(OnGpu, SetupHistoryAddsUp) {
   static_cast<void>(bytes(123));
   Bytes live = 0;
-  const auto history = device_->setup_events();
+  const auto history = device_->setup_history().events;
   ASSERT_FALSE(history.empty());
   EXPECT_EQ(history.front().serial, 0);
   for (const AllocationEvent& event : history) {

@@ -159,9 +159,8 @@ class WatchedDevice final : public executor::Device {
   c10::Device torch_device() const override { return device_.torch_device(); }
   void describe(Environment& environment) const override { device_.describe(environment); }
   void set_memory_limit(Bytes limit) override { device_.set_memory_limit(limit); }
-  std::vector<executor::AllocationEvent> setup_events() const override {
-    return device_.setup_events();
-  }
+  executor::SetupHistory setup_history() const override { return device_.setup_history(); }
+  void begin_first_step() override { device_.begin_first_step(); }
   void end_setup() override { device_.end_setup(); }
   Result<executor::HostArena> host_arena(Bytes bytes) override { return device_.host_arena(bytes); }
   void synchronize_compute() override { device_.synchronize_compute(); }

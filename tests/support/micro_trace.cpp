@@ -219,6 +219,16 @@ void MicroTrace::set_up(std::vector<Bytes> gone) {
   trace_.env.device = "cuda";
 }
 
+StorageId MicroTrace::made_by_first_step(Bytes bytes) {
+  const StorageId storage = existing(bytes, StorageClass::workspace);
+  first_times_.push_back({last_event(), bytes, storage});
+  return storage;
+}
+
+void MicroTrace::once(Bytes bytes) {
+  first_times_.push_back({last_event(), bytes, {}});
+}
+
 void MicroTrace::write_setup() {
   Storages& storages = trace_.storages;
   std::size_t next = 0;
@@ -232,17 +242,27 @@ void MicroTrace::write_setup() {
     storages.rounded_bytes[s] = (storages.bytes[s] + 511) / 512 * 512;
   }
   Setup& setup = trace_.setup;
-  const auto add = [&](Bytes bytes, std::int32_t free_of, StorageId storage) {
+  const auto add = [&](Bytes bytes, std::int32_t free_of, StorageId storage, EventId event = {}) {
     setup.bytes.push_back(bytes);
     setup.free_of.push_back(free_of);
     setup.storage.push_back(storage);
+    setup.event.push_back(event);
   };
+  std::vector<bool> is_later(storages.size(), false);
+  for (const FirstTime& each : first_times_) {
+    if (each.storage.valid()) is_later[each.storage.index()] = true;
+  }
   for (const Bytes bytes : gone_) add(bytes, -1, {});
   for (std::size_t s = 0; s < storages.size(); ++s) {
-    if (storages.alloc_event[s].valid() || storages.free_event[s].valid()) continue;
+    if (storages.alloc_event[s].valid() || storages.free_event[s].valid() || is_later[s]) continue;
     add(storages.bytes[s], -1, StorageId(s));
   }
   for (std::size_t i = 0; i < gone_.size(); ++i) add(0, static_cast<std::int32_t>(i), {});
+  for (const FirstTime& each : first_times_) {
+    const auto row = static_cast<std::int32_t>(setup.size());
+    add(each.bytes, -1, each.storage, each.event);
+    if (!each.storage.valid()) add(0, row, {}, each.event);
+  }
 }
 
 void MicroTrace::forward() {

@@ -63,6 +63,10 @@ class MicroTrace {
   // With the history of a caching allocator: at its start `gone` is allocated, then every existing
   // storage that the step does not free, then `gone` is freed. Makes it the trace of a GPU.
   void set_up(std::vector<Bytes> gone = {});
+  // Only the first step does this, here: it makes what later ones find; it makes something and
+  // frees it again. For traces with the history.
+  StorageId made_by_first_step(Bytes bytes);
+  void once(Bytes bytes);
   // What the step frees is what the step before left: `old`, freed in this step, get the sizes of
   // the storages that this step leaves behind, in order; 0 when there are more of them.
   void repeat(std::vector<StorageId> old) { old_ = std::move(old); }
@@ -97,6 +101,12 @@ class MicroTrace {
   std::vector<std::int32_t> packs_in_layer_;
   std::vector<StorageId> old_;
   std::vector<Bytes> gone_;
+  struct FirstTime {
+    EventId event;
+    Bytes bytes;
+    StorageId storage;  // -1 = it goes at once
+  };
+  std::vector<FirstTime> first_times_;
   bool has_setup_ = false;
 };
 

@@ -94,7 +94,19 @@ class RandomTrace {
 
   Bytes bytes(std::int64_t low, std::int64_t high) { return options_.unit * dice_.in(low, high); }
 
+  // cuBLAS makes its workspace when it is needed first.
+  void first_time() {
+    if (!options_.setup || !extra_.chance(12)) return;
+    const Bytes bytes = extra_.in(1, 200) * options_.unit;
+    if (extra_.chance(30)) {
+      t_.once(bytes);
+    } else {
+      t_.made_by_first_step(bytes);
+    }
+  }
+
   void work() {
+    first_time();
     t_.run(dice_.chance(70) ? dice_.in(0, 80) : 0);
     if (options_.device_times && dice_.chance(60)) t_.kernel(dice_.in(0, 200));
     if (options_.device_times && extra_.chance(5)) t_.sync(extra_.in(0, 100));

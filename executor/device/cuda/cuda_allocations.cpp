@@ -131,7 +131,7 @@ void CudaAllocations::on_alloc(const void* address, Bytes bytes) {
     event.serial = next_serial_++;
     event.requested = requested_ += bytes;
     blocks_.insert({.address = address, .bytes = bytes, .serial = event.serial, .tag = event.tag});
-    if (in_setup_) setup_.push_back(event);
+    if (in_setup_) setup_.events.push_back(event);
   }
   if (AllocationListener* const listener = listener_.load(std::memory_order_acquire)) {
     listener->on_alloc(event);
@@ -152,7 +152,7 @@ void CudaAllocations::on_free(const void* address) {
     // Completion follows within the same call, unless another stream holds the block.
     if (being_freed_ != nullptr) ++delayed_frees_;
     being_freed_ = address;
-    if (in_setup_) setup_.push_back(event);
+    if (in_setup_) setup_.events.push_back(event);
   }
   if (AllocationListener* const listener = listener_.load(std::memory_order_acquire)) {
     listener->on_free(event);
@@ -205,9 +205,18 @@ void CudaAllocations::set_listener(AllocationListener* listener) {
   listener_.store(listener, std::memory_order_release);
 }
 
-std::vector<AllocationEvent> CudaAllocations::setup_events() const {
+SetupHistory CudaAllocations::setup_history() const {
   const std::lock_guard lock(mutex_);
-  return setup_;
+  SetupHistory history = setup_;
+  if (!in_first_step_) history.first_step = history.events.size();
+  return history;
+}
+
+void CudaAllocations::begin_first_step() {
+  const std::lock_guard lock(mutex_);
+  if (!in_setup_ || in_first_step_) return;
+  in_first_step_ = true;
+  setup_.first_step = setup_.events.size();
 }
 
 void CudaAllocations::end_setup() {

@@ -36,7 +36,8 @@ class CudaAllocations {
   // Frees that the allocator put off because another stream had used the block.
   [[nodiscard]] std::int64_t delayed_frees() const;
   void set_listener(AllocationListener* listener);
-  [[nodiscard]] std::vector<AllocationEvent> setup_events() const;
+  [[nodiscard]] SetupHistory setup_history() const;
+  void begin_first_step();
   void end_setup();
 
  private:
@@ -58,7 +59,8 @@ class CudaAllocations {
   std::int64_t delayed_frees_ = 0;
   const void* being_freed_ = nullptr;  // asked for, not completed
   bool in_setup_ = true;
-  std::vector<AllocationEvent> setup_;
+  bool in_first_step_ = false;
+  SetupHistory setup_;
 };
 
 // Errors (environment): variables that switch the allocator to a mode that cannot be followed.

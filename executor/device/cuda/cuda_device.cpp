@@ -153,8 +153,12 @@ std::vector<LiveAllocation> CudaDevice::live_allocations() const {
   return allocations_.live();
 }
 
-std::vector<AllocationEvent> CudaDevice::setup_events() const {
-  return allocations_.setup_events();
+SetupHistory CudaDevice::setup_history() const {
+  return allocations_.setup_history();
+}
+
+void CudaDevice::begin_first_step() {
+  allocations_.begin_first_step();
 }
 
 void CudaDevice::end_setup() {
