@@ -9,7 +9,7 @@
 For each model: one recording; a plan for each budget (75 % and 50 % of the resident peak, or the floor
 plus 5 % where 50 % is infeasible) and for each policy; `stowage verify` of every plan. Every command, its
 exit code and its JSON output go to OUT/NAME/; the table to OUT/table.md. The exit code is 1 when a
-verification failed. Only the standard library is used.
+plan was not made or its verification failed, or when none was verified. Only the standard library is used.
 """
 
 import argparse
@@ -68,8 +68,8 @@ def floor_of(answer, errors):
 
 
 def make_plans(run, trace, folder, extra_budgets):
-    """(label, plan file) of everything that is to be verified."""
-    plans = []
+    """(label, plan file) of everything that is to be verified, and whether every plan was made."""
+    plans, good = [], True
     for label, budget in [("auto 75 %", "75%"), ("auto 50 %", "50%"), *extra_budgets]:
         file = os.path.join(folder, f"{label.replace(' ', '').replace('%', '')}.plan.json")
         code, answer, errors = run("plan", trace, "--budget", budget, "-o", file, "--json")
@@ -77,19 +77,28 @@ def make_plans(run, trace, folder, extra_budgets):
             floor = floor_of(answer, errors)
             if floor is None:
                 print(f"  no floor in the answer: {errors.strip()[-300:]}", flush=True)
+                good = False
                 continue
             label = "auto floor + 5 %"
             file = os.path.join(folder, "autofloor.plan.json")
+            if (label, file) in plans:
+                continue
             code, answer, errors = run("plan", trace, "--budget", str(floor * 105 // 100), "-o", file, "--json")
         if code == 0:
             run.keep(os.path.basename(file).replace(".plan.json", ".answer.json"), answer)
             plans.append((label, file))
+        else:
+            print(f"  {label}: no plan: {errors.strip()[-300:]}", flush=True)
+            good = False
     for policy in POLICIES:
         file = os.path.join(folder, f"{policy}.plan.json")
-        code, answer, _ = run("plan", trace, "--policy", policy, "-o", file, "--json")
+        code, answer, errors = run("plan", trace, "--policy", policy, "-o", file, "--json")
         if code == 0:
             plans.append((policy, file))
-    return plans
+        else:
+            print(f"  {policy}: no plan: {errors.strip()[-300:]}", flush=True)
+            good = False
+    return plans, good
 
 
 def row(model, label, verify):
@@ -126,16 +135,17 @@ HEAD = [
 
 def recording_row(name, profile):
     gpu, quality = profile["gpu"], profile["quality"]
+    overhead = gpu["timing_overhead"]  # null, like the step time, when the step did not fit
     return [
         name,
-        f"{profile['step_ns'] / 1e6:.2f}",
+        ms(profile["step_ns"]),
         f"{gb(profile['peak_requested_bytes'])} / {gb(profile['peak_active_bytes'])} / "
         f"{gb(profile['peak_reserved_bytes'])}",
         str(profile["saved_tensors"]),
         f"{gpu['kernels']} + {gpu['copies'] + gpu['memsets']}",
         f"{gpu['busy_ns'] / 1e6:.2f}",
         f"{gpu['attributed_ratio'] * 100:.2f} %",
-        f"{gpu['timing_overhead'] * 100:+.2f} %",
+        "-" if overhead is None else f"{overhead * 100:+.2f} %",
         f"{quality['dropped_records']} / {quality['zero_timestamp_records']} / {gpu['causality_violations']}",
     ]
 
@@ -156,8 +166,9 @@ def measure(binary, out, name, words, extra_budgets, quick):
         print(f"{name}: not recorded: {errors.strip()[-1000:]}", flush=True)
         return [], [], False
     run.keep("profile.json", profile)
-    rows, good = [], True
-    for label, file in make_plans(run, trace, folder, extra_budgets):
+    rows = []
+    plans, good = make_plans(run, trace, folder, extra_budgets)
+    for label, file in plans:
         if quick and label not in quick:
             continue
         code, verify, errors = run("verify", "--plan", file, "--json")
@@ -169,6 +180,9 @@ def measure(binary, out, name, words, extra_budgets, quick):
         rows.append(row(name, label, verify))
         good = good and code == 0
         print("  | " + " | ".join(rows[-1]) + " |", flush=True)
+    if not rows:
+        print(f"{name}: no plan was verified", flush=True)
+        good = False
     return [recording_row(name, profile)], rows, good
 
 

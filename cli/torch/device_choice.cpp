@@ -49,7 +49,7 @@ Result<std::string> choose_device(const std::optional<std::string>& asked) {
     if (Status there = cuda_there(); !there) return there.error();
     return *asked;
   }
-  const std::string near = nearest(*asked, {"cpu", "cuda"});
+  const std::string near = *asked == "gpu" ? "cuda" : nearest(*asked, {"cpu", "cuda"});
   return usage_error("unknown device '" + *asked + "'",
                      near.empty() ? "cpu or cuda" : "did you mean " + near + "?");
 }

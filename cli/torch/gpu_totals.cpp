@@ -4,15 +4,18 @@ namespace stowage::cli {
 
 GpuTotals gpu_totals(const Trace& trace) {
   GpuTotals totals;
+  Nanoseconds lost = trace.quality.unattributed_ns;
   for (std::size_t i = 0; i < trace.gpu.size(); ++i) {
     totals.kernels += trace.gpu.kind[i] == GpuKind::kernel ? 1 : 0;
     totals.copies += trace.gpu.kind[i] == GpuKind::memcpy ? 1 : 0;
     totals.memsets += trace.gpu.kind[i] == GpuKind::memset ? 1 : 0;
     totals.busy_ns += trace.gpu.duration[i];
+    // A copy outside of ops is the step's own: it fetches the loss.
+    const bool is_kernel = trace.gpu.kind[i] == GpuKind::kernel;
+    if (is_kernel && !trace.gpu.op[i].valid()) lost += trace.gpu.duration[i];
   }
-  const auto lost = static_cast<double>(trace.quality.unattributed_ns);
-  const auto all = static_cast<double>(totals.busy_ns) + lost;
-  if (all > 0) totals.attributed = static_cast<double>(totals.busy_ns) / all;
+  const auto all = static_cast<double>(totals.busy_ns + trace.quality.unattributed_ns);
+  if (all > 0) totals.attributed = 1 - static_cast<double>(lost) / all;
   if (trace.overhead.clean.step_ns > 0) {
     totals.timing_overhead = static_cast<double>(trace.overhead.timing.step_ns) /
                                  static_cast<double>(trace.overhead.clean.step_ns) -

@@ -89,6 +89,38 @@ std::string verify_text(const Verification& v, const Trace& trace) {
   return text;
 }
 
+Bytes peak_of(const MeasuredRun& run, simulator::PeakKind kind) {
+  switch (kind) {
+    case simulator::PeakKind::requested:
+      return run.peak_requested;
+    case simulator::PeakKind::active:
+      return run.peak_active;
+    case simulator::PeakKind::reserved:
+      return run.peak_reserved;
+  }
+  STOWAGE_ASSERT(false && "unknown counter");
+}
+
+// What makes the comparison void or the plan useless, whatever else holds; empty = nothing.
+std::vector<std::string> objections(const Verification& v, const simulator::PlanBudget& budget) {
+  std::vector<std::string> found;
+  const auto compared =
+      std::min(v.planned.steps.size(), static_cast<std::size_t>(v.compared_steps));
+  for (std::size_t k = 0; k < compared; ++k) {
+    if (std::isfinite(v.planned.steps[k].loss)) continue;
+    found.push_back("the loss of step " + std::to_string(k) +
+                    " is not a number: equal results say nothing about the gradients");
+    break;
+  }
+  const Bytes peak = peak_of(v.planned, budget.on);
+  if (budget.device && peak > *budget.device) {
+    found.push_back(std::string("the peak ") + simulator::name_of(budget.on) + " of " +
+                    exact_bytes(peak) + " is above the plan's budget of " +
+                    exact_bytes(*budget.device));
+  }
+  return found;
+}
+
 // Bitwise, or within the tolerance that was asked for; bytes as predicted.
 bool passes(const Verification& v, bool tolerance_given) {
   const bool results = v.difference.bitwise || (tolerance_given && v.difference.within_tolerance) ||
@@ -179,8 +211,10 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
         planned->dump.descriptor(), reference->dump.descriptor(), tolerance);
     if (!difference) return difference.error();
     v.difference = *difference;
-    v.passed = passes(v, rtol.has_value());
+    const std::vector<std::string> against = objections(v, inputs->plan.budget);
+    v.passed = passes(v, rtol.has_value()) && against.empty();
 
+    for (const std::string& objection : against) console.warn(objection);
     for (const std::string& warning : v.planned.warnings) console.warn(warning);
     if (console.json) {
       console.out << verification_json(v);

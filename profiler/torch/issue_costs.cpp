@@ -71,9 +71,17 @@ Nanoseconds hook_cost(executor::Device& device) {
   };
   const Nanoseconds plain = best();
   KeepingDriver driver;
-  executor::set_driver(&driver);
-  const Nanoseconds hooked = best();
-  executor::set_driver(nullptr);
+  // Also when the chain throws: nobody else would take a driver that is gone out again.
+  struct Installed {
+    explicit Installed(KeepingDriver& driver) { executor::set_driver(&driver); }
+    ~Installed() { executor::set_driver(nullptr); }
+    Installed(const Installed&) = delete;
+    Installed& operator=(const Installed&) = delete;
+  };
+  const Nanoseconds hooked = [&] {
+    const Installed installed(driver);
+    return best();
+  }();
   device.synchronize();
   return std::max<Nanoseconds>(0, (hooked - plain) / (4 * kCalls));  // two packs, two unpacks
 }

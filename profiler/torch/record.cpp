@@ -25,6 +25,7 @@ Result<Trace> record(executor::Device& device, const StepFunctions& step, Run ru
   recording.structure = std::move(observed->structure);
   recording.more_times = std::move(observed->more_times);
   recording.offload_all = std::move(observed->offload_all);
+  recording.setup = std::move(observed->setup);
   run.source = "recorded";
   run.steps = 1;
   run.warmup_steps = options.warmup;

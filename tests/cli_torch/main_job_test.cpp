@@ -1,6 +1,7 @@
 // The main job as a user runs it, with the real commands: profile, plan, verify, execute.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -147,6 +148,22 @@ TEST(MainJob, AMemoryLimitThatTheStepFitsChangesNothing) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.err.find("warning"), std::string::npos) << outcome.err;
   EXPECT_EQ(json::parse(outcome.out).at("everything_offloaded"), false);
+}
+
+// The policy's plan with a budget written into it afterwards that no step of this size meets.
+TEST(MainJob, APeakAboveThePlansBudgetFailsTheVerification) {
+  Job job;
+  job.profile(kMlp, "64", "none");
+  job.make_plan({"--policy", "resident"});
+  json plan = json::parse(cli_tests::read_text(job.plan));
+  plan["budget"] = {{"device_bytes", 1000}, {"on", "active"}};
+  std::ofstream(job.plan) << plan.dump();
+  const Outcome outcome = stowage({"verify", "--plan", job.plan, "--json"});
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_NE(outcome.err.find("is above the plan's budget of"), std::string::npos) << outcome.err;
+  const json result = json::parse(outcome.out);
+  EXPECT_EQ(result.at("bitwise"), true);
+  EXPECT_EQ(result.at("passed"), false);
 }
 
 TEST(MainJob, AStepWhoseTraceIsGoneIsRecordedAgain) {

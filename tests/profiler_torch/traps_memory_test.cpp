@@ -270,6 +270,8 @@ TEST(Record, GivesATraceThatPlansRunOn) {
   EXPECT_EQ(trace->run.model, "mine");
   EXPECT_EQ(trace->run.source, "recorded");
   EXPECT_EQ(trace->run.threads, 1);
+  // What a replay of a GPU's allocator starts from; without it active bytes are guessed.
+  EXPECT_EQ(trace->setup.size() > 0, testing::on_gpu());
   const simulator::TraceIndex index(*trace);
   const auto lowering = simulator::lower(index, offload_made(*trace, styles()[1].decision));
   ASSERT_TRUE(lowering.ok());
