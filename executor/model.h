@@ -20,6 +20,13 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
+// Where backward begins. With a gradient it is tensor.backward(gradient), both alive until backward
+// ends; without one the tensor is a scalar loss, and its gradient is 1.
+struct BackwardRoot {
+  at::Tensor tensor;
+  at::Tensor gradient;  // undefined, or of the tensor's shape
+};
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -31,8 +38,8 @@ class Model {
   [[nodiscard]] virtual std::vector<NamedTensor> inputs() const = 0;
   // Writes the batch drawn from `seed` into the input tensors, in place.
   virtual void load_batch(std::int64_t seed) = 0;
-  // Forward of one step through stowage::layer; returns the scalar loss, ready for backward().
-  virtual at::Tensor forward() = 0;
+  // Forward of one step through stowage::layer.
+  virtual BackwardRoot forward() = 0;
 };
 
 // Builds a model on the given device with parameters drawn from `seed`. Errors: unknown name or

@@ -69,11 +69,13 @@ double TrainingStep::step() {
   enter(PhaseKind::forward);
   at::ScalarType loss_type = at::kFloat;
   {
-    at::Tensor loss = model_->forward();
+    const BackwardRoot root = model_->forward();
     enter(PhaseKind::backward);
-    loss.backward();
-    TORCH_CHECK(loss.numel() == 1 && static_cast<Bytes>(loss.itemsize()) <= kLossBytes,
-                "the loss must be a scalar");
+    root.tensor.backward(root.gradient);
+    // Without a gradient PyTorch has asked for a scalar.
+    const at::Tensor& loss = root.tensor;
+    TORCH_CHECK(loss.numel() > 0 && static_cast<Bytes>(loss.itemsize()) <= kLossBytes,
+                "a loss of dtype ", loss.scalar_type());
     loss_type = loss.scalar_type();
     // Fetched behind backward; the CPU goes on to launch the optimizer meanwhile.
     device_.copy_on_compute(loss_.data(), loss.const_data_ptr(),

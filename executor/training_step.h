@@ -5,8 +5,8 @@
 //   step()             zero_grad (set to none), forward, backward, optimizer
 //
 // A step leaves behind parameters, gradients and optimizer state and nothing else: every temporary,
-// the loss included, is released inside. So from the third step on steps begin and end in the same
-// state, and their peaks are equal.
+// the root of backward included, is released inside. So from the third step on steps begin and end
+// in the same state, and their peaks are equal.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,8 @@ class TrainingStep {
 
   // Also seeds PyTorch's default generator, so that dropout depends on the step's number alone.
   void prepare(std::int64_t index);
-  // Returns the loss, exactly. Throws what PyTorch throws; then the next step is clean again, since
+  // Returns the loss, exactly; where backward begins at a tensor with a gradient of its own, that
+  // tensor's first element. Throws what PyTorch throws; then the next step is clean again, since
   // it begins with zero_grad.
   double step();
   double run(std::int64_t index);

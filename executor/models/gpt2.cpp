@@ -236,7 +236,7 @@ at::Tensor Gpt2::loss(const at::Tensor& logits) const {
   return at::cross_entropy_loss(logits.view({-1, config_.vocab}), targets_.view({-1}));
 }
 
-at::Tensor Gpt2::forward() {
+BackwardRoot Gpt2::forward() {
   using Inputs = std::vector<at::Tensor>;
   at::Tensor x = layer("embed", [this](const Inputs& in) { return embed(in[0]); }, {tokens_});
   for (const Block& each : blocks_) {
@@ -249,8 +249,9 @@ at::Tensor Gpt2::forward() {
         return at::linear(norm(in[0], last_norm_.weight, last_norm_.bias), head_weight_);
       },
       consume(x));
-  return layer(
+  x = layer(
       "loss", [this](const Inputs& in) { return loss(in[0]); }, consume(x));
+  return {.tensor = std::move(x), .gradient = {}};
 }
 
 }  // namespace stowage::executor

@@ -46,7 +46,7 @@ class Gpt2 final : public Model {
   [[nodiscard]] std::vector<NamedTensor> buffers() const override;
   [[nodiscard]] std::vector<NamedTensor> inputs() const override;
   void load_batch(std::int64_t seed) override;
-  at::Tensor forward() override;
+  BackwardRoot forward() override;
 
  private:
   struct Affine {

@@ -106,7 +106,7 @@ void Mlp::load_batch(std::int64_t seed) {
   if (config_.loss == MlpLoss::mse) targets_.normal_(0.0, 1.0, generator);
 }
 
-at::Tensor Mlp::forward() {
+BackwardRoot Mlp::forward() {
   at::Tensor x = input_;
   for (const Block& block : blocks_) {
     const LayerFn fn = [&block](const std::vector<at::Tensor>& inputs) {
@@ -125,7 +125,7 @@ at::Tensor Mlp::forward() {
         return at::mse_loss(inputs[0], targets_);
     }
   };
-  return layer("loss", loss, consume(x));
+  return {.tensor = layer("loss", loss, consume(x)), .gradient = {}};
 }
 
 }  // namespace stowage::executor

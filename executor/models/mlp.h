@@ -42,7 +42,7 @@ class Mlp final : public Model {
   [[nodiscard]] std::vector<NamedTensor> buffers() const override { return {}; }
   [[nodiscard]] std::vector<NamedTensor> inputs() const override;
   void load_batch(std::int64_t seed) override;
-  at::Tensor forward() override;
+  BackwardRoot forward() override;
 
  private:
   struct Block {

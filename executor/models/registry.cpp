@@ -11,6 +11,7 @@
 #include "executor/device/host_memory.h"
 #include "executor/model.h"
 #include "executor/models/gpt2.h"
+#include "executor/models/llama3.h"
 #include "executor/models/mlp.h"
 #include "executor/models/option_reader.h"
 
@@ -20,7 +21,7 @@ namespace {
 
 struct Resolved {
   ModelSpec spec;  // every option written out
-  std::variant<MlpConfig, Gpt2Config> config;
+  std::variant<MlpConfig, Gpt2Config, Llama3Config> config;
   at::ScalarType dtype = at::kFloat;
 };
 
@@ -60,17 +61,33 @@ Result<Resolved> resolve(const ModelSpec& spec) {
   if (spec.batch == 0) resolved.spec.batch = info->default_batch;
   OptionReader reader(*info, spec);
   if (info->name == "mlp") {
-    const MlpConfig config = read_mlp(reader, resolved.spec.batch);
-    resolved.spec.options = config.options();
-    resolved.config = config;
+    resolved.config = read_mlp(reader, resolved.spec.batch);
+  } else if (info->name == "gpt2") {
+    resolved.config = read_gpt2(reader, resolved.spec.batch);
   } else {
-    const Gpt2Config config = read_gpt2(reader, resolved.spec.batch);
-    resolved.spec.options = config.options();
-    resolved.config = config;
+    resolved.config = read_llama3(reader, resolved.spec.batch);
   }
+  resolved.spec.options =
+      std::visit([](const auto& config) { return config.options(); }, resolved.config);
   if (reader.error()) return *reader.error();
   return resolved;
 }
+
+struct Maker {
+  std::unique_ptr<Model> operator()(const MlpConfig& config) const {
+    return std::make_unique<Mlp>(config, device, dtype, seed);
+  }
+  std::unique_ptr<Model> operator()(const Gpt2Config& config) const {
+    return std::make_unique<Gpt2>(config, device, dtype, seed);
+  }
+  std::unique_ptr<Model> operator()(const Llama3Config& config) const {
+    return std::make_unique<Llama3>(config, device, dtype, seed);
+  }
+
+  c10::Device device;
+  at::ScalarType dtype;
+  std::int64_t seed;
+};
 
 Error does_not_fit(const ModelSpec& spec, const std::string& why) {
   return Error{.code = ErrorCode::environment,
@@ -88,7 +105,7 @@ std::string whole_number(double bytes) {
 }  // namespace
 
 const std::vector<ModelInfo>& models() {
-  static const std::vector<ModelInfo> all{gpt2_info(), mlp_info()};
+  static const std::vector<ModelInfo> all{gpt2_info(), llama3_info(), mlp_info()};
   return all;
 }
 
@@ -117,11 +134,7 @@ Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, c10::Device dev
                                     std::to_string(available) + " are available");
   }
   try {
-    if (const auto* const mlp = std::get_if<MlpConfig>(&r.config)) {
-      return std::unique_ptr<Model>(std::make_unique<Mlp>(*mlp, device, r.dtype, seed));
-    }
-    return std::unique_ptr<Model>(
-        std::make_unique<Gpt2>(std::get<Gpt2Config>(r.config), device, r.dtype, seed));
+    return std::visit(Maker{.device = device, .dtype = r.dtype, .seed = seed}, r.config);
   } catch (const c10::OutOfMemoryError& error) {
     return does_not_fit(r.spec, error.what_without_backtrace());
   } catch (const std::bad_alloc&) {

@@ -70,6 +70,12 @@ TEST(ModelSpec, CompleteWritesEveryOption) {
   const auto twice = complete_model_spec(*complete);
   ASSERT_TRUE(twice.ok());
   EXPECT_EQ(twice->text(), complete->text());
+  const auto llama = complete_model_spec(*parse_model_spec("llama3-8b:width=1024,heads=8"));
+  ASSERT_TRUE(llama.ok());
+  EXPECT_EQ(llama->text(),
+            "llama3-8b:attention=math,heads=8,hidden=3584,kv_heads=2,layers=32,loss=ones,seq=1024,"
+            "vocab=128256,width=1024");
+  EXPECT_EQ(llama->batch, 8);
   const auto mlp = complete_model_spec(*parse_model_spec("mlp:width=10"));
   ASSERT_TRUE(mlp.ok());
   EXPECT_EQ(mlp->text(), "mlp:hidden=40,layers=6,loss=mse,width=10");
@@ -84,7 +90,9 @@ TEST(ModelSpec, MistypedNamesGetTheNearestOne) {
   EXPECT_NE(error_of("gpt2:dtype=bf15").find("did you mean 'bf16'?"), std::string::npos);
   EXPECT_NE(error_of("mlp:loss=crossentropy").find("did you mean 'cross-entropy'?"),
             std::string::npos);
-  EXPECT_NE(error_of("quicksort").find("one of: gpt2, mlp"), std::string::npos);
+  EXPECT_NE(error_of("llama3").find("did you mean 'llama3-8b'?"), std::string::npos);
+  EXPECT_NE(error_of("llama3-8b:kvheads=8").find("did you mean 'kv_heads'?"), std::string::npos);
+  EXPECT_NE(error_of("quicksort").find("one of: gpt2, llama3-8b, mlp"), std::string::npos);
 }
 
 TEST(ModelSpec, AbsurdValuesAreUsageErrors) {
@@ -117,6 +125,18 @@ TEST(ModelSpec, AbsurdValuesAreUsageErrors) {
                                  "mlp:hidden=0",
                                  "mlp:loss=none",
                                  "mlp:heads=2",
+                                 "llama3-8b:layers=0",
+                                 "llama3-8b:width=256,heads=3",
+                                 "llama3-8b:width=30,heads=6",
+                                 "llama3-8b:heads=32,kv_heads=5",
+                                 "llama3-8b:kv_heads=64",
+                                 "llama3-8b:kv_heads=0",
+                                 "llama3-8b:hidden=0",
+                                 "llama3-8b:seq=0",
+                                 "llama3-8b:vocab=0",
+                                 "llama3-8b:attention=flash",
+                                 "llama3-8b:loss=mean",
+                                 "llama3-8b:tied=true",
                                  "gpt2:dtype=amp",
                                  "gpt2:dtype=fp8"}) {
     EXPECT_NE(error_of(text), "no error") << text;
@@ -137,7 +157,8 @@ TEST(ModelSpec, AbsurdValuesAreUsageErrors) {
 TEST(ModelSpec, TooLargeForTheMachineIsAnEnvironmentError) {
   for (const char* const text :
        {"gpt2:layers=10000,width=1048576,heads=64", "mlp:layers=10000,width=1048576,hidden=4194304",
-        "gpt2:batch=1000000000", "mlp:batch=1000000000"}) {
+        "llama3-8b:layers=10000", "llama3-8b:layers=1,batch=1000000000", "gpt2:batch=1000000000",
+        "mlp:batch=1000000000"}) {
     const auto model = make_model(*parse_model_spec(text), test_device().torch_device(), 0);
     ASSERT_FALSE(model.ok()) << text;
     EXPECT_EQ(model.error().code, ErrorCode::environment) << text;
@@ -163,7 +184,7 @@ TEST(ModelSpec, EveryModelIsListedWithItsOptions) {
       }
     }
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"gpt2", "mlp"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"gpt2", "llama3-8b", "mlp"}));
 }
 
 }  // namespace

@@ -14,6 +14,8 @@ namespace stowage::executor {
 namespace {
 
 constexpr const char* kGpt2 = "gpt2:layers=2,width=16,heads=2,seq=8,vocab=23,batch=2";
+constexpr const char* kLlama =
+    "llama3-8b:layers=1,width=32,heads=4,kv_heads=2,hidden=24,seq=8,vocab=23,batch=2";
 constexpr const char* kMlp = "mlp:layers=2,width=16,batch=4";
 
 // Copies, since the next step replaces gradients and changes parameters.
@@ -90,7 +92,7 @@ TEST_P(EachModelAndOptimizer, NothingElseIsLeftBehind) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, EachModelAndOptimizer,
-    ::testing::Combine(::testing::Values(kGpt2, kMlp,
+    ::testing::Combine(::testing::Values(kGpt2, kMlp, kLlama,
                                          "gpt2:layers=1,width=16,heads=2,seq=8,vocab=23,batch=2,"
                                          "dropout=0.2,attention=efficient"),
                        ::testing::Values(OptimizerKind::none, OptimizerKind::sgd,
@@ -98,11 +100,16 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(TrainingStep, SeveralThreadsRepeatThemselvesToo) {
   ASSERT_TRUE(apply_run_options({.threads = 2}).ok());
-  const char* const text = "gpt2:layers=1,width=64,heads=2,seq=64,vocab=211,batch=2";
-  TrainingStep first = make_test_step(text);
-  TrainingStep second = make_test_step(text);
-  EXPECT_EQ(first.run(0), second.run(0));
-  expect_equal(second.gradients(), copies(first.gradients()));
+  for (const char* const text :
+       {"gpt2:layers=1,width=64,heads=2,seq=64,vocab=211,batch=2",
+        "llama3-8b:layers=1,width=64,heads=4,kv_heads=2,seq=64,vocab=211,batch=2",
+        "llama3-8b:layers=1,width=64,heads=4,kv_heads=2,seq=64,vocab=211,batch=2,"
+        "attention=efficient"}) {
+    TrainingStep first = make_test_step(text);
+    TrainingStep second = make_test_step(text);
+    EXPECT_EQ(first.run(0), second.run(0));
+    expect_equal(second.gradients(), copies(first.gradients()));
+  }
   ASSERT_TRUE(apply_run_options({.threads = 1}).ok());
 }
 

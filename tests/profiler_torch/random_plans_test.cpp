@@ -195,7 +195,7 @@ class RandomPlans {
   std::unique_ptr<executor::Device> device_;
 };
 
-// 500 in all.
+// 600 in all.
 TEST(RandomPlans, AreBitwiseAndExactOnGpt2WithMathAttention) {
   RandomPlans("gpt2:layers=3,width=64,seq=32,vocab=128", 2, "none").try_plans(150, 1);
 }
@@ -207,6 +207,21 @@ TEST(RandomPlans, AreBitwiseAndExactOnGpt2WithEfficientAttentionAndAdamw) {
 
 TEST(RandomPlans, AreBitwiseAndExactOnGpt2WithAnUntiedHeadAndSgd) {
   RandomPlans("gpt2:layers=2,width=64,seq=24,vocab=96,tied=false", 3, "sgd").try_plans(80, 3);
+}
+
+// Its backward begins at the logits, with a gradient that is a tensor of the step.
+TEST(RandomPlans, AreBitwiseAndExactOnLlamaWithOnes) {
+  RandomPlans("llama3-8b:layers=2,width=64,heads=4,kv_heads=2,hidden=96,vocab=128,seq=32", 2,
+              "none")
+      .try_plans(60, 6);
+}
+
+TEST(RandomPlans, AreBitwiseAndExactOnLlamaWithCrossEntropyAndAdamw) {
+  RandomPlans(
+      "llama3-8b:layers=2,width=64,heads=4,kv_heads=2,hidden=96,vocab=128,seq=32,"
+      "attention=efficient,loss=cross-entropy",
+      2, "adamw")
+      .try_plans(40, 7);
 }
 
 TEST(RandomPlans, AreBitwiseAndExactOnMlpWithAdamw) {
