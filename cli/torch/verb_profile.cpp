@@ -15,6 +15,7 @@
 #include "profiler/torch/passes.h"
 #include "traces/size_text.h"
 #include "traces/trace_file.h"
+#include "traces/validate.h"
 
 namespace stowage::cli {
 
@@ -176,6 +177,8 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
     }
     Result<Trace> trace = record(std::move(recording), argv, console);
     if (!trace) return trace.error();
+    // What every reader asks of it; a file that nobody can load is no recording.
+    if (Status status = validate(*trace, "the recording"); !status) return status.error();
     if (Status status = save_trace(*output, *trace); !status) return status.error();
     if (*output == "-") return 0;
     if (console.json) {

@@ -65,7 +65,9 @@ Nanoseconds one_copy(executor::Device& device, CopyLane lane, const Ends& ends, 
       static_cast<int>(std::clamp<Bytes>(kBatchBytes / bytes, 1, Bytes{kMostCopies / 2}));
   const Nanoseconds few = run_copies(device, lane, ends, bytes, count);
   const Nanoseconds many = run_copies(device, lane, ends, bytes, 2 * count);
-  return std::max<Nanoseconds>(1, (many - few) / count);
+  // Whatever disturbs `few` alone makes the difference too small, even negative. Half of what a
+  // copy takes on average is the least that is believed.
+  return std::max<Nanoseconds>({1, (many - few) / count, many / (4 * count)});
 }
 
 std::int64_t rate(Bytes bytes, Nanoseconds time) {
