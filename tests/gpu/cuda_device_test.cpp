@@ -272,6 +272,15 @@ TEST_F(OnGpu, SetupHistoryAddsUp) {
     ASSERT_EQ(event.requested, live);
   }
   EXPECT_EQ(live, device_->memory().requested);
+
+  // The first step begins where it is said first.
+  device_->begin_first_step();
+  const at::Tensor kept = bytes(77);
+  device_->begin_first_step();
+  const SetupHistory with_step = device_->setup_history();
+  EXPECT_EQ(with_step.first_step, history.size());
+  ASSERT_EQ(with_step.events.size(), history.size() + 1);
+  EXPECT_EQ(with_step.events.back().bytes, 77);
 }
 
 TEST_F(OnGpu, AStepStaysOnItsStream) {

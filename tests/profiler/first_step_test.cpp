@@ -73,7 +73,7 @@ Rows storages(const Setup& setup) {
 
 // 64 behind the free of the 200, 32 behind everything: at their places.
 TEST(FirstStep, ExtrasInTheMiddleAndAtTheEnd) {
-  const Setup setup =
+  const auto setup =
       setup_of(recorded({64, 32}), {made(1, 100), made(2, 200), gone(2), made(50, 64), made(3, 300),
                                     gone(3), gone(1), made(51, 32)});
   EXPECT_EQ(setup.bytes, (Sizes{1000, 64, 32}));
@@ -84,7 +84,7 @@ TEST(FirstStep, ExtrasInTheMiddleAndAtTheEnd) {
 // Ahead of the step's first allocation there is its begin. A size that the step needs too does not
 // confuse: what lasts is known.
 TEST(FirstStep, ExtraAheadOfEverything) {
-  const Setup setup = setup_of(
+  const auto setup = setup_of(
       recorded({100}), {made(50, 100), made(1, 100), made(2, 200), gone(2), made(3, 300), gone(3)});
   EXPECT_EQ(setup.bytes, (Sizes{1000, 100}));
   EXPECT_EQ(events(setup), (Rows{-1, 0}));
@@ -92,8 +92,8 @@ TEST(FirstStep, ExtraAheadOfEverything) {
 
 // 5000 bytes are needed once; 7 outlive the first step, but not the next.
 TEST(FirstStep, WhatIsNeededOnce) {
-  const Setup setup = setup_of(recorded({}), {made(1, 100), made(9, 5000), made(2, 200), gone(9),
-                                              gone(2), made(8, 7), made(3, 300), gone(3), gone(1)});
+  const auto setup = setup_of(recorded({}), {made(1, 100), made(9, 5000), made(2, 200), gone(9),
+                                             gone(2), made(8, 7), made(3, 300), gone(3), gone(1)});
   EXPECT_EQ(setup.bytes, (Sizes{1000, 5000, 0, 7, 0}));
   EXPECT_EQ(setup.free_of, (Rows{-1, -1, 1, -1, 3}));
   EXPECT_EQ(events(setup), (Rows{-1, 1, 2, 3, 7}));
@@ -103,7 +103,7 @@ TEST(FirstStep, WhatIsNeededOnce) {
 TEST(FirstStep, FreesWhatWasThereBefore) {
   RawRecording recording = recorded({});
   recording.setup.push_back({kFirst, 4096, false, false});
-  const Setup setup =
+  const auto setup =
       setup_of(recording, {made(1, 100), gone(0), made(2, 200), gone(2), made(3, 300), gone(3)});
   EXPECT_EQ(setup.bytes, (Sizes{1000, 4096, 0}));
   EXPECT_EQ(setup.free_of, (Rows{-1, -1, 1}));
@@ -115,7 +115,7 @@ TEST(FirstStep, MisalignedFallsBack) {
   const std::vector<RawSetup> first{made(1, 100), made(50, 64), made(9, 5000), gone(9),
                                     made(2, 200), gone(2),      gone(1)};
   RawRecording recording = recorded({64});
-  const Setup setup = setup_of(recording, first);
+  const auto setup = setup_of(recording, first);
   EXPECT_EQ(setup.bytes, (Sizes{1000, 64}));
   EXPECT_EQ(events(setup), (Rows{-1, -1}));
   EXPECT_EQ(storages(setup), (Rows{0, 1}));
@@ -125,8 +125,8 @@ TEST(FirstStep, MisalignedFallsBack) {
 
 // A free that the recorded step does behind its next allocation says nothing of the place.
 TEST(FirstStep, AFreeElsewhereMovesNothing) {
-  const Setup setup = setup_of(recorded({64}), {made(1, 100), gone(1), made(50, 64), made(2, 200),
-                                                gone(2), made(3, 300), gone(3)});
+  const auto setup = setup_of(recorded({64}), {made(1, 100), gone(1), made(50, 64), made(2, 200),
+                                               gone(2), made(3, 300), gone(3)});
   EXPECT_EQ(events(setup), (Rows{-1, 1}));
 }
 
@@ -135,8 +135,8 @@ TEST(FirstStep, GradientsStayOut) {
   RawRecording recording = recorded({64, 96});
   recording.structure.live_at_begin[1].storage_class = StorageClass::gradient;
   recording.structure.live_at_begin[2].storage_class = StorageClass::gradient;
-  const Setup setup = setup_of(recording, {made(1, 100), made(50, 64), made(2, 200), gone(2),
-                                           made(3, 300), gone(3), gone(1), made(51, 96)});
+  const auto setup = setup_of(recording, {made(1, 100), made(50, 64), made(2, 200), gone(2),
+                                          made(3, 300), gone(3), gone(1), made(51, 96)});
   EXPECT_EQ(setup.bytes, (Sizes{1000}));
 }
 

@@ -96,7 +96,7 @@ class RandomTrace {
 
   // cuBLAS makes its workspace when it is needed first.
   void first_time() {
-    if (!options_.setup || !extra_.chance(12)) return;
+    if (!options_.setup || !extra_.chance(5)) return;
     const Bytes bytes = extra_.in(1, 200) * options_.unit;
     if (extra_.chance(30)) {
       t_.once(bytes);

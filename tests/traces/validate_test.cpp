@@ -65,6 +65,23 @@ const Case kCases[] = {
                 {0, 0},
                 {EventId(1), EventId(1)}};
      }},
+    // The setup. Storage 1 is made in the step.
+    {"/setup/event/0",
+     [](Trace& t) {
+       t.setup = {{8}, {-1}, {StorageId()}, {EventId(89)}};
+     }},
+    {"/setup/event/0",
+     [](Trace& t) {
+       t.setup = {{8}, {-1}, {StorageId(1)}, {EventId(3)}};
+     }},
+    {"/setup/event/1",
+     [](Trace& t) {
+       t.setup = {{8, 8}, {-1, -1}, {StorageId(), StorageId()}, {EventId(3), EventId()}};
+     }},
+    {"/setup/event",
+     [](Trace& t) {
+       t.setup = {{8}, {-1}, {StorageId()}, {}};
+     }},
     // Sizes and times.
     {"/storages/bytes/2", [](Trace& t) { t.storages.bytes[2] = -1; }},
     {"/storages/bytes/2", [](Trace& t) { t.storages.bytes[2] = kMaxInt; }},
