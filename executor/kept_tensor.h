@@ -11,9 +11,10 @@ namespace stowage::executor {
 class KeptTensor {
  public:
   KeptTensor() = default;
-  // Takes a detached handle (a raw one would tie the graph into a reference cycle).
+  // Takes a handle without the graph (a raw one would tie it into a reference cycle), as PyTorch's
+  // own saving does: no op runs, the version counter is shared.
   explicit KeptTensor(const at::Tensor& tensor)
-      : tensor_(tensor.detach()), version_(version_of(tensor_)) {}
+      : tensor_(tensor.tensor_data()), version_(version_of(tensor_)) {}
 
   // Throws c10::Error when the tensor was written in place since it was saved.
   [[nodiscard]] const at::Tensor& get() const;

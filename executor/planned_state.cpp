@@ -5,8 +5,6 @@
 #include <cstddef>
 #include <utility>
 
-#include "traces/site_text.h"
-
 namespace stowage::executor {
 
 using simulator::Action;
@@ -30,15 +28,6 @@ AnchorKind anchor_kind(LayerEvent event) {
       return AnchorKind::layer_backward_end;
   }
   STOWAGE_ASSERT(false && "unknown layer event");
-}
-
-std::string list_text(c10::IntArrayRef values) {
-  std::string text = "[";
-  for (const std::int64_t value : values) {
-    if (text.size() > 1) text += ",";
-    text += std::to_string(value);
-  }
-  return text + "]";
 }
 
 // In-place writes are seen through the version counter, which a detached handle shares.
@@ -141,69 +130,15 @@ void PlannedStep::State::layer_event(LayerEvent event, std::string_view path) {
   if (event == LayerEvent::forward_end) sites_.leave();
 }
 
-std::string PlannedStep::State::difference_at_pack(const at::Tensor& tensor, const Site& site) {
-  const Saved& saved = trace_->saved;
-  const std::size_t row = counters_[static_cast<std::size_t>(AnchorKind::pack)];
-  const std::string here = site_text(site.layer, site.call, site.ordinal, site.call == 0);
-  const std::string where = "saved tensor " + std::to_string(row) + " ";
-  if (row >= saved.size()) return where + "at " + here + " was not recorded";
-  const std::string& recorded = trace_->string(saved.site[row]);
-  if (trace_->string(trace_->layers.name[saved.layer[row].index()]) != site.layer ||
-      saved.call[row] != site.call || saved.ordinal[row] != site.ordinal) {
-    return where + "is at " + here + ", recorded was " + recorded;
-  }
-  const std::size_t view = saved.tensor[row].index();
-  if (trace_->tensors.dtype[view] != dtype_of(tensor)) {
-    return where + "at " + recorded + " has dtype " + name_of(dtype_of(tensor)) +
-           ", recorded was " + name_of(trace_->tensors.dtype[view]);
-  }
-  if (!is_plain(tensor)) {
-    return saved.storage[row].valid() ? where + "at " + recorded + " has no memory of its own" : "";
-  }
-  const auto& shape = trace_->list(trace_->tensors.shape[view]);
-  const auto& strides = trace_->list(trace_->tensors.strides[view]);
-  if (tensor.sizes() != c10::IntArrayRef(shape) || tensor.strides() != c10::IntArrayRef(strides)) {
-    return where + "at " + recorded + " is " + list_text(tensor.sizes()) + " with strides " +
-           list_text(tensor.strides()) + ", recorded was " + list_text(shape) + " with strides " +
-           list_text(strides);
-  }
-  if (tensor.storage_offset() != trace_->tensors.offset[view]) {
-    return where + "at " + recorded + " starts at element " +
-           std::to_string(tensor.storage_offset()) + " of its storage, recorded was " +
-           std::to_string(trace_->tensors.offset[view]);
-  }
-  const std::int64_t serial = device_.allocation_serial(tensor.storage().data());
-  std::int32_t index = -1;
-  if (serial >= 0) {
-    index = storage_index_.try_emplace(serial, static_cast<std::int32_t>(storage_index_.size()))
-                .first->second;
-  }
-  if (index != saved.storage_index[row]) {
-    return where + "at " + recorded + " lies in another storage than recorded";
-  }
-  if (index < 0) return "";
-  const StorageId storage = saved.storage[row];
-  const auto bytes = static_cast<Bytes>(tensor.storage().nbytes());
-  if (schedule_.offload_of[row].valid() && bytes > trace_->storages.bytes[storage.index()]) {
-    return where + "at " + recorded + " has a storage of " + std::to_string(bytes) +
-           " bytes, recorded were " + std::to_string(trace_->storages.bytes[storage.index()]);
-  }
-  const std::int64_t version = KeptTensor::version_of(tensor);
-  if (static_cast<std::size_t>(index) == first_version_.size()) first_version_.push_back(version);
-  if (version - first_version_[static_cast<std::size_t>(index)] != saved.version[row]) {
-    return where + "at " + recorded + " was written in place more or less often than recorded";
-  }
-  return "";
-}
-
 PlannedStep::State::Packed PlannedStep::State::begin_pack(const at::Tensor& tensor) {
   device_.check_stream();
   const Site site = sites_.next_pack();
   Packed packed;
   packed.step = step_;
   if (report_.on_plan) {
-    if (const std::string difference = difference_at_pack(tensor, site); !difference.empty()) {
-      diverge(difference);
+    if (const PackDifference difference = compare_pack(tensor, site);
+        difference != PackDifference::none) {
+      diverge(describe(difference, tensor, site));
     }
   }
   const std::size_t row = counter(AnchorKind::pack)++;
@@ -223,7 +158,7 @@ PlannedStep::State::Packed PlannedStep::State::begin_pack(const at::Tensor& tens
     const simulator::Offload& plan = schedule_.offloads[offload.index()];
     if (plan.saved.front() == packed.saved) {
       OffloadState& state = offloads_[offload.index()];
-      state.source = tensor.detach();
+      state.source = tensor.tensor_data();
       state.version = KeptTensor::version_of(tensor);
     }
   }

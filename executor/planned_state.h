@@ -5,12 +5,12 @@
 #include <array>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "executor/kept_tensor.h"
 #include "executor/planned_step.h"
 #include "executor/saved_view.h"
+#include "executor/serial_numbers.h"
 #include "executor/step_program.h"
 
 namespace stowage::executor {
@@ -69,7 +69,22 @@ class PlannedStep::State {
   at::Tensor load_off_plan(OffloadId id, const SavedView& view);
   // Throws, or leaves the plan for the rest of the step.
   void diverge(const std::string& difference);
-  [[nodiscard]] std::string difference_at_pack(const at::Tensor& tensor, const Site& site);
+  // What of the next pack is not as recorded, if anything; and in words.
+  enum class PackDifference : std::uint8_t {
+    none,
+    count,
+    place,
+    dtype,
+    no_memory,
+    shape,
+    offset,
+    storage,
+    size,
+    version
+  };
+  [[nodiscard]] PackDifference compare_pack(const at::Tensor& tensor, const Site& site);
+  [[nodiscard]] std::string describe(PackDifference difference, const at::Tensor& tensor,
+                                     const Site& site) const;
   std::byte* slot(OffloadId id) const;
   std::size_t& counter(simulator::AnchorKind kind) {
     return counters_[static_cast<std::size_t>(kind)];
@@ -86,8 +101,8 @@ class PlannedStep::State {
   std::vector<ReloadState> reloads_;
   std::vector<std::size_t> reloads_of_;  // per offload: how many
   std::array<std::size_t, simulator::kAnchorKinds> counters_{};
-  std::unordered_map<std::int64_t, std::int32_t> storage_index_;  // by allocation serial
-  std::vector<std::int64_t> first_version_;                       // by storage index
+  SerialNumbers storage_index_;              // of the storages that the step saves
+  std::vector<std::int64_t> first_version_;  // by storage index
   StepReport report_;
   std::int64_t first_serial_ = 0;  // allocations from here on were made in this step
   std::uint64_t step_ = 0;

@@ -13,7 +13,8 @@ void SiteTracker::reset() {
 }
 
 void SiteTracker::enter(std::string_view path) {
-  const auto entry = calls_.try_emplace(std::string(path), 0).first;
+  auto entry = calls_.find(path);
+  if (entry == calls_.end()) entry = calls_.try_emplace(std::string(path), 0).first;
   frames_.push_back({entry->first, entry->second++, 0});
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -21,6 +22,7 @@ class SiteTracker {
  public:
   // Begins a step. Outside any layer the path is "step".
   void reset();
+  // Allocates at a path's first call only.
   void enter(std::string_view path);
   // Leaves the innermost layer. A layer left by an exception is dropped by the next reset().
   void leave();
@@ -34,7 +36,12 @@ class SiteTracker {
     std::int32_t call = 0;
     std::int32_t packs = 0;
   };
-  std::unordered_map<std::string, std::int32_t> calls_;  // keys own the paths of the frames
+  // Lets a view be looked up without a copy.
+  struct PathHash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  // Keys own the paths of the frames.
+  std::unordered_map<std::string, std::int32_t, PathHash, std::equal_to<>> calls_;
   std::vector<Frame> frames_;
 };
 

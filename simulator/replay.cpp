@@ -22,7 +22,7 @@ class TimeReplay {
         lanes_(index.trace().calibration),
         result_(result),
         detail_(detail),
-        launch_(schedule.offloads.empty() ? index.launch_ns() : index.hooked_launch_ns()),
+        launch_(schedule.has_hooks ? index.hooked_launch_ns() : index.launch_ns()),
         copy_out_(schedule.offloads.size(), 0),
         copy_in_(schedule.reloads.size(), 0) {
     if (detail_ != nullptr) {

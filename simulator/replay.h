@@ -79,7 +79,8 @@ inline constexpr const char* kAllocatorRemark =
     "active and reserved bytes are estimates: the allocator's state does not repeat from step to "
     "step, or the trace does not say all of it";
 
-// The schedule in which nothing moves.
+// The step as it was recorded: nothing moves and no executor's hooks run. (An executor that keeps
+// everything runs the schedule of an empty plan, which has hooks.)
 [[nodiscard]] Schedule resident_schedule(const TraceIndex& index);
 
 }  // namespace stowage::simulator

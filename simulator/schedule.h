@@ -90,6 +90,9 @@ struct Schedule {
   std::vector<Reload> reloads;
   std::vector<Instruction> instructions;
   Bytes host_bytes = 0;  // size of the arena
+  // An executor runs it: every pack and unpack goes through its hooks, of kept tensors too. What
+  // lower() makes; false for the plain step.
+  bool has_hooks = false;
   // For each saved tensor the offload that serves it, or none (kept). Size = Trace::saved.
   std::vector<OffloadId> offload_of;
   // For each unpack the reload that serves it, or none (kept). Size = Trace::unpacks.

@@ -100,6 +100,7 @@ Place drop_of(const Trace& trace, const Reload& reload) {
 
 Schedule build_schedule(const TraceIndex& index, Movement movement) {
   Schedule schedule;
+  schedule.has_hooks = true;
   schedule.rows = index.rows();
   schedule.offload_of.resize(index.trace().saved.size());
   schedule.reload_of.resize(index.trace().unpacks.size());

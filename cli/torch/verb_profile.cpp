@@ -13,6 +13,7 @@
 #include "cli/words.h"
 #include "profiler/assembly/assemble.h"
 #include "profiler/torch/passes.h"
+#include "profiler/torch/step_hooks.h"
 #include "traces/size_text.h"
 #include "traces/trace_file.h"
 #include "traces/validate.h"
@@ -83,7 +84,16 @@ Result<Trace> record(RecordingRequest request, const Args& argv, const Console& 
   recording.run.argv = argv;
   recording.env = (*session)->environment();
   if (recording.timing) recording.env.cupti = recording.timing->activities.library;
-  return profiler::assemble(recording);
+  Result<Trace> trace = profiler::assemble(recording);
+  if (!trace) return trace.error();
+  // In this process, whose steps the trace's structure is of.
+  const std::int64_t next_batch = options.warmup + options.structure + 1;
+  Status status = guarded([&]() -> Status {
+    return profiler::calibrate_hooks((*session)->device(), (*session)->functions(), next_batch,
+                                     *trace);
+  });
+  if (!status) return status.error();
+  return trace;
 }
 
 // "+1.3 %"; a share of another number.

@@ -8,6 +8,7 @@
 
 #include "profiler/assembly/assemble.h"
 #include "profiler/torch/calibrate.h"
+#include "profiler/torch/step_hooks.h"
 
 namespace stowage::profiler {
 
@@ -34,7 +35,13 @@ Result<Trace> record(executor::Device& device, const StepFunctions& step, Run ru
   recording.run = std::move(run);
   recording.env.torch = TORCH_VERSION;
   device.describe(recording.env);
-  return assemble(recording);
+  Result<Trace> trace = assemble(recording);
+  if (!trace) return trace.error();
+  const std::int64_t next_batch = options.warmup + options.structure + 1;
+  if (Status status = calibrate_hooks(device, step, next_batch, *trace); !status) {
+    return status.error();
+  }
+  return trace;
 }
 
 }  // namespace stowage::profiler

@@ -204,6 +204,32 @@ TEST(DeviceTimes, SetupEndsWithWhatTheWarmUpLeft) {
   EXPECT_EQ(trace.setup.storage, (std::vector<StorageId>{StorageId(0), StorageId(2)}));
 }
 
+// What nobody registered and no op is given is a library's; a CPU has no such things.
+TEST(Workspaces, AreWhatExistsAndNoOpIsGiven) {
+  FabricatedRecording r;
+  r.existing(1000, StorageClass::parameter);
+  r.existing(8192, StorageClass::other);                   // row 1: in no op
+  const auto used = r.existing(64, StorageClass::other);   // 2: an op reads it
+  const auto saved = r.existing(64, StorageClass::other);  // 3: only saved
+  r.begin_layer("a");
+  r.begin_op("op");
+  r.use(used);
+  r.end_op();
+  r.pack(saved);
+  r.end_layer("a");
+  RawRecording recording = r.finish(100);
+  FabricatedTiming t(recording.structure);
+  const Trace gpu = gpu_trace(recording, t.timing);
+  EXPECT_EQ(gpu.storages.storage_class,
+            (std::vector{StorageClass::parameter, StorageClass::workspace, StorageClass::other,
+                         StorageClass::other}));
+  EXPECT_EQ(gpu.storages.evidence[1], Evidence::data_flow);
+  EXPECT_EQ(gpu.storages.evidence[2], Evidence::none);
+  const Result<Trace> cpu = assemble(recording);
+  ASSERT_TRUE(cpu.ok()) << cpu.error().text();
+  EXPECT_EQ(cpu->storages.storage_class[1], StorageClass::other);
+}
+
 // The simulator's replay of the trace with nothing moved takes the clean step's time, whatever the
 // measured times were: the recursion here is the simulator's model, waits included. (Rounding
 // differs by a nanosecond a kernel or wait.)

@@ -1,10 +1,17 @@
 #include "profiler/torch/calibrate.h"
 
+#include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
 #include "executor/saved_tensor_engine.h"
+#include "executor/step_driver.h"
 #include "hand_step.h"
 #include "profiler/torch/issue_costs.h"
+#include "profiler/torch/step_hooks.h"
 #include "simulator/link_model.h"
 
 namespace stowage::profiler {
@@ -53,6 +60,65 @@ TEST(IssueCosts, AreMeasuredAndLeaveNothingBehind) {
   EXPECT_GE(calibration.hook_ns, 0);
   EXPECT_EQ(executor::driver(), nullptr);
   EXPECT_EQ(hand_device().memory().requested, before);
+}
+
+class StepHooksOf : public ::testing::Test {
+ protected:
+  const at::Tensor weight = testing::parameter({16, 16});
+  bool fails = false;
+  StepFunctions functions;
+  std::shared_ptr<const Trace> trace;
+
+  void SetUp() override {
+    functions.step = [this] {
+      weight.mutable_grad().reset();
+      at::Tensor y = weight * 2;
+      for (int i = 0; i < 4; ++i) y = at::mm(y, weight).tanh();
+      if (fails) throw std::runtime_error("the step fails");
+      testing::backward(y.sum());
+    };
+    testing::HandStep recorded({weight}, {}, [this] {
+      functions.step();
+      return 0.0;
+    });
+    trace = std::make_shared<const Trace>(recorded.trace());
+  }
+};
+
+TEST_F(StepHooksOf, AStepAreMeasuredAndLeaveNothingBehind) {
+  functions.step();
+  const Bytes before = hand_device().memory().requested;
+  std::vector<std::int64_t> batches;
+  functions.prepare = [&](std::int64_t k) { batches.push_back(k); };
+  const auto hooks = measure_step_hooks(hand_device(), functions, trace, 5, 3);
+  ASSERT_TRUE(hooks.ok()) << hooks.error().text();
+  EXPECT_EQ(hooks->hooks, static_cast<std::int64_t>(trace->saved.size() + trace->unpacks.size()));
+  EXPECT_GT(hooks->hooks, 8);
+  EXPECT_GT(hooks->plain_ns, 0);
+  EXPECT_GT(hooks->planned_ns, 0);
+  EXPECT_GE(hooks->hook_ns(), 0);
+  EXPECT_EQ(batches, (std::vector<std::int64_t>{5, 6, 7, 8, 9, 10}));
+  EXPECT_EQ(executor::driver(), nullptr);
+  EXPECT_EQ(hand_device().memory().requested, before);
+}
+
+TEST_F(StepHooksOf, AStepThatFailsLeaveNothingBehind) {
+  functions.step();
+  int steps = 0;
+  functions.prepare = [&](std::int64_t) { fails = ++steps == 2; };  // the first planned one
+  EXPECT_THROW(static_cast<void>(measure_step_hooks(hand_device(), functions, trace, 0)),
+               std::runtime_error);
+  EXPECT_EQ(steps, 2);
+  EXPECT_EQ(executor::driver(), nullptr);
+  fails = false;
+  functions.prepare = {};
+  EXPECT_TRUE(measure_step_hooks(hand_device(), functions, trace, 0, 1).ok());
+}
+
+TEST(StepHooks, TakeTheDifferenceOverAllHooks) {
+  EXPECT_EQ((StepHooks{1000, 1600, 6}).hook_ns(), 100);
+  EXPECT_EQ((StepHooks{1000, 900, 6}).hook_ns(), 0);
+  EXPECT_EQ((StepHooks{1000, 1600, 0}).hook_ns(), 0);
 }
 
 }  // namespace

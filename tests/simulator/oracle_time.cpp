@@ -120,7 +120,7 @@ class Machine {
     time = std::max<Nanoseconds>(time, 0);
     const bool hooked =
         t.events.kind[event] == EventKind::pack || t.events.kind[event] == EventKind::unpack;
-    return hooked && !s_.offloads.empty() ? time + link_.hook_ns : time;
+    return hooked && s_.has_hooks ? time + link_.hook_ns : time;
   }
   [[nodiscard]] bool synchronises(std::size_t event) const {
     const auto& at = index_.trace().syncs.event;

@@ -117,9 +117,12 @@ TEST(Replay, IssuingTakesTheLaunchThreadsTime) {
   EXPECT_EQ(r.stalls[0].duration, 850);
   EXPECT_EQ(r.stalls[1].duration, 1000);
   EXPECT_EQ(r.step_ns, 2120);
-  // Nothing of it without a plan: 160 ns of launching.
+  // Nothing of it without a plan: 160 ns of launching. A plan that moves nothing has both hooks.
   const TraceIndex index(trace);
   EXPECT_EQ(replay(index, resident_schedule(index)).step_ns, 160);
+  Decisions nothing;
+  nothing.saved.resize(trace.saved.size());
+  EXPECT_EQ(replay(index, lower(index, nothing)->schedule).step_ns, 180);
 }
 
 // A kernel of 1000 ns launched by 10; the CPU then stood still for 700 until 710, which it does

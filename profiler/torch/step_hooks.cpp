@@ -1,0 +1,78 @@
+#include "profiler/torch/step_hooks.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "executor/planned_step.h"
+#include "simulator/lowering.h"
+
+namespace stowage::profiler {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Nanoseconds time_of(executor::Device& device, const std::function<void()>& step) {
+  device.synchronize();
+  const Clock::time_point begin = Clock::now();
+  step();
+  device.synchronize();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+}
+
+Nanoseconds median(std::vector<Nanoseconds> times) {
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+}  // namespace
+
+Nanoseconds StepHooks::hook_ns() const {
+  return hooks == 0 ? 0 : std::max<Nanoseconds>(0, planned_ns - plain_ns) / hooks;
+}
+
+Result<StepHooks> measure_step_hooks(executor::Device& device, const StepFunctions& step,
+                                     std::shared_ptr<const Trace> trace, std::int64_t first_index,
+                                     std::int64_t steps) {
+  STOWAGE_ASSERT(steps > 0);
+  StepHooks result;
+  result.hooks = static_cast<std::int64_t>(trace->saved.size() + trace->unpacks.size());
+  const simulator::TraceIndex index(*trace);
+  simulator::Decisions nothing_moves;
+  nothing_moves.saved.resize(trace->saved.size());
+  Result<simulator::Lowering> lowering = simulator::lower(index, nothing_moves);
+  if (!lowering) return lowering.error();
+  auto plan =
+      executor::PlannedStep::create(device, std::move(trace), std::move(lowering->schedule));
+  if (!plan) return plan.error();
+  std::vector<Nanoseconds> plain;
+  std::vector<Nanoseconds> planned;
+  for (std::int64_t i = 0; i < 2 * steps; ++i) {
+    if (step.prepare) step.prepare(first_index + i);
+    if (i % 2 == 0) {
+      plain.push_back(time_of(device, step.step));
+      continue;
+    }
+    (*plan)->begin_step();  // ended by the plan's destructor when the step throws
+    planned.push_back(time_of(device, step.step));
+    if (const auto report = (*plan)->end_step(); !report) return report.error();
+  }
+  result.plain_ns = median(std::move(plain));
+  result.planned_ns = median(std::move(planned));
+  return result;
+}
+
+Status calibrate_hooks(executor::Device& device, const StepFunctions& step,
+                       std::int64_t first_index, Trace& trace) {
+  if (!device.torch_device().is_cuda() || trace.overhead.clean.step_ns == 0) return Unit{};
+  Result<StepHooks> hooks =
+      measure_step_hooks(device, step, std::make_shared<const Trace>(trace), first_index);
+  if (!hooks) return hooks.error();
+  trace.calibration.hook_ns = std::max(trace.calibration.hook_ns, hooks->hook_ns());
+  return Unit{};
+}
+
+}  // namespace stowage::profiler
