@@ -28,6 +28,7 @@ ARROWS = {
     "examples": {"traces", "simulator", "planner", "executor", "executor/device",
                  "profiler/assembly", "profiler/torch"},
     "bench": {"traces", "simulator", "planner", "profiler/assembly", "tests"},
+    "bench/torch": {"traces", "cli/torch", "profiler/assembly", "profiler/torch"},
 }
 # Unit -> the outside worlds that it may include; a unit that is not named here may include none.
 WORLDS = {
@@ -84,7 +85,7 @@ def check_text(path, text):
     is_header = path.endswith(".h")
     if is_header and not any(line.strip() == "#pragma once" for line in lines):
         yield 1, "pragma", "no #pragma once"
-    may_print = unit in ("tests", "bench", "examples") or path.endswith("/main.cpp")
+    may_print = unit in ("tests", "bench", "bench/torch", "examples") or path.endswith("/main.cpp")
     for number, line in enumerate(lines, 1):
         include = INCLUDE.match(line)
         if include:
