@@ -39,6 +39,9 @@ def steps(memory, x, y):
 
 
 def main():
+    if len(sys.argv) > 1 and sys.argv[1].startswith("-"):
+        print(__doc__)
+        return
     stowage = sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/release/bin/stowage"
     with tempfile.TemporaryDirectory() as folder:
         plan = pathlib.Path(folder) / "plan.json"
