@@ -87,7 +87,8 @@ def measure_all(options, jsonl, log):
                 line = config | answer | {"row_seconds": round(time.monotonic() - began, 1)}
                 jsonl.write(json.dumps(line) + "\n")
                 jsonl.flush()
-                print(f"  {line['row_seconds']:6.1f} s  {table.config_name(line)}  {row}: {table.brief(line)}", flush=True)
+                said = f"{table.config_name(line)}  {row}: {table.brief(line)}"
+                print(f"  {line['row_seconds']:6.1f} s  {said}", flush=True)
                 yield line
 
 

@@ -83,8 +83,10 @@ def read_stowage(words):
 def peer_row(line, base):
     name = NAMES.get(line["row"], line["row"])
     if line["status"] != "ok":
-        reason = line.get("reason", "").splitlines()
-        what = line["status"] if line["status"] == "out of memory" or not reason else f"{line['status']} ({reason[0][:80]})"
+        reason = (line.get("reason", "").splitlines() or [""])[0][:80]
+        what = line["status"]
+        if reason and what != "out of memory":
+            what += f" ({reason})"
         return [name, what, "-", "-", "-", "-"]
     if base is None:
         same = "-"
