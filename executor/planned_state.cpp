@@ -43,6 +43,7 @@ void check_not_written(const at::Tensor& source, std::int64_t version) {
 PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
                           simulator::Schedule schedule, PlannedStepOptions options, HostArena arena)
     : device_(device),
+      host_pool_(device),
       trace_(std::move(trace)),
       schedule_(std::move(schedule)),
       options_(options),

@@ -69,6 +69,8 @@ Result<Trace> record(RecordingRequest request, const Args& argv, const Console& 
   profiler::PassOptions options;
   options.warmup = request.warmup;
   options.everything_offloaded = request.everything_offloaded;
+  // More than one is for the median of event times, and those are the timing pass's.
+  if (recording.timing) options.structure = 1;
   Result<profiler::ObservedPasses> observed = guarded([&]() -> Result<profiler::ObservedPasses> {
     return profiler::run_observed_passes((*session)->device(), (*session)->functions(), options);
   });

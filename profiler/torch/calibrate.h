@@ -18,9 +18,9 @@ struct CalibrationOptions {
   std::function<void()> step{};
 };
 
-// Takes a second or two, and about ten steps. Uses `largest` bytes of the device twice and as much
-// of the host; call it between steps. Error (environment): no host memory. Exceptions of the step
-// (out of memory among them) pass through.
+// Takes a second or two, and six steps; four where the step is long. Uses `largest` bytes of the
+// device twice and as much of the host; call it between steps. Error (environment): no host memory.
+// Exceptions of the step (out of memory among them) pass through.
 [[nodiscard]] Result<Calibration> calibrate(executor::Device& device,
                                             const CalibrationOptions& options = {});
 

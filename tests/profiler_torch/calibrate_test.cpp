@@ -90,7 +90,7 @@ TEST_F(StepHooksOf, AStepAreMeasuredAndLeaveNothingBehind) {
   const Bytes before = hand_device().memory().requested;
   std::vector<std::int64_t> batches;
   functions.prepare = [&](std::int64_t k) { batches.push_back(k); };
-  const auto hooks = measure_step_hooks(hand_device(), functions, trace, 5, 3);
+  const auto hooks = measure_step_hooks(hand_device(), functions, trace, 5, StepBudget::exactly(3));
   ASSERT_TRUE(hooks.ok()) << hooks.error().text();
   EXPECT_EQ(hooks->hooks, static_cast<std::int64_t>(trace->saved.size() + trace->unpacks.size()));
   EXPECT_GT(hooks->hooks, 8);
@@ -106,13 +106,14 @@ TEST_F(StepHooksOf, AStepThatFailsLeaveNothingBehind) {
   functions.step();
   int steps = 0;
   functions.prepare = [&](std::int64_t) { fails = ++steps == 2; };  // the first planned one
-  EXPECT_THROW(static_cast<void>(measure_step_hooks(hand_device(), functions, trace, 0)),
+  EXPECT_THROW(static_cast<void>(
+                   measure_step_hooks(hand_device(), functions, trace, 0, StepBudget::exactly(7))),
                std::runtime_error);
   EXPECT_EQ(steps, 2);
   EXPECT_EQ(executor::driver(), nullptr);
   fails = false;
   functions.prepare = {};
-  EXPECT_TRUE(measure_step_hooks(hand_device(), functions, trace, 0, 1).ok());
+  EXPECT_TRUE(measure_step_hooks(hand_device(), functions, trace, 0, StepBudget::exactly(1)).ok());
 }
 
 TEST(StepHooks, TakeTheDifferenceOverAllHooks) {
