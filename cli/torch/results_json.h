@@ -42,6 +42,8 @@ struct Verification {
   executor::DumpDifference difference;     // planned against reference
   executor::DumpDifference repeatability;  // reference against itself
   std::int64_t compared_steps = 0;
+  std::string reference_file;  // where the reference is kept; empty = nowhere
+  bool reference_reused = false;
   bool passed = false;
 };
 

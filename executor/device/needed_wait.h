@@ -24,8 +24,9 @@ enum class Wait : int {
   blocking_reload = 12,
   host_copy_out = 13,  // host_copy.cpp
   host_copy_in = 14,
-  loss = 15,  // training_step.cpp
-  dump = 16   // tensor_dump.cpp
+  loss = 15,         // training_step.cpp
+  dump = 16,         // tensor_dump.cpp
+  dump_digests = 17  // piece_digests.cpp
 };
 
 // At compile time, so nothing of it is left in the program.
