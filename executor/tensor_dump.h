@@ -30,6 +30,12 @@ class TensorDumpWriter {
   std::vector<std::byte> chunk_;  // of a tensor, on the host
 };
 
+// One record of two dumps that is not the same in both.
+struct TensorDifference {
+  std::string name;  // "step 1 gradient layers.0.mlp.up.weight"
+  double max_abs_diff = 0;
+};
+
 struct DumpDifference {
   bool bitwise = true;           // same tensors, same bytes
   bool within_tolerance = true;  // every |a - b| <= rtol * |b|
@@ -37,10 +43,16 @@ struct DumpDifference {
   std::string first;             // "step 1 gradient layers.0.mlp.up.weight", empty when bitwise
   std::int64_t tensors = 0;      // compared
   std::int64_t differing = 0;
+  std::vector<TensorDifference> each;  // the differing ones, in order
 };
 
 // Compares two dumps from their beginnings (`b` is the reference). Error (internal): a file that
 // no writer made. Memory: two chunks.
 [[nodiscard]] Result<DumpDifference> compare_dumps(int a, int b, double rtol);
+
+// The first record of `difference` that is further apart than `noise`, the difference of two runs
+// that should have been the same, has it for that loss or tensor in any step; null: none is.
+[[nodiscard]] const TensorDifference* beyond(const DumpDifference& difference,
+                                             const DumpDifference& noise);
 
 }  // namespace stowage::executor
