@@ -12,6 +12,9 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 
 #include "executor/device/needed_wait.h"
 
@@ -142,14 +145,14 @@ std::size_t item_bytes(at::ScalarType type) {
 }
 
 void compare_chunk(at::ScalarType type, const char* a, const char* b, std::size_t bytes,
-                   double rtol, DumpDifference& difference) {
+                   double rtol, TensorDifference& tensor, DumpDifference& difference) {
   for (std::size_t i = 0; i < bytes / item_bytes(type); ++i) {
     const double x = value_at(type, a, i);
     const double y = value_at(type, b, i);
     double apart = std::abs(x - y);
     if (x == y || (std::isnan(x) && std::isnan(y))) apart = 0;  // equal infinities as well
     if (std::isnan(apart)) apart = std::numeric_limits<double>::infinity();
-    difference.max_abs_diff = std::max(difference.max_abs_diff, apart);
+    tensor.max_abs_diff = std::max(tensor.max_abs_diff, apart);
     if (!(apart <= rtol * std::abs(y))) difference.within_tolerance = false;
   }
 }
@@ -209,10 +212,12 @@ Result<DumpDifference> compare_dumps(int a, int b, double rtol) {
   DumpDifference difference;
   std::vector<char> chunk_a(kChunk);
   std::vector<char> chunk_b(kChunk);
-  const auto differ = [&](const std::string& name) {
+  const auto differ = [&](TensorDifference tensor) {
     ++difference.differing;
     difference.bitwise = false;
-    if (difference.first.empty()) difference.first = name;
+    difference.max_abs_diff = std::max(difference.max_abs_diff, tensor.max_abs_diff);
+    if (difference.first.empty()) difference.first = tensor.name;
+    difference.each.push_back(std::move(tensor));
   };
   for (;;) {
     Result<std::optional<Record>> x = read_record(a);
@@ -227,9 +232,8 @@ Result<DumpDifference> compare_dumps(int a, int b, double rtol) {
     if (!*x || !*y || (*x)->name != (*y)->name || (*x)->header.bytes != (*y)->header.bytes ||
         (*x)->header.scalar_type != (*y)->header.scalar_type) {
       // Another set of tensors: no numbers to compare.
-      differ(*x ? (*x)->name : (*y)->name);
+      differ({*x ? (*x)->name : (*y)->name, std::numeric_limits<double>::infinity()});
       difference.within_tolerance = false;
-      difference.max_abs_diff = std::numeric_limits<double>::infinity();
       return difference;
     }
     const Form form = (*x)->header.form;
@@ -240,6 +244,7 @@ Result<DumpDifference> compare_dumps(int a, int b, double rtol) {
     }
     if (form == Form::digests) ++difference.by_digest;
     bool same = true;
+    TensorDifference tensor{(*x)->name};
     for (std::int64_t left = payload_bytes((*x)->header); left > 0;) {
       const auto want = static_cast<std::size_t>(std::min<std::int64_t>(left, kChunk));
       Result<std::size_t> got_a = read_up_to(a, chunk_a.data(), want);
@@ -253,14 +258,15 @@ Result<DumpDifference> compare_dumps(int a, int b, double rtol) {
         same = false;
         if (form == Form::digests) {
           difference.magnitude_known = false;
+          tensor.max_abs_diff = std::numeric_limits<double>::quiet_NaN();
         } else {
           compare_chunk(static_cast<at::ScalarType>((*x)->header.scalar_type), chunk_a.data(),
-                        chunk_b.data(), want, rtol, difference);
+                        chunk_b.data(), want, rtol, tensor, difference);
         }
       }
       left -= static_cast<std::int64_t>(want);
     }
-    if (!same) differ((*x)->name);
+    if (!same) differ(std::move(tensor));
   }
 }
 
@@ -284,6 +290,34 @@ Status check_dump(int descriptor) {
       left -= static_cast<std::int64_t>(want);
     }
   }
+}
+
+namespace {
+
+// Without the step: "step 1 gradient w" -> "gradient w".
+std::string_view in_any_step(std::string_view name) {
+  for (int words = 0; words < 2; ++words)
+    name.remove_prefix(std::min(name.find(' ') + 1, name.size()));
+  return name;
+}
+
+}  // namespace
+
+const TensorDifference* beyond(const DumpDifference& difference, const DumpDifference& noise) {
+  std::unordered_map<std::string_view, double> apart;
+  for (const TensorDifference& each : noise.each) {
+    double& most = apart[in_any_step(each.name)];
+    most = std::max(most, each.max_abs_diff);
+  }
+  for (const TensorDifference& each : difference.each) {
+    const auto found = apart.find(in_any_step(each.name));
+    // Two runs that are infinitely apart say nothing.
+    if (found == apart.end() || !std::isfinite(found->second) ||
+        !(each.max_abs_diff <= found->second)) {
+      return &each;
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace stowage::executor

@@ -46,6 +46,12 @@ class TensorDumpWriter {
   std::optional<PieceHasher> hasher_;  // made when it is first needed
 };
 
+// One record of two dumps that is not the same in both.
+struct TensorDifference {
+  std::string name;         // "step 1 gradient layers.0.mlp.up.weight"
+  double max_abs_diff = 0;  // NaN when there are only digests of it
+};
+
 struct DumpDifference {
   bool bitwise = true;           // same tensors, same bytes
   bool within_tolerance = true;  // every |a - b| <= rtol * |b|
@@ -56,6 +62,7 @@ struct DumpDifference {
   std::int64_t tensors = 0;    // compared
   std::int64_t by_digest = 0;  // of them by digests
   std::int64_t differing = 0;
+  std::vector<TensorDifference> each;  // the differing ones, in order
 
   // Tensors differ and there are only digests of them: nothing is within a tolerance, and
   // max_abs_diff is NaN.
@@ -71,5 +78,10 @@ struct DumpDifference {
 
 // Whether a writer made this file: whole records, at least one. Error (internal): it did not.
 [[nodiscard]] Status check_dump(int descriptor);
+
+// The first record of `difference` that is further apart than `noise`, the difference of two runs
+// that should have been the same, has it for that loss or tensor in any step; null: none is.
+[[nodiscard]] const TensorDifference* beyond(const DumpDifference& difference,
+                                             const DumpDifference& noise);
 
 }  // namespace stowage::executor

@@ -1,10 +1,12 @@
 #include "cli/torch/gpu_totals.h"
 
+#include <algorithm>
+
 namespace stowage::cli {
 
 GpuTotals gpu_totals(const Trace& trace) {
   GpuTotals totals;
-  Nanoseconds lost = trace.quality.unattributed_ns;
+  Nanoseconds outside = 0;  // kernels of the step that no op launched
   for (std::size_t i = 0; i < trace.gpu.size(); ++i) {
     totals.kernels += trace.gpu.kind[i] == GpuKind::kernel ? 1 : 0;
     totals.copies += trace.gpu.kind[i] == GpuKind::memcpy ? 1 : 0;
@@ -12,9 +14,11 @@ GpuTotals gpu_totals(const Trace& trace) {
     totals.busy_ns += trace.gpu.duration[i];
     // A copy outside of ops is the step's own: it fetches the loss.
     const bool is_kernel = trace.gpu.kind[i] == GpuKind::kernel;
-    if (is_kernel && !trace.gpu.op[i].valid()) lost += trace.gpu.duration[i];
+    if (is_kernel && !trace.gpu.op[i].valid()) outside += trace.gpu.duration[i];
   }
-  const auto all = static_cast<double>(totals.busy_ns + trace.quality.unattributed_ns);
+  // The recording's counter holds those of the table as well as what is not in it.
+  const Nanoseconds lost = std::max(outside, trace.quality.unattributed_ns);
+  const auto all = static_cast<double>(totals.busy_ns + lost - outside);
   if (all > 0) totals.attributed = 1 - static_cast<double>(lost) / all;
   if (trace.overhead.clean.step_ns > 0) {
     totals.timing_overhead = static_cast<double>(trace.overhead.timing.step_ns) /

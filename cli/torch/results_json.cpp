@@ -256,7 +256,8 @@ std::string verification_json(const Verification& v) {
   reference["reused"] = v.reference_reused;
   reference["repeat_max_abs_diff"] = number(v.repeatability.max_abs_diff);
   return dump({{"schema", "stowage-verify/1"},
-               {"passed", v.passed},
+               {"passed", v.passed()},
+               {"failures", v.failures},
                {"bitwise", v.difference.bitwise},
                {"max_abs_diff", number(v.difference.max_abs_diff)},
                {"first_difference", v.difference.first},

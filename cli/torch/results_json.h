@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/torch/measured_run.h"
 #include "executor/tensor_dump.h"
@@ -44,7 +45,8 @@ struct Verification {
   std::int64_t compared_steps = 0;
   std::string reference_file;  // where the reference is kept; empty = nowhere
   bool reference_reused = false;
-  bool passed = false;
+  std::vector<std::string> failures;  // one line for each demand that is not met
+  [[nodiscard]] bool passed() const { return failures.empty(); }
 };
 
 // `stowage verify --json`, and what `demo-report` reads.

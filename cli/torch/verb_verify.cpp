@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "cli/output_check.h"
 #include "cli/torch/child_process.h"
+#include "cli/torch/judgement.h"
 #include "cli/torch/measured_text.h"
 #include "cli/torch/plan_inputs.h"
 #include "cli/torch/results_json.h"
@@ -41,7 +43,8 @@ std::string verdict(const Verification& v) {
 }
 
 std::string verify_text(const Verification& v, const Trace& trace) {
-  std::string text = (v.passed ? "verified: " : "NOT verified: ") + run_line(trace) + "\n";
+  std::string text = (v.passed() ? "verified: " : "NOT verified: ") + run_line(trace) + "\n";
+  for (const std::string& failure : v.failures) text += "  failed      " + failure + "\n";
   text += "  results     " + verdict(v) + "\n";
   if (v.reference_reused) text += "  reference   kept in " + v.reference_file + "\n";
   text += "  peak        " + exact_bytes(v.planned.peak_requested) + " requested, predicted " +
@@ -63,48 +66,6 @@ std::string verify_text(const Verification& v, const Trace& trace) {
   return text;
 }
 
-Bytes peak_of(const MeasuredRun& run, simulator::PeakKind kind) {
-  switch (kind) {
-    case simulator::PeakKind::requested:
-      return run.peak_requested;
-    case simulator::PeakKind::active:
-      return run.peak_active;
-    case simulator::PeakKind::reserved:
-      return run.peak_reserved;
-  }
-  STOWAGE_ASSERT(false && "unknown counter");
-}
-
-// What makes the comparison void or the plan useless, whatever else holds; empty = nothing.
-std::vector<std::string> objections(const Verification& v, const simulator::PlanBudget& budget) {
-  std::vector<std::string> found;
-  const auto compared =
-      std::min(v.planned.steps.size(), static_cast<std::size_t>(v.compared_steps));
-  for (std::size_t k = 0; k < compared; ++k) {
-    if (std::isfinite(v.planned.steps[k].loss)) continue;
-    found.push_back("the loss of step " + std::to_string(k) +
-                    " is not a number: equal results say nothing about the gradients");
-    break;
-  }
-  const Bytes peak = peak_of(v.planned, budget.on);
-  if (budget.device && peak > *budget.device) {
-    found.push_back(std::string("the peak ") + simulator::name_of(budget.on) + " of " +
-                    exact_bytes(peak) + " is above the plan's budget of " +
-                    exact_bytes(*budget.device));
-  }
-  return found;
-}
-
-// Bitwise, or within the tolerance that was asked for; bytes as predicted.
-bool passes(const Verification& v, bool tolerance_given) {
-  const bool results = v.difference.bitwise || (tolerance_given && v.difference.within_tolerance) ||
-                       (!v.repeatability.bitwise && std::isfinite(v.repeatability.max_abs_diff) &&
-                        v.difference.max_abs_diff <= v.repeatability.max_abs_diff);
-  return results && v.planned.on_plan && v.planned.peaks_constant &&
-         v.planned.peak_requested == v.predicted.peak_requested &&
-         v.planned.host_bytes == v.predicted.host;
-}
-
 }  // namespace
 
 int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
@@ -121,8 +82,9 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
       "Three processes: the reference (nothing moves) twice, to see whether the model\n"
       "repeats itself, and the planned run, all from the same seed. Compared are the loss,\n"
       "every gradient and every parameter of each step, and the peaks with the prediction.\n"
-      "Exit code 1 when something differs. --reference keeps the reference for other plans of\n"
-      "the same step: then only the planned run is made.");
+      "Exit code 1 when something differs, with one line for each demand that is not met.\n"
+      "--reference keeps the reference for other plans of the same step: then only the planned\n"
+      "run is made.");
   line.example("stowage verify --plan p.json --json");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (Status status = run.read(3); !status) return status.error();
@@ -204,23 +166,26 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
         planned->dump.descriptor(), reference->dump.descriptor(), tolerance);
     if (!difference) return difference.error();
     v.difference = *difference;
-    if (!v.repeatability.bitwise && v.repeatability.by_digest > 0) {
-      console.warn(
-          "the model does not repeat itself and its tensors were compared by digests, so nothing "
-          "says whether the plan changes more than that: verify a smaller model" +
-          std::string(reference_file ? ", or without --reference" : ""));
-    }
-    const std::vector<std::string> against = objections(v, inputs->plan.budget);
-    v.passed = passes(v, rtol.has_value()) && against.empty();
+    const simulator::Schedule& schedule = inputs->schedule;
+    Judgement judgement = judge(v, {.budget = inputs->plan.budget,
+                                    .tolerance_given = rtol.has_value(),
+                                    .moves = !schedule.offloads.empty(),
+                                    .allocator_exact = inputs->allocator_exact,
+                                    .later_segments = inputs->later_segments});
+    v.failures = std::move(judgement.failures);
 
-    for (const std::string& objection : against) console.warn(objection);
+    for (const std::string& remark : judgement.remarks) console.warn(remark);
+    // In words on stdout where nothing else is to be read there.
+    for (const std::string& failure : v.failures) {
+      if (console.json) console.warn(failure);
+    }
     for (const std::string& warning : v.planned.warnings) console.warn(warning);
     if (console.json) {
       console.out << verification_json(v);
     } else {
       console.out << verify_text(v, *inputs->trace);
     }
-    return v.passed ? 0 : static_cast<int>(ErrorCode::condition);
+    return v.passed() ? 0 : static_cast<int>(ErrorCode::condition);
   });
 }
 

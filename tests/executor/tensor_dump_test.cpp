@@ -78,6 +78,9 @@ TEST(CompareDumps, OneElement) {
   EXPECT_EQ(d.tensors, 3);
   EXPECT_EQ(d.differing, 1);
   EXPECT_EQ(d.first, "step 0 gradient w");
+  ASSERT_EQ(d.each.size(), 1U);
+  EXPECT_EQ(d.each[0].name, "step 0 gradient w");
+  EXPECT_EQ(d.each[0].max_abs_diff, 0.5);
   EXPECT_TRUE(compared(a, b, 0.25).within_tolerance);
   EXPECT_FALSE(compared(a, b, 0.24).within_tolerance);
 }
@@ -108,6 +111,34 @@ TEST(CompareDumps, NotANumberIsInfinitelyApart) {
   b.add("w", floats({1}));
   EXPECT_TRUE(std::isinf(compared(a, b, 1e9).max_abs_diff));
   EXPECT_FALSE(compared(a, b, 1e9).within_tolerance);
+}
+
+// A tensor's noise is its own, whichever step shows it; another tensor's is no excuse.
+TEST(BeyondNoise, IsJudgedByTensor) {
+  const auto of = [](std::vector<TensorDifference> each) {
+    DumpDifference difference;
+    difference.each = std::move(each);
+    return difference;
+  };
+  const DumpDifference noise = of({{"step 0 gradient loud", 100},
+                                   {"step 0 gradient w", 0.5},
+                                   {"step 2 gradient w", 0.25},
+                                   {"step 1 loss", 0.1},
+                                   {"step 1 gradient lost", kInfinity}});
+  EXPECT_EQ(beyond(of({}), noise), nullptr);
+  EXPECT_EQ(
+      beyond(of({{"step 1 gradient w", 0.5}, {"step 0 loss", 0.1}, {"step 2 gradient loud", 99}}),
+             noise),
+      nullptr);
+  for (const TensorDifference& bad :
+       {TensorDifference{"step 0 gradient w", 0.51}, TensorDifference{"step 0 parameter w", 0.1},
+        TensorDifference{"step 1 loss", 0.2}, TensorDifference{"step 1 gradient quiet", 0},
+        TensorDifference{"step 1 gradient lost", 1}}) {
+    const DumpDifference difference = of({{"step 1 gradient w", 0.5}, bad});
+    const TensorDifference* const found = beyond(difference, noise);
+    ASSERT_NE(found, nullptr) << bad.name;
+    EXPECT_EQ(found->name, bad.name);
+  }
 }
 
 TEST(CompareDumps, OtherTensors) {
@@ -189,6 +220,9 @@ TEST(DumpDigests, OneFlippedBit) {
   EXPECT_EQ(d.tensors, 3);
   EXPECT_EQ(d.differing, 1);
   EXPECT_EQ(d.first, "step 0 gradient w");
+  ASSERT_EQ(d.each.size(), 1U);
+  EXPECT_TRUE(std::isnan(d.each[0].max_abs_diff));
+  EXPECT_EQ(beyond(d, d), &d.each[0]);  // not known to be within any noise
 }
 
 TEST(DumpDigests, AreChosenByTheStepsBytes) {
