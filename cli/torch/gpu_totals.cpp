@@ -1,6 +1,7 @@
 #include "cli/torch/gpu_totals.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace stowage::cli {
 
@@ -26,6 +27,15 @@ GpuTotals gpu_totals(const Trace& trace) {
                              1;
   }
   return totals;
+}
+
+std::string timing_warning(const GpuTotals& totals) {
+  constexpr double kTolerated = 0.10;
+  if (!totals.timing_overhead || *totals.timing_overhead <= kTolerated) return "";
+  return "recording the GPU made the step " +
+         std::to_string(std::lround(*totals.timing_overhead * 100)) +
+         " % slower; its times are scaled down to the clean step's, and predicted step times are "
+         "less sure";
 }
 
 }  // namespace stowage::cli

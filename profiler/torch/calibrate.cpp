@@ -66,9 +66,7 @@ Nanoseconds one_copy(executor::Device& device, CopyLane lane, const Ends& ends, 
       static_cast<int>(std::clamp<Bytes>(kBatchBytes / bytes, 1, Bytes{kMostCopies / 2}));
   const Nanoseconds few = run_copies(device, lane, ends, bytes, count);
   const Nanoseconds many = run_copies(device, lane, ends, bytes, 2 * count);
-  // Whatever disturbs `few` alone makes the difference too small, even negative. Half of what a
-  // copy takes on average is the least that is believed.
-  return std::max<Nanoseconds>({1, (many - few) / count, many / (4 * count)});
+  return time_of_one_copy(few, many, count);
 }
 
 std::int64_t rate(Bytes bytes, Nanoseconds time) {
@@ -221,6 +219,10 @@ std::int64_t pageable_rate(executor::Device& device, const Ends& ends, Bytes byt
 }
 
 }  // namespace
+
+Nanoseconds time_of_one_copy(Nanoseconds of_count, Nanoseconds of_twice, int count) {
+  return std::max<Nanoseconds>({1, (of_twice - of_count) / count, of_twice / (4 * count)});
+}
 
 Result<Calibration> calibrate(executor::Device& device, const CalibrationOptions& options) {
   const auto begin = Clock::now();

@@ -40,6 +40,16 @@ TEST(Calibrate, GivesUsableCurvesAndFactors) {
   EXPECT_EQ(hand_device().memory().requested, before);  // nothing stays
 }
 
+TEST(Calibrate, ADisturbedMeasurementIsNotBelieved) {
+  // 40 ns of beginning and end, 10 copies of 100 ns each.
+  EXPECT_EQ(time_of_one_copy(1040, 2040, 10), 100);
+  // The first run was held up for 600 ns: 40 a copy by the difference, 51 is half the average.
+  EXPECT_EQ(time_of_one_copy(1640, 2040, 10), 51);
+  // .. for longer than the second one took: a negative difference.
+  EXPECT_EQ(time_of_one_copy(5040, 2040, 10), 51);
+  EXPECT_EQ(time_of_one_copy(0, 0, 10), 1);
+}
+
 TEST(Calibrate, ASizeThatTheHostDoesNotHaveIsAnError) {
   const auto calibration = calibrate(hand_device(), {.largest = Bytes{1} << 49});
   ASSERT_FALSE(calibration.ok());

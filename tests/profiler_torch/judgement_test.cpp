@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
                v.planned.on_plan = false;
                v.planned.first_difference = "other shape";
              }},
-        Case{"requested", "requested of 900 KB (900,000 bytes) is -1 bytes off the predicted",
+        Case{"requested", "requested of 900 kB (900,000 bytes) is -1 bytes off the predicted",
              [](Verification& v, Demands&) { ++v.predicted.peak_requested; }},
         Case{"requested_constant", "requested differs between steady steps",
              [](Verification& v, Demands&) { v.planned.peaks_constant = false; }},
