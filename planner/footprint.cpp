@@ -80,12 +80,16 @@ Footprints::Footprints(const simulator::TraceIndex& index, simulator::PeakKind k
     : index_(&index),
       by_block_(kind != simulator::PeakKind::requested && index.rounds()),
       positions_(static_cast<std::int32_t>(2 * index.event_count())) {
-  find_movable();
+  find_saved();
+  find_shards();
+  for (Movable& movable : movable_) find_dominant(movable);
   const Trace& trace = index.trace();
   std::vector<Bytes> all(static_cast<std::size_t>(positions_) + 1, 0);
   std::vector<Bytes> fixed = all;
   std::vector<bool> is_movable(trace.storages.size(), false);
-  for (const Movable& movable : movable_) is_movable[movable.storage.index()] = true;
+  for (const Movable& movable : movable_) {
+    for (const StorageId storage : movable.storages) is_movable[storage.index()] = true;
+  }
   for (std::size_t s = 0; s < trace.storages.size(); ++s) {
     if (trace.storages.device[s] != 0) continue;
     const EventId alloc = trace.storages.alloc_event[s];
@@ -101,19 +105,20 @@ Footprints::Footprints(const simulator::TraceIndex& index, simulator::PeakKind k
   immovable_ = summed(std::move(fixed));
 }
 
-void Footprints::find_movable() {
+void Footprints::find_saved() {
   const Trace& trace = index_->trace();
   const OffloadGroups shared = all_offloaded(*index_, true);
   const OffloadGroups separate = all_offloaded(*index_, false);
   std::vector<std::int32_t> row_of(trace.storages.size(), -1);
 
-  // When the original is gone at the earliest: behind its natural free and behind `pack`.
+  // When the original is gone at the earliest: behind its natural free, at `pack` when that is
+  // earlier.
   const auto original = [&](StorageId storage, EventId pack) {
     const std::size_t s = storage.index();
     const EventId natural = trace.storages.natural_free_event[s];
-    return FootprintSpan{ahead_of(trace.storages.alloc_event[s]) + 1,
-                         natural.valid() ? behind(std::max(natural, pack)) : positions_,
-                         storage_bytes(storage)};
+    std::int32_t end = positions_;
+    if (natural.valid()) end = natural >= pack ? behind(natural) : ahead_of(pack) + 1;
+    return FootprintSpan{ahead_of(trace.storages.alloc_event[s]) + 1, end, storage_bytes(storage)};
   };
   const auto buffer = [&](const simulator::Reload& reload, Bytes bytes) {
     EventId last = trace.unpacks.event[reload.unpacks.back().index()];
@@ -131,7 +136,7 @@ void Footprints::find_movable() {
     if (row < 0) {
       row = static_cast<std::int32_t>(movable_.size());
       Movable movable;
-      movable.storage = storage;
+      movable.storages = {storage};
       movable.first_pack = trace.saved.event[index_->saved_of(storage).front().index()];
       const EventId alloc = trace.storages.alloc_event[storage.index()];
       const EventId free = trace.storages.free_event[storage.index()];
@@ -181,20 +186,40 @@ void Footprints::find_movable() {
     if (movable.views.size() == 1 && movable.unpack_events.size() <= 1) {
       movable.allowed[kSeparate] = !movable.allowed[kShared];
     }
-    const std::vector<std::int32_t> points = movable.breakpoints();
-    // In the order keep, shared, separate: of equals the simplest.
-    for (std::size_t c = 0; c < kChoices && movable.dominant < 0; ++c) {
-      if (!movable.allowed[c]) continue;
-      bool dominates = true;
-      for (std::size_t other = 0; other < kChoices && dominates; ++other) {
-        if (other == c || !movable.allowed[other]) continue;
-        dominates = std::all_of(points.begin(), points.end(), [&](std::int32_t at) {
-          return movable.bytes_at(static_cast<Choice>(c), at) <=
-                 movable.bytes_at(static_cast<Choice>(other), at);
-        });
-      }
-      if (dominates) movable.dominant = static_cast<std::int32_t>(c);
+  }
+}
+
+// Parameters by the layer that uses them first.
+void Footprints::find_shards() {
+  const Trace& trace = index_->trace();
+  const simulator::ParameterUses uses(*index_);
+  std::map<LayerId, Movable> by_layer;
+  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+    const StorageId storage(s);
+    if (!uses.can_stream(storage)) continue;
+    const LayerId layer = trace.storages.layer[s];
+    Movable& movable = by_layer[layer];
+    movable.layer = layer;
+    movable.storages.push_back(storage);
+    add_parameter(uses, storage, movable);
+  }
+  for (auto& [layer, movable] : by_layer) movable_.push_back(std::move(movable));
+}
+
+void Footprints::find_dominant(Movable& movable) {
+  const std::vector<std::int32_t> points = movable.breakpoints();
+  // In the order of Choice: of equals the simplest.
+  for (std::size_t c = 0; c < kChoices && movable.dominant < 0; ++c) {
+    if (!movable.allowed[c]) continue;
+    bool dominates = true;
+    for (std::size_t other = 0; other < kChoices && dominates; ++other) {
+      if (other == c || !movable.allowed[other]) continue;
+      dominates = std::all_of(points.begin(), points.end(), [&](std::int32_t at) {
+        return movable.bytes_at(static_cast<Choice>(c), at) <=
+               movable.bytes_at(static_cast<Choice>(other), at);
+      });
     }
+    if (dominates) movable.dominant = static_cast<std::int32_t>(c);
   }
 }
 
@@ -234,7 +259,11 @@ Decisions Footprints::decisions(const std::vector<Choice>& choices, simulator::R
   out.saved.resize(index_->trace().saved.size());
   for (std::size_t m = 0; m < movable_.size(); ++m) {
     if (choices[m] == Choice::keep) continue;
-    for (const SavedId saved : index_->saved_of(movable_[m].storage)) {
+    if (movable_[m].is_shard()) {
+      add_shard(movable_[m], choices[m], out.parameters);
+      continue;
+    }
+    for (const SavedId saved : index_->saved_of(movable_[m].storages.front())) {
       simulator::SavedDecision& decision = out.saved[saved.index()];
       decision.decision = Decision::offload;
       decision.share = choices[m] == Choice::shared;
