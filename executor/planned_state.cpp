@@ -262,6 +262,11 @@ void PlannedStep::State::execute(const simulator::Instruction& instruction) {
       return device_.wait(reloads_[instruction.reload.index()].ticket);
     case Action::drop:
       return drop(instruction.reload);
+    case Action::start_load:
+    case Action::await_load:
+    case Action::start_store:
+    case Action::evict:
+      TORCH_CHECK(false, "an instruction of a streamed parameter has no executor");
   }
 }
 
