@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <utility>
 
 #include "simulator/caching_allocator.h"
 #include "simulator/offload_groups.h"
+#include "simulator/parameter_stays.h"
+#include "simulator/parameter_uses.h"
 #include "simulator/rule_match.h"
 
 namespace stowage::planner {
@@ -42,6 +45,12 @@ std::vector<Bytes> summed(std::vector<Bytes> delta) {
   for (Bytes& bytes : delta) bytes = now += bytes;
   delta.pop_back();
   return delta;
+}
+
+// Row of Footprints::parameter_spans_.
+std::size_t row_of(Choice choice) {
+  if (choice == Choice::keep) return 0;
+  return choice == Choice::forward ? 1 : 2;
 }
 
 }  // namespace
@@ -189,21 +198,81 @@ void Footprints::find_saved() {
   }
 }
 
-// Parameters by the layer that uses them first.
+// Parameters by the layer that uses them first. Of each: where it is on the device at least.
 void Footprints::find_shards() {
   const Trace& trace = index_->trace();
-  const simulator::ParameterUses uses(*index_);
-  std::map<LayerId, Movable> by_layer;
+  simulator::ParameterDecisions all;
+  all.shard_of.assign(trace.storages.size(), -1);
+  parameter_spans_.resize(trace.storages.size());
+  std::map<LayerId, std::size_t> movable_of;
+  const std::size_t first = movable_.size();
   for (std::size_t s = 0; s < trace.storages.size(); ++s) {
-    const StorageId storage(s);
-    if (!uses.can_stream(storage)) continue;
     const LayerId layer = trace.storages.layer[s];
-    Movable& movable = by_layer[layer];
-    movable.layer = layer;
-    movable.storages.push_back(storage);
-    add_parameter(uses, storage, movable);
+    if (!layer.valid() || !index_->parameter_uses().reason_to_stay(StorageId(s)).empty()) continue;
+    const auto found = movable_of.emplace(layer, movable_.size()).first;
+    if (found->second == movable_.size()) {
+      movable_.emplace_back();
+      movable_.back().layer = layer;
+      movable_.back().first_pack = EventId(std::size_t{0});
+    }
+    movable_[found->second].storages.push_back(StorageId(s));
+    all.shard_of[s] = static_cast<std::int32_t>(found->second - first);
+    parameter_spans_[s].fill({{0, positions_, storage_bytes(StorageId(s))}});
   }
-  for (auto& [layer, movable] : by_layer) movable_.push_back(std::move(movable));
+  for (const Choice choice : {Choice::forward, Choice::always}) add_parameters(choice, all);
+  for (std::size_t m = first; m < movable_.size(); ++m) {
+    Movable& movable = movable_[m];
+    for (const Choice choice : {Choice::keep, Choice::forward, Choice::always}) {
+      auto& spans = movable.spans[static_cast<std::size_t>(choice)];
+      for (const StorageId storage : movable.storages) {
+        const auto& own = parameter_spans(storage, choice);
+        spans.insert(spans.end(), own.begin(), own.end());
+      }
+    }
+  }
+}
+
+// Where parameters stay when they stream in this way and are loaded on demand.
+void Footprints::add_parameters(Choice choice, const simulator::ParameterDecisions& decisions) {
+  simulator::ParameterDecisions streaming = decisions;
+  streaming.stream = choice == Choice::forward ? simulator::ParameterPlan::Stream::forward
+                                               : simulator::ParameterPlan::Stream::always;
+  simulator::Stays stays = simulator::parameter_stays(*index_, streaming);
+  for (simulator::Stay& stay : stays.stays) stay.start = stay.await;
+  simulator::merge_touching(*index_, stays);
+  std::size_t first_of_them = 0;
+  for (const Movable& movable : movable_) first_of_them += movable.is_shard() ? 0 : 1;
+  std::vector<bool> seen(index_->trace().storages.size(), false);
+  for (const simulator::Stay& stay : stays.stays) {
+    const std::size_t s = stay.storage.index();
+    auto& spans = parameter_spans_[s][row_of(choice)];
+    if (!seen[s]) spans.clear();
+    seen[s] = true;
+    const auto start = static_cast<std::int32_t>(stay.start);
+    const auto evict = static_cast<std::int32_t>(stay.evict);
+    const Bytes bytes = storage_bytes(stay.storage);
+    spans.push_back({start, std::min(evict, positions_), bytes});
+    if (evict > positions_) spans.push_back({0, evict - positions_, bytes});
+
+    Movable& movable =
+        movable_[first_of_them + static_cast<std::size_t>(decisions.shard_of[s])];
+    movable.allowed[static_cast<std::size_t>(choice)] = true;
+    if (choice != Choice::forward) continue;
+    const std::int32_t leaves = evict % positions_;
+    movable.first_pack = std::max(movable.first_pack, EventId(leaves / 2));
+    if (start < leaves) continue;  // back only for the next step's forward
+    if (movable.unpack_events.empty()) {
+      movable.unpack_events.push_back(EventId(start / 2));
+      movable.unpack_bytes.push_back(0);
+    }
+    movable.unpack_events.front() = std::max(movable.unpack_events.front(), EventId(start / 2));
+    movable.unpack_bytes.front() += index_->trace().storages.bytes[s];
+  }
+}
+
+const std::vector<FootprintSpan>& Footprints::parameter_spans(StorageId parameter,
+                                                              Choice choice) const {
+  return parameter_spans_[parameter.index()][row_of(choice)];
 }
 
 void Footprints::find_dominant(Movable& movable) {
@@ -253,6 +322,19 @@ std::vector<Bytes> Footprints::lowest_curve() const {
   return out;
 }
 
+// The layer's parameters as one more shard.
+void Footprints::add_shard(const Movable& movable, Choice choice, Decisions& out) const {
+  using Stream = simulator::ParameterPlan::Stream;
+  simulator::ParameterDecisions& parameters = out.parameters;
+  const Stream stream = choice == Choice::forward ? Stream::forward : Stream::always;
+  STOWAGE_ASSERT(parameters.stream == Stream::off || parameters.stream == stream);
+  parameters.stream = stream;
+  parameters.shard_of.resize(index_->trace().storages.size(), -1);
+  const auto last = std::max_element(parameters.shard_of.begin(), parameters.shard_of.end());
+  const std::int32_t shard = *last + 1;
+  for (const StorageId storage : movable.storages) parameters.shard_of[storage.index()] = shard;
+}
+
 Decisions Footprints::decisions(const std::vector<Choice>& choices, simulator::ReleasePoint release,
                                 simulator::ReloadPoint reload) const {
   Decisions out;
@@ -260,7 +342,7 @@ Decisions Footprints::decisions(const std::vector<Choice>& choices, simulator::R
   for (std::size_t m = 0; m < movable_.size(); ++m) {
     if (choices[m] == Choice::keep) continue;
     if (movable_[m].is_shard()) {
-      add_shard(movable_[m], choices[m], out.parameters);
+      add_shard(movable_[m], choices[m], out);
       continue;
     }
     for (const SavedId saved : index_->saved_of(movable_[m].storages.front())) {
@@ -279,7 +361,9 @@ Decisions Footprints::tight(const std::vector<Choice>& choices) const {
   release.kind = simulator::ReleasePoint::Kind::pack;
   simulator::ReloadPoint reload;
   reload.kind = simulator::ReloadPoint::Kind::unpack;
-  return decisions(choices, release, reload);
+  Decisions out = decisions(choices, release, reload);
+  if (out.parameters.stream != simulator::ParameterPlan::Stream::off) out.budget = 0;
+  return out;
 }
 
 }  // namespace stowage::planner

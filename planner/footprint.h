@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "simulator/decisions.h"
-#include "simulator/parameter_uses.h"
 #include "simulator/trace_index.h"
 #include "traces/units.h"
 
@@ -81,27 +80,31 @@ class Footprints {
   [[nodiscard]] std::vector<Bytes> lowest_curve() const;
 
   // What of a shard's parameter is on the device with this choice.
-  [[nodiscard]] std::vector<FootprintSpan> parameter_spans(StorageId parameter,
-                                                           Choice choice) const;
+  [[nodiscard]] const std::vector<FootprintSpan>& parameter_spans(StorageId parameter,
+                                                                  Choice choice) const;
 
-  // As decisions: offloaded storages with these points, copies on the lanes; parameters loaded on
-  // demand with a reload point `unpack`, else automatically. Precondition: no two shards stream in
-  // different ways.
+  // As decisions: offloaded storages with these points, copies on the lanes; parameters are loaded
+  // automatically. Precondition: no two shards stream in different ways.
   [[nodiscard]] simulator::Decisions decisions(const std::vector<Choice>& choices,
                                                simulator::ReleasePoint release,
                                                simulator::ReloadPoint reload) const;
-  // `pack`, `unpack` and on demand: holds curve(choices).
+  // `pack` and `unpack`, and a budget of 0 for the automatic loads, which are on demand then: holds
+  // curve(choices).
   [[nodiscard]] simulator::Decisions tight(const std::vector<Choice>& choices) const;
 
  private:
   void find_saved();
   void find_shards();
+  void find_dominant(Movable& movable);
+  void add_shard(const Movable& movable, Choice choice, simulator::Decisions& out) const;
+  void add_parameters(Choice choice, const simulator::ParameterDecisions& decisions);
 
   const simulator::TraceIndex* index_;
-  simulator::ParameterUses parameters_;
   bool by_block_;
   std::int32_t positions_;
   std::vector<Movable> movable_;
+  // Of parameters that can stream, by storage: kept, forward, always.
+  std::vector<std::array<std::vector<FootprintSpan>, 3>> parameter_spans_;
   std::vector<Bytes> resident_;
   std::vector<Bytes> immovable_;
 };
