@@ -47,6 +47,29 @@ std::vector<Bytes> summed(std::vector<Bytes> delta) {
   return delta;
 }
 
+// By layer: the number of the outermost layer around it, or itself, that has parameters of its own;
+// -1 where there is none but the step.
+std::vector<std::int32_t> shards_by_layer(const Trace& trace) {
+  std::vector<bool> has(trace.layers.size(), false);
+  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+    const LayerId layer = trace.storages.layer[s];
+    if (trace.storages.storage_class[s] != StorageClass::parameter || !layer.valid()) continue;
+    has[layer.index()] = trace.layers.parent[layer.index()].valid();
+  }
+  std::vector<std::int32_t> shard_of(trace.layers.size(), -1);
+  std::map<LayerId, std::int32_t> numbers;
+  for (std::size_t l = 0; l < shard_of.size(); ++l) {
+    LayerId outermost;
+    for (LayerId at(l); at.valid(); at = trace.layers.parent[at.index()]) {
+      if (has[at.index()]) outermost = at;
+    }
+    if (!outermost.valid()) continue;
+    const auto next = static_cast<std::int32_t>(numbers.size());
+    shard_of[l] = numbers.emplace(outermost, next).first->second;
+  }
+  return shard_of;
+}
+
 // Row of Footprints::parameter_spans_.
 std::size_t row_of(Choice choice) {
   if (choice == Choice::keep) return 0;
@@ -198,25 +221,26 @@ void Footprints::find_saved() {
   }
 }
 
-// Parameters by the layer that uses them first. Of each: where it is on the device at least.
+// The movable of each layer's parameters: layers inside a layer that has parameters of its own go
+// with it, so that patterns of layers can name each alone. Those used outside of all layers stay.
 void Footprints::find_shards() {
   const Trace& trace = index_->trace();
+  const std::size_t first = movable_.size();
+  parameter_spans_.resize(trace.storages.size());
+  shard_of_layer_ = shards_by_layer(trace);
   simulator::ParameterDecisions all;
   all.shard_of.assign(trace.storages.size(), -1);
-  parameter_spans_.resize(trace.storages.size());
-  std::map<LayerId, std::size_t> movable_of;
-  const std::size_t first = movable_.size();
   for (std::size_t s = 0; s < trace.storages.size(); ++s) {
-    const LayerId layer = trace.storages.layer[s];
-    if (!layer.valid() || !index_->parameter_uses().reason_to_stay(StorageId(s)).empty()) continue;
-    const auto found = movable_of.emplace(layer, movable_.size()).first;
-    if (found->second == movable_.size()) {
-      movable_.emplace_back();
-      movable_.back().layer = layer;
-      movable_.back().first_pack = EventId(std::size_t{0});
+    const std::int32_t shard = shard_of(StorageId(s));
+    if (shard < 0) continue;
+    all.shard_of[s] = shard;
+    while (movable_.size() <= first + static_cast<std::size_t>(shard)) {
+      movable_.emplace_back().first_pack = EventId(std::size_t{0});
     }
-    movable_[found->second].storages.push_back(StorageId(s));
-    all.shard_of[s] = static_cast<std::int32_t>(found->second - first);
+    Movable& movable = movable_[first + static_cast<std::size_t>(shard)];
+    if (!movable.layer.valid()) movable.layer = trace.storages.layer[s];
+    if (!index_->parameter_uses().reason_to_stay(StorageId(s)).empty()) continue;
+    movable.storages.push_back(StorageId(s));
     parameter_spans_[s].fill({{0, positions_, storage_bytes(StorageId(s))}});
   }
   for (const Choice choice : {Choice::forward, Choice::always}) add_parameters(choice, all);
@@ -230,6 +254,13 @@ void Footprints::find_shards() {
       }
     }
   }
+}
+
+std::int32_t Footprints::shard_of(StorageId storage) const {
+  const Storages& storages = index_->trace().storages;
+  const std::size_t s = storage.index();
+  if (storages.storage_class[s] != StorageClass::parameter || !storages.layer[s].valid()) return -1;
+  return shard_of_layer_[storages.layer[s].index()];
 }
 
 // Where parameters stay when they stream in this way and are loaded on demand.
@@ -330,9 +361,10 @@ void Footprints::add_shard(const Movable& movable, Choice choice, Decisions& out
   STOWAGE_ASSERT(parameters.stream == Stream::off || parameters.stream == stream);
   parameters.stream = stream;
   parameters.shard_of.resize(index_->trace().storages.size(), -1);
-  const auto last = std::max_element(parameters.shard_of.begin(), parameters.shard_of.end());
-  const std::int32_t shard = *last + 1;
-  for (const StorageId storage : movable.storages) parameters.shard_of[storage.index()] = shard;
+  const std::int32_t shard = shard_of(movable.storages.front());
+  for (std::size_t s = 0; s < parameters.shard_of.size(); ++s) {
+    if (shard_of(StorageId(s)) == shard) parameters.shard_of[s] = shard;
+  }
 }
 
 Decisions Footprints::decisions(const std::vector<Choice>& choices, simulator::ReleasePoint release,

@@ -35,8 +35,8 @@ struct FootprintSpan {
 // What a plan can move: a storage of this step with at least one saved tensor that can be
 // offloaded, or the parameters of one layer that can stream.
 struct Movable {
-  std::vector<StorageId> storages;  // one, or the layer's parameters
-  LayerId layer;                    // of parameters; none for a storage with saved tensors
+  std::vector<StorageId> storages;  // one, or the parameters of a layer and the layers inside
+  LayerId layer;                    // of the first parameter; none for a storage with saved tensors
   std::array<bool, kChoices> allowed{true, false, false, false, false};
   std::array<std::vector<FootprintSpan>, kChoices> spans;
   // When it can leave: its first pack; the end of the parameters' last use in forward.
@@ -96,6 +96,7 @@ class Footprints {
   void find_saved();
   void find_shards();
   void find_dominant(Movable& movable);
+  [[nodiscard]] std::int32_t shard_of(StorageId storage) const;
   void add_shard(const Movable& movable, Choice choice, simulator::Decisions& out) const;
   void add_parameters(Choice choice, const simulator::ParameterDecisions& decisions);
 
@@ -103,6 +104,7 @@ class Footprints {
   bool by_block_;
   std::int32_t positions_;
   std::vector<Movable> movable_;
+  std::vector<std::int32_t> shard_of_layer_;  // -1 = stays; shards are the last rows of movable_
   // Of parameters that can stream, by storage: kept, forward, always.
   std::vector<std::array<std::vector<FootprintSpan>, 3>> parameter_spans_;
   std::vector<Bytes> resident_;

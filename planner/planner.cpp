@@ -6,6 +6,7 @@
 #include "planner/evaluator.h"
 #include "planner/search.h"
 #include "simulator/lowering.h"
+#include "simulator/parameter_shards.h"
 #include "traces/build_info.h"
 #include "traces/size_text.h"
 #include "traces/units.h"
@@ -232,8 +233,11 @@ class Planner {
   }
 
   Status finish_with(const simulator::Decisions& decisions) {
-    return finish({simulator::to_rules(index_.trace(), decisions),
-                   simulator::to_shards(index_.trace(), decisions.parameters)},
+    PolicyRules rules{simulator::to_rules(index_.trace(), decisions), {}};
+    if (decisions.parameters.stream != simulator::ParameterPlan::Stream::off) {
+      rules.parameters = simulator::to_shards(index_.trace(), decisions.parameters);
+    }
+    return finish(std::move(rules),
                   has_automatic_points(decisions) ? decisions.budget : std::nullopt);
   }
 

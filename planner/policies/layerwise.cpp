@@ -13,6 +13,7 @@
 
 #include "planner/policies/policies.h"
 #include "simulator/decisions.h"
+#include "simulator/parameter_shards.h"
 #include "simulator/parameter_uses.h"
 
 namespace stowage::planner::builtin {
