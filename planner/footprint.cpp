@@ -357,9 +357,8 @@ std::vector<Bytes> Footprints::lowest_curve() const {
 void Footprints::add_shard(const Movable& movable, Choice choice, Decisions& out) const {
   using Stream = simulator::ParameterPlan::Stream;
   simulator::ParameterDecisions& parameters = out.parameters;
-  const Stream stream = choice == Choice::forward ? Stream::forward : Stream::always;
-  STOWAGE_ASSERT(parameters.stream == Stream::off || parameters.stream == stream);
-  parameters.stream = stream;
+  if (choice == Choice::always) parameters.stream = Stream::always;
+  if (parameters.stream == Stream::off) parameters.stream = Stream::forward;
   parameters.shard_of.resize(index_->trace().storages.size(), -1);
   const std::int32_t shard = shard_of(movable.storages.front());
   for (std::size_t s = 0; s < parameters.shard_of.size(); ++s) {

@@ -84,12 +84,12 @@ class Footprints {
                                                                   Choice choice) const;
 
   // As decisions: offloaded storages with these points, copies on the lanes; parameters are loaded
-  // automatically. Precondition: no two shards stream in different ways.
+  // automatically. A plan streams in one way: `always` for all shards where one of them does.
   [[nodiscard]] simulator::Decisions decisions(const std::vector<Choice>& choices,
                                                simulator::ReleasePoint release,
                                                simulator::ReloadPoint reload) const;
   // `pack` and `unpack`, and a budget of 0 for the automatic loads, which are on demand then: holds
-  // curve(choices).
+  // curve(choices), or less where a `forward` becomes `always`.
   [[nodiscard]] simulator::Decisions tight(const std::vector<Choice>& choices) const;
 
  private:
