@@ -280,6 +280,11 @@ void PlannedStep::State::execute(const simulator::Instruction& instruction) {
       return;
     case Action::drop:
       return drop(instruction.reload);
+    case Action::start_load:
+    case Action::await_load:
+    case Action::start_store:
+    case Action::evict:
+      TORCH_CHECK(false, "an instruction of a streamed parameter has no executor");
   }
 }
 

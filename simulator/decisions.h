@@ -21,13 +21,24 @@ struct SavedDecision {
   bool operator==(const SavedDecision&) const = default;
 };
 
+// What streams: parameters by shard.
+struct ParameterDecisions {
+  // By row of Trace::storages, -1 = resident. Empty = all resident. Rows of other classes are -1.
+  std::vector<std::int32_t> shard_of;
+  ParameterPlan::Stream stream = ParameterPlan::Stream::off;
+  std::optional<std::int32_t> prefetch;  // as in ParameterPlan
+  bool operator==(const ParameterDecisions&) const = default;
+};
+
 struct Decisions {
   std::vector<SavedDecision> saved;  // one per row of Trace::saved
-  std::optional<Bytes> budget;       // on requested bytes: what `automatic` points stay within
+  ParameterDecisions parameters;
+  std::optional<Bytes> budget;  // on requested bytes: what `automatic` points stay within
 };
 
 // First rule that matches decides. Errors: a rule that matches nothing (with the nearest site), a
-// program point that names no layer. Pointer in the error is "/saved/<rule>/..".
+// program point that names no layer, a shard's layer that is none. Pointer in the error is
+// "/saved/<rule>/.." or "/parameters/shards/..".
 [[nodiscard]] Result<Decisions> resolve(const Trace& trace, const Plan& plan);
 
 // Rules that resolve to exactly these decisions, short: identical layers become one rule with a
