@@ -188,6 +188,7 @@ class LayerLog final : public StepDriver, public AllocationListener {
   }
   void backward_begin() override {}
   void backward_end() override {}
+  void parameter_update(UpdateEvent, const at::Tensor&) override {}
   void on_alloc(const AllocationEvent& event) override { live_ += event.bytes == logits_bytes_; }
   void on_free(const AllocationEvent& event) override { live_ -= event.bytes == logits_bytes_; }
 
