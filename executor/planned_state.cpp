@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "executor/device/needed_wait.h"
+
 namespace stowage::executor {
 
 using simulator::Action;
@@ -55,12 +57,13 @@ PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
 }
 
 void PlannedStep::State::drop_all() {
-  device_.synchronize();
+  if (needed(Wait::drop_all)) device_.synchronize();
   for (OffloadState& offload : offloads_) offload = {};
   for (ReloadState& reload : reloads_) reload = {};
 }
 
 void PlannedStep::State::begin() {
+  const std::lock_guard lock(mutex_);
   drop_all();
   device_.begin_step();
   ++step_;
@@ -77,6 +80,7 @@ void PlannedStep::State::begin() {
 }
 
 Result<StepReport> PlannedStep::State::end() {
+  const std::lock_guard lock(mutex_);
   STOWAGE_ASSERT(active_);
   std::string missing;
   for (std::size_t kind = 0; kind < simulator::kAnchorKinds && report_.on_plan; ++kind) {
@@ -92,9 +96,7 @@ Result<StepReport> PlannedStep::State::end() {
     run(AnchorKind::step_end, 0, Side::before);
     run(AnchorKind::step_end, 0, Side::after);
   }
-  active_ = false;
-  device_.end_step();
-  drop_all();
+  finish();
   if (!missing.empty() && options_.off_plan == OffPlan::refuse) {
     return Error{ErrorCode::bad_input, "the step is not the one the plan was made for: " + missing,
                  "", "", "record the model again and make a new plan"};
@@ -103,12 +105,19 @@ Result<StepReport> PlannedStep::State::end() {
 }
 
 void PlannedStep::State::abort() {
+  const std::lock_guard lock(mutex_);
+  // The device may be in another plan's step, whose stream it watches.
+  if (active_) finish();
+}
+
+void PlannedStep::State::finish() {
   active_ = false;
   device_.end_step();
   drop_all();
 }
 
 void PlannedStep::State::layer_event(LayerEvent event, std::string_view path) {
+  const std::lock_guard lock(mutex_);
   if (event == LayerEvent::forward_begin) sites_.enter(path);
   const AnchorKind kind = anchor_kind(event);
   const std::size_t ordinal = counter(kind)++;
@@ -132,6 +141,7 @@ void PlannedStep::State::layer_event(LayerEvent event, std::string_view path) {
 
 PlannedStep::State::Packed PlannedStep::State::begin_pack(const at::Tensor& tensor) {
   device_.check_stream();
+  check_not_refused();
   const Site site = sites_.next_pack();
   Packed packed;
   packed.step = step_;
@@ -172,6 +182,7 @@ void PlannedStep::State::finish_pack(const Packed& packed) {
 bool PlannedStep::State::begin_unpack(const Packed& packed) {
   if (!active_ || packed.step != step_) return false;
   device_.check_stream();
+  check_not_refused();
   const std::size_t row = counter(AnchorKind::unpack)++;
   if (report_.on_plan) {
     if (row >= trace_->unpacks.size()) {
@@ -218,27 +229,32 @@ at::Tensor PlannedStep::State::load_off_plan(OffloadId id, const SavedView& view
               "given to another one; record the step as it now is and plan again");
   const at::Tensor buffer = device_.allocate_buffer(plan.bytes, kOffPlanTag);
   if (plan.bytes > 0) {
-    device_.wait_blocking(
-        device_.copy_async(CopyLane::h2d, buffer.mutable_data_ptr(), slot(id), plan.bytes));
+    const CopyTicket ticket =
+        device_.copy_async(CopyLane::h2d, buffer.mutable_data_ptr(), slot(id), plan.bytes);
+    if (needed(Wait::load_off_plan)) device_.wait_blocking(ticket);
   }
   report_.reloaded_bytes += plan.bytes;
   return view.over(buffer.storage(), plan.begin);
 }
 
+void PlannedStep::State::check_not_refused() const {
+  TORCH_CHECK(report_.on_plan || options_.off_plan != OffPlan::refuse,
+              "stowage: the step is not the one the plan was made for: ", report_.first_difference);
+}
+
 void PlannedStep::State::diverge(const std::string& difference) {
   report_.on_plan = false;
   report_.first_difference = difference;
-  TORCH_CHECK(options_.off_plan != OffPlan::refuse,
-              "stowage: the step is not the one the plan was made for: ", difference);
+  check_not_refused();
   // What is under way ends here; what was offloaded is read back on demand.
   for (OffloadState& offload : offloads_) {
     if (!offload.source.defined()) continue;
-    device_.wait(offload.ticket);
+    if (needed(Wait::leave_plan_offloads)) device_.wait(offload.ticket);
     check_not_written(offload.source, offload.version);
     offload.source.reset();
   }
   for (ReloadState& reload : reloads_) {
-    device_.wait(reload.ticket);
+    if (needed(Wait::leave_plan_reloads)) device_.wait(reload.ticket);
     reload.buffer.reset();
   }
 }
@@ -259,7 +275,8 @@ void PlannedStep::State::execute(const simulator::Instruction& instruction) {
     case Action::start_reload:
       return start_reload(instruction.reload);
     case Action::await:
-      return device_.wait(reloads_[instruction.reload.index()].ticket);
+      if (needed(Wait::await)) device_.wait(reloads_[instruction.reload.index()].ticket);
+      return;
     case Action::drop:
       return drop(instruction.reload);
   }
@@ -284,12 +301,14 @@ void PlannedStep::State::start_offload(OffloadId id) {
     return;
   }
   state.ticket = device_.copy_async(CopyLane::d2h, slot(id), source + plan.begin, plan.bytes);
-  if (plan.copy_out == CopyMode::blocking) device_.wait_blocking(state.ticket);
+  if (plan.copy_out == CopyMode::blocking && needed(Wait::blocking_offload)) {
+    device_.wait_blocking(state.ticket);
+  }
 }
 
 void PlannedStep::State::release(OffloadId id) {
   OffloadState& state = offloads_[id.index()];
-  device_.wait(state.ticket);
+  if (needed(Wait::release)) device_.wait(state.ticket);
   // Only a version that never changed proves that the copy read what was saved.
   check_not_written(state.source, state.version);
   state.source.reset();
@@ -309,7 +328,9 @@ void PlannedStep::State::start_reload(ReloadId id) {
     return;
   }
   state.ticket = device_.copy_async(CopyLane::h2d, destination, slot(plan.offload), offload.bytes);
-  if (plan.copy_in == CopyMode::blocking) device_.wait_blocking(state.ticket);
+  if (plan.copy_in == CopyMode::blocking && needed(Wait::blocking_reload)) {
+    device_.wait_blocking(state.ticket);
+  }
 }
 
 void PlannedStep::State::drop(ReloadId id) {

@@ -1,9 +1,15 @@
 // PlannedStep::State: the running interpreter behind PlannedStep, shared with the hooks of saved
 // tensors. Private to executor/planned_*.cpp.
+//
+// Autograd has a thread for each device and runs CPU nodes on the caller's, so the hooks of a graph
+// over both come on two threads at once. A hook holds lock() from its begin_ to its finish_ call;
+// everything else locks by itself. Whichever thread comes first, what it gets is right; an order of
+// unpacks that is not the recorded one is off plan.
 #pragma once
 
 #include <array>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -21,10 +27,11 @@ class PlannedStep::State {
         PlannedStepOptions options, HostArena arena);
 
   void begin();
+  // When it throws (a saved tensor was written in place, a device failed) the step goes on until
+  // abort().
   Result<StepReport> end();
+  // Ends a step that goes on; nothing otherwise.
   void abort();
-  // Waits for every copy and drops everything that a step holds on the device.
-  void drop_all();
   void layer_event(LayerEvent event, std::string_view path);
 
   // What a pack decided for the saved tensor.
@@ -34,8 +41,10 @@ class PlannedStep::State {
     SavedId saved;
     std::uint64_t step = 0;  // the step it belongs to
   };
-  // begin_pack() decides; the caller then makes its KeptTensor or HostCopy; finish_pack() runs what
-  // stands behind the pack. Throws c10::Error for a step that is off plan (OffPlan::refuse).
+  [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
+  // The rest is called under lock(). begin_pack() decides; the caller then makes its KeptTensor or
+  // HostCopy; finish_pack() runs what stands behind the pack. Throws c10::Error for a step that is
+  // off plan (OffPlan::refuse).
   Packed begin_pack(const at::Tensor& tensor);
   void finish_pack(const Packed& packed);
   // Runs what stands before the unpack; true when the unpack is the one the schedule expects.
@@ -60,6 +69,9 @@ class PlannedStep::State {
     CopyTicket ticket;
   };
 
+  // Ends the step for the device, waits for every copy and drops what the step holds there.
+  void finish();
+  void drop_all();
   void run(simulator::AnchorKind kind, std::size_t ordinal, simulator::Side side);
   void execute(const simulator::Instruction& instruction);
   void start_offload(OffloadId id);
@@ -67,6 +79,8 @@ class PlannedStep::State {
   void start_reload(ReloadId id);
   void drop(ReloadId id);
   at::Tensor load_off_plan(OffloadId id, const SavedView& view);
+  // A refused step stays refused, on whichever thread it goes on.
+  void check_not_refused() const;
   // Throws, or leaves the plan for the rest of the step.
   void diverge(const std::string& difference);
   // What of the next pack is not as recorded, if anything; and in words.
@@ -90,6 +104,7 @@ class PlannedStep::State {
     return counters_[static_cast<std::size_t>(kind)];
   }
 
+  std::mutex mutex_;  // guards everything below that changes
   Device& device_;
   std::shared_ptr<const Trace> trace_;
   simulator::Schedule schedule_;

@@ -18,6 +18,7 @@ class PlannedHooks final : public torch::autograd::SavedVariableHooks {
   explicit PlannedHooks(std::shared_ptr<PlannedStep::State> state) : state_(std::move(state)) {}
 
   void call_pack_hook(const at::Tensor& tensor) override {
+    const auto lock = state_->lock();
     packed_ = state_->begin_pack(tensor);
     switch (packed_.treatment) {
       case PlannedStep::State::Treatment::keep:
@@ -34,6 +35,7 @@ class PlannedHooks final : public torch::autograd::SavedVariableHooks {
   }
 
   at::Tensor call_unpack_hook() override {
+    const auto lock = state_->lock();
     const bool on_plan = state_->begin_unpack(packed_);
     at::Tensor tensor;
     switch (packed_.treatment) {
@@ -87,13 +89,23 @@ PlannedStep::~PlannedStep() {
 }
 
 void PlannedStep::begin_step() {
+  try {
+    state_->begin();
+  } catch (...) {
+    abort_step();
+    throw;
+  }
   set_driver(this);
-  state_->begin();
 }
 
 Result<StepReport> PlannedStep::end_step() {
   set_driver(nullptr);
-  return state_->end();
+  try {
+    return state_->end();
+  } catch (...) {
+    state_->abort();
+    throw;
+  }
 }
 
 void PlannedStep::abort_step() {

@@ -13,6 +13,8 @@
 #include <limits>
 #include <optional>
 
+#include "executor/device/needed_wait.h"
+
 namespace stowage::executor {
 
 namespace {
@@ -170,7 +172,7 @@ Status TensorDumpWriter::add(std::int64_t step, const std::string& kind,
     const Bytes part = std::min(kMost, bytes - at);
     chunk_.resize(static_cast<std::size_t>(std::max<Bytes>(part, std::ssize(chunk_))));
     device_.copy_on_compute(chunk_.data(), data + at, part);
-    device_.synchronize_compute();
+    if (needed(Wait::dump)) device_.synchronize_compute();
     if (Status status = write_all(descriptor_, chunk_.data(), static_cast<std::size_t>(part));
         !status) {
       return status;

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -128,6 +129,57 @@ TEST(Backward, RunsOnAnotherThreadAndIsExact) {
   testing::expect_exact_in_every_style(step);
   EXPECT_NE(NotesItsThread::noted(), std::thread::id());
   EXPECT_NE(NotesItsThread::noted(), std::this_thread::get_id());
+}
+
+// A parameter on the CPU beside those on the GPU: its nodes run on the caller's thread, beside
+// autograd's thread of the GPU. Such a step is recorded and run right, or refused in words.
+TEST(TwoDevices, AreRightOrRefused) {
+  const auto weights = square_weights(4, 128);
+  const at::Tensor on_cpu =
+      at::rand({64, 64}, at::TensorOptions(at::kCPU).dtype(at::kFloat)).requires_grad_();
+  std::vector<at::Tensor> parameters = weights;
+  parameters.push_back(on_cpu);
+  const auto body = [&] {
+    at::Tensor host = on_cpu * 2;
+    at::Tensor hidden = weights[0] * 2;
+    for (const at::Tensor& weight : weights) {
+      hidden = at::linear(hidden, weight).tanh();
+      host = (host * host).tanh();
+    }
+    return backward(hidden.pow(2).sum() + host.sum().to(hidden.device()));
+  };
+  int refused = 0;
+  int right = 0;
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    std::unique_ptr<HandStep> step;
+    try {
+      step = std::make_unique<HandStep>(parameters, std::vector<at::Tensor>{}, body);
+    } catch (const std::runtime_error& error) {
+      const std::string text = error.what();
+      // Ops at once, or in another order in each of the passes.
+      EXPECT_TRUE(text.find("two threads ran ops at once") != std::string::npos ||
+                  text.find("a step must do the same each time") != std::string::npos)
+          << text;
+      ++refused;
+      continue;
+    }
+    const Outcome reference = step->plain(0);
+    for (const testing::Style& style : styles()) {
+      SCOPED_TRACE(style.name);
+      const auto plan =
+          step->plan(step->lower(offload_made(step->trace(), style.decision)).schedule);
+      try {
+        testing::expect_same(step->planned(*plan, 0), reference);
+        ++right;
+      } catch (const c10::Error& error) {
+        EXPECT_NE(std::string(error.what()).find("not the one the plan was made for"),
+                  std::string::npos)
+            << error.what();
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(right + refused, 0);
 }
 
 // Traps 27 and 29: active and reserved do not creep, and nothing is taken or pinned after step 0.
