@@ -110,10 +110,6 @@ void PlannedParameters::run(const simulator::Instruction& instruction, StepRepor
   }
 }
 
-void PlannedParameters::end(StepReport& report) {
-  if (!report.on_plan) report.unplanned_stored_bytes += abort();
-}
-
 Bytes PlannedParameters::abort() {
   wrapping_are_loaded_ = false;
   return streamed_.give_up();

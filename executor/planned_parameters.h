@@ -5,7 +5,7 @@
 //   begin()            what goes on over a step's end is loaded, if it is not there from the step
 //                      before; after materialise() what streams is adopted again first
 //   run()              start_load, await_load, start_store, evict
-//   end() or abort()   off plan or after an exception: everything leaves, dirty bytes are stored
+//   abort()            off plan or after an exception: everything leaves, dirty bytes are stored
 #pragma once
 
 #include <cstdint>
@@ -38,9 +38,7 @@ class PlannedParameters {
   // Throws c10::Error when somebody else holds a parameter's memory, c10::OutOfMemoryError.
   void begin();
   void run(const simulator::Instruction& instruction, StepReport& report);
-  // After a step that was on plan everything is where the next one expects it.
-  void end(StepReport& report);
-  // Waits for everything and gives all up; returns the bytes stored because they were dirty.
+  // Gives all up; returns the bytes stored because they were dirty. The device has been waited for.
   Bytes abort();
   void materialise();
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "executor/device/needed_wait.h"
 #include "executor/kept_tensor.h"
 #include "executor/saved_view.h"
 
@@ -141,8 +142,9 @@ void StreamedParameters::note_clean(Entry& entry) {
 
 Bytes StreamedParameters::store_dirty(Entry& entry) {
   if (!is_dirty(entry)) return 0;
-  device_.wait_blocking(
-      device_.copy_async(CopyLane::d2h, entry.slot, entry.real.data(), entry.bytes));
+  const CopyTicket ticket =
+      device_.copy_async(CopyLane::d2h, entry.slot, entry.real.data(), entry.bytes);
+  if (needed(Wait::store_dirty)) device_.wait_blocking(ticket);
   note_clean(entry);
   return entry.bytes;
 }
@@ -155,7 +157,7 @@ void StreamedParameters::adopt() {
   }
   for (Entry& entry : entries_) {
     if (entry.place != Place::own) continue;
-    device_.wait_blocking(entry.store);
+    if (needed(Wait::adopt)) device_.wait_blocking(entry.store);
     entry.place = Place::absent;
     point_at_guards(entry);
   }
@@ -173,7 +175,7 @@ void StreamedParameters::start_load(std::size_t index, std::int64_t tag) {
 
 void StreamedParameters::finish_load(std::size_t index) {
   Entry& entry = entries_[index];
-  device_.wait(entry.load);
+  if (needed(Wait::await_load)) device_.wait(entry.load);
   if (entry.place == Place::present) return;
   STOWAGE_ASSERT(entry.place == Place::loading);
   // The buffer keeps the memory; the parameter's storage only points at it.
@@ -191,7 +193,7 @@ void StreamedParameters::start_store(std::size_t index) {
 Bytes StreamedParameters::evict(std::size_t index) {
   Entry& entry = entries_[index];
   STOWAGE_ASSERT(entry.place == Place::present);
-  device_.wait(entry.store);
+  if (needed(Wait::evict)) device_.wait(entry.store);
   const Bytes stored = store_dirty(entry);
   point_at_guards(entry);
   entry.buffer.reset();
@@ -200,7 +202,6 @@ Bytes StreamedParameters::evict(std::size_t index) {
 }
 
 Bytes StreamedParameters::give_up() {
-  device_.synchronize();
   Bytes stored = 0;
   for (Entry& entry : entries_) {
     if (entry.place == Place::present) {
@@ -218,14 +219,13 @@ Bytes StreamedParameters::give_up() {
 void StreamedParameters::materialise() {
   for (Entry& entry : entries_) {
     if (entry.place == Place::own) continue;
-    device_.wait(entry.store);
     if (entry.place == Place::absent) {
       at::Tensor buffer = device_.allocate_buffer(entry.bytes, kOffPlanTag);
       entry.load = device_.copy_async(CopyLane::h2d, buffer.mutable_data_ptr(), entry.slot,
                                       entry.bytes);
       entry.buffer = std::move(buffer);
     }
-    device_.wait_blocking(entry.load);
+    if (needed(Wait::materialise)) device_.wait_blocking(entry.load);
     // The storage takes the buffer's memory over, and frees it from now on.
     point_at_memory(entry, std::move(entry.buffer.storage().unsafeGetStorageImpl()
                                          ->_mutable_data_ptr_no_checks()));

@@ -77,8 +77,9 @@ class StreamedParameters {
   // Compute waits for the store, then the memory is given up. Returns the bytes that had to be
   // copied first, the CPU waiting, because they were dirty: 0 when every write was stored.
   Bytes evict(std::size_t index);
-  // Waits for everything and gives up all memory that is not a parameter's own, after what is dirty
-  // was stored. Returns the bytes stored so. For after an exception: allocates nothing.
+  // Gives up all memory that is not a parameter's own, after what is dirty was stored; returns the
+  // bytes stored so. For after an exception: allocates nothing. Precondition: the device was waited
+  // for (Device::synchronize).
   Bytes give_up();
   // Brings everything back into memory of its own. May throw c10::OutOfMemoryError: what is back by
   // then stays, and nothing is lost.

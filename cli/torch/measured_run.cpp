@@ -14,13 +14,16 @@ Nanoseconds median(std::vector<Nanoseconds> values) {
   return values.empty() ? 0 : values[values.size() / 2];
 }
 
-Status dump_step(Session& session, std::int64_t step, double loss, int descriptor) {
+// `plan` knows where parameters are; null = in their own memory.
+Status dump_step(Session& session, executor::PlannedStep* plan, std::int64_t step, double loss,
+                 int descriptor) {
   executor::TensorDumpWriter writer(session.device(), descriptor);
   if (Status status = writer.add_loss(step, loss); !status) return status;
   for (const auto& gradient : session.step().gradients()) {
     if (Status status = writer.add(step, "gradient", gradient); !status) return status;
   }
-  for (const auto& parameter : session.step().parameters()) {
+  const auto parameters = plan != nullptr ? plan->values() : session.step().parameters();
+  for (const auto& parameter : parameters) {
     if (Status status = writer.add(step, "parameter", parameter); !status) return status;
   }
   return Unit{};
@@ -69,6 +72,8 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
         run.first_difference = report->first_difference;
       }
       run.off_plan_packs += report->off_plan_packs;
+      run.loaded_bytes = report->loaded_bytes;
+      run.stored_bytes = report->stored_bytes + report->unplanned_stored_bytes;
     }
     device.synchronize();
     measured.step_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -89,7 +94,8 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
       run.pinned_after_first_step = memory.pinned_blocks - after_first.pinned_blocks;
     }
     if (k < options.dumped_steps) {
-      if (Status status = dump_step(session, k, measured.loss, options.dump_descriptor); !status) {
+      if (Status status = dump_step(session, plan, k, measured.loss, options.dump_descriptor);
+          !status) {
         return status.error();
       }
     }

@@ -42,6 +42,9 @@ struct MeasuredRun {
   bool on_plan = true;
   std::string first_difference;
   std::int64_t off_plan_packs = 0;
+  // Of parameters that stream, in the last step.
+  Bytes loaded_bytes = 0;
+  Bytes stored_bytes = 0;
 };
 
 struct MeasureOptions {

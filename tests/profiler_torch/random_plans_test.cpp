@@ -146,7 +146,8 @@ class RandomPlans {
       executor::PlannedStepOptions options;
       options.poison_host = true;
       options.poison_device = true;
-      auto plan = executor::PlannedStep::create(*device_, recorded_.trace, schedule, options);
+      auto plan = executor::PlannedStep::create(
+          *device_, recorded_.trace, schedule, recorded_.session->step().parameters(), options);
       ASSERT_TRUE(plan.ok()) << plan.error().text();
       const simulator::ReplayResult predicted = simulator::replay(index_, schedule);
       const Outcome reference = run(*twin_, nullptr, i);
