@@ -83,7 +83,7 @@ StreamedParameters::StreamedParameters(Device& device, std::vector<Streamed> sto
     for (const NamedTensor& each : streamed.storage.tensors) {
       add(each.tensor, each.name);
       // A view that autograd knows holds its base, which then is one of ours too.
-      if (each.tensor.is_view()) add(each.tensor._base(), each.name);
+      if (each.tensor.is_view()) add(at::Tensor(each.tensor._base()), each.name);
     }
     const auto index = static_cast<std::int32_t>(entries_.size() - 1);
     by_storage_.emplace(entry.real.unsafeGetStorageImpl(), index);
