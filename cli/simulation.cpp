@@ -76,8 +76,7 @@ Result<Simulation> simulate(const simulator::TraceIndex& index, const simulator:
   }
   simulation.notes = shadowed_rules(trace, plan);
   for (const simulator::LoweringNote& note : lowered->notes) {
-    simulation.notes.push_back(trace.string(trace.saved.site[note.saved.index()]) + ": " +
-                               note.text);
+    simulation.notes.push_back(simulator::subject_of(trace, note) + ": " + note.text);
   }
   simulation.result = simulator::replay(index, simulation.schedule, &simulation.detail);
   simulation.resident = simulator::replay(index, simulator::resident_schedule(index));

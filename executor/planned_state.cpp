@@ -275,9 +275,6 @@ void PlannedStep::State::run(AnchorKind kind, std::size_t ordinal, Side side) {
 }
 
 void PlannedStep::State::execute(const simulator::Instruction& instruction) {
-  if (simulator::moves_parameter(instruction.action)) {
-    return parameters_.run(instruction, report_);
-  }
   switch (instruction.action) {
     case Action::start_offload:
       return start_offload(instruction.offload);
@@ -290,8 +287,11 @@ void PlannedStep::State::execute(const simulator::Instruction& instruction) {
       return;
     case Action::drop:
       return drop(instruction.reload);
-    default:
-      STOWAGE_ASSERT(false && "an action of parameters");
+    case Action::start_load:
+    case Action::await_load:
+    case Action::start_store:
+    case Action::evict:
+      return parameters_.run(instruction, report_);
   }
 }
 

@@ -256,7 +256,7 @@ class Planner {
     if (!lowering) return lowering.error();
     out_.predicted = simulator::replay(index_, lowering->schedule);
     for (const simulator::LoweringNote& note : lowering->notes) {
-      out_.notes.push_back(trace.string(trace.saved.site[note.saved.index()]) + " " + note.text);
+      out_.notes.push_back(simulator::subject_of(trace, note) + " " + note.text);
     }
     if (!out_.predicted.allocator_exact) out_.notes.emplace_back(simulator::kAllocatorRemark);
     simulator::Predicted& predicted = plan.predicted.emplace();

@@ -27,6 +27,10 @@ namespace stowage::simulator {
       return AnchorKind::layer_backward_begin;
     case EventKind::layer_backward_end:
       return AnchorKind::layer_backward_end;
+    case EventKind::parameter_update_begin:
+      return AnchorKind::parameter_update_begin;
+    case EventKind::parameter_update_end:
+      return AnchorKind::parameter_update_end;
     default:
       return std::nullopt;
   }

@@ -21,9 +21,19 @@ struct SavedDecision {
   bool operator==(const SavedDecision&) const = default;
 };
 
+// What streams: parameters by shard.
+struct ParameterDecisions {
+  // By row of Trace::storages, -1 = resident. Empty = all resident. Rows of other classes are -1.
+  std::vector<std::int32_t> shard_of;
+  ParameterPlan::Stream stream = ParameterPlan::Stream::off;
+  std::optional<std::int32_t> prefetch;  // as in ParameterPlan
+  bool operator==(const ParameterDecisions&) const = default;
+};
+
 struct Decisions {
   std::vector<SavedDecision> saved;  // one per row of Trace::saved
-  std::optional<Bytes> budget;       // on requested bytes: what `automatic` points stay within
+  ParameterDecisions parameters;
+  std::optional<Bytes> budget;  // on requested bytes: what `automatic` points stay within
 };
 
 // First rule that matches decides. Errors: a rule that matches nothing (with the nearest site), a

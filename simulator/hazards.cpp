@@ -247,6 +247,10 @@ class Graph {
         break;
       }
       case Action::drop:
+      case Action::start_load:
+      case Action::await_load:
+      case Action::start_store:
+      case Action::evict:
         break;
     }
   }
@@ -350,6 +354,12 @@ const char* name_of(HazardKind value) {
       return "freed_while_copied";
     case HazardKind::written_while_copied:
       return "written_while_copied";
+    case HazardKind::parameter_absent:
+      return "parameter_absent";
+    case HazardKind::load_before_store_finished:
+      return "load_before_store_finished";
+    case HazardKind::update_lost:
+      return "update_lost";
     case HazardKind::malformed:
       return "malformed";
   }

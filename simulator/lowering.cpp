@@ -132,6 +132,15 @@ std::string described(const std::string& model, std::int64_t batch, const std::s
 
 }  // namespace
 
+std::string subject_of(const Trace& trace, const LoweringNote& note) {
+  if (note.saved.valid()) return trace.string(trace.saved.site[note.saved.index()]);
+  const LayerId layer = trace.storages.layer[note.parameter.index()];
+  return "parameter of " +
+         (layer.valid() ? trace.string(trace.layers.name[layer.index()])
+                        : std::string("no layer")) +
+         " (storage " + std::to_string(note.parameter.value) + ")";
+}
+
 Result<Lowering> lower(const TraceIndex& index, const Decisions& decisions) {
   const Trace& trace = index.trace();
   OffloadGroups groups = group_offloads(index, decisions);

@@ -17,7 +17,11 @@ namespace stowage::simulator {
 struct LoweringNote {
   SavedId saved;
   std::string text;
+  StorageId parameter{};  // valid: the note is about a parameter that does not stream; no `saved`
 };
+
+// What a note is about: the saved tensor's site, or "parameter of LAYER (row N)".
+[[nodiscard]] std::string subject_of(const Trace& trace, const LoweringNote& note);
 
 struct Lowering {
   Schedule schedule;

@@ -1,7 +1,7 @@
 // A Plan is what the user decides, in the user's terms: rules that say which saved tensors are
 // kept or offloaded, when they leave and when they come back. It is a value; its JSON form
 // (simulator/plan_json.h) is stable, so plans diff well. docs/plan-format.md is the reference.
-// Parts of the format that Stowage cannot run yet (recompute, parameters, gradients, optimizer,
+// Parts of the format that Stowage cannot run yet (recompute, gradients, optimizer,
 // micro_batches) have no place here: the reader refuses them as "not supported yet".
 #pragma once
 
@@ -67,6 +67,22 @@ struct SavedRule {
   bool operator==(const SavedRule&) const = default;
 };
 
+// Which parameters are on the device only while they are needed. A parameter belongs to the first
+// shard with a pattern that matches its layer (the first that uses it) or a layer above that one;
+// those of no shard stay. A shard is what `prefetch` counts in.
+struct ParameterPlan {
+  // off: shards are only a grouping. forward: a parameter leaves after its forward and comes back
+  // for its backward, then stays until its next forward is over. always: it is on the device only
+  // around its uses in forward, in backward and in the optimizer.
+  enum class Stream : std::uint8_t { off, forward, always };
+  std::vector<std::vector<std::string>> shards;  // patterns of layers: *, ?, [a-b] for numbers
+  Stream stream = Stream::off;
+  // A shard's loads start when the visit this many visits ahead of its own starts; 0: its own.
+  // Absent = automatic: as late as the link allows, within the budget.
+  std::optional<std::int32_t> prefetch;
+  bool operator==(const ParameterPlan&) const = default;
+};
+
 struct PlanTarget {
   std::string model;
   std::int64_t batch = 0;
@@ -115,6 +131,7 @@ struct Plan {
   PlanTarget target;
   PlanBudget budget;
   std::vector<SavedRule> saved;
+  std::optional<ParameterPlan> parameters;
   std::optional<Predicted> predicted;
   std::optional<Nanoseconds> lower_bound_step;
   std::optional<std::int64_t> gap_ppm;

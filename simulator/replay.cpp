@@ -163,6 +163,10 @@ class TimeReplay {
         break;
       }
       case Action::drop:
+      case Action::start_load:
+      case Action::await_load:
+      case Action::start_store:
+      case Action::evict:
         break;
     }
   }

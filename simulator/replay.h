@@ -20,10 +20,12 @@ namespace stowage::simulator {
 // The compute stream waited for a copy, or made it itself (CopyMode::compute, blocking).
 struct Stall {
   EventId event;      // where compute stood
-  OffloadId offload;  // the transfer that it waited for
+  OffloadId offload;  // the transfer that it waited for, unless it was a parameter's
   ReloadId reload;    // valid when it was the copy back
   Nanoseconds start = 0;
   Nanoseconds duration = 0;
+  ResidencyId residency{};  // a parameter's transfer: then the other two are none
+  bool is_store = false;    // of a residency: the copy out
 };
 
 struct Transfer {
@@ -32,6 +34,8 @@ struct Transfer {
   Nanoseconds ready = 0;  // when compute had reached its anchor
   Nanoseconds start = 0;
   Nanoseconds end = 0;
+  ResidencyId residency{};  // a parameter's: then the other two are none
+  bool is_store = false;    // of a residency: the copy out
 };
 
 struct ReplayResult {

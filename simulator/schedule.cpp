@@ -20,6 +20,10 @@ const char* name_of(AnchorKind value) {
       return "layer_backward_begin";
     case AnchorKind::layer_backward_end:
       return "layer_backward_end";
+    case AnchorKind::parameter_update_begin:
+      return "parameter_update_begin";
+    case AnchorKind::parameter_update_end:
+      return "parameter_update_end";
   }
   return "?";
 }
@@ -36,6 +40,14 @@ const char* name_of(Action value) {
       return "await";
     case Action::drop:
       return "drop";
+    case Action::start_load:
+      return "start_load";
+    case Action::await_load:
+      return "await_load";
+    case Action::start_store:
+      return "start_store";
+    case Action::evict:
+      return "evict";
   }
   return "?";
 }

@@ -33,8 +33,10 @@ enum class AnchorKind : std::uint8_t {
   layer_forward_end,
   layer_backward_begin,
   layer_backward_end,
+  parameter_update_begin,
+  parameter_update_end,
 };
-inline constexpr std::size_t kAnchorKinds = 8;
+inline constexpr std::size_t kAnchorKinds = 10;
 
 // `before`: ahead of the anchor's own action (the pack's or unpack's), `after`: behind it.
 enum class Side : std::uint8_t { before, after };
@@ -52,14 +54,25 @@ enum class Action : std::uint8_t {
   start_reload,   // the buffer is allocated on the compute stream, then H2D may start
   await,          // compute waits for the H2D
   drop,           // the schedule's reference to the reload buffer is dropped
+  start_load,   // a buffer for the parameter is allocated on the compute stream, then H2D may start
+  await_load,   // compute waits for the H2D (of this period or of the one before)
+  start_store,  // D2H of the parameter may start once compute has reached the anchor
+  evict,        // compute waits for the D2H if there is one, then the buffer goes
 };
 
-// `offload` for start_offload and release, `reload` for the other three.
+// Whether the action is one of a residency.
+[[nodiscard]] constexpr bool moves_parameter(Action action) {
+  return action >= Action::start_load;
+}
+
+// `offload` for start_offload and release, `reload` for start_reload, await and drop, `residency`
+// for the others.
 struct Instruction {
   Action action = Action::start_offload;
   OffloadId offload;
   ReloadId reload;
   Anchor anchor;
+  ResidencyId residency{};
 };
 
 // One copy out of one storage's byte range into one host slot.
@@ -81,6 +94,27 @@ struct Reload {
   CopyMode copy_in = CopyMode::lane;
 };
 
+// A parameter that is not on the device all the time. Its bytes have a slot of their own in the
+// host arena, which no other slot shares: the parameter's home.
+struct StreamedParameter {
+  StorageId storage;  // existed before the step and outlives it, device 0
+  Bytes bytes = 0;    // all of the storage
+  Bytes host_offset = 0;
+};
+
+// One stay of a parameter on the device, from start_load to evict. Stays of one parameter do not
+// overlap, and whatever touches the parameter lies between await_load and evict of one of them.
+struct Residency {
+  ParameterId parameter;
+  // It goes on over the step's end: its start_load stands behind its evict in the period. Its
+  // await_load is ahead of the step's end or of the first touch behind the step's begin. Ahead of
+  // the first period such residencies are loaded, in order of rows, before step_begin.
+  bool wraps = false;
+  // The optimizer writes the parameter in this stay: start_store stands behind the last write.
+  // There is none in other stays.
+  bool written = false;
+};
+
 // Instructions are in execution order: by event, `before` ahead of `after`, then as listed. In
 // every schedule: start_offload is at (after) the pack of the offload's first saved tensor; await
 // is before the first unpack of its reload; drop is after the last one.
@@ -88,8 +122,10 @@ struct Schedule {
   std::vector<ScheduleRow> rows;
   std::vector<Offload> offloads;
   std::vector<Reload> reloads;
+  std::vector<StreamedParameter> parameters;
+  std::vector<Residency> residencies;
   std::vector<Instruction> instructions;
-  Bytes host_bytes = 0;  // size of the arena
+  Bytes host_bytes = 0;  // size of the arena: the parameters' slots, then the offloads'
   // An executor runs it: every pack and unpack goes through its hooks, of kept tensors too. What
   // lower() makes; false for the plain step.
   bool has_hooks = false;

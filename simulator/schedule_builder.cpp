@@ -10,23 +10,33 @@
 namespace stowage::simulator {
 namespace {
 
-int rank_at(Action action, Side side) {
+// Bytes are given up before others are taken, whatever the side.
+int rank_of(Action action) {
   switch (action) {
     case Action::start_offload:
       return 0;
-    case Action::release:
+    case Action::start_store:
       return 1;
-    case Action::drop:
+    case Action::release:
       return 2;
-    case Action::start_reload:
-      return side == Side::before ? 2 : 3;
-    case Action::await:
+    case Action::drop:
       return 3;
+    case Action::evict:
+      return 4;
+    case Action::start_reload:
+      return 5;
+    case Action::start_load:
+      return 6;
+    case Action::await:
+      return 7;
+    case Action::await_load:
+      return 8;
   }
   return 0;
 }
 
 std::int32_t row_of(const Instruction& i) {
+  if (moves_parameter(i.action)) return i.residency.value;
   const bool leaves = i.action == Action::start_offload || i.action == Action::release;
   return leaves ? i.offload.value : i.reload.value;
 }
@@ -57,7 +67,7 @@ void add_instructions(const TraceIndex& index, const Movement& m, Schedule& sche
     }
   }
   const auto key = [](const Instruction& i) {
-    return std::tuple(i.anchor.event, i.anchor.side, rank_at(i.action, i.anchor.side), row_of(i));
+    return std::tuple(i.anchor.event, i.anchor.side, rank_of(i.action), row_of(i));
   };
   std::sort(out.begin(), out.end(),
             [&](const Instruction& a, const Instruction& b) { return key(a) < key(b); });

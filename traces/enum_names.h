@@ -20,7 +20,7 @@ inline constexpr std::array<const char*, 13> kDType = {
     "uint8",   "int8",    "int16",     "int32",      "int64",   "float16", "bfloat16",
     "float32", "float64", "complex64", "complex128", "boolean", "other"};
 inline constexpr std::array<const char*, 4> kUseMode = {"read", "write", "in_place", "alias"};
-inline constexpr std::array<const char*, 15> kEventKind = {"step_begin",
+inline constexpr std::array<const char*, 17> kEventKind = {"step_begin",
                                                            "step_end",
                                                            "alloc",
                                                            "free",
@@ -34,7 +34,9 @@ inline constexpr std::array<const char*, 15> kEventKind = {"step_begin",
                                                            "op_begin",
                                                            "op_end",
                                                            "backward_begin",
-                                                           "backward_end"};
+                                                           "backward_end",
+                                                           "parameter_update_begin",
+                                                           "parameter_update_end"};
 inline constexpr std::array<const char*, 3> kGpuKind = {"kernel", "memcpy", "memset"};
 }  // namespace names
 

@@ -23,18 +23,20 @@ struct Id {
   friend constexpr auto operator<=>(Id, Id) = default;
 };
 
-using StringId = Id<struct StringTag>;    // Trace::strings
-using ListId = Id<struct ListTag>;        // Trace::lists
-using LayerId = Id<struct LayerTag>;      // Trace::layers
-using PhaseId = Id<struct PhaseTag>;      // Trace::phases
-using OpId = Id<struct OpTag>;            // Trace::ops
-using TensorId = Id<struct TensorTag>;    // Trace::tensors
-using StorageId = Id<struct StorageTag>;  // Trace::storages
-using EventId = Id<struct EventTag>;      // Trace::events
-using SavedId = Id<struct SavedTag>;      // Trace::saved; equals the pack's ordinal in the step
-using UnpackId = Id<struct UnpackTag>;    // Trace::unpacks; equals the unpack's ordinal
-using OffloadId = Id<struct OffloadTag>;  // Schedule::offloads
-using ReloadId = Id<struct ReloadTag>;    // Schedule::reloads
+using StringId = Id<struct StringTag>;        // Trace::strings
+using ListId = Id<struct ListTag>;            // Trace::lists
+using LayerId = Id<struct LayerTag>;          // Trace::layers
+using PhaseId = Id<struct PhaseTag>;          // Trace::phases
+using OpId = Id<struct OpTag>;                // Trace::ops
+using TensorId = Id<struct TensorTag>;        // Trace::tensors
+using StorageId = Id<struct StorageTag>;      // Trace::storages
+using EventId = Id<struct EventTag>;          // Trace::events
+using SavedId = Id<struct SavedTag>;          // Trace::saved; equals the pack's ordinal in the step
+using UnpackId = Id<struct UnpackTag>;        // Trace::unpacks; equals the unpack's ordinal
+using OffloadId = Id<struct OffloadTag>;      // Schedule::offloads
+using ReloadId = Id<struct ReloadTag>;        // Schedule::reloads
+using ParameterId = Id<struct ParameterTag>;  // Schedule::parameters
+using ResidencyId = Id<struct ResidencyTag>;  // Schedule::residencies
 
 }  // namespace stowage
 

@@ -15,7 +15,7 @@
 namespace stowage {
 
 inline constexpr int kTraceSchemaMajor = 1;
-inline constexpr int kTraceSchemaMinor = 1;
+inline constexpr int kTraceSchemaMinor = 2;
 
 enum class StorageClass : std::uint8_t {
   parameter,
@@ -70,6 +70,9 @@ enum class EventKind : std::uint8_t {
   op_end,                // [ops] outermost ops only
   backward_begin,        // [-]
   backward_end,          // [-]
+  // Around the optimizer's update of one parameter. Since schema 1.2.
+  parameter_update_begin,  // [storages] the parameter's storage
+  parameter_update_end,    // [storages]
 };
 
 struct Schema {

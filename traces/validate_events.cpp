@@ -21,6 +21,8 @@ std::int64_t rows_of_ref(const Trace& trace, EventKind kind) {
     case EventKind::alloc:
     case EventKind::free:
     case EventKind::gradient_accumulated:
+    case EventKind::parameter_update_begin:
+    case EventKind::parameter_update_end:
       return static_cast<std::int64_t>(trace.storages.size());
     case EventKind::pack:
       return static_cast<std::int64_t>(trace.saved.size());

@@ -123,6 +123,10 @@ class Oracle {
         }
         break;
       case Action::drop:
+      case Action::start_load:
+      case Action::await_load:
+      case Action::start_store:
+      case Action::evict:
         break;
     }
   }

@@ -229,6 +229,10 @@ class Machine {
         break;
       }
       case Action::drop:
+      case Action::start_load:
+      case Action::await_load:
+      case Action::start_store:
+      case Action::evict:
         break;
     }
   }
