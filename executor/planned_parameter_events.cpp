@@ -34,6 +34,7 @@ void PlannedStep::State::parameter_update(UpdateEvent event, const at::Tensor& p
   const std::lock_guard lock(mutex_);
   const AnchorKind kind = event == UpdateEvent::begin ? AnchorKind::parameter_update_begin
                                                       : AnchorKind::parameter_update_end;
+  if (event == UpdateEvent::begin) parameters_.note_update(parameter);
   // A trace of an optimizer that does not report its updates.
   if (program_.count(kind) == 0) return;
   device_.check_stream();
@@ -44,8 +45,8 @@ void PlannedStep::State::parameter_update(UpdateEvent event, const at::Tensor& p
         std::string(simulator::name_of(kind)) + " number " + std::to_string(ordinal) + " ";
     if (ordinal >= program_.count(kind)) {
       diverge(number + "was not recorded");
-    } else if (const std::string difference = parameters_.update_difference(
-                   program_.parameter(kind, ordinal), parameter);
+    } else if (const std::string difference =
+                   parameters_.update_difference(program_.parameter(kind, ordinal), parameter);
                !difference.empty()) {
       diverge(number + difference);
     }

@@ -78,11 +78,12 @@ void PlannedParameters::begin() {
   const Status status = streamed_.check();
   TORCH_CHECK(status.ok(), "stowage: ", status.error().text());
   streamed_.adopt();
-  if (wrapping_are_loaded_) return;
   for (std::size_t i = 0; i < residencies_.size(); ++i) {
     if (!residencies_[i].wraps) continue;
     const std::size_t parameter = residencies_[i].parameter.index();
-    streamed_.start_load(parameter, first_tag_ + static_cast<std::int64_t>(i));
+    if (!wrapping_are_loaded_) {
+      streamed_.start_load(parameter, first_tag_ + static_cast<std::int64_t>(i));
+    }
     streamed_.finish_load(parameter);
   }
   wrapping_are_loaded_ = true;

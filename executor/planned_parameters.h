@@ -5,6 +5,7 @@
 //   begin()            what goes on over a step's end is loaded, if it is not there from the step
 //                      before; after materialise() what streams is adopted again first
 //   run()              start_load, await_load, start_store, evict
+//   end()              on plan: what goes on over the step's end is hidden until begin()
 //   abort()            off plan or after an exception: everything leaves, dirty bytes are stored
 #pragma once
 
@@ -38,6 +39,8 @@ class PlannedParameters {
   // Throws c10::Error when somebody else holds a parameter's memory, c10::OutOfMemoryError.
   void begin();
   void run(const simulator::Instruction& instruction, StepReport& report);
+  // Behind the step's last instruction. Returns the bytes stored because they were dirty.
+  Bytes end() { return streamed_.hide(); }
   // Gives all up; returns the bytes stored because they were dirty. The device has been waited for.
   Bytes abort();
   void materialise();
@@ -56,6 +59,11 @@ class PlannedParameters {
   // One number for a storage, however often it was loaded; -1 = memory that is not the device's.
   // Throws as check_present() does.
   [[nodiscard]] std::int64_t serial_of(const at::Tensor& tensor) const;
+  // The optimizer is about to write it.
+  void note_update(const at::Tensor& parameter) {
+    const std::int32_t index = index_of(parameter);
+    if (index >= 0) streamed_.mark_dirty(static_cast<std::size_t>(index));
+  }
   // What is wrong with an update of `parameter` where one of `expected` was recorded; empty = right
   // or not known.
   [[nodiscard]] std::string update_difference(StorageId expected,

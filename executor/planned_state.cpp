@@ -118,7 +118,7 @@ void PlannedStep::State::finish(bool parameters_stay) {
   active_ = false;
   device_.end_step();
   drop_all();
-  if (!parameters_stay) report_.unplanned_stored_bytes += parameters_.abort();
+  report_.unplanned_stored_bytes += parameters_stay ? parameters_.end() : parameters_.abort();
 }
 
 void PlannedStep::State::layer_event(LayerEvent event, std::string_view path) {
@@ -160,9 +160,8 @@ PlannedStep::State::Packed PlannedStep::State::begin_pack(const at::Tensor& tens
   const std::size_t row = counter(AnchorKind::pack)++;
   if (!report_.on_plan) {
     // Outside the plan: what this step made leaves at once, so that the step does not grow.
-    const bool can_leave =
-        packed.parameter < 0 && is_plain(tensor) &&
-        device_.allocation_serial(tensor.storage().data()) >= first_serial_;
+    const bool can_leave = packed.parameter < 0 && is_plain(tensor) &&
+                           device_.allocation_serial(tensor.storage().data()) >= first_serial_;
     packed.treatment = can_leave ? Treatment::host_copy : Treatment::keep;
     ++report_.off_plan_packs;
     return packed;

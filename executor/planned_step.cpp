@@ -80,9 +80,8 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
   }
   Result<HostArena> arena = device.host_arena(schedule.host_bytes);
   if (!arena) return arena.error();
-  Result<PlannedParameters> planned =
-      PlannedParameters::create(device, *trace, schedule, std::move(parameters), arena->data(),
-                                options.poison_device);
+  Result<PlannedParameters> planned = PlannedParameters::create(
+      device, *trace, schedule, std::move(parameters), arena->data(), options.poison_device);
   if (!planned) return planned.error();
   std::unique_ptr<PlannedStep> step(new PlannedStep(
       std::make_shared<State>(device, std::move(trace), std::move(schedule), options,

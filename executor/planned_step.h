@@ -13,7 +13,8 @@
 // Where the schedule streams parameters (executor/streamed_parameters.h), those are not on the
 // device between steps: a touch throws c10::Error that names the parameter and materialise(). Their
 // graphs must be dropped ahead of the next begin_step(), and no view of them kept. What was written
-// to a parameter is never lost, whatever ends the step.
+// to a parameter is never lost, whatever ends the step: by an op that counts versions, or between
+// the driver's parameter_update() events (so not through .data() elsewhere in the step).
 #pragma once
 
 #include <memory>
@@ -82,8 +83,9 @@ class PlannedStep final : public StepDriver {
   // begin_step(): for whatever is no training step. Between steps only. May throw
   // c10::OutOfMemoryError: what is back by then stays, and nothing is lost.
   void materialise();
-  // Every parameter as it now is, without moving one: itself where it is on the device, else a CPU
-  // tensor over host memory, not to be written, valid until the next call of this driver.
+  // Every parameter as it now is, without moving one: itself where it does not stream or was
+  // brought back, else a CPU tensor over host memory, not to be written, valid until the next call
+  // of this driver. Between steps.
   [[nodiscard]] std::vector<NamedTensor> values();
   [[nodiscard]] Bytes host_bytes() const;
 

@@ -129,12 +129,14 @@ void StreamedParameters::point_at_guards(Entry& entry) {
 }
 
 bool StreamedParameters::is_dirty(const Entry& entry) {
-  return std::any_of(entry.members.begin(), entry.members.end(), [](const Member& member) {
-    return KeptTensor::version_of(member.tensor) != member.clean_version;
-  });
+  return entry.written ||
+         std::any_of(entry.members.begin(), entry.members.end(), [](const Member& member) {
+           return KeptTensor::version_of(member.tensor) != member.clean_version;
+         });
 }
 
 void StreamedParameters::note_clean(Entry& entry) {
+  entry.written = false;
   for (Member& member : entry.members) {
     member.clean_version = KeptTensor::version_of(member.tensor);
   }
@@ -201,6 +203,17 @@ Bytes StreamedParameters::evict(std::size_t index) {
   return stored;
 }
 
+Bytes StreamedParameters::hide() {
+  Bytes stored = 0;
+  for (Entry& entry : entries_) {
+    if (entry.place != Place::present) continue;
+    stored += store_dirty(entry);
+    point_at_guards(entry);
+    entry.place = Place::loading;
+  }
+  return stored;
+}
+
 Bytes StreamedParameters::give_up() {
   Bytes stored = 0;
   for (Entry& entry : entries_) {
@@ -221,14 +234,15 @@ void StreamedParameters::materialise() {
     if (entry.place == Place::own) continue;
     if (entry.place == Place::absent) {
       at::Tensor buffer = device_.allocate_buffer(entry.bytes, kOffPlanTag);
-      entry.load = device_.copy_async(CopyLane::h2d, buffer.mutable_data_ptr(), entry.slot,
-                                      entry.bytes);
+      entry.load =
+          device_.copy_async(CopyLane::h2d, buffer.mutable_data_ptr(), entry.slot, entry.bytes);
       entry.buffer = std::move(buffer);
     }
     if (needed(Wait::materialise)) device_.wait_blocking(entry.load);
     // The storage takes the buffer's memory over, and frees it from now on.
-    point_at_memory(entry, std::move(entry.buffer.storage().unsafeGetStorageImpl()
-                                         ->_mutable_data_ptr_no_checks()));
+    point_at_memory(
+        entry,
+        std::move(entry.buffer.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks()));
     entry.buffer.reset();
     entry.place = Place::own;
   }

@@ -1,8 +1,9 @@
-// StreamedParameters: parameters that are on the device only for a while. Each one's bytes live in a
-// slot of host memory; a load brings them into a buffer, a store takes them back, an eviction gives
-// the buffer up. Knows no plan: executor/planned_parameters.h says when.
+// StreamedParameters: parameters that are on the device only for a while. Each one's bytes live in
+// a slot of host memory; a load brings them into a buffer, a store takes them back, an eviction
+// gives the buffer up. Knows no plan: executor/planned_parameters.h says when.
 //
 //   own memory --adopt--> absent --start_load--> loading --finish_load--> present --evict--> absent
+//   present    --hide--> loading
 //   any place  --materialise--> own memory
 //
 // What PyTorch sees. The parameter's StorageImpl stays the same one all the time, so that views
@@ -13,8 +14,8 @@
 // observer sees it.
 //
 // A parameter is *dirty* when a version counter of it differs from the one at its last copy to the
-// host; its eviction then copies first. A write that counts no version (through .data() or a raw
-// pointer) is not seen; such code must run on materialised parameters.
+// host, or mark_dirty() said so since; its eviction then copies first. A write that counts no
+// version (through .data() or a raw pointer) is not seen by itself.
 //
 // Not thread-safe; on a GPU everything is issued on the compute stream and the two lanes.
 #pragma once
@@ -77,6 +78,11 @@ class StreamedParameters {
   // Compute waits for the store, then the memory is given up. Returns the bytes that had to be
   // copied first, the CPU waiting, because they were dirty: 0 when every write was stored.
   Bytes evict(std::size_t index);
+  // It is about to be written without a version (PyTorch's SGD writes through .data()).
+  void mark_dirty(std::size_t index) { entries_[index].written = true; }
+  // Nobody can touch what is present until its next finish_load(): for the time between steps, in
+  // which host slots have all bytes. Returns the bytes stored first because they were dirty.
+  Bytes hide();
   // Gives up all memory that is not a parameter's own, after what is dirty was stored; returns the
   // bytes stored so. For after an exception: allocates nothing. Precondition: the device was waited
   // for (Device::synchronize).
@@ -114,6 +120,7 @@ class StreamedParameters {
     at::Tensor buffer;
     CopyTicket load;
     CopyTicket store;
+    bool written = false;  // since the last copy to the host, as mark_dirty() says
   };
 
   void point_at_memory(Entry& entry, c10::DataPtr memory);

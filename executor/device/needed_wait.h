@@ -24,8 +24,8 @@ enum class Wait : int {
   blocking_reload = 12,
   host_copy_out = 13,  // host_copy.cpp
   host_copy_in = 14,
-  loss = 15,  // training_step.cpp
-  dump = 16,  // tensor_dump.cpp
+  loss = 15,   // training_step.cpp
+  dump = 16,   // tensor_dump.cpp
   adopt = 17,  // streamed_parameters.cpp
   await_load = 18,
   evict = 19,

@@ -145,8 +145,8 @@ void StepRecorder::order_parameters() {
   }
   std::vector<RawStorage> order;  // as registered
   for (const auto& each : executor::parameter_storages(device_, registered_.parameters)) {
-    const auto found = parameters.find(
-        device_.allocation_serial(each.tensors.front().tensor.storage().data()));
+    const auto found =
+        parameters.find(device_.allocation_serial(each.tensors.front().tensor.storage().data()));
     if (found == parameters.end()) continue;
     order.push_back(found->second);
     parameters.erase(found);

@@ -241,6 +241,49 @@ TEST(StreamedParameters, WhatWasWrittenIsNeverLost) {
   expect_right();
 }
 
+// SGD writes through .data(), which counts no version.
+TEST(StreamedParameters, AnAnnouncedWriteIsNotLostEither) {
+  test_device();
+  const at::Tensor weight = leaf({50});
+  Fixture f({{"w", weight}});
+  f.stream->adopt();
+  f.load(0);
+  const auto version = weight._version();
+  f.stream->mark_dirty(0);
+  weight.data().add_(1);
+  const std::vector<char> expected = bits_of(weight);
+  EXPECT_EQ(weight._version(), version);
+  EXPECT_EQ(f.stream->evict(0), 200);
+  f.load(0);
+  EXPECT_TRUE(bits_of(weight) == expected);
+  EXPECT_EQ(f.stream->evict(0), 0);
+}
+
+TEST(StreamedParameters, HiddenOnesKeepTheirMemoryAndCannotBeTouched) {
+  test_device();
+  const at::Tensor weight = leaf({50});
+  Fixture f({{"w", weight}});
+  f.stream->adopt();
+  f.load(0);
+  const Bytes present = requested();
+  {
+    const at::NoGradGuard no_grad;
+    weight.add_(1);
+  }
+  const std::vector<char> expected = bits_of(weight);
+  EXPECT_EQ(f.stream->hide(), 200);
+  EXPECT_EQ(requested(), present);
+  EXPECT_NE(error_of([&] { weight.data().add_(1); }).find("parameter w is not"), std::string::npos);
+  EXPECT_TRUE(f.stream->check().ok());
+  EXPECT_TRUE(bits_of(f.stream->value(weight)) == expected);
+  f.stream->finish_load(0);
+  EXPECT_TRUE(bits_of(weight) == expected);
+  EXPECT_EQ(f.stream->hide(), 0);
+  f.stream->materialise();
+  EXPECT_EQ(requested(), present);
+  EXPECT_TRUE(bits_of(weight) == expected);
+}
+
 // Trap 2: two tensors, one storage, and one tensor listed twice.
 TEST(StreamedParameters, TiedOnesShareOneLoad) {
   test_device();
@@ -291,8 +334,9 @@ TEST(StreamedParameters, FlattenedOnesAreViewsOfOneStorage) {
     ASSERT_TRUE(f.stream->check().ok()) << f.stream->check().error().text();
     f.stream->adopt();
     EXPECT_EQ(requested(), start - 80);
-    EXPECT_NE(error_of([&] { static_cast<void>(f.parameters[1].tensor.sum()); })
-                  .find("parameter second is not"),
+    EXPECT_NE(error_of([&] {
+                static_cast<void>(f.parameters[1].tensor.sum());
+              }).find("parameter second is not"),
               std::string::npos);
     EXPECT_TRUE(bits_of(f.stream->value(f.parameters[1].tensor)) == before[1]);
     f.load(0);

@@ -353,8 +353,8 @@ TEST(FailedDevice, LeavesNoStepBehind) {
   trace.events.ref = {-1, -1};
   trace.events.op = {OpId(), OpId()};
   trace.events.time = {0, 0};
-  auto plan = executor::PlannedStep::create(hand_device(), std::make_shared<const Trace>(trace), {}, {},
-                                            {.off_plan = OffPlan::offload_all});
+  auto plan = executor::PlannedStep::create(hand_device(), std::make_shared<const Trace>(trace), {},
+                                            {}, {.off_plan = OffPlan::offload_all});
   if (!plan) std::exit(2);
   (*plan)->begin_step();
   backward((p * 2).exp().sum());
