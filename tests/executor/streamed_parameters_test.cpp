@@ -379,7 +379,7 @@ TEST(StreamedParameters, RefuseWhatSomebodyElseHolds) {
   EXPECT_TRUE(f.stream->check().ok());
   f.stream->adopt();
   f.load(0);
-  at::Tensor loss = at::mm(at::ones({2, 6}), weight.t()).sum();  // a graph that is not dropped
+  at::Tensor loss = at::mm(at::ones({2, 6}).requires_grad_(), weight.t()).sum();  // not dropped
   f.stream->evict(0);
   EXPECT_FALSE(f.stream->check().ok());
   loss.reset();
