@@ -14,6 +14,7 @@ using simulator::Side;
 
 void PlannedStep::State::adopt() {
   const std::lock_guard lock(mutex_);
+  device_.synchronize();  // a stream that is not compute may still use them
   parameters_.adopt();
 }
 
