@@ -18,12 +18,20 @@ class Builder {
         schedule_(schedule),
         storages_(trace_.storages.size()),
         moved_(storages_, false),
-        stays_(storages_ + schedule.reloads.size(), false) {}
+        stays_(storages_ + schedule.reloads.size() + schedule.residencies.size(), false) {}
 
   AllocationSequence run() && {
     out_.bytes = trace_.storages.bytes;
     for (const Reload& reload : schedule_.reloads) {
       out_.bytes.push_back(schedule_.offloads[reload.offload.index()].bytes);
+    }
+    for (const StreamedParameter& parameter : schedule_.parameters) {
+      out_.adopted.push_back(parameter.storage.value);
+    }
+    for (std::size_t r = 0; r < schedule_.residencies.size(); ++r) {
+      const Residency& residency = schedule_.residencies[r];
+      out_.bytes.push_back(schedule_.parameters[residency.parameter.index()].bytes);
+      if (residency.wraps) out_.wrapping.push_back(slot_of(ResidencyId(r)));
     }
     collect_gap_frees();
     walk();
@@ -36,6 +44,10 @@ class Builder {
     EventId event;  // behind it
     Slot slot = 0;
   };
+
+  [[nodiscard]] Slot slot_of(ResidencyId residency) const {
+    return static_cast<Slot>(storages_ + schedule_.reloads.size() + residency.index());
+  }
 
   [[nodiscard]] bool counts(std::size_t storage) const {
     return trace_.storages.device[storage] == 0 && trace_.storages.bytes[storage] > 0;
@@ -80,6 +92,8 @@ class Builder {
         if (instruction.action == Action::start_reload) {
           allocate(static_cast<Slot>(storages_ + instruction.reload.index()), e);
         }
+        if (instruction.action == Action::start_load) allocate(slot_of(instruction.residency), e);
+        if (instruction.action == Action::evict) free(slot_of(instruction.residency), e);
         if (at != freed_at_.end() && static_cast<std::size_t>(at->first) == next_instruction) {
           free((at++)->second, e);
         }
@@ -144,6 +158,7 @@ class Builder {
       if (pairs) ++m;
     }
     out_.is_paired = out_.is_paired && m == made.end();
+    for (const Slot slot : out_.wrapping) stays_[static_cast<std::size_t>(slot)] = false;
     for (std::size_t slot = 0; slot < stays_.size(); ++slot) {
       if (stays_[slot]) out_.freed_behind.push_back(static_cast<Slot>(slot));
     }

@@ -22,7 +22,7 @@
 namespace stowage::simulator {
 
 struct AllocationSequence {
-  // Storages by row, then reloads by row.
+  // Storages by row, then reloads by row, then residencies by row.
   using Slot = std::int32_t;
   std::vector<Bytes> bytes;  // by slot
 
@@ -41,7 +41,12 @@ struct AllocationSequence {
   std::vector<Slot> made_before;   // allocated ahead of every period, freed in it
   std::vector<Slot> freed_behind;  // left behind by a period, freed at its end
   std::vector<Slot> lasting;       // there all the time
-  bool is_paired = true;           // made_before and freed_behind come from the plan alone
+  // Streamed parameters, in order, whose own storages go ahead of the first period, and the
+  // residencies that are allocated then, behind that; those end in each period and begin again in
+  // it.
+  std::vector<Slot> adopted;
+  std::vector<Slot> wrapping;
+  bool is_paired = true;  // made_before and freed_behind come from the plan alone
 };
 
 // Cost: O(events + instructions + storages log storages).

@@ -35,6 +35,7 @@ class Replay {
   AllocatorReplay run() {
     result_.is_complete = sequence_.is_paired;
     set_up();
+    adopt();
     allocate_all(sequence_.made_before);
     // From the second period on: what the first one does besides (Setup::event) it does only once.
     std::vector<State> states{state()};
@@ -99,6 +100,13 @@ class Replay {
     }
   }
 
+  // What an executor does with streamed parameters ahead of the first period: their own memory
+  // goes, then those that are there when a period begins come.
+  void adopt() {
+    for (const Slot slot : sequence_.adopted) free(slot);
+    allocate_all(sequence_.wrapping);
+  }
+
   void run_setup_row() {
     const std::size_t i = next_setup_++;
     if (setup_.free_of[i] >= 0) {
@@ -148,6 +156,7 @@ class Replay {
   [[nodiscard]] State state() {
     State now{allocator_.layout(), {}};
     for (const Slot slot : sequence_.made_before) now.carried.push_back(address(slot));
+    for (const Slot slot : sequence_.wrapping) now.carried.push_back(address(slot));
     for (const auto& pair : sequence_.carried) now.carried.push_back(address(pair.old));
     return now;
   }

@@ -24,8 +24,9 @@ class CopyLanes {
   enum Direction : std::uint8_t { d2h, h2d };
 
   struct Job {
-    OffloadId offload;
-    ReloadId reload;
+    OffloadId offload;  // or
+    ReloadId reload;    // or
+    ResidencyId residency;
     Bytes bytes = 0;
     Nanoseconds nominal = 0;
     Nanoseconds ready = 0;
@@ -46,7 +47,8 @@ class CopyLanes {
   [[nodiscard]] Nanoseconds nominal_ns(Direction direction, Bytes bytes) const;
 
   // Appends a copy to a lane; it is ready now. Returns its row in jobs(direction).
-  std::size_t enqueue(Direction direction, Bytes bytes, OffloadId offload, ReloadId reload);
+  std::size_t enqueue(Direction direction, Bytes bytes, OffloadId offload, ReloadId reload,
+                      ResidencyId residency = {});
   [[nodiscard]] const std::vector<Job>& jobs(Direction direction) const {
     return lanes_[direction].jobs;
   }

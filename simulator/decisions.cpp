@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "simulator/parameter_shards.h"
 #include "simulator/program_point.h"
 #include "simulator/rule_match.h"
 #include "simulator/rule_writer.h"
@@ -143,6 +144,11 @@ Result<Decisions> resolve(const Trace& trace, const Plan& plan) {
     if (!used[rule] && !matchers[rule].matches_everything()) {
       return matches_nothing(trace, plan.saved[rule], rule);
     }
+  }
+  if (plan.parameters) {
+    auto parameters = resolve_parameters(trace, *plan.parameters);
+    if (!parameters) return parameters.error();
+    decisions.parameters = std::move(parameters).value();
   }
   return decisions;
 }

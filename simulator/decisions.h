@@ -37,7 +37,8 @@ struct Decisions {
 };
 
 // First rule that matches decides. Errors: a rule that matches nothing (with the nearest site), a
-// program point that names no layer. Pointer in the error is "/saved/<rule>/..".
+// program point that names no layer, a shard's layer that is none. Pointer in the error is
+// "/saved/<rule>/.." or "/parameters/shards/..".
 [[nodiscard]] Result<Decisions> resolve(const Trace& trace, const Plan& plan);
 
 // Rules that resolve to exactly these decisions, short: identical layers become one rule with a

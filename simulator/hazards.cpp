@@ -6,32 +6,12 @@
 #include <tuple>
 #include <utility>
 
+#include "simulator/happens_before.h"
+#include "simulator/residency_hazards.h"
 #include "simulator/schedule_structure.h"
 
 namespace stowage::simulator {
 namespace {
-
-constexpr std::size_t kPeriods = 2;
-
-// Streams of the happens-before relation and vector clocks over them (Fidge, Mattern): access a is
-// ordered ahead of b when b's clock has seen a's number on a's stream.
-enum Stream : std::uint8_t { compute, d2h, h2d };
-using Clock = std::array<std::int64_t, 3>;
-
-void join(Clock& into, const Clock& other) {
-  for (std::size_t i = 0; i < into.size(); ++i) into[i] = std::max(into[i], other[i]);
-}
-
-struct Access {
-  Stream stream = compute;
-  Clock clock{};  // its own number included
-  EventId event;
-  bool happened = false;
-};
-
-bool ordered(const Access& first, const Access& second) {
-  return second.clock[first.stream] >= first.clock[first.stream];
-}
 
 // What the compute stream comes by in one period, in program order.
 struct Item {
@@ -141,24 +121,12 @@ class Graph {
     });
   }
 
-  // An access on the compute stream, now.
-  Access on_compute(EventId event) {
-    ++now_[compute];
-    return {compute, now_, event, true};
-  }
-
-  // A copy that may start now: ordered behind compute so far and the lane's earlier copies.
-  Access on_lane(Stream lane, EventId event) {
-    Clock& last = lane_clock_[lane - 1];
-    join(last, now_);
-    ++last[lane];
-    return {lane, last, event, true};
-  }
+  Access on_compute(EventId event) { return streams_.on_compute(event); }
 
   Access copy(Stream lane, CopyMode mode, EventId event) {
     if (mode == CopyMode::compute) return on_compute(event);
-    Access access = on_lane(lane, event);
-    if (mode == CopyMode::blocking) join(now_, access.clock);
+    const Access access = streams_.on_lane(lane, event);
+    if (mode == CopyMode::blocking) streams_.wait_for(access);
     return access;
   }
 
@@ -223,7 +191,7 @@ class Graph {
       }
       case Action::release: {
         const Access& copied = copy_out_[period_][i.offload.index()];
-        if (copied.happened) join(now_, copied.clock);
+        streams_.wait_for(copied);
         break;
       }
       case Action::start_reload: {
@@ -243,7 +211,7 @@ class Graph {
       }
       case Action::await: {
         const Access& copied = copy_in_[period_][i.reload.index()];
-        if (copied.happened) join(now_, copied.clock);
+        streams_.wait_for(copied);
         break;
       }
       case Action::drop:
@@ -331,8 +299,7 @@ class Graph {
   std::vector<Item> items_;
   std::vector<std::vector<std::size_t>> reloads_of_;
   std::size_t period_ = 0;
-  Clock now_{};                        // what compute has seen
-  std::array<Clock, 2> lane_clock_{};  // of the last copy on each lane
+  Streams streams_;
   std::array<std::vector<Access>, kPeriods> copy_out_;
   std::array<std::vector<Access>, kPeriods> copy_in_;
   std::vector<bool> storage_gone_;  // in this period
@@ -373,6 +340,9 @@ std::vector<Hazard> find_hazards(const TraceIndex& index, const Schedule& schedu
     std::vector<Hazard> unordered = Graph(index, schedule).run();
     hazards.insert(hazards.end(), std::make_move_iterator(unordered.begin()),
                    std::make_move_iterator(unordered.end()));
+    std::vector<Hazard> absent = find_residency_hazards(index, schedule);
+    hazards.insert(hazards.end(), std::make_move_iterator(absent.begin()),
+                   std::make_move_iterator(absent.end()));
   }
   std::stable_sort(hazards.begin(), hazards.end(),
                    [](const Hazard& a, const Hazard& b) { return a.event < b.event; });

@@ -123,6 +123,24 @@ class PointPlacer {
   std::vector<EventId> packs_;  // of saved tensors that are served by an offload
 };
 
+// Places everything. A stay that would start where the one before it ends goes on instead; then the
+// others have more room and are placed again, a few times.
+void place_all(const TraceIndex& index, const FixedPoints& fixed, std::optional<Bytes> budget,
+               Stays& stays, Movement& movement) {
+  constexpr int kMostRounds = 4;
+  for (int round = 1;; ++round) {
+    movement.stays = stays.stays;
+    place_movement(index, fixed, budget, movement);
+    if (round == kMostRounds) {
+      std::swap(stays.stays, movement.stays);
+      merge_touching(index, stays);
+      movement.stays = stays.stays;
+      return;
+    }
+    if (!merge_where_placed(index, movement.stays, stays)) return;
+  }
+}
+
 std::string described(const std::string& model, std::int64_t batch, const std::string& dtype) {
   std::string text = model.empty() ? "an unnamed model" : model;
   if (batch > 0) text += ", batch " + std::to_string(batch);
@@ -143,11 +161,17 @@ std::string subject_of(const Trace& trace, const LoweringNote& note) {
 
 Result<Lowering> lower(const TraceIndex& index, const Decisions& decisions) {
   const Trace& trace = index.trace();
-  OffloadGroups groups = group_offloads(index, decisions);
+  STOWAGE_ASSERT(decisions.parameters.shard_of.empty() ||
+                 decisions.parameters.shard_of.size() == trace.storages.size());
+  Stays stays = parameter_stays(index, decisions.parameters);
+  merge_touching(index, stays);
+  std::vector<bool> streamed(trace.storages.size(), false);
+  for (const Stay& stay : stays.stays) streamed[stay.storage.index()] = true;
+  OffloadGroups groups = group_offloads(index, decisions, streamed);
   Movement movement;
   movement.offloads = std::move(groups.offloads);
   movement.reloads = std::move(groups.reloads);
-  if (!movement.offloads.empty()) {
+  if (!movement.offloads.empty() || !stays.stays.empty()) {
     if (!is_usable(trace.calibration.d2h) || !is_usable(trace.calibration.h2d)) {
       return Error{ErrorCode::bad_input, "the trace has no calibration of the link", "",
                    "/calibration", "record it again with `stowage profile`"};
@@ -155,8 +179,10 @@ Result<Lowering> lower(const TraceIndex& index, const Decisions& decisions) {
   }
   auto fixed = PointPlacer(index, decisions, movement).run();
   if (!fixed) return std::move(fixed).error();
-  place_movement(index, *fixed, decisions.budget, movement);
-  return Lowering{build_schedule(index, std::move(movement)), std::move(groups.notes)};
+  place_all(index, *fixed, decisions.budget, stays, movement);
+  std::vector<LoweringNote> notes = std::move(groups.notes);
+  notes.insert(notes.end(), stays.notes.begin(), stays.notes.end());
+  return Lowering{build_schedule(index, std::move(movement)), std::move(notes)};
 }
 
 Result<Lowering> lower(const TraceIndex& index, const Plan& plan) {

@@ -28,16 +28,18 @@ class Walk {
       : trace_(index.trace()),
         schedule_(schedule),
         counting_(counting),
+        at_begin_(counting.at_begin),
         delta_(counting.delta),
         change_(schedule.instructions.size(), 0) {
     move_storages(leaving);
     add_buffers();
+    add_residencies();
   }
 
   Peak run(std::vector<Bytes>* curve) const {
     const std::size_t events = delta_.size();
     if (curve != nullptr) curve->resize(events);
-    Bytes now = counting_.at_begin;
+    Bytes now = at_begin_;
     Peak peak{now, EventId(std::size_t{0})};
     const auto& instructions = schedule_.instructions;
     std::size_t e = 0;
@@ -90,9 +92,31 @@ class Walk {
     }
   }
 
+  // A streamed parameter has its bytes from start_load to evict only.
+  void add_residencies() {
+    const auto bytes_of = [&](ParameterId p) {
+      return counting_.storage_bytes[schedule_.parameters[p.index()].storage.index()];
+    };
+    for (std::size_t p = 0; p < schedule_.parameters.size(); ++p) {
+      at_begin_ -= bytes_of(ParameterId(p));
+    }
+    for (const Residency& residency : schedule_.residencies) {
+      if (residency.wraps) at_begin_ += bytes_of(residency.parameter);
+    }
+    const auto& instructions = schedule_.instructions;
+    for (std::size_t i = 0; i < instructions.size() && !schedule_.residencies.empty(); ++i) {
+      const bool loads = instructions[i].action == Action::start_load;
+      if (!loads && instructions[i].action != Action::evict) continue;
+      const Bytes bytes =
+          bytes_of(schedule_.residencies[instructions[i].residency.index()].parameter);
+      change_[i] += loads ? bytes : -bytes;
+    }
+  }
+
   const Trace& trace_;
   const Schedule& schedule_;
   const Counting& counting_;
+  Bytes at_begin_;
   std::vector<Bytes> delta_;   // by event: its own action and what went in the gap before it
   std::vector<Bytes> change_;  // by instruction
 };

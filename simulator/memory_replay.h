@@ -18,7 +18,8 @@ struct MemoryPeaks {
 
 // `requested`, if given, gets the bytes after each event, or the most during its instructions.
 // Starts from the changes by event that the index holds, moves those of offloaded storages, adds
-// reload buffers, and sums up once. Cost: O(events + instructions + storages).
+// reload buffers and the stays of streamed parameters, and sums up once. Cost: O(events +
+// instructions + storages).
 [[nodiscard]] MemoryPeaks replay_memory(const TraceIndex& index, const Schedule& schedule,
                                         std::vector<Bytes>* requested = nullptr);
 

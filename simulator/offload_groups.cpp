@@ -11,8 +11,8 @@ namespace {
 
 class Grouper {
  public:
-  Grouper(const TraceIndex& index, const Decisions& decisions)
-      : index_(index), trace_(index.trace()), decisions_(decisions) {}
+  Grouper(const TraceIndex& index, const Decisions& decisions, const std::vector<bool>& streamed)
+      : index_(index), trace_(index.trace()), decisions_(decisions), streamed_(streamed) {}
 
   OffloadGroups run() && {
     for (std::size_t s = 0; s < trace_.saved.size(); ++s) {
@@ -71,6 +71,7 @@ class Grouper {
   }
 
   [[nodiscard]] std::string reason_to_stay(StorageId storage) const {
+    if (!streamed_.empty() && streamed_[storage.index()]) return "stays: its parameter streams";
     if (trace_.storages.device[storage.index()] != 0) {
       return "stays: its storage is not on the training device";
     }
@@ -189,14 +190,16 @@ class Grouper {
   const TraceIndex& index_;
   const Trace& trace_;
   const Decisions& decisions_;
+  const std::vector<bool>& streamed_;
   OffloadGroups out_;
 };
 
 }  // namespace
 
-OffloadGroups group_offloads(const TraceIndex& index, const Decisions& decisions) {
+OffloadGroups group_offloads(const TraceIndex& index, const Decisions& decisions,
+                             const std::vector<bool>& streamed) {
   STOWAGE_ASSERT(decisions.saved.size() == index.trace().saved.size());
-  return Grouper(index, decisions).run();
+  return Grouper(index, decisions, streamed).run();
 }
 
 }  // namespace stowage::simulator

@@ -22,7 +22,9 @@ struct OffloadGroups {
 // Kept with a note: no storage, a storage of another device, a saved tensor of the same storage
 // that stays or moves in another way, views saved at different versions, a storage that is saved
 // again after it was unpacked (backward of backward), a storage that is written between its first
-// pack and its last unpack. Cost: O(saved log saved + unpacks log unpacks).
-[[nodiscard]] OffloadGroups group_offloads(const TraceIndex& index, const Decisions& decisions);
+// pack and its last unpack, one of `streamed` (by row of storages; empty = none).
+// Cost: O(saved log saved + unpacks log unpacks).
+[[nodiscard]] OffloadGroups group_offloads(const TraceIndex& index, const Decisions& decisions,
+                                           const std::vector<bool>& streamed = {});
 
 }  // namespace stowage::simulator

@@ -14,7 +14,7 @@ namespace stowage::simulator {
 // Total: any bytes give a Plan or an Error (bad_input, with `file` and a JSON pointer), never a
 // crash; nesting is limited to kMaxPlanDepth. Unknown keys are errors that name the nearest known
 // key: a typo must not be silent. Parts of the format that cannot be run yet (recompute,
-// parameters, gradients, optimizer, micro_batches, "do": "recompute", "@mb=") are refused as "not
+// gradients, optimizer, micro_batches, "do": "recompute", "@mb=") are refused as "not
 // supported yet". A percentage in `budget` that stands without its bytes leaves PlanBudget::device
 // empty and keeps the text; planner::resolve_budget gives it a value. Cost: O(text).
 inline constexpr int kMaxPlanDepth = 32;

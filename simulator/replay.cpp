@@ -1,6 +1,7 @@
 #include "simulator/replay.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "simulator/allocator_replay.h"
@@ -24,7 +25,9 @@ class TimeReplay {
         detail_(detail),
         launch_(schedule.has_hooks ? index.hooked_launch_ns() : index.launch_ns()),
         copy_out_(schedule.offloads.size(), 0),
-        copy_in_(schedule.reloads.size(), 0) {
+        copy_in_(schedule.reloads.size(), 0),
+        load_(schedule.residencies.size(), kNoJob),
+        store_(schedule.residencies.size(), kNoJob) {
     if (detail_ != nullptr) {
       detail_->time.assign(index.event_count(), 0);
       detail_->transfers.clear();
@@ -38,12 +41,15 @@ class TimeReplay {
       execute(instructions[i]);
     }
     run_to(index_.event_count() - 1);
+    finish_copies();
     STOWAGE_ASSERT(lanes_.idle());
     result_.step_ns = lanes_.now();
     if (detail_ != nullptr) collect_transfers();
   }
 
  private:
+  static constexpr std::size_t kNoJob = std::numeric_limits<std::size_t>::max();
+
   // Compute reaches event `last`, not ahead of the launch thread. One piece of compute work lies
   // between two events with instructions; with a launch thread it also ends where compute at full
   // speed would have run out of launched work.
@@ -163,11 +169,58 @@ class TimeReplay {
         break;
       }
       case Action::drop:
-      case Action::start_load:
-      case Action::await_load:
-      case Action::start_store:
-      case Action::evict:
         break;
+      case Action::start_load:
+        start_parameter(CopyLanes::h2d, instruction.residency);
+        break;
+      case Action::start_store:
+        start_parameter(CopyLanes::d2h, instruction.residency);
+        break;
+      case Action::await_load:
+        await_parameter(CopyLanes::h2d, instruction.residency, event);
+        break;
+      case Action::evict:
+        if (schedule_.residencies[instruction.residency.index()].written) {
+          await_parameter(CopyLanes::d2h, instruction.residency, event);
+        }
+        break;
+    }
+  }
+
+  [[nodiscard]] Bytes bytes_of(ResidencyId residency) const {
+    const ParameterId parameter = schedule_.residencies[residency.index()].parameter;
+    return schedule_.parameters[parameter.index()].bytes;
+  }
+  std::size_t& job_of(CopyLanes::Direction direction, ResidencyId residency) {
+    return (direction == CopyLanes::h2d ? load_ : store_)[residency.index()];
+  }
+
+  void start_parameter(CopyLanes::Direction direction, ResidencyId residency) {
+    const Bytes bytes = bytes_of(residency);
+    (direction == CopyLanes::h2d ? result_.h2d_bytes : result_.d2h_bytes) += bytes;
+    issue(index_.trace().calibration.copy_issue_ns);
+    job_of(direction, residency) = lanes_.enqueue(direction, bytes, {}, {}, residency);
+  }
+
+  // A copy that the period before started is done: only its wait is issued.
+  void await_parameter(CopyLanes::Direction direction, ResidencyId residency, EventId event) {
+    issue(index_.trace().calibration.wait_issue_ns);
+    const std::size_t job = job_of(direction, residency);
+    if (job == kNoJob) return;
+    const Nanoseconds begin = lanes_.now();
+    lanes_.wait_for(direction, job);
+    stalled(event, lanes_.jobs(direction)[job], direction, begin);
+  }
+
+  // The step is over when the device has done everything: loads for the next period, stores.
+  void finish_copies() {
+    const EventId end(index_.event_count() - 1);
+    for (const auto direction : {CopyLanes::d2h, CopyLanes::h2d}) {
+      const auto& jobs = lanes_.jobs(direction);
+      if (jobs.empty()) continue;
+      const Nanoseconds begin = lanes_.now();
+      lanes_.wait_for(direction, jobs.size() - 1);
+      stalled(end, jobs.back(), direction, begin);
     }
   }
 
@@ -202,11 +255,21 @@ class TimeReplay {
     result_.stall_ns += duration;
     result_.stalls.push_back({event, offload, reload, begin, duration});
   }
+  void stalled(EventId event, const CopyLanes::Job& job, CopyLanes::Direction direction,
+               Nanoseconds begin) {
+    const std::size_t before = result_.stalls.size();
+    stalled(event, job.offload, job.reload, begin);
+    if (result_.stalls.size() == before || !job.residency.valid()) return;
+    result_.stalls.back().residency = job.residency;
+    result_.stalls.back().is_store = direction == CopyLanes::d2h;
+  }
 
   void collect_transfers() {
     for (const auto direction : {CopyLanes::d2h, CopyLanes::h2d}) {
       for (const CopyLanes::Job& job : lanes_.jobs(direction)) {
-        detail_->transfers.push_back({job.offload, job.reload, job.ready, job.start, job.end});
+        detail_->transfers.push_back({job.offload, job.reload, job.ready, job.start, job.end,
+                                      job.residency,
+                                      job.residency.valid() && direction == CopyLanes::d2h});
       }
     }
     std::stable_sort(detail_->transfers.begin(), detail_->transfers.end(),
@@ -221,6 +284,8 @@ class TimeReplay {
   const std::vector<Nanoseconds>& launch_;
   std::vector<std::size_t> copy_out_;  // row of the lane's jobs, by offload
   std::vector<std::size_t> copy_in_;   // by reload
+  std::vector<std::size_t> load_;      // by residency; kNoJob: not yet in this period
+  std::vector<std::size_t> store_;
   std::vector<CopyLanes::Segment> trail_;
   std::size_t next_event_ = 0;
   Nanoseconds launched_ = 0;  // when the launch thread reached the event before next_event_

@@ -6,42 +6,12 @@
 #include <set>
 #include <utility>
 
+#include "simulator/pattern_text.h"
 #include "simulator/program_point.h"
 #include "simulator/rule_match.h"
 
 namespace stowage::simulator {
 namespace {
-
-using Numbers = std::set<std::int64_t>;
-
-constexpr std::size_t kMaxDigits = 18;
-
-bool is_number(const std::string& text) {
-  return !text.empty() && text.size() <= kMaxDigits && (text == "0" || text[0] != '0') &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// {0,1,2,5} -> "[0-2,5]"; {3} -> "3".
-std::string numbers_text(const Numbers& numbers) {
-  if (numbers.size() == 1) return std::to_string(*numbers.begin());
-  std::string out;
-  for (auto it = numbers.begin(); it != numbers.end();) {
-    const std::int64_t first = *it;
-    std::int64_t last = first;
-    for (++it; it != numbers.end() && *it == last + 1; ++it) last = *it;
-    out += (out.empty() ? "" : ",") + std::to_string(first);
-    if (last > first) out += "-" + std::to_string(last);
-  }
-  return "[" + out + "]";
-}
-
-// Characters of a name that a pattern would read as its own become `?`.
-std::string as_pattern(std::string name) {
-  for (char& c : name) {
-    if (c == '*' || c == '[') c = '?';
-  }
-  return name;
-}
 
 std::string key_of(const SavedDecision& decision) {
   if (decision.decision == Decision::keep) return "";
@@ -63,18 +33,10 @@ void RuleWriter::add(SavedId saved, SavedDecision decision) {
   const std::size_t hash = std::min(name.rfind('#'), name.size());
   const std::string path = name.substr(0, hash);
   if (hash < name.size()) site.ordinal = name.substr(hash + 1);
-  site.path = path;
-  for (std::size_t start = 0; start <= path.size();) {
-    const std::size_t dot = std::min(path.find('.', start), path.size());
-    const std::string component = path.substr(start, dot - start);
-    if (is_number(component)) {
-      site.prefix = path.substr(0, start);
-      site.number = std::stoll(component);
-      site.path = path.substr(dot);
-      break;
-    }
-    start = dot + 1;
-  }
+  NumberedPath parts = take_apart(path);
+  site.prefix = std::move(parts.prefix);
+  site.number = parts.number;
+  site.path = std::move(parts.suffix);
 
   const StorageId storage = trace_.saved.storage[saved.index()];
   if (pre_existing(trace_, storage)) {

@@ -48,6 +48,13 @@ struct Anchor {
   EventId event;  // the same place in Trace::events, for the simulator
 };
 
+// Where an instruction stands. Ordered by event, then side.
+struct Place {
+  EventId event;
+  Side side = Side::after;
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
 enum class Action : std::uint8_t {
   start_offload,  // D2H may start once compute has reached the anchor
   release,        // compute waits for the D2H, then the schedule's reference is dropped

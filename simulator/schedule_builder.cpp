@@ -41,10 +41,44 @@ std::int32_t row_of(const Instruction& i) {
   return leaves ? i.offload.value : i.reload.value;
 }
 
+// Fills in parameters and residencies and adds their instructions, which are not sorted yet.
+void add_residencies(const TraceIndex& index, std::vector<Stay> stays, Schedule& schedule) {
+  const Position period = period_of(index.event_count());
+  std::vector<std::int32_t> row_of_storage(index.trace().storages.size(), -1);
+  for (const Stay& stay : stays) row_of_storage[stay.storage.index()] = 0;
+  for (std::size_t s = 0; s < row_of_storage.size(); ++s) {
+    if (row_of_storage[s] < 0) continue;
+    row_of_storage[s] = static_cast<std::int32_t>(schedule.parameters.size());
+    schedule.parameters.push_back({StorageId(s), index.trace().storages.bytes[s], 0});
+  }
+  std::sort(stays.begin(), stays.end(), [](const Stay& a, const Stay& b) {
+    return std::tie(a.await, a.storage) < std::tie(b.await, b.storage);
+  });
+  const auto add = [&](Action action, ResidencyId residency, Position position) {
+    const Place place = place_at(position, period);
+    schedule.instructions.push_back(
+        {action, {}, {}, index.anchor_at(place.event, place.side), residency});
+  };
+  for (const Stay& stay : stays) {
+    const ResidencyId id(schedule.residencies.size());
+    const bool written = stay.store != kNoPosition;
+    STOWAGE_ASSERT(-period < stay.start && stay.start <= stay.await);
+    STOWAGE_ASSERT(0 <= stay.await && stay.await < period && stay.await < stay.evict);
+    STOWAGE_ASSERT(!written || (stay.await < stay.store && stay.store <= stay.evict));
+    STOWAGE_ASSERT(stay.evict < stay.start + period);
+    schedule.residencies.push_back({ParameterId(row_of_storage[stay.storage.index()]),
+                                    stay.start < 0 || stay.evict >= period, written});
+    add(Action::start_load, id, stay.start);
+    add(Action::await_load, id, stay.await);
+    if (written) add(Action::start_store, id, stay.store);
+    add(Action::evict, id, stay.evict);
+  }
+}
+
 void add_instructions(const TraceIndex& index, const Movement& m, Schedule& schedule) {
   const Trace& trace = index.trace();
   auto& out = schedule.instructions;
-  out.reserve(2 * m.offloads.size() + 3 * m.reloads.size());
+  out.reserve(2 * m.offloads.size() + 3 * m.reloads.size() + 4 * m.stays.size());
   for (std::size_t o = 0; o < m.offloads.size(); ++o) {
     const Place start = start_of(trace, m.offloads[o]);
     STOWAGE_ASSERT(start <= m.release[o]);
@@ -66,6 +100,10 @@ void add_instructions(const TraceIndex& index, const Movement& m, Schedule& sche
       out.push_back({action, {}, ReloadId(r), index.anchor_at(place.event, place.side)});
     }
   }
+}
+
+void sort_instructions(Schedule& schedule) {
+  auto& out = schedule.instructions;
   const auto key = [](const Instruction& i) {
     return std::tuple(i.anchor.event, i.anchor.side, rank_of(i.action), row_of(i));
   };
@@ -87,11 +125,17 @@ void lay_out_host(const TraceIndex& index, Schedule& schedule) {
   for (SlotRequest& slot : slots) {  // never read again: taken until the step ends
     if (slot.last < 0) slot.last = static_cast<std::int64_t>(index.event_count());
   }
+  // Parameters are at home on the host: their slots are taken all the time.
+  Bytes homes = 0;
+  for (StreamedParameter& parameter : schedule.parameters) {
+    parameter.host_offset = homes;
+    homes += (parameter.bytes + kHostSlotAlignment - 1) / kHostSlotAlignment * kHostSlotAlignment;
+  }
   const ArenaLayout layout = lay_out(slots);
   for (std::size_t o = 0; o < slots.size(); ++o) {
-    schedule.offloads[o].host_offset = layout.offset[o];
+    schedule.offloads[o].host_offset = homes + layout.offset[o];
   }
-  schedule.host_bytes = layout.bytes;
+  schedule.host_bytes = homes + layout.bytes;
 }
 
 }  // namespace
@@ -115,6 +159,8 @@ Schedule build_schedule(const TraceIndex& index, Movement movement) {
   schedule.offload_of.resize(index.trace().saved.size());
   schedule.reload_of.resize(index.trace().unpacks.size());
   add_instructions(index, movement, schedule);
+  add_residencies(index, std::move(movement.stays), schedule);
+  sort_instructions(schedule);
   schedule.offloads = std::move(movement.offloads);
   schedule.reloads = std::move(movement.reloads);
   for (std::size_t o = 0; o < schedule.offloads.size(); ++o) {

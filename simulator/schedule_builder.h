@@ -5,25 +5,22 @@
 
 #include <vector>
 
+#include "simulator/parameter_stays.h"
 #include "simulator/schedule.h"
 #include "simulator/trace_index.h"
 
 namespace stowage::simulator {
 
-// Where an instruction stands. Ordered by event, then side.
-struct Place {
-  EventId event;
-  Side side = Side::after;
-  friend auto operator<=>(const Place&, const Place&) = default;
-};
-
 // Offloads in order of their first pack with `release[i]` of offloads[i], reloads in order of their
-// first unpack with `start_reload[i]` of reloads[i]. Host offsets are filled in by the builder.
+// first unpack with `start_reload[i]` of reloads[i]; the stays of streamed parameters on the device
+// in any order, those of one parameter apart from each other. Host offsets are filled in by the
+// builder.
 struct Movement {
   std::vector<Offload> offloads;
   std::vector<Reload> reloads;
   std::vector<Place> release;
   std::vector<Place> start_reload;
+  std::vector<Stay> stays;
 };
 
 // Behind the pack of the offload's first saved tensor.
@@ -33,10 +30,12 @@ struct Movement {
 // Behind the last unpack.
 [[nodiscard]] Place drop_of(const Trace& trace, const Reload& reload);
 
-// At one place: before: release, start_reload, await; after: start_offload, release, drop,
-// start_reload, so that bytes are given up before others are taken. Among equals in order of rows.
+// At one place: start_offload, start_store, release, drop, evict, start_reload, start_load, await,
+// await_load, so that bytes are given up before others are taken. Among equals in order of rows:
+// parameters in order of storages, residencies in order of await_load.
 // Precondition (asserted): anchors exist at all places, a release is behind its offload's start, a
-// start_reload behind the release and not behind the await. Cost: O(events + moved log moved).
+// start_reload behind the release and not behind the await; a stay is as parameter_stays.h says.
+// Cost: O(events + moved log moved).
 [[nodiscard]] Schedule build_schedule(const TraceIndex& index, Movement movement);
 
 }  // namespace stowage::simulator

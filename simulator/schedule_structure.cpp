@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "simulator/residency_structure.h"
 #include "simulator/schedule_builder.h"
 
 namespace stowage::simulator {
@@ -30,6 +31,7 @@ class Checker {
     check_reloads();
     check_served();
     check_instructions();
+    check_residencies(index_, s_, out_.hazards);
     return std::move(out_);
   }
 
@@ -67,10 +69,24 @@ class Checker {
       for (const UnpackId u : reload.unpacks) fits = fits && in_range(u, trace_.unpacks.size());
       if (!fits) unreadable("a reload names no offload of the schedule or no unpack of the trace");
     }
+    for (const StreamedParameter& parameter : s_.parameters) {
+      if (!in_range(parameter.storage, trace_.storages.size())) {
+        unreadable("a streamed parameter names no storage of the trace");
+      }
+    }
+    for (const Residency& residency : s_.residencies) {
+      if (!in_range(residency.parameter, s_.parameters.size())) {
+        unreadable("a residency names no parameter of the schedule");
+      }
+    }
     for (const Instruction& i : s_.instructions) {
       const bool leaves = i.action == Action::start_offload || i.action == Action::release;
-      if (leaves ? !in_range(i.offload, s_.offloads.size())
-                 : !in_range(i.reload, s_.reloads.size())) {
+      if (moves_parameter(i.action)) {
+        if (!in_range(i.residency, s_.residencies.size())) {
+          unreadable(std::string("a ") + name_of(i.action) + " names no row of the schedule");
+        }
+      } else if (leaves ? !in_range(i.offload, s_.offloads.size())
+                        : !in_range(i.reload, s_.reloads.size())) {
         unreadable(std::string("a ") + name_of(i.action) + " names no row of the schedule");
       }
       if (!in_range(i.anchor.event, index_.event_count()) || !index_.is_anchor(i.anchor.event)) {
@@ -188,6 +204,7 @@ class Checker {
     std::vector<std::array<std::int32_t, 2>> of_offload(s_.offloads.size(), {-1, -1});
     std::vector<std::array<std::int32_t, 3>> of_reload(s_.reloads.size(), {-1, -1, -1});
     for (std::size_t i = 0; i < list.size(); ++i) {
+      if (moves_parameter(list[i].action)) continue;
       const bool leaves =
           list[i].action == Action::start_offload || list[i].action == Action::release;
       const OffloadId o = leaves ? list[i].offload : s_.reloads[list[i].reload.index()].offload;
@@ -260,6 +277,13 @@ std::string label(const Trace& trace, const Schedule& schedule, OffloadId offloa
   const SavedId first = schedule.offloads[offload.index()].saved.front();
   return "offload " + std::to_string(offload.value) + " (" +
          trace.string(trace.saved.site[first.index()]) + ")";
+}
+
+std::string label(const Trace& trace, const Schedule& schedule, ParameterId parameter) {
+  const LayerId layer =
+      trace.storages.layer[schedule.parameters[parameter.index()].storage.index()];
+  return "parameter " + std::to_string(parameter.value) + " (" +
+         (layer.valid() ? trace.string(trace.layers.name[layer.index()]) : "no layer") + ")";
 }
 
 }  // namespace stowage::simulator

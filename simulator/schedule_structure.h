@@ -18,5 +18,8 @@ struct Structure {
 
 // "offload 3 (layers.0.mlp#2)"; for messages.
 [[nodiscard]] std::string label(const Trace& trace, const Schedule& schedule, OffloadId offload);
+// "parameter 3 (layers.0.mlp)".
+[[nodiscard]] std::string label(const Trace& trace, const Schedule& schedule,
+                                ParameterId parameter);
 
 }  // namespace stowage::simulator

@@ -31,6 +31,7 @@ TraceIndex::TraceIndex(const Trace& trace) : trace_(&trace) {
   index_bytes();
   index_writes();
   index_rows();
+  parameter_uses_ = ParameterUses(*this);
 }
 
 Anchor TraceIndex::anchor_at(EventId event, Side side) const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "simulator/parameter_uses.h"
 #include "simulator/schedule.h"
 #include "traces/result.h"
 #include "traces/trace.h"
@@ -62,6 +63,8 @@ class TraceIndex {
   [[nodiscard]] bool syncs_at(std::size_t event) const { return sync_[event] != 0; }
   // `op_begin` events of the ops that write into a storage that is saved, in order.
   [[nodiscard]] const std::vector<EventId>& writes_of(StorageId storage) const;
+  // What touches the parameters, and which of them cannot stream.
+  [[nodiscard]] const ParameterUses& parameter_uses() const { return parameter_uses_; }
   // The outermost ops in recorded order: the rows of every schedule that repeats no op.
   [[nodiscard]] const std::vector<ScheduleRow>& rows() const { return rows_; }
 
@@ -89,6 +92,7 @@ class TraceIndex {
   bool has_launch_ = false;
   std::vector<std::vector<EventId>> writes_of_;
   std::vector<ScheduleRow> rows_;
+  ParameterUses parameter_uses_;
 
   void index_anchors();
   void index_saved();

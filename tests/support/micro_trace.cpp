@@ -191,6 +191,24 @@ void MicroTrace::write(StorageId storage) {
   trace_.uses.mode.push_back(UseMode::in_place);
 }
 
+void MicroTrace::read(StorageId storage) {
+  write(storage);
+  trace_.uses.mode.back() = UseMode::read;
+}
+
+void MicroTrace::update(StorageId storage, Nanoseconds time) {
+  event(EventKind::parameter_update_begin, storage.value);
+  begin_op("aten::add_");
+  write(storage);
+  run(time);
+  end_op();
+  event(EventKind::parameter_update_end, storage.value);
+}
+
+void MicroTrace::set_layer(StorageId storage, const std::string& path) {
+  trace_.storages.layer[storage.index()] = layer(path);
+}
+
 void MicroTrace::kernel(Nanoseconds duration) {
   Gpu& g = trace_.gpu;
   trace_.env.device = "cuda";

@@ -53,8 +53,13 @@ class MicroTrace {
   void end_layer_backward(const std::string& path);
   OpId begin_op(const std::string& name = "aten::op");
   void end_op();
-  // The running op writes into `storage` in place.
+  // The running op writes into `storage` in place, reads it.
   void write(StorageId storage);
+  void read(StorageId storage);
+  // An op of the optimizer that writes into `storage`, between the events of its update.
+  void update(StorageId storage, Nanoseconds time = 0);
+  // The storage belongs to this layer: the first that uses it.
+  void set_layer(StorageId storage, const std::string& path);
   // A kernel that the gap ahead of the next event launches; makes it the trace of a GPU.
   void kernel(Nanoseconds duration);
   // The CPU waits for the device in the gap ahead of the next event; it stood still for `duration`.
@@ -126,10 +131,14 @@ struct RandomTraceOptions {
   bool device_times = false;  // a launch thread, kernels, places where it waits, costs of issuing
   bool setup = false;         // the history of a caching allocator; what is freed was left behind
   Bytes unit = 4;             // sizes are up to 200 times this
+  bool parameters = false;    // more of them, used by layers, updated by an optimizer that says so
 };
 Trace random_trace(std::uint64_t seed, const RandomTraceOptions& options = {});
 
 // Random decisions for it, valid ones; budgets included now and then.
 simulator::Decisions random_decisions(const Trace& trace, std::uint64_t seed);
+
+// Random shards for a trace with parameters; some storages stay, some shards hold a single one.
+simulator::ParameterDecisions random_shards(const Trace& trace, std::uint64_t seed);
 
 }  // namespace stowage::testing

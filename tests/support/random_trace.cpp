@@ -81,6 +81,9 @@ class RandomTrace {
   // Gradients of the step before go away, parameters stay.
   void zero_grad() {
     for (int i = 0; i < 3; ++i) parameters_.push_back(t_.existing(bytes(1, 100)));
+    for (int i = 0; options_.parameters && i < 5; ++i) {
+      parameters_.push_back(t_.existing(options_.unit * extra_.in(1, 100)));
+    }
     std::vector<StorageId> old{t_.existing(bytes(1, 100), StorageClass::gradient)};
     if (options_.setup) {
       // As many as a step of this kind leaves behind, mostly.
@@ -133,6 +136,7 @@ class RandomTrace {
 
   void forward_op() {
     t_.begin_op();
+    read_parameters(true);
     if (dice_.chance(60)) pack_something();
     work();
     if (dice_.chance(50)) temporary();
@@ -143,6 +147,15 @@ class RandomTrace {
     for (std::size_t i = 0; i < live_.size(); ++i) {
       if (live_[i].model && dice_.chance(30)) let_go(i);
     }
+  }
+
+  // In backward from the last one to the first, mostly.
+  void read_parameters(bool in_forward) {
+    if (!options_.parameters || !extra_.chance(60)) return;
+    const auto count = static_cast<std::int64_t>(parameters_.size());
+    std::int64_t& at = in_forward ? forward_at_ : backward_at_;
+    const auto row = extra_.chance(85) ? at++ % count : extra_.in(0, count - 1);
+    t_.read(parameters_[static_cast<std::size_t>(in_forward ? row : count - 1 - row)]);
   }
 
   void temporary() {
@@ -217,6 +230,7 @@ class RandomTrace {
 
   void backward_op(const Saved& saved, bool unused, bool stays_saved) {
     t_.begin_op();
+    read_parameters(false);
     work();
     if (!unused) unpack(saved);
     work();
@@ -253,6 +267,11 @@ class RandomTrace {
   void optimizer() {
     t_.optimizer();
     for (const StorageId parameter : parameters_) {
+      if (options_.parameters && extra_.chance(70)) {
+        t_.update(parameter, extra_.in(0, 80));
+        continue;
+      }
+      if (options_.parameters && extra_.chance(70)) continue;
       t_.begin_op("aten::add_");
       t_.write(parameter);
       work();
@@ -269,6 +288,8 @@ class RandomTrace {
   std::vector<Saved> saved_;
   std::vector<Held> handed_out_;
   std::vector<std::string> layer_names_;
+  std::int64_t forward_at_ = 0;
+  std::int64_t backward_at_ = 0;
 };
 
 // A layer with such an event inside [first, last], or none.
@@ -328,6 +349,21 @@ CopyMode random_mode(Dice& dice) {
 
 Trace random_trace(std::uint64_t seed, const RandomTraceOptions& options) {
   return RandomTrace(seed, options).run();
+}
+
+simulator::ParameterDecisions random_shards(const Trace& trace, std::uint64_t seed) {
+  Dice dice(seed + 5'000'011);
+  simulator::ParameterDecisions decisions;
+  decisions.shard_of.assign(trace.storages.size(), -1);
+  const std::int64_t shards = dice.in(1, 5);
+  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+    if (trace.storages.storage_class[s] != StorageClass::parameter || dice.chance(15)) continue;
+    decisions.shard_of[s] = static_cast<std::int32_t>(dice.in(0, shards - 1));
+  }
+  decisions.stream = dice.chance(60) ? simulator::ParameterPlan::Stream::always
+                                     : simulator::ParameterPlan::Stream::forward;
+  if (dice.chance(50)) decisions.prefetch = static_cast<std::int32_t>(dice.in(0, 3));
+  return decisions;
 }
 
 Decisions random_decisions(const Trace& trace, std::uint64_t seed) {
