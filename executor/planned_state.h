@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/host_pool.h"
 #include "executor/kept_tensor.h"
 #include "executor/planned_parameters.h"
 #include "executor/planned_step.h"
@@ -62,7 +63,8 @@ class PlannedStep::State {
   // The bytes of a `planned` saved tensor, on the device, as a view. Between begin and finish.
   at::Tensor load(const Packed& packed, const SavedView& view, bool on_plan);
 
-  [[nodiscard]] Device& device() { return device_; }
+  // For saved tensors that leave outside the plan.
+  [[nodiscard]] HostPool& host_pool() { return host_pool_; }
   [[nodiscard]] const HostArena& arena() const { return arena_; }
 
  private:
@@ -116,6 +118,7 @@ class PlannedStep::State {
 
   std::mutex mutex_;  // guards everything below that changes
   Device& device_;
+  HostPool host_pool_;  // has a lock of its own
   std::shared_ptr<const Trace> trace_;
   simulator::Schedule schedule_;
   PlannedStepOptions options_;

@@ -30,7 +30,7 @@ class PlannedHooks final : public torch::autograd::SavedVariableHooks {
         view_ = SavedView::of(tensor);
         break;
       case PlannedStep::State::Treatment::host_copy:
-        copy_.emplace(state_->device(), tensor);
+        copy_.emplace(state_->host_pool(), tensor);
         break;
     }
     state_->finish_pack(packed_);

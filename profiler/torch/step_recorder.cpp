@@ -51,7 +51,9 @@ UseMode use_mode(const std::optional<c10::FunctionSchema>& schema, std::size_t a
 }  // namespace
 
 StepRecorder::StepRecorder(executor::Device& device, RecordMode mode, const RecordOptions& options)
-    : device_(device), mode_(mode), options_(options) {}
+    : device_(device), mode_(mode), options_(options) {
+  if (!options_.host_pool) options_.host_pool.emplace(device);
+}
 
 StepRecorder::~StepRecorder() {
   if (!recording_) return;
@@ -175,7 +177,7 @@ void StepRecorder::stop() {
 }
 
 std::unique_ptr<torch::autograd::SavedVariableHooks> StepRecorder::make_hooks() {
-  return std::make_unique<RecordingHooks>(device_, link_);
+  return std::make_unique<RecordingHooks>(*options_.host_pool, link_);
 }
 
 void StepRecorder::layer_event(executor::LayerEvent event, std::string_view path) {

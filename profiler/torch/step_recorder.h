@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "executor/device/device.h"
+#include "executor/host_pool.h"
 #include "executor/model.h"
 #include "executor/site_tracker.h"
 #include "executor/step_driver.h"
@@ -29,6 +30,8 @@ struct RecordOptions {
   // whose times count and are joined with the GPU's.
   bool light = false;
   OpMarker* marker = nullptr;  // is told which op runs; outlives the recorder
+  // Where saved tensors leave to, so that steps can share it; none = memory of the recorder's own.
+  std::optional<executor::HostPool> host_pool{};
 };
 
 // Tensors whose class is known because somebody registered them. Gradients are found through the

@@ -253,6 +253,41 @@ TEST(HostArena, HasThePlansSizeAndIsPinnedOnce) {
   }
 }
 
+// Trap 28: where pinning is refused the arena is pageable. Copies then wait by themselves; the
+// plan's results are the same, and the device says why it is slow.
+TEST(HostArena, PageableWherePinningIsRefusedIsExactAndSaysSo) {
+  const auto weights = square_weights(4, 128);
+  const at::Tensor x = input({256, 128});
+  HandStep step(weights, {x}, [&] { return chain(x, weights); });
+  CudaDevice::Options refused;
+  refused.refuse_pinning = true;
+  auto device = CudaDevice::create(std::move(refused));
+  ASSERT_TRUE(device.ok()) << device.error().text();
+  std::size_t arenas = 0;
+  for (const testing::Style& style : styles()) {
+    SCOPED_TRACE(style.name);
+    const auto lowering = step.lower(offload_made(step.trace(), style.decision));
+    const std::int64_t pinned = (*device)->memory().pinned_blocks;
+    executor::PlannedStepOptions options;
+    options.poison_host = true;
+    options.poison_device = true;
+    auto plan = executor::PlannedStep::create(**device, std::make_shared<const Trace>(step.trace()),
+                                              lowering.schedule, {}, options);
+    ASSERT_TRUE(plan.ok()) << plan.error().text();
+    for (std::int64_t k = 0; k < 3; ++k) {
+      const Outcome reference = step.plain(k);
+      const Outcome outcome = step.planned(**plan, k);
+      testing::expect_same(outcome, reference);
+      EXPECT_TRUE(outcome.report.on_plan) << outcome.report.first_difference;
+      EXPECT_EQ(outcome.peak, simulator::replay(step.index(), lowering.schedule).peak_requested);
+    }
+    EXPECT_EQ((*device)->memory().pinned_blocks, pinned);
+    const auto warnings = (*device)->warnings();
+    ASSERT_EQ(warnings.size(), ++arenas);
+    EXPECT_NE(warnings.back().find("could not be pinned"), std::string::npos) << warnings.back();
+  }
+}
+
 // Trap 30: while a copy is under way compute goes on, and only the wait for it stops compute.
 class Overlap : public ::testing::TestWithParam<CopyLane> {};
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "executor/host_copy.h"
+#include "executor/piece_digests.h"
 #include "executor/tensor_dump.h"
 #include "executor/training_step.h"
 #include "tests/profiler_torch/hand_step.h"
@@ -26,7 +27,8 @@ TEST(StepWaits, HostCopyOut) {
   const at::Tensor tensor = testing::input({8, 8});
   const auto bytes = fetch(hand_device(), tensor);
   LateDevice device(hand_device());
-  const executor::HostCopy copy(device, tensor);
+  executor::HostPool pool(device);
+  const executor::HostCopy copy(pool, tensor);
   tensor.zero_();
   EXPECT_TRUE(fetch(hand_device(), copy.load(executor::kOffPlanTag)) == bytes);
 }
@@ -36,7 +38,8 @@ TEST(StepWaits, HostCopyIn) {
   const at::Tensor tensor = testing::input({8, 8});
   const auto bytes = fetch(hand_device(), tensor);
   LateDevice device(hand_device());
-  const executor::HostCopy copy(device, tensor);
+  executor::HostPool pool(device);
+  const executor::HostCopy copy(pool, tensor);
   EXPECT_TRUE(fetch(hand_device(), copy.load(executor::kOffPlanTag)) == bytes);
 }
 
@@ -73,6 +76,19 @@ TEST(StepWaits, Dump) {
   EXPECT_TRUE(difference->bitwise);
   std::fclose(expected);
   std::fclose(dumped);
+}
+
+// What is hashed are the tensor's bytes.
+TEST(StepWaits, DumpDigests) {
+  const at::Tensor tensor = testing::input({64});
+  const auto* const data = static_cast<const std::byte*>(tensor.const_data_ptr());
+  const auto bytes = static_cast<Bytes>(tensor.nbytes());
+  LateDevice device(hand_device());
+  auto hasher = executor::PieceHasher::create(device);
+  ASSERT_TRUE(hasher.ok()) << hasher.error().text();
+  const auto digests = hasher->digests(data, bytes);
+  ASSERT_EQ(digests.size(), 1U);
+  EXPECT_EQ(digests[0], executor::digest_of(data, bytes));
 }
 
 }  // namespace
