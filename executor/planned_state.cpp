@@ -41,13 +41,15 @@ void check_not_written(const at::Tensor& source, std::int64_t version) {
 }  // namespace
 
 PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
-                          simulator::Schedule schedule, PlannedStepOptions options, HostArena arena)
+                          simulator::Schedule schedule, PlannedStepOptions options, HostArena arena,
+                          PlannedParameters parameters)
     : device_(device),
       host_pool_(device),
       trace_(std::move(trace)),
       schedule_(std::move(schedule)),
       options_(options),
       arena_(std::move(arena)),
+      parameters_(std::move(parameters)),
       program_(*trace_, schedule_),
       offloads_(schedule_.offloads.size()),
       reloads_(schedule_.reloads.size()),
@@ -66,9 +68,11 @@ void PlannedStep::State::drop_all() {
 void PlannedStep::State::begin() {
   const std::lock_guard lock(mutex_);
   drop_all();
+  if (active_) parameters_.abort();
   device_.begin_step();
   ++step_;
   active_ = true;
+  parameters_.begin();
   first_serial_ = device_.next_serial();
   counters_.fill(0);
   sites_.reset();
@@ -97,7 +101,7 @@ Result<StepReport> PlannedStep::State::end() {
     run(AnchorKind::step_end, 0, Side::before);
     run(AnchorKind::step_end, 0, Side::after);
   }
-  finish();
+  finish(/*parameters_stay=*/report_.on_plan);
   if (!missing.empty() && options_.off_plan == OffPlan::refuse) {
     return Error{ErrorCode::bad_input, "the step is not the one the plan was made for: " + missing,
                  "", "", "record the model again and make a new plan"};
@@ -108,13 +112,14 @@ Result<StepReport> PlannedStep::State::end() {
 void PlannedStep::State::abort() {
   const std::lock_guard lock(mutex_);
   // The device may be in another plan's step, whose stream it watches.
-  if (active_) finish();
+  if (active_) finish(/*parameters_stay=*/false);
 }
 
-void PlannedStep::State::finish() {
+void PlannedStep::State::finish(bool parameters_stay) {
   active_ = false;
   device_.end_step();
   drop_all();
+  report_.unplanned_stored_bytes += parameters_stay ? parameters_.end() : parameters_.abort();
 }
 
 void PlannedStep::State::layer_event(LayerEvent event, std::string_view path) {
@@ -146,6 +151,7 @@ PlannedStep::State::Packed PlannedStep::State::begin_pack(const at::Tensor& tens
   const Site site = sites_.next_pack();
   Packed packed;
   packed.step = step_;
+  packed.parameter = is_plain(tensor) ? parameters_.index_of(tensor) : -1;
   if (report_.on_plan) {
     if (const PackDifference difference = compare_pack(tensor, site);
         difference != PackDifference::none) {
@@ -155,8 +161,8 @@ PlannedStep::State::Packed PlannedStep::State::begin_pack(const at::Tensor& tens
   const std::size_t row = counter(AnchorKind::pack)++;
   if (!report_.on_plan) {
     // Outside the plan: what this step made leaves at once, so that the step does not grow.
-    const bool can_leave =
-        is_plain(tensor) && device_.allocation_serial(tensor.storage().data()) >= first_serial_;
+    const bool can_leave = packed.parameter < 0 && is_plain(tensor) &&
+                           device_.allocation_serial(tensor.storage().data()) >= first_serial_;
     packed.treatment = can_leave ? Treatment::host_copy : Treatment::keep;
     ++report_.off_plan_packs;
     return packed;
@@ -258,6 +264,7 @@ void PlannedStep::State::diverge(const std::string& difference) {
     if (needed(Wait::leave_plan_reloads)) device_.wait(reload.ticket);
     reload.buffer.reset();
   }
+  parameters_.materialise();
 }
 
 void PlannedStep::State::run(AnchorKind kind, std::size_t ordinal, Side side) {
@@ -284,7 +291,7 @@ void PlannedStep::State::execute(const simulator::Instruction& instruction) {
     case Action::await_load:
     case Action::start_store:
     case Action::evict:
-      TORCH_CHECK(false, "an instruction of a streamed parameter has no executor");
+      return parameters_.run(instruction, report_);
   }
 }
 

@@ -15,6 +15,7 @@
 
 #include "executor/host_pool.h"
 #include "executor/kept_tensor.h"
+#include "executor/planned_parameters.h"
 #include "executor/planned_step.h"
 #include "executor/saved_view.h"
 #include "executor/serial_numbers.h"
@@ -25,8 +26,10 @@ namespace stowage::executor {
 class PlannedStep::State {
  public:
   State(Device& device, std::shared_ptr<const Trace> trace, simulator::Schedule schedule,
-        PlannedStepOptions options, HostArena arena);
+        PlannedStepOptions options, HostArena arena, PlannedParameters parameters);
 
+  // Once, ahead of the first begin(): takes over the parameters that stream.
+  void adopt();
   void begin();
   // When it throws (a saved tensor was written in place, a device failed) the step goes on until
   // abort().
@@ -34,13 +37,17 @@ class PlannedStep::State {
   // Ends a step that goes on; nothing otherwise.
   void abort();
   void layer_event(LayerEvent event, std::string_view path);
+  void parameter_update(UpdateEvent event, const at::Tensor& parameter);
+  void materialise();
+  std::vector<NamedTensor> values();
 
   // What a pack decided for the saved tensor.
   enum class Treatment : std::uint8_t { keep, planned, host_copy };
   struct Packed {
     Treatment treatment = Treatment::keep;
     SavedId saved;
-    std::uint64_t step = 0;  // the step it belongs to
+    std::uint64_t step = 0;       // the step it belongs to
+    std::int32_t parameter = -1;  // the streamed parameter whose memory it is, -1 = none
   };
   [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
   // The rest is called under lock(). begin_pack() decides; the caller then makes its KeptTensor or
@@ -51,6 +58,8 @@ class PlannedStep::State {
   // Runs what stands before the unpack; true when the unpack is the one the schedule expects.
   bool begin_unpack(const Packed& packed);
   void finish_unpack(bool on_plan);
+  // Throws c10::Error when it is memory of a parameter that is not on the device.
+  void check_present(const Packed& packed) const { parameters_.check_present(packed.parameter); }
   // The bytes of a `planned` saved tensor, on the device, as a view. Between begin and finish.
   at::Tensor load(const Packed& packed, const SavedView& view, bool on_plan);
 
@@ -71,8 +80,9 @@ class PlannedStep::State {
     CopyTicket ticket;
   };
 
-  // Ends the step for the device, waits for every copy and drops what the step holds there.
-  void finish();
+  // Ends the step for the device, waits for every copy and drops what the step holds there; of
+  // parameters too, unless they are where the next step expects them.
+  void finish(bool parameters_stay);
   void drop_all();
   void run(simulator::AnchorKind kind, std::size_t ordinal, simulator::Side side);
   void execute(const simulator::Instruction& instruction);
@@ -113,6 +123,7 @@ class PlannedStep::State {
   simulator::Schedule schedule_;
   PlannedStepOptions options_;
   HostArena arena_;
+  PlannedParameters parameters_;
   StepProgram program_;
   SiteTracker sites_;
   std::vector<OffloadState> offloads_;

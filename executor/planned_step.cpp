@@ -1,5 +1,7 @@
 #include "executor/planned_step.h"
 
+#include <c10/util/Exception.h>
+
 #include <exception>
 #include <optional>
 #include <utility>
@@ -40,6 +42,7 @@ class PlannedHooks final : public torch::autograd::SavedVariableHooks {
     at::Tensor tensor;
     switch (packed_.treatment) {
       case PlannedStep::State::Treatment::keep:
+        state_->check_present(packed_);
         tensor = kept_.get();
         break;
       case PlannedStep::State::Treatment::planned:
@@ -66,6 +69,7 @@ class PlannedHooks final : public torch::autograd::SavedVariableHooks {
 Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
                                                          std::shared_ptr<const Trace> trace,
                                                          simulator::Schedule schedule,
+                                                         std::vector<NamedTensor> parameters,
                                                          PlannedStepOptions options) {
   install_saved_tensor_engine();  // a process that only runs plans has recorded nothing
   const simulator::TraceIndex index(*trace);
@@ -76,8 +80,14 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
   }
   Result<HostArena> arena = device.host_arena(schedule.host_bytes);
   if (!arena) return arena.error();
-  return std::unique_ptr<PlannedStep>(new PlannedStep(std::make_shared<State>(
-      device, std::move(trace), std::move(schedule), options, std::move(arena).value())));
+  Result<PlannedParameters> planned = PlannedParameters::create(
+      device, *trace, schedule, std::move(parameters), arena->data(), options.poison_device);
+  if (!planned) return planned.error();
+  std::unique_ptr<PlannedStep> step(new PlannedStep(
+      std::make_shared<State>(device, std::move(trace), std::move(schedule), options,
+                              std::move(arena).value(), std::move(planned).value())));
+  step->state_->adopt();
+  return step;
 }
 
 PlannedStep::~PlannedStep() {
@@ -85,6 +95,12 @@ PlannedStep::~PlannedStep() {
     abort_step();
   } catch (const std::exception&) {
     // A device that failed for good has nothing left to wait for; the step's error was reported.
+  }
+  try {
+    materialise();
+  } catch (const std::exception& error) {
+    TORCH_WARN("stowage: parameters that streamed under a plan could not be brought back: ",
+               error.what());
   }
 }
 
@@ -113,6 +129,14 @@ void PlannedStep::abort_step() {
   state_->abort();
 }
 
+void PlannedStep::materialise() {
+  state_->materialise();
+}
+
+std::vector<NamedTensor> PlannedStep::values() {
+  return state_->values();
+}
+
 Bytes PlannedStep::host_bytes() const {
   return state_->arena().bytes();
 }
@@ -123,6 +147,10 @@ std::unique_ptr<torch::autograd::SavedVariableHooks> PlannedStep::make_hooks() {
 
 void PlannedStep::layer_event(LayerEvent event, std::string_view path) {
   state_->layer_event(event, path);
+}
+
+void PlannedStep::parameter_update(UpdateEvent event, const at::Tensor& parameter) {
+  state_->parameter_update(event, parameter);
 }
 
 }  // namespace stowage::executor

@@ -24,10 +24,12 @@ Bytes bytes_of(const std::vector<executor::NamedTensor>& tensors) {
   return bytes;
 }
 
-Status dump_step(Session& session, std::int64_t step, double loss,
+// `plan` knows where parameters are; null = in their own memory.
+Status dump_step(Session& session, executor::PlannedStep* plan, std::int64_t step, double loss,
                  executor::TensorDumpWriter& writer) {
   const std::vector<executor::NamedTensor> gradients = session.step().gradients();
-  const std::vector<executor::NamedTensor> parameters = session.step().parameters();
+  const std::vector<executor::NamedTensor> parameters =
+      plan != nullptr ? plan->values() : session.step().parameters();
   writer.choose_form(bytes_of(gradients) + bytes_of(parameters));
   if (Status status = writer.add_loss(step, loss); !status) return status;
   for (const auto& gradient : gradients) {
@@ -106,6 +108,8 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
         run.first_difference = report->first_difference;
       }
       run.off_plan_packs += report->off_plan_packs;
+      run.loaded_bytes = report->loaded_bytes;
+      run.stored_bytes = report->stored_bytes + report->unplanned_stored_bytes;
     }
     device.synchronize();
     measured.step_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -127,7 +131,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
       run.pinned_after_first_step = memory.pinned_blocks - after_first.pinned_blocks;
     }
     if (k < options.dumped_steps) {
-      if (Status status = dump_step(session, k, measured.loss, writer); !status) {
+      if (Status status = dump_step(session, plan, k, measured.loss, writer); !status) {
         return status.error();
       }
     }

@@ -43,6 +43,9 @@ struct MeasuredRun {
   bool on_plan = true;
   std::string first_difference;
   std::int64_t off_plan_packs = 0;
+  // Of parameters that stream, in the last step.
+  Bytes loaded_bytes = 0;
+  Bytes stored_bytes = 0;
   // What must be the same for this run to stand for another one, in words: "seed" -> "1".
   std::map<std::string, std::string> facts;
 };

@@ -63,7 +63,9 @@ Json run_json(const MeasuredRun& run) {
           {"losses", losses},
           {"on_plan", run.on_plan},
           {"first_difference", run.first_difference},
-          {"off_plan_packs", run.off_plan_packs}};
+          {"off_plan_packs", run.off_plan_packs},
+          {"loaded_bytes", run.loaded_bytes},
+          {"stored_bytes", run.stored_bytes}};
 }
 
 Json predicted_json(const simulator::Predicted& predicted) {
@@ -185,6 +187,8 @@ Result<MeasuredRun> measured_run_from_json(const std::string& text) {
     json.at("on_plan").get_to(run.on_plan);
     json.at("first_difference").get_to(run.first_difference);
     json.at("off_plan_packs").get_to(run.off_plan_packs);
+    json.at("loaded_bytes").get_to(run.loaded_bytes);
+    json.at("stored_bytes").get_to(run.stored_bytes);
     json.at("facts").get_to(run.facts);
     return run;
   } catch (const nlohmann::json::exception& error) {

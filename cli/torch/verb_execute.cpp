@@ -29,6 +29,7 @@ std::string execute_text(const PlanInputs& inputs, const MeasuredRun& run) {
         "and other programs compete with compute)\n";
   }
   text += "  host        " + exact_bytes(run.host_bytes) + "\n";
+  text += parameters_text(run);
   text += "  loss        " + std::to_string(run.steps.front().loss) + " in the first, " +
           std::to_string(run.steps.back().loss) + " in the last of " +
           count_of(static_cast<std::int64_t>(run.steps.size()), "step") + "\n";
@@ -47,7 +48,8 @@ Result<MeasuredRun> run_planned(const PlanInputs& inputs, const RunArguments& ru
   executor::PlannedStepOptions planned;
   if (run.off_plan) planned.off_plan = executor::OffPlan::offload_all;
   Result<std::unique_ptr<executor::PlannedStep>> plan =
-      executor::PlannedStep::create((*session)->device(), inputs.trace, inputs.schedule, planned);
+      executor::PlannedStep::create((*session)->device(), inputs.trace, inputs.schedule,
+                                    (*session)->step().parameters(), planned);
   if (!plan) return plan.error();
   return measure(**session, plan->get(), options);
 }

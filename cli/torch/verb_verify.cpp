@@ -63,7 +63,7 @@ std::string verify_text(const Verification& v, const Trace& trace) {
         "and other programs compete with compute)\n";
   }
   text += "  host        " + exact_bytes(v.planned.host_bytes) + "\n";
-  return text;
+  return text + parameters_text(v.planned);
 }
 
 }  // namespace

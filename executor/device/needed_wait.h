@@ -24,9 +24,14 @@ enum class Wait : int {
   blocking_reload = 12,
   host_copy_out = 13,  // host_copy.cpp
   host_copy_in = 14,
-  loss = 15,         // training_step.cpp
-  dump = 16,         // tensor_dump.cpp
-  dump_digests = 17  // piece_digests.cpp
+  loss = 15,          // training_step.cpp
+  dump = 16,          // tensor_dump.cpp
+  dump_digests = 17,  // piece_digests.cpp
+  adopt = 18,         // streamed_parameters.cpp
+  await_load = 19,
+  evict = 20,
+  store_dirty = 21,
+  materialise = 22
 };
 
 // At compile time, so nothing of it is left in the program.

@@ -46,7 +46,7 @@ Result<StepHooks> measure_step_hooks(executor::Device& device, const StepFunctio
   Result<simulator::Lowering> lowering = simulator::lower(index, nothing_moves);
   if (!lowering) return lowering.error();
   auto plan =
-      executor::PlannedStep::create(device, std::move(trace), std::move(lowering->schedule));
+      executor::PlannedStep::create(device, std::move(trace), std::move(lowering->schedule), {});
   if (!plan) return plan.error();
   std::vector<Nanoseconds> plain;
   std::vector<Nanoseconds> planned;

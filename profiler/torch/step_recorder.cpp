@@ -13,6 +13,7 @@
 
 #include "executor/kept_tensor.h"
 #include "executor/saved_view.h"
+#include "executor/streamed_parameters.h"
 
 namespace stowage::profiler {
 
@@ -98,6 +99,7 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
     pass_.live_at_begin.push_back(
         {live.serial, live.bytes, known == classes.end() ? StorageClass::other : known->second});
   }
+  order_parameters();
   for (const auto& parameter : registered_.parameters) {
     // Somebody else's hook stays; that parameter's gradient then has no event.
     if (torch::autograd::impl::post_acc_grad_hooks(parameter.tensor) != nullptr) continue;
@@ -136,6 +138,26 @@ Result<RawPass> StepRecorder::end_step() {
   registered_ = {};
   if (failure_) return *failure_;
   return std::move(pass_);
+}
+
+void StepRecorder::order_parameters() {
+  std::unordered_map<std::int64_t, RawStorage> parameters;
+  for (const RawStorage& each : pass_.live_at_begin) {
+    if (each.storage_class == StorageClass::parameter) parameters.emplace(each.serial, each);
+  }
+  std::vector<RawStorage> order;  // as registered
+  for (const auto& each : executor::parameter_storages(device_, registered_.parameters)) {
+    const auto found =
+        parameters.find(device_.allocation_serial(each.tensors.front().tensor.storage().data()));
+    if (found == parameters.end()) continue;
+    order.push_back(found->second);
+    parameters.erase(found);
+  }
+  STOWAGE_ASSERT(parameters.empty());
+  std::size_t next = 0;
+  for (RawStorage& each : pass_.live_at_begin) {
+    if (each.storage_class == StorageClass::parameter) each = order[next++];
+  }
 }
 
 void StepRecorder::stop() {
@@ -185,6 +207,15 @@ void StepRecorder::backward_end() {
   const std::lock_guard lock(mutex_);
   if (!backwards_.empty()) backwards_.pop_back();
   add(RawKind::backward_end, -1);
+}
+
+void StepRecorder::parameter_update(executor::UpdateEvent event, const at::Tensor& parameter) {
+  if (!executor::is_plain(parameter)) return;
+  const std::int64_t serial = device_.allocation_serial(parameter.storage().data());
+  if (serial < 0) return;  // not the device's
+  add(event == executor::UpdateEvent::begin ? RawKind::parameter_update_begin
+                                            : RawKind::parameter_update_end,
+      serial);
 }
 
 void StepRecorder::on_alloc(const executor::AllocationEvent& event) {

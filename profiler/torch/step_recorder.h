@@ -68,6 +68,7 @@ class StepRecorder final : public executor::StepDriver,
   void layer_event(executor::LayerEvent event, std::string_view path) override;
   void backward_begin() override;
   void backward_end() override;
+  void parameter_update(executor::UpdateEvent event, const at::Tensor& parameter) override;
   // executor::AllocationListener
   void on_alloc(const executor::AllocationEvent& event) override;
   void on_free(const executor::AllocationEvent& event) override;
@@ -95,6 +96,8 @@ class StepRecorder final : public executor::StepDriver,
     std::int32_t thread;
   };
 
+  // Rows of parameters in the order in which they were registered, which an executor relies on.
+  void order_parameters();
   // Takes the recorder off whatever it was installed on.
   void stop();
   void fail(Error error);  // the first one stays; under the lock

@@ -33,6 +33,7 @@ class LayerLog final : public StepDriver, public AllocationListener {
   }
   void backward_begin() override {}
   void backward_end() override {}
+  void parameter_update(UpdateEvent, const at::Tensor&) override {}
   void on_alloc(const AllocationEvent& event) override {
     live_ += event.bytes == bytes_;
     most = std::max(most, live_);

@@ -272,7 +272,7 @@ TEST(HostArena, PageableWherePinningIsRefusedIsExactAndSaysSo) {
     options.poison_host = true;
     options.poison_device = true;
     auto plan = executor::PlannedStep::create(**device, std::make_shared<const Trace>(step.trace()),
-                                              lowering.schedule, options);
+                                              lowering.schedule, {}, options);
     ASSERT_TRUE(plan.ok()) << plan.error().text();
     for (std::int64_t k = 0; k < 3; ++k) {
       const Outcome reference = step.plain(k);

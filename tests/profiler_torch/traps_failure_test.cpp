@@ -288,7 +288,7 @@ TEST(UnfinishedStep, IsDroppedByTheNextBegin) {
 std::unique_ptr<executor::PlannedStep> plan_on(executor::Device& device, const HandStep& step) {
   const auto lowering = step.lower(offload_made(step.trace(), styles()[1].decision));
   auto plan = executor::PlannedStep::create(device, std::make_shared<const Trace>(step.trace()),
-                                            lowering.schedule, {.poison_host = true});
+                                            lowering.schedule, {}, {.poison_host = true});
   if (!plan) throw std::runtime_error(plan.error().text());
   return std::move(plan).value();
 }
@@ -354,7 +354,7 @@ TEST(FailedDevice, LeavesNoStepBehind) {
   trace.events.op = {OpId(), OpId()};
   trace.events.time = {0, 0};
   auto plan = executor::PlannedStep::create(hand_device(), std::make_shared<const Trace>(trace), {},
-                                            {.off_plan = OffPlan::offload_all});
+                                            {}, {.off_plan = OffPlan::offload_all});
   if (!plan) std::exit(2);
   (*plan)->begin_step();
   backward((p * 2).exp().sum());

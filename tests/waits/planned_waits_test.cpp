@@ -77,7 +77,7 @@ class PlannedWaits : public ::testing::Test {
     options.poison_host = off_plan == OffPlan::refuse;
     options.poison_device = true;
     auto made = PlannedStep::create(*device_, std::make_shared<const Trace>(step.trace()),
-                                    lowering.schedule, options);
+                                    lowering.schedule, {}, options);
     if (!made) throw std::runtime_error(made.error().text());
     return std::move(made).value();
   }

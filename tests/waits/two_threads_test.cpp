@@ -71,7 +71,7 @@ TEST_P(TwoThreads, TakeTurnsAndAreRightOrRefused) {
     options.off_plan = GetParam();
     options.poison_device = true;
     auto plan = executor::PlannedStep::create(device, std::make_shared<const Trace>(step.trace()),
-                                              lowering.schedule, options);
+                                              lowering.schedule, {}, options);
     ASSERT_TRUE(plan.ok()) << plan.error().text();
     at_once = false;
     const Outcome reference = step.plain(0);
