@@ -252,8 +252,7 @@ void Footprints::add_parameters(Choice choice, const simulator::ParameterDecisio
     spans.push_back({start, std::min(evict, positions_), bytes});
     if (evict > positions_) spans.push_back({0, evict - positions_, bytes});
 
-    Movable& movable =
-        movable_[first_of_them + static_cast<std::size_t>(decisions.shard_of[s])];
+    Movable& movable = movable_[first_of_them + static_cast<std::size_t>(decisions.shard_of[s])];
     movable.allowed[static_cast<std::size_t>(choice)] = true;
     if (choice != Choice::forward) continue;
     const std::int32_t leaves = evict % positions_;

@@ -1,8 +1,8 @@
 // Every layer's parameters come to the device before its forward and before its backward and leave
-// after them: what a loop of module.to(device) and module.to("cpu") around each layer does, and what
-// offloading of whole parameters with FSDP or DeepSpeed comes down to on one device. Saved tensors
-// stay. Layers are those that hold parameters of their own; with an optimizer its step on the device
-// is such a visit, too.
+// after them: what a loop of module.to(device) and module.to("cpu") around each layer does, and
+// what offloading of whole parameters with FSDP or DeepSpeed comes down to on one device. Saved
+// tensors stay. Layers are those that hold parameters of their own; with an optimizer its step on
+// the device is such a visit, too.
 //
 // Approximated: parameters that nobody wrote are dropped instead of copied out again, and a layer's
 // copies run on the side stream while compute waits for them.
