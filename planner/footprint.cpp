@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <utility>
 
+#include "planner/smallest_shards.h"
 #include "simulator/caching_allocator.h"
 #include "simulator/offload_groups.h"
 #include "simulator/parameter_stays.h"
@@ -45,29 +45,6 @@ std::vector<Bytes> summed(std::vector<Bytes> delta) {
   for (Bytes& bytes : delta) bytes = now += bytes;
   delta.pop_back();
   return delta;
-}
-
-// By layer: the number of the outermost layer around it, or itself, that has parameters of its own;
-// -1 where there is none but the step.
-std::vector<std::int32_t> shards_by_layer(const Trace& trace) {
-  std::vector<bool> has(trace.layers.size(), false);
-  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
-    const LayerId layer = trace.storages.layer[s];
-    if (trace.storages.storage_class[s] != StorageClass::parameter || !layer.valid()) continue;
-    has[layer.index()] = trace.layers.parent[layer.index()].valid();
-  }
-  std::vector<std::int32_t> shard_of(trace.layers.size(), -1);
-  std::map<LayerId, std::int32_t> numbers;
-  for (std::size_t l = 0; l < shard_of.size(); ++l) {
-    LayerId outermost;
-    for (LayerId at(l); at.valid(); at = trace.layers.parent[at.index()]) {
-      if (has[at.index()]) outermost = at;
-    }
-    if (!outermost.valid()) continue;
-    const auto next = static_cast<std::int32_t>(numbers.size());
-    shard_of[l] = numbers.emplace(outermost, next).first->second;
-  }
-  return shard_of;
 }
 
 // Row of Footprints::parameter_spans_.
@@ -221,19 +198,16 @@ void Footprints::find_saved() {
   }
 }
 
-// The movable of each layer's parameters: layers inside a layer that has parameters of its own go
-// with it, so that patterns of layers can name each alone. Those used outside of all layers stay.
 void Footprints::find_shards() {
   const Trace& trace = index_->trace();
   const std::size_t first = movable_.size();
   parameter_spans_.resize(trace.storages.size());
-  shard_of_layer_ = shards_by_layer(trace);
+  smallest_shards_ = smallest_shards(trace);
   simulator::ParameterDecisions all;
-  all.shard_of.assign(trace.storages.size(), -1);
+  all.shard_of = smallest_shards_;
   for (std::size_t s = 0; s < trace.storages.size(); ++s) {
-    const std::int32_t shard = shard_of(StorageId(s));
+    const std::int32_t shard = smallest_shards_[s];
     if (shard < 0) continue;
-    all.shard_of[s] = shard;
     while (movable_.size() <= first + static_cast<std::size_t>(shard)) {
       movable_.emplace_back().first_pack = EventId(std::size_t{0});
     }
@@ -254,13 +228,6 @@ void Footprints::find_shards() {
       }
     }
   }
-}
-
-std::int32_t Footprints::shard_of(StorageId storage) const {
-  const Storages& storages = index_->trace().storages;
-  const std::size_t s = storage.index();
-  if (storages.storage_class[s] != StorageClass::parameter || !storages.layer[s].valid()) return -1;
-  return shard_of_layer_[storages.layer[s].index()];
 }
 
 // Where parameters stay when they stream in this way and are loaded on demand.
@@ -285,8 +252,7 @@ void Footprints::add_parameters(Choice choice, const simulator::ParameterDecisio
     spans.push_back({start, std::min(evict, positions_), bytes});
     if (evict > positions_) spans.push_back({0, evict - positions_, bytes});
 
-    Movable& movable =
-        movable_[first_of_them + static_cast<std::size_t>(decisions.shard_of[s])];
+    Movable& movable = movable_[first_of_them + static_cast<std::size_t>(decisions.shard_of[s])];
     movable.allowed[static_cast<std::size_t>(choice)] = true;
     if (choice != Choice::forward) continue;
     const std::int32_t leaves = evict % positions_;
@@ -360,9 +326,9 @@ void Footprints::add_shard(const Movable& movable, Choice choice, Decisions& out
   if (choice == Choice::always) parameters.stream = Stream::always;
   if (parameters.stream == Stream::off) parameters.stream = Stream::forward;
   parameters.shard_of.resize(index_->trace().storages.size(), -1);
-  const std::int32_t shard = shard_of(movable.storages.front());
+  const std::int32_t shard = smallest_shards_[movable.storages.front().index()];
   for (std::size_t s = 0; s < parameters.shard_of.size(); ++s) {
-    if (shard_of(StorageId(s)) == shard) parameters.shard_of[s] = shard;
+    if (smallest_shards_[s] == shard) parameters.shard_of[s] = shard;
   }
 }
 

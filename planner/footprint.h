@@ -96,7 +96,6 @@ class Footprints {
   void find_saved();
   void find_shards();
   void find_dominant(Movable& movable);
-  [[nodiscard]] std::int32_t shard_of(StorageId storage) const;
   void add_shard(const Movable& movable, Choice choice, simulator::Decisions& out) const;
   void add_parameters(Choice choice, const simulator::ParameterDecisions& decisions);
 
@@ -104,7 +103,7 @@ class Footprints {
   bool by_block_;
   std::int32_t positions_;
   std::vector<Movable> movable_;
-  std::vector<std::int32_t> shard_of_layer_;  // -1 = stays; shards are the last rows of movable_
+  std::vector<std::int32_t> smallest_shards_;  // in whose order they are the last rows of movable_
   // Of parameters that can stream, by storage: kept, forward, always.
   std::vector<std::array<std::vector<FootprintSpan>, 3>> parameter_spans_;
   std::vector<Bytes> resident_;

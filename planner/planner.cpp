@@ -37,9 +37,9 @@ bool has_automatic_points(const simulator::Decisions& decisions) {
 
 // Policies that `auto` is never worse than, where they keep the budget.
 const std::vector<std::string>& rivals() {
-  static const std::vector<std::string> specs = {"save_on_cpu", "layerwise", "torchtune",
-                                                 "torchtune:stash=1", "torchtune:stash=20",
-                                                 "thunder"};
+  static const std::vector<std::string> specs = {"save_on_cpu",        "layerwise",
+                                                 "torchtune",          "torchtune:stash=1",
+                                                 "torchtune:stash=20", "thunder"};
   return specs;
 }
 

@@ -138,12 +138,11 @@ void Search::make_groups() {
   for (std::size_t m = 0; m < footprints_.movable().size(); ++m) {
     if (ways_.back().preferred[m] == Choice::keep) continue;
     const Movable& movable = footprints_.movable()[m];
-    const StringId name = movable.is_shard()
-                              ? trace.layers.name[movable.layer.index()]
-                              : trace.saved.site[footprints_.index()
-                                                     .saved_of(movable.storages.front())
-                                                     .front()
-                                                     .index()];
+    const StringId name =
+        movable.is_shard()
+            ? trace.layers.name[movable.layer.index()]
+            : trace.saved
+                  .site[footprints_.index().saved_of(movable.storages.front()).front().index()];
     by_name[(movable.is_shard() ? "shard " : "") + without_numbers(trace.string(name))].push_back(
         m);
   }
@@ -218,7 +217,8 @@ void Search::start() {
   // Parameters that stay and those that come back for backward first; the third way moves more.
   for (const Ways& ways : ways_) {
     const bool last = &ways == &ways_.back() && ways_.size() > 1;
-    start(ways, last ? std::vector<std::int64_t>{0, 5} : std::vector<std::int64_t>{0, 2, 5, 10, 20});
+    start(ways,
+          last ? std::vector<std::int64_t>{0, 5} : std::vector<std::int64_t>{0, 2, 5, 10, 20});
   }
   attempt(tight_.choices, Points::tight);
   attempt(tight_.choices, Points::automatic);
@@ -249,8 +249,7 @@ std::vector<std::size_t> Search::stalled_first() const {
     if (best_->choices[m] != Choice::keep) members.push_back(m);
   }
   std::stable_sort(members.begin(), members.end(), [&](std::size_t a, std::size_t b) {
-    return waited[a] != waited[b] ? waited[a] > waited[b]
-                                  : range(movable[a]) > range(movable[b]);
+    return waited[a] != waited[b] ? waited[a] > waited[b] : range(movable[a]) > range(movable[b]);
   });
   return members;
 }

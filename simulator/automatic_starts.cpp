@@ -194,6 +194,8 @@ class StartPass {
       const std::size_t full =
           profile.last_above(event_at(start), event_at(need), *budget_ - copy->bytes);
       if (full < event_at(need)) start = before(index_.next_anchor(EventId(full + 1)), need);
+      // No time passes at an event, but bytes are given up there.
+      if (event_at(start) == event_at(need)) start = need;
       copy->start = previous = start;
       take(profile, *copy);
     }

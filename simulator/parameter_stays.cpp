@@ -13,7 +13,7 @@
 namespace stowage::simulator {
 namespace {
 
-// What does a visit: a shard, or a layer of no shard that uses a tied weight.
+// What does a visit: a shard, or another layer that uses a tied weight.
 using Group = std::int64_t;
 using Visit = std::pair<PhaseId, Group>;
 
@@ -30,17 +30,10 @@ class Maker {
       : index_(index),
         trace_(index.trace()),
         decisions_(decisions),
-        period_(period_of(index.event_count())),
-        shard_of_layer_(trace_.layers.size(), -1) {}
+        period_(period_of(index.event_count())) {}
 
   Stays run() && {
     if (decisions_.stream == ParameterPlan::Stream::off) return {};
-    for (std::size_t s = 0; s < decisions_.shard_of.size(); ++s) {
-      const LayerId layer = trace_.storages.layer[s];
-      if (decisions_.shard_of[s] >= 0 && layer.valid()) {
-        shard_of_layer_[layer.index()] = decisions_.shard_of[s];
-      }
-    }
     for (std::size_t s = 0; s < decisions_.shard_of.size(); ++s) {
       if (decisions_.shard_of[s] < 0) continue;
       const std::string& reason = index_.parameter_uses().reason_to_stay(StorageId(s));
@@ -73,9 +66,6 @@ class Maker {
     const Group own = decisions_.shard_of[storage.index()];
     const LayerId home = trace_.storages.layer[storage.index()];
     if (kind_of(touch.phase) == PhaseKind::optimizer || related(home, touch.layer)) return own;
-    for (LayerId l = touch.layer; l.valid(); l = trace_.layers.parent[l.index()]) {
-      if (shard_of_layer_[l.index()] >= 0) return shard_of_layer_[l.index()];
-    }
     return -1 - Group{touch.layer.value};
   }
 
@@ -172,7 +162,6 @@ class Maker {
   const Trace& trace_;
   const ParameterDecisions& decisions_;
   const Position period_;
-  std::vector<std::int32_t> shard_of_layer_;
   std::vector<std::pair<StorageId, std::vector<Span>>> spans_;
   std::map<Visit, Position> begin_of_;
   std::vector<std::pair<Position, Visit>> visits_;  // in order of begin

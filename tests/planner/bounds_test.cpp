@@ -30,18 +30,27 @@ ReplayResult run(const TraceIndex& index, const Decisions& decisions) {
   return simulator::replay(index, lowering->schedule);
 }
 
-// Calls `visit` with every combination of allowed choices; false when there are more than `most`.
+// Parameters stream in one way in a plan.
+bool is_plan(const std::vector<Choice>& choices) {
+  const auto has = [&](Choice choice) {
+    return std::find(choices.begin(), choices.end(), choice) != choices.end();
+  };
+  return !has(Choice::forward) || !has(Choice::always);
+}
+
+// Calls `visit` with every combination of allowed choices that is a plan; false when there are more
+// than `most`.
 template <class Visit>
 bool for_all_choices(const Footprints& footprints, double most, const Visit& visit) {
   const auto& movable = footprints.movable();
   double count = 1;
   for (const Movable& m : movable) {
-    count *= 1 + static_cast<int>(m.allowed[1]) + static_cast<int>(m.allowed[2]);
+    count *= static_cast<double>(std::count(m.allowed.begin(), m.allowed.end(), true));
   }
   if (count > most) return false;
   std::vector<Choice> choices(movable.size(), Choice::keep);
   while (true) {
-    visit(choices);
+    if (is_plan(choices)) visit(choices);
     std::size_t m = 0;
     for (; m < movable.size(); ++m) {
       auto c = static_cast<std::size_t>(choices[m]) + 1;
@@ -131,8 +140,11 @@ TEST(MemoryFloor, ByHand) {
 
 TEST(Footprints, CurvesAreWhatTheReplayCounts) {
   int compared = 0;
+  int streamed = 0;
   for (std::uint64_t seed = 1; seed <= 150; ++seed) {
-    const Trace trace = testing::random_trace(seed);
+    testing::RandomTraceOptions options;
+    options.parameters = seed % 2 == 0;
+    const Trace trace = testing::random_trace(seed, options);
     const TraceIndex index(trace);
     const Footprints footprints(index);
     std::mt19937_64 random(seed);
@@ -140,9 +152,12 @@ TEST(Footprints, CurvesAreWhatTheReplayCounts) {
               simulator::replay(index, simulator::resident_schedule(index)).peak_requested);
     for (int round = 0; round < 20; ++round) {
       std::vector<Choice> choices;
+      const std::size_t not_this = round % 2 == 0 ? 3 : 4;
       for (const Movable& movable : footprints.movable()) {
         const auto c = random() % kChoices;
-        choices.push_back(movable.allowed[c] ? static_cast<Choice>(c) : Choice::keep);
+        const bool can = movable.allowed[c] && c != not_this;
+        choices.push_back(can ? static_cast<Choice>(c) : Choice::keep);
+        streamed += can && c >= 3 ? 1 : 0;
       }
       const std::vector<Bytes> curve = footprints.curve(choices);
       ASSERT_EQ(run(index, footprints.tight(choices)).peak_requested,
@@ -152,6 +167,7 @@ TEST(Footprints, CurvesAreWhatTheReplayCounts) {
     }
   }
   EXPECT_EQ(compared, 3000);
+  EXPECT_GT(streamed, 500);
 }
 
 TEST(MemoryFloor, AgainstEveryCombination) {
@@ -160,6 +176,7 @@ TEST(MemoryFloor, AgainstEveryCombination) {
   for (std::uint64_t seed = 1; seed <= 600; ++seed) {
     testing::RandomTraceOptions options;
     options.ops = 3 + static_cast<int>(seed % 5);
+    options.parameters = seed % 3 == 0;
     const Trace trace = testing::random_trace(seed, options);
     const TraceIndex index(trace);
     const Footprints footprints(index);
@@ -233,6 +250,7 @@ TEST(TimeBound, HoldsForEveryPlan) {
     testing::RandomTraceOptions options;
     options.ops = 3 + static_cast<int>(seed % 6);
     options.device_times = seed % 3 == 0;
+    options.parameters = seed % 4 == 0;
     const Trace trace = testing::random_trace(seed, options);
     const TraceIndex index(trace);
     const Footprints footprints(index);

@@ -241,6 +241,7 @@ TEST(Planner, KeepsEveryBudgetAndMoreIsNeverSlower) {
     testing::RandomTraceOptions options;
     options.ops = 6 + static_cast<int>(seed % 25);
     options.device_times = seed % 4 == 0;
+    options.parameters = seed % 2 == 0;
     const Trace trace = testing::random_trace(seed, options);
     const TraceIndex index(trace);
     const ReplayResult resident = simulator::replay(index, simulator::resident_schedule(index));
@@ -272,7 +273,7 @@ TEST(Planner, KeepsEveryBudgetAndMoreIsNeverSlower) {
         if (before >= 0 && outcome.predicted.step_ns > before) ++off_grid_slower;
         if (grid) on_grid = outcome.predicted.step_ns;
         before = outcome.predicted.step_ns;
-        for (const char* policy : {"save_on_cpu", "torchtune", "thunder"}) {
+        for (const char* policy : {"save_on_cpu", "layerwise", "torchtune", "thunder"}) {
           const PlanOutcome other = plan_for(index, budget, policy);
           if (other.kind != PlanKind::planned) continue;
           ASSERT_LE(outcome.predicted.step_ns, other.predicted.step_ns)
@@ -299,6 +300,7 @@ TEST(Planner, KeepsEveryBudgetInTheExactCounter) {
     options.ops = 6 + static_cast<int>(seed % 15);
     options.device_times = true;
     options.setup = true;
+    options.parameters = seed % 2 == 0;
     options.unit = Bytes{1} << (seed % 3 == 0 ? 9 : 16);  // up to 100 kB, 13 MB
     const Trace trace = testing::random_trace(seed, options);
     const TraceIndex index(trace);
@@ -336,7 +338,7 @@ TEST(Planner, KeepsEveryBudgetInTheExactCounter) {
           ASSERT_LE(outcome->predicted.step_ns, before) << "seed " << seed << " part " << part;
         }
         before = outcome->predicted.step_ns;
-        for (const char* policy : {"save_on_cpu", "torchtune", "thunder"}) {
+        for (const char* policy : {"save_on_cpu", "layerwise", "torchtune", "thunder"}) {
           request.policy = policy;
           const auto other = make_plan(index, request);
           ASSERT_TRUE(other.ok());
@@ -376,6 +378,7 @@ TEST(Planner, FindsWhatBruteForceFinds) {
   for (std::uint64_t seed = 1000; seed < 1120; ++seed) {
     testing::RandomTraceOptions options;
     options.ops = 4 + static_cast<int>(seed % 4);
+    options.parameters = seed % 2 == 0;
     const Trace trace = testing::random_trace(seed, options);
     const TraceIndex index(trace);
     const Footprints footprints(index);
@@ -390,14 +393,11 @@ TEST(Planner, FindsWhatBruteForceFinds) {
       plans.emplace_back(result.peak_requested, result.step_ns);
       more = false;
       for (std::size_t m = 0; m < movable.size() && !more; ++m) {
-        const auto next = (static_cast<std::size_t>(choices[m]) + 1) % kChoices;
-        choices[m] = static_cast<Choice>(next);
-        more = next != 0;
-        if (more && !movable[m].allowed[next]) {
-          // Skip to the next allowed one, or carry on.
-          choices[m] = next == 1 && movable[m].allowed[2] ? Choice::separate : Choice::keep;
-          more = choices[m] != Choice::keep;
-        }
+        // The next allowed one, or carry on.
+        auto next = static_cast<std::size_t>(choices[m]) + 1;
+        while (next < kChoices && !movable[m].allowed[next]) ++next;
+        more = next < kChoices;
+        choices[m] = more ? static_cast<Choice>(next) : Choice::keep;
       }
     }
     const auto [lowest, highest] = std::minmax_element(plans.begin(), plans.end());

@@ -90,8 +90,8 @@ TEST(Policies, AreListed) {
     EXPECT_FALSE(info.summary.empty());
     for (const PolicyOption& option : info.options) EXPECT_FALSE(option.help.empty());
   }
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"resident", "save_on_cpu", "torchtune", "thunder", "auto"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"resident", "save_on_cpu", "layerwise", "torchtune",
+                                             "thunder", "auto"}));
   EXPECT_EQ(policy_name("torchtune:stash=5"), "torchtune");
 }
 

@@ -37,7 +37,7 @@ struct Case {
 TEST(StreamingOracle, RandomCasesCoverTheGround) {
   int wrapping = 0, written = 0, several = 0, on_demand = 0, ahead = 0, awaited_before = 0;
   int late_evicts = 0, stalls_at_end = 0, resident = 0, automatic = 0;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < 800; ++seed) {
     const Case c(seed);
     const Schedule& s = c.schedule;
     automatic += !c.decisions.parameters.prefetch && !s.residencies.empty();

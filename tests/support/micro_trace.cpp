@@ -194,6 +194,12 @@ void MicroTrace::write(StorageId storage) {
 void MicroTrace::read(StorageId storage) {
   write(storage);
   trace_.uses.mode.back() = UseMode::read;
+  // A parameter belongs to the layer that uses it first.
+  LayerId& layer = trace_.storages.layer[storage.index()];
+  if (trace_.storages.storage_class[storage.index()] == StorageClass::parameter &&
+      layer == open_layers_.front()) {
+    layer = open_layers_.back();
+  }
 }
 
 void MicroTrace::update(StorageId storage, Nanoseconds time) {
