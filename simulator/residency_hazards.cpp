@@ -156,6 +156,10 @@ class Walk {
           report(HazardKind::load_before_store_finished, p, event,
                  "the load of " + name(p) + " may read its slot before the store has written it,");
         }
+        if (state.dirty) {
+          report(HazardKind::update_lost, p, event,
+                 name(p) + " is loaded over an update that was not stored");
+        }
         state.stay = i.residency;
         state.arrived = state.stored = state.dirty = false;
         break;
@@ -186,12 +190,12 @@ class Walk {
 
   void evict(ParameterId p, State& state, EventId event, bool is_here) {
     const Access gone = streams_.on_compute(event);
+    if (!is_here) return;
     if ((state.load.happened && !ordered(state.load, gone)) ||
-        (state.store.happened && !ordered(state.store, gone))) {
+        (state.stored && !ordered(state.store, gone))) {
       report(HazardKind::freed_while_copied, p, event,
              "the buffer of " + name(p) + " goes while a copy may use it,");
     }
-    if (!is_here) return;
     if (state.dirty) {
       report(HazardKind::update_lost, p, event, name(p) + " leaves with an update not stored");
     }

@@ -1,5 +1,6 @@
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "traces/validate_checks.h"
 
@@ -74,6 +75,7 @@ void check_events(const Trace& trace, Findings& findings) {
   }
   std::int32_t packs = 0;
   std::int32_t unpacks = 0;
+  std::int32_t updated = -1;  // the parameter whose update goes on
   for (std::size_t i = 0; i < rows; ++i) {
     const EventKind kind = events.kind[i];
     if ((kind == EventKind::step_begin) != (i == 0)) {
@@ -92,6 +94,16 @@ void check_events(const Trace& trace, Findings& findings) {
                           refs < 0 ? "is " + number(ref) + ", but " + name_of(kind) + " has none"
                                    : "is " + number(ref) + ", but the table of " + name_of(kind) +
                                          " has " + number(refs) + " rows");
+    }
+    // One update after the other.
+    if (kind == EventKind::parameter_update_begin && std::exchange(updated, ref) >= 0) {
+      return findings.add("/events/kind", i, "begins an update inside another one");
+    }
+    if (kind == EventKind::parameter_update_end && std::exchange(updated, -1) != ref) {
+      return findings.add("/events/ref", i, "is not the parameter whose update goes on");
+    }
+    if (kind == EventKind::step_end && updated >= 0) {
+      return findings.add("/events/kind", i, "comes before the end of a parameter's update");
     }
     // In order and each once; the other way round is checked with the tables themselves.
     if (kind == EventKind::pack && ref != packs++) {

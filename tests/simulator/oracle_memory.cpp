@@ -28,6 +28,9 @@ class Oracle {
     for (std::size_t r = 0; r < s_.reloads.size(); ++r) {
       if (buffer_lives(r, m)) live.insert(trace_.storages.size() + r);
     }
+    for (std::size_t r = 0; r < s_.residencies.size(); ++r) {
+      if (residency_lives(r, m)) live.insert(trace_.storages.size() + s_.reloads.size() + r);
+    }
     return live;
   }
 
@@ -35,14 +38,35 @@ class Oracle {
     Bytes sum = 0;
     for (const std::size_t item : live_set(m)) {
       const std::size_t storages = trace_.storages.size();
-      sum += item < storages ? trace_.storages.bytes[item]
-                             : s_.offloads[s_.reloads[item - storages].offload.index()].bytes;
+      if (item < storages) {
+        sum += trace_.storages.bytes[item];
+      } else if (item < storages + s_.reloads.size()) {
+        sum += s_.offloads[s_.reloads[item - storages].offload.index()].bytes;
+      } else {
+        const auto& residency = s_.residencies[item - storages - s_.reloads.size()];
+        sum += s_.parameters[residency.parameter.index()].bytes;
+      }
     }
     return sum;
   }
 
  private:
+  // The last of its two instructions that was done, this period or the one before, decides.
+  [[nodiscard]] bool residency_lives(std::size_t r, Moment m) const {
+    const std::size_t count = s_.instructions.size();
+    for (std::size_t back = 1; back <= count; ++back) {
+      const Instruction& i = s_.instructions[(m.done + count - back) % count];
+      if (i.residency != ResidencyId(r)) continue;
+      if (i.action == Action::start_load) return true;
+      if (i.action == Action::evict) return false;
+    }
+    return false;
+  }
+
   [[nodiscard]] bool storage_lives(std::size_t s, Moment m) const {
+    for (const auto& parameter : s_.parameters) {
+      if (parameter.storage == StorageId(s)) return false;  // at home on the host
+    }
     const auto alloc = trace_.storages.alloc_event[s].value;
     if (alloc >= 0 && m.event < alloc) return false;
     std::vector<std::size_t> releases;  // rows of the instruction list
@@ -120,7 +144,7 @@ OracleMemory oracle_memory(const Trace& trace, const Schedule& schedule) {
       now = oracle.live({e, done});
       result.requested.back() = std::max(result.requested.back(), now);
       result.lowest = std::min(result.lowest, now);
-      look(action == Action::start_reload);
+      look(action == Action::start_reload || action == Action::start_load);
     }
   }
   return result;

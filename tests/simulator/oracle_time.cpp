@@ -95,6 +95,8 @@ class Machine {
         execute(s_.instructions[next_instruction]);
       }
     }
+    // The device finishes what is under way.
+    for (settle(); !lane(0).queue.empty() || !lane(1).queue.empty(); ++out_.stall_ns) tick(false);
     out_.step_ns = now_;
     return out_;
   }
@@ -229,12 +231,30 @@ class Machine {
         break;
       }
       case Action::drop:
+        break;
       case Action::start_load:
-      case Action::await_load:
+        start(1, CopyMode::lane, bytes_of(i.residency), loads_[i.residency.value]);
+        break;
       case Action::start_store:
+        start(0, CopyMode::lane, bytes_of(i.residency), stores_[i.residency.value]);
+        break;
+      case Action::await_load:
+        await_parameter(loads_, i.residency);
+        break;
       case Action::evict:
+        if (s_.residencies[i.residency.index()].written) await_parameter(stores_, i.residency);
         break;
     }
+  }
+
+  [[nodiscard]] Bytes bytes_of(ResidencyId r) const {
+    return s_.parameters[s_.residencies[r.index()].parameter.index()].bytes;
+  }
+
+  // A copy of the period before is done by now.
+  void await_parameter(std::map<std::int32_t, Copy>& copies, ResidencyId r) {
+    issue(link_.wait_issue_ns);
+    if (const auto at = copies.find(r.value); at != copies.end()) wait(at->second);
   }
 
   const TraceIndex& index_;
@@ -247,6 +267,8 @@ class Machine {
   int on_compute_direction_ = 0;
   std::map<std::int32_t, Copy> out_copies_;
   std::map<std::int32_t, Copy> in_copies_;
+  std::map<std::int32_t, Copy> loads_;  // of this period
+  std::map<std::int32_t, Copy> stores_;
   OracleTime out_;
 };
 
