@@ -25,7 +25,8 @@ Result<simulator::Plan> plan_of_policy(const simulator::TraceIndex& index,
   if (!rules) return rules.error();
   simulator::Plan plan;
   plan.target.fingerprint = index.trace().fingerprint;
-  plan.saved = std::move(*rules);
+  plan.saved = std::move(rules->saved);
+  plan.parameters = std::move(rules->parameters);
   return plan;
 }
 
