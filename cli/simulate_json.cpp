@@ -50,12 +50,11 @@ Json copy_lane(const Trace& trace, const Simulation& simulation, bool copy_back)
   std::vector<Nanoseconds> start;
   std::vector<Nanoseconds> duration;
   for (const simulator::Transfer& transfer : simulation.detail.transfers) {
-    if (transfer.reload.valid() != copy_back) continue;
-    const simulator::Offload& row = simulation.schedule.offloads[transfer.offload.index()];
-    site.push_back(row.saved.empty() ? std::string("-")
-                                     : trace.string(trace.saved.site[row.saved.front().index()]));
+    const bool is_back = transfer.residency.valid() ? !transfer.is_store : transfer.reload.valid();
+    if (is_back != copy_back) continue;
+    site.push_back(name_of_copy(trace, simulation.schedule, transfer.offload, transfer.residency));
     offload.push_back(transfer.offload.value);
-    bytes.push_back(row.bytes);
+    bytes.push_back(bytes_of_copy(simulation.schedule, transfer.offload, transfer.residency));
     ready.push_back(transfer.ready);
     start.push_back(transfer.start);
     duration.push_back(transfer.end - transfer.start);

@@ -10,26 +10,20 @@
 namespace stowage::cli {
 namespace {
 
-std::string site_of(const Trace& trace, const simulator::Schedule& schedule, OffloadId offload) {
-  if (!offload.valid()) return "-";
-  const auto& saved = schedule.offloads[offload.index()].saved;
-  return saved.empty() ? "-" : trace.string(trace.saved.site[saved.front().index()]);
-}
-
 std::vector<StallRow> stall_rows(const Trace& trace, const simulator::Schedule& schedule,
                                  const simulator::ReplayResult& result) {
   std::vector<StallRow> rows;
   for (const simulator::Stall& stall : result.stalls) {
     const Moment at = moment_at(trace, stall.event);
     StallRow row;
-    row.site = site_of(trace, schedule, stall.offload);
-    row.copy_back = stall.reload.valid();
+    row.site = name_of_copy(trace, schedule, stall.offload, stall.residency);
+    row.copy_back = stall.residency.valid() ? !stall.is_store : stall.reload.valid();
     row.layer = at.layer;
     row.phase = at.phase ? stowage::name_of(*at.phase) : "step";
     row.event = stall.event;
     row.start = stall.start;
     row.duration = stall.duration;
-    row.bytes = stall.offload.valid() ? schedule.offloads[stall.offload.index()].bytes : 0;
+    row.bytes = bytes_of_copy(schedule, stall.offload, stall.residency);
     rows.push_back(std::move(row));
   }
   std::stable_sort(rows.begin(), rows.end(),
@@ -55,6 +49,27 @@ std::vector<std::string> shadowed_rules(const Trace& trace, const simulator::Pla
 }
 
 }  // namespace
+
+std::string name_of_copy(const Trace& trace, const simulator::Schedule& schedule, OffloadId offload,
+                         ResidencyId residency) {
+  if (residency.valid()) {
+    const ParameterId parameter = schedule.residencies[residency.index()].parameter;
+    const StorageId storage = schedule.parameters[parameter.index()].storage;
+    const LayerId layer = trace.storages.layer[storage.index()];
+    return "parameter of " +
+           (layer.valid() ? trace.string(trace.layers.name[layer.index()]) : std::string("-"));
+  }
+  if (!offload.valid()) return "-";
+  const auto& saved = schedule.offloads[offload.index()].saved;
+  return saved.empty() ? "-" : trace.string(trace.saved.site[saved.front().index()]);
+}
+
+Bytes bytes_of_copy(const simulator::Schedule& schedule, OffloadId offload, ResidencyId residency) {
+  if (residency.valid()) {
+    return schedule.parameters[schedule.residencies[residency.index()].parameter.index()].bytes;
+  }
+  return offload.valid() ? schedule.offloads[offload.index()].bytes : 0;
+}
 
 Result<Simulation> simulate(const simulator::TraceIndex& index, const simulator::Plan& plan,
                             const std::string& plan_file) {

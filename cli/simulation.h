@@ -15,8 +15,8 @@
 namespace stowage::cli {
 
 struct StallRow {
-  std::string site;        // of the first saved tensor of the transfer
-  bool copy_back = false;  // the copy back, else the copy out
+  std::string site;        // of the first saved tensor of the transfer, or "parameter of LAYER"
+  bool copy_back = false;  // the copy to the device, else the copy out
   std::string layer;       // where compute stood
   std::string phase;
   EventId event;
@@ -43,6 +43,12 @@ struct Simulation {
 [[nodiscard]] Result<Simulation> simulate(const simulator::TraceIndex& index,
                                           const simulator::Plan& plan,
                                           const std::string& plan_file);
+
+// What a transfer moves: of an offload and its reloads, or of a parameter's residency.
+[[nodiscard]] std::string name_of_copy(const Trace& trace, const simulator::Schedule& schedule,
+                                       OffloadId offload, ResidencyId residency);
+[[nodiscard]] Bytes bytes_of_copy(const simulator::Schedule& schedule, OffloadId offload,
+                                  ResidencyId residency);
 
 // Requested bytes over the planned step's time.
 [[nodiscard]] MemoryCurve curve_of(const simulator::ReplayDetail& detail, Nanoseconds step);

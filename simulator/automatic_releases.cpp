@@ -88,8 +88,8 @@ class ReleasePass {
     const EventId event = place_at(inside, period_).event;
     const EventId done = first_at(event, copied_at(time_[event.index()], stay.bytes));
     const EventId end(end_of_step() - 1);
-    const Position place =
-        position_of({done.valid() ? index_.next_anchor(done) : end, Side::after});
+    const EventId anchor = done.valid() ? index_.next_anchor(done) : end;
+    const Position place = position_of({anchor, anchor == end ? Side::before : Side::after});
     const Position wanted = std::min(place + stay.store - inside, begin_of_next_stay(i));
     if (wanted <= stay.evict) return;
     kept_for_store_.push_back({i, stay.evict});

@@ -78,7 +78,7 @@ class ShardWriter {
       if (shard_of_layer_[l] != shard) continue;
       LayerId top(l);
       for (LayerId up = top; wide && up.index() > 0; up = trace_.layers.parent[up.index()]) {
-        if (common_[up.index()] == shard) top = up;
+        if (common_[up.index()] == shard || shard_of_layer_[up.index()] == shard) top = up;
         if (!trace_.layers.parent[up.index()].valid()) break;
       }
       layers.insert(top);

@@ -96,7 +96,7 @@ class Collector {
       touch.end = end_of_[op];
       touch.writes = writes;
       touch.first = {index_.previous_anchor(touch.begin), Side::after};
-      touch.last = {index_.next_anchor(touch.end), Side::after};
+      touch.last = behind(touch.end);
       touch.phase = phase_of_[touch.begin.index()];
       touch.layer = trace_.ops.layer[op];
       touches.push_back(touch);
@@ -125,12 +125,18 @@ class Collector {
 
   void add_hooked(SavedId saved, ParameterTouch touch) {
     touch.first = {touch.begin, Side::before};
-    const EventId behind(
-        std::min(touch.end.index() + (touch.ends_behind ? 1 : 0), trace_.events.size() - 1));
-    touch.last = {index_.next_anchor(behind), Side::after};
+    const std::size_t gone = touch.end.index() + (touch.ends_behind ? 1 : 0);
+    touch.last = behind(EventId(std::min(gone, trace_.events.size() - 1)));
     touch.phase = phase_of_[touch.begin.index()];
     touch.layer = trace_.saved.layer[saved.index()];
     touches_[trace_.saved.storage[saved.index()].index()].push_back(touch);
+  }
+
+  // At the step's end a parameter goes ahead of it, so that the next one can come there.
+  [[nodiscard]] Place behind(EventId event) const {
+    const EventId anchor = index_.next_anchor(event);
+    const bool at_end = anchor.index() + 1 == trace_.events.size() && event < anchor;
+    return {anchor, at_end ? Side::before : Side::after};
   }
 
   [[nodiscard]] std::string reason(StorageId storage) const {

@@ -88,7 +88,7 @@ Json rule_json(const SavedRule& rule) {
 
 // On one line if it fits there, else a shard a line.
 std::string parameters_text(const ParameterPlan& parameters) {
-  constexpr std::size_t kLongest = 98;
+  constexpr std::size_t kLongest = 120;
   Json json = Json::object();
   json["shards"] = parameters.shards;
   json["stream"] = parameters.stream == ParameterPlan::Stream::always;

@@ -24,6 +24,7 @@ constexpr const char* kFull = R"({
     { "site": "embed#?", "do": "offload" },
     { "site": "*", "do": "keep" }
   ],
+  "parameters": { "shards": [["embed"], ["layers.[0-2]", "head"]], "stream": "forward", "prefetch": 1 },
   "predicted": { "peak_requested_bytes": 96000001, "peak_active_bytes": 96000001, "peak_reserved_bytes": null, "step_ns": 123, "stall_ns": 4, "host_bytes": 512 },
   "lower_bound": { "step_ns": 120 },
   "gap": 0.025,
@@ -60,6 +61,11 @@ TEST(PlanJson, ReadsEveryPart) {
   EXPECT_EQ(plan.saved[1].reload.point.distance, 2);
   EXPECT_EQ(plan.saved[2].release.lag, 5);
   EXPECT_EQ(plan.saved[2].min_bytes, 1024);
+  ASSERT_TRUE(plan.parameters.has_value());
+  EXPECT_EQ(plan.parameters->shards,
+            (std::vector<std::vector<std::string>>{{"embed"}, {"layers.[0-2]", "head"}}));
+  EXPECT_EQ(plan.parameters->stream, ParameterPlan::Stream::forward);
+  EXPECT_EQ(plan.parameters->prefetch, 1);
   ASSERT_TRUE(plan.predicted.has_value());
   EXPECT_EQ(plan.predicted->peak_reserved, -1);
   EXPECT_EQ(plan.lower_bound_step, 120);
@@ -120,6 +126,17 @@ TEST(PlanJson, GivesThePlanBack) {
       plan.saved.push_back(rule);
     }
     if (below(2) != 0) {
+      plan.parameters.emplace();
+      for (std::uint64_t i = below(12); i > 0; --i) {
+        auto& shard = plan.parameters->shards.emplace_back();
+        for (std::uint64_t j = 1 + below(3); j > 0; --j) {
+          shard.push_back(below(2) != 0 ? "layers.[0-" + std::to_string(below(99)) + "].mlp" : "?");
+        }
+      }
+      plan.parameters->stream = static_cast<ParameterPlan::Stream>(below(3));
+      if (below(2) != 0) plan.parameters->prefetch = static_cast<std::int32_t>(below(5));
+    }
+    if (below(2) != 0) {
       plan.predicted.emplace();
       plan.predicted->peak_active = static_cast<Bytes>(below(1U << 20));
       plan.predicted->peak_reserved = below(2) != 0 ? -1 : static_cast<Bytes>(below(1U << 20));
@@ -132,6 +149,48 @@ TEST(PlanJson, GivesThePlanBack) {
     ASSERT_EQ(back.value(), plan) << text;
     ASSERT_EQ(plan_to_json(back.value()), text);
   }
+}
+
+// Many shards stand a line each.
+TEST(PlanJson, WritesManyShardsALineEach) {
+  Plan plan;
+  plan.parameters.emplace();
+  for (int i = 0; i < 3; ++i) {
+    plan.parameters->shards.push_back(
+        {"encoder.layers." + std::to_string(i), "a.rather.long.name"});
+  }
+  plan.parameters->stream = ParameterPlan::Stream::always;
+  EXPECT_EQ(plan_to_json(plan), R"({
+  "schema": "stowage-plan/1",
+  "saved": [],
+  "parameters": {
+    "shards": [
+      ["encoder.layers.0", "a.rather.long.name"],
+      ["encoder.layers.1", "a.rather.long.name"],
+      ["encoder.layers.2", "a.rather.long.name"]
+    ],
+    "stream": true
+  }
+}
+)");
+  EXPECT_EQ(read(plan_to_json(plan)), plan);
+}
+
+TEST(PlanJson, ParametersAsPeopleWriteThem) {
+  const ParameterPlan nothing = read(with(R"("parameters": {})")).parameters.value();
+  EXPECT_EQ(nothing, ParameterPlan{});
+  const ParameterPlan off =
+      read(with(R"("parameters": {"stream": false, "shards": [["a"]]})")).parameters.value();
+  EXPECT_EQ(off.stream, ParameterPlan::Stream::off);
+  EXPECT_EQ(off.shards.size(), 1U);
+  // A layer in two shards is no error: the first one has it.
+  const ParameterPlan twice =
+      read(with(R"("parameters": {"prefetch": "auto", "stream": true, "shards": [["a"], ["a"]]})"))
+          .parameters.value();
+  EXPECT_EQ(twice.prefetch, std::nullopt);
+  EXPECT_EQ(twice.stream, ParameterPlan::Stream::always);
+  EXPECT_EQ(twice.shards.size(), 2U);
+  EXPECT_EQ(read(with(R"("parameters": {"prefetch": 0})")).parameters->prefetch, 0);
 }
 
 TEST(PlanJson, AcceptsWhatPeopleWrite) {

@@ -87,6 +87,43 @@ TEST(TraceJson, IgnoresUnknownKeysAndColumns) {
   EXPECT_EQ(trace->schema.minor, 7);
 }
 
+// Files of schema 1.1 do not know the updates of parameters.
+TEST(TraceJson, ReadsTheMinorVersionBefore) {
+  Json json = small_json();
+  json["schema"]["minor"] = 1;
+  auto& kinds = json["legend"]["event_kind"];
+  ASSERT_EQ(kinds.size(), 17U);
+  kinds.erase(kinds.size() - 1);
+  kinds.erase(kinds.size() - 1);
+  const auto trace = trace_from_json(json.dump(), "t.json");
+  ASSERT_TRUE(trace) << trace.error().text();
+  EXPECT_EQ(trace->schema.minor, 1);
+  EXPECT_EQ(trace->events.kind, small_trace().events.kind);
+}
+
+TEST(TraceJson, UpdatesOfParametersComeBack) {
+  Trace trace = small_trace();
+  const EventId end(trace.events.size() - 1);
+  const EventId before(trace.events.size() - 2);
+  // Two more events that nothing else refers to, ahead of the end.
+  for (const EventKind kind :
+       {EventKind::parameter_update_begin, EventKind::parameter_update_end}) {
+    Events& events = trace.events;
+    const auto at = static_cast<std::ptrdiff_t>(events.size() - 1);
+    events.kind.insert(events.kind.begin() + at, kind);
+    events.ref.insert(events.ref.begin() + at, 0);
+    events.op.insert(events.op.begin() + at, OpId());
+    events.time.insert(events.time.begin() + at, events.time[before.index()]);
+  }
+  trace.phases.last_event.back() = EventId(trace.events.size() - 1);
+  const auto back = trace_from_json(trace_to_json(trace), "t.json");
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->events.kind, trace.events.kind);
+  EXPECT_EQ(back->events.ref, trace.events.ref);
+  EXPECT_EQ(back->events.kind[end.index()], EventKind::parameter_update_begin);
+  EXPECT_STREQ(name_of(EventKind::parameter_update_end), "parameter_update_end");
+}
+
 TEST(TraceJson, MapsEnumsByTheLegend) {
   Json json = small_json();
   // The same trace by a writer whose dtypes begin with float32.

@@ -131,6 +131,36 @@ const Case kCases[] = {
     {"/events/ref/4", [](Trace& t) { t.events.ref[4] = 1; }},
     {"/events/ref/3", [](Trace& t) { t.events.ref[3] = 2; }},
     {"/events/ref/3", [](Trace& t) { t.storages.alloc_event[1] = EventId(); }},
+    // Updates of parameters: one after the other, each with its end.
+    {"/events/kind/88",
+     [](Trace& t) {
+       t.events.kind[1] = EventKind::parameter_update_begin;
+       t.events.ref[1] = 0;
+     }},
+    {"/events/kind/2",
+     [](Trace& t) {
+       for (const std::size_t i : {1, 2}) {
+         t.events.kind[i] = EventKind::parameter_update_begin;
+         t.events.ref[i] = 0;
+       }
+     }},
+    {"/events/ref/1",
+     [](Trace& t) {
+       t.events.kind[1] = EventKind::parameter_update_end;
+       t.events.ref[1] = 0;
+     }},
+    {"/events/ref/2",
+     [](Trace& t) {
+       t.events.kind[1] = EventKind::parameter_update_begin;
+       t.events.kind[2] = EventKind::parameter_update_end;
+       t.events.ref[1] = 0;
+       t.events.ref[2] = 1;
+     }},
+    {"/events/ref/1",
+     [](Trace& t) {
+       t.events.kind[1] = EventKind::parameter_update_begin;
+       t.events.ref[1] = 99;
+     }},
     // Storages against events.
     {"/storages/alloc_event/0", [](Trace& t) { t.storages.alloc_event[0] = EventId(3); }},
     {"/storages/free_event/0", [](Trace& t) { t.storages.free_event[0] = EventId(2); }},
