@@ -48,7 +48,13 @@ Result<PlannedParameters> PlannedParameters::create(Device& device, const Trace&
                                                     std::vector<NamedTensor> parameters,
                                                     std::byte* arena, bool poison_buffers) {
   const std::vector<StorageId> rows = parameter_rows(trace);
-  const std::vector<ParameterStorage> storages = parameter_storages(device, parameters);
+  std::vector<ParameterStorage> storages;
+  try {
+    storages = parameter_storages(device, parameters);
+  } catch (const c10::Error& error) {  // of the guard of another plan
+    return Error{ErrorCode::bad_input, error.what_without_backtrace(), "", "",
+                 "one plan at a time has a model's parameters"};
+  }
   const Status same = check_rows(trace, rows, storages);
   if (!same && !schedule.parameters.empty()) return same.error();
 

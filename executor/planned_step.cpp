@@ -96,6 +96,7 @@ PlannedStep::~PlannedStep() {
   } catch (const std::exception&) {
     // A device that failed for good has nothing left to wait for; the step's error was reported.
   }
+  if (leaves_parameters_) return;
   try {
     materialise();
   } catch (const std::exception& error) {

@@ -67,7 +67,7 @@ class PlannedStep final : public StepDriver {
       Device& device, std::shared_ptr<const Trace> trace, simulator::Schedule schedule,
       std::vector<NamedTensor> parameters, PlannedStepOptions options = {});
   // Ends as abort_step() and materialise() do. Where there is no memory for that, a warning says
-  // which parameters are lost.
+  // so.
   ~PlannedStep() override;
 
   // Installs the driver and expects a step from its beginning. What an unfinished step left behind
@@ -87,6 +87,9 @@ class PlannedStep final : public StepDriver {
   // brought back, else a CPU tensor over host memory, not to be written, valid until the next call
   // of this driver. Between steps.
   [[nodiscard]] std::vector<NamedTensor> values();
+  // The parameters are not needed any more: the destructor does not bring them back, and a touch of
+  // one stays an error.
+  void leave_parameters() { leaves_parameters_ = true; }
   [[nodiscard]] Bytes host_bytes() const;
 
   std::unique_ptr<torch::autograd::SavedVariableHooks> make_hooks() override;
@@ -100,6 +103,7 @@ class PlannedStep final : public StepDriver {
  private:
   explicit PlannedStep(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
+  bool leaves_parameters_ = false;
 };
 
 }  // namespace stowage::executor

@@ -70,15 +70,16 @@ StreamedParameters::StreamedParameters(Device& device, std::vector<Streamed> sto
     : device_(device), poison_buffers_(poison_buffers) {
   for (Streamed& streamed : storages) {
     Entry& entry = entries_.emplace_back();
-    entry.real = streamed.storage.tensors.front().tensor.storage();
+    const c10::Storage& real = streamed.storage.tensors.front().tensor.storage();
+    entry.real_before = real.unsafeGetStorageImpl();
     entry.bytes = streamed.storage.bytes();
     entry.slot = streamed.slot;
-    entry.serial = device.allocation_serial(entry.real.data());
+    entry.serial = device.allocation_serial(real.data());
     const auto add = [&](const at::Tensor& tensor, const std::string& name) {
       for (const Member& member : entry.members) {
         if (member.tensor.is_same(tensor)) return;
       }
-      entry.members.push_back({tensor, name, make_guard(entry.real, name), 0});
+      entry.members.push_back({tensor, name, make_guard(real, name), 0});
     };
     for (const NamedTensor& each : streamed.storage.tensors) {
       add(each.tensor, each.name);
@@ -86,7 +87,7 @@ StreamedParameters::StreamedParameters(Device& device, std::vector<Streamed> sto
       if (each.tensor.is_view()) add(at::Tensor(each.tensor._base()), each.name);
     }
     const auto index = static_cast<std::int32_t>(entries_.size() - 1);
-    by_storage_.emplace(entry.real.unsafeGetStorageImpl(), index);
+    by_storage_.emplace(entry.real_before, index);
     for (const Member& member : entry.members) {
       by_storage_.emplace(member.guard.unsafeGetStorageImpl(), index);
     }
@@ -100,16 +101,25 @@ Status StreamedParameters::check() const {
                  hint};
   };
   for (const Entry& entry : entries_) {
-    const bool at_real = entry.place == Place::own || entry.place == Place::present;
+    const bool is_own = entry.place == Place::own;
+    const bool at_real = is_own || entry.place == Place::present;
+    const c10::StorageImpl* const real =
+        is_own ? storage_of(entry.members.front().tensor) : entry.real.unsafeGetStorageImpl();
     for (const Member& member : entry.members) {
-      const c10::Storage& expected = at_real ? entry.real : member.guard;
-      if (storage_of(member.tensor) != expected.unsafeGetStorageImpl()) {
+      const c10::StorageImpl* const expected = at_real ? real : member.guard.unsafeGetStorageImpl();
+      if (storage_of(member.tensor) != expected) {
         return refuse(entry, "it was given other memory since the plan began",
-                      "make the plan's step anew after such a change");
+                      "change parameters behind PlannedStep::materialise() only");
       }
     }
-    const std::size_t known = 1 + (at_real ? entry.members.size() : 0);
-    if (entry.real.use_count() != known) {
+    const c10::Storage& held = is_own ? entry.members.front().tensor.storage() : entry.real;
+    if (is_own && (device_.allocation_serial(held.data()) < 0 ||
+                   static_cast<Bytes>(held.nbytes()) != entry.bytes)) {
+      return refuse(entry, "its memory is not the device's, or of another size than recorded",
+                    "move it back to the device");
+    }
+    const std::size_t known = (is_own ? 0 : 1) + (at_real ? entry.members.size() : 0);
+    if (held.use_count() != known) {
       return refuse(entry, "somebody else holds its memory",
                     "drop views of it, and graphs of earlier steps, or let it stay (no shard)");
     }
@@ -152,8 +162,14 @@ Bytes StreamedParameters::store_dirty(Entry& entry) {
 }
 
 void StreamedParameters::adopt() {
+  for (const Entry& entry : entries_) {
+    if (entry.place == Place::own) by_storage_.erase(entry.real_before);
+  }
   for (Entry& entry : entries_) {
     if (entry.place != Place::own) continue;
+    entry.real = entry.members.front().tensor.storage();
+    entry.real_before = entry.real.unsafeGetStorageImpl();
+    by_storage_.emplace(entry.real_before, static_cast<std::int32_t>(&entry - entries_.data()));
     entry.store = device_.copy_async(CopyLane::d2h, entry.slot, entry.real.data(), entry.bytes);
     note_clean(entry);
   }
@@ -245,6 +261,7 @@ void StreamedParameters::materialise() {
         std::move(entry.buffer.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks()));
     entry.buffer.reset();
     entry.place = Place::own;
+    entry.real = c10::Storage();  // its parameters alone hold it
   }
 }
 

@@ -62,7 +62,8 @@ class StreamedParameters {
   StreamedParameters(Device& device, std::vector<Streamed> storages, bool poison_buffers);
 
   // Error (bad_input): somebody else holds the memory of a parameter (a view of it, a graph of an
-  // earlier step that was not dropped), or gave the parameter another one since.
+  // earlier step that was not dropped), or it was given other memory, which it may be in its own
+  // place only (as large, and the device's). Throws what a guard of another owner throws.
   [[nodiscard]] Status check() const;
 
   // Copies what is in its own memory out and frees that memory, in order; returns when done.
@@ -112,7 +113,8 @@ class StreamedParameters {
   };
   struct Entry {
     std::vector<Member> members;  // every TensorImpl that may point at the storage
-    c10::Storage real;
+    c10::Storage real;            // null in its own memory: then nobody but the members holds it
+    const c10::StorageImpl* real_before = nullptr;  // the last one, for by_storage_
     Bytes bytes = 0;
     std::byte* slot = nullptr;
     std::int64_t serial = -1;

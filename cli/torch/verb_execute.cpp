@@ -51,7 +51,9 @@ Result<MeasuredRun> run_planned(const PlanInputs& inputs, const RunArguments& ru
       executor::PlannedStep::create((*session)->device(), inputs.trace, inputs.schedule,
                                     (*session)->step().parameters(), planned);
   if (!plan) return plan.error();
-  return measure(**session, plan->get(), options);
+  Result<MeasuredRun> measured = measure(**session, plan->get(), options);
+  (*plan)->leave_parameters();
+  return measured;
 }
 
 }  // namespace

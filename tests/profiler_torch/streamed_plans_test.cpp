@@ -234,8 +234,10 @@ TEST(StreamedPlans, AStepThatIsLeftIsAborted) {
   TwinSessions twins(kMlp, 4, "sgd");
   const auto plan = twins.plan(twins.stream(Stream::forward, 1));
   static_cast<void>(twins.expect_same_step(*plan, 0));
+  const auto reference = twins.run_twin(1);
   plan->begin_step();
-  static_cast<void>(twins.expect_same_step(*plan, 1));
+  EXPECT_EQ(twins.run_planned(*plan, 1).loss, reference.loss);
+  twins.expect_same_state(*plan);
   static_cast<void>(twins.expect_same_step(*plan, 2));
 }
 
@@ -317,6 +319,27 @@ TEST(StreamedPlans, AreRefusedForOtherParametersAndHeldOnes) {
   const Bytes before = twins.device().memory().requested;
   EXPECT_EQ(error_for(parameters), "none");
   EXPECT_EQ(twins.device().memory().requested, before) << "a plan that is gone has given all back";
+}
+
+// Several plans of one model (another batch, say) take turns: one at a time has the parameters.
+TEST(StreamedPlans, OneAtATimeHasTheParameters) {
+  TwinSessions twins(kMlp, 4, "sgd");
+  const auto first = twins.plan(twins.stream(Stream::always, 1));
+  static_cast<void>(twins.expect_same_step(*first, 0));
+  const auto schedule = twins.stream(Stream::forward, 0);
+  const std::string text = error_of([&] { static_cast<void>(twins.plan(schedule)); });
+  EXPECT_TRUE(has(text, "is not on the device")) << text;
+  first->materialise();
+  const auto second = twins.plan(schedule);
+  static_cast<void>(twins.expect_same_step(*second, 1));
+  EXPECT_TRUE(has(twins.run_planned(*first, 2).error, "is not on the device"));
+  static_cast<void>(twins.expect_same_step(*second, 2));
+  for (std::int64_t k = 3; k < 7; k += 2) {
+    second->materialise();
+    static_cast<void>(twins.expect_same_step(*first, k));
+    first->materialise();
+    static_cast<void>(twins.expect_same_step(*second, k + 1));
+  }
 }
 
 // A step that needs more than the device has: parameters and gradients do not fit together.
