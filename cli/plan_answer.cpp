@@ -100,7 +100,9 @@ std::string floor_text(const planner::MemoryFloor& floor, simulator::PeakKind on
                    (row.reloaded ? ", reloaded" : "")});
   }
   std::string text =
-      std::string("The floor: no mix of decisions has a lower peak ") + simulator::name_of(on) +
+      std::string("The floor: no mix of decisions has a lower peak ") +
+      (on == simulator::PeakKind::reserved ? "active (reserved bytes are never fewer)"
+                                           : simulator::name_of(on)) +
       " than " + exact_bytes(floor.bytes) +
       (floor.reached && on != simulator::PeakKind::reserved ? ", and one reaches it" : "") +
       ".\nIt is made at " + floor_place(floor) + " by\n" + table.text(2);
@@ -157,6 +159,11 @@ std::string search_text(const planner::SearchStats& search) {
   return text + ".\n";
 }
 
+// The floor is counted in active bytes for a budget on reserved ones.
+std::string of_active(const PlanAnswer& answer) {
+  return answer.budget_on == simulator::PeakKind::reserved ? " active" : "";
+}
+
 }  // namespace
 
 Error why_infeasible(const PlanAnswer& answer) {
@@ -166,9 +173,10 @@ Error why_infeasible(const PlanAnswer& answer) {
   Error error{ErrorCode::condition, "", "", "", ""};
   switch (outcome.kind) {
     case PlanKind::infeasible:
-      error.message = "infeasible: the floor is " + std::to_string(outcome.floor.bytes) +
-                      " bytes, made at " + floor_place(outcome.floor) + "; the budget is " +
-                      std::to_string(budget) + " bytes";
+      error.message = "infeasible: the floor is " + std::to_string(outcome.floor.bytes) + " bytes" +
+                      of_active(answer) + ", made at " + floor_place(outcome.floor) +
+                      "; the budget is " + std::to_string(budget) + " bytes" +
+                      (of_active(answer).empty() ? "" : " reserved, which are never fewer");
       error.hint =
           "a budget of the floor or more, a smaller batch, or a model that needs less there";
       break;
@@ -199,7 +207,8 @@ Error why_infeasible(const PlanAnswer& answer) {
       }
       error.hint = outcome.search.stopped
                        ? "a longer --time-limit, or a larger budget"
-                       : "a larger budget; the floor is " + format_bytes(outcome.floor.bytes);
+                       : "a larger budget; the floor is " + format_bytes(outcome.floor.bytes) +
+                             of_active(answer);
       break;
     case PlanKind::planned:
     case PlanKind::fits_already:
@@ -225,6 +234,7 @@ std::string plan_text(const simulator::TraceIndex& index, const PlanAnswer& answ
     text += draw(curve_of(simulation->detail, outcome.predicted.step_ns), plot) + "\n";
   }
   text += figures(answer);
+  if (outcome.plan.parameters) text += "\n" + shards_line(outcome.plan);
   if (outcome.plan.budget.device) {
     text += std::string("\nBudget: ") + exact_bytes(*outcome.plan.budget.device) + " " +
             simulator::name_of(answer.budget_on);

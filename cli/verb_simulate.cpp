@@ -25,7 +25,8 @@ Result<simulator::Plan> plan_of_policy(const simulator::TraceIndex& index,
   if (!rules) return rules.error();
   simulator::Plan plan;
   plan.target.fingerprint = index.trace().fingerprint;
-  plan.saved = std::move(*rules);
+  plan.saved = std::move(rules->saved);
+  plan.parameters = std::move(rules->parameters);
   return plan;
 }
 
@@ -74,7 +75,7 @@ std::string simulation_text(const Trace& trace, const Simulation& simulation,
                             const Paint& paint) {
   const simulator::ReplayResult& with = simulation.result;
   const simulator::ReplayResult& without = simulation.resident;
-  std::string text = paint.bold(run_line(trace)) + "\n" + title + "\n\n";
+  std::string text = paint.bold(run_line(trace)) + "\n" + title + "\n" + shards_line(plan) + "\n";
   PlotOptions plot;
   plot.width = std::min(terminal().width, 120);
   plot.unicode = terminal().unicode;

@@ -66,4 +66,17 @@ std::string place(const Moment& moment) {
   return text;
 }
 
+std::string shards_line(const simulator::Plan& plan) {
+  using Stream = simulator::ParameterPlan::Stream;
+  if (!plan.parameters || plan.parameters->stream == Stream::off) return "";
+  const bool always = plan.parameters->stream == Stream::always;
+  return "Parameters of " +
+         count_of(static_cast<std::int64_t>(plan.parameters->shards.size()), "shard") +
+         " stream, " +
+         (always ? "on the device only around their uses" : "away between forward and backward") +
+         ", prefetch " +
+         (plan.parameters->prefetch ? std::to_string(*plan.parameters->prefetch) : "automatic") +
+         ".\n";
+}
+
 }  // namespace stowage::cli

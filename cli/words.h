@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/inspect_report.h"
+#include "simulator/plan.h"
 #include "traces/trace.h"
 
 namespace stowage::cli {
@@ -22,5 +23,8 @@ namespace stowage::cli {
 [[nodiscard]] std::string run_line(const Trace& trace);
 // "aten::mm (op 812) in layers.3.mlp, backward"
 [[nodiscard]] std::string place(const Moment& moment);
+// "Parameters of 3 shards stream, on the device only around their uses, prefetch 1.\n"; empty for
+// a plan that streams none.
+[[nodiscard]] std::string shards_line(const simulator::Plan& plan);
 
 }  // namespace stowage::cli

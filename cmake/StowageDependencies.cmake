@@ -1,5 +1,5 @@
 # What Stowage stands on. The core needs zlib, nlohmann_json, CLI11 and threads; everything else only
-# when its option is ON.
+# when its option is ON. The LibTorch part also needs xxHash's header.
 set(STOWAGE_CORE_HINT "Run scripts/setup.sh, or: \
 apt install g++ cmake ninja-build zlib1g-dev nlohmann-json3-dev libcli11-dev")
 
@@ -33,6 +33,9 @@ if(STOWAGE_WITH_CUDA AND NOT STOWAGE_WITH_TORCH)
 endif()
 
 if(STOWAGE_WITH_TORCH)
+  find_package(xxHash MODULE QUIET)
+  stowage_need(xxHash "STOWAGE_WITH_TORCH=ON needs its header xxhash.h: run scripts/setup.sh, or: \
+apt install libxxhash-dev")
   find_package(Torch 2.11 MODULE QUIET)
   stowage_need(Torch "STOWAGE_WITH_TORCH=ON: run scripts/setup.sh, or `pip install torch==2.11.0` into \
 .venv, or pass -DTorch_ROOT=<folder with include/ and lib/>. \

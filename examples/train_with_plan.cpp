@@ -88,8 +88,8 @@ int main() {
   request.budget = trace->peaks.requested.front() * 60 / 100;
   const auto outcome = check(stowage::planner::make_plan(index, request));
   auto lowered = check(stowage::simulator::lower(index, outcome.plan));
-  auto planned =
-      check(stowage::executor::PlannedStep::create(device, trace, std::move(lowered.schedule)));
+  auto planned = check(stowage::executor::PlannedStep::create(
+      device, trace, std::move(lowered.schedule), registered().parameters));
 
   for (std::int64_t k = 0; k < 5; ++k) {
     load(k);

@@ -1,21 +1,25 @@
 #include "executor/host_copy.h"
 
+#include "executor/device/needed_wait.h"
+
 namespace stowage::executor {
 
-HostCopy::HostCopy(Device& device, const at::Tensor& tensor)
-    : device_(&device), view_(SavedView::of(tensor)) {
+HostCopy::HostCopy(HostPool& pool, const at::Tensor& tensor)
+    : device_(&pool.device()), view_(SavedView::of(tensor)) {
   if (bytes() == 0) return;
-  block_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes()));
+  slot_ = pool.take(bytes());
   const auto* const source = static_cast<const std::byte*>(tensor.storage().data());
-  device_->wait_blocking(
-      device_->copy_async(CopyLane::d2h, block_.get(), source + view_.range.begin, bytes()));
+  const CopyTicket ticket =
+      device_->copy_async(CopyLane::d2h, slot_.data(), source + view_.range.begin, bytes());
+  if (needed(Wait::host_copy_out)) device_->wait_blocking(ticket);
 }
 
 at::Tensor HostCopy::load(std::int64_t tag) const {
   const at::Tensor buffer = device_->allocate_buffer(bytes(), tag);
   if (bytes() > 0) {
-    device_->wait_blocking(
-        device_->copy_async(CopyLane::h2d, buffer.mutable_data_ptr(), block_.get(), bytes()));
+    const CopyTicket ticket =
+        device_->copy_async(CopyLane::h2d, buffer.mutable_data_ptr(), slot_.data(), bytes());
+    if (needed(Wait::host_copy_in)) device_->wait_blocking(ticket);
   }
   return view_.over(buffer.storage(), view_.range.begin);
 }

@@ -4,9 +4,11 @@
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 
+#include <cstddef>
 #include <utility>
 
 #include "executor/models/option_reader.h"
+#include "executor/step_driver.h"
 
 namespace stowage::executor {
 
@@ -15,37 +17,45 @@ namespace {
 constexpr double kSgdRate = 1e-2;
 constexpr double kAdamRate = 1e-3;
 
-std::vector<at::Tensor> tensors(const std::vector<NamedTensor>& named) {
-  std::vector<at::Tensor> result;
-  result.reserve(named.size());
-  for (const NamedTensor& each : named) result.push_back(each.tensor);
-  return result;
-}
-
-template <class Torch>
+// One of PyTorch's optimizers a parameter: the same ops in the same order as one for all of them.
+template <class Torch, class Options>
 class TorchOptimizer : public Optimizer {
  public:
-  template <class Options>
   TorchOptimizer(std::vector<NamedTensor> parameters, const Options& options)
-      : parameters_(std::move(parameters)), torch_(tensors(parameters_), options) {}
+      : parameters_(std::move(parameters)) {
+    torch_.reserve(parameters_.size());
+    for (const NamedTensor& each : parameters_) {
+      torch_.push_back(std::make_unique<Torch>(std::vector<at::Tensor>{each.tensor}, options));
+    }
+  }
 
-  void step() override { torch_.step(); }
+  void step() override {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const at::Tensor& parameter = parameters_[i].tensor;
+      if (!parameter.grad().defined()) continue;
+      StepDriver* const current = driver();
+      if (current != nullptr) current->parameter_update(UpdateEvent::begin, parameter);
+      torch_[i]->step();
+      if (current != nullptr) current->parameter_update(UpdateEvent::end, parameter);
+    }
+  }
   [[nodiscard]] std::vector<NamedTensor> state() const override { return {}; }
 
  protected:
   std::vector<NamedTensor> parameters_;
-  Torch torch_;
+  std::vector<std::unique_ptr<Torch>> torch_;  // by parameter
 };
 
-template <class Torch, class ParamState>
-class AdamOptimizer final : public TorchOptimizer<Torch> {
+template <class Torch, class Options, class ParamState>
+class AdamOptimizer final : public TorchOptimizer<Torch, Options> {
  public:
-  using TorchOptimizer<Torch>::TorchOptimizer;
+  using TorchOptimizer<Torch, Options>::TorchOptimizer;
 
   [[nodiscard]] std::vector<NamedTensor> state() const override {
     std::vector<NamedTensor> result;
-    const auto& states = this->torch_.state();
-    for (const NamedTensor& parameter : this->parameters_) {
+    for (std::size_t i = 0; i < this->parameters_.size(); ++i) {
+      const NamedTensor& parameter = this->parameters_[i];
+      const auto& states = this->torch_[i]->state();
       const auto found = states.find(parameter.tensor.unsafeGetTensorImpl());
       if (found == states.end()) continue;
       const auto& state = static_cast<const ParamState&>(*found->second);
@@ -90,14 +100,15 @@ std::unique_ptr<Optimizer> make_optimizer(OptimizerKind kind, double learning_ra
       return nullptr;
     case OptimizerKind::sgd: {
       const double rate = learning_rate == 0 ? kSgdRate : learning_rate;
-      return std::make_unique<TorchOptimizer<SGD>>(std::move(parameters), SGDOptions(rate));
+      return std::make_unique<TorchOptimizer<SGD, SGDOptions>>(std::move(parameters),
+                                                               SGDOptions(rate));
     }
     case OptimizerKind::adam:
-      return std::make_unique<AdamOptimizer<Adam, AdamParamState>>(std::move(parameters),
-                                                                   AdamOptions(adam_rate));
+      return std::make_unique<AdamOptimizer<Adam, AdamOptions, AdamParamState>>(
+          std::move(parameters), AdamOptions(adam_rate));
     case OptimizerKind::adamw:
-      return std::make_unique<AdamOptimizer<AdamW, AdamWParamState>>(std::move(parameters),
-                                                                     AdamWOptions(adam_rate));
+      return std::make_unique<AdamOptimizer<AdamW, AdamWOptions, AdamWParamState>>(
+          std::move(parameters), AdamWOptions(adam_rate));
   }
   return nullptr;
 }

@@ -1,5 +1,6 @@
 // The optimizer of a training step: PyTorch's own, one parameter after the other (no foreach, no
-// fused kernels), so that its temporaries are those of one parameter.
+// fused kernels), so that its temporaries are those of one parameter. The step's driver hears of
+// each update, so that a parameter need be on the device during its own one only.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ enum class OptimizerKind : std::uint8_t { none, sgd, adam, adamw };
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // Updates every parameter that has a gradient. The first call makes the state.
+  // Updates every parameter that has a gradient, in order, between the driver's
+  // parameter_update() events. The first call makes the state.
   virtual void step() = 0;
   // "PARAMETER.exp_avg", "PARAMETER.exp_avg_sq"; empty before the first step and for sgd.
   [[nodiscard]] virtual std::vector<NamedTensor> state() const = 0;

@@ -42,7 +42,7 @@ PlannedStep::State::PackDifference PlannedStep::State::compare_pack(const at::Te
     return shape;
   }
   if (tensor.storage_offset() != views.offset[view]) return offset;
-  const std::int64_t serial = device_.allocation_serial(tensor.storage().data());
+  const std::int64_t serial = parameters_.serial_of(tensor);
   const std::int32_t index = serial < 0 ? -1 : storage_index_.number_of(serial);
   if (index != saved.storage_index[row]) return storage;
   if (index < 0) return none;

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "executor/device/needed_wait.h"
+
 namespace stowage::executor {
 
 using simulator::Action;
@@ -39,12 +41,15 @@ void check_not_written(const at::Tensor& source, std::int64_t version) {
 }  // namespace
 
 PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
-                          simulator::Schedule schedule, PlannedStepOptions options, HostArena arena)
+                          simulator::Schedule schedule, PlannedStepOptions options, HostArena arena,
+                          PlannedParameters parameters)
     : device_(device),
+      host_pool_(device),
       trace_(std::move(trace)),
       schedule_(std::move(schedule)),
       options_(options),
       arena_(std::move(arena)),
+      parameters_(std::move(parameters)),
       program_(*trace_, schedule_),
       offloads_(schedule_.offloads.size()),
       reloads_(schedule_.reloads.size()),
@@ -55,16 +60,19 @@ PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
 }
 
 void PlannedStep::State::drop_all() {
-  device_.synchronize();
+  if (needed(Wait::drop_all)) device_.synchronize();
   for (OffloadState& offload : offloads_) offload = {};
   for (ReloadState& reload : reloads_) reload = {};
 }
 
 void PlannedStep::State::begin() {
+  const std::lock_guard lock(mutex_);
   drop_all();
+  if (active_) parameters_.abort();
   device_.begin_step();
   ++step_;
   active_ = true;
+  parameters_.begin();
   first_serial_ = device_.next_serial();
   counters_.fill(0);
   sites_.reset();
@@ -77,6 +85,7 @@ void PlannedStep::State::begin() {
 }
 
 Result<StepReport> PlannedStep::State::end() {
+  const std::lock_guard lock(mutex_);
   STOWAGE_ASSERT(active_);
   std::string missing;
   for (std::size_t kind = 0; kind < simulator::kAnchorKinds && report_.on_plan; ++kind) {
@@ -92,9 +101,7 @@ Result<StepReport> PlannedStep::State::end() {
     run(AnchorKind::step_end, 0, Side::before);
     run(AnchorKind::step_end, 0, Side::after);
   }
-  active_ = false;
-  device_.end_step();
-  drop_all();
+  finish(/*parameters_stay=*/report_.on_plan);
   if (!missing.empty() && options_.off_plan == OffPlan::refuse) {
     return Error{ErrorCode::bad_input, "the step is not the one the plan was made for: " + missing,
                  "", "", "record the model again and make a new plan"};
@@ -103,12 +110,20 @@ Result<StepReport> PlannedStep::State::end() {
 }
 
 void PlannedStep::State::abort() {
+  const std::lock_guard lock(mutex_);
+  // The device may be in another plan's step, whose stream it watches.
+  if (active_) finish(/*parameters_stay=*/false);
+}
+
+void PlannedStep::State::finish(bool parameters_stay) {
   active_ = false;
   device_.end_step();
   drop_all();
+  report_.unplanned_stored_bytes += parameters_stay ? parameters_.end() : parameters_.abort();
 }
 
 void PlannedStep::State::layer_event(LayerEvent event, std::string_view path) {
+  const std::lock_guard lock(mutex_);
   if (event == LayerEvent::forward_begin) sites_.enter(path);
   const AnchorKind kind = anchor_kind(event);
   const std::size_t ordinal = counter(kind)++;
@@ -132,9 +147,11 @@ void PlannedStep::State::layer_event(LayerEvent event, std::string_view path) {
 
 PlannedStep::State::Packed PlannedStep::State::begin_pack(const at::Tensor& tensor) {
   device_.check_stream();
+  check_not_refused();
   const Site site = sites_.next_pack();
   Packed packed;
   packed.step = step_;
+  packed.parameter = is_plain(tensor) ? parameters_.index_of(tensor) : -1;
   if (report_.on_plan) {
     if (const PackDifference difference = compare_pack(tensor, site);
         difference != PackDifference::none) {
@@ -144,8 +161,8 @@ PlannedStep::State::Packed PlannedStep::State::begin_pack(const at::Tensor& tens
   const std::size_t row = counter(AnchorKind::pack)++;
   if (!report_.on_plan) {
     // Outside the plan: what this step made leaves at once, so that the step does not grow.
-    const bool can_leave =
-        is_plain(tensor) && device_.allocation_serial(tensor.storage().data()) >= first_serial_;
+    const bool can_leave = packed.parameter < 0 && is_plain(tensor) &&
+                           device_.allocation_serial(tensor.storage().data()) >= first_serial_;
     packed.treatment = can_leave ? Treatment::host_copy : Treatment::keep;
     ++report_.off_plan_packs;
     return packed;
@@ -172,6 +189,7 @@ void PlannedStep::State::finish_pack(const Packed& packed) {
 bool PlannedStep::State::begin_unpack(const Packed& packed) {
   if (!active_ || packed.step != step_) return false;
   device_.check_stream();
+  check_not_refused();
   const std::size_t row = counter(AnchorKind::unpack)++;
   if (report_.on_plan) {
     if (row >= trace_->unpacks.size()) {
@@ -218,29 +236,35 @@ at::Tensor PlannedStep::State::load_off_plan(OffloadId id, const SavedView& view
               "given to another one; record the step as it now is and plan again");
   const at::Tensor buffer = device_.allocate_buffer(plan.bytes, kOffPlanTag);
   if (plan.bytes > 0) {
-    device_.wait_blocking(
-        device_.copy_async(CopyLane::h2d, buffer.mutable_data_ptr(), slot(id), plan.bytes));
+    const CopyTicket ticket =
+        device_.copy_async(CopyLane::h2d, buffer.mutable_data_ptr(), slot(id), plan.bytes);
+    if (needed(Wait::load_off_plan)) device_.wait_blocking(ticket);
   }
   report_.reloaded_bytes += plan.bytes;
   return view.over(buffer.storage(), plan.begin);
 }
 
+void PlannedStep::State::check_not_refused() const {
+  TORCH_CHECK(report_.on_plan || options_.off_plan != OffPlan::refuse,
+              "stowage: the step is not the one the plan was made for: ", report_.first_difference);
+}
+
 void PlannedStep::State::diverge(const std::string& difference) {
   report_.on_plan = false;
   report_.first_difference = difference;
-  TORCH_CHECK(options_.off_plan != OffPlan::refuse,
-              "stowage: the step is not the one the plan was made for: ", difference);
+  check_not_refused();
   // What is under way ends here; what was offloaded is read back on demand.
   for (OffloadState& offload : offloads_) {
     if (!offload.source.defined()) continue;
-    device_.wait(offload.ticket);
+    if (needed(Wait::leave_plan_offloads)) device_.wait(offload.ticket);
     check_not_written(offload.source, offload.version);
     offload.source.reset();
   }
   for (ReloadState& reload : reloads_) {
-    device_.wait(reload.ticket);
+    if (needed(Wait::leave_plan_reloads)) device_.wait(reload.ticket);
     reload.buffer.reset();
   }
+  parameters_.materialise();
 }
 
 void PlannedStep::State::run(AnchorKind kind, std::size_t ordinal, Side side) {
@@ -259,14 +283,15 @@ void PlannedStep::State::execute(const simulator::Instruction& instruction) {
     case Action::start_reload:
       return start_reload(instruction.reload);
     case Action::await:
-      return device_.wait(reloads_[instruction.reload.index()].ticket);
+      if (needed(Wait::await)) device_.wait(reloads_[instruction.reload.index()].ticket);
+      return;
     case Action::drop:
       return drop(instruction.reload);
     case Action::start_load:
     case Action::await_load:
     case Action::start_store:
     case Action::evict:
-      TORCH_CHECK(false, "an instruction of a streamed parameter has no executor");
+      return parameters_.run(instruction, report_);
   }
 }
 
@@ -289,12 +314,14 @@ void PlannedStep::State::start_offload(OffloadId id) {
     return;
   }
   state.ticket = device_.copy_async(CopyLane::d2h, slot(id), source + plan.begin, plan.bytes);
-  if (plan.copy_out == CopyMode::blocking) device_.wait_blocking(state.ticket);
+  if (plan.copy_out == CopyMode::blocking && needed(Wait::blocking_offload)) {
+    device_.wait_blocking(state.ticket);
+  }
 }
 
 void PlannedStep::State::release(OffloadId id) {
   OffloadState& state = offloads_[id.index()];
-  device_.wait(state.ticket);
+  if (needed(Wait::release)) device_.wait(state.ticket);
   // Only a version that never changed proves that the copy read what was saved.
   check_not_written(state.source, state.version);
   state.source.reset();
@@ -314,7 +341,9 @@ void PlannedStep::State::start_reload(ReloadId id) {
     return;
   }
   state.ticket = device_.copy_async(CopyLane::h2d, destination, slot(plan.offload), offload.bytes);
-  if (plan.copy_in == CopyMode::blocking) device_.wait_blocking(state.ticket);
+  if (plan.copy_in == CopyMode::blocking && needed(Wait::blocking_reload)) {
+    device_.wait_blocking(state.ticket);
+  }
 }
 
 void PlannedStep::State::drop(ReloadId id) {

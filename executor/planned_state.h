@@ -1,13 +1,21 @@
 // PlannedStep::State: the running interpreter behind PlannedStep, shared with the hooks of saved
 // tensors. Private to executor/planned_*.cpp.
+//
+// Autograd has a thread for each device and runs CPU nodes on the caller's, so the hooks of a graph
+// over both come on two threads at once. A hook holds lock() from its begin_ to its finish_ call;
+// everything else locks by itself. Whichever thread comes first, what it gets is right; an order of
+// unpacks that is not the recorded one is off plan.
 #pragma once
 
 #include <array>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "executor/host_pool.h"
 #include "executor/kept_tensor.h"
+#include "executor/planned_parameters.h"
 #include "executor/planned_step.h"
 #include "executor/saved_view.h"
 #include "executor/serial_numbers.h"
@@ -18,33 +26,45 @@ namespace stowage::executor {
 class PlannedStep::State {
  public:
   State(Device& device, std::shared_ptr<const Trace> trace, simulator::Schedule schedule,
-        PlannedStepOptions options, HostArena arena);
+        PlannedStepOptions options, HostArena arena, PlannedParameters parameters);
 
+  // Once, ahead of the first begin(): takes over the parameters that stream.
+  void adopt();
   void begin();
+  // When it throws (a saved tensor was written in place, a device failed) the step goes on until
+  // abort().
   Result<StepReport> end();
+  // Ends a step that goes on; nothing otherwise.
   void abort();
-  // Waits for every copy and drops everything that a step holds on the device.
-  void drop_all();
   void layer_event(LayerEvent event, std::string_view path);
+  void parameter_update(UpdateEvent event, const at::Tensor& parameter);
+  void materialise();
+  std::vector<NamedTensor> values();
 
   // What a pack decided for the saved tensor.
   enum class Treatment : std::uint8_t { keep, planned, host_copy };
   struct Packed {
     Treatment treatment = Treatment::keep;
     SavedId saved;
-    std::uint64_t step = 0;  // the step it belongs to
+    std::uint64_t step = 0;       // the step it belongs to
+    std::int32_t parameter = -1;  // the streamed parameter whose memory it is, -1 = none
   };
-  // begin_pack() decides; the caller then makes its KeptTensor or HostCopy; finish_pack() runs what
-  // stands behind the pack. Throws c10::Error for a step that is off plan (OffPlan::refuse).
+  [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
+  // The rest is called under lock(). begin_pack() decides; the caller then makes its KeptTensor or
+  // HostCopy; finish_pack() runs what stands behind the pack. Throws c10::Error for a step that is
+  // off plan (OffPlan::refuse).
   Packed begin_pack(const at::Tensor& tensor);
   void finish_pack(const Packed& packed);
   // Runs what stands before the unpack; true when the unpack is the one the schedule expects.
   bool begin_unpack(const Packed& packed);
   void finish_unpack(bool on_plan);
+  // Throws c10::Error when it is memory of a parameter that is not on the device.
+  void check_present(const Packed& packed) const { parameters_.check_present(packed.parameter); }
   // The bytes of a `planned` saved tensor, on the device, as a view. Between begin and finish.
   at::Tensor load(const Packed& packed, const SavedView& view, bool on_plan);
 
-  [[nodiscard]] Device& device() { return device_; }
+  // For saved tensors that leave outside the plan.
+  [[nodiscard]] HostPool& host_pool() { return host_pool_; }
   [[nodiscard]] const HostArena& arena() const { return arena_; }
 
  private:
@@ -60,6 +80,10 @@ class PlannedStep::State {
     CopyTicket ticket;
   };
 
+  // Ends the step for the device, waits for every copy and drops what the step holds there; of
+  // parameters too, unless they are where the next step expects them.
+  void finish(bool parameters_stay);
+  void drop_all();
   void run(simulator::AnchorKind kind, std::size_t ordinal, simulator::Side side);
   void execute(const simulator::Instruction& instruction);
   void start_offload(OffloadId id);
@@ -67,6 +91,8 @@ class PlannedStep::State {
   void start_reload(ReloadId id);
   void drop(ReloadId id);
   at::Tensor load_off_plan(OffloadId id, const SavedView& view);
+  // A refused step stays refused, on whichever thread it goes on.
+  void check_not_refused() const;
   // Throws, or leaves the plan for the rest of the step.
   void diverge(const std::string& difference);
   // What of the next pack is not as recorded, if anything; and in words.
@@ -90,11 +116,14 @@ class PlannedStep::State {
     return counters_[static_cast<std::size_t>(kind)];
   }
 
+  std::mutex mutex_;  // guards everything below that changes
   Device& device_;
+  HostPool host_pool_;  // has a lock of its own
   std::shared_ptr<const Trace> trace_;
   simulator::Schedule schedule_;
   PlannedStepOptions options_;
   HostArena arena_;
+  PlannedParameters parameters_;
   StepProgram program_;
   SiteTracker sites_;
   std::vector<OffloadState> offloads_;

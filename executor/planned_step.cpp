@@ -1,5 +1,7 @@
 #include "executor/planned_step.h"
 
+#include <c10/util/Exception.h>
+
 #include <exception>
 #include <optional>
 #include <utility>
@@ -18,6 +20,7 @@ class PlannedHooks final : public torch::autograd::SavedVariableHooks {
   explicit PlannedHooks(std::shared_ptr<PlannedStep::State> state) : state_(std::move(state)) {}
 
   void call_pack_hook(const at::Tensor& tensor) override {
+    const auto lock = state_->lock();
     packed_ = state_->begin_pack(tensor);
     switch (packed_.treatment) {
       case PlannedStep::State::Treatment::keep:
@@ -27,17 +30,19 @@ class PlannedHooks final : public torch::autograd::SavedVariableHooks {
         view_ = SavedView::of(tensor);
         break;
       case PlannedStep::State::Treatment::host_copy:
-        copy_.emplace(state_->device(), tensor);
+        copy_.emplace(state_->host_pool(), tensor);
         break;
     }
     state_->finish_pack(packed_);
   }
 
   at::Tensor call_unpack_hook() override {
+    const auto lock = state_->lock();
     const bool on_plan = state_->begin_unpack(packed_);
     at::Tensor tensor;
     switch (packed_.treatment) {
       case PlannedStep::State::Treatment::keep:
+        state_->check_present(packed_);
         tensor = kept_.get();
         break;
       case PlannedStep::State::Treatment::planned:
@@ -64,6 +69,7 @@ class PlannedHooks final : public torch::autograd::SavedVariableHooks {
 Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
                                                          std::shared_ptr<const Trace> trace,
                                                          simulator::Schedule schedule,
+                                                         std::vector<NamedTensor> parameters,
                                                          PlannedStepOptions options) {
   install_saved_tensor_engine();  // a process that only runs plans has recorded nothing
   const simulator::TraceIndex index(*trace);
@@ -74,8 +80,14 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
   }
   Result<HostArena> arena = device.host_arena(schedule.host_bytes);
   if (!arena) return arena.error();
-  return std::unique_ptr<PlannedStep>(new PlannedStep(std::make_shared<State>(
-      device, std::move(trace), std::move(schedule), options, std::move(arena).value())));
+  Result<PlannedParameters> planned = PlannedParameters::create(
+      device, *trace, schedule, std::move(parameters), arena->data(), options.poison_device);
+  if (!planned) return planned.error();
+  std::unique_ptr<PlannedStep> step(new PlannedStep(
+      std::make_shared<State>(device, std::move(trace), std::move(schedule), options,
+                              std::move(arena).value(), std::move(planned).value())));
+  step->state_->adopt();
+  return step;
 }
 
 PlannedStep::~PlannedStep() {
@@ -84,21 +96,45 @@ PlannedStep::~PlannedStep() {
   } catch (const std::exception&) {
     // A device that failed for good has nothing left to wait for; the step's error was reported.
   }
+  try {
+    materialise();
+  } catch (const std::exception& error) {
+    TORCH_WARN("stowage: parameters that streamed under a plan could not be brought back: ",
+               error.what());
+  }
 }
 
 void PlannedStep::begin_step() {
+  try {
+    state_->begin();
+  } catch (...) {
+    abort_step();
+    throw;
+  }
   set_driver(this);
-  state_->begin();
 }
 
 Result<StepReport> PlannedStep::end_step() {
   set_driver(nullptr);
-  return state_->end();
+  try {
+    return state_->end();
+  } catch (...) {
+    state_->abort();
+    throw;
+  }
 }
 
 void PlannedStep::abort_step() {
   if (driver() == this) set_driver(nullptr);
   state_->abort();
+}
+
+void PlannedStep::materialise() {
+  state_->materialise();
+}
+
+std::vector<NamedTensor> PlannedStep::values() {
+  return state_->values();
 }
 
 Bytes PlannedStep::host_bytes() const {
@@ -111,6 +147,10 @@ std::unique_ptr<torch::autograd::SavedVariableHooks> PlannedStep::make_hooks() {
 
 void PlannedStep::layer_event(LayerEvent event, std::string_view path) {
   state_->layer_event(event, path);
+}
+
+void PlannedStep::parameter_update(UpdateEvent event, const at::Tensor& parameter) {
+  state_->parameter_update(event, parameter);
 }
 
 }  // namespace stowage::executor

@@ -9,6 +9,12 @@
 //   names the first difference; with OffPlan::offload_all the step goes on instead, every saved
 //   tensor from there on leaving the device at once, and that is counted.
 // After an exception, or when a graph is dropped, begin_step() starts clean.
+//
+// Where the schedule streams parameters (executor/streamed_parameters.h), those are not on the
+// device between steps: a touch throws c10::Error that names the parameter and materialise(). Their
+// graphs must be dropped ahead of the next begin_step(), and no view of them kept. What was written
+// to a parameter is never lost, whatever ends the step: by an op that counts versions, or between
+// the driver's parameter_update() events (so not through .data() elsewhere in the step).
 #pragma once
 
 #include <memory>
@@ -17,6 +23,7 @@
 
 #include "executor/device/device.h"
 #include "executor/device/host_arena.h"
+#include "executor/model.h"
 #include "executor/site_tracker.h"
 #include "executor/step_driver.h"
 #include "simulator/schedule.h"
@@ -42,15 +49,25 @@ struct StepReport {
   std::int64_t off_plan_packs = 0;  // saved tensors that left outside the plan
   Bytes offloaded_bytes = 0;
   Bytes reloaded_bytes = 0;
+  // Of parameters: loads and stores of the schedule, and what had to be stored beside it because
+  // somebody else wrote a parameter, or because the step did not end as planned.
+  Bytes loaded_bytes = 0;
+  Bytes stored_bytes = 0;
+  Bytes unplanned_stored_bytes = 0;
 };
 
 class PlannedStep final : public StepDriver {
  public:
   // Checks the schedule for hazards (refused if any) and makes the host arena. `device` outlives
-  // the driver; the trace is shared because the schedule refers to its rows.
+  // the driver; the trace is shared because the schedule refers to its rows. `parameters` are the
+  // model's, in the order in which they were recorded; those that stream leave the device here, and
+  // are refused when they are not the recorded ones or somebody else holds their memory. May be
+  // empty where nothing streams.
   [[nodiscard]] static Result<std::unique_ptr<PlannedStep>> create(
       Device& device, std::shared_ptr<const Trace> trace, simulator::Schedule schedule,
-      PlannedStepOptions options = {});
+      std::vector<NamedTensor> parameters, PlannedStepOptions options = {});
+  // Ends as abort_step() and materialise() do. Where there is no memory for that, a warning says
+  // which parameters are lost.
   ~PlannedStep() override;
 
   // Installs the driver and expects a step from its beginning. What an unfinished step left behind
@@ -62,12 +79,21 @@ class PlannedStep final : public StepDriver {
   // After an exception inside the step: waits for copies, drops what the step holds and removes
   // the driver, so that the next step is clean.
   void abort_step();
+  // Brings all parameters back onto the device, into memory of their own, until the next
+  // begin_step(): for whatever is no training step. Between steps only. May throw
+  // c10::OutOfMemoryError: what is back by then stays, and nothing is lost.
+  void materialise();
+  // Every parameter as it now is, without moving one: itself where it does not stream or was
+  // brought back, else a CPU tensor over host memory, not to be written, valid until the next call
+  // of this driver. Between steps.
+  [[nodiscard]] std::vector<NamedTensor> values();
   [[nodiscard]] Bytes host_bytes() const;
 
   std::unique_ptr<torch::autograd::SavedVariableHooks> make_hooks() override;
   void layer_event(LayerEvent event, std::string_view path) override;
   void backward_begin() override {}
   void backward_end() override {}
+  void parameter_update(UpdateEvent event, const at::Tensor& parameter) override;
 
   class State;  // shared with the hooks, which may outlive the driver with their graph
 

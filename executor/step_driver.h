@@ -5,6 +5,7 @@
 // The driver is process-wide, not thread-local: on a GPU, backward runs on autograd's own threads.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 namespace stowage::executor {
 
 enum class LayerEvent : std::uint8_t { forward_begin, forward_end, backward_begin, backward_end };
+enum class UpdateEvent : std::uint8_t { begin, end };
 
 class StepDriver {
  public:
@@ -27,6 +29,9 @@ class StepDriver {
   // autograd's runs or frees anything of the step.
   virtual void backward_begin() = 0;
   virtual void backward_end() = 0;
+  // Around the optimizer's update of one parameter that has a gradient. After an exception inside
+  // there is no end.
+  virtual void parameter_update(UpdateEvent event, const at::Tensor& parameter) = 0;
 };
 
 // The current driver or null. set_driver() replaces it; the caller keeps ownership and must reset

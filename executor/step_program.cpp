@@ -7,21 +7,13 @@ namespace stowage::executor {
 
 using simulator::AnchorKind;
 
-namespace {
-
-bool is_layer_event(AnchorKind kind) {
-  return kind >= AnchorKind::layer_forward_begin;
-}
-
-}  // namespace
-
 StepProgram::StepProgram(const Trace& trace, const simulator::Schedule& schedule)
     : instructions_(schedule.instructions), overlapping_(schedule.offloads.size()) {
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
     const auto kind = simulator::anchor_kind_of(trace.events.kind[i]);
     if (!kind) continue;
     Place place;
-    if (is_layer_event(*kind)) place.layer = LayerId(trace.events.ref[i]);
+    place.ref = trace.events.ref[i];
     places_[static_cast<std::size_t>(*kind)].push_back(place);
   }
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
@@ -60,7 +52,11 @@ std::size_t StepProgram::count(AnchorKind kind) const {
 }
 
 LayerId StepProgram::layer(AnchorKind kind, std::size_t ordinal) const {
-  return places_[static_cast<std::size_t>(kind)][ordinal].layer;
+  return LayerId(places_[static_cast<std::size_t>(kind)][ordinal].ref);
+}
+
+StorageId StepProgram::parameter(AnchorKind kind, std::size_t ordinal) const {
+  return StorageId(places_[static_cast<std::size_t>(kind)][ordinal].ref);
 }
 
 }  // namespace stowage::executor

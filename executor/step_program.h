@@ -1,5 +1,5 @@
 // StepProgram: a Schedule arranged for a running step: which instructions stand at the n-th event
-// of a kind, which layer is expected there, which offloads share host bytes.
+// of a kind, which layer or parameter is expected there, which offloads share host bytes.
 #pragma once
 
 #include <array>
@@ -20,9 +20,11 @@ class StepProgram {
   [[nodiscard]] std::span<const simulator::Instruction> at(simulator::AnchorKind kind,
                                                            std::size_t ordinal,
                                                            simulator::Side side) const;
-  // How many events of this kind a step has, and the layer of a layer event.
+  // How many events of this kind a step has, the layer of a layer event, and the storage of a
+  // parameter's update.
   [[nodiscard]] std::size_t count(simulator::AnchorKind kind) const;
   [[nodiscard]] LayerId layer(simulator::AnchorKind kind, std::size_t ordinal) const;
+  [[nodiscard]] StorageId parameter(simulator::AnchorKind kind, std::size_t ordinal) const;
   // Other offloads whose host slots overlap this one's.
   [[nodiscard]] const std::vector<OffloadId>& overlapping(OffloadId offload) const {
     return overlapping_[offload.index()];
@@ -34,7 +36,7 @@ class StepProgram {
     std::size_t count = 0;
   };
   struct Place {
-    LayerId layer;
+    std::int32_t ref = -1;  // as the event's
     std::array<Range, 2> sides;
   };
   std::span<const simulator::Instruction> instructions_;

@@ -3,10 +3,13 @@
 #include <ATen/Context.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/Exception.h>
+#include <c10/util/Half.h>
 
 #include <cstddef>
 #include <cstring>
 #include <utility>
+
+#include "executor/device/needed_wait.h"
 
 namespace stowage::executor {
 
@@ -29,6 +32,8 @@ double scalar_at(const std::byte* data, at::ScalarType dtype) {
       return read<double>(data);
     case at::kBFloat16:
       return read<c10::BFloat16>(data);
+    case at::kHalf:
+      return read<c10::Half>(data);
     default:
       TORCH_CHECK(false, "a loss of dtype ", dtype);
   }
@@ -85,7 +90,7 @@ double TrainingStep::step() {
     enter(PhaseKind::optimizer);
     optimizer_->step();
   }
-  device_.synchronize();
+  if (needed(Wait::loss)) device_.synchronize();
   return scalar_at(loss_.data(), loss_type);
 }
 

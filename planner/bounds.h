@@ -1,7 +1,7 @@
 // Bounds that hold for every plan: the memory floor and the shortest step within a budget. Both see
-// a plan as choices {keep, shared, separate} for the storages that can move (planner/footprint.h)
-// and count each choice at its best, so no release or reload point, and no copy mode, goes below
-// them. Footprints of active bytes count the smallest block that can hold each storage and buffer;
+// a plan as choices {keep, shared, separate} for the storages that can move, {keep, forward,
+// always} for the parameters of each layer (planner/footprint.h), and count each choice at its
+// best, so no release or reload point, no prefetch, and no copy mode, goes below them. Footprints of active bytes count the smallest block that can hold each storage and buffer;
 // so what holds for them holds for the allocator's active bytes, and for its reserved ones.
 #pragma once
 

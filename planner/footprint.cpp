@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <utility>
 
 #include "simulator/caching_allocator.h"
 #include "simulator/offload_groups.h"
+#include "simulator/parameter_stays.h"
+#include "simulator/parameter_uses.h"
 #include "simulator/rule_match.h"
 
 namespace stowage::planner {
@@ -44,6 +47,35 @@ std::vector<Bytes> summed(std::vector<Bytes> delta) {
   return delta;
 }
 
+// By layer: the number of the outermost layer around it, or itself, that has parameters of its own;
+// -1 where there is none but the step.
+std::vector<std::int32_t> shards_by_layer(const Trace& trace) {
+  std::vector<bool> has(trace.layers.size(), false);
+  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+    const LayerId layer = trace.storages.layer[s];
+    if (trace.storages.storage_class[s] != StorageClass::parameter || !layer.valid()) continue;
+    has[layer.index()] = trace.layers.parent[layer.index()].valid();
+  }
+  std::vector<std::int32_t> shard_of(trace.layers.size(), -1);
+  std::map<LayerId, std::int32_t> numbers;
+  for (std::size_t l = 0; l < shard_of.size(); ++l) {
+    LayerId outermost;
+    for (LayerId at(l); at.valid(); at = trace.layers.parent[at.index()]) {
+      if (has[at.index()]) outermost = at;
+    }
+    if (!outermost.valid()) continue;
+    const auto next = static_cast<std::int32_t>(numbers.size());
+    shard_of[l] = numbers.emplace(outermost, next).first->second;
+  }
+  return shard_of;
+}
+
+// Row of Footprints::parameter_spans_.
+std::size_t row_of(Choice choice) {
+  if (choice == Choice::keep) return 0;
+  return choice == Choice::forward ? 1 : 2;
+}
+
 }  // namespace
 
 Bytes Movable::bytes_at(Choice choice, std::int32_t position) const {
@@ -80,12 +112,16 @@ Footprints::Footprints(const simulator::TraceIndex& index, simulator::PeakKind k
     : index_(&index),
       by_block_(kind != simulator::PeakKind::requested && index.rounds()),
       positions_(static_cast<std::int32_t>(2 * index.event_count())) {
-  find_movable();
+  find_saved();
+  find_shards();
+  for (Movable& movable : movable_) find_dominant(movable);
   const Trace& trace = index.trace();
   std::vector<Bytes> all(static_cast<std::size_t>(positions_) + 1, 0);
   std::vector<Bytes> fixed = all;
   std::vector<bool> is_movable(trace.storages.size(), false);
-  for (const Movable& movable : movable_) is_movable[movable.storage.index()] = true;
+  for (const Movable& movable : movable_) {
+    for (const StorageId storage : movable.storages) is_movable[storage.index()] = true;
+  }
   for (std::size_t s = 0; s < trace.storages.size(); ++s) {
     if (trace.storages.device[s] != 0) continue;
     const EventId alloc = trace.storages.alloc_event[s];
@@ -101,19 +137,20 @@ Footprints::Footprints(const simulator::TraceIndex& index, simulator::PeakKind k
   immovable_ = summed(std::move(fixed));
 }
 
-void Footprints::find_movable() {
+void Footprints::find_saved() {
   const Trace& trace = index_->trace();
   const OffloadGroups shared = all_offloaded(*index_, true);
   const OffloadGroups separate = all_offloaded(*index_, false);
   std::vector<std::int32_t> row_of(trace.storages.size(), -1);
 
-  // When the original is gone at the earliest: behind its natural free and behind `pack`.
+  // When the original is gone at the earliest: behind its natural free, at `pack` when that is
+  // earlier.
   const auto original = [&](StorageId storage, EventId pack) {
     const std::size_t s = storage.index();
     const EventId natural = trace.storages.natural_free_event[s];
-    return FootprintSpan{ahead_of(trace.storages.alloc_event[s]) + 1,
-                         natural.valid() ? behind(std::max(natural, pack)) : positions_,
-                         storage_bytes(storage)};
+    std::int32_t end = positions_;
+    if (natural.valid()) end = natural >= pack ? behind(natural) : ahead_of(pack) + 1;
+    return FootprintSpan{ahead_of(trace.storages.alloc_event[s]) + 1, end, storage_bytes(storage)};
   };
   const auto buffer = [&](const simulator::Reload& reload, Bytes bytes) {
     EventId last = trace.unpacks.event[reload.unpacks.back().index()];
@@ -131,7 +168,7 @@ void Footprints::find_movable() {
     if (row < 0) {
       row = static_cast<std::int32_t>(movable_.size());
       Movable movable;
-      movable.storage = storage;
+      movable.storages = {storage};
       movable.first_pack = trace.saved.event[index_->saved_of(storage).front().index()];
       const EventId alloc = trace.storages.alloc_event[storage.index()];
       const EventId free = trace.storages.free_event[storage.index()];
@@ -181,20 +218,108 @@ void Footprints::find_movable() {
     if (movable.views.size() == 1 && movable.unpack_events.size() <= 1) {
       movable.allowed[kSeparate] = !movable.allowed[kShared];
     }
-    const std::vector<std::int32_t> points = movable.breakpoints();
-    // In the order keep, shared, separate: of equals the simplest.
-    for (std::size_t c = 0; c < kChoices && movable.dominant < 0; ++c) {
-      if (!movable.allowed[c]) continue;
-      bool dominates = true;
-      for (std::size_t other = 0; other < kChoices && dominates; ++other) {
-        if (other == c || !movable.allowed[other]) continue;
-        dominates = std::all_of(points.begin(), points.end(), [&](std::int32_t at) {
-          return movable.bytes_at(static_cast<Choice>(c), at) <=
-                 movable.bytes_at(static_cast<Choice>(other), at);
-        });
-      }
-      if (dominates) movable.dominant = static_cast<std::int32_t>(c);
+  }
+}
+
+// The movable of each layer's parameters: layers inside a layer that has parameters of its own go
+// with it, so that patterns of layers can name each alone. Those used outside of all layers stay.
+void Footprints::find_shards() {
+  const Trace& trace = index_->trace();
+  const std::size_t first = movable_.size();
+  parameter_spans_.resize(trace.storages.size());
+  shard_of_layer_ = shards_by_layer(trace);
+  simulator::ParameterDecisions all;
+  all.shard_of.assign(trace.storages.size(), -1);
+  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+    const std::int32_t shard = shard_of(StorageId(s));
+    if (shard < 0) continue;
+    all.shard_of[s] = shard;
+    while (movable_.size() <= first + static_cast<std::size_t>(shard)) {
+      movable_.emplace_back().first_pack = EventId(std::size_t{0});
     }
+    Movable& movable = movable_[first + static_cast<std::size_t>(shard)];
+    if (!movable.layer.valid()) movable.layer = trace.storages.layer[s];
+    if (!index_->parameter_uses().reason_to_stay(StorageId(s)).empty()) continue;
+    movable.storages.push_back(StorageId(s));
+    parameter_spans_[s].fill({{0, positions_, storage_bytes(StorageId(s))}});
+  }
+  for (const Choice choice : {Choice::forward, Choice::always}) add_parameters(choice, all);
+  for (std::size_t m = first; m < movable_.size(); ++m) {
+    Movable& movable = movable_[m];
+    for (const Choice choice : {Choice::keep, Choice::forward, Choice::always}) {
+      auto& spans = movable.spans[static_cast<std::size_t>(choice)];
+      for (const StorageId storage : movable.storages) {
+        const auto& own = parameter_spans(storage, choice);
+        spans.insert(spans.end(), own.begin(), own.end());
+      }
+    }
+  }
+}
+
+std::int32_t Footprints::shard_of(StorageId storage) const {
+  const Storages& storages = index_->trace().storages;
+  const std::size_t s = storage.index();
+  if (storages.storage_class[s] != StorageClass::parameter || !storages.layer[s].valid()) return -1;
+  return shard_of_layer_[storages.layer[s].index()];
+}
+
+// Where parameters stay when they stream in this way and are loaded on demand.
+void Footprints::add_parameters(Choice choice, const simulator::ParameterDecisions& decisions) {
+  simulator::ParameterDecisions streaming = decisions;
+  streaming.stream = choice == Choice::forward ? simulator::ParameterPlan::Stream::forward
+                                               : simulator::ParameterPlan::Stream::always;
+  simulator::Stays stays = simulator::parameter_stays(*index_, streaming);
+  for (simulator::Stay& stay : stays.stays) stay.start = stay.await;
+  simulator::merge_touching(*index_, stays);
+  std::size_t first_of_them = 0;
+  for (const Movable& movable : movable_) first_of_them += movable.is_shard() ? 0 : 1;
+  std::vector<bool> seen(index_->trace().storages.size(), false);
+  for (const simulator::Stay& stay : stays.stays) {
+    const std::size_t s = stay.storage.index();
+    auto& spans = parameter_spans_[s][row_of(choice)];
+    if (!seen[s]) spans.clear();
+    seen[s] = true;
+    const auto start = static_cast<std::int32_t>(stay.start);
+    const auto evict = static_cast<std::int32_t>(stay.evict);
+    const Bytes bytes = storage_bytes(stay.storage);
+    spans.push_back({start, std::min(evict, positions_), bytes});
+    if (evict > positions_) spans.push_back({0, evict - positions_, bytes});
+
+    Movable& movable =
+        movable_[first_of_them + static_cast<std::size_t>(decisions.shard_of[s])];
+    movable.allowed[static_cast<std::size_t>(choice)] = true;
+    if (choice != Choice::forward) continue;
+    const std::int32_t leaves = evict % positions_;
+    movable.first_pack = std::max(movable.first_pack, EventId(leaves / 2));
+    if (start < leaves) continue;  // back only for the next step's forward
+    if (movable.unpack_events.empty()) {
+      movable.unpack_events.push_back(EventId(start / 2));
+      movable.unpack_bytes.push_back(0);
+    }
+    movable.unpack_events.front() = std::max(movable.unpack_events.front(), EventId(start / 2));
+    movable.unpack_bytes.front() += index_->trace().storages.bytes[s];
+  }
+}
+
+const std::vector<FootprintSpan>& Footprints::parameter_spans(StorageId parameter,
+                                                              Choice choice) const {
+  return parameter_spans_[parameter.index()][row_of(choice)];
+}
+
+void Footprints::find_dominant(Movable& movable) {
+  const std::vector<std::int32_t> points = movable.breakpoints();
+  // In the order of Choice: of equals the simplest.
+  for (std::size_t c = 0; c < kChoices && movable.dominant < 0; ++c) {
+    if (!movable.allowed[c]) continue;
+    bool dominates = true;
+    for (std::size_t other = 0; other < kChoices && dominates; ++other) {
+      if (other == c || !movable.allowed[other]) continue;
+      dominates = std::all_of(points.begin(), points.end(), [&](std::int32_t at) {
+        return movable.bytes_at(static_cast<Choice>(c), at) <=
+               movable.bytes_at(static_cast<Choice>(other), at);
+      });
+    }
+    if (dominates) movable.dominant = static_cast<std::int32_t>(c);
   }
 }
 
@@ -228,13 +353,30 @@ std::vector<Bytes> Footprints::lowest_curve() const {
   return out;
 }
 
+// The layer's parameters as one more shard.
+void Footprints::add_shard(const Movable& movable, Choice choice, Decisions& out) const {
+  using Stream = simulator::ParameterPlan::Stream;
+  simulator::ParameterDecisions& parameters = out.parameters;
+  if (choice == Choice::always) parameters.stream = Stream::always;
+  if (parameters.stream == Stream::off) parameters.stream = Stream::forward;
+  parameters.shard_of.resize(index_->trace().storages.size(), -1);
+  const std::int32_t shard = shard_of(movable.storages.front());
+  for (std::size_t s = 0; s < parameters.shard_of.size(); ++s) {
+    if (shard_of(StorageId(s)) == shard) parameters.shard_of[s] = shard;
+  }
+}
+
 Decisions Footprints::decisions(const std::vector<Choice>& choices, simulator::ReleasePoint release,
                                 simulator::ReloadPoint reload) const {
   Decisions out;
   out.saved.resize(index_->trace().saved.size());
   for (std::size_t m = 0; m < movable_.size(); ++m) {
     if (choices[m] == Choice::keep) continue;
-    for (const SavedId saved : index_->saved_of(movable_[m].storage)) {
+    if (movable_[m].is_shard()) {
+      add_shard(movable_[m], choices[m], out);
+      continue;
+    }
+    for (const SavedId saved : index_->saved_of(movable_[m].storages.front())) {
       simulator::SavedDecision& decision = out.saved[saved.index()];
       decision.decision = Decision::offload;
       decision.share = choices[m] == Choice::shared;
@@ -250,7 +392,9 @@ Decisions Footprints::tight(const std::vector<Choice>& choices) const {
   release.kind = simulator::ReleasePoint::Kind::pack;
   simulator::ReloadPoint reload;
   reload.kind = simulator::ReloadPoint::Kind::unpack;
-  return decisions(choices, release, reload);
+  Decisions out = decisions(choices, release, reload);
+  if (out.parameters.stream != simulator::ParameterPlan::Stream::off) out.budget = 0;
+  return out;
 }
 
 }  // namespace stowage::planner

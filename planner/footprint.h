@@ -1,10 +1,13 @@
 // Footprint of a storage: the device bytes that it and its reload buffers hold over the step, for
 // each way to treat it, when it leaves as early and returns as late as it can ("tight"). No plan
 // holds fewer bytes with the same choice, so bounds are made of footprints; and the plan with
-// `pack` and `unpack` as its points holds exactly these.
+// `pack` and `unpack` as its points, parameters loaded on demand, holds exactly these. The same for
+// the parameters of a layer, which stream together.
 //
-// Positions: 2e is ahead of event e (where a reload on demand starts), 2e+1 is event e itself and
-// what stands behind it. Spans are half-open ranges of positions.
+// Positions: 2e is the moment ahead of event e; at an anchor, when the instructions ahead of it are
+// done (a reload on demand has its buffer). 2e+1 is the moment when event e itself and all
+// instructions at it are done. Nothing is allocated or freed by an anchor's own action, so no
+// moment between is higher. Spans are half-open ranges of positions.
 #pragma once
 
 #include <array>
@@ -17,10 +20,11 @@
 
 namespace stowage::planner {
 
-// keep: as recorded. shared: one copy out and back. separate: one copy a saved view, one back an
-// unpack ("share": false).
-enum class Choice : std::uint8_t { keep, shared, separate };
-inline constexpr std::size_t kChoices = 3;
+// keep: as recorded. Of a storage with saved tensors, shared: one copy out and back; separate: one
+// copy a saved view, one back an unpack ("share": false). Of a layer's parameters, forward and
+// always: they stream ("stream": "forward", "stream": true).
+enum class Choice : std::uint8_t { keep, shared, separate, forward, always };
+inline constexpr std::size_t kChoices = 5;
 
 struct FootprintSpan {
   std::int32_t first = 0;
@@ -28,18 +32,25 @@ struct FootprintSpan {
   Bytes bytes = 0;
 };
 
-// A storage of this step with at least one saved tensor that a plan can offload.
+// What a plan can move: a storage of this step with at least one saved tensor that can be
+// offloaded, or the parameters of one layer that can stream.
 struct Movable {
-  StorageId storage;
-  std::array<bool, kChoices> allowed{true, false, false};
+  std::vector<StorageId> storages;  // one, or the parameters of a layer and the layers inside
+  LayerId layer;                    // of the first parameter; none for a storage with saved tensors
+  std::array<bool, kChoices> allowed{true, false, false, false, false};
   std::array<std::vector<FootprintSpan>, kChoices> spans;
+  // When it can leave: its first pack; the end of the parameters' last use in forward.
   EventId first_pack;
-  Bytes shared_range = 0;              // bytes that the shared copy moves
-  std::vector<Bytes> views;            // of each saved tensor: what the separate copies move
-  std::vector<EventId> unpack_events;  // in order
-  std::vector<Bytes> unpack_bytes;     // of the view of each
+  Bytes shared_range = 0;    // bytes that the shared copy moves
+  std::vector<Bytes> views;  // of each saved tensor: what the separate copies move
+  // Unpacks in order, and the bytes of the view of each. Of parameters: where the last of them is
+  // back for the first use behind forward at the latest, if there is one, and all of their bytes.
+  std::vector<EventId> unpack_events;
+  std::vector<Bytes> unpack_bytes;
   // A choice with at most as many bytes as every other one at every position, if there is one.
   std::int32_t dominant = -1;
+
+  [[nodiscard]] bool is_shard() const { return layer.valid(); }
 
   [[nodiscard]] Bytes bytes_at(Choice choice, std::int32_t position) const;
   // Positions at which any choice's bytes change, in order, each once.
@@ -68,20 +79,34 @@ class Footprints {
   // The smallest bytes of any choice, storage by storage, at each position.
   [[nodiscard]] std::vector<Bytes> lowest_curve() const;
 
-  // As decisions: offloaded storages with these points, copies on the lanes.
+  // What of a shard's parameter is on the device with this choice.
+  [[nodiscard]] const std::vector<FootprintSpan>& parameter_spans(StorageId parameter,
+                                                                  Choice choice) const;
+
+  // As decisions: offloaded storages with these points, copies on the lanes; parameters are loaded
+  // automatically. A plan streams in one way: `always` for all shards where one of them does.
   [[nodiscard]] simulator::Decisions decisions(const std::vector<Choice>& choices,
                                                simulator::ReleasePoint release,
                                                simulator::ReloadPoint reload) const;
-  // `pack` and `unpack`: holds curve(choices).
+  // `pack` and `unpack`, and a budget of 0 for the automatic loads, which are on demand then: holds
+  // curve(choices), or less where a `forward` becomes `always`.
   [[nodiscard]] simulator::Decisions tight(const std::vector<Choice>& choices) const;
 
  private:
-  void find_movable();
+  void find_saved();
+  void find_shards();
+  void find_dominant(Movable& movable);
+  [[nodiscard]] std::int32_t shard_of(StorageId storage) const;
+  void add_shard(const Movable& movable, Choice choice, simulator::Decisions& out) const;
+  void add_parameters(Choice choice, const simulator::ParameterDecisions& decisions);
 
   const simulator::TraceIndex* index_;
   bool by_block_;
   std::int32_t positions_;
   std::vector<Movable> movable_;
+  std::vector<std::int32_t> shard_of_layer_;  // -1 = stays; shards are the last rows of movable_
+  // Of parameters that can stream, by storage: kept, forward, always.
+  std::vector<std::array<std::vector<FootprintSpan>, 3>> parameter_spans_;
   std::vector<Bytes> resident_;
   std::vector<Bytes> immovable_;
 };

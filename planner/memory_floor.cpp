@@ -49,7 +49,9 @@ void describe(const Footprints& footprints, std::int32_t position, MemoryFloor& 
 
   std::vector<std::int32_t> movable_of(trace.storages.size(), -1);
   for (std::size_t m = 0; m < footprints.movable().size(); ++m) {
-    movable_of[footprints.movable()[m].storage.index()] = static_cast<std::int32_t>(m);
+    for (const StorageId storage : footprints.movable()[m].storages) {
+      movable_of[storage.index()] = static_cast<std::int32_t>(m);
+    }
   }
   for (std::size_t s = 0; s < trace.storages.size(); ++s) {
     if (trace.storages.device[s] != 0) continue;
@@ -60,9 +62,15 @@ void describe(const Footprints& footprints, std::int32_t position, MemoryFloor& 
       const Movable& movable = footprints.movable()[static_cast<std::size_t>(movable_of[s])];
       const Choice choice = movable.dominant >= 0 ? static_cast<Choice>(movable.dominant)
                                                   : smallest_at(movable, position);
-      alive.bytes = movable.bytes_at(choice, position);
-      const auto& spans = movable.spans[static_cast<std::size_t>(choice)];
-      alive.reloaded = choice != Choice::keep && position >= spans.front().last;
+      if (movable.is_shard()) {
+        for (const auto& span : footprints.parameter_spans(alive.storage, choice)) {
+          if (span.first <= position && position < span.last) alive.bytes += span.bytes;
+        }
+      } else {
+        alive.bytes = movable.bytes_at(choice, position);
+        const auto& spans = movable.spans[static_cast<std::size_t>(choice)];
+        alive.reloaded = choice != Choice::keep && position >= spans.front().last;
+      }
     } else {
       const EventId free = trace.storages.free_event[s];
       const bool is_there = (!alloc.valid() || position >= 2 * alloc.value + 1) &&

@@ -6,6 +6,7 @@
 #include "planner/evaluator.h"
 #include "planner/search.h"
 #include "simulator/lowering.h"
+#include "simulator/parameter_shards.h"
 #include "traces/build_info.h"
 #include "traces/size_text.h"
 #include "traces/units.h"
@@ -23,6 +24,10 @@ namespace {
 constexpr std::int64_t kGridParts = 40;
 
 bool has_automatic_points(const simulator::Decisions& decisions) {
+  if (decisions.parameters.stream != simulator::ParameterPlan::Stream::off &&
+      !decisions.parameters.prefetch) {
+    return true;
+  }
   return std::any_of(decisions.saved.begin(), decisions.saved.end(), [](const auto& decision) {
     return decision.decision == simulator::Decision::offload &&
            (decision.release.kind == simulator::ReleasePoint::Kind::automatic ||
@@ -32,8 +37,9 @@ bool has_automatic_points(const simulator::Decisions& decisions) {
 
 // Policies that `auto` is never worse than, where they keep the budget.
 const std::vector<std::string>& rivals() {
-  static const std::vector<std::string> specs = {"save_on_cpu", "torchtune", "torchtune:stash=1",
-                                                 "torchtune:stash=20", "thunder"};
+  static const std::vector<std::string> specs = {"save_on_cpu", "layerwise", "torchtune",
+                                                 "torchtune:stash=1", "torchtune:stash=20",
+                                                 "thunder"};
   return specs;
 }
 
@@ -135,7 +141,7 @@ class Planner {
     if (out_.floor.bytes > budget) {
       if (out_.floor.bytes >= resident) {
         out_.kind = PlanKind::offload_cannot_help;
-        out_.notes.push_back("no offload lowers the peak of " + format_bytes(resident));
+        out_.notes.push_back("no decision lowers the peak of " + format_bytes(resident));
         return finish(resident_rules(), std::nullopt);
       }
       out_.kind = PlanKind::infeasible;
@@ -196,7 +202,8 @@ class Planner {
         const auto rules = policy_rules(index_, spec);
         if (!rules) continue;
         Plan plan;
-        plan.saved = *rules;
+        plan.saved = rules->saved;
+        plan.parameters = rules->parameters;
         if (const auto decisions = simulator::resolve(index_.trace(), plan)) {
           offer(evaluator_.evaluate(*decisions));
         }
@@ -219,19 +226,23 @@ class Planner {
     return resident / kGridParts * part + resident % kGridParts * part / kGridParts;
   }
 
-  static std::vector<simulator::SavedRule> resident_rules() {
+  static PolicyRules resident_rules() {
     simulator::SavedRule keep;
     keep.site = "*";
-    return {keep};
+    return {{keep}, {}};
   }
 
   Status finish_with(const simulator::Decisions& decisions) {
-    return finish(simulator::to_rules(index_.trace(), decisions),
+    PolicyRules rules{simulator::to_rules(index_.trace(), decisions), {}};
+    if (decisions.parameters.stream != simulator::ParameterPlan::Stream::off) {
+      rules.parameters = simulator::to_shards(index_.trace(), decisions.parameters);
+    }
+    return finish(std::move(rules),
                   has_automatic_points(decisions) ? decisions.budget : std::nullopt);
   }
 
   // Fills in the plan; what is predicted is what reading the plan back gives.
-  Status finish(std::vector<simulator::SavedRule> rules, std::optional<Bytes> automatic) {
+  Status finish(PolicyRules rules, std::optional<Bytes> automatic) {
     const Trace& trace = index_.trace();
     Plan& plan = out_.plan;
     plan.target.model = trace.run.model;
@@ -248,7 +259,8 @@ class Planner {
     plan.budget.host = request_.host_budget;
     if (request_.host_budget) plan.budget.host_text = request_.host_budget_text;
     if (automatic != request_.budget) plan.budget.automatic = automatic;
-    plan.saved = std::move(rules);
+    plan.saved = std::move(rules.saved);
+    plan.parameters = std::move(rules.parameters);
     plan.made_by = {"stowage " + std::string(kVersion), request_.policy, request_.seed,
                     request_.created};
 

@@ -22,6 +22,7 @@ const std::vector<Entry>& entries() {
   static const std::vector<Entry> all = {
       {builtin::resident_info(), builtin::resident_rules},
       {builtin::save_on_cpu_info(), builtin::save_on_cpu_rules},
+      {builtin::layerwise_info(), builtin::layerwise_rules},
       {builtin::torchtune_info(), builtin::torchtune_rules},
       {builtin::thunder_info(), builtin::thunder_rules},
       {{"auto", "The planner: the fastest plan that it finds within the budget", {}}, nullptr},
@@ -88,8 +89,7 @@ std::string policy_name(const std::string& spec) {
   return spec.substr(0, spec.find(':'));
 }
 
-Result<std::vector<simulator::SavedRule>> policy_rules(const simulator::TraceIndex& index,
-                                                       const std::string& spec) {
+Result<PolicyRules> policy_rules(const simulator::TraceIndex& index, const std::string& spec) {
   const std::string name = policy_name(spec);
   std::vector<std::string> known;
   for (const Entry& entry : entries()) {

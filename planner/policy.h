@@ -3,6 +3,7 @@
 // is listed with them and has no rules of its own.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,13 @@ struct PolicyInfo {
   std::vector<PolicyOption> options;
 };
 
-// All of them in the order of listing: resident, save_on_cpu, torchtune, thunder, auto.
+// What a policy decides, as it stands in a plan.
+struct PolicyRules {
+  std::vector<simulator::SavedRule> saved;
+  std::optional<simulator::ParameterPlan> parameters;
+};
+
+// All of them in the order of listing: resident, save_on_cpu, layerwise, torchtune, thunder, auto.
 [[nodiscard]] const std::vector<PolicyInfo>& policies();
 
 // "torchtune:stash=5,min_bytes=1KiB" -> "torchtune".
@@ -32,7 +39,7 @@ struct PolicyInfo {
 
 // The rules of a policy for this trace. Usage errors: an unknown policy or option (with the nearest
 // name), a value that does not parse, `auto` (it needs a budget: planner/planner.h).
-[[nodiscard]] Result<std::vector<simulator::SavedRule>> policy_rules(
-    const simulator::TraceIndex& index, const std::string& spec);
+[[nodiscard]] Result<PolicyRules> policy_rules(const simulator::TraceIndex& index,
+                                               const std::string& spec);
 
 }  // namespace stowage::planner

@@ -33,6 +33,19 @@ std::string without_numbers(const std::string& site) {
   return out;
 }
 
+// What compute waited for.
+StorageId storage_of(const simulator::Schedule& schedule, const simulator::Stall& stall) {
+  if (!stall.residency.valid()) return schedule.offloads[stall.offload.index()].storage;
+  const simulator::Residency& residency = schedule.residencies[stall.residency.index()];
+  return schedule.parameters[residency.parameter.index()].storage;
+}
+
+// Bytes that go over the link each way.
+Bytes range(const Movable& movable) {
+  if (!movable.is_shard()) return movable.shared_range;
+  return movable.unpack_bytes.empty() ? 0 : movable.unpack_bytes.front();
+}
+
 }  // namespace
 
 Search::Search(const Footprints& footprints, const TightPlan& tight, Evaluator& evaluator,
@@ -41,18 +54,38 @@ Search::Search(const Footprints& footprints, const TightPlan& tight, Evaluator& 
   const auto& movable = footprints_.movable();
   movable_of_.assign(footprints_.index().trace().storages.size(), -1);
   for (std::size_t m = 0; m < movable.size(); ++m) {
-    movable_of_[movable[m].storage.index()] = static_cast<std::int32_t>(m);
-    Choice choice = movable[m].allowed[1] ? Choice::shared : Choice::separate;
-    if (movable[m].dominant == static_cast<std::int32_t>(Choice::keep)) choice = Choice::keep;
-    offload_.push_back(choice);
-    offload_tight_.push_back(tight_.choices[m] != Choice::keep ? tight_.choices[m] : choice);
+    for (const StorageId storage : movable[m].storages) {
+      movable_of_[storage.index()] = static_cast<std::int32_t>(m);
+    }
   }
+  make_ways();
   make_orders();
   make_groups();
 }
 
+void Search::make_ways() {
+  const auto& movable = footprints_.movable();
+  const bool any_shard =
+      std::any_of(movable.begin(), movable.end(), [](const Movable& m) { return m.is_shard(); });
+  std::vector<Choice> streams = {Choice::keep};
+  if (any_shard) streams.insert(streams.end(), {Choice::forward, Choice::always});
+  for (const Choice stream : streams) {
+    Ways ways;
+    for (std::size_t m = 0; m < movable.size(); ++m) {
+      Choice choice = movable[m].allowed[1] ? Choice::shared : Choice::separate;
+      if (movable[m].is_shard()) choice = stream;
+      if (movable[m].dominant == static_cast<std::int32_t>(Choice::keep)) choice = Choice::keep;
+      const bool as_tight = !movable[m].is_shard() && tight_.choices[m] != Choice::keep;
+      ways.preferred.push_back(choice);
+      ways.tight.push_back(as_tight ? tight_.choices[m] : choice);
+    }
+    ways_.push_back(std::move(ways));
+  }
+}
+
 std::int64_t Search::candidates() const {
-  return std::count_if(offload_.begin(), offload_.end(),
+  const auto& last = ways_.back().preferred;
+  return std::count_if(last.begin(), last.end(),
                        [](Choice choice) { return choice != Choice::keep; });
 }
 
@@ -74,7 +107,9 @@ void Search::make_orders() {
     return order;
   };
   const auto bytes = [&](const Movable& m) {
-    return static_cast<double>(footprints_.storage_bytes(m.storage));
+    double sum = 0;
+    for (const StorageId s : m.storages) sum += static_cast<double>(footprints_.storage_bytes(s));
+    return sum;
   };
   const auto idle = [&](const Movable& m) {
     const EventId next =
@@ -88,15 +123,29 @@ void Search::make_orders() {
   };
   orders_ = {by_pack, by(idle), by([&](const Movable& m) { return bytes(m) * idle(m); }), by(bytes),
              by([&](const Movable& m) { return bytes(m) / moved(m) * idle(m); })};
+  if (ways_.size() > 1) {  // what needs no copy out first
+    for (const std::size_t base : {0U, 4U}) {
+      orders_.push_back(orders_[base]);
+      std::stable_partition(orders_.back().begin(), orders_.back().end(),
+                            [&](std::size_t m) { return movable[m].is_shard(); });
+    }
+  }
 }
 
 void Search::make_groups() {
   const Trace& trace = footprints_.index().trace();
   std::map<std::string, std::vector<std::size_t>> by_name;
   for (std::size_t m = 0; m < footprints_.movable().size(); ++m) {
-    if (offload_[m] == Choice::keep) continue;
-    const SavedId first = footprints_.index().saved_of(footprints_.movable()[m].storage).front();
-    by_name[without_numbers(trace.string(trace.saved.site[first.index()]))].push_back(m);
+    if (ways_.back().preferred[m] == Choice::keep) continue;
+    const Movable& movable = footprints_.movable()[m];
+    const StringId name = movable.is_shard()
+                              ? trace.layers.name[movable.layer.index()]
+                              : trace.saved.site[footprints_.index()
+                                                     .saved_of(movable.storages.front())
+                                                     .front()
+                                                     .index()];
+    by_name[(movable.is_shard() ? "shard " : "") + without_numbers(trace.string(name))].push_back(
+        m);
   }
   for (auto& [name, members] : by_name) {
     if (members.size() > 1) groups_.push_back(std::move(members));
@@ -145,24 +194,32 @@ bool Search::attempt(const std::vector<Choice>& choices, Points points) {
 }
 
 // Sets for the budget and for a little less, which leaves room for reloads ahead of their use.
-void Search::start() {
+void Search::start(const Ways& ways, const std::vector<std::int64_t>& percents) {
   std::vector<std::vector<Choice>> sets;
-  for (const std::int64_t percent : {0, 2, 5, 10, 20}) {
+  for (const std::int64_t percent : percents) {
     const Bytes target = std::max(tight_.peak, budget_ - budget_ / 100 * percent);
     for (const Order& order : orders_) {
-      SetBuilder builder(footprints_, offload_);
+      SetBuilder builder(footprints_, ways.preferred);
       if (builder.fill(order, target)) {
         builder.prune(order, target);
         sets.push_back(builder.choices());
         continue;
       }
-      SetBuilder tighter(footprints_, offload_tight_);
+      SetBuilder tighter(footprints_, ways.tight);
       if (!tighter.fill(order, target)) continue;
       tighter.prune(order, target);
       sets.push_back(tighter.choices());
     }
   }
   for (const auto& choices : sets) attempt(choices, Points::automatic);
+}
+
+void Search::start() {
+  // Parameters that stay and those that come back for backward first; the third way moves more.
+  for (const Ways& ways : ways_) {
+    const bool last = &ways == &ways_.back() && ways_.size() > 1;
+    start(ways, last ? std::vector<std::int64_t>{0, 5} : std::vector<std::int64_t>{0, 2, 5, 10, 20});
+  }
   attempt(tight_.choices, Points::tight);
   attempt(tight_.choices, Points::automatic);
   if (best_) {
@@ -181,7 +238,7 @@ std::vector<std::size_t> Search::stalled_first() const {
   const auto lowered = simulator::lower(footprints_.index(), best_->candidate.decisions);
   if (lowered) {
     for (const simulator::Stall& stall : best_->candidate.result.stalls) {
-      const StorageId storage = lowered->schedule.offloads[stall.offload.index()].storage;
+      const StorageId storage = storage_of(lowered->schedule, stall);
       if (const std::int32_t m = movable_of_[storage.index()]; m >= 0) {
         waited[static_cast<std::size_t>(m)] += stall.duration;
       }
@@ -193,9 +250,17 @@ std::vector<std::size_t> Search::stalled_first() const {
   }
   std::stable_sort(members.begin(), members.end(), [&](std::size_t a, std::size_t b) {
     return waited[a] != waited[b] ? waited[a] > waited[b]
-                                  : movable[a].shared_range > movable[b].shared_range;
+                                  : range(movable[a]) > range(movable[b]);
   });
   return members;
+}
+
+// Of a set in which parameters stream in one way: that way, else the one that is likely cheapest.
+const Search::Ways& Search::ways_of(const std::vector<Choice>& choices) const {
+  if (std::find(choices.begin(), choices.end(), Choice::always) != choices.end()) {
+    return ways_.back();
+  }
+  return ways_.size() > 1 ? ways_[1] : ways_.front();
 }
 
 void Search::improve() {
@@ -206,7 +271,7 @@ void Search::improve() {
     const Points points = best_->points;
     const auto builder_of = [&](const std::vector<Choice>& choices) {
       // How storages leave here: as in the set, else as preferred.
-      std::vector<Choice> how = offload_;
+      std::vector<Choice> how = ways_of(choices).preferred;
       for (std::size_t m = 0; m < how.size(); ++m) {
         if (choices[m] != Choice::keep) how[m] = choices[m];
       }

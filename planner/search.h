@@ -33,21 +33,28 @@ class Search {
     Points points = Points::automatic;
   };
   using Order = std::vector<std::size_t>;
+  // How each movable leaves when it leaves, with parameters streaming in one way or not at all.
+  struct Ways {
+    std::vector<Choice> preferred;  // shared where allowed
+    std::vector<Choice> tight;      // as in the tight plan
+  };
 
+  void make_ways();
   void make_orders();
   void make_groups();
   [[nodiscard]] bool finished() const;
   bool attempt(const std::vector<Choice>& choices, Points points);
+  void start(const Ways& ways, const std::vector<std::int64_t>& percents);
   void start();
   void improve();
   [[nodiscard]] std::vector<std::size_t> stalled_first() const;
+  [[nodiscard]] const Ways& ways_of(const std::vector<Choice>& choices) const;
 
   const Footprints& footprints_;
   const TightPlan& tight_;
   Evaluator& evaluator_;
   std::int64_t quota_;
-  std::vector<Choice> offload_;        // how each movable leaves: shared where allowed
-  std::vector<Choice> offload_tight_;  // as in the tight plan
+  std::vector<Ways> ways_;  // parameters stay, stream forward, stream always
   std::vector<Order> orders_;
   std::vector<std::vector<std::size_t>> groups_;  // movables of identical layers
   std::vector<std::int32_t> movable_of_;          // by storage

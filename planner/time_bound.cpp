@@ -80,6 +80,7 @@ class StepBound {
       for (const Bytes bytes : movable.views) views += simulator::transfer_ns(link_.d2h, bytes);
       const Nanoseconds range = simulator::transfer_ns(link_.d2h, movable.shared_range);
       copies.out = std::numeric_limits<Nanoseconds>::max();
+      if (movable.is_shard()) copies.out = 0;  // the host has them, unless the optimizer wrote
       if (movable.allowed[1]) copies.out = std::min(copies.out, range);
       if (movable.allowed[2]) copies.out = std::min(copies.out, views);
       for (const Bytes bytes : movable.unpack_bytes) {
@@ -125,14 +126,20 @@ class StepBound {
         Bytes buffer = 0;
         if (choice == Choice::shared && !is_back && returns) buffer = movable.shared_range;
         if (choice == Choice::separate && returns) buffer = movable.unpack_bytes[row];
+        if (movable.is_shard() && returns) buffer = std::min(freed, movable.unpack_bytes[row]);
         kept_free = std::max(kept_free, freed - footprints_.buffer_bytes(buffer));
       }
       if (value == 0) continue;
-      out.push_back({time[movable.first_pack.index()], copies_[m].out, value});
+      // A shard can be away from the step's begin on.
+      const Nanoseconds leaves = movable.is_shard() ? 0 : time[movable.first_pack.index()];
+      out.push_back({leaves, copies_[m].out, value});
       free_back += kept_free;
       if (value > kept_free) {
-        back.push_back(
-            {compute.back() - compute[next->index()], copies_[m].back[row], value - kept_free});
+        Nanoseconds size = copies_[m].back[row];
+        if (movable.is_shard()) {  // that part of it
+          size = static_cast<Nanoseconds>(static_cast<Wide>(size) * value / kept);
+        }
+        back.push_back({compute.back() - compute[next->index()], size, value - kept_free});
       }
     }
     const Nanoseconds before = std::max(time[event], earliest(out, wanted));

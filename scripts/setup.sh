@@ -38,6 +38,7 @@ ccache ccache
 zlib1g-dev /usr/include/zlib.h
 nlohmann-json3-dev /usr/include/nlohmann/json.hpp
 libcli11-dev /usr/include/CLI/CLI.hpp
+libxxhash-dev /usr/include/xxhash.h
 libgtest-dev /usr/include/gtest/gtest.h
 libgmock-dev /usr/include/gmock/gmock.h
 libbenchmark-dev /usr/include/benchmark/benchmark.h

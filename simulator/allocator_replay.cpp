@@ -44,7 +44,7 @@ class Replay {
     while (!result_.is_steady && result_.periods < kMostPeriods && !result_.out_of_memory) {
       allocator_.reset_peaks();
       run_period();
-      ++result_.periods;
+      if (result_.periods++ == 0) first_segments_ = allocator_.segments_taken();
       peaks.emplace_back(allocator_.peak_active(), allocator_.peak_reserved());
       if (result_.out_of_memory) break;
       const State now = state();
@@ -57,6 +57,7 @@ class Replay {
         states.push_back(now);
       }
     }
+    result_.later_segments = allocator_.segments_taken() - first_segments_;
     if (!result_.is_steady && !peaks.empty()) peaks.erase(peaks.begin(), peaks.end() - 1);
     for (const auto& [active, reserved] : peaks) {
       result_.peak_active = std::max(result_.peak_active, active);
@@ -169,9 +170,10 @@ class Replay {
   const Setup& setup_;
   const AllocationSequence sequence_;
   CachingAllocator allocator_;
-  std::vector<Block> block_;        // by slot
-  std::vector<Block> setup_block_;  // by row of the setup
-  std::size_t next_setup_ = 0;      // the row of the setup that comes next
+  std::vector<Block> block_;         // by slot
+  std::vector<Block> setup_block_;   // by row of the setup
+  std::size_t next_setup_ = 0;       // the row of the setup that comes next
+  std::int64_t first_segments_ = 0;  // taken until the end of the first period
   AllocatorReplay result_;
 };
 

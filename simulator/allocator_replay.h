@@ -15,7 +15,10 @@ namespace stowage::simulator {
 struct AllocatorReplay {
   Bytes peak_active = 0;
   Bytes peak_reserved = 0;
-  std::int32_t periods = 0;    // that were replayed
+  std::int32_t periods = 0;  // that were replayed
+  // Times that memory is taken from the driver behind the first period, in all of the others; once
+  // steady, none is taken any more.
+  std::int64_t later_segments = 0;
   bool is_steady = false;      // the state repeated; else the peaks are those of the last period
   bool is_complete = true;     // what a period frees is what the one before left, and every storage
                                // that lasts is in the setup; else the gaps were filled in

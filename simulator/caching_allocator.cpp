@@ -119,6 +119,7 @@ CachingAllocator::Block CachingAllocator::new_segment(Bytes size, bool small) {
   whole.small = small;
   next_address_ += size;
   reserved_ += size;
+  ++segments_taken_;
   peak_reserved_ = std::max(peak_reserved_, reserved_);
   segments_.push_back(new_node(whole));
   return segments_.back();

@@ -55,6 +55,8 @@ class CachingAllocator {
   [[nodiscard]] Bytes peak_active() const { return peak_active_; }
   [[nodiscard]] Bytes peak_reserved() const { return peak_reserved_; }
   void reset_peaks();
+  // Times that memory was taken from the driver since the beginning.
+  [[nodiscard]] std::int64_t segments_taken() const { return segments_taken_; }
 
   [[nodiscard]] Bytes address_of(Block block) const { return node(block).address; }
   [[nodiscard]] Bytes size_of(Block block) const { return node(block).size; }
@@ -108,6 +110,7 @@ class CachingAllocator {
   Bytes peak_active_ = 0;
   Bytes peak_reserved_ = 0;
   Bytes next_address_ = 0;
+  std::int64_t segments_taken_ = 0;
   std::vector<Node> nodes_;
   std::vector<Block> unused_;    // rows of nodes_
   std::vector<Block> segments_;  // first block of each, by address

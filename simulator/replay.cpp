@@ -314,6 +314,7 @@ ReplayResult replay(const TraceIndex& index, const Schedule& schedule, ReplayDet
     result.peak_active = allocator.peak_active;
     result.peak_reserved = allocator.peak_reserved;
     result.allocator_periods = allocator.periods;
+    result.later_segments = allocator.later_segments;
     result.allocator_exact = allocator.is_steady && allocator.is_complete;
   }
   if (detail != nullptr) {

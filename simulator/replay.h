@@ -48,6 +48,9 @@ struct ReplayResult {
   // Its state repeated, and the trace says all of where it starts from: else peak_active and
   // peak_reserved are approximations.
   bool allocator_exact = true;
+  // Times that memory is taken from the driver behind the first step; nothing is known of it when
+  // allocator_periods is 0.
+  std::int64_t later_segments = 0;
   EventId peak_event;  // first event at which peak_requested is reached
   Bytes host_bytes = 0;
   Nanoseconds step_ns = 0;

@@ -214,9 +214,10 @@ struct Tensors {
   [[nodiscard]] std::size_t size() const { return storage.size(); }
 };
 
-// One row per allocation (never per address). Bytes are the *requested* size.
-// alloc_event: its `alloc` event, -1 when it existed before the step began.
-// free_event: its `free` event in the structure pass (autograd keeps what it saved), -1 when it
+// One row per allocation (never per address). Bytes are the *requested* size. Rows of class
+// parameter are in the order in which the parameters were registered, a tied one once. alloc_event:
+// its `alloc` event, -1 when it existed before the step began. free_event: its `free` event in the
+// structure pass (autograd keeps what it saved), -1 when it
 //   outlives the step.
 // natural_free_event: the last event that is no `free` before the bytes went away in the
 //   offload_all pass, that is when only the model's own references hold the storage; the bytes are

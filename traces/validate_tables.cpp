@@ -57,12 +57,14 @@ void check_curve(const LinkCurve& curve, const std::string& place, Findings& fin
   }
 }
 
-// A row is an allocation of bytes or the one free of an earlier allocation that no storage is. What
-// the first step makes and later ones have is there all the time in the recorded one.
+// A row is an allocation of bytes or the one free of an earlier allocation that no storage is. A
+// storage is one row's at most, of its size and there when the recorded step begins; what the first
+// step makes and later ones have is there all the time in the recorded one.
 void check_setup(const Trace& trace, Findings& findings) {
   const Setup& setup = trace.setup;
   const Storages& storages = trace.storages;
   std::vector<bool> freed(setup.size(), false);
+  std::vector<bool> made(storages.size(), false);
   for (std::size_t i = 0; i < setup.size() && findings.none(); ++i) {
     if (i > 0 && setup.event[i] < setup.event[i - 1]) {
       findings.add("/setup/event", i, "is earlier than the row before it");
@@ -73,6 +75,18 @@ void check_setup(const Trace& trace, Findings& findings) {
       findings.add("/setup/event", i, "makes a storage that does not last");
     }
     const std::int32_t of = setup.free_of[i];
+    if (const StorageId storage = setup.storage[i]; storage.valid() && of < 0) {
+      if (made[storage.index()]) {
+        findings.add("/setup/storage", i, "names a storage that an earlier row makes");
+      } else if (setup.bytes[i] != storages.bytes[storage.index()]) {
+        findings.add("/setup/bytes", i,
+                     "is " + std::to_string(setup.bytes[i]) + ", but its storage has " +
+                         std::to_string(storages.bytes[storage.index()]) + " bytes");
+      } else if (!setup.event[i].valid() && storages.alloc_event[storage.index()].valid()) {
+        findings.add("/setup/storage", i, "names a storage that the step itself makes");
+      }
+      made[storage.index()] = true;
+    }
     if (of < 0) continue;
     const auto row = static_cast<std::size_t>(of);
     if (row >= i) {

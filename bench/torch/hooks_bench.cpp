@@ -40,8 +40,8 @@ void run(const std::string& model, std::int64_t steps, const std::string& device
   raw.run = session->run();
   raw.env = session->environment();
   const auto trace = std::make_shared<const Trace>(or_throw(profiler::assemble(raw)));
-  const profiler::StepHooks hooks =
-      or_throw(profiler::measure_step_hooks(device, step, trace, 10, steps));
+  const profiler::StepHooks hooks = or_throw(
+      profiler::measure_step_hooks(device, step, trace, 10, profiler::StepBudget::exactly(steps)));
   std::printf("%s on %s: %lld hooks, %zu layers\n", model.c_str(), device_name.c_str(),
               static_cast<long long>(hooks.hooks), trace->layers.size());
   std::printf("plain %.1f us, planned %.1f us, ratio %.4f, %lld ns a hook\n",

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "traces/trace.h"
 
@@ -18,5 +19,9 @@ struct GpuTotals {
 };
 
 [[nodiscard]] GpuTotals gpu_totals(const Trace& trace);
+
+// What to say of a timing pass that was more than 10 % slower than the clean step, whose times are
+// then scaled down a good deal (profiler/assembly/two_clocks.h); empty = nothing.
+[[nodiscard]] std::string timing_warning(const GpuTotals& totals);
 
 }  // namespace stowage::cli

@@ -3,31 +3,62 @@
 #include <algorithm>
 #include <chrono>
 
+#include "profiler/torch/step_budget.h"
+
 namespace stowage::cli {
 
 namespace {
 
-constexpr std::size_t kSteadyFrom = 2;
+constexpr std::int64_t kSteadyFrom = 2;
 
 Nanoseconds median(std::vector<Nanoseconds> values) {
   std::sort(values.begin(), values.end());
   return values.empty() ? 0 : values[values.size() / 2];
 }
 
-Status dump_step(Session& session, std::int64_t step, double loss, int descriptor) {
-  executor::TensorDumpWriter writer(session.device(), descriptor);
+Bytes bytes_of(const std::vector<executor::NamedTensor>& tensors) {
+  Bytes bytes = 0;
+  for (const executor::NamedTensor& each : tensors) {
+    if (each.tensor.defined()) bytes += static_cast<Bytes>(each.tensor.nbytes());
+  }
+  return bytes;
+}
+
+// `plan` knows where parameters are; null = in their own memory.
+Status dump_step(Session& session, executor::PlannedStep* plan, std::int64_t step, double loss,
+                 executor::TensorDumpWriter& writer) {
+  const std::vector<executor::NamedTensor> gradients = session.step().gradients();
+  const std::vector<executor::NamedTensor> parameters =
+      plan != nullptr ? plan->values() : session.step().parameters();
+  writer.choose_form(bytes_of(gradients) + bytes_of(parameters));
   if (Status status = writer.add_loss(step, loss); !status) return status;
-  for (const auto& gradient : session.step().gradients()) {
+  for (const auto& gradient : gradients) {
     if (Status status = writer.add(step, "gradient", gradient); !status) return status;
   }
-  for (const auto& parameter : session.step().parameters()) {
+  for (const auto& parameter : parameters) {
     if (Status status = writer.add(step, "parameter", parameter); !status) return status;
   }
   return Unit{};
 }
 
+std::map<std::string, std::string> facts_of(const Session& session) {
+  const Run run = session.run();
+  const Environment env = session.environment();
+  return {{"model", run.model},
+          {"batch", std::to_string(run.batch)},
+          {"seq", std::to_string(run.seq)},
+          {"dtype", run.dtype},
+          {"optimizer", run.optimizer},
+          {"seed", std::to_string(run.seed)},
+          {"threads", std::to_string(run.threads)},
+          {"deterministic", run.deterministic ? "yes" : "no"},
+          {"device", env.device},
+          {"device name", env.device_name},
+          {"torch", env.torch}};
+}
+
 void summarize(MeasuredRun& run) {
-  const std::size_t first = std::min(kSteadyFrom, run.steps.size() - 1);
+  const std::size_t first = std::min(std::size_t{kSteadyFrom}, run.steps.size() - 1);
   std::vector<Nanoseconds> times;
   std::vector<Nanoseconds> stalls;
   for (std::size_t i = first; i < run.steps.size(); ++i) {
@@ -53,7 +84,15 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
   MeasuredRun run;
   if (plan != nullptr) run.host_bytes = plan->host_bytes();
   executor::MemoryStats after_first;
-  for (std::int64_t k = 0; k < options.steps; ++k) {
+  executor::TensorDumpWriter writer(device, options.dump_descriptor, options.most_dumped_bytes);
+  const std::int64_t least = options.least_steps > 0 ? options.least_steps : options.steps;
+  const auto steady = profiler::StepBudget::up_to(options.steps - kSteadyFrom, least - kSteadyFrom,
+                                                  options.steady_time);
+  Nanoseconds spent = 0;
+  const auto wants_more = [&](std::int64_t k) {
+    return k < kSteadyFrom ? k < options.steps : steady.wants_more(k - kSteadyFrom, spent);
+  };
+  for (std::int64_t k = 0; wants_more(k); ++k) {
     session.step().prepare(k);
     device.synchronize();
     device.reset_peak();
@@ -69,11 +108,14 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
         run.first_difference = report->first_difference;
       }
       run.off_plan_packs += report->off_plan_packs;
+      run.loaded_bytes = report->loaded_bytes;
+      run.stored_bytes = report->stored_bytes + report->unplanned_stored_bytes;
     }
     device.synchronize();
     measured.step_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                            std::chrono::steady_clock::now() - begin)
                            .count();
+    if (k >= kSteadyFrom) spent += measured.step_ns;
     const executor::MemoryStats memory = device.memory();
     measured.peak_requested = memory.peak_requested;
     measured.peak_active = memory.peak_active;
@@ -89,12 +131,14 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
       run.pinned_after_first_step = memory.pinned_blocks - after_first.pinned_blocks;
     }
     if (k < options.dumped_steps) {
-      if (Status status = dump_step(session, k, measured.loss, options.dump_descriptor); !status) {
+      if (Status status = dump_step(session, plan, k, measured.loss, writer); !status) {
         return status.error();
       }
     }
+    if (k == 0) after_first = device.memory();  // with what dumping takes
   }
   summarize(run);
+  run.facts = facts_of(session);
   run.warnings = device.warnings();
   return run;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -42,16 +43,25 @@ struct MeasuredRun {
   bool on_plan = true;
   std::string first_difference;
   std::int64_t off_plan_packs = 0;
+  // Of parameters that stream, in the last step.
+  Bytes loaded_bytes = 0;
+  Bytes stored_bytes = 0;
+  // What must be the same for this run to stand for another one, in words: "seed" -> "1".
+  std::map<std::string, std::string> facts;
 };
 
 struct MeasureOptions {
   std::int64_t steps = 3;
+  // Long steps are run less often: steady ones for so long, and so many steps at least (0 = all).
+  std::int64_t least_steps = 0;
+  Nanoseconds steady_time = 15'000'000'000;
   std::int64_t dumped_steps = 0;  // the first so many steps go into `dump`
   int dump_descriptor = -1;
+  Bytes most_dumped_bytes = executor::TensorDumpWriter::kMostBytes;  // of a step, not as digests
 };
 
-// Runs `options.steps` steps; `plan` null = nothing moves. Errors: what a step throws (guarded), a
-// step that is not the plan's.
+// Runs steps as `options` says; `plan` null = nothing moves. Errors: what a step throws (guarded),
+// a step that is not the plan's.
 [[nodiscard]] Result<MeasuredRun> measure(Session& session, executor::PlannedStep* plan,
                                           const MeasureOptions& options);
 

@@ -30,6 +30,12 @@ std::string counters_text(const MeasuredRun& run, const simulator::Predicted& pr
          " after the first step\n";
 }
 
+std::string parameters_text(const MeasuredRun& run) {
+  if (run.loaded_bytes == 0 && run.stored_bytes == 0) return "";
+  return "  parameters  " + exact_bytes(run.loaded_bytes) + " loaded, " +
+         exact_bytes(run.stored_bytes) + " stored a step\n";
+}
+
 std::string ratio_text(Nanoseconds measured, Nanoseconds predicted) {
   if (predicted <= 0) return "";
   char text[48];

@@ -13,6 +13,9 @@ namespace stowage::cli {
 [[nodiscard]] std::string counters_text(const MeasuredRun& run,
                                         const simulator::Predicted& predicted);
 
+// What parameters that stream moved in a step; empty when none does.
+[[nodiscard]] std::string parameters_text(const MeasuredRun& run);
+
 // " (ratio 1.023)", measured to predicted; empty when nothing was predicted.
 [[nodiscard]] std::string ratio_text(Nanoseconds measured, Nanoseconds predicted);
 

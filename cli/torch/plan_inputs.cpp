@@ -140,6 +140,8 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
   const simulator::ReplayResult replayed = simulator::replay(index, inputs.schedule);
   inputs.predicted = {replayed.peak_requested, replayed.peak_active, replayed.peak_reserved,
                       replayed.step_ns,        replayed.stall_ns,    replayed.host_bytes};
+  inputs.allocator_exact = replayed.allocator_periods > 0 && replayed.allocator_exact;
+  inputs.later_segments = replayed.later_segments;
   if (inputs.plan.predicted && *inputs.plan.predicted != inputs.predicted) {
     inputs.warnings.push_back(
         "the prediction in " + plan_file +

@@ -23,6 +23,10 @@ struct PlanInputs {
   RunRequest request;
   simulator::Schedule schedule;
   simulator::Predicted predicted;
+  // Whether the allocator's replay says exactly what active and reserved bytes will be, and then
+  // how often memory is taken from the driver behind the first step.
+  bool allocator_exact = false;
+  std::int64_t later_segments = 0;
   std::vector<std::string> warnings;  // e.g. the stored prediction differs
 };
 

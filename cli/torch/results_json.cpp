@@ -63,7 +63,9 @@ Json run_json(const MeasuredRun& run) {
           {"losses", losses},
           {"on_plan", run.on_plan},
           {"first_difference", run.first_difference},
-          {"off_plan_packs", run.off_plan_packs}};
+          {"off_plan_packs", run.off_plan_packs},
+          {"loaded_bytes", run.loaded_bytes},
+          {"stored_bytes", run.stored_bytes}};
 }
 
 Json predicted_json(const simulator::Predicted& predicted) {
@@ -147,6 +149,7 @@ Result<CleanResults> clean_results_from_json(const std::string& text) {
 
 std::string measured_run_to_json(const MeasuredRun& run) {
   Json json = run_json(run);
+  json["facts"] = run.facts;
   json["steps"] = Json::array();
   for (const MeasuredStep& step : run.steps) json["steps"].push_back(step_json(step));
   return dump(json);
@@ -184,6 +187,9 @@ Result<MeasuredRun> measured_run_from_json(const std::string& text) {
     json.at("on_plan").get_to(run.on_plan);
     json.at("first_difference").get_to(run.first_difference);
     json.at("off_plan_packs").get_to(run.off_plan_packs);
+    json.at("loaded_bytes").get_to(run.loaded_bytes);
+    json.at("stored_bytes").get_to(run.stored_bytes);
+    json.at("facts").get_to(run.facts);
     return run;
   } catch (const nlohmann::json::exception& error) {
     return not_ours(error.what());
@@ -250,13 +256,17 @@ std::string verification_json(const Verification& v) {
   Json reference = run_json(v.reference);
   reference["kind"] = "resident";
   reference["repeatable"] = v.repeatability.bitwise;
+  reference["file"] = v.reference_file.empty() ? Json(nullptr) : Json(v.reference_file);
+  reference["reused"] = v.reference_reused;
   reference["repeat_max_abs_diff"] = number(v.repeatability.max_abs_diff);
   return dump({{"schema", "stowage-verify/1"},
-               {"passed", v.passed},
+               {"passed", v.passed()},
+               {"failures", v.failures},
                {"bitwise", v.difference.bitwise},
                {"max_abs_diff", number(v.difference.max_abs_diff)},
                {"first_difference", v.difference.first},
                {"compared_tensors", v.difference.tensors},
+               {"compared_by_digest", v.difference.by_digest},
                {"differing_tensors", v.difference.differing},
                {"steps", v.compared_steps},
                {"reference", reference},

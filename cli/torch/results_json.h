@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/torch/measured_run.h"
 #include "executor/tensor_dump.h"
@@ -42,7 +43,10 @@ struct Verification {
   executor::DumpDifference difference;     // planned against reference
   executor::DumpDifference repeatability;  // reference against itself
   std::int64_t compared_steps = 0;
-  bool passed = false;
+  std::string reference_file;  // where the reference is kept; empty = nowhere
+  bool reference_reused = false;
+  std::vector<std::string> failures;  // one line for each demand that is not met
+  [[nodiscard]] bool passed() const { return failures.empty(); }
 };
 
 // `stowage verify --json`, and what `demo-report` reads.

@@ -29,6 +29,7 @@ std::string execute_text(const PlanInputs& inputs, const MeasuredRun& run) {
         "and other programs compete with compute)\n";
   }
   text += "  host        " + exact_bytes(run.host_bytes) + "\n";
+  text += parameters_text(run);
   text += "  loss        " + std::to_string(run.steps.front().loss) + " in the first, " +
           std::to_string(run.steps.back().loss) + " in the last of " +
           count_of(static_cast<std::int64_t>(run.steps.size()), "step") + "\n";
@@ -47,7 +48,8 @@ Result<MeasuredRun> run_planned(const PlanInputs& inputs, const RunArguments& ru
   executor::PlannedStepOptions planned;
   if (run.off_plan) planned.off_plan = executor::OffPlan::offload_all;
   Result<std::unique_ptr<executor::PlannedStep>> plan =
-      executor::PlannedStep::create((*session)->device(), inputs.trace, inputs.schedule, planned);
+      executor::PlannedStep::create((*session)->device(), inputs.trace, inputs.schedule,
+                                    (*session)->step().parameters(), planned);
   if (!plan) return plan.error();
   return measure(**session, plan->get(), options);
 }
@@ -88,9 +90,13 @@ int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
   std::optional<std::int64_t> result_descriptor;
   std::optional<std::int64_t> dump_descriptor;
   std::optional<std::int64_t> dumped;
+  std::optional<std::int64_t> least;
+  bool digests = false;
   run.declare(line);
   line.option("--mode", "NAME", mode, "reference or planned", true);
   line.option("--dumped-steps", "N", dumped, "steps whose tensors are written");
+  line.flag("--dump-digests", digests, "write their digests, whatever their size");
+  line.option("--least-steps", "N", least, "fewer steps than --steps when they are long");
   line.option("--result-fd", "N", result_descriptor, "where the figures go");
   line.option("--dump-fd", "N", dump_descriptor, "where the tensors go");
   return run_verb(line, args, out, err, [&](Console&) -> Result<int> {
@@ -102,6 +108,8 @@ int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
     if (!inputs) return inputs.error();
     MeasureOptions options;
     options.steps = run.steps;
+    options.least_steps = least.value_or(0);
+    if (digests) options.most_dumped_bytes = executor::TensorDumpWriter::kAlwaysDigests;
     options.dumped_steps = dump_descriptor ? dumped.value_or(0) : 0;
     options.dump_descriptor = static_cast<int>(dump_descriptor.value_or(-1));
     const auto measured = [&]() -> Result<MeasuredRun> {

@@ -69,6 +69,8 @@ Result<Trace> record(RecordingRequest request, const Args& argv, const Console& 
   profiler::PassOptions options;
   options.warmup = request.warmup;
   options.everything_offloaded = request.everything_offloaded;
+  // More than one is for the median of event times, and those are the timing pass's.
+  if (recording.timing) options.structure = 1;
   Result<profiler::ObservedPasses> observed = guarded([&]() -> Result<profiler::ObservedPasses> {
     return profiler::run_observed_passes((*session)->device(), (*session)->functions(), options);
   });
@@ -190,6 +192,11 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
     // What every reader asks of it; a file that nobody can load is no recording.
     if (Status status = validate(*trace, "the recording"); !status) return status.error();
     if (Status status = save_trace(*output, *trace); !status) return status.error();
+    if (trace->gpu.size() > 0) {
+      if (const std::string text = timing_warning(gpu_totals(*trace)); !text.empty()) {
+        console.warn(text);
+      }
+    }
     if (*output == "-") return 0;
     if (console.json) {
       console.out << profile_json(*trace, *output);

@@ -1,13 +1,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
+#include "cli/output_check.h"
 #include "cli/torch/child_process.h"
+#include "cli/torch/judgement.h"
 #include "cli/torch/measured_text.h"
 #include "cli/torch/plan_inputs.h"
 #include "cli/torch/results_json.h"
 #include "cli/torch/run_arguments.h"
 #include "cli/torch/torch_verbs.h"
+#include "cli/torch/verify_runs.h"
 #include "cli/words.h"
 #include "executor/tensor_dump.h"
 #include "simulator/plan_json.h"
@@ -18,58 +22,31 @@ namespace stowage::cli {
 
 namespace {
 
-// Steps that are timed at least, whatever --steps says (docs/executor.md).
-constexpr std::int64_t kTimedSteps = 12;
-
-struct ChildRun {
-  MeasuredRun run;
-  ScratchFile dump;
-};
-
-Result<ChildRun> run_in_child(const std::string& mode, const RunArguments& arguments,
-                              std::int64_t compared, const Args& passed_on) {
-  Result<ScratchFile> result = ScratchFile::create();
-  if (!result) return result.error();
-  Result<ScratchFile> dump = ScratchFile::create();
-  if (!dump) return dump.error();
-  Args words = {"run-steps",
-                "--mode",
-                mode,
-                "--steps",
-                std::to_string(std::max(kTimedSteps, arguments.steps)),
-                "--dumped-steps",
-                std::to_string(compared),
-                "--result-fd",
-                std::to_string(result->descriptor()),
-                "--dump-fd",
-                std::to_string(dump->descriptor())};
-  words.insert(words.end(), passed_on.begin(), passed_on.end());
-  if (Status status = run_child(words); !status) return status.error();
-  Result<std::string> text = result->content();
-  if (!text) return text.error();
-  Result<MeasuredRun> run = measured_run_from_json(*text);
-  if (!run) return run.error();
-  return ChildRun{std::move(run).value(), std::move(dump).value()};
+// "by up to 0.5"
+std::string apart(const executor::DumpDifference& difference) {
+  return difference.magnitude_known ? "by up to " + std::to_string(difference.max_abs_diff)
+                                    : "by what their digests do not tell";
 }
 
 std::string verdict(const Verification& v) {
   if (v.difference.bitwise) {
     return "loss, gradients and parameters of " + count_of(v.compared_steps, "step") +
-           " are bitwise equal (" + with_commas(v.difference.tensors) + " tensors)";
+           " are bitwise equal (" + with_commas(v.difference.tensors) + " tensors" +
+           (v.difference.by_digest > 0 ? ", by 128-bit digests)" : ")");
   }
   if (!v.repeatability.bitwise) {
-    return "the model does not repeat itself (two runs without a plan differ by up to " +
-           std::to_string(v.repeatability.max_abs_diff) + "); the planned run differs by up to " +
-           std::to_string(v.difference.max_abs_diff);
+    return "the model does not repeat itself (two runs without a plan differ " +
+           apart(v.repeatability) + "); the planned run differs " + apart(v.difference);
   }
   return with_commas(v.difference.differing) + " of " + with_commas(v.difference.tensors) +
-         " tensors differ, first " + v.difference.first + ", by up to " +
-         std::to_string(v.difference.max_abs_diff);
+         " tensors differ, first " + v.difference.first + ", " + apart(v.difference);
 }
 
 std::string verify_text(const Verification& v, const Trace& trace) {
-  std::string text = (v.passed ? "verified: " : "NOT verified: ") + run_line(trace) + "\n";
+  std::string text = (v.passed() ? "verified: " : "NOT verified: ") + run_line(trace) + "\n";
+  for (const std::string& failure : v.failures) text += "  failed      " + failure + "\n";
   text += "  results     " + verdict(v) + "\n";
+  if (v.reference_reused) text += "  reference   kept in " + v.reference_file + "\n";
   text += "  peak        " + exact_bytes(v.planned.peak_requested) + " requested, predicted " +
           with_commas(v.predicted.peak_requested) + ", difference " +
           with_commas(v.planned.peak_requested - v.predicted.peak_requested) +
@@ -86,49 +63,7 @@ std::string verify_text(const Verification& v, const Trace& trace) {
         "and other programs compete with compute)\n";
   }
   text += "  host        " + exact_bytes(v.planned.host_bytes) + "\n";
-  return text;
-}
-
-Bytes peak_of(const MeasuredRun& run, simulator::PeakKind kind) {
-  switch (kind) {
-    case simulator::PeakKind::requested:
-      return run.peak_requested;
-    case simulator::PeakKind::active:
-      return run.peak_active;
-    case simulator::PeakKind::reserved:
-      return run.peak_reserved;
-  }
-  STOWAGE_ASSERT(false && "unknown counter");
-}
-
-// What makes the comparison void or the plan useless, whatever else holds; empty = nothing.
-std::vector<std::string> objections(const Verification& v, const simulator::PlanBudget& budget) {
-  std::vector<std::string> found;
-  const auto compared =
-      std::min(v.planned.steps.size(), static_cast<std::size_t>(v.compared_steps));
-  for (std::size_t k = 0; k < compared; ++k) {
-    if (std::isfinite(v.planned.steps[k].loss)) continue;
-    found.push_back("the loss of step " + std::to_string(k) +
-                    " is not a number: equal results say nothing about the gradients");
-    break;
-  }
-  const Bytes peak = peak_of(v.planned, budget.on);
-  if (budget.device && peak > *budget.device) {
-    found.push_back(std::string("the peak ") + simulator::name_of(budget.on) + " of " +
-                    exact_bytes(peak) + " is above the plan's budget of " +
-                    exact_bytes(*budget.device));
-  }
-  return found;
-}
-
-// Bitwise, or within the tolerance that was asked for; bytes as predicted.
-bool passes(const Verification& v, bool tolerance_given) {
-  const bool results = v.difference.bitwise || (tolerance_given && v.difference.within_tolerance) ||
-                       (!v.repeatability.bitwise && std::isfinite(v.repeatability.max_abs_diff) &&
-                        v.difference.max_abs_diff <= v.repeatability.max_abs_diff);
-  return results && v.planned.on_plan && v.planned.peaks_constant &&
-         v.planned.peak_requested == v.predicted.peak_requested &&
-         v.planned.host_bytes == v.predicted.host;
+  return text + parameters_text(v.planned);
 }
 
 }  // namespace
@@ -137,14 +72,19 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
   CommandLine line("verify", "Runs the model with and without the plan and compares");
   RunArguments run;
   std::optional<std::string> rtol;
+  std::optional<std::string> reference_file;
   run.declare(line);
   line.option("--rtol", "R", rtol,
               "accept |planned - reference| <= R * |reference| (default: bitwise equal)");
+  line.option("--reference", "FILE", reference_file,
+              "keep the reference there, and take it from there when it is of the same step");
   line.detail(
       "Three processes: the reference (nothing moves) twice, to see whether the model\n"
       "repeats itself, and the planned run, all from the same seed. Compared are the loss,\n"
       "every gradient and every parameter of each step, and the peaks with the prediction.\n"
-      "Exit code 1 when something differs.");
+      "Exit code 1 when something differs, with one line for each demand that is not met.\n"
+      "--reference keeps the reference for other plans of the same step: then only the planned\n"
+      "run is made.");
   line.example("stowage verify --plan p.json --json");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (Status status = run.read(3); !status) return status.error();
@@ -155,6 +95,21 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
       if (end == rtol->c_str() || *end != '\0' || !(tolerance >= 0) || std::isinf(tolerance)) {
         return usage_error("--rtol " + *rtol + " is not allowed", "a number such as 1e-5");
       }
+    }
+    std::optional<KeptReference> kept;
+    if (reference_file) {
+      if (rtol || *reference_file == "-") {
+        return rtol ? usage_error("--rtol needs values, and --reference keeps digests",
+                                  "leave one of them out")
+                    : usage_error("--reference - is not allowed", "give a file");
+      }
+      if (Status status = check_output("--reference", reference_file, {run.plan, run.trace});
+          !status) {
+        return status.error();
+      }
+      Result<std::optional<KeptReference>> found = find_reference(*reference_file);
+      if (!found) return found.error();
+      kept = std::move(found).value();
     }
     Result<PlanInputs> inputs = load_plan_inputs(*run.plan, run.trace, run.model, run.flags);
     if (!inputs) return inputs.error();
@@ -185,6 +140,7 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
     if (run.flags.seed) {
       passed_on.insert(passed_on.end(), {"--seed", std::to_string(*run.flags.seed)});
     }
+    if (reference_file) passed_on.emplace_back("--dump-digests");
     Args planned_args = passed_on;
     if (run.limit_given) {
       planned_args.insert(planned_args.end(), {"--memory-limit", *run.limit_given});
@@ -195,33 +151,41 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
     v.trace_file = inputs->trace_file;
     v.predicted = inputs->predicted;
     v.compared_steps = run.steps;
-    Result<ChildRun> reference = run_in_child("reference", run, run.steps, passed_on);
-    if (!reference) return reference.error();
-    Result<ChildRun> again = run_in_child("reference", run, run.steps, passed_on);
-    if (!again) return again.error();
-    Result<ChildRun> planned = run_in_child("planned", run, run.steps, planned_args);
+    v.reference_file = reference_file.value_or("");
+    Result<VerifiedRun> planned = run_in_child("planned", run.steps, planned_args);
     if (!planned) return planned.error();
-    v.reference = reference->run;
+    Result<Reference> reference =
+        reference_of(planned->run, kept, v.reference_file, run.steps, passed_on, tolerance);
+    if (!reference) return reference.error();
+    if (!reference->note.empty()) console.note(reference->note);
     v.planned = planned->run;
-    Result<executor::DumpDifference> repeat =
-        executor::compare_dumps(again->dump.descriptor(), reference->dump.descriptor(), tolerance);
-    if (!repeat) return repeat.error();
-    v.repeatability = *repeat;
+    v.reference = reference->run;
+    v.reference_reused = reference->reused;
+    v.repeatability = reference->repeatability;
     Result<executor::DumpDifference> difference = executor::compare_dumps(
         planned->dump.descriptor(), reference->dump.descriptor(), tolerance);
     if (!difference) return difference.error();
     v.difference = *difference;
-    const std::vector<std::string> against = objections(v, inputs->plan.budget);
-    v.passed = passes(v, rtol.has_value()) && against.empty();
+    const simulator::Schedule& schedule = inputs->schedule;
+    Judgement judgement = judge(v, {.budget = inputs->plan.budget,
+                                    .tolerance_given = rtol.has_value(),
+                                    .moves = !schedule.offloads.empty(),
+                                    .allocator_exact = inputs->allocator_exact,
+                                    .later_segments = inputs->later_segments});
+    v.failures = std::move(judgement.failures);
 
-    for (const std::string& objection : against) console.warn(objection);
+    for (const std::string& remark : judgement.remarks) console.warn(remark);
+    // In words on stdout where nothing else is to be read there.
+    for (const std::string& failure : v.failures) {
+      if (console.json) console.warn(failure);
+    }
     for (const std::string& warning : v.planned.warnings) console.warn(warning);
     if (console.json) {
       console.out << verification_json(v);
     } else {
       console.out << verify_text(v, *inputs->trace);
     }
-    return v.passed ? 0 : static_cast<int>(ErrorCode::condition);
+    return v.passed() ? 0 : static_cast<int>(ErrorCode::condition);
   });
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "executor/device/allocation_tag.h"
+#include "executor/device/live_list.h"
 
 namespace stowage::executor {
 
@@ -136,14 +137,10 @@ std::int64_t TrackedAllocator::serial_of(const void* data) const {
 }
 
 std::vector<LiveAllocation> TrackedAllocator::live_allocations() const {
-  std::vector<LiveAllocation> live;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const Block& block : blocks_.blocks()) live.push_back({block.serial, block.bytes});
-  }
-  std::sort(live.begin(), live.end(),
-            [](const LiveAllocation& a, const LiveAllocation& b) { return a.serial < b.serial; });
-  return live;
+  std::unique_lock lock(mutex_);
+  const std::vector<Block> blocks = blocks_.blocks();
+  lock.unlock();
+  return in_order_of_serial(blocks);
 }
 
 std::int64_t TrackedAllocator::next_serial() const {

@@ -12,7 +12,7 @@
 
 namespace stowage::planner::builtin {
 
-using Rules = Result<std::vector<simulator::SavedRule>>;
+using Rules = Result<PolicyRules>;
 
 // Values of all of a policy's options: the spec's, else the defaults.
 using Options = std::map<std::string, std::string>;
@@ -22,6 +22,9 @@ using Options = std::map<std::string, std::string>;
 
 [[nodiscard]] PolicyInfo save_on_cpu_info();
 [[nodiscard]] Rules save_on_cpu_rules(const simulator::TraceIndex& index, const Options& options);
+
+[[nodiscard]] PolicyInfo layerwise_info();
+[[nodiscard]] Rules layerwise_rules(const simulator::TraceIndex& index, const Options& options);
 
 [[nodiscard]] PolicyInfo torchtune_info();
 [[nodiscard]] Rules torchtune_rules(const simulator::TraceIndex& index, const Options& options);

@@ -2,6 +2,7 @@
 // waits for the copy; the unpack hook copies it back on the compute stream. Each view is copied for
 // itself, parameters, buffers and inputs included (their originals stay, of course).
 #include <set>
+#include <utility>
 
 #include "planner/policies/policies.h"
 #include "simulator/rule_match.h"
@@ -45,7 +46,7 @@ Rules save_on_cpu_rules(const simulator::TraceIndex& index, const Options& /*opt
   }
   rule.storage_class.reset();
   rules.push_back(rule);
-  return rules;
+  return PolicyRules{std::move(rules), {}};
 }
 
 }  // namespace stowage::planner::builtin

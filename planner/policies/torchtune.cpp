@@ -4,6 +4,7 @@
 // Source: pytorch/torchtune, torchtune/training/_activation_offloading.py. Approximated: there
 // every pack counts for the stash, here every offloaded one.
 #include <charconv>
+#include <utility>
 
 #include "planner/policies/policies.h"
 #include "traces/size_text.h"
@@ -42,7 +43,7 @@ Rules torchtune_rules(const simulator::TraceIndex& index, const Options& options
   std::vector<SavedRule> rules;
   add_if_it_matches(index, rule, rules);
   rules.push_back(keep_the_rest());
-  return rules;
+  return PolicyRules{std::move(rules), {}};
 }
 
 }  // namespace stowage::planner::builtin

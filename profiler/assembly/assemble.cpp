@@ -58,6 +58,10 @@ EventKind event_kind(RawKind kind) {
       return EventKind::backward_begin;
     case RawKind::backward_end:
       return EventKind::backward_end;
+    case RawKind::parameter_update_begin:
+      return EventKind::parameter_update_begin;
+    case RawKind::parameter_update_end:
+      return EventKind::parameter_update_end;
     case RawKind::released:
     case RawKind::hook_gone:
       break;
@@ -250,6 +254,13 @@ class Assembler {
       case RawKind::gradient_accumulated:
         ref = rows_.storage_of(raw.id).value;
         if (ref < 0) return refuse("a gradient of a parameter whose storage was not seen");
+        return Unit{};
+      case RawKind::parameter_update_begin:
+        if (pending_optimizer_) next_phase(PhaseKind::optimizer, event);
+        [[fallthrough]];
+      case RawKind::parameter_update_end:
+        ref = rows_.storage_of(raw.id).value;
+        if (ref < 0) return refuse("an update of a parameter whose storage was not seen");
         return Unit{};
       case RawKind::op_begin:
         add_op(raw_.ops[static_cast<std::size_t>(raw.id)], event);

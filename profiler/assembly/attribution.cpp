@@ -108,7 +108,6 @@ class Attributor {
   }
 
   void unattributed(const RawActivity& activity) {
-    if (!in_step(activity.start_ns)) return;
     ++result_.unattributed_count;
     result_.unattributed_ns += activity.end_ns - activity.start_ns;
   }
@@ -117,7 +116,7 @@ class Attributor {
     const RawActivity& activity = raw_.activities[row];
     const auto found = launches_.find(activity.correlation);
     if (found == launches_.end()) {
-      unattributed(activity);
+      if (in_step(activity.start_ns)) unattributed(activity);
       return Unit{};
     }
     const RawLaunch& launch = raw_.launches[found->second];
@@ -127,7 +126,7 @@ class Attributor {
       return Unit{};
     }
     if (!ours(launch.thread)) {
-      unattributed(activity);
+      if (in_step(activity.start_ns)) unattributed(activity);
       return Unit{};
     }
     AttributedActivity attributed;
@@ -147,7 +146,11 @@ class Attributor {
       ++result_.causality_violations;
       result_.largest_clamp = std::max(result_.largest_clamp, early);
     }
-    result_.attributed_ns += activity.end_ns - activity.start_ns;
+    if (attributed.op < 0 && activity.kind == GpuKind::kernel) {
+      unattributed(activity);
+    } else {
+      result_.attributed_ns += activity.end_ns - activity.start_ns;
+    }
     if (blocking(activity, launch)) waits_.push_back({launch.start_ns, launch.end_ns});
     result_.activities.push_back(attributed);
     return Unit{};

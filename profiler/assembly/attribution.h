@@ -28,7 +28,7 @@ struct Attribution {
   std::vector<AttributedSync> syncs;           // inside the step, in order, not overlapping
   std::vector<RawSpan> own_waits;              // the recorder's, ahead of the last event
   Nanoseconds attributed_ns = 0;
-  std::int64_t unattributed_count = 0;
+  std::int64_t unattributed_count = 0;  // not of the step, or kernels of it outside of every op
   Nanoseconds unattributed_ns = 0;
   std::int64_t disagreements = 0;         // launches whose external id and time name different ops
   std::int64_t causality_violations = 0;  // activities that started before their launch, clamped
@@ -37,7 +37,9 @@ struct Attribution {
 
 // An activity belongs to the API call of its correlation (the outermost, when several share it),
 // that to the step when it was made inside it by one of the pass's threads; to an op by its
-// external id, else by time. Our own work inside hooks belongs to no step. A blocking copy (its
+// external id, else by time. A kernel of the step that no op launched is an activity of it all the
+// same and counts as unattributed; a copy or memset there does not (the step fetches its loss that
+// way). Our own work inside hooks belongs to no step. A blocking copy (its
 // call returned no sooner than it ended, and memory of the host is pageable) counts as a wait; a
 // wait that is still on at the step's end is the recorder's own and left out.
 // Errors: an activity more than 5 us ahead of its launch (environment: the clocks differ).

@@ -90,6 +90,10 @@ std::string describe(const RawPass& pass, const RawEvent& event) {
       return "backward begin";
     case RawKind::backward_end:
       return "backward end";
+    case RawKind::parameter_update_begin:
+      return "begin of a parameter's update";
+    case RawKind::parameter_update_end:
+      return "end of a parameter's update";
   }
   return "event";
 }

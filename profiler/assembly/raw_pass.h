@@ -33,6 +33,8 @@ enum class RawKind : std::uint8_t {
   op_end,                // id = row of ops, outermost ops only
   backward_begin,
   backward_end,
+  parameter_update_begin,  // id = serial of the parameter's storage
+  parameter_update_end,
 };
 
 struct RawEvent {
@@ -97,7 +99,9 @@ struct RawPass {
   std::vector<RawOp> ops;
   std::vector<RawSaved> saved;
   std::vector<RawUnpack> unpacks;
-  std::vector<RawStorage> live_at_begin;       // every device allocation that existed
+  // Every device allocation that existed; those of parameters among themselves in the order in
+  // which they were registered.
+  std::vector<RawStorage> live_at_begin;
   std::vector<std::int64_t> gradient_serials;  // storages that are a parameter's .grad at the end
   Bytes requested_at_begin = 0;                // the allocator's counter
   Bytes peak_requested = 0;                    // the allocator's own peak over the step

@@ -11,6 +11,7 @@
 
 #include "executor/device/host_arena.h"
 #include "profiler/torch/issue_costs.h"
+#include "profiler/torch/step_budget.h"
 
 namespace stowage::profiler {
 
@@ -65,9 +66,7 @@ Nanoseconds one_copy(executor::Device& device, CopyLane lane, const Ends& ends, 
       static_cast<int>(std::clamp<Bytes>(kBatchBytes / bytes, 1, Bytes{kMostCopies / 2}));
   const Nanoseconds few = run_copies(device, lane, ends, bytes, count);
   const Nanoseconds many = run_copies(device, lane, ends, bytes, 2 * count);
-  // Whatever disturbs `few` alone makes the difference too small, even negative. Half of what a
-  // copy takes on average is the least that is believed.
-  return std::max<Nanoseconds>({1, (many - few) / count, many / (4 * count)});
+  return time_of_one_copy(few, many, count);
 }
 
 std::int64_t rate(Bytes bytes, Nanoseconds time) {
@@ -134,15 +133,18 @@ class Interference {
     compute_ = has_step ? options.step : [this] {
       for (int i = 0; i < 4; ++i) static_cast<void>(at::mm(product_, product_));
     };
-    repetitions_ = has_step ? std::min(3, options.repetitions) : options.repetitions;
+    // A repetition is two steps; the step has been run before.
+    budget_ = has_step ? StepBudget::up_to(std::min(3, options.repetitions), 2, 6'000'000'000)
+                       : StepBudget::exactly(options.repetitions);
+    if (!has_step) compute();
   }
 
   [[nodiscard]] Ppm of_compute() {
     std::vector<Nanoseconds> alone;
     std::vector<Nanoseconds> beside;
-    compute();
     const Nanoseconds pair = std::max(copies(1), Nanoseconds{1});
-    for (int i = 0; i < repetitions_; ++i) {
+    Nanoseconds spent = 0;
+    for (int i = 0; budget_.wants_more(i, spent); ++i) {
       alone.push_back(compute());
       // Copies for as long as compute takes, both ways; for part of it when that is very long.
       // Fewer than fit: the step's own wait for the device must not wait for copies.
@@ -151,6 +153,7 @@ class Interference {
       queue(static_cast<int>(count));
       const Nanoseconds together = compute();
       device_.synchronize();
+      spent += alone.back() + together;
       const Nanoseconds covered = std::min(alone.back(), count * pair);
       beside.push_back(ratio(covered, covered + std::max<Nanoseconds>(0, together - alone.back())));
     }
@@ -205,7 +208,7 @@ class Interference {
   const CalibrationOptions& options_;
   at::Tensor product_;
   std::function<void()> compute_;
-  int repetitions_ = 0;
+  StepBudget budget_;
 };
 
 std::int64_t pageable_rate(executor::Device& device, const Ends& ends, Bytes bytes) {
@@ -216,6 +219,10 @@ std::int64_t pageable_rate(executor::Device& device, const Ends& ends, Bytes byt
 }
 
 }  // namespace
+
+Nanoseconds time_of_one_copy(Nanoseconds of_count, Nanoseconds of_twice, int count) {
+  return std::max<Nanoseconds>({1, (of_twice - of_count) / count, of_twice / (4 * count)});
+}
 
 Result<Calibration> calibrate(executor::Device& device, const CalibrationOptions& options) {
   const auto begin = Clock::now();

@@ -18,9 +18,15 @@ struct CalibrationOptions {
   std::function<void()> step{};
 };
 
-// Takes a second or two, and about ten steps. Uses `largest` bytes of the device twice and as much
-// of the host; call it between steps. Error (environment): no host memory. Exceptions of the step
-// (out of memory among them) pass through.
+// What one copy takes, from the times of `count` of them and of twice as many: the difference, in
+// which what starting and ending a measurement costs cancels out. Whatever disturbed the first
+// alone makes that too small, even negative, so half of what a copy takes on average is the least
+// that is believed. At least 1.
+[[nodiscard]] Nanoseconds time_of_one_copy(Nanoseconds of_count, Nanoseconds of_twice, int count);
+
+// Takes a second or two, and six steps; four where the step is long. Uses `largest` bytes of the
+// device twice and as much of the host; call it between steps. Error (environment): no host memory.
+// Exceptions of the step (out of memory among them) pass through.
 [[nodiscard]] Result<Calibration> calibrate(executor::Device& device,
                                             const CalibrationOptions& options = {});
 

@@ -39,6 +39,7 @@ class KeepingDriver final : public executor::StepDriver {
   void layer_event(executor::LayerEvent, std::string_view) override {}
   void backward_begin() override {}
   void backward_end() override {}
+  void parameter_update(executor::UpdateEvent, const at::Tensor&) override {}
 
  private:
   class Hooks final : public torch::autograd::SavedVariableHooks {

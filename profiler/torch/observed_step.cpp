@@ -29,13 +29,15 @@ Result<RawPass> observe(executor::Device& device, const StepFunctions& step, Rec
   return recorder.end_step();
 }
 
-Status warm_up(executor::Device& device, const StepFunctions& step, const PassOptions& options) {
+Status warm_up(executor::Device& device, const StepFunctions& step, const PassOptions& options,
+               const RecordOptions& recording) {
   executor::install_saved_tensor_engine();
   const SetupEnd setup_end(device);
   for (std::int64_t i = 0; i < options.warmup; ++i) {
     if (options.everything_offloaded) {
       device.begin_first_step();
-      const Result<RawPass> pass = observe(device, step, RecordMode::offload_all, i);
+      const Result<RawPass> pass =
+          observe(device, step, RecordMode::offload_all, i, {.host_pool = recording.host_pool});
       if (!pass) return pass.error();
     } else {
       if (step.prepare) step.prepare(i);

@@ -6,12 +6,15 @@
 #include <utility>
 
 #include "profiler/torch/observed_step.h"
+#include "profiler/torch/step_budget.h"
 
 namespace stowage::profiler {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr Nanoseconds kSecond = 1'000'000'000;
 
 std::vector<RawSetup> setup_of(const executor::Device& device) {
   const executor::SetupHistory history = device.setup_history();
@@ -29,10 +32,13 @@ std::vector<RawSetup> setup_of(const executor::Device& device) {
 
 Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& step,
                                  const PassOptions& options) {
-  if (Status status = warm_up(device, step, options); !status) return status.error();
+  if (Status status = warm_up(device, step, options, {}); !status) return status.error();
   CleanPass clean;
   std::vector<Nanoseconds> times;
-  for (std::int64_t i = 0; i < options.steps; ++i) {
+  // The peaks of the first are compared with those of the others, and the median is one of them.
+  const auto budget = StepBudget::up_to(options.steps, 4, 8 * kSecond);
+  Nanoseconds spent = 0;
+  for (std::int64_t i = 0; budget.wants_more(i, spent); ++i) {
     if (step.prepare) step.prepare(options.warmup + i);
     device.synchronize();
     device.reset_peak();
@@ -41,6 +47,7 @@ Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& 
     device.synchronize();
     times.push_back(
         std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
+    spent += times.back();
     const executor::MemoryStats memory = device.memory();
     if (i > 0 && memory.peak_requested != clean.peak_requested) {
       return Error{ErrorCode::bad_input,
@@ -59,22 +66,27 @@ Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& 
 
 Result<ObservedPasses> run_observed_passes(executor::Device& device, const StepFunctions& step,
                                            const PassOptions& options) {
-  if (Status status = warm_up(device, step, options); !status) return status.error();
+  const RecordOptions recording{.host_pool = executor::HostPool(device)};
+  if (Status status = warm_up(device, step, options, recording); !status) return status.error();
   ObservedPasses passes;
   passes.setup = setup_of(device);
-  const std::int64_t structure_steps =
-      options.everything_offloaded ? 0 : std::max<std::int64_t>(1, options.structure);
-  for (std::int64_t i = 0; i < structure_steps; ++i) {
-    Result<RawPass> pass = observe(device, step, RecordMode::keep, options.warmup + i);
+  const auto budget =
+      options.everything_offloaded
+          ? StepBudget::exactly(0)
+          : StepBudget::up_to(std::max<std::int64_t>(1, options.structure), 2, 6 * kSecond);
+  Nanoseconds spent = 0;
+  std::int64_t index = options.warmup;
+  for (std::int64_t i = 0; budget.wants_more(i, spent); ++i) {
+    Result<RawPass> pass = observe(device, step, RecordMode::keep, index++);
     if (!pass) return pass.error();
+    spent += pass->step_ns;
     if (i > 0) {
       auto& times = passes.more_times.emplace_back();
       for (const RawEvent& event : passes.structure.events) times.push_back(event.time_ns);
     }
     passes.structure = std::move(pass).value();
   }
-  Result<RawPass> pass =
-      observe(device, step, RecordMode::offload_all, options.warmup + structure_steps);
+  Result<RawPass> pass = observe(device, step, RecordMode::offload_all, index, recording);
   if (!pass) return pass.error();
   passes.offload_all = std::move(pass).value();
   return passes;

@@ -23,10 +23,12 @@ struct StepFunctions {
 };
 
 struct PassOptions {
-  std::int64_t warmup = 3;     // steps before anything is recorded; at least 1
-  std::int64_t steps = 10;     // clean steps
-  std::int64_t structure = 3;  // structure steps, for the median of event times
-  std::int64_t timing = 5;     // steps recorded with the GPU's activity; the median one is kept
+  std::int64_t warmup = 3;  // steps before anything is recorded; at least 1
+  // The others are the most; a long step is run less often (step_budget.h).
+  std::int64_t steps = 10;     // clean steps; 4 at least, up to 8 s
+  std::int64_t structure = 3;  // structure steps, for the median of event times; 2 at least, 6 s
+  // Steps recorded with the GPU's activity; the median one is kept. 2 at least, 5 s.
+  std::int64_t timing = 5;
   // Every saved tensor leaves in every step, the warm-up too: for a step that does not fit with
   // everything kept. There is no structure pass then.
   bool everything_offloaded = false;

@@ -46,7 +46,7 @@ void RecordingHooks::call_pack_hook(const at::Tensor& tensor) {
     return;
   }
   const HookSpan span(*link_);
-  copy_.emplace(device_, tensor);
+  copy_.emplace(pool_, tensor);
   origin_.begin += executor::SavedView::of(tensor).range.begin;
 }
 

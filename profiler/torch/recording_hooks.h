@@ -53,12 +53,12 @@ struct SavedOrigin {
   Bytes begin = 0;  // of that storage
 };
 
-// Keeps the tensor, or copies it out when the recorder says so. When the step is over they still
-// give it back. `device` outlives them.
+// Keeps the tensor, or copies it out into the pool when the recorder says so. When the step is over
+// they still give it back. The pool's device outlives them.
 class RecordingHooks final : public torch::autograd::SavedVariableHooks {
  public:
-  RecordingHooks(executor::Device& device, std::shared_ptr<RecorderLink> link)
-      : device_(device), link_(std::move(link)) {}
+  RecordingHooks(executor::HostPool pool, std::shared_ptr<RecorderLink> link)
+      : pool_(std::move(pool)), link_(std::move(link)) {}
   ~RecordingHooks() override;
   RecordingHooks(const RecordingHooks&) = delete;
   RecordingHooks& operator=(const RecordingHooks&) = delete;
@@ -67,7 +67,7 @@ class RecordingHooks final : public torch::autograd::SavedVariableHooks {
   at::Tensor call_unpack_hook() override;
 
  private:
-  executor::Device& device_;
+  executor::HostPool pool_;
   std::shared_ptr<RecorderLink> link_;
   std::int64_t saved_ = -1;
   executor::KeptTensor kept_;

@@ -7,6 +7,7 @@
 
 #include "executor/device/device.h"
 #include "profiler/torch/passes.h"
+#include "profiler/torch/step_budget.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 
@@ -21,17 +22,28 @@ struct StepHooks {
   [[nodiscard]] Nanoseconds hook_ns() const;
 };
 
-// Runs `steps` plain and `steps` planned steps in turns, batches numbered on from `first_index`.
-// `trace` is of this very step. Exceptions of the step (out of memory among them) pass through;
-// device and driver are clean afterwards in any case. Error: the step is not the recorded one.
+// Runs plain and planned steps in turns, as many pairs as `pairs` says; batches are numbered on
+// from `first_index`. `trace` is of this very step. Exceptions of the step (out of memory among
+// them) pass through; device and driver are clean afterwards in any case. Error: the step is not
+// the recorded one.
 [[nodiscard]] Result<StepHooks> measure_step_hooks(executor::Device& device,
                                                    const StepFunctions& step,
                                                    std::shared_ptr<const Trace> trace,
                                                    std::int64_t first_index,
-                                                   std::int64_t steps = 7);
+                                                   const StepBudget& pairs);
 
-// The larger of the trace's hook_ns and the measured one becomes the trace's. On a GPU only, and
-// only for a step that fits with everything kept; else nothing runs and nothing changes.
+// Whether the thread that launches the step has little to do: launching all of the step's GPU work
+// and calling all of its hooks takes a twentieth of the step's time at most, by the trace's
+// launch_ns and hook_ns. Those are of short loops with warm caches, and an op of a model takes a
+// few times as long; the thread is still far ahead of the GPU then. What hooks take from its lead
+// shows in no step time, and the difference of two step times would be their noise. False without
+// GPU work.
+[[nodiscard]] bool launches_far_ahead(const Trace& trace);
+
+// The larger of the trace's hook_ns (that of a short chain, issue_costs.h) and the measured one
+// becomes the trace's: 7 pairs of steps, of a long step fewer: 2 at least, up to 8 s. On a GPU
+// only, for a step that fits with everything kept and whose launches are not far ahead; else
+// nothing runs and nothing changes.
 [[nodiscard]] Status calibrate_hooks(executor::Device& device, const StepFunctions& step,
                                      std::int64_t first_index, Trace& trace);
 

@@ -13,6 +13,7 @@
 
 #include "executor/kept_tensor.h"
 #include "executor/saved_view.h"
+#include "executor/streamed_parameters.h"
 
 namespace stowage::profiler {
 
@@ -50,10 +51,19 @@ UseMode use_mode(const std::optional<c10::FunctionSchema>& schema, std::size_t a
 }  // namespace
 
 StepRecorder::StepRecorder(executor::Device& device, RecordMode mode, const RecordOptions& options)
-    : device_(device), mode_(mode), options_(options) {}
+    : device_(device), mode_(mode), options_(options) {
+  if (!options_.host_pool) options_.host_pool.emplace(device);
+}
 
 StepRecorder::~StepRecorder() {
-  if (recording_) static_cast<void>(end_step());
+  if (!recording_) return;
+  try {
+    device_.synchronize();
+  } catch (const std::exception&) {
+    // A device that failed for good has nothing left to wait for; the step's error was reported.
+  }
+  stop();
+  static_cast<void>(device_.memory());  // waits for a listener's call that is under way
 }
 
 void StepRecorder::begin_step(RegisteredTensors registered) {
@@ -62,8 +72,9 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   pass_.light = options_.light;
   path_rows_.clear();
   open_ops_.clear();
+  backwards_.clear();
   reloaded_.clear();
-  failure_.clear();
+  failure_.reset();
   registered_ = std::move(registered);
   sites_.reset();
   device_.synchronize();
@@ -88,6 +99,7 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
     pass_.live_at_begin.push_back(
         {live.serial, live.bytes, known == classes.end() ? StorageClass::other : known->second});
   }
+  order_parameters();
   for (const auto& parameter : registered_.parameters) {
     // Somebody else's hook stays; that parameter's gradient then has no event.
     if (torch::autograd::impl::post_acc_grad_hooks(parameter.tensor) != nullptr) continue;
@@ -113,6 +125,42 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
 Result<RawPass> StepRecorder::end_step() {
   STOWAGE_ASSERT(recording_);
   device_.synchronize();
+  stop();
+  // Asking the allocator also waits for a listener's call that is under way there.
+  pass_.peak_requested = device_.memory().peak_requested;
+  pass_.step_ns = pass_.events.back().time_ns - pass_.events.front().time_ns;
+  for (const auto& parameter : registered_.parameters) {
+    const at::Tensor& gradient = parameter.tensor.grad();
+    if (!executor::is_plain(gradient)) continue;
+    const std::int64_t serial = device_.allocation_serial(gradient.storage().data());
+    if (serial >= first_serial_) pass_.gradient_serials.push_back(serial);
+  }
+  registered_ = {};
+  if (failure_) return *failure_;
+  return std::move(pass_);
+}
+
+void StepRecorder::order_parameters() {
+  std::unordered_map<std::int64_t, RawStorage> parameters;
+  for (const RawStorage& each : pass_.live_at_begin) {
+    if (each.storage_class == StorageClass::parameter) parameters.emplace(each.serial, each);
+  }
+  std::vector<RawStorage> order;  // as registered
+  for (const auto& each : executor::parameter_storages(device_, registered_.parameters)) {
+    const auto found =
+        parameters.find(device_.allocation_serial(each.tensors.front().tensor.storage().data()));
+    if (found == parameters.end()) continue;
+    order.push_back(found->second);
+    parameters.erase(found);
+  }
+  STOWAGE_ASSERT(parameters.empty());
+  std::size_t next = 0;
+  for (RawStorage& each : pass_.live_at_begin) {
+    if (each.storage_class == StorageClass::parameter) each = order[next++];
+  }
+}
+
+void StepRecorder::stop() {
   link_->cut();
   {
     const std::lock_guard lock(mutex_);
@@ -122,28 +170,14 @@ Result<RawPass> StepRecorder::end_step() {
   observer_.reset();
   executor::set_driver(nullptr);
   device_.set_listener(nullptr);
-  // Asking the allocator also waits for a listener's call that is under way there.
-  pass_.peak_requested = device_.memory().peak_requested;
-  pass_.step_ns = pass_.events.back().time_ns - pass_.events.front().time_ns;
   for (const at::Tensor& tensor : hooked_) {
     torch::autograd::impl::set_post_acc_grad_hooks(tensor, nullptr);
   }
   hooked_.clear();
-  for (const auto& parameter : registered_.parameters) {
-    const at::Tensor& gradient = parameter.tensor.grad();
-    if (!executor::is_plain(gradient)) continue;
-    const std::int64_t serial = device_.allocation_serial(gradient.storage().data());
-    if (serial >= first_serial_) pass_.gradient_serials.push_back(serial);
-  }
-  registered_ = {};
-  if (!failure_.empty()) {
-    return Error{ErrorCode::internal, "the recorder failed: " + failure_, "", "", ""};
-  }
-  return std::move(pass_);
 }
 
 std::unique_ptr<torch::autograd::SavedVariableHooks> StepRecorder::make_hooks() {
-  return std::make_unique<RecordingHooks>(device_, link_);
+  return std::make_unique<RecordingHooks>(*options_.host_pool, link_);
 }
 
 void StepRecorder::layer_event(executor::LayerEvent event, std::string_view path) {
@@ -164,10 +198,24 @@ void StepRecorder::layer_event(executor::LayerEvent event, std::string_view path
 }
 
 void StepRecorder::backward_begin() {
+  const std::lock_guard lock(mutex_);
+  backwards_.push_back(open_ops_.size());
   add(RawKind::backward_begin, -1);
 }
+
 void StepRecorder::backward_end() {
+  const std::lock_guard lock(mutex_);
+  if (!backwards_.empty()) backwards_.pop_back();
   add(RawKind::backward_end, -1);
+}
+
+void StepRecorder::parameter_update(executor::UpdateEvent event, const at::Tensor& parameter) {
+  if (!executor::is_plain(parameter)) return;
+  const std::int64_t serial = device_.allocation_serial(parameter.storage().data());
+  if (serial < 0) return;  // not the device's
+  add(event == executor::UpdateEvent::begin ? RawKind::parameter_update_begin
+                                            : RawKind::parameter_update_end,
+      serial);
 }
 
 void StepRecorder::on_alloc(const executor::AllocationEvent& event) {
@@ -187,7 +235,8 @@ void StepRecorder::on_free(const executor::AllocationEvent& event) {
 void StepRecorder::op_begin(const at::RecordFunction& op, std::int64_t backward_sequence) {
   RawOp raw;
   raw.name = op.name();
-  raw.thread = static_cast<std::int32_t>(op.threadId());
+  const auto thread = static_cast<std::int32_t>(op.threadId());
+  raw.thread = thread;
   raw.sequence = op.seqNr();
   raw.backward_sequence = backward_sequence;
   // RecordFunction swallows exceptions of a callback, so they are kept for end_step().
@@ -196,12 +245,24 @@ void StepRecorder::op_begin(const at::RecordFunction& op, std::int64_t backward_
   try {
     if (open_ops_.empty() && !options_.light) add_uses(op, raw);
   } catch (const std::exception& error) {
-    failure_ = error.what();
+    fail({ErrorCode::internal, std::string("the recorder failed: ") + error.what(), "", "", ""});
   }
-  raw.parent = open_ops_.empty() ? -1 : open_ops_.back();
+  // An op that calls backward waits for it; ops of other threads then lie within it.
+  const bool beside_another = open_ops_.size() > (backwards_.empty() ? 0 : backwards_.back()) &&
+                              open_ops_.back().thread != thread;
+  if (beside_another) {
+    fail(
+        {ErrorCode::bad_input,
+         std::string("two threads ran ops at once (") + op.name() + " began within " +
+             pass_.ops[static_cast<std::size_t>(open_ops_.back().row)].name +
+             " of another thread); such a step has no order that could be recorded",
+         "", "",
+         "keep the step's tensors on one device, and run forward and backward on one thread each"});
+  }
+  raw.parent = open_ops_.empty() ? -1 : open_ops_.back().row;
   const auto row = static_cast<std::int32_t>(pass_.ops.size());
   pass_.ops.push_back(std::move(raw));
-  open_ops_.push_back(row);
+  open_ops_.push_back({row, thread});
   add_thread();
   add(RawKind::op_begin, row);
   if (options_.marker != nullptr) options_.marker->push(row);
@@ -211,7 +272,7 @@ void StepRecorder::op_end() {
   const std::lock_guard lock(mutex_);
   if (open_ops_.empty()) return;  // an op that began before the recording
   if (options_.marker != nullptr) options_.marker->pop();
-  const std::int32_t row = open_ops_.back();
+  const std::int32_t row = open_ops_.back().row;
   open_ops_.pop_back();
   if (open_ops_.empty()) add(RawKind::op_end, row);
 }
@@ -280,6 +341,10 @@ void StepRecorder::end_hook_span(std::int64_t begin_ns) {
 std::int64_t StepRecorder::now_ns() const {
   return options_.light ? time_of<std::chrono::system_clock>()
                         : time_of<std::chrono::steady_clock>();
+}
+
+void StepRecorder::fail(Error error) {
+  if (!failure_) failure_ = std::move(error);
 }
 
 void StepRecorder::add_thread() {

@@ -5,11 +5,13 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "executor/device/device.h"
+#include "executor/host_pool.h"
 #include "executor/model.h"
 #include "executor/site_tracker.h"
 #include "executor/step_driver.h"
@@ -28,6 +30,8 @@ struct RecordOptions {
   // whose times count and are joined with the GPU's.
   bool light = false;
   OpMarker* marker = nullptr;  // is told which op runs; outlives the recorder
+  // Where saved tensors leave to, so that steps can share it; none = memory of the recorder's own.
+  std::optional<executor::HostPool> host_pool{};
 };
 
 // Tensors whose class is known because somebody registered them. Gradients are found through the
@@ -48,13 +52,15 @@ class StepRecorder final : public executor::StepDriver,
   StepRecorder(executor::Device& device, RecordMode mode, const RecordOptions& options = {});
   StepRecorder(const StepRecorder&) = delete;
   StepRecorder& operator=(const StepRecorder&) = delete;
+  // Ends a step that goes on; also after the device failed.
   ~StepRecorder() override;
 
   // `registered` is looked at now (what exists) and again at the end (new gradients).
   void begin_step(RegisteredTensors registered);
   // The finished pass; what comes later (a graph that outlives its step) is not recorded.
-  // Autograd's threads are done by then (executor/saved_tensor_engine.h). Error: something that
-  // only shows at the end (an exception inside an observer, which RecordFunction would swallow).
+  // Autograd's threads are done by then (executor/saved_tensor_engine.h). Errors, since
+  // RecordFunction would swallow an exception of an observer: one was thrown there, or ops of two
+  // threads ran at once (a graph over the CPU and a GPU does that), which have no program order.
   Result<RawPass> end_step();
 
   // executor::StepDriver
@@ -62,6 +68,7 @@ class StepRecorder final : public executor::StepDriver,
   void layer_event(executor::LayerEvent event, std::string_view path) override;
   void backward_begin() override;
   void backward_end() override;
+  void parameter_update(executor::UpdateEvent event, const at::Tensor& parameter) override;
   // executor::AllocationListener
   void on_alloc(const executor::AllocationEvent& event) override;
   void on_free(const executor::AllocationEvent& event) override;
@@ -84,6 +91,16 @@ class StepRecorder final : public executor::StepDriver,
   void end_hook_span(std::int64_t begin_ns);
 
  private:
+  struct OpenOp {
+    std::int32_t row;
+    std::int32_t thread;
+  };
+
+  // Rows of parameters in the order in which they were registered, which an executor relies on.
+  void order_parameters();
+  // Takes the recorder off whatever it was installed on.
+  void stop();
+  void fail(Error error);  // the first one stays; under the lock
   [[nodiscard]] std::int64_t now_ns() const;
   void add(RawKind kind, std::int64_t id);  // nothing outside of a step
   void add_thread();                        // the calling one; under the lock
@@ -98,13 +115,14 @@ class StepRecorder final : public executor::StepDriver,
   RegisteredTensors registered_;
   executor::SiteTracker sites_;
   std::unordered_map<std::string, std::int32_t> path_rows_;
-  std::vector<std::int32_t> open_ops_;
+  std::vector<OpenOp> open_ops_;        // of one thread, but for a backward inside an op
+  std::vector<std::size_t> backwards_;  // that run: how many ops were open when each began
   std::unordered_map<std::int64_t, SavedOrigin>
       reloaded_;                    // by allocation serial of what came back
   std::vector<at::Tensor> hooked_;  // parameters that carry our gradient hook
   std::int64_t first_serial_ = 0;
   bool recording_ = false;
-  std::string failure_;  // first exception inside an observer
+  std::optional<Error> failure_;
   std::unique_ptr<OpObserver> observer_;
   // On a GPU backward runs on autograd's own thread. Guards what a running step writes; recursive,
   // since observers call each other. Under it nothing calls the device but allocation_serial(): a

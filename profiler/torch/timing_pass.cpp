@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "profiler/assembly/attribution.h"
 #include "profiler/cupti/activity_recorder.h"
 #include "profiler/torch/observed_step.h"
+#include "profiler/torch/step_budget.h"
 
 namespace stowage::profiler {
 
@@ -34,11 +36,14 @@ class CuptiTimingRecorder final : public TimingRecorder {
 
   Result<TimingPass> run(executor::Device& device, const StepFunctions& step,
                          const PassOptions& options) override {
-    if (Status status = warm_up(device, step, options); !status) return status.error();
+    const executor::HostPool pool(device);
+    if (Status status = warm_up(device, step, options, {.host_pool = pool}); !status) {
+      return status.error();
+    }
     device.synchronize();
     if (Status status = recorder_->start(); !status) return status.error();
     const RawSpan first = run_sentinel(device);
-    Result<std::vector<RawPass>> passes = record_steps(device, step, options);
+    Result<std::vector<RawPass>> passes = record_steps(device, step, options, pool);
     if (!passes) return passes.error();
     const RawSpan last = run_sentinel(device);
     Result<RawActivities> activities = recorder_->stop();
@@ -56,17 +61,23 @@ class CuptiTimingRecorder final : public TimingRecorder {
 
  private:
   Result<std::vector<RawPass>> record_steps(executor::Device& device, const StepFunctions& step,
-                                            const PassOptions& options) {
+                                            const PassOptions& options,
+                                            const executor::HostPool& pool) {
     const RecordMode mode =
         options.everything_offloaded ? RecordMode::offload_all : RecordMode::keep;
     Marker marker(*recorder_);
-    const RecordOptions light{.light = true, .marker = &marker};
+    const RecordOptions light{.light = true, .marker = &marker, .host_pool = pool};
     std::vector<RawPass> passes;
+    const auto budget =
+        StepBudget::up_to(std::max<std::int64_t>(1, options.timing), 2, 5'000'000'000);
+    Nanoseconds spent = 0;
     // The first one pays for what CUPTI sets up when it is first needed.
-    for (std::int64_t i = 0; i <= std::max<std::int64_t>(1, options.timing); ++i) {
+    for (std::int64_t i = 0; budget.wants_more(std::ssize(passes), spent); ++i) {
       Result<RawPass> pass = observe(device, step, mode, options.warmup + i, light);
       if (!pass) return pass.error();
-      if (i > 0) passes.push_back(std::move(pass).value());
+      if (i == 0) continue;
+      spent += pass->step_ns;
+      passes.push_back(std::move(pass).value());
     }
     return passes;
   }

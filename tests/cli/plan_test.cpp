@@ -161,6 +161,13 @@ TEST_F(PlanVerb, FitsADevice) {
   const Outcome less = plan({"--fit", std::to_string(reserved + 999'999), "--json"});
   EXPECT_NE(Json::parse(less.out)["outcome"], "fits_already");
   EXPECT_EQ(plan({"--fit", "1MB"}).code, 2);  // the context alone
+  // The floor is of active bytes, and says so.
+  const Outcome below = plan({"--fit", "6MB"});
+  EXPECT_EQ(below.code, 1);
+  EXPECT_THAT(below.err, HasSubstr("infeasible: the floor is "));
+  EXPECT_THAT(below.err, HasSubstr(" bytes active, made at "));
+  EXPECT_THAT(below.err, HasSubstr("the budget is 5000000 bytes reserved, which are never fewer"));
+  EXPECT_THAT(below.err, HasSubstr("active (reserved bytes are never fewer)"));
 }
 
 // With one layer nothing can be away at the peak: its only saved tensor is in use there.

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/step_driver.h"
+#include "tests/executor/layer_log.h"
 #include "tests/executor/model_support.h"
 
 namespace stowage::executor {
@@ -169,37 +169,6 @@ TEST(ModelGpt2, Bf16RunsNearFp32) {
 
 // Every layer begins and ends once in forward and in backward, children inside their parents, and
 // when `loss` has ended in forward one tensor of the logits' size is left: the saved log-softmax.
-class LayerLog final : public StepDriver, public AllocationListener {
- public:
-  explicit LayerLog(Bytes logits_bytes) : logits_bytes_(logits_bytes) {
-    set_driver(this);
-    test_device().set_listener(this);
-  }
-  ~LayerLog() override {
-    set_driver(nullptr);
-    test_device().set_listener(nullptr);
-  }
-  std::unique_ptr<torch::autograd::SavedVariableHooks> make_hooks() override { return nullptr; }
-  void layer_event(LayerEvent event, std::string_view path) override {
-    static constexpr const char* kNames[] = {"<", ">", "[", "]"};
-    rows.push_back(kNames[static_cast<std::size_t>(event)] + std::string(path));
-    if (event == LayerEvent::forward_begin && path == "loss") live_at_begin = live_;
-    if (event == LayerEvent::forward_end && path == "loss") live_at_end = live_;
-  }
-  void backward_begin() override {}
-  void backward_end() override {}
-  void on_alloc(const AllocationEvent& event) override { live_ += event.bytes == logits_bytes_; }
-  void on_free(const AllocationEvent& event) override { live_ -= event.bytes == logits_bytes_; }
-
-  std::vector<std::string> rows;
-  int live_at_begin = -1;
-  int live_at_end = -1;
-
- private:
-  Bytes logits_bytes_;
-  int live_ = 0;
-};
-
 TEST(ModelGpt2, LayersNestAndTheLogitsDieInsideTheLoss) {
   // 2 * 7 * 101 * 4 bytes of logits: no other tensor has that size.
   TrainingStep step = make_test_step("gpt2:layers=1,width=12,heads=3,seq=7,vocab=101,batch=2");
@@ -213,8 +182,8 @@ TEST(ModelGpt2, LayersNestAndTheLogitsDieInsideTheLoss) {
                 // Backward: begins in reverse order. `embed` has no input that needs a gradient.
                 "[loss", "]loss", "[head", "]head", "[layers.0", "[layers.0.mlp", "]layers.0.mlp",
                 "[layers.0.attn", "]layers.0.attn", "]layers.0", "[embed"}));
-  EXPECT_EQ(log.live_at_begin, 1) << "the logits";
-  EXPECT_EQ(log.live_at_end, 1) << "their log-softmax, saved for backward";
+  EXPECT_EQ(log.live.at("<loss"), 1) << "the logits";
+  EXPECT_EQ(log.live.at(">loss"), 1) << "their log-softmax, saved for backward";
 }
 
 // The figures that this model is known by (fp32, batch 4), to 1 %.

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/step_driver.h"
+#include "tests/executor/layer_log.h"
 #include "tests/executor/model_support.h"
 
 namespace stowage::executor {
@@ -211,40 +211,6 @@ TEST(ModelLlama3, Bf16RunsNearFp32) {
   }
 }
 
-// Where each layer begins and ends, and how many tensors of the logits' size live at the most.
-class LayerLog final : public StepDriver, public AllocationListener {
- public:
-  explicit LayerLog(Bytes logits_bytes) : logits_bytes_(logits_bytes) {
-    set_driver(this);
-    test_device().set_listener(this);
-  }
-  ~LayerLog() override {
-    set_driver(nullptr);
-    test_device().set_listener(nullptr);
-  }
-  std::unique_ptr<torch::autograd::SavedVariableHooks> make_hooks() override { return nullptr; }
-  void layer_event(LayerEvent event, std::string_view path) override {
-    static constexpr const char* kNames[] = {"<", ">", "[", "]"};
-    rows.push_back(kNames[static_cast<std::size_t>(event)] + std::string(path));
-    if (event == LayerEvent::backward_end && path == "layers.0") live_in_backward = live_;
-  }
-  void backward_begin() override {}
-  void backward_end() override {}
-  void on_alloc(const AllocationEvent& event) override {
-    live_ += event.bytes == logits_bytes_;
-    most = std::max(most, live_);
-  }
-  void on_free(const AllocationEvent& event) override { live_ -= event.bytes == logits_bytes_; }
-
-  std::vector<std::string> rows;
-  int most = 0;
-  int live_in_backward = -1;
-
- private:
-  Bytes logits_bytes_;
-  int live_ = 0;
-};
-
 TEST(ModelLlama3, LayersNestAndTheLogitsLiveAsInPython) {
   // 2 * 7 * 101 * 4 bytes of logits: no other tensor has that size.
   const std::string text =
@@ -260,7 +226,7 @@ TEST(ModelLlama3, LayersNestAndTheLogitsLiveAsInPython) {
                             "[head", "]head", "[layers.0", "[layers.0.mlp", "]layers.0.mlp",
                             "[layers.0.attn", "]layers.0.attn", "]layers.0", "[embed"}));
     EXPECT_EQ(log.most, 2) << "the logits and their ones, no copy";
-    EXPECT_EQ(log.live_in_backward, 2) << "to the end: the caller of backward() holds both";
+    EXPECT_EQ(log.live.at("]layers.0"), 2) << "to the end: the caller of backward() holds both";
   }
   TrainingStep step = make_test_step(text + ",loss=cross-entropy");
   step.prepare(0);
@@ -269,7 +235,7 @@ TEST(ModelLlama3, LayersNestAndTheLogitsLiveAsInPython) {
   ASSERT_GT(log.rows.size(), 12u);
   EXPECT_EQ(log.rows[10], "<loss");
   EXPECT_EQ(log.most, 3) << "log-softmax and the two gradients";
-  EXPECT_EQ(log.live_in_backward, 0);
+  EXPECT_EQ(log.live.at("]layers.0"), 0);
 }
 
 // Against transformers 5.23 under PyTorch 2.11 with the same parameters and tokens: the peak of a

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -130,6 +131,57 @@ TEST(Backward, RunsOnAnotherThreadAndIsExact) {
   EXPECT_NE(NotesItsThread::noted(), std::this_thread::get_id());
 }
 
+// A parameter on the CPU beside those on the GPU: its nodes run on the caller's thread, beside
+// autograd's thread of the GPU. Such a step is recorded and run right, or refused in words.
+TEST(TwoDevices, AreRightOrRefused) {
+  const auto weights = square_weights(4, 128);
+  const at::Tensor on_cpu =
+      at::rand({64, 64}, at::TensorOptions(at::kCPU).dtype(at::kFloat)).requires_grad_();
+  std::vector<at::Tensor> parameters = weights;
+  parameters.push_back(on_cpu);
+  const auto body = [&] {
+    at::Tensor host = on_cpu * 2;
+    at::Tensor hidden = weights[0] * 2;
+    for (const at::Tensor& weight : weights) {
+      hidden = at::linear(hidden, weight).tanh();
+      host = (host * host).tanh();
+    }
+    return backward(hidden.pow(2).sum() + host.sum().to(hidden.device()));
+  };
+  int refused = 0;
+  int right = 0;
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    std::unique_ptr<HandStep> step;
+    try {
+      step = std::make_unique<HandStep>(parameters, std::vector<at::Tensor>{}, body);
+    } catch (const std::runtime_error& error) {
+      const std::string text = error.what();
+      // Ops at once, or in another order in each of the passes.
+      EXPECT_TRUE(text.find("two threads ran ops at once") != std::string::npos ||
+                  text.find("a step must do the same each time") != std::string::npos)
+          << text;
+      ++refused;
+      continue;
+    }
+    const Outcome reference = step->plain(0);
+    for (const testing::Style& style : styles()) {
+      SCOPED_TRACE(style.name);
+      const auto plan =
+          step->plan(step->lower(offload_made(step->trace(), style.decision)).schedule);
+      try {
+        testing::expect_same(step->planned(*plan, 0), reference);
+        ++right;
+      } catch (const c10::Error& error) {
+        EXPECT_NE(std::string(error.what()).find("not the one the plan was made for"),
+                  std::string::npos)
+            << error.what();
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(right + refused, 0);
+}
+
 // Traps 27 and 29: active and reserved do not creep, and nothing is taken or pinned after step 0.
 TEST(ManySteps, TakeNothingFromTheDriverAndPeakAlike) {
   const auto weights = square_weights(6, 512);
@@ -198,6 +250,41 @@ TEST(HostArena, HasThePlansSizeAndIsPinnedOnce) {
     EXPECT_EQ(hand_device().memory().pinned_blocks, pinned + 1);
     static_cast<void>(step.planned(*plan, 0));
     EXPECT_EQ(hand_device().memory().pinned_blocks, pinned + 1);
+  }
+}
+
+// Trap 28: where pinning is refused the arena is pageable. Copies then wait by themselves; the
+// plan's results are the same, and the device says why it is slow.
+TEST(HostArena, PageableWherePinningIsRefusedIsExactAndSaysSo) {
+  const auto weights = square_weights(4, 128);
+  const at::Tensor x = input({256, 128});
+  HandStep step(weights, {x}, [&] { return chain(x, weights); });
+  CudaDevice::Options refused;
+  refused.refuse_pinning = true;
+  auto device = CudaDevice::create(std::move(refused));
+  ASSERT_TRUE(device.ok()) << device.error().text();
+  std::size_t arenas = 0;
+  for (const testing::Style& style : styles()) {
+    SCOPED_TRACE(style.name);
+    const auto lowering = step.lower(offload_made(step.trace(), style.decision));
+    const std::int64_t pinned = (*device)->memory().pinned_blocks;
+    executor::PlannedStepOptions options;
+    options.poison_host = true;
+    options.poison_device = true;
+    auto plan = executor::PlannedStep::create(**device, std::make_shared<const Trace>(step.trace()),
+                                              lowering.schedule, {}, options);
+    ASSERT_TRUE(plan.ok()) << plan.error().text();
+    for (std::int64_t k = 0; k < 3; ++k) {
+      const Outcome reference = step.plain(k);
+      const Outcome outcome = step.planned(**plan, k);
+      testing::expect_same(outcome, reference);
+      EXPECT_TRUE(outcome.report.on_plan) << outcome.report.first_difference;
+      EXPECT_EQ(outcome.peak, simulator::replay(step.index(), lowering.schedule).peak_requested);
+    }
+    EXPECT_EQ((*device)->memory().pinned_blocks, pinned);
+    const auto warnings = (*device)->warnings();
+    ASSERT_EQ(warnings.size(), ++arenas);
+    EXPECT_NE(warnings.back().find("could not be pinned"), std::string::npos) << warnings.back();
   }
 }
 

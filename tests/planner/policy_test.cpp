@@ -68,7 +68,10 @@ Decisions decisions_of(const TraceIndex& index, const std::string& spec) {
   const auto rules = policy_rules(index, spec);
   EXPECT_TRUE(rules.ok()) << rules.error().text();
   simulator::Plan plan;
-  if (rules.ok()) plan.saved = rules.value();
+  if (rules.ok()) {
+    plan.saved = rules->saved;
+    plan.parameters = rules->parameters;
+  }
   const auto decisions = simulator::resolve(index.trace(), plan);
   EXPECT_TRUE(decisions.ok()) << decisions.error().text();
   return decisions.ok() ? decisions.value() : Decisions{};

@@ -52,9 +52,37 @@ TEST_F(Attributed, ByTimeToTheIntervalOfTheLaunch) {
     EXPECT_EQ(a.activities[i].event, expected[i].first) << i;
     EXPECT_EQ(a.activities[i].op, expected[i].second) << i;
   }
-  EXPECT_EQ(a.attributed_ns, 1000);
-  EXPECT_EQ(a.unattributed_count, 0);
+  EXPECT_EQ(a.attributed_ns, 500);
+  EXPECT_EQ(a.unattributed_count, 2);  // of the step, but of no op
+  EXPECT_EQ(a.unattributed_ns, 500);
   EXPECT_EQ(a.disagreements, 0);
+}
+
+// Kernels of the step that no op launched: more than 0.5 % of the time break the recording, copies
+// and memsets (the loss on its way to the host) do not.
+TEST_F(Attributed, KernelsOutsideOfOpsBreakTheLimit) {
+  t.kernel(at(1, 100), at(1, 5000), 99'500);
+  t.kernel(at(5, 100), at(5, 200), 7000);
+  t.timing.activities.activities.back().kind = GpuKind::memcpy;
+  t.memset(at(5, 300), at(5, 400), 3000);
+  t.kernel(at(0, 100), at(0, 200), 550);  // 0.5 % of 110 050 ns
+  const Attribution within = attributed();
+  EXPECT_EQ(within.activities.size(), 4U);
+  EXPECT_EQ(within.attributed_ns, 109'500);
+  EXPECT_EQ(within.unattributed_ns, 550);
+  EXPECT_TRUE(check_quality(t.timing.activities, within).ok());
+  t.kernel(at(5, 500), at(5, 600), 1);
+  const Attribution beyond = attributed();
+  EXPECT_EQ(beyond.activities.size(), 5U);
+  EXPECT_EQ(beyond.unattributed_count, 2);
+  const Status status = check_quality(t.timing.activities, beyond);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message.find("551 of 110051 ns of GPU time (2 activities)"),
+            std::string::npos)
+      << status.error().message;
+  // An id decides: the launch was an op's.
+  t.timing.activities.externals.push_back({5, 2});
+  EXPECT_EQ(attributed().unattributed_ns, 550);
 }
 
 TEST_F(Attributed, TheExternalIdDecidesTheOp) {

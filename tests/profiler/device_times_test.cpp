@@ -73,9 +73,9 @@ TEST(DeviceTimes, WorkIsWhatAKernelAddsAndTheGapItInherits) {
   FabricatedTiming t(recording.structure);
   const auto at = FabricatedTiming::at;
   t.kernel(at(2, 0), at(2, 5000), 20'000);   // until at(4, 5000)
-  t.kernel(at(3, 0), at(4, 6500), 10'000);   // launched long before; 1500 ns of gap are its own
-  t.kernel(at(5, 4000), at(5, 8000), 1000);  // launched late: the gap is the launch's
-  t.kernel(at(5, 4100), at(5, 8500), 2000);  // half a microsecond of it beside the one before
+  t.memset(at(3, 0), at(4, 6500), 10'000);   // launched long before; 1500 ns of gap are its own
+  t.memset(at(5, 4000), at(5, 8000), 1000);  // launched late: the gap is the launch's
+  t.memset(at(5, 4100), at(5, 8500), 2000);  // half a microsecond of it beside the one before
   const DeviceTimes times = times_of(recording, t.timing, 0);
   ASSERT_EQ(times.activities.size(), 4U);
   EXPECT_EQ(times.activities[0].duration, 20'000);
@@ -96,7 +96,7 @@ TEST(DeviceTimes, WaitingIsNoLaunchWork) {
   const RawRecording recording = ops(2, 0);
   FabricatedTiming t(recording.structure);
   const auto at = FabricatedTiming::at;
-  t.kernel(at(1, 0), at(1, 4000), 20'000);
+  t.memset(at(1, 0), at(1, 4000), 20'000);
   t.sync(at(3, 1000), at(3, 7000));
   t.sync(at(6, 2000), at(6, 9000));                                // the recorder's
   t.timing.pass.hook_spans.push_back({at(4, 2000), at(4, 5000)});  // ours
@@ -118,9 +118,9 @@ TEST(DeviceTimes, AWaitIsPartOfTheTimesBehindIt) {
   const RawRecording recording = ops(2, 0);
   FabricatedTiming t(recording.structure);
   const auto at = FabricatedTiming::at;
-  t.kernel(at(1, 0), at(1, 4000), 50'000);  // launched ahead of event 2 (20 us): runs until 70 us
+  t.memset(at(1, 0), at(1, 4000), 50'000);  // launched ahead of event 2 (20 us): runs until 70 us
   t.sync(at(3, 1000), at(3, 9000));         // ahead of event 4, reached at 32 us
-  t.kernel(at(5, 1000), at(6, 4000), 1000);
+  t.memset(at(5, 1000), at(6, 4000), 1000);
   const DeviceTimes times = times_of(recording, t.timing, 0);
   EXPECT_EQ(times.syncs[0].duration, 38'000);
   EXPECT_EQ(times.events, (Times{0, 10'000, 20'000, 30'000, 70'000, 80'000, 90'000, 100'000}));
@@ -250,7 +250,8 @@ TEST(DeviceTimes, TheSimulatorReplaysTheCleanStep) {
         const std::int64_t launch = FabricatedTiming::at(e, below(8000));
         const std::int64_t start = std::max(launch + 3000, free_at + below(2000));
         const Nanoseconds duration = 500 + below(length);
-        t.kernel(launch, start, duration);
+        const bool in_op = e >= 2 && e % 2 == 0 && e + 3 < events;
+        in_op ? t.kernel(launch, start, duration) : t.memset(launch, start, duration);
         free_at = start + duration;
       }
       if (below(10) == 0) t.sync(FabricatedTiming::at(e, 8500), FabricatedTiming::at(e, 9000));

@@ -29,6 +29,13 @@ std::int64_t FabricatedTiming::kernel(std::int64_t launch, std::int64_t start, N
   return correlation;
 }
 
+std::int64_t FabricatedTiming::memset(std::int64_t launch, std::int64_t start,
+                                      Nanoseconds duration) {
+  const std::int64_t correlation = kernel(launch, start, duration);
+  timing.activities.activities.back().kind = GpuKind::memset;
+  return correlation;
+}
+
 void FabricatedTiming::sync(std::int64_t start, std::int64_t end) {
   timing.activities.syncs.push_back({start, end});
 }

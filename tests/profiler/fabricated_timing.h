@@ -26,6 +26,8 @@ class FabricatedTiming {
   // correlation. `id`: the external id, -1 = none.
   std::int64_t kernel(std::int64_t launch, std::int64_t start, Nanoseconds duration,
                       std::int64_t id = -1);
+  // Likewise; unlike a kernel it may come from outside of every op.
+  std::int64_t memset(std::int64_t launch, std::int64_t start, Nanoseconds duration);
   void sync(std::int64_t start, std::int64_t end);
 
   profiler::TimingPass timing;

@@ -225,7 +225,8 @@ std::unique_ptr<executor::PlannedStep> HandStep::plan(const simulator::Schedule&
   options.off_plan = off_plan;
   options.poison_host = poison_host;
   options.poison_device = true;
-  return or_throw(executor::PlannedStep::create(hand_device(), trace_, schedule, options));
+  return or_throw(executor::PlannedStep::create(hand_device(), trace_, schedule,
+                                                named(parameters_, "p"), options));
 }
 
 const std::vector<Style>& styles() {

@@ -32,6 +32,7 @@ class Log final : public executor::StepDriver {
   }
   void backward_begin() override {}
   void backward_end() override {}
+  void parameter_update(executor::UpdateEvent, const at::Tensor&) override {}
 
   std::vector<std::string> lines;
 };

@@ -127,7 +127,8 @@ void expect_exact_plans(cli::Session& session, const std::shared_ptr<const Trace
     }
     const auto lowering = or_throw(simulator::lower(index, decisions));
     EXPECT_FALSE(lowering.schedule.offloads.empty());
-    auto plan = or_throw(executor::PlannedStep::create(session.device(), trace, lowering.schedule));
+    auto plan =
+        or_throw(executor::PlannedStep::create(session.device(), trace, lowering.schedule, {}));
     const Outcome planned = run(session, plan.get());
     EXPECT_EQ(planned.peak, simulator::replay(index, lowering.schedule).peak_requested);
     EXPECT_EQ(planned.loss, resident.loss);

@@ -1,6 +1,6 @@
-// The central claim, on the real models: for any plan, loss and gradients are bitwise those of the
-// step in which nothing moves, and the requested peak is the predicted one to the byte. Copies are
-// delayed at random, so that results do not depend on their timing.
+// The central claim, on the real models: for any plan, loss, gradients and parameters are bitwise
+// those of the step in which nothing moves, and the requested peak is the predicted one to the
+// byte. Copies are delayed at random, so that results do not depend on their timing.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -39,11 +39,17 @@ void copy_into(executor::Device& device, const std::vector<NamedTensor>& tensors
   }
 }
 
+struct Moved {
+  Bytes loaded = 0;
+  Bytes stored = 0;
+};
+
 struct Outcome {
   double loss = 0;
   Bits gradients;
   Bits parameters;
   Bytes peak = 0;
+  Moved moved;
 };
 
 // A plan drawn at random. `density` of the storages leave; points, modes and sharing vary.
@@ -111,6 +117,41 @@ Decisions random_decisions(const Trace& trace, const simulator::TraceIndex& inde
   return decisions;
 }
 
+// Parameters of the step are cut into shards at random; some of them stay.
+simulator::ParameterDecisions random_shards(const Trace& trace, std::mt19937& random) {
+  const auto below = [&](std::uint32_t n) { return static_cast<std::int32_t>(random() % n); };
+  simulator::ParameterDecisions parameters;
+  parameters.shard_of.assign(trace.storages.size(), -1);
+  const std::int32_t resident = below(2) == 0 ? 0 : below(70);  // percent
+  const std::int32_t cut = 1 + below(100);
+  std::int32_t shards = 0;
+  bool open = false;
+  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+    if (trace.storages.storage_class[s] != StorageClass::parameter) continue;
+    if (below(100) < cut) open = false;
+    if (below(100) < resident) continue;
+    if (!open) ++shards;
+    open = true;
+    parameters.shard_of[s] = shards - 1;
+  }
+  using Stream = simulator::ParameterPlan::Stream;
+  parameters.stream = below(2) == 0 ? Stream::forward : Stream::always;
+  if (below(10) < 7) parameters.prefetch = below(5);
+  return parameters;
+}
+
+Moved moved_parameters(const simulator::Schedule& schedule) {
+  Moved moved;
+  for (const simulator::Residency& each : schedule.residencies) {
+    const Bytes bytes = schedule.parameters[each.parameter.index()].bytes;
+    moved.loaded += bytes;
+    if (each.written) moved.stored += bytes;
+  }
+  return moved;
+}
+
+enum class Shards : bool { none, random };
+
 // Two sessions of one model train side by side from the same state: the planned one, and its twin,
 // in which nothing moves. The twin is there while the other one is recorded, so it is part of the
 // bytes at the step's begin.
@@ -130,7 +171,9 @@ class RandomPlans {
     copy_into(*device_, twin_->step().optimizer_state(), bits_of(*device_, from.optimizer_state()));
   }
 
-  void try_plans(int count, unsigned seed) {
+  // With shards each plan runs for three steps: what one leaves behind, the next one needs.
+  void try_plans(int count, unsigned seed, Shards shards = Shards::none) {
+    const bool streams = shards == Shards::random;
     std::mt19937 random(seed);
     const Bytes resident =
         simulator::replay(index_, simulator::resident_schedule(index_)).peak_requested;
@@ -138,27 +181,37 @@ class RandomPlans {
     for (int i = 0; i < count; ++i) {
       SCOPED_TRACE("plan " + std::to_string(i) + " of seed " + std::to_string(seed));
       delay_seed_.store(random());
-      const Decisions decisions = random_decisions(*recorded_.trace, index_, random);
+      Decisions decisions = random_decisions(*recorded_.trace, index_, random);
+      if (streams) decisions.parameters = random_shards(*recorded_.trace, random);
       const Result<simulator::Lowering> lowering = simulator::lower(index_, decisions);
       ASSERT_TRUE(lowering.ok()) << lowering.error().text();
       const simulator::Schedule& schedule = lowering->schedule;
-      moved += schedule.offloads.empty() ? 0 : 1;
+      moved += (streams ? schedule.parameters.empty() : schedule.offloads.empty()) ? 0 : 1;
       executor::PlannedStepOptions options;
       options.poison_host = true;
       options.poison_device = true;
-      auto plan = executor::PlannedStep::create(*device_, recorded_.trace, schedule, options);
-      ASSERT_TRUE(plan.ok()) << plan.error().text();
       const simulator::ReplayResult predicted = simulator::replay(index_, schedule);
-      const Outcome reference = run(*twin_, nullptr, i);
-      const Outcome outcome = run(*recorded_.session, plan->get(), i);
-      if (::testing::Test::HasFailure()) return;
-      ASSERT_EQ(outcome.peak, predicted.peak_requested)
-          << schedule.offloads.size() << " offloads, resident " << resident;
+      const std::int64_t first = next_step_;
+      Outcome reference = run(*twin_, nullptr, first);
       ASSERT_EQ(reference.peak, resident);
+      auto plan = executor::PlannedStep::create(*device_, recorded_.trace, schedule,
+                                                recorded_.session->step().parameters(), options);
+      ASSERT_TRUE(plan.ok()) << plan.error().text();
       ASSERT_EQ((*plan)->host_bytes(), predicted.host_bytes);
-      ASSERT_EQ(outcome.loss, reference.loss);
-      ASSERT_TRUE(outcome.gradients == reference.gradients);
-      ASSERT_TRUE(outcome.parameters == reference.parameters);
+      for (next_step_ = first; next_step_ < first + (streams ? 3 : 1); ++next_step_) {
+        SCOPED_TRACE("step " + std::to_string(next_step_ - first));
+        if (next_step_ > first) reference = run(*twin_, nullptr, next_step_);
+        const Outcome outcome = run(*recorded_.session, plan->get(), next_step_);
+        if (::testing::Test::HasFailure()) return;
+        ASSERT_EQ(outcome.peak, predicted.peak_requested)
+            << schedule.offloads.size() << " offloads, " << schedule.parameters.size()
+            << " parameters, resident " << resident;
+        ASSERT_EQ(outcome.moved.loaded, moved_parameters(schedule).loaded);
+        ASSERT_EQ(outcome.moved.stored, moved_parameters(schedule).stored);
+        ASSERT_EQ(outcome.loss, reference.loss);
+        ASSERT_TRUE(outcome.gradients == reference.gradients);
+        ASSERT_TRUE(outcome.parameters == reference.parameters);
+      }
     }
     EXPECT_GT(moved, count * 3 / 4);
   }
@@ -181,10 +234,12 @@ class RandomPlans {
     if (plan != nullptr) {
       const auto report = plan->end_step();
       EXPECT_TRUE(report.ok() && report->on_plan);
+      EXPECT_TRUE(report.ok() && report->unplanned_stored_bytes == 0);
+      if (report) outcome.moved = {report->loaded_bytes, report->stored_bytes};
     }
     outcome.peak = device_->memory().peak_requested;
     outcome.gradients = bits_of(*device_, step.gradients());
-    outcome.parameters = bits_of(*device_, step.parameters());
+    outcome.parameters = bits_of(*device_, plan != nullptr ? plan->values() : step.parameters());
     return outcome;
   }
 
@@ -193,6 +248,7 @@ class RandomPlans {
   testing::RecordedModel recorded_;
   simulator::TraceIndex index_;
   std::unique_ptr<executor::Device> device_;
+  std::int64_t next_step_ = 0;
 };
 
 // 600 in all.
@@ -230,6 +286,44 @@ TEST(RandomPlans, AreBitwiseAndExactOnMlpWithAdamw) {
 
 TEST(RandomPlans, AreBitwiseAndExactOnMlpWithSgd) {
   RandomPlans("mlp:layers=4,width=64", 8, "sgd").try_plans(50, 5);
+}
+
+// 500 in all, with shards.
+TEST(RandomShards, AreBitwiseAndExactOnMlpWithAdamw) {
+  RandomPlans("mlp:layers=5,width=48", 16, "adamw").try_plans(130, 11, Shards::random);
+}
+
+TEST(RandomShards, AreBitwiseAndExactOnMlpWithSgd) {
+  RandomPlans("mlp:layers=4,width=64", 8, "sgd").try_plans(80, 12, Shards::random);
+}
+
+TEST(RandomShards, AreBitwiseAndExactOnMlpWithoutAnOptimizer) {
+  RandomPlans("mlp:layers=3,width=32", 8, "none").try_plans(50, 13, Shards::random);
+}
+
+// The head is the token embedding.
+TEST(RandomShards, AreBitwiseAndExactOnGpt2WithTiedEmbeddingsAndAdamw) {
+  RandomPlans("gpt2:layers=3,width=64,seq=32,vocab=128", 2, "adamw")
+      .try_plans(110, 14, Shards::random);
+}
+
+TEST(RandomShards, AreBitwiseAndExactOnGpt2WithAnUntiedHeadAndSgd) {
+  RandomPlans("gpt2:layers=2,width=64,seq=24,vocab=96,tied=false", 3, "sgd")
+      .try_plans(50, 15, Shards::random);
+}
+
+TEST(RandomShards, AreBitwiseAndExactOnLlamaWithCrossEntropyAndAdamw) {
+  RandomPlans(
+      "llama3-8b:layers=2,width=256,heads=4,kv_heads=2,hidden=384,vocab=128,seq=16,"
+      "attention=efficient,loss=cross-entropy",
+      1, "adamw")
+      .try_plans(50, 16, Shards::random);
+}
+
+TEST(RandomShards, AreBitwiseAndExactOnLlamaWithOnes) {
+  RandomPlans("llama3-8b:layers=2,width=64,heads=4,kv_heads=2,hidden=96,vocab=128,seq=32", 2,
+              "none")
+      .try_plans(30, 17, Shards::random);
 }
 
 }  // namespace

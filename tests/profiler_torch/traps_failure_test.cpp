@@ -5,12 +5,15 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "executor/layer.h"
+#include "tests/profiler_torch/failing_device.h"
 #include "tests/profiler_torch/hand_step.h"
 
 namespace stowage {
@@ -282,6 +285,64 @@ TEST(UnfinishedStep, IsDroppedByTheNextBegin) {
   }
 }
 
+std::unique_ptr<executor::PlannedStep> plan_on(executor::Device& device, const HandStep& step) {
+  const auto lowering = step.lower(offload_made(step.trace(), styles()[1].decision));
+  auto plan = executor::PlannedStep::create(device, std::make_shared<const Trace>(step.trace()),
+                                            lowering.schedule, {}, {.poison_host = true});
+  if (!plan) throw std::runtime_error(plan.error().text());
+  return std::move(plan).value();
+}
+
+// A plan that runs nothing leaves the device to the one that does.
+TEST(IdlePlan, DoesNotEndTheStepOfAnother) {
+  const at::Tensor p = parameter({16, 16});
+  HandStep step({p}, {}, [&] { return backward((p * 2).exp().sum()); });
+  testing::FailingDevice device(hand_device());
+  const auto runs = plan_on(device, step);
+  auto idle = plan_on(device, step);
+  p.mutable_grad().reset();
+  runs->begin_step();
+  idle->abort_step();
+  EXPECT_TRUE(device.in_step());
+  EXPECT_EQ(executor::driver(), runs.get());
+  idle.reset();
+  EXPECT_TRUE(device.in_step());
+  backward((p * 2).exp().sum());
+  const auto report = runs->end_step();
+  ASSERT_TRUE(report.ok()) << report.error().text();
+  EXPECT_TRUE(report->on_plan) << report->first_difference;
+  EXPECT_FALSE(device.in_step());
+}
+
+// Whatever call fails, the driver is removed and the device's step is over.
+TEST(FailedDevice, LeavesNoStepBehind) {
+  const at::Tensor p = parameter({16, 16});
+  HandStep step({p}, {}, [&] { return backward((p * 2).exp().sum()); });
+  testing::FailingDevice device(hand_device());
+  auto plan = plan_on(device, step);
+  const Outcome reference = step.plain(0);
+  const auto expect_failure = [&](const std::function<void()>& body) {
+    device.set_fails(true);
+    EXPECT_NE(error_of(body).find("the device fails"), std::string::npos);
+    EXPECT_FALSE(device.in_step());
+    EXPECT_EQ(executor::driver(), nullptr);
+    device.set_fails(false);
+    expect_same(step.planned(*plan, 0), reference);
+  };
+  expect_failure([&] { plan->begin_step(); });
+  plan->begin_step();
+  p.mutable_grad().reset();
+  backward((p * 2).exp().sum());
+  expect_failure([&] { static_cast<void>(plan->end_step()); });
+  plan->begin_step();
+  expect_failure([&] { plan->abort_step(); });
+  plan->begin_step();
+  device.set_fails(true);
+  plan.reset();
+  EXPECT_FALSE(device.in_step());
+  EXPECT_EQ(executor::driver(), nullptr);
+}
+
 // A process that has recorded nothing: a plan of an empty step sees the saved tensors all the same.
 [[noreturn]] void run_without_recording() {
   const at::Tensor p = parameter({16, 16});
@@ -293,7 +354,7 @@ TEST(UnfinishedStep, IsDroppedByTheNextBegin) {
   trace.events.op = {OpId(), OpId()};
   trace.events.time = {0, 0};
   auto plan = executor::PlannedStep::create(hand_device(), std::make_shared<const Trace>(trace), {},
-                                            {.off_plan = OffPlan::offload_all});
+                                            {}, {.off_plan = OffPlan::offload_all});
   if (!plan) std::exit(2);
   (*plan)->begin_step();
   backward((p * 2).exp().sum());

@@ -46,6 +46,7 @@ TEST(AllocatorReplay, GradientsOfTheStepBefore) {
   EXPECT_EQ(r.peak_active, 20 * kMiB);
   EXPECT_EQ(r.peak_reserved, 20 * kMiB);
   EXPECT_EQ(r.periods, 2);
+  EXPECT_EQ(r.later_segments, 0);
   EXPECT_TRUE(r.is_steady);
   EXPECT_TRUE(r.is_complete);
   EXPECT_FALSE(r.out_of_memory);
@@ -79,6 +80,7 @@ TEST(AllocatorReplay, StatesThatTakeTurns) {
   const AllocatorReplay r = run(trace, testing::keep_all(trace));
   EXPECT_TRUE(r.is_steady);
   EXPECT_EQ(r.periods, 4);
+  EXPECT_EQ(r.later_segments, 1);  // B
   EXPECT_EQ(r.peak_active, 56 * kMiB + 1024);
   EXPECT_EQ(r.peak_reserved, 58 * kMiB);
 }

@@ -44,6 +44,8 @@ endfunction()
 
 must_refuse(torch_missing "scripts/setup.sh"
   -D STOWAGE_WITH_TORCH=ON -D CMAKE_DISABLE_FIND_PACKAGE_Torch=ON)
+must_refuse(xxhash_missing "libxxhash-dev"
+  -D STOWAGE_WITH_TORCH=ON -D CMAKE_DISABLE_FIND_PACKAGE_xxHash=ON)
 must_refuse(cuda_without_torch "STOWAGE_WITH_TORCH=ON" -D STOWAGE_WITH_CUDA=ON)
 must_refuse(qt_missing "qt6-base-dev" -D STOWAGE_WITH_GUI=ON -D CMAKE_DISABLE_FIND_PACKAGE_Qt6=ON)
 must_refuse(zlib_missing "zlib1g-dev" -D CMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON)

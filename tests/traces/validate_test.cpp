@@ -78,6 +78,19 @@ const Case kCases[] = {
      [](Trace& t) {
        t.setup = {{8, 8}, {-1, -1}, {StorageId(), StorageId()}, {EventId(3), EventId()}};
      }},
+    {"/setup/storage/0",
+     [](Trace& t) {
+       t.setup = {{t.storages.bytes[1]}, {-1}, {StorageId(1)}, {EventId()}};
+     }},
+    {"/setup/storage/1",
+     [](Trace& t) {
+       const Bytes bytes = t.storages.bytes[0];
+       t.setup = {{bytes, bytes}, {-1, -1}, {StorageId(0), StorageId(0)}, {EventId(), EventId()}};
+     }},
+    {"/setup/bytes/0",
+     [](Trace& t) {
+       t.setup = {{t.storages.bytes[0] + 1}, {-1}, {StorageId(0)}, {EventId()}};
+     }},
     {"/setup/event",
      [](Trace& t) {
        t.setup = {{8}, {-1}, {StorageId()}, {}};

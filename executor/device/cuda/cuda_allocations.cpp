@@ -2,12 +2,13 @@
 
 #include <c10/cuda/CUDACachingAllocator.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "executor/device/allocation_tag.h"
+#include "executor/device/live_list.h"
 
 namespace stowage::executor {
 
@@ -128,6 +129,7 @@ void CudaAllocations::on_alloc(const void* address, Bytes bytes) {
   event.tag = allocation_tag();
   {
     const std::lock_guard lock(mutex_);
+    count_if_delayed();
     event.serial = next_serial_++;
     event.requested = requested_ += bytes;
     blocks_.insert({.address = address, .bytes = bytes, .serial = event.serial, .tag = event.tag});
@@ -149,14 +151,18 @@ void CudaAllocations::on_free(const void* address) {
     event.bytes = block->bytes;
     event.tag = block->tag;
     event.requested = requested_ -= block->bytes;
-    // Completion follows within the same call, unless another stream holds the block.
-    if (being_freed_ != nullptr) ++delayed_frees_;
+    count_if_delayed();
     being_freed_ = address;
     if (in_setup_) setup_.events.push_back(event);
   }
   if (AllocationListener* const listener = listener_.load(std::memory_order_acquire)) {
     listener->on_free(event);
   }
+}
+
+// Completion follows within the same call, unless another stream holds the block.
+void CudaAllocations::count_if_delayed() {
+  if (std::exchange(being_freed_, nullptr) != nullptr) ++delayed_frees_;
 }
 
 void CudaAllocations::on_freed(const void* address) {
@@ -181,14 +187,10 @@ std::int64_t CudaAllocations::serial_of(const void* data) const {
 }
 
 std::vector<LiveAllocation> CudaAllocations::live() const {
-  std::vector<LiveAllocation> live;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const Block& block : blocks_.blocks()) live.push_back({block.serial, block.bytes});
-  }
-  std::sort(live.begin(), live.end(),
-            [](const LiveAllocation& a, const LiveAllocation& b) { return a.serial < b.serial; });
-  return live;
+  std::unique_lock lock(mutex_);
+  const std::vector<Block> blocks = blocks_.blocks();
+  lock.unlock();
+  return in_order_of_serial(blocks);
 }
 
 std::int64_t CudaAllocations::driver_allocations() const {

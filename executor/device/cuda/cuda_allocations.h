@@ -28,12 +28,17 @@ class CudaAllocations {
   // cannot follow, tensors that exist already, another device than the first call's.
   [[nodiscard]] static Result<CudaAllocations*> install(c10::DeviceIndex device);
 
+  // Knows only what on_entry() is told; attached to nothing.
+  explicit CudaAllocations(c10::DeviceIndex device) : device_(device) {}
+  void on_entry(const c10::CachingDeviceAllocator::TraceEntry& entry);
+
   [[nodiscard]] Bytes requested() const;  // live, by our own count
   [[nodiscard]] std::int64_t next_serial() const;
   [[nodiscard]] std::int64_t serial_of(const void* data) const;
   [[nodiscard]] std::vector<LiveAllocation> live() const;
   [[nodiscard]] std::int64_t driver_allocations() const;
-  // Frees that the allocator put off because another stream had used the block.
+  // Frees that the allocator put off because another stream had used the block, until after the
+  // next allocation or free (one that was done by then changed nothing).
   [[nodiscard]] std::int64_t delayed_frees() const;
   void set_listener(AllocationListener* listener);
   [[nodiscard]] SetupHistory setup_history() const;
@@ -43,8 +48,7 @@ class CudaAllocations {
  private:
   using TraceEntry = c10::CachingDeviceAllocator::TraceEntry;
 
-  explicit CudaAllocations(c10::DeviceIndex device) : device_(device) {}
-  void on_entry(const TraceEntry& entry);
+  void count_if_delayed();  // under the lock
   void on_alloc(const void* address, Bytes bytes);
   void on_free(const void* address);
   void on_freed(const void* address);

@@ -5,23 +5,11 @@
 #include <memory>
 
 #include "executor/device/cuda/cuda_check.h"
-
-// tests/gpu compiles this file again with one of its waits left out, to prove that a test fails:
-// 1 = a copy out waits for compute, 2 = a copy in does, 3 = compute waits for a copy out, 4 = for a
-// copy in.
-#ifndef STOWAGE_OMIT_WAIT
-#define STOWAGE_OMIT_WAIT 0
-#endif
+#include "executor/device/needed_wait.h"
 
 namespace stowage::executor {
 
 namespace {
-
-constexpr int kOmitted = STOWAGE_OMIT_WAIT;
-
-constexpr bool omitted(int first, CopyLane lane) {
-  return kOmitted == first + (lane == CopyLane::d2h ? 0 : 1);
-}
 
 struct DelayedCall {
   const CudaLanes::Delay* delay;
@@ -67,7 +55,7 @@ CopyTicket CudaLanes::copy(CopyLane which, cudaStream_t compute, void* destinati
   const bool out = which == CopyLane::d2h;
   delay(CudaQueue::compute, compute, number);
   check_cuda(cudaEventRecord(lane.issued, compute), "recording what a copy waits for");
-  if (!omitted(1, which)) {
+  if (out ? needed(Wait::copy_out_for_compute) : needed(Wait::copy_in_for_compute)) {
     check_cuda(cudaStreamWaitEvent(lane.stream, lane.issued, 0), "letting a copy wait for compute");
   }
   delay(out ? CudaQueue::d2h : CudaQueue::h2d, lane.stream, number);
@@ -110,7 +98,8 @@ void CudaLanes::wait(CopyTicket ticket, cudaStream_t compute) {
   const Stall stall{timing_.take(), timing_.take()};
   stalls_.push_back(stall);
   check_cuda(cudaEventRecord(stall.begin, compute), "timing a wait");
-  if (!omitted(3, ticket.lane)) {
+  if (ticket.lane == CopyLane::d2h ? needed(Wait::compute_for_copy_out)
+                                   : needed(Wait::compute_for_copy_in)) {
     check_cuda(cudaStreamWaitEvent(compute, copied, 0), "letting compute wait for a copy");
   }
   check_cuda(cudaEventRecord(stall.end, compute), "timing a wait");

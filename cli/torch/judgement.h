@@ -1,0 +1,37 @@
+// What `verify` demands of a run under a plan.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/torch/results_json.h"
+#include "simulator/plan.h"
+
+namespace stowage::cli {
+
+struct Demands {
+  simulator::PlanBudget budget;
+  bool tolerance_given = false;  // --rtol: results may differ within it
+  bool moves = false;            // the plan takes something away
+  // See PlanInputs.
+  bool allocator_exact = false;
+  std::int64_t later_segments = 0;
+};
+
+struct Judgement {
+  std::vector<std::string> failures;  // one line for each demand that is not met
+  std::vector<std::string> remarks;   // what was seen and not judged, and why
+};
+
+// The demands: results bitwise (or within the tolerance; or, of a model that does not repeat
+// itself, each tensor within its own noise, which digests do not tell), losses that are numbers,
+// the recorded step, requested and host bytes as predicted and the former alike in every steady
+// step, the budget. On a device with an allocator's counters also: active within 0.1 % of the
+// prediction, active and reserved alike in every steady step, no host memory pinned behind the
+// first step, and no more memory taken from the driver there than the allocator's replay takes.
+// Where that replay is no more than an estimate, active is remarked on; so is memory taken from the
+// driver when the plan moves nothing. `v.failures` is not looked at.
+[[nodiscard]] Judgement judge(const Verification& v, const Demands& demands);
+
+}  // namespace stowage::cli

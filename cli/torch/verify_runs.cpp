@@ -1,0 +1,101 @@
+#include "cli/torch/verify_runs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "cli/torch/results_json.h"
+
+namespace stowage::cli {
+
+namespace {
+
+// Steps that are run, whatever is compared (docs/executor.md).
+constexpr std::int64_t kSteps = 12;
+constexpr std::int64_t kLeastSteps = 7;
+
+Result<Reference> run_reference(std::int64_t compared_steps,
+                                const std::vector<std::string>& arguments, double tolerance) {
+  Result<VerifiedRun> first = run_in_child("reference", compared_steps, arguments);
+  if (!first) return first.error();
+  Result<VerifiedRun> again = run_in_child("reference", compared_steps, arguments);
+  if (!again) return again.error();
+  Result<executor::DumpDifference> repeat =
+      executor::compare_dumps(again->dump.descriptor(), first->dump.descriptor(), tolerance);
+  if (!repeat) return repeat.error();
+  return Reference{std::move(first->run), *repeat, std::move(first->dump), false, ""};
+}
+
+Result<Reference> reuse(const KeptReference& kept) {
+  Result<ScratchFile> dump = ScratchFile::create();
+  if (!dump) return dump.error();
+  if (Status status = write_descriptor(dump->descriptor(), kept.dump); !status) {
+    return status.error();
+  }
+  return Reference{kept.run, kept.repeatability, std::move(dump).value(), true, ""};
+}
+
+Status keep(const Reference& reference, const std::string& file, std::int64_t compared_steps) {
+  Result<std::string> dump = reference.dump.content();
+  if (!dump) return dump.error();
+  return save_reference(file, {reference.run, compared_steps, reference.repeatability, *dump});
+}
+
+}  // namespace
+
+Result<VerifiedRun> run_in_child(const std::string& mode, std::int64_t compared_steps,
+                                 const std::vector<std::string>& arguments) {
+  Result<ScratchFile> result = ScratchFile::create();
+  if (!result) return result.error();
+  Result<ScratchFile> dump = ScratchFile::create();
+  if (!dump) return dump.error();
+  std::vector<std::string> words = {"run-steps",
+                                    "--mode",
+                                    mode,
+                                    "--steps",
+                                    std::to_string(std::max(kSteps, compared_steps)),
+                                    "--least-steps",
+                                    std::to_string(std::max(kLeastSteps, compared_steps)),
+                                    "--dumped-steps",
+                                    std::to_string(compared_steps),
+                                    "--result-fd",
+                                    std::to_string(result->descriptor()),
+                                    "--dump-fd",
+                                    std::to_string(dump->descriptor())};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  if (Status status = run_child(words); !status) return status.error();
+  Result<std::string> text = result->content();
+  if (!text) return text.error();
+  Result<MeasuredRun> run = measured_run_from_json(*text);
+  if (!run) return run.error();
+  return VerifiedRun{std::move(run).value(), std::move(dump).value()};
+}
+
+Result<std::optional<KeptReference>> find_reference(const std::string& file) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) return std::optional<KeptReference>();
+  Result<KeptReference> kept = load_reference(file);
+  if (!kept) return kept.error();
+  return std::optional<KeptReference>(std::move(kept).value());
+}
+
+Result<Reference> reference_of(const MeasuredRun& planned, const std::optional<KeptReference>& kept,
+                               const std::string& file, std::int64_t compared_steps,
+                               const std::vector<std::string>& arguments, double tolerance) {
+  std::string note;
+  if (kept) {
+    const std::string other = differences(*kept, planned, compared_steps);
+    if (other.empty()) return reuse(*kept);
+    note = "the reference in " + file + " is of another step, " + other +
+           ": it is run and written again";
+  }
+  Result<Reference> reference = run_reference(compared_steps, arguments, tolerance);
+  if (!reference) return reference.error();
+  reference->note = note;
+  if (!file.empty()) {
+    if (Status status = keep(*reference, file, compared_steps); !status) return status.error();
+  }
+  return reference;
+}
+
+}  // namespace stowage::cli

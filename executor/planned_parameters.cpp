@@ -1,0 +1,152 @@
+#include "executor/planned_parameters.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace stowage::executor {
+
+using simulator::Action;
+using simulator::Residency;
+
+namespace {
+
+Error other_parameters(const std::string& what) {
+  return {ErrorCode::bad_input, "these are not the parameters that were recorded: " + what, "", "",
+          "pass the model's parameters in the order in which they were registered for recording"};
+}
+
+std::vector<StorageId> parameter_rows(const Trace& trace) {
+  std::vector<StorageId> rows;
+  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+    if (trace.storages.storage_class[s] == StorageClass::parameter) rows.emplace_back(s);
+  }
+  return rows;
+}
+
+Status check_rows(const Trace& trace, const std::vector<StorageId>& rows,
+                  const std::vector<ParameterStorage>& storages) {
+  if (rows.size() != storages.size()) {
+    return other_parameters(std::to_string(storages.size()) + " storages, recorded were " +
+                            std::to_string(rows.size()));
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Bytes recorded = trace.storages.bytes[rows[i].index()];
+    if (storages[i].bytes() == recorded) continue;
+    return other_parameters(storages[i].tensors.front().name + " has " +
+                            std::to_string(storages[i].bytes()) + " bytes, recorded were " +
+                            std::to_string(recorded));
+  }
+  return Unit{};
+}
+
+}  // namespace
+
+Result<PlannedParameters> PlannedParameters::create(Device& device, const Trace& trace,
+                                                    const simulator::Schedule& schedule,
+                                                    std::vector<NamedTensor> parameters,
+                                                    std::byte* arena, bool poison_buffers) {
+  const std::vector<StorageId> rows = parameter_rows(trace);
+  const std::vector<ParameterStorage> storages = parameter_storages(device, parameters);
+  const Status same = check_rows(trace, rows, storages);
+  if (!same && !schedule.parameters.empty()) return same.error();
+
+  std::vector<StreamedParameters::Streamed> streamed;
+  for (const simulator::StreamedParameter& each : schedule.parameters) {
+    const auto row = std::find(rows.begin(), rows.end(), each.storage);
+    STOWAGE_ASSERT(row != rows.end());
+    const ParameterStorage& storage = storages[static_cast<std::size_t>(row - rows.begin())];
+    STOWAGE_ASSERT(each.bytes == storage.bytes());
+    streamed.push_back({storage, arena + each.host_offset});
+  }
+  PlannedParameters planned(device, std::move(parameters), std::move(streamed), poison_buffers);
+  planned.residencies_ = schedule.residencies;
+  planned.first_tag_ = static_cast<std::int64_t>(schedule.reloads.size());
+  for (const auto& each : schedule.parameters) planned.bytes_.push_back(each.bytes);
+  for (std::size_t i = 0; same && i < rows.size(); ++i) {
+    for (const NamedTensor& each : storages[i].tensors) {
+      planned.rows_.emplace(each.tensor.unsafeGetTensorImpl(), rows[i]);
+    }
+    planned.names_.emplace(rows[i].value, storages[i].tensors.front().name);
+  }
+  if (Status status = planned.streamed_.check(); !status) return status.error();
+  return planned;
+}
+
+void PlannedParameters::begin() {
+  const Status status = streamed_.check();
+  TORCH_CHECK(status.ok(), "stowage: ", status.error().text());
+  streamed_.adopt();
+  for (std::size_t i = 0; i < residencies_.size(); ++i) {
+    if (!residencies_[i].wraps) continue;
+    const std::size_t parameter = residencies_[i].parameter.index();
+    if (!wrapping_are_loaded_) {
+      streamed_.start_load(parameter, first_tag_ + static_cast<std::int64_t>(i));
+    }
+    streamed_.finish_load(parameter);
+  }
+  wrapping_are_loaded_ = true;
+}
+
+void PlannedParameters::run(const simulator::Instruction& instruction, StepReport& report) {
+  const ResidencyId residency = instruction.residency;
+  const std::size_t parameter = residencies_[residency.index()].parameter.index();
+  switch (instruction.action) {
+    case Action::start_load:
+      streamed_.start_load(parameter, first_tag_ + residency.value);
+      report.loaded_bytes += bytes_[parameter];
+      return;
+    case Action::await_load:
+      return streamed_.finish_load(parameter);
+    case Action::start_store:
+      streamed_.start_store(parameter);
+      report.stored_bytes += bytes_[parameter];
+      return;
+    case Action::evict:
+      report.unplanned_stored_bytes += streamed_.evict(parameter);
+      return;
+    default:
+      STOWAGE_ASSERT(false && "no action of a parameter");
+  }
+}
+
+Bytes PlannedParameters::abort() {
+  wrapping_are_loaded_ = false;
+  return streamed_.give_up();
+}
+
+void PlannedParameters::materialise() {
+  wrapping_are_loaded_ = false;
+  streamed_.materialise();
+}
+
+std::vector<NamedTensor> PlannedParameters::values() const {
+  std::vector<NamedTensor> values;
+  for (const NamedTensor& each : parameters_) {
+    values.push_back({each.name, streamed_.value(each.tensor)});
+  }
+  return values;
+}
+
+std::int64_t PlannedParameters::serial_of(const at::Tensor& tensor) const {
+  const std::int32_t index = index_of(tensor);
+  if (index < 0) return device_.allocation_serial(tensor.storage().data());
+  check_present(index);
+  return streamed_.serial(static_cast<std::size_t>(index));
+}
+
+std::string PlannedParameters::update_difference(StorageId expected,
+                                                 const at::Tensor& parameter) const {
+  if (rows_.empty()) return "";
+  const auto found = rows_.find(parameter.unsafeGetTensorImpl());
+  if (found != rows_.end() && found->second == expected) return "";
+  const auto name_of_row = [&](StorageId row) {
+    const auto name = names_.find(row.value);
+    return name == names_.end() ? std::string("another one") : name->second;
+  };
+  return "is of " + name_of_row(found == rows_.end() ? StorageId() : found->second) +
+         ", recorded was " + name_of_row(expected);
+}
+
+}  // namespace stowage::executor

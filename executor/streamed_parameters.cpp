@@ -1,0 +1,275 @@
+#include "executor/streamed_parameters.h"
+
+#include <ATen/ops/from_blob.h>
+#include <c10/core/StorageImpl.h>
+#include <c10/core/TensorImpl.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "executor/device/needed_wait.h"
+#include "executor/kept_tensor.h"
+#include "executor/saved_view.h"
+
+namespace stowage::executor {
+
+namespace {
+
+constexpr std::byte kPoison{0xff};  // makes floats NaN
+
+std::string absent_text(const std::string& name) {
+  return "stowage: parameter " + name +
+         " is not on the device: it streams under a plan. Call PlannedStep::materialise() first";
+}
+
+// No memory, and an error at every access.
+c10::Storage make_guard(const c10::Storage& real, const std::string& name) {
+  auto guard = c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t{}, static_cast<std::int64_t>(real.nbytes()),
+      c10::DataPtr(nullptr, real.device()), /*allocator=*/nullptr, /*resizable=*/false);
+  guard->release_data_and_set_meta_custom_data_ptr_error_msg_(absent_text(name));
+  return c10::Storage(std::move(guard));
+}
+
+void set_storage(const at::Tensor& tensor, const c10::Storage& storage) {
+  c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
+  // A parameter made by detach() forbids it, for others' sake.
+  const bool allowed = impl->allow_tensor_metadata_change();
+  impl->set_allow_tensor_metadata_change(true);
+  impl->set_storage_keep_dtype(storage);
+  impl->set_allow_tensor_metadata_change(allowed);
+}
+
+const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+}
+
+}  // namespace
+
+std::vector<ParameterStorage> parameter_storages(const Device& device,
+                                                 const std::vector<NamedTensor>& parameters) {
+  std::vector<ParameterStorage> storages;
+  std::unordered_map<const c10::StorageImpl*, std::size_t> rows;
+  for (const NamedTensor& parameter : parameters) {
+    if (!is_plain(parameter.tensor)) continue;
+    const c10::StorageImpl* const storage = storage_of(parameter.tensor);
+    auto found = rows.find(storage);
+    if (found == rows.end()) {
+      if (device.allocation_serial(storage->data()) < 0) continue;
+      found = rows.emplace(storage, storages.size()).first;
+      storages.emplace_back();
+    }
+    storages[found->second].tensors.push_back(parameter);
+  }
+  return storages;
+}
+
+StreamedParameters::StreamedParameters(Device& device, std::vector<Streamed> storages,
+                                       bool poison_buffers)
+    : device_(device), poison_buffers_(poison_buffers) {
+  for (Streamed& streamed : storages) {
+    Entry& entry = entries_.emplace_back();
+    entry.real = streamed.storage.tensors.front().tensor.storage();
+    entry.bytes = streamed.storage.bytes();
+    entry.slot = streamed.slot;
+    entry.serial = device.allocation_serial(entry.real.data());
+    const auto add = [&](const at::Tensor& tensor, const std::string& name) {
+      for (const Member& member : entry.members) {
+        if (member.tensor.is_same(tensor)) return;
+      }
+      entry.members.push_back({tensor, name, make_guard(entry.real, name), 0});
+    };
+    for (const NamedTensor& each : streamed.storage.tensors) {
+      add(each.tensor, each.name);
+      // A view that autograd knows holds its base, which then is one of ours too.
+      if (each.tensor.is_view()) add(at::Tensor(each.tensor._base()), each.name);
+    }
+    const auto index = static_cast<std::int32_t>(entries_.size() - 1);
+    by_storage_.emplace(entry.real.unsafeGetStorageImpl(), index);
+    for (const Member& member : entry.members) {
+      by_storage_.emplace(member.guard.unsafeGetStorageImpl(), index);
+    }
+  }
+}
+
+Status StreamedParameters::check() const {
+  const auto refuse = [](const Entry& entry, const std::string& why, const std::string& hint) {
+    return Error{ErrorCode::bad_input,
+                 "parameter " + entry.members.front().name + " cannot stream: " + why, "", "",
+                 hint};
+  };
+  for (const Entry& entry : entries_) {
+    const bool at_real = entry.place == Place::own || entry.place == Place::present;
+    for (const Member& member : entry.members) {
+      const c10::Storage& expected = at_real ? entry.real : member.guard;
+      if (storage_of(member.tensor) != expected.unsafeGetStorageImpl()) {
+        return refuse(entry, "it was given other memory since the plan began",
+                      "make the plan's step anew after such a change");
+      }
+    }
+    const std::size_t known = 1 + (at_real ? entry.members.size() : 0);
+    if (entry.real.use_count() != known) {
+      return refuse(entry, "somebody else holds its memory",
+                    "drop views of it, and graphs of earlier steps, or let it stay (no shard)");
+    }
+  }
+  return Unit{};
+}
+
+void StreamedParameters::point_at_memory(Entry& entry, c10::DataPtr memory) {
+  entry.real.unsafeGetStorageImpl()->set_data_ptr_noswap(std::move(memory));
+  for (const Member& member : entry.members) set_storage(member.tensor, entry.real);
+}
+
+void StreamedParameters::point_at_guards(Entry& entry) {
+  for (const Member& member : entry.members) set_storage(member.tensor, member.guard);
+  entry.real.unsafeGetStorageImpl()->set_data_ptr_noswap(
+      c10::DataPtr(nullptr, entry.real.device()));
+}
+
+bool StreamedParameters::is_dirty(const Entry& entry) {
+  return entry.written ||
+         std::any_of(entry.members.begin(), entry.members.end(), [](const Member& member) {
+           return KeptTensor::version_of(member.tensor) != member.clean_version;
+         });
+}
+
+void StreamedParameters::note_clean(Entry& entry) {
+  entry.written = false;
+  for (Member& member : entry.members) {
+    member.clean_version = KeptTensor::version_of(member.tensor);
+  }
+}
+
+Bytes StreamedParameters::store_dirty(Entry& entry) {
+  if (!is_dirty(entry)) return 0;
+  const CopyTicket ticket =
+      device_.copy_async(CopyLane::d2h, entry.slot, entry.real.data(), entry.bytes);
+  if (needed(Wait::store_dirty)) device_.wait_blocking(ticket);
+  note_clean(entry);
+  return entry.bytes;
+}
+
+void StreamedParameters::adopt() {
+  for (Entry& entry : entries_) {
+    if (entry.place != Place::own) continue;
+    entry.store = device_.copy_async(CopyLane::d2h, entry.slot, entry.real.data(), entry.bytes);
+    note_clean(entry);
+  }
+  for (Entry& entry : entries_) {
+    if (entry.place != Place::own) continue;
+    if (needed(Wait::adopt)) device_.wait_blocking(entry.store);
+    entry.place = Place::absent;
+    point_at_guards(entry);
+  }
+}
+
+void StreamedParameters::start_load(std::size_t index, std::int64_t tag) {
+  Entry& entry = entries_[index];
+  STOWAGE_ASSERT(entry.place == Place::absent);
+  entry.buffer = device_.allocate_buffer(entry.bytes, tag);
+  entry.place = Place::loading;
+  void* const memory = entry.buffer.mutable_data_ptr();
+  if (poison_buffers_) device_.fill_on_compute(memory, kPoison, entry.bytes);
+  entry.load = device_.copy_async(CopyLane::h2d, memory, entry.slot, entry.bytes);
+}
+
+void StreamedParameters::finish_load(std::size_t index) {
+  Entry& entry = entries_[index];
+  if (needed(Wait::await_load)) device_.wait(entry.load);
+  if (entry.place == Place::present) return;
+  STOWAGE_ASSERT(entry.place == Place::loading);
+  // The buffer keeps the memory; the parameter's storage only points at it.
+  point_at_memory(entry, c10::DataPtr(entry.buffer.mutable_data_ptr(), entry.real.device()));
+  entry.place = Place::present;
+}
+
+void StreamedParameters::start_store(std::size_t index) {
+  Entry& entry = entries_[index];
+  STOWAGE_ASSERT(entry.place == Place::present);
+  entry.store = device_.copy_async(CopyLane::d2h, entry.slot, entry.real.data(), entry.bytes);
+  note_clean(entry);
+}
+
+Bytes StreamedParameters::evict(std::size_t index) {
+  Entry& entry = entries_[index];
+  STOWAGE_ASSERT(entry.place == Place::present);
+  if (needed(Wait::evict)) device_.wait(entry.store);
+  const Bytes stored = store_dirty(entry);
+  point_at_guards(entry);
+  entry.buffer.reset();
+  entry.place = Place::absent;
+  return stored;
+}
+
+Bytes StreamedParameters::hide() {
+  Bytes stored = 0;
+  for (Entry& entry : entries_) {
+    if (entry.place != Place::present) continue;
+    stored += store_dirty(entry);
+    point_at_guards(entry);
+    entry.place = Place::loading;
+  }
+  return stored;
+}
+
+Bytes StreamedParameters::give_up() {
+  Bytes stored = 0;
+  for (Entry& entry : entries_) {
+    if (entry.place == Place::present) {
+      stored += store_dirty(entry);
+      point_at_guards(entry);
+    } else if (entry.place != Place::loading) {
+      continue;
+    }
+    entry.buffer.reset();
+    entry.place = Place::absent;
+  }
+  return stored;
+}
+
+void StreamedParameters::materialise() {
+  for (Entry& entry : entries_) {
+    if (entry.place == Place::own) continue;
+    if (entry.place == Place::absent) {
+      at::Tensor buffer = device_.allocate_buffer(entry.bytes, kOffPlanTag);
+      entry.load =
+          device_.copy_async(CopyLane::h2d, buffer.mutable_data_ptr(), entry.slot, entry.bytes);
+      entry.buffer = std::move(buffer);
+    }
+    if (needed(Wait::materialise)) device_.wait_blocking(entry.load);
+    // The storage takes the buffer's memory over, and frees it from now on.
+    point_at_memory(
+        entry,
+        std::move(entry.buffer.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks()));
+    entry.buffer.reset();
+    entry.place = Place::own;
+  }
+}
+
+bool StreamedParameters::is_present(std::size_t index) const {
+  const Place place = entries_[index].place;
+  return place == Place::own || place == Place::present;
+}
+
+std::int32_t StreamedParameters::index_of(const at::Tensor& tensor) const {
+  const auto found = by_storage_.find(storage_of(tensor));
+  return found == by_storage_.end() ? -1 : found->second;
+}
+
+void StreamedParameters::check_present(std::size_t index) const {
+  TORCH_CHECK(is_present(index), absent_text(entries_[index].members.front().name));
+}
+
+at::Tensor StreamedParameters::value(const at::Tensor& parameter) const {
+  const std::int32_t index = index_of(parameter);
+  if (index < 0 || is_present(static_cast<std::size_t>(index))) return parameter;
+  std::byte* const begin =
+      entries_[static_cast<std::size_t>(index)].slot +
+      parameter.storage_offset() * static_cast<std::int64_t>(parameter.itemsize());
+  return at::from_blob(begin, parameter.sizes(), parameter.strides(),
+                       at::TensorOptions(parameter.scalar_type()));
+}
+
+}  // namespace stowage::executor

@@ -1,0 +1,138 @@
+// StreamedParameters: parameters that are on the device only for a while. Each one's bytes live in
+// a slot of host memory; a load brings them into a buffer, a store takes them back, an eviction
+// gives the buffer up. Knows no plan: executor/planned_parameters.h says when.
+//
+//   own memory --adopt--> absent --start_load--> loading --finish_load--> present --evict--> absent
+//   present    --hide--> loading
+//   any place  --materialise--> own memory
+//
+// What PyTorch sees. The parameter's StorageImpl stays the same one all the time, so that views
+// that autograd saved see the bytes of the next load, and keep no device memory alive. While it is
+// not present it has its size and no memory, and the parameter's tensors point at a *guard*: a
+// storage of the same size whose every access throws c10::Error with the parameter's name, on the
+// CPU, ahead of any kernel. Nothing here counts as a write (version counters stay), and no op
+// observer sees it.
+//
+// A parameter is *dirty* when a version counter of it differs from the one at its last copy to the
+// host, or mark_dirty() said so since; its eviction then copies first. A write that counts no
+// version (through .data() or a raw pointer) is not seen by itself.
+//
+// Not thread-safe; on a GPU everything is issued on the compute stream and the two lanes.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Storage.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "executor/device/device.h"
+#include "executor/model.h"
+#include "traces/result.h"
+
+namespace stowage::executor {
+
+// One storage and all parameters that lie in it: one as a rule, several when they are tied or
+// flattened.
+struct ParameterStorage {
+  std::vector<NamedTensor> tensors;
+  [[nodiscard]] Bytes bytes() const {
+    return static_cast<Bytes>(tensors.front().tensor.storage().nbytes());
+  }
+};
+
+// The storages of parameters, each once, in order of their first parameter; those without bytes on
+// the device have none. This is the order of the rows of class `parameter` in a trace.
+[[nodiscard]] std::vector<ParameterStorage> parameter_storages(
+    const Device& device, const std::vector<NamedTensor>& parameters);
+
+class StreamedParameters {
+ public:
+  struct Streamed {
+    ParameterStorage storage;
+    std::byte* slot = nullptr;  // storage.bytes() of host memory, of nobody else
+  };
+
+  // `device` and the slots outlive it, but for slots after materialise(). Every storage is in its
+  // own memory until adopt().
+  StreamedParameters(Device& device, std::vector<Streamed> storages, bool poison_buffers);
+
+  // Error (bad_input): somebody else holds the memory of a parameter (a view of it, a graph of an
+  // earlier step that was not dropped), or gave the parameter another one since.
+  [[nodiscard]] Status check() const;
+
+  // Copies what is in its own memory out and frees that memory, in order; returns when done.
+  // Precondition: check().
+  void adopt();
+  // Allocates a buffer with this tag and queues the copy into it. Precondition: absent. Throws
+  // c10::OutOfMemoryError; then nothing changed.
+  void start_load(std::size_t index, std::int64_t tag);
+  // Compute issued from now on finds the parameter present. Does nothing else when it is already.
+  void finish_load(std::size_t index);
+  // Queues the copy of a present one to its slot.
+  void start_store(std::size_t index);
+  // Compute waits for the store, then the memory is given up. Returns the bytes that had to be
+  // copied first, the CPU waiting, because they were dirty: 0 when every write was stored.
+  Bytes evict(std::size_t index);
+  // It is about to be written without a version (PyTorch's SGD writes through .data()).
+  void mark_dirty(std::size_t index) { entries_[index].written = true; }
+  // Nobody can touch what is present until its next finish_load(): for the time between steps, in
+  // which host slots have all bytes. Returns the bytes stored first because they were dirty.
+  Bytes hide();
+  // Gives up all memory that is not a parameter's own, after what is dirty was stored; returns the
+  // bytes stored so. For after an exception: allocates nothing. Precondition: the device was waited
+  // for (Device::synchronize).
+  Bytes give_up();
+  // Brings everything back into memory of its own. May throw c10::OutOfMemoryError: what is back by
+  // then stays, and nothing is lost.
+  void materialise();
+
+  [[nodiscard]] bool is_present(std::size_t index) const;  // in its own memory or loaded
+  // The one whose storage this tensor shares, -1 = none.
+  [[nodiscard]] std::int32_t index_of(const at::Tensor& tensor) const;
+  // Throws c10::Error naming the parameter when a tensor that shares its storage cannot be read.
+  void check_present(std::size_t index) const;
+  // The serial of its memory at its first adoption: one number for all its buffers.
+  [[nodiscard]] std::int64_t serial(std::size_t index) const { return entries_[index].serial; }
+  // The parameter itself while it is present, else a CPU tensor over its slot: not to be written,
+  // valid until the next load. Precondition: copies are done (Device::synchronize).
+  [[nodiscard]] at::Tensor value(const at::Tensor& parameter) const;
+
+ private:
+  enum class Place : std::uint8_t { own, absent, loading, present };
+  struct Member {
+    at::Tensor tensor;
+    std::string name;
+    c10::Storage guard;
+    std::int64_t clean_version = 0;  // the host slot has its bytes of this version
+  };
+  struct Entry {
+    std::vector<Member> members;  // every TensorImpl that may point at the storage
+    c10::Storage real;
+    Bytes bytes = 0;
+    std::byte* slot = nullptr;
+    std::int64_t serial = -1;
+    Place place = Place::own;
+    at::Tensor buffer;
+    CopyTicket load;
+    CopyTicket store;
+    bool written = false;  // since the last copy to the host, as mark_dirty() says
+  };
+
+  void point_at_memory(Entry& entry, c10::DataPtr memory);
+  void point_at_guards(Entry& entry);
+  [[nodiscard]] static bool is_dirty(const Entry& entry);
+  static void note_clean(Entry& entry);
+  Bytes store_dirty(Entry& entry);
+
+  Device& device_;
+  std::vector<Entry> entries_;
+  bool poison_buffers_;
+  std::unordered_map<const c10::StorageImpl*, std::int32_t> by_storage_;  // real ones and guards
+};
+
+}  // namespace stowage::executor

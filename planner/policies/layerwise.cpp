@@ -1,0 +1,52 @@
+// Every layer's parameters come to the device before its forward and before its backward and leave
+// after them: what a loop of module.to(device) and module.to("cpu") around each layer does, and what
+// offloading of whole parameters with FSDP or DeepSpeed comes down to on one device. Saved tensors
+// stay. Layers are those that hold parameters of their own; with an optimizer its step on the device
+// is such a visit, too.
+//
+// Approximated: parameters that nobody wrote are dropped instead of copied out again, and a layer's
+// copies run on the side stream while compute waits for them.
+#include <charconv>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "planner/policies/policies.h"
+#include "simulator/decisions.h"
+#include "simulator/parameter_shards.h"
+#include "simulator/parameter_uses.h"
+
+namespace stowage::planner::builtin {
+
+PolicyInfo layerwise_info() {
+  return {"layerwise",
+          "Each layer's parameters come before its forward and backward and leave after",
+          {{"prefetch", "0", "layers ahead of their use at which the copies start"}}};
+}
+
+Rules layerwise_rules(const simulator::TraceIndex& index, const Options& options) {
+  const std::string& text = options.at("prefetch");
+  std::int32_t prefetch = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), prefetch);
+  if (status != std::errc() || end != text.data() + text.size() || prefetch < 0) {
+    return bad_option("prefetch", text, "a number of layers, 0 or more");
+  }
+  const Trace& trace = index.trace();
+  const simulator::ParameterUses& uses = index.parameter_uses();
+  simulator::Decisions decisions;
+  decisions.saved.resize(trace.saved.size());
+  simulator::ParameterDecisions& parameters = decisions.parameters;
+  parameters.shard_of.assign(trace.storages.size(), -1);
+  parameters.stream = simulator::ParameterPlan::Stream::always;
+  parameters.prefetch = prefetch;
+  std::map<LayerId, std::int32_t> shard_of;
+  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+    if (!uses.reason_to_stay(StorageId(s)).empty()) continue;
+    const auto found =
+        shard_of.emplace(trace.storages.layer[s], static_cast<std::int32_t>(shard_of.size()));
+    parameters.shard_of[s] = found.first->second;
+  }
+  return PolicyRules{{keep_the_rest()}, simulator::to_shards(trace, parameters)};
+}
+
+}  // namespace stowage::planner::builtin

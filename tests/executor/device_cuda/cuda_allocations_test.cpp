@@ -1,0 +1,73 @@
+// The count of device memory, on entries of the allocator's tracker that are written by hand.
+#include "executor/device/cuda/cuda_allocations.h"
+
+#include <gtest/gtest.h>
+
+namespace stowage::executor {
+namespace {
+
+using Entry = c10::CachingDeviceAllocator::TraceEntry;
+
+class Entries : public ::testing::Test {
+ protected:
+  void add(Entry::Action action, std::size_t address, std::size_t bytes = 512,
+           c10::DeviceIndex device = 0) {
+    allocations.on_entry(Entry(action, device, address, bytes, nullptr, {0, 0}, {}));
+  }
+
+  CudaAllocations allocations{0};
+};
+
+TEST_F(Entries, AreCountedAndNumbered) {
+  add(Entry::SEGMENT_ALLOC, 0x1000, 2 << 20);
+  add(Entry::ALLOC, 0x1000, 100);
+  add(Entry::ALLOC, 0x2000, 30);
+  add(Entry::ALLOC, 0x3000, 5, 1);  // another GPU's
+  EXPECT_EQ(allocations.requested(), 130);
+  EXPECT_EQ(allocations.serial_of(reinterpret_cast<const void*>(0x2000)), 1);
+  add(Entry::FREE_REQUESTED, 0x1000);
+  EXPECT_EQ(allocations.requested(), 30);
+  add(Entry::FREE_COMPLETED, 0x1000);
+  ASSERT_EQ(allocations.live().size(), 1U);
+  EXPECT_EQ(allocations.live()[0].serial, 1);
+  EXPECT_EQ(allocations.driver_allocations(), 1);
+  EXPECT_EQ(allocations.delayed_frees(), 0);
+}
+
+TEST_F(Entries, AFreeThatIsDoneAtOnceIsNotDelayed) {
+  add(Entry::ALLOC, 0x1000);
+  add(Entry::FREE_REQUESTED, 0x1000);
+  add(Entry::FREE_COMPLETED, 0x1000);
+  add(Entry::ALLOC, 0x1000);
+  add(Entry::FREE_REQUESTED, 0x1000);
+  add(Entry::FREE_COMPLETED, 0x1000);
+  EXPECT_EQ(allocations.delayed_frees(), 0);
+}
+
+// Done behind another allocation, though ahead of the next free.
+TEST_F(Entries, AFreeThatAnAllocationOvertakesIsDelayed) {
+  add(Entry::ALLOC, 0x1000);
+  add(Entry::FREE_REQUESTED, 0x1000);
+  add(Entry::ALLOC, 0x2000);
+  add(Entry::FREE_COMPLETED, 0x1000);
+  EXPECT_EQ(allocations.delayed_frees(), 1);
+  add(Entry::FREE_REQUESTED, 0x2000);
+  add(Entry::FREE_COMPLETED, 0x2000);
+  EXPECT_EQ(allocations.delayed_frees(), 1);
+}
+
+TEST_F(Entries, AFreeThatAnotherOvertakesIsDelayed) {
+  add(Entry::ALLOC, 0x1000);
+  add(Entry::ALLOC, 0x2000);
+  add(Entry::FREE_REQUESTED, 0x1000);
+  add(Entry::FREE_REQUESTED, 0x2000);
+  add(Entry::FREE_COMPLETED, 0x2000);
+  add(Entry::FREE_COMPLETED, 0x1000);
+  EXPECT_EQ(allocations.delayed_frees(), 1);
+  add(Entry::ALLOC, 0x3000);
+  add(Entry::FREE_REQUESTED, 0x3000);  // never done
+  EXPECT_EQ(allocations.delayed_frees(), 2);
+}
+
+}  // namespace
+}  // namespace stowage::executor
