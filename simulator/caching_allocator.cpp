@@ -114,15 +114,16 @@ CachingAllocator::Block CachingAllocator::new_segment(Bytes size, bool small) {
     if (reserved_ + size > limit_) return kOutOfMemory;
   }
   Node whole;
-  whole.address = next_address_;
+  whole.address = addresses_.take(size);
   whole.size = size;
   whole.small = small;
-  next_address_ += size;
   reserved_ += size;
   ++segments_taken_;
   peak_reserved_ = std::max(peak_reserved_, reserved_);
-  segments_.push_back(new_node(whole));
-  return segments_.back();
+  const auto behind = std::upper_bound(
+      segments_.begin(), segments_.end(), whole.address,
+      [&](Bytes address, Block segment) { return address < node(segment).address; });
+  return *segments_.insert(behind, new_node(whole));
 }
 
 // Gives back every segment that is one free block.

@@ -16,8 +16,8 @@
 //   between, release_available_cached_blocks, needs a max_split_size, which is unlimited by
 //   default.)
 // Left out: several streams and record_stream, expandable segments, private pools, rounding to
-// powers of two, garbage collection. The driver's addresses: here each new segment lies above all
-// others; they matter only among free blocks of equal size.
+// powers of two, garbage collection. The driver's addresses are those of SegmentAddresses; they
+// matter only among free blocks of equal size.
 // Cost: O(log free blocks) an operation.
 #pragma once
 
@@ -26,6 +26,7 @@
 #include <set>
 #include <vector>
 
+#include "simulator/segment_addresses.h"
 #include "traces/units.h"
 
 namespace stowage::simulator {
@@ -109,7 +110,7 @@ class CachingAllocator {
   Bytes reserved_ = 0;
   Bytes peak_active_ = 0;
   Bytes peak_reserved_ = 0;
-  Bytes next_address_ = 0;
+  SegmentAddresses addresses_;
   std::int64_t segments_taken_ = 0;
   std::vector<Node> nodes_;
   std::vector<Block> unused_;    // rows of nodes_

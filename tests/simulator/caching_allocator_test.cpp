@@ -14,6 +14,37 @@ namespace {
 constexpr Bytes kMiB = 1 << 20;
 using Piece = CachingAllocator::Piece;
 
+// Counted from the first segment; later ones lie below it.
+constexpr Bytes kFirst = SegmentAddresses::kTop - 32 * kMiB;
+
+Bytes address_in(const CachingAllocator& allocator, CachingAllocator::Block block) {
+  return allocator.address_of(block) - kFirst;
+}
+
+std::vector<Piece> layout_of(const CachingAllocator& allocator) {
+  std::vector<Piece> pieces = allocator.layout();
+  for (Piece& piece : pieces) piece.address -= kFirst;
+  return pieces;
+}
+
+// Segments of 20 MiB leave 12 in their slots, where one of 10 or 2 MiB fits; the lowest such place
+// is taken. One of 34 MiB takes two slots.
+TEST(SegmentAddresses, FallInSlotsOf32MiB) {
+  SegmentAddresses addresses;
+  const auto from_top = [&](Bytes mib) {
+    return (SegmentAddresses::kTop - addresses.take(mib * kMiB)) / kMiB;
+  };
+  EXPECT_EQ(from_top(20), 32);
+  EXPECT_EQ(from_top(20), 64);
+  EXPECT_EQ(from_top(10), 64 - 20);
+  EXPECT_EQ(from_top(2), 64 - 30);
+  EXPECT_EQ(from_top(2), 32 - 20);
+  EXPECT_EQ(from_top(34), 128);
+  EXPECT_EQ(from_top(32), 160);
+  EXPECT_EQ(from_top(30), 128 - 34);
+  EXPECT_EQ(from_top(64), 224);
+}
+
 TEST(CachingAllocator, SmallRequestsShareA2MiBSegment) {
   CachingAllocator a;
   const auto one = a.allocate(1);
@@ -21,8 +52,8 @@ TEST(CachingAllocator, SmallRequestsShareA2MiBSegment) {
   const auto most = a.allocate(kMiB);  // the largest small one
   EXPECT_EQ(a.size_of(one), 512);
   EXPECT_EQ(a.size_of(two), 1024);
-  EXPECT_EQ(a.address_of(two), 512);
-  EXPECT_EQ(a.address_of(most), 1536);
+  EXPECT_EQ(address_in(a, two), 512);
+  EXPECT_EQ(address_in(a, most), 1536);
   EXPECT_EQ(a.active(), 512 + 1024 + kMiB);
   EXPECT_EQ(a.reserved(), 2 * kMiB);
   // 1 MiB - 1536 is left: one byte more does not fit, and 512 less leaves a block of 512.
@@ -30,7 +61,7 @@ TEST(CachingAllocator, SmallRequestsShareA2MiBSegment) {
   EXPECT_EQ(a.reserved(), 4 * kMiB);
   const auto rest = a.allocate(kMiB - 2048);
   EXPECT_EQ(a.size_of(rest), kMiB - 2048);
-  EXPECT_EQ(a.address_of(a.allocate(512)), 2 * kMiB - 512);
+  EXPECT_EQ(address_in(a, a.allocate(512)), 2 * kMiB - 512);
 }
 
 TEST(CachingAllocator, NothingForNothing) {
@@ -39,7 +70,7 @@ TEST(CachingAllocator, NothingForNothing) {
   EXPECT_EQ(none, CachingAllocator::kNoBlock);
   a.free(none);
   EXPECT_EQ(a.reserved(), 0);
-  EXPECT_TRUE(a.layout().empty());
+  EXPECT_TRUE(layout_of(a).empty());
 }
 
 // Above 1 MiB and below 10 MiB: from segments of 20 MiB. From 10 MiB on: the size rounded to 2 MiB.
@@ -64,7 +95,7 @@ TEST(CachingAllocator, RestsOfTheLargePool) {
   CachingAllocator b;
   const auto split = b.allocate(11 * kMiB - 512);
   EXPECT_EQ(b.size_of(split), 11 * kMiB - 512);
-  EXPECT_EQ(b.layout(),
+  EXPECT_EQ(layout_of(b),
             (std::vector<Piece>{{0, 11 * kMiB - 512, true}, {11 * kMiB - 512, kMiB + 512, false}}));
 }
 
@@ -77,11 +108,11 @@ TEST(CachingAllocator, BestFitThenLowestAddress) {
   for (const Bytes mib : {4, 2, 3, 2, 3, 2}) blocks.push_back(a.allocate(mib * kMiB));
   ASSERT_EQ(a.reserved(), 20 * kMiB);
   for (const std::size_t i : {0, 4, 2}) a.free(blocks[i]);
-  EXPECT_EQ(a.address_of(a.allocate(3 * kMiB)), 6 * kMiB);
-  EXPECT_EQ(a.address_of(a.allocate(3 * kMiB)), 11 * kMiB);
-  EXPECT_EQ(a.address_of(a.allocate(5 * kMiB / 2)), 0);
-  EXPECT_EQ(a.address_of(a.allocate(5 * kMiB / 2)), 16 * kMiB);
-  EXPECT_EQ(a.address_of(a.allocate(3 * kMiB / 2)), 5 * kMiB / 2);
+  EXPECT_EQ(address_in(a, a.allocate(3 * kMiB)), 6 * kMiB);
+  EXPECT_EQ(address_in(a, a.allocate(3 * kMiB)), 11 * kMiB);
+  EXPECT_EQ(address_in(a, a.allocate(5 * kMiB / 2)), 0);
+  EXPECT_EQ(address_in(a, a.allocate(5 * kMiB / 2)), 16 * kMiB);
+  EXPECT_EQ(address_in(a, a.allocate(3 * kMiB / 2)), 5 * kMiB / 2);
   EXPECT_EQ(a.reserved(), 20 * kMiB);
 }
 
@@ -93,7 +124,7 @@ TEST(CachingAllocator, FreedBlocksMergeWithinTheirSegment) {
   a.free(first);
   a.free(second);
   a.free(small);
-  EXPECT_EQ(a.layout(), (std::vector<Piece>{{0, 10 * kMiB, false},
+  EXPECT_EQ(layout_of(a), (std::vector<Piece>{{0, 10 * kMiB, false},
                                             {10 * kMiB, 10 * kMiB, false},
                                             {20 * kMiB, 2 * kMiB, false}}));
   EXPECT_EQ(a.active(), 0);
@@ -110,7 +141,7 @@ TEST(CachingAllocator, FreeNeighboursOnBothSidesMerge) {
   a.free(blocks[0]);
   a.free(blocks[2]);
   a.free(blocks[1]);
-  EXPECT_EQ(a.layout(), (std::vector<Piece>{{0, 15 * kMiB, false}, {15 * kMiB, 5 * kMiB, true}}));
+  EXPECT_EQ(layout_of(a), (std::vector<Piece>{{0, 15 * kMiB, false}, {15 * kMiB, 5 * kMiB, true}}));
 }
 
 // Under a limit of 24 MiB: whole free segments go back to the driver, of both pools; a segment that

@@ -5,6 +5,22 @@
 
 namespace stowage::testing {
 
+// The lowest slot with room, else a new one below all others: whole multiples of 32 MiB.
+Bytes OracleAllocator::address_of_segment(Bytes size) {
+  std::sort(slots_.begin(), slots_.end(),
+            [](const Slot& a, const Slot& b) { return a.begin < b.begin; });
+  for (Slot& slot : slots_) {
+    if (slot.used + size > slot.size) continue;
+    slot.used += size;
+    return slot.begin + slot.used - size;
+  }
+  Bytes whole = 33554432;
+  while (whole < size) whole += 33554432;
+  end_ -= whole;
+  slots_.push_back({end_, size, whole});
+  return end_;
+}
+
 Bytes OracleAllocator::allocate(Bytes bytes) {
   if (bytes == 0) return -1;
   Bytes size = bytes;
@@ -28,8 +44,10 @@ Bytes OracleAllocator::allocate(Bytes bytes) {
       }
       if (reserved() + segment > limit_) return -2;
     }
-    best = items_.insert(items_.end(), {end_, segment, end_, small, false});
-    end_ += segment;
+    const Bytes address = address_of_segment(segment);
+    best = std::find_if(items_.begin(), items_.end(),
+                        [&](const Item& item) { return item.address > address; });
+    best = items_.insert(best, {address, segment, address, small, false});
   }
   best->used = true;
   const Bytes rest = best->size - size;

@@ -29,8 +29,16 @@ class OracleAllocator {
     bool small;
     bool used;
   };
+  struct Slot {
+    Bytes begin;
+    Bytes used;  // from the begin on
+    Bytes size;
+  };
+  Bytes address_of_segment(Bytes size);
+
   Bytes limit_;
-  Bytes end_ = 0;
+  Bytes end_ = Bytes{1} << 46;
+  std::vector<Slot> slots_;
   std::list<Item> items_;
 };
 
