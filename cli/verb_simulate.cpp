@@ -27,6 +27,7 @@ Result<simulator::Plan> plan_of_policy(const simulator::TraceIndex& index,
   plan.target.fingerprint = index.trace().fingerprint;
   plan.saved = std::move(rules->saved);
   plan.parameters = std::move(rules->parameters);
+  plan.budget.automatic = rules->automatic;
   return plan;
 }
 

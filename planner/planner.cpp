@@ -111,7 +111,7 @@ class Planner {
   Status run_policy() {
     auto rules = policy_rules(index_, request_.policy);
     if (!rules) return rules.error();
-    if (auto status = finish(std::move(rules).value(), std::nullopt); !status) return status;
+    if (auto status = finish(std::move(rules).value()); !status) return status;
     if (request_.budget) {
       if (within_budgets(out_.predicted)) {
         out_.lower_bound_step = shortest_step(footprints_, *request_.budget);
@@ -135,14 +135,14 @@ class Planner {
     if (resident <= budget) {
       out_.kind = PlanKind::fits_already;
       out_.notes.push_back("the step fits already: its peak is " + format_bytes(resident));
-      return finish(resident_rules(), std::nullopt);
+      return finish(resident_rules());
     }
     const TightPlan tight = tightest(footprints_, out_.floor);
     if (out_.floor.bytes > budget) {
       if (out_.floor.bytes >= resident) {
         out_.kind = PlanKind::offload_cannot_help;
         out_.notes.push_back("no decision lowers the peak of " + format_bytes(resident));
-        return finish(resident_rules(), std::nullopt);
+        return finish(resident_rules());
       }
       out_.kind = PlanKind::infeasible;
       out_.notes.push_back("no plan has a peak below " + format_bytes(out_.floor.bytes));
@@ -204,6 +204,7 @@ class Planner {
         Plan plan;
         plan.saved = rules->saved;
         plan.parameters = rules->parameters;
+        plan.budget.automatic = rules->automatic;
         if (const auto decisions = simulator::resolve(index_.trace(), plan)) {
           offer(evaluator_.evaluate(*decisions));
         }
@@ -229,20 +230,20 @@ class Planner {
   static PolicyRules resident_rules() {
     simulator::SavedRule keep;
     keep.site = "*";
-    return {{keep}, {}};
+    return {{keep}, {}, {}};
   }
 
   Status finish_with(const simulator::Decisions& decisions) {
-    PolicyRules rules{simulator::to_rules(index_.trace(), decisions), {}};
+    PolicyRules rules{simulator::to_rules(index_.trace(), decisions), {}, {}};
     if (decisions.parameters.stream != simulator::ParameterPlan::Stream::off) {
       rules.parameters = simulator::to_shards(index_.trace(), decisions.parameters);
     }
-    return finish(std::move(rules),
-                  has_automatic_points(decisions) ? decisions.budget : std::nullopt);
+    if (has_automatic_points(decisions)) rules.automatic = decisions.budget;
+    return finish(std::move(rules));
   }
 
   // Fills in the plan; what is predicted is what reading the plan back gives.
-  Status finish(PolicyRules rules, std::optional<Bytes> automatic) {
+  Status finish(PolicyRules rules) {
     const Trace& trace = index_.trace();
     Plan& plan = out_.plan;
     plan.target.model = trace.run.model;
@@ -258,7 +259,7 @@ class Planner {
     plan.budget.on = request_.budget_on;
     plan.budget.host = request_.host_budget;
     if (request_.host_budget) plan.budget.host_text = request_.host_budget_text;
-    if (automatic != request_.budget) plan.budget.automatic = automatic;
+    if (rules.automatic != request_.budget) plan.budget.automatic = rules.automatic;
     plan.saved = std::move(rules.saved);
     plan.parameters = std::move(rules.parameters);
     plan.made_by = {"stowage " + std::string(kVersion), request_.policy, request_.seed,

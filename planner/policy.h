@@ -10,6 +10,7 @@
 #include "simulator/plan.h"
 #include "simulator/trace_index.h"
 #include "traces/result.h"
+#include "traces/units.h"
 
 namespace stowage::planner {
 
@@ -29,6 +30,7 @@ struct PolicyInfo {
 struct PolicyRules {
   std::vector<simulator::SavedRule> saved;
   std::optional<simulator::ParameterPlan> parameters;
+  std::optional<Bytes> automatic;  // PlanBudget::automatic: 0 = at once and on demand
 };
 
 // All of them in the order of listing: resident, save_on_cpu, layerwise, torchtune, thunder, auto.

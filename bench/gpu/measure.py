@@ -24,7 +24,7 @@ import subprocess
 import sys
 import time
 
-POLICIES = ["resident", "save_on_cpu", "torchtune", "thunder"]
+POLICIES = ["resident", "layerwise", "save_on_cpu", "torchtune", "thunder"]
 
 
 class Runner:

@@ -4,6 +4,8 @@
 // tensors stay. Layers are those that hold parameters of their own; with an optimizer its step on
 // the device is such a visit, too.
 //
+// Leaving waits for the copy of what the optimizer wrote, as .to("cpu") does.
+//
 // Approximated: parameters that nobody wrote are dropped instead of copied out again, and a layer's
 // copies run on the side stream while compute waits for them.
 #include <charconv>
@@ -35,7 +37,7 @@ Rules layerwise_rules(const simulator::TraceIndex& index, const Options& options
   parameters.shard_of = smallest_shards(trace);
   parameters.stream = simulator::ParameterPlan::Stream::always;
   parameters.prefetch = prefetch;
-  return PolicyRules{{keep_the_rest()}, simulator::to_shards(trace, parameters)};
+  return PolicyRules{{keep_the_rest()}, simulator::to_shards(trace, parameters), 0};
 }
 
 }  // namespace stowage::planner::builtin

@@ -8,7 +8,7 @@ PolicyInfo resident_info() {
 }
 
 Rules resident_rules(const simulator::TraceIndex& /*index*/, const Options& /*options*/) {
-  return PolicyRules{{keep_the_rest()}, {}};
+  return PolicyRules{{keep_the_rest()}, {}, {}};
 }
 
 }  // namespace stowage::planner::builtin

@@ -46,7 +46,7 @@ Rules save_on_cpu_rules(const simulator::TraceIndex& index, const Options& /*opt
   }
   rule.storage_class.reset();
   rules.push_back(rule);
-  return PolicyRules{std::move(rules), {}};
+  return PolicyRules{std::move(rules), {}, {}};
 }
 
 }  // namespace stowage::planner::builtin

@@ -109,7 +109,7 @@ Rules thunder_rules(const simulator::TraceIndex& index, const Options& options) 
       decision.copy_in = CopyMode::compute;
     }
   }
-  return PolicyRules{simulator::to_rules(trace, decisions), {}};
+  return PolicyRules{simulator::to_rules(trace, decisions), {}, {}};
 }
 
 }  // namespace stowage::planner::builtin

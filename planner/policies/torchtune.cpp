@@ -43,7 +43,7 @@ Rules torchtune_rules(const simulator::TraceIndex& index, const Options& options
   std::vector<SavedRule> rules;
   add_if_it_matches(index, rule, rules);
   rules.push_back(keep_the_rest());
-  return PolicyRules{std::move(rules), {}};
+  return PolicyRules{std::move(rules), {}, {}};
 }
 
 }  // namespace stowage::planner::builtin

@@ -23,6 +23,7 @@ using executor::CopyTicket;
 constexpr Bytes kSmallest = Bytes{4} << 10;
 constexpr Bytes kBatchBytes = Bytes{16} << 20;  // copied in one go, for small transfers
 constexpr int kMostCopies = 64;
+constexpr int kMostPairs = 1024;  // beside a step, which they are to cover as far as they can
 constexpr std::int64_t kBillion = 1'000'000'000;
 constexpr Bytes kGib = Bytes{1} << 30;
 
@@ -148,7 +149,7 @@ class Interference {
       alone.push_back(compute());
       // Copies for as long as compute takes, both ways; for part of it when that is very long.
       // Fewer than fit: the step's own wait for the device must not wait for copies.
-      const auto count = std::clamp<Nanoseconds>(alone.back() * 4 / 5 / pair, 1, kMostCopies);
+      const auto count = std::clamp<Nanoseconds>(alone.back() * 4 / 5 / pair, 1, kMostPairs);
       device_.synchronize();
       queue(static_cast<int>(count));
       const Nanoseconds together = compute();

@@ -79,7 +79,8 @@ TEST(MainJob, Gpt2FitsInto60Percent) {
 TEST(MainJob, EachPolicyIsVerifiedOnGpt2) {
   Job job;
   job.profile(kGpt2, "4", "none");
-  for (const std::string policy : {"resident", "save_on_cpu", "torchtune", "thunder"}) {
+  for (const std::string policy :
+       {"resident", "save_on_cpu", "layerwise", "torchtune", "thunder"}) {
     SCOPED_TRACE(policy);
     job.make_plan({"--policy", policy});
     job.verify(policy != "resident");

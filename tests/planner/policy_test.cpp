@@ -71,6 +71,7 @@ Decisions decisions_of(const TraceIndex& index, const std::string& spec) {
   if (rules.ok()) {
     plan.saved = rules->saved;
     plan.parameters = rules->parameters;
+    plan.budget.automatic = rules->automatic;
   }
   const auto decisions = simulator::resolve(index.trace(), plan);
   EXPECT_TRUE(decisions.ok()) << decisions.error().text();

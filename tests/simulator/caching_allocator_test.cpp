@@ -125,8 +125,8 @@ TEST(CachingAllocator, FreedBlocksMergeWithinTheirSegment) {
   a.free(second);
   a.free(small);
   EXPECT_EQ(layout_of(a), (std::vector<Piece>{{0, 10 * kMiB, false},
-                                            {10 * kMiB, 10 * kMiB, false},
-                                            {20 * kMiB, 2 * kMiB, false}}));
+                                              {10 * kMiB, 10 * kMiB, false},
+                                              {20 * kMiB, 2 * kMiB, false}}));
   EXPECT_EQ(a.active(), 0);
   EXPECT_EQ(a.reserved(), 22 * kMiB);
   // 20 MiB are free in a row, but in two segments.
