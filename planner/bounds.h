@@ -70,11 +70,22 @@ struct TightPlan {
 // value per time first is best for every horizon at once: at each moment the densest jobs have had
 // as much of the machine as they can. Mirrored from the step's end, with the next unpack as release
 // time and the copy back as size, the step goes on for at least x' after t. The step is at least x
-// + x', and never below the resident step. Recorded times only grow when something moves; copies
+// + x', and never below the resident step.
+//
+// Parameters that stream: the host has them, so they leave for nothing (release time 0, size 0).
+// Each comes back by a copy of its own, whatever its shard: a job of its own, with its own bytes as
+// value and the time of its own transfer as size. One that is away at t is on the device from its
+// next use on, so its copy lies between t and the place where that use awaits it: mirrored, the
+// compute behind that place is the release time. Where ways to stream differ, the latest place
+// holds for both. One that a way leaves away with no further use in the step (backward is done with
+// it, or only forward uses it) comes back in the next step: it is free.
+//
+// Recorded times only grow when something moves; copies
 // are never faster than their nominal time: hence the bound.
 //
 // Positions: the rising ones above the budget, those with the most bytes when there are many.
-// Cost: O(positions * movable log movable), limited to about 10^7 operations by dropping positions.
+// Cost: O(positions * storages log storages), of those that can move, limited to about 10^7
+// operations by dropping positions.
 [[nodiscard]] Nanoseconds shortest_step(const Footprints& footprints, Bytes budget);
 
 }  // namespace stowage::planner

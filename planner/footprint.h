@@ -44,7 +44,9 @@ struct Movable {
   Bytes shared_range = 0;    // bytes that the shared copy moves
   std::vector<Bytes> views;  // of each saved tensor: what the separate copies move
   // Unpacks in order, and the bytes of the view of each. Of parameters: where the last of them is
-  // back for the first use behind forward at the latest, if there is one, and all of their bytes.
+  // back for the first use behind forward at the latest, if there is one, and the bytes of all that
+  // come back so. These only rank parameters for the search: each has uses of its own, which are
+  // in parameter_spans(), and bounds go by those.
   std::vector<EventId> unpack_events;
   std::vector<Bytes> unpack_bytes;
   // A choice with at most as many bytes as every other one at every position, if there is one.

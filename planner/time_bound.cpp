@@ -75,12 +75,15 @@ class StepBound {
         link_(index_.trace().calibration),
         budget_(budget) {
     for (const Movable& movable : footprints_.movable()) {
-      Copies copies;
+      if (movable.is_shard()) {
+        for (const StorageId storage : movable.storages) add_parameter(storage, movable);
+        continue;
+      }
+      Copies copies{&movable, 0, {}};
       Nanoseconds views = 0;
       for (const Bytes bytes : movable.views) views += simulator::transfer_ns(link_.d2h, bytes);
       const Nanoseconds range = simulator::transfer_ns(link_.d2h, movable.shared_range);
       copies.out = std::numeric_limits<Nanoseconds>::max();
-      if (movable.is_shard()) copies.out = 0;  // the host has them, unless the optimizer wrote
       if (movable.allowed[1]) copies.out = std::min(copies.out, range);
       if (movable.allowed[2]) copies.out = std::min(copies.out, views);
       for (const Bytes bytes : movable.unpack_bytes) {
@@ -96,69 +99,120 @@ class StepBound {
 
   [[nodiscard]] Nanoseconds at(std::int32_t position) const {
     const auto& compute = index_.compute_until();
-    const auto& time = index_.resident_time();
     const std::size_t event = static_cast<std::size_t>(position) / 2;
     const Bytes wanted = footprints_.resident()[static_cast<std::size_t>(position)] - budget_;
-    std::vector<Job> out;
-    std::vector<Job> back;
-    Bytes free_back = 0;
-    for (std::size_t m = 0; m < copies_.size(); ++m) {
-      const Movable& movable = footprints_.movable()[m];
-      const Bytes kept = movable.bytes_at(Choice::keep, position);
-      if (kept == 0) continue;
-      // The next unpack that has not started its reload on demand yet.
-      const auto next =
-          std::upper_bound(movable.unpack_events.begin(), movable.unpack_events.end(), position,
-                           [](std::int32_t at, EventId unpack) { return at < 2 * unpack.value; });
-      const bool returns = next != movable.unpack_events.end();
-      const bool is_back = next != movable.unpack_events.begin();
-      const auto row = static_cast<std::size_t>(next - movable.unpack_events.begin());
-      // What is freed at most; what of it needs no copy back behind this position, since it stays
-      // free with the next buffer in place already.
-      Bytes value = 0;
-      Bytes kept_free = 0;
-      for (std::size_t c = 1; c < kChoices; ++c) {
-        if (!movable.allowed[c]) continue;
-        const auto choice = static_cast<Choice>(c);
-        const Bytes freed = kept - movable.bytes_at(choice, position);
-        if (freed <= 0) continue;
-        value = std::max(value, freed);
-        Bytes buffer = 0;
-        if (choice == Choice::shared && !is_back && returns) buffer = movable.shared_range;
-        if (choice == Choice::separate && returns) buffer = movable.unpack_bytes[row];
-        if (movable.is_shard() && returns) buffer = std::min(freed, movable.unpack_bytes[row]);
-        kept_free = std::max(kept_free, freed - footprints_.buffer_bytes(buffer));
-      }
-      if (value == 0) continue;
-      // A shard can be away from the step's begin on.
-      const Nanoseconds leaves = movable.is_shard() ? 0 : time[movable.first_pack.index()];
-      out.push_back({leaves, copies_[m].out, value});
-      free_back += kept_free;
-      if (value > kept_free) {
-        Nanoseconds size = copies_[m].back[row];
-        if (movable.is_shard()) {  // that part of it
-          size = static_cast<Nanoseconds>(static_cast<Wide>(size) * value / kept);
-        }
-        back.push_back({compute.back() - compute[next->index()], size, value - kept_free});
-      }
-    }
-    const Nanoseconds before = std::max(time[event], earliest(out, wanted));
+    Jobs jobs;
+    for (const Copies& copies : copies_) add(copies, position, jobs);
+    for (const Parameter& parameter : parameters_) add(parameter, position, jobs);
+    const Nanoseconds before = std::max(index_.resident_time()[event], earliest(jobs.out, wanted));
     const Nanoseconds after =
-        std::max(compute.back() - compute[event], earliest(back, wanted - free_back));
+        std::max(compute.back() - compute[event], earliest(jobs.back, wanted - jobs.free_back));
     return before + after;
   }
 
  private:
+  // Of a storage with saved tensors.
   struct Copies {
+    const Movable* movable;
     Nanoseconds out = 0;
     std::vector<Nanoseconds> back;  // for each unpack
   };
+  // Each parameter is loaded by its own copy, and has uses of its own.
+  struct Parameter {
+    Bytes bytes = 0;
+    Nanoseconds back = 0;
+    std::vector<const std::vector<FootprintSpan>*> ways;  // to stream
+  };
+  struct Jobs {
+    std::vector<Job> out;
+    std::vector<Job> back;  // mirrored in time
+    Bytes free_back = 0;    // free with no copy back behind the position
+  };
+
+  void add_parameter(StorageId storage, const Movable& movable) {
+    Parameter parameter;
+    parameter.bytes = footprints_.storage_bytes(storage);
+    parameter.back =
+        simulator::transfer_ns(link_.h2d, index_.trace().storages.bytes[storage.index()]);
+    for (const Choice choice : {Choice::forward, Choice::always}) {
+      if (!movable.allowed[static_cast<std::size_t>(choice)]) continue;
+      parameter.ways.push_back(&footprints_.parameter_spans(storage, choice));
+    }
+    parameters_.push_back(std::move(parameter));
+  }
+
+  void add(const Copies& copies, std::int32_t position, Jobs& jobs) const {
+    const Movable& movable = *copies.movable;
+    const Bytes kept = movable.bytes_at(Choice::keep, position);
+    if (kept == 0) return;
+    // The next unpack that has not started its reload on demand yet.
+    const auto next =
+        std::upper_bound(movable.unpack_events.begin(), movable.unpack_events.end(), position,
+                         [](std::int32_t at, EventId unpack) { return at < 2 * unpack.value; });
+    const bool returns = next != movable.unpack_events.end();
+    const bool is_back = next != movable.unpack_events.begin();
+    const auto row = static_cast<std::size_t>(next - movable.unpack_events.begin());
+    // What is freed at most; what of it needs no copy back behind this position, since it stays
+    // free with the next buffer in place already.
+    Bytes value = 0;
+    Bytes kept_free = 0;
+    for (std::size_t c = 1; c < kChoices; ++c) {
+      if (!movable.allowed[c]) continue;
+      const auto choice = static_cast<Choice>(c);
+      const Bytes freed = kept - movable.bytes_at(choice, position);
+      if (freed <= 0) continue;
+      value = std::max(value, freed);
+      Bytes buffer = 0;
+      if (choice == Choice::shared && !is_back && returns) buffer = movable.shared_range;
+      if (choice == Choice::separate && returns) buffer = movable.unpack_bytes[row];
+      kept_free = std::max(kept_free, freed - footprints_.buffer_bytes(buffer));
+    }
+    if (value == 0) return;
+    jobs.out.push_back({index_.resident_time()[movable.first_pack.index()], copies.out, value});
+    jobs.free_back += kept_free;
+    if (value > kept_free) {
+      jobs.back.push_back({compute_behind(2 * next->value), copies.back[row], value - kept_free});
+    }
+  }
+
+  // The host has it, unless the optimizer wrote, and it can be away from the step's begin on: its
+  // way out is free. So is its way back where it comes only in the next step.
+  void add(const Parameter& parameter, std::int32_t position, Jobs& jobs) const {
+    constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
+    bool away = false;
+    std::int32_t back_at = 0;  // in the way that has it back last
+    for (const auto* spans : parameter.ways) {
+      std::int32_t start = kNone;
+      bool here = false;
+      for (const FootprintSpan& span : *spans) {
+        here = here || (span.first <= position && position < span.last);
+        if (span.first > position) start = std::min(start, span.first);
+      }
+      if (here) continue;
+      away = true;
+      back_at = std::max(back_at, start);
+    }
+    if (!away) return;
+    jobs.out.push_back({0, 0, parameter.bytes});
+    if (back_at == kNone) {
+      jobs.free_back += parameter.bytes;
+    } else {
+      jobs.back.push_back({compute_behind(back_at), parameter.back, parameter.bytes});
+    }
+  }
+
+  // Compute's work from this position to the step's end, at least.
+  [[nodiscard]] Nanoseconds compute_behind(std::int32_t position) const {
+    const auto& compute = index_.compute_until();
+    return compute.back() - compute[static_cast<std::size_t>(position) / 2];
+  }
 
   const Footprints& footprints_;
   const simulator::TraceIndex& index_;
   const Calibration& link_;
   Bytes budget_;
   std::vector<Copies> copies_;
+  std::vector<Parameter> parameters_;
 };
 
 }  // namespace
@@ -179,7 +233,10 @@ Nanoseconds shortest_step(const Footprints& footprints, Bytes budget) {
     }
   }
   constexpr std::size_t kMostOperations = 2'000'000;
-  const std::size_t most = std::max<std::size_t>(kMostOperations / footprints.movable().size(), 16);
+  std::size_t jobs = 0;
+  for (const Movable& movable : footprints.movable()) jobs += movable.storages.size();
+  const std::size_t most =
+      std::max<std::size_t>(kMostOperations / std::max<std::size_t>(jobs, 1), 16);
   if (positions.size() > most) {
     std::stable_sort(positions.begin(), positions.end(), [&](std::int32_t a, std::int32_t b) {
       return bytes[static_cast<std::size_t>(a)] > bytes[static_cast<std::size_t>(b)];

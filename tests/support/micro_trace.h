@@ -132,6 +132,9 @@ struct RandomTraceOptions {
   bool setup = false;         // the history of a caching allocator; what is freed was left behind
   Bytes unit = 4;             // sizes are up to 200 times this
   bool parameters = false;    // more of them, used by layers, updated by an optimizer that says so
+  // Layers with three weights each, some for forward only, the others used in backward one after
+  // the other with anchors between; links whose rate falls with size.
+  bool several_weights = false;
 };
 Trace random_trace(std::uint64_t seed, const RandomTraceOptions& options = {});
 

@@ -76,6 +76,12 @@ class RandomTrace {
       c.wait_issue_ns = extra_.in(0, 20);
       c.hook_ns = extra_.in(0, 10);
     }
+    if (!options_.several_weights || extra_.chance(50)) return;
+    for (LinkCurve* curve : {&c.d2h, &c.h2d}) {
+      const std::int64_t rate = curve->bytes_per_second.front();
+      curve->bytes = {100 * options_.unit, 300 * options_.unit};
+      curve->bytes_per_second = {rate, rate / 2};
+    }
   }
 
   // Gradients of the step before go away, parameters stay.
@@ -83,6 +89,9 @@ class RandomTrace {
     for (int i = 0; i < 3; ++i) parameters_.push_back(t_.existing(bytes(1, 100)));
     for (int i = 0; options_.parameters && i < 5; ++i) {
       parameters_.push_back(t_.existing(options_.unit * extra_.in(1, 100)));
+    }
+    for (int i = 0; options_.several_weights && i < kBlocks * kWeights; ++i) {
+      weights_.push_back(t_.existing(options_.unit * extra_.in(20, 200)));
     }
     std::vector<StorageId> old{t_.existing(bytes(1, 100), StorageClass::gradient)};
     if (options_.setup) {
@@ -118,6 +127,7 @@ class RandomTrace {
   void forward() {
     int layers = 0;
     layer_names_.clear();
+    blocks_ = 0;
     std::vector<std::string> open;
     for (int op = 0; op < options_.ops; ++op) {
       if (open.size() < 2 && dice_.chance(40)) {
@@ -135,6 +145,7 @@ class RandomTrace {
   }
 
   void forward_op() {
+    if (options_.several_weights && blocks_ < kBlocks && extra_.chance(60)) use_block(true);
     t_.begin_op();
     read_parameters(true);
     if (dice_.chance(60)) pack_something();
@@ -156,6 +167,25 @@ class RandomTrace {
     std::int64_t& at = in_forward ? forward_at_ : backward_at_;
     const auto row = extra_.chance(85) ? at++ % count : extra_.in(0, count - 1);
     t_.read(parameters_[static_cast<std::size_t>(in_forward ? row : count - 1 - row)]);
+  }
+
+  void use_block(bool in_forward) {
+    const int block = in_forward ? blocks_++ : --blocks_;
+    const std::string name = "blocks." + std::to_string(block);
+    in_forward ? t_.begin_layer(name) : t_.begin_layer_backward(name);
+    for (int i = 0; i < kWeights; ++i) {
+      const int weight = in_forward ? i : kWeights - 1 - i;
+      if (!in_forward && extra_.chance(30)) continue;  // a bias
+      const std::string inner = name + "." + std::to_string(weight);
+      in_forward ? t_.begin_layer(inner) : t_.begin_layer_backward(inner);
+      t_.begin_op();
+      t_.read(weights_[static_cast<std::size_t>(block * kWeights + weight)]);
+      t_.run(extra_.in(0, 2000));
+      if (extra_.chance(50)) temporary();
+      t_.end_op();
+      in_forward ? t_.end_layer(inner) : t_.end_layer_backward(inner);
+    }
+    in_forward ? t_.end_layer(name) : t_.end_layer_backward(name);
   }
 
   void temporary() {
@@ -213,6 +243,7 @@ class RandomTrace {
         t_.begin_layer_backward(dice_.of(layer_names_));
       const bool unused = dice_.chance(12);
       const bool twice = !unused && dice_.chance(12);
+      if (blocks_ > 0 && extra_.chance(60)) use_block(false);
       backward_op(saved_[i], unused, twice);
       if (twice) again.push_back(saved_[i]);
     }
@@ -221,6 +252,7 @@ class RandomTrace {
       if (live_[row].model && dice_.chance(80)) let_go(row);
     }
     while (!handed_out_.empty()) drop_one();
+    while (blocks_ > 0) use_block(false);
   }
 
   struct Saved {
@@ -279,11 +311,16 @@ class RandomTrace {
     }
   }
 
+  static constexpr int kBlocks = 3;
+  static constexpr int kWeights = 3;
+
   Dice dice_;
   Dice extra_;  // for what came later: the other draws stay as they are
   RandomTraceOptions options_;
   MicroTrace t_;
   std::vector<StorageId> parameters_;
+  std::vector<StorageId> weights_;  // of blocks, in order
+  int blocks_ = 0;                  // that forward used and backward did not yet
   std::vector<Live> live_;
   std::vector<Saved> saved_;
   std::vector<Held> handed_out_;
