@@ -421,8 +421,10 @@ TEST(StreamedParameters, MaterialiseGoesOnPastWhatHasNoRoom) {
     f.parameters[1].tensor.add_(1);
   }
   const std::vector<char> written = bits_of(f.parameters[1].tensor);
-  f.stream->hide();
+  f.stream->evict(1);
   for (int repeat = 0; repeat < 2; ++repeat) {
+    f.load(1);
+    f.stream->hide();
     test_device().set_memory_limit(requested() + 100);
     EXPECT_THROW(f.stream->materialise(), c10::OutOfMemoryError);
     test_device().set_memory_limit(0);
