@@ -15,7 +15,12 @@ using simulator::Side;
 void PlannedStep::State::adopt() {
   const std::lock_guard lock(mutex_);
   device_.synchronize();  // a stream that is not compute may still use them
-  parameters_.adopt();
+  try {
+    parameters_.adopt();
+  } catch (...) {
+    device_.synchronize();  // no copy into the arena outlives it
+    throw;
+  }
 }
 
 void PlannedStep::State::materialise() {

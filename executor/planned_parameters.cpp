@@ -87,12 +87,11 @@ void PlannedParameters::begin() {
   for (std::size_t i = 0; i < residencies_.size(); ++i) {
     if (!residencies_[i].wraps) continue;
     const std::size_t parameter = residencies_[i].parameter.index();
-    if (!wrapping_are_loaded_) {
+    if (streamed_.is_absent(parameter)) {
       streamed_.start_load(parameter, first_tag_ + static_cast<std::int64_t>(i));
     }
     streamed_.finish_load(parameter);
   }
-  wrapping_are_loaded_ = true;
 }
 
 void PlannedParameters::run(const simulator::Instruction& instruction, StepReport& report) {
@@ -115,16 +114,6 @@ void PlannedParameters::run(const simulator::Instruction& instruction, StepRepor
     default:
       STOWAGE_ASSERT(false && "no action of a parameter");
   }
-}
-
-Bytes PlannedParameters::abort() {
-  wrapping_are_loaded_ = false;
-  return streamed_.give_up();
-}
-
-void PlannedParameters::materialise() {
-  wrapping_are_loaded_ = false;
-  streamed_.materialise();
 }
 
 std::vector<NamedTensor> PlannedParameters::values() const {

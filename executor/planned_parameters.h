@@ -3,7 +3,7 @@
 //
 //   adopt()            once, when the plan is made: what streams leaves its own memory
 //   begin()            what goes on over a step's end is loaded, if it is not there from the step
-//                      before; after materialise() what streams is adopted again first
+//                      before; what materialise() brought back, all of it or not, is adopted first
 //   run()              start_load, await_load, start_store, evict
 //   end()              on plan: what goes on over the step's end is hidden until begin()
 //   abort()            off plan or after an exception: everything leaves, dirty bytes are stored
@@ -42,8 +42,8 @@ class PlannedParameters {
   // Behind the step's last instruction. Returns the bytes stored because they were dirty.
   Bytes end() { return streamed_.hide(); }
   // Gives all up; returns the bytes stored because they were dirty. The device has been waited for.
-  Bytes abort();
-  void materialise();
+  Bytes abort() { return streamed_.give_up(); }
+  void materialise() { streamed_.materialise(); }
 
   // Every parameter, as StreamedParameters::value() has it. The device has been waited for.
   [[nodiscard]] std::vector<NamedTensor> values() const;
@@ -84,7 +84,6 @@ class PlannedParameters {
   std::int64_t first_tag_ = 0;  // of load buffers, by ResidencyId; the reloads' come before
   std::unordered_map<const at::TensorImpl*, StorageId> rows_;
   std::unordered_map<std::int32_t, std::string> names_;  // by row of storages
-  bool wrapping_are_loaded_ = false;
 };
 
 }  // namespace stowage::executor

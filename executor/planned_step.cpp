@@ -3,8 +3,10 @@
 #include <c10/util/Exception.h>
 
 #include <exception>
+#include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "executor/host_copy.h"
 #include "executor/planned_state.h"
@@ -64,6 +66,18 @@ class PlannedHooks final : public torch::autograd::SavedVariableHooks {
   std::optional<HostCopy> copy_;
 };
 
+// States of drivers that are gone, whose parameters are not all on the device. Never destroyed: a
+// process that ends has no use for them, and their device may be gone by then.
+struct LeftBehind {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<PlannedStep::State>> states;
+};
+
+LeftBehind& left_behind() {
+  static auto* const all = new LeftBehind;
+  return *all;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
@@ -100,9 +114,30 @@ PlannedStep::~PlannedStep() {
   try {
     materialise();
   } catch (const std::exception& error) {
-    TORCH_WARN("stowage: parameters that streamed under a plan could not be brought back: ",
-               error.what());
+    LeftBehind& left = left_behind();
+    const std::lock_guard lock(left.mutex);
+    left.states.push_back(state_);
+    TORCH_WARN(
+        "stowage: parameters that streamed under a plan could not be brought back; they are kept "
+        "in host memory, call PlannedStep::materialise_left_behind() when there is room: ",
+        error.what());
   }
+}
+
+void PlannedStep::materialise_left_behind() {
+  LeftBehind& left = left_behind();
+  const std::lock_guard lock(left.mutex);
+  std::exception_ptr first;
+  std::erase_if(left.states, [&](const std::shared_ptr<State>& state) {
+    try {
+      state->materialise();
+      return true;
+    } catch (...) {
+      if (!first) first = std::current_exception();
+      return false;
+    }
+  });
+  if (first) std::rethrow_exception(first);
 }
 
 void PlannedStep::begin_step() {

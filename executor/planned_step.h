@@ -66,8 +66,9 @@ class PlannedStep final : public StepDriver {
   [[nodiscard]] static Result<std::unique_ptr<PlannedStep>> create(
       Device& device, std::shared_ptr<const Trace> trace, simulator::Schedule schedule,
       std::vector<NamedTensor> parameters, PlannedStepOptions options = {});
-  // Ends as abort_step() and materialise() do. Where there is no memory for that, a warning says
-  // so.
+  // Ends as abort_step() and materialise() do. Where there is no memory for all of it, a warning
+  // says so, and what the rest needs (the host memory too) stays until materialise_left_behind():
+  // no trained weight is lost. `device` must then live as long.
   ~PlannedStep() override;
 
   // Installs the driver and expects a step from its beginning. What an unfinished step left behind
@@ -81,8 +82,12 @@ class PlannedStep final : public StepDriver {
   void abort_step();
   // Brings all parameters back onto the device, into memory of their own, until the next
   // begin_step(): for whatever is no training step. Between steps only. May throw
-  // c10::OutOfMemoryError: what is back by then stays, and nothing is lost.
+  // c10::OutOfMemoryError: everything that has room is back by then, nothing is lost, and
+  // materialise() or begin_step() may follow.
   void materialise();
+  // Brings back what drivers that are gone had no memory for. Throws as materialise() does; may
+  // then be called again. Does nothing where nothing was left behind.
+  static void materialise_left_behind();
   // Every parameter as it now is, without moving one: itself where it does not stream or was
   // brought back, else a CPU tensor over host memory, not to be written, valid until the next call
   // of this driver. Between steps.

@@ -6,6 +6,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "executor/device/needed_wait.h"
@@ -167,15 +168,19 @@ void StreamedParameters::adopt() {
   }
   for (Entry& entry : entries_) {
     if (entry.place != Place::own) continue;
-    entry.real = entry.members.front().tensor.storage();
-    entry.real_before = entry.real.unsafeGetStorageImpl();
+    entry.real_before = storage_of(entry.members.front().tensor);
     by_storage_.emplace(entry.real_before, static_cast<std::int32_t>(&entry - entries_.data()));
-    entry.store = device_.copy_async(CopyLane::d2h, entry.slot, entry.real.data(), entry.bytes);
+  }
+  for (Entry& entry : entries_) {
+    if (entry.place != Place::own) continue;
+    entry.store =
+        device_.copy_async(CopyLane::d2h, entry.slot, entry.real_before->data(), entry.bytes);
     note_clean(entry);
   }
   for (Entry& entry : entries_) {
     if (entry.place != Place::own) continue;
     if (needed(Wait::adopt)) device_.wait_blocking(entry.store);
+    entry.real = entry.members.front().tensor.storage();  // behind all that throws
     entry.place = Place::absent;
     point_at_guards(entry);
   }
@@ -246,23 +251,35 @@ Bytes StreamedParameters::give_up() {
 }
 
 void StreamedParameters::materialise() {
-  for (Entry& entry : entries_) {
-    if (entry.place == Place::own) continue;
-    if (entry.place == Place::absent) {
-      at::Tensor buffer = device_.allocate_buffer(entry.bytes, kOffPlanTag);
-      entry.load =
-          device_.copy_async(CopyLane::h2d, buffer.mutable_data_ptr(), entry.slot, entry.bytes);
-      entry.buffer = std::move(buffer);
+  std::exception_ptr first;
+  for (const bool absent : {false, true}) {
+    for (Entry& entry : entries_) {
+      if (entry.place == Place::own || (entry.place == Place::absent) != absent) continue;
+      try {
+        materialise(entry);
+      } catch (...) {
+        if (!first) first = std::current_exception();
+      }
     }
-    if (needed(Wait::materialise)) device_.wait_blocking(entry.load);
-    // The storage takes the buffer's memory over, and frees it from now on.
-    point_at_memory(
-        entry,
-        std::move(entry.buffer.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks()));
-    entry.buffer.reset();
-    entry.place = Place::own;
-    entry.real = c10::Storage();  // its parameters alone hold it
   }
+  if (first) std::rethrow_exception(first);
+}
+
+void StreamedParameters::materialise(Entry& entry) {
+  if (entry.place == Place::absent) {
+    at::Tensor buffer = device_.allocate_buffer(entry.bytes, kOffPlanTag);
+    entry.load =
+        device_.copy_async(CopyLane::h2d, buffer.mutable_data_ptr(), entry.slot, entry.bytes);
+    entry.buffer = std::move(buffer);
+  }
+  if (needed(Wait::materialise)) device_.wait_blocking(entry.load);
+  // The storage takes the buffer's memory over, and frees it from now on.
+  point_at_memory(
+      entry,
+      std::move(entry.buffer.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks()));
+  entry.buffer.reset();
+  entry.place = Place::own;
+  entry.real = c10::Storage();  // its parameters alone hold it
 }
 
 bool StreamedParameters::is_present(std::size_t index) const {

@@ -67,7 +67,8 @@ class StreamedParameters {
   [[nodiscard]] Status check() const;
 
   // Copies what is in its own memory out and frees that memory, in order; returns when done.
-  // Precondition: check().
+  // Precondition: check(). When a copy throws, what was not done stays in its own memory and can be
+  // adopted again; copies may be under way then.
   void adopt();
   // Allocates a buffer with this tag and queues the copy into it. Precondition: absent. Throws
   // c10::OutOfMemoryError; then nothing changed.
@@ -88,11 +89,16 @@ class StreamedParameters {
   // bytes stored so. For after an exception: allocates nothing. Precondition: the device was waited
   // for (Device::synchronize).
   Bytes give_up();
-  // Brings everything back into memory of its own. May throw c10::OutOfMemoryError: what is back by
-  // then stays, and nothing is lost.
+  // Brings everything back into memory of its own: first what is on the device, which needs no new
+  // memory, then the rest. May throw c10::OutOfMemoryError, the first one: everything that has room
+  // is back by then and stays, and the rest is absent as before: nothing is lost.
   void materialise();
 
   [[nodiscard]] bool is_present(std::size_t index) const;  // in its own memory or loaded
+  // Without device memory: start_load() may be called.
+  [[nodiscard]] bool is_absent(std::size_t index) const {
+    return entries_[index].place == Place::absent;
+  }
   // The one whose storage this tensor shares, -1 = none.
   [[nodiscard]] std::int32_t index_of(const at::Tensor& tensor) const;
   // Throws c10::Error naming the parameter when a tensor that shares its storage cannot be read.
@@ -130,6 +136,7 @@ class StreamedParameters {
   [[nodiscard]] static bool is_dirty(const Entry& entry);
   static void note_clean(Entry& entry);
   Bytes store_dirty(Entry& entry);
+  void materialise(Entry& entry);
 
   Device& device_;
   std::vector<Entry> entries_;

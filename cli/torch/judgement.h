@@ -26,12 +26,13 @@ struct Judgement {
 
 // The demands: results bitwise (or within the tolerance; or, of a model that does not repeat
 // itself, each tensor within its own noise, which digests do not tell), losses that are numbers,
-// the recorded step, requested and host bytes as predicted and the former alike in every steady
-// step, the budget. On a device with an allocator's counters also: active within 0.1 % of the
-// prediction, active and reserved alike in every steady step, no host memory pinned behind the
-// first step, and no more memory taken from the driver there than the allocator's replay takes.
-// Where that replay is no more than an estimate, active is remarked on; so is memory taken from the
-// driver when the plan moves nothing. `v.failures` is not looked at.
+// the recorded step, no parameter stored beside the plan in a steady step, requested and host bytes
+// as predicted and the former alike in every steady step, the budget. On a device with an
+// allocator's counters also: active within 0.1 % of the prediction, active and reserved alike in
+// every steady step, no host memory pinned behind the first step, and no more memory taken from the
+// driver there than the allocator's replay takes. Where that replay is no more than an estimate,
+// active is remarked on; so is memory taken from the driver when the plan moves nothing.
+// `v.failures` is not looked at.
 [[nodiscard]] Judgement judge(const Verification& v, const Demands& demands);
 
 }  // namespace stowage::cli

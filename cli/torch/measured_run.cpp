@@ -71,6 +71,7 @@ void summarize(MeasuredRun& run) {
     run.peak_requested = std::max(run.peak_requested, step.peak_requested);
     run.peak_active = std::max(run.peak_active, step.peak_active);
     run.peak_reserved = std::max(run.peak_reserved, step.peak_reserved);
+    run.unplanned_stored_bytes = std::max(run.unplanned_stored_bytes, step.unplanned_stored_bytes);
     times.push_back(step.step_ns);
     stalls.push_back(step.stall_ns);
   }
@@ -109,7 +110,8 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
       }
       run.off_plan_packs += report->off_plan_packs;
       run.loaded_bytes = report->loaded_bytes;
-      run.stored_bytes = report->stored_bytes + report->unplanned_stored_bytes;
+      run.stored_bytes = report->stored_bytes;
+      measured.unplanned_stored_bytes = report->unplanned_stored_bytes;
     }
     device.synchronize();
     measured.step_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(

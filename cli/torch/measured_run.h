@@ -19,6 +19,7 @@ struct MeasuredStep {
   Bytes peak_reserved = -1;
   Nanoseconds step_ns = 0;
   Nanoseconds stall_ns = 0;
+  Bytes unplanned_stored_bytes = 0;  // see StepReport
   double loss = 0;
 };
 
@@ -34,6 +35,8 @@ struct MeasuredRun {
   Nanoseconds stall_ns = 0;
   bool peaks_constant = true;   // requested
   bool active_constant = true;  // active and reserved
+  // The most that one of them stored of parameters beside its plan.
+  Bytes unplanned_stored_bytes = 0;
   // Times that memory was taken from the driver and host memory pinned from the end of the first
   // step on; -1 = the device has no such number.
   std::int64_t driver_allocations_after_first_step = -1;
@@ -43,7 +46,7 @@ struct MeasuredRun {
   bool on_plan = true;
   std::string first_difference;
   std::int64_t off_plan_packs = 0;
-  // Of parameters that stream, in the last step.
+  // Of parameters that stream, in the last step, as planned.
   Bytes loaded_bytes = 0;
   Bytes stored_bytes = 0;
   // What must be the same for this run to stand for another one, in words: "seed" -> "1".

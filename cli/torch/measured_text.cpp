@@ -31,9 +31,13 @@ std::string counters_text(const MeasuredRun& run, const simulator::Predicted& pr
 }
 
 std::string parameters_text(const MeasuredRun& run) {
-  if (run.loaded_bytes == 0 && run.stored_bytes == 0) return "";
-  return "  parameters  " + exact_bytes(run.loaded_bytes) + " loaded, " +
-         exact_bytes(run.stored_bytes) + " stored a step\n";
+  if (run.loaded_bytes == 0 && run.stored_bytes == 0 && run.unplanned_stored_bytes == 0) return "";
+  std::string text = "  parameters  " + exact_bytes(run.loaded_bytes) + " loaded, " +
+                     exact_bytes(run.stored_bytes) + " stored a step";
+  if (run.unplanned_stored_bytes > 0) {
+    text += ", and " + exact_bytes(run.unplanned_stored_bytes) + " stored beside the plan";
+  }
+  return text + "\n";
 }
 
 std::string ratio_text(Nanoseconds measured, Nanoseconds predicted) {

@@ -42,6 +42,7 @@ Json step_json(const MeasuredStep& step) {
           {"peak_reserved_bytes", bytes_or_null(step.peak_reserved)},
           {"step_ns", step.step_ns},
           {"stall_ns", step.stall_ns},
+          {"unplanned_stored_bytes", step.unplanned_stored_bytes},
           {"loss", number(step.loss)}};
 }
 
@@ -65,7 +66,8 @@ Json run_json(const MeasuredRun& run) {
           {"first_difference", run.first_difference},
           {"off_plan_packs", run.off_plan_packs},
           {"loaded_bytes", run.loaded_bytes},
-          {"stored_bytes", run.stored_bytes}};
+          {"stored_bytes", run.stored_bytes},
+          {"unplanned_stored_bytes", run.unplanned_stored_bytes}};
 }
 
 Json predicted_json(const simulator::Predicted& predicted) {
@@ -169,6 +171,8 @@ Result<MeasuredRun> measured_run_from_json(const std::string& text) {
       step.peak_reserved = or_minus_one(each.at("peak_reserved_bytes"));
       each.at("step_ns").get_to(step.step_ns);
       each.at("stall_ns").get_to(step.stall_ns);
+      // 0 in a reference that was kept before there was one.
+      step.unplanned_stored_bytes = each.value("unplanned_stored_bytes", Bytes{0});
       step.loss = each.at("loss").is_null() ? NAN : each.at("loss").get<double>();
       run.steps.push_back(step);
     }
@@ -189,6 +193,7 @@ Result<MeasuredRun> measured_run_from_json(const std::string& text) {
     json.at("off_plan_packs").get_to(run.off_plan_packs);
     json.at("loaded_bytes").get_to(run.loaded_bytes);
     json.at("stored_bytes").get_to(run.stored_bytes);
+    run.unplanned_stored_bytes = json.value("unplanned_stored_bytes", Bytes{0});
     json.at("facts").get_to(run.facts);
     return run;
   } catch (const nlohmann::json::exception& error) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/executor/model_support.h"
+#include "tests/profiler_torch/forwarding_device.h"
 
 namespace stowage::executor {
 namespace {
@@ -404,6 +405,68 @@ TEST(StreamedParameters, OutOfMemoryLosesNothing) {
   EXPECT_TRUE(f.stream->is_present(0));
   EXPECT_FALSE(f.stream->is_present(1));
   test_device().set_memory_limit(0);
+  f.stream->materialise();
+  EXPECT_TRUE(f.bits() == before);
+}
+
+// What has room comes back, whatever lies ahead of it.
+TEST(StreamedParameters, MaterialiseGoesOnPastWhatHasNoRoom) {
+  test_device();
+  Fixture f({{"large", leaf({1000})}, {"hidden", leaf({100})}, {"small", leaf({10})}});
+  const Bits before = f.bits();
+  f.stream->adopt();
+  f.load(1);
+  {
+    const at::NoGradGuard no_grad;
+    f.parameters[1].tensor.add_(1);
+  }
+  const std::vector<char> written = bits_of(f.parameters[1].tensor);
+  f.stream->evict(1);
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    f.load(1);
+    f.stream->hide();
+    test_device().set_memory_limit(requested() + 100);
+    EXPECT_THROW(f.stream->materialise(), c10::OutOfMemoryError);
+    test_device().set_memory_limit(0);
+    EXPECT_TRUE(f.stream->is_absent(0));
+    EXPECT_TRUE(bits_of(f.parameters[1].tensor) == written);
+    EXPECT_TRUE(bits_of(f.parameters[2].tensor) == before[2]);
+    ASSERT_TRUE(f.stream->check().ok()) << f.stream->check().error().text();
+    f.stream->adopt();
+    EXPECT_TRUE(f.stream->is_absent(1) && f.stream->is_absent(2));
+  }
+  f.stream->materialise();
+  EXPECT_TRUE(bits_of(f.parameters[0].tensor) == before[0]);
+  EXPECT_TRUE(bits_of(f.parameters[1].tensor) == written);
+}
+
+// Its n-th copy from now on throws.
+class FailsToCopy final : public testing::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  CopyTicket copy_async(CopyLane lane, void* destination, const void* source,
+                        Bytes bytes) override {
+    TORCH_CHECK(--copies_left != 0, "the copy fails");
+    return ForwardingDevice::copy_async(lane, destination, source, bytes);
+  }
+  int copies_left = 0;  // 0 = none fails
+};
+
+TEST(StreamedParameters, CanBeAdoptedAgainWhenACopyFailed) {
+  FailsToCopy device(test_device());
+  Fixture f({{"a", leaf({3})}, {"b", leaf({4})}, {"c", leaf({5})}}, device);
+  const Bits before = f.bits();
+  const Bytes start = requested();
+  device.copies_left = 2;
+  EXPECT_NE(error_of([&] { f.stream->adopt(); }).find("the copy fails"), std::string::npos);
+  EXPECT_EQ(requested(), start);
+  EXPECT_TRUE(f.bits() == before);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(f.stream->index_of(f.parameters[i].tensor), static_cast<std::int32_t>(i));
+  }
+  ASSERT_TRUE(f.stream->check().ok()) << f.stream->check().error().text();
+  f.stream->adopt();
+  EXPECT_EQ(requested(), start - f.all());
   f.stream->materialise();
   EXPECT_TRUE(f.bits() == before);
 }

@@ -93,6 +93,15 @@ INSTANTIATE_TEST_SUITE_P(
                v.planned.on_plan = false;
                v.planned.first_difference = "other shape";
              }},
+        Case{"unplanned_stores", "a steady step stored 4.00 kB (4,000 bytes) of parameters beside",
+             [](Verification& v, Demands&) { v.planned.unplanned_stored_bytes = 4000; }},
+        // It has left its plan: that says it all.
+        Case{"unplanned_stores_off_plan", "left its plan: other shape",
+             [](Verification& v, Demands&) {
+               v.planned.on_plan = false;
+               v.planned.first_difference = "other shape";
+               v.planned.unplanned_stored_bytes = 4000;
+             }},
         Case{"requested", "requested of 900 kB (900,000 bytes) is -1 bytes off the predicted",
              [](Verification& v, Demands&) { ++v.predicted.peak_requested; }},
         Case{"requested_constant", "requested differs between steady steps",

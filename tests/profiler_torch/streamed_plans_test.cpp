@@ -342,6 +342,48 @@ TEST(StreamedPlans, OneAtATimeHasTheParameters) {
   }
 }
 
+// There is room for nothing that is away: what stayed over the step's end is back, and the next
+// step finds everything. Nothing is gone with the plan either.
+TEST(StreamedPlans, OutOfMemoryLosesNothing) {
+  if (testing::on_gpu()) GTEST_SKIP() << "its limit is on what the driver gives";
+  int partly = 0;
+  for (const auto& [stream, prefetch] : modes()) {
+    SCOPED_TRACE(::testing::Message()
+                 << static_cast<int>(stream) << " prefetch " << prefetch.value_or(-1));
+    TwinSessions twins(kGpt2, 2, "adamw");
+    executor::Device& device = twins.device();
+    const simulator::Schedule schedule = twins.stream(stream, prefetch);
+    Bytes hidden = 0;
+    for (const auto& each : schedule.residencies) {
+      if (each.wraps) hidden += schedule.parameters[each.parameter.index()].bytes;
+    }
+    const Bytes away = all_bytes(schedule) - hidden;
+    if (away == 0) continue;
+    if (hidden > 0) ++partly;
+    auto plan = twins.plan(schedule);
+    std::int64_t k = 0;
+    for (; k < 3; ++k) {
+      static_cast<void>(twins.expect_same_step(*plan, k));
+      device.set_memory_limit(device.memory().requested);
+      EXPECT_THROW(plan->materialise(), c10::OutOfMemoryError);
+      device.set_memory_limit(0);
+      twins.expect_same_state(*plan);
+    }
+    EXPECT_EQ(twins.expect_same_step(*plan, k).peak, predicted_peak(twins, schedule));
+    const Bytes before = device.memory().requested;
+    device.set_memory_limit(before);
+    plan.reset();
+    EXPECT_THROW(executor::PlannedStep::materialise_left_behind(), c10::OutOfMemoryError);
+    device.set_memory_limit(0);
+    EXPECT_EQ(device.memory().requested, before);
+    executor::PlannedStep::materialise_left_behind();
+    EXPECT_EQ(device.memory().requested, before + away);
+    EXPECT_TRUE(testing::bits_of(device, twins.planned().parameters()) ==
+                testing::bits_of(device, twins.twin().parameters()));
+  }
+  EXPECT_GT(partly, 0) << "nothing was hidden beside what was away";
+}
+
 // A step that needs more than the device has: parameters and gradients do not fit together.
 TEST(StreamedPlans, TrainWhereParametersAndGradientsDoNotFit) {
   if (testing::on_gpu()) GTEST_SKIP() << "tests/gpu has one that leaves room for fragments";
