@@ -45,11 +45,11 @@ struct ReplayResult {
   // Periods that the allocator's model went through; 0 = none: the trace has no setup (active is
   // then the sum of the rounded sizes), or this is an estimate.
   std::int32_t allocator_periods = 0;
-  // Its state repeated, and the trace says all of where it starts from: else peak_active and
-  // peak_reserved are approximations.
+  // Its active peak is that of each step behind the first, and the trace says all of where it
+  // starts from: else peak_active and peak_reserved are approximations.
   bool allocator_exact = true;
-  // Times that memory is taken from the driver behind the first step; nothing is known of it when
-  // allocator_periods is 0.
+  // Times that memory is taken from the driver behind the first step, in spite of the segments that
+  // are taken ahead of it (AllocatorReplay); nothing is known of it when allocator_periods is 0.
   std::int64_t later_segments = 0;
   EventId peak_event;  // first event at which peak_requested is reached
   Bytes host_bytes = 0;
@@ -83,8 +83,8 @@ struct ReplayDetail {
 
 // What to say of a result that is not allocator_exact.
 inline constexpr const char* kAllocatorRemark =
-    "active and reserved bytes are estimates: the allocator's state does not repeat from step to "
-    "step, or the trace does not say all of it";
+    "active and reserved bytes are estimates: the allocator's active peak differs from step to "
+    "step, or the trace does not say all of its state";
 
 // The step as it was recorded: nothing moves and no executor's hooks run. (An executor that keeps
 // everything runs the schedule of an empty plan, which has hooks.)
