@@ -272,6 +272,7 @@ class Planner {
       out_.notes.push_back(simulator::subject_of(trace, note) + " " + note.text);
     }
     if (!out_.predicted.allocator_exact) out_.notes.emplace_back(simulator::kAllocatorRemark);
+    if (out_.predicted.active_varies) out_.notes.emplace_back(simulator::kActiveVariesRemark);
     simulator::Predicted& predicted = plan.predicted.emplace();
     predicted.peak_requested = out_.predicted.peak_requested;
     predicted.peak_active = out_.predicted.peak_active;
