@@ -50,7 +50,7 @@ Bytes range(const Movable& movable) {
 
 Search::Search(const Footprints& footprints, const TightPlan& tight, Evaluator& evaluator,
                std::int64_t quota)
-    : footprints_(footprints), tight_(tight), evaluator_(evaluator), quota_(quota) {
+    : footprints_(footprints), changes_(footprints), tight_(tight), evaluator_(evaluator), quota_(quota) {
   const auto& movable = footprints_.movable();
   movable_of_.assign(footprints_.index().trace().storages.size(), -1);
   for (std::size_t m = 0; m < movable.size(); ++m) {
@@ -198,13 +198,13 @@ void Search::start(const Ways& ways, const std::vector<std::int64_t>& percents) 
   for (const std::int64_t percent : percents) {
     const Bytes target = std::max(tight_.peak, budget_ - budget_ / 100 * percent);
     for (const Order& order : orders_) {
-      SetBuilder builder(footprints_, ways.preferred);
+      SetBuilder builder(changes_, ways.preferred);
       if (builder.fill(order, target)) {
         builder.prune(order, target);
         sets.push_back(builder.choices());
         continue;
       }
-      SetBuilder tighter(footprints_, ways.tight);
+      SetBuilder tighter(changes_, ways.tight);
       if (!tighter.fill(order, target)) continue;
       tighter.prune(order, target);
       sets.push_back(tighter.choices());
@@ -277,7 +277,7 @@ void Search::improve() {
       return how;
     };
     const std::vector<Choice> how = builder_of(base);
-    SetBuilder builder(footprints_, how);
+    SetBuilder builder(changes_, how);
     for (std::size_t m = 0; m < base.size(); ++m) {
       if (base[m] != Choice::keep) builder.take(m);
     }

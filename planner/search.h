@@ -9,6 +9,7 @@
 #include "planner/bounds.h"
 #include "planner/evaluator.h"
 #include "planner/footprint.h"
+#include "planner/footprint_changes.h"
 
 namespace stowage::planner {
 
@@ -51,6 +52,7 @@ class Search {
   [[nodiscard]] const Ways& ways_of(const std::vector<Choice>& choices) const;
 
   const Footprints& footprints_;
+  const FootprintChanges changes_;
   const TightPlan& tight_;
   Evaluator& evaluator_;
   std::int64_t quota_;
