@@ -115,8 +115,8 @@ void sort_instructions(Schedule& schedule) {
   const auto& in = schedule.instructions;
   std::vector<Key> keys(in.size());
   for (std::size_t i = 0; i < in.size(); ++i) {
-    const std::int64_t place = 2 * std::int64_t{in[i].anchor.event.value} +
-                               (in[i].anchor.side == Side::after ? 1 : 0);
+    const std::int64_t place =
+        2 * std::int64_t{in[i].anchor.event.value} + (in[i].anchor.side == Side::after ? 1 : 0);
     keys[i] = {place * 16 + rank_of(in[i].action), row_of(in[i]), static_cast<std::uint32_t>(i)};
   }
   std::sort(keys.begin(), keys.end());
