@@ -26,7 +26,7 @@ StorageId storage_of(const simulator::Schedule& schedule, const simulator::Stall
 
 // Bytes that go over the link each way.
 Bytes range(const Movable& movable) {
-  if (!movable.is_shard()) return movable.shared_range;
+  if (!movable.is_layer()) return movable.shared_range;
   return movable.unpack_bytes.empty() ? 0 : movable.unpack_bytes.front();
 }
 

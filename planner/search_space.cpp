@@ -43,16 +43,16 @@ SearchSpace::SearchSpace(const Footprints& footprints, const TightPlan& tight)
 void SearchSpace::make_ways() {
   const auto& movable = footprints_.movable();
   const bool any_shard =
-      std::any_of(movable.begin(), movable.end(), [](const Movable& m) { return m.is_shard(); });
+      std::any_of(movable.begin(), movable.end(), [](const Movable& m) { return m.is_layer(); });
   std::vector<Choice> streams = {Choice::keep};
   if (any_shard) streams.insert(streams.end(), {Choice::forward, Choice::always});
   for (const Choice stream : streams) {
     Ways ways;
     for (std::size_t m = 0; m < movable.size(); ++m) {
       Choice choice = movable[m].allowed[1] ? Choice::shared : Choice::separate;
-      if (movable[m].is_shard()) choice = stream;
+      if (movable[m].is_layer()) choice = stream;
       if (movable[m].dominant == static_cast<std::int32_t>(Choice::keep)) choice = Choice::keep;
-      const bool as_tight = !movable[m].is_shard() && tight_.choices[m] != Choice::keep;
+      const bool as_tight = !movable[m].is_layer() && tight_.choices[m] != Choice::keep;
       ways.preferred.push_back(choice);
       ways.tight.push_back(as_tight ? tight_.choices[m] : choice);
     }
@@ -104,7 +104,7 @@ void SearchSpace::make_orders() {
     for (const std::size_t base : {0U, 4U}) {
       orders_.push_back(orders_[base]);
       std::stable_partition(orders_.back().begin(), orders_.back().end(),
-                            [&](std::size_t m) { return movable[m].is_shard(); });
+                            [&](std::size_t m) { return movable[m].is_layer(); });
     }
   }
 }
@@ -116,11 +116,11 @@ void SearchSpace::make_groups() {
     if (ways_.back().preferred[m] == Choice::keep) continue;
     const Movable& movable = footprints_.movable()[m];
     const StringId name =
-        movable.is_shard()
+        movable.is_layer()
             ? trace.layers.name[movable.layer.index()]
             : trace.saved
                   .site[footprints_.index().saved_of(movable.storages.front()).front().index()];
-    by_name[(movable.is_shard() ? "shard " : "") + without_numbers(trace.string(name))].push_back(
+    by_name[(movable.is_layer() ? "shard " : "") + without_numbers(trace.string(name))].push_back(
         m);
   }
   for (auto& [name, members] : by_name) {

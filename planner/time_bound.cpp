@@ -19,7 +19,7 @@ class StepBound {
         link_(index_.trace().calibration),
         budget_(budget) {
     for (const Movable& movable : footprints_.movable()) {
-      if (movable.is_shard()) {
+      if (movable.is_layer()) {
         for (const StorageId storage : movable.storages) add_parameter(storage, movable);
         continue;
       }

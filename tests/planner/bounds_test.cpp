@@ -299,7 +299,7 @@ TEST(TimeBound, WeightThatBackwardIsDoneWithNeedsNoCopyBack) {
   const TraceIndex index(trace);
   const Footprints footprints(index);
   ASSERT_EQ(footprints.movable().size(), 1U);
-  ASSERT_TRUE(footprints.movable().front().is_shard());
+  ASSERT_TRUE(footprints.movable().front().is_layer());
   for (const Bytes budget : {1'100'000, 1'150'000, 1'500'000}) {
     Decisions decisions = footprints.decisions({Choice::always}, {}, {});
     decisions.budget = budget;
