@@ -88,7 +88,8 @@ struct TightPlan {
 // fractional knapsack; with C of compute's work ahead of t, and s the speed, a window of length X
 // has C <= (X - m) + s * m, so X >= C + (1 - s) * m. The same behind t, with the copies back.
 //
-// Positions: the rising ones above the budget, those with the most bytes when there are many.
+// Positions: the highest of each segment (Footprints::segment_starts) that is above the budget,
+// those with the most bytes when there are many.
 // Cost: O(positions * storages log storages), of those that can move, limited to about 10^7
 // operations by dropping positions.
 [[nodiscard]] Nanoseconds shortest_step(const Footprints& footprints, Bytes budget);

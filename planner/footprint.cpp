@@ -290,6 +290,18 @@ void Footprints::find_dominant(Movable& movable) {
   }
 }
 
+std::vector<std::int32_t> Footprints::segment_starts() const {
+  std::vector<std::int32_t> starts = {0};
+  for (const Movable& movable : movable_) {
+    const std::vector<std::int32_t> points = movable.breakpoints();
+    starts.insert(starts.end(), points.begin(), points.end());
+  }
+  std::sort(starts.begin(), starts.end());
+  starts.erase(std::unique(starts.begin(), starts.end()), starts.end());
+  while (starts.size() > 1 && starts.back() >= positions_) starts.pop_back();
+  return starts;
+}
+
 std::vector<Bytes> Footprints::curve(const std::vector<Choice>& choices) const {
   std::vector<Bytes> delta(static_cast<std::size_t>(positions_) + 1, 0);
   for (std::size_t m = 0; m < movable_.size(); ++m) {

@@ -76,6 +76,10 @@ class Footprints {
   [[nodiscard]] Bytes storage_bytes(StorageId storage) const;
   [[nodiscard]] Bytes buffer_bytes(Bytes bytes) const;
 
+  // Positions at which any footprint changes, in order, 0 among them. Up to the next one choices
+  // differ by the same bytes everywhere.
+  [[nodiscard]] std::vector<std::int32_t> segment_starts() const;
+
   // Bytes at each position with these choices, one per movable; O(positions + spans).
   [[nodiscard]] std::vector<Bytes> curve(const std::vector<Choice>& choices) const;
   // The smallest bytes of any choice, storage by storage, at each position.

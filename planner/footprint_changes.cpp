@@ -2,23 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 namespace stowage::planner {
 namespace {
-
-// First positions of the segments, in order.
-std::vector<std::int32_t> segment_starts(const Footprints& footprints) {
-  std::vector<std::int32_t> starts = {0};
-  for (const Movable& movable : footprints.movable()) {
-    const std::vector<std::int32_t> points = movable.breakpoints();
-    starts.insert(starts.end(), points.begin(), points.end());
-  }
-  std::sort(starts.begin(), starts.end());
-  starts.erase(std::unique(starts.begin(), starts.end()), starts.end());
-  while (starts.size() > 1 && starts.back() >= footprints.positions()) starts.pop_back();
-  return starts;
-}
 
 std::vector<Bytes> most_in(const std::vector<std::int32_t>& starts,
                            const std::vector<Bytes>& curve) {
@@ -63,7 +51,7 @@ std::vector<ByteChange> changes_of(const Movable& movable, Choice choice,
 }  // namespace
 
 FootprintChanges::FootprintChanges(const Footprints& footprints) : segments_(0), resident_({}) {
-  const std::vector<std::int32_t> starts = segment_starts(footprints);
+  const std::vector<std::int32_t> starts = footprints.segment_starts();
   segments_ = starts.size();
   resident_ = simulator::MemoryProfile(most_in(starts, footprints.resident()));
   changes_.resize(footprints.movable().size());

@@ -45,7 +45,7 @@ const std::vector<std::string>& rivals() {
 
 // How many evaluations one budget may take: about as much time for every trace.
 std::int64_t quota_of(const simulator::TraceIndex& index) {
-  const std::int64_t kEventsForAll = getenv("KE")?atoll(getenv("KE")):4'000'000;
+  constexpr std::int64_t kEventsForAll = 1'700'000;
   return std::clamp<std::int64_t>(
       kEventsForAll / static_cast<std::int64_t>(index.event_count() + 1), 40, 250);
 }

@@ -199,11 +199,20 @@ Nanoseconds shortest_step(const Footprints& footprints, Bytes budget) {
       !simulator::is_usable(link.h2d)) {
     return resident;
   }
+  // The highest of each segment, the last one of equals: nothing else there needs more copies.
   std::vector<std::int32_t> positions;
   const std::vector<Bytes>& bytes = footprints.resident();
-  for (std::size_t p = 0; p < bytes.size(); ++p) {
-    if (bytes[p] > budget && (p == 0 || bytes[p] > bytes[p - 1])) {
-      positions.push_back(static_cast<std::int32_t>(p));
+  std::vector<std::int32_t> starts = footprints.segment_starts();
+  starts.push_back(footprints.positions());
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
+    std::int32_t highest = starts[i];
+    for (std::int32_t p = starts[i]; p < starts[i + 1]; ++p) {
+      if (bytes[static_cast<std::size_t>(p)] >= bytes[static_cast<std::size_t>(highest)]) {
+        highest = p;
+      }
+    }
+    if (starts[i] < starts[i + 1] && bytes[static_cast<std::size_t>(highest)] > budget) {
+      positions.push_back(highest);
     }
   }
   constexpr std::size_t kMostOperations = 2'000'000;

@@ -36,7 +36,8 @@ void MemoryProfile::add(std::size_t first, std::size_t last, Bytes bytes) {
   };
   const auto mend_above = [&](std::size_t node) {
     while ((node /= 2) > 0) {
-      nodes_[node].max = std::max(nodes_[2 * node].max, nodes_[2 * node + 1].max) + nodes_[node].add;
+      nodes_[node].max =
+          std::max(nodes_[2 * node].max, nodes_[2 * node + 1].max) + nodes_[node].add;
     }
   };
   // From the leaves up: whole subtrees between the two ends.
