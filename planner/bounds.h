@@ -90,7 +90,7 @@ struct TightPlan {
 //
 // Positions: the highest of each segment (Footprints::segment_starts) that is above the budget,
 // those with the most bytes when there are many.
-// Cost: O(positions * storages log storages), of those that can move, limited to about 10^7
+// Cost: O(positions * storages log storages), of those that can move, limited to 500,000
 // operations by dropping positions.
 [[nodiscard]] Nanoseconds shortest_step(const Footprints& footprints, Bytes budget);
 

@@ -209,6 +209,7 @@ void Footprints::find_parameters() {
     if (!layer.valid()) continue;
     Movable& movable = by_layer[layer];
     movable.layer = layer;
+    parameters_of_[layer].emplace_back(s);
     movable.first_pack = EventId(std::size_t{0});
     if (!index_->parameter_uses().reason_to_stay(StorageId(s)).empty()) continue;
     movable.storages.push_back(StorageId(s));
@@ -339,9 +340,7 @@ void Footprints::add_layer(const Movable& movable, Choice choice, Decisions& out
   if (choice == Choice::always) parameters.stream = Stream::always;
   if (parameters.stream == Stream::off) parameters.stream = Stream::forward;
   parameters.shard_of.resize(index_->trace().storages.size(), -1);
-  for (std::size_t s = 0; s < parameters.shard_of.size(); ++s) {
-    if (streaming_layer_[s] == movable.layer) parameters.shard_of[s] = 0;
-  }
+  for (const StorageId s : parameters_of_.at(movable.layer)) parameters.shard_of[s.index()] = 0;
 }
 
 Decisions Footprints::decisions(const std::vector<Choice>& choices, simulator::ReleasePoint release,

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "simulator/decisions.h"
@@ -110,7 +111,8 @@ class Footprints {
   bool by_block_;
   std::int32_t positions_;
   std::vector<Movable> movable_;
-  std::vector<LayerId> streaming_layer_;  // by storage
+  std::vector<LayerId> streaming_layer_;                     // by storage
+  std::map<LayerId, std::vector<StorageId>> parameters_of_;  // those of each such layer
   // Of parameters that can stream, by storage: kept, forward, always.
   std::vector<std::array<std::vector<FootprintSpan>, 3>> parameter_spans_;
   std::vector<Bytes> resident_;

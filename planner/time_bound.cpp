@@ -50,10 +50,10 @@ class StepBound {
     const Bytes wanted_back = wanted - jobs.free_back;
     const Nanoseconds before =
         std::max({index_.resident_time()[event], earliest_done(jobs.out, wanted),
-                  slowed(compute[event], least_moving(jobs.out, wanted))});
+                  slowed(compute[event], jobs.out, wanted)});
     const Nanoseconds after =
         std::max(earliest_done(jobs.back, wanted_back),
-                 slowed(compute.back() - compute[event], least_moving(jobs.back, wanted_back)));
+                 slowed(compute.back() - compute[event], jobs.back, wanted_back));
     return before + after;
   }
 
@@ -94,10 +94,13 @@ class StepBound {
     return {std::min(a.all, b.all), std::min(a.moving, b.moving)};
   }
 
-  // The least time in which compute does `work` while the link moves bytes for `moving`.
-  [[nodiscard]] Nanoseconds slowed(Nanoseconds work, Nanoseconds moving) const {
+  // The least time in which compute does `work` while the link moves bytes for jobs worth `wanted`.
+  [[nodiscard]] Nanoseconds slowed(Nanoseconds work, std::vector<CopyJob>& jobs,
+                                   Bytes wanted) const {
     const Ppm speed = std::clamp<Ppm>(link_.compute_interference, 0, kPpm);
-    return work + static_cast<Nanoseconds>(static_cast<Wide>(moving) * (kPpm - speed) / kPpm);
+    if (speed == kPpm) return work;
+    const Wide moving = least_moving(jobs, wanted);
+    return work + static_cast<Nanoseconds>(moving * (kPpm - speed) / kPpm);
   }
 
   void add_parameter(StorageId storage, const Movable& movable) {
@@ -215,7 +218,7 @@ Nanoseconds shortest_step(const Footprints& footprints, Bytes budget) {
       positions.push_back(highest);
     }
   }
-  constexpr std::size_t kMostOperations = 2'000'000;
+  constexpr std::size_t kMostOperations = 500'000;
   std::size_t jobs = 0;
   for (const Movable& movable : footprints.movable()) jobs += movable.storages.size();
   const std::size_t most =
