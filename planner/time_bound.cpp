@@ -6,6 +6,7 @@
 #include "planner/bounds.h"
 #include "planner/copy_jobs.h"
 #include "simulator/link_model.h"
+#include "simulator/rest_gain.h"
 #include "traces/units.h"
 
 namespace stowage::planner {
@@ -13,11 +14,13 @@ namespace {
 
 class StepBound {
  public:
-  StepBound(const Footprints& footprints, Bytes budget)
+  // `compute_time`: of recorded times, what compute takes.
+  StepBound(const Footprints& footprints, Bytes budget, Ppm compute_time)
       : footprints_(footprints),
         index_(footprints.index()),
         link_(index_.trace().calibration),
-        budget_(budget) {
+        budget_(budget),
+        compute_time_(compute_time) {
     for (const Movable& movable : footprints_.movable()) {
       if (movable.is_layer()) {
         for (const StorageId storage : movable.storages) add_parameter(storage, movable);
@@ -41,7 +44,6 @@ class StepBound {
   }
 
   [[nodiscard]] Nanoseconds at(std::int32_t position) const {
-    const auto& compute = index_.compute_until();
     const std::size_t event = static_cast<std::size_t>(position) / 2;
     const Bytes wanted = footprints_.resident()[static_cast<std::size_t>(position)] - budget_;
     Jobs jobs;
@@ -49,11 +51,11 @@ class StepBound {
     for (const Parameter& parameter : parameters_) add(parameter, position, jobs);
     const Bytes wanted_back = wanted - jobs.free_back;
     const Nanoseconds before =
-        std::max({index_.resident_time()[event], earliest_done(jobs.out, wanted),
-                  slowed(compute[event], jobs.out, wanted)});
+        std::max({resident_until(event), earliest_done(jobs.out, wanted),
+                  slowed(scaled(index_.compute_until()[event]), jobs.out, wanted)});
     const Nanoseconds after =
         std::max(earliest_done(jobs.back, wanted_back),
-                 slowed(compute.back() - compute[event], jobs.back, wanted_back));
+                 slowed(compute_behind(position), jobs.back, wanted_back));
     return before + after;
   }
 
@@ -141,7 +143,7 @@ class StepBound {
       kept_free = std::max(kept_free, freed - footprints_.buffer_bytes(buffer));
     }
     if (value == 0) return;
-    jobs.out.push_back({index_.resident_time()[movable.first_pack.index()], copies.out.all,
+    jobs.out.push_back({resident_until(movable.first_pack.index()), copies.out.all,
                         copies.out.moving, value});
     jobs.free_back += kept_free;
     if (value > kept_free) {
@@ -181,28 +183,26 @@ class StepBound {
   // Compute's work from this position to the step's end, at least.
   [[nodiscard]] Nanoseconds compute_behind(std::int32_t position) const {
     const auto& compute = index_.compute_until();
-    return compute.back() - compute[static_cast<std::size_t>(position) / 2];
+    return scaled(compute.back() - compute[static_cast<std::size_t>(position) / 2]);
+  }
+  [[nodiscard]] Nanoseconds resident_until(std::size_t event) const {
+    return scaled(index_.resident_time()[event]);
+  }
+  [[nodiscard]] Nanoseconds scaled(Nanoseconds time) const {
+    return static_cast<Nanoseconds>(Wide{time} * compute_time_ / kPpm);
   }
 
   const Footprints& footprints_;
   const simulator::TraceIndex& index_;
   const Calibration& link_;
   Bytes budget_;
+  Ppm compute_time_;
   std::vector<Copies> copies_;
   std::vector<Parameter> parameters_;
 };
 
-}  // namespace
-
-Nanoseconds shortest_step(const Footprints& footprints, Bytes budget) {
-  const simulator::TraceIndex& index = footprints.index();
-  const Calibration& link = index.trace().calibration;
-  const Nanoseconds resident = index.resident_time().back();
-  if (footprints.movable().empty() || !simulator::is_usable(link.d2h) ||
-      !simulator::is_usable(link.h2d)) {
-    return resident;
-  }
-  // The highest of each segment, the last one of equals: nothing else there needs more copies.
+// The highest of each segment, the last one of equals: nothing else there needs more copies.
+std::vector<std::int32_t> positions_above(const Footprints& footprints, Bytes budget) {
   std::vector<std::int32_t> positions;
   const std::vector<Bytes>& bytes = footprints.resident();
   std::vector<std::int32_t> starts = footprints.segment_starts();
@@ -229,14 +229,37 @@ Nanoseconds shortest_step(const Footprints& footprints, Bytes budget) {
     });
     positions.resize(most);
   }
-  const StepBound bound(footprints, budget);
-  Nanoseconds best = resident;
-  for (const std::int32_t position : positions) {
-    const Nanoseconds step = bound.at(position);
-    // A budget below the floor: no plan, so any bound holds.
-    if (step < std::numeric_limits<Nanoseconds>::max() / 8) best = std::max(best, step);
+  return positions;
+}
+
+}  // namespace
+
+Nanoseconds shortest_step(const Footprints& footprints, Bytes budget) {
+  const simulator::TraceIndex& index = footprints.index();
+  const Calibration& link = index.trace().calibration;
+  const Nanoseconds resident = index.resident_time().back();
+  if (footprints.movable().empty() || !simulator::is_usable(link.d2h) ||
+      !simulator::is_usable(link.h2d)) {
+    return resident;
   }
-  return best;
+  const std::vector<std::int32_t> positions = positions_above(footprints, budget);
+  const auto bound_at = [&](Ppm compute_time) {
+    const StepBound bound(footprints, budget, compute_time);
+    auto best = static_cast<Nanoseconds>(Wide{resident} * compute_time / kPpm);
+    for (const std::int32_t position : positions) {
+      const Nanoseconds step = bound.at(position);
+      // A budget below the floor: no plan, so any bound holds.
+      if (step < std::numeric_limits<Nanoseconds>::max() / 8) best = std::max(best, step);
+    }
+    return best;
+  };
+  const Nanoseconds bound = bound_at(kPpm);
+  const simulator::RestGain gain = simulator::rest_gain(link);
+  if (gain.boost == kPpm) return bound;
+  const Nanoseconds compute = index.compute_until().back();
+  const Wide saved = Wide{std::max<Nanoseconds>(bound - compute, 0)} * gain.saved_per_rest / kPpm;
+  return std::max(bound_at(kPpm * kPpm / gain.boost - 1),
+                  bound - static_cast<Nanoseconds>(saved) - 1);
 }
 
 }  // namespace stowage::planner

@@ -10,7 +10,6 @@ namespace stowage::simulator {
 namespace {
 
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
-constexpr Ppm kLeastBoost = 1000;  // less is noise
 constexpr std::int64_t kMostCredit = std::int64_t{1} << 60;
 
 // A measured factor; above 1 is noise, and a lane never stands quite still.
@@ -28,17 +27,13 @@ CopyLanes::CopyLanes(const Calibration& link)
     : link_(link),
       duplex_(usable(link.duplex)),
       copy_interference_(usable(link.copy_interference)),
-      compute_interference_(usable(link.compute_interference)) {
+      compute_interference_(usable(link.compute_interference)),
+      rest_gain_(rest_gain(link)) {
   movers_[h2d].direction = h2d;
-  const Ppm boost = kPpm * kPpm / std::clamp<Ppm>(link.least_compute, kPpm / 4, kPpm);
-  if (boost < kPpm + kLeastBoost || link.rest_gain <= 0) return;
-  boost_ = boost;
-  // Each nanosecond at this speed saves boost - 1; a rest of one is to save rest_gain.
-  credit_per_rest_ = std::min<Ppm>(link.rest_gain, kPpm) * kPpm / (boost - kPpm);
 }
 
 void CopyLanes::rest(Nanoseconds duration) {
-  const Wide credit = Wide{credit_} + Wide{duration} * credit_per_rest_;
+  const Wide credit = Wide{credit_} + Wide{duration} * rest_gain_.credit_per_rest;
   credit_ = static_cast<std::int64_t>(std::min<Wide>(credit, kMostCredit));
 }
 
@@ -149,7 +144,7 @@ void CopyLanes::run_compute(Nanoseconds work, std::vector<Segment>* trail) {
     Nanoseconds until = next_change(true);
     const bool boosted = credit_ >= kPpm;
     if (boosted) {
-      factor = factor * boost_ / kPpm;
+      factor = factor * rest_gain_.boost / kPpm;
       until = std::min(until, credit_ / kPpm);
     }
     const Nanoseconds duration = std::min(divided_up(left, factor), until);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "simulator/replay.h"
+#include "simulator/rest_gain.h"
 #include "traces/trace.h"
 
 namespace stowage::simulator {
@@ -95,9 +96,8 @@ class CopyLanes {
   Ppm duplex_;
   Ppm copy_interference_;
   Ppm compute_interference_;
-  Ppm boost_ = kPpm;                  // speed of compute while there is credit
-  std::int64_t credit_per_rest_ = 0;  // ppm
-  std::int64_t credit_ = 0;           // time at boost_, in ns * 10^6
+  RestGain rest_gain_;
+  std::int64_t credit_ = 0;  // time at rest_gain_.boost, in ns * 10^6
   std::array<Lane, 2> lanes_;
   std::array<Mover, 3> movers_;  // of the lanes, by direction, and kOnCompute
   Nanoseconds now_ = 0;
