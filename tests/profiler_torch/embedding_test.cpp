@@ -207,8 +207,8 @@ TEST(Embedding, SeveralModelsOneAfterAnother) {
   test_device();
   Loop first(64, 6);
   const auto first_trace = record(first);
-  const auto first_training = plan(first_trace, first);
   const Results first_plain = plain(first, 2);
+  const auto first_training = plan(first_trace, first);
   planned(*first_training, first, 2);
   {
     Loop second(96, 4);
