@@ -18,4 +18,7 @@ install(FILES
   "${PROJECT_BINARY_DIR}/generated/StowageConfigVersion.cmake"
   cmake/FindTorch.cmake
   DESTINATION "${STOWAGE_CONFIG_DIR}")
+if(STOWAGE_WITH_TORCH)
+  install(DIRECTORY examples/plugin DESTINATION "${CMAKE_INSTALL_DATADIR}/stowage/examples")
+endif()
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
