@@ -24,12 +24,12 @@ struct State {
 class Replay {
  public:
   Replay(const TraceIndex& index, const Schedule& schedule, Bytes limit, AllocatorTrail* trail,
-         std::vector<Bytes> segments_ahead)
+         std::vector<Bytes> segments_ahead, AddressOrder order)
       : trail_(trail),
         events_(index.event_count()),
         setup_(index.trace().setup),
         sequence_(allocation_sequence(index, schedule)),
-        allocator_(limit),
+        allocator_(limit, order),
         block_(sequence_.bytes.size(), CachingAllocator::kNoBlock),
         setup_block_(setup_.size(), CachingAllocator::kNoBlock) {
     result_.segments_ahead = std::move(segments_ahead);
@@ -199,39 +199,70 @@ class Replay {
   AllocatorReplay result_;
 };
 
-// Each try takes ahead what the one before took later.
-constexpr int kMostTries = 4;
-// Then one segment of this many percent of the active bytes is tried; found on recorded steps.
-constexpr Bytes kParts[] = {95, 80, 100, 60};
-constexpr Bytes kMiB = 1 << 20;
+// Chooses what is taken ahead of the first period.
+class Reservation {
+ public:
+  Reservation(const TraceIndex& index, const Schedule& schedule)
+      : index_(index), schedule_(schedule), plain_(run({})) {}
+
+  [[nodiscard]] AllocatorReplay best() const {
+    if (is_safe(plain_)) return plain_;
+    std::vector<AllocatorReplay> tries{plain_};
+    while (tries.size() <= kMostTries && !tries.back().later_segments.empty()) {
+      std::vector<Bytes> ahead = tries.back().segments_ahead;
+      const std::vector<Bytes>& later = tries.back().later_segments;
+      ahead.insert(ahead.end(), later.begin(), later.end());
+      tries.push_back(run(ahead));
+      if (is_safe(tries.back())) return tries.back();
+    }
+    for (const Bytes part : kParts) {
+      const Bytes bytes = plain_.peak_active / 100 * part / kSegment * kSegment;
+      tries.push_back(run({std::max(kLeastSegment, bytes)}));
+      if (is_safe(tries.back())) return tries.back();
+    }
+    for (const AllocatorReplay& each : tries) {
+      if (is_good(each)) return each;
+    }
+    return plain_;
+  }
+
+ private:
+  // Each try takes ahead what the one before took later.
+  static constexpr std::size_t kMostTries = 4;
+  // Then one segment of this many percent of the active bytes is tried; found on recorded steps.
+  static constexpr Bytes kParts[] = {95, 80, 100, 60, 110};
+  static constexpr Bytes kSegment = Bytes{2} << 20;
+  static constexpr Bytes kLeastSegment = Bytes{20} << 20;
+
+  [[nodiscard]] AllocatorReplay run(std::vector<Bytes> ahead,
+                                    AddressOrder order = AddressOrder::falling) const {
+    return Replay(index_, schedule_, -1, nullptr, std::move(ahead), order).run();
+  }
+  [[nodiscard]] bool is_good(const AllocatorReplay& r) const {
+    return r.later_segments.empty() && r.peak_reserved <= plain_.peak_reserved / 20 * 21;
+  }
+  // Where the state never repeats, the least thing that is not as modelled leads elsewhere: what
+  // does not hang on the order of addresses will do.
+  [[nodiscard]] bool is_safe(const AllocatorReplay& r) const {
+    return is_good(r) &&
+           (r.is_steady || run(r.segments_ahead, AddressOrder::rising).later_segments.empty());
+  }
+
+  const TraceIndex& index_;
+  const Schedule& schedule_;
+  const AllocatorReplay plain_;
+};
 
 }  // namespace
 
 AllocatorReplay replay_allocator(const TraceIndex& index, const Schedule& schedule, Bytes limit,
                                  AllocatorTrail* trail) {
-  std::vector<Bytes> last;
-  const auto run = [&](Bytes most, const std::vector<Bytes>& segments_ahead) {
-    last = segments_ahead;
-    return Replay(index, schedule, most, trail, segments_ahead).run();
-  };
   // What is taken ahead does not depend on the limit: an executor does not know it.
-  const AllocatorReplay plain = run(-1, {});
-  const auto is_better = [&](const AllocatorReplay& r) {
-    return r.later_segments.empty() && r.peak_reserved <= plain.peak_reserved;
-  };
-  AllocatorReplay best = plain;
-  for (int i = 0; i < kMostTries && !best.later_segments.empty(); ++i) {
-    std::vector<Bytes> ahead = best.segments_ahead;
-    ahead.insert(ahead.end(), best.later_segments.begin(), best.later_segments.end());
-    best = run(-1, ahead);
-  }
-  for (const Bytes part : kParts) {
-    if (is_better(best)) break;
-    best = run(-1, {std::max(20 * kMiB, plain.peak_active / 100 * part / (2 * kMiB) * (2 * kMiB))});
-  }
-  if (!is_better(best)) best = plain;
-  if (limit < 0 && (trail == nullptr || last == best.segments_ahead)) return best;
-  return run(limit, best.segments_ahead);
+  AllocatorReplay best = Reservation(index, schedule).best();
+  if (limit < 0 && trail == nullptr) return best;
+  return Replay(index, schedule, limit, trail, std::move(best.segments_ahead),
+                AddressOrder::falling)
+      .run();
 }
 
 }  // namespace stowage::simulator

@@ -6,8 +6,9 @@
 // Segments that only a later period would take from the driver (the gradients of the step before
 // are not there in the first one) are taken ahead of the first period, behind what is adopted: one
 // after the other, request_of_segment() bytes are asked for, again and again, until a segment is
-// taken; then all of that is freed. Tried are those segments, and one large segment. A try counts
-// when no later period takes any and no more is reserved than without: then it is done, and
+// taken; then all of that is freed. Tried are nothing, those segments, and one large segment. A try
+// counts when no later period takes any and at most 5 % more is reserved than without; first choice
+// is one that is steady or whose addresses could rise all the same. Then it is done, and
 // executor/reserve_segments.h does the same to the real allocator.
 #pragma once
 

@@ -54,7 +54,8 @@ class CachingAllocator {
   static constexpr Block kOutOfMemory = -2;  // nothing was allocated
 
   // `limit`: the most that `reserved` may be; -1 = none.
-  explicit CachingAllocator(Bytes limit = -1) : limit_(limit) {}
+  explicit CachingAllocator(Bytes limit = -1, AddressOrder order = AddressOrder::falling)
+      : limit_(limit), addresses_(order) {}
 
   [[nodiscard]] Block allocate(Bytes bytes);
   void free(Block block);  // does nothing for kNoBlock

@@ -1,6 +1,7 @@
 #include "simulator/segment_addresses.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace stowage::simulator {
 namespace {
@@ -10,6 +11,7 @@ constexpr Bytes kSlot = Bytes{32} << 20;
 }  // namespace
 
 Bytes SegmentAddresses::take(Bytes size) {
+  if (order_ == AddressOrder::rising) return std::exchange(lowest_, lowest_ + size);
   const auto rest = std::find_if(rests_.rbegin(), rests_.rend(),
                                  [&](const Rest& each) { return each.size >= size; });
   if (rest != rests_.rend()) {

@@ -8,14 +8,21 @@
 // before is left out, and so is the reuse of what was given back. Cost: O(slots) a segment.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "traces/units.h"
 
 namespace stowage::simulator {
 
+// Falling: as above. Rising: each begins where the one before ended; what no driver does, and what
+// shows how much hangs on the order.
+enum class AddressOrder : std::uint8_t { falling, rising };
+
 class SegmentAddresses {
  public:
+  explicit SegmentAddresses(AddressOrder order = AddressOrder::falling) : order_(order) {}
+
   // The first slot ends here.
   static constexpr Bytes kTop = Bytes{1} << 46;
 
@@ -27,7 +34,8 @@ class SegmentAddresses {
     Bytes address = 0;
     Bytes size = 0;
   };
-  Bytes lowest_ = kTop;
+  AddressOrder order_;
+  Bytes lowest_ = kTop;  // rising: the next one
   std::vector<Rest> rests_;  // by slot, from the highest to the lowest
 };
 
