@@ -46,8 +46,8 @@ struct StepCost {
   Bytes peak_active = 0;
   Bytes peak_reserved = -1;  // -1 = the device has no such counter
   Bytes host_bytes = 0;
-  Nanoseconds stall_ns = 0;
-  Nanoseconds step_ns = 0;
+  Nanoseconds stall_ns = -1;  // in a baseline -1 = not kept: it is not judged there
+  Nanoseconds step_ns = -1;
   bool operator==(const StepCost&) const = default;
 };
 

@@ -103,8 +103,8 @@ Json cost_json(const StepCost& cost) {
           {"peak_active_bytes", cost.peak_active},
           {"peak_reserved_bytes", bytes_or_null(cost.peak_reserved)},
           {"host_bytes", cost.host_bytes},
-          {"stall_ns", cost.stall_ns},
-          {"step_ns", cost.step_ns}};
+          {"stall_ns", bytes_or_null(cost.stall_ns)},
+          {"step_ns", bytes_or_null(cost.step_ns)}};
 }
 
 StepCost cost_from(const Json& json) {

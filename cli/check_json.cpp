@@ -58,7 +58,7 @@ std::string check_json(const CheckReport& report) {
   return dump(
       {{"schema", "stowage-check/1"},
        {"passed", report.passed()},
-       {"model", report.model},
+       {"model", step.model},
        {"batch", step.batch},
        {"seq", step.seq},
        {"dtype", step.dtype},

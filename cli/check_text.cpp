@@ -11,7 +11,7 @@ constexpr std::size_t kMostLines = 40;
 
 std::string step_line(const CheckReport& report) {
   const StepIdentity& step = report.step;
-  std::string text = report.model + ", batch " + std::to_string(step.batch);
+  std::string text = report.step.model + ", batch " + std::to_string(step.batch);
   if (step.seq > 0) text += ", seq " + std::to_string(step.seq);
   text += ", " + step.dtype + ", optimizer " + step.optimizer + ", on " +
           (report.made_with.device_name.empty() ? report.made_with.device
@@ -55,17 +55,15 @@ std::string check_text(const CheckReport& report, const Paint& paint) {
 JunitSuite check_suite(const CheckReport& report, const std::string& timestamp,
                        Nanoseconds duration) {
   JunitSuite suite;
-  suite.name = report.name.empty() ? "stowage check " + report.model : report.name;
-  suite.class_name = report.name.empty() ? report.model : report.name;
+  suite.name = report.name.empty() ? "stowage check " + report.step.model : report.name;
+  suite.class_name = report.name.empty() ? report.step.model : report.name;
   suite.timestamp = timestamp;
   suite.duration = duration;
-  suite.properties = {{"model", report.model},
-                      {"batch", std::to_string(report.step.batch)},
-                      {"dtype", report.step.dtype},
-                      {"optimizer", report.step.optimizer},
-                      {"device", report.made_with.device},
-                      {"stowage", report.made_with.stowage},
-                      {"libtorch", report.made_with.libtorch}};
+  suite.properties = {
+      {"model", report.step.model},           {"batch", std::to_string(report.step.batch)},
+      {"dtype", report.step.dtype},           {"optimizer", report.step.optimizer},
+      {"device", report.made_with.device},    {"stowage", report.made_with.stowage},
+      {"libtorch", report.made_with.libtorch}};
   if (!report.plan_file.empty()) suite.properties.emplace_back("plan", report.plan_file);
   if (!report.baseline_file.empty()) {
     suite.properties.emplace_back("baseline", report.baseline_file);

@@ -58,17 +58,23 @@ CheckCase stall_case(const CheckInput& input, const StepCost& then) {
   CheckCase result;
   result.name = "stall";
   result.measured = now.stall_ns;
-  result.baseline = then.stall_ns;
-  result.message = format_time(now.stall_ns) + " of a step of " + format_time(now.step_ns) +
-                   ", in the baseline " + format_time(then.stall_ns) + " of " +
-                   format_time(then.step_ns);
-  if (!input.stall_not_judged.empty()) {
+  result.message = format_time(now.stall_ns) + " of a step of " + format_time(now.step_ns);
+  const std::string why = !input.stall_not_judged.empty()         ? input.stall_not_judged
+                          : then.stall_ns < 0 || then.step_ns < 0 ? "the baseline has no times"
+                                                                  : std::string();
+  if (!why.empty()) {
     result.outcome = CaseOutcome::skipped;
-    result.message += "; not judged: " + input.stall_not_judged;
+    result.message += "; not judged: " + why;
     return result;
   }
+  result.baseline = then.stall_ns;
   result.limit = with_share(then.stall_ns, then.step_ns, input.tolerances.stall);
-  if (now.stall_ns > *result.limit) result.outcome = CaseOutcome::failed;
+  result.message +=
+      ", in the baseline " + format_time(then.stall_ns) + " of " + format_time(then.step_ns);
+  if (now.stall_ns > *result.limit) {
+    result.outcome = CaseOutcome::failed;
+    result.message += ": more than " + format_time(*result.limit);
+  }
   return result;
 }
 

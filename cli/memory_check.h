@@ -66,8 +66,7 @@ void explain(std::vector<CheckCase>& cases, const std::optional<Baseline>& basel
 [[nodiscard]] bool all_passed(const std::vector<CheckCase>& cases);
 
 struct CheckReport {
-  std::string name;   // of the whole, for the JUnit file
-  std::string model;  // as it was asked for
+  std::string name;  // of the whole, for the JUnit file
   std::string plan_file;
   std::string baseline_file;
   bool baseline_written = false;
