@@ -113,8 +113,8 @@ StepCost cost_from(const Json& json) {
           number_at(json, at, "peak_active_bytes"),
           number_or_null(json, at, "peak_reserved_bytes"),
           number_at(json, at, "host_bytes"),
-          number_at(json, at, "stall_ns"),
-          number_at(json, at, "step_ns")};
+          number_or_null(json, at, "stall_ns"),
+          number_or_null(json, at, "step_ns")};
 }
 
 Json row_json(const PeakRow& row) {
