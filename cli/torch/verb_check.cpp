@@ -1,5 +1,6 @@
 #include <chrono>
 #include <ctime>
+#include <utility>
 
 #include "cli/check_json.h"
 #include "cli/check_text.h"
@@ -20,6 +21,19 @@ std::string utc_now() {
   return text;
 }
 
+// What a CI job shows of a check that could not be made, instead of an older answer.
+CheckReport not_done(const CheckOptions& options, const Error& error) {
+  CheckReport report;
+  report.name = options.name.value_or("");
+  report.step.model = options.model.value_or(options.plan.value_or(""));
+  CheckCase failed;
+  failed.name = "check";
+  failed.outcome = CaseOutcome::failed;
+  failed.message = error.text();
+  report.cases.push_back(std::move(failed));
+  return report;
+}
+
 }  // namespace
 
 int verb_check(const Args& args, std::ostream& out, std::ostream& err) {
@@ -36,17 +50,20 @@ int verb_check(const Args& args, std::ostream& out, std::ostream& err) {
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (Status status = options.read(); !status) return status.error();
     const auto begin = std::chrono::steady_clock::now();
-    Result<CheckReport> report = check(options, console);
-    if (!report) return report.error();
-    if (options.junit) {
+    const auto write_junit = [&](const CheckReport& report) -> Status {
+      if (!options.junit) return Unit{};
       const Nanoseconds duration = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                        std::chrono::steady_clock::now() - begin)
                                        .count();
-      const JunitSuite suite = check_suite(*report, utc_now(), duration);
-      if (Status status = write_file(*options.junit, junit_xml(suite)); !status) {
-        return status.error();
-      }
+      return write_file(*options.junit, junit_xml(check_suite(report, utc_now(), duration)));
+    };
+    Result<CheckReport> report = check(options, console);
+    if (!report) {
+      // The error is what the caller has to see; whether its file can be written, too, is not.
+      static_cast<void>(write_junit(not_done(options, report.error())).ok());
+      return report.error();
     }
+    if (Status status = write_junit(*report); !status) return status.error();
     if (console.json) {
       console.out << check_json(*report);
     } else {

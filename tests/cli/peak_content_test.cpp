@@ -88,7 +88,7 @@ TEST(PeakContent, OffloadedStoragesAreOnTheHostAndComeBackAsCopies) {
   plan.saved.emplace_back();
   plan.saved[0].site = "a#*";
   plan.saved[0].decision = simulator::Decision::offload;
-  plan.saved[0].release.kind = simulator::ReleasePoint::Kind::pack;
+  plan.saved[0].reload.kind = simulator::ReloadPoint::Kind::unpack;
   const auto lowering = simulator::lower(index, plan);
   ASSERT_TRUE(lowering.ok()) << lowering.error().text();
   const PeakContent content = cli::peak_content(index, lowering->schedule);
