@@ -1,7 +1,5 @@
 #include "cli/baseline.h"
 
-#include <algorithm>
-
 #include "traces/build_info.h"
 
 namespace stowage::cli {
@@ -16,10 +14,8 @@ std::string or_none(const std::string& text) {
 std::string portable_model(const std::string& model) {
   for (const std::string prefix : {"plugin:", "script:"}) {
     if (!model.starts_with(prefix)) continue;
-    // The path ends at the colon ahead of the options; options are KEY=VALUE and may hold a slash.
-    std::size_t end = model.find(':', prefix.size());
-    end = std::min(end, model.size());
-    const std::size_t slash = model.rfind('/', end);
+    // Options are KEY=VALUE, and their values may hold a slash.
+    const std::size_t slash = model.rfind('/', model.find('='));
     if (slash == std::string::npos || slash < prefix.size()) return model;
     return prefix + model.substr(slash + 1);
   }

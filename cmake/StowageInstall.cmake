@@ -19,5 +19,8 @@ install(FILES
   cmake/FindTorch.cmake
   cmake/StowageMemoryTest.cmake
   DESTINATION "${STOWAGE_CONFIG_DIR}")
+if(STOWAGE_WITH_TORCH)
+  install(DIRECTORY examples/plugin DESTINATION "${CMAKE_INSTALL_DATADIR}/stowage/examples")
+endif()
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY examples/ci DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples")

@@ -11,10 +11,9 @@
 
 #include "executor/device/cpu_device.h"  // Stowage
 #include "executor/layer.h"              // Stowage
-#include "executor/planned_step.h"       // Stowage
+#include "executor/planned_training.h"   // Stowage
 #include "planner/planner.h"             // Stowage
 #include "profiler/torch/record.h"       // Stowage
-#include "simulator/lowering.h"          // Stowage
 
 namespace {
 
@@ -81,27 +80,28 @@ int main() {
   };
 
   // Stowage: record the step, plan for 60 % of its peak, apply the plan.
+  stowage::profiler::PassOptions options;
+  options.progress = [](std::string_view part) {
+    std::fprintf(stderr, "recording: %.*s\n", static_cast<int>(part.size()), part.data());
+  };
   auto trace = std::make_shared<const stowage::Trace>(
-      check(stowage::profiler::record(device, {load, step, registered})));
+      check(stowage::profiler::record(device, {load, step, registered}, {}, options)));
   const stowage::simulator::TraceIndex index(*trace);
   stowage::planner::PlanRequest request;
   request.budget = trace->peaks.requested.front() * 60 / 100;
   const auto outcome = check(stowage::planner::make_plan(index, request));
-  auto lowered = check(stowage::simulator::lower(index, outcome.plan));
-  auto planned = check(stowage::executor::PlannedStep::create(
-      device, trace, std::move(lowered.schedule), registered().parameters));
+  const auto training = check(stowage::executor::PlannedTraining::create(
+      device, trace, outcome.plan, registered().parameters));
 
   for (std::int64_t k = 0; k < 5; ++k) {
     load(k);
     device.reset_peak();
-    planned->begin_step();  // Stowage
-    step();
-    check(planned->end_step());  // Stowage
+    check(training->run(step));  // Stowage: instead of step()
     std::printf("step %ld  loss %.6f  peak %.1f MB\n", static_cast<long>(k), loss,
                 static_cast<double>(device.memory().peak_requested) / 1e6);
   }
   std::printf("without the plan %.1f MB, predicted with it %.1f MB\n",
               static_cast<double>(outcome.resident.peak_requested) / 1e6,
-              static_cast<double>(outcome.predicted.peak_requested) / 1e6);
-  return device.memory().peak_requested == outcome.predicted.peak_requested ? 0 : 1;
+              static_cast<double>(training->predicted().peak_requested) / 1e6);
+  return device.memory().peak_requested == training->predicted().peak_requested ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-// The interface of a model: what the built-in models implement and a user's plugin will. A model
+// The interface of a model: what the built-in models and users' plugins implement. A model
 // owns its parameters, buffers and input tensors on one device; its step is deterministic for a
 // given seed.
 #pragma once
@@ -43,7 +43,8 @@ class Model {
 };
 
 // Builds a model on the given device with parameters drawn from `seed`. Errors: unknown name or
-// option (with the nearest one), bad value. `spec` comes from parse_model_spec().
+// option (with the nearest one), bad value; of a plugin, what executor/plugin_library.h says.
+// `spec` comes from parse_model_spec().
 [[nodiscard]] Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, c10::Device device,
                                                         std::int64_t seed);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string_view>
 #include <utility>
 
 #include "executor/models/option_reader.h"
@@ -11,6 +12,22 @@ namespace stowage::executor {
 namespace {
 
 constexpr std::int64_t kMostBatch = 1'000'000'000;
+constexpr std::string_view kPlugin = "plugin:";
+constexpr std::string_view kScript = "script:";
+static_assert(kPlugin.size() == kScript.size());
+
+// Where the model's name ends: at a colon or at the end.
+std::size_t name_end(const std::string& text) {
+  if (!text.starts_with(kPlugin) && !text.starts_with(kScript)) {
+    return std::min(text.find(':'), text.size());
+  }
+  for (std::size_t at = text.find(':', kPlugin.size()); at != text.npos;
+       at = text.find(':', at + 1)) {
+    const std::size_t stop = text.find_first_of("./=,:", at + 1);
+    if (stop == text.npos || (text[stop] != '.' && text[stop] != '/')) return at;
+  }
+  return text.size();
+}
 
 Status set_option(ModelSpec& spec, const std::string& item, const std::string& text) {
   const std::size_t equals = item.find('=');
@@ -53,16 +70,32 @@ std::string ModelSpec::text() const {
   return result;
 }
 
+bool ModelSpec::is_plugin() const {
+  return name.starts_with(kPlugin);
+}
+
+bool ModelSpec::is_script() const {
+  return name.starts_with(kScript);
+}
+
+std::string ModelSpec::file() const {
+  return is_plugin() || is_script() ? name.substr(kPlugin.size()) : "";
+}
+
 Result<ModelSpec> parse_model_spec(const std::string& text) {
   ModelSpec spec;
   spec.dtype.clear();
-  const std::size_t colon = text.find(':');
+  const std::size_t colon = name_end(text);
   spec.name = text.substr(0, colon);
   if (spec.name.empty()) {
     return usage_error("model spec '" + text + "' has no model name",
                        "for example gpt2:layers=6,width=256");
   }
-  if (colon != std::string::npos) {
+  if (spec.name == kPlugin || spec.name == kScript) {
+    return usage_error("model spec '" + text + "' names no file",
+                       "for example plugin:./libnet.so:width=256 or script:net.pt:shape=8x16");
+  }
+  if (colon < text.size()) {
     std::size_t begin = colon + 1;
     while (begin <= text.size()) {
       const std::size_t comma = std::min(text.find(',', begin), text.size());

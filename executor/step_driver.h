@@ -39,4 +39,11 @@ class StepDriver {
 [[nodiscard]] StepDriver* driver();
 void set_driver(StepDriver* driver);
 
+// A plugin (executor/plugin.h) is linked against this library for itself, so it has a copy of this
+// file. With the program's driver() as its source, the copy's driver() answers what the program's
+// does. Giving a copy its own driver() changes nothing: so it is where the program exports its
+// symbols and there is no second copy.
+using DriverSource = StepDriver* (*)();
+void set_driver_source(DriverSource source);
+
 }  // namespace stowage::executor

@@ -2,7 +2,9 @@
 # Installs what is missing to build and test Stowage, and nothing else. The second run finds everything in
 # place, takes no time and needs no network.
 #
-#   scripts/setup.sh [core|torch]    torch, the default, also puts LibTorch into .venv
+#   scripts/setup.sh [core|torch|exports]
+#                                    torch, the default, also puts LibTorch into .venv; exports, which nothing but
+#                                    tests/scripts needs, torchvision and transformers beside it
 #   source scripts/setup.sh          gives the functions below to another script
 #
 # System packages come from apt, as root or through sudo; without either, what is missing is named and the
@@ -12,6 +14,8 @@
 STOWAGE_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 STOWAGE_VENV="$STOWAGE_ROOT/.venv"
 STOWAGE_TORCH_VERSION=2.11.0
+STOWAGE_TORCHVISION_VERSION=0.26.0  # the one made for that torch
+STOWAGE_TRANSFORMERS_VERSION=5.23.0
 STOWAGE_CMAKE_VERSION=3.25
 STOWAGE_SCHEMAS_VERSION=0.39.0  # of check-jsonschema, which brings GitHub's and GitLab's schemas
 
@@ -148,7 +152,22 @@ sys.exit(m.version('check-jsonschema') != '$STOWAGE_SCHEMAS_VERSION')" 2>/dev/nu
     stowage_missing_environment "pip could not install check-jsonschema==$STOWAGE_SCHEMAS_VERSION"
 }
 
-# stowage_setup core|torch
+# Models to export to TorchScript. torchvision without what it depends on: its torch is the one that is there.
+stowage_exports() {
+  local python="$STOWAGE_VENV/bin/python"
+  stowage_torch_is_whole || {
+    stowage_missing_environment "exports need the torch of .venv: scripts/setup.sh torch"
+    return
+  }
+  "$python" -c 'import torchvision, transformers' 2>/dev/null && return
+  stowage_say "pip install torchvision==$STOWAGE_TORCHVISION_VERSION transformers into .venv"
+  local pip=("$python" -m pip install --disable-pip-version-check -q --retries 5)
+  "${pip[@]}" --no-deps "torchvision==$STOWAGE_TORCHVISION_VERSION" >&2 &&
+    "${pip[@]}" numpy pillow "transformers==$STOWAGE_TRANSFORMERS_VERSION" >&2 ||
+    stowage_missing_environment "pip could not install torchvision and transformers"
+}
+
+# stowage_setup core|torch|exports
 stowage_setup() {
   local missing
   mapfile -t missing < <(stowage_missing_packages)
@@ -156,9 +175,12 @@ stowage_setup() {
     stowage_install_packages "${missing[@]}" || return
   fi
   stowage_cmake || return
-  if [[ ${1:-torch} == torch ]]; then
+  if [[ ${1:-torch} != core ]]; then
     stowage_torch || return
     stowage_schemas || return
+  fi
+  if [[ ${1:-torch} == exports ]]; then
+    stowage_exports || return
   fi
 }
 
@@ -174,7 +196,7 @@ stowage_jobs() {
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   set -euo pipefail
   case ${1:-torch} in
-    core | torch) stowage_setup "${1:-torch}" ;;
+    core | torch | exports) stowage_setup "${1:-torch}" ;;
     *)
       sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
       [[ $1 == --help ]] || exit 2

@@ -282,9 +282,9 @@ std::string verification_json(const Verification& v) {
                {"files", {{"plan", v.plan_file}, {"trace", v.trace_file}}}});
 }
 
-std::string models_json() {
+std::string models_json(const std::vector<executor::ModelInfo>& models) {
   Json list = Json::array();
-  for (const executor::ModelInfo& info : executor::models()) {
+  for (const executor::ModelInfo& info : models) {
     Json options = Json::array();
     for (const executor::ModelOption& option : info.options) {
       options.push_back(

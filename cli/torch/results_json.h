@@ -53,7 +53,7 @@ struct Verification {
 [[nodiscard]] std::string verification_json(const Verification& verification);
 
 // `stowage models --json`.
-[[nodiscard]] std::string models_json();
+[[nodiscard]] std::string models_json(const std::vector<executor::ModelInfo>& models);
 
 // What this build and machine can run on.
 struct TorchDoctor {

@@ -1,5 +1,6 @@
 #include "cli/torch/run_request.h"
 
+#include <charconv>
 #include <utility>
 
 #include "cli/torch/device_choice.h"
@@ -33,7 +34,12 @@ Status check_ranges(const RunFlags& flags) {
 
 std::int64_t RunRequest::seq() const {
   const auto found = spec.options.find("seq");
-  return found == spec.options.end() ? 0 : std::stoll(found->second);
+  if (found == spec.options.end()) return 0;
+  // A plugin's option of that name may be anything.
+  std::int64_t value = 0;
+  const char* const end = found->second.data() + found->second.size();
+  const auto [stop, code] = std::from_chars(found->second.data(), end, value);
+  return code == std::errc() && stop == end ? value : 0;
 }
 
 std::vector<std::string> RunRequest::arguments() const {
@@ -70,9 +76,6 @@ Result<RunRequest> make_request(const std::string& model, const RunFlags& flags)
   Result<std::string> device = choose_device(flags.device);
   if (!device) return device.error();
   if (Status status = check_ranges(flags); !status) return status.error();
-  if (model.starts_with("script:") || model.starts_with("plugin:")) {
-    return not_supported_yet("a model from a file ('" + model + "')");
-  }
   Result<executor::ModelSpec> parsed = executor::parse_model_spec(model);
   if (!parsed) return parsed.error();
   executor::ModelSpec spec = std::move(parsed).value();

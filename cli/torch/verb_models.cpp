@@ -8,21 +8,43 @@
 
 namespace stowage::cli {
 
+namespace {
+
+void print_model(std::ostream& out, const executor::ModelInfo& info) {
+  out << info.name << "  " << info.summary << "\n";
+  for (const executor::ModelOption& option : info.options) {
+    out << "  " << option.name << "=" << option.default_value << "  " << option.help << "\n";
+  }
+}
+
+}  // namespace
+
 int verb_models(const Args& args, std::ostream& out, std::ostream& err) {
-  CommandLine line("models", "Lists the built-in models, with their options");
+  CommandLine line("models", "Lists the models, with their options");
+  std::optional<std::string> model;
+  line.positional("MODEL", model, "only this one; a plugin's options too", /*required=*/false);
+  line.detail(
+      "plugin:LIB.so and script:FILE.pt are models of your own (docs/models.md); both are code\n"
+      "that runs with your rights, a plugin's already when its options are asked for.");
   line.example("stowage models");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
+    std::vector<executor::ModelInfo> list;
+    if (model) {
+      Result<executor::ModelSpec> spec = executor::parse_model_spec(*model);
+      if (!spec) return spec.error();
+      Result<executor::ModelInfo> info = executor::describe_model(*spec);
+      if (!info) return info.error();
+      list.push_back(std::move(info).value());
+    } else {
+      list = executor::models();
+      list.insert(list.end(), executor::file_models().begin(), executor::file_models().end());
+    }
     if (console.json) {
-      console.out << models_json();
+      console.out << models_json(list);
       return 0;
     }
-    for (const executor::ModelInfo& info : executor::models()) {
-      console.out << info.name << "  " << info.summary << "\n";
-      for (const executor::ModelOption& option : info.options) {
-        console.out << "  " << option.name << "=" << option.default_value << "  " << option.help
-                    << "\n";
-      }
-    }
+    for (const executor::ModelInfo& info : list) print_model(console.out, info);
+    if (model) return 0;
     console.out << "\nexample: stowage profile gpt2:layers=6,width=256,seq=256,vocab=1024 "
                    "--batch 4 -o t.json.gz\n";
     return 0;

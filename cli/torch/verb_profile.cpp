@@ -151,7 +151,9 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
   std::optional<std::int64_t> warmup;
   std::optional<std::string> memory_limit;
   RunFlags flags;
-  line.positional("MODEL", model, "a built-in model with its options (see stowage models)");
+  line.positional(
+      "MODEL", model,
+      "a built-in model with its options (see stowage models), plugin:LIB.so or script:FILE.pt");
   line.option("-o,--output", "FILE", output, "the trace, .json or .json.gz; - is stdout", true);
   flags.declare(line);
   line.option("--warmup", "N", warmup, "steps before anything is recorded (default 3)");

@@ -1,4 +1,4 @@
-// The built-in models by name: models(), complete_model_spec() and make_model().
+// The models by name: models(), complete_model_spec() and make_model().
 #include <c10/util/Exception.h>
 
 #include <exception>
@@ -14,6 +14,8 @@
 #include "executor/models/llama3.h"
 #include "executor/models/mlp.h"
 #include "executor/models/option_reader.h"
+#include "executor/models/script.h"
+#include "executor/plugin_library.h"
 
 namespace stowage::executor {
 
@@ -42,19 +44,31 @@ const ModelInfo* find_model(const std::string& name) {
   return nullptr;
 }
 
-Result<Resolved> resolve(const ModelSpec& spec) {
-  const ModelInfo* const info = find_model(spec.name);
-  if (info == nullptr) {
-    std::vector<std::string> names;
-    for (const ModelInfo& each : models()) names.push_back(each.name);
-    return usage_error("unknown model '" + spec.name + "'", suggestion(spec.name, names));
-  }
+Error unknown_model(const std::string& name) {
+  std::vector<std::string> names;
+  for (const ModelInfo& each : models()) names.push_back(each.name);
+  return usage_error("unknown model '" + name + "'", suggestion(name, names));
+}
+
+// The arithmetic, and that the batch is one.
+Result<at::ScalarType> check_common(const ModelSpec& spec) {
   constexpr std::int64_t kMostBatch = 1'000'000'000;
   if (spec.batch < 0 || spec.batch > kMostBatch) {
     return usage_error("batch " + std::to_string(spec.batch) + " is not allowed",
                        "a whole number from 1 to " + std::to_string(kMostBatch));
   }
-  Result<at::ScalarType> dtype = read_dtype(spec.dtype);
+  return read_dtype(spec.dtype);
+}
+
+Status check_device(const ModelSpec& spec, c10::Device device) {
+  if (!device.is_cpu() || spec.dtype != "tf32") return Unit{};
+  return usage_error("dtype tf32 needs a CUDA device", "use fp32 or bf16");
+}
+
+Result<Resolved> resolve(const ModelSpec& spec) {
+  const ModelInfo* const info = find_model(spec.name);
+  if (info == nullptr) return unknown_model(spec.name);
+  Result<at::ScalarType> dtype = check_common(spec);
   if (!dtype) return dtype.error();
 
   Resolved resolved{.spec = spec, .config = {}, .dtype = *dtype};
@@ -109,20 +123,69 @@ const std::vector<ModelInfo>& models() {
   return all;
 }
 
+const std::vector<ModelInfo>& file_models() {
+  static const std::vector<ModelInfo> all{
+      {.name = "plugin:LIB.so",
+       .summary = "a model of your own in a shared library, with options of its own",
+       .options = {}},
+      script_info()};
+  return all;
+}
+
+Result<ModelInfo> describe_model(const ModelSpec& spec) {
+  if (spec.is_plugin()) return plugin_info(spec);
+  if (spec.is_script()) return script_info();
+  if (const ModelInfo* const info = find_model(spec.name)) return *info;
+  return unknown_model(spec.name);
+}
+
 Result<ModelSpec> complete_model_spec(const ModelSpec& spec) {
+  if (!spec.file().empty()) {
+    Result<at::ScalarType> dtype = check_common(spec);
+    if (!dtype) return dtype.error();
+    return spec.is_plugin() ? complete_plugin_spec(spec) : complete_script_spec(spec);
+  }
   Result<Resolved> resolved = resolve(spec);
   if (!resolved) return resolved.error();
   return resolved->spec;
 }
 
+namespace {
+
+// Runs out of memory as an Error.
+template <class Make>
+Result<std::unique_ptr<Model>> make_within_memory(const ModelSpec& spec, Make&& make) {
+  try {
+    return make();
+  } catch (const c10::OutOfMemoryError& error) {
+    return does_not_fit(spec, error.what_without_backtrace());
+  } catch (const std::bad_alloc&) {
+    return does_not_fit(spec, "out of host memory");
+  }
+}
+
+Result<std::unique_ptr<Model>> make_file_model(const ModelSpec& spec, c10::Device device,
+                                               std::int64_t seed) {
+  Result<ModelSpec> complete = complete_model_spec(spec);
+  if (!complete) return complete.error();
+  if (Status status = check_device(*complete, device); !status) return status.error();
+  Result<at::ScalarType> dtype = read_dtype(complete->dtype);
+  if (!dtype) return dtype.error();
+  return make_within_memory(*complete, [&] {
+    return spec.is_plugin() ? make_plugin_model(*complete, device, *dtype, seed)
+                            : make_script_model(*complete, device, *dtype, seed);
+  });
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, c10::Device device,
                                           std::int64_t seed) {
+  if (!spec.file().empty()) return make_file_model(spec, device, seed);
   Result<Resolved> resolved = resolve(spec);
   if (!resolved) return resolved.error();
   const Resolved& r = *resolved;
-  if (device.is_cpu() && r.spec.dtype == "tf32") {
-    return usage_error("dtype tf32 needs a CUDA device", "use fp32 or bf16");
-  }
+  if (Status status = check_device(r.spec, device); !status) return status.error();
 
   // Linux grants more memory than there is and ends the process later, so this is asked first.
   const double scale = r.dtype == at::kFloat ? 1.0 : 0.5;
@@ -133,13 +196,9 @@ Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, c10::Device dev
     return does_not_fit(r.spec, "a step needs at least " + whole_number(needed) + " bytes, " +
                                     std::to_string(available) + " are available");
   }
-  try {
+  return make_within_memory(r.spec, [&]() -> Result<std::unique_ptr<Model>> {
     return std::visit(Maker{.device = device, .dtype = r.dtype, .seed = seed}, r.config);
-  } catch (const c10::OutOfMemoryError& error) {
-    return does_not_fit(r.spec, error.what_without_backtrace());
-  } catch (const std::bad_alloc&) {
-    return does_not_fit(r.spec, "out of host memory");
-  }
+  });
 }
 
 }  // namespace stowage::executor

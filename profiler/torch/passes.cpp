@@ -32,7 +32,9 @@ std::vector<RawSetup> setup_of(const executor::Device& device) {
 
 Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& step,
                                  const PassOptions& options) {
+  options.report("warm-up");
   if (Status status = warm_up(device, step, options, {}); !status) return status.error();
+  options.report("clean steps");
   CleanPass clean;
   std::vector<Nanoseconds> times;
   // The peaks of the first are compared with those of the others, and the median is one of them.
@@ -66,6 +68,7 @@ Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& 
 
 Result<ObservedPasses> run_observed_passes(executor::Device& device, const StepFunctions& step,
                                            const PassOptions& options) {
+  options.report("warm-up");
   const RecordOptions recording{.host_pool = executor::HostPool(device)};
   if (Status status = warm_up(device, step, options, recording); !status) return status.error();
   ObservedPasses passes;
@@ -74,6 +77,7 @@ Result<ObservedPasses> run_observed_passes(executor::Device& device, const StepF
       options.everything_offloaded
           ? StepBudget::exactly(0)
           : StepBudget::up_to(std::max<std::int64_t>(1, options.structure), 2, 6 * kSecond);
+  if (!options.everything_offloaded) options.report("observed steps");
   Nanoseconds spent = 0;
   std::int64_t index = options.warmup;
   for (std::int64_t i = 0; budget.wants_more(i, spent); ++i) {
@@ -86,6 +90,7 @@ Result<ObservedPasses> run_observed_passes(executor::Device& device, const StepF
     }
     passes.structure = std::move(pass).value();
   }
+  options.report("a step with everything offloaded");
   Result<RawPass> pass = observe(device, step, RecordMode::offload_all, index, recording);
   if (!pass) return pass.error();
   passes.offload_all = std::move(pass).value();

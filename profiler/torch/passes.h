@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string_view>
 
 #include "executor/device/device.h"
 #include "profiler/assembly/raw_pass.h"
@@ -32,6 +33,13 @@ struct PassOptions {
   // Every saved tensor leaves in every step, the warm-up too: for a step that does not fit with
   // everything kept. There is no structure pass then.
   bool everything_offloaded = false;
+  // Called before each part of a recording with its name, between steps, by the calling thread. May
+  // be empty. An exception ends the recording and passes through, as the step's do.
+  std::function<void(std::string_view part)> progress;
+
+  void report(std::string_view part) const {
+    if (progress) progress(part);
+  }
 };
 
 // Runs warm-up and clean steps: median step time, and the peaks, which must be equal in all of

@@ -18,6 +18,7 @@ Result<Trace> record(executor::Device& device, const StepFunctions& step, Run ru
   Result<CleanPass> clean = run_clean_pass(device, step, options);
   if (!clean) return clean.error();
   recording.clean = *clean;
+  options.report("calibration of the copy lanes");
   Result<Calibration> calibration = calibrate(device);
   if (!calibration) return calibration.error();
   recording.calibration = std::move(calibration).value();
@@ -37,6 +38,7 @@ Result<Trace> record(executor::Device& device, const StepFunctions& step, Run ru
   device.describe(recording.env);
   Result<Trace> trace = assemble(recording);
   if (!trace) return trace.error();
+  options.report("what hooks cost");
   const std::int64_t next_batch = options.warmup + options.structure + 1;
   if (Status status = calibrate_hooks(device, step, next_batch, *trace); !status) {
     return status.error();

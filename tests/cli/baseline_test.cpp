@@ -178,6 +178,7 @@ TEST(Baseline, AModelFromAFileIsKnownByTheFilesName) {
   EXPECT_EQ(cli::portable_model("plugin:/a/b/libnet.so"), "plugin:libnet.so");
   EXPECT_EQ(cli::portable_model("plugin:build/libnet.so:layers=2,data=/x/y"),
             "plugin:libnet.so:layers=2,data=/x/y");
+  EXPECT_EQ(cli::portable_model("plugin:/a:b/libnet.so"), "plugin:libnet.so");
   EXPECT_EQ(cli::portable_model("script:../net.pt:shape=8x3"), "script:net.pt:shape=8x3");
 }
 

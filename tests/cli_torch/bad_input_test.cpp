@@ -47,7 +47,6 @@ TEST(TorchBadInput, ProfileNamesWhatIsWrong) {
   expect_error({"profile", "mlp", "--micro-batches", "4", "-o", out}, 2, {"not supported yet"});
   expect_error({"profile", "mlp", "--device", "cuda", "-o", out}, 4, {"CUDA"});
   expect_error({"profile", "mlp"}, 2, {"output"});
-  expect_error({"profile", "script:m.pt", "-o", out}, 2, {"script:m.pt", "not supported yet"});
   expect_error({"profile", "mlp", "--seed", "x", "-o", out}, 2, {"seed", "'x'", "whole number"});
   EXPECT_TRUE(folder.names().empty());
 }

@@ -1,0 +1,57 @@
+#include "executor/planned_training.h"
+
+#include <utility>
+
+#include "simulator/lowering.h"
+#include "simulator/trace_index.h"
+
+namespace stowage::executor {
+
+PlannedTraining::PlannedTraining(Device& device, std::unique_ptr<PlannedStep> planned,
+                                 simulator::ReplayResult predicted, PlannedTrainingOptions options)
+    : device_(device),
+      planned_(std::move(planned)),
+      predicted_(std::move(predicted)),
+      options_(std::move(options)) {}
+
+Result<std::unique_ptr<PlannedTraining>> PlannedTraining::create(
+    Device& device, std::shared_ptr<const Trace> trace, const simulator::Plan& plan,
+    std::vector<NamedTensor> parameters, PlannedTrainingOptions options) {
+  const simulator::TraceIndex index(*trace);
+  Result<simulator::Lowering> lowered = simulator::lower(index, plan);
+  if (!lowered) return lowered.error();
+  simulator::ReplayResult predicted = simulator::replay(index, lowered->schedule);
+  Result<std::unique_ptr<PlannedStep>> planned = PlannedStep::create(
+      device, std::move(trace), std::move(lowered->schedule), std::move(parameters), options.step);
+  if (!planned) return planned.error();
+  return std::unique_ptr<PlannedTraining>(new PlannedTraining(
+      device, std::move(planned).value(), std::move(predicted), std::move(options)));
+}
+
+void PlannedTraining::say(const std::string& line) const {
+  if (options_.log) options_.log(line);
+}
+
+void PlannedTraining::report(const StepReport& report) {
+  const std::vector<std::string> warnings = device_.warnings();
+  for (; said_warnings_ < warnings.size(); ++said_warnings_) say(warnings[said_warnings_]);
+  if (!report.on_plan) {
+    say("the step left the plan: " + report.first_difference + "; " +
+        std::to_string(report.off_plan_packs) + " saved tensors left outside of it");
+  }
+}
+
+Result<StepReport> PlannedTraining::run(const std::function<void()>& step) {
+  try {
+    planned_->begin_step();
+    step();
+  } catch (...) {
+    planned_->abort_step();
+    throw;
+  }
+  Result<StepReport> ended = planned_->end_step();
+  if (ended) report(*ended);
+  return ended;
+}
+
+}  // namespace stowage::executor

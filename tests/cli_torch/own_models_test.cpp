@@ -1,0 +1,123 @@
+// Models of the user's own with the real commands: plugins from the recording to the verification,
+// and one line with the right exit code for what cannot be used.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/process.h"
+
+namespace stowage {
+namespace {
+
+using cli_tests::Command;
+using cli_tests::Outcome;
+using cli_tests::TemporaryFolder;
+using nlohmann::json;
+
+const std::string kPlugins = STOWAGE_PLUGIN_DIR;
+
+Outcome stowage(const std::vector<std::string>& args, const std::string& folder = {}) {
+  Command command;
+  command.args = args;
+  command.folder = folder;
+  return cli_tests::run(command);
+}
+
+void expect_error(const std::string& model, int code, const std::vector<std::string>& words) {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      stowage({"profile", model, "--device", "cpu", "--threads", "1", "-o", folder.file("t.json")});
+  SCOPED_TRACE(outcome.err);
+  EXPECT_EQ(outcome.code, code);
+  EXPECT_EQ(outcome.err.rfind("stowage: error: ", 0), 0U);
+  EXPECT_EQ(cli_tests::count_lines(outcome.err), 1);
+  for (const std::string& word : words) {
+    EXPECT_NE(outcome.err.find(word), std::string::npos) << word;
+  }
+  EXPECT_TRUE(folder.names().empty());
+}
+
+std::string faulty(const std::string& fault) {
+  return "plugin:" + kPlugins + "/faulty.so:fault=" + fault;
+}
+
+TEST(OwnModels, APluginIsRecordedPlannedAndVerified) {
+  const TemporaryFolder folder;
+  const std::string trace = folder.file("t.json.gz");
+  const std::string plan = folder.file("p.json");
+  const Outcome profiled =
+      stowage({"profile", faulty("none"), "--batch", "4096", "--optimizer", "adamw", "--threads",
+               "1", "--device", "cpu", "-o", trace, "--json"});
+  ASSERT_EQ(profiled.code, 0) << profiled.err;
+  // Its option `seq` is no number of tokens, and was not given.
+  ASSERT_EQ(stowage({"plan", trace, "--budget", "80%", "-o", plan}).code, 0);
+  const Outcome verified = stowage({"verify", "--plan", plan, "--json"});
+  ASSERT_EQ(verified.code, 0) << verified.err << verified.out;
+  EXPECT_EQ(json::parse(verified.out).at("bitwise"), true);
+  EXPECT_EQ(json::parse(verified.out).at("error").at("peak_requested_bytes"), 0);
+}
+
+TEST(OwnModels, AModelThatSavesNothingIsRecordedAndNoPlanHelpsIt) {
+  const TemporaryFolder folder;
+  const std::string trace = folder.file("t.json.gz");
+  ASSERT_EQ(stowage({"profile", faulty("nothing-saved"), "--threads", "1", "--device", "cpu", "-o",
+                     trace})
+                .code,
+            0);
+  const Outcome planned = stowage({"plan", trace, "--budget", "80%"});
+  EXPECT_EQ(planned.code, 1);
+  EXPECT_NE(planned.err.find("infeasible"), std::string::npos) << planned.err;
+  const std::string plan = folder.file("p.json");
+  ASSERT_EQ(stowage({"plan", trace, "--policy", "resident", "-o", plan}).code, 0);
+  const Outcome verified = stowage({"verify", "--plan", plan});
+  EXPECT_EQ(verified.code, 0) << verified.err;
+}
+
+TEST(OwnModels, BadPluginsAreBadInput) {
+  expect_error("plugin:no/such.so", 3, {"no/such.so", "No such file"});
+  expect_error("plugin:" + kPlugins + "/no_interface.so", 3,
+               {"without Stowage's plugin interface"});
+  expect_error("plugin:" + kPlugins + "/other_torch.so", 3, {"LibTorch 2.3.1", "this program"});
+  expect_error(faulty("make-throws"), 3, {"faulty.so", "out of ideas"});
+  expect_error(faulty("no-parameters"), 3, {"no trainable parameter"});
+  expect_error(faulty("batch-throws"), 3, {"load_batch() threw: no data today"});
+  expect_error(faulty("forward-throws"), 3, {"forward() threw: forward"});
+  expect_error(faulty("forward-throws-int"), 3, {"forward() threw: something"});
+  expect_error(faulty("torch-error"), 3, {"cannot be multiplied"});
+  expect_error("plugin:" + kPlugins + "/faulty.so:falt=none", 2, {"falt", "fault"});
+  expect_error("plugin:" + kPlugins + "/faulty.so:fault", 2, {"'fault' is not an option"});
+  expect_error("plugin:", 2, {"names no file"});
+}
+
+TEST(OwnModels, BadScriptsAreBadInput) {
+  const TemporaryFolder folder;
+  const std::string text = folder.write("net.pt", "import torch\n");
+  expect_error("script:no/such.pt:shape=4x8", 3, {"no/such.pt", "cannot open it"});
+  expect_error("script:" + text + ":shape=4x8", 3, {"net.pt", "it is not TorchScript"});
+  expect_error("script:" + text, 2, {"needs the shape", "batch first"});
+  expect_error("script:" + text + ":shape=4by8", 2, {"shape=4by8 is not allowed"});
+}
+
+TEST(OwnModels, ModelsListsThemAndAPluginsOptions) {
+  const Outcome all = stowage({"models"});
+  ASSERT_EQ(all.code, 0) << all.err;
+  for (const char* const word : {"gpt2", "plugin:LIB.so", "script:FILE.pt", "shape="}) {
+    EXPECT_NE(all.out.find(word), std::string::npos) << word;
+  }
+  const Outcome one = stowage({"models", "plugin:" + kPlugins + "/faulty.so", "--json"});
+  ASSERT_EQ(one.code, 0) << one.err;
+  const json models = json::parse(one.out).at("models");
+  ASSERT_EQ(models.size(), 1U);
+  EXPECT_EQ(models[0].at("options")[0].at("name"), "fault");
+  EXPECT_EQ(models[0].at("options")[0].at("default"), "none");
+  EXPECT_EQ(stowage({"models", "gtp2"}).code, 2);
+  EXPECT_EQ(stowage({"models", "plugin:no.so"}).code, 3);
+  const Outcome help = stowage({"models", "--help"});
+  EXPECT_NE(help.out.find("code"), std::string::npos) << help.out;
+}
+
+}  // namespace
+}  // namespace stowage

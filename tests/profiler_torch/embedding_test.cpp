@@ -1,0 +1,249 @@
+// The embedding API in a user's own loop: record, plan, apply, run; exceptions, callbacks, and
+// several models of one process one after another.
+#include <ATen/ops/equal.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/tanh.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "executor/layer.h"
+#include "executor/planned_training.h"
+#include "planner/planner.h"
+#include "profiler/torch/record.h"
+#include "tests/profiler_torch/hand_step.h"
+
+namespace stowage {
+namespace {
+
+using executor::PlannedTraining;
+
+executor::Device& test_device() {
+  return testing::hand_device();
+}
+
+at::TensorOptions options() {
+  return at::TensorOptions().device(test_device().torch_device());
+}
+
+// A user's loop, without any class of Stowage's.
+struct Loop {
+  std::int64_t width;
+  std::int64_t layers;
+  at::Tensor x = at::empty({128, width}, options());
+  std::vector<at::Tensor> weights;
+  int throw_at_layer = -1;
+  bool throw_in_backward = false;
+  bool one_layer_more = false;
+  float loss = 0;
+
+  Loop(std::int64_t w, std::int64_t n) : width(w), layers(n) {
+    at::manual_seed(static_cast<std::uint64_t>(w));
+    for (std::int64_t i = 0; i < layers; ++i) {
+      weights.push_back(
+          (at::rand({width, width}, options()) / static_cast<double>(width)).requires_grad_());
+    }
+  }
+
+  void load(std::int64_t k) const {
+    at::manual_seed(static_cast<std::uint64_t>(k));
+    x.normal_();
+  }
+
+  void step() {
+    for (at::Tensor& each : weights) each.mutable_grad().reset();
+    at::Tensor y = x;
+    const std::int64_t count = layers + (one_layer_more ? 1 : 0);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const at::Tensor& w = weights[static_cast<std::size_t>(i % layers)];
+      y = stowage::layer("layers." + std::to_string(i),
+                         [&](const std::vector<at::Tensor>& in) {
+                           if (i == throw_at_layer)
+                             throw std::runtime_error("the user's own trouble");
+                           return at::tanh(at::mm(in[0], w));
+                         },
+                         {std::exchange(y, {})});
+    }
+    at::Tensor mean = y.mean();
+    y.reset();
+    if (throw_in_backward) {
+      mean.register_hook([](const at::Tensor&) { throw std::runtime_error("in backward"); });
+    }
+    mean.backward();
+    loss = mean.item<float>();
+  }
+
+  [[nodiscard]] std::vector<executor::NamedTensor> parameters() const {
+    std::vector<executor::NamedTensor> named;
+    for (const at::Tensor& each : weights) {
+      named.push_back({"w" + std::to_string(named.size()), each});
+    }
+    return named;
+  }
+
+  [[nodiscard]] profiler::StepFunctions functions() {
+    return {[this](std::int64_t k) { load(k); }, [this] { step(); },
+            [this] {
+              return profiler::RegisteredTensors{parameters(), {}, {{"x", x}}, {}};
+            }};
+  }
+};
+
+std::shared_ptr<const Trace> record(Loop& loop, const profiler::PassOptions& passes = {}) {
+  auto trace = profiler::record(test_device(), loop.functions(), {}, passes);
+  EXPECT_TRUE(trace.ok()) << trace.error().text();
+  return std::make_shared<const Trace>(std::move(trace).value());
+}
+
+std::unique_ptr<PlannedTraining> plan(const std::shared_ptr<const Trace>& trace, Loop& loop,
+                                      executor::PlannedTrainingOptions given = {}) {
+  const simulator::TraceIndex index(*trace);
+  planner::PlanRequest request;
+  request.budget = trace->peaks.requested.front() * 85 / 100;
+  auto outcome = planner::make_plan(index, request);
+  EXPECT_TRUE(outcome.ok()) << outcome.error().text();
+  EXPECT_EQ(outcome->kind, planner::PlanKind::planned);
+  auto training = PlannedTraining::create(test_device(), trace, outcome->plan, loop.parameters(),
+                                          std::move(given));
+  EXPECT_TRUE(training.ok()) << training.error().text();
+  return std::move(training).value();
+}
+
+struct Results {
+  float loss = 0;
+  std::vector<at::Tensor> gradients;
+};
+
+Results results_of(const Loop& loop) {
+  Results results{loop.loss, {}};
+  for (const at::Tensor& each : loop.weights) results.gradients.push_back(each.grad().clone());
+  return results;
+}
+
+Results plain(Loop& loop, std::int64_t k) {
+  loop.load(k);
+  loop.step();
+  return results_of(loop);
+}
+
+// Under the plan, with its peak.
+Results planned(PlannedTraining& training, Loop& loop, std::int64_t k) {
+  loop.load(k);
+  test_device().reset_peak();
+  const auto report = training.run([&] { loop.step(); });
+  EXPECT_TRUE(report.ok());
+  EXPECT_TRUE(report->on_plan);
+  EXPECT_EQ(test_device().memory().peak_requested, training.predicted().peak_requested);
+  return results_of(loop);
+}
+
+void expect_equal(const Results& a, const Results& b) {
+  EXPECT_EQ(a.loss, b.loss);
+  ASSERT_EQ(a.gradients.size(), b.gradients.size());
+  for (std::size_t i = 0; i < a.gradients.size(); ++i) {
+    EXPECT_TRUE(at::equal(a.gradients[i], b.gradients[i])) << i;
+  }
+}
+
+TEST(Embedding, ALoopIsRecordedPlannedAndRunsAsBefore) {
+  test_device();
+  Loop loop(64, 6);
+  const auto trace = record(loop);
+  const Results before = plain(loop, 11);
+  loop.weights[0].mutable_grad().reset();
+  const auto training = plan(trace, loop);
+  EXPECT_LT(training->predicted().peak_requested, trace->peaks.requested.front());
+  planned(*training, loop, 10);  // gradients of plain() died: from here on the step is periodic
+  expect_equal(planned(*training, loop, 11), before);
+}
+
+TEST(Embedding, AnExceptionPassesThroughAndTheNextStepIsClean) {
+  test_device();
+  Loop loop(64, 6);
+  const auto trace = record(loop);
+  const Results before = plain(loop, 3);
+  const auto training = plan(trace, loop);
+  for (int where = -1; where < 6; ++where) {
+    SCOPED_TRACE(where);
+    loop.throw_at_layer = where;
+    loop.throw_in_backward = where < 0;
+    loop.load(3);
+    EXPECT_THROW(static_cast<void>(training->run([&] { loop.step(); })), std::runtime_error);
+    EXPECT_EQ(executor::driver(), nullptr);
+    loop.throw_at_layer = -1;
+    loop.throw_in_backward = false;
+    expect_equal(planned(*training, loop, 3), before);
+  }
+}
+
+TEST(Embedding, AnotherStepIsRefusedOrLogged) {
+  test_device();
+  Loop loop(64, 6);
+  const auto trace = record(loop);
+  {
+    const auto training = plan(trace, loop);
+    loop.one_layer_more = true;
+    EXPECT_THROW(static_cast<void>(training->run([&] { loop.step(); })), c10::Error);
+    EXPECT_EQ(executor::driver(), nullptr);
+  }
+  std::vector<std::string> lines;
+  executor::PlannedTrainingOptions logged;
+  logged.step.off_plan = executor::OffPlan::offload_all;
+  logged.log = [&](const std::string& line) { lines.push_back(line); };
+  const auto training = plan(trace, loop, std::move(logged));
+  const Results other = plain(loop, 5);
+  loop.load(5);
+  const auto report = training->run([&] { loop.step(); });
+  ASSERT_TRUE(report.ok()) << report.error().text();
+  EXPECT_FALSE(report->on_plan);
+  expect_equal(results_of(loop), other);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_NE(lines[0].find("left the plan"), std::string::npos);
+  EXPECT_NE(lines[0].find("layers.6"), std::string::npos) << lines[0];
+}
+
+TEST(Embedding, SeveralModelsOneAfterAnother) {
+  test_device();
+  Loop first(64, 6);
+  const auto first_trace = record(first);
+  const auto first_training = plan(first_trace, first);
+  const Results first_plain = plain(first, 2);
+  planned(*first_training, first, 2);
+  {
+    Loop second(96, 4);
+    const auto second_trace = record(second);
+    const Results second_plain = plain(second, 2);
+    const auto second_training = plan(second_trace, second);
+    for (int k = 0; k < 3; ++k) {
+      second.load(2);
+      ASSERT_TRUE(second_training->run([&] { second.step(); }).ok());
+      expect_equal(results_of(second), second_plain);
+      first.load(2);
+      ASSERT_TRUE(first_training->run([&] { first.step(); }).ok());
+      expect_equal(results_of(first), first_plain);
+    }
+  }
+  expect_equal(planned(*first_training, first, 2), first_plain);
+}
+
+TEST(Embedding, RecordingTellsItsParts) {
+  test_device();
+  Loop loop(16, 2);
+  std::vector<std::string> parts;
+  profiler::PassOptions passes;
+  passes.progress = [&](std::string_view part) { parts.emplace_back(part); };
+  record(loop, passes);
+  EXPECT_EQ(parts, (std::vector<std::string>{
+                       "warm-up", "clean steps", "calibration of the copy lanes", "warm-up",
+                       "observed steps", "a step with everything offloaded", "what hooks cost"}));
+  passes.progress = [](std::string_view part) {
+    if (part == "observed steps") throw std::runtime_error("enough");
+  };
+  EXPECT_THROW(static_cast<void>(profiler::record(test_device(), loop.functions(), {}, passes)),
+               std::runtime_error);
+  EXPECT_EQ(executor::driver(), nullptr);
+  EXPECT_GT(record(loop)->peaks.requested.front(), 0);
+}
+
+}  // namespace
+}  // namespace stowage
