@@ -269,7 +269,8 @@ TEST_F(Check, APlanIsAppliedToAChangedStep) {
               HasSubstr("not the recorded one any more"));
 
   edit(plan_, [](auto& plan) {
-    plan["saved"].insert(plan["saved"].begin(), {{"site", "layers.7#*"}, {"do", "offload"}});
+    const nlohmann::ordered_json rule = {{"site", "layers.7#*"}, {"do", "offload"}};
+    plan["saved"].insert(plan["saved"].begin(), rule);
   });
   const Outcome refused = planned({"--budget", "1GB", "--junit", junit_, "--json"});
   EXPECT_EQ(refused.code, 1) << refused.err;
