@@ -26,10 +26,10 @@
 namespace stowage::executor {
 
 struct PlannedTrainingOptions {
-  PlannedStepOptions step;
+  PlannedStepOptions step{};
   // Gets one line whenever there is something that the user should know: a device's warning, a
   // step that left the plan and where. May be empty. Called between steps, by the calling thread.
-  std::function<void(const std::string& line)> log;
+  std::function<void(const std::string& line)> log{};
 };
 
 class PlannedTraining {

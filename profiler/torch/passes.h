@@ -35,7 +35,7 @@ struct PassOptions {
   bool everything_offloaded = false;
   // Called before each part of a recording with its name, between steps, by the calling thread. May
   // be empty. An exception ends the recording and passes through, as the step's do.
-  std::function<void(std::string_view part)> progress;
+  std::function<void(std::string_view part)> progress{};
 
   void report(std::string_view part) const {
     if (progress) progress(part);

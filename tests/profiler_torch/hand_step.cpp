@@ -126,7 +126,7 @@ double backward(const at::Tensor& loss) {
 HandStep::HandStep(std::vector<at::Tensor> parameters, std::vector<at::Tensor> inputs,
                    std::function<double()> body)
     : parameters_(std::move(parameters)), inputs_(std::move(inputs)), body_(std::move(body)) {
-  constexpr profiler::PassOptions kPasses{.warmup = 2, .steps = 2, .structure = 1};
+  const profiler::PassOptions kPasses{.warmup = 2, .steps = 2, .structure = 1};
   profiler::StepFunctions functions;
   functions.prepare = [this](std::int64_t k) { prepare(k); };
   functions.step = [this] {

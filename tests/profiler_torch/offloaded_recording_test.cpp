@@ -21,9 +21,8 @@ namespace {
 using profiler::PassOptions;
 using profiler::RawRecording;
 
-constexpr PassOptions kPasses{.warmup = 2, .steps = 2, .structure = 1};
-constexpr PassOptions kOffloaded{
-    .warmup = 2, .steps = 2, .structure = 1, .everything_offloaded = true};
+const PassOptions kPasses{.warmup = 2, .steps = 2, .structure = 1};
+const PassOptions kOffloaded{.warmup = 2, .steps = 2, .structure = 1, .everything_offloaded = true};
 
 template <class T>
 T or_throw(Result<T> result) {

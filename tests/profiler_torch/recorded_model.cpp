@@ -18,7 +18,7 @@ T or_throw(Result<T> result) {
   return std::move(result).value();
 }
 
-constexpr profiler::PassOptions kPasses{.warmup = 2, .steps = 2, .structure = 1};
+const profiler::PassOptions kPasses{.warmup = 2, .steps = 2, .structure = 1};
 
 std::unique_ptr<cli::Session> new_session(const std::string& spec, std::int64_t batch,
                                           const std::string& optimizer) {

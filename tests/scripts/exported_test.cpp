@@ -81,20 +81,20 @@ TEST_P(Exported, LossAndGradientsAreThoseOfPython) {
   executor::TrainingStep step(**device, std::move(model).value(),
                               {.seed = python.at("seed").get<std::int64_t>()});
   const double loss = step.run(0);
-  const double expected = python.at("loss");
+  const auto expected = python.at("loss").get<double>();
   expect_close(loss, expected, std::max(1.0, std::abs(expected)), "loss");
   const json& gradients = python.at("gradients");
   ASSERT_EQ(step.gradients().size(), gradients.size());
   for (const executor::NamedTensor& each : step.gradients()) {
     ASSERT_TRUE(gradients.contains(each.name)) << each.name;
     const json& figures = gradients.at(each.name);
-    const double absmax = figures.at("absmax");
+    const auto absmax = figures.at("absmax").get<double>();
     expect_close(each.tensor.abs().max().item<double>(), absmax, absmax, each.name + " absmax");
     const at::Tensor flat = each.tensor.contiguous().view({-1});
     const auto every = figures.at("every").get<std::int64_t>();
     std::int64_t at = 0;
     for (const json& element : figures.at("elements")) {
-      expect_close(flat[at].item<double>(), element, absmax, each.name);
+      expect_close(flat[at].item<double>(), element.get<double>(), absmax, each.name);
       at += every;
     }
   }
@@ -120,7 +120,7 @@ TEST_P(Exported, IsRecordedPlannedExecutedAndVerifiedBitwise) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Scripts, Exported, ::testing::Values("branches", "resnet18", "gpt2"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& script) { return script.param; });
 
 }  // namespace
 }  // namespace stowage
