@@ -10,6 +10,7 @@
 #include "planner/planner.h"
 #include "simulator/lowering.h"
 #include "simulator/replay.h"
+#include "traces/trace_file.h"
 
 namespace stowage {
 namespace {
@@ -53,6 +54,48 @@ void BM_MakePlan(benchmark::State& state) {
 BENCHMARK(BM_MakePlan)
     ->ArgNames({"layers", "percent", "GB/s"})
     ->ArgsProduct({{12, 32}, {80, 60, 45}, {2, 4, 10}})
+    ->Unit(benchmark::kMillisecond);
+
+// Recorded steps of nine layers with 12 GB of parameters that can stream: budgets at which copies
+// hide (fp32), and at which they cannot (tf32, bf16). `evaluations/s` tells
+// the machine's speed from the search's effort.
+void BM_PlanRecorded(benchmark::State& state, const std::string& name, Bytes budget) {
+  const auto loaded =
+      load_trace(std::string(STOWAGE_SOURCE_DIR) + "/traces/samples/" + name + ".trace.json.gz");
+  if (!loaded) {
+    state.SkipWithError("no trace");
+    return;
+  }
+  const simulator::TraceIndex index(loaded->trace);
+  planner::PlanRequest request;
+  request.budget = budget;
+  std::int64_t evaluations = 0;
+  for (auto _ : state) {
+    const auto outcome = planner::make_plan(index, request);
+    if (!outcome || !outcome->feasible()) {
+      state.SkipWithError("no plan");
+      break;
+    }
+    evaluations += outcome->search.evaluations;
+    state.counters["budgets"] = static_cast<double>(outcome->search.grid_points);
+    state.counters["gap_percent"] = static_cast<double>(outcome->gap_ppm) / 1e4;
+    state.counters["step_ms"] = static_cast<double>(outcome->predicted.step_ns) / 1e6;
+  }
+  state.counters["evaluations"] =
+      static_cast<double>(evaluations) / static_cast<double>(state.iterations());
+  state.counters["evaluations/s"] =
+      benchmark::Counter(static_cast<double>(evaluations), benchmark::Counter::kIsRate);
+}
+BENCHMARK_CAPTURE(BM_PlanRecorded, fp32_math_35GB, "llama3-8b-l9-fp32-math-h200", 34'900'000'000)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_PlanRecorded, fp32_math_26GB, "llama3-8b-l9-fp32-math-h200", 26'000'000'000)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_PlanRecorded, fp32_efficient_34GB, "llama3-8b-l9-fp32-efficient-h200",
+                  33'500'000'000)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_PlanRecorded, tf32_math_35GB, "llama3-8b-l9-tf32-math-h200", 35'300'000'000)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_PlanRecorded, bf16_17GB, "llama3-8b-l9-bf16-h200", 17'100'000'000)
     ->Unit(benchmark::kMillisecond);
 
 void BM_Evaluate(benchmark::State& state) {

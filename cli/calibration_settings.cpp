@@ -59,6 +59,8 @@ const std::vector<CalibrationSetting>& calibration_settings() {
       {"link.duplex", "speed of a lane while the other one is busy, in (0, 1]"},
       {"link.copy_interference", "speed of a lane while compute is busy, in (0, 1]"},
       {"link.compute_interference", "speed of compute while a lane is busy, in (0, 1]"},
+      {"compute.least_time", "time of compute between long rests, of that without, in (0, 1]"},
+      {"compute.rest_gain", "compute time that a second of rest saves until then, in (0, 1]"},
   };
   return settings;
 }
@@ -79,7 +81,8 @@ Status apply_setting(Calibration& calibration, const std::string& setting) {
   const std::string text = setting.substr(equals + 1);
   double value = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool factor = name == "link.duplex" || name.ends_with("interference");
+  const bool factor =
+      name == "link.duplex" || name.ends_with("interference") || name.starts_with("compute.");
   const bool latency = name == "link.latency_us";
   const double highest = factor ? 1.0 : (latency ? kMaxLatencyUs : kMaxGbps);
   if (status != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
@@ -105,6 +108,8 @@ Status apply_setting(Calibration& calibration, const std::string& setting) {
   if (name == "link.duplex") calibration.duplex = ppm;
   if (name == "link.copy_interference") calibration.copy_interference = ppm;
   if (name == "link.compute_interference") calibration.compute_interference = ppm;
+  if (name == "compute.least_time") calibration.least_compute = ppm;
+  if (name == "compute.rest_gain") calibration.rest_gain = ppm;
   return Unit{};
 }
 

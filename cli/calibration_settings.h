@@ -16,7 +16,8 @@ struct CalibrationSetting {
 
 // link.h2d_gbps, link.d2h_gbps: GB/s (1000-based); the curve is scaled so that this is its best
 // rate. link.latency_us: of one transfer, both ways; the curves' times move by the difference.
-// link.duplex, link.copy_interference, link.compute_interference: a factor in (0, 1].
+// link.duplex, link.copy_interference, link.compute_interference, compute.least_time,
+// compute.rest_gain: a factor in (0, 1].
 [[nodiscard]] const std::vector<CalibrationSetting>& calibration_settings();
 
 // "NAME=VALUE". Errors: usage, an unknown name with the nearest one, a value that is no number or

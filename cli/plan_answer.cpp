@@ -234,7 +234,7 @@ std::string plan_text(const simulator::TraceIndex& index, const PlanAnswer& answ
     text += draw(curve_of(simulation->detail, outcome.predicted.step_ns), plot) + "\n";
   }
   text += figures(answer);
-  if (outcome.plan.parameters) text += "\n" + shards_line(outcome.plan);
+  if (outcome.plan.parameters) text += "\n" + streaming_line(trace, outcome.plan);
   if (outcome.plan.budget.device) {
     text += std::string("\nBudget: ") + exact_bytes(*outcome.plan.budget.device) + " " +
             simulator::name_of(answer.budget_on);

@@ -98,6 +98,9 @@ Result<Simulation> simulate(const simulator::TraceIndex& index, const simulator:
   if (!simulation.result.allocator_exact) {
     simulation.notes.emplace_back(simulator::kAllocatorRemark);
   }
+  if (simulation.result.active_varies) {
+    simulation.notes.emplace_back(simulator::kActiveVariesRemark);
+  }
   simulation.stalls = stall_rows(trace, simulation.schedule, simulation.result);
   simulation.peak_at = moment_at(trace, simulation.result.peak_event);
   if (simulation.result.peak_event.valid()) {

@@ -76,7 +76,8 @@ std::string simulation_text(const Trace& trace, const Simulation& simulation,
                             const Paint& paint) {
   const simulator::ReplayResult& with = simulation.result;
   const simulator::ReplayResult& without = simulation.resident;
-  std::string text = paint.bold(run_line(trace)) + "\n" + title + "\n" + shards_line(plan) + "\n";
+  std::string text =
+      paint.bold(run_line(trace)) + "\n" + title + "\n" + streaming_line(trace, plan) + "\n";
   PlotOptions plot;
   plot.width = std::min(terminal().width, 120);
   plot.unicode = terminal().unicode;

@@ -1,7 +1,9 @@
 #include "cli/words.h"
 
 #include <cstdio>
+#include <set>
 
+#include "simulator/parameter_shards.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
@@ -66,17 +68,24 @@ std::string place(const Moment& moment) {
   return text;
 }
 
-std::string shards_line(const simulator::Plan& plan) {
+std::string streaming_line(const Trace& trace, const simulator::Plan& plan) {
   using Stream = simulator::ParameterPlan::Stream;
   if (!plan.parameters || plan.parameters->stream == Stream::off) return "";
+  const auto decisions = simulator::resolve_parameters(trace, *plan.parameters);
+  if (!decisions) return "";
+  std::set<LayerId> layers;
+  for (std::size_t s = 0; s < decisions->shard_of.size(); ++s) {
+    if (decisions->shard_of[s] >= 0) layers.insert(trace.storages.layer[s]);
+  }
+  const auto& prefetch = plan.parameters->prefetch;
+  std::string text = "Parameters of " + count_of(static_cast<std::int64_t>(layers.size()), "layer");
+  if (prefetch) {
+    text += " in " + count_of(static_cast<std::int64_t>(plan.parameters->shards.size()), "shard");
+  }
   const bool always = plan.parameters->stream == Stream::always;
-  return "Parameters of " +
-         count_of(static_cast<std::int64_t>(plan.parameters->shards.size()), "shard") +
-         " stream, " +
+  return text + " stream, " +
          (always ? "on the device only around their uses" : "away between forward and backward") +
-         ", prefetch " +
-         (plan.parameters->prefetch ? std::to_string(*plan.parameters->prefetch) : "automatic") +
-         ".\n";
+         ", prefetch " + (prefetch ? std::to_string(*prefetch) : "automatic") + ".\n";
 }
 
 }  // namespace stowage::cli

@@ -23,8 +23,9 @@ namespace stowage::cli {
 [[nodiscard]] std::string run_line(const Trace& trace);
 // "aten::mm (op 812) in layers.3.mlp, backward"
 [[nodiscard]] std::string place(const Moment& moment);
-// "Parameters of 3 shards stream, on the device only around their uses, prefetch 1.\n"; empty for
-// a plan that streams none.
-[[nodiscard]] std::string shards_line(const simulator::Plan& plan);
+// "Parameters of 12 layers in 3 shards stream, on the device only around their uses,
+// prefetch 1.\n"; without the shards when the prefetch is automatic, to which they mean nothing.
+// Layers: those that have parameters of their own. Empty for a plan that streams none.
+[[nodiscard]] std::string streaming_line(const Trace& trace, const simulator::Plan& plan);
 
 }  // namespace stowage::cli

@@ -10,7 +10,9 @@
 
 #include "executor/host_copy.h"
 #include "executor/planned_state.h"
+#include "executor/reserve_segments.h"
 #include "executor/saved_tensor_engine.h"
+#include "simulator/allocator_replay.h"
 #include "simulator/hazards.h"
 
 namespace stowage::executor {
@@ -97,10 +99,15 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
   Result<PlannedParameters> planned = PlannedParameters::create(
       device, *trace, schedule, std::move(parameters), arena->data(), options.poison_device);
   if (!planned) return planned.error();
+  std::vector<Bytes> segments;
+  if (trace->setup.size() > 0) {
+    segments = simulator::replay_allocator(index, schedule).segments_ahead;
+  }
   std::unique_ptr<PlannedStep> step(new PlannedStep(
       std::make_shared<State>(device, std::move(trace), std::move(schedule), options,
                               std::move(arena).value(), std::move(planned).value())));
   step->state_->adopt();
+  reserve_segments(device, segments);
   return step;
 }
 

@@ -58,11 +58,12 @@ struct StepReport {
 
 class PlannedStep final : public StepDriver {
  public:
-  // Checks the schedule for hazards (refused if any) and makes the host arena. `device` outlives
-  // the driver; the trace is shared because the schedule refers to its rows. `parameters` are the
-  // model's, in the order in which they were recorded; those that stream leave the device here, and
-  // are refused when they are not the recorded ones or somebody else holds their memory. May be
-  // empty where nothing streams.
+  // Checks the schedule for hazards (refused if any), makes the host arena, and takes from the
+  // device's driver what only a later step than the first would (reserve_segments.h). `device`
+  // outlives the driver; the trace is shared because the schedule refers to its rows. `parameters`
+  // are the model's, in the order in which they were recorded; those that stream leave the device
+  // here, and are refused when they are not the recorded ones or somebody else holds their memory.
+  // May be empty where nothing streams.
   [[nodiscard]] static Result<std::unique_ptr<PlannedStep>> create(
       Device& device, std::shared_ptr<const Trace> trace, simulator::Schedule schedule,
       std::vector<NamedTensor> parameters, PlannedStepOptions options = {});

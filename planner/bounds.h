@@ -80,11 +80,17 @@ struct TightPlan {
 // holds for both. One that a way leaves away with no further use in the step (backward is done with
 // it, or only forward uses it) comes back in the next step: it is free.
 //
-// Recorded times only grow when something moves; copies
-// are never faster than their nominal time: hence the bound.
+// Recorded times only grow when something moves; copies are never faster than their nominal time:
+// hence the bound.
 //
-// Positions: the rising ones above the budget, those with the most bytes when there are many.
-// Cost: O(positions * storages log storages), of those that can move, limited to about 10^7
+// Interference: while the link moves bytes compute runs at compute_interference of its speed, or
+// not at all. Copies that free D bytes ahead of t move bytes for at least m, the least of a
+// fractional knapsack; with C of compute's work ahead of t, and s the speed, a window of length X
+// has C <= (X - m) + s * m, so X >= C + (1 - s) * m. The same behind t, with the copies back.
+//
+// Positions: the highest of each segment (Footprints::segment_starts) that is above the budget,
+// those with the most bytes when there are many.
+// Cost: O(positions * storages log storages), of those that can move, limited to 500,000
 // operations by dropping positions.
 [[nodiscard]] Nanoseconds shortest_step(const Footprints& footprints, Bytes budget);
 

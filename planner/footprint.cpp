@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <utility>
 
-#include "planner/smallest_shards.h"
+#include "planner/streaming_layers.h"
 #include "simulator/caching_allocator.h"
 #include "simulator/offload_groups.h"
 #include "simulator/parameter_stays.h"
@@ -90,7 +91,7 @@ Footprints::Footprints(const simulator::TraceIndex& index, simulator::PeakKind k
       by_block_(kind != simulator::PeakKind::requested && index.rounds()),
       positions_(static_cast<std::int32_t>(2 * index.event_count())) {
   find_saved();
-  find_shards();
+  find_parameters();
   for (Movable& movable : movable_) find_dominant(movable);
   const Trace& trace = index.trace();
   std::vector<Bytes> all(static_cast<std::size_t>(positions_) + 1, 0);
@@ -198,31 +199,29 @@ void Footprints::find_saved() {
   }
 }
 
-void Footprints::find_shards() {
+void Footprints::find_parameters() {
   const Trace& trace = index_->trace();
-  const std::size_t first = movable_.size();
   parameter_spans_.resize(trace.storages.size());
-  smallest_shards_ = smallest_shards(trace);
-  simulator::ParameterDecisions all;
-  all.shard_of = smallest_shards_;
+  streaming_layer_ = streaming_layers(trace);
+  std::map<LayerId, Movable> by_layer;
   for (std::size_t s = 0; s < trace.storages.size(); ++s) {
-    const std::int32_t shard = smallest_shards_[s];
-    if (shard < 0) continue;
-    while (movable_.size() <= first + static_cast<std::size_t>(shard)) {
-      movable_.emplace_back().first_pack = EventId(std::size_t{0});
-    }
-    Movable& movable = movable_[first + static_cast<std::size_t>(shard)];
-    if (!movable.layer.valid()) movable.layer = trace.storages.layer[s];
+    const LayerId layer = streaming_layer_[s];
+    if (!layer.valid()) continue;
+    Movable& movable = by_layer[layer];
+    movable.layer = layer;
+    parameters_of_[layer].emplace_back(s);
+    movable.first_pack = EventId(std::size_t{0});
     if (!index_->parameter_uses().reason_to_stay(StorageId(s)).empty()) continue;
     movable.storages.push_back(StorageId(s));
     parameter_spans_[s].fill({{0, positions_, storage_bytes(StorageId(s))}});
   }
-  for (const Choice choice : {Choice::forward, Choice::always}) add_parameters(choice, all);
-  for (std::size_t m = first; m < movable_.size(); ++m) {
-    Movable& movable = movable_[m];
+  const auto first = static_cast<std::ptrdiff_t>(movable_.size());
+  for (auto& [layer, movable] : by_layer) movable_.push_back(std::move(movable));
+  for (const Choice choice : {Choice::forward, Choice::always}) add_parameters(choice);
+  for (auto movable = movable_.begin() + first; movable != movable_.end(); ++movable) {
     for (const Choice choice : {Choice::keep, Choice::forward, Choice::always}) {
-      auto& spans = movable.spans[static_cast<std::size_t>(choice)];
-      for (const StorageId storage : movable.storages) {
+      auto& spans = movable->spans[static_cast<std::size_t>(choice)];
+      for (const StorageId storage : movable->storages) {
         const auto& own = parameter_spans(storage, choice);
         spans.insert(spans.end(), own.begin(), own.end());
       }
@@ -231,15 +230,18 @@ void Footprints::find_shards() {
 }
 
 // Where parameters stay when they stream in this way and are loaded on demand.
-void Footprints::add_parameters(Choice choice, const simulator::ParameterDecisions& decisions) {
-  simulator::ParameterDecisions streaming = decisions;
+void Footprints::add_parameters(Choice choice) {
+  simulator::ParameterDecisions streaming;
   streaming.stream = choice == Choice::forward ? simulator::ParameterPlan::Stream::forward
                                                : simulator::ParameterPlan::Stream::always;
+  for (const LayerId layer : streaming_layer_) streaming.shard_of.push_back(layer.valid() ? 0 : -1);
+  std::map<LayerId, std::size_t> row_of_layer;
+  for (std::size_t m = 0; m < movable_.size(); ++m) {
+    if (movable_[m].is_layer()) row_of_layer[movable_[m].layer] = m;
+  }
   simulator::Stays stays = simulator::parameter_stays(*index_, streaming);
   for (simulator::Stay& stay : stays.stays) stay.start = stay.await;
   simulator::merge_touching(*index_, stays);
-  std::size_t first_of_them = 0;
-  for (const Movable& movable : movable_) first_of_them += movable.is_shard() ? 0 : 1;
   std::vector<bool> seen(index_->trace().storages.size(), false);
   for (const simulator::Stay& stay : stays.stays) {
     const std::size_t s = stay.storage.index();
@@ -252,7 +254,7 @@ void Footprints::add_parameters(Choice choice, const simulator::ParameterDecisio
     spans.push_back({start, std::min(evict, positions_), bytes});
     if (evict > positions_) spans.push_back({0, evict - positions_, bytes});
 
-    Movable& movable = movable_[first_of_them + static_cast<std::size_t>(decisions.shard_of[s])];
+    Movable& movable = movable_[row_of_layer.at(streaming_layer_[s])];
     movable.allowed[static_cast<std::size_t>(choice)] = true;
     if (choice != Choice::forward) continue;
     const std::int32_t leaves = evict % positions_;
@@ -289,6 +291,18 @@ void Footprints::find_dominant(Movable& movable) {
   }
 }
 
+std::vector<std::int32_t> Footprints::segment_starts() const {
+  std::vector<std::int32_t> starts = {0};
+  for (const Movable& movable : movable_) {
+    const std::vector<std::int32_t> points = movable.breakpoints();
+    starts.insert(starts.end(), points.begin(), points.end());
+  }
+  std::sort(starts.begin(), starts.end());
+  starts.erase(std::unique(starts.begin(), starts.end()), starts.end());
+  while (starts.size() > 1 && starts.back() >= positions_) starts.pop_back();
+  return starts;
+}
+
 std::vector<Bytes> Footprints::curve(const std::vector<Choice>& choices) const {
   std::vector<Bytes> delta(static_cast<std::size_t>(positions_) + 1, 0);
   for (std::size_t m = 0; m < movable_.size(); ++m) {
@@ -319,17 +333,14 @@ std::vector<Bytes> Footprints::lowest_curve() const {
   return out;
 }
 
-// The layer's parameters as one more shard.
-void Footprints::add_shard(const Movable& movable, Choice choice, Decisions& out) const {
+// Also those that have to stay: a plan names layers, and its lowering says why they do.
+void Footprints::add_layer(const Movable& movable, Choice choice, Decisions& out) const {
   using Stream = simulator::ParameterPlan::Stream;
   simulator::ParameterDecisions& parameters = out.parameters;
   if (choice == Choice::always) parameters.stream = Stream::always;
   if (parameters.stream == Stream::off) parameters.stream = Stream::forward;
   parameters.shard_of.resize(index_->trace().storages.size(), -1);
-  const std::int32_t shard = smallest_shards_[movable.storages.front().index()];
-  for (std::size_t s = 0; s < parameters.shard_of.size(); ++s) {
-    if (smallest_shards_[s] == shard) parameters.shard_of[s] = shard;
-  }
+  for (const StorageId s : parameters_of_.at(movable.layer)) parameters.shard_of[s.index()] = 0;
 }
 
 Decisions Footprints::decisions(const std::vector<Choice>& choices, simulator::ReleasePoint release,
@@ -338,8 +349,8 @@ Decisions Footprints::decisions(const std::vector<Choice>& choices, simulator::R
   out.saved.resize(index_->trace().saved.size());
   for (std::size_t m = 0; m < movable_.size(); ++m) {
     if (choices[m] == Choice::keep) continue;
-    if (movable_[m].is_shard()) {
-      add_shard(movable_[m], choices[m], out);
+    if (movable_[m].is_layer()) {
+      add_layer(movable_[m], choices[m], out);
       continue;
     }
     for (const SavedId saved : index_->saved_of(movable_[m].storages.front())) {

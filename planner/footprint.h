@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "simulator/decisions.h"
@@ -36,7 +37,7 @@ struct FootprintSpan {
 // offloaded, or the parameters of one layer that can stream.
 struct Movable {
   std::vector<StorageId> storages;  // one, or the parameters of a layer and the layers inside
-  LayerId layer;                    // of the first parameter; none for a storage with saved tensors
+  LayerId layer;  // whose parameters they are (streaming_layers.h); none for saved tensors
   std::array<bool, kChoices> allowed{true, false, false, false, false};
   std::array<std::vector<FootprintSpan>, kChoices> spans;
   // When it can leave: its first pack; the end of the parameters' last use in forward.
@@ -52,7 +53,7 @@ struct Movable {
   // A choice with at most as many bytes as every other one at every position, if there is one.
   std::int32_t dominant = -1;
 
-  [[nodiscard]] bool is_shard() const { return layer.valid(); }
+  [[nodiscard]] bool is_layer() const { return layer.valid(); }
 
   [[nodiscard]] Bytes bytes_at(Choice choice, std::int32_t position) const;
   // Positions at which any choice's bytes change, in order, each once.
@@ -76,17 +77,22 @@ class Footprints {
   [[nodiscard]] Bytes storage_bytes(StorageId storage) const;
   [[nodiscard]] Bytes buffer_bytes(Bytes bytes) const;
 
+  // Positions at which any footprint changes, in order, 0 among them. Up to the next one choices
+  // differ by the same bytes everywhere.
+  [[nodiscard]] std::vector<std::int32_t> segment_starts() const;
+
   // Bytes at each position with these choices, one per movable; O(positions + spans).
   [[nodiscard]] std::vector<Bytes> curve(const std::vector<Choice>& choices) const;
   // The smallest bytes of any choice, storage by storage, at each position.
   [[nodiscard]] std::vector<Bytes> lowest_curve() const;
 
-  // What of a shard's parameter is on the device with this choice.
+  // What of a parameter that can stream is on the device with this choice.
   [[nodiscard]] const std::vector<FootprintSpan>& parameter_spans(StorageId parameter,
                                                                   Choice choice) const;
 
-  // As decisions: offloaded storages with these points, copies on the lanes; parameters are loaded
-  // automatically. A plan streams in one way: `always` for all shards where one of them does.
+  // As decisions: offloaded storages with these points, copies on the lanes. Parameters that stream
+  // are one shard and loaded automatically: which shard they are of means nothing then. A plan
+  // streams in one way: `always` for all where one of them does.
   [[nodiscard]] simulator::Decisions decisions(const std::vector<Choice>& choices,
                                                simulator::ReleasePoint release,
                                                simulator::ReloadPoint reload) const;
@@ -96,16 +102,17 @@ class Footprints {
 
  private:
   void find_saved();
-  void find_shards();
+  void find_parameters();
   void find_dominant(Movable& movable);
-  void add_shard(const Movable& movable, Choice choice, simulator::Decisions& out) const;
-  void add_parameters(Choice choice, const simulator::ParameterDecisions& decisions);
+  void add_layer(const Movable& movable, Choice choice, simulator::Decisions& out) const;
+  void add_parameters(Choice choice);
 
   const simulator::TraceIndex* index_;
   bool by_block_;
   std::int32_t positions_;
   std::vector<Movable> movable_;
-  std::vector<std::int32_t> smallest_shards_;  // in whose order they are the last rows of movable_
+  std::vector<LayerId> streaming_layer_;                     // by storage
+  std::map<LayerId, std::vector<StorageId>> parameters_of_;  // those of each such layer
   // Of parameters that can stream, by storage: kept, forward, always.
   std::vector<std::array<std::vector<FootprintSpan>, 3>> parameter_spans_;
   std::vector<Bytes> resident_;

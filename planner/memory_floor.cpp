@@ -62,7 +62,7 @@ void describe(const Footprints& footprints, std::int32_t position, MemoryFloor& 
       const Movable& movable = footprints.movable()[static_cast<std::size_t>(movable_of[s])];
       const Choice choice = movable.dominant >= 0 ? static_cast<Choice>(movable.dominant)
                                                   : smallest_at(movable, position);
-      if (movable.is_shard()) {
+      if (movable.is_layer()) {
         for (const auto& span : footprints.parameter_spans(alive.storage, choice)) {
           if (span.first <= position && position < span.last) alive.bytes += span.bytes;
         }

@@ -45,7 +45,7 @@ const std::vector<std::string>& rivals() {
 
 // How many evaluations one budget may take: about as much time for every trace.
 std::int64_t quota_of(const simulator::TraceIndex& index) {
-  constexpr std::int64_t kEventsForAll = 4'000'000;
+  constexpr std::int64_t kEventsForAll = 1'700'000;
   return std::clamp<std::int64_t>(
       kEventsForAll / static_cast<std::int64_t>(index.event_count() + 1), 40, 250);
 }
@@ -180,8 +180,9 @@ class Planner {
     };
     // The one that always fits comes first: a search that is stopped has an answer.
     offer(evaluator_.evaluate(footprints_.tight(tight.choices)));
-    Search search(footprints_, tight, evaluator_, quota_of(index_));
-    out_.search.candidates = search.candidates();
+    const SearchSpace space(footprints_, tight);
+    Search search(space, evaluator_, quota_of(index_));
+    out_.search.candidates = space.candidates();
     const auto reached = [&](Nanoseconds bound) { return best && best->result.step_ns <= bound; };
     // The best plans for one budget: while the exact counter is above it, the search is repeated
     // with that much less. Depends on the budget given alone, whatever the one asked for.
@@ -272,6 +273,7 @@ class Planner {
       out_.notes.push_back(simulator::subject_of(trace, note) + " " + note.text);
     }
     if (!out_.predicted.allocator_exact) out_.notes.emplace_back(simulator::kAllocatorRemark);
+    if (out_.predicted.active_varies) out_.notes.emplace_back(simulator::kActiveVariesRemark);
     simulator::Predicted& predicted = plan.predicted.emplace();
     predicted.peak_requested = out_.predicted.peak_requested;
     predicted.peak_active = out_.predicted.peak_active;

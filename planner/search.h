@@ -4,26 +4,25 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
-#include "planner/bounds.h"
 #include "planner/evaluator.h"
 #include "planner/footprint.h"
+#include "planner/search_space.h"
+#include "planner/set_builder.h"
 
 namespace stowage::planner {
 
 class Search {
  public:
-  // `quota`: evaluations for one budget. All but the evaluator must outlive the search.
-  Search(const Footprints& footprints, const TightPlan& tight, Evaluator& evaluator,
-         std::int64_t quota);
+  // `quota`: evaluations for one budget. Space and evaluator must outlive the search.
+  Search(const SearchSpace& space, Evaluator& evaluator, std::int64_t quota)
+      : space_(space), evaluator_(evaluator), quota_(quota) {}
 
   // The best plan found with a peak within `budget`, if any; `shortest` ends the search when it is
   // reached. Depends on the trace, the budget and the quota only, never on an earlier call.
   [[nodiscard]] std::optional<Candidate> solve(Bytes budget, Nanoseconds shortest);
-
-  // Storages that some plan can offload.
-  [[nodiscard]] std::int64_t candidates() const;
 
  private:
   enum class Points : std::uint8_t { automatic, early_release, on_demand, tight };
@@ -32,32 +31,25 @@ class Search {
     std::vector<Choice> choices;
     Points points = Points::automatic;
   };
-  using Order = std::vector<std::size_t>;
-  // How each movable leaves when it leaves, with parameters streaming in one way or not at all.
-  struct Ways {
-    std::vector<Choice> preferred;  // shared where allowed
-    std::vector<Choice> tight;      // as in the tight plan
-  };
+  class Neighbour;
 
-  void make_ways();
-  void make_orders();
-  void make_groups();
   [[nodiscard]] bool finished() const;
   bool attempt(const std::vector<Choice>& choices, Points points);
   void start(const Ways& ways, const std::vector<std::int64_t>& percents);
   void start();
-  void improve();
-  [[nodiscard]] std::vector<std::size_t> stalled_first() const;
-  [[nodiscard]] const Ways& ways_of(const std::vector<Choice>& choices) const;
 
-  const Footprints& footprints_;
-  const TightPlan& tight_;
+  // search_moves.cpp. Each move goes on from the best set, whichever that is by then.
+  void improve();
+  void move_groups();
+  void move_stalled();
+  void move_one_more();
+  void move_points();
+  bool try_set(const SetBuilder& changed);
+  [[nodiscard]] std::vector<std::size_t> stalled_first() const;
+
+  const SearchSpace& space_;
   Evaluator& evaluator_;
   std::int64_t quota_;
-  std::vector<Ways> ways_;  // parameters stay, stream forward, stream always
-  std::vector<Order> orders_;
-  std::vector<std::vector<std::size_t>> groups_;  // movables of identical layers
-  std::vector<std::int32_t> movable_of_;          // by storage
 
   // Of the current call of solve().
   Bytes budget_ = 0;

@@ -5,22 +5,22 @@
 #include <cstddef>
 #include <vector>
 
-#include "planner/footprint.h"
+#include "planner/footprint_changes.h"
 #include "simulator/memory_profile.h"
 
 namespace stowage::planner {
 
-// A set that changes; each change O(log events).
+// A set that changes; each change O(log segments).
 class SetBuilder {
  public:
-  // `offload`: how each movable leaves when it leaves (keep = never).
-  SetBuilder(const Footprints& footprints, const std::vector<Choice>& offload);
+  // `offload`: how each movable leaves when it leaves (keep = never). Both must outlive the set.
+  SetBuilder(const FootprintChanges& changes, const std::vector<Choice>& offload);
 
   void take(std::size_t movable);  // into the set; no effect when it is in
   void put_back(std::size_t movable);
   [[nodiscard]] bool has(std::size_t movable) const { return choices_[movable] != Choice::keep; }
   [[nodiscard]] bool can_take(std::size_t movable) const {
-    return offload_[movable] != Choice::keep;
+    return (*offload_)[movable] != Choice::keep;
   }
   [[nodiscard]] const std::vector<Choice>& choices() const { return choices_; }
 
@@ -34,10 +34,10 @@ class SetBuilder {
   void prune(const std::vector<std::size_t>& order, Bytes target);
 
  private:
-  void apply(std::size_t movable, Choice from, Choice to);
+  void apply(std::size_t movable, Choice choice, Bytes sign);
 
-  const Footprints& footprints_;
-  const std::vector<Choice>& offload_;
+  const FootprintChanges* changes_;
+  const std::vector<Choice>* offload_;
   std::vector<Choice> choices_;
   simulator::MemoryProfile profile_;
 };

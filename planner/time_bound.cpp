@@ -1,71 +1,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <queue>
 #include <vector>
 
 #include "planner/bounds.h"
+#include "planner/copy_jobs.h"
 #include "simulator/link_model.h"
 #include "traces/units.h"
 
 namespace stowage::planner {
 namespace {
-
-// `value` bytes for `size` ns of the lane, not before `release`.
-struct Job {
-  Nanoseconds release = 0;
-  Nanoseconds size = 0;
-  Bytes value = 0;
-};
-
-struct LessDense {
-  bool operator()(const Job& a, const Job& b) const {
-    const Wide left = static_cast<Wide>(a.value) * b.size;
-    const Wide right = static_cast<Wide>(b.value) * a.size;
-    return left != right ? left < right : a.release > b.release;
-  }
-};
-
-// The earliest time by which one machine can have processed jobs worth `wanted`; a huge one if they
-// are worth less. Rounds down. Destroys the order of `jobs`. Cost: O(jobs log jobs).
-Nanoseconds earliest(std::vector<Job>& jobs, Bytes wanted) {
-  std::sort(jobs.begin(), jobs.end(),
-            [](const Job& a, const Job& b) { return a.release < b.release; });
-  std::priority_queue<Job, std::vector<Job>, LessDense> ready;
-  Nanoseconds now = 0;
-  std::size_t next = 0;
-  while (wanted > 0) {
-    if (ready.empty()) {
-      if (next == jobs.size()) return std::numeric_limits<Nanoseconds>::max() / 4;
-      now = std::max(now, jobs[next].release);
-    }
-    while (next < jobs.size() && jobs[next].release <= now) {
-      if (jobs[next].size == 0) {
-        wanted -= jobs[next].value;
-      } else {
-        ready.push(jobs[next]);
-      }
-      ++next;
-    }
-    if (wanted <= 0) break;
-    if (ready.empty()) continue;
-    Job job = ready.top();
-    ready.pop();
-    const Nanoseconds until =
-        next < jobs.size() ? std::min(job.size, jobs[next].release - now) : job.size;
-    // Value gained rounds up, so that the time is never too late.
-    const auto gained =
-        static_cast<Bytes>((static_cast<Wide>(job.value) * until + job.size - 1) / job.size);
-    if (gained >= wanted) {
-      return now + static_cast<Nanoseconds>(static_cast<Wide>(wanted) * job.size / job.value);
-    }
-    wanted -= gained;
-    now += until;
-    if (until < job.size)
-      ready.push({job.release, job.size - until, std::max<Bytes>(job.value - gained, 0)});
-  }
-  return now;
-}
 
 class StepBound {
  public:
@@ -75,22 +19,21 @@ class StepBound {
         link_(index_.trace().calibration),
         budget_(budget) {
     for (const Movable& movable : footprints_.movable()) {
-      if (movable.is_shard()) {
+      if (movable.is_layer()) {
         for (const StorageId storage : movable.storages) add_parameter(storage, movable);
         continue;
       }
-      Copies copies{&movable, 0, {}};
-      Nanoseconds views = 0;
-      for (const Bytes bytes : movable.views) views += simulator::transfer_ns(link_.d2h, bytes);
-      const Nanoseconds range = simulator::transfer_ns(link_.d2h, movable.shared_range);
-      copies.out = std::numeric_limits<Nanoseconds>::max();
-      if (movable.allowed[1]) copies.out = std::min(copies.out, range);
-      if (movable.allowed[2]) copies.out = std::min(copies.out, views);
+      Copies copies{&movable, {}, {}};
+      Time views;
+      for (const Bytes bytes : movable.views) views += time_of(link_.d2h, bytes);
+      copies.out = views;
+      if (movable.allowed[1]) {
+        const Time range = time_of(link_.d2h, movable.shared_range);
+        copies.out = movable.allowed[2] ? least(range, views) : range;
+      }
       for (const Bytes bytes : movable.unpack_bytes) {
-        Nanoseconds back = simulator::transfer_ns(link_.h2d, bytes);
-        if (movable.allowed[1]) {
-          back = std::min(back, simulator::transfer_ns(link_.h2d, movable.shared_range));
-        }
+        Time back = time_of(link_.h2d, bytes);
+        if (movable.allowed[1]) back = least(back, time_of(link_.h2d, movable.shared_range));
         copies.back.push_back(back);
       }
       copies_.push_back(std::move(copies));
@@ -104,36 +47,66 @@ class StepBound {
     Jobs jobs;
     for (const Copies& copies : copies_) add(copies, position, jobs);
     for (const Parameter& parameter : parameters_) add(parameter, position, jobs);
-    const Nanoseconds before = std::max(index_.resident_time()[event], earliest(jobs.out, wanted));
+    const Bytes wanted_back = wanted - jobs.free_back;
+    const Nanoseconds before =
+        std::max({index_.resident_time()[event], earliest_done(jobs.out, wanted),
+                  slowed(compute[event], jobs.out, wanted)});
     const Nanoseconds after =
-        std::max(compute.back() - compute[event], earliest(jobs.back, wanted - jobs.free_back));
+        std::max(earliest_done(jobs.back, wanted_back),
+                 slowed(compute.back() - compute[event], jobs.back, wanted_back));
     return before + after;
   }
 
  private:
+  // What copies take of their lane, and how long the link moves bytes for them.
+  struct Time {
+    Nanoseconds all = 0;
+    Nanoseconds moving = 0;
+    Time& operator+=(const Time& other) {
+      all += other.all;
+      moving += other.moving;
+      return *this;
+    }
+  };
   // Of a storage with saved tensors.
   struct Copies {
     const Movable* movable;
-    Nanoseconds out = 0;
-    std::vector<Nanoseconds> back;  // for each unpack
+    Time out;
+    std::vector<Time> back;  // for each unpack
   };
   // Each parameter is loaded by its own copy, and has uses of its own.
   struct Parameter {
     Bytes bytes = 0;
-    Nanoseconds back = 0;
+    Time back;
     std::vector<const std::vector<FootprintSpan>*> ways;  // to stream
   };
   struct Jobs {
-    std::vector<Job> out;
-    std::vector<Job> back;  // mirrored in time
-    Bytes free_back = 0;    // free with no copy back behind the position
+    std::vector<CopyJob> out;
+    std::vector<CopyJob> back;  // mirrored in time
+    Bytes free_back = 0;        // free with no copy back behind the position
   };
+
+  [[nodiscard]] static Time time_of(const LinkCurve& curve, Bytes bytes) {
+    const Nanoseconds all = simulator::transfer_ns(curve, bytes);
+    return {all, all - std::min(all, curve.latency)};
+  }
+  [[nodiscard]] static Time least(const Time& a, const Time& b) {
+    return {std::min(a.all, b.all), std::min(a.moving, b.moving)};
+  }
+
+  // The least time in which compute does `work` while the link moves bytes for jobs worth `wanted`.
+  [[nodiscard]] Nanoseconds slowed(Nanoseconds work, std::vector<CopyJob>& jobs,
+                                   Bytes wanted) const {
+    const Ppm speed = std::clamp<Ppm>(link_.compute_interference, 0, kPpm);
+    if (speed == kPpm) return work;
+    const Wide moving = least_moving(jobs, wanted);
+    return work + static_cast<Nanoseconds>(moving * (kPpm - speed) / kPpm);
+  }
 
   void add_parameter(StorageId storage, const Movable& movable) {
     Parameter parameter;
     parameter.bytes = footprints_.storage_bytes(storage);
-    parameter.back =
-        simulator::transfer_ns(link_.h2d, index_.trace().storages.bytes[storage.index()]);
+    parameter.back = time_of(link_.h2d, index_.trace().storages.bytes[storage.index()]);
     for (const Choice choice : {Choice::forward, Choice::always}) {
       if (!movable.allowed[static_cast<std::size_t>(choice)]) continue;
       parameter.ways.push_back(&footprints_.parameter_spans(storage, choice));
@@ -168,10 +141,13 @@ class StepBound {
       kept_free = std::max(kept_free, freed - footprints_.buffer_bytes(buffer));
     }
     if (value == 0) return;
-    jobs.out.push_back({index_.resident_time()[movable.first_pack.index()], copies.out, value});
+    jobs.out.push_back({index_.resident_time()[movable.first_pack.index()], copies.out.all,
+                        copies.out.moving, value});
     jobs.free_back += kept_free;
     if (value > kept_free) {
-      jobs.back.push_back({compute_behind(2 * next->value), copies.back[row], value - kept_free});
+      const Time& back = copies.back[row];
+      jobs.back.push_back(
+          {compute_behind(2 * next->value), back.all, back.moving, value - kept_free});
     }
   }
 
@@ -193,11 +169,12 @@ class StepBound {
       back_at = std::max(back_at, start);
     }
     if (!away) return;
-    jobs.out.push_back({0, 0, parameter.bytes});
+    jobs.out.push_back({0, 0, 0, parameter.bytes});
     if (back_at == kNone) {
       jobs.free_back += parameter.bytes;
     } else {
-      jobs.back.push_back({compute_behind(back_at), parameter.back, parameter.bytes});
+      jobs.back.push_back(
+          {compute_behind(back_at), parameter.back.all, parameter.back.moving, parameter.bytes});
     }
   }
 
@@ -225,14 +202,23 @@ Nanoseconds shortest_step(const Footprints& footprints, Bytes budget) {
       !simulator::is_usable(link.h2d)) {
     return resident;
   }
+  // The highest of each segment, the last one of equals: nothing else there needs more copies.
   std::vector<std::int32_t> positions;
   const std::vector<Bytes>& bytes = footprints.resident();
-  for (std::size_t p = 0; p < bytes.size(); ++p) {
-    if (bytes[p] > budget && (p == 0 || bytes[p] > bytes[p - 1])) {
-      positions.push_back(static_cast<std::int32_t>(p));
+  std::vector<std::int32_t> starts = footprints.segment_starts();
+  starts.push_back(footprints.positions());
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
+    std::int32_t highest = starts[i];
+    for (std::int32_t p = starts[i]; p < starts[i + 1]; ++p) {
+      if (bytes[static_cast<std::size_t>(p)] >= bytes[static_cast<std::size_t>(highest)]) {
+        highest = p;
+      }
+    }
+    if (starts[i] < starts[i + 1] && bytes[static_cast<std::size_t>(highest)] > budget) {
+      positions.push_back(highest);
     }
   }
-  constexpr std::size_t kMostOperations = 2'000'000;
+  constexpr std::size_t kMostOperations = 500'000;
   std::size_t jobs = 0;
   for (const Movable& movable : footprints.movable()) jobs += movable.storages.size();
   const std::size_t most =

@@ -23,19 +23,23 @@ struct State {
 
 class Replay {
  public:
-  Replay(const TraceIndex& index, const Schedule& schedule, Bytes limit, AllocatorTrail* trail)
+  Replay(const TraceIndex& index, const Schedule& schedule, Bytes limit, AllocatorTrail* trail,
+         std::vector<Bytes> segments_ahead)
       : trail_(trail),
         events_(index.event_count()),
         setup_(index.trace().setup),
         sequence_(allocation_sequence(index, schedule)),
         allocator_(limit),
         block_(sequence_.bytes.size(), CachingAllocator::kNoBlock),
-        setup_block_(setup_.size(), CachingAllocator::kNoBlock) {}
+        setup_block_(setup_.size(), CachingAllocator::kNoBlock) {
+    result_.segments_ahead = std::move(segments_ahead);
+  }
 
   AllocatorReplay run() {
     result_.is_complete = sequence_.is_paired;
     set_up();
     adopt();
+    reserve();
     allocate_all(sequence_.made_before);
     // From the second period on: what the first one does besides (Setup::event) it does only once.
     std::vector<State> states{state()};
@@ -44,7 +48,7 @@ class Replay {
     while (!result_.is_steady && result_.periods < kMostPeriods && !result_.out_of_memory) {
       allocator_.reset_peaks();
       run_period();
-      if (result_.periods++ == 0) first_segments_ = allocator_.segments_taken();
+      if (result_.periods++ == 0) first_segments_ = allocator_.segments_taken().size();
       peaks.emplace_back(allocator_.peak_active(), allocator_.peak_reserved());
       if (result_.out_of_memory) break;
       const State now = state();
@@ -57,8 +61,15 @@ class Replay {
         states.push_back(now);
       }
     }
-    result_.later_segments = allocator_.segments_taken() - first_segments_;
-    if (!result_.is_steady && !peaks.empty()) peaks.erase(peaks.begin(), peaks.end() - 1);
+    const std::vector<Bytes>& taken = allocator_.segments_taken();
+    result_.later_segments.assign(
+        taken.begin() + static_cast<std::ptrdiff_t>(std::min(first_segments_, taken.size())),
+        taken.end());
+    if (!result_.is_steady && peaks.size() > 1) peaks.erase(peaks.begin());
+    result_.is_level =
+        result_.is_steady || std::all_of(peaks.begin(), peaks.end(), [&](const auto& peak) {
+          return peak.first == peaks.front().first;
+        });
     for (const auto& [active, reserved] : peaks) {
       result_.peak_active = std::max(result_.peak_active, active);
       result_.peak_reserved = std::max(result_.peak_reserved, reserved);
@@ -106,6 +117,17 @@ class Replay {
   void adopt() {
     for (const Slot slot : sequence_.adopted) free(slot);
     allocate_all(sequence_.wrapping);
+  }
+
+  void reserve() {
+    std::vector<Block> held;
+    for (const Bytes segment : result_.segments_ahead) {
+      const std::size_t before = allocator_.segments_taken().size();
+      while (allocator_.segments_taken().size() == before && !result_.out_of_memory) {
+        held.push_back(allocate(CachingAllocator::request_of_segment(segment)));
+      }
+    }
+    for (const Block block : held) allocator_.free(block);
   }
 
   void run_setup_row() {
@@ -170,18 +192,46 @@ class Replay {
   const Setup& setup_;
   const AllocationSequence sequence_;
   CachingAllocator allocator_;
-  std::vector<Block> block_;         // by slot
-  std::vector<Block> setup_block_;   // by row of the setup
-  std::size_t next_setup_ = 0;       // the row of the setup that comes next
-  std::int64_t first_segments_ = 0;  // taken until the end of the first period
+  std::vector<Block> block_;        // by slot
+  std::vector<Block> setup_block_;  // by row of the setup
+  std::size_t next_setup_ = 0;      // the row of the setup that comes next
+  std::size_t first_segments_ = 0;  // taken until the end of the first period
   AllocatorReplay result_;
 };
+
+// Each try takes ahead what the one before took later.
+constexpr int kMostTries = 4;
+// Then one segment of this many percent of the active bytes is tried; found on recorded steps.
+constexpr Bytes kParts[] = {95, 80, 100, 60};
+constexpr Bytes kMiB = 1 << 20;
 
 }  // namespace
 
 AllocatorReplay replay_allocator(const TraceIndex& index, const Schedule& schedule, Bytes limit,
                                  AllocatorTrail* trail) {
-  return Replay(index, schedule, limit, trail).run();
+  std::vector<Bytes> last;
+  const auto run = [&](Bytes most, const std::vector<Bytes>& segments_ahead) {
+    last = segments_ahead;
+    return Replay(index, schedule, most, trail, segments_ahead).run();
+  };
+  // What is taken ahead does not depend on the limit: an executor does not know it.
+  const AllocatorReplay plain = run(-1, {});
+  const auto is_better = [&](const AllocatorReplay& r) {
+    return r.later_segments.empty() && r.peak_reserved <= plain.peak_reserved;
+  };
+  AllocatorReplay best = plain;
+  for (int i = 0; i < kMostTries && !best.later_segments.empty(); ++i) {
+    std::vector<Bytes> ahead = best.segments_ahead;
+    ahead.insert(ahead.end(), best.later_segments.begin(), best.later_segments.end());
+    best = run(-1, ahead);
+  }
+  for (const Bytes part : kParts) {
+    if (is_better(best)) break;
+    best = run(-1, {std::max(20 * kMiB, plain.peak_active / 100 * part / (2 * kMiB) * (2 * kMiB))});
+  }
+  if (!is_better(best)) best = plain;
+  if (limit < 0 && (trail == nullptr || last == best.segments_ahead)) return best;
+  return run(limit, best.segments_ahead);
 }
 
 }  // namespace stowage::simulator

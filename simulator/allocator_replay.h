@@ -2,6 +2,13 @@
 // (Trace::setup), then period after period of the planned step until the allocator is in a state
 // that it was in before. The first period does what the setup says of the first step besides. The
 // peaks are those of the periods that repeat in the end.
+//
+// Segments that only a later period would take from the driver (the gradients of the step before
+// are not there in the first one) are taken ahead of the first period, behind what is adopted: one
+// after the other, request_of_segment() bytes are asked for, again and again, until a segment is
+// taken; then all of that is freed. Tried are those segments, and one large segment. A try counts
+// when no later period takes any and no more is reserved than without: then it is done, and
+// executor/reserve_segments.h does the same to the real allocator.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +23,19 @@ struct AllocatorReplay {
   Bytes peak_active = 0;
   Bytes peak_reserved = 0;
   std::int32_t periods = 0;  // that were replayed
-  // Times that memory is taken from the driver behind the first period, in all of the others; once
-  // steady, none is taken any more.
-  std::int64_t later_segments = 0;
-  bool is_steady = false;      // the state repeated; else the peaks are those of the last period
-  bool is_complete = true;     // what a period frees is what the one before left, and every storage
-                               // that lasts is in the setup; else the gaps were filled in
+  // Sizes of the segments to take ahead of the first period.
+  std::vector<Bytes> segments_ahead;
+  // Of those that are all the same taken behind it, in all other periods; once steady, none is
+  // taken any more. A plan under which the allocator wanders for ever may take one more some day.
+  std::vector<Bytes> later_segments;
+  bool is_steady = false;   // the state repeated; else the peaks are those behind the first period
+  bool is_level = false;    // steady, or at least the active peak is the same in all of those
+  bool is_complete = true;  // what a period frees is what the one before left, and every storage
+                            // that lasts is in the setup; else the gaps were filled in
   bool out_of_memory = false;  // only with a limit; the peaks are those until then
 };
 
-inline constexpr std::int32_t kMostPeriods = 8;
+inline constexpr std::int32_t kMostPeriods = 16;  // so many steps are exact without is_steady
 
 // The allocator's counters over the last period that was replayed: after each event, the
 // instructions there included. What AllocatorCurve of the trace says of the recorded step.
@@ -35,7 +45,8 @@ struct AllocatorTrail {
 };
 
 // Can be asked of traces with a setup. `limit`: the most that may be reserved, -1 = none.
-// Cost: O((setup + periods * allocations) log free blocks).
+// Cost: O((setup + periods * allocations) log free blocks), a few times over where there are later
+// segments.
 [[nodiscard]] AllocatorReplay replay_allocator(const TraceIndex& index, const Schedule& schedule,
                                                Bytes limit = -1, AllocatorTrail* trail = nullptr);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -19,7 +20,6 @@ class StartPass {
             const std::vector<Bytes>& delta, Movement& movement)
       : index_(index),
         trace_(index.trace()),
-        time_(index.resident_time()),
         fixed_(fixed),
         budget_(budget),
         delta_(delta),
@@ -53,16 +53,25 @@ class StartPass {
     Position earliest = 0;  // < 0: also in the period before, from there + period on
     Position start = 0;
     Bytes bytes = 0;
-    std::size_t row = 0;  // of reloads or stays
+    Nanoseconds duration = 0;  // expected
+    std::size_t row = 0;       // of reloads or stays
     bool is_load = false;
     bool is_automatic = true;
     bool wraps = false;
   };
 
-  [[nodiscard]] std::size_t event_at(Position position) const {
-    return place_at(position, period_).event.index();
+  [[nodiscard]] std::size_t anchor_at(Position position) const {
+    return index_.anchor_row(place_at(position, period_).event);
   }
-  [[nodiscard]] Nanoseconds time_at(Position position) const { return time_[event_at(position)]; }
+  [[nodiscard]] Nanoseconds time_at(Position position) const {
+    return index_.anchor_times()[anchor_at(position)];
+  }
+
+  [[nodiscard]] Nanoseconds expected(Bytes bytes) {
+    const auto [known, is_new] = expected_.try_emplace(bytes);
+    if (is_new) known->second = expected_ns(trace_.calibration, trace_.calibration.h2d, bytes);
+    return known->second;
+  }
 
   void collect() {
     for (std::size_t r = 0; r < m_.reloads.size(); ++r) {
@@ -73,6 +82,7 @@ class StartPass {
       copy.bytes = m_.offloads[reload.offload.index()].bytes;
       copy.row = r;
       copy.is_automatic = !fixed_.start_reload[r] && reload.copy_in == CopyMode::lane;
+      copy.duration = expected(copy.bytes);
       if (!copy.is_automatic) {
         const Place fixed = fixed_.start_reload[r].value_or(await_of(trace_, reload));
         copy.start = std::max(position_of(fixed), copy.earliest);
@@ -87,6 +97,7 @@ class StartPass {
       copy.bytes = stay.bytes;
       copy.row = i;
       copy.is_load = true;
+      copy.duration = expected(copy.bytes);
       copy.is_automatic = stay.start == kNoPosition;
       if (!copy.is_automatic) {
         copy.wraps = stay.start < 0;
@@ -143,8 +154,7 @@ class StartPass {
         continue;
       }
       const Position need = copy.wraps ? step_end_ : copy.await;
-      const Nanoseconds start = std::min(time_at(need), next_start) -
-                                expected_ns(trace_.calibration, trace_.calibration.h2d, copy.bytes);
+      const Nanoseconds start = std::min(time_at(need), next_start) - copy.duration;
       copy.start = std::max(at_or_before(start, need), earliest(copy));
       next_start = std::max(start, time_at(copy.start));
       const bool may_wrap =
@@ -161,9 +171,10 @@ class StartPass {
 
   // The last anchor whose time is at most `start`, ahead of `need` if it is as late as that.
   [[nodiscard]] Position at_or_before(Nanoseconds start, Position need) const {
-    const auto later = std::upper_bound(time_.begin(), time_.end(), start);
-    const auto row = static_cast<std::size_t>(later - time_.begin());
-    return before(index_.previous_anchor(EventId(row > 0 ? row - 1 : 0)), need);
+    const auto& times = index_.anchor_times();
+    const auto later = std::upper_bound(times.begin(), times.end(), start);
+    const auto row = static_cast<std::size_t>(later - times.begin());
+    return before(index_.anchors()[row > 0 ? row - 1 : 0], need);
   }
   [[nodiscard]] Position before(EventId anchor, Position need) const {
     return anchor < place_at(need, period_).event ? position_of({anchor, Side::after}) : need;
@@ -178,10 +189,7 @@ class StartPass {
   }
 
   void starts_within_budget() {
-    std::vector<Bytes> bytes(index_.event_count());
-    Bytes now = 0;
-    for (std::size_t e = 0; e < bytes.size(); ++e) bytes[e] = now += delta_[e];
-    MemoryProfile profile(bytes);
+    MemoryProfile profile(most_behind_anchors());
     for (const Copy& copy : copies_) {  // loads that are fixed are in it already
       if (!copy.is_automatic && !copy.is_load) take(profile, copy);
     }
@@ -192,28 +200,40 @@ class StartPass {
       const Position need = copy->wraps ? step_end_ : copy->await;
       Position start = std::max(copy->start, previous);
       const std::size_t full =
-          profile.last_above(event_at(start), event_at(need), *budget_ - copy->bytes);
-      if (full < event_at(need)) start = before(index_.next_anchor(EventId(full + 1)), need);
+          profile.last_above(anchor_at(start), anchor_at(need), *budget_ - copy->bytes);
+      if (full < anchor_at(need)) start = before(index_.anchors()[full + 1], need);
       // No time passes at an event, but bytes are given up there.
-      if (event_at(start) == event_at(need)) start = need;
+      if (anchor_at(start) == anchor_at(need)) start = need;
       copy->start = previous = start;
       take(profile, *copy);
     }
   }
 
+  // The most bytes from each anchor to the next one: copies start and are awaited at anchors alone.
+  [[nodiscard]] std::vector<Bytes> most_behind_anchors() const {
+    std::vector<Bytes> most(index_.anchors().size(), std::numeric_limits<Bytes>::min());
+    Bytes now = 0;
+    for (std::size_t e = 0; e < index_.event_count(); ++e) {
+      now += delta_[e];
+      Bytes& here = most[index_.anchor_row(EventId(e))];
+      here = std::max(here, now);
+    }
+    return most;
+  }
+
   // Up to where the curve has it already.
   void take(MemoryProfile& profile, const Copy& copy) const {
-    profile.add(event_at(copy.start), event_at(copy.wraps ? step_end_ : copy.await), copy.bytes);
+    profile.add(anchor_at(copy.start), anchor_at(copy.wraps ? step_end_ : copy.await), copy.bytes);
   }
 
   // What wraps is there at the step's end and from its begin on, if the budget allows. True when
   // some no longer wrap.
   bool keep_wrapping(MemoryProfile& profile) {
     bool changed = false;
-    const std::size_t end = event_at(step_end_);
+    const std::size_t end = anchor_at(step_end_);
     for (Copy& copy : copies_) {
       if (!copy.wraps || !copy.is_automatic) continue;
-      const std::size_t need = event_at(copy.await);
+      const std::size_t need = anchor_at(copy.await);
       const Bytes most = std::max(profile.max(0, need), profile.max(end, end + 1));
       if (most + copy.bytes > *budget_) {
         copy.wraps = false;
@@ -228,7 +248,6 @@ class StartPass {
 
   const TraceIndex& index_;
   const Trace& trace_;
-  const std::vector<Nanoseconds>& time_;
   const FixedPoints& fixed_;
   const std::optional<Bytes> budget_;
   const std::vector<Bytes>& delta_;
@@ -236,6 +255,7 @@ class StartPass {
   const Position step_end_;
   Movement& m_;
   std::vector<Copy> copies_;
+  std::map<Bytes, Nanoseconds> expected_;  // layers have the same sizes
 };
 
 }  // namespace

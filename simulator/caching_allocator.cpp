@@ -9,20 +9,18 @@ namespace stowage::simulator {
 namespace {
 
 constexpr Bytes kMiB = 1 << 20;
-constexpr Bytes kSmallSize = kMiB;  // the largest request of the small pool
-constexpr Bytes kSmallSegment = 2 * kMiB;
 constexpr Bytes kLargeSegment = 20 * kMiB;  // of requests below kMinLargeSize
 constexpr Bytes kMinLargeSize = 10 * kMiB;
 constexpr Bytes kRoundLarge = 2 * kMiB;
 
 Bytes segment_size(Bytes size) {
-  if (size <= kSmallSize) return kSmallSegment;
+  if (size <= CachingAllocator::kSmallSize) return CachingAllocator::kSmallSegment;
   if (size < kMinLargeSize) return kLargeSegment;
   return (size + kRoundLarge - 1) / kRoundLarge * kRoundLarge;
 }
 
 bool is_split_off(Bytes rest, bool small) {
-  return small ? rest >= CachingAllocator::kGranule : rest > kSmallSize;
+  return small ? rest >= CachingAllocator::kGranule : rest > CachingAllocator::kSmallSize;
 }
 
 }  // namespace
@@ -118,7 +116,7 @@ CachingAllocator::Block CachingAllocator::new_segment(Bytes size, bool small) {
   whole.size = size;
   whole.small = small;
   reserved_ += size;
-  ++segments_taken_;
+  segments_taken_.push_back(size);
   peak_reserved_ = std::max(peak_reserved_, reserved_);
   const auto behind = std::upper_bound(
       segments_.begin(), segments_.end(), whole.address,

@@ -34,10 +34,18 @@ namespace stowage::simulator {
 class CachingAllocator {
  public:
   static constexpr Bytes kGranule = 512;
+  static constexpr Bytes kSmallSize = Bytes{1} << 20;  // the largest request of the small pool
+  static constexpr Bytes kSmallSegment = 2 * kSmallSize;
 
   // Size of the smallest block that can hold `bytes`; 0 for 0.
   [[nodiscard]] static constexpr Bytes rounded(Bytes bytes) {
     return (bytes + kGranule - 1) / kGranule * kGranule;
+  }
+
+  // What to ask for, so that a segment of `segment` bytes is taken where no free block is that
+  // large.
+  [[nodiscard]] static constexpr Bytes request_of_segment(Bytes segment) {
+    return segment == kSmallSegment ? kSmallSize : segment;
   }
 
   // A handed out block; valid from allocate() to free().
@@ -56,8 +64,8 @@ class CachingAllocator {
   [[nodiscard]] Bytes peak_active() const { return peak_active_; }
   [[nodiscard]] Bytes peak_reserved() const { return peak_reserved_; }
   void reset_peaks();
-  // Times that memory was taken from the driver since the beginning.
-  [[nodiscard]] std::int64_t segments_taken() const { return segments_taken_; }
+  // Sizes of all segments taken from the driver since the beginning, in order.
+  [[nodiscard]] const std::vector<Bytes>& segments_taken() const { return segments_taken_; }
 
   [[nodiscard]] Bytes address_of(Block block) const { return node(block).address; }
   [[nodiscard]] Bytes size_of(Block block) const { return node(block).size; }
@@ -111,7 +119,7 @@ class CachingAllocator {
   Bytes peak_active_ = 0;
   Bytes peak_reserved_ = 0;
   SegmentAddresses addresses_;
-  std::int64_t segments_taken_ = 0;
+  std::vector<Bytes> segments_taken_;
   std::vector<Node> nodes_;
   std::vector<Block> unused_;    // rows of nodes_
   std::vector<Block> segments_;  // first block of each, by address

@@ -10,6 +10,8 @@ namespace stowage::simulator {
 namespace {
 
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
+constexpr Ppm kLeastBoost = 1000;  // less is noise
+constexpr std::int64_t kMostCredit = std::int64_t{1} << 60;
 
 // A measured factor; above 1 is noise, and a lane never stands quite still.
 Ppm usable(Ppm factor) {
@@ -28,6 +30,16 @@ CopyLanes::CopyLanes(const Calibration& link)
       copy_interference_(usable(link.copy_interference)),
       compute_interference_(usable(link.compute_interference)) {
   movers_[h2d].direction = h2d;
+  const Ppm boost = kPpm * kPpm / std::clamp<Ppm>(link.least_compute, kPpm / 4, kPpm);
+  if (boost < kPpm + kLeastBoost || link.rest_gain <= 0) return;
+  boost_ = boost;
+  // Each nanosecond at this speed saves boost - 1; a rest of one is to save rest_gain.
+  credit_per_rest_ = std::min<Ppm>(link.rest_gain, kPpm) * kPpm / (boost - kPpm);
+}
+
+void CopyLanes::rest(Nanoseconds duration) {
+  const Wide credit = Wide{credit_} + Wide{duration} * credit_per_rest_;
+  credit_ = static_cast<std::int64_t>(std::min<Wide>(credit, kMostCredit));
 }
 
 Nanoseconds CopyLanes::nominal_ns(Direction direction, Bytes bytes) const {
@@ -121,7 +133,11 @@ void CopyLanes::copy_on_compute(Direction direction, Bytes bytes) {
   Mover& mover = movers_[kOnCompute];
   mover.direction = direction;
   start(mover, nominal);
-  while (mover.active) advance(next_change(false), false);
+  while (mover.active) {
+    const Nanoseconds duration = next_change(false);
+    advance(duration, false);
+    rest(duration);
+  }
 }
 
 void CopyLanes::run_compute(Nanoseconds work, std::vector<Segment>* trail) {
@@ -129,8 +145,15 @@ void CopyLanes::run_compute(Nanoseconds work, std::vector<Segment>* trail) {
   std::int64_t left = work * kPpm;
   while (left > 0) {
     const bool slowed = movers_[d2h].moving() || movers_[h2d].moving();
-    const Ppm factor = slowed ? compute_interference_ : kPpm;
-    const Nanoseconds duration = std::min(divided_up(left, factor), next_change(true));
+    Ppm factor = slowed ? compute_interference_ : kPpm;
+    Nanoseconds until = next_change(true);
+    const bool boosted = credit_ >= kPpm;
+    if (boosted) {
+      factor = factor * boost_ / kPpm;
+      until = std::min(until, credit_ / kPpm);
+    }
+    const Nanoseconds duration = std::min(divided_up(left, factor), until);
+    if (boosted) credit_ -= duration * kPpm;
     if (trail != nullptr) trail->push_back({now_, duration, factor});
     left -= duration * factor;
     advance(duration, true);
@@ -142,6 +165,7 @@ void CopyLanes::wait_for(Direction direction, std::size_t job) {
     const Nanoseconds duration = next_change(false);
     STOWAGE_ASSERT(duration != kNever);
     advance(duration, false);
+    rest(duration);
   }
 }
 

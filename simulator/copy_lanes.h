@@ -7,6 +7,10 @@
 // direction, half each in its own. Factors change only when something starts or ends, so time jumps
 // from one such point to the next; work is kept in ns * 10^6 and every completion rounds up to a
 // whole nanosecond. Cost: O(1) for each start or end of a transfer and each piece of compute.
+//
+// A GPU at its power limit runs faster behind a rest (Calibration::rest_gain): time in which
+// compute waits for a copy is credited, and while there is credit compute runs faster, at most so
+// much that its time becomes least_compute. What is left at the end of a step is lost.
 #pragma once
 
 #include <array>
@@ -78,6 +82,8 @@ class CopyLanes {
   };
   static constexpr std::size_t kOnCompute = 2;  // the mover of copies on the compute stream
 
+  // Compute rests: it may run faster later.
+  void rest(Nanoseconds duration);
   void start_due();
   void start(Mover& mover, Nanoseconds nominal) const;
   [[nodiscard]] Ppm factor_of(std::size_t mover, bool computing) const;
@@ -89,6 +95,9 @@ class CopyLanes {
   Ppm duplex_;
   Ppm copy_interference_;
   Ppm compute_interference_;
+  Ppm boost_ = kPpm;                  // speed of compute while there is credit
+  std::int64_t credit_per_rest_ = 0;  // ppm
+  std::int64_t credit_ = 0;           // time at boost_, in ns * 10^6
   std::array<Lane, 2> lanes_;
   std::array<Mover, 3> movers_;  // of the lanes, by direction, and kOnCompute
   Nanoseconds now_ = 0;

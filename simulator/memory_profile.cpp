@@ -29,7 +29,26 @@ MemoryProfile::Span MemoryProfile::right(Span at) {
 }
 
 void MemoryProfile::add(std::size_t first, std::size_t last, Bytes bytes) {
-  if (first < last) add(root(), first, last, bytes);
+  if (first >= last) return;
+  const auto add_to = [&](std::size_t node) {
+    nodes_[node].max += bytes;
+    nodes_[node].add += bytes;
+  };
+  const auto mend_above = [&](std::size_t node) {
+    while ((node /= 2) > 0) {
+      nodes_[node].max =
+          std::max(nodes_[2 * node].max, nodes_[2 * node + 1].max) + nodes_[node].add;
+    }
+  };
+  // From the leaves up: whole subtrees between the two ends.
+  std::size_t left = leaves_ + first;
+  std::size_t right = leaves_ + last;
+  for (; left < right; left /= 2, right /= 2) {
+    if (left % 2 == 1) add_to(left++);
+    if (right % 2 == 1) add_to(--right);
+  }
+  mend_above(leaves_ + first);
+  mend_above(leaves_ + last - 1);
 }
 
 Bytes MemoryProfile::max(std::size_t first, std::size_t last) const {
@@ -38,19 +57,6 @@ Bytes MemoryProfile::max(std::size_t first, std::size_t last) const {
 
 std::size_t MemoryProfile::last_above(std::size_t first, std::size_t last, Bytes limit) const {
   return first < last ? std::min(last, last_above(root(), first, last, limit)) : last;
-}
-
-void MemoryProfile::add(Span at, std::size_t first, std::size_t last, Bytes bytes) {
-  if (last <= at.first || at.last <= first) return;
-  Node& node = nodes_[at.node];
-  if (first <= at.first && at.last <= last) {
-    node.max += bytes;
-    node.add += bytes;
-    return;
-  }
-  add(left(at), first, last, bytes);
-  add(right(at), first, last, bytes);
-  node.max = std::max(nodes_[2 * at.node].max, nodes_[2 * at.node + 1].max) + node.add;
 }
 
 Bytes MemoryProfile::max(Span at, std::size_t first, std::size_t last) const {

@@ -31,7 +31,6 @@ class MemoryProfile {
     std::size_t node, first, last;
   };
 
-  void add(Span at, std::size_t first, std::size_t last, Bytes bytes);
   [[nodiscard]] Bytes max(Span at, std::size_t first, std::size_t last) const;
   [[nodiscard]] std::size_t last_above(Span at, std::size_t first, std::size_t last,
                                        Bytes limit) const;

@@ -314,8 +314,9 @@ ReplayResult replay(const TraceIndex& index, const Schedule& schedule, ReplayDet
     result.peak_active = allocator.peak_active;
     result.peak_reserved = allocator.peak_reserved;
     result.allocator_periods = allocator.periods;
-    result.later_segments = allocator.later_segments;
-    result.allocator_exact = allocator.is_steady && allocator.is_complete;
+    result.later_segments = static_cast<std::int64_t>(allocator.later_segments.size());
+    result.allocator_exact = allocator.is_complete;
+    result.active_varies = !allocator.is_level;
   }
   if (detail != nullptr) {
     detail->active = std::move(trail.active);

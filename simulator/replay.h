@@ -45,11 +45,14 @@ struct ReplayResult {
   // Periods that the allocator's model went through; 0 = none: the trace has no setup (active is
   // then the sum of the rounded sizes), or this is an estimate.
   std::int32_t allocator_periods = 0;
-  // Its state repeated, and the trace says all of where it starts from: else peak_active and
-  // peak_reserved are approximations.
+  // The trace says all of where it starts from: else peak_active and peak_reserved are
+  // approximations.
   bool allocator_exact = true;
-  // Times that memory is taken from the driver behind the first step; nothing is known of it when
-  // allocator_periods is 0.
+  // The active peak is not the same in every step behind the first, since the allocator finds other
+  // blocks each time; peak_active is the largest.
+  bool active_varies = false;
+  // Times that memory is taken from the driver behind the first step, in spite of the segments that
+  // are taken ahead of it (AllocatorReplay); nothing is known of it when allocator_periods is 0.
   std::int64_t later_segments = 0;
   EventId peak_event;  // first event at which peak_requested is reached
   Bytes host_bytes = 0;
@@ -81,10 +84,12 @@ struct ReplayDetail {
 [[nodiscard]] ReplayResult estimate(const TraceIndex& index, const Schedule& schedule,
                                     ReplayDetail* detail = nullptr);
 
-// What to say of a result that is not allocator_exact.
+// What to say of a result that is not allocator_exact, and of one whose active_varies.
 inline constexpr const char* kAllocatorRemark =
-    "active and reserved bytes are estimates: the allocator's state does not repeat from step to "
-    "step, or the trace does not say all of it";
+    "active and reserved bytes are estimates: the trace does not say all of the allocator's state";
+inline constexpr const char* kActiveVariesRemark =
+    "the allocator finds other blocks in each step: the active peak differs a little from step to "
+    "step, the largest counts";
 
 // The step as it was recorded: nothing moves and no executor's hooks run. (An executor that keeps
 // everything runs the schedule of an empty plan, which has hooks.)

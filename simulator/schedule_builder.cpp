@@ -103,12 +103,27 @@ void add_instructions(const TraceIndex& index, const Movement& m, Schedule& sche
 }
 
 void sort_instructions(Schedule& schedule) {
-  auto& out = schedule.instructions;
-  const auto key = [](const Instruction& i) {
-    return std::tuple(i.anchor.event, i.anchor.side, rank_of(i.action), row_of(i));
+  // By event, side, rank and row: small keys sort faster than instructions.
+  struct Key {
+    std::int64_t place_and_rank;
+    std::int32_t row;
+    std::uint32_t at;
+    bool operator<(const Key& other) const {
+      return std::tie(place_and_rank, row) < std::tie(other.place_and_rank, other.row);
+    }
   };
-  std::sort(out.begin(), out.end(),
-            [&](const Instruction& a, const Instruction& b) { return key(a) < key(b); });
+  const auto& in = schedule.instructions;
+  std::vector<Key> keys(in.size());
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const std::int64_t place =
+        2 * std::int64_t{in[i].anchor.event.value} + (in[i].anchor.side == Side::after ? 1 : 0);
+    keys[i] = {place * 16 + rank_of(in[i].action), row_of(in[i]), static_cast<std::uint32_t>(i)};
+  }
+  std::sort(keys.begin(), keys.end());
+  std::vector<Instruction> out;
+  out.reserve(in.size());
+  for (const Key& key : keys) out.push_back(in[key.at]);
+  schedule.instructions = std::move(out);
 }
 
 void lay_out_host(const TraceIndex& index, Schedule& schedule) {

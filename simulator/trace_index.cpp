@@ -57,14 +57,17 @@ void TraceIndex::index_anchors() {
   anchor_ordinal_.assign(n, -1);
   prev_anchor_.resize(n);
   next_anchor_.resize(n);
+  anchor_row_.resize(n);
   std::array<std::int32_t, kAnchorKinds> count{};
   EventId last(std::size_t{0});
   for (std::size_t e = 0; e < n; ++e) {
     if (const auto kind = anchor_kind_of(trace_->events.kind[e])) {
       anchor_ordinal_[e] = count[static_cast<std::size_t>(*kind)]++;
       last = EventId(e);
+      anchors_.push_back(last);
     }
     prev_anchor_[e] = last;
+    anchor_row_[e] = static_cast<std::uint32_t>(anchors_.empty() ? 0 : anchors_.size() - 1);
   }
   EventId next(n - 1);
   for (std::size_t e = n; e-- > 0;) {
@@ -117,6 +120,7 @@ void TraceIndex::index_work() {
     resident_time_[e] = std::max(busy, launched);
     if (sync_[e] != 0) launched = resident_time_[e];
   }
+  for (const EventId anchor : anchors_) anchor_times_.push_back(resident_time_[anchor.index()]);
   has_launch_ = device_times;
   hooked_launch_ = launch_;
   for (std::size_t e = 0; has_launch_ && e < n; ++e) {

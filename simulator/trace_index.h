@@ -25,6 +25,10 @@ class TraceIndex {
   // First anchor event >= event, last anchor event <= event. Always valid: step_begin, step_end.
   [[nodiscard]] EventId next_anchor(EventId event) const { return next_anchor_[event.index()]; }
   [[nodiscard]] EventId previous_anchor(EventId event) const { return prev_anchor_[event.index()]; }
+  // All anchor events in order, resident_time() at each, and the row of previous_anchor(event).
+  [[nodiscard]] const std::vector<EventId>& anchors() const { return anchors_; }
+  [[nodiscard]] const std::vector<Nanoseconds>& anchor_times() const { return anchor_times_; }
+  [[nodiscard]] std::size_t anchor_row(EventId event) const { return anchor_row_[event.index()]; }
 
   // Saved tensors of a storage in pack order, unpacks of a saved tensor in order.
   [[nodiscard]] const std::vector<SavedId>& saved_of(StorageId storage) const;
@@ -73,6 +77,9 @@ class TraceIndex {
   std::vector<std::int32_t> anchor_ordinal_;
   std::vector<EventId> next_anchor_;
   std::vector<EventId> prev_anchor_;
+  std::vector<EventId> anchors_;
+  std::vector<Nanoseconds> anchor_times_;
+  std::vector<std::uint32_t> anchor_row_;
   std::vector<std::vector<SavedId>> saved_of_;
   std::vector<std::vector<UnpackId>> unpacks_of_;
   std::vector<Nanoseconds> launch_;

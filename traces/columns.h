@@ -30,6 +30,7 @@ enum class Rule : std::uint8_t {
   count_or_none,    // >= -1
   positive,         // >= 1
   factor,           // 1 ... 10^6 parts per million
+  optional_factor,  // 0 ... 10^6; a file of an earlier minor schema does not have it
 };
 
 // Larger sizes and times are absurd; below them, sums over a step cannot overflow unseen.
@@ -289,6 +290,8 @@ void visit_fields(T& t, F&& f) {
   f("copy_issue_ns", t.copy_issue_ns, Rule::time);
   f("wait_issue_ns", t.wait_issue_ns, Rule::time);
   f("hook_ns", t.hook_ns, Rule::time);
+  f("least_compute", t.least_compute, Rule::optional_factor);
+  f("rest_gain", t.rest_gain, Rule::optional_factor);
 }
 
 // `schema`, `legend`, `fingerprint`, `strings` and `lists` have forms of their own.

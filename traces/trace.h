@@ -15,7 +15,7 @@
 namespace stowage {
 
 inline constexpr int kTraceSchemaMajor = 1;
-inline constexpr int kTraceSchemaMinor = 2;
+inline constexpr int kTraceSchemaMinor = 3;
 
 enum class StorageClass : std::uint8_t {
   parameter,
@@ -337,6 +337,9 @@ struct Calibration {
   Nanoseconds copy_issue_ns = 0;  // CPU time to queue one copy on a lane
   Nanoseconds wait_issue_ns = 0;  // CPU time to make compute wait for one copy
   Nanoseconds hook_ns = 0;        // CPU time of one pack or unpack through the executor's hooks
+  // A GPU at its power limit runs compute faster behind a rest. Since schema 1.3, else as here.
+  Ppm least_compute = kPpm;  // time of compute between long rests, of that without any
+  Ppm rest_gain = 0;         // compute time that 1 s of rest saves, until then
 };
 
 struct Trace {

@@ -128,8 +128,9 @@ struct TraceReader::Nodes {
   template <Section T>
   static Node section(const char* key, T& target) {
     Node node{.key = key};
-    visit_fields(target, [&](const char* name, auto& field, Rule) {
+    visit_fields(target, [&](const char* name, auto& field, Rule rule) {
       node.children.push_back(value(name, field));
+      node.children.back().optional = rule == Rule::optional_factor;
     });
     return node;
   }
@@ -244,7 +245,7 @@ bool TraceReader::end_object() {
   Node& object = *frames_.back().node;
   node_ = &skipped_;  // nothing is awaited: errors name the object itself
   for (const Node& child : object.children) {
-    if (child.seen) continue;
+    if (child.seen || child.optional) continue;
     const char* hint = &object == &root_ ? "is it a Stowage trace?" : "";
     return fail_at(pointer() + "/" + escaped(child.key), "is missing", hint);
   }

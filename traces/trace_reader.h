@@ -73,6 +73,7 @@ class TraceReader {
     Size size = nullptr;        // integers, texts, lists
     Reserve reserve = nullptr;  // integers
     std::vector<Node> children = {};
+    bool optional = false;  // may be missing
     bool seen = false;
   };
   struct Frame {

@@ -96,6 +96,9 @@ std::optional<std::string> broken(Rule rule, std::int64_t value) {
     case Rule::factor:
       if (value < 1 || value > kPpm) return is + ", not in 1 ... 1000000 parts per million";
       return std::nullopt;
+    case Rule::optional_factor:
+      if (value < 0 || value > kPpm) return is + ", not in 0 ... 1000000 parts per million";
+      return std::nullopt;
   }
   return std::nullopt;
 }
@@ -121,6 +124,8 @@ bool holds(Rule rule, std::int64_t value) {
       return value >= 1 && value <= kMaxSize;
     case Rule::factor:
       return value >= 1 && value <= kPpm;
+    case Rule::optional_factor:
+      return value >= 0 && value <= kPpm;
   }
   return false;
 }

@@ -16,6 +16,7 @@ struct Demands {
   bool moves = false;            // the plan takes something away
   // See PlanInputs.
   bool allocator_exact = false;
+  bool active_varies = false;
   std::int64_t later_segments = 0;
 };
 
@@ -29,10 +30,10 @@ struct Judgement {
 // the recorded step, no parameter stored beside the plan in a steady step, requested and host bytes
 // as predicted and the former alike in every steady step, the budget. On a device with an
 // allocator's counters also: active within 0.1 % of the prediction, active and reserved alike in
-// every steady step, no host memory pinned behind the first step, and no more memory taken from the
-// driver there than the allocator's replay takes. Where that replay is no more than an estimate,
-// active is remarked on; so is memory taken from the driver when the plan moves nothing.
-// `v.failures` is not looked at.
+// every steady step (unless the replay says that active varies), no host memory pinned behind the
+// first step, and no more memory taken from the driver there than the replay takes. Where that
+// replay is no more than an estimate, active is remarked on; so is memory taken from the driver
+// when the plan moves nothing. `v.failures` is not looked at.
 [[nodiscard]] Judgement judge(const Verification& v, const Demands& demands);
 
 }  // namespace stowage::cli

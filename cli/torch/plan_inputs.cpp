@@ -132,6 +132,7 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
   inputs.predicted = {replayed.peak_requested, replayed.peak_active, replayed.peak_reserved,
                       replayed.step_ns,        replayed.stall_ns,    replayed.host_bytes};
   inputs.allocator_exact = replayed.allocator_periods > 0 && replayed.allocator_exact;
+  inputs.active_varies = replayed.active_varies;
   inputs.later_segments = replayed.later_segments;
   if (inputs.plan.predicted && *inputs.plan.predicted != inputs.predicted) {
     inputs.warnings.push_back(

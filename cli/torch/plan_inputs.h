@@ -26,6 +26,7 @@ struct PlanInputs {
   // Whether the allocator's replay says exactly what active and reserved bytes will be, and then
   // how often memory is taken from the driver behind the first step.
   bool allocator_exact = false;
+  bool active_varies = false;  // as the replay says
   std::int64_t later_segments = 0;
   std::vector<std::string> warnings;  // e.g. the stored prediction differs
 };

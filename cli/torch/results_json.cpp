@@ -115,7 +115,9 @@ std::string clean_results_to_json(const CleanResults& results) {
                {"sync_ns", c.sync_ns},
                {"copy_issue_ns", c.copy_issue_ns},
                {"wait_issue_ns", c.wait_issue_ns},
-               {"hook_ns", c.hook_ns}});
+               {"hook_ns", c.hook_ns},
+               {"least_compute", c.least_compute},
+               {"rest_gain", c.rest_gain}});
 }
 
 Result<CleanResults> clean_results_from_json(const std::string& text) {
@@ -143,6 +145,8 @@ Result<CleanResults> clean_results_from_json(const std::string& text) {
     json.at("copy_issue_ns").get_to(c.copy_issue_ns);
     json.at("wait_issue_ns").get_to(c.wait_issue_ns);
     json.at("hook_ns").get_to(c.hook_ns);
+    json.at("least_compute").get_to(c.least_compute);
+    json.at("rest_gain").get_to(c.rest_gain);
     return results;
   } catch (const nlohmann::json::exception& error) {
     return not_ours(error.what());

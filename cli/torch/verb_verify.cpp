@@ -172,6 +172,7 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
                   .tolerance_given = rtol.has_value(),
                   .moves = !schedule.offloads.empty() || !schedule.parameters.empty(),
                   .allocator_exact = inputs->allocator_exact,
+                  .active_varies = inputs->active_varies,
                   .later_segments = inputs->later_segments});
     v.failures = std::move(judgement.failures);
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "planner/policies/policies.h"
-#include "planner/smallest_shards.h"
+#include "planner/streaming_layers.h"
 #include "simulator/decisions.h"
 #include "simulator/parameter_shards.h"
 
@@ -34,7 +34,7 @@ Rules layerwise_rules(const simulator::TraceIndex& index, const Options& options
   }
   const Trace& trace = index.trace();
   simulator::ParameterDecisions parameters;
-  parameters.shard_of = smallest_shards(trace);
+  parameters.shard_of = shard_for_each_layer(trace);
   parameters.stream = simulator::ParameterPlan::Stream::always;
   parameters.prefetch = prefetch;
   return PolicyRules{{keep_the_rest()}, simulator::to_shards(trace, parameters), 0};

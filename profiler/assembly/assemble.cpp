@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "profiler/assembly/busy_gpu.h"
 #include "profiler/assembly/check_records.h"
 #include "profiler/assembly/conclusions.h"
 #include "profiler/assembly/device_rows.h"
@@ -83,6 +84,7 @@ class Assembler {
     if (Status status = walk(); !status) return status.error();
     add_ends();
     if (device_ != nullptr) add_device_rows(*recording_.timing, *device_, rows_);
+    drop_rest_gain_unless_busy(trace_);
     add_setup_rows(recording_, raw_, rows_);
     add_conclusions(raw_, peaks(), rows_);
     trace_.fingerprint = fingerprint(trace_);

@@ -11,6 +11,7 @@
 
 #include "executor/device/host_arena.h"
 #include "profiler/torch/issue_costs.h"
+#include "profiler/torch/rest_gain.h"
 #include "profiler/torch/step_budget.h"
 
 namespace stowage::profiler {
@@ -249,6 +250,9 @@ Result<Calibration> calibrate(executor::Device& device, const CalibrationOptions
     if (arena->pinned()) {
       result.pin_ns_per_gib =
           static_cast<Nanoseconds>(Wide{pinning} * kGib / (2 * options.largest));
+    }
+    if (options.step) {
+      measure_rest_gain(device, options.step, in.device, in.host, options.largest, result);
     }
     measure_issue_costs(device, arena->data(), options.largest, result);
   }

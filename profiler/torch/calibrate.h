@@ -24,7 +24,8 @@ struct CalibrationOptions {
 // that is believed. At least 1.
 [[nodiscard]] Nanoseconds time_of_one_copy(Nanoseconds of_count, Nanoseconds of_twice, int count);
 
-// Takes a second or two, and six steps; four where the step is long. Uses `largest` bytes of the
+// Takes a second or two, and six steps, four where the step is long; on a GPU also what
+// rest_gain.h takes. Uses `largest` bytes of the
 // device twice and as much of the host; call it between steps. Error (environment): no host memory.
 // Exceptions of the step (out of memory among them) pass through.
 [[nodiscard]] Result<Calibration> calibrate(executor::Device& device,

@@ -18,6 +18,7 @@
 
 #include "executor/device/cuda/cuda_device.h"
 #include "executor/layer.h"
+#include "executor/reserve_segments.h"
 #include "simulator/replay.h"
 #include "tests/profiler_torch/hand_step.h"
 #include "tests/profiler_torch/recorded_model.h"
@@ -209,6 +210,25 @@ TEST(ManySteps, TakeNothingFromTheDriverAndPeakAlike) {
       EXPECT_EQ(device.events_created(), events);
     }
   }
+}
+
+// Each is one driver call of its size, whatever is cached, and nothing stays allocated.
+TEST(ReserveSegments, TakesEachFromTheDriver) {
+  executor::Device& device = hand_device();
+  const executor::MemoryStats before = device.memory();
+  const std::vector<Bytes> segments{2 << 20, 28 << 20, 20 << 20, 2 << 20};
+  for (int repeat = 1; repeat <= 2; ++repeat) {
+    executor::reserve_segments(device, segments);
+    const executor::MemoryStats after = device.memory();
+    EXPECT_EQ(after.driver_allocations, before.driver_allocations + 4 * repeat);
+    EXPECT_EQ(after.reserved, before.reserved + Bytes{52 << 20} * repeat);
+    EXPECT_EQ(after.active, before.active);
+    EXPECT_EQ(after.requested, before.requested);
+  }
+  device.set_memory_limit(device.memory().reserved + (10 << 20));
+  executor::reserve_segments(device, {Bytes{1} << 30});  // no room: no error
+  device.set_memory_limit(0);
+  EXPECT_EQ(device.memory().requested, before.requested);
 }
 
 // Trap 27: a real limit under which the planned step runs and the unplanned one does not.

@@ -5,11 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "planner/footprint.h"
+#include "planner/streaming_layers.h"
 #include "simulator/lowering.h"
 #include "simulator/replay.h"
 #include "tests/support/micro_trace.h"
@@ -171,6 +174,70 @@ TEST(Footprints, CurvesAreWhatTheReplayCounts) {
   EXPECT_GT(streamed, 500);
 }
 
+// All that a schedule does, as numbers.
+std::vector<std::array<std::int64_t, 6>> rows_of(const simulator::Schedule& schedule) {
+  std::vector<std::array<std::int64_t, 6>> rows = {{schedule.host_bytes}};
+  for (const auto& i : schedule.instructions) {
+    rows.push_back({static_cast<std::int64_t>(i.action), i.offload.value, i.reload.value,
+                    i.residency.value, i.anchor.event.value,
+                    static_cast<std::int64_t>(i.anchor.side)});
+  }
+  for (const auto& o : schedule.offloads) {
+    rows.push_back({o.storage.value, o.begin, o.bytes, o.host_offset});
+  }
+  for (const auto& p : schedule.parameters)
+    rows.push_back({p.storage.value, p.bytes, p.host_offset});
+  for (const auto& r : schedule.residencies)
+    rows.push_back({r.parameter.value, r.wraps, r.written});
+  return rows;
+}
+
+// Parameters that are loaded automatically: one shard for all of them gives the schedule that one
+// shard for each layer gives.
+TEST(Footprints, OneShardIsLoweredAsManyAre) {
+  int compared = 0;
+  int in_several = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    testing::RandomTraceOptions options;
+    options.parameters = true;
+    options.several_weights = seed % 3 == 0;
+    options.device_times = seed % 2 == 0;
+    const Trace trace = testing::random_trace(seed, options);
+    const TraceIndex index(trace);
+    const Footprints footprints(index);
+    const std::vector<std::int32_t> shard = shard_for_each_layer(trace);
+    const Bytes peak =
+        *std::max_element(footprints.resident().begin(), footprints.resident().end());
+    std::mt19937_64 random(seed);
+    for (const Choice stream : {Choice::forward, Choice::always}) {
+      std::vector<Choice> choices;
+      for (const Movable& movable : footprints.movable()) {
+        const Choice leave = movable.is_layer() ? stream : Choice::shared;
+        const bool can = movable.allowed[static_cast<std::size_t>(leave)] && random() % 3 > 0;
+        choices.push_back(can ? leave : Choice::keep);
+      }
+      Decisions one = footprints.decisions(choices, {}, {});
+      one.budget = peak * 3 / 4;
+      Decisions many = one;
+      std::set<std::int32_t> used;
+      for (std::size_t s = 0; s < many.parameters.shard_of.size(); ++s) {
+        ASSERT_LE(one.parameters.shard_of[s], 0);
+        if (one.parameters.shard_of[s] < 0) continue;
+        many.parameters.shard_of[s] = shard[s];
+        used.insert(shard[s]);
+      }
+      const auto a = simulator::lower(index, one);
+      const auto b = simulator::lower(index, many);
+      ASSERT_TRUE(a.ok() && b.ok()) << "seed " << seed;
+      ASSERT_EQ(rows_of(a->schedule), rows_of(b->schedule)) << "seed " << seed;
+      ++compared;
+      in_several += used.size() > 1 ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(compared, 400);
+  EXPECT_GT(in_several, 100);
+}
+
 TEST(MemoryFloor, AgainstEveryCombination) {
   int all = 0;
   int reached = 0;
@@ -243,6 +310,46 @@ TEST(TimeBound, ByHand) {
   EXPECT_EQ(shortest_step(footprints, 500'001 - 1), 1'100'000 + 1'100'000);  // all of it
 }
 
+// While a copy moves compute runs at 80 %. The storage's 1 ms each way hides behind 10 ms of work
+// and makes each half 0.2 ms longer; the plan reaches that.
+TEST(TimeBound, CopiesSlowComputeDown) {
+  MicroTrace m;
+  m.link().compute_interference = 800'000;
+  m.begin_layer("l");
+  m.begin_op("aten::mm");
+  const StorageId a = m.alloc(1'000'000);
+  const SavedId saved = m.pack(m.view(a));
+  m.run(10'000'000);
+  m.end_op();
+  m.let_go(a);
+  m.end_layer("l");
+  m.begin_op("aten::big");
+  const StorageId b = m.alloc(1'000'000);
+  m.end_op();
+  m.free(b);
+  m.backward();
+  m.begin_layer_backward("l");
+  m.begin_op("aten::mm_backward");
+  m.run(10'000'000);
+  const UnpackId unpack = m.unpack(saved);
+  m.end_op();
+  m.drop(unpack);
+  m.free(a);
+  m.end_layer_backward("l");
+  const Trace trace = m.finish();
+  const TraceIndex index(trace);
+  const Footprints footprints(index);
+  ASSERT_EQ(footprints.movable().size(), 1U);
+  EXPECT_EQ(shortest_step(footprints, 2'000'000), 20'000'000);
+  EXPECT_EQ(shortest_step(footprints, 1'000'000), 20'400'000);
+  EXPECT_EQ(shortest_step(footprints, 1'500'000), 20'200'000);  // half of it
+  Decisions decisions = footprints.decisions({Choice::shared}, {}, {});
+  decisions.budget = 1'000'000;
+  const ReplayResult result = run(index, decisions);
+  EXPECT_EQ(result.peak_requested, 1'000'000);
+  EXPECT_EQ(result.step_ns, 20'400'000);
+}
+
 void op_with(MicroTrace& m, StorageId weight) {
   m.begin_op();
   m.read(weight);
@@ -299,7 +406,7 @@ TEST(TimeBound, WeightThatBackwardIsDoneWithNeedsNoCopyBack) {
   const TraceIndex index(trace);
   const Footprints footprints(index);
   ASSERT_EQ(footprints.movable().size(), 1U);
-  ASSERT_TRUE(footprints.movable().front().is_shard());
+  ASSERT_TRUE(footprints.movable().front().is_layer());
   for (const Bytes budget : {1'100'000, 1'150'000, 1'500'000}) {
     Decisions decisions = footprints.decisions({Choice::always}, {}, {});
     decisions.budget = budget;

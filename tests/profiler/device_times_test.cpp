@@ -191,6 +191,22 @@ TEST(DeviceTimes, FillTheTraceOfAGpu) {
   EXPECT_EQ(trace.setup.storage, (std::vector<StorageId>{StorageId(), StorageId(0), StorageId()}));
 }
 
+// Rests make nothing faster where the GPU has gaps anyway: 10 of 100 us are kernels; then all of
+// it.
+TEST(DeviceTimes, OnlyABusyGpuGainsByRests) {
+  for (const bool busy : {false, true}) {
+    RawRecording recording = ops(2, 100'000);
+    recording.calibration.least_compute = 930'000;
+    recording.calibration.rest_gain = 140'000;
+    FabricatedTiming t(recording.structure);
+    const auto at = FabricatedTiming::at;
+    t.kernel(at(2, 0), at(2, 1000), busy ? 400'000 : 5000, 0);
+    const Trace trace = gpu_trace(recording, t.timing);
+    EXPECT_EQ(trace.calibration.least_compute, busy ? 930'000 : kPpm);
+    EXPECT_EQ(trace.calibration.rest_gain, busy ? 140'000 : 0);
+  }
+}
+
 TEST(DeviceTimes, SetupEndsWithWhatTheWarmUpLeft) {
   FabricatedRecording r;
   r.existing(1000);                                 // serial 1, in the setup

@@ -141,6 +141,17 @@ TEST(Judgement, LimitsAreMet) {
   EXPECT_TRUE(judge(v, tolerant).failures.empty());
 }
 
+TEST(Judgement, ActiveMayVaryWhereTheReplaySaysSo) {
+  Verification v = good();
+  Demands d = demands();
+  v.planned.active_constant = false;
+  d.active_varies = true;
+  EXPECT_TRUE(judge(v, d).failures.empty());
+  d.allocator_exact = false;
+  v.planned.driver_allocations_after_first_step = 0;
+  EXPECT_EQ(judge(v, d).failures.size(), 1U);
+}
+
 // What the allocator's replay cannot foresee is said, not judged.
 TEST(Judgement, RemarksWhereThePredictionIsAnEstimate) {
   Verification v = good();

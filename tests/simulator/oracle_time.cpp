@@ -81,7 +81,12 @@ class Machine {
         }
         if (done >= work * kPpm) break;
         settle();
-        done += lane(0).moving() || lane(1).moving() ? link_.compute_interference : kPpm;
+        Ppm speed = lane(0).moving() || lane(1).moving() ? link_.compute_interference : kPpm;
+        if (rested_ >= kPpm) {
+          speed = speed * boost() / kPpm;
+          rested_ -= kPpm;
+        }
+        done += speed;
         ++out_.compute_ns;
         tick(true);
       }
@@ -96,7 +101,7 @@ class Machine {
       }
     }
     // The device finishes what is under way.
-    for (settle(); !lane(0).queue.empty() || !lane(1).queue.empty(); ++out_.stall_ns) tick(false);
+    for (settle(); !lane(0).queue.empty() || !lane(1).queue.empty();) stall();
     out_.step_ns = now_;
     return out_;
   }
@@ -171,12 +176,19 @@ class Machine {
     settle();
   }
 
+  // Speed of compute that has rested.
+  [[nodiscard]] Ppm boost() const {
+    return link_.rest_gain > 0 ? kPpm * kPpm / link_.least_compute : kPpm;
+  }
+  void stall() {
+    tick(false);
+    ++out_.stall_ns;
+    if (boost() > kPpm) rested_ += link_.rest_gain * kPpm / (boost() - kPpm);
+  }
+
   void wait(const Copy& copy) {
     settle();
-    while (!copy.done) {
-      tick(false);
-      ++out_.stall_ns;
-    }
+    while (!copy.done) stall();
   }
 
   void await(CopyMode mode, const Copy& copy) {
@@ -193,7 +205,7 @@ class Machine {
     if (mode == CopyMode::compute) {
       on_compute_ = &copy;
       on_compute_direction_ = direction;
-      for (; copy.latency > 0 || copy.work > 0; ++out_.stall_ns) tick(false);
+      while (copy.latency > 0 || copy.work > 0) stall();
       on_compute_ = nullptr;
       copy.done = true;
       return;
@@ -257,6 +269,7 @@ class Machine {
     if (const auto at = copies.find(r.value); at != copies.end()) wait(at->second);
   }
 
+  std::int64_t rested_ = 0;  // ns * 10^6 that compute may run faster for
   const TraceIndex& index_;
   const Calibration& link_;
   const Schedule& s_;

@@ -33,7 +33,7 @@ class Dice {
 class RandomTrace {
  public:
   RandomTrace(std::uint64_t seed, const RandomTraceOptions& options)
-      : dice_(seed), extra_(seed + 77'000'003), options_(options) {}
+      : dice_(seed), extra_(seed + 77'000'003), rest_(seed + 55'000'001), options_(options) {}
 
   Trace run() && {
     link();
@@ -71,6 +71,10 @@ class RandomTrace {
     if (dice_.chance(50)) c.duplex = dice_.in(500'000, kPpm);
     if (dice_.chance(50)) c.copy_interference = dice_.in(600'000, kPpm);
     if (dice_.chance(50)) c.compute_interference = dice_.in(800'000, kPpm);
+    if (options_.device_times && rest_.chance(40)) {
+      c.least_compute = rest_.in(700'000, 990'000);
+      c.rest_gain = rest_.in(10'000, 500'000);
+    }
     if (options_.device_times && extra_.chance(70)) {
       c.copy_issue_ns = extra_.in(0, 30);
       c.wait_issue_ns = extra_.in(0, 20);
@@ -316,6 +320,7 @@ class RandomTrace {
 
   Dice dice_;
   Dice extra_;  // for what came later: the other draws stay as they are
+  Dice rest_;
   RandomTraceOptions options_;
   MicroTrace t_;
   std::vector<StorageId> parameters_;

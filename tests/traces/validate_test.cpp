@@ -226,6 +226,8 @@ const Case kCases[] = {
     {"/calibration/duplex", [](Trace& t) { t.calibration.duplex = 1'000'001; }},
     {"/calibration/compute_interference",
      [](Trace& t) { t.calibration.compute_interference = -5; }},
+    {"/calibration/least_compute", [](Trace& t) { t.calibration.least_compute = 1'000'001; }},
+    {"/calibration/rest_gain", [](Trace& t) { t.calibration.rest_gain = -1; }},
 };
 
 TEST(Validate, AcceptsGoodTraces) {
