@@ -10,15 +10,17 @@ if(STOWAGE_WITH_TORCH)
 endif()
 configure_package_config_file(cmake/StowageConfig.cmake.in
   "${PROJECT_BINARY_DIR}/generated/StowageConfig.cmake"
-  INSTALL_DESTINATION "${STOWAGE_CONFIG_DIR}" NO_SET_AND_CHECK_MACRO)
+  INSTALL_DESTINATION "${STOWAGE_CONFIG_DIR}" PATH_VARS CMAKE_INSTALL_BINDIR NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/generated/StowageConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
 install(FILES
   "${PROJECT_BINARY_DIR}/generated/StowageConfig.cmake"
   "${PROJECT_BINARY_DIR}/generated/StowageConfigVersion.cmake"
   cmake/FindTorch.cmake
+  cmake/StowageMemoryTest.cmake
   DESTINATION "${STOWAGE_CONFIG_DIR}")
 if(STOWAGE_WITH_TORCH)
   install(DIRECTORY examples/plugin DESTINATION "${CMAKE_INSTALL_DATADIR}/stowage/examples")
 endif()
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY examples/ci DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples")

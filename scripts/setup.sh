@@ -17,6 +17,7 @@ STOWAGE_TORCH_VERSION=2.11.0
 STOWAGE_TORCHVISION_VERSION=0.26.0  # the one made for that torch
 STOWAGE_TRANSFORMERS_VERSION=5.23.0
 STOWAGE_CMAKE_VERSION=3.25
+STOWAGE_SCHEMAS_VERSION=0.39.0  # of check-jsonschema, which brings GitHub's and GitLab's schemas
 
 stowage_say() {
   if [[ -t 2 && -z ${NO_COLOR:-} ]]; then
@@ -46,6 +47,7 @@ libxxhash-dev /usr/include/xxhash.h
 libgtest-dev /usr/include/gtest/gtest.h
 libgmock-dev /usr/include/gmock/gmock.h
 libbenchmark-dev /usr/include/benchmark/benchmark.h
+libxml2-utils xmllint
 NEEDS
 }
 
@@ -139,6 +141,17 @@ stowage_torch() {
     "($(df -Ph "$STOWAGE_ROOT" | awk 'NR==2 {print $4}') of disk space are free)"
 }
 
+# What tests/ci judges the CI files with.
+stowage_schemas() {
+  "$STOWAGE_VENV/bin/python" -c "import importlib.metadata as m, sys
+sys.exit(m.version('check-jsonschema') != '$STOWAGE_SCHEMAS_VERSION')" 2>/dev/null && return
+  stowage_say "pip install check-jsonschema==$STOWAGE_SCHEMAS_VERSION into .venv"
+  stowage_venv || return
+  "$STOWAGE_VENV/bin/python" -m pip install --disable-pip-version-check -q --retries 5 \
+    "check-jsonschema==$STOWAGE_SCHEMAS_VERSION" >&2 ||
+    stowage_missing_environment "pip could not install check-jsonschema==$STOWAGE_SCHEMAS_VERSION"
+}
+
 # Models to export to TorchScript. torchvision without what it depends on: its torch is the one that is there.
 stowage_exports() {
   local python="$STOWAGE_VENV/bin/python"
@@ -164,6 +177,7 @@ stowage_setup() {
   stowage_cmake || return
   if [[ ${1:-torch} != core ]]; then
     stowage_torch || return
+    stowage_schemas || return
   fi
   if [[ ${1:-torch} == exports ]]; then
     stowage_exports || return

@@ -54,6 +54,7 @@ std::map<std::string, std::string> facts_of(const Session& session) {
           {"deterministic", run.deterministic ? "yes" : "no"},
           {"device", env.device},
           {"device name", env.device_name},
+          {"allocator", env.allocator},
           {"torch", env.torch}};
 }
 

@@ -4,12 +4,11 @@
 #include <utility>
 
 #include "cli/plan_file.h"
-#include "cli/torch/child_process.h"
+#include "cli/torch/recorded_step.h"
 #include "planner/planner.h"
 #include "simulator/replay.h"
 #include "simulator/trace_index.h"
 #include "traces/trace_file.h"
-#include "traces/trace_json.h"
 
 namespace stowage::cli {
 
@@ -43,15 +42,7 @@ Result<FoundTrace> record_again(const simulator::Plan& plan, const std::string& 
   if (run.threads == 0) run.threads = flags.threads.value_or(0);
   Result<RunRequest> request = make_request(run, plan.target.device, flags);
   if (!request) return request.error();
-  Result<ScratchFile> scratch = ScratchFile::create();
-  if (!scratch) return scratch.error();
-  std::vector<std::string> arguments = {"profile"};
-  for (std::string& word : request->arguments()) arguments.push_back(std::move(word));
-  arguments.insert(arguments.end(), {"-o", "-", "--quiet"});
-  if (Status status = run_child(arguments, scratch->descriptor()); !status) return status.error();
-  Result<std::string> text = scratch->content();
-  if (!text) return text.error();
-  Result<Trace> trace = trace_from_json(*text, "the recording made again");
+  Result<Trace> trace = record_in_child(*request);
   if (!trace) return trace.error();
   return FoundTrace{std::move(trace).value(), ""};
 }

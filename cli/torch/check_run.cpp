@@ -1,0 +1,202 @@
+#include "cli/torch/check_run.h"
+
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "cli/baseline.h"
+#include "cli/plan_file.h"
+#include "cli/torch/child_process.h"
+#include "cli/torch/device_choice.h"
+#include "cli/torch/results_json.h"
+#include "cli/torch/torch_verbs.h"
+#include "executor/planned_step.h"
+#include "planner/planner.h"
+#include "simulator/lowering.h"
+#include "simulator/plan_json.h"
+#include "simulator/replay.h"
+#include "simulator/trace_index.h"
+#include "traces/trace_file.h"
+#include "traces/trace_json.h"
+
+namespace stowage::cli {
+
+namespace {
+
+// What the plan says of the step and the command line does not. A value that says nothing is 0 or
+// empty.
+template <class Value>
+Status fill(const char* flag, std::optional<Value>& given, const Value& planned) {
+  if (planned == Value{}) return Unit{};
+  if (!given) {
+    given = planned;
+    return Unit{};
+  }
+  if (*given == planned) return Unit{};
+  const auto text = [](const Value& value) {
+    if constexpr (std::is_same_v<Value, std::string>) {
+      return value;
+    } else {
+      return std::to_string(value);
+    }
+  };
+  return usage_error(std::string("--") + flag + " " + text(*given) +
+                         " contradicts the plan's step (" + text(planned) + ")",
+                     std::string("leave --") + flag + " out, or make a plan for the step you mean");
+}
+
+Status fill(RunFlags& flags, const simulator::PlanTarget& target) {
+  if (Status status = fill("batch", flags.batch, target.batch); !status) return status;
+  if (Status status = fill("dtype", flags.dtype, target.dtype); !status) return status;
+  if (Status status = fill("optimizer", flags.optimizer, target.optimizer); !status) return status;
+  if (Status status = fill("device", flags.device, target.device); !status) return status;
+  return fill("threads", flags.threads, target.threads);
+}
+
+// A plan or a trace on its way to the child.
+Result<ScratchFile> scratch_with(const std::string& text) {
+  Result<ScratchFile> scratch = ScratchFile::create();
+  if (!scratch) return scratch;
+  if (Status status = write_descriptor(scratch->descriptor(), text); !status) {
+    return status.error();
+  }
+  return scratch;
+}
+
+std::string path_of(const ScratchFile& scratch) {
+  return "/proc/self/fd/" + std::to_string(scratch.descriptor());
+}
+
+// The child's half.
+Result<MeasuredRun> run_steps(const RunRequest& request, std::int64_t steps,
+                              const std::optional<std::string>& plan_file,
+                              const std::optional<std::string>& trace_file) {
+  MeasureOptions options;
+  options.steps = steps;
+  std::shared_ptr<const Trace> trace;
+  simulator::Schedule schedule;
+  if (plan_file) {
+    Result<LoadedTrace> loaded = load_trace(*trace_file);
+    if (!loaded) return loaded.error();
+    trace = std::make_shared<const Trace>(std::move(loaded->trace));
+    Result<simulator::Plan> plan = load_plan(*plan_file);
+    if (!plan) return plan.error();
+    Result<simulator::Lowering> lowering = simulator::lower(simulator::TraceIndex(*trace), *plan);
+    if (!lowering) return lowering.error();
+    schedule = std::move(lowering->schedule);
+  }
+  Result<std::unique_ptr<Session>> session = Session::create(request);
+  if (!session) return session.error();
+  if (!plan_file) return measure(**session, nullptr, options);
+  Result<std::unique_ptr<executor::PlannedStep>> planned = executor::PlannedStep::create(
+      (*session)->device(), trace, schedule, (*session)->step().parameters(), {});
+  if (!planned) return planned.error();
+  Result<MeasuredRun> measured = measure(**session, planned->get(), options);
+  (*planned)->leave_parameters();
+  return measured;
+}
+
+}  // namespace
+
+Result<RunRequest> check_request(const simulator::Plan* plan, const std::string& plan_file,
+                                 const std::optional<std::string>& model, RunFlags flags) {
+  std::string spec = model.value_or("");
+  if (plan != nullptr) {
+    if (Status status = fill(flags, plan->target); !status) return status.error();
+    if (spec.empty()) spec = plan->target.model;
+    if (spec.empty()) {
+      return Error{ErrorCode::bad_input, "the plan does not say its model", plan_file, "/for",
+                   "give it with --model"};
+    }
+  }
+  Result<RunRequest> request = make_request(spec, flags);
+  if (!request) return request;
+  if (plan != nullptr && model && !plan->target.model.empty() &&
+      portable_model(request->spec.text()) != portable_model(plan->target.model)) {
+    return usage_error(
+        "--model " + request->spec.text() + " is not the plan's model " + plan->target.model,
+        "leave --model out, or make a plan for that model");
+  }
+  if (request->device == "cpu" && request->threads == 0) request->threads = 1;
+  return request;
+}
+
+Result<AppliedPlan> apply_plan(simulator::Plan plan, const std::string& plan_file,
+                               const Trace& trace) {
+  const simulator::TraceIndex index(trace);
+  plan.target = {};
+  plan.predicted.reset();
+  const auto named = [&plan_file](Error error) {
+    if (error.file.empty()) error.file = plan_file;
+    return error;
+  };
+  if (Status status = planner::resolve_budget(index, plan); !status) return named(status.error());
+  Result<simulator::Lowering> lowering = simulator::lower(index, plan);
+  if (!lowering) return named(lowering.error());
+  AppliedPlan applied{std::move(plan), std::move(lowering->schedule)};
+  applied.moves = !applied.schedule.offloads.empty() || !applied.schedule.parameters.empty();
+  return applied;
+}
+
+PeakContent content_of(const Trace& trace, const simulator::Schedule* schedule) {
+  const simulator::TraceIndex index(trace);
+  return schedule != nullptr ? peak_content(index, *schedule)
+                             : peak_content(index, simulator::resident_schedule(index));
+}
+
+Result<MeasuredRun> measure_in_child(const RunRequest& request, std::int64_t steps,
+                                     const AppliedPlan* plan, const Trace* trace) {
+  Result<ScratchFile> answer = ScratchFile::create();
+  if (!answer) return answer.error();
+  std::vector<std::string> arguments = {"check-steps"};
+  for (std::string& word : request.arguments()) arguments.push_back(std::move(word));
+  arguments.insert(arguments.end(), {"--steps", std::to_string(steps), "--result-fd",
+                                     std::to_string(answer->descriptor())});
+  std::vector<ScratchFile> inputs;  // open until the child is done
+  if (plan != nullptr) {
+    for (const auto& [flag, text] : {std::pair{"--plan", simulator::plan_to_json(plan->plan)},
+                                     std::pair{"--trace", trace_to_json(*trace)}}) {
+      Result<ScratchFile> file = scratch_with(text);
+      if (!file) return file.error();
+      arguments.insert(arguments.end(), {flag, path_of(*file)});
+      inputs.push_back(std::move(file).value());
+    }
+  }
+  if (Status status = run_child(arguments); !status) return status.error();
+  Result<std::string> text = answer->content();
+  if (!text) return text.error();
+  return measured_run_from_json(*text);
+}
+
+int verb_check_steps(const Args& args, std::ostream& out, std::ostream& err) {
+  CommandLine line("check-steps", "Runs steps with or without a plan, for `check`");
+  std::optional<std::string> model;
+  std::optional<std::string> plan;
+  std::optional<std::string> trace;
+  std::optional<std::int64_t> steps;
+  std::optional<std::int64_t> result_descriptor;
+  RunFlags flags;
+  line.positional("MODEL", model, "the model with its options");
+  line.option("--plan", "FILE", plan, "the plan");
+  line.option("--trace", "FILE", trace, "the recording that its rules are applied to");
+  line.option("--steps", "N", steps, "training steps to run");
+  line.option("--result-fd", "N", result_descriptor, "where the figures go");
+  flags.declare(line);
+  return run_verb(line, args, out, err, [&](Console&) -> Result<int> {
+    if (!steps || !result_descriptor || plan.has_value() != trace.has_value()) {
+      return usage_error("--steps and --result-fd are needed, and --trace beside --plan");
+    }
+    Result<RunRequest> request = make_request(*model, flags);
+    if (!request) return request.error();
+    Result<MeasuredRun> run = run_steps(*request, *steps, plan, trace);
+    if (!run) return run.error();
+    if (Status status =
+            write_descriptor(static_cast<int>(*result_descriptor), measured_run_to_json(*run));
+        !status) {
+      return status.error();
+    }
+    return 0;
+  });
+}
+
+}  // namespace stowage::cli
