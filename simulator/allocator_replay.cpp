@@ -35,6 +35,13 @@ class Replay {
     result_.segments_ahead = std::move(segments_ahead);
   }
 
+  // Whether no period behind the first takes a segment, of `periods` or until the state repeats.
+  bool takes_none_later(std::int32_t periods) {
+    most_periods_ = periods;
+    stops_at_later_ = true;
+    return run().later_segments.empty();
+  }
+
   AllocatorReplay run() {
     result_.is_complete = sequence_.is_paired;
     set_up();
@@ -45,12 +52,13 @@ class Replay {
     std::vector<State> states{state()};
     const std::ptrdiff_t first = next_setup_ < setup_.size() ? 1 : 0;
     std::vector<std::pair<Bytes, Bytes>> peaks;  // active and reserved of each period
-    while (!result_.is_steady && result_.periods < kMostPeriods && !result_.out_of_memory) {
+    while (!result_.is_steady && result_.periods < most_periods_ && !result_.out_of_memory) {
       allocator_.reset_peaks();
       run_period();
       if (result_.periods++ == 0) first_segments_ = allocator_.segments_taken().size();
       peaks.emplace_back(allocator_.peak_active(), allocator_.peak_reserved());
       if (result_.out_of_memory) break;
+      if (stops_at_later_ && allocator_.segments_taken().size() > first_segments_) break;
       const State now = state();
       const auto same = std::find(states.begin() + first, states.end(), now);
       if (same != states.end()) {
@@ -196,6 +204,8 @@ class Replay {
   std::vector<Block> setup_block_;  // by row of the setup
   std::size_t next_setup_ = 0;      // the row of the setup that comes next
   std::size_t first_segments_ = 0;  // taken until the end of the first period
+  std::int32_t most_periods_ = kMostPeriods;
+  bool stops_at_later_ = false;
   AllocatorReplay result_;
 };
 
@@ -231,21 +241,26 @@ class Reservation {
   static constexpr std::size_t kMostTries = 4;
   // Then one segment of this many percent of the active bytes is tried; found on recorded steps.
   static constexpr Bytes kParts[] = {95, 80, 100, 60, 110};
+  static constexpr std::int32_t kLong = 100;  // periods
   static constexpr Bytes kSegment = Bytes{2} << 20;
   static constexpr Bytes kLeastSegment = Bytes{20} << 20;
 
-  [[nodiscard]] AllocatorReplay run(std::vector<Bytes> ahead,
-                                    AddressOrder order = AddressOrder::falling) const {
-    return Replay(index_, schedule_, -1, nullptr, std::move(ahead), order).run();
+  [[nodiscard]] AllocatorReplay run(std::vector<Bytes> ahead) const {
+    return Replay(index_, schedule_, -1, nullptr, std::move(ahead), AddressOrder::falling).run();
   }
   [[nodiscard]] bool is_good(const AllocatorReplay& r) const {
     return r.later_segments.empty() && r.peak_reserved <= plain_.peak_reserved / 20 * 21;
   }
-  // Where the state never repeats, the least thing that is not as modelled leads elsewhere: what
-  // does not hang on the order of addresses will do.
+  // Where the state does not repeat soon, the least thing that is not as modelled leads elsewhere:
+  // what needs nothing for long, in either order of addresses, will do.
   [[nodiscard]] bool is_safe(const AllocatorReplay& r) const {
-    return is_good(r) &&
-           (r.is_steady || run(r.segments_ahead, AddressOrder::rising).later_segments.empty());
+    if (!is_good(r)) return false;
+    if (r.is_steady) return true;
+    for (const AddressOrder order : {AddressOrder::falling, AddressOrder::rising}) {
+      Replay replay(index_, schedule_, -1, nullptr, r.segments_ahead, order);
+      if (!replay.takes_none_later(kLong)) return false;
+    }
+    return true;
   }
 
   const TraceIndex& index_;

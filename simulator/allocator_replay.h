@@ -8,8 +8,8 @@
 // after the other, request_of_segment() bytes are asked for, again and again, until a segment is
 // taken; then all of that is freed. Tried are nothing, those segments, and one large segment. A try
 // counts when no later period takes any and at most 5 % more is reserved than without; first choice
-// is one that is steady or whose addresses could rise all the same. Then it is done, and
-// executor/reserve_segments.h does the same to the real allocator.
+// is one that is steady, or that takes none for 100 periods, with addresses that fall and that
+// rise. Then it is done, and executor/reserve_segments.h does the same to the real allocator.
 #pragma once
 
 #include <cstdint>
