@@ -53,9 +53,8 @@ class StepBound {
     const Nanoseconds before =
         std::max({resident_until(event), earliest_done(jobs.out, wanted),
                   slowed(scaled(index_.compute_until()[event]), jobs.out, wanted)});
-    const Nanoseconds after =
-        std::max(earliest_done(jobs.back, wanted_back),
-                 slowed(compute_behind(position), jobs.back, wanted_back));
+    const Nanoseconds after = std::max(earliest_done(jobs.back, wanted_back),
+                                       slowed(compute_behind(position), jobs.back, wanted_back));
     return before + after;
   }
 
@@ -143,8 +142,8 @@ class StepBound {
       kept_free = std::max(kept_free, freed - footprints_.buffer_bytes(buffer));
     }
     if (value == 0) return;
-    jobs.out.push_back({resident_until(movable.first_pack.index()), copies.out.all,
-                        copies.out.moving, value});
+    jobs.out.push_back(
+        {resident_until(movable.first_pack.index()), copies.out.all, copies.out.moving, value});
     jobs.free_back += kept_free;
     if (value > kept_free) {
       const Time& back = copies.back[row];

@@ -35,7 +35,7 @@ class SegmentAddresses {
     Bytes size = 0;
   };
   AddressOrder order_;
-  Bytes lowest_ = kTop;  // rising: the next one
+  Bytes lowest_ = kTop;      // rising: the next one
   std::vector<Rest> rests_;  // by slot, from the highest to the lowest
 };
 

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
-#include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <random>
