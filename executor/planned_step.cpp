@@ -99,15 +99,15 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
   Result<PlannedParameters> planned = PlannedParameters::create(
       device, *trace, schedule, std::move(parameters), arena->data(), options.poison_device);
   if (!planned) return planned.error();
-  std::vector<Bytes> segments;
+  std::vector<Bytes> ahead;
   if (trace->setup.size() > 0) {
-    segments = simulator::replay_allocator(index, schedule).segments_ahead;
+    ahead = simulator::replay_allocator(index, schedule).buffers_ahead;
   }
   std::unique_ptr<PlannedStep> step(new PlannedStep(
       std::make_shared<State>(device, std::move(trace), std::move(schedule), options,
                               std::move(arena).value(), std::move(planned).value())));
   step->state_->adopt();
-  reserve_segments(device, segments);
+  reserve_segments(device, ahead);
   return step;
 }
 

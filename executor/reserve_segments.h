@@ -8,10 +8,11 @@
 
 namespace stowage::executor {
 
-// For each of `segments` (bytes, in order): buffers are made until the allocator takes a segment
-// from the driver; all of them go at the end. What simulator/allocator_replay.h foresees. Does
-// nothing on a device that does not count what it takes. Where there is no memory for all of it,
-// the rest is left out: the steps then take it themselves. Cost: one driver call a segment.
-void reserve_segments(Device& device, const std::vector<Bytes>& segments);
+// Allocates `buffers` (bytes, in order) and frees them again: what they take from the driver stays
+// cached. simulator/allocator_replay.h says which these are (buffers_ahead) in a process that has
+// done what the recorded one had; in one with more in its cache they may take nothing. Does nothing
+// on a device without a caching allocator. Where there is no memory for all of them, the rest is
+// left out.
+void reserve_segments(Device& device, const std::vector<Bytes>& buffers);
 
 }  // namespace stowage::executor

@@ -90,9 +90,9 @@ struct TightPlan {
 //
 // Rests (Calibration::rest_gain): take a run of T, and let compute that it runs faster take its
 // recorded time: a run without gain, of T + saved, that the bound B above holds for. Saved is at
-// most k of what compute waits for copies, which is T - C + saved at most, with C of compute's work
-// in the step: so T - C >= (1 - k) * (B - C). And compute never takes less than its part at full
-// boost: T is at least the bound with all recorded times scaled by that.
+// most k of the time that compute does not work, beyond that of the resident step R: k * (T + saved
+// - R). So T - R >= (1 - k) * (B - R). And compute never takes less than its part at full boost: T
+// is at least the bound with all recorded times scaled by that.
 //
 // Positions: the highest of each segment (Footprints::segment_starts) that is above the budget,
 // those with the most bytes when there are many.

@@ -98,7 +98,7 @@ class StepBound {
   // The least time in which compute does `work` while the link moves bytes for jobs worth `wanted`.
   [[nodiscard]] Nanoseconds slowed(Nanoseconds work, std::vector<CopyJob>& jobs,
                                    Bytes wanted) const {
-    const Ppm speed = std::clamp<Ppm>(link_.compute_interference, 0, kPpm);
+    const Ppm speed = std::clamp<Ppm>(link_.compute_interference, kPpm / 1000, kPpm);
     if (speed == kPpm) return work;
     const Wide moving = least_moving(jobs, wanted);
     return work + static_cast<Nanoseconds>(moving * (kPpm - speed) / kPpm);
@@ -255,10 +255,9 @@ Nanoseconds shortest_step(const Footprints& footprints, Bytes budget) {
   const Nanoseconds bound = bound_at(kPpm);
   const simulator::RestGain gain = simulator::rest_gain(link);
   if (gain.boost == kPpm) return bound;
-  const Nanoseconds compute = index.compute_until().back();
-  const Wide saved = Wide{std::max<Nanoseconds>(bound - compute, 0)} * gain.saved_per_rest / kPpm;
-  return std::max(bound_at(kPpm * kPpm / gain.boost - 1),
-                  bound - static_cast<Nanoseconds>(saved) - 1);
+  const Wide saved = Wide{bound - resident} * gain.saved_per_rest / kPpm;
+  return std::max({resident, bound_at(kPpm * kPpm / gain.boost - 1),
+                   bound - static_cast<Nanoseconds>(saved) - 1});
 }
 
 }  // namespace stowage::planner

@@ -127,12 +127,19 @@ class Replay {
     allocate_all(sequence_.wrapping);
   }
 
+  // Without memory for all of it the rest is left out, as an executor does.
   void reserve() {
     std::vector<Block> held;
+    bool full = false;
     for (const Bytes segment : result_.segments_ahead) {
       const std::size_t before = allocator_.segments_taken().size();
-      while (allocator_.segments_taken().size() == before && !result_.out_of_memory) {
-        held.push_back(allocate(CachingAllocator::request_of_segment(segment)));
+      const Bytes bytes = CachingAllocator::request_of_segment(segment);
+      while (!full && allocator_.segments_taken().size() == before) {
+        const Block made = allocator_.allocate(bytes);
+        full = made == CachingAllocator::kOutOfMemory;
+        if (full) break;
+        held.push_back(made);
+        result_.buffers_ahead.push_back(bytes);
       }
     }
     for (const Block block : held) allocator_.free(block);

@@ -24,8 +24,9 @@ struct AllocatorReplay {
   Bytes peak_active = 0;
   Bytes peak_reserved = 0;
   std::int32_t periods = 0;  // that were replayed
-  // Sizes of the segments to take ahead of the first period.
+  // Sizes of the segments to take ahead of the first period, and of the buffers that take them.
   std::vector<Bytes> segments_ahead;
+  std::vector<Bytes> buffers_ahead;
   // Of those that are all the same taken behind it, in all other periods; once steady, none is
   // taken any more. A plan under which the allocator wanders for ever may take one more some day.
   std::vector<Bytes> later_segments;

@@ -131,7 +131,6 @@ void CopyLanes::copy_on_compute(Direction direction, Bytes bytes) {
   while (mover.active) {
     const Nanoseconds duration = next_change(false);
     advance(duration, false);
-    rest(duration);
   }
 }
 
@@ -160,7 +159,6 @@ void CopyLanes::wait_for(Direction direction, std::size_t job) {
     const Nanoseconds duration = next_change(false);
     STOWAGE_ASSERT(duration != kNever);
     advance(duration, false);
-    rest(duration);
   }
 }
 

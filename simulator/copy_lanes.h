@@ -8,9 +8,9 @@
 // from one such point to the next; work is kept in ns * 10^6 and every completion rounds up to a
 // whole nanosecond. Cost: O(1) for each start or end of a transfer and each piece of compute.
 //
-// A GPU at its power limit runs faster behind a rest (Calibration::rest_gain): time in which
-// compute waits for a copy is credited, and while there is credit compute runs faster, at most so
-// much that its time becomes least_compute. What is left at the end of a step is lost.
+// A GPU at its power limit runs faster behind a rest (Calibration::rest_gain): rests are credited,
+// and while there is credit compute runs faster, at most so much that its time becomes
+// least_compute. What is left at the end of a step is lost.
 #pragma once
 
 #include <array>
@@ -65,6 +65,8 @@ class CopyLanes {
   // Time passes with compute idle: until a copy is done, until a point in time.
   void wait_for(Direction direction, std::size_t job);
   void idle_until(Nanoseconds time);
+  // Compute has rested for so long more than in the recorded step: it may run faster from now on.
+  void rest(Nanoseconds duration);
   // A copy on the compute stream itself: time passes until it is done.
   void copy_on_compute(Direction direction, Bytes bytes);
 
@@ -83,8 +85,6 @@ class CopyLanes {
   };
   static constexpr std::size_t kOnCompute = 2;  // the mover of copies on the compute stream
 
-  // Compute rests: it may run faster later.
-  void rest(Nanoseconds duration);
   void start_due();
   void start(Mover& mover, Nanoseconds nominal) const;
   [[nodiscard]] Ppm factor_of(std::size_t mover, bool computing) const;

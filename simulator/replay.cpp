@@ -253,7 +253,17 @@ class TimeReplay {
     const Nanoseconds duration = lanes_.now() - begin;
     if (duration == 0) return;
     result_.stall_ns += duration;
+    earn_rest();
     result_.stalls.push_back({event, offload, reload, begin, duration});
+  }
+  // What compute has not worked until here, beyond what it waits for the launch thread in a whole
+  // step that moves nothing: those gaps are in the recorded times already.
+  void earn_rest() {
+    const Nanoseconds rest =
+        lanes_.now() - result_.compute_ns - index_.resident_idle(schedule_.has_hooks);
+    if (rest <= earned_) return;
+    lanes_.rest(rest - earned_);
+    earned_ = rest;
   }
   void stalled(EventId event, const CopyLanes::Job& job, CopyLanes::Direction direction,
                Nanoseconds begin) {
@@ -288,6 +298,7 @@ class TimeReplay {
   std::vector<std::size_t> store_;
   std::vector<CopyLanes::Segment> trail_;
   std::size_t next_event_ = 0;
+  Nanoseconds earned_ = 0;    // rest that was credited
   Nanoseconds launched_ = 0;  // when the launch thread reached the event before next_event_
 };
 

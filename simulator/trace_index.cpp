@@ -129,6 +129,13 @@ void TraceIndex::index_work() {
       hooked_launch_[e] += t.calibration.hook_ns;
     }
   }
+  launched = busy = 0;
+  for (std::size_t e = 0; e < n; ++e) {
+    launched += hooked_launch_[e];
+    if (compute_[e] > 0) busy = std::max(busy, launched) + compute_[e];
+    hooked_resident_ = std::max(busy, launched);
+    if (sync_[e] != 0) launched = hooked_resident_;
+  }
 }
 
 void TraceIndex::index_bytes() {

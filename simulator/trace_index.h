@@ -63,6 +63,10 @@ class TraceIndex {
   // launch_ns() of a step that runs with hooks: Calibration::hook_ns more ahead of each pack and
   // unpack.
   [[nodiscard]] const std::vector<Nanoseconds>& hooked_launch_ns() const { return hooked_launch_; }
+  // How long compute waits for the launch thread in a step that moves nothing, with hooks or not.
+  [[nodiscard]] Nanoseconds resident_idle(bool has_hooks) const {
+    return (has_hooks ? hooked_resident_ : resident_time_.back()) - compute_until_.back();
+  }
   // The launch thread, having reached event e, waits there until compute has done all work up to e.
   [[nodiscard]] bool syncs_at(std::size_t event) const { return sync_[event] != 0; }
   // `op_begin` events of the ops that write into a storage that is saved, in order.
@@ -87,6 +91,7 @@ class TraceIndex {
   std::vector<std::uint8_t> sync_;
   std::vector<Nanoseconds> compute_;
   std::vector<Nanoseconds> resident_time_;
+  Nanoseconds hooked_resident_ = 0;  // the step's time with hooks
   std::vector<Bytes> resident_bytes_;
   Bytes bytes_at_begin_ = 0;
   EventId first_unpack_event_;

@@ -115,8 +115,12 @@ void judge_allocator(const Verification& v, const Demands& demands, Judgement& j
       judgement.remarks.push_back(text + "; not judged, since the prediction is an estimate");
     }
   }
-  if (!run.active_constant && !(demands.allocator_exact && demands.active_varies)) {
-    judgement.failures.emplace_back("the peak active or reserved differs between steady steps");
+  const bool may_vary = demands.allocator_exact && demands.active_varies;
+  if (!run.active_constant && !may_vary) {
+    judgement.failures.emplace_back("the peak active differs between steady steps");
+  }
+  if (!run.reserved_constant && !(demands.allocator_exact && demands.later_segments > 0)) {
+    judgement.failures.emplace_back("the peak reserved differs between steady steps");
   }
   judge_driver(run, demands, judgement);
 }

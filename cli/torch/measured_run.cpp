@@ -65,10 +65,8 @@ void summarize(MeasuredRun& run) {
   for (std::size_t i = first; i < run.steps.size(); ++i) {
     const MeasuredStep& step = run.steps[i];
     if (i > first && step.peak_requested != run.peak_requested) run.peaks_constant = false;
-    if (i > first &&
-        (step.peak_active != run.peak_active || step.peak_reserved != run.peak_reserved)) {
-      run.active_constant = false;
-    }
+    if (i > first && step.peak_active != run.peak_active) run.active_constant = false;
+    if (i > first && step.peak_reserved != run.peak_reserved) run.reserved_constant = false;
     run.peak_requested = std::max(run.peak_requested, step.peak_requested);
     run.peak_active = std::max(run.peak_active, step.peak_active);
     run.peak_reserved = std::max(run.peak_reserved, step.peak_reserved);

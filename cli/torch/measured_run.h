@@ -33,8 +33,9 @@ struct MeasuredRun {
   Bytes peak_reserved = -1;
   Nanoseconds step_ns = 0;
   Nanoseconds stall_ns = 0;
-  bool peaks_constant = true;   // requested
-  bool active_constant = true;  // active and reserved
+  bool peaks_constant = true;  // requested
+  bool active_constant = true;
+  bool reserved_constant = true;
   // The most that one of them stored of parameters beside its plan.
   Bytes unplanned_stored_bytes = 0;
   // Times that memory was taken from the driver and host memory pinned from the end of the first

@@ -24,7 +24,9 @@ std::string counters_text(const MeasuredRun& run, const simulator::Predicted& pr
   if (run.peak_reserved < 0) return "";
   std::string text = peak_line("active", run.peak_active, predicted.peak_active) +
                      peak_line("reserved", run.peak_reserved, predicted.peak_reserved);
-  if (!run.active_constant) text += "              (active or reserved differ between steps)\n";
+  if (!run.active_constant || !run.reserved_constant) {
+    text += "              (active or reserved differ between steps)\n";
+  }
   return text + "  driver      " + count_of(run.driver_allocations_after_first_step, "allocation") +
          " and " + count_of(run.pinned_after_first_step, "pinned block") +
          " after the first step\n";

@@ -54,6 +54,7 @@ Json run_json(const MeasuredRun& run) {
           {"peak_reserved_bytes", bytes_or_null(run.peak_reserved)},
           {"peaks_constant", run.peaks_constant},
           {"active_constant", run.active_constant},
+          {"reserved_constant", run.reserved_constant},
           {"step_ns", run.step_ns},
           {"stall_ns", run.stall_ns},
           {"host_bytes", run.host_bytes},
@@ -185,6 +186,7 @@ Result<MeasuredRun> measured_run_from_json(const std::string& text) {
     run.peak_reserved = or_minus_one(json.at("peak_reserved_bytes"));
     json.at("peaks_constant").get_to(run.peaks_constant);
     json.at("active_constant").get_to(run.active_constant);
+    json.at("reserved_constant").get_to(run.reserved_constant);
     json.at("step_ns").get_to(run.step_ns);
     json.at("stall_ns").get_to(run.stall_ns);
     json.at("host_bytes").get_to(run.host_bytes);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -220,6 +221,18 @@ std::int64_t pageable_rate(executor::Device& device, const Ends& ends, Bytes byt
   return rate(bytes, run_copies(device, CopyLane::h2d, pageable, bytes, 1));
 }
 
+// However calibrate() ends, no copy is left that uses its buffers.
+struct FinishedAtTheEnd {
+  executor::Device& device;
+  ~FinishedAtTheEnd() {
+    try {
+      device.synchronize();
+    } catch (const std::exception&) {
+      // A device that failed for good copies nothing any more.
+    }
+  }
+};
+
 }  // namespace
 
 Nanoseconds time_of_one_copy(Nanoseconds of_count, Nanoseconds of_twice, int count) {
@@ -233,6 +246,7 @@ Result<Calibration> calibrate(executor::Device& device, const CalibrationOptions
   const Nanoseconds pinning = since(begin);
   const at::Tensor buffer = device.allocate_buffer(2 * options.largest, executor::kOffPlanTag);
   auto* const memory = static_cast<std::byte*>(buffer.mutable_data_ptr());
+  const FinishedAtTheEnd finished{device};
   const Ends out{memory, arena->data()};
   const Ends in{memory + options.largest, arena->data() + options.largest};
 

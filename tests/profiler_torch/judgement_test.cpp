@@ -115,8 +115,15 @@ INSTANTIATE_TEST_SUITE_P(
              }},
         Case{"active", "-1,001 bytes off the predicted 1,001,001, more than 0.1 %",
              [](Verification& v, Demands&) { v.predicted.peak_active = 1'001'001; }},
-        Case{"active_constant", "active or reserved differs between steady steps",
+        Case{"active_constant", "active differs between steady steps",
              [](Verification& v, Demands&) { v.planned.active_constant = false; }},
+        Case{"reserved_constant", "reserved differs between steady steps",
+             [](Verification& v, Demands& d) {
+               v.planned.reserved_constant = false;
+               v.planned.driver_allocations_after_first_step = 0;
+               d.later_segments = 0;
+               d.active_varies = true;
+             }},
         Case{"pinned", "1 block of host memory pinned after the first step",
              [](Verification& v, Demands&) { v.planned.pinned_after_first_step = 1; }},
         Case{"driver", "from the driver 2 times after the first step, predicted 1",

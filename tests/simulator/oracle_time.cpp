@@ -183,7 +183,10 @@ class Machine {
   void stall() {
     tick(false);
     ++out_.stall_ns;
-    if (boost() > kPpm) rested_ += link_.rest_gain * kPpm / (boost() - kPpm);
+    const Nanoseconds rest = now_ - out_.compute_ns - index_.resident_idle(s_.has_hooks);
+    if (boost() == kPpm || rest <= earned_) return;
+    rested_ += (rest - earned_) * (link_.rest_gain * kPpm / (boost() - kPpm));
+    earned_ = rest;
   }
 
   void wait(const Copy& copy) {
@@ -269,6 +272,7 @@ class Machine {
     if (const auto at = copies.find(r.value); at != copies.end()) wait(at->second);
   }
 
+  Nanoseconds earned_ = 0;   // rest beyond that of the recorded step
   std::int64_t rested_ = 0;  // ns * 10^6 that compute may run faster for
   const TraceIndex& index_;
   const Calibration& link_;

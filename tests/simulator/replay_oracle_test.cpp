@@ -117,10 +117,10 @@ TEST(ReplayOracle, Invariants) {
     ReplayDetail detail;
     const ReplayResult result = replay(c.index, c.schedule, &detail);
     const ReplayResult resident = replay(c.index, resident_schedule(c.index));
-    // Offloading never shortens compute, nor the step, but for what compute gains by waiting.
+    // Offloading never shortens compute but for what it gains by waiting, and never the step.
     const Ppm least = kPpm * kPpm / rest_gain(c.trace.calibration).boost;
     ASSERT_GE(result.compute_ns * kPpm, resident.compute_ns * least) << "seed " << seed;
-    ASSERT_GE(result.step_ns * kPpm, resident.step_ns * least) << "seed " << seed;
+    ASSERT_GE(result.step_ns, resident.step_ns) << "seed " << seed;
     gained += result.compute_ns < resident.compute_ns;
     ASSERT_EQ(resident.step_ns, c.index.resident_time().back()) << "seed " << seed;
     if (!device_times) {
