@@ -30,10 +30,12 @@ struct AllocatorReplay {
   // Of those that are all the same taken behind it, in all other periods; once steady, none is
   // taken any more. A plan under which the allocator wanders for ever may take one more some day.
   std::vector<Bytes> later_segments;
-  bool is_steady = false;   // the state repeated; else the peaks are those behind the first period
-  bool is_level = false;    // steady, or at least the active peak is the same in all of those
-  bool is_complete = true;  // what a period frees is what the one before left, and every storage
-                            // that lasts is in the setup; else the gaps were filled in
+  // The state repeated; else the peaks are those behind the first period, and the active one is the
+  // largest of a hundred periods besides, with addresses that fall and that rise.
+  bool is_steady = false;
+  bool is_level = false;       // steady, or at least the active peak is the same in all of those
+  bool is_complete = true;     // what a period frees is what the one before left, and every storage
+                               // that lasts is in the setup; else the gaps were filled in
   bool out_of_memory = false;  // only with a limit; the peaks are those until then
 };
 
