@@ -37,8 +37,7 @@ class Replay {
 
   struct LongRun {
     bool takes_none_later = false;
-    Bytes least_active = 0;  // of the peaks of all periods behind the first
-    Bytes most_active = 0;
+    Bytes most_active = 0;  // in any period behind the first
   };
 
   // So many periods, until the state repeats or one behind the first takes a segment.
@@ -46,7 +45,7 @@ class Replay {
     most_periods_ = periods;
     stops_at_later_ = true;
     const bool takes_none_later = run().later_segments.empty();
-    return {takes_none_later, least_active_, most_active_};
+    return {takes_none_later, most_active_};
   }
 
   AllocatorReplay run() {
@@ -64,11 +63,7 @@ class Replay {
       run_period();
       if (result_.periods++ == 0) first_segments_ = allocator_.segments_taken().size();
       peaks.emplace_back(allocator_.peak_active(), allocator_.peak_reserved());
-      if (result_.periods > 1) {
-        most_active_ = std::max(most_active_, peaks.back().first);
-        least_active_ =
-            result_.periods == 2 ? most_active_ : std::min(least_active_, peaks.back().first);
-      }
+      if (result_.periods > 1) most_active_ = std::max(most_active_, peaks.back().first);
       if (result_.out_of_memory) break;
       if (stops_at_later_ && allocator_.segments_taken().size() > first_segments_) break;
       const State now = state();
@@ -86,10 +81,6 @@ class Replay {
         taken.begin() + static_cast<std::ptrdiff_t>(std::min(first_segments_, taken.size())),
         taken.end());
     if (!result_.is_steady && peaks.size() > 1) peaks.erase(peaks.begin());
-    result_.is_level =
-        result_.is_steady || std::all_of(peaks.begin(), peaks.end(), [&](const auto& peak) {
-          return peak.first == peaks.front().first;
-        });
     for (const auto& [active, reserved] : peaks) {
       result_.peak_active = std::max(result_.peak_active, active);
       result_.peak_reserved = std::max(result_.peak_reserved, reserved);
@@ -225,8 +216,7 @@ class Replay {
   std::size_t first_segments_ = 0;  // taken until the end of the first period
   std::int32_t most_periods_ = kMostPeriods;
   bool stops_at_later_ = false;
-  Bytes least_active_ = 0;  // see LongRun
-  Bytes most_active_ = 0;
+  Bytes most_active_ = 0;  // see LongRun
   AllocatorReplay result_;
 };
 
@@ -263,26 +253,26 @@ class Reservation {
   // Then one segment of this many percent of the active bytes is tried; found on recorded steps.
   static constexpr Bytes kParts[] = {95, 80, 100, 60, 110};
   static constexpr std::int32_t kLong = 100;  // periods
+  static constexpr std::int32_t kWhile = 16;
+  static constexpr AddressOrder kOrders = 8;
   static constexpr Bytes kSegment = Bytes{2} << 20;
   static constexpr Bytes kLeastSegment = Bytes{20} << 20;
 
   [[nodiscard]] AllocatorReplay run(std::vector<Bytes> ahead) const {
-    return Replay(index_, schedule_, -1, nullptr, std::move(ahead), AddressOrder::falling).run();
+    return Replay(index_, schedule_, -1, nullptr, std::move(ahead), kFalling).run();
   }
   [[nodiscard]] bool is_good(const AllocatorReplay& r) const {
     return r.later_segments.empty() && r.peak_reserved <= plain_.peak_reserved / 20 * 21;
   }
   // Where the state does not repeat soon, the least thing that is not as modelled leads elsewhere:
-  // what needs nothing for long, in either order of addresses, will do, and the active peak is the
-  // largest of all of these.
+  // what needs nothing for long, and nothing for a while in any of some orders of addresses, will
+  // do. The active peak is the largest of all of these.
   [[nodiscard]] bool is_safe(AllocatorReplay& r) const {
     if (!is_good(r)) return false;
     if (r.is_steady) return true;
-    for (const AddressOrder order : {AddressOrder::falling, AddressOrder::rising}) {
+    for (AddressOrder order = 0; order <= kOrders; ++order) {
       Replay replay(index_, schedule_, -1, nullptr, r.segments_ahead, order);
-      const Replay::LongRun longer = replay.run_until_later(kLong);
-      r.is_level =
-          r.is_level && longer.least_active == r.peak_active && longer.most_active == r.peak_active;
+      const Replay::LongRun longer = replay.run_until_later(order == kFalling ? kLong : kWhile);
       r.peak_active = std::max(r.peak_active, longer.most_active);
       if (!longer.takes_none_later) return false;
     }
@@ -302,11 +292,8 @@ AllocatorReplay replay_allocator(const TraceIndex& index, const Schedule& schedu
   AllocatorReplay best = Reservation(index, schedule).best();
   if (limit < 0 && trail == nullptr) return best;
   AllocatorReplay replayed =
-      Replay(index, schedule, limit, trail, best.segments_ahead, AddressOrder::falling).run();
-  if (limit < 0) {
-    replayed.peak_active = best.peak_active;
-    replayed.is_level = best.is_level;
-  }
+      Replay(index, schedule, limit, trail, best.segments_ahead, kFalling).run();
+  if (limit < 0) replayed.peak_active = best.peak_active;
   return replayed;
 }
 
