@@ -152,7 +152,7 @@ const std::vector<ModelInfo>& file_models() {
 
 Result<ModelInfo> describe_model(const ModelSpec& spec) {
   if (spec.is_plugin()) return plugin_info(spec);
-  if (spec.is_script()) return script_info();
+  if (spec.is_script()) return describe_script(spec);
   if (const BuiltIn* const found = find_model(spec.name)) return found->info;
   return unknown_model(spec.name);
 }
