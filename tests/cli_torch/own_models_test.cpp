@@ -84,6 +84,11 @@ TEST(OwnModels, BadPluginsAreBadInput) {
   expect_error(faulty("make-throws"), 3, {"faulty.so", "out of ideas"});
   expect_error(faulty("batch-throws"), 3, {"load_batch() threw: no data today"});
   expect_error(faulty("forward-throws-int"), 3, {"forward() threw: something"});
+  expect_error(faulty("loss-throws"), 3, {"faulty.so: its forward() threw: no loss today"});
+  expect_error(faulty("backward-throws"), 3, {"faulty.so: its backward threw: no gradient"});
+  expect_error(faulty("backward-throws-int"), 3, {"faulty.so: its backward threw: something"});
+  expect_error("plugin:" + kPlugins + "/throwing_static.so", 3,
+               {"throwing_static.so: its static objects threw", "no licence"});
   expect_error(faulty("torch-error"), 3, {"cannot be multiplied"});
   expect_error("plugin:" + kPlugins + "/faulty.so:falt=none", 2, {"falt", "fault"});
   expect_error("plugin:" + kPlugins + "/faulty.so:fault", 2, {"'fault' is not an option"});
@@ -113,6 +118,18 @@ TEST(OwnModels, ModelsListsThemAndAPluginsOptions) {
   EXPECT_EQ(models[0].at("options")[0].at("default"), "none");
   EXPECT_EQ(stowage({"models", "gtp2"}).code, 2);
   EXPECT_EQ(stowage({"models", "plugin:no.so"}).code, 3);
+  const TemporaryFolder folder;
+  const std::string text = folder.write("net.pt", "import torch\n");
+  for (const auto& [file, word] : {std::pair<std::string, std::string>{"/nope.pt", "cannot open"},
+                                   {folder.path(), "it is not a file"},
+                                   {text, "it is not TorchScript"}}) {
+    const Outcome outcome = stowage({"models", "script:" + file});
+    EXPECT_EQ(outcome.code, 3) << file;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err.rfind("stowage: error: " + file + ": ", 0), 0U) << outcome.err;
+    EXPECT_NE(outcome.err.find(word), std::string::npos) << outcome.err;
+    EXPECT_EQ(cli_tests::count_lines(outcome.err), 1);
+  }
   const Outcome help = stowage({"models", "--help"});
   EXPECT_NE(help.out.find("code"), std::string::npos) << help.out;
 }
