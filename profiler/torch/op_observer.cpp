@@ -48,12 +48,12 @@ void on_end(const at::RecordFunction&, at::ObserverContext* base) {
 
 }  // namespace
 
-OpObserver::OpObserver(OpListener& listener) {
+OpObserver::OpObserver(OpListener& listener, bool with_inputs) {
   OpListener* expected = nullptr;
   STOWAGE_ASSERT(g_listener.compare_exchange_strong(expected, &listener));
   handle_ = at::addGlobalCallback(
       at::RecordFunctionCallback(&on_begin, &on_end)
-          .needsInputs(true)
+          .needsInputs(with_inputs)
           .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
 }
 

@@ -1,4 +1,4 @@
-// OpObserver: every dispatched op of the process, with its inputs, through RecordFunction. One at a
+// OpObserver: every dispatched op of the process through RecordFunction. One at a
 // time; callbacks are global, so ops of autograd's own threads are seen too.
 #pragma once
 
@@ -22,7 +22,9 @@ class OpListener {
 // ("autograd::engine::evaluate_function: ..") are not ops and are left out.
 class OpObserver {
  public:
-  explicit OpObserver(OpListener& listener);
+  // Without `with_inputs` the listener's op has no inputs(), and an op costs less: PyTorch boxes
+  // them for the observer.
+  OpObserver(OpListener& listener, bool with_inputs);
   ~OpObserver();
   OpObserver(const OpObserver&) = delete;
   OpObserver& operator=(const OpObserver&) = delete;

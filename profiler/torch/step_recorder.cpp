@@ -118,7 +118,7 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   link_ = std::make_shared<RecorderLink>(*this);
   device_.set_listener(this);
   executor::set_driver(this);
-  observer_ = std::make_unique<OpObserver>(*this);
+  observer_ = std::make_unique<OpObserver>(*this, !options_.light);
   add(RawKind::step_begin, -1);
 }
 

@@ -2,7 +2,8 @@
 """Exports models of torchvision and transformers, with random weights, to TorchScript, and writes what
 Python makes of one step of each: the loss and the gradients.
 
-  python tests/data/export_scripts.py FOLDER [NAME..]        (default: all that can be imported)
+  python tests/data/export_scripts.py [--device cuda] FOLDER [NAME..]
+                              (default: all that can be imported, but for the large ones, which are for a GPU)
 
 For each NAME it writes into FOLDER
   NAME.pt         the script, for `stowage profile script:FOLDER/NAME.pt:...`
@@ -11,12 +12,13 @@ For each NAME it writes into FOLDER
                   buffers that are floating point the same, after the step
 
 torchvision and transformers come from PyPI: scripts/setup.sh exports. Inputs are drawn as Stowage draws them:
-`torch.Generator().manual_seed(seed)`, then normal_() or random_() one input after the other.
+`torch.Generator(device).manual_seed(seed)`, then normal_() or random_() one input after the other.
 """
 
 import argparse
 import importlib.util
 import json
+import os
 import pathlib
 import warnings
 from typing import Final
@@ -43,12 +45,24 @@ def resnet18():
     return build(num_classes=100), [((4, 3, 64, 64), 0)]
 
 
-def gpt2():
+def gpt2_of(batch, seq, **sizes):
     from transformers import GPT2Config, GPT2LMHeadModel
-    config = GPT2Config(n_layer=3, n_embd=64, n_head=2, vocab_size=256, n_positions=64,
-                        resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+    config = GPT2Config(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, **sizes)
     config._attn_implementation = "eager"
-    return Logits(GPT2LMHeadModel(config)), [((4, 48), 256)]
+    return Logits(GPT2LMHeadModel(config)), [((batch, seq), config.vocab_size)]
+
+
+def gpt2():
+    return gpt2_of(4, 48, n_layer=3, n_embd=64, n_head=2, vocab_size=256, n_positions=64)
+
+
+def gpt2_large():
+    return gpt2_of(8, 1024)  # the sizes of GPT-2
+
+
+def resnet50_large():
+    from torchvision.models import resnet50 as build
+    return build(), [((64, 3, 224, 224), 0)]
 
 
 def resnet50():
@@ -118,18 +132,21 @@ MODELS = {"resnet18": (resnet18, "torchvision", "trace"),
           "resnet50": (resnet50, "torchvision", "trace"),
           "vit": (vit, "torchvision", "trace"),
           "branches": (branches, "torch", "script"),
-          "branches_keeping": (branches_keeping, "torch", "script")}
+          "branches_keeping": (branches_keeping, "torch", "script"),
+          "resnet50_large": (resnet50_large, "torchvision", "trace"),
+          "gpt2_large": (gpt2_large, "transformers", "trace")}
+LARGE = {"resnet50_large", "gpt2_large"}
 
 
-def draw(inputs, seed):
-    generator = torch.Generator().manual_seed(seed)
+def draw(inputs, seed, device):
+    generator = torch.Generator(device).manual_seed(seed)
     drawn = []
     for shape, below in inputs:
         if below:
-            drawn.append(torch.empty(shape, dtype=torch.int64).random_(0, below,
-                                                                       generator=generator))
+            empty = torch.empty(shape, dtype=torch.int64, device=device)
+            drawn.append(empty.random_(0, below, generator=generator))
         else:
-            drawn.append(torch.empty(shape).normal_(0, 1, generator=generator))
+            drawn.append(torch.empty(shape, device=device).normal_(0, 1, generator=generator))
     return drawn
 
 
@@ -151,13 +168,13 @@ def first_tensor(output):
     return output[0] if isinstance(output, (tuple, list)) else output
 
 
-def export(name, folder):
+def export(name, folder, device):
     build, _, how = MODELS[name]
     torch.manual_seed(SEED)
     model, inputs = build()
-    model.train()
+    model.to(device).train()
     state = {key: value.clone() for key, value in model.state_dict().items()}
-    example = tuple(draw(inputs, SEED))
+    example = tuple(draw(inputs, SEED, device))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # TorchScript is deprecated, tracing warns about branches
         script = (torch.jit.trace(model, example, check_trace=False) if how == "trace"
@@ -175,19 +192,24 @@ def export(name, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cpu", help="where they are traced, and run then")
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("names", nargs="*", choices=[[], *MODELS], default=[])
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
+    # As in Stowage's runs.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cudnn.allow_tf32 = False
     for name, (_, package, _) in MODELS.items():
-        if arguments.names and name not in arguments.names:
+        if name not in (arguments.names or MODELS.keys() - LARGE):
             continue
         if importlib.util.find_spec(package) is None:
             if arguments.names:
                 parser.exit(4, f"{name} needs the Python package {package}: scripts/setup.sh exports\n")
             continue
-        export(name, arguments.folder)
+        export(name, arguments.folder, arguments.device)
         print(name)
 
 

@@ -16,6 +16,7 @@
 #include "executor/run_options.h"
 #include "executor/training_step.h"
 #include "tests/cli/main_job.h"
+#include "tests/scripts/pythons_step.h"
 
 namespace stowage {
 namespace {
@@ -25,6 +26,9 @@ using cli_tests::Outcome;
 using cli_tests::stowage;
 using executor::NamedTensor;
 using nlohmann::json;
+using scripts_tests::expect_pythons_step;
+using scripts_tests::python_of;
+using scripts_tests::script_in;
 
 constexpr int kPackageMissing = 4;
 
@@ -42,13 +46,6 @@ std::string export_script(const std::string& name, const std::string& folder) {
   return "";
 }
 
-// The model of an exported script.
-std::string script_in(const std::string& folder, const std::string& name) {
-  std::string options = cli_tests::read_text(folder + "/" + name + ".spec");
-  options.erase(options.find('\n'));
-  return "script:" + folder + "/" + name + ".pt:" + options;
-}
-
 executor::TrainingStep make_step(const std::string& text, std::int64_t seed) {
   const auto device = executor::cpu_device();
   EXPECT_TRUE(device.ok() && executor::apply_run_options({.threads = 1}).ok());
@@ -57,50 +54,6 @@ executor::TrainingStep make_step(const std::string& text, std::int64_t seed) {
   auto model = executor::make_model(*spec, (*device)->torch_device(), /*seed=*/1);
   EXPECT_TRUE(model.ok()) << model.error().text();
   return {**device, std::move(model).value(), {.seed = seed}};
-}
-
-void expect_close(double value, double expected, double scale, const std::string& what) {
-  EXPECT_LE(std::abs(value - expected), 2e-5 * scale + 1e-12)
-      << what << ": " << value << " against " << expected;
-}
-
-// As `figures` of export_scripts.py has it.
-void expect_figures(const NamedTensor& each, const json& figures) {
-  const auto absmax = figures.at("absmax").get<double>();
-  expect_close(each.tensor.abs().max().item<double>(), absmax, absmax, each.name + " absmax");
-  const at::Tensor flat = each.tensor.detach().contiguous().view({-1});
-  const auto every = figures.at("every").get<std::int64_t>();
-  std::int64_t at = 0;
-  for (const json& element : figures.at("elements")) {
-    expect_close(flat[at].item<double>(), element.get<double>(), absmax, each.name);
-    at += every;
-  }
-}
-
-// A step of `step` gives what Python's gave; names[i] is Python's name of parameter i.
-void expect_pythons_step(executor::TrainingStep& step, const json& python,
-                         const std::vector<std::string>& names) {
-  const double loss = step.run(0);
-  const auto expected = python.at("loss").get<double>();
-  expect_close(loss, expected, std::max(1.0, std::abs(expected)), "loss");
-  const std::vector<NamedTensor> gradients = step.gradients();
-  ASSERT_EQ(gradients.size(), python.at("gradients").size());
-  ASSERT_EQ(gradients.size(), names.size());
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    ASSERT_TRUE(python.at("gradients").contains(names[i])) << names[i];
-    expect_figures(gradients[i], python.at("gradients").at(names[i]));
-  }
-  std::size_t compared = 0;
-  for (const NamedTensor& each : step.model().buffers()) {
-    if (!python.at("buffers").contains(each.name)) continue;
-    expect_figures(each, python.at("buffers").at(each.name));
-    ++compared;
-  }
-  EXPECT_EQ(compared, python.at("buffers").size());
-}
-
-json python_of(const std::string& folder, const std::string& name) {
-  return json::parse(cli_tests::read_text(folder + "/" + name + ".json"));
 }
 
 class Exported : public ::testing::TestWithParam<std::string> {
