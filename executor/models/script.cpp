@@ -198,7 +198,9 @@ Result<torch::jit::Module> load(const std::string& file) {
     return bad_script(file, "cannot open it: " + (failed ? failed.message() : "it is not a file"));
   }
   try {
-    return torch::jit::load(file, c10::Device(c10::kCPU));
+    // Without its debug files: they would stay in memory, and their size depends on the folder of
+    // the program that wrote the script.
+    return torch::jit::load(file, c10::Device(c10::kCPU), /*load_debug_files=*/false);
   } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const std::bad_alloc&) {

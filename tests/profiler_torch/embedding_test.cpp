@@ -153,33 +153,38 @@ void expect_equal(const Results& a, const Results& b) {
   EXPECT_TRUE(a == b);
 }
 
+// A loop that was recorded, ran batch k plain, and is planned.
+struct Planned {
+  explicit Planned(std::int64_t k) : before(plain(loop, k)), training(plan(trace, loop)) {}
+
+  Loop loop{64, 6};
+  std::shared_ptr<const Trace> trace = record(loop);
+  Results before;
+  std::unique_ptr<PlannedTraining> training;
+};
+
 TEST(Embedding, ALoopIsRecordedPlannedAndRunsAsBefore) {
   test_device();
-  Loop loop(64, 6);
-  const auto trace = record(loop);
-  const Results before = plain(loop, 11);
-  const auto training = plan(trace, loop);
-  EXPECT_LT(training->predicted().peak_requested, trace->peaks.requested.front());
-  planned(*training, loop, 10);
-  expect_equal(planned(*training, loop, 11), before);
+  Planned job(11);
+  EXPECT_LT(job.training->predicted().peak_requested, job.trace->peaks.requested.front());
+  planned(*job.training, job.loop, 10);
+  expect_equal(planned(*job.training, job.loop, 11), job.before);
 }
 
 TEST(Embedding, AnExceptionPassesThroughAndTheNextStepIsClean) {
   test_device();
-  Loop loop(64, 6);
-  const auto trace = record(loop);
-  const Results before = plain(loop, 3);
-  const auto training = plan(trace, loop);
+  Planned job(3);
+  Loop& loop = job.loop;
   for (int where = -1; where < 6; ++where) {
     SCOPED_TRACE(where);
     loop.throw_at_layer = where;
     loop.throw_in_backward = where < 0;
     loop.load(3);
-    EXPECT_THROW(static_cast<void>(training->run([&] { loop.step(); })), std::runtime_error);
+    EXPECT_THROW(static_cast<void>(job.training->run([&] { loop.step(); })), std::runtime_error);
     EXPECT_EQ(executor::driver(), nullptr);
     loop.throw_at_layer = -1;
     loop.throw_in_backward = false;
-    expect_equal(planned(*training, loop, 3), before);
+    expect_equal(planned(*job.training, loop, 3), job.before);
   }
 }
 

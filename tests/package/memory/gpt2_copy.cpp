@@ -15,6 +15,7 @@
 namespace {
 
 using stowage::layer;
+using stowage::executor::Affine;
 using stowage::executor::BackwardRoot;
 using stowage::executor::consume;
 using stowage::executor::Model;
@@ -25,10 +26,6 @@ using Inputs = std::vector<at::Tensor>;
 
 struct Sizes {
   std::int64_t layers, width, heads, seq, vocab, batch;
-};
-
-struct Affine {
-  at::Tensor weight, bias;
 };
 
 struct Block {
@@ -47,13 +44,9 @@ class Gpt2Copy final : public Model {
     stowage::executor::ParameterSet set(device, dtype, seed);
     const std::int64_t w = sizes.width;
     const auto linear = [&](const std::string& name, std::int64_t in, std::int64_t out) {
-      at::Tensor weight = set.normal(name + ".weight", {out, in}, 0.02);
-      return Affine{std::move(weight), set.constant(name + ".bias", {out}, 0)};
+      return set.linear(name, in, out, 0.02);
     };
-    const auto layer_norm = [&](const std::string& name) {
-      at::Tensor weight = set.constant(name + ".weight", {w}, 1);
-      return Affine{std::move(weight), set.constant(name + ".bias", {w}, 0)};
-    };
+    const auto layer_norm = [&](const std::string& name) { return set.norm(name, w); };
     words_ = set.normal("embed.tokens.weight", {sizes.vocab, w}, 0.02);
     places_ = set.normal("embed.positions.weight", {sizes.seq, w}, 0.02);
     for (std::int64_t i = 0; i < sizes.layers; ++i) {
