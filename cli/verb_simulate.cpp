@@ -62,6 +62,22 @@ Error over_budget(const report::Simulation& simulation, const simulator::Plan& p
   return error;
 }
 
+const char* words_of(report::Lateness why) {
+  switch (why) {
+    case report::Lateness::lane_busy:
+      return "the lane was busy";
+    case report::Lateness::started_late:
+      return "it started late";
+    case report::Lateness::no_room:
+      return "no room earlier";
+    case report::Lateness::too_large:
+      return "too large for its window";
+    case report::Lateness::in_line:
+      return "its copy is in line";
+  }
+  return "";
+}
+
 std::string simulation_text(const Trace& trace, const report::Simulation& simulation,
                             const simulator::Plan& plan, const std::string& title,
                             const Paint& paint) {
@@ -119,7 +135,7 @@ std::string simulation_text(const Trace& trace, const report::Simulation& simula
       const report::StallRow& row = simulation.stalls[i];
       stalls.row({format_time(row.duration),
                   (row.copy_back ? "reload of " : "offload of ") + row.site,
-                  format_bytes(row.bytes), row.layer + ", " + row.phase, row.why_text});
+                  format_bytes(row.bytes), row.layer + ", " + row.phase, words_of(row.why)});
     }
     text += "\n" + paint.bold("Stalls") + ", longest first, " +
             report::count_of(static_cast<std::int64_t>(simulation.stalls.size()), "stall") +

@@ -44,8 +44,9 @@ struct Change {
 
 struct Diff {
   std::string kind;  // "trace", "plan", or of results the verb: "verify"
-  std::vector<Change> changes;  // in the order of the facts of the first, then those only in the second
-  std::int64_t unchanged = 0;   // facts
+  std::vector<Change>
+      changes;  // in the order of the facts of the first, then those only in the second
+  std::int64_t unchanged = 0;  // facts
 };
 
 // Cost: O((n + m) log n).

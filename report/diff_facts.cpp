@@ -15,12 +15,8 @@ class Facts {
   void bytes(const std::string& name, Bytes value) {
     if (value >= 0) add(name, FactUnit::bytes, value);
   }
-  void time(const std::string& name, Nanoseconds value) {
-    add(name, FactUnit::nanoseconds, value);
-  }
-  void number(const std::string& name, std::int64_t value) {
-    add(name, FactUnit::number, value);
-  }
+  void time(const std::string& name, Nanoseconds value) { add(name, FactUnit::nanoseconds, value); }
+  void number(const std::string& name, std::int64_t value) { add(name, FactUnit::number, value); }
   void real(const std::string& name, double value) { add(name, FactUnit::number, value); }
   void text(const std::string& name, const std::string& value) {
     if (!value.empty()) add(name, FactUnit::text, value);

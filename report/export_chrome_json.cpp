@@ -75,7 +75,8 @@ class Writer {
   }
 
   [[nodiscard]] static std::int64_t tid_of(Lane lane, std::size_t row) {
-    return 10 * (static_cast<std::int64_t>(lane) + 1) + static_cast<std::int64_t>(std::min(row, std::size_t{9}));
+    return 10 * (static_cast<std::int64_t>(lane) + 1) +
+           static_cast<std::int64_t>(std::min(row, std::size_t{9}));
   }
 
   // Slices of one thread must nest: what neither fits into its neighbours nor stands behind them
@@ -162,7 +163,8 @@ class Writer {
     Json last;
     for (std::size_t e = 0; e < timeline.time.size(); ++e) {
       Json values = {{"requested", timeline.requested[e]}};
-      if (!timeline.active.empty() && timeline.active[e] >= 0) values["active"] = timeline.active[e];
+      if (!timeline.active.empty() && timeline.active[e] >= 0)
+        values["active"] = timeline.active[e];
       if (!timeline.reserved.empty() && timeline.reserved[e] >= 0) {
         values["reserved"] = timeline.reserved[e];
       }
@@ -203,14 +205,24 @@ class Writer {
       const Nanoseconds from = copies[i].begin;
       if (needed[i] < 0 || copies[i].on_compute) continue;
       const Nanoseconds behind = std::max(needed[i], copies[i].end);
-      const auto use = std::upper_bound(
-          ops.begin(), ops.end(), behind, [](Nanoseconds t, const Span& op) { return t < op.end; });
+      const auto use = std::upper_bound(ops.begin(), ops.end(), behind,
+                                        [](Nanoseconds t, const Span& op) { return t < op.end; });
       if (use == ops.end()) continue;
       ++flow_;
-      add({{"ph", "s"}, {"pid", pid_}, {"tid", tid_of(Lane::h2d, 0)}, {"ts", micro(from)}, {"id", flow_},
-           {"name", "reload to use"}, {"cat", "flow"}});
-      add({{"ph", "f"}, {"bp", "e"}, {"pid", pid_}, {"tid", tid_of(Lane::compute, 0)},
-           {"ts", micro(std::max(use->begin, behind))}, {"id", flow_}, {"name", "reload to use"},
+      add({{"ph", "s"},
+           {"pid", pid_},
+           {"tid", tid_of(Lane::h2d, 0)},
+           {"ts", micro(from)},
+           {"id", flow_},
+           {"name", "reload to use"},
+           {"cat", "flow"}});
+      add({{"ph", "f"},
+           {"bp", "e"},
+           {"pid", pid_},
+           {"tid", tid_of(Lane::compute, 0)},
+           {"ts", micro(std::max(use->begin, behind))},
+           {"id", flow_},
+           {"name", "reload to use"},
            {"cat", "flow"}});
     }
   }

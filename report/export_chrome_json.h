@@ -10,9 +10,9 @@
 namespace stowage::report {
 
 // One process a step, in order: lanes as threads, ops, kernels, copies and stalls as slices,
-// counters for memory (and by class, and the budget), arrows from each copy back to the op that uses
-// it first. Events are written one by one, so memory is that of the text. Cost: O(spans log ops +
-// points).
+// counters for memory (and by class, and the budget), arrows from each copy back to the op that
+// uses it first. Events are written one by one, so memory is that of the text. Cost: O(spans log
+// ops + points).
 [[nodiscard]] std::string export_chrome(const std::vector<const StepView*>& steps);
 
 }  // namespace stowage::report

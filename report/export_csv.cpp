@@ -22,9 +22,7 @@ class Rows {
   Rows& field(const char* text) { return field(std::string_view(text)); }
   Rows& field(std::int64_t number) { return field(std::to_string(number)); }
   // Of ids and times that may be none.
-  Rows& none_below_zero(std::int64_t number) {
-    return number < 0 ? field("") : field(number);
-  }
+  Rows& none_below_zero(std::int64_t number) { return number < 0 ? field("") : field(number); }
   Rows& fields(std::initializer_list<const char*> names) {
     for (const char* name : names) field(name);
     return *this;
@@ -72,10 +70,27 @@ std::string memory_table(const StepView& step) {
 std::string storages_table(const StepView& step) {
   const Trace& trace = *step.trace;
   Rows rows;
-  rows.fields({"storage", "bytes", "class", "layer", "site", "made_by", "made_ns", "first_use_ns",
-               "last_use_ns", "natural_free_ns", "recorded_free_ns", "moves", "copy_out_start_ns",
-               "copy_out_end_ns", "release_ns", "device_free_ns", "returns", "first_reload_ns",
-               "first_reload_copy_start_ns", "first_reload_copy_end_ns", "first_needed_ns",
+  rows.fields({"storage",
+               "bytes",
+               "class",
+               "layer",
+               "site",
+               "made_by",
+               "made_ns",
+               "first_use_ns",
+               "last_use_ns",
+               "natural_free_ns",
+               "recorded_free_ns",
+               "moves",
+               "copy_out_start_ns",
+               "copy_out_end_ns",
+               "release_ns",
+               "device_free_ns",
+               "returns",
+               "first_reload_ns",
+               "first_reload_copy_start_ns",
+               "first_reload_copy_end_ns",
+               "first_needed_ns",
                "stall_ns"});
   rows.end();
   for (const StorageStory& story : step.stories) {
@@ -88,8 +103,8 @@ std::string storages_table(const StepView& step) {
                                    : std::string());
     rows.field(story.made_by.valid() ? trace.string(trace.ops.name[story.made_by.index()])
                                      : std::string());
-    for (const EventId event : {story.made, story.first_use, story.last_use, story.natural_free,
-                                story.recorded_free}) {
+    for (const EventId event :
+         {story.made, story.first_use, story.last_use, story.natural_free, story.recorded_free}) {
       rows.none_below_zero(step.time_of(event));
     }
     rows.field(story.moves ? "yes" : "no");

@@ -19,8 +19,8 @@ enum class ExportFormat : std::uint8_t { chrome, svg, csv, memory_viz };
 [[nodiscard]] std::optional<ExportFormat> export_format_of_file(std::string_view path);
 [[nodiscard]] const std::vector<std::string>& export_format_names();
 
-// The last of `steps` in a format that shows one step, all of them as a Chrome trace. `table` is for
-// CSV alone. Precondition: there is a step, and all are of one trace.
+// The last of `steps` in a format that shows one step, all of them as a Chrome trace. `table` is
+// for CSV alone. Precondition: there is a step, and all are of one trace.
 [[nodiscard]] std::string export_steps(const std::vector<const StepView*>& steps,
                                        ExportFormat format, CsvTable table);
 

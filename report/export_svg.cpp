@@ -24,13 +24,13 @@ constexpr double kLaneTop = kBottom + 28;
 constexpr double kLaneHeight = 26;
 constexpr double kLaneStep = 38;
 constexpr double kAxis = kLaneTop + static_cast<double>(kLanes) * kLaneStep;
-constexpr double kLegend = kAxis + 48;
-constexpr std::size_t kTitleLength = 120;
+constexpr double kLegend = kAxis + 52;
+constexpr std::size_t kTitleLength = 100;
 constexpr std::size_t kTipLength = 200;
 
-constexpr std::array<const char*, 10> kClassColours = {
-    "#4e79a7", "#f28e2b", "#b07aa1", "#9c755f", "#59a14f",
-    "#edc948", "#76b7b2", "#ff9da7", "#bab0ac", "#d4d4d4"};
+constexpr std::array<const char*, 10> kClassColours = {"#4e79a7", "#f28e2b", "#b07aa1", "#9c755f",
+                                                       "#59a14f", "#edc948", "#76b7b2", "#ff9da7",
+                                                       "#bab0ac", "#d4d4d4"};
 constexpr const char* kStallColour = "#e15759";
 
 const char* colour_of(SpanKind kind) {
@@ -88,8 +88,7 @@ std::int64_t tick_step(std::int64_t range, int most) {
 
 class Picture {
  public:
-  explicit Picture(const StepView& step)
-      : step_(step), trace_(*step.trace), svg_(kWidth, kHeight) {
+  explicit Picture(const StepView& step) : step_(step), trace_(*step.trace), svg_(kWidth, kHeight) {
     end_ = std::max<Nanoseconds>(step.timeline.end, 1);
     top_ = std::max<Bytes>({step.peak_requested, step.budget.value_or(0), highest(counted()), 1});
     top_ = std::min(top_, Bytes{1} << 60);  // absurd input stays a picture
@@ -288,22 +287,29 @@ class Picture {
     return "nothing";
   }
 
-  void entry(double& x, const std::string& colour, const std::string& name) {
-    svg_.rectangle(x, kLegend - 10, 12, 12, fill(colour.c_str()));
-    svg_.text(x + 17, kLegend, name);
+  void entry(double& x, double y, const char* colour, const std::string& name) {
+    svg_.rectangle(x, y - 10, 12, 12, fill(colour));
+    svg_.text(x + 17, y, name);
     x += 30 + 7.0 * static_cast<double>(name.size());
   }
 
   void legend() {
     double x = kLeft;
+    svg_.text(kLeft - 8, kLegend, "memory", "text-anchor=\"end\"");
     for (const StorageClass each : step_.memory.classes) {
-      entry(x, kClassColours[static_cast<std::size_t>(each)], stowage::name_of(each));
+      entry(x, kLegend, kClassColours[static_cast<std::size_t>(each)], stowage::name_of(each));
     }
-    if (!counted().empty()) entry(x, "#222", simulator::name_of(step_.budget_on));
-    entry(x, colour_of(SpanKind::op), "ops");
-    entry(x, colour_of(SpanKind::offload), "copy out");
-    entry(x, colour_of(SpanKind::reload), "copy back");
-    entry(x, kStallColour, "stall");
+    if (!counted().empty()) {
+      svg_.line(x, kLegend - 4, x + 12, kLegend - 4, "stroke=\"#222\"");
+      svg_.text(x + 17, kLegend, std::string(simulator::name_of(step_.budget_on)) + " bytes");
+    }
+    x = kLeft;
+    const double y = kLegend + 22;
+    svg_.text(kLeft - 8, y, "lanes", "text-anchor=\"end\"");
+    entry(x, y, colour_of(SpanKind::op), trace_.gpu.size() > 0 ? "ops and kernels" : "ops");
+    entry(x, y, colour_of(SpanKind::offload), "copy out");
+    entry(x, y, colour_of(SpanKind::reload), "copy back");
+    entry(x, y, kStallColour, "stall");
   }
 
   const StepView& step_;

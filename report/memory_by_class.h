@@ -13,9 +13,9 @@ namespace stowage::report {
 // instructions the bytes are those of the moment when the sum is highest, so sums are the values of
 // ReplayDetail::requested.
 struct MemoryByClass {
-  std::vector<StorageClass> classes;       // that occur, in the order of the enum
-  std::vector<EventId> event;              // increasing
-  std::vector<std::vector<Bytes>> bytes;   // by class, then by point
+  std::vector<StorageClass> classes;      // that occur, in the order of the enum
+  std::vector<EventId> event;             // increasing
+  std::vector<std::vector<Bytes>> bytes;  // by class, then by point
   [[nodiscard]] std::size_t size() const { return event.size(); }
 };
 

@@ -1,5 +1,5 @@
-// One replay with everything that is said about it: what `simulate`, `export` and the desktop program
-// start from.
+// One replay with everything that is said about it: what `simulate`, `export` and the desktop
+// program start from.
 #pragma once
 
 #include <string>

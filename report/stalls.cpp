@@ -164,8 +164,8 @@ class Explainer {
                      copies_text(row.copies_ahead) + " (" + format_bytes(row.bytes_ahead) + ")";
     } else if (copy > row.start - row.earliest) {
       row.why = Lateness::too_large;
-      row.why_text = took + ", of the " + format_time(std::max<Nanoseconds>(
-                                              row.start - row.earliest, 0)) +
+      row.why_text = took + ", of the " +
+                     format_time(std::max<Nanoseconds>(row.start - row.earliest, 0)) +
                      " from where they are there to where they are needed";
     } else {
       const Bytes over = over_budget(row, std::min(row.duration, row.ready - row.earliest));
@@ -208,13 +208,12 @@ class Explainer {
     if (row.ready - row.earliest < row.duration || run.idle_before < row.duration) return;
     Remedy remedy;
     remedy.earlier = row.duration;
-    remedy.start_at =
-        event_at(detail_.time, (queued ? run.begin : row.ready) - row.duration);
+    remedy.start_at = event_at(detail_.time, (queued ? run.begin : row.ready) - row.duration);
     remedy.over = over_budget(row, row.duration);
     remedy.text = "start it ";
     if (queued) remedy.text += "and the " + copies_text(row.copies_ahead) + " ahead of it ";
-    remedy.text += format_time(row.duration) + " earlier, at " +
-                   place(moment_at(trace_, remedy.start_at));
+    remedy.text +=
+        format_time(row.duration) + " earlier, at " + place(moment_at(trace_, remedy.start_at));
     if (remedy.over > 0) remedy.text += " (" + format_bytes(remedy.over) + " over the budget)";
     row.remedies.push_back(std::move(remedy));
   }

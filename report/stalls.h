@@ -4,8 +4,8 @@
 //      ready        start of the copy       needed (the stall begins)      end of the copy
 //        |---- queued ----|------------- copy ---|----- stall ---------------|
 //
-// All is said in the figures of this one replay. Moving a copy moves others too (lanes, interference
-// with compute), so what is proposed is worth a simulation, not a proof.
+// All is said in the figures of this one replay. Moving a copy moves others too (lanes,
+// interference with compute), so what is proposed is worth a simulation, not a proof.
 #pragma once
 
 #include <cstdint>
@@ -40,9 +40,9 @@ struct Remedy {
   Nanoseconds earlier = 0;
   EventId start_at;  // of start_earlier: where compute is at that time
   std::int64_t bytes_per_second = 0;
-  Bytes bytes = 0;      // of keep: the storage's
-  Bytes over = 0;       // of start_earlier: above the budget by so much then
-  std::string text;     // "start it 3.10 ms earlier, at aten::mm in layers.4, backward"
+  Bytes bytes = 0;   // of keep: the storage's
+  Bytes over = 0;    // of start_earlier: above the budget by so much then
+  std::string text;  // "start it 3.10 ms earlier, at aten::mm in layers.4, backward"
 };
 
 struct StallRow {
@@ -79,8 +79,8 @@ struct StallRow {
   [[nodiscard]] Nanoseconds queued() const { return copy_start - ready; }
 };
 
-// Longest first; durations add up to ReplayResult::stall_ns. `budget`: what requested bytes are held
-// against, if anything. All arguments belong together; `detail` is of replay() or estimate().
+// Longest first; durations add up to ReplayResult::stall_ns. `budget`: what requested bytes are
+// held against, if anything. All arguments belong together; `detail` is of replay() or estimate().
 // Cost: O(events + instructions + stalls log events).
 [[nodiscard]] std::vector<StallRow> explain_stalls(const simulator::TraceIndex& index,
                                                    const simulator::Schedule& schedule,

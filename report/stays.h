@@ -78,7 +78,7 @@ class Stays {
 
   std::vector<std::int64_t> ahead_;  // instructions ahead of each event
   std::vector<Stay> stays_;
-  std::vector<Bytes> bytes_;         // by position
+  std::vector<Bytes> bytes_;          // by position
   std::vector<Position> latest_end_;  // by node, children of n at 2n and 2n + 1
   std::size_t leaves_ = 1;
 };

@@ -26,8 +26,8 @@ StepView recorded_step(const Trace& trace) {
   return view;
 }
 
-StepView planned_step(const Trace& trace, const Simulation& simulation,
-                      const simulator::Plan& plan, std::string title) {
+StepView planned_step(const Trace& trace, const Simulation& simulation, const simulator::Plan& plan,
+                      std::string title) {
   StepView view{
       .trace = &trace,
       .title = std::move(title),
@@ -35,8 +35,7 @@ StepView planned_step(const Trace& trace, const Simulation& simulation,
           simulated_timeline(trace, simulation.schedule, simulation.result, simulation.detail),
       .stays = Stays(trace, simulation.schedule),
       .memory = {},
-      .stories =
-          storage_stories(trace, simulation.schedule, simulation.result, simulation.detail),
+      .stories = storage_stories(trace, simulation.schedule, simulation.result, simulation.detail),
       .stalls = simulation.stalls,
       .budget = plan.budget.device,
       .budget_on = plan.budget.on,

@@ -78,8 +78,7 @@ class Planned {
   StorageStory& story_of(const simulator::Instruction& each) {
     OffloadId offload = each.offload;
     if (each.reload.valid()) offload = schedule_.reloads[each.reload.index()].offload;
-    StorageStory& story =
-        stories_[storage_of_copy(schedule_, offload, each.residency).index()];
+    StorageStory& story = stories_[storage_of_copy(schedule_, offload, each.residency).index()];
     story.moves = true;
     return story;
   }
@@ -90,8 +89,8 @@ class Planned {
       if (!schedule_.residencies[r].wraps) continue;
       StorageStory& story = stories_[storage_of_copy(schedule_, {}, ResidencyId(r)).index()];
       stay_row_[r] = static_cast<std::int32_t>(story.returns.size());
-      story.returns.push_back({.reload = {}, .residency = ResidencyId(r), .start = {},
-                               .needed = {}, .gone = {}});
+      story.returns.push_back(
+          {.reload = {}, .residency = ResidencyId(r), .start = {}, .needed = {}, .gone = {}});
     }
   }
 
@@ -99,8 +98,8 @@ class Planned {
     std::int32_t& row = stay_row_[residency.index()];
     if (row < 0) {
       row = static_cast<std::int32_t>(story.returns.size());
-      story.returns.push_back({.reload = {}, .residency = residency, .start = {}, .needed = {},
-                               .gone = {}});
+      story.returns.push_back(
+          {.reload = {}, .residency = residency, .start = {}, .needed = {}, .gone = {}});
     }
     return story.returns[static_cast<std::size_t>(row)];
   }

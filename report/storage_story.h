@@ -12,7 +12,7 @@ namespace stowage::report {
 
 // One copy back: a reload, or a stay of a streamed parameter.
 struct Return {
-  ReloadId reload;        // or
+  ReloadId reload;  // or
   ResidencyId residency;
   EventId start;   // where the buffer is taken and the copy may start; none: in the period before
   EventId needed;  // where compute waits for it; none: in the period after
@@ -38,8 +38,8 @@ struct StorageStory {
 
   // Under the plan; nothing moves: as if none of this were here.
   bool moves = false;
-  EventId copy_out;    // first start_offload or start_store
-  EventId release;     // of the last one: compute waits for the copy there; or the first evict
+  EventId copy_out;     // first start_offload or start_store
+  EventId release;      // of the last one: compute waits for the copy there; or the first evict
   EventId device_free;  // behind which the storage's own bytes go; none: not in this step
   Nanoseconds copy_out_start = -1;
   Nanoseconds copy_out_end = -1;

@@ -96,8 +96,8 @@ std::vector<Bytes> counter(const Trace& trace, const std::vector<Bytes>& recorde
   if (std::all_of(recorded.begin(), recorded.end(), [](Bytes b) { return b < 0; })) return {};
   std::vector<Bytes> after(trace.events.size(), -1);
   for (std::size_t i = 0; i < recorded.size(); ++i) {
-    const std::size_t last = i + 1 < recorded.size() ? trace.allocator.event[i + 1].index()
-                                                     : trace.events.size();
+    const std::size_t last =
+        i + 1 < recorded.size() ? trace.allocator.event[i + 1].index() : trace.events.size();
     for (std::size_t e = trace.allocator.event[i].index(); e < last; ++e) after[e] = recorded[i];
   }
   return after;
@@ -176,8 +176,7 @@ Timeline recorded_timeline(const Trace& trace) {
   timeline.phases = phase_spans(trace, trace.events.time);
   timeline.end = trace.events.time.back();
   const bool has_launch = trace.gpu.size() > 0;
-  add_ops(trace, trace.events.time,
-          lane_of(timeline, has_launch ? Lane::launch : Lane::compute));
+  add_ops(trace, trace.events.time, lane_of(timeline, has_launch ? Lane::launch : Lane::compute));
   if (has_launch) add_device(trace, timeline);
   for (const auto& lane : timeline.lanes) {
     for (const Span& span : lane) timeline.end = std::max(timeline.end, span.end);
@@ -211,8 +210,8 @@ Timeline simulated_timeline(const Trace& trace, const simulator::Schedule& sched
       span.kind = back ? SpanKind::load : SpanKind::store;
     } else {
       span.kind = back ? SpanKind::reload : SpanKind::offload;
-      span.on_compute = mode_of_copy(schedule, transfer.offload, transfer.reload) ==
-                        simulator::CopyMode::compute;
+      span.on_compute =
+          mode_of_copy(schedule, transfer.offload, transfer.reload) == simulator::CopyMode::compute;
     }
     lane_of(timeline, back ? Lane::h2d : Lane::d2h).push_back(span);
   }

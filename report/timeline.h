@@ -37,18 +37,18 @@ enum class SpanKind : std::uint8_t {
 // Times are ns since step begin. Fields that say nothing of the span are none (-1) or 0.
 struct Span {
   Nanoseconds begin = 0;
-  Nanoseconds end = 0;  // >= begin
-  Bytes bytes = 0;      // moved; of a stall: that it waits for
+  Nanoseconds end = 0;    // >= begin
+  Bytes bytes = 0;        // moved; of a stall: that it waits for
   std::int32_t row = -1;  // which table: see SpanKind
   SpanKind kind = SpanKind::op;
   bool on_compute = false;  // a copy that the compute stream makes itself
   StringId name;            // op, kernel, the site of a copy, the layer of a parameter
   LayerId layer;
   OpId op;
-  EventId event;  // op_begin of an op; behind which a kernel was launched; where compute stalls
-  StorageId storage;      // that is moved, or waited for
-  OffloadId offload;      // of offload, reload and their stalls
-  ReloadId reload;        // of reload and its stalls
+  EventId event;      // op_begin of an op; behind which a kernel was launched; where compute stalls
+  StorageId storage;  // that is moved, or waited for
+  OffloadId offload;  // of offload, reload and their stalls
+  ReloadId reload;    // of reload and its stalls
   ResidencyId residency;  // of load, store and their stalls
 };
 
@@ -72,9 +72,9 @@ struct Timeline {
 };
 
 // The step as it was recorded, on the clean step's scale. With device times: outermost ops and
-// syncs in `launch`, kernels and memsets in `compute`, copies by their direction (within the device:
-// `compute`); `time` is the launch thread's. Without: outermost ops in `compute`, `launch` is empty.
-// No stalls. Cost: O(trace).
+// syncs in `launch`, kernels and memsets in `compute`, copies by their direction (within the
+// device: `compute`); `time` is the launch thread's. Without: outermost ops in `compute`, `launch`
+// is empty. No stalls. Cost: O(trace).
 [[nodiscard]] Timeline recorded_timeline(const Trace& trace);
 
 // The planned step as replay() says it goes: outermost ops on the compute stream (what they wait
