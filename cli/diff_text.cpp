@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 
 #include "cli/console.h"
 #include "cli/text_table.h"
@@ -24,6 +25,7 @@ std::string real_text(double number) {
 std::string number_text(std::int64_t number, report::FactUnit unit) {
   if (unit == report::FactUnit::bytes) return format_bytes(number);
   if (unit == report::FactUnit::nanoseconds) return format_time(number);
+  if (unit == report::FactUnit::rate) return format_bytes(number) + "/s";
   return report::with_commas(number);
 }
 
@@ -98,15 +100,15 @@ std::string diff_text(const report::Diff& diff, const std::string& before, const
                      printable(after) + "\n" +
                      report::count_of(static_cast<std::int64_t>(diff.changes.size()), "change") +
                      ", " + report::with_commas(diff.unchanged) + " facts are the same\n";
-  for (std::size_t i = 0; i < diff.changes.size();) {
-    std::vector<const report::Change*> section;
-    // Sections that the second alone has more of come again at the end.
-    for (std::size_t k = i;
-         i < diff.changes.size() && diff.changes[i].section == diff.changes[k].section; ++i) {
-      section.push_back(&diff.changes[i]);
-    }
-    text += section_text(std::move(section), top, paint);
+  // In the order in which sections appear first.
+  std::vector<std::vector<const report::Change*>> sections;
+  std::map<std::string, std::size_t> rows;
+  for (const report::Change& change : diff.changes) {
+    const auto [known, is_new] = rows.try_emplace(change.section, sections.size());
+    if (is_new) sections.emplace_back();
+    sections[known->second].push_back(&change);
   }
+  for (auto& section : sections) text += section_text(std::move(section), top, paint);
   return text;
 }
 

@@ -59,6 +59,8 @@ const char* name_of(FactUnit value) {
       return "bytes";
     case FactUnit::nanoseconds:
       return "ns";
+    case FactUnit::rate:
+      return "bytes/s";
     case FactUnit::number:
       return "number";
     case FactUnit::text:

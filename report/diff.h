@@ -14,7 +14,7 @@
 
 namespace stowage::report {
 
-enum class FactUnit : std::uint8_t { bytes, nanoseconds, number, text };
+enum class FactUnit : std::uint8_t { bytes, nanoseconds, rate, number, text };  // rate: bytes/s
 [[nodiscard]] const char* name_of(FactUnit value);
 
 // `section` groups facts of one kind ("layers"); empty: of the whole. Names are unique.

@@ -16,6 +16,9 @@ class Facts {
     if (value >= 0) add(name, FactUnit::bytes, value);
   }
   void time(const std::string& name, Nanoseconds value) { add(name, FactUnit::nanoseconds, value); }
+  void rate(const std::string& name, std::int64_t bytes_per_second) {
+    add(name, FactUnit::rate, bytes_per_second);
+  }
   void number(const std::string& name, std::int64_t value) { add(name, FactUnit::number, value); }
   void real(const std::string& name, double value) { add(name, FactUnit::number, value); }
   void text(const std::string& name, const std::string& value) {
@@ -118,8 +121,8 @@ Result<std::vector<Fact>> facts_of(const Trace& trace) {
   facts.bytes("context_bytes", trace.env.context_bytes);
 
   facts.section("link");
-  facts.bytes("link.d2h_bytes_per_second", simulator::best_rate(trace.calibration.d2h));
-  facts.bytes("link.h2d_bytes_per_second", simulator::best_rate(trace.calibration.h2d));
+  facts.rate("link.d2h_bytes_per_second", simulator::best_rate(trace.calibration.d2h));
+  facts.rate("link.h2d_bytes_per_second", simulator::best_rate(trace.calibration.h2d));
 
   facts.section("phases");
   for (const PhaseRow& row : report->phases) {

@@ -83,6 +83,7 @@ class Writer {
   // (kernels of another stream) goes into a further row of the lane.
   void write_lane(Lane lane) {
     const std::vector<Span>& spans = step_->timeline.lane(lane);
+    if (lane == Lane::h2d) copy_threads_.clear();
     std::vector<std::vector<Nanoseconds>> rows;  // ends of the open slices, outermost first
     for (const Span& span : spans) {
       std::size_t row = 0;
@@ -93,6 +94,7 @@ class Writer {
       }
       if (row == rows.size()) rows.emplace_back();
       rows[row].push_back(span.end);
+      if (lane == Lane::h2d) copy_threads_.push_back(tid_of(lane, row));
       write_slice(span, tid_of(lane, row));
     }
     for (std::size_t row = 0; row < std::max<std::size_t>(rows.size(), 1) && row < 10; ++row) {
@@ -203,7 +205,7 @@ class Writer {
     }
     for (std::size_t i = 0; i < copies.size(); ++i) {
       const Nanoseconds from = copies[i].begin;
-      if (needed[i] < 0 || copies[i].on_compute) continue;
+      if (needed[i] < 0) continue;
       const Nanoseconds behind = std::max(needed[i], copies[i].end);
       const auto use = std::upper_bound(ops.begin(), ops.end(), behind,
                                         [](Nanoseconds t, const Span& op) { return t < op.end; });
@@ -211,7 +213,7 @@ class Writer {
       ++flow_;
       add({{"ph", "s"},
            {"pid", pid_},
-           {"tid", tid_of(Lane::h2d, 0)},
+           {"tid", copy_threads_[i]},
            {"ts", micro(from)},
            {"id", flow_},
            {"name", "reload to use"},
@@ -232,6 +234,7 @@ class Writer {
   const StepView* step_ = nullptr;
   int pid_ = 0;
   std::int64_t flow_ = 0;
+  std::vector<std::int64_t> copy_threads_;  // of the step's copies to the device
 };
 
 }  // namespace

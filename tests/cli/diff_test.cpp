@@ -99,7 +99,10 @@ TEST_F(DiffVerb, TakesAnswersOfVerbs) {
     EXPECT_EQ(change["difference"], 1'500'000);  // 6 blocking copies of 0.25 ms
   }
   EXPECT_TRUE(found);
-  EXPECT_THAT(diff({a, b}).out, HasSubstr("Two answers of simulate"));
+  const std::string text = diff({a, b}).out;
+  EXPECT_THAT(text, HasSubstr("Two answers of simulate"));
+  // Each section is one table, wherever its facts stand.
+  EXPECT_EQ(text.find("\nwhole\n"), text.rfind("\nwhole\n")) << text;
 }
 
 TEST_F(DiffVerb, MixedKindsAreAUsageError) {

@@ -99,7 +99,8 @@ TEST_F(Export, APlanIsShownBesideTheRecordedStep) {
   std::vector<std::string> processes;
   int arrows = 0;
   for (const Json& event : json["traceEvents"]) {
-    if (event["name"] == "process_name") processes.push_back(event["args"]["name"]);
+    if (event["name"] == "process_name")
+      processes.push_back(event["args"]["name"].get<std::string>());
     arrows += event["ph"] == "f";
   }
   ASSERT_EQ(processes.size(), 2U);
@@ -135,9 +136,36 @@ TEST_F(Export, APlanOverItsBudgetIsDrawnAndWarnedAbout) {
   EXPECT_THAT(read_text(folder_.file("a.svg")), HasSubstr("budget on requested 1.00 MB"));
 }
 
-bool have(const std::string& program, const std::string& argument) {
-  return run({.args = {argument}, .program = program}).code == 0;
+Outcome run_program(const std::string& program, std::vector<std::string> args) {
+  Command command;
+  command.program = program;
+  command.args = std::move(args);
+  return run(command);
 }
+
+bool have(const std::string& program, const std::string& argument) {
+  return run_program(program, {argument}).code == 0;
+}
+
+// The highest sum of the allocations in the pickle is the table's, blocks fill their segments, the
+// picture parses.
+constexpr const char* kReadBack =
+    "import csv, pickle, sys, xml.dom.minidom\n"
+    "s = pickle.load(open(sys.argv[1], 'rb'))\n"
+    "live, now, most = {}, 0, 0\n"
+    "for e in s['device_traces'][0]:\n"
+    "    if e['action'] == 'alloc':\n"
+    "        assert e['addr'] not in live\n"
+    "        live[e['addr']] = e['size']; now += e['size']\n"
+    "    elif e['action'] == 'free_completed':\n"
+    "        now -= live.pop(e['addr'])\n"
+    "    most = max(most, now)\n"
+    "for g in s['segments']:\n"
+    "    assert g['total_size'] == sum(b['size'] for b in g['blocks'])\n"
+    "rows = list(csv.DictReader(open(sys.argv[2], newline='')))\n"
+    "assert most == max(int(r['requested_bytes']) for r in rows)\n"
+    "xml.dom.minidom.parse(sys.argv[3])\n"
+    "print(most)";
 
 // Every sample, as recorded and with everything offloaded, in every format; read by what others
 // read them with, where that is there.
@@ -160,31 +188,13 @@ TEST_F(Export, EverySampleInEveryFormat) {
       const Json chrome = Json::parse(read_text(folder_.file("out.json")));
       EXPECT_GT(chrome["traceEvents"].size(), 100U);
       if (xmllint) {
-        const Outcome read =
-            run({.args = {"--noout", folder_.file("out.svg")}, .program = "/usr/bin/xmllint"});
+        const Outcome read = run_program("/usr/bin/xmllint", {"--noout", folder_.file("out.svg")});
         EXPECT_EQ(read.code, 0) << read.err;
       }
       if (python) {
-        const Outcome read = run(
-            {.args = {"-c",
-                      "import csv, pickle, sys, xml.dom.minidom\n"
-                      "s = pickle.load(open(sys.argv[1], 'rb'))\n"
-                      "live, now, most = {}, 0, 0\n"
-                      "for e in s['device_traces'][0]:\n"
-                      "    if e['action'] == 'alloc':\n"
-                      "        assert e['addr'] not in live\n"
-                      "        live[e['addr']] = e['size']; now += e['size']\n"
-                      "    elif e['action'] == 'free_completed':\n"
-                      "        now -= live.pop(e['addr'])\n"
-                      "    most = max(most, now)\n"
-                      "for g in s['segments']:\n"
-                      "    assert g['total_size'] == sum(b['size'] for b in g['blocks'])\n"
-                      "rows = list(csv.DictReader(open(sys.argv[2], newline='')))\n"
-                      "assert most == max(int(r['requested_bytes']) for r in rows)\n"
-                      "xml.dom.minidom.parse(sys.argv[3])\n"
-                      "print(most)",
-                      folder_.file("out.pickle"), folder_.file("out.csv"), folder_.file("out.svg")},
-             .program = "/usr/bin/python3"});
+        const Outcome read =
+            run_program("/usr/bin/python3", {"-c", kReadBack, folder_.file("out.pickle"),
+                                             folder_.file("out.csv"), folder_.file("out.svg")});
         EXPECT_EQ(read.code, 0) << entry.path() << read.err;
         EXPECT_GT(read.out.size(), 4U);
       }
