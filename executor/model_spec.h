@@ -52,8 +52,9 @@ struct ModelInfo {
 // are the same for all, a plugin's are its own (describe_model).
 [[nodiscard]] const std::vector<ModelInfo>& file_models();
 
-// The model of a spec with its options. Errors: unknown model (usage); a plugin is loaded, and what
-// is wrong with its file is said (executor/plugin_library.h).
+// The model of a spec with its options. Errors: unknown model (usage); a plugin or script is
+// loaded, and what is wrong with its file is said (executor/plugin_library.h,
+// executor/models/script.h).
 [[nodiscard]] Result<ModelInfo> describe_model(const ModelSpec& spec);
 
 // The spec with every option written out and the batch set, so that two spellings of one model

@@ -2,7 +2,9 @@
 
 #include <c10/util/Exception.h>
 #include <dlfcn.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <map>
@@ -14,6 +16,7 @@
 
 #include "executor/model_check.h"
 #include "executor/models/option_reader.h"
+#include "executor/user_code.h"
 
 namespace stowage::executor {
 
@@ -82,7 +85,45 @@ Error cannot_load(const std::string& path, const std::string& file) {
   return bad_plugin(file, "it cannot be loaded as a library: " + why);
 }
 
+// Says which library's static objects threw: dlopen() lets no exception through, so the process
+// ends, and PyTorch's or the standard handler would not name the file. One thread at a time.
+class LoadingNamed {
+ public:
+  explicit LoadingNamed(const std::string& file) {
+    loading() = &file;
+    before() = std::set_terminate(&terminated);
+  }
+  ~LoadingNamed() {
+    std::set_terminate(before());
+    loading() = nullptr;
+  }
+  LoadingNamed(const LoadingNamed&) = delete;
+  LoadingNamed& operator=(const LoadingNamed&) = delete;
+
+ private:
+  static const std::string*& loading() {
+    thread_local const std::string* file = nullptr;
+    return file;
+  }
+  static std::terminate_handler& before() {
+    static std::terminate_handler handler = nullptr;
+    return handler;
+  }
+  [[noreturn]] static void terminated() {
+    if (loading() != nullptr && std::current_exception() != nullptr) {
+      const std::string line = "stowage: error: " + *loading() +
+                               ": its static objects threw while it was loaded: " + thrown_text() +
+                               "\n";
+      static_cast<void>(!::write(STDERR_FILENO, line.data(), line.size()));
+      ::_exit(static_cast<int>(ErrorCode::bad_input));
+    }
+    if (before() != nullptr) before()();
+    std::abort();
+  }
+};
+
 Result<const PluginDescriptor*> open_plugin(const std::string& path, const std::string& file) {
+  const LoadingNamed named(file);
   // Now, not lazily: a missing symbol found at its first call would end the process.
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return cannot_load(path, file);
@@ -91,53 +132,25 @@ Result<const PluginDescriptor*> open_plugin(const std::string& path, const std::
   return plugin;
 }
 
-// For catch (...): what was thrown by the user's code, in words.
-std::string thrown() {
-  try {
-    throw;
-  } catch (const c10::Error& error) {
-    return first_line(error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    return first_line(error.what());
-  } catch (...) {
-    return "something that is no std::exception";
-  }
-}
-
-// Runs the user's code: memory that ran out and PyTorch's errors (a planned step's among them) are
-// the caller's to translate, the rest becomes one of them.
-template <class Body>
-auto run_guarded(const std::string& file, const char* function, Body&& body) -> decltype(body()) {
-  try {
-    return body();
-  } catch (const c10::Error&) {
-    throw;
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (...) {
-    C10_THROW_ERROR(Error, file + ": its " + function + " threw: " + thrown());
-  }
-}
-
 class PluginModel final : public Model {
  public:
   PluginModel(std::string file, std::unique_ptr<Model> model)
       : file_(std::move(file)), model_(std::move(model)) {}
 
   [[nodiscard]] std::vector<NamedTensor> parameters() const override {
-    return run_guarded(file_, "parameters()", [&] { return model_->parameters(); });
+    return run_user_code(file_ + ": its parameters()", [&] { return model_->parameters(); });
   }
   [[nodiscard]] std::vector<NamedTensor> buffers() const override {
-    return run_guarded(file_, "buffers()", [&] { return model_->buffers(); });
+    return run_user_code(file_ + ": its buffers()", [&] { return model_->buffers(); });
   }
   [[nodiscard]] std::vector<NamedTensor> inputs() const override {
-    return run_guarded(file_, "inputs()", [&] { return model_->inputs(); });
+    return run_user_code(file_ + ": its inputs()", [&] { return model_->inputs(); });
   }
   void load_batch(std::int64_t seed) override {
-    run_guarded(file_, "load_batch()", [&] { model_->load_batch(seed); });
+    run_user_code(file_ + ": its load_batch()", [&] { model_->load_batch(seed); });
   }
   BackwardRoot forward() override {
-    BackwardRoot root = run_guarded(file_, "forward()", [&] { return model_->forward(); });
+    BackwardRoot root = run_user_code(file_ + ": its forward()", [&] { return model_->forward(); });
     TORCH_CHECK(root.tensor.defined(), file_, ": its forward() returned an undefined tensor");
     TORCH_CHECK(root.tensor.requires_grad(), file_,
                 ": its forward() returned a tensor that depends on no parameter");
@@ -194,7 +207,7 @@ Result<ModelInfo> plugin_info(const ModelSpec& spec) {
   try {
     info = (*plugin)->info();
   } catch (...) {
-    return bad_plugin(spec.file(), "its info function threw: " + thrown());
+    return bad_plugin(spec.file(), "its info function threw: " + thrown_text());
   }
   if (info.default_batch < 1) {
     return bad_plugin(spec.file(), "its default batch is " + std::to_string(info.default_batch),
@@ -230,7 +243,7 @@ Result<std::unique_ptr<Model>> make_plugin_model(const ModelSpec& spec, c10::Dev
   } catch (const std::bad_alloc&) {
     throw;
   } catch (...) {
-    return bad_plugin(spec.file(), "making its model threw: " + thrown());
+    return bad_plugin(spec.file(), "making its model threw: " + thrown_text());
   }
 }
 

@@ -12,7 +12,9 @@
 namespace stowage::executor {
 
 // Loads the library, once a process, and never unloads it: autograd's nodes may outlive a model.
-// Loading runs its code. Errors: no such file, no library, no interface, another version.
+// Loading runs its code. Errors: no such file, no library, no interface, another version. Static
+// objects whose constructors throw end the process, as dlopen() has it: with one line that names
+// the file and what was thrown, and the exit code of bad input. Those that abort end it without.
 [[nodiscard]] Result<const PluginDescriptor*> load_plugin(const std::string& file);
 
 // What the plugin says of itself; its name is "plugin:FILE" as in the spec.

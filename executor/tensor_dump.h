@@ -1,5 +1,5 @@
-// TensorDump: the loss, gradients and parameters of some steps, written to a file so that two
-// processes can be compared bit for bit. Steps with many bytes leave digests there instead
+// TensorDump: the loss, gradients, parameters and buffers of some steps, written to a file so that
+// two processes can be compared bit for bit. Steps with many bytes leave digests there instead
 // (piece_digests.h), which tell whether tensors are equal and not how far apart they are.
 #pragma once
 
@@ -34,7 +34,7 @@ class TensorDumpWriter {
   void choose_form(Bytes step_bytes) { digests_ = step_bytes > most_bytes_; }
   // A loss is written as it is in either form.
   [[nodiscard]] Status add_loss(std::int64_t step, double loss);
-  // `kind` is "gradient" or "parameter".
+  // `kind` is "gradient", "parameter" or "buffer".
   [[nodiscard]] Status add(std::int64_t step, const std::string& kind, const NamedTensor& tensor);
 
  private:

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "executor/device/needed_wait.h"
+#include "executor/user_code.h"
 
 namespace stowage::executor {
 
@@ -54,6 +55,7 @@ TrainingStep::TrainingStep(Device& device, std::unique_ptr<Model> model,
       parameters_(model_->parameters()),
       optimizer_(make_optimizer(options.optimizer, options.learning_rate, parameters_)),
       seed_(options.seed),
+      file_(options.file),
       loss_(loss_arena(device)) {}
 
 void TrainingStep::enter(PhaseKind phase) const {
@@ -67,6 +69,11 @@ void TrainingStep::prepare(std::int64_t index) {
   generator.set_current_seed(static_cast<std::uint64_t>(seed));
 }
 
+void TrainingStep::backward(const BackwardRoot& root) const {
+  if (file_.empty()) return root.tensor.backward(root.gradient);
+  run_user_code(file_ + ": its backward", [&] { root.tensor.backward(root.gradient); });
+}
+
 double TrainingStep::step() {
   enter(PhaseKind::zero_grad);
   for (const NamedTensor& parameter : parameters_) parameter.tensor.mutable_grad().reset();
@@ -76,7 +83,7 @@ double TrainingStep::step() {
   {
     const BackwardRoot root = model_->forward();
     enter(PhaseKind::backward);
-    root.tensor.backward(root.gradient);
+    backward(root);
     // Without a gradient PyTorch has asked for a scalar.
     const at::Tensor& loss = root.tensor;
     TORCH_CHECK(loss.numel() > 0 && static_cast<Bytes>(loss.itemsize()) <= kLossBytes,

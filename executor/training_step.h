@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "executor/device/device.h"
@@ -25,6 +26,7 @@ struct TrainingOptions {
   OptimizerKind optimizer = OptimizerKind::none;
   double learning_rate = 0;  // 0 = the optimizer's default
   std::int64_t seed = 0;     // of the batches and of dropout; the model has its own
+  std::string file{};        // of a model of the user's: its backward throws under this name
 };
 
 class TrainingStep {
@@ -38,8 +40,9 @@ class TrainingStep {
   // Also seeds PyTorch's default generator, so that dropout depends on the step's number alone.
   void prepare(std::int64_t index);
   // Returns the loss, exactly; where backward begins at a tensor with a gradient of its own, that
-  // tensor's first element. Throws what PyTorch throws; then the next step is clean again, since
-  // it begins with zero_grad.
+  // tensor's first element. Throws what PyTorch throws, and what the model's own code throws in
+  // backward, which with options.file is c10::Error that names the file; then the next step is
+  // clean again, since it begins with zero_grad.
   double step();
   double run(std::int64_t index);
 
@@ -53,12 +56,14 @@ class TrainingStep {
 
  private:
   void enter(PhaseKind phase) const;
+  void backward(const BackwardRoot& root) const;
 
   Device& device_;
   std::unique_ptr<Model> model_;
   std::vector<NamedTensor> parameters_;
   std::unique_ptr<Optimizer> optimizer_;
   std::int64_t seed_ = 0;
+  std::string file_;
   PhaseHook phase_hook_;
   HostArena loss_;  // where the loss comes to; pinned once
 };

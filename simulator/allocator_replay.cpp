@@ -35,11 +35,17 @@ class Replay {
     result_.segments_ahead = std::move(segments_ahead);
   }
 
-  // Whether no period behind the first takes a segment, of `periods` or until the state repeats.
-  bool takes_none_later(std::int32_t periods) {
+  struct LongRun {
+    bool takes_none_later = false;
+    Bytes most_active = 0;  // in any period behind the first
+  };
+
+  // So many periods, until the state repeats or one behind the first takes a segment.
+  LongRun run_until_later(std::int32_t periods) {
     most_periods_ = periods;
     stops_at_later_ = true;
-    return run().later_segments.empty();
+    const bool takes_none_later = run().later_segments.empty();
+    return {takes_none_later, most_active_};
   }
 
   AllocatorReplay run() {
@@ -57,6 +63,7 @@ class Replay {
       run_period();
       if (result_.periods++ == 0) first_segments_ = allocator_.segments_taken().size();
       peaks.emplace_back(allocator_.peak_active(), allocator_.peak_reserved());
+      if (result_.periods > 1) most_active_ = std::max(most_active_, peaks.back().first);
       if (result_.out_of_memory) break;
       if (stops_at_later_ && allocator_.segments_taken().size() > first_segments_) break;
       const State now = state();
@@ -74,10 +81,6 @@ class Replay {
         taken.begin() + static_cast<std::ptrdiff_t>(std::min(first_segments_, taken.size())),
         taken.end());
     if (!result_.is_steady && peaks.size() > 1) peaks.erase(peaks.begin());
-    result_.is_level =
-        result_.is_steady || std::all_of(peaks.begin(), peaks.end(), [&](const auto& peak) {
-          return peak.first == peaks.front().first;
-        });
     for (const auto& [active, reserved] : peaks) {
       result_.peak_active = std::max(result_.peak_active, active);
       result_.peak_reserved = std::max(result_.peak_reserved, reserved);
@@ -213,6 +216,7 @@ class Replay {
   std::size_t first_segments_ = 0;  // taken until the end of the first period
   std::int32_t most_periods_ = kMostPeriods;
   bool stops_at_later_ = false;
+  Bytes most_active_ = 0;  // see LongRun
   AllocatorReplay result_;
 };
 
@@ -223,8 +227,8 @@ class Reservation {
       : index_(index), schedule_(schedule), plain_(run({})) {}
 
   [[nodiscard]] AllocatorReplay best() const {
-    if (is_safe(plain_)) return plain_;
     std::vector<AllocatorReplay> tries{plain_};
+    if (is_safe(tries.back())) return tries.back();
     while (tries.size() <= kMostTries && !tries.back().later_segments.empty()) {
       std::vector<Bytes> ahead = tries.back().segments_ahead;
       const std::vector<Bytes>& later = tries.back().later_segments;
@@ -240,7 +244,7 @@ class Reservation {
     for (const AllocatorReplay& each : tries) {
       if (is_good(each)) return each;
     }
-    return plain_;
+    return tries.front();
   }
 
  private:
@@ -249,23 +253,28 @@ class Reservation {
   // Then one segment of this many percent of the active bytes is tried; found on recorded steps.
   static constexpr Bytes kParts[] = {95, 80, 100, 60, 110};
   static constexpr std::int32_t kLong = 100;  // periods
+  static constexpr std::int32_t kWhile = 16;
+  static constexpr AddressOrder kOrders = 8;
   static constexpr Bytes kSegment = Bytes{2} << 20;
   static constexpr Bytes kLeastSegment = Bytes{20} << 20;
 
   [[nodiscard]] AllocatorReplay run(std::vector<Bytes> ahead) const {
-    return Replay(index_, schedule_, -1, nullptr, std::move(ahead), AddressOrder::falling).run();
+    return Replay(index_, schedule_, -1, nullptr, std::move(ahead), kFalling).run();
   }
   [[nodiscard]] bool is_good(const AllocatorReplay& r) const {
     return r.later_segments.empty() && r.peak_reserved <= plain_.peak_reserved / 20 * 21;
   }
   // Where the state does not repeat soon, the least thing that is not as modelled leads elsewhere:
-  // what needs nothing for long, in either order of addresses, will do.
-  [[nodiscard]] bool is_safe(const AllocatorReplay& r) const {
+  // what needs nothing for long, and nothing for a while in any of some orders of addresses, will
+  // do. The active peak is the largest of all of these.
+  [[nodiscard]] bool is_safe(AllocatorReplay& r) const {
     if (!is_good(r)) return false;
     if (r.is_steady) return true;
-    for (const AddressOrder order : {AddressOrder::falling, AddressOrder::rising}) {
+    for (AddressOrder order = 0; order <= kOrders; ++order) {
       Replay replay(index_, schedule_, -1, nullptr, r.segments_ahead, order);
-      if (!replay.takes_none_later(kLong)) return false;
+      const Replay::LongRun longer = replay.run_until_later(order == kFalling ? kLong : kWhile);
+      r.peak_active = std::max(r.peak_active, longer.most_active);
+      if (!longer.takes_none_later) return false;
     }
     return true;
   }
@@ -282,9 +291,10 @@ AllocatorReplay replay_allocator(const TraceIndex& index, const Schedule& schedu
   // What is taken ahead does not depend on the limit: an executor does not know it.
   AllocatorReplay best = Reservation(index, schedule).best();
   if (limit < 0 && trail == nullptr) return best;
-  return Replay(index, schedule, limit, trail, std::move(best.segments_ahead),
-                AddressOrder::falling)
-      .run();
+  AllocatorReplay replayed =
+      Replay(index, schedule, limit, trail, best.segments_ahead, kFalling).run();
+  if (limit < 0) replayed.peak_active = best.peak_active;
+  return replayed;
 }
 
 }  // namespace stowage::simulator

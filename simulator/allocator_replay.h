@@ -8,8 +8,9 @@
 // after the other, request_of_segment() bytes are asked for, again and again, until a segment is
 // taken; then all of that is freed. Tried are nothing, those segments, and one large segment. A try
 // counts when no later period takes any and at most 5 % more is reserved than without; first choice
-// is one that is steady, or that takes none for 100 periods, with addresses that fall and that
-// rise. Then it is done, and executor/reserve_segments.h does the same to the real allocator.
+// is one that is steady, or that takes none for 100 periods and none for 16 in each of eight other
+// orders of addresses. Then it is done, and executor/reserve_segments.h does the same to the real
+// allocator.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +31,11 @@ struct AllocatorReplay {
   // Of those that are all the same taken behind it, in all other periods; once steady, none is
   // taken any more. A plan under which the allocator wanders for ever may take one more some day.
   std::vector<Bytes> later_segments;
-  bool is_steady = false;   // the state repeated; else the peaks are those behind the first period
-  bool is_level = false;    // steady, or at least the active peak is the same in all of those
-  bool is_complete = true;  // what a period frees is what the one before left, and every storage
-                            // that lasts is in the setup; else the gaps were filled in
+  // The state repeated; else the peaks are those behind the first period, and the active one is the
+  // largest of a hundred periods and of other orders of addresses besides.
+  bool is_steady = false;
+  bool is_complete = true;     // what a period frees is what the one before left, and every storage
+                               // that lasts is in the setup; else the gaps were filled in
   bool out_of_memory = false;  // only with a limit; the peaks are those until then
 };
 

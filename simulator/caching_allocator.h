@@ -54,7 +54,7 @@ class CachingAllocator {
   static constexpr Block kOutOfMemory = -2;  // nothing was allocated
 
   // `limit`: the most that `reserved` may be; -1 = none.
-  explicit CachingAllocator(Bytes limit = -1, AddressOrder order = AddressOrder::falling)
+  explicit CachingAllocator(Bytes limit = -1, AddressOrder order = kFalling)
       : limit_(limit), addresses_(order) {}
 
   [[nodiscard]] Block allocate(Bytes bytes);

@@ -328,7 +328,7 @@ ReplayResult replay(const TraceIndex& index, const Schedule& schedule, ReplayDet
     result.allocator_periods = allocator.periods;
     result.later_segments = static_cast<std::int64_t>(allocator.later_segments.size());
     result.allocator_exact = allocator.is_complete;
-    result.active_varies = !allocator.is_level;
+    result.active_varies = !allocator.is_steady;
   }
   if (detail != nullptr) {
     detail->active = std::move(trail.active);

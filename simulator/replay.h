@@ -48,8 +48,9 @@ struct ReplayResult {
   // The trace says all of where it starts from: else peak_active and peak_reserved are
   // approximations.
   bool allocator_exact = true;
-  // The active peak is not the same in every step behind the first, since the allocator finds other
-  // blocks each time; peak_active is the largest.
+  // The allocator's state does not repeat within a few steps: it finds other blocks each time,
+  // which hang on the driver's addresses, so the active peak may differ by some 0.01 % from step to
+  // step; peak_active is the largest of many steps (allocator_replay.h).
   bool active_varies = false;
   // Times that memory is taken from the driver behind the first step, in spite of the segments that
   // are taken ahead of it (AllocatorReplay); nothing is known of it when allocator_periods is 0.
@@ -89,7 +90,8 @@ struct ReplayDetail {
 inline constexpr const char* kAllocatorRemark =
     "active and reserved bytes are estimates: the trace does not say all of the allocator's state";
 inline constexpr const char* kActiveVariesRemark =
-    "the allocator finds other blocks in each step: the active peak differs a little from step to "
+    "the allocator finds other blocks in each step: the active peak may differ a little from step "
+    "to "
     "step, the largest counts";
 
 // The step as it was recorded: nothing moves and no executor's hooks run. (An executor that keeps

@@ -1,17 +1,23 @@
 #include "simulator/segment_addresses.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace stowage::simulator {
 namespace {
 
 constexpr Bytes kSlot = Bytes{32} << 20;
+// Scattered segments: each has a place of its own, since the factor is odd.
+constexpr Bytes kPlace = Bytes{1} << 42;
+constexpr std::int64_t kPlaces = std::int64_t{1} << 20;
+constexpr std::int64_t kFactor = 648'391;
 
 }  // namespace
 
 Bytes SegmentAddresses::take(Bytes size) {
-  if (order_ == AddressOrder::rising) return std::exchange(lowest_, lowest_ + size);
+  if (order_ != kFalling) {
+    const std::int64_t factor = kFactor * (2 * std::int64_t{order_} + 1) % kPlaces;
+    return kPlace * (++taken_ * factor % kPlaces);
+  }
   const auto rest = std::find_if(rests_.rbegin(), rests_.rend(),
                                  [&](const Rest& each) { return each.size >= size; });
   if (rest != rests_.rend()) {

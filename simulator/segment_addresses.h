@@ -15,15 +15,16 @@
 
 namespace stowage::simulator {
 
-// Falling: as above. Rising: each begins where the one before ended; what no driver does, and what
-// shows how much hangs on the order.
-enum class AddressOrder : std::uint8_t { falling, rising };
+// 0: addresses fall, as above. Others: segments lie anywhere, elsewhere for each value and the same
+// in each run; what no driver does, and what shows how much hangs on the order.
+using AddressOrder = std::uint32_t;
+inline constexpr AddressOrder kFalling = 0;
 
 class SegmentAddresses {
  public:
-  explicit SegmentAddresses(AddressOrder order = AddressOrder::falling) : order_(order) {}
+  explicit SegmentAddresses(AddressOrder order = kFalling) : order_(order) {}
 
-  // The first slot ends here.
+  // The first slot of falling addresses ends here.
   static constexpr Bytes kTop = Bytes{1} << 46;
 
   // Address of a new segment.
@@ -35,7 +36,8 @@ class SegmentAddresses {
     Bytes size = 0;
   };
   AddressOrder order_;
-  Bytes lowest_ = kTop;      // rising: the next one
+  std::int64_t taken_ = 0;   // segments, of scattered ones
+  Bytes lowest_ = kTop;      // of the slots
   std::vector<Rest> rests_;  // by slot, from the highest to the lowest
 };
 

@@ -15,7 +15,7 @@ namespace stowage::cli {
 
 namespace {
 
-constexpr const char* kSchema = "stowage-reference/1";
+constexpr const char* kSchema = "stowage-reference/2";
 
 Error not_a_reference(const std::string& file, const std::string& what) {
   return {ErrorCode::bad_input, "not a reference that verify kept: " + what, file, "",

@@ -30,13 +30,19 @@ Status dump_step(Session& session, executor::PlannedStep* plan, std::int64_t ste
   const std::vector<executor::NamedTensor> gradients = session.step().gradients();
   const std::vector<executor::NamedTensor> parameters =
       plan != nullptr ? plan->values() : session.step().parameters();
-  writer.choose_form(bytes_of(gradients) + bytes_of(parameters));
+  const std::vector<executor::NamedTensor> buffers = session.step().model().buffers();
+  writer.choose_form(bytes_of(gradients) + bytes_of(parameters) + bytes_of(buffers));
   if (Status status = writer.add_loss(step, loss); !status) return status;
   for (const auto& gradient : gradients) {
     if (Status status = writer.add(step, "gradient", gradient); !status) return status;
   }
   for (const auto& parameter : parameters) {
     if (Status status = writer.add(step, "parameter", parameter); !status) return status;
+  }
+  for (const auto& buffer : buffers) {
+    // An expanded mask or another one of the user's; nobody writes to such a tensor.
+    if (!buffer.tensor.defined() || !buffer.tensor.is_non_overlapping_and_dense()) continue;
+    if (Status status = writer.add(step, "buffer", buffer); !status) return status;
   }
   return Unit{};
 }

@@ -10,6 +10,7 @@
 #include "cli/torch/device_choice.h"
 #include "executor/run_options.h"
 #include "executor/saved_tensor_engine.h"
+#include "executor/user_code.h"
 
 namespace stowage::cli {
 
@@ -33,6 +34,8 @@ Error current_exception_error() {
     return {ErrorCode::environment, "out of host memory", "", "", "use a smaller model or batch"};
   } catch (const std::exception& error) {
     return {ErrorCode::internal, first_line(error.what()), "", "", ""};
+  } catch (...) {
+    return {ErrorCode::internal, executor::thrown_text(), "", "", ""};
   }
 }
 
@@ -56,7 +59,8 @@ Result<std::unique_ptr<Session>> Session::create(const RunRequest& request) {
     if (!model) return model.error();
     auto step = std::make_unique<executor::TrainingStep>(
         **device, std::move(model).value(),
-        executor::TrainingOptions{.optimizer = request.optimizer, .seed = request.seed});
+        executor::TrainingOptions{
+            .optimizer = request.optimizer, .seed = request.seed, .file = request.spec.file()});
     return std::unique_ptr<Session>(new Session(request, **device, std::move(step)));
   });
 }

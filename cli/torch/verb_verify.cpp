@@ -84,7 +84,7 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
   line.detail(
       "Three processes: the reference (nothing moves) twice, to see whether the model\n"
       "repeats itself, and the planned run, all from the same seed. Compared are the loss,\n"
-      "every gradient and every parameter of each step, and the peaks with the prediction.\n"
+      "every gradient, parameter and buffer of each step, and the peaks with the prediction.\n"
       "Exit code 1 when something differs, with one line for each demand that is not met.\n"
       "--reference keeps the reference for other plans of the same step: then only the planned\n"
       "run is made.");

@@ -17,7 +17,6 @@
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/triu.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -25,20 +24,14 @@
 #include <utility>
 
 #include "executor/layer.h"
+#include "executor/models/common_options.h"
 #include "executor/models/consume.h"
-#include "executor/models/parameter_set.h"
 
 namespace stowage::executor {
 
 namespace {
 
-constexpr double kDeviation = 0.02;
 constexpr double kNormEpsilon = 1e-5;
-constexpr std::int64_t kMostLayers = 10'000;
-constexpr std::int64_t kMostWidth = 1 << 20;
-constexpr std::int64_t kMostSeq = 1 << 24;
-constexpr std::int64_t kMostVocab = 1 << 28;
-constexpr std::int64_t kHeadWidth = 64;
 
 // The shortest text that reads back as the same number.
 std::string shortest(double value) {
@@ -71,19 +64,13 @@ Gpt2Config read_gpt2(OptionReader& reader, std::int64_t batch) {
   Gpt2Config config;
   config.layers = reader.integer("layers", 1, kMostLayers);
   config.width = reader.integer("width", 1, kMostWidth);
-  const std::int64_t heads = std::max<std::int64_t>(1, config.width / kHeadWidth);
-  config.heads = reader.integer_or("heads", heads, 1, kMostWidth);
+  config.heads = read_heads(reader, config.width);
   config.seq = reader.integer("seq", 1, kMostSeq);
   config.vocab = reader.integer("vocab", 1, kMostVocab);
   config.tied = reader.boolean("tied");
-  config.efficient_attention = reader.choice("attention", {"math", "efficient"}) == "efficient";
+  config.efficient_attention = read_efficient_attention(reader);
   config.dropout = reader.number("dropout", 0, 1);
   config.batch = batch;
-  if (config.width % config.heads != 0) {
-    reader.fail("model 'gpt2': width=" + std::to_string(config.width) +
-                    " is not a multiple of heads=" + std::to_string(config.heads),
-                "set heads to a divisor of width");
-  }
   return config;
 }
 
@@ -93,8 +80,8 @@ std::map<std::string, std::string> Gpt2Config::options() const {
           {"heads", std::to_string(heads)},
           {"seq", std::to_string(seq)},
           {"vocab", std::to_string(vocab)},
-          {"tied", tied ? "true" : "false"},
-          {"attention", efficient_attention ? "efficient" : "math"},
+          {"tied", boolean_text(tied)},
+          {"attention", attention_text(efficient_attention)},
           {"dropout", shortest(dropout)}};
 }
 
@@ -118,14 +105,6 @@ Gpt2::Gpt2(const Gpt2Config& config, c10::Device device, at::ScalarType dtype, s
   const std::int64_t w = config.width;
   // Residual projections are scaled down by depth, as in the paper.
   const double residual = kDeviation / std::sqrt(2.0 * static_cast<double>(config.layers));
-  const auto linear = [&](const std::string& name, std::int64_t in, std::int64_t out, double dev) {
-    at::Tensor weight = set.normal(name + ".weight", {out, in}, dev);
-    return Affine{std::move(weight), set.constant(name + ".bias", {out}, 0)};
-  };
-  const auto layer_norm = [&](const std::string& name) {
-    at::Tensor weight = set.constant(name + ".weight", {w}, 1);
-    return Affine{std::move(weight), set.constant(name + ".bias", {w}, 0)};
-  };
 
   tokens_weight_ = set.normal("embed.tokens.weight", {config.vocab, w}, kDeviation);
   positions_weight_ = set.normal("embed.positions.weight", {config.seq, w}, kDeviation);
@@ -133,15 +112,15 @@ Gpt2::Gpt2(const Gpt2Config& config, c10::Device device, at::ScalarType dtype, s
     const std::string path = "layers." + std::to_string(i);
     Block block;
     block.path = path;
-    block.norm1 = layer_norm(path + ".attn.norm");
-    block.qkv = linear(path + ".attn.qkv", w, 3 * w, kDeviation);
-    block.projection = linear(path + ".attn.projection", w, w, residual);
-    block.norm2 = layer_norm(path + ".mlp.norm");
-    block.up = linear(path + ".mlp.up", w, 4 * w, kDeviation);
-    block.down = linear(path + ".mlp.down", 4 * w, w, residual);
+    block.norm1 = set.norm(path + ".attn.norm", w);
+    block.qkv = set.linear(path + ".attn.qkv", w, 3 * w, kDeviation);
+    block.projection = set.linear(path + ".attn.projection", w, w, residual);
+    block.norm2 = set.norm(path + ".mlp.norm", w);
+    block.up = set.linear(path + ".mlp.up", w, 4 * w, kDeviation);
+    block.down = set.linear(path + ".mlp.down", 4 * w, w, residual);
     blocks_.push_back(std::move(block));
   }
-  last_norm_ = layer_norm("head.norm");
+  last_norm_ = set.norm("head.norm", w);
   head_weight_ =
       config.tied ? tokens_weight_ : set.normal("head.weight", {config.vocab, w}, kDeviation);
   parameters_ = set.all();

@@ -14,6 +14,7 @@
 
 #include "executor/model.h"
 #include "executor/models/option_reader.h"
+#include "executor/models/parameter_set.h"
 
 namespace stowage::executor {
 
@@ -49,9 +50,6 @@ class Gpt2 final : public Model {
   BackwardRoot forward() override;
 
  private:
-  struct Affine {
-    at::Tensor weight, bias;
-  };
   struct Block {
     std::string path;
     Affine norm1, qkv, projection, norm2, up, down;

@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "executor/layer.h"
+#include "executor/models/common_options.h"
 #include "executor/models/consume.h"
 #include "executor/models/parameter_set.h"
 
@@ -31,13 +32,8 @@ namespace stowage::executor {
 
 namespace {
 
-constexpr double kDeviation = 0.02;
 constexpr double kNormEpsilon = 1e-5;
 constexpr double kRotaryBase = 500'000;
-constexpr std::int64_t kMostLayers = 10'000;
-constexpr std::int64_t kMostWidth = 1 << 20;
-constexpr std::int64_t kMostSeq = 1 << 24;
-constexpr std::int64_t kMostVocab = 1 << 28;
 constexpr std::int64_t kHeadWidth = 128;
 
 // Statements stand one by one, here and below, where C++ leaves the order of operands open: the
@@ -101,8 +97,8 @@ Llama3Config read_llama3(OptionReader& reader, std::int64_t batch) {
   config.hidden = reader.integer_or("hidden", hidden, 1, 4 * kMostWidth);
   config.seq = reader.integer("seq", 1, kMostSeq);
   config.vocab = reader.integer("vocab", 1, kMostVocab);
-  config.efficient_attention = reader.choice("attention", {"math", "efficient"}) == "efficient";
-  config.cross_entropy = reader.choice("loss", {"ones", "cross-entropy"}) == "cross-entropy";
+  config.efficient_attention = read_efficient_attention(reader);
+  config.cross_entropy = read_cross_entropy(reader, "ones");
   config.batch = batch;
   if (config.width % config.heads != 0 || config.head_width() % 2 != 0) {
     reader.fail("model 'llama3-8b': width=" + std::to_string(config.width) +
@@ -125,7 +121,7 @@ std::map<std::string, std::string> Llama3Config::options() const {
           {"hidden", std::to_string(hidden)},
           {"seq", std::to_string(seq)},
           {"vocab", std::to_string(vocab)},
-          {"attention", efficient_attention ? "efficient" : "math"},
+          {"attention", attention_text(efficient_attention)},
           {"loss", cross_entropy ? "cross-entropy" : "ones"}};
 }
 

@@ -10,15 +10,13 @@
 #include <utility>
 
 #include "executor/layer.h"
+#include "executor/models/common_options.h"
 #include "executor/models/consume.h"
 #include "executor/models/parameter_set.h"
 
 namespace stowage::executor {
 
 namespace {
-constexpr double kDeviation = 0.02;
-constexpr std::int64_t kMostLayers = 10'000;
-constexpr std::int64_t kMostWidth = 1 << 20;
 
 const char* name_of(MlpLoss loss) {
   switch (loss) {

@@ -2,11 +2,25 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string_view>
 #include <utility>
 
 #include "traces/nearest.h"
 
 namespace stowage::executor {
+
+namespace {
+
+std::optional<std::int64_t> whole_number(std::string_view text, std::int64_t least,
+                                         std::int64_t most) {
+  std::int64_t parsed = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, parsed);
+  if (code != std::errc() || stop != end || parsed < least || parsed > most) return std::nullopt;
+  return parsed;
+}
+
+}  // namespace
 
 Error usage_error(std::string message, std::string hint) {
   return Error{.code = ErrorCode::usage,
@@ -57,10 +71,7 @@ std::string OptionReader::written(const std::string& name) const {
 
 std::int64_t OptionReader::parse_integer(const std::string& name, const std::string& value,
                                          std::int64_t least, std::int64_t most) {
-  std::int64_t parsed = 0;
-  const char* const end = value.data() + value.size();
-  const auto [stop, code] = std::from_chars(value.data(), end, parsed);
-  if (code == std::errc() && stop == end && parsed >= least && parsed <= most) return parsed;
+  if (const auto parsed = whole_number(value, least, most)) return *parsed;
   fail_value(name, value,
              "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
   return least;
@@ -74,6 +85,26 @@ std::int64_t OptionReader::integer_or(const std::string& name, std::int64_t fall
                                       std::int64_t least, std::int64_t most) {
   if (spec_.options.count(name) == 0) return fallback;
   return parse_integer(name, written(name), least, most);
+}
+
+std::vector<std::int64_t> OptionReader::integers(const std::string& name, std::size_t count,
+                                                 std::int64_t least, std::int64_t most) {
+  const std::string value = written(name);
+  std::vector<std::int64_t> numbers;
+  std::size_t begin = 0;
+  while (begin <= value.size() && numbers.size() <= count) {
+    const std::size_t end = std::min(value.find('-', begin), value.size());
+    const auto parsed =
+        whole_number(std::string_view(value).substr(begin, end - begin), least, most);
+    if (!parsed) break;
+    numbers.push_back(*parsed);
+    begin = end + 1;
+  }
+  if (numbers.size() == count && begin > value.size()) return numbers;
+  fail_value(name, value,
+             std::to_string(count) + " whole numbers from " + std::to_string(least) + " to " +
+                 std::to_string(most) + ", joined by -");
+  return std::vector<std::int64_t>(count, least);
 }
 
 double OptionReader::number(const std::string& name, double least, double below) {

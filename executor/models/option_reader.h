@@ -3,6 +3,7 @@
 // once. Every error is a usage error that names the option, the value and what is allowed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,12 +26,17 @@ class OptionReader {
   // `fallback` stands for the declared default, where that is a formula of other options.
   [[nodiscard]] std::int64_t integer_or(const std::string& name, std::int64_t fallback,
                                         std::int64_t least, std::int64_t most);
+  // `count` whole numbers joined by "-".
+  [[nodiscard]] std::vector<std::int64_t> integers(const std::string& name, std::size_t count,
+                                                   std::int64_t least, std::int64_t most);
   // In [least, below).
   [[nodiscard]] double number(const std::string& name, double least, double below);
   [[nodiscard]] bool boolean(const std::string& name);
   [[nodiscard]] std::string choice(const std::string& name,
                                    const std::vector<std::string>& allowed);
 
+  // The model's name.
+  [[nodiscard]] const std::string& model() const { return info_.name; }
   // Adds a mistake that concerns several options, such as "does not divide".
   void fail(const std::string& message, const std::string& hint);
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }

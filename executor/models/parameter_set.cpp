@@ -37,4 +37,23 @@ at::Tensor ParameterSet::constant(const std::string& name, at::IntArrayRef sizes
   return add(name, at::full(sizes, value, options_));
 }
 
+Affine ParameterSet::linear(const std::string& name, std::int64_t in, std::int64_t out,
+                            double deviation) {
+  at::Tensor weight = normal(name + ".weight", {out, in}, deviation);
+  return {std::move(weight), constant(name + ".bias", {out}, 0)};
+}
+
+Affine ParameterSet::norm(const std::string& name, std::int64_t width) {
+  at::Tensor weight = constant(name + ".weight", {width}, 1);
+  return {std::move(weight), constant(name + ".bias", {width}, 0)};
+}
+
+at::Tensor ParameterSet::kernels(const std::string& name, std::int64_t in, std::int64_t out,
+                                 std::int64_t edge, double deviation, at::MemoryFormat format) {
+  const std::vector<std::int64_t> sizes{out, in, edge, edge};
+  at::Tensor drawn = at::empty(sizes, options_).normal_(0.0, deviation, generator_);
+  if (format == at::MemoryFormat::Contiguous) return add(name, std::move(drawn));
+  return add(name, at::empty(sizes, options_.memory_format(format)).copy_(drawn));
+}
+
 }  // namespace stowage::executor

@@ -13,12 +13,25 @@
 
 namespace stowage::executor {
 
+// A weight and a bias: of a linear layer, or of a norm.
+struct Affine {
+  at::Tensor weight, bias;
+};
+
 class ParameterSet {
  public:
   ParameterSet(c10::Device device, at::ScalarType dtype, std::int64_t seed);
 
   at::Tensor normal(const std::string& name, at::IntArrayRef sizes, double deviation);
   at::Tensor constant(const std::string& name, at::IntArrayRef sizes, double value);
+  // `name`.weight and `name`.bias: [out, in] drawn, [out] zero.
+  Affine linear(const std::string& name, std::int64_t in, std::int64_t out, double deviation);
+  // `name`.weight and `name`.bias of a norm over `width` features or channels: one and zero.
+  Affine norm(const std::string& name, std::int64_t width);
+  // The weight of a convolution with square kernels, in the given memory format; the same numbers
+  // in each.
+  at::Tensor kernels(const std::string& name, std::int64_t in, std::int64_t out, std::int64_t edge,
+                     double deviation, at::MemoryFormat format);
 
   [[nodiscard]] const std::vector<NamedTensor>& all() const { return parameters_; }
   [[nodiscard]] at::TensorOptions options() const { return options_; }

@@ -2,10 +2,11 @@
 #include <c10/util/Exception.h>
 
 #include <exception>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "executor/device/host_memory.h"
@@ -14,16 +15,52 @@
 #include "executor/models/llama3.h"
 #include "executor/models/mlp.h"
 #include "executor/models/option_reader.h"
+#include "executor/models/resnet.h"
 #include "executor/models/script.h"
+#include "executor/models/vit.h"
 #include "executor/plugin_library.h"
 
 namespace stowage::executor {
 
 namespace {
 
+// A built-in model whose options are read.
+struct Configured {
+  std::map<std::string, std::string> options;  // every one written out
+  double floor_bytes = 0;                      // in fp32
+  std::function<std::unique_ptr<Model>(c10::Device, at::ScalarType, std::int64_t seed)> make;
+};
+
+template <class Net, class Config>
+Configured configured(const Config& config) {
+  return {config.options(), config.floor_bytes(),
+          [config](c10::Device device, at::ScalarType dtype, std::int64_t seed) {
+            return std::make_unique<Net>(config, device, dtype, seed);
+          }};
+}
+
+struct BuiltIn {
+  ModelInfo info;
+  Configured (*read)(OptionReader& reader, std::int64_t batch);
+};
+
+const std::vector<BuiltIn>& built_in() {
+  static const std::vector<BuiltIn> all{
+      {gpt2_info(),
+       [](OptionReader& r, std::int64_t b) { return configured<Gpt2>(read_gpt2(r, b)); }},
+      {llama3_info(),
+       [](OptionReader& r, std::int64_t b) { return configured<Llama3>(read_llama3(r, b)); }},
+      {mlp_info(), [](OptionReader& r, std::int64_t b) { return configured<Mlp>(read_mlp(r, b)); }},
+      {resnet50_info(),
+       [](OptionReader& r, std::int64_t b) { return configured<ResNet>(read_resnet(r, b)); }},
+      {vit_info(),
+       [](OptionReader& r, std::int64_t b) { return configured<Vit>(read_vit(r, b)); }}};
+  return all;
+}
+
 struct Resolved {
   ModelSpec spec;  // every option written out
-  std::variant<MlpConfig, Gpt2Config, Llama3Config> config;
+  Configured model;
   at::ScalarType dtype = at::kFloat;
 };
 
@@ -37,9 +74,9 @@ Result<at::ScalarType> read_dtype(const std::string& dtype) {
                      suggestion(dtype, {"fp32", "tf32", "bf16", "amp"}));
 }
 
-const ModelInfo* find_model(const std::string& name) {
-  for (const ModelInfo& info : models()) {
-    if (info.name == name) return &info;
+const BuiltIn* find_model(const std::string& name) {
+  for (const BuiltIn& each : built_in()) {
+    if (each.info.name == name) return &each;
   }
   return nullptr;
 }
@@ -66,42 +103,19 @@ Status check_device(const ModelSpec& spec, c10::Device device) {
 }
 
 Result<Resolved> resolve(const ModelSpec& spec) {
-  const ModelInfo* const info = find_model(spec.name);
-  if (info == nullptr) return unknown_model(spec.name);
+  const BuiltIn* const found = find_model(spec.name);
+  if (found == nullptr) return unknown_model(spec.name);
   Result<at::ScalarType> dtype = check_common(spec);
   if (!dtype) return dtype.error();
 
-  Resolved resolved{.spec = spec, .config = {}, .dtype = *dtype};
-  if (spec.batch == 0) resolved.spec.batch = info->default_batch;
-  OptionReader reader(*info, spec);
-  if (info->name == "mlp") {
-    resolved.config = read_mlp(reader, resolved.spec.batch);
-  } else if (info->name == "gpt2") {
-    resolved.config = read_gpt2(reader, resolved.spec.batch);
-  } else {
-    resolved.config = read_llama3(reader, resolved.spec.batch);
-  }
-  resolved.spec.options =
-      std::visit([](const auto& config) { return config.options(); }, resolved.config);
+  Resolved resolved{.spec = spec, .model = {}, .dtype = *dtype};
+  if (spec.batch == 0) resolved.spec.batch = found->info.default_batch;
+  OptionReader reader(found->info, spec);
+  resolved.model = found->read(reader, resolved.spec.batch);
   if (reader.error()) return *reader.error();
+  resolved.spec.options = resolved.model.options;
   return resolved;
 }
-
-struct Maker {
-  std::unique_ptr<Model> operator()(const MlpConfig& config) const {
-    return std::make_unique<Mlp>(config, device, dtype, seed);
-  }
-  std::unique_ptr<Model> operator()(const Gpt2Config& config) const {
-    return std::make_unique<Gpt2>(config, device, dtype, seed);
-  }
-  std::unique_ptr<Model> operator()(const Llama3Config& config) const {
-    return std::make_unique<Llama3>(config, device, dtype, seed);
-  }
-
-  c10::Device device;
-  at::ScalarType dtype;
-  std::int64_t seed;
-};
 
 Error does_not_fit(const ModelSpec& spec, const std::string& why) {
   return Error{.code = ErrorCode::environment,
@@ -119,7 +133,11 @@ std::string whole_number(double bytes) {
 }  // namespace
 
 const std::vector<ModelInfo>& models() {
-  static const std::vector<ModelInfo> all{gpt2_info(), llama3_info(), mlp_info()};
+  static const std::vector<ModelInfo> all = [] {
+    std::vector<ModelInfo> infos;
+    for (const BuiltIn& each : built_in()) infos.push_back(each.info);
+    return infos;
+  }();
   return all;
 }
 
@@ -134,8 +152,8 @@ const std::vector<ModelInfo>& file_models() {
 
 Result<ModelInfo> describe_model(const ModelSpec& spec) {
   if (spec.is_plugin()) return plugin_info(spec);
-  if (spec.is_script()) return script_info();
-  if (const ModelInfo* const info = find_model(spec.name)) return *info;
+  if (spec.is_script()) return describe_script(spec);
+  if (const BuiltIn* const found = find_model(spec.name)) return found->info;
   return unknown_model(spec.name);
 }
 
@@ -189,15 +207,14 @@ Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, c10::Device dev
 
   // Linux grants more memory than there is and ends the process later, so this is asked first.
   const double scale = r.dtype == at::kFloat ? 1.0 : 0.5;
-  const double needed =
-      scale * std::visit([](const auto& config) { return config.floor_bytes(); }, r.config);
+  const double needed = scale * r.model.floor_bytes;
   const Bytes available = available_host_bytes();
   if (device.is_cpu() && needed > static_cast<double>(available)) {
     return does_not_fit(r.spec, "a step needs at least " + whole_number(needed) + " bytes, " +
                                     std::to_string(available) + " are available");
   }
   return make_within_memory(r.spec, [&]() -> Result<std::unique_ptr<Model>> {
-    return std::visit(Maker{.device = device, .dtype = r.dtype, .seed = seed}, r.config);
+    return r.model.make(device, r.dtype, seed);
   });
 }
 

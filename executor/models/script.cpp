@@ -20,6 +20,7 @@
 #include "executor/models/consume.h"
 #include "executor/models/parameter_set.h"
 #include "executor/models/script_layers.h"
+#include "executor/user_code.h"
 
 namespace stowage::executor {
 
@@ -30,10 +31,6 @@ constexpr char kBetweenInputs = '+';
 
 Error bad_script(const std::string& file, std::string message, std::string hint = {}) {
   return {ErrorCode::bad_input, std::move(message), file, "", std::move(hint)};
-}
-
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
 }
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -183,15 +180,8 @@ class ScriptModel final : public Model {
   [[nodiscard]] at::Tensor run() {
     const PlainScripts plain;
     const std::vector<c10::IValue> arguments(inputs_.begin(), inputs_.end());
-    try {
-      return first_tensor(module_.forward(arguments));
-    } catch (const c10::Error&) {
-      throw;
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const std::exception& error) {
-      C10_THROW_ERROR(Error, config_.file + ": the script threw: " + first_line(error.what()));
-    }
+    return run_user_code(config_.file + ": the script",
+                         [&] { return first_tensor(module_.forward(arguments)); });
   }
 
   ScriptConfig config_;
@@ -213,11 +203,8 @@ Result<torch::jit::Module> load(const std::string& file) {
     throw;
   } catch (const std::bad_alloc&) {
     throw;
-  } catch (const c10::Error& error) {
-    return bad_script(file, "it is not TorchScript: " + first_line(error.what_without_backtrace()),
-                      "torch.jit.trace(model, inputs).save(file) or torch.jit.script writes it");
-  } catch (const std::exception& error) {
-    return bad_script(file, "it is not TorchScript: " + first_line(error.what()),
+  } catch (...) {
+    return bad_script(file, "it is not TorchScript: " + thrown_text(),
                       "torch.jit.trace(model, inputs).save(file) or torch.jit.script writes it");
   }
 }
@@ -232,6 +219,17 @@ ModelInfo script_info() {
                       {"loss", "mean", "of the first tensor: mean, sum, or ones (its gradient)"},
                       {"mode", "train", "train or eval"}},
           .default_batch = 1};
+}
+
+Result<ModelInfo> describe_script(const ModelSpec& spec) {
+  Result<torch::jit::Module> module = load(spec.file());
+  if (!module) return module.error();
+  std::int64_t count = 0;
+  for (const at::Tensor& each : module->parameters()) count += each.numel();
+  ModelInfo info = script_info();
+  info.name = spec.name;
+  info.summary = "a TorchScript module with " + std::to_string(count) + " parameters";
+  return info;
 }
 
 ScriptConfig read_script(OptionReader& reader, const ModelSpec& spec) {

@@ -30,6 +30,9 @@ struct ScriptConfig {
 
 [[nodiscard]] ModelInfo script_info();
 
+// The same of one file, with its number of parameters. Loads it. Errors: as make_script_model().
+[[nodiscard]] Result<ModelInfo> describe_script(const ModelSpec& spec);
+
 // Reads the options; the file is not looked at. Mistakes go to the reader.
 [[nodiscard]] ScriptConfig read_script(OptionReader& reader, const ModelSpec& spec);
 

@@ -5,31 +5,19 @@
 #include <string>
 #include <vector>
 
-#include "tests/cli/process.h"
+#include "tests/cli/main_job.h"
 
 namespace stowage {
 namespace {
 
 using cli_tests::Command;
 using cli_tests::Outcome;
+using cli_tests::stowage;
 using cli_tests::TemporaryFolder;
-
-Outcome stowage(const std::vector<std::string>& args) {
-  Command command;
-  command.args = args;
-  return cli_tests::run(command);
-}
 
 void expect_error(const std::vector<std::string>& args, int code,
                   const std::vector<std::string>& words) {
-  const Outcome outcome = stowage(args);
-  SCOPED_TRACE(outcome.err);
-  EXPECT_EQ(outcome.code, code);
-  EXPECT_EQ(outcome.err.rfind("stowage: error: ", 0), 0U);
-  EXPECT_EQ(cli_tests::count_lines(outcome.err), 1);
-  for (const std::string& word : words) {
-    EXPECT_NE(outcome.err.find(word), std::string::npos) << word;
-  }
+  cli_tests::expect_error(stowage(args), code, words);
 }
 
 TEST(TorchBadInput, ProfileNamesWhatIsWrong) {

@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "tests/cli/golden.h"
-#include "tests/cli/process.h"
+#include "tests/cli/main_job.h"
 
 namespace stowage {
 namespace {
 
-using cli_tests::Command;
 using cli_tests::Outcome;
 using cli_tests::read_text;
 using cli_tests::TemporaryFolder;
@@ -25,11 +24,7 @@ const std::string kGpt2 = "gpt2:layers=2,width=64,seq=32,vocab=128";
 
 class Check : public ::testing::Test {
  protected:
-  Outcome run(std::vector<std::string> args) const {
-    Command command;
-    command.args = std::move(args);
-    return cli_tests::run(command);
-  }
+  Outcome run(std::vector<std::string> args) const { return cli_tests::stowage(std::move(args)); }
   // The plain step of the small model, with further arguments.
   Outcome plain(const std::vector<std::string>& more, const std::string& model = kGpt2) const {
     std::vector<std::string> args = {"check", "--model", model, "--batch", "2", "--device", "cpu"};
@@ -69,11 +64,7 @@ class Check : public ::testing::Test {
     return {};
   }
   void expect_error(const Outcome& outcome, int code, const std::string& words) const {
-    SCOPED_TRACE(outcome.err + outcome.out);
-    EXPECT_EQ(outcome.code, code);
-    EXPECT_EQ(outcome.err.rfind("stowage: error: ", 0), 0U);
-    EXPECT_EQ(cli_tests::count_lines(outcome.err), 1);
-    EXPECT_THAT(outcome.err, HasSubstr(words));
+    cli_tests::expect_error(outcome, code, {words});
   }
 
   TemporaryFolder folder_;

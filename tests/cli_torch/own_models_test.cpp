@@ -2,41 +2,29 @@
 // and one line with the right exit code for what cannot be used.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "tests/cli/process.h"
+#include "tests/cli/main_job.h"
 
 namespace stowage {
 namespace {
 
-using cli_tests::Command;
+using cli_tests::MainJob;
 using cli_tests::Outcome;
+using cli_tests::stowage;
 using cli_tests::TemporaryFolder;
 using nlohmann::json;
 
 const std::string kPlugins = STOWAGE_PLUGIN_DIR;
 
-Outcome stowage(const std::vector<std::string>& args, const std::string& folder = {}) {
-  Command command;
-  command.args = args;
-  command.folder = folder;
-  return cli_tests::run(command);
-}
-
 void expect_error(const std::string& model, int code, const std::vector<std::string>& words) {
   const TemporaryFolder folder;
-  const Outcome outcome =
-      stowage({"profile", model, "--device", "cpu", "--threads", "1", "-o", folder.file("t.json")});
-  SCOPED_TRACE(outcome.err);
-  EXPECT_EQ(outcome.code, code);
-  EXPECT_EQ(outcome.err.rfind("stowage: error: ", 0), 0U);
-  EXPECT_EQ(cli_tests::count_lines(outcome.err), 1);
-  for (const std::string& word : words) {
-    EXPECT_NE(outcome.err.find(word), std::string::npos) << word;
-  }
+  cli_tests::expect_error(
+      stowage({"profile", model, "--device", "cpu", "--threads", "1", "-o", folder.file("t.json")}),
+      code, words);
   EXPECT_TRUE(folder.names().empty());
 }
 
@@ -45,37 +33,21 @@ std::string faulty(const std::string& fault) {
 }
 
 TEST(OwnModels, APluginIsRecordedPlannedAndVerified) {
-  const TemporaryFolder folder;
-  const std::string trace = folder.file("t.json.gz");
-  const std::string plan = folder.file("p.json");
-  const Outcome profiled =
-      stowage({"profile", faulty("none"), "--batch", "4096", "--optimizer", "adamw", "--threads",
-               "1", "--device", "cpu", "-o", trace, "--json"});
-  ASSERT_EQ(profiled.code, 0) << profiled.err;
+  const MainJob job;
   // Its option `seq` is no number of tokens, and was not given.
-  ASSERT_EQ(stowage({"plan", trace, "--policy", "torchtune:min_bytes=1", "-o", plan}).code, 0);
-  const Outcome verified = stowage({"verify", "--plan", plan, "--json"});
-  ASSERT_EQ(verified.code, 0) << verified.err << verified.out;
-  const json result = json::parse(verified.out);
-  EXPECT_EQ(result.at("bitwise"), true);
-  EXPECT_EQ(result.at("error").at("peak_requested_bytes"), 0);
-  EXPECT_GT(result.at("planned").at("host_bytes").get<long>(), 0);
+  job.profile(faulty("none"), "4096", "adamw");
+  job.make_plan({"--policy", "torchtune:min_bytes=1"});
+  job.verify(true);
 }
 
 TEST(OwnModels, AModelThatSavesNothingIsRecordedAndNoPlanHelpsIt) {
-  const TemporaryFolder folder;
-  const std::string trace = folder.file("t.json.gz");
-  ASSERT_EQ(stowage({"profile", faulty("nothing-saved"), "--threads", "1", "--device", "cpu", "-o",
-                     trace})
-                .code,
-            0);
-  const Outcome planned = stowage({"plan", trace, "--budget", "80%"});
+  const MainJob job;
+  job.profile(faulty("nothing-saved"), "", "none");
+  const Outcome planned = stowage({"plan", job.trace, "--budget", "80%"});
   EXPECT_EQ(planned.code, 1);
   EXPECT_NE(planned.err.find("infeasible"), std::string::npos) << planned.err;
-  const std::string plan = folder.file("p.json");
-  ASSERT_EQ(stowage({"plan", trace, "--policy", "resident", "-o", plan}).code, 0);
-  const Outcome verified = stowage({"verify", "--plan", plan});
-  EXPECT_EQ(verified.code, 0) << verified.err;
+  job.make_plan({"--policy", "resident"});
+  job.verify(false);
 }
 
 TEST(OwnModels, BadPluginsAreBadInput) {
@@ -84,6 +56,11 @@ TEST(OwnModels, BadPluginsAreBadInput) {
   expect_error(faulty("make-throws"), 3, {"faulty.so", "out of ideas"});
   expect_error(faulty("batch-throws"), 3, {"load_batch() threw: no data today"});
   expect_error(faulty("forward-throws-int"), 3, {"forward() threw: something"});
+  expect_error(faulty("loss-throws"), 3, {"faulty.so: its forward() threw: no loss today"});
+  expect_error(faulty("backward-throws"), 3, {"faulty.so: its backward threw: no gradient"});
+  expect_error(faulty("backward-throws-int"), 3, {"faulty.so: its backward threw: something"});
+  expect_error("plugin:" + kPlugins + "/throwing_static.so", 3,
+               {"throwing_static.so: its static objects threw", "no licence"});
   expect_error(faulty("torch-error"), 3, {"cannot be multiplied"});
   expect_error("plugin:" + kPlugins + "/faulty.so:falt=none", 2, {"falt", "fault"});
   expect_error("plugin:" + kPlugins + "/faulty.so:fault", 2, {"'fault' is not an option"});
@@ -113,6 +90,15 @@ TEST(OwnModels, ModelsListsThemAndAPluginsOptions) {
   EXPECT_EQ(models[0].at("options")[0].at("default"), "none");
   EXPECT_EQ(stowage({"models", "gtp2"}).code, 2);
   EXPECT_EQ(stowage({"models", "plugin:no.so"}).code, 3);
+  const TemporaryFolder folder;
+  const std::string text = folder.write("net.pt", "import torch\n");
+  for (const auto& [file, word] : {std::pair<std::string, std::string>{"/nope.pt", "cannot open"},
+                                   {folder.path(), "it is not a file"},
+                                   {text, "it is not TorchScript"}}) {
+    const Outcome outcome = stowage({"models", "script:" + file});
+    cli_tests::expect_error(outcome, 3, {file + ": ", word});
+    EXPECT_EQ(outcome.out, "");
+  }
   const Outcome help = stowage({"models", "--help"});
   EXPECT_NE(help.out.find("code"), std::string::npos) << help.out;
 }

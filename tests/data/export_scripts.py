@@ -7,7 +7,8 @@ Python makes of one step of each: the loss and the gradients.
 For each NAME it writes into FOLDER
   NAME.pt         the script, for `stowage profile script:FOLDER/NAME.pt:...`
   NAME.spec       the options that fit it, one line
-  NAME.json       loss and, per parameter, sum, largest absolute value and a few elements of its gradient
+  NAME.json       loss and, per parameter, largest absolute value and a few elements of its gradient; of
+                  buffers that are floating point the same, after the step
 
 torchvision and transformers come from PyPI: scripts/setup.sh exports. Inputs are drawn as Stowage draws them:
 `torch.Generator().manual_seed(seed)`, then normal_() or random_() one input after the other.
@@ -18,6 +19,7 @@ import importlib.util
 import json
 import pathlib
 import warnings
+from typing import Final
 
 import torch
 
@@ -49,8 +51,24 @@ def gpt2():
     return Logits(GPT2LMHeadModel(config)), [((4, 48), 256)]
 
 
+def resnet50():
+    from torchvision.models.resnet import Bottleneck, ResNet
+    return ResNet(Bottleneck, [2, 1, 1, 1], num_classes=40), [((4, 3, 64, 64), 0)]
+
+
+def vit():
+    from torchvision.models import VisionTransformer
+    model = VisionTransformer(image_size=32, patch_size=8, num_layers=2, num_heads=2, hidden_dim=32,
+                              mlp_dim=64, num_classes=40)
+    torch.nn.init.normal_(model.heads.head.weight, std=0.02)  # zero in torchvision: no gradients behind it
+    return model, [((4, 3, 32, 32), 0)]
+
+
 class Branches(torch.nn.Module):
-    """Scripted, not traced: a loop, a branch, a tuple between layers, a tied weight, in-place ops."""
+    """Scripted, not traced: a loop, a branch, a tuple between layers, a tied weight, in-place ops. Keeping
+    (a planted regression of memory) it holds something until the next step."""
+
+    keeps: Final[bool]
 
     class Half(torch.nn.Module):
         def __init__(self, width):
@@ -63,8 +81,11 @@ class Branches(torch.nn.Module):
             y = torch.tanh(self.linear(x))
             return y, y.mean()
 
-    def __init__(self, width=32):
+    def __init__(self, keeps=False, width=32):
         super().__init__()
+        self.keeps = keeps
+        if keeps:
+            self.register_buffer("kept", torch.zeros(1))
         self.first = torch.nn.Linear(width, width)
         self.act = torch.nn.ReLU(inplace=True)
         self.middle = Branches.Half(width)
@@ -73,6 +94,8 @@ class Branches(torch.nn.Module):
         self.last.weight = self.first.weight
 
     def forward(self, x):
+        if self.keeps:
+            self.kept = torch.sin(x)
         x = self.act(self.first(x))
         x, m = self.middle(x)
         for layer in self.rest:
@@ -86,9 +109,16 @@ def branches():
     return Branches(), [((16, 32), 0)]
 
 
+def branches_keeping():
+    return Branches(keeps=True), [((16, 32), 0)]
+
+
 MODELS = {"resnet18": (resnet18, "torchvision", "trace"),
           "gpt2": (gpt2, "transformers", "trace"),
-          "branches": (branches, "torch", "script")}
+          "resnet50": (resnet50, "torchvision", "trace"),
+          "vit": (vit, "torchvision", "trace"),
+          "branches": (branches, "torch", "script"),
+          "branches_keeping": (branches_keeping, "torch", "script")}
 
 
 def draw(inputs, seed):
@@ -109,11 +139,10 @@ def spec_of(inputs):
     return f"shape={shapes},input={kinds},loss=mean"
 
 
-def figures(gradient):
-    flat = gradient.flatten()
+def figures(tensor):
+    flat = tensor.flatten()
     step = max(1, flat.numel() // SAMPLES)
-    return {"sum": flat.double().sum().item(), "absmax": flat.abs().max().item(),
-            "every": step, "elements": flat[::step][:SAMPLES].tolist()}
+    return {"absmax": flat.abs().max().item(), "every": step, "elements": flat[::step][:SAMPLES].tolist()}
 
 
 def first_tensor(output):
@@ -139,8 +168,9 @@ def export(name, folder):
     loss = first_tensor(model(*example)).mean()
     loss.backward()
     gradients = {key: figures(parameter.grad) for key, parameter in model.named_parameters()}
+    buffers = {key: figures(value) for key, value in model.named_buffers() if value.is_floating_point()}
     (folder / f"{name}.json").write_text(json.dumps(
-        {"seed": SEED, "loss": loss.item(), "gradients": gradients}, indent=1) + "\n")
+        {"seed": SEED, "loss": loss.item(), "gradients": gradients, "buffers": buffers}, indent=1) + "\n")
 
 
 def main():

@@ -80,6 +80,18 @@ TEST(ModelSpec, CompleteWritesEveryOption) {
   ASSERT_TRUE(mlp.ok());
   EXPECT_EQ(mlp->text(), "mlp:hidden=40,layers=6,loss=mse,width=10");
   EXPECT_EQ(mlp->batch, 64);
+  const auto resnet = complete_model_spec(*parse_model_spec("resnet50:blocks=3-8-36-3"));
+  ASSERT_TRUE(resnet.ok());
+  EXPECT_EQ(resnet->text(),
+            "resnet50:blocks=3-8-36-3,channels_last=false,classes=1000,image=224,"
+            "loss=cross-entropy,width=64");
+  EXPECT_EQ(resnet->batch, 32);
+  const auto vit = complete_model_spec(*parse_model_spec("vit:width=128"));
+  ASSERT_TRUE(vit.ok());
+  EXPECT_EQ(vit->text(),
+            "vit:attention=efficient,classes=1000,heads=2,image=224,layers=12,"
+            "loss=cross-entropy,mlp=512,patch=16,width=128");
+  EXPECT_EQ(vit->batch, 32);
 }
 
 TEST(ModelSpec, MistypedNamesGetTheNearestOne) {
@@ -92,7 +104,8 @@ TEST(ModelSpec, MistypedNamesGetTheNearestOne) {
             std::string::npos);
   EXPECT_NE(error_of("llama3").find("did you mean 'llama3-8b'?"), std::string::npos);
   EXPECT_NE(error_of("llama3-8b:kvheads=8").find("did you mean 'kv_heads'?"), std::string::npos);
-  EXPECT_NE(error_of("quicksort").find("one of: gpt2, llama3-8b, mlp"), std::string::npos);
+  EXPECT_NE(error_of("quicksort").find("one of: gpt2, llama3-8b, mlp, resnet50, vit"),
+            std::string::npos);
 }
 
 TEST(ModelSpec, AbsurdValuesAreUsageErrors) {
@@ -137,6 +150,25 @@ TEST(ModelSpec, AbsurdValuesAreUsageErrors) {
                                  "llama3-8b:attention=flash",
                                  "llama3-8b:loss=mean",
                                  "llama3-8b:tied=true",
+                                 "resnet50:blocks=3-4-6",
+                                 "resnet50:blocks=3-4-6-3-",
+                                 "resnet50:blocks=3-4-6-3-1",
+                                 "resnet50:blocks=-3-4-6",
+                                 "resnet50:blocks=3-0-6-3",
+                                 "resnet50:blocks=3--6-3",
+                                 "resnet50:blocks=3-4-6-x",
+                                 "resnet50:width=0",
+                                 "resnet50:image=0",
+                                 "resnet50:image=32,batch=1",
+                                 "resnet50:classes=0",
+                                 "resnet50:channels_last=maybe",
+                                 "resnet50:loss=ones",
+                                 "vit:patch=0",
+                                 "vit:image=224,patch=15",
+                                 "vit:width=100,heads=3",
+                                 "vit:mlp=0",
+                                 "vit:attention=flash",
+                                 "vit:seq=5",
                                  "gpt2:dtype=amp",
                                  "gpt2:dtype=fp8"}) {
     EXPECT_NE(error_of(text), "no error") << text;
@@ -158,7 +190,8 @@ TEST(ModelSpec, TooLargeForTheMachineIsAnEnvironmentError) {
   for (const char* const text :
        {"gpt2:layers=10000,width=1048576,heads=64", "mlp:layers=10000,width=1048576,hidden=4194304",
         "llama3-8b:layers=10000", "llama3-8b:layers=1,batch=1000000000", "gpt2:batch=1000000000",
-        "mlp:batch=1000000000"}) {
+        "mlp:batch=1000000000", "resnet50:batch=1000000000", "vit:batch=1000000000",
+        "resnet50:blocks=10000-10000-10000-10000,width=16384"}) {
     const auto model = make_model(*parse_model_spec(text), test_device().torch_device(), 0);
     ASSERT_FALSE(model.ok()) << text;
     EXPECT_EQ(model.error().code, ErrorCode::environment) << text;
@@ -184,7 +217,7 @@ TEST(ModelSpec, EveryModelIsListedWithItsOptions) {
       }
     }
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"gpt2", "llama3-8b", "mlp"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"gpt2", "llama3-8b", "mlp", "resnet50", "vit"}));
 }
 
 }  // namespace

@@ -93,6 +93,9 @@ TEST(Plugin, BadFilesAreNamed) {
   expect_error("plugin:" + text_file, ErrorCode::bad_input, {"no_library.so: it cannot be loaded"});
   expect_error("plugin:" + kFolder + "/no_interface.so", ErrorCode::bad_input,
                {"without Stowage's plugin interface", "STOWAGE_PLUGIN"});
+  EXPECT_EXIT(static_cast<void>(make("plugin:" + kFolder + "/throwing_static.so")),
+              ::testing::ExitedWithCode(static_cast<int>(ErrorCode::bad_input)),
+              "throwing_static.so: its static objects threw while it was loaded: no licence\n");
   expect_error("plugin:" + kFolder + "/only_missing_symbol.so", ErrorCode::bad_input,
                {"cannot be loaded", "stowage_test_missing_symbol"});
 }
@@ -141,7 +144,7 @@ TEST(Plugin, WhatItThrowsInAStepNamesItAndTheNextStepIsClean) {
   const auto thrown = [](const std::string& fault) -> std::string {
     auto model = make(faulty(fault));
     EXPECT_TRUE(model.ok()) << model.error().text();
-    TrainingStep step(test_device(), std::move(model).value(), {.seed = 1});
+    TrainingStep step(test_device(), std::move(model).value(), {.seed = 1, .file = "faulty.so"});
     try {
       step.run(0);
     } catch (const c10::Error& error) {
@@ -156,6 +159,11 @@ TEST(Plugin, WhatItThrowsInAStepNamesItAndTheNextStepIsClean) {
   has(thrown("forward-throws"), "its forward() threw: forward");
   has(thrown("forward-throws-int"), "its forward() threw: something");
   has(thrown("torch-error"), "mat1 and mat2 shapes cannot be multiplied");
+  has(thrown("loss-throws"), "its forward() threw: no loss today");
+  EXPECT_EQ(thrown("backward-throws"), "faulty.so: its backward threw: no gradient");
+  EXPECT_EQ(thrown("backward-throws-int"),
+            "faulty.so: its backward threw: something that is no std::exception");
+  has(thrown("backward-throws-torch"), "no gradient today");
   has(thrown("no-graph"), "depends on no parameter");
   has(thrown("not-scalar"), "sizes [8, 16] and no gradient");
   has(thrown("no-result"), "undefined tensor");

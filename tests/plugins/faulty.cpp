@@ -57,6 +57,18 @@ class Net final : public Model {
     y = stowage::layer(
         "second", [this](const Inputs& in) { return at::tanh(at::mm(in[0], b_)); },
         Inputs{std::move(y)});
+    if (fault_.starts_with("backward-throws")) {
+      y.register_hook([fault = fault_](const at::Tensor&) {
+        if (fault == "backward-throws-int") throw 42;  // NOLINT
+        TORCH_CHECK(fault != "backward-throws-torch", "no gradient today");
+        throw std::runtime_error("no gradient\ntoday");
+      });
+    }
+    if (fault_ == "loss-throws") {
+      stowage::layer("loss",
+                     [](const Inputs&) -> at::Tensor { throw std::runtime_error("no loss today"); },
+                     {y});
+    }
     return {.tensor = y.sum(), .gradient = {}};
   }
 

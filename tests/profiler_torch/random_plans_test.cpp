@@ -1,6 +1,6 @@
-// The central claim, on the real models: for any plan, loss, gradients and parameters are bitwise
-// those of the step in which nothing moves, and the requested peak is the predicted one to the
-// byte. Copies are delayed at random, so that results do not depend on their timing.
+// The central claim, on the real models: for any plan, loss, gradients, parameters and buffers are
+// bitwise those of the step in which nothing moves, and the requested peak is the predicted one to
+// the byte. Copies are delayed at random, so that results do not depend on their timing.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -48,6 +48,7 @@ struct Outcome {
   double loss = 0;
   Bits gradients;
   Bits parameters;
+  Bits buffers;  // batch norms' running statistics among them
   Bytes peak = 0;
   Moved moved;
 };
@@ -169,6 +170,7 @@ class RandomPlans {
     executor::TrainingStep& from = recorded_.session->step();
     copy_into(*device_, twin_->step().parameters(), bits_of(*device_, from.parameters()));
     copy_into(*device_, twin_->step().optimizer_state(), bits_of(*device_, from.optimizer_state()));
+    copy_into(*device_, twin_->step().model().buffers(), bits_of(*device_, from.model().buffers()));
   }
 
   // With shards each plan runs for three steps: what one leaves behind, the next one needs.
@@ -211,6 +213,7 @@ class RandomPlans {
         ASSERT_EQ(outcome.loss, reference.loss);
         ASSERT_TRUE(outcome.gradients == reference.gradients);
         ASSERT_TRUE(outcome.parameters == reference.parameters);
+        ASSERT_TRUE(outcome.buffers == reference.buffers);
       }
     }
     EXPECT_GT(moved, count * 3 / 4);
@@ -240,6 +243,7 @@ class RandomPlans {
     outcome.peak = device_->memory().peak_requested;
     outcome.gradients = bits_of(*device_, step.gradients());
     outcome.parameters = bits_of(*device_, plan != nullptr ? plan->values() : step.parameters());
+    outcome.buffers = bits_of(*device_, step.model().buffers());
     return outcome;
   }
 
@@ -251,7 +255,7 @@ class RandomPlans {
   std::int64_t next_step_ = 0;
 };
 
-// 600 in all.
+// 900 in all.
 TEST(RandomPlans, AreBitwiseAndExactOnGpt2WithMathAttention) {
   RandomPlans("gpt2:layers=3,width=64,seq=32,vocab=128", 2, "none").try_plans(150, 1);
 }
@@ -288,7 +292,26 @@ TEST(RandomPlans, AreBitwiseAndExactOnMlpWithSgd) {
   RandomPlans("mlp:layers=4,width=64", 8, "sgd").try_plans(50, 5);
 }
 
-// 500 in all, with shards.
+constexpr const char* kResnet = "resnet50:blocks=1-1-1-1,width=8,image=32,classes=40";
+constexpr const char* kVit = "vit:layers=2,width=32,heads=2,patch=8,image=32,classes=40";
+
+TEST(RandomPlans, AreBitwiseAndExactOnResnetWithSgd) {
+  RandomPlans(kResnet, 4, "sgd").try_plans(80, 21);
+}
+
+TEST(RandomPlans, AreBitwiseAndExactOnResnetInChannelsLastWithAdamw) {
+  RandomPlans(std::string(kResnet) + ",channels_last=true", 4, "adamw").try_plans(80, 22);
+}
+
+TEST(RandomPlans, AreBitwiseAndExactOnVitWithAdamw) {
+  RandomPlans(kVit, 3, "adamw").try_plans(80, 23);
+}
+
+TEST(RandomPlans, AreBitwiseAndExactOnVitWithMathAttentionAndSgd) {
+  RandomPlans(std::string(kVit) + ",attention=math", 3, "sgd").try_plans(60, 24);
+}
+
+// 600 in all, with shards.
 TEST(RandomShards, AreBitwiseAndExactOnMlpWithAdamw) {
   RandomPlans("mlp:layers=5,width=48", 16, "adamw").try_plans(130, 11, Shards::random);
 }
@@ -324,6 +347,15 @@ TEST(RandomShards, AreBitwiseAndExactOnLlamaWithOnes) {
   RandomPlans("llama3-8b:layers=2,width=64,heads=4,kv_heads=2,hidden=96,vocab=128,seq=32", 2,
               "none")
       .try_plans(30, 17, Shards::random);
+}
+
+TEST(RandomShards, AreBitwiseAndExactOnResnetInChannelsLastWithSgd) {
+  RandomPlans(std::string(kResnet) + ",channels_last=true", 4, "sgd")
+      .try_plans(50, 25, Shards::random);
+}
+
+TEST(RandomShards, AreBitwiseAndExactOnVitWithAdamw) {
+  RandomPlans(kVit, 3, "adamw").try_plans(50, 26, Shards::random);
 }
 
 }  // namespace

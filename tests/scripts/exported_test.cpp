@@ -1,9 +1,12 @@
 // Models that Python exports to TorchScript (tests/data/export_scripts.py): loss and gradients as
-// Python has them, and the main job with the real commands. Skipped where Python lacks a package.
+// Python has them, the main job and `check` with the real commands; and torchvision's weights in
+// the built-in models. Skipped where Python lacks a package.
 #include <gtest/gtest.h>
+#include <torch/csrc/jit/serialization/import.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -12,115 +15,234 @@
 #include "executor/model.h"
 #include "executor/run_options.h"
 #include "executor/training_step.h"
-#include "tests/cli/process.h"
+#include "tests/cli/main_job.h"
 
 namespace stowage {
 namespace {
 
 using cli_tests::Command;
 using cli_tests::Outcome;
+using cli_tests::stowage;
+using executor::NamedTensor;
 using nlohmann::json;
 
 constexpr int kPackageMissing = 4;
 
-Outcome stowage(const std::vector<std::string>& args) {
-  Command command;
-  command.args = args;
-  return cli_tests::run(command);
+// Why it could not be exported, empty when it was: then NAME.pt, .spec and .json lie in `folder`.
+std::string export_script(const std::string& name, const std::string& folder) {
+  Command python;
+  python.program = STOWAGE_PYTHON;
+  python.args = {"-B", STOWAGE_TEST_DATA_DIR "/export_scripts.py", folder, name};
+  const Outcome outcome = cli_tests::run(python);
+  if (outcome.code == kPackageMissing ||
+      outcome.err.find("No module named 'torch'") != std::string::npos) {
+    return outcome.err + "scripts/setup.sh exports installs what is missing";
+  }
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return "";
 }
 
-class Exported : public ::testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override {
-    Command python;
-    python.program = STOWAGE_PYTHON;
-    python.args = {"-B", STOWAGE_TEST_DATA_DIR "/export_scripts.py", folder_.path(), GetParam()};
-    const Outcome outcome = cli_tests::run(python);
-    if (outcome.code == kPackageMissing ||
-        outcome.err.find("No module named 'torch'") != std::string::npos) {
-      GTEST_SKIP() << outcome.err << "scripts/setup.sh exports installs what is missing";
-    }
-    ASSERT_EQ(outcome.code, 0) << outcome.err;
-    std::string options = cli_tests::read_text(folder_.file(GetParam() + ".spec"));
-    options.erase(options.find('\n'));
-    model_ = "script:" + folder_.file(GetParam() + ".pt") + ":" + options;
-  }
+// The model of an exported script.
+std::string script_in(const std::string& folder, const std::string& name) {
+  std::string options = cli_tests::read_text(folder + "/" + name + ".spec");
+  options.erase(options.find('\n'));
+  return "script:" + folder + "/" + name + ".pt:" + options;
+}
 
-  // A plan for 70 %, or, where no plan reaches that, for the floor and 5 %.
-  void make_plan() {
-    const Outcome outcome = stowage({"plan", trace_, "--budget", "70%", "-o", plan_, "--json"});
-    if (outcome.code == 0) return;
-    ASSERT_EQ(outcome.code, 1) << outcome.err;
-    const json answer = json::parse(outcome.out);
-    const auto floor = answer.at("floor").at("bytes").get<double>();
-    const std::string budget = std::to_string(static_cast<long>(floor * 1.05));
-    const Outcome second = stowage({"plan", trace_, "--budget", budget, "-o", plan_});
-    ASSERT_EQ(second.code, 0) << second.err;
-  }
-
-  cli_tests::TemporaryFolder folder_;
-  std::string model_;
-  std::string trace_ = folder_.file("t.json.gz");
-  std::string plan_ = folder_.file("p.json");
-};
+executor::TrainingStep make_step(const std::string& text, std::int64_t seed) {
+  const auto device = executor::cpu_device();
+  EXPECT_TRUE(device.ok() && executor::apply_run_options({.threads = 1}).ok());
+  const auto spec = executor::parse_model_spec(text);
+  EXPECT_TRUE(spec.ok());
+  auto model = executor::make_model(*spec, (*device)->torch_device(), /*seed=*/1);
+  EXPECT_TRUE(model.ok()) << model.error().text();
+  return {**device, std::move(model).value(), {.seed = seed}};
+}
 
 void expect_close(double value, double expected, double scale, const std::string& what) {
   EXPECT_LE(std::abs(value - expected), 2e-5 * scale + 1e-12)
       << what << ": " << value << " against " << expected;
 }
 
-TEST_P(Exported, LossAndGradientsAreThoseOfPython) {
-  const auto device = executor::cpu_device();
-  ASSERT_TRUE(device.ok());
-  ASSERT_TRUE(executor::apply_run_options({.threads = 1}).ok());
-  const auto spec = executor::parse_model_spec(model_);
-  ASSERT_TRUE(spec.ok());
-  auto model = executor::make_model(*spec, (*device)->torch_device(), /*seed=*/1);
-  ASSERT_TRUE(model.ok()) << model.error().text();
-  const json python = json::parse(cli_tests::read_text(folder_.file(GetParam() + ".json")));
-  executor::TrainingStep step(**device, std::move(model).value(),
-                              {.seed = python.at("seed").get<std::int64_t>()});
-  const double loss = step.run(0);
-  const auto expected = python.at("loss").get<double>();
-  expect_close(loss, expected, std::max(1.0, std::abs(expected)), "loss");
-  const json& gradients = python.at("gradients");
-  ASSERT_EQ(step.gradients().size(), gradients.size());
-  for (const executor::NamedTensor& each : step.gradients()) {
-    ASSERT_TRUE(gradients.contains(each.name)) << each.name;
-    const json& figures = gradients.at(each.name);
-    const auto absmax = figures.at("absmax").get<double>();
-    expect_close(each.tensor.abs().max().item<double>(), absmax, absmax, each.name + " absmax");
-    const at::Tensor flat = each.tensor.contiguous().view({-1});
-    const auto every = figures.at("every").get<std::int64_t>();
-    std::int64_t at = 0;
-    for (const json& element : figures.at("elements")) {
-      expect_close(flat[at].item<double>(), element.get<double>(), absmax, each.name);
-      at += every;
-    }
+// As `figures` of export_scripts.py has it.
+void expect_figures(const NamedTensor& each, const json& figures) {
+  const auto absmax = figures.at("absmax").get<double>();
+  expect_close(each.tensor.abs().max().item<double>(), absmax, absmax, each.name + " absmax");
+  const at::Tensor flat = each.tensor.detach().contiguous().view({-1});
+  const auto every = figures.at("every").get<std::int64_t>();
+  std::int64_t at = 0;
+  for (const json& element : figures.at("elements")) {
+    expect_close(flat[at].item<double>(), element.get<double>(), absmax, each.name);
+    at += every;
   }
 }
 
+// A step of `step` gives what Python's gave; names[i] is Python's name of parameter i.
+void expect_pythons_step(executor::TrainingStep& step, const json& python,
+                         const std::vector<std::string>& names) {
+  const double loss = step.run(0);
+  const auto expected = python.at("loss").get<double>();
+  expect_close(loss, expected, std::max(1.0, std::abs(expected)), "loss");
+  const std::vector<NamedTensor> gradients = step.gradients();
+  ASSERT_EQ(gradients.size(), python.at("gradients").size());
+  ASSERT_EQ(gradients.size(), names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    ASSERT_TRUE(python.at("gradients").contains(names[i])) << names[i];
+    expect_figures(gradients[i], python.at("gradients").at(names[i]));
+  }
+  std::size_t compared = 0;
+  for (const NamedTensor& each : step.model().buffers()) {
+    if (!python.at("buffers").contains(each.name)) continue;
+    expect_figures(each, python.at("buffers").at(each.name));
+    ++compared;
+  }
+  EXPECT_EQ(compared, python.at("buffers").size());
+}
+
+json python_of(const std::string& folder, const std::string& name) {
+  return json::parse(cli_tests::read_text(folder + "/" + name + ".json"));
+}
+
+class Exported : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (const std::string why = export_script(GetParam(), job_.folder.path()); !why.empty()) {
+      GTEST_SKIP() << why;
+    }
+    model_ = script_in(job_.folder.path(), GetParam());
+  }
+
+  cli_tests::MainJob job_;
+  std::string model_;
+};
+
+TEST_P(Exported, LossAndGradientsAreThoseOfPython) {
+  const json python = python_of(job_.folder.path(), GetParam());
+  executor::TrainingStep step = make_step(model_, python.at("seed").get<std::int64_t>());
+  std::vector<std::string> names;
+  for (const NamedTensor& each : step.parameters()) names.push_back(each.name);
+  expect_pythons_step(step, python, names);
+}
+
+// For 70 %, or, where no plan reaches that, for the floor and 5 %.
 TEST_P(Exported, IsRecordedPlannedExecutedAndVerifiedBitwise) {
-  const Outcome profiled = stowage({"profile", model_, "--optimizer", "adamw", "--threads", "1",
-                                    "--device", "cpu", "-o", trace_, "--json"});
-  ASSERT_EQ(profiled.code, 0) << profiled.err;
-  ASSERT_NO_FATAL_FAILURE(make_plan());
-  const Outcome executed = stowage({"execute", "--plan", plan_, "--steps", "3", "--json"});
+  const json profiled = job_.profile(model_, "", "adamw");
+  ASSERT_FALSE(profiled.is_null());
+  const double peak = profiled.at("peak_requested_bytes").get<double>();
+  if (static_cast<double>(job_.floor()) < 0.7 * peak) {
+    job_.make_plan({"--budget", "70%"});
+  } else {
+    job_.make_plan_near_the_floor();
+  }
+  const Outcome executed = stowage({"execute", "--plan", job_.plan, "--steps", "3", "--json"});
   ASSERT_EQ(executed.code, 0) << executed.err;
   EXPECT_EQ(json::parse(executed.out).at("error").at("peak_requested_bytes"), 0);
-  const Outcome verified = stowage({"verify", "--plan", plan_, "--json"});
-  ASSERT_EQ(verified.code, 0) << verified.err << verified.out;
-  const json result = json::parse(verified.out);
-  EXPECT_EQ(result.at("bitwise"), true);
-  EXPECT_EQ(result.at("reference").at("repeatable"), true);
-  EXPECT_EQ(result.at("error").at("peak_requested_bytes"), 0);
-  EXPECT_LT(result.at("planned").at("peak_requested_bytes"),
-            result.at("reference").at("peak_requested_bytes"));
-  EXPECT_GT(result.at("planned").at("host_bytes").get<long>(), 0);
+  job_.verify(true);
+}
+
+TEST_P(Exported, ItsMemoryIsChecked) {
+  const std::string baseline = job_.folder.file("b.json");
+  const auto check = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"check", "--baseline", baseline});
+    return stowage(more);
+  };
+  const Outcome written = check({"--model", model_, "--device", "cpu", "--update-baseline"});
+  ASSERT_EQ(written.code, 0) << written.err << written.out;
+  const Outcome again = check({"--model", model_, "--device", "cpu", "--json"});
+  EXPECT_EQ(again.code, 0) << again.err << again.out;
+  EXPECT_EQ(again.err, "");
+  EXPECT_EQ(json::parse(again.out).at("passed"), true);
+  const long peak = json::parse(again.out).at("measured").at("peak_requested_bytes").get<long>();
+  const Outcome over =
+      check({"--model", model_, "--device", "cpu", "--budget", std::to_string(peak - 1)});
+  EXPECT_EQ(over.code, 1) << over.err;
+  EXPECT_NE(over.out.find("1 bytes above the budget"), std::string::npos) << over.out;
+
+  // Under a plan, where host bytes count.
+  ASSERT_FALSE(job_.profile(model_, "", "none").is_null());
+  job_.make_plan({"--policy", "save_on_cpu"});
+  ASSERT_EQ(std::remove(baseline.c_str()), 0);
+  ASSERT_EQ(check({"--plan", job_.plan, "--update-baseline"}).code, 0);
+  EXPECT_GT(json::parse(cli_tests::read_text(baseline)).at("measured").at("host_bytes").get<long>(),
+            0);
+  const Outcome planned = check({"--plan", job_.plan, "--json"});
+  EXPECT_EQ(planned.code, 0) << planned.err << planned.out;
+  cli_tests::expect_error(check({"--model", "script:no.pt:shape=2x2", "--device", "cpu"}), 3,
+                          {"no.pt", "cannot open it"});
 }
 
 INSTANTIATE_TEST_SUITE_P(Scripts, Exported, ::testing::Values("branches", "resnet18", "gpt2"),
                          [](const auto& script) { return script.param; });
+
+// The commit after the one that the baseline was written in: a script of the same file name.
+TEST(CheckedScript, WhatItKeepsFailsTheBaseline) {
+  const cli_tests::TemporaryFolder before;
+  const cli_tests::TemporaryFolder after;
+  for (const auto& [name, folder] :
+       {std::pair{"branches", &before}, {"branches_keeping", &after}}) {
+    if (const std::string why = export_script(name, folder->path()); !why.empty()) {
+      GTEST_SKIP() << why;
+    }
+  }
+  for (const char* const end : {".pt", ".spec"}) {
+    ASSERT_EQ(std::rename(after.file(std::string("branches_keeping") + end).c_str(),
+                          after.file(std::string("branches") + end).c_str()),
+              0);
+  }
+  const auto check = [&](const cli_tests::TemporaryFolder& folder) {
+    return std::vector<std::string>{"check",
+                                    "--model",
+                                    script_in(folder.path(), "branches"),
+                                    "--device",
+                                    "cpu",
+                                    "--baseline",
+                                    before.file("b.json")};
+  };
+  std::vector<std::string> write = check(before);
+  write.emplace_back("--update-baseline");
+  ASSERT_EQ(stowage(write).code, 0);
+  EXPECT_EQ(stowage(check(before)).code, 0);
+  const Outcome grown = stowage(check(after));
+  EXPECT_EQ(grown.code, 1) << grown.err;
+  // 16 rows of 32 floats.
+  EXPECT_NE(grown.out.find("2,048 bytes more than the baseline's"), std::string::npos) << grown.out;
+  EXPECT_NE(grown.out.find("made by aten::sin"), std::string::npos) << grown.out;
+}
+
+// Weights, batch and names of torchvision's model in the built-in one.
+class BuiltIn : public ::testing::TestWithParam<std::pair<std::string, std::string>> {};
+
+TEST_P(BuiltIn, LossGradientsAndBuffersAreThoseOfTorchvision) {
+  const auto& [name, options] = GetParam();
+  const cli_tests::TemporaryFolder folder;
+  if (const std::string why = export_script(name, folder.path()); !why.empty()) {
+    GTEST_SKIP() << why;
+  }
+  const json python = python_of(folder.path(), name);
+  executor::TrainingStep step =
+      make_step(name + ":" + options, python.at("seed").get<std::int64_t>());
+  const torch::jit::Module script = torch::jit::load(folder.file(name + ".pt"));
+  std::vector<std::string> names;
+  const c10::NoGradGuard no_grad;
+  for (const auto& theirs : script.named_parameters()) {
+    ASSERT_LT(names.size(), step.parameters().size());
+    const NamedTensor& ours = step.parameters()[names.size()];
+    ASSERT_EQ(ours.tensor.sizes(), theirs.value.sizes()) << ours.name << ", " << theirs.name;
+    ours.tensor.detach().copy_(theirs.value);
+    names.push_back(theirs.name);
+  }
+  const at::AutoGradMode grad(true);
+  expect_pythons_step(step, python, names);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Torchvision, BuiltIn,
+    ::testing::Values(std::pair{"resnet50", "blocks=2-1-1-1,classes=40,image=64,loss=mean,batch=4"},
+                      std::pair{
+                          "vit",
+                          "layers=2,width=32,heads=2,mlp=64,patch=8,image=32,classes=40,loss=mean,"
+                          "batch=4"}),
+    [](const auto& model) { return model.param.first; });
 
 }  // namespace
 }  // namespace stowage

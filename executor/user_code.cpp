@@ -1,0 +1,27 @@
+#include "executor/user_code.h"
+
+#include <exception>
+
+namespace stowage::executor {
+
+namespace {
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+std::string thrown_text() {
+  try {
+    throw;
+  } catch (const c10::Error& error) {
+    return first_line(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return first_line(error.what());
+  } catch (...) {
+    return "something that is no std::exception";
+  }
+}
+
+}  // namespace stowage::executor
