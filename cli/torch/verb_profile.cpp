@@ -99,7 +99,7 @@ Result<Trace> record(RecordingRequest request, const Args& argv, const Console& 
 }
 
 // "+1.3 %"; a share of another number.
-std::string report::percent(double share, int digits, bool sign) {
+std::string percent(double share, int digits, bool sign) {
   char text[32];
   std::snprintf(text, sizeof text, sign ? "%+.*f %%" : "%.*f %%", digits, 100 * share);
   return text;
@@ -110,10 +110,10 @@ std::string gpu_text(const Trace& trace) {
   std::string text = "  GPU           " + report::count_of(totals.kernels, "kernel") + ", " +
                      report::with_commas(totals.copies + totals.memsets) + " copies and memsets, " +
                      format_time(totals.busy_ns) + " busy, " +
-                     report::percent(totals.attributed, 2, false) + " of it attributed\n";
+                     percent(totals.attributed, 2, false) + " of it attributed\n";
   text += "  timing pass   " + format_time(trace.overhead.timing.step_ns);
   if (totals.timing_overhead) {
-    text += " (" + report::percent(*totals.timing_overhead, 1, true) + " over the clean step)";
+    text += " (" + percent(*totals.timing_overhead, 1, true) + " over the clean step)";
   }
   text += ", " + report::count_of(trace.quality.dropped_records, "dropped record") + ", " +
           report::count_of(trace.clock.causality_violations, "clamped time") + ", " +
