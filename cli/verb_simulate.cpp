@@ -1,16 +1,17 @@
 #include <algorithm>
 
 #include "cli/calibration_settings.h"
+#include "cli/chosen_plan.h"
 #include "cli/output_check.h"
-#include "cli/plan_file.h"
 #include "cli/shown_trace.h"
 #include "cli/simulate_json.h"
-#include "cli/simulation.h"
+#include "cli/terminal_plot.h"
 #include "cli/text_table.h"
 #include "cli/verbs.h"
-#include "cli/words.h"
 #include "planner/planner.h"
-#include "planner/policy.h"
+#include "report/memory_curve.h"
+#include "report/simulation.h"
+#include "report/words.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
@@ -19,32 +20,22 @@ namespace {
 constexpr std::size_t kStallRows = 5;
 constexpr std::size_t kNoteRows = 5;
 
-Result<simulator::Plan> plan_of_policy(const simulator::TraceIndex& index,
-                                       const std::string& policy) {
-  auto rules = planner::policy_rules(index, policy);
-  if (!rules) return rules.error();
-  simulator::Plan plan;
-  plan.target.fingerprint = index.trace().fingerprint;
-  plan.saved = std::move(rules->saved);
-  plan.parameters = std::move(rules->parameters);
-  plan.budget.automatic = rules->automatic;
-  return plan;
-}
-
 // What the simulator said when the plan was written, against what it says now.
 std::string difference(const simulator::Predicted& then, const simulator::ReplayResult& now) {
   if (then.peak_requested != now.peak_requested) {
-    return "peak requested " + exact_bytes(then.peak_requested) + ", now " +
-           exact_bytes(now.peak_requested);
+    return "peak requested " + report::exact_bytes(then.peak_requested) + ", now " +
+           report::exact_bytes(now.peak_requested);
   }
   if (then.peak_active != now.peak_active) {
-    return "peak active " + exact_bytes(then.peak_active) + ", now " + exact_bytes(now.peak_active);
+    return "peak active " + report::exact_bytes(then.peak_active) + ", now " +
+           report::exact_bytes(now.peak_active);
   }
   if (then.step != now.step_ns) {
     return "step time " + format_time(then.step) + ", now " + format_time(now.step_ns);
   }
   if (then.host != now.host_bytes) {
-    return "host bytes " + exact_bytes(then.host) + ", now " + exact_bytes(now.host_bytes);
+    return "host bytes " + report::exact_bytes(then.host) + ", now " +
+           report::exact_bytes(now.host_bytes);
   }
   return {};
 }
@@ -53,38 +44,54 @@ std::string kept(bool yes, const Paint& paint) {
   return yes ? paint.green("kept") : paint.red("not kept");
 }
 
-Error over_budget(const Simulation& simulation, const simulator::Plan& plan,
+Error over_budget(const report::Simulation& simulation, const simulator::Plan& plan,
                   const std::string& plan_file) {
   Error error{ErrorCode::condition, "", plan_file, "", ""};
   if (!simulation.device_kept) {
     error.message = std::string("the plan does not keep its budget: the peak ") +
                     simulator::name_of(plan.budget.on) + " is " +
-                    exact_bytes(planner::peak_of(simulation.result, plan.budget.on)) +
-                    ", the budget " + exact_bytes(*plan.budget.device);
+                    report::exact_bytes(planner::peak_of(simulation.result, plan.budget.on)) +
+                    ", the budget " + report::exact_bytes(*plan.budget.device);
     error.pointer = "/budget/device";
   } else {
     error.message = "the plan does not keep its host budget: it puts " +
-                    exact_bytes(simulation.result.host_bytes) + " on the host, the budget is " +
-                    exact_bytes(*plan.budget.host);
+                    report::exact_bytes(simulation.result.host_bytes) +
+                    " on the host, the budget is " + report::exact_bytes(*plan.budget.host);
     error.pointer = "/budget/host";
   }
   return error;
 }
 
-std::string simulation_text(const Trace& trace, const Simulation& simulation,
+const char* words_of(report::Lateness why) {
+  switch (why) {
+    case report::Lateness::lane_busy:
+      return "the lane was busy";
+    case report::Lateness::started_late:
+      return "it started late";
+    case report::Lateness::no_room:
+      return "no room earlier";
+    case report::Lateness::too_large:
+      return "too large for its window";
+    case report::Lateness::in_line:
+      return "its copy is in line";
+  }
+  return "";
+}
+
+std::string simulation_text(const Trace& trace, const report::Simulation& simulation,
                             const simulator::Plan& plan, const std::string& title,
                             const Paint& paint) {
   const simulator::ReplayResult& with = simulation.result;
   const simulator::ReplayResult& without = simulation.resident;
-  std::string text =
-      paint.bold(run_line(trace)) + "\n" + title + "\n" + streaming_line(trace, plan) + "\n";
+  std::string text = paint.bold(report::run_line(trace)) + "\n" + title + "\n" +
+                     report::streaming_line(trace, plan) + "\n";
   PlotOptions plot;
   plot.width = std::min(terminal().width, 120);
   plot.unicode = terminal().unicode;
   plot.budget = plan.budget.device;
   plot.scale = without.peak_requested;
-  plot.spans = phase_spans(trace, simulation.detail.time);
-  text += draw(curve_of(simulation.detail, with.step_ns), plot) + "\n";
+  plot.spans = report::phase_spans(trace, simulation.detail.time);
+  text += draw(report::curve_of(simulation.detail, with.step_ns), plot) + "\n";
 
   TextTable table;
   table.column("");
@@ -92,10 +99,11 @@ std::string simulation_text(const Trace& trace, const Simulation& simulation,
   table.column("replayed", Align::right);
   table.column("change", Align::right);
   const auto bytes = [&table](const char* name, Bytes a, Bytes b) {
-    table.row({name, a < 0 ? "-" : format_bytes(a), b < 0 ? "-" : format_bytes(b), relative(b, a)});
+    table.row({name, a < 0 ? "-" : format_bytes(a), b < 0 ? "-" : format_bytes(b),
+               report::relative(b, a)});
   };
   const auto time = [&table](const char* name, Nanoseconds a, Nanoseconds b) {
-    table.row({name, format_time(a), format_time(b), relative(b, a)});
+    table.row({name, format_time(a), format_time(b), report::relative(b, a)});
   };
   bytes("peak requested", without.peak_requested, with.peak_requested);
   bytes("peak active", without.peak_active, with.peak_active);
@@ -106,14 +114,14 @@ std::string simulation_text(const Trace& trace, const Simulation& simulation,
   bytes("copied out", without.d2h_bytes, with.d2h_bytes);
   bytes("copied back", without.h2d_bytes, with.h2d_bytes);
   text += table.text(2);
-  text += "\nThe peak, " + exact_bytes(with.peak_requested) + " requested, is reached at " +
-          place(simulation.peak_at) + ".\n";
+  text += "\nThe peak, " + report::exact_bytes(with.peak_requested) + " requested, is reached at " +
+          report::place(simulation.peak_at) + ".\n";
   if (plan.budget.device) {
-    text += std::string("Budget: ") + exact_bytes(*plan.budget.device) + " " +
+    text += std::string("Budget: ") + report::exact_bytes(*plan.budget.device) + " " +
             simulator::name_of(plan.budget.on) + ": " + kept(simulation.device_kept, paint) + ".\n";
   }
   if (plan.budget.host) {
-    text += "Host budget: " + exact_bytes(*plan.budget.host) + ": " +
+    text += "Host budget: " + report::exact_bytes(*plan.budget.host) + ": " +
             kept(simulation.host_kept, paint) + ".\n";
   }
   if (!simulation.stalls.empty()) {
@@ -122,15 +130,16 @@ std::string simulation_text(const Trace& trace, const Simulation& simulation,
     stalls.column("waits for");
     stalls.column("bytes", Align::right);
     stalls.column("in");
+    stalls.column("because");
     for (std::size_t i = 0; i < std::min(kStallRows, simulation.stalls.size()); ++i) {
-      const StallRow& row = simulation.stalls[i];
+      const report::StallRow& row = simulation.stalls[i];
       stalls.row({format_time(row.duration),
                   (row.copy_back ? "reload of " : "offload of ") + row.site,
-                  format_bytes(row.bytes), row.layer + ", " + row.phase});
+                  format_bytes(row.bytes), row.layer + ", " + row.phase, words_of(row.why)});
     }
     text += "\n" + paint.bold("Stalls") + ", longest first, " +
-            count_of(static_cast<std::int64_t>(simulation.stalls.size()), "stall") + " in all\n" +
-            stalls.text(2);
+            report::count_of(static_cast<std::int64_t>(simulation.stalls.size()), "stall") +
+            " in all\n" + stalls.text(2);
   }
   return text;
 }
@@ -141,14 +150,13 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
   CommandLine line("simulate",
                    "Replays a trace under a plan or a policy on a model of the machine");
   std::optional<std::string> trace_file;
-  std::optional<std::string> plan_file;
-  std::optional<std::string> policy;
+  ChosenPlan choice;
   std::optional<std::string> timeline;
-  std::vector<std::string> settings;
   line.positional("T", trace_file, "the trace (.json or .json.gz), - for stdin");
-  line.option("--plan", "P", plan_file, "the plan to replay, - for stdin");
-  line.option("--policy", "NAME[:k=v,..]", policy, "a policy to replay (see stowage policies)");
-  line.option("--set", "NAME=VALUE", settings,
+  line.option("--plan", "P", choice.plan_file, "the plan to replay, - for stdin");
+  line.option("--policy", "NAME[:k=v,..]", choice.policy,
+              "a policy to replay (see stowage policies)");
+  line.option("--set", "NAME=VALUE", choice.settings,
               "another link than the recorded one; may be repeated");
   line.option("--timeline", "OUT", timeline, "write lanes and memory as JSON (.gz compresses)");
   std::string names = "Without --plan and --policy nothing moves. Names for --set:";
@@ -160,10 +168,8 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
   line.example(
       "stowage simulate t.json.gz --plan p.json --set link.h2d_gbps=25 --timeline lanes.json");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
-    if (plan_file && policy) return usage_error("--plan and --policy exclude each other");
-    if (plan_file == "-" && trace_file == "-") {
-      return usage_error("the trace and the plan cannot both come from stdin");
-    }
+    const std::optional<std::string>& plan_file = choice.plan_file;
+    if (const Status fits = check_choice(choice, *trace_file); !fits) return fits.error();
     if (timeline == "-" && console.json) {
       return usage_error("--json and --timeline - would both write to stdout");
     }
@@ -174,25 +180,15 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
     Result<LoadedTrace> loaded = load_shown_trace(*trace_file);
     if (!loaded) return loaded.error();
     Trace& trace = loaded->trace;
-    for (const std::string& setting : settings) {
-      if (const Status set = apply_setting(trace.calibration, setting); !set) return set.error();
-    }
+    if (const Status set = apply_settings(choice, trace); !set) return set.error();
     const simulator::TraceIndex index(trace);
-    Result<simulator::Plan> plan =
-        plan_file ? load_plan(*plan_file) : plan_of_policy(index, policy.value_or("resident"));
+    const Result<simulator::Plan> plan = plan_of(choice, index);
     if (!plan) return plan.error();
-    if (plan_file) {
-      if (const Status fits = check_target(*plan, *plan_file, trace); !fits) return fits.error();
-    }
-    if (const Status budget = planner::resolve_budget(index, *plan); !budget) {
-      Error error = budget.error();
-      error.file = plan_file.value_or("");
-      return error;
-    }
-    const Result<Simulation> simulation = simulate(index, *plan, plan_file.value_or(""));
+    const Result<report::Simulation> simulation =
+        report::simulate(index, *plan, plan_file.value_or(""));
     if (!simulation) return simulation.error();
 
-    if (plan->predicted && settings.empty()) {
+    if (plan->predicted && choice.settings.empty()) {
       const std::string changed = difference(*plan->predicted, simulation->result);
       if (!changed.empty()) {
         console.warn(*plan_file + ": /predicted: the plan says " + changed +
@@ -211,14 +207,12 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
           write_output(console, *timeline, timeline_json(trace, *simulation, *plan));
       if (!written) return written.error();
     }
-    const std::string title =
-        plan_file ? "plan " + *plan_file : "policy " + policy.value_or("resident");
     if (console.json) {
       console.out << simulate_json(*simulation, *plan,
-                                   plan_file ? "" : policy.value_or("resident"));
+                                   plan_file ? "" : choice.policy.value_or("resident"));
     } else {
       (timeline == "-" ? console.err : console.out)
-          << simulation_text(trace, *simulation, *plan, title, console.paint);
+          << simulation_text(trace, *simulation, *plan, choice.title(), console.paint);
     }
     if (simulation->feasible) return 0;
     Console error_only = console;

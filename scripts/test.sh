@@ -39,7 +39,7 @@ sanitize() {
   export ASAN_OPTIONS=detect_stack_use_after_return=1:check_initialization_order=1
   export UBSAN_OPTIONS=print_stacktrace=1
   build asan -DSTOWAGE_WITH_TORCH=ON -- --target stowage_sanitized_tests
-  check asan --label-regex '^(traces|simulator|planner|profiler|cli|device|executor|profiler_torch|waits)$'
+  check asan --label-regex '^(traces|simulator|planner|report|profiler|cli|device|executor|profiler_torch|waits)$'
 
   # Of LibTorch itself TSan sees only calls to malloc, locks and the like: without their memory
   # accesses it would report half the story. Races in our own code are still found.
@@ -52,7 +52,7 @@ sanitize() {
   build tsan -DSTOWAGE_WITH_TORCH=ON -- --target stowage_sanitized_tests
   stowage_say "Test (tsan)"
   "${fixed_addresses[@]}" ctest --preset tsan --parallel 2 --no-tests=error \
-    --label-regex '^(traces|simulator|planner|profiler|device)$'
+    --label-regex '^(traces|simulator|planner|report|profiler|device)$'
 }
 
 case ${1:-} in

@@ -21,10 +21,11 @@ ARROWS = {
     "executor": {"traces", "simulator", "executor/device"},
     "profiler/torch": {"traces", "simulator", "executor", "executor/device",
                        "profiler/assembly", "profiler/cupti"},
-    "cli": {"traces", "simulator", "planner"},
-    "cli/torch": {"traces", "simulator", "planner", "cli", "executor", "executor/device",
+    "report": {"traces", "simulator", "planner"},
+    "cli": {"traces", "simulator", "planner", "report"},
+    "cli/torch": {"traces", "simulator", "planner", "report", "cli", "executor", "executor/device",
                   "profiler/assembly", "profiler/torch"},
-    "gui": {"traces", "simulator", "planner"},
+    "gui": {"traces", "simulator", "planner", "report"},
     "examples": {"traces", "simulator", "planner", "executor", "executor/device",
                  "profiler/assembly", "profiler/torch"},
     "bench": {"traces", "simulator", "planner", "profiler/assembly", "tests"},
@@ -48,7 +49,7 @@ WORLD_PATTERNS = {
 }
 # Tests that must build in the core preset.
 CORE_TESTS = ("tests/traces/", "tests/simulator/", "tests/planner/", "tests/profiler/",
-              "tests/cli/", "tests/support/")
+              "tests/report/", "tests/cli/", "tests/support/")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 PRINTS = re.compile(r"std::cout\b|(?<![\w:>.])(?:std::)?(?:printf|puts|putchar)\s*\(")

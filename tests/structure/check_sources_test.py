@@ -19,6 +19,9 @@ class CheckSources(unittest.TestCase):
         self.expect("simulator/a.cpp", '#include "planner/b.h"\n', "arrow")
         self.expect("planner/policies/a.cpp", '#include "planner/b.h"\n#include "simulator/c.h"\n')
         self.expect("planner/a.cpp", '#include "cli/b.h"\n', "arrow")
+        self.expect("planner/a.cpp", '#include "report/b.h"\n', "arrow")
+        self.expect("report/a.cpp", '#include "planner/b.h"\n#include "simulator/c.h"\n')
+        self.expect("report/a.cpp", '#include "cli/b.h"\n', "arrow")
         self.expect("executor/a.cpp", '#include "executor/device/b.h"\n')
         self.expect("executor/device/a.cpp", '#include "executor/b.h"\n', "arrow")
         self.expect("executor/models/a.cpp", '#include "planner/b.h"\n', "arrow")
@@ -34,7 +37,7 @@ class CheckSources(unittest.TestCase):
     def test_worlds(self):
         for include in ("torch/torch.h", "ATen/ATen.h", "c10/core/Allocator.h", "QWidget",
                         "cuda_runtime.h", "cupti.h", "cuda/std/span", "QtCore/QObject"):
-            for path in ("traces/a.h", "simulator/a.h", "planner/a.h", "profiler/assembly/a.h",
+            for path in ("traces/a.h", "simulator/a.h", "planner/a.h", "report/a.h", "profiler/assembly/a.h",
                          "cli/a.h", "tests/traces/a.h", "bench/a.h"):
                 self.expect(path, f"#pragma once\n#  include <{include}>\n", "world")
         self.expect("executor/a.cpp", "#include <ATen/ATen.h>\n")

@@ -1,0 +1,91 @@
+#include "report/words.h"
+
+#include <cstdio>
+#include <set>
+
+#include "simulator/parameter_shards.h"
+#include "traces/size_text.h"
+
+namespace stowage::report {
+namespace {
+
+std::string one_decimal(double value, bool sign) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, sign ? "%+.1f %%" : "%.1f %%", value);
+  return buffer;
+}
+
+}  // namespace
+
+std::string with_commas(std::int64_t number) {
+  std::string digits = std::to_string(number);
+  const std::size_t first = digits[0] == '-' ? 1 : 0;
+  for (std::size_t at = digits.size(); at > first + 3;) {
+    at -= 3;
+    digits.insert(at, ",");
+  }
+  return digits;
+}
+
+std::string exact_bytes(Bytes bytes) {
+  if (bytes > -1000 && bytes < 1000) return format_bytes(bytes);
+  return format_bytes(bytes) + " (" + with_commas(bytes) + " bytes)";
+}
+
+std::string relative(std::int64_t part, std::int64_t whole) {
+  if (whole == 0) return "-";
+  const double change = 100.0 * static_cast<double>(part - whole) / static_cast<double>(whole);
+  return one_decimal(change, true);
+}
+
+std::string percent(std::int64_t part, std::int64_t whole) {
+  if (whole == 0) return "-";
+  return one_decimal(100.0 * static_cast<double>(part) / static_cast<double>(whole), false);
+}
+
+std::string count_of(std::int64_t number, const std::string& noun) {
+  return with_commas(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
+std::string run_line(const Trace& trace) {
+  const Run& run = trace.run;
+  std::string line = run.model.empty() ? "(unknown model)" : run.model;
+  if (run.batch > 0) line += ", batch " + std::to_string(run.batch);
+  if (run.seq > 0) line += ", seq " + std::to_string(run.seq);
+  if (!run.dtype.empty()) line += ", " + run.dtype;
+  if (!run.optimizer.empty()) line += ", optimizer " + run.optimizer;
+  return line;
+}
+
+std::string place(const Moment& moment) {
+  std::string text;
+  if (moment.op.valid()) {
+    text = moment.op_name + " (op " + std::to_string(moment.op.value) + ") in " + moment.layer;
+  } else {
+    text = "no op, event " + std::to_string(moment.event.value);
+  }
+  if (moment.phase) text += std::string(", ") + stowage::name_of(*moment.phase);
+  return text;
+}
+
+std::string streaming_line(const Trace& trace, const simulator::Plan& plan) {
+  using Stream = simulator::ParameterPlan::Stream;
+  if (!plan.parameters || plan.parameters->stream == Stream::off) return "";
+  const auto decisions = simulator::resolve_parameters(trace, *plan.parameters);
+  if (!decisions) return "";
+  std::set<LayerId> layers;
+  for (std::size_t s = 0; s < decisions->shard_of.size(); ++s) {
+    if (decisions->shard_of[s] >= 0) layers.insert(trace.storages.layer[s]);
+  }
+  const auto& prefetch = plan.parameters->prefetch;
+  std::string text = "Parameters of " + count_of(static_cast<std::int64_t>(layers.size()), "layer");
+  if (prefetch) {
+    text += " in " + count_of(static_cast<std::int64_t>(plan.parameters->shards.size()), "shard");
+  }
+  const bool always = plan.parameters->stream == Stream::always;
+  return text + " stream, " +
+         (always ? "on the device only around their uses" : "away between forward and backward") +
+         ", prefetch " + (prefetch ? std::to_string(*prefetch) : "automatic") + ".\n";
+}
+
+}  // namespace stowage::report

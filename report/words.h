@@ -1,0 +1,31 @@
+// Small pieces of text that explanations are made of.
+#pragma once
+
+#include <string>
+
+#include "report/moment.h"
+#include "simulator/plan.h"
+#include "traces/trace.h"
+
+namespace stowage::report {
+
+// "161 MB (161,480,704 bytes)": rounded for the eye, exact for the test.
+[[nodiscard]] std::string exact_bytes(Bytes bytes);
+// "161,480,704"
+[[nodiscard]] std::string with_commas(std::int64_t number);
+// "+3.2 %", "-0.1 %": `part` against `whole`, one decimal; "-" when whole is 0.
+[[nodiscard]] std::string relative(std::int64_t part, std::int64_t whole);
+// "12.3 %" of a share.
+[[nodiscard]] std::string percent(std::int64_t part, std::int64_t whole);
+// "1 op", "2 ops"
+[[nodiscard]] std::string count_of(std::int64_t number, const std::string& noun);
+// "gpt2:layers=6, batch 4, seq 256, fp32, optimizer none"
+[[nodiscard]] std::string run_line(const Trace& trace);
+// "aten::mm (op 812) in layers.3.mlp, backward"
+[[nodiscard]] std::string place(const Moment& moment);
+// "Parameters of 12 layers in 3 shards stream, on the device only around their uses,
+// prefetch 1.\n"; without the shards when the prefetch is automatic, to which they mean nothing.
+// Layers: those that have parameters of their own. Empty for a plan that streams none.
+[[nodiscard]] std::string streaming_line(const Trace& trace, const simulator::Plan& plan);
+
+}  // namespace stowage::report

@@ -1,0 +1,185 @@
+// Two traces, plans or results: what changed.
+#include "report/diff.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "report/diff_input_json.h"
+#include "simulator/plan_json.h"
+#include "tests/report/report_case.h"
+#include "tests/support/small_trace.h"
+#include "traces/trace_json.h"
+
+namespace stowage::report_tests {
+namespace {
+
+using report::Change;
+using report::Diff;
+using report::Fact;
+using report::FactUnit;
+using ::testing::HasSubstr;
+
+const Change* find(const Diff& diff, const std::string& name) {
+  for (const Change& change : diff.changes) {
+    if (change.name == name) return &change;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> names_of(const Diff& diff) {
+  std::vector<std::string> names;
+  for (const Change& change : diff.changes) names.push_back(change.name);
+  return names;
+}
+
+TEST(Diff, ComparesFactsByName) {
+  const std::vector<Fact> before = {{"", "same", FactUnit::bytes, std::int64_t{5}},
+                                    {"", "grown", FactUnit::bytes, std::int64_t{100}},
+                                    {"", "zero", FactUnit::number, std::int64_t{0}},
+                                    {"", "gone", FactUnit::text, std::string("x")},
+                                    {"", "real", FactUnit::number, 2.0}};
+  const std::vector<Fact> after = {{"", "new", FactUnit::number, std::int64_t{1}},
+                                   {"", "real", FactUnit::number, std::int64_t{2}},
+                                   {"", "zero", FactUnit::number, std::int64_t{3}},
+                                   {"", "grown", FactUnit::bytes, std::int64_t{125}},
+                                   {"", "same", FactUnit::bytes, std::int64_t{5}}};
+  const Diff diff = report::compare(before, after);
+  EXPECT_THAT(names_of(diff), ::testing::ElementsAre("grown", "zero", "gone", "new"));
+  EXPECT_EQ(diff.unchanged, 2);  // `same`, and `real`, which is written otherwise
+  EXPECT_EQ(diff.changes[0].difference(), 25);
+  EXPECT_EQ(diff.changes[0].relative(), 0.25);
+  EXPECT_EQ(diff.changes[1].difference(), 3);
+  EXPECT_EQ(diff.changes[1].relative(), std::nullopt);
+  EXPECT_EQ(diff.changes[2].after, std::nullopt);
+  EXPECT_EQ(diff.changes[2].difference(), std::nullopt);
+  EXPECT_EQ(diff.changes[3].before, std::nullopt);
+}
+
+TEST(Diff, ATraceIsEqualToItself) {
+  const std::string text = trace_to_json(testing::small_trace(3));
+  const auto diff = report::diff_texts(text, "a", text, "b");
+  ASSERT_TRUE(diff.ok()) << diff.error().text();
+  EXPECT_EQ(diff->kind, "trace");
+  EXPECT_TRUE(diff->changes.empty());
+  EXPECT_GT(diff->unchanged, 30);
+}
+
+// small_trace.h: one layer more is 400,000 B of parameter, a gradient as large, a 2 MB activation.
+TEST(Diff, OfTracesNamesPeaksAndLayers) {
+  const auto diff = report::diff_texts(trace_to_json(testing::small_trace(2)), "a",
+                                       trace_to_json(testing::small_trace(3)), "b");
+  ASSERT_TRUE(diff.ok()) << diff.error().text();
+  const Change* peak = find(*diff, "peak_requested_bytes");
+  ASSERT_NE(peak, nullptr);
+  EXPECT_EQ(peak->difference(),
+            static_cast<double>(testing::small_trace_peak(3) - testing::small_trace_peak(2)));
+  const Change* layer = find(*diff, "layers:layers.2.saved_bytes");
+  ASSERT_NE(layer, nullptr);
+  EXPECT_EQ(layer->before, std::nullopt);
+  EXPECT_EQ(std::get<std::int64_t>(*layer->after), 2'000'000);
+  EXPECT_EQ(find(*diff, "layers:layers.0.saved_bytes"), nullptr);  // as before
+}
+
+TEST(Diff, OfPlansNamesRulesTheirOrderAndFigures) {
+  simulator::Plan a;
+  a.saved = {offload("x#*"), offload("y#*")};
+  a.predicted = simulator::Predicted{.peak_requested = 100, .peak_active = 120, .step = 1000};
+  simulator::Plan b = a;
+  b.saved = {offload("y#*"), offload("x#*")};
+  b.saved[1].reload.kind = simulator::ReloadPoint::Kind::unpack;
+  b.predicted->peak_active = 90;
+  const auto diff =
+      report::diff_texts(simulator::plan_to_json(a), "a", simulator::plan_to_json(b), "b");
+  ASSERT_TRUE(diff.ok()) << diff.error().text();
+  EXPECT_EQ(diff->kind, "plan");
+  EXPECT_THAT(names_of(*diff), ::testing::UnorderedElementsAre("predicted.peak_active_bytes",
+                                                               "saved.x#*", "saved: order"));
+  EXPECT_EQ(find(*diff, "predicted.peak_active_bytes")->relative(), -0.25);
+  EXPECT_THAT(std::get<std::string>(*find(*diff, "saved.x#*")->after), HasSubstr("reload unpack"));
+}
+
+TEST(Diff, OfResultsIsByKeysWithUnits) {
+  const std::string a = R"({"schema": "stowage-verify/1", "bitwise": true,
+    "measured": {"peak_active_bytes": 100, "step_ns": 5000}, "max_abs_diff": 0.0,
+    "transfer_bytes": {"d2h": 7}, "stalls": [1, 2, 3], "policy": null})";
+  const std::string b = R"({"schema": "stowage-verify/1", "bitwise": false,
+    "measured": {"peak_active_bytes": 110, "step_ns": 5000}, "max_abs_diff": 0.5,
+    "transfer_bytes": {"d2h": 9}, "stalls": [1], "policy": null})";
+  const auto diff = report::diff_texts(a, "a", b, "b");
+  ASSERT_TRUE(diff.ok()) << diff.error().text();
+  EXPECT_EQ(diff->kind, "verify");
+  EXPECT_THAT(names_of(*diff),
+              ::testing::ElementsAre("bitwise", "measured.peak_active_bytes", "max_abs_diff",
+                                     "transfer_bytes.d2h", "stalls.length"));
+  EXPECT_EQ(find(*diff, "measured.peak_active_bytes")->unit, FactUnit::bytes);
+  EXPECT_EQ(find(*diff, "transfer_bytes.d2h")->unit, FactUnit::bytes);
+  EXPECT_EQ(find(*diff, "stalls.length")->difference(), -2);
+  EXPECT_EQ(find(*diff, "max_abs_diff")->difference(), 0.5);
+  EXPECT_EQ(diff->unchanged, 1);
+}
+
+TEST(Diff, MixedKindsAreAUsageErrorInWords) {
+  const std::string trace = trace_to_json(testing::small_trace(1));
+  const std::string plan = simulator::plan_to_json({});
+  const std::string verify = R"({"schema": "stowage-verify/1"})";
+  const std::string execute = R"({"schema": "stowage-execute/1"})";
+  const auto mixed = report::diff_texts(trace, "t.json", plan, "p.json");
+  ASSERT_FALSE(mixed.ok());
+  EXPECT_EQ(mixed.error().code, ErrorCode::usage);
+  EXPECT_EQ(mixed.error().message, "t.json is a trace, p.json is a plan");
+  const auto verbs = report::diff_texts(verify, "v.json", execute, "e.json");
+  ASSERT_FALSE(verbs.ok());
+  EXPECT_EQ(verbs.error().message, "v.json is an answer of verify, e.json is an answer of execute");
+}
+
+TEST(Diff, WhatIsNoInputIsSaid) {
+  const std::string plan = simulator::plan_to_json({});
+  for (const char* text :
+       {"", "[1, 2]", "7", "{", "{}", R"({"schema": "other/1"})",
+        R"({"schema": {"name": "chrome"}})", R"({"a": {"schema": "stowage-plan/1"}})",
+        R"({"schema": "stowage-/1"})"}) {
+    const auto diff = report::diff_texts(text, "x.json", plan, "p.json");
+    ASSERT_FALSE(diff.ok()) << text;
+    EXPECT_EQ(diff.error().code, ErrorCode::bad_input) << text;
+    EXPECT_EQ(diff.error().file, "x.json") << text;
+  }
+  std::string deep = R"({"schema": "stowage-verify/1", "a": )";
+  deep += std::string(100'000, '[') + std::string(100'000, ']') + "}";
+  const auto diff = report::diff_texts(deep, "deep.json", deep, "deep.json");
+  ASSERT_FALSE(diff.ok());
+  EXPECT_THAT(diff.error().message, HasSubstr("too deeply"));
+}
+
+// Cut off and overwritten inputs: a diff or one clear error, never anything else.
+TEST(Diff, DamagedInputsAreErrorsOrDiffs) {
+  std::mt19937_64 dice(11);
+  const std::string good[] = {
+      trace_to_json(testing::small_trace(1)), simulator::plan_to_json({}),
+      R"({"schema": "stowage-verify/1", "measured": {"step_ns": 5, "x": [1]}, "t": "x\u00e9"})"};
+  int errors = 0;
+  for (const std::string& text : good) {
+    for (int i = 0; i < 300; ++i) {
+      std::string bad = text;
+      if (i % 2 == 0) {
+        bad.resize(dice() % bad.size());
+      } else {
+        for (int k = 0; k < 4; ++k) bad[dice() % bad.size()] = static_cast<char>(dice());
+      }
+      const auto diff = report::diff_texts(text, "good.json", bad, "bad.json");
+      if (diff.ok()) continue;
+      ++errors;
+      const bool known = diff.error().code == ErrorCode::bad_input
+                             ? diff.error().file == "bad.json"
+                             : diff.error().code == ErrorCode::usage;
+      EXPECT_TRUE(known) << diff.error().text();
+      EXPECT_FALSE(diff.error().message.empty());
+      EXPECT_EQ(diff.error().text().find('\n'), std::string::npos) << diff.error().text();
+    }
+  }
+  EXPECT_GT(errors, 500);
+}
+
+}  // namespace
+}  // namespace stowage::report_tests

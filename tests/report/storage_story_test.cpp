@@ -1,0 +1,133 @@
+// What becomes of each storage: by hand, and against the schedule on random plans.
+#include "report/storage_story.h"
+
+#include <gtest/gtest.h>
+
+#include "report/transfers.h"
+#include "simulator/lifetimes.h"
+#include "tests/report/report_case.h"
+
+namespace stowage::report_tests {
+namespace {
+
+using report::StorageStory;
+
+// Made at 0 in layer a, packed, let go, back at 1000 for 100 ns, needed at 1010, dropped at once.
+TEST(StorageStory, TellsWhenItLeavesComesBackAndWhatWaits) {
+  testing::MicroTrace t;
+  t.begin_layer("a");
+  t.begin_op("aten::relu");
+  const auto a = t.alloc(100);
+  const auto s = t.pack(a);
+  t.end_op();
+  t.let_go(a);
+  t.end_layer("a");
+  t.run(1000).backward();
+  t.begin_layer_backward("a");
+  t.run(10);
+  const auto u = t.unpack(s);
+  t.drop(u);
+  t.free(a);
+  t.end_layer_backward("a");
+  simulator::Plan plan;
+  plan.saved.push_back(offload("a#*"));
+  plan.saved[0].reload = reload_at_backward("a");
+  const HandCase c(t.finish(), plan);
+  const auto stories = report::storage_stories(c.trace, c.schedule, c.result, c.detail);
+  ASSERT_EQ(stories.size(), 1U);
+  const StorageStory& story = stories[0];
+  EXPECT_EQ(story.saved, s);
+  EXPECT_EQ(c.trace.string(c.trace.ops.name[story.made_by.index()]), "aten::relu");
+  EXPECT_EQ(story.made, c.trace.storages.alloc_event[0]);
+  EXPECT_EQ(story.first_use, c.trace.saved.event[0]);
+  EXPECT_EQ(story.last_use, c.trace.unpacks.event[0]);
+  EXPECT_EQ(story.natural_free, c.trace.storages.natural_free_event[0]);
+  EXPECT_EQ(story.recorded_free, c.trace.storages.free_event[0]);
+  EXPECT_TRUE(story.moves);
+  EXPECT_EQ(story.copy_out, c.trace.saved.event[0]);
+  EXPECT_EQ(story.copy_out_start, 0);
+  EXPECT_EQ(story.copy_out_end, 100);
+  ASSERT_TRUE(story.release.valid());
+  ASSERT_TRUE(story.device_free.valid());
+  ASSERT_EQ(story.returns.size(), 1U);
+  const report::Return& back = story.returns[0];
+  EXPECT_EQ(c.trace.events.kind[back.start.index()], EventKind::layer_backward_begin);
+  EXPECT_EQ(back.needed, c.trace.unpacks.event[0]);
+  EXPECT_EQ(back.gone, c.trace.unpacks.event[0]);
+  EXPECT_EQ(back.copy_start, 1000);
+  EXPECT_EQ(back.copy_end, 1100);
+  EXPECT_EQ(story.stall, 90);
+}
+
+TEST(StorageStory, OfTheRecordedStepMovesNothing) {
+  testing::MicroTrace t;
+  const auto p = t.existing(40);
+  t.begin_layer("a");
+  t.begin_op("aten::mm");
+  t.read(p);
+  t.run(5).end_op();
+  t.end_layer("a");
+  const auto unused = t.existing(8);
+  const Trace trace = t.finish();
+  const auto stories = report::storage_stories(trace);
+  ASSERT_EQ(stories.size(), 2U);
+  EXPECT_FALSE(stories[p.index()].moves);
+  EXPECT_FALSE(stories[p.index()].made.valid());
+  EXPECT_EQ(trace.events.kind[stories[p.index()].first_use.index()], EventKind::op_begin);
+  EXPECT_EQ(trace.events.kind[stories[p.index()].last_use.index()], EventKind::op_end);
+  EXPECT_FALSE(stories[unused.index()].first_use.valid());
+  EXPECT_FALSE(stories[unused.index()].last_use.valid());
+}
+
+TEST(StorageStory, AgreesWithTheScheduleOnRandomPlans) {
+  int streamed = 0;
+  int moved = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    const RandomCase c(seed);
+    const auto stories = report::storage_stories(c.trace, c.schedule, c.result, c.detail);
+    ASSERT_EQ(stories.size(), c.trace.storages.size());
+    Nanoseconds stall = 0;
+    std::size_t reloads = 0;
+    std::size_t loads = 0;
+    for (const StorageStory& story : stories) {
+      stall += story.stall;
+      if (story.first_use.valid()) {
+        ASSERT_LE(story.first_use, story.last_use);
+      }
+      for (const report::Return& back : story.returns) {
+        if (back.reload.valid()) {
+          ++reloads;
+          ASSERT_TRUE(back.start.valid());
+          ASSERT_LE(back.start, back.needed);
+          ASSERT_EQ(back.gone,
+                    simulator::buffer_end(c.trace, c.schedule.reloads[back.reload.index()]));
+        } else if (back.start.valid()) {
+          ++loads;
+        }
+        if (back.copy_start >= 0) {
+          ASSERT_LE(back.copy_start, back.copy_end);
+          ASSERT_LE(c.detail.time[back.start.index()], back.copy_start);
+        }
+      }
+    }
+    ASSERT_EQ(stall, c.result.stall_ns);
+    ASSERT_EQ(reloads, c.schedule.reloads.size());
+    ASSERT_EQ(loads, c.schedule.residencies.size());
+    for (const auto& departure : simulator::departures(c.trace, c.schedule)) {
+      ASSERT_TRUE(stories[departure.storage.index()].moves);
+      ++moved;
+    }
+    for (const auto& parameter : c.schedule.parameters) {
+      const StorageStory& story = stories[parameter.storage.index()];
+      ASSERT_TRUE(story.moves);
+      ASSERT_FALSE(story.returns.empty());
+      ++streamed;
+    }
+  }
+  EXPECT_GT(streamed, 50);
+  EXPECT_GT(moved, 200);
+}
+
+}  // namespace
+}  // namespace stowage::report_tests
