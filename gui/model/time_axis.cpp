@@ -97,7 +97,8 @@ std::vector<Tick> TimeAxis::ticks(double gap) const {
   const double minor = step / parts;
   std::vector<Tick> ticks;
   const double largest = std::max(end(), step);
-  for (double i = std::ceil(begin_ / minor - 1e-9); i * minor <= end() + minor * 1e-9; ++i) {
+  for (double i = std::max(0.0, std::ceil(begin_ / minor - 1e-9));
+       i * minor <= end() + minor * 1e-9; ++i) {
     Tick tick;
     tick.time = static_cast<Nanoseconds>(std::llround(i * minor));
     tick.x = x_of(tick.time);
