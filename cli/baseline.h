@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/peak_content.h"
+#include "report/peak_content.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 #include "traces/units.h"
@@ -55,7 +55,7 @@ struct Baseline {
   StepIdentity step;
   MadeWith made_with;
   StepCost measured;
-  PeakContent content;
+  report::PeakContent content;
   bool operator==(const Baseline&) const = default;
 };
 

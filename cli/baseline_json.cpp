@@ -17,7 +17,8 @@ constexpr std::array kClasses = {StorageClass::parameter,       StorageClass::gr
                                  StorageClass::activation,      StorageClass::temporary,
                                  StorageClass::input,           StorageClass::output,
                                  StorageClass::workspace,       StorageClass::other};
-constexpr std::array kHoldings = {Holding::original, Holding::reloaded, Holding::host};
+constexpr std::array kHoldings = {report::Holding::original, report::Holding::reloaded,
+                                  report::Holding::host};
 
 struct Refused {
   std::string pointer;
@@ -117,7 +118,7 @@ StepCost cost_from(const Json& json) {
           number_or_null(json, at, "step_ns")};
 }
 
-Json row_json(const PeakRow& row) {
+Json row_json(const report::PeakRow& row) {
   return {{"holding", name_of(row.holding)},
           {"class", stowage::name_of(row.storage_class)},
           {"layer", row.layer},
@@ -127,8 +128,8 @@ Json row_json(const PeakRow& row) {
           {"bytes", row.bytes}};
 }
 
-PeakRow row_from(const Json& json, const std::string& at) {
-  PeakRow row;
+report::PeakRow row_from(const Json& json, const std::string& at) {
+  report::PeakRow row;
   row.holding = named(kHoldings, json, at, "holding");
   row.storage_class = named(kClasses, json, at, "class");
   row.layer = text_at(json, at, "layer");
@@ -144,17 +145,17 @@ PeakRow row_from(const Json& json, const std::string& at) {
   return row;
 }
 
-std::vector<PeakRow> rows_from(const Json& json, const std::string& at) {
+std::vector<report::PeakRow> rows_from(const Json& json, const std::string& at) {
   if (!json.is_array()) throw Refused{at, "a list is needed here"};
-  std::vector<PeakRow> rows;
+  std::vector<report::PeakRow> rows;
   for (const Json& row : json)
     rows.push_back(row_from(row, at + "/" + std::to_string(rows.size())));
   return rows;
 }
 
-PeakContent content_from(const Json& json) {
+report::PeakContent content_from(const Json& json) {
   const std::string at = "/at_peak";
-  PeakContent content;
+  report::PeakContent content;
   content.peak_requested = number_at(json, at, "requested_bytes");
   content.op_name = text_at(json, at, "op");
   content.layer = text_at(json, at, "layer");
@@ -179,7 +180,7 @@ std::string line(const Json& json) {
   return text;
 }
 
-std::string lines(const std::vector<PeakRow>& rows) {
+std::string lines(const std::vector<report::PeakRow>& rows) {
   std::string text = "[";
   for (std::size_t i = 0; i < rows.size(); ++i) {
     text += (i == 0 ? "\n      " : ",\n      ") + line(row_json(rows[i]));
@@ -198,7 +199,7 @@ std::string indented(const Json& json) {
 }  // namespace
 
 std::string baseline_to_json(const Baseline& baseline) {
-  const PeakContent& content = baseline.content;
+  const report::PeakContent& content = baseline.content;
   return "{\n  \"schema\": \"" + kSchemaName + std::to_string(kBaselineSchema) +
          "\",\n  \"step\": " + indented(step_json(baseline.step)) +
          ",\n  \"made_with\": " + indented(made_with_json(baseline.made_with)) +

@@ -13,7 +13,7 @@ Json or_null(const std::string& text) {
   return text.empty() ? Json(nullptr) : Json(text);
 }
 
-Json growth_json(const Growth& growth) {
+Json growth_json(const report::Growth& growth) {
   return {{"holding", name_of(growth.row.holding)},
           {"class", stowage::name_of(growth.row.storage_class)},
           {"layer", growth.row.layer},
@@ -27,7 +27,7 @@ Json growth_json(const Growth& growth) {
 
 Json case_json(const CheckCase& each) {
   Json grew = Json::array();
-  for (const Growth& growth : each.grew) grew.push_back(growth_json(growth));
+  for (const report::Growth& growth : each.grew) grew.push_back(growth_json(growth));
   return {{"name", each.name},
           {"outcome", name_of(each.outcome)},
           {"message", each.message},

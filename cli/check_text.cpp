@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cli/words.h"
+#include "report/words.h"
 
 namespace stowage::cli {
 namespace {
@@ -30,11 +30,11 @@ std::string padded(std::string text, std::size_t width) {
 std::vector<std::string> detail_lines(const CheckCase& each) {
   std::vector<std::string> lines = each.details;
   if (!each.grew.empty()) lines.emplace_back("grew:");
-  for (const Growth& growth : each.grew) lines.push_back(growth_text(growth));
+  for (const report::Growth& growth : each.grew) lines.push_back(report::growth_text(growth));
   if (lines.size() <= kMostLines) return lines;
   const std::size_t left = lines.size() - kMostLines;
   lines.resize(kMostLines);
-  lines.push_back("and " + with_commas(static_cast<std::int64_t>(left)) + " more");
+  lines.push_back("and " + report::with_commas(static_cast<std::int64_t>(left)) + " more");
   return lines;
 }
 

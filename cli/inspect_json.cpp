@@ -6,15 +6,15 @@
 namespace stowage::cli {
 namespace {
 
-Json groups_json(const std::vector<GroupRow>& groups) {
+Json groups_json(const std::vector<report::GroupRow>& groups) {
   Json rows = Json::array();
-  for (const GroupRow& row : groups) {
+  for (const report::GroupRow& row : groups) {
     rows.push_back({{"name", row.name}, {"storages", row.storages}, {"bytes", row.bytes}});
   }
   return rows;
 }
 
-Json run_json(const Trace& trace, const InspectReport& report) {
+Json run_json(const Trace& trace, const report::InspectReport& report) {
   return {{"model", trace.run.model},
           {"batch", trace.run.batch},
           {"seq", trace.run.seq},
@@ -31,9 +31,9 @@ Json run_json(const Trace& trace, const InspectReport& report) {
           {"storages", trace.storages.size()}};
 }
 
-Json phases_json(const InspectReport& report) {
+Json phases_json(const report::InspectReport& report) {
   Json rows = Json::array();
-  for (const PhaseRow& row : report.phases) {
+  for (const report::PhaseRow& row : report.phases) {
     rows.push_back({{"kind", stowage::name_of(row.kind)},
                     {"micro_batch", row.micro_batch},
                     {"ops", row.ops},
@@ -44,9 +44,9 @@ Json phases_json(const InspectReport& report) {
   return rows;
 }
 
-Json layers_json(const InspectReport& report) {
+Json layers_json(const report::InspectReport& report) {
   Json rows = Json::array();
-  for (const LayerRow& row : report.layers) {
+  for (const report::LayerRow& row : report.layers) {
     rows.push_back({{"name", row.name},
                     {"calls", row.calls},
                     {"ops", row.ops},
@@ -59,9 +59,9 @@ Json layers_json(const InspectReport& report) {
   return rows;
 }
 
-Json storages_json(const InspectReport& report, int top) {
+Json storages_json(const report::InspectReport& report, int top) {
   Json rows = Json::array();
-  for (const AliveRow& row : report.alive) {
+  for (const report::AliveRow& row : report.alive) {
     if (rows.size() >= static_cast<std::size_t>(top)) break;
     rows.push_back({{"storage", row.storage.value},
                     {"bytes", row.bytes},
@@ -86,7 +86,7 @@ Json gpu_json(const Trace& trace) {
 
 }  // namespace
 
-std::string inspect_json(const Trace& trace, const InspectReport& report, int top,
+std::string inspect_json(const Trace& trace, const report::InspectReport& report, int top,
                          const std::string& by_name) {
   Json json;
   json["schema"] = "stowage-inspect/1";

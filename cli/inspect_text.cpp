@@ -3,23 +3,25 @@
 #include <algorithm>
 
 #include "cli/gpu_time.h"
+#include "cli/terminal_plot.h"
 #include "cli/text_table.h"
-#include "cli/words.h"
+#include "report/words.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
 namespace {
 
-std::string head(const Trace& trace, const InspectReport& report, const Paint& paint) {
-  std::string text = paint.bold(run_line(trace)) + "\n";
+std::string head(const Trace& trace, const report::InspectReport& report, const Paint& paint) {
+  std::string text = paint.bold(report::run_line(trace)) + "\n";
   text += trace.run.source.empty() ? "recorded" : trace.run.source;
   text += " on " + (trace.env.device.empty() ? "an unknown device" : trace.env.device);
   if (!trace.env.device_name.empty()) text += " (" + trace.env.device_name + ")";
-  if (trace.run.threads > 0) text += ", " + count_of(trace.run.threads, "thread");
+  if (trace.run.threads > 0) text += ", " + report::count_of(trace.run.threads, "thread");
   if (!trace.run.created.empty()) text += ", " + trace.run.created;
-  text += "\nstep time " + format_time(report.step) + ", " + count_of(report.outermost_ops, "op") +
-          ", " + count_of(static_cast<std::int64_t>(trace.saved.size()), "saved tensor") + ", " +
-          count_of(static_cast<std::int64_t>(trace.storages.size()), "storage") + "\n";
+  text += "\nstep time " + format_time(report.step) + ", " +
+          report::count_of(report.outermost_ops, "op") + ", " +
+          report::count_of(static_cast<std::int64_t>(trace.saved.size()), "saved tensor") + ", " +
+          report::count_of(static_cast<std::int64_t>(trace.storages.size()), "storage") + "\n";
   return text;
 }
 
@@ -28,35 +30,36 @@ std::string more(std::size_t rows, int top) {
   return rows > shown ? "  ... and " + std::to_string(rows - shown) + " more (--top)\n" : "";
 }
 
-std::string phases_text(const InspectReport& report) {
+std::string phases_text(const report::InspectReport& report) {
   TextTable table;
   table.column("phase");
   table.column("ops", Align::right);
   table.column("time", Align::right);
   table.column("peak requested", Align::right);
-  for (const PhaseRow& row : report.phases) {
+  for (const report::PhaseRow& row : report.phases) {
     std::string name = stowage::name_of(row.kind);
     if (row.micro_batch > 0) name += " @mb=" + std::to_string(row.micro_batch);
-    table.row({name, with_commas(row.ops), format_time(row.duration), format_bytes(row.peak)});
+    table.row(
+        {name, report::with_commas(row.ops), format_time(row.duration), format_bytes(row.peak)});
   }
   return table.text(2);
 }
 
-std::string groups_text(const std::vector<GroupRow>& groups, const std::string& title, int top,
-                        Bytes all) {
+std::string groups_text(const std::vector<report::GroupRow>& groups, const std::string& title,
+                        int top, Bytes all) {
   TextTable table;
   table.column("bytes", Align::right);
   table.column("share", Align::right);
   table.column("storages", Align::right);
   table.column(title);
   for (std::size_t i = 0; i < groups.size() && i < static_cast<std::size_t>(top); ++i) {
-    table.row({format_bytes(groups[i].bytes), percent(groups[i].bytes, all),
-               with_commas(groups[i].storages), groups[i].name});
+    table.row({format_bytes(groups[i].bytes), report::percent(groups[i].bytes, all),
+               report::with_commas(groups[i].storages), groups[i].name});
   }
   return table.text(2) + more(groups.size(), top);
 }
 
-std::string alive_text(const std::vector<AliveRow>& alive, int top) {
+std::string alive_text(const std::vector<report::AliveRow>& alive, int top) {
   TextTable table;
   table.column("bytes", Align::right);
   table.column("class");
@@ -65,7 +68,7 @@ std::string alive_text(const std::vector<AliveRow>& alive, int top) {
   table.column("made by");
   table.column("could leave");
   for (std::size_t i = 0; i < alive.size() && i < static_cast<std::size_t>(top); ++i) {
-    const AliveRow& row = alive[i];
+    const report::AliveRow& row = alive[i];
     table.row({format_bytes(row.bytes), stowage::name_of(row.storage_class), row.layer,
                row.site.empty() ? "-" : row.site,
                row.made_by.empty() ? "(before the step)" : row.made_by,
@@ -74,7 +77,7 @@ std::string alive_text(const std::vector<AliveRow>& alive, int top) {
   return table.text(2) + more(alive.size(), top);
 }
 
-std::string layers_text(const std::vector<LayerRow>& layers, int top) {
+std::string layers_text(const std::vector<report::LayerRow>& layers, int top) {
   TextTable table;
   table.column("layer");
   table.column("ops", Align::right);
@@ -83,11 +86,12 @@ std::string layers_text(const std::vector<LayerRow>& layers, int top) {
   table.column("parameters", Align::right);
   table.column("saved", Align::right);
   for (std::size_t i = 0; i < layers.size() && i < static_cast<std::size_t>(top); ++i) {
-    const LayerRow& row = layers[i];
+    const report::LayerRow& row = layers[i];
     std::string name = row.name;
     if (row.calls > 1) name += " (" + std::to_string(row.calls) + " calls)";
-    table.row({name, with_commas(row.ops), format_time(row.forward), format_time(row.backward),
-               format_bytes(row.parameter_bytes), format_bytes(row.saved_bytes)});
+    table.row({name, report::with_commas(row.ops), format_time(row.forward),
+               format_time(row.backward), format_bytes(row.parameter_bytes),
+               format_bytes(row.saved_bytes)});
   }
   return table.text(2) + more(layers.size(), top);
 }
@@ -101,34 +105,35 @@ std::string gpu_text(const std::vector<GpuOpRow>& ops, int top) {
   table.column("activities", Align::right);
   table.column("op");
   for (std::size_t i = 0; i < ops.size() && i < static_cast<std::size_t>(top); ++i) {
-    table.row({format_time(ops[i].duration), percent(ops[i].duration, all),
-               with_commas(ops[i].activities), ops[i].name});
+    table.row({format_time(ops[i].duration), report::percent(ops[i].duration, all),
+               report::with_commas(ops[i].activities), ops[i].name});
   }
   return table.text(2) + more(ops.size(), top);
 }
 
 }  // namespace
 
-std::string inspect_text(const Trace& trace, const InspectReport& report, int top,
+std::string inspect_text(const Trace& trace, const report::InspectReport& report, int top,
                          const std::string& by_name, const Paint& paint, const Terminal& screen) {
   std::string text = head(trace, report, paint) + "\n";
   PlotOptions plot;
   plot.width = std::min(screen.width, 120);
   plot.unicode = screen.unicode;
-  plot.spans = phase_spans(trace, trace.events.time);
+  plot.spans = report::phase_spans(trace, trace.events.time);
   text += draw(report.curve, plot);
 
   text += "\n" + paint.bold("Phases") + "\n" + phases_text(report);
 
-  const Moment& moment = report.moment;
+  const report::Moment& moment = report.moment;
   text += "\n" + paint.bold(moment.is_peak ? "Peak" : "Moment") + ": " +
-          exact_bytes(moment.requested) + " requested at " + format_time(moment.time) + ", " +
-          place(moment) + "\n";
+          report::exact_bytes(moment.requested) + " requested at " + format_time(moment.time) +
+          ", " + report::place(moment) + "\n";
   if (moment.is_peak) {
     text += "  recorded peak active ";
-    text += moment.active < 0 ? "not known" : exact_bytes(moment.active);
+    text += moment.active < 0 ? "not known" : report::exact_bytes(moment.active);
     text += ", peak reserved ";
-    text += (moment.reserved < 0 ? "none on this device" : exact_bytes(moment.reserved)) + "\n";
+    text +=
+        (moment.reserved < 0 ? "none on this device" : report::exact_bytes(moment.reserved)) + "\n";
   }
   text += "\n" + groups_text(report.classes, "class", top, moment.requested);
   if (by_name != "class") {
@@ -136,13 +141,13 @@ std::string inspect_text(const Trace& trace, const InspectReport& report, int to
   }
   text += "\n" + alive_text(report.alive, top);
 
-  const Movable& movable = report.movable;
+  const report::Movable& movable = report.movable;
   text += "\n" + paint.bold("What could leave") + "\n  " + format_bytes(movable.bytes) + " in " +
-          count_of(movable.storages, "storage") +
+          report::count_of(movable.storages, "storage") +
           " are saved tensors made in the step: what offload can move.\n  " +
           format_bytes(movable.alive_bytes) + " of them are alive " +
-          (moment.is_peak ? "at the peak" : "then") + "; " + exact_bytes(movable.away_bytes) +
-          " could be away.\n";
+          (moment.is_peak ? "at the peak" : "then") + "; " +
+          report::exact_bytes(movable.away_bytes) + " could be away.\n";
   text += "\n" + paint.bold("Layers") + " (each without the layers inside it)\n" +
           layers_text(report.layers, top);
   if (trace.gpu.size() > 0) {

@@ -10,7 +10,7 @@ Json bytes_or_null(Bytes bytes) {
   return bytes < 0 ? Json(nullptr) : Json(bytes);
 }
 
-Json moment_json(const Moment& moment) {
+Json moment_json(const report::Moment& moment) {
   Json json;
   json["event"] = moment.event.value;
   json["time_ns"] = moment.time;

@@ -4,7 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cli/inspect_report.h"
+#include "report/moment.h"
+#include "traces/result.h"
 
 namespace stowage::cli {
 
@@ -17,7 +18,7 @@ using Json = nlohmann::ordered_json;
 [[nodiscard]] Json bytes_or_null(Bytes bytes);
 
 // {"event","time_ns","op","op_name","layer","phase"}
-[[nodiscard]] Json moment_json(const Moment& moment);
+[[nodiscard]] Json moment_json(const report::Moment& moment);
 
 // {"code","exit_code","message","where","hint"}
 [[nodiscard]] Json error_member(const Error& error);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cli/console.h"
-#include "cli/words.h"
+#include "report/words.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
@@ -16,8 +16,8 @@ std::int64_t with_share(std::int64_t base, std::int64_t of, Ppm share) {
 }
 
 std::string more(std::int64_t now, std::int64_t then) {
-  return with_commas(now - then) + " bytes more than the baseline's " + with_commas(then) + " (" +
-         relative(now, then) + ")";
+  return report::with_commas(now - then) + " bytes more than the baseline's " +
+         report::with_commas(then) + " (" + report::relative(now, then) + ")";
 }
 
 CheckCase skipped(const std::string& name, const std::string& why) {
@@ -34,7 +34,7 @@ CheckCase bytes_case(const std::string& name, Bytes now, Bytes then, Ppm toleran
   result.measured = now;
   result.baseline = then;
   result.limit = with_share(then, then, tolerance);
-  result.message = exact_bytes(now);
+  result.message = report::exact_bytes(now);
   if (now > *result.limit) {
     result.outcome = CaseOutcome::failed;
     result.message += " is " + more(now, then);
@@ -43,8 +43,8 @@ CheckCase bytes_case(const std::string& name, Bytes now, Bytes then, Ppm toleran
   } else if (now == then) {
     result.message += ", as in the baseline";
   } else {
-    result.message +=
-        ", " + with_commas(then - now) + " bytes less than the baseline's " + with_commas(then);
+    result.message += ", " + report::with_commas(then - now) + " bytes less than the baseline's " +
+                      report::with_commas(then);
     result.can_be_lowered = with_share(now, then, tolerance) < then;
     if (result.can_be_lowered) {
       result.message += ": the baseline can be lowered with --update-baseline";
@@ -120,30 +120,31 @@ CheckCase budget_case(const CheckInput& input) {
                                                                        : input.now.peak_reserved;
   result.measured = peak;
   result.limit = *input.budget;
-  result.message =
-      std::string("the peak ") + simulator::name_of(input.budget_on) + " of " + exact_bytes(peak);
+  result.message = std::string("the peak ") + simulator::name_of(input.budget_on) + " of " +
+                   report::exact_bytes(peak);
   if (peak > *input.budget) {
     result.outcome = CaseOutcome::failed;
-    result.message += " is " + with_commas(peak - *input.budget) + " bytes above the budget of " +
-                      exact_bytes(*input.budget);
+    result.message += " is " + report::with_commas(peak - *input.budget) +
+                      " bytes above the budget of " + report::exact_bytes(*input.budget);
   } else {
-    result.message += " is within the budget of " + exact_bytes(*input.budget);
+    result.message += " is within the budget of " + report::exact_bytes(*input.budget);
   }
   return result;
 }
 
 // What is largest now, for a budget without a baseline.
-void name_largest(CheckCase& failed, const PeakContent& now) {
-  std::vector<PeakRow> rows = now.on_device;
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const PeakRow& a, const PeakRow& b) { return a.bytes > b.bytes; });
+void name_largest(CheckCase& failed, const report::PeakContent& now) {
+  std::vector<report::PeakRow> rows = now.on_device;
+  std::stable_sort(
+      rows.begin(), rows.end(),
+      [](const report::PeakRow& a, const report::PeakRow& b) { return a.bytes > b.bytes; });
   failed.details.emplace_back("the largest at the peak:");
   for (std::size_t i = 0; i < std::min(rows.size(), kLargest); ++i) {
-    failed.details.push_back(row_text(rows[i]));
+    failed.details.push_back(report::row_text(rows[i]));
   }
 }
 
-std::string moment(const PeakContent& content) {
+std::string moment(const report::PeakContent& content) {
   std::string text = content.op_name.empty() ? "between ops" : content.op_name;
   if (!content.layer.empty()) text += " in " + content.layer;
   if (!content.phase.empty()) text += ", " + content.phase;
@@ -172,16 +173,17 @@ std::vector<CheckCase> cases_of(const CheckInput& input) {
 }
 
 void explain(std::vector<CheckCase>& cases, const std::optional<Baseline>& baseline,
-             const PeakContent& now) {
+             const report::PeakContent& now) {
   for (CheckCase& each : cases) {
     if (each.outcome != CaseOutcome::failed || !each.measured || each.name == "stall") continue;
     if (!baseline) {
       name_largest(each, now);
       continue;
     }
-    const PeakContent& then = baseline->content;
+    const report::PeakContent& then = baseline->content;
     const bool host = each.name == "host_bytes";
-    each.grew = host ? grown(then.on_host, now.on_host) : grown(then.on_device, now.on_device);
+    each.grew = host ? report::grown(then.on_host, now.on_host)
+                     : report::grown(then.on_device, now.on_device);
     if (!host && moment(then) != moment(now)) {
       each.details.push_back("the peak is now at " + moment(now) + "; it was at " + moment(then));
     }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/baseline.h"
-#include "cli/growth.h"
+#include "report/growth.h"
 #include "simulator/plan.h"
 #include "traces/result.h"
 #include "traces/units.h"
@@ -28,7 +28,7 @@ struct CheckCase {
   std::optional<std::int64_t> baseline;
   std::optional<std::int64_t> limit;  // the most that passes
   bool can_be_lowered = false;        // better than the baseline by more than the tolerance
-  std::vector<Growth> grew;           // of a failed case of bytes: what holds more now
+  std::vector<report::Growth> grew;   // of a failed case of bytes: what holds more now
   std::vector<std::string> details;   // further lines
 };
 
@@ -61,7 +61,7 @@ struct CheckInput {
 // Gives failed cases of bytes the storages that make them: `now` against the baseline's, or without
 // one what is largest now.
 void explain(std::vector<CheckCase>& cases, const std::optional<Baseline>& baseline,
-             const PeakContent& now);
+             const report::PeakContent& now);
 
 [[nodiscard]] bool all_passed(const std::vector<CheckCase>& cases);
 

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <map>
 
-#include "cli/simulation.h"
 #include "cli/terminal.h"
 #include "cli/terminal_plot.h"
 #include "cli/text_table.h"
-#include "cli/words.h"
+#include "report/memory_curve.h"
+#include "report/simulation.h"
+#include "report/words.h"
 #include "simulator/decisions.h"
 #include "traces/build_info.h"
 #include "traces/size_text.h"
@@ -30,7 +31,7 @@ std::string floor_place(const planner::MemoryFloor& floor) {
 }
 
 std::string gap_text(std::int64_t ppm) {
-  return percent(ppm, kPpm);
+  return report::percent(ppm, kPpm);
 }
 
 std::string verdict(const PlanAnswer& answer, const Paint& paint) {
@@ -67,18 +68,19 @@ std::string figures(const PlanAnswer& answer) {
   table.column(outcome.feasible() ? "predicted" : "best known", Align::right);
   table.column("change", Align::right);
   const auto bytes = [&table](const char* name, Bytes a, Bytes b) {
-    table.row({name, a < 0 ? "-" : format_bytes(a), b < 0 ? "-" : format_bytes(b), relative(b, a)});
+    table.row({name, a < 0 ? "-" : format_bytes(a), b < 0 ? "-" : format_bytes(b),
+               report::relative(b, a)});
   };
   bytes("peak requested", before.peak_requested, after.peak_requested);
   bytes("peak active", before.peak_active, after.peak_active);
   if (after.peak_reserved >= 0) bytes("peak reserved", before.peak_reserved, after.peak_reserved);
   bytes("host", before.host_bytes, after.host_bytes);
   table.row({"step time", format_time(before.step_ns), format_time(after.step_ns),
-             relative(after.step_ns, before.step_ns)});
+             report::relative(after.step_ns, before.step_ns)});
   table.row({"stall", format_time(before.stall_ns), format_time(after.stall_ns), ""});
   if (outcome.feasible()) {
     table.row({"lower bound", "", format_time(outcome.lower_bound_step),
-               relative(outcome.lower_bound_step, before.step_ns)});
+               report::relative(outcome.lower_bound_step, before.step_ns)});
     table.row({"gap to it", "", gap_text(outcome.gap_ppm), ""});
   }
   return table.text(2);
@@ -103,7 +105,7 @@ std::string floor_text(const planner::MemoryFloor& floor, simulator::PeakKind on
       std::string("The floor: no mix of decisions has a lower peak ") +
       (on == simulator::PeakKind::reserved ? "active (reserved bytes are never fewer)"
                                            : simulator::name_of(on)) +
-      " than " + exact_bytes(floor.bytes) +
+      " than " + report::exact_bytes(floor.bytes) +
       (floor.reached && on != simulator::PeakKind::reserved ? ", and one reaches it" : "") +
       ".\nIt is made at " + floor_place(floor) + " by\n" + table.text(2);
   if (floor.storages.size() > rows) {
@@ -117,8 +119,9 @@ std::string floor_text(const planner::MemoryFloor& floor, simulator::PeakKind on
 
 std::string fit_text(const Trace& trace, const PlanAnswer& answer) {
   const Bytes needs = answer.outcome.predicted.peak_reserved + trace.env.context_bytes;
-  return "Device of " + exact_bytes(*answer.fit) + ": " + exact_bytes(needs) + " are needed, " +
-         exact_bytes(trace.env.context_bytes) + " of them for the CUDA context.\n";
+  return "Device of " + report::exact_bytes(*answer.fit) + ": " + report::exact_bytes(needs) +
+         " are needed, " + report::exact_bytes(trace.env.context_bytes) +
+         " of them for the CUDA context.\n";
 }
 
 // What each rule of the plan decides: how many saved tensors, and their bytes.
@@ -145,15 +148,15 @@ std::string rules_text(const Trace& trace, const simulator::Plan& plan) {
   for (std::size_t i = 0; i < plan.saved.size(); ++i) {
     const simulator::SavedRule& rule = plan.saved[i];
     table.row({std::to_string(i), rule.site.value_or("*"), simulator::name_of(rule.decision),
-               with_commas(sums[i].saved), format_bytes(sums[i].bytes)});
+               report::with_commas(sums[i].saved), format_bytes(sums[i].bytes)});
   }
   return table.empty() ? "  nothing is moved\n" : table.text(2);
 }
 
 std::string search_text(const planner::SearchStats& search) {
-  std::string text = "Search: " + count_of(search.evaluations, "replay") + " over " +
-                     count_of(search.candidates, "storage") + " that could leave, " +
-                     count_of(search.grid_points, "budget") + " tried";
+  std::string text = "Search: " + report::count_of(search.evaluations, "replay") + " over " +
+                     report::count_of(search.candidates, "storage") + " that could leave, " +
+                     report::count_of(search.grid_points, "budget") + " tried";
   if (search.stopped) text += ", stopped by the time limit";
   if (search.exhausted) text += ", ended by its limit of evaluations";
   return text + ".\n";
@@ -169,7 +172,7 @@ std::string of_active(const PlanAnswer& answer) {
 Error why_infeasible(const PlanAnswer& answer) {
   const PlanOutcome& outcome = answer.outcome;
   const Bytes budget = outcome.plan.budget.device.value_or(0);
-  const std::string asked = exact_bytes(budget);
+  const std::string asked = report::exact_bytes(budget);
   Error error{ErrorCode::condition, "", "", "", ""};
   switch (outcome.kind) {
     case PlanKind::infeasible:
@@ -189,7 +192,7 @@ Error why_infeasible(const PlanAnswer& answer) {
       break;
     case PlanKind::policy_over_budget:
       error.message = "the policy's plan needs a " + counter_of(answer) + " of " +
-                      exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on)) +
+                      report::exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on)) +
                       "; the budget is " + asked;
       error.hint =
           "--policy auto finds its own plan; without --budget the policy's is written as it is";
@@ -197,11 +200,11 @@ Error why_infeasible(const PlanAnswer& answer) {
     case PlanKind::not_found:
       error.message = "no plan within " + asked + " was found; the best has a " +
                       counter_of(answer) + " of " +
-                      exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on));
+                      report::exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on));
       if (outcome.plan.budget.host && outcome.predicted.host_bytes > *outcome.plan.budget.host) {
-        error.message += " and puts " + exact_bytes(outcome.predicted.host_bytes) +
+        error.message += " and puts " + report::exact_bytes(outcome.predicted.host_bytes) +
                          " on the host; the host budget is " +
-                         exact_bytes(*outcome.plan.budget.host);
+                         report::exact_bytes(*outcome.plan.budget.host);
         error.hint = "a larger --host-budget or --budget";
         break;
       }
@@ -221,24 +224,25 @@ std::string plan_text(const simulator::TraceIndex& index, const PlanAnswer& answ
                       const Paint& paint) {
   const PlanOutcome& outcome = answer.outcome;
   const Trace& trace = index.trace();
-  std::string text = paint.bold(run_line(trace)) + "\n" + verdict(answer, paint) + "\n";
+  std::string text = paint.bold(report::run_line(trace)) + "\n" + verdict(answer, paint) + "\n";
 
-  const auto simulation = simulate(index, outcome.plan, answer.written_to);
+  const auto simulation = report::simulate(index, outcome.plan, answer.written_to);
   if (simulation) {
     PlotOptions plot;
     plot.width = std::min(terminal().width, 120);
     plot.unicode = terminal().unicode;
     plot.scale = outcome.resident.peak_requested;
     plot.budget = outcome.plan.budget.device;
-    plot.spans = phase_spans(trace, simulation->detail.time);
-    text += draw(curve_of(simulation->detail, outcome.predicted.step_ns), plot) + "\n";
+    plot.spans = report::phase_spans(trace, simulation->detail.time);
+    text += draw(report::curve_of(simulation->detail, outcome.predicted.step_ns), plot) + "\n";
   }
   text += figures(answer);
-  if (outcome.plan.parameters) text += "\n" + streaming_line(trace, outcome.plan);
+  if (outcome.plan.parameters) text += "\n" + report::streaming_line(trace, outcome.plan);
   if (outcome.plan.budget.device) {
-    text += std::string("\nBudget: ") + exact_bytes(*outcome.plan.budget.device) + " " +
+    text += std::string("\nBudget: ") + report::exact_bytes(*outcome.plan.budget.device) + " " +
             simulator::name_of(answer.budget_on);
-    if (outcome.plan.budget.host) text += ", host " + exact_bytes(*outcome.plan.budget.host);
+    if (outcome.plan.budget.host)
+      text += ", host " + report::exact_bytes(*outcome.plan.budget.host);
     text += ".\n";
   }
   if (answer.fit) text += fit_text(trace, answer);

@@ -1,6 +1,7 @@
 #include "cli/simulate_json.h"
 
 #include "cli/json_pieces_json.h"
+#include "report/transfers.h"
 
 namespace stowage::cli {
 namespace {
@@ -42,7 +43,7 @@ Json compute_lane(const Trace& trace, const simulator::ReplayDetail& detail) {
           {"layer", layer}, {"start_ns", start}, {"duration_ns", duration}};
 }
 
-Json copy_lane(const Trace& trace, const Simulation& simulation, bool copy_back) {
+Json copy_lane(const Trace& trace, const report::Simulation& simulation, bool copy_back) {
   Json site = Json::array();
   std::vector<std::int32_t> offload;
   std::vector<Bytes> bytes;
@@ -52,9 +53,11 @@ Json copy_lane(const Trace& trace, const Simulation& simulation, bool copy_back)
   for (const simulator::Transfer& transfer : simulation.detail.transfers) {
     const bool is_back = transfer.residency.valid() ? !transfer.is_store : transfer.reload.valid();
     if (is_back != copy_back) continue;
-    site.push_back(name_of_copy(trace, simulation.schedule, transfer.offload, transfer.residency));
+    site.push_back(
+        report::name_of_copy(trace, simulation.schedule, transfer.offload, transfer.residency));
     offload.push_back(transfer.offload.value);
-    bytes.push_back(bytes_of_copy(simulation.schedule, transfer.offload, transfer.residency));
+    bytes.push_back(
+        report::bytes_of_copy(simulation.schedule, transfer.offload, transfer.residency));
     ready.push_back(transfer.ready);
     start.push_back(transfer.start);
     duration.push_back(transfer.end - transfer.start);
@@ -63,9 +66,9 @@ Json copy_lane(const Trace& trace, const Simulation& simulation, bool copy_back)
           {"ready_ns", ready}, {"start_ns", start},  {"duration_ns", duration}};
 }
 
-Json stalls_json(const std::vector<StallRow>& stalls) {
+Json stalls_json(const std::vector<report::StallRow>& stalls) {
   Json rows = Json::array();
-  for (const StallRow& row : stalls) {
+  for (const report::StallRow& row : stalls) {
     rows.push_back({{"site", row.site},
                     {"copy", row.copy_back ? "h2d" : "d2h"},
                     {"bytes", row.bytes},
@@ -80,7 +83,7 @@ Json stalls_json(const std::vector<StallRow>& stalls) {
 
 }  // namespace
 
-std::string simulate_json(const Simulation& simulation, const simulator::Plan& plan,
+std::string simulate_json(const report::Simulation& simulation, const simulator::Plan& plan,
                           const std::string& policy) {
   Json json;
   json["schema"] = "stowage-simulate/1";
@@ -98,7 +101,7 @@ std::string simulate_json(const Simulation& simulation, const simulator::Plan& p
   return dump(json);
 }
 
-std::string timeline_json(const Trace& trace, const Simulation& simulation,
+std::string timeline_json(const Trace& trace, const report::Simulation& simulation,
                           const simulator::Plan& plan) {
   Json json;
   json["schema"] = "stowage-timeline/1";
@@ -107,7 +110,7 @@ std::string timeline_json(const Trace& trace, const Simulation& simulation,
   json["step_ns"] = simulation.result.step_ns;
   json["budget_bytes"] = plan.budget.device ? Json(*plan.budget.device) : Json(nullptr);
   Json phases = Json::array();
-  for (const PlotSpan& span : phase_spans(trace, simulation.detail.time)) {
+  for (const report::PhaseSpan& span : report::phase_spans(trace, simulation.detail.time)) {
     phases.push_back({{"kind", span.name}, {"begin_ns", span.begin}});
   }
   json["phases"] = std::move(phases);

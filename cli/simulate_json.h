@@ -3,16 +3,16 @@
 
 #include <string>
 
-#include "cli/simulation.h"
+#include "report/simulation.h"
 
 namespace stowage::cli {
 
 // One object and a newline. `policy` is empty when a plan file was replayed.
-[[nodiscard]] std::string simulate_json(const Simulation& simulation, const simulator::Plan& plan,
-                                        const std::string& policy);
+[[nodiscard]] std::string simulate_json(const report::Simulation& simulation,
+                                        const simulator::Plan& plan, const std::string& policy);
 
 // The lanes (compute, d2h, h2d) and the memory of the planned step, columnar. Ends with a newline.
-[[nodiscard]] std::string timeline_json(const Trace& trace, const Simulation& simulation,
+[[nodiscard]] std::string timeline_json(const Trace& trace, const report::Simulation& simulation,
                                         const simulator::Plan& plan);
 
 }  // namespace stowage::cli

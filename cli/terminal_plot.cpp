@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <string_view>
 
 #include "cli/text_table.h"
@@ -35,32 +34,16 @@ std::string_view cell(int filled, bool unicode) {
   return level >= 4 ? "#" : (level > 0 ? "." : " ");
 }
 
-double position_of(Nanoseconds time, const MemoryCurve& curve, std::size_t columns) {
-  const Nanoseconds first = curve.time.front();
-  const double span = static_cast<double>(std::max<Nanoseconds>(curve.end - first, 1));
-  return std::max(static_cast<double>(time - first) / span * static_cast<double>(columns), 0.0);
-}
-
-std::size_t column_of(Nanoseconds time, const MemoryCurve& curve, std::size_t columns) {
-  return std::min(static_cast<std::size_t>(position_of(time, curve, columns)), columns - 1);
-}
-
-// The column that a span which ends before `time` still touches.
-std::size_t last_column_of(Nanoseconds time, const MemoryCurve& curve, std::size_t columns) {
-  const double end = std::ceil(position_of(time, curve, columns));
-  return std::min(static_cast<std::size_t>(std::max(end - 1, 0.0)), columns - 1);
-}
-
 // Names below the axis, each at the column where its span begins; one that does not fit before the
 // next begins is cut.
-std::string span_line(const MemoryCurve& curve, const PlotOptions& options, std::size_t columns,
-                      std::size_t margin, const Glyphs& glyphs) {
+std::string span_line(const report::MemoryCurve& curve, const PlotOptions& options,
+                      std::size_t columns, std::size_t margin, const Glyphs& glyphs) {
   std::string line(margin, ' ');
   std::size_t at = 0;
   for (std::size_t i = 0; i < options.spans.size(); ++i) {
-    const std::size_t begin = column_of(options.spans[i].begin, curve, columns);
+    const std::size_t begin = report::column_of(options.spans[i].begin, curve, columns);
     const std::size_t end = i + 1 < options.spans.size()
-                                ? column_of(options.spans[i + 1].begin, curve, columns)
+                                ? report::column_of(options.spans[i + 1].begin, curve, columns)
                                 : columns;
     if (end < begin + 3 || begin < at) continue;
     line += std::string(begin - at, ' ');
@@ -74,19 +57,7 @@ std::string span_line(const MemoryCurve& curve, const PlotOptions& options, std:
 
 }  // namespace
 
-std::vector<Bytes> column_maxima(const MemoryCurve& curve, int columns) {
-  const auto n = static_cast<std::size_t>(std::max(columns, 1));
-  std::vector<Bytes> maxima(n, 0);
-  for (std::size_t i = 0; i < curve.time.size(); ++i) {
-    const Nanoseconds until = i + 1 < curve.time.size() ? curve.time[i + 1] : curve.end;
-    const std::size_t first = column_of(curve.time[i], curve, n);
-    const std::size_t last = std::max(first, last_column_of(until, curve, n));
-    for (std::size_t c = first; c <= last; ++c) maxima[c] = std::max(maxima[c], curve.bytes[i]);
-  }
-  return maxima;
-}
-
-std::string draw(const MemoryCurve& curve, const PlotOptions& options) {
+std::string draw(const report::MemoryCurve& curve, const PlotOptions& options) {
   if (curve.time.empty()) return {};
   const Bytes highest = *std::max_element(curve.bytes.begin(), curve.bytes.end());
   const Bytes scale = std::max({options.scale, highest, options.budget.value_or(0), Bytes{1}});
@@ -109,7 +80,7 @@ std::string draw(const MemoryCurve& curve, const PlotOptions& options) {
   const auto taken = margin + 2 + tail.size();
   const auto width = static_cast<std::size_t>(std::max(options.width, 40));
   const std::size_t columns = width > taken + 10 ? width - taken : 10;
-  const std::vector<Bytes> maxima = column_maxima(curve, static_cast<int>(columns));
+  const std::vector<Bytes> maxima = report::column_maxima(curve, static_cast<int>(columns));
 
   std::string text;
   for (int row = height - 1; row >= 0; --row) {

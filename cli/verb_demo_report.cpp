@@ -2,12 +2,14 @@
 #include <algorithm>
 
 #include "cli/plan_file.h"
-#include "cli/simulation.h"
+#include "cli/terminal_plot.h"
 #include "cli/text_table.h"
 #include "cli/verbs.h"
 #include "cli/verify_json.h"
-#include "cli/words.h"
 #include "planner/planner.h"
+#include "report/memory_curve.h"
+#include "report/simulation.h"
+#include "report/words.h"
 #include "traces/file_io.h"
 #include "traces/size_text.h"
 #include "traces/trace_file.h"
@@ -27,32 +29,32 @@ std::string byte_difference(const std::optional<Bytes>& predicted,
                             const std::optional<Bytes>& measured) {
   if (!predicted || !measured) return "-";
   const Bytes difference = *measured - *predicted;
-  return (difference > 0 ? "+" : "") + with_commas(difference) + " bytes";
+  return (difference > 0 ? "+" : "") + report::with_commas(difference) + " bytes";
 }
 
 std::string time_difference(const std::optional<Nanoseconds>& predicted,
                             const std::optional<Nanoseconds>& measured) {
-  return predicted && measured ? relative(*measured, *predicted) : "-";
+  return predicted && measured ? report::relative(*measured, *predicted) : "-";
 }
 
-std::string curves(const Trace& trace, const Simulation& with, const simulator::Plan& plan,
+std::string curves(const Trace& trace, const report::Simulation& with, const simulator::Plan& plan,
                    const Paint& paint) {
   PlotOptions plot;
   plot.width = std::min(terminal().width, 100);
   plot.unicode = terminal().unicode;
   plot.scale = with.resident.peak_requested;
   plot.budget = plan.budget.device;
-  plot.spans = phase_spans(trace, trace.events.time);
+  plot.spans = report::phase_spans(trace, trace.events.time);
   std::string text =
       paint.bold("Memory of one step, as recorded") + "\n" +
-      draw({trace.events.time, requested_after(trace), trace.events.time.back()}, plot);
-  plot.spans = phase_spans(trace, with.detail.time);
+      draw({trace.events.time, report::requested_after(trace), trace.events.time.back()}, plot);
+  plot.spans = report::phase_spans(trace, with.detail.time);
   text += "\n" + paint.bold("The same step under the plan") + "\n" +
-          draw(curve_of(with.detail, with.result.step_ns), plot);
+          draw(report::curve_of(with.detail, with.result.step_ns), plot);
   return text;
 }
 
-std::string table_text(const Simulation& with, const VerifyFacts& verify) {
+std::string table_text(const report::Simulation& with, const VerifyFacts& verify) {
   TextTable table;
   table.column("");
   for (const char* title : {"without plan", "predicted", "measured", "difference"}) {
@@ -76,7 +78,7 @@ std::string table_text(const Simulation& with, const VerifyFacts& verify) {
 
 std::string equality(const VerifyFacts& verify, const Paint& paint) {
   if (verify.bitwise) {
-    return paint.green("equal, bit for bit") + ", in " + count_of(verify.steps, "step");
+    return paint.green("equal, bit for bit") + ", in " + report::count_of(verify.steps, "step");
   }
   std::string text =
       paint.red("not equal") + ", largest difference " + std::to_string(verify.max_abs_diff);
@@ -109,12 +111,12 @@ int verb_demo_report(const Args& args, std::ostream& out, std::ostream& err) {
     if (!verify) return verify.error();
     const simulator::TraceIndex index(trace);
     if (const Status budget = planner::resolve_budget(index, *plan); !budget) return budget.error();
-    const Result<Simulation> with = simulate(index, *plan, *plan_file);
+    const Result<report::Simulation> with = report::simulate(index, *plan, *plan_file);
     if (!with) return with.error();
 
     const Paint& paint = console.paint;
     console.out << '\n'
-                << paint.bold(run_line(trace)) << ", on " << trace.env.device << "\n\n"
+                << paint.bold(report::run_line(trace)) << ", on " << trace.env.device << "\n\n"
                 << curves(trace, *with, *plan, paint) << '\n'
                 << table_text(*with, *verify) << '\n';
     const Bytes before = verify->reference_peak.value_or(with->resident.peak_requested);
@@ -122,10 +124,10 @@ int verb_demo_report(const Args& args, std::ostream& out, std::ostream& err) {
     words.column("");
     words.column("");
     if (verify->measured_peak) {
-      words.row(
-          {"memory", percent(*verify->measured_peak, before) + " of the step without a plan" +
-                         (plan->budget.device ? ", budget " + format_bytes(*plan->budget.device)
-                                              : std::string())});
+      words.row({"memory",
+                 report::percent(*verify->measured_peak, before) + " of the step without a plan" +
+                     (plan->budget.device ? ", budget " + format_bytes(*plan->budget.device)
+                                          : std::string())});
     }
     words.row({"loss and gradients", equality(*verify, paint)});
     words.row({"verified", verify->passed ? paint.green("yes") : paint.red("no")});

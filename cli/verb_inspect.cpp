@@ -1,17 +1,17 @@
 #include "cli/inspect_json.h"
-#include "cli/inspect_report.h"
 #include "cli/inspect_text.h"
 #include "cli/shown_trace.h"
 #include "cli/verbs.h"
+#include "report/inspect.h"
 #include "traces/nearest.h"
 
 namespace stowage::cli {
 namespace {
 
-Result<GroupBy> group_by(const std::string& name) {
-  if (name == "layer") return GroupBy::layer;
-  if (name == "op") return GroupBy::op;
-  if (name == "class") return GroupBy::storage_class;
+Result<report::GroupBy> group_by(const std::string& name) {
+  if (name == "layer") return report::GroupBy::layer;
+  if (name == "op") return report::GroupBy::op;
+  if (name == "class") return report::GroupBy::storage_class;
   const std::string near = nearest(name, {"layer", "op", "class"});
   return usage_error("--by: unknown grouping '" + name + "'",
                      near.empty() ? "layer, op or class" : "did you mean " + near + "?");
@@ -37,7 +37,7 @@ int verb_inspect(const Args& args, std::ostream& out, std::ostream& err) {
   line.example("stowage inspect t.json.gz --by op --at aten::_log_softmax_backward_data --top 20");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     const std::string by_name = by_option.value_or("layer");
-    const Result<GroupBy> by = group_by(by_name);
+    const Result<report::GroupBy> by = group_by(by_name);
     if (!by) return by.error();
     const std::int64_t rows = top.value_or(10);
     if (rows < 1 || rows > 1'000'000) {
@@ -47,7 +47,7 @@ int verb_inspect(const Args& args, std::ostream& out, std::ostream& err) {
     const Result<LoadedTrace> loaded = load_shown_trace(*file);
     if (!loaded) return loaded.error();
     const Trace& trace = loaded->trace;
-    const Result<InspectReport> report = inspect(trace, *by, at.value_or("peak"));
+    const Result<report::InspectReport> report = report::inspect(trace, *by, at.value_or("peak"));
     if (!report) {
       Error error = report.error();
       if (error.code != ErrorCode::usage) error.file = *file;

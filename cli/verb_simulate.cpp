@@ -5,12 +5,14 @@
 #include "cli/plan_file.h"
 #include "cli/shown_trace.h"
 #include "cli/simulate_json.h"
-#include "cli/simulation.h"
+#include "cli/terminal_plot.h"
 #include "cli/text_table.h"
 #include "cli/verbs.h"
-#include "cli/words.h"
 #include "planner/planner.h"
 #include "planner/policy.h"
+#include "report/memory_curve.h"
+#include "report/simulation.h"
+#include "report/words.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
@@ -34,17 +36,19 @@ Result<simulator::Plan> plan_of_policy(const simulator::TraceIndex& index,
 // What the simulator said when the plan was written, against what it says now.
 std::string difference(const simulator::Predicted& then, const simulator::ReplayResult& now) {
   if (then.peak_requested != now.peak_requested) {
-    return "peak requested " + exact_bytes(then.peak_requested) + ", now " +
-           exact_bytes(now.peak_requested);
+    return "peak requested " + report::exact_bytes(then.peak_requested) + ", now " +
+           report::exact_bytes(now.peak_requested);
   }
   if (then.peak_active != now.peak_active) {
-    return "peak active " + exact_bytes(then.peak_active) + ", now " + exact_bytes(now.peak_active);
+    return "peak active " + report::exact_bytes(then.peak_active) + ", now " +
+           report::exact_bytes(now.peak_active);
   }
   if (then.step != now.step_ns) {
     return "step time " + format_time(then.step) + ", now " + format_time(now.step_ns);
   }
   if (then.host != now.host_bytes) {
-    return "host bytes " + exact_bytes(then.host) + ", now " + exact_bytes(now.host_bytes);
+    return "host bytes " + report::exact_bytes(then.host) + ", now " +
+           report::exact_bytes(now.host_bytes);
   }
   return {};
 }
@@ -53,38 +57,38 @@ std::string kept(bool yes, const Paint& paint) {
   return yes ? paint.green("kept") : paint.red("not kept");
 }
 
-Error over_budget(const Simulation& simulation, const simulator::Plan& plan,
+Error over_budget(const report::Simulation& simulation, const simulator::Plan& plan,
                   const std::string& plan_file) {
   Error error{ErrorCode::condition, "", plan_file, "", ""};
   if (!simulation.device_kept) {
     error.message = std::string("the plan does not keep its budget: the peak ") +
                     simulator::name_of(plan.budget.on) + " is " +
-                    exact_bytes(planner::peak_of(simulation.result, plan.budget.on)) +
-                    ", the budget " + exact_bytes(*plan.budget.device);
+                    report::exact_bytes(planner::peak_of(simulation.result, plan.budget.on)) +
+                    ", the budget " + report::exact_bytes(*plan.budget.device);
     error.pointer = "/budget/device";
   } else {
     error.message = "the plan does not keep its host budget: it puts " +
-                    exact_bytes(simulation.result.host_bytes) + " on the host, the budget is " +
-                    exact_bytes(*plan.budget.host);
+                    report::exact_bytes(simulation.result.host_bytes) +
+                    " on the host, the budget is " + report::exact_bytes(*plan.budget.host);
     error.pointer = "/budget/host";
   }
   return error;
 }
 
-std::string simulation_text(const Trace& trace, const Simulation& simulation,
+std::string simulation_text(const Trace& trace, const report::Simulation& simulation,
                             const simulator::Plan& plan, const std::string& title,
                             const Paint& paint) {
   const simulator::ReplayResult& with = simulation.result;
   const simulator::ReplayResult& without = simulation.resident;
-  std::string text =
-      paint.bold(run_line(trace)) + "\n" + title + "\n" + streaming_line(trace, plan) + "\n";
+  std::string text = paint.bold(report::run_line(trace)) + "\n" + title + "\n" +
+                     report::streaming_line(trace, plan) + "\n";
   PlotOptions plot;
   plot.width = std::min(terminal().width, 120);
   plot.unicode = terminal().unicode;
   plot.budget = plan.budget.device;
   plot.scale = without.peak_requested;
-  plot.spans = phase_spans(trace, simulation.detail.time);
-  text += draw(curve_of(simulation.detail, with.step_ns), plot) + "\n";
+  plot.spans = report::phase_spans(trace, simulation.detail.time);
+  text += draw(report::curve_of(simulation.detail, with.step_ns), plot) + "\n";
 
   TextTable table;
   table.column("");
@@ -92,10 +96,11 @@ std::string simulation_text(const Trace& trace, const Simulation& simulation,
   table.column("replayed", Align::right);
   table.column("change", Align::right);
   const auto bytes = [&table](const char* name, Bytes a, Bytes b) {
-    table.row({name, a < 0 ? "-" : format_bytes(a), b < 0 ? "-" : format_bytes(b), relative(b, a)});
+    table.row({name, a < 0 ? "-" : format_bytes(a), b < 0 ? "-" : format_bytes(b),
+               report::relative(b, a)});
   };
   const auto time = [&table](const char* name, Nanoseconds a, Nanoseconds b) {
-    table.row({name, format_time(a), format_time(b), relative(b, a)});
+    table.row({name, format_time(a), format_time(b), report::relative(b, a)});
   };
   bytes("peak requested", without.peak_requested, with.peak_requested);
   bytes("peak active", without.peak_active, with.peak_active);
@@ -106,14 +111,14 @@ std::string simulation_text(const Trace& trace, const Simulation& simulation,
   bytes("copied out", without.d2h_bytes, with.d2h_bytes);
   bytes("copied back", without.h2d_bytes, with.h2d_bytes);
   text += table.text(2);
-  text += "\nThe peak, " + exact_bytes(with.peak_requested) + " requested, is reached at " +
-          place(simulation.peak_at) + ".\n";
+  text += "\nThe peak, " + report::exact_bytes(with.peak_requested) + " requested, is reached at " +
+          report::place(simulation.peak_at) + ".\n";
   if (plan.budget.device) {
-    text += std::string("Budget: ") + exact_bytes(*plan.budget.device) + " " +
+    text += std::string("Budget: ") + report::exact_bytes(*plan.budget.device) + " " +
             simulator::name_of(plan.budget.on) + ": " + kept(simulation.device_kept, paint) + ".\n";
   }
   if (plan.budget.host) {
-    text += "Host budget: " + exact_bytes(*plan.budget.host) + ": " +
+    text += "Host budget: " + report::exact_bytes(*plan.budget.host) + ": " +
             kept(simulation.host_kept, paint) + ".\n";
   }
   if (!simulation.stalls.empty()) {
@@ -123,14 +128,14 @@ std::string simulation_text(const Trace& trace, const Simulation& simulation,
     stalls.column("bytes", Align::right);
     stalls.column("in");
     for (std::size_t i = 0; i < std::min(kStallRows, simulation.stalls.size()); ++i) {
-      const StallRow& row = simulation.stalls[i];
+      const report::StallRow& row = simulation.stalls[i];
       stalls.row({format_time(row.duration),
                   (row.copy_back ? "reload of " : "offload of ") + row.site,
                   format_bytes(row.bytes), row.layer + ", " + row.phase});
     }
     text += "\n" + paint.bold("Stalls") + ", longest first, " +
-            count_of(static_cast<std::int64_t>(simulation.stalls.size()), "stall") + " in all\n" +
-            stalls.text(2);
+            report::count_of(static_cast<std::int64_t>(simulation.stalls.size()), "stall") +
+            " in all\n" + stalls.text(2);
   }
   return text;
 }
@@ -189,7 +194,8 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
       error.file = plan_file.value_or("");
       return error;
     }
-    const Result<Simulation> simulation = simulate(index, *plan, plan_file.value_or(""));
+    const Result<report::Simulation> simulation =
+        report::simulate(index, *plan, plan_file.value_or(""));
     if (!simulation) return simulation.error();
 
     if (plan->predicted && settings.empty()) {

@@ -30,6 +30,7 @@ class TimeReplay {
         store_(schedule.residencies.size(), kNoJob) {
     if (detail_ != nullptr) {
       detail_->time.assign(index.event_count(), 0);
+      detail_->launch.assign(index.has_launch() ? index.event_count() : 0, 0);
       detail_->transfers.clear();
     }
   }
@@ -75,7 +76,7 @@ class TimeReplay {
         }
         work += compute[e];
       }
-      if (detail_ != nullptr) detail_->time[e] = launched_;
+      if (detail_ != nullptr) detail_->time[e] = detail_->launch[e] = launched_;
       if (index_.syncs_at(e)) {
         run_piece(work, e);
         begin = lanes_.now();

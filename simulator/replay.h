@@ -70,6 +70,7 @@ struct ReplayDetail {
   std::vector<Bytes> active;        // after each event, its instructions done; replay() of a
   std::vector<Bytes> reserved;      // trace with a setup fills these two, else they are empty
   std::vector<Nanoseconds> time;    // of each event on the compute stream
+  std::vector<Nanoseconds> launch;  // of each event on the launch thread; empty where there is none
   std::vector<Transfer> transfers;  // in order of start
 };
 

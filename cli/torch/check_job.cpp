@@ -216,9 +216,9 @@ class Job {
 
   // Where `measured` is explained from: the recording that the schedule is of when its replay has
   // the measured peak, else the step as it is now.
-  Result<PeakContent> content(Bytes measured) {
+  Result<report::PeakContent> content(Bytes measured) {
     if (original_) {
-      PeakContent found = content_of(*original_, &applied_->schedule);
+      report::PeakContent found = content_of(*original_, &applied_->schedule);
       if (found.peak_requested == measured) return found;
     }
     if (Status status = record(); !status) return status.error();
@@ -250,7 +250,7 @@ class Job {
       each.outcome = CaseOutcome::passed;
       each.message += "; written to the baseline";
     }
-    Result<PeakContent> now = content(input.now.peak_requested);
+    Result<report::PeakContent> now = content(input.now.peak_requested);
     if (!now) return now.error();
     const Baseline written{report_.step, report_.made_with, cost_to_keep(input), *now};
     if (Status status = write_file(*options_.baseline, baseline_to_json(written)); !status) {
@@ -283,7 +283,7 @@ class Job {
       return each.outcome == CaseOutcome::failed && each.measured;
     });
     if (explains) {
-      Result<PeakContent> now = content(input.now.peak_requested);
+      Result<report::PeakContent> now = content(input.now.peak_requested);
       if (!now) return now.error();
       explain(cases, input.baseline, *now);
     }

@@ -138,10 +138,10 @@ Result<AppliedPlan> apply_plan(simulator::Plan plan, const std::string& plan_fil
   return applied;
 }
 
-PeakContent content_of(const Trace& trace, const simulator::Schedule* schedule) {
+report::PeakContent content_of(const Trace& trace, const simulator::Schedule* schedule) {
   const simulator::TraceIndex index(trace);
-  return schedule != nullptr ? peak_content(index, *schedule)
-                             : peak_content(index, simulator::resident_schedule(index));
+  return schedule != nullptr ? report::peak_content(index, *schedule)
+                             : report::peak_content(index, simulator::resident_schedule(index));
 }
 
 Result<MeasuredRun> measure_in_child(const RunRequest& request, std::int64_t steps,

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "cli/peak_content.h"
 #include "cli/torch/measured_run.h"
 #include "cli/torch/run_request.h"
+#include "report/peak_content.h"
 #include "simulator/plan.h"
 #include "simulator/schedule.h"
 #include "traces/result.h"
@@ -37,7 +37,8 @@ struct AppliedPlan {
                                              const Trace& trace);
 
 // What is alive at the peak of the recorded step; `schedule` null: nothing moves.
-[[nodiscard]] PeakContent content_of(const Trace& trace, const simulator::Schedule* schedule);
+[[nodiscard]] report::PeakContent content_of(const Trace& trace,
+                                             const simulator::Schedule* schedule);
 
 // Runs `steps` steps in a child process (verb check-steps); `plan` and `trace` null: the plain
 // step. Error: the child's; condition: the step needs more memory than there is.

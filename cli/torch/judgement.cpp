@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "cli/words.h"
+#include "report/words.h"
 
 namespace stowage::cli {
 
@@ -25,8 +25,9 @@ Bytes peak_of(const MeasuredRun& run, simulator::PeakKind kind) {
 }
 
 std::string off_by(const std::string& what, Bytes measured, Bytes predicted) {
-  return what + " of " + exact_bytes(measured) + " is " + with_commas(measured - predicted) +
-         " bytes off the predicted " + with_commas(predicted);
+  return what + " of " + report::exact_bytes(measured) + " is " +
+         report::with_commas(measured - predicted) + " bytes off the predicted " +
+         report::with_commas(predicted);
 }
 
 void judge_results(const Verification& v, const Demands& demands, Judgement& judgement) {
@@ -40,9 +41,9 @@ void judge_results(const Verification& v, const Demands& demands, Judgement& jud
   }
   if (v.difference.bitwise || (demands.tolerance_given && v.difference.within_tolerance)) return;
   if (v.repeatability.bitwise) {
-    judgement.failures.push_back(with_commas(v.difference.differing) + " of " +
-                                 with_commas(v.difference.tensors) + " tensors differ, first " +
-                                 v.difference.first);
+    judgement.failures.push_back(report::with_commas(v.difference.differing) + " of " +
+                                 report::with_commas(v.difference.tensors) +
+                                 " tensors differ, first " + v.difference.first);
     return;
   }
   if (!v.difference.magnitude_known || !v.repeatability.magnitude_known) {
@@ -63,7 +64,7 @@ void judge_program(const Verification& v, const Demands& demands, Judgement& jud
   auto& failures = judgement.failures;
   if (!run.on_plan) failures.push_back("the step left its plan: " + run.first_difference);
   if (run.on_plan && run.unplanned_stored_bytes > 0) {
-    failures.push_back("a steady step stored " + exact_bytes(run.unplanned_stored_bytes) +
+    failures.push_back("a steady step stored " + report::exact_bytes(run.unplanned_stored_bytes) +
                        " of parameters beside the plan: they were written where none was recorded");
   }
   if (!run.peaks_constant) failures.emplace_back("the peak requested differs between steady steps");
@@ -77,23 +78,23 @@ void judge_program(const Verification& v, const Demands& demands, Judgement& jud
   const Bytes peak = peak_of(run, demands.budget.on);
   if (demands.budget.device && peak > *demands.budget.device) {
     failures.push_back(std::string("the peak ") + simulator::name_of(demands.budget.on) + " of " +
-                       exact_bytes(peak) + " is above the plan's budget of " +
-                       exact_bytes(*demands.budget.device));
+                       report::exact_bytes(peak) + " is above the plan's budget of " +
+                       report::exact_bytes(*demands.budget.device));
   }
 }
 
 void judge_driver(const MeasuredRun& run, const Demands& demands, Judgement& judgement) {
   if (run.pinned_after_first_step > 0) {
-    judgement.failures.push_back(count_of(run.pinned_after_first_step, "block") +
+    judgement.failures.push_back(report::count_of(run.pinned_after_first_step, "block") +
                                  " of host memory pinned after the first step");
   }
   const std::int64_t taken = run.driver_allocations_after_first_step;
   const std::int64_t foreseen = demands.allocator_exact ? demands.later_segments : 0;
   if (taken <= foreseen) return;
-  std::string text =
-      "memory was taken from the driver " + count_of(taken, "time") + " after the first step";
+  std::string text = "memory was taken from the driver " + report::count_of(taken, "time") +
+                     " after the first step";
   if (demands.allocator_exact) {
-    judgement.failures.push_back(text + ", predicted " + with_commas(foreseen));
+    judgement.failures.push_back(text + ", predicted " + report::with_commas(foreseen));
   } else if (demands.moves) {
     judgement.failures.push_back(text);
   } else {

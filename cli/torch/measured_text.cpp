@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "cli/words.h"
+#include "report/words.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
@@ -10,10 +10,10 @@ namespace stowage::cli {
 namespace {
 
 std::string peak_line(const char* name, Bytes measured, Bytes predicted) {
-  std::string text = "              " + exact_bytes(measured) + " " + name;
+  std::string text = "              " + report::exact_bytes(measured) + " " + name;
   if (predicted >= 0) {
-    text += ", predicted " + with_commas(predicted) + ", difference " +
-            with_commas(measured - predicted) + " bytes";
+    text += ", predicted " + report::with_commas(predicted) + ", difference " +
+            report::with_commas(measured - predicted) + " bytes";
   }
   return text + "\n";
 }
@@ -27,17 +27,17 @@ std::string counters_text(const MeasuredRun& run, const simulator::Predicted& pr
   if (!run.active_constant || !run.reserved_constant) {
     text += "              (active or reserved differ between steps)\n";
   }
-  return text + "  driver      " + count_of(run.driver_allocations_after_first_step, "allocation") +
-         " and " + count_of(run.pinned_after_first_step, "pinned block") +
-         " after the first step\n";
+  return text + "  driver      " +
+         report::count_of(run.driver_allocations_after_first_step, "allocation") + " and " +
+         report::count_of(run.pinned_after_first_step, "pinned block") + " after the first step\n";
 }
 
 std::string parameters_text(const MeasuredRun& run) {
   if (run.loaded_bytes == 0 && run.stored_bytes == 0 && run.unplanned_stored_bytes == 0) return "";
-  std::string text = "  parameters  " + exact_bytes(run.loaded_bytes) + " loaded, " +
-                     exact_bytes(run.stored_bytes) + " stored a step";
+  std::string text = "  parameters  " + report::exact_bytes(run.loaded_bytes) + " loaded, " +
+                     report::exact_bytes(run.stored_bytes) + " stored a step";
   if (run.unplanned_stored_bytes > 0) {
-    text += ", and " + exact_bytes(run.unplanned_stored_bytes) + " stored beside the plan";
+    text += ", and " + report::exact_bytes(run.unplanned_stored_bytes) + " stored beside the plan";
   }
   return text + "\n";
 }

@@ -5,7 +5,7 @@
 #include "cli/torch/results_json.h"
 #include "cli/torch/run_arguments.h"
 #include "cli/torch/torch_verbs.h"
-#include "cli/words.h"
+#include "report/words.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
@@ -14,10 +14,10 @@ namespace {
 
 std::string execute_text(const PlanInputs& inputs, const MeasuredRun& run) {
   const simulator::Predicted& predicted = inputs.predicted;
-  std::string text = "ran " + run_line(*inputs.trace) + " under " + inputs.plan_file + "\n";
-  text += "  peak        " + exact_bytes(run.peak_requested) + " requested, predicted " +
-          with_commas(predicted.peak_requested) + ", difference " +
-          with_commas(run.peak_requested - predicted.peak_requested) + " bytes\n";
+  std::string text = "ran " + report::run_line(*inputs.trace) + " under " + inputs.plan_file + "\n";
+  text += "  peak        " + report::exact_bytes(run.peak_requested) + " requested, predicted " +
+          report::with_commas(predicted.peak_requested) + ", difference " +
+          report::with_commas(run.peak_requested - predicted.peak_requested) + " bytes\n";
   text += counters_text(run, predicted);
   text += "  step time   " + format_time(run.step_ns) + ", predicted " +
           format_time(predicted.step) + ratio_text(run.step_ns, predicted.step) + "\n";
@@ -28,14 +28,14 @@ std::string execute_text(const PlanInputs& inputs, const MeasuredRun& run) {
         "              (times are reported, not judged: on the CPU device the copy threads "
         "and other programs compete with compute)\n";
   }
-  text += "  host        " + exact_bytes(run.host_bytes) + "\n";
+  text += "  host        " + report::exact_bytes(run.host_bytes) + "\n";
   text += parameters_text(run);
   text += "  loss        " + std::to_string(run.steps.front().loss) + " in the first, " +
           std::to_string(run.steps.back().loss) + " in the last of " +
-          count_of(static_cast<std::int64_t>(run.steps.size()), "step") + "\n";
+          report::count_of(static_cast<std::int64_t>(run.steps.size()), "step") + "\n";
   if (!run.on_plan) {
     text += "  off plan    " + run.first_difference + "; " +
-            count_of(run.off_plan_packs, "saved tensor") + " left outside the plan\n";
+            report::count_of(run.off_plan_packs, "saved tensor") + " left outside the plan\n";
   }
   return text;
 }

@@ -10,10 +10,10 @@
 #include "cli/torch/results_json.h"
 #include "cli/torch/session.h"
 #include "cli/torch/torch_verbs.h"
-#include "cli/words.h"
 #include "profiler/assembly/assemble.h"
 #include "profiler/torch/passes.h"
 #include "profiler/torch/step_hooks.h"
+#include "report/words.h"
 #include "traces/size_text.h"
 #include "traces/trace_file.h"
 #include "traces/validate.h"
@@ -99,7 +99,7 @@ Result<Trace> record(RecordingRequest request, const Args& argv, const Console& 
 }
 
 // "+1.3 %"; a share of another number.
-std::string percent(double share, int digits, bool sign) {
+std::string report::percent(double share, int digits, bool sign) {
   char text[32];
   std::snprintf(text, sizeof text, sign ? "%+.*f %%" : "%.*f %%", digits, 100 * share);
   return text;
@@ -107,35 +107,37 @@ std::string percent(double share, int digits, bool sign) {
 
 std::string gpu_text(const Trace& trace) {
   const GpuTotals totals = gpu_totals(trace);
-  std::string text = "  GPU           " + count_of(totals.kernels, "kernel") + ", " +
-                     with_commas(totals.copies + totals.memsets) + " copies and memsets, " +
+  std::string text = "  GPU           " + report::count_of(totals.kernels, "kernel") + ", " +
+                     report::with_commas(totals.copies + totals.memsets) + " copies and memsets, " +
                      format_time(totals.busy_ns) + " busy, " +
-                     percent(totals.attributed, 2, false) + " of it attributed\n";
+                     report::percent(totals.attributed, 2, false) + " of it attributed\n";
   text += "  timing pass   " + format_time(trace.overhead.timing.step_ns);
   if (totals.timing_overhead) {
-    text += " (" + percent(*totals.timing_overhead, 1, true) + " over the clean step)";
+    text += " (" + report::percent(*totals.timing_overhead, 1, true) + " over the clean step)";
   }
-  text += ", " + count_of(trace.quality.dropped_records, "dropped record") + ", " +
-          count_of(trace.clock.causality_violations, "clamped time") + ", " +
-          count_of(static_cast<std::int64_t>(trace.syncs.size()), "wait") + " of the CPU\n";
+  text += ", " + report::count_of(trace.quality.dropped_records, "dropped record") + ", " +
+          report::count_of(trace.clock.causality_violations, "clamped time") + ", " +
+          report::count_of(static_cast<std::int64_t>(trace.syncs.size()), "wait") + " of the CPU\n";
   return text;
 }
 
 std::string profile_text(const Trace& trace, const std::string& file) {
-  std::string text = "recorded " + run_line(trace) + "\n";
+  std::string text = "recorded " + report::run_line(trace) + "\n";
   const bool offloaded = trace.overhead.clean.step_ns == 0;
   text += "  step time     " +
           (offloaded ? "unknown: it does not fit with everything kept"
                      : format_time(trace.overhead.clean.step_ns)) +
           "\n";
-  text += "  peak          " + exact_bytes(trace.peaks.requested.front()) + " requested\n";
-  text += "  offload all   " + exact_bytes(trace.overhead.offload_all.peak_requested) +
+  text += "  peak          " + report::exact_bytes(trace.peaks.requested.front()) + " requested\n";
+  text += "  offload all   " + report::exact_bytes(trace.overhead.offload_all.peak_requested) +
           " when every saved tensor leaves at once\n";
   const auto outermost = std::count(trace.ops.parent.begin(), trace.ops.parent.end(), OpId());
-  text += "  saved tensors " + with_commas(static_cast<std::int64_t>(trace.saved.size())) + " in " +
-          count_of(static_cast<std::int64_t>(trace.layers.size()) - 1, "layer") + "\n";
-  text += "  ops           " + with_commas(outermost) + ", " +
-          with_commas(static_cast<std::int64_t>(trace.ops.size())) + " with those that they call\n";
+  text += "  saved tensors " + report::with_commas(static_cast<std::int64_t>(trace.saved.size())) +
+          " in " + report::count_of(static_cast<std::int64_t>(trace.layers.size()) - 1, "layer") +
+          "\n";
+  text += "  ops           " + report::with_commas(outermost) + ", " +
+          report::with_commas(static_cast<std::int64_t>(trace.ops.size())) +
+          " with those that they call\n";
   if (trace.gpu.size() > 0) text += gpu_text(trace);
   text += "  fingerprint   " + trace.fingerprint.substr(0, 23) + "..\n";
   text += "wrote " + file + "\n";

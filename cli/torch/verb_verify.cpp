@@ -12,8 +12,8 @@
 #include "cli/torch/run_arguments.h"
 #include "cli/torch/torch_verbs.h"
 #include "cli/torch/verify_runs.h"
-#include "cli/words.h"
 #include "executor/tensor_dump.h"
+#include "report/words.h"
 #include "simulator/plan_json.h"
 #include "traces/size_text.h"
 #include "traces/trace_json.h"
@@ -30,27 +30,30 @@ std::string apart(const executor::DumpDifference& difference) {
 
 std::string verdict(const Verification& v) {
   if (v.difference.bitwise) {
-    return "loss, gradients and parameters of " + count_of(v.compared_steps, "step") +
-           " are bitwise equal (" + with_commas(v.difference.tensors) + " tensors" +
+    return "loss, gradients and parameters of " + report::count_of(v.compared_steps, "step") +
+           " are bitwise equal (" + report::with_commas(v.difference.tensors) + " tensors" +
            (v.difference.by_digest > 0 ? ", by 128-bit digests)" : ")");
   }
   if (!v.repeatability.bitwise) {
     return "the model does not repeat itself (two runs without a plan differ " +
            apart(v.repeatability) + "); the planned run differs " + apart(v.difference);
   }
-  return with_commas(v.difference.differing) + " of " + with_commas(v.difference.tensors) +
-         " tensors differ, first " + v.difference.first + ", " + apart(v.difference);
+  return report::with_commas(v.difference.differing) + " of " +
+         report::with_commas(v.difference.tensors) + " tensors differ, first " +
+         v.difference.first + ", " + apart(v.difference);
 }
 
 std::string verify_text(const Verification& v, const Trace& trace) {
-  std::string text = (v.passed() ? "verified: " : "NOT verified: ") + run_line(trace) + "\n";
+  std::string text =
+      (v.passed() ? "verified: " : "NOT verified: ") + report::run_line(trace) + "\n";
   for (const std::string& failure : v.failures) text += "  failed      " + failure + "\n";
   text += "  results     " + verdict(v) + "\n";
   if (v.reference_reused) text += "  reference   kept in " + v.reference_file + "\n";
-  text += "  peak        " + exact_bytes(v.planned.peak_requested) + " requested, predicted " +
-          with_commas(v.predicted.peak_requested) + ", difference " +
-          with_commas(v.planned.peak_requested - v.predicted.peak_requested) +
-          " bytes; without the plan " + exact_bytes(v.reference.peak_requested) + "\n";
+  text += "  peak        " + report::exact_bytes(v.planned.peak_requested) +
+          " requested, predicted " + report::with_commas(v.predicted.peak_requested) +
+          ", difference " +
+          report::with_commas(v.planned.peak_requested - v.predicted.peak_requested) +
+          " bytes; without the plan " + report::exact_bytes(v.reference.peak_requested) + "\n";
   text += counters_text(v.planned, v.predicted);
   text += "  step time   " + format_time(v.planned.step_ns) + ", predicted " +
           format_time(v.predicted.step) + ratio_text(v.planned.step_ns, v.predicted.step) +
@@ -62,7 +65,7 @@ std::string verify_text(const Verification& v, const Trace& trace) {
         "              (times are reported, not judged: on the CPU device the copy threads "
         "and other programs compete with compute)\n";
   }
-  text += "  host        " + exact_bytes(v.planned.host_bytes) + "\n";
+  text += "  host        " + report::exact_bytes(v.planned.host_bytes) + "\n";
   return text + parameters_text(v.planned);
 }
 

@@ -53,7 +53,13 @@ Result<Opened> replayed(TracePtr trace, PlanStatePtr plan, const JobContext& job
   job.progress(0.8, words("Replaying the step"));
   Result<SimulatedPtr> simulated = simulate(trace, std::move(plan), job.stop());
   if (!simulated) return simulated.error();
-  return Opened{std::move(trace), std::move(simulated).value(), std::nullopt};
+  job.progress(0.9, words("Laying out the views"));
+  Opened opened;
+  opened.planned = planned_view(**simulated);
+  opened.recorded = recorded_view(*trace);
+  opened.trace = std::move(trace);
+  opened.simulated = std::move(simulated).value();
+  return opened;
 }
 
 Result<Opened> with_plan(const std::string& text, const std::string& path,

@@ -9,6 +9,7 @@
 #include "gui/model/job_runner.h"
 #include "gui/model/run_result_json.h"
 #include "gui/model/simulated.h"
+#include "gui/model/step_view.h"
 #include "traces/result.h"
 
 namespace stowage::gui {
@@ -16,6 +17,8 @@ namespace stowage::gui {
 struct Opened {
   TracePtr trace;
   SimulatedPtr simulated;
+  StepViewPtr planned;
+  StepViewPtr recorded;
   std::optional<RunResult> measured;
 };
 
@@ -23,7 +26,7 @@ struct Opened {
 // beside the plan; a run's plan and trace are looked for where the command was given them and
 // beside the result. A trace alone is replayed with nothing decided. Errors: bad_input (no such
 // file, not a file of ours, a trace that is not there, with what to do), `interrupted`.
-// Cost: that of load_trace(), TraceIndex and two replays; progress in these steps.
+// Cost: that of load_trace(), TraceIndex and two replays, and two views; progress in these steps.
 [[nodiscard]] Result<Opened> open_file(const std::string& path, const TracePtr& open_trace,
                                        const JobContext& job);
 

@@ -92,6 +92,8 @@ void PlanDocument::close() {
   wanted_.reset();
   state_.reset();
   current_.reset();
+  planned_.reset();
+  recorded_view_.reset();
   previous_.reset();
   pinned_.reset();
   measured_.reset();
@@ -108,6 +110,8 @@ void PlanDocument::adopt(Opened opened, const QString& path) {
   const bool same_trace = trace_ == opened.trace;
   trace_ = std::move(opened.trace);
   current_ = std::move(opened.simulated);
+  planned_ = std::move(opened.planned);
+  recorded_view_ = std::move(opened.recorded);
   state_ = current_->state;
   measured_ = std::move(opened.measured);
   file_ = path;
@@ -122,6 +126,10 @@ void PlanDocument::adopt(Opened opened, const QString& path) {
   drag_ = -1;
   Q_EMIT this->opened();
   Q_EMIT changed();
+}
+
+bool PlanDocument::is_plain() const {
+  return current_ && current_->schedule.instructions.empty() && !is_assumed();
 }
 
 bool PlanDocument::can_edit() const {
@@ -213,13 +221,16 @@ void PlanDocument::replay() {
   struct Answer {
     TracePtr trace;
     Result<SimulatedPtr> simulated;
+    StepViewPtr view;
   };
   simulating_.run<Answer>(
       wanted_ ? tr("Replaying on another machine") : tr("Replaying"),
       [trace = trace_, wanted = wanted_, state = state_](const JobContext& job) {
         const TracePtr on =
             wanted ? on_machine(*trace, wanted->calibration, wanted->machine) : trace;
-        return Answer{on, simulate(on, state, job.stop())};
+        Answer answer{on, simulate(on, state, job.stop()), nullptr};
+        if (answer.simulated) answer.view = planned_view(**answer.simulated);
+        return answer;
       },
       [this, keeps_previous = keeps_previous_, state = state_](Answer answer) {
         if (!answer.simulated) return Q_EMIT failed(answer.simulated.error());
@@ -228,6 +239,7 @@ void PlanDocument::replay() {
         wanted_.reset();
         trace_ = std::move(answer.trace);
         current_ = std::move(answer.simulated).value();
+        planned_ = std::move(answer.view);
         // The bytes of a budget in percent are known now.
         if (state_ == state) state_ = current_->state;
         Q_EMIT changed();

@@ -26,6 +26,11 @@ class PlanDocument : public QObject {
   // that current() was replayed on.
   [[nodiscard]] const TracePtr& trace() const { return trace_; }
   [[nodiscard]] const SimulatedPtr& current() const { return current_; }
+  // What is painted of current(), and of the recording.
+  [[nodiscard]] const StepViewPtr& planned() const { return planned_; }
+  [[nodiscard]] const StepViewPtr& recorded() const { return recorded_view_; }
+  // Nothing is planned and nothing assumed: the recording itself is what to look at.
+  [[nodiscard]] bool is_plain() const;
   // The plan as last edited; current()->state, or newer while a replay runs.
   [[nodiscard]] const PlanStatePtr& state() const { return state_; }
   // What to compare with: the pinned result, else the one before the last change; null at first.
@@ -106,6 +111,8 @@ class PlanDocument : public QObject {
   PlanStatePtr state_;
   SimulatedPtr current_;
   SimulatedPtr previous_;
+  StepViewPtr planned_;
+  StepViewPtr recorded_view_;
   SimulatedPtr pinned_;
   std::optional<RunResult> measured_;
   std::optional<planner::PlanOutcome> outcome_;

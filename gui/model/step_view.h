@@ -1,5 +1,5 @@
-// A step as it is painted: lanes of spans and the memory curve by class, indexed for any zoom. Made in
-// the background, immutable. Without strings: names are looked up when something is shown.
+// A step as it is painted: lanes of spans and the memory curve by class, indexed for any zoom. Made
+// in the background, immutable. Without strings: names are looked up when something is shown.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ enum class LaneKind : std::uint8_t { layers, launch, compute, d2h, h2d, stalls }
 struct SpanInfo {
   std::int32_t row = -1;  // of the table that `kind` names
   Selection::Kind kind = Selection::Kind::none;
-  StringId name;  // op, kernel, site, layer
+  StringId name;    // op, kernel, site, layer
   Bytes bytes = 0;  // moved, waited for
 };
 
@@ -46,16 +46,16 @@ struct LaneView {
 };
 
 struct MemoryView {
-  std::vector<StorageClass> classes;       // that occur, lowest in the stack first
-  std::vector<EventId> event;              // of each point
-  std::vector<Nanoseconds> time;           // of each point, never decreasing
-  std::vector<std::vector<Bytes>> bytes;   // by class, then by point
-  MinMaxPyramid total;                     // requested bytes by point
-  std::size_t peak_at = 0;                 // point
+  std::vector<StorageClass> classes;      // that occur, lowest in the stack first
+  std::vector<EventId> event;             // of each point
+  std::vector<Nanoseconds> time;          // of each point, never decreasing
+  std::vector<std::vector<Bytes>> bytes;  // by class, then by point
+  MinMaxPyramid total;                    // requested bytes by point
+  std::size_t peak_at = 0;                // point
   [[nodiscard]] bool empty() const { return time.empty(); }
   [[nodiscard]] Bytes peak() const { return empty() ? 0 : total[peak_at]; }
-  // The points that are seen in [begin, end): the one that holds at `begin`, and all that begin ahead
-  // of `end`. first == last only when there are no points. O(log points).
+  // The points that are seen in [begin, end): the one that holds at `begin`, and all that begin
+  // ahead of `end`. first == last only when there are no points. O(log points).
   struct Range {
     std::size_t first = 0;
     std::size_t last = 0;

@@ -29,6 +29,12 @@ void ViewState::set_axis(const TimeAxis& axis) {
   Q_EMIT axis_changed();
 }
 
+void ViewState::set_shown(Shown shown) {
+  if (shown == shown_) return;
+  shown_ = shown;
+  Q_EMIT shown_changed();
+}
+
 void ViewState::clear() {
   select({});
   set_range(std::nullopt);

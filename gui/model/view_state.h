@@ -25,6 +25,13 @@ struct TimeRange {
   bool operator==(const TimeRange&) const = default;
 };
 
+// Which step the lanes and the memory curve show.
+enum class Shown : std::uint8_t {
+  automatic,  // the recording while nothing is planned, else the planned step
+  recorded,
+  planned,
+};
+
 class ViewState : public QObject {
   Q_OBJECT
  public:
@@ -40,6 +47,8 @@ class ViewState : public QObject {
   void set_cursor(std::optional<Nanoseconds> time);
   void set_range(std::optional<TimeRange> range);  // begin and end are put in order
   void set_axis(const TimeAxis& axis);
+  [[nodiscard]] Shown shown() const { return shown_; }
+  void set_shown(Shown shown);
   // Esc: no selection, no range.
   void clear();
   // A view that can (the timeline) brings the selection to its centre.
@@ -50,6 +59,7 @@ class ViewState : public QObject {
   void cursor_changed();
   void range_changed();
   void axis_changed();
+  void shown_changed();
   void centre_requested();
 
  private:
@@ -57,6 +67,7 @@ class ViewState : public QObject {
   std::optional<Nanoseconds> cursor_;
   std::optional<TimeRange> range_;
   TimeAxis axis_;
+  Shown shown_ = Shown::automatic;
 };
 
 }  // namespace stowage::gui

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/process.h"
-#include "tests/cli/small_trace.h"
+#include "tests/support/small_trace.h"
 #include "traces/file_io.h"
 #include "traces/trace_file.h"
 
@@ -16,6 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::small_trace;
 using ::testing::StartsWith;
 using Json = nlohmann::json;
 

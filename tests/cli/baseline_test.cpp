@@ -8,7 +8,7 @@
 
 #include "simulator/replay.h"
 #include "tests/cli/golden.h"
-#include "tests/cli/small_trace.h"
+#include "tests/support/small_trace.h"
 #include "traces/build_info.h"
 
 namespace stowage::cli_tests {
@@ -18,6 +18,8 @@ using cli::Baseline;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::small_trace;
+using testing::small_trace_peak;
 using Json = nlohmann::ordered_json;
 
 Baseline small_baseline() {
@@ -28,7 +30,7 @@ Baseline small_baseline() {
   baseline.made_with = {"0.1.0", "2.11.0", "cpu", "", "tracked", 1, true, ""};
   baseline.measured.peak_requested = small_trace_peak(2);
   baseline.measured.peak_active = small_trace_peak(2);
-  baseline.content = cli::peak_content(index, simulator::resident_schedule(index));
+  baseline.content = report::peak_content(index, simulator::resident_schedule(index));
   return baseline;
 }
 
@@ -47,7 +49,7 @@ TEST(BaselineJson, IsAsItWasAndReadsBackTheSame) {
   baseline.made_with.deterministic = false;
   baseline.measured = {1, 2, 3, 4, 5, 6};
   baseline.content.on_host = baseline.content.on_device;
-  baseline.content.on_host[0].holding = cli::Holding::host;
+  baseline.content.on_host[0].holding = report::Holding::host;
   baseline.content.on_device.clear();
   read = cli::baseline_from_json(cli::baseline_to_json(baseline), "b.json");
   ASSERT_TRUE(read.ok()) << read.error().text();

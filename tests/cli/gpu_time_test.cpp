@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/cli/small_trace.h"
+#include "tests/support/small_trace.h"
 
 namespace stowage::cli {
 namespace {
@@ -14,7 +14,7 @@ void add_kernel(Trace& trace, OpId op, Nanoseconds duration) {
 }
 
 TEST(GpuTime, IsSummedUpByTheOutermostOp) {
-  Trace trace = cli_tests::small_trace();
+  Trace trace = testing::small_trace();
   EXPECT_TRUE(gpu_time_by_op(trace).empty());
   const OpId outer(0);
   OpId other;

@@ -5,19 +5,21 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "cli/inspect_report.h"
 #include "cli/inspect_text.h"
 #include "cli/verbs.h"
+#include "report/inspect.h"
 #include "tests/cli/golden.h"
-#include "tests/cli/small_trace.h"
+#include "tests/support/small_trace.h"
 #include "traces/trace_file.h"
 #include "traces/validate.h"
 
 namespace stowage::cli_tests {
 namespace {
 
-using cli::GroupBy;
+using report::GroupBy;
 using ::testing::HasSubstr;
+using testing::small_trace;
+using testing::small_trace_peak;
 
 TEST(SmallTrace, IsValidAndHasThePeakThatItsHeaderDerives) {
   for (const int layers : {1, 2, 3, 7}) {
@@ -25,7 +27,7 @@ TEST(SmallTrace, IsValidAndHasThePeakThatItsHeaderDerives) {
     const Status valid = validate(trace, "small");
     ASSERT_TRUE(valid.ok()) << valid.error().text();
     EXPECT_EQ(trace.peaks.requested.at(0), small_trace_peak(layers));
-    const auto requested = cli::requested_after(trace);
+    const auto requested = report::requested_after(trace);
     EXPECT_EQ(*std::max_element(requested.begin(), requested.end()), small_trace_peak(layers));
   }
 }
@@ -34,7 +36,7 @@ TEST(SmallTrace, IsValidAndHasThePeakThatItsHeaderDerives) {
 // the backward op of layers.2 allocates.
 TEST(Inspect, ThePeakIsNamedAndItsBytesAreShared) {
   const Trace trace = small_trace(3);
-  const auto report = cli::inspect(trace, GroupBy::layer, "peak");
+  const auto report = report::inspect(trace, report::GroupBy::layer, "peak");
   ASSERT_TRUE(report.ok()) << report.error().text();
   EXPECT_EQ(report->moment.requested, 9'408'000);
   EXPECT_EQ(report->moment.active, 9'408'000);
@@ -54,7 +56,7 @@ TEST(Inspect, ThePeakIsNamedAndItsBytesAreShared) {
 
 TEST(Inspect, WhatCouldLeaveIsPackedReleasedAndNotInUse) {
   const Trace trace = small_trace(3);
-  const auto at_peak = cli::inspect(trace, GroupBy::layer, "peak");
+  const auto at_peak = report::inspect(trace, report::GroupBy::layer, "peak");
   ASSERT_TRUE(at_peak.ok());
   EXPECT_EQ(at_peak->movable.storages, 3);
   EXPECT_EQ(at_peak->movable.bytes, 6'000'000);
@@ -62,7 +64,7 @@ TEST(Inspect, WhatCouldLeaveIsPackedReleasedAndNotInUse) {
   // layers.2's activation was unpacked for the very op that makes the peak.
   EXPECT_EQ(at_peak->movable.away_bytes, 4'000'000);
   // In forward the layer's own op still holds its activation: op 4 is aten::mm of layers.2.
-  const auto in_forward = cli::inspect(trace, GroupBy::layer, "4");
+  const auto in_forward = report::inspect(trace, report::GroupBy::layer, "4");
   ASSERT_TRUE(in_forward.ok());
   EXPECT_EQ(in_forward->movable.away_bytes, 4'000'000);
   EXPECT_EQ(in_forward->moment.op_name, "aten::mm");
@@ -71,7 +73,7 @@ TEST(Inspect, WhatCouldLeaveIsPackedReleasedAndNotInUse) {
 
 TEST(Inspect, PhasesAndLayersAddUp) {
   const Trace trace = small_trace(3);
-  const auto report = cli::inspect(trace, GroupBy::storage_class, "peak");
+  const auto report = report::inspect(trace, report::GroupBy::storage_class, "peak");
   ASSERT_TRUE(report.ok());
   ASSERT_EQ(report->phases.size(), 3U);
   EXPECT_EQ(report->phases[1].kind, PhaseKind::forward);
@@ -90,7 +92,7 @@ TEST(Inspect, PhasesAndLayersAddUp) {
 
 TEST(Inspect, AnOpIsFoundByNameAtItsHighestPoint) {
   const Trace trace = small_trace(3);
-  const auto report = cli::inspect(trace, GroupBy::op, "aten::relu");
+  const auto report = report::inspect(trace, report::GroupBy::op, "aten::relu");
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->moment.layer, "layers.2");
   // 3 parameters, input, 3 activations, outputs of layers.1 and layers.2.
@@ -100,15 +102,15 @@ TEST(Inspect, AnOpIsFoundByNameAtItsHighestPoint) {
 
 TEST(Inspect, AWrongMomentSaysWhatThereIs) {
   const Trace trace = small_trace(3);
-  EXPECT_THAT(cli::inspect(trace, GroupBy::op, "aten::rellu").error().hint,
+  EXPECT_THAT(report::inspect(trace, report::GroupBy::op, "aten::rellu").error().hint,
               HasSubstr("aten::relu"));
-  EXPECT_THAT(cli::inspect(trace, GroupBy::op, "13").error().hint, HasSubstr("13 ops"));
-  EXPECT_EQ(cli::inspect(trace, GroupBy::op, "-1").error().code, ErrorCode::usage);
+  EXPECT_THAT(report::inspect(trace, report::GroupBy::op, "13").error().hint, HasSubstr("13 ops"));
+  EXPECT_EQ(report::inspect(trace, report::GroupBy::op, "-1").error().code, ErrorCode::usage);
 }
 
 TEST(Inspect, TextIsAsItWas) {
   const Trace trace = small_trace(3);
-  const auto report = cli::inspect(trace, GroupBy::layer, "peak");
+  const auto report = report::inspect(trace, report::GroupBy::layer, "peak");
   ASSERT_TRUE(report.ok());
   cli::Terminal screen;
   expect_golden("inspect_ascii.txt",

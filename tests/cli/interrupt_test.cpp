@@ -6,7 +6,7 @@
 #include <csignal>
 
 #include "tests/cli/process.h"
-#include "tests/cli/small_trace.h"
+#include "tests/support/small_trace.h"
 #include "traces/trace_file.h"
 
 namespace stowage::cli_tests {
@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::small_trace;
 
 class Interrupt : public ::testing::Test {
  protected:

@@ -17,14 +17,14 @@ using cli::CaseOutcome;
 using cli::CheckCase;
 using cli::CheckInput;
 using cli::CheckReport;
-using cli::PeakRow;
+using report::PeakRow;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-PeakRow row(const std::string& layer, const std::string& op, std::int64_t storages, Bytes bytes,
-            std::vector<std::string> sites = {}) {
-  PeakRow result;
+report::PeakRow row(const std::string& layer, const std::string& op, std::int64_t storages,
+                    Bytes bytes, std::vector<std::string> sites = {}) {
+  report::PeakRow result;
   result.storage_class = StorageClass::activation;
   result.layer = layer;
   result.op = op;
@@ -183,7 +183,7 @@ TEST(MemoryCheck, AFailureNamesTheStoragesThatGrewByLayerAndSite) {
   now.peak_requested = 1'300'000;
   const CheckInput input = input_of(kCpu, now);
   auto cases = cli::cases_of(input);
-  cli::PeakContent content = input.baseline->content;
+  report::PeakContent content = input.baseline->content;
   content.peak_requested = 1'300'000;
   content.on_device[1] = row("layers.1", "aten::gelu", 2, 700'000, {"layers.1#1", "layers.1#2"});
   cli::explain(cases, input.baseline, content);
@@ -212,14 +212,14 @@ TEST(MemoryCheck, HostBytesAreExplainedByWhatLiesOnTheHost) {
   now.host_bytes = 900;
   CheckInput input = input_of(kCpu, now);
   auto cases = cli::cases_of(input);
-  cli::PeakContent content = input.baseline->content;
+  report::PeakContent content = input.baseline->content;
   content.on_device[0].bytes *= 2;  // not what is asked about
   content.on_host = {row("layers.0", "aten::gelu", 1, 400, {"layers.0#1"})};
-  content.on_host[0].holding = cli::Holding::host;
+  content.on_host[0].holding = report::Holding::host;
   cli::explain(cases, input.baseline, content);
   const CheckCase& failed = find(cases, "host_bytes");
   ASSERT_EQ(failed.grew.size(), 1U);
-  EXPECT_THAT(cli::growth_text(failed.grew[0]), HasSubstr("on the host"));
+  EXPECT_THAT(report::growth_text(failed.grew[0]), HasSubstr("on the host"));
 }
 
 TEST(MemoryCheck, ABudgetWithoutABaselineIsExplainedByTheLargest) {
@@ -246,18 +246,18 @@ TEST(MemoryCheck, ALongListOfStoragesIsCut) {
 }
 
 TEST(Growth, RowsAreMatchedByClassLayerOpAndHolding) {
-  const std::vector<PeakRow> before = {row("a", "x", 1, 10), row("b", "x", 1, 10),
-                                       row("c", "x", 1, 10)};
-  std::vector<PeakRow> now = {row("a", "x", 1, 10, {"a#9"}), row("b", "x", 1, 5),
-                              row("b", "y", 1, 7), row("d", "x", 3, 30)};
+  const std::vector<report::PeakRow> before = {row("a", "x", 1, 10), row("b", "x", 1, 10),
+                                               row("c", "x", 1, 10)};
+  std::vector<report::PeakRow> now = {row("a", "x", 1, 10, {"a#9"}), row("b", "x", 1, 5),
+                                      row("b", "y", 1, 7), row("d", "x", 3, 30)};
   now.push_back(row("c", "x", 1, 10));
-  now.back().holding = cli::Holding::reloaded;
+  now.back().holding = report::Holding::reloaded;
   std::vector<std::string> grew;
-  for (const cli::Growth& each : cli::grown(before, now)) {
+  for (const report::Growth& each : report::grown(before, now)) {
     grew.push_back(each.row.layer + " " + each.row.op + " " + std::to_string(each.bytes()));
   }
   EXPECT_THAT(grew, ElementsAre("d x 30", "c x 10", "b y 7"));
-  EXPECT_TRUE(cli::grown(before, before).empty());
+  EXPECT_TRUE(report::grown(before, before).empty());
 }
 
 TEST(ParseShare, ReadsSharesAndNothingElse) {
@@ -284,7 +284,7 @@ CheckReport failed_report() {
   report.baseline_file = "gpt2.json";
   report.measured = now;
   report.cases = cli::cases_of(input);
-  cli::PeakContent content = input.baseline->content;
+  report::PeakContent content = input.baseline->content;
   content.on_device[1] = row("layers.1", "aten::gelu", 2, 700'000, {"layers.1#1", "layers.1#2"});
   cli::explain(report.cases, input.baseline, content);
   return report;

@@ -7,7 +7,7 @@
 #include "cli/verbs.h"
 #include "simulator/plan_json.h"
 #include "tests/cli/process.h"
-#include "tests/cli/small_trace.h"
+#include "tests/support/small_trace.h"
 #include "traces/trace_file.h"
 
 namespace stowage::cli_tests {
@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::small_trace;
 using ::testing::StartsWith;
 using Json = nlohmann::json;
 

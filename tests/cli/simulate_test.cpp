@@ -9,13 +9,14 @@
 #include "cli/verbs.h"
 #include "simulator/link_model.h"
 #include "tests/cli/process.h"
-#include "tests/cli/small_trace.h"
+#include "tests/support/small_trace.h"
 #include "traces/trace_file.h"
 
 namespace stowage::cli_tests {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::small_trace;
 using Json = nlohmann::json;
 
 class Simulate : public ::testing::Test {

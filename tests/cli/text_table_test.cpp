@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/paint.h"
-#include "cli/words.h"
+#include "report/words.h"
 
 namespace stowage::cli {
 namespace {
@@ -41,17 +41,17 @@ TEST(TextTable, ColoursAndAccentsTakeNoRoom) {
 }
 
 TEST(Words, NumbersForTheEyeAndForTheTest) {
-  EXPECT_EQ(with_commas(0), "0");
-  EXPECT_EQ(with_commas(-999), "-999");
-  EXPECT_EQ(with_commas(1000), "1,000");
-  EXPECT_EQ(with_commas(-1234567), "-1,234,567");
-  EXPECT_EQ(exact_bytes(161480704), "161 MB (161,480,704 bytes)");
-  EXPECT_EQ(exact_bytes(12), "12 B");
-  EXPECT_EQ(relative(110, 100), "+10.0 %");
-  EXPECT_EQ(relative(0, 0), "-");
-  EXPECT_EQ(percent(1, 8), "12.5 %");
-  EXPECT_EQ(count_of(1, "op"), "1 op");
-  EXPECT_EQ(count_of(2000, "op"), "2,000 ops");
+  EXPECT_EQ(report::with_commas(0), "0");
+  EXPECT_EQ(report::with_commas(-999), "-999");
+  EXPECT_EQ(report::with_commas(1000), "1,000");
+  EXPECT_EQ(report::with_commas(-1234567), "-1,234,567");
+  EXPECT_EQ(report::exact_bytes(161480704), "161 MB (161,480,704 bytes)");
+  EXPECT_EQ(report::exact_bytes(12), "12 B");
+  EXPECT_EQ(report::relative(110, 100), "+10.0 %");
+  EXPECT_EQ(report::relative(0, 0), "-");
+  EXPECT_EQ(report::percent(1, 8), "12.5 %");
+  EXPECT_EQ(report::count_of(1, "op"), "1 op");
+  EXPECT_EQ(report::count_of(2000, "op"), "2,000 ops");
 }
 
 }  // namespace

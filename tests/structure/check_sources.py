@@ -21,10 +21,10 @@ ARROWS = {
     "executor": {"traces", "simulator", "executor/device"},
     "profiler/torch": {"traces", "simulator", "executor", "executor/device",
                        "profiler/assembly", "profiler/cupti"},
-    "cli": {"traces", "simulator", "planner"},
-    "cli/torch": {"traces", "simulator", "planner", "cli", "executor", "executor/device",
-                  "profiler/assembly", "profiler/torch"},
     "report": {"traces", "simulator", "planner"},
+    "cli": {"traces", "simulator", "planner", "report"},
+    "cli/torch": {"traces", "simulator", "planner", "report", "cli", "executor", "executor/device",
+                  "profiler/assembly", "profiler/torch"},
     "gui/model": {"traces", "simulator", "planner", "report"},
     "gui/widgets": {"traces", "simulator", "planner", "report", "gui/model"},
     "gui/app": {"traces", "simulator", "planner", "report", "gui/model", "gui/widgets"},
@@ -55,7 +55,7 @@ WORLD_PATTERNS = {
 }
 # Tests that must build in the core preset.
 CORE_TESTS = ("tests/traces/", "tests/simulator/", "tests/planner/", "tests/profiler/",
-              "tests/cli/", "tests/support/")
+              "tests/report/", "tests/cli/", "tests/support/")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 PRINTS = re.compile(r"std::cout\b|(?<![\w:>.])(?:std::)?(?:printf|puts|putchar)\s*\(")

@@ -1,29 +1,19 @@
-// One replay with everything that `simulate` and `demo-report` print about it.
+// One replay with everything that is said about it: what `simulate`, `export` and the desktop program
+// start from.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "cli/inspect_report.h"
-#include "cli/terminal_plot.h"
+#include "report/moment.h"
+#include "report/stalls.h"
 #include "simulator/plan.h"
 #include "simulator/replay.h"
 #include "simulator/schedule.h"
 #include "simulator/trace_index.h"
 #include "traces/result.h"
 
-namespace stowage::cli {
-
-struct StallRow {
-  std::string site;        // of the first saved tensor of the transfer, or "parameter of LAYER"
-  bool copy_back = false;  // the copy to the device, else the copy out
-  std::string layer;       // where compute stood
-  std::string phase;
-  EventId event;
-  Nanoseconds start = 0;
-  Nanoseconds duration = 0;
-  Bytes bytes = 0;
-};
+namespace stowage::report {
 
 struct Simulation {
   simulator::Schedule schedule;
@@ -44,13 +34,4 @@ struct Simulation {
                                           const simulator::Plan& plan,
                                           const std::string& plan_file);
 
-// What a transfer moves: of an offload and its reloads, or of a parameter's residency.
-[[nodiscard]] std::string name_of_copy(const Trace& trace, const simulator::Schedule& schedule,
-                                       OffloadId offload, ResidencyId residency);
-[[nodiscard]] Bytes bytes_of_copy(const simulator::Schedule& schedule, OffloadId offload,
-                                  ResidencyId residency);
-
-// Requested bytes over the planned step's time.
-[[nodiscard]] MemoryCurve curve_of(const simulator::ReplayDetail& detail, Nanoseconds step);
-
-}  // namespace stowage::cli
+}  // namespace stowage::report

@@ -1,9 +1,9 @@
-// A trace of a small step, made by hand, for the tests of the command line.
+// A trace of a small step, made by hand,.
 #pragma once
 
 #include "traces/trace.h"
 
-namespace stowage::cli_tests {
+namespace stowage::testing {
 
 // `layers` equal layers (at least 1) and a loss, on the CPU, with these storages of device 0:
 //   per layer  parameter 400,000 B (older than the step), gradient 400,000 B (the last step's is
@@ -19,4 +19,4 @@ namespace stowage::cli_tests {
 // What the peak comes to, by the list above.
 [[nodiscard]] Bytes small_trace_peak(int layers);
 
-}  // namespace stowage::cli_tests
+}  // namespace stowage::testing

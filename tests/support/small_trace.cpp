@@ -1,4 +1,4 @@
-#include "tests/cli/small_trace.h"
+#include "tests/support/small_trace.h"
 
 #include <map>
 #include <string>
@@ -6,7 +6,7 @@
 
 #include "traces/fingerprint.h"
 
-namespace stowage::cli_tests {
+namespace stowage::testing {
 namespace {
 
 constexpr Bytes kParameter = 400'000;
@@ -301,4 +301,4 @@ Bytes small_trace_peak(int layers) {
   return layers * (kParameter + kActivation) + kInput + kLoss + kActivation;
 }
 
-}  // namespace stowage::cli_tests
+}  // namespace stowage::testing

@@ -1,13 +1,14 @@
-#include "cli/inspect_report.h"
+#include "report/inspect.h"
 
 #include <algorithm>
 #include <charconv>
 #include <map>
 #include <unordered_map>
 
+#include "report/alive.h"
 #include "traces/nearest.h"
 
-namespace stowage::cli {
+namespace stowage::report {
 namespace {
 
 struct SavedFacts {
@@ -17,14 +18,8 @@ struct SavedFacts {
 
 SavedFacts saved_facts(const Trace& trace, EventId event) {
   SavedFacts facts;
-  facts.first_saved.assign(trace.storages.size(), SavedId{});
+  facts.first_saved = first_packs(trace);
   facts.in_use.assign(trace.storages.size(), 0);
-  for (std::size_t i = 0; i < trace.saved.size(); ++i) {
-    const StorageId storage = trace.saved.storage[i];
-    if (!storage.valid()) continue;
-    SavedId& first = facts.first_saved[storage.index()];
-    if (!first.valid()) first = SavedId(i);
-  }
   for (std::size_t i = 0; i < trace.unpacks.size(); ++i) {
     const StorageId storage = trace.saved.storage[trace.unpacks.saved[i].index()];
     const EventId released = trace.unpacks.released_event[i];
@@ -34,16 +29,6 @@ SavedFacts saved_facts(const Trace& trace, EventId event) {
     }
   }
   return facts;
-}
-
-bool alive_at(const Trace& trace, std::size_t storage, EventId event) {
-  const auto& s = trace.storages;
-  return s.device[storage] == 0 && s.alloc_event[storage] <= event &&
-         (!s.free_event[storage].valid() || s.free_event[storage] > event);
-}
-
-std::string layer_name(const Trace& trace, LayerId layer) {
-  return layer.valid() ? trace.string(trace.layers.name[layer.index()]) : std::string("step");
 }
 
 // Memory changes at allocs and frees alone; the maximum is the first event that reaches it.
@@ -206,54 +191,6 @@ std::vector<LayerRow> layer_rows(const Trace& trace, const std::vector<AliveRow>
 
 }  // namespace
 
-std::vector<Bytes> requested_after(const Trace& trace) {
-  std::vector<Bytes> requested(trace.events.size(), 0);
-  Bytes now = 0;
-  for (std::size_t i = 0; i < trace.storages.size(); ++i) {
-    if (trace.storages.device[i] == 0 && !trace.storages.alloc_event[i].valid()) {
-      now += trace.storages.bytes[i];
-    }
-  }
-  for (std::size_t e = 0; e < trace.events.size(); ++e) {
-    const EventKind kind = trace.events.kind[e];
-    if (kind == EventKind::alloc || kind == EventKind::free) {
-      const auto storage = static_cast<std::size_t>(trace.events.ref[e]);
-      const Bytes bytes = trace.storages.device[storage] == 0 ? trace.storages.bytes[storage] : 0;
-      now += kind == EventKind::alloc ? bytes : -bytes;
-    }
-    requested[e] = now;
-  }
-  return requested;
-}
-
-std::vector<PlotSpan> phase_spans(const Trace& trace, const std::vector<Nanoseconds>& event_time) {
-  std::vector<PlotSpan> spans;
-  for (std::size_t i = 0; i < trace.phases.size(); ++i) {
-    spans.push_back(
-        {stowage::name_of(trace.phases.kind[i]), event_time[trace.phases.first_event[i].index()]});
-  }
-  return spans;
-}
-
-Moment moment_at(const Trace& trace, EventId event) {
-  Moment moment;
-  moment.event = event;
-  if (!event.valid()) return moment;
-  moment.time = trace.events.time[event.index()];
-  moment.op = trace.events.op[event.index()];
-  moment.layer = "step";
-  if (moment.op.valid()) {
-    moment.op_name = trace.string(trace.ops.name[moment.op.index()]);
-    moment.layer = layer_name(trace, trace.ops.layer[moment.op.index()]);
-  }
-  for (std::size_t i = 0; i < trace.phases.size(); ++i) {
-    if (trace.phases.first_event[i] <= event && event <= trace.phases.last_event[i]) {
-      moment.phase = trace.phases.kind[i];
-    }
-  }
-  return moment;
-}
-
 Result<InspectReport> inspect(const Trace& trace, GroupBy by, const std::string& at) {
   if (trace.events.size() == 0) {
     return Error{ErrorCode::bad_input, "the trace has no events", "", "/events", ""};
@@ -278,18 +215,20 @@ Result<InspectReport> inspect(const Trace& trace, GroupBy by, const std::string&
   for (const OpId parent : trace.ops.parent) report.outermost_ops += parent.valid() ? 0 : 1;
 
   const SavedFacts facts = saved_facts(trace, *event);
+  const auto movable = [&](StorageId storage) {
+    const std::size_t i = storage.index();
+    return facts.first_saved[i].valid() && trace.storages.alloc_event[i].valid() &&
+           trace.storages.device[i] == 0;
+  };
   for (std::size_t i = 0; i < trace.storages.size(); ++i) {
-    const SavedId saved = facts.first_saved[i];
-    const bool movable =
-        saved.valid() && trace.storages.alloc_event[i].valid() && trace.storages.device[i] == 0;
-    const Bytes bytes = trace.storages.bytes[i];
-    if (movable) {
-      ++report.movable.storages;
-      report.movable.bytes += bytes;
-    }
-    if (!alive_at(trace, i, *event) || bytes == 0) continue;
-    AliveRow row{StorageId(i),
-                 bytes,
+    if (!movable(StorageId(i))) continue;
+    ++report.movable.storages;
+    report.movable.bytes += trace.storages.bytes[i];
+  }
+  for (const AliveStorage& each : AliveIndex(trace).at(*event).storages) {
+    const std::size_t i = each.storage.index();
+    AliveRow row{each.storage,
+                 each.bytes,
                  trace.storages.storage_class[i],
                  layer_name(trace, trace.storages.layer[i]),
                  "",
@@ -297,22 +236,20 @@ Result<InspectReport> inspect(const Trace& trace, GroupBy by, const std::string&
                  false};
     const OpId op = trace.storages.alloc_op[i];
     if (op.valid()) row.made_by = trace.string(trace.ops.name[op.index()]);
-    if (saved.valid()) row.site = trace.string(trace.saved.site[saved.index()]);
-    if (movable) {
-      report.movable.alive_bytes += bytes;
+    if (each.saved.valid()) row.site = trace.string(trace.saved.site[each.saved.index()]);
+    if (movable(each.storage)) {
+      report.movable.alive_bytes += each.bytes;
       const EventId natural = trace.storages.natural_free_event[i];
-      row.could_leave = trace.saved.event[saved.index()] < *event && natural.valid() &&
+      row.could_leave = trace.saved.event[each.saved.index()] < *event && natural.valid() &&
                         natural < *event && facts.in_use[i] == 0;
-      if (row.could_leave) report.movable.away_bytes += bytes;
+      if (row.could_leave) report.movable.away_bytes += each.bytes;
     }
     report.alive.push_back(std::move(row));
   }
-  std::stable_sort(report.alive.begin(), report.alive.end(),
-                   [](const AliveRow& a, const AliveRow& b) { return a.bytes > b.bytes; });
   report.groups = group(trace, report.alive, by);
   report.classes = group(trace, report.alive, GroupBy::storage_class);
   report.layers = layer_rows(trace, report.alive, facts);
   return report;
 }
 
-}  // namespace stowage::cli
+}  // namespace stowage::report

@@ -1,4 +1,4 @@
-#include "cli/words.h"
+#include "report/words.h"
 
 #include <cstdio>
 #include <set>
@@ -6,7 +6,7 @@
 #include "simulator/parameter_shards.h"
 #include "traces/size_text.h"
 
-namespace stowage::cli {
+namespace stowage::report {
 namespace {
 
 std::string one_decimal(double value, bool sign) {
@@ -88,4 +88,4 @@ std::string streaming_line(const Trace& trace, const simulator::Plan& plan) {
          ", prefetch " + (prefetch ? std::to_string(*prefetch) : "automatic") + ".\n";
 }
 
-}  // namespace stowage::cli
+}  // namespace stowage::report

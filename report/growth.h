@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/peak_content.h"
+#include "report/peak_content.h"
 #include "traces/units.h"
 
-namespace stowage::cli {
+namespace stowage::report {
 
 // Rows with the same holding, class, layer and op are one; an absent row has no storages. Sites are
 // not compared: one more saved tensor renumbers those behind it.
@@ -30,4 +30,4 @@ struct Growth {
 // "layers.3.mlp: 8.39 MB in 2 storages, activation made by aten::gelu, saved as layers.3.mlp#8"
 [[nodiscard]] std::string row_text(const PeakRow& row);
 
-}  // namespace stowage::cli
+}  // namespace stowage::report

@@ -1,5 +1,5 @@
 // What is alive at the peak: by hand on the small trace, and against the replay on random steps.
-#include "cli/peak_content.h"
+#include "report/peak_content.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,16 +11,18 @@
 #include "simulator/lowering.h"
 #include "simulator/memory_replay.h"
 #include "simulator/replay.h"
-#include "tests/cli/small_trace.h"
 #include "tests/support/micro_trace.h"
+#include "tests/support/small_trace.h"
 
-namespace stowage::cli_tests {
+namespace stowage::report_tests {
 namespace {
 
-using cli::Holding;
-using cli::PeakContent;
-using cli::PeakRow;
+using report::Holding;
+using report::PeakContent;
+using report::PeakRow;
 using ::testing::ElementsAre;
+using testing::small_trace;
+using testing::small_trace_peak;
 
 Bytes sum_of(const std::vector<PeakRow>& rows) {
   return std::accumulate(rows.begin(), rows.end(), Bytes{0},
@@ -39,7 +41,7 @@ const PeakRow* find(const std::vector<PeakRow>& rows, StorageClass storage_class
 TEST(PeakContent, NamesWhatIsAliveByClassLayerOpAndSite) {
   const Trace trace = small_trace(3);
   const simulator::TraceIndex index(trace);
-  const PeakContent content = cli::peak_content(index, simulator::resident_schedule(index));
+  const PeakContent content = report::peak_content(index, simulator::resident_schedule(index));
   EXPECT_EQ(content.peak_requested, small_trace_peak(3));
   EXPECT_EQ(sum_of(content.on_device), small_trace_peak(3));
   EXPECT_EQ(content.op_name, "aten::relu_backward");
@@ -91,7 +93,7 @@ TEST(PeakContent, OffloadedStoragesAreOnTheHostAndComeBackAsCopies) {
   plan.saved[0].reload.kind = simulator::ReloadPoint::Kind::unpack;
   const auto lowering = simulator::lower(index, plan);
   ASSERT_TRUE(lowering.ok()) << lowering.error().text();
-  const PeakContent content = cli::peak_content(index, lowering->schedule);
+  const PeakContent content = report::peak_content(index, lowering->schedule);
   // `a` has left by the time that `big` is there.
   EXPECT_EQ(content.peak_requested, 1000);
   ASSERT_EQ(content.on_host.size(), 1U);
@@ -115,7 +117,7 @@ TEST(PeakContent, IsThePeakOfTheReplayOnRandomSteps) {
     if (options.parameters) decisions.parameters = testing::random_shards(trace, seed);
     const auto lowering = simulator::lower(index, decisions);
     if (!lowering.ok()) continue;
-    const PeakContent content = cli::peak_content(index, lowering->schedule);
+    const PeakContent content = report::peak_content(index, lowering->schedule);
     EXPECT_EQ(content.peak_requested,
               simulator::replay_memory(index, lowering->schedule).requested);
     EXPECT_EQ(sum_of(content.on_device), content.peak_requested);
@@ -132,4 +134,4 @@ TEST(PeakContent, IsThePeakOfTheReplayOnRandomSteps) {
 }
 
 }  // namespace
-}  // namespace stowage::cli_tests
+}  // namespace stowage::report_tests

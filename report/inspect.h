@@ -1,5 +1,5 @@
-// What `stowage inspect` knows about a trace, as values: made here, printed by inspect_text and
-// inspect_json.
+// What `stowage inspect` knows about a trace, as values: the command and the
+// desktop program print them.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "cli/terminal_plot.h"
+#include "report/memory_curve.h"
+#include "report/moment.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 
-namespace stowage::cli {
+namespace stowage::report {
 
 struct PhaseRow {
   PhaseKind kind = PhaseKind::forward;
@@ -61,22 +62,8 @@ struct Movable {
   Bytes away_bytes = 0;
 };
 
-// The moment that is looked at: the peak, or the highest point of one op.
-struct Moment {
-  EventId event;
-  Nanoseconds time = 0;
-  OpId op;  // innermost op, -1 = none
-  std::string op_name;
-  std::string layer;
-  std::optional<PhaseKind> phase;
-  Bytes requested = 0;  // on device 0
-  Bytes active = -1;    // of the recorded peak; -1 = not known here
-  Bytes reserved = -1;  // -1 = null
-  bool is_peak = true;
-};
-
 struct InspectReport {
-  Moment moment;
+  Moment moment;  // that is looked at: the peak, or the highest point of one op
   std::vector<PhaseRow> phases;
   std::vector<LayerRow> layers;   // in forward order, rows with nothing to tell left out
   std::vector<GroupRow> groups;   // largest first
@@ -94,14 +81,4 @@ enum class GroupBy : std::uint8_t { layer, op, storage_class };
 // op with the nearest name. Cost: O(trace + alive log alive).
 [[nodiscard]] Result<InspectReport> inspect(const Trace& trace, GroupBy by, const std::string& at);
 
-// Requested bytes on device 0 after each event: an alloc counts at its event, a free from its own.
-[[nodiscard]] std::vector<Bytes> requested_after(const Trace& trace);
-
-// Spans of the drawing's time axis, one a phase.
-[[nodiscard]] std::vector<PlotSpan> phase_spans(const Trace& trace,
-                                                const std::vector<Nanoseconds>& event_time);
-
-// Position of an event in words: op, layer, phase.
-[[nodiscard]] Moment moment_at(const Trace& trace, EventId event);
-
-}  // namespace stowage::cli
+}  // namespace stowage::report

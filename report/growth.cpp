@@ -1,13 +1,13 @@
-#include "cli/growth.h"
+#include "report/growth.h"
 
 #include <algorithm>
 #include <map>
 #include <tuple>
 
-#include "cli/words.h"
+#include "report/words.h"
 #include "traces/size_text.h"
 
-namespace stowage::cli {
+namespace stowage::report {
 namespace {
 
 constexpr std::size_t kShownSites = 4;
@@ -62,4 +62,4 @@ std::string row_text(const PeakRow& row) {
          ", " + what_it_is(row);
 }
 
-}  // namespace stowage::cli
+}  // namespace stowage::report

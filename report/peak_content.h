@@ -7,18 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "report/stays.h"
 #include "simulator/schedule.h"
 #include "simulator/trace_index.h"
 #include "traces/trace.h"
 
-namespace stowage::cli {
-
-enum class Holding : std::uint8_t {
-  original,  // the storage itself
-  reloaded,  // a copy of an offloaded one that is back on the device
-  host,      // a slot in the host arena
-};
-[[nodiscard]] const char* name_of(Holding value);
+namespace stowage::report {
 
 struct PeakRow {
   Holding holding = Holding::original;
@@ -50,4 +44,4 @@ struct PeakContent {
 [[nodiscard]] PeakContent peak_content(const simulator::TraceIndex& index,
                                        const simulator::Schedule& schedule);
 
-}  // namespace stowage::cli
+}  // namespace stowage::report

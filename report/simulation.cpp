@@ -1,35 +1,12 @@
-#include "cli/simulation.h"
-
-#include <algorithm>
+#include "report/simulation.h"
 
 #include "planner/planner.h"
 #include "simulator/decisions.h"
 #include "simulator/hazards.h"
 #include "simulator/lowering.h"
 
-namespace stowage::cli {
+namespace stowage::report {
 namespace {
-
-std::vector<StallRow> stall_rows(const Trace& trace, const simulator::Schedule& schedule,
-                                 const simulator::ReplayResult& result) {
-  std::vector<StallRow> rows;
-  for (const simulator::Stall& stall : result.stalls) {
-    const Moment at = moment_at(trace, stall.event);
-    StallRow row;
-    row.site = name_of_copy(trace, schedule, stall.offload, stall.residency);
-    row.copy_back = stall.residency.valid() ? !stall.is_store : stall.reload.valid();
-    row.layer = at.layer;
-    row.phase = at.phase ? stowage::name_of(*at.phase) : "step";
-    row.event = stall.event;
-    row.start = stall.start;
-    row.duration = stall.duration;
-    row.bytes = bytes_of_copy(schedule, stall.offload, stall.residency);
-    rows.push_back(std::move(row));
-  }
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const StallRow& a, const StallRow& b) { return a.duration > b.duration; });
-  return rows;
-}
 
 // Rules that lose every tensor to earlier ones: legal, and hardly what was meant.
 std::vector<std::string> shadowed_rules(const Trace& trace, const simulator::Plan& plan) {
@@ -49,27 +26,6 @@ std::vector<std::string> shadowed_rules(const Trace& trace, const simulator::Pla
 }
 
 }  // namespace
-
-std::string name_of_copy(const Trace& trace, const simulator::Schedule& schedule, OffloadId offload,
-                         ResidencyId residency) {
-  if (residency.valid()) {
-    const ParameterId parameter = schedule.residencies[residency.index()].parameter;
-    const StorageId storage = schedule.parameters[parameter.index()].storage;
-    const LayerId layer = trace.storages.layer[storage.index()];
-    return "parameter of " +
-           (layer.valid() ? trace.string(trace.layers.name[layer.index()]) : std::string("-"));
-  }
-  if (!offload.valid()) return "-";
-  const auto& saved = schedule.offloads[offload.index()].saved;
-  return saved.empty() ? "-" : trace.string(trace.saved.site[saved.front().index()]);
-}
-
-Bytes bytes_of_copy(const simulator::Schedule& schedule, OffloadId offload, ResidencyId residency) {
-  if (residency.valid()) {
-    return schedule.parameters[schedule.residencies[residency.index()].parameter.index()].bytes;
-  }
-  return offload.valid() ? schedule.offloads[offload.index()].bytes : 0;
-}
 
 Result<Simulation> simulate(const simulator::TraceIndex& index, const simulator::Plan& plan,
                             const std::string& plan_file) {
@@ -101,7 +57,8 @@ Result<Simulation> simulate(const simulator::TraceIndex& index, const simulator:
   if (simulation.result.active_varies) {
     simulation.notes.emplace_back(simulator::kActiveVariesRemark);
   }
-  simulation.stalls = stall_rows(trace, simulation.schedule, simulation.result);
+  simulation.stalls = explain_stalls(index, simulation.schedule, simulation.result,
+                                     simulation.detail, plan.budget.device);
   simulation.peak_at = moment_at(trace, simulation.result.peak_event);
   if (simulation.result.peak_event.valid()) {
     simulation.peak_at.time = simulation.detail.time[simulation.result.peak_event.index()];
@@ -114,8 +71,4 @@ Result<Simulation> simulate(const simulator::TraceIndex& index, const simulator:
   return simulation;
 }
 
-MemoryCurve curve_of(const simulator::ReplayDetail& detail, Nanoseconds step) {
-  return {detail.time, detail.requested, step};
-}
-
-}  // namespace stowage::cli
+}  // namespace stowage::report

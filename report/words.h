@@ -1,13 +1,13 @@
-// Small pieces of text that several verbs print.
+// Small pieces of text that explanations are made of.
 #pragma once
 
 #include <string>
 
-#include "cli/inspect_report.h"
+#include "report/moment.h"
 #include "simulator/plan.h"
 #include "traces/trace.h"
 
-namespace stowage::cli {
+namespace stowage::report {
 
 // "161 MB (161,480,704 bytes)": rounded for the eye, exact for the test.
 [[nodiscard]] std::string exact_bytes(Bytes bytes);
@@ -28,4 +28,4 @@ namespace stowage::cli {
 // Layers: those that have parameters of their own. Empty for a plan that streams none.
 [[nodiscard]] std::string streaming_line(const Trace& trace, const simulator::Plan& plan);
 
-}  // namespace stowage::cli
+}  // namespace stowage::report

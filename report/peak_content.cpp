@@ -1,0 +1,107 @@
+#include "report/peak_content.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "report/moment.h"
+#include "report/stays.h"
+
+namespace stowage::report {
+namespace {
+
+// Rows under construction, in the order in which they are shown.
+class Rows {
+ public:
+  explicit Rows(const Trace& trace) : trace_(trace), first_saved_(trace.storages.size()) {
+    for (std::size_t i = 0; i < trace.saved.size(); ++i) {
+      const StorageId storage = trace.saved.storage[i];
+      if (storage.valid() && !first_saved_[storage.index()].valid()) {
+        first_saved_[storage.index()] = SavedId(i);
+      }
+    }
+  }
+
+  void add(const Stay& stay) {
+    const std::size_t s = stay.storage.index();
+    const SavedId saved = stay.saved.valid() ? stay.saved : first_saved_[s];
+    const StorageClass storage_class = trace_.storages.storage_class[s];
+    const bool older = !trace_.storages.alloc_event[s].valid();
+    // What is older than the step belongs where it was registered, whoever saves it.
+    LayerId layer = trace_.storages.layer[s];
+    if (saved.valid() && !older) layer = trace_.saved.layer[saved.index()];
+    const OpId op = trace_.storages.alloc_op[s];
+    const std::string op_name =
+        older || !op.valid() ? std::string() : trace_.string(trace_.ops.name[op.index()]);
+    const std::int32_t order =
+        layer.valid() ? trace_.layers.forward_order[layer.index()] : std::int32_t{-1};
+    const std::string layer_name =
+        layer.valid() ? trace_.string(trace_.layers.name[layer.index()]) : std::string("step");
+    PeakRow& row = rows_[{storage_class, order, layer_name, op_name, stay.holding}];
+    row.holding = stay.holding;
+    row.storage_class = storage_class;
+    row.layer = layer_name;
+    row.op = op_name;
+    if (saved.valid() && !older) sites_[&row].push_back(saved);
+    ++row.storages;
+    row.bytes += stay.bytes;
+  }
+
+  [[nodiscard]] std::vector<PeakRow> take() {
+    std::vector<PeakRow> rows;
+    for (auto& [key, row] : rows_) {
+      std::vector<SavedId>& saved = sites_[&row];
+      std::sort(saved.begin(), saved.end());
+      for (const SavedId each : saved) {
+        std::string site = trace_.string(trace_.saved.site[each.index()]);
+        if (row.sites.empty() || row.sites.back() != site) row.sites.push_back(std::move(site));
+      }
+      rows.push_back(std::move(row));
+    }
+    return rows;
+  }
+
+ private:
+  using Key = std::tuple<StorageClass, std::int32_t, std::string, std::string, Holding>;
+  const Trace& trace_;
+  std::vector<SavedId> first_saved_;
+  std::map<Key, PeakRow> rows_;
+  std::map<const PeakRow*, std::vector<SavedId>> sites_;
+};
+
+}  // namespace
+
+PeakContent peak_content(const simulator::TraceIndex& index, const simulator::Schedule& schedule) {
+  const Trace& trace = index.trace();
+  PeakContent content;
+  if (trace.events.size() == 0) return content;
+  const Stays stays(trace, schedule);
+  const Position peak = stays.highest();
+  Rows rows(trace);
+  for (const Stay& stay : stays.all()) {
+    if (stay.begin > peak || stay.end <= peak || stay.bytes == 0) continue;
+    rows.add(stay);
+    content.peak_requested += stay.bytes;
+  }
+  content.on_device = rows.take();
+  const Moment moment = moment_at(trace, stays.event_of(peak));
+  content.op_name = moment.op_name;
+  content.layer = moment.layer;
+  if (moment.phase) content.phase = stowage::name_of(*moment.phase);
+
+  Rows host(trace);
+  for (const simulator::StreamedParameter& each : schedule.parameters) {
+    host.add({.holding = Holding::host, .storage = each.storage, .saved = {}, .bytes = each.bytes});
+  }
+  for (const simulator::Offload& each : schedule.offloads) {
+    host.add({.holding = Holding::host,
+              .storage = each.storage,
+              .saved = each.saved.empty() ? SavedId{} : each.saved.front(),
+              .bytes = each.bytes});
+  }
+  content.on_host = host.take();
+  return content;
+}
+
+}  // namespace stowage::report

@@ -1,0 +1,293 @@
+#include "report/stalls.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "report/alive.h"
+#include "report/moment.h"
+#include "report/transfers.h"
+#include "report/words.h"
+#include "simulator/memory_profile.h"
+#include "traces/size_text.h"
+
+namespace stowage::report {
+namespace {
+
+constexpr std::int64_t kFasterAtMost = 100;
+
+std::string format_rate(std::int64_t bytes_per_second) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.3g GB/s", static_cast<double>(bytes_per_second) / 1e9);
+  return buffer;
+}
+
+std::int64_t rate_of(Bytes bytes, Nanoseconds time) {
+  return time > 0 ? static_cast<std::int64_t>(Wide{bytes} * 1'000'000'000 / time) : 0;
+}
+
+// Copies of one lane that follow each other without a gap, up to one of them.
+struct Run {
+  Nanoseconds begin = 0;
+  Nanoseconds idle_before = 0;  // how long the lane had nothing to do ahead of it
+  std::int64_t copies = 0;
+  Bytes bytes = 0;
+};
+
+class Explainer {
+ public:
+  Explainer(const simulator::TraceIndex& index, const simulator::Schedule& schedule,
+            const simulator::ReplayDetail& detail, std::optional<Bytes> budget)
+      : trace_(index.trace()),
+        schedule_(schedule),
+        detail_(detail),
+        budget_(budget),
+        memory_(detail.requested) {
+    index_transfers();
+    find_earliest();
+  }
+
+  StallRow explain(const simulator::Stall& stall, std::size_t row_of_stall) {
+    StallRow row;
+    row.stall = static_cast<std::int32_t>(row_of_stall);
+    row.offload = stall.offload;
+    row.reload = stall.reload;
+    row.residency = stall.residency;
+    row.is_store = stall.is_store;
+    row.storage = storage_of_copy(schedule_, stall.offload, stall.residency);
+    row.site = name_of_copy(trace_, schedule_, stall.offload, stall.residency);
+    row.copy_back = is_back(stall);
+    row.bytes = bytes_of_copy(schedule_, stall.offload, stall.residency);
+    const Moment at = moment_at(trace_, stall.event);
+    row.event = stall.event;
+    row.layer = at.layer;
+    row.phase = at.phase ? stowage::name_of(*at.phase) : "step";
+    row.start = stall.start;
+    row.duration = stall.duration;
+    row.transfer = transfer_of(stall);
+    STOWAGE_ASSERT(row.transfer >= 0);
+    const auto t = static_cast<std::size_t>(row.transfer);
+    const simulator::Transfer& transfer = detail_.transfers[t];
+    row.ready = transfer.ready;
+    row.copy_start = transfer.start;
+    row.copy_end = transfer.end;
+    row.earliest = std::min(earliest_of(stall, transfer.ready), transfer.ready);
+    row.copies_ahead = runs_[t].copies - 1;
+    row.bytes_ahead = runs_[t].bytes - row.bytes;
+    judge(row);
+    propose(row);
+    return row;
+  }
+
+ private:
+  void index_transfers() {
+    out_.assign(schedule_.offloads.size(), -1);
+    back_.assign(schedule_.reloads.size(), -1);
+    load_.assign(schedule_.residencies.size(), -1);
+    store_.assign(schedule_.residencies.size(), -1);
+    std::array<Run, 2> run{};
+    std::array<Nanoseconds, 2> end = {0, 0};
+    for (std::size_t i = 0; i < detail_.transfers.size(); ++i) {
+      const simulator::Transfer& each = detail_.transfers[i];
+      *slot(each.offload, each.reload, each.residency, each.is_store) =
+          static_cast<std::int32_t>(i);
+      const Bytes bytes = bytes_of_copy(schedule_, each.offload, each.residency);
+      if (mode_of_copy(schedule_, each.offload, each.reload) == simulator::CopyMode::compute) {
+        runs_.push_back({each.start, 0, 1, bytes});
+        continue;
+      }
+      Run& at = run[is_back(each) ? 1 : 0];
+      Nanoseconds& until = end[is_back(each) ? 1 : 0];
+      if (at.copies == 0 || each.start > until || each.start == each.ready) {
+        at = {each.start, each.start - until, 0, 0};
+      }
+      ++at.copies;
+      at.bytes += bytes;
+      until = std::max(until, each.end);
+      runs_.push_back(at);
+    }
+  }
+
+  std::int32_t* slot(OffloadId offload, ReloadId reload, ResidencyId residency, bool is_store) {
+    if (residency.valid()) return &(is_store ? store_ : load_)[residency.index()];
+    return reload.valid() ? &back_[reload.index()] : &out_[offload.index()];
+  }
+  std::int32_t transfer_of(const simulator::Stall& stall) {
+    return *slot(stall.offload, stall.reload, stall.residency, stall.is_store);
+  }
+
+  // When what a copy back reads is there.
+  void find_earliest() {
+    released_.assign(schedule_.offloads.size(), 0);
+    load_after_.assign(schedule_.residencies.size(), 0);
+    std::vector<Nanoseconds> evicted(schedule_.parameters.size(), 0);
+    for (const simulator::Instruction& each : schedule_.instructions) {
+      const Nanoseconds time = detail_.time[each.anchor.event.index()];
+      if (each.action == simulator::Action::release) released_[each.offload.index()] = time;
+      if (!each.residency.valid()) continue;
+      const std::size_t p = schedule_.residencies[each.residency.index()].parameter.index();
+      if (each.action == simulator::Action::evict) evicted[p] = time;
+      if (each.action == simulator::Action::start_load) {
+        load_after_[each.residency.index()] = evicted[p];
+      }
+    }
+  }
+
+  [[nodiscard]] Nanoseconds earliest_of(const simulator::Stall& stall, Nanoseconds ready) const {
+    if (!is_back(stall)) return ready;
+    if (stall.residency.valid()) return load_after_[stall.residency.index()];
+    const std::int32_t out = out_[stall.offload.index()];
+    const Nanoseconds released = released_[stall.offload.index()];
+    if (out < 0) return released;
+    return std::max(released, detail_.transfers[static_cast<std::size_t>(out)].end);
+  }
+
+  // Requested bytes above the budget if the copy's buffer were taken `earlier` than it is.
+  [[nodiscard]] Bytes over_budget(const StallRow& row, Nanoseconds earlier) const {
+    if (!budget_ || !row.copy_back) return 0;
+    const std::size_t first = event_at(detail_.time, row.ready - earlier).index();
+    const std::size_t last = event_at(detail_.time, row.ready).index();
+    const Bytes most = memory_.max(first, std::max(last, first + 1)) + row.bytes;
+    return std::max<Bytes>(most - *budget_, 0);
+  }
+
+  void judge(StallRow& row) const {
+    const Nanoseconds copy = row.copy_end - row.copy_start;
+    const Nanoseconds behind = std::min(row.queued(), row.duration);
+    const std::string took = format_bytes(row.bytes) + " take " + format_time(copy);
+    if (mode_of_copy(schedule_, row.offload, row.reload) != simulator::CopyMode::lane) {
+      row.why = Lateness::in_line;
+      row.why_text = "its copy is not on a lane, compute stands until it is done: " + took;
+    } else if (2 * behind >= row.duration) {
+      row.why = Lateness::lane_busy;
+      row.why_text = "it queued " + format_time(row.queued()) + " behind " +
+                     copies_text(row.copies_ahead) + " (" + format_bytes(row.bytes_ahead) + ")";
+    } else if (copy > row.start - row.earliest) {
+      row.why = Lateness::too_large;
+      row.why_text = took + ", of the " + format_time(std::max<Nanoseconds>(
+                                              row.start - row.earliest, 0)) +
+                     " from where they are there to where they are needed";
+    } else {
+      const Bytes over = over_budget(row, std::min(row.duration, row.ready - row.earliest));
+      row.why = over > 0 ? Lateness::no_room : Lateness::started_late;
+      row.why_text = took + ", it started " +
+                     format_time(std::max<Nanoseconds>(row.start - row.copy_start, 0)) +
+                     " ahead of its use";
+      if (over > 0) {
+        row.why_text += "; any earlier would be " + format_bytes(over) + " over the budget";
+      }
+    }
+  }
+
+  static std::string copies_text(std::int64_t count) {
+    return count == 1 ? "1 copy" : with_commas(count) + " copies";
+  }
+
+  void propose(StallRow& row) const {
+    if (row.why == Lateness::in_line) {
+      Remedy lane;
+      lane.kind = RemedyKind::use_lane;
+      lane.text = "copy it on a lane";
+      row.remedies.push_back(std::move(lane));
+    } else {
+      propose_earlier(row);
+      propose_link(row);
+    }
+    Remedy keep;
+    keep.kind = RemedyKind::keep;
+    keep.bytes = trace_.storages.bytes[row.storage.index()];
+    keep.text = "keep " + (row.residency.valid() ? "the " + row.site : row.site) +
+                " on the device (" + format_bytes(keep.bytes) + ")";
+    row.remedies.push_back(std::move(keep));
+  }
+
+  // The whole run that it queued in moves; the lane must be idle ahead of that.
+  void propose_earlier(StallRow& row) const {
+    const Run& run = runs_[static_cast<std::size_t>(row.transfer)];
+    const bool queued = row.why == Lateness::lane_busy;
+    if (row.ready - row.earliest < row.duration || run.idle_before < row.duration) return;
+    Remedy remedy;
+    remedy.earlier = row.duration;
+    remedy.start_at =
+        event_at(detail_.time, (queued ? run.begin : row.ready) - row.duration);
+    remedy.over = over_budget(row, row.duration);
+    remedy.text = "start it ";
+    if (queued) remedy.text += "and the " + copies_text(row.copies_ahead) + " ahead of it ";
+    remedy.text += format_time(row.duration) + " earlier, at " +
+                   place(moment_at(trace_, remedy.start_at));
+    if (remedy.over > 0) remedy.text += " (" + format_bytes(remedy.over) + " over the budget)";
+    row.remedies.push_back(std::move(remedy));
+  }
+
+  void propose_link(StallRow& row) const {
+    const Run& run = runs_[static_cast<std::size_t>(row.transfer)];
+    const Nanoseconds window = row.start - run.begin;
+    if (window <= 0 || (row.copy_end - run.begin) / window >= kFasterAtMost) return;
+    Remedy remedy;
+    remedy.kind = RemedyKind::faster_link;
+    remedy.bytes_per_second = rate_of(run.bytes, window);
+    remedy.text = "a link that moves " + format_rate(remedy.bytes_per_second) + " here (it moved " +
+                  format_rate(rate_of(run.bytes, row.copy_end - run.begin)) + ")";
+    row.remedies.push_back(std::move(remedy));
+  }
+
+  const Trace& trace_;
+  const simulator::Schedule& schedule_;
+  const simulator::ReplayDetail& detail_;
+  std::optional<Bytes> budget_;
+  simulator::MemoryProfile memory_;
+  std::vector<std::int32_t> out_, back_, load_, store_;  // rows of transfers
+  std::vector<Run> runs_;                                // by transfer
+  std::vector<Nanoseconds> released_;                    // by offload
+  std::vector<Nanoseconds> load_after_;                  // by residency
+};
+
+}  // namespace
+
+const char* name_of(Lateness value) {
+  switch (value) {
+    case Lateness::lane_busy:
+      return "lane_busy";
+    case Lateness::started_late:
+      return "started_late";
+    case Lateness::no_room:
+      return "no_room";
+    case Lateness::too_large:
+      return "too_large";
+    case Lateness::in_line:
+      return "in_line";
+  }
+  STOWAGE_ASSERT(false && "unknown lateness");
+}
+
+const char* name_of(RemedyKind value) {
+  switch (value) {
+    case RemedyKind::start_earlier:
+      return "start_earlier";
+    case RemedyKind::faster_link:
+      return "faster_link";
+    case RemedyKind::keep:
+      return "keep";
+    case RemedyKind::use_lane:
+      return "use_lane";
+  }
+  STOWAGE_ASSERT(false && "unknown remedy");
+}
+
+std::vector<StallRow> explain_stalls(const simulator::TraceIndex& index,
+                                     const simulator::Schedule& schedule,
+                                     const simulator::ReplayResult& result,
+                                     const simulator::ReplayDetail& detail,
+                                     std::optional<Bytes> budget) {
+  std::vector<StallRow> rows;
+  if (result.stalls.empty()) return rows;
+  Explainer explainer(index, schedule, detail, budget);
+  for (std::size_t i = 0; i < result.stalls.size(); ++i) {
+    rows.push_back(explainer.explain(result.stalls[i], i));
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const StallRow& a, const StallRow& b) { return a.duration > b.duration; });
+  return rows;
+}
+
+}  // namespace stowage::report

@@ -1,0 +1,184 @@
+#include "report/stays.h"
+
+#include <algorithm>
+
+#include "simulator/lifetimes.h"
+#include "traces/result.h"
+
+namespace stowage::report {
+namespace {
+
+Position at_instruction(const simulator::Schedule& schedule, std::size_t i) {
+  const auto event = static_cast<Position>(schedule.instructions[i].anchor.event.index());
+  return event + 1 + static_cast<Position>(i);
+}
+
+}  // namespace
+
+const char* name_of(Holding value) {
+  switch (value) {
+    case Holding::original:
+      return "original";
+    case Holding::reloaded:
+      return "reloaded";
+    case Holding::host:
+      return "host";
+  }
+  STOWAGE_ASSERT(false && "unknown holding");
+}
+
+Stays::Stays(const Trace& trace, const simulator::Schedule& schedule) {
+  // Instructions are in the order of their events, so the ones ahead of an event are a prefix.
+  ahead_.assign(trace.events.size() + 1, 0);
+  for (const simulator::Instruction& each : schedule.instructions) {
+    ++ahead_[each.anchor.event.index() + 1];
+  }
+  for (std::size_t e = 1; e < ahead_.size(); ++e) ahead_[e] += ahead_[e - 1];
+  bytes_.assign(trace.events.size() + schedule.instructions.size(), 0);
+  add_storages(trace, schedule);
+  add_buffers(trace, schedule);
+  add_residencies(trace, schedule);
+  stays_.erase(std::remove_if(stays_.begin(), stays_.end(),
+                              [](const Stay& stay) { return stay.bytes == 0; }),
+               stays_.end());
+  std::stable_sort(stays_.begin(), stays_.end(),
+                   [](const Stay& a, const Stay& b) { return a.begin < b.begin; });
+  sum_up();
+  plant_tree();
+}
+
+EventId Stays::event_of(Position position) const {
+  std::size_t low = 0;
+  std::size_t high = ahead_.size() - 1;
+  while (high - low > 1) {
+    const std::size_t middle = (low + high) / 2;
+    (at_event(middle) <= position ? low : high) = middle;
+  }
+  return EventId(low);
+}
+
+Position Stays::highest() const {
+  return std::max_element(bytes_.begin(), bytes_.end()) - bytes_.begin();
+}
+
+Position Stays::highest_at(EventId event) const {
+  const auto first = bytes_.begin() + at_event(event.index());
+  const auto last = bytes_.begin() + last_at(event.index()) + 1;
+  return std::max_element(first, last) - bytes_.begin();
+}
+
+std::vector<std::size_t> Stays::alive(Position position) const {
+  const auto begun = std::upper_bound(stays_.begin(), stays_.end(), position,
+                                      [](Position p, const Stay& stay) { return p < stay.begin; });
+  const auto count = static_cast<std::size_t>(begun - stays_.begin());
+  std::vector<std::size_t> rows;
+  struct Visit {
+    std::size_t node, first, size;
+  };
+  std::vector<Visit> open = {{1, 0, leaves_}};
+  while (!open.empty()) {
+    const Visit at = open.back();
+    open.pop_back();
+    if (at.first >= count || latest_end_[at.node] <= position) continue;
+    if (at.size == 1) {
+      rows.push_back(at.first);
+      continue;
+    }
+    const std::size_t half = at.size / 2;
+    open.push_back({2 * at.node + 1, at.first + half, half});
+    open.push_back({2 * at.node, at.first, half});
+  }
+  return rows;
+}
+
+Position Stays::behind_event(EventId event) const {
+  if (!event.valid() || event.index() + 2 >= ahead_.size()) return kNever;
+  return at_event(event.index() + 1);
+}
+
+void Stays::add_storages(const Trace& trace, const simulator::Schedule& schedule) {
+  std::vector<Position> leaves(trace.storages.size(), kBefore);
+  for (const simulator::Departure& departure : simulator::departures(trace, schedule)) {
+    Position& end = leaves[departure.storage.index()];
+    end = behind_event(departure.event);
+    if (departure.instruction >= 0) {
+      end = at_instruction(schedule, static_cast<std::size_t>(departure.instruction));
+    }
+  }
+  std::vector<std::uint8_t> streams(trace.storages.size(), 0);
+  for (const auto& parameter : schedule.parameters) streams[parameter.storage.index()] = 1;
+  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+    if (trace.storages.device[s] != 0 || streams[s] != 0) continue;
+    Stay stay{.storage = StorageId(s), .saved = {}, .bytes = trace.storages.bytes[s]};
+    const EventId made = trace.storages.alloc_event[s];
+    const EventId freed = trace.storages.free_event[s];
+    if (made.valid()) stay.begin = at_event(made.index());
+    if (freed.valid()) stay.end = at_event(freed.index());
+    if (leaves[s] != kBefore) stay.end = leaves[s];
+    stays_.push_back(stay);
+  }
+}
+
+void Stays::add_buffers(const Trace& trace, const simulator::Schedule& schedule) {
+  for (std::size_t i = 0; i < schedule.instructions.size(); ++i) {
+    const simulator::Instruction& each = schedule.instructions[i];
+    if (each.action != simulator::Action::start_reload) continue;
+    const simulator::Reload& reload = schedule.reloads[each.reload.index()];
+    const simulator::Offload& offload = schedule.offloads[reload.offload.index()];
+    Stay stay{.holding = Holding::reloaded,
+              .storage = offload.storage,
+              .saved = offload.saved.empty() ? SavedId{} : offload.saved.front(),
+              .bytes = offload.bytes};
+    stay.begin = at_instruction(schedule, i);
+    stay.end = behind_event(simulator::buffer_end(trace, reload));
+    stays_.push_back(stay);
+  }
+}
+
+// A stay that goes on over the step's end is two: up to its evict, and from its start_load on.
+void Stays::add_residencies(const Trace& trace, const simulator::Schedule& schedule) {
+  std::vector<Stay> open(schedule.residencies.size());
+  std::vector<std::uint8_t> is_open(schedule.residencies.size(), 0);
+  for (std::size_t r = 0; r < schedule.residencies.size(); ++r) {
+    const auto& parameter = schedule.parameters[schedule.residencies[r].parameter.index()];
+    open[r].storage = parameter.storage;
+    open[r].bytes = trace.storages.bytes[parameter.storage.index()];
+    is_open[r] = schedule.residencies[r].wraps ? 1 : 0;
+  }
+  for (std::size_t i = 0; i < schedule.instructions.size(); ++i) {
+    const simulator::Instruction& each = schedule.instructions[i];
+    if (each.action == simulator::Action::start_load) {
+      open[each.residency.index()].begin = at_instruction(schedule, i);
+      is_open[each.residency.index()] = 1;
+    } else if (each.action == simulator::Action::evict) {
+      Stay done = open[each.residency.index()];
+      done.end = at_instruction(schedule, i);
+      stays_.push_back(done);
+      is_open[each.residency.index()] = 0;
+    }
+  }
+  for (std::size_t r = 0; r < open.size(); ++r) {
+    if (is_open[r] != 0) stays_.push_back(open[r]);
+  }
+}
+
+void Stays::sum_up() {
+  const auto positions = static_cast<Position>(bytes_.size());
+  for (const Stay& stay : stays_) {
+    const Position begin = std::max(stay.begin, Position{0});
+    if (begin < positions) bytes_[static_cast<std::size_t>(begin)] += stay.bytes;
+    if (stay.end < positions) bytes_[static_cast<std::size_t>(stay.end)] -= stay.bytes;
+  }
+  for (std::size_t p = 1; p < bytes_.size(); ++p) bytes_[p] += bytes_[p - 1];
+}
+
+void Stays::plant_tree() {
+  while (leaves_ < stays_.size()) leaves_ *= 2;
+  latest_end_.assign(2 * leaves_, kBefore);
+  for (std::size_t i = 0; i < stays_.size(); ++i) latest_end_[leaves_ + i] = stays_[i].end;
+  for (std::size_t n = leaves_; n-- > 1;) {
+    latest_end_[n] = std::max(latest_end_[2 * n], latest_end_[2 * n + 1]);
+  }
+}
+
+}  // namespace stowage::report

@@ -1,0 +1,86 @@
+// Every stretch of a step in which some bytes lie on device 0: a storage, a copy of an offloaded
+// one that is back, one stay of a streamed parameter. The one statement of what is alive when, for
+// the recorded step and for a planned one; the sum at each place is that of
+// simulator::replay_memory().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "simulator/schedule.h"
+#include "traces/trace.h"
+
+namespace stowage::report {
+
+enum class Holding : std::uint8_t {
+  original,  // the storage itself
+  reloaded,  // a copy of an offloaded one that is back on the device
+  host,      // a slot in the host arena
+};
+[[nodiscard]] const char* name_of(Holding value);
+
+// Positions order events and instructions: an instruction stands behind its event, ahead of the
+// next one, instructions of one event in their order.
+using Position = std::int64_t;
+inline constexpr Position kNever = std::numeric_limits<Position>::max();
+inline constexpr Position kBefore = -1;
+
+struct Stay {
+  Holding holding = Holding::original;
+  StorageId storage;
+  SavedId saved;  // of a reloaded copy: the first that it serves
+  Bytes bytes = 0;
+  Position begin = kBefore;
+  Position end = kNever;  // the first position at which it is gone
+};
+
+// A value: it refers to neither trace nor schedule. Cost to build: O(S log S + events +
+// instructions) for S stays.
+class Stays {
+ public:
+  // An empty schedule, as is the default, gives the recorded step.
+  explicit Stays(const Trace& trace, const simulator::Schedule& schedule = {});
+
+  // In order of begin; stays of no bytes are left out.
+  [[nodiscard]] const std::vector<Stay>& all() const { return stays_; }
+
+  // The event's own position, and that of its last instruction.
+  [[nodiscard]] Position at_event(std::size_t event) const {
+    return static_cast<Position>(event) + ahead_[event];
+  }
+  [[nodiscard]] Position last_at(std::size_t event) const {
+    return static_cast<Position>(event) + ahead_[event + 1];
+  }
+  // The event at which, or behind whose action, a position is. O(log events).
+  [[nodiscard]] EventId event_of(Position position) const;
+
+  // Bytes on the device at a position.
+  [[nodiscard]] Bytes bytes_at(Position position) const {
+    return bytes_[static_cast<std::size_t>(position)];
+  }
+  // The first position with the most bytes: of the step, of one event and its instructions.
+  [[nodiscard]] Position highest() const;
+  [[nodiscard]] Position highest_at(EventId event) const;
+
+  // Rows of all() that are there at a position, in order of begin. O((k + 1) log S) for k of them:
+  // a tree of the latest ends over stays in order of begin.
+  [[nodiscard]] std::vector<std::size_t> alive(Position position) const;
+
+ private:
+  void add_storages(const Trace& trace, const simulator::Schedule& schedule);
+  void add_buffers(const Trace& trace, const simulator::Schedule& schedule);
+  void add_residencies(const Trace& trace, const simulator::Schedule& schedule);
+  void sum_up();
+  void plant_tree();
+  [[nodiscard]] Position behind_event(EventId event) const;
+
+  std::vector<std::int64_t> ahead_;  // instructions ahead of each event
+  std::vector<Stay> stays_;
+  std::vector<Bytes> bytes_;         // by position
+  std::vector<Position> latest_end_;  // by node, children of n at 2n and 2n + 1
+  std::size_t leaves_ = 1;
+};
+
+}  // namespace stowage::report
