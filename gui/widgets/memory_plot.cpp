@@ -140,14 +140,14 @@ void MemoryPlot::paint_legend(QPainter& painter) {
   int x = plot().left() + 6;
   const int top = 3;
   const int side = metrics.height() - 4;
-  const QString source = tr("requested, %1").arg(name_of(view()->source));
+  const QString source = tr("requested, %1").arg(word_for(view()->source));
   painter.setPen(palette().color(QPalette::WindowText));
   painter.drawText(x, top + metrics.ascent() - 1, source);
   x += metrics.horizontalAdvance(source) + 16;
   // In the order of the stack, from above.
   const auto& classes = view()->memory.classes;
   for (auto at = classes.rbegin(); at != classes.rend(); ++at) {
-    const QString name = name_of(*at);
+    const QString name = word_for(*at);
     const int wide = metrics.horizontalAdvance(name) + side + 16;
     if (x + wide > width() - 8) {
       painter.drawText(x, top + metrics.ascent() - 1, QStringLiteral("…"));
@@ -246,10 +246,10 @@ QString MemoryPlot::describe(const QPoint& at) const {
   const MemoryView& memory = view()->memory;
   QString text = tr("%1 requested at %2 (%3)")
                      .arg(exact_bytes_text(memory.total[row]), time_text(memory.time[row]),
-                          name_of(view()->source));
+                          word_for(view()->source));
   for (std::size_t c = memory.classes.size(); c-- > 0;) {
     if (memory.bytes[c][row] == 0) continue;
-    text += tr("\n%1: %2").arg(name_of(memory.classes[c]), bytes_text(memory.bytes[c][row]));
+    text += tr("\n%1: %2").arg(word_for(memory.classes[c]), bytes_text(memory.bytes[c][row]));
   }
   return text;
 }

@@ -99,8 +99,8 @@ QString TimelinePlot::describe(const QPoint& at) const {
   if (info.kind == Selection::Kind::event) name = tr("waits for the device");
   if (found->lane->kind == LaneKind::stalls) name = tr("compute waits for %1").arg(name);
   QString text = tr("%1\n%2 at %3 (%4)")
-                     .arg(name.isEmpty() ? name_of(found->lane->kind) : name, time_text(duration),
-                          time_text(begin), name_of(view()->source));
+                     .arg(name.isEmpty() ? word_for(found->lane->kind) : name, time_text(duration),
+                          time_text(begin), word_for(view()->source));
   if (info.bytes > 0) {
     text += is_copy(found->lane->kind)
                 ? tr("\n%1 at %2")
@@ -197,13 +197,13 @@ void TimelinePlot::paint_titles(QPainter& painter) {
     const QRect mark(2, row.top() + 2, 4, std::max(4, row.height() - 4));
     painter.fillRect(mark, theme().lane(lane.kind));
     painter.drawText(QRect(10, row.top(), left - 12, row.height()), Qt::AlignVCenter,
-                     name_of(lane.kind));
+                     word_for(lane.kind));
   }
   painter.fillRect(QRect(left - 1, 0, 1, height()), theme().frame);
 }
 
 void TimelinePlot::paint_source(QPainter& painter) {
-  const QString text = name_of(view()->source);
+  const QString text = word_for(view()->source);
   const int wide = painter.fontMetrics().horizontalAdvance(text) + 14;
   const QRect box(width() - wide - 4, 2, wide, line_height() - 2);
   painter.fillRect(box.adjusted(-4, -2, 4, 2), theme().gutter);

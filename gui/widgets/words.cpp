@@ -34,7 +34,7 @@ QString rate_text(double gigabytes_per_second) {
   return tr("%1 GB/s").arg(gigabytes_per_second, 0, 'f', gigabytes_per_second < 10 ? 2 : 1);
 }
 
-QString name_of(Source source) {
+QString word_for(Source source) {
   switch (source) {
     case Source::measured:
       return tr("measured");
@@ -46,7 +46,7 @@ QString name_of(Source source) {
   return {};
 }
 
-QString name_of(LaneKind kind) {
+QString word_for(LaneKind kind) {
   switch (kind) {
     case LaneKind::layers:
       return tr("Layers");
@@ -64,7 +64,7 @@ QString name_of(LaneKind kind) {
   return {};
 }
 
-QString name_of(StorageClass storage_class) {
+QString word_for(StorageClass storage_class) {
   return QString::fromUtf8(stowage::name_of(storage_class)).replace('_', ' ');
 }
 

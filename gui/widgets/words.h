@@ -15,9 +15,9 @@ namespace stowage::gui {
 [[nodiscard]] QString rate_text(double gigabytes_per_second);  // "52.1 GB/s"
 [[nodiscard]] QString count_text(std::int64_t number);         // "10,148"
 
-[[nodiscard]] QString name_of(Source source);  // "measured", "predicted", "assumed machine"
-[[nodiscard]] QString name_of(LaneKind kind);  // "Compute"
-[[nodiscard]] QString name_of(StorageClass storage_class);  // "optimizer state"
+[[nodiscard]] QString word_for(Source source);  // "measured", "predicted", "assumed machine"
+[[nodiscard]] QString word_for(LaneKind kind);  // "Compute"
+[[nodiscard]] QString word_for(StorageClass storage_class);  // "optimizer state"
 
 // "12.5 ms · out 1.20 GB at 52.1 GB/s · back 0 B · memory 36.0 to 63.0 GB · compute 11.2 ms, stall
 // 0 ns"
