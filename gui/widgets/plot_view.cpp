@@ -260,6 +260,25 @@ void PlotView::paint_empty(QPainter& painter) {
                    why_empty());
 }
 
+QRect PlotView::paint_source(QPainter& painter) const {
+  const QFontMetrics metrics = painter.fontMetrics();
+  const QString text = word_for(view_->source);
+  const int wide = metrics.horizontalAdvance(text) + 14;
+  const QRect box(width() - wide - 4, 2, wide, metrics.height() + 1);
+  painter.fillRect(box.adjusted(-4, -2, 4, 1), theme_.gutter);
+  const QColor color = theme_.source(view_->source);
+  // The frame is drawn as the kind is: firm, dashed, dotted.
+  const Qt::PenStyle style = view_->source == Source::measured    ? Qt::SolidLine
+                             : view_->source == Source::predicted ? Qt::DashLine
+                                                                  : Qt::DotLine;
+  painter.setPen(QPen(color, 1, style));
+  painter.setBrush(theme_.background);
+  painter.drawRect(box.adjusted(0, 0, -1, -1));
+  painter.setPen(contrast_ratio(color, theme_.background) > 4.5 ? color : theme_.text);
+  painter.drawText(box, Qt::AlignCenter, text);
+  return box.adjusted(-4, 0, 0, 0);
+}
+
 void PlotView::paint_range(QPainter& painter) {
   if (!state_.range()) return;
   const TimeAxis axis = this->axis();
