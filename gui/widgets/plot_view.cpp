@@ -171,6 +171,8 @@ void PlotView::leaveEvent(QEvent*) {
 void PlotView::mousePressEvent(QMouseEvent* event) {
   if (event->button() != Qt::LeftButton || !view_) return QWidget::mousePressEvent(event);
   pressed_at_ = event->pos();
+  pointer_ = pressed_at_;
+  if (plot().contains(pressed_at_)) state_.set_cursor(time_at(pressed_at_.x()));
   drag_ = begin_drag(pressed_at_) ? Drag::taken : Drag::pressed;
 }
 

@@ -114,15 +114,24 @@ QString TimelinePlot::describe(const QPoint& at) const {
 std::optional<TimeRange> TimelinePlot::selected_time() const {
   if (!view()) return std::nullopt;
   const Selection& selection = state().selection();
+  // A layer has several spans: the one nearest to the cursor is meant.
+  const auto cursor = state().cursor();
+  std::optional<TimeRange> best;
+  Nanoseconds distance = 0;
   for (const LaneView& lane : view()->lanes) {
     for (const LaneRow& row : lane.rows) {
       for (std::size_t i = 0; i < row.infos.size(); ++i) {
         if (row.infos[i].kind != selection.kind || row.infos[i].row != selection.row) continue;
-        return TimeRange{row.spans.begin(i), row.spans.end(i)};
+        const TimeRange at{row.spans.begin(i), row.spans.end(i)};
+        const Nanoseconds off =
+            cursor ? std::max({at.begin - *cursor, *cursor - at.end, Nanoseconds{0}}) : at.begin;
+        if (best && off >= distance) continue;
+        best = at;
+        distance = off;
       }
     }
   }
-  return std::nullopt;
+  return best;
 }
 
 void TimelinePlot::render(QPainter& painter) {
