@@ -8,6 +8,7 @@ namespace stowage::gui {
 namespace {
 
 constexpr int kLeastLabel = 16;    // px: below that no name can be read
+constexpr int kLeastCut = 64;      // px: below that a name that is cut says too little for its cost
 constexpr int kMostNames = 20000;  // kept laid out
 constexpr double kFaintest = 0.3;  // of a folded run that is hardly busy
 
@@ -42,6 +43,7 @@ void LanePainter::label(QPainter& painter, const QRect& box, const QColor& ink, 
     painter.drawStaticText(box.left() + 3, y, text.text);
     return;
   }
+  if (box.width() < kLeastCut) return;
   // Cut where the span ends; the tool tip has all of it.
   painter.save();
   painter.setClipRect(box.adjusted(2, 0, -2, 0), Qt::IntersectClip);
