@@ -25,10 +25,13 @@ ARROWS = {
     "cli": {"traces", "simulator", "planner", "report"},
     "cli/torch": {"traces", "simulator", "planner", "report", "cli", "executor", "executor/device",
                   "profiler/assembly", "profiler/torch"},
-    "gui": {"traces", "simulator", "planner", "report"},
+    "gui/model": {"traces", "simulator", "planner", "report"},
+    "gui/widgets": {"traces", "simulator", "planner", "report", "gui/model"},
+    "gui/app": {"traces", "simulator", "planner", "report", "gui/model", "gui/widgets"},
     "examples": {"traces", "simulator", "planner", "executor", "executor/device",
                  "profiler/assembly", "profiler/torch"},
     "bench": {"traces", "simulator", "planner", "profiler/assembly", "tests"},
+    "bench/gui": {"traces", "simulator", "planner", "gui/model", "gui/widgets", "gui/app", "tests"},
     "bench/torch": {"traces", "cli/torch", "profiler/assembly", "profiler/torch"},
 }
 # Unit -> the outside worlds that it may include; a unit that is not named here may include none.
@@ -39,7 +42,10 @@ WORLDS = {
     "profiler/cupti": {"CUDA"},
     "cli/torch": {"LibTorch", "CUDA"},
     "examples": {"LibTorch", "CUDA"},
-    "gui": {"Qt"},
+    "gui/model": {"Qt"},
+    "gui/widgets": {"Qt"},
+    "gui/app": {"Qt"},
+    "bench/gui": {"Qt"},
     "tests": {"LibTorch", "CUDA", "Qt"},
 }
 WORLD_PATTERNS = {
@@ -86,7 +92,8 @@ def check_text(path, text):
     is_header = path.endswith(".h")
     if is_header and not any(line.strip() == "#pragma once" for line in lines):
         yield 1, "pragma", "no #pragma once"
-    may_print = unit in ("tests", "bench", "bench/torch", "examples") or path.endswith("/main.cpp")
+    may_print = (unit in ("tests", "bench", "bench/torch", "bench/gui", "examples")
+                 or path.endswith("/main.cpp"))
     for number, line in enumerate(lines, 1):
         include = INCLUDE.match(line)
         if include:

@@ -33,6 +33,12 @@ class CheckSources(unittest.TestCase):
         self.expect("traces/a.cpp", '#include "tests/support/b.h"\n', "arrow")
         self.expect("tests/traces/a.cpp", '#include "tests/support/b.h"\n')
         self.expect("examples/a.cpp", '#include "cli/b.h"\n', "arrow")
+        self.expect("gui/app/a.cpp", '#include "gui/widgets/b.h"\n#include "gui/model/c.h"\n')
+        self.expect("gui/widgets/a.cpp", '#include "gui/model/b.h"\n#include "planner/c.h"\n')
+        self.expect("gui/widgets/a.cpp", '#include "gui/app/b.h"\n', "arrow")
+        self.expect("gui/model/a.cpp", '#include "gui/widgets/b.h"\n', "arrow")
+        self.expect("gui/model/a.cpp", '#include "cli/b.h"\n', "arrow")
+        self.expect("planner/a.cpp", '#include "gui/model/b.h"\n', "arrow")
 
     def test_worlds(self):
         for include in ("torch/torch.h", "ATen/ATen.h", "c10/core/Allocator.h", "QWidget",

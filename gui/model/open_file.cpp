@@ -1,0 +1,158 @@
+#include "gui/model/open_file.h"
+
+#include <QCoreApplication>
+#include <filesystem>
+#include <new>
+#include <utility>
+
+#include "simulator/plan_json.h"
+#include "traces/file_io.h"
+#include "traces/sha256.h"
+#include "traces/trace_json.h"
+#include "traces/validate.h"
+
+namespace stowage::gui {
+namespace {
+
+namespace fs = std::filesystem;
+
+QString words(const char* text) {
+  return QCoreApplication::translate("open_file", text);
+}
+
+enum class Kind { trace, plan, run };
+
+// By the value of the first key `schema`: a trace has an object there, the others a text. A file
+// without one is taken for a trace, whose reader says what is wrong with it.
+Kind kind_of(std::string_view text) {
+  const std::size_t key = text.substr(0, 1 << 16).find("\"schema\"");
+  if (key == std::string_view::npos) return Kind::trace;
+  const std::size_t value = text.find_first_not_of(" \t\r\n:", key + 8);
+  if (value == std::string_view::npos || text[value] != '"') return Kind::trace;
+  return text.substr(value + 1).starts_with("stowage-plan/") ? Kind::plan : Kind::run;
+}
+
+Error interrupted() {
+  return {ErrorCode::interrupted, "cancelled", "", "", ""};
+}
+
+Result<TracePtr> trace_of(std::string text, const std::string& path, const JobContext& job) {
+  job.progress(0.1, words("Reading the trace"));
+  Result<Trace> trace = trace_from_json(text, path);
+  if (!trace) return trace.error();
+  if (job.stop().stop_requested()) return interrupted();
+  const std::string hash = sha256_of(text);
+  text = {};
+  if (job.stop().stop_requested()) return interrupted();
+  job.progress(0.6, words("Indexing the step"));
+  return std::make_shared<const TraceData>(std::move(trace).value(), path, hash);
+}
+
+Result<Opened> replayed(TracePtr trace, PlanStatePtr plan, const JobContext& job) {
+  if (job.stop().stop_requested()) return interrupted();
+  job.progress(0.8, words("Replaying the step"));
+  Result<SimulatedPtr> simulated = simulate(trace, std::move(plan), job.stop());
+  if (!simulated) return simulated.error();
+  job.progress(0.9, words("Laying out the views"));
+  Opened opened;
+  opened.planned = planned_view(**simulated);
+  opened.recorded = recorded_view(*trace);
+  opened.trace = std::move(trace);
+  opened.simulated = std::move(simulated).value();
+  return opened;
+}
+
+Result<Opened> with_plan(const std::string& text, const std::string& path,
+                         const TracePtr& open_trace, const JobContext& job) {
+  Result<simulator::Plan> plan = simulator::plan_from_json(text, path);
+  if (!plan) return plan.error();
+  auto state = std::make_shared<PlanState>();
+  state->plan = std::move(plan).value();
+  state->file = path;
+  const simulator::PlanTarget& target = state->plan.target;
+  if (open_trace &&
+      (target.fingerprint.empty() || target.fingerprint == open_trace->trace.fingerprint)) {
+    return replayed(open_trace, std::move(state), job);
+  }
+  const char* hint = "open the trace first, then this plan";
+  if (target.trace_file.empty()) {
+    return Error{ErrorCode::bad_input, "the plan does not say which trace it was made for", path,
+                 "/for/trace_file", hint};
+  }
+  const std::string file = (fs::path(path).parent_path() / target.trace_file).string();
+  Result<std::string> read = read_file(file);
+  if (!read) {
+    return Error{ErrorCode::bad_input, "the plan's trace cannot be read: " + read.error().text(),
+                 path, "/for/trace_file", hint};
+  }
+  Result<TracePtr> trace = trace_of(std::move(read).value(), file, job);
+  if (!trace) return trace.error();
+  return replayed(std::move(trace).value(), std::move(state), job);
+}
+
+// A file that a command named relative to where it ran: there, beside the result, or nowhere.
+std::string find_named(const std::string& name, const std::string& result_file) {
+  std::error_code error;
+  if (name.empty()) return {};
+  const fs::path beside = fs::path(result_file).parent_path();
+  for (const fs::path& at : {fs::path(name), beside / name, beside / fs::path(name).filename()}) {
+    if (fs::is_regular_file(at, error)) return at.string();
+  }
+  return {};
+}
+
+Result<Opened> with_run(const std::string& text, const std::string& path,
+                        const TracePtr& open_trace, const JobContext& job) {
+  Result<RunResult> run = run_result_from_json(text, path);
+  if (!run) return run.error();
+  TracePtr trace = open_trace;
+  if (const std::string file = find_named(run->trace_file, path); !file.empty()) {
+    Result<std::string> read = read_file(file);
+    if (!read) return read.error();
+    Result<TracePtr> loaded = trace_of(std::move(read).value(), file, job);
+    if (!loaded) return loaded.error();
+    trace = std::move(loaded).value();
+  }
+  const std::string plan_file = find_named(run->plan_file, path);
+  if (plan_file.empty()) {
+    return Error{ErrorCode::bad_input, "the plan of this run, " + run->plan_file + ", is not there",
+                 path, "/files/plan", "put the plan beside the result"};
+  }
+  Result<std::string> plan = read_file(plan_file);
+  if (!plan) return plan.error();
+  Result<Opened> opened = with_plan(*plan, plan_file, trace, job);
+  if (opened) opened->measured = std::move(run).value();
+  return opened;
+}
+
+}  // namespace
+
+Result<Opened> open_file(const std::string& path, const TracePtr& open_trace,
+                         const JobContext& job) try {
+  job.progress(0, words("Reading the file"));
+  Result<std::string> text = read_file(path);
+  if (!text) return text.error();
+  if (job.stop().stop_requested()) return interrupted();
+  switch (kind_of(*text)) {
+    case Kind::plan:
+      return with_plan(*text, path, open_trace, job);
+    case Kind::run:
+      return with_run(*text, path, open_trace, job);
+    case Kind::trace:
+      break;
+  }
+  Result<TracePtr> trace = trace_of(std::move(text).value(), path, job);
+  if (!trace) return trace.error();
+  return replayed(std::move(trace).value(), std::make_shared<const PlanState>(), job);
+} catch (const std::bad_alloc&) {
+  return Error{ErrorCode::environment, "does not fit into this machine's memory", path, "", ""};
+}
+
+Result<Opened> open_trace(Trace trace, const std::string& path, const std::string& sha256,
+                          const JobContext& job) {
+  if (const Status valid = validate(trace, path); !valid) return valid.error();
+  return replayed(std::make_shared<const TraceData>(std::move(trace), path, sha256),
+                  std::make_shared<const PlanState>(), job);
+}
+
+}  // namespace stowage::gui

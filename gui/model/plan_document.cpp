@@ -1,0 +1,313 @@
+#include "gui/model/plan_document.h"
+
+#include <QUndoCommand>
+#include <utility>
+
+#include "simulator/plan_json.h"
+#include "traces/file_io.h"
+
+namespace stowage::gui {
+
+// From one state of the plan to another: states are small beside the trace, and shared.
+class StateCommand : public QUndoCommand {
+ public:
+  StateCommand(PlanDocument& document, PlanStatePtr after, const QString& text, int drag)
+      : QUndoCommand(text),
+        document_(document),
+        before_(document.state_),
+        after_(std::move(after)),
+        drag_(drag) {}
+
+  void undo() override {
+    document_.keeps_previous_ = false;
+    document_.set_state(before_);
+  }
+  void redo() override {
+    // While a value is dragged, the baseline stays what it was when the drag began.
+    document_.keeps_previous_ = drag_ >= 0 && drag_ == document_.drag_;
+    document_.drag_ = drag_;
+    document_.set_state(after_);
+  }
+  [[nodiscard]] int id() const override { return drag_ < 0 ? -1 : 1; }
+  bool mergeWith(const QUndoCommand* other) override {
+    const auto* next = static_cast<const StateCommand*>(other);
+    if (next->drag_ != drag_) return false;
+    after_ = next->after_;
+    setText(next->text());
+    return true;
+  }
+
+ private:
+  PlanDocument& document_;
+  PlanStatePtr before_;
+  PlanStatePtr after_;
+  int drag_;
+};
+
+PlanDocument::PlanDocument(QObject* parent) : QObject(parent) {}
+
+void PlanDocument::open(const QString& path) {
+  loading_.run<Result<Opened>>(
+      tr("Opening %1").arg(path),
+      [file = path.toStdString(), trace = recorded_ ? TracePtr() : trace_](const JobContext& job) {
+        return open_file(file, trace, job);
+      },
+      [this, path](Result<Opened> opened) {
+        if (!opened) return Q_EMIT failed(opened.error());
+        adopt(std::move(opened).value(), path);
+      });
+}
+
+void PlanDocument::open_trace(Trace trace, const QString& path) {
+  auto shared = std::make_shared<Trace>(std::move(trace));
+  loading_.run<Result<Opened>>(
+      tr("Opening %1").arg(path),
+      [file = path.toStdString(), shared](const JobContext& job) {
+        return gui::open_trace(std::move(*shared), file, "", job);
+      },
+      [this, path](Result<Opened> opened) {
+        if (!opened) return Q_EMIT failed(opened.error());
+        adopt(std::move(opened).value(), path);
+      });
+}
+
+void PlanDocument::reload() {
+  if (file_.isEmpty()) return;
+  // A plan's trace is read again too.
+  loading_.run<Result<Opened>>(
+      tr("Opening %1").arg(file_),
+      [file = file_.toStdString()](const JobContext& job) { return open_file(file, {}, job); },
+      [this, path = file_](Result<Opened> opened) {
+        if (!opened) return Q_EMIT failed(opened.error());
+        adopt(std::move(opened).value(), path);
+      });
+}
+
+void PlanDocument::close() {
+  loading_.cancel();
+  simulating_.cancel();
+  searching_.cancel();
+  trace_.reset();
+  recorded_.reset();
+  wanted_.reset();
+  state_.reset();
+  current_.reset();
+  planned_.reset();
+  recorded_view_.reset();
+  previous_.reset();
+  pinned_.reset();
+  measured_.reset();
+  outcome_.reset();
+  file_.clear();
+  undo_.clear();
+  Q_EMIT opened();
+  Q_EMIT changed();
+}
+
+void PlanDocument::adopt(Opened opened, const QString& path) {
+  simulating_.cancel();
+  searching_.cancel();
+  const bool same_trace = trace_ == opened.trace;
+  trace_ = std::move(opened.trace);
+  current_ = std::move(opened.simulated);
+  planned_ = std::move(opened.planned);
+  recorded_view_ = std::move(opened.recorded);
+  state_ = current_->state;
+  measured_ = std::move(opened.measured);
+  file_ = path;
+  undo_.clear();
+  previous_.reset();
+  if (!same_trace) {
+    recorded_.reset();
+    pinned_.reset();
+    outcome_.reset();
+  }
+  wanted_.reset();
+  drag_ = -1;
+  Q_EMIT this->opened();
+  Q_EMIT changed();
+}
+
+bool PlanDocument::is_plain() const {
+  return current_ && current_->schedule.instructions.empty() && !is_assumed() &&
+         trace_->trace.gpu.size() == 0;
+}
+
+bool PlanDocument::can_edit() const {
+  return state_ && (state_->decisions || (current_ && current_->state == state_));
+}
+
+bool PlanDocument::push(PlanState state, const QString& what, int drag) {
+  undo_.push(
+      new StateCommand(*this, std::make_shared<const PlanState>(std::move(state)), what, drag));
+  return true;
+}
+
+bool PlanDocument::push_rows(simulator::Decisions decisions, const QString& what) {
+  const simulator::Decisions& before =
+      state_->decisions ? *state_->decisions : *current_->decisions;
+  if (decisions.saved == before.saved && decisions.parameters == before.parameters) return false;
+  PlanState state = *state_;
+  state.decisions = std::make_shared<const simulator::Decisions>(std::move(decisions));
+  return push(std::move(state), what);
+}
+
+bool PlanDocument::set_decision(const std::vector<SavedId>& rows, simulator::Decision decision) {
+  if (!can_edit() || rows.empty()) return false;
+  const simulator::Decisions& now = state_->decisions ? *state_->decisions : *current_->decisions;
+  const bool keep = decision == simulator::Decision::keep;
+  const auto count = static_cast<int>(rows.size());
+  return push_rows(with_saved(now, rows, decision),
+                   keep ? tr("Keep %n saved tensor(s)", nullptr, count)
+                        : tr("Offload %n saved tensor(s)", nullptr, count));
+}
+
+bool PlanDocument::set_decision(const std::vector<SavedId>& rows,
+                                const simulator::SavedDecision& decision) {
+  if (!can_edit() || rows.empty()) return false;
+  const simulator::Decisions& now = state_->decisions ? *state_->decisions : *current_->decisions;
+  return push_rows(with_saved(now, rows, decision),
+                   tr("Change %n saved tensor(s)", nullptr, static_cast<int>(rows.size())));
+}
+
+bool PlanDocument::set_streaming(const std::vector<StreamingLayer>& layers, bool stream) {
+  if (!can_edit() || layers.empty()) return false;
+  const simulator::Decisions& now = state_->decisions ? *state_->decisions : *current_->decisions;
+  const auto count = static_cast<int>(layers.size());
+  return push_rows(with_streaming(trace_->trace, now, layers, stream),
+                   stream ? tr("Stream the parameters of %n layer(s)", nullptr, count)
+                          : tr("Keep the parameters of %n layer(s)", nullptr, count));
+}
+
+bool PlanDocument::set_budget(std::optional<Bytes> device, simulator::PeakKind on, int drag) {
+  if (!state_) return false;
+  const simulator::PlanBudget& now = state_->plan.budget;
+  if (now.device == device && now.on == on) return false;
+  PlanState state = *state_;
+  state.plan.budget.device = device;
+  state.plan.budget.device_text.clear();
+  state.plan.budget.on = on;
+  state.plan.budget.automatic.reset();
+  if (state.decisions) {
+    // What automatic points stay within follows the budget, as in resolve().
+    auto decisions = std::make_shared<simulator::Decisions>(*state.decisions);
+    decisions->budget = device;
+    state.decisions = std::move(decisions);
+  }
+  return push(std::move(state), tr("Change the budget"), drag);
+}
+
+bool PlanDocument::set_host_budget(std::optional<Bytes> host) {
+  if (!state_ || state_->plan.budget.host == host) return false;
+  PlanState state = *state_;
+  state.plan.budget.host = host;
+  state.plan.budget.host_text.clear();
+  return push(std::move(state), tr("Change the host's budget"));
+}
+
+bool PlanDocument::set_plan(simulator::Plan plan, const QString& what) {
+  if (!trace_) return false;
+  PlanState state;
+  state.plan = std::move(plan);
+  return push(std::move(state), what);
+}
+
+void PlanDocument::set_state(PlanStatePtr state) {
+  state_ = std::move(state);
+  Q_EMIT edited();
+  replay();
+}
+
+void PlanDocument::replay() {
+  struct Answer {
+    TracePtr trace;
+    Result<SimulatedPtr> simulated;
+    StepViewPtr view;
+  };
+  simulating_.run<Answer>(
+      wanted_ ? tr("Replaying on another machine") : tr("Replaying"),
+      [trace = trace_, wanted = wanted_, state = state_](const JobContext& job) {
+        const TracePtr on =
+            wanted ? on_machine(*trace, wanted->calibration, wanted->machine) : trace;
+        Answer answer{on, simulate(on, state, job.stop()), nullptr};
+        if (answer.simulated) answer.view = planned_view(**answer.simulated);
+        return answer;
+      },
+      [this, keeps_previous = keeps_previous_, state = state_](Answer answer) {
+        if (!answer.simulated) return Q_EMIT failed(answer.simulated.error());
+        if (!keeps_previous) previous_ = current_;
+        if (wanted_) outcome_.reset();  // it was about another machine
+        wanted_.reset();
+        trace_ = std::move(answer.trace);
+        current_ = std::move(answer.simulated).value();
+        planned_ = std::move(answer.view);
+        // The bytes of a budget in percent are known now.
+        if (state_ == state) state_ = current_->state;
+        Q_EMIT changed();
+      });
+}
+
+void PlanDocument::set_calibration(const Calibration& calibration) {
+  if (!trace_) return;
+  if (!recorded_) recorded_ = trace_->trace.calibration;
+  searching_.cancel();
+  wanted_ = OtherMachine{calibration, Machine::assumed};
+  keeps_previous_ = false;
+  replay();
+}
+
+void PlanDocument::restore_calibration() {
+  if (!recorded_) return;
+  searching_.cancel();
+  wanted_ = OtherMachine{*recorded_, Machine::recorded};
+  recorded_.reset();
+  keeps_previous_ = false;
+  replay();
+}
+
+void PlanDocument::find_plan(planner::PlanRequest request) {
+  if (!trace_) return;
+  const QString what = request.budget_text.empty()
+                           ? tr("Plan")
+                           : tr("Plan for %1").arg(QString::fromStdString(request.budget_text));
+  searching_.run<Result<planner::PlanOutcome>>(
+      what,
+      [trace = trace_, request = std::move(request)](const JobContext& job) mutable {
+        request.stop = job.stop();
+        request.progress = [&job](const planner::Progress& progress) {
+          job.progress(progress.max_evaluations > 0
+                           ? static_cast<double>(progress.evaluations) /
+                                 static_cast<double>(progress.max_evaluations)
+                           : -1,
+                       PlanDocument::tr("%1 plans tried").arg(progress.evaluations));
+        };
+        return planner::make_plan(trace->index, request);
+      },
+      [this, what](Result<planner::PlanOutcome> outcome) {
+        if (!outcome) return Q_EMIT failed(outcome.error());
+        outcome_ = std::move(outcome).value();
+        if (outcome_->feasible()) set_plan(outcome_->plan, what);
+        Q_EMIT searched(*outcome_);
+      });
+}
+
+void PlanDocument::pin() {
+  pinned_ = current_;
+  Q_EMIT changed();
+}
+
+void PlanDocument::unpin() {
+  pinned_.reset();
+  Q_EMIT changed();
+}
+
+Status PlanDocument::save_plan(const QString& path) {
+  if (!current_) return Error{ErrorCode::usage, "there is no plan to save", "", "", "open a trace"};
+  const std::string file = path.toStdString();
+  const Status written =
+      write_file(file, simulator::plan_to_json(plan_for_writing(*current_, file)));
+  if (written) undo_.setClean();
+  return written;
+}
+
+}  // namespace stowage::gui

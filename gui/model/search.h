@@ -1,0 +1,31 @@
+// Find: ops, layers and saved tensors whose name holds a text.
+#pragma once
+
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "gui/model/view_state.h"
+#include "traces/trace.h"
+
+namespace stowage::gui {
+
+struct SearchHit {
+  Selection what;  // an op (outermost ones), a layer, a saved tensor, a storage
+  EventId event;   // where it is: op_begin, first layer_forward_begin, pack, alloc
+  bool operator==(const SearchHit&) const = default;
+};
+
+// In order of events; case does not count. "#123" alone is the storage in row 123. An empty text
+// finds nothing. A stopped search answers with what it has. Cost: O(strings + ops + events +
+// saved).
+[[nodiscard]] std::vector<SearchHit> search(const Trace& trace, const std::string& text,
+                                            const std::stop_token& stop = {});
+
+// What is selected, in words: "aten::mm in layers.3.mlp", "layers.3.mlp#2 (58.7 MB)".
+[[nodiscard]] std::string name_of(const Trace& trace, const Selection& selection);
+
+// Where a selection begins in the trace; none for kinds that are of a replay.
+[[nodiscard]] EventId event_of(const Trace& trace, const Selection& selection);
+
+}  // namespace stowage::gui

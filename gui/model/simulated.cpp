@@ -1,0 +1,121 @@
+#include "gui/model/simulated.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "planner/planner.h"
+#include "simulator/lowering.h"
+#include "simulator/parameter_shards.h"
+
+namespace stowage::gui {
+namespace {
+
+Error interrupted() {
+  return {ErrorCode::interrupted, "cancelled", "", "", ""};
+}
+
+std::string relative_to(const std::string& trace_file, const std::string& plan_file) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path trace = fs::weakly_canonical(fs::absolute(trace_file, error), error);
+  const fs::path folder = fs::weakly_canonical(fs::absolute(plan_file, error), error).parent_path();
+  const fs::path relative = trace.lexically_relative(folder);
+  return (relative.empty() ? trace : relative).generic_string();
+}
+
+void fill_target(const TraceData& data, const std::string& plan_file,
+                 simulator::PlanTarget& target) {
+  const Run& run = data.trace.run;
+  target.model = run.model;
+  target.batch = run.batch;
+  target.seq = run.seq;
+  target.dtype = run.dtype;
+  target.optimizer = run.optimizer;
+  target.device = data.trace.env.device;
+  // Threads change the step of a CPU alone.
+  target.threads = data.trace.env.device == "cpu" ? run.threads : 0;
+  target.fingerprint = data.trace.fingerprint;
+  target.trace = data.sha256;
+  if (!data.path.empty() && !plan_file.empty()) {
+    target.trace_file = relative_to(data.path, plan_file);
+  }
+}
+
+}  // namespace
+
+Bytes Simulated::peak() const {
+  return planner::peak_of(result, plan().budget.on);
+}
+
+Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::stop_token& stop) {
+  if (stop.stop_requested()) return interrupted();
+  auto made = std::make_shared<Simulated>();
+  if (!state->plan.budget.device && !state->plan.budget.device_text.empty()) {
+    PlanState with_bytes = *state;
+    if (const Status known = planner::resolve_budget(trace->index, with_bytes.plan); !known) {
+      return known.error();
+    }
+    state = std::make_shared<const PlanState>(std::move(with_bytes));
+  }
+  const std::string& made_for = state->plan.target.fingerprint;
+  if (!made_for.empty() && made_for != trace->trace.fingerprint) {
+    return Error{ErrorCode::bad_input,
+                 "the plan was made for other saved tensors than the trace has", state->file,
+                 "/for/fingerprint", "open the trace it was made for, or plan again"};
+  }
+  made->decisions = state->decisions;
+  if (!made->decisions) {
+    Result<simulator::Decisions> resolved = simulator::resolve(trace->trace, state->plan);
+    if (!resolved) {
+      Error error = resolved.error();
+      if (error.file.empty()) error.file = state->file;
+      return error;
+    }
+    made->decisions = std::make_shared<const simulator::Decisions>(std::move(resolved).value());
+  }
+  if (stop.stop_requested()) return interrupted();
+  Result<simulator::Lowering> lowered = simulator::lower(trace->index, *made->decisions);
+  if (!lowered) {
+    Error error = lowered.error();
+    if (error.file.empty()) error.file = state->file;
+    return error;
+  }
+  made->schedule = std::move(lowered->schedule);
+  if (stop.stop_requested()) return interrupted();
+  made->result = simulator::replay(trace->index, made->schedule, &made->detail);
+  for (const simulator::LoweringNote& note : lowered->notes) {
+    made->notes.push_back(simulator::subject_of(trace->trace, note) + ": " + note.text);
+  }
+  if (!made->result.allocator_exact) made->notes.emplace_back(simulator::kAllocatorRemark);
+  if (made->result.active_varies) made->notes.emplace_back(simulator::kActiveVariesRemark);
+  made->trace = std::move(trace);
+  made->state = std::move(state);
+  const simulator::PlanBudget& budget = made->plan().budget;
+  made->device_kept = !budget.device || made->peak() <= *budget.device;
+  made->host_kept = !budget.host || made->result.host_bytes <= *budget.host;
+  return SimulatedPtr(std::move(made));
+}
+
+simulator::Plan plan_for_writing(const Simulated& simulated, const std::string& plan_file) {
+  simulator::Plan plan = simulated.plan();
+  const Trace& trace = simulated.trace->trace;
+  if (simulated.state->decisions) {
+    plan.saved = simulator::to_rules(trace, *simulated.decisions);
+    const simulator::ParameterDecisions& parameters = simulated.decisions->parameters;
+    plan.parameters.reset();
+    if (parameters.stream != simulator::ParameterPlan::Stream::off) {
+      plan.parameters = simulator::to_shards(trace, parameters);
+    }
+    // What the search proved holds for the budget; the gap was that of its own plan.
+    plan.lower_bound_step.reset();
+    plan.gap_ppm.reset();
+  }
+  fill_target(*simulated.trace, plan_file, plan.target);
+  const simulator::ReplayResult& result = simulated.result;
+  plan.predicted =
+      simulator::Predicted{result.peak_requested, result.peak_active, result.peak_reserved,
+                           result.step_ns,        result.stall_ns,    result.host_bytes};
+  return plan;
+}
+
+}  // namespace stowage::gui

@@ -1,0 +1,57 @@
+// One replay of a plan with everything that the views show of it. Immutable and shared, like the
+// trace: the one before stays as it is for comparison.
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "gui/model/trace_data.h"
+#include "simulator/decisions.h"
+#include "simulator/plan.h"
+#include "simulator/replay.h"
+#include "simulator/schedule.h"
+#include "traces/result.h"
+
+namespace stowage::gui {
+
+// What is decided: rules as a person wrote them or a search made them, or, once a row was edited,
+// one decision a row. `decisions`, when there, are what counts; `plan.saved` and `plan.parameters`
+// are then out of date until plan_for_writing() makes them anew.
+struct PlanState {
+  simulator::Plan plan;  // target, budget, made_by; rules while `decisions` is null
+  std::shared_ptr<const simulator::Decisions> decisions;
+  std::string file;  // where it was read from or written to; empty = nowhere yet
+};
+using PlanStatePtr = std::shared_ptr<const PlanState>;
+
+struct Simulated {
+  TracePtr trace;
+  PlanStatePtr state;
+  std::shared_ptr<const simulator::Decisions> decisions;  // the rules resolved, or the rows edited
+  simulator::Schedule schedule;
+  simulator::ReplayResult result;
+  simulator::ReplayDetail detail;
+  std::vector<std::string> notes;  // what the lowering has to say, "site: text"
+  bool device_kept = true;         // within plan.budget.device, in the counter of plan.budget.on
+  bool host_kept = true;
+
+  [[nodiscard]] const simulator::Plan& plan() const { return state->plan; }
+  [[nodiscard]] Bytes peak() const;  // in the counter of plan.budget.on
+};
+using SimulatedPtr = std::shared_ptr<const Simulated>;
+
+// Resolves (when there are no decisions yet), lowers and replays. A percentage as the budget is
+// given its bytes. Errors: those of resolve() and lower(), `interrupted` when stop was asked for.
+// Cost: lower() and replay(): 5 ms on a step of 10,000 events.
+[[nodiscard]] Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state,
+                                            const std::stop_token& stop = {});
+
+// The plan of a replay as a file holds it: rules made of edited rows, `for` filled in for the
+// trace, `predicted` of this replay. `plan_file` is where it is going to be written, so that
+// `for.trace_file` is relative to it. Cost: that of to_rules().
+[[nodiscard]] simulator::Plan plan_for_writing(const Simulated& simulated,
+                                               const std::string& plan_file);
+
+}  // namespace stowage::gui

@@ -1,0 +1,277 @@
+#include "gui/model/step_view.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "report/memory_by_class.h"
+#include "report/stays.h"
+
+namespace stowage::gui {
+namespace {
+
+// Spans collected for one lane, then put into rows.
+class LaneBuilder {
+ public:
+  void add(Nanoseconds begin, Nanoseconds end, const SpanInfo& info) {
+    begin_.push_back(begin);
+    end_.push_back(std::max(begin, end));
+    infos_.push_back(info);
+  }
+  [[nodiscard]] bool empty() const { return begin_.empty(); }
+
+  // Rows in which no spans overlap; those that share the last one are cut where the next begins.
+  [[nodiscard]] std::vector<LaneRow> rows() const {
+    const std::vector<std::uint8_t> row = rows_of(begin_, end_);
+    const std::size_t count =
+        row.empty() ? 0 : std::size_t{*std::max_element(row.begin(), row.end())} + 1;
+    std::vector<LaneRow> rows;
+    for (std::size_t r = 0; r < count; ++r) {
+      LaneRow made;
+      std::vector<Nanoseconds> begin;
+      std::vector<Nanoseconds> end;
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        if (row[i] != r) continue;
+        if (!end.empty()) end.back() = std::min(end.back(), begin_[i]);
+        begin.push_back(begin_[i]);
+        end.push_back(end_[i]);
+        made.infos.push_back(infos_[i]);
+      }
+      made.spans = SpanIndex(std::move(begin), std::move(end));
+      rows.push_back(std::move(made));
+    }
+    return rows;
+  }
+
+ private:
+  std::vector<Nanoseconds> begin_;
+  std::vector<Nanoseconds> end_;
+  std::vector<SpanInfo> infos_;
+};
+
+Selection::Kind kind_of(report::SpanKind kind) {
+  switch (kind) {
+    case report::SpanKind::op:
+      return Selection::Kind::op;
+    case report::SpanKind::kernel:
+    case report::SpanKind::memcpy:
+    case report::SpanKind::memset:
+      return Selection::Kind::gpu;
+    case report::SpanKind::sync:
+      return Selection::Kind::event;
+    case report::SpanKind::offload:
+    case report::SpanKind::reload:
+    case report::SpanKind::load:
+    case report::SpanKind::store:
+      return Selection::Kind::transfer;
+    case report::SpanKind::stall:
+      return Selection::Kind::stall;
+  }
+  return Selection::Kind::none;
+}
+
+std::vector<LaneRow> lane_of(const std::vector<report::Span>& spans) {
+  LaneBuilder builder;
+  for (const report::Span& span : spans) {
+    SpanInfo info;
+    info.kind = kind_of(span.kind);
+    info.row = span.kind == report::SpanKind::sync ? span.event.value : span.row;
+    info.name = span.name;
+    info.bytes = span.bytes;
+    builder.add(span.begin, span.end, info);
+  }
+  return builder.rows();
+}
+
+// The layers that are open, forward and backward: the outermost, and those right inside them.
+std::vector<LaneRow> layer_rows(const Trace& trace, const std::vector<Nanoseconds>& time) {
+  struct Open {
+    std::int32_t layer;
+    Nanoseconds begin;
+  };
+  struct Piece {
+    Nanoseconds begin;
+    Nanoseconds end;
+    std::int32_t layer;
+  };
+  std::vector<Piece> pieces[2];
+  std::vector<Open> open;
+  for (std::size_t e = 0; e < trace.events.size(); ++e) {
+    const EventKind kind = trace.events.kind[e];
+    const std::int32_t layer = trace.events.ref[e];
+    if (kind == EventKind::layer_forward_begin || kind == EventKind::layer_backward_begin) {
+      open.push_back({layer, time[e]});
+    } else if (kind == EventKind::layer_forward_end || kind == EventKind::layer_backward_end) {
+      // Backward scopes need not nest: what is not open has no span.
+      const auto at =
+          std::find_if(open.rbegin(), open.rend(), [&](const Open& o) { return o.layer == layer; });
+      if (at == open.rend()) continue;
+      const auto depth = static_cast<std::size_t>(open.rend() - at) - 1;
+      if (depth < 2) pieces[depth].push_back({at->begin, time[e], layer});
+      open.erase(std::next(at).base());
+    }
+  }
+  std::vector<LaneRow> rows;
+  for (std::vector<Piece>& of_depth : pieces) {
+    std::stable_sort(of_depth.begin(), of_depth.end(),
+                     [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
+    LaneRow row;
+    std::vector<Nanoseconds> begin;
+    std::vector<Nanoseconds> end;
+    for (const Piece& piece : of_depth) {
+      if (!end.empty()) end.back() = std::min(end.back(), piece.begin);
+      begin.push_back(piece.begin);
+      end.push_back(piece.end);
+      row.infos.push_back({piece.layer, Selection::Kind::layer,
+                           trace.layers.name[static_cast<std::size_t>(piece.layer)], 0});
+    }
+    if (row.infos.empty()) continue;
+    row.spans = SpanIndex(std::move(begin), std::move(end));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+MemoryView memory_of(const Trace& trace, const report::Stays& stays,
+                     const std::vector<Nanoseconds>& time) {
+  report::MemoryByClass by_class = report::memory_by_class(trace, stays);
+  MemoryView view;
+  view.classes = std::move(by_class.classes);
+  view.event = std::move(by_class.event);
+  view.bytes = std::move(by_class.bytes);
+  std::vector<Bytes> total(view.event.size(), 0);
+  view.time.reserve(view.event.size());
+  Nanoseconds latest = 0;
+  for (std::size_t i = 0; i < view.event.size(); ++i) {
+    view.time.push_back(latest = std::max(latest, time[view.event[i].index()]));
+    for (const std::vector<Bytes>& bytes : view.bytes) total[i] += bytes[i];
+  }
+  view.total = MinMaxPyramid(std::move(total));
+  if (!view.empty()) view.peak_at = view.total.extent(0, view.total.size()).max_at;
+  return view;
+}
+
+void say_why_empty(const Trace& trace, bool planned, LaneView& lane) {
+  if (!lane.rows.empty()) return;
+  switch (lane.kind) {
+    case LaneKind::layers:
+      lane.why_empty = "no layer of the model announced itself when the step was recorded";
+      return;
+    case LaneKind::launch:
+      lane.why_empty = trace.env.device == "cuda"
+                           ? "no device times in this trace: record it with CUPTI to see launches"
+                           : "on the CPU device ops are the compute itself: nothing is launched";
+      return;
+    case LaneKind::compute:
+      lane.why_empty = "the step has no ops";
+      return;
+    case LaneKind::d2h:
+      lane.why_empty = planned ? "nothing leaves the device: plan for a budget, or offload a row"
+                               : "the recorded step copied nothing to the host";
+      return;
+    case LaneKind::h2d:
+      lane.why_empty = planned ? "nothing comes back, since nothing left"
+                               : "the recorded step copied nothing to the device";
+      return;
+    case LaneKind::stalls:
+      lane.why_empty = planned ? "compute never waits for a copy"
+                               : "the recorded step has no planned copies to wait for";
+      return;
+  }
+}
+
+StepViewPtr view_of(const Trace& trace, const report::Timeline& timeline,
+                    const report::Stays& stays, Source source) {
+  auto view = std::make_shared<StepView>();
+  view->source = source;
+  view->end = timeline.end;
+  view->phases = timeline.phases;
+  const auto add = [&](LaneKind kind, std::vector<LaneRow> rows) {
+    LaneView& lane = view->lanes.emplace_back();
+    lane.kind = kind;
+    lane.rows = std::move(rows);
+    say_why_empty(trace, source != Source::measured, lane);
+  };
+  const std::vector<Nanoseconds>& time = timeline.time;
+  add(LaneKind::layers, time.empty() ? std::vector<LaneRow>() : layer_rows(trace, time));
+  add(LaneKind::launch, lane_of(timeline.lane(report::Lane::launch)));
+  add(LaneKind::compute, lane_of(timeline.lane(report::Lane::compute)));
+  add(LaneKind::d2h, lane_of(timeline.lane(report::Lane::d2h)));
+  add(LaneKind::h2d, lane_of(timeline.lane(report::Lane::h2d)));
+  add(LaneKind::stalls, lane_of(timeline.lane(report::Lane::stalls)));
+  if (!time.empty()) view->memory = memory_of(trace, stays, time);
+  return view;
+}
+
+Bytes moved(const LaneView& lane, const TimeRange& range) {
+  Bytes sum = 0;
+  for (const LaneRow& row : lane.rows) {
+    const auto count = row.spans.size();
+    for (std::size_t i = 0; i < count && row.spans.begin(i) < range.end; ++i) {
+      const Nanoseconds length = row.spans.end(i) - row.spans.begin(i);
+      const Nanoseconds inside =
+          std::min(row.spans.end(i), range.end) - std::max(row.spans.begin(i), range.begin);
+      if (inside <= 0 || length == 0) continue;
+      sum += static_cast<Bytes>(Wide{row.infos[i].bytes} * inside / length);
+    }
+  }
+  return sum;
+}
+
+Nanoseconds busy(const LaneView& lane, const TimeRange& range) {
+  return lane.rows.empty() ? 0 : lane.rows.front().spans.covered(range.begin, range.end);
+}
+
+}  // namespace
+
+MemoryView::Range MemoryView::points(double begin, double end) const {
+  const auto from = [&](double t) {
+    return static_cast<std::size_t>(
+        std::partition_point(time.begin(), time.end(),
+                             [&](Nanoseconds at) { return static_cast<double>(at) < t; }) -
+        time.begin());
+  };
+  if (time.empty()) return {};
+  std::size_t first = from(begin);
+  // What holds at `begin` began ahead of it, unless a point is exactly there.
+  if (first > 0 && (first == time.size() || static_cast<double>(time[first]) > begin)) --first;
+  return {first, std::max(from(end), first + 1)};
+}
+
+StepViewPtr planned_view(const Simulated& simulated) {
+  const Trace& trace = simulated.trace->trace;
+  return view_of(
+      trace,
+      report::simulated_timeline(trace, simulated.schedule, simulated.result, simulated.detail),
+      report::Stays(trace, simulated.schedule),
+      simulated.trace->machine == Machine::recorded ? Source::predicted : Source::assumed);
+}
+
+StepViewPtr recorded_view(const TraceData& data) {
+  return view_of(data.trace, report::recorded_timeline(data.trace), report::Stays(data.trace),
+                 Source::measured);
+}
+
+RangeFigures measure(const StepView& view, const TimeRange& range) {
+  RangeFigures figures;
+  figures.duration = range.duration();
+  figures.compute = busy(view.lane(LaneKind::compute), range);
+  figures.stall = busy(view.lane(LaneKind::stalls), range);
+  figures.d2h = moved(view.lane(LaneKind::d2h), range);
+  figures.h2d = moved(view.lane(LaneKind::h2d), range);
+  const MemoryView& memory = view.memory;
+  if (memory.empty()) return figures;
+  const MemoryView::Range points =
+      memory.points(static_cast<double>(range.begin), static_cast<double>(range.end));
+  const MinMaxPyramid::Extent extent = memory.total.extent(points.first, points.last);
+  figures.memory_min = extent.min;
+  figures.memory_max = extent.max;
+  figures.memory_begin = memory.total[points.first];
+  figures.memory_end = memory.total[points.last - 1];
+  return figures;
+}
+
+double gigabytes_per_second(Bytes bytes, Nanoseconds time) {
+  return time > 0 ? static_cast<double>(bytes) / static_cast<double>(time) : 0;
+}
+
+}  // namespace stowage::gui

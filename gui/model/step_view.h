@@ -1,0 +1,102 @@
+// A step as it is painted: lanes of spans and the memory curve by class, indexed for any zoom. Made
+// in the background, immutable. Without strings: names are looked up when something is shown.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gui/model/min_max_pyramid.h"
+#include "gui/model/simulated.h"
+#include "gui/model/span_index.h"
+#include "gui/model/view_state.h"
+#include "report/timeline.h"
+#include "traces/trace.h"
+
+namespace stowage::gui {
+
+// What the numbers are: they look different wherever they are shown.
+enum class Source : std::uint8_t {
+  measured,   // the step as it was recorded
+  predicted,  // a replay on the recorded machine
+  assumed,    // a replay on a machine that nobody measured
+};
+
+enum class LaneKind : std::uint8_t { layers, launch, compute, d2h, h2d, stalls };
+
+// What one span is about.
+struct SpanInfo {
+  std::int32_t row = -1;  // of the table that `kind` names
+  Selection::Kind kind = Selection::Kind::none;
+  StringId name;    // op, kernel, site, layer
+  Bytes bytes = 0;  // moved, waited for
+};
+
+// Spans that do not overlap; a lane with overlapping ones has several rows.
+struct LaneRow {
+  SpanIndex spans;
+  std::vector<SpanInfo> infos;
+};
+
+struct LaneView {
+  LaneKind kind = LaneKind::compute;
+  std::vector<LaneRow> rows;  // none: the lane is empty
+  std::string why_empty;      // then: in words, and what to do about it
+};
+
+struct MemoryView {
+  std::vector<StorageClass> classes;      // that occur, lowest in the stack first
+  std::vector<EventId> event;             // of each point
+  std::vector<Nanoseconds> time;          // of each point, never decreasing
+  std::vector<std::vector<Bytes>> bytes;  // by class, then by point
+  MinMaxPyramid total;                    // requested bytes by point
+  std::size_t peak_at = 0;                // point
+  [[nodiscard]] bool empty() const { return time.empty(); }
+  [[nodiscard]] Bytes peak() const { return empty() ? 0 : total[peak_at]; }
+  // The points that are seen in [begin, end): the one that holds at `begin`, and all that begin
+  // ahead of `end`. first == last only when there are no points. O(log points).
+  struct Range {
+    std::size_t first = 0;
+    std::size_t last = 0;
+  };
+  [[nodiscard]] Range points(double begin, double end) const;
+};
+
+struct StepView {
+  Source source = Source::measured;
+  Nanoseconds end = 0;
+  std::vector<LaneView> lanes;  // in the order of LaneKind, each once
+  std::vector<report::PhaseSpan> phases;
+  MemoryView memory;
+
+  [[nodiscard]] const LaneView& lane(LaneKind kind) const {
+    return lanes[static_cast<std::size_t>(kind)];
+  }
+};
+using StepViewPtr = std::shared_ptr<const StepView>;
+
+// The planned step, as replayed. O(trace + instructions).
+[[nodiscard]] StepViewPtr planned_view(const Simulated& simulated);
+// The recorded step.
+[[nodiscard]] StepViewPtr recorded_view(const TraceData& data);
+
+// What lies in a range of time.
+struct RangeFigures {
+  Nanoseconds duration = 0;
+  Nanoseconds compute = 0;  // busy
+  Nanoseconds stall = 0;
+  Bytes d2h = 0;  // moved; of a copy that is cut, its share
+  Bytes h2d = 0;
+  Bytes memory_min = 0;
+  Bytes memory_max = 0;
+  Bytes memory_begin = 0;
+  Bytes memory_end = 0;
+};
+// O(log spans + transfers in the range).
+[[nodiscard]] RangeFigures measure(const StepView& view, const TimeRange& range);
+
+// GB/s, 1000-based; 0 for no time.
+[[nodiscard]] double gigabytes_per_second(Bytes bytes, Nanoseconds time);
+
+}  // namespace stowage::gui

@@ -1,0 +1,22 @@
+#include "gui/model/trace_data.h"
+
+#include <utility>
+
+namespace stowage::gui {
+
+TraceData::TraceData(Trace loaded, std::string loaded_from, std::string hash,
+                     Machine loaded_machine)
+    : trace(std::move(loaded)),
+      index(trace),
+      path(std::move(loaded_from)),
+      sha256(std::move(hash)),
+      machine(loaded_machine),
+      resident(simulator::replay(index, simulator::resident_schedule(index))) {}
+
+TracePtr on_machine(const TraceData& data, const Calibration& calibration, Machine machine) {
+  Trace copy = data.trace;
+  copy.calibration = calibration;
+  return std::make_shared<const TraceData>(std::move(copy), data.path, data.sha256, machine);
+}
+
+}  // namespace stowage::gui

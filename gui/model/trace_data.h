@@ -1,0 +1,40 @@
+// A loaded trace with all that is computed of it once. Immutable and shared: views and background
+// jobs hold it by pointer, so a document may go on to another trace while they finish.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "simulator/replay.h"
+#include "simulator/trace_index.h"
+#include "traces/trace.h"
+
+namespace stowage::gui {
+
+// What the link and the device are taken to be.
+enum class Machine : std::uint8_t {
+  recorded,  // the calibration of the recording
+  assumed,   // somebody changed it: predictions are of a machine that was not measured
+};
+
+struct TraceData {
+  // Cost: O(trace), and one replay of the step in which nothing moves.
+  TraceData(Trace loaded, std::string loaded_from, std::string hash,
+            Machine loaded_machine = Machine::recorded);
+  TraceData(const TraceData&) = delete;
+  TraceData& operator=(const TraceData&) = delete;
+
+  const Trace trace;
+  const simulator::TraceIndex index;  // refers to `trace`
+  const std::string path;             // as it was opened
+  const std::string sha256;           // of the file, "sha256:.."; for the plan's `for`
+  const Machine machine;
+  const simulator::ReplayResult resident;  // nothing moves, no hooks run
+};
+using TracePtr = std::shared_ptr<const TraceData>;
+
+// The same step on a link and device with this calibration. Cost: a copy of the trace.
+[[nodiscard]] TracePtr on_machine(const TraceData& data, const Calibration& calibration,
+                                  Machine machine);
+
+}  // namespace stowage::gui

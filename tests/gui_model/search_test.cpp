@@ -1,0 +1,78 @@
+#include "gui/model/search.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/micro_trace.h"
+
+namespace stowage::gui {
+namespace {
+
+using Kind = Selection::Kind;
+
+// embed: gather; layers.0: mm (saves), layers.0 backward: mm_backward.
+Trace small() {
+  testing::MicroTrace t;
+  t.begin_layer("embed");
+  t.run(10).begin_op("aten::gather");
+  t.end_op();
+  t.end_layer("embed");
+  t.begin_layer("layers.0");
+  t.run(10).begin_op("aten::mm");
+  const auto a = t.alloc(4000);
+  const auto s = t.pack(a);
+  t.end_op();
+  t.let_go(a);
+  t.end_layer("layers.0");
+  t.backward();
+  t.run(10).begin_op("aten::MM_backward");
+  const auto u = t.unpack(s);
+  t.drop(u);
+  t.end_op();
+  t.free(a);
+  return t.finish();
+}
+
+std::vector<Selection> found(const Trace& trace, const std::string& text) {
+  std::vector<Selection> what;
+  for (const SearchHit& hit : search(trace, text)) what.push_back(hit.what);
+  return what;
+}
+
+TEST(Search, FindsOpsLayersAndSavedTensorsInOrderOfTheStep) {
+  const Trace trace = small();
+  EXPECT_EQ(found(trace, "mm"), (std::vector<Selection>{{Kind::op, 1}, {Kind::op, 2}}));
+  const std::vector<Selection> layers = found(trace, "layers.0");
+  ASSERT_EQ(layers.size(), 2U);
+  EXPECT_EQ(layers[0].kind, Kind::layer);
+  EXPECT_EQ(layers[1], (Selection{Kind::saved, 0}));
+  EXPECT_EQ(found(trace, "EMBED").size(), 1U);
+}
+
+TEST(Search, FindsNothingForNothing) {
+  const Trace trace = small();
+  EXPECT_TRUE(search(trace, "").empty());
+  EXPECT_TRUE(search(trace, "no such name").empty());
+  std::stop_source stopped;
+  stopped.request_stop();
+  EXPECT_TRUE(search(trace, "mm", stopped.get_token()).empty());
+}
+
+TEST(Search, ANumberBehindAHashIsAStorage) {
+  const Trace trace = small();
+  EXPECT_EQ(found(trace, "#0"), (std::vector<Selection>{{Kind::storage, 0}}));
+  EXPECT_TRUE(search(trace, "#99999").empty());
+  EXPECT_EQ(found(trace, "#0x").size(), 0U);
+}
+
+TEST(Search, ASelectionHasANameAndAPlace) {
+  const Trace trace = small();
+  EXPECT_EQ(name_of(trace, {Kind::op, 1}), "aten::mm in layers.0");
+  EXPECT_EQ(name_of(trace, {Kind::saved, 0}), "layers.0#0 (4.00 kB)");
+  EXPECT_EQ(name_of(trace, {}), "");
+  EXPECT_EQ(event_of(trace, {Kind::saved, 0}), trace.saved.event[0]);
+  EXPECT_EQ(trace.events.kind[event_of(trace, {Kind::op, 2}).index()], EventKind::op_begin);
+  EXPECT_FALSE(event_of(trace, {}).valid());
+}
+
+}  // namespace
+}  // namespace stowage::gui

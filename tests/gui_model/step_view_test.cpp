@@ -1,0 +1,132 @@
+#include "gui/model/step_view.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "tests/support/micro_trace.h"
+#include "traces/trace_file.h"
+
+namespace stowage::gui {
+namespace {
+
+// The link moves 1 byte a nanosecond. Forward: a (400 bytes) is packed at 100 and let go; backward
+// needs it.
+TracePtr small_step() {
+  testing::MicroTrace t;
+  t.begin_layer("layers.0");
+  t.run(100).begin_op("aten::mm");
+  const auto a = t.alloc(400);
+  const auto s = t.pack(a);
+  t.end_op();
+  t.let_go(a);
+  t.end_layer("layers.0");
+  t.run(1000).begin_op("aten::other");
+  t.run(500).end_op();
+  t.backward();
+  t.run(10).begin_op("aten::mm_backward");
+  const auto u = t.unpack(s);
+  t.run(50).drop(u);
+  t.end_op();
+  t.free(a);
+  return std::make_shared<const TraceData>(t.finish(), "", "");
+}
+
+SimulatedPtr offloaded(const TracePtr& trace) {
+  PlanState state;
+  simulator::SavedRule& rule = state.plan.saved.emplace_back();
+  rule.site = "*";
+  rule.decision = simulator::Decision::offload;
+  rule.reload.kind = simulator::ReloadPoint::Kind::unpack;
+  auto result = simulate(trace, std::make_shared<const PlanState>(state));
+  EXPECT_TRUE(result) << result.error().text();
+  return *result;
+}
+
+TEST(StepView, ShowsCopiesAndStallsOfThePlannedStep) {
+  const SimulatedPtr simulated = offloaded(small_step());
+  const StepViewPtr view = planned_view(*simulated);
+  EXPECT_EQ(view->source, Source::predicted);
+  ASSERT_EQ(view->lane(LaneKind::d2h).rows.size(), 1U);
+  const LaneRow& out = view->lane(LaneKind::d2h).rows[0];
+  ASSERT_EQ(out.spans.size(), 1U);
+  EXPECT_EQ(out.infos[0].bytes, 400);
+  EXPECT_EQ(out.spans.end(0) - out.spans.begin(0), 400);
+  ASSERT_EQ(view->lane(LaneKind::stalls).rows.size(), 1U);
+  EXPECT_EQ(view->lane(LaneKind::stalls).rows[0].spans.covered(0, view->end),
+            simulated->result.stall_ns);
+  EXPECT_EQ(view->end, simulated->result.step_ns);
+  EXPECT_EQ(view->memory.peak(), simulated->result.peak_requested);
+}
+
+TEST(StepView, AnEmptyLaneSaysWhy) {
+  const TracePtr trace = small_step();
+  const StepViewPtr view = recorded_view(*trace);
+  EXPECT_EQ(view->source, Source::measured);
+  for (const LaneView& lane : view->lanes) {
+    EXPECT_EQ(lane.rows.empty(), !lane.why_empty.empty());
+  }
+  EXPECT_TRUE(view->lane(LaneKind::d2h).rows.empty());
+  EXPECT_TRUE(view->lane(LaneKind::launch).rows.empty());
+  EXPECT_EQ(view->lane(LaneKind::layers).rows.size(), 1U);
+}
+
+TEST(StepView, ARangeIsMeasuredWithTheShareOfACutCopy) {
+  const SimulatedPtr simulated = offloaded(small_step());
+  const StepViewPtr view = planned_view(*simulated);
+  const LaneRow& out = view->lane(LaneKind::d2h).rows[0];
+  const Nanoseconds begin = out.spans.begin(0);
+  const RangeFigures all = measure(*view, {0, view->end});
+  EXPECT_EQ(all.d2h, 400);
+  EXPECT_EQ(all.h2d, 400);
+  EXPECT_EQ(all.memory_max, simulated->result.peak_requested);
+  EXPECT_EQ(all.stall, simulated->result.stall_ns);
+  const RangeFigures half = measure(*view, {begin, begin + 100});
+  EXPECT_EQ(half.d2h, 100);
+  EXPECT_EQ(half.duration, 100);
+  EXPECT_DOUBLE_EQ(gigabytes_per_second(half.d2h, half.duration), 1.0);
+  EXPECT_EQ(gigabytes_per_second(5, 0), 0);
+}
+
+TEST(StepView, MemoryHoldsFromOnePointToTheNext) {
+  MemoryView memory;
+  memory.time = {0, 100, 100, 200};
+  memory.event.resize(4);
+  memory.total = MinMaxPyramid({1, 5, 2, 3});
+  const auto range = [&](double begin, double end) {
+    const MemoryView::Range r = memory.points(begin, end);
+    return std::pair(r.first, r.last);
+  };
+  EXPECT_EQ(range(0, 50), std::pair(std::size_t{0}, std::size_t{1}));
+  EXPECT_EQ(range(50, 60), std::pair(std::size_t{0}, std::size_t{1}));
+  EXPECT_EQ(range(50, 101), std::pair(std::size_t{0}, std::size_t{3}));
+  EXPECT_EQ(range(100, 150), std::pair(std::size_t{1}, std::size_t{3}));
+  EXPECT_EQ(range(150, 190), std::pair(std::size_t{2}, std::size_t{3}));
+  EXPECT_EQ(range(500, 600), std::pair(std::size_t{3}, std::size_t{4}));
+}
+
+TEST(StepView, OfTheSampleAddsUp) {
+  auto loaded = load_trace(std::string(STOWAGE_SOURCE_DIR) +
+                           "/traces/samples/llama3-8b-l9-fp32-math-h200.trace.json.gz");
+  ASSERT_TRUE(loaded);
+  const auto data = std::make_shared<const TraceData>(std::move(loaded->trace), "", "");
+  const StepViewPtr recorded = recorded_view(*data);
+  EXPECT_EQ(recorded->memory.peak(), 62'996'267'264);
+  const auto same = simulate(data, std::make_shared<const PlanState>());
+  ASSERT_TRUE(same);
+  const StepViewPtr planned = planned_view(**same);
+  EXPECT_EQ(planned->memory.peak(), 62'996'267'264);
+  EXPECT_FALSE(planned->lane(LaneKind::launch).rows.empty());
+  EXPECT_FALSE(recorded->lane(LaneKind::launch).rows.empty());
+  EXPECT_EQ(recorded->lane(LaneKind::layers).rows.size(), 2U);
+  for (const StepViewPtr& view : {recorded, planned}) {
+    for (std::size_t i = 0; i < view->memory.time.size(); ++i) {
+      Bytes sum = 0;
+      for (const auto& bytes : view->memory.bytes) sum += bytes[i];
+      ASSERT_EQ(sum, view->memory.total[i]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stowage::gui
