@@ -38,8 +38,8 @@ MadeWith made_with(const Run& run, const Environment& env, const std::string& pl
           .plan = plan};
 }
 
-Status check_same_step(const Baseline& baseline, const std::string& file,
-                       const StepIdentity& step) {
+Status check_same_step(const Baseline& baseline, const std::string& file, const StepIdentity& step,
+                       const std::string& hint) {
   struct Field {
     const char* key;
     std::string then;
@@ -59,8 +59,7 @@ Status check_same_step(const Baseline& baseline, const std::string& file,
     return Error{ErrorCode::bad_input,
                  std::string("the baseline is of another step: its ") + field.key + " is " +
                      or_none(field.then) + ", this one's is " + or_none(field.now),
-                 file, std::string("/step/") + field.key,
-                 "give this step's baseline, or a new file with --update-baseline"};
+                 file, std::string("/step/") + field.key, hint};
   }
   return Unit{};
 }

@@ -67,9 +67,10 @@ struct Baseline {
 // `plan` is made_with.plan.
 [[nodiscard]] MadeWith made_with(const Run& run, const Environment& env, const std::string& plan);
 
-// Error (bad_input, naming the baseline and the field) when it is another step's.
+// Error (bad_input, naming the baseline and the field) when it is another step's; `hint` says what
+// to do then.
 [[nodiscard]] Status check_same_step(const Baseline& baseline, const std::string& file,
-                                     const StepIdentity& step);
+                                     const StepIdentity& step, const std::string& hint);
 
 // What makes the two incomparable, one line each: "made with LibTorch 2.10.0, this is 2.11.0".
 [[nodiscard]] std::vector<std::string> differences(const MadeWith& then, const MadeWith& now);

@@ -22,4 +22,24 @@ Status check_output(const std::string& option, const std::optional<std::string>&
   return check_writable(*path);
 }
 
+std::string missing_folder(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::string missing;
+  std::error_code ignored;
+  for (fs::path folder = fs::path(path).parent_path();
+       folder.has_relative_path() && !fs::exists(folder, ignored); folder = folder.parent_path()) {
+    missing = folder.string();
+  }
+  return missing;
+}
+
+Status make_folders(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code failed;
+  if (!folder.empty()) std::filesystem::create_directories(folder, failed);
+  if (!failed) return Unit{};
+  return Error{ErrorCode::environment, "the folder cannot be made: " + failed.message(),
+               folder.string(), "", "choose another one"};
+}
+
 }  // namespace stowage::cli

@@ -14,4 +14,10 @@ namespace stowage::cli {
 [[nodiscard]] Status check_output(const std::string& option, const std::optional<std::string>& path,
                                   const std::vector<std::optional<std::string>>& inputs);
 
+// The outermost folder above `path` that is not there, or empty when they all are.
+[[nodiscard]] std::string missing_folder(const std::string& path);
+
+// Makes the folders above `path` that are not there. Errors (environment): they cannot be made.
+[[nodiscard]] Status make_folders(const std::string& path);
+
 }  // namespace stowage::cli

@@ -24,7 +24,7 @@ const std::vector<Verb>& listed_verbs() {
   static const std::vector<Verb> verbs = {
       {"doctor", "", "what this build and this machine can do, and how to get the rest",
        verb_doctor},
-      {"models", "", "lists the built-in models, with their options", nullptr},
+      {"models", "", "lists the models, built-in and of your own, with their options", nullptr},
       {"profile", "MODEL -o T", "records one step of a model", nullptr},
       {"inspect", "T", "what is in a trace: phases, layers, who makes the peak", verb_inspect},
       {"policies", "", "lists the policies, with their options", verb_policies},

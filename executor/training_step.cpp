@@ -46,6 +46,23 @@ HostArena loss_arena(Device& device) {
   return std::move(arena).value();
 }
 
+const void* memory_of(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.has_storage() ? tensor.storage().data() : nullptr;
+}
+
+// A batch in a tensor of its own would be memory that no recording and no plan knows as an input.
+void check_in_place(const std::vector<NamedTensor>& before, const std::vector<NamedTensor>& after,
+                    const std::string& file) {
+  const std::string model = file.empty() ? "the model" : file;
+  TORCH_CHECK(before.size() == after.size(), model, ": its load_batch() changed how many inputs()",
+              " there are, from ", before.size(), " to ", after.size());
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    TORCH_CHECK(memory_of(before[i].tensor) == memory_of(after[i].tensor), model,
+                ": its load_batch() put a new tensor in the place of input '", before[i].name,
+                "': write the batch into the tensor that is there, as with copy_()");
+  }
+}
+
 }  // namespace
 
 TrainingStep::TrainingStep(Device& device, std::unique_ptr<Model> model,
@@ -64,7 +81,10 @@ void TrainingStep::enter(PhaseKind phase) const {
 
 void TrainingStep::prepare(std::int64_t index) {
   const std::int64_t seed = seed_ + index;
+  // Held until then, so that no new tensor takes an old one's place in memory.
+  const std::vector<NamedTensor> before = model_->inputs();
   model_->load_batch(seed);
+  check_in_place(before, model_->inputs(), file_);
   at::Generator generator = at::globalContext().defaultGenerator(device_.torch_device());
   generator.set_current_seed(static_cast<std::uint64_t>(seed));
 }

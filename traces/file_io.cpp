@@ -93,7 +93,9 @@ Error read_error(const std::string& path, int number) {
   if (number == ENOENT) message = "there is no such file";
   if (number == EISDIR) message = "is a directory, not a file";
   return file_error(ErrorCode::bad_input, path, std::move(message),
-                    number == ENOENT ? "check the path" : "");
+                    number == ENOENT   ? "check the path"
+                    : number == EISDIR ? "give a file in it"
+                                       : "");
 }
 
 Error write_error(const std::string& path, int number) {
@@ -104,6 +106,8 @@ Error write_error(const std::string& path, int number) {
     hint = "choose a folder that you may write to";
   } else if (number == ENOENT || number == ENOTDIR) {
     hint = "create the folder first";
+  } else if (number == EISDIR) {
+    hint = "give a file in it";
   }
   return file_error(ErrorCode::environment, path,
                     std::string("cannot be written: ") + std::strerror(number), std::move(hint));

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "cli/baseline_json.h"
+#include "cli/output_check.h"
 #include "cli/plan_file.h"
 #include "cli/torch/check_run.h"
+#include "cli/torch/model_error.h"
 #include "cli/torch/recorded_step.h"
 #include "traces/file_io.h"
 #include "traces/trace_file.h"
@@ -106,7 +108,10 @@ class Job {
     }
     Result<MeasuredRun> run =
         measure_in_child(*request_, steps(), applied_ ? &*applied_ : nullptr, scheduled_on());
-    if (!run && run.error().code != ErrorCode::condition) return run.error();
+    if (!run && run.error().code != ErrorCode::condition) {
+      const executor::ModelSpec& spec = request_->spec;
+      return of_model(run.error(), options_.model.value_or(spec.text()), spec);
+    }
     if (!run) {
       report_.cases.push_back(failed_case("step", "the step did not run: ", run.error()));
       return report_;
@@ -151,10 +156,11 @@ class Job {
       return usage_error("nothing to compare with: the plan has no budget",
                          "give --baseline FILE or --budget SIZE");
     }
-    if (baseline_ && !options_.update) {
-      return check_same_step(*baseline_, report_.baseline_file, report_.step);
-    }
-    return Unit{};
+    if (!baseline_) return Unit{};
+    return check_same_step(*baseline_, report_.baseline_file, report_.step,
+                           options_.update
+                               ? "it is not overwritten: give another file, or remove it first"
+                               : "give this step's baseline, or a new file with --update-baseline");
   }
 
   Status record() {
@@ -240,9 +246,8 @@ class Job {
     if (!input.budget && applied_) input.budget = applied_->plan.budget.device;
     input.budget_on = on_;
     if (baseline_) input.incomparable = differences(baseline_->made_with, report_.made_with);
-    const bool same_step = baseline_ && baseline_->step == report_.step;
     // What a baseline that is about to be replaced says is told where it can be compared.
-    if (!options_.update || (same_step && input.incomparable.empty())) input.baseline = baseline_;
+    if (!options_.update || input.incomparable.empty()) input.baseline = baseline_;
     std::vector<CheckCase> cases = cases_of(input);
     if (!options_.update) return finish(std::move(cases), input);
     for (CheckCase& each : cases) {
@@ -253,6 +258,7 @@ class Job {
     Result<report::PeakContent> now = content(input.now.peak_requested);
     if (!now) return now.error();
     const Baseline written{report_.step, report_.made_with, cost_to_keep(input), *now};
+    if (Status status = make_folders(*options_.baseline); !status) return status;
     if (Status status = write_file(*options_.baseline, baseline_to_json(written)); !status) {
       return status;
     }

@@ -1,6 +1,7 @@
 #include "cli/torch/check_options.h"
 
 #include "cli/output_check.h"
+#include "traces/file_io.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
@@ -18,9 +19,10 @@ void CheckOptions::declare(CommandLine& line) {
   line.option("--trace", "FILE", trace,
               "the plan's trace (default: where the plan says, when it is there)");
   line.option("--steps", "N", steps,
-              "training steps to run (4; 12 on a GPU under a plan, where the stall is judged)");
+              "training steps to run (4; 12 on a GPU under a plan, where the stall is judged); "
+              "peaks count from the third on");
   line.option("--baseline", "FILE", baseline, "what the step needed before; more is a failure");
-  line.flag("--update-baseline", update, "write that file instead of comparing with it");
+  line.flag("--update-baseline", update, "write that file, and its folder, instead of comparing");
   line.option("--budget", "SIZE", budget_text,
               "the most that the peak may be (default: the plan's)");
   line.option("--budget-on", "NAME", budget_on_text,
@@ -33,7 +35,7 @@ void CheckOptions::declare(CommandLine& line) {
               "more stall that passes, as a share of the baseline's step time (2%)");
   line.option("--junit", "FILE", junit, "the answer as JUnit XML");
   line.option("--name", "TEXT", name, "of the test in the JUnit file (default: the model)");
-  flags.declare(line);
+  flags.declare(line, "default: 1 on the CPU device, or the plan's");
 }
 
 Status CheckOptions::read_limits() {
@@ -95,6 +97,10 @@ Status CheckOptions::check_files() const {
     return status;
   }
   if (!update) return Unit{};
+  // It is made with the file.
+  if (const std::string folder = missing_folder(*baseline); !folder.empty()) {
+    return check_writable(folder);
+  }
   return check_output("--baseline", baseline, {plan, trace});
 }
 

@@ -13,7 +13,7 @@ void RunArguments::declare(CommandLine& line) {
   line.option("--steps", "N", steps_given, "training steps to run");
   line.option("--memory-limit", "SIZE", limit_given,
               "device memory that the step may use; more is out of memory");
-  flags.declare(line);
+  flags.declare(line, "default: the recording's");
 }
 
 Status RunArguments::read(std::int64_t default_steps) {

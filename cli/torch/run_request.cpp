@@ -61,15 +61,16 @@ std::vector<std::string> RunRequest::arguments() const {
   return args;
 }
 
-void RunFlags::declare(CommandLine& line) {
+void RunFlags::declare(CommandLine& line, const std::string& threads_default) {
   line.option("--device", "NAME", device, "cpu or cuda (default: cuda where there is a GPU)");
   line.option("--batch", "N", batch, "samples in a batch");
   line.option("--seq", "N", seq, "tokens in a sequence, for models that have one");
   line.option("--dtype", "NAME", dtype, "fp32 (default), tf32 (GPU only) or bf16");
   line.option("--optimizer", "NAME", optimizer, "none (default), sgd, adam or adamw");
   line.option("--seed", "N", seed, "of parameters and batches (default 1)");
-  line.option("--threads", "N", threads,
-              "intra-op threads; on a CPU they change gradients and bytes");
+  line.option(
+      "--threads", "N", threads,
+      "intra-op threads; on a CPU they change gradients and bytes (" + threads_default + ")");
 }
 
 Result<RunRequest> make_request(const std::string& model, const RunFlags& flags) {

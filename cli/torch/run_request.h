@@ -38,7 +38,8 @@ struct RunFlags {
   std::optional<std::int64_t> seed;
   std::optional<std::int64_t> threads;
 
-  void declare(CommandLine& line);
+  // `threads_default` is what --threads is without the option, where it is not PyTorch's choice.
+  void declare(CommandLine& line, const std::string& threads_default = "default: PyTorch's choice");
 };
 
 // Errors (usage): what parse_model_spec and the models refuse, a flag that contradicts the spec, a

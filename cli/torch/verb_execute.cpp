@@ -1,6 +1,7 @@
 #include "cli/torch/child_process.h"
 #include "cli/torch/measured_run.h"
 #include "cli/torch/measured_text.h"
+#include "cli/torch/model_error.h"
 #include "cli/torch/plan_inputs.h"
 #include "cli/torch/results_json.h"
 #include "cli/torch/run_arguments.h"
@@ -73,7 +74,10 @@ int verb_execute(const Args& args, std::ostream& out, std::ostream& err) {
     MeasureOptions options;
     options.steps = run.steps;
     Result<MeasuredRun> measured = run_planned(*inputs, run, options);
-    if (!measured) return measured.error();
+    if (!measured) {
+      const executor::ModelSpec& spec = inputs->request.spec;
+      return of_model(measured.error(), spec.text(), spec);
+    }
     for (const std::string& warning : measured->warnings) console.warn(warning);
     if (console.json) {
       console.out << execute_json(*measured, inputs->predicted, inputs->plan_file,

@@ -6,6 +6,7 @@
 
 #include "cli/output_check.h"
 #include "cli/torch/gpu_totals.h"
+#include "cli/torch/model_error.h"
 #include "cli/torch/recording_child.h"
 #include "cli/torch/results_json.h"
 #include "cli/torch/session.h"
@@ -191,8 +192,9 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
       }
       recording.memory_limit = *limit;
     }
+    const executor::ModelSpec spec = recording.run.spec;
     Result<Trace> trace = record(std::move(recording), argv, console);
-    if (!trace) return trace.error();
+    if (!trace) return of_model(trace.error(), *model, spec);
     // What every reader asks of it; a file that nobody can load is no recording.
     if (Status status = validate(*trace, "the recording"); !status) return status.error();
     if (Status status = save_trace(*output, *trace); !status) return status.error();

@@ -7,6 +7,7 @@
 #include "cli/torch/child_process.h"
 #include "cli/torch/judgement.h"
 #include "cli/torch/measured_text.h"
+#include "cli/torch/model_error.h"
 #include "cli/torch/plan_inputs.h"
 #include "cli/torch/results_json.h"
 #include "cli/torch/run_arguments.h"
@@ -30,8 +31,9 @@ std::string apart(const executor::DumpDifference& difference) {
 
 std::string verdict(const Verification& v) {
   if (v.difference.bitwise) {
-    return "loss, gradients and parameters of " + report::count_of(v.compared_steps, "step") +
-           " are bitwise equal (" + report::with_commas(v.difference.tensors) + " tensors" +
+    return "loss, gradients, parameters and buffers of " +
+           report::count_of(v.compared_steps, "step") + " are bitwise equal (" +
+           report::with_commas(v.difference.tensors) + " tensors" +
            (v.difference.by_digest > 0 ? ", by 128-bit digests)" : ")");
   }
   if (!v.repeatability.bitwise) {
@@ -155,11 +157,15 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
     v.predicted = inputs->predicted;
     v.compared_steps = run.steps;
     v.reference_file = reference_file.value_or("");
+    const auto of_this_model = [&](const Error& error) {
+      const executor::ModelSpec& spec = inputs->request.spec;
+      return of_model(error, spec.text(), spec);
+    };
     Result<VerifiedRun> planned = run_in_child("planned", run.steps, planned_args);
-    if (!planned) return planned.error();
+    if (!planned) return of_this_model(planned.error());
     Result<Reference> reference =
         reference_of(planned->run, kept, v.reference_file, run.steps, passed_on, tolerance);
-    if (!reference) return reference.error();
+    if (!reference) return of_this_model(reference.error());
     if (!reference->note.empty()) console.note(reference->note);
     v.planned = planned->run;
     v.reference = reference->run;

@@ -84,7 +84,10 @@ const BuiltIn* find_model(const std::string& name) {
 Error unknown_model(const std::string& name) {
   std::vector<std::string> names;
   for (const ModelInfo& each : models()) names.push_back(each.name);
-  return usage_error("unknown model '" + name + "'", suggestion(name, names));
+  const std::string near = suggestion(name, names);
+  return usage_error("unknown model '" + name + "'",
+                     near + (near.ends_with("?") ? " A" : "; a") +
+                         " model of your own is script:FILE.pt or plugin:LIB.so");
 }
 
 // The arithmetic, and that the batch is one.

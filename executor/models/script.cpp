@@ -9,6 +9,7 @@
 
 #include <charconv>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -192,6 +193,25 @@ class ScriptModel final : public Model {
   std::vector<at::Tensor> inputs_;
 };
 
+// torch.save() and torch.jit.save() write the same kind of zip, the former without constants; older
+// versions wrote a pickle, which begins like this.
+bool is_torch_saves(const std::string& file, const std::string& message) {
+  if (message.find("constants.pkl") != message.npos) return true;
+  std::string begin(4, '\0');
+  std::ifstream(file, std::ios::binary).read(begin.data(), 4);
+  return begin == "\x80\x02\x8a\x0a";
+}
+
+// Why the file cannot be loaded. LibTorch's advice follows its first sentence.
+Error not_loaded(const std::string& file, const std::string& message) {
+  const std::string hint =
+      "torch.jit.trace(model, inputs).save(file) or torch.jit.script(model).save(file) writes it";
+  if (is_torch_saves(file, message)) {
+    return bad_script(file, "it is torch.save()'s, not TorchScript: it has no code to run", hint);
+  }
+  return bad_script(file, "it is not TorchScript: " + message.substr(0, message.find(". ")), hint);
+}
+
 Result<torch::jit::Module> load(const std::string& file) {
   std::error_code failed;
   if (!std::filesystem::is_regular_file(file, failed)) {
@@ -206,8 +226,7 @@ Result<torch::jit::Module> load(const std::string& file) {
   } catch (const std::bad_alloc&) {
     throw;
   } catch (...) {
-    return bad_script(file, "it is not TorchScript: " + thrown_text(),
-                      "torch.jit.trace(model, inputs).save(file) or torch.jit.script writes it");
+    return not_loaded(file, thrown_text());
   }
 }
 

@@ -1,5 +1,6 @@
 #include "profiler/torch/step_recorder.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/core/function_schema.h>
 #include <sys/syscall.h>
 #include <torch/csrc/autograd/function_hook.h>
@@ -110,6 +111,7 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
                               [this, serial] { add(RawKind::gradient_accumulated, serial); }));
   }
 
+  ops_may_spread_ = device_.torch_device().is_cpu() && at::get_num_threads() > 1;
   first_serial_ = device_.next_serial();
   pass_.requested_at_begin = device_.memory().requested;
   pass_.events.reserve(1 << 16);
@@ -251,13 +253,16 @@ void StepRecorder::op_begin(const at::RecordFunction& op, std::int64_t backward_
   const bool beside_another = open_ops_.size() > (backwards_.empty() ? 0 : backwards_.back()) &&
                               open_ops_.back().thread != thread;
   if (beside_another) {
-    fail(
-        {ErrorCode::bad_input,
-         std::string("two threads ran ops at once (") + op.name() + " began within " +
-             pass_.ops[static_cast<std::size_t>(open_ops_.back().row)].name +
-             " of another thread); such a step has no order that could be recorded",
-         "", "",
-         "keep the step's tensors on one device, and run forward and backward on one thread each"});
+    fail({ErrorCode::bad_input,
+          std::string("two threads ran ops at once (") + op.name() + " began within " +
+              pass_.ops[static_cast<std::size_t>(open_ops_.back().row)].name +
+              " of another thread); such a step has no order that could be recorded",
+          "", "",
+          ops_may_spread_
+              ? "an op that allocates on several threads at once has no bytes that could be "
+                "predicted: run with --threads 1"
+              : "keep the step's tensors on one device, and run forward and backward on one thread "
+                "each"});
   }
   raw.parent = open_ops_.empty() ? -1 : open_ops_.back().row;
   const auto row = static_cast<std::int32_t>(pass_.ops.size());

@@ -60,7 +60,8 @@ class StepRecorder final : public executor::StepDriver,
   // The finished pass; what comes later (a graph that outlives its step) is not recorded.
   // Autograd's threads are done by then (executor/saved_tensor_engine.h). Errors, since
   // RecordFunction would swallow an exception of an observer: one was thrown there, or ops of two
-  // threads ran at once (a graph over the CPU and a GPU does that), which have no program order.
+  // threads ran at once (a graph over the CPU and a GPU does that, and fused attention's backward
+  // on a CPU with several intra-op threads), which have no program order.
   Result<RawPass> end_step();
 
   // executor::StepDriver
@@ -115,6 +116,8 @@ class StepRecorder final : public executor::StepDriver,
   RegisteredTensors registered_;
   executor::SiteTracker sites_;
   std::unordered_map<std::string, std::int32_t> path_rows_;
+  // On a CPU with several intra-op threads some ops call others on all of them.
+  bool ops_may_spread_ = false;
   std::vector<OpenOp> open_ops_;        // of one thread, but for a backward inside an op
   std::vector<std::size_t> backwards_;  // that run: how many ops were open when each began
   std::unordered_map<std::int64_t, SavedOrigin>

@@ -54,6 +54,16 @@ def validate(schema, file, work):
         fail(f"the schema {schema} takes {misspelt} for {word}")
 
 
+def head_command(file):
+    """What the file's head says to do once."""
+    head = file.read_text().split("\nname:")[0].split("\nstages:")[0]
+    lines = [line.removeprefix("#   ") for line in head.splitlines() if line.startswith("#   ")]
+    command = "\n".join(lines)
+    if not command.startswith("stowage check") or "--update-baseline" not in command:
+        fail(f"the head of {file} does not say how the baseline is written: {command}")
+    return command
+
+
 def github_jobs(file):
     """Yields (job, [(command, always)], JUnit globs, environment)."""
     workflow = YAML(typ="safe").load(file)
@@ -117,20 +127,21 @@ class Repository:
         self.root = root
         self.stowage = str(prefix / "bin" / "stowage")
         self.folder = work / "repository"
-        (self.folder / "memory").mkdir(parents=True)
-        (self.folder / "ci").mkdir()
+        (self.folder / "ci").mkdir(parents=True)
         shutil.copy(root / "examples/ci/install_stowage.sh", self.folder / "ci")
         (self.folder / "CMakeLists.txt").write_text(CMAKE_LISTS)
         # What the runner's cache holds: then nothing is built.
         self.home = work / "home"
         self.home.mkdir()
         (self.home / "prefix").symlink_to(prefix)
+        # It makes the folder that the recording needs, too.
+        for file in ("github.yml", "gitlab.yml"):
+            command = head_command(root / "examples/ci" / file)
+            must(GITHUB_SHELL + [command.replace("stowage", self.stowage, 1)], cwd=self.folder)
         must([self.stowage, "profile", MODEL, "--batch", "2", "--device", "cpu", "--threads", "1", "-o",
               "memory/gpt2.trace.json.gz"], cwd=self.folder)
         must([self.stowage, "plan", "memory/gpt2.trace.json.gz", "--policy", "save_on_cpu", "-o",
               "memory/gpt2.plan.json"], cwd=self.folder)
-        must([self.stowage, "check", "--model", MODEL, "--batch", "2", "--device", "cpu", "--baseline",
-              "memory/gpt2.cpu.json", "--update-baseline"], cwd=self.folder)
         must([self.stowage, "check", "--plan", "memory/gpt2.plan.json", "--baseline", "memory/gpt2.gpu.json",
               "--update-baseline"], cwd=self.folder)
 

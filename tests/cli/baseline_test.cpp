@@ -111,11 +111,11 @@ TEST(BaselineJson, AnyPrefixOfAFileIsRefusedAndNothingCrashes) {
 
 TEST(Baseline, OfAnotherStepIsBadInput) {
   const Baseline baseline = small_baseline();
-  EXPECT_TRUE(cli::check_same_step(baseline, "b.json", baseline.step).ok());
+  EXPECT_TRUE(cli::check_same_step(baseline, "b.json", baseline.step, "").ok());
   const auto refused = [&baseline](const std::string& pointer, const auto& change) {
     cli::StepIdentity other = baseline.step;
     change(other);
-    const Status status = cli::check_same_step(baseline, "b.json", other);
+    const Status status = cli::check_same_step(baseline, "b.json", other, "what to do");
     ASSERT_FALSE(status.ok()) << pointer;
     EXPECT_EQ(status.error().code, ErrorCode::bad_input);
     EXPECT_EQ(status.error().pointer, pointer);

@@ -23,7 +23,7 @@ void expect_error(const std::vector<std::string>& args, int code,
 TEST(TorchBadInput, ProfileNamesWhatIsWrong) {
   const TemporaryFolder folder;
   const std::string out = folder.file("t.json");
-  expect_error({"profile", "gtp2", "-o", out}, 2, {"gtp2", "gpt2"});
+  expect_error({"profile", "gtp2", "-o", out}, 2, {"gtp2", "gpt2", "script:FILE.pt"});
   expect_error({"profile", "gpt2:layer=2", "-o", out}, 2, {"layer", "layers"});
   expect_error({"profile", "gpt2:layers=0", "-o", out}, 2, {"layers"});
   expect_error({"profile", "mlp:batch=4", "--batch", "8", "-o", out}, 2, {"batch", "4", "8"});
@@ -87,6 +87,19 @@ TEST(TorchBadInput, ExecuteAndVerifyRefuseAPlanForAnotherStep) {
   EXPECT_EQ(verified.code, 0) << verified.err;
   const std::string broken = folder.write("broken.json", "{\"schema\":");
   expect_error({"verify", "--plan", broken}, 3, {"broken.json"});
+}
+
+// Its backward makes scratch tensors on every thread, at times that nobody can predict.
+TEST(TorchBadInput, FusedAttentionOnSeveralThreadsIsRefusedWithTheWayOut) {
+  const TemporaryFolder folder;
+  const std::string out = folder.file("t.json");
+  const std::string model = "vit:layers=2,width=32,patch=8,image=32,classes=10";
+  const auto with_threads = [&](const std::string& count) -> std::vector<std::string> {
+    return {"profile", model, "--batch", "2", "--device", "cpu", "--threads", count, "-o", out};
+  };
+  expect_error(with_threads("2"), 3, {model + ": ", "two threads ran ops", "run with --threads 1"});
+  EXPECT_TRUE(folder.names().empty());
+  EXPECT_EQ(stowage(with_threads("1")).code, 0);
 }
 
 TEST(TorchBadInput, WithJsonTheErrorIsAnObjectToo) {

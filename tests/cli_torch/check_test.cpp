@@ -176,6 +176,36 @@ TEST_F(Check, AnIncomparableBaselineFailsAndAnotherStepsIsBadInput) {
                3, "/step/model");
 }
 
+// A typing error must not cost another test its baseline.
+TEST_F(Check, AnotherStepsBaselineIsNotOverwritten) {
+  write_baseline();
+  const std::string text = read_text(baseline_);
+  const std::vector<std::string> update = {"--baseline", baseline_, "--update-baseline"};
+  for (const auto& [option, value] :
+       {std::pair{"--dtype", "bf16"}, {"--optimizer", "sgd"}, {"--seed", "2"}, {"--batch", "3"}}) {
+    std::vector<std::string> args = {"check", "--model", kGpt2, "--device", "cpu", option, value};
+    if (std::string(option) != "--batch") args.insert(args.end(), {"--batch", "2"});
+    for (const bool writes : {true, false}) {
+      std::vector<std::string> each = args;
+      each.insert(each.end(), update.begin(), update.end() - (writes ? 0 : 1));
+      cli_tests::expect_error(run(each), 3,
+                              {"/step/" + std::string(option).substr(2), value,
+                               writes ? "give another file, or remove it first" : "a new file"});
+    }
+  }
+  cli_tests::expect_error(plain(update, "mlp:layers=1,width=8"), 3,
+                          {"/step/model", "gpt2", "mlp", "give another file, or remove it first"});
+  EXPECT_EQ(read_text(baseline_), text);
+}
+
+TEST_F(Check, ABaselinesFolderIsMadeWithIt) {
+  const std::string file = folder_.file("memory/cpu/b.json");
+  EXPECT_EQ(plain({"--baseline", file, "--update-baseline"}, "mlp:layers=1,width=8").code, 0);
+  EXPECT_EQ(plain({"--baseline", file}, "mlp:layers=1,width=8").code, 0);
+  const std::string under_a_file = file + "/b.json";
+  expect_error(plain({"--baseline", under_a_file, "--update-baseline"}), 4, "b.json: cannot be");
+}
+
 TEST_F(Check, UnusableBaselinesAreBadInput) {
   expect_error(plain({"--baseline", folder_.file("none.json")}), 3, "no such baseline");
   const std::string broken = folder_.write("broken.json", "{\"schema\":");
@@ -187,7 +217,8 @@ TEST_F(Check, UnusableBaselinesAreBadInput) {
   // Not overwritten either: it is somebody's file.
   expect_error(plain({"--baseline", other, "--update-baseline"}), 3, "is no baseline");
   EXPECT_EQ(read_text(other), R"({"schema": "stowage-plan/1"})");
-  expect_error(plain({"--baseline", folder_.path()}), 3, folder_.path());
+  expect_error(plain({"--baseline", folder_.path()}), 3, "not a file (give a file in it)");
+  expect_error(plain({"--budget", "1GB", "--junit", folder_.path()}), 4, "(give a file in it)");
 }
 
 // A CI job shows the error, not an answer from before.

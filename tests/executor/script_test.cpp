@@ -7,6 +7,7 @@
 #include <ATen/ops/rand.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
+#include <caffe2/serialize/inline_container.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/api/module.h>
 
@@ -280,6 +281,16 @@ TEST(Script, BadFilesAreNamed) {
   const std::string text = ::testing::TempDir() + "/no_script.pt";
   std::ofstream(text) << "import torch\n";
   expect_error("script:" + text, "it is not TorchScript");
+  // As torch.save() writes them, now and before PyTorch 1.6.
+  const std::string saved = ::testing::TempDir() + "/saved.pt";
+  {
+    caffe2::serialize::PyTorchStreamWriter writer(saved);
+    writer.writeRecord("data.pkl", "x", 1);
+    writer.writeEndOfFile();
+  }
+  expect_error("script:" + saved, "saved.pt: it is torch.save()'s, not TorchScript");
+  std::ofstream(saved, std::ios::binary) << "\x80\x02\x8a\x0al";
+  expect_error("script:" + saved, "saved.pt: it is torch.save()'s, not TorchScript");
   Script script;
   expect_error(script.save("  return x * 2\n"), "no trainable parameter");
 }

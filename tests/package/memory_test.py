@@ -70,9 +70,12 @@ def planted_regression():
          str(BUILD / "plan.json"))
     for test in ("memory.repaired", "memory.repaired_planned"):
         must("cmake", "--build", str(BUILD), "--target", f"{test}_update_baseline")
-    first = (BUILD / "plain.json").read_bytes()
+    first = (BUILD / "repaired/plain.json").read_bytes()
     must("cmake", "--build", str(BUILD), "--target", "memory.repaired_update_baseline")
-    check((BUILD / "plain.json").read_bytes() == first, "the baseline written again is another one")
+    check((BUILD / "repaired/plain.json").read_bytes() == first, "the baseline written again is another one")
+    # One file in a repository; here both of its states are one project.
+    for file in ("plain.json", "planned.json"):
+        shutil.copy(BUILD / "repaired" / file, BUILD / "regressed" / file)
 
     outcomes = ctest_outcomes()
     check(outcomes == {"memory.repaired": True, "memory.repaired_planned": True,
@@ -88,7 +91,7 @@ def planted_regression():
             check(f"{layer}: 49.2 kB more" in text and "made by aten::addmm" in text, text)
         check("attn:" not in text, text)
     code, output = run(STOWAGE, "check", "--model", f"plugin:{BUILD}/regressed/libgpt2_copy.so:layers=3", "--batch",
-                       "4", "--device", "cpu", "--baseline", str(BUILD / "plain.json"))
+                       "4", "--device", "cpu", "--baseline", str(BUILD / "repaired/plain.json"))
     check(code == 1 and "FAILED" in output and "layers.2.mlp" in output, f"{code}: {output}")
 
     found = properties()["memory.repaired"]
@@ -109,7 +112,9 @@ def wrong_arguments():
             ("NAME a MODEL mlp BUDGET 1GB BUGDET 2GB", "unknown argument `BUGDET`"),
             ("NAME a MODEL mlp BUDGET 1GB TIMEOUT soon", "TIMEOUT is a number of seconds"),
             ("NAME a MODEL mlp BUDGET 1GB)\nstowage_add_memory_test(NAME a MODEL mlp BUDGET 1GB",
-             "a test of that name")):
+             "a test of that name"),
+            ("NAME a MODEL mlp BASELINE b.json)\nstowage_add_memory_test(NAME b MODEL gpt2 BASELINE b.json",
+             "the baseline of another step's test")):
         (project / "CMakeLists.txt").write_text(
             "cmake_minimum_required(VERSION 3.25)\nproject(arguments LANGUAGES CXX)\ninclude(CTest)\n"
             f"find_package(Stowage REQUIRED COMPONENTS core)\nstowage_add_memory_test({arguments})\n")
@@ -117,8 +122,30 @@ def wrong_arguments():
         check(code != 0 and words in " ".join(output.split()), f"({arguments}): {output}")
 
 
+def testing_has_to_be_enabled():
+    project = WORK / "testing"
+    project.mkdir()
+    test = "stowage_add_memory_test(NAME a MODEL mlp BUDGET 1GB)\n"
+    # Two budgets of one step may share its baseline.
+    shared = "".join(f"stowage_add_memory_test(NAME {name} MODEL mlp BUDGET {name}GB BASELINE b.json)\n" for name in "12")
+    for before, more, tests in (("", (), None), ("enable_testing()\n", (), 3),
+                                ("include(CTest)\n", ("-DBUILD_TESTING=OFF",), 0)):
+        shutil.rmtree(project / "build", ignore_errors=True)
+        (project / "CMakeLists.txt").write_text(
+            f"cmake_minimum_required(VERSION 3.25)\nproject(testing LANGUAGES CXX)\n{before}"
+            f"find_package(Stowage REQUIRED COMPONENTS core)\n{test}{shared}")
+        code, output = run(*CONFIGURE, *more, "-S", str(project), "-B", str(project / "build"))
+        if tests is None:
+            check(code != 0 and "testing is not enabled" in " ".join(output.split()), output)
+            continue
+        check(code == 0, output)
+        listed = json.loads(must("ctest", "--test-dir", str(project / "build"), "--show-only=json-v1"))
+        check(len(listed["tests"]) == tests, listed)
+
+
 shutil.rmtree(WORK, ignore_errors=True)
 WORK.mkdir(parents=True)
 wrong_arguments()
+testing_has_to_be_enabled()
 planted_regression()
 print("memory_test: passed")

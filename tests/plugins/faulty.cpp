@@ -39,6 +39,7 @@ class Net final : public Model {
 
   void load_batch(std::int64_t seed) override {
     if (fault_ == "batch-throws") throw std::runtime_error("no data today");
+    if (fault_ == "batch-anew") x_ = at::empty_like(x_);
     x_.fill_(static_cast<double>(seed % 7) / 7);
   }
 
