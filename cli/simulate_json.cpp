@@ -1,6 +1,7 @@
 #include "cli/simulate_json.h"
 
 #include "cli/json_pieces_json.h"
+#include "report/timeline.h"
 #include "report/transfers.h"
 
 namespace stowage::cli {
@@ -17,53 +18,59 @@ Json totals_json(const simulator::ReplayResult& result) {
           {"transfer_bytes", {{"d2h", result.d2h_bytes}, {"h2d", result.h2d_bytes}}}};
 }
 
-Json compute_lane(const Trace& trace, const simulator::ReplayDetail& detail) {
+Json compute_lane(const Trace& trace, const std::vector<report::Span>& spans) {
   std::vector<std::int32_t> op;
   std::vector<std::string> name;
   std::vector<std::string> layer;
   std::vector<Nanoseconds> start;
   std::vector<Nanoseconds> duration;
-  std::vector<Nanoseconds> begin(trace.ops.size(), 0);
-  for (std::size_t e = 0; e < trace.events.size(); ++e) {
-    const EventKind kind = trace.events.kind[e];
-    if (kind != EventKind::op_begin && kind != EventKind::op_end) continue;
-    const OpId id(trace.events.ref[e]);
-    if (kind == EventKind::op_begin) {
-      begin[id.index()] = detail.time[e];
-      continue;
-    }
-    op.push_back(id.value);
-    name.push_back(trace.string(trace.ops.name[id.index()]));
-    const LayerId where = trace.ops.layer[id.index()];
-    layer.push_back(where.valid() ? trace.string(trace.layers.name[where.index()]) : "step");
-    start.push_back(begin[id.index()]);
-    duration.push_back(detail.time[e] - begin[id.index()]);
+  for (const report::Span& span : spans) {
+    op.push_back(span.op.value);
+    name.push_back(report::label_of(trace, span));
+    layer.push_back(report::layer_name(trace, span.layer));
+    start.push_back(span.begin);
+    duration.push_back(span.end - span.begin);
   }
   return {{"n", op.size()}, {"op", op},          {"name", name},
           {"layer", layer}, {"start_ns", start}, {"duration_ns", duration}};
 }
 
-Json copy_lane(const Trace& trace, const report::Simulation& simulation, bool copy_back) {
+Json copy_lane(const Trace& trace, const report::Simulation& simulation,
+               const std::vector<report::Span>& spans) {
   Json site = Json::array();
   std::vector<std::int32_t> offload;
   std::vector<Bytes> bytes;
   std::vector<Nanoseconds> ready;
   std::vector<Nanoseconds> start;
   std::vector<Nanoseconds> duration;
-  for (const simulator::Transfer& transfer : simulation.detail.transfers) {
-    const bool is_back = transfer.residency.valid() ? !transfer.is_store : transfer.reload.valid();
-    if (is_back != copy_back) continue;
-    site.push_back(
-        report::name_of_copy(trace, simulation.schedule, transfer.offload, transfer.residency));
-    offload.push_back(transfer.offload.value);
-    bytes.push_back(
-        report::bytes_of_copy(simulation.schedule, transfer.offload, transfer.residency));
-    ready.push_back(transfer.ready);
-    start.push_back(transfer.start);
-    duration.push_back(transfer.end - transfer.start);
+  for (const report::Span& span : spans) {
+    site.push_back(report::name_of_copy(trace, simulation.schedule, span.offload, span.residency));
+    offload.push_back(span.offload.value);
+    bytes.push_back(span.bytes);
+    ready.push_back(simulation.detail.transfers[static_cast<std::size_t>(span.row)].ready);
+    start.push_back(span.begin);
+    duration.push_back(span.end - span.begin);
   }
   return {{"n", bytes.size()}, {"offload", offload}, {"site", site},           {"bytes", bytes},
           {"ready_ns", ready}, {"start_ns", start},  {"duration_ns", duration}};
+}
+
+Json remedies_json(const std::vector<report::Remedy>& remedies) {
+  Json rows = Json::array();
+  for (const report::Remedy& remedy : remedies) {
+    Json row = {{"kind", report::name_of(remedy.kind)}, {"text", remedy.text}};
+    if (remedy.kind == report::RemedyKind::start_earlier) {
+      row["earlier_ns"] = remedy.earlier;
+      row["event"] = remedy.start_at.value;
+      row["over_budget_bytes"] = remedy.over;
+    } else if (remedy.kind == report::RemedyKind::faster_link) {
+      row["bytes_per_second"] = remedy.bytes_per_second;
+    } else if (remedy.kind == report::RemedyKind::keep) {
+      row["bytes"] = remedy.bytes;
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
 }
 
 Json stalls_json(const std::vector<report::StallRow>& stalls) {
@@ -76,7 +83,15 @@ Json stalls_json(const std::vector<report::StallRow>& stalls) {
                     {"phase", row.phase},
                     {"event", row.event.value},
                     {"start_ns", row.start},
-                    {"duration_ns", row.duration}});
+                    {"duration_ns", row.duration},
+                    {"ready_ns", row.ready},
+                    {"copy_start_ns", row.copy_start},
+                    {"copy_end_ns", row.copy_end},
+                    {"earliest_ns", row.earliest},
+                    {"copies_ahead", row.copies_ahead},
+                    {"why", report::name_of(row.why)},
+                    {"because", row.why_text},
+                    {"remedies", remedies_json(row.remedies)}});
   }
   return rows;
 }
@@ -109,14 +124,16 @@ std::string timeline_json(const Trace& trace, const report::Simulation& simulati
   json["fingerprint"] = trace.fingerprint;
   json["step_ns"] = simulation.result.step_ns;
   json["budget_bytes"] = plan.budget.device ? Json(*plan.budget.device) : Json(nullptr);
+  const report::Timeline timeline =
+      report::simulated_timeline(trace, simulation.schedule, simulation.result, simulation.detail);
   Json phases = Json::array();
-  for (const report::PhaseSpan& span : report::phase_spans(trace, simulation.detail.time)) {
+  for (const report::PhaseSpan& span : timeline.phases) {
     phases.push_back({{"kind", span.name}, {"begin_ns", span.begin}});
   }
   json["phases"] = std::move(phases);
-  json["lanes"] = {{"compute", compute_lane(trace, simulation.detail)},
-                   {"d2h", copy_lane(trace, simulation, false)},
-                   {"h2d", copy_lane(trace, simulation, true)}};
+  json["lanes"] = {{"compute", compute_lane(trace, timeline.lane(report::Lane::compute))},
+                   {"d2h", copy_lane(trace, simulation, timeline.lane(report::Lane::d2h))},
+                   {"h2d", copy_lane(trace, simulation, timeline.lane(report::Lane::h2d))}};
   json["stalls"] = stalls_json(simulation.stalls);
   json["memory"] = {{"n", simulation.detail.time.size()},
                     {"time_ns", simulation.detail.time},

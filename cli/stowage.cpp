@@ -33,11 +33,13 @@ const std::vector<Verb>& listed_verbs() {
       {"execute", "--plan P", "runs real steps under a plan", nullptr},
       {"verify", "--plan P", "runs the model with and without the plan and compares", nullptr},
       {"check", "--plan P", "fails when memory or stall has grown: for CI", nullptr},
+      {"diff", "A B", "what changed between two traces, plans or results", verb_diff},
+      {"export", "T -o F", "Chrome trace, picture, tables, memory_viz of a step", verb_export},
   };
   return verbs;
 }
 
-const std::vector<std::string> kNotYet = {"diff", "import", "export"};
+const std::vector<std::string> kNotYet = {"import"};
 
 std::string general_help() {
   TextTable table;

@@ -1,14 +1,13 @@
 #include <algorithm>
 
+#include "cli/chosen_plan.h"
 #include "cli/output_check.h"
-#include "cli/plan_file.h"
 #include "cli/shown_trace.h"
 #include "cli/simulate_json.h"
 #include "cli/terminal_plot.h"
 #include "cli/text_table.h"
 #include "cli/verbs.h"
 #include "planner/planner.h"
-#include "planner/policy.h"
 #include "report/memory_curve.h"
 #include "report/simulation.h"
 #include "report/words.h"
@@ -20,18 +19,6 @@ namespace {
 
 constexpr std::size_t kStallRows = 5;
 constexpr std::size_t kNoteRows = 5;
-
-Result<simulator::Plan> plan_of_policy(const simulator::TraceIndex& index,
-                                       const std::string& policy) {
-  auto rules = planner::policy_rules(index, policy);
-  if (!rules) return rules.error();
-  simulator::Plan plan;
-  plan.target.fingerprint = index.trace().fingerprint;
-  plan.saved = std::move(rules->saved);
-  plan.parameters = std::move(rules->parameters);
-  plan.budget.automatic = rules->automatic;
-  return plan;
-}
 
 // What the simulator said when the plan was written, against what it says now.
 std::string difference(const simulator::Predicted& then, const simulator::ReplayResult& now) {
@@ -127,11 +114,12 @@ std::string simulation_text(const Trace& trace, const report::Simulation& simula
     stalls.column("waits for");
     stalls.column("bytes", Align::right);
     stalls.column("in");
+    stalls.column("because");
     for (std::size_t i = 0; i < std::min(kStallRows, simulation.stalls.size()); ++i) {
       const report::StallRow& row = simulation.stalls[i];
       stalls.row({format_time(row.duration),
                   (row.copy_back ? "reload of " : "offload of ") + row.site,
-                  format_bytes(row.bytes), row.layer + ", " + row.phase});
+                  format_bytes(row.bytes), row.layer + ", " + row.phase, row.why_text});
     }
     text += "\n" + paint.bold("Stalls") + ", longest first, " +
             report::count_of(static_cast<std::int64_t>(simulation.stalls.size()), "stall") +
@@ -146,14 +134,13 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
   CommandLine line("simulate",
                    "Replays a trace under a plan or a policy on a model of the machine");
   std::optional<std::string> trace_file;
-  std::optional<std::string> plan_file;
-  std::optional<std::string> policy;
+  ChosenPlan choice;
   std::optional<std::string> timeline;
-  std::vector<std::string> settings;
   line.positional("T", trace_file, "the trace (.json or .json.gz), - for stdin");
-  line.option("--plan", "P", plan_file, "the plan to replay, - for stdin");
-  line.option("--policy", "NAME[:k=v,..]", policy, "a policy to replay (see stowage policies)");
-  line.option("--set", "NAME=VALUE", settings,
+  line.option("--plan", "P", choice.plan_file, "the plan to replay, - for stdin");
+  line.option("--policy", "NAME[:k=v,..]", choice.policy,
+              "a policy to replay (see stowage policies)");
+  line.option("--set", "NAME=VALUE", choice.settings,
               "another link than the recorded one; may be repeated");
   line.option("--timeline", "OUT", timeline, "write lanes and memory as JSON (.gz compresses)");
   std::string names = "Without --plan and --policy nothing moves. Names for --set:";
@@ -165,10 +152,8 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
   line.example(
       "stowage simulate t.json.gz --plan p.json --set link.h2d_gbps=25 --timeline lanes.json");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
-    if (plan_file && policy) return usage_error("--plan and --policy exclude each other");
-    if (plan_file == "-" && trace_file == "-") {
-      return usage_error("the trace and the plan cannot both come from stdin");
-    }
+    const std::optional<std::string>& plan_file = choice.plan_file;
+    if (const Status fits = check_choice(choice, *trace_file); !fits) return fits.error();
     if (timeline == "-" && console.json) {
       return usage_error("--json and --timeline - would both write to stdout");
     }
@@ -179,26 +164,15 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
     Result<LoadedTrace> loaded = load_shown_trace(*trace_file);
     if (!loaded) return loaded.error();
     Trace& trace = loaded->trace;
-    for (const std::string& setting : settings) {
-      if (const Status set = simulator::apply_setting(trace.calibration, setting); !set) return set.error();
-    }
+    if (const Status set = apply_settings(choice, trace); !set) return set.error();
     const simulator::TraceIndex index(trace);
-    Result<simulator::Plan> plan =
-        plan_file ? load_plan(*plan_file) : plan_of_policy(index, policy.value_or("resident"));
+    const Result<simulator::Plan> plan = plan_of(choice, index);
     if (!plan) return plan.error();
-    if (plan_file) {
-      if (const Status fits = check_target(*plan, *plan_file, trace); !fits) return fits.error();
-    }
-    if (const Status budget = planner::resolve_budget(index, *plan); !budget) {
-      Error error = budget.error();
-      error.file = plan_file.value_or("");
-      return error;
-    }
     const Result<report::Simulation> simulation =
         report::simulate(index, *plan, plan_file.value_or(""));
     if (!simulation) return simulation.error();
 
-    if (plan->predicted && settings.empty()) {
+    if (plan->predicted && choice.settings.empty()) {
       const std::string changed = difference(*plan->predicted, simulation->result);
       if (!changed.empty()) {
         console.warn(*plan_file + ": /predicted: the plan says " + changed +
@@ -217,14 +191,12 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
           write_output(console, *timeline, timeline_json(trace, *simulation, *plan));
       if (!written) return written.error();
     }
-    const std::string title =
-        plan_file ? "plan " + *plan_file : "policy " + policy.value_or("resident");
     if (console.json) {
       console.out << simulate_json(*simulation, *plan,
-                                   plan_file ? "" : policy.value_or("resident"));
+                                   plan_file ? "" : choice.policy.value_or("resident"));
     } else {
       (timeline == "-" ? console.err : console.out)
-          << simulation_text(trace, *simulation, *plan, title, console.paint);
+          << simulation_text(trace, *simulation, *plan, choice.title(), console.paint);
     }
     if (simulation->feasible) return 0;
     Console error_only = console;

@@ -15,6 +15,8 @@ namespace stowage::cli {
 [[nodiscard]] int verb_simulate(const Args& args, std::ostream& out, std::ostream& err);
 [[nodiscard]] int verb_plan(const Args& args, std::ostream& out, std::ostream& err);
 [[nodiscard]] int verb_policies(const Args& args, std::ostream& out, std::ostream& err);
+[[nodiscard]] int verb_export(const Args& args, std::ostream& out, std::ostream& err);
+[[nodiscard]] int verb_diff(const Args& args, std::ostream& out, std::ostream& err);
 // Not listed: the table at the end of scripts/demo.sh.
 [[nodiscard]] int verb_demo_report(const Args& args, std::ostream& out, std::ostream& err);
 

@@ -12,16 +12,15 @@ double position_of(Nanoseconds time, const MemoryCurve& curve, std::size_t colum
   return std::max(static_cast<double>(time - first) / span * static_cast<double>(columns), 0.0);
 }
 
-// The column that a span which ends before `time` still touches.
-std::size_t last_column_of(Nanoseconds time, const MemoryCurve& curve, std::size_t columns) {
-  const double end = std::ceil(position_of(time, curve, columns));
-  return std::min(static_cast<std::size_t>(std::max(end - 1, 0.0)), columns - 1);
-}
-
 }  // namespace
 
 std::size_t column_of(Nanoseconds time, const MemoryCurve& curve, std::size_t columns) {
   return std::min(static_cast<std::size_t>(position_of(time, curve, columns)), columns - 1);
+}
+
+std::size_t last_column_of(Nanoseconds time, const MemoryCurve& curve, std::size_t columns) {
+  const double end = std::ceil(position_of(time, curve, columns));
+  return std::min(static_cast<std::size_t>(std::max(end - 1, 0.0)), columns - 1);
 }
 
 std::vector<Bytes> column_maxima(const MemoryCurve& curve, int columns) {

@@ -20,8 +20,12 @@ struct MemoryCurve {
 // The maximum over each of `columns` equal spans of [time.front(), end]. Cost: O(points + columns).
 [[nodiscard]] std::vector<Bytes> column_maxima(const MemoryCurve& curve, int columns);
 
-// Which of them a time lies in.
-[[nodiscard]] std::size_t column_of(Nanoseconds time, const MemoryCurve& curve, std::size_t columns);
+// Which of `columns` such spans a time lies in, and the last one that a stretch which ends before it
+// still touches. Precondition: the curve has points.
+[[nodiscard]] std::size_t column_of(Nanoseconds time, const MemoryCurve& curve,
+                                    std::size_t columns);
+[[nodiscard]] std::size_t last_column_of(Nanoseconds time, const MemoryCurve& curve,
+                                         std::size_t columns);
 
 // Requested bytes on device 0 after each event: an alloc counts at its event, a free from its own.
 [[nodiscard]] std::vector<Bytes> requested_after(const Trace& trace);

@@ -1,0 +1,36 @@
+// What the verbs that replay a trace take: --plan P, --policy NAME and --set NAME=VALUE.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/simulation.h"
+#include "simulator/plan.h"
+#include "simulator/trace_index.h"
+#include "traces/result.h"
+#include "traces/trace_file.h"
+
+namespace stowage::cli {
+
+struct ChosenPlan {
+  std::optional<std::string> plan_file;
+  std::optional<std::string> policy;  // absent without a plan: resident
+  std::vector<std::string> settings;
+
+  // "plan p.json", "policy torchtune"
+  [[nodiscard]] std::string title() const;
+};
+
+// Errors of the options themselves, ahead of any work: usage.
+[[nodiscard]] Status check_choice(const ChosenPlan& choice, const std::string& trace_file);
+
+// Applies --set to the trace's calibration. Errors: usage.
+[[nodiscard]] Status apply_settings(const ChosenPlan& choice, Trace& trace);
+
+// The plan, with its budget in bytes. Errors: a plan that cannot be read or was made for another
+// trace, an unknown policy, a budget that is none.
+[[nodiscard]] Result<simulator::Plan> plan_of(const ChosenPlan& choice,
+                                              const simulator::TraceIndex& index);
+
+}  // namespace stowage::cli

@@ -1,0 +1,113 @@
+#include "cli/diff_text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "cli/console.h"
+#include "cli/text_table.h"
+#include "report/text_escape.h"
+#include "report/words.h"
+#include "traces/size_text.h"
+
+namespace stowage::cli {
+namespace {
+
+constexpr std::size_t kTextLength = 60;
+
+std::string real_text(double number) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.6g", number);
+  return buffer;
+}
+
+std::string number_text(std::int64_t number, report::FactUnit unit) {
+  if (unit == report::FactUnit::bytes) return format_bytes(number);
+  if (unit == report::FactUnit::nanoseconds) return format_time(number);
+  return report::with_commas(number);
+}
+
+std::string value_text(const std::optional<std::variant<std::int64_t, double, std::string>>& value,
+                       report::FactUnit unit) {
+  if (!value) return "-";
+  if (const auto* whole = std::get_if<std::int64_t>(&*value)) return number_text(*whole, unit);
+  if (const auto* real = std::get_if<double>(&*value)) return real_text(*real);
+  return report::shortened(printable(std::get<std::string>(*value)), kTextLength);
+}
+
+std::string difference_text(const report::Change& change) {
+  const auto difference = change.difference();
+  if (!difference) return change.before && change.after ? "" : (change.before ? "gone" : "new");
+  const std::string sign = *difference > 0 ? "+" : "";
+  if (std::holds_alternative<std::int64_t>(*change.before) &&
+      std::holds_alternative<std::int64_t>(*change.after) && std::abs(*difference) < 9e15) {
+    return sign + number_text(static_cast<std::int64_t>(*difference), change.unit);
+  }
+  return sign + real_text(*difference);
+}
+
+std::string relative_text(const report::Change& change) {
+  const auto relative = change.relative();
+  if (!relative) return "";
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%+.1f %%", 100 * *relative);
+  return buffer;
+}
+
+double weight(const report::Change& change) {
+  const auto difference = change.difference();
+  // What is only in one of them, and texts, come first.
+  return difference ? std::abs(*difference) : HUGE_VAL;
+}
+
+std::string section_text(std::vector<const report::Change*> changes, int top, const Paint& paint) {
+  const std::size_t all = changes.size();
+  const std::string& section = changes.front()->section;
+  std::string text = "\n" + paint.bold(section.empty() ? "whole" : printable(section)) + "\n";
+  if (all > static_cast<std::size_t>(top)) {
+    std::stable_sort(changes.begin(), changes.end(),
+                     [](const auto* a, const auto* b) { return weight(*a) > weight(*b); });
+    changes.resize(static_cast<std::size_t>(top));
+  }
+  TextTable table;
+  table.column("");
+  table.column("before", Align::right);
+  table.column("after", Align::right);
+  table.column("difference", Align::right);
+  table.column("", Align::right);
+  for (const report::Change* change : changes) {
+    table.row({report::shortened(printable(change->name), kTextLength),
+               value_text(change->before, change->unit), value_text(change->after, change->unit),
+               difference_text(*change), relative_text(*change)});
+  }
+  text += table.text(2);
+  if (all > changes.size()) {
+    text += "  ... and " + report::with_commas(static_cast<std::int64_t>(all - changes.size())) +
+            " more (--top N shows them)\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string diff_text(const report::Diff& diff, const std::string& before, const std::string& after,
+                      int top, const Paint& paint) {
+  const std::string kind =
+      diff.kind == "trace" || diff.kind == "plan" ? diff.kind + "s" : "answers of " + diff.kind;
+  std::string text = "Two " + printable(kind) + ": " + printable(before) + " -> " +
+                     printable(after) + "\n" +
+                     report::count_of(static_cast<std::int64_t>(diff.changes.size()), "change") +
+                     ", " + report::with_commas(diff.unchanged) + " facts are the same\n";
+  for (std::size_t i = 0; i < diff.changes.size();) {
+    std::vector<const report::Change*> section;
+    // Sections that the second alone has more of come again at the end.
+    for (std::size_t k = i;
+         i < diff.changes.size() && diff.changes[i].section == diff.changes[k].section; ++i) {
+      section.push_back(&diff.changes[i]);
+    }
+    text += section_text(std::move(section), top, paint);
+  }
+  return text;
+}
+
+}  // namespace stowage::cli

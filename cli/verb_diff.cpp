@@ -1,0 +1,43 @@
+#include "cli/diff_output_json.h"
+#include "cli/diff_text.h"
+#include "cli/verbs.h"
+#include "report/diff.h"
+#include "traces/file_io.h"
+
+namespace stowage::cli {
+
+int verb_diff(const Args& args, std::ostream& out, std::ostream& err) {
+  CommandLine line("diff",
+                   "Says what changed between two traces, two plans, or two answers of a verb");
+  std::optional<std::string> before;
+  std::optional<std::string> after;
+  std::optional<std::int64_t> top;
+  line.positional("A", before, "a trace, a plan, or what a verb printed with --json; - for stdin");
+  line.positional("B", after, "another one of the same kind");
+  line.option("--top", "N", top, "rows of each table (default 20; --json lists all)");
+  line.detail("Exits 0 whether something changed or not: the difference is the answer.");
+  line.example("stowage diff before.json.gz after.json.gz");
+  line.example("stowage diff --json verify-monday.json verify-tuesday.json");
+  return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
+    const std::int64_t rows = top.value_or(20);
+    if (rows < 1 || rows > 1'000'000) {
+      return usage_error("--top: " + std::to_string(rows) + " is not a number of rows",
+                         "1 to 1000000");
+    }
+    if (*before == "-" && *after == "-") {
+      return usage_error("A and B cannot both come from stdin");
+    }
+    const Result<std::string> a = read_file(*before);
+    if (!a) return a.error();
+    const Result<std::string> b = read_file(*after);
+    if (!b) return b.error();
+    const Result<report::Diff> diff = report::diff_texts(*a, *before, *b, *after);
+    if (!diff) return diff.error();
+    console.out << (console.json
+                        ? diff_json(*diff, *before, *after)
+                        : diff_text(*diff, *before, *after, static_cast<int>(rows), console.paint));
+    return 0;
+  });
+}
+
+}  // namespace stowage::cli

@@ -1,0 +1,127 @@
+#include "cli/chosen_plan.h"
+#include "cli/export_json.h"
+#include "cli/output_check.h"
+#include "cli/verbs.h"
+#include "report/export_format.h"
+#include "report/words.h"
+#include "traces/nearest.h"
+#include "traces/size_text.h"
+
+namespace stowage::cli {
+namespace {
+
+Result<report::ExportFormat> format_of(const std::optional<std::string>& name,
+                                       const std::string& output) {
+  if (!name) {
+    if (const auto format = report::export_format_of_file(output)) return *format;
+    return usage_error("-o " + output + " does not say the format",
+                       "give --format, or a name that ends in .json, .svg, .csv or .pickle");
+  }
+  if (const auto format = report::export_format_of(*name)) return *format;
+  const std::string near = nearest(*name, report::export_format_names());
+  return usage_error(
+      "--format: unknown format '" + *name + "'",
+      near.empty() ? "chrome, svg, csv or memory-viz" : "did you mean " + near + "?");
+}
+
+Result<report::CsvTable> table_of(const std::optional<std::string>& name,
+                                  report::ExportFormat format) {
+  if (!name) return report::CsvTable::memory;
+  if (format != report::ExportFormat::csv) {
+    return usage_error("--table is for CSV alone", "give --format csv");
+  }
+  if (const auto table = report::csv_table_of(*name)) return *table;
+  const std::string near = nearest(*name, {"memory", "storages", "stalls", "timeline"});
+  return usage_error(
+      "--table: unknown table '" + *name + "'",
+      near.empty() ? "memory, storages, stalls or timeline" : "did you mean " + near + "?");
+}
+
+}  // namespace
+
+int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
+  CommandLine line("export",
+                   "Writes the recorded or the planned step for other programs: a Chrome trace, a "
+                   "picture, tables, PyTorch's memory_viz");
+  std::optional<std::string> trace_file;
+  std::optional<std::string> output;
+  std::optional<std::string> format_name;
+  std::optional<std::string> table_name;
+  ChosenPlan choice;
+  line.positional("T", trace_file, "the trace (.json or .json.gz), - for stdin");
+  line.option("-o,--output", "F", output, "where to, - for stdout (.gz compresses)", true);
+  line.option(
+      "--format", "NAME", format_name,
+      "chrome, svg, csv or memory-viz (default: by F's ending, .json, .svg, .csv, .pickle)");
+  line.option("--table", "NAME", table_name,
+              "of CSV: memory (default), storages, stalls or timeline");
+  line.option("--plan", "P", choice.plan_file, "the step under this plan, - for stdin");
+  line.option("--policy", "NAME[:k=v,..]", choice.policy,
+              "the step under a policy (see stowage policies)");
+  line.option("--set", "NAME=VALUE", choice.settings,
+              "another link than the recorded one (see stowage simulate); may be repeated");
+  line.detail(
+      "Without --plan and --policy: the step as it was recorded. A Chrome trace has the recorded "
+      "step\nbeside the planned one. It opens in https://ui.perfetto.dev; a .pickle in "
+      "https://docs.pytorch.org/memory_viz.");
+  line.example("stowage export t.json.gz --plan p.json -o step.json.gz");
+  line.example("stowage export t.json.gz --policy torchtune -o step.svg");
+  line.example("stowage export t.json.gz --format csv --table storages -o -");
+  return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
+    if (const Status fits = check_choice(choice, *trace_file); !fits) return fits.error();
+    const Result<report::ExportFormat> format = format_of(format_name, *output);
+    if (!format) return format.error();
+    const Result<report::CsvTable> table = table_of(table_name, *format);
+    if (!table) return table.error();
+    const bool planned = choice.plan_file || choice.policy;
+    if (!planned && !choice.settings.empty()) {
+      return usage_error("--set without --plan or --policy", "the recorded step has its own link");
+    }
+    if (*output == "-" && console.json) {
+      return usage_error("--json and -o - would both write to stdout");
+    }
+    const Status writable = check_output("-o", output, {trace_file, choice.plan_file});
+    if (!writable) return writable.error();
+
+    Result<LoadedTrace> loaded = load_trace(*trace_file);
+    if (!loaded) return loaded.error();
+    Trace& trace = loaded->trace;
+    if (trace.events.size() == 0) {
+      return Error{ErrorCode::bad_input, "the trace has no events", *trace_file, "/events", ""};
+    }
+    if (const Status set = apply_settings(choice, trace); !set) return set.error();
+    std::optional<report::StepView> recorded;
+    std::optional<report::StepView> replayed;
+    if (!planned || *format == report::ExportFormat::chrome) {
+      recorded = report::recorded_step(trace);
+    }
+    if (planned) {
+      const simulator::TraceIndex index(trace);
+      const Result<simulator::Plan> plan = plan_of(choice, index);
+      if (!plan) return plan.error();
+      const Result<report::Simulation> simulation =
+          report::simulate(index, *plan, choice.plan_file.value_or(""));
+      if (!simulation) return simulation.error();
+      if (!simulation->feasible) console.warn("the plan does not keep its budget");
+      replayed = report::planned_step(trace, *simulation, *plan, choice.title());
+    }
+    std::vector<const report::StepView*> steps;
+    if (recorded) steps.push_back(&*recorded);
+    if (replayed) steps.push_back(&*replayed);
+    const std::string text = report::export_steps(steps, *format, *table);
+    if (const Status written = write_output(console, *output, text); !written) {
+      return written.error();
+    }
+    const ExportFacts facts{*output, *format, *table, static_cast<Bytes>(text.size()),
+                            steps.back()};
+    if (console.json) {
+      console.out << export_json(facts);
+    } else if (*output != "-") {
+      console.out << "wrote " << printable(*output) << ": " << steps.back()->title << " as "
+                  << report::name_of(*format) << ", " << format_bytes(facts.bytes) << '\n';
+    }
+    return 0;
+  });
+}
+
+}  // namespace stowage::cli

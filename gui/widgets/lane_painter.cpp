@@ -1,0 +1,88 @@
+#include "gui/widgets/lane_painter.h"
+
+#include <QFontMetrics>
+#include <algorithm>
+#include <cmath>
+
+namespace stowage::gui {
+namespace {
+
+constexpr int kLeastLabel = 26;    // px: below that no name can be read
+constexpr int kMostNames = 20000;  // kept laid out
+constexpr double kFaintest = 0.3;  // of a folded run that is hardly busy
+
+}  // namespace
+
+const LanePainter::Name& LanePainter::name(QPainter& painter, StringId id, const NameOf& name_of) {
+  const auto found = names_.constFind(id.value);
+  if (found != names_.constEnd()) return *found;
+  if (names_.size() > kMostNames) names_.clear();
+  QString text = QString::fromStdString(name_of(id)).left(200);
+  if (text.startsWith(QLatin1String("aten::"))) text = text.mid(6);
+  Name made;
+  made.text = QStaticText(text);
+  made.text.setTextFormat(Qt::PlainText);
+  made.text.setPerformanceHint(QStaticText::AggressiveCaching);
+  made.text.prepare({}, painter.font());
+  made.width = static_cast<int>(std::ceil(made.text.size().width()));
+  return *names_.insert(id.value, made);
+}
+
+void LanePainter::label(QPainter& painter, const QRect& box, const QColor& ink, StringId id,
+                        const NameOf& name_of) {
+  if (box.width() < kLeastLabel || !id.valid()) return;
+  const Name& text = name(painter, id, name_of);
+  painter.setPen(ink);
+  const int y = box.top() + (box.height() - static_cast<int>(text.text.size().height())) / 2;
+  if (text.width <= box.width() - 4) {
+    painter.drawStaticText(box.left() + 3, y, text.text);
+    return;
+  }
+  // Cut where the span ends: what is there is read, and says that there is more.
+  painter.save();
+  painter.setClipRect(box.adjusted(2, 0, -2, 0), Qt::IntersectClip);
+  painter.drawStaticText(box.left() + 3, y, text.text);
+  painter.restore();
+}
+
+void LanePainter::paint(QPainter& painter, const QRect& area, LaneKind kind, const LaneRow& row,
+                        const TimeAxis& axis, const Theme& theme, const Selection& selection,
+                        const NameOf& name_of) {
+  if (font_ != painter.font()) {
+    font_ = painter.font();
+    names_.clear();
+  }
+  row.spans.runs(axis, runs_);
+  const QRect inner = area.adjusted(0, 1, 0, -1);
+  const bool stall = kind == LaneKind::stalls;
+  const QBrush hatch(mix(theme.background, theme.stall, 0.75), Qt::BDiagPattern);
+  const QColor edge = mix(theme.background, theme.lane(kind), 0.5);
+  QRect selected;
+  for (const SpanRun& run : runs_) {
+    const int x0 = area.left() + static_cast<int>(std::floor(run.x0));
+    const int x1 = area.left() + std::max(static_cast<int>(std::floor(run.x1)),
+                                          static_cast<int>(std::floor(run.x0)) + 1);
+    QRect box(x0, inner.top(), x1 - x0, inner.height());
+    if (run.folded()) {
+      painter.fillRect(
+          box, mix(theme.lane(kind), theme.background, kFaintest + (1 - kFaintest) * run.busy));
+      continue;
+    }
+    const SpanInfo& info = row.infos[run.first];
+    const QColor color = stall ? theme.stall : theme.span(kind, info.name);
+    painter.fillRect(box, color);
+    if (stall && box.width() > 2) painter.fillRect(box, hatch);
+    if (box.width() > 3) {
+      painter.fillRect(QRect(box.right(), box.top(), 1, box.height()), edge);
+      if (!stall) label(painter, box, Theme::ink(color), info.name, name_of);
+    }
+    if (info.kind == selection.kind && info.row == selection.row) selected |= box;
+  }
+  if (!selected.isNull()) {
+    painter.setPen(QPen(theme.dark ? QColor(Qt::white) : QColor(Qt::black), 2));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawRect(selected.adjusted(0, 0, -1, -1));
+  }
+}
+
+}  // namespace stowage::gui

@@ -1,0 +1,43 @@
+// Paints the spans of one lane's row: folded runs as one rectangle, names where there is room.
+#pragma once
+
+#include <QFont>
+#include <QHash>
+#include <QPainter>
+#include <QRect>
+#include <QStaticText>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gui/model/step_view.h"
+#include "gui/widgets/theme.h"
+
+namespace stowage::gui {
+
+class LanePainter {
+ public:
+  using NameOf = std::function<std::string(StringId)>;
+
+  // `area`: the row's part of the plot; the axis maps to its width. O(runs).
+  void paint(QPainter& painter, const QRect& area, LaneKind kind, const LaneRow& row,
+             const TimeAxis& axis, const Theme& theme, const Selection& selection,
+             const NameOf& name_of);
+
+ private:
+  struct Name {
+    QStaticText text;
+    int width = 0;
+  };
+  // A name is laid out once for a font; short names of "aten::mm" leave the namespace out.
+  const Name& name(QPainter& painter, StringId id, const NameOf& name_of);
+  void label(QPainter& painter, const QRect& box, const QColor& ink, StringId id,
+             const NameOf& name_of);
+
+  QFont font_;
+  const void* names_of_ = nullptr;
+  QHash<std::int32_t, Name> names_;
+  std::vector<SpanRun> runs_;
+};
+
+}  // namespace stowage::gui

@@ -1,0 +1,313 @@
+#include "gui/widgets/memory_plot.h"
+
+#include <QFontMetrics>
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QPolygon>
+#include <algorithm>
+#include <cmath>
+
+#include "gui/widgets/words.h"
+
+namespace stowage::gui {
+namespace {
+
+constexpr int kGrip = 6;           // px above and below the line that take hold of it
+constexpr int kLeastGap = 26;      // px between ticks of the scale
+constexpr double kKeyStep = 0.01;  // of the scale
+
+}  // namespace
+
+MemoryPlot::MemoryPlot(ViewState& state, QWidget* parent) : PlotView(state, parent) {
+  setObjectName(QStringLiteral("memory"));
+  setAccessibleName(tr("Memory curve"));
+  setAccessibleDescription(tr(
+      "Requested bytes on the device over time, stacked by class. Drag the budget line, or press "
+      "Ctrl+Up and Ctrl+Down."));
+  setWhatsThis(accessibleDescription());
+}
+
+QSize MemoryPlot::minimumSizeHint() const {
+  return {320, 4 * QFontMetrics(font()).height() + 80};
+}
+
+QSize MemoryPlot::sizeHint() const {
+  return {960, 320};
+}
+
+QRect MemoryPlot::curve_rect() const {
+  const int line = QFontMetrics(font()).height() + 4;
+  return plot().adjusted(0, line, 0, -line);
+}
+
+Bytes MemoryPlot::peak() const {
+  return view() ? view()->memory.peak() : 0;
+}
+
+ByteAxis MemoryPlot::byte_axis() const {
+  return {frozen_top_.value_or(top_of(peak(), budget_.value_or(0))),
+          std::max(1, curve_rect().height())};
+}
+
+int MemoryPlot::budget_y() const {
+  return curve_rect().top() + byte_axis().y_of(budget_.value_or(peak()));
+}
+
+void MemoryPlot::set_budget(std::optional<Bytes> budget, simulator::PeakKind on, bool kept) {
+  if (dragging_) {
+    // The pointer is ahead of the answers.
+    kept_ = kept;
+    on_ = on;
+    return update();
+  }
+  budget_ = budget;
+  on_ = on;
+  kept_ = kept;
+  invalidate();
+}
+
+void MemoryPlot::render(QPainter& painter) {
+  const QRect at = curve_rect();
+  const TimeAxis shared = axis();
+  const ByteAxis bytes = byte_axis();
+  paint_scale(painter, bytes);
+  // In device pixels, so that the peak is one at every scaling.
+  const qreal ratio = devicePixelRatioF();
+  TimeAxis columns = shared;
+  columns.set_width(std::floor(at.width() * ratio));
+  QImage image = memory_image(view()->memory, columns,
+                              {bytes.top, static_cast<int>(bytes.height * ratio)}, theme());
+  if (!image.isNull()) {
+    paint_outline(image);
+    image.setDevicePixelRatio(ratio);
+    painter.drawImage(at.topLeft(), image);
+  }
+  for (const Tick& tick : shared.ticks()) {
+    const int x = at.left() + static_cast<int>(std::floor(tick.x));
+    painter.setPen(tick.major ? theme().frame : theme().grid);
+    painter.drawLine(x, at.bottom() + 1, x, at.bottom() + (tick.major ? 6 : 3));
+    if (!tick.major) continue;
+    painter.setPen(palette().color(QPalette::WindowText));
+    painter.drawText(x + 4, height() - painter.fontMetrics().descent() - 2,
+                     QString::fromStdString(tick.label));
+  }
+  paint_peak(painter, shared, bytes);
+  paint_legend(painter);
+}
+
+// What is measured has a firm upper edge, what is predicted none, what is assumed a dotted one.
+void MemoryPlot::paint_outline(QImage& image) const {
+  if (view()->source == Source::predicted) return;
+  const QRgb ink = theme().text.rgb();
+  const bool dotted = view()->source == Source::assumed;
+  for (int x = 0; x < image.width(); ++x) {
+    if (dotted && x % 6 < 3) continue;
+    for (int y = 0; y < image.height(); ++y) {
+      auto* line = reinterpret_cast<QRgb*>(image.scanLine(y));
+      if (qAlpha(line[x]) == 0) continue;
+      line[x] = ink;
+      break;
+    }
+  }
+}
+
+void MemoryPlot::paint_scale(QPainter& painter, const ByteAxis& bytes) {
+  const QRect at = curve_rect();
+  const int line = painter.fontMetrics().height();
+  painter.fillRect(QRect(at.left(), 0, at.width(), at.top()), theme().gutter);
+  painter.fillRect(QRect(at.left(), at.bottom() + 1, at.width(), height()), theme().gutter);
+  painter.fillRect(QRect(at.left() - 1, 0, 1, height()), theme().frame);
+  painter.setPen(palette().color(QPalette::WindowText));
+  painter.drawText(QRect(4, 0, at.left() - 12, at.top()), Qt::AlignVCenter | Qt::AlignLeft,
+                   tr("Memory"));
+  for (const Bytes tick : bytes.ticks(std::max(1, at.height() / std::max(kLeastGap, line)))) {
+    const int y = at.top() + bytes.y_of(tick);
+    painter.fillRect(QRect(at.left(), y, at.width(), 1), theme().grid);
+    painter.fillRect(QRect(at.left() - 5, y, 5, 1), theme().frame);
+    painter.setPen(palette().color(QPalette::WindowText));
+    if (y - line / 2 < at.top()) continue;
+    painter.drawText(QRect(0, y - line / 2, at.left() - 8, line), Qt::AlignVCenter | Qt::AlignRight,
+                     bytes_text(tick));
+  }
+  painter.setPen(palette().color(QPalette::WindowText));
+  painter.drawText(QRect(0, at.bottom() - line / 2, at.left() - 8, line),
+                   Qt::AlignVCenter | Qt::AlignRight, QStringLiteral("0"));
+}
+
+void MemoryPlot::paint_legend(QPainter& painter) {
+  const QFontMetrics metrics = painter.fontMetrics();
+  int x = plot().left() + 6;
+  const int top = 3;
+  const int side = metrics.height() - 4;
+  const QString source = tr("requested, %1").arg(word_for(view()->source));
+  painter.setPen(palette().color(QPalette::WindowText));
+  painter.drawText(x, top + metrics.ascent() - 1, source);
+  x += metrics.horizontalAdvance(source) + 16;
+  // In the order of the stack, from above.
+  const auto& classes = view()->memory.classes;
+  for (auto at = classes.rbegin(); at != classes.rend(); ++at) {
+    const QString name = word_for(*at);
+    const int wide = metrics.horizontalAdvance(name) + side + 16;
+    if (x + wide > width() - 8) {
+      painter.drawText(x, top + metrics.ascent() - 1, QStringLiteral("…"));
+      break;
+    }
+    const QRect swatch(x, top, side, side);
+    painter.fillRect(swatch, theme().storage(*at));
+    if (theme().hatched(*at)) {
+      painter.fillRect(
+          swatch, QBrush(mix(theme().storage(*at), theme().background, 0.6), Qt::BDiagPattern));
+    }
+    painter.setPen(theme().frame);
+    painter.drawRect(swatch.adjusted(0, 0, -1, -1));
+    painter.setPen(palette().color(QPalette::WindowText));
+    painter.drawText(x + side + 4, top + metrics.ascent() - 1, name);
+    x += wide;
+  }
+}
+
+void MemoryPlot::paint_peak(QPainter& painter, const TimeAxis& axis, const ByteAxis& bytes) {
+  const MemoryView& memory = view()->memory;
+  if (memory.empty()) return;
+  const QRect at = curve_rect();
+  const Nanoseconds time = memory.time[memory.peak_at];
+  const double seen = axis.x_of(time);
+  if (seen < 0 || seen >= axis.width()) return;
+  const int x = at.left() + static_cast<int>(std::floor(seen));
+  const int y = at.top() + bytes.y_of(memory.peak());
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(theme().text);
+  painter.drawPolygon(QPolygon({QPoint(x, y - 1), QPoint(x - 4, y - 7), QPoint(x + 5, y - 7)}));
+  const QString text = tr("peak %1 at %2").arg(bytes_text(memory.peak()), time_text(time));
+  const QFontMetrics metrics = painter.fontMetrics();
+  const int wide = metrics.horizontalAdvance(text) + 8;
+  const bool right = x + 10 + wide < width();
+  const QRect box(right ? x + 8 : x - 8 - wide, std::max(at.top(), y - metrics.height() - 2), wide,
+                  metrics.height());
+  QColor paper = theme().background;
+  paper.setAlpha(theme().contrast ? 255 : 215);
+  painter.fillRect(box, paper);
+  painter.setPen(theme().text);
+  painter.drawText(box, Qt::AlignCenter, text);
+}
+
+void MemoryPlot::overlay(QPainter& painter) {
+  const QRect at = curve_rect();
+  const ByteAxis bytes = byte_axis();
+  const int y = budget_y();
+  const QFontMetrics metrics(font());
+  QString text = tr("drag down to set a budget");
+  if (budget_) {
+    // The part of the curve that is above it.
+    if (*budget_ < peak()) {
+      const int top = at.top() + bytes.y_of(peak());
+      painter.fillRect(QRect(at.left(), top, at.width(), y - top), theme().over);
+    }
+    text = tr("budget %1 on %2 bytes: %3")
+               .arg(bytes_text(*budget_), QString::fromUtf8(simulator::name_of(on_)),
+                    kept_ ? tr("kept") : tr("not kept"));
+  }
+  painter.setPen(QPen(budget_ ? theme().budget : theme().faint, budget_ ? 2 : 1,
+                      budget_ ? Qt::DashLine : Qt::DotLine));
+  painter.drawLine(at.left(), y, at.right(), y);
+  const int wide = metrics.horizontalAdvance(text) + 18;
+  // Above the line, or below where there is no room.
+  const int top = y - metrics.height() - 4 < at.top() ? y + 3 : y - metrics.height() - 3;
+  const QRect box(at.right() - wide - 4, top, wide, metrics.height());
+  painter.fillRect(box, theme().background);
+  painter.setPen(budget_ ? theme().text : theme().faint);
+  painter.drawText(box.adjusted(12, 0, -2, 0), Qt::AlignVCenter, text);
+  // A grip to see that it can be moved.
+  painter.fillRect(QRect(box.left() + 3, box.center().y() - 3, 6, 1), theme().frame);
+  painter.fillRect(QRect(box.left() + 3, box.center().y(), 6, 1), theme().frame);
+  painter.fillRect(QRect(box.left() + 3, box.center().y() + 3, 6, 1), theme().frame);
+}
+
+std::int64_t MemoryPlot::point_at(const QPoint& at) const {
+  if (!view() || view()->memory.empty() || !curve_rect().contains(at)) return -1;
+  const TimeAxis axis = this->axis();
+  const double x = at.x() - plot().left();
+  const MemoryView& memory = view()->memory;
+  const MemoryView::Range points = memory.points(axis.time_at(x), axis.time_at(x + 1));
+  return static_cast<std::int64_t>(memory.total.extent(points.first, points.last).max_at);
+}
+
+Selection MemoryPlot::hit(const QPoint& at) const {
+  const std::int64_t point = point_at(at);
+  if (point < 0) return {};
+  return {Selection::Kind::event, view()->memory.event[static_cast<std::size_t>(point)].value};
+}
+
+QString MemoryPlot::describe(const QPoint& at) const {
+  const std::int64_t point = point_at(at);
+  if (point < 0) return {};
+  const auto row = static_cast<std::size_t>(point);
+  const MemoryView& memory = view()->memory;
+  QString text = tr("%1 requested at %2 (%3)")
+                     .arg(exact_bytes_text(memory.total[row]), time_text(memory.time[row]),
+                          word_for(view()->source));
+  for (std::size_t c = memory.classes.size(); c-- > 0;) {
+    if (memory.bytes[c][row] == 0) continue;
+    text += tr("\n%1: %2").arg(word_for(memory.classes[c]), bytes_text(memory.bytes[c][row]));
+  }
+  return text;
+}
+
+std::optional<TimeRange> MemoryPlot::selected_time() const {
+  if (!view() || state().selection().kind != Selection::Kind::event) return std::nullopt;
+  const MemoryView& memory = view()->memory;
+  const EventId event(state().selection().row);
+  const auto at = std::lower_bound(memory.event.begin(), memory.event.end(), event);
+  if (at == memory.event.end()) return std::nullopt;
+  const Nanoseconds time = memory.time[static_cast<std::size_t>(at - memory.event.begin())];
+  return TimeRange{time, time};
+}
+
+bool MemoryPlot::begin_drag(const QPoint& at) {
+  if (!curve_rect().contains(at) || std::abs(at.y() - budget_y()) > kGrip) return false;
+  frozen_top_ = byte_axis().top;
+  dragging_ = true;
+  grabbed_at_ = at;
+  ++drags_;
+  return true;
+}
+
+void MemoryPlot::drag(const QPoint& at) {
+  const Bytes budget = std::max<Bytes>(1, byte_axis().bytes_at(at.y() - curve_rect().top()));
+  if (budget_ == budget) return;
+  budget_ = budget;
+  update();
+  Q_EMIT budget_dragged(budget, drags_);
+}
+
+void MemoryPlot::end_drag(const QPoint& at) {
+  if (!dragging_) return;
+  dragging_ = false;
+  frozen_top_.reset();
+  invalidate();
+  // A click on the line moves nothing.
+  if (at != grabbed_at_ && budget_) Q_EMIT budget_dropped(*budget_);
+}
+
+void MemoryPlot::mouseMoveEvent(QMouseEvent* event) {
+  PlotView::mouseMoveEvent(event);
+  const bool grip = view() && curve_rect().contains(event->pos()) &&
+                    std::abs(event->pos().y() - budget_y()) <= kGrip;
+  setCursor(grip || dragging_ ? Qt::SizeVerCursor : Qt::ArrowCursor);
+}
+
+void MemoryPlot::keyPressEvent(QKeyEvent* event) {
+  const bool up = event->key() == Qt::Key_Up;
+  if (event->modifiers() != Qt::ControlModifier || !view() ||
+      (!up && event->key() != Qt::Key_Down)) {
+    return PlotView::keyPressEvent(event);
+  }
+  const auto step = static_cast<Bytes>(static_cast<double>(byte_axis().top) * kKeyStep);
+  budget_ = std::max<Bytes>(1, budget_.value_or(peak()) + (up ? step : -step));
+  ++drags_;
+  invalidate();
+  Q_EMIT budget_dragged(*budget_, drags_);
+}
+
+}  // namespace stowage::gui

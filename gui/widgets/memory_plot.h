@@ -1,0 +1,65 @@
+// Memory over time, stacked by class, with its peak and the budget line, which can be dragged.
+#pragma once
+
+#include <optional>
+
+#include "gui/widgets/memory_image.h"
+#include "gui/widgets/plot_view.h"
+#include "simulator/plan.h"
+
+namespace stowage::gui {
+
+class MemoryPlot : public PlotView {
+  Q_OBJECT
+ public:
+  explicit MemoryPlot(ViewState& state, QWidget* parent = nullptr);
+
+  // Absent: no budget; there is a handle to pull one down with. `kept`: the plan is within it.
+  void set_budget(std::optional<Bytes> budget, simulator::PeakKind on, bool kept);
+  [[nodiscard]] std::optional<Bytes> budget() const { return budget_; }
+
+  // The part of the plot that bytes are mapped to, and how.
+  [[nodiscard]] QRect curve_rect() const;
+  [[nodiscard]] ByteAxis byte_axis() const;
+  // Where the budget line, or its handle, is.
+  [[nodiscard]] int budget_y() const;
+
+  [[nodiscard]] Selection hit(const QPoint& at) const override;
+  [[nodiscard]] QString describe(const QPoint& at) const override;
+  [[nodiscard]] QSize minimumSizeHint() const override;
+  [[nodiscard]] QSize sizeHint() const override;
+
+ Q_SIGNALS:
+  // While the line moves, and where it is let go. `drag` counts the drags: one number a drag.
+  void budget_dragged(stowage::Bytes budget, int drag);
+  void budget_dropped(stowage::Bytes budget);
+
+ protected:
+  void render(QPainter& painter) override;
+  void overlay(QPainter& painter) override;
+  [[nodiscard]] std::optional<TimeRange> selected_time() const override;
+  bool begin_drag(const QPoint& at) override;
+  void drag(const QPoint& at) override;
+  void end_drag(const QPoint& at) override;
+  // Ctrl+Up and Ctrl+Down move the budget without a mouse.
+  void keyPressEvent(QKeyEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+
+ private:
+  [[nodiscard]] Bytes peak() const;
+  [[nodiscard]] std::int64_t point_at(const QPoint& at) const;
+  void paint_scale(QPainter& painter, const ByteAxis& bytes);
+  void paint_legend(QPainter& painter);
+  void paint_peak(QPainter& painter, const TimeAxis& axis, const ByteAxis& bytes);
+  void paint_outline(QImage& image) const;
+
+  std::optional<Bytes> budget_;
+  simulator::PeakKind on_ = simulator::PeakKind::active;
+  bool kept_ = true;
+  std::optional<Bytes> frozen_top_;  // while the line is dragged the scale stays
+  bool dragging_ = false;
+  QPoint grabbed_at_;
+  int drags_ = 0;
+};
+
+}  // namespace stowage::gui

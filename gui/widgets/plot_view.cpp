@@ -1,0 +1,288 @@
+#include "gui/widgets/plot_view.h"
+
+#include <QApplication>
+#include <QFontMetrics>
+#include <QHelpEvent>
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QToolTip>
+#include <QWheelEvent>
+#include <algorithm>
+#include <cmath>
+
+#include "gui/widgets/words.h"
+
+namespace stowage::gui {
+namespace {
+
+constexpr double kZoomStep = 1.3;
+constexpr double kPanShare = 0.1;  // of the width
+constexpr double kWheelNotch = 120;
+
+}  // namespace
+
+PlotView::PlotView(ViewState& state, QWidget* parent)
+    : QWidget(parent), state_(state), theme_(Theme::of(palette())) {
+  setFocusPolicy(Qt::StrongFocus);
+  setMouseTracking(true);
+  setAttribute(Qt::WA_OpaquePaintEvent);
+  connect(&state, &ViewState::axis_changed, this, &PlotView::invalidate);
+  connect(&state, &ViewState::selection_changed, this, &PlotView::invalidate);
+  connect(&state, &ViewState::cursor_changed, this, qOverload<>(&QWidget::update));
+  connect(&state, &ViewState::range_changed, this, qOverload<>(&QWidget::update));
+  connect(&state, &ViewState::centre_requested, this, &PlotView::centre);
+}
+
+void PlotView::show_step(TracePtr trace, StepViewPtr view) {
+  trace_ = std::move(trace);
+  view_ = std::move(view);
+  invalidate();
+}
+
+QRect PlotView::plot() const {
+  const QFontMetrics metrics(font());
+  const int gutter = metrics.horizontalAdvance(QStringLiteral("Copy back (H2D)")) + 16;
+  return rect().adjusted(std::min(gutter, width() - 1), 0, 0, 0);
+}
+
+TimeAxis PlotView::axis() const {
+  TimeAxis axis = state_.axis();
+  axis.set_width(plot().width());
+  return axis;
+}
+
+std::string PlotView::text_of(StringId name) const {
+  return trace_ && name.valid() ? trace_->trace.string(name) : std::string();
+}
+
+void PlotView::invalidate() {
+  stale_ = true;
+  update();
+}
+
+void PlotView::overlay(QPainter&) {}
+
+QString PlotView::why_empty() const {
+  return tr(
+      "Nothing is open. Drop a trace, a plan or a result here, press Ctrl+O, or open a sample "
+      "from the Help menu.");
+}
+
+Nanoseconds PlotView::time_at(int x) const {
+  const double time = axis().time_at(x - plot().left());
+  return std::clamp(static_cast<Nanoseconds>(std::llround(time)), Nanoseconds{0},
+                    state_.axis().length());
+}
+
+double PlotView::pointer_x() const {
+  const QRect at = plot();
+  return pointer_ && at.contains(*pointer_) ? pointer_->x() - at.left() : at.width() / 2.0;
+}
+
+void PlotView::zoom(double factor, double x) {
+  TimeAxis axis = this->axis();
+  axis.zoom(factor, x);
+  state_.set_axis(axis);
+}
+
+void PlotView::pan(double pixels) {
+  TimeAxis axis = this->axis();
+  axis.pan(pixels);
+  state_.set_axis(axis);
+}
+
+void PlotView::centre() {
+  const std::optional<TimeRange> at = selected_time();
+  if (!at) return;
+  TimeAxis axis = this->axis();
+  // Something that is no pixel wide comes closer, too.
+  const auto duration = static_cast<double>(at->duration());
+  if (duration > 0 && duration < axis.ns_per_pixel() * 4) {
+    axis.zoom(axis.ns_per_pixel() * 40 / duration, 0);
+  }
+  axis.centre_on(static_cast<double>(at->begin) + duration / 2);
+  state_.set_axis(axis);
+}
+
+bool PlotView::event(QEvent* event) {
+  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
+  const auto* help = static_cast<QHelpEvent*>(event);
+  const QString text = view_ ? describe(help->pos()) : QString();
+  if (text.isEmpty()) {
+    QToolTip::hideText();
+    event->ignore();
+  } else {
+    QToolTip::showText(help->globalPos(), text, this);
+  }
+  return true;
+}
+
+void PlotView::changeEvent(QEvent* event) {
+  if (event->type() == QEvent::PaletteChange || event->type() == QEvent::FontChange ||
+      event->type() == QEvent::StyleChange) {
+    theme_ = Theme::of(palette());
+    invalidate();
+  }
+  QWidget::changeEvent(event);
+}
+
+void PlotView::keyPressEvent(QKeyEvent* event) {
+  const double page = plot().width() * kPanShare;
+  const bool plain = (event->modifiers() & ~(Qt::ShiftModifier | Qt::KeypadModifier)) == 0;
+  if (!plain) return QWidget::keyPressEvent(event);
+  switch (event->key()) {
+    case Qt::Key_W:
+    case Qt::Key_Up:
+    case Qt::Key_Plus:
+      return zoom(kZoomStep, pointer_x());
+    case Qt::Key_S:
+    case Qt::Key_Down:
+    case Qt::Key_Minus:
+      return zoom(1 / kZoomStep, pointer_x());
+    case Qt::Key_A:
+    case Qt::Key_Left:
+      return pan(-page);
+    case Qt::Key_D:
+    case Qt::Key_Right:
+      return pan(page);
+    case Qt::Key_Home: {
+      TimeAxis axis = this->axis();
+      axis.fit();
+      return state_.set_axis(axis);
+    }
+    case Qt::Key_F:
+      return state_.centre_selection();
+    case Qt::Key_P:
+      Q_EMIT peak_requested();
+      return;
+    case Qt::Key_Escape:
+      return state_.clear();
+    default:
+      QWidget::keyPressEvent(event);
+  }
+}
+
+void PlotView::leaveEvent(QEvent*) {
+  pointer_.reset();
+  state_.set_cursor(std::nullopt);
+}
+
+void PlotView::mousePressEvent(QMouseEvent* event) {
+  if (event->button() != Qt::LeftButton || !view_) return QWidget::mousePressEvent(event);
+  pressed_at_ = event->pos();
+  drag_ = begin_drag(pressed_at_) ? Drag::taken : Drag::pressed;
+}
+
+void PlotView::mouseMoveEvent(QMouseEvent* event) {
+  pointer_ = event->pos();
+  if (!view_) return;
+  if (drag_ == Drag::taken) {
+    drag(event->pos());
+    return;
+  }
+  if (drag_ == Drag::pressed && plot().contains(pressed_at_) &&
+      std::abs(event->pos().x() - pressed_at_.x()) >= QApplication::startDragDistance() / 2) {
+    drag_ = Drag::measuring;
+  }
+  if (drag_ == Drag::measuring) {
+    state_.set_range(TimeRange{time_at(pressed_at_.x()), time_at(event->pos().x())});
+  }
+  if (plot().contains(event->pos())) {
+    state_.set_cursor(time_at(event->pos().x()));
+  } else if (drag_ == Drag::none) {
+    state_.set_cursor(std::nullopt);
+  }
+}
+
+void PlotView::mouseReleaseEvent(QMouseEvent* event) {
+  if (event->button() != Qt::LeftButton) return QWidget::mouseReleaseEvent(event);
+  const Drag was = std::exchange(drag_, Drag::none);
+  if (!view_) return;
+  if (was == Drag::taken) end_drag(event->pos());
+  if (was == Drag::pressed) state_.select(hit(event->pos()));
+}
+
+void PlotView::wheelEvent(QWheelEvent* event) {
+  // Shift turns the wheel of some systems sideways.
+  const int angle =
+      event->angleDelta().y() != 0 ? event->angleDelta().y() : event->angleDelta().x();
+  if (event->modifiers().testFlag(Qt::ControlModifier)) {
+    zoom(std::pow(kZoomStep, angle / kWheelNotch), event->position().x() - plot().left());
+  } else if (event->modifiers().testFlag(Qt::ShiftModifier) || event->angleDelta().y() == 0) {
+    pan(-angle / kWheelNotch * plot().width() * kPanShare);
+  } else {
+    return event->ignore();  // whatever is around scrolls
+  }
+  event->accept();
+}
+
+void PlotView::resizeEvent(QResizeEvent*) {
+  stale_ = true;
+}
+
+void PlotView::paintEvent(QPaintEvent*) {
+  const qreal ratio = devicePixelRatioF();
+  const QSize wanted = size() * ratio;
+  if (cache_.size() != wanted || cache_.devicePixelRatio() != ratio) {
+    cache_ = QPixmap(wanted);
+    cache_.setDevicePixelRatio(ratio);
+    stale_ = true;
+  }
+  if (stale_) {
+    QPainter painter(&cache_);
+    painter.setFont(font());
+    painter.fillRect(rect(), theme_.gutter);
+    painter.fillRect(plot(), theme_.background);
+    if (view_) {
+      render(painter);
+    } else {
+      paint_empty(painter);
+    }
+    stale_ = false;
+  }
+  QPainter painter(this);
+  painter.drawPixmap(0, 0, cache_);
+  if (!view_) return;
+  overlay(painter);
+  paint_range(painter);
+  paint_cursor(painter);
+  if (hasFocus()) {
+    painter.setPen(QPen(theme_.selection, theme_.contrast ? 3 : 1));
+    painter.drawRect(rect().adjusted(0, 0, -1, -1));
+  }
+}
+
+void PlotView::paint_empty(QPainter& painter) {
+  painter.setPen(theme_.faint);
+  painter.fillRect(rect(), theme_.background);
+  painter.drawText(rect().adjusted(24, 8, -24, -8), Qt::AlignCenter | Qt::TextWordWrap,
+                   why_empty());
+}
+
+void PlotView::paint_range(QPainter& painter) {
+  if (!state_.range()) return;
+  const TimeAxis axis = this->axis();
+  const QRect at = plot();
+  const double x0 = std::clamp(axis.x_of(state_.range()->begin), -1.0, axis.width() + 1);
+  const double x1 = std::clamp(axis.x_of(state_.range()->end), -1.0, axis.width() + 1);
+  painter.save();
+  painter.setClipRect(at);
+  const QRectF area(at.left() + x0, at.top(), x1 - x0, at.height());
+  painter.fillRect(area, theme_.range);
+  painter.setPen(QPen(theme_.selection, 1, Qt::DashLine));
+  painter.drawLine(area.topLeft(), area.bottomLeft());
+  painter.drawLine(area.topRight(), area.bottomRight());
+  painter.restore();
+}
+
+void PlotView::paint_cursor(QPainter& painter) {
+  if (!state_.cursor()) return;
+  const QRect at = plot();
+  const int x = at.left() + static_cast<int>(std::floor(axis().x_of(*state_.cursor())));
+  if (!at.contains(x, at.center().y())) return;
+  painter.setPen(QPen(theme_.cursor, 1));
+  painter.drawLine(x, at.top(), x, at.bottom());
+}
+
+}  // namespace stowage::gui

@@ -1,0 +1,91 @@
+// A view with the shared time axis below its pixels: zoom, pan, cursor, range, keys, and what is
+// painted over the plot. Subclasses paint the plot into a cache that is made anew only when what it
+// shows changes; moving the cursor costs a blit.
+#pragma once
+
+#include <QPixmap>
+#include <QWidget>
+#include <optional>
+
+#include "gui/model/step_view.h"
+#include "gui/model/view_state.h"
+#include "gui/widgets/theme.h"
+
+namespace stowage::gui {
+
+class PlotView : public QWidget {
+  Q_OBJECT
+ public:
+  explicit PlotView(ViewState& state, QWidget* parent = nullptr);
+
+  // Null: nothing is open. `trace` is what names are looked up in.
+  void show_step(TracePtr trace, StepViewPtr view);
+  [[nodiscard]] const StepViewPtr& view() const { return view_; }
+
+  // Where times are mapped to: right of the gutter. The gutter is as wide in every view.
+  [[nodiscard]] QRect plot() const;
+  // The shared axis on this view's width.
+  [[nodiscard]] TimeAxis axis() const;
+  // What a click at this place selects.
+  [[nodiscard]] virtual Selection hit(const QPoint& at) const = 0;
+  // Text of the tool tip there; empty = none.
+  [[nodiscard]] virtual QString describe(const QPoint& at) const = 0;
+
+ Q_SIGNALS:
+  void peak_requested();    // P
+  void search_requested();  // Ctrl+F
+
+ protected:
+  // Paints everything but cursor, range and focus into a cache of the widget's size.
+  virtual void render(QPainter& painter) = 0;
+  // Over the cache, below the cursor.
+  virtual void overlay(QPainter& painter);
+  [[nodiscard]] virtual QString why_empty() const;
+  // What lies at the selection, to be centred on; nothing = it is not in this view.
+  [[nodiscard]] virtual std::optional<TimeRange> selected_time() const { return std::nullopt; }
+  void invalidate();  // the cache, and repaints
+
+  [[nodiscard]] const Theme& theme() const { return theme_; }
+  [[nodiscard]] ViewState& state() const { return state_; }
+  [[nodiscard]] const TracePtr& trace() const { return trace_; }
+  [[nodiscard]] std::string text_of(StringId name) const;
+  // A drag that the subclass takes for itself (the budget line), instead of measuring.
+  virtual bool begin_drag(const QPoint&) { return false; }
+  virtual void drag(const QPoint&) {}
+  virtual void end_drag(const QPoint&) {}
+
+  bool event(QEvent* event) override;
+  void changeEvent(QEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void leaveEvent(QEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseReleaseEvent(QMouseEvent* event) override;
+  void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void wheelEvent(QWheelEvent* event) override;
+
+ private:
+  enum class Drag { none, pressed, measuring, taken };
+
+  void zoom(double factor, double x);
+  void pan(double pixels);
+  void centre();
+  [[nodiscard]] Nanoseconds time_at(int x) const;
+  [[nodiscard]] double pointer_x() const;
+  void paint_range(QPainter& painter);
+  void paint_cursor(QPainter& painter);
+  void paint_empty(QPainter& painter);
+
+  ViewState& state_;
+  TracePtr trace_;
+  StepViewPtr view_;
+  Theme theme_;
+  QPixmap cache_;
+  bool stale_ = true;
+  Drag drag_ = Drag::none;
+  QPoint pressed_at_;
+  std::optional<QPoint> pointer_;
+};
+
+}  // namespace stowage::gui

@@ -1,0 +1,124 @@
+#include "gui/widgets/search_bar.h"
+
+#include <QHBoxLayout>
+#include <QKeyEvent>
+
+#include "gui/widgets/words.h"
+
+namespace stowage::gui {
+
+SearchBar::SearchBar(PlanDocument& document, ViewState& state, QWidget* parent)
+    : QWidget(parent),
+      document_(document),
+      state_(state),
+      field_(new QLineEdit(this)),
+      status_(new QLabel(this)),
+      next_(new QToolButton(this)),
+      previous_(new QToolButton(this)) {
+  setObjectName(QStringLiteral("search"));
+  field_->setPlaceholderText(tr("Find ops, layers, saved tensors; #12 is storage 12"));
+  field_->setAccessibleName(tr("Search text"));
+  field_->setClearButtonEnabled(true);
+  status_->setAccessibleName(tr("Search result"));
+  status_->setMinimumWidth(fontMetrics().horizontalAdvance(tr("1,000,000 of 1,000,000")));
+  next_->setText(tr("Next"));
+  next_->setToolTip(tr("Next hit (Return, F3)"));
+  next_->setAccessibleName(tr("Next hit"));
+  previous_->setText(tr("Previous"));
+  previous_->setToolTip(tr("Previous hit (Shift+Return, Shift+F3)"));
+  previous_->setAccessibleName(tr("Previous hit"));
+  auto* close_button = new QToolButton(this);
+  close_button->setText(tr("Close"));
+  close_button->setToolTip(tr("Close the search (Esc)"));
+  close_button->setAccessibleName(tr("Close the search"));
+  auto* layout = new QHBoxLayout(this);
+  layout->setContentsMargins(6, 3, 6, 3);
+  layout->addWidget(field_, 1);
+  layout->addWidget(status_);
+  layout->addWidget(previous_);
+  layout->addWidget(next_);
+  layout->addWidget(close_button);
+  connect(field_, &QLineEdit::textChanged, this, &SearchBar::start);
+  connect(next_, &QToolButton::clicked, this, &SearchBar::next);
+  connect(previous_, &QToolButton::clicked, this, &SearchBar::previous);
+  connect(close_button, &QToolButton::clicked, this, &SearchBar::close);
+  connect(&document_, &PlanDocument::opened, this, &SearchBar::start);
+  tell();
+}
+
+void SearchBar::open() {
+  show();
+  field_->setFocus(Qt::ShortcutFocusReason);
+  field_->selectAll();
+}
+
+void SearchBar::close() {
+  hide();
+  Q_EMIT closed();
+}
+
+void SearchBar::start() {
+  hits_.clear();
+  current_ = -1;
+  const TracePtr trace = document_.trace();
+  const std::string text = field_->text().toStdString();
+  if (!trace || text.empty()) {
+    runner_.cancel();
+    return tell();
+  }
+  runner_.run<std::vector<SearchHit>>(
+      tr("Searching"),
+      [trace, text](const JobContext& job) { return search(trace->trace, text, job.stop()); },
+      [this](std::vector<SearchHit> hits) {
+        hits_ = std::move(hits);
+        if (hits_.empty()) return tell();
+        go_to(0);
+      });
+  status_->setText(tr("searching"));
+}
+
+void SearchBar::go_to(int row) {
+  current_ = row;
+  const SearchHit& hit = hits_[static_cast<std::size_t>(row)];
+  tell();
+  state_.select(hit.what);
+  state_.centre_selection();
+  Q_EMIT found(hit);
+}
+
+void SearchBar::next() {
+  if (!hits_.empty()) go_to((current_ + 1) % count());
+}
+
+void SearchBar::previous() {
+  if (!hits_.empty()) go_to((current_ + count() - 1) % count());
+}
+
+void SearchBar::tell() {
+  const bool any = !hits_.empty();
+  next_->setEnabled(any);
+  previous_->setEnabled(any);
+  if (any) {
+    status_->setText(tr("%1 of %2").arg(count_text(current_ + 1), count_text(count())));
+  } else if (!document_.trace()) {
+    status_->setText(tr("nothing is open"));
+  } else {
+    status_->setText(field_->text().isEmpty() ? QString() : tr("no hit"));
+  }
+}
+
+void SearchBar::keyPressEvent(QKeyEvent* event) {
+  const bool shift = event->modifiers().testFlag(Qt::ShiftModifier);
+  switch (event->key()) {
+    case Qt::Key_Escape:
+      return close();
+    case Qt::Key_Return:
+    case Qt::Key_Enter:
+    case Qt::Key_F3:
+      return shift ? previous() : next();
+    default:
+      QWidget::keyPressEvent(event);
+  }
+}
+
+}  // namespace stowage::gui

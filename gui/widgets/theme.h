@@ -1,0 +1,50 @@
+// Colours and hatches of everything that is painted, from the palette: light, dark and high
+// contrast. Colour never carries a meaning alone: stalls are hatched, classes have hatches and
+// stand in the order of the legend, sources have words.
+#pragma once
+
+#include <QBrush>
+#include <QColor>
+#include <QPalette>
+
+#include "gui/model/step_view.h"
+#include "traces/trace.h"
+
+namespace stowage::gui {
+
+struct Theme {
+  bool dark = false;
+  bool contrast = false;  // black on white or white on black: no soft colours
+  QColor background;      // of a plot
+  QColor gutter;          // beside it
+  QColor text;
+  QColor faint;  // secondary text; still 4.5 : 1 on `background`
+  QColor grid;
+  QColor frame;
+  QColor cursor;
+  QColor range;      // of the measured range, translucent
+  QColor selection;  // outline
+  QColor budget;
+  QColor stall;
+  QColor over;  // above the budget
+
+  [[nodiscard]] static Theme of(const QPalette& palette);
+
+  [[nodiscard]] QColor lane(LaneKind kind) const;
+  // Names get one of a few shades of their lane, always the same.
+  [[nodiscard]] QColor span(LaneKind kind, StringId name) const;
+  [[nodiscard]] QColor storage(StorageClass storage_class) const;
+  // Every other class is hatched, so that neighbours differ without colour.
+  [[nodiscard]] bool hatched(StorageClass storage_class) const;
+  [[nodiscard]] QColor source(Source source) const;
+  // Black or white, whichever is read better on `on`.
+  [[nodiscard]] static QColor ink(const QColor& on);
+};
+
+// Contrast of two opaque colours, 1 ... 21 (WCAG 2.1).
+[[nodiscard]] double contrast_ratio(const QColor& a, const QColor& b);
+
+// `share` of `top` over `bottom`, opaque.
+[[nodiscard]] QColor mix(const QColor& top, const QColor& bottom, double share);
+
+}  // namespace stowage::gui

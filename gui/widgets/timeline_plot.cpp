@@ -1,0 +1,238 @@
+#include "gui/widgets/timeline_plot.h"
+
+#include <QFontMetrics>
+#include <algorithm>
+#include <cmath>
+
+#include "gui/widgets/words.h"
+
+namespace stowage::gui {
+namespace {
+
+constexpr double kSlack = 3;  // px beside a thin span that still hit it
+constexpr int kLaneGap = 3;
+
+bool is_copy(LaneKind kind) {
+  return kind == LaneKind::d2h || kind == LaneKind::h2d;
+}
+
+}  // namespace
+
+TimelinePlot::TimelinePlot(ViewState& state, QWidget* parent) : PlotView(state, parent) {
+  setObjectName(QStringLiteral("timeline"));
+  setAccessibleName(tr("Timeline"));
+  setAccessibleDescription(tr(
+      "Lanes over time: layers, CPU launch, compute, copies out and back, stalls. W and S zoom, A "
+      "and D pan, Home shows all, P goes to the memory peak."));
+  setWhatsThis(accessibleDescription());
+}
+
+int TimelinePlot::line_height() const {
+  return QFontMetrics(font()).height() + 4;
+}
+
+int TimelinePlot::header_height() const {
+  return 2 * line_height() + 6;
+}
+
+int TimelinePlot::total_rows() const {
+  int rows = 0;
+  for (const LaneView& lane : view()->lanes) {
+    rows += std::max(1, static_cast<int>(lane.rows.size()));
+  }
+  return rows;
+}
+
+QSize TimelinePlot::minimumSizeHint() const {
+  return {320, header_height() + 6 * (line_height() + kLaneGap)};
+}
+
+QSize TimelinePlot::sizeHint() const {
+  return {960, header_height() + 8 * (line_height() + kLaneGap) + 24};
+}
+
+QRect TimelinePlot::row_rect(LaneKind kind, std::size_t row) const {
+  if (!view()) return {};
+  const int lanes = static_cast<int>(view()->lanes.size());
+  const int room = height() - header_height() - lanes * kLaneGap - 2;
+  const int each = std::clamp(room / total_rows(), line_height() - 4, 2 * line_height());
+  int y = header_height();
+  for (const LaneView& lane : view()->lanes) {
+    const auto rows = std::max<std::size_t>(1, lane.rows.size());
+    if (lane.kind == kind) {
+      return {plot().left(), y + static_cast<int>(row) * each, plot().width(), each};
+    }
+    y += static_cast<int>(rows) * each + kLaneGap;
+  }
+  return {};
+}
+
+std::optional<TimelinePlot::Found> TimelinePlot::find(const QPoint& at) const {
+  if (!view() || !plot().contains(at)) return std::nullopt;
+  const TimeAxis axis = this->axis();
+  const double time = axis.time_at(at.x() - plot().left() + 0.5);
+  for (const LaneView& lane : view()->lanes) {
+    for (std::size_t r = 0; r < lane.rows.size(); ++r) {
+      if (!row_rect(lane.kind, r).contains(at)) continue;
+      const std::int64_t span = lane.rows[r].spans.at(time, kSlack * axis.ns_per_pixel());
+      if (span < 0) return std::nullopt;
+      return Found{&lane, &lane.rows[r], static_cast<std::size_t>(span)};
+    }
+  }
+  return std::nullopt;
+}
+
+Selection TimelinePlot::hit(const QPoint& at) const {
+  const auto found = find(at);
+  if (!found) return {};
+  const SpanInfo& info = found->row->infos[found->span];
+  return {info.kind, info.row};
+}
+
+QString TimelinePlot::describe(const QPoint& at) const {
+  const auto found = find(at);
+  if (!found) return {};
+  const SpanInfo& info = found->row->infos[found->span];
+  const Nanoseconds begin = found->row->spans.begin(found->span);
+  const Nanoseconds duration = found->row->spans.end(found->span) - begin;
+  QString name = QString::fromStdString(text_of(info.name)).left(200);
+  if (info.kind == Selection::Kind::event) name = tr("waits for the device");
+  if (found->lane->kind == LaneKind::stalls) name = tr("compute waits for %1").arg(name);
+  QString text = tr("%1\n%2 at %3 (%4)")
+                     .arg(name.isEmpty() ? word_for(found->lane->kind) : name, time_text(duration),
+                          time_text(begin), word_for(view()->source));
+  if (info.bytes > 0) {
+    text += is_copy(found->lane->kind)
+                ? tr("\n%1 at %2")
+                      .arg(exact_bytes_text(info.bytes),
+                           rate_text(gigabytes_per_second(info.bytes, duration)))
+                : tr("\n%1").arg(exact_bytes_text(info.bytes));
+  }
+  return text;
+}
+
+std::optional<TimeRange> TimelinePlot::selected_time() const {
+  if (!view()) return std::nullopt;
+  const Selection& selection = state().selection();
+  for (const LaneView& lane : view()->lanes) {
+    for (const LaneRow& row : lane.rows) {
+      for (std::size_t i = 0; i < row.infos.size(); ++i) {
+        if (row.infos[i].kind != selection.kind || row.infos[i].row != selection.row) continue;
+        return TimeRange{row.spans.begin(i), row.spans.end(i)};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+void TimelinePlot::render(QPainter& painter) {
+  const TimeAxis axis = this->axis();
+  paint_ruler(painter, axis);
+  paint_phases(painter, axis);
+  const auto name_of_string = [this](StringId id) { return text_of(id); };
+  for (const LaneView& lane : view()->lanes) {
+    const QRect first = row_rect(lane.kind);
+    painter.fillRect(QRect(0, first.top() - kLaneGap + 1, width(), 1), theme().grid);
+    if (lane.rows.empty()) {
+      painter.setPen(theme().faint);
+      painter.drawText(first.adjusted(6, 0, -6, 0), Qt::AlignVCenter | Qt::AlignLeft,
+                       painter.fontMetrics().elidedText(QString::fromStdString(lane.why_empty),
+                                                        Qt::ElideRight, first.width() - 12));
+      continue;
+    }
+    for (std::size_t r = 0; r < lane.rows.size(); ++r) {
+      lane_painter_.paint(painter, row_rect(lane.kind, r), lane.kind, lane.rows[r], axis, theme(),
+                          state().selection(), name_of_string);
+    }
+  }
+  paint_titles(painter);
+  paint_source(painter);
+}
+
+void TimelinePlot::paint_ruler(QPainter& painter, const TimeAxis& axis) {
+  const QRect at = plot();
+  const int bottom = line_height() + 2;
+  painter.fillRect(QRect(at.left(), 0, at.width(), bottom), theme().gutter);
+  for (const Tick& tick : axis.ticks()) {
+    const int x = at.left() + static_cast<int>(std::floor(tick.x));
+    painter.setPen(tick.major ? theme().frame : theme().grid);
+    painter.drawLine(x, tick.major ? 2 : bottom - 5, x, bottom);
+    if (!tick.major) continue;
+    painter.setPen(theme().grid);
+    painter.drawLine(x, bottom, x, height());
+    painter.setPen(theme().text);
+    painter.drawText(x + 4, painter.fontMetrics().ascent() + 2, QString::fromStdString(tick.label));
+  }
+}
+
+void TimelinePlot::paint_phases(QPainter& painter, const TimeAxis& axis) {
+  const auto& phases = view()->phases;
+  const int top = line_height() + 3;
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const Nanoseconds end = i + 1 < phases.size() ? phases[i + 1].begin : view()->end;
+    const double x0 = std::max(0.0, axis.x_of(phases[i].begin));
+    const double x1 = std::min(axis.width(), axis.x_of(end));
+    if (x1 - x0 < 1) continue;
+    const QRect box(plot().left() + static_cast<int>(std::floor(x0)), top,
+                    static_cast<int>(x1 - x0), line_height());
+    painter.fillRect(box, mix(theme().text, theme().background, i % 2 == 0 ? 0.10 : 0.20));
+    painter.fillRect(QRect(box.left(), top, 1, height()), theme().frame);
+    painter.setPen(theme().text);
+    const QString name = QString::fromStdString(phases[i].name);
+    if (painter.fontMetrics().horizontalAdvance(name) + 10 < box.width()) {
+      painter.drawText(box.adjusted(5, 0, -4, 0), Qt::AlignVCenter | Qt::AlignLeft, name);
+    }
+  }
+}
+
+void TimelinePlot::paint_titles(QPainter& painter) {
+  const int left = plot().left();
+  painter.setPen(palette().color(QPalette::WindowText));
+  painter.drawText(QRect(8, 0, left - 12, line_height() + 2), Qt::AlignVCenter, tr("Time"));
+  painter.drawText(QRect(8, line_height() + 3, left - 12, line_height()), Qt::AlignVCenter,
+                   tr("Phase"));
+  for (const LaneView& lane : view()->lanes) {
+    const QRect row = row_rect(lane.kind);
+    // The colour of the lane beside its name; of stalls with the hatch.
+    const QRect mark(2, row.top() + 2, 4, std::max(4, row.height() - 4));
+    painter.fillRect(mark, theme().lane(lane.kind));
+    painter.drawText(QRect(10, row.top(), left - 12, row.height()), Qt::AlignVCenter,
+                     word_for(lane.kind));
+  }
+  painter.fillRect(QRect(left - 1, 0, 1, height()), theme().frame);
+}
+
+void TimelinePlot::paint_source(QPainter& painter) {
+  const QString text = word_for(view()->source);
+  const int wide = painter.fontMetrics().horizontalAdvance(text) + 14;
+  const QRect box(width() - wide - 4, 2, wide, line_height() - 2);
+  painter.fillRect(box.adjusted(-4, -2, 4, 2), theme().gutter);
+  const QColor color = theme().source(view()->source);
+  const Qt::PenStyle style = view()->source == Source::measured    ? Qt::SolidLine
+                             : view()->source == Source::predicted ? Qt::DashLine
+                                                                   : Qt::DotLine;
+  painter.setPen(QPen(color, 1, style));
+  painter.setBrush(theme().background);
+  painter.drawRect(box.adjusted(0, 0, -1, -1));
+  painter.setPen(contrast_ratio(color, theme().background) > 4.5 ? color : theme().text);
+  painter.drawText(box, Qt::AlignCenter, text);
+}
+
+void TimelinePlot::overlay(QPainter& painter) {
+  if (!state().range()) return;
+  const QString text = range_text(measure(*view(), *state().range()));
+  const QFontMetrics metrics(font());
+  const int wide = std::min(metrics.horizontalAdvance(text) + 16, plot().width());
+  const double x = axis().x_of(state().range()->begin);
+  const int left =
+      plot().left() + std::clamp(static_cast<int>(x), 0, std::max(0, plot().width() - wide));
+  const QRect box(left, line_height() + 3, wide, line_height());
+  painter.fillRect(box, theme().background);
+  painter.setPen(theme().selection);
+  painter.drawRect(box.adjusted(0, 0, -1, -1));
+  painter.setPen(theme().text);
+  painter.drawText(box.adjusted(8, 0, -8, 0), Qt::AlignVCenter,
+                   metrics.elidedText(text, Qt::ElideRight, wide - 16));
+}
+
+}  // namespace stowage::gui

@@ -1,0 +1,48 @@
+// The lanes over time: layers, CPU launch, compute, both copy lanes, stalls; a ruler and the phases
+// above them.
+#pragma once
+
+#include <vector>
+
+#include "gui/widgets/lane_painter.h"
+#include "gui/widgets/plot_view.h"
+
+namespace stowage::gui {
+
+class TimelinePlot : public PlotView {
+  Q_OBJECT
+ public:
+  explicit TimelinePlot(ViewState& state, QWidget* parent = nullptr);
+
+  // Where a lane's row is painted, for tests and tool tips.
+  [[nodiscard]] QRect row_rect(LaneKind kind, std::size_t row = 0) const;
+
+  [[nodiscard]] Selection hit(const QPoint& at) const override;
+  [[nodiscard]] QString describe(const QPoint& at) const override;
+  [[nodiscard]] QSize minimumSizeHint() const override;
+  [[nodiscard]] QSize sizeHint() const override;
+
+ protected:
+  void render(QPainter& painter) override;
+  void overlay(QPainter& painter) override;
+  [[nodiscard]] std::optional<TimeRange> selected_time() const override;
+
+ private:
+  struct Found {
+    const LaneView* lane = nullptr;
+    const LaneRow* row = nullptr;
+    std::size_t span = 0;
+  };
+  [[nodiscard]] int header_height() const;
+  [[nodiscard]] int line_height() const;
+  [[nodiscard]] int total_rows() const;
+  [[nodiscard]] std::optional<Found> find(const QPoint& at) const;
+  void paint_ruler(QPainter& painter, const TimeAxis& axis);
+  void paint_phases(QPainter& painter, const TimeAxis& axis);
+  void paint_titles(QPainter& painter);
+  void paint_source(QPainter& painter);
+
+  LanePainter lane_painter_;
+};
+
+}  // namespace stowage::gui

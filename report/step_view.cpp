@@ -1,0 +1,48 @@
+#include "report/step_view.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stowage::report {
+namespace {
+
+Bytes highest(const std::vector<Bytes>& bytes) {
+  return bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
+}
+
+}  // namespace
+
+StepView recorded_step(const Trace& trace) {
+  StepView view{.trace = &trace,
+                .title = "recorded",
+                .timeline = recorded_timeline(trace),
+                .stays = Stays(trace),
+                .memory = {},
+                .stories = storage_stories(trace),
+                .stalls = {},
+                .budget = {}};
+  view.memory = memory_by_class(trace, view.stays);
+  view.peak_requested = highest(view.timeline.requested);
+  return view;
+}
+
+StepView planned_step(const Trace& trace, const Simulation& simulation,
+                      const simulator::Plan& plan, std::string title) {
+  StepView view{
+      .trace = &trace,
+      .title = std::move(title),
+      .timeline =
+          simulated_timeline(trace, simulation.schedule, simulation.result, simulation.detail),
+      .stays = Stays(trace, simulation.schedule),
+      .memory = {},
+      .stories =
+          storage_stories(trace, simulation.schedule, simulation.result, simulation.detail),
+      .stalls = simulation.stalls,
+      .budget = plan.budget.device,
+      .budget_on = plan.budget.on,
+      .peak_requested = simulation.result.peak_requested};
+  view.memory = memory_by_class(trace, view.stays);
+  return view;
+}
+
+}  // namespace stowage::report

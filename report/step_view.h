@@ -1,0 +1,43 @@
+// One step with everything that is shown of it: what the exporters take.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/memory_by_class.h"
+#include "report/simulation.h"
+#include "report/stalls.h"
+#include "report/stays.h"
+#include "report/storage_story.h"
+#include "report/timeline.h"
+#include "simulator/plan.h"
+#include "traces/trace.h"
+
+namespace stowage::report {
+
+// Refers to the trace, which must outlive it; all else is its own.
+struct StepView {
+  const Trace* trace = nullptr;
+  std::string title;  // "recorded", "plan p.json"
+  Timeline timeline;
+  Stays stays;
+  MemoryByClass memory;
+  std::vector<StorageStory> stories;  // one a row of Trace::storages
+  std::vector<StallRow> stalls;       // longest first; none in a recorded step
+  std::optional<Bytes> budget;        // of the device
+  simulator::PeakKind budget_on = simulator::PeakKind::active;
+  Bytes peak_requested = 0;
+
+  // Time of an event in this step; -1 for none.
+  [[nodiscard]] Nanoseconds time_of(EventId event) const {
+    return event.valid() ? timeline.time[event.index()] : -1;
+  }
+};
+
+// Cost: O(trace + stays log stays).
+[[nodiscard]] StepView recorded_step(const Trace& trace);
+[[nodiscard]] StepView planned_step(const Trace& trace, const Simulation& simulation,
+                                    const simulator::Plan& plan, std::string title);
+
+}  // namespace stowage::report

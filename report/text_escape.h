@@ -1,0 +1,22 @@
+// Foreign names inside other formats.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace stowage::report {
+
+// Valid UTF-8: every byte that is no part of it becomes U+FFFD.
+[[nodiscard]] std::string valid_utf8(std::string_view text);
+
+// For text and attributes of XML 1.0: & < > " ' as entities; what no XML document may hold (control
+// characters but tab and newline, bytes that are no UTF-8) becomes U+FFFD.
+[[nodiscard]] std::string xml_escaped(std::string_view text);
+
+// A field of a CSV row (RFC 4180): in quotes when it holds a comma, a quote or a line break.
+[[nodiscard]] std::string csv_field(std::string_view text);
+
+// At most `most` characters (of UTF-8), the last one a "…" when some were cut off.
+[[nodiscard]] std::string shortened(std::string_view text, std::size_t most);
+
+}  // namespace stowage::report
