@@ -51,6 +51,7 @@ class ParetoSearch : public QObject {
   [[nodiscard]] Bytes floor() const { return floor_; }                             // 0 = not known
   [[nodiscard]] simulator::PeakKind counter() const { return on_; }
   [[nodiscard]] JobRunner& job() { return job_; }
+  [[nodiscard]] bool busy() const { return job_.busy(); }
   // Every budget was looked at, for the document's trace and machine.
   [[nodiscard]] bool complete() const { return complete_; }
 
