@@ -30,6 +30,10 @@ std::string rate(Bytes bytes, Nanoseconds time) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GB/s";
 }
 
+std::string at_and_takes(Nanoseconds begin, Nanoseconds end) {
+  return "at " + format_time(begin) + ", takes " + format_time(end - begin);
+}
+
 class Writer {
  public:
   explicit Writer(const Explained& explained)
@@ -254,7 +258,7 @@ class Writer {
       event_row("Reload from", back.start, "in the step before");
       event_row("Needed", back.needed, "in the next step");
       if (back.copy_start >= 0) {
-        row("Copied back", format_time(back.copy_start) + " to " + format_time(back.copy_end));
+        row("Copied back", at_and_takes(back.copy_start, back.copy_end));
       }
       event_row("The copy goes behind", back.gone, "not in this step");
     }

@@ -30,18 +30,16 @@ PlanTreeModel::PlanTreeModel(PlanDocument& document, Explanations& explanations,
 void PlanTreeModel::follow_document() {
   beginResetModel();
   tree_ = document_.trace() ? std::make_shared<const PlanTree>(document_.trace()) : nullptr;
-  shares_.clear();
-  figures_.clear();
+  compute();
   endResetModel();
-  refresh();
 }
 
-void PlanTreeModel::refresh() {
-  if (!tree_) return;
-  const std::size_t count = tree_->rows.size();
-  const simulator::Decisions* now = decisions();
+void PlanTreeModel::compute() {
+  const std::size_t count = tree_ ? tree_->rows.size() : 0;
   shares_.assign(count, {});
   figures_.assign(count, {});
+  if (count == 0) return;
+  const simulator::Decisions* now = decisions();
   const ExplainedPtr& why = explanations_.current();
   const bool known = why && why->stories.size() == tree_->trace().storages.size() &&
                      why->saved_stall.size() == tree_->trace().saved.size();
@@ -95,6 +93,11 @@ void PlanTreeModel::refresh() {
       }
     }
   }
+}
+
+void PlanTreeModel::refresh() {
+  if (!tree_) return;
+  compute();
   const auto tell = [&](const std::vector<std::int32_t>& beside) {
     if (beside.empty()) return;
     Q_EMIT dataChanged(index_of(beside.front(), decision_column),

@@ -59,6 +59,7 @@ class PlanTreeModel : public QAbstractItemModel {
     Nanoseconds stall = 0;
   };
   void follow_document();
+  void compute();
   void refresh();
   [[nodiscard]] const simulator::Decisions* decisions() const;
   [[nodiscard]] const PlanRow& row_at(const QModelIndex& index) const;

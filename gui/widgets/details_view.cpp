@@ -40,7 +40,7 @@ DetailsView::DetailsView(PlanDocument& document, ViewState& state, Explanations&
   rows_->setWordWrap(true);
   rows_->setRootIsDecorated(false);
   rows_->setIndentation(fontMetrics().horizontalAdvance(QLatin1Char('m')));
-  rows_->setColumnWidth(0, 13 * fontMetrics().horizontalAdvance(QLatin1Char('m')));
+  rows_->header()->setSectionResizeMode(0, QHeaderView::ResizeToContents);
   rows_->header()->setStretchLastSection(true);
   rows_->installEventFilter(this);
   auto* layout = new QVBoxLayout(this);

@@ -38,6 +38,10 @@ void paint_shape(QPainter& painter, const QPointF& at, double r, Mark::Kind kind
   }
 }
 
+QString bound_text() {
+  return QObject::tr("hatched: no plan can be here (lower bound)");
+}
+
 }  // namespace
 
 ParetoPlot::ParetoPlot(QWidget* parent) : QWidget(parent), theme_(Theme::of(palette())) {
@@ -115,11 +119,13 @@ ScatterScale ParetoPlot::scale() const {
     for (const Mark& mark : content_.marks) {
       if (mark.kind != Mark::Kind::policy) best = std::max(best, static_cast<double>(mark.step));
     }
-    high_y = std::min(high_y, std::max(best, 2.5 * static_cast<double>(content_.resident_step)));
+    high_y = std::min(high_y, std::max(best, 1.35 * static_cast<double>(content_.resident_step)));
   }
   if (content_.floor > 0) low_x = std::min(low_x, static_cast<double>(content_.floor));
   const ScatterRange x = padded(low_x, high_x);
-  const ScatterRange y = padded(low_y, high_y);
+  ScatterRange y = padded(low_y, high_y);
+  // Room for what the area below the bound says.
+  y.low = std::max(0.0, y.low - 2.2 * em / std::max(scale.plot.height(), 1.0) * (y.high - y.low));
   scale.low_x = x.low;
   scale.high_x = x.high;
   scale.low_y = y.low;
@@ -189,6 +195,14 @@ void ParetoPlot::paint_axes(QPainter& painter, const ScatterScale& s) const {
   }
 }
 
+// At the left of the area, where the bound is highest.
+QRectF ParetoPlot::bound_label(const ScatterScale& s) const {
+  const int em = fontMetrics().height();
+  const int wide = fontMetrics().horizontalAdvance(bound_text()) + em / 2;
+  return {s.plot.left() + 0.3 * em, s.plot.bottom() - 1.5 * em, static_cast<double>(wide),
+          1.2 * em};
+}
+
 void ParetoPlot::paint_bound(QPainter& painter, const ScatterScale& s) const {
   if (content_.bounds.size() < 2) return;
   // No plan with less memory than the first budget's floor, none faster than the line. Between two
@@ -216,14 +230,10 @@ void ParetoPlot::paint_bound(QPainter& painter, const ScatterScale& s) const {
   painter.setPen(QPen(theme_.faint, 1.5));
   painter.drawPath(line);
   painter.restore();
-  const int em = fontMetrics().height();
-  const QString text = tr("lower bound: no plan is below");
-  const int wide = fontMetrics().horizontalAdvance(text) + em / 2;
-  const double y = std::min(s.at(0, bounds.back().step).y() + 0.3 * em, s.plot.bottom() - 1.2 * em);
-  const QRectF box(s.plot.right() - wide - 0.3 * em, y, wide, 1.2 * em);
+  const QRectF box = bound_label(s);
   painter.fillRect(box, theme_.background);
   painter.setPen(theme_.faint);
-  painter.drawText(box, Qt::AlignCenter, text);
+  painter.drawText(box, Qt::AlignCenter, bound_text());
 }
 
 void ParetoPlot::paint_front(QPainter& painter, const ScatterScale& s) const {
@@ -272,7 +282,7 @@ void ParetoPlot::paint_marks(QPainter& painter, const ScatterScale& s) const {
 void ParetoPlot::paint_labels(QPainter& painter, const ScatterScale& s) const {
   const QFontMetrics metrics = fontMetrics();
   const double gap = 0.7 * metrics.height();
-  std::vector<QRectF> taken;
+  std::vector<QRectF> taken{bound_label(s)};
   for (const Mark& mark : content_.marks) {
     const QPointF at = s.at(mark.peak, mark.step);
     taken.emplace_back(at - QPointF(gap / 2, gap / 2), QSizeF(gap, gap));

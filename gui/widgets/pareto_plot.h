@@ -66,6 +66,7 @@ class ParetoPlot : public QWidget {
 
  private:
   [[nodiscard]] ScatterScale scale() const;
+  [[nodiscard]] QRectF bound_label(const ScatterScale& scale) const;
   void paint_axes(QPainter& painter, const ScatterScale& scale) const;
   void paint_bound(QPainter& painter, const ScatterScale& scale) const;
   void paint_front(QPainter& painter, const ScatterScale& scale) const;
