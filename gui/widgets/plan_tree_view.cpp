@@ -5,6 +5,7 @@
 #include <QHeaderView>
 #include <QKeyEvent>
 #include <QStyledItemDelegate>
+#include <QTimer>
 #include <QVBoxLayout>
 #include <algorithm>
 
@@ -28,10 +29,12 @@ class DecisionDelegate : public QStyledItemDelegate {
       if (kind.of == of) list->addItem(kind.glyph + QLatin1Char(' ') + kind.action, kind.id);
     }
     auto* self = const_cast<DecisionDelegate*>(this);
+    // Arrows in the closed list are a choice too: it is opened, and what is taken there counts.
     connect(list, &QComboBox::activated, self, [self, list] {
       Q_EMIT self->commitData(list);
       Q_EMIT self->closeEditor(list);
     });
+    QTimer::singleShot(0, list, &QComboBox::showPopup);
     return list;
   }
 

@@ -1,6 +1,7 @@
 #include "gui/widgets/plan_tree_view.h"
 
 #include <QAbstractItemModelTester>
+#include <QAbstractItemView>
 #include <QComboBox>
 #include <algorithm>
 
@@ -145,8 +146,10 @@ TEST_F(PlanTreeViewTest, ReturnOpensTheListOfDecisions) {
   ASSERT_NE(list, nullptr);
   EXPECT_EQ(list->count(), 2);
   EXPECT_EQ(list->currentData().toString(), "keep");
-  QTest::keyClick(list, Qt::Key_Down);
-  QTest::keyClick(list, Qt::Key_Return);
+  ASSERT_TRUE(stowage::testing::spin_until([&] { return list->view()->isVisible(); }));
+  QTest::keyClick(list->view(), Qt::Key_Down);
+  EXPECT_EQ(offloaded(), 0) << "not taken yet";
+  QTest::keyClick(list->view(), Qt::Key_Return);
   settle();
   EXPECT_EQ(offloaded(), 1);
 }
