@@ -71,8 +71,8 @@ void JobBar::show_progress(double fraction, const QString& text) {
   bar_->setValue(static_cast<int>(fraction * kParts));
   bar_->setToolTip(text);
   if (shown_ != nullptr && !text.isEmpty()) {
-    title_->setText(fontMetrics().elidedText(tr("%1: %2").arg(shown_->title(), text),
-                                             Qt::ElideMiddle, 360));
+    title_->setText(
+        fontMetrics().elidedText(tr("%1: %2").arg(shown_->title(), text), Qt::ElideMiddle, 360));
   }
 }
 

@@ -1,4 +1,5 @@
-// What went wrong, above the views until it is closed or something works again: no box to click away.
+// What went wrong, above the views until it is closed or something works again: no box to click
+// away.
 #pragma once
 
 #include <QFrame>
@@ -21,7 +22,6 @@ class MessageBar : public QFrame {
   void changeEvent(QEvent* event) override;
 
  private:
-
   QLabel* sign_;
   QLabel* text_;
 };

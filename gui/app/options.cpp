@@ -80,7 +80,8 @@ Result<Options> parse_options(const QStringList& arguments) {
       options.view = value;
     } else {
       const auto size = parse_view_size(value);
-      if (!size) return usage(QStringLiteral("--size %1 is no size").arg(value), "such as 1280x800");
+      if (!size)
+        return usage(QStringLiteral("--size %1 is no size").arg(value), "such as 1280x800");
       options.size = *size;
       has_size = true;
     }
@@ -100,7 +101,8 @@ QString help_text() {
              "Shows where every tensor of a training step lives, and plans where it should.\n\n"
              "Usage: stowage-gui [FILE..]\n"
              "       stowage-gui --screenshot OUT.png [--view V] [--size WxH] FILE..\n\n"
-             "FILE is a trace (.json or .json.gz), a plan, or what stowage execute --json printed;\n"
+             "FILE is a trace (.json or .json.gz), a plan, or what stowage execute --json "
+             "printed;\n"
              "a trace and then a plan shows that plan on that trace.\n\n"
              "Options:\n"
              "  --screenshot OUT.png  write a picture and end; needs no display\n"
@@ -108,7 +110,8 @@ QString help_text() {
              "  --size WxH            of the picture in pixels, 1280x800 if absent\n"
              "  --help                this text\n"
              "  --version             the version\n\n"
-             "Example: stowage-gui --screenshot memory.png --view memory t.trace.json.gz plan.json\n\n"
+             "Example: stowage-gui --screenshot memory.png --view memory t.trace.json.gz "
+             "plan.json\n\n"
              "Exit codes: 0 ok, 2 usage, 3 bad input, 4 environment (no display).\n")
       .arg(view_ids().join(", "));
 }

@@ -18,8 +18,8 @@ struct Options {
   QStringList files;  // a trace, then a plan or a result for it
 };
 
-// Errors (usage): an unknown option (with the nearest one), a missing or bad value, --view or --size
-// without --screenshot, --screenshot without a file.
+// Errors (usage): an unknown option (with the nearest one), a missing or bad value, --view or
+// --size without --screenshot, --screenshot without a file.
 [[nodiscard]] Result<Options> parse_options(const QStringList& arguments);
 
 // What --help prints; ends with a newline.

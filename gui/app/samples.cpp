@@ -29,8 +29,8 @@ QString folder() {
   const QString installed =
       QDir::cleanPath(program + QStringLiteral("/../" STOWAGE_SAMPLES_INSTALLED));
   if (QFileInfo(installed).isDir()) return installed;
-  const bool built = QDir::cleanPath(program).startsWith(
-      QDir::cleanPath(QStringLiteral(STOWAGE_BUILD_DIR)));
+  const bool built =
+      QDir::cleanPath(program).startsWith(QDir::cleanPath(QStringLiteral(STOWAGE_BUILD_DIR)));
   return built ? QStringLiteral(STOWAGE_SAMPLES_IN_SOURCE) : QString();
 }
 

@@ -52,8 +52,8 @@ std::string shell_word(const std::string& text) {
 }
 
 std::string command_text(const Simulated& simulated, bool saved, const Calibration& recorded) {
-  const std::string trace = shell_word(simulated.trace->path.empty() ? std::string("TRACE")
-                                                                     : simulated.trace->path);
+  const std::string trace =
+      shell_word(simulated.trace->path.empty() ? std::string("TRACE") : simulated.trace->path);
   const simulator::Plan& plan = simulated.plan();
   const std::string set = settings(simulated.trace->trace.calibration, recorded);
   if (saved && !simulated.state->file.empty()) {
@@ -62,9 +62,8 @@ std::string command_text(const Simulated& simulated, bool saved, const Calibrati
   const bool edited = simulated.state->decisions != nullptr;
   const bool searched = !edited && plan.made_by.policy == "auto" && plan.budget.device;
   if (searched && set.empty()) {
-    const std::string budget = plan.budget.device_text.empty()
-                                   ? std::to_string(*plan.budget.device)
-                                   : plan.budget.device_text;
+    const std::string budget = plan.budget.device_text.empty() ? std::to_string(*plan.budget.device)
+                                                               : plan.budget.device_text;
     return "stowage plan " + trace + " --budget " + shell_word(budget) + " --budget-on " +
            simulator::name_of(plan.budget.on) + " -o plan.json";
   }

@@ -7,10 +7,10 @@
 
 namespace stowage::gui {
 
-// `stowage plan T --budget 36GB` for what a search found, `stowage simulate T --plan P` for a plan in a
-// file, `stowage inspect T` for a trace alone; with --set for another link than the recorded one.
-// `saved`: the plan in state->file is what is shown; else the command names a file to save it in.
-// Arguments are quoted for a POSIX shell where they need it.
+// `stowage plan T --budget 36GB` for what a search found, `stowage simulate T --plan P` for a plan
+// in a file, `stowage inspect T` for a trace alone; with --set for another link than the recorded
+// one. `saved`: the plan in state->file is what is shown; else the command names a file to save it
+// in. Arguments are quoted for a POSIX shell where they need it.
 [[nodiscard]] std::string command_text(const Simulated& simulated, bool saved,
                                        const Calibration& recorded);
 

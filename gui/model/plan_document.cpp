@@ -129,7 +129,8 @@ void PlanDocument::adopt(Opened opened, const QString& path) {
 }
 
 bool PlanDocument::is_plain() const {
-  return current_ && current_->schedule.instructions.empty() && !is_assumed();
+  return current_ && current_->schedule.instructions.empty() && !is_assumed() &&
+         trace_->trace.gpu.size() == 0;
 }
 
 bool PlanDocument::can_edit() const {

@@ -29,7 +29,8 @@ class PlanDocument : public QObject {
   // What is painted of current(), and of the recording.
   [[nodiscard]] const StepViewPtr& planned() const { return planned_; }
   [[nodiscard]] const StepViewPtr& recorded() const { return recorded_view_; }
-  // Nothing is planned and nothing assumed: the recording itself is what to look at.
+  // Nothing is planned and nothing assumed: the recording itself is what to look at. Not so with a
+  // GPU: there the CPU allocates far ahead of compute, and a replay shows both on one clock.
   [[nodiscard]] bool is_plain() const;
   // The plan as last edited; current()->state, or newer while a replay runs.
   [[nodiscard]] const PlanStatePtr& state() const { return state_; }

@@ -7,7 +7,7 @@
 namespace stowage::gui {
 namespace {
 
-constexpr int kLeastLabel = 26;    // px: below that no name can be read
+constexpr int kLeastLabel = 16;    // px: below that no name can be read
 constexpr int kMostNames = 20000;  // kept laid out
 constexpr double kFaintest = 0.3;  // of a folded run that is hardly busy
 
@@ -19,26 +19,30 @@ const LanePainter::Name& LanePainter::name(QPainter& painter, StringId id, const
   if (names_.size() > kMostNames) names_.clear();
   QString text = QString::fromStdString(name_of(id)).left(200);
   if (text.startsWith(QLatin1String("aten::"))) text = text.mid(6);
-  Name made;
-  made.text = QStaticText(text);
-  made.text.setTextFormat(Qt::PlainText);
-  made.text.setPerformanceHint(QStaticText::AggressiveCaching);
-  made.text.prepare({}, painter.font());
-  made.width = static_cast<int>(std::ceil(made.text.size().width()));
-  return *names_.insert(id.value, made);
+  const auto lay_out = [&painter](const QString& words) {
+    Text made;
+    made.text = QStaticText(words);
+    made.text.setTextFormat(Qt::PlainText);
+    made.text.setPerformanceHint(QStaticText::AggressiveCaching);
+    made.text.prepare({}, painter.font());
+    made.width = static_cast<int>(std::ceil(made.text.size().width()));
+    return made;
+  };
+  return *names_.insert(id.value, {lay_out(text), lay_out(text.section('.', -1))});
 }
 
 void LanePainter::label(QPainter& painter, const QRect& box, const QColor& ink, StringId id,
                         const NameOf& name_of) {
   if (box.width() < kLeastLabel || !id.valid()) return;
-  const Name& text = name(painter, id, name_of);
+  const Name& name = this->name(painter, id, name_of);
+  const Text& text = name.whole.width <= box.width() - 4 ? name.whole : name.last;
   painter.setPen(ink);
   const int y = box.top() + (box.height() - static_cast<int>(text.text.size().height())) / 2;
   if (text.width <= box.width() - 4) {
     painter.drawStaticText(box.left() + 3, y, text.text);
     return;
   }
-  // Cut where the span ends: what is there is read, and says that there is more.
+  // Cut where the span ends; the tool tip has all of it.
   painter.save();
   painter.setClipRect(box.adjusted(2, 0, -2, 0), Qt::IntersectClip);
   painter.drawStaticText(box.left() + 3, y, text.text);

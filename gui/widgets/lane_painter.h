@@ -25,17 +25,21 @@ class LanePainter {
              const NameOf& name_of);
 
  private:
-  struct Name {
+  struct Text {
     QStaticText text;
     int width = 0;
   };
-  // A name is laid out once for a font; short names of "aten::mm" leave the namespace out.
+  // A name is laid out once for a font; "aten::mm" without its namespace. `last` is what is behind
+  // the last dot, for where the whole has no room: "layers.3.mlp#2" -> "mlp#2".
+  struct Name {
+    Text whole;
+    Text last;
+  };
   const Name& name(QPainter& painter, StringId id, const NameOf& name_of);
   void label(QPainter& painter, const QRect& box, const QColor& ink, StringId id,
              const NameOf& name_of);
 
   QFont font_;
-  const void* names_of_ = nullptr;
   QHash<std::int32_t, Name> names_;
   std::vector<SpanRun> runs_;
 };

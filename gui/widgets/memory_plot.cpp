@@ -87,10 +87,10 @@ void MemoryPlot::render(QPainter& painter) {
     const int x = at.left() + static_cast<int>(std::floor(tick.x));
     painter.setPen(tick.major ? theme().frame : theme().grid);
     painter.drawLine(x, at.bottom() + 1, x, at.bottom() + (tick.major ? 6 : 3));
-    if (!tick.major) continue;
+    const QString label = QString::fromStdString(tick.label);
+    if (!tick.major || x + 6 + painter.fontMetrics().horizontalAdvance(label) > width()) continue;
     painter.setPen(palette().color(QPalette::WindowText));
-    painter.drawText(x + 4, height() - painter.fontMetrics().descent() - 2,
-                     QString::fromStdString(tick.label));
+    painter.drawText(x + 4, height() - painter.fontMetrics().descent() - 2, label);
   }
   paint_peak(painter, shared, bytes);
   paint_legend(painter);
@@ -120,7 +120,7 @@ void MemoryPlot::paint_scale(QPainter& painter, const ByteAxis& bytes) {
   painter.fillRect(QRect(at.left() - 1, 0, 1, height()), theme().frame);
   painter.setPen(palette().color(QPalette::WindowText));
   painter.drawText(QRect(4, 0, at.left() - 12, at.top()), Qt::AlignVCenter | Qt::AlignLeft,
-                   tr("Memory"));
+                   tr("Requested"));
   for (const Bytes tick : bytes.ticks(std::max(1, at.height() / std::max(kLeastGap, line)))) {
     const int y = at.top() + bytes.y_of(tick);
     painter.fillRect(QRect(at.left(), y, at.width(), 1), theme().grid);
@@ -140,16 +140,15 @@ void MemoryPlot::paint_legend(QPainter& painter) {
   int x = plot().left() + 6;
   const int top = 3;
   const int side = metrics.height() - 4;
-  const QString source = tr("requested, %1").arg(word_for(view()->source));
-  painter.setPen(palette().color(QPalette::WindowText));
-  painter.drawText(x, top + metrics.ascent() - 1, source);
-  x += metrics.horizontalAdvance(source) + 16;
+  const int end = paint_source(painter).left();
+  painter.setBrush(Qt::NoBrush);
   // In the order of the stack, from above.
   const auto& classes = view()->memory.classes;
   for (auto at = classes.rbegin(); at != classes.rend(); ++at) {
     const QString name = word_for(*at);
     const int wide = metrics.horizontalAdvance(name) + side + 16;
-    if (x + wide > width() - 8) {
+    if (x + wide > end) {
+      painter.setPen(palette().color(QPalette::WindowText));
       painter.drawText(x, top + metrics.ascent() - 1, QStringLiteral("…"));
       break;
     }

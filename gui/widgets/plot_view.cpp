@@ -171,6 +171,8 @@ void PlotView::leaveEvent(QEvent*) {
 void PlotView::mousePressEvent(QMouseEvent* event) {
   if (event->button() != Qt::LeftButton || !view_) return QWidget::mousePressEvent(event);
   pressed_at_ = event->pos();
+  pointer_ = pressed_at_;
+  if (plot().contains(pressed_at_)) state_.set_cursor(time_at(pressed_at_.x()));
   drag_ = begin_drag(pressed_at_) ? Drag::taken : Drag::pressed;
 }
 
@@ -258,6 +260,25 @@ void PlotView::paint_empty(QPainter& painter) {
   painter.fillRect(rect(), theme_.background);
   painter.drawText(rect().adjusted(24, 8, -24, -8), Qt::AlignCenter | Qt::TextWordWrap,
                    why_empty());
+}
+
+QRect PlotView::paint_source(QPainter& painter) const {
+  const QFontMetrics metrics = painter.fontMetrics();
+  const QString text = word_for(view_->source);
+  const int wide = metrics.horizontalAdvance(text) + 14;
+  const QRect box(width() - wide - 4, 2, wide, metrics.height() + 1);
+  painter.fillRect(box.adjusted(-4, -2, 4, 1), theme_.gutter);
+  const QColor color = theme_.source(view_->source);
+  // The frame is drawn as the kind is: firm, dashed, dotted.
+  const Qt::PenStyle style = view_->source == Source::measured    ? Qt::SolidLine
+                             : view_->source == Source::predicted ? Qt::DashLine
+                                                                  : Qt::DotLine;
+  painter.setPen(QPen(color, 1, style));
+  painter.setBrush(theme_.background);
+  painter.drawRect(box.adjusted(0, 0, -1, -1));
+  painter.setPen(contrast_ratio(color, theme_.background) > 4.5 ? color : theme_.text);
+  painter.drawText(box, Qt::AlignCenter, text);
+  return box.adjusted(-4, 0, 0, 0);
 }
 
 void PlotView::paint_range(QPainter& painter) {

@@ -43,6 +43,8 @@ class PlotView : public QWidget {
   [[nodiscard]] virtual QString why_empty() const;
   // What lies at the selection, to be centred on; nothing = it is not in this view.
   [[nodiscard]] virtual std::optional<TimeRange> selected_time() const { return std::nullopt; }
+  // "measured", "predicted" or "assumed machine" in the upper right corner; where it is.
+  QRect paint_source(QPainter& painter) const;
   void invalidate();  // the cache, and repaints
 
   [[nodiscard]] const Theme& theme() const { return theme_; }

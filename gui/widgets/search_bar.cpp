@@ -82,8 +82,8 @@ void SearchBar::go_to(int row) {
   const SearchHit& hit = hits_[static_cast<std::size_t>(row)];
   tell();
   state_.select(hit.what);
+  Q_EMIT found(hit);  // which puts the cursor there
   state_.centre_selection();
-  Q_EMIT found(hit);
 }
 
 void SearchBar::next() {

@@ -154,7 +154,8 @@ QColor Theme::source(Source source) const {
 }
 
 QColor Theme::ink(const QColor& on) {
-  return luminance(on) > 0.25 ? QColor(Qt::black) : QColor(Qt::white);
+  // Where both have the same contrast, 4.6 : 1.
+  return luminance(on) > 0.179 ? QColor(Qt::black) : QColor(Qt::white);
 }
 
 }  // namespace stowage::gui

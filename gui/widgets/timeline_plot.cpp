@@ -114,20 +114,31 @@ QString TimelinePlot::describe(const QPoint& at) const {
 std::optional<TimeRange> TimelinePlot::selected_time() const {
   if (!view()) return std::nullopt;
   const Selection& selection = state().selection();
+  // A layer has several spans: the one nearest to the cursor is meant.
+  const auto cursor = state().cursor();
+  std::optional<TimeRange> best;
+  Nanoseconds distance = 0;
   for (const LaneView& lane : view()->lanes) {
     for (const LaneRow& row : lane.rows) {
       for (std::size_t i = 0; i < row.infos.size(); ++i) {
         if (row.infos[i].kind != selection.kind || row.infos[i].row != selection.row) continue;
-        return TimeRange{row.spans.begin(i), row.spans.end(i)};
+        const TimeRange at{row.spans.begin(i), row.spans.end(i)};
+        const Nanoseconds off =
+            cursor ? std::max({at.begin - *cursor, *cursor - at.end, Nanoseconds{0}}) : at.begin;
+        if (best && off >= distance) continue;
+        best = at;
+        distance = off;
       }
     }
   }
-  return std::nullopt;
+  return best;
 }
 
 void TimelinePlot::render(QPainter& painter) {
   const TimeAxis axis = this->axis();
-  paint_ruler(painter, axis);
+  const QRect source = paint_source(painter);
+  paint_ruler(painter, axis, source.left());
+  paint_source(painter);
   paint_phases(painter, axis);
   const auto name_of_string = [this](StringId id) { return text_of(id); };
   for (const LaneView& lane : view()->lanes) {
@@ -146,10 +157,9 @@ void TimelinePlot::render(QPainter& painter) {
     }
   }
   paint_titles(painter);
-  paint_source(painter);
 }
 
-void TimelinePlot::paint_ruler(QPainter& painter, const TimeAxis& axis) {
+void TimelinePlot::paint_ruler(QPainter& painter, const TimeAxis& axis, int right) {
   const QRect at = plot();
   const int bottom = line_height() + 2;
   painter.fillRect(QRect(at.left(), 0, at.width(), bottom), theme().gutter);
@@ -160,8 +170,10 @@ void TimelinePlot::paint_ruler(QPainter& painter, const TimeAxis& axis) {
     if (!tick.major) continue;
     painter.setPen(theme().grid);
     painter.drawLine(x, bottom, x, height());
-    painter.setPen(theme().text);
-    painter.drawText(x + 4, painter.fontMetrics().ascent() + 2, QString::fromStdString(tick.label));
+    const QString label = QString::fromStdString(tick.label);
+    if (x + 8 + painter.fontMetrics().horizontalAdvance(label) > right) continue;
+    painter.setPen(palette().color(QPalette::WindowText));
+    painter.drawText(x + 4, painter.fontMetrics().ascent() + 2, label);
   }
 }
 
@@ -200,22 +212,6 @@ void TimelinePlot::paint_titles(QPainter& painter) {
                      word_for(lane.kind));
   }
   painter.fillRect(QRect(left - 1, 0, 1, height()), theme().frame);
-}
-
-void TimelinePlot::paint_source(QPainter& painter) {
-  const QString text = word_for(view()->source);
-  const int wide = painter.fontMetrics().horizontalAdvance(text) + 14;
-  const QRect box(width() - wide - 4, 2, wide, line_height() - 2);
-  painter.fillRect(box.adjusted(-4, -2, 4, 2), theme().gutter);
-  const QColor color = theme().source(view()->source);
-  const Qt::PenStyle style = view()->source == Source::measured    ? Qt::SolidLine
-                             : view()->source == Source::predicted ? Qt::DashLine
-                                                                   : Qt::DotLine;
-  painter.setPen(QPen(color, 1, style));
-  painter.setBrush(theme().background);
-  painter.drawRect(box.adjusted(0, 0, -1, -1));
-  painter.setPen(contrast_ratio(color, theme().background) > 4.5 ? color : theme().text);
-  painter.drawText(box, Qt::AlignCenter, text);
 }
 
 void TimelinePlot::overlay(QPainter& painter) {

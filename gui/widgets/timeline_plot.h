@@ -37,10 +37,9 @@ class TimelinePlot : public PlotView {
   [[nodiscard]] int line_height() const;
   [[nodiscard]] int total_rows() const;
   [[nodiscard]] std::optional<Found> find(const QPoint& at) const;
-  void paint_ruler(QPainter& painter, const TimeAxis& axis);
+  void paint_ruler(QPainter& painter, const TimeAxis& axis, int right);
   void paint_phases(QPainter& painter, const TimeAxis& axis);
   void paint_titles(QPainter& painter);
-  void paint_source(QPainter& painter);
 
   LanePainter lane_painter_;
 };

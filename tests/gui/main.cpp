@@ -1,14 +1,19 @@
-// Real widgets and real events, on no display.
+// Real windows without a display: Qt's offscreen platform, settings in a folder of their own.
 #include <gtest/gtest.h>
 
-#include <QApplication>
-#include <QStandardPaths>
+#include <QSettings>
+#include <QTemporaryDir>
+
+#include "tests/gui/watched_application.h"
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   qputenv("QT_QPA_PLATFORM", "offscreen");
-  QStandardPaths::setTestModeEnabled(true);
-  const QApplication application(argc, argv);
-  QApplication::setStyle(QStringLiteral("Fusion"));
+  const QTemporaryDir settings;
+  QSettings::setDefaultFormat(QSettings::IniFormat);
+  QSettings::setPath(QSettings::IniFormat, QSettings::UserScope, settings.path());
+  QApplication::setOrganizationName("stowage");
+  QApplication::setApplicationName("stowage-gui-tests");
+  const stowage::testing::WatchedApplication application(argc, argv);
   return RUN_ALL_TESTS();
 }

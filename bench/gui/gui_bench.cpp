@@ -1,0 +1,147 @@
+// Measures the desktop program against its goals: a frame at a million events while zooming and
+// panning, from opening to the first picture, bytes an event, from an edit to the repainted result.
+#include <malloc.h>
+#include <unistd.h>
+
+#include <QApplication>
+#include <QStandardPaths>
+#include <QTemporaryDir>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "gui/app/main_window.h"
+#include "tests/traces/synthetic_trace.h"
+#include "traces/trace_file.h"
+
+namespace stowage {
+namespace {
+
+double ms_of(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+double percentile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  const double at = share * static_cast<double>(values.size() - 1);
+  return values[static_cast<std::size_t>(at + 0.5)];
+}
+
+double resident_bytes() {
+  malloc_trim(0);
+  std::ifstream statm("/proc/self/statm");
+  double pages = 0;
+  double resident = 0;
+  statm >> pages >> resident;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+void row(const char* what, double value, const char* unit, const char* goal) {
+  std::printf("%-52s %10.2f %-12s goal %s\n", what, value, unit, goal);
+  std::fflush(stdout);
+}
+
+// Both plots, made anew, as they share a 1920 x 1080 screen.
+double paint(gui::TimelinePlot& timeline, gui::MemoryPlot& memory, QImage& image) {
+  return ms_of([&] {
+    static_cast<QWidget&>(timeline).render(&image, {}, {}, QWidget::DrawChildren);
+    static_cast<QWidget&>(memory).render(&image, {0, 540}, {}, QWidget::DrawChildren);
+  });
+}
+
+void frames() {
+  gui::MainWindow window;
+  const double before = resident_bytes();
+  window.document().open_trace(testing::SyntheticTrace(98'000, 100).trace(), "million");
+  window.settle();
+  const auto events = static_cast<double>(window.document().trace()->trace.events.size());
+  row("memory: trace, index, replay and views", (resident_bytes() - before) / events, "bytes/event",
+      "<= 200");
+  gui::TimelinePlot timeline(window.state());
+  gui::MemoryPlot memory(window.state());
+  for (gui::PlotView* plot :
+       {static_cast<gui::PlotView*>(&timeline), static_cast<gui::PlotView*>(&memory)}) {
+    plot->setAttribute(Qt::WA_DontShowOnScreen);
+    plot->resize(1920, 540);
+    plot->show_step(window.document().trace(), window.document().planned());
+    plot->show();
+  }
+  QImage image(1920, 1080, QImage::Format_RGB32);
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> place(0, 1800);
+  std::vector<double> times;
+  gui::TimeAxis axis(window.document().planned()->end, 1800);
+  paint(timeline, memory, image);
+  for (int i = 0; i < 600; ++i) {
+    // In, along, out, along: every zoom between the whole step and single ops.
+    if (i % 60 == 0) axis.fit();
+    if (i % 60 < 40) {
+      axis.zoom(i % 40 < 25 ? 1.3 : 1 / 1.3, place(random));
+    } else {
+      axis.pan(place(random) / 5);
+    }
+    window.state().set_axis(axis);
+    times.push_back(paint(timeline, memory, image));
+  }
+  row("frame at 10^6 events, 1920x1080: median", percentile(times, 0.5), "ms", "");
+  row("frame at 10^6 events, 1920x1080: p99", percentile(times, 0.99), "ms", "<= 8");
+}
+
+void opening() {
+  const QTemporaryDir folder;
+  const QString file = folder.filePath("million.trace.json");
+  if (!save_trace(file.toStdString(), testing::SyntheticTrace(98'000, 100).trace())) return;
+  gui::MainWindow window;
+  window.resize(1920, 1080);
+  window.setAttribute(Qt::WA_DontShowOnScreen);
+  window.show();
+  const double time = ms_of([&] {
+    window.open_files({file});
+    window.settle();
+    window.grab();
+  });
+  row("opening 10^6 events to the first picture", time / 1000, "s", "<= 2");
+}
+
+void edits() {
+  gui::MainWindow window;
+  window.resize(1920, 1080);
+  window.setAttribute(Qt::WA_DontShowOnScreen);
+  window.show();
+  window.open_files({QStringLiteral(STOWAGE_SOURCE_DIR
+                                    "/traces/samples/llama3-8b-l9-fp32-math-h200.trace.json.gz")});
+  window.settle();
+  const Trace& trace = window.document().trace()->trace;
+  std::vector<double> times;
+  for (std::size_t i = 0; i < trace.saved.size(); i += 3) {
+    times.push_back(ms_of([&] {
+      const bool edited =
+          window.document().set_decision({SavedId(i)}, simulator::Decision::offload);
+      if (!edited) std::puts("an edit was refused");
+      window.settle();
+      window.grab();
+    }));
+  }
+  row("edit to the repainted result, Llama sample: median", percentile(times, 0.5), "ms", "");
+  row("edit to the repainted result, Llama sample: p99", percentile(times, 0.99), "ms", "<= 30");
+}
+
+}  // namespace
+}  // namespace stowage
+
+int main(int argc, char** argv) {
+  qputenv("QT_QPA_PLATFORM", "offscreen");
+  QStandardPaths::setTestModeEnabled(true);
+  QApplication::setApplicationName("stowage-gui-bench");
+  const QApplication application(argc, argv);
+  stowage::frames();
+  stowage::opening();
+  stowage::edits();
+}

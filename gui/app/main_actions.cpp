@@ -1,0 +1,126 @@
+// What the menus of the main window do.
+#include <QApplication>
+#include <QClipboard>
+#include <QDateTime>
+#include <QPixmap>
+#include <QStatusBar>
+
+#include "gui/app/main_window.h"
+#include "gui/model/command_text.h"
+#include "gui/widgets/words.h"
+#include "traces/size_text.h"
+
+namespace stowage::gui {
+
+simulator::PeakKind MainWindow::counter() const {
+  return static_cast<simulator::PeakKind>(std::max(0, counter_->currentIndex()));
+}
+
+void MainWindow::plan_for_budget() {
+  const TracePtr& trace = document_.trace();
+  if (!trace) return message_->show_note(tr("Open a trace first: a budget is for its step."));
+  const QString text = budget_->text().trimmed();
+  const simulator::PlanBudget& now = document_.state()->plan.budget;
+  if (text.isEmpty() && now.device) return find_plan(*now.device, now.device_text);
+  if (text.isEmpty()) {
+    budget_->setFocus();
+    return message_->show_note(
+        tr("Say the budget: 36GB, 24GiB or 60%, or drag the line in the memory curve."));
+  }
+  const Result<Bytes> budget =
+      parse_size(text.toStdString(), planner::peak_of(trace->resident, counter()));
+  if (!budget) return message_->show_error(budget.error());
+  find_plan(*budget, text.toStdString());
+}
+
+void MainWindow::find_plan(Bytes budget, const std::string& text) {
+  message_->hide();
+  planner::PlanRequest request;
+  request.budget = budget;
+  request.budget_text = text;
+  request.budget_on = counter();
+  request.created = QDateTime::currentDateTimeUtc().toString(Qt::ISODate).toStdString();
+  document_.find_plan(std::move(request));
+}
+
+void MainWindow::say_outcome(const planner::PlanOutcome& outcome) {
+  const Bytes floor = outcome.floor.bytes;
+  const QString budget =
+      outcome.plan.budget.device ? bytes_text(*outcome.plan.budget.device) : tr("the budget");
+  switch (outcome.kind) {
+    case planner::PlanKind::planned:
+    case planner::PlanKind::fits_already:
+      message_->hide();
+      return statusBar()->showMessage(outcome.kind == planner::PlanKind::fits_already
+                                          ? tr("The step fits into %1 as it is").arg(budget)
+                                          : tr("Planned for %1: step %2, lower bound %3")
+                                                .arg(budget, time_text(outcome.predicted.step_ns),
+                                                     time_text(outcome.lower_bound_step)),
+                                      8000);
+    case planner::PlanKind::infeasible:
+      return message_->show_note(
+          tr("No plan keeps %1: the floor is %2, at %3 in %4. The lowest peak of any plan known is "
+             "%5.")
+              .arg(budget, bytes_text(floor), QString::fromStdString(outcome.floor.op_name),
+                   QString::fromStdString(outcome.floor.layer),
+                   bytes_text(planner::peak_of(outcome.predicted, outcome.plan.budget.on))));
+    case planner::PlanKind::offload_cannot_help:
+      return message_->show_note(
+          tr("No decision lowers the peak, and it is above %1: the floor is %2.")
+              .arg(budget, bytes_text(floor)));
+    case planner::PlanKind::policy_over_budget:
+    case planner::PlanKind::not_found:
+      return message_->show_note(
+          tr("No plan within %1 was found, and nothing proves that there is none (floor %2).")
+              .arg(budget, bytes_text(floor)));
+  }
+}
+
+bool MainWindow::busy() {
+  return document_.loading().busy() || document_.simulating().busy() ||
+         document_.searching().busy() || exporting_.busy() || search_->busy();
+}
+
+void MainWindow::settle() {
+  while (busy()) {
+    QApplication::processEvents(QEventLoop::AllEvents | QEventLoop::WaitForMoreEvents, 100);
+  }
+  QApplication::sendPostedEvents();
+  QApplication::processEvents();
+}
+
+void MainWindow::copy_command() {
+  const SimulatedPtr& current = document_.current();
+  if (!current) return message_->show_note(tr("Nothing is open: there is no command for that."));
+  const bool saved = document_.undo_stack().isClean();
+  const std::string text =
+      command_text(*current, saved, recorded_.value_or(current->trace->trace.calibration));
+  QApplication::clipboard()->setText(QString::fromStdString(text));
+  statusBar()->showMessage(tr("Copied: %1").arg(QString::fromStdString(text)), 8000);
+}
+
+void MainWindow::export_file(ExportKind kind, const QString& file) {
+  const SimulatedPtr current = document_.current();
+  if (!current) return message_->show_note(tr("Nothing is open: there is nothing to export."));
+  const bool recorded = shown() == document_.recorded();
+  exporting_.run<Status>(
+      tr("Writing %1").arg(file),
+      [current, recorded, kind, path = file.toStdString()](const JobContext&) {
+        return export_step(*current, recorded, kind, path);
+      },
+      [this, file](const Status& written) {
+        if (!written) return message_->show_error(written.error());
+        statusBar()->showMessage(tr("Wrote %1").arg(file), 5000);
+      });
+}
+
+void MainWindow::save_picture(const QString& file) {
+  const QPixmap picture = grab();
+  if (!picture.save(file, "PNG")) {
+    return message_->show_error(
+        {ErrorCode::environment, "cannot be written", file.toStdString(), "", ""});
+  }
+  statusBar()->showMessage(tr("Wrote %1").arg(file), 5000);
+}
+
+}  // namespace stowage::gui

@@ -1,0 +1,221 @@
+// The menus of the main window, its tool bar and its status bar.
+#include <QApplication>
+#include <QClipboard>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QStatusBar>
+#include <QStyle>
+#include <QToolBar>
+#include <QVBoxLayout>
+
+#include "gui/app/export_menu.h"
+#include "gui/app/key_list.h"
+#include "gui/app/main_window.h"
+#include "gui/app/recent_files.h"
+#include "gui/app/samples.h"
+#include "gui/widgets/words.h"
+#include "traces/build_info.h"
+
+namespace stowage::gui {
+
+QAction* MainWindow::add(QMenu* menu, const QString& name, const QString& text,
+                         const QKeySequence& key, const QString& tip, std::function<void()> slot) {
+  QAction* action = menu->addAction(text);
+  action->setObjectName(name);
+  action->setShortcut(key);
+  action->setStatusTip(tip);
+  action->setToolTip(
+      key.isEmpty() ? tip : tr("%1 (%2)").arg(tip, key.toString(QKeySequence::NativeText)));
+  connect(action, &QAction::triggered, this, [slot = std::move(slot)] { slot(); });
+  return action;
+}
+
+void MainWindow::make_file_menu() {
+  QMenu* menu = menu_bar_->addMenu(tr("&File"));
+  add(menu, "open", tr("&Open..."), QKeySequence::Open, tr("Open a trace, a plan or a result"),
+      [this] { ask_for_file(); });
+  QMenu* recent = menu->addMenu(tr("Open &recent"));
+  recent->setObjectName(QStringLiteral("recent"));
+  connect(recent, &QMenu::aboutToShow, this, [this, recent] { fill_recent(recent); });
+  add(menu, "reload", tr("Re&load"), Qt::Key_F5, tr("Read the file again"),
+      [this] { document_.reload(); });
+  menu->addSeparator();
+  add(menu, "save", tr("&Save plan"), QKeySequence::Save, tr("Write the plan to its file"),
+      [this] { save_plan(false); });
+  add(menu, "save_as", tr("Save plan &as..."), QKeySequence::SaveAs,
+      tr("Write the plan to another file"), [this] { save_plan(true); });
+  fill_export_menu(*menu->addMenu(tr("&Export")), *this);
+  menu->addSeparator();
+  add(menu, "close", tr("&Close file"), QKeySequence::Close, tr("Close what is open"),
+      [this] { document_.close(); });
+  add(menu, "quit", tr("&Quit"), QKeySequence::Quit, tr("End the program"), [this] { close(); });
+}
+
+void MainWindow::fill_recent(QMenu* menu) {
+  menu->clear();
+  const QStringList files = recent_files();
+  for (const QString& file : files) {
+    QAction* action = menu->addAction(QString(file).replace('&', QStringLiteral("&&")));
+    connect(action, &QAction::triggered, this, [this, file] { open_file(file); });
+  }
+  if (files.isEmpty()) {
+    menu->addAction(tr("No file was opened yet"))->setEnabled(false);
+    return;
+  }
+  menu->addSeparator();
+  connect(menu->addAction(tr("Forget these")), &QAction::triggered, this, [] { forget_files(); });
+}
+
+void MainWindow::ask_for_file() {
+  const QStringList files = QFileDialog::getOpenFileNames(
+      this, tr("Open"), QFileInfo(document_.file()).absolutePath(),
+      tr("Traces, plans and results (*.json *.json.gz *.gz);;All files (*)"));
+  open_files(files);
+}
+
+void MainWindow::save_plan(bool ask) {
+  const SimulatedPtr& current = document_.current();
+  if (!current) return message_->show_note(tr("There is no plan to save: open a trace first."));
+  QString file = QString::fromStdString(current->state->file);
+  if (ask || file.isEmpty()) {
+    file = QFileDialog::getSaveFileName(this, tr("Save the plan"),
+                                        file.isEmpty() ? QStringLiteral("plan.json") : file,
+                                        tr("Plans (*.json)"));
+  }
+  if (file.isEmpty()) return;
+  const Status saved = document_.save_plan(file);
+  if (!saved) return message_->show_error(saved.error());
+  remember_file(file);
+  set_title();
+  statusBar()->showMessage(tr("Saved %1").arg(file), 5000);
+}
+
+void MainWindow::make_edit_menu() {
+  QMenu* menu = menu_bar_->addMenu(tr("&Edit"));
+  QAction* undo = document_.undo_stack().createUndoAction(this);
+  undo->setObjectName(QStringLiteral("undo"));
+  undo->setShortcut(QKeySequence::Undo);
+  QAction* redo = document_.undo_stack().createRedoAction(this);
+  redo->setObjectName(QStringLiteral("redo"));
+  redo->setShortcut(QKeySequence::Redo);
+  menu->addActions({undo, redo});
+  menu->addSeparator();
+  add(menu, "find", tr("&Find..."), QKeySequence::Find, tr("Find ops, layers and saved tensors"),
+      [this] { search_->open(); });
+  add(menu, "find_next", tr("Find &next"), Qt::Key_F3, tr("Next hit"), [this] { search_->next(); });
+  add(menu, "find_previous", tr("Find &previous"), Qt::SHIFT | Qt::Key_F3, tr("Previous hit"),
+      [this] { search_->previous(); });
+  menu->addSeparator();
+  add(menu, "copy_command", tr("&Copy as command"), Qt::CTRL | Qt::SHIFT | Qt::Key_C,
+      tr("The command line that gives what is shown"), [this] { copy_command(); });
+}
+
+void MainWindow::make_view_menu() {
+  QMenu* menu = menu_bar_->addMenu(tr("&View"));
+  add(menu, "go_to_peak", tr("Go to the memory &peak"), {}, tr("P in a plot"),
+      [this] { go_to_peak(); });
+  add(menu, "fit", tr("Show the whole &step"), {}, tr("Home in a plot"), [this] {
+    TimeAxis axis = state_.axis();
+    axis.fit();
+    state_.set_axis(axis);
+  });
+  menu->addSeparator();
+  // The docks' own actions come here as views are added.
+  view_menu_ = menu->addMenu(tr("&Views"));
+  add(menu, "default_layout", tr("&Restore the default layout"), {},
+      tr("All views where they were at first"), [this] { default_layout(); });
+}
+
+void MainWindow::make_plan_menu() {
+  QMenu* menu = menu_bar_->addMenu(tr("&Plan"));
+  add(menu, "plan", tr("&Plan for a budget"), Qt::CTRL | Qt::Key_P,
+      tr("Search the best plan within the budget"), [this] { plan_for_budget(); });
+  add(menu, "finish", tr("Take the &best plan so far"), {}, tr("End the running search early"),
+      [this] { document_.finish_search(); });
+  add(menu, "cancel", tr("&Cancel what runs"), Qt::CTRL | Qt::Key_Period,
+      tr("What is shown stays as it is"), [this] { jobs_->cancel(); });
+  menu->addSeparator();
+  add(menu, "pin", tr("Compare with &this result"), {}, tr("Keep it as the baseline"),
+      [this] { document_.pin(); });
+  add(menu, "unpin", tr("Compare with the &previous result"), {}, tr("Forget the kept baseline"),
+      [this] { document_.unpin(); });
+}
+
+void MainWindow::make_help_menu() {
+  QMenu* menu = menu_bar_->addMenu(tr("&Help"));
+  QMenu* list = menu->addMenu(tr("Open a &sample"));
+  list->setObjectName(QStringLiteral("samples"));
+  for (const Sample& sample : samples()) {
+    QAction* action = list->addAction(sample.title);
+    action->setData(sample.path);
+    connect(action, &QAction::triggered, this, [this, path = sample.path] { open_file(path); });
+  }
+  if (list->isEmpty()) list->addAction(tr("No samples are installed"))->setEnabled(false);
+  menu->addSeparator();
+  add(menu, "keys", tr("&Keys"), Qt::Key_Question, tr("What the keys and the mouse do"),
+      [this] { show_key_list(this); });
+  add(menu, "about", tr("&About Stowage"), {}, tr("Version"), [this] { show_about(); });
+}
+
+void MainWindow::show_about() {
+  message_->show_note(tr("Stowage %1: where every tensor of a training step lives, and where it "
+                         "should. Built with %2, Qt %3.")
+                          .arg(QString::fromUtf8(kVersion.data()),
+                               QString::fromUtf8(kCompiler.data()), QLatin1String(qVersion())));
+}
+
+void MainWindow::make_toolbar() {
+  auto* bar = new QToolBar(tr("Budget"), this);
+  bar->setObjectName(QStringLiteral("toolbar"));
+  bar->addAction(action(QStringLiteral("open")));
+  bar->addSeparator();
+  bar->addWidget(new QLabel(tr("Budget "), bar));
+  budget_ = new QLineEdit(bar);
+  budget_->setObjectName(QStringLiteral("budget"));
+  budget_->setPlaceholderText(tr("36GB, 24GiB or 60%"));
+  budget_->setAccessibleName(tr("Memory budget, with its unit"));
+  budget_->setToolTip(
+      tr("Bytes on the device: 36GB (1000-based), 24GiB (1024-based), or 60% of the "
+         "peak without a plan"));
+  budget_->setMaximumWidth(fontMetrics().horizontalAdvance(QStringLiteral("0")) * 20);
+  connect(budget_, &QLineEdit::returnPressed, this, &MainWindow::plan_for_budget);
+  bar->addWidget(budget_);
+  bar->addWidget(new QLabel(tr(" on "), bar));
+  counter_ = new QComboBox(bar);
+  counter_->setObjectName(QStringLiteral("counter"));
+  counter_->addItems({tr("requested"), tr("active"), tr("reserved")});
+  counter_->setCurrentIndex(1);
+  counter_->setAccessibleName(tr("Counter that the budget is about"));
+  counter_->setToolTip(
+      tr("requested: sizes asked for; active: blocks handed out; reserved: taken "
+         "from the driver"));
+  bar->addWidget(counter_);
+  bar->addAction(action(QStringLiteral("plan")));
+  bar->addSeparator();
+  bar->addWidget(new QLabel(tr("Show "), bar));
+  shown_ = new QComboBox(bar);
+  shown_->setObjectName(QStringLiteral("shown"));
+  shown_->addItems({tr("automatic"), tr("recorded step"), tr("planned step")});
+  shown_->setAccessibleName(tr("Step that is shown"));
+  shown_->setToolTip(tr("automatic: the recording while nothing is planned, else the prediction"));
+  connect(shown_, &QComboBox::currentIndexChanged, this,
+          [this](int index) { state_.set_shown(static_cast<Shown>(index)); });
+  bar->addWidget(shown_);
+  addToolBar(Qt::TopToolBarArea, bar);
+}
+
+void MainWindow::make_status() {
+  status_ = new QLabel(this);
+  status_->setAccessibleName(tr("What is under the cursor"));
+  status_->setTextFormat(Qt::PlainText);
+  status_->setMinimumWidth(10);
+  jobs_ = new JobBar(this);
+  for (JobRunner* runner :
+       {&document_.loading(), &document_.searching(), &document_.simulating(), &exporting_}) {
+    jobs_->follow(*runner);
+  }
+  statusBar()->addWidget(status_, 1);
+  statusBar()->addPermanentWidget(jobs_);
+}
+
+}  // namespace stowage::gui

@@ -1,0 +1,272 @@
+#include "gui/app/main_window.h"
+
+#include <QApplication>
+#include <QCloseEvent>
+#include <QDropEvent>
+#include <QFileInfo>
+#include <QMimeData>
+#include <QSettings>
+#include <QStatusBar>
+#include <QUrl>
+#include <QVBoxLayout>
+#include <algorithm>
+
+#include "gui/app/recent_files.h"
+#include "gui/app/views.h"
+#include "gui/widgets/words.h"
+
+namespace stowage::gui {
+namespace {
+
+constexpr int kLayoutVersion = 1;
+
+}  // namespace
+
+MainWindow::MainWindow(QWidget* parent) : QMainWindow(parent) {
+  setObjectName(QStringLiteral("main"));
+  setAcceptDrops(true);
+  setDockNestingEnabled(true);
+  setWindowIcon(QIcon(QStringLiteral(":/stowage/stowage.svg")));
+
+  timeline_ = new TimelinePlot(state_);
+  memory_ = new MemoryPlot(state_);
+  // Messages and the search stand between the menus and the views.
+  auto* top = new QWidget(this);
+  menu_bar_ = new QMenuBar(top);
+  message_ = new MessageBar(top);
+  search_ = new SearchBar(document_, state_, top);
+  search_->hide();
+  auto* column = new QVBoxLayout(top);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  for (QWidget* strip : {static_cast<QWidget*>(menu_bar_), static_cast<QWidget*>(message_),
+                         static_cast<QWidget*>(search_)}) {
+    column->addWidget(strip);
+  }
+  setMenuWidget(top);
+
+  make_file_menu();
+  make_edit_menu();
+  make_view_menu();
+  make_plan_menu();
+  make_help_menu();
+  make_toolbar();
+  make_status();
+  add_view(QStringLiteral("timeline"), tr("Timeline"), timeline_, Qt::LeftDockWidgetArea);
+  add_view(QStringLiteral("memory"), tr("Memory"), memory_, Qt::LeftDockWidgetArea);
+  add_other_views(*this);
+  connect_views();
+  default_layout();
+  set_title();
+  timeline_->setFocus();
+}
+
+QWidget* MainWindow::view(const QString& id) const {
+  const QDockWidget* dock = docks_.value(id);
+  return dock != nullptr ? dock->widget() : nullptr;
+}
+
+QDockWidget* MainWindow::add_view(const QString& id, const QString& title, QWidget* widget,
+                                  Qt::DockWidgetArea area) {
+  auto* dock = new QDockWidget(title, this);
+  dock->setObjectName(QStringLiteral("dock_") + id);
+  dock->setWidget(widget);
+  if (widget->accessibleName().isEmpty()) widget->setAccessibleName(title);
+  addDockWidget(area, dock);
+  docks_.insert(id, dock);
+  view_menu_->addAction(dock->toggleViewAction());
+  dock->toggleViewAction()->setObjectName(QStringLiteral("view_") + id);
+  return dock;
+}
+
+QAction* MainWindow::action(const QString& name) const {
+  return findChild<QAction*>(name);
+}
+
+void MainWindow::connect_views() {
+  connect(&document_, &PlanDocument::opened, this, [this] { refresh(true); });
+  connect(&document_, &PlanDocument::changed, this, [this] { refresh(false); });
+  connect(&document_, &PlanDocument::edited, this, &MainWindow::set_title);
+  connect(&document_, &PlanDocument::failed, this, [this](const Error& error) {
+    waiting_.clear();
+    message_->show_error(error);
+  });
+  connect(&document_, &PlanDocument::searched, this,
+          [this](const planner::PlanOutcome& outcome) { say_outcome(outcome); });
+  connect(&document_.loading(), &JobRunner::finished, this, [this] {
+    if (!waiting_.isEmpty()) open_file(waiting_.takeFirst());
+  });
+  connect(&state_, &ViewState::shown_changed, this, [this] { refresh(false); });
+  for (const auto signal :
+       {&ViewState::cursor_changed, &ViewState::range_changed, &ViewState::selection_changed}) {
+    connect(&state_, signal, this, &MainWindow::say_status);
+  }
+  for (PlotView* plot : {static_cast<PlotView*>(timeline_), static_cast<PlotView*>(memory_)}) {
+    connect(plot, &PlotView::peak_requested, this, &MainWindow::go_to_peak);
+  }
+  connect(search_, &SearchBar::found, this, [this](const SearchHit& hit) {
+    const StepViewPtr view = shown();
+    if (!view || !hit.event.valid()) return;
+    if (const auto time = time_of(hit.event)) state_.set_cursor(*time);
+  });
+  connect(search_, &SearchBar::closed, timeline_, qOverload<>(&QWidget::setFocus));
+  connect(memory_, &MemoryPlot::budget_dragged, this,
+          [this](Bytes budget, int drag) { document_.set_budget(budget, counter(), drag); });
+  connect(memory_, &MemoryPlot::budget_dropped, this, [this](Bytes budget) {
+    // Three digits, as the label says.
+    find_plan(budget, {});
+  });
+}
+
+StepViewPtr MainWindow::shown() const {
+  switch (state_.shown()) {
+    case Shown::recorded:
+      return document_.recorded();
+    case Shown::planned:
+      return document_.planned();
+    case Shown::automatic:
+      break;
+  }
+  return document_.is_plain() ? document_.recorded() : document_.planned();
+}
+
+std::optional<Nanoseconds> MainWindow::time_of(EventId event) const {
+  const SimulatedPtr& current = document_.current();
+  if (!current || !event.valid()) return std::nullopt;
+  const bool recorded = shown() == document_.recorded();
+  return recorded ? current->trace->trace.events.time[event.index()]
+                  : current->detail.time[event.index()];
+}
+
+void MainWindow::refresh(bool anew) {
+  const StepViewPtr view = shown();
+  if (anew) {
+    state_.clear();
+    state_.set_cursor(std::nullopt);
+    message_->hide();
+    if (!document_.file().isEmpty()) remember_file(document_.file());
+    recorded_.reset();
+    if (document_.trace()) recorded_ = document_.trace()->trace.calibration;
+  }
+  TimeAxis axis = state_.axis();
+  axis.set_length(view ? view->end : TimeAxis::kLeastSpan);
+  if (anew) axis.fit();
+  state_.set_axis(axis);
+  timeline_->show_step(document_.trace(), view);
+  memory_->show_step(document_.trace(), view);
+  if (const SimulatedPtr& current = document_.current()) {
+    const simulator::PlanBudget& budget = current->plan().budget;
+    memory_->set_budget(budget.device, budget.on, current->device_kept);
+    counter_->setCurrentIndex(static_cast<int>(budget.on));
+  } else {
+    memory_->set_budget(std::nullopt, simulator::PeakKind::active, true);
+  }
+  set_title();
+  say_status();
+}
+
+void MainWindow::set_title() {
+  const QString file = QFileInfo(document_.file()).fileName();
+  const bool unsaved = !document_.undo_stack().isClean();
+  setWindowTitle(file.isEmpty() ? tr("Stowage")
+                                : tr("%1%2 - Stowage").arg(file, unsaved ? tr(" (edited)") : ""));
+}
+
+void MainWindow::say_status() {
+  const SimulatedPtr& current = document_.current();
+  const StepViewPtr view = shown();
+  if (!current || !view) return status_->setText(tr("Nothing is open: Ctrl+O"));
+  QStringList parts;
+  if (state_.range()) {
+    parts << range_text(measure(*view, *state_.range()));
+  } else if (state_.cursor()) {
+    const auto at = static_cast<double>(*state_.cursor());
+    const MemoryView& memory = view->memory;
+    parts << time_text(*state_.cursor());
+    if (!memory.empty()) {
+      parts << tr("%1 requested").arg(bytes_text(memory.total[memory.points(at, at).first]));
+    }
+  }
+  if (!state_.range()) {
+    const simulator::ReplayResult& result = current->result;
+    parts << tr("step %1").arg(time_text(view->end))
+          << tr("peak %1 (%2)").arg(bytes_text(view->memory.peak()), word_for(view->source));
+    if (view->source != Source::measured) {
+      parts << tr("stalls %1").arg(time_text(result.stall_ns))
+            << tr("host %1").arg(bytes_text(result.host_bytes));
+    }
+  }
+  const Selection& selection = state_.selection();
+  if (selection.kind != Selection::Kind::none && !state_.range()) {
+    parts.prepend(QString::fromStdString(name_of(current->trace->trace, selection)).left(80));
+  }
+  status_->setText(parts.join(QStringLiteral(" · ")));
+}
+
+void MainWindow::open_file(const QString& file) {
+  document_.open(file);
+}
+
+void MainWindow::open_files(const QStringList& files) {
+  if (files.isEmpty()) return;
+  waiting_ = files.mid(1);
+  open_file(files.first());
+}
+
+void MainWindow::go_to_peak() {
+  const StepViewPtr view = shown();
+  if (!view || view->memory.empty()) return;
+  const MemoryView& memory = view->memory;
+  const Nanoseconds time = memory.time[memory.peak_at];
+  TimeAxis axis = state_.axis();
+  axis.centre_on(static_cast<double>(time));
+  state_.set_axis(axis);
+  state_.set_cursor(time);
+  state_.select({Selection::Kind::event, memory.event[memory.peak_at].value});
+}
+
+void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
+  const QList<QUrl> urls = event->mimeData()->urls();
+  const bool local =
+      std::any_of(urls.begin(), urls.end(), [](const QUrl& url) { return url.isLocalFile(); });
+  if (local) event->acceptProposedAction();
+}
+
+void MainWindow::dropEvent(QDropEvent* event) {
+  QStringList files;
+  for (const QUrl& url : event->mimeData()->urls()) {
+    if (url.isLocalFile()) files << url.toLocalFile();
+  }
+  event->acceptProposedAction();
+  open_files(files);
+}
+
+void MainWindow::default_layout() {
+  for (QDockWidget* dock : docks_) {
+    dock->setFloating(false);
+    dock->show();
+  }
+  QDockWidget* timeline = docks_.value(QStringLiteral("timeline"));
+  QDockWidget* memory = docks_.value(QStringLiteral("memory"));
+  addDockWidget(Qt::LeftDockWidgetArea, timeline);
+  splitDockWidget(timeline, memory, Qt::Vertical);
+  arrange_other_views(*this);
+  resizeDocks({timeline, memory}, {3, 4}, Qt::Vertical);
+}
+
+void MainWindow::restore_layout() {
+  const QSettings settings;
+  const QByteArray geometry = settings.value(QStringLiteral("geometry")).toByteArray();
+  const QByteArray layout = settings.value(QStringLiteral("layout")).toByteArray();
+  if (geometry.isEmpty() || !restoreGeometry(geometry)) resize(1280, 800);
+  if (layout.isEmpty() || !restoreState(layout, kLayoutVersion)) default_layout();
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  QSettings settings;
+  settings.setValue(QStringLiteral("geometry"), saveGeometry());
+  settings.setValue(QStringLiteral("layout"), saveState(kLayoutVersion));
+  event->accept();
+}
+
+}  // namespace stowage::gui

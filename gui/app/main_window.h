@@ -1,0 +1,116 @@
+// The window: docks for all views, menus, and what connects them to the document. Everything slow
+// runs in the document's jobs; no slot here takes longer than a frame or two.
+#pragma once
+
+#include <QComboBox>
+#include <QDockWidget>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMainWindow>
+#include <QMap>
+#include <QMenuBar>
+#include <functional>
+
+#include "gui/app/job_bar.h"
+#include "gui/app/message_bar.h"
+#include "gui/model/export_step.h"
+#include "gui/model/plan_document.h"
+#include "gui/model/view_state.h"
+#include "gui/widgets/memory_plot.h"
+#include "gui/widgets/search_bar.h"
+#include "gui/widgets/timeline_plot.h"
+
+namespace stowage::gui {
+
+class MainWindow : public QMainWindow {
+  Q_OBJECT
+ public:
+  explicit MainWindow(QWidget* parent = nullptr);
+
+  [[nodiscard]] PlanDocument& document() { return document_; }
+  [[nodiscard]] ViewState& state() { return state_; }
+  [[nodiscard]] TimelinePlot& timeline() { return *timeline_; }
+  [[nodiscard]] MemoryPlot& memory() { return *memory_; }
+  [[nodiscard]] SearchBar& search() { return *search_; }
+  [[nodiscard]] MessageBar& message() { return *message_; }
+  // By id ("timeline", "memory", "plan", ..); null = no such view.
+  [[nodiscard]] QWidget* view(const QString& id) const;
+
+  // A view in a dock of its own, and in the View menu. The window owns the widget.
+  QDockWidget* add_view(const QString& id, const QString& title, QWidget* widget,
+                        Qt::DockWidgetArea area);
+
+  // One after the other: a trace, then a plan for it.
+  void open_files(const QStringList& files);
+  void open_file(const QString& file);
+  // Layout and size as they were left; where nothing was left, the default.
+  void restore_layout();
+  void default_layout();
+
+  // What is shown into a file, in the background; errors go to the message bar.
+  void export_file(ExportKind kind, const QString& file);
+  void save_picture(const QString& file);
+  [[nodiscard]] JobRunner& exporting() { return exporting_; }
+
+  // Runs an event loop until no job runs any more: for pictures and tests.
+  void settle();
+  [[nodiscard]] bool busy();
+
+  // The menus' actions, for tests and for those who ask what there is: by object name.
+  [[nodiscard]] QAction* action(const QString& name) const;
+
+ protected:
+  void closeEvent(QCloseEvent* event) override;
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
+
+ private:
+  QAction* add(QMenu* menu, const QString& name, const QString& text, const QKeySequence& key,
+               const QString& tip, std::function<void()> slot);
+  void make_file_menu();
+  void make_edit_menu();
+  void make_view_menu();
+  void make_plan_menu();
+  void make_help_menu();
+  void make_toolbar();
+  void make_status();
+  void connect_views();
+
+  void fill_recent(QMenu* menu);
+  void ask_for_file();
+  void save_plan(bool ask);
+  void copy_command();
+  void go_to_peak();
+  void plan_for_budget();
+  void find_plan(Bytes budget, const std::string& text);
+  void show_keys();
+  void show_about();
+  void say_status();
+  void say_outcome(const planner::PlanOutcome& outcome);
+  [[nodiscard]] simulator::PeakKind counter() const;
+  [[nodiscard]] std::optional<Nanoseconds> time_of(EventId event) const;
+  void refresh(bool anew);
+  void set_title();
+  [[nodiscard]] StepViewPtr shown() const;
+
+  ViewState state_;
+  TimelinePlot* timeline_ = nullptr;
+  MemoryPlot* memory_ = nullptr;
+  SearchBar* search_ = nullptr;
+  MessageBar* message_ = nullptr;
+  JobBar* jobs_ = nullptr;
+  QLabel* status_ = nullptr;
+  QLineEdit* budget_ = nullptr;
+  QComboBox* counter_ = nullptr;
+  QComboBox* shown_ = nullptr;
+  QMenuBar* menu_bar_ = nullptr;
+  QMenu* view_menu_ = nullptr;
+  QMap<QString, QDockWidget*> docks_;
+  QStringList waiting_;  // files still to be opened
+  // Last: jobs end ahead of the views that they report to.
+  JobRunner exporting_;
+  std::optional<Calibration> recorded_;  // of the trace as it was opened
+  PlanDocument document_;
+};
+
+}  // namespace stowage::gui

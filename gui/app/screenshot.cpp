@@ -1,0 +1,50 @@
+#include "gui/app/screenshot.h"
+
+#include <QEventLoop>
+#include <QPixmap>
+#include <optional>
+
+#include "gui/app/main_window.h"
+
+namespace stowage::gui {
+namespace {
+
+// Opens one file and waits for it.
+std::optional<Error> open_and_wait(PlanDocument& document, const QString& file) {
+  std::optional<Error> failure;
+  QEventLoop loop;
+  const auto failed = QObject::connect(&document, &PlanDocument::failed, &loop,
+                                       [&](const Error& error) { failure = error; });
+  QObject::connect(&document.loading(), &JobRunner::finished, &loop, &QEventLoop::quit);
+  document.open(file);
+  loop.exec();
+  QObject::disconnect(failed);
+  return failure;
+}
+
+}  // namespace
+
+Status take_screenshot(MainWindow& window, const Options& options) {
+  QWidget* view = options.view.isEmpty() ? nullptr : window.view(options.view);
+  if (!options.view.isEmpty() && view == nullptr) {
+    return Error{ErrorCode::usage, "this build has no view " + options.view.toStdString(), "", "",
+                 ""};
+  }
+  for (const QString& file : options.files) {
+    if (const auto failure = open_and_wait(window.document(), file)) return *failure;
+  }
+  window.resize(options.size);
+  window.setAttribute(Qt::WA_DontShowOnScreen);
+  window.show();
+  window.settle();
+  // One view is painted at the size that was asked for, whatever the window would give it.
+  if (view != nullptr) view->resize(options.size);
+  const QPixmap picture = view != nullptr ? view->grab() : window.grab();
+  if (!picture.save(options.screenshot, "PNG")) {
+    return Error{ErrorCode::environment, "cannot be written", options.screenshot.toStdString(), "",
+                 ""};
+  }
+  return Unit{};
+}
+
+}  // namespace stowage::gui

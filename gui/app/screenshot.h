@@ -1,0 +1,18 @@
+// `stowage-gui --screenshot`: the window, or one view of it, as a picture, without a display.
+#pragma once
+
+#include <QString>
+
+#include "gui/app/options.h"
+#include "traces/result.h"
+
+namespace stowage::gui {
+
+class MainWindow;
+
+// Opens the files one after the other, waits until all jobs are done, paints, writes the PNG. Runs
+// an event loop. Errors: those of opening (bad_input), environment (cannot be written), usage (this
+// build has no such view).
+[[nodiscard]] Status take_screenshot(MainWindow& window, const Options& options);
+
+}  // namespace stowage::gui

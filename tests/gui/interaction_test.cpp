@@ -1,0 +1,205 @@
+// Every key and every mouse gesture of the plots, with real events on a real window.
+#include "tests/gui/window.h"
+
+namespace stowage::gui {
+namespace {
+
+class Interaction : public testing::WindowTest {
+ protected:
+  Interaction() { open(testing::kLlama); }
+  double span() { return state().axis().span(); }
+  double under(const QPoint& at) {
+    return timeline().axis().time_at(at.x() - timeline().plot().left());
+  }
+};
+
+TEST_F(Interaction, WComesCloserAndSGoesAwayAtThePointer) {
+  const QPoint pointer = at(timeline(), 0.3, 0.6);
+  QTest::mouseMove(&timeline(), pointer);
+  const double whole = span();
+  const double time = under(pointer);
+  for (int i = 0; i < 8; ++i) key(Qt::Key_W);
+  EXPECT_LT(span(), whole / 5);
+  EXPECT_NEAR(under(pointer), time, timeline().axis().ns_per_pixel());
+  for (int i = 0; i < 8; ++i) key(Qt::Key_S);
+  EXPECT_NEAR(span(), whole, 1);
+}
+
+TEST_F(Interaction, AAndDAndTheArrowsPan) {
+  for (int i = 0; i < 6; ++i) key(Qt::Key_W);
+  const double begin = state().axis().begin();
+  key(Qt::Key_D);
+  EXPECT_GT(state().axis().begin(), begin);
+  key(Qt::Key_A);
+  EXPECT_NEAR(state().axis().begin(), begin, 1);
+  key(Qt::Key_Right);
+  EXPECT_GT(state().axis().begin(), begin);
+  key(Qt::Key_Left);
+  EXPECT_NEAR(state().axis().begin(), begin, 1);
+  const double before = span();
+  key(Qt::Key_Up);
+  EXPECT_LT(span(), before);
+  key(Qt::Key_Down);
+  EXPECT_NEAR(span(), before, 1);
+}
+
+TEST_F(Interaction, HomeShowsTheWholeStep) {
+  for (int i = 0; i < 20; ++i) key(Qt::Key_W);
+  key(Qt::Key_D);
+  EXPECT_FALSE(state().axis().fits());
+  key(Qt::Key_Home);
+  EXPECT_TRUE(state().axis().fits());
+}
+
+TEST_F(Interaction, CtrlWheelZoomsAtThePointerAndShiftWheelPans) {
+  const QPoint pointer = at(memory(), 0.7, 0.5);
+  const double time = under(pointer);
+  const double whole = span();
+  for (int i = 0; i < 5; ++i) wheel(memory(), pointer, 120, Qt::ControlModifier);
+  EXPECT_NEAR(span(), whole / std::pow(1.3, 5), 1);
+  EXPECT_NEAR(under(pointer), time, memory().axis().ns_per_pixel());
+  const double begin = state().axis().begin();
+  wheel(memory(), pointer, -120, Qt::ShiftModifier);
+  EXPECT_GT(state().axis().begin(), begin);
+  const double still = state().axis().begin();
+  wheel(memory(), pointer, -120, Qt::NoModifier);
+  EXPECT_EQ(state().axis().begin(), still);
+}
+
+TEST_F(Interaction, ALeftDragMeasuresARange) {
+  const QPoint from = at(timeline(), 0.2, 0.5);
+  const QPoint to = at(timeline(), 0.4, 0.5);
+  drag(timeline(), from, to);
+  ASSERT_TRUE(state().range().has_value());
+  EXPECT_NEAR(static_cast<double>(state().range()->begin), under(from), 2);
+  EXPECT_NEAR(static_cast<double>(state().range()->end), under(to), 2);
+  EXPECT_EQ(state().selection().kind, Selection::Kind::none);
+  // And to the left, in the other plot.
+  drag(memory(), at(memory(), 0.9, 0.9), at(memory(), 0.6, 0.9));
+  EXPECT_LT(state().range()->begin, state().range()->end);
+  EXPECT_GT(static_cast<double>(state().range()->begin), under(to));
+}
+
+TEST_F(Interaction, TheCursorIsOneForAllPlotsAndGoesWithThePointer) {
+  const QPoint pointer = at(memory(), 0.5, 0.5);
+  QTest::mouseMove(&memory(), pointer);
+  ASSERT_TRUE(state().cursor().has_value());
+  EXPECT_NEAR(static_cast<double>(*state().cursor()), under(pointer), 2);
+  const int x = pointer.x();
+  const QImage lanes = timeline().grab().toImage();
+  const QImage curve = memory().grab().toImage();
+  // One line, through both: the pixels of a column that nothing else is on.
+  const QRgb ink = timeline().palette().color(QPalette::Text).rgb();
+  EXPECT_EQ(lanes.pixel(x, lanes.height() - 2), ink);
+  EXPECT_EQ(curve.pixel(x, curve.height() / 2), ink);
+  QEvent leave(QEvent::Leave);
+  QApplication::sendEvent(&memory(), &leave);
+  EXPECT_FALSE(state().cursor().has_value());
+}
+
+TEST_F(Interaction, AClickSelectsFCentresAndEscapeClears) {
+  const QRect lane = timeline().row_rect(LaneKind::layers);
+  const QPoint place(lane.left() + lane.width() * 9 / 10, lane.center().y());
+  QTest::mouseClick(&timeline(), Qt::LeftButton, {}, place);
+  ASSERT_EQ(state().selection().kind, Selection::Kind::layer);
+  for (int i = 0; i < 4; ++i) key(Qt::Key_W);
+  TimeAxis axis = state().axis();
+  axis.show(0, axis.span());
+  state().set_axis(axis);
+  const double begin = state().axis().begin();
+  key(Qt::Key_F);
+  EXPECT_GT(state().axis().begin(), begin);
+  drag(timeline(), at(timeline(), 0.2, 0.5), at(timeline(), 0.4, 0.5));
+  key(Qt::Key_Escape);
+  EXPECT_EQ(state().selection().kind, Selection::Kind::none);
+  EXPECT_FALSE(state().range().has_value());
+}
+
+TEST_F(Interaction, PJumpsToThePeakOfTheMemoryCurve) {
+  for (int i = 0; i < 10; ++i) key(Qt::Key_W);
+  key(Qt::Key_P);
+  const MemoryView& curve = memory().view()->memory;
+  const Nanoseconds time = curve.time[curve.peak_at];
+  EXPECT_EQ(state().cursor(), time);
+  EXPECT_EQ(state().selection(),
+            (Selection{Selection::Kind::event, curve.event[curve.peak_at].value}));
+  EXPECT_GE(static_cast<double>(time), state().axis().begin());
+  EXPECT_LE(static_cast<double>(time), state().axis().end());
+}
+
+TEST_F(Interaction, CtrlFFindsAndGoesThroughTheHits) {
+  EXPECT_EQ(window_.action("find")->shortcut(), QKeySequence(QKeySequence::Find));
+  window_.action("find")->trigger();
+  ASSERT_TRUE(window_.search().isVisible());
+  QTest::keyClicks(&window_.search().field(), "layers.3.mlp");
+  window_.settle();
+  const int count = window_.search().count();
+  ASSERT_GT(count, 2);
+  EXPECT_EQ(window_.search().current(), 0);
+  EXPECT_EQ(window_.search().status(), QString("1 of %1").arg(count));
+  const Selection first = state().selection();
+  QTest::keyClick(&window_.search().field(), Qt::Key_Return);
+  EXPECT_EQ(window_.search().current(), 1);
+  EXPECT_NE(state().selection(), first);
+  QTest::keyClick(&window_.search().field(), Qt::Key_Return, Qt::ShiftModifier);
+  QTest::keyClick(&window_.search().field(), Qt::Key_Return, Qt::ShiftModifier);
+  EXPECT_EQ(window_.search().current(), count - 1);
+  QTest::keyClicks(&window_.search().field(), "no such thing");
+  window_.settle();
+  EXPECT_EQ(window_.search().status(), "no hit");
+  QTest::keyClick(&window_.search().field(), Qt::Key_Escape);
+  EXPECT_FALSE(window_.search().isVisible());
+}
+
+TEST_F(Interaction, DraggingTheBudgetLineReplaysAndLettingGoPlans) {
+  QPoint grip(memory().plot().center().x(), memory().budget_y());
+  const QPoint to(grip.x(), grip.y() + memory().curve_rect().height() / 4);
+  QTest::mouseMove(&memory(), grip);
+  EXPECT_EQ(memory().cursor().shape(), Qt::SizeVerCursor);
+  QTest::mousePress(&memory(), Qt::LeftButton, {}, grip);
+  QTest::mouseMove(&memory(), to);
+  ASSERT_TRUE(memory().budget().has_value());
+  window_.settle();
+  const SimulatedPtr dragged = window_.document().current();
+  EXPECT_EQ(dragged->plan().budget.device, memory().budget());
+  EXPECT_FALSE(dragged->device_kept);
+  EXPECT_FALSE(state().range().has_value()) << "the line, not a range, was dragged";
+  QTest::mouseRelease(&memory(), Qt::LeftButton, {}, to);
+  window_.settle();
+  const SimulatedPtr planned = window_.document().current();
+  EXPECT_TRUE(planned->device_kept);
+  EXPECT_FALSE(planned->schedule.instructions.empty());
+  EXPECT_LE(planned->result.peak_active, *memory().budget());
+}
+
+TEST_F(Interaction, CtrlUpAndCtrlDownMoveTheBudgetWithoutAMouse) {
+  memory().setFocus();
+  QTest::keyClick(&memory(), Qt::Key_Down, Qt::ControlModifier);
+  window_.settle();
+  const auto budget = window_.document().current()->plan().budget.device;
+  ASSERT_TRUE(budget.has_value());
+  QTest::keyClick(&memory(), Qt::Key_Up, Qt::ControlModifier);
+  window_.settle();
+  EXPECT_GT(*window_.document().current()->plan().budget.device, *budget);
+}
+
+TEST_F(Interaction, ToolTipsHaveUnits) {
+  const QRect lane = timeline().row_rect(LaneKind::layers);
+  const QString span = timeline().describe({lane.left() + lane.width() / 2, lane.center().y()});
+  EXPECT_TRUE(span.contains(" ms") || span.contains(" s")) << span.toStdString();
+  const QString bytes = memory().describe(memory().curve_rect().center());
+  EXPECT_TRUE(bytes.contains(" GB") && bytes.contains("bytes")) << bytes.toStdString();
+}
+
+TEST_F(Interaction, UndoTakesAnEditBackThroughTheMenu) {
+  window_.document().set_budget(40'000'000'000, simulator::PeakKind::active);
+  window_.settle();
+  EXPECT_TRUE(window_.windowTitle().contains("edited"));
+  window_.action("undo")->trigger();
+  window_.settle();
+  EXPECT_FALSE(window_.document().current()->plan().budget.device.has_value());
+  EXPECT_FALSE(window_.windowTitle().contains("edited"));
+}
+
+}  // namespace
+}  // namespace stowage::gui

@@ -1,0 +1,94 @@
+// The memory curve against a brute force over all points: pixel by pixel, at random zooms.
+#include <algorithm>
+#include <random>
+
+#include "gui/widgets/memory_image.h"
+#include "tests/gui/window.h"
+
+namespace stowage::gui {
+namespace {
+
+class MemoryPixels : public testing::WindowTest {};
+
+// The highest total that holds at any moment of [begin, end).
+Bytes highest(const MemoryView& memory, double begin, double end) {
+  Bytes most = 0;
+  for (std::size_t i = 0; i < memory.time.size(); ++i) {
+    const auto from = static_cast<double>(memory.time[i]);
+    const double until =
+        i + 1 < memory.time.size() ? static_cast<double>(memory.time[i + 1]) : 1e18;
+    const bool seen = from < end && (until > begin || from >= begin);
+    if (seen) most = std::max(most, memory.total[i]);
+  }
+  return most;
+}
+
+TEST_F(MemoryPixels, ThePeakIsOnTheRightPixelAtTwoHundredRandomZooms) {
+  open(testing::kLlama);
+  const MemoryView& memory = this->memory().view()->memory;
+  const Theme theme = Theme::of(QPalette());
+  const ByteAxis bytes{top_of(memory.peak(), 0), 300};
+  std::mt19937 random(20261122);
+  std::uniform_real_distribution<double> share(0, 1);
+  const auto peak_time = static_cast<double>(memory.time[memory.peak_at]);
+  for (int zoom = 0; zoom < 200; ++zoom) {
+    TimeAxis axis(window_.document().planned()->end, 400);
+    const double span = std::pow(10.0, 4 + share(random) * 5);
+    axis.show(peak_time - span * share(random), peak_time + span * share(random));
+    const QImage image = memory_image(memory, axis, bytes, theme);
+    // The peak's own column reaches exactly as high as the peak.
+    const int x = std::min(399, static_cast<int>(axis.x_of(memory.time[memory.peak_at])));
+    const int top = bytes.y_of(memory.peak());
+    EXPECT_NE(qAlpha(image.pixel(x, top)), 0) << "zoom " << zoom;
+    EXPECT_EQ(qAlpha(image.pixel(x, top - 1)), 0) << "zoom " << zoom;
+    // And every other column as high as the highest moment in it.
+    for (int i = 0; i < 10; ++i) {
+      const int column = static_cast<int>(share(random) * 399);
+      const Bytes expected = highest(memory, axis.time_at(column), axis.time_at(column + 1));
+      int y = 0;
+      while (y < image.height() && qAlpha(image.pixel(column, y)) == 0) ++y;
+      EXPECT_EQ(y, bytes.y_of(expected)) << "zoom " << zoom << ", column " << column;
+    }
+  }
+}
+
+TEST_F(MemoryPixels, ClassesAreStackedInTheOrderOfTheLegend) {
+  MemoryView memory;
+  memory.classes = {StorageClass::parameter, StorageClass::activation};
+  memory.event.resize(1);
+  memory.time = {0};
+  memory.bytes = {{30}, {50}};
+  memory.total = MinMaxPyramid({80});
+  const Theme theme = Theme::of(QPalette());
+  const ByteAxis bytes{100, 100};
+  const QImage image = memory_image(memory, TimeAxis(1000, 10), bytes, theme);
+  EXPECT_EQ(image.pixel(5, 99), theme.storage(StorageClass::parameter).rgb());
+  EXPECT_EQ(image.pixel(5, 70), theme.storage(StorageClass::parameter).rgb());
+  EXPECT_EQ(image.pixel(5, 69), theme.storage(StorageClass::activation).rgb());
+  EXPECT_EQ(image.pixel(5, 20), theme.storage(StorageClass::activation).rgb());
+  EXPECT_EQ(qAlpha(image.pixel(5, 19)), 0);
+}
+
+TEST_F(MemoryPixels, TheWindowsOwnCurveHasThePeakToo) {
+  open(testing::kLlama);
+  const MemoryView& curve = memory().view()->memory;
+  const QImage image = memory().grab().toImage();
+  const QRect at = memory().curve_rect();
+  const int x = at.left() + static_cast<int>(memory().axis().x_of(curve.time[curve.peak_at]));
+  const int y = at.top() + memory().byte_axis().y_of(curve.peak());
+  const QRgb paper = memory().palette().color(QPalette::Base).rgb();
+  EXPECT_NE(image.pixel(x, y + 2), paper);
+}
+
+TEST_F(MemoryPixels, ByteAxisRoundsOutwardsAndHasRoundTicks) {
+  const ByteAxis axis{1000, 100};
+  EXPECT_EQ(axis.rows(0), 0);
+  EXPECT_EQ(axis.rows(1), 1) << "a byte is seen";
+  EXPECT_EQ(axis.rows(1000), 100);
+  EXPECT_EQ(axis.bytes_at(100), 0);
+  EXPECT_EQ(axis.bytes_at(0), 1000);
+  EXPECT_EQ(axis.ticks(5), (std::vector<Bytes>{200, 400, 600, 800, 1000}));
+}
+
+}  // namespace
+}  // namespace stowage::gui

@@ -1,0 +1,99 @@
+// The real program without a display: exit codes, one clear line, pictures.
+#include <gtest/gtest.h>
+
+#include <QDir>
+#include <QFile>
+#include <QImage>
+#include <QProcess>
+#include <QProcessEnvironment>
+#include <QTemporaryDir>
+
+#include "gui/app/options.h"
+
+namespace stowage::gui {
+namespace {
+
+const QString kSample =
+    QStringLiteral(STOWAGE_SOURCE_DIR "/traces/samples/gpt2-l6-fp32-cpu.trace.json.gz");
+
+struct Ran {
+  int code = -1;
+  QString out;
+  QString err;
+};
+
+Ran run(const QStringList& arguments) {
+  QProcess process;
+  QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+  for (const char* name : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"}) {
+    environment.remove(name);
+  }
+  environment.insert("XDG_RUNTIME_DIR", QDir::tempPath());
+  process.setProcessEnvironment(environment);
+  process.start(QStringLiteral(STOWAGE_BIN_DIR "/stowage-gui"), arguments);
+  if (!process.waitForFinished(120'000)) return {};
+  return {process.exitCode(), process.readAllStandardOutput(), process.readAllStandardError()};
+}
+
+TEST(Program, HelpAndVersionNeedNoDisplay) {
+  const Ran help = run({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_TRUE(help.out.contains("--screenshot"));
+  EXPECT_TRUE(help.out.contains("Example:"));
+  const Ran version = run({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_TRUE(version.out.startsWith("stowage-gui "));
+}
+
+TEST(Program, ABadOptionEndsWithTwoAndTheNearestOne) {
+  const Ran ran = run({"--screnshot", "a.png"});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(ran.err.contains("--screenshot")) << ran.err.toStdString();
+  EXPECT_EQ(run({"--size", "10x"}).code, 2);
+  EXPECT_EQ(run({"--view", "kitchen", "--screenshot", "a.png", kSample}).code, 2);
+  EXPECT_EQ(run({"--screenshot"}).code, 2);
+  EXPECT_EQ(run({"--screenshot", "a.png"}).code, 2);
+  EXPECT_EQ(run({"--view", "memory", kSample}).code, 2);
+}
+
+TEST(Program, ABadFileEndsWithThreeAndOneLine) {
+  const QTemporaryDir folder;
+  const QString picture = folder.filePath("a.png");
+  const Ran ran = run({"--screenshot", picture, folder.filePath("missing.json")});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_TRUE(ran.err.contains("missing.json"));
+  EXPECT_EQ(ran.err.count("error:"), 1);
+  EXPECT_FALSE(QFile::exists(picture));
+}
+
+TEST(Program, WithoutADisplayAWindowIsRefused) {
+  const Ran ran = run({kSample});
+  EXPECT_EQ(ran.code, 4);
+  EXPECT_TRUE(ran.err.contains("--screenshot"));
+}
+
+TEST(Program, AScreenshotHasTheSizeThatWasAskedFor) {
+  const QTemporaryDir folder;
+  for (const QString view : {"", "timeline", "memory"}) {
+    const QString picture = folder.filePath(view + "picture.png");
+    QStringList arguments{"--screenshot", picture, "--size", "1000x700"};
+    if (!view.isEmpty()) arguments << "--view" << view;
+    const Ran ran = run(arguments << kSample);
+    EXPECT_EQ(ran.code, 0) << ran.err.toStdString();
+    const QImage image(picture);
+    EXPECT_EQ(image.size(), QSize(1000, 700)) << view.toStdString();
+  }
+}
+
+TEST(Options, AreReadWithOrWithoutAnEqualsSign) {
+  const auto options = parse_options(
+      {"--screenshot=a.png", "--size", "800x600", "--view=memory", "t.json", "--", "-x"});
+  ASSERT_TRUE(options) << options.error().text();
+  EXPECT_EQ(options->screenshot, "a.png");
+  EXPECT_EQ(options->size, QSize(800, 600));
+  EXPECT_EQ(options->view, "memory");
+  EXPECT_EQ(options->files, (QStringList{"t.json", "-x"}));
+}
+
+}  // namespace
+}  // namespace stowage::gui
