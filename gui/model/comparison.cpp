@@ -29,7 +29,7 @@ std::string text_of(const Value& value, FactUnit unit) {
   const std::int64_t number = std::get<std::int64_t>(value);
   switch (unit) {
     case FactUnit::bytes:
-      return report::exact_bytes(number);
+      return format_bytes(number);
     case FactUnit::nanoseconds:
       return format_time(number);
     default:
@@ -55,6 +55,18 @@ std::string words(const std::string& name, FactUnit unit) {
   }
   std::replace(text.begin(), text.end(), '_', ' ');
   return text;
+}
+
+// "62,996,267,264, then 60,982,968,576 bytes"; empty unless both are whole numbers.
+std::string exact_text(const Change& change) {
+  if (!change.before || !change.after) return {};
+  const auto* before = std::get_if<std::int64_t>(&*change.before);
+  const auto* after = std::get_if<std::int64_t>(&*change.after);
+  if (before == nullptr || after == nullptr) return {};
+  return report::with_commas(*before) + ", then " + report::with_commas(*after) +
+         (change.unit == FactUnit::bytes         ? " bytes"
+          : change.unit == FactUnit::nanoseconds ? " ns"
+                                                 : "");
 }
 
 LayerId outermost(const Trace& trace, LayerId layer) {
@@ -146,6 +158,7 @@ std::vector<ComparedRow> compared(const std::vector<Fact>& before, const std::ve
       std::snprintf(buffer, sizeof buffer, "%+.1f %%", *relative * 100);
       row.relative = buffer;
     }
+    row.exact = exact_text(change);
     rows.push_back(std::move(row));
   };
   for (const Fact& fact : before) {

@@ -23,6 +23,7 @@ struct ComparedRow {
   std::string after;
   std::string difference;  // "+1.20 GB", "=" when equal, empty when there is none
   std::string relative;    // "-3.2 %"
+  std::string exact;       // "62,996,267,264, then 60,982,968,576 bytes", for the tool tip
   int sign = 0;            // of the difference
 };
 

@@ -35,8 +35,9 @@ CompareView::CompareView(PlanDocument& document, QWidget* parent)
   rows_->setUniformRowHeights(true);
   rows_->setAccessibleName(tr("Figures and their differences"));
   const int em = fontMetrics().horizontalAdvance(QLatin1Char('m'));
-  const int widths[] = {14, 15, 15, 8, 6};
+  const int widths[] = {14, 8, 8, 8, 6};
   for (int i = 0; i < 5; ++i) rows_->setColumnWidth(i, widths[i] * em);
+  rows_->header()->setStretchLastSection(false);
   auto* split = new QSplitter(Qt::Vertical);
   split->addWidget(rows_);
   split->addWidget(curves_);
@@ -208,7 +209,7 @@ void CompareView::fill(const std::vector<ComparedRow>& rows, const QString& befo
                 QString::fromStdString(row.relative)});
     for (int i = 1; i < 5; ++i) {
       item->setTextAlignment(i, Qt::AlignRight | Qt::AlignVCenter);
-      item->setToolTip(i, item->text(i));
+      item->setToolTip(i, row.exact.empty() ? item->text(i) : QString::fromStdString(row.exact));
     }
     item->setData(0, Qt::AccessibleTextRole,
                   tr("%1: %2, then %3, %4 %5")

@@ -85,8 +85,9 @@ void CurvePair::paintEvent(QPaintEvent*) {
     painter.setPen(theme_.grid);
     painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y));
     painter.setPen(theme_.text);
-    painter.drawText(QRectF(0, y - em, left - 0.4 * em, 2 * em), Qt::AlignRight | Qt::AlignVCenter,
-                     QString::fromStdString(tick.label));
+    // The lowest one stands clear of the times.
+    painter.drawText(QRectF(0, std::min(y, plot.bottom() - 0.6 * em) - em, left - 0.4 * em, 2 * em),
+                     Qt::AlignRight | Qt::AlignVCenter, QString::fromStdString(tick.label));
   }
   const int wide = metrics.horizontalAdvance(QStringLiteral("1,000.0 ms")) + em;
   for (const AxisTick& tick :

@@ -15,8 +15,8 @@ QString figures(const QString& name, Bytes peak, Nanoseconds step, Nanoseconds r
                 Nanoseconds stall, Bytes host) {
   return QObject::tr("%1\npeak %2\nstep %3 (%4 against nothing moved)\nstall %5\nhost %6")
       .arg(name, bytes_text(peak), time_text(step),
-           QString::fromStdString(report::relative(step - resident_step, resident_step)),
-           time_text(stall), bytes_text(host));
+           QString::fromStdString(report::relative(step, resident_step)), time_text(stall),
+           bytes_text(host));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ QString pair_text(const QString& name, const std::optional<Value>& predicted,
   if (!predicted || !measured) return {};
   return QObject::tr("%1: predicted %2, measured %3 (%4). ")
       .arg(name, text(*predicted), text(*measured),
-           QString::fromStdString(report::relative(*measured - *predicted, *predicted)));
+           QString::fromStdString(report::relative(*measured, *predicted)));
 }
 
 }  // namespace

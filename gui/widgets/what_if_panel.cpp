@@ -188,6 +188,7 @@ void WhatIfPanel::take_budget() {
   const auto on = static_cast<simulator::PeakKind>(counter_->currentData().toInt());
   problem_->clear();
   const simulator::PlanBudget& now = document_.state()->plan.budget;
+  budget_->setModified(false);
   const QString text = budget_->text().trimmed();
   // What is shown is rounded: unchanged text is no other budget.
   if (text == size_text(now.device, now.device_text) && on == now.on) return;
@@ -212,6 +213,7 @@ void WhatIfPanel::take_host_budget() {
   if (!document_.trace()) return;
   problem_->clear();
   const simulator::PlanBudget& now = document_.state()->plan.budget;
+  host_->setModified(false);
   const QString text = host_->text().trimmed();
   if (text == size_text(now.host, now.host_text)) return;
   if (text.isEmpty()) {
@@ -332,10 +334,11 @@ void WhatIfPanel::refresh() {
   const QSignalBlocker quiet_budget(budget_);
   const QSignalBlocker quiet_host(host_);
   const QSignalBlocker quiet_counter(counter_);
-  if (!budget_->hasFocus() || problem_->text().isEmpty()) {
+  // What somebody is typing stays.
+  if (!budget_->hasFocus() || !budget_->isModified()) {
     budget_->setText(size_text(budget.device, budget.device_text));
   }
-  if (!host_->hasFocus() || problem_->text().isEmpty()) {
+  if (!host_->hasFocus() || !host_->isModified()) {
     host_->setText(size_text(budget.host, budget.host_text));
   }
   counter_->setCurrentIndex(counter_->findData(static_cast<int>(budget.on)));

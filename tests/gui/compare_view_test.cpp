@@ -109,9 +109,9 @@ TEST_F(CompareViewTest, WhatWasMeasuredIsComparedWithWhatWasPredicted) {
   ASSERT_TRUE(document_.save_plan(plan));
   ASSERT_TRUE(write_file(
       file.toStdString(),
-      "{\"schema\":\"stowage-execute/1\",\"plan\":\"" + plan.toStdString() + "\",\"trace\":\"" +
-          trace.toStdString() +
-          "\",\"measured\":{\"peak_requested_bytes\":1100,\"step_ns\":2000000},"
+      "{\"schema\":\"stowage-execute/1\",\"files\":{\"plan\":\"" + plan.toStdString() +
+          "\",\"trace\":\"" + trace.toStdString() +
+          "\"},\"measured\":{\"peak_requested_bytes\":1100,\"step_ns\":2000000},"
           "\"predicted\":{\"peak_requested_bytes\":1000,\"step_ns\":2000000},\"steps\":[]}"));
   open(file);
   ASSERT_TRUE(document_.measured().has_value());

@@ -23,6 +23,7 @@ TEST(Comparison, SaysAbsoluteAndRelativeDifferences) {
   EXPECT_EQ(rows[0].difference, "-500 B");
   EXPECT_EQ(rows[0].relative, "-25.0 %");
   EXPECT_EQ(rows[0].sign, -1);
+  EXPECT_EQ(rows[0].exact, "2,000, then 1,500 bytes");
   EXPECT_EQ(rows[1].difference, "=");
   EXPECT_EQ(rows[1].relative, "");
   EXPECT_EQ(rows[2].after, "–");
