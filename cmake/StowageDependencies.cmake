@@ -48,7 +48,7 @@ Without LibTorch: -DSTOWAGE_WITH_TORCH=OFF.")
 endif()
 
 if(STOWAGE_WITH_GUI)
-  find_package(Qt6 6.2 QUIET COMPONENTS Core Gui Widgets Svg Concurrent Test)
-  stowage_need(Qt6 "STOWAGE_WITH_GUI=ON: apt install qt6-base-dev libqt6svg6-dev. \
+  find_package(Qt6 6.2 QUIET COMPONENTS Core Gui Widgets Test)
+  stowage_need(Qt6 "STOWAGE_WITH_GUI=ON: apt install qt6-base-dev. \
 Without the viewer: -DSTOWAGE_WITH_GUI=OFF.")
 endif()

@@ -49,9 +49,13 @@ libgmock-dev /usr/include/gmock/gmock.h
 libbenchmark-dev /usr/include/benchmark/benchmark.h
 libxml2-utils xmllint
 NEEDS
+  # The desktop program, which the core does without.
+  [[ ${1:-torch} == core ]] || cat <<'NEEDS'
+qt6-base-dev /usr/include/qt6/QtWidgets/QWidget
+NEEDS
 }
 
-stowage_missing_packages() {
+stowage_missing_packages() {  # stowage_missing_packages [core]
   local package proof
   while read -r package proof; do
     case $proof in
@@ -63,7 +67,7 @@ stowage_missing_packages() {
         ;;
       *) command -v "$proof" >/dev/null || echo "$package" ;;
     esac
-  done < <(stowage_needs)
+  done < <(stowage_needs "$@")
   if [[ ! -x $STOWAGE_VENV/bin/python ]] && ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
     echo python3-venv
   fi
@@ -170,7 +174,7 @@ stowage_exports() {
 # stowage_setup core|torch|exports
 stowage_setup() {
   local missing
-  mapfile -t missing < <(stowage_missing_packages)
+  mapfile -t missing < <(stowage_missing_packages "$@")
   if (( ${#missing[@]} )); then
     stowage_install_packages "${missing[@]}" || return
   fi

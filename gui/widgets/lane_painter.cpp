@@ -2,12 +2,14 @@
 
 #include <QFontMetrics>
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace stowage::gui {
 namespace {
 
 constexpr int kLeastLabel = 16;    // px: below that no name can be read
+constexpr int kLeastCut = 64;      // px: below that a name that is cut says too little for its cost
 constexpr int kMostNames = 20000;  // kept laid out
 constexpr double kFaintest = 0.3;  // of a folded run that is hardly busy
 
@@ -42,6 +44,7 @@ void LanePainter::label(QPainter& painter, const QRect& box, const QColor& ink, 
     painter.drawStaticText(box.left() + 3, y, text.text);
     return;
   }
+  if (box.width() < kLeastCut) return;
   // Cut where the span ends; the tool tip has all of it.
   painter.save();
   painter.setClipRect(box.adjusted(2, 0, -2, 0), Qt::IntersectClip);
@@ -61,6 +64,13 @@ void LanePainter::paint(QPainter& painter, const QRect& area, LaneKind kind, con
   const bool stall = kind == LaneKind::stalls;
   const QBrush hatch(mix(theme.background, theme.stall, 0.75), Qt::BDiagPattern);
   const QColor edge = mix(theme.background, theme.lane(kind), 0.5);
+  // Folded runs by how busy they are, in steps that the eye does not see.
+  constexpr std::size_t kSteps = 32;
+  std::array<QColor, kSteps + 1> folded;
+  for (std::size_t i = 0; i <= kSteps; ++i) {
+    const double busy = static_cast<double>(i) / kSteps;
+    folded[i] = mix(theme.lane(kind), theme.background, kFaintest + (1 - kFaintest) * busy);
+  }
   QRect selected;
   for (const SpanRun& run : runs_) {
     const int x0 = area.left() + static_cast<int>(std::floor(run.x0));
@@ -68,8 +78,7 @@ void LanePainter::paint(QPainter& painter, const QRect& area, LaneKind kind, con
                                           static_cast<int>(std::floor(run.x0)) + 1);
     QRect box(x0, inner.top(), x1 - x0, inner.height());
     if (run.folded()) {
-      painter.fillRect(
-          box, mix(theme.lane(kind), theme.background, kFaintest + (1 - kFaintest) * run.busy));
+      painter.fillRect(box, folded[static_cast<std::size_t>(run.busy * kSteps)]);
       continue;
     }
     const SpanInfo& info = row.infos[run.first];

@@ -45,14 +45,30 @@ std::vector<std::int64_t> column_peaks(const MemoryView& memory, const TimeAxis&
   const auto width = static_cast<std::size_t>(axis.width());
   std::vector<std::int64_t> peaks(width, -1);
   if (memory.empty()) return peaks;
-  // Columns go left to right: where one ends the next begins, so points are sought close by.
-  MemoryView::Range points = memory.points(axis.begin(), axis.time_at(1));
+  // Columns go left to right: the end of one is sought close behind the end of the one before.
+  const auto first_from = [&](std::size_t row, double t) {
+    const auto ahead = [&](std::size_t i) { return static_cast<double>(memory.time[i]) < t; };
+    std::size_t step = 1;
+    while (row + step < memory.time.size() && ahead(row + step)) row += step, step *= 2;
+    const auto begin = memory.time.begin() + static_cast<std::ptrdiff_t>(row);
+    const auto end =
+        memory.time.begin() + static_cast<std::ptrdiff_t>(std::min(row + step, memory.time.size()));
+    return static_cast<std::size_t>(
+        std::partition_point(begin, end,
+                             [&](Nanoseconds at) { return static_cast<double>(at) < t; }) -
+        memory.time.begin());
+  };
+  std::size_t first = memory.points(axis.begin(), axis.begin()).first;
   for (std::size_t x = 0; x < width; ++x) {
     const double begin = axis.time_at(static_cast<double>(x));
     const double end = axis.time_at(static_cast<double>(x) + 1);
     if (begin > static_cast<double>(axis.length())) break;
-    if (x > 0) points = memory.points(begin, end);
-    peaks[x] = static_cast<std::int64_t>(memory.total.extent(points.first, points.last).max_at);
+    const std::size_t last = std::max(first_from(first, end), first + 1);
+    peaks[x] = static_cast<std::int64_t>(memory.total.extent(first, last).max_at);
+    // What holds at the next column's begin is the last point here, unless one begins right there.
+    const bool right_there =
+        last < memory.time.size() && static_cast<double>(memory.time[last]) <= end;
+    first = right_there ? last : last - 1;
   }
   return peaks;
 }
@@ -91,9 +107,16 @@ QImage memory_image(const MemoryView& memory, const TimeAxis& axis, const ByteAx
   }
   // Row by row, since that is how memory lies; `above` is the class that each column is in.
   std::vector<std::int32_t> at(static_cast<std::size_t>(width), static_cast<std::int32_t>(classes));
-  for (int y = 0; y < bytes.height; ++y) {
+  std::int32_t highest = bytes.height;
+  for (int x = 0; x < width; ++x) {
+    highest =
+        std::min(highest, first_row[static_cast<std::size_t>(x) * (classes + 1) + classes - 1]);
+  }
+  for (int y = highest; y < bytes.height; ++y) {
+    int phase = (y + kHatch - 1) % kHatch;  // of (x + y) % kHatch, one ahead
     auto* line = reinterpret_cast<QRgb*>(image.scanLine(y));
     for (int x = 0; x < width; ++x) {
+      phase = phase + 1 == kHatch ? 0 : phase + 1;
       const std::int32_t* rows = &first_row[static_cast<std::size_t>(x) * (classes + 1)];
       std::int32_t& in = at[static_cast<std::size_t>(x)];
       // The stack from above: the highest class begins at rows[classes - 1].
@@ -103,7 +126,7 @@ QImage memory_image(const MemoryView& memory, const TimeAxis& axis, const ByteAx
       }
       while (in > 0 && y >= rows[in - 1]) --in;
       const Ink& ink = inks[static_cast<std::size_t>(in)];
-      line[x] = ink.hatched && (x + y) % kHatch == 0 ? ink.line : ink.plain;
+      line[x] = ink.hatched && phase == 0 ? ink.line : ink.plain;
     }
   }
   return image;
