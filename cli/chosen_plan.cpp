@@ -1,10 +1,10 @@
 #include "cli/chosen_plan.h"
 
-#include "cli/calibration_settings.h"
 #include "cli/console.h"
 #include "cli/plan_file.h"
 #include "planner/planner.h"
 #include "planner/policy.h"
+#include "simulator/calibration_settings.h"
 
 namespace stowage::cli {
 namespace {
@@ -39,7 +39,8 @@ Status check_choice(const ChosenPlan& choice, const std::string& trace_file) {
 
 Status apply_settings(const ChosenPlan& choice, Trace& trace) {
   for (const std::string& setting : choice.settings) {
-    if (const Status set = apply_setting(trace.calibration, setting); !set) return set.error();
+    if (const Status set = simulator::apply_setting(trace.calibration, setting); !set)
+      return set.error();
   }
   return Unit{};
 }

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "cli/calibration_settings.h"
 #include "cli/chosen_plan.h"
 #include "cli/output_check.h"
 #include "cli/shown_trace.h"
@@ -12,6 +11,7 @@
 #include "report/memory_curve.h"
 #include "report/simulation.h"
 #include "report/words.h"
+#include "simulator/calibration_settings.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
@@ -160,7 +160,7 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
               "another link than the recorded one; may be repeated");
   line.option("--timeline", "OUT", timeline, "write lanes and memory as JSON (.gz compresses)");
   std::string names = "Without --plan and --policy nothing moves. Names for --set:";
-  for (const auto& setting : calibration_settings()) {
+  for (const auto& setting : simulator::calibration_settings()) {
     names += "\n  " + setting.name + ": " + setting.help;
   }
   line.detail(names);

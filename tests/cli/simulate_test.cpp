@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "cli/calibration_settings.h"
 #include "cli/plan_file.h"
 #include "cli/verbs.h"
+#include "simulator/calibration_settings.h"
 #include "simulator/link_model.h"
 #include "tests/cli/process.h"
 #include "tests/support/small_trace.h"
@@ -170,7 +170,7 @@ TEST(CalibrationSettings, LatencyMovesTheTimesOfTheCurve) {
   calibration.h2d = {{1'000'000}, {8'000'000'000}, {8'000'000'000}, 10'000};
   calibration.d2h = calibration.h2d;
   const Nanoseconds before = simulator::transfer_ns(calibration.h2d, 1'000'000);
-  ASSERT_TRUE(cli::apply_setting(calibration, "link.latency_us=60").ok());
+  ASSERT_TRUE(simulator::apply_setting(calibration, "link.latency_us=60").ok());
   EXPECT_EQ(calibration.h2d.latency, 60'000);
   EXPECT_NEAR(static_cast<double>(simulator::transfer_ns(calibration.h2d, 1'000'000)),
               static_cast<double>(before + 50'000), 2.0);
@@ -178,10 +178,10 @@ TEST(CalibrationSettings, LatencyMovesTheTimesOfTheCurve) {
 
 TEST(CalibrationSettings, FactorsAndALinkThatWasNeverMeasured) {
   Calibration calibration;
-  ASSERT_TRUE(cli::apply_setting(calibration, "link.duplex=0.75").ok());
-  ASSERT_TRUE(cli::apply_setting(calibration, "link.copy_interference=0.9").ok());
-  ASSERT_TRUE(cli::apply_setting(calibration, "link.compute_interference=1").ok());
-  ASSERT_TRUE(cli::apply_setting(calibration, "link.d2h_gbps=10").ok());
+  ASSERT_TRUE(simulator::apply_setting(calibration, "link.duplex=0.75").ok());
+  ASSERT_TRUE(simulator::apply_setting(calibration, "link.copy_interference=0.9").ok());
+  ASSERT_TRUE(simulator::apply_setting(calibration, "link.compute_interference=1").ok());
+  ASSERT_TRUE(simulator::apply_setting(calibration, "link.d2h_gbps=10").ok());
   EXPECT_EQ(calibration.duplex, 750'000);
   EXPECT_EQ(calibration.copy_interference, 900'000);
   EXPECT_EQ(calibration.compute_interference, kPpm);

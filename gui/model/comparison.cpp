@@ -1,0 +1,175 @@
+#include "gui/model/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "gui/model/plan_edits.h"
+#include "report/words.h"
+#include "traces/size_text.h"
+
+namespace stowage::gui {
+namespace {
+
+using report::Change;
+using report::Fact;
+using report::FactUnit;
+using Value = std::variant<std::int64_t, double, std::string>;
+
+std::string text_of(const Value& value, FactUnit unit) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* number = std::get_if<double>(&value)) {
+    char buffer[64];
+    std::snprintf(buffer, sizeof buffer, "%.4g", *number);
+    return buffer;
+  }
+  const std::int64_t number = std::get<std::int64_t>(value);
+  switch (unit) {
+    case FactUnit::bytes:
+      return format_bytes(number);
+    case FactUnit::nanoseconds:
+      return format_time(number);
+    default:
+      return report::with_commas(number);
+  }
+}
+
+std::string difference_text(double difference, FactUnit unit) {
+  const auto whole = static_cast<std::int64_t>(std::llround(std::abs(difference)));
+  std::string text = unit == FactUnit::bytes         ? format_bytes(whole)
+                     : unit == FactUnit::nanoseconds ? format_time(whole)
+                                                     : report::with_commas(whole);
+  return (difference < 0 ? "-" : "+") + text;
+}
+
+// "layers.3.mlp.forward_ns" -> "layers.3.mlp.forward", "peak_active_bytes" -> "peak active".
+std::string words(const std::string& name, FactUnit unit) {
+  std::string text = name;
+  for (const char* suffix : {"_bytes", "_ns"}) {
+    if (unit != FactUnit::text && text.ends_with(suffix)) {
+      text.resize(text.size() - std::string_view(suffix).size());
+    }
+  }
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
+// "62,996,267,264, then 60,982,968,576 bytes"; empty unless both are whole numbers.
+std::string exact_text(const Change& change) {
+  if (!change.before || !change.after) return {};
+  const auto* before = std::get_if<std::int64_t>(&*change.before);
+  const auto* after = std::get_if<std::int64_t>(&*change.after);
+  if (before == nullptr || after == nullptr) return {};
+  return report::with_commas(*before) + ", then " + report::with_commas(*after) +
+         (change.unit == FactUnit::bytes         ? " bytes"
+          : change.unit == FactUnit::nanoseconds ? " ns"
+                                                 : "");
+}
+
+LayerId outermost(const Trace& trace, LayerId layer) {
+  while (layer.valid()) {
+    const LayerId above = trace.layers.parent[layer.index()];
+    if (!above.valid() || !trace.layers.parent[above.index()].valid()) return layer;
+    layer = above;
+  }
+  return layer;
+}
+
+template <class T>
+void add(std::vector<Fact>& facts, const char* name, FactUnit unit, const std::optional<T>& value) {
+  if (value) facts.push_back({"", name, unit, static_cast<std::int64_t>(*value)});
+}
+
+std::optional<Bytes> known(Bytes bytes) {
+  return bytes < 0 ? std::nullopt : std::optional<Bytes>(bytes);
+}
+
+}  // namespace
+
+std::vector<Fact> facts_of(const MeasuredFigures& figures) {
+  std::vector<Fact> facts;
+  add(facts, "peak_requested_bytes", FactUnit::bytes, figures.peak_requested);
+  add(facts, "peak_active_bytes", FactUnit::bytes, figures.peak_active);
+  add(facts, "peak_reserved_bytes", FactUnit::bytes, figures.peak_reserved);
+  add(facts, "host_bytes", FactUnit::bytes, figures.host);
+  add(facts, "step_ns", FactUnit::nanoseconds, figures.step);
+  add(facts, "stall_ns", FactUnit::nanoseconds, figures.stall);
+  return facts;
+}
+
+std::vector<Fact> facts_of(const Simulated& simulated) {
+  const simulator::ReplayResult& result = simulated.result;
+  std::vector<Fact> facts = facts_of(
+      MeasuredFigures{result.peak_requested, known(result.peak_active), known(result.peak_reserved),
+                      result.host_bytes, result.step_ns, result.stall_ns});
+  using std::optional;
+  add(facts, "compute_ns", FactUnit::nanoseconds, optional(result.compute_ns));
+  add(facts, "copied_out_bytes", FactUnit::bytes, optional(result.d2h_bytes));
+  add(facts, "copied_back_bytes", FactUnit::bytes, optional(result.h2d_bytes));
+  add(facts, "stalls", FactUnit::number, optional(result.stalls.size()));
+  add(facts, "offloads", FactUnit::number, optional(simulated.schedule.offloads.size()));
+  add(facts, "streamed_parameters", FactUnit::number,
+      optional(simulated.schedule.parameters.size()));
+
+  const Trace& trace = simulated.trace->trace;
+  std::map<LayerId, std::pair<Bytes, Bytes>> by_layer;  // offloaded, streamed
+  for (const simulator::Offload& offload : simulated.schedule.offloads) {
+    const LayerId layer = outermost(trace, trace.saved.layer[offload.saved.front().index()]);
+    if (layer.valid()) by_layer[layer].first += offload.bytes;
+  }
+  for (const simulator::StreamedParameter& parameter : simulated.schedule.parameters) {
+    const LayerId layer = outermost(trace, trace.storages.layer[parameter.storage.index()]);
+    if (layer.valid()) by_layer[layer].second += parameter.bytes;
+  }
+  for (std::size_t i = 0; i < trace.layers.size(); ++i) {
+    const LayerId layer(i);
+    if (outermost(trace, layer) != layer) continue;
+    const std::string name = trace.string(trace.layers.name[i]);
+    const auto at = by_layer.find(layer);
+    const auto bytes = at == by_layer.end() ? std::pair<Bytes, Bytes>{} : at->second;
+    facts.push_back({"by layer", name + ": offloaded_bytes", FactUnit::bytes, bytes.first});
+    facts.push_back({"by layer", name + ": streamed_bytes", FactUnit::bytes, bytes.second});
+  }
+  return facts;
+}
+
+std::vector<ComparedRow> compared(const std::vector<Fact>& before, const std::vector<Fact>& after) {
+  std::map<std::pair<std::string, std::string>, const Fact*> others;
+  for (const Fact& fact : after) others.emplace(std::pair(fact.section, fact.name), &fact);
+  std::vector<ComparedRow> rows;
+  const auto add_row = [&](const Fact& named, const Fact* old, const Fact* now) {
+    Change change{named.section, named.name, named.unit, {}, {}};
+    if (old != nullptr) change.before = old->value;
+    if (now != nullptr) change.after = now->value;
+    const bool equal = change.before && change.after && *change.before == *change.after;
+    if (equal && !named.section.empty()) return;
+    ComparedRow row{named.section, words(named.name, named.unit), "–", "–", "", "", 0};
+    if (old != nullptr) row.before = text_of(old->value, named.unit);
+    if (now != nullptr) row.after = text_of(now->value, named.unit);
+    if (const auto difference = change.difference()) {
+      row.sign = *difference > 0 ? 1 : *difference < 0 ? -1 : 0;
+      row.difference = row.sign == 0 ? "=" : difference_text(*difference, named.unit);
+    }
+    if (const auto relative = change.relative(); relative && row.sign != 0) {
+      char buffer[64];
+      std::snprintf(buffer, sizeof buffer, "%+.1f %%", *relative * 100);
+      row.relative = buffer;
+    }
+    row.exact = exact_text(change);
+    rows.push_back(std::move(row));
+  };
+  for (const Fact& fact : before) {
+    const auto at = others.find({fact.section, fact.name});
+    add_row(fact, &fact, at == others.end() ? nullptr : at->second);
+    if (at != others.end()) others.erase(at);
+  }
+  for (const Fact& fact : after) {
+    if (others.count({fact.section, fact.name}) != 0) add_row(fact, nullptr, &fact);
+  }
+  return rows;
+}
+
+}  // namespace stowage::gui

@@ -1,0 +1,35 @@
+// Two results beside each other, figure by figure: plans, traces, or what was predicted and what
+// was measured.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gui/model/run_result_json.h"
+#include "gui/model/simulated.h"
+#include "report/diff.h"
+
+namespace stowage::gui {
+
+// What a replay comes to, and what its plan moves: of the whole, then by outermost layer.
+// Cost: O(saved + storages).
+[[nodiscard]] std::vector<report::Fact> facts_of(const Simulated& simulated);
+[[nodiscard]] std::vector<report::Fact> facts_of(const MeasuredFigures& figures);
+
+struct ComparedRow {
+  std::string section;  // empty: of the whole
+  std::string name;     // in words
+  std::string before;   // with unit; "–" where there is none
+  std::string after;
+  std::string difference;  // "+1.20 GB", "=" when equal, empty when there is none
+  std::string relative;    // "-3.2 %"
+  std::string exact;       // "62,996,267,264, then 60,982,968,576 bytes", for the tool tip
+  int sign = 0;            // of the difference
+};
+
+// Figures of the whole are listed when they are equal too; others only when they differ.
+// Cost: O((n + m) log n).
+[[nodiscard]] std::vector<ComparedRow> compared(const std::vector<report::Fact>& before,
+                                                const std::vector<report::Fact>& after);
+
+}  // namespace stowage::gui

@@ -1,0 +1,61 @@
+// Why a planned step is as it is: the story of each storage, the reason of each stall, what is
+// alive when. Made once a replay in the background and shared by all views that explain.
+#pragma once
+
+#include <QObject>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "gui/model/job_runner.h"
+#include "gui/model/plan_document.h"
+#include "gui/model/plan_edits.h"
+#include "report/alive.h"
+#include "report/stalls.h"
+#include "report/storage_story.h"
+
+namespace stowage::gui {
+
+struct Explained {
+  explicit Explained(SimulatedPtr of);
+  Explained(const Explained&) = delete;
+  Explained& operator=(const Explained&) = delete;
+
+  const SimulatedPtr simulated;
+  const std::vector<report::StorageStory> stories;  // by row of Trace::storages
+  const std::vector<report::StallRow> stalls;       // longest first
+  const report::AliveIndex planned;
+  const report::AliveIndex recorded;
+  std::vector<std::int32_t> stall_row;   // by row of ReplayResult::stalls, the row of `stalls`
+  std::vector<Nanoseconds> saved_stall;  // by row of Trace::saved: of the offload that serves it
+  // What the lowering has to say of a site, and of everything else under "".
+  std::unordered_map<std::string, std::vector<std::string>> notes;
+
+  [[nodiscard]] const Trace& trace() const { return simulated->trace->trace; }
+  [[nodiscard]] Nanoseconds stall_of(const StreamingLayer& layer) const;
+};
+using ExplainedPtr = std::shared_ptr<const Explained>;
+
+// Follows a document. Main thread only.
+class Explanations : public QObject {
+  Q_OBJECT
+ public:
+  explicit Explanations(PlanDocument& document, QObject* parent = nullptr);
+
+  // Of document.current(), or of the replay before it while `busy()`; null while nothing is open.
+  [[nodiscard]] const ExplainedPtr& current() const { return current_; }
+  [[nodiscard]] bool busy() const { return job_.busy(); }
+
+ Q_SIGNALS:
+  void changed();  // current() is another one
+
+ private:
+  void follow();
+
+  PlanDocument& document_;
+  ExplainedPtr current_;
+  JobRunner job_;  // last: it waits for its thread ahead of everything else's end
+};
+
+}  // namespace stowage::gui

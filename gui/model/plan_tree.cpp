@@ -1,0 +1,158 @@
+#include "gui/model/plan_tree.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace stowage::gui {
+namespace {
+
+class Builder {
+ public:
+  explicit Builder(PlanTree& tree) : tree_(tree), trace_(tree.trace()) {
+    tree_.row_of_layer.assign(trace_.layers.size(), -1);
+    tree_.row_of_saved.assign(trace_.saved.size(), -1);
+  }
+
+  void add_parameters() {
+    tree_.streaming = streaming_layers_of(trace_);
+    for (std::size_t i = 0; i < tree_.streaming.size(); ++i) {
+      PlanRow row;
+      row.kind = PlanRowKind::parameters;
+      row.layer = tree_.streaming[i].layer;
+      row.streaming = static_cast<std::int32_t>(i);
+      row.bytes = tree_.streaming[i].bytes;
+      add(std::move(row), layer_row(row.layer));
+    }
+  }
+
+  void add_optimizer_state() {
+    std::vector<Bytes> bytes(trace_.layers.size(), 0);
+    for (std::size_t i = 0; i < trace_.storages.size(); ++i) {
+      const LayerId layer = trace_.storages.layer[i];
+      if (trace_.storages.storage_class[i] == StorageClass::optimizer_state && layer.valid()) {
+        bytes[layer.index()] += trace_.storages.bytes[i];
+      }
+    }
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      if (bytes[i] == 0) continue;
+      PlanRow row;
+      row.kind = PlanRowKind::optimizer_state;
+      row.layer = LayerId(i);
+      row.bytes = bytes[i];
+      add(std::move(row), layer_row(LayerId(i)));
+    }
+  }
+
+  void add_saved() {
+    std::set<std::pair<std::int32_t, StorageId>> counted;
+    for (std::size_t i = 0; i < trace_.saved.size(); ++i) {
+      const StorageId storage = trace_.saved.storage[i];
+      PlanRow row;
+      row.kind = PlanRowKind::saved;
+      row.layer = trace_.saved.layer[i];
+      row.saved = SavedId(i);
+      row.bytes = storage.valid() ? trace_.storages.bytes[storage.index()] : 0;
+      const Bytes bytes = row.bytes;
+      tree_.row_of_saved[i] = add(std::move(row), layer_row(trace_.saved.layer[i]));
+      if (!tree_.can_move(SavedId(i))) continue;
+      std::int32_t at = layer_row(trace_.saved.layer[i]);
+      for (; at >= 0; at = tree_.rows[static_cast<std::size_t>(at)].parent) {
+        if (counted.emplace(at, storage).second) {
+          tree_.rows[static_cast<std::size_t>(at)].bytes += bytes;
+        }
+      }
+    }
+  }
+
+ private:
+  std::int32_t add(PlanRow row, std::int32_t parent) {
+    const auto at = static_cast<std::int32_t>(tree_.rows.size());
+    std::vector<std::int32_t>& beside =
+        parent < 0 ? tree_.top : tree_.rows[static_cast<std::size_t>(parent)].children;
+    row.parent = parent;
+    row.place = static_cast<std::int32_t>(beside.size());
+    beside.push_back(at);
+    tree_.rows.push_back(std::move(row));
+    return at;
+  }
+
+  // What is in "step" alone stands beside the outermost layers.
+  std::int32_t layer_row(LayerId layer) {
+    if (!layer.valid()) layer = LayerId(0);
+    std::int32_t& known = tree_.row_of_layer[layer.index()];
+    if (known >= 0) return known;
+    const LayerId above = trace_.layers.parent[layer.index()];
+    const bool at_top = !above.valid() || !trace_.layers.parent[above.index()].valid();
+    const std::int32_t parent = at_top ? -1 : layer_row(above);
+    PlanRow row;
+    row.layer = layer;
+    const std::int32_t at = add(std::move(row), parent);
+    tree_.row_of_layer[layer.index()] = at;
+    return at;
+  }
+
+  PlanTree& tree_;
+  const Trace& trace_;
+};
+
+}  // namespace
+
+PlanTree::PlanTree(TracePtr of) : data(std::move(of)) {
+  Builder builder(*this);
+  builder.add_parameters();
+  builder.add_optimizer_state();
+  builder.add_saved();
+  // In forward order, "step" behind.
+  const auto order = [this](std::int32_t at) {
+    const std::int32_t place =
+        trace().layers.forward_order[rows[static_cast<std::size_t>(at)].layer.index()];
+    return place < 0 ? static_cast<std::int32_t>(trace().layers.size()) : place;
+  };
+  const auto sort = [&](std::vector<std::int32_t>& beside) {
+    const auto inner = std::stable_partition(beside.begin(), beside.end(), [&](std::int32_t at) {
+      return rows[static_cast<std::size_t>(at)].kind != PlanRowKind::layer;
+    });
+    std::stable_sort(inner, beside.end(),
+                     [&](std::int32_t a, std::int32_t b) { return order(a) < order(b); });
+    for (std::size_t i = 0; i < beside.size(); ++i) {
+      rows[static_cast<std::size_t>(beside[i])].place = static_cast<std::int32_t>(i);
+    }
+  };
+  sort(top);
+  for (PlanRow& row : rows) sort(row.children);
+}
+
+bool PlanTree::can_move(SavedId saved) const {
+  const StorageId storage = trace().saved.storage[saved.index()];
+  return storage.valid() && trace().storages.alloc_event[storage.index()].valid() &&
+         trace().storages.device[storage.index()] == 0;
+}
+
+PlanTree::Targets PlanTree::targets_of(const std::vector<std::int32_t>& chosen,
+                                       bool parameters_of_layers) const {
+  std::set<SavedId> saved;
+  std::set<std::int32_t> parameters;
+  std::vector<std::pair<std::int32_t, bool>> open;  // row, chosen itself
+  for (const std::int32_t at : chosen) open.emplace_back(at, true);
+  while (!open.empty()) {
+    const auto [at, itself] = open.back();
+    open.pop_back();
+    const PlanRow& row = rows[static_cast<std::size_t>(at)];
+    if (row.kind == PlanRowKind::saved && row.saved.valid() && (itself || can_move(row.saved))) {
+      saved.insert(row.saved);
+    }
+    if (row.kind == PlanRowKind::parameters && (itself || parameters_of_layers)) {
+      parameters.insert(row.streaming);
+    }
+    for (const std::int32_t child : row.children) open.emplace_back(child, false);
+  }
+  Targets targets;
+  targets.saved.assign(saved.begin(), saved.end());
+  for (const std::int32_t at : parameters) {
+    targets.parameters.push_back(streaming[static_cast<std::size_t>(at)]);
+  }
+  return targets;
+}
+
+}  // namespace stowage::gui

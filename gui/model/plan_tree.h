@@ -1,0 +1,54 @@
+// The rows that a person decides about: layers, and in them their saved tensors, their parameters
+// and their optimizer's state. Of a trace alone: what is decided stands in DecisionKinds' table.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gui/model/plan_edits.h"
+#include "gui/model/trace_data.h"
+
+namespace stowage::gui {
+
+enum class PlanRowKind : std::uint8_t { layer, saved, parameters, optimizer_state };
+
+struct PlanRow {
+  PlanRowKind kind = PlanRowKind::layer;
+  LayerId layer;
+  SavedId saved;                // of a saved tensor
+  std::int32_t streaming = -1;  // of parameters: row of PlanTree::streaming
+  std::int32_t parent = -1;     // row, -1 = at the top
+  std::int32_t place = 0;       // among its parent's children
+  // Of its storages, each once; of a layer: those that it and the layers in it save and that were
+  // made in the step.
+  Bytes bytes = 0;
+  std::vector<std::int32_t> children;  // rows
+};
+
+struct PlanTree {
+  // Layers without anything to decide about are left out. Cost: O(saved * depth + storages).
+  explicit PlanTree(TracePtr of);
+
+  TracePtr data;
+  std::vector<PlanRow> rows;  // parents ahead of their children
+  std::vector<std::int32_t> top;
+  std::vector<StreamingLayer> streaming;
+  std::vector<std::int32_t> row_of_saved;  // by row of Trace::saved
+  std::vector<std::int32_t> row_of_layer;  // by row of Trace::layers, -1 = left out
+
+  [[nodiscard]] const Trace& trace() const { return data->trace; }
+  // Its storage was made in the step, so that an offload may free it. Decisions about a layer are
+  // about these alone.
+  [[nodiscard]] bool can_move(SavedId saved) const;
+  // What a decision about these rows is about; a layer stands for all that is in it. In order,
+  // each once. Parameters inside of layers only with `parameters_of_layers`.
+  struct Targets {
+    std::vector<SavedId> saved;
+    std::vector<StreamingLayer> parameters;
+    [[nodiscard]] bool empty() const { return saved.empty() && parameters.empty(); }
+  };
+  [[nodiscard]] Targets targets_of(const std::vector<std::int32_t>& chosen,
+                                   bool parameters_of_layers) const;
+};
+
+}  // namespace stowage::gui

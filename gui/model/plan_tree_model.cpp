@@ -1,0 +1,358 @@
+#include "gui/model/plan_tree_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "traces/size_text.h"
+
+namespace stowage::gui {
+namespace {
+
+QString qstring(const std::string& text) {
+  return QString::fromStdString(text);
+}
+
+QString time_or_dash(Nanoseconds time) {
+  return time < 0 ? QStringLiteral("–") : qstring(format_time(time));
+}
+
+}  // namespace
+
+PlanTreeModel::PlanTreeModel(PlanDocument& document, Explanations& explanations, QObject* parent)
+    : QAbstractItemModel(parent), document_(document), explanations_(explanations) {
+  connect(&document_, &PlanDocument::opened, this, &PlanTreeModel::follow_document);
+  connect(&document_, &PlanDocument::changed, this, &PlanTreeModel::refresh);
+  connect(&document_, &PlanDocument::edited, this, &PlanTreeModel::refresh);
+  connect(&explanations_, &Explanations::changed, this, &PlanTreeModel::refresh);
+  follow_document();
+}
+
+void PlanTreeModel::follow_document() {
+  beginResetModel();
+  tree_ = document_.trace() ? std::make_shared<const PlanTree>(document_.trace()) : nullptr;
+  compute();
+  endResetModel();
+}
+
+void PlanTreeModel::compute() {
+  const std::size_t count = tree_ ? tree_->rows.size() : 0;
+  shares_.assign(count, {});
+  figures_.assign(count, {});
+  if (count == 0) return;
+  const simulator::Decisions* now = decisions();
+  const ExplainedPtr& why = explanations_.current();
+  const bool known = why && why->stories.size() == tree_->trace().storages.size() &&
+                     why->saved_stall.size() == tree_->trace().saved.size();
+  const auto time_of = [&](EventId event) {
+    return event.valid() ? why->simulated->detail.time[event.index()] : -1;
+  };
+  // Children stand behind their parents.
+  for (std::size_t i = count; i-- > 0;) {
+    const PlanRow& row = tree_->rows[i];
+    Figures& own = figures_[i];
+    const auto add_story = [&](const report::StorageStory& story) {
+      const Nanoseconds first = time_of(story.first_use);
+      if (first >= 0 && (own.first < 0 || first < own.first)) own.first = first;
+      own.last = std::max(own.last, time_of(story.last_use));
+    };
+    if (row.kind == PlanRowKind::saved && tree_->can_move(row.saved)) {
+      shares_[i].all = 1;
+      if (now != nullptr && row.saved.index() < now->saved.size()) {
+        shares_[i].offloaded =
+            now->saved[row.saved.index()].decision == simulator::Decision::offload ? 1 : 0;
+      }
+    }
+    if (known && row.kind == PlanRowKind::saved) {
+      const StorageId storage = tree_->trace().saved.storage[row.saved.index()];
+      if (storage.valid()) add_story(why->stories[storage.index()]);
+      own.stall = why->saved_stall[row.saved.index()];
+    }
+    if (known && row.kind == PlanRowKind::parameters) {
+      const StreamingLayer& layer = tree_->streaming[static_cast<std::size_t>(row.streaming)];
+      for (const StorageId storage : layer.storages) add_story(why->stories[storage.index()]);
+      own.stall = why->stall_of(layer);
+    }
+    if (row.parent < 0) continue;
+    const auto above = static_cast<std::size_t>(row.parent);
+    shares_[above].all += shares_[i].all;
+    shares_[above].offloaded += shares_[i].offloaded;
+    Figures& sum = figures_[above];
+    if (own.first >= 0 && (sum.first < 0 || own.first < sum.first)) sum.first = own.first;
+    sum.last = std::max(sum.last, own.last);
+    // A copy that serves several saved tensors is in the figures of each of them.
+    if (row.kind != PlanRowKind::saved) sum.stall += own.stall;
+  }
+  if (known) {
+    for (const report::StallRow& stall : why->stalls) {
+      if (!stall.offload.valid()) continue;
+      const SavedId first = why->simulated->schedule.offloads[stall.offload.index()].saved.front();
+      std::int32_t at =
+          tree_->rows[static_cast<std::size_t>(tree_->row_of_saved[first.index()])].parent;
+      for (; at >= 0; at = tree_->rows[static_cast<std::size_t>(at)].parent) {
+        figures_[static_cast<std::size_t>(at)].stall += stall.duration;
+      }
+    }
+  }
+}
+
+void PlanTreeModel::refresh() {
+  if (!tree_) return;
+  compute();
+  const auto tell = [&](const std::vector<std::int32_t>& beside) {
+    if (beside.empty()) return;
+    Q_EMIT dataChanged(index_of(beside.front(), decision_column),
+                       index_of(beside.back(), stall_column));
+  };
+  tell(tree_->top);
+  for (const PlanRow& row : tree_->rows) tell(row.children);
+}
+
+const simulator::Decisions* PlanTreeModel::decisions() const {
+  if (document_.state() && document_.state()->decisions) return document_.state()->decisions.get();
+  return document_.current() ? document_.current()->decisions.get() : nullptr;
+}
+
+QModelIndex PlanTreeModel::index_of(std::int32_t row, int column) const {
+  if (!tree_ || row < 0) return {};
+  return createIndex(tree_->rows[static_cast<std::size_t>(row)].place, column,
+                     static_cast<quintptr>(row));
+}
+
+PlanTreeModel::Share PlanTreeModel::share_of(std::int32_t layer_row) const {
+  return shares_[static_cast<std::size_t>(layer_row)];
+}
+
+const PlanRow& PlanTreeModel::row_at(const QModelIndex& index) const {
+  return tree_->rows[index.internalId()];
+}
+
+QModelIndex PlanTreeModel::index(int row, int column, const QModelIndex& parent) const {
+  if (!tree_ || row < 0 || column < 0 || column >= columns) return {};
+  const std::vector<std::int32_t>& beside = parent.isValid() ? row_at(parent).children : tree_->top;
+  if (static_cast<std::size_t>(row) >= beside.size()) return {};
+  return createIndex(row, column, static_cast<quintptr>(beside[static_cast<std::size_t>(row)]));
+}
+
+QModelIndex PlanTreeModel::parent(const QModelIndex& child) const {
+  return child.isValid() && tree_ ? index_of(row_at(child).parent) : QModelIndex();
+}
+
+int PlanTreeModel::rowCount(const QModelIndex& parent) const {
+  if (!tree_ || parent.column() > 0) return 0;
+  return static_cast<int>(parent.isValid() ? row_at(parent).children.size() : tree_->top.size());
+}
+
+int PlanTreeModel::columnCount(const QModelIndex&) const {
+  return columns;
+}
+
+QString PlanTreeModel::name(const PlanRow& row) const {
+  const Trace& trace = tree_->trace();
+  switch (row.kind) {
+    case PlanRowKind::layer:
+      return qstring(trace.string(trace.layers.name[row.layer.index()]));
+    case PlanRowKind::saved:
+      return qstring(trace.string(trace.saved.site[row.saved.index()]));
+    case PlanRowKind::parameters:
+      return tr("parameters");
+    case PlanRowKind::optimizer_state:
+      return tr("optimizer state");
+  }
+  return {};
+}
+
+QString PlanTreeModel::kind_id(const QModelIndex& index) const {
+  const PlanRow& row = row_at(index);
+  const simulator::Decisions* now = decisions();
+  if (now == nullptr) return {};
+  if (row.kind == PlanRowKind::layer) {
+    const Share share = shares_[index.internalId()];
+    if (share.all == 0) return {};
+    return share.offloaded == 0           ? QStringLiteral("keep")
+           : share.offloaded == share.all ? QStringLiteral("offload")
+                                          : QStringLiteral("mixed");
+  }
+  const int kind = kind_of(*now, *tree_, row);
+  return kind < 0 ? QString() : decision_kinds()[static_cast<std::size_t>(kind)].id;
+}
+
+QString PlanTreeModel::decision_text(const QModelIndex& index) const {
+  const QString id = kind_id(index);
+  if (id == QLatin1String("mixed")) {
+    const Share share = shares_[index.internalId()];
+    return tr("◐ mixed: %1 of %2 offload").arg(share.offloaded).arg(share.all);
+  }
+  const PlanRow& row = row_at(index);
+  if (row.kind == PlanRowKind::optimizer_state) return tr("– on the device");
+  const DecisionKind* kind = decision_kind(id);
+  if (kind == nullptr) return QStringLiteral("–");
+  QString text = kind->glyph + QLatin1Char(' ') + kind->id;
+  if (row.kind == PlanRowKind::saved) {
+    const ExplainedPtr& why = explanations_.current();
+    if (id == QLatin1String("keep") && !tree_->can_move(row.saved))
+      text += tr(" (not of the step)");
+    if (why && why->notes.count(name(row).toStdString()) != 0) text += QStringLiteral(" (!)");
+  }
+  return text;
+}
+
+QString PlanTreeModel::tip(const QModelIndex& index) const {
+  const PlanRow& row = row_at(index);
+  if (index.column() == bytes_column) {
+    return tr("%L1 bytes").arg(static_cast<qlonglong>(row.bytes));
+  }
+  if (index.column() != decision_column && index.column() != name_column) return {};
+  QStringList lines{name(row)};
+  if (const DecisionKind* kind = decision_kind(kind_id(index))) lines.append(kind->help);
+  if (row.kind == PlanRowKind::optimizer_state) {
+    lines.append(tr("Optimizer state cannot be moved yet: it stays on the device."));
+  }
+  if (row.kind == PlanRowKind::saved && !tree_->can_move(row.saved)) {
+    lines.append(
+        tr("Its storage is older than the step (a parameter, a buffer or an input): offloading it "
+           "frees nothing, so decisions about the layer leave it out."));
+  }
+  if (const ExplainedPtr& why = explanations_.current(); why && row.kind == PlanRowKind::saved) {
+    const auto notes = why->notes.find(name(row).toStdString());
+    if (notes != why->notes.end()) {
+      for (const std::string& note : notes->second) lines.append(qstring(note));
+    }
+  }
+  return lines.join(QLatin1Char('\n'));
+}
+
+QString PlanTreeModel::text(const QModelIndex& index) const {
+  const PlanRow& row = row_at(index);
+  const bool explained = index.internalId() < figures_.size();
+  const Figures figures = explained ? figures_[index.internalId()] : Figures{};
+  switch (index.column()) {
+    case name_column:
+      return name(row);
+    case bytes_column:
+      return qstring(format_bytes(row.bytes));
+    case decision_column:
+      return decision_text(index);
+    case first_column:
+      return time_or_dash(figures.first);
+    case last_column:
+      return time_or_dash(figures.last);
+    case stall_column:
+      return figures.stall > 0 ? qstring(format_time(figures.stall)) : QStringLiteral("–");
+    default:
+      return {};
+  }
+}
+
+QVariant PlanTreeModel::sort_value(const QModelIndex& index) const {
+  const std::size_t at = index.internalId();
+  const Figures figures = at < figures_.size() ? figures_[at] : Figures{};
+  switch (index.column()) {
+    case name_column:
+      return row_at(index).place;
+    case bytes_column:
+      return static_cast<qlonglong>(row_at(index).bytes);
+    case first_column:
+      return static_cast<qlonglong>(figures.first);
+    case last_column:
+      return static_cast<qlonglong>(figures.last);
+    case stall_column:
+      return static_cast<qlonglong>(figures.stall);
+    default: {
+      const Share share = shares_[at];
+      if (row_at(index).kind == PlanRowKind::layer && share.all > 0) {
+        return static_cast<double>(share.offloaded) / static_cast<double>(share.all);
+      }
+      const QString id = kind_id(index);
+      const bool moves = id == QLatin1String("offload") || id == QLatin1String("stream");
+      return id.isEmpty() ? -1.0 : moves ? 1.0 : 0.0;
+    }
+  }
+}
+
+QVariant PlanTreeModel::data(const QModelIndex& index, int role) const {
+  if (!index.isValid() || !tree_) return {};
+  switch (role) {
+    case Qt::DisplayRole:
+      return text(index);
+    case Qt::EditRole:
+    case kind_role:
+      return kind_id(index);
+    case Qt::ToolTipRole:
+      return tip(index);
+    case Qt::AccessibleTextRole:
+      return tr("%1: %2").arg(
+          headerData(index.column(), Qt::Horizontal, Qt::DisplayRole).toString(), text(index));
+    case Qt::TextAlignmentRole:
+      if (index.column() == name_column || index.column() == decision_column) return {};
+      return QVariant(Qt::AlignRight | Qt::AlignVCenter);
+    case sort_role:
+      return sort_value(index);
+    case row_role:
+      return static_cast<int>(index.internalId());
+    case filter_role:
+      return QString(name(row_at(index)) + QLatin1Char(' ') + kind_id(index));
+    default:
+      return {};
+  }
+}
+
+QVariant PlanTreeModel::headerData(int section, Qt::Orientation orientation, int role) const {
+  if (orientation != Qt::Horizontal) return {};
+  static const std::pair<const char*, const char*> kTexts[columns] = {
+      {QT_TR_NOOP("Layer"),
+       QT_TR_NOOP("Layers in forward order, their parameters and saved tensors")},
+      {QT_TR_NOOP("Size"),
+       QT_TR_NOOP("Bytes of its storages, each once; of a layer: what it saves")},
+      {QT_TR_NOOP("Decision"),
+       QT_TR_NOOP(
+           "What the plan does with it: K keeps, O offloads, Shift for a layer's parameters")},
+      {QT_TR_NOOP("First use"), QT_TR_NOOP("Since step begin, in the planned step")},
+      {QT_TR_NOOP("Last use"), QT_TR_NOOP("Since step begin, in the planned step")},
+      {QT_TR_NOOP("Stall"), QT_TR_NOOP("Time that compute waits for its copies")},
+  };
+  if (section < 0 || section >= columns) return {};
+  if (role == Qt::DisplayRole) return tr(kTexts[section].first);
+  if (role == Qt::ToolTipRole) return tr(kTexts[section].second);
+  return {};
+}
+
+Qt::ItemFlags PlanTreeModel::flags(const QModelIndex& index) const {
+  Qt::ItemFlags flags = QAbstractItemModel::flags(index);
+  if (index.isValid() && index.column() == decision_column &&
+      row_at(index).kind != PlanRowKind::optimizer_state && !kind_id(index).isEmpty()) {
+    flags |= Qt::ItemIsEditable;
+  }
+  return flags;
+}
+
+bool PlanTreeModel::setData(const QModelIndex& index, const QVariant& value, int role) {
+  if (role != Qt::EditRole || !index.isValid() || index.column() != decision_column) return false;
+  const DecisionKind* kind = decision_kind(value.toString());
+  if (kind == nullptr) return false;
+  const auto row = static_cast<std::int32_t>(index.internalId());
+  return apply_key(document_, kind->key, kind->of == PlanRowKind::parameters, *tree_, {row});
+}
+
+PlanTreeFilter::PlanTreeFilter(QObject* parent) : QSortFilterProxyModel(parent) {
+  setRecursiveFilteringEnabled(true);
+  setSortRole(PlanTreeModel::sort_role);
+  // Rows stay where they are while their figures change under the cursor.
+  setDynamicSortFilter(false);
+}
+
+void PlanTreeFilter::set_text(const QString& text) {
+  const QStringList words = text.simplified().split(QLatin1Char(' '), Qt::SkipEmptyParts);
+  if (words == words_) return;
+  words_ = words;
+  invalidateFilter();
+}
+
+bool PlanTreeFilter::filterAcceptsRow(int row, const QModelIndex& parent) const {
+  if (words_.isEmpty()) return true;
+  const QString text =
+      sourceModel()->index(row, 0, parent).data(PlanTreeModel::filter_role).toString();
+  return std::all_of(words_.begin(), words_.end(),
+                     [&](const QString& word) { return text.contains(word, Qt::CaseInsensitive); });
+}
+
+}  // namespace stowage::gui

@@ -1,0 +1,95 @@
+// The plan tree as Qt's item views see it. Rows are numbers of PlanTree::rows, so nothing is made
+// a row until it is shown, and nothing when a replay comes in: its figures are read when painted.
+#pragma once
+
+#include <QAbstractItemModel>
+#include <QSortFilterProxyModel>
+#include <memory>
+
+#include "gui/model/decision_kinds.h"
+#include "gui/model/explained.h"
+#include "gui/model/plan_document.h"
+#include "gui/model/plan_tree.h"
+
+namespace stowage::gui {
+
+class PlanTreeModel : public QAbstractItemModel {
+  Q_OBJECT
+ public:
+  enum Column {
+    name_column,
+    bytes_column,
+    decision_column,
+    first_column,
+    last_column,
+    stall_column,
+    columns
+  };
+  // SortRole: a number, or the place in forward order. KindRole: id of the decision, "mixed", or
+  // empty. RowRole: row of PlanTree::rows. FilterRole: what a filter looks at.
+  enum Role { sort_role = Qt::UserRole, kind_role, row_role, filter_role };
+
+  PlanTreeModel(PlanDocument& document, Explanations& explanations, QObject* parent = nullptr);
+
+  // Null while nothing is open.
+  [[nodiscard]] const std::shared_ptr<const PlanTree>& tree() const { return tree_; }
+  [[nodiscard]] QModelIndex index_of(std::int32_t row, int column = name_column) const;
+  // Of how many saved tensors that can move a layer offloads how many.
+  struct Share {
+    std::int64_t offloaded = 0;
+    std::int64_t all = 0;
+  };
+  [[nodiscard]] Share share_of(std::int32_t layer_row) const;
+
+  [[nodiscard]] QModelIndex index(int row, int column, const QModelIndex& parent) const override;
+  [[nodiscard]] QModelIndex parent(const QModelIndex& child) const override;
+  [[nodiscard]] int rowCount(const QModelIndex& parent) const override;
+  [[nodiscard]] int columnCount(const QModelIndex& parent) const override;
+  [[nodiscard]] QVariant data(const QModelIndex& index, int role) const override;
+  [[nodiscard]] QVariant headerData(int section, Qt::Orientation orientation,
+                                    int role) const override;
+  [[nodiscard]] Qt::ItemFlags flags(const QModelIndex& index) const override;
+  // Decision column, a kind's id: an edit of the document.
+  bool setData(const QModelIndex& index, const QVariant& value, int role) override;
+
+ private:
+  struct Figures {
+    Nanoseconds first = -1;  // use, in the planned step; -1 = none
+    Nanoseconds last = -1;
+    Nanoseconds stall = 0;
+  };
+  void follow_document();
+  void compute();
+  void refresh();
+  [[nodiscard]] const simulator::Decisions* decisions() const;
+  [[nodiscard]] const PlanRow& row_at(const QModelIndex& index) const;
+  [[nodiscard]] QString name(const PlanRow& row) const;
+  [[nodiscard]] QString decision_text(const QModelIndex& index) const;
+  [[nodiscard]] QString kind_id(const QModelIndex& index) const;
+  [[nodiscard]] QString tip(const QModelIndex& index) const;
+  [[nodiscard]] QVariant sort_value(const QModelIndex& index) const;
+  [[nodiscard]] QString text(const QModelIndex& index) const;
+
+  PlanDocument& document_;
+  Explanations& explanations_;
+  std::shared_ptr<const PlanTree> tree_;
+  std::vector<Share> shares_;     // by row
+  std::vector<Figures> figures_;  // by row; empty until explained
+};
+
+// Sorting by the numbers, and a filter: every word of `text` is in the row's name or decision, or
+// in those of a row inside it.
+class PlanTreeFilter : public QSortFilterProxyModel {
+  Q_OBJECT
+ public:
+  explicit PlanTreeFilter(QObject* parent = nullptr);
+  void set_text(const QString& text);
+
+ protected:
+  [[nodiscard]] bool filterAcceptsRow(int row, const QModelIndex& parent) const override;
+
+ private:
+  QStringList words_;
+};
+
+}  // namespace stowage::gui

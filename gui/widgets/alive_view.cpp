@@ -1,0 +1,199 @@
+#include "gui/widgets/alive_view.h"
+
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QKeyEvent>
+#include <QVBoxLayout>
+#include <algorithm>
+
+#include "gui/model/search.h"
+#include "gui/widgets/words.h"
+#include "report/moment.h"
+#include "report/words.h"
+
+namespace stowage::gui {
+namespace {
+
+// The smallest ones of a large step are summed up.
+constexpr std::size_t kMostStorages = 2000;
+
+}  // namespace
+
+AliveView::AliveView(PlanDocument& document, ViewState& state, Explanations& explanations,
+                     QWidget* parent)
+    : QWidget(parent),
+      document_(document),
+      state_(state),
+      explanations_(explanations),
+      moment_(new QComboBox(this)),
+      grouping_(new QComboBox(this)),
+      title_(new QLabel(this)),
+      rows_(new QTreeWidget),
+      stack_(new EmptyStack(rows_, this)) {
+  setObjectName(QStringLiteral("alive"));
+  setAccessibleName(tr("What is alive"));
+  moment_->addItems({tr("at the peak"), tr("at the cursor")});
+  moment_->setAccessibleName(tr("Moment"));
+  moment_->setToolTip(tr("P shows the peak; the cursor follows the pointer over the timeline"));
+  grouping_->addItems({tr("by storage"), tr("by class"), tr("by layer")});
+  grouping_->setAccessibleName(tr("Grouping"));
+  title_->setWordWrap(true);
+  title_->setAccessibleName(tr("Moment and bytes"));
+  rows_->setColumnCount(4);
+  rows_->setHeaderLabels({tr("What"), tr("Size"), tr("Share"), tr("Class")});
+  rows_->headerItem()->setToolTip(1, tr("Requested bytes on the device"));
+  rows_->headerItem()->setToolTip(2, tr("Of all that is alive there"));
+  rows_->setRootIsDecorated(false);
+  rows_->setUniformRowHeights(true);
+  rows_->setAccessibleName(tr("What is alive"));
+  rows_->setAccessibleDescription(tr("Return selects, F shows it in the timeline"));
+  const int em = fontMetrics().horizontalAdvance(QLatin1Char('m'));
+  rows_->setColumnWidth(0, 22 * em);
+  rows_->setColumnWidth(1, 7 * em);
+  rows_->setColumnWidth(2, 6 * em);
+  rows_->installEventFilter(this);
+  auto* top = new QHBoxLayout;
+  top->addWidget(moment_);
+  top->addWidget(grouping_);
+  top->addWidget(title_, 1);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addLayout(top);
+  layout->addWidget(stack_, 1);
+  connect(moment_, &QComboBox::currentIndexChanged, this, &AliveView::refresh);
+  connect(grouping_, &QComboBox::currentIndexChanged, this, &AliveView::refresh);
+  connect(rows_, &QTreeWidget::itemDoubleClicked, this, &AliveView::select);
+  connect(&explanations_, &Explanations::changed, this, &AliveView::refresh);
+  connect(&state_, &ViewState::shown_changed, this, &AliveView::refresh);
+  connect(&state_, &ViewState::cursor_changed, this, [this] {
+    if (moment_->currentIndex() == 1) refresh();
+  });
+  refresh();
+}
+
+void AliveView::show_peak() {
+  moment_->setCurrentIndex(0);
+}
+
+void AliveView::show_cursor() {
+  moment_->setCurrentIndex(1);
+}
+
+bool AliveView::shows_recorded() const {
+  return state_.shown() == Shown::recorded ||
+         (state_.shown() == Shown::automatic && document_.is_plain());
+}
+
+void AliveView::refresh() {
+  rows_->clear();
+  bytes_ = 0;
+  title_->clear();
+  const ExplainedPtr& x = explanations_.current();
+  if (!x) {
+    return stack_->set_reason(tr("No trace is open. Open one with Ctrl+O, or record a step."));
+  }
+  const Trace& trace = x->trace();
+  const bool recorded = shows_recorded();
+  const report::AliveIndex& index = recorded ? x->recorded : x->planned;
+  const std::vector<Nanoseconds>& times = recorded ? trace.events.time : x->simulated->detail.time;
+  const bool at_cursor = moment_->currentIndex() == 1;
+  if (times.empty()) return stack_->set_reason(tr("The trace has no events."));
+  if (at_cursor && !state_.cursor()) {
+    return stack_->set_reason(
+        tr("There is no cursor. Move the pointer over the timeline or the memory curve, or choose "
+           "“at the peak”."));
+  }
+  stack_->set_reason({});
+  const report::Alive alive =
+      at_cursor ? index.at(report::event_at(times, *state_.cursor())) : index.at_peak();
+  bytes_ = alive.bytes;
+  title_->setText(
+      tr("%1 at %2 of the %3 step, %4")
+          .arg(bytes_text(alive.bytes), time_text(times[alive.event.index()]),
+               recorded ? tr("recorded") : tr("planned"),
+               QString::fromStdString(report::place(report::moment_at(trace, alive.event)))));
+  const auto add = [&](const QString& what, Bytes bytes, const QString& of, const Selection& link) {
+    auto* item = new QTreeWidgetItem(
+        {what, bytes_text(bytes), QString::fromStdString(report::percent(bytes, alive.bytes)), of});
+    item->setToolTip(1, exact_bytes_text(bytes));
+    item->setTextAlignment(1, Qt::AlignRight | Qt::AlignVCenter);
+    item->setTextAlignment(2, Qt::AlignRight | Qt::AlignVCenter);
+    item->setData(0, Qt::UserRole, static_cast<int>(link.kind));
+    item->setData(1, Qt::UserRole, link.row);
+    return item;
+  };
+  QList<QTreeWidgetItem*> items;
+  const auto count = [](std::int64_t storages) {
+    return QString::fromStdString(report::count_of(storages, "storage"));
+  };
+  switch (grouping_->currentIndex()) {
+    case 0: {
+      Bytes rest = 0;
+      std::int64_t left = 0;
+      for (const report::AliveStorage& at : alive.storages) {
+        if (items.size() >= static_cast<qsizetype>(kMostStorages)) {
+          rest += at.bytes;
+          ++left;
+          continue;
+        }
+        const Selection link = at.saved.valid()
+                                   ? Selection{Selection::Kind::saved, at.saved.value}
+                                   : Selection{Selection::Kind::storage, at.storage.value};
+        const Selection name{Selection::Kind::storage, at.storage.value};
+        QString what =
+            at.saved.valid()
+                ? QString::fromStdString(trace.string(trace.saved.site[at.saved.index()]))
+                : QString::fromStdString(gui::name_of(trace, name)).section(" (", 0, 0);
+        if (at.holding == report::Holding::reloaded) what += tr(" (copy that is back)");
+        items.append(
+            add(what, at.bytes, name_of(trace.storages.storage_class[at.storage.index()]), link));
+      }
+      if (left > 0) items.append(add(tr("%1 smaller ones").arg(left), rest, {}, {}));
+      break;
+    }
+    case 1:
+      for (const report::AliveClass& at : alive.classes) {
+        items.append(add(name_of(at.storage_class), at.bytes, count(at.storages), {}));
+      }
+      break;
+    default:
+      for (const report::AliveLayer& at : alive.layers) {
+        items.append(add(QString::fromStdString(report::layer_name(trace, at.layer)), at.bytes,
+                         count(at.storages), {Selection::Kind::layer, at.layer.value}));
+      }
+      break;
+  }
+  rows_->setHeaderLabels({tr("What"), tr("Size"), tr("Share"),
+                          grouping_->currentIndex() == 0 ? tr("Class") : tr("Storages")});
+  rows_->addTopLevelItems(items);
+}
+
+void AliveView::select(QTreeWidgetItem* item) {
+  if (item == nullptr) return;
+  const int row = item->data(1, Qt::UserRole).toInt();
+  const auto kind = static_cast<Selection::Kind>(item->data(0, Qt::UserRole).toInt());
+  if (row < 0 || kind == Selection::Kind::none) return;
+  state_.select({kind, row});
+}
+
+bool AliveView::eventFilter(QObject* watched, QEvent* event) {
+  if (watched == rows_ && event->type() == QEvent::KeyPress) {
+    const int key = static_cast<QKeyEvent*>(event)->key();
+    if (key == Qt::Key_Return || key == Qt::Key_Enter) {
+      select(rows_->currentItem());
+      return true;
+    }
+    if (key == Qt::Key_P) {
+      show_peak();
+      return true;
+    }
+    if (key == Qt::Key_F) {
+      select(rows_->currentItem());
+      state_.centre_selection();
+      return true;
+    }
+  }
+  return QWidget::eventFilter(watched, event);
+}
+
+}  // namespace stowage::gui

@@ -1,0 +1,53 @@
+// What lies on the device at one moment: at the peak, or at the cursor; by class, by layer or by
+// storage. Return or a double click selects.
+#pragma once
+
+#include <QComboBox>
+#include <QLabel>
+#include <QTreeWidget>
+#include <QWidget>
+
+#include "gui/model/explained.h"
+#include "gui/model/plan_document.h"
+#include "gui/model/view_state.h"
+#include "gui/widgets/empty_stack.h"
+
+namespace stowage::gui {
+
+class AliveView : public QWidget {
+  Q_OBJECT
+ public:
+  AliveView(PlanDocument& document, ViewState& state, Explanations& explanations,
+            QWidget* parent = nullptr);
+
+  // P: at the peak again, wherever the cursor is.
+  void show_peak();
+  // At the cursor, wherever that goes.
+  void show_cursor();
+  [[nodiscard]] QComboBox& moment() { return *moment_; }
+  [[nodiscard]] QComboBox& grouping() { return *grouping_; }
+  [[nodiscard]] QTreeWidget& rows() { return *rows_; }
+  [[nodiscard]] QString title() const { return title_->text(); }
+  [[nodiscard]] Bytes bytes() const { return bytes_; }  // all of it
+  [[nodiscard]] QString reason() const { return stack_->reason(); }
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
+ private:
+  void refresh();
+  void select(QTreeWidgetItem* item);
+  [[nodiscard]] bool shows_recorded() const;
+
+  PlanDocument& document_;
+  ViewState& state_;
+  Explanations& explanations_;
+  QComboBox* moment_;
+  QComboBox* grouping_;
+  QLabel* title_;
+  QTreeWidget* rows_;
+  EmptyStack* stack_;
+  Bytes bytes_ = 0;
+};
+
+}  // namespace stowage::gui

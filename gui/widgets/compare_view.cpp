@@ -1,0 +1,221 @@
+#include "gui/widgets/compare_view.h"
+
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QSignalBlocker>
+#include <QSplitter>
+#include <QVBoxLayout>
+
+#include "gui/widgets/words.h"
+
+namespace stowage::gui {
+
+CompareView::CompareView(PlanDocument& document, QWidget* parent)
+    : QWidget(parent),
+      document_(document),
+      choice_(new QComboBox(this)),
+      pin_(new QPushButton(this)),
+      rows_(new QTreeWidget),
+      curves_(new CurvePair) {
+  setObjectName(QStringLiteral("compare"));
+  setAccessibleName(tr("Compare"));
+  choice_->addItems({tr("the plan with what it was before"), tr("the plan with nothing moved"),
+                     tr("measured with predicted"), tr("the plan with another file…")});
+  choice_->setAccessibleName(tr("What is compared"));
+  choice_->setToolTip(
+      tr("Another file: a plan for this trace, a trace, or a result of stowage "
+         "execute or verify"));
+  pin_->setCheckable(true);
+  pin_->setText(tr("&Pin"));
+  pin_->setToolTip(tr("Keeps the plan as it is now as what later ones are compared with"));
+  rows_->setColumnCount(5);
+  rows_->setRootIsDecorated(false);
+  rows_->setUniformRowHeights(true);
+  rows_->setAccessibleName(tr("Figures and their differences"));
+  const int em = fontMetrics().horizontalAdvance(QLatin1Char('m'));
+  const int widths[] = {14, 8, 8, 8, 6};
+  for (int i = 0; i < 5; ++i) rows_->setColumnWidth(i, widths[i] * em);
+  rows_->header()->setStretchLastSection(false);
+  auto* split = new QSplitter(Qt::Vertical);
+  split->addWidget(rows_);
+  split->addWidget(curves_);
+  split->setStretchFactor(0, 3);
+  split->setStretchFactor(1, 2);
+  split->setChildrenCollapsible(false);
+  stack_ = new EmptyStack(split, this);
+  auto* top = new QHBoxLayout;
+  auto* label = new QLabel(tr("C&ompare"), this);
+  label->setBuddy(choice_);
+  top->addWidget(label);
+  top->addWidget(choice_, 1);
+  top->addWidget(pin_);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addLayout(top);
+  layout->addWidget(stack_, 1);
+  connect(choice_, &QComboBox::activated, this, [this](int at) {
+    if (at == static_cast<int>(What::file)) return ask_for_file();
+    refresh();
+  });
+  connect(pin_, &QPushButton::clicked, this, [this](bool on) {
+    if (on) {
+      document_.pin();
+    } else {
+      document_.unpin();
+    }
+  });
+  connect(&document_, &PlanDocument::opened, this, [this] {
+    if (document_.measured()) choice_->setCurrentIndex(static_cast<int>(What::measured));
+  });
+  connect(&document_, &PlanDocument::changed, this, &CompareView::refresh);
+  refresh();
+}
+
+void CompareView::compare_with(What what) {
+  choice_->setCurrentIndex(static_cast<int>(what));
+  refresh();
+}
+
+void CompareView::ask_for_file() {
+  const QString file = QFileDialog::getOpenFileName(
+      this, tr("Compare with"), QString(),
+      tr("Plans, traces and results (*.json *.json.gz);;All files (*)"));
+  if (!file.isEmpty()) return compare_with_file(file);
+  refresh();
+}
+
+void CompareView::compare_with_file(const QString& file) {
+  choice_->setCurrentIndex(static_cast<int>(What::file));
+  job_.run<Result<Opened>>(
+      tr("Opening %1").arg(file),
+      [path = file.toStdString(), trace = document_.trace()](const JobContext& job) {
+        return open_file(path, trace, job);
+      },
+      [this, file](Result<Opened> opened) {
+        if (!opened) return Q_EMIT failed(opened.error());
+        other_ = std::move(opened).value();
+        other_file_ = QFileInfo(file).fileName();
+        refresh();
+      });
+}
+
+void CompareView::refresh() {
+  rows_->clear();
+  compared_.clear();
+  pin_->setChecked(document_.has_pin());
+  const SimulatedPtr& now = document_.current();
+  pin_->setEnabled(now != nullptr);
+  if (!now) {
+    return stack_->set_reason(tr("No trace is open. Open one with Ctrl+O, or record a step."));
+  }
+  const Side current{tr("now"), facts_of(*now), document_.planned()};
+  switch (static_cast<What>(choice_->currentIndex())) {
+    case What::baseline: {
+      const SimulatedPtr& before = document_.baseline();
+      if (!before) {
+        return stack_->set_reason(
+            tr("There is nothing before this plan yet. Change the plan or search one, or choose "
+               "“nothing moved” or another file above."));
+      }
+      // Its curve is made behind the window.
+      if (viewed_ != before) {
+        viewed_ = before;
+        view_.reset();
+        job_.run<StepViewPtr>(
+            tr("Comparing"), [before](const JobContext&) { return planned_view(*before); },
+            [this, before](StepViewPtr view) {
+              if (viewed_ != before) return;
+              view_ = std::move(view);
+              refresh();
+            });
+      }
+      return show_sides(
+          {document_.has_pin() ? tr("pinned") : tr("before"), facts_of(*before), view_}, current);
+    }
+    case What::resident: {
+      Simulated resident{now->trace, now->state, now->decisions, {},  now->trace->resident,
+                         {},         {},         true,           true};
+      return show_sides({tr("nothing moved"), facts_of(resident), document_.recorded()}, current);
+    }
+    case What::measured: {
+      const std::optional<RunResult>& run = document_.measured();
+      if (!run) {
+        return stack_->set_reason(tr(
+            "Nothing was measured yet. Verify on this machine in the Plan menu runs the plan, or "
+            "open what stowage execute --json or verify --json printed."));
+      }
+      std::vector<report::Fact> predicted = facts_of(run->predicted);
+      if (predicted.empty()) predicted = facts_of(*now);
+      return show_sides({tr("predicted"), std::move(predicted), document_.planned()},
+                        {tr("measured"), facts_of(run->measured), nullptr});
+    }
+    case What::file:
+      break;
+  }
+  if (!other_) {
+    return stack_->set_reason(
+        job_.busy() ? tr("The file is being opened.")
+                    : tr("No file was chosen. Choose “another file” above again: a plan for this "
+                         "trace, a trace, or a result."));
+  }
+  Side before{other_file_, facts_of(*other_->simulated), other_->planned};
+  Side after = current;
+  if (other_->trace != document_.trace()) {
+    const auto theirs = report::facts_of(other_->trace->trace);
+    const auto ours = report::facts_of(document_.trace()->trace);
+    if (theirs && ours) {
+      const auto add = [](Side& side, const std::vector<report::Fact>& facts) {
+        for (report::Fact fact : facts) {
+          fact.section = fact.section.empty() ? "trace" : "trace, " + fact.section;
+          side.facts.push_back(std::move(fact));
+        }
+      };
+      add(before, *theirs);
+      add(after, *ours);
+    }
+  }
+  show_sides(before, after);
+}
+
+void CompareView::show_sides(const Side& before, const Side& after) {
+  stack_->set_reason({});
+  compared_ = compared(before.facts, after.facts);
+  fill(compared_, before.name, after.name);
+  curves_->show_curves(before.view, before.name, after.view, after.name);
+  curves_->setVisible(!curves_->empty());
+}
+
+void CompareView::fill(const std::vector<ComparedRow>& rows, const QString& before,
+                       const QString& after) {
+  rows_->setHeaderLabels({tr("Figure"), before, after, tr("Difference"), tr("Relative")});
+  QFont bold = rows_->font();
+  bold.setBold(true);
+  std::string section;
+  for (const ComparedRow& row : rows) {
+    if (row.section != section) {
+      section = row.section;
+      auto* heading = new QTreeWidgetItem(rows_, {QString::fromStdString(section)});
+      heading->setFont(0, bold);
+    }
+    // Arrows beside the signs: no colour says which is better.
+    const QString arrow = row.sign > 0   ? QStringLiteral("▲ ")
+                          : row.sign < 0 ? QStringLiteral("▼ ")
+                                         : QString();
+    auto* item = new QTreeWidgetItem(
+        rows_, {QString::fromStdString(row.name), QString::fromStdString(row.before),
+                QString::fromStdString(row.after), arrow + QString::fromStdString(row.difference),
+                QString::fromStdString(row.relative)});
+    for (int i = 1; i < 5; ++i) {
+      item->setTextAlignment(i, Qt::AlignRight | Qt::AlignVCenter);
+      item->setToolTip(i, row.exact.empty() ? item->text(i) : QString::fromStdString(row.exact));
+    }
+    item->setData(0, Qt::AccessibleTextRole,
+                  tr("%1: %2, then %3, %4 %5")
+                      .arg(item->text(0), item->text(1), item->text(2),
+                           QString::fromStdString(row.difference), item->text(4)));
+  }
+}
+
+}  // namespace stowage::gui

@@ -1,0 +1,65 @@
+// Two results beside each other: the plan and what it was before, or a step in which nothing moves,
+// what was measured, or another file's plan or trace. Figures with their differences, and both
+// memory curves.
+#pragma once
+
+#include <QComboBox>
+#include <QLabel>
+#include <QPushButton>
+#include <QTreeWidget>
+#include <QWidget>
+#include <optional>
+
+#include "gui/model/comparison.h"
+#include "gui/model/plan_document.h"
+#include "gui/widgets/curve_pair.h"
+#include "gui/widgets/empty_stack.h"
+
+namespace stowage::gui {
+
+class CompareView : public QWidget {
+  Q_OBJECT
+ public:
+  enum class What : std::uint8_t { baseline, resident, measured, file };
+
+  explicit CompareView(PlanDocument& document, QWidget* parent = nullptr);
+
+  void compare_with(What what);
+  // A plan for the open trace, a trace, or a result; errors come by failed().
+  void compare_with_file(const QString& file);
+  [[nodiscard]] QComboBox& choice() { return *choice_; }
+  [[nodiscard]] QTreeWidget& rows() { return *rows_; }
+  [[nodiscard]] CurvePair& curves() { return *curves_; }
+  [[nodiscard]] JobRunner& job() { return job_; }
+  [[nodiscard]] QString reason() const { return stack_->reason(); }
+  [[nodiscard]] const std::vector<ComparedRow>& compared_rows() const { return compared_; }
+
+ Q_SIGNALS:
+  void failed(const stowage::Error& error);
+
+ private:
+  struct Side {
+    QString name;
+    std::vector<report::Fact> facts;
+    StepViewPtr view;  // none: there is no curve
+  };
+  void ask_for_file();
+  void refresh();
+  void show_sides(const Side& before, const Side& after);
+  void fill(const std::vector<ComparedRow>& rows, const QString& before, const QString& after);
+
+  PlanDocument& document_;
+  QComboBox* choice_;
+  QPushButton* pin_;
+  QTreeWidget* rows_;
+  CurvePair* curves_;
+  EmptyStack* stack_;
+  std::vector<ComparedRow> compared_;
+  SimulatedPtr viewed_;  // that the job made view_ of
+  StepViewPtr view_;
+  std::optional<Opened> other_;
+  QString other_file_;
+  JobRunner job_;  // last: it waits for its thread ahead of everything else's end
+};
+
+}  // namespace stowage::gui

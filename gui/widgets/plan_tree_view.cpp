@@ -1,0 +1,307 @@
+#include "gui/widgets/plan_tree_view.h"
+
+#include <QComboBox>
+#include <QContextMenuEvent>
+#include <QHeaderView>
+#include <QKeyEvent>
+#include <QStyledItemDelegate>
+#include <QTimer>
+#include <QVBoxLayout>
+#include <algorithm>
+
+#include "gui/widgets/words.h"
+
+namespace stowage::gui {
+namespace {
+
+// A list of the decisions of one row, from the table of kinds.
+class DecisionDelegate : public QStyledItemDelegate {
+ public:
+  using QStyledItemDelegate::QStyledItemDelegate;
+
+  QWidget* createEditor(QWidget* parent, const QStyleOptionViewItem&,
+                        const QModelIndex& index) const override {
+    auto* list = new QComboBox(parent);
+    list->setAccessibleName(tr("Decision"));
+    const DecisionKind* now = decision_kind(index.data(PlanTreeModel::kind_role).toString());
+    const PlanRowKind of = now != nullptr ? now->of : PlanRowKind::saved;
+    for (const DecisionKind& kind : decision_kinds()) {
+      if (kind.of == of) list->addItem(kind.glyph + QLatin1Char(' ') + kind.action, kind.id);
+    }
+    auto* self = const_cast<DecisionDelegate*>(this);
+    // Arrows in the closed list are a choice too: it is opened, and what is taken there counts.
+    connect(list, &QComboBox::activated, self, [self, list] {
+      Q_EMIT self->commitData(list);
+      Q_EMIT self->closeEditor(list);
+    });
+    QTimer::singleShot(0, list, &QComboBox::showPopup);
+    return list;
+  }
+
+  void setEditorData(QWidget* editor, const QModelIndex& index) const override {
+    auto* list = static_cast<QComboBox*>(editor);
+    list->setCurrentIndex(list->findData(index.data(PlanTreeModel::kind_role)));
+  }
+
+  void setModelData(QWidget* editor, QAbstractItemModel* model,
+                    const QModelIndex& index) const override {
+    const QVariant id = static_cast<QComboBox*>(editor)->currentData();
+    if (id.isValid()) model->setData(index, id, Qt::EditRole);
+  }
+};
+
+}  // namespace
+
+PlanTreeView::PlanTreeView(PlanDocument& document, ViewState& state, Explanations& explanations,
+                           QWidget* parent)
+    : QWidget(parent),
+      document_(document),
+      state_(state),
+      model_(document, explanations),
+      filter_(new QLineEdit(this)),
+      tree_(new QTreeView),
+      stack_(new EmptyStack(tree_, this)),
+      summary_(new QLabel(this)) {
+  setObjectName(QStringLiteral("plan"));
+  setAccessibleName(tr("Plan"));
+  filtered_.setSourceModel(&model_);
+  filter_->setPlaceholderText(tr("Filter by name or decision, e.g. mlp offload"));
+  filter_->setAccessibleName(tr("Filter of the plan's rows"));
+  filter_->setClearButtonEnabled(true);
+  summary_->setAccessibleName(tr("Summary of the plan"));
+  summary_->setWordWrap(true);
+
+  tree_->setObjectName(QStringLiteral("plan_tree"));
+  tree_->setAccessibleName(tr("Layers and their saved tensors"));
+  tree_->setAccessibleDescription(
+      tr("K keeps, O offloads what is selected; Return opens the list of decisions"));
+  tree_->setModel(&filtered_);
+  tree_->setUniformRowHeights(true);
+  tree_->setSelectionMode(QAbstractItemView::ExtendedSelection);
+  tree_->setAllColumnsShowFocus(true);
+  tree_->setEditTriggers(QAbstractItemView::DoubleClicked | QAbstractItemView::EditKeyPressed);
+  tree_->setExpandsOnDoubleClick(false);
+  tree_->setItemDelegateForColumn(PlanTreeModel::decision_column, new DecisionDelegate(tree_));
+  tree_->setSortingEnabled(true);
+  tree_->sortByColumn(PlanTreeModel::name_column, Qt::AscendingOrder);
+  const int em = fontMetrics().horizontalAdvance(QLatin1Char('m'));
+  const int widths[PlanTreeModel::columns] = {18, 6, 13, 6, 6, 6};
+  for (int i = 0; i < PlanTreeModel::columns; ++i) tree_->setColumnWidth(i, widths[i] * em);
+  tree_->header()->setStretchLastSection(false);
+  tree_->installEventFilter(this);
+  tree_->viewport()->installEventFilter(this);
+  filter_->installEventFilter(this);
+
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(filter_);
+  layout->addWidget(stack_, 1);
+  layout->addWidget(summary_);
+
+  connect(filter_, &QLineEdit::textChanged, this, [this](const QString& text) {
+    filtered_.set_text(text);
+    expand_found();
+    tell();
+  });
+  connect(tree_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
+          &PlanTreeView::select_in_state);
+  connect(tree_->selectionModel(), &QItemSelectionModel::selectionChanged, this,
+          &PlanTreeView::tell);
+  connect(&state_, &ViewState::selection_changed, this, &PlanTreeView::show_selection);
+  connect(&document_, &PlanDocument::changed, this, &PlanTreeView::tell);
+  connect(&document_, &PlanDocument::edited, this, &PlanTreeView::tell);
+  tell();
+}
+
+QModelIndex PlanTreeView::view_index(std::int32_t row, int column) const {
+  return filtered_.mapFromSource(model_.index_of(row, column));
+}
+
+std::vector<std::int32_t> PlanTreeView::chosen() const {
+  std::vector<std::int32_t> rows;
+  for (const QModelIndex& index : tree_->selectionModel()->selectedRows()) {
+    rows.push_back(index.data(PlanTreeModel::row_role).toInt());
+  }
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+bool PlanTreeView::apply(QChar key, bool shift) {
+  return model_.tree() && apply_key(document_, key, shift, *model_.tree(), chosen());
+}
+
+void PlanTreeView::fill_menu(QMenu& menu) {
+  const auto add = [&](const DecisionKind& kind, bool shift) {
+    QString text = kind.action;
+    const PlanTree::Targets targets =
+        model_.tree() ? model_.tree()->targets_of(chosen(), shift) : PlanTree::Targets{};
+    const std::size_t count =
+        kind.of == PlanRowKind::saved ? targets.saved.size() : targets.parameters.size();
+    if (count > 1) text += tr(" (%1)").arg(count_text(static_cast<std::int64_t>(count)));
+    text += QLatin1Char('\t') + (shift ? tr("Shift+%1").arg(kind.key) : QString(kind.key));
+    QAction* action = menu.addAction(text);
+    action->setToolTip(kind.help);
+    action->setStatusTip(kind.help);
+    action->setData(kind.id);
+    action->setEnabled(count > 0 && document_.can_edit());
+    connect(action, &QAction::triggered, this,
+            [this, key = kind.key, shift] { apply(key, shift); });
+  };
+  menu.setToolTipsVisible(true);
+  for (const DecisionKind& kind : decision_kinds()) add(kind, kind.of == PlanRowKind::parameters);
+  menu.addSeparator();
+  QAction* centre = menu.addAction(tr("Show in the timeline\tF"));
+  centre->setEnabled(state_.selection().kind != Selection::Kind::none);
+  connect(centre, &QAction::triggered, &state_, &ViewState::centre_selection);
+  QAction* expand = menu.addAction(tr("Unfold all"));
+  connect(expand, &QAction::triggered, tree_, &QTreeView::expandAll);
+  QAction* collapse = menu.addAction(tr("Fold all"));
+  connect(collapse, &QAction::triggered, tree_, &QTreeView::collapseAll);
+}
+
+bool PlanTreeView::key_pressed(QKeyEvent& event) {
+  const auto modifiers = event.modifiers() & ~Qt::KeypadModifier;
+  const bool shift = modifiers == Qt::ShiftModifier;
+  const bool plain = modifiers == Qt::NoModifier;
+  if (!plain && !shift) return false;
+  const auto& kinds = decision_kinds();
+  const bool decides = std::any_of(kinds.begin(), kinds.end(), [&](const DecisionKind& kind) {
+    return kind.key.unicode() == event.key();
+  });
+  if (event.type() == QEvent::ShortcutOverride) return decides;
+  if (decides) {
+    apply(QChar(static_cast<ushort>(event.key())), shift);
+    return true;
+  }
+  if (plain && (event.key() == Qt::Key_Return || event.key() == Qt::Key_Enter)) {
+    const QModelIndex current = tree_->currentIndex();
+    if (!current.isValid() || tree_->indexWidget(current) != nullptr) return false;
+    tree_->edit(current.siblingAtColumn(PlanTreeModel::decision_column));
+    return true;
+  }
+  if (plain && event.key() == Qt::Key_F) {
+    state_.centre_selection();
+    return true;
+  }
+  return false;
+}
+
+bool PlanTreeView::eventFilter(QObject* watched, QEvent* event) {
+  if (watched == tree_ &&
+      (event->type() == QEvent::KeyPress || event->type() == QEvent::ShortcutOverride)) {
+    if (key_pressed(*static_cast<QKeyEvent*>(event))) {
+      event->accept();
+      return true;
+    }
+  }
+  if (watched == filter_ && event->type() == QEvent::KeyPress) {
+    const int key = static_cast<QKeyEvent*>(event)->key();
+    if (key == Qt::Key_Escape && !filter_->text().isEmpty()) {
+      filter_->clear();
+      return true;
+    }
+    if (key == Qt::Key_Down || key == Qt::Key_Return) {
+      tree_->setFocus(Qt::TabFocusReason);
+      if (!tree_->currentIndex().isValid()) tree_->setCurrentIndex(filtered_.index(0, 0));
+      return true;
+    }
+  }
+  if (event->type() == QEvent::ContextMenu && watched != filter_) {
+    const auto* asked = static_cast<QContextMenuEvent*>(event);
+    QMenu menu(this);
+    fill_menu(menu);
+    QPoint at = asked->globalPos();
+    if (asked->reason() == QContextMenuEvent::Keyboard) {
+      at = tree_->viewport()->mapToGlobal(tree_->visualRect(tree_->currentIndex()).bottomLeft());
+    }
+    menu.exec(at);
+    return true;
+  }
+  return QWidget::eventFilter(watched, event);
+}
+
+void PlanTreeView::expand_found() {
+  if (filter_->text().isEmpty()) return;
+  // A filter that leaves little shows it; unfolding everything of a large model takes a while.
+  constexpr int kFew = 12;
+  if (filtered_.rowCount() <= kFew) tree_->expandToDepth(3);
+}
+
+void PlanTreeView::tell() {
+  const auto& tree = model_.tree();
+  if (!tree) {
+    stack_->set_reason(tr("No trace is open. Open one with Ctrl+O, or record a step."));
+    summary_->clear();
+    return;
+  }
+  if (tree->rows.empty()) {
+    stack_->set_reason(tr(
+        "This step saves no tensors and has no parameters in layers: there is nothing to decide. "
+        "Was it recorded without backward?"));
+    summary_->clear();
+    return;
+  }
+  if (filtered_.rowCount() == 0) {
+    stack_->set_reason(
+        tr("No row has “%1” in its name or decision. Esc clears the filter.").arg(filter_->text()));
+  } else {
+    stack_->set_reason({});
+  }
+  std::int64_t all = 0;
+  std::int64_t away = 0;
+  for (const std::int32_t at : tree->top) {
+    all += model_.share_of(at).all;
+    away += model_.share_of(at).offloaded;
+  }
+  QString text = tr("%1 of %2 saved tensors offload").arg(count_text(away), count_text(all));
+  const std::vector<std::int32_t> rows = chosen();
+  if (rows.size() > 1) {
+    Bytes bytes = 0;
+    for (const std::int32_t row : rows) bytes += tree->rows[static_cast<std::size_t>(row)].bytes;
+    text += tr(" · %1 rows selected, %2")
+                .arg(count_text(static_cast<std::int64_t>(rows.size())), bytes_text(bytes));
+  }
+  summary_->setText(text);
+}
+
+void PlanTreeView::select_in_state() {
+  const QModelIndex current = tree_->currentIndex();
+  if (!current.isValid() || !model_.tree()) return;
+  const int at = current.data(PlanTreeModel::row_role).toInt();
+  const PlanRow& row = model_.tree()->rows[static_cast<std::size_t>(at)];
+  selecting_ = true;
+  if (row.kind == PlanRowKind::saved) {
+    state_.select({Selection::Kind::saved, row.saved.value});
+  } else if (row.kind == PlanRowKind::parameters) {
+    const StreamingLayer& layer = model_.tree()->streaming[static_cast<std::size_t>(row.streaming)];
+    state_.select({Selection::Kind::storage, layer.storages.front().value});
+  } else {
+    state_.select({Selection::Kind::layer, row.layer.value});
+  }
+  selecting_ = false;
+}
+
+void PlanTreeView::show_selection() {
+  if (selecting_ || !model_.tree()) return;
+  const PlanTree& tree = *model_.tree();
+  const Selection& selection = state_.selection();
+  std::int32_t row = -1;
+  const auto at = static_cast<std::size_t>(std::max(selection.row, 0));
+  if (selection.kind == Selection::Kind::saved) row = tree.row_of_saved[at];
+  if (selection.kind == Selection::Kind::layer) row = tree.row_of_layer[at];
+  if (selection.kind == Selection::Kind::storage) {
+    const auto& storages = tree.trace().saved.storage;
+    const auto found = std::find(storages.begin(), storages.end(), StorageId(at));
+    if (found != storages.end()) {
+      row = tree.row_of_saved[static_cast<std::size_t>(found - storages.begin())];
+    }
+  }
+  const QModelIndex index = view_index(row);
+  if (!index.isValid()) return;
+  selecting_ = true;
+  tree_->setCurrentIndex(index);
+  tree_->scrollTo(index);
+  selecting_ = false;
+}
+
+}  // namespace stowage::gui

@@ -1,0 +1,63 @@
+// The plan as a tree: layers, their parameters and saved tensors, and what is decided about each.
+// Decisions are changed by row, by layer or for all rows that are selected; each change is an edit
+// of the document that is replayed at once.
+//
+// Keys: K keep, O offload, with Shift the parameters of a layer; Return opens the list of
+// decisions, Left and Right fold, the menu key has all of it. In the filter: Down to the rows, Esc
+// clears.
+#pragma once
+
+#include <QLabel>
+#include <QLineEdit>
+#include <QMenu>
+#include <QTreeView>
+#include <QWidget>
+
+#include "gui/model/plan_tree_model.h"
+#include "gui/model/view_state.h"
+#include "gui/widgets/empty_stack.h"
+
+namespace stowage::gui {
+
+class PlanTreeView : public QWidget {
+  Q_OBJECT
+ public:
+  PlanTreeView(PlanDocument& document, ViewState& state, Explanations& explanations,
+               QWidget* parent = nullptr);
+
+  [[nodiscard]] QTreeView& tree() { return *tree_; }
+  [[nodiscard]] QLineEdit& filter() { return *filter_; }
+  [[nodiscard]] PlanTreeModel& model() { return model_; }
+  [[nodiscard]] QString summary() const { return summary_->text(); }
+  // Where a row of PlanTree::rows is in the view; invalid when it is filtered out.
+  [[nodiscard]] QModelIndex view_index(std::int32_t row,
+                                       int column = PlanTreeModel::name_column) const;
+  // Rows of PlanTree::rows that are selected, in order.
+  [[nodiscard]] std::vector<std::int32_t> chosen() const;
+  // What can be decided about the selected rows: the context menu, and for a menu of the window.
+  void fill_menu(QMenu& menu);
+  // False = nothing changed.
+  bool apply(QChar key, bool shift);
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
+ private:
+  bool key_pressed(QKeyEvent& event);
+  void tell();
+  void select_in_state();
+  void show_selection();
+  void expand_found();
+
+  PlanDocument& document_;
+  ViewState& state_;
+  PlanTreeModel model_;
+  PlanTreeFilter filtered_;
+  QLineEdit* filter_;
+  QTreeView* tree_;
+  EmptyStack* stack_;
+  QLabel* summary_;
+  bool selecting_ = false;  // this view changes the selection: it need not follow
+};
+
+}  // namespace stowage::gui

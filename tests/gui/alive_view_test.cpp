@@ -1,0 +1,68 @@
+#include "gui/widgets/alive_view.h"
+
+#include "tests/gui/workbench.h"
+#include "tests/support/small_trace.h"
+
+namespace stowage::gui {
+namespace {
+
+class AliveViewTest : public Workbench {
+ protected:
+  AliveView view_{document_, state_, explanations_};
+};
+
+TEST_F(AliveViewTest, AtThePeakItListsThePeaksBytesHoweverTheyAreGrouped) {
+  EXPECT_TRUE(view_.reason().contains("No trace is open"));
+  open(stowage::testing::small_trace());
+  for (int grouping = 0; grouping < 3; ++grouping) {
+    view_.grouping().setCurrentIndex(grouping);
+    EXPECT_EQ(view_.bytes(), stowage::testing::small_trace_peak(3));
+    EXPECT_GT(view_.rows().topLevelItemCount(), 0);
+  }
+}
+
+TEST_F(AliveViewTest, ItFollowsTheCursorWhenAskedTo) {
+  open(stowage::testing::small_trace());
+  view_.show_cursor();
+  EXPECT_TRUE(view_.reason().contains("no cursor"));
+  state_.set_cursor(0);
+  EXPECT_EQ(view_.reason(), "");
+  EXPECT_LT(view_.bytes(), stowage::testing::small_trace_peak(3));
+  EXPECT_GT(view_.bytes(), 0);
+  view_.show_peak();
+  EXPECT_EQ(view_.bytes(), stowage::testing::small_trace_peak(3));
+}
+
+TEST_F(AliveViewTest, ADoubleClickAndReturnSelect) {
+  open(stowage::testing::small_trace());
+  show(view_, 700, 400);
+  QTreeWidget& rows = view_.rows();
+  QTreeWidgetItem* saved = nullptr;
+  for (int i = 0; i < rows.topLevelItemCount(); ++i) {
+    if (rows.topLevelItem(i)->text(0) == "layers.1#0") saved = rows.topLevelItem(i);
+  }
+  ASSERT_NE(saved, nullptr);
+  const QPoint at = rows.visualItemRect(saved).center();
+  QTest::mouseClick(rows.viewport(), Qt::LeftButton, {}, at);
+  QTest::mouseDClick(rows.viewport(), Qt::LeftButton, {}, at);
+  EXPECT_EQ(state_.selection(), (Selection{Selection::Kind::saved, 1}));
+  state_.clear();
+  QTest::keyClick(&rows, Qt::Key_Return);
+  EXPECT_EQ(state_.selection(), (Selection{Selection::Kind::saved, 1}));
+}
+
+TEST_F(AliveViewTest, APlanTakesItsRowsAway) {
+  open(sample("llama3-8b-l9-fp32-math-h200"));
+  const Bytes before = view_.bytes();
+  const Trace& trace = document_.trace()->trace;
+  ASSERT_TRUE(document_.set_decision(saved_in(trace, trace.saved.layer[200]),
+                                     simulator::Decision::offload));
+  settle();
+  EXPECT_LT(view_.bytes(), before);
+  EXPECT_EQ(view_.bytes(), document_.current()->result.peak_requested);
+  show(view_, 760, 480);
+  picture(view_, "alive");
+}
+
+}  // namespace
+}  // namespace stowage::gui

@@ -1,0 +1,125 @@
+#include "gui/widgets/compare_view.h"
+
+#include <QTemporaryDir>
+#include <algorithm>
+
+#include "simulator/plan_json.h"
+#include "tests/gui/workbench.h"
+#include "tests/support/small_trace.h"
+#include "traces/file_io.h"
+
+namespace stowage::gui {
+namespace {
+
+class CompareViewTest : public Workbench {
+ protected:
+  CompareViewTest() {
+    QObject::connect(&view_, &CompareView::failed,
+                     [this](const Error& error) { errors_.push_back(error.text()); });
+  }
+  void settle_all() {
+    settle();
+    ASSERT_TRUE(stowage::testing::spin_until([this] { return !view_.job().busy(); }));
+  }
+  void offload_a_layer() {
+    const Trace& trace = document_.trace()->trace;
+    ASSERT_TRUE(document_.set_decision(saved_in(trace, trace.saved.layer[trace.saved.size() / 2]),
+                                       simulator::Decision::offload));
+    settle_all();
+  }
+  const ComparedRow* row(const std::string& name) {
+    const auto& rows = view_.compared_rows();
+    const auto at = std::find_if(rows.begin(), rows.end(),
+                                 [&](const ComparedRow& one) { return one.name == name; });
+    return at == rows.end() ? nullptr : &*at;
+  }
+  CompareView view_{document_};
+};
+
+TEST_F(CompareViewTest, EmptyViewsSayWhatToDo) {
+  EXPECT_TRUE(view_.reason().contains("No trace is open"));
+  open(stowage::testing::small_trace());
+  EXPECT_TRUE(view_.reason().contains("nothing before this plan"));
+  view_.compare_with(CompareView::What::measured);
+  EXPECT_TRUE(view_.reason().contains("Verify on this machine"));
+  view_.compare_with(CompareView::What::file);
+  EXPECT_TRUE(view_.reason().contains("No file was chosen"));
+}
+
+TEST_F(CompareViewTest, AnEditIsComparedWithWhatWasBefore) {
+  open(sample("llama3-8b-l9-fp32-math-h200"));
+  show(view_, 900, 700);
+  offload_a_layer();
+  ASSERT_EQ(view_.reason(), "");
+  const ComparedRow* peak = row("peak requested");
+  ASSERT_NE(peak, nullptr);
+  EXPECT_EQ(peak->sign, -1);
+  EXPECT_TRUE(peak->difference.starts_with("-")) << peak->difference;
+  EXPECT_TRUE(peak->relative.ends_with(" %"));
+  EXPECT_FALSE(view_.curves().empty());
+  EXPECT_TRUE(view_.rows().topLevelItem(0)->text(3).startsWith("▼"));
+  picture(view_, "compare");
+  view_.setPalette(dark());
+  picture(view_, "compare_dark");
+}
+
+TEST_F(CompareViewTest, NothingMovedIsAlwaysThereToCompareWith) {
+  open(stowage::testing::small_trace());
+  view_.compare_with(CompareView::What::resident);
+  ASSERT_NE(row("peak requested"), nullptr);
+  EXPECT_EQ(row("peak requested")->difference, "=");
+  offload_a_layer();
+  EXPECT_EQ(row("peak requested")->sign, -1);
+}
+
+TEST_F(CompareViewTest, ASecondPlanIsReadFromItsFile) {
+  open(stowage::testing::small_trace());
+  offload_a_layer();
+  const QTemporaryDir folder;
+  const QString file = folder.filePath("other.json");
+  ASSERT_TRUE(write_file(file.toStdString(),
+                         simulator::plan_to_json(plan_for_writing(*document_.current(), ""))));
+  document_.undo_stack().undo();
+  settle_all();
+  view_.compare_with_file(file);
+  settle_all();
+  ASSERT_EQ(view_.reason(), "");
+  ASSERT_NE(row("peak requested"), nullptr);
+  EXPECT_EQ(row("peak requested")->sign, 1) << "now nothing is offloaded";
+  EXPECT_EQ(view_.rows().headerItem()->text(1), "other.json");
+}
+
+TEST_F(CompareViewTest, ASecondTraceIsComparedWithThisOne) {
+  open(sample("gpt2-fp32-h200"));
+  view_.compare_with_file(sample("gpt2-bf16-h200"));
+  settle_all();
+  ASSERT_EQ(view_.reason(), "");
+  EXPECT_EQ(row("peak requested")->sign, 1) << "fp32 takes more than bf16";
+  const auto& rows = view_.compared_rows();
+  EXPECT_TRUE(std::any_of(rows.begin(), rows.end(),
+                          [](const ComparedRow& one) { return one.section.starts_with("trace"); }));
+}
+
+TEST_F(CompareViewTest, WhatWasMeasuredIsComparedWithWhatWasPredicted) {
+  const QTemporaryDir folder;
+  const QString file = folder.filePath("run.json");
+  const QString trace = sample("mlp-l6-fp32-cpu");
+  open(trace);
+  const QString plan = folder.filePath("p.json");
+  ASSERT_TRUE(document_.save_plan(plan));
+  ASSERT_TRUE(write_file(
+      file.toStdString(),
+      "{\"schema\":\"stowage-execute/1\",\"files\":{\"plan\":\"" + plan.toStdString() +
+          "\",\"trace\":\"" + trace.toStdString() +
+          "\"},\"measured\":{\"peak_requested_bytes\":1100,\"step_ns\":2000000},"
+          "\"predicted\":{\"peak_requested_bytes\":1000,\"step_ns\":2000000},\"steps\":[]}"));
+  open(file);
+  ASSERT_TRUE(document_.measured().has_value());
+  ASSERT_NE(row("peak requested"), nullptr) << "shown by itself";
+  EXPECT_EQ(row("peak requested")->difference, "+100 B");
+  EXPECT_EQ(row("peak requested")->relative, "+10.0 %");
+  EXPECT_EQ(row("step")->difference, "=");
+}
+
+}  // namespace
+}  // namespace stowage::gui

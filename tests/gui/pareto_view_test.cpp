@@ -1,0 +1,131 @@
+#include "gui/widgets/pareto_view.h"
+
+#include <algorithm>
+
+#include "tests/gui/workbench.h"
+#include "tests/support/small_trace.h"
+
+namespace stowage::gui {
+namespace {
+
+class ParetoViewTest : public Workbench {
+ protected:
+  ParetoViewTest() {
+    QObject::connect(&view_, &ParetoView::failed,
+                     [this](const Error& error) { errors_.push_back(error.text()); });
+  }
+  void compute() {
+    QTest::mouseClick(&view_.start_button(), Qt::LeftButton);
+    ASSERT_TRUE(stowage::testing::spin_until([this] { return !view_.search().busy(); }));
+  }
+  // Row of the marks, of the first one that can be loaded and does not hold the current plan.
+  int other_plan() {
+    const auto& marks = view_.plot().content().marks;
+    for (std::size_t i = 0; i < marks.size(); ++i) {
+      if (marks[i].kind == ParetoPlot::Mark::Kind::planned &&
+          marks[i].peak < document_.current()->result.peak_active) {
+        return static_cast<int>(i);
+      }
+    }
+    return -1;
+  }
+
+  ParetoView view_{document_};
+};
+
+TEST_F(ParetoViewTest, BeforeTheSearchItSaysWhatComputeDoes) {
+  EXPECT_FALSE(view_.start_button().isEnabled());
+  open(stowage::testing::small_trace());
+  EXPECT_TRUE(view_.start_button().isEnabled());
+  EXPECT_TRUE(view_.reason().contains("Compute finds"));
+}
+
+TEST_F(ParetoViewTest, ASearchShowsPlansPoliciesTheBoundAndTheCurrentPlan) {
+  open(sample("llama3-8b-l9-fp32-math-h200"));
+  show(view_, 900, 560);
+  compute();
+  EXPECT_TRUE(view_.search().complete());
+  const auto& content = view_.plot().content();
+  const auto count = [&](ParetoPlot::Mark::Kind kind) {
+    return std::count_if(content.marks.begin(), content.marks.end(),
+                         [&](const auto& mark) { return mark.kind == kind; });
+  };
+  EXPECT_GE(count(ParetoPlot::Mark::Kind::planned), 5);
+  EXPECT_GE(count(ParetoPlot::Mark::Kind::policy), 4);
+  EXPECT_EQ(count(ParetoPlot::Mark::Kind::resident), 1);
+  EXPECT_EQ(count(ParetoPlot::Mark::Kind::current), 1);
+  ASSERT_GE(content.bounds.size(), 5U);
+  for (const auto& mark : content.marks) {
+    EXPECT_GE(mark.peak, content.floor);
+    if (mark.kind != ParetoPlot::Mark::Kind::planned) continue;
+    // The bound of any budget that the plan does not exceed holds for it.
+    for (const BoundPoint& bound : content.bounds) {
+      if (mark.peak > bound.budget) continue;
+      EXPECT_GE(mark.step, bound.step);
+    }
+  }
+  picture(view_, "pareto");
+  view_.setPalette(dark());
+  picture(view_, "pareto_dark");
+  QFont large = view_.font();
+  large.setPointSizeF(large.pointSizeF() * 2);
+  view_.setFont(large);
+  picture(view_, "pareto_200");
+}
+
+TEST_F(ParetoViewTest, AClickLoadsThePlanThereAsAnUndoStep) {
+  open(stowage::testing::small_trace());
+  show(view_, 700, 500);
+  compute();
+  const int mark = other_plan();
+  ASSERT_GE(mark, 0);
+  const Bytes peak = view_.plot().content().marks[static_cast<std::size_t>(mark)].peak;
+  QTest::mouseClick(&view_.plot(), Qt::LeftButton, {}, view_.plot().position(mark).toPoint());
+  settle();
+  EXPECT_EQ(document_.current()->result.peak_active, peak);
+  EXPECT_EQ(document_.undo_stack().count(), 1);
+  EXPECT_FALSE(view_.search().points().empty()) << "the points stay";
+}
+
+TEST_F(ParetoViewTest, ArrowsGoFromPlanToPlanAndReturnLoadsOne) {
+  open(stowage::testing::small_trace());
+  show(view_, 700, 500);
+  compute();
+  view_.plot().setFocus();
+  QTest::keyClick(&view_.plot(), Qt::Key_Home);
+  EXPECT_EQ(view_.plot().chosen(), 0);
+  const int mark = other_plan();
+  ASSERT_GE(mark, 0);
+  for (int i = 0; i < mark; ++i) QTest::keyClick(&view_.plot(), Qt::Key_Right);
+  EXPECT_EQ(view_.plot().chosen(), mark);
+  const QString figures = view_.plot().content().marks[static_cast<std::size_t>(mark)].figures;
+  EXPECT_TRUE(view_.plot().accessibleDescription().startsWith(figures.section('\n', 0, 0)));
+  const Bytes peak = view_.plot().content().marks[static_cast<std::size_t>(mark)].peak;
+  QTest::keyClick(&view_.plot(), Qt::Key_Return);
+  settle();
+  EXPECT_EQ(document_.current()->result.peak_active, peak);
+}
+
+TEST_F(ParetoViewTest, CancelStopsAndKeepsWhatWasFound) {
+  open(sample("llama3-8b-l9-fp32-math-h200"));
+  show(view_, 700, 500);
+  QTest::mouseClick(&view_.start_button(), Qt::LeftButton);
+  ASSERT_TRUE(stowage::testing::spin_until([this] { return view_.search().points().size() >= 2; }));
+  EXPECT_TRUE(view_.cancel_button().isVisible());
+  QTest::mouseClick(&view_.cancel_button(), Qt::LeftButton);
+  EXPECT_FALSE(view_.search().busy());
+  EXPECT_FALSE(view_.search().complete());
+  EXPECT_GE(view_.search().points().size(), 2U);
+  EXPECT_TRUE(view_.status().contains("stopped"));
+}
+
+TEST_F(ParetoViewTest, AnotherTraceTakesThePointsAway) {
+  open(stowage::testing::small_trace());
+  compute();
+  EXPECT_FALSE(view_.search().points().empty());
+  open(stowage::testing::small_trace(4));
+  EXPECT_TRUE(view_.search().points().empty());
+}
+
+}  // namespace
+}  // namespace stowage::gui
