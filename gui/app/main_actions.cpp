@@ -4,6 +4,7 @@
 #include <QDateTime>
 #include <QPixmap>
 #include <QStatusBar>
+#include <algorithm>
 
 #include "gui/app/main_window.h"
 #include "gui/model/command_text.h"
@@ -76,9 +77,15 @@ void MainWindow::say_outcome(const planner::PlanOutcome& outcome) {
   }
 }
 
+// Views keep their jobs as children.
+bool MainWindow::views_busy() const {
+  const QList<JobRunner*> jobs = findChildren<JobRunner*>();
+  return std::any_of(jobs.begin(), jobs.end(), [](const JobRunner* job) { return job->busy(); });
+}
+
 bool MainWindow::busy() {
   return document_.loading().busy() || document_.simulating().busy() ||
-         document_.searching().busy() || exporting_.busy() || search_->busy();
+         document_.searching().busy() || exporting_.busy() || search_->busy() || views_busy();
 }
 
 void MainWindow::settle() {

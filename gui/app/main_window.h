@@ -92,6 +92,7 @@ class MainWindow : public QMainWindow {
   void refresh(bool anew);
   void set_title();
   [[nodiscard]] StepViewPtr shown() const;
+  [[nodiscard]] bool views_busy() const;
 
   ViewState state_;
   TimelinePlot* timeline_ = nullptr;

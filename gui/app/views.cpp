@@ -10,9 +10,61 @@
 #include "gui/widgets/details_view.h"
 #include "gui/widgets/pareto_view.h"
 #include "gui/widgets/plan_tree_view.h"
+#include "gui/widgets/record_dialog.h"
+#include "gui/widgets/verify_dialog.h"
 #include "gui/widgets/what_if_panel.h"
 
 namespace stowage::gui {
+
+namespace {
+
+// Into the menu that holds the action `before`, ahead of it.
+QAction* add_action(MainWindow& window, const char* before, const char* name, const QString& text,
+                    const QString& tip) {
+  auto* action = new QAction(text, &window);
+  action->setObjectName(QLatin1String(name));
+  action->setStatusTip(tip);
+  action->setToolTip(tip);
+  QAction* next = window.action(QLatin1String(before));
+  for (QObject* place : next->associatedObjects()) {
+    if (auto* menu = qobject_cast<QMenu*>(place)) menu->insertAction(next, action);
+  }
+  return action;
+}
+
+// The first time it is asked for; then the same one again.
+template <class Dialog, class Make>
+void open_dialog(MainWindow& window, Make make) {
+  auto* dialog = window.findChild<Dialog*>();
+  if (dialog == nullptr) dialog = make();
+  dialog->show();
+  dialog->raise();
+  dialog->activateWindow();
+}
+
+void add_dialogs(MainWindow& window) {
+  QAction* record = add_action(window, "reload", "record", QObject::tr("&Record a step..."),
+                               QObject::tr("Run stowage profile and open what it recorded"));
+  QObject::connect(record, &QAction::triggered, &window, [&window] {
+    open_dialog<RecordDialog>(window, [&window] {
+      auto* dialog = new RecordDialog(&window);
+      QObject::connect(dialog, &RecordDialog::recorded, &window, &MainWindow::open_file);
+      return dialog;
+    });
+  });
+  QAction* verify =
+      add_action(window, "pin", "verify", QObject::tr("&Verify on this machine..."),
+                 QObject::tr("Run the plan and compare what it does with what was predicted"));
+  QObject::connect(verify, &QAction::triggered, &window, [&window] {
+    open_dialog<VerifyDialog>(window, [&window] {
+      auto* dialog = new VerifyDialog(window.document(), &window);
+      QObject::connect(dialog, &VerifyDialog::verified, &window, &MainWindow::open_file);
+      return dialog;
+    });
+  });
+}
+
+}  // namespace
 
 void add_other_views(MainWindow& window) {
   PlanDocument& document = window.document();
@@ -35,6 +87,9 @@ void add_other_views(MainWindow& window) {
   const auto show_error = [&window](const Error& error) { window.message().show_error(error); };
   QObject::connect(pareto, &ParetoView::failed, &window, show_error);
   QObject::connect(compare, &CompareView::failed, &window, show_error);
+  add_dialogs(window);
+  QObject::connect(what_if, &WhatIfPanel::find_plan_requested, window.action("plan"),
+                   &QAction::trigger);
 }
 
 void arrange_other_views(MainWindow& window) {

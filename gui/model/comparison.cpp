@@ -146,7 +146,7 @@ std::vector<ComparedRow> compared(const std::vector<Fact>& before, const std::ve
     if (now != nullptr) change.after = now->value;
     const bool equal = change.before && change.after && *change.before == *change.after;
     if (equal && !named.section.empty()) return;
-    ComparedRow row{named.section, words(named.name, named.unit), "–", "–", "", "", 0};
+    ComparedRow row{named.section, words(named.name, named.unit), "–", "–", "", "", "", 0};
     if (old != nullptr) row.before = text_of(old->value, named.unit);
     if (now != nullptr) row.after = text_of(now->value, named.unit);
     if (const auto difference = change.difference()) {

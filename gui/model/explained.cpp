@@ -39,7 +39,7 @@ Nanoseconds Explained::stall_of(const StreamingLayer& layer) const {
 }
 
 Explanations::Explanations(PlanDocument& document, QObject* parent)
-    : QObject(parent), document_(document) {
+    : QObject(parent), document_(document), job_(this) {
   connect(&document_, &PlanDocument::opened, this, [this] {
     // What explains another trace is of no use.
     if (!current_ || (document_.current() && current_->simulated->trace == document_.trace())) {

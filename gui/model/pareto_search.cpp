@@ -51,7 +51,7 @@ std::vector<Bytes> spread_budgets(Bytes floor, Bytes resident, int count) {
 }
 
 ParetoSearch::ParetoSearch(PlanDocument& document, QObject* parent)
-    : QObject(parent), document_(document) {
+    : QObject(parent), document_(document), job_(this) {
   connect(&document_, &PlanDocument::changed, this, &ParetoSearch::follow);
   connect(&job_, &JobRunner::finished, this, &ParetoSearch::changed);
 }

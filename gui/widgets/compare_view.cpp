@@ -18,7 +18,8 @@ CompareView::CompareView(PlanDocument& document, QWidget* parent)
       choice_(new QComboBox(this)),
       pin_(new QPushButton(this)),
       rows_(new QTreeWidget),
-      curves_(new CurvePair) {
+      curves_(new CurvePair),
+      job_(this) {
   setObjectName(QStringLiteral("compare"));
   setAccessibleName(tr("Compare"));
   choice_->addItems({tr("the plan with what it was before"), tr("the plan with nothing moved"),

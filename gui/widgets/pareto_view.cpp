@@ -24,7 +24,7 @@ QString figures(const QString& name, Bytes peak, Nanoseconds step, Nanoseconds r
 ParetoView::ParetoView(PlanDocument& document, QWidget* parent)
     : QWidget(parent),
       document_(document),
-      search_(document),
+      search_(document, this),
       start_(new QPushButton(tr("&Compute"), this)),
       cancel_(new QPushButton(tr("Cancel"), this)),
       progress_(new QProgressBar(this)),

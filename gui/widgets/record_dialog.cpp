@@ -33,6 +33,9 @@ RecordDialog::RecordDialog(QWidget* parent)
   device_->addItem(tr("GPU where there is one"));
   device_->addItems({QStringLiteral("cuda"), QStringLiteral("cpu")});
   row(tr("&Device"), device_, tr("Device"), tr("Where the step runs"));
+  model_->lineEdit()->setAccessibleName(tr("Model"));
+  batch_->findChild<QLineEdit*>()->setAccessibleName(tr("Samples in a batch"));
+  seq_->findChild<QLineEdit*>()->setAccessibleName(tr("Tokens in a sequence"));
   for (QSpinBox* field : {batch_, seq_}) {
     field->setRange(0, 1'000'000);
     field->setSpecialValueText(tr("the model's own"));

@@ -1,6 +1,7 @@
 #include "gui/widgets/verify_dialog.h"
 
 #include <QFileInfo>
+#include <QLineEdit>
 
 #include "gui/model/run_result_json.h"
 #include "gui/widgets/words.h"
@@ -35,6 +36,7 @@ VerifyDialog::VerifyDialog(PlanDocument& document, QWidget* parent)
   steps_->setRange(0, 1000);
   steps_->setSpecialValueText(tr("the usual number"));
   steps_->setAccessibleName(tr("Steps"));
+  steps_->findChild<QLineEdit*>()->setAccessibleName(tr("Steps"));
   steps_->setToolTip(tr("Training steps, of the reference and of the plan"));
   form().addRow(tr("&Device"), device_);
   form().addRow(tr("&Steps"), steps_);

@@ -139,6 +139,7 @@ QWidget* WhatIfPanel::make_machine() {
     row.field->setObjectName(name);
     row.field->setAccessibleName(name);
     row.field->setAccessibleDescription(help);
+    row.field->findChild<QLineEdit*>()->setAccessibleName(name);
     row.field->setToolTip(help);
     row.field->setKeyboardTracking(false);  // replayed when a value is whole
     const bool factor = setting.unit.empty();
