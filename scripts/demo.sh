@@ -13,7 +13,7 @@ fi
 stowage_setup torch
 stowage_say "Build (release)"
 cmake --preset release --log-level=WARNING >/dev/null
-cmake --build --preset release --parallel "$(stowage_jobs)" --target stowage stowage-torch stowage-gui >&2
+cmake --build --preset release --parallel "$(stowage_jobs)" --target stowage stowage-torch >&2
 
 stowage=build/release/bin/stowage
 out=build/demo
@@ -46,7 +46,8 @@ What to try next
   What everybody does by hand:
     $stowage simulate $trace --policy save_on_cpu
   The same to look at, with a budget line to drag:
-    $(dirname "$stowage")/stowage-gui $trace $plan
+    cmake --preset gui && cmake --build --preset gui --target stowage-gui
+    build/gui/bin/stowage-gui $trace $plan
   What an impossible budget is told:
     $stowage plan $trace --budget 1MiB
   Another model ('$stowage models' lists them):

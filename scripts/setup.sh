@@ -2,9 +2,10 @@
 # Installs what is missing to build and test Stowage, and nothing else. The second run finds everything in
 # place, takes no time and needs no network.
 #
-#   scripts/setup.sh [core|torch|exports]
-#                                    torch, the default, also puts LibTorch into .venv; exports, which nothing but
-#                                    tests/scripts needs, torchvision and transformers beside it
+#   scripts/setup.sh [core|gui|torch|exports]
+#                                    gui: Qt for the desktop program, too; torch, the default, puts LibTorch into
+#                                    .venv; exports, which nothing but tests/scripts needs, torchvision and
+#                                    transformers beside it
 #   source scripts/setup.sh          gives the functions below to another script
 #
 # System packages come from apt, as root or through sudo; without either, what is missing is named and the
@@ -49,13 +50,12 @@ libgmock-dev /usr/include/gmock/gmock.h
 libbenchmark-dev /usr/include/benchmark/benchmark.h
 libxml2-utils xmllint
 NEEDS
-  # The desktop program, which the core does without.
-  [[ ${1:-torch} == core ]] || cat <<'NEEDS'
+  [[ ${1:-torch} != gui ]] || cat <<'NEEDS'
 qt6-base-dev /usr/include/qt6/QtWidgets/QWidget
 NEEDS
 }
 
-stowage_missing_packages() {  # stowage_missing_packages [core]
+stowage_missing_packages() {  # stowage_missing_packages [gui]
   local package proof
   while read -r package proof; do
     case $proof in
@@ -171,7 +171,7 @@ stowage_exports() {
     stowage_missing_environment "pip could not install torchvision and transformers"
 }
 
-# stowage_setup core|torch|exports
+# stowage_setup core|gui|torch|exports
 stowage_setup() {
   local missing
   mapfile -t missing < <(stowage_missing_packages "$@")
@@ -179,7 +179,7 @@ stowage_setup() {
     stowage_install_packages "${missing[@]}" || return
   fi
   stowage_cmake || return
-  if [[ ${1:-torch} != core ]]; then
+  if [[ ${1:-torch} == torch || ${1:-torch} == exports ]]; then
     stowage_torch || return
     stowage_schemas || return
   fi
@@ -200,7 +200,7 @@ stowage_jobs() {
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   set -euo pipefail
   case ${1:-torch} in
-    core | torch | exports) stowage_setup "${1:-torch}" ;;
+    core | gui | torch | exports) stowage_setup "${1:-torch}" ;;
     *)
       sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
       [[ $1 == --help ]] || exit 2

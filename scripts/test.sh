@@ -2,6 +2,7 @@
 # Builds and runs every test.
 #
 #   scripts/test.sh               presets core (no LibTorch, CUDA, Qt) and release, all of ctest
+#   scripts/test.sh --gui         preset gui, the desktop program: its own tests
 #   scripts/test.sh --sanitize    these, then ASan and UBSan on the core and the CPU executor (random plans
 #                                 included), TSan on the core, the devices and the copy threads
 set -euo pipefail
@@ -59,6 +60,11 @@ case ${1:-} in
   '')
     stowage_setup torch
     plain
+    ;;
+  --gui)
+    stowage_setup gui
+    build gui
+    check gui --label-regex '^gui'
     ;;
   --sanitize)
     stowage_setup torch
