@@ -313,6 +313,11 @@ void PlanTreeFilter::set_text(const QString& text) {
   invalidateFilter();
 }
 
+bool PlanTreeFilter::hasChildren(const QModelIndex& parent) const {
+  if (!words_.isEmpty()) return QSortFilterProxyModel::hasChildren(parent);
+  return sourceModel()->rowCount(mapToSource(parent)) > 0;
+}
+
 bool PlanTreeFilter::filterAcceptsRow(int row, const QModelIndex& parent) const {
   if (words_.isEmpty()) return true;
   const QString text =

@@ -84,6 +84,8 @@ class PlanTreeFilter : public QSortFilterProxyModel {
  public:
   explicit PlanTreeFilter(QObject* parent = nullptr);
   void set_text(const QString& text);
+  // Without a filter no row of a folded layer is looked at.
+  [[nodiscard]] bool hasChildren(const QModelIndex& parent) const override;
 
  protected:
   [[nodiscard]] bool filterAcceptsRow(int row, const QModelIndex& parent) const override;
