@@ -97,11 +97,13 @@ void arrange_other_views(MainWindow& window) {
     return window.findChild<QDockWidget*>(QStringLiteral("dock_") + QLatin1String(id));
   };
   window.addDockWidget(Qt::RightDockWidgetArea, dock("plan"));
+  window.splitDockWidget(dock("plan"), dock("details"), Qt::Vertical);
   for (const char* id : {"what_if", "pareto", "compare"}) {
     window.tabifyDockWidget(dock("plan"), dock(id));
   }
-  window.splitDockWidget(dock("plan"), dock("details"), Qt::Vertical);
   window.tabifyDockWidget(dock("details"), dock("alive"));
+  window.resizeDocks({dock("timeline"), dock("plan")}, {3, 2}, Qt::Horizontal);
+  window.resizeDocks({dock("plan"), dock("details")}, {3, 2}, Qt::Vertical);
   dock("plan")->raise();
   dock("details")->raise();
 }

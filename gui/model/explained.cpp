@@ -1,17 +1,19 @@
 #include "gui/model/explained.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace stowage::gui {
 
-Explained::Explained(SimulatedPtr of)
+Explained::Explained(SimulatedPtr of, std::shared_ptr<const PlanTree> known)
     : simulated(std::move(of)),
       stories(report::storage_stories(trace(), simulated->schedule, simulated->result,
                                       simulated->detail)),
       stalls(report::explain_stalls(simulated->trace->index, simulated->schedule, simulated->result,
                                     simulated->detail, simulated->plan().budget.device)),
       planned(trace(), simulated->schedule),
-      recorded(trace()) {
+      recorded(trace()),
+      tree(known ? std::move(known) : std::make_shared<const PlanTree>(simulated->trace)) {
   stall_row.assign(simulated->result.stalls.size(), -1);
   std::vector<Nanoseconds> by_offload(simulated->schedule.offloads.size(), 0);
   for (std::size_t i = 0; i < stalls.size(); ++i) {
@@ -30,12 +32,50 @@ Explained::Explained(SimulatedPtr of)
     notes[has_site ? note.substr(0, colon) : std::string()].push_back(
         has_site ? note.substr(colon + 2) : note);
   }
+  add_figures();
 }
 
-Nanoseconds Explained::stall_of(const StreamingLayer& layer) const {
-  Nanoseconds sum = 0;
-  for (const StorageId storage : layer.storages) sum += stories[storage.index()].stall;
-  return sum;
+void Explained::add_figures() {
+  figures.assign(tree->rows.size(), {});
+  const auto time_of = [&](EventId event) {
+    return event.valid() ? simulated->detail.time[event.index()] : -1;
+  };
+  // Children stand behind their parents.
+  for (std::size_t i = tree->rows.size(); i-- > 0;) {
+    const PlanRow& row = tree->rows[i];
+    RowFigures& own = figures[i];
+    const auto add_story = [&](StorageId storage) {
+      const report::StorageStory& story = stories[storage.index()];
+      const Nanoseconds first = time_of(story.first_use);
+      if (first >= 0 && (own.first < 0 || first < own.first)) own.first = first;
+      own.last = std::max(own.last, time_of(story.last_use));
+      if (row.kind == PlanRowKind::parameters) own.stall += story.stall;
+    };
+    if (row.kind == PlanRowKind::saved) {
+      const StorageId storage = trace().saved.storage[row.saved.index()];
+      if (storage.valid()) add_story(storage);
+      own.stall = saved_stall[row.saved.index()];
+    }
+    if (row.kind == PlanRowKind::parameters) {
+      const StreamingLayer& layer = tree->streaming[static_cast<std::size_t>(row.streaming)];
+      for (const StorageId storage : layer.storages) add_story(storage);
+    }
+    if (row.parent < 0) continue;
+    RowFigures& sum = figures[static_cast<std::size_t>(row.parent)];
+    if (own.first >= 0 && (sum.first < 0 || own.first < sum.first)) sum.first = own.first;
+    sum.last = std::max(sum.last, own.last);
+    // A copy that serves several saved tensors is in the figures of each of them: below.
+    if (row.kind != PlanRowKind::saved) sum.stall += own.stall;
+  }
+  for (const report::StallRow& stall : stalls) {
+    if (!stall.offload.valid()) continue;
+    const SavedId first = simulated->schedule.offloads[stall.offload.index()].saved.front();
+    const auto row = static_cast<std::size_t>(tree->row_of_saved[first.index()]);
+    for (std::int32_t at = tree->rows[row].parent; at >= 0;
+         at = tree->rows[static_cast<std::size_t>(at)].parent) {
+      figures[static_cast<std::size_t>(at)].stall += stall.duration;
+    }
+  }
 }
 
 Explanations::Explanations(PlanDocument& document, QObject* parent)
@@ -62,9 +102,16 @@ void Explanations::follow() {
     return;
   }
   if (current_ && current_->simulated == simulated && !job_.busy()) return;
+  // Another machine is another trace with the same step in it.
+  const bool same_step = current_ &&
+                         (current_->simulated->trace == simulated->trace ||
+                          current_->trace().run.uuid == simulated->trace->trace.run.uuid) &&
+                         current_->trace().saved.size() == simulated->trace->trace.saved.size();
   job_.run<ExplainedPtr>(
       tr("Explaining"),
-      [simulated](const JobContext&) { return std::make_shared<const Explained>(simulated); },
+      [simulated, tree = same_step ? current_->tree : nullptr](const JobContext&) {
+        return std::make_shared<const Explained>(simulated, tree);
+      },
       [this](ExplainedPtr explained) {
         current_ = std::move(explained);
         Q_EMIT changed();

@@ -11,14 +11,23 @@
 #include "gui/model/job_runner.h"
 #include "gui/model/plan_document.h"
 #include "gui/model/plan_edits.h"
+#include "gui/model/plan_tree.h"
 #include "report/alive.h"
 #include "report/stalls.h"
 #include "report/storage_story.h"
 
 namespace stowage::gui {
 
+// Of a row of the plan tree, in the planned step.
+struct RowFigures {
+  Nanoseconds first = -1;  // use; -1 = none
+  Nanoseconds last = -1;
+  Nanoseconds stall = 0;
+};
+
 struct Explained {
-  explicit Explained(SimulatedPtr of);
+  // `known`: the tree of the same step, if there is one already. Cost: O(trace + stays log stays).
+  explicit Explained(SimulatedPtr of, std::shared_ptr<const PlanTree> known = nullptr);
   Explained(const Explained&) = delete;
   Explained& operator=(const Explained&) = delete;
 
@@ -29,11 +38,15 @@ struct Explained {
   const report::AliveIndex recorded;
   std::vector<std::int32_t> stall_row;   // by row of ReplayResult::stalls, the row of `stalls`
   std::vector<Nanoseconds> saved_stall;  // by row of Trace::saved: of the offload that serves it
+  const std::shared_ptr<const PlanTree> tree;
+  std::vector<RowFigures> figures;  // by row of the tree
   // What the lowering has to say of a site, and of everything else under "".
   std::unordered_map<std::string, std::vector<std::string>> notes;
 
   [[nodiscard]] const Trace& trace() const { return simulated->trace->trace; }
-  [[nodiscard]] Nanoseconds stall_of(const StreamingLayer& layer) const;
+
+ private:
+  void add_figures();
 };
 using ExplainedPtr = std::shared_ptr<const Explained>;
 

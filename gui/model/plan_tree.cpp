@@ -45,7 +45,9 @@ class Builder {
   }
 
   void add_saved() {
-    std::set<std::pair<std::int32_t, StorageId>> counted;
+    // By storage, the rows of layers that it is counted in: a few.
+    std::vector<std::vector<std::int32_t>> counted(trace_.storages.size());
+    tree_.rows.reserve(tree_.rows.size() + trace_.saved.size());
     for (std::size_t i = 0; i < trace_.saved.size(); ++i) {
       const StorageId storage = trace_.saved.storage[i];
       PlanRow row;
@@ -58,9 +60,10 @@ class Builder {
       if (!tree_.can_move(SavedId(i))) continue;
       std::int32_t at = layer_row(trace_.saved.layer[i]);
       for (; at >= 0; at = tree_.rows[static_cast<std::size_t>(at)].parent) {
-        if (counted.emplace(at, storage).second) {
-          tree_.rows[static_cast<std::size_t>(at)].bytes += bytes;
-        }
+        std::vector<std::int32_t>& rows = counted[storage.index()];
+        if (std::find(rows.begin(), rows.end(), at) != rows.end()) continue;
+        rows.push_back(at);
+        tree_.rows[static_cast<std::size_t>(at)].bytes += bytes;
       }
     }
   }

@@ -20,96 +20,63 @@ QString time_or_dash(Nanoseconds time) {
 
 PlanTreeModel::PlanTreeModel(PlanDocument& document, Explanations& explanations, QObject* parent)
     : QAbstractItemModel(parent), document_(document), explanations_(explanations) {
-  connect(&document_, &PlanDocument::opened, this, &PlanTreeModel::follow_document);
   connect(&document_, &PlanDocument::changed, this, &PlanTreeModel::refresh);
   connect(&document_, &PlanDocument::edited, this, &PlanTreeModel::refresh);
-  connect(&explanations_, &Explanations::changed, this, &PlanTreeModel::refresh);
-  follow_document();
+  connect(&explanations_, &Explanations::changed, this, &PlanTreeModel::follow);
+  follow();
 }
 
-void PlanTreeModel::follow_document() {
+void PlanTreeModel::follow() {
+  const auto tree = explanations_.current() ? explanations_.current()->tree : nullptr;
+  if (tree == tree_) return refresh();
   beginResetModel();
-  tree_ = document_.trace() ? std::make_shared<const PlanTree>(document_.trace()) : nullptr;
+  tree_ = tree;
   compute();
   endResetModel();
+  Q_EMIT refreshed();
 }
 
 void PlanTreeModel::compute() {
   const std::size_t count = tree_ ? tree_->rows.size() : 0;
   shares_.assign(count, {});
-  figures_.assign(count, {});
-  if (count == 0) return;
   const simulator::Decisions* now = decisions();
-  const ExplainedPtr& why = explanations_.current();
-  const bool known = why && why->stories.size() == tree_->trace().storages.size() &&
-                     why->saved_stall.size() == tree_->trace().saved.size();
-  const auto time_of = [&](EventId event) {
-    return event.valid() ? why->simulated->detail.time[event.index()] : -1;
-  };
   // Children stand behind their parents.
   for (std::size_t i = count; i-- > 0;) {
     const PlanRow& row = tree_->rows[i];
-    Figures& own = figures_[i];
-    const auto add_story = [&](const report::StorageStory& story) {
-      const Nanoseconds first = time_of(story.first_use);
-      if (first >= 0 && (own.first < 0 || first < own.first)) own.first = first;
-      own.last = std::max(own.last, time_of(story.last_use));
-    };
     if (row.kind == PlanRowKind::saved && tree_->can_move(row.saved)) {
       shares_[i].all = 1;
-      if (now != nullptr && row.saved.index() < now->saved.size()) {
-        shares_[i].offloaded =
-            now->saved[row.saved.index()].decision == simulator::Decision::offload ? 1 : 0;
-      }
-    }
-    if (known && row.kind == PlanRowKind::saved) {
-      const StorageId storage = tree_->trace().saved.storage[row.saved.index()];
-      if (storage.valid()) add_story(why->stories[storage.index()]);
-      own.stall = why->saved_stall[row.saved.index()];
-    }
-    if (known && row.kind == PlanRowKind::parameters) {
-      const StreamingLayer& layer = tree_->streaming[static_cast<std::size_t>(row.streaming)];
-      for (const StorageId storage : layer.storages) add_story(why->stories[storage.index()]);
-      own.stall = why->stall_of(layer);
+      const bool away =
+          now != nullptr && now->saved[row.saved.index()].decision == simulator::Decision::offload;
+      shares_[i].offloaded = away ? 1 : 0;
     }
     if (row.parent < 0) continue;
-    const auto above = static_cast<std::size_t>(row.parent);
-    shares_[above].all += shares_[i].all;
-    shares_[above].offloaded += shares_[i].offloaded;
-    Figures& sum = figures_[above];
-    if (own.first >= 0 && (sum.first < 0 || own.first < sum.first)) sum.first = own.first;
-    sum.last = std::max(sum.last, own.last);
-    // A copy that serves several saved tensors is in the figures of each of them.
-    if (row.kind != PlanRowKind::saved) sum.stall += own.stall;
+    shares_[static_cast<std::size_t>(row.parent)].all += shares_[i].all;
+    shares_[static_cast<std::size_t>(row.parent)].offloaded += shares_[i].offloaded;
   }
-  if (known) {
-    for (const report::StallRow& stall : why->stalls) {
-      if (!stall.offload.valid()) continue;
-      const SavedId first = why->simulated->schedule.offloads[stall.offload.index()].saved.front();
-      std::int32_t at =
-          tree_->rows[static_cast<std::size_t>(tree_->row_of_saved[first.index()])].parent;
-      for (; at >= 0; at = tree_->rows[static_cast<std::size_t>(at)].parent) {
-        figures_[static_cast<std::size_t>(at)].stall += stall.duration;
-      }
-    }
-  }
+}
+
+RowFigures PlanTreeModel::figures_of(std::size_t row) const {
+  const ExplainedPtr& why = explanations_.current();
+  return why && why->tree == tree_ ? why->figures[row] : RowFigures{};
 }
 
 void PlanTreeModel::refresh() {
   if (!tree_) return;
   compute();
-  const auto tell = [&](const std::vector<std::int32_t>& beside) {
-    if (beside.empty()) return;
-    Q_EMIT dataChanged(index_of(beside.front(), decision_column),
-                       index_of(beside.back(), stall_column));
-  };
-  tell(tree_->top);
-  for (const PlanRow& row : tree_->rows) tell(row.children);
+  if (!tree_->top.empty()) {
+    Q_EMIT dataChanged(index_of(tree_->top.front(), decision_column),
+                       index_of(tree_->top.back(), stall_column));
+  }
+  Q_EMIT refreshed();
 }
 
 const simulator::Decisions* PlanTreeModel::decisions() const {
-  if (document_.state() && document_.state()->decisions) return document_.state()->decisions.get();
-  return document_.current() ? document_.current()->decisions.get() : nullptr;
+  const simulator::Decisions* now = nullptr;
+  if (document_.current()) now = document_.current()->decisions.get();
+  if (document_.state() && document_.state()->decisions) now = document_.state()->decisions.get();
+  // Those of another step while the tree is of the one before.
+  return now != nullptr && tree_ && now->saved.size() == tree_->trace().saved.size() ? now
+                                                                                     : nullptr;
 }
 
 QModelIndex PlanTreeModel::index_of(std::int32_t row, int column) const {
@@ -223,8 +190,7 @@ QString PlanTreeModel::tip(const QModelIndex& index) const {
 
 QString PlanTreeModel::text(const QModelIndex& index) const {
   const PlanRow& row = row_at(index);
-  const bool explained = index.internalId() < figures_.size();
-  const Figures figures = explained ? figures_[index.internalId()] : Figures{};
+  const RowFigures figures = figures_of(index.internalId());
   switch (index.column()) {
     case name_column:
       return name(row);
@@ -245,7 +211,7 @@ QString PlanTreeModel::text(const QModelIndex& index) const {
 
 QVariant PlanTreeModel::sort_value(const QModelIndex& index) const {
   const std::size_t at = index.internalId();
-  const Figures figures = at < figures_.size() ? figures_[at] : Figures{};
+  const RowFigures figures = figures_of(at);
   switch (index.column()) {
     case name_column:
       return row_at(index).place;
@@ -345,6 +311,11 @@ void PlanTreeFilter::set_text(const QString& text) {
   if (words == words_) return;
   words_ = words;
   invalidateFilter();
+}
+
+bool PlanTreeFilter::hasChildren(const QModelIndex& parent) const {
+  if (!words_.isEmpty()) return QSortFilterProxyModel::hasChildren(parent);
+  return sourceModel()->rowCount(mapToSource(parent)) > 0;
 }
 
 bool PlanTreeFilter::filterAcceptsRow(int row, const QModelIndex& parent) const {

@@ -52,16 +52,17 @@ class PlanTreeModel : public QAbstractItemModel {
   // Decision column, a kind's id: an edit of the document.
   bool setData(const QModelIndex& index, const QVariant& value, int role) override;
 
+ Q_SIGNALS:
+  // Decisions and figures of any row may be other ones: what is seen is to be painted again.
+  // dataChanged() tells of the outermost rows alone, since views look at each row that it names.
+  void refreshed();
+
  private:
-  struct Figures {
-    Nanoseconds first = -1;  // use, in the planned step; -1 = none
-    Nanoseconds last = -1;
-    Nanoseconds stall = 0;
-  };
-  void follow_document();
+  void follow();
   void compute();
   void refresh();
   [[nodiscard]] const simulator::Decisions* decisions() const;
+  [[nodiscard]] RowFigures figures_of(std::size_t row) const;
   [[nodiscard]] const PlanRow& row_at(const QModelIndex& index) const;
   [[nodiscard]] QString name(const PlanRow& row) const;
   [[nodiscard]] QString decision_text(const QModelIndex& index) const;
@@ -73,8 +74,7 @@ class PlanTreeModel : public QAbstractItemModel {
   PlanDocument& document_;
   Explanations& explanations_;
   std::shared_ptr<const PlanTree> tree_;
-  std::vector<Share> shares_;     // by row
-  std::vector<Figures> figures_;  // by row; empty until explained
+  std::vector<Share> shares_;  // by row
 };
 
 // Sorting by the numbers, and a filter: every word of `text` is in the row's name or decision, or
@@ -84,6 +84,8 @@ class PlanTreeFilter : public QSortFilterProxyModel {
  public:
   explicit PlanTreeFilter(QObject* parent = nullptr);
   void set_text(const QString& text);
+  // Without a filter no row of a folded layer is looked at.
+  [[nodiscard]] bool hasChildren(const QModelIndex& parent) const override;
 
  protected:
   [[nodiscard]] bool filterAcceptsRow(int row, const QModelIndex& parent) const override;

@@ -15,7 +15,7 @@ namespace stowage::gui {
 namespace {
 
 // The smallest ones of a large step are summed up.
-constexpr std::size_t kMostStorages = 2000;
+constexpr std::size_t kMostStorages = 500;
 
 }  // namespace
 

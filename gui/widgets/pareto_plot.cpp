@@ -293,14 +293,18 @@ void ParetoPlot::paint_labels(QPainter& painter, const ScatterScale& s) const {
         s.is_cut(mark.step) ? tr("%1 ▲ %2").arg(mark.label, time_text(mark.step)) : mark.label;
     const QSizeF size(metrics.horizontalAdvance(text), metrics.height());
     const QPointF at = s.at(mark.peak, mark.step);
-    const QPointF places[] = {at + QPointF(gap, -size.height() / 2),
-                              at + QPointF(-gap - size.width(), -size.height() / 2),
-                              at + QPointF(-size.width() / 2, -gap - size.height()),
-                              at + QPointF(-size.width() / 2, gap),
-                              at + QPointF(gap, gap / 2),
-                              at + QPointF(gap, -gap / 2 - size.height()),
-                              at + QPointF(-gap - size.width(), gap / 2),
-                              at + QPointF(-gap - size.width(), -gap / 2 - size.height())};
+    std::vector<QPointF> places = {at + QPointF(gap, -size.height() / 2),
+                                   at + QPointF(-gap - size.width(), -size.height() / 2),
+                                   at + QPointF(-size.width() / 2, -gap - size.height()),
+                                   at + QPointF(-size.width() / 2, gap)};
+    // Then further away, a line at a time.
+    for (int line = 0; line < 4; ++line) {
+      const double away = gap / 2 + line * size.height();
+      for (const double y : {away, -away - size.height()}) {
+        places.push_back(at + QPointF(gap, y));
+        places.push_back(at + QPointF(-gap - size.width(), y));
+      }
+    }
     for (const QPointF& place : places) {
       const QRectF box(place, size);
       const bool free = std::none_of(taken.begin(), taken.end(),

@@ -108,8 +108,8 @@ PlanTreeView::PlanTreeView(PlanDocument& document, ViewState& state, Explanation
   connect(tree_->selectionModel(), &QItemSelectionModel::selectionChanged, this,
           &PlanTreeView::tell);
   connect(&state_, &ViewState::selection_changed, this, &PlanTreeView::show_selection);
-  connect(&document_, &PlanDocument::changed, this, &PlanTreeView::tell);
-  connect(&document_, &PlanDocument::edited, this, &PlanTreeView::tell);
+  connect(&model_, &PlanTreeModel::refreshed, tree_->viewport(), qOverload<>(&QWidget::update));
+  connect(&model_, &PlanTreeModel::refreshed, this, &PlanTreeView::tell);
   tell();
 }
 
@@ -230,7 +230,9 @@ void PlanTreeView::expand_found() {
 void PlanTreeView::tell() {
   const auto& tree = model_.tree();
   if (!tree) {
-    stack_->set_reason(tr("No trace is open. Open one with Ctrl+O, or record a step."));
+    stack_->set_reason(document_.trace()
+                           ? tr("The step is being explained.")
+                           : tr("No trace is open. Open one with Ctrl+O, or record a step."));
     summary_->clear();
     return;
   }

@@ -300,7 +300,7 @@ void PlotView::paint_range(QPainter& painter) {
 void PlotView::paint_cursor(QPainter& painter) {
   if (!state_.cursor()) return;
   const QRect at = plot();
-  const int x = at.left() + static_cast<int>(std::floor(axis().x_of(*state_.cursor())));
+  const int x = at.left() + static_cast<int>(std::floor(axis().x_of(*state_.cursor()) + 1e-3));
   if (!at.contains(x, at.center().y())) return;
   painter.setPen(QPen(theme_.cursor, 1));
   painter.drawLine(x, at.top(), x, at.bottom());
