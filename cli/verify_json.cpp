@@ -1,62 +1,13 @@
 #include "cli/verify_json.h"
 
-#include "cli/json_pieces_json.h"
+#include "report/answer_reader_json.h"
 
 namespace stowage::cli {
-namespace {
-
-constexpr int kMaxDepth = 32;
-
-class Reader {
- public:
-  Reader(const Json& json, const std::string& file) : json_(json), file_(file) {}
-
-  // Reads one value; keeps the first error.
-  template <class T>
-  void read(const char* pointer, std::optional<T>& target) {
-    const Json::json_pointer at(pointer);
-    if (!json_.contains(at) || json_.at(at).is_null()) return;
-    const Json& value = json_.at(at);
-    const bool fits = std::is_same_v<T, bool>          ? value.is_boolean()
-                      : std::is_same_v<T, std::string> ? value.is_string()
-                      : std::is_floating_point_v<T>    ? value.is_number()
-                                                       : value.is_number_integer();
-    if (!fits) return fail(pointer, "is of the wrong kind");
-    target = value.get<T>();
-  }
-  template <class T>
-  void require(const char* pointer, T& target) {
-    std::optional<T> value;
-    read(pointer, value);
-    if (value)
-      target = *value;
-    else
-      fail(pointer, "is missing");
-  }
-  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
-
- private:
-  void fail(const char* pointer, const char* what) {
-    if (!error_) error_ = Error{ErrorCode::bad_input, what, file_, pointer, ""};
-  }
-  const Json& json_;
-  const std::string& file_;
-  std::optional<Error> error_;
-};
-
-}  // namespace
 
 Result<VerifyFacts> read_verify(const std::string& text, const std::string& file) {
-  bool deep = false;
-  const auto limit = [&deep](int depth, Json::parse_event_t, Json&) {
-    deep = deep || depth > kMaxDepth;
-    return depth <= kMaxDepth;
-  };
-  const Json json = Json::parse(text, limit, false);
-  if (deep) return Error{ErrorCode::bad_input, "nested too deeply", file, "", ""};
-  if (!json.is_object()) return Error{ErrorCode::bad_input, "not a JSON object", file, "", ""};
-
-  Reader reader(json, file);
+  Result<report::AnswerReader> parsed = report::AnswerReader::parse(text, file);
+  if (!parsed) return parsed.error();
+  report::AnswerReader& reader = *parsed;
   VerifyFacts facts;
   std::string schema;
   reader.require("/schema", schema);

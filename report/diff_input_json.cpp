@@ -3,12 +3,13 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "report/answer_reader_json.h"
+
 namespace stowage::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxDepth = 32;
 constexpr std::string_view kPrefix = "stowage-";
 
 // Looks for /schema (a text) or /schema/name, and stops there. Returning false ends the parse.
@@ -130,17 +131,10 @@ Result<std::string> kind_of_json(const std::string& text, const std::string& fil
 }
 
 Result<std::vector<Fact>> facts_of_result(const std::string& text, const std::string& file) {
-  bool deep = false;
-  const auto limit = [&deep](int depth, Json::parse_event_t, Json&) {
-    deep = deep || depth > kMaxDepth;
-    return depth <= kMaxDepth;
-  };
-  const Json json = Json::parse(text, limit, false);
-  if (deep) return Error{ErrorCode::bad_input, "nested too deeply", file, "", ""};
-  if (json.is_discarded()) return Error{ErrorCode::bad_input, "not JSON", file, "", ""};
-  if (!json.is_object()) return Error{ErrorCode::bad_input, "not a JSON object", file, "", ""};
+  const Result<AnswerReader> parsed = AnswerReader::parse(text, file);
+  if (!parsed) return parsed.error();
   std::vector<Fact> facts;
-  flatten(json, "", 0, facts);
+  flatten(parsed->json(), "", 0, facts);
   return facts;
 }
 

@@ -106,7 +106,7 @@ TEST(VerifyJson, BadInputNamesThePlace) {
     EXPECT_FALSE(facts.ok());
     return facts.ok() ? std::string() : facts.error().text();
   };
-  EXPECT_THAT(error("{"), HasSubstr("v.json: not a JSON object"));
+  EXPECT_THAT(error("{"), HasSubstr("v.json: not JSON"));
   EXPECT_THAT(error(std::string(200000, '[')), HasSubstr("nested too deeply"));
   EXPECT_THAT(error(R"({"schema": "other/1"})"), HasSubstr("/schema: the schema is 'other/1'"));
   EXPECT_THAT(error(R"({"schema": "stowage-verify/1"})"), HasSubstr("/passed: is missing"));
