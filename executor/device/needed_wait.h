@@ -1,10 +1,10 @@
 // The waits that the executor's correctness rests on, by number. tests/waits and tests/gpu compile
-// the file that holds one again with STOWAGE_OMIT_WAIT=<its number>, and a test must then fail:
-// nothing here is waited for without need, and no wait can be lost unseen.
+// the files that hold them again with STOWAGE_OMITS_WAITS, leave one out at a time, and a test must
+// then fail: nothing here is waited for without need, and no wait can be lost unseen.
 #pragma once
 
-#ifndef STOWAGE_OMIT_WAIT
-#define STOWAGE_OMIT_WAIT 0  // none
+#ifdef STOWAGE_OMITS_WAITS
+#include <cstdlib>
 #endif
 
 namespace stowage::executor {
@@ -34,9 +34,20 @@ enum class Wait : int {
   materialise = 22
 };
 
-// At compile time, so nothing of it is left in the program.
-consteval bool needed(Wait wait) {
-  return static_cast<int>(wait) != STOWAGE_OMIT_WAIT;
+#ifdef STOWAGE_OMITS_WAITS
+// In those tests alone: the environment's STOWAGE_OMIT_WAIT is the number of the one to leave out.
+inline bool needed(Wait wait) {
+  static const int omitted = [] {
+    const char* const number = std::getenv("STOWAGE_OMIT_WAIT");
+    return number == nullptr ? 0 : std::atoi(number);
+  }();
+  return static_cast<int>(wait) != omitted;
 }
+#else
+// At compile time, so nothing of it is left in the program.
+consteval bool needed(Wait) {
+  return true;
+}
+#endif
 
 }  // namespace stowage::executor

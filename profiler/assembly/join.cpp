@@ -102,11 +102,14 @@ Result<std::vector<std::int32_t>> align(const RawPass& structure, const RawPass&
   std::vector<std::int32_t> rows(structure.events.size(), -1);
   std::vector<std::int32_t> my_frees;
   std::vector<std::int32_t> their_frees;
+  const auto in_both = [&](RawKind kind) {
+    return is_common(kind) && (other.hooked || (kind != RawKind::pack && kind != RawKind::unpack));
+  };
   // Collects frees and returns the row of the next common event, or the size.
-  const auto next_common = [](const RawPass& pass, std::size_t at,
-                              std::vector<std::int32_t>& frees) {
+  const auto next_common = [&](const RawPass& pass, std::size_t at,
+                               std::vector<std::int32_t>& frees) {
     frees.clear();
-    for (; at < pass.events.size() && !is_common(pass.events[at].kind); ++at) {
+    for (; at < pass.events.size() && !in_both(pass.events[at].kind); ++at) {
       if (pass.events[at].kind == RawKind::free) frees.push_back(static_cast<std::int32_t>(at));
     }
     return at;

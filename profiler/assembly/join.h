@@ -25,7 +25,8 @@ struct Ends {
 
 // By event row of the structure pass: the row of the same event in another pass of it, -1 = none.
 // Common events are all found; the frees between two of them when both passes have as many there.
-// Views are compared unless one pass is light. Error (bad_input): as join().
+// Views are compared unless one pass is light. Packs and unpacks have no counterpart in a pass that
+// was not hooked. Error (bad_input): as join().
 [[nodiscard]] Result<std::vector<std::int32_t>> align(const RawPass& structure,
                                                       const RawPass& other);
 

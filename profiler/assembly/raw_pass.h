@@ -94,6 +94,8 @@ struct RawSpan {
 // One observed step.
 struct RawPass {
   bool light = false;  // without uses and views, for the timing pass
+  // Saved tensors passed through hooks of ours. Without, there are no packs and unpacks.
+  bool hooked = true;
   std::vector<RawEvent> events;
   std::vector<std::string> layer_paths;
   std::vector<RawOp> ops;
@@ -110,12 +112,12 @@ struct RawPass {
   std::vector<std::int64_t> threads;  // the system's numbers of the threads that ran the step
 };
 
-// The steps recorded with the GPU's activity: one of them (the one of median time), on
+// The steps recorded with the GPU's activity: one of them (the one whose time is taken), on
 // CLOCK_REALTIME, and the activity of all.
 struct TimingPass {
   RawPass pass;
   RawActivities activities;
-  Nanoseconds step_ns = 0;  // median of the recorded steps
+  Nanoseconds step_ns = 0;  // pass.step_ns
 };
 
 // What the allocator did for the program from the start to the end of the first step, in program
@@ -130,8 +132,8 @@ struct RawSetup {
 // The unobserved steps.
 struct CleanPass {
   bool out_of_memory = false;  // there is no clean step; everything else is 0
-  Nanoseconds step_ns = 0;     // median
-  Bytes peak_requested = 0;    // of a steady step
+  Nanoseconds step_ns = 0;
+  Bytes peak_requested = 0;  // of a steady step
   Bytes peak_active = 0;
   Bytes peak_reserved = -1;
 };

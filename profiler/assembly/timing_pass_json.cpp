@@ -121,6 +121,7 @@ std::string timing_pass_to_json(const TimingPass& timing) {
   std::vector<std::int32_t> unpacks;
   for (const RawUnpack& unpack : pass.unpacks) unpacks.push_back(unpack.saved);
   const Json json = {{"step_ns", timing.step_ns},
+                     {"hooked", pass.hooked},
                      {"pass_step_ns", pass.step_ns},
                      {"peak_requested", pass.peak_requested},
                      {"requested_at_begin", pass.requested_at_begin},
@@ -153,6 +154,7 @@ Result<TimingPass> timing_pass_from_json(const std::string& text) {
     RawActivities& a = timing.activities;
     json.at("step_ns").get_to(timing.step_ns);
     pass.light = true;
+    json.at("hooked").get_to(pass.hooked);
     json.at("pass_step_ns").get_to(pass.step_ns);
     json.at("peak_requested").get_to(pass.peak_requested);
     json.at("requested_at_begin").get_to(pass.requested_at_begin);

@@ -1,8 +1,10 @@
 #include "profiler/torch/op_observer.h"
 
 #include <atomic>
+#include <cstring>
 #include <memory>
-#include <string>
+#include <string_view>
+#include <vector>
 
 #include "traces/result.h"
 
@@ -12,37 +14,48 @@ namespace {
 
 std::atomic<OpListener*> g_listener{nullptr};
 
-// Sequence number of the autograd node that runs on this thread, -1 = none. RecordFunction calls
-// begin and end of one function on the same thread.
-thread_local std::int64_t t_backward_sequence = -1;
-
-struct OpContext final : at::ObserverContext {
+// What runs on this thread. RecordFunction calls begin and end of one function on the same thread,
+// and both or neither, so a stack serves in place of a context of each: every op of a step that is
+// being timed would pay for its allocation.
+struct Running {
   bool is_op = false;
   std::int64_t outer_sequence = -1;
 };
 
+struct RunningStack {
+  std::vector<Running> functions;
+  std::int64_t backward_sequence = -1;  // of the autograd node that runs, -1 = none
+};
+
+thread_local RunningStack t_running;
+
+constexpr std::string_view kEngineWrapper = "autograd::engine::evaluate_function";
+
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function) {
-  auto context = std::make_unique<OpContext>();
-  context->outer_sequence = t_backward_sequence;
+  RunningStack& running = t_running;
+  Running& entry = running.functions.emplace_back();
+  entry.outer_sequence = running.backward_sequence;
   if (function.scope() == at::RecordScope::BACKWARD_FUNCTION) {
-    t_backward_sequence = function.seqNr();
-    return context;
+    running.backward_sequence = function.seqNr();
+    return nullptr;
   }
-  if (std::string_view(function.name()).starts_with("autograd::engine::evaluate_function")) {
-    return context;
+  if (std::strncmp(function.name(), kEngineWrapper.data(), kEngineWrapper.size()) == 0) {
+    return nullptr;
   }
   if (OpListener* const listener = g_listener.load(std::memory_order_acquire)) {
-    context->is_op = true;
-    listener->op_begin(function, t_backward_sequence);
+    entry.is_op = true;
+    listener->op_begin(function, running.backward_sequence);
   }
-  return context;
+  return nullptr;
 }
 
-void on_end(const at::RecordFunction&, at::ObserverContext* base) {
-  auto* const context = static_cast<OpContext*>(base);
-  if (context == nullptr) return;
-  t_backward_sequence = context->outer_sequence;
-  if (!context->is_op) return;
+void on_end(const at::RecordFunction&, at::ObserverContext*) {
+  RunningStack& running = t_running;
+  if (running.functions.empty()) return;
+  const Running entry = running.functions.back();
+  running.functions.pop_back();
+  running.backward_sequence = entry.outer_sequence;
+  if (!entry.is_op) return;
   if (OpListener* const listener = g_listener.load(std::memory_order_acquire)) listener->op_end();
 }
 

@@ -1,11 +1,11 @@
 #include "profiler/torch/passes.h"
 
-#include <algorithm>
 #include <chrono>
 #include <string>
 #include <utility>
 
 #include "profiler/torch/observed_step.h"
+#include "profiler/torch/quiet_steps.h"
 #include "profiler/torch/step_budget.h"
 
 namespace stowage::profiler {
@@ -36,20 +36,18 @@ Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& 
   if (Status status = warm_up(device, step, options, {}); !status) return status.error();
   options.report("clean steps");
   CleanPass clean;
-  std::vector<Nanoseconds> times;
-  // The peaks of the first are compared with those of the others, and the median is one of them.
-  const auto budget = StepBudget::up_to(options.steps, 4, 8 * kSecond);
-  Nanoseconds spent = 0;
-  for (std::int64_t i = 0; budget.wants_more(i, spent); ++i) {
+  // The peaks of the first are compared with those of the others. The CPU device's own work is what
+  // it times, and nobody's neighbour is told apart from it.
+  QuietSteps steps(StepBudget::up_to(options.steps, 4, 8 * kSecond),
+                   options.wait_for_quiet && device.torch_device().is_cuda(), 10 * kSecond);
+  for (std::int64_t i = 0; steps.wants_more(); ++i) {
     if (step.prepare) step.prepare(options.warmup + i);
     device.synchronize();
     device.reset_peak();
     const Clock::time_point begin = Clock::now();
     step.step();
     device.synchronize();
-    times.push_back(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
-    spent += times.back();
+    steps.add(std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
     const executor::MemoryStats memory = device.memory();
     if (i > 0 && memory.peak_requested != clean.peak_requested) {
       return Error{ErrorCode::bad_input,
@@ -61,8 +59,7 @@ Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& 
     clean.peak_active = memory.peak_active;
     clean.peak_reserved = memory.peak_reserved;
   }
-  std::sort(times.begin(), times.end());
-  clean.step_ns = times.empty() ? 0 : times[times.size() / 2];
+  clean.step_ns = steps.step_ns();
   return clean;
 }
 

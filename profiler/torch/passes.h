@@ -26,10 +26,15 @@ struct StepFunctions {
 struct PassOptions {
   std::int64_t warmup = 3;  // steps before anything is recorded; at least 1
   // The others are the most; a long step is run less often (step_budget.h).
-  std::int64_t steps = 10;     // clean steps; 4 at least, up to 8 s
+  // Clean steps; 4 at least, up to 8 s. More when the host was busy (quiet_steps.h).
+  std::int64_t steps = 10;
   std::int64_t structure = 3;  // structure steps, for the median of event times; 2 at least, 6 s
-  // Steps recorded with the GPU's activity; the median one is kept. 2 at least, 5 s.
+  // Steps recorded with the GPU's activity, of which one is kept. 2 at least, 5 s; more when the
+  // host was busy.
   std::int64_t timing = 5;
+  // On a GPU: run more clean and timing steps than these until some were not disturbed. False where
+  // the number of steps must be known (an optimizer counts them).
+  bool wait_for_quiet = true;
   // Every saved tensor leaves in every step, the warm-up too: for a step that does not fit with
   // everything kept. There is no structure pass then.
   bool everything_offloaded = false;
@@ -42,8 +47,8 @@ struct PassOptions {
   }
 };
 
-// Runs warm-up and clean steps: median step time, and the peaks, which must be equal in all of
-// them. Error (bad_input): they are not. Exceptions of the step (out of memory among them) pass
+// Runs warm-up and clean steps: step time (QuietSteps), and the peaks, which must be equal in all
+// of them. Error (bad_input): they are not. Exceptions of the step (out of memory among them) pass
 // through.
 [[nodiscard]] Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& step,
                                                const PassOptions& options);

@@ -71,6 +71,7 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   STOWAGE_ASSERT(!recording_);
   pass_ = RawPass{};
   pass_.light = options_.light;
+  pass_.hooked = !options_.light || mode_ == RecordMode::offload_all;
   path_rows_.clear();
   open_ops_.clear();
   backwards_.clear();
@@ -114,7 +115,9 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   ops_may_spread_ = device_.torch_device().is_cpu() && at::get_num_threads() > 1;
   first_serial_ = device_.next_serial();
   pass_.requested_at_begin = device_.memory().requested;
+  // So that no op of the step pays for moving them.
   pass_.events.reserve(1 << 16);
+  pass_.ops.reserve(1 << 14);
   device_.reset_peak();
   recording_ = true;
   link_ = std::make_shared<RecorderLink>(*this);
@@ -179,6 +182,7 @@ void StepRecorder::stop() {
 }
 
 std::unique_ptr<torch::autograd::SavedVariableHooks> StepRecorder::make_hooks() {
+  if (!pass_.hooked) return nullptr;
   return std::make_unique<RecordingHooks>(*options_.host_pool, link_);
 }
 
@@ -269,7 +273,7 @@ void StepRecorder::op_begin(const at::RecordFunction& op, std::int64_t backward_
   pass_.ops.push_back(std::move(raw));
   open_ops_.push_back({row, thread});
   add_thread();
-  add(RawKind::op_begin, row);
+  add_unlocked(RawKind::op_begin, row);
   if (options_.marker != nullptr) options_.marker->push(row);
 }
 
@@ -279,7 +283,7 @@ void StepRecorder::op_end() {
   if (options_.marker != nullptr) options_.marker->pop();
   const std::int32_t row = open_ops_.back().row;
   open_ops_.pop_back();
-  if (open_ops_.empty()) add(RawKind::op_end, row);
+  if (recording_ && open_ops_.empty()) add_unlocked(RawKind::op_end, row);
 }
 
 std::int64_t StepRecorder::record_pack(const at::Tensor& tensor) {
@@ -360,7 +364,11 @@ void StepRecorder::add_thread() {
 
 void StepRecorder::add(RawKind kind, std::int64_t id) {
   const std::lock_guard lock(mutex_);
-  if (recording_) pass_.events.push_back({kind, id, now_ns(), 0, 0});
+  if (recording_) add_unlocked(kind, id);
+}
+
+void StepRecorder::add_unlocked(RawKind kind, std::int64_t id) {
+  pass_.events.push_back({kind, id, now_ns(), 0, 0});
 }
 
 std::int32_t StepRecorder::path_row(std::string_view path) {

@@ -27,7 +27,8 @@ enum class RecordMode : std::uint8_t { keep, offload_all };
 
 struct RecordOptions {
   // Without uses and views, which cost the CPU time, and with times of CLOCK_REALTIME: for a step
-  // whose times count and are joined with the GPU's.
+  // whose times count and are joined with the GPU's. In mode keep also without hooks on saved
+  // tensors (RawPass::hooked).
   bool light = false;
   OpMarker* marker = nullptr;  // is told which op runs; outlives the recorder
   // Where saved tensors leave to, so that steps can share it; none = memory of the recorder's own.
@@ -103,8 +104,9 @@ class StepRecorder final : public executor::StepDriver,
   void stop();
   void fail(Error error);  // the first one stays; under the lock
   [[nodiscard]] std::int64_t now_ns() const;
-  void add(RawKind kind, std::int64_t id);  // nothing outside of a step
-  void add_thread();                        // the calling one; under the lock
+  void add(RawKind kind, std::int64_t id);           // nothing outside of a step
+  void add_unlocked(RawKind kind, std::int64_t id);  // under the lock, inside a step
+  void add_thread();                                 // the calling one; under the lock
   std::int32_t path_row(std::string_view path);
   RawView view_of(const at::Tensor& tensor) const;
   void add_uses(const at::RecordFunction& op, RawOp& raw);

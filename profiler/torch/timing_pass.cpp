@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "profiler/assembly/attribution.h"
 #include "profiler/cupti/activity_recorder.h"
 #include "profiler/torch/observed_step.h"
+#include "profiler/torch/quiet_steps.h"
 #include "profiler/torch/step_budget.h"
 
 namespace stowage::profiler {
@@ -43,43 +43,41 @@ class CuptiTimingRecorder final : public TimingRecorder {
     device.synchronize();
     if (Status status = recorder_->start(); !status) return status.error();
     const RawSpan first = run_sentinel(device);
-    Result<std::vector<RawPass>> passes = record_steps(device, step, options, pool);
-    if (!passes) return passes.error();
+    Result<RawPass> pass = record_steps(device, step, options, pool);
+    if (!pass) return pass.error();
     const RawSpan last = run_sentinel(device);
     Result<RawActivities> activities = recorder_->stop();
     if (!activities) return activities.error();
     if (Status status = check_sentinels(*activities, first, last); !status) return status.error();
-    // The middle one by time is the pass; its time is their median.
-    std::sort(passes->begin(), passes->end(),
-              [](const RawPass& a, const RawPass& b) { return a.step_ns < b.step_ns; });
     TimingPass timing;
-    timing.pass = std::move((*passes)[passes->size() / 2]);
+    timing.pass = std::move(pass).value();
     timing.step_ns = timing.pass.step_ns;
     timing.activities = of_step(std::move(activities).value(), timing.pass);
     return timing;
   }
 
  private:
-  Result<std::vector<RawPass>> record_steps(executor::Device& device, const StepFunctions& step,
-                                            const PassOptions& options,
-                                            const executor::HostPool& pool) {
+  Result<RawPass> record_steps(executor::Device& device, const StepFunctions& step,
+                               const PassOptions& options, const executor::HostPool& pool) {
     const RecordMode mode =
         options.everything_offloaded ? RecordMode::offload_all : RecordMode::keep;
     Marker marker(*recorder_);
     const RecordOptions light{.light = true, .marker = &marker, .host_pool = pool};
     std::vector<RawPass> passes;
-    const auto budget =
-        StepBudget::up_to(std::max<std::int64_t>(1, options.timing), 2, 5'000'000'000);
-    Nanoseconds spent = 0;
+    QuietSteps steps(StepBudget::up_to(std::max<std::int64_t>(1, options.timing), 2, 5'000'000'000),
+                     true, 10'000'000'000);
     // The first one pays for what CUPTI sets up when it is first needed.
-    for (std::int64_t i = 0; budget.wants_more(std::ssize(passes), spent); ++i) {
+    for (std::int64_t i = 0; steps.wants_more(); ++i) {
       Result<RawPass> pass = observe(device, step, mode, options.warmup + i, light);
       if (!pass) return pass.error();
       if (i == 0) continue;
-      spent += pass->step_ns;
+      steps.add(pass->step_ns);
       passes.push_back(std::move(pass).value());
+      for (std::size_t row = 0; row < passes.size(); ++row) {
+        if (!steps.may_be_chosen(row)) passes[row] = {};
+      }
     }
-    return passes;
+    return std::move(passes[steps.step()]);
   }
 
   // A kernel that must be among the records, and when it ran.

@@ -19,8 +19,9 @@ class TimingRecorder {
   TimingRecorder(const TimingRecorder&) = delete;
   TimingRecorder& operator=(const TimingRecorder&) = delete;
 
-  // Runs warm-up, one more step while recording, then up to options.timing steps; the one of median
-  // time is the pass. Errors: a step's own, what the recording did not get (check_sentinels()).
+  // Runs warm-up, one more step while recording, then up to options.timing steps, or more when
+  // the host was busy (QuietSteps), which says which of them is the pass. Errors: a step's own,
+  // what the recording did not get (check_sentinels()).
   [[nodiscard]] virtual Result<TimingPass> run(executor::Device& device, const StepFunctions& step,
                                                const PassOptions& options) = 0;
 

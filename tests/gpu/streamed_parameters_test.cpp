@@ -39,11 +39,16 @@ TEST(GpuStreamedPlans, RunOnTheCallersStream) {
     for (const std::int32_t prefetch : {0, 1, 3}) {
       SCOPED_TRACE(::testing::Message() << static_cast<int>(stream) << " prefetch " << prefetch);
       const auto schedule = twins.stream(stream, prefetch);
-      const auto plan = twins.plan(schedule);
-      for (int i = 0; i < 3; ++i) {
-        EXPECT_EQ(twins.expect_same_step(*plan, k++).peak,
-                  simulator::replay(twins.index(), schedule).peak_requested + workspaces);
+      {
+        const auto plan = twins.plan(schedule);
+        for (int i = 0; i < 3; ++i) {
+          EXPECT_EQ(twins.expect_same_step(*plan, k++).peak,
+                    simulator::replay(twins.index(), schedule).peak_requested + workspaces);
+        }
       }
+      // Back in memory of their own.
+      testing::expect_same_bits(twins.device(), twins.planned().parameters(),
+                                twins.twin().parameters());
     }
   }
 }

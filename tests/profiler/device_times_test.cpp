@@ -295,11 +295,13 @@ TEST(TimingPassJson, GivesBackWhatItWasGiven) {
   t.timing.pass.hook_spans.push_back({1, 2});
   t.timing.activities.activities[0].source = MemoryKind::pinned;
   t.timing.activities.zero_timestamps = 3;
+  t.timing.pass.hooked = false;
   const std::string text = timing_pass_to_json(t.timing);
   const Result<TimingPass> again = timing_pass_from_json(text);
   ASSERT_TRUE(again.ok()) << again.error().text();
   EXPECT_EQ(timing_pass_to_json(*again), text);
   EXPECT_TRUE(again->pass.light);
+  EXPECT_FALSE(again->pass.hooked);
   EXPECT_EQ(again->pass.events.size(), recording.structure.events.size());
   EXPECT_EQ(again->activities.activities[0].source, MemoryKind::pinned);
   for (const std::string& bad : {std::string("{}"), text.substr(1), std::string("[]")}) {

@@ -81,6 +81,32 @@ TEST(Join, APassJoinsItself) {
   EXPECT_EQ(ends->freed_after.at(3), 12);
 }
 
+// A pass without hooks has no packs and unpacks; everything else still has its counterpart.
+TEST(Align, FindsTheEventsOfAPassThatWasNotHooked) {
+  const RawRecording r = small();
+  RawPass plain = r.structure;
+  plain.hooked = false;
+  plain.saved.clear();
+  plain.unpacks.clear();
+  std::erase_if(plain.events, [](const RawEvent& each) {
+    return each.kind == RawKind::pack || each.kind == RawKind::unpack;
+  });
+  const Result<std::vector<std::int32_t>> rows = align(r.structure, plain);
+  ASSERT_TRUE(rows.ok()) << rows.error().text();
+  for (std::size_t i = 0; i < rows->size(); ++i) {
+    const RawKind kind = r.structure.events[i].kind;
+    if (kind == RawKind::pack || kind == RawKind::unpack) {
+      EXPECT_EQ((*rows)[i], -1);
+      continue;
+    }
+    ASSERT_GE((*rows)[i], 0) << describe(r.structure, r.structure.events[i]);
+    EXPECT_EQ(plain.events[static_cast<std::size_t>((*rows)[i])].time_ns,
+              r.structure.events[i].time_ns);
+  }
+  plain.hooked = true;
+  EXPECT_FALSE(align(r.structure, plain).ok());
+}
+
 struct Difference {
   const char* name;
   std::function<void(RawPass&)> change;  // of the offload_all pass

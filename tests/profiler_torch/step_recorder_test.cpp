@@ -7,9 +7,13 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "profiler/assembly/join.h"
 #include "tests/profiler_torch/failing_device.h"
 #include "tests/profiler_torch/hand_step.h"
 
@@ -93,6 +97,44 @@ TEST(StepRecorder, HooksMayOutliveIt) {
     EXPECT_TRUE(at::equal(p.grad(), expected));
     dropped.reset();
   }
+}
+
+// The pass whose times count runs the step as it is, saving as PyTorch does; every event of it is
+// one of the structure pass's.
+TEST(StepRecorder, ALightPassIsTheStepWithoutHooks) {
+  const at::Tensor p = parameter({8, 8});
+  const auto pass_of = [&](bool light) {
+    StepRecorder recorder(hand_device(), RecordMode::keep, {.light = light});
+    profiler::RegisteredTensors registered;
+    registered.parameters = {{"p", p}};
+    p.mutable_grad().reset();
+    recorder.begin_step(registered);
+    backward((p * 2).exp().mm(p.tanh()).sum());
+    auto pass = recorder.end_step();
+    if (!pass) throw std::runtime_error(pass.error().text());
+    return std::move(pass).value();
+  };
+  const profiler::RawPass structure = pass_of(false);
+  const profiler::RawPass light = pass_of(true);
+  EXPECT_GT(structure.saved.size(), 3U);
+  EXPECT_TRUE(structure.hooked);
+  EXPECT_TRUE(light.saved.empty());
+  EXPECT_FALSE(light.hooked);
+  EXPECT_EQ(light.ops.size(), structure.ops.size());
+  EXPECT_EQ(light.peak_requested, structure.peak_requested);
+  const auto rows = profiler::align(structure, light);
+  ASSERT_TRUE(rows.ok()) << rows.error().text();
+  // Frees too: what autograd holds for the hooks it holds without them.
+  const auto kinds = [](const profiler::RawPass& pass) {
+    std::vector<profiler::RawKind> list;
+    for (const profiler::RawEvent& each : pass.events) {
+      if (each.kind != profiler::RawKind::pack && each.kind != profiler::RawKind::unpack) {
+        list.push_back(each.kind);
+      }
+    }
+    return list;
+  };
+  EXPECT_EQ(kinds(light), kinds(structure));
 }
 
 }  // namespace

@@ -43,6 +43,11 @@ class WatchedDriver final : public executor::StepDriver {
 [[nodiscard]] Bits bits_of(executor::Device& device,
                            const std::vector<executor::NamedTensor>& tensors);
 
+// Every tensor of ours is the twin's, bit by bit; fails the test with the names of those that are
+// not.
+void expect_same_bits(executor::Device& device, const std::vector<executor::NamedTensor>& ours,
+                      const std::vector<executor::NamedTensor>& twins);
+
 class TwinSessions {
  public:
   TwinSessions(const std::string& spec, std::int64_t batch, const std::string& optimizer);

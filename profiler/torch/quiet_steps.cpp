@@ -1,0 +1,48 @@
+#include "profiler/torch/quiet_steps.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "traces/result.h"
+
+namespace stowage::profiler {
+
+namespace {
+constexpr Wide kPerMille = 1000;
+}
+
+QuietSteps::QuietSteps(const StepBudget& budget, bool wait_for_quiet, Nanoseconds patience_ns)
+    : budget_(budget), wait_for_quiet_(wait_for_quiet), patience_ns_(patience_ns) {}
+
+bool QuietSteps::wants_more() const {
+  const auto done = static_cast<std::int64_t>(times_.size());
+  if (budget_.wants_more(done, spent_)) return true;
+  if (!wait_for_quiet_ || was_quiet_) return false;
+  return StepBudget{0, kPatience * budget_.most, patience_ns_}.wants_more(done, spent_);
+}
+
+void QuietSteps::add(Nanoseconds step_ns) {
+  times_.push_back(step_ns);
+  spent_ += step_ns;
+  const Window window = last_window();
+  // Windows that are not full yet are of all steps, so the last of them is the one.
+  if (times_.size() <= kWindow || times_[window.step] < times_[best_.step]) best_ = window;
+  was_quiet_ = was_quiet_ || window.quiet;
+}
+
+bool QuietSteps::may_be_chosen(std::size_t step) const {
+  return step == best_.step || step + kWindow > times_.size();
+}
+
+QuietSteps::Window QuietSteps::last_window() const {
+  std::vector<std::size_t> rows(std::min(kWindow, times_.size()));
+  std::iota(rows.begin(), rows.end(), times_.size() - rows.size());
+  std::sort(rows.begin(), rows.end(),
+            [this](std::size_t a, std::size_t b) { return times_[a] < times_[b]; });
+  const Wide spread = Wide{times_[rows.back()]} - times_[rows.front()];
+  return {
+      rows[rows.size() / 2],
+      rows.size() == kWindow && spread * kPerMille <= Wide{times_[rows.front()]} * kSpreadPerMille};
+}
+
+}  // namespace stowage::profiler

@@ -1,0 +1,53 @@
+// QuietSteps: which of a row of equal steps were measured undisturbed. What else runs on the host
+// slows a launch thread down for seconds at a time (docs/decisions/0015): the median of a few steps
+// then tells how busy the host was. The time of a step is the median of its *window* here: those
+// kWindow consecutive steps, all of them when there are fewer, whose median is the smallest.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "profiler/torch/step_budget.h"
+#include "traces/units.h"
+
+namespace stowage::profiler {
+
+class QuietSteps {
+ public:
+  static constexpr std::size_t kWindow = 5;
+  // Steps of a window that was not disturbed are this close to each other.
+  static constexpr std::int64_t kSpreadPerMille = 10;
+  static constexpr std::int64_t kPatience = 20;
+
+  // As many steps as `budget` says; when no window of them was quiet and `wait_for_quiet`, more,
+  // until one is: up to kPatience times as many steps, in `patience_ns` at most.
+  QuietSteps(const StepBudget& budget, bool wait_for_quiet, Nanoseconds patience_ns);
+
+  [[nodiscard]] bool wants_more() const;
+  // The next step's time.
+  void add(Nanoseconds step_ns);
+
+  // There is a step. Which step is the median of the window, as a row of those added, and its time.
+  [[nodiscard]] std::size_t step() const { return best_.step; }
+  [[nodiscard]] Nanoseconds step_ns() const { return times_[best_.step]; }
+  // Whether row `step` may still become step(), or is.
+  [[nodiscard]] bool may_be_chosen(std::size_t step) const;
+
+ private:
+  struct Window {
+    std::size_t step = 0;  // of median time
+    bool quiet = false;
+  };
+  [[nodiscard]] Window last_window() const;
+
+  StepBudget budget_;
+  bool wait_for_quiet_;
+  Nanoseconds patience_ns_;
+  std::vector<Nanoseconds> times_;
+  Nanoseconds spent_ = 0;
+  Window best_;
+  bool was_quiet_ = false;  // some window
+};
+
+}  // namespace stowage::profiler

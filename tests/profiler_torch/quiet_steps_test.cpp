@@ -1,0 +1,97 @@
+#include "profiler/torch/quiet_steps.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+namespace stowage::profiler {
+namespace {
+
+using Times = std::vector<Nanoseconds>;
+
+// Feeds the times as long as more are wanted; repeats the last one.
+QuietSteps run(const Times& times, const StepBudget& budget, bool wait, Nanoseconds patience,
+               std::size_t* steps = nullptr) {
+  QuietSteps quiet(budget, wait, patience);
+  std::size_t done = 0;
+  for (; quiet.wants_more(); ++done) quiet.add(times[std::min(done, times.size() - 1)]);
+  if (steps != nullptr) *steps = done;
+  return quiet;
+}
+
+TEST(QuietSteps, AreTheMedianWhereNothingDisturbs) {
+  std::size_t steps = 0;
+  const QuietSteps quiet =
+      run({1004, 1000, 1001, 1003, 1002}, {2, 5, 1'000'000}, true, 1'000'000, &steps);
+  EXPECT_EQ(steps, 5U);
+  EXPECT_EQ(quiet.step_ns(), 1002);
+  EXPECT_EQ(quiet.step(), 4U);
+}
+
+// A burst at the begin: the quiet steps behind it are waited for, and no longer.
+TEST(QuietSteps, WaitUntilABurstIsOver) {
+  std::size_t steps = 0;
+  const Times times{1200, 1300, 1250, 1280, 1220, 1210, 1003, 1001, 1002, 1005, 1004, 1002};
+  const QuietSteps quiet = run(times, {2, 5, 1'000'000}, true, 1'000'000, &steps);
+  EXPECT_EQ(steps, 11U);
+  EXPECT_EQ(quiet.step_ns(), 1003);
+  const QuietSteps hasty = run(times, {2, 5, 1'000'000}, false, 1'000'000, &steps);
+  EXPECT_EQ(steps, 5U);
+  EXPECT_EQ(hasty.step_ns(), 1250);
+}
+
+TEST(QuietSteps, APatienceEnds) {
+  Times restless;
+  for (int i = 0; i < 1000; ++i) restless.push_back(1000 + 100 * (i % 2));
+  std::size_t steps = 0;
+  static_cast<void>(run(restless, {2, 5, 1'000'000}, true, 1'000'000, &steps));
+  EXPECT_EQ(steps, 100U);  // 20 times as many
+  static_cast<void>(run(restless, {2, 5, 1'000'000}, true, 20'000, &steps));
+  EXPECT_EQ(steps, 19U);  // 19 take 19,900
+}
+
+// Fewer steps than a window: their median, and never "quiet" by being few.
+TEST(QuietSteps, FewLongStepsAreTheirMedian) {
+  std::size_t steps = 0;
+  const QuietSteps quiet = run({3000, 1000, 2000}, {2, 5, 6000}, true, 6000, &steps);
+  EXPECT_EQ(steps, 3U);
+  EXPECT_EQ(quiet.step_ns(), 2000);
+  EXPECT_EQ(run({3000, 1000}, StepBudget::exactly(1), true, 0).step_ns(), 3000);
+}
+
+// Against all windows, one by one; and what was dropped on the way is never asked for.
+TEST(QuietSteps, AreTheSmallestMedianOfAllWindows) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 300; ++round) {
+    const int count = std::uniform_int_distribution<int>(1, 30)(random);
+    Times times;
+    for (int i = 0; i < count; ++i) {
+      times.push_back(std::uniform_int_distribution<int>(1000, 1100)(random));
+    }
+    QuietSteps quiet(StepBudget::exactly(count), false, 0);
+    std::vector<bool> dropped;
+    for (const Nanoseconds time : times) {
+      quiet.add(time);
+      dropped.push_back(false);
+      for (std::size_t i = 0; i < dropped.size(); ++i) {
+        if (!quiet.may_be_chosen(i)) dropped[i] = true;
+      }
+      ASSERT_FALSE(dropped[quiet.step()]);
+    }
+    ASSERT_FALSE(quiet.wants_more());
+    const std::size_t width = std::min(QuietSteps::kWindow, times.size());
+    Nanoseconds smallest = 1'000'000;
+    for (std::size_t begin = 0; begin + width <= times.size(); ++begin) {
+      Times window(times.begin() + static_cast<std::ptrdiff_t>(begin),
+                   times.begin() + static_cast<std::ptrdiff_t>(begin + width));
+      std::sort(window.begin(), window.end());
+      smallest = std::min(smallest, window[width / 2]);
+    }
+    EXPECT_EQ(quiet.step_ns(), smallest);
+  }
+}
+
+}  // namespace
+}  // namespace stowage::profiler
