@@ -66,6 +66,13 @@ QWidget* MainWindow::view(const QString& id) const {
   return dock != nullptr ? dock->widget() : nullptr;
 }
 
+void MainWindow::raise_view(const QString& id) {
+  QDockWidget* dock = docks_.value(id);
+  if (dock == nullptr) return;
+  dock->show();
+  dock->raise();
+}
+
 QDockWidget* MainWindow::add_view(const QString& id, const QString& title, QWidget* widget,
                                   Qt::DockWidgetArea area) {
   auto* dock = new QDockWidget(title, this);
@@ -157,7 +164,6 @@ void MainWindow::refresh(bool anew) {
   if (const SimulatedPtr& current = document_.current()) {
     const simulator::PlanBudget& budget = current->plan().budget;
     memory_->set_budget(budget.device, budget.on, current->device_kept);
-    counter_->setCurrentIndex(static_cast<int>(budget.on));
   } else {
     memory_->set_budget(std::nullopt, simulator::PeakKind::active, true);
   }
@@ -223,6 +229,7 @@ void MainWindow::go_to_peak() {
   state_.set_axis(axis);
   state_.set_cursor(time);
   state_.select({Selection::Kind::event, memory.event[memory.peak_at].value});
+  Q_EMIT peak_shown();
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {

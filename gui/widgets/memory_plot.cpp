@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/widgets/keys.h"
 #include "gui/widgets/words.h"
 
 namespace stowage::gui {
@@ -297,11 +298,9 @@ void MemoryPlot::mouseMoveEvent(QMouseEvent* event) {
 }
 
 void MemoryPlot::keyPressEvent(QKeyEvent* event) {
-  const bool up = event->key() == Qt::Key_Up;
-  if (event->modifiers() != Qt::ControlModifier || !view() ||
-      (!up && event->key() != Qt::Key_Down)) {
-    return PlotView::keyPressEvent(event);
-  }
+  const std::optional<Key> key = key_of(*event, KeyPlace::memory);
+  if (!key || !view()) return PlotView::keyPressEvent(event);
+  const bool up = *key == Key::budget_up;
   const auto step = static_cast<Bytes>(static_cast<double>(byte_axis().top) * kKeyStep);
   budget_ = std::max<Bytes>(1, budget_.value_or(peak()) + (up ? step : -step));
   ++drags_;

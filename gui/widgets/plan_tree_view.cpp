@@ -9,6 +9,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "gui/widgets/keys.h"
 #include "gui/widgets/words.h"
 
 namespace stowage::gui {
@@ -160,30 +161,18 @@ void PlanTreeView::fill_menu(QMenu& menu) {
 }
 
 bool PlanTreeView::key_pressed(QKeyEvent& event) {
-  const auto modifiers = event.modifiers() & ~Qt::KeypadModifier;
-  const bool shift = modifiers == Qt::ShiftModifier;
-  const bool plain = modifiers == Qt::NoModifier;
-  if (!plain && !shift) return false;
-  const auto& kinds = decision_kinds();
-  const bool decides = std::any_of(kinds.begin(), kinds.end(), [&](const DecisionKind& kind) {
-    return kind.key.unicode() == event.key();
-  });
-  if (event.type() == QEvent::ShortcutOverride) return decides;
-  if (decides) {
-    apply(QChar(static_cast<ushort>(event.key())), shift);
-    return true;
-  }
-  if (plain && (event.key() == Qt::Key_Return || event.key() == Qt::Key_Enter)) {
+  const std::optional<Key> key = key_of(event, KeyPlace::plan);
+  if (event.type() == QEvent::ShortcutOverride) return key == Key::decide;
+  if (key == Key::decide) {
+    apply(QChar(static_cast<ushort>(event.key())), event.modifiers().testFlag(Qt::ShiftModifier));
+  } else if (key == Key::choose_decision) {
     const QModelIndex current = tree_->currentIndex();
     if (!current.isValid() || tree_->indexWidget(current) != nullptr) return false;
     tree_->edit(current.siblingAtColumn(PlanTreeModel::decision_column));
-    return true;
-  }
-  if (plain && event.key() == Qt::Key_F) {
+  } else if (key == Key::centre) {
     state_.centre_selection();
-    return true;
   }
-  return false;
+  return key.has_value();
 }
 
 bool PlanTreeView::eventFilter(QObject* watched, QEvent* event) {
@@ -195,12 +184,12 @@ bool PlanTreeView::eventFilter(QObject* watched, QEvent* event) {
     }
   }
   if (watched == filter_ && event->type() == QEvent::KeyPress) {
-    const int key = static_cast<QKeyEvent*>(event)->key();
-    if (key == Qt::Key_Escape && !filter_->text().isEmpty()) {
+    const std::optional<Key> key = key_of(*static_cast<QKeyEvent*>(event), KeyPlace::filter);
+    if (key == Key::clear && !filter_->text().isEmpty()) {
       filter_->clear();
       return true;
     }
-    if (key == Qt::Key_Down || key == Qt::Key_Return) {
+    if (key == Key::to_rows) {
       tree_->setFocus(Qt::TabFocusReason);
       if (!tree_->currentIndex().isValid()) tree_->setCurrentIndex(filtered_.index(0, 0));
       return true;

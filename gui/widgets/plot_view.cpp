@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/widgets/keys.h"
 #include "gui/widgets/words.h"
 
 namespace stowage::gui {
@@ -129,34 +130,28 @@ void PlotView::changeEvent(QEvent* event) {
 
 void PlotView::keyPressEvent(QKeyEvent* event) {
   const double page = plot().width() * kPanShare;
-  const bool plain = (event->modifiers() & ~(Qt::ShiftModifier | Qt::KeypadModifier)) == 0;
-  if (!plain) return QWidget::keyPressEvent(event);
-  switch (event->key()) {
-    case Qt::Key_W:
-    case Qt::Key_Up:
-    case Qt::Key_Plus:
+  const std::optional<Key> key = key_of(*event, KeyPlace::plot);
+  if (!key) return QWidget::keyPressEvent(event);
+  switch (*key) {
+    case Key::closer:
       return zoom(kZoomStep, pointer_x());
-    case Qt::Key_S:
-    case Qt::Key_Down:
-    case Qt::Key_Minus:
+    case Key::farther:
       return zoom(1 / kZoomStep, pointer_x());
-    case Qt::Key_A:
-    case Qt::Key_Left:
+    case Key::earlier:
       return pan(-page);
-    case Qt::Key_D:
-    case Qt::Key_Right:
+    case Key::later:
       return pan(page);
-    case Qt::Key_Home: {
+    case Key::whole_step: {
       TimeAxis axis = this->axis();
       axis.fit();
       return state_.set_axis(axis);
     }
-    case Qt::Key_F:
+    case Key::centre:
       return state_.centre_selection();
-    case Qt::Key_P:
+    case Key::peak:
       Q_EMIT peak_requested();
       return;
-    case Qt::Key_Escape:
+    case Key::clear:
       return state_.clear();
     default:
       QWidget::keyPressEvent(event);

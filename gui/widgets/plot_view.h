@@ -32,8 +32,7 @@ class PlotView : public QWidget {
   [[nodiscard]] virtual QString describe(const QPoint& at) const = 0;
 
  Q_SIGNALS:
-  void peak_requested();    // P
-  void search_requested();  // Ctrl+F
+  void peak_requested();
 
  protected:
   // Paints everything but cursor, range and focus into a cache of the widget's size.
