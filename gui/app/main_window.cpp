@@ -2,11 +2,14 @@
 
 #include <QApplication>
 #include <QCloseEvent>
+#include <QDialog>
 #include <QDropEvent>
 #include <QFileInfo>
 #include <QMimeData>
+#include <QPointer>
 #include <QSettings>
 #include <QStatusBar>
+#include <QToolBar>
 #include <QUrl>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -59,6 +62,15 @@ MainWindow::MainWindow(QWidget* parent) : QMainWindow(parent) {
   default_layout();
   set_title();
   timeline_->setFocus();
+}
+
+MainWindow::~MainWindow() {
+  // Fields hand over what was typed when they lose the focus: they go while there is a document.
+  QList<QPointer<QWidget>> parts;
+  for (QToolBar* bar : findChildren<QToolBar*>()) parts << bar;
+  for (QDialog* dialog : findChildren<QDialog*>()) parts << dialog;
+  for (QDockWidget* dock : docks_) parts << dock;
+  for (const QPointer<QWidget>& part : parts) delete part.data();
 }
 
 QWidget* MainWindow::view(const QString& id) const {

