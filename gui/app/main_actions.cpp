@@ -4,6 +4,7 @@
 #include <QDateTime>
 #include <QPixmap>
 #include <QStatusBar>
+#include <QTimer>
 #include <algorithm>
 
 #include "gui/app/main_window.h"
@@ -12,6 +13,11 @@
 #include "traces/size_text.h"
 
 namespace stowage::gui {
+namespace {
+
+constexpr int kWatchMs = 100;
+
+}  // namespace
 
 simulator::PeakKind MainWindow::counter() const {
   return static_cast<simulator::PeakKind>(std::max(0, counter_->currentIndex()));
@@ -89,8 +95,12 @@ bool MainWindow::busy() {
 }
 
 void MainWindow::settle() {
+  // Sleeps until something happens (given a time, processEvents() spins); the timer is for what
+  // becomes idle without an event.
+  QTimer watch;
+  watch.start(kWatchMs);
   while (busy()) {
-    QApplication::processEvents(QEventLoop::AllEvents | QEventLoop::WaitForMoreEvents, 100);
+    QApplication::processEvents(QEventLoop::AllEvents | QEventLoop::WaitForMoreEvents);
   }
   QApplication::sendPostedEvents();
   QApplication::processEvents();

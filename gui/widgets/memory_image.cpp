@@ -1,19 +1,93 @@
 #include "gui/widgets/memory_image.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 namespace stowage::gui {
 namespace {
 
-constexpr int kHatch = 7;  // px between hatch lines
+constexpr int kHatch = 7;  // px between hatch lines; a row's pixels are those of so many rows above
+
+// Where a class, or the outline, begins in a column.
+struct Begin {
+  std::int32_t column;
+  std::int32_t ink;
+};
+
+struct Ink {
+  QRgb plain;
+  QRgb line;  // of the hatch
+};
+
+// Where classes begin, by row: the lists of all rows behind one another.
+class Begins {
+ public:
+  // `peaks` as of column_peaks(), of which the first `width` count.
+  Begins(std::vector<std::int64_t> peaks, std::size_t width, const MemoryView& memory,
+         const ByteAxis& bytes, Outline outline)
+      : first_(static_cast<std::size_t>(bytes.height) + 2, 0) {
+    peaks.resize(std::min(width, peaks.size()));
+    const auto classes = static_cast<std::int32_t>(memory.classes.size());
+    std::vector<std::pair<std::int32_t, Begin>> found;  // row, what
+    found.reserve(peaks.size() * (memory.classes.size() + 2));
+    for (std::size_t x = 0; x < peaks.size(); ++x) {
+      if (peaks[x] < 0) continue;
+      const auto column = static_cast<std::int32_t>(x);
+      std::int32_t above = bytes.height;  // first row of what is below in the stack
+      Bytes sum = 0;
+      for (std::int32_t c = 0; c < classes; ++c) {
+        sum += memory.bytes[static_cast<std::size_t>(c)][static_cast<std::size_t>(peaks[x])];
+        const std::int32_t row = bytes.y_of(sum);
+        if (row < above) found.emplace_back(row, Begin{column, c});
+        above = std::min(above, row);
+      }
+      if (above == bytes.height) continue;
+      highest_ = std::min(highest_, above);
+      lowest_ = std::max(lowest_, above);
+      const bool edge = outline == Outline::firm || (outline == Outline::dotted && x % 6 >= 3);
+      if (edge) edge_.emplace_back(above, column);
+    }
+    whole_ = found.size() >= peaks.size() &&
+             std::none_of(peaks.begin(), peaks.end(), [](std::int64_t at) { return at < 0; });
+    for (const auto& each : found) ++first_[static_cast<std::size_t>(each.first) + 1];
+    for (std::size_t y = 1; y < first_.size(); ++y) first_[y] += first_[y - 1];
+    std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
+    begins_.resize(found.size());
+    for (const auto& [row, begin] : found) begins_[next[static_cast<std::size_t>(row)]++] = begin;
+  }
+
+  template <class F>
+  void at_row(int y, F&& f) const {
+    const auto row = static_cast<std::size_t>(y);
+    for (std::uint32_t i = first_[row]; i < first_[row + 1]; ++i) f(begins_[i]);
+  }
+  // The first row in which any column has something; the first in which every one has.
+  [[nodiscard]] int highest() const { return highest_; }
+  [[nodiscard]] int full_from() const { return whole_ ? lowest_ : std::numeric_limits<int>::max(); }
+  [[nodiscard]] const std::vector<std::pair<std::int32_t, std::int32_t>>& edge() const {
+    return edge_;
+  }
+
+ private:
+  std::vector<std::uint32_t> first_;
+  std::vector<Begin> begins_;
+  std::vector<std::pair<std::int32_t, std::int32_t>> edge_;  // row, column
+  int highest_ = std::numeric_limits<int>::max();
+  int lowest_ = 0;
+  bool whole_ = false;
+};
 
 }  // namespace
 
 int ByteAxis::rows(Bytes bytes) const {
   if (bytes <= 0) return 0;
-  const auto rows = static_cast<int>(Wide{bytes} * height / std::max<Bytes>(top, 1));
+  const Bytes whole = std::max<Bytes>(top, 1);
+  // Wide numbers divide slowly, and this is asked for thousands of times a frame.
+  const bool fits = bytes < std::numeric_limits<Bytes>::max() / std::max(height, 1);
+  const auto rows =
+      static_cast<int>(fits ? bytes * height / whole : Bytes(Wide{bytes} * height / whole));
   return std::clamp(rows, 1, height);
 }
 
@@ -73,63 +147,42 @@ std::vector<std::int64_t> column_peaks(const MemoryView& memory, const TimeAxis&
   return peaks;
 }
 
-QImage memory_image(const MemoryView& memory, const TimeAxis& axis, const ByteAxis& bytes,
-                    const Theme& theme) {
-  const auto width = static_cast<int>(axis.width());
-  QImage image(width, bytes.height, QImage::Format_ARGB32_Premultiplied);
-  image.fill(Qt::transparent);
-  if (memory.empty() || memory.classes.empty() || image.isNull()) return image;
-  const std::vector<std::int64_t> peaks = column_peaks(memory, axis);
-  const std::size_t classes = memory.classes.size();
-  // For every column the first row of each class, the top one first; then "none" for good.
-  std::vector<std::int32_t> first_row(static_cast<std::size_t>(width) * (classes + 1));
-  for (int x = 0; x < width; ++x) {
-    std::int32_t* rows = &first_row[static_cast<std::size_t>(x) * (classes + 1)];
-    Bytes below = 0;
-    for (std::size_t c = 0; c < classes; ++c) {
-      if (peaks[static_cast<std::size_t>(x)] >= 0) {
-        below += memory.bytes[c][static_cast<std::size_t>(peaks[static_cast<std::size_t>(x)])];
-      }
-      rows[c] = bytes.y_of(below);
-    }
-    rows[classes] = bytes.height;
-  }
-  struct Ink {
-    QRgb plain;
-    QRgb line;
-    bool hatched;
-  };
+void paint_memory(const MemoryView& memory, const TimeAxis& axis, const ByteAxis& bytes,
+                  const CurveInk& ink, QImage& canvas, const QPoint& at) {
+  if (memory.empty() || memory.classes.empty()) return;
+  const auto width = static_cast<std::size_t>(
+      std::clamp(canvas.width() - at.x(), 0, static_cast<int>(axis.width())));
+  const int height = std::min(bytes.height, canvas.height() - at.y());
   std::vector<Ink> inks;
   for (const StorageClass storage_class : memory.classes) {
-    const QColor color = theme.storage(storage_class);
-    inks.push_back(
-        {color.rgb(), mix(color, theme.background, 0.6).rgb(), theme.hatched(storage_class)});
+    const QColor color = ink.theme.storage(storage_class);
+    const QColor line =
+        ink.theme.hatched(storage_class) ? mix(color, ink.theme.background, 0.6) : color;
+    inks.push_back({color.rgb(), line.rgb()});
   }
-  // Row by row, since that is how memory lies; `above` is the class that each column is in.
-  std::vector<std::int32_t> at(static_cast<std::size_t>(width), static_cast<std::int32_t>(classes));
-  std::int32_t highest = bytes.height;
-  for (int x = 0; x < width; ++x) {
-    highest =
-        std::min(highest, first_row[static_cast<std::size_t>(x) * (classes + 1) + classes - 1]);
-  }
-  for (int y = highest; y < bytes.height; ++y) {
-    int phase = (y + kHatch - 1) % kHatch;  // of (x + y) % kHatch, one ahead
-    auto* line = reinterpret_cast<QRgb*>(image.scanLine(y));
-    for (int x = 0; x < width; ++x) {
-      phase = phase + 1 == kHatch ? 0 : phase + 1;
-      const std::int32_t* rows = &first_row[static_cast<std::size_t>(x) * (classes + 1)];
-      std::int32_t& in = at[static_cast<std::size_t>(x)];
-      // The stack from above: the highest class begins at rows[classes - 1].
-      if (in == static_cast<std::int32_t>(classes)) {
-        if (y < rows[classes - 1]) continue;
-        --in;
-      }
-      while (in > 0 && y >= rows[in - 1]) --in;
-      const Ink& ink = inks[static_cast<std::size_t>(in)];
-      line[x] = ink.hatched && phase == 0 ? ink.line : ink.plain;
+  const Begins begins(column_peaks(memory, axis), width, memory, bytes, ink.outline);
+  // The last kHatch rows; 0 = nothing there yet.
+  std::vector<QRgb> ring(kHatch * width, 0);
+  for (int y = begins.highest(); y < height; ++y) {
+    QRgb* row = &ring[static_cast<std::size_t>(y % kHatch) * width];
+    // A class that began up to kHatch - 1 rows above is not in this row of the ring yet.
+    for (int since = std::max(begins.highest(), y - kHatch + 1); since <= y; ++since) {
+      begins.at_row(since, [&](const Begin& begin) {
+        const Ink& of = inks[static_cast<std::size_t>(begin.ink)];
+        row[begin.column] = (begin.column + y) % kHatch == 0 ? of.line : of.plain;
+      });
+    }
+    auto* line = reinterpret_cast<QRgb*>(canvas.scanLine(at.y() + y)) + at.x();
+    if (y >= begins.full_from()) {
+      std::copy(row, row + width, line);
+    } else {
+      for (std::size_t x = 0; x < width; ++x) line[x] = row[x] != 0 ? row[x] : line[x];
     }
   }
-  return image;
+  for (const auto& [y, x] : begins.edge()) {
+    if (y >= height) continue;
+    reinterpret_cast<QRgb*>(canvas.scanLine(at.y() + y))[at.x() + x] = ink.theme.text.rgb();
+  }
 }
 
 }  // namespace stowage::gui

@@ -67,22 +67,23 @@ void MemoryPlot::set_budget(std::optional<Bytes> budget, simulator::PeakKind on,
   invalidate();
 }
 
-void MemoryPlot::render(QPainter& painter) {
+void MemoryPlot::render(QPainter& painter, QImage& canvas) {
   const QRect at = curve_rect();
   const TimeAxis shared = axis();
   const ByteAxis bytes = byte_axis();
   paint_scale(painter, bytes);
-  // In device pixels, so that the peak is one at every scaling.
+  // In device pixels, so that the peak is one at every scaling. What is measured has a firm upper
+  // edge, what is predicted none, what is assumed a dotted one.
   const qreal ratio = devicePixelRatioF();
   TimeAxis columns = shared;
   columns.set_width(std::floor(at.width() * ratio));
-  QImage image = memory_image(view()->memory, columns,
-                              {bytes.top, static_cast<int>(bytes.height * ratio)}, theme());
-  if (!image.isNull()) {
-    paint_outline(image);
-    image.setDevicePixelRatio(ratio);
-    painter.drawImage(at.topLeft(), image);
-  }
+  const Source source = view()->source;
+  const Outline outline = source == Source::measured    ? Outline::firm
+                          : source == Source::predicted ? Outline::none
+                                                        : Outline::dotted;
+  paint_memory(view()->memory, columns, {bytes.top, static_cast<int>(bytes.height * ratio)},
+               {theme(), outline}, canvas,
+               {static_cast<int>(at.left() * ratio), static_cast<int>(at.top() * ratio)});
   for (const Tick& tick : shared.ticks()) {
     const int x = at.left() + static_cast<int>(std::floor(tick.x));
     painter.setPen(tick.major ? theme().frame : theme().grid);
@@ -94,22 +95,6 @@ void MemoryPlot::render(QPainter& painter) {
   }
   paint_peak(painter, shared, bytes);
   paint_legend(painter);
-}
-
-// What is measured has a firm upper edge, what is predicted none, what is assumed a dotted one.
-void MemoryPlot::paint_outline(QImage& image) const {
-  if (view()->source == Source::predicted) return;
-  const QRgb ink = theme().text.rgb();
-  const bool dotted = view()->source == Source::assumed;
-  for (int x = 0; x < image.width(); ++x) {
-    if (dotted && x % 6 < 3) continue;
-    for (int y = 0; y < image.height(); ++y) {
-      auto* line = reinterpret_cast<QRgb*>(image.scanLine(y));
-      if (qAlpha(line[x]) == 0) continue;
-      line[x] = ink;
-      break;
-    }
-  }
 }
 
 void MemoryPlot::paint_scale(QPainter& painter, const ByteAxis& bytes) {

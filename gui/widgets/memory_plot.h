@@ -35,7 +35,7 @@ class MemoryPlot : public PlotView {
   void budget_dropped(stowage::Bytes budget);
 
  protected:
-  void render(QPainter& painter) override;
+  void render(QPainter& painter, QImage& canvas) override;
   void overlay(QPainter& painter) override;
   [[nodiscard]] std::optional<TimeRange> selected_time() const override;
   bool begin_drag(const QPoint& at) override;
@@ -51,7 +51,6 @@ class MemoryPlot : public PlotView {
   void paint_scale(QPainter& painter, const ByteAxis& bytes);
   void paint_legend(QPainter& painter);
   void paint_peak(QPainter& painter, const TimeAxis& axis, const ByteAxis& bytes);
-  void paint_outline(QImage& image) const;
 
   std::optional<Bytes> budget_;
   simulator::PeakKind on_ = simulator::PeakKind::active;

@@ -24,6 +24,7 @@ constexpr double kWheelNotch = 120;
 
 PlotView::PlotView(ViewState& state, QWidget* parent)
     : QWidget(parent), state_(state), theme_(Theme::of(palette())) {
+  measure_font();
   setFocusPolicy(Qt::StrongFocus);
   setMouseTracking(true);
   setAttribute(Qt::WA_OpaquePaintEvent);
@@ -41,9 +42,11 @@ void PlotView::show_step(TracePtr trace, StepViewPtr view) {
 }
 
 QRect PlotView::plot() const {
-  const QFontMetrics metrics(font());
-  const int gutter = metrics.horizontalAdvance(QStringLiteral("Copy back (H2D)")) + 16;
-  return rect().adjusted(std::min(gutter, width() - 1), 0, 0, 0);
+  return rect().adjusted(std::min(gutter_, width() - 1), 0, 0, 0);
+}
+
+void PlotView::measure_font() {
+  gutter_ = QFontMetrics(font()).horizontalAdvance(QStringLiteral("Copy back (H2D)")) + 16;
 }
 
 TimeAxis PlotView::axis() const {
@@ -122,6 +125,7 @@ void PlotView::changeEvent(QEvent* event) {
   if (event->type() == QEvent::PaletteChange || event->type() == QEvent::FontChange ||
       event->type() == QEvent::StyleChange) {
     theme_ = Theme::of(palette());
+    measure_font();
     invalidate();
   }
   QWidget::changeEvent(event);
@@ -227,24 +231,25 @@ void PlotView::paintEvent(QPaintEvent*) {
   const qreal ratio = devicePixelRatioF();
   const QSize wanted = size() * ratio;
   if (cache_.size() != wanted || cache_.devicePixelRatio() != ratio) {
-    cache_ = QPixmap(wanted);
+    cache_ = QImage(wanted, QImage::Format_RGB32);
     cache_.setDevicePixelRatio(ratio);
     stale_ = true;
   }
   if (stale_) {
     QPainter painter(&cache_);
     painter.setFont(font());
-    painter.fillRect(rect(), theme_.gutter);
-    painter.fillRect(plot(), theme_.background);
+    const QRect at = plot();
+    painter.fillRect(QRect(0, 0, at.left(), height()), theme_.gutter);
+    painter.fillRect(at, theme_.background);
     if (view_) {
-      render(painter);
+      render(painter, cache_);
     } else {
       paint_empty(painter);
     }
     stale_ = false;
   }
   QPainter painter(this);
-  painter.drawPixmap(0, 0, cache_);
+  painter.drawImage(0, 0, cache_);
   if (!view_) return;
   overlay(painter);
   paint_range(painter);

@@ -3,7 +3,7 @@
 // shows changes; moving the cursor costs a blit.
 #pragma once
 
-#include <QPixmap>
+#include <QImage>
 #include <QWidget>
 #include <optional>
 
@@ -36,8 +36,10 @@ class PlotView : public QWidget {
   void search_requested();  // Ctrl+F
 
  protected:
-  // Paints everything but cursor, range and focus into a cache of the widget's size.
-  virtual void render(QPainter& painter) = 0;
+  // Paints everything but cursor, range and focus into a cache of the widget's size. `canvas` is
+  // what the painter paints on, 32 opaque bits a pixel, for what is faster written than drawn: its
+  // own pixels are device pixels.
+  virtual void render(QPainter& painter, QImage& canvas) = 0;
   // Over the cache, below the cursor.
   virtual void overlay(QPainter& painter);
   [[nodiscard]] virtual QString why_empty() const;
@@ -70,6 +72,7 @@ class PlotView : public QWidget {
  private:
   enum class Drag { none, pressed, measuring, taken };
 
+  void measure_font();
   void zoom(double factor, double x);
   void pan(double pixels);
   void centre();
@@ -83,8 +86,9 @@ class PlotView : public QWidget {
   TracePtr trace_;
   StepViewPtr view_;
   Theme theme_;
-  QPixmap cache_;
+  QImage cache_;
   bool stale_ = true;
+  int gutter_ = 0;  // px, by the font
   Drag drag_ = Drag::none;
   QPoint pressed_at_;
   std::optional<QPoint> pointer_;

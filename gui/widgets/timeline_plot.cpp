@@ -134,7 +134,7 @@ std::optional<TimeRange> TimelinePlot::selected_time() const {
   return best;
 }
 
-void TimelinePlot::render(QPainter& painter) {
+void TimelinePlot::render(QPainter& painter, QImage& canvas) {
   const TimeAxis axis = this->axis();
   const QRect source = paint_source(painter);
   paint_ruler(painter, axis, source.left());
@@ -152,8 +152,8 @@ void TimelinePlot::render(QPainter& painter) {
       continue;
     }
     for (std::size_t r = 0; r < lane.rows.size(); ++r) {
-      lane_painter_.paint(painter, row_rect(lane.kind, r), lane.kind, lane.rows[r], axis, theme(),
-                          state().selection(), name_of_string);
+      lane_painter_.paint(painter, canvas, row_rect(lane.kind, r), lane.kind, lane.rows[r], axis,
+                          theme(), state().selection(), name_of_string);
     }
   }
   paint_titles(painter);

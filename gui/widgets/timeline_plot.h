@@ -23,7 +23,7 @@ class TimelinePlot : public PlotView {
   [[nodiscard]] QSize sizeHint() const override;
 
  protected:
-  void render(QPainter& painter) override;
+  void render(QPainter& painter, QImage& canvas) override;
   void overlay(QPainter& painter) override;
   [[nodiscard]] std::optional<TimeRange> selected_time() const override;
 
