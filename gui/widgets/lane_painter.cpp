@@ -102,7 +102,7 @@ void LanePainter::paint(QPainter& painter, QImage& canvas, const QRect& area, La
   }
   row.spans.runs(axis, runs_);
   labels_.clear();
-  const QRect inner = area.adjusted(0, 1, 0, -1);
+  const QRect inner = spans_rect(area);
   const bool stall = kind == LaneKind::stalls;
   // Folded runs by how busy they are, in steps that the eye does not see.
   constexpr std::size_t kSteps = 32;

@@ -20,6 +20,9 @@ class LanePainter {
  public:
   using NameOf = std::function<std::string(StringId)>;
 
+  // The part of a row's area that spans fill. All of it gets what its uppermost row of pixels has.
+  [[nodiscard]] static QRect spans_rect(const QRect& area) { return area.adjusted(0, 1, 0, -1); }
+
   // `area`: the row's part of the plot; the axis maps to its width. Spans go into the canvas
   // itself, into one row of pixels that is then copied to the others: a few thousand rectangles
   // would take ten times as long. O(runs + pixels / 8).

@@ -32,6 +32,7 @@ class Begins {
     const auto classes = static_cast<std::int32_t>(memory.classes.size());
     std::vector<std::pair<std::int32_t, Begin>> found;  // row, what
     found.reserve(peaks.size() * (memory.classes.size() + 2));
+    std::size_t filled = 0;
     for (std::size_t x = 0; x < peaks.size(); ++x) {
       if (peaks[x] < 0) continue;
       const auto column = static_cast<std::int32_t>(x);
@@ -44,13 +45,13 @@ class Begins {
         above = std::min(above, row);
       }
       if (above == bytes.height) continue;
+      ++filled;
       highest_ = std::min(highest_, above);
       lowest_ = std::max(lowest_, above);
       const bool edge = outline == Outline::firm || (outline == Outline::dotted && x % 6 >= 3);
       if (edge) edge_.emplace_back(above, column);
     }
-    whole_ = found.size() >= peaks.size() &&
-             std::none_of(peaks.begin(), peaks.end(), [](std::int64_t at) { return at < 0; });
+    whole_ = filled == peaks.size();
     for (const auto& each : found) ++first_[static_cast<std::size_t>(each.first) + 1];
     for (std::size_t y = 1; y < first_.size(); ++y) first_[y] += first_[y - 1];
     std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
@@ -149,7 +150,6 @@ std::vector<std::int64_t> column_peaks(const MemoryView& memory, const TimeAxis&
 
 void paint_memory(const MemoryView& memory, const TimeAxis& axis, const ByteAxis& bytes,
                   const CurveInk& ink, QImage& canvas, const QPoint& at) {
-  if (memory.empty() || memory.classes.empty()) return;
   const auto width = static_cast<std::size_t>(
       std::clamp(canvas.width() - at.x(), 0, static_cast<int>(axis.width())));
   const int height = std::min(bytes.height, canvas.height() - at.y());
@@ -163,7 +163,14 @@ void paint_memory(const MemoryView& memory, const TimeAxis& axis, const ByteAxis
   const Begins begins(column_peaks(memory, axis), width, memory, bytes, ink.outline);
   // The last kHatch rows; 0 = nothing there yet.
   std::vector<QRgb> ring(kHatch * width, 0);
-  for (int y = begins.highest(); y < height; ++y) {
+  for (int y = 0; y < height; ++y) {
+    auto* line = reinterpret_cast<QRgb*>(canvas.scanLine(at.y() + y)) + at.x();
+    if (y < begins.full_from()) {
+      const bool is_grid =
+          std::find(ink.grid_rows.begin(), ink.grid_rows.end(), y) != ink.grid_rows.end();
+      std::fill(line, line + width, is_grid ? ink.grid : ink.paper);
+    }
+    if (y < begins.highest()) continue;
     QRgb* row = &ring[static_cast<std::size_t>(y % kHatch) * width];
     // A class that began up to kHatch - 1 rows above is not in this row of the ring yet.
     for (int since = std::max(begins.highest(), y - kHatch + 1); since <= y; ++since) {
@@ -172,7 +179,6 @@ void paint_memory(const MemoryView& memory, const TimeAxis& axis, const ByteAxis
         row[begin.column] = (begin.column + y) % kHatch == 0 ? of.line : of.plain;
       });
     }
-    auto* line = reinterpret_cast<QRgb*>(canvas.scanLine(at.y() + y)) + at.x();
     if (y >= begins.full_from()) {
       std::copy(row, row + width, line);
     } else {

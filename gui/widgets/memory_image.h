@@ -36,14 +36,17 @@ struct ByteAxis {
 // The upper edge of the curve.
 enum class Outline : std::uint8_t { none, dotted, firm };
 struct CurveInk {
-  const Theme& theme;
+  const Theme& theme;  // of the classes
   Outline outline = Outline::none;
+  QRgb paper = 0;  // above the curve
+  QRgb grid = 0;
+  std::vector<int> grid_rows;  // lines above the curve, rows of the axis
 };
 
 // Paints `axis.width()` by `bytes.height` pixels of the canvas, `at` their upper left; what is
-// above the curve stays as it is, what is beyond the canvas (32 bits a pixel) is left out. O(pixels
-// / 8 + width (log points + classes)): a hatched column is that of seven rows above, so rows are
-// copied and only where a class begins pixels are set.
+// beyond the canvas (32 bits a pixel) is left out. Each pixel is written once, and few are thought
+// about: a hatched column is that of seven rows above, so rows are copied, and only where a class
+// begins they are changed. O(pixels + width (log points + classes)).
 void paint_memory(const MemoryView& memory, const TimeAxis& axis, const ByteAxis& bytes,
                   const CurveInk& ink, QImage& canvas, const QPoint& at);
 
