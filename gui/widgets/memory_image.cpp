@@ -32,7 +32,6 @@ class Begins {
     const auto classes = static_cast<std::int32_t>(memory.classes.size());
     std::vector<std::pair<std::int32_t, Begin>> found;  // row, what
     found.reserve(peaks.size() * (memory.classes.size() + 2));
-    std::size_t filled = 0;
     for (std::size_t x = 0; x < peaks.size(); ++x) {
       if (peaks[x] < 0) continue;
       const auto column = static_cast<std::int32_t>(x);
@@ -45,13 +44,9 @@ class Begins {
         above = std::min(above, row);
       }
       if (above == bytes.height) continue;
-      ++filled;
-      highest_ = std::min(highest_, above);
-      lowest_ = std::max(lowest_, above);
       const bool edge = outline == Outline::firm || (outline == Outline::dotted && x % 6 >= 3);
       if (edge) edge_.emplace_back(above, column);
     }
-    whole_ = filled == peaks.size();
     for (const auto& each : found) ++first_[static_cast<std::size_t>(each.first) + 1];
     for (std::size_t y = 1; y < first_.size(); ++y) first_[y] += first_[y - 1];
     std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
@@ -64,9 +59,6 @@ class Begins {
     const auto row = static_cast<std::size_t>(y);
     for (std::uint32_t i = first_[row]; i < first_[row + 1]; ++i) f(begins_[i]);
   }
-  // The first row in which any column has something; the first in which every one has.
-  [[nodiscard]] int highest() const { return highest_; }
-  [[nodiscard]] int full_from() const { return whole_ ? lowest_ : std::numeric_limits<int>::max(); }
   [[nodiscard]] const std::vector<std::pair<std::int32_t, std::int32_t>>& edge() const {
     return edge_;
   }
@@ -75,9 +67,6 @@ class Begins {
   std::vector<std::uint32_t> first_;
   std::vector<Begin> begins_;
   std::vector<std::pair<std::int32_t, std::int32_t>> edge_;  // row, column
-  int highest_ = std::numeric_limits<int>::max();
-  int lowest_ = 0;
-  bool whole_ = false;
 };
 
 }  // namespace
@@ -121,17 +110,24 @@ std::vector<std::int64_t> column_peaks(const MemoryView& memory, const TimeAxis&
   std::vector<std::int64_t> peaks(width, -1);
   if (memory.empty()) return peaks;
   // Columns go left to right: the end of one is sought close behind the end of the one before.
+  // It is sought around where it would be had this column as many points as the one before.
+  std::size_t step = 1;
   const auto first_from = [&](std::size_t row, double t) {
+    const std::size_t points = memory.time.size();
     const auto ahead = [&](std::size_t i) { return static_cast<double>(memory.time[i]) < t; };
-    std::size_t step = 1;
-    while (row + step < memory.time.size() && ahead(row + step)) row += step, step *= 2;
-    const auto begin = memory.time.begin() + static_cast<std::ptrdiff_t>(row);
-    const auto end =
-        memory.time.begin() + static_cast<std::ptrdiff_t>(std::min(row + step, memory.time.size()));
+    std::size_t low = row;  // none ahead of it is sought
+    std::size_t high = std::min(row + step, points);
+    std::size_t stride = 1 + step / 8;
+    while (high < points && ahead(high))
+      low = high + 1, high = std::min(high + stride, points), stride *= 2;
+    stride = 1 + step / 8;
+    while (high - low > 2 * stride && !ahead(high - stride)) high -= stride, stride *= 2;
+    const auto begin = memory.time.begin();
     return static_cast<std::size_t>(
-        std::partition_point(begin, end,
+        std::partition_point(begin + static_cast<std::ptrdiff_t>(low),
+                             begin + static_cast<std::ptrdiff_t>(high),
                              [&](Nanoseconds at) { return static_cast<double>(at) < t; }) -
-        memory.time.begin());
+        begin);
   };
   std::size_t first = memory.points(axis.begin(), axis.begin()).first;
   for (std::size_t x = 0; x < width; ++x) {
@@ -139,6 +135,7 @@ std::vector<std::int64_t> column_peaks(const MemoryView& memory, const TimeAxis&
     const double end = axis.time_at(static_cast<double>(x) + 1);
     if (begin > static_cast<double>(axis.length())) break;
     const std::size_t last = std::max(first_from(first, end), first + 1);
+    step = last - first;
     peaks[x] = static_cast<std::int64_t>(memory.total.extent(first, last).max_at);
     // What holds at the next column's begin is the last point here, unless one begins right there.
     const bool right_there =
@@ -161,28 +158,24 @@ void paint_memory(const MemoryView& memory, const TimeAxis& axis, const ByteAxis
     inks.push_back({color.rgb(), line.rgb()});
   }
   const Begins begins(column_peaks(memory, axis), width, memory, bytes, ink.outline);
-  // The last kHatch rows; 0 = nothing there yet.
-  std::vector<QRgb> ring(kHatch * width, 0);
+  std::vector<QRgb> ring(kHatch * width, ink.paper);  // the last kHatch rows
+  std::vector<std::uint8_t> is_curve(width, 0);
   for (int y = 0; y < height; ++y) {
-    auto* line = reinterpret_cast<QRgb*>(canvas.scanLine(at.y() + y)) + at.x();
-    if (y < begins.full_from()) {
-      const bool is_grid =
-          std::find(ink.grid_rows.begin(), ink.grid_rows.end(), y) != ink.grid_rows.end();
-      std::fill(line, line + width, is_grid ? ink.grid : ink.paper);
-    }
-    if (y < begins.highest()) continue;
-    QRgb* row = &ring[static_cast<std::size_t>(y % kHatch) * width];
+    QRgb* row = ring.data() + static_cast<std::size_t>(y % kHatch) * width;
     // A class that began up to kHatch - 1 rows above is not in this row of the ring yet.
-    for (int since = std::max(begins.highest(), y - kHatch + 1); since <= y; ++since) {
+    for (int since = std::max(0, y - kHatch + 1); since <= y; ++since) {
       begins.at_row(since, [&](const Begin& begin) {
         const Ink& of = inks[static_cast<std::size_t>(begin.ink)];
         row[begin.column] = (begin.column + y) % kHatch == 0 ? of.line : of.plain;
+        is_curve[static_cast<std::size_t>(begin.column)] = 1;
       });
     }
-    if (y >= begins.full_from()) {
-      std::copy(row, row + width, line);
-    } else {
-      for (std::size_t x = 0; x < width; ++x) line[x] = row[x] != 0 ? row[x] : line[x];
+    auto* line = reinterpret_cast<QRgb*>(canvas.scanLine(at.y() + y)) + at.x();
+    std::copy(row, row + width, line);
+    const auto& grid = ink.grid_rows;
+    if (std::find(grid.begin(), grid.end(), y) == grid.end()) continue;
+    for (std::size_t x = 0; x < width; ++x) {
+      if (is_curve[x] == 0) line[x] = ink.grid;
     }
   }
   for (const auto& [y, x] : begins.edge()) {
