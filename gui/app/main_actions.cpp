@@ -4,6 +4,7 @@
 #include <QDateTime>
 #include <QPixmap>
 #include <QStatusBar>
+#include <QTimer>
 #include <algorithm>
 
 #include "gui/app/main_window.h"
@@ -11,6 +12,11 @@
 #include "gui/widgets/words.h"
 
 namespace stowage::gui {
+namespace {
+
+constexpr int kWatchMs = 100;
+
+}  // namespace
 
 simulator::PeakKind MainWindow::counter() const {
   return document_.state() ? document_.state()->plan.budget.on : simulator::PeakKind::active;
@@ -86,8 +92,12 @@ bool MainWindow::busy() {
 }
 
 void MainWindow::settle() {
+  // Sleeps until something happens (given a time, processEvents() spins); the timer is for what
+  // becomes idle without an event.
+  QTimer watch;
+  watch.start(kWatchMs);
   while (busy()) {
-    QApplication::processEvents(QEventLoop::AllEvents | QEventLoop::WaitForMoreEvents, 100);
+    QApplication::processEvents(QEventLoop::AllEvents | QEventLoop::WaitForMoreEvents);
   }
   QApplication::sendPostedEvents();
   QApplication::processEvents();

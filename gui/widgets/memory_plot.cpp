@@ -68,22 +68,30 @@ void MemoryPlot::set_budget(std::optional<Bytes> budget, simulator::PeakKind on,
   invalidate();
 }
 
-void MemoryPlot::render(QPainter& painter) {
+void MemoryPlot::render(QPainter& painter, QImage& canvas) {
   const QRect at = curve_rect();
   const TimeAxis shared = axis();
   const ByteAxis bytes = byte_axis();
-  paint_scale(painter, bytes);
-  // In device pixels, so that the peak is one at every scaling.
+  // In device pixels, so that the peak is one at every scaling. What is measured has a firm upper
+  // edge, what is predicted none, what is assumed a dotted one.
   const qreal ratio = devicePixelRatioF();
   TimeAxis columns = shared;
   columns.set_width(std::floor(at.width() * ratio));
-  QImage image = memory_image(view()->memory, columns,
-                              {bytes.top, static_cast<int>(bytes.height * ratio)}, theme());
-  if (!image.isNull()) {
-    paint_outline(image);
-    image.setDevicePixelRatio(ratio);
-    painter.drawImage(at.topLeft(), image);
+  const Source source = view()->source;
+  const Outline outline = source == Source::measured    ? Outline::firm
+                          : source == Source::predicted ? Outline::none
+                                                        : Outline::dotted;
+  // Rounded to device pixels, the curve may leave a line of them free.
+  if (ratio != std::floor(ratio)) painter.fillRect(at, theme().background);
+  CurveInk ink{theme(), outline, theme().background.rgb(), theme().grid.rgb(), {}};
+  for (const Bytes tick : scale()) {
+    for (double y = bytes.y_of(tick), end = y + 1; y < end; y += 1 / ratio) {
+      ink.grid_rows.push_back(static_cast<int>(y * ratio));
+    }
   }
+  paint_memory(view()->memory, columns, {bytes.top, static_cast<int>(bytes.height * ratio)}, ink,
+               canvas, {static_cast<int>(at.left() * ratio), static_cast<int>(at.top() * ratio)});
+  painter.fillRect(QRect(at.left(), at.bottom() + 1, at.width(), height()), theme().gutter);
   for (const Tick& tick : shared.ticks()) {
     const int x = at.left() + static_cast<int>(std::floor(tick.x));
     painter.setPen(tick.major ? theme().frame : theme().grid);
@@ -93,47 +101,34 @@ void MemoryPlot::render(QPainter& painter) {
     painter.setPen(palette().color(QPalette::WindowText));
     painter.drawText(x + 4, height() - painter.fontMetrics().descent() - 2, label);
   }
+  painter.setClipRect(at);
   paint_peak(painter, shared, bytes);
-  paint_legend(painter);
 }
 
-// What is measured has a firm upper edge, what is predicted none, what is assumed a dotted one.
-void MemoryPlot::paint_outline(QImage& image) const {
-  if (view()->source == Source::predicted) return;
-  const QRgb ink = theme().text.rgb();
-  const bool dotted = view()->source == Source::assumed;
-  for (int x = 0; x < image.width(); ++x) {
-    if (dotted && x % 6 < 3) continue;
-    for (int y = 0; y < image.height(); ++y) {
-      auto* line = reinterpret_cast<QRgb*>(image.scanLine(y));
-      if (qAlpha(line[x]) == 0) continue;
-      line[x] = ink;
-      break;
-    }
-  }
+std::vector<Bytes> MemoryPlot::scale() const {
+  const int height = curve_rect().height();
+  return byte_axis().ticks(std::max(1, height / std::max(kLeastGap, fontMetrics().height())));
 }
 
-void MemoryPlot::paint_scale(QPainter& painter, const ByteAxis& bytes) {
+void MemoryPlot::render_still(QPainter& painter) {
   const QRect at = curve_rect();
+  const ByteAxis bytes = byte_axis();
   const int line = painter.fontMetrics().height();
   painter.fillRect(QRect(at.left(), 0, at.width(), at.top()), theme().gutter);
-  painter.fillRect(QRect(at.left(), at.bottom() + 1, at.width(), height()), theme().gutter);
   painter.fillRect(QRect(at.left() - 1, 0, 1, height()), theme().frame);
   painter.setPen(palette().color(QPalette::WindowText));
   painter.drawText(QRect(4, 0, at.left() - 12, at.top()), Qt::AlignVCenter | Qt::AlignLeft,
                    tr("Requested"));
-  for (const Bytes tick : bytes.ticks(std::max(1, at.height() / std::max(kLeastGap, line)))) {
+  for (const Bytes tick : scale()) {
     const int y = at.top() + bytes.y_of(tick);
-    painter.fillRect(QRect(at.left(), y, at.width(), 1), theme().grid);
     painter.fillRect(QRect(at.left() - 5, y, 5, 1), theme().frame);
-    painter.setPen(palette().color(QPalette::WindowText));
     if (y - line / 2 < at.top()) continue;
     painter.drawText(QRect(0, y - line / 2, at.left() - 8, line), Qt::AlignVCenter | Qt::AlignRight,
                      bytes_text(tick));
   }
-  painter.setPen(palette().color(QPalette::WindowText));
   painter.drawText(QRect(0, at.bottom() - line / 2, at.left() - 8, line),
                    Qt::AlignVCenter | Qt::AlignRight, QStringLiteral("0"));
+  paint_legend(painter);
 }
 
 void MemoryPlot::paint_legend(QPainter& painter) {
@@ -141,7 +136,8 @@ void MemoryPlot::paint_legend(QPainter& painter) {
   int x = plot().left() + 6;
   const int top = 3;
   const int side = metrics.height() - 4;
-  const int end = paint_source(painter).left();
+  paint_source(painter);
+  const int end = source_box().left() - 4;
   painter.setBrush(Qt::NoBrush);
   // In the order of the stack, from above.
   const auto& classes = view()->memory.classes;

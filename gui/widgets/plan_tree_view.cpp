@@ -1,58 +1,16 @@
 #include "gui/widgets/plan_tree_view.h"
 
-#include <QComboBox>
 #include <QContextMenuEvent>
 #include <QHeaderView>
 #include <QKeyEvent>
-#include <QStyledItemDelegate>
-#include <QTimer>
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "gui/widgets/decision_delegate.h"
 #include "gui/widgets/keys.h"
 #include "gui/widgets/words.h"
 
 namespace stowage::gui {
-namespace {
-
-// A list of the decisions of one row, from the table of kinds.
-class DecisionDelegate : public QStyledItemDelegate {
- public:
-  using QStyledItemDelegate::QStyledItemDelegate;
-
-  QWidget* createEditor(QWidget* parent, const QStyleOptionViewItem&,
-                        const QModelIndex& index) const override {
-    auto* list = new QComboBox(parent);
-    list->setAccessibleName(tr("Decision"));
-    const DecisionKind* now = decision_kind(index.data(PlanTreeModel::kind_role).toString());
-    const PlanRowKind of = now != nullptr ? now->of : PlanRowKind::saved;
-    for (const DecisionKind& kind : decision_kinds()) {
-      if (kind.of == of) list->addItem(kind.glyph + QLatin1Char(' ') + kind.action, kind.id);
-    }
-    auto* self = const_cast<DecisionDelegate*>(this);
-    // Arrows in the closed list are a choice too: it is opened, and what is taken there counts.
-    connect(list, &QComboBox::activated, self, [self, list] {
-      Q_EMIT self->commitData(list);
-      Q_EMIT self->closeEditor(list);
-    });
-    QTimer::singleShot(0, list, &QComboBox::showPopup);
-    return list;
-  }
-
-  void setEditorData(QWidget* editor, const QModelIndex& index) const override {
-    auto* list = static_cast<QComboBox*>(editor);
-    list->setCurrentIndex(list->findData(index.data(PlanTreeModel::kind_role)));
-  }
-
-  void setModelData(QWidget* editor, QAbstractItemModel* model,
-                    const QModelIndex& index) const override {
-    const QVariant id = static_cast<QComboBox*>(editor)->currentData();
-    if (id.isValid()) model->setData(index, id, Qt::EditRole);
-  }
-};
-
-}  // namespace
-
 PlanTreeView::PlanTreeView(PlanDocument& document, ViewState& state, Explanations& explanations,
                            QWidget* parent)
     : QWidget(parent),
@@ -83,6 +41,7 @@ PlanTreeView::PlanTreeView(PlanDocument& document, ViewState& state, Explanation
   tree_->setAllColumnsShowFocus(true);
   tree_->setEditTriggers(QAbstractItemView::DoubleClicked | QAbstractItemView::EditKeyPressed);
   tree_->setExpandsOnDoubleClick(false);
+  tree_->setItemDelegate(new TextDelegate(tree_));
   tree_->setItemDelegateForColumn(PlanTreeModel::decision_column, new DecisionDelegate(tree_));
   tree_->setSortingEnabled(true);
   tree_->sortByColumn(PlanTreeModel::name_column, Qt::AscendingOrder);
