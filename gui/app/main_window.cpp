@@ -202,7 +202,10 @@ void MainWindow::say_status() {
     const MemoryView& memory = view->memory;
     parts << time_text(*state_.cursor());
     if (!memory.empty()) {
-      parts << tr("%1 requested").arg(bytes_text(memory.total[memory.points(at, at).first]));
+      // Of what happens at once the most counts: at the peak it is the peak.
+      const MemoryView::Range points = memory.points(at, at + 1);
+      const Bytes most = memory.total.extent(points.first, points.last).max;
+      parts << tr("%1 requested").arg(bytes_text(most));
     }
   }
   if (!state_.range()) {

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "gui/widgets/keys.h"
+#include "gui/widgets/memory_legend.h"
 #include "gui/widgets/words.h"
 
 namespace stowage::gui {
@@ -128,39 +129,10 @@ void MemoryPlot::render_still(QPainter& painter) {
   }
   painter.drawText(QRect(0, at.bottom() - line / 2, at.left() - 8, line),
                    Qt::AlignVCenter | Qt::AlignRight, QStringLiteral("0"));
-  paint_legend(painter);
-}
-
-void MemoryPlot::paint_legend(QPainter& painter) {
-  const QFontMetrics metrics = painter.fontMetrics();
-  int x = plot().left() + 6;
-  const int top = 3;
-  const int side = metrics.height() - 4;
   paint_source(painter);
-  const int end = source_box().left() - 4;
-  painter.setBrush(Qt::NoBrush);
-  // In the order of the stack, from above.
-  const auto& classes = view()->memory.classes;
-  for (auto at = classes.rbegin(); at != classes.rend(); ++at) {
-    const QString name = word_for(*at);
-    const int wide = metrics.horizontalAdvance(name) + side + 16;
-    if (x + wide > end) {
-      painter.setPen(palette().color(QPalette::WindowText));
-      painter.drawText(x, top + metrics.ascent() - 1, QStringLiteral("…"));
-      break;
-    }
-    const QRect swatch(x, top, side, side);
-    painter.fillRect(swatch, theme().storage(*at));
-    if (theme().hatched(*at)) {
-      painter.fillRect(
-          swatch, QBrush(mix(theme().storage(*at), theme().background, 0.6), Qt::BDiagPattern));
-    }
-    painter.setPen(theme().frame);
-    painter.drawRect(swatch.adjusted(0, 0, -1, -1));
-    painter.setPen(palette().color(QPalette::WindowText));
-    painter.drawText(x + side + 4, top + metrics.ascent() - 1, name);
-    x += wide;
-  }
+  const int left = plot().left() + 6;
+  paint_legend(painter, view()->memory, theme(), palette().color(QPalette::WindowText),
+               QRect(left, 3, source_box().left() - 4 - left, at.top() - 3));
 }
 
 void MemoryPlot::paint_peak(QPainter& painter, const TimeAxis& axis, const ByteAxis& bytes) {
@@ -178,9 +150,15 @@ void MemoryPlot::paint_peak(QPainter& painter, const TimeAxis& axis, const ByteA
   const QString text = tr("peak %1 at %2").arg(bytes_text(memory.peak()), time_text(time));
   const QFontMetrics metrics = painter.fontMetrics();
   const int wide = metrics.horizontalAdvance(text) + 8;
-  const bool right = x + 10 + wide < width();
-  const QRect box(right ? x + 8 : x - 8 - wide, std::max(at.top(), y - metrics.height() - 2), wide,
-                  metrics.height());
+  QRect box(x + 8, std::max(at.top(), y - metrics.height() - 2), wide, metrics.height());
+  // Beside the mark, where the budget's words leave room; else below them.
+  const QRect budget = budget_label(metrics).box;
+  if (box.right() >= width() || box.intersects(budget)) box.moveRight(x - 8);
+  if (box.left() < at.left()) box.moveLeft(x + 8);
+  const QRect line(at.left(), budget_y() - 1, at.width(), 3);
+  if (box.intersects(budget) || box.intersects(line)) {
+    box.moveTop(std::max(budget.bottom(), line.bottom()) + 3);
+  }
   QColor paper = theme().background;
   paper.setAlpha(theme().contrast ? 255 : 215);
   painter.fillRect(box, paper);
@@ -188,29 +166,36 @@ void MemoryPlot::paint_peak(QPainter& painter, const TimeAxis& axis, const ByteA
   painter.drawText(box, Qt::AlignCenter, text);
 }
 
+MemoryPlot::Label MemoryPlot::budget_label(const QFontMetrics& metrics) const {
+  Label label{tr("drag down to set a budget"), {}};
+  if (budget_) {
+    label.text = tr("budget %1 on %2 bytes: %3")
+                     .arg(bytes_text(*budget_), QString::fromUtf8(simulator::name_of(on_)),
+                          kept_ ? tr("kept") : tr("not kept"));
+  }
+  const QRect at = curve_rect();
+  const int y = budget_y();
+  const int wide = metrics.horizontalAdvance(label.text) + 18;
+  // Above the line, or below where there is no room.
+  const int top = y - metrics.height() - 4 < at.top() ? y + 3 : y - metrics.height() - 3;
+  label.box = QRect(at.right() - wide - 4, top, wide, metrics.height());
+  return label;
+}
+
 void MemoryPlot::overlay(QPainter& painter) {
   const QRect at = curve_rect();
   const ByteAxis bytes = byte_axis();
   const int y = budget_y();
   const QFontMetrics metrics(font());
-  QString text = tr("drag down to set a budget");
-  if (budget_) {
-    // The part of the curve that is above it.
-    if (*budget_ < peak()) {
-      const int top = at.top() + bytes.y_of(peak());
-      painter.fillRect(QRect(at.left(), top, at.width(), y - top), theme().over);
-    }
-    text = tr("budget %1 on %2 bytes: %3")
-               .arg(bytes_text(*budget_), QString::fromUtf8(simulator::name_of(on_)),
-                    kept_ ? tr("kept") : tr("not kept"));
+  // The part of the curve that is above it.
+  if (budget_ && *budget_ < peak()) {
+    const int top = at.top() + bytes.y_of(peak());
+    painter.fillRect(QRect(at.left(), top, at.width(), y - top), theme().over);
   }
   painter.setPen(QPen(budget_ ? theme().budget : theme().faint, budget_ ? 2 : 1,
                       budget_ ? Qt::DashLine : Qt::DotLine));
   painter.drawLine(at.left(), y, at.right(), y);
-  const int wide = metrics.horizontalAdvance(text) + 18;
-  // Above the line, or below where there is no room.
-  const int top = y - metrics.height() - 4 < at.top() ? y + 3 : y - metrics.height() - 3;
-  const QRect box(at.right() - wide - 4, top, wide, metrics.height());
+  const auto [text, box] = budget_label(metrics);
   painter.fillRect(box, theme().background);
   painter.setPen(budget_ ? theme().text : theme().faint);
   painter.drawText(box.adjusted(12, 0, -2, 0), Qt::AlignVCenter, text);

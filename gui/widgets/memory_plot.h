@@ -50,7 +50,12 @@ class MemoryPlot : public PlotView {
   [[nodiscard]] Bytes peak() const;
   [[nodiscard]] std::int64_t point_at(const QPoint& at) const;
   [[nodiscard]] std::vector<Bytes> scale() const;
-  void paint_legend(QPainter& painter);
+  struct Label {
+    QString text;
+    QRect box;
+  };
+  // Of the budget line or its handle, at the right end.
+  [[nodiscard]] Label budget_label(const QFontMetrics& metrics) const;
   void paint_peak(QPainter& painter, const TimeAxis& axis, const ByteAxis& bytes);
 
   std::optional<Bytes> budget_;

@@ -29,6 +29,7 @@ WhatIfPanel::WhatIfPanel(PlanDocument& document, QWidget* parent)
   setObjectName(QStringLiteral("what_if"));
   setAccessibleName(tr("What if"));
   problem_->setWordWrap(true);
+  problem_->hide();
   problem_->setAccessibleName(tr("What is wrong with the last value"));
   auto* inside = new QWidget;
   auto* column = new QVBoxLayout(inside);
@@ -48,9 +49,9 @@ WhatIfPanel::WhatIfPanel(PlanDocument& document, QWidget* parent)
           [this](const Error& error) { say(tr("Budget"), error); });
   connect(machine_, &MachinePanel::refused, this,
           [this](const Error& error) { say(tr("Machine"), error); });
-  connect(budget_, &BudgetField::taken, problem_, &QLabel::clear);
-  connect(machine_, &MachinePanel::taken, problem_, &QLabel::clear);
-  connect(&document_, &PlanDocument::opened, problem_, &QLabel::clear);
+  connect(budget_, &BudgetField::taken, this, &WhatIfPanel::forget_problem);
+  connect(machine_, &MachinePanel::taken, this, &WhatIfPanel::forget_problem);
+  connect(&document_, &PlanDocument::opened, this, &WhatIfPanel::forget_problem);
   connect(&document_, &PlanDocument::changed, this, &WhatIfPanel::refresh);
   connect(&document_, &PlanDocument::edited, this, &WhatIfPanel::refresh);
   refresh();
@@ -89,11 +90,17 @@ QWidget* WhatIfPanel::make_budgets() {
 
 void WhatIfPanel::say(const QString& what, const Error& error) {
   problem_->setText(tr("⚠ %1: %2").arg(what, QString::fromStdString(error.text())));
+  problem_->show();
+}
+
+void WhatIfPanel::forget_problem() {
+  problem_->clear();
+  problem_->hide();
 }
 
 void WhatIfPanel::take_host_budget() {
   if (!document_.trace()) return;
-  problem_->clear();
+  forget_problem();
   const simulator::PlanBudget& now = document_.state()->plan.budget;
   host_->setModified(false);
   const QString text = host_->text().trimmed();
@@ -111,7 +118,7 @@ void WhatIfPanel::take_card() {
   const QString size = card_->currentData().toString();
   card_->setCurrentIndex(0);
   if (size.isEmpty() || !document_.trace()) return;
-  problem_->clear();
+  forget_problem();
   const Bytes bytes = parse_size(size.toStdString()).value();
   const auto budget = planner::reserved_to_fit(document_.trace()->trace, bytes);
   if (budget) {

@@ -36,6 +36,7 @@ class WhatIfPanel : public QWidget {
   void take_card();
   void refresh();
   void say(const QString& what, const Error& error);
+  void forget_problem();
 
   PlanDocument& document_;
   BudgetField* budget_;

@@ -5,11 +5,14 @@
 
 #include <QAbstractItemView>
 #include <QComboBox>
+#include <QDialogButtonBox>
 #include <QDir>
 #include <QFileDialog>
 #include <QLineEdit>
 #include <QMenu>
 #include <QMenuBar>
+#include <QPushButton>
+#include <QStatusBar>
 #include <QTabBar>
 #include <QTest>
 #include <QTimer>
@@ -78,20 +81,22 @@ class Hands : public WindowTest {
     QTest::keyClick(focus, key, modifiers);
     window_.settle();
   }
-  // The next dialog for files gets this name and Return. Call it ahead of what opens the dialog.
+  // The next dialog for files gets this name and a click on Save. Call it ahead of what opens the
+  // dialog.
   void answer_file_dialog(const QString& file) {
     auto* timer = new QTimer(&window_);
     timer->setInterval(5);
     QObject::connect(timer, &QTimer::timeout, timer, [timer, file] {
       auto* dialog = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
       if (dialog == nullptr || !dialog->isVisible()) return;
-      timer->deleteLater();
       timer->stop();
       auto* field = dialog->findChild<QLineEdit*>(QStringLiteral("fileNameEdit"));
+      field->setCompleter(nullptr);
       field->setFocus();
       QTest::keyClick(field, Qt::Key_A, Qt::ControlModifier);
       QTest::keyClicks(field, file);
-      QTest::keyClick(field, Qt::Key_Return);
+      auto* buttons = dialog->findChild<QDialogButtonBox*>();
+      QTest::mouseClick(buttons->button(QDialogButtonBox::Save), Qt::LeftButton);
     });
     timer->start();
   }
@@ -99,8 +104,9 @@ class Hands : public WindowTest {
   void picture(const char* name) {
     const QString folder = qEnvironmentVariable("STOWAGE_PICTURES");
     if (folder.isEmpty()) return;
+    QTest::mouseMove(window_.statusBar(), window_.statusBar()->rect().center());
     window_.settle();
-    EXPECT_TRUE(window_.grab().save(QDir(folder).filePath(QLatin1String(name) + ".png")));
+    EXPECT_TRUE(window_.grab().save(QDir(folder).filePath(QLatin1String(name) + ".png"), "PNG", 0));
   }
 
  private:

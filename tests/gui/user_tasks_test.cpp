@@ -18,7 +18,7 @@ namespace {
 
 class UserTasks : public testing::Hands {
  protected:
-  UserTasks() { window_.resize(1400, 900); }
+  UserTasks() { window_.resize(1280, 820); }
 
   void open_the_sample() {
     menu({"Help", "Open a sample", "Llama-3-8B, 9 layers, fp32, H200"});
@@ -47,7 +47,7 @@ class UserTasks : public testing::Hands {
 };
 
 TEST_F(UserTasks, FindWhatMakesThePeak) {
-  open_the_sample();
+  ASSERT_NO_FATAL_FAILURE(open_the_sample());
   QTest::mouseClick(&timeline(), Qt::LeftButton, {}, at(timeline(), 0.5, 0.95));
   press(Qt::Key_P);
   auto& alive = view<AliveView>("alive");
@@ -64,7 +64,7 @@ TEST_F(UserTasks, FindWhatMakesThePeak) {
 }
 
 TEST_F(UserTasks, FitTheStepInto36GbAndSeeTheCost) {
-  open_the_sample();
+  ASSERT_NO_FATAL_FAILURE(open_the_sample());
   plan_for_36_gb();
   EXPECT_LE(current().result.peak_active, 36'000'000'000);
   EXPECT_TRUE(window_.statusBar()->currentMessage().contains("Planned for 36.0 GB"))
@@ -80,7 +80,7 @@ TEST_F(UserTasks, FitTheStepInto36GbAndSeeTheCost) {
 }
 
 TEST_F(UserTasks, CompareWithThePolicyOfTorchtune) {
-  open_the_sample();
+  ASSERT_NO_FATAL_FAILURE(open_the_sample());
   plan_for_36_gb();
   const Nanoseconds planned = current().result.step_ns;
   menu({"Plan", "Try a policy", "torchtune"});
@@ -94,7 +94,7 @@ TEST_F(UserTasks, CompareWithThePolicyOfTorchtune) {
 }
 
 TEST_F(UserTasks, FindTheLongestStallAndItsCause) {
-  open_the_sample();
+  ASSERT_NO_FATAL_FAILURE(open_the_sample());
   menu({"Plan", "Try a policy", "torchtune"});
   menu({"View", "Go to the longest stall"});
   EXPECT_TRUE(in_front(view<DetailsView>("details")));
@@ -115,7 +115,7 @@ TEST_F(UserTasks, FindTheLongestStallAndItsCause) {
 }
 
 TEST_F(UserTasks, MoveTheActivationsOfOneLayerAndUndo) {
-  open_the_sample();
+  ASSERT_NO_FATAL_FAILURE(open_the_sample());
   auto& plan = view<PlanTreeView>("plan");
   const Bytes before = current().result.peak_requested;
   type(plan.filter(), "layers.4.mlp");
@@ -140,7 +140,7 @@ TEST_F(UserTasks, MoveTheActivationsOfOneLayerAndUndo) {
 }
 
 TEST_F(UserTasks, SeeWhatASlowerLinkWouldDo) {
-  open_the_sample();
+  ASSERT_NO_FATAL_FAILURE(open_the_sample());
   plan_for_36_gb();
   const Nanoseconds before = current().result.step_ns;
   tab("What if");
@@ -160,7 +160,7 @@ TEST_F(UserTasks, SeeWhatASlowerLinkWouldDo) {
 TEST_F(UserTasks, SaveThePlanAndCopyTheCommandThatRunsIt) {
   const QTemporaryDir folder;
   const QString file = folder.filePath("llama.plan.json");
-  open_the_sample();
+  ASSERT_NO_FATAL_FAILURE(open_the_sample());
   plan_for_36_gb();
   answer_file_dialog(file);
   press(Qt::Key_S, Qt::ControlModifier);
