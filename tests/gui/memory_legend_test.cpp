@@ -33,9 +33,9 @@ TEST_F(MemoryLegend, WithoutRoomTheLargestAtThePeakAreNamed) {
     const auto has = [&](StorageClass at) {
       return std::find(classes.begin(), classes.end(), at) != classes.end();
     };
-    if (classes.size() >= 1) EXPECT_TRUE(has(StorageClass::activation)) << width;
-    if (classes.size() >= 2) EXPECT_TRUE(has(StorageClass::parameter)) << width;
-    if (classes.size() >= 3) EXPECT_TRUE(has(StorageClass::temporary)) << width;
+    EXPECT_TRUE(classes.size() < 1 || has(StorageClass::activation)) << width;
+    EXPECT_TRUE(classes.size() < 2 || has(StorageClass::parameter)) << width;
+    EXPECT_TRUE(classes.size() < 3 || has(StorageClass::temporary)) << width;
   }
   EXPECT_TRUE(named(0).empty());
 }
