@@ -108,6 +108,9 @@ void MainWindow::make_edit_menu() {
   menu->addSeparator();
   add(menu, "copy_command", tr("&Copy as command"), tr("The command line that gives what is shown"),
       [this] { copy_command(); });
+  add(menu, "copy_run_command", tr("Copy the command that &runs the plan"),
+      tr("stowage execute with the saved plan, for a terminal on this machine"),
+      [this] { copy_run_command(); });
 }
 
 void MainWindow::make_view_menu() {
