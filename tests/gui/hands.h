@@ -80,6 +80,8 @@ class Hands : public WindowTest {
   }
   // To whatever has the focus.
   void press(Qt::Key key, Qt::KeyboardModifiers modifiers = {}) {
+    // Without a window manager nobody gives a window its focus back behind a dialog.
+    if (!window_.isActiveWindow()) QApplication::setActiveWindow(&window_);
     QWidget* focus = window_.focusWidget() != nullptr ? window_.focusWidget() : &window_;
     QTest::keyClick(focus, key, modifiers);
     window_.settle();
