@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
-# Draws docs/pictures/gui.png from a sample trace with the programs of build/gui, without a display.
+# Draws the pictures of README.md and docs/gui.md with the programs of build/gui, without a display. Those of
+# docs/gui.md are taken by the tests that do its tasks.
 #
-#   scripts/gui_pictures.sh [BIN]        BIN: folder with stowage and stowage-gui (default build/gui/bin)
+#   scripts/gui_pictures.sh [BIN]        BIN: folder with stowage, stowage-gui and stowage_gui_tests (default
+#                                        build/gui/bin)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=${1:-build/gui/bin}
 trace=traces/samples/llama3-8b-l9-fp32-math-h200.trace.json.gz
 plan=$(mktemp --suffix=.plan.json)
 trap 'rm -f "$plan"' EXIT
+export QT_QPA_PLATFORM=offscreen
 "$bin/stowage" plan "$trace" --budget 60% -o "$plan" --quiet >/dev/null
-QT_QPA_PLATFORM=offscreen "$bin/stowage-gui" --screenshot docs/pictures/gui.png --size 1400x900 "$trace" "$plan"
+"$bin/stowage-gui" --screenshot docs/pictures/gui.png --size 1400x900 "$trace" "$plan"
+STOWAGE_PICTURES=$PWD/docs/pictures "$bin/stowage_gui_tests" --gtest_brief=1 --gtest_filter='UserTasks.*'

@@ -52,6 +52,9 @@ libxml2-utils xmllint
 NEEDS
   [[ ${1:-torch} != gui ]] || cat <<'NEEDS'
 qt6-base-dev /usr/include/qt6/QtWidgets/QWidget
+xvfb xvfb-run
+xauth xauth
+desktop-file-utils desktop-file-validate
 NEEDS
 }
 

@@ -3,8 +3,9 @@
 #
 #   scripts/test.sh               presets core (no LibTorch, CUDA, Qt) and release, all of ctest
 #   scripts/test.sh --gui         preset gui, the desktop program: its own tests
-#   scripts/test.sh --sanitize    these, then ASan and UBSan on the core and the CPU executor (random plans
-#                                 included), TSan on the core, the devices and the copy threads
+#   scripts/test.sh --sanitize    these, then ASan and UBSan on the core, the CPU executor (random plans
+#                                 included) and the desktop program, TSan on the core, the devices and the copy
+#                                 threads
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 cd "$STOWAGE_ROOT"
@@ -39,8 +40,10 @@ sanitize() {
 
   export ASAN_OPTIONS=detect_stack_use_after_return=1:check_initialization_order=1
   export UBSAN_OPTIONS=print_stacktrace=1
-  build asan -DSTOWAGE_WITH_TORCH=ON -- --target stowage_sanitized_tests
-  check asan --label-regex '^(traces|simulator|planner|report|profiler|cli|device|executor|profiler_torch|waits)$'
+  export LSAN_OPTIONS=suppressions=$STOWAGE_ROOT/tests/gui/lsan.supp:print_suppressions=0
+  build asan -DSTOWAGE_WITH_TORCH=ON -DSTOWAGE_WITH_GUI=ON -- --target stowage_sanitized_tests
+  check asan --exclude-regex '^gui_xvfb$' --label-regex \
+    '^(traces|simulator|planner|report|profiler|cli|device|executor|profiler_torch|waits|gui_model|gui)$'
 
   # Of LibTorch itself TSan sees only calls to malloc, locks and the like: without their memory
   # accesses it would report half the story. Races in our own code are still found.
@@ -67,6 +70,7 @@ case ${1:-} in
     check gui --label-regex '^gui'
     ;;
   --sanitize)
+    stowage_setup gui
     stowage_setup torch
     plain
     sanitize

@@ -98,7 +98,7 @@ bool JsonScanner::value() {
   for (;;) {
     if (at_end()) return bad("");
     const char c = *at_;
-    if (c == '-' || digit(c)) return number();
+    if (c == '-' || digit(c)) return numbers() && number();
     if (c == '"') return string() && reader_.text(string_);
     if (c == '[' || c == '{') {
       if (!(c == '[' ? reader_.begin_array() : reader_.begin_object())) return false;
@@ -127,6 +127,26 @@ bool JsonScanner::literal(std::string_view word) {
   }
   at_ += word.size();
   return true;
+}
+
+// Nearly all of a trace: one to 18 digits, a comma and at once the next number. Takes those, up to
+// one that is not followed so, where the caller goes on with number().
+bool JsonScanner::numbers() {
+  if (open_.empty() || open_.back() != ']') return true;
+  for (;;) {
+    const char* at = at_;
+    const bool negative = *at == '-';
+    if (negative) ++at;
+    const char* first = at;
+    std::int64_t value = 0;
+    while (at != end_ && digit(*at) && at - first < 18) value = value * 10 + (*at++ - '0');
+    const std::ptrdiff_t digits = at - first;
+    if (digits == 0 || (digits > 1 && *first == '0') || end_ - at < 2 || *at != ',') return true;
+    if (at[1] != '-' && !digit(at[1])) return true;
+    at_ = at;
+    if (!reader_.integer(negative ? -value : value)) return false;
+    ++at_;
+  }
 }
 
 bool JsonScanner::number() {

@@ -24,6 +24,7 @@ class JsonScanner {
   bool value();
   bool key();
   bool number();
+  bool numbers();
   bool string();
   bool escape();
   bool code_unit(unsigned& out);

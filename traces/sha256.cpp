@@ -32,19 +32,26 @@ void Sha256::block(const unsigned char* data) {
            (std::rotr(y, 17) ^ std::rotr(y, 19) ^ (y >> 10));
   }
   auto [a, b, c, d, e, f, g, h] = state_;
-  for (std::size_t i = 0; i < 64; ++i) {
-    const std::uint32_t t1 = h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) +
-                             ((e & f) ^ (~e & g)) + kRound[i] + w[i];
-    const std::uint32_t t2 =
-        (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
-    h = g;
-    g = f;
-    f = e;
-    e = d + t1;
-    d = c;
-    c = b;
-    b = a;
-    a = t1 + t2;
+  // Instead of moving all eight words on, the next round takes them in other places: after eight
+  // rounds each is where it was.
+  const auto round = [&w](std::uint32_t ra, std::uint32_t rb, std::uint32_t rc, std::uint32_t& rd,
+                          std::uint32_t re, std::uint32_t rf, std::uint32_t rg, std::uint32_t& rh,
+                          std::size_t i) {
+    const std::uint32_t t1 = rh + (std::rotr(re, 6) ^ std::rotr(re, 11) ^ std::rotr(re, 25)) +
+                             (rg ^ (re & (rf ^ rg))) + kRound[i] + w[i];
+    rd += t1;
+    rh = t1 + (std::rotr(ra, 2) ^ std::rotr(ra, 13) ^ std::rotr(ra, 22)) +
+         ((ra & rb) | (rc & (ra | rb)));
+  };
+  for (std::size_t i = 0; i < 64; i += 8) {
+    round(a, b, c, d, e, f, g, h, i);
+    round(h, a, b, c, d, e, f, g, i + 1);
+    round(g, h, a, b, c, d, e, f, i + 2);
+    round(f, g, h, a, b, c, d, e, i + 3);
+    round(e, f, g, h, a, b, c, d, i + 4);
+    round(d, e, f, g, h, a, b, c, i + 5);
+    round(c, d, e, f, g, h, a, b, i + 6);
+    round(b, c, d, e, f, g, h, a, i + 7);
   }
   const std::array<std::uint32_t, 8> add = {a, b, c, d, e, f, g, h};
   for (std::size_t i = 0; i < 8; ++i) state_[i] += add[i];

@@ -24,6 +24,7 @@ JobBar::JobBar(QWidget* parent)
   layout->addWidget(cancel_);
   title_->setAccessibleName(tr("Running job"));
   bar_->setAccessibleName(tr("Progress of the running job"));
+  bar_->setToolTip(tr("Progress of what runs behind the window"));
   bar_->setFixedWidth(140);
   bar_->setTextVisible(true);
   cancel_->setText(tr("Cancel"));

@@ -3,8 +3,11 @@
 #include <QCoreApplication>
 #include <QDialogButtonBox>
 #include <QHeaderView>
+#include <QPushButton>
 #include <QTableWidget>
 #include <QVBoxLayout>
+
+#include "gui/widgets/keys.h"
 
 namespace stowage::gui {
 namespace {
@@ -13,54 +16,56 @@ QString tr(const char* text) {
   return QCoreApplication::translate("keys", text);
 }
 
-}  // namespace
-
-QList<QPair<QString, QString>> key_list() {
-  return {
-      {tr("W, Up, Ctrl+wheel"), tr("closer, at the pointer")},
-      {tr("S, Down, Ctrl+wheel"), tr("farther, at the pointer")},
-      {tr("A, D, Left, Right, Shift+wheel"), tr("earlier, later")},
-      {tr("Home"), tr("the whole step")},
-      {tr("Left drag"), tr("measure a range: time, bytes copied, GB/s, memory")},
-      {tr("Click"), tr("select what is there")},
-      {tr("F"), tr("centre the selection")},
-      {tr("P"), tr("go to the memory peak and list what is alive there")},
-      {tr("Esc"), tr("no selection, no range")},
-      {tr("Ctrl+F, F3, Shift+F3"), tr("find; next and previous hit")},
-      {tr("Drag the budget line, Ctrl+Up, Ctrl+Down"), tr("another budget, replayed at once")},
-      {tr("Ctrl+P"), tr("plan for the budget")},
-      {tr("Ctrl+Z, Ctrl+Shift+Z"), tr("undo and redo edits of the plan")},
-      {tr("Ctrl+O, Ctrl+S, F5"), tr("open a file, save the plan, read the file again")},
-      {tr("Ctrl+Shift+C"), tr("copy the command line that gives what is shown")},
-      {tr("Ctrl+."), tr("cancel what runs")},
-      {tr("?"), tr("this list")},
-  };
+QTableWidgetItem* heading(const QString& text) {
+  auto* item = new QTableWidgetItem(text);
+  QFont font = item->font();
+  font.setBold(true);
+  item->setFont(font);
+  return item;
 }
+
+QTableWidget* make_table(QWidget* parent) {
+  auto* table = new QTableWidget(0, 2, parent);
+  table->setAccessibleName(tr("Keys and what they do"));
+  table->setHorizontalHeaderLabels({tr("Key"), tr("What it does")});
+  table->verticalHeader()->hide();
+  table->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  table->setSelectionMode(QAbstractItemView::NoSelection);
+  table->setShowGrid(false);
+  std::optional<KeyPlace> place;
+  for (const KeyRow& row : key_table()) {
+    int at = table->rowCount();
+    if (place != row.place) {
+      place = row.place;
+      table->insertRow(at);
+      table->setItem(at, 0, heading(name_of(row.place)));
+      table->setSpan(at, 0, 1, 2);
+      ++at;
+    }
+    table->insertRow(at);
+    table->setItem(at, 0, new QTableWidgetItem(keys_text(row)));
+    table->setItem(at, 1, new QTableWidgetItem(row.text));
+  }
+  table->resizeColumnsToContents();
+  table->horizontalHeader()->setStretchLastSection(true);
+  return table;
+}
+
+}  // namespace
 
 QDialog* show_key_list(QWidget* parent) {
   auto* dialog = new QDialog(parent);
   dialog->setObjectName(QStringLiteral("keys_dialog"));
   dialog->setAttribute(Qt::WA_DeleteOnClose);
   dialog->setWindowTitle(tr("Keys"));
-  const auto keys = key_list();
-  auto* table = new QTableWidget(static_cast<int>(keys.size()), 2, dialog);
-  table->setAccessibleName(tr("Keys and what they do"));
-  table->setHorizontalHeaderLabels({tr("Key"), tr("What it does")});
-  table->verticalHeader()->hide();
-  table->setEditTriggers(QAbstractItemView::NoEditTriggers);
-  table->setSelectionMode(QAbstractItemView::NoSelection);
-  for (int i = 0; i < keys.size(); ++i) {
-    table->setItem(i, 0, new QTableWidgetItem(keys[i].first));
-    table->setItem(i, 1, new QTableWidgetItem(keys[i].second));
-  }
-  table->resizeColumnsToContents();
-  table->horizontalHeader()->setStretchLastSection(true);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close, dialog);
+  buttons->button(QDialogButtonBox::Close)->setToolTip(tr("Close this list (Esc)"));
   QObject::connect(buttons, &QDialogButtonBox::rejected, dialog, &QDialog::reject);
   auto* layout = new QVBoxLayout(dialog);
-  layout->addWidget(table);
+  layout->addWidget(make_table(dialog));
   layout->addWidget(buttons);
-  dialog->resize(640, 560);
+  const int em = dialog->fontMetrics().height();
+  dialog->resize(48 * em, 40 * em);
   dialog->show();
   return dialog;
 }

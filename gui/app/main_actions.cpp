@@ -4,42 +4,45 @@
 #include <QDateTime>
 #include <QPixmap>
 #include <QStatusBar>
+#include <QTimer>
 #include <algorithm>
 
 #include "gui/app/main_window.h"
 #include "gui/model/command_text.h"
 #include "gui/widgets/words.h"
-#include "traces/size_text.h"
 
 namespace stowage::gui {
+namespace {
+
+constexpr int kWatchMs = 100;
+
+}  // namespace
 
 simulator::PeakKind MainWindow::counter() const {
-  return static_cast<simulator::PeakKind>(std::max(0, counter_->currentIndex()));
+  return document_.state() ? document_.state()->plan.budget.on : simulator::PeakKind::active;
 }
 
 void MainWindow::plan_for_budget() {
-  const TracePtr& trace = document_.trace();
-  if (!trace) return message_->show_note(tr("Open a trace first: a budget is for its step."));
-  const QString text = budget_->text().trimmed();
-  const simulator::PlanBudget& now = document_.state()->plan.budget;
-  if (text.isEmpty() && now.device) return find_plan(*now.device, now.device_text);
-  if (text.isEmpty()) {
-    budget_->setFocus();
-    return message_->show_note(
-        tr("Say the budget: 36GB, 24GiB or 60%, or drag the line in the memory curve."));
+  if (!document_.trace()) {
+    return message_->show_note(tr("Open a trace first: a budget is for its step."));
   }
-  const Result<Bytes> budget =
-      parse_size(text.toStdString(), planner::peak_of(trace->resident, counter()));
-  if (!budget) return message_->show_error(budget.error());
-  find_plan(*budget, text.toStdString());
+  if (!budget_->take()) return;
+  const simulator::PlanBudget& now = document_.state()->plan.budget;
+  if (now.device) return find_plan(*now.device, now.device_text);
+  budget_->setFocus();
+  message_->show_note(
+      tr("Say the budget: 36GB, 24GiB or 60%, or drag the line in the memory curve."));
 }
 
 void MainWindow::find_plan(Bytes budget, const std::string& text) {
   message_->hide();
+  const simulator::PlanBudget& now = document_.state()->plan.budget;
   planner::PlanRequest request;
   request.budget = budget;
   request.budget_text = text;
   request.budget_on = counter();
+  request.host_budget = now.host;
+  request.host_budget_text = now.host_text;
   request.created = QDateTime::currentDateTimeUtc().toString(Qt::ISODate).toStdString();
   document_.find_plan(std::move(request));
 }
@@ -89,8 +92,12 @@ bool MainWindow::busy() {
 }
 
 void MainWindow::settle() {
+  // Sleeps until something happens (given a time, processEvents() spins); the timer is for what
+  // becomes idle without an event.
+  QTimer watch;
+  watch.start(kWatchMs);
   while (busy()) {
-    QApplication::processEvents(QEventLoop::AllEvents | QEventLoop::WaitForMoreEvents, 100);
+    QApplication::processEvents(QEventLoop::AllEvents | QEventLoop::WaitForMoreEvents);
   }
   QApplication::sendPostedEvents();
   QApplication::processEvents();
@@ -100,10 +107,22 @@ void MainWindow::copy_command() {
   const SimulatedPtr& current = document_.current();
   if (!current) return message_->show_note(tr("Nothing is open: there is no command for that."));
   const bool saved = document_.undo_stack().isClean();
-  const std::string text =
-      command_text(*current, saved, recorded_.value_or(current->trace->trace.calibration));
-  QApplication::clipboard()->setText(QString::fromStdString(text));
-  statusBar()->showMessage(tr("Copied: %1").arg(QString::fromStdString(text)), 8000);
+  copy(command_text(*current, saved ? document_.plan_file() : std::string(),
+                    recorded_.value_or(current->trace->trace.calibration)));
+}
+
+void MainWindow::copy_run_command() {
+  const SimulatedPtr& current = document_.current();
+  if (!current) return message_->show_note(tr("Nothing is open: there is no command for that."));
+  if (!document_.undo_stack().isClean() || document_.plan_file().empty()) {
+    return message_->show_note(tr("Save the plan first (Ctrl+S): the command names its file."));
+  }
+  copy(run_command_text(*current, document_.plan_file()));
+}
+
+void MainWindow::copy(const std::string& command) {
+  QApplication::clipboard()->setText(QString::fromStdString(command));
+  statusBar()->showMessage(tr("Copied: %1").arg(QString::fromStdString(command)), 8000);
 }
 
 void MainWindow::export_file(ExportKind kind, const QString& file) {

@@ -13,42 +13,42 @@
 #include "gui/app/main_window.h"
 #include "gui/app/recent_files.h"
 #include "gui/app/samples.h"
+#include "gui/widgets/keys.h"
 #include "gui/widgets/words.h"
+#include "planner/policy.h"
 #include "traces/build_info.h"
 
 namespace stowage::gui {
 
-QAction* MainWindow::add(QMenu* menu, const QString& name, const QString& text,
-                         const QKeySequence& key, const QString& tip, std::function<void()> slot) {
+QAction* MainWindow::add(QMenu* menu, const QString& name, const QString& text, const QString& tip,
+                         std::function<void()> slot) {
   QAction* action = menu->addAction(text);
   action->setObjectName(name);
-  action->setShortcut(key);
+  action->setShortcuts(shortcuts_of(name));
+  const QString key = action->shortcut().toString(QKeySequence::NativeText);
   action->setStatusTip(tip);
-  action->setToolTip(
-      key.isEmpty() ? tip : tr("%1 (%2)").arg(tip, key.toString(QKeySequence::NativeText)));
+  action->setToolTip(key.isEmpty() ? tip : tr("%1 (%2)").arg(tip, key));
   connect(action, &QAction::triggered, this, [slot = std::move(slot)] { slot(); });
   return action;
 }
 
 void MainWindow::make_file_menu() {
   QMenu* menu = menu_bar_->addMenu(tr("&File"));
-  add(menu, "open", tr("&Open..."), QKeySequence::Open, tr("Open a trace, a plan or a result"),
+  add(menu, "open", tr("&Open..."), tr("Open a trace, a plan or a result"),
       [this] { ask_for_file(); });
   QMenu* recent = menu->addMenu(tr("Open &recent"));
   recent->setObjectName(QStringLiteral("recent"));
   connect(recent, &QMenu::aboutToShow, this, [this, recent] { fill_recent(recent); });
-  add(menu, "reload", tr("Re&load"), Qt::Key_F5, tr("Read the file again"),
-      [this] { document_.reload(); });
+  add(menu, "reload", tr("Re&load"), tr("Read the file again"), [this] { document_.reload(); });
   menu->addSeparator();
-  add(menu, "save", tr("&Save plan"), QKeySequence::Save, tr("Write the plan to its file"),
+  add(menu, "save", tr("&Save plan"), tr("Write the plan to its file"),
       [this] { save_plan(false); });
-  add(menu, "save_as", tr("Save plan &as..."), QKeySequence::SaveAs,
-      tr("Write the plan to another file"), [this] { save_plan(true); });
+  add(menu, "save_as", tr("Save plan &as..."), tr("Write the plan to another file"),
+      [this] { save_plan(true); });
   fill_export_menu(*menu->addMenu(tr("&Export")), *this);
   menu->addSeparator();
-  add(menu, "close", tr("&Close file"), QKeySequence::Close, tr("Close what is open"),
-      [this] { document_.close(); });
-  add(menu, "quit", tr("&Quit"), QKeySequence::Quit, tr("End the program"), [this] { close(); });
+  add(menu, "close", tr("&Close file"), tr("Close what is open"), [this] { document_.close(); });
+  add(menu, "quit", tr("&Quit"), tr("End the program"), [this] { close(); });
 }
 
 void MainWindow::fill_recent(QMenu* menu) {
@@ -76,7 +76,7 @@ void MainWindow::ask_for_file() {
 void MainWindow::save_plan(bool ask) {
   const SimulatedPtr& current = document_.current();
   if (!current) return message_->show_note(tr("There is no plan to save: open a trace first."));
-  QString file = QString::fromStdString(current->state->file);
+  QString file = QString::fromStdString(document_.plan_file());
   if (ask || file.isEmpty()) {
     file = QFileDialog::getSaveFileName(this, tr("Save the plan"),
                                         file.isEmpty() ? QStringLiteral("plan.json") : file,
@@ -94,27 +94,30 @@ void MainWindow::make_edit_menu() {
   QMenu* menu = menu_bar_->addMenu(tr("&Edit"));
   QAction* undo = document_.undo_stack().createUndoAction(this);
   undo->setObjectName(QStringLiteral("undo"));
-  undo->setShortcut(QKeySequence::Undo);
+  undo->setShortcuts(shortcuts_of(undo->objectName()));
   QAction* redo = document_.undo_stack().createRedoAction(this);
   redo->setObjectName(QStringLiteral("redo"));
-  redo->setShortcut(QKeySequence::Redo);
+  redo->setShortcuts(shortcuts_of(redo->objectName()));
   menu->addActions({undo, redo});
   menu->addSeparator();
-  add(menu, "find", tr("&Find..."), QKeySequence::Find, tr("Find ops, layers and saved tensors"),
+  add(menu, "find", tr("&Find..."), tr("Find ops, layers and saved tensors"),
       [this] { search_->open(); });
-  add(menu, "find_next", tr("Find &next"), Qt::Key_F3, tr("Next hit"), [this] { search_->next(); });
-  add(menu, "find_previous", tr("Find &previous"), Qt::SHIFT | Qt::Key_F3, tr("Previous hit"),
+  add(menu, "find_next", tr("Find &next"), tr("Next hit"), [this] { search_->next(); });
+  add(menu, "find_previous", tr("Find &previous"), tr("Previous hit"),
       [this] { search_->previous(); });
   menu->addSeparator();
-  add(menu, "copy_command", tr("&Copy as command"), Qt::CTRL | Qt::SHIFT | Qt::Key_C,
-      tr("The command line that gives what is shown"), [this] { copy_command(); });
+  add(menu, "copy_command", tr("&Copy as command"), tr("The command line that gives what is shown"),
+      [this] { copy_command(); });
+  add(menu, "copy_run_command", tr("Copy the command that &runs the plan"),
+      tr("stowage execute with the saved plan, for a terminal on this machine"),
+      [this] { copy_run_command(); });
 }
 
 void MainWindow::make_view_menu() {
   QMenu* menu = menu_bar_->addMenu(tr("&View"));
-  add(menu, "go_to_peak", tr("Go to the memory &peak"), {}, tr("P in a plot"),
+  add(menu, "go_to_peak", tr("Go to the memory &peak"), tr("P in a plot"),
       [this] { go_to_peak(); });
-  add(menu, "fit", tr("Show the whole &step"), {}, tr("Home in a plot"), [this] {
+  add(menu, "fit", tr("Show the whole &step"), tr("Home in a plot"), [this] {
     TimeAxis axis = state_.axis();
     axis.fit();
     state_.set_axis(axis);
@@ -122,22 +125,31 @@ void MainWindow::make_view_menu() {
   menu->addSeparator();
   // The docks' own actions come here as views are added.
   view_menu_ = menu->addMenu(tr("&Views"));
-  add(menu, "default_layout", tr("&Restore the default layout"), {},
+  add(menu, "default_layout", tr("&Restore the default layout"),
       tr("All views where they were at first"), [this] { default_layout(); });
 }
 
 void MainWindow::make_plan_menu() {
   QMenu* menu = menu_bar_->addMenu(tr("&Plan"));
-  add(menu, "plan", tr("&Plan for a budget"), Qt::CTRL | Qt::Key_P,
-      tr("Search the best plan within the budget"), [this] { plan_for_budget(); });
-  add(menu, "finish", tr("Take the &best plan so far"), {}, tr("End the running search early"),
+  add(menu, "plan", tr("&Plan for a budget"), tr("Search the best plan within the budget"),
+      [this] { plan_for_budget(); });
+  QMenu* policies = menu->addMenu(tr("&Try a policy"));
+  policies->setObjectName(QStringLiteral("policies"));
+  policies->setToolTipsVisible(true);
+  for (const planner::PolicyInfo& policy : planner::policies()) {
+    if (policy.name == "auto") continue;
+    const QString name = QString::fromStdString(policy.name);
+    add(policies, QStringLiteral("policy_") + name, name, QString::fromStdString(policy.summary),
+        [this, policy = policy.name] { document_.try_policy(policy); });
+  }
+  add(menu, "finish", tr("Take the &best plan so far"), tr("End the running search early"),
       [this] { document_.finish_search(); });
-  add(menu, "cancel", tr("&Cancel what runs"), Qt::CTRL | Qt::Key_Period,
-      tr("What is shown stays as it is"), [this] { jobs_->cancel(); });
+  add(menu, "cancel", tr("&Cancel what runs"), tr("What is shown stays as it is"),
+      [this] { jobs_->cancel(); });
   menu->addSeparator();
-  add(menu, "pin", tr("Compare with &this result"), {}, tr("Keep it as the baseline"),
+  add(menu, "pin", tr("Compare with &this result"), tr("Keep it as the baseline"),
       [this] { document_.pin(); });
-  add(menu, "unpin", tr("Compare with the &previous result"), {}, tr("Forget the kept baseline"),
+  add(menu, "unpin", tr("Compare with the &previous result"), tr("Forget the kept baseline"),
       [this] { document_.unpin(); });
 }
 
@@ -152,9 +164,9 @@ void MainWindow::make_help_menu() {
   }
   if (list->isEmpty()) list->addAction(tr("No samples are installed"))->setEnabled(false);
   menu->addSeparator();
-  add(menu, "keys", tr("&Keys"), Qt::Key_Question, tr("What the keys and the mouse do"),
+  add(menu, "keys", tr("&Keys"), tr("What the keys and the mouse do"),
       [this] { show_key_list(this); });
-  add(menu, "about", tr("&About Stowage"), {}, tr("Version"), [this] { show_about(); });
+  add(menu, "about", tr("&About Stowage"), tr("Version"), [this] { show_about(); });
 }
 
 void MainWindow::show_about() {
@@ -169,27 +181,21 @@ void MainWindow::make_toolbar() {
   bar->setObjectName(QStringLiteral("toolbar"));
   bar->addAction(action(QStringLiteral("open")));
   bar->addSeparator();
-  bar->addWidget(new QLabel(tr("Budget "), bar));
-  budget_ = new QLineEdit(bar);
+  auto* label = new QLabel(tr("&Budget "), bar);
+  budget_ = new BudgetField(document_, bar);
   budget_->setObjectName(QStringLiteral("budget"));
-  budget_->setPlaceholderText(tr("36GB, 24GiB or 60%"));
-  budget_->setAccessibleName(tr("Memory budget, with its unit"));
-  budget_->setToolTip(
-      tr("Bytes on the device: 36GB (1000-based), 24GiB (1024-based), or 60% of the "
-         "peak without a plan"));
-  budget_->setMaximumWidth(fontMetrics().horizontalAdvance(QStringLiteral("0")) * 20);
-  connect(budget_, &QLineEdit::returnPressed, this, &MainWindow::plan_for_budget);
+  budget_->setMaximumWidth(fontMetrics().horizontalAdvance(QStringLiteral("0")) * 24);
+  label->setBuddy(budget_);
+  connect(budget_, &BudgetField::refused, message_, &MessageBar::show_error);
+  connect(budget_, &QLineEdit::returnPressed, this, [this] {
+    if (!budget_->text().trimmed().isEmpty()) plan_for_budget();
+  });
+  bar->addWidget(label);
   bar->addWidget(budget_);
-  bar->addWidget(new QLabel(tr(" on "), bar));
-  counter_ = new QComboBox(bar);
-  counter_->setObjectName(QStringLiteral("counter"));
-  counter_->addItems({tr("requested"), tr("active"), tr("reserved")});
-  counter_->setCurrentIndex(1);
-  counter_->setAccessibleName(tr("Counter that the budget is about"));
-  counter_->setToolTip(
-      tr("requested: sizes asked for; active: blocks handed out; reserved: taken "
-         "from the driver"));
-  bar->addWidget(counter_);
+  bar->addWidget(new QLabel(tr(" of "), bar));
+  auto* counter = new CounterField(document_, bar);
+  counter->setObjectName(QStringLiteral("counter"));
+  bar->addWidget(counter);
   bar->addAction(action(QStringLiteral("plan")));
   bar->addSeparator();
   bar->addWidget(new QLabel(tr("Show "), bar));

@@ -2,11 +2,14 @@
 
 #include <QApplication>
 #include <QCloseEvent>
+#include <QDialog>
 #include <QDropEvent>
 #include <QFileInfo>
 #include <QMimeData>
+#include <QPointer>
 #include <QSettings>
 #include <QStatusBar>
+#include <QToolBar>
 #include <QUrl>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -61,9 +64,25 @@ MainWindow::MainWindow(QWidget* parent) : QMainWindow(parent) {
   timeline_->setFocus();
 }
 
+MainWindow::~MainWindow() {
+  // Fields hand over what was typed when they lose the focus: they go while there is a document.
+  QList<QPointer<QWidget>> parts;
+  for (QToolBar* bar : findChildren<QToolBar*>()) parts << bar;
+  for (QDialog* dialog : findChildren<QDialog*>()) parts << dialog;
+  for (QDockWidget* dock : docks_) parts << dock;
+  for (const QPointer<QWidget>& part : parts) delete part.data();
+}
+
 QWidget* MainWindow::view(const QString& id) const {
   const QDockWidget* dock = docks_.value(id);
   return dock != nullptr ? dock->widget() : nullptr;
+}
+
+void MainWindow::raise_view(const QString& id) {
+  QDockWidget* dock = docks_.value(id);
+  if (dock == nullptr) return;
+  dock->show();
+  dock->raise();
 }
 
 QDockWidget* MainWindow::add_view(const QString& id, const QString& title, QWidget* widget,
@@ -157,7 +176,6 @@ void MainWindow::refresh(bool anew) {
   if (const SimulatedPtr& current = document_.current()) {
     const simulator::PlanBudget& budget = current->plan().budget;
     memory_->set_budget(budget.device, budget.on, current->device_kept);
-    counter_->setCurrentIndex(static_cast<int>(budget.on));
   } else {
     memory_->set_budget(std::nullopt, simulator::PeakKind::active, true);
   }
@@ -184,7 +202,10 @@ void MainWindow::say_status() {
     const MemoryView& memory = view->memory;
     parts << time_text(*state_.cursor());
     if (!memory.empty()) {
-      parts << tr("%1 requested").arg(bytes_text(memory.total[memory.points(at, at).first]));
+      // Of what happens at once the most counts: at the peak it is the peak.
+      const MemoryView::Range points = memory.points(at, at + 1);
+      const Bytes most = memory.total.extent(points.first, points.last).max;
+      parts << tr("%1 requested").arg(bytes_text(most));
     }
   }
   if (!state_.range()) {
@@ -223,6 +244,7 @@ void MainWindow::go_to_peak() {
   state_.set_axis(axis);
   state_.set_cursor(time);
   state_.select({Selection::Kind::event, memory.event[memory.peak_at].value});
+  Q_EMIT peak_shown();
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {

@@ -5,7 +5,6 @@
 #include <QComboBox>
 #include <QDockWidget>
 #include <QLabel>
-#include <QLineEdit>
 #include <QMainWindow>
 #include <QMap>
 #include <QMenuBar>
@@ -16,6 +15,7 @@
 #include "gui/model/export_step.h"
 #include "gui/model/plan_document.h"
 #include "gui/model/view_state.h"
+#include "gui/widgets/budget_field.h"
 #include "gui/widgets/memory_plot.h"
 #include "gui/widgets/search_bar.h"
 #include "gui/widgets/timeline_plot.h"
@@ -26,6 +26,7 @@ class MainWindow : public QMainWindow {
   Q_OBJECT
  public:
   explicit MainWindow(QWidget* parent = nullptr);
+  ~MainWindow() override;
 
   [[nodiscard]] PlanDocument& document() { return document_; }
   [[nodiscard]] ViewState& state() { return state_; }
@@ -52,6 +53,11 @@ class MainWindow : public QMainWindow {
   void save_picture(const QString& file);
   [[nodiscard]] JobRunner& exporting() { return exporting_; }
 
+  // Cursor, selection and axis to the memory peak of what is shown.
+  void go_to_peak();
+  // Puts a view's dock in front of the others at its place.
+  void raise_view(const QString& id);
+
   // Runs an event loop until no job runs any more: for pictures and tests.
   void settle();
   [[nodiscard]] bool busy();
@@ -59,14 +65,19 @@ class MainWindow : public QMainWindow {
   // The menus' actions, for tests and for those who ask what there is: by object name.
   [[nodiscard]] QAction* action(const QString& name) const;
 
+ Q_SIGNALS:
+  // The peak was gone to: what is alive there is wanted.
+  void peak_shown();
+
  protected:
   void closeEvent(QCloseEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
 
  private:
-  QAction* add(QMenu* menu, const QString& name, const QString& text, const QKeySequence& key,
-               const QString& tip, std::function<void()> slot);
+  // Its shortcuts are those of the table of keys.
+  QAction* add(QMenu* menu, const QString& name, const QString& text, const QString& tip,
+               std::function<void()> slot);
   void make_file_menu();
   void make_edit_menu();
   void make_view_menu();
@@ -80,7 +91,8 @@ class MainWindow : public QMainWindow {
   void ask_for_file();
   void save_plan(bool ask);
   void copy_command();
-  void go_to_peak();
+  void copy_run_command();
+  void copy(const std::string& command);
   void plan_for_budget();
   void find_plan(Bytes budget, const std::string& text);
   void show_keys();
@@ -101,8 +113,7 @@ class MainWindow : public QMainWindow {
   MessageBar* message_ = nullptr;
   JobBar* jobs_ = nullptr;
   QLabel* status_ = nullptr;
-  QLineEdit* budget_ = nullptr;
-  QComboBox* counter_ = nullptr;
+  BudgetField* budget_ = nullptr;
   QComboBox* shown_ = nullptr;
   QMenuBar* menu_bar_ = nullptr;
   QMenu* view_menu_ = nullptr;

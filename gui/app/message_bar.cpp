@@ -18,6 +18,7 @@ MessageBar::MessageBar(QWidget* parent)
   auto* close_button = new QToolButton(this);
   close_button->setText(tr("Close"));
   close_button->setAccessibleName(tr("Close the message"));
+  close_button->setToolTip(tr("Close the message"));
   connect(close_button, &QToolButton::clicked, this, &QWidget::hide);
   auto* layout = new QHBoxLayout(this);
   layout->setContentsMargins(8, 4, 8, 4);

@@ -25,7 +25,7 @@ struct Options {
 // What --help prints; ends with a newline.
 [[nodiscard]] QString help_text();
 
-// Ids that --view takes.
+// Ids that --view takes: all views of the window, by MainWindow::view().
 [[nodiscard]] QStringList view_ids();
 
 }  // namespace stowage::gui

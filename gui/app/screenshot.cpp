@@ -5,6 +5,9 @@
 #include <optional>
 
 #include "gui/app/main_window.h"
+#include "gui/widgets/compare_view.h"
+#include "gui/widgets/details_view.h"
+#include "gui/widgets/pareto_view.h"
 
 namespace stowage::gui {
 namespace {
@@ -36,6 +39,14 @@ Status take_screenshot(MainWindow& window, const Options& options) {
   window.resize(options.size);
   window.setAttribute(Qt::WA_DontShowOnScreen);
   window.show();
+  window.settle();
+  // What a view shows only when somebody asks for it.
+  if (auto* pareto = qobject_cast<ParetoView*>(view)) pareto->search().start();
+  if (qobject_cast<DetailsView*>(view) != nullptr) window.go_to_peak();
+  auto* compare = qobject_cast<CompareView*>(view);
+  if (compare != nullptr && !compare->reason().isEmpty()) {
+    compare->compare_with(CompareView::What::resident);
+  }
   window.settle();
   // One view is painted at the size that was asked for, whatever the window would give it.
   if (view != nullptr) view->resize(options.size);

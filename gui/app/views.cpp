@@ -8,6 +8,7 @@
 #include "gui/widgets/alive_view.h"
 #include "gui/widgets/compare_view.h"
 #include "gui/widgets/details_view.h"
+#include "gui/widgets/keys.h"
 #include "gui/widgets/pareto_view.h"
 #include "gui/widgets/plan_tree_view.h"
 #include "gui/widgets/record_dialog.h"
@@ -23,8 +24,10 @@ QAction* add_action(MainWindow& window, const char* before, const char* name, co
                     const QString& tip) {
   auto* action = new QAction(text, &window);
   action->setObjectName(QLatin1String(name));
+  action->setShortcuts(shortcuts_of(action->objectName()));
+  const QString key = action->shortcut().toString(QKeySequence::NativeText);
   action->setStatusTip(tip);
-  action->setToolTip(tip);
+  action->setToolTip(key.isEmpty() ? tip : QObject::tr("%1 (%2)").arg(tip, key));
   QAction* next = window.action(QLatin1String(before));
   for (QObject* place : next->associatedObjects()) {
     if (auto* menu = qobject_cast<QMenu*>(place)) menu->insertAction(next, action);
@@ -40,6 +43,29 @@ void open_dialog(MainWindow& window, Make make) {
   dialog->show();
   dialog->raise();
   dialog->activateWindow();
+}
+
+// The longest stall of the plan, and from a stall the next shorter one, until the longest again.
+void go_to_stall(MainWindow& window, const Explanations& explanations) {
+  const ExplainedPtr& now = explanations.current();
+  if (!now || now->stalls.empty()) {
+    window.message().show_note(
+        !now ? QObject::tr("Nothing is open: there are no stalls.")
+             : QObject::tr("This plan has no stalls: compute never waits for a copy."));
+    return;
+  }
+  ViewState& state = window.state();
+  std::size_t rank = 0;
+  if (state.selection().kind == Selection::Kind::stall) {
+    const auto selected = static_cast<std::size_t>(state.selection().row);
+    if (selected < now->stall_row.size()) {
+      rank = (static_cast<std::size_t>(now->stall_row[selected]) + 1) % now->stalls.size();
+    }
+  }
+  state.select({Selection::Kind::stall, now->stalls[rank].stall});
+  state.set_cursor(now->stalls[rank].start);
+  state.centre_selection();
+  window.raise_view(QStringLiteral("details"));
 }
 
 void add_dialogs(MainWindow& window) {
@@ -88,6 +114,17 @@ void add_other_views(MainWindow& window) {
   QObject::connect(pareto, &ParetoView::failed, &window, show_error);
   QObject::connect(compare, &CompareView::failed, &window, show_error);
   add_dialogs(window);
+  QObject::connect(&window, &MainWindow::peak_shown, alive, [&window, alive] {
+    window.raise_view(QStringLiteral("alive"));
+    alive->show_peak();
+  });
+  QObject::connect(alive, &AliveView::peak_requested, &window, &MainWindow::go_to_peak);
+  QObject::connect(details, &DetailsView::peak_requested, &window, &MainWindow::go_to_peak);
+  QAction* stall = add_action(
+      window, "fit", "go_to_stall", tr("Go to the &longest stall"),
+      tr("Selects the longest wait for a copy, then the next one; the details say its cause"));
+  QObject::connect(stall, &QAction::triggered, &window,
+                   [&window, explanations] { go_to_stall(window, *explanations); });
   QObject::connect(what_if, &WhatIfPanel::find_plan_requested, window.action("plan"),
                    &QAction::trigger);
 }

@@ -18,6 +18,10 @@ double best_rate(const LinkCurve& curve) {
   return rates.empty() ? 0 : static_cast<double>(*std::max_element(rates.begin(), rates.end()));
 }
 
+std::string trace_word(const Simulated& simulated) {
+  return shell_word(simulated.trace->path.empty() ? std::string("TRACE") : simulated.trace->path);
+}
+
 std::string settings(const Calibration& now, const Calibration& recorded) {
   std::string text;
   const auto set = [&text](const char* name, double value) {
@@ -51,13 +55,17 @@ std::string shell_word(const std::string& text) {
   return word + "'";
 }
 
-std::string command_text(const Simulated& simulated, bool saved, const Calibration& recorded) {
-  const std::string trace =
-      shell_word(simulated.trace->path.empty() ? std::string("TRACE") : simulated.trace->path);
+std::string run_command_text(const Simulated& simulated, const std::string& plan_file) {
+  return "stowage execute --trace " + trace_word(simulated) + " --plan " + shell_word(plan_file);
+}
+
+std::string command_text(const Simulated& simulated, const std::string& plan_file,
+                         const Calibration& recorded) {
+  const std::string trace = trace_word(simulated);
   const simulator::Plan& plan = simulated.plan();
   const std::string set = settings(simulated.trace->trace.calibration, recorded);
-  if (saved && !simulated.state->file.empty()) {
-    return "stowage simulate " + trace + " --plan " + shell_word(simulated.state->file) + set;
+  if (!plan_file.empty()) {
+    return "stowage simulate " + trace + " --plan " + shell_word(plan_file) + set;
   }
   const bool edited = simulated.state->decisions != nullptr;
   const bool searched = !edited && plan.made_by.policy == "auto" && plan.budget.device;

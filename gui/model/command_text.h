@@ -9,10 +9,14 @@ namespace stowage::gui {
 
 // `stowage plan T --budget 36GB` for what a search found, `stowage simulate T --plan P` for a plan
 // in a file, `stowage inspect T` for a trace alone; with --set for another link than the recorded
-// one. `saved`: the plan in state->file is what is shown; else the command names a file to save it
+// one. `plan_file`: where the shown plan is saved; when empty the command names a file to save it
 // in. Arguments are quoted for a POSIX shell where they need it.
-[[nodiscard]] std::string command_text(const Simulated& simulated, bool saved,
+[[nodiscard]] std::string command_text(const Simulated& simulated, const std::string& plan_file,
                                        const Calibration& recorded);
+
+// `stowage execute --trace T --plan P`: what runs the plan in that file on this machine.
+[[nodiscard]] std::string run_command_text(const Simulated& simulated,
+                                           const std::string& plan_file);
 
 // 'it''s' as one shell word; plain words stay as they are.
 [[nodiscard]] std::string shell_word(const std::string& text);

@@ -2,6 +2,7 @@
 
 #include <QCoreApplication>
 #include <filesystem>
+#include <future>
 #include <new>
 #include <utility>
 
@@ -38,10 +39,12 @@ Error interrupted() {
 
 Result<TracePtr> trace_of(std::string text, const std::string& path, const JobContext& job) {
   job.progress(0.1, words("Reading the trace"));
+  // Both take about as long, and neither needs the other.
+  std::future<std::string> hashing =
+      std::async(std::launch::async, [&text] { return sha256_of(text); });
   Result<Trace> trace = trace_from_json(text, path);
+  const std::string hash = hashing.get();
   if (!trace) return trace.error();
-  if (job.stop().stop_requested()) return interrupted();
-  const std::string hash = sha256_of(text);
   text = {};
   if (job.stop().stop_requested()) return interrupted();
   job.progress(0.6, words("Indexing the step"));
@@ -51,12 +54,14 @@ Result<TracePtr> trace_of(std::string text, const std::string& path, const JobCo
 Result<Opened> replayed(TracePtr trace, PlanStatePtr plan, const JobContext& job) {
   if (job.stop().stop_requested()) return interrupted();
   job.progress(0.8, words("Replaying the step"));
+  std::future<StepViewPtr> recorded =
+      std::async(std::launch::async, [trace] { return recorded_view(*trace); });
   Result<SimulatedPtr> simulated = simulate(trace, std::move(plan), job.stop());
   if (!simulated) return simulated.error();
   job.progress(0.9, words("Laying out the views"));
   Opened opened;
   opened.planned = planned_view(**simulated);
-  opened.recorded = recorded_view(*trace);
+  opened.recorded = recorded.get();
   opened.trace = std::move(trace);
   opened.simulated = std::move(simulated).value();
   return opened;

@@ -171,7 +171,10 @@ void ParetoSearch::add(Found found) {
 
 bool ParetoSearch::load(std::size_t point) {
   if (point >= points_.size()) return false;
-  return document_.set_plan(points_[point].plan, QString::fromStdString(points_[point].name));
+  const ParetoPoint& at = points_[point];
+  const QString name = QString::fromStdString(at.name);
+  return at.kind == ParetoPoint::Kind::policy ? document_.set_policy_plan(at.plan, name)
+                                              : document_.set_plan(at.plan, name);
 }
 
 }  // namespace stowage::gui

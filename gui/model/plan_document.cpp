@@ -3,10 +3,20 @@
 #include <QUndoCommand>
 #include <utility>
 
+#include "report/words.h"
 #include "simulator/plan_json.h"
 #include "traces/file_io.h"
 
 namespace stowage::gui {
+namespace {
+
+// "11 saved tensors"
+template <class Row>
+QString counted(const std::vector<Row>& rows, const char* one) {
+  return QString::fromStdString(report::count_of(static_cast<std::int64_t>(rows.size()), one));
+}
+
+}  // namespace
 
 // From one state of the plan to another: states are small beside the trace, and shared.
 class StateCommand : public QUndoCommand {
@@ -99,6 +109,7 @@ void PlanDocument::close() {
   measured_.reset();
   outcome_.reset();
   file_.clear();
+  plan_file_.clear();
   undo_.clear();
   Q_EMIT opened();
   Q_EMIT changed();
@@ -115,6 +126,7 @@ void PlanDocument::adopt(Opened opened, const QString& path) {
   state_ = current_->state;
   measured_ = std::move(opened.measured);
   file_ = path;
+  plan_file_ = state_->file;
   undo_.clear();
   previous_.reset();
   if (!same_trace) {
@@ -156,10 +168,8 @@ bool PlanDocument::set_decision(const std::vector<SavedId>& rows, simulator::Dec
   if (!can_edit() || rows.empty()) return false;
   const simulator::Decisions& now = state_->decisions ? *state_->decisions : *current_->decisions;
   const bool keep = decision == simulator::Decision::keep;
-  const auto count = static_cast<int>(rows.size());
   return push_rows(with_saved(now, rows, decision),
-                   keep ? tr("Keep %n saved tensor(s)", nullptr, count)
-                        : tr("Offload %n saved tensor(s)", nullptr, count));
+                   (keep ? tr("Keep %1") : tr("Offload %1")).arg(counted(rows, "saved tensor")));
 }
 
 bool PlanDocument::set_decision(const std::vector<SavedId>& rows,
@@ -167,25 +177,25 @@ bool PlanDocument::set_decision(const std::vector<SavedId>& rows,
   if (!can_edit() || rows.empty()) return false;
   const simulator::Decisions& now = state_->decisions ? *state_->decisions : *current_->decisions;
   return push_rows(with_saved(now, rows, decision),
-                   tr("Change %n saved tensor(s)", nullptr, static_cast<int>(rows.size())));
+                   tr("Change %1").arg(counted(rows, "saved tensor")));
 }
 
 bool PlanDocument::set_streaming(const std::vector<StreamingLayer>& layers, bool stream) {
   if (!can_edit() || layers.empty()) return false;
   const simulator::Decisions& now = state_->decisions ? *state_->decisions : *current_->decisions;
-  const auto count = static_cast<int>(layers.size());
   return push_rows(with_streaming(trace_->trace, now, layers, stream),
-                   stream ? tr("Stream the parameters of %n layer(s)", nullptr, count)
-                          : tr("Keep the parameters of %n layer(s)", nullptr, count));
+                   (stream ? tr("Stream the parameters of %1") : tr("Keep the parameters of %1"))
+                       .arg(counted(layers, "layer")));
 }
 
-bool PlanDocument::set_budget(std::optional<Bytes> device, simulator::PeakKind on, int drag) {
+bool PlanDocument::set_budget(std::optional<Bytes> device, simulator::PeakKind on, int drag,
+                              const std::string& text) {
   if (!state_) return false;
   const simulator::PlanBudget& now = state_->plan.budget;
   if (now.device == device && now.on == on) return false;
   PlanState state = *state_;
   state.plan.budget.device = device;
-  state.plan.budget.device_text.clear();
+  state.plan.budget.device_text = text;
   state.plan.budget.on = on;
   state.plan.budget.automatic.reset();
   if (state.decisions) {
@@ -210,6 +220,14 @@ bool PlanDocument::set_plan(simulator::Plan plan, const QString& what) {
   PlanState state;
   state.plan = std::move(plan);
   return push(std::move(state), what);
+}
+
+bool PlanDocument::set_policy_plan(simulator::Plan plan, const QString& what) {
+  if (!state_) return false;
+  simulator::PlanBudget budget = state_->plan.budget;
+  budget.automatic = plan.budget.automatic;
+  plan.budget = std::move(budget);
+  return set_plan(std::move(plan), what);
 }
 
 void PlanDocument::set_state(PlanStatePtr state) {
@@ -291,6 +309,23 @@ void PlanDocument::find_plan(planner::PlanRequest request) {
       });
 }
 
+void PlanDocument::try_policy(const std::string& policy) {
+  if (!trace_) return;
+  const QString what = tr("Policy %1").arg(QString::fromStdString(policy));
+  searching_.run<Result<planner::PlanOutcome>>(
+      what,
+      [trace = trace_, policy](const JobContext& job) {
+        planner::PlanRequest request;
+        request.policy = policy;
+        request.stop = job.stop();
+        return planner::make_plan(trace->index, request);
+      },
+      [this, what](Result<planner::PlanOutcome> outcome) {
+        if (!outcome) return Q_EMIT failed(outcome.error());
+        set_policy_plan(std::move(outcome->plan), what);
+      });
+}
+
 void PlanDocument::pin() {
   pinned_ = current_;
   Q_EMIT changed();
@@ -306,7 +341,9 @@ Status PlanDocument::save_plan(const QString& path) {
   const std::string file = path.toStdString();
   const Status written =
       write_file(file, simulator::plan_to_json(plan_for_writing(*current_, file)));
-  if (written) undo_.setClean();
+  if (!written) return written;
+  plan_file_ = file;
+  undo_.setClean();
   return written;
 }
 

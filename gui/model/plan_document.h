@@ -43,6 +43,9 @@ class PlanDocument : public QObject {
   // The last search's answer, for this trace; absent before the first one.
   [[nodiscard]] const std::optional<planner::PlanOutcome>& outcome() const { return outcome_; }
   [[nodiscard]] const QString& file() const { return file_; }  // as opened, for the title and F5
+  // Where the plan was read from or last saved to; empty = nowhere yet. What is shown is that
+  // file's while the undo stack is clean.
+  [[nodiscard]] const std::string& plan_file() const { return plan_file_; }
 
   [[nodiscard]] QUndoStack& undo_stack() { return undo_; }
   [[nodiscard]] JobRunner& loading() { return loading_; }
@@ -61,10 +64,14 @@ class PlanDocument : public QObject {
   bool set_decision(const std::vector<SavedId>& rows, simulator::Decision decision);
   bool set_decision(const std::vector<SavedId>& rows, const simulator::SavedDecision& decision);
   bool set_streaming(const std::vector<StreamingLayer>& layers, bool stream);
-  // Edits with the same `drag` >= 0 undo as one.
-  bool set_budget(std::optional<Bytes> device, simulator::PeakKind on, int drag = -1);
+  // Edits with the same `drag` >= 0 undo as one. `text`: as somebody wrote it ("60%"); may be
+  // empty.
+  bool set_budget(std::optional<Bytes> device, simulator::PeakKind on, int drag = -1,
+                  const std::string& text = {});
   bool set_host_budget(std::optional<Bytes> host);
   bool set_plan(simulator::Plan plan, const QString& what);
+  // The same for a policy's plan, which knows no budget: those that are set stay.
+  bool set_policy_plan(simulator::Plan plan, const QString& what);
 
   [[nodiscard]] bool is_assumed() const { return recorded_.has_value(); }
   // Another link or device. Not on the undo stack: it is no part of a plan.
@@ -74,6 +81,8 @@ class PlanDocument : public QObject {
   // Plans for `request.budget` in the background (`stop` and `progress` are the runner's), then
   // set_plan(). An answer without a plan within the budget goes to `searched` alone.
   void find_plan(planner::PlanRequest request);
+  // The plan of a policy ("torchtune:stash=5") in the background, whatever the budget is.
+  void try_policy(const std::string& policy);
   // The best plan so far, now.
   void finish_search() { searching_.finish_early(); }
 
@@ -118,6 +127,7 @@ class PlanDocument : public QObject {
   std::optional<RunResult> measured_;
   std::optional<planner::PlanOutcome> outcome_;
   QString file_;
+  std::string plan_file_;
   QUndoStack undo_;
   // Last: they wait for their threads ahead of everything else's end.
   JobRunner loading_;

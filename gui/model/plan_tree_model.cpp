@@ -20,8 +20,8 @@ QString time_or_dash(Nanoseconds time) {
 
 PlanTreeModel::PlanTreeModel(PlanDocument& document, Explanations& explanations, QObject* parent)
     : QAbstractItemModel(parent), document_(document), explanations_(explanations) {
-  connect(&document_, &PlanDocument::changed, this, &PlanTreeModel::refresh);
-  connect(&document_, &PlanDocument::edited, this, &PlanTreeModel::refresh);
+  connect(&document_, &PlanDocument::changed, this, &PlanTreeModel::follow_document);
+  connect(&document_, &PlanDocument::edited, this, &PlanTreeModel::follow_document);
   connect(&explanations_, &Explanations::changed, this, &PlanTreeModel::follow);
   follow();
 }
@@ -36,7 +36,13 @@ void PlanTreeModel::follow() {
   Q_EMIT refreshed();
 }
 
+// A replay of decisions that are shown already changes figures, which come with the explanations.
+void PlanTreeModel::follow_document() {
+  if (wanted() != decisions_) refresh();
+}
+
 void PlanTreeModel::compute() {
+  decisions_ = wanted();
   const std::size_t count = tree_ ? tree_->rows.size() : 0;
   shares_.assign(count, {});
   const simulator::Decisions* now = decisions();
@@ -70,13 +76,12 @@ void PlanTreeModel::refresh() {
   Q_EMIT refreshed();
 }
 
-const simulator::Decisions* PlanTreeModel::decisions() const {
-  const simulator::Decisions* now = nullptr;
-  if (document_.current()) now = document_.current()->decisions.get();
-  if (document_.state() && document_.state()->decisions) now = document_.state()->decisions.get();
+PlanTreeModel::DecisionsPtr PlanTreeModel::wanted() const {
+  DecisionsPtr now;
+  if (document_.current()) now = document_.current()->decisions;
+  if (document_.state() && document_.state()->decisions) now = document_.state()->decisions;
   // Those of another step while the tree is of the one before.
-  return now != nullptr && tree_ && now->saved.size() == tree_->trace().saved.size() ? now
-                                                                                     : nullptr;
+  return now && tree_ && now->saved.size() == tree_->trace().saved.size() ? now : nullptr;
 }
 
 QModelIndex PlanTreeModel::index_of(std::int32_t row, int column) const {

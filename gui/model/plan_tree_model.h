@@ -58,10 +58,13 @@ class PlanTreeModel : public QAbstractItemModel {
   void refreshed();
 
  private:
+  using DecisionsPtr = std::shared_ptr<const simulator::Decisions>;
   void follow();
+  void follow_document();
   void compute();
   void refresh();
-  [[nodiscard]] const simulator::Decisions* decisions() const;
+  [[nodiscard]] DecisionsPtr wanted() const;
+  [[nodiscard]] const simulator::Decisions* decisions() const { return decisions_.get(); }
   [[nodiscard]] RowFigures figures_of(std::size_t row) const;
   [[nodiscard]] const PlanRow& row_at(const QModelIndex& index) const;
   [[nodiscard]] QString name(const PlanRow& row) const;
@@ -74,6 +77,7 @@ class PlanTreeModel : public QAbstractItemModel {
   PlanDocument& document_;
   Explanations& explanations_;
   std::shared_ptr<const PlanTree> tree_;
+  DecisionsPtr decisions_;     // shown; null: none for this tree
   std::vector<Share> shares_;  // by row
 };
 

@@ -22,7 +22,7 @@ namespace stowage::gui {
 struct PlanState {
   simulator::Plan plan;  // target, budget, made_by; rules while `decisions` is null
   std::shared_ptr<const simulator::Decisions> decisions;
-  std::string file;  // where it was read from or written to; empty = nowhere yet
+  std::string file;  // where it was read from, for messages; empty = from no file
 };
 using PlanStatePtr = std::shared_ptr<const PlanState>;
 

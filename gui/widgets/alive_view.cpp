@@ -1,5 +1,7 @@
 #include "gui/widgets/alive_view.h"
 
+#include <QClipboard>
+#include <QGuiApplication>
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QKeyEvent>
@@ -7,6 +9,7 @@
 #include <algorithm>
 
 #include "gui/model/search.h"
+#include "gui/widgets/keys.h"
 #include "gui/widgets/words.h"
 #include "report/moment.h"
 #include "report/words.h"
@@ -37,6 +40,7 @@ AliveView::AliveView(PlanDocument& document, ViewState& state, Explanations& exp
   moment_->setToolTip(tr("P shows the peak; the cursor follows the pointer over the timeline"));
   grouping_->addItems({tr("by storage"), tr("by class"), tr("by layer")});
   grouping_->setAccessibleName(tr("Grouping"));
+  grouping_->setToolTip(tr("Bytes of each storage, or their sums by class or by layer"));
   title_->setWordWrap(true);
   title_->setAccessibleName(tr("Moment and bytes"));
   rows_->setColumnCount(4);
@@ -46,7 +50,8 @@ AliveView::AliveView(PlanDocument& document, ViewState& state, Explanations& exp
   rows_->setRootIsDecorated(false);
   rows_->setUniformRowHeights(true);
   rows_->setAccessibleName(tr("What is alive"));
-  rows_->setAccessibleDescription(tr("Return selects, F shows it in the timeline"));
+  rows_->setAccessibleDescription(
+      tr("Return selects, F shows it in the timeline, Ctrl+C copies all rows as text"));
   const int em = fontMetrics().horizontalAdvance(QLatin1Char('m'));
   rows_->setColumnWidth(0, 22 * em);
   rows_->setColumnWidth(1, 7 * em);
@@ -176,22 +181,25 @@ void AliveView::select(QTreeWidgetItem* item) {
   state_.select({kind, row});
 }
 
+void AliveView::copy() const {
+  QString text = title_->text() + QLatin1Char('\n');
+  for (int i = 0; i < rows_->topLevelItemCount(); ++i) {
+    const QTreeWidgetItem& item = *rows_->topLevelItem(i);
+    QStringList columns;
+    for (int column = 0; column < item.columnCount(); ++column) columns << item.text(column);
+    text += columns.join(QLatin1Char('\t')) + QLatin1Char('\n');
+  }
+  QGuiApplication::clipboard()->setText(text);
+}
+
 bool AliveView::eventFilter(QObject* watched, QEvent* event) {
   if (watched == rows_ && event->type() == QEvent::KeyPress) {
-    const int key = static_cast<QKeyEvent*>(event)->key();
-    if (key == Qt::Key_Return || key == Qt::Key_Enter) {
-      select(rows_->currentItem());
-      return true;
-    }
-    if (key == Qt::Key_P) {
-      show_peak();
-      return true;
-    }
-    if (key == Qt::Key_F) {
-      select(rows_->currentItem());
-      state_.centre_selection();
-      return true;
-    }
+    const std::optional<Key> key = key_of(*static_cast<QKeyEvent*>(event), KeyPlace::rows);
+    if (key == Key::follow || key == Key::centre) select(rows_->currentItem());
+    if (key == Key::centre) state_.centre_selection();
+    if (key == Key::peak) Q_EMIT peak_requested();
+    if (key == Key::copy) copy();
+    if (key) return true;
   }
   return QWidget::eventFilter(watched, event);
 }

@@ -1,5 +1,5 @@
 // What lies on the device at one moment: at the peak, or at the cursor; by class, by layer or by
-// storage. Return or a double click selects.
+// storage. Return or a double click selects, Ctrl+C copies all of it.
 #pragma once
 
 #include <QComboBox>
@@ -30,6 +30,11 @@ class AliveView : public QWidget {
   [[nodiscard]] QString title() const { return title_->text(); }
   [[nodiscard]] Bytes bytes() const { return bytes_; }  // all of it
   [[nodiscard]] QString reason() const { return stack_->reason(); }
+  // Title and all rows into the clipboard: a line each, columns with tabs between them.
+  void copy() const;
+
+ Q_SIGNALS:
+  void peak_requested();
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;

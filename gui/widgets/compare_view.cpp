@@ -120,25 +120,19 @@ void CompareView::refresh() {
             tr("There is nothing before this plan yet. Change the plan or search one, or choose "
                "“nothing moved” or another file above."));
       }
-      // Its curve is made behind the window.
-      if (viewed_ != before) {
-        viewed_ = before;
-        view_.reset();
-        job_.run<StepViewPtr>(
-            tr("Comparing"), [before](const JobContext&) { return planned_view(*before); },
-            [this, before](StepViewPtr view) {
-              if (viewed_ != before) return;
-              view_ = std::move(view);
-              refresh();
-            });
-      }
+      make_view(before, [before](const JobContext&) { return planned_view(*before); });
       return show_sides(
           {document_.has_pin() ? tr("pinned") : tr("before"), facts_of(*before), view_}, current);
     }
     case What::resident: {
       Simulated resident{now->trace, now->state, now->decisions, {},  now->trace->resident,
                          {},         {},         true,           true};
-      return show_sides({tr("nothing moved"), facts_of(resident), document_.recorded()}, current);
+      // Replayed like the plan: on one clock, whatever the recording's were.
+      make_view(now->trace, [trace = now->trace](const JobContext& job) -> StepViewPtr {
+        const auto replayed = simulate(trace, std::make_shared<const PlanState>(), job.stop());
+        return replayed ? planned_view(**replayed) : nullptr;
+      });
+      return show_sides({tr("nothing moved"), facts_of(resident), view_}, current);
     }
     case What::measured: {
       const std::optional<RunResult>& run = document_.measured();
@@ -178,6 +172,18 @@ void CompareView::refresh() {
     }
   }
   show_sides(before, after);
+}
+
+void CompareView::make_view(std::shared_ptr<const void> of,
+                            std::function<StepViewPtr(const JobContext&)> make) {
+  if (viewed_ == of) return;
+  viewed_ = std::move(of);
+  view_.reset();
+  job_.run<StepViewPtr>(tr("Comparing"), std::move(make), [this, of = viewed_](StepViewPtr view) {
+    if (viewed_ != of) return;
+    view_ = std::move(view);
+    refresh();
+  });
 }
 
 void CompareView::show_sides(const Side& before, const Side& after) {

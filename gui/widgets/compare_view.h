@@ -8,6 +8,8 @@
 #include <QPushButton>
 #include <QTreeWidget>
 #include <QWidget>
+#include <functional>
+#include <memory>
 #include <optional>
 
 #include "gui/model/comparison.h"
@@ -45,6 +47,9 @@ class CompareView : public QWidget {
   };
   void ask_for_file();
   void refresh();
+  // `view_` is then what `make` makes of `of`, behind the window; until it is there, none.
+  void make_view(std::shared_ptr<const void> of,
+                 std::function<StepViewPtr(const JobContext&)> make);
   void show_sides(const Side& before, const Side& after);
   void fill(const std::vector<ComparedRow>& rows, const QString& before, const QString& after);
 
@@ -55,7 +60,7 @@ class CompareView : public QWidget {
   CurvePair* curves_;
   EmptyStack* stack_;
   std::vector<ComparedRow> compared_;
-  SimulatedPtr viewed_;  // that the job made view_ of
+  std::shared_ptr<const void> viewed_;  // that view_ is of
   StepViewPtr view_;
   std::optional<Opened> other_;
   QString other_file_;

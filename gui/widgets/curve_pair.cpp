@@ -11,6 +11,8 @@ namespace stowage::gui {
 
 CurvePair::CurvePair(QWidget* parent) : QWidget(parent), theme_(Theme::of(palette())) {
   setAccessibleName(tr("Memory of both steps over time"));
+  setToolTip(
+      tr("Requested bytes on the device over the time of the step: before dashed, after solid"));
 }
 
 void CurvePair::show_curves(StepViewPtr before, const QString& before_name, StepViewPtr after,

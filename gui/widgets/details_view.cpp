@@ -6,6 +6,8 @@
 #include <QKeyEvent>
 #include <QVBoxLayout>
 
+#include "gui/widgets/keys.h"
+
 namespace stowage::gui {
 namespace {
 
@@ -119,19 +121,12 @@ void DetailsView::copy() const {
 
 bool DetailsView::eventFilter(QObject* watched, QEvent* event) {
   if (watched == rows_ && event->type() == QEvent::KeyPress) {
-    auto* key = static_cast<QKeyEvent*>(event);
-    if (key->matches(QKeySequence::Copy)) {
-      copy();
-      return true;
-    }
-    if (key->key() == Qt::Key_Return || key->key() == Qt::Key_Enter) {
-      follow_link(rows_->currentItem());
-      return true;
-    }
-    if (key->key() == Qt::Key_F && key->modifiers() == Qt::NoModifier) {
-      state_.centre_selection();
-      return true;
-    }
+    const std::optional<Key> key = key_of(*static_cast<QKeyEvent*>(event), KeyPlace::rows);
+    if (key == Key::copy) copy();
+    if (key == Key::follow) follow_link(rows_->currentItem());
+    if (key == Key::centre) state_.centre_selection();
+    if (key == Key::peak) Q_EMIT peak_requested();
+    if (key) return true;
   }
   return QWidget::eventFilter(watched, event);
 }

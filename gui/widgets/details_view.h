@@ -23,6 +23,9 @@ class DetailsView : public QWidget {
   [[nodiscard]] QString reason() const { return stack_->reason(); }
   void copy() const;
 
+ Q_SIGNALS:
+  void peak_requested();
+
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
 

@@ -13,6 +13,47 @@ constexpr int kLeastCut = 64;      // px: below that a name that is cut says too
 constexpr int kMostNames = 20000;  // kept laid out
 constexpr double kFaintest = 0.3;  // of a folded run that is hardly busy
 
+// The uppermost row of pixels of a box, over what is there, and then all rows below it the same.
+class Line {
+ public:
+  Line(QImage& canvas, const QRect& box)
+      : canvas_(canvas),
+        ratio_(canvas.devicePixelRatio()),
+        left_(pixel(box.left(), canvas.width())),
+        right_(pixel(box.right() + 1, canvas.width())),
+        top_(pixel(box.top(), canvas.height())),
+        bottom_(pixel(box.bottom() + 1, canvas.height())) {
+    if (top_ < bottom_) line_ = reinterpret_cast<QRgb*>(canvas_.scanLine(top_));
+  }
+
+  // [x0, x1), in logical pixels.
+  void fill(int x0, int x1, QRgb color) {
+    if (line_ == nullptr) return;
+    const int first = std::clamp(pixel(x0, right_), left_, right_);
+    std::fill(line_ + first, line_ + std::max(first, pixel(x1, right_)), color);
+  }
+
+  void copy_down() {
+    for (int y = top_ + 1; y < bottom_ && left_ < right_; ++y) {
+      std::copy(line_ + left_, line_ + right_,
+                reinterpret_cast<QRgb*>(canvas_.scanLine(y)) + left_);
+    }
+  }
+
+ private:
+  [[nodiscard]] int pixel(int logical, int most) const {
+    return std::clamp(static_cast<int>(std::lround(logical * ratio_)), 0, most);
+  }
+
+  QImage& canvas_;
+  double ratio_;
+  int left_;
+  int right_;
+  int top_;
+  int bottom_;
+  QRgb* line_ = nullptr;
+};
+
 }  // namespace
 
 const LanePainter::Name& LanePainter::name(QPainter& painter, StringId id, const NameOf& name_of) {
@@ -52,44 +93,55 @@ void LanePainter::label(QPainter& painter, const QRect& box, const QColor& ink, 
   painter.restore();
 }
 
-void LanePainter::paint(QPainter& painter, const QRect& area, LaneKind kind, const LaneRow& row,
-                        const TimeAxis& axis, const Theme& theme, const Selection& selection,
-                        const NameOf& name_of) {
+void LanePainter::paint(QPainter& painter, QImage& canvas, const QRect& area, LaneKind kind,
+                        const LaneRow& row, const TimeAxis& axis, const Theme& theme,
+                        const Selection& selection, const NameOf& name_of) {
   if (font_ != painter.font()) {
     font_ = painter.font();
     names_.clear();
   }
   row.spans.runs(axis, runs_);
-  const QRect inner = area.adjusted(0, 1, 0, -1);
+  labels_.clear();
+  const QRect inner = spans_rect(area);
   const bool stall = kind == LaneKind::stalls;
-  const QBrush hatch(mix(theme.background, theme.stall, 0.75), Qt::BDiagPattern);
-  const QColor edge = mix(theme.background, theme.lane(kind), 0.5);
   // Folded runs by how busy they are, in steps that the eye does not see.
   constexpr std::size_t kSteps = 32;
-  std::array<QColor, kSteps + 1> folded;
+  std::array<QRgb, kSteps + 1> folded;
   for (std::size_t i = 0; i <= kSteps; ++i) {
     const double busy = static_cast<double>(i) / kSteps;
-    folded[i] = mix(theme.lane(kind), theme.background, kFaintest + (1 - kFaintest) * busy);
+    folded[i] = mix(theme.lane(kind), theme.background, kFaintest + (1 - kFaintest) * busy).rgb();
   }
+  std::array<QColor, Theme::kShades> shades;
+  for (std::size_t i = 0; i < shades.size(); ++i) {
+    shades[i] = stall ? theme.stall : theme.span(kind, i);
+  }
+  const QRgb edge = mix(theme.background, theme.lane(kind), 0.5).rgb();
+  Line line(canvas, inner);
   QRect selected;
   for (const SpanRun& run : runs_) {
     const int x0 = area.left() + static_cast<int>(std::floor(run.x0));
     const int x1 = area.left() + std::max(static_cast<int>(std::floor(run.x1)),
                                           static_cast<int>(std::floor(run.x0)) + 1);
-    QRect box(x0, inner.top(), x1 - x0, inner.height());
     if (run.folded()) {
-      painter.fillRect(box, folded[static_cast<std::size_t>(run.busy * kSteps)]);
+      line.fill(x0, x1, folded[static_cast<std::size_t>(run.busy * kSteps)]);
       continue;
     }
     const SpanInfo& info = row.infos[run.first];
-    const QColor color = stall ? theme.stall : theme.span(kind, info.name);
-    painter.fillRect(box, color);
-    if (stall && box.width() > 2) painter.fillRect(box, hatch);
-    if (box.width() > 3) {
-      painter.fillRect(QRect(box.right(), box.top(), 1, box.height()), edge);
-      if (!stall) label(painter, box, Theme::ink(color), info.name, name_of);
-    }
+    const std::size_t shade = Theme::shade_of(info.name);
+    const QRect box(x0, inner.top(), x1 - x0, inner.height());
+    line.fill(x0, x1, shades[shade].rgb());
+    if (box.width() > 3) line.fill(box.right(), x1, edge);
+    if (box.width() > (stall ? 2 : kLeastLabel - 1)) labels_.push_back({box, shade, info.name});
     if (info.kind == selection.kind && info.row == selection.row) selected |= box;
+  }
+  line.copy_down();
+  const QBrush hatch(mix(theme.background, theme.stall, 0.75), Qt::BDiagPattern);
+  for (const Label& each : labels_) {
+    if (stall) {
+      painter.fillRect(each.box, hatch);
+    } else {
+      label(painter, each.box, Theme::ink(shades[each.shade]), each.name, name_of);
+    }
   }
   if (!selected.isNull()) {
     painter.setPen(QPen(theme.dark ? QColor(Qt::white) : QColor(Qt::black), 2));

@@ -3,6 +3,7 @@
 
 #include <QFont>
 #include <QHash>
+#include <QImage>
 #include <QPainter>
 #include <QRect>
 #include <QStaticText>
@@ -19,10 +20,15 @@ class LanePainter {
  public:
   using NameOf = std::function<std::string(StringId)>;
 
-  // `area`: the row's part of the plot; the axis maps to its width. O(runs).
-  void paint(QPainter& painter, const QRect& area, LaneKind kind, const LaneRow& row,
-             const TimeAxis& axis, const Theme& theme, const Selection& selection,
-             const NameOf& name_of);
+  // The part of a row's area that spans fill. All of it gets what its uppermost row of pixels has.
+  [[nodiscard]] static QRect spans_rect(const QRect& area) { return area.adjusted(0, 1, 0, -1); }
+
+  // `area`: the row's part of the plot; the axis maps to its width. Spans go into the canvas
+  // itself, into one row of pixels that is then copied to the others: a few thousand rectangles
+  // would take ten times as long. O(runs + pixels / 8).
+  void paint(QPainter& painter, QImage& canvas, const QRect& area, LaneKind kind,
+             const LaneRow& row, const TimeAxis& axis, const Theme& theme,
+             const Selection& selection, const NameOf& name_of);
 
  private:
   struct Text {
@@ -41,7 +47,13 @@ class LanePainter {
 
   QFont font_;
   QHash<std::int32_t, Name> names_;
+  struct Label {
+    QRect box;
+    std::size_t shade;
+    StringId name;
+  };
   std::vector<SpanRun> runs_;
+  std::vector<Label> labels_;
 };
 
 }  // namespace stowage::gui

@@ -1,9 +1,10 @@
-// The memory curve, stacked by class, as an image: in every pixel column the stack at the moment
-// with the most bytes, so that the peak is there at every zoom. Pure: no widget, tested by its
-// pixels.
+// The memory curve, stacked by class, as pixels: in every column the stack at the moment with the
+// most bytes, so that the peak is there at every zoom. Pure: no widget, tested by its pixels.
 #pragma once
 
 #include <QImage>
+#include <QPoint>
+#include <cstdint>
 #include <vector>
 
 #include "gui/model/step_view.h"
@@ -32,8 +33,21 @@ struct ByteAxis {
 [[nodiscard]] std::vector<std::int64_t> column_peaks(const MemoryView& memory,
                                                      const TimeAxis& axis);
 
-// `axis.width()` by `bytes.height` pixels, transparent above the curve. O(pixels).
-[[nodiscard]] QImage memory_image(const MemoryView& memory, const TimeAxis& axis,
-                                  const ByteAxis& bytes, const Theme& theme);
+// The upper edge of the curve.
+enum class Outline : std::uint8_t { none, dotted, firm };
+struct CurveInk {
+  const Theme& theme;  // of the classes
+  Outline outline = Outline::none;
+  QRgb paper = 0;  // above the curve
+  QRgb grid = 0;
+  std::vector<int> grid_rows;  // lines above the curve, rows of the axis
+};
+
+// Paints `axis.width()` by `bytes.height` pixels of the canvas, `at` their upper left; what is
+// beyond the canvas (32 bits a pixel) is left out. Each pixel is written once, and few are thought
+// about: a hatched column is that of seven rows above, so rows are copied, and only where a class
+// begins they are changed. O(pixels + width (log points + classes)).
+void paint_memory(const MemoryView& memory, const TimeAxis& axis, const ByteAxis& bytes,
+                  const CurveInk& ink, QImage& canvas, const QPoint& at);
 
 }  // namespace stowage::gui

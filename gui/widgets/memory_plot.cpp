@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/widgets/keys.h"
+#include "gui/widgets/memory_legend.h"
 #include "gui/widgets/words.h"
 
 namespace stowage::gui {
@@ -67,22 +69,30 @@ void MemoryPlot::set_budget(std::optional<Bytes> budget, simulator::PeakKind on,
   invalidate();
 }
 
-void MemoryPlot::render(QPainter& painter) {
+void MemoryPlot::render(QPainter& painter, QImage& canvas) {
   const QRect at = curve_rect();
   const TimeAxis shared = axis();
   const ByteAxis bytes = byte_axis();
-  paint_scale(painter, bytes);
-  // In device pixels, so that the peak is one at every scaling.
+  // In device pixels, so that the peak is one at every scaling. What is measured has a firm upper
+  // edge, what is predicted none, what is assumed a dotted one.
   const qreal ratio = devicePixelRatioF();
   TimeAxis columns = shared;
   columns.set_width(std::floor(at.width() * ratio));
-  QImage image = memory_image(view()->memory, columns,
-                              {bytes.top, static_cast<int>(bytes.height * ratio)}, theme());
-  if (!image.isNull()) {
-    paint_outline(image);
-    image.setDevicePixelRatio(ratio);
-    painter.drawImage(at.topLeft(), image);
+  const Source source = view()->source;
+  const Outline outline = source == Source::measured    ? Outline::firm
+                          : source == Source::predicted ? Outline::none
+                                                        : Outline::dotted;
+  // Rounded to device pixels, the curve may leave a line of them free.
+  if (ratio != std::floor(ratio)) painter.fillRect(at, theme().background);
+  CurveInk ink{theme(), outline, theme().background.rgb(), theme().grid.rgb(), {}};
+  for (const Bytes tick : scale()) {
+    for (double y = bytes.y_of(tick), end = y + 1; y < end; y += 1 / ratio) {
+      ink.grid_rows.push_back(static_cast<int>(y * ratio));
+    }
   }
+  paint_memory(view()->memory, columns, {bytes.top, static_cast<int>(bytes.height * ratio)}, ink,
+               canvas, {static_cast<int>(at.left() * ratio), static_cast<int>(at.top() * ratio)});
+  painter.fillRect(QRect(at.left(), at.bottom() + 1, at.width(), height()), theme().gutter);
   for (const Tick& tick : shared.ticks()) {
     const int x = at.left() + static_cast<int>(std::floor(tick.x));
     painter.setPen(tick.major ? theme().frame : theme().grid);
@@ -92,78 +102,37 @@ void MemoryPlot::render(QPainter& painter) {
     painter.setPen(palette().color(QPalette::WindowText));
     painter.drawText(x + 4, height() - painter.fontMetrics().descent() - 2, label);
   }
+  painter.setClipRect(at);
   paint_peak(painter, shared, bytes);
-  paint_legend(painter);
 }
 
-// What is measured has a firm upper edge, what is predicted none, what is assumed a dotted one.
-void MemoryPlot::paint_outline(QImage& image) const {
-  if (view()->source == Source::predicted) return;
-  const QRgb ink = theme().text.rgb();
-  const bool dotted = view()->source == Source::assumed;
-  for (int x = 0; x < image.width(); ++x) {
-    if (dotted && x % 6 < 3) continue;
-    for (int y = 0; y < image.height(); ++y) {
-      auto* line = reinterpret_cast<QRgb*>(image.scanLine(y));
-      if (qAlpha(line[x]) == 0) continue;
-      line[x] = ink;
-      break;
-    }
-  }
+std::vector<Bytes> MemoryPlot::scale() const {
+  const int height = curve_rect().height();
+  return byte_axis().ticks(std::max(1, height / std::max(kLeastGap, fontMetrics().height())));
 }
 
-void MemoryPlot::paint_scale(QPainter& painter, const ByteAxis& bytes) {
+void MemoryPlot::render_still(QPainter& painter) {
   const QRect at = curve_rect();
+  const ByteAxis bytes = byte_axis();
   const int line = painter.fontMetrics().height();
   painter.fillRect(QRect(at.left(), 0, at.width(), at.top()), theme().gutter);
-  painter.fillRect(QRect(at.left(), at.bottom() + 1, at.width(), height()), theme().gutter);
   painter.fillRect(QRect(at.left() - 1, 0, 1, height()), theme().frame);
   painter.setPen(palette().color(QPalette::WindowText));
   painter.drawText(QRect(4, 0, at.left() - 12, at.top()), Qt::AlignVCenter | Qt::AlignLeft,
                    tr("Requested"));
-  for (const Bytes tick : bytes.ticks(std::max(1, at.height() / std::max(kLeastGap, line)))) {
+  for (const Bytes tick : scale()) {
     const int y = at.top() + bytes.y_of(tick);
-    painter.fillRect(QRect(at.left(), y, at.width(), 1), theme().grid);
     painter.fillRect(QRect(at.left() - 5, y, 5, 1), theme().frame);
-    painter.setPen(palette().color(QPalette::WindowText));
     if (y - line / 2 < at.top()) continue;
     painter.drawText(QRect(0, y - line / 2, at.left() - 8, line), Qt::AlignVCenter | Qt::AlignRight,
                      bytes_text(tick));
   }
-  painter.setPen(palette().color(QPalette::WindowText));
   painter.drawText(QRect(0, at.bottom() - line / 2, at.left() - 8, line),
                    Qt::AlignVCenter | Qt::AlignRight, QStringLiteral("0"));
-}
-
-void MemoryPlot::paint_legend(QPainter& painter) {
-  const QFontMetrics metrics = painter.fontMetrics();
-  int x = plot().left() + 6;
-  const int top = 3;
-  const int side = metrics.height() - 4;
-  const int end = paint_source(painter).left();
-  painter.setBrush(Qt::NoBrush);
-  // In the order of the stack, from above.
-  const auto& classes = view()->memory.classes;
-  for (auto at = classes.rbegin(); at != classes.rend(); ++at) {
-    const QString name = word_for(*at);
-    const int wide = metrics.horizontalAdvance(name) + side + 16;
-    if (x + wide > end) {
-      painter.setPen(palette().color(QPalette::WindowText));
-      painter.drawText(x, top + metrics.ascent() - 1, QStringLiteral("…"));
-      break;
-    }
-    const QRect swatch(x, top, side, side);
-    painter.fillRect(swatch, theme().storage(*at));
-    if (theme().hatched(*at)) {
-      painter.fillRect(
-          swatch, QBrush(mix(theme().storage(*at), theme().background, 0.6), Qt::BDiagPattern));
-    }
-    painter.setPen(theme().frame);
-    painter.drawRect(swatch.adjusted(0, 0, -1, -1));
-    painter.setPen(palette().color(QPalette::WindowText));
-    painter.drawText(x + side + 4, top + metrics.ascent() - 1, name);
-    x += wide;
-  }
+  paint_source(painter);
+  const int left = plot().left() + 6;
+  paint_legend(painter, view()->memory, theme(), palette().color(QPalette::WindowText),
+               QRect(left, 3, source_box().left() - 4 - left, at.top() - 3));
 }
 
 void MemoryPlot::paint_peak(QPainter& painter, const TimeAxis& axis, const ByteAxis& bytes) {
@@ -181,9 +150,15 @@ void MemoryPlot::paint_peak(QPainter& painter, const TimeAxis& axis, const ByteA
   const QString text = tr("peak %1 at %2").arg(bytes_text(memory.peak()), time_text(time));
   const QFontMetrics metrics = painter.fontMetrics();
   const int wide = metrics.horizontalAdvance(text) + 8;
-  const bool right = x + 10 + wide < width();
-  const QRect box(right ? x + 8 : x - 8 - wide, std::max(at.top(), y - metrics.height() - 2), wide,
-                  metrics.height());
+  QRect box(x + 8, std::max(at.top(), y - metrics.height() - 2), wide, metrics.height());
+  // Beside the mark, where the budget's words leave room; else below them.
+  const QRect budget = budget_label(metrics).box;
+  if (box.right() >= width() || box.intersects(budget)) box.moveRight(x - 8);
+  if (box.left() < at.left()) box.moveLeft(x + 8);
+  const QRect line(at.left(), budget_y() - 1, at.width(), 3);
+  if (box.intersects(budget) || box.intersects(line)) {
+    box.moveTop(std::max(budget.bottom(), line.bottom()) + 3);
+  }
   QColor paper = theme().background;
   paper.setAlpha(theme().contrast ? 255 : 215);
   painter.fillRect(box, paper);
@@ -191,29 +166,36 @@ void MemoryPlot::paint_peak(QPainter& painter, const TimeAxis& axis, const ByteA
   painter.drawText(box, Qt::AlignCenter, text);
 }
 
+MemoryPlot::Label MemoryPlot::budget_label(const QFontMetrics& metrics) const {
+  Label label{tr("drag down to set a budget"), {}};
+  if (budget_) {
+    label.text = tr("budget %1 on %2 bytes: %3")
+                     .arg(bytes_text(*budget_), QString::fromUtf8(simulator::name_of(on_)),
+                          kept_ ? tr("kept") : tr("not kept"));
+  }
+  const QRect at = curve_rect();
+  const int y = budget_y();
+  const int wide = metrics.horizontalAdvance(label.text) + 18;
+  // Above the line, or below where there is no room.
+  const int top = y - metrics.height() - 4 < at.top() ? y + 3 : y - metrics.height() - 3;
+  label.box = QRect(at.right() - wide - 4, top, wide, metrics.height());
+  return label;
+}
+
 void MemoryPlot::overlay(QPainter& painter) {
   const QRect at = curve_rect();
   const ByteAxis bytes = byte_axis();
   const int y = budget_y();
   const QFontMetrics metrics(font());
-  QString text = tr("drag down to set a budget");
-  if (budget_) {
-    // The part of the curve that is above it.
-    if (*budget_ < peak()) {
-      const int top = at.top() + bytes.y_of(peak());
-      painter.fillRect(QRect(at.left(), top, at.width(), y - top), theme().over);
-    }
-    text = tr("budget %1 on %2 bytes: %3")
-               .arg(bytes_text(*budget_), QString::fromUtf8(simulator::name_of(on_)),
-                    kept_ ? tr("kept") : tr("not kept"));
+  // The part of the curve that is above it.
+  if (budget_ && *budget_ < peak()) {
+    const int top = at.top() + bytes.y_of(peak());
+    painter.fillRect(QRect(at.left(), top, at.width(), y - top), theme().over);
   }
   painter.setPen(QPen(budget_ ? theme().budget : theme().faint, budget_ ? 2 : 1,
                       budget_ ? Qt::DashLine : Qt::DotLine));
   painter.drawLine(at.left(), y, at.right(), y);
-  const int wide = metrics.horizontalAdvance(text) + 18;
-  // Above the line, or below where there is no room.
-  const int top = y - metrics.height() - 4 < at.top() ? y + 3 : y - metrics.height() - 3;
-  const QRect box(at.right() - wide - 4, top, wide, metrics.height());
+  const auto [text, box] = budget_label(metrics);
   painter.fillRect(box, theme().background);
   painter.setPen(budget_ ? theme().text : theme().faint);
   painter.drawText(box.adjusted(12, 0, -2, 0), Qt::AlignVCenter, text);
@@ -297,11 +279,9 @@ void MemoryPlot::mouseMoveEvent(QMouseEvent* event) {
 }
 
 void MemoryPlot::keyPressEvent(QKeyEvent* event) {
-  const bool up = event->key() == Qt::Key_Up;
-  if (event->modifiers() != Qt::ControlModifier || !view() ||
-      (!up && event->key() != Qt::Key_Down)) {
-    return PlotView::keyPressEvent(event);
-  }
+  const std::optional<Key> key = key_of(*event, KeyPlace::memory);
+  if (!key || !view()) return PlotView::keyPressEvent(event);
+  const bool up = *key == Key::budget_up;
   const auto step = static_cast<Bytes>(static_cast<double>(byte_axis().top) * kKeyStep);
   budget_ = std::max<Bytes>(1, budget_.value_or(peak()) + (up ? step : -step));
   ++drags_;

@@ -35,7 +35,8 @@ class MemoryPlot : public PlotView {
   void budget_dropped(stowage::Bytes budget);
 
  protected:
-  void render(QPainter& painter) override;
+  void render_still(QPainter& painter) override;
+  void render(QPainter& painter, QImage& canvas) override;
   void overlay(QPainter& painter) override;
   [[nodiscard]] std::optional<TimeRange> selected_time() const override;
   bool begin_drag(const QPoint& at) override;
@@ -48,10 +49,14 @@ class MemoryPlot : public PlotView {
  private:
   [[nodiscard]] Bytes peak() const;
   [[nodiscard]] std::int64_t point_at(const QPoint& at) const;
-  void paint_scale(QPainter& painter, const ByteAxis& bytes);
-  void paint_legend(QPainter& painter);
+  [[nodiscard]] std::vector<Bytes> scale() const;
+  struct Label {
+    QString text;
+    QRect box;
+  };
+  // Of the budget line or its handle, at the right end.
+  [[nodiscard]] Label budget_label(const QFontMetrics& metrics) const;
   void paint_peak(QPainter& painter, const TimeAxis& axis, const ByteAxis& bytes);
-  void paint_outline(QImage& image) const;
 
   std::optional<Bytes> budget_;
   simulator::PeakKind on_ = simulator::PeakKind::active;

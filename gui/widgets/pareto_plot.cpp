@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "gui/model/axis_ticks.h"
+#include "gui/widgets/keys.h"
 #include "gui/widgets/words.h"
 
 namespace stowage::gui {
@@ -361,20 +362,18 @@ void ParetoPlot::changeEvent(QEvent* event) {
 
 void ParetoPlot::keyPressEvent(QKeyEvent* event) {
   const int last = static_cast<int>(content_.marks.size()) - 1;
-  if (last < 0) return QWidget::keyPressEvent(event);
-  switch (event->key()) {
-    case Qt::Key_Right:
-    case Qt::Key_Down:
+  const std::optional<Key> key = key_of(*event, KeyPlace::pareto);
+  if (last < 0 || !key) return QWidget::keyPressEvent(event);
+  switch (*key) {
+    case Key::next_point:
       return choose(std::min(chosen_ + 1, last));
-    case Qt::Key_Left:
-    case Qt::Key_Up:
+    case Key::previous_point:
       return choose(chosen_ < 0 ? last : std::max(chosen_ - 1, 0));
-    case Qt::Key_Home:
+    case Key::first_point:
       return choose(0);
-    case Qt::Key_End:
+    case Key::last_point:
       return choose(last);
-    case Qt::Key_Return:
-    case Qt::Key_Enter: {
+    case Key::load_point: {
       if (chosen_ < 0) break;
       const int point = content_.marks[static_cast<std::size_t>(chosen_)].point;
       if (point >= 0) Q_EMIT load_requested(point);

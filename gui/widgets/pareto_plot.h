@@ -1,6 +1,6 @@
 // Plans as points of memory and step time, above the line below which no plan can be.
-// Left and Right go from point to point, Return or a click loads the plan, a pointer over a point
-// shows its figures.
+// Keys (gui/widgets/keys.h) go from point to point, Return or a click loads the plan, a pointer
+// over a point shows its figures.
 #pragma once
 
 #include <QString>

@@ -38,6 +38,7 @@ ParetoView::ParetoView(PlanDocument& document, QWidget* parent)
          "peak of the step in which nothing moves"));
   cancel_->setToolTip(tr("Stops; the points that were found stay"));
   progress_->setAccessibleName(tr("Progress of the search"));
+  progress_->setToolTip(tr("Share of the policies and budgets that were looked at"));
   progress_->setMaximumWidth(12 * fontMetrics().height());
   progress_->setRange(0, 1000);
   progress_->setTextVisible(false);

@@ -1,57 +1,16 @@
 #include "gui/widgets/plan_tree_view.h"
 
-#include <QComboBox>
 #include <QContextMenuEvent>
 #include <QHeaderView>
 #include <QKeyEvent>
-#include <QStyledItemDelegate>
-#include <QTimer>
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "gui/widgets/decision_delegate.h"
+#include "gui/widgets/keys.h"
 #include "gui/widgets/words.h"
 
 namespace stowage::gui {
-namespace {
-
-// A list of the decisions of one row, from the table of kinds.
-class DecisionDelegate : public QStyledItemDelegate {
- public:
-  using QStyledItemDelegate::QStyledItemDelegate;
-
-  QWidget* createEditor(QWidget* parent, const QStyleOptionViewItem&,
-                        const QModelIndex& index) const override {
-    auto* list = new QComboBox(parent);
-    list->setAccessibleName(tr("Decision"));
-    const DecisionKind* now = decision_kind(index.data(PlanTreeModel::kind_role).toString());
-    const PlanRowKind of = now != nullptr ? now->of : PlanRowKind::saved;
-    for (const DecisionKind& kind : decision_kinds()) {
-      if (kind.of == of) list->addItem(kind.glyph + QLatin1Char(' ') + kind.action, kind.id);
-    }
-    auto* self = const_cast<DecisionDelegate*>(this);
-    // Arrows in the closed list are a choice too: it is opened, and what is taken there counts.
-    connect(list, &QComboBox::activated, self, [self, list] {
-      Q_EMIT self->commitData(list);
-      Q_EMIT self->closeEditor(list);
-    });
-    QTimer::singleShot(0, list, &QComboBox::showPopup);
-    return list;
-  }
-
-  void setEditorData(QWidget* editor, const QModelIndex& index) const override {
-    auto* list = static_cast<QComboBox*>(editor);
-    list->setCurrentIndex(list->findData(index.data(PlanTreeModel::kind_role)));
-  }
-
-  void setModelData(QWidget* editor, QAbstractItemModel* model,
-                    const QModelIndex& index) const override {
-    const QVariant id = static_cast<QComboBox*>(editor)->currentData();
-    if (id.isValid()) model->setData(index, id, Qt::EditRole);
-  }
-};
-
-}  // namespace
-
 PlanTreeView::PlanTreeView(PlanDocument& document, ViewState& state, Explanations& explanations,
                            QWidget* parent)
     : QWidget(parent),
@@ -67,6 +26,7 @@ PlanTreeView::PlanTreeView(PlanDocument& document, ViewState& state, Explanation
   filtered_.setSourceModel(&model_);
   filter_->setPlaceholderText(tr("Filter by name or decision, e.g. mlp offload"));
   filter_->setAccessibleName(tr("Filter of the plan's rows"));
+  filter_->setToolTip(tr("Rows whose name or decision has all of these words; Esc shows all"));
   filter_->setClearButtonEnabled(true);
   summary_->setAccessibleName(tr("Summary of the plan"));
   summary_->setWordWrap(true);
@@ -81,6 +41,7 @@ PlanTreeView::PlanTreeView(PlanDocument& document, ViewState& state, Explanation
   tree_->setAllColumnsShowFocus(true);
   tree_->setEditTriggers(QAbstractItemView::DoubleClicked | QAbstractItemView::EditKeyPressed);
   tree_->setExpandsOnDoubleClick(false);
+  tree_->setItemDelegate(new TextDelegate(tree_));
   tree_->setItemDelegateForColumn(PlanTreeModel::decision_column, new DecisionDelegate(tree_));
   tree_->setSortingEnabled(true);
   tree_->sortByColumn(PlanTreeModel::name_column, Qt::AscendingOrder);
@@ -160,30 +121,18 @@ void PlanTreeView::fill_menu(QMenu& menu) {
 }
 
 bool PlanTreeView::key_pressed(QKeyEvent& event) {
-  const auto modifiers = event.modifiers() & ~Qt::KeypadModifier;
-  const bool shift = modifiers == Qt::ShiftModifier;
-  const bool plain = modifiers == Qt::NoModifier;
-  if (!plain && !shift) return false;
-  const auto& kinds = decision_kinds();
-  const bool decides = std::any_of(kinds.begin(), kinds.end(), [&](const DecisionKind& kind) {
-    return kind.key.unicode() == event.key();
-  });
-  if (event.type() == QEvent::ShortcutOverride) return decides;
-  if (decides) {
-    apply(QChar(static_cast<ushort>(event.key())), shift);
-    return true;
-  }
-  if (plain && (event.key() == Qt::Key_Return || event.key() == Qt::Key_Enter)) {
+  const std::optional<Key> key = key_of(event, KeyPlace::plan);
+  if (event.type() == QEvent::ShortcutOverride) return key == Key::decide;
+  if (key == Key::decide) {
+    apply(QChar(static_cast<ushort>(event.key())), event.modifiers().testFlag(Qt::ShiftModifier));
+  } else if (key == Key::choose_decision) {
     const QModelIndex current = tree_->currentIndex();
     if (!current.isValid() || tree_->indexWidget(current) != nullptr) return false;
     tree_->edit(current.siblingAtColumn(PlanTreeModel::decision_column));
-    return true;
-  }
-  if (plain && event.key() == Qt::Key_F) {
+  } else if (key == Key::centre) {
     state_.centre_selection();
-    return true;
   }
-  return false;
+  return key.has_value();
 }
 
 bool PlanTreeView::eventFilter(QObject* watched, QEvent* event) {
@@ -195,12 +144,12 @@ bool PlanTreeView::eventFilter(QObject* watched, QEvent* event) {
     }
   }
   if (watched == filter_ && event->type() == QEvent::KeyPress) {
-    const int key = static_cast<QKeyEvent*>(event)->key();
-    if (key == Qt::Key_Escape && !filter_->text().isEmpty()) {
+    const std::optional<Key> key = key_of(*static_cast<QKeyEvent*>(event), KeyPlace::filter);
+    if (key == Key::clear && !filter_->text().isEmpty()) {
       filter_->clear();
       return true;
     }
-    if (key == Qt::Key_Down || key == Qt::Key_Return) {
+    if (key == Key::to_rows) {
       tree_->setFocus(Qt::TabFocusReason);
       if (!tree_->currentIndex().isValid()) tree_->setCurrentIndex(filtered_.index(0, 0));
       return true;

@@ -2,9 +2,8 @@
 // Decisions are changed by row, by layer or for all rows that are selected; each change is an edit
 // of the document that is replayed at once.
 //
-// Keys: K keep, O offload, with Shift the parameters of a layer; Return opens the list of
-// decisions, Left and Right fold, the menu key has all of it. In the filter: Down to the rows, Esc
-// clears.
+// Keys are those of KeyPlace::plan and ::filter (gui/widgets/keys.h); Left and Right fold, the menu
+// key has all of it.
 #pragma once
 
 #include <QLabel>

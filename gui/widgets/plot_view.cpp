@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/widgets/keys.h"
 #include "gui/widgets/words.h"
 
 namespace stowage::gui {
@@ -24,11 +25,12 @@ constexpr double kWheelNotch = 120;
 
 PlotView::PlotView(ViewState& state, QWidget* parent)
     : QWidget(parent), state_(state), theme_(Theme::of(palette())) {
+  measure_font();
   setFocusPolicy(Qt::StrongFocus);
   setMouseTracking(true);
   setAttribute(Qt::WA_OpaquePaintEvent);
-  connect(&state, &ViewState::axis_changed, this, &PlotView::invalidate);
-  connect(&state, &ViewState::selection_changed, this, &PlotView::invalidate);
+  connect(&state, &ViewState::axis_changed, this, &PlotView::invalidate_axis);
+  connect(&state, &ViewState::selection_changed, this, &PlotView::invalidate_axis);
   connect(&state, &ViewState::cursor_changed, this, qOverload<>(&QWidget::update));
   connect(&state, &ViewState::range_changed, this, qOverload<>(&QWidget::update));
   connect(&state, &ViewState::centre_requested, this, &PlotView::centre);
@@ -41,9 +43,11 @@ void PlotView::show_step(TracePtr trace, StepViewPtr view) {
 }
 
 QRect PlotView::plot() const {
-  const QFontMetrics metrics(font());
-  const int gutter = metrics.horizontalAdvance(QStringLiteral("Copy back (H2D)")) + 16;
-  return rect().adjusted(std::min(gutter, width() - 1), 0, 0, 0);
+  return rect().adjusted(std::min(gutter_, width() - 1), 0, 0, 0);
+}
+
+void PlotView::measure_font() {
+  gutter_ = QFontMetrics(font()).horizontalAdvance(QStringLiteral("Copy back (H2D)")) + 16;
 }
 
 TimeAxis PlotView::axis() const {
@@ -57,6 +61,11 @@ std::string PlotView::text_of(StringId name) const {
 }
 
 void PlotView::invalidate() {
+  still_stale_ = true;
+  invalidate_axis();
+}
+
+void PlotView::invalidate_axis() {
   stale_ = true;
   update();
 }
@@ -122,6 +131,7 @@ void PlotView::changeEvent(QEvent* event) {
   if (event->type() == QEvent::PaletteChange || event->type() == QEvent::FontChange ||
       event->type() == QEvent::StyleChange) {
     theme_ = Theme::of(palette());
+    measure_font();
     invalidate();
   }
   QWidget::changeEvent(event);
@@ -129,34 +139,28 @@ void PlotView::changeEvent(QEvent* event) {
 
 void PlotView::keyPressEvent(QKeyEvent* event) {
   const double page = plot().width() * kPanShare;
-  const bool plain = (event->modifiers() & ~(Qt::ShiftModifier | Qt::KeypadModifier)) == 0;
-  if (!plain) return QWidget::keyPressEvent(event);
-  switch (event->key()) {
-    case Qt::Key_W:
-    case Qt::Key_Up:
-    case Qt::Key_Plus:
+  const std::optional<Key> key = key_of(*event, KeyPlace::plot);
+  if (!key) return QWidget::keyPressEvent(event);
+  switch (*key) {
+    case Key::closer:
       return zoom(kZoomStep, pointer_x());
-    case Qt::Key_S:
-    case Qt::Key_Down:
-    case Qt::Key_Minus:
+    case Key::farther:
       return zoom(1 / kZoomStep, pointer_x());
-    case Qt::Key_A:
-    case Qt::Key_Left:
+    case Key::earlier:
       return pan(-page);
-    case Qt::Key_D:
-    case Qt::Key_Right:
+    case Key::later:
       return pan(page);
-    case Qt::Key_Home: {
+    case Key::whole_step: {
       TimeAxis axis = this->axis();
       axis.fit();
       return state_.set_axis(axis);
     }
-    case Qt::Key_F:
+    case Key::centre:
       return state_.centre_selection();
-    case Qt::Key_P:
+    case Key::peak:
       Q_EMIT peak_requested();
       return;
-    case Qt::Key_Escape:
+    case Key::clear:
       return state_.clear();
     default:
       QWidget::keyPressEvent(event);
@@ -220,31 +224,34 @@ void PlotView::wheelEvent(QWheelEvent* event) {
 }
 
 void PlotView::resizeEvent(QResizeEvent*) {
-  stale_ = true;
+  stale_ = still_stale_ = true;
 }
 
 void PlotView::paintEvent(QPaintEvent*) {
   const qreal ratio = devicePixelRatioF();
   const QSize wanted = size() * ratio;
   if (cache_.size() != wanted || cache_.devicePixelRatio() != ratio) {
-    cache_ = QPixmap(wanted);
+    cache_ = QImage(wanted, QImage::Format_RGB32);
     cache_.setDevicePixelRatio(ratio);
-    stale_ = true;
+    stale_ = still_stale_ = true;
   }
   if (stale_) {
     QPainter painter(&cache_);
     painter.setFont(font());
-    painter.fillRect(rect(), theme_.gutter);
-    painter.fillRect(plot(), theme_.background);
-    if (view_) {
-      render(painter);
-    } else {
+    if (!view_) {
       paint_empty(painter);
+    } else {
+      if (still_stale_) {
+        painter.fillRect(QRect(0, 0, plot().left(), height()), theme_.gutter);
+        render_still(painter);
+      }
+      painter.setClipRect(plot());
+      render(painter, cache_);
     }
-    stale_ = false;
+    stale_ = still_stale_ = false;
   }
   QPainter painter(this);
-  painter.drawPixmap(0, 0, cache_);
+  painter.drawImage(0, 0, cache_);
   if (!view_) return;
   overlay(painter);
   paint_range(painter);
@@ -262,11 +269,14 @@ void PlotView::paint_empty(QPainter& painter) {
                    why_empty());
 }
 
-QRect PlotView::paint_source(QPainter& painter) const {
-  const QFontMetrics metrics = painter.fontMetrics();
-  const QString text = word_for(view_->source);
-  const int wide = metrics.horizontalAdvance(text) + 14;
-  const QRect box(width() - wide - 4, 2, wide, metrics.height() + 1);
+QRect PlotView::source_box() const {
+  const QFontMetrics metrics(font());
+  const int wide = metrics.horizontalAdvance(word_for(view_->source)) + 14;
+  return {width() - wide - 4, 2, wide, metrics.height() + 1};
+}
+
+void PlotView::paint_source(QPainter& painter) const {
+  const QRect box = source_box();
   painter.fillRect(box.adjusted(-4, -2, 4, 1), theme_.gutter);
   const QColor color = theme_.source(view_->source);
   // The frame is drawn as the kind is: firm, dashed, dotted.
@@ -277,8 +287,7 @@ QRect PlotView::paint_source(QPainter& painter) const {
   painter.setBrush(theme_.background);
   painter.drawRect(box.adjusted(0, 0, -1, -1));
   painter.setPen(contrast_ratio(color, theme_.background) > 4.5 ? color : theme_.text);
-  painter.drawText(box, Qt::AlignCenter, text);
-  return box.adjusted(-4, 0, 0, 0);
+  painter.drawText(box, Qt::AlignCenter, word_for(view_->source));
 }
 
 void PlotView::paint_range(QPainter& painter) {

@@ -3,7 +3,7 @@
 // shows changes; moving the cursor costs a blit.
 #pragma once
 
-#include <QPixmap>
+#include <QImage>
 #include <QWidget>
 #include <optional>
 
@@ -32,20 +32,24 @@ class PlotView : public QWidget {
   [[nodiscard]] virtual QString describe(const QPoint& at) const = 0;
 
  Q_SIGNALS:
-  void peak_requested();    // P
-  void search_requested();  // Ctrl+F
+  void peak_requested();
 
  protected:
-  // Paints everything but cursor, range and focus into a cache of the widget's size.
-  virtual void render(QPainter& painter) = 0;
+  // Paint into a cache of the widget's size: first what stays while the time axis moves (gutter,
+  // legend), only when that is to be made anew, then all the rest and its background, but for
+  // cursor, range and focus. `canvas` is what the painter paints on, 32 opaque bits a pixel, for
+  // what is faster written than drawn: its own pixels are device pixels.
+  virtual void render_still(QPainter& painter) = 0;
+  virtual void render(QPainter& painter, QImage& canvas) = 0;
   // Over the cache, below the cursor.
   virtual void overlay(QPainter& painter);
   [[nodiscard]] virtual QString why_empty() const;
   // What lies at the selection, to be centred on; nothing = it is not in this view.
   [[nodiscard]] virtual std::optional<TimeRange> selected_time() const { return std::nullopt; }
-  // "measured", "predicted" or "assumed machine" in the upper right corner; where it is.
-  QRect paint_source(QPainter& painter) const;
-  void invalidate();  // the cache, and repaints
+  // "measured", "predicted" or "assumed machine" in the upper right corner; where that is.
+  void paint_source(QPainter& painter) const;
+  [[nodiscard]] QRect source_box() const;
+  void invalidate();  // all of the cache, and repaints
 
   [[nodiscard]] const Theme& theme() const { return theme_; }
   [[nodiscard]] ViewState& state() const { return state_; }
@@ -70,6 +74,8 @@ class PlotView : public QWidget {
  private:
   enum class Drag { none, pressed, measuring, taken };
 
+  void invalidate_axis();
+  void measure_font();
   void zoom(double factor, double x);
   void pan(double pixels);
   void centre();
@@ -83,8 +89,10 @@ class PlotView : public QWidget {
   TracePtr trace_;
   StepViewPtr view_;
   Theme theme_;
-  QPixmap cache_;
-  bool stale_ = true;
+  QImage cache_;
+  bool stale_ = true;        // what the axis moves
+  bool still_stale_ = true;  // the rest
+  int gutter_ = 0;           // px, by the font
   Drag drag_ = Drag::none;
   QPoint pressed_at_;
   std::optional<QPoint> pointer_;

@@ -54,6 +54,7 @@ RecordDialog::RecordDialog(QWidget* parent)
   auto* browse = new QToolButton;
   browse->setText(tr("…"));
   browse->setAccessibleName(tr("Choose the file to write"));
+  browse->setToolTip(tr("Choose the file to write"));
   auto* path = new QHBoxLayout;
   path->addWidget(file_, 1);
   path->addWidget(browse);

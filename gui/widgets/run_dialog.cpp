@@ -31,7 +31,9 @@ RunDialog::RunDialog(const QString& title, const QString& run_text, QWidget* par
   run_->setDefault(true);
   cancel_->setToolTip(tr("Ends the command; unfinished files are removed"));
   cancel_->setEnabled(false);
+  run_->setToolTip(tr("Starts the command that is shown"));
   auto* close = new QPushButton(tr("Close"));
+  close->setToolTip(tr("Ends what runs, and closes (Esc)"));
   close->setAutoDefault(false);
   cancel_->setAutoDefault(false);
   auto* buttons = new QHBoxLayout;

@@ -3,6 +3,7 @@
 #include <QHBoxLayout>
 #include <QKeyEvent>
 
+#include "gui/widgets/keys.h"
 #include "gui/widgets/words.h"
 
 namespace stowage::gui {
@@ -18,6 +19,7 @@ SearchBar::SearchBar(PlanDocument& document, ViewState& state, QWidget* parent)
   setObjectName(QStringLiteral("search"));
   field_->setPlaceholderText(tr("Find ops, layers, saved tensors; #12 is storage 12"));
   field_->setAccessibleName(tr("Search text"));
+  field_->setToolTip(tr("Part of a name, or #12 for storage 12; Return goes to the next hit"));
   field_->setClearButtonEnabled(true);
   status_->setAccessibleName(tr("Search result"));
   status_->setMinimumWidth(fontMetrics().horizontalAdvance(tr("1,000,000 of 1,000,000")));
@@ -108,17 +110,11 @@ void SearchBar::tell() {
 }
 
 void SearchBar::keyPressEvent(QKeyEvent* event) {
-  const bool shift = event->modifiers().testFlag(Qt::ShiftModifier);
-  switch (event->key()) {
-    case Qt::Key_Escape:
-      return close();
-    case Qt::Key_Return:
-    case Qt::Key_Enter:
-    case Qt::Key_F3:
-      return shift ? previous() : next();
-    default:
-      QWidget::keyPressEvent(event);
-  }
+  const std::optional<Key> key = key_of(*event, KeyPlace::search);
+  if (!key) return QWidget::keyPressEvent(event);
+  if (*key == Key::next_hit) return next();
+  if (*key == Key::previous_hit) return previous();
+  close();
 }
 
 }  // namespace stowage::gui

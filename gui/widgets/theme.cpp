@@ -86,10 +86,14 @@ QColor Theme::lane(LaneKind kind) const {
   return dark ? mix(color, QColor(Qt::white), 0.88) : color;
 }
 
-QColor Theme::span(LaneKind kind, StringId name) const {
-  constexpr std::array<double, 4> kShades{1.0, 0.86, 0.74, 0.64};
+std::size_t Theme::shade_of(StringId name) {
   const auto hash = static_cast<std::size_t>(static_cast<std::uint32_t>(name.value) * 2654435761U);
-  return mix(lane(kind), background, kShades[(hash >> 7) % kShades.size()]);
+  return (hash >> 7) % kShades;
+}
+
+QColor Theme::span(LaneKind kind, std::size_t shade) const {
+  constexpr std::array<double, kShades> kOfLane{1.0, 0.86, 0.74, 0.64};
+  return mix(lane(kind), background, kOfLane[shade]);
 }
 
 QColor Theme::storage(StorageClass storage_class) const {

@@ -32,7 +32,9 @@ struct Theme {
 
   [[nodiscard]] QColor lane(LaneKind kind) const;
   // Names get one of a few shades of their lane, always the same.
-  [[nodiscard]] QColor span(LaneKind kind, StringId name) const;
+  static constexpr std::size_t kShades = 4;
+  [[nodiscard]] static std::size_t shade_of(StringId name);
+  [[nodiscard]] QColor span(LaneKind kind, std::size_t shade) const;
   [[nodiscard]] QColor storage(StorageClass storage_class) const;
   // Every other class is hatched, so that neighbours differ without colour.
   [[nodiscard]] bool hatched(StorageClass storage_class) const;

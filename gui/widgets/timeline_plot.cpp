@@ -134,16 +134,16 @@ std::optional<TimeRange> TimelinePlot::selected_time() const {
   return best;
 }
 
-void TimelinePlot::render(QPainter& painter) {
+void TimelinePlot::render(QPainter& painter, QImage& canvas) {
   const TimeAxis axis = this->axis();
-  const QRect source = paint_source(painter);
-  paint_ruler(painter, axis, source.left());
+  paint_background(painter);
+  paint_ruler(painter, axis);
   paint_source(painter);
   paint_phases(painter, axis);
   const auto name_of_string = [this](StringId id) { return text_of(id); };
   for (const LaneView& lane : view()->lanes) {
     const QRect first = row_rect(lane.kind);
-    painter.fillRect(QRect(0, first.top() - kLaneGap + 1, width(), 1), theme().grid);
+    painter.fillRect(QRect(first.left(), first.top() - kLaneGap + 1, width(), 1), theme().grid);
     if (lane.rows.empty()) {
       painter.setPen(theme().faint);
       painter.drawText(first.adjusted(6, 0, -6, 0), Qt::AlignVCenter | Qt::AlignLeft,
@@ -152,14 +152,35 @@ void TimelinePlot::render(QPainter& painter) {
       continue;
     }
     for (std::size_t r = 0; r < lane.rows.size(); ++r) {
-      lane_painter_.paint(painter, row_rect(lane.kind, r), lane.kind, lane.rows[r], axis, theme(),
-                          state().selection(), name_of_string);
+      lane_painter_.paint(painter, canvas, row_rect(lane.kind, r), lane.kind, lane.rows[r], axis,
+                          theme(), state().selection(), name_of_string);
     }
   }
-  paint_titles(painter);
 }
 
-void TimelinePlot::paint_ruler(QPainter& painter, const TimeAxis& axis, int right) {
+// Not below the spans of a row: they are painted into its first row of pixels and copied down.
+void TimelinePlot::paint_background(QPainter& painter) {
+  const QRect at = plot();
+  // Rounded to device pixels, rows may leave lines of them free.
+  if (devicePixelRatioF() != std::floor(devicePixelRatioF())) {
+    return painter.fillRect(at, theme().background);
+  }
+  int y = 0;
+  const auto fill_to = [&](int bottom) {
+    painter.fillRect(QRect(at.left(), y, at.width(), bottom - y), theme().background);
+  };
+  for (const LaneView& lane : view()->lanes) {
+    for (std::size_t r = 0; r < lane.rows.size(); ++r) {
+      const QRect below = LanePainter::spans_rect(row_rect(lane.kind, r)).adjusted(0, 1, 0, 0);
+      fill_to(below.top());
+      y = below.bottom() + 1;
+    }
+  }
+  fill_to(height());
+}
+
+void TimelinePlot::paint_ruler(QPainter& painter, const TimeAxis& axis) {
+  const int right = source_box().left() - 4;
   const QRect at = plot();
   const int bottom = line_height() + 2;
   painter.fillRect(QRect(at.left(), 0, at.width(), bottom), theme().gutter);
@@ -197,7 +218,7 @@ void TimelinePlot::paint_phases(QPainter& painter, const TimeAxis& axis) {
   }
 }
 
-void TimelinePlot::paint_titles(QPainter& painter) {
+void TimelinePlot::render_still(QPainter& painter) {
   const int left = plot().left();
   painter.setPen(palette().color(QPalette::WindowText));
   painter.drawText(QRect(8, 0, left - 12, line_height() + 2), Qt::AlignVCenter, tr("Time"));
@@ -205,6 +226,7 @@ void TimelinePlot::paint_titles(QPainter& painter) {
                    tr("Phase"));
   for (const LaneView& lane : view()->lanes) {
     const QRect row = row_rect(lane.kind);
+    painter.fillRect(QRect(0, row.top() - kLaneGap + 1, left, 1), theme().grid);
     // The colour of the lane beside its name; of stalls with the hatch.
     const QRect mark(2, row.top() + 2, 4, std::max(4, row.height() - 4));
     painter.fillRect(mark, theme().lane(lane.kind));

@@ -23,7 +23,8 @@ class TimelinePlot : public PlotView {
   [[nodiscard]] QSize sizeHint() const override;
 
  protected:
-  void render(QPainter& painter) override;
+  void render_still(QPainter& painter) override;
+  void render(QPainter& painter, QImage& canvas) override;
   void overlay(QPainter& painter) override;
   [[nodiscard]] std::optional<TimeRange> selected_time() const override;
 
@@ -37,9 +38,9 @@ class TimelinePlot : public PlotView {
   [[nodiscard]] int line_height() const;
   [[nodiscard]] int total_rows() const;
   [[nodiscard]] std::optional<Found> find(const QPoint& at) const;
-  void paint_ruler(QPainter& painter, const TimeAxis& axis, int right);
+  void paint_background(QPainter& painter);
+  void paint_ruler(QPainter& painter, const TimeAxis& axis);
   void paint_phases(QPainter& painter, const TimeAxis& axis);
-  void paint_titles(QPainter& painter);
 
   LanePainter lane_painter_;
 };

@@ -1,4 +1,5 @@
-// Real windows without a display: Qt's offscreen platform, settings in a folder of their own.
+// Real windows without a display: Qt's offscreen platform unless QT_QPA_PLATFORM names another one
+// (tests/gui/xvfb.sh), settings in a folder of their own.
 #include <gtest/gtest.h>
 
 #include <QSettings>
@@ -8,7 +9,7 @@
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  qputenv("QT_QPA_PLATFORM", "offscreen");
+  if (qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM")) qputenv("QT_QPA_PLATFORM", "offscreen");
   const QTemporaryDir settings;
   QSettings::setDefaultFormat(QSettings::IniFormat);
   QSettings::setPath(QSettings::IniFormat, QSettings::UserScope, settings.path());

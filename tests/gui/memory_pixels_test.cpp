@@ -10,6 +10,15 @@ namespace {
 
 class MemoryPixels : public testing::WindowTest {};
 
+// The curve alone: nothing above it.
+QImage memory_image(const MemoryView& memory, const TimeAxis& axis, const ByteAxis& bytes,
+                    const CurveInk& ink) {
+  QImage image(static_cast<int>(axis.width()), bytes.height, QImage::Format_ARGB32);
+  image.fill(Qt::transparent);
+  paint_memory(memory, axis, bytes, ink, image, {0, 0});
+  return image;
+}
+
 // The highest total that holds at any moment of [begin, end).
 Bytes highest(const MemoryView& memory, double begin, double end) {
   Bytes most = 0;
@@ -35,7 +44,7 @@ TEST_F(MemoryPixels, ThePeakIsOnTheRightPixelAtTwoHundredRandomZooms) {
     TimeAxis axis(window_.document().planned()->end, 400);
     const double span = std::pow(10.0, 4 + share(random) * 5);
     axis.show(peak_time - span * share(random), peak_time + span * share(random));
-    const QImage image = memory_image(memory, axis, bytes, theme);
+    const QImage image = memory_image(memory, axis, bytes, {.theme = theme, .grid_rows = {}});
     // The peak's own column reaches exactly as high as the peak.
     const int x = std::min(399, static_cast<int>(axis.x_of(memory.time[memory.peak_at])));
     const int top = bytes.y_of(memory.peak());
@@ -61,7 +70,8 @@ TEST_F(MemoryPixels, ClassesAreStackedInTheOrderOfTheLegend) {
   memory.total = MinMaxPyramid({80});
   const Theme theme = Theme::of(QPalette());
   const ByteAxis bytes{100, 100};
-  const QImage image = memory_image(memory, TimeAxis(1000, 10), bytes, theme);
+  const QImage image =
+      memory_image(memory, TimeAxis(1000, 10), bytes, {.theme = theme, .grid_rows = {}});
   EXPECT_EQ(image.pixel(5, 99), theme.storage(StorageClass::parameter).rgb());
   EXPECT_EQ(image.pixel(5, 70), theme.storage(StorageClass::parameter).rgb());
   EXPECT_EQ(image.pixel(5, 69), theme.storage(StorageClass::activation).rgb());

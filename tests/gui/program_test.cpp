@@ -85,6 +85,31 @@ TEST(Program, AScreenshotHasTheSizeThatWasAskedFor) {
   }
 }
 
+TEST(Program, EveryViewCanBeAskedForAndIsNotEmpty) {
+  const QTemporaryDir folder;
+  const QString sample =
+      QStringLiteral(STOWAGE_SOURCE_DIR "/traces/samples/mlp-l6-fp32-cpu.trace.json.gz");
+  EXPECT_EQ(view_ids(), (QStringList{"timeline", "memory", "plan", "details", "alive", "what_if",
+                                     "pareto", "compare"}));
+  for (const QString& view : view_ids()) {
+    const QString picture = folder.filePath(view + ".png");
+    const Ran ran = run({"--screenshot", picture, "--size", "800x600", "--view", view, sample});
+    ASSERT_EQ(ran.code, 0) << view.toStdString() << ran.err.toStdString();
+    // More than one line of text in the middle of nothing.
+    const QImage image = QImage(picture).convertToFormat(QImage::Format_RGB32);
+    ASSERT_EQ(image.size(), QSize(800, 600));
+    int rows = 0;
+    for (int y = 0; y < image.height(); y += 2) {
+      bool drawn = false;
+      for (int x = 1; x < image.width() && !drawn; ++x) {
+        drawn = image.pixel(x, y) != image.pixel(x - 1, y);
+      }
+      rows += drawn ? 1 : 0;
+    }
+    EXPECT_GT(rows, 60) << view.toStdString();
+  }
+}
+
 TEST(Options, AreReadWithOrWithoutAnEqualsSign) {
   const auto options = parse_options(
       {"--screenshot=a.png", "--size", "800x600", "--view=memory", "t.json", "--", "-x"});

@@ -20,13 +20,13 @@ class WhatIfPanelTest : public Workbench {
 TEST_F(WhatIfPanelTest, ItHasAFieldForEverySettingOfTheCommandLine) {
   open(stowage::testing::small_trace());
   for (const auto& setting : simulator::calibration_settings()) {
-    const QDoubleSpinBox* field = panel_.field(QString::fromStdString(setting.name));
+    const QDoubleSpinBox* field = panel_.machine().field(QString::fromStdString(setting.name));
     ASSERT_NE(field, nullptr) << setting.name;
     EXPECT_NEAR(field->value(),
                 simulator::setting_value(document_.trace()->trace.calibration, setting.name), 0.01);
     EXPECT_FALSE(field->accessibleDescription().isEmpty());
   }
-  EXPECT_FALSE(panel_.reset_button().isEnabled());
+  EXPECT_FALSE(panel_.machine().reset_button().isEnabled());
 }
 
 TEST_F(WhatIfPanelTest, AnotherLinkIsReplayedAtOnceMarkedAndReset) {
@@ -37,27 +37,27 @@ TEST_F(WhatIfPanelTest, AnotherLinkIsReplayedAtOnceMarkedAndReset) {
   ASSERT_TRUE(document_.set_decision(rows, simulator::Decision::offload));
   settle();
   const Nanoseconds step = document_.current()->result.step_ns;
-  QDoubleSpinBox& field = *panel_.field("link.h2d_gbps");
+  QDoubleSpinBox& field = *panel_.machine().field("link.h2d_gbps");
   type(field, "0.5");
   EXPECT_TRUE(document_.is_assumed());
   settle();
   EXPECT_GT(document_.current()->result.step_ns, step);
   EXPECT_NEAR(simulator::setting_value(document_.trace()->trace.calibration, "link.h2d_gbps"), 0.5,
               1e-6);
-  EXPECT_TRUE(panel_.is_marked("link.h2d_gbps"));
-  EXPECT_FALSE(panel_.is_marked("link.d2h_gbps"));
+  EXPECT_TRUE(panel_.machine().is_marked("link.h2d_gbps"));
+  EXPECT_FALSE(panel_.machine().is_marked("link.d2h_gbps"));
   picture(panel_, "what_if");
-  QTest::mouseClick(&panel_.reset_button(), Qt::LeftButton);
+  QTest::mouseClick(&panel_.machine().reset_button(), Qt::LeftButton);
   settle();
   EXPECT_FALSE(document_.is_assumed());
-  EXPECT_FALSE(panel_.is_marked("link.h2d_gbps"));
+  EXPECT_FALSE(panel_.machine().is_marked("link.h2d_gbps"));
   EXPECT_EQ(document_.current()->result.step_ns, step);
 }
 
 TEST_F(WhatIfPanelTest, TheArrowsOfAFieldReplayToo) {
   open(stowage::testing::small_trace());
   show(panel_, 480, 760);
-  QDoubleSpinBox& field = *panel_.field("link.d2h_gbps");
+  QDoubleSpinBox& field = *panel_.machine().field("link.d2h_gbps");
   field.setFocus();
   QTest::keyClick(&field, Qt::Key_Up);
   settle();
@@ -96,12 +96,12 @@ TEST_F(WhatIfPanelTest, ACardGivesTheBudgetWithWhichTheStepRunsOnIt) {
 
 TEST_F(WhatIfPanelTest, AKnownLinkSetsBothDirections) {
   open(stowage::testing::small_trace());
-  panel_.link().setCurrentIndex(3);
-  Q_EMIT panel_.link().activated(3);
+  panel_.machine().link().setCurrentIndex(3);
+  Q_EMIT panel_.machine().link().activated(3);
   settle();
-  EXPECT_NEAR(panel_.field("link.h2d_gbps")->value(), 55, 0.01);
-  EXPECT_TRUE(panel_.is_marked("link.h2d_gbps"));
-  EXPECT_TRUE(panel_.is_marked("link.d2h_gbps"));
+  EXPECT_NEAR(panel_.machine().field("link.h2d_gbps")->value(), 55, 0.01);
+  EXPECT_TRUE(panel_.machine().is_marked("link.h2d_gbps"));
+  EXPECT_TRUE(panel_.machine().is_marked("link.d2h_gbps"));
 }
 
 }  // namespace

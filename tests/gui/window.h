@@ -54,6 +54,9 @@ class WindowTest : public ::testing::Test {
     QApplication::sendEvent(&view, &event);
   }
 
+  // Not so when its tab is behind another one.
+  static bool in_front(const QWidget& view) { return !view.visibleRegion().isEmpty(); }
+
   gui::MainWindow window_;
   std::vector<std::string> errors_;
 };

@@ -183,7 +183,8 @@ TEST_F(PlanDocumentTest, APlanIsFoundSavedAndOpenedAgainWithItsTrace) {
   ASSERT_TRUE(spin_until([&] { return !other.loading().busy(); }));
   ASSERT_NE(other.current(), nullptr);
   EXPECT_EQ(other.current()->result.peak_requested, found);
-  EXPECT_EQ(other.current()->state->file, file.toStdString());
+  EXPECT_EQ(other.plan_file(), file.toStdString());
+  EXPECT_EQ(document_.plan_file(), file.toStdString()) << "of the one that was saved, too";
 }
 
 TEST_F(PlanDocumentTest, AFileThatIsNoneOfOursLeavesWhatIsOpen) {

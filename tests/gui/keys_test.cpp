@@ -1,0 +1,162 @@
+// The table of keys, the actions and views that use it, and the list made of it: none without the
+// other.
+#include "gui/widgets/keys.h"
+
+#include <QDialog>
+#include <QDirIterator>
+#include <QFile>
+#include <QPushButton>
+#include <QRegularExpression>
+#include <QTableWidget>
+#include <set>
+
+#include "gui/widgets/alive_view.h"
+#include "gui/widgets/details_view.h"
+#include "tests/gui/window.h"
+
+namespace stowage::gui {
+namespace {
+
+class Keys : public testing::WindowTest {};
+
+TEST_F(Keys, ActionsAndTheTableHaveTheSameShortcuts) {
+  std::set<QString> with_keys;
+  for (const QAction* action : window_.findChildren<QAction*>()) {
+    if (action->shortcuts().isEmpty()) continue;
+    EXPECT_EQ(action->shortcuts(), shortcuts_of(action->objectName()))
+        << action->text().toStdString();
+    with_keys.insert(action->objectName());
+  }
+  for (const KeyRow& row : key_table()) {
+    if (row.place != KeyPlace::window) continue;
+    EXPECT_EQ(with_keys.count(row.action), 1U) << row.action.toStdString();
+  }
+  EXPECT_GE(with_keys.size(), 14U);
+}
+
+TEST_F(Keys, NoKeyMeansTwoThingsInOnePlace) {
+  std::set<std::pair<KeyPlace, QString>> seen;
+  for (const KeyRow& row : key_table()) {
+    EXPECT_FALSE(row.text.isEmpty());
+    EXPECT_FALSE(keys_text(row).isEmpty()) << row.text.toStdString();
+    for (const QKeySequence& sequence : row.sequences) {
+      EXPECT_TRUE(seen.insert({row.place, sequence.toString()}).second)
+          << sequence.toString().toStdString();
+    }
+  }
+}
+
+TEST_F(Keys, EveryKeyOfAViewIsFoundWithTheNumberPadToo) {
+  for (const KeyRow& row : key_table()) {
+    if (row.place == KeyPlace::window) continue;
+    for (const QKeySequence& sequence : row.sequences) {
+      const QKeyCombination keys = sequence[0];
+      const QKeyEvent plain(QEvent::KeyPress, keys.key(), keys.keyboardModifiers());
+      EXPECT_EQ(key_of(plain, row.place), row.key) << sequence.toString().toStdString();
+      const QKeyEvent pad(QEvent::KeyPress, keys.key(),
+                          keys.keyboardModifiers() | Qt::KeypadModifier);
+      EXPECT_EQ(key_of(pad, row.place), row.key) << sequence.toString().toStdString();
+    }
+  }
+  const QKeyEvent plus(QEvent::KeyPress, Qt::Key_Plus, Qt::ShiftModifier);
+  EXPECT_EQ(key_of(plus, KeyPlace::plot), Key::closer);
+  const QKeyEvent other(QEvent::KeyPress, Qt::Key_W, Qt::ControlModifier);
+  EXPECT_FALSE(key_of(other, KeyPlace::plot).has_value());
+}
+
+TEST_F(Keys, TheListHasEveryRowOfTheTable) {
+  window_.action("keys")->trigger();
+  auto* dialog = window_.findChild<QDialog*>("keys_dialog");
+  ASSERT_NE(dialog, nullptr);
+  const auto* table = dialog->findChild<QTableWidget*>();
+  std::set<std::pair<QString, QString>> listed;
+  for (int i = 0; i < table->rowCount(); ++i) {
+    const QTableWidgetItem* text = table->item(i, 1);
+    if (text != nullptr) listed.insert({table->item(i, 0)->text(), text->text()});
+  }
+  for (const KeyRow& row : key_table()) {
+    EXPECT_EQ(listed.count({keys_text(row), row.text}), 1U) << keys_text(row).toStdString();
+  }
+  for (const char* key : {"K", "O", "Shift+K", "Shift+O", "F", "P", "Return", "Ctrl+C", "Left"}) {
+    EXPECT_TRUE(std::any_of(listed.begin(), listed.end(), [&](const auto& row) {
+      return row.first.split(", ").contains(key);
+    })) << key;
+  }
+  dialog->close();
+}
+
+TEST_F(Keys, NoOtherFileOfTheWindowNamesAKey) {
+  const QRegularExpression key("Qt::Key_\\w+|QKeySequence::(?!NativeText)\\w+");
+  int files = 0;
+  for (const char* folder : {"/gui/app", "/gui/widgets"}) {
+    QDirIterator at(STOWAGE_SOURCE_DIR + QString(folder), {"*.cpp", "*.h"}, QDir::Files);
+    while (at.hasNext()) {
+      QFile file(at.next());
+      if (at.fileName() == "keys.cpp") continue;
+      ASSERT_TRUE(file.open(QIODevice::ReadOnly));
+      const auto found = key.match(QString::fromUtf8(file.readAll()));
+      EXPECT_FALSE(found.hasMatch())
+          << at.fileName().toStdString() << ": " << found.captured().toStdString();
+      ++files;
+    }
+  }
+  EXPECT_GT(files, 40);
+}
+
+TEST_F(Keys, PRaisesWhatIsAliveAndShowsThePeak) {
+  open(testing::kLlama);
+  auto* alive = qobject_cast<AliveView*>(window_.view("alive"));
+  ASSERT_FALSE(in_front(*alive));
+  alive->show_cursor();
+  key(Qt::Key_P);
+  EXPECT_TRUE(in_front(*alive));
+  EXPECT_EQ(alive->moment().currentIndex(), 0);
+  EXPECT_EQ(alive->bytes(), 62'996'267'264);
+  // From its own rows, too.
+  state().clear();
+  QTest::keyClick(&alive->rows(), Qt::Key_P);
+  EXPECT_EQ(state().selection().kind, Selection::Kind::event);
+}
+
+TEST_F(Keys, TheBudgetIsOneValueInTheToolBarAndInWhatIf) {
+  open(testing::kSmallCpu);
+  auto* bar = window_.findChild<QLineEdit*>("budget");
+  QLineEdit* panel = nullptr;
+  int budgets = 0;
+  for (QLineEdit* field : window_.findChildren<QLineEdit*>()) {
+    if (field->accessibleName() != bar->accessibleName()) continue;
+    ++budgets;
+    if (field != bar) panel = field;
+  }
+  ASSERT_EQ(budgets, 2);
+  bar->setFocus();
+  QTest::keyClicks(bar, "60%");
+  QTest::keyClick(bar, Qt::Key_Return);
+  window_.settle();
+  EXPECT_EQ(panel->text(), "60%");
+  panel->setFocus();
+  panel->selectAll();
+  QTest::keyClicks(panel, "90%");
+  QTest::keyClick(panel, Qt::Key_Return);
+  window_.settle();
+  EXPECT_EQ(bar->text(), "90%");
+  window_.document().set_budget(123'000'000, simulator::PeakKind::requested);
+  window_.settle();
+  EXPECT_EQ(bar->text(), "123 MB");
+  EXPECT_EQ(panel->text(), "123 MB");
+  EXPECT_EQ(window_.findChild<QComboBox*>("counter")->currentText(), "requested bytes");
+  // Find a plan is for the value that both show.
+  window_.document().set_budget(window_.document().trace()->resident.peak_active * 7 / 10,
+                                simulator::PeakKind::active);
+  window_.settle();
+  const auto buttons = window_.view("what_if")->findChildren<QPushButton*>();
+  for (QPushButton* button : buttons) {
+    if (button->text().contains("Find")) QTest::mouseClick(button, Qt::LeftButton);
+  }
+  window_.settle();
+  EXPECT_TRUE(window_.document().current()->device_kept);
+  EXPECT_EQ(window_.document().current()->plan().made_by.policy, "auto");
+}
+
+}  // namespace
+}  // namespace stowage::gui

@@ -1,0 +1,80 @@
+// The whole window in the palettes that desktops have. With STOWAGE_PICTURES set to a folder, it is
+// left there as it looks.
+#include <QAbstractButton>
+#include <QAbstractItemView>
+#include <QLabel>
+#include <QStyleFactory>
+
+#include "gui/widgets/theme.h"
+#include "tests/gui/hands.h"
+
+namespace stowage::gui {
+namespace {
+
+QPalette palette_of(const QColor& window, const QColor& base, const QColor& text) {
+  QPalette palette(window, window);
+  for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText,
+                          QPalette::ToolTipText, QPalette::BrightText}) {
+    palette.setColor(role, text);
+  }
+  for (const auto role : {QPalette::Base, QPalette::ToolTipBase}) palette.setColor(role, base);
+  palette.setColor(QPalette::AlternateBase, window);
+  palette.setColor(QPalette::PlaceholderText, mix(text, base, 0.65));
+  for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText}) {
+    palette.setColor(QPalette::Disabled, role, mix(text, base, 0.6));
+  }
+  palette.setColor(QPalette::Link, QColor(90, 170, 255));
+  return palette;
+}
+
+class Themes : public testing::Hands {
+ protected:
+  ~Themes() override { QApplication::setPalette(QPalette()); }
+
+  // Every visible text against what is behind it, as its widget would paint it.
+  void expect_readable(double ratio) {
+    int seen = 0;
+    for (const QWidget* widget : window_.findChildren<QWidget*>()) {
+      if (!widget->isVisible() || !widget->isEnabled()) continue;
+      const bool is_text = qobject_cast<const QLabel*>(widget) != nullptr ||
+                           qobject_cast<const QAbstractButton*>(widget) != nullptr;
+      const bool is_view = qobject_cast<const QAbstractItemView*>(widget) != nullptr ||
+                           qobject_cast<const QLineEdit*>(widget) != nullptr;
+      if (!is_text && !is_view) continue;
+      ++seen;
+      const QPalette& palette = widget->palette();
+      const QColor text = palette.color(is_view ? QPalette::Text : QPalette::WindowText);
+      const QColor behind = palette.color(is_view ? QPalette::Base : QPalette::Window);
+      EXPECT_GE(contrast_ratio(text, behind), ratio)
+          << widget->metaObject()->className() << " " << widget->accessibleName().toStdString();
+    }
+    EXPECT_GT(seen, 20);
+  }
+  void look(const QPalette& palette, double ratio, const char* name) {
+    QApplication::setPalette(palette);
+    window_.resize(1280, 820);
+    open(testing::kLlama);
+    type(*window_.findChild<QLineEdit*>("budget"), "36GB");
+    key(Qt::Key_P);
+    tab("Compare");
+    expect_readable(ratio);
+    picture(name);
+    tab("What if");
+    expect_readable(ratio);
+    picture((std::string(name) + "_what_if").c_str());
+    EXPECT_EQ(memory().palette().color(QPalette::Base), palette.color(QPalette::Base));
+  }
+};
+
+TEST_F(Themes, TheDarkWindowIsReadable) {
+  look(palette_of(QColor(45, 45, 48), QColor(30, 30, 32), QColor(235, 235, 235)), 7, "dark");
+  EXPECT_TRUE(Theme::of(memory().palette()).dark);
+}
+
+TEST_F(Themes, TheWindowInHighContrastIsReadable) {
+  look(palette_of(Qt::black, Qt::black, Qt::white), 21, "contrast");
+  EXPECT_TRUE(Theme::of(memory().palette()).contrast);
+}
+
+}  // namespace
+}  // namespace stowage::gui
