@@ -12,29 +12,43 @@ namespace {
 // Spans collected for one lane, then put into rows.
 class LaneBuilder {
  public:
-  void add(Nanoseconds begin, Nanoseconds end, const SpanInfo& info) {
+  explicit LaneBuilder(std::size_t spans) {
+    begin_.reserve(spans);
+    end_.reserve(spans);
+    infos_.reserve(spans);
+    bytes_.reserve(spans);
+  }
+  void add(Nanoseconds begin, Nanoseconds end, const SpanInfo& info, Bytes bytes) {
     begin_.push_back(begin);
     end_.push_back(std::max(begin, end));
     infos_.push_back(info);
+    bytes_.push_back(bytes);
   }
-  [[nodiscard]] bool empty() const { return begin_.empty(); }
 
   // Rows in which no spans overlap; those that share the last one are cut where the next begins.
   [[nodiscard]] std::vector<LaneRow> rows() const {
     const std::vector<std::uint8_t> row = rows_of(begin_, end_);
     const std::size_t count =
         row.empty() ? 0 : std::size_t{*std::max_element(row.begin(), row.end())} + 1;
+    const bool has_bytes =
+        std::any_of(bytes_.begin(), bytes_.end(), [](Bytes bytes) { return bytes != 0; });
     std::vector<LaneRow> rows;
     for (std::size_t r = 0; r < count; ++r) {
       LaneRow made;
       std::vector<Nanoseconds> begin;
       std::vector<Nanoseconds> end;
+      const auto spans = static_cast<std::size_t>(
+          std::count(row.begin(), row.end(), static_cast<std::uint8_t>(r)));
+      begin.reserve(spans);
+      end.reserve(spans);
+      made.infos.reserve(spans);
       for (std::size_t i = 0; i < row.size(); ++i) {
         if (row[i] != r) continue;
         if (!end.empty()) end.back() = std::min(end.back(), begin_[i]);
         begin.push_back(begin_[i]);
         end.push_back(end_[i]);
         made.infos.push_back(infos_[i]);
+        if (has_bytes) made.bytes.push_back(bytes_[i]);
       }
       made.spans = SpanIndex(std::move(begin), std::move(end));
       rows.push_back(std::move(made));
@@ -46,6 +60,7 @@ class LaneBuilder {
   std::vector<Nanoseconds> begin_;
   std::vector<Nanoseconds> end_;
   std::vector<SpanInfo> infos_;
+  std::vector<Bytes> bytes_;
 };
 
 Selection::Kind kind_of(report::SpanKind kind) {
@@ -70,14 +85,13 @@ Selection::Kind kind_of(report::SpanKind kind) {
 }
 
 std::vector<LaneRow> lane_of(const std::vector<report::Span>& spans) {
-  LaneBuilder builder;
+  LaneBuilder builder(spans.size());
   for (const report::Span& span : spans) {
     SpanInfo info;
     info.kind = kind_of(span.kind);
     info.row = span.kind == report::SpanKind::sync ? span.event.value : span.row;
     info.name = span.name;
-    info.bytes = span.bytes;
-    builder.add(span.begin, span.end, info);
+    builder.add(span.begin, span.end, info, span.bytes);
   }
   return builder.rows();
 }
@@ -122,7 +136,7 @@ std::vector<LaneRow> layer_rows(const Trace& trace, const std::vector<Nanosecond
       begin.push_back(piece.begin);
       end.push_back(piece.end);
       row.infos.push_back({piece.layer, Selection::Kind::layer,
-                           trace.layers.name[static_cast<std::size_t>(piece.layer)], 0});
+                           trace.layers.name[static_cast<std::size_t>(piece.layer)]});
     }
     if (row.infos.empty()) continue;
     row.spans = SpanIndex(std::move(begin), std::move(end));
@@ -211,7 +225,7 @@ Bytes moved(const LaneView& lane, const TimeRange& range) {
       const Nanoseconds inside =
           std::min(row.spans.end(i), range.end) - std::max(row.spans.begin(i), range.begin);
       if (inside <= 0 || length == 0) continue;
-      sum += static_cast<Bytes>(Wide{row.infos[i].bytes} * inside / length);
+      sum += static_cast<Bytes>(Wide{row.bytes_of(i)} * inside / length);
     }
   }
   return sum;

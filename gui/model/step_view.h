@@ -29,14 +29,15 @@ enum class LaneKind : std::uint8_t { layers, launch, compute, d2h, h2d, stalls }
 struct SpanInfo {
   std::int32_t row = -1;  // of the table that `kind` names
   Selection::Kind kind = Selection::Kind::none;
-  StringId name;    // op, kernel, site, layer
-  Bytes bytes = 0;  // moved, waited for
+  StringId name;  // op, kernel, site, layer
 };
 
 // Spans that do not overlap; a lane with overlapping ones has several rows.
 struct LaneRow {
   SpanIndex spans;
   std::vector<SpanInfo> infos;
+  std::vector<Bytes> bytes;  // moved, waited for; empty: none of the spans is about bytes
+  [[nodiscard]] Bytes bytes_of(std::size_t span) const { return bytes.empty() ? 0 : bytes[span]; }
 };
 
 struct LaneView {

@@ -50,7 +50,7 @@ TEST(StepView, ShowsCopiesAndStallsOfThePlannedStep) {
   ASSERT_EQ(view->lane(LaneKind::d2h).rows.size(), 1U);
   const LaneRow& out = view->lane(LaneKind::d2h).rows[0];
   ASSERT_EQ(out.spans.size(), 1U);
-  EXPECT_EQ(out.infos[0].bytes, 400);
+  EXPECT_EQ(out.bytes_of(0), 400);
   EXPECT_EQ(out.spans.end(0) - out.spans.begin(0), 400);
   ASSERT_EQ(view->lane(LaneKind::stalls).rows.size(), 1U);
   EXPECT_EQ(view->lane(LaneKind::stalls).rows[0].spans.covered(0, view->end),
