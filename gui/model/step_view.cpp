@@ -145,10 +145,11 @@ std::vector<LaneRow> layer_rows(const Trace& trace, const std::vector<Nanosecond
   return rows;
 }
 
-MemoryView memory_of(const Trace& trace, const report::Stays& stays,
-                     const std::vector<Nanoseconds>& time) {
+std::shared_ptr<const MemoryView> memory_of(const Trace& trace, const report::Stays& stays,
+                                            const std::vector<Nanoseconds>& time) {
   report::MemoryByClass by_class = report::memory_by_class(trace, stays);
-  MemoryView view;
+  auto made = std::make_shared<MemoryView>();
+  MemoryView& view = *made;
   view.classes = std::move(by_class.classes);
   view.event = std::move(by_class.event);
   view.bytes = std::move(by_class.bytes);
@@ -161,7 +162,7 @@ MemoryView memory_of(const Trace& trace, const report::Stays& stays,
   }
   view.total = MinMaxPyramid(std::move(total));
   if (!view.empty()) view.peak_at = view.total.extent(0, view.total.size()).max_at;
-  return view;
+  return made;
 }
 
 void say_why_empty(const Trace& trace, bool planned, LaneView& lane) {
@@ -194,8 +195,8 @@ void say_why_empty(const Trace& trace, bool planned, LaneView& lane) {
 }
 
 StepViewPtr view_of(const Trace& trace, const report::Timeline& timeline,
-                    const report::Stays& stays, Source source) {
-  auto view = std::make_shared<StepView>();
+                    std::shared_ptr<const MemoryView> memory, Source source) {
+  auto view = std::make_shared<StepView>(std::move(memory));
   view->source = source;
   view->end = timeline.end;
   view->phases = timeline.phases;
@@ -212,7 +213,6 @@ StepViewPtr view_of(const Trace& trace, const report::Timeline& timeline,
   add(LaneKind::d2h, lane_of(timeline.lane(report::Lane::d2h)));
   add(LaneKind::h2d, lane_of(timeline.lane(report::Lane::h2d)));
   add(LaneKind::stalls, lane_of(timeline.lane(report::Lane::stalls)));
-  if (!time.empty()) view->memory = memory_of(trace, stays, time);
   return view;
 }
 
@@ -251,18 +251,23 @@ MemoryView::Range MemoryView::points(double begin, double end) const {
   return {first, std::max(from(end), first + 1)};
 }
 
-StepViewPtr planned_view(const Simulated& simulated) {
+StepViewPtr planned_view(const Simulated& simulated, const StepViewPtr& recorded) {
   const Trace& trace = simulated.trace->trace;
+  const report::Timeline timeline =
+      report::simulated_timeline(trace, simulated.schedule, simulated.result, simulated.detail);
+  const bool as_recorded = recorded && simulated.schedule.instructions.empty() &&
+                           simulated.detail.time == trace.events.time;
   return view_of(
-      trace,
-      report::simulated_timeline(trace, simulated.schedule, simulated.result, simulated.detail),
-      report::Stays(trace, simulated.schedule),
+      trace, timeline,
+      as_recorded ? recorded->shared_memory
+                  : memory_of(trace, report::Stays(trace, simulated.schedule), timeline.time),
       simulated.trace->machine == Machine::recorded ? Source::predicted : Source::assumed);
 }
 
 StepViewPtr recorded_view(const TraceData& data) {
-  return view_of(data.trace, report::recorded_timeline(data.trace), report::Stays(data.trace),
-                 Source::measured);
+  const report::Timeline timeline = report::recorded_timeline(data.trace);
+  return view_of(data.trace, timeline,
+                 memory_of(data.trace, report::Stays(data.trace), timeline.time), Source::measured);
 }
 
 RangeFigures measure(const StepView& view, const TimeRange& range) {

@@ -43,6 +43,22 @@ SimulatedPtr offloaded(const TracePtr& trace) {
   return *result;
 }
 
+TEST(StepView, TheCurveIsSharedWhereNothingMovesAndNoTimeDiffers) {
+  const TracePtr trace = small_step();
+  const StepViewPtr recorded = recorded_view(*trace);
+  const auto kept = simulate(trace, std::make_shared<const PlanState>());
+  ASSERT_TRUE(kept);
+  const StepViewPtr planned = planned_view(**kept, recorded);
+  EXPECT_EQ(planned->source, Source::predicted);
+  EXPECT_EQ(planned->shared_memory, recorded->shared_memory);
+  const StepViewPtr alone = planned_view(**kept);
+  EXPECT_NE(alone->shared_memory, recorded->shared_memory);
+  EXPECT_EQ(alone->memory.time, recorded->memory.time);
+  EXPECT_EQ(alone->memory.bytes, recorded->memory.bytes);
+  const StepViewPtr moved = planned_view(*offloaded(trace), recorded);
+  EXPECT_NE(moved->memory.time, recorded->memory.time);
+}
+
 TEST(StepView, ShowsCopiesAndStallsOfThePlannedStep) {
   const SimulatedPtr simulated = offloaded(small_step());
   const StepViewPtr view = planned_view(*simulated);
