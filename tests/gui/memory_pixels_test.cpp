@@ -70,7 +70,8 @@ TEST_F(MemoryPixels, ClassesAreStackedInTheOrderOfTheLegend) {
   memory.total = MinMaxPyramid({80});
   const Theme theme = Theme::of(QPalette());
   const ByteAxis bytes{100, 100};
-  const QImage image = memory_image(memory, TimeAxis(1000, 10), bytes, {.theme = theme, .grid_rows = {}});
+  const QImage image =
+      memory_image(memory, TimeAxis(1000, 10), bytes, {.theme = theme, .grid_rows = {}});
   EXPECT_EQ(image.pixel(5, 99), theme.storage(StorageClass::parameter).rgb());
   EXPECT_EQ(image.pixel(5, 70), theme.storage(StorageClass::parameter).rgb());
   EXPECT_EQ(image.pixel(5, 69), theme.storage(StorageClass::activation).rgb());
