@@ -63,6 +63,8 @@ MemoryByClass memory_by_class(const Trace& trace, const Stays& stays) {
     go_to(stays.last_at(e));
     changed = next != here;
   }
+  out.event.shrink_to_fit();
+  for (std::vector<Bytes>& bytes : out.bytes) bytes.shrink_to_fit();
   return out;
 }
 

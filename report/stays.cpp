@@ -29,27 +29,32 @@ const char* name_of(Holding value) {
 
 Stays::Stays(const Trace& trace, const simulator::Schedule& schedule) {
   // Instructions are in the order of their events, so the ones ahead of an event are a prefix.
-  ahead_.assign(trace.events.size() + 1, 0);
+  events_ = trace.events.size();
+  if (!schedule.instructions.empty()) ahead_.assign(events_ + 1, 0);
   for (const simulator::Instruction& each : schedule.instructions) {
     ++ahead_[each.anchor.event.index() + 1];
   }
   for (std::size_t e = 1; e < ahead_.size(); ++e) ahead_[e] += ahead_[e - 1];
-  bytes_.assign(trace.events.size() + schedule.instructions.size(), 0);
+  bytes_.assign(events_ + schedule.instructions.size(), 0);
   add_storages(trace, schedule);
   add_buffers(trace, schedule);
   add_residencies(trace, schedule);
   stays_.erase(std::remove_if(stays_.begin(), stays_.end(),
                               [](const Stay& stay) { return stay.bytes == 0; }),
                stays_.end());
-  std::stable_sort(stays_.begin(), stays_.end(),
-                   [](const Stay& a, const Stay& b) { return a.begin < b.begin; });
+  stays_.shrink_to_fit();
+  const auto earlier = [](const Stay& a, const Stay& b) { return a.begin < b.begin; };
+  // Storages are numbered as they are allocated.
+  if (!std::is_sorted(stays_.begin(), stays_.end(), earlier)) {
+    std::stable_sort(stays_.begin(), stays_.end(), earlier);
+  }
   sum_up();
   plant_tree();
 }
 
 EventId Stays::event_of(Position position) const {
   std::size_t low = 0;
-  std::size_t high = ahead_.size() - 1;
+  std::size_t high = events_;
   while (high - low > 1) {
     const std::size_t middle = (low + high) / 2;
     (at_event(middle) <= position ? low : high) = middle;
@@ -92,7 +97,7 @@ std::vector<std::size_t> Stays::alive(Position position) const {
 }
 
 Position Stays::behind_event(EventId event) const {
-  if (!event.valid() || event.index() + 2 >= ahead_.size()) return kNever;
+  if (!event.valid() || event.index() + 1 >= events_) return kNever;
   return at_event(event.index() + 1);
 }
 

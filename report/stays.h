@@ -48,10 +48,10 @@ class Stays {
 
   // The event's own position, and that of its last instruction.
   [[nodiscard]] Position at_event(std::size_t event) const {
-    return static_cast<Position>(event) + ahead_[event];
+    return static_cast<Position>(event) + ahead(event);
   }
   [[nodiscard]] Position last_at(std::size_t event) const {
-    return static_cast<Position>(event) + ahead_[event + 1];
+    return static_cast<Position>(event) + ahead(event + 1);
   }
   // The event at which, or behind whose action, a position is. O(log events).
   [[nodiscard]] EventId event_of(Position position) const;
@@ -76,7 +76,12 @@ class Stays {
   void plant_tree();
   [[nodiscard]] Position behind_event(EventId event) const;
 
-  std::vector<std::int64_t> ahead_;  // instructions ahead of each event
+  [[nodiscard]] Position ahead(std::size_t event) const {
+    return ahead_.empty() ? 0 : ahead_[event];
+  }
+
+  std::size_t events_ = 0;
+  std::vector<std::uint32_t> ahead_;  // instructions ahead of each event; empty: there are none
   std::vector<Stay> stays_;
   std::vector<Bytes> bytes_;          // by position
   std::vector<Position> latest_end_;  // by node, children of n at 2n and 2n + 1

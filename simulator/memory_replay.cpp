@@ -1,6 +1,7 @@
 #include "simulator/memory_replay.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "simulator/caching_allocator.h"
 #include "simulator/lifetimes.h"
@@ -11,7 +12,7 @@ namespace {
 // One kind of bytes: requested or rounded.
 struct Counting {
   Bytes at_begin;
-  const std::vector<Bytes>& delta;
+  std::vector<Bytes> delta;  // by event
   const std::vector<Bytes>& storage_bytes;
   bool round_buffers;
 };
@@ -24,12 +25,12 @@ struct Peak {
 class Walk {
  public:
   Walk(const TraceIndex& index, const Schedule& schedule, const std::vector<Departure>& leaving,
-       const Counting& counting)
+       Counting counting)
       : trace_(index.trace()),
         schedule_(schedule),
-        counting_(counting),
-        at_begin_(counting.at_begin),
-        delta_(counting.delta),
+        counting_(std::move(counting)),
+        at_begin_(counting_.at_begin),
+        delta_(counting_.delta),
         change_(schedule.instructions.size(), 0) {
     move_storages(leaving);
     add_buffers();
@@ -115,9 +116,9 @@ class Walk {
 
   const Trace& trace_;
   const Schedule& schedule_;
-  const Counting& counting_;
+  Counting counting_;
   Bytes at_begin_;
-  std::vector<Bytes> delta_;   // by event: its own action and what went in the gap before it
+  std::vector<Bytes>& delta_;  // by event: its own action and what went in the gap before it
   std::vector<Bytes> change_;  // by instruction
 };
 
@@ -126,14 +127,14 @@ class Walk {
 MemoryPeaks replay_memory(const TraceIndex& index, const Schedule& schedule,
                           std::vector<Bytes>* requested) {
   const std::vector<Departure> leaving = departures(index.trace(), schedule);
-  const Counting by_request{index.bytes_at_begin(), index.requested_delta(),
-                            index.trace().storages.bytes, false};
-  const Peak peak = Walk(index, schedule, leaving, by_request).run(requested);
+  Counting by_request{index.bytes_at_begin(), index.requested_delta(), index.trace().storages.bytes,
+                      false};
+  const Peak peak = Walk(index, schedule, leaving, std::move(by_request)).run(requested);
   MemoryPeaks peaks{peak.bytes, peak.bytes, peak.event};
   if (index.rounds()) {
-    const Counting by_block{index.rounded_bytes_at_begin(), index.rounded_delta(),
-                            index.rounded_bytes(), true};
-    peaks.rounded = Walk(index, schedule, leaving, by_block).run(nullptr).bytes;
+    Counting by_block{index.rounded_bytes_at_begin(), index.rounded_delta(), index.rounded_bytes(),
+                      true};
+    peaks.rounded = Walk(index, schedule, leaving, std::move(by_block)).run(nullptr).bytes;
   }
   return peaks;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <string>
 
 #include "traces/result.h"
@@ -114,7 +115,7 @@ class Grouper {
     if (d.share) {
       add_offload(storage, all, d);
     } else {
-      for (const SavedId s : all) add_offload(storage, {s}, d);
+      for (const SavedId& s : all) add_offload(storage, {&s, 1}, d);
     }
   }
 
@@ -135,9 +136,9 @@ class Grouper {
     for (const SavedId s : index_.saved_of(storage)) note(s, why);
   }
 
-  void add_offload(StorageId storage, const std::vector<SavedId>& saved, const SavedDecision& d) {
+  void add_offload(StorageId storage, std::span<const SavedId> saved, const SavedDecision& d) {
     const OffloadId id(out_.offloads.size());
-    Offload offload{storage, saved, 0, 0, 0, d.copy_out};
+    Offload offload{storage, {saved.begin(), saved.end()}, 0, 0, 0, d.copy_out};
     ByteRange range;
     std::vector<UnpackId> unpacks;
     for (const SavedId s : saved) {

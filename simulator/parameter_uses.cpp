@@ -10,23 +10,33 @@ namespace {
 class Collector {
  public:
   explicit Collector(const TraceIndex& index)
-      : index_(index),
-        trace_(index.trace()),
-        touches_(trace_.storages.size()),
-        reasons_(trace_.storages.size()) {}
+      : index_(index), trace_(index.trace()), row_(trace_.storages.size(), 0) {
+    std::int32_t rows = 1;
+    for (std::size_t s = 0; s < row_.size(); ++s) {
+      if (is_parameter(StorageId(s))) row_[s] = rows++;
+    }
+    touches_.resize(static_cast<std::size_t>(rows));
+    reasons_.resize(static_cast<std::size_t>(rows));
+    updates_.resize(static_cast<std::size_t>(rows));
+    reasons_.front() = "stays: it is no parameter";
+  }
 
   void run() {
     index_events();
     add_ops();
     add_saved();
-    for (std::size_t s = 0; s < touches_.size(); ++s) {
+    for (auto& touches : touches_) {
       std::stable_sort(
-          touches_[s].begin(), touches_[s].end(),
+          touches.begin(), touches.end(),
           [](const ParameterTouch& a, const ParameterTouch& b) { return a.begin < b.begin; });
-      if (reasons_[s].empty()) reasons_[s] = reason(StorageId(s));
+    }
+    for (std::size_t s = 0; s < row_.size(); ++s) {
+      std::string& known = reasons_[row_of(StorageId(s))];
+      if (known.empty()) known = reason(StorageId(s));
     }
   }
 
+  std::vector<std::int32_t> rows() && { return std::move(row_); }
   std::vector<std::vector<ParameterTouch>> touches() && { return std::move(touches_); }
   std::vector<std::string> reasons() && { return std::move(reasons_); }
 
@@ -41,10 +51,13 @@ class Collector {
            trace_.storages.storage_class[storage.index()] == StorageClass::parameter;
   }
 
+  [[nodiscard]] std::size_t row_of(StorageId storage) const {
+    return static_cast<std::size_t>(row_[storage.index()]);
+  }
+
   void index_events() {
     begin_of_.resize(trace_.ops.size());
     end_of_.assign(trace_.ops.size(), EventId(trace_.events.size() - 1));
-    updates_.resize(trace_.storages.size());
     for (std::size_t e = 0; e < trace_.events.size(); ++e) {
       const auto ref = static_cast<std::size_t>(std::max(trace_.events.ref[e], 0));
       switch (trace_.events.kind[e]) {
@@ -55,10 +68,10 @@ class Collector {
           end_of_[ref] = EventId(e);
           break;
         case EventKind::parameter_update_begin:
-          updates_[ref].push_back({EventId(e), {}});
+          updates_[row_of(StorageId(ref))].push_back({EventId(e), {}});
           break;
         case EventKind::parameter_update_end:
-          if (!updates_[ref].empty()) updates_[ref].back().end = EventId(e);
+          if (auto& of = updates_[row_of(StorageId(ref))]; !of.empty()) of.back().end = EventId(e);
           break;
         default:
           break;
@@ -86,7 +99,7 @@ class Collector {
       if (!begin_of_[op].valid()) continue;
       const UseMode mode = trace_.uses.mode[u];
       const bool writes = mode == UseMode::write || mode == UseMode::in_place;
-      auto& touches = touches_[storage.index()];
+      auto& touches = touches_[row_of(storage)];
       if (!touches.empty() && touches.back().begin == begin_of_[op]) {
         touches.back().writes = touches.back().writes || writes;
         continue;
@@ -117,7 +130,7 @@ class Collector {
         touch.ends_behind = true;
         add_hooked(SavedId(s), touch);
         if (released.valid()) continue;
-        reasons_[saved.storage[s].index()] =
+        reasons_[row_of(saved.storage[s])] =
             "stays: what is saved of it at " + trace_.string(saved.site[s]) + " outlives the step";
       }
     }
@@ -129,7 +142,7 @@ class Collector {
     touch.last = behind(EventId(std::min(gone, trace_.events.size() - 1)));
     touch.phase = phase_of_[touch.begin.index()];
     touch.layer = trace_.saved.layer[saved.index()];
-    touches_[trace_.saved.storage[saved.index()].index()].push_back(touch);
+    touches_[row_of(trace_.saved.storage[saved.index()])].push_back(touch);
   }
 
   // At the step's end a parameter goes ahead of it, so that the next one can come there.
@@ -142,21 +155,21 @@ class Collector {
   [[nodiscard]] std::string reason(StorageId storage) const {
     const Storages& storages = trace_.storages;
     const std::size_t s = storage.index();
-    if (!is_parameter(storage)) return "stays: it is no parameter";
     if (storages.device[s] != 0) return "stays: it is not on the training device";
     if (storages.alloc_event[s].valid()) return "stays: it is made in the step";
     if (storages.free_event[s].valid()) return "stays: it is freed in the step";
     if (storages.bytes[s] == 0) return "stays: it has no bytes";
-    if (touches_[s].empty()) return "stays: the step does not use it";
-    for (const ParameterTouch& touch : touches_[s]) {
+    const auto& touches = touches_[row_of(storage)];
+    const auto& updates = updates_[row_of(storage)];
+    if (touches.empty()) return "stays: the step does not use it";
+    for (const ParameterTouch& touch : touches) {
       if (!touch.writes) continue;
       if (!touch.phase.valid() || trace_.phases.kind[touch.phase.index()] != PhaseKind::optimizer) {
         return "stays: the step writes it outside the optimizer";
       }
-      const bool announced =
-          std::any_of(updates_[s].begin(), updates_[s].end(), [&](const Update& update) {
-            return update.begin <= touch.begin && touch.end <= update.end;
-          });
+      const bool announced = std::any_of(updates.begin(), updates.end(), [&](const Update& update) {
+        return update.begin <= touch.begin && touch.end <= update.end;
+      });
       if (!announced) return "stays: the recording does not say when the optimizer updates it";
     }
     return {};
@@ -166,8 +179,9 @@ class Collector {
   const Trace& trace_;
   std::vector<EventId> begin_of_;  // by op
   std::vector<EventId> end_of_;
-  std::vector<PhaseId> phase_of_;             // by event
-  std::vector<std::vector<Update>> updates_;  // by storage
+  std::vector<PhaseId> phase_of_;  // by event
+  std::vector<std::int32_t> row_;  // as ParameterUses::row_
+  std::vector<std::vector<Update>> updates_;
   std::vector<std::vector<ParameterTouch>> touches_;
   std::vector<std::string> reasons_;
 };
@@ -177,6 +191,7 @@ class Collector {
 ParameterUses::ParameterUses(const TraceIndex& index) {
   Collector collector(index);
   collector.run();
+  row_ = std::move(collector).rows();
   touches_ = std::move(collector).touches();
   reasons_ = std::move(collector).reasons();
 }

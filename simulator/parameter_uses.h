@@ -2,6 +2,7 @@
 // and why some cannot stream.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,7 @@ class ParameterUses {
 
   // In order of `begin`; of a storage of another class than parameter: none.
   [[nodiscard]] const std::vector<ParameterTouch>& touches_of(StorageId storage) const {
-    return touches_[storage.index()];
+    return touches_[row_of(storage)];
   }
 
   // Empty for a storage that can stream, else "stays: .." : not a parameter, not on device 0, not
@@ -42,11 +43,17 @@ class ParameterUses {
   // the optimizer's or there not between parameter_update events, saved by a tensor that outlives
   // the step.
   [[nodiscard]] const std::string& reason_to_stay(StorageId storage) const {
-    return reasons_[storage.index()];
+    return reasons_[row_of(storage)];
   }
 
  private:
-  std::vector<std::vector<ParameterTouch>> touches_;  // by storage
+  [[nodiscard]] std::size_t row_of(StorageId storage) const {
+    return static_cast<std::size_t>(row_[storage.index()]);
+  }
+
+  // By storage; all that are no parameters have row 0.
+  std::vector<std::int32_t> row_;
+  std::vector<std::vector<ParameterTouch>> touches_;
   std::vector<std::string> reasons_;
 };
 

@@ -62,19 +62,18 @@ class TimeReplay {
       idle_until(launched_);
       return;
     }
-    const auto& compute = index_.compute_ns();
     Nanoseconds begin = lanes_.now();
     Nanoseconds work = 0;
     for (std::size_t e = next_event_; e <= last; ++e) {
       launched_ += launch_[e];
-      if (compute[e] > 0) {
+      if (const Nanoseconds compute = index_.compute_ns(e); compute > 0) {
         if (launched_ > begin + work) {
           if (e > 0) run_piece(work, e - 1);
           idle_until(launched_);
           begin = lanes_.now();
           work = 0;
         }
-        work += compute[e];
+        work += compute;
       }
       if (detail_ != nullptr) detail_->time[e] = detail_->launch[e] = launched_;
       if (index_.syncs_at(e)) {
@@ -110,7 +109,7 @@ class TimeReplay {
     Wide work = 0;
     const auto done_in = [](const CopyLanes::Segment& s) { return Wide{s.duration} * s.factor; };
     for (std::size_t e = next_event_; e <= last; ++e) {
-      work += Wide{index_.compute_ns()[e]} * kPpm;
+      work += Wide{index_.compute_ns(e)} * kPpm;
       while (segment < trail_.size() && done_before + done_in(trail_[segment]) < work) {
         done_before += done_in(trail_[segment++]);
       }

@@ -67,6 +67,44 @@ std::pair<double, double> paint(QWidget& timeline, QWidget& memory, QImage& imag
   return {between - begin, cpu_ms() - between};
 }
 
+constexpr std::size_t kFrames = 600;
+struct Series {
+  std::vector<double> lanes;
+  std::vector<double> curve;
+};
+
+Series one_series(gui::MainWindow& window) {
+  gui::TimelinePlot timeline(window.state());
+  gui::MemoryPlot memory(window.state());
+  for (gui::PlotView* plot :
+       {static_cast<gui::PlotView*>(&timeline), static_cast<gui::PlotView*>(&memory)}) {
+    plot->setAttribute(Qt::WA_DontShowOnScreen);
+    plot->resize(1920, 540);
+    plot->show_step(window.document().trace(), window.document().planned());
+    plot->show();
+  }
+  QImage image(1920, 1080, QImage::Format_RGB32);
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> place(0, 1800);
+  gui::TimeAxis axis(window.document().planned()->end, 1800);
+  paint(timeline, memory, image);
+  Series series;
+  for (std::size_t i = 0; i < kFrames; ++i) {
+    // In, along, out, along: every zoom between the whole step and single ops.
+    if (i % 60 == 0) axis.fit();
+    if (i % 60 < 40) {
+      axis.zoom(i % 40 < 25 ? 1.3 : 1 / 1.3, place(random));
+    } else {
+      axis.pan(place(random) / 5);
+    }
+    window.state().set_axis(axis);
+    const auto [first, second] = paint(timeline, memory, image);
+    series.lanes.push_back(first);
+    series.curve.push_back(second);
+  }
+  return series;
+}
+
 void frames() {
   const double nothing = resident_bytes();
   {
@@ -83,41 +121,26 @@ void frames() {
   const auto events = static_cast<double>(window.document().trace()->trace.events.size());
   row("memory: trace, index, replay and views", (resident_bytes() - before) / events, "bytes/event",
       "<= 200");
-  gui::TimelinePlot timeline(window.state());
-  gui::MemoryPlot memory(window.state());
-  for (gui::PlotView* plot :
-       {static_cast<gui::PlotView*>(&timeline), static_cast<gui::PlotView*>(&memory)}) {
-    plot->setAttribute(Qt::WA_DontShowOnScreen);
-    plot->resize(1920, 540);
-    plot->show_step(window.document().trace(), window.document().planned());
-    plot->show();
-  }
-  QImage image(1920, 1080, QImage::Format_RGB32);
-  std::mt19937 random(1);
-  std::uniform_real_distribution<double> place(0, 1800);
+  // The same frames three times, each with views that have painted nothing yet: what else the
+  // machine did is in one of the times, what a frame costs is in all of them.
   std::vector<double> times;
   std::vector<double> lanes;
   std::vector<double> curve;
-  gui::TimeAxis axis(window.document().planned()->end, 1800);
-  paint(timeline, memory, image);
-  for (int i = 0; i < 600; ++i) {
-    // In, along, out, along: every zoom between the whole step and single ops.
-    if (i % 60 == 0) axis.fit();
-    if (i % 60 < 40) {
-      axis.zoom(i % 40 < 25 ? 1.3 : 1 / 1.3, place(random));
-    } else {
-      axis.pan(place(random) / 5);
+  std::vector<double> least(kFrames, 1e9);
+  for (int i = 0; i < 3; ++i) {
+    Series series = one_series(window);
+    for (std::size_t f = 0; f < kFrames; ++f) {
+      least[f] = std::min(least[f], series.lanes[f] + series.curve[f]);
+      times.push_back(series.lanes[f] + series.curve[f]);
     }
-    window.state().set_axis(axis);
-    const auto [first, second] = paint(timeline, memory, image);
-    lanes.push_back(first);
-    curve.push_back(second);
-    times.push_back(first + second);
+    lanes.insert(lanes.end(), series.lanes.begin(), series.lanes.end());
+    curve.insert(curve.end(), series.curve.begin(), series.curve.end());
   }
   row("  of it the lanes: p99", percentile(lanes, 0.99), "ms CPU", "");
   row("  of it the memory curve: p99", percentile(curve, 0.99), "ms CPU", "");
   row("frame at 10^6 events, 1920x1080: median", percentile(times, 0.5), "ms CPU", "");
   row("frame at 10^6 events, 1920x1080: p99", percentile(times, 0.99), "ms CPU", "<= 8");
+  row("  of the least of 3 for each frame: p99", percentile(least, 0.99), "ms CPU", "<= 8");
 }
 
 // All threads of the program: what the wall clock would show were there one free processor.

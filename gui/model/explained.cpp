@@ -5,15 +5,42 @@
 
 namespace stowage::gui {
 
-Explained::Explained(SimulatedPtr of, std::shared_ptr<const PlanTree> known)
+namespace {
+
+std::shared_ptr<const report::AliveIndex> planned_index(const Simulated& simulated) {
+  return std::make_shared<const report::AliveIndex>(simulated.trace->trace, simulated.schedule);
+}
+
+// An index refers to its trace: only that very one's can be used again.
+std::shared_ptr<const report::AliveIndex> recorded_index(
+    const Simulated& simulated, const std::shared_ptr<const report::AliveIndex>& planned,
+    const Explained* before) {
+  if (before != nullptr && before->simulated->trace == simulated.trace) return before->recorded;
+  if (simulated.schedule.instructions.empty()) return planned;
+  return std::make_shared<const report::AliveIndex>(simulated.trace->trace);
+}
+
+// Another machine is another trace with the same step in it.
+std::shared_ptr<const PlanTree> tree_of(const Simulated& simulated, const Explained* before) {
+  const TracePtr& trace = simulated.trace;
+  const bool same_step =
+      before != nullptr &&
+      (before->simulated->trace == trace || before->trace().run.uuid == trace->trace.run.uuid) &&
+      before->trace().saved.size() == trace->trace.saved.size();
+  return same_step ? before->tree : std::make_shared<const PlanTree>(trace);
+}
+
+}  // namespace
+
+Explained::Explained(SimulatedPtr of, const Explained* before)
     : simulated(std::move(of)),
       stories(report::storage_stories(trace(), simulated->schedule, simulated->result,
                                       simulated->detail)),
       stalls(report::explain_stalls(simulated->trace->index, simulated->schedule, simulated->result,
                                     simulated->detail, simulated->plan().budget.device)),
-      planned(trace(), simulated->schedule),
-      recorded(trace()),
-      tree(known ? std::move(known) : std::make_shared<const PlanTree>(simulated->trace)) {
+      planned(planned_index(*simulated)),
+      recorded(recorded_index(*simulated, planned, before)),
+      tree(tree_of(*simulated, before)) {
   stall_row.assign(simulated->result.stalls.size(), -1);
   std::vector<Nanoseconds> by_offload(simulated->schedule.offloads.size(), 0);
   for (std::size_t i = 0; i < stalls.size(); ++i) {
@@ -102,15 +129,10 @@ void Explanations::follow() {
     return;
   }
   if (current_ && current_->simulated == simulated && !job_.busy()) return;
-  // Another machine is another trace with the same step in it.
-  const bool same_step = current_ &&
-                         (current_->simulated->trace == simulated->trace ||
-                          current_->trace().run.uuid == simulated->trace->trace.run.uuid) &&
-                         current_->trace().saved.size() == simulated->trace->trace.saved.size();
   job_.run<ExplainedPtr>(
       tr("Explaining"),
-      [simulated, tree = same_step ? current_->tree : nullptr](const JobContext&) {
-        return std::make_shared<const Explained>(simulated, tree);
+      [simulated, before = current_](const JobContext&) {
+        return std::make_shared<const Explained>(simulated, before.get());
       },
       [this](ExplainedPtr explained) {
         current_ = std::move(explained);

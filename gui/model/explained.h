@@ -26,16 +26,17 @@ struct RowFigures {
 };
 
 struct Explained {
-  // `known`: the tree of the same step, if there is one already. Cost: O(trace + stays log stays).
-  explicit Explained(SimulatedPtr of, std::shared_ptr<const PlanTree> known = nullptr);
+  // `before`: of the replay before it, if any: what does not hang on the plan is shared with it.
+  // Cost: O(trace + stays log stays).
+  explicit Explained(SimulatedPtr of, const Explained* before = nullptr);
   Explained(const Explained&) = delete;
   Explained& operator=(const Explained&) = delete;
 
   const SimulatedPtr simulated;
   const std::vector<report::StorageStory> stories;  // by row of Trace::storages
   const std::vector<report::StallRow> stalls;       // longest first
-  const report::AliveIndex planned;
-  const report::AliveIndex recorded;
+  const std::shared_ptr<const report::AliveIndex> planned;
+  const std::shared_ptr<const report::AliveIndex> recorded;  // nothing moves: the same as planned
   std::vector<std::int32_t> stall_row;   // by row of ReplayResult::stalls, the row of `stalls`
   std::vector<Nanoseconds> saved_stall;  // by row of Trace::saved: of the offload that serves it
   const std::shared_ptr<const PlanTree> tree;

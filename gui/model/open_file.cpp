@@ -60,8 +60,8 @@ Result<Opened> replayed(TracePtr trace, PlanStatePtr plan, const JobContext& job
   if (!simulated) return simulated.error();
   job.progress(0.9, words("Laying out the views"));
   Opened opened;
-  opened.planned = planned_view(**simulated);
   opened.recorded = recorded.get();
+  opened.planned = planned_view(**simulated, opened.recorded);
   opened.trace = std::move(trace);
   opened.simulated = std::move(simulated).value();
   return opened;

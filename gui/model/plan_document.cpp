@@ -244,11 +244,12 @@ void PlanDocument::replay() {
   };
   simulating_.run<Answer>(
       wanted_ ? tr("Replaying on another machine") : tr("Replaying"),
-      [trace = trace_, wanted = wanted_, state = state_](const JobContext& job) {
+      [trace = trace_, recorded = recorded_view_, wanted = wanted_,
+       state = state_](const JobContext& job) {
         const TracePtr on =
             wanted ? on_machine(*trace, wanted->calibration, wanted->machine) : trace;
         Answer answer{on, simulate(on, state, job.stop()), nullptr};
-        if (answer.simulated) answer.view = planned_view(**answer.simulated);
+        if (answer.simulated) answer.view = planned_view(**answer.simulated, recorded);
         return answer;
       },
       [this, keeps_previous = keeps_previous_, state = state_](Answer answer) {

@@ -12,29 +12,43 @@ namespace {
 // Spans collected for one lane, then put into rows.
 class LaneBuilder {
  public:
-  void add(Nanoseconds begin, Nanoseconds end, const SpanInfo& info) {
+  explicit LaneBuilder(std::size_t spans) {
+    begin_.reserve(spans);
+    end_.reserve(spans);
+    infos_.reserve(spans);
+    bytes_.reserve(spans);
+  }
+  void add(Nanoseconds begin, Nanoseconds end, const SpanInfo& info, Bytes bytes) {
     begin_.push_back(begin);
     end_.push_back(std::max(begin, end));
     infos_.push_back(info);
+    bytes_.push_back(bytes);
   }
-  [[nodiscard]] bool empty() const { return begin_.empty(); }
 
   // Rows in which no spans overlap; those that share the last one are cut where the next begins.
   [[nodiscard]] std::vector<LaneRow> rows() const {
     const std::vector<std::uint8_t> row = rows_of(begin_, end_);
     const std::size_t count =
         row.empty() ? 0 : std::size_t{*std::max_element(row.begin(), row.end())} + 1;
+    const bool has_bytes =
+        std::any_of(bytes_.begin(), bytes_.end(), [](Bytes bytes) { return bytes != 0; });
     std::vector<LaneRow> rows;
     for (std::size_t r = 0; r < count; ++r) {
       LaneRow made;
       std::vector<Nanoseconds> begin;
       std::vector<Nanoseconds> end;
+      const auto spans = static_cast<std::size_t>(
+          std::count(row.begin(), row.end(), static_cast<std::uint8_t>(r)));
+      begin.reserve(spans);
+      end.reserve(spans);
+      made.infos.reserve(spans);
       for (std::size_t i = 0; i < row.size(); ++i) {
         if (row[i] != r) continue;
         if (!end.empty()) end.back() = std::min(end.back(), begin_[i]);
         begin.push_back(begin_[i]);
         end.push_back(end_[i]);
         made.infos.push_back(infos_[i]);
+        if (has_bytes) made.bytes.push_back(bytes_[i]);
       }
       made.spans = SpanIndex(std::move(begin), std::move(end));
       rows.push_back(std::move(made));
@@ -46,6 +60,7 @@ class LaneBuilder {
   std::vector<Nanoseconds> begin_;
   std::vector<Nanoseconds> end_;
   std::vector<SpanInfo> infos_;
+  std::vector<Bytes> bytes_;
 };
 
 Selection::Kind kind_of(report::SpanKind kind) {
@@ -70,14 +85,13 @@ Selection::Kind kind_of(report::SpanKind kind) {
 }
 
 std::vector<LaneRow> lane_of(const std::vector<report::Span>& spans) {
-  LaneBuilder builder;
+  LaneBuilder builder(spans.size());
   for (const report::Span& span : spans) {
     SpanInfo info;
     info.kind = kind_of(span.kind);
     info.row = span.kind == report::SpanKind::sync ? span.event.value : span.row;
     info.name = span.name;
-    info.bytes = span.bytes;
-    builder.add(span.begin, span.end, info);
+    builder.add(span.begin, span.end, info, span.bytes);
   }
   return builder.rows();
 }
@@ -122,7 +136,7 @@ std::vector<LaneRow> layer_rows(const Trace& trace, const std::vector<Nanosecond
       begin.push_back(piece.begin);
       end.push_back(piece.end);
       row.infos.push_back({piece.layer, Selection::Kind::layer,
-                           trace.layers.name[static_cast<std::size_t>(piece.layer)], 0});
+                           trace.layers.name[static_cast<std::size_t>(piece.layer)]});
     }
     if (row.infos.empty()) continue;
     row.spans = SpanIndex(std::move(begin), std::move(end));
@@ -131,10 +145,11 @@ std::vector<LaneRow> layer_rows(const Trace& trace, const std::vector<Nanosecond
   return rows;
 }
 
-MemoryView memory_of(const Trace& trace, const report::Stays& stays,
-                     const std::vector<Nanoseconds>& time) {
+std::shared_ptr<const MemoryView> memory_of(const Trace& trace, const report::Stays& stays,
+                                            const std::vector<Nanoseconds>& time) {
   report::MemoryByClass by_class = report::memory_by_class(trace, stays);
-  MemoryView view;
+  auto made = std::make_shared<MemoryView>();
+  MemoryView& view = *made;
   view.classes = std::move(by_class.classes);
   view.event = std::move(by_class.event);
   view.bytes = std::move(by_class.bytes);
@@ -147,7 +162,7 @@ MemoryView memory_of(const Trace& trace, const report::Stays& stays,
   }
   view.total = MinMaxPyramid(std::move(total));
   if (!view.empty()) view.peak_at = view.total.extent(0, view.total.size()).max_at;
-  return view;
+  return made;
 }
 
 void say_why_empty(const Trace& trace, bool planned, LaneView& lane) {
@@ -180,8 +195,8 @@ void say_why_empty(const Trace& trace, bool planned, LaneView& lane) {
 }
 
 StepViewPtr view_of(const Trace& trace, const report::Timeline& timeline,
-                    const report::Stays& stays, Source source) {
-  auto view = std::make_shared<StepView>();
+                    std::shared_ptr<const MemoryView> memory, Source source) {
+  auto view = std::make_shared<StepView>(std::move(memory));
   view->source = source;
   view->end = timeline.end;
   view->phases = timeline.phases;
@@ -198,7 +213,6 @@ StepViewPtr view_of(const Trace& trace, const report::Timeline& timeline,
   add(LaneKind::d2h, lane_of(timeline.lane(report::Lane::d2h)));
   add(LaneKind::h2d, lane_of(timeline.lane(report::Lane::h2d)));
   add(LaneKind::stalls, lane_of(timeline.lane(report::Lane::stalls)));
-  if (!time.empty()) view->memory = memory_of(trace, stays, time);
   return view;
 }
 
@@ -211,7 +225,7 @@ Bytes moved(const LaneView& lane, const TimeRange& range) {
       const Nanoseconds inside =
           std::min(row.spans.end(i), range.end) - std::max(row.spans.begin(i), range.begin);
       if (inside <= 0 || length == 0) continue;
-      sum += static_cast<Bytes>(Wide{row.infos[i].bytes} * inside / length);
+      sum += static_cast<Bytes>(Wide{row.bytes_of(i)} * inside / length);
     }
   }
   return sum;
@@ -237,18 +251,23 @@ MemoryView::Range MemoryView::points(double begin, double end) const {
   return {first, std::max(from(end), first + 1)};
 }
 
-StepViewPtr planned_view(const Simulated& simulated) {
+StepViewPtr planned_view(const Simulated& simulated, const StepViewPtr& recorded) {
   const Trace& trace = simulated.trace->trace;
+  const report::Timeline timeline =
+      report::simulated_timeline(trace, simulated.schedule, simulated.result, simulated.detail);
+  const bool as_recorded = recorded && simulated.schedule.instructions.empty() &&
+                           simulated.detail.time == trace.events.time;
   return view_of(
-      trace,
-      report::simulated_timeline(trace, simulated.schedule, simulated.result, simulated.detail),
-      report::Stays(trace, simulated.schedule),
+      trace, timeline,
+      as_recorded ? recorded->shared_memory
+                  : memory_of(trace, report::Stays(trace, simulated.schedule), timeline.time),
       simulated.trace->machine == Machine::recorded ? Source::predicted : Source::assumed);
 }
 
 StepViewPtr recorded_view(const TraceData& data) {
-  return view_of(data.trace, report::recorded_timeline(data.trace), report::Stays(data.trace),
-                 Source::measured);
+  const report::Timeline timeline = report::recorded_timeline(data.trace);
+  return view_of(data.trace, timeline,
+                 memory_of(data.trace, report::Stays(data.trace), timeline.time), Source::measured);
 }
 
 RangeFigures measure(const StepView& view, const TimeRange& range) {

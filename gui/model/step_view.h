@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gui/model/min_max_pyramid.h"
@@ -29,14 +30,15 @@ enum class LaneKind : std::uint8_t { layers, launch, compute, d2h, h2d, stalls }
 struct SpanInfo {
   std::int32_t row = -1;  // of the table that `kind` names
   Selection::Kind kind = Selection::Kind::none;
-  StringId name;    // op, kernel, site, layer
-  Bytes bytes = 0;  // moved, waited for
+  StringId name;  // op, kernel, site, layer
 };
 
 // Spans that do not overlap; a lane with overlapping ones has several rows.
 struct LaneRow {
   SpanIndex spans;
   std::vector<SpanInfo> infos;
+  std::vector<Bytes> bytes;  // moved, waited for; empty: none of the spans is about bytes
+  [[nodiscard]] Bytes bytes_of(std::size_t span) const { return bytes.empty() ? 0 : bytes[span]; }
 };
 
 struct LaneView {
@@ -64,11 +66,15 @@ struct MemoryView {
 };
 
 struct StepView {
+  explicit StepView(std::shared_ptr<const MemoryView> curve)
+      : shared_memory(std::move(curve)), memory(*shared_memory) {}
+
   Source source = Source::measured;
   Nanoseconds end = 0;
   std::vector<LaneView> lanes;  // in the order of LaneKind, each once
   std::vector<report::PhaseSpan> phases;
-  MemoryView memory;
+  const std::shared_ptr<const MemoryView> shared_memory;  // two steps may have the same curve
+  const MemoryView& memory;
 
   [[nodiscard]] const LaneView& lane(LaneKind kind) const {
     return lanes[static_cast<std::size_t>(kind)];
@@ -76,8 +82,10 @@ struct StepView {
 };
 using StepViewPtr = std::shared_ptr<const StepView>;
 
-// The planned step, as replayed. O(trace + instructions).
-[[nodiscard]] StepViewPtr planned_view(const Simulated& simulated);
+// The planned step, as replayed. Where nothing moves and no time differs from the recorded step's,
+// the memory curve is that of `recorded` (null: not there), shared. O(trace + instructions).
+[[nodiscard]] StepViewPtr planned_view(const Simulated& simulated,
+                                       const StepViewPtr& recorded = nullptr);
 // The recorded step.
 [[nodiscard]] StepViewPtr recorded_view(const TraceData& data);
 

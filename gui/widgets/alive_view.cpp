@@ -99,7 +99,7 @@ void AliveView::refresh() {
   }
   const Trace& trace = x->trace();
   const bool recorded = shows_recorded();
-  const report::AliveIndex& index = recorded ? x->recorded : x->planned;
+  const report::AliveIndex& index = recorded ? *x->recorded : *x->planned;
   const std::vector<Nanoseconds>& times = recorded ? trace.events.time : x->simulated->detail.time;
   const bool at_cursor = moment_->currentIndex() == 1;
   if (times.empty()) return stack_->set_reason(tr("The trace has no events."));

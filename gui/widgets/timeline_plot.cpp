@@ -101,12 +101,11 @@ QString TimelinePlot::describe(const QPoint& at) const {
   QString text = tr("%1\n%2 at %3 (%4)")
                      .arg(name.isEmpty() ? word_for(found->lane->kind) : name, time_text(duration),
                           time_text(begin), word_for(view()->source));
-  if (info.bytes > 0) {
-    text += is_copy(found->lane->kind)
-                ? tr("\n%1 at %2")
-                      .arg(exact_bytes_text(info.bytes),
-                           rate_text(gigabytes_per_second(info.bytes, duration)))
-                : tr("\n%1").arg(exact_bytes_text(info.bytes));
+  if (const Bytes bytes = found->row->bytes_of(found->span); bytes > 0) {
+    text += is_copy(found->lane->kind) ? tr("\n%1 at %2")
+                                             .arg(exact_bytes_text(bytes),
+                                                  rate_text(gigabytes_per_second(bytes, duration)))
+                                       : tr("\n%1").arg(exact_bytes_text(bytes));
   }
   return text;
 }

@@ -43,6 +43,22 @@ SimulatedPtr offloaded(const TracePtr& trace) {
   return *result;
 }
 
+TEST(StepView, TheCurveIsSharedWhereNothingMovesAndNoTimeDiffers) {
+  const TracePtr trace = small_step();
+  const StepViewPtr recorded = recorded_view(*trace);
+  const auto kept = simulate(trace, std::make_shared<const PlanState>());
+  ASSERT_TRUE(kept);
+  const StepViewPtr planned = planned_view(**kept, recorded);
+  EXPECT_EQ(planned->source, Source::predicted);
+  EXPECT_EQ(planned->shared_memory, recorded->shared_memory);
+  const StepViewPtr alone = planned_view(**kept);
+  EXPECT_NE(alone->shared_memory, recorded->shared_memory);
+  EXPECT_EQ(alone->memory.time, recorded->memory.time);
+  EXPECT_EQ(alone->memory.bytes, recorded->memory.bytes);
+  const StepViewPtr moved = planned_view(*offloaded(trace), recorded);
+  EXPECT_NE(moved->memory.time, recorded->memory.time);
+}
+
 TEST(StepView, ShowsCopiesAndStallsOfThePlannedStep) {
   const SimulatedPtr simulated = offloaded(small_step());
   const StepViewPtr view = planned_view(*simulated);
@@ -50,7 +66,7 @@ TEST(StepView, ShowsCopiesAndStallsOfThePlannedStep) {
   ASSERT_EQ(view->lane(LaneKind::d2h).rows.size(), 1U);
   const LaneRow& out = view->lane(LaneKind::d2h).rows[0];
   ASSERT_EQ(out.spans.size(), 1U);
-  EXPECT_EQ(out.infos[0].bytes, 400);
+  EXPECT_EQ(out.bytes_of(0), 400);
   EXPECT_EQ(out.spans.end(0) - out.spans.begin(0), 400);
   ASSERT_EQ(view->lane(LaneKind::stalls).rows.size(), 1U);
   EXPECT_EQ(view->lane(LaneKind::stalls).rows[0].spans.covered(0, view->end),

@@ -56,12 +56,12 @@ class Machine {
       Nanoseconds launched = launched_;
       for (; end <= stop; ++end) {
         const Nanoseconds arrival = launched + launch_time(end);
-        if (index_.compute_ns()[end] > 0 && arrival > begin + work) {
+        if (index_.compute_ns(end) > 0 && arrival > begin + work) {
           if (end > e) break;
           if (arrival > now_) break;
         }
         launched = arrival;
-        work += index_.compute_ns()[end];
+        work += index_.compute_ns(end);
         work_at.push_back(work);
         launched_at.push_back(launched);
         if (synchronises(end)) {
