@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds and runs every test.
 #
-#   scripts/test.sh               presets core (no LibTorch, CUDA, Qt) and release, all of ctest
-#   scripts/test.sh --gui         preset gui, the desktop program: its own tests
+#   scripts/test.sh               presets core (no LibTorch, CUDA, Qt), gui and release
+#   scripts/test.sh --gui         preset gui alone, the desktop program: its own tests
 #   scripts/test.sh --sanitize    these, then ASan and UBSan on the core, the CPU executor (random plans
 #                                 included) and the desktop program, TSan on the core, the devices and the copy
 #                                 threads
@@ -27,11 +27,18 @@ check() {  # check PRESET [CTEST OPTION..]
   ctest --preset "$1" --parallel 2 --no-tests=error "${@:2}"
 }
 
+desktop() {
+  build gui
+  check gui --tests-regex '^(gui|package\.desktop)'
+}
+
+# The three presets have the same flags, so ccache compiles the core once, and its own tests run once.
 plain() {
   build core
   check core
+  desktop
   build release
-  check release
+  check release --label-exclude '^(traces|simulator|planner|profiler|report)$'
 }
 
 sanitize() {
@@ -61,13 +68,13 @@ sanitize() {
 
 case ${1:-} in
   '')
+    stowage_setup gui
     stowage_setup torch
     plain
     ;;
   --gui)
     stowage_setup gui
-    build gui
-    check gui --label-regex '^gui'
+    desktop
     ;;
   --sanitize)
     stowage_setup gui

@@ -40,9 +40,8 @@ QuietSteps::Window QuietSteps::last_window() const {
   std::sort(rows.begin(), rows.end(),
             [this](std::size_t a, std::size_t b) { return times_[a] < times_[b]; });
   const Wide spread = Wide{times_[rows.back()]} - times_[rows.front()];
-  return {
-      rows[rows.size() / 2],
-      rows.size() == kWindow && spread * kPerMille <= Wide{times_[rows.front()]} * kSpreadPerMille};
+  return {rows[rows.size() / 2],
+          rows.size() > 1 && spread * kPerMille <= Wide{times_[rows.front()]} * kSpreadPerMille};
 }
 
 }  // namespace stowage::profiler

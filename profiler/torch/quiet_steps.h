@@ -16,9 +16,10 @@ namespace stowage::profiler {
 class QuietSteps {
  public:
   static constexpr std::size_t kWindow = 5;
-  // Steps of a window that was not disturbed are this close to each other.
+  // Steps of a window that was not disturbed are this close to each other. A window of two may be:
+  // steps are that few where they are long.
   static constexpr std::int64_t kSpreadPerMille = 10;
-  static constexpr std::int64_t kPatience = 20;
+  static constexpr std::int64_t kPatience = 80;
 
   // As many steps as `budget` says; when no window of them was quiet and `wait_for_quiet`, more,
   // until one is: up to kPatience times as many steps, in `patience_ns` at most.

@@ -19,6 +19,8 @@ namespace stowage::profiler {
 
 namespace {
 
+constexpr Nanoseconds kSecond = 1'000'000'000;
+
 class Marker final : public OpMarker {
  public:
   explicit Marker(ActivityRecorder& recorder) : recorder_(recorder) {}
@@ -64,8 +66,8 @@ class CuptiTimingRecorder final : public TimingRecorder {
     Marker marker(*recorder_);
     const RecordOptions light{.light = true, .marker = &marker, .host_pool = pool};
     std::vector<RawPass> passes;
-    QuietSteps steps(StepBudget::up_to(std::max<std::int64_t>(1, options.timing), 2, 5'000'000'000),
-                     true, 10'000'000'000);
+    QuietSteps steps(StepBudget::up_to(std::max<std::int64_t>(1, options.timing), 2, 5 * kSecond),
+                     options.wait_for_quiet, 25 * kSecond);
     // The first one pays for what CUPTI sets up when it is first needed.
     for (std::int64_t i = 0; steps.wants_more(); ++i) {
       Result<RawPass> pass = observe(device, step, mode, options.warmup + i, light);

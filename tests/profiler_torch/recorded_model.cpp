@@ -18,7 +18,8 @@ T or_throw(Result<T> result) {
   return std::move(result).value();
 }
 
-const profiler::PassOptions kPasses{.warmup = 2, .steps = 2, .structure = 1};
+const profiler::PassOptions kPasses{
+    .warmup = 2, .steps = 2, .structure = 1, .wait_for_quiet = false};
 
 std::unique_ptr<cli::Session> new_session(const std::string& spec, std::int64_t batch,
                                           const std::string& optimizer) {
