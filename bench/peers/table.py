@@ -123,7 +123,9 @@ def compared(base, reference):
         return ""
     memory = over(reference["peak_active_bytes"], base["peak_active_bytes"])
     time = over(reference["step_ns"], base["step_ns"])
-    return f"Stowage's step without a plan against transformers': active {memory}, time {time}.\n\n"
+    ahead = base.get("launched_ahead_ns")
+    gpu = f"; {over(reference['step_ns'], ahead)} against its time on the GPU, launches ahead" if ahead else ""
+    return f"Stowage's step without a plan against transformers': active {memory}, time {time}{gpu}.\n\n"
 
 
 def notes(lines):
