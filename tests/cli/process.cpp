@@ -152,6 +152,10 @@ void wait_for(const Condition& condition) {
 
 }  // namespace
 
+std::string built_stowage() {
+  return STOWAGE_BIN_DIR "/stowage";
+}
+
 Outcome run(const Command& command) {
   return attend(start(command), command.input);
 }

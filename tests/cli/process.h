@@ -14,9 +14,13 @@ struct Outcome {
   std::string err;
 };
 
+// The path of this build's `stowage`; not in the header, so that builds share what includes it
+// (ccache).
+[[nodiscard]] std::string built_stowage();
+
 struct Command {
   std::vector<std::string> args;  // after the program
-  std::string program = STOWAGE_BIN_DIR "/stowage";
+  std::string program = built_stowage();
   std::string input;                     // stdin
   std::vector<std::string> environment;  // "NAME=value", added to this process's
   std::string stdout_file;               // instead of a pipe
