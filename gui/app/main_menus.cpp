@@ -11,9 +11,9 @@
 #include "gui/app/export_menu.h"
 #include "gui/app/key_list.h"
 #include "gui/app/main_window.h"
+#include "gui/app/named_action.h"
 #include "gui/app/recent_files.h"
 #include "gui/app/samples.h"
-#include "gui/widgets/keys.h"
 #include "gui/widgets/words.h"
 #include "planner/policy.h"
 #include "traces/build_info.h"
@@ -23,11 +23,7 @@ namespace stowage::gui {
 QAction* MainWindow::add(QMenu* menu, const QString& name, const QString& text, const QString& tip,
                          std::function<void()> slot) {
   QAction* action = menu->addAction(text);
-  action->setObjectName(name);
-  action->setShortcuts(shortcuts_of(name));
-  const QString key = action->shortcut().toString(QKeySequence::NativeText);
-  action->setStatusTip(tip);
-  action->setToolTip(key.isEmpty() ? tip : tr("%1 (%2)").arg(tip, key));
+  set_up_action(*action, name, tip);
   connect(action, &QAction::triggered, this, [slot = std::move(slot)] { slot(); });
   return action;
 }
@@ -93,11 +89,9 @@ void MainWindow::save_plan(bool ask) {
 void MainWindow::make_edit_menu() {
   QMenu* menu = menu_bar_->addMenu(tr("&Edit"));
   QAction* undo = document_.undo_stack().createUndoAction(this);
-  undo->setObjectName(QStringLiteral("undo"));
-  undo->setShortcuts(shortcuts_of(undo->objectName()));
+  set_up_action(*undo, QStringLiteral("undo"), tr("Take the last edit of the plan back"));
   QAction* redo = document_.undo_stack().createRedoAction(this);
-  redo->setObjectName(QStringLiteral("redo"));
-  redo->setShortcuts(shortcuts_of(redo->objectName()));
+  set_up_action(*redo, QStringLiteral("redo"), tr("Make the edit that was taken back again"));
   menu->addActions({undo, redo});
   menu->addSeparator();
   add(menu, "find", tr("&Find..."), tr("Find ops, layers and saved tensors"),

@@ -4,11 +4,11 @@
 #include <QMenu>
 
 #include "gui/app/main_window.h"
+#include "gui/app/named_action.h"
 #include "gui/model/explained.h"
 #include "gui/widgets/alive_view.h"
 #include "gui/widgets/compare_view.h"
 #include "gui/widgets/details_view.h"
-#include "gui/widgets/keys.h"
 #include "gui/widgets/pareto_view.h"
 #include "gui/widgets/plan_tree_view.h"
 #include "gui/widgets/record_dialog.h"
@@ -23,11 +23,7 @@ namespace {
 QAction* add_action(MainWindow& window, const char* before, const char* name, const QString& text,
                     const QString& tip) {
   auto* action = new QAction(text, &window);
-  action->setObjectName(QLatin1String(name));
-  action->setShortcuts(shortcuts_of(action->objectName()));
-  const QString key = action->shortcut().toString(QKeySequence::NativeText);
-  action->setStatusTip(tip);
-  action->setToolTip(key.isEmpty() ? tip : QObject::tr("%1 (%2)").arg(tip, key));
+  set_up_action(*action, QLatin1String(name), tip);
   QAction* next = window.action(QLatin1String(before));
   for (QObject* place : next->associatedObjects()) {
     if (auto* menu = qobject_cast<QMenu*>(place)) menu->insertAction(next, action);

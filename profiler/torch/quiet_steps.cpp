@@ -11,14 +11,14 @@ namespace {
 constexpr Wide kPerMille = 1000;
 }
 
-QuietSteps::QuietSteps(const StepBudget& budget, bool wait_for_quiet, Nanoseconds patience_ns)
-    : budget_(budget), wait_for_quiet_(wait_for_quiet), patience_ns_(patience_ns) {}
+QuietSteps::QuietSteps(const StepBudget& budget, Nanoseconds patience_ns)
+    : budget_(budget), patience_ns_(patience_ns) {}
 
 bool QuietSteps::wants_more() const {
   const auto done = static_cast<std::int64_t>(times_.size());
   if (budget_.wants_more(done, spent_)) return true;
-  if (!wait_for_quiet_ || was_quiet_) return false;
-  return StepBudget{0, kPatience * budget_.most, patience_ns_}.wants_more(done, spent_);
+  return patience_ns_ > 0 && !was_quiet_ &&
+         StepBudget{0, kPatience * budget_.most, patience_ns_}.wants_more(done, spent_);
 }
 
 void QuietSteps::add(Nanoseconds step_ns) {

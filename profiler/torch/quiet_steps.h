@@ -21,9 +21,9 @@ class QuietSteps {
   static constexpr std::int64_t kSpreadPerMille = 10;
   static constexpr std::int64_t kPatience = 80;
 
-  // As many steps as `budget` says; when no window of them was quiet and `wait_for_quiet`, more,
-  // until one is: up to kPatience times as many steps, in `patience_ns` at most.
-  QuietSteps(const StepBudget& budget, bool wait_for_quiet, Nanoseconds patience_ns);
+  // As many steps as `budget` says; when no window of them was quiet, more until one is: up to
+  // kPatience times as many, in `patience_ns` for all steps at most (0: no more).
+  QuietSteps(const StepBudget& budget, Nanoseconds patience_ns);
 
   [[nodiscard]] bool wants_more() const;
   // The next step's time.
@@ -43,7 +43,6 @@ class QuietSteps {
   [[nodiscard]] Window last_window() const;
 
   StepBudget budget_;
-  bool wait_for_quiet_;
   Nanoseconds patience_ns_;
   std::vector<Nanoseconds> times_;
   Nanoseconds spent_ = 0;

@@ -18,11 +18,15 @@ inline const QString kSmallCpu =
 class WindowTest : public ::testing::Test {
  protected:
   WindowTest() {
-    QObject::connect(&window_.document(), &gui::PlanDocument::failed,
-                     [this](const Error& error) { errors_.push_back(error.text()); });
+    watch(window_);
     window_.resize(1280, 800);
     window_.show();
     window_.settle();
+  }
+  // What this window refuses is in errors_.
+  void watch(gui::MainWindow& window) {
+    QObject::connect(&window.document(), &gui::PlanDocument::failed,
+                     [this](const Error& error) { errors_.push_back(error.text()); });
   }
   void open(const QString& file) {
     window_.open_files({file});

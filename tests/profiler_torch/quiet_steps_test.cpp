@@ -12,9 +12,9 @@ namespace {
 using Times = std::vector<Nanoseconds>;
 
 // Feeds the times as long as more are wanted; repeats the last one.
-QuietSteps run(const Times& times, const StepBudget& budget, bool wait, Nanoseconds patience,
+QuietSteps run(const Times& times, const StepBudget& budget, Nanoseconds patience,
                std::size_t* steps = nullptr) {
-  QuietSteps quiet(budget, wait, patience);
+  QuietSteps quiet(budget, patience);
   std::size_t done = 0;
   for (; quiet.wants_more(); ++done) quiet.add(times[std::min(done, times.size() - 1)]);
   if (steps != nullptr) *steps = done;
@@ -24,7 +24,7 @@ QuietSteps run(const Times& times, const StepBudget& budget, bool wait, Nanoseco
 TEST(QuietSteps, AreTheMedianWhereNothingDisturbs) {
   std::size_t steps = 0;
   const QuietSteps quiet =
-      run({1004, 1000, 1001, 1003, 1002}, {2, 5, 1'000'000}, true, 1'000'000, &steps);
+      run({1004, 1000, 1001, 1003, 1002}, {2, 5, 1'000'000}, 1'000'000, &steps);
   EXPECT_EQ(steps, 5U);
   EXPECT_EQ(quiet.step_ns(), 1002);
   EXPECT_EQ(quiet.step(), 4U);
@@ -34,10 +34,10 @@ TEST(QuietSteps, AreTheMedianWhereNothingDisturbs) {
 TEST(QuietSteps, WaitUntilABurstIsOver) {
   std::size_t steps = 0;
   const Times times{1200, 1300, 1250, 1280, 1220, 1210, 1003, 1001, 1002, 1005, 1004, 1002};
-  const QuietSteps quiet = run(times, {2, 5, 1'000'000}, true, 1'000'000, &steps);
+  const QuietSteps quiet = run(times, {2, 5, 1'000'000}, 1'000'000, &steps);
   EXPECT_EQ(steps, 11U);
   EXPECT_EQ(quiet.step_ns(), 1003);
-  const QuietSteps hasty = run(times, {2, 5, 1'000'000}, false, 1'000'000, &steps);
+  const QuietSteps hasty = run(times, {2, 5, 1'000'000}, 0, &steps);
   EXPECT_EQ(steps, 5U);
   EXPECT_EQ(hasty.step_ns(), 1250);
 }
@@ -46,20 +46,20 @@ TEST(QuietSteps, APatienceEnds) {
   Times restless;
   for (int i = 0; i < 1000; ++i) restless.push_back(1000 + 100 * (i % 2));
   std::size_t steps = 0;
-  static_cast<void>(run(restless, {2, 5, 1'000'000}, true, 1'000'000, &steps));
+  static_cast<void>(run(restless, {2, 5, 1'000'000}, 1'000'000, &steps));
   EXPECT_EQ(steps, 400U);  // 80 times as many
-  static_cast<void>(run(restless, {2, 5, 1'000'000}, true, 20'000, &steps));
+  static_cast<void>(run(restless, {2, 5, 1'000'000}, 20'000, &steps));
   EXPECT_EQ(steps, 19U);  // 19 take 19,900
 }
 
 // Fewer steps than a window: their median, and never "quiet" by being few.
 TEST(QuietSteps, FewLongStepsAreTheirMedian) {
   std::size_t steps = 0;
-  const QuietSteps quiet = run({3000, 1000, 2000}, {2, 5, 6000}, true, 6000, &steps);
+  const QuietSteps quiet = run({3000, 1000, 2000}, {2, 5, 6000}, 6000, &steps);
   EXPECT_EQ(steps, 3U);
   EXPECT_EQ(quiet.step_ns(), 2000);
-  EXPECT_EQ(run({3000, 1000}, StepBudget::exactly(1), true, 0).step_ns(), 3000);
-  static_cast<void>(run({3000, 3010, 1}, {2, 5, 6000}, true, 90'000, &steps));
+  EXPECT_EQ(run({3000, 1000}, StepBudget::exactly(1), 0).step_ns(), 3000);
+  static_cast<void>(run({3000, 3010, 1}, {2, 5, 6000}, 90'000, &steps));
   EXPECT_EQ(steps, 2U);
 }
 
@@ -72,7 +72,7 @@ TEST(QuietSteps, AreTheSmallestMedianOfAllWindows) {
     for (int i = 0; i < count; ++i) {
       times.push_back(std::uniform_int_distribution<int>(1000, 1100)(random));
     }
-    QuietSteps quiet(StepBudget::exactly(count), false, 0);
+    QuietSteps quiet(StepBudget::exactly(count), 0);
     std::vector<bool> dropped;
     for (const Nanoseconds time : times) {
       quiet.add(time);
