@@ -10,6 +10,7 @@
 
 #include "profiler/cupti/buffer_pool.h"
 #include "profiler/cupti/cupti_error.h"
+#include "profiler/cupti/recorded_calls.h"
 
 namespace stowage::profiler {
 
@@ -25,53 +26,7 @@ constexpr std::array kKinds = {
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
     CUPTI_ACTIVITY_KIND_MEMCPY,
     CUPTI_ACTIVITY_KIND_MEMSET,
-    CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
     CUPTI_ACTIVITY_KIND_OVERHEAD,
-};
-
-// What launches something. Code compiled by CUDA 13 launches through __cudaLaunchKernel.
-constexpr std::array kRuntimeCalls = {
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_ptsz_v7000,
-    CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000,
-    CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_ptsz_v13000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060,
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_ptsz_v11060,
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_v9000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_ptsz_v9000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_ptsz_v10000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy2D_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_ptsz_v7000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy2DAsync_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy3DAsync_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyToSymbolAsync_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyFromSymbolAsync_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyPeerAsync_v4000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyBatchAsync_v13000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemset_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_ptsz_v7000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemset2DAsync_v3020,
-};
-
-constexpr std::array kDriverCalls = {
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
-    CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoDAsync_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoD_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoD_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD16Async,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async,
 };
 
 void CUPTIAPI on_request(std::uint8_t** buffer, std::size_t* size, std::size_t* records) {
@@ -166,21 +121,23 @@ CUptiResult set_flag(CUpti_ActivityAttribute attribute) {
 // Seen on an H200 with CUPTI 13.0: a choice of calls made after the context exists gives no records
 // at all, silently, while whole kinds can be switched on at any time.
 Status enable_calls() {
-  for (const auto call : kRuntimeCalls) {
-    if (Status status =
-            cupti_status(cuptiActivityEnableRuntimeApi(call, 1), "cuptiActivityEnableRuntimeApi");
-        !status) {
-      return status;
+  const auto runtime = [](CUpti_CallbackId call) {
+    return cupti_status(cuptiActivityEnableRuntimeApi(call, 1), "cuptiActivityEnableRuntimeApi");
+  };
+  const auto driver = [](CUpti_CallbackId call) {
+    return cupti_status(cuptiActivityEnableDriverApi(call, 1), "cuptiActivityEnableDriverApi");
+  };
+  Status status = Unit{};
+  const auto enable = [&status](const auto& calls, const auto& one) {
+    for (const auto call : calls) {
+      if (status) status = one(call);
     }
-  }
-  for (const auto call : kDriverCalls) {
-    if (Status status =
-            cupti_status(cuptiActivityEnableDriverApi(call, 1), "cuptiActivityEnableDriverApi");
-        !status) {
-      return status;
-    }
-  }
-  return Unit{};
+  };
+  enable(kRuntimeLaunches, runtime);
+  enable(kRuntimeWaits, runtime);
+  enable(kDriverLaunches, driver);
+  enable(kDriverWaits, driver);
+  return status;
 }
 
 class CuptiRecorder final : public ActivityRecorder {
@@ -190,12 +147,6 @@ class CuptiRecorder final : public ActivityRecorder {
       if (Status status = cupti_status(cuptiActivityEnable(kind), "cuptiActivityEnable"); !status) {
         return status;
       }
-    }
-    // Or each unfinished query of an event makes a record.
-    if (Status status =
-            cupti_status(cuptiActivityEnableAllSyncRecords(0), "cuptiActivityEnableAllSyncRecords");
-        !status) {
-      return status;
     }
     recording_.store(true, std::memory_order_release);
     return Unit{};

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "profiler/cupti/cupti_error.h"
+#include "profiler/cupti/recorded_calls.h"
 
 namespace stowage::profiler {
 
@@ -133,6 +134,10 @@ Status ActivityDecoder::decode(std::uint8_t* buffer, std::size_t valid) {
           ++records_.zero_timestamps;
           break;
         }
+        if (is_wait(call.kind, call.cbid)) {
+          records_.syncs.push_back({ns(call.start), ns(call.end)});
+          break;
+        }
         records_.launches.push_back(
             {ns(call.start), ns(call.end), call.correlationId, call.threadId});
         break;
@@ -142,17 +147,6 @@ Status ActivityDecoder::decode(std::uint8_t* buffer, std::size_t valid) {
         if (external.externalKind != CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2) break;
         records_.externals.push_back(
             {external.correlationId, static_cast<std::int64_t>(external.externalId)});
-        break;
-      }
-      case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: {
-        const auto& sync = *reinterpret_cast<const CUpti_ActivitySynchronization2*>(record);
-        // A stream that waits for an event keeps no CPU waiting.
-        if (sync.type == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT) break;
-        if (no_time(sync.start, sync.end)) {
-          ++records_.zero_timestamps;
-          break;
-        }
-        records_.syncs.push_back({ns(sync.start), ns(sync.end)});
         break;
       }
       case CUPTI_ACTIVITY_KIND_OVERHEAD: {

@@ -25,9 +25,11 @@ void QuietSteps::add(Nanoseconds step_ns) {
   times_.push_back(step_ns);
   spent_ += step_ns;
   const Window window = last_window();
-  // Windows that are not full yet are of all steps, so the last of them is the one.
-  if (times_.size() <= kWindow || times_[window.step] < times_[best_.step]) best_ = window;
-  was_quiet_ = was_quiet_ || window.quiet;
+  // Windows that are not full yet are of all steps, so the last of them is the one: two steps that
+  // agree say nothing of the third.
+  const bool is_first = times_.size() <= kWindow;
+  if (is_first || times_[window.step] < times_[best_.step]) best_ = window;
+  was_quiet_ = window.quiet || (was_quiet_ && !is_first);
 }
 
 bool QuietSteps::may_be_chosen(std::size_t step) const {

@@ -47,8 +47,9 @@ CUpti_ActivityKernel10 kernel(const char* name, std::uint64_t start, std::uint64
   return record;
 }
 
-CUpti_ActivityAPI call(std::uint64_t start, std::uint64_t end) {
+CUpti_ActivityAPI call(std::uint64_t start, std::uint64_t end, std::uint32_t which) {
   CUpti_ActivityAPI record{};
+  record.cbid = which;
   record.start = start;
   record.end = end;
   record.correlationId = 5;
@@ -76,8 +77,9 @@ TEST(Decode, EveryKindOfRecord) {
   fill.correlationId = 7;
   fill.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
   buffer.add(CUPTI_ACTIVITY_KIND_MEMSET, fill);
-  buffer.add(CUPTI_ACTIVITY_KIND_RUNTIME, call(80, 85));
-  buffer.add(CUPTI_ACTIVITY_KIND_DRIVER, call(81, 84));
+  buffer.add(CUPTI_ACTIVITY_KIND_RUNTIME,
+             call(80, 85, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000));
+  buffer.add(CUPTI_ACTIVITY_KIND_DRIVER, call(81, 84, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel));
   CUpti_ActivityExternalCorrelation external{};
   external.externalKind = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2;
   external.externalId = static_cast<std::uint64_t>(kExecutorId);
@@ -85,13 +87,9 @@ TEST(Decode, EveryKindOfRecord) {
   buffer.add(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, external);
   external.externalKind = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;  // somebody else's
   buffer.add(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, external);
-  CUpti_ActivitySynchronization2 sync{};
-  sync.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE;
-  sync.start = 180;
-  sync.end = 190;
-  buffer.add(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, sync);
-  sync.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT;  // no CPU waits
-  buffer.add(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, sync);
+  buffer.add(CUPTI_ACTIVITY_KIND_RUNTIME,
+             call(180, 190, CUPTI_RUNTIME_TRACE_CBID_cudaStreamSynchronize_v3020));
+  buffer.add(CUPTI_ACTIVITY_KIND_DRIVER, call(200, 230, CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize));
   CUpti_ActivityOverhead3 overhead{};
   overhead.start = 10;
   overhead.end = 17;
@@ -116,18 +114,31 @@ TEST(Decode, EveryKindOfRecord) {
   EXPECT_EQ(raw.launches[1].end_ns, 84);
   ASSERT_EQ(raw.externals.size(), 1U);
   EXPECT_EQ(raw.externals[0].id, kExecutorId);
-  ASSERT_EQ(raw.syncs.size(), 1U);
+  ASSERT_EQ(raw.syncs.size(), 2U);
+  EXPECT_EQ(raw.syncs[0].start_ns, 180);
   EXPECT_EQ(raw.syncs[0].end_ns, 190);
+  EXPECT_EQ(raw.syncs[1].end_ns, 230);
   EXPECT_EQ(raw.overhead_ns, 7);
   EXPECT_EQ(raw.zero_timestamps, 0);
   EXPECT_EQ(raw.other_records, 0);
+}
+
+TEST(Decode, TheDriversNumbersOfCallsAreNotTheRuntimes) {
+  Buffer buffer;
+  buffer.add(CUPTI_ACTIVITY_KIND_DRIVER,
+             call(80, 85, CUPTI_RUNTIME_TRACE_CBID_cudaStreamSynchronize_v3020));
+  buffer.add(CUPTI_ACTIVITY_KIND_RUNTIME, call(86, 89, CUPTI_DRIVER_TRACE_CBID_cuEventSynchronize));
+  const RawActivities raw = buffer.decoded();
+  EXPECT_TRUE(raw.syncs.empty());
+  EXPECT_EQ(raw.launches.size(), 2U);
 }
 
 TEST(Decode, RecordsWithoutATimeAreCountedOnly) {
   Buffer buffer;
   buffer.add(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, kernel("k", 0, 0));
   buffer.add(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, kernel("k", 100, 0));  // still ran
-  buffer.add(CUPTI_ACTIVITY_KIND_RUNTIME, call(0, 0));
+  buffer.add(CUPTI_ACTIVITY_KIND_RUNTIME,
+             call(0, 0, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000));
   buffer.add(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, kernel("k", 100, 101));
   const RawActivities raw = buffer.decoded();
   EXPECT_EQ(raw.zero_timestamps, 3);

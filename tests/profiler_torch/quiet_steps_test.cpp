@@ -42,6 +42,14 @@ TEST(QuietSteps, WaitUntilABurstIsOver) {
   EXPECT_EQ(hasty.step_ns(), 1250);
 }
 
+// Two steps that agree are no quiet window when the budget has more of them.
+TEST(QuietSteps, AreNotFoundInABurstsFirstTwo) {
+  std::size_t steps = 0;
+  const Times times{1215, 1216, 1199, 1153, 1108, 1003, 1001, 1002, 1005, 1004};
+  EXPECT_EQ(run(times, {2, 5, 1'000'000}, 1'000'000, &steps).step_ns(), 1003);
+  EXPECT_EQ(steps, 10U);
+}
+
 TEST(QuietSteps, APatienceEnds) {
   Times restless;
   for (int i = 0; i < 1000; ++i) restless.push_back(1000 + 100 * (i % 2));
