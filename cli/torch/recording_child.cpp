@@ -28,6 +28,9 @@ Result<std::string> run_verb_in_child(const char* verb, const RecordingRequest& 
     arguments.insert(arguments.end(), {"--memory-limit", std::to_string(*request.memory_limit)});
   }
   if (request.everything_offloaded) arguments.emplace_back("--everything-offloaded");
+  if (request.clean_step_ns > 0) {
+    arguments.insert(arguments.end(), {"--clean-step", std::to_string(request.clean_step_ns)});
+  }
   if (Status status = run_child(arguments); !status) return status.error();
   return scratch->content();
 }
@@ -38,6 +41,7 @@ struct ChildArguments {
   std::optional<std::int64_t> warmup;
   std::optional<std::int64_t> result_descriptor;
   std::optional<std::int64_t> memory_limit;
+  std::optional<std::int64_t> clean_step_ns;
   bool everything_offloaded = false;
   RunFlags flags;
 
@@ -46,6 +50,7 @@ struct ChildArguments {
     line.option("--warmup", "N", warmup, "steps before anything is recorded");
     line.option("--result-fd", "N", result_descriptor, "where the results go");
     line.option("--memory-limit", "BYTES", memory_limit, "device memory that the step may use");
+    line.option("--clean-step", "NS", clean_step_ns, "what a step takes unobserved");
     line.flag("--everything-offloaded", everything_offloaded, "every saved tensor leaves at once");
     flags.declare(line);
   }
@@ -63,6 +68,7 @@ struct ChildArguments {
     profiler::PassOptions options;
     options.warmup = warmup.value_or(3);
     options.everything_offloaded = everything_offloaded;
+    options.clean_step_ns = clean_step_ns.value_or(0);
     return options;
   }
 

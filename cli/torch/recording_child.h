@@ -15,8 +15,9 @@ namespace stowage::cli {
 struct RecordingRequest {
   RunRequest run;
   std::int64_t warmup = 3;
-  std::optional<Bytes> memory_limit;
+  std::optional<Bytes> memory_limit = {};
   bool everything_offloaded = false;  // the step runs out of memory with everything kept
+  Nanoseconds clean_step_ns = 0;      // for the timing pass; 0: not known
 };
 
 // Clean steps and calibration (verb clean-pass). A step that runs out of memory is no error:

@@ -58,6 +58,7 @@ Result<Trace> record(RecordingRequest request, const Args& argv, const Console& 
   }
   if (clean->on_gpu) {
     if (console.progress()) console.note("steps with the GPU's activity ..");
+    request.clean_step_ns = clean->clean.step_ns;
     Result<profiler::TimingPass> timing = timing_in_child(request);
     if (!timing) return timing.error();
     recording.timing = std::move(timing).value();
@@ -183,7 +184,7 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
     if (!request) return request.error();
     Args argv = {"stowage", "profile"};
     argv.insert(argv.end(), args.begin(), args.end());
-    RecordingRequest recording{std::move(request).value(), warmup.value_or(3), {}, false};
+    RecordingRequest recording{.run = std::move(request).value(), .warmup = warmup.value_or(3)};
     if (memory_limit) {
       Result<Bytes> limit = parse_size(*memory_limit);
       if (!limit) {

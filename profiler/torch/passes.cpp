@@ -38,8 +38,9 @@ Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& 
   CleanPass clean;
   // The peaks of the first are compared with those of the others. The CPU device's own work is what
   // it times, and nobody's neighbour is told apart from it.
-  QuietSteps steps(StepBudget::up_to(options.steps, 4, 8 * kSecond),
-                   options.wait_for_quiet && device.torch_device().is_cuda() ? 10 * kSecond : 0);
+  QuietSteps steps(
+      StepBudget::up_to(options.steps, 4, 8 * kSecond),
+      {.time_ns = options.wait_for_quiet && device.torch_device().is_cuda() ? 10 * kSecond : 0});
   for (std::int64_t i = 0; steps.wants_more(); ++i) {
     if (step.prepare) step.prepare(options.warmup + i);
     device.synchronize();

@@ -35,6 +35,8 @@ struct PassOptions {
   // On a GPU: run more clean and timing steps than these until some were not disturbed. False where
   // the number of steps must be known (an optimizer counts them).
   bool wait_for_quiet = true;
+  // A clean step's time, when it is known: timing steps are run until some are at most 2 % slower.
+  Nanoseconds clean_step_ns = 0;
   // Every saved tensor leaves in every step, the warm-up too: for a step that does not fit with
   // everything kept. There is no structure pass then.
   bool everything_offloaded = false;

@@ -11,14 +11,14 @@ namespace {
 constexpr Wide kPerMille = 1000;
 }
 
-QuietSteps::QuietSteps(const StepBudget& budget, Nanoseconds patience_ns)
-    : budget_(budget), patience_ns_(patience_ns) {}
+QuietSteps::QuietSteps(const StepBudget& budget, const Patience& patience)
+    : budget_(budget), patience_(patience) {}
 
 bool QuietSteps::wants_more() const {
   const auto done = static_cast<std::int64_t>(times_.size());
   if (budget_.wants_more(done, spent_)) return true;
-  return patience_ns_ > 0 && !was_quiet_ &&
-         StepBudget{0, kPatience * budget_.most, patience_ns_}.wants_more(done, spent_);
+  return patience_.time_ns > 0 && !was_quiet_ &&
+         StepBudget{0, kPatience * budget_.most, patience_.time_ns}.wants_more(done, spent_);
 }
 
 void QuietSteps::add(Nanoseconds step_ns) {
@@ -42,8 +42,10 @@ QuietSteps::Window QuietSteps::last_window() const {
   std::sort(rows.begin(), rows.end(),
             [this](std::size_t a, std::size_t b) { return times_[a] < times_[b]; });
   const Wide spread = Wide{times_[rows.back()]} - times_[rows.front()];
-  return {rows[rows.size() / 2],
-          rows.size() > 1 && spread * kPerMille <= Wide{times_[rows.front()]} * kSpreadPerMille};
+  const std::size_t step = rows[rows.size() / 2];
+  const bool agrees =
+      rows.size() > 1 && spread * kPerMille <= Wide{times_[rows.front()]} * kSpreadPerMille;
+  return {step, agrees && (patience_.aim_ns == 0 || times_[step] <= patience_.aim_ns)};
 }
 
 }  // namespace stowage::profiler

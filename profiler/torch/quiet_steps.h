@@ -21,9 +21,14 @@ class QuietSteps {
   static constexpr std::int64_t kSpreadPerMille = 10;
   static constexpr std::int64_t kPatience = 80;
 
+  struct Patience {
+    Nanoseconds time_ns = 0;  // for all steps; 0: no more steps than the budget has
+    Nanoseconds aim_ns = 0;   // a slower window is not quiet, however much it agrees; 0: any is
+  };
+
   // As many steps as `budget` says; when no window of them was quiet, more until one is: up to
-  // kPatience times as many, in `patience_ns` for all steps at most (0: no more).
-  QuietSteps(const StepBudget& budget, Nanoseconds patience_ns);
+  // kPatience times as many, in the patience's time.
+  QuietSteps(const StepBudget& budget, const Patience& patience);
 
   [[nodiscard]] bool wants_more() const;
   // The next step's time.
@@ -43,7 +48,7 @@ class QuietSteps {
   [[nodiscard]] Window last_window() const;
 
   StepBudget budget_;
-  Nanoseconds patience_ns_;
+  Patience patience_;
   std::vector<Nanoseconds> times_;
   Nanoseconds spent_ = 0;
   Window best_;

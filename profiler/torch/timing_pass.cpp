@@ -67,7 +67,8 @@ class CuptiTimingRecorder final : public TimingRecorder {
     const RecordOptions light{.light = true, .marker = &marker, .host_pool = pool};
     std::vector<RawPass> passes;
     QuietSteps steps(StepBudget::up_to(std::max<std::int64_t>(1, options.timing), 2, 5 * kSecond),
-                     options.wait_for_quiet ? 25 * kSecond : 0);
+                     {.time_ns = options.wait_for_quiet ? 25 * kSecond : 0,
+                      .aim_ns = options.clean_step_ns + options.clean_step_ns / 50});
     // The first one pays for what CUPTI sets up when it is first needed.
     for (std::int64_t i = 0; steps.wants_more(); ++i) {
       Result<RawPass> pass = observe(device, step, mode, options.warmup + i, light);
