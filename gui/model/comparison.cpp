@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gui/model/plan_edits.h"
+#include "gui/model/search.h"
 #include "report/words.h"
 #include "traces/size_text.h"
 
@@ -18,6 +19,9 @@ using report::Change;
 using report::Fact;
 using report::FactUnit;
 using Value = std::variant<std::int64_t, double, std::string>;
+
+// A policy may copy a storage once for each saved tensor that has it, and each of them counts here.
+constexpr const char* kByLayer = "copied out by layer (as often as the plan copies it)";
 
 std::string text_of(const Value& value, FactUnit unit) {
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
@@ -83,6 +87,14 @@ void add(std::vector<Fact>& facts, const char* name, FactUnit unit, const std::o
   if (value) facts.push_back({"", name, unit, static_cast<std::int64_t>(*value)});
 }
 
+// "0.04 %"; the planner proves bounds to 1 ppm.
+std::string gap_text(Nanoseconds step, Nanoseconds bound) {
+  const double gap = bound > 0 ? static_cast<double>(step - bound) / static_cast<double>(bound) : 0;
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.2f %%", gap * 100);
+  return buffer;
+}
+
 std::optional<Bytes> known(Bytes bytes) {
   return bytes < 0 ? std::nullopt : std::optional<Bytes>(bytes);
 }
@@ -106,12 +118,25 @@ std::vector<Fact> facts_of(const Simulated& simulated) {
       MeasuredFigures{result.peak_requested, known(result.peak_active), known(result.peak_reserved),
                       result.host_bytes, result.step_ns, result.stall_ns});
   using std::optional;
+  if (const optional<Nanoseconds> bound = lower_bound_of(simulated)) {
+    // Behind the step's time.
+    std::vector<Fact> proved{{"", "lower_bound_ns", FactUnit::nanoseconds, std::int64_t{*bound}}};
+    // One over its budget may be faster.
+    if (simulated.device_kept && simulated.host_kept) {
+      proved.push_back({"", "gap_to_it_ns", FactUnit::nanoseconds, result.step_ns - *bound});
+      proved.push_back({"", "gap_in_percent", FactUnit::text, gap_text(result.step_ns, *bound)});
+    }
+    facts.insert(facts.end() - 1, proved.begin(), proved.end());
+  }
   add(facts, "compute_ns", FactUnit::nanoseconds, optional(result.compute_ns));
   add(facts, "copied_out_bytes", FactUnit::bytes, optional(result.d2h_bytes));
   add(facts, "copied_back_bytes", FactUnit::bytes, optional(result.h2d_bytes));
   add(facts, "stalls", FactUnit::number, optional(result.stalls.size()));
-  add(facts, "offloads", FactUnit::number, optional(simulated.schedule.offloads.size()));
-  add(facts, "streamed_parameters", FactUnit::number,
+  const std::vector<OffloadId>& away = simulated.schedule.offload_of;
+  add(facts, "saved_tensors_offloaded", FactUnit::number,
+      optional(std::count_if(away.begin(), away.end(), [](OffloadId of) { return of.valid(); })));
+  add(facts, "copies_out_for_them", FactUnit::number, optional(simulated.schedule.offloads.size()));
+  add(facts, "parameters_streamed", FactUnit::number,
       optional(simulated.schedule.parameters.size()));
 
   const Trace& trace = simulated.trace->trace;
@@ -127,11 +152,11 @@ std::vector<Fact> facts_of(const Simulated& simulated) {
   for (std::size_t i = 0; i < trace.layers.size(); ++i) {
     const LayerId layer(i);
     if (outermost(trace, layer) != layer) continue;
-    const std::string name = trace.string(trace.layers.name[i]);
+    const std::string name = layer_words(trace, layer);
     const auto at = by_layer.find(layer);
     const auto bytes = at == by_layer.end() ? std::pair<Bytes, Bytes>{} : at->second;
-    facts.push_back({"by layer", name + ": offloaded_bytes", FactUnit::bytes, bytes.first});
-    facts.push_back({"by layer", name + ": streamed_bytes", FactUnit::bytes, bytes.second});
+    facts.push_back({kByLayer, name + ": saved_bytes", FactUnit::bytes, bytes.first});
+    facts.push_back({kByLayer, name + ": parameters_bytes", FactUnit::bytes, bytes.second});
   }
   return facts;
 }

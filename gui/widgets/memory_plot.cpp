@@ -56,7 +56,9 @@ int MemoryPlot::budget_y() const {
   return curve_rect().top() + byte_axis().y_of(budget_.value_or(peak()));
 }
 
-void MemoryPlot::set_budget(std::optional<Bytes> budget, simulator::PeakKind on, bool kept) {
+void MemoryPlot::set_budget(std::optional<Bytes> budget, simulator::PeakKind on, bool kept,
+                            Bytes counted_peak) {
+  counted_peak_ = counted_peak;
   if (dragging_) {
     // The pointer is ahead of the answers.
     kept_ = kept;
@@ -168,12 +170,19 @@ void MemoryPlot::paint_peak(QPainter& painter, const TimeAxis& axis, const ByteA
 
 MemoryPlot::Label MemoryPlot::budget_label(const QFontMetrics& metrics) const {
   Label label{tr("drag down to set a budget"), {}};
-  if (budget_) {
-    label.text = tr("budget %1 on %2 bytes: %3")
-                     .arg(bytes_text(*budget_), QString::fromUtf8(simulator::name_of(on_)),
-                          kept_ ? tr("kept") : tr("not kept"));
-  }
   const QRect at = curve_rect();
+  if (budget_) {
+    const QString kept = kept_ ? tr("kept") : tr("not kept");
+    // The curve is of requested bytes: of what else the budget counts, the peak is said.
+    const QString counter = QString::fromUtf8(simulator::name_of(on_));
+    label.text = tr("budget %1 on %2 bytes: %3").arg(bytes_text(*budget_), counter, kept);
+    if (on_ != simulator::PeakKind::requested) {
+      const QString whole =
+          tr("budget %1, %2 peak %3: %4 (curve: requested)")
+              .arg(bytes_text(*budget_), counter, bytes_text(counted_peak_), kept);
+      if (metrics.horizontalAdvance(whole) + 22 < at.width()) label.text = whole;
+    }
+  }
   const int y = budget_y();
   const int wide = metrics.horizontalAdvance(label.text) + 18;
   // Above the line, or below where there is no room.
