@@ -19,6 +19,7 @@
 #include "gui/app/recent_files.h"
 #include "gui/app/views.h"
 #include "gui/widgets/words.h"
+#include "planner/planner.h"
 
 namespace stowage::gui {
 namespace {
@@ -178,7 +179,10 @@ void MainWindow::refresh(bool anew) {
   memory_->show_step(document_.trace(), view);
   if (const SimulatedPtr& current = document_.current()) {
     const simulator::PlanBudget& budget = current->plan().budget;
-    memory_->set_budget(budget.device, budget.on, current->device_kept, current->peak());
+    const Bytes peak = view == document_.recorded()
+                           ? planner::peak_of(current->trace->resident, budget.on)
+                           : current->peak();
+    memory_->set_budget(budget.device, budget.on, current->device_kept, peak);
   } else {
     memory_->set_budget(std::nullopt, simulator::PeakKind::active, true, 0);
   }

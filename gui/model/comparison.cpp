@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "gui/model/plan_edits.h"
@@ -20,8 +21,8 @@ using report::Fact;
 using report::FactUnit;
 using Value = std::variant<std::int64_t, double, std::string>;
 
-// A policy may copy a storage once for each saved tensor that has it, and each of them counts here.
-constexpr const char* kByLayer = "copied out by layer (as often as the plan copies it)";
+// A policy may copy a storage once for each saved tensor that has it.
+constexpr const char* kByLayer = "moved by layer (a storage counts as often as it is copied)";
 
 std::string text_of(const Value& value, FactUnit unit) {
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
@@ -162,8 +163,10 @@ std::vector<Fact> facts_of(const Simulated& simulated) {
 }
 
 std::vector<ComparedRow> compared(const std::vector<Fact>& before, const std::vector<Fact>& after) {
-  std::map<std::pair<std::string, std::string>, const Fact*> others;
-  for (const Fact& fact : after) others.emplace(std::pair(fact.section, fact.name), &fact);
+  std::map<std::pair<std::string, std::string>, std::size_t> others;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    others.emplace(std::pair(after[i].section, after[i].name), i);
+  }
   std::vector<ComparedRow> rows;
   const auto add_row = [&](const Fact& named, const Fact* old, const Fact* now) {
     Change change{named.section, named.name, named.unit, {}, {}};
@@ -186,14 +189,22 @@ std::vector<ComparedRow> compared(const std::vector<Fact>& before, const std::ve
     row.exact = exact_text(change);
     rows.push_back(std::move(row));
   };
+  std::set<std::pair<std::string, std::string>> known;
+  for (const Fact& fact : before) known.emplace(fact.section, fact.name);
+  // Each at its place: what only `after` has comes ahead of what follows it there.
+  std::size_t next = 0;
+  const auto add_new_until = [&](std::size_t end) {
+    for (; next < end; ++next) {
+      const Fact& fact = after[next];
+      if (known.count({fact.section, fact.name}) == 0) add_row(fact, nullptr, &fact);
+    }
+  };
   for (const Fact& fact : before) {
     const auto at = others.find({fact.section, fact.name});
-    add_row(fact, &fact, at == others.end() ? nullptr : at->second);
-    if (at != others.end()) others.erase(at);
+    if (at != others.end()) add_new_until(at->second);
+    add_row(fact, &fact, at == others.end() ? nullptr : &after[at->second]);
   }
-  for (const Fact& fact : after) {
-    if (others.count({fact.section, fact.name}) != 0) add_row(fact, nullptr, &fact);
-  }
+  add_new_until(after.size());
   return rows;
 }
 

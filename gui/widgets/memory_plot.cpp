@@ -137,6 +137,18 @@ void MemoryPlot::render_still(QPainter& painter) {
                QRect(left, 3, source_box().left() - 4 - left, at.top() - 3));
 }
 
+QString MemoryPlot::peak_words() const {
+  const MemoryView& memory = view()->memory;
+  const QString peak = bytes_text(memory.peak());
+  const QString time = time_text(memory.time[memory.peak_at]);
+  if (!budget_ || on_ == simulator::PeakKind::requested || counted_peak_ < 0) {
+    return tr("peak %1 at %2").arg(peak, time);
+  }
+  // The curve is of requested bytes, the budget's line is not.
+  return tr("peak %1 requested at %2, %3 %4")
+      .arg(peak, time, bytes_text(counted_peak_), QString::fromUtf8(simulator::name_of(on_)));
+}
+
 void MemoryPlot::paint_peak(QPainter& painter, const TimeAxis& axis, const ByteAxis& bytes) {
   const MemoryView& memory = view()->memory;
   if (memory.empty()) return;
@@ -149,7 +161,7 @@ void MemoryPlot::paint_peak(QPainter& painter, const TimeAxis& axis, const ByteA
   painter.setPen(Qt::NoPen);
   painter.setBrush(theme().text);
   painter.drawPolygon(QPolygon({QPoint(x, y - 1), QPoint(x - 4, y - 7), QPoint(x + 5, y - 7)}));
-  const QString text = tr("peak %1 at %2").arg(bytes_text(memory.peak()), time_text(time));
+  const QString text = peak_words();
   const QFontMetrics metrics = painter.fontMetrics();
   const int wide = metrics.horizontalAdvance(text) + 8;
   QRect box(x + 8, std::max(at.top(), y - metrics.height() - 2), wide, metrics.height());
@@ -172,16 +184,9 @@ MemoryPlot::Label MemoryPlot::budget_label(const QFontMetrics& metrics) const {
   Label label{tr("drag down to set a budget"), {}};
   const QRect at = curve_rect();
   if (budget_) {
-    const QString kept = kept_ ? tr("kept") : tr("not kept");
-    // The curve is of requested bytes: of what else the budget counts, the peak is said.
-    const QString counter = QString::fromUtf8(simulator::name_of(on_));
-    label.text = tr("budget %1 on %2 bytes: %3").arg(bytes_text(*budget_), counter, kept);
-    if (on_ != simulator::PeakKind::requested) {
-      const QString whole =
-          tr("budget %1, %2 peak %3: %4 (curve: requested)")
-              .arg(bytes_text(*budget_), counter, bytes_text(counted_peak_), kept);
-      if (metrics.horizontalAdvance(whole) + 22 < at.width()) label.text = whole;
-    }
+    label.text = tr("budget %1 on %2 bytes: %3")
+                     .arg(bytes_text(*budget_), QString::fromUtf8(simulator::name_of(on_)),
+                          kept_ ? tr("kept") : tr("not kept"));
   }
   const int y = budget_y();
   const int wide = metrics.horizontalAdvance(label.text) + 18;

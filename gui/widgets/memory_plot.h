@@ -16,11 +16,13 @@ class MemoryPlot : public PlotView {
   explicit MemoryPlot(ViewState& state, QWidget* parent = nullptr);
 
   // Absent: no budget; there is a handle to pull one down with. `kept`: the plan is within it.
-  // `counted_peak`: of the counter that the budget is on, which need not be the curve's.
+  // `counted_peak`: of the step that is shown, in the counter that the budget is on, which need not
+  // be the curve's; below 0 = not known.
   void set_budget(std::optional<Bytes> budget, simulator::PeakKind on, bool kept,
                   Bytes counted_peak);
-  // What is written at the budget's line; depends on the room that there is.
+  // What is written at the budget's line, and at the peak (precondition: there is a curve).
   [[nodiscard]] QString budget_words() const { return budget_label(QFontMetrics(font())).text; }
+  [[nodiscard]] QString peak_words() const;
   [[nodiscard]] std::optional<Bytes> budget() const { return budget_; }
 
   // The part of the plot that bytes are mapped to, and how.

@@ -2,6 +2,7 @@
 
 #include <QTemporaryDir>
 #include <algorithm>
+#include <set>
 
 #include "gui/widgets/plan_tree_view.h"
 #include "simulator/calibration_settings.h"
@@ -134,6 +135,30 @@ TEST_F(CompareViewTest, WhatIsCountedIsNamedAndTheSameAsInThePlan) {
   const QString count = QString::fromStdString(row("saved tensors offloaded")->after);
   EXPECT_TRUE(plan.summary().startsWith(count + " of ")) << plan.summary().toStdString();
   EXPECT_NE(row("copies out for them")->after, count.toStdString()) << "tensors share storages";
+  // torchtune copies a storage for each saved tensor that has it.
+  document_.try_policy("torchtune");
+  settle_all();
+  const Trace& trace = document_.trace()->trace;
+  const simulator::Schedule& schedule = document_.current()->schedule;
+  EXPECT_EQ(row("copies out for them")->after, row("saved tensors offloaded")->after);
+  Bytes copied = 0;
+  std::set<StorageId> storages;
+  Bytes once = 0;
+  for (std::size_t i = 0; i < trace.saved.size(); ++i) {
+    const std::string site = trace.string(trace.saved.site[i]);
+    if (!site.starts_with("layers.3.") || !schedule.offload_of[i].valid()) continue;
+    copied += schedule.offloads[schedule.offload_of[i].index()].bytes;
+    const StorageId storage = trace.saved.storage[i];
+    if (storages.insert(storage).second) once += trace.storages.bytes[storage.index()];
+  }
+  ASSERT_NE(row("layers.3: saved"), nullptr);
+  EXPECT_EQ(row("layers.3: saved")->after, format_bytes(copied));
+  EXPECT_GT(copied, once);
+  const std::int32_t layer = plan.model().tree()->row_of_layer[static_cast<std::size_t>(
+      trace.layers.parent[trace.saved.layer[trace.saved.size() / 2].index()].index())];
+  ASSERT_GE(layer, 0);
+  EXPECT_EQ(plan.model().tree()->rows[static_cast<std::size_t>(layer)].bytes, once)
+      << "the size that Plan shows";
 }
 
 TEST_F(CompareViewTest, ASecondPlanIsReadFromItsFile) {

@@ -224,7 +224,9 @@ TEST_F(PlanTreeViewTest, AllColumnsFitBesideTheTimelineOfASmallWindow) {
   EXPECT_LE(tree.columnViewportPosition(last) + tree.columnWidth(last), tree.viewport()->width());
   EXPECT_GE(tree.columnWidth(PlanTreeModel::name_column),
             tree.fontMetrics().horizontalAdvance("layers.8.attn") + 2 * tree.indentation());
-  // Figures are whole; names and decisions are cut with an ellipsis, and their tool tips have them.
+  // Figures and decisions are whole; what is cut has an ellipsis, and its tool tip has all of it.
+  EXPECT_LE(tree.fontMetrics().horizontalAdvance("◐ mixed: 21 of 29 offload") + 6,
+            tree.columnWidth(PlanTreeModel::decision_column));
   const QModelIndex row = view_.view_index(row_of("layers.2"), last);
   EXPECT_LE(tree.fontMetrics().horizontalAdvance(row.data().toString()) + 6,
             tree.columnWidth(last));
