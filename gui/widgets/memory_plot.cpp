@@ -105,7 +105,7 @@ void MemoryPlot::render(QPainter& painter, QImage& canvas) {
     painter.drawText(x + 4, height() - painter.fontMetrics().descent() - 2, label);
   }
   painter.setClipRect(at);
-  paint_peak(painter, shared, bytes);
+  paint_peak(painter);
 }
 
 std::vector<Bytes> MemoryPlot::scale() const {
@@ -137,6 +137,17 @@ void MemoryPlot::render_still(QPainter& painter) {
                QRect(left, 3, source_box().left() - 4 - left, at.top() - 3));
 }
 
+QRect MemoryPlot::peak_mark() const {
+  if (!view()) return {};
+  const MemoryView& memory = view()->memory;
+  const TimeAxis axis = this->axis();
+  const double seen = memory.empty() ? -1 : axis.x_of(memory.time[memory.peak_at]);
+  if (seen < 0 || seen >= axis.width()) return {};
+  const QRect at = curve_rect();
+  return {at.left() + static_cast<int>(std::floor(seen)) - 4,
+          at.top() + byte_axis().y_of(memory.peak()) - 7, 9, 7};
+}
+
 QString MemoryPlot::peak_words() const {
   const MemoryView& memory = view()->memory;
   const QString peak = bytes_text(memory.peak());
@@ -149,18 +160,15 @@ QString MemoryPlot::peak_words() const {
       .arg(peak, time, bytes_text(counted_peak_), QString::fromUtf8(simulator::name_of(on_)));
 }
 
-void MemoryPlot::paint_peak(QPainter& painter, const TimeAxis& axis, const ByteAxis& bytes) {
-  const MemoryView& memory = view()->memory;
-  if (memory.empty()) return;
+void MemoryPlot::paint_peak(QPainter& painter) {
   const QRect at = curve_rect();
-  const Nanoseconds time = memory.time[memory.peak_at];
-  const double seen = axis.x_of(time);
-  if (seen < 0 || seen >= axis.width()) return;
-  const int x = at.left() + static_cast<int>(std::floor(seen));
-  const int y = at.top() + bytes.y_of(memory.peak());
+  const QRect mark = peak_mark();
+  if (mark.isEmpty()) return;
+  const int x = mark.left() + 4;
+  const int y = mark.bottom() + 1;
   painter.setPen(Qt::NoPen);
   painter.setBrush(theme().text);
-  painter.drawPolygon(QPolygon({QPoint(x, y - 1), QPoint(x - 4, y - 7), QPoint(x + 5, y - 7)}));
+  painter.drawPolygon(QPolygon({QPoint(x, y - 1), mark.topLeft(), QPoint(x + 5, y - 7)}));
   const QString text = peak_words();
   const QFontMetrics metrics = painter.fontMetrics();
   const int wide = metrics.horizontalAdvance(text) + 8;
@@ -168,7 +176,8 @@ void MemoryPlot::paint_peak(QPainter& painter, const TimeAxis& axis, const ByteA
   // Beside the mark, where the budget's words leave room; else below them.
   const QRect budget = budget_label(metrics).box;
   if (box.right() >= width() || box.intersects(budget)) box.moveRight(x - 8);
-  if (box.left() < at.left()) box.moveLeft(x + 8);
+  // Long words may fit on neither side.
+  if (box.left() < at.left()) box.moveLeft(std::max(at.left(), std::min(x, at.right() - wide)));
   const QRect line(at.left(), budget_y() - 1, at.width(), 3);
   if (box.intersects(budget) || box.intersects(line)) {
     box.moveTop(std::max(budget.bottom(), line.bottom()) + 3);
@@ -193,6 +202,11 @@ MemoryPlot::Label MemoryPlot::budget_label(const QFontMetrics& metrics) const {
   // Above the line, or below where there is no room.
   const int top = y - metrics.height() - 4 < at.top() ? y + 3 : y - metrics.height() - 3;
   label.box = QRect(at.right() - wide - 4, top, wide, metrics.height());
+  // Not over the mark of the peak, where there is room to its left.
+  if (const QRect mark = peak_mark(); mark.intersects(label.box)) {
+    const int left = mark.left() - 4 - wide;
+    if (left >= at.left()) label.box.moveLeft(left);
+  }
   return label;
 }
 

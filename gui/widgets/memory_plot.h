@@ -63,7 +63,9 @@ class MemoryPlot : public PlotView {
   };
   // Of the budget line or its handle, at the right end.
   [[nodiscard]] Label budget_label(const QFontMetrics& metrics) const;
-  void paint_peak(QPainter& painter, const TimeAxis& axis, const ByteAxis& bytes);
+  // The triangle above the peak; empty while the peak is not in sight.
+  [[nodiscard]] QRect peak_mark() const;
+  void paint_peak(QPainter& painter);
 
   std::optional<Bytes> budget_;
   simulator::PeakKind on_ = simulator::PeakKind::active;
