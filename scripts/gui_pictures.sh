@@ -8,8 +8,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=${1:-build/gui/bin}
 trace=traces/samples/llama3-8b-l9-fp32-math-h200.trace.json.gz
-plan=$(mktemp --suffix=.plan.json)
-trap 'rm -f "$plan"' EXIT
+folder=$(mktemp -d)
+plan=$folder/llama.plan.json  # its name is in the picture
+trap 'rm -rf "$folder"' EXIT
 export QT_QPA_PLATFORM=offscreen
 "$bin/stowage" plan "$trace" --budget 60% -o "$plan" --quiet >/dev/null
 "$bin/stowage-gui" --screenshot docs/pictures/gui.png --size 1400x900 "$trace" "$plan"

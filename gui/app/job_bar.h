@@ -1,4 +1,6 @@
-// The running job in the status bar: what, how far, and Cancel. Short jobs are not shown.
+// The running job in the status bar: what, how far, and Cancel. One that is done within 150 ms is
+// not shown. Of several that run the first in order of follow() is: the one that a person waits for
+// is followed first. Main thread only; nothing here waits for a job.
 #pragma once
 
 #include <QElapsedTimer>
@@ -17,21 +19,26 @@ class JobBar : public QWidget {
   Q_OBJECT
  public:
   explicit JobBar(QWidget* parent = nullptr);
+  // Shows this runner's jobs from now on. It is not owned, and must live until the last event that
+  // this bar gets.
   void follow(JobRunner& runner);
 
-  // Cancels whatever is shown, or runs: the first runner that is busy.
+  // Cancels the first runner that is busy, shown or not yet; nothing when none is. What the job
+  // found so far is dropped (JobRunner::finish_early() would keep it).
   void cancel();
 
  private:
+  // Shows the first busy runner, or hides; waits while `patience_` runs.
   void look();
+  // `fraction` in 0 ... 1, below 0 = not known; `text` may be empty.
   void show_progress(double fraction, const QString& text);
 
-  std::vector<JobRunner*> runners_;
-  JobRunner* shown_ = nullptr;
+  std::vector<JobRunner*> runners_;  // in order of follow()
+  JobRunner* shown_ = nullptr;       // null: nothing is shown
   QLabel* title_;
   QProgressBar* bar_;
   QToolButton* cancel_;
-  QTimer patience_;
+  QTimer patience_;  // from the start of a job until it is shown
 };
 
 }  // namespace stowage::gui

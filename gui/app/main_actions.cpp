@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "gui/app/main_window.h"
+#include "gui/app/screenshot.h"
 #include "gui/model/command_text.h"
 #include "gui/widgets/words.h"
 
@@ -140,11 +141,12 @@ void MainWindow::export_file(ExportKind kind, const QString& file) {
       });
 }
 
-void MainWindow::save_picture(const QString& file) {
+void MainWindow::save_picture(const QString& name) {
+  const bool named = name.endsWith(QLatin1String(".png"), Qt::CaseInsensitive);
+  const QString file = named ? name : name + QLatin1String(".png");
   const QPixmap picture = grab();
   if (!picture.save(file, "PNG")) {
-    return message_->show_error(
-        {ErrorCode::environment, "cannot be written", file.toStdString(), "", ""});
+    return message_->show_error(cannot_write_picture(file));
   }
   statusBar()->showMessage(tr("Wrote %1").arg(file), 5000);
 }

@@ -214,7 +214,12 @@ void MainWindow::make_status() {
        {&document_.loading(), &document_.searching(), &document_.simulating(), &exporting_}) {
     jobs_->follow(*runner);
   }
+  saved_ = new QLabel(this);
+  saved_->setObjectName(QStringLiteral("saved"));
+  saved_->setAccessibleName(tr("File of the plan"));
+  saved_->setTextFormat(Qt::PlainText);
   statusBar()->addWidget(status_, 1);
+  statusBar()->addPermanentWidget(saved_);
   statusBar()->addPermanentWidget(jobs_);
 }
 

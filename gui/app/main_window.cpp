@@ -3,6 +3,7 @@
 #include <QApplication>
 #include <QCloseEvent>
 #include <QDialog>
+#include <QDir>
 #include <QDropEvent>
 #include <QFileInfo>
 #include <QMimeData>
@@ -14,9 +15,11 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "gui/app/named_action.h"
 #include "gui/app/recent_files.h"
 #include "gui/app/views.h"
 #include "gui/widgets/words.h"
+#include "planner/planner.h"
 
 namespace stowage::gui {
 namespace {
@@ -94,7 +97,8 @@ QDockWidget* MainWindow::add_view(const QString& id, const QString& title, QWidg
   addDockWidget(area, dock);
   docks_.insert(id, dock);
   view_menu_->addAction(dock->toggleViewAction());
-  dock->toggleViewAction()->setObjectName(QStringLiteral("view_") + id);
+  set_up_action(*dock->toggleViewAction(), QStringLiteral("view_") + id,
+                tr("Show or hide the view %1").arg(title));
   return dock;
 }
 
@@ -175,9 +179,12 @@ void MainWindow::refresh(bool anew) {
   memory_->show_step(document_.trace(), view);
   if (const SimulatedPtr& current = document_.current()) {
     const simulator::PlanBudget& budget = current->plan().budget;
-    memory_->set_budget(budget.device, budget.on, current->device_kept);
+    const Bytes peak = view == document_.recorded()
+                           ? planner::peak_of(current->trace->resident, budget.on)
+                           : current->peak();
+    memory_->set_budget(budget.device, budget.on, current->device_kept, peak);
   } else {
-    memory_->set_budget(std::nullopt, simulator::PeakKind::active, true);
+    memory_->set_budget(std::nullopt, simulator::PeakKind::active, true, 0);
   }
   set_title();
   say_status();
@@ -188,6 +195,19 @@ void MainWindow::set_title() {
   const bool unsaved = !document_.undo_stack().isClean();
   setWindowTitle(file.isEmpty() ? tr("Stowage")
                                 : tr("%1%2 - Stowage").arg(file, unsaved ? tr(" (edited)") : ""));
+  say_saved();
+}
+
+// A message says it too, but goes when the pointer moves over a menu.
+void MainWindow::say_saved() {
+  const bool clean = document_.undo_stack().isClean();
+  const QString file = QString::fromStdString(document_.plan_file());
+  const QString name = fontMetrics().elidedText(QFileInfo(file).fileName(), Qt::ElideMiddle,
+                                                fontMetrics().averageCharWidth() * 40);
+  saved_->setText(!file.isEmpty() ? (clean ? tr("plan: %1") : tr("plan: %1 (edited)")).arg(name)
+                  : clean         ? QString()
+                                  : tr("plan: not saved"));
+  saved_->setToolTip(file.isEmpty() ? tr("Ctrl+S saves the plan") : QDir::toNativeSeparators(file));
 }
 
 void MainWindow::say_status() {

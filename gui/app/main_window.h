@@ -50,7 +50,8 @@ class MainWindow : public QMainWindow {
 
   // What is shown into a file, in the background; errors go to the message bar.
   void export_file(ExportKind kind, const QString& file);
-  void save_picture(const QString& file);
+  // A PNG; ".png" is added to a name without it.
+  void save_picture(const QString& name);
   [[nodiscard]] JobRunner& exporting() { return exporting_; }
 
   // Cursor, selection and axis to the memory peak of what is shown.
@@ -103,6 +104,7 @@ class MainWindow : public QMainWindow {
   [[nodiscard]] std::optional<Nanoseconds> time_of(EventId event) const;
   void refresh(bool anew);
   void set_title();
+  void say_saved();
   [[nodiscard]] StepViewPtr shown() const;
   [[nodiscard]] bool views_busy() const;
 
@@ -113,6 +115,7 @@ class MainWindow : public QMainWindow {
   MessageBar* message_ = nullptr;
   JobBar* jobs_ = nullptr;
   QLabel* status_ = nullptr;
+  QLabel* saved_ = nullptr;  // the plan's file
   BudgetField* budget_ = nullptr;
   QComboBox* shown_ = nullptr;
   QMenuBar* menu_bar_ = nullptr;

@@ -71,6 +71,11 @@ Result<Options> parse_options(const QStringList& arguments) {
     }
     if (name == "--screenshot") {
       if (value.isEmpty()) return usage("--screenshot needs the name of a file");
+      if (!value.endsWith(".png", Qt::CaseInsensitive)) {
+        return usage(QStringLiteral("--screenshot writes PNG pictures, and %1 does not end in .png")
+                         .arg(value),
+                     "name it .png; stowage export TRACE -o step.svg draws the step as SVG");
+      }
       options.screenshot = value;
     } else if (name == "--view") {
       if (!view_ids().contains(value)) {

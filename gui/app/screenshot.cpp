@@ -27,6 +27,12 @@ std::optional<Error> open_and_wait(PlanDocument& document, const QString& file) 
 
 }  // namespace
 
+Error cannot_write_picture(const QString& file) {
+  return {ErrorCode::environment, "the picture cannot be written", file.toStdString(), "",
+          "name a file in a folder that is there and that you may write into, on a disk that is "
+          "not full"};
+}
+
 Status take_screenshot(MainWindow& window, const Options& options) {
   QWidget* view = options.view.isEmpty() ? nullptr : window.view(options.view);
   if (!options.view.isEmpty() && view == nullptr) {
@@ -52,8 +58,7 @@ Status take_screenshot(MainWindow& window, const Options& options) {
   if (view != nullptr) view->resize(options.size);
   const QPixmap picture = view != nullptr ? view->grab() : window.grab();
   if (!picture.save(options.screenshot, "PNG")) {
-    return Error{ErrorCode::environment, "cannot be written", options.screenshot.toStdString(), "",
-                 ""};
+    return cannot_write_picture(options.screenshot);
   }
   return Unit{};
 }

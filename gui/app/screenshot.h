@@ -17,4 +17,7 @@ class MainWindow;
 // build has no such view).
 [[nodiscard]] Status take_screenshot(MainWindow& window, const Options& options);
 
+// Of a PNG that could not be written to `file`, with what to do.
+[[nodiscard]] Error cannot_write_picture(const QString& file);
+
 }  // namespace stowage::gui

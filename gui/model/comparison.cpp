@@ -5,9 +5,11 @@
 #include <cstdio>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "gui/model/plan_edits.h"
+#include "gui/model/search.h"
 #include "report/words.h"
 #include "traces/size_text.h"
 
@@ -18,6 +20,9 @@ using report::Change;
 using report::Fact;
 using report::FactUnit;
 using Value = std::variant<std::int64_t, double, std::string>;
+
+// A policy may copy a storage once for each saved tensor that has it.
+constexpr const char* kByLayer = "moved by layer (a storage counts as often as it is copied)";
 
 std::string text_of(const Value& value, FactUnit unit) {
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
@@ -83,6 +88,14 @@ void add(std::vector<Fact>& facts, const char* name, FactUnit unit, const std::o
   if (value) facts.push_back({"", name, unit, static_cast<std::int64_t>(*value)});
 }
 
+// "0.04 %"; the planner proves bounds to 1 ppm.
+std::string gap_text(Nanoseconds step, Nanoseconds bound) {
+  const double gap = bound > 0 ? static_cast<double>(step - bound) / static_cast<double>(bound) : 0;
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.2f %%", gap * 100);
+  return buffer;
+}
+
 std::optional<Bytes> known(Bytes bytes) {
   return bytes < 0 ? std::nullopt : std::optional<Bytes>(bytes);
 }
@@ -106,12 +119,25 @@ std::vector<Fact> facts_of(const Simulated& simulated) {
       MeasuredFigures{result.peak_requested, known(result.peak_active), known(result.peak_reserved),
                       result.host_bytes, result.step_ns, result.stall_ns});
   using std::optional;
+  if (const optional<Nanoseconds> bound = lower_bound_of(simulated)) {
+    // Behind the step's time.
+    std::vector<Fact> proved{{"", "lower_bound_ns", FactUnit::nanoseconds, std::int64_t{*bound}}};
+    // One over its budget may be faster.
+    if (simulated.device_kept && simulated.host_kept) {
+      proved.push_back({"", "gap_to_it_ns", FactUnit::nanoseconds, result.step_ns - *bound});
+      proved.push_back({"", "gap_in_percent", FactUnit::text, gap_text(result.step_ns, *bound)});
+    }
+    facts.insert(facts.end() - 1, proved.begin(), proved.end());
+  }
   add(facts, "compute_ns", FactUnit::nanoseconds, optional(result.compute_ns));
   add(facts, "copied_out_bytes", FactUnit::bytes, optional(result.d2h_bytes));
   add(facts, "copied_back_bytes", FactUnit::bytes, optional(result.h2d_bytes));
   add(facts, "stalls", FactUnit::number, optional(result.stalls.size()));
-  add(facts, "offloads", FactUnit::number, optional(simulated.schedule.offloads.size()));
-  add(facts, "streamed_parameters", FactUnit::number,
+  const std::vector<OffloadId>& away = simulated.schedule.offload_of;
+  add(facts, "saved_tensors_offloaded", FactUnit::number,
+      optional(std::count_if(away.begin(), away.end(), [](OffloadId of) { return of.valid(); })));
+  add(facts, "copies_out_for_them", FactUnit::number, optional(simulated.schedule.offloads.size()));
+  add(facts, "parameters_streamed", FactUnit::number,
       optional(simulated.schedule.parameters.size()));
 
   const Trace& trace = simulated.trace->trace;
@@ -127,18 +153,20 @@ std::vector<Fact> facts_of(const Simulated& simulated) {
   for (std::size_t i = 0; i < trace.layers.size(); ++i) {
     const LayerId layer(i);
     if (outermost(trace, layer) != layer) continue;
-    const std::string name = trace.string(trace.layers.name[i]);
+    const std::string name = layer_words(trace, layer);
     const auto at = by_layer.find(layer);
     const auto bytes = at == by_layer.end() ? std::pair<Bytes, Bytes>{} : at->second;
-    facts.push_back({"by layer", name + ": offloaded_bytes", FactUnit::bytes, bytes.first});
-    facts.push_back({"by layer", name + ": streamed_bytes", FactUnit::bytes, bytes.second});
+    facts.push_back({kByLayer, name + ": saved_bytes", FactUnit::bytes, bytes.first});
+    facts.push_back({kByLayer, name + ": parameters_bytes", FactUnit::bytes, bytes.second});
   }
   return facts;
 }
 
 std::vector<ComparedRow> compared(const std::vector<Fact>& before, const std::vector<Fact>& after) {
-  std::map<std::pair<std::string, std::string>, const Fact*> others;
-  for (const Fact& fact : after) others.emplace(std::pair(fact.section, fact.name), &fact);
+  std::map<std::pair<std::string, std::string>, std::size_t> others;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    others.emplace(std::pair(after[i].section, after[i].name), i);
+  }
   std::vector<ComparedRow> rows;
   const auto add_row = [&](const Fact& named, const Fact* old, const Fact* now) {
     Change change{named.section, named.name, named.unit, {}, {}};
@@ -161,14 +189,22 @@ std::vector<ComparedRow> compared(const std::vector<Fact>& before, const std::ve
     row.exact = exact_text(change);
     rows.push_back(std::move(row));
   };
+  std::set<std::pair<std::string, std::string>> known;
+  for (const Fact& fact : before) known.emplace(fact.section, fact.name);
+  // Each at its place: what only `after` has comes ahead of what follows it there.
+  std::size_t next = 0;
+  const auto add_new_until = [&](std::size_t end) {
+    for (; next < end; ++next) {
+      const Fact& fact = after[next];
+      if (known.count({fact.section, fact.name}) == 0) add_row(fact, nullptr, &fact);
+    }
+  };
   for (const Fact& fact : before) {
     const auto at = others.find({fact.section, fact.name});
-    add_row(fact, &fact, at == others.end() ? nullptr : at->second);
-    if (at != others.end()) others.erase(at);
+    if (at != others.end()) add_new_until(at->second);
+    add_row(fact, &fact, at == others.end() ? nullptr : &after[at->second]);
   }
-  for (const Fact& fact : after) {
-    if (others.count({fact.section, fact.name}) != 0) add_row(fact, nullptr, &fact);
-  }
+  add_new_until(after.size());
   return rows;
 }
 

@@ -11,8 +11,10 @@
 
 namespace stowage::gui {
 
-// What a replay comes to, and what its plan moves: of the whole, then by outermost layer.
-// Cost: O(saved + storages).
+// What a replay comes to, and what its plan moves: of the whole, then by outermost layer. With the
+// lower bound of the search that the plan came from, where there was one (lower_bound_of). Offloads
+// are counted twice: saved tensors, as the plan decides about them, and copies, of which one may
+// serve several of them. Bytes by layer are those of copies. Cost: O(saved + storages).
 [[nodiscard]] std::vector<report::Fact> facts_of(const Simulated& simulated);
 [[nodiscard]] std::vector<report::Fact> facts_of(const MeasuredFigures& figures);
 
@@ -23,8 +25,12 @@ struct ComparedRow {
   std::string after;
   std::string difference;  // "+1.20 GB", "=" when equal, empty when there is none
   std::string relative;    // "-3.2 %"
-  std::string exact;       // "62,996,267,264, then 60,982,968,576 bytes", for the tool tip
-  int sign = 0;            // of the difference
+  // Of difference and relative together: "+1.20 GB (+3.4 %)".
+  [[nodiscard]] std::string whole_difference() const {
+    return relative.empty() ? difference : difference + " (" + relative + ")";
+  }
+  std::string exact;  // "62,996,267,264, then 60,982,968,576 bytes", for the tool tip
+  int sign = 0;       // of the difference
 };
 
 // Figures of the whole are listed when they are equal too; others only when they differ.

@@ -47,7 +47,7 @@ std::string spaced(std::string text) {
 }
 
 void DetailsWriter::layer_row(const char* name, LayerId layer) {
-  row(name, report::layer_name(trace_, layer), {Kind::layer, layer.value});
+  row(name, layer_words(trace_, layer), {Kind::layer, layer.value});
 }
 
 void DetailsWriter::op_row(const char* name, OpId op) {

@@ -62,44 +62,53 @@ Explained::Explained(SimulatedPtr of, const Explained* before)
   add_figures();
 }
 
+std::int32_t Explained::parent_of(std::int32_t row) const {
+  return tree->rows[static_cast<std::size_t>(row)].parent;
+}
+
 void Explained::add_figures() {
   figures.assign(tree->rows.size(), {});
   const auto time_of = [&](EventId event) {
     return event.valid() ? simulated->detail.time[event.index()] : -1;
   };
-  // Children stand behind their parents.
-  for (std::size_t i = tree->rows.size(); i-- > 0;) {
+  const auto add_uses = [&](RowFigures& to, StorageId storage) {
+    const report::StorageStory& story = stories[storage.index()];
+    const Nanoseconds first = time_of(story.first_use);
+    if (first >= 0 && (to.first < 0 || first < to.first)) to.first = first;
+    to.last = std::max(to.last, time_of(story.last_use));
+  };
+  for (std::size_t i = 0; i < tree->rows.size(); ++i) {
     const PlanRow& row = tree->rows[i];
     RowFigures& own = figures[i];
-    const auto add_story = [&](StorageId storage) {
-      const report::StorageStory& story = stories[storage.index()];
-      const Nanoseconds first = time_of(story.first_use);
-      if (first >= 0 && (own.first < 0 || first < own.first)) own.first = first;
-      own.last = std::max(own.last, time_of(story.last_use));
-      if (row.kind == PlanRowKind::parameters) own.stall += story.stall;
-    };
     if (row.kind == PlanRowKind::saved) {
       const StorageId storage = trace().saved.storage[row.saved.index()];
-      if (storage.valid()) add_story(storage);
+      if (storage.valid()) add_uses(own, storage);
       own.stall = saved_stall[row.saved.index()];
     }
     if (row.kind == PlanRowKind::parameters) {
       const StreamingLayer& layer = tree->streaming[static_cast<std::size_t>(row.streaming)];
-      for (const StorageId storage : layer.storages) add_story(storage);
+      for (const StorageId storage : layer.storages) {
+        add_uses(own, storage);
+        own.stall += stories[storage.index()].stall;
+      }
+      for (std::int32_t at = row.parent; at >= 0; at = parent_of(at)) {
+        figures[static_cast<std::size_t>(at)].stall += own.stall;
+      }
     }
-    if (row.parent < 0) continue;
-    RowFigures& sum = figures[static_cast<std::size_t>(row.parent)];
-    if (own.first >= 0 && (sum.first < 0 || own.first < sum.first)) sum.first = own.first;
-    sum.last = std::max(sum.last, own.last);
-    // A copy that serves several saved tensors is in the figures of each of them: below.
-    if (row.kind != PlanRowKind::saved) sum.stall += own.stall;
   }
+  // From the innermost layer on that has all that save the storage.
+  const std::vector<std::int32_t> home = tree->home_of_storages();
+  for (std::size_t i = 0; i < home.size(); ++i) {
+    for (std::int32_t at = home[i]; at >= 0; at = parent_of(at)) {
+      add_uses(figures[static_cast<std::size_t>(at)], StorageId(i));
+    }
+  }
+  // A copy that serves several saved tensors is in the figures of each of them, in a layer's once.
   for (const report::StallRow& stall : stalls) {
     if (!stall.offload.valid()) continue;
     const SavedId first = simulated->schedule.offloads[stall.offload.index()].saved.front();
     const auto row = static_cast<std::size_t>(tree->row_of_saved[first.index()]);
-    for (std::int32_t at = tree->rows[row].parent; at >= 0;
-         at = tree->rows[static_cast<std::size_t>(at)].parent) {
+    for (std::int32_t at = tree->rows[row].parent; at >= 0; at = parent_of(at)) {
       figures[static_cast<std::size_t>(at)].stall += stall.duration;
     }
   }

@@ -18,7 +18,10 @@
 
 namespace stowage::gui {
 
-// Of a row of the plan tree, in the planned step.
+// Of a row of the plan tree, in the planned step. Uses of a layer are those of what it saves
+// itself: storages that were made in the step and that nothing outside of the layer saves too.
+// (What all layers share, such as the angles of rotary embeddings, would give all of them the same
+// uses.)
 struct RowFigures {
   Nanoseconds first = -1;  // use; -1 = none
   Nanoseconds last = -1;
@@ -48,6 +51,7 @@ struct Explained {
 
  private:
   void add_figures();
+  [[nodiscard]] std::int32_t parent_of(std::int32_t row) const;
 };
 using ExplainedPtr = std::shared_ptr<const Explained>;
 

@@ -16,6 +16,12 @@ QString counted(const std::vector<Row>& rows, const char* one) {
   return QString::fromStdString(report::count_of(static_cast<std::int64_t>(rows.size()), one));
 }
 
+// What a search proved was for other budgets.
+void forget_bound(PlanState& state) {
+  state.plan.lower_bound_step.reset();
+  state.plan.gap_ppm.reset();
+}
+
 }  // namespace
 
 // From one state of the plan to another: states are small beside the trace, and shared.
@@ -198,6 +204,7 @@ bool PlanDocument::set_budget(std::optional<Bytes> device, simulator::PeakKind o
   state.plan.budget.device_text = text;
   state.plan.budget.on = on;
   state.plan.budget.automatic.reset();
+  forget_bound(state);
   if (state.decisions) {
     // What automatic points stay within follows the budget, as in resolve().
     auto decisions = std::make_shared<simulator::Decisions>(*state.decisions);
@@ -212,6 +219,7 @@ bool PlanDocument::set_host_budget(std::optional<Bytes> host) {
   PlanState state = *state_;
   state.plan.budget.host = host;
   state.plan.budget.host_text.clear();
+  forget_bound(state);
   return push(std::move(state), tr("Change the host's budget"));
 }
 
@@ -219,6 +227,7 @@ bool PlanDocument::set_plan(simulator::Plan plan, const QString& what) {
   if (!trace_) return false;
   PlanState state;
   state.plan = std::move(plan);
+  state.proved_on = std::make_shared<const Calibration>(trace_->trace.calibration);
   return push(std::move(state), what);
 }
 
@@ -227,6 +236,8 @@ bool PlanDocument::set_policy_plan(simulator::Plan plan, const QString& what) {
   simulator::PlanBudget budget = state_->plan.budget;
   budget.automatic = plan.budget.automatic;
   plan.budget = std::move(budget);
+  plan.lower_bound_step.reset();
+  plan.gap_ppm.reset();
   return set_plan(std::move(plan), what);
 }
 

@@ -70,7 +70,8 @@ class PlanDocument : public QObject {
                   const std::string& text = {});
   bool set_host_budget(std::optional<Bytes> host);
   bool set_plan(simulator::Plan plan, const QString& what);
-  // The same for a policy's plan, which knows no budget: those that are set stay.
+  // The same for a policy's plan, which knows no budget: those that are set stay, and it has no
+  // lower bound.
   bool set_policy_plan(simulator::Plan plan, const QString& what);
 
   [[nodiscard]] bool is_assumed() const { return recorded_.has_value(); }

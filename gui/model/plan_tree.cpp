@@ -132,6 +132,25 @@ bool PlanTree::can_move(SavedId saved) const {
          trace().storages.device[storage.index()] == 0;
 }
 
+std::vector<std::int32_t> PlanTree::home_of_storages() const {
+  constexpr std::int32_t kUnseen = -2;
+  std::vector<std::int32_t> home(trace().storages.size(), kUnseen);
+  const auto parent = [this](std::int32_t at) { return rows[static_cast<std::size_t>(at)].parent; };
+  const auto holds = [&](std::int32_t layer, std::int32_t at) {
+    while (at >= 0 && at != layer) at = parent(at);
+    return at == layer;
+  };
+  for (std::size_t i = 0; i < trace().saved.size(); ++i) {
+    if (!can_move(SavedId(i))) continue;
+    std::int32_t& known = home[trace().saved.storage[i].index()];
+    const std::int32_t layer = parent(row_of_saved[i]);
+    if (known == kUnseen) known = layer;
+    while (known >= 0 && !holds(known, layer)) known = parent(known);
+  }
+  std::replace(home.begin(), home.end(), kUnseen, -1);
+  return home;
+}
+
 PlanTree::Targets PlanTree::targets_of(const std::vector<std::int32_t>& chosen,
                                        bool parameters_of_layers) const {
   std::set<SavedId> saved;

@@ -40,6 +40,10 @@ struct PlanTree {
   // Its storage was made in the step, so that an offload may free it. Decisions about a layer are
   // about these alone.
   [[nodiscard]] bool can_move(SavedId saved) const;
+  // By row of Trace::storages: the row of the innermost layer in which all saved tensors with that
+  // storage are. -1: layers without a common one save it, none does, or it cannot move.
+  // Cost: O(storages + saved * depth).
+  [[nodiscard]] std::vector<std::int32_t> home_of_storages() const;
   // What a decision about these rows is about; a layer stands for all that is in it. In order,
   // each once. Parameters inside of layers only with `parameters_of_layers`.
   struct Targets {

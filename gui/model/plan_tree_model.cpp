@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "gui/model/search.h"
 #include "traces/size_text.h"
 
 namespace stowage::gui {
@@ -122,7 +123,7 @@ QString PlanTreeModel::name(const PlanRow& row) const {
   const Trace& trace = tree_->trace();
   switch (row.kind) {
     case PlanRowKind::layer:
-      return qstring(trace.string(trace.layers.name[row.layer.index()]));
+      return qstring(layer_words(trace, row.layer));
     case PlanRowKind::saved:
       return qstring(trace.string(trace.saved.site[row.saved.index()]));
     case PlanRowKind::parameters:
@@ -162,7 +163,7 @@ QString PlanTreeModel::decision_text(const QModelIndex& index) const {
   if (row.kind == PlanRowKind::saved) {
     const ExplainedPtr& why = explanations_.current();
     if (id == QLatin1String("keep") && !tree_->can_move(row.saved))
-      text += tr(" (not of the step)");
+      text += tr(" (older than the step)");
     if (why && why->notes.count(name(row).toStdString()) != 0) text += QStringLiteral(" (!)");
   }
   return text;
@@ -273,12 +274,15 @@ QVariant PlanTreeModel::headerData(int section, Qt::Orientation orientation, int
       {QT_TR_NOOP("Layer"),
        QT_TR_NOOP("Layers in forward order, their parameters and saved tensors")},
       {QT_TR_NOOP("Size"),
-       QT_TR_NOOP("Bytes of its storages, each once; of a layer: what it saves")},
+       QT_TR_NOOP("Bytes of its storages, each once; of a layer: what it saves. A policy may copy "
+                  "a storage several times: Compare counts copies")},
       {QT_TR_NOOP("Decision"),
        QT_TR_NOOP(
            "What the plan does with it: K keeps, O offloads, Shift for a layer's parameters")},
-      {QT_TR_NOOP("First use"), QT_TR_NOOP("Since step begin, in the planned step")},
-      {QT_TR_NOOP("Last use"), QT_TR_NOOP("Since step begin, in the planned step")},
+      {QT_TR_NOOP("First use"), QT_TR_NOOP("Since step begin, in the planned step; of a layer: of "
+                                           "what it saves and no other layer saves too")},
+      {QT_TR_NOOP("Last use"), QT_TR_NOOP("Since step begin, in the planned step; of a layer: of "
+                                          "what it saves and no other layer saves too")},
       {QT_TR_NOOP("Stall"), QT_TR_NOOP("Time that compute waits for its copies")},
   };
   if (section < 0 || section >= columns) return {};

@@ -19,8 +19,17 @@ bool holds(const std::string& name, const std::string& lowered) {
                      [](char a, char b) { return lower(a) == b; }) != name.end();
 }
 
-std::string layer_name(const Trace& trace, LayerId layer) {
-  return layer.valid() ? trace.string(trace.layers.name[layer.index()]) : std::string("step");
+bool is_root(const Trace& trace, LayerId layer) {
+  return !layer.valid() || !trace.layers.parent[layer.index()].valid();
+}
+
+// What stands behind the name of something that is there.
+std::string in_layer(const Trace& trace, LayerId layer) {
+  return (is_root(trace, layer) ? " " : " in ") + layer_words(trace, layer);
+}
+
+std::string of_layer(const Trace& trace, LayerId layer) {
+  return (is_root(trace, layer) ? " " : " of ") + layer_words(trace, layer);
 }
 
 // The storage that "#123" names, -1 = none.
@@ -77,17 +86,22 @@ std::vector<SearchHit> search(const Trace& trace, const std::string& text,
   return hits;
 }
 
+std::string layer_words(const Trace& trace, LayerId layer) {
+  return is_root(trace, layer) ? std::string("outside of all layers")
+                               : trace.string(trace.layers.name[layer.index()]);
+}
+
 std::string name_of(const Trace& trace, const Selection& selection) {
   const auto row = static_cast<std::size_t>(selection.row);
   switch (selection.kind) {
     case Selection::Kind::none:
       return {};
     case Selection::Kind::op:
-      return trace.string(trace.ops.name[row]) + " in " + layer_name(trace, trace.ops.layer[row]);
+      return trace.string(trace.ops.name[row]) + in_layer(trace, trace.ops.layer[row]);
     case Selection::Kind::gpu:
       return trace.string(trace.gpu.name[row]);
     case Selection::Kind::layer:
-      return trace.string(trace.layers.name[row]);
+      return layer_words(trace, LayerId(row));
     case Selection::Kind::saved: {
       const StorageId storage = trace.saved.storage[row];
       const Bytes bytes = storage.valid() ? trace.storages.bytes[storage.index()] : 0;
@@ -95,8 +109,8 @@ std::string name_of(const Trace& trace, const Selection& selection) {
     }
     case Selection::Kind::storage:
       return std::string(stowage::name_of(trace.storages.storage_class[row])) + " #" +
-             std::to_string(selection.row) + " of " + layer_name(trace, trace.storages.layer[row]) +
-             " (" + format_bytes(trace.storages.bytes[row]) + ")";
+             std::to_string(selection.row) + of_layer(trace, trace.storages.layer[row]) + " (" +
+             format_bytes(trace.storages.bytes[row]) + ")";
     case Selection::Kind::event:
       return std::string("event ") + std::to_string(selection.row) + " (" +
              stowage::name_of(trace.events.kind[row]) + ")";

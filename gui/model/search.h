@@ -22,6 +22,10 @@ struct SearchHit {
 [[nodiscard]] std::vector<SearchHit> search(const Trace& trace, const std::string& text,
                                             const std::stop_token& stop = {});
 
+// A layer's name for people: "layers.3.mlp"; "outside of all layers" of none and of the root, which
+// files and the command line call "step".
+[[nodiscard]] std::string layer_words(const Trace& trace, LayerId layer);
+
 // What is selected, in words: "aten::mm in layers.3.mlp", "layers.3.mlp#2 (58.7 MB)".
 [[nodiscard]] std::string name_of(const Trace& trace, const Selection& selection);
 

@@ -1,9 +1,11 @@
 #include "gui/model/simulated.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include "planner/planner.h"
+#include "simulator/calibration_settings.h"
 #include "simulator/lowering.h"
 #include "simulator/parameter_shards.h"
 
@@ -39,6 +41,14 @@ void fill_target(const TraceData& data, const std::string& plan_file,
   if (!data.path.empty() && !plan_file.empty()) {
     target.trace_file = relative_to(data.path, plan_file);
   }
+}
+
+// In all that a person can set.
+bool same_machine(const Calibration& a, const Calibration& b) {
+  const auto& settings = simulator::calibration_settings();
+  return std::all_of(settings.begin(), settings.end(), [&](const auto& setting) {
+    return simulator::setting_value(a, setting.name) == simulator::setting_value(b, setting.name);
+  });
 }
 
 }  // namespace
@@ -94,6 +104,14 @@ Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::sto
   made->device_kept = !budget.device || made->peak() <= *budget.device;
   made->host_kept = !budget.host || made->result.host_bytes <= *budget.host;
   return SimulatedPtr(std::move(made));
+}
+
+std::optional<Nanoseconds> lower_bound_of(const Simulated& simulated) {
+  const PlanState& state = *simulated.state;
+  const TraceData& data = *simulated.trace;
+  const bool holds = state.proved_on ? same_machine(*state.proved_on, data.trace.calibration)
+                                     : data.machine == Machine::recorded;
+  return holds ? state.plan.lower_bound_step : std::nullopt;
 }
 
 simulator::Plan plan_for_writing(const Simulated& simulated, const std::string& plan_file) {

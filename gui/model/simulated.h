@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ struct PlanState {
   simulator::Plan plan;  // target, budget, made_by; rules while `decisions` is null
   std::shared_ptr<const simulator::Decisions> decisions;
   std::string file;  // where it was read from, for messages; empty = from no file
+  // The machine of which plan.lower_bound_step was proved; null: the recorded one.
+  std::shared_ptr<const Calibration> proved_on;
 };
 using PlanStatePtr = std::shared_ptr<const PlanState>;
 
@@ -47,6 +50,10 @@ using SimulatedPtr = std::shared_ptr<const Simulated>;
 // Cost: lower() and replay(): 5 ms on a step of 10,000 events.
 [[nodiscard]] Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state,
                                             const std::stop_token& stop = {});
+
+// No plan within the budgets of this one can be faster on this machine: what its search proved.
+// Absent without a search, and on another machine than the search's.
+[[nodiscard]] std::optional<Nanoseconds> lower_bound_of(const Simulated& simulated);
 
 // The plan of a replay as a file holds it: rules made of edited rows, `for` filled in for the
 // trace, `predicted` of this replay. `plan_file` is where it is going to be written, so that

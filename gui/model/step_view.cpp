@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "gui/model/stall_cutter.h"
 #include "report/memory_by_class.h"
 #include "report/stays.h"
 
@@ -84,14 +85,19 @@ Selection::Kind kind_of(report::SpanKind kind) {
   return Selection::Kind::none;
 }
 
-std::vector<LaneRow> lane_of(const std::vector<report::Span>& spans) {
+// Cut where `stalls` lie.
+std::vector<LaneRow> lane_of(const std::vector<report::Span>& spans,
+                             const std::vector<report::Span>& stalls = {}) {
   LaneBuilder builder(spans.size());
+  StallCutter cutter(stalls);
   for (const report::Span& span : spans) {
     SpanInfo info;
     info.kind = kind_of(span.kind);
     info.row = span.kind == report::SpanKind::sync ? span.event.value : span.row;
     info.name = span.name;
-    builder.add(span.begin, span.end, info, span.bytes);
+    cutter.cut(span.begin, span.end, [&](Nanoseconds begin, Nanoseconds end) {
+      builder.add(begin, end, info, span.bytes);
+    });
   }
   return builder.rows();
 }
@@ -209,7 +215,8 @@ StepViewPtr view_of(const Trace& trace, const report::Timeline& timeline,
   const std::vector<Nanoseconds>& time = timeline.time;
   add(LaneKind::layers, time.empty() ? std::vector<LaneRow>() : layer_rows(trace, time));
   add(LaneKind::launch, lane_of(timeline.lane(report::Lane::launch)));
-  add(LaneKind::compute, lane_of(timeline.lane(report::Lane::compute)));
+  add(LaneKind::compute,
+      lane_of(timeline.lane(report::Lane::compute), timeline.lane(report::Lane::stalls)));
   add(LaneKind::d2h, lane_of(timeline.lane(report::Lane::d2h)));
   add(LaneKind::h2d, lane_of(timeline.lane(report::Lane::h2d)));
   add(LaneKind::stalls, lane_of(timeline.lane(report::Lane::stalls)));

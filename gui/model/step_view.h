@@ -82,7 +82,8 @@ struct StepView {
 };
 using StepViewPtr = std::shared_ptr<const StepView>;
 
-// The planned step, as replayed. Where nothing moves and no time differs from the recorded step's,
+// The planned step, as replayed; in the compute lane stalls are gaps, and what one cuts is several
+// spans of one row. Where nothing moves and no time differs from the recorded step's,
 // the memory curve is that of `recorded` (null: not there), shared. O(trace + instructions).
 [[nodiscard]] StepViewPtr planned_view(const Simulated& simulated,
                                        const StepViewPtr& recorded = nullptr);

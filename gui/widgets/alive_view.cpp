@@ -163,7 +163,7 @@ void AliveView::refresh() {
       break;
     default:
       for (const report::AliveLayer& at : alive.layers) {
-        items.append(add(QString::fromStdString(report::layer_name(trace, at.layer)), at.bytes,
+        items.append(add(QString::fromStdString(layer_words(trace, at.layer)), at.bytes,
                          count(at.storages), {Selection::Kind::layer, at.layer.value}));
       }
       break;

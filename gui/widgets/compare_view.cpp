@@ -11,6 +11,11 @@
 #include "gui/widgets/words.h"
 
 namespace stowage::gui {
+namespace {
+
+constexpr int kColumns = 4;
+
+}  // namespace
 
 CompareView::CompareView(PlanDocument& document, QWidget* parent)
     : QWidget(parent),
@@ -31,14 +36,16 @@ CompareView::CompareView(PlanDocument& document, QWidget* parent)
   pin_->setCheckable(true);
   pin_->setText(tr("&Pin"));
   pin_->setToolTip(tr("Keeps the plan as it is now as what later ones are compared with"));
-  rows_->setColumnCount(5);
+  rows_->setColumnCount(kColumns);
   rows_->setRootIsDecorated(false);
   rows_->setUniformRowHeights(true);
   rows_->setAccessibleName(tr("Figures and their differences"));
   const int em = fontMetrics().horizontalAdvance(QLatin1Char('m'));
-  const int widths[] = {14, 8, 8, 8, 6};
-  for (int i = 0; i < 5; ++i) rows_->setColumnWidth(i, widths[i] * em);
+  const int widths[kColumns] = {16, 8, 8, 14};
+  for (int i = 0; i < kColumns; ++i) rows_->setColumnWidth(i, widths[i] * em);
+  // The names give way where there is little room, and take what is left.
   rows_->header()->setStretchLastSection(false);
+  rows_->header()->setSectionResizeMode(0, QHeaderView::Stretch);
   auto* split = new QSplitter(Qt::Vertical);
   split->addWidget(rows_);
   split->addWidget(curves_);
@@ -120,19 +127,25 @@ void CompareView::refresh() {
             tr("There is nothing before this plan yet. Change the plan or search one, or choose "
                "“nothing moved” or another file above."));
       }
-      make_view(before, [before](const JobContext&) { return planned_view(*before); });
+      make_side(before, [before](const JobContext&) {
+        return Replayed{before, planned_view(*before)};
+      });
       return show_sides(
-          {document_.has_pin() ? tr("pinned") : tr("before"), facts_of(*before), view_}, current);
+          {document_.has_pin() ? tr("pinned") : tr("before"), facts_of(*before), made_.view},
+          current);
     }
     case What::resident: {
-      Simulated resident{now->trace, now->state, now->decisions, {},  now->trace->resident,
-                         {},         {},         true,           true};
-      // Replayed like the plan: on one clock, whatever the recording's were.
-      make_view(now->trace, [trace = now->trace](const JobContext& job) -> StepViewPtr {
-        const auto replayed = simulate(trace, std::make_shared<const PlanState>(), job.stop());
-        return replayed ? planned_view(**replayed) : nullptr;
+      // Replayed like the plan, as an empty one: on one clock, whatever the recording's were, and
+      // with the executor's hooks, which run in any plan and cost some microseconds.
+      make_side(now->trace, [trace = now->trace](const JobContext& job) {
+        auto replayed = simulate(trace, std::make_shared<const PlanState>(), job.stop());
+        if (!replayed) return Replayed{};
+        return Replayed{*replayed, planned_view(**replayed)};
       });
-      return show_sides({tr("nothing moved"), facts_of(resident), view_}, current);
+      if (!made_.simulated) {
+        return stack_->set_reason(tr("The step in which nothing moves is being replayed."));
+      }
+      return show_sides({tr("nothing moved"), facts_of(*made_.simulated), made_.view}, current);
     }
     case What::measured: {
       const std::optional<RunResult>& run = document_.measured();
@@ -174,14 +187,14 @@ void CompareView::refresh() {
   show_sides(before, after);
 }
 
-void CompareView::make_view(std::shared_ptr<const void> of,
-                            std::function<StepViewPtr(const JobContext&)> make) {
-  if (viewed_ == of) return;
-  viewed_ = std::move(of);
-  view_.reset();
-  job_.run<StepViewPtr>(tr("Comparing"), std::move(make), [this, of = viewed_](StepViewPtr view) {
-    if (viewed_ != of) return;
-    view_ = std::move(view);
+void CompareView::make_side(std::shared_ptr<const void> of,
+                            std::function<Replayed(const JobContext&)> make) {
+  if (made_of_ == of) return;
+  made_of_ = std::move(of);
+  made_ = {};
+  job_.run<Replayed>(tr("Comparing"), std::move(make), [this, of = made_of_](Replayed made) {
+    if (made_of_ != of) return;
+    made_ = std::move(made);
     refresh();
   });
 }
@@ -196,7 +209,7 @@ void CompareView::show_sides(const Side& before, const Side& after) {
 
 void CompareView::fill(const std::vector<ComparedRow>& rows, const QString& before,
                        const QString& after) {
-  rows_->setHeaderLabels({tr("Figure"), before, after, tr("Difference"), tr("Relative")});
+  rows_->setHeaderLabels({tr("Figure"), before, after, tr("Difference")});
   QFont bold = rows_->font();
   bold.setBold(true);
   std::string section;
@@ -205,6 +218,7 @@ void CompareView::fill(const std::vector<ComparedRow>& rows, const QString& befo
       section = row.section;
       auto* heading = new QTreeWidgetItem(rows_, {QString::fromStdString(section)});
       heading->setFont(0, bold);
+      heading->setFirstColumnSpanned(true);
     }
     // Arrows beside the signs: no colour says which is better.
     const QString arrow = row.sign > 0   ? QStringLiteral("▲ ")
@@ -212,16 +226,17 @@ void CompareView::fill(const std::vector<ComparedRow>& rows, const QString& befo
                                          : QString();
     auto* item = new QTreeWidgetItem(
         rows_, {QString::fromStdString(row.name), QString::fromStdString(row.before),
-                QString::fromStdString(row.after), arrow + QString::fromStdString(row.difference),
-                QString::fromStdString(row.relative)});
-    for (int i = 1; i < 5; ++i) {
+                QString::fromStdString(row.after),
+                arrow + QString::fromStdString(row.whole_difference())});
+    item->setToolTip(0, item->text(0));
+    for (int i = 1; i < kColumns; ++i) {
       item->setTextAlignment(i, Qt::AlignRight | Qt::AlignVCenter);
       item->setToolTip(i, row.exact.empty() ? item->text(i) : QString::fromStdString(row.exact));
     }
     item->setData(0, Qt::AccessibleTextRole,
-                  tr("%1: %2, then %3, %4 %5")
+                  tr("%1: %2, then %3, %4")
                       .arg(item->text(0), item->text(1), item->text(2),
-                           QString::fromStdString(row.difference), item->text(4)));
+                           QString::fromStdString(row.whole_difference())));
   }
 }
 

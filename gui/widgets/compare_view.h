@@ -47,9 +47,12 @@ class CompareView : public QWidget {
   };
   void ask_for_file();
   void refresh();
-  // `view_` is then what `make` makes of `of`, behind the window; until it is there, none.
-  void make_view(std::shared_ptr<const void> of,
-                 std::function<StepViewPtr(const JobContext&)> make);
+  struct Replayed {
+    SimulatedPtr simulated;
+    StepViewPtr view;
+  };
+  // `made_` is then what `make` makes of `of`, behind the window; until it is there, nothing.
+  void make_side(std::shared_ptr<const void> of, std::function<Replayed(const JobContext&)> make);
   void show_sides(const Side& before, const Side& after);
   void fill(const std::vector<ComparedRow>& rows, const QString& before, const QString& after);
 
@@ -60,8 +63,8 @@ class CompareView : public QWidget {
   CurvePair* curves_;
   EmptyStack* stack_;
   std::vector<ComparedRow> compared_;
-  std::shared_ptr<const void> viewed_;  // that view_ is of
-  StepViewPtr view_;
+  std::shared_ptr<const void> made_of_;
+  Replayed made_;
   std::optional<Opened> other_;
   QString other_file_;
   JobRunner job_;  // last: it waits for its thread ahead of everything else's end

@@ -117,7 +117,7 @@ void LanePainter::paint(QPainter& painter, QImage& canvas, const QRect& area, La
   }
   const QRgb edge = mix(theme.background, theme.lane(kind), 0.5).rgb();
   Line line(canvas, inner);
-  QRect selected;
+  selected_.clear();
   for (const SpanRun& run : runs_) {
     const int x0 = area.left() + static_cast<int>(std::floor(run.x0));
     const int x1 = area.left() + std::max(static_cast<int>(std::floor(run.x1)),
@@ -132,7 +132,7 @@ void LanePainter::paint(QPainter& painter, QImage& canvas, const QRect& area, La
     line.fill(x0, x1, shades[shade].rgb());
     if (box.width() > 3) line.fill(box.right(), x1, edge);
     if (box.width() > (stall ? 2 : kLeastLabel - 1)) labels_.push_back({box, shade, info.name});
-    if (info.kind == selection.kind && info.row == selection.row) selected |= box;
+    if (info.kind == selection.kind && info.row == selection.row) selected_.push_back(box);
   }
   line.copy_down();
   const QBrush hatch(mix(theme.background, theme.stall, 0.75), Qt::BDiagPattern);
@@ -143,11 +143,10 @@ void LanePainter::paint(QPainter& painter, QImage& canvas, const QRect& area, La
       label(painter, each.box, Theme::ink(shades[each.shade]), each.name, name_of);
     }
   }
-  if (!selected.isNull()) {
-    painter.setPen(QPen(theme.dark ? QColor(Qt::white) : QColor(Qt::black), 2));
-    painter.setBrush(Qt::NoBrush);
-    painter.drawRect(selected.adjusted(0, 0, -1, -1));
-  }
+  if (selected_.empty()) return;
+  painter.setPen(QPen(theme.dark ? QColor(Qt::white) : QColor(Qt::black), 2));
+  painter.setBrush(Qt::NoBrush);
+  for (const QRect& box : selected_) painter.drawRect(box.adjusted(0, 0, -1, -1));
 }
 
 }  // namespace stowage::gui

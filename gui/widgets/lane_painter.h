@@ -25,7 +25,8 @@ class LanePainter {
 
   // `area`: the row's part of the plot; the axis maps to its width. Spans go into the canvas
   // itself, into one row of pixels that is then copied to the others: a few thousand rectangles
-  // would take ten times as long. O(runs + pixels / 8).
+  // would take ten times as long. What is selected has a frame around each of its spans (a layer:
+  // forward and backward). O(runs + pixels / 8).
   void paint(QPainter& painter, QImage& canvas, const QRect& area, LaneKind kind,
              const LaneRow& row, const TimeAxis& axis, const Theme& theme,
              const Selection& selection, const NameOf& name_of);
@@ -54,6 +55,7 @@ class LanePainter {
   };
   std::vector<SpanRun> runs_;
   std::vector<Label> labels_;
+  std::vector<QRect> selected_;
 };
 
 }  // namespace stowage::gui

@@ -1,6 +1,8 @@
 #include "gui/widgets/machine_panel.h"
 
+#include <QCoreApplication>
 #include <QGridLayout>
+#include <QHBoxLayout>
 #include <QLineEdit>
 #include <QSignalBlocker>
 #include <algorithm>
@@ -20,6 +22,33 @@ constexpr KnownLink kLinks[] = {
     {"NVLink-C2C (about 350 GB/s)", 350},
 };
 
+// Settings in words; the key of the command line is in the tool tip.
+struct Word {
+  const char* name;
+  const char* text;
+};
+constexpr Word kWords[] = {
+    {"link.h2d_gbps", QT_TRANSLATE_NOOP("machine", "Copies to the device")},
+    {"link.d2h_gbps", QT_TRANSLATE_NOOP("machine", "Copies to the host")},
+    {"link.latency_us", QT_TRANSLATE_NOOP("machine", "Latency of a copy")},
+    {"link.duplex", QT_TRANSLATE_NOOP("machine", "Copies both ways at once")},
+    {"link.copy_interference", QT_TRANSLATE_NOOP("machine", "Copies while compute works")},
+    {"link.compute_interference", QT_TRANSLATE_NOOP("machine", "Compute while copies go")},
+    {"compute.least_time", QT_TRANSLATE_NOOP("machine", "Time of compute after long rests")},
+    {"compute.rest_gain", QT_TRANSLATE_NOOP("machine", "Compute time saved by resting")},
+};
+
+// "Copies to the device, GB/s", "Latency of a copy, us"; a factor says of what.
+QString words_of(const simulator::CalibrationSetting& setting) {
+  const auto known = std::find_if(std::begin(kWords), std::end(kWords),
+                                  [&](const Word& word) { return setting.name == word.name; });
+  const QString text = known == std::end(kWords)
+                           ? QString::fromStdString(setting.help)
+                           : QCoreApplication::translate("machine", known->text);
+  if (setting.unit.empty()) return QObject::tr("%1, factor").arg(text);
+  return QObject::tr("%1, %2").arg(text, QString::fromStdString(setting.unit));
+}
+
 }  // namespace
 
 MachinePanel::MachinePanel(PlanDocument& document, QWidget* parent)
@@ -36,17 +65,21 @@ MachinePanel::MachinePanel(PlanDocument& document, QWidget* parent)
   link_->setObjectName(QStringLiteral("link"));
   link_->setAccessibleName(tr("Link like that of"));
   link_->setToolTip(tr("Sets both directions to what is usually measured on such a link, in GB/s"));
-  link_->addItem(tr("choose a link"));
+  link_->addItem(tr("as recorded"));
   for (const KnownLink& known : kLinks) link_->addItem(tr(known.name), known.gbps);
   reset_->setToolTip(tr("All values as they were measured when the trace was recorded"));
   auto* grid = new QGridLayout(this);
-  grid->addWidget(state_, 0, 0, 1, 4);
+  // Above the values, so that the way back is seen as soon as something is assumed.
+  auto* top = new QHBoxLayout;
+  top->addWidget(state_, 1);
+  top->addWidget(reset_);
+  grid->addLayout(top, 0, 0, 1, 4);
   grid->addWidget(link_label, 1, 0);
   grid->addWidget(link_, 1, 1, 1, 3);
   int at = 2;
   for (const simulator::CalibrationSetting& setting : simulator::calibration_settings()) {
     const Row row = make_row(setting);
-    auto* label = new QLabel(row.field->objectName());
+    auto* label = new QLabel(words_of(setting));
     label->setToolTip(row.field->toolTip());
     label->setBuddy(row.field);
     grid->addWidget(label, at, 0);
@@ -56,7 +89,6 @@ MachinePanel::MachinePanel(PlanDocument& document, QWidget* parent)
     rows_.push_back(row);
     ++at;
   }
-  grid->addWidget(reset_, at, 0, 1, 4);
   grid->setColumnStretch(1, 1);
   connect(link_, &QComboBox::activated, this, &MachinePanel::take_link);
   connect(reset_, &QPushButton::clicked, this, &MachinePanel::reset);
@@ -67,16 +99,17 @@ MachinePanel::MachinePanel(PlanDocument& document, QWidget* parent)
 
 MachinePanel::Row MachinePanel::make_row(const simulator::CalibrationSetting& setting) {
   const Row row{&setting, new QDoubleSpinBox, new QLabel, new QToolButton};
-  const QString name = QString::fromStdString(setting.name);
+  const QString key = QString::fromStdString(setting.name);
+  const QString name = words_of(setting);
   const QString unit = QString::fromStdString(setting.unit);
   const QString help = QString::fromStdString(setting.help);
   const bool factor = unit.isEmpty();
-  row.field->setObjectName(name);
-  row.field->setAccessibleName(factor ? name : tr("%1 in %2").arg(name, unit));
+  row.field->setObjectName(key);
+  row.field->setAccessibleName(name);
   row.field->setAccessibleDescription(help);
   row.field->findChild<QLineEdit*>()->setAccessibleName(row.field->accessibleName());
-  row.field->setToolTip(factor ? tr("%1; a factor, without a unit").arg(help)
-                               : tr("%1, in %2").arg(help, unit));
+  row.field->setToolTip((factor ? tr("%1; a factor, without a unit\n%2").arg(help, key)
+                                : tr("%1, in %3\n%2").arg(help, key, unit)));
   row.field->setKeyboardTracking(false);  // replayed when a value is whole
   row.field->setDecimals(factor ? 3 : 2);
   row.field->setRange(factor ? 0 : std::max(setting.lowest, unit == "us" ? 0.0 : 0.01),
@@ -116,8 +149,7 @@ bool MachinePanel::differs(const Row& row) const {
 
 void MachinePanel::take_link() {
   const QVariant gbps = link_->currentData();
-  link_->setCurrentIndex(0);
-  if (!gbps.isValid() || !document_.trace()) return;
+  if (!gbps.isValid() || !document_.trace()) return refresh();
   for (const Row& row : rows_) {
     if (row.setting->unit != "GB/s") continue;
     const QSignalBlocker quiet(row.field);
@@ -156,6 +188,16 @@ void MachinePanel::reset() {
   take_settings();
 }
 
+int MachinePanel::known_link() const {
+  for (int i = 1; i < link_->count(); ++i) {
+    const bool fits = std::all_of(rows_.begin(), rows_.end(), [&](const Row& row) {
+      return row.setting->unit != "GB/s" || row.field->value() == link_->itemData(i).toDouble();
+    });
+    if (fits) return i;
+  }
+  return 0;
+}
+
 void MachinePanel::refresh() {
   const bool open = document_.trace() != nullptr;
   const bool assumed = document_.is_assumed();
@@ -184,6 +226,8 @@ void MachinePanel::refresh() {
     row.field->setFont(font);
     row.mark->setFont(font);
   }
+  link_->setItemText(0, assumed ? tr("none of these") : tr("as recorded"));
+  link_->setCurrentIndex(open ? known_link() : 0);
   reset_->setEnabled(assumed);
   state_->setText(!open     ? tr("No trace is open. Open one with Ctrl+O, or record a step.")
                   : assumed ? tr("⚠ Assumed: predictions are of a machine that was not measured.")

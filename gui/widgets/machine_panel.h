@@ -1,6 +1,8 @@
 // Another machine than the recorded one: a field for each calibration value of `stowage simulate
-// --set`, known links, and the way back. A value that is not the recorded one is marked "assumed"
-// and replayed at once. The machine is no part of the plan: it has Reset instead of undo.
+// --set` (which knows no other device's compute speed), known links, and the way back. The link
+// that was chosen stays shown as long as its rates hold, whatever is planned on it. A value that is
+// not the recorded one is marked "assumed" and replayed at once. The machine is no part of the
+// plan: it has Reset instead of undo.
 #pragma once
 
 #include <QComboBox>
@@ -42,6 +44,8 @@ class MachinePanel : public QGroupBox {
   [[nodiscard]] const Row* row_of(const QString& name) const;
   // Whether its field shows another value than the recorded one; what a field cannot show is none.
   [[nodiscard]] bool differs(const Row& row) const;
+  // Entry of the list of links whose rates the fields show, 0 = none.
+  [[nodiscard]] int known_link() const;
   void take_link();
   void take_settings();
   void reset();

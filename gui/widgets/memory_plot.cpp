@@ -56,7 +56,9 @@ int MemoryPlot::budget_y() const {
   return curve_rect().top() + byte_axis().y_of(budget_.value_or(peak()));
 }
 
-void MemoryPlot::set_budget(std::optional<Bytes> budget, simulator::PeakKind on, bool kept) {
+void MemoryPlot::set_budget(std::optional<Bytes> budget, simulator::PeakKind on, bool kept,
+                            Bytes counted_peak) {
+  counted_peak_ = counted_peak;
   if (dragging_) {
     // The pointer is ahead of the answers.
     kept_ = kept;
@@ -103,7 +105,7 @@ void MemoryPlot::render(QPainter& painter, QImage& canvas) {
     painter.drawText(x + 4, height() - painter.fontMetrics().descent() - 2, label);
   }
   painter.setClipRect(at);
-  paint_peak(painter, shared, bytes);
+  paint_peak(painter);
 }
 
 std::vector<Bytes> MemoryPlot::scale() const {
@@ -135,26 +137,47 @@ void MemoryPlot::render_still(QPainter& painter) {
                QRect(left, 3, source_box().left() - 4 - left, at.top() - 3));
 }
 
-void MemoryPlot::paint_peak(QPainter& painter, const TimeAxis& axis, const ByteAxis& bytes) {
+QRect MemoryPlot::peak_mark() const {
+  if (!view()) return {};
   const MemoryView& memory = view()->memory;
-  if (memory.empty()) return;
+  const TimeAxis axis = this->axis();
+  const double seen = memory.empty() ? -1 : axis.x_of(memory.time[memory.peak_at]);
+  if (seen < 0 || seen >= axis.width()) return {};
   const QRect at = curve_rect();
-  const Nanoseconds time = memory.time[memory.peak_at];
-  const double seen = axis.x_of(time);
-  if (seen < 0 || seen >= axis.width()) return;
-  const int x = at.left() + static_cast<int>(std::floor(seen));
-  const int y = at.top() + bytes.y_of(memory.peak());
+  return {at.left() + static_cast<int>(std::floor(seen)) - 4,
+          at.top() + byte_axis().y_of(memory.peak()) - 7, 9, 7};
+}
+
+QString MemoryPlot::peak_words() const {
+  const MemoryView& memory = view()->memory;
+  const QString peak = bytes_text(memory.peak());
+  const QString time = time_text(memory.time[memory.peak_at]);
+  if (!budget_ || on_ == simulator::PeakKind::requested || counted_peak_ < 0) {
+    return tr("peak %1 at %2").arg(peak, time);
+  }
+  // The curve is of requested bytes, the budget's line is not.
+  return tr("peak %1 requested at %2, %3 %4")
+      .arg(peak, time, bytes_text(counted_peak_), QString::fromUtf8(simulator::name_of(on_)));
+}
+
+void MemoryPlot::paint_peak(QPainter& painter) {
+  const QRect at = curve_rect();
+  const QRect mark = peak_mark();
+  if (mark.isEmpty()) return;
+  const int x = mark.left() + 4;
+  const int y = mark.bottom() + 1;
   painter.setPen(Qt::NoPen);
   painter.setBrush(theme().text);
-  painter.drawPolygon(QPolygon({QPoint(x, y - 1), QPoint(x - 4, y - 7), QPoint(x + 5, y - 7)}));
-  const QString text = tr("peak %1 at %2").arg(bytes_text(memory.peak()), time_text(time));
+  painter.drawPolygon(QPolygon({QPoint(x, y - 1), mark.topLeft(), QPoint(x + 5, y - 7)}));
+  const QString text = peak_words();
   const QFontMetrics metrics = painter.fontMetrics();
   const int wide = metrics.horizontalAdvance(text) + 8;
   QRect box(x + 8, std::max(at.top(), y - metrics.height() - 2), wide, metrics.height());
   // Beside the mark, where the budget's words leave room; else below them.
   const QRect budget = budget_label(metrics).box;
   if (box.right() >= width() || box.intersects(budget)) box.moveRight(x - 8);
-  if (box.left() < at.left()) box.moveLeft(x + 8);
+  // Long words may fit on neither side.
+  if (box.left() < at.left()) box.moveLeft(std::max(at.left(), std::min(x, at.right() - wide)));
   const QRect line(at.left(), budget_y() - 1, at.width(), 3);
   if (box.intersects(budget) || box.intersects(line)) {
     box.moveTop(std::max(budget.bottom(), line.bottom()) + 3);
@@ -168,17 +191,22 @@ void MemoryPlot::paint_peak(QPainter& painter, const TimeAxis& axis, const ByteA
 
 MemoryPlot::Label MemoryPlot::budget_label(const QFontMetrics& metrics) const {
   Label label{tr("drag down to set a budget"), {}};
+  const QRect at = curve_rect();
   if (budget_) {
     label.text = tr("budget %1 on %2 bytes: %3")
                      .arg(bytes_text(*budget_), QString::fromUtf8(simulator::name_of(on_)),
                           kept_ ? tr("kept") : tr("not kept"));
   }
-  const QRect at = curve_rect();
   const int y = budget_y();
   const int wide = metrics.horizontalAdvance(label.text) + 18;
   // Above the line, or below where there is no room.
   const int top = y - metrics.height() - 4 < at.top() ? y + 3 : y - metrics.height() - 3;
   label.box = QRect(at.right() - wide - 4, top, wide, metrics.height());
+  // Not over the mark of the peak, where there is room to its left.
+  if (const QRect mark = peak_mark(); mark.intersects(label.box)) {
+    const int left = mark.left() - 4 - wide;
+    if (left >= at.left()) label.box.moveLeft(left);
+  }
   return label;
 }
 

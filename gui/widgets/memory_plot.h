@@ -1,6 +1,7 @@
 // Memory over time, stacked by class, with its peak and the budget line, which can be dragged.
 #pragma once
 
+#include <QFontMetrics>
 #include <optional>
 
 #include "gui/widgets/memory_image.h"
@@ -15,7 +16,13 @@ class MemoryPlot : public PlotView {
   explicit MemoryPlot(ViewState& state, QWidget* parent = nullptr);
 
   // Absent: no budget; there is a handle to pull one down with. `kept`: the plan is within it.
-  void set_budget(std::optional<Bytes> budget, simulator::PeakKind on, bool kept);
+  // `counted_peak`: of the step that is shown, in the counter that the budget is on, which need not
+  // be the curve's; below 0 = not known.
+  void set_budget(std::optional<Bytes> budget, simulator::PeakKind on, bool kept,
+                  Bytes counted_peak);
+  // What is written at the budget's line, and at the peak (precondition: there is a curve).
+  [[nodiscard]] QString budget_words() const { return budget_label(QFontMetrics(font())).text; }
+  [[nodiscard]] QString peak_words() const;
   [[nodiscard]] std::optional<Bytes> budget() const { return budget_; }
 
   // The part of the plot that bytes are mapped to, and how.
@@ -56,11 +63,14 @@ class MemoryPlot : public PlotView {
   };
   // Of the budget line or its handle, at the right end.
   [[nodiscard]] Label budget_label(const QFontMetrics& metrics) const;
-  void paint_peak(QPainter& painter, const TimeAxis& axis, const ByteAxis& bytes);
+  // The triangle above the peak; empty while the peak is not in sight.
+  [[nodiscard]] QRect peak_mark() const;
+  void paint_peak(QPainter& painter);
 
   std::optional<Bytes> budget_;
   simulator::PeakKind on_ = simulator::PeakKind::active;
   bool kept_ = true;
+  Bytes counted_peak_ = 0;
   std::optional<Bytes> frozen_top_;  // while the line is dragged the scale stays
   bool dragging_ = false;
   QPoint grabbed_at_;

@@ -1,4 +1,5 @@
-// Plans as points of memory and step time, above the line below which no plan can be.
+// Plans as points of memory and step time, above the line below which no plan can be
+// (ParetoPainter draws them).
 // Keys (gui/widgets/keys.h) go from point to point, Return or a click loads the plan, a pointer
 // over a point shows its figures.
 #pragma once
@@ -8,9 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "gui/model/pareto_search.h"
-#include "gui/model/scatter_scale.h"
-#include "gui/widgets/theme.h"
+#include "gui/widgets/pareto_painter.h"
 
 namespace stowage::gui {
 
@@ -19,24 +18,8 @@ class ParetoPlot : public QWidget {
  public:
   explicit ParetoPlot(QWidget* parent = nullptr);
 
-  struct Mark {
-    enum class Kind : std::uint8_t { planned, policy, resident, current };
-    Kind kind = Kind::planned;
-    Bytes peak = 0;
-    Nanoseconds step = 0;
-    QString label;    // beside it; may be empty
-    QString figures;  // of the tool tip, lines
-    int point = -1;   // of ParetoSearch::points(), -1 = nothing to load
-    bool best = true;
-  };
-  struct Content {
-    std::vector<Mark> marks;  // in order of peaks
-    std::vector<BoundPoint> bounds;
-    Bytes floor = 0;
-    std::optional<Bytes> budget;
-    Nanoseconds resident_step = 0;
-    QString memory_title;  // "peak active memory"
-  };
+  using Mark = ParetoMark;
+  using Content = ParetoContent;
   // The mark that is chosen stays so while it is there.
   void show_content(Content content);
   [[nodiscard]] const Content& content() const { return content_; }
@@ -47,6 +30,9 @@ class ParetoPlot : public QWidget {
   [[nodiscard]] QPointF position(int mark) const;
   // Row of content().marks there, -1 = none.
   [[nodiscard]] int mark_at(const QPointF& where) const;
+
+  // Of the plot as it is now; not for longer than that.
+  [[nodiscard]] ParetoPainter painter_of() const;
 
   [[nodiscard]] QSize minimumSizeHint() const override;
   [[nodiscard]] QSize sizeHint() const override;
@@ -65,14 +51,6 @@ class ParetoPlot : public QWidget {
   void paintEvent(QPaintEvent* event) override;
 
  private:
-  [[nodiscard]] ScatterScale scale() const;
-  [[nodiscard]] QRectF bound_label(const ScatterScale& scale) const;
-  void paint_axes(QPainter& painter, const ScatterScale& scale) const;
-  void paint_bound(QPainter& painter, const ScatterScale& scale) const;
-  void paint_front(QPainter& painter, const ScatterScale& scale) const;
-  void paint_marks(QPainter& painter, const ScatterScale& scale) const;
-  void paint_labels(QPainter& painter, const ScatterScale& scale) const;
-
   Theme theme_;
   Content content_;
   int chosen_ = -1;

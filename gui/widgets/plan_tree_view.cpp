@@ -46,9 +46,11 @@ PlanTreeView::PlanTreeView(PlanDocument& document, ViewState& state, Explanation
   tree_->setSortingEnabled(true);
   tree_->sortByColumn(PlanTreeModel::name_column, Qt::AscendingOrder);
   const int em = fontMetrics().horizontalAdvance(QLatin1Char('m'));
-  const int widths[PlanTreeModel::columns] = {18, 6, 13, 6, 6, 6};
+  const int widths[PlanTreeModel::columns] = {18, 6, 16, 6, 6, 5};
   for (int i = 0; i < PlanTreeModel::columns; ++i) tree_->setColumnWidth(i, widths[i] * em);
+  // Names give way where there is little room, and take what is left.
   tree_->header()->setStretchLastSection(false);
+  tree_->header()->setSectionResizeMode(PlanTreeModel::name_column, QHeaderView::Stretch);
   tree_->installEventFilter(this);
   tree_->viewport()->installEventFilter(this);
   filter_->installEventFilter(this);

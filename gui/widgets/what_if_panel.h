@@ -1,5 +1,8 @@
-// What if: another budget, another card, another machine (MachinePanel). Each change is replayed at
-// once. Budgets are edits of the plan and can be taken back.
+// What if: another budget, another card, another machine (MachinePanel). Each change is replayed in
+// the background at once, and what is typed counts when the field is left or Return is pressed.
+// Budgets are edits of the plan that undo takes back; the machine is no part of a plan. A value
+// that is none changes nothing and is explained above the fields until the next good one. Shows the
+// document and holds nothing of its own.
 #pragma once
 
 #include <QComboBox>
@@ -17,22 +20,29 @@ namespace stowage::gui {
 class WhatIfPanel : public QWidget {
   Q_OBJECT
  public:
+  // The document must outlive it.
   explicit WhatIfPanel(PlanDocument& document, QWidget* parent = nullptr);
 
+  // The controls, for tests.
   [[nodiscard]] BudgetField& budget() { return *budget_; }
   [[nodiscard]] QLineEdit& host_budget() { return *host_; }
   [[nodiscard]] CounterField& counter() { return *counter_; }
   [[nodiscard]] QComboBox& card() { return *card_; }
   [[nodiscard]] QPushButton& plan_button() { return *plan_; }
   [[nodiscard]] MachinePanel& machine() { return *machine_; }
+  // What was wrong with the last value, with what to do; empty = nothing.
   [[nodiscard]] QString problem() const { return problem_->text(); }
 
  Q_SIGNALS:
-  void find_plan_requested();  // for the budget that is set
+  // For the budgets of the document, which hold what is in the fields by then. Not when the budget
+  // that was typed is none.
+  void find_plan_requested();
 
  private:
   QWidget* make_budgets();
   void take_host_budget();
+  // A card's size becomes a budget on reserved bytes, less what the CUDA context takes
+  // (planner::reserved_to_fit); of a recording on a CPU one on active bytes.
   void take_card();
   void refresh();
   void say(const QString& what, const Error& error);

@@ -1,5 +1,6 @@
 // Every key and every mouse gesture of the plots, with real events on a real window.
 #include "tests/gui/window.h"
+#include "traces/size_text.h"
 
 namespace stowage::gui {
 namespace {
@@ -199,6 +200,51 @@ TEST_F(Interaction, UndoTakesAnEditBackThroughTheMenu) {
   window_.settle();
   EXPECT_FALSE(window_.document().current()->plan().budget.device.has_value());
   EXPECT_FALSE(window_.windowTitle().contains("edited"));
+}
+
+// Llama's layers.4 is open in forward and in backward, with other layers between.
+TEST_F(Interaction, ASelectedLayerHasAFrameForEachOfItsIntervals) {
+  const QImage before = timeline().grab().toImage();
+  const LaneRow& row = timeline().view()->lane(LaneKind::layers).rows.at(0);
+  std::vector<std::pair<int, int>> boxes;  // x of the spans of the first layer of all
+  const TimeAxis axis = timeline().axis();
+  const std::int32_t layer = row.infos.at(4).row;
+  for (std::size_t i = 0; i < row.infos.size(); ++i) {
+    if (row.infos[i].row != layer) continue;
+    boxes.emplace_back(timeline().plot().left() + static_cast<int>(axis.x_of(row.spans.begin(i))),
+                       timeline().plot().left() + static_cast<int>(axis.x_of(row.spans.end(i))));
+  }
+  ASSERT_EQ(boxes.size(), 2U);
+  ASSERT_GT(boxes[1].first - boxes[0].second, 40);
+  state().select({Selection::Kind::layer, layer});
+  const QImage after = timeline().grab().toImage();
+  const QRect lane = timeline().row_rect(LaneKind::layers, 0);
+  const auto changed = [&](int from, int to) {
+    int columns = 0;
+    for (int x = from; x < to; ++x) {
+      bool differs = false;
+      for (int y = lane.top(); y <= lane.bottom(); ++y) {
+        differs = differs || before.pixel(x, y) != after.pixel(x, y);
+      }
+      columns += differs ? 1 : 0;
+    }
+    return columns;
+  };
+  for (const auto& [begin, end] : boxes) EXPECT_GE(changed(begin, end), end - begin - 2);
+  EXPECT_EQ(changed(boxes[0].second + 3, boxes[1].first - 3), 0) << "nothing between them";
+}
+
+TEST_F(Interaction, TheBudgetLineSaysWhatItCountsAndWhatTheCurveIs) {
+  window_.document().set_budget(40'000'000'000, simulator::PeakKind::reserved);
+  window_.settle();
+  const SimulatedPtr& now = window_.document().current();
+  EXPECT_EQ(memory().budget_words(), "budget 40.0 GB on reserved bytes: not kept");
+  const QString counted = QString::fromStdString(format_bytes(now->result.peak_reserved));
+  EXPECT_EQ(memory().peak_words(), "peak 63.0 GB requested at 1.35 s, " + counted + " reserved");
+  window_.document().set_budget(40'000'000'000, simulator::PeakKind::requested);
+  window_.settle();
+  EXPECT_EQ(memory().budget_words(), "budget 40.0 GB on requested bytes: not kept");
+  EXPECT_EQ(memory().peak_words(), "peak 63.0 GB at 1.35 s");
 }
 
 }  // namespace

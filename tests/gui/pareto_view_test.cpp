@@ -73,6 +73,42 @@ TEST_F(ParetoViewTest, ASearchShowsPlansPoliciesTheBoundAndTheCurrentPlan) {
   picture(view_, "pareto_200");
 }
 
+TEST(ParetoPainter, PoliciesAtOnePlaceAreAllNamed) {
+  using Mark = ParetoMark;
+  ParetoContent content;
+  content.resident_step = 100;
+  const auto add = [&](Mark::Kind kind, Bytes peak, Nanoseconds step, const char* label) {
+    Mark mark;
+    mark.kind = kind;
+    mark.peak = peak;
+    mark.step = step;
+    mark.label = QLatin1String(label);
+    content.marks.push_back(mark);
+  };
+  add(Mark::Kind::policy, 500, 110, "alpha");
+  add(Mark::Kind::policy, 500, 110, "beta");
+  add(Mark::Kind::policy, 500, 110, "gamma");
+  add(Mark::Kind::policy, 700, 900, "slow");
+  add(Mark::Kind::resident, 1000, 100, "resident");
+  const Theme theme = Theme::of(QPalette());
+  const ParetoPainter painter(content, QRectF(0, 0, 640, 380), QFont(), theme);
+  QStringList lines;
+  for (const auto& label : painter.labels()) {
+    EXPECT_TRUE(painter.scale().plot.contains(label.box)) << label.text.toStdString();
+    lines << label.text.split('\n');
+  }
+  for (const char* name : {"alpha", "beta", "gamma", "resident"}) {
+    EXPECT_TRUE(lines.contains(name)) << name << ": " << lines.join("; ").toStdString();
+  }
+  EXPECT_EQ(painter.at_place_of(1), (std::vector<int>{0, 1, 2}));
+  const QChar cut(ParetoPainter::kCut);
+  EXPECT_TRUE(lines.contains(QString("slow %1 900 ns").arg(cut))) << lines.join("; ").toStdString();
+  EXPECT_TRUE(painter.legend().contains(cut)) << painter.legend().toStdString();
+  content.marks[3].step = 120;
+  EXPECT_FALSE(
+      ParetoPainter(content, QRectF(0, 0, 640, 380), QFont(), theme).legend().contains(cut));
+}
+
 TEST_F(ParetoViewTest, AClickLoadsThePlanThereAsAnUndoStep) {
   open(stowage::testing::small_trace());
   show(view_, 700, 500);

@@ -5,6 +5,7 @@
 #include <QComboBox>
 #include <algorithm>
 
+#include "gui/model/search.h"
 #include "tests/gui/workbench.h"
 #include "tests/support/micro_trace.h"
 #include "tests/support/small_trace.h"
@@ -211,6 +212,42 @@ TEST_F(PlanTreeViewTest, SortingBySizePutsTheLargestFirst) {
     EXPECT_GE(rows.index(i - 1, 1).data(PlanTreeModel::sort_role).toLongLong(),
               rows.index(i, 1).data(PlanTreeModel::sort_role).toLongLong());
   }
+}
+
+TEST_F(PlanTreeViewTest, AllColumnsFitBesideTheTimelineOfASmallWindow) {
+  open(sample("llama3-8b-l9-fp32-math-h200"));
+  document_.try_policy("torchtune");
+  settle();
+  show(view_, 636, 400);
+  const QTreeView& tree = view_.tree();
+  const int last = PlanTreeModel::stall_column;
+  EXPECT_LE(tree.columnViewportPosition(last) + tree.columnWidth(last), tree.viewport()->width());
+  EXPECT_GE(tree.columnWidth(PlanTreeModel::name_column),
+            tree.fontMetrics().horizontalAdvance("layers.8.attn") + 2 * tree.indentation());
+  // Figures and decisions are whole; what is cut has an ellipsis, and its tool tip has all of it.
+  EXPECT_LE(tree.fontMetrics().horizontalAdvance("◐ mixed: 21 of 29 offload") + 6,
+            tree.columnWidth(PlanTreeModel::decision_column));
+  const QModelIndex row = view_.view_index(row_of("layers.2"), last);
+  EXPECT_LE(tree.fontMetrics().horizontalAdvance(row.data().toString()) + 6,
+            tree.columnWidth(last));
+}
+
+TEST_F(PlanTreeViewTest, WhatIsOlderThanTheStepAndWhatIsInNoLayerSaySo) {
+  open(sample("llama3-8b-l9-fp32-math-h200"));
+  const PlanTree& tree = *view_.model().tree();
+  int older = 0;
+  for (std::size_t i = 0; i < tree.trace().saved.size(); ++i) {
+    if (tree.can_move(SavedId(i))) continue;
+    EXPECT_TRUE(decision(tree.row_of_saved[i]).contains("keep (older than the step)"));
+    ++older;
+  }
+  EXPECT_GT(older, 0);
+  EXPECT_EQ(layer_words(tree.trace(), LayerId(0)), "outside of all layers");
+  EXPECT_EQ(layer_words(tree.trace(), LayerId()), "outside of all layers");
+  EXPECT_EQ(row_of("step") < 0
+                ? QString("outside of all layers")
+                : view_.view_index(row_of("step"), PlanTreeModel::name_column).data().toString(),
+            "outside of all layers");
 }
 
 TEST_F(PlanTreeViewTest, TwentyThousandSavedTensorsMakeNoWidgets) {

@@ -66,6 +66,23 @@ TEST(Program, ABadFileEndsWithThreeAndOneLine) {
   EXPECT_FALSE(QFile::exists(picture));
 }
 
+TEST(Program, APictureThatIsNoPngIsRefusedWithAWayToGetOne) {
+  const QTemporaryDir folder;
+  const QString picture = folder.filePath("a.svg");
+  const Ran ran = run({"--screenshot", picture, kSample});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(ran.err.contains(".png")) << ran.err.toStdString();
+  EXPECT_TRUE(ran.err.contains("stowage export")) << ran.err.toStdString();
+  EXPECT_FALSE(QFile::exists(picture));
+}
+
+TEST(Program, APictureThatCannotBeWrittenSaysWhatToDo) {
+  const QTemporaryDir folder;
+  const Ran ran = run({"--screenshot", folder.filePath("no/folder/a.png"), kSample});
+  EXPECT_EQ(ran.code, 4);
+  EXPECT_TRUE(ran.err.contains("a folder that is there")) << ran.err.toStdString();
+}
+
 TEST(Program, WithoutADisplayAWindowIsRefused) {
   const Ran ran = run({kSample});
   EXPECT_EQ(ran.code, 4);

@@ -104,5 +104,44 @@ TEST_F(WhatIfPanelTest, AKnownLinkSetsBothDirections) {
   EXPECT_TRUE(panel_.machine().is_marked("link.d2h_gbps"));
 }
 
+TEST_F(WhatIfPanelTest, TheChosenLinkStaysChosenWhateverIsPlanned) {
+  open(sample("llama3-8b-l9-fp32-math-h200"));
+  show(panel_, 640, 420);
+  QComboBox& link = panel_.machine().link();
+  EXPECT_EQ(link.currentText(), "as recorded");
+  link.setCurrentIndex(1);
+  Q_EMIT link.activated(1);
+  settle();
+  EXPECT_EQ(link.currentText(), "PCIe 3.0 x16 (about 12 GB/s)");
+  planner::PlanRequest request;
+  request.budget = 36'000'000'000;
+  document_.find_plan(request);
+  settle();
+  ASSERT_EQ(document_.undo_stack().count(), 1);
+  EXPECT_EQ(link.currentText(), "PCIe 3.0 x16 (about 12 GB/s)");
+  EXPECT_FALSE(panel_.machine().reset_button().visibleRegion().isEmpty()) << "not scrolled away";
+  type(*panel_.machine().field("link.h2d_gbps"), "13");
+  settle();
+  EXPECT_EQ(link.currentText(), "none of these");
+  QTest::mouseClick(&panel_.machine().reset_button(), Qt::LeftButton);
+  settle();
+  EXPECT_EQ(link.currentText(), "as recorded");
+}
+
+TEST_F(WhatIfPanelTest, SettingsAreNamedInWordsWithTheirUnit) {
+  open(stowage::testing::small_trace());
+  QStringList labels;
+  for (const QLabel* label : panel_.machine().findChildren<QLabel*>()) labels << label->text();
+  for (const auto& setting : simulator::calibration_settings()) {
+    const QString key = QString::fromStdString(setting.name);
+    const QDoubleSpinBox& field = *panel_.machine().field(key);
+    EXPECT_FALSE(labels.contains(key)) << setting.name;
+    EXPECT_TRUE(labels.contains(field.accessibleName())) << setting.name;
+    EXPECT_TRUE(field.accessibleName().endsWith(
+        setting.unit.empty() ? QString(", factor") : ", " + QString::fromStdString(setting.unit)));
+    EXPECT_TRUE(field.toolTip().contains(key)) << "for those who write --set";
+  }
+}
+
 }  // namespace
 }  // namespace stowage::gui

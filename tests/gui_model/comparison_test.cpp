@@ -31,5 +31,19 @@ TEST(Comparison, SaysAbsoluteAndRelativeDifferences) {
   EXPECT_EQ(rows[3].after, "3");
 }
 
+TEST(Comparison, WhatOnlyOneHasStandsAtItsPlace) {
+  const auto fact = [](const char* section, const char* name, std::int64_t value) {
+    return Fact{section, name, FactUnit::number, value};
+  };
+  const auto rows = compared(
+      {fact("", "a", 1), fact("", "old", 2), fact("", "c", 3)},
+      {fact("", "a", 1), fact("", "b", 2), fact("", "c", 4), fact("", "d", 5), fact("x", "e", 6)});
+  std::string names;
+  for (const ComparedRow& row : rows) names += row.name + " ";
+  EXPECT_EQ(names, "a old b c d e ");
+  EXPECT_EQ(rows[3].whole_difference(), "+1 (+33.3 %)");
+  EXPECT_EQ(rows[0].whole_difference(), "=");
+}
+
 }  // namespace
 }  // namespace stowage::gui

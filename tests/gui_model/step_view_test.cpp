@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "gui/model/stall_cutter.h"
 #include "tests/support/micro_trace.h"
 #include "traces/trace_file.h"
 
@@ -73,6 +74,44 @@ TEST(StepView, ShowsCopiesAndStallsOfThePlannedStep) {
             simulated->result.stall_ns);
   EXPECT_EQ(view->end, simulated->result.step_ns);
   EXPECT_EQ(view->memory.peak(), simulated->result.peak_requested);
+}
+
+TEST(StepView, ComputeIsIdleWhileItStalls) {
+  const SimulatedPtr simulated = offloaded(small_step());
+  const StepViewPtr view = planned_view(*simulated);
+  const LaneRow& stalls = view->lane(LaneKind::stalls).rows.at(0);
+  const LaneRow& compute = view->lane(LaneKind::compute).rows.at(0);
+  ASSERT_GT(stalls.spans.size(), 0U);
+  for (std::size_t i = 0; i < stalls.spans.size(); ++i) {
+    EXPECT_LT(stalls.spans.begin(i), stalls.spans.end(i));
+    EXPECT_EQ(compute.spans.covered(stalls.spans.begin(i), stalls.spans.end(i)), 0) << i;
+  }
+  // mm 100 - 100 (pack at once), other 500 and mm_backward 50 work as long as they were recorded.
+  EXPECT_EQ(compute.spans.covered(0, view->end), 500 + 50);
+  EXPECT_EQ(simulated->result.stall_ns, 400) << "the reload starts where it is needed";
+}
+
+TEST(StepView, AnOpIsCutWhereItStallsAndStaysOneRow) {
+  const auto span = [](Nanoseconds begin, Nanoseconds end) {
+    report::Span made;
+    made.begin = begin;
+    made.end = end;
+    return made;
+  };
+  const std::vector<report::Span> stalls{span(5, 10), span(10, 20), span(30, 40), span(90, 95)};
+  StallCutter cutter(stalls);
+  using Parts = std::vector<std::pair<Nanoseconds, Nanoseconds>>;
+  const auto cut = [&](Nanoseconds begin, Nanoseconds end) {
+    Parts parts;
+    cutter.cut(begin, end, [&](Nanoseconds b, Nanoseconds e) { parts.emplace_back(b, e); });
+    return parts;
+  };
+  EXPECT_EQ(cut(0, 5), (Parts{{0, 5}}));
+  EXPECT_EQ(cut(5, 20), (Parts{{20, 20}})) << "it only waits, and is still there to be found";
+  EXPECT_EQ(cut(20, 35), (Parts{{20, 30}}));
+  EXPECT_EQ(cut(35, 60), (Parts{{40, 60}}));
+  EXPECT_EQ(cut(60, 60), (Parts{{60, 60}}));
+  EXPECT_EQ(cut(80, 100), (Parts{{80, 90}, {95, 100}}));
 }
 
 TEST(StepView, AnEmptyLaneSaysWhy) {
