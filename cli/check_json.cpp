@@ -1,5 +1,6 @@
 #include "cli/check_json.h"
 
+#include "cli/baseline_json.h"
 #include "cli/json_pieces_json.h"
 
 namespace stowage::cli {
@@ -37,15 +38,6 @@ Json case_json(const CheckCase& each) {
           {"can_be_lowered", each.can_be_lowered},
           {"grew", grew},
           {"details", each.details}};
-}
-
-Json cost_json(const StepCost& cost) {
-  return {{"peak_requested_bytes", cost.peak_requested},
-          {"peak_active_bytes", cost.peak_active},
-          {"peak_reserved_bytes", bytes_or_null(cost.peak_reserved)},
-          {"host_bytes", cost.host_bytes},
-          {"stall_ns", cost.stall_ns},
-          {"step_ns", cost.step_ns}};
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace stowage::simulator {
 namespace {
 
 // Bytes that go when copies out are done: a storage with its last offload, or an updated parameter.
-struct Unit {
+struct Departure {
   Bytes bytes = 0;
   StorageId storage;                  // of offloads
   std::vector<std::size_t> offloads;  // none: a stay
@@ -138,7 +138,7 @@ class ReleasePass {
     return place.event.index() + (at_unpack && place.side == Side::after ? 1 : 0);
   }
 
-  [[nodiscard]] std::size_t end_of(const Unit& unit) const {
+  [[nodiscard]] std::size_t end_of(const Departure& unit) const {
     if (unit.offloads.empty()) return end_of(m_.stays[unit.stay]);
     Place last;
     for (const std::size_t o : unit.offloads) last = std::max(last, m_.release[o]);
@@ -179,7 +179,7 @@ class ReleasePass {
     }
     for (const KeptForStore& kept : kept_for_store_) {
       const Stay& stay = m_.stays[kept.stay];
-      Unit unit;
+      Departure unit;
       unit.bytes = stay.bytes;
       unit.stay = kept.stay;
       unit.floor = kept.floor;
@@ -197,16 +197,16 @@ class ReleasePass {
       auto& row = unit_of[storage.index()];
       if (row < 0) {
         row = static_cast<std::int32_t>(units_.size());
-        Unit unit;
+        Departure unit;
         unit.bytes = trace_.storages.bytes[storage.index()];
         unit.storage = storage;
         units_.push_back(std::move(unit));
       }
-      Unit& unit = units_[static_cast<std::size_t>(row)];
+      Departure& unit = units_[static_cast<std::size_t>(row)];
       unit.offloads.push_back(o);
       unit.ready = std::max(unit.ready, start_of(trace_, m_.offloads[o]).event);
     }
-    for (Unit& unit : units_) {
+    for (Departure& unit : units_) {
       const EventId free = trace_.storages.free_event[unit.storage.index()];
       if (free.valid()) delta_[free.index()] += unit.bytes;
       unit.end = end_of(unit);
@@ -216,7 +216,7 @@ class ReleasePass {
 
   void release_for_budget() {
     std::stable_sort(units_.begin(), units_.end(),
-                     [](const Unit& a, const Unit& b) { return a.ready < b.ready; });
+                     [](const Departure& a, const Departure& b) { return a.ready < b.ready; });
     std::vector<std::size_t> pending;  // rows of units_, oldest first
     std::size_t next = 0;
     Bytes now = 0;
@@ -226,7 +226,7 @@ class ReleasePass {
       if (delta_[e] <= 0 || now <= *budget_ || pending.empty()) continue;
       const Place place{index_.previous_anchor(EventId(e - 1)), Side::after};
       std::erase_if(pending, [&](std::size_t row) {
-        Unit& unit = units_[row];
+        Departure& unit = units_[row];
         if (unit.end <= e) return true;  // gone already
         if (now <= *budget_ || !can_leave(unit, place, e)) return false;
         leave(unit, place);
@@ -240,7 +240,7 @@ class ReleasePass {
   }
 
   // Whether releasing at `place` would make the unit's bytes go before event e.
-  [[nodiscard]] bool can_leave(const Unit& unit, Place place, std::size_t e) const {
+  [[nodiscard]] bool can_leave(const Departure& unit, Place place, std::size_t e) const {
     if (unit.offloads.empty()) {
       const Position position = position_of(place) + rounds_of(unit);
       return position >= unit.floor && position < m_.stays[unit.stay].evict;
@@ -252,7 +252,7 @@ class ReleasePass {
     return end_of(unit.storage, last) <= e;
   }
 
-  void leave(const Unit& unit, Place place) {
+  void leave(const Departure& unit, Place place) {
     for (const std::size_t o : unit.offloads) {
       if (!fixed_.release[o]) m_.release[o] = std::min(m_.release[o], place);
     }
@@ -260,7 +260,7 @@ class ReleasePass {
   }
 
   // The begin of the period that a stay ends in.
-  [[nodiscard]] Position rounds_of(const Unit& unit) const {
+  [[nodiscard]] Position rounds_of(const Departure& unit) const {
     return unit.floor - unit.floor % period_;
   }
 
@@ -273,7 +273,7 @@ class ReleasePass {
   Movement& m_;
   Nanoseconds lane_free_ = 0;
   std::vector<KeptForStore> kept_for_store_;
-  std::vector<Unit> units_;
+  std::vector<Departure> units_;
   std::vector<Bytes> delta_;
 };
 

@@ -6,12 +6,12 @@
 namespace stowage::simulator {
 namespace {
 
-constexpr std::size_t kMaxDigits = 18;
+constexpr std::size_t kLongestNumber = 18;
 
 }  // namespace
 
 bool is_number(const std::string& text) {
-  return !text.empty() && text.size() <= kMaxDigits && (text == "0" || text[0] != '0') &&
+  return !text.empty() && text.size() <= kLongestNumber && (text == "0" || text[0] != '0') &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 

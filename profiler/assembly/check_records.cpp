@@ -6,7 +6,7 @@ namespace stowage::profiler {
 
 namespace {
 
-Error refuse(const std::string& message) {
+Error bad_pass(const std::string& message) {
   return {ErrorCode::bad_input, message, "", "", ""};
 }
 
@@ -15,12 +15,12 @@ Error refuse(const std::string& message) {
 Status check_records(const RawPass& pass, const std::string& name) {
   if (pass.events.size() < 2 || pass.events.front().kind != RawKind::step_begin ||
       pass.events.back().kind != RawKind::step_end) {
-    return refuse("the " + name + " pass does not run from step begin to step end");
+    return bad_pass("the " + name + " pass does not run from step begin to step end");
   }
   const auto in_range = [](std::int64_t id, std::size_t size) {
     return id >= 0 && static_cast<std::size_t>(id) < size;
   };
-  const Error dangling = refuse("the " + name + " pass refers to a record that it does not have");
+  const Error dangling = bad_pass("the " + name + " pass refers to a record that it does not have");
   for (const RawSaved& saved : pass.saved) {
     if (saved.layer >= 0 && !in_range(saved.layer, pass.layer_paths.size())) return dangling;
   }
@@ -69,10 +69,10 @@ Status check_records(const RawPass& pass, const std::string& name) {
         break;
     }
     if (!good) return dangling;
-    if (!next) return refuse("records of the " + name + " pass stand out of order");
+    if (!next) return bad_pass("records of the " + name + " pass stand out of order");
   }
   if (packs != pass.saved.size() || unpacks != pass.unpacks.size() || ops != pass.ops.size()) {
-    return refuse("the " + name + " pass has records that no event names");
+    return bad_pass("the " + name + " pass has records that no event names");
   }
   return Unit{};
 }

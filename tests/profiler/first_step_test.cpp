@@ -13,7 +13,7 @@ namespace {
 
 using testing::FabricatedRecording;
 
-using Rows = std::vector<std::int32_t>;
+using EventRows = std::vector<std::int32_t>;
 using Sizes = std::vector<Bytes>;
 
 constexpr std::int64_t kFirst = 1000;  // serials of the first step, which is long over
@@ -60,13 +60,13 @@ Setup setup_of(RawRecording recording, const std::vector<RawSetup>& first_step) 
   return trace->setup;
 }
 
-Rows events(const Setup& setup) {
-  Rows rows;
+EventRows events(const Setup& setup) {
+  EventRows rows;
   for (const EventId event : setup.event) rows.push_back(event.value);
   return rows;
 }
-Rows storages(const Setup& setup) {
-  Rows rows;
+EventRows storages(const Setup& setup) {
+  EventRows rows;
   for (const StorageId storage : setup.storage) rows.push_back(storage.value);
   return rows;
 }
@@ -77,8 +77,8 @@ TEST(FirstStep, ExtrasInTheMiddleAndAtTheEnd) {
       setup_of(recorded({64, 32}), {made(1, 100), made(2, 200), gone(2), made(50, 64), made(3, 300),
                                     gone(3), gone(1), made(51, 32)});
   EXPECT_EQ(setup.bytes, (Sizes{1000, 64, 32}));
-  EXPECT_EQ(events(setup), (Rows{-1, 3, 6}));
-  EXPECT_EQ(storages(setup), (Rows{0, 1, 2}));
+  EXPECT_EQ(events(setup), (EventRows{-1, 3, 6}));
+  EXPECT_EQ(storages(setup), (EventRows{0, 1, 2}));
 }
 
 // Ahead of the step's first allocation there is its begin. A size that the step needs too does not
@@ -87,7 +87,7 @@ TEST(FirstStep, ExtraAheadOfEverything) {
   const auto setup = setup_of(
       recorded({100}), {made(50, 100), made(1, 100), made(2, 200), gone(2), made(3, 300), gone(3)});
   EXPECT_EQ(setup.bytes, (Sizes{1000, 100}));
-  EXPECT_EQ(events(setup), (Rows{-1, 0}));
+  EXPECT_EQ(events(setup), (EventRows{-1, 0}));
 }
 
 // 5000 bytes are needed once; 7 outlive the first step, but not the next.
@@ -95,8 +95,8 @@ TEST(FirstStep, WhatIsNeededOnce) {
   const auto setup = setup_of(recorded({}), {made(1, 100), made(9, 5000), made(2, 200), gone(9),
                                              gone(2), made(8, 7), made(3, 300), gone(3), gone(1)});
   EXPECT_EQ(setup.bytes, (Sizes{1000, 5000, 0, 7, 0}));
-  EXPECT_EQ(setup.free_of, (Rows{-1, -1, 1, -1, 3}));
-  EXPECT_EQ(events(setup), (Rows{-1, 1, 2, 3, 7}));
+  EXPECT_EQ(setup.free_of, (EventRows{-1, -1, 1, -1, 3}));
+  EXPECT_EQ(events(setup), (EventRows{-1, 1, 2, 3, 7}));
 }
 
 // Something made ahead of the step goes in the first one.
@@ -106,8 +106,8 @@ TEST(FirstStep, FreesWhatWasThereBefore) {
   const auto setup =
       setup_of(recording, {made(1, 100), gone(0), made(2, 200), gone(2), made(3, 300), gone(3)});
   EXPECT_EQ(setup.bytes, (Sizes{1000, 4096, 0}));
-  EXPECT_EQ(setup.free_of, (Rows{-1, -1, 1}));
-  EXPECT_EQ(events(setup), (Rows{-1, -1, 1}));
+  EXPECT_EQ(setup.free_of, (EventRows{-1, -1, 1}));
+  EXPECT_EQ(events(setup), (EventRows{-1, -1, 1}));
 }
 
 // The first step leaves out the 300: nothing is known of the order, what lasts comes ahead of it.
@@ -117,8 +117,8 @@ TEST(FirstStep, MisalignedFallsBack) {
   RawRecording recording = recorded({64});
   const auto setup = setup_of(recording, first);
   EXPECT_EQ(setup.bytes, (Sizes{1000, 64}));
-  EXPECT_EQ(events(setup), (Rows{-1, -1}));
-  EXPECT_EQ(storages(setup), (Rows{0, 1}));
+  EXPECT_EQ(events(setup), (EventRows{-1, -1}));
+  EXPECT_EQ(storages(setup), (EventRows{0, 1}));
   recording.setup = first;
   EXPECT_FALSE(first_step_extras(recording.setup, recording.structure).has_value());
 }
@@ -127,7 +127,7 @@ TEST(FirstStep, MisalignedFallsBack) {
 TEST(FirstStep, AFreeElsewhereMovesNothing) {
   const auto setup = setup_of(recorded({64}), {made(1, 100), gone(1), made(50, 64), made(2, 200),
                                                gone(2), made(3, 300), gone(3)});
-  EXPECT_EQ(events(setup), (Rows{-1, 1}));
+  EXPECT_EQ(events(setup), (EventRows{-1, 1}));
 }
 
 // Gradients are made anew in each step; those of the first step that stay are no part of the setup.

@@ -184,9 +184,10 @@ TEST(AllocatorReplay, WhatCannotBePairedIsSaid) {
 }
 
 // The live sets of the oracle turned into requests.
-class Oracle {
+class SegmentOracle {
  public:
-  Oracle(const Trace& trace, const Schedule& schedule, const std::vector<Bytes>& segments_ahead)
+  SegmentOracle(const Trace& trace, const Schedule& schedule,
+                const std::vector<Bytes>& segments_ahead)
       : trace_(trace), sets_(testing::oracle_live_sets(trace, schedule)) {
     bytes_ = trace.storages.bytes;
     for (const Reload& reload : schedule.reloads) {
@@ -356,7 +357,7 @@ TEST(AllocatorReplay, EqualsTheOracle) {
     if (!r.is_steady) {
       ++not_steady;
       // The peak covers a hundred steps, as long as none of them takes memory from the driver.
-      Oracle long_run(trace, schedule, r.segments_ahead);
+      SegmentOracle long_run(trace, schedule, r.segments_ahead);
       long_run.period();
       const Bytes taken = long_run.reserved();
       Bytes most = -1;
@@ -370,7 +371,7 @@ TEST(AllocatorReplay, EqualsTheOracle) {
       ASSERT_LE(most, r.peak_active) << seed;
       continue;
     }
-    Oracle oracle(trace, schedule, r.segments_ahead);
+    SegmentOracle oracle(trace, schedule, r.segments_ahead);
     ahead += !r.segments_ahead.empty();
     later += !r.later_segments.empty();
     Bytes active = 0;

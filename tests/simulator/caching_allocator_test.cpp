@@ -11,11 +11,11 @@
 namespace stowage::simulator {
 namespace {
 
-constexpr Bytes kMiB = 1 << 20;
+constexpr Bytes kMebibyte = 1 << 20;
 using Piece = CachingAllocator::Piece;
 
 // Counted from the first segment; later ones lie below it.
-constexpr Bytes kFirst = SegmentAddresses::kTop - 32 * kMiB;
+constexpr Bytes kFirst = SegmentAddresses::kTop - 32 * kMebibyte;
 
 Bytes address_in(const CachingAllocator& allocator, CachingAllocator::Block block) {
   return allocator.address_of(block) - kFirst;
@@ -32,7 +32,7 @@ std::vector<Piece> layout_of(const CachingAllocator& allocator) {
 TEST(SegmentAddresses, FallInSlotsOf32MiB) {
   SegmentAddresses addresses;
   const auto from_top = [&](Bytes mib) {
-    return (SegmentAddresses::kTop - addresses.take(mib * kMiB)) / kMiB;
+    return (SegmentAddresses::kTop - addresses.take(mib * kMebibyte)) / kMebibyte;
   };
   EXPECT_EQ(from_top(20), 32);
   EXPECT_EQ(from_top(20), 64);
@@ -49,19 +49,19 @@ TEST(CachingAllocator, SmallRequestsShareA2MiBSegment) {
   CachingAllocator a;
   const auto one = a.allocate(1);
   const auto two = a.allocate(513);
-  const auto most = a.allocate(kMiB);  // the largest small one
+  const auto most = a.allocate(kMebibyte);  // the largest small one
   EXPECT_EQ(a.size_of(one), 512);
   EXPECT_EQ(a.size_of(two), 1024);
   EXPECT_EQ(address_in(a, two), 512);
   EXPECT_EQ(address_in(a, most), 1536);
-  EXPECT_EQ(a.active(), 512 + 1024 + kMiB);
-  EXPECT_EQ(a.reserved(), 2 * kMiB);
+  EXPECT_EQ(a.active(), 512 + 1024 + kMebibyte);
+  EXPECT_EQ(a.reserved(), 2 * kMebibyte);
   // 1 MiB - 1536 is left: one byte more does not fit, and 512 less leaves a block of 512.
-  static_cast<void>(a.allocate(kMiB - 1535));
-  EXPECT_EQ(a.reserved(), 4 * kMiB);
-  const auto rest = a.allocate(kMiB - 2048);
-  EXPECT_EQ(a.size_of(rest), kMiB - 2048);
-  EXPECT_EQ(address_in(a, a.allocate(512)), 2 * kMiB - 512);
+  static_cast<void>(a.allocate(kMebibyte - 1535));
+  EXPECT_EQ(a.reserved(), 4 * kMebibyte);
+  const auto rest = a.allocate(kMebibyte - 2048);
+  EXPECT_EQ(a.size_of(rest), kMebibyte - 2048);
+  EXPECT_EQ(address_in(a, a.allocate(512)), 2 * kMebibyte - 512);
 }
 
 TEST(CachingAllocator, NothingForNothing) {
@@ -75,11 +75,11 @@ TEST(CachingAllocator, NothingForNothing) {
 
 // Above 1 MiB and below 10 MiB: from segments of 20 MiB. From 10 MiB on: the size rounded to 2 MiB.
 TEST(CachingAllocator, SegmentsOfTheLargePool) {
-  for (const auto& [request, segment] : {std::pair<Bytes, Bytes>{kMiB + 1, 20 * kMiB},
-                                         {10 * kMiB - 512, 20 * kMiB},
-                                         {10 * kMiB - 511, 10 * kMiB},
-                                         {10 * kMiB, 10 * kMiB},
-                                         {10 * kMiB + 1, 12 * kMiB}}) {
+  for (const auto& [request, segment] : {std::pair<Bytes, Bytes>{kMebibyte + 1, 20 * kMebibyte},
+                                         {10 * kMebibyte - 512, 20 * kMebibyte},
+                                         {10 * kMebibyte - 511, 10 * kMebibyte},
+                                         {10 * kMebibyte, 10 * kMebibyte},
+                                         {10 * kMebibyte + 1, 12 * kMebibyte}}) {
     CachingAllocator a;
     static_cast<void>(a.allocate(request));
     EXPECT_EQ(a.reserved(), segment) << request;
@@ -89,14 +89,14 @@ TEST(CachingAllocator, SegmentsOfTheLargePool) {
 // A rest of 1 MiB stays in the block, one of 1 MiB + 512 is split off.
 TEST(CachingAllocator, RestsOfTheLargePool) {
   CachingAllocator a;
-  const auto whole = a.allocate(11 * kMiB);  // of a segment of 12 MiB
-  EXPECT_EQ(a.size_of(whole), 12 * kMiB);
-  EXPECT_EQ(a.active(), 12 * kMiB);
+  const auto whole = a.allocate(11 * kMebibyte);  // of a segment of 12 MiB
+  EXPECT_EQ(a.size_of(whole), 12 * kMebibyte);
+  EXPECT_EQ(a.active(), 12 * kMebibyte);
   CachingAllocator b;
-  const auto split = b.allocate(11 * kMiB - 512);
-  EXPECT_EQ(b.size_of(split), 11 * kMiB - 512);
-  EXPECT_EQ(layout_of(b),
-            (std::vector<Piece>{{0, 11 * kMiB - 512, true}, {11 * kMiB - 512, kMiB + 512, false}}));
+  const auto split = b.allocate(11 * kMebibyte - 512);
+  EXPECT_EQ(b.size_of(split), 11 * kMebibyte - 512);
+  EXPECT_EQ(layout_of(b), (std::vector<Piece>{{0, 11 * kMebibyte - 512, true},
+                                              {11 * kMebibyte - 512, kMebibyte + 512, false}}));
 }
 
 // Free blocks of 4, 3 and 3 MiB between used ones of 2: a request of 3 takes the first of 3, the
@@ -105,77 +105,78 @@ TEST(CachingAllocator, RestsOfTheLargePool) {
 TEST(CachingAllocator, BestFitThenLowestAddress) {
   CachingAllocator a;
   std::vector<CachingAllocator::Block> blocks;
-  for (const Bytes mib : {4, 2, 3, 2, 3, 2}) blocks.push_back(a.allocate(mib * kMiB));
-  ASSERT_EQ(a.reserved(), 20 * kMiB);
+  for (const Bytes mib : {4, 2, 3, 2, 3, 2}) blocks.push_back(a.allocate(mib * kMebibyte));
+  ASSERT_EQ(a.reserved(), 20 * kMebibyte);
   for (const std::size_t i : {0, 4, 2}) a.free(blocks[i]);
-  EXPECT_EQ(address_in(a, a.allocate(3 * kMiB)), 6 * kMiB);
-  EXPECT_EQ(address_in(a, a.allocate(3 * kMiB)), 11 * kMiB);
-  EXPECT_EQ(address_in(a, a.allocate(5 * kMiB / 2)), 0);
-  EXPECT_EQ(address_in(a, a.allocate(5 * kMiB / 2)), 16 * kMiB);
-  EXPECT_EQ(address_in(a, a.allocate(3 * kMiB / 2)), 5 * kMiB / 2);
-  EXPECT_EQ(a.reserved(), 20 * kMiB);
+  EXPECT_EQ(address_in(a, a.allocate(3 * kMebibyte)), 6 * kMebibyte);
+  EXPECT_EQ(address_in(a, a.allocate(3 * kMebibyte)), 11 * kMebibyte);
+  EXPECT_EQ(address_in(a, a.allocate(5 * kMebibyte / 2)), 0);
+  EXPECT_EQ(address_in(a, a.allocate(5 * kMebibyte / 2)), 16 * kMebibyte);
+  EXPECT_EQ(address_in(a, a.allocate(3 * kMebibyte / 2)), 5 * kMebibyte / 2);
+  EXPECT_EQ(a.reserved(), 20 * kMebibyte);
 }
 
 TEST(CachingAllocator, FreedBlocksMergeWithinTheirSegment) {
   CachingAllocator a;
-  const auto first = a.allocate(10 * kMiB);
-  const auto second = a.allocate(10 * kMiB);  // a segment of its own, right behind
+  const auto first = a.allocate(10 * kMebibyte);
+  const auto second = a.allocate(10 * kMebibyte);  // a segment of its own, right behind
   const auto small = a.allocate(512);
   a.free(first);
   a.free(second);
   a.free(small);
-  EXPECT_EQ(layout_of(a), (std::vector<Piece>{{0, 10 * kMiB, false},
-                                              {10 * kMiB, 10 * kMiB, false},
-                                              {20 * kMiB, 2 * kMiB, false}}));
+  EXPECT_EQ(layout_of(a), (std::vector<Piece>{{0, 10 * kMebibyte, false},
+                                              {10 * kMebibyte, 10 * kMebibyte, false},
+                                              {20 * kMebibyte, 2 * kMebibyte, false}}));
   EXPECT_EQ(a.active(), 0);
-  EXPECT_EQ(a.reserved(), 22 * kMiB);
+  EXPECT_EQ(a.reserved(), 22 * kMebibyte);
   // 20 MiB are free in a row, but in two segments.
-  static_cast<void>(a.allocate(20 * kMiB));
-  EXPECT_EQ(a.reserved(), 42 * kMiB);
+  static_cast<void>(a.allocate(20 * kMebibyte));
+  EXPECT_EQ(a.reserved(), 42 * kMebibyte);
 }
 
 TEST(CachingAllocator, FreeNeighboursOnBothSidesMerge) {
   CachingAllocator a;
   std::vector<CachingAllocator::Block> blocks;
-  for (int i = 0; i < 4; ++i) blocks.push_back(a.allocate(5 * kMiB));
+  for (int i = 0; i < 4; ++i) blocks.push_back(a.allocate(5 * kMebibyte));
   a.free(blocks[0]);
   a.free(blocks[2]);
   a.free(blocks[1]);
-  EXPECT_EQ(layout_of(a), (std::vector<Piece>{{0, 15 * kMiB, false}, {15 * kMiB, 5 * kMiB, true}}));
+  EXPECT_EQ(layout_of(a), (std::vector<Piece>{{0, 15 * kMebibyte, false},
+                                              {15 * kMebibyte, 5 * kMebibyte, true}}));
 }
 
 // Under a limit of 24 MiB: whole free segments go back to the driver, of both pools; a segment that
 // is partly used stays.
 TEST(CachingAllocator, CachedSegmentsGoBackAtTheLimit) {
-  CachingAllocator a(24 * kMiB);
-  a.free(a.allocate(12 * kMiB));
+  CachingAllocator a(24 * kMebibyte);
+  a.free(a.allocate(12 * kMebibyte));
   a.free(a.allocate(512));
-  ASSERT_EQ(a.reserved(), 14 * kMiB);
-  const auto large = a.allocate(20 * kMiB);
+  ASSERT_EQ(a.reserved(), 14 * kMebibyte);
+  const auto large = a.allocate(20 * kMebibyte);
   ASSERT_GE(large, 0);
-  EXPECT_EQ(a.reserved(), 20 * kMiB);
-  EXPECT_EQ(a.peak_reserved(), 20 * kMiB);
+  EXPECT_EQ(a.reserved(), 20 * kMebibyte);
+  EXPECT_EQ(a.peak_reserved(), 20 * kMebibyte);
   const auto small = a.allocate(512);
-  EXPECT_EQ(a.reserved(), 22 * kMiB);
-  EXPECT_EQ(a.allocate(4 * kMiB), CachingAllocator::kOutOfMemory);
-  EXPECT_EQ(a.reserved(), 22 * kMiB);
-  EXPECT_EQ(a.active(), 20 * kMiB + 512);
+  EXPECT_EQ(a.reserved(), 22 * kMebibyte);
+  EXPECT_EQ(a.allocate(4 * kMebibyte), CachingAllocator::kOutOfMemory);
+  EXPECT_EQ(a.reserved(), 22 * kMebibyte);
+  EXPECT_EQ(a.active(), 20 * kMebibyte + 512);
   a.free(large);
-  EXPECT_GE(a.allocate(22 * kMiB), 0);  // the large one went back, the small pool's stays
+  EXPECT_GE(a.allocate(22 * kMebibyte), 0);  // the large one went back, the small pool's stays
   a.free(small);
-  EXPECT_EQ(a.reserved(), 24 * kMiB);
+  EXPECT_EQ(a.reserved(), 24 * kMebibyte);
 }
 
 TEST(CachingAllocator, PeaksSinceTheReset) {
   CachingAllocator a;
-  const auto block = a.allocate(2 * kMiB);
-  a.free(a.allocate(4 * kMiB));
-  EXPECT_EQ(a.peak_active(), 6 * kMiB);
+  const auto block = a.allocate(2 * kMebibyte);
+  a.free(a.allocate(4 * kMebibyte));
+  EXPECT_EQ(a.peak_active(), 6 * kMebibyte);
   a.reset_peaks();
-  EXPECT_EQ(a.peak_active(), 2 * kMiB);
-  EXPECT_EQ(a.peak_reserved(), 20 * kMiB);
+  EXPECT_EQ(a.peak_active(), 2 * kMebibyte);
+  EXPECT_EQ(a.peak_reserved(), 20 * kMebibyte);
   a.free(block);
-  EXPECT_EQ(a.peak_active(), 2 * kMiB);
+  EXPECT_EQ(a.peak_active(), 2 * kMebibyte);
 }
 
 Bytes random_size(std::mt19937_64& random) {
@@ -186,13 +187,13 @@ Bytes random_size(std::mt19937_64& random) {
     case 0:
       return pick(4096);
     case 1:
-      return pick(2 * kMiB);
+      return pick(2 * kMebibyte);
     case 2:
-      return pick(12 * kMiB);
+      return pick(12 * kMebibyte);
     case 3:
-      return pick(50 * kMiB);
+      return pick(50 * kMebibyte);
     case 4:
-      return kMiB * pick(14);  // equal sizes, exact fits
+      return kMebibyte * pick(14);  // equal sizes, exact fits
     default:
       return random() % 20 == 0 ? 0 : 512 * pick(8);
   }
@@ -203,7 +204,7 @@ TEST(CachingAllocator, EqualsTheOracleOnRandomRequests) {
   int reused = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     std::mt19937_64 random(seed);
-    const Bytes limit = seed % 3 == 0 ? static_cast<Bytes>(random() % 300 + 20) * kMiB : -1;
+    const Bytes limit = seed % 3 == 0 ? static_cast<Bytes>(random() % 300 + 20) * kMebibyte : -1;
     CachingAllocator fast(limit);
     testing::OracleAllocator slow(limit);
     std::vector<std::pair<CachingAllocator::Block, Bytes>> live;
@@ -253,7 +254,7 @@ TEST(CachingAllocator, EqualsTheOracleOnRandomRequests) {
     for (const Piece& piece : fast.layout()) {  // one free block a segment, none overlapping
       ASSERT_FALSE(piece.allocated);
       ASSERT_GE(piece.address, end);
-      ASSERT_EQ(piece.size % (2 * kMiB), 0);
+      ASSERT_EQ(piece.size % (2 * kMebibyte), 0);
       end = piece.address + piece.size;
     }
   }

@@ -17,7 +17,7 @@ using simulator::TraceIndex;
 enum class Object { storage, buffer, host };
 enum class Does { read, write, gone };
 
-struct Node {
+struct HazardNode {
   std::vector<std::size_t> after;  // direct predecessors
   // An access: object, which one, bytes, what it does.
   bool accesses = false;
@@ -30,9 +30,9 @@ struct Node {
   int offload = -1;  // the offload whose bytes are meant
 };
 
-class Oracle {
+class HazardOracle {
  public:
-  Oracle(const TraceIndex& index, const Schedule& schedule)
+  HazardOracle(const TraceIndex& index, const Schedule& schedule)
       : trace_(index.trace()), index_(index), s_(schedule) {}
 
   bool safe() {
@@ -52,7 +52,7 @@ class Oracle {
   }
   void access(std::size_t node, Object object, int id, int period, Bytes first, Bytes last,
               Does does, int offload) {
-    Node& n = nodes_[node];
+    HazardNode& n = nodes_[node];
     n.accesses = true;
     n.object = object;
     n.id = id;
@@ -212,8 +212,8 @@ class Oracle {
     }
     for (std::size_t b = 0; b < n; ++b) {
       for (std::size_t a = 0; a < b; ++a) {
-        const Node& x = nodes_[a];
-        const Node& y = nodes_[b];
+        const HazardNode& x = nodes_[a];
+        const HazardNode& y = nodes_[b];
         const bool same = x.accesses && y.accesses && x.object == y.object && x.id == y.id &&
                           x.period == y.period;
         // Not empty, and some byte in both.
@@ -231,7 +231,7 @@ class Oracle {
     std::map<std::pair<int, int>, bool> storage_is_gone;
     std::map<std::pair<int, int>, int> buffer;  // 1 written, 2 gone
     std::map<int, int> runs;                    // how often an offload was copied: its period
-    for (const Node& n : nodes_) {
+    for (const HazardNode& n : nodes_) {
       if (!n.accesses) continue;
       const std::pair key{n.id, n.period};
       switch (n.object) {
@@ -266,7 +266,7 @@ class Oracle {
   const Schedule& s_;
   int period_ = 0;
   bool ok_ = true;
-  std::vector<Node> nodes_;
+  std::vector<HazardNode> nodes_;
   std::size_t compute_ = 0;
   std::map<int, std::size_t> lane_last_;
   std::map<std::pair<int, int>, std::size_t> copied_out_;
@@ -278,7 +278,7 @@ class Oracle {
 }  // namespace
 
 bool oracle_is_safe(const TraceIndex& index, const Schedule& schedule) {
-  return Oracle(index, schedule).safe();
+  return HazardOracle(index, schedule).safe();
 }
 
 }  // namespace stowage::testing

@@ -16,9 +16,9 @@ struct Moment {
   std::size_t done = 0;
 };
 
-class Oracle {
+class MemoryOracle {
  public:
-  Oracle(const Trace& trace, const Schedule& schedule) : trace_(trace), s_(schedule) {}
+  MemoryOracle(const Trace& trace, const Schedule& schedule) : trace_(trace), s_(schedule) {}
 
   [[nodiscard]] std::set<std::size_t> live_set(Moment m) const {
     std::set<std::size_t> live;
@@ -109,7 +109,7 @@ class Oracle {
 }  // namespace
 
 std::vector<std::set<std::size_t>> oracle_live_sets(const Trace& trace, const Schedule& schedule) {
-  const Oracle oracle(trace, schedule);
+  const MemoryOracle oracle(trace, schedule);
   std::vector<std::set<std::size_t>> sets;
   std::size_t done = 0;
   for (std::int32_t e = 0; e < static_cast<std::int32_t>(trace.events.size()); ++e) {
@@ -123,7 +123,7 @@ std::vector<std::set<std::size_t>> oracle_live_sets(const Trace& trace, const Sc
 }
 
 OracleMemory oracle_memory(const Trace& trace, const Schedule& schedule) {
-  const Oracle oracle(trace, schedule);
+  const MemoryOracle oracle(trace, schedule);
   OracleMemory result;
   const auto& list = schedule.instructions;
   const auto count = static_cast<std::int32_t>(trace.events.size());

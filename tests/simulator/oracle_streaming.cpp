@@ -13,7 +13,7 @@ using simulator::Schedule;
 using simulator::Side;
 using simulator::TraceIndex;
 
-struct Node {
+struct StreamingNode {
   std::vector<std::size_t> after;  // direct predecessors
   // Accesses: a buffer by its number >= 0, the slot of parameter p as -1 - p.
   std::vector<std::pair<int, bool>> accesses;  // of what, and whether it changes it
@@ -30,9 +30,9 @@ struct Parameter {
   std::size_t store = 0;
 };
 
-class Oracle {
+class StreamingOracle {
  public:
-  Oracle(const TraceIndex& index, const Schedule& schedule)
+  StreamingOracle(const TraceIndex& index, const Schedule& schedule)
       : index_(index), s_(schedule), parameters_(schedule.parameters.size()) {
     nodes_.push_back({});
   }
@@ -173,7 +173,7 @@ class Oracle {
   const TraceIndex& index_;
   const Schedule& s_;
   std::vector<Parameter> parameters_;
-  std::vector<Node> nodes_;  // row 0: the begin
+  std::vector<StreamingNode> nodes_;  // row 0: the begin
   std::size_t compute_ = 0;
   std::size_t lane_[2] = {0, 0};
   int next_buffer_ = 1000;  // apart from -1 and the slots
@@ -183,7 +183,7 @@ class Oracle {
 }  // namespace
 
 bool oracle_streams_safely(const TraceIndex& index, const Schedule& schedule) {
-  return Oracle(index, schedule).safe();
+  return StreamingOracle(index, schedule).safe();
 }
 
 }  // namespace stowage::testing

@@ -15,11 +15,11 @@ namespace {
 using testing::random_decisions;
 using testing::random_trace;
 
-struct Case {
+struct ReplayCase {
   Trace trace;
   TraceIndex index;
   Schedule schedule;
-  explicit Case(std::uint64_t seed, bool device_times = false)
+  explicit ReplayCase(std::uint64_t seed, bool device_times = false)
       : trace(random_trace(seed, {static_cast<int>(4 + seed % 14), device_times})), index(trace) {
     const auto lowered = lower(index, random_decisions(trace, seed));
     EXPECT_TRUE(lowered.ok()) << seed << ": " << (lowered.ok() ? "" : lowered.error().text());
@@ -32,7 +32,7 @@ TEST(ReplayOracle, RandomCasesCoverTheGround) {
   int parts = 0, shared = 0, apart = 0, unused = 0, twice = 0, lasting = 0, late = 0, stalls = 0;
   int on_compute = 0, blocking = 0, reused = 0, prefetched = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    const Case c(seed);
+    const ReplayCase c(seed);
     const Schedule& s = c.schedule;
     std::vector<int> reloads(s.offloads.size(), 0);
     Bytes sum = 0;
@@ -71,7 +71,7 @@ TEST(ReplayOracle, RandomCasesCoverTheGround) {
 
 TEST(ReplayOracle, MemoryEqualsTheLiveSetAtEveryEvent) {
   for (std::uint64_t seed = 0; seed < 600; ++seed) {
-    const Case c(seed);
+    const ReplayCase c(seed);
     ReplayDetail detail;
     const ReplayResult result = replay(c.index, c.schedule, &detail);
     const auto oracle = testing::oracle_memory(c.trace, c.schedule);
@@ -85,7 +85,7 @@ TEST(ReplayOracle, MemoryEqualsTheLiveSetAtEveryEvent) {
 
 TEST(ReplayOracle, TimeEqualsSteppingByNanoseconds) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    const Case c(seed, seed % 2 == 1);
+    const ReplayCase c(seed, seed % 2 == 1);
     ReplayDetail detail;
     const ReplayResult result = replay(c.index, c.schedule, &detail);
     const auto oracle = testing::oracle_time(c.index, c.schedule);
@@ -98,7 +98,7 @@ TEST(ReplayOracle, TimeEqualsSteppingByNanoseconds) {
 
 TEST(ReplayOracle, DetailDoesNotChangeTheResult) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const Case c(seed, seed % 2 == 0);
+    const ReplayCase c(seed, seed % 2 == 0);
     ReplayDetail detail;
     const ReplayResult with = replay(c.index, c.schedule, &detail);
     const ReplayResult without = replay(c.index, c.schedule);
@@ -113,7 +113,7 @@ TEST(ReplayOracle, Invariants) {
   int gained = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     const bool device_times = seed % 2 == 1;
-    const Case c(seed, device_times);
+    const ReplayCase c(seed, device_times);
     ReplayDetail detail;
     const ReplayResult result = replay(c.index, c.schedule, &detail);
     const ReplayResult resident = replay(c.index, resident_schedule(c.index));
@@ -153,7 +153,7 @@ TEST(ReplayOracle, Invariants) {
 // compute slows that compute down.
 TEST(ReplayOracle, AFasterLinkIsNotSlowerForTheSameSchedule) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
-    Case c(seed, seed % 2 == 1);
+    ReplayCase c(seed, seed % 2 == 1);
     for (Offload& o : c.schedule.offloads) {
       if (o.copy_out == CopyMode::compute) o.copy_out = CopyMode::blocking;
     }
@@ -175,7 +175,7 @@ TEST(ReplayOracle, AFasterLinkIsNotSlowerForTheSameSchedule) {
 // A schedule that moves nothing has the recorded memory at every event.
 TEST(ReplayOracle, ResidentIsAsRecorded) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    const Case c(seed);
+    const ReplayCase c(seed);
     ReplayDetail detail;
     const ReplayResult result = replay(c.index, resident_schedule(c.index), &detail);
     ASSERT_EQ(detail.requested, c.index.resident_bytes());

@@ -16,12 +16,12 @@
 namespace stowage::simulator {
 namespace {
 
-struct Case {
+struct StreamingCase {
   Trace trace;
   TraceIndex index;
   Decisions decisions;
   Schedule schedule;
-  explicit Case(std::uint64_t seed, int ops = 0)
+  explicit StreamingCase(std::uint64_t seed, int ops = 0)
       : trace(testing::random_trace(seed, {ops > 0 ? ops : static_cast<int>(4 + seed % 14),
                                            seed % 2 == 1, false, 4, true})),
         index(trace),
@@ -38,7 +38,7 @@ TEST(StreamingOracle, RandomCasesCoverTheGround) {
   int wrapping = 0, written = 0, several = 0, on_demand = 0, ahead = 0, awaited_before = 0;
   int late_evicts = 0, stalls_at_end = 0, resident = 0, automatic = 0;
   for (std::uint64_t seed = 0; seed < 800; ++seed) {
-    const Case c(seed);
+    const StreamingCase c(seed);
     const Schedule& s = c.schedule;
     automatic += !c.decisions.parameters.prefetch && !s.residencies.empty();
     resident += s.residencies.empty();
@@ -84,7 +84,7 @@ TEST(StreamingOracle, RandomCasesCoverTheGround) {
 
 TEST(StreamingOracle, NoHazards) {
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
-    const Case c(seed);
+    const StreamingCase c(seed);
     const auto hazards = find_hazards(c.index, c.schedule);
     ASSERT_TRUE(hazards.empty()) << "seed " << seed << ": " << hazards.front().text;
   }
@@ -92,7 +92,7 @@ TEST(StreamingOracle, NoHazards) {
 
 TEST(StreamingOracle, MemoryEqualsTheLiveSetAtEveryEvent) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    const Case c(seed);
+    const StreamingCase c(seed);
     ReplayDetail detail;
     const ReplayResult result = replay(c.index, c.schedule, &detail);
     const auto oracle = testing::oracle_memory(c.trace, c.schedule);
@@ -105,7 +105,7 @@ TEST(StreamingOracle, MemoryEqualsTheLiveSetAtEveryEvent) {
 
 TEST(StreamingOracle, TimeEqualsSteppingByNanoseconds) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
-    const Case c(seed);
+    const StreamingCase c(seed);
     ReplayDetail detail;
     const ReplayResult result = replay(c.index, c.schedule, &detail);
     const auto oracle = testing::oracle_time(c.index, c.schedule);
@@ -118,7 +118,7 @@ TEST(StreamingOracle, TimeEqualsSteppingByNanoseconds) {
 
 TEST(StreamingOracle, EveryByteIsCounted) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const Case c(seed);
+    const StreamingCase c(seed);
     ReplayDetail detail;
     const ReplayResult result = replay(c.index, c.schedule, &detail);
     Bytes in = 0;
@@ -169,7 +169,7 @@ TEST(StreamingOracle, TheCheckAgreesOnDamagedSchedules) {
   int safe = 0;
   int unsafe = 0;
   for (std::uint64_t seed = 0; seed < 800; ++seed) {
-    const Case c(seed, static_cast<int>(2 + seed % 6));
+    const StreamingCase c(seed, static_cast<int>(2 + seed % 6));
     ASSERT_TRUE(testing::oracle_streams_safely(c.index, c.schedule)) << "seed " << seed;
     for (std::uint64_t i = 0; i < 3; ++i) {
       const Schedule schedule = damaged(c.index, c.schedule, seed * 3 + i);
