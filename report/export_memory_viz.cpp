@@ -123,7 +123,7 @@ class Writer {
       out_.recall(known->second);
       return;
     }
-    const StorageStory& story = step_.stories[s];
+    const StorageStory story = step_.stories[s];
     const LayerId layer = trace_.storages.layer[s];
     const std::string where = layer_name(trace_, layer);
     out_.begin_list();

@@ -29,6 +29,8 @@ class SpanIndex {
   // puts overlapping ones into several lanes. 24 bytes a span.
   SpanIndex(std::vector<Nanoseconds> begin, std::vector<Nanoseconds> end);
 
+  bool operator==(const SpanIndex&) const = default;
+
   [[nodiscard]] std::size_t size() const { return begin_.size(); }
   [[nodiscard]] Nanoseconds begin(std::size_t row) const { return begin_[row]; }
   [[nodiscard]] Nanoseconds end(std::size_t row) const { return end_[row]; }

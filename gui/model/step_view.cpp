@@ -145,24 +145,45 @@ std::vector<LaneRow> layer_rows(const Trace& trace, const std::vector<Nanosecond
   return rows;
 }
 
-std::shared_ptr<const MemoryView> memory_of(const Trace& trace, const report::Stays& stays,
-                                            const std::vector<Nanoseconds>& time) {
+std::vector<Nanoseconds> times_of(const SharedColumn<EventId>& points,
+                                  const std::vector<Nanoseconds>& time) {
+  std::vector<Nanoseconds> times;
+  times.reserve(points.size());
+  Nanoseconds latest = 0;
+  for (const EventId event : points) {
+    times.push_back(latest = std::max(latest, time[event.index()]));
+  }
+  return times;
+}
+
+MemoryView memory_of(const Trace& trace, const report::Stays& stays,
+                     const std::vector<Nanoseconds>& time) {
   report::MemoryByClass by_class = report::memory_by_class(trace, stays);
-  auto made = std::make_shared<MemoryView>();
-  MemoryView& view = *made;
+  MemoryView view;
   view.classes = std::move(by_class.classes);
   view.event = std::move(by_class.event);
-  view.bytes = std::move(by_class.bytes);
+  view.time = times_of(view.event, time);
   std::vector<Bytes> total(view.event.size(), 0);
-  view.time.reserve(view.event.size());
-  Nanoseconds latest = 0;
-  for (std::size_t i = 0; i < view.event.size(); ++i) {
-    view.time.push_back(latest = std::max(latest, time[view.event[i].index()]));
-    for (const std::vector<Bytes>& bytes : view.bytes) total[i] += bytes[i];
+  for (std::vector<Bytes>& bytes : by_class.bytes) {
+    for (std::size_t i = 0; i < total.size(); ++i) total[i] += bytes[i];
+    view.bytes.emplace_back(std::move(bytes));
   }
   view.total = MinMaxPyramid(std::move(total));
   if (!view.empty()) view.peak_at = view.total.extent(0, view.total.size()).max_at;
-  return made;
+  return view;
+}
+
+// Where nothing moves, bytes hang on the order of the events alone.
+MemoryView memory_of(const Simulated& simulated, const StepViewPtr& recorded,
+                     const std::vector<Nanoseconds>& time) {
+  if (!recorded || !simulated.schedule.instructions.empty()) {
+    const Trace& trace = simulated.trace->trace;
+    return memory_of(trace, report::Stays(trace, simulated.schedule), time);
+  }
+  MemoryView view = recorded->memory;
+  SharedColumn<Nanoseconds> times = times_of(view.event, time);
+  if (times != view.time) view.time = std::move(times);
+  return view;
 }
 
 void say_why_empty(const Trace& trace, bool planned, LaneView& lane) {
@@ -194,9 +215,10 @@ void say_why_empty(const Trace& trace, bool planned, LaneView& lane) {
   }
 }
 
-StepViewPtr view_of(const Trace& trace, const report::Timeline& timeline,
-                    std::shared_ptr<const MemoryView> memory, Source source) {
-  auto view = std::make_shared<StepView>(std::move(memory));
+StepViewPtr view_of(const Trace& trace, const report::Timeline& timeline, MemoryView memory,
+                    Source source, const StepViewPtr& recorded) {
+  auto view = std::make_shared<StepView>();
+  view->memory = std::move(memory);
   view->source = source;
   view->end = timeline.end;
   view->phases = timeline.phases;
@@ -204,6 +226,7 @@ StepViewPtr view_of(const Trace& trace, const report::Timeline& timeline,
     LaneView& lane = view->lanes.emplace_back();
     lane.kind = kind;
     lane.rows = std::move(rows);
+    if (recorded && lane.rows == recorded->lane(kind).rows) lane.rows = recorded->lane(kind).rows;
     say_why_empty(trace, source != Source::measured, lane);
   };
   const std::vector<Nanoseconds>& time = timeline.time;
@@ -232,7 +255,7 @@ Bytes moved(const LaneView& lane, const TimeRange& range) {
 }
 
 Nanoseconds busy(const LaneView& lane, const TimeRange& range) {
-  return lane.rows.empty() ? 0 : lane.rows.front().spans.covered(range.begin, range.end);
+  return lane.rows.empty() ? 0 : lane.rows[0].spans.covered(range.begin, range.end);
 }
 
 }  // namespace
@@ -255,19 +278,17 @@ StepViewPtr planned_view(const Simulated& simulated, const StepViewPtr& recorded
   const Trace& trace = simulated.trace->trace;
   const report::Timeline timeline =
       report::simulated_timeline(trace, simulated.schedule, simulated.result, simulated.detail);
-  const bool as_recorded = recorded && simulated.schedule.instructions.empty() &&
-                           simulated.detail.time == trace.events.time;
   return view_of(
-      trace, timeline,
-      as_recorded ? recorded->shared_memory
-                  : memory_of(trace, report::Stays(trace, simulated.schedule), timeline.time),
-      simulated.trace->machine == Machine::recorded ? Source::predicted : Source::assumed);
+      trace, timeline, memory_of(simulated, recorded, timeline.time),
+      simulated.trace->machine == Machine::recorded ? Source::predicted : Source::assumed,
+      recorded);
 }
 
 StepViewPtr recorded_view(const TraceData& data) {
   const report::Timeline timeline = report::recorded_timeline(data.trace);
   return view_of(data.trace, timeline,
-                 memory_of(data.trace, report::Stays(data.trace), timeline.time), Source::measured);
+                 memory_of(data.trace, report::Stays(data.trace), timeline.time), Source::measured,
+                 nullptr);
 }
 
 RangeFigures measure(const StepView& view, const TimeRange& range) {
