@@ -103,6 +103,12 @@ void CompareView::compare_with_file(const QString& file) {
 }
 
 void CompareView::refresh() {
+  if (late_.put_off()) {
+    // Nor is the step before held for it.
+    viewed_.reset();
+    view_.reset();
+    return;
+  }
   rows_->clear();
   compared_.clear();
   pin_->setChecked(document_.has_pin());
