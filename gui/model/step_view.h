@@ -35,7 +35,7 @@ struct SpanInfo {
   bool operator==(const SpanInfo&) const = default;
 };
 
-// Spans that do not overlap; a lane with overlapping ones has several rows. 36 bytes a span, 44 of
+// Spans that do not overlap; a lane with overlapping ones has several rows. 29 bytes a span, 37 of
 // one that is about bytes.
 struct LaneRow {
   SpanIndex spans;
