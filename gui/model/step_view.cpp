@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "report/memory_by_class.h"
 #include "report/stays.h"
 
 namespace stowage::gui {
@@ -145,45 +144,14 @@ std::vector<LaneRow> layer_rows(const Trace& trace, const std::vector<Nanosecond
   return rows;
 }
 
-std::vector<Nanoseconds> times_of(const SharedColumn<EventId>& points,
-                                  const std::vector<Nanoseconds>& time) {
-  std::vector<Nanoseconds> times;
-  times.reserve(points.size());
-  Nanoseconds latest = 0;
-  for (const EventId event : points) {
-    times.push_back(latest = std::max(latest, time[event.index()]));
-  }
-  return times;
-}
-
-MemoryView memory_of(const Trace& trace, const report::Stays& stays,
-                     const std::vector<Nanoseconds>& time) {
-  report::MemoryByClass by_class = report::memory_by_class(trace, stays);
-  MemoryView view;
-  view.classes = std::move(by_class.classes);
-  view.event = std::move(by_class.event);
-  view.time = times_of(view.event, time);
-  std::vector<Bytes> total(view.event.size(), 0);
-  for (std::vector<Bytes>& bytes : by_class.bytes) {
-    for (std::size_t i = 0; i < total.size(); ++i) total[i] += bytes[i];
-    view.bytes.emplace_back(std::move(bytes));
-  }
-  view.total = MinMaxPyramid(std::move(total));
-  if (!view.empty()) view.peak_at = view.total.extent(0, view.total.size()).max_at;
-  return view;
-}
-
 // Where nothing moves, bytes hang on the order of the events alone.
-MemoryView memory_of(const Simulated& simulated, const StepViewPtr& recorded,
-                     const std::vector<Nanoseconds>& time) {
+MemoryView planned_memory(const Simulated& simulated, const StepViewPtr& recorded,
+                          const std::vector<Nanoseconds>& time) {
   if (!recorded || !simulated.schedule.instructions.empty()) {
     const Trace& trace = simulated.trace->trace;
     return memory_of(trace, report::Stays(trace, simulated.schedule), time);
   }
-  MemoryView view = recorded->memory;
-  SharedColumn<Nanoseconds> times = times_of(view.event, time);
-  if (times != view.time) view.time = std::move(times);
-  return view;
+  return at_times(recorded->memory, time);
 }
 
 void say_why_empty(const Trace& trace, bool planned, LaneView& lane) {
@@ -260,26 +228,12 @@ Nanoseconds busy(const LaneView& lane, const TimeRange& range) {
 
 }  // namespace
 
-MemoryView::Range MemoryView::points(double begin, double end) const {
-  const auto from = [&](double t) {
-    return static_cast<std::size_t>(
-        std::partition_point(time.begin(), time.end(),
-                             [&](Nanoseconds at) { return static_cast<double>(at) < t; }) -
-        time.begin());
-  };
-  if (time.empty()) return {};
-  std::size_t first = from(begin);
-  // What holds at `begin` began ahead of it, unless a point is exactly there.
-  if (first > 0 && (first == time.size() || static_cast<double>(time[first]) > begin)) --first;
-  return {first, std::max(from(end), first + 1)};
-}
-
 StepViewPtr planned_view(const Simulated& simulated, const StepViewPtr& recorded) {
   const Trace& trace = simulated.trace->trace;
   const report::Timeline timeline =
       report::simulated_timeline(trace, simulated.schedule, simulated.result, simulated.detail);
   return view_of(
-      trace, timeline, memory_of(simulated, recorded, timeline.time),
+      trace, timeline, planned_memory(simulated, recorded, timeline.time),
       simulated.trace->machine == Machine::recorded ? Source::predicted : Source::assumed,
       recorded);
 }

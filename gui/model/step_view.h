@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "gui/model/min_max_pyramid.h"
+#include "gui/model/memory_view.h"
 #include "gui/model/shared_column.h"
 #include "gui/model/simulated.h"
 #include "gui/model/span_index.h"
@@ -49,26 +49,6 @@ struct LaneView {
   LaneKind kind = LaneKind::compute;
   SharedColumn<LaneRow> rows;  // none: the lane is empty
   std::string why_empty;       // then: in words, and what to do about it
-};
-
-// 22 bytes a point and 8 a class. Copies share it; of a step in which nothing moves all but the
-// times is that of the recorded one.
-struct MemoryView {
-  std::vector<StorageClass> classes;       // that occur, lowest in the stack first
-  SharedColumn<EventId> event;             // of each point
-  SharedColumn<Nanoseconds> time;          // of each point, never decreasing
-  std::vector<SharedColumn<Bytes>> bytes;  // by class, then by point
-  MinMaxPyramid total;                     // requested bytes by point
-  std::size_t peak_at = 0;                 // point
-  [[nodiscard]] bool empty() const { return time.empty(); }
-  [[nodiscard]] Bytes peak() const { return empty() ? 0 : total[peak_at]; }
-  // The points that are seen in [begin, end): the one that holds at `begin`, and all that begin
-  // ahead of `end`. first == last only when there are no points. O(log points).
-  struct Range {
-    std::size_t first = 0;
-    std::size_t last = 0;
-  };
-  [[nodiscard]] Range points(double begin, double end) const;
 };
 
 struct StepView {
