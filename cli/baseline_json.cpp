@@ -189,15 +189,6 @@ std::string indented(const Json& json) {
 
 }  // namespace
 
-Json cost_json(const StepCost& cost) {
-  return {{"peak_requested_bytes", cost.peak_requested},
-          {"peak_active_bytes", cost.peak_active},
-          {"peak_reserved_bytes", bytes_or_null(cost.peak_reserved)},
-          {"host_bytes", cost.host_bytes},
-          {"stall_ns", bytes_or_null(cost.stall_ns)},
-          {"step_ns", bytes_or_null(cost.step_ns)}};
-}
-
 std::string baseline_to_json(const Baseline& baseline) {
   const report::PeakContent& content = baseline.content;
   return "{\n  \"schema\": \"" + kSchemaName + std::to_string(kBaselineSchema) +

@@ -18,9 +18,6 @@ namespace stowage::cli {
 // schema than kBaselineSchema is refused by its number.
 [[nodiscard]] Result<Baseline> baseline_from_json(std::string_view text, const std::string& file);
 
-// What a step costs, in bytes and ns; what is not known is null.
-[[nodiscard]] Json cost_json(const StepCost& cost);
-
 // "sha256:.." of what the plan decides: its rules and budget. Predictions, the trace it was made
 // from and by whom do not change it.
 [[nodiscard]] std::string decisions_hash(simulator::Plan plan);

@@ -1,6 +1,5 @@
 #include "cli/check_json.h"
 
-#include "cli/baseline_json.h"
 #include "cli/json_pieces_json.h"
 
 namespace stowage::cli {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cli/baseline.h"
 #include "report/moment.h"
 #include "traces/result.h"
 
@@ -22,5 +23,8 @@ using Json = nlohmann::ordered_json;
 
 // {"code","exit_code","message","where","hint"}
 [[nodiscard]] Json error_member(const Error& error);
+
+// What a step costs, in bytes and ns; what is not known is null.
+[[nodiscard]] Json cost_json(const StepCost& cost);
 
 }  // namespace stowage::cli

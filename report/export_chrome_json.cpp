@@ -197,7 +197,8 @@ class Writer {
     std::vector<Nanoseconds> needed(copies.size(), -1);
     for (std::size_t i = 0; i < copies.size(); ++i) {
       if (!copies[i].storage.valid()) continue;
-      for (const Return& each : step_->stories[copies[i].storage.index()].returns) {
+      const StorageStory story = step_->stories[copies[i].storage.index()];
+      for (const Return& each : story.returns) {
         const bool same = copies[i].reload.valid() ? each.reload == copies[i].reload
                                                    : each.residency == copies[i].residency;
         if (same && each.copy_start == copies[i].begin) needed[i] = step_->time_of(each.needed);

@@ -93,9 +93,9 @@ std::string storages_table(const StepView& step) {
                "first_needed_ns",
                "stall_ns"});
   rows.end();
-  for (const StorageStory& story : step.stories) {
-    const std::size_t s = story.storage.index();
+  for (std::size_t s = 0; s < step.stories.size(); ++s) {
     if (trace.storages.device[s] != 0) continue;
+    const StorageStory story = step.stories[s];
     rows.field(story.storage.value).field(trace.storages.bytes[s]);
     rows.field(stowage::name_of(trace.storages.storage_class[s]));
     rows.field(layer_name(trace, trace.storages.layer[s]));

@@ -39,9 +39,9 @@ std::vector<Turn> turns_of(const Stays& stays, Position positions) {
   return turns;
 }
 
-class Writer {
+class VizWriter {
  public:
-  explicit Writer(const StepView& step)
+  explicit VizWriter(const StepView& step)
       : step_(step), trace_(*step.trace), addresses_(step.stays.all().size(), -1) {}
 
   std::string write() {
@@ -123,7 +123,7 @@ class Writer {
       out_.recall(known->second);
       return;
     }
-    const StorageStory& story = step_.stories[s];
+    const StorageStory story = step_.stories[s];
     const LayerId layer = trace_.storages.layer[s];
     const std::string where = layer_name(trace_, layer);
     out_.begin_list();
@@ -232,7 +232,7 @@ class Writer {
 }  // namespace
 
 std::string export_memory_viz(const StepView& step) {
-  return Writer(step).write();
+  return VizWriter(step).write();
 }
 
 }  // namespace stowage::report

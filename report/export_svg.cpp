@@ -55,7 +55,7 @@ const char* colour_of(SpanKind kind) {
   return kStallColour;
 }
 
-const char* title_of(Lane lane) {
+const char* lane_title(Lane lane) {
   switch (lane) {
     case Lane::launch:
       return "CPU launch";
@@ -251,7 +251,7 @@ class Picture {
   void draw_lane(Lane lane) {
     const double y = kLaneTop + static_cast<double>(lane) * kLaneStep;
     const std::vector<Span>& spans = step_.timeline.lane(lane);
-    svg_.text(kLeft - 8, y + kLaneHeight / 2 + 4, title_of(lane), "text-anchor=\"end\"");
+    svg_.text(kLeft - 8, y + kLaneHeight / 2 + 4, lane_title(lane), "text-anchor=\"end\"");
     svg_.rectangle(kLeft, y, kPlotWidth, kLaneHeight, "fill=\"#f5f5f5\"");
     if (spans.empty()) {
       svg_.text(kLeft + 6, y + kLaneHeight / 2 + 4, why_empty(lane), "fill=\"#888\"");

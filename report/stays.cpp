@@ -1,6 +1,7 @@
 #include "report/stays.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "simulator/lifetimes.h"
 #include "traces/result.h"
@@ -9,8 +10,7 @@ namespace stowage::report {
 namespace {
 
 Position at_instruction(const simulator::Schedule& schedule, std::size_t i) {
-  const auto event = static_cast<Position>(schedule.instructions[i].anchor.event.index());
-  return event + 1 + static_cast<Position>(i);
+  return schedule.instructions[i].anchor.event.value + 1 + static_cast<Position>(i);
 }
 
 }  // namespace
@@ -35,7 +35,8 @@ Stays::Stays(const Trace& trace, const simulator::Schedule& schedule) {
     ++ahead_[each.anchor.event.index() + 1];
   }
   for (std::size_t e = 1; e < ahead_.size(); ++e) ahead_[e] += ahead_[e - 1];
-  bytes_.assign(events_ + schedule.instructions.size(), 0);
+  const std::size_t positions = events_ + schedule.instructions.size();
+  STOWAGE_ASSERT(positions < static_cast<std::size_t>(kNever));
   add_storages(trace, schedule);
   add_buffers(trace, schedule);
   add_residencies(trace, schedule);
@@ -48,7 +49,7 @@ Stays::Stays(const Trace& trace, const simulator::Schedule& schedule) {
   if (!std::is_sorted(stays_.begin(), stays_.end(), earlier)) {
     std::stable_sort(stays_.begin(), stays_.end(), earlier);
   }
-  sum_up();
+  find_highest(positions);
   plant_tree();
 }
 
@@ -62,14 +63,10 @@ EventId Stays::event_of(Position position) const {
   return EventId(low);
 }
 
-Position Stays::highest() const {
-  return std::max_element(bytes_.begin(), bytes_.end()) - bytes_.begin();
-}
-
 Position Stays::highest_at(EventId event) const {
-  const auto first = bytes_.begin() + at_event(event.index());
-  const auto last = bytes_.begin() + last_at(event.index()) + 1;
-  return std::max_element(first, last) - bytes_.begin();
+  const Position own = at_event(event.index());
+  const auto at = std::upper_bound(highest_amid_.begin(), highest_amid_.end(), own);
+  return at != highest_amid_.end() && *at <= last_at(event.index()) ? *at : own;
 }
 
 std::vector<std::size_t> Stays::alive(Position position) const {
@@ -84,7 +81,7 @@ std::vector<std::size_t> Stays::alive(Position position) const {
   while (!open.empty()) {
     const Visit at = open.back();
     open.pop_back();
-    if (at.first >= count || latest_end_[at.node] <= position) continue;
+    if (at.first >= count || latest_end(at.node) <= position) continue;
     if (at.size == 1) {
       rows.push_back(at.first);
       continue;
@@ -167,22 +164,37 @@ void Stays::add_residencies(const Trace& trace, const simulator::Schedule& sched
   }
 }
 
-void Stays::sum_up() {
-  const auto positions = static_cast<Position>(bytes_.size());
+void Stays::find_highest(std::size_t positions) {
+  std::vector<Bytes> bytes(positions, 0);  // first the changes alone
+  const auto last = static_cast<Position>(positions);
   for (const Stay& stay : stays_) {
     const Position begin = std::max(stay.begin, Position{0});
-    if (begin < positions) bytes_[static_cast<std::size_t>(begin)] += stay.bytes;
-    if (stay.end < positions) bytes_[static_cast<std::size_t>(stay.end)] -= stay.bytes;
+    if (begin < last) bytes[static_cast<std::size_t>(begin)] += stay.bytes;
+    if (stay.end < last) bytes[static_cast<std::size_t>(stay.end)] -= stay.bytes;
   }
-  for (std::size_t p = 1; p < bytes_.size(); ++p) bytes_[p] += bytes_[p - 1];
+  std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
+  const auto first_most = [&](Position from, Position to) {
+    return static_cast<Position>(std::max_element(bytes.begin() + from, bytes.begin() + to) -
+                                 bytes.begin());
+  };
+  highest_ = first_most(0, last);
+  for (std::size_t e = 0; e < events_ && !ahead_.empty(); ++e) {
+    if (ahead_[e] == ahead_[e + 1]) continue;
+    const Position most = first_most(at_event(e), last_at(e) + 1);
+    if (most != at_event(e)) highest_amid_.push_back(most);
+  }
+}
+
+Position Stays::latest_end(std::size_t node) const {
+  if (node < leaves_) return latest_end_[node];
+  return node - leaves_ < stays_.size() ? stays_[node - leaves_].end : kBefore;
 }
 
 void Stays::plant_tree() {
   while (leaves_ < stays_.size()) leaves_ *= 2;
-  latest_end_.assign(2 * leaves_, kBefore);
-  for (std::size_t i = 0; i < stays_.size(); ++i) latest_end_[leaves_ + i] = stays_[i].end;
+  latest_end_.assign(leaves_, kBefore);
   for (std::size_t n = leaves_; n-- > 1;) {
-    latest_end_[n] = std::max(latest_end_[2 * n], latest_end_[2 * n + 1]);
+    latest_end_[n] = std::max(latest_end(2 * n), latest_end(2 * n + 1));
   }
 }
 

@@ -18,7 +18,7 @@ StepView recorded_step(const Trace& trace) {
                 .timeline = recorded_timeline(trace),
                 .stays = Stays(trace),
                 .memory = {},
-                .stories = storage_stories(trace),
+                .stories = StorageStories(trace),
                 .stalls = {},
                 .budget = {}};
   view.memory = memory_by_class(trace, view.stays);
@@ -35,7 +35,7 @@ StepView planned_step(const Trace& trace, const Simulation& simulation, const si
           simulated_timeline(trace, simulation.schedule, simulation.result, simulation.detail),
       .stays = Stays(trace, simulation.schedule),
       .memory = {},
-      .stories = storage_stories(trace, simulation.schedule, simulation.result, simulation.detail),
+      .stories = StorageStories(trace, simulation.schedule, simulation.result, simulation.detail),
       .stalls = simulation.stalls,
       .budget = plan.budget.device,
       .budget_on = plan.budget.on,

@@ -23,9 +23,9 @@ struct StepView {
   Timeline timeline;
   Stays stays;
   MemoryByClass memory;
-  std::vector<StorageStory> stories;  // one a row of Trace::storages
-  std::vector<StallRow> stalls;       // longest first; none in a recorded step
-  std::optional<Bytes> budget;        // of the device
+  StorageStories stories;
+  std::vector<StallRow> stalls;  // longest first; none in a recorded step
+  std::optional<Bytes> budget;   // of the device
   simulator::PeakKind budget_on = simulator::PeakKind::active;
   Bytes peak_requested = 0;
 

@@ -1,21 +1,19 @@
 #include "report/storage_story.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "report/alive.h"
 #include "report/transfers.h"
 #include "simulator/lifetimes.h"
+#include "traces/result.h"
 
 namespace stowage::report {
-namespace {
 
-void touch(StorageStory& story, EventId first, EventId last) {
-  if (!first.valid()) return;
-  if (!story.first_use.valid() || first < story.first_use) story.first_use = first;
-  story.last_use = std::max({story.last_use, first, last});
-}
-
-void add_uses(const Trace& trace, std::vector<StorageStory>& stories) {
+StorageStories::Touched::Touched(const Trace& trace)
+    : first_use(trace.storages.size()),
+      last_use(trace.storages.size()),
+      first_pack(first_packs(trace)) {
   std::vector<EventId> begin(trace.ops.size());
   std::vector<EventId> end(trace.ops.size());
   for (std::size_t e = 0; e < trace.events.size(); ++e) {
@@ -31,27 +29,31 @@ void add_uses(const Trace& trace, std::vector<StorageStory>& stories) {
     if (!end[i].valid() && parent.valid()) end[i] = end[parent.index()];
   }
   for (std::size_t i = 0; i < trace.uses.size(); ++i) {
-    const StorageId storage = trace.tensors.storage[trace.uses.tensor[i].index()];
-    if (!storage.valid()) continue;
     const std::size_t op = trace.uses.op[i].index();
-    touch(stories[storage.index()], begin[op], end[op]);
+    touch(trace.tensors.storage[trace.uses.tensor[i].index()], begin[op], end[op]);
   }
   for (std::size_t i = 0; i < trace.saved.size(); ++i) {
-    const StorageId storage = trace.saved.storage[i];
-    if (storage.valid()) touch(stories[storage.index()], trace.saved.event[i], {});
+    touch(trace.saved.storage[i], trace.saved.event[i], {});
   }
   for (std::size_t i = 0; i < trace.unpacks.size(); ++i) {
-    const StorageId storage = trace.saved.storage[trace.unpacks.saved[i].index()];
-    if (!storage.valid()) continue;
-    touch(stories[storage.index()], trace.unpacks.event[i], trace.unpacks.released_event[i]);
+    touch(trace.saved.storage[trace.unpacks.saved[i].index()], trace.unpacks.event[i],
+          trace.unpacks.released_event[i]);
   }
 }
 
-class Planned {
+void StorageStories::Touched::touch(StorageId storage, EventId first, EventId last) {
+  if (!storage.valid() || !first.valid()) return;
+  EventId& earliest = first_use[storage.index()];
+  EventId& latest = last_use[storage.index()];
+  if (!earliest.valid() || first < earliest) earliest = first;
+  latest = std::max({latest, first, last});
+}
+
+// Adds to the stories what a plan does: makes one for each storage that it moves.
+class StorageStories::Planned {
  public:
-  Planned(const Trace& trace, const simulator::Schedule& schedule,
-          std::vector<StorageStory>& stories)
-      : trace_(trace), schedule_(schedule), stories_(stories) {}
+  Planned(const simulator::Schedule& schedule, StorageStories& stories)
+      : trace_(*stories.trace_), schedule_(schedule), stories_(stories) {}
 
   void run(const simulator::ReplayResult& result, const simulator::ReplayDetail& detail) {
     // Which of a storage's returns a reload or a residency is.
@@ -60,7 +62,7 @@ class Planned {
     add_wrapped();
     for (const simulator::Instruction& each : schedule_.instructions) follow(each);
     for (const simulator::Departure& departure : simulator::departures(trace_, schedule_)) {
-      StorageStory& story = stories_[departure.storage.index()];
+      StorageStory& story = story_of(departure.storage);
       story.device_free = departure.event;
       if (departure.instruction >= 0) {
         const auto row = static_cast<std::size_t>(departure.instruction);
@@ -70,24 +72,34 @@ class Planned {
     for (const simulator::Transfer& each : detail.transfers) add_times(each);
     for (const simulator::Stall& each : result.stalls) {
       const StorageId storage = storage_of_copy(schedule_, each.offload, each.residency);
-      if (storage.valid()) stories_[storage.index()].stall += each.duration;
+      if (storage.valid()) story_of(storage).stall += each.duration;
     }
+    std::sort(stories_.moving_.begin(), stories_.moving_.end(),
+              [](const StorageStory& a, const StorageStory& b) { return a.storage < b.storage; });
+    stories_.moving_.shrink_to_fit();
   }
 
  private:
   StorageStory& story_of(const simulator::Instruction& each) {
     OffloadId offload = each.offload;
     if (each.reload.valid()) offload = schedule_.reloads[each.reload.index()].offload;
-    StorageStory& story = stories_[storage_of_copy(schedule_, offload, each.residency).index()];
-    story.moves = true;
-    return story;
+    return story_of(storage_of_copy(schedule_, offload, each.residency));
+  }
+  // Until the next one is asked for.
+  StorageStory& story_of(StorageId storage) {
+    const auto [at, is_new] = row_.try_emplace(storage, stories_.moving_.size());
+    if (is_new) {
+      stories_.moving_.push_back(stories_.still(storage.index()));
+      stories_.moving_.back().moves = true;
+    }
+    return stories_.moving_[at->second];
   }
 
   // Stays that began in the period before come first.
   void add_wrapped() {
     for (std::size_t r = 0; r < schedule_.residencies.size(); ++r) {
       if (!schedule_.residencies[r].wraps) continue;
-      StorageStory& story = stories_[storage_of_copy(schedule_, {}, ResidencyId(r)).index()];
+      StorageStory& story = story_of(storage_of_copy(schedule_, {}, ResidencyId(r)));
       stay_row_[r] = static_cast<std::int32_t>(story.returns.size());
       story.returns.push_back(
           {.reload = {}, .residency = ResidencyId(r), .start = {}, .needed = {}, .gone = {}});
@@ -147,8 +159,7 @@ class Planned {
   }
 
   void add_times(const simulator::Transfer& each) {
-    const StorageId storage = storage_of_copy(schedule_, each.offload, each.residency);
-    StorageStory& story = stories_[storage.index()];
+    StorageStory& story = story_of(storage_of_copy(schedule_, each.offload, each.residency));
     if (!is_back(each)) {
       if (story.copy_out_start < 0) story.copy_out_start = each.start;
       story.copy_out_end = std::max(story.copy_out_end, each.end);
@@ -166,36 +177,44 @@ class Planned {
 
   const Trace& trace_;
   const simulator::Schedule& schedule_;
-  std::vector<StorageStory>& stories_;
-  std::vector<std::size_t> reload_row_;
-  std::vector<std::int32_t> stay_row_;  // -1: no open one
+  StorageStories& stories_;
+  std::unordered_map<StorageId, std::size_t> row_;  // of moving_
+  std::vector<std::size_t> reload_row_;             // which of its storage's returns a reload is
+  std::vector<std::int32_t> stay_row_;              // -1: no open one
 };
 
-}  // namespace
+StorageStories::StorageStories(const Trace& trace)
+    : trace_(&trace), touched_(std::make_shared<const Touched>(trace)) {}
 
-std::vector<StorageStory> storage_stories(const Trace& trace) {
-  std::vector<StorageStory> stories(trace.storages.size());
-  const std::vector<SavedId> first = first_packs(trace);
-  for (std::size_t s = 0; s < stories.size(); ++s) {
-    StorageStory& story = stories[s];
-    story.storage = StorageId(s);
-    story.saved = first[s];
-    story.made_by = trace.storages.alloc_op[s];
-    story.made = trace.storages.alloc_event[s];
-    story.natural_free = trace.storages.natural_free_event[s];
-    story.recorded_free = trace.storages.free_event[s];
-    story.device_free = story.recorded_free;
-  }
-  add_uses(trace, stories);
-  return stories;
+StorageStories::StorageStories(const Trace& trace, const simulator::Schedule& schedule,
+                               const simulator::ReplayResult& result,
+                               const simulator::ReplayDetail& detail, const StorageStories* known)
+    : trace_(&trace),
+      touched_(known != nullptr ? known->touched_ : std::make_shared<const Touched>(trace)) {
+  STOWAGE_ASSERT(known == nullptr || known->trace_ == trace_);
+  Planned(schedule, *this).run(result, detail);
 }
 
-std::vector<StorageStory> storage_stories(const Trace& trace, const simulator::Schedule& schedule,
-                                          const simulator::ReplayResult& result,
-                                          const simulator::ReplayDetail& detail) {
-  std::vector<StorageStory> stories = storage_stories(trace);
-  Planned(trace, schedule, stories).run(result, detail);
-  return stories;
+StorageStory StorageStories::operator[](std::size_t row) const {
+  const auto at = std::lower_bound(
+      moving_.begin(), moving_.end(), StorageId(row),
+      [](const StorageStory& story, StorageId storage) { return story.storage < storage; });
+  return at != moving_.end() && at->storage == StorageId(row) ? *at : still(row);
+}
+
+StorageStory StorageStories::still(std::size_t row) const {
+  const Storages& storages = trace_->storages;
+  StorageStory story;
+  story.storage = StorageId(row);
+  story.saved = touched_->first_pack[row];
+  story.made_by = storages.alloc_op[row];
+  story.made = storages.alloc_event[row];
+  story.first_use = touched_->first_use[row];
+  story.last_use = touched_->last_use[row];
+  story.natural_free = storages.natural_free_event[row];
+  story.recorded_free = storages.free_event[row];
+  story.device_free = story.recorded_free;
+  return story;
 }
 
 }  // namespace stowage::report

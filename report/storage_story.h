@@ -2,6 +2,8 @@
 // out, released and brought back.
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "simulator/replay.h"
@@ -47,13 +49,44 @@ struct StorageStory {
   Nanoseconds stall = 0;        // that compute spends waiting for any of its copies
 };
 
-// One a row of Trace::storages. Cost: O(trace).
-[[nodiscard]] std::vector<StorageStory> storage_stories(const Trace& trace);
+// The story of each row of Trace::storages. What the trace says is looked up when asked for and
+// what a plan says is kept for the storages that move, so all of them take 12 bytes a storage and
+// one StorageStory for each that moves. Refers to the trace, which must outlive it.
+class StorageStories {
+ public:
+  // Of the recorded step: nothing moves. Cost: O(trace).
+  explicit StorageStories(const Trace& trace);
+  // The same under a plan. All arguments belong together. `known`: stories of the very same trace
+  // under whatever plan; what hangs on the trace alone is then shared with them, and the cost is
+  // O(instructions + storages), else O(trace + instructions).
+  StorageStories(const Trace& trace, const simulator::Schedule& schedule,
+                 const simulator::ReplayResult& result, const simulator::ReplayDetail& detail,
+                 const StorageStories* known = nullptr);
 
-// The same under a plan. All arguments belong together. Cost: O(trace + instructions).
-[[nodiscard]] std::vector<StorageStory> storage_stories(const Trace& trace,
-                                                        const simulator::Schedule& schedule,
-                                                        const simulator::ReplayResult& result,
-                                                        const simulator::ReplayDetail& detail);
+  [[nodiscard]] std::size_t size() const { return trace_->storages.size(); }
+  // By row. O(log moving), and the copies back of one that moves.
+  [[nodiscard]] StorageStory operator[](std::size_t row) const;
+  // Of the story, in O(1).
+  [[nodiscard]] EventId first_use(StorageId id) const { return touched_->first_use[id.index()]; }
+  [[nodiscard]] EventId last_use(StorageId id) const { return touched_->last_use[id.index()]; }
+  // Those that the plan moves, in order of rows.
+  [[nodiscard]] const std::vector<StorageStory>& moving() const { return moving_; }
+
+ private:
+  // By storage.
+  struct Touched {
+    explicit Touched(const Trace& trace);
+    void touch(StorageId storage, EventId first, EventId last);
+    std::vector<EventId> first_use;
+    std::vector<EventId> last_use;
+    std::vector<SavedId> first_pack;
+  };
+  class Planned;
+  [[nodiscard]] StorageStory still(std::size_t row) const;  // as if it stayed
+
+  const Trace* trace_;
+  std::shared_ptr<const Touched> touched_;
+  std::vector<StorageStory> moving_;
+};
 
 }  // namespace stowage::report

@@ -62,6 +62,8 @@ void TraceIndex::index_anchors() {
     }
     anchor_row_[e] = static_cast<std::uint32_t>(anchors_.size() - 1);
   }
+  anchor_ordinal_.shrink_to_fit();
+  anchors_.shrink_to_fit();
 }
 
 void TraceIndex::index_saved() {
@@ -94,6 +96,7 @@ void TraceIndex::index_work() {
   std::partial_sum(compute.begin(), compute.end(), compute_until_.begin());
   if (has_launch_) index_launches(compute);
   hooked_resident_ = has_launch_ ? hooked_resident_ : compute_until_.back();
+  anchor_times_.reserve(anchors_.size());
   for (const EventId anchor : anchors_) anchor_times_.push_back(resident_time()[anchor.index()]);
 }
 
@@ -194,6 +197,7 @@ void TraceIndex::index_rows() {
     }
     rows_.push_back(row);
   }
+  rows_.shrink_to_fit();
 }
 
 }  // namespace stowage::simulator

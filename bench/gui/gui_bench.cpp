@@ -141,6 +141,15 @@ void frames() {
   row("frame at 10^6 events, 1920x1080: median", percentile(times, 0.5), "ms CPU", "");
   row("frame at 10^6 events, 1920x1080: p99", percentile(times, 0.99), "ms CPU", "<= 8");
   row("  of the least of 3 for each frame: p99", percentile(least, 0.99), "ms CPU", "<= 8");
+  // Nothing is shared now but what hangs on the trace alone, and the step before is there too.
+  std::vector<SavedId> half;
+  for (std::size_t i = 0; i < window.document().trace()->trace.saved.size(); i += 2) {
+    half.emplace_back(i);
+  }
+  window.document().set_decision(half, simulator::Decision::offload);
+  window.settle();
+  row("memory: after every second saved tensor is offloaded", (resident_bytes() - before) / events,
+      "bytes/event", "");
 }
 
 // All threads of the program: what the wall clock would show were there one free processor.
@@ -200,36 +209,61 @@ class Painted : public QObject {
   }
 };
 
-// From the edit to the window in which everything of it is painted: plots, tree, details.
-void edits() {
-  gui::MainWindow window;
-  window.resize(1920, 1080);
-  window.setAttribute(Qt::WA_DontShowOnScreen);
-  window.show();
+// From the edit to the window in which everything of it is painted (plots, tree, details), for each
+// third saved tensor of the sample, one after the other. All of it begins with the file opened
+// anew.
+struct Edits {
+  std::vector<double> wall;  // ms
+  std::vector<double> cpu;   // ms of all threads
+};
+
+Edits edit_series(gui::MainWindow& window) {
   window.open_files({QStringLiteral(STOWAGE_SOURCE_DIR
                                     "/traces/samples/llama3-8b-l9-fp32-math-h200.trace.json.gz")});
   window.settle();
-  const Trace& trace = window.document().trace()->trace;
+  const std::size_t saved = window.document().trace()->trace.saved.size();
   Painted timeline(window.timeline());
   Painted memory(window.memory());
-  std::vector<double> times;
-  std::vector<double> cpu;
-  for (std::size_t i = 0; i < trace.saved.size(); i += 3) {
+  Edits series;
+  for (std::size_t i = 0; i < saved; i += 3) {
     timeline.times = memory.times = 0;
     const double cpu_begin = process_cpu_ms();
-    times.push_back(ms_of([&] {
+    series.wall.push_back(ms_of([&] {
       const bool edited =
           window.document().set_decision({SavedId(i)}, simulator::Decision::offload);
       if (!edited) std::puts("an edit was refused");
       window.settle();
     }));
-    cpu.push_back(process_cpu_ms() - cpu_begin);
+    series.cpu.push_back(process_cpu_ms() - cpu_begin);
     if (timeline.times == 0 || memory.times == 0) std::puts("an edit was not painted");
   }
-  row("edit to the repainted result, Llama sample: median", percentile(times, 0.5), "ms", "");
-  row("edit to the repainted result, Llama sample: p99", percentile(times, 0.99), "ms", "<= 30");
-  row("  all threads: median", percentile(cpu, 0.5), "ms CPU", "");
-  row("  all threads: p99", percentile(cpu, 0.99), "ms CPU", "");
+  return series;
+}
+
+// The same edits three times, as the frames are: what else the machine did is in one of the times.
+void edits() {
+  gui::MainWindow window;
+  window.resize(1920, 1080);
+  window.setAttribute(Qt::WA_DontShowOnScreen);
+  window.show();
+  Edits all;
+  Edits least;
+  for (int i = 0; i < 3; ++i) {
+    const Edits series = edit_series(window);
+    if (i == 0) least = series;
+    for (std::size_t e = 0; e < series.wall.size(); ++e) {
+      least.wall[e] = std::min(least.wall[e], series.wall[e]);
+      least.cpu[e] = std::min(least.cpu[e], series.cpu[e]);
+    }
+    all.wall.insert(all.wall.end(), series.wall.begin(), series.wall.end());
+    all.cpu.insert(all.cpu.end(), series.cpu.begin(), series.cpu.end());
+  }
+  row("edit to the repainted result, Llama sample: median", percentile(all.wall, 0.5), "ms", "");
+  row("edit to the repainted result, Llama sample: p99", percentile(all.wall, 0.99), "ms", "<= 30");
+  row("  of the least of 3 for each edit: p99", percentile(least.wall, 0.99), "ms", "<= 30");
+  row("  all threads: median", percentile(all.cpu, 0.5), "ms CPU", "");
+  row("  all threads: p99", percentile(all.cpu, 0.99), "ms CPU", "");
+  row("  all threads, of the least of 3: p99", percentile(least.cpu, 0.99), "ms CPU", "");
 }
 
 }  // namespace

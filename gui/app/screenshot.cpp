@@ -45,6 +45,8 @@ Status take_screenshot(MainWindow& window, const Options& options) {
   window.resize(options.size);
   window.setAttribute(Qt::WA_DontShowOnScreen);
   window.show();
+  // Behind a tab it would show what was open before.
+  if (view != nullptr) window.raise_view(options.view);
   window.settle();
   // What a view shows only when somebody asks for it.
   if (auto* pareto = qobject_cast<ParetoView*>(view)) pareto->search().start();

@@ -52,7 +52,7 @@ void DetailsWriter::saved(SavedId id) {
 void DetailsWriter::storage(StorageId id) {
   const Storages& s = trace_.storages;
   const std::size_t i = id.index();
-  const StorageStory& story = x_.stories[i];
+  const StorageStory story = x_.stories[i];
   section("Storage");
   row("Size", exact_bytes(s.bytes[i]));
   if (s.rounded_bytes[i] != s.bytes[i]) row("Its block", exact_bytes(s.rounded_bytes[i]));

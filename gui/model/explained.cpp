@@ -11,11 +11,15 @@ std::shared_ptr<const report::AliveIndex> planned_index(const Simulated& simulat
   return std::make_shared<const report::AliveIndex>(simulated.trace->trace, simulated.schedule);
 }
 
-// An index refers to its trace: only that very one's can be used again.
+// What refers to its trace can be used again for that very one alone.
+bool of_same_trace(const Simulated& simulated, const Explained* before) {
+  return before != nullptr && before->simulated->trace == simulated.trace;
+}
+
 std::shared_ptr<const report::AliveIndex> recorded_index(
     const Simulated& simulated, const std::shared_ptr<const report::AliveIndex>& planned,
     const Explained* before) {
-  if (before != nullptr && before->simulated->trace == simulated.trace) return before->recorded;
+  if (of_same_trace(simulated, before)) return before->recorded;
   if (simulated.schedule.instructions.empty()) return planned;
   return std::make_shared<const report::AliveIndex>(simulated.trace->trace);
 }
@@ -34,8 +38,8 @@ std::shared_ptr<const PlanTree> tree_of(const Simulated& simulated, const Explai
 
 Explained::Explained(SimulatedPtr of, const Explained* before)
     : simulated(std::move(of)),
-      stories(report::storage_stories(trace(), simulated->schedule, simulated->result,
-                                      simulated->detail)),
+      stories(trace(), simulated->schedule, simulated->result, simulated->detail,
+              of_same_trace(*simulated, before) ? &before->stories : nullptr),
       stalls(report::explain_stalls(simulated->trace->index, simulated->schedule, simulated->result,
                                     simulated->detail, simulated->plan().budget.device)),
       planned(planned_index(*simulated)),
@@ -72,10 +76,9 @@ void Explained::add_figures() {
     return event.valid() ? simulated->detail.time[event.index()] : -1;
   };
   const auto add_uses = [&](RowFigures& to, StorageId storage) {
-    const report::StorageStory& story = stories[storage.index()];
-    const Nanoseconds first = time_of(story.first_use);
+    const Nanoseconds first = time_of(stories.first_use(storage));
     if (first >= 0 && (to.first < 0 || first < to.first)) to.first = first;
-    to.last = std::max(to.last, time_of(story.last_use));
+    to.last = std::max(to.last, time_of(stories.last_use(storage)));
   };
   for (std::size_t i = 0; i < tree->rows.size(); ++i) {
     const PlanRow& row = tree->rows[i];

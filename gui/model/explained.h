@@ -36,8 +36,8 @@ struct Explained {
   Explained& operator=(const Explained&) = delete;
 
   const SimulatedPtr simulated;
-  const std::vector<report::StorageStory> stories;  // by row of Trace::storages
-  const std::vector<report::StallRow> stalls;       // longest first
+  const report::StorageStories stories;
+  const std::vector<report::StallRow> stalls;  // longest first
   const std::shared_ptr<const report::AliveIndex> planned;
   const std::shared_ptr<const report::AliveIndex> recorded;  // nothing moves: the same as planned
   std::vector<std::int32_t> stall_row;   // by row of ReplayResult::stalls, the row of `stalls`

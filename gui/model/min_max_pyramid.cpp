@@ -37,9 +37,9 @@ MinMaxPyramid::MinMaxPyramid(std::vector<Bytes> values) : values_(std::move(valu
     level.push_back(block(extent));
   }
   while (!level.empty()) {
-    levels_.push_back(std::move(level));
+    const SharedColumn<Block> below(std::move(level));
+    levels_.push_back(below);
     level = {};
-    const std::vector<Block>& below = levels_.back();
     if (below.size() == 1) break;
     for (std::size_t i = 0; i < below.size(); i += kFan) {
       Extent extent = kNone;
@@ -60,7 +60,7 @@ MinMaxPyramid::Extent MinMaxPyramid::extent(std::size_t first, std::size_t last)
   for (std::size_t level = 0; first < last; ++level) {
     first /= kFan;
     last /= kFan;
-    const std::vector<Block>& blocks = levels_[level];
+    const SharedColumn<Block>& blocks = levels_[level];
     const auto whole = [&](std::size_t i) {
       take(extent, blocks[i].min, blocks[i].max, blocks[i].max_at);
     };

@@ -1,13 +1,15 @@
 // Lowest and highest value of any range of a long row of values, with where the highest is: what a
 // memory curve needs to keep its true peak at every zoom. (Sampling 256 points a pixel loses a
 // spike of one sample 86 % of the time.) Blocks of 16 values, then of 16 blocks, and so on: 2 bytes
-// a value, O(log n) a range. Like a segment tree, with flat levels.
+// a value beside its own 8, O(log n) a range. Like a segment tree, with flat levels. Copies share
+// all of it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "gui/model/shared_column.h"
 #include "traces/units.h"
 
 namespace stowage::gui {
@@ -38,8 +40,8 @@ class MinMaxPyramid {
   };
   static void take(Extent& into, Bytes min, Bytes max, std::size_t at);
 
-  std::vector<Bytes> values_;
-  std::vector<std::vector<Block>> levels_;  // levels_[0]: blocks of kFan values
+  SharedColumn<Bytes> values_;
+  std::vector<SharedColumn<Block>> levels_;  // levels_[0]: blocks of kFan values
 };
 
 }  // namespace stowage::gui

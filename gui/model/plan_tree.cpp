@@ -47,7 +47,8 @@ class Builder {
   void add_saved() {
     // By storage, the rows of layers that it is counted in: a few.
     std::vector<std::vector<std::int32_t>> counted(trace_.storages.size());
-    tree_.rows.reserve(tree_.rows.size() + trace_.saved.size());
+    // At most: a layer that is not there yet gets its row with its first saved tensor.
+    tree_.rows.reserve(tree_.rows.size() + trace_.layers.size() + trace_.saved.size());
     for (std::size_t i = 0; i < trace_.saved.size(); ++i) {
       const StorageId storage = trace_.saved.storage[i];
       PlanRow row;
@@ -123,7 +124,10 @@ PlanTree::PlanTree(TracePtr of) : data(std::move(of)) {
     }
   };
   sort(top);
-  for (PlanRow& row : rows) sort(row.children);
+  for (PlanRow& row : rows) {
+    sort(row.children);
+    row.children.shrink_to_fit();
+  }
 }
 
 bool PlanTree::can_move(SavedId saved) const {

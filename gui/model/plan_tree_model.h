@@ -36,8 +36,8 @@ class PlanTreeModel : public QAbstractItemModel {
   [[nodiscard]] QModelIndex index_of(std::int32_t row, int column = name_column) const;
   // Of how many saved tensors that can move a layer offloads how many.
   struct Share {
-    std::int64_t offloaded = 0;
-    std::int64_t all = 0;
+    std::int32_t offloaded = 0;
+    std::int32_t all = 0;
   };
   [[nodiscard]] Share share_of(std::int32_t layer_row) const;
 

@@ -8,11 +8,18 @@ namespace stowage::gui {
 
 SpanIndex::SpanIndex(std::vector<Nanoseconds> begin, std::vector<Nanoseconds> end)
     : begin_(std::move(begin)), end_(std::move(end)) {
-  sum_.reserve(begin_.size() + 1);
-  sum_.push_back(0);
-  for (std::size_t i = 0; i < begin_.size(); ++i) {
-    sum_.push_back(sum_.back() + end_[i] - begin_[i]);
+  sum_.reserve(begin_.size() / kSumEvery + 1);
+  Nanoseconds sum = 0;
+  for (std::size_t i = 0; i <= begin_.size(); ++i) {
+    if (i % kSumEvery == 0) sum_.push_back(sum);
+    if (i < begin_.size()) sum += end_[i] - begin_[i];
   }
+}
+
+Nanoseconds SpanIndex::sum_ahead(std::size_t row) const {
+  Nanoseconds sum = sum_[row / kSumEvery];
+  for (std::size_t i = row / kSumEvery * kSumEvery; i < row; ++i) sum += end_[i] - begin_[i];
+  return sum;
 }
 
 std::size_t SpanIndex::first_ending_behind(double time) const {
@@ -70,7 +77,7 @@ void SpanIndex::runs(const TimeAxis& axis, std::vector<SpanRun>& out) const {
     } else {
       run.x0 = column;
       run.x1 = std::min(column + 1, width);
-      run.busy = std::min(1.0, static_cast<double>(sum_[last] - sum_[row]) / pixel);
+      run.busy = std::min(1.0, static_cast<double>(sum_ahead(last) - sum_ahead(row)) / pixel);
     }
     out.push_back(run);
     row = last;
@@ -101,7 +108,7 @@ Nanoseconds SpanIndex::covered(Nanoseconds begin, Nanoseconds end) const {
   const std::size_t row = first_ending_behind(static_cast<double>(begin));
   if (row >= stop) return 0;
   // The first and the last one may be cut.
-  return std::max<Nanoseconds>(0, sum_[stop] - sum_[row] -
+  return std::max<Nanoseconds>(0, sum_ahead(stop) - sum_ahead(row) -
                                       std::max<Nanoseconds>(0, begin - begin_[row]) -
                                       std::max<Nanoseconds>(0, end_[stop - 1] - end));
 }

@@ -26,8 +26,10 @@ class SpanIndex {
  public:
   SpanIndex() = default;
   // Spans in order of begin, each with end >= begin and ahead of the next one's begin: rows_of()
-  // puts overlapping ones into several lanes. 24 bytes a span.
+  // puts overlapping ones into several lanes. 16.5 bytes a span.
   SpanIndex(std::vector<Nanoseconds> begin, std::vector<Nanoseconds> end);
+
+  bool operator==(const SpanIndex&) const = default;
 
   [[nodiscard]] std::size_t size() const { return begin_.size(); }
   [[nodiscard]] Nanoseconds begin(std::size_t row) const { return begin_[row]; }
@@ -47,10 +49,14 @@ class SpanIndex {
   // First row that ends behind `time`; first one that begins at or behind it.
   [[nodiscard]] std::size_t first_ending_behind(double time) const;
   [[nodiscard]] std::size_t first_from(double time) const;
+  // Durations of the rows ahead of `row`, which may be size(). O(1).
+  [[nodiscard]] Nanoseconds sum_ahead(std::size_t row) const;
 
   std::vector<Nanoseconds> begin_;
   std::vector<Nanoseconds> end_;
-  std::vector<Nanoseconds> sum_;  // durations of the rows ahead
+  // Durations of the rows ahead of every kSumEvery-th row; those between are added when asked for.
+  static constexpr std::size_t kSumEvery = 16;
+  std::vector<Nanoseconds> sum_;
 };
 
 // For spans in order of begin that may overlap: a number of lanes in which none do, lowest first.

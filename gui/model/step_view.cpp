@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "gui/model/stall_cutter.h"
-#include "report/memory_by_class.h"
 #include "report/stays.h"
 
 namespace stowage::gui {
@@ -151,24 +150,14 @@ std::vector<LaneRow> layer_rows(const Trace& trace, const std::vector<Nanosecond
   return rows;
 }
 
-std::shared_ptr<const MemoryView> memory_of(const Trace& trace, const report::Stays& stays,
-                                            const std::vector<Nanoseconds>& time) {
-  report::MemoryByClass by_class = report::memory_by_class(trace, stays);
-  auto made = std::make_shared<MemoryView>();
-  MemoryView& view = *made;
-  view.classes = std::move(by_class.classes);
-  view.event = std::move(by_class.event);
-  view.bytes = std::move(by_class.bytes);
-  std::vector<Bytes> total(view.event.size(), 0);
-  view.time.reserve(view.event.size());
-  Nanoseconds latest = 0;
-  for (std::size_t i = 0; i < view.event.size(); ++i) {
-    view.time.push_back(latest = std::max(latest, time[view.event[i].index()]));
-    for (const std::vector<Bytes>& bytes : view.bytes) total[i] += bytes[i];
+// Where nothing moves, bytes hang on the order of the events alone.
+MemoryView planned_memory(const Simulated& simulated, const StepViewPtr& recorded,
+                          const std::vector<Nanoseconds>& time) {
+  if (!recorded || !simulated.schedule.instructions.empty()) {
+    const Trace& trace = simulated.trace->trace;
+    return memory_of(trace, report::Stays(trace, simulated.schedule), time);
   }
-  view.total = MinMaxPyramid(std::move(total));
-  if (!view.empty()) view.peak_at = view.total.extent(0, view.total.size()).max_at;
-  return made;
+  return at_times(recorded->memory, time);
 }
 
 void say_why_empty(const Trace& trace, bool planned, LaneView& lane) {
@@ -200,9 +189,10 @@ void say_why_empty(const Trace& trace, bool planned, LaneView& lane) {
   }
 }
 
-StepViewPtr view_of(const Trace& trace, const report::Timeline& timeline,
-                    std::shared_ptr<const MemoryView> memory, Source source) {
-  auto view = std::make_shared<StepView>(std::move(memory));
+StepViewPtr view_of(const Trace& trace, const report::Timeline& timeline, MemoryView memory,
+                    Source source, const StepViewPtr& recorded) {
+  auto view = std::make_shared<StepView>();
+  view->memory = std::move(memory);
   view->source = source;
   view->end = timeline.end;
   view->phases = timeline.phases;
@@ -210,6 +200,7 @@ StepViewPtr view_of(const Trace& trace, const report::Timeline& timeline,
     LaneView& lane = view->lanes.emplace_back();
     lane.kind = kind;
     lane.rows = std::move(rows);
+    if (recorded && lane.rows == recorded->lane(kind).rows) lane.rows = recorded->lane(kind).rows;
     say_why_empty(trace, source != Source::measured, lane);
   };
   const std::vector<Nanoseconds>& time = timeline.time;
@@ -239,42 +230,26 @@ Bytes moved(const LaneView& lane, const TimeRange& range) {
 }
 
 Nanoseconds busy(const LaneView& lane, const TimeRange& range) {
-  return lane.rows.empty() ? 0 : lane.rows.front().spans.covered(range.begin, range.end);
+  return lane.rows.empty() ? 0 : lane.rows[0].spans.covered(range.begin, range.end);
 }
 
 }  // namespace
-
-MemoryView::Range MemoryView::points(double begin, double end) const {
-  const auto from = [&](double t) {
-    return static_cast<std::size_t>(
-        std::partition_point(time.begin(), time.end(),
-                             [&](Nanoseconds at) { return static_cast<double>(at) < t; }) -
-        time.begin());
-  };
-  if (time.empty()) return {};
-  std::size_t first = from(begin);
-  // What holds at `begin` began ahead of it, unless a point is exactly there.
-  if (first > 0 && (first == time.size() || static_cast<double>(time[first]) > begin)) --first;
-  return {first, std::max(from(end), first + 1)};
-}
 
 StepViewPtr planned_view(const Simulated& simulated, const StepViewPtr& recorded) {
   const Trace& trace = simulated.trace->trace;
   const report::Timeline timeline =
       report::simulated_timeline(trace, simulated.schedule, simulated.result, simulated.detail);
-  const bool as_recorded = recorded && simulated.schedule.instructions.empty() &&
-                           simulated.detail.time == trace.events.time;
   return view_of(
-      trace, timeline,
-      as_recorded ? recorded->shared_memory
-                  : memory_of(trace, report::Stays(trace, simulated.schedule), timeline.time),
-      simulated.trace->machine == Machine::recorded ? Source::predicted : Source::assumed);
+      trace, timeline, planned_memory(simulated, recorded, timeline.time),
+      simulated.trace->machine == Machine::recorded ? Source::predicted : Source::assumed,
+      recorded);
 }
 
 StepViewPtr recorded_view(const TraceData& data) {
   const report::Timeline timeline = report::recorded_timeline(data.trace);
   return view_of(data.trace, timeline,
-                 memory_of(data.trace, report::Stays(data.trace), timeline.time), Source::measured);
+                 memory_of(data.trace, report::Stays(data.trace), timeline.time), Source::measured,
+                 nullptr);
 }
 
 RangeFigures measure(const StepView& view, const TimeRange& range) {

@@ -8,7 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "gui/model/min_max_pyramid.h"
+#include "gui/model/memory_view.h"
+#include "gui/model/shared_column.h"
 #include "gui/model/simulated.h"
 #include "gui/model/span_index.h"
 #include "gui/model/view_state.h"
@@ -31,50 +32,31 @@ struct SpanInfo {
   std::int32_t row = -1;  // of the table that `kind` names
   Selection::Kind kind = Selection::Kind::none;
   StringId name;  // op, kernel, site, layer
+  bool operator==(const SpanInfo&) const = default;
 };
 
-// Spans that do not overlap; a lane with overlapping ones has several rows.
+// Spans that do not overlap; a lane with overlapping ones has several rows. 29 bytes a span, 37 of
+// one that is about bytes.
 struct LaneRow {
   SpanIndex spans;
   std::vector<SpanInfo> infos;
   std::vector<Bytes> bytes;  // moved, waited for; empty: none of the spans is about bytes
   [[nodiscard]] Bytes bytes_of(std::size_t span) const { return bytes.empty() ? 0 : bytes[span]; }
+  bool operator==(const LaneRow&) const = default;
 };
 
 struct LaneView {
   LaneKind kind = LaneKind::compute;
-  std::vector<LaneRow> rows;  // none: the lane is empty
-  std::string why_empty;      // then: in words, and what to do about it
-};
-
-struct MemoryView {
-  std::vector<StorageClass> classes;      // that occur, lowest in the stack first
-  std::vector<EventId> event;             // of each point
-  std::vector<Nanoseconds> time;          // of each point, never decreasing
-  std::vector<std::vector<Bytes>> bytes;  // by class, then by point
-  MinMaxPyramid total;                    // requested bytes by point
-  std::size_t peak_at = 0;                // point
-  [[nodiscard]] bool empty() const { return time.empty(); }
-  [[nodiscard]] Bytes peak() const { return empty() ? 0 : total[peak_at]; }
-  // The points that are seen in [begin, end): the one that holds at `begin`, and all that begin
-  // ahead of `end`. first == last only when there are no points. O(log points).
-  struct Range {
-    std::size_t first = 0;
-    std::size_t last = 0;
-  };
-  [[nodiscard]] Range points(double begin, double end) const;
+  SharedColumn<LaneRow> rows;  // none: the lane is empty
+  std::string why_empty;       // then: in words, and what to do about it
 };
 
 struct StepView {
-  explicit StepView(std::shared_ptr<const MemoryView> curve)
-      : shared_memory(std::move(curve)), memory(*shared_memory) {}
-
   Source source = Source::measured;
   Nanoseconds end = 0;
   std::vector<LaneView> lanes;  // in the order of LaneKind, each once
   std::vector<report::PhaseSpan> phases;
-  const std::shared_ptr<const MemoryView> shared_memory;  // two steps may have the same curve
-  const MemoryView& memory;
+  MemoryView memory;
 
   [[nodiscard]] const LaneView& lane(LaneKind kind) const {
     return lanes[static_cast<std::size_t>(kind)];
@@ -83,8 +65,9 @@ struct StepView {
 using StepViewPtr = std::shared_ptr<const StepView>;
 
 // The planned step, as replayed; in the compute lane stalls are gaps, and what one cuts is several
-// spans of one row. Where nothing moves and no time differs from the recorded step's,
-// the memory curve is that of `recorded` (null: not there), shared. O(trace + instructions).
+// spans of one row. What is the same as in `recorded` (null: not there) is shared with it: where
+// nothing moves the memory curve, but for its times when they differ, and lanes whose spans are all
+// the same. O(trace + instructions).
 [[nodiscard]] StepViewPtr planned_view(const Simulated& simulated,
                                        const StepViewPtr& recorded = nullptr);
 // The recorded step.

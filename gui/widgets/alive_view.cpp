@@ -90,6 +90,7 @@ bool AliveView::shows_recorded() const {
 }
 
 void AliveView::refresh() {
+  if (late_.put_off()) return;
   rows_->clear();
   bytes_ = 0;
   title_->clear();

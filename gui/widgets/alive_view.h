@@ -11,6 +11,7 @@
 #include "gui/model/plan_document.h"
 #include "gui/model/view_state.h"
 #include "gui/widgets/empty_stack.h"
+#include "gui/widgets/late_refresh.h"
 
 namespace stowage::gui {
 
@@ -53,6 +54,7 @@ class AliveView : public QWidget {
   QTreeWidget* rows_;
   EmptyStack* stack_;
   Bytes bytes_ = 0;
+  LateRefresh late_{*this, [this] { refresh(); }};
 };
 
 }  // namespace stowage::gui

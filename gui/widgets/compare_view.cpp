@@ -110,6 +110,12 @@ void CompareView::compare_with_file(const QString& file) {
 }
 
 void CompareView::refresh() {
+  if (late_.put_off()) {
+    // Nor is the step before held for it.
+    made_of_.reset();
+    made_ = {};
+    return;
+  }
   rows_->clear();
   compared_.clear();
   pin_->setChecked(document_.has_pin());
@@ -127,8 +133,8 @@ void CompareView::refresh() {
             tr("There is nothing before this plan yet. Change the plan or search one, or choose "
                "“nothing moved” or another file above."));
       }
-      make_side(before, [before](const JobContext&) {
-        return Replayed{before, planned_view(*before)};
+      make_side(before, [before, recorded = document_.recorded()](const JobContext&) {
+        return Replayed{before, planned_view(*before, recorded)};
       });
       return show_sides(
           {document_.has_pin() ? tr("pinned") : tr("before"), facts_of(*before), made_.view},
@@ -137,11 +143,12 @@ void CompareView::refresh() {
     case What::resident: {
       // Replayed like the plan, as an empty one: on one clock, whatever the recording's were, and
       // with the executor's hooks, which run in any plan and cost some microseconds.
-      make_side(now->trace, [trace = now->trace](const JobContext& job) {
-        auto replayed = simulate(trace, std::make_shared<const PlanState>(), job.stop());
-        if (!replayed) return Replayed{};
-        return Replayed{*replayed, planned_view(**replayed)};
-      });
+      make_side(now->trace,
+                [trace = now->trace, recorded = document_.recorded()](const JobContext& job) {
+                  auto replayed = simulate(trace, std::make_shared<const PlanState>(), job.stop());
+                  if (!replayed) return Replayed{};
+                  return Replayed{*replayed, planned_view(**replayed, recorded)};
+                });
       if (!made_.simulated) {
         return stack_->set_reason(tr("The step in which nothing moves is being replayed."));
       }

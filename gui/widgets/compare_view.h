@@ -16,6 +16,7 @@
 #include "gui/model/plan_document.h"
 #include "gui/widgets/curve_pair.h"
 #include "gui/widgets/empty_stack.h"
+#include "gui/widgets/late_refresh.h"
 
 namespace stowage::gui {
 
@@ -67,6 +68,7 @@ class CompareView : public QWidget {
   Replayed made_;
   std::optional<Opened> other_;
   QString other_file_;
+  LateRefresh late_{*this, [this] { refresh(); }};
   JobRunner job_;  // last: it waits for its thread ahead of everything else's end
 };
 

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::small_trace;
 using testing::small_trace_peak;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 Baseline small_baseline() {
   const Trace trace = small_trace(2);
@@ -69,9 +69,9 @@ TEST(BaselineJson, RefusesWhatItDidNotWriteAndSaysWhere) {
     EXPECT_THAT(read.error().message, HasSubstr(words));
     EXPECT_EQ(read.error().text().find('\n'), std::string::npos);
   };
-  const auto with = [&good](const std::string& pointer, const Json& value) {
-    Json json = Json::parse(good);
-    json[Json::json_pointer(pointer)] = value;
+  const auto with = [&good](const std::string& pointer, const OrderedJson& value) {
+    OrderedJson json = OrderedJson::parse(good);
+    json[OrderedJson::json_pointer(pointer)] = value;
     return json.dump();
   };
   refused("", "", "no JSON");
@@ -96,7 +96,7 @@ TEST(BaselineJson, RefusesWhatItDidNotWriteAndSaysWhere) {
           "activatoin");
   refused(with("/at_peak/storages/0/sites", {1}), "/at_peak/storages/0/sites", "texts");
   for (const char* key : {"step", "made_with", "measured", "at_peak"}) {
-    Json json = Json::parse(good);
+    OrderedJson json = OrderedJson::parse(good);
     json.erase(key);
     refused(json.dump(), "", std::string("\"") + key + "\" is missing");
   }

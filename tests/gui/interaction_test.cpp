@@ -205,7 +205,7 @@ TEST_F(Interaction, UndoTakesAnEditBackThroughTheMenu) {
 // Llama's layers.4 is open in forward and in backward, with other layers between.
 TEST_F(Interaction, ASelectedLayerHasAFrameForEachOfItsIntervals) {
   const QImage before = timeline().grab().toImage();
-  const LaneRow& row = timeline().view()->lane(LaneKind::layers).rows.at(0);
+  const LaneRow& row = timeline().view()->lane(LaneKind::layers).rows[0];
   std::vector<std::pair<int, int>> boxes;  // x of the spans of the first layer of all
   const TimeAxis axis = timeline().axis();
   const std::int32_t layer = row.infos.at(4).row;

@@ -64,9 +64,9 @@ TEST_F(MemoryPixels, ThePeakIsOnTheRightPixelAtTwoHundredRandomZooms) {
 TEST_F(MemoryPixels, ClassesAreStackedInTheOrderOfTheLegend) {
   MemoryView memory;
   memory.classes = {StorageClass::parameter, StorageClass::activation};
-  memory.event.resize(1);
-  memory.time = {0};
-  memory.bytes = {{30}, {50}};
+  memory.event = std::vector<EventId>(1);
+  memory.time = std::vector<Nanoseconds>{0};
+  memory.bytes = {std::vector<Bytes>{30}, std::vector<Bytes>{50}};
   memory.total = MinMaxPyramid({80});
   const Theme theme = Theme::of(QPalette());
   const ByteAxis bytes{100, 100};

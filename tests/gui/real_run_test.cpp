@@ -68,6 +68,8 @@ TEST_F(RealRun, AStepIsRecordedOpenedPlannedAndVerified) {
   window_.settle();
   ASSERT_TRUE(window_.document().measured().has_value());
   EXPECT_EQ(window_.document().measured()->measured.peak_requested, predicted);
+  window_.raise_view("compare");
+  window_.settle();
   const auto* compare = qobject_cast<CompareView*>(window_.view("compare"));
   EXPECT_EQ(compare->reason(), "");
   EXPECT_TRUE(errors_.empty()) << errors_.front();

@@ -28,6 +28,8 @@ TEST_F(ViewsTest, AnOffloadInTheTreeIsSeenInTheMemoryCurveAndTheComparison) {
   QTest::keyClick(&plan->tree(), Qt::Key_O);
   window_.settle();
   EXPECT_LT(memory().view()->memory.peak(), before);
+  window_.raise_view("compare");
+  window_.settle();
   auto* compare = qobject_cast<gui::CompareView*>(window_.view("compare"));
   ASSERT_FALSE(compare->compared_rows().empty());
   EXPECT_EQ(compare->compared_rows().front().sign, -1);

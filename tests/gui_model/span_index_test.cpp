@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace stowage::gui {
@@ -44,7 +45,14 @@ TEST(SpanIndex, EverySpanInViewIsInExactlyOneRun) {
       EXPECT_LE(run.x0, run.x1);
       EXPECT_LE(run.x1, axis.width());
       left = run.x0;
-      for (std::uint32_t i = 0; i < run.count; ++i) ++times[run.first + i];
+      Nanoseconds work = 0;
+      for (std::uint32_t i = 0; i < run.count; ++i) {
+        ++times[run.first + i];
+        work += spans.end[run.first + i] - spans.begin[run.first + i];
+      }
+      if (run.folded()) {
+        EXPECT_DOUBLE_EQ(run.busy, std::min(1.0, static_cast<double>(work) / axis.ns_per_pixel()));
+      }
     }
     for (std::size_t i = 0; i < times.size(); ++i) {
       const bool in_view = static_cast<double>(spans.end[i]) >= axis.begin() &&

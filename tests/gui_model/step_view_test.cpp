@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "gui/model/stall_cutter.h"
 #include "tests/support/micro_trace.h"
+#include "tests/traces/synthetic_trace.h"
 #include "traces/trace_file.h"
 
 namespace stowage::gui {
@@ -44,20 +46,75 @@ SimulatedPtr offloaded(const TracePtr& trace) {
   return *result;
 }
 
-TEST(StepView, TheCurveIsSharedWhereNothingMovesAndNoTimeDiffers) {
+// All that is painted of a view, whatever it shares.
+void expect_same(const StepView& a, const StepView& b) {
+  EXPECT_EQ(a.memory.classes, b.memory.classes);
+  EXPECT_EQ(a.memory.event, b.memory.event);
+  EXPECT_EQ(a.memory.time, b.memory.time);
+  EXPECT_EQ(a.memory.bytes, b.memory.bytes);
+  EXPECT_EQ(a.memory.peak_at, b.memory.peak_at);
+  ASSERT_EQ(a.memory.total.size(), b.memory.total.size());
+  for (std::size_t i = 0; i < a.memory.total.size(); ++i) {
+    EXPECT_EQ(a.memory.total[i], b.memory.total[i]);
+  }
+  for (const LaneView& lane : a.lanes) EXPECT_EQ(lane.rows, b.lane(lane.kind).rows);
+}
+
+bool shares_a_lane(const StepView& a, const StepView& b) {
+  return std::any_of(a.lanes.begin(), a.lanes.end(), [&](const LaneView& lane) {
+    return lane.rows.shares_with(b.lane(lane.kind).rows);
+  });
+}
+
+TEST(StepView, IsSharedWhereNothingMovesAndNoTimeDiffers) {
   const TracePtr trace = small_step();
   const StepViewPtr recorded = recorded_view(*trace);
   const auto kept = simulate(trace, std::make_shared<const PlanState>());
   ASSERT_TRUE(kept);
   const StepViewPtr planned = planned_view(**kept, recorded);
   EXPECT_EQ(planned->source, Source::predicted);
-  EXPECT_EQ(planned->shared_memory, recorded->shared_memory);
+  EXPECT_TRUE(planned->memory.event.shares_with(recorded->memory.event));
+  EXPECT_TRUE(planned->memory.time.shares_with(recorded->memory.time));
+  EXPECT_TRUE(planned->memory.bytes[0].shares_with(recorded->memory.bytes[0]));
+  for (const LaneKind kind : {LaneKind::layers, LaneKind::compute}) {
+    EXPECT_TRUE(planned->lane(kind).rows.shares_with(recorded->lane(kind).rows));
+  }
   const StepViewPtr alone = planned_view(**kept);
-  EXPECT_NE(alone->shared_memory, recorded->shared_memory);
-  EXPECT_EQ(alone->memory.time, recorded->memory.time);
-  EXPECT_EQ(alone->memory.bytes, recorded->memory.bytes);
+  EXPECT_FALSE(alone->memory.event.shares_with(recorded->memory.event));
+  EXPECT_FALSE(shares_a_lane(*alone, *recorded));
+  expect_same(*alone, *planned);
+}
+
+// A trace whose first event is not at 0: the replay's times begin there.
+TEST(StepView, OtherTimesLeaveTheBytesShared) {
+  const auto trace = std::make_shared<const TraceData>(testing::small_trace(), "", "");
+  ASSERT_NE(trace->trace.events.time[0], 0);
+  const StepViewPtr recorded = recorded_view(*trace);
+  const auto kept = simulate(trace, std::make_shared<const PlanState>());
+  ASSERT_TRUE(kept);
+  const StepViewPtr planned = planned_view(**kept, recorded);
+  EXPECT_NE(planned->memory.time, recorded->memory.time);
+  EXPECT_TRUE(planned->memory.event.shares_with(recorded->memory.event));
+  EXPECT_TRUE(planned->memory.bytes[0].shares_with(recorded->memory.bytes[0]));
+  expect_same(*planned, *planned_view(**kept));
+}
+
+// What is shared stays what it was when a plan moves something, and when that is taken back.
+TEST(StepView, APlanThatMovesChangesNothingOfTheRecordedStep) {
+  const TracePtr trace = small_step();
+  const StepViewPtr recorded = recorded_view(*trace);
+  const StepViewPtr kept =
+      planned_view(**simulate(trace, std::make_shared<const PlanState>()), recorded);
   const StepViewPtr moved = planned_view(*offloaded(trace), recorded);
   EXPECT_NE(moved->memory.time, recorded->memory.time);
+  EXPECT_FALSE(moved->memory.event.shares_with(recorded->memory.event));
+  EXPECT_NE(moved->lane(LaneKind::compute).rows, recorded->lane(LaneKind::compute).rows);
+  expect_same(*moved, *planned_view(*offloaded(trace)));
+  expect_same(*recorded, *recorded_view(*trace));
+  const StepViewPtr back =
+      planned_view(**simulate(trace, std::make_shared<const PlanState>()), recorded);
+  expect_same(*back, *kept);
+  expect_same(*kept, *recorded);
 }
 
 TEST(StepView, ShowsCopiesAndStallsOfThePlannedStep) {
@@ -79,8 +136,8 @@ TEST(StepView, ShowsCopiesAndStallsOfThePlannedStep) {
 TEST(StepView, ComputeIsIdleWhileItStalls) {
   const SimulatedPtr simulated = offloaded(small_step());
   const StepViewPtr view = planned_view(*simulated);
-  const LaneRow& stalls = view->lane(LaneKind::stalls).rows.at(0);
-  const LaneRow& compute = view->lane(LaneKind::compute).rows.at(0);
+  const LaneRow& stalls = view->lane(LaneKind::stalls).rows[0];
+  const LaneRow& compute = view->lane(LaneKind::compute).rows[0];
   ASSERT_GT(stalls.spans.size(), 0U);
   for (std::size_t i = 0; i < stalls.spans.size(); ++i) {
     EXPECT_LT(stalls.spans.begin(i), stalls.spans.end(i));
@@ -145,8 +202,8 @@ TEST(StepView, ARangeIsMeasuredWithTheShareOfACutCopy) {
 
 TEST(StepView, MemoryHoldsFromOnePointToTheNext) {
   MemoryView memory;
-  memory.time = {0, 100, 100, 200};
-  memory.event.resize(4);
+  memory.time = std::vector<Nanoseconds>{0, 100, 100, 200};
+  memory.event = std::vector<EventId>(4);
   memory.total = MinMaxPyramid({1, 5, 2, 3});
   const auto range = [&](double begin, double end) {
     const MemoryView::Range r = memory.points(begin, end);

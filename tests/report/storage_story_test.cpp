@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "report/transfers.h"
 #include "simulator/lifetimes.h"
 #include "tests/report/report_case.h"
@@ -33,9 +35,9 @@ TEST(StorageStory, TellsWhenItLeavesComesBackAndWhatWaits) {
   plan.saved.push_back(offload("a#*"));
   plan.saved[0].reload = reload_at_backward("a");
   const HandCase c(t.finish(), plan);
-  const auto stories = report::storage_stories(c.trace, c.schedule, c.result, c.detail);
+  const report::StorageStories stories(c.trace, c.schedule, c.result, c.detail);
   ASSERT_EQ(stories.size(), 1U);
-  const StorageStory& story = stories[0];
+  const StorageStory story = stories[0];
   EXPECT_EQ(story.saved, s);
   EXPECT_EQ(c.trace.string(c.trace.ops.name[story.made_by.index()]), "aten::relu");
   EXPECT_EQ(story.made, c.trace.storages.alloc_event[0]);
@@ -69,7 +71,7 @@ TEST(StorageStory, OfTheRecordedStepMovesNothing) {
   t.end_layer("a");
   const auto unused = t.existing(8);
   const Trace trace = t.finish();
-  const auto stories = report::storage_stories(trace);
+  const report::StorageStories stories(trace);
   ASSERT_EQ(stories.size(), 2U);
   EXPECT_FALSE(stories[p.index()].moves);
   EXPECT_FALSE(stories[p.index()].made.valid());
@@ -85,12 +87,13 @@ TEST(StorageStory, AgreesWithTheScheduleOnRandomPlans) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     const RandomCase c(seed);
-    const auto stories = report::storage_stories(c.trace, c.schedule, c.result, c.detail);
+    const report::StorageStories stories(c.trace, c.schedule, c.result, c.detail);
     ASSERT_EQ(stories.size(), c.trace.storages.size());
     Nanoseconds stall = 0;
     std::size_t reloads = 0;
     std::size_t loads = 0;
-    for (const StorageStory& story : stories) {
+    for (std::size_t s = 0; s < stories.size(); ++s) {
+      const StorageStory story = stories[s];
       stall += story.stall;
       if (story.first_use.valid()) {
         ASSERT_LE(story.first_use, story.last_use);
@@ -112,6 +115,34 @@ TEST(StorageStory, AgreesWithTheScheduleOnRandomPlans) {
       }
     }
     ASSERT_EQ(stall, c.result.stall_ns);
+    // A storage has a story of its own exactly when the plan moves it, whatever it is shared with.
+    const report::StorageStories still(c.trace);
+    const report::StorageStories shared(c.trace, c.schedule, c.result, c.detail, &still);
+    ASSERT_EQ(shared.moving().size(), stories.moving().size());
+    ASSERT_TRUE(still.moving().empty());
+    for (std::size_t s = 0; s < stories.size(); ++s) {
+      const StorageStory story = stories[s];
+      const StorageStory other = shared[s];
+      ASSERT_EQ(story.storage, StorageId(s));
+      ASSERT_EQ(stories.first_use(story.storage), story.first_use);
+      ASSERT_EQ(stories.last_use(story.storage), story.last_use);
+      ASSERT_EQ(other.first_use, story.first_use);
+      ASSERT_EQ(other.last_use, story.last_use);
+      ASSERT_EQ(other.saved, story.saved);
+      ASSERT_EQ(other.moves, story.moves);
+      ASSERT_EQ(other.device_free, story.device_free);
+      ASSERT_EQ(other.returns.size(), story.returns.size());
+      ASSERT_EQ(other.stall, story.stall);
+      const StorageStory recorded = still[s];
+      ASSERT_FALSE(recorded.moves);
+      ASSERT_EQ(recorded.made_by, story.made_by);
+      ASSERT_EQ(recorded.last_use, story.last_use);
+      ASSERT_EQ(recorded.device_free, c.trace.storages.free_event[s]);
+      const bool told =
+          std::any_of(stories.moving().begin(), stories.moving().end(),
+                      [&](const StorageStory& at) { return at.storage == story.storage; });
+      ASSERT_EQ(told, story.moves);
+    }
     ASSERT_EQ(reloads, c.schedule.reloads.size());
     ASSERT_EQ(loads, c.schedule.residencies.size());
     for (const auto& departure : simulator::departures(c.trace, c.schedule)) {
@@ -119,7 +150,7 @@ TEST(StorageStory, AgreesWithTheScheduleOnRandomPlans) {
       ++moved;
     }
     for (const auto& parameter : c.schedule.parameters) {
-      const StorageStory& story = stories[parameter.storage.index()];
+      const StorageStory story = stories[parameter.storage.index()];
       ASSERT_TRUE(story.moves);
       ASSERT_FALSE(story.returns.empty());
       ++streamed;

@@ -1,0 +1,62 @@
+#include "gui/model/memory_view.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "report/memory_by_class.h"
+
+namespace stowage::gui {
+namespace {
+
+std::vector<Nanoseconds> times_of(const SharedColumn<EventId>& points,
+                                  const std::vector<Nanoseconds>& time) {
+  std::vector<Nanoseconds> times;
+  times.reserve(points.size());
+  Nanoseconds latest = 0;
+  for (const EventId event : points) {
+    times.push_back(latest = std::max(latest, time[event.index()]));
+  }
+  return times;
+}
+
+}  // namespace
+
+MemoryView::Range MemoryView::points(double begin, double end) const {
+  const auto from = [&](double t) {
+    return static_cast<std::size_t>(
+        std::partition_point(time.begin(), time.end(),
+                             [&](Nanoseconds at) { return static_cast<double>(at) < t; }) -
+        time.begin());
+  };
+  if (time.empty()) return {};
+  std::size_t first = from(begin);
+  // What holds at `begin` began ahead of it, unless a point is exactly there.
+  if (first > 0 && (first == time.size() || static_cast<double>(time[first]) > begin)) --first;
+  return {first, std::max(from(end), first + 1)};
+}
+
+MemoryView memory_of(const Trace& trace, const report::Stays& stays,
+                     const std::vector<Nanoseconds>& time) {
+  report::MemoryByClass by_class = report::memory_by_class(trace, stays);
+  MemoryView view;
+  view.classes = std::move(by_class.classes);
+  view.event = std::move(by_class.event);
+  view.time = times_of(view.event, time);
+  std::vector<Bytes> total(view.event.size(), 0);
+  for (std::vector<Bytes>& bytes : by_class.bytes) {
+    for (std::size_t i = 0; i < total.size(); ++i) total[i] += bytes[i];
+    view.bytes.emplace_back(std::move(bytes));
+  }
+  view.total = MinMaxPyramid(std::move(total));
+  if (!view.empty()) view.peak_at = view.total.extent(0, view.total.size()).max_at;
+  return view;
+}
+
+MemoryView at_times(const MemoryView& view, const std::vector<Nanoseconds>& time) {
+  MemoryView made = view;
+  SharedColumn<Nanoseconds> times = times_of(view.event, time);
+  if (times != made.time) made.time = std::move(times);
+  return made;
+}
+
+}  // namespace stowage::gui

@@ -1,0 +1,41 @@
+// The memory curve of a step by class, as it is painted.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "gui/model/min_max_pyramid.h"
+#include "gui/model/shared_column.h"
+#include "report/stays.h"
+#include "traces/trace.h"
+
+namespace stowage::gui {
+
+// 22 bytes a point and 8 a class. Copies share it; of a step in which nothing moves all but the
+// times is that of the recorded one.
+struct MemoryView {
+  std::vector<StorageClass> classes;       // that occur, lowest in the stack first
+  SharedColumn<EventId> event;             // of each point
+  SharedColumn<Nanoseconds> time;          // of each point, never decreasing
+  std::vector<SharedColumn<Bytes>> bytes;  // by class, then by point
+  MinMaxPyramid total;                     // requested bytes by point
+  std::size_t peak_at = 0;                 // point
+  [[nodiscard]] bool empty() const { return time.empty(); }
+  [[nodiscard]] Bytes peak() const { return empty() ? 0 : total[peak_at]; }
+  // The points that are seen in [begin, end): the one that holds at `begin`, and all that begin
+  // ahead of `end`. first == last only when there are no points. O(log points).
+  struct Range {
+    std::size_t first = 0;
+    std::size_t last = 0;
+  };
+  [[nodiscard]] Range points(double begin, double end) const;
+};
+
+// `time`: of each event, in Trace::events or in ReplayDetail. Cost: that of memory_by_class().
+[[nodiscard]] MemoryView memory_of(const Trace& trace, const report::Stays& stays,
+                                   const std::vector<Nanoseconds>& time);
+// The same bytes at other times. All but the times is shared, and they as well where none differs.
+// O(points).
+[[nodiscard]] MemoryView at_times(const MemoryView& view, const std::vector<Nanoseconds>& time);
+
+}  // namespace stowage::gui
