@@ -81,25 +81,6 @@ class Gpu:
                      for kind in ("requested", "active", "reserved")}  # fmt: skip
         return step
 
-    def launched_ahead(self, step, first_index, estimate_ns):
-        """The GPU's own time for a step, in ns: median of three whose launches wait behind a kernel that spins for
-        longer than the step, so that a slow launch thread takes nothing of it. None without a GPU."""
-        if not self.there:
-            return None
-        cycles_per_ns = 2  # a GPU's clock is below 2 GHz: at least as long
-        times = []
-        for index in range(first_index, first_index + 3):
-            step.prepare(index)
-            torch.cuda.synchronize()
-            torch.cuda._sleep(int(1.5 * estimate_ns * cycles_per_ns))
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            begin.record()
-            step.run()
-            end.record()
-            end.synchronize()
-            times.append(int(begin.elapsed_time(end) * 1e6))
-        return statistics.median(times)
-
     def taken(self):
         """Times that memory was taken from the driver and host memory was pinned, and bytes pinned now."""
         if not self.there:
@@ -177,8 +158,6 @@ def measure(options):
         result[f"{key}_in_measured_steps"] = None if now is None or before is None else now - before
     if options.row.startswith("compile"):
         result["graphs"] = graphs()
-    if options.row == "none":
-        result["launched_ahead_ns"] = gpu.launched_ahead(step, options.warmup + options.steps, result["step_ns"])
     step.prepare(0)
     step.run()
     result["gradients"] = digest(step.parameters)

@@ -4,7 +4,9 @@
     bench/peers/table.py peers/peers.jsonl --stowage "tf32/efficient:auto 34.1 GB=auto.verify.json"
 
 "over no plan" is a step's time against the step without a plan of the same program: transformers' for a peer,
-the verification's reference for a plan of Stowage's. Of a row measured twice the later line counts, unless it was
+the verification's reference for a plan of Stowage's. Where there is what `stowage execute --json` wrote of a plan
+that moves nothing, as many steps in a row as the peer's, that is what is compared with transformers' step: a GPU
+at its power limit takes longer for its twentieth step than for its third. Of a row measured twice the later line counts, unless it was
 not run. Only the standard library is used.
 """
 
@@ -14,7 +16,10 @@ import re
 import sys
 
 STOWAGE = "[DTYPE/ATTENTION:]LABEL=FILE"
-STOWAGE_HELP = "what `stowage verify --json` wrote; the configuration may be left out where there is only one"
+STOWAGE_HELP = (
+    "what `stowage verify --json` wrote, or `execute --json` of a plan that moves nothing; the configuration may be "
+    "left out where there is only one"
+)
 NAMES = {
     "none": "no plan (transformers, eager)",
     "save_on_cpu": "`save_on_cpu`, pinned",
@@ -66,17 +71,19 @@ def read_lines(files):
 
 
 def read_stowage(words):
-    """[(configuration's name or "", label, verification)]"""
+    """[(configuration's name or "", label, what verify or execute wrote)]"""
     result = []
     for word in words:
         match = re.fullmatch(r"(?:((?:fp32|tf32|bf16)/(?:math|efficient)):)?(.+?)=(.+)", word)
         if not match:
             raise SystemExit(f"--stowage {word}: {STOWAGE}")
         with open(match[3], encoding="utf-8") as file:
-            verification = json.load(file)
-        if verification.get("schema") != "stowage-verify/1":
-            raise SystemExit(f"{match[3]}: not what `stowage verify --json` writes")
-        result.append((match[1] or "", match[2], verification))
+            answer = json.load(file)
+        if answer.get("schema") not in ("stowage-verify/1", "stowage-execute/1"):
+            raise SystemExit(f"{match[3]}: not what `stowage verify --json` or `execute --json` writes")
+        if answer["schema"] == "stowage-execute/1" and answer["measured"]["host_bytes"] != 0:
+            raise SystemExit(f"{match[3]}: of a plan that moves something; verify it")
+        result.append((match[1] or "", match[2], answer))
     return result
 
 
@@ -99,16 +106,25 @@ def peer_row(line, base):
     ]  # fmt: skip
 
 
+def without_plan(results):
+    """Stowage's step without a plan: an executed one, else the first verification's reference."""
+    executed = [answer["measured"] for _, answer in results if answer["schema"] == "stowage-execute/1"]
+    return executed[0] if executed else results[0][1]["reference"]
+
+
 def stowage_rows(results):
-    """Rows of (label, verification); the first one's reference stands for the step without a plan."""
-    rows = []
+    """Rows of (label, what verify or execute wrote)."""
+    if not results:
+        return []
+    base = without_plan(results)
+    rows = [[
+        "Stowage, no plan", gb(base["peak_active_bytes"]), gb(base["peak_reserved_bytes"]), seconds(base["step_ns"]),
+        over(1, 1), "yes",
+    ]]  # fmt: skip
     for label, verification in results:
+        if verification["schema"] == "stowage-execute/1":
+            continue
         reference, planned = verification["reference"], verification["planned"]
-        if not rows:
-            rows.append([
-                "Stowage, no plan", gb(reference["peak_active_bytes"]), gb(reference["peak_reserved_bytes"]),
-                seconds(reference["step_ns"]), over(1, 1), "yes",
-            ])  # fmt: skip
         rows.append([
             f"Stowage, {label}", gb(planned["peak_active_bytes"]), gb(planned["peak_reserved_bytes"]),
             seconds(planned["step_ns"]), over(planned["step_ns"], reference["step_ns"]),
@@ -117,15 +133,13 @@ def stowage_rows(results):
     return rows
 
 
-def compared(base, reference):
+def compared(base, ours):
     """Whether Stowage's step is transformers' step: its own time and memory beside the Python run's."""
     if base is None or base["peak_active_bytes"] is None:
         return ""
-    memory = over(reference["peak_active_bytes"], base["peak_active_bytes"])
-    time = over(reference["step_ns"], base["step_ns"])
-    ahead = base.get("launched_ahead_ns")
-    gpu = f"; {over(reference['step_ns'], ahead)} against its time on the GPU, launches ahead" if ahead else ""
-    return f"Stowage's step without a plan against transformers': active {memory}, time {time}{gpu}.\n\n"
+    memory = over(ours["peak_active_bytes"], base["peak_active_bytes"])
+    time = over(ours["step_ns"], base["step_ns"])
+    return f"Stowage's step without a plan against transformers': active {memory}, time {time}.\n\n"
 
 
 def notes(lines):
@@ -173,7 +187,7 @@ def make(lines, stowage):
         text += f"### {key[0]}, batch {key[1]}, {key[2]}, attention={key[3]}\n\n"
         text += markdown([peer_row(line, base) for line in rows.values()] + stowage_rows(ours)) + "\n"
         if ours:
-            text += compared(base, ours[0][1]["reference"])
+            text += compared(base, without_plan(ours))
     return text + notes([line for rows in parts.values() for line in rows.values()])
 
 

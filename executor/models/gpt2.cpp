@@ -31,7 +31,7 @@ namespace stowage::executor {
 
 namespace {
 
-constexpr double kNormEpsilon = 1e-5;
+constexpr double kGpt2NormEpsilon = 1e-5;
 
 // The shortest text that reads back as the same number.
 std::string shortest(double value) {
@@ -41,7 +41,7 @@ std::string shortest(double value) {
 }
 
 at::Tensor norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  return at::layer_norm(x, weight.sizes(), weight, bias, kNormEpsilon);
+  return at::layer_norm(x, weight.sizes(), weight, bias, kGpt2NormEpsilon);
 }
 
 }  // namespace

@@ -8,10 +8,6 @@
 
 namespace stowage::executor {
 
-namespace {
-constexpr std::int64_t kColours = 3;
-}  // namespace
-
 ImageBatch::ImageBatch(const ImageTask& task, const at::TensorOptions& options)
     : classes_(task.classes),
       images_(at::empty({task.batch, kColours, task.image, task.image}, options)) {

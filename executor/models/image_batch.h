@@ -12,6 +12,8 @@
 
 namespace stowage::executor {
 
+inline constexpr std::int64_t kColours = 3;  // channels of an image
+
 struct ImageTask {
   std::int64_t image = 224;  // pixels of an edge; three colours
   std::int64_t classes = 1000;

@@ -32,7 +32,7 @@ namespace stowage::executor {
 
 namespace {
 
-constexpr double kNormEpsilon = 1e-5;
+constexpr double kLlamaNormEpsilon = 1e-5;
 constexpr double kRotaryBase = 500'000;
 constexpr std::int64_t kHeadWidth = 128;
 
@@ -42,7 +42,7 @@ at::Tensor norm(at::Tensor x, const at::Tensor& weight) {
   const at::ScalarType dtype = x.scalar_type();
   x = x.to(at::kFloat);
   const at::Tensor variance = at::pow(x, 2).mean(-1, /*keepdim=*/true);
-  x = at::mul(x, at::rsqrt(at::add(variance, kNormEpsilon)));
+  x = at::mul(x, at::rsqrt(at::add(variance, kLlamaNormEpsilon)));
   return at::mul(weight, x.to(dtype));
 }
 

@@ -21,10 +21,9 @@ namespace stowage::executor {
 
 namespace {
 
-constexpr double kNormEpsilon = 1e-5;
+constexpr double kResnetNormEpsilon = 1e-5;
 constexpr double kMomentum = 0.1;
 constexpr double kClassifierDeviation = 0.01;
-constexpr std::int64_t kColours = 3;
 constexpr std::int64_t kStemEdge = 7;
 constexpr std::size_t kStages = 4;
 constexpr std::int64_t kExpansion = 4;  // of the channels by a block's last convolution
@@ -183,7 +182,7 @@ at::Tensor ResNet::apply(const Unit& unit, const at::Tensor& x) {
       at::conv2d(x, unit.kernels, {}, {unit.stride, unit.stride}, {padding, padding});
   unit.batches.add_(1);
   return at::batch_norm(y, unit.norm.weight, unit.norm.bias, unit.mean, unit.variance,
-                        /*training=*/true, kMomentum, kNormEpsilon, /*cudnn_enabled=*/true);
+                        /*training=*/true, kMomentum, kResnetNormEpsilon, /*cudnn_enabled=*/true);
 }
 
 at::Tensor ResNet::block(const Block& block, const at::Tensor& x) {

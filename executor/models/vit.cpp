@@ -22,11 +22,10 @@ namespace stowage::executor {
 
 namespace {
 
-constexpr double kNormEpsilon = 1e-6;
-constexpr std::int64_t kColours = 3;
+constexpr double kVitNormEpsilon = 1e-6;
 
 at::Tensor norm(const at::Tensor& x, const Affine& affine) {
-  return at::layer_norm(x, affine.weight.sizes(), affine.weight, affine.bias, kNormEpsilon);
+  return at::layer_norm(x, affine.weight.sizes(), affine.weight, affine.bias, kVitNormEpsilon);
 }
 
 at::Tensor linear(const at::Tensor& x, const Affine& affine) {

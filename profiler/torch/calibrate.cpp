@@ -31,7 +31,7 @@ constexpr Bytes kGib = Bytes{1} << 30;
 
 using Clock = std::chrono::steady_clock;
 
-Nanoseconds since(Clock::time_point begin) {
+Nanoseconds elapsed_since(Clock::time_point begin) {
   return std::max<Nanoseconds>(
       1, std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
 }
@@ -60,7 +60,7 @@ Nanoseconds run_copies(executor::Device& device, CopyLane lane, const Ends& ends
   CopyTicket last;
   for (int i = 0; i < count; ++i) last = start(device, lane, ends, bytes);
   device.wait_blocking(last);
-  return since(begin);
+  return elapsed_since(begin);
 }
 
 // One copy in a queue of its like: what starting and ending the measurement takes cancels out.
@@ -117,7 +117,7 @@ Ppm duplex(executor::Device& device, const Ends& out, const Ends& in,
     }
     device.wait_blocking(a);
     device.wait_blocking(b);
-    together.push_back(since(begin));
+    together.push_back(elapsed_since(begin));
   }
   return ratio(quantile(alone, 50), quantile(together, 50));
 }
@@ -176,7 +176,7 @@ class Interference {
       }
       static_cast<void>(at::mm(product_, product_));
       device_.wait_blocking(last);
-      beside.push_back(since(begin));
+      beside.push_back(elapsed_since(begin));
       device_.synchronize();
     }
     return ratio(quantile(alone, 50), quantile(beside, 50));
@@ -187,7 +187,7 @@ class Interference {
     const auto begin = Clock::now();
     compute_();
     device_.synchronize_compute();
-    return since(begin);
+    return elapsed_since(begin);
   }
 
   void queue(int pairs) {
@@ -202,7 +202,7 @@ class Interference {
     const auto begin = Clock::now();
     queue(pairs);
     device_.synchronize();
-    return since(begin);
+    return elapsed_since(begin);
   }
 
   executor::Device& device_;
@@ -243,7 +243,7 @@ Result<Calibration> calibrate(executor::Device& device, const CalibrationOptions
   const auto begin = Clock::now();
   Result<executor::HostArena> arena = device.host_arena(2 * options.largest);
   if (!arena) return arena.error();
-  const Nanoseconds pinning = since(begin);
+  const Nanoseconds pinning = elapsed_since(begin);
   const at::Tensor buffer = device.allocate_buffer(2 * options.largest, executor::kOffPlanTag);
   auto* const memory = static_cast<std::byte*>(buffer.mutable_data_ptr());
   const FinishedAtTheEnd finished{device};

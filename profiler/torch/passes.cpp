@@ -14,8 +14,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr Nanoseconds kSecond = 1'000'000'000;
-
 std::vector<RawSetup> setup_of(const executor::Device& device) {
   const executor::SetupHistory history = device.setup_history();
   std::vector<RawSetup> setup;

@@ -9,6 +9,8 @@
 
 namespace stowage::profiler {
 
+inline constexpr Nanoseconds kSecond = 1'000'000'000;
+
 struct StepBudget {
   std::int64_t least = 1;  // steps, whatever they take
   std::int64_t most = 1;

@@ -19,8 +19,6 @@ namespace stowage::profiler {
 
 namespace {
 
-constexpr Nanoseconds kSecond = 1'000'000'000;
-
 class Marker final : public OpMarker {
  public:
   explicit Marker(ActivityRecorder& recorder) : recorder_(recorder) {}

@@ -16,7 +16,7 @@ using cli_tests::Outcome;
 using cli_tests::stowage;
 using nlohmann::json;
 
-const std::string kGpt2 = "gpt2:layers=3,width=64,seq=48,vocab=256";
+const std::string kMainJobGpt2 = "gpt2:layers=3,width=64,seq=48,vocab=256";
 const std::string kMlp = "mlp:layers=4,width=64";
 
 struct Job : cli_tests::MainJob {
@@ -31,14 +31,14 @@ struct Job : cli_tests::MainJob {
 
 TEST(MainJob, Gpt2FitsInto60Percent) {
   Job job;
-  job.profile(kGpt2, "4", "none");
+  job.profile(kMainJobGpt2, "4", "none");
   job.make_plan({"--budget", "60%"});
   job.verify(true);
 }
 
 TEST(MainJob, EachPolicyIsVerifiedOnGpt2) {
   Job job;
-  job.profile(kGpt2, "4", "none");
+  job.profile(kMainJobGpt2, "4", "none");
   for (const std::string policy :
        {"resident", "save_on_cpu", "layerwise", "torchtune", "thunder"}) {
     SCOPED_TRACE(policy);
@@ -49,7 +49,7 @@ TEST(MainJob, EachPolicyIsVerifiedOnGpt2) {
 
 TEST(MainJob, Gpt2WithAdamwFitsInto70Percent) {
   Job job;
-  job.profile(kGpt2 + ",attention=efficient", "8", "adamw");
+  job.profile(kMainJobGpt2 + ",attention=efficient", "8", "adamw");
   job.make_plan({"--budget", "70%"});
   job.verify(true);
 }
@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Small, ImageModel,
 
 TEST(MainJob, ThePlannedStepFitsALimitThatTheUnplannedOneDoesNot) {
   Job job;
-  job.profile(kGpt2, "4", "none");
+  job.profile(kMainJobGpt2, "4", "none");
   job.make_plan({"--budget", "60%"});
   const json plan = json::parse(cli_tests::read_text(job.plan));
   const std::string limit = std::to_string(plan.at("budget").at("device_bytes").get<long>());
@@ -106,12 +106,12 @@ TEST(MainJob, ThePlannedStepFitsALimitThatTheUnplannedOneDoesNot) {
 
 TEST(MainJob, AStepThatDoesNotFitIsRecordedOffloadedAndPlannedAllTheSame) {
   Job job;
-  job.profile(kGpt2, "4", "none");
+  job.profile(kMainJobGpt2, "4", "none");
   const Outcome whole = stowage({"inspect", job.trace, "--json"});
   ASSERT_EQ(whole.code, 0) << whole.err;
   const long peak = json::parse(whole.out).at("peak").at("requested_bytes").get<long>();
   const Outcome outcome =
-      stowage({"profile", kGpt2, "--batch", "4", "--threads", "1", "--memory-limit",
+      stowage({"profile", kMainJobGpt2, "--batch", "4", "--threads", "1", "--memory-limit",
                std::to_string(peak - 1), "-o", job.trace, "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("runs out of memory with everything kept"), std::string::npos)

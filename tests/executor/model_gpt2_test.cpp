@@ -17,7 +17,7 @@
 namespace stowage::executor {
 namespace {
 
-constexpr const char* kTiny = "gpt2:layers=2,width=12,heads=3,seq=7,vocab=11,batch=2";
+constexpr const char* kGpt2Tiny = "gpt2:layers=2,width=12,heads=3,seq=7,vocab=11,batch=2";
 
 std::int64_t count_parameters(const std::string& text) {
   std::int64_t count = 0;
@@ -28,14 +28,14 @@ std::int64_t count_parameters(const std::string& text) {
 TEST(ModelGpt2, ParametersByHand) {
   // Block of width 12: two norms 2*24, qkv 36*12+36, projection 12*12+12, up 48*12+48,
   // down 12*48+12: 48 + 468 + 156 + 624 + 588 = 1884. Embeddings 11*12 + 7*12 = 216; last norm 24.
-  EXPECT_EQ(count_parameters(kTiny), 216 + 2 * 1884 + 24);
-  EXPECT_EQ(count_parameters(std::string(kTiny) + ",tied=false"), 216 + 2 * 1884 + 24 + 132);
+  EXPECT_EQ(count_parameters(kGpt2Tiny), 216 + 2 * 1884 + 24);
+  EXPECT_EQ(count_parameters(std::string(kGpt2Tiny) + ",tied=false"), 216 + 2 * 1884 + 24 + 132);
   // The published size of GPT-2 small.
   EXPECT_EQ(Gpt2Config{}.parameter_count(), 124'439'808);
 }
 
 TEST(ModelGpt2, NamesBuffersAndInputs) {
-  const auto model = make_test_model(kTiny);
+  const auto model = make_test_model(kGpt2Tiny);
   EXPECT_EQ(model->parameters().size(), 2u + 2u * 12u + 2u);
   EXPECT_EQ(model->parameters()[0].name, "embed.tokens.weight");
   EXPECT_EQ(model->parameters()[2].name, "layers.0.attn.norm.weight");
@@ -44,7 +44,7 @@ TEST(ModelGpt2, NamesBuffersAndInputs) {
   EXPECT_FALSE(mask[3][3].item<bool>());
   EXPECT_TRUE(mask[3][4].item<bool>());
   EXPECT_FALSE(mask[4][3].item<bool>());
-  EXPECT_EQ(make_test_model(std::string(kTiny) + ",attention=efficient")->buffers().size(), 1u);
+  EXPECT_EQ(make_test_model(std::string(kGpt2Tiny) + ",attention=efficient")->buffers().size(), 1u);
   ASSERT_EQ(model->inputs().size(), 2u);
   for (const NamedTensor& each : model->inputs()) {
     EXPECT_EQ(each.tensor.sizes(), (std::vector<std::int64_t>{2, 7}));
@@ -54,9 +54,9 @@ TEST(ModelGpt2, NamesBuffersAndInputs) {
 }
 
 // The same network in double precision from elementary operations only.
-class Reference {
+class Gpt2Reference {
  public:
-  Reference(const std::vector<NamedTensor>& parameters, std::int64_t heads) : heads_(heads) {
+  Gpt2Reference(const std::vector<NamedTensor>& parameters, std::int64_t heads) : heads_(heads) {
     for (const NamedTensor& each : parameters) {
       p_[each.name] = each.tensor.detach().to(at::kDouble).requires_grad_(true);
     }
@@ -115,10 +115,10 @@ class Reference {
   std::map<std::string, at::Tensor> p_;
 };
 
-void expect_reference_gradients(const std::string& options) {
-  TrainingStep step = make_test_step(kTiny + options);
+void expect_gpt2_gradients(const std::string& options) {
+  TrainingStep step = make_test_step(kGpt2Tiny + options);
   const double value = step.run(0);
-  const Reference reference(step.parameters(), 3);
+  const Gpt2Reference reference(step.parameters(), 3);
   const auto inputs = step.model().inputs();
   const at::Tensor expected = reference.loss(inputs[0].tensor, inputs[1].tensor);
   expected.backward();
@@ -135,13 +135,13 @@ void expect_reference_gradients(const std::string& options) {
 }
 
 TEST(ModelGpt2, GradientsAreThoseOfElementaryOperations) {
-  expect_reference_gradients("");
+  expect_gpt2_gradients("");
 }
 TEST(ModelGpt2, UntiedHeadToo) {
-  expect_reference_gradients(",tied=false");
+  expect_gpt2_gradients(",tied=false");
 }
 TEST(ModelGpt2, EfficientAttentionToo) {
-  expect_reference_gradients(",attention=efficient");
+  expect_gpt2_gradients(",attention=efficient");
 }
 
 TEST(ModelGpt2, EfficientAttentionAgreesWithMath) {

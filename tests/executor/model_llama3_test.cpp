@@ -18,7 +18,7 @@
 namespace stowage::executor {
 namespace {
 
-constexpr const char* kTiny =
+constexpr const char* kLlamaTiny =
     "llama3-8b:layers=2,width=24,heads=4,kv_heads=2,hidden=20,seq=7,vocab=11,batch=2";
 constexpr const char* kSmall =
     "llama3-8b:layers=2,width=64,heads=4,kv_heads=2,hidden=96,seq=48,vocab=101,batch=2";
@@ -35,7 +35,8 @@ class FusedAttentionOff {
 
 TEST(ModelLlama3, ParametersByHand) {
   std::int64_t count = 0;
-  for (const NamedTensor& each : make_test_model(kTiny)->parameters()) count += each.tensor.numel();
+  for (const NamedTensor& each : make_test_model(kLlamaTiny)->parameters())
+    count += each.tensor.numel();
   // Block: q and o 2*24*24, k and v 2*24*12, gate, up and down 3*24*20, two norms 2*24:
   // 1152 + 576 + 1440 + 48 = 3216. Embedding and head 2*11*24 = 528; last norm 24.
   EXPECT_EQ(count, 2 * 3216 + 528 + 24);
@@ -45,7 +46,7 @@ TEST(ModelLlama3, ParametersByHand) {
 }
 
 TEST(ModelLlama3, NamesBuffersAndInputs) {
-  const auto model = make_test_model(kTiny);
+  const auto model = make_test_model(kLlamaTiny);
   const auto parameters = model->parameters();
   ASSERT_EQ(parameters.size(), 1u + 2u * 9u + 2u);
   EXPECT_EQ(parameters[0].name, "embed.tokens.weight");
@@ -60,13 +61,14 @@ TEST(ModelLlama3, NamesBuffersAndInputs) {
     EXPECT_NEAR(frequencies[i].item<double>(), std::pow(500000.0, -2.0 * i / 6), 1e-8);
   }
   ASSERT_EQ(model->inputs().size(), 1u) << "ones need no targets";
-  EXPECT_EQ(make_test_model(std::string(kTiny) + ",loss=cross-entropy")->inputs().size(), 2u);
+  EXPECT_EQ(make_test_model(std::string(kLlamaTiny) + ",loss=cross-entropy")->inputs().size(), 2u);
 }
 
 // The same network in double precision from elementary operations only.
-class Reference {
+class LlamaReference {
  public:
-  Reference(const std::vector<NamedTensor>& parameters, std::int64_t heads, std::int64_t kv_heads)
+  LlamaReference(const std::vector<NamedTensor>& parameters, std::int64_t heads,
+                 std::int64_t kv_heads)
       : heads_(heads), group_(heads / kv_heads) {
     for (const NamedTensor& each : parameters) {
       p_[each.name] = each.tensor.detach().to(at::kDouble).requires_grad_(true);
@@ -138,10 +140,10 @@ class Reference {
   std::map<std::string, at::Tensor> p_;
 };
 
-void expect_reference_gradients(const std::string& options, std::int64_t kv_heads = 2) {
-  TrainingStep step = make_test_step(kTiny + options);
+void expect_llama3_gradients(const std::string& options, std::int64_t kv_heads = 2) {
+  TrainingStep step = make_test_step(kLlamaTiny + options);
   const double value = step.run(0);
-  const Reference reference(step.parameters(), 4, kv_heads);
+  const LlamaReference reference(step.parameters(), 4, kv_heads);
   const auto inputs = step.model().inputs();
   const at::Tensor logits = reference.logits(inputs[0].tensor);
   if (inputs.size() == 1) {
@@ -164,19 +166,19 @@ void expect_reference_gradients(const std::string& options, std::int64_t kv_head
 }
 
 TEST(ModelLlama3, GradientsOfOnesAreThoseOfElementaryOperations) {
-  expect_reference_gradients("");
+  expect_llama3_gradients("");
 }
 TEST(ModelLlama3, CrossEntropyToo) {
-  expect_reference_gradients(",loss=cross-entropy");
+  expect_llama3_gradients(",loss=cross-entropy");
 }
 TEST(ModelLlama3, EfficientAttentionToo) {
-  expect_reference_gradients(",attention=efficient");
-  expect_reference_gradients(",attention=efficient,loss=cross-entropy");
+  expect_llama3_gradients(",attention=efficient");
+  expect_llama3_gradients(",attention=efficient,loss=cross-entropy");
 }
 TEST(ModelLlama3, TheMathKernelToo) {
   const FusedAttentionOff math;
-  expect_reference_gradients("");
-  expect_reference_gradients(",loss=cross-entropy");
+  expect_llama3_gradients("");
+  expect_llama3_gradients(",loss=cross-entropy");
 }
 
 TEST(ModelLlama3, EveryQueryHeadMayHaveItsOwnKeys) {
@@ -185,7 +187,7 @@ TEST(ModelLlama3, EveryQueryHeadMayHaveItsOwnKeys) {
   TrainingStep math = make_test_step(text);
   TrainingStep efficient = make_test_step(text + ",attention=efficient");
   EXPECT_EQ(math.run(0), efficient.run(0)) << "the same ops";
-  const Reference reference(math.parameters(), 4, 4);
+  const LlamaReference reference(math.parameters(), 4, 4);
   reference.logits(math.model().inputs()[0].tensor).sum().backward();
   for (const NamedTensor& gradient : math.gradients()) {
     const at::Tensor wanted = reference.gradient(gradient.name);

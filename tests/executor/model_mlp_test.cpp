@@ -44,7 +44,7 @@ at::Tensor reference_loss(const std::map<std::string, at::Tensor>& p, at::Tensor
   return (log_sum - x.gather(1, targets.unsqueeze(1)).squeeze(1)).mean();
 }
 
-void expect_reference_gradients(const std::string& loss) {
+void expect_mlp_gradients(const std::string& loss) {
   TrainingStep step = make_test_step("mlp:layers=2,width=8,hidden=20,batch=5,loss=" + loss);
   const double value = step.run(0);
   std::map<std::string, at::Tensor> doubles;
@@ -68,15 +68,15 @@ void expect_reference_gradients(const std::string& loss) {
 }
 
 TEST(ModelMlp, GradientsAreThoseOfElementaryOperations) {
-  expect_reference_gradients("mse");
+  expect_mlp_gradients("mse");
 }
 
 TEST(ModelMlp, CrossEntropyGradientsToo) {
-  expect_reference_gradients("cross-entropy");
+  expect_mlp_gradients("cross-entropy");
 }
 
 TEST(ModelMlp, MeanHasNoTargets) {
-  expect_reference_gradients("mean");
+  expect_mlp_gradients("mean");
   TrainingStep step = make_test_step("mlp:layers=1,width=8,loss=mean");
   EXPECT_EQ(step.model().inputs().size(), 1U);
 }

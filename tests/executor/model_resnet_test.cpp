@@ -14,7 +14,7 @@
 namespace stowage::executor {
 namespace {
 
-constexpr const char* kTiny = "resnet50:blocks=2-1-1-1,width=4,image=33,classes=7,batch=6";
+constexpr const char* kResnetTiny = "resnet50:blocks=2-1-1-1,width=4,image=33,classes=7,batch=6";
 
 std::map<std::string, at::Tensor> by_name(const std::vector<NamedTensor>& tensors) {
   std::map<std::string, at::Tensor> all;
@@ -36,14 +36,14 @@ TEST(ModelResnet, ParametersAreThoseOfTorchvision) {
   EXPECT_EQ(ResNetConfig{}.parameter_count(), 25'557'032);
   EXPECT_EQ(config_of("resnet50:blocks=3-4-23-3").parameter_count(), 44'549'160) << "resnet101";
   EXPECT_EQ(config_of("resnet50:blocks=3-8-36-3").parameter_count(), 60'192'808) << "resnet152";
-  const auto model = make_test_model(kTiny);
+  const auto model = make_test_model(kResnetTiny);
   std::int64_t count = 0;
   for (const NamedTensor& each : model->parameters()) count += each.tensor.numel();
-  EXPECT_EQ(count, config_of(kTiny).parameter_count());
+  EXPECT_EQ(count, config_of(kResnetTiny).parameter_count());
 }
 
 TEST(ModelResnet, NamesAreThoseOfTorchvision) {
-  const auto model = make_test_model(kTiny);
+  const auto model = make_test_model(kResnetTiny);
   std::vector<std::string> names;
   for (const NamedTensor& each : model->parameters()) names.push_back(each.name);
   // Stem 3, five blocks of 9, a shortcut of 3 in each stage, classifier 2.
@@ -68,9 +68,9 @@ TEST(ModelResnet, NamesAreThoseOfTorchvision) {
 }
 
 // The same network in double precision; a convolution is a product with the image's patches.
-class Reference {
+class ResnetReference {
  public:
-  explicit Reference(const std::vector<NamedTensor>& parameters) {
+  explicit ResnetReference(const std::vector<NamedTensor>& parameters) {
     for (const NamedTensor& each : parameters) {
       p_[each.name] = each.tensor.detach().to(at::kDouble).contiguous().requires_grad_(true);
     }
@@ -132,11 +132,11 @@ void expect_near(const at::Tensor& value, const at::Tensor& expected, double tol
       << (value.to(at::kDouble) - expected.to(at::kDouble)).abs().max().item<double>() / scale;
 }
 
-void expect_reference_gradients(const std::string& options) {
-  TrainingStep step = make_test_step(kTiny + options);
+void expect_resnet_gradients(const std::string& options) {
+  TrainingStep step = make_test_step(kResnetTiny + options);
   // In this batch no activation lies so near to zero that float and double decide relu differently.
   const double value = step.run(1);
-  const Reference reference(step.parameters());
+  const ResnetReference reference(step.parameters());
   const auto inputs = step.model().inputs();
   const at::Tensor expected = reference.loss(inputs[0].tensor, inputs[1].tensor);
   expected.backward();
@@ -148,15 +148,15 @@ void expect_reference_gradients(const std::string& options) {
 }
 
 TEST(ModelResnet, GradientsAreThoseOfElementaryOperations) {
-  expect_reference_gradients("");
+  expect_resnet_gradients("");
 }
 TEST(ModelResnet, InChannelsLastToo) {
-  expect_reference_gradients(",channels_last=true");
+  expect_resnet_gradients(",channels_last=true");
 }
 
 TEST(ModelResnet, ChannelsLastIsTheSameNetworkInAnotherMemoryFormat) {
-  const auto plain = make_test_model(kTiny);
-  const auto last = make_test_model(std::string(kTiny) + ",channels_last=true");
+  const auto plain = make_test_model(kResnetTiny);
+  const auto last = make_test_model(std::string(kResnetTiny) + ",channels_last=true");
   const auto other = by_name(plain->parameters());
   for (const NamedTensor& each : last->parameters()) {
     EXPECT_TRUE(each.tensor.equal(other.at(each.name))) << each.name;
@@ -172,7 +172,7 @@ TEST(ModelResnet, ChannelsLastIsTheSameNetworkInAnotherMemoryFormat) {
 
 // Momentum 0.1 from mean 0 and variance 1; the variance of the running one is unbiased.
 TEST(ModelResnet, RunningStatisticsAreUpdatedOncePerStepAndDecideNothing) {
-  TrainingStep step = make_test_step(kTiny);
+  TrainingStep step = make_test_step(kResnetTiny);
   const double first = step.run(3);
   const auto parameters = by_name(step.parameters());
   auto buffers = by_name(step.model().buffers());
@@ -189,7 +189,7 @@ TEST(ModelResnet, RunningStatisticsAreUpdatedOncePerStepAndDecideNothing) {
 }
 
 TEST(ModelResnet, LayersNestAndHoldEveryConvolution) {
-  TrainingStep step = make_test_step(kTiny);
+  TrainingStep step = make_test_step(kResnetTiny);
   step.prepare(0);
   LayerLog log(/*bytes=*/0);
   step.step();
@@ -215,7 +215,7 @@ TEST(ModelResnet, Bf16RunsNearFp32) {
 }
 
 TEST(ModelResnet, MeanOfTheLogitsNeedsNoTargets) {
-  TrainingStep step = make_test_step(std::string(kTiny) + ",loss=mean");
+  TrainingStep step = make_test_step(std::string(kResnetTiny) + ",loss=mean");
   EXPECT_EQ(step.model().inputs().size(), 1U);
   EXPECT_TRUE(std::isfinite(step.run(0)));
   int compared = 0;

@@ -15,12 +15,12 @@
 namespace stowage::executor {
 namespace {
 
-constexpr const char* kTiny =
+constexpr const char* kVitTiny =
     "vit:layers=2,width=12,heads=3,mlp=20,patch=4,image=12,classes=7,batch=3";
 
 TEST(ModelVit, ParametersAreThoseOfTorchvision) {
   EXPECT_EQ(VitConfig{}.parameter_count(), 86'567'656);
-  const auto model = make_test_model(kTiny);
+  const auto model = make_test_model(kVitTiny);
   std::int64_t count = 0;
   for (const NamedTensor& each : model->parameters()) count += each.tensor.numel();
   // Class token 12, patches 12*48 + 12, positions 10*12; a block two norms 2*24, qkv 36*12 + 36,
@@ -35,9 +35,9 @@ TEST(ModelVit, ParametersAreThoseOfTorchvision) {
 }
 
 // The same network in double precision from elementary operations only.
-class Reference {
+class VitReference {
  public:
-  explicit Reference(const std::vector<NamedTensor>& parameters) {
+  explicit VitReference(const std::vector<NamedTensor>& parameters) {
     for (const NamedTensor& each : parameters) {
       p_[each.name] = each.tensor.detach().to(at::kDouble).requires_grad_(true);
     }
@@ -95,10 +95,10 @@ class Reference {
   std::map<std::string, at::Tensor> p_;
 };
 
-void expect_reference_gradients(const std::string& options) {
-  TrainingStep step = make_test_step(kTiny + options);
+void expect_vit_gradients(const std::string& options) {
+  TrainingStep step = make_test_step(kVitTiny + options);
   const double value = step.run(0);
-  const Reference reference(step.parameters());
+  const VitReference reference(step.parameters());
   const auto inputs = step.model().inputs();
   const at::Tensor expected = reference.loss(inputs[0].tensor, inputs[1].tensor);
   expected.backward();
@@ -113,10 +113,10 @@ void expect_reference_gradients(const std::string& options) {
 }
 
 TEST(ModelVit, GradientsAreThoseOfElementaryOperations) {
-  expect_reference_gradients("");
+  expect_vit_gradients("");
 }
 TEST(ModelVit, WithMathAttentionToo) {
-  expect_reference_gradients(",attention=math");
+  expect_vit_gradients(",attention=math");
 }
 
 TEST(ModelVit, Bf16RunsNearFp32) {

@@ -16,6 +16,7 @@
 #include "profiler/torch/passes.h"
 #include "simulator/replay.h"
 #include "tests/profiler_torch/test_device.h"
+#include "tests/support/or_throw.h"
 #include "traces/validate.h"
 
 namespace stowage::testing {
@@ -28,12 +29,6 @@ using simulator::Lowering;
 using simulator::ReleasePoint;
 using simulator::ReloadPoint;
 using simulator::SavedDecision;
-
-template <class T>
-T or_throw(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().text());
-  return std::move(result).value();
-}
 
 std::atomic<std::uint64_t> g_delays{1};
 

@@ -13,6 +13,7 @@
 #include "simulator/lowering.h"
 #include "simulator/replay.h"
 #include "tests/profiler_torch/test_device.h"
+#include "tests/support/or_throw.h"
 #include "traces/validate.h"
 
 namespace stowage {
@@ -20,15 +21,10 @@ namespace {
 
 using profiler::PassOptions;
 using profiler::RawRecording;
+using testing::or_throw;
 
 const PassOptions kPasses{.warmup = 2, .steps = 2, .structure = 1};
 const PassOptions kOffloaded{.warmup = 2, .steps = 2, .structure = 1, .everything_offloaded = true};
-
-template <class T>
-T or_throw(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().text());
-  return std::move(result).value();
-}
 
 std::unique_ptr<cli::Session> session_of(const std::string& spec, std::int64_t batch,
                                          const std::string& optimizer) {
@@ -87,19 +83,19 @@ void expect_equal(const Trace& kept, const Trace& offloaded) {
   EXPECT_EQ(offloaded.schema.features, std::vector<std::string>{profiler::kOffloadedRecording});
 }
 
-struct Outcome {
+struct StepOutcome {
   double loss = 0;
   Bytes peak = 0;
   std::vector<std::vector<char>> gradients;
 };
 
-Outcome run(cli::Session& session, executor::PlannedStep* plan) {
+StepOutcome run(cli::Session& session, executor::PlannedStep* plan) {
   executor::TrainingStep& step = session.step();
   executor::Device& device = session.device();
   step.prepare(3);
   device.synchronize();
   device.reset_peak();
-  Outcome outcome;
+  StepOutcome outcome;
   if (plan != nullptr) plan->begin_step();
   outcome.loss = step.step();
   if (plan != nullptr) {
@@ -116,7 +112,7 @@ Outcome run(cli::Session& session, executor::PlannedStep* plan) {
 // Every `every`-th saved tensor leaves; the peak is the predicted one, the gradients are bitwise.
 void expect_exact_plans(cli::Session& session, const std::shared_ptr<const Trace>& trace) {
   const simulator::TraceIndex index(*trace);
-  const Outcome resident = run(session, nullptr);
+  const StepOutcome resident = run(session, nullptr);
   EXPECT_EQ(resident.peak, trace->peaks.requested.front());
   for (const std::size_t every : {1U, 2U, 3U}) {
     simulator::Decisions decisions;
@@ -128,7 +124,7 @@ void expect_exact_plans(cli::Session& session, const std::shared_ptr<const Trace
     EXPECT_FALSE(lowering.schedule.offloads.empty());
     auto plan =
         or_throw(executor::PlannedStep::create(session.device(), trace, lowering.schedule, {}));
-    const Outcome planned = run(session, plan.get());
+    const StepOutcome planned = run(session, plan.get());
     EXPECT_EQ(planned.peak, simulator::replay(index, lowering.schedule).peak_requested);
     EXPECT_EQ(planned.loss, resident.loss);
     EXPECT_TRUE(planned.gradients == resident.gradients);

@@ -6,17 +6,12 @@
 #include "profiler/assembly/assemble.h"
 #include "profiler/torch/passes.h"
 #include "tests/profiler_torch/test_device.h"
+#include "tests/support/or_throw.h"
 #include "traces/validate.h"
 
 namespace stowage::testing {
 
 namespace {
-
-template <class T>
-T or_throw(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().text());
-  return std::move(result).value();
-}
 
 const profiler::PassOptions kPasses{
     .warmup = 2, .steps = 2, .structure = 1, .wait_for_quiet = false};
