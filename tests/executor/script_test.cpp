@@ -29,7 +29,7 @@ at::Tensor weight(double value) {
   return at::full({kWidth, kWidth}, value).requires_grad_();
 }
 
-// A submodule class: every call of make_script() is an object of it.
+// A submodule class: every call of make() is an object of it.
 class ModuleClass {
  public:
   ModuleClass(std::shared_ptr<torch::jit::CompilationUnit> unit, const std::string& name,
@@ -38,7 +38,7 @@ class ModuleClass {
     if (parameter) module_.register_parameter("w", weight(0.1), /*is_buffer=*/false);
     module_.define("def forward(self, x):\n  " + forward + "\n");
   }
-  [[nodiscard]] Module make_script(double value) const {
+  [[nodiscard]] Module make(double value) const {
     Module made(module_._ivalue()->type()->compilation_unit(), module_.type());
     if (parameter_) made.setattr("w", weight(value));
     return made;
@@ -58,7 +58,7 @@ struct Script {
 
   void add(const std::string& name, const std::string& forward, double value = 0.1,
            bool parameter = true) {
-    net.register_module(name, ModuleClass(unit, "C" + name, forward, parameter).make_script(value));
+    net.register_module(name, ModuleClass(unit, "C" + name, forward, parameter).make(value));
   }
   // Saves it; the spec's beginning.
   [[nodiscard]] std::string save(const std::string& forward) {
@@ -104,7 +104,7 @@ TEST(Script, SubmodulesWithParametersAreLayers) {
   script.add("a", kLinear);
   script.add("act", "return torch.relu(x)", 0, /*parameter=*/false);
   Module block(c10::QualifiedName("__torch__.Block"), script.unit);
-  block.register_module("inner", ModuleClass(script.unit, "Inner", kLinear, true).make_script(0.2));
+  block.register_module("inner", ModuleClass(script.unit, "Inner", kLinear, true).make(0.2));
   block.define("def forward(self, x):\n  return self.inner.forward(x) + x\n");
   script.net.register_module("b", block);
   const std::string text =
@@ -118,8 +118,8 @@ TEST(Script, SubmodulesWithParametersAreLayers) {
 TEST(Script, NamesBelongToObjectsAndControlFlowStays) {
   Script script;
   const ModuleClass linear(script.unit, "Lin", kLinear, true);
-  script.net.register_module("a", linear.make_script(0.1));
-  script.net.register_module("b", linear.make_script(0.2));
+  script.net.register_module("a", linear.make(0.1));
+  script.net.register_module("b", linear.make(0.2));
   const std::string text = script.save(
       "  for i in range(2):\n    x = self.a.forward(x)\n"
       "  if x.size(0) > 3:\n    x = self.b.forward(x)\n  return x\n");
