@@ -29,14 +29,14 @@ Error bad_plugin(const std::string& file, std::string message, std::string hint 
   return {ErrorCode::bad_input, std::move(message), file, "", std::move(hint)};
 }
 
-std::string first_line(const std::string& text) {
+std::string first_line_of(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
 // The loader's words without the file, which the error names already.
 std::string loader_message(const std::string& path) {
   const char* const said = ::dlerror();
-  std::string text = said == nullptr ? "unknown reason" : first_line(said);
+  std::string text = said == nullptr ? "unknown reason" : first_line_of(said);
   if (text.starts_with(path + ": ")) text.erase(0, path.size() + 2);
   return text;
 }

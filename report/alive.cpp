@@ -6,7 +6,7 @@
 namespace stowage::report {
 namespace {
 
-constexpr std::size_t kClasses = static_cast<std::size_t>(StorageClass::other) + 1;
+constexpr std::size_t kAliveClasses = static_cast<std::size_t>(StorageClass::other) + 1;
 
 template <class Row>
 void largest_first(std::vector<Row>& rows) {
@@ -46,10 +46,10 @@ Alive AliveIndex::at_peak() const {
 Alive AliveIndex::at_position(Position position) const {
   Alive alive;
   alive.event = stays_.event_of(position);
-  std::array<AliveClass, kClasses> classes;
+  std::array<AliveClass, kAliveClasses> classes;
   // The last row: outside any layer.
   std::vector<AliveLayer> layers(trace_.layers.size() + 1);
-  for (std::size_t c = 0; c < kClasses; ++c) {
+  for (std::size_t c = 0; c < kAliveClasses; ++c) {
     classes[c].storage_class = static_cast<StorageClass>(c);
   }
   for (std::size_t l = 0; l + 1 < layers.size(); ++l) layers[l].layer = LayerId(l);

@@ -12,9 +12,9 @@ namespace stowage::report {
 namespace {
 
 // Rows under construction, in the order in which they are shown.
-class Rows {
+class ContentRows {
  public:
-  explicit Rows(const Trace& trace) : trace_(trace), first_saved_(trace.storages.size()) {
+  explicit ContentRows(const Trace& trace) : trace_(trace), first_saved_(trace.storages.size()) {
     for (std::size_t i = 0; i < trace.saved.size(); ++i) {
       const StorageId storage = trace.saved.storage[i];
       if (storage.valid() && !first_saved_[storage.index()].valid()) {
@@ -78,7 +78,7 @@ PeakContent peak_content(const simulator::TraceIndex& index, const simulator::Sc
   if (trace.events.size() == 0) return content;
   const Stays stays(trace, schedule);
   const Position peak = stays.highest();
-  Rows rows(trace);
+  ContentRows rows(trace);
   for (const Stay& stay : stays.all()) {
     if (stay.begin > peak || stay.end <= peak || stay.bytes == 0) continue;
     rows.add(stay);
@@ -90,7 +90,7 @@ PeakContent peak_content(const simulator::TraceIndex& index, const simulator::Sc
   content.layer = moment.layer;
   if (moment.phase) content.phase = stowage::name_of(*moment.phase);
 
-  Rows host(trace);
+  ContentRows host(trace);
   for (const simulator::StreamedParameter& each : schedule.parameters) {
     host.add({.holding = Holding::host, .storage = each.storage, .saved = {}, .bytes = each.bytes});
   }

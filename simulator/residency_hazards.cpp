@@ -12,7 +12,7 @@ namespace stowage::simulator {
 namespace {
 
 // What the compute stream comes by in one period, in program order.
-struct Item {
+struct ResidencyItem {
   enum Kind : std::uint8_t { before, touch_begin, touch_end, after };
   EventId event;
   int stage = 0;  // at one event: before it, its own action, after it, the gap behind it
@@ -26,7 +26,7 @@ struct Touch {
 };
 
 // One parameter, now.
-struct State {
+struct ResidencyState {
   ResidencyId stay;      // valid: on the device
   bool arrived = false;  // awaited
   bool dirty = false;    // updated and not stored
@@ -35,16 +35,16 @@ struct State {
   Access store;  // the last one, of any stay
 };
 
-class Walk {
+class ResidencyWalk {
  public:
-  Walk(const TraceIndex& index, const Schedule& schedule)
+  ResidencyWalk(const TraceIndex& index, const Schedule& schedule)
       : index_(index), trace_(index.trace()), s_(schedule), states_(schedule.parameters.size()) {}
 
   std::vector<Hazard> run() && {
     list_items();
     begin_first_period();
     for (std::size_t period = 0; period < kPeriods; ++period) {
-      for (const Item& item : items_) step(item);
+      for (const ResidencyItem& item : items_) step(item);
     }
     return std::move(hazards_);
   }
@@ -65,8 +65,8 @@ class Walk {
            index_.parameter_uses().touches_of(s_.parameters[p].storage)) {
         const auto row = static_cast<std::int32_t>(touches_.size());
         touches_.push_back({ParameterId(p), &touch});
-        items_.push_back({touch.begin, 1, Item::touch_begin, row});
-        items_.push_back({touch.end, touch.ends_behind ? 3 : 1, Item::touch_end, row});
+        items_.push_back({touch.begin, 1, ResidencyItem::touch_begin, row});
+        items_.push_back({touch.end, touch.ends_behind ? 3 : 1, ResidencyItem::touch_end, row});
       }
     }
     used_as_.resize(touches_.size());
@@ -74,12 +74,14 @@ class Walk {
       if (!moves_parameter(s_.instructions[i].action)) continue;
       const Anchor& anchor = s_.instructions[i].anchor;
       const bool ahead = anchor.side == Side::before;
-      items_.push_back({anchor.event, ahead ? 0 : 2, ahead ? Item::before : Item::after,
+      items_.push_back({anchor.event, ahead ? 0 : 2,
+                        ahead ? ResidencyItem::before : ResidencyItem::after,
                         static_cast<std::int32_t>(i)});
     }
-    std::stable_sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) {
-      return std::pair(a.event, a.stage) < std::pair(b.event, b.stage);
-    });
+    std::stable_sort(items_.begin(), items_.end(),
+                     [](const ResidencyItem& a, const ResidencyItem& b) {
+                       return std::pair(a.event, a.stage) < std::pair(b.event, b.stage);
+                     });
   }
 
   // What wraps is on the device when the first period begins; awaited, if it is not in the period.
@@ -91,7 +93,7 @@ class Walk {
       const std::size_t r = i.residency.index();
       if (i.action == Action::start_load) started[r] = true;
       if (i.action == Action::evict && !started[r]) {
-        State& state = states_[s_.residencies[r].parameter.index()];
+        ResidencyState& state = states_[s_.residencies[r].parameter.index()];
         state.stay = i.residency;
         state.arrived = !awaited[r];
       }
@@ -99,17 +101,17 @@ class Walk {
     }
   }
 
-  void step(const Item& item) {
+  void step(const ResidencyItem& item) {
     const auto row = static_cast<std::size_t>(item.row);
     switch (item.kind) {
-      case Item::before:
-      case Item::after:
+      case ResidencyItem::before:
+      case ResidencyItem::after:
         execute(s_.instructions[row]);
         break;
-      case Item::touch_begin:
+      case ResidencyItem::touch_begin:
         begin_touch(row);
         break;
-      case Item::touch_end:
+      case ResidencyItem::touch_end:
         end_touch(row);
         break;
     }
@@ -117,7 +119,7 @@ class Walk {
 
   void begin_touch(std::size_t row) {
     const Touch& touch = touches_[row];
-    const State& state = states_[touch.parameter.index()];
+    const ResidencyState& state = states_[touch.parameter.index()];
     const EventId event = touch.what->begin;
     const Access use = streams_.on_compute(event);
     used_as_[row] = state.stay;
@@ -129,7 +131,7 @@ class Walk {
 
   void end_touch(std::size_t row) {
     const Touch& touch = touches_[row];
-    State& state = states_[touch.parameter.index()];
+    ResidencyState& state = states_[touch.parameter.index()];
     const EventId event = touch.what->end;
     streams_.on_compute(event);
     if (used_as_[row].valid() && used_as_[row] != state.stay) {
@@ -147,7 +149,7 @@ class Walk {
     const EventId event = i.anchor.event;
     const Residency& residency = s_.residencies[i.residency.index()];
     const ParameterId p = residency.parameter;
-    State& state = states_[p.index()];
+    ResidencyState& state = states_[p.index()];
     const bool is_here = state.stay == i.residency;
     switch (i.action) {
       case Action::start_load:
@@ -188,7 +190,7 @@ class Walk {
     }
   }
 
-  void evict(ParameterId p, State& state, EventId event, bool is_here) {
+  void evict(ParameterId p, ResidencyState& state, EventId event, bool is_here) {
     const Access gone = streams_.on_compute(event);
     if (!is_here) return;
     if ((state.load.happened && !ordered(state.load, gone)) ||
@@ -206,10 +208,10 @@ class Walk {
   const TraceIndex& index_;
   const Trace& trace_;
   const Schedule& s_;
-  std::vector<Item> items_;
+  std::vector<ResidencyItem> items_;
   std::vector<Touch> touches_;
-  std::vector<ResidencyId> used_as_;  // by touch: what was there at its begin
-  std::vector<State> states_;         // by parameter
+  std::vector<ResidencyId> used_as_;    // by touch: what was there at its begin
+  std::vector<ResidencyState> states_;  // by parameter
   Streams streams_;
   std::vector<Hazard> hazards_;
 };
@@ -218,7 +220,7 @@ class Walk {
 
 std::vector<Hazard> find_residency_hazards(const TraceIndex& index, const Schedule& schedule) {
   if (schedule.parameters.empty()) return {};
-  return Walk(index, schedule).run();
+  return ResidencyWalk(index, schedule).run();
 }
 
 }  // namespace stowage::simulator

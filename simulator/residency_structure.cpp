@@ -13,9 +13,9 @@ namespace {
 constexpr std::size_t kSteps = 4;  // start_load, await_load, start_store, evict
 using Rows = std::array<std::int32_t, kSteps>;
 
-class Checker {
+class ResidencyChecker {
  public:
-  Checker(const TraceIndex& index, const Schedule& schedule, std::vector<Hazard>& hazards)
+  ResidencyChecker(const TraceIndex& index, const Schedule& schedule, std::vector<Hazard>& hazards)
       : trace_(index.trace()), s_(schedule), hazards_(hazards) {}
 
   void run() {
@@ -181,7 +181,7 @@ class Checker {
 
 void check_residencies(const TraceIndex& index, const Schedule& schedule,
                        std::vector<Hazard>& hazards) {
-  Checker(index, schedule, hazards).run();
+  ResidencyChecker(index, schedule, hazards).run();
 }
 
 }  // namespace stowage::simulator

@@ -54,7 +54,7 @@ Error usage(std::string_view text, const std::string& what, const char* hint) {
   return error;
 }
 
-bool digit(char c) {
+bool size_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
@@ -80,7 +80,7 @@ Result<Number> split(std::string_view text, const char* noun, const char* hint) 
       point = true;
       continue;
     }
-    if (!digit(c)) break;
+    if (!size_digit(c)) break;
     ++digits;
     if (point && ++decimals > kMaxDecimals) continue;  // below a billionth of the unit
     if (number.value > (kMax - (c - '0')) / 10) return usage(text, "is too large", hint);

@@ -109,6 +109,8 @@ def peer_row(line, base):
 def without_plan(results):
     """Stowage's step without a plan: an executed one, else the first verification's reference."""
     executed = [answer["measured"] for _, answer in results if answer["schema"] == "stowage-execute/1"]
+    if len(executed) > 1:
+        raise SystemExit("--stowage: two results of `stowage execute` for one configuration")
     return executed[0] if executed else results[0][1]["reference"]
 
 

@@ -20,7 +20,7 @@ namespace stowage::cli {
 
 namespace {
 
-constexpr std::int64_t kSteps = 4;        // peaks count from the third on
+constexpr std::int64_t kCheckSteps = 4;   // peaks count from the third on
 constexpr std::int64_t kStallSteps = 12;  // then ten of them are steady: enough for a median
 constexpr std::int64_t kMaxBaselineBytes = 64 << 20;
 
@@ -208,7 +208,7 @@ class Job {
 
   [[nodiscard]] std::int64_t steps() const {
     const bool stall_counts = applied_ && applied_->moves && request_->device == "cuda";
-    return options_.steps.value_or(stall_counts ? kStallSteps : kSteps);
+    return options_.steps.value_or(stall_counts ? kStallSteps : kCheckSteps);
   }
 
   [[nodiscard]] std::string stall_not_judged() const {

@@ -8,7 +8,7 @@ namespace stowage::cli {
 
 namespace {
 
-constexpr std::int64_t kLeastSteps = 3;  // peaks count from the third on
+constexpr std::int64_t kLeastCheckSteps = 3;  // peaks count from the third on
 constexpr std::int64_t kMostSteps = 1'000'000;
 
 }  // namespace
@@ -79,7 +79,7 @@ Status CheckOptions::check_what_is_asked() const {
   if (!plan && !baseline && !budget_text) {
     return usage_error("nothing to compare with", "give --baseline FILE or --budget SIZE");
   }
-  if (steps && (*steps < kLeastSteps || *steps > kMostSteps)) {
+  if (steps && (*steps < kLeastCheckSteps || *steps > kMostSteps)) {
     return usage_error("--steps " + std::to_string(*steps) + " is not allowed",
                        "a whole number from 3 to 1000000: peaks count from the third step on");
   }

@@ -34,7 +34,7 @@ namespace {
 
 constexpr double kLlamaNormEpsilon = 1e-5;
 constexpr double kRotaryBase = 500'000;
-constexpr std::int64_t kHeadWidth = 128;
+constexpr std::int64_t kLlamaHeadWidth = 128;
 
 // Statements stand one by one, here and below, where C++ leaves the order of operands open: the
 // order of forward decides the order of backward.
@@ -89,7 +89,7 @@ Llama3Config read_llama3(OptionReader& reader, std::int64_t batch) {
   Llama3Config config;
   config.layers = reader.integer("layers", 1, kMostLayers);
   config.width = reader.integer("width", 1, kMostWidth);
-  const std::int64_t heads = std::max<std::int64_t>(1, config.width / kHeadWidth);
+  const std::int64_t heads = std::max<std::int64_t>(1, config.width / kLlamaHeadWidth);
   config.heads = reader.integer_or("heads", heads, 1, kMostWidth);
   const std::int64_t kv_heads = std::max<std::int64_t>(1, config.heads / 4);
   config.kv_heads = reader.integer_or("kv_heads", kv_heads, 1, kMostWidth);

@@ -223,11 +223,12 @@ bool PlanDocument::set_host_budget(std::optional<Bytes> host) {
   return push(std::move(state), tr("Change the host's budget"));
 }
 
-bool PlanDocument::set_plan(simulator::Plan plan, const QString& what) {
+bool PlanDocument::set_plan(simulator::Plan plan, const QString& what, const TracePtr& searched) {
   if (!trace_) return false;
   PlanState state;
   state.plan = std::move(plan);
-  state.proved_on = std::make_shared<const Calibration>(trace_->trace.calibration);
+  state.proved_on =
+      std::make_shared<const Calibration>((searched ? searched : trace_)->trace.calibration);
   return push(std::move(state), what);
 }
 
@@ -313,10 +314,10 @@ void PlanDocument::find_plan(planner::PlanRequest request) {
         };
         return planner::make_plan(trace->index, request);
       },
-      [this, what](Result<planner::PlanOutcome> outcome) {
+      [this, what, trace = trace_](Result<planner::PlanOutcome> outcome) {
         if (!outcome) return Q_EMIT failed(outcome.error());
         outcome_ = std::move(outcome).value();
-        if (outcome_->feasible()) set_plan(outcome_->plan, what);
+        if (outcome_->feasible()) set_plan(outcome_->plan, what, trace);
         Q_EMIT searched(*outcome_);
       });
 }

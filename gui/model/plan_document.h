@@ -69,7 +69,7 @@ class PlanDocument : public QObject {
   bool set_budget(std::optional<Bytes> device, simulator::PeakKind on, int drag = -1,
                   const std::string& text = {});
   bool set_host_budget(std::optional<Bytes> host);
-  bool set_plan(simulator::Plan plan, const QString& what);
+  bool set_plan(simulator::Plan plan, const QString& what, const TracePtr& searched = nullptr);
   // The same for a policy's plan, which knows no budget: those that are set stay, and it has no
   // lower bound.
   bool set_policy_plan(simulator::Plan plan, const QString& what);

@@ -39,7 +39,7 @@ class SharedColumn {
     return std::make_shared<const std::vector<T>>(std::move(values));
   }
 
-  std::shared_ptr<const std::vector<T>> values_;  // never null
+  std::shared_ptr<const std::vector<T>> values_;  // null only when moved from: then it is not read
 };
 
 }  // namespace stowage::gui

@@ -12,7 +12,7 @@
 namespace stowage::gui {
 namespace {
 
-Error interrupted() {
+Error replay_interrupted() {
   return {ErrorCode::interrupted, "cancelled", "", "", ""};
 }
 
@@ -58,7 +58,7 @@ Bytes Simulated::peak() const {
 }
 
 Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::stop_token& stop) {
-  if (stop.stop_requested()) return interrupted();
+  if (stop.stop_requested()) return replay_interrupted();
   auto made = std::make_shared<Simulated>();
   if (!state->plan.budget.device && !state->plan.budget.device_text.empty()) {
     PlanState with_bytes = *state;
@@ -83,7 +83,7 @@ Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::sto
     }
     made->decisions = std::make_shared<const simulator::Decisions>(std::move(resolved).value());
   }
-  if (stop.stop_requested()) return interrupted();
+  if (stop.stop_requested()) return replay_interrupted();
   Result<simulator::Lowering> lowered = simulator::lower(trace->index, *made->decisions);
   if (!lowered) {
     Error error = lowered.error();
@@ -91,7 +91,7 @@ Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::sto
     return error;
   }
   made->schedule = std::move(lowered->schedule);
-  if (stop.stop_requested()) return interrupted();
+  if (stop.stop_requested()) return replay_interrupted();
   made->result = simulator::replay(trace->index, made->schedule, &made->detail);
   for (const simulator::LoweringNote& note : lowered->notes) {
     made->notes.push_back(simulator::subject_of(trace->trace, note) + ": " + note.text);
@@ -109,6 +109,8 @@ Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::sto
 std::optional<Nanoseconds> lower_bound_of(const Simulated& simulated) {
   const PlanState& state = *simulated.state;
   const TraceData& data = *simulated.trace;
+  // Another recording with the same saved tensors has other times.
+  if (!state.plan.target.trace.empty() && state.plan.target.trace != data.sha256) return {};
   const bool holds = state.proved_on ? same_machine(*state.proved_on, data.trace.calibration)
                                      : data.machine == Machine::recorded;
   return holds ? state.plan.lower_bound_step : std::nullopt;
@@ -124,7 +126,12 @@ simulator::Plan plan_for_writing(const Simulated& simulated, const std::string& 
     if (parameters.stream != simulator::ParameterPlan::Stream::off) {
       plan.parameters = simulator::to_shards(trace, parameters);
     }
-    // What the search proved holds for the budget; the gap was that of its own plan.
+  }
+  // What a search proved is of its own plan, and a file's reader takes it for the recorded
+  // machine's.
+  const bool is_proved = !simulated.state->decisions && lower_bound_of(simulated) &&
+                         simulated.trace->machine == Machine::recorded;
+  if (!is_proved) {
     plan.lower_bound_step.reset();
     plan.gap_ppm.reset();
   }

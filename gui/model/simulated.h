@@ -52,11 +52,13 @@ using SimulatedPtr = std::shared_ptr<const Simulated>;
                                             const std::stop_token& stop = {});
 
 // No plan within the budgets of this one can be faster on this machine: what its search proved.
-// Absent without a search, and on another machine than the search's.
+// Absent without a search, on another machine than the search's, and for a plan of another
+// recording.
 [[nodiscard]] std::optional<Nanoseconds> lower_bound_of(const Simulated& simulated);
 
 // The plan of a replay as a file holds it: rules made of edited rows, `for` filled in for the
-// trace, `predicted` of this replay. `plan_file` is where it is going to be written, so that
+// trace, `predicted` of this replay; a lower bound and a gap only where the search's plan stands on
+// the recorded machine. `plan_file` is where it is going to be written, so that
 // `for.trace_file` is relative to it. Cost: that of to_rules().
 [[nodiscard]] simulator::Plan plan_for_writing(const Simulated& simulated,
                                                const std::string& plan_file);

@@ -96,6 +96,9 @@ void CompareView::ask_for_file() {
 
 void CompareView::compare_with_file(const QString& file) {
   choice_->setCurrentIndex(static_cast<int>(What::file));
+  // What was being replayed gives way to the file.
+  made_of_.reset();
+  made_ = {};
   job_.run<Result<Opened>>(
       tr("Opening %1").arg(file),
       [path = file.toStdString(), trace = document_.trace()](const JobContext& job) {
@@ -114,6 +117,7 @@ void CompareView::refresh() {
     // Nor is the step before held for it.
     made_of_.reset();
     made_ = {};
+    curves_->show_curves({}, {}, {}, {});
     return;
   }
   rows_->clear();

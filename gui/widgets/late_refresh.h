@@ -20,7 +20,8 @@ class LateRefresh : public QObject {
   LateRefresh(QWidget& view, std::function<void()> refresh);
 
   // The view's dock is not to be seen in a window that is: there is nothing to do until `refresh`.
-  // False for a view outside any dock or of a window that is not shown.
+  // False for a view outside any dock or of a window that is not shown. The view must show some
+  // part of itself between its opaque children: one that they hide is taken to be behind.
   [[nodiscard]] bool put_off();
 
  private:

@@ -57,7 +57,7 @@ TEST_F(GpuRecording, AttributesTheDevicesTime) {
   EXPECT_EQ(timing->activities.dropped_records, 0);
   EXPECT_EQ(timing->activities.zero_timestamps, 0);
   EXPECT_GT(timing->activities.activities.size(), 100U);
-  EXPECT_FALSE(timing->activities.syncs.empty()) << "the CPU waits for the loss";
+  EXPECT_FALSE(timing->activities.syncs.empty()) << "the recorder itself waits for the device";
   EXPECT_TRUE(timing->activities.library.starts_with("13.")) << timing->activities.library;
   // Forward and backward run on threads of their own.
   EXPECT_EQ(timing->pass.threads.size(), 2U);

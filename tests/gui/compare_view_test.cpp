@@ -103,6 +103,16 @@ TEST_F(CompareViewTest, ALowerBoundStaysInSightWhileItHolds) {
   EXPECT_EQ(row("lower bound")->after, format_time(bound));
   EXPECT_EQ(row("gap to it")->after, format_time(document_.current()->result.step_ns - bound));
   EXPECT_TRUE(row("gap in percent")->after.ends_with(" %"));
+  // In a file it is of the recorded machine and of this recording.
+  const auto written = [this] {
+    return plan_for_writing(*document_.current(), "p.json").lower_bound_step;
+  };
+  EXPECT_EQ(written(), bound);
+  Simulated of_another = *document_.current();
+  PlanState state = *of_another.state;
+  state.plan.target.trace = "sha256:0";
+  of_another.state = std::make_shared<const PlanState>(state);
+  EXPECT_EQ(lower_bound_of(of_another), std::nullopt);
   // An edit keeps the budget, and so the bound; another machine or budget does not.
   offload_a_layer();
   EXPECT_EQ(lower_bound_of(*document_.current()), bound);
@@ -110,6 +120,14 @@ TEST_F(CompareViewTest, ALowerBoundStaysInSightWhileItHolds) {
   Calibration slower = recorded;
   ASSERT_TRUE(simulator::apply_setting(slower, "link.d2h_gbps", 12));
   document_.set_calibration(slower);
+  settle_all();
+  EXPECT_EQ(row("lower bound"), nullptr);
+  // A plan that is searched on that machine has a bound there, and none in its file.
+  document_.find_plan(request);
+  settle_all();
+  EXPECT_NE(row("lower bound"), nullptr);
+  EXPECT_EQ(written(), std::nullopt);
+  document_.undo_stack().undo();
   settle_all();
   EXPECT_EQ(row("lower bound"), nullptr);
   document_.restore_calibration();

@@ -17,8 +17,8 @@ namespace {
 
 using testing::TwinSessions;
 
-constexpr const char* kResnet = "resnet50:blocks=1-1-1-1,width=8,image=32,classes=40";
-constexpr const char* kVit = "vit:layers=2,width=32,heads=2,patch=8,image=32,classes=40";
+constexpr const char* kImageResnet = "resnet50:blocks=1-1-1-1,width=8,image=32,classes=40";
+constexpr const char* kImageVit = "vit:layers=2,width=32,heads=2,patch=8,image=32,classes=40";
 
 // Sizes and strides of the tensors that the backward of convolutions and batch norms gets.
 using Look = std::vector<std::int64_t>;
@@ -76,7 +76,7 @@ simulator::Schedule offload_all(const TwinSessions& twins) {
 }
 
 TEST(ImageModels, WhatLeavesInChannelsLastComesBackInIt) {
-  TwinSessions twins(std::string(kResnet) + ",channels_last=true", 4, "none");
+  TwinSessions twins(std::string(kImageResnet) + ",channels_last=true", 4, "none");
   const simulator::Schedule schedule = offload_all(twins);
   // Of each convolution and batch norm the input: 17 of each, the first's image stays.
   EXPECT_GT(schedule.offloads.size(), 30U);
@@ -101,7 +101,7 @@ TEST(ImageModels, WhatLeavesInChannelsLastComesBackInIt) {
 }
 
 TEST(ImageModels, InTheUsualFormatNothingIsInChannelsLast) {
-  TwinSessions twins(kResnet, 4, "none");
+  TwinSessions twins(kImageResnet, 4, "none");
   const BackwardWatch watch;
   twins.run_twin(5);
   EXPECT_GT(g_seen.size(), testing::on_gpu() ? 40U : 60U);
@@ -109,7 +109,7 @@ TEST(ImageModels, InTheUsualFormatNothingIsInChannelsLast) {
 }
 
 TEST(ImageModels, EverySavedTensorBelongsToALayer) {
-  for (const char* const spec : {kResnet, kVit}) {
+  for (const char* const spec : {kImageResnet, kImageVit}) {
     SCOPED_TRACE(spec);
     const auto recorded = testing::record_model(spec, 4, "none");
     const Trace& trace = *recorded.trace;
@@ -120,12 +120,12 @@ TEST(ImageModels, EverySavedTensorBelongsToALayer) {
       ++saved_in[site.substr(0, site.find('#'))];
     }
     const std::vector<std::string> layers =
-        spec == kVit
+        spec == kImageVit
             ? std::vector<std::string>{"embed", "layers.0.attn", "layers.1.mlp", "head", "loss"}
             : std::vector<std::string>{"stem",           "layer1.0.conv1", "layer2.0.conv2",
                                        "layer4.0.conv3", "head",           "loss"};
     for (const std::string& each : layers) EXPECT_GT(saved_in[each], 0) << each;
-    if (spec == kResnet) {
+    if (spec == kImageResnet) {
       // conv: input, kernels; norm: input, weight, running and own statistics, two each; relu. The
       // shortcut has no relu. cuDNN's norm also saves what it reserves.
       const int reserved = testing::on_gpu() ? 1 : 0;

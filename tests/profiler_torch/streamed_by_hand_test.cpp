@@ -110,7 +110,7 @@ class ByHand {
 
 using Bits = testing::Bits;
 
-Bits bits_of(executor::Device& device, const std::vector<executor::NamedTensor>& tensors) {
+Bits streamed_bits_of(executor::Device& device, const std::vector<executor::NamedTensor>& tensors) {
   Bits bits;
   for (const auto& each : tensors) bits.push_back(testing::fetch(device, each.tensor));
   return bits;
@@ -125,7 +125,7 @@ TEST(StreamedByHand, IsBitwiseAndGivesUpTheBytes) {
     executor::Device& device = recorded.session->device();
     const auto copy_all = [&](const auto& to, const auto& from) {
       ASSERT_EQ(to.size(), from.size());
-      const Bits bits = bits_of(device, from);
+      const Bits bits = streamed_bits_of(device, from);
       for (std::size_t i = 0; i < to.size(); ++i) testing::store(device, to[i].tensor, bits[i]);
     };
     copy_all(twin->step().parameters(), recorded.session->step().parameters());
@@ -154,14 +154,15 @@ TEST(StreamedByHand, IsBitwiseAndGivesUpTheBytes) {
       EXPECT_EQ(report->unplanned_stored_bytes, 0);
       EXPECT_EQ(device.memory().requested, before - by_hand.bytes());
       EXPECT_EQ(loss, expected);
-      EXPECT_TRUE(bits_of(device, recorded.session->step().gradients()) ==
-                  bits_of(device, twin->step().gradients()));
-      EXPECT_TRUE(bits_of(device, (*plan)->values()) == bits_of(device, twin->step().parameters()));
+      EXPECT_TRUE(streamed_bits_of(device, recorded.session->step().gradients()) ==
+                  streamed_bits_of(device, twin->step().gradients()));
+      EXPECT_TRUE(streamed_bits_of(device, (*plan)->values()) ==
+                  streamed_bits_of(device, twin->step().parameters()));
     }
     plan->reset();
     EXPECT_EQ(device.memory().requested, before);
-    EXPECT_TRUE(bits_of(device, recorded.session->step().parameters()) ==
-                bits_of(device, twin->step().parameters()));
+    EXPECT_TRUE(streamed_bits_of(device, recorded.session->step().parameters()) ==
+                streamed_bits_of(device, twin->step().parameters()));
   }
 }
 
