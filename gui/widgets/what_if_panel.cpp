@@ -88,6 +88,10 @@ QWidget* WhatIfPanel::make_budgets() {
   return group;
 }
 
+WhatIfPanel::~WhatIfPanel() {
+  host_->disconnect(this);
+}
+
 void WhatIfPanel::say(const QString& what, const Error& error) {
   problem_->setText(tr("⚠ %1: %2").arg(what, QString::fromStdString(error.text())));
   problem_->show();

@@ -22,6 +22,8 @@ class WhatIfPanel : public QWidget {
  public:
   // The document must outlive it.
   explicit WhatIfPanel(PlanDocument& document, QWidget* parent = nullptr);
+  // A field that loses the focus as the window goes says that its editing is finished.
+  ~WhatIfPanel() override;
 
   // The controls, for tests.
   [[nodiscard]] BudgetField& budget() { return *budget_; }
