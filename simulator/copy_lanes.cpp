@@ -65,16 +65,18 @@ void CopyLanes::start_due() {
         ++lane.head;
         continue;
       }
-      start(movers_[direction], job.nominal);
+      const bool lane_waited = job.start == job.ready;
+      start(movers_[direction], job.nominal, lane_waited ? link_.handover_ns / 2 : 0);
     }
   }
 }
 
-void CopyLanes::start(Mover& mover, Nanoseconds nominal) const {
+void CopyLanes::start(Mover& mover, Nanoseconds nominal, Nanoseconds gap) const {
   const LinkCurve& curve = mover.direction == d2h ? link_.d2h : link_.h2d;
+  const Nanoseconds latency = std::min(curve.latency, nominal);
   mover.active = true;
-  mover.latency_left = std::min(curve.latency, nominal);
-  mover.work_left = (nominal - mover.latency_left) * kPpm;
+  mover.latency_left = latency + gap;
+  mover.work_left = (nominal - latency) * kPpm;
 }
 
 Ppm CopyLanes::factor_of(std::size_t mover, bool computing) const {
@@ -127,7 +129,7 @@ void CopyLanes::copy_on_compute(Direction direction, Bytes bytes) {
   if (nominal == 0) return;
   Mover& mover = movers_[kOnCompute];
   mover.direction = direction;
-  start(mover, nominal);
+  start(mover, nominal, link_.compute_copy_gap_ns);
   while (mover.active) {
     const Nanoseconds duration = next_change(false);
     advance(duration, false);

@@ -8,6 +8,9 @@
 // from one such point to the next; work is kept in ns * 10^6 and every completion rounds up to a
 // whole nanosecond. Cost: O(1) for each start or end of a transfer and each piece of compute.
 //
+// A transfer that its lane was waiting for starts half of Calibration::handover_ns later, a copy on
+// the compute stream compute_copy_gap_ns; both are part of its latency.
+//
 // A GPU at its power limit runs faster behind a rest (Calibration::rest_gain): rests are credited,
 // and while there is credit compute runs faster, at most so much that its time becomes
 // least_compute. What is left at the end of a step is lost.
@@ -86,7 +89,7 @@ class CopyLanes {
   static constexpr std::size_t kOnCompute = 2;  // the mover of copies on the compute stream
 
   void start_due();
-  void start(Mover& mover, Nanoseconds nominal) const;
+  void start(Mover& mover, Nanoseconds nominal, Nanoseconds gap) const;
   [[nodiscard]] Ppm factor_of(std::size_t mover, bool computing) const;
   // The next point at which a lane's state changes, as a distance from now; a huge one for none.
   [[nodiscard]] Nanoseconds next_change(bool computing) const;

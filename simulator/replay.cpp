@@ -20,7 +20,8 @@ class TimeReplay {
              ReplayDetail* detail)
       : index_(index),
         schedule_(schedule),
-        lanes_(index.trace().calibration),
+        link_(index.trace().calibration),
+        lanes_(link_),
         result_(result),
         detail_(detail),
         launch_(schedule.has_hooks ? index.hooked_launch_ns() : index.launch_ns()),
@@ -156,7 +157,7 @@ class TimeReplay {
         const Offload& offload = schedule_.offloads[instruction.offload.index()];
         if (!waits(offload.copy_out, offload.bytes)) break;
         const Nanoseconds begin = lanes_.now();
-        lanes_.wait_for(CopyLanes::d2h, copy_out_[instruction.offload.index()]);
+        compute_waits(CopyLanes::d2h, copy_out_[instruction.offload.index()]);
         stalled(event, instruction.offload, {}, begin);
         break;
       }
@@ -164,7 +165,7 @@ class TimeReplay {
         const Reload& reload = schedule_.reloads[instruction.reload.index()];
         if (!waits(reload.copy_in, schedule_.offloads[reload.offload.index()].bytes)) break;
         const Nanoseconds begin = lanes_.now();
-        lanes_.wait_for(CopyLanes::h2d, copy_in_[instruction.reload.index()]);
+        compute_waits(CopyLanes::h2d, copy_in_[instruction.reload.index()]);
         stalled(event, reload.offload, instruction.reload, begin);
         break;
       }
@@ -187,6 +188,14 @@ class TimeReplay {
     }
   }
 
+  void pause(Nanoseconds gap) { idle_until(lanes_.now() + gap); }
+  // Until a copy is done; compute that really waits goes on the rest of the handover later.
+  void compute_waits(CopyLanes::Direction direction, std::size_t job) {
+    const Nanoseconds begin = lanes_.now();
+    lanes_.wait_for(direction, job);
+    if (lanes_.now() > begin) pause(link_.handover_ns - link_.handover_ns / 2);
+  }
+
   [[nodiscard]] Bytes bytes_of(ResidencyId residency) const {
     const ParameterId parameter = schedule_.residencies[residency.index()].parameter;
     return schedule_.parameters[parameter.index()].bytes;
@@ -198,17 +207,18 @@ class TimeReplay {
   void start_parameter(CopyLanes::Direction direction, ResidencyId residency) {
     const Bytes bytes = bytes_of(residency);
     (direction == CopyLanes::h2d ? result_.h2d_bytes : result_.d2h_bytes) += bytes;
-    issue(index_.trace().calibration.copy_issue_ns);
+    issue(link_.copy_issue_ns);
     job_of(direction, residency) = lanes_.enqueue(direction, bytes, {}, {}, residency);
+    pause(link_.start_gap_ns);
   }
 
   // A copy that the period before started is done: only its wait is issued.
   void await_parameter(CopyLanes::Direction direction, ResidencyId residency, EventId event) {
-    issue(index_.trace().calibration.wait_issue_ns);
+    issue(link_.wait_issue_ns);
     const std::size_t job = job_of(direction, residency);
     if (job == kNoJob) return;
     const Nanoseconds begin = lanes_.now();
-    lanes_.wait_for(direction, job);
+    compute_waits(direction, job);
     stalled(event, lanes_.jobs(direction)[job], direction, begin);
   }
 
@@ -227,13 +237,13 @@ class TimeReplay {
   // Issues the wait for a copy. A copy on the compute stream, or of nothing, needs none.
   bool waits(CopyMode mode, Bytes bytes) {
     if (mode == CopyMode::compute || bytes == 0) return false;
-    issue(index_.trace().calibration.wait_issue_ns);
+    issue(link_.wait_issue_ns);
     return true;
   }
 
   void start(CopyLanes::Direction direction, CopyMode mode, Bytes bytes, EventId event,
              OffloadId offload, ReloadId reload, std::size_t& job) {
-    if (bytes > 0) issue(index_.trace().calibration.copy_issue_ns);
+    if (bytes > 0) issue(link_.copy_issue_ns);
     const Nanoseconds begin = lanes_.now();
     if (mode == CopyMode::compute) {
       lanes_.copy_on_compute(direction, bytes);
@@ -242,7 +252,10 @@ class TimeReplay {
       }
     } else {
       job = lanes_.enqueue(direction, bytes, offload, reload);
-      if (mode == CopyMode::lane) return;
+      if (mode == CopyMode::lane) {
+        if (bytes > 0) pause(link_.start_gap_ns);
+        return;
+      }
       lanes_.wait_for(direction, job);
       launched_ = std::max(launched_, lanes_.now());
     }
@@ -288,6 +301,7 @@ class TimeReplay {
 
   const TraceIndex& index_;
   const Schedule& schedule_;
+  const Calibration& link_;
   CopyLanes lanes_;
   ReplayResult& result_;
   ReplayDetail* detail_;

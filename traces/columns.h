@@ -31,6 +31,7 @@ enum class Rule : std::uint8_t {
   positive,         // >= 1
   factor,           // 1 ... 10^6 parts per million
   optional_factor,  // 0 ... 10^6; a file of an earlier minor schema does not have it
+  optional_time,    // 0 ... kMaxTime; likewise
 };
 
 // Larger sizes and times are absurd; below them, sums over a step cannot overflow unseen.
@@ -292,6 +293,9 @@ void visit_fields(T& t, F&& f) {
   f("hook_ns", t.hook_ns, Rule::time);
   f("least_compute", t.least_compute, Rule::optional_factor);
   f("rest_gain", t.rest_gain, Rule::optional_factor);
+  f("start_gap_ns", t.start_gap_ns, Rule::optional_time);
+  f("handover_ns", t.handover_ns, Rule::optional_time);
+  f("compute_copy_gap_ns", t.compute_copy_gap_ns, Rule::optional_time);
 }
 
 // `schema`, `legend`, `fingerprint`, `strings` and `lists` have forms of their own.

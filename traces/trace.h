@@ -15,7 +15,7 @@
 namespace stowage {
 
 inline constexpr int kTraceSchemaMajor = 1;
-inline constexpr int kTraceSchemaMinor = 3;
+inline constexpr int kTraceSchemaMinor = 4;
 
 enum class StorageClass : std::uint8_t {
   parameter,
@@ -340,6 +340,10 @@ struct Calibration {
   // A GPU at its power limit runs compute faster behind a rest. Since schema 1.3, else as here.
   Ppm least_compute = kPpm;  // time of compute between long rests, of that without any
   Ppm rest_gain = 0;         // compute time that 1 s of rest saves, until then
+  // How long a GPU's compute pauses beside what kernels and copies take. Since schema 1.4, else 0.
+  Nanoseconds start_gap_ns = 0;         // where a copy on a lane starts
+  Nanoseconds handover_ns = 0;          // from compute to such a copy and back, when both wait
+  Nanoseconds compute_copy_gap_ns = 0;  // at a copy on the compute stream
 };
 
 struct Trace {

@@ -80,6 +80,7 @@ std::optional<std::string> broken(Rule rule, std::int64_t value) {
       if (value > kMaxSize) return is + " bytes, an absurd size";
       return std::nullopt;
     case Rule::time:
+    case Rule::optional_time:
       if (value < 0) return is + ", a negative time";
       if (value > kMaxTime) return is + " ns, an absurd time";
       return std::nullopt;
@@ -115,6 +116,7 @@ bool holds(Rule rule, std::int64_t value) {
     case Rule::size_or_unknown:
       return value >= -1 && value <= kMaxSize;
     case Rule::time:
+    case Rule::optional_time:
       return value >= 0 && value <= kMaxTime;
     case Rule::count:
       return value >= 0;

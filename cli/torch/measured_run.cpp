@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <chrono>
 
-#include "profiler/torch/step_budget.h"
+#include "cli/torch/step_course.h"
 
 namespace stowage::cli {
 
 namespace {
-
-constexpr std::int64_t kSteadyFrom = 2;
 
 Nanoseconds median(std::vector<Nanoseconds> values) {
   std::sort(values.begin(), values.end());
@@ -64,8 +62,8 @@ std::map<std::string, std::string> facts_of(const Session& session) {
           {"torch", env.torch}};
 }
 
-void summarize(MeasuredRun& run) {
-  const std::size_t first = std::min(std::size_t{kSteadyFrom}, run.steps.size() - 1);
+void summarize(MeasuredRun& run, const StepCourse& course) {
+  const std::size_t first = std::min(std::size_t{StepCourse::kSteadyFrom}, run.steps.size() - 1);
   std::vector<Nanoseconds> times;
   std::vector<Nanoseconds> stalls;
   for (std::size_t i = first; i < run.steps.size(); ++i) {
@@ -78,9 +76,10 @@ void summarize(MeasuredRun& run) {
     run.peak_reserved = std::max(run.peak_reserved, step.peak_reserved);
     run.unplanned_stored_bytes = std::max(run.unplanned_stored_bytes, step.unplanned_stored_bytes);
     times.push_back(step.step_ns);
-    stalls.push_back(step.stall_ns);
+    if (step.stall_ns >= 0) stalls.push_back(step.stall_ns);
   }
-  run.step_ns = median(times);
+  const bool has_steady = run.steps.size() > std::size_t{StepCourse::kSteadyFrom};
+  run.step_ns = has_steady ? course.step_ns() : median(times);
   run.stall_ns = median(stalls);
 }
 
@@ -91,17 +90,13 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
   if (plan != nullptr) run.host_bytes = plan->host_bytes();
   executor::MemoryStats after_first;
   executor::TensorDumpWriter writer(device, options.dump_descriptor, options.most_dumped_bytes);
-  const std::int64_t least = options.least_steps > 0 ? options.least_steps : options.steps;
-  const auto steady = profiler::StepBudget::up_to(options.steps - kSteadyFrom, least - kSteadyFrom,
-                                                  options.steady_time);
-  Nanoseconds spent = 0;
-  const auto wants_more = [&](std::int64_t k) {
-    return k < kSteadyFrom ? k < options.steps : steady.wants_more(k - kSteadyFrom, spent);
-  };
-  for (std::int64_t k = 0; wants_more(k); ++k) {
+  StepCourse course(device.torch_device().is_cuda(), options);
+  for (std::int64_t k = 0; course.wants_more(); ++k) {
     session.step().prepare(k);
     device.synchronize();
     device.reset_peak();
+    const bool measures_stalls = course.measures_stalls();
+    device.time_stalls(measures_stalls);
     MeasuredStep measured;
     const auto begin = std::chrono::steady_clock::now();
     if (plan != nullptr) plan->begin_step();
@@ -122,13 +117,13 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
     measured.step_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                            std::chrono::steady_clock::now() - begin)
                            .count();
-    if (k >= kSteadyFrom) spent += measured.step_ns;
     const executor::MemoryStats memory = device.memory();
     measured.peak_requested = memory.peak_requested;
     measured.peak_active = memory.peak_active;
     measured.peak_reserved = memory.peak_reserved;
-    measured.stall_ns = device.stall_ns();
+    if (measures_stalls) measured.stall_ns = device.stall_ns();
     run.steps.push_back(measured);
+    course.add(measured.step_ns);
     if (k == 0) after_first = memory;
     if (memory.driver_allocations >= 0) {
       run.driver_allocations_after_first_step =
@@ -144,7 +139,8 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
     }
     if (k == 0) after_first = device.memory();  // with what dumping takes
   }
-  summarize(run);
+  device.time_stalls(false);
+  summarize(run, course);
   run.facts = facts_of(session);
   run.warnings = device.warnings();
   return run;

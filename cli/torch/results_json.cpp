@@ -41,7 +41,7 @@ Json step_json(const MeasuredStep& step) {
           {"peak_active_bytes", step.peak_active},
           {"peak_reserved_bytes", bytes_or_null(step.peak_reserved)},
           {"step_ns", step.step_ns},
-          {"stall_ns", step.stall_ns},
+          {"stall_ns", bytes_or_null(step.stall_ns)},
           {"unplanned_stored_bytes", step.unplanned_stored_bytes},
           {"loss", number(step.loss)}};
 }
@@ -118,7 +118,10 @@ std::string clean_results_to_json(const CleanResults& results) {
                {"wait_issue_ns", c.wait_issue_ns},
                {"hook_ns", c.hook_ns},
                {"least_compute", c.least_compute},
-               {"rest_gain", c.rest_gain}});
+               {"rest_gain", c.rest_gain},
+               {"start_gap_ns", c.start_gap_ns},
+               {"handover_ns", c.handover_ns},
+               {"compute_copy_gap_ns", c.compute_copy_gap_ns}});
 }
 
 Result<CleanResults> clean_results_from_json(const std::string& text) {
@@ -148,6 +151,9 @@ Result<CleanResults> clean_results_from_json(const std::string& text) {
     json.at("hook_ns").get_to(c.hook_ns);
     json.at("least_compute").get_to(c.least_compute);
     json.at("rest_gain").get_to(c.rest_gain);
+    json.at("start_gap_ns").get_to(c.start_gap_ns);
+    json.at("handover_ns").get_to(c.handover_ns);
+    json.at("compute_copy_gap_ns").get_to(c.compute_copy_gap_ns);
     return results;
   } catch (const nlohmann::json::exception& error) {
     return not_ours(error.what());
@@ -175,7 +181,7 @@ Result<MeasuredRun> measured_run_from_json(const std::string& text) {
       each.at("peak_active_bytes").get_to(step.peak_active);
       step.peak_reserved = or_minus_one(each.at("peak_reserved_bytes"));
       each.at("step_ns").get_to(step.step_ns);
-      each.at("stall_ns").get_to(step.stall_ns);
+      step.stall_ns = or_minus_one(each.at("stall_ns"));
       // 0 in a reference that was kept before there was one.
       step.unplanned_stored_bytes = each.value("unplanned_stored_bytes", Bytes{0});
       step.loss = each.at("loss").is_null() ? NAN : each.at("loss").get<double>();

@@ -41,6 +41,8 @@ std::string execute_text(const PlanInputs& inputs, const MeasuredRun& run) {
   return text;
 }
 
+constexpr Nanoseconds kPatience = 4'000'000'000;  // of run-steps
+
 Result<MeasuredRun> run_planned(const PlanInputs& inputs, const RunArguments& run,
                                 const MeasureOptions& options) {
   Result<std::unique_ptr<Session>> session = Session::create(inputs.request);
@@ -115,6 +117,7 @@ int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
     MeasureOptions options;
     options.steps = run.steps;
     options.least_steps = least.value_or(0);
+    options.patience = kPatience;
     if (digests) options.most_dumped_bytes = executor::TensorDumpWriter::kAlwaysDigests;
     options.dumped_steps = dump_descriptor ? dumped.value_or(0) : 0;
     options.dump_descriptor = static_cast<int>(dump_descriptor.value_or(-1));

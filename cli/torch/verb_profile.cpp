@@ -43,6 +43,8 @@ std::string new_uuid() {
   return uuid;
 }
 
+constexpr int kMostCleanAgain = 2;
+
 Result<Trace> record(RecordingRequest request, const Args& argv, const Console& console) {
   profiler::RawRecording recording;
   if (console.progress()) console.note("clean steps and calibration of the copy lanes ..");
@@ -62,6 +64,16 @@ Result<Trace> record(RecordingRequest request, const Args& argv, const Console& 
     Result<profiler::TimingPass> timing = timing_in_child(request);
     if (!timing) return timing.error();
     recording.timing = std::move(timing).value();
+    // A timing pass takes longer than the clean step: one that does not saw a quieter host.
+    const Nanoseconds slow = recording.timing->step_ns + recording.timing->step_ns / 200;
+    for (int again = 0; again < kMostCleanAgain && recording.clean.step_ns > slow; ++again) {
+      if (console.progress()) console.note("clean steps again: the host was busy ..");
+      Result<CleanResults> quieter = clean_in_child(request);
+      if (!quieter) return quieter.error();
+      if (quieter->clean.step_ns >= recording.clean.step_ns) continue;
+      recording.clean = quieter->clean;
+      recording.calibration = quieter->calibration;
+    }
   }
 
   if (console.progress()) console.note("observed steps ..");

@@ -11,7 +11,7 @@ namespace stowage::cli {
 namespace {
 
 // Steps that are run, whatever is compared (docs/executor.md).
-constexpr std::int64_t kSteps = 12;
+constexpr std::int64_t kSteps = 15;
 constexpr std::int64_t kLeastSteps = 7;
 
 Result<Reference> run_reference(std::int64_t compared_steps,

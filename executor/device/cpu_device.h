@@ -53,6 +53,7 @@ class CpuDevice final : public Device {
   void wait_blocking(CopyTicket ticket) override;
   void synchronize_compute() override {}  // whatever was issued is done
   void synchronize() override;
+  void time_stalls(bool /*timed*/) override {}
   [[nodiscard]] Nanoseconds stall_ns() const override { return stall_ns_; }
   [[nodiscard]] std::vector<std::string> warnings() const override { return {}; }
 

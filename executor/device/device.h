@@ -132,6 +132,10 @@ class Device {
   virtual void synchronize_compute() = 0;
   // The CPU waits for everything.
   virtual void synchronize() = 0;
+  // Whether stall_ns() counts the waits of compute; at first it does not. A wait that is timed
+  // takes a GPU's compute 3.5 us longer, so steps are timed without. The CPU device always counts
+  // them.
+  virtual void time_stalls(bool timed) = 0;
   // Nanoseconds that wait() and wait_blocking() stood still since the last call of reset_peak().
   // On a GPU known after synchronize() only.
   [[nodiscard]] virtual Nanoseconds stall_ns() const = 0;

@@ -14,6 +14,7 @@
 #include "profiler/torch/issue_costs.h"
 #include "profiler/torch/rest_gain.h"
 #include "profiler/torch/step_budget.h"
+#include "profiler/torch/stream_gaps.h"
 
 namespace stowage::profiler {
 
@@ -269,6 +270,7 @@ Result<Calibration> calibrate(executor::Device& device, const CalibrationOptions
       measure_rest_gain(device, options.step, in.device, in.host, options.largest, result);
     }
     measure_issue_costs(device, arena->data(), options.largest, result);
+    measure_stream_gaps(device, arena->data(), result);
   }
   device.synchronize();
   return result;

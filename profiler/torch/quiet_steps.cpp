@@ -11,8 +11,10 @@ namespace {
 constexpr Wide kPerMille = 1000;
 }
 
-QuietSteps::QuietSteps(const StepBudget& budget, const Patience& patience)
-    : budget_(budget), patience_(patience) {}
+QuietSteps::QuietSteps(const StepBudget& budget, const Patience& patience, std::size_t window)
+    : budget_(budget), patience_(patience), window_(window) {
+  STOWAGE_ASSERT(window > 0);
+}
 
 bool QuietSteps::wants_more() const {
   const auto done = static_cast<std::int64_t>(times_.size());
@@ -27,17 +29,17 @@ void QuietSteps::add(Nanoseconds step_ns) {
   const Window window = last_window();
   // Windows that are not full yet are of all steps, so the last of them is the one: two steps that
   // agree say nothing of the third.
-  const bool is_first = times_.size() <= kWindow;
+  const bool is_first = times_.size() <= window_;
   if (is_first || times_[window.step] < times_[best_.step]) best_ = window;
   was_quiet_ = window.quiet || (was_quiet_ && !is_first);
 }
 
 bool QuietSteps::may_be_chosen(std::size_t step) const {
-  return step == best_.step || step + kWindow > times_.size();
+  return step == best_.step || step + window_ > times_.size();
 }
 
 QuietSteps::Window QuietSteps::last_window() const {
-  std::vector<std::size_t> rows(std::min(kWindow, times_.size()));
+  std::vector<std::size_t> rows(std::min(window_, times_.size()));
   std::iota(rows.begin(), rows.end(), times_.size() - rows.size());
   std::sort(rows.begin(), rows.end(),
             [this](std::size_t a, std::size_t b) { return times_[a] < times_[b]; });

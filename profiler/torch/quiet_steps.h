@@ -1,7 +1,7 @@
 // QuietSteps: which of a row of equal steps were measured undisturbed. What else runs on the host
 // slows a launch thread down for seconds at a time (docs/decisions/0015): the median of a few steps
 // then tells how busy the host was. The time of a step is the median of its *window* here: those
-// kWindow consecutive steps, all of them when there are fewer, whose median is the smallest.
+// consecutive steps, so many of them, all when there are fewer, whose median is the smallest.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,8 @@ class QuietSteps {
   };
 
   // As many steps as `budget` says; when no window of them was quiet, more until one is: up to
-  // kPatience times as many, in the patience's time.
-  QuietSteps(const StepBudget& budget, const Patience& patience);
+  // kPatience times as many, in the patience's time. `window`: steps, at least 1.
+  QuietSteps(const StepBudget& budget, const Patience& patience, std::size_t window = kWindow);
 
   [[nodiscard]] bool wants_more() const;
   // The next step's time.
@@ -49,6 +49,7 @@ class QuietSteps {
 
   StepBudget budget_;
   Patience patience_;
+  std::size_t window_;
   std::vector<Nanoseconds> times_;
   Nanoseconds spent_ = 0;
   Window best_;

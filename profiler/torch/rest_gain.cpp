@@ -67,7 +67,12 @@ class Installed {
 class Measurement {
  public:
   Measurement(executor::Device& device, const std::function<void()>& step)
-      : device_(device), step_(step) {}
+      : device_(device), step_(step) {
+    device_.time_stalls(true);
+  }
+  ~Measurement() { device_.time_stalls(false); }
+  Measurement(const Measurement&) = delete;
+  Measurement& operator=(const Measurement&) = delete;
 
   // The mean of some steps, behind others that let the GPU settle.
   RestedStep run() {

@@ -36,6 +36,12 @@ TEST(Calibrate, GivesUsableCurvesAndFactors) {
     EXPECT_GT(factor, 0);
     EXPECT_LE(factor, kPpm);
   }
+  // Only a GPU hands over; there it takes microseconds.
+  const bool on_gpu = hand_device().torch_device().is_cuda();
+  for (const Nanoseconds gap : {calibration->handover_ns, calibration->compute_copy_gap_ns}) {
+    EXPECT_EQ(gap > 0, on_gpu);
+  }
+  EXPECT_LT(calibration->start_gap_ns, on_gpu ? 1'000'000 : 1);
   EXPECT_EQ(calibration->samples, 3);
   EXPECT_EQ(hand_device().memory().requested, before);  // nothing stays
 }

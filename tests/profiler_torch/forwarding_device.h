@@ -55,6 +55,7 @@ class ForwardingDevice : public executor::Device {
   void wait_blocking(executor::CopyTicket ticket) override { to_.wait_blocking(ticket); }
   void synchronize_compute() override { to_.synchronize_compute(); }
   void synchronize() override { to_.synchronize(); }
+  void time_stalls(bool timed) override { to_.time_stalls(timed); }
   [[nodiscard]] Nanoseconds stall_ns() const override { return to_.stall_ns(); }
   [[nodiscard]] std::vector<std::string> warnings() const override { return to_.warnings(); }
 

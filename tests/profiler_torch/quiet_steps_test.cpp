@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <tuple>
 #include <vector>
 
 namespace stowage::profiler {
@@ -48,6 +49,19 @@ TEST(QuietSteps, AreNotFoundInABurstsFirstTwo) {
   const Times times{1215, 1216, 1199, 1153, 1108, 1003, 1001, 1002, 1005, 1004};
   EXPECT_EQ(run(times, {2, 5, 1'000'000}, 1'000'000, &steps).step_ns(), 1003);
   EXPECT_EQ(steps, 10U);
+}
+
+// A longer window is quiet later, and its median another one.
+TEST(QuietSteps, AreAsManyAsTheWindowAsksFor) {
+  const Times times{1100, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007};
+  for (const auto& [window, steps, step_ns] :
+       {std::tuple{3U, 4U, 1001}, std::tuple{5U, 6U, 1002}, std::tuple{8U, 9U, 1004}}) {
+    QuietSteps quiet({2, 3, 1'000'000}, {.time_ns = 1'000'000}, window);
+    std::size_t done = 0;
+    for (; quiet.wants_more(); ++done) quiet.add(times[std::min(done, times.size() - 1)]);
+    EXPECT_EQ(done, steps) << window;
+    EXPECT_EQ(quiet.step_ns(), step_ns) << window;
+  }
 }
 
 // A host that is evenly slow: only who knows what the step takes without that can tell.

@@ -200,6 +200,7 @@ class WatchedDevice final : public executor::Device {
   }
   void wait_blocking(CopyTicket ticket) override { device_.wait_blocking(ticket); }
   void synchronize() override { device_.synchronize(); }
+  void time_stalls(bool timed) override { device_.time_stalls(timed); }
   Nanoseconds stall_ns() const override { return device_.stall_ns(); }
 
   // First and last host byte of every copy since the last call.

@@ -193,10 +193,20 @@ class Machine {
     settle();
     while (!copy.done) stall();
   }
+  // Compute hears of the end of a copy that it stood still for.
+  void wait_and_hear(const Copy& copy) {
+    settle();
+    if (copy.done) return;
+    wait(copy);
+    for (Nanoseconds i = link_.handover_ns / 2; i < link_.handover_ns; ++i) stall();
+  }
+  void pause() {
+    for (Nanoseconds i = 0; i < link_.start_gap_ns; ++i) tick(false);
+  }
 
   void await(CopyMode mode, const Copy& copy) {
     if (mode != CopyMode::compute) issue(link_.wait_issue_ns);
-    wait(copy);
+    wait_and_hear(copy);
   }
 
   void start(int direction, CopyMode mode, Bytes bytes, Copy& copy) {
@@ -205,6 +215,11 @@ class Machine {
     if (bytes > 0) issue(link_.copy_issue_ns);
     copy.latency = std::min(curve.latency, nominal);
     copy.work = (nominal - copy.latency) * kPpm;
+    settle();
+    if (nominal > 0 && mode == CopyMode::compute) copy.latency += link_.compute_copy_gap_ns;
+    if (nominal > 0 && mode != CopyMode::compute && lane(direction).queue.empty()) {
+      copy.latency += link_.handover_ns / 2;
+    }
     if (mode == CopyMode::compute) {
       on_compute_ = &copy;
       on_compute_direction_ = direction;
@@ -214,6 +229,7 @@ class Machine {
       return;
     }
     lanes_[direction].queue.push_back(&copy);
+    if (bytes > 0 && mode == CopyMode::lane) pause();
     if (mode == CopyMode::blocking) {
       wait(copy);
       launched_ = std::max(launched_, now_);
@@ -269,7 +285,7 @@ class Machine {
   // A copy of the period before is done by now.
   void await_parameter(std::map<std::int32_t, Copy>& copies, ResidencyId r) {
     issue(link_.wait_issue_ns);
-    if (const auto at = copies.find(r.value); at != copies.end()) wait(at->second);
+    if (const auto at = copies.find(r.value); at != copies.end()) wait_and_hear(at->second);
   }
 
   Nanoseconds earned_ = 0;   // rest beyond that of the recorded step

@@ -88,6 +88,59 @@ TEST(Replay, BlockingHoldsTheLaunchThread) {
   EXPECT_EQ(with_modes(trace, CopyMode::blocking, CopyMode::lane).step_ns, 5120);
 }
 
+// The same step on a GPU that pauses. The copy out finds its lane idle, so it starts 15 (half of
+// the handover) behind compute. Kernel 2 ends at 3120; the copy back starts at 3135 and ends at
+// 4135, and compute, which stood still for it, hears of that 15 later. On the compute stream it
+// takes 50 + 1000 from 3120 on. Blocking, the launch thread goes on at 2025 and needs 3010 more.
+TEST(Replay, HandsOverBetweenComputeAndLanes) {
+  MicroTrace t;
+  t.begin_op();
+  const auto a = t.alloc(1000);
+  t.run(5).kernel(1000);
+  t.run(5);
+  const auto s = t.pack(a);
+  t.let_go(a);
+  t.run(10).kernel(100);
+  t.run(3000).end_op();
+  t.backward();
+  t.unpack(s);
+  t.free(a);
+  Trace trace = t.finish();
+  trace.calibration.start_gap_ns = 7;
+  trace.calibration.handover_ns = 30;
+  trace.calibration.compute_copy_gap_ns = 50;
+  ReplayDetail detail;
+  const ReplayResult lanes = with_modes(trace, CopyMode::lane, CopyMode::lane, &detail);
+  EXPECT_EQ(lanes.step_ns, 4150);
+  ASSERT_EQ(detail.transfers.size(), 2u);
+  EXPECT_EQ(detail.transfers[0].end, 2025);
+  EXPECT_EQ(detail.transfers[1].end, 4135);
+  EXPECT_EQ(with_modes(trace, CopyMode::lane, CopyMode::compute).step_ns, 4170);
+  EXPECT_EQ(with_modes(trace, CopyMode::blocking, CopyMode::lane).step_ns, 5135);
+}
+
+// Compute stands still for 7 wherever a copy on a lane starts: a kernel of 1000, the pack, a kernel
+// of 100 that is launched long before.
+TEST(Replay, PausesWhereACopyStarts) {
+  MicroTrace t;
+  t.begin_op();
+  const auto a = t.alloc(10);
+  t.run(5).kernel(1000);
+  t.run(5);
+  const auto s = t.pack(a);
+  t.let_go(a);
+  t.run(5).kernel(100);
+  t.run(5).end_op();
+  t.backward();
+  t.unpack(s);
+  t.free(a);
+  Trace trace = t.finish();
+  const Nanoseconds without = with_modes(trace, CopyMode::lane, CopyMode::lane).step_ns;
+  trace.calibration.start_gap_ns = 7;
+  // The copy back of 10 is waited for from its own start on, so its pause is none.
+  EXPECT_EQ(with_modes(trace, CopyMode::lane, CopyMode::lane).step_ns, without + 7);
+}
+
 // What the launch thread pays: 10 for a hook, 100 for a copy, 40 for a wait. The pack is reached at
 // 10 + 10, the copy out (1000) is issued by 120 and runs until 1120. The wait for it stands at the
 // unpack, 100 + 10 later: issued at 230 + 40 = 270; compute waits 850 until 1120. There the copy

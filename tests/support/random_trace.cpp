@@ -33,7 +33,11 @@ class Dice {
 class RandomTrace {
  public:
   RandomTrace(std::uint64_t seed, const RandomTraceOptions& options)
-      : dice_(seed), extra_(seed + 77'000'003), rest_(seed + 55'000'001), options_(options) {}
+      : dice_(seed),
+        extra_(seed + 77'000'003),
+        rest_(seed + 55'000'001),
+        gaps_(seed + 33'000'001),
+        options_(options) {}
 
   Trace run() && {
     link();
@@ -79,6 +83,11 @@ class RandomTrace {
       c.copy_issue_ns = extra_.in(0, 30);
       c.wait_issue_ns = extra_.in(0, 20);
       c.hook_ns = extra_.in(0, 10);
+    }
+    if (options_.device_times && gaps_.chance(60)) {
+      c.start_gap_ns = gaps_.in(0, 15);
+      c.handover_ns = gaps_.in(0, 41);
+      c.compute_copy_gap_ns = gaps_.in(0, 40);
     }
     if (!options_.several_weights || extra_.chance(50)) return;
     for (LinkCurve* curve : {&c.d2h, &c.h2d}) {
@@ -321,6 +330,7 @@ class RandomTrace {
   Dice dice_;
   Dice extra_;  // for what came later: the other draws stay as they are
   Dice rest_;
+  Dice gaps_;
   RandomTraceOptions options_;
   MicroTrace t_;
   std::vector<StorageId> parameters_;

@@ -227,6 +227,7 @@ const Case kCases[] = {
     {"/calibration/compute_interference",
      [](Trace& t) { t.calibration.compute_interference = -5; }},
     {"/calibration/least_compute", [](Trace& t) { t.calibration.least_compute = 1'000'001; }},
+    {"/calibration/handover_ns", [](Trace& t) { t.calibration.handover_ns = -1; }},
     {"/calibration/rest_gain", [](Trace& t) { t.calibration.rest_gain = -1; }},
 };
 

@@ -69,6 +69,7 @@ class CudaDevice final : public Device {
   void wait_blocking(CopyTicket ticket) override;
   void synchronize_compute() override;
   void synchronize() override;
+  void time_stalls(bool timed) override { lanes_.time_stalls(timed); }
   [[nodiscard]] Nanoseconds stall_ns() const override { return lanes_.stall_ns(); }
   [[nodiscard]] std::vector<std::string> warnings() const override;
 
@@ -85,7 +86,7 @@ class CudaDevice final : public Device {
   const c10::DeviceIndex index_;
   const bool refuse_pinning_;
   CudaAllocations& allocations_;
-  CudaLanes lanes_;
+  mutable CudaLanes lanes_;  // what stalls took is asked of the driver only when told
   std::int64_t driver_allocations_before_ = 0;
   std::atomic<std::int64_t> pinned_blocks_{0};
   mutable std::mutex mutex_;  // guards the two below

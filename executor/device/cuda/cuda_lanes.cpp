@@ -95,14 +95,16 @@ void CudaLanes::wait(CopyTicket ticket, cudaStream_t compute) {
   const cudaError_t state = cudaEventQuery(copied);
   if (state == cudaSuccess) return;
   if (state != cudaErrorNotReady) check_cuda(state, "asking for a copy");
-  const Stall stall{timing_.take(), timing_.take()};
-  stalls_.push_back(stall);
-  check_cuda(cudaEventRecord(stall.begin, compute), "timing a wait");
+  if (timed_) {
+    tell_stalls();  // unless it was asked for: their events are needed
+    stalls_.push_back({timing_.take(), timing_.take()});
+    check_cuda(cudaEventRecord(stalls_.back().begin, compute), "timing a wait");
+  }
   if (ticket.lane == CopyLane::d2h ? needed(Wait::compute_for_copy_out)
                                    : needed(Wait::compute_for_copy_in)) {
     check_cuda(cudaStreamWaitEvent(compute, copied, 0), "letting compute wait for a copy");
   }
-  check_cuda(cudaEventRecord(stall.end, compute), "timing a wait");
+  if (timed_) check_cuda(cudaEventRecord(stalls_.back().end, compute), "timing a wait");
 }
 
 void CudaLanes::wait_blocking(CopyTicket ticket) {
@@ -120,7 +122,15 @@ void CudaLanes::wait_blocking(CopyTicket ticket) {
 void CudaLanes::drained() {
   const std::lock_guard lock(mutex_);
   for (Lane& lane : lanes_) recycle(lane, lane.totals.copies);
-  for (const Stall& stall : stalls_) {
+  passed_ = stalls_.size();
+  // How many waits find their copy unfinished changes from step to step; their number does not.
+  if (timed_) timing_.reserve(2 * waits_);
+  waits_ = 0;
+}
+
+void CudaLanes::tell_stalls() {
+  for (std::size_t i = 0; i < passed_; ++i) {
+    const Stall& stall = stalls_[i];
     float milliseconds = 0;
     // An event that was never recorded (an exception came between) has no time to tell.
     if (cudaEventElapsedTime(&milliseconds, stall.begin, stall.end) == cudaSuccess) {
@@ -131,14 +141,18 @@ void CudaLanes::drained() {
     timing_.give_back(stall.begin);
     timing_.give_back(stall.end);
   }
-  stalls_.clear();
-  // How many waits find their copy unfinished changes from step to step; their number does not.
-  timing_.reserve(2 * waits_);
-  waits_ = 0;
+  stalls_.erase(stalls_.begin(), stalls_.begin() + static_cast<std::ptrdiff_t>(passed_));
+  passed_ = 0;
 }
 
-Nanoseconds CudaLanes::stall_ns() const {
+void CudaLanes::time_stalls(bool timed) {
   const std::lock_guard lock(mutex_);
+  timed_ = timed;
+}
+
+Nanoseconds CudaLanes::stall_ns() {
+  const std::lock_guard lock(mutex_);
+  tell_stalls();
   return stall_ns_;
 }
 
@@ -149,6 +163,7 @@ void CudaLanes::reset_stall() {
     timing_.give_back(stall.end);
   }
   stalls_.clear();
+  passed_ = 0;
   stall_ns_ = 0;
 }
 

@@ -6,7 +6,8 @@
 //
 // Every copy has an event of its own ("b") until drain() or wait_blocking() has seen it done; as
 // many events exist as the busiest step so far had copies. A wait for a copy that is done already
-// costs one query; any other is put between two timing events, whose distance is the stall.
+// costs one query; any other is put between two timing events, whose distance is the stall, if
+// stalls are timed.
 // Every call is thread-safe: backward runs on another thread than forward.
 #pragma once
 
@@ -50,11 +51,14 @@ class CudaLanes {
   void wait(CopyTicket ticket, cudaStream_t compute);
   // The CPU waits; the time counts as stall.
   void wait_blocking(CopyTicket ticket);
-  // Takes note that everything is done (the caller has synchronised the device): stalls become
-  // known and events free.
+  // Takes note that everything is done (the caller has synchronised the device): copies' events
+  // become free, and the stalls until here can be told.
   void drained();
 
-  [[nodiscard]] Nanoseconds stall_ns() const;
+  void time_stalls(bool timed);
+  // Since the last reset_stall(), of what drained() has seen. Asking the driver takes 1 us a stall,
+  // so it is not done within a step.
+  [[nodiscard]] Nanoseconds stall_ns();
   void reset_stall();
   [[nodiscard]] CudaLaneTotals totals(CopyLane lane) const;
   [[nodiscard]] std::size_t events_created() const;
@@ -76,6 +80,7 @@ class CudaLanes {
   // Null when the copy is known to be done.
   cudaEvent_t pending_event(CopyTicket ticket);
   void recycle(Lane& lane, std::uint64_t done);
+  void tell_stalls();
   void delay(CudaQueue queue, cudaStream_t stream, std::uint64_t number);
 
   const Delay delay_;
@@ -83,8 +88,10 @@ class CudaLanes {
   EventPool order_{cudaEventDisableTiming};
   EventPool timing_{cudaEventDefault};
   std::array<Lane, 2> lanes_;
-  std::vector<Stall> stalls_;  // not known yet
-  std::size_t waits_ = 0;      // since the last drained()
+  std::vector<Stall> stalls_;  // not told yet
+  std::size_t passed_ = 0;     // the first so many of them are over
+  bool timed_ = false;
+  std::size_t waits_ = 0;  // since the last drained()
   Nanoseconds stall_ns_ = 0;
 };
 

@@ -1,0 +1,40 @@
+// StepCourse: which step of a measured run is for what. First those until steps are steady, then
+// those whose time counts; on a GPU, where a stall that is measured makes its step longer, the last
+// few have their stalls measured and their times left out.
+#pragma once
+
+#include <cstdint>
+
+#include "cli/torch/measured_run.h"
+#include "profiler/torch/quiet_steps.h"
+
+namespace stowage::cli {
+
+class StepCourse {
+ public:
+  static constexpr std::int64_t kSteadyFrom = 2;
+  static constexpr std::int64_t kMostStallSteps = 3;
+
+  // Of options.steps steps (at least 1), fewer when they are long and more in options.patience. A
+  // quarter of the steady ones, kMostStallSteps at most, measure stalls on a GPU; elsewhere, and
+  // where there are not five steady ones, each step measures both.
+  StepCourse(bool on_gpu, const MeasureOptions& options);
+
+  [[nodiscard]] bool wants_more() const;
+  // Whether the next step's stalls are measured.
+  [[nodiscard]] bool measures_stalls() const;
+  void add(Nanoseconds step_ns);
+  // Of the steady steps whose time counts: the median of the quietest MeasureOptions::kWindow in a
+  // row with patience on a GPU, else of all. There is one.
+  [[nodiscard]] Nanoseconds step_ns() const { return timed_.step_ns(); }
+
+ private:
+  std::int64_t steps_;
+  std::int64_t steady_;
+  std::int64_t stall_steps_;
+  profiler::QuietSteps timed_;
+  std::int64_t done_ = 0;
+  std::int64_t stalls_done_ = 0;
+};
+
+}  // namespace stowage::cli
