@@ -72,7 +72,7 @@ Result<MeasuredRun> run_steps(const RunRequest& request, std::int64_t steps,
                               const std::optional<std::string>& plan_file,
                               const std::optional<std::string>& trace_file) {
   MeasureOptions options;
-  options.steps = steps;
+  options.course.steps = steps;
   std::shared_ptr<const Trace> trace;
   simulator::Schedule schedule;
   if (plan_file) {

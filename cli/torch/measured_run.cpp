@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "cli/torch/step_course.h"
-
 namespace stowage::cli {
 
 namespace {
@@ -62,8 +60,9 @@ std::map<std::string, std::string> facts_of(const Session& session) {
           {"torch", env.torch}};
 }
 
-void summarize(MeasuredRun& run, const StepCourse& course) {
-  const std::size_t first = std::min(std::size_t{StepCourse::kSteadyFrom}, run.steps.size() - 1);
+void summarize(MeasuredRun& run, const profiler::StepCourse& course) {
+  const std::size_t first =
+      std::min(std::size_t{profiler::StepCourse::kSteadyFrom}, run.steps.size() - 1);
   std::vector<Nanoseconds> times;
   std::vector<Nanoseconds> stalls;
   for (std::size_t i = first; i < run.steps.size(); ++i) {
@@ -78,7 +77,7 @@ void summarize(MeasuredRun& run, const StepCourse& course) {
     times.push_back(step.step_ns);
     if (step.stall_ns >= 0) stalls.push_back(step.stall_ns);
   }
-  const bool has_steady = run.steps.size() > std::size_t{StepCourse::kSteadyFrom};
+  const bool has_steady = run.steps.size() > std::size_t{profiler::StepCourse::kSteadyFrom};
   run.step_ns = has_steady ? course.step_ns() : median(times);
   run.stall_ns = median(stalls);
 }
@@ -90,7 +89,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
   if (plan != nullptr) run.host_bytes = plan->host_bytes();
   executor::MemoryStats after_first;
   executor::TensorDumpWriter writer(device, options.dump_descriptor, options.most_dumped_bytes);
-  StepCourse course(device.torch_device().is_cuda(), options);
+  profiler::StepCourse course(device.torch_device().is_cuda(), options.course);
   for (std::int64_t k = 0; course.wants_more(); ++k) {
     session.step().prepare(k);
     device.synchronize();
@@ -150,7 +149,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
 
 Result<MeasuredRun> measure(Session& session, executor::PlannedStep* plan,
                             const MeasureOptions& options) {
-  STOWAGE_ASSERT(options.steps > 0);
+  STOWAGE_ASSERT(options.course.steps > 0);
   Result<MeasuredRun> run =
       guarded([&]() -> Result<MeasuredRun> { return run_steps(session, plan, options); });
   if (!run && plan != nullptr) plan->abort_step();

@@ -9,6 +9,7 @@
 #include "cli/torch/session.h"
 #include "executor/planned_step.h"
 #include "executor/tensor_dump.h"
+#include "profiler/torch/step_course.h"
 #include "traces/result.h"
 
 namespace stowage::cli {
@@ -29,7 +30,7 @@ struct MeasuredRun {
   // Over the steady steps, from the third on (all of them when there are fewer): the largest peak
   // and the median times. On a GPU a stall that is measured makes its step longer, so the last few
   // steady steps have their stalls measured and the others their time, where there are
-  // enough; with MeasureOptions::patience step_ns is the median of the quietest kWindow in a row.
+  // enough; with StepCourse::Options::patience step_ns is the median of the quietest window.
   Bytes peak_requested = 0;
   Bytes peak_active = 0;
   Bytes peak_reserved = -1;
@@ -57,14 +58,7 @@ struct MeasuredRun {
 };
 
 struct MeasureOptions {
-  std::int64_t steps = 3;
-  // Long steps are run less often: steady ones for so long, and so many steps at least (0 = all).
-  std::int64_t least_steps = 0;
-  Nanoseconds steady_time = 15'000'000'000;
-  // More steps are run on a GPU until kWindow in a row agree, for so long: what else runs on the
-  // host slows the launch thread down for seconds (docs/decisions/0015). 0 = no more than `steps`.
-  static constexpr std::size_t kWindow = 10;
-  Nanoseconds patience = 0;
+  profiler::StepCourse::Options course;
   std::int64_t dumped_steps = 0;  // the first so many steps go into `dump`
   int dump_descriptor = -1;
   Bytes most_dumped_bytes = executor::TensorDumpWriter::kMostBytes;  // of a step, not as digests

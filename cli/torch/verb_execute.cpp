@@ -74,7 +74,7 @@ int verb_execute(const Args& args, std::ostream& out, std::ostream& err) {
     if (!inputs) return inputs.error();
     for (const std::string& warning : inputs->warnings) console.warn(warning);
     MeasureOptions options;
-    options.steps = run.steps;
+    options.course.steps = run.steps;
     Result<MeasuredRun> measured = run_planned(*inputs, run, options);
     if (!measured) {
       const executor::ModelSpec& spec = inputs->request.spec;
@@ -115,9 +115,9 @@ int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
     Result<PlanInputs> inputs = load_plan_inputs(*run.plan, run.trace, run.model, run.flags);
     if (!inputs) return inputs.error();
     MeasureOptions options;
-    options.steps = run.steps;
-    options.least_steps = least.value_or(0);
-    options.patience = kPatience;
+    options.course.steps = run.steps;
+    options.course.least_steps = least.value_or(0);
+    options.course.patience = kPatience;
     if (digests) options.most_dumped_bytes = executor::TensorDumpWriter::kAlwaysDigests;
     options.dumped_steps = dump_descriptor ? dumped.value_or(0) : 0;
     options.dump_descriptor = static_cast<int>(dump_descriptor.value_or(-1));

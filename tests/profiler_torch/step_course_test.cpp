@@ -1,15 +1,15 @@
-#include "cli/torch/step_course.h"
+#include "profiler/torch/step_course.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-namespace stowage::cli {
+namespace stowage::profiler {
 namespace {
 
 // One letter a step: "w" neither steady nor measured, "t" timed, "s" stalls alone, "b" both.
-std::string course(bool on_gpu, const MeasureOptions& options,
+std::string course(bool on_gpu, const StepCourse::Options& options,
                    const std::vector<Nanoseconds>& times, Nanoseconds* step_ns = nullptr) {
   StepCourse steps(on_gpu, options);
   std::string letters;
@@ -69,4 +69,4 @@ TEST(StepCourse, WaitsForTenQuietStepsOnAGpu) {
 }
 
 }  // namespace
-}  // namespace stowage::cli
+}  // namespace stowage::profiler

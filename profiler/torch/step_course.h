@@ -3,28 +3,40 @@
 // few have their stalls measured and their times left out.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
-#include "cli/torch/measured_run.h"
 #include "profiler/torch/quiet_steps.h"
 
-namespace stowage::cli {
+namespace stowage::profiler {
 
 class StepCourse {
  public:
   static constexpr std::int64_t kSteadyFrom = 2;
   static constexpr std::int64_t kMostStallSteps = 3;
 
-  // Of options.steps steps (at least 1), fewer when they are long and more in options.patience. A
+  struct Options {
+    std::int64_t steps = 3;  // at least 1
+    // Long steps are run less often: steady ones for so long, and so many steps at least (0 = all).
+    std::int64_t least_steps = 0;
+    Nanoseconds steady_time = 15'000'000'000;
+    // More steps are run on a GPU until kWindow in a row agree, for so long: what else runs on the
+    // host slows the launch thread down for seconds (docs/decisions/0015). 0 = no more than
+    // `steps`.
+    Nanoseconds patience = 0;
+  };
+  static constexpr std::size_t kWindow = 10;
+
+  // Of options.steps steps, fewer when they are long and more in the options' patience. A
   // quarter of the steady ones, kMostStallSteps at most, measure stalls on a GPU; elsewhere, and
   // where there are not five steady ones, each step measures both.
-  StepCourse(bool on_gpu, const MeasureOptions& options);
+  StepCourse(bool on_gpu, const Options& options);
 
   [[nodiscard]] bool wants_more() const;
   // Whether the next step's stalls are measured.
   [[nodiscard]] bool measures_stalls() const;
   void add(Nanoseconds step_ns);
-  // Of the steady steps whose time counts: the median of the quietest MeasureOptions::kWindow in a
+  // Of the steady steps whose time counts: the median of the quietest kWindow in a
   // row with patience on a GPU, else of all. There is one.
   [[nodiscard]] Nanoseconds step_ns() const { return timed_.step_ns(); }
 
@@ -32,9 +44,9 @@ class StepCourse {
   std::int64_t steps_;
   std::int64_t steady_;
   std::int64_t stall_steps_;
-  profiler::QuietSteps timed_;
+  QuietSteps timed_;
   std::int64_t done_ = 0;
   std::int64_t stalls_done_ = 0;
 };
 
-}  // namespace stowage::cli
+}  // namespace stowage::profiler
