@@ -34,6 +34,9 @@ class PlannedStep::State {
   // When it throws (a saved tensor was written in place, a device failed) the step goes on until
   // abort().
   Result<StepReport> end();
+  // Behind end() of a step that went as planned: reserve_for_later_steps().
+  std::string look_ahead();
+  [[nodiscard]] std::int64_t first_serial() const { return first_serial_; }
   // Ends a step that goes on; nothing otherwise.
   void abort();
   void layer_event(LayerEvent event, std::string_view path);

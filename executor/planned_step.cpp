@@ -12,6 +12,7 @@
 #include "executor/planned_state.h"
 #include "executor/reserve_segments.h"
 #include "executor/saved_tensor_engine.h"
+#include "simulator/allocator_outlook.h"
 #include "simulator/allocator_replay.h"
 #include "simulator/hazards.h"
 
@@ -81,6 +82,14 @@ LeftBehind& left_behind() {
 }
 
 }  // namespace
+
+std::string PlannedStep::State::look_ahead() {
+  const std::lock_guard lock(mutex_);
+  if (device_.memory().driver_allocations < 0) return "";
+  const simulator::TraceIndex index(*trace_);
+  const simulator::AllocatorOutlook outlook(index, schedule_);
+  return reserve_for_later_steps(device_, outlook, first_serial_);
+}
 
 Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
                                                          std::shared_ptr<const Trace> trace,
@@ -160,7 +169,12 @@ void PlannedStep::begin_step() {
 Result<StepReport> PlannedStep::end_step() {
   set_driver(nullptr);
   try {
-    return state_->end();
+    Result<StepReport> report = state_->end();
+    if (report && report->on_plan && !has_looked_ahead_) {
+      has_looked_ahead_ = true;
+      look_ahead_ = state_->look_ahead();
+    }
+    return report;
   } catch (...) {
     state_->abort();
     throw;
@@ -178,6 +192,10 @@ void PlannedStep::materialise() {
 
 std::vector<NamedTensor> PlannedStep::values() {
   return state_->values();
+}
+
+std::int64_t PlannedStep::first_serial() const {
+  return state_->first_serial();
 }
 
 Bytes PlannedStep::host_bytes() const {

@@ -59,7 +59,8 @@ struct StepReport {
 class PlannedStep final : public StepDriver {
  public:
   // Checks the schedule for hazards (refused if any), makes the host arena, and takes from the
-  // device's driver what only a later step than the first would (reserve_segments.h). `device`
+  // device's driver what only a later step than the first would (reserve_segments.h); end_step()
+  // does that once more, behind the first step that went as planned. `device`
   // outlives the driver; the trace is shared because the schedule refers to its rows. `parameters`
   // are the model's, in the order in which they were recorded; those that stream leave the device
   // here, and are refused when they are not the recorded ones or somebody else holds their memory.
@@ -76,7 +77,8 @@ class PlannedStep final : public StepDriver {
   // is waited for and dropped.
   void begin_step();
   // Ends the step and removes the driver. Error: the step ended before the schedule did (only
-  // with OffPlan::refuse; nothing is lost, its results are right).
+  // with OffPlan::refuse; nothing is lost, its results are right). The device's peaks count what
+  // look_ahead() took for a moment.
   Result<StepReport> end_step();
   // After an exception inside the step: waits for copies, drops what the step holds and removes
   // the driver, so that the next step is clean.
@@ -97,6 +99,11 @@ class PlannedStep final : public StepDriver {
   // one stays an error.
   void leave_parameters() { leaves_parameters_ = true; }
   [[nodiscard]] Bytes host_bytes() const;
+  // What the look ahead behind the first step saw and took, for people; empty before, and on a
+  // device without a caching allocator.
+  [[nodiscard]] const std::string& look_ahead() const { return look_ahead_; }
+  // For the same look at another time: numbers of the last step's own allocations begin here.
+  [[nodiscard]] std::int64_t first_serial() const;
 
   std::unique_ptr<torch::autograd::SavedVariableHooks> make_hooks() override;
   void layer_event(LayerEvent event, std::string_view path) override;
@@ -110,6 +117,8 @@ class PlannedStep final : public StepDriver {
   explicit PlannedStep(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
   bool leaves_parameters_ = false;
+  bool has_looked_ahead_ = false;
+  std::string look_ahead_;
 };
 
 }  // namespace stowage::executor

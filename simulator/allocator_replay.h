@@ -4,18 +4,19 @@
 // peaks are those of the periods that repeat in the end.
 //
 // Segments that only a later period would take from the driver (the gradients of the step before
-// are not there in the first one) are taken ahead of the first period, behind what is adopted: one
-// after the other, request_of_segment() bytes are asked for, again and again, until a segment is
-// taken; then all of that is freed. Tried are nothing, those segments, and one large segment. A try
-// counts when no later period takes any and at most 5 % more is reserved than without; first choice
-// is one that is steady, or that takes none for 100 periods and none for 16 in each of eight other
-// orders of addresses. Then it is done, and executor/reserve_segments.h does the same to the real
-// allocator.
+// are not there in the first one) are taken ahead of the first period, where a plan is applied
+// (behind what it frees then, ahead of what its first period begins with): one after the other,
+// request_of_segment() bytes are asked for, again and again, until a segment is taken; then all of
+// that is freed. Tried are nothing, those segments, and one large segment. A try counts when no
+// later period takes any and at most 5 % more is reserved than without; first choice is one that is
+// steady, or that takes none for 100 periods and none for 16 in each of eight other orders of
+// addresses. Then it is done, and executor/reserve_segments.h does the same to the real allocator.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "simulator/allocator_periods.h"
 #include "simulator/schedule.h"
 #include "simulator/trace_index.h"
 
@@ -41,14 +42,8 @@ struct AllocatorReplay {
 
 inline constexpr std::int32_t kMostPeriods = 16;  // so many steps are exact without is_steady
 
-// The allocator's counters over the last period that was replayed: after each event, the
-// instructions there included. What AllocatorCurve of the trace says of the recorded step.
-struct AllocatorTrail {
-  std::vector<Bytes> active;
-  std::vector<Bytes> reserved;
-};
-
-// Can be asked of traces with a setup. `limit`: the most that may be reserved, -1 = none.
+// Can be asked of traces with a setup. `limit`: the most that may be reserved, -1 = none. `trail`
+// gets the last period that was replayed.
 // Cost: O((setup + periods * allocations) log free blocks), a few times over where there are later
 // segments.
 [[nodiscard]] AllocatorReplay replay_allocator(const TraceIndex& index, const Schedule& schedule,

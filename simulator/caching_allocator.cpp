@@ -1,7 +1,6 @@
 #include "simulator/caching_allocator.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "traces/result.h"
 
@@ -25,16 +24,44 @@ bool is_split_off(Bytes rest, bool small) {
 
 }  // namespace
 
+CachingAllocator::CachingAllocator(const std::vector<ObservedBlock>& blocks) : limit_(-1) {
+  std::vector<SegmentAddresses::Range> taken;
+  nodes_.reserve(blocks.size());
+  for (const ObservedBlock& each : blocks) {
+    const auto block = static_cast<Block>(nodes_.size());
+    Node made;
+    made.address = each.address;
+    made.size = each.size;
+    made.allocated = each.allocated;
+    made.small = each.small;
+    if (each.begins_segment) {
+      segments_.push_back(block);
+      taken.push_back({each.address, 0});
+    } else {
+      STOWAGE_ASSERT(block > 0 && taken.back().address + taken.back().size == each.address);
+      made.previous = block - 1;
+      node(block - 1).next = block;
+    }
+    taken.back().size += each.size;
+    reserved_ += each.size;
+    if (each.allocated) active_ += each.size;
+    nodes_.push_back(made);
+    if (!each.allocated) insert_free(block);
+  }
+  addresses_ = SegmentAddresses(taken);
+  reset_peaks();
+}
+
 CachingAllocator::Block CachingAllocator::allocate(Bytes bytes) {
   if (bytes <= 0) return kNoBlock;
   const Bytes size = rounded(bytes);
   const bool small = size <= kSmallSize;
   FreeSet& free_blocks = pool(small);
-  const auto fit = free_blocks.lower_bound(Free{size, 0, kNoBlock});
+  const auto fit = lower_bound(free_blocks, Free{size, 0, kNoBlock});
   Block block = kNoBlock;
   if (fit != free_blocks.end()) {
     block = fit->block;
-    erase_free(free_blocks, fit);
+    free_blocks.erase(fit);
   } else {
     block = new_segment(segment_size(size), small);
     if (block == kOutOfMemory) return kOutOfMemory;
@@ -54,9 +81,7 @@ void CachingAllocator::free(Block block) {
   for (const bool behind : {false, true}) {
     const Block neighbour = behind ? node(block).next : node(block).previous;
     if (neighbour == kNoBlock || node(neighbour).allocated) continue;
-    FreeSet& free_blocks = pool(node(neighbour).small);
-    erase_free(free_blocks,
-               free_blocks.find(Free{node(neighbour).size, node(neighbour).address, neighbour}));
+    erase_free(neighbour);
     block = behind ? merge(block, neighbour) : merge(neighbour, block);
   }
   insert_free(block);
@@ -78,6 +103,22 @@ std::vector<CachingAllocator::Piece> CachingAllocator::layout() const {
   return pieces;
 }
 
+std::vector<ObservedBlock> CachingAllocator::observed() const {
+  std::vector<ObservedBlock> blocks;
+  blocks.reserve(nodes_.size() - unused_.size());
+  for (const Block segment : segments_) {
+    for (Block block = segment; block != kNoBlock; block = node(block).next) {
+      ObservedBlock& each = blocks.emplace_back();
+      each.address = node(block).address;
+      each.size = node(block).size;
+      each.begins_segment = block == segment;
+      each.small = node(block).small;
+      each.allocated = node(block).allocated;
+    }
+  }
+  return blocks;
+}
+
 CachingAllocator::Block CachingAllocator::new_node(const Node& made) {
   if (unused_.empty()) {
     nodes_.push_back(made);
@@ -89,21 +130,22 @@ CachingAllocator::Block CachingAllocator::new_node(const Node& made) {
   return block;
 }
 
+CachingAllocator::FreeSet::iterator CachingAllocator::lower_bound(FreeSet& free_blocks,
+                                                                  const Free& key) {
+  return std::lower_bound(free_blocks.begin(), free_blocks.end(), key);
+}
+
 void CachingAllocator::insert_free(Block block) {
   const Free key{node(block).size, node(block).address, block};
   FreeSet& free_blocks = pool(node(block).small);
-  if (spare_.empty()) {
-    free_blocks.insert(key);
-    return;
-  }
-  spare_.back().value() = key;
-  free_blocks.insert(std::move(spare_.back()));
-  spare_.pop_back();
+  free_blocks.insert(lower_bound(free_blocks, key), key);
 }
 
-void CachingAllocator::erase_free(FreeSet& free_blocks, FreeSet::iterator at) {
-  STOWAGE_ASSERT(at != free_blocks.end());
-  spare_.push_back(free_blocks.extract(at));
+void CachingAllocator::erase_free(Block block) {
+  FreeSet& free_blocks = pool(node(block).small);
+  const auto at = lower_bound(free_blocks, Free{node(block).size, node(block).address, block});
+  STOWAGE_ASSERT(at != free_blocks.end() && at->block == block);
+  free_blocks.erase(at);
 }
 
 CachingAllocator::Block CachingAllocator::new_segment(Bytes size, bool small) {
@@ -129,8 +171,7 @@ void CachingAllocator::release_cached() {
   std::erase_if(segments_, [&](Block block) {
     const Node& head = node(block);
     if (head.allocated || head.next != kNoBlock) return false;
-    FreeSet& free_blocks = pool(head.small);
-    erase_free(free_blocks, free_blocks.find(Free{head.size, head.address, block}));
+    erase_free(block);
     reserved_ -= head.size;
     unused_.push_back(block);
     return true;

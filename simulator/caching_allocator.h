@@ -18,14 +18,14 @@
 // Left out: several streams and record_stream, expandable segments, private pools, rounding to
 // powers of two, garbage collection. The driver's addresses are those of SegmentAddresses; they
 // matter only among free blocks of equal size.
-// Cost: O(log free blocks) an operation.
+// Cost: about 100 ns an operation; O(free blocks) where these are many thousands.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <set>
 #include <vector>
 
+#include "simulator/observed_allocator.h"
 #include "simulator/segment_addresses.h"
 #include "traces/units.h"
 
@@ -57,6 +57,11 @@ class CachingAllocator {
   explicit CachingAllocator(Bytes limit = -1, AddressOrder order = kFalling)
       : limit_(limit), addresses_(order) {}
 
+  // Goes on where another allocator is, without a limit: `blocks` are all of its blocks in order of
+  // address; theirs are numbered in that order from 0 on. Segments to come lie as SegmentAddresses
+  // has them behind those that there are. Cost: O(blocks log blocks).
+  explicit CachingAllocator(const std::vector<ObservedBlock>& blocks);
+
   [[nodiscard]] Block allocate(Bytes bytes);
   void free(Block block);  // does nothing for kNoBlock
 
@@ -65,7 +70,7 @@ class CachingAllocator {
   [[nodiscard]] Bytes peak_active() const { return peak_active_; }
   [[nodiscard]] Bytes peak_reserved() const { return peak_reserved_; }
   void reset_peaks();
-  // Sizes of all segments taken from the driver since the beginning, in order.
+  // Sizes of all segments that this allocator took from the driver, in order.
   [[nodiscard]] const std::vector<Bytes>& segments_taken() const { return segments_taken_; }
 
   [[nodiscard]] Bytes address_of(Block block) const { return node(block).address; }
@@ -80,6 +85,8 @@ class CachingAllocator {
     friend bool operator==(const Piece&, const Piece&) = default;
   };
   [[nodiscard]] std::vector<Piece> layout() const;
+  // The same with what its constructor wants to know.
+  [[nodiscard]] std::vector<ObservedBlock> observed() const;
 
  private:
   struct Node {
@@ -98,7 +105,7 @@ class CachingAllocator {
       return a.size != b.size ? a.size < b.size : a.address < b.address;
     }
   };
-  using FreeSet = std::set<Free>;
+  using FreeSet = std::vector<Free>;  // by size, then address; there are few
 
   [[nodiscard]] const Node& node(Block block) const {
     return nodes_[static_cast<std::size_t>(block)];
@@ -106,9 +113,10 @@ class CachingAllocator {
   Node& node(Block block) { return nodes_[static_cast<std::size_t>(block)]; }
   FreeSet& pool(bool small) { return free_[small ? 1 : 0]; }
 
+  [[nodiscard]] static FreeSet::iterator lower_bound(FreeSet& free_blocks, const Free& key);
   Block new_node(const Node& made);
   void insert_free(Block block);
-  void erase_free(FreeSet& free_blocks, FreeSet::iterator at);
+  void erase_free(Block block);
   Block new_segment(Bytes size, bool small);
   void release_cached();
   void split(Block block, Bytes size);
@@ -125,7 +133,6 @@ class CachingAllocator {
   std::vector<Block> unused_;    // rows of nodes_
   std::vector<Block> segments_;  // first block of each, by address
   FreeSet free_[2];
-  std::vector<FreeSet::node_type> spare_;  // nodes of the sets, to be used again
 };
 
 }  // namespace stowage::simulator

@@ -13,13 +13,24 @@ constexpr std::int64_t kFactor = 648'391;
 
 }  // namespace
 
+SegmentAddresses::SegmentAddresses(const std::vector<Range>& taken) {
+  if (taken.empty()) return;
+  lowest_ = taken.front().address / kSlot * kSlot;
+  for (std::size_t i = taken.size(); i-- > 0;) {
+    const Bytes end = taken[i].address + taken[i].size;
+    Bytes slot_end = (end + kSlot - 1) / kSlot * kSlot;
+    if (i + 1 < taken.size()) slot_end = std::min(slot_end, taken[i + 1].address);
+    if (slot_end > end) rests_.push_back({end, slot_end - end});
+  }
+}
+
 Bytes SegmentAddresses::take(Bytes size) {
   if (order_ != kFalling) {
     const std::int64_t factor = kFactor * (2 * std::int64_t{order_} + 1) % kPlaces;
     return kPlace * (++taken_ * factor % kPlaces);
   }
   const auto rest = std::find_if(rests_.rbegin(), rests_.rend(),
-                                 [&](const Rest& each) { return each.size >= size; });
+                                 [&](const Range& each) { return each.size >= size; });
   if (rest != rests_.rend()) {
     const Bytes address = rest->address;
     rest->address += size;

@@ -22,7 +22,15 @@ inline constexpr AddressOrder kFalling = 0;
 
 class SegmentAddresses {
  public:
+  struct Range {
+    Bytes address = 0;
+    Bytes size = 0;
+  };
+
   explicit SegmentAddresses(AddressOrder order = kFalling) : order_(order) {}
+  // Falling behind segments that were taken: in what is left of their slots, then below the lowest
+  // of them. In order of address.
+  explicit SegmentAddresses(const std::vector<Range>& taken);
 
   // The first slot of falling addresses ends here.
   static constexpr Bytes kTop = Bytes{1} << 46;
@@ -31,14 +39,10 @@ class SegmentAddresses {
   [[nodiscard]] Bytes take(Bytes size);
 
  private:
-  struct Rest {
-    Bytes address = 0;
-    Bytes size = 0;
-  };
-  AddressOrder order_;
-  std::int64_t taken_ = 0;   // segments, of scattered ones
-  Bytes lowest_ = kTop;      // of the slots
-  std::vector<Rest> rests_;  // by slot, from the highest to the lowest
+  AddressOrder order_ = kFalling;
+  std::int64_t taken_ = 0;    // segments, of scattered ones
+  Bytes lowest_ = kTop;       // of the slots
+  std::vector<Range> rests_;  // by slot, from the highest to the lowest
 };
 
 }  // namespace stowage::simulator

@@ -38,6 +38,9 @@ class CpuDevice final : public Device {
   [[nodiscard]] std::int64_t allocation_serial(const void* data) const override;
   [[nodiscard]] std::int64_t next_serial() const override;
   [[nodiscard]] std::vector<LiveAllocation> live_allocations() const override;
+  [[nodiscard]] std::optional<simulator::ObservedAllocator> observed_allocator() const override {
+    return std::nullopt;
+  }
   [[nodiscard]] SetupHistory setup_history() const override { return {}; }
   void begin_first_step() override {}
   void end_setup() override {}

@@ -27,6 +27,9 @@ class ForwardingDevice : public executor::Device {
   [[nodiscard]] std::vector<executor::LiveAllocation> live_allocations() const override {
     return to_.live_allocations();
   }
+  [[nodiscard]] std::optional<simulator::ObservedAllocator> observed_allocator() const override {
+    return to_.observed_allocator();
+  }
   [[nodiscard]] executor::SetupHistory setup_history() const override {
     return to_.setup_history();
   }

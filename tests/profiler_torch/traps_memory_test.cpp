@@ -159,6 +159,9 @@ class WatchedDevice final : public executor::Device {
   c10::Device torch_device() const override { return device_.torch_device(); }
   void describe(Environment& environment) const override { device_.describe(environment); }
   void set_memory_limit(Bytes limit) override { device_.set_memory_limit(limit); }
+  std::optional<simulator::ObservedAllocator> observed_allocator() const override {
+    return device_.observed_allocator();
+  }
   executor::SetupHistory setup_history() const override { return device_.setup_history(); }
   void begin_first_step() override { device_.begin_first_step(); }
   void end_setup() override { device_.end_setup(); }

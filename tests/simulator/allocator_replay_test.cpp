@@ -217,11 +217,9 @@ class SegmentOracle {
       old_.push_back(s);
     }
     while (has_setup_before(0)) set_up_row();
-    // Streamed parameters leave their own memory; what is there at a step's begin comes.
+    // Streamed parameters leave their own memory; what is there at a step's begin comes behind the
+    // segments.
     for (const StreamedParameter& parameter : schedule.parameters) drop(parameter.storage.index());
-    for (const std::size_t item : sets_.back()) {
-      if (item >= first_residency_) make(item);
-    }
     std::vector<Bytes> held;
     for (const Bytes segment : segments_ahead) {
       const Bytes before = allocator_.reserved();
@@ -231,6 +229,9 @@ class SegmentOracle {
       EXPECT_EQ(allocator_.reserved(), before + segment);
     }
     for (const Bytes address : held) allocator_.free(address);
+    for (const std::size_t item : sets_.back()) {
+      if (item >= first_residency_) make(item);
+    }
   }
   Bytes reserved() const { return allocator_.reserved(); }
 

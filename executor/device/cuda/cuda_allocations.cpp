@@ -193,6 +193,20 @@ std::vector<LiveAllocation> CudaAllocations::live() const {
   return in_order_of_serial(blocks);
 }
 
+void CudaAllocations::name(std::vector<simulator::ObservedBlock>& blocks) const {
+  const std::lock_guard lock(mutex_);
+  for (simulator::ObservedBlock& each : blocks) {
+    if (!each.allocated) continue;
+    // A device address; host code only compares it.
+    const Block* const block =
+        blocks_.find(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(each.address)));
+    if (block == nullptr) continue;
+    each.serial = block->serial;
+    each.requested = block->bytes;
+    each.tag = block->tag;
+  }
+}
+
 std::int64_t CudaAllocations::driver_allocations() const {
   const std::lock_guard lock(mutex_);
   return driver_allocations_;

@@ -36,6 +36,8 @@ class CudaAllocations {
   [[nodiscard]] std::int64_t next_serial() const;
   [[nodiscard]] std::int64_t serial_of(const void* data) const;
   [[nodiscard]] std::vector<LiveAllocation> live() const;
+  // Writes number, size and tag into each block that is a live allocation. Cost: O(blocks).
+  void name(std::vector<simulator::ObservedBlock>& blocks) const;
   [[nodiscard]] std::int64_t driver_allocations() const;
   // Frees that the allocator put off because another stream had used the block, until after the
   // next allocation or free (one that was done by then changed nothing).

@@ -23,6 +23,9 @@ namespace {
 
 namespace native = c10::cuda::CUDACachingAllocator;
 
+// Kernels' code is loaded when they are first used.
+constexpr Bytes kLeftToOthers = Bytes{256} << 20;
+constexpr decltype(native::SegmentInfo::owner_private_pool_id) kNoPool{0, 0};
 constexpr std::size_t kAll = 0;  // c10::CachingAllocator::StatType::AGGREGATE
 
 void unpin(void* data) {
@@ -151,6 +154,48 @@ std::int64_t CudaDevice::next_serial() const {
 
 std::vector<LiveAllocation> CudaDevice::live_allocations() const {
   return allocations_.live();
+}
+
+std::optional<simulator::ObservedAllocator> CudaDevice::observed_allocator() const {
+  const cudaStream_t stream = compute();
+  simulator::ObservedAllocator observed;
+  // Nothing of ours is locked here: the snapshot is an entry of the tracker as well.
+  std::vector<native::SegmentInfo> segments =
+      native::snapshot({0, 0}, /*include_traces=*/false).segments;
+  std::sort(segments.begin(), segments.end(),
+            [](const auto& a, const auto& b) { return a.address < b.address; });
+  for (const native::SegmentInfo& segment : segments) {
+    if (segment.device != index_ || segment.stream != stream) continue;
+    if (segment.owner_private_pool_id != kNoPool) continue;
+    if (segment.is_expandable) return std::nullopt;
+    auto address = static_cast<Bytes>(segment.address);
+    for (const native::BlockInfo& block : segment.blocks) {
+      if (block.active != block.allocated) return std::nullopt;  // another stream uses it still
+      simulator::ObservedBlock& each = observed.blocks.emplace_back();
+      each.address = address;
+      each.size = static_cast<Bytes>(block.size);
+      each.begins_segment = &block == segment.blocks.data();
+      each.small = !segment.is_large;
+      each.allocated = block.allocated;
+      address += each.size;
+    }
+    if (address != static_cast<Bytes>(segment.address + segment.total_size)) return std::nullopt;
+  }
+  allocations_.name(observed.blocks);
+  observed.room = room();
+  return observed;
+}
+
+Bytes CudaDevice::room() const {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  check_cuda(cudaMemGetInfo(&free, &total), "asking for the GPU's memory");
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, int{index_}), "asking for the GPU's memory");
+  const double limit =
+      native::getMemoryFraction(index_) * static_cast<double>(properties.totalGlobalMem);
+  const Bytes below_limit = static_cast<Bytes>(limit) - memory().reserved;
+  return std::max<Bytes>(0, std::min(static_cast<Bytes>(free) - kLeftToOthers, below_limit));
 }
 
 SetupHistory CudaDevice::setup_history() const {

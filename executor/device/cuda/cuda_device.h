@@ -49,6 +49,8 @@ class CudaDevice final : public Device {
   [[nodiscard]] std::int64_t allocation_serial(const void* data) const override;
   [[nodiscard]] std::int64_t next_serial() const override;
   [[nodiscard]] std::vector<LiveAllocation> live_allocations() const override;
+  // Its snapshot, of the calling thread's stream, without private pools.
+  [[nodiscard]] std::optional<simulator::ObservedAllocator> observed_allocator() const override;
   [[nodiscard]] SetupHistory setup_history() const override;
   void begin_first_step() override;
   void end_setup() override;
@@ -80,6 +82,8 @@ class CudaDevice final : public Device {
 
  private:
   CudaDevice(c10::DeviceIndex index, CudaAllocations& allocations, Options options);
+  // What the allocator may still take from the driver without giving anything back first.
+  [[nodiscard]] Bytes room() const;
   // The stream of the calling thread. Throws c10::Error when a step began on another one.
   [[nodiscard]] cudaStream_t compute() const;
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace stowage::executor {
 namespace {
 
@@ -32,6 +34,22 @@ TEST_F(Entries, AreCountedAndNumbered) {
   EXPECT_EQ(allocations.live()[0].serial, 1);
   EXPECT_EQ(allocations.driver_allocations(), 1);
   EXPECT_EQ(allocations.delayed_frees(), 0);
+}
+
+TEST_F(Entries, AreNamedByAddress) {
+  add(Entry::ALLOC, 0x1000, 100);
+  add(Entry::ALLOC, 0x2000, 30);
+  std::vector<simulator::ObservedBlock> blocks(3);
+  blocks[0].address = 0x2000;
+  blocks[1].address = 0x1000;  // free by now, as far as the snapshot knows
+  blocks[2].address = 0x3000;
+  blocks[0].allocated = blocks[2].allocated = true;
+  allocations.name(blocks);
+  EXPECT_EQ(blocks[0].serial, 1);
+  EXPECT_EQ(blocks[0].requested, 30);
+  EXPECT_EQ(blocks[0].tag, kStepAllocation);
+  EXPECT_EQ(blocks[1].serial, -1);
+  EXPECT_EQ(blocks[2].serial, -1);
 }
 
 TEST_F(Entries, AFreeThatIsDoneAtOnceIsNotDelayed) {
