@@ -1,4 +1,7 @@
 // Every key and every mouse gesture of the plots, with real events on a real window.
+#include <algorithm>
+
+#include "gui/widgets/words.h"
 #include "tests/gui/window.h"
 #include "traces/size_text.h"
 
@@ -190,6 +193,43 @@ TEST_F(Interaction, ToolTipsHaveUnits) {
   EXPECT_TRUE(span.contains(" ms") || span.contains(" s")) << span.toStdString();
   const QString bytes = memory().describe(memory().curve_rect().center());
   EXPECT_TRUE(bytes.contains(" GB") && bytes.contains("bytes")) << bytes.toStdString();
+}
+
+TEST_F(Interaction, EachPartOfAnOpThatAStallCutsTellsOfTheWholeOp) {
+  simulator::Plan plan;
+  simulator::SavedRule& rule = plan.saved.emplace_back();
+  rule.site = "*";
+  rule.decision = simulator::Decision::offload;
+  rule.reload.kind = simulator::ReloadPoint::Kind::unpack;
+  window_.document().set_plan(plan, "all away");
+  window_.settle();
+  ASSERT_TRUE(errors_.empty()) << errors_.front();
+  const LaneRow& row = timeline().view()->lane(LaneKind::compute).rows[0];
+  const auto two = std::adjacent_find(
+      row.cuts.begin(), row.cuts.end(),
+      [](const CutWork& a, const CutWork& b) { return a.begin == b.begin && a.end == b.end; });
+  const CutWork& cut = two == row.cuts.end() ? row.cuts.at(0) : *two;
+  TimeAxis axis = state().axis();
+  axis.show(static_cast<double>(cut.begin), static_cast<double>(cut.end));
+  state().set_axis(axis);
+  const QRect lane = timeline().row_rect(LaneKind::compute);
+  QStringList tips;
+  for (const CutWork& part : row.cuts) {
+    if (part.begin != cut.begin || part.end != cut.end) continue;
+    const Nanoseconds middle = (row.spans.begin(part.part) + row.spans.end(part.part)) / 2;
+    tips << timeline().describe(
+        {lane.left() + static_cast<int>(state().axis().x_of(middle)), lane.center().y()});
+  }
+  ASSERT_FALSE(tips.isEmpty());
+  const QString whole = time_text(cut.end - cut.begin) + " at " + time_text(cut.begin);
+  for (const QString& tip : tips) {
+    EXPECT_TRUE(tip.contains(whole)) << tip.toStdString() << " without " << whole.toStdString();
+    EXPECT_TRUE(tip.contains("cut by stalls, which take " + time_text(cut.stall)))
+        << tip.toStdString();
+  }
+  // Not so of a stall itself.
+  const Nanoseconds begin = row.spans.begin(cut.part);
+  EXPECT_GT(cut.end - cut.begin, row.spans.end(cut.part) - begin);
 }
 
 TEST_F(Interaction, UndoTakesAnEditBackThroughTheMenu) {
