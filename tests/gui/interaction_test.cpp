@@ -221,11 +221,12 @@ TEST_F(Interaction, EachPartOfAnOpThatAStallCutsTellsOfTheWholeOp) {
   // The reload takes 400 and starts where it is needed.
   ASSERT_EQ(row.cuts.size(), 2U);
   const QString whole = time_text(200 + 400 + 300) + " at " + time_text(row.cuts[0].begin);
+  key(Qt::Key_Home);
   const QRect lane = timeline().row_rect(LaneKind::compute);
   for (const CutWork& cut : row.cuts) {
     const Nanoseconds middle = (row.spans.begin(cut.part) + row.spans.end(cut.part)) / 2;
     const QString tip = timeline().describe(
-        {lane.left() + static_cast<int>(state().axis().x_of(middle)), lane.center().y()});
+        {lane.left() + static_cast<int>(timeline().axis().x_of(middle)), lane.center().y()});
     EXPECT_TRUE(tip.contains("mm_backward\n" + whole)) << tip.toStdString();
     EXPECT_TRUE(tip.contains("cut by stalls, which take " + time_text(400))) << tip.toStdString();
   }
