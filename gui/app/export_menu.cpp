@@ -1,11 +1,11 @@
 #include "gui/app/export_menu.h"
 
 #include <QCoreApplication>
-#include <QFileDialog>
 #include <QFileInfo>
 
 #include "gui/app/main_window.h"
 #include "gui/app/named_action.h"
+#include "gui/widgets/save_dialog.h"
 
 namespace stowage::gui {
 namespace {
@@ -42,7 +42,8 @@ constexpr Entry kEntries[] = {
 };
 
 QString ask(MainWindow& window, const QString& proposed) {
-  return QFileDialog::getSaveFileName(&window, MainWindow::tr("Export"), proposed);
+  return ask_where_to_save(&window, MainWindow::tr("Export"), proposed,
+                           QFileInfo(proposed).suffix());
 }
 
 }  // namespace

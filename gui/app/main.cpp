@@ -7,6 +7,7 @@
 #include "gui/app/main_window.h"
 #include "gui/app/options.h"
 #include "gui/app/screenshot.h"
+#include "gui/widgets/contrast_style.h"
 #include "traces/build_info.h"
 
 namespace {
@@ -53,6 +54,7 @@ int main(int argc, char** argv) {
   // Pictures of other people's settings would differ.
   if (picture) QStandardPaths::setTestModeEnabled(true);
   QApplication application(argc, argv);
+  gui::ContrastStyle::install();
   gui::MainWindow window;
   if (picture) {
     const Status taken = gui::take_screenshot(window, *options);

@@ -141,9 +141,7 @@ void MainWindow::export_file(ExportKind kind, const QString& file) {
       });
 }
 
-void MainWindow::save_picture(const QString& name) {
-  const bool named = name.endsWith(QLatin1String(".png"), Qt::CaseInsensitive);
-  const QString file = named ? name : name + QLatin1String(".png");
+void MainWindow::save_picture(const QString& file) {
   const QPixmap picture = grab();
   if (!picture.save(file, "PNG")) {
     return message_->show_error(cannot_write_picture(file));

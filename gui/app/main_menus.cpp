@@ -14,6 +14,7 @@
 #include "gui/app/named_action.h"
 #include "gui/app/recent_files.h"
 #include "gui/app/samples.h"
+#include "gui/widgets/save_dialog.h"
 #include "gui/widgets/words.h"
 #include "planner/policy.h"
 #include "traces/build_info.h"
@@ -74,9 +75,9 @@ void MainWindow::save_plan(bool ask) {
   if (!current) return message_->show_note(tr("There is no plan to save: open a trace first."));
   QString file = QString::fromStdString(document_.plan_file());
   if (ask || file.isEmpty()) {
-    file = QFileDialog::getSaveFileName(this, tr("Save the plan"),
-                                        file.isEmpty() ? QStringLiteral("plan.json") : file,
-                                        tr("Plans (*.json)"));
+    file = ask_where_to_save(this, tr("Save the plan"),
+                             file.isEmpty() ? QStringLiteral("plan.json") : file,
+                             QStringLiteral("json"), tr("Plans (*.json)"));
   }
   if (file.isEmpty()) return;
   const Status saved = document_.save_plan(file);

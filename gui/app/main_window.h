@@ -50,8 +50,8 @@ class MainWindow : public QMainWindow {
 
   // What is shown into a file, in the background; errors go to the message bar.
   void export_file(ExportKind kind, const QString& file);
-  // A PNG; ".png" is added to a name without it.
-  void save_picture(const QString& name);
+  // A PNG, whatever the name ends in.
+  void save_picture(const QString& file);
   [[nodiscard]] JobRunner& exporting() { return exporting_; }
 
   // Cursor, selection and axis to the memory peak of what is shown.

@@ -33,10 +33,6 @@ Kind kind_of(std::string_view text) {
   return text.substr(value + 1).starts_with("stowage-plan/") ? Kind::plan : Kind::run;
 }
 
-Error interrupted() {
-  return {ErrorCode::interrupted, "cancelled", "", "", ""};
-}
-
 Result<TracePtr> trace_of(std::string text, const std::string& path, const JobContext& job) {
   job.progress(0.1, words("Reading the trace"));
   // Both take about as long, and neither needs the other.

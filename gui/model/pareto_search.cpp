@@ -174,7 +174,7 @@ bool ParetoSearch::load(std::size_t point) {
   const ParetoPoint& at = points_[point];
   const QString name = QString::fromStdString(at.name);
   return at.kind == ParetoPoint::Kind::policy ? document_.set_policy_plan(at.plan, name)
-                                              : document_.set_plan(at.plan, name);
+                                              : document_.set_plan(at.plan, name, trace_);
 }
 
 }  // namespace stowage::gui

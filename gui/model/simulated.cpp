@@ -12,10 +12,6 @@
 namespace stowage::gui {
 namespace {
 
-Error replay_interrupted() {
-  return {ErrorCode::interrupted, "cancelled", "", "", ""};
-}
-
 std::string relative_to(const std::string& trace_file, const std::string& plan_file) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -53,12 +49,16 @@ bool same_machine(const Calibration& a, const Calibration& b) {
 
 }  // namespace
 
+Error interrupted() {
+  return {ErrorCode::interrupted, "cancelled", "", "", ""};
+}
+
 Bytes Simulated::peak() const {
   return planner::peak_of(result, plan().budget.on);
 }
 
 Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::stop_token& stop) {
-  if (stop.stop_requested()) return replay_interrupted();
+  if (stop.stop_requested()) return interrupted();
   auto made = std::make_shared<Simulated>();
   if (!state->plan.budget.device && !state->plan.budget.device_text.empty()) {
     PlanState with_bytes = *state;
@@ -83,7 +83,7 @@ Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::sto
     }
     made->decisions = std::make_shared<const simulator::Decisions>(std::move(resolved).value());
   }
-  if (stop.stop_requested()) return replay_interrupted();
+  if (stop.stop_requested()) return interrupted();
   Result<simulator::Lowering> lowered = simulator::lower(trace->index, *made->decisions);
   if (!lowered) {
     Error error = lowered.error();
@@ -91,7 +91,7 @@ Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::sto
     return error;
   }
   made->schedule = std::move(lowered->schedule);
-  if (stop.stop_requested()) return replay_interrupted();
+  if (stop.stop_requested()) return interrupted();
   made->result = simulator::replay(trace->index, made->schedule, &made->detail);
   for (const simulator::LoweringNote& note : lowered->notes) {
     made->notes.push_back(simulator::subject_of(trace->trace, note) + ": " + note.text);

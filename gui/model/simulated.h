@@ -45,6 +45,9 @@ struct Simulated {
 };
 using SimulatedPtr = std::shared_ptr<const Simulated>;
 
+// What a job says that was asked to stop ahead of its end.
+[[nodiscard]] Error interrupted();
+
 // Resolves (when there are no decisions yet), lowers and replays. A percentage as the budget is
 // given its bytes. Errors: those of resolve() and lower(), `interrupted` when stop was asked for.
 // Cost: lower() and replay(): 5 ms on a step of 10,000 events.

@@ -24,6 +24,13 @@ class LaneBuilder {
     infos_.push_back(info);
     bytes_.push_back(bytes);
   }
+  [[nodiscard]] std::size_t size() const { return begin_.size(); }
+  // The spans from `first` on are what `stall` ns of waiting leave of one work.
+  void add_cut(std::size_t first, const TimeRange& work, Nanoseconds stall) {
+    for (std::size_t part = first; part < size(); ++part) {
+      cuts_.push_back({static_cast<std::uint32_t>(part), work.begin, work.end, stall});
+    }
+  }
 
   // Rows in which no spans overlap; those that share the last one are cut where the next begins.
   [[nodiscard]] std::vector<LaneRow> rows() const {
@@ -42,8 +49,15 @@ class LaneBuilder {
       begin.reserve(spans);
       end.reserve(spans);
       made.infos.reserve(spans);
+      auto cut = cuts_.begin();
       for (std::size_t i = 0; i < row.size(); ++i) {
+        const bool is_cut = cut != cuts_.end() && cut->part == i;
+        if (is_cut) ++cut;
         if (row[i] != r) continue;
+        if (is_cut) {
+          made.cuts.push_back(*std::prev(cut));
+          made.cuts.back().part = static_cast<std::uint32_t>(begin.size());
+        }
         if (!end.empty()) end.back() = std::min(end.back(), begin_[i]);
         begin.push_back(begin_[i]);
         end.push_back(end_[i]);
@@ -61,6 +75,7 @@ class LaneBuilder {
   std::vector<Nanoseconds> end_;
   std::vector<SpanInfo> infos_;
   std::vector<Bytes> bytes_;
+  std::vector<CutWork> cuts_;  // `part`: of all spans
 };
 
 Selection::Kind kind_of(report::SpanKind kind) {
@@ -94,9 +109,13 @@ std::vector<LaneRow> lane_of(const std::vector<report::Span>& spans,
     info.kind = kind_of(span.kind);
     info.row = span.kind == report::SpanKind::sync ? span.event.value : span.row;
     info.name = span.name;
+    const std::size_t first = builder.size();
+    Nanoseconds stall = span.end - span.begin;
     cutter.cut(span.begin, span.end, [&](Nanoseconds begin, Nanoseconds end) {
       builder.add(begin, end, info, span.bytes);
+      stall -= end - begin;
     });
+    if (stall > 0) builder.add_cut(first, {span.begin, span.end}, stall);
   }
   return builder.rows();
 }
@@ -234,6 +253,12 @@ Nanoseconds busy(const LaneView& lane, const TimeRange& range) {
 }
 
 }  // namespace
+
+const CutWork* LaneRow::cut_of(std::size_t span) const {
+  const auto at = std::lower_bound(cuts.begin(), cuts.end(), span,
+                                   [](const CutWork& a, std::size_t b) { return a.part < b; });
+  return at != cuts.end() && at->part == span ? &*at : nullptr;
+}
 
 StepViewPtr planned_view(const Simulated& simulated, const StepViewPtr& recorded) {
   const Trace& trace = simulated.trace->trace;

@@ -35,13 +35,25 @@ struct SpanInfo {
   bool operator==(const SpanInfo&) const = default;
 };
 
+// What a stall cuts: `part`, one of the spans of a row, belongs to work that begins and ends here.
+struct CutWork {
+  std::uint32_t part = 0;
+  Nanoseconds begin = 0;
+  Nanoseconds end = 0;
+  Nanoseconds stall = 0;  // of that
+  bool operator==(const CutWork&) const = default;
+};
+
 // Spans that do not overlap; a lane with overlapping ones has several rows. 29 bytes a span, 37 of
 // one that is about bytes.
 struct LaneRow {
   SpanIndex spans;
   std::vector<SpanInfo> infos;
-  std::vector<Bytes> bytes;  // moved, waited for; empty: none of the spans is about bytes
+  std::vector<Bytes> bytes;   // moved, waited for; empty: none of the spans is about bytes
+  std::vector<CutWork> cuts;  // by `part`
   [[nodiscard]] Bytes bytes_of(std::size_t span) const { return bytes.empty() ? 0 : bytes[span]; }
+  // Null: no stall cuts what the span belongs to. O(log cuts).
+  [[nodiscard]] const CutWork* cut_of(std::size_t span) const;
   bool operator==(const LaneRow&) const = default;
 };
 

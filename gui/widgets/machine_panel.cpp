@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/widgets/last_words.h"
+
 namespace stowage::gui {
 namespace {
 
@@ -95,6 +97,10 @@ MachinePanel::MachinePanel(PlanDocument& document, QWidget* parent)
   connect(&document_, &PlanDocument::changed, this, &MachinePanel::refresh);
   connect(&document_, &PlanDocument::edited, this, &MachinePanel::refresh);
   refresh();
+}
+
+MachinePanel::~MachinePanel() {
+  take_last_words(*this);
 }
 
 MachinePanel::Row MachinePanel::make_row(const simulator::CalibrationSetting& setting) {

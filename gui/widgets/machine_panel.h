@@ -22,6 +22,7 @@ class MachinePanel : public QGroupBox {
   Q_OBJECT
  public:
   explicit MachinePanel(PlanDocument& document, QWidget* parent = nullptr);
+  ~MachinePanel() override;
 
   [[nodiscard]] QComboBox& link() { return *link_; }
   // Of a setting: "link.h2d_gbps"; null = there is none.

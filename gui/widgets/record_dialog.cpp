@@ -1,9 +1,11 @@
 #include "gui/widgets/record_dialog.h"
 
 #include <QDir>
-#include <QFileDialog>
 #include <QHBoxLayout>
 #include <QToolButton>
+
+#include "gui/widgets/last_words.h"
+#include "gui/widgets/save_dialog.h"
 
 namespace stowage::gui {
 
@@ -63,8 +65,9 @@ RecordDialog::RecordDialog(QWidget* parent)
   form().addRow(label, path);
 
   connect(browse, &QToolButton::clicked, this, [this] {
-    const QString chosen = QFileDialog::getSaveFileName(
-        this, tr("Record into"), file_->text(), tr("Traces (*.trace.json.gz *.trace.json)"));
+    const QString chosen =
+        ask_where_to_save(this, tr("Record into"), file_->text(), QStringLiteral("trace.json.gz"),
+                          tr("Traces (*.trace.json.gz *.trace.json)"));
     if (!chosen.isEmpty()) file_->setText(chosen);
   });
   connect(model_, &QComboBox::currentTextChanged, this, &RecordDialog::refresh);
@@ -75,6 +78,10 @@ RecordDialog::RecordDialog(QWidget* parent)
   connect(seq_, &QSpinBox::valueChanged, this, &RecordDialog::refresh);
   connect(file_, &QLineEdit::textChanged, this, &RecordDialog::refresh);
   refresh();
+}
+
+RecordDialog::~RecordDialog() {
+  take_last_words(*this);
 }
 
 QStringList RecordDialog::arguments(QString& why_not) const {

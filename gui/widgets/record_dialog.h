@@ -13,6 +13,7 @@ class RecordDialog : public RunDialog {
   Q_OBJECT
  public:
   explicit RecordDialog(QWidget* parent = nullptr);
+  ~RecordDialog() override;
 
   [[nodiscard]] QComboBox& model() { return *model_; }
   [[nodiscard]] QComboBox& device() { return *device_; }

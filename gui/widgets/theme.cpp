@@ -40,14 +40,23 @@ QColor mix(const QColor& top, const QColor& bottom, double share) {
           part(top.blue(), bottom.blue())};
 }
 
+bool is_high_contrast(const QPalette& palette) {
+  const auto ratio = [&](QPalette::ColorRole text, QPalette::ColorRole behind) {
+    return contrast_ratio(palette.color(QPalette::Active, text),
+                          palette.color(QPalette::Active, behind));
+  };
+  constexpr double kLeast = 20.5;
+  return ratio(QPalette::Text, QPalette::Base) > kLeast &&
+         ratio(QPalette::WindowText, QPalette::Window) > kLeast;
+}
+
 Theme Theme::of(const QPalette& palette) {
   Theme theme;
   theme.background = palette.color(QPalette::Base);
   theme.gutter = palette.color(QPalette::Window);
   theme.text = palette.color(QPalette::Text);
   theme.dark = theme.background.lightnessF() < 0.5;
-  theme.contrast = contrast_ratio(theme.background, theme.text) > 20.5 &&
-                   contrast_ratio(theme.gutter, palette.color(QPalette::WindowText)) > 20.5;
+  theme.contrast = is_high_contrast(palette);
   theme.faint = theme.contrast ? theme.text : mix(theme.text, theme.background, 0.7);
   theme.grid = mix(theme.text, theme.background, theme.contrast ? 0.5 : 0.13);
   theme.frame = mix(theme.text, theme.background, theme.contrast ? 1.0 : 0.35);

@@ -46,6 +46,9 @@ struct Theme {
 // Contrast of two opaque colours, 1 ... 21 (WCAG 2.1).
 [[nodiscard]] double contrast_ratio(const QColor& a, const QColor& b);
 
+// Black on white or white on black, in what is active.
+[[nodiscard]] bool is_high_contrast(const QPalette& palette);
+
 // `share` of `top` over `bottom`, opaque.
 [[nodiscard]] QColor mix(const QColor& top, const QColor& bottom, double share);
 

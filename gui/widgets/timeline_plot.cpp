@@ -93,14 +93,18 @@ QString TimelinePlot::describe(const QPoint& at) const {
   const auto found = find(at);
   if (!found) return {};
   const SpanInfo& info = found->row->infos[found->span];
-  const Nanoseconds begin = found->row->spans.begin(found->span);
-  const Nanoseconds duration = found->row->spans.end(found->span) - begin;
+  const CutWork* cut = found->row->cut_of(found->span);
+  const Nanoseconds begin = cut != nullptr ? cut->begin : found->row->spans.begin(found->span);
+  const Nanoseconds end = cut != nullptr ? cut->end : found->row->spans.end(found->span);
+  const Nanoseconds duration = end - begin;
   QString name = QString::fromStdString(text_of(info.name)).left(200);
   if (info.kind == Selection::Kind::event) name = tr("waits for the device");
   if (found->lane->kind == LaneKind::stalls) name = tr("compute waits for %1").arg(name);
   QString text = tr("%1\n%2 at %3 (%4)")
                      .arg(name.isEmpty() ? word_for(found->lane->kind) : name, time_text(duration),
                           time_text(begin), word_for(view()->source));
+  if (cut != nullptr)
+    text += tr("\ncut by stalls, which take %1 of that").arg(time_text(cut->stall));
   if (const Bytes bytes = found->row->bytes_of(found->span); bytes > 0) {
     text += is_copy(found->lane->kind) ? tr("\n%1 at %2")
                                              .arg(exact_bytes_text(bytes),

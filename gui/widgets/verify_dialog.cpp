@@ -4,6 +4,7 @@
 #include <QLineEdit>
 
 #include "gui/model/run_result_json.h"
+#include "gui/widgets/last_words.h"
 #include "gui/widgets/words.h"
 #include "report/words.h"
 #include "simulator/plan_json.h"
@@ -44,6 +45,10 @@ VerifyDialog::VerifyDialog(PlanDocument& document, QWidget* parent)
   connect(steps_, &QSpinBox::valueChanged, this, &VerifyDialog::refresh);
   connect(&document_, &PlanDocument::changed, this, &VerifyDialog::refresh);
   refresh();
+}
+
+VerifyDialog::~VerifyDialog() {
+  take_last_words(*this);
 }
 
 QString VerifyDialog::plan_file() const {

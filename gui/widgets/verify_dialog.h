@@ -15,6 +15,7 @@ class VerifyDialog : public RunDialog {
   Q_OBJECT
  public:
   explicit VerifyDialog(PlanDocument& document, QWidget* parent = nullptr);
+  ~VerifyDialog() override;
 
   [[nodiscard]] QString plan_file() const;
   [[nodiscard]] QString result_file() const;

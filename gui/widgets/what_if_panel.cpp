@@ -5,6 +5,7 @@
 #include <QScrollArea>
 #include <QVBoxLayout>
 
+#include "gui/widgets/last_words.h"
 #include "planner/planner.h"
 #include "traces/size_text.h"
 
@@ -89,7 +90,7 @@ QWidget* WhatIfPanel::make_budgets() {
 }
 
 WhatIfPanel::~WhatIfPanel() {
-  host_->disconnect(this);
+  take_last_words(*this);
 }
 
 void WhatIfPanel::say(const QString& what, const Error& error) {

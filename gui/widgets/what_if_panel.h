@@ -22,7 +22,6 @@ class WhatIfPanel : public QWidget {
  public:
   // The document must outlive it.
   explicit WhatIfPanel(PlanDocument& document, QWidget* parent = nullptr);
-  // A field that loses the focus as the window goes says that its editing is finished.
   ~WhatIfPanel() override;
 
   // The controls, for tests.

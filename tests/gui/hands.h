@@ -93,10 +93,9 @@ class Hands : public WindowTest {
     timer->setInterval(20);
     QObject::connect(timer, &QTimer::timeout, timer, [timer, file, tries = 0]() mutable {
       auto* dialog = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
-      if (dialog == nullptr || !dialog->isVisible()) {
-        if (tries > 0) timer->stop();
-        return;
-      }
+      if (dialog == nullptr || !dialog->isVisible()) return;
+      // The next dialog is somebody else's, however soon it comes.
+      QObject::connect(dialog, &QDialog::finished, timer, &QTimer::stop, Qt::UniqueConnection);
       auto* field = dialog->findChild<QLineEdit*>(QStringLiteral("fileNameEdit"));
       auto* button = dialog->findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Save);
       if (++tries == 50) {

@@ -1,5 +1,7 @@
 // Every key and every mouse gesture of the plots, with real events on a real window.
+#include "gui/widgets/words.h"
 #include "tests/gui/window.h"
+#include "tests/support/micro_trace.h"
 #include "traces/size_text.h"
 
 namespace stowage::gui {
@@ -190,6 +192,44 @@ TEST_F(Interaction, ToolTipsHaveUnits) {
   EXPECT_TRUE(span.contains(" ms") || span.contains(" s")) << span.toStdString();
   const QString bytes = memory().describe(memory().curve_rect().center());
   EXPECT_TRUE(bytes.contains(" GB") && bytes.contains("bytes")) << bytes.toStdString();
+}
+
+TEST_F(Interaction, EachPartOfAnOpThatAStallCutsTellsOfTheWholeOp) {
+  testing::MicroTrace t;
+  t.run(100).begin_op("aten::mm");
+  const auto a = t.alloc(400);
+  const auto s = t.pack(a);
+  t.run(100).end_op();
+  t.let_go(a);
+  t.backward();
+  t.run(700).begin_op("aten::mm_backward");
+  const auto u = t.run(200).unpack(s);
+  t.run(300).drop(u);
+  t.end_op();
+  t.free(a);
+  window_.document().open_trace(t.finish(), "cut");
+  window_.settle();
+  simulator::Plan plan;
+  simulator::SavedRule& rule = plan.saved.emplace_back();
+  rule.site = "*";
+  rule.decision = simulator::Decision::offload;
+  rule.reload.kind = simulator::ReloadPoint::Kind::unpack;
+  window_.document().set_plan(plan, "all away");
+  window_.settle();
+  ASSERT_TRUE(errors_.empty()) << errors_.front();
+  const LaneRow& row = timeline().view()->lane(LaneKind::compute).rows[0];
+  // The reload takes 400 and starts where it is needed.
+  ASSERT_EQ(row.cuts.size(), 2U);
+  const QString whole = time_text(200 + 400 + 300) + " at " + time_text(row.cuts[0].begin);
+  key(Qt::Key_Home);
+  const QRect lane = timeline().row_rect(LaneKind::compute);
+  for (const CutWork& cut : row.cuts) {
+    const Nanoseconds middle = (row.spans.begin(cut.part) + row.spans.end(cut.part)) / 2;
+    const QString tip = timeline().describe(
+        {lane.left() + static_cast<int>(timeline().axis().x_of(middle)), lane.center().y()});
+    EXPECT_TRUE(tip.contains("mm_backward\n" + whole)) << tip.toStdString();
+    EXPECT_TRUE(tip.contains("cut by stalls, which take " + time_text(400))) << tip.toStdString();
+  }
 }
 
 TEST_F(Interaction, UndoTakesAnEditBackThroughTheMenu) {

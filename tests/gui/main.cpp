@@ -5,6 +5,7 @@
 #include <QSettings>
 #include <QTemporaryDir>
 
+#include "gui/widgets/contrast_style.h"
 #include "tests/gui/watched_application.h"
 
 int main(int argc, char** argv) {
@@ -16,5 +17,6 @@ int main(int argc, char** argv) {
   QApplication::setOrganizationName("stowage");
   QApplication::setApplicationName("stowage-gui-tests");
   const stowage::testing::WatchedApplication application(argc, argv);
+  stowage::gui::ContrastStyle::install();
   return RUN_ALL_TESTS();
 }

@@ -2,6 +2,7 @@
 // left there as it looks.
 #include <QAbstractButton>
 #include <QAbstractItemView>
+#include <QAbstractSpinBox>
 #include <QLabel>
 #include <QStyleFactory>
 
@@ -50,6 +51,33 @@ class Themes : public testing::Hands {
     }
     EXPECT_GT(seen, 20);
   }
+  // Of each field something stands out from what is around it, also where it is left empty.
+  void expect_framed(double ratio) {
+    int seen = 0;
+    for (QWidget* widget : window_.findChildren<QWidget*>()) {
+      const bool is_field = qobject_cast<QLineEdit*>(widget) != nullptr ||
+                            qobject_cast<QAbstractSpinBox*>(widget) != nullptr ||
+                            qobject_cast<QComboBox*>(widget) != nullptr;
+      const bool is_inside = qobject_cast<QAbstractSpinBox*>(widget->parent()) != nullptr ||
+                             qobject_cast<QComboBox*>(widget->parent()) != nullptr;
+      if (!is_field || is_inside || widget->visibleRegion().isEmpty()) continue;
+      if (!widget->isEnabled()) continue;
+      ++seen;
+      const QImage image = widget->grab().toImage();
+      const QColor behind = widget->palette().color(QPalette::Window);
+      const auto best = [&](bool left) {
+        double most = 0;
+        for (int i = 0; i < 3; ++i) {
+          const QPoint edge = left ? QPoint(i, image.height() / 2) : QPoint(image.width() / 2, i);
+          most = std::max(most, contrast_ratio(image.pixelColor(edge), behind));
+        }
+        return most;
+      };
+      EXPECT_GE(best(true), ratio) << widget->accessibleName().toStdString();
+      EXPECT_GE(best(false), ratio) << widget->accessibleName().toStdString();
+    }
+    EXPECT_GT(seen, 8);
+  }
   void look(const QPalette& palette, double ratio, const char* name) {
     QApplication::setPalette(palette);
     window_.resize(1280, 820);
@@ -74,6 +102,7 @@ TEST_F(Themes, TheDarkWindowIsReadable) {
 TEST_F(Themes, TheWindowInHighContrastIsReadable) {
   look(palette_of(Qt::black, Qt::black, Qt::white), 21, "contrast");
   EXPECT_TRUE(Theme::of(memory().palette()).contrast);
+  expect_framed(4.5);
 }
 
 }  // namespace

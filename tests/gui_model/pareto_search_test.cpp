@@ -5,6 +5,9 @@
 #include <algorithm>
 
 #include "gui/model/scatter_scale.h"
+#include "simulator/calibration_settings.h"
+#include "tests/gui_model/spin.h"
+#include "tests/support/small_trace.h"
 
 namespace stowage::gui {
 namespace {
@@ -36,6 +39,45 @@ TEST(ParetoSearch, BudgetsCoverTheRangeAndTheFirstOnesAreSpread) {
     EXPECT_EQ(std::adjacent_find(all.begin(), all.end()), all.end());
   }
   EXPECT_TRUE(spread_budgets(500, 500, 5).empty());
+}
+
+// One who hears of another machine ahead of the search loads a plan of the machine before.
+TEST(ParetoSearch, ABoundIsOfTheMachineThatItWasSearchedOn) {
+  PlanDocument document;
+  ParetoSearch* search = nullptr;
+  bool loaded = false;
+  const auto row = [&] {
+    for (std::size_t i = 0; i < search->points().size(); ++i) {
+      if (search->points()[i].plan.lower_bound_step) return i;
+    }
+    return search->points().size();
+  };
+  QObject::connect(&document, &PlanDocument::changed, [&] {
+    if (search != nullptr && document.is_assumed() && !loaded) loaded = search->load(row());
+  });
+  const auto settle = [&] {
+    ASSERT_TRUE(testing::spin_until([&] {
+      return !document.loading().busy() && !document.simulating().busy() &&
+             (search == nullptr || !search->busy());
+    }));
+  };
+  document.open_trace(testing::small_trace(), QStringLiteral("small"));
+  settle();
+  ParetoSearch made(document);
+  search = &made;
+  made.start(5);
+  settle();
+  ASSERT_LT(row(), made.points().size());
+  Calibration slower = document.trace()->trace.calibration;
+  ASSERT_TRUE(simulator::apply_setting(slower, "link.h2d_gbps", 1));
+  document.set_calibration(slower);
+  settle();
+  ASSERT_TRUE(loaded);
+  EXPECT_TRUE(document.current()->plan().lower_bound_step.has_value());
+  EXPECT_EQ(lower_bound_of(*document.current()), std::nullopt) << "proved of another machine";
+  document.restore_calibration();
+  settle();
+  EXPECT_EQ(lower_bound_of(*document.current()), document.current()->plan().lower_bound_step);
 }
 
 TEST(ScatterScale, MapsToThePlotAndCutsWhatIsTooSlow) {

@@ -5,12 +5,14 @@
 #include <QDeadlineTimer>
 #include <QEventLoop>
 
+#include "tests/gui_model/slowdown.h"
+
 namespace stowage::testing {
 
-// False when `holds` did not come true within 60 s.
+// False when `holds` did not come true within 60 s, under a sanitizer kSlowdown times that.
 template <class Condition>
 [[nodiscard]] bool spin_until(Condition holds) {
-  const QDeadlineTimer deadline(60'000);
+  const QDeadlineTimer deadline(60'000 * kSlowdown);
   while (!holds()) {
     if (deadline.hasExpired()) return false;
     QCoreApplication::processEvents(QEventLoop::AllEvents | QEventLoop::WaitForMoreEvents, 1000);

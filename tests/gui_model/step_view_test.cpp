@@ -148,6 +148,38 @@ TEST(StepView, ComputeIsIdleWhileItStalls) {
   EXPECT_EQ(simulated->result.stall_ns, 400) << "the reload starts where it is needed";
 }
 
+TEST(StepView, PartsOfAnOpThatAStallCutsKnowTheWholeOp) {
+  testing::MicroTrace t;
+  t.run(100).begin_op("aten::mm");
+  const auto a = t.alloc(400);
+  const auto s = t.pack(a);
+  t.end_op();
+  t.let_go(a);
+  t.run(1000).begin_op("aten::other");
+  t.run(500).end_op();
+  t.backward();
+  t.run(10).begin_op("aten::mm_backward");
+  const auto u = t.run(20).unpack(s);
+  t.run(30).drop(u);
+  t.end_op();
+  t.free(a);
+  const StepViewPtr view =
+      planned_view(*offloaded(std::make_shared<const TraceData>(t.finish(), "", "")));
+  const LaneRow& compute = view->lane(LaneKind::compute).rows[0];
+  // The reload starts where it is needed, 20 into the last op, and takes 400.
+  const std::size_t last = compute.spans.size() - 1;
+  ASSERT_EQ(compute.cuts.size(), 2U);
+  EXPECT_EQ(compute.infos[last], compute.infos[last - 1]);
+  const Nanoseconds begin = compute.spans.begin(last - 1);
+  for (const std::size_t part : {last - 1, last}) {
+    ASSERT_NE(compute.cut_of(part), nullptr);
+    EXPECT_EQ(*compute.cut_of(part),
+              (CutWork{static_cast<std::uint32_t>(part), begin, begin + 20 + 400 + 30, 400}));
+  }
+  EXPECT_EQ(compute.spans.end(last), begin + 20 + 400 + 30);
+  for (std::size_t i = 0; i + 1 < last; ++i) EXPECT_EQ(compute.cut_of(i), nullptr);
+}
+
 TEST(StepView, AnOpIsCutWhereItStallsAndStaysOneRow) {
   const auto span = [](Nanoseconds begin, Nanoseconds end) {
     report::Span made;
