@@ -108,6 +108,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
         run.first_difference = report->first_difference;
       }
       run.off_plan_packs += report->off_plan_packs;
+      run.look_ahead = plan->look_ahead();
       run.loaded_bytes = report->loaded_bytes;
       run.stored_bytes = report->stored_bytes;
       measured.unplanned_stored_bytes = report->unplanned_stored_bytes;

@@ -46,6 +46,7 @@ struct MeasuredRun {
   std::int64_t driver_allocations_after_first_step = -1;
   std::int64_t pinned_after_first_step = -1;
   std::vector<std::string> warnings;  // the device's
+  std::string look_ahead;             // PlannedStep::look_ahead(); empty without a plan
   // From the schedule's steps; true and empty without a plan.
   bool on_plan = true;
   std::string first_difference;

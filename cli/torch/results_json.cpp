@@ -62,6 +62,7 @@ Json run_json(const MeasuredRun& run) {
            bytes_or_null(run.driver_allocations_after_first_step)},
           {"pinned_after_first_step", bytes_or_null(run.pinned_after_first_step)},
           {"warnings", run.warnings},
+          {"look_ahead", run.look_ahead},
           {"losses", losses},
           {"on_plan", run.on_plan},
           {"first_difference", run.first_difference},
@@ -200,6 +201,7 @@ Result<MeasuredRun> measured_run_from_json(const std::string& text) {
         or_minus_one(json.at("driver_allocations_after_first_step"));
     run.pinned_after_first_step = or_minus_one(json.at("pinned_after_first_step"));
     json.at("warnings").get_to(run.warnings);
+    run.look_ahead = json.value("look_ahead", "");  // not in a reference kept by an earlier version
     json.at("on_plan").get_to(run.on_plan);
     json.at("first_difference").get_to(run.first_difference);
     json.at("off_plan_packs").get_to(run.off_plan_packs);
