@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "executor/device/first_line.h"
 #include "executor/model_check.h"
 #include "executor/models/option_reader.h"
 #include "executor/user_code.h"
@@ -29,14 +30,10 @@ Error bad_plugin(const std::string& file, std::string message, std::string hint 
   return {ErrorCode::bad_input, std::move(message), file, "", std::move(hint)};
 }
 
-std::string first_line_of(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
-
 // The loader's words without the file, which the error names already.
 std::string loader_message(const std::string& path) {
   const char* const said = ::dlerror();
-  std::string text = said == nullptr ? "unknown reason" : first_line_of(said);
+  std::string text = said == nullptr ? "unknown reason" : first_line(said);
   if (text.starts_with(path + ": ")) text.erase(0, path.size() + 2);
   return text;
 }

@@ -2,15 +2,9 @@
 
 #include <exception>
 
+#include "executor/device/first_line.h"
+
 namespace stowage::executor {
-
-namespace {
-
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
-
-}  // namespace
 
 std::string thrown_text() {
   try {

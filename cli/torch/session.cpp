@@ -8,32 +8,26 @@
 #include <utility>
 
 #include "cli/torch/device_choice.h"
+#include "executor/device/first_line.h"
 #include "executor/run_options.h"
 #include "executor/saved_tensor_engine.h"
 #include "executor/user_code.h"
 
 namespace stowage::cli {
 
-namespace {
-
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
-
-}  // namespace
-
 Error current_exception_error() {
   try {
     throw;
   } catch (const c10::OutOfMemoryError& error) {
-    return {ErrorCode::condition, "out of memory: " + first_line(error.what_without_backtrace()),
-            "", "", "plan for a smaller --budget, or use a smaller model or batch"};
+    return {ErrorCode::condition,
+            "out of memory: " + executor::first_line(error.what_without_backtrace()), "", "",
+            "plan for a smaller --budget, or use a smaller model or batch"};
   } catch (const c10::Error& error) {
-    return {ErrorCode::bad_input, first_line(error.what_without_backtrace()), "", "", ""};
+    return {ErrorCode::bad_input, executor::first_line(error.what_without_backtrace()), "", "", ""};
   } catch (const std::bad_alloc&) {
     return {ErrorCode::environment, "out of host memory", "", "", "use a smaller model or batch"};
   } catch (const std::exception& error) {
-    return {ErrorCode::internal, first_line(error.what()), "", "", ""};
+    return {ErrorCode::internal, executor::first_line(error.what()), "", "", ""};
   } catch (...) {
     return {ErrorCode::internal, executor::thrown_text(), "", "", ""};
   }

@@ -11,7 +11,7 @@ namespace stowage::profiler {
 // Fills start_gap_ns, handover_ns and compute_copy_gap_ns; needs the curve of copies to the device.
 // Each is the difference between two queues of tiny kernels that the GPU works off while the CPU is
 // far ahead, a median over a few rounds; at least 0. Uses 4 KiB of `host` and 200 MiB of the
-// device; takes half a second. Without effect on the CPU device.
+// device; takes a second and a half. Without effect on the CPU device.
 void measure_stream_gaps(executor::Device& device, std::byte* host, Calibration& result);
 
 }  // namespace stowage::profiler

@@ -16,6 +16,7 @@
 
 #include "executor/device/allocation_tag.h"
 #include "executor/device/cuda/cuda_check.h"
+#include "executor/device/first_line.h"
 
 namespace stowage::executor {
 
@@ -35,10 +36,6 @@ void unpin(void* data) {
 
 Error no_device(const std::string& why) {
   return {ErrorCode::environment, "no CUDA device: " + why, "", "", "use --device cpu"};
-}
-
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
 }
 
 }  // namespace
