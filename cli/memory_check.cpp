@@ -105,8 +105,13 @@ void add_baseline_cases(const CheckInput& input, std::vector<CheckCase>& cases) 
     cases.push_back(skipped("peak_reserved", "the CPU device has no such counter"));
   } else {
     cases.push_back(bytes_case("peak_active", now.peak_active, then.peak_active, may.allocator));
-    cases.push_back(
-        bytes_case("peak_reserved", now.peak_reserved, then.peak_reserved, may.allocator));
+    CheckCase reserved =
+        bytes_case("peak_reserved", now.peak_reserved, then.peak_reserved, may.allocator);
+    if (!input.reserved_not_judged.empty()) {
+      reserved.outcome = CaseOutcome::skipped;
+      reserved.message += "; not judged: " + input.reserved_not_judged;
+    }
+    cases.push_back(std::move(reserved));
   }
   cases.push_back(bytes_case("host_bytes", now.host_bytes, then.host_bytes, may.exact));
   cases.push_back(stall_case(input, then));

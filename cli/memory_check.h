@@ -49,7 +49,8 @@ struct CheckInput {
   std::optional<Bytes> budget;
   simulator::PeakKind budget_on = simulator::PeakKind::active;
   Tolerances tolerances;
-  std::string stall_not_judged;  // why; empty: it is judged
+  std::string stall_not_judged;     // why; empty: it is judged
+  std::string reserved_not_judged;  // likewise, against a baseline; a budget on it always is
 };
 
 // In this order: `baseline` (it is comparable), `peak_requested`, `peak_active`, `peak_reserved`,

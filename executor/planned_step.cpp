@@ -12,6 +12,7 @@
 #include "executor/planned_state.h"
 #include "executor/reserve_segments.h"
 #include "executor/saved_tensor_engine.h"
+#include "executor/user_code.h"
 #include "simulator/allocator_outlook.h"
 #include "simulator/allocator_replay.h"
 #include "simulator/hazards.h"
@@ -172,7 +173,11 @@ Result<StepReport> PlannedStep::end_step() {
     Result<StepReport> report = state_->end();
     if (report && report->on_plan && !has_looked_ahead_) {
       has_looked_ahead_ = true;
-      look_ahead_ = state_->look_ahead();
+      try {
+        look_ahead_ = state_->look_ahead();
+      } catch (...) {  // the step itself went well
+        look_ahead_ = "not known: " + thrown_text();
+      }
     }
     return report;
   } catch (...) {

@@ -64,7 +64,9 @@ Outlook AllocatorOutlook::look(const ObservedAllocator& observed, std::int64_t f
     if (sum(own) > observed.room) break;
     found = attempt(own);
   }
+  const std::size_t without_extras = tries.size();
   for (const Bytes extra : kExtras) found = found || attempt({extra});
+  if (!found) tries.resize(without_extras);
   const Try& first = tries.front();
   const Try& best = *std::max_element(tries.begin(), tries.end(), [](const Try& a, const Try& b) {
     return std::pair(a.later.empty(), a.periods) < std::pair(b.later.empty(), b.periods);

@@ -52,8 +52,9 @@ class AllocatorOutlook {
   // Tried is to take now what would be taken later, and what would be taken then, up to four times:
   // in the end no more is reserved than without. Where that does not hold or has no room, segments
   // of 20, 64 and 256 MiB are tried: they lead a wandering allocator elsewhere, mostly for long.
-  // Where no try holds, the one that holds longest is chosen. Cost: 0.1 s a try that holds
-  // (kMostActions, on a slow machine), less where it does not; 8 tries at most, mostly one or two.
+  // Where no try holds, the one of the first kind that holds longest is chosen. Cost: 0.1 s a try
+  // that holds (kMostActions, on a slow machine), less where it does not; 8 tries at most, mostly
+  // one or two.
   [[nodiscard]] Outlook look(const ObservedAllocator& observed, std::int64_t first_serial) const;
 
   // The layout behind so many further steps; empty where it is not known.

@@ -44,8 +44,8 @@ inline constexpr std::int32_t kMostPeriods = 16;  // so many steps are exact wit
 
 // Can be asked of traces with a setup. `limit`: the most that may be reserved, -1 = none. `trail`
 // gets the last period that was replayed.
-// Cost: O((setup + periods * allocations) log free blocks), a few times over where there are later
-// segments.
+// Cost: O((setup + periods * allocations) * CachingAllocator), a few times over where there are
+// later segments.
 [[nodiscard]] AllocatorReplay replay_allocator(const TraceIndex& index, const Schedule& schedule,
                                                Bytes limit = -1, AllocatorTrail* trail = nullptr);
 

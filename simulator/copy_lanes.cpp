@@ -75,7 +75,7 @@ void CopyLanes::start(Mover& mover, Nanoseconds nominal, Nanoseconds gap) const 
   const LinkCurve& curve = mover.direction == d2h ? link_.d2h : link_.h2d;
   const Nanoseconds latency = std::min(curve.latency, nominal);
   mover.active = true;
-  mover.latency_left = latency + gap;
+  mover.latency_left = latency + std::min(gap, kMaxTransfer);
   mover.work_left = (nominal - latency) * kPpm;
 }
 

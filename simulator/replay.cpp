@@ -6,6 +6,7 @@
 
 #include "simulator/allocator_replay.h"
 #include "simulator/copy_lanes.h"
+#include "simulator/link_model.h"
 #include "simulator/memory_replay.h"
 #include "traces/result.h"
 #include "traces/units.h"
@@ -188,7 +189,7 @@ class TimeReplay {
     }
   }
 
-  void pause(Nanoseconds gap) { idle_until(lanes_.now() + gap); }
+  void pause(Nanoseconds gap) { idle_until(lanes_.now() + std::min(gap, kMaxTransfer)); }
   // Until a copy is done; compute that really waits goes on the rest of the handover later.
   void compute_waits(CopyLanes::Direction direction, std::size_t job) {
     const Nanoseconds begin = lanes_.now();

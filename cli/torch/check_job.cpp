@@ -21,7 +21,7 @@ namespace stowage::cli {
 namespace {
 
 constexpr std::int64_t kCheckSteps = 4;   // peaks count from the third on
-constexpr std::int64_t kStallSteps = 12;  // then ten of them are steady: enough for a median
+constexpr std::int64_t kStallSteps = 15;  // ten of them are timed, three have their stalls measured
 constexpr std::int64_t kMaxBaselineBytes = 64 << 20;
 
 // The baseline, or none when there is none yet and one is to be written.
@@ -216,7 +216,8 @@ class Job {
     if (request_->device == "cpu") {
       return "on the CPU device the copy threads and other programs compete with compute";
     }
-    if (steps() < kStallSteps) return "it takes --steps 12 for a median that repeats";
+    if (steps() < kStallSteps)
+      return "it takes --steps " + std::to_string(kStallSteps) + " for a median that repeats";
     return {};
   }
 
@@ -242,6 +243,11 @@ class Job {
     input.now = *report_.measured;
     input.tolerances = options_.tolerances;
     input.stall_not_judged = stall_not_judged();
+    // docs/decisions/0011
+    if (applied_ && !applied_->schedule.parameters.empty()) {
+      input.reserved_not_judged =
+          "parameters stream, so what is reserved hangs on the driver's addresses";
+    }
     input.budget = options_.budget;
     if (!input.budget && applied_) input.budget = applied_->plan.budget.device;
     input.budget_on = on_;

@@ -19,7 +19,7 @@ void CheckOptions::declare(CommandLine& line) {
   line.option("--trace", "FILE", trace,
               "the plan's trace (default: where the plan says, when it is there)");
   line.option("--steps", "N", steps,
-              "training steps to run (4; 12 on a GPU under a plan, where the stall is judged); "
+              "training steps to run (4; 15 on a GPU under a plan, where the stall is judged); "
               "peaks count from the third on");
   line.option("--baseline", "FILE", baseline, "what the step needed before; more is a failure");
   line.flag("--update-baseline", update, "write that file, and its folder, instead of comparing");

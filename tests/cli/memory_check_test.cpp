@@ -92,6 +92,22 @@ TEST(MemoryCheck, OnTheCpuDeviceOtherCountersAreSkippedAndSayWhy) {
   EXPECT_THAT(find(cases, "peak_reserved").message, HasSubstr("no such counter"));
 }
 
+// Where it hangs on the driver's addresses reserved is told and not judged; the others are.
+TEST(MemoryCheck, ReservedIsToldWhereItIsNotJudged) {
+  cli::StepCost now = kGpu;
+  now.peak_reserved += now.peak_reserved / 2;
+  EXPECT_EQ(find(cli::cases_of(input_of(kGpu, now)), "peak_reserved").outcome, CaseOutcome::failed);
+  CheckInput input = input_of(kGpu, now);
+  input.reserved_not_judged = "parameters stream";
+  const auto cases = cli::cases_of(input);
+  EXPECT_EQ(find(cases, "peak_reserved").outcome, CaseOutcome::skipped);
+  EXPECT_THAT(find(cases, "peak_reserved").message, HasSubstr("parameters stream"));
+  EXPECT_TRUE(cli::all_passed(cases));
+  input.budget = kGpu.peak_reserved;
+  input.budget_on = simulator::PeakKind::reserved;
+  EXPECT_FALSE(cli::all_passed(cli::cases_of(input)));
+}
+
 // Requested and host bytes repeat to the byte; the allocator's may differ by 1 %.
 TEST(MemoryCheck, OneByteMoreFailsWhereBytesAreExact) {
   cli::StepCost now = kGpu;

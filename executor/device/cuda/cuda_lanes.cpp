@@ -1,5 +1,6 @@
 #include "executor/device/cuda/cuda_lanes.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -124,7 +125,8 @@ void CudaLanes::drained() {
   for (Lane& lane : lanes_) recycle(lane, lane.totals.copies);
   passed_ = stalls_.size();
   // How many waits find their copy unfinished changes from step to step; their number does not.
-  if (timed_) timing_.reserve(2 * waits_);
+  most_waits_ = std::max(most_waits_, waits_);
+  if (timed_) timing_.reserve(2 * most_waits_);
   waits_ = 0;
 }
 
@@ -148,6 +150,8 @@ void CudaLanes::tell_stalls() {
 void CudaLanes::time_stalls(bool timed) {
   const std::lock_guard lock(mutex_);
   timed_ = timed;
+  // None is to be made within a step.
+  if (timed_) timing_.reserve(2 * most_waits_);
 }
 
 Nanoseconds CudaLanes::stall_ns() {

@@ -92,6 +92,7 @@ class CudaLanes {
   std::size_t passed_ = 0;     // the first so many of them are over
   bool timed_ = false;
   std::size_t waits_ = 0;  // since the last drained()
+  std::size_t most_waits_ = 0;
   Nanoseconds stall_ns_ = 0;
 };
 
