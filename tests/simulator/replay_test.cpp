@@ -62,24 +62,31 @@ TEST(Replay, CopiesOnComputeAndBlocking) {
   }
 }
 
+// A kernel of 1000 ns, then the pack of `bytes`, launched by 10 (compute is there at 1010); a
+// kernel of 100 ns that counts to the gap of `launch` + `rest` ns behind it, and backward with the
+// unpack.
+Trace saved_between_kernels(Bytes bytes, Nanoseconds launch, Nanoseconds rest) {
+  MicroTrace t;
+  t.begin_op();
+  const auto a = t.alloc(bytes);
+  t.run(5).kernel(1000);
+  t.run(5);
+  const auto s = t.pack(a);
+  t.let_go(a);
+  t.run(launch).kernel(100);
+  t.run(rest).end_op();
+  t.backward();
+  t.unpack(s);
+  t.free(a);
+  return t.finish();
+}
+
 // A launch thread far ahead: one kernel of 1000 ns launched by 10, the unpack reached at 20. A copy
 // out on its lane starts when compute has reached the pack, and the next kernel does not wait for
 // the launch thread. Blocking, the launch thread stands still for the copy, and what it launches
 // afterwards comes that much later.
 TEST(Replay, BlockingHoldsTheLaunchThread) {
-  MicroTrace t;
-  t.begin_op();
-  const auto a = t.alloc(1000);
-  t.run(5).kernel(1000);
-  t.run(5);
-  const auto s = t.pack(a);  // launched by 10, compute is there at 1010
-  t.let_go(a);
-  t.run(10).kernel(100);
-  t.run(3000).end_op();  // the launch thread is there at 3020
-  t.backward();
-  t.unpack(s);
-  t.free(a);
-  const Trace trace = t.finish();
+  const Trace trace = saved_between_kernels(1000, 10, 3000);
   // Lane: kernel 2 counts to the gap that ends at 3020, so it ends at 3120; the copy out ran
   // 1010..2010 beside it; the copy back runs 3120..4120.
   EXPECT_EQ(with_modes(trace, CopyMode::lane, CopyMode::lane).step_ns, 4120);
@@ -93,19 +100,7 @@ TEST(Replay, BlockingHoldsTheLaunchThread) {
 // 4135, and compute, which stood still for it, hears of that 15 later. On the compute stream it
 // takes 50 + 1000 from 3120 on. Blocking, the launch thread goes on at 2025 and needs 3010 more.
 TEST(Replay, HandsOverBetweenComputeAndLanes) {
-  MicroTrace t;
-  t.begin_op();
-  const auto a = t.alloc(1000);
-  t.run(5).kernel(1000);
-  t.run(5);
-  const auto s = t.pack(a);
-  t.let_go(a);
-  t.run(10).kernel(100);
-  t.run(3000).end_op();
-  t.backward();
-  t.unpack(s);
-  t.free(a);
-  Trace trace = t.finish();
+  Trace trace = saved_between_kernels(1000, 10, 3000);
   trace.calibration.start_gap_ns = 7;
   trace.calibration.handover_ns = 30;
   trace.calibration.compute_copy_gap_ns = 50;
@@ -122,19 +117,7 @@ TEST(Replay, HandsOverBetweenComputeAndLanes) {
 // Compute stands still for 7 wherever a copy on a lane starts: a kernel of 1000, the pack, a kernel
 // of 100 that is launched long before.
 TEST(Replay, PausesWhereACopyStarts) {
-  MicroTrace t;
-  t.begin_op();
-  const auto a = t.alloc(10);
-  t.run(5).kernel(1000);
-  t.run(5);
-  const auto s = t.pack(a);
-  t.let_go(a);
-  t.run(5).kernel(100);
-  t.run(5).end_op();
-  t.backward();
-  t.unpack(s);
-  t.free(a);
-  Trace trace = t.finish();
+  Trace trace = saved_between_kernels(10, 5, 5);
   const Nanoseconds without = with_modes(trace, CopyMode::lane, CopyMode::lane).step_ns;
   trace.calibration.start_gap_ns = 7;
   // The copy back of 10 is waited for from its own start on, so its pause is none.

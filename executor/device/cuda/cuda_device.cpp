@@ -156,7 +156,7 @@ std::vector<LiveAllocation> CudaDevice::live_allocations() const {
 std::optional<simulator::ObservedAllocator> CudaDevice::observed_allocator() const {
   const cudaStream_t stream = compute();
   simulator::ObservedAllocator observed;
-  // Nothing of ours is locked here: the snapshot is an entry of the tracker as well.
+  // The tracker's lock is not held here: the snapshot is an entry of the tracker as well.
   std::vector<native::SegmentInfo> segments =
       native::snapshot({0, 0}, /*include_traces=*/false).segments;
   std::sort(segments.begin(), segments.end(),
