@@ -101,6 +101,7 @@ Result<StepReport> PlannedStep::State::end() {
     run(AnchorKind::step_end, 0, Side::before);
     run(AnchorKind::step_end, 0, Side::after);
   }
+  report_.memory = device_.memory();
   finish(/*parameters_stay=*/report_.on_plan);
   if (!missing.empty() && options_.off_plan == OffPlan::refuse) {
     return Error{ErrorCode::bad_input, "the step is not the one the plan was made for: " + missing,

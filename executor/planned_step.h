@@ -42,8 +42,9 @@ struct PlannedStepOptions {
   bool poison_device = false;
 };
 
-// What one step did, beside the numbers of Device::memory().
+// What one step did.
 struct StepReport {
+  MemoryStats memory;  // the device's when the step ended, ahead of look_ahead()
   bool on_plan = true;
   std::string first_difference;     // empty when on_plan
   std::int64_t off_plan_packs = 0;  // saved tensors that left outside the plan
@@ -77,8 +78,8 @@ class PlannedStep final : public StepDriver {
   // is waited for and dropped.
   void begin_step();
   // Ends the step and removes the driver. Error: the step ended before the schedule did (only
-  // with OffPlan::refuse; nothing is lost, its results are right). The device's peaks count what
-  // look_ahead() took for a moment.
+  // with OffPlan::refuse; nothing is lost, its results are right). What look_ahead()
+  // takes for a moment counts in the device's peaks, not in the report's.
   Result<StepReport> end_step();
   // After an exception inside the step: waits for copies, drops what the step holds and removes
   // the driver, so that the next step is clean.

@@ -6,6 +6,7 @@
 
 #include "simulator/allocator_replay.h"
 #include "simulator/copy_lanes.h"
+#include "simulator/launch_pace.h"
 #include "simulator/link_model.h"
 #include "simulator/memory_replay.h"
 #include "traces/result.h"
@@ -23,6 +24,7 @@ class TimeReplay {
         schedule_(schedule),
         link_(index.trace().calibration),
         lanes_(link_),
+        pace_(link_),
         result_(result),
         detail_(detail),
         launch_(schedule.has_hooks ? index.hooked_launch_ns() : index.launch_ns()),
@@ -67,7 +69,7 @@ class TimeReplay {
     Nanoseconds begin = lanes_.now();
     Nanoseconds work = 0;
     for (std::size_t e = next_event_; e <= last; ++e) {
-      launched_ += launch_[e];
+      launched_ += paced(launch_[e]);
       if (const Nanoseconds compute = index_.compute_ns(e); compute > 0) {
         if (launched_ > begin + work) {
           if (e > 0) run_piece(work, e - 1);
@@ -132,9 +134,11 @@ class TimeReplay {
   // launch thread and the recorded times say nothing of it.
   void issue(Nanoseconds cost) {
     if (!index_.has_launch()) return;
-    launched_ += cost;
+    launched_ += paced(cost);
     idle_until(launched_);
   }
+  // What work of so long takes the launch thread, which is slow behind a wait (launch_pace.h).
+  Nanoseconds paced(Nanoseconds work) { return pace_.time_of(work); }
 
   void execute(const Instruction& instruction) {
     const EventId event = instruction.anchor.event;
@@ -189,12 +193,22 @@ class TimeReplay {
     }
   }
 
+  // The launch thread waited for what compute waited for, and hears of it as late as a stream does.
+  void launch_waited() {
+    if (!index_.has_launch()) return;
+    launched_ = std::max(launched_, lanes_.now() + std::min(half_handover(), kMaxTransfer));
+    pace_.woken();
+  }
+
   void pause(Nanoseconds gap) { idle_until(lanes_.now() + std::min(gap, kMaxTransfer)); }
   // Until a copy is done; compute that really waits goes on the rest of the handover later.
   void compute_waits(CopyLanes::Direction direction, std::size_t job) {
     const Nanoseconds begin = lanes_.now();
     lanes_.wait_for(direction, job);
-    if (lanes_.now() > begin) pause(link_.handover_ns - link_.handover_ns / 2);
+    if (lanes_.now() > begin) pause(half_handover());
+  }
+  [[nodiscard]] Nanoseconds half_handover() const {  // the way back
+    return link_.handover_ns - link_.handover_ns / 2;
   }
 
   [[nodiscard]] Bytes bytes_of(ResidencyId residency) const {
@@ -258,7 +272,7 @@ class TimeReplay {
         return;
       }
       lanes_.wait_for(direction, job);
-      launched_ = std::max(launched_, lanes_.now());
+      if (bytes > 0) launch_waited();
     }
     stalled(event, offload, reload, begin);
   }
@@ -304,6 +318,7 @@ class TimeReplay {
   const Schedule& schedule_;
   const Calibration& link_;
   CopyLanes lanes_;
+  LaunchPace pace_;
   ReplayResult& result_;
   ReplayDetail* detail_;
   const std::vector<Nanoseconds>& launch_;

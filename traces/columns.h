@@ -296,6 +296,7 @@ void visit_fields(T& t, F&& f) {
   f("start_gap_ns", t.start_gap_ns, Rule::optional_time);
   f("handover_ns", t.handover_ns, Rule::optional_time);
   f("compute_copy_gap_ns", t.compute_copy_gap_ns, Rule::optional_time);
+  f("woken_launch", t.woken_launch, Rule::optional_factor);
 }
 
 // `schema`, `legend`, `fingerprint`, `strings` and `lists` have forms of their own.

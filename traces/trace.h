@@ -15,7 +15,7 @@
 namespace stowage {
 
 inline constexpr int kTraceSchemaMajor = 1;
-inline constexpr int kTraceSchemaMinor = 4;
+inline constexpr int kTraceSchemaMinor = 5;
 
 enum class StorageClass : std::uint8_t {
   parameter,
@@ -344,6 +344,8 @@ struct Calibration {
   Nanoseconds start_gap_ns = 0;         // where a copy on a lane starts
   Nanoseconds handover_ns = 0;          // from compute to such a copy and back, when both wait
   Nanoseconds compute_copy_gap_ns = 0;  // at a copy on the compute stream
+  // Speed of the launch thread behind a wait for the device. Since schema 1.5, else as here.
+  Ppm woken_launch = kPpm;
 };
 
 struct Trace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 namespace stowage::cli {
 
@@ -97,6 +98,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
     const bool measures_stalls = course.measures_stalls();
     device.time_stalls(measures_stalls);
     MeasuredStep measured;
+    std::optional<executor::MemoryStats> at_end;
     const auto begin = std::chrono::steady_clock::now();
     if (plan != nullptr) plan->begin_step();
     measured.loss = session.step().step();
@@ -112,15 +114,17 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
       run.loaded_bytes = report->loaded_bytes;
       run.stored_bytes = report->stored_bytes;
       measured.unplanned_stored_bytes = report->unplanned_stored_bytes;
+      at_end = report->memory;
     }
     device.synchronize();
     measured.step_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                            std::chrono::steady_clock::now() - begin)
                            .count();
     const executor::MemoryStats memory = device.memory();
-    measured.peak_requested = memory.peak_requested;
-    measured.peak_active = memory.peak_active;
-    measured.peak_reserved = memory.peak_reserved;
+    const executor::MemoryStats& peaks = at_end ? *at_end : memory;
+    measured.peak_requested = peaks.peak_requested;
+    measured.peak_active = peaks.peak_active;
+    measured.peak_reserved = peaks.peak_reserved;
     if (measures_stalls) measured.stall_ns = device.stall_ns();
     run.steps.push_back(measured);
     course.add(measured.step_ns);

@@ -41,7 +41,9 @@ std::string execute_text(const PlanInputs& inputs, const MeasuredRun& run) {
   return text;
 }
 
-constexpr Nanoseconds kPatience = 4'000'000'000;  // of run-steps
+// Of run-steps, where it is known what a step should take and where it is not.
+constexpr Nanoseconds kKnownPatience = 12'000'000'000;
+constexpr Nanoseconds kPatience = 4'000'000'000;
 
 Result<MeasuredRun> run_planned(const PlanInputs& inputs, const RunArguments& run,
                                 const MeasureOptions& options) {
@@ -117,7 +119,8 @@ int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
     MeasureOptions options;
     options.course.steps = run.steps;
     options.course.least_steps = least.value_or(0);
-    options.course.patience = kPatience;
+    if (*mode == "planned") options.course.expected = inputs->predicted.step;
+    options.course.patience = options.course.expected > 0 ? kKnownPatience : kPatience;
     if (digests) options.most_dumped_bytes = executor::TensorDumpWriter::kAlwaysDigests;
     options.dumped_steps = dump_descriptor ? dumped.value_or(0) : 0;
     options.dump_descriptor = static_cast<int>(dump_descriptor.value_or(-1));

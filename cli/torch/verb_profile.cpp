@@ -14,6 +14,7 @@
 #include "profiler/assembly/assemble.h"
 #include "profiler/torch/passes.h"
 #include "profiler/torch/step_hooks.h"
+#include "profiler/torch/woken_launch.h"
 #include "report/words.h"
 #include "traces/size_text.h"
 #include "traces/trace_file.h"
@@ -106,8 +107,11 @@ Result<Trace> record(RecordingRequest request, const Args& argv, const Console& 
   // In this process, whose steps the trace's structure is of.
   const std::int64_t next_batch = options.warmup + options.structure + 1;
   Status status = guarded([&]() -> Status {
-    return profiler::calibrate_hooks((*session)->device(), (*session)->functions(), next_batch,
-                                     *trace);
+    executor::Device& device = (*session)->device();
+    const profiler::StepFunctions functions = (*session)->functions();
+    Status hooks = profiler::calibrate_hooks(device, functions, next_batch, *trace);
+    if (!hooks) return hooks;
+    return profiler::calibrate_woken_launch(device, functions, next_batch, *trace);
   });
   if (!status) return status.error();
   return trace;

@@ -9,6 +9,7 @@
 #include "profiler/assembly/assemble.h"
 #include "profiler/torch/calibrate.h"
 #include "profiler/torch/step_hooks.h"
+#include "profiler/torch/woken_launch.h"
 
 namespace stowage::profiler {
 
@@ -41,6 +42,10 @@ Result<Trace> record(executor::Device& device, const StepFunctions& step, Run ru
   options.report("what hooks cost");
   const std::int64_t next_batch = options.warmup + options.structure + 1;
   if (Status status = calibrate_hooks(device, step, next_batch, *trace); !status) {
+    return status.error();
+  }
+  options.report("launching behind waits");
+  if (Status status = calibrate_woken_launch(device, step, next_batch, *trace); !status) {
     return status.error();
   }
   return trace;

@@ -10,10 +10,10 @@
 
 namespace stowage::profiler {
 
-// Runs the step about 2 * warmup + steps + structure + 1 times, and on a GPU 14 times more to see
-// what hooks cost; a long step less often. `run` is what the trace should say
-// about it (model, batch, ..); threads and determinism are filled in. Exceptions of the step and of
-// options.progress pass through; nothing stays behind.
+// Runs the step about 2 * warmup + steps + structure + 1 times, and on a GPU 27 times more to see
+// what hooks cost and how slowly it is launched behind waits; a long step less often. `run` is what
+// the trace should say about it (model, batch, ..); threads and determinism are filled in.
+// Exceptions of the step and of options.progress pass through; nothing stays behind.
 [[nodiscard]] Result<Trace> record(executor::Device& device, const StepFunctions& step,
                                    Run run = {}, const PassOptions& options = {});
 

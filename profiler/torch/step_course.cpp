@@ -20,7 +20,8 @@ StepCourse::StepCourse(bool on_gpu, const Options& options)
       stall_steps_(on_gpu ? std::clamp<std::int64_t>((steady_ - 1) / 4, 0, kMostStallSteps) : 0),
       timed_(
           budget_of(steady_ - stall_steps_, options),
-          {.time_ns = stall_steps_ > 0 ? options.patience : 0},
+          {.time_ns = stall_steps_ > 0 ? options.patience : 0,
+           .aim_ns = options.expected + options.expected / 50},
           stall_steps_ > 0 && options.patience > 0 ? kWindow : static_cast<std::size_t>(steps_)) {}
 
 bool StepCourse::wants_more() const {

@@ -24,6 +24,9 @@ class StepCourse {
     // host slows the launch thread down for seconds (docs/decisions/0015). 0 = no more than
     // `steps`.
     Nanoseconds patience = 0;
+    // What a step should take: steps that agree on 2 % more are slowed down alike, so patience goes
+    // on. 0 = not known.
+    Nanoseconds expected = 0;
   };
   static constexpr std::size_t kWindow = 10;
 

@@ -24,7 +24,7 @@ TEST(GpuStreamedPlans, RunOnTheCallersStream) {
   twins.device().synchronize();
   const c10::cuda::CUDAStreamGuard guard(
       c10::cuda::getStreamFromPool(false, twins.device().torch_device().index()));
-  // cuBLAS takes workspaces of its own for this stream, once.
+  // cuBLAS may take workspaces of its own for this stream, once.
   const Bytes before = twins.device().memory().requested;
   static_cast<void>(twins.run_twin(0));
   static_cast<void>(twins.run_twin(1));
@@ -33,7 +33,7 @@ TEST(GpuStreamedPlans, RunOnTheCallersStream) {
   static_cast<void>(twins.planned().run(1));
   ASSERT_EQ(twins.device().memory().requested, live);
   const Bytes workspaces = live - before;
-  ASSERT_GT(workspaces, 0);
+  ASSERT_GE(workspaces, 0);
   std::int64_t k = 2;
   for (const Stream stream : {Stream::always, Stream::forward}) {
     for (const std::int32_t prefetch : {0, 1, 3}) {
@@ -43,7 +43,8 @@ TEST(GpuStreamedPlans, RunOnTheCallersStream) {
         const auto plan = twins.plan(schedule);
         for (int i = 0; i < 3; ++i) {
           EXPECT_EQ(twins.expect_same_step(*plan, k++).peak,
-                    simulator::replay(twins.index(), schedule).peak_requested + workspaces);
+                    simulator::replay(twins.index(), schedule).peak_requested + workspaces)
+              << "in step " << i << "; " << plan->look_ahead();
         }
       }
       // Back in memory of their own.

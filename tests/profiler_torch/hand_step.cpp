@@ -200,6 +200,7 @@ Outcome HandStep::planned(executor::PlannedStep& plan, std::int64_t k) {
     outcome.end_error = report.error().text();
   }
   collect(outcome);
+  if (outcome.end_error.empty()) outcome.peak = outcome.report.memory.peak_requested;
   return outcome;
 }
 

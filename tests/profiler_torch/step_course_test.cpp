@@ -68,5 +68,21 @@ TEST(StepCourse, WaitsForTenQuietStepsOnAGpu) {
   EXPECT_EQ(step_ns, 1300);
 }
 
+// Ten that agree on 3 % more than expected are no answer yet; on 2 % they are.
+TEST(StepCourse, WaitsForStepsThatAreAsFastAsExpected) {
+  std::vector<Nanoseconds> times(20, 1030);
+  times.push_back(1020);
+  Nanoseconds step_ns = 0;
+  const StepCourse::Options options{.steps = 15, .patience = 1'000'000, .expected = 1000};
+  EXPECT_EQ(course(true, options, times, &step_ns), "ww" + std::string(24, 't') + "sss");
+  EXPECT_EQ(step_ns, 1020);
+  EXPECT_EQ(course(true, {.steps = 15, .patience = 1'000'000, .expected = 1010}, times, &step_ns),
+            "ww" + std::string(10, 't') + "sss");
+  EXPECT_EQ(step_ns, 1030);
+  // Not for ever: 30 steps of 1030 are more than 30000.
+  EXPECT_EQ(course(true, {.steps = 15, .patience = 30'000, .expected = 1000}, {1030}).size(),
+            2u + 29u + 3u);
+}
+
 }  // namespace
 }  // namespace stowage::profiler

@@ -105,7 +105,7 @@ TwinSessions::Result TwinSessions::run_planned(executor::PlannedStep& plan, std:
   auto report = plan.end_step();
   if (!report) throw std::runtime_error(report.error().text());
   result.report = *report;
-  result.peak = device().memory().peak_requested;
+  result.peak = report->memory.peak_requested;
   return result;
 }
 

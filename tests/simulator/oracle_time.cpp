@@ -55,12 +55,12 @@ class Machine {
       std::vector<Nanoseconds> launched_at;
       Nanoseconds launched = launched_;
       for (; end <= stop; ++end) {
-        const Nanoseconds arrival = launched + launch_time(end);
+        const Nanoseconds arrival = launched + slowed(launch_time(end), false);
         if (index_.compute_ns(end) > 0 && arrival > begin + work) {
           if (end > e) break;
           if (arrival > now_) break;
         }
-        launched = arrival;
+        launched = launched + slowed(launch_time(end), true);
         work += index_.compute_ns(end);
         work_at.push_back(work);
         launched_at.push_back(launched);
@@ -70,7 +70,7 @@ class Machine {
         }
       }
       if (end == e) {  // compute waits for the launch of event e
-        while (now_ < launched_ + launch_time(e)) tick(false);
+        while (now_ < launched_ + slowed(launch_time(e), false)) tick(false);
         continue;
       }
       std::int64_t done = 0;
@@ -136,8 +136,15 @@ class Machine {
   }
   void issue(Nanoseconds cost) {
     if (!has_device()) return;
-    launched_ += cost;
+    launched_ += slowed(cost, true);
     while (now_ < launched_) tick(false);
+  }
+  // Of the launch thread's own work, nanosecond by nanosecond; `is_done`: it is behind it now.
+  Nanoseconds slowed(Nanoseconds work, bool is_done) {
+    Nanoseconds slow = 0;
+    while (slow < work && slow < cold_) ++slow;
+    if (is_done) cold_ -= slow;
+    return work - slow + slow * kPpm / std::max<Ppm>(link_.woken_launch, 10'000);
   }
 
   void tick(bool computing) {
@@ -232,7 +239,9 @@ class Machine {
     if (bytes > 0 && mode == CopyMode::lane) pause();
     if (mode == CopyMode::blocking) {
       wait(copy);
-      launched_ = std::max(launched_, now_);
+      if (!has_device() || bytes == 0) return;
+      launched_ = std::max(launched_, now_ + (link_.handover_ns + 1) / 2);
+      cold_ = 250'000;
     }
   }
 
@@ -295,6 +304,7 @@ class Machine {
   const Schedule& s_;
   Nanoseconds now_ = 0;
   Nanoseconds launched_ = 0;
+  Nanoseconds cold_ = 0;  // of the launch thread's work: behind a wait
   Lane lanes_[2];
   Copy* on_compute_ = nullptr;  // a copy on the compute stream under way
   int on_compute_direction_ = 0;

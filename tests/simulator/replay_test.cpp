@@ -98,7 +98,8 @@ TEST(Replay, BlockingHoldsTheLaunchThread) {
 // The same step on a GPU that pauses. The copy out finds its lane idle, so it starts 15 (half of
 // the handover) behind compute. Kernel 2 ends at 3120; the copy back starts at 3135 and ends at
 // 4135, and compute, which stood still for it, hears of that 15 later. On the compute stream it
-// takes 50 + 1000 from 3120 on. Blocking, the launch thread goes on at 2025 and needs 3010 more.
+// takes 50 + 1000 from 3120 on. Blocking, the launch thread hears of the copy's end at 2040 and
+// needs 3010 more.
 TEST(Replay, HandsOverBetweenComputeAndLanes) {
   Trace trace = saved_between_kernels(1000, 10, 3000);
   trace.calibration.start_gap_ns = 7;
@@ -111,7 +112,19 @@ TEST(Replay, HandsOverBetweenComputeAndLanes) {
   EXPECT_EQ(detail.transfers[0].end, 2025);
   EXPECT_EQ(detail.transfers[1].end, 4135);
   EXPECT_EQ(with_modes(trace, CopyMode::lane, CopyMode::compute).step_ns, 4170);
-  EXPECT_EQ(with_modes(trace, CopyMode::blocking, CopyMode::lane).step_ns, 5135);
+  EXPECT_EQ(with_modes(trace, CopyMode::blocking, CopyMode::lane).step_ns, 5150);
+}
+
+// Blocking, the launch thread goes on at 2010 and needs 3010 at full speed: at half of it 6020, and
+// kernel 2 takes 100. On lanes it never waits.
+TEST(Replay, LaunchesSlowlyBehindAWait) {
+  Trace trace = saved_between_kernels(1000, 10, 3000);
+  const Nanoseconds lanes = with_modes(trace, CopyMode::lane, CopyMode::lane).step_ns;
+  trace.calibration.woken_launch = 500'000;
+  EXPECT_EQ(with_modes(trace, CopyMode::blocking, CopyMode::lane).step_ns, 2010 + 6020 + 100);
+  EXPECT_EQ(with_modes(trace, CopyMode::lane, CopyMode::lane).step_ns, lanes);
+  trace.calibration.woken_launch = 0;  // at least a hundredth
+  EXPECT_EQ(with_modes(trace, CopyMode::blocking, CopyMode::lane).step_ns, 2010 + 301'000 + 100);
 }
 
 // Compute stands still for 7 wherever a copy on a lane starts: a kernel of 1000, the pack, a kernel

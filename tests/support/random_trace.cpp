@@ -88,6 +88,7 @@ class RandomTrace {
       c.start_gap_ns = gaps_.in(0, 15);
       c.handover_ns = gaps_.in(0, 41);
       c.compute_copy_gap_ns = gaps_.in(0, 40);
+      c.woken_launch = gaps_.in(200'000, kPpm);
     }
     if (!options_.several_weights || extra_.chance(50)) return;
     for (LinkCurve* curve : {&c.d2h, &c.h2d}) {

@@ -1,0 +1,150 @@
+#include "profiler/torch/woken_launch.h"
+
+#include <c10/util/Exception.h>
+#include <torch/csrc/autograd/saved_variable_hooks.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "executor/device/host_arena.h"
+#include "executor/kept_tensor.h"
+#include "executor/saved_tensor_engine.h"
+#include "executor/step_driver.h"
+#include "simulator/trace_index.h"
+
+namespace stowage::profiler {
+
+namespace {
+
+using executor::CopyLane;
+using Clock = std::chrono::steady_clock;
+
+constexpr Bytes kCopyBytes = Bytes{8} << 20;
+constexpr Ppm kSlowest = 10'000;
+
+// Keeps every saved tensor, behind a copy that the thread which saves it waits for.
+class WaitingDriver final : public executor::StepDriver {
+ public:
+  WaitingDriver(executor::Device& device, std::byte* host, const std::byte* memory)
+      : device_(device), host_(host), memory_(memory) {
+    executor::set_driver(this);
+  }
+  ~WaitingDriver() override { executor::set_driver(nullptr); }
+  WaitingDriver(const WaitingDriver&) = delete;
+  WaitingDriver& operator=(const WaitingDriver&) = delete;
+
+  WaitingStep take() {
+    const WaitingStep done = step_;
+    step_ = {};
+    return done;
+  }
+
+  std::unique_ptr<torch::autograd::SavedVariableHooks> make_hooks() override {
+    return std::make_unique<Hooks>(*this);
+  }
+  void layer_event(executor::LayerEvent /*event*/, std::string_view /*path*/) override {}
+  void backward_begin() override {}
+  void backward_end() override {}
+  void parameter_update(executor::UpdateEvent /*event*/, const at::Tensor& /*parameter*/) override {
+  }
+
+ private:
+  class Hooks final : public torch::autograd::SavedVariableHooks {
+   public:
+    explicit Hooks(WaitingDriver& driver) : driver_(driver) {}
+    void call_pack_hook(const at::Tensor& tensor) override {
+      kept_ = executor::KeptTensor(tensor);
+      driver_.wait();
+    }
+    at::Tensor call_unpack_hook() override { return kept_.get(); }
+
+   private:
+    WaitingDriver& driver_;
+    executor::KeptTensor kept_;
+  };
+
+  void wait() {
+    if (std::this_thread::get_id() != thread_) return;  // a backward that saves
+    const executor::CopyTicket ticket =
+        device_.copy_async(CopyLane::d2h, host_, memory_, kCopyBytes);
+    if (step_.waits++ > 0) {
+      step_.worked_ns +=
+          std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - resumed_).count();
+    }
+    device_.wait_blocking(ticket);
+    resumed_ = Clock::now();
+  }
+
+  executor::Device& device_;
+  std::byte* host_;
+  const std::byte* memory_;
+  const std::thread::id thread_ = std::this_thread::get_id();
+  WaitingStep step_;
+  Clock::time_point resumed_;
+};
+
+}  // namespace
+
+Result<WaitingStep> measure_waiting_step(executor::Device& device, const StepFunctions& step,
+                                         std::int64_t first_index, const StepBudget& budget) {
+  executor::install_saved_tensor_engine();
+  Result<executor::HostArena> arena = device.host_arena(kCopyBytes);
+  if (!arena) return arena.error();
+  const at::Tensor buffer = device.allocate_buffer(kCopyBytes, executor::kOffPlanTag);
+  const auto run = [&](WaitingDriver& driver, std::int64_t index) {
+    if (step.prepare) step.prepare(index);
+    device.synchronize();
+    step.step();
+    device.synchronize();
+    return driver.take();
+  };
+  std::vector<WaitingStep> steps;
+  try {
+    WaitingDriver driver(device, arena->data(), static_cast<std::byte*>(buffer.mutable_data_ptr()));
+    static_cast<void>(run(driver, first_index));
+    Nanoseconds spent = 0;
+    for (std::int64_t i = 0; budget.wants_more(i, spent); ++i) {
+      const auto begin = Clock::now();
+      steps.push_back(run(driver, first_index + 1 + i));
+      spent += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+    }
+  } catch (...) {
+    device.synchronize();  // no copy into the arena outlives it
+    throw;
+  }
+  std::sort(steps.begin(), steps.end(),
+            [](const auto& a, const auto& b) { return a.worked_ns < b.worked_ns; });
+  return steps[steps.size() / 4];
+}
+
+Ppm woken_launch_speed(const Trace& trace, const WaitingStep& waiting) {
+  const auto& packs = trace.saved.event;
+  const auto count = static_cast<std::int64_t>(packs.size());
+  if (count < 2 || waiting.waits != count || waiting.worked_ns <= 0) return kPpm;
+  const simulator::TraceIndex index(trace);
+  if (!index.has_launch()) return kPpm;
+  Wide ahead = Wide{count - 1} * (trace.calibration.hook_ns + trace.calibration.copy_issue_ns);
+  for (std::size_t e = packs.front().index() + 1; e <= packs.back().index(); ++e) {
+    ahead += index.launch_ns()[e];
+  }
+  return static_cast<Ppm>(std::clamp<Wide>(ahead * kPpm / waiting.worked_ns, kSlowest, kPpm));
+}
+
+Status calibrate_woken_launch(executor::Device& device, const StepFunctions& step,
+                              std::int64_t first_index, Trace& trace) {
+  if (!device.torch_device().is_cuda() || trace.overhead.clean.step_ns == 0) return Unit{};
+  try {
+    const Result<WaitingStep> waiting =
+        measure_waiting_step(device, step, first_index, StepBudget::up_to(12, 1, 4'000'000'000));
+    if (!waiting) return waiting.error();
+    trace.calibration.woken_launch = woken_launch_speed(trace, *waiting);
+  } catch (const c10::OutOfMemoryError&) {
+    // The step fits, but not beside the copy's buffer: its launches then are as in the recording.
+  }
+  return Unit{};
+}
+
+}  // namespace stowage::profiler
