@@ -119,7 +119,8 @@ int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
     MeasureOptions options;
     options.course.steps = run.steps;
     options.course.least_steps = least.value_or(0);
-    if (*mode == "planned") options.course.expected = inputs->predicted.step;
+    options.course.expected =
+        *mode == "planned" ? inputs->predicted.step : inputs->trace->overhead.clean.step_ns;
     options.course.patience = options.course.expected > 0 ? kKnownPatience : kPatience;
     if (digests) options.most_dumped_bytes = executor::TensorDumpWriter::kAlwaysDigests;
     options.dumped_steps = dump_descriptor ? dumped.value_or(0) : 0;

@@ -39,13 +39,13 @@ Result<Trace> record(executor::Device& device, const StepFunctions& step, Run ru
   device.describe(recording.env);
   Result<Trace> trace = assemble(recording);
   if (!trace) return trace.error();
-  options.report("what hooks cost");
   const std::int64_t next_batch = options.warmup + options.structure + 1;
-  if (Status status = calibrate_hooks(device, step, next_batch, *trace); !status) {
-    return status.error();
-  }
   options.report("launching behind waits");
   if (Status status = calibrate_woken_launch(device, step, next_batch, *trace); !status) {
+    return status.error();
+  }
+  options.report("what hooks cost");
+  if (Status status = calibrate_hooks(device, step, next_batch, *trace); !status) {
     return status.error();
   }
   return trace;

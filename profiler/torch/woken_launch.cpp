@@ -1,18 +1,20 @@
 #include "profiler/torch/woken_launch.h"
 
-#include <c10/util/Exception.h>
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <numeric>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "executor/device/host_arena.h"
 #include "executor/kept_tensor.h"
 #include "executor/saved_tensor_engine.h"
 #include "executor/step_driver.h"
+#include "simulator/launch_pace.h"
 #include "simulator/trace_index.h"
 
 namespace stowage::profiler {
@@ -22,8 +24,16 @@ namespace {
 using executor::CopyLane;
 using Clock = std::chrono::steady_clock;
 
-constexpr Bytes kCopyBytes = Bytes{8} << 20;
-constexpr Ppm kSlowest = 10'000;
+constexpr Bytes kWaitBytes = Bytes{1} << 20;
+constexpr int kWaitCopies = 8;  // as long as a plan's wait
+
+Nanoseconds time_since(Clock::time_point begin) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+}
+
+Nanoseconds work_of(const WaitingStep& step) {
+  return std::accumulate(step.worked_ns.begin(), step.worked_ns.end(), Nanoseconds{0});
+}
 
 // Keeps every saved tensor, behind a copy that the thread which saves it waits for.
 class WaitingDriver final : public executor::StepDriver {
@@ -36,11 +46,7 @@ class WaitingDriver final : public executor::StepDriver {
   WaitingDriver(const WaitingDriver&) = delete;
   WaitingDriver& operator=(const WaitingDriver&) = delete;
 
-  WaitingStep take() {
-    const WaitingStep done = step_;
-    step_ = {};
-    return done;
-  }
+  WaitingStep take() { return std::exchange(step_, {}); }
 
   std::unique_ptr<torch::autograd::SavedVariableHooks> make_hooks() override {
     return std::make_unique<Hooks>(*this);
@@ -68,13 +74,12 @@ class WaitingDriver final : public executor::StepDriver {
 
   void wait() {
     if (std::this_thread::get_id() != thread_) return;  // a backward that saves
-    const executor::CopyTicket ticket =
-        device_.copy_async(CopyLane::d2h, host_, memory_, kCopyBytes);
-    if (step_.waits++ > 0) {
-      step_.worked_ns +=
-          std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - resumed_).count();
+    if (step_.waits++ > 0) step_.worked_ns.push_back(time_since(resumed_));
+    executor::CopyTicket last;
+    for (int i = 0; i < kWaitCopies; ++i) {
+      last = device_.copy_async(CopyLane::d2h, host_, memory_, kWaitBytes);
     }
-    device_.wait_blocking(ticket);
+    device_.wait_blocking(last);
     resumed_ = Clock::now();
   }
 
@@ -90,10 +95,12 @@ class WaitingDriver final : public executor::StepDriver {
 
 Result<WaitingStep> measure_waiting_step(executor::Device& device, const StepFunctions& step,
                                          std::int64_t first_index, const StepBudget& budget) {
+  STOWAGE_ASSERT(budget.least > 0);
   executor::install_saved_tensor_engine();
-  Result<executor::HostArena> arena = device.host_arena(kCopyBytes);
+  Result<executor::HostArena> arena = device.host_arena(kWaitBytes);
   if (!arena) return arena.error();
-  const at::Tensor buffer = device.allocate_buffer(kCopyBytes, executor::kOffPlanTag);
+  if (device.torch_device().is_cuda() && !arena->pinned()) return WaitingStep{};
+  const at::Tensor buffer = device.allocate_buffer(kWaitBytes, executor::kOffPlanTag);
   const auto run = [&](WaitingDriver& driver, std::int64_t index) {
     if (step.prepare) step.prepare(index);
     device.synchronize();
@@ -109,41 +116,53 @@ Result<WaitingStep> measure_waiting_step(executor::Device& device, const StepFun
     for (std::int64_t i = 0; budget.wants_more(i, spent); ++i) {
       const auto begin = Clock::now();
       steps.push_back(run(driver, first_index + 1 + i));
-      spent += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+      spent += time_since(begin);
     }
   } catch (...) {
     device.synchronize();  // no copy into the arena outlives it
     throw;
   }
   std::sort(steps.begin(), steps.end(),
-            [](const auto& a, const auto& b) { return a.worked_ns < b.worked_ns; });
+            [](const auto& a, const auto& b) { return work_of(a) < work_of(b); });
   return steps[steps.size() / 4];
 }
 
 Ppm woken_launch_speed(const Trace& trace, const WaitingStep& waiting) {
   const auto& packs = trace.saved.event;
-  const auto count = static_cast<std::int64_t>(packs.size());
-  if (count < 2 || waiting.waits != count || waiting.worked_ns <= 0) return kPpm;
+  const std::size_t count = packs.size();
   const simulator::TraceIndex index(trace);
-  if (!index.has_launch()) return kPpm;
-  Wide ahead = Wide{count - 1} * (trace.calibration.hook_ns + trace.calibration.copy_issue_ns);
-  for (std::size_t e = packs.front().index() + 1; e <= packs.back().index(); ++e) {
-    ahead += index.launch_ns()[e];
+  if (!index.has_launch() || count < 2 || waiting.waits != static_cast<std::int64_t>(count) ||
+      waiting.worked_ns.size() + 1 != count) {
+    return kPpm;
   }
-  return static_cast<Ppm>(std::clamp<Wide>(ahead * kPpm / waiting.worked_ns, kSlowest, kPpm));
+  const auto is_apart = [&](std::size_t event) {
+    return index.syncs_at(event) || trace.events.kind[event] == EventKind::backward_begin;
+  };
+  Wide ahead = 0;
+  Wide woken = 0;
+  for (std::size_t i = 0; i + 1 < count; ++i) {
+    Wide launches = trace.calibration.hook_ns;
+    bool counts = true;
+    for (std::size_t e = packs[i].index() + 1; e <= packs[i + 1].index() && counts; ++e) {
+      launches += index.launch_ns()[e];
+      counts = !is_apart(e);
+    }
+    if (!counts) continue;
+    ahead += launches;
+    woken += waiting.worked_ns[i];
+  }
+  if (woken <= 0) return kPpm;
+  return static_cast<Ppm>(
+      std::clamp<Wide>(ahead * kPpm / woken, simulator::LaunchPace::kSlowest, kPpm));
 }
 
 Status calibrate_woken_launch(executor::Device& device, const StepFunctions& step,
                               std::int64_t first_index, Trace& trace) {
   if (!device.torch_device().is_cuda() || trace.overhead.clean.step_ns == 0) return Unit{};
-  try {
-    const Result<WaitingStep> waiting =
-        measure_waiting_step(device, step, first_index, StepBudget::up_to(12, 1, 4'000'000'000));
-    if (!waiting) return waiting.error();
-    trace.calibration.woken_launch = woken_launch_speed(trace, *waiting);
-  } catch (const c10::OutOfMemoryError&) {
-    // The step fits, but not beside the copy's buffer: its launches then are as in the recording.
-  }
+  const Result<WaitingStep> waiting =
+      measure_waiting_step(device, step, first_index, StepBudget::up_to(12, 1, 4'000'000'000));
+  if (!waiting) return waiting.error();
+  trace.calibration.woken_launch = woken_launch_speed(trace, *waiting);
   return Unit{};
 }
 

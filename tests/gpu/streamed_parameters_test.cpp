@@ -33,7 +33,6 @@ TEST(GpuStreamedPlans, RunOnTheCallersStream) {
   static_cast<void>(twins.planned().run(1));
   ASSERT_EQ(twins.device().memory().requested, live);
   const Bytes workspaces = live - before;
-  ASSERT_GE(workspaces, 0);
   std::int64_t k = 2;
   for (const Stream stream : {Stream::always, Stream::forward}) {
     for (const std::int32_t prefetch : {0, 1, 3}) {

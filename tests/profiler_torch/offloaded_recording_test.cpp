@@ -101,8 +101,10 @@ StepOutcome run(cli::Session& session, executor::PlannedStep* plan) {
   if (plan != nullptr) {
     const auto report = plan->end_step();
     EXPECT_TRUE(report.ok() && report->on_plan);
+    if (report) outcome.peak = report->memory.peak_requested;
+  } else {
+    outcome.peak = device.memory().peak_requested;
   }
-  outcome.peak = device.memory().peak_requested;
   for (const executor::NamedTensor& each : step.gradients()) {
     outcome.gradients.push_back(testing::fetch(device, each.tensor));
   }

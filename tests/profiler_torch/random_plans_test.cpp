@@ -234,13 +234,14 @@ class RandomPlans {
       if (plan != nullptr) plan->abort_step();
       return outcome;
     }
+    outcome.peak = device_->memory().peak_requested;
     if (plan != nullptr) {
       const auto report = plan->end_step();
       EXPECT_TRUE(report.ok() && report->on_plan);
       EXPECT_TRUE(report.ok() && report->unplanned_stored_bytes == 0);
       if (report) outcome.moved = {report->loaded_bytes, report->stored_bytes};
+      if (report) outcome.peak = report->memory.peak_requested;
     }
-    outcome.peak = device_->memory().peak_requested;
     outcome.gradients = bits_of(*device_, step.gradients());
     outcome.parameters = bits_of(*device_, plan != nullptr ? plan->values() : step.parameters());
     outcome.buffers = bits_of(*device_, step.model().buffers());

@@ -287,7 +287,7 @@ TEST(Record, GivesATraceThatPlansRunOn) {
   const auto report = (*plan)->end_step();
   ASSERT_TRUE(report.ok()) << report.error().text();
   EXPECT_TRUE(report->on_plan);
-  EXPECT_EQ(hand_device().memory().peak_requested,
+  EXPECT_EQ(report->memory.peak_requested,
             simulator::replay(index, lowering->schedule).peak_requested);
 }
 

@@ -44,7 +44,8 @@ TEST_F(WakingStep, WaitsAtEachPackAndLeavesNothingBehind) {
   const auto waiting = measure_waiting_step(hand_device(), functions, 5, StepBudget::exactly(4));
   ASSERT_TRUE(waiting.ok()) << waiting.error().text();
   EXPECT_EQ(waiting->waits, 3);
-  EXPECT_GT(waiting->worked_ns, 0);
+  ASSERT_EQ(waiting->worked_ns.size(), 2u);
+  for (const Nanoseconds worked : waiting->worked_ns) EXPECT_GT(worked, 0);
   EXPECT_EQ(batches, (std::vector<std::int64_t>{5, 6, 7, 8, 9}));
   EXPECT_EQ(executor::driver(), nullptr);
   EXPECT_EQ(hand_device().memory().requested, before);
@@ -60,37 +61,48 @@ TEST_F(WakingStep, ThatFailsLeavesNothingBehind) {
   EXPECT_TRUE(measure_waiting_step(hand_device(), functions, 0, StepBudget::exactly(1)).ok());
 }
 
-// Two packs 1000 of launches apart, with a hook of 10 and a copy of 90 between them.
-Trace two_packs(bool on_gpu) {
+// Three packs, 1000 and 500 of launches apart, and hooks of 100 each; with_sync: the CPU waited for
+// the device between the last two.
+Trace three_packs(bool on_gpu, bool with_sync = false) {
   testing::MicroTrace t;
   const auto a = t.alloc(100);
   const auto b = t.alloc(100);
+  const auto c = t.alloc(100);
   if (on_gpu) t.kernel(1);
-  const auto s = t.run(10).pack(a);
-  const auto r = t.run(1000).pack(b);
+  const auto p = t.run(10).pack(a);
+  const auto q = t.run(1000).pack(b);
+  if (with_sync) t.sync(0);
+  const auto r = t.run(500).pack(c);
   t.run(10).backward();
   t.unpack(r);
-  t.unpack(s);
+  t.unpack(q);
+  t.unpack(p);
   t.free(a);
   t.free(b);
+  t.free(c);
   t.run(10);
   Trace trace = t.finish();
-  trace.calibration.hook_ns = 10;
-  trace.calibration.copy_issue_ns = 90;
+  trace.calibration.hook_ns = 100;
   return trace;
 }
 
-TEST(WokenLaunch, ComparesTheTimeBetweenTheWaitsWithTheRecordedLaunches) {
-  const Trace trace = two_packs(true);
-  EXPECT_EQ(woken_launch_speed(trace, {2200, 2}), 500'000);
-  EXPECT_EQ(woken_launch_speed(trace, {1'100'000, 2}), 10'000);  // no slower than this
-  EXPECT_EQ(woken_launch_speed(trace, {900, 2}), kPpm);          // not faster
+TEST(WokenLaunch, ComparesTheTimeBetweenWaitsWithTheRecordedLaunches) {
+  const Trace trace = three_packs(true);
+  EXPECT_EQ(woken_launch_speed(trace, {3, {2200, 1200}}), 500'000);
+  EXPECT_EQ(woken_launch_speed(trace, {3, {1'100'000, 600'000}}), 10'000);  // no slower than this
+  EXPECT_EQ(woken_launch_speed(trace, {3, {900, 500}}), kPpm);              // not faster
+}
+
+// What the step itself waited for between the last two packs says nothing: 1100 of 2200.
+TEST(WokenLaunch, LeavesOutWhereTheStepWaitsByItself) {
+  EXPECT_EQ(woken_launch_speed(three_packs(true, true), {3, {2200, 5'000'000}}), 500'000);
 }
 
 TEST(WokenLaunch, IsNotKnownOfAnotherStep) {
-  EXPECT_EQ(woken_launch_speed(two_packs(true), {2200, 3}), kPpm);
-  EXPECT_EQ(woken_launch_speed(two_packs(true), {0, 2}), kPpm);
-  EXPECT_EQ(woken_launch_speed(two_packs(false), {2200, 2}), kPpm);
+  EXPECT_EQ(woken_launch_speed(three_packs(true), {4, {2200, 1200, 10}}), kPpm);
+  EXPECT_EQ(woken_launch_speed(three_packs(true), {3, {0, 0}}), kPpm);
+  EXPECT_EQ(woken_launch_speed(three_packs(true), {}), kPpm);
+  EXPECT_EQ(woken_launch_speed(three_packs(false), {3, {2200, 1200}}), kPpm);
 }
 
 }  // namespace

@@ -127,6 +127,15 @@ TEST(Replay, LaunchesSlowlyBehindAWait) {
   EXPECT_EQ(with_modes(trace, CopyMode::blocking, CopyMode::lane).step_ns, 2010 + 301'000 + 100);
 }
 
+// Only the first 250,000 of its work: the launch thread goes on at 2010 and needs 400,010, of which
+// 250,000 take twice as long.
+TEST(Replay, LaunchesAtFullSpeedAgainFurtherBehindAWait) {
+  Trace trace = saved_between_kernels(1000, 10, 400'000);
+  trace.calibration.woken_launch = 500'000;
+  EXPECT_EQ(with_modes(trace, CopyMode::blocking, CopyMode::lane).step_ns,
+            2010 + 500'000 + 150'010 + 100);
+}
+
 // Compute stands still for 7 wherever a copy on a lane starts: a kernel of 1000, the pack, a kernel
 // of 100 that is launched long before.
 TEST(Replay, PausesWhereACopyStarts) {
