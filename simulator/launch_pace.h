@@ -1,6 +1,6 @@
 // LaunchPace: how long the launch thread takes for its work. A thread that waited for the device
-// has lost its caches: on an H200's host the ops behind such a wait took 2.4 times as long as ops
-// that run ahead of the GPU, over all of the 160 us between two waits (docs/decisions/0018). So
+// has lost its caches: on an H200's host the ops behind such a wait took more than twice as long as
+// ops that run ahead of the GPU, over all of the 160 us between two waits (docs/decisions/0018). So
 // work behind a wait runs at Calibration::woken_launch until kWarm of it is done.
 #pragma once
 

@@ -108,11 +108,14 @@ Result<Trace> record(RecordingRequest request, const Args& argv, const Console& 
   const std::int64_t next_batch = options.warmup + options.structure + 1;
   executor::Device& device = (*session)->device();
   const profiler::StepFunctions functions = (*session)->functions();
-  // The recording is good without it: the step fits, but perhaps not with a copy's buffer beside
-  // it.
-  static_cast<void>(guarded([&]() -> Status {
+  const Status woken = guarded([&]() -> Status {
     return profiler::calibrate_woken_launch(device, functions, next_batch, *trace);
-  }));
+  });
+  if (!woken && woken.error().code != ErrorCode::condition) return woken.error();
+  if (!woken) {  // the step fits, but not with a copy's buffer beside it
+    console.warn("how slowly the step is launched behind waits is not known: " +
+                 woken.error().message);
+  }
   Status status = guarded(
       [&]() -> Status { return profiler::calibrate_hooks(device, functions, next_batch, *trace); });
   if (!status) return status.error();

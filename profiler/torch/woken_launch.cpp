@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <numeric>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -29,10 +28,6 @@ constexpr int kWaitCopies = 8;  // as long as a plan's wait
 
 Nanoseconds time_since(Clock::time_point begin) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
-}
-
-Nanoseconds work_of(const WaitingStep& step) {
-  return std::accumulate(step.worked_ns.begin(), step.worked_ns.end(), Nanoseconds{0});
 }
 
 // Keeps every saved tensor, behind a copy that the thread which saves it waits for.
@@ -93,13 +88,15 @@ class WaitingDriver final : public executor::StepDriver {
 
 }  // namespace
 
-Result<WaitingStep> measure_waiting_step(executor::Device& device, const StepFunctions& step,
-                                         std::int64_t first_index, const StepBudget& budget) {
+Result<std::vector<WaitingStep>> measure_waiting_steps(executor::Device& device,
+                                                       const StepFunctions& step,
+                                                       std::int64_t first_index,
+                                                       const StepBudget& budget) {
   STOWAGE_ASSERT(budget.least > 0);
   executor::install_saved_tensor_engine();
   Result<executor::HostArena> arena = device.host_arena(kWaitBytes);
   if (!arena) return arena.error();
-  if (device.torch_device().is_cuda() && !arena->pinned()) return WaitingStep{};
+  if (device.torch_device().is_cuda() && !arena->pinned()) return std::vector<WaitingStep>{};
   const at::Tensor buffer = device.allocate_buffer(kWaitBytes, executor::kOffPlanTag);
   const auto run = [&](WaitingDriver& driver, std::int64_t index) {
     if (step.prepare) step.prepare(index);
@@ -122,24 +119,25 @@ Result<WaitingStep> measure_waiting_step(executor::Device& device, const StepFun
     device.synchronize();  // no copy into the arena outlives it
     throw;
   }
-  std::sort(steps.begin(), steps.end(),
-            [](const auto& a, const auto& b) { return work_of(a) < work_of(b); });
-  return steps[steps.size() / 4];
+  return steps;
 }
 
-Ppm woken_launch_speed(const Trace& trace, const WaitingStep& waiting) {
+Ppm woken_launch_speed(const Trace& trace, const std::vector<WaitingStep>& steps) {
   const auto& packs = trace.saved.event;
   const std::size_t count = packs.size();
   const simulator::TraceIndex index(trace);
-  if (!index.has_launch() || count < 2 || waiting.waits != static_cast<std::int64_t>(count) ||
-      waiting.worked_ns.size() + 1 != count) {
+  const auto is_other = [&](const WaitingStep& step) {
+    return step.waits != static_cast<std::int64_t>(count) || step.worked_ns.size() + 1 != count;
+  };
+  if (!index.has_launch() || count < 2 || steps.empty() ||
+      std::any_of(steps.begin(), steps.end(), is_other)) {
     return kPpm;
   }
   const auto is_apart = [&](std::size_t event) {
     return index.syncs_at(event) || trace.events.kind[event] == EventKind::backward_begin;
   };
   Wide ahead = 0;
-  Wide woken = 0;
+  std::vector<Wide> woken(steps.size(), 0);
   for (std::size_t i = 0; i + 1 < count; ++i) {
     Wide launches = trace.calibration.hook_ns;
     bool counts = true;
@@ -149,20 +147,23 @@ Ppm woken_launch_speed(const Trace& trace, const WaitingStep& waiting) {
     }
     if (!counts) continue;
     ahead += launches;
-    woken += waiting.worked_ns[i];
+    for (std::size_t step = 0; step < steps.size(); ++step) {
+      woken[step] += steps[step].worked_ns[i];
+    }
   }
-  if (woken <= 0) return kPpm;
+  std::sort(woken.begin(), woken.end());
+  const Wide quartile = woken[woken.size() / 4];
+  if (quartile <= 0) return kPpm;
   return static_cast<Ppm>(
-      std::clamp<Wide>(ahead * kPpm / woken, simulator::LaunchPace::kSlowest, kPpm));
+      std::clamp<Wide>(ahead * kPpm / quartile, simulator::LaunchPace::kSlowest, kPpm));
 }
 
 Status calibrate_woken_launch(executor::Device& device, const StepFunctions& step,
                               std::int64_t first_index, Trace& trace) {
   if (!device.torch_device().is_cuda() || trace.overhead.clean.step_ns == 0) return Unit{};
-  const Result<WaitingStep> waiting =
-      measure_waiting_step(device, step, first_index, StepBudget::up_to(12, 1, 4'000'000'000));
-  if (!waiting) return waiting.error();
-  trace.calibration.woken_launch = woken_launch_speed(trace, *waiting);
+  const auto steps =
+      measure_waiting_steps(device, step, first_index, StepBudget::up_to(12, 1, 4'000'000'000));
+  if (steps) trace.calibration.woken_launch = woken_launch_speed(trace, *steps);
   return Unit{};
 }
 
