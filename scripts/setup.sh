@@ -194,7 +194,7 @@ stowage_setup() {
 # How many compilers at once: one a core, but 2 GB of memory for each.
 stowage_jobs() {
   local cores memory
-  cores=$(nproc)
+  cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)  # it obeys these
   memory=$(awk '/MemAvailable/ {print int($2 / 2000000)}' /proc/meminfo)
   (( memory >= 1 )) || memory=1
   echo $(( cores < memory ? cores : memory ))
