@@ -14,6 +14,7 @@
 #include "profiler/torch/issue_costs.h"
 #include "profiler/torch/rest_gain.h"
 #include "profiler/torch/step_budget.h"
+#include "profiler/torch/stopwatch.h"
 #include "profiler/torch/stream_gaps.h"
 
 namespace stowage::profiler {
@@ -33,8 +34,7 @@ constexpr Bytes kGib = Bytes{1} << 30;
 using Clock = std::chrono::steady_clock;
 
 Nanoseconds elapsed_since(Clock::time_point begin) {
-  return std::max<Nanoseconds>(
-      1, std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
+  return std::max<Nanoseconds>(1, time_since(begin));
 }
 
 Nanoseconds quantile(std::vector<Nanoseconds> times, std::size_t percent) {

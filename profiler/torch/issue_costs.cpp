@@ -12,6 +12,7 @@
 
 #include "executor/kept_tensor.h"
 #include "executor/step_driver.h"
+#include "profiler/torch/stopwatch.h"
 
 namespace stowage::profiler {
 
@@ -23,12 +24,6 @@ using executor::CopyTicket;
 constexpr int kCalls = 200;
 constexpr int kCopies = 32;
 constexpr Bytes kCopyBytes = Bytes{64} << 10;
-
-Nanoseconds since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() -
-                                                              begin)
-      .count();
-}
 
 // The same hooks as a plan's for tensors that stay, without a plan.
 class KeepingDriver final : public executor::StepDriver {
@@ -59,7 +54,7 @@ Nanoseconds chain_ns(const at::Tensor& leaf) {
   for (int i = 0; i < kCalls; ++i) x = at::mul(x, leaf);
   x.backward();
   leaf.mutable_grad().reset();
-  return since(begin);
+  return time_since(begin);
 }
 
 Nanoseconds hook_cost(executor::Device& device) {
@@ -94,14 +89,14 @@ void measure_issue_costs(executor::Device& device, std::byte* host, Bytes host_b
   device.synchronize();
   auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < kCalls; ++i) device.synchronize();
-  result.sync_ns = since(begin) / kCalls;
+  result.sync_ns = time_since(begin) / kCalls;
 
   at::Tensor small = at::ones({256}, at::TensorOptions(device.torch_device()));
   for (int i = 0; i < kCalls; ++i) small.mul_(1);
   device.synchronize();
   begin = std::chrono::steady_clock::now();
   for (int i = 0; i < kCalls; ++i) small.mul_(1);
-  result.launch_ns = since(begin) / kCalls;
+  result.launch_ns = time_since(begin) / kCalls;
 
   const Bytes bytes = std::min(kCopyBytes, host_bytes);
   std::vector<at::Tensor> buffers;
@@ -116,10 +111,10 @@ void measure_issue_costs(executor::Device& device, std::byte* host, Bytes host_b
       tickets.push_back(
           device.copy_async(CopyLane::h2d, buffers.back().mutable_data_ptr(), host, bytes));
     }
-    result.copy_issue_ns = since(begin) / kCopies;
+    result.copy_issue_ns = time_since(begin) / kCopies;
     begin = std::chrono::steady_clock::now();
     for (const CopyTicket ticket : tickets) device.wait(ticket);
-    result.wait_issue_ns = since(begin) / kCopies;
+    result.wait_issue_ns = time_since(begin) / kCopies;
   }
   device.synchronize();
   result.hook_ns = hook_cost(device);

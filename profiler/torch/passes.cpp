@@ -7,6 +7,7 @@
 #include "profiler/torch/observed_step.h"
 #include "profiler/torch/quiet_steps.h"
 #include "profiler/torch/step_budget.h"
+#include "profiler/torch/stopwatch.h"
 
 namespace stowage::profiler {
 
@@ -46,7 +47,7 @@ Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& 
     const Clock::time_point begin = Clock::now();
     step.step();
     device.synchronize();
-    steps.add(std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
+    steps.add(time_since(begin));
     const executor::MemoryStats memory = device.memory();
     if (i > 0 && memory.peak_requested != clean.peak_requested) {
       return Error{ErrorCode::bad_input,

@@ -8,6 +8,7 @@
 
 #include "executor/step_driver.h"
 #include "profiler/torch/step_budget.h"
+#include "profiler/torch/stopwatch.h"
 
 namespace stowage::profiler {
 
@@ -99,8 +100,7 @@ class Measurement {
     const auto begin = Clock::now();
     step_();
     device_.synchronize();
-    const Nanoseconds wall =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+    const Nanoseconds wall = time_since(begin);
     const Nanoseconds rest = device_.stall_ns();
     return {std::max<Nanoseconds>(1, wall - rest), rest};
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "executor/planned_step.h"
+#include "profiler/torch/stopwatch.h"
 #include "simulator/lowering.h"
 
 namespace stowage::profiler {
@@ -20,7 +21,7 @@ Nanoseconds time_of(executor::Device& device, const std::function<void()>& step)
   const Clock::time_point begin = Clock::now();
   step();
   device.synchronize();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+  return time_since(begin);
 }
 
 Nanoseconds median(std::vector<Nanoseconds> times) {

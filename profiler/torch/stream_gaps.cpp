@@ -8,6 +8,7 @@
 #include <chrono>
 #include <vector>
 
+#include "profiler/torch/stopwatch.h"
 #include "simulator/link_model.h"
 
 namespace stowage::profiler {
@@ -22,10 +23,6 @@ constexpr int kCount = 100;
 constexpr int kRounds = 7;
 constexpr Nanoseconds kAhead = 20'000'000;  // of products, several times what issuing takes
 constexpr std::int64_t kEdge = 4096;        // 64 MiB
-
-Nanoseconds since(Clock::time_point begin) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
-}
 
 Nanoseconds median(std::vector<Nanoseconds> times) {
   std::sort(times.begin(), times.end());
@@ -73,14 +70,14 @@ class Queues {
     for (int i = 0; i < ahead_; ++i) static_cast<void>(at::mm(product_, product_));
     for (int i = 0; i < count; ++i) issue();
     device_.synchronize_compute();  // a lane may be further behind
-    return since(begin);
+    return time_since(begin);
   }
   Nanoseconds products(int count) {
     device_.synchronize();
     const auto begin = Clock::now();
     for (int i = 0; i < count; ++i) static_cast<void>(at::mm(product_, product_));
     device_.synchronize();
-    return since(begin);
+    return time_since(begin);
   }
 
   executor::Device& device_;

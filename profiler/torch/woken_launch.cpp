@@ -13,6 +13,7 @@
 #include "executor/kept_tensor.h"
 #include "executor/saved_tensor_engine.h"
 #include "executor/step_driver.h"
+#include "profiler/torch/stopwatch.h"
 #include "simulator/launch_pace.h"
 #include "simulator/trace_index.h"
 
@@ -25,10 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr Bytes kWaitBytes = Bytes{1} << 20;
 constexpr int kWaitCopies = 8;  // as long as a plan's wait
-
-Nanoseconds time_since(Clock::time_point begin) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
-}
 
 // Keeps every saved tensor, behind a copy that the thread which saves it waits for.
 class WaitingDriver final : public executor::StepDriver {
