@@ -8,8 +8,8 @@
 #include "bench/made_up_model.h"
 #include "planner/bounds.h"
 #include "planner/planner.h"
-#include "simulator/lowering.h"
-#include "simulator/replay.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/replay/replay.h"
 #include "traces/trace_file.h"
 
 namespace stowage {
@@ -20,7 +20,7 @@ using planner::Footprints;
 void BM_MakePlan(benchmark::State& state) {
   const Trace trace =
       bench::made_up_model(static_cast<int>(state.range(0)), state.range(2) * 1'000'000'000);
-  const simulator::TraceIndex index(trace);
+  const simulator::StepIndex index(trace);
   const Bytes peak = simulator::replay(index, simulator::resident_schedule(index)).peak_requested;
   planner::PlanRequest request;
   request.budget = peak * state.range(1) / 100;
@@ -66,7 +66,7 @@ void BM_PlanRecorded(benchmark::State& state, const std::string& name, Bytes bud
     state.SkipWithError("no trace");
     return;
   }
-  const simulator::TraceIndex index(loaded->trace);
+  const simulator::StepIndex index(loaded->trace);
   planner::PlanRequest request;
   request.budget = budget;
   std::int64_t evaluations = 0;
@@ -100,7 +100,7 @@ BENCHMARK_CAPTURE(BM_PlanRecorded, bf16_17GB, "llama3-8b-l9-bf16-h200", 17'100'0
 
 void BM_Evaluate(benchmark::State& state) {
   const Trace trace = bench::made_up_model(static_cast<int>(state.range(0)));
-  const simulator::TraceIndex index(trace);
+  const simulator::StepIndex index(trace);
   const Footprints footprints(index);
   std::vector<planner::Choice> choices(footprints.movable().size(), planner::Choice::keep);
   for (std::size_t m = 0; m < choices.size(); m += 2) {
@@ -117,7 +117,7 @@ BENCHMARK(BM_Evaluate)->Arg(12)->Arg(32)->Unit(benchmark::kMicrosecond);
 
 void BM_Bounds(benchmark::State& state) {
   const Trace trace = bench::made_up_model(static_cast<int>(state.range(0)));
-  const simulator::TraceIndex index(trace);
+  const simulator::StepIndex index(trace);
   const Bytes peak = simulator::replay(index, simulator::resident_schedule(index)).peak_requested;
   for (auto _ : state) {
     const Footprints footprints(index);

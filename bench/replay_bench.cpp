@@ -2,10 +2,10 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/synthetic_step.h"
-#include "simulator/allocator_replay.h"
-#include "simulator/hazards.h"
-#include "simulator/lowering.h"
-#include "simulator/replay.h"
+#include "simulator/allocator/allocator_replay.h"
+#include "simulator/hazards/hazards.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/replay/replay.h"
 
 namespace stowage::bench {
 namespace {
@@ -14,7 +14,7 @@ using namespace simulator;
 
 struct Workload {
   Trace trace;
-  TraceIndex index;
+  StepIndex index;
   Decisions decisions;
   explicit Workload(std::int64_t layers)
       : trace(synthetic_step(static_cast<int>(layers))), index(trace) {
@@ -85,7 +85,7 @@ BENCHMARK(Lower)
 
 void Index(benchmark::State& state) {
   const Workload w(state.range(0));
-  for (auto _ : state) benchmark::DoNotOptimize(TraceIndex(w.trace).event_count());
+  for (auto _ : state) benchmark::DoNotOptimize(StepIndex(w.trace).event_count());
   w.count(state);
 }
 BENCHMARK(Index)->Arg(67)->Unit(benchmark::kMicrosecond);

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "cli/json_pieces_json.h"
-#include "simulator/plan_json.h"
+#include "simulator/plan/plan_json.h"
 #include "traces/sha256.h"
 
 namespace stowage::cli {

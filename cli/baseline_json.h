@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "cli/baseline.h"
-#include "simulator/plan.h"
+#include "simulator/plan/plan.h"
 #include "traces/result.h"
 
 namespace stowage::cli {

@@ -4,12 +4,12 @@
 #include "cli/plan_file.h"
 #include "planner/planner.h"
 #include "planner/policy.h"
-#include "simulator/calibration_settings.h"
+#include "simulator/machine/calibration_settings.h"
 
 namespace stowage::cli {
 namespace {
 
-Result<simulator::Plan> plan_of_policy(const simulator::TraceIndex& index,
+Result<simulator::Plan> plan_of_policy(const simulator::StepIndex& index,
                                        const std::string& policy) {
   auto rules = planner::policy_rules(index, policy);
   if (!rules) return rules.error();
@@ -45,7 +45,7 @@ Status apply_settings(const ChosenPlan& choice, Trace& trace) {
   return Unit{};
 }
 
-Result<simulator::Plan> plan_of(const ChosenPlan& choice, const simulator::TraceIndex& index) {
+Result<simulator::Plan> plan_of(const ChosenPlan& choice, const simulator::StepIndex& index) {
   Result<simulator::Plan> plan = choice.plan_file
                                      ? load_plan(*choice.plan_file)
                                      : plan_of_policy(index, choice.policy.value_or("resident"));

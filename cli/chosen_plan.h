@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "report/simulation.h"
-#include "simulator/plan.h"
-#include "simulator/trace_index.h"
+#include "simulator/plan/plan.h"
+#include "simulator/step/step_index.h"
 #include "traces/result.h"
 #include "traces/trace_file.h"
 
@@ -31,6 +31,6 @@ struct ChosenPlan {
 // The plan, with its budget in bytes. Errors: a plan that cannot be read or was made for another
 // trace, an unknown policy, a budget that is none.
 [[nodiscard]] Result<simulator::Plan> plan_of(const ChosenPlan& choice,
-                                              const simulator::TraceIndex& index);
+                                              const simulator::StepIndex& index);
 
 }  // namespace stowage::cli

@@ -9,7 +9,7 @@
 
 #include "cli/baseline.h"
 #include "report/growth.h"
-#include "simulator/plan.h"
+#include "simulator/plan/plan.h"
 #include "traces/result.h"
 #include "traces/units.h"
 

@@ -9,7 +9,7 @@
 #include "report/memory_curve.h"
 #include "report/simulation.h"
 #include "report/words.h"
-#include "simulator/decisions.h"
+#include "simulator/plan/decisions.h"
 #include "traces/build_info.h"
 #include "traces/size_text.h"
 
@@ -220,7 +220,7 @@ Error why_infeasible(const PlanAnswer& answer) {
   return error;
 }
 
-std::string plan_text(const simulator::TraceIndex& index, const PlanAnswer& answer, bool explain,
+std::string plan_text(const simulator::StepIndex& index, const PlanAnswer& answer, bool explain,
                       const Paint& paint) {
   const PlanOutcome& outcome = answer.outcome;
   const Trace& trace = index.trace();

@@ -6,7 +6,7 @@
 
 #include "cli/paint.h"
 #include "planner/planner.h"
-#include "simulator/trace_index.h"
+#include "simulator/step/step_index.h"
 #include "traces/result.h"
 
 namespace stowage::cli {
@@ -25,11 +25,11 @@ struct PlanAnswer {
 
 // The whole text: verdict, memory curve, figures, with `explain` also the rules and what the search
 // did; for an infeasible answer the storages that make the floor.
-[[nodiscard]] std::string plan_text(const simulator::TraceIndex& index, const PlanAnswer& answer,
+[[nodiscard]] std::string plan_text(const simulator::StepIndex& index, const PlanAnswer& answer,
                                     bool explain, const Paint& paint);
 
 // "stowage-plan-answer/1"; with an "error" member when there is no plan. One object and a newline.
-[[nodiscard]] std::string plan_answer_json(const simulator::TraceIndex& index,
+[[nodiscard]] std::string plan_answer_json(const simulator::StepIndex& index,
                                            const PlanAnswer& answer);
 
 }  // namespace stowage::cli

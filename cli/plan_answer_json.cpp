@@ -1,7 +1,7 @@
 #include "cli/error_json.h"
 #include "cli/json_pieces_json.h"
 #include "cli/plan_answer.h"
-#include "simulator/plan_json.h"
+#include "simulator/plan/plan_json.h"
 
 namespace stowage::cli {
 namespace {
@@ -34,7 +34,7 @@ Json floor_json(const planner::MemoryFloor& floor) {
 
 }  // namespace
 
-std::string plan_answer_json(const simulator::TraceIndex& index, const PlanAnswer& answer) {
+std::string plan_answer_json(const simulator::StepIndex& index, const PlanAnswer& answer) {
   const planner::PlanOutcome& outcome = answer.outcome;
   Json json;
   json["schema"] = "stowage-plan-answer/1";

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "simulator/plan_json.h"
+#include "simulator/plan/plan_json.h"
 #include "traces/file_io.h"
 
 namespace stowage::cli {

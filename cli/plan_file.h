@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "simulator/plan.h"
+#include "simulator/plan/plan.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 

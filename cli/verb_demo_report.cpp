@@ -109,7 +109,7 @@ int verb_demo_report(const Args& args, std::ostream& out, std::ostream& err) {
     if (!text) return text.error();
     const Result<VerifyFacts> verify = read_verify(*text, *verify_file);
     if (!verify) return verify.error();
-    const simulator::TraceIndex index(trace);
+    const simulator::StepIndex index(trace);
     if (const Status budget = planner::resolve_budget(index, *plan); !budget) return budget.error();
     const Result<report::Simulation> with = report::simulate(index, *plan, *plan_file);
     if (!with) return with.error();

@@ -96,7 +96,7 @@ int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
       recorded = report::recorded_step(trace);
     }
     if (planned) {
-      const simulator::TraceIndex index(trace);
+      const simulator::StepIndex index(trace);
       const Result<simulator::Plan> plan = plan_of(choice, index);
       if (!plan) return plan.error();
       const Result<report::Simulation> simulation =

@@ -8,8 +8,8 @@
 #include "cli/shown_trace.h"
 #include "cli/verbs.h"
 #include "planner/planner.h"
-#include "simulator/plan_json.h"
-#include "simulator/replay.h"
+#include "simulator/plan/plan_json.h"
+#include "simulator/replay/replay.h"
 #include "traces/nearest.h"
 #include "traces/size_text.h"
 
@@ -86,7 +86,7 @@ std::string now_utc() {
 
 // Everything of the request that the command line says.
 Result<planner::PlanRequest> request_of(const PlanOptions& options,
-                                        const simulator::TraceIndex& index) {
+                                        const simulator::StepIndex& index) {
   planner::PlanRequest request;
   request.policy = options.policy.value_or("auto");
   request.seed = options.seed.value_or(1);
@@ -157,7 +157,7 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
     }
     const Result<LoadedTrace> loaded = load_shown_trace(*options.trace);
     if (!loaded) return loaded.error();
-    const simulator::TraceIndex index(loaded->trace);
+    const simulator::StepIndex index(loaded->trace);
     Result<planner::PlanRequest> request = request_of(options, index);
     if (!request) return request.error();
 

@@ -11,7 +11,7 @@
 #include "report/memory_curve.h"
 #include "report/simulation.h"
 #include "report/words.h"
-#include "simulator/calibration_settings.h"
+#include "simulator/machine/calibration_settings.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
@@ -181,7 +181,7 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
     if (!loaded) return loaded.error();
     Trace& trace = loaded->trace;
     if (const Status set = apply_settings(choice, trace); !set) return set.error();
-    const simulator::TraceIndex index(trace);
+    const simulator::StepIndex index(trace);
     const Result<simulator::Plan> plan = plan_of(choice, index);
     if (!plan) return plan.error();
     const Result<report::Simulation> simulation =

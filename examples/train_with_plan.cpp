@@ -86,7 +86,7 @@ int main() {
   };
   auto trace = std::make_shared<const stowage::Trace>(
       check(stowage::profiler::record(device, {load, step, registered}, {}, options)));
-  const stowage::simulator::TraceIndex index(*trace);
+  const stowage::simulator::StepIndex index(*trace);
   stowage::planner::PlanRequest request;
   request.budget = trace->peaks.requested.front() * 60 / 100;
   const auto outcome = check(stowage::planner::make_plan(index, request));

@@ -18,7 +18,7 @@
 #include "executor/model.h"
 #include "executor/planned_step.h"
 #include "executor/streamed_parameters.h"
-#include "simulator/schedule.h"
+#include "simulator/schedule/schedule.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 

@@ -13,9 +13,9 @@
 #include "executor/reserve_segments.h"
 #include "executor/saved_tensor_engine.h"
 #include "executor/user_code.h"
-#include "simulator/allocator_outlook.h"
-#include "simulator/allocator_replay.h"
-#include "simulator/hazards.h"
+#include "simulator/allocator/allocator_outlook.h"
+#include "simulator/allocator/allocator_replay.h"
+#include "simulator/hazards/hazards.h"
 
 namespace stowage::executor {
 
@@ -87,7 +87,7 @@ LeftBehind& left_behind() {
 std::string PlannedStep::State::look_ahead() {
   const std::lock_guard lock(mutex_);
   if (device_.memory().driver_allocations < 0) return "";
-  const simulator::TraceIndex index(*trace_);
+  const simulator::StepIndex index(*trace_);
   const simulator::AllocatorOutlook outlook(index, schedule_);
   return reserve_for_later_steps(device_, outlook, first_serial_);
 }
@@ -98,7 +98,7 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
                                                          std::vector<NamedTensor> parameters,
                                                          PlannedStepOptions options) {
   install_saved_tensor_engine();  // a process that only runs plans has recorded nothing
-  const simulator::TraceIndex index(*trace);
+  const simulator::StepIndex index(*trace);
   const auto hazards = simulator::find_hazards(index, schedule);
   if (!hazards.empty()) {
     return Error{ErrorCode::bad_input, "the schedule is not safe to run: " + hazards.front().text,

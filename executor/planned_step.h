@@ -26,7 +26,7 @@
 #include "executor/model.h"
 #include "executor/site_tracker.h"
 #include "executor/step_driver.h"
-#include "simulator/schedule.h"
+#include "simulator/schedule/schedule.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 

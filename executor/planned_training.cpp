@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "simulator/lowering.h"
-#include "simulator/trace_index.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/step/step_index.h"
 
 namespace stowage::executor {
 
@@ -17,7 +17,7 @@ PlannedTraining::PlannedTraining(Device& device, std::unique_ptr<PlannedStep> pl
 Result<std::unique_ptr<PlannedTraining>> PlannedTraining::create(
     Device& device, std::shared_ptr<const Trace> trace, const simulator::Plan& plan,
     std::vector<NamedTensor> parameters, PlannedTrainingOptions options) {
-  const simulator::TraceIndex index(*trace);
+  const simulator::StepIndex index(*trace);
   Result<simulator::Lowering> lowered = simulator::lower(index, plan);
   if (!lowered) return lowered.error();
   simulator::ReplayResult predicted = simulator::replay(index, lowered->schedule);

@@ -2,7 +2,7 @@
 // planner::make_plan() this is the embedding API (docs/models.md, examples/train_with_plan.cpp):
 //
 //   auto trace = std::make_shared<const Trace>(*profiler::record(device, {load, step,
-//   registered})); const simulator::TraceIndex index(*trace); const auto outcome =
+//   registered})); const simulator::StepIndex index(*trace); const auto outcome =
 //   *planner::make_plan(index, {.budget = 8'000'000'000}); auto training =
 //   *executor::PlannedTraining::create(device, trace, outcome.plan, parameters); for (..) {
 //   load(k); training->run(step); }
@@ -18,8 +18,8 @@
 
 #include "executor/device/device.h"
 #include "executor/planned_step.h"
-#include "simulator/plan.h"
-#include "simulator/replay.h"
+#include "simulator/plan/plan.h"
+#include "simulator/replay/replay.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 

@@ -1,6 +1,6 @@
 #include "executor/step_program.h"
 
-#include "simulator/anchor_kinds.h"
+#include "simulator/step/anchor_kinds.h"
 #include "traces/result.h"
 
 namespace stowage::executor {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "simulator/schedule.h"
+#include "simulator/schedule/schedule.h"
 #include "traces/trace.h"
 
 namespace stowage::executor {

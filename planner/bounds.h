@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "planner/footprint.h"
-#include "simulator/plan.h"
-#include "simulator/trace_index.h"
+#include "simulator/plan/plan.h"
+#include "simulator/step/step_index.h"
 #include "traces/units.h"
 
 namespace stowage::planner {

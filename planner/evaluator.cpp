@@ -3,8 +3,8 @@
 #include <tuple>
 #include <utility>
 
-#include "simulator/allocator_replay.h"
-#include "simulator/lowering.h"
+#include "simulator/allocator/allocator_replay.h"
+#include "simulator/lowering/lowering.h"
 #include "traces/result.h"
 
 namespace stowage::planner {

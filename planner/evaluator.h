@@ -9,9 +9,9 @@
 #include <string>
 
 #include "planner/planner.h"
-#include "simulator/decisions.h"
-#include "simulator/replay.h"
-#include "simulator/trace_index.h"
+#include "simulator/plan/decisions.h"
+#include "simulator/replay/replay.h"
+#include "simulator/step/step_index.h"
 
 namespace stowage::planner {
 
@@ -27,7 +27,7 @@ struct Candidate {
 
 class Evaluator {
  public:
-  Evaluator(const simulator::TraceIndex& index, const PlanRequest& request)
+  Evaluator(const simulator::StepIndex& index, const PlanRequest& request)
       : index_(index), request_(request) {}
 
   // Empty when the search is over (limit or stop), or when the decisions cannot be lowered: the
@@ -50,7 +50,7 @@ class Evaluator {
   void set_best(Nanoseconds step) { best_step_ = step; }
 
  private:
-  const simulator::TraceIndex& index_;
+  const simulator::StepIndex& index_;
   const PlanRequest& request_;
   std::int64_t evaluations_ = 0;
   bool stopped_ = false;

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "planner/streaming_layers.h"
-#include "simulator/caching_allocator.h"
-#include "simulator/offload_groups.h"
-#include "simulator/parameter_stays.h"
-#include "simulator/parameter_uses.h"
-#include "simulator/rule_match.h"
+#include "simulator/lowering/offload_groups.h"
+#include "simulator/lowering/parameter_stays.h"
+#include "simulator/plan/rule_match.h"
+#include "simulator/step/block_bytes.h"
+#include "simulator/step/parameter_uses.h"
 
 namespace stowage::planner {
 namespace {
@@ -26,7 +26,7 @@ std::int32_t behind(EventId event) {
   return 2 * event.value + 2;
 }
 
-OffloadGroups all_offloaded(const simulator::TraceIndex& index, bool share) {
+OffloadGroups all_offloaded(const simulator::StepIndex& index, bool share) {
   Decisions decisions;
   decisions.saved.resize(index.trace().saved.size());
   for (auto& decision : decisions.saved) {
@@ -83,10 +83,10 @@ Bytes Footprints::storage_bytes(StorageId storage) const {
 }
 
 Bytes Footprints::buffer_bytes(Bytes bytes) const {
-  return by_block_ ? simulator::CachingAllocator::rounded(bytes) : bytes;
+  return by_block_ ? simulator::block_bytes(bytes) : bytes;
 }
 
-Footprints::Footprints(const simulator::TraceIndex& index, simulator::PeakKind kind)
+Footprints::Footprints(const simulator::StepIndex& index, simulator::PeakKind kind)
     : index_(&index),
       by_block_(kind != simulator::PeakKind::requested && index.rounds()),
       positions_(static_cast<std::int32_t>(2 * index.event_count())) {

@@ -15,8 +15,8 @@
 #include <map>
 #include <vector>
 
-#include "simulator/decisions.h"
-#include "simulator/trace_index.h"
+#include "simulator/plan/decisions.h"
+#include "simulator/step/step_index.h"
 #include "traces/units.h"
 
 namespace stowage::planner {
@@ -65,10 +65,10 @@ class Footprints {
   // Counts the bytes that estimate() counts for `kind`: requested, else the smallest blocks that
   // can hold them (active bytes are at least that, reserved ones at least the active ones). Cost:
   // O(events + saved log saved).
-  explicit Footprints(const simulator::TraceIndex& index,
+  explicit Footprints(const simulator::StepIndex& index,
                       simulator::PeakKind kind = simulator::PeakKind::requested);
 
-  [[nodiscard]] const simulator::TraceIndex& index() const { return *index_; }
+  [[nodiscard]] const simulator::StepIndex& index() const { return *index_; }
   [[nodiscard]] const std::vector<Movable>& movable() const { return movable_; }
   [[nodiscard]] std::int32_t positions() const { return positions_; }
   // Bytes at each position with everything kept.
@@ -107,7 +107,7 @@ class Footprints {
   void add_layer(const Movable& movable, Choice choice, simulator::Decisions& out) const;
   void add_parameters(Choice choice);
 
-  const simulator::TraceIndex* index_;
+  const simulator::StepIndex* index_;
   bool by_block_;
   std::int32_t positions_;
   std::vector<Movable> movable_;

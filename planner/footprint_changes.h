@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "planner/footprint.h"
-#include "simulator/memory_profile.h"
+#include "simulator/lowering/memory_profile.h"
 
 namespace stowage::planner {
 

@@ -5,8 +5,8 @@
 
 #include "planner/evaluator.h"
 #include "planner/search.h"
-#include "simulator/lowering.h"
-#include "simulator/parameter_shards.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/plan/parameter_shards.h"
 #include "traces/build_info.h"
 #include "traces/size_text.h"
 #include "traces/units.h"
@@ -45,7 +45,7 @@ const std::vector<std::string>& rivals() {
 }
 
 // How many evaluations one budget may take: about as much time for every trace.
-std::int64_t quota_of(const simulator::TraceIndex& index) {
+std::int64_t quota_of(const simulator::StepIndex& index) {
   constexpr std::int64_t kEventsForAll = 1'700'000;
   return std::clamp<std::int64_t>(
       kEventsForAll / static_cast<std::int64_t>(index.event_count() + 1), 40, 250);
@@ -53,7 +53,7 @@ std::int64_t quota_of(const simulator::TraceIndex& index) {
 
 class Planner {
  public:
-  Planner(const simulator::TraceIndex& index, const PlanRequest& request)
+  Planner(const simulator::StepIndex& index, const PlanRequest& request)
       : index_(index),
         request_(request),
         evaluator_(index, request),
@@ -302,7 +302,7 @@ class Planner {
     out_.plan.gap_ppm = out_.gap_ppm;
   }
 
-  const simulator::TraceIndex& index_;
+  const simulator::StepIndex& index_;
   const PlanRequest& request_;
   Evaluator evaluator_;
   Footprints footprints_;
@@ -341,7 +341,7 @@ Bytes peak_of(const ReplayResult& result, PeakKind kind) {
   return result.peak_active;
 }
 
-Result<PlanOutcome> make_plan(const simulator::TraceIndex& index, const PlanRequest& request) {
+Result<PlanOutcome> make_plan(const simulator::StepIndex& index, const PlanRequest& request) {
   return Planner(index, request).run();
 }
 
@@ -360,7 +360,7 @@ Result<Bytes> reserved_to_fit(const Trace& trace, Bytes device) {
   return device - trace.env.context_bytes;
 }
 
-Status resolve_budget(const simulator::TraceIndex& index, Plan& plan) {
+Status resolve_budget(const simulator::StepIndex& index, Plan& plan) {
   if (plan.budget.device || plan.budget.device_text.empty()) return Unit{};
   const ReplayResult resident = simulator::replay(index, simulator::resident_schedule(index));
   const Bytes peak = peak_of(resident, plan.budget.on);

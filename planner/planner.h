@@ -11,9 +11,9 @@
 
 #include "planner/bounds.h"
 #include "planner/policy.h"
-#include "simulator/plan.h"
-#include "simulator/replay.h"
-#include "simulator/trace_index.h"
+#include "simulator/plan/plan.h"
+#include "simulator/replay/replay.h"
+#include "simulator/step/step_index.h"
 #include "traces/result.h"
 
 namespace stowage::planner {
@@ -79,7 +79,7 @@ struct PlanOutcome {
 // Deterministic. The answer keeps the budget in the counters of replay(). Cost:
 // `search.evaluations` times lower() and estimate(), a few replay() for each of
 // `search.grid_points`, and the bounds.
-[[nodiscard]] Result<PlanOutcome> make_plan(const simulator::TraceIndex& index,
+[[nodiscard]] Result<PlanOutcome> make_plan(const simulator::StepIndex& index,
                                             const PlanRequest& request);
 
 // The counter that a budget is about.
@@ -91,6 +91,6 @@ struct PlanOutcome {
 
 // Gives a plan that was read with a percentage as its budget the bytes: of the resident peak of
 // `budget.on`. Does nothing when the bytes are known.
-[[nodiscard]] Status resolve_budget(const simulator::TraceIndex& index, simulator::Plan& plan);
+[[nodiscard]] Status resolve_budget(const simulator::StepIndex& index, simulator::Plan& plan);
 
 }  // namespace stowage::planner

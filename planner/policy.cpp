@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "planner/policies/policies.h"
-#include "simulator/rule_match.h"
+#include "simulator/plan/rule_match.h"
 #include "traces/nearest.h"
 
 namespace stowage::planner {
@@ -15,7 +15,7 @@ using builtin::Options;
 
 struct Entry {
   PolicyInfo info;
-  builtin::Rules (*rules)(const simulator::TraceIndex&, const Options&);  // null for `auto`
+  builtin::Rules (*rules)(const simulator::StepIndex&, const Options&);  // null for `auto`
 };
 
 const std::vector<Entry>& entries() {
@@ -89,7 +89,7 @@ std::string policy_name(const std::string& spec) {
   return spec.substr(0, spec.find(':'));
 }
 
-Result<PolicyRules> policy_rules(const simulator::TraceIndex& index, const std::string& spec) {
+Result<PolicyRules> policy_rules(const simulator::StepIndex& index, const std::string& spec) {
   const std::string name = policy_name(spec);
   std::vector<std::string> known;
   for (const Entry& entry : entries()) {
@@ -117,7 +117,7 @@ simulator::SavedRule keep_the_rest() {
   return rule;
 }
 
-void add_if_it_matches(const simulator::TraceIndex& index, const simulator::SavedRule& rule,
+void add_if_it_matches(const simulator::StepIndex& index, const simulator::SavedRule& rule,
                        std::vector<simulator::SavedRule>& rules) {
   const Trace& trace = index.trace();
   const auto matcher = simulator::RuleMatcher::make(trace, rule);

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "simulator/plan.h"
-#include "simulator/trace_index.h"
+#include "simulator/plan/plan.h"
+#include "simulator/step/step_index.h"
 #include "traces/result.h"
 #include "traces/units.h"
 
@@ -41,7 +41,7 @@ struct PolicyRules {
 
 // The rules of a policy for this trace. Usage errors: an unknown policy or option (with the nearest
 // name), a value that does not parse, `auto` (it needs a budget: planner/planner.h).
-[[nodiscard]] Result<PolicyRules> policy_rules(const simulator::TraceIndex& index,
+[[nodiscard]] Result<PolicyRules> policy_rules(const simulator::StepIndex& index,
                                                const std::string& spec);
 
 }  // namespace stowage::planner

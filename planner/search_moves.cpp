@@ -5,8 +5,8 @@
 
 #include "planner/search.h"
 #include "planner/set_builder.h"
-#include "simulator/lowering.h"
-#include "simulator/schedule.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/schedule/schedule.h"
 
 namespace stowage::planner {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "planner/footprint_changes.h"
-#include "simulator/memory_profile.h"
+#include "simulator/lowering/memory_profile.h"
 
 namespace stowage::planner {
 

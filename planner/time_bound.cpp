@@ -5,8 +5,8 @@
 
 #include "planner/bounds.h"
 #include "planner/copy_jobs.h"
-#include "simulator/link_model.h"
-#include "simulator/rest_gain.h"
+#include "simulator/machine/link_model.h"
+#include "simulator/machine/rest_gain.h"
 #include "traces/units.h"
 
 namespace stowage::planner {
@@ -192,7 +192,7 @@ class StepBound {
   }
 
   const Footprints& footprints_;
-  const simulator::TraceIndex& index_;
+  const simulator::StepIndex& index_;
   const Calibration& link_;
   Bytes budget_;
   Ppm compute_time_;
@@ -234,7 +234,7 @@ std::vector<std::int32_t> positions_above(const Footprints& footprints, Bytes bu
 }  // namespace
 
 Nanoseconds shortest_step(const Footprints& footprints, Bytes budget) {
-  const simulator::TraceIndex& index = footprints.index();
+  const simulator::StepIndex& index = footprints.index();
   const Calibration& link = index.trace().calibration;
   const Nanoseconds resident = index.resident_time().back();
   if (footprints.movable().empty() || !simulator::is_usable(link.d2h) ||

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "report/stays.h"
-#include "simulator/schedule.h"
+#include "simulator/schedule/schedule.h"
 #include "traces/trace.h"
 
 namespace stowage::report {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "report/diff_input_json.h"
-#include "simulator/plan_json.h"
+#include "simulator/plan/plan_json.h"
 #include "traces/trace_json.h"
 
 namespace stowage::report {

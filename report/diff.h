@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "simulator/plan.h"
+#include "simulator/plan/plan.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 

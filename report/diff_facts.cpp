@@ -3,8 +3,8 @@
 
 #include "report/diff.h"
 #include "report/inspect.h"
-#include "simulator/link_model.h"
-#include "simulator/program_point.h"
+#include "simulator/machine/link_model.h"
+#include "simulator/plan/program_point.h"
 
 namespace stowage::report {
 namespace {

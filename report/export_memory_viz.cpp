@@ -7,17 +7,12 @@
 
 #include "report/address_map.h"
 #include "report/pickle.h"
+#include "simulator/step/block_bytes.h"
 
 namespace stowage::report {
 namespace {
 
 constexpr Bytes kBase = Bytes{0x7F} << 40;  // looks like a device address
-constexpr Bytes kGranule = 512;
-
-Bytes rounded(Bytes bytes) {
-  return (bytes + kGranule - 1) / kGranule * kGranule;
-}
-
 // A stay's begin or end, in the order in which they happen: at one position ends come first.
 struct Turn {
   Position at = 0;
@@ -66,7 +61,7 @@ class VizWriter {
  private:
   void follow(const Turn& turn) {
     const Stay& stay = step_.stays.all()[turn.stay];
-    const Bytes size = rounded(stay.bytes);
+    const Bytes size = simulator::block_bytes(stay.bytes);
     // The clock of the events: microseconds since step begin.
     time_ = step_.time_of(step_.stays.event_of(std::max(turn.at, Position{0}))) / 1000;
     if (turn.begins) {
@@ -173,7 +168,7 @@ class VizWriter {
     for (std::size_t i = 0; i < addresses_.size(); ++i) {
       if (addresses_[i] < 0) continue;
       left.emplace(addresses_[i], i);
-      active += rounded(step_.stays.all()[i].bytes);
+      active += simulator::block_bytes(step_.stays.all()[i].bytes);
       requested += step_.stays.all()[i].bytes;
     }
     out_.begin_dict();
@@ -193,13 +188,13 @@ class VizWriter {
       const Stay& stay = step_.stays.all()[row];
       out_.begin_dict();
       field("address", kBase + address);
-      field("size", rounded(stay.bytes));
+      field("size", simulator::block_bytes(stay.bytes));
       field("requested_size", stay.bytes);
       field("state", "active_allocated");
       shared_text("frames");
       frames(stay);
       out_.end_dict();
-      at = address + rounded(stay.bytes);
+      at = address + simulator::block_bytes(stay.bytes);
     }
     gap(at, map_.end());
     out_.end_list();

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "simulator/replay.h"
+#include "simulator/replay/replay.h"
 #include "traces/trace.h"
 #include "traces/units.h"
 

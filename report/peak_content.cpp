@@ -72,7 +72,7 @@ class ContentRows {
 
 }  // namespace
 
-PeakContent peak_content(const simulator::TraceIndex& index, const simulator::Schedule& schedule) {
+PeakContent peak_content(const simulator::StepIndex& index, const simulator::Schedule& schedule) {
   const Trace& trace = index.trace();
   PeakContent content;
   if (trace.events.size() == 0) return content;

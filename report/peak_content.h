@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "report/stays.h"
-#include "simulator/schedule.h"
-#include "simulator/trace_index.h"
+#include "simulator/schedule/schedule.h"
+#include "simulator/step/step_index.h"
 #include "traces/trace.h"
 
 namespace stowage::report {
@@ -41,7 +41,7 @@ struct PeakContent {
 // At the first moment at which the requested bytes of device 0 are highest under `schedule`: the
 // moment and the bytes of simulator::replay_memory(). Cost: O(trace + instructions + rows log
 // rows).
-[[nodiscard]] PeakContent peak_content(const simulator::TraceIndex& index,
+[[nodiscard]] PeakContent peak_content(const simulator::StepIndex& index,
                                        const simulator::Schedule& schedule);
 
 }  // namespace stowage::report

@@ -1,9 +1,9 @@
 #include "report/simulation.h"
 
 #include "planner/planner.h"
-#include "simulator/decisions.h"
-#include "simulator/hazards.h"
-#include "simulator/lowering.h"
+#include "simulator/hazards/hazards.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/plan/decisions.h"
 
 namespace stowage::report {
 namespace {
@@ -27,7 +27,7 @@ std::vector<std::string> shadowed_rules(const Trace& trace, const simulator::Pla
 
 }  // namespace
 
-Result<Simulation> simulate(const simulator::TraceIndex& index, const simulator::Plan& plan,
+Result<Simulation> simulate(const simulator::StepIndex& index, const simulator::Plan& plan,
                             const std::string& plan_file) {
   Result<simulator::Lowering> lowered = simulator::lower(index, plan);
   if (!lowered) {

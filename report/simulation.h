@@ -7,10 +7,10 @@
 
 #include "report/moment.h"
 #include "report/stalls.h"
-#include "simulator/plan.h"
-#include "simulator/replay.h"
-#include "simulator/schedule.h"
-#include "simulator/trace_index.h"
+#include "simulator/plan/plan.h"
+#include "simulator/replay/replay.h"
+#include "simulator/schedule/schedule.h"
+#include "simulator/step/step_index.h"
 #include "traces/result.h"
 
 namespace stowage::report {
@@ -30,7 +30,7 @@ struct Simulation {
 
 // Lowers and replays a plan whose budget is resolved (bytes, no percentage left). Errors: bad_input
 // (also a schedule with a hazard, naming the pair).
-[[nodiscard]] Result<Simulation> simulate(const simulator::TraceIndex& index,
+[[nodiscard]] Result<Simulation> simulate(const simulator::StepIndex& index,
                                           const simulator::Plan& plan,
                                           const std::string& plan_file);
 

@@ -8,7 +8,7 @@
 #include "report/moment.h"
 #include "report/transfers.h"
 #include "report/words.h"
-#include "simulator/memory_profile.h"
+#include "simulator/lowering/memory_profile.h"
 #include "traces/size_text.h"
 
 namespace stowage::report {
@@ -36,7 +36,7 @@ struct Run {
 
 class Explainer {
  public:
-  Explainer(const simulator::TraceIndex& index, const simulator::Schedule& schedule,
+  Explainer(const simulator::StepIndex& index, const simulator::Schedule& schedule,
             const simulator::ReplayDetail& detail, std::optional<Bytes> budget)
       : trace_(index.trace()),
         schedule_(schedule),
@@ -273,7 +273,7 @@ const char* name_of(RemedyKind value) {
   STOWAGE_ASSERT(false && "unknown remedy");
 }
 
-std::vector<StallRow> explain_stalls(const simulator::TraceIndex& index,
+std::vector<StallRow> explain_stalls(const simulator::StepIndex& index,
                                      const simulator::Schedule& schedule,
                                      const simulator::ReplayResult& result,
                                      const simulator::ReplayDetail& detail,

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "simulator/replay.h"
-#include "simulator/trace_index.h"
+#include "simulator/replay/replay.h"
+#include "simulator/step/step_index.h"
 
 namespace stowage::report {
 
@@ -82,7 +82,7 @@ struct StallRow {
 // Longest first; durations add up to ReplayResult::stall_ns. `budget`: what requested bytes are
 // held against, if anything. All arguments belong together; `detail` is of replay() or estimate().
 // Cost: O(events + instructions + stalls log events).
-[[nodiscard]] std::vector<StallRow> explain_stalls(const simulator::TraceIndex& index,
+[[nodiscard]] std::vector<StallRow> explain_stalls(const simulator::StepIndex& index,
                                                    const simulator::Schedule& schedule,
                                                    const simulator::ReplayResult& result,
                                                    const simulator::ReplayDetail& detail,

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "simulator/lifetimes.h"
+#include "simulator/schedule/lifetimes.h"
 #include "traces/result.h"
 
 namespace stowage::report {

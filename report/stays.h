@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "simulator/schedule.h"
+#include "simulator/schedule/schedule.h"
 #include "traces/trace.h"
 
 namespace stowage::report {

@@ -11,7 +11,7 @@
 #include "report/stays.h"
 #include "report/storage_story.h"
 #include "report/timeline.h"
-#include "simulator/plan.h"
+#include "simulator/plan/plan.h"
 #include "traces/trace.h"
 
 namespace stowage::report {

@@ -5,7 +5,7 @@
 
 #include "report/alive.h"
 #include "report/transfers.h"
-#include "simulator/lifetimes.h"
+#include "simulator/schedule/lifetimes.h"
 #include "traces/result.h"
 
 namespace stowage::report {

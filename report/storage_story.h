@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "simulator/replay.h"
-#include "simulator/schedule.h"
+#include "simulator/replay/replay.h"
+#include "simulator/schedule/schedule.h"
 #include "traces/trace.h"
 
 namespace stowage::report {

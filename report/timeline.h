@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "report/moment.h"
-#include "simulator/replay.h"
-#include "simulator/schedule.h"
+#include "simulator/replay/replay.h"
+#include "simulator/schedule/schedule.h"
 #include "traces/trace.h"
 
 namespace stowage::report {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "simulator/replay.h"
-#include "simulator/schedule.h"
+#include "simulator/replay/replay.h"
+#include "simulator/schedule/schedule.h"
 #include "traces/trace.h"
 
 namespace stowage::report {

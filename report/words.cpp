@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <set>
 
-#include "simulator/parameter_shards.h"
+#include "simulator/plan/parameter_shards.h"
 #include "traces/size_text.h"
 
 namespace stowage::report {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "report/moment.h"
-#include "simulator/plan.h"
+#include "simulator/plan/plan.h"
 #include "traces/trace.h"
 
 namespace stowage::report {

@@ -8,7 +8,7 @@
 #include "cli/command_line.h"
 #include "cli/memory_check.h"
 #include "cli/torch/run_request.h"
-#include "simulator/plan.h"
+#include "simulator/plan/plan.h"
 #include "traces/result.h"
 
 namespace stowage::cli {

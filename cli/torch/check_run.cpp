@@ -12,10 +12,10 @@
 #include "cli/torch/torch_verbs.h"
 #include "executor/planned_step.h"
 #include "planner/planner.h"
-#include "simulator/lowering.h"
-#include "simulator/plan_json.h"
-#include "simulator/replay.h"
-#include "simulator/trace_index.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/plan/plan_json.h"
+#include "simulator/replay/replay.h"
+#include "simulator/step/step_index.h"
 #include "traces/trace_file.h"
 #include "traces/trace_json.h"
 
@@ -81,7 +81,7 @@ Result<MeasuredRun> run_steps(const RunRequest& request, std::int64_t steps,
     trace = std::make_shared<const Trace>(std::move(loaded->trace));
     Result<simulator::Plan> plan = load_plan(*plan_file);
     if (!plan) return plan.error();
-    Result<simulator::Lowering> lowering = simulator::lower(simulator::TraceIndex(*trace), *plan);
+    Result<simulator::Lowering> lowering = simulator::lower(simulator::StepIndex(*trace), *plan);
     if (!lowering) return lowering.error();
     schedule = std::move(lowering->schedule);
   }
@@ -123,7 +123,7 @@ Result<RunRequest> check_request(const simulator::Plan* plan, const std::string&
 
 Result<AppliedPlan> apply_plan(simulator::Plan plan, const std::string& plan_file,
                                const Trace& trace) {
-  const simulator::TraceIndex index(trace);
+  const simulator::StepIndex index(trace);
   plan.target = {};
   plan.predicted.reset();
   const auto named = [&plan_file](Error error) {
@@ -139,7 +139,7 @@ Result<AppliedPlan> apply_plan(simulator::Plan plan, const std::string& plan_fil
 }
 
 report::PeakContent content_of(const Trace& trace, const simulator::Schedule* schedule) {
-  const simulator::TraceIndex index(trace);
+  const simulator::StepIndex index(trace);
   return schedule != nullptr ? report::peak_content(index, *schedule)
                              : report::peak_content(index, simulator::resident_schedule(index));
 }

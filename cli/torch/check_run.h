@@ -10,8 +10,8 @@
 #include "cli/torch/measured_run.h"
 #include "cli/torch/run_request.h"
 #include "report/peak_content.h"
-#include "simulator/plan.h"
-#include "simulator/schedule.h"
+#include "simulator/plan/plan.h"
+#include "simulator/schedule/schedule.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/torch/results_json.h"
-#include "simulator/plan.h"
+#include "simulator/plan/plan.h"
 
 namespace stowage::cli {
 

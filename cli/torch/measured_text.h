@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/torch/measured_run.h"
-#include "simulator/plan.h"
+#include "simulator/plan/plan.h"
 
 namespace stowage::cli {
 

@@ -6,8 +6,8 @@
 #include "cli/plan_file.h"
 #include "cli/torch/recorded_step.h"
 #include "planner/planner.h"
-#include "simulator/replay.h"
-#include "simulator/trace_index.h"
+#include "simulator/replay/replay.h"
+#include "simulator/step/step_index.h"
 #include "traces/trace_file.h"
 
 namespace stowage::cli {
@@ -115,7 +115,7 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
     }
   }
 
-  const simulator::TraceIndex index(*inputs.trace);
+  const simulator::StepIndex index(*inputs.trace);
   if (Status status = planner::resolve_budget(index, inputs.plan); !status) {
     Error error = std::move(status).error();
     error.file = plan_file;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cli/torch/run_request.h"
-#include "simulator/lowering.h"
-#include "simulator/plan.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/plan/plan.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 

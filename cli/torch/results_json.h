@@ -8,7 +8,7 @@
 #include "cli/torch/measured_run.h"
 #include "executor/tensor_dump.h"
 #include "profiler/assembly/raw_pass.h"
-#include "simulator/plan.h"
+#include "simulator/plan/plan.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 

@@ -15,7 +15,7 @@
 #include "cli/torch/verify_runs.h"
 #include "executor/tensor_dump.h"
 #include "report/words.h"
-#include "simulator/plan_json.h"
+#include "simulator/plan/plan_json.h"
 #include "traces/size_text.h"
 #include "traces/trace_json.h"
 

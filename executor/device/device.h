@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "executor/device/host_arena.h"
-#include "simulator/observed_allocator.h"
+#include "simulator/allocator/observed_allocator.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 #include "traces/units.h"

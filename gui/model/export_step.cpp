@@ -5,7 +5,7 @@
 #include "report/simulation.h"
 #include "report/stalls.h"
 #include "report/step_view.h"
-#include "simulator/plan_json.h"
+#include "simulator/plan/plan_json.h"
 #include "traces/file_io.h"
 
 namespace stowage::gui {

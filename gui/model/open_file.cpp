@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "simulator/plan_json.h"
+#include "simulator/plan/plan_json.h"
 #include "traces/file_io.h"
 #include "traces/sha256.h"
 #include "traces/trace_json.h"

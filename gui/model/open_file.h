@@ -26,7 +26,7 @@ struct Opened {
 // beside the plan; a run's plan and trace are looked for where the command was given them and
 // beside the result. A trace alone is replayed with nothing decided. Errors: bad_input (no such
 // file, not a file of ours, a trace that is not there, with what to do), `interrupted`.
-// Cost: that of load_trace(), TraceIndex and two replays, and two views; progress in these steps.
+// Cost: that of load_trace(), StepIndex and two replays, and two views; progress in these steps.
 [[nodiscard]] Result<Opened> open_file(const std::string& path, const TracePtr& open_trace,
                                        const JobContext& job);
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "report/words.h"
-#include "simulator/plan_json.h"
+#include "simulator/plan/plan_json.h"
 #include "traces/file_io.h"
 
 namespace stowage::gui {

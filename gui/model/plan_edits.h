@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "simulator/decisions.h"
+#include "simulator/plan/decisions.h"
 #include "traces/trace.h"
 
 namespace stowage::gui {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "simulator/plan.h"
+#include "simulator/plan/plan.h"
 #include "traces/result.h"
 #include "traces/units.h"
 

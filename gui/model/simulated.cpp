@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "planner/planner.h"
-#include "simulator/calibration_settings.h"
-#include "simulator/lowering.h"
-#include "simulator/parameter_shards.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/machine/calibration_settings.h"
+#include "simulator/plan/parameter_shards.h"
 
 namespace stowage::gui {
 namespace {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "gui/model/trace_data.h"
-#include "simulator/decisions.h"
-#include "simulator/plan.h"
-#include "simulator/replay.h"
-#include "simulator/schedule.h"
+#include "simulator/plan/decisions.h"
+#include "simulator/plan/plan.h"
+#include "simulator/replay/replay.h"
+#include "simulator/schedule/schedule.h"
 #include "traces/result.h"
 
 namespace stowage::gui {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "simulator/replay.h"
-#include "simulator/trace_index.h"
+#include "simulator/replay/replay.h"
+#include "simulator/step/step_index.h"
 #include "traces/trace.h"
 
 namespace stowage::gui {
@@ -25,9 +25,9 @@ struct TraceData {
   TraceData& operator=(const TraceData&) = delete;
 
   const Trace trace;
-  const simulator::TraceIndex index;  // refers to `trace`
-  const std::string path;             // as it was opened
-  const std::string sha256;           // of the file, "sha256:.."; for the plan's `for`
+  const simulator::StepIndex index;  // refers to `trace`
+  const std::string path;            // as it was opened
+  const std::string sha256;          // of the file, "sha256:.."; for the plan's `for`
   const Machine machine;
   const simulator::ReplayResult resident;  // nothing moves, no hooks run
 };

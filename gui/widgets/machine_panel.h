@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "gui/model/plan_document.h"
-#include "simulator/calibration_settings.h"
+#include "simulator/machine/calibration_settings.h"
 
 namespace stowage::gui {
 

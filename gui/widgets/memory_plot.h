@@ -6,7 +6,7 @@
 
 #include "gui/widgets/memory_image.h"
 #include "gui/widgets/plot_view.h"
-#include "simulator/plan.h"
+#include "simulator/plan/plan.h"
 
 namespace stowage::gui {
 

@@ -7,7 +7,7 @@
 #include "gui/widgets/last_words.h"
 #include "gui/widgets/words.h"
 #include "report/words.h"
-#include "simulator/plan_json.h"
+#include "simulator/plan/plan_json.h"
 #include "traces/file_io.h"
 
 namespace stowage::gui {

@@ -14,8 +14,8 @@
 
 #include "planner/policies/policies.h"
 #include "planner/streaming_layers.h"
-#include "simulator/decisions.h"
-#include "simulator/parameter_shards.h"
+#include "simulator/plan/decisions.h"
+#include "simulator/plan/parameter_shards.h"
 
 namespace stowage::planner::builtin {
 
@@ -25,7 +25,7 @@ PolicyInfo layerwise_info() {
           {{"prefetch", "0", "layers ahead of their use at which the copies start"}}};
 }
 
-Rules layerwise_rules(const simulator::TraceIndex& index, const Options& options) {
+Rules layerwise_rules(const simulator::StepIndex& index, const Options& options) {
   const std::string& text = options.at("prefetch");
   std::int32_t prefetch = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), prefetch);

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "planner/policy.h"
-#include "simulator/plan.h"
-#include "simulator/trace_index.h"
+#include "simulator/plan/plan.h"
+#include "simulator/step/step_index.h"
 #include "traces/result.h"
 
 namespace stowage::planner::builtin {
@@ -18,25 +18,25 @@ using Rules = Result<PolicyRules>;
 using Options = std::map<std::string, std::string>;
 
 [[nodiscard]] PolicyInfo resident_info();
-[[nodiscard]] Rules resident_rules(const simulator::TraceIndex& index, const Options& options);
+[[nodiscard]] Rules resident_rules(const simulator::StepIndex& index, const Options& options);
 
 [[nodiscard]] PolicyInfo save_on_cpu_info();
-[[nodiscard]] Rules save_on_cpu_rules(const simulator::TraceIndex& index, const Options& options);
+[[nodiscard]] Rules save_on_cpu_rules(const simulator::StepIndex& index, const Options& options);
 
 [[nodiscard]] PolicyInfo layerwise_info();
-[[nodiscard]] Rules layerwise_rules(const simulator::TraceIndex& index, const Options& options);
+[[nodiscard]] Rules layerwise_rules(const simulator::StepIndex& index, const Options& options);
 
 [[nodiscard]] PolicyInfo torchtune_info();
-[[nodiscard]] Rules torchtune_rules(const simulator::TraceIndex& index, const Options& options);
+[[nodiscard]] Rules torchtune_rules(const simulator::StepIndex& index, const Options& options);
 
 [[nodiscard]] PolicyInfo thunder_info();
-[[nodiscard]] Rules thunder_rules(const simulator::TraceIndex& index, const Options& options);
+[[nodiscard]] Rules thunder_rules(const simulator::StepIndex& index, const Options& options);
 
 // {"site": "*", "do": "keep"}, the last rule of a plan.
 [[nodiscard]] simulator::SavedRule keep_the_rest();
 
 // Adds the rule unless it would match nothing in this trace, which is an error in a plan.
-void add_if_it_matches(const simulator::TraceIndex& index, const simulator::SavedRule& rule,
+void add_if_it_matches(const simulator::StepIndex& index, const simulator::SavedRule& rule,
                        std::vector<simulator::SavedRule>& rules);
 
 // "option stash: ..": usage error about an option's value.

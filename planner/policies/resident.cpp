@@ -7,7 +7,7 @@ PolicyInfo resident_info() {
   return {"resident", "Nothing moves", {}};
 }
 
-Rules resident_rules(const simulator::TraceIndex& /*index*/, const Options& /*options*/) {
+Rules resident_rules(const simulator::StepIndex& /*index*/, const Options& /*options*/) {
   return PolicyRules{{keep_the_rest()}, {}, {}};
 }
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "planner/policies/policies.h"
-#include "simulator/rule_match.h"
+#include "simulator/plan/rule_match.h"
 
 namespace stowage::planner::builtin {
 
@@ -22,7 +22,7 @@ PolicyInfo save_on_cpu_info() {
           {}};
 }
 
-Rules save_on_cpu_rules(const simulator::TraceIndex& index, const Options& /*options*/) {
+Rules save_on_cpu_rules(const simulator::StepIndex& index, const Options& /*options*/) {
   SavedRule rule;
   rule.site = "*";
   rule.decision = Decision::offload;

@@ -13,9 +13,9 @@
 #include <string_view>
 
 #include "planner/policies/policies.h"
-#include "simulator/decisions.h"
-#include "simulator/pattern.h"
-#include "simulator/rule_match.h"
+#include "simulator/plan/decisions.h"
+#include "simulator/plan/pattern.h"
+#include "simulator/plan/rule_match.h"
 #include "traces/units.h"
 
 namespace stowage::planner::builtin {
@@ -66,7 +66,7 @@ PolicyInfo thunder_info() {
        {"op", "*", "only what ops of this name (a pattern) saved"}}};
 }
 
-Rules thunder_rules(const simulator::TraceIndex& index, const Options& options) {
+Rules thunder_rules(const simulator::StepIndex& index, const Options& options) {
   const auto fraction = parse_fraction(options.at("fraction"));
   if (!fraction) {
     return bad_option("fraction", options.at("fraction"), "a number above 0 and up to 1");

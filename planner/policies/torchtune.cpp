@@ -23,7 +23,7 @@ PolicyInfo torchtune_info() {
            {"min_bytes", "1KiB", "smaller saved tensors stay"}}};
 }
 
-Rules torchtune_rules(const simulator::TraceIndex& index, const Options& options) {
+Rules torchtune_rules(const simulator::StepIndex& index, const Options& options) {
   const std::string& stash = options.at("stash");
   SavedRule rule;
   rule.decision = Decision::offload;

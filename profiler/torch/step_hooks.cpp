@@ -8,7 +8,7 @@
 
 #include "executor/planned_step.h"
 #include "profiler/torch/stopwatch.h"
-#include "simulator/lowering.h"
+#include "simulator/lowering/lowering.h"
 
 namespace stowage::profiler {
 
@@ -41,7 +41,7 @@ Result<StepHooks> measure_step_hooks(executor::Device& device, const StepFunctio
   STOWAGE_ASSERT(pairs.least > 0);
   StepHooks result;
   result.hooks = static_cast<std::int64_t>(trace->saved.size() + trace->unpacks.size());
-  const simulator::TraceIndex index(*trace);
+  const simulator::StepIndex index(*trace);
   simulator::Decisions nothing_moves;
   nothing_moves.saved.resize(trace->saved.size());
   Result<simulator::Lowering> lowering = simulator::lower(index, nothing_moves);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "profiler/torch/stopwatch.h"
-#include "simulator/link_model.h"
+#include "simulator/machine/link_model.h"
 
 namespace stowage::profiler {
 

@@ -14,8 +14,8 @@
 #include "executor/saved_tensor_engine.h"
 #include "executor/step_driver.h"
 #include "profiler/torch/stopwatch.h"
-#include "simulator/launch_pace.h"
-#include "simulator/trace_index.h"
+#include "simulator/machine/launch_pace.h"
+#include "simulator/step/step_index.h"
 
 namespace stowage::profiler {
 
@@ -122,7 +122,7 @@ Result<std::vector<WaitingStep>> measure_waiting_steps(executor::Device& device,
 Ppm woken_launch_speed(const Trace& trace, const std::vector<WaitingStep>& steps) {
   const auto& packs = trace.saved.event;
   const std::size_t count = packs.size();
-  const simulator::TraceIndex index(trace);
+  const simulator::StepIndex index(trace);
   const auto is_other = [&](const WaitingStep& step) {
     return step.waits != static_cast<std::int64_t>(count) || step.worked_ns.size() + 1 != count;
   };

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "simulator/replay.h"
+#include "simulator/replay/replay.h"
 #include "tests/cli/golden.h"
 #include "tests/support/small_trace.h"
 #include "traces/build_info.h"
@@ -24,7 +24,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 Baseline small_baseline() {
   const Trace trace = small_trace(2);
-  const simulator::TraceIndex index(trace);
+  const simulator::StepIndex index(trace);
   Baseline baseline;
   baseline.step = {"small:layers=2", 4, 0, "fp32", "none", 1};
   baseline.made_with = {"0.1.0", "2.11.0", "cpu", "", "tracked", 1, true, ""};

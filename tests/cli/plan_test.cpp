@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "cli/verbs.h"
-#include "simulator/plan_json.h"
+#include "simulator/plan/plan_json.h"
 #include "tests/cli/process.h"
 #include "tests/support/small_trace.h"
 #include "traces/trace_file.h"

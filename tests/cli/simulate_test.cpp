@@ -6,8 +6,8 @@
 
 #include "cli/plan_file.h"
 #include "cli/verbs.h"
-#include "simulator/calibration_settings.h"
-#include "simulator/link_model.h"
+#include "simulator/machine/calibration_settings.h"
+#include "simulator/machine/link_model.h"
 #include "tests/cli/process.h"
 #include "tests/support/small_trace.h"
 #include "traces/trace_file.h"

@@ -8,7 +8,7 @@
 
 #include "executor/device/cuda/cuda_device.h"
 #include "executor/reserve_segments.h"
-#include "simulator/allocator_outlook.h"
+#include "simulator/allocator/allocator_outlook.h"
 #include "tests/profiler_torch/twin_sessions.h"
 
 namespace stowage {

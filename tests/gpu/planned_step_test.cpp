@@ -19,7 +19,7 @@
 #include "executor/device/cuda/cuda_device.h"
 #include "executor/layer.h"
 #include "executor/reserve_segments.h"
-#include "simulator/replay.h"
+#include "simulator/replay/replay.h"
 #include "tests/profiler_torch/hand_step.h"
 #include "tests/profiler_torch/recorded_model.h"
 #include "tests/profiler_torch/test_device.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "executor/device/cuda/cuda_device.h"
-#include "simulator/replay.h"
+#include "simulator/replay/replay.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/profiler_torch/twin_sessions.h"
 
@@ -86,7 +86,7 @@ TEST(GpuStreamedPlans, TrainWhereParametersAndGradientsDoNotFit) {
   testing::RecordedModel recorded = testing::record_model("mlp:layers=24,width=1024", 64, "sgd");
   executor::Device& device = recorded.session->device();
   executor::TrainingStep& step = recorded.session->step();
-  const simulator::TraceIndex index(*recorded.trace);
+  const simulator::StepIndex index(*recorded.trace);
   const testing::Bits start = testing::bits_of(device, step.parameters());
   const auto drop_gradients = [&] {
     for (const auto& each : step.parameters()) each.tensor.mutable_grad().reset();

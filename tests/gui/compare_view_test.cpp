@@ -5,8 +5,8 @@
 #include <set>
 
 #include "gui/widgets/plan_tree_view.h"
-#include "simulator/calibration_settings.h"
-#include "simulator/plan_json.h"
+#include "simulator/machine/calibration_settings.h"
+#include "simulator/plan/plan_json.h"
 #include "tests/gui/workbench.h"
 #include "tests/support/small_trace.h"
 #include "traces/file_io.h"

@@ -3,7 +3,7 @@
 
 #include "gui/widgets/record_dialog.h"
 #include "gui/widgets/verify_dialog.h"
-#include "simulator/plan_json.h"
+#include "simulator/plan/plan_json.h"
 #include "tests/gui/workbench.h"
 #include "traces/file_io.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "gui/model/scatter_scale.h"
-#include "simulator/calibration_settings.h"
+#include "simulator/machine/calibration_settings.h"
 #include "tests/gui_model/spin.h"
 #include "tests/support/small_trace.h"
 

@@ -5,8 +5,8 @@
 #include <QTemporaryDir>
 #include <fstream>
 
-#include "simulator/lowering.h"
-#include "simulator/plan_json.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/plan/plan_json.h"
 #include "tests/gui_model/spin.h"
 #include "traces/file_io.h"
 #include "traces/trace_file.h"

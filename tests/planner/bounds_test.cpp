@@ -13,8 +13,8 @@
 
 #include "planner/footprint.h"
 #include "planner/streaming_layers.h"
-#include "simulator/lowering.h"
-#include "simulator/replay.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/replay/replay.h"
 #include "tests/support/micro_trace.h"
 
 namespace stowage::planner {
@@ -25,10 +25,10 @@ using simulator::Decisions;
 using simulator::ReleasePoint;
 using simulator::ReloadPoint;
 using simulator::ReplayResult;
-using simulator::TraceIndex;
+using simulator::StepIndex;
 using testing::MicroTrace;
 
-ReplayResult run(const TraceIndex& index, const Decisions& decisions) {
+ReplayResult run(const StepIndex& index, const Decisions& decisions) {
   auto lowering = simulator::lower(index, decisions);
   EXPECT_TRUE(lowering.ok()) << lowering.error().text();
   return simulator::replay(index, lowering->schedule);
@@ -125,7 +125,7 @@ TwoStorages two_storages() {
 
 TEST(MemoryFloor, ByHand) {
   const TwoStorages t = two_storages();
-  const TraceIndex index(t.trace);
+  const StepIndex index(t.trace);
   const Footprints footprints(index);
   ASSERT_EQ(footprints.movable().size(), 2U);
   const MemoryFloor floor = memory_floor(footprints);
@@ -149,7 +149,7 @@ TEST(Footprints, CurvesAreWhatTheReplayCounts) {
     testing::RandomTraceOptions options;
     options.parameters = seed % 2 == 0;
     const Trace trace = testing::random_trace(seed, options);
-    const TraceIndex index(trace);
+    const StepIndex index(trace);
     const Footprints footprints(index);
     std::mt19937_64 random(seed);
     EXPECT_EQ(*std::max_element(footprints.resident().begin(), footprints.resident().end()),
@@ -203,7 +203,7 @@ TEST(Footprints, OneShardIsLoweredAsManyAre) {
     options.several_weights = seed % 3 == 0;
     options.device_times = seed % 2 == 0;
     const Trace trace = testing::random_trace(seed, options);
-    const TraceIndex index(trace);
+    const StepIndex index(trace);
     const Footprints footprints(index);
     const std::vector<std::int32_t> shard = shard_for_each_layer(trace);
     const Bytes peak =
@@ -246,7 +246,7 @@ TEST(MemoryFloor, AgainstEveryCombination) {
     options.ops = 3 + static_cast<int>(seed % 5);
     options.parameters = seed % 3 == 0;
     const Trace trace = testing::random_trace(seed, options);
-    const TraceIndex index(trace);
+    const StepIndex index(trace);
     const Footprints footprints(index);
     const MemoryFloor floor = memory_floor(footprints);
     Bytes lowest = -1;
@@ -300,7 +300,7 @@ TEST(TimeBound, ByHand) {
   m.drop(unpack);
   m.free(a);
   const Trace trace = m.finish();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   const Footprints footprints(index);
   EXPECT_EQ(shortest_step(footprints, 1'500'000), 500'000);
   EXPECT_EQ(shortest_step(footprints, 1'400'000),
@@ -337,7 +337,7 @@ TEST(TimeBound, CopiesSlowComputeDown) {
   m.free(a);
   m.end_layer_backward("l");
   const Trace trace = m.finish();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   const Footprints footprints(index);
   ASSERT_EQ(footprints.movable().size(), 1U);
   EXPECT_EQ(shortest_step(footprints, 2'000'000), 20'000'000);
@@ -403,7 +403,7 @@ TEST(TimeBound, WeightThatBackwardIsDoneWithNeedsNoCopyBack) {
   m.end_layer_backward("big.up");
   m.end_layer_backward("big");
   const Trace trace = m.finish();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   const Footprints footprints(index);
   ASSERT_EQ(footprints.movable().size(), 1U);
   ASSERT_TRUE(footprints.movable().front().is_layer());
@@ -449,7 +449,7 @@ TEST(TimeBound, EachWeightHasItsOwnCopy) {
   m.link().h2d.bytes_per_second = {1'000'000'000, 500'000'000};
   m.link().h2d.latency = 0;
   const Trace trace = m.finish();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   const Footprints footprints(index);
   ASSERT_EQ(footprints.movable().size(), 1U);
   Decisions decisions = footprints.decisions({Choice::forward}, {}, {});
@@ -472,7 +472,7 @@ TEST(TimeBound, HoldsForEveryPlan) {
     options.several_weights = seed % 3 == 1;
     if (options.several_weights) options.ops = 3 + static_cast<int>(seed % 2);
     const Trace trace = testing::random_trace(seed, options);
-    const TraceIndex index(trace);
+    const StepIndex index(trace);
     const Footprints footprints(index);
     const auto [low, high] =
         std::pair(memory_floor(footprints).bytes,
@@ -546,7 +546,7 @@ TEST(TimeBound, HoldsForEveryPlan) {
 TEST(TimeBound, MoreBudgetIsNeverSlower) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     const Trace trace = testing::random_trace(seed);
-    const TraceIndex index(trace);
+    const StepIndex index(trace);
     const Footprints footprints(index);
     const Bytes low = memory_floor(footprints).bytes;
     Nanoseconds before = -1;

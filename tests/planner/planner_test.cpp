@@ -9,9 +9,9 @@
 #include <random>
 
 #include "planner/footprint.h"
-#include "simulator/hazards.h"
-#include "simulator/lowering.h"
-#include "simulator/plan_json.h"
+#include "simulator/hazards/hazards.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/plan/plan_json.h"
 #include "tests/support/micro_trace.h"
 
 namespace stowage::planner {
@@ -20,10 +20,10 @@ namespace {
 using simulator::PeakKind;
 using simulator::Plan;
 using simulator::ReplayResult;
-using simulator::TraceIndex;
+using simulator::StepIndex;
 using testing::MicroTrace;
 
-PlanOutcome plan_for(const TraceIndex& index, Bytes budget, const std::string& policy = "auto") {
+PlanOutcome plan_for(const StepIndex& index, Bytes budget, const std::string& policy = "auto") {
   PlanRequest request;
   request.budget = budget;
   request.policy = policy;
@@ -71,7 +71,7 @@ Trace stack(int layers, Nanoseconds forward) {
 
 TEST(Planner, FitsAlready) {
   const Trace trace = stack(4, 1'000'000);
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   const PlanOutcome outcome = plan_for(index, 5'000'000);
   EXPECT_EQ(outcome.kind, PlanKind::fits_already);
   EXPECT_TRUE(outcome.feasible());
@@ -85,7 +85,7 @@ TEST(Planner, FitsAlready) {
 // half of the storages leave and return without any stall.
 TEST(Planner, HidesCopiesWhenThereIsTime) {
   const Trace trace = stack(8, 4'000'000);
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   const PlanOutcome outcome = plan_for(index, 5'000'000);
   EXPECT_EQ(outcome.kind, PlanKind::planned);
   EXPECT_EQ(outcome.resident.peak_requested, 9'000'000);
@@ -102,7 +102,7 @@ TEST(Planner, HidesCopiesWhenThereIsTime) {
 // before 200 us of backward are left.
 TEST(Planner, ReachesTheBoundWhenCopiesCannotHide) {
   const Trace trace = stack(8, 100'000);
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   const PlanOutcome outcome = plan_for(index, 5'000'000);
   EXPECT_EQ(outcome.kind, PlanKind::planned);
   EXPECT_EQ(outcome.lower_bound_step, 4'100'000 + 4'200'000);
@@ -112,7 +112,7 @@ TEST(Planner, ReachesTheBoundWhenCopiesCannotHide) {
 
 TEST(Planner, Infeasible) {
   const Trace trace = stack(4, 1'000'000);
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   // A layer's own storage and nothing else, at each of its ops.
   const PlanOutcome outcome = plan_for(index, 900'000);
   EXPECT_EQ(outcome.kind, PlanKind::infeasible);
@@ -142,7 +142,7 @@ TEST(Planner, OffloadCannotHelp) {
   m.drop(unpack);
   m.free(a);
   const Trace trace = m.finish();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   const PlanOutcome outcome = plan_for(index, 1200);
   EXPECT_EQ(outcome.kind, PlanKind::offload_cannot_help);
   EXPECT_EQ(outcome.floor.bytes, 1500);
@@ -151,7 +151,7 @@ TEST(Planner, OffloadCannotHelp) {
 
 TEST(Planner, PolicyOverBudget) {
   const Trace trace = stack(4, 1'000'000);
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   const PlanOutcome over = plan_for(index, 2'000'000, "resident");
   EXPECT_EQ(over.kind, PlanKind::policy_over_budget);
   EXPECT_EQ(over.predicted.peak_requested, 5'000'000);
@@ -169,7 +169,7 @@ TEST(Planner, PolicyOverBudget) {
 
 TEST(Planner, RefusesWhatMakesNoSense) {
   const Trace trace = stack(2, 1000);
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   const auto error_of = [&](const PlanRequest& request) {
     const auto outcome = make_plan(index, request);
     EXPECT_FALSE(outcome.ok());
@@ -193,7 +193,7 @@ TEST(Planner, RefusesWhatMakesNoSense) {
 
 TEST(Planner, StopsWhenAsked) {
   const Trace trace = stack(8, 100'000);
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   std::stop_source source;
   PlanRequest request;
   request.budget = 4'000'000;
@@ -213,14 +213,14 @@ TEST(Planner, StopsWhenAsked) {
 
 TEST(Planner, GivenPercentageBecomesBytes) {
   const Trace trace = stack(4, 1'000'000);
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   Plan plan;
   plan.budget.device_text = "60%";
   ASSERT_TRUE(resolve_budget(index, plan).ok());
   EXPECT_EQ(plan.budget.device, 3'000'000);
 }
 
-void check_file(const TraceIndex& index, const PlanOutcome& outcome) {
+void check_file(const StepIndex& index, const PlanOutcome& outcome) {
   const std::string text = simulator::plan_to_json(outcome.plan);
   const auto plan = simulator::plan_from_json(text, "p.json");
   ASSERT_TRUE(plan.ok()) << plan.error().text() << "\n" << text;
@@ -243,7 +243,7 @@ TEST(Planner, KeepsEveryBudgetAndMoreIsNeverSlower) {
     options.device_times = seed % 4 == 0;
     options.parameters = seed % 2 == 0;
     const Trace trace = testing::random_trace(seed, options);
-    const TraceIndex index(trace);
+    const StepIndex index(trace);
     const ReplayResult resident = simulator::replay(index, simulator::resident_schedule(index));
     const Bytes peak = resident.peak_requested;
     Nanoseconds on_grid = -1;
@@ -303,7 +303,7 @@ TEST(Planner, KeepsEveryBudgetInTheExactCounter) {
     options.parameters = seed % 2 == 0;
     options.unit = Bytes{1} << (seed % 3 == 0 ? 9 : 16);  // up to 100 kB, 13 MB
     const Trace trace = testing::random_trace(seed, options);
-    const TraceIndex index(trace);
+    const StepIndex index(trace);
     const ReplayResult resident = simulator::replay(index, simulator::resident_schedule(index));
     for (const PeakKind kind : {PeakKind::requested, PeakKind::active, PeakKind::reserved}) {
       const Bytes peak = peak_of(resident, kind);
@@ -380,7 +380,7 @@ TEST(Planner, FindsWhatBruteForceFinds) {
     options.ops = 4 + static_cast<int>(seed % 4);
     options.parameters = seed % 2 == 0;
     const Trace trace = testing::random_trace(seed, options);
-    const TraceIndex index(trace);
+    const StepIndex index(trace);
     const Footprints footprints(index);
     const auto& movable = footprints.movable();
     if (movable.size() > 7) continue;
@@ -427,7 +427,7 @@ TEST(Planner, FindsWhatBruteForceFinds) {
 TEST(Planner, SameAnswerTwice) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     const Trace trace = testing::random_trace(seed);
-    const TraceIndex index(trace);
+    const StepIndex index(trace);
     const Bytes peak = simulator::replay(index, simulator::resident_schedule(index)).peak_requested;
     EXPECT_EQ(simulator::plan_to_json(plan_for(index, peak * 7 / 10).plan),
               simulator::plan_to_json(plan_for(index, peak * 7 / 10).plan));
@@ -436,7 +436,7 @@ TEST(Planner, SameAnswerTwice) {
 
 TEST(Planner, KeepsTheHostBudget) {
   const Trace trace = stack(8, 1'000'000);
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   PlanRequest request;
   request.budget = 5'000'000;
   request.host_budget = 6'000'000;

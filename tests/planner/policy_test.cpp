@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "simulator/lowering.h"
-#include "simulator/replay.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/replay/replay.h"
 #include "tests/support/micro_trace.h"
 
 namespace stowage::planner {
@@ -17,7 +17,7 @@ using simulator::Action;
 using simulator::CopyMode;
 using simulator::Decision;
 using simulator::Decisions;
-using simulator::TraceIndex;
+using simulator::StepIndex;
 using testing::MicroTrace;
 
 // A parameter and four storages of 4000, 2048, 1000 and 400 bytes; that of 2048 is saved as two
@@ -64,7 +64,7 @@ Example example() {
   return out;
 }
 
-Decisions decisions_of(const TraceIndex& index, const std::string& spec) {
+Decisions decisions_of(const StepIndex& index, const std::string& spec) {
   const auto rules = policy_rules(index, spec);
   EXPECT_TRUE(rules.ok()) << rules.error().text();
   simulator::Plan plan;
@@ -99,7 +99,7 @@ TEST(Policies, AreListed) {
 // Saved tensors in pack order: weight, 4000, two halves of 2048, 1000, 400.
 TEST(Policies, WhatLeaves) {
   const Example e = example();
-  const TraceIndex index(e.trace);
+  const StepIndex index(e.trace);
   EXPECT_EQ(leaving(decisions_of(index, "resident")), "......");
   EXPECT_EQ(leaving(decisions_of(index, "save_on_cpu")), "xxxxxx");
   EXPECT_EQ(leaving(decisions_of(index, "torchtune")), ".xxx..");  // 1000 < 1 KiB
@@ -116,7 +116,7 @@ TEST(Policies, WhatLeaves) {
 // at 1 byte/ns, the same back, and 4 + 6 us of work.
 TEST(Policies, SaveOnCpuNeverOverlaps) {
   const Example e = example();
-  const TraceIndex index(e.trace);
+  const StepIndex index(e.trace);
   const Decisions decisions = decisions_of(index, "save_on_cpu");
   EXPECT_EQ(decisions.saved[0].copy_out, CopyMode::blocking);
   EXPECT_EQ(decisions.saved[0].copy_in, CopyMode::compute);
@@ -132,7 +132,7 @@ TEST(Policies, SaveOnCpuNeverOverlaps) {
 
 TEST(Policies, TorchtuneHoldsAStash) {
   const Example e = example();
-  const TraceIndex index(e.trace);
+  const StepIndex index(e.trace);
   for (const int stash : {0, 1, 2, 5}) {
     const auto lowering = simulator::lower(
         index, decisions_of(index, "torchtune:min_bytes=1,stash=" + std::to_string(stash)));
@@ -153,7 +153,7 @@ TEST(Policies, TorchtuneHoldsAStash) {
 
 TEST(Policies, ThunderSharesAndWaits) {
   const Example e = example();
-  const TraceIndex index(e.trace);
+  const StepIndex index(e.trace);
   const auto lowering = simulator::lower(index, decisions_of(index, "thunder"));
   ASSERT_TRUE(lowering.ok());
   EXPECT_EQ(lowering->schedule.offloads.size(), 4U);  // the halves together
@@ -165,7 +165,7 @@ TEST(Policies, ThunderSharesAndWaits) {
 
 TEST(Policies, RefuseWhatTheyDoNotKnow) {
   const Example e = example();
-  const TraceIndex index(e.trace);
+  const StepIndex index(e.trace);
   const auto error_of = [&](const std::string& spec) {
     const auto rules = policy_rules(index, spec);
     EXPECT_FALSE(rules.ok()) << spec;

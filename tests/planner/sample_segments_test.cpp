@@ -8,9 +8,9 @@
 #include <string>
 
 #include "planner/planner.h"
-#include "simulator/allocator_outlook.h"
-#include "simulator/allocator_replay.h"
-#include "simulator/lowering.h"
+#include "simulator/allocator/allocator_outlook.h"
+#include "simulator/allocator/allocator_replay.h"
+#include "simulator/lowering/lowering.h"
 #include "tests/support/real_process.h"
 #include "traces/trace_file.h"
 
@@ -26,7 +26,7 @@ TEST(SampleSegments, NoneIsTakenBehindTheFirstStep) {
     if (file.find("-h200.trace.json.gz") == std::string::npos) continue;
     const auto loaded = load_trace(file);
     ASSERT_TRUE(loaded.ok()) << loaded.error().text();
-    const simulator::TraceIndex index(loaded->trace);
+    const simulator::StepIndex index(loaded->trace);
     const auto resident = simulator::replay(index, simulator::resident_schedule(index));
     const auto check = [&](const std::string& policy, std::optional<Bytes> budget) {
       PlanRequest request;
@@ -62,7 +62,7 @@ TEST(SampleSegments, ALookBehindTheFirstStepHoldsWhateverTheAddresses) {
     const auto loaded =
         load_trace(STOWAGE_SOURCE_DIR "/traces/samples/" + name + "-h200.trace.json.gz");
     ASSERT_TRUE(loaded.ok()) << loaded.error().text();
-    const simulator::TraceIndex index(loaded->trace);
+    const simulator::StepIndex index(loaded->trace);
     const auto resident = simulator::replay(index, simulator::resident_schedule(index));
     PlanRequest request;
     request.budget = resident.peak_active / 10 * 6;

@@ -27,7 +27,7 @@ TEST(SetBuilder, PeaksAreThoseOfTheCurve) {
     testing::RandomTraceOptions options;
     options.parameters = seed % 2 == 0;
     const Trace trace = testing::random_trace(seed, options);
-    const simulator::TraceIndex index(trace);
+    const simulator::StepIndex index(trace);
     const Footprints footprints(index);
     const FootprintChanges changes(footprints);
     ASSERT_LE(changes.segments(), static_cast<std::size_t>(footprints.positions()));
@@ -54,7 +54,7 @@ TEST(SetBuilder, FillsToTheTargetOrSaysThatItCannot) {
   int not_filled = 0;
   for (std::uint64_t seed = 1; seed <= 150; ++seed) {
     const Trace trace = testing::random_trace(seed);
-    const simulator::TraceIndex index(trace);
+    const simulator::StepIndex index(trace);
     const Footprints footprints(index);
     const FootprintChanges changes(footprints);
     std::mt19937_64 random(seed);

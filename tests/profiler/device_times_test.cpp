@@ -6,8 +6,8 @@
 
 #include "profiler/assembly/assemble.h"
 #include "profiler/assembly/timing_pass_json.h"
-#include "simulator/replay.h"
-#include "simulator/trace_index.h"
+#include "simulator/replay/replay.h"
+#include "simulator/step/step_index.h"
 #include "tests/profiler/fabricated_recording.h"
 #include "tests/profiler/fabricated_timing.h"
 #include "traces/validate.h"
@@ -275,7 +275,7 @@ TEST(DeviceTimes, TheSimulatorReplaysTheCleanStep) {
     const Trace trace = gpu_trace(recording, t.timing);
     if (HasFailure()) return;
     if (trace.gpu.size() == 0) continue;
-    const simulator::TraceIndex index(trace);
+    const simulator::StepIndex index(trace);
     const Nanoseconds replayed =
         simulator::replay(index, simulator::resident_schedule(index)).step_ns;
     const DeviceTimes times = times_of(recording, t.timing, clean);

@@ -12,7 +12,7 @@
 #include "hand_step.h"
 #include "profiler/torch/issue_costs.h"
 #include "profiler/torch/step_hooks.h"
-#include "simulator/link_model.h"
+#include "simulator/machine/link_model.h"
 
 namespace stowage::profiler {
 namespace {

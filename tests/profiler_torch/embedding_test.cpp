@@ -97,7 +97,7 @@ std::shared_ptr<const Trace> record(Loop& loop, const profiler::PassOptions& pas
 
 std::unique_ptr<PlannedTraining> plan(const std::shared_ptr<const Trace>& trace, Loop& loop,
                                       executor::PlannedTrainingOptions given = {}) {
-  const simulator::TraceIndex index(*trace);
+  const simulator::StepIndex index(*trace);
   // Half way between what the step needs and what it would take: on a GPU most of this small one
   // is the workspace of its products.
   planner::PlanRequest request;

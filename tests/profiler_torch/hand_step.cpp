@@ -14,7 +14,7 @@
 #include "executor/run_options.h"
 #include "profiler/assembly/assemble.h"
 #include "profiler/torch/passes.h"
-#include "simulator/replay.h"
+#include "simulator/replay/replay.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/support/or_throw.h"
 #include "traces/validate.h"
@@ -148,7 +148,7 @@ HandStep::HandStep(std::vector<at::Tensor> parameters, std::vector<at::Tensor> i
   Trace trace = or_throw(profiler::assemble(raw));
   or_throw(validate(trace, "hand-made"));
   trace_ = std::make_shared<const Trace>(std::move(trace));
-  index_ = std::make_unique<simulator::TraceIndex>(*trace_);
+  index_ = std::make_unique<simulator::StepIndex>(*trace_);
 }
 
 void HandStep::prepare(std::int64_t k) {

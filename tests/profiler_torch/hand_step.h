@@ -17,9 +17,9 @@
 
 #include "executor/device/device.h"
 #include "executor/planned_step.h"
-#include "simulator/decisions.h"
-#include "simulator/lowering.h"
-#include "simulator/trace_index.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/plan/decisions.h"
+#include "simulator/step/step_index.h"
 #include "traces/trace.h"
 
 namespace stowage::testing {
@@ -59,7 +59,7 @@ class HandStep {
            std::function<double()> body);
 
   [[nodiscard]] const Trace& trace() const { return *trace_; }
-  [[nodiscard]] const simulator::TraceIndex& index() const { return *index_; }
+  [[nodiscard]] const simulator::StepIndex& index() const { return *index_; }
 
   // Batch number k without a driver.
   Outcome plain(std::int64_t k);
@@ -82,7 +82,7 @@ class HandStep {
   std::vector<at::Tensor> inputs_;
   std::function<double()> body_;
   std::shared_ptr<const Trace> trace_;
-  std::unique_ptr<simulator::TraceIndex> index_;
+  std::unique_ptr<simulator::StepIndex> index_;
 };
 
 // Ways to offload: automatic points, at once and back on demand, late, one copy a view, on the

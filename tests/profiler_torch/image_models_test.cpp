@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/lowering.h"
+#include "simulator/lowering/lowering.h"
 #include "tests/profiler_torch/recorded_model.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/profiler_torch/twin_sessions.h"

@@ -10,8 +10,8 @@
 #include "executor/planned_step.h"
 #include "profiler/assembly/assemble.h"
 #include "profiler/torch/passes.h"
-#include "simulator/lowering.h"
-#include "simulator/replay.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/replay/replay.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/support/or_throw.h"
 #include "traces/validate.h"
@@ -113,7 +113,7 @@ StepOutcome run(cli::Session& session, executor::PlannedStep* plan) {
 
 // Every `every`-th saved tensor leaves; the peak is the predicted one, the gradients are bitwise.
 void expect_exact_plans(cli::Session& session, const std::shared_ptr<const Trace>& trace) {
-  const simulator::TraceIndex index(*trace);
+  const simulator::StepIndex index(*trace);
   const StepOutcome resident = run(session, nullptr);
   EXPECT_EQ(resident.peak, trace->peaks.requested.front());
   for (const std::size_t every : {1U, 2U, 3U}) {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "executor/planned_step.h"
-#include "simulator/hazards.h"
-#include "simulator/lowering.h"
-#include "simulator/replay.h"
+#include "simulator/hazards/hazards.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/replay/replay.h"
 #include "tests/profiler_torch/recorded_model.h"
 #include "tests/profiler_torch/test_device.h"
 
@@ -54,7 +54,7 @@ struct Outcome {
 };
 
 // A plan drawn at random. `density` of the storages leave; points, modes and sharing vary.
-Decisions random_decisions(const Trace& trace, const simulator::TraceIndex& index,
+Decisions random_decisions(const Trace& trace, const simulator::StepIndex& index,
                            std::mt19937& random) {
   const auto chance = [&](int percent) { return static_cast<int>(random() % 100) < percent; };
   const int density = static_cast<int>(random() % 101);
@@ -251,7 +251,7 @@ class RandomPlans {
   std::atomic<std::uint64_t> delay_seed_{0};
   std::unique_ptr<cli::Session> twin_;
   testing::RecordedModel recorded_;
-  simulator::TraceIndex index_;
+  simulator::StepIndex index_;
   std::unique_ptr<executor::Device> device_;
   std::int64_t next_step_ = 0;
 };

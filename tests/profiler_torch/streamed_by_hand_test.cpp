@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "executor/planned_step.h"
-#include "simulator/anchor_kinds.h"
-#include "simulator/lowering.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/step/anchor_kinds.h"
 #include "tests/profiler_torch/hand_step.h"
 #include "tests/profiler_torch/recorded_model.h"
 #include "tests/profiler_torch/test_device.h"
@@ -23,7 +23,7 @@ using simulator::Side;
 
 class ByHand {
  public:
-  explicit ByHand(const simulator::TraceIndex& index)
+  explicit ByHand(const simulator::StepIndex& index)
       : trace_(index.trace()), schedule_(keep_everything(index)) {
     for (std::size_t s = 0; s < trace_.storages.size(); ++s) {
       if (trace_.storages.storage_class[s] == StorageClass::parameter) add(StorageId(s));
@@ -39,7 +39,7 @@ class ByHand {
   [[nodiscard]] Bytes loads() const { return loads_; }
 
  private:
-  static simulator::Schedule keep_everything(const simulator::TraceIndex& index) {
+  static simulator::Schedule keep_everything(const simulator::StepIndex& index) {
     simulator::Decisions decisions;
     decisions.saved.resize(index.trace().saved.size());
     auto lowering = simulator::lower(index, decisions);
@@ -131,7 +131,7 @@ TEST(StreamedByHand, IsBitwiseAndGivesUpTheBytes) {
     copy_all(twin->step().parameters(), recorded.session->step().parameters());
     copy_all(twin->step().optimizer_state(), recorded.session->step().optimizer_state());
 
-    const simulator::TraceIndex index(*recorded.trace);
+    const simulator::StepIndex index(*recorded.trace);
     const ByHand by_hand(index);
     const Bytes before = device.memory().requested;
     auto plan = executor::PlannedStep::create(device, recorded.trace, by_hand.schedule(),

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "simulator/replay.h"
+#include "simulator/replay/replay.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/profiler_torch/twin_sessions.h"
 
@@ -390,7 +390,7 @@ TEST(StreamedPlans, TrainWhereParametersAndGradientsDoNotFit) {
   testing::RecordedModel recorded = testing::record_model("mlp:layers=10,width=64", 8, "sgd");
   executor::Device& device = recorded.session->device();
   executor::TrainingStep& step = recorded.session->step();
-  const simulator::TraceIndex index(*recorded.trace);
+  const simulator::StepIndex index(*recorded.trace);
   const testing::Bits start = testing::bits_of(device, step.parameters());
   const auto drop_gradients = [&] {
     for (const auto& each : step.parameters()) each.tensor.mutable_grad().reset();

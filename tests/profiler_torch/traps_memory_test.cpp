@@ -14,7 +14,7 @@
 
 #include "executor/layer.h"
 #include "profiler/torch/record.h"
-#include "simulator/replay.h"
+#include "simulator/replay/replay.h"
 #include "tests/profiler_torch/hand_step.h"
 #include "tests/profiler_torch/test_device.h"
 
@@ -276,7 +276,7 @@ TEST(Record, GivesATraceThatPlansRunOn) {
   EXPECT_EQ(trace->run.threads, 1);
   // What a replay of a GPU's allocator starts from; without it active bytes are guessed.
   EXPECT_EQ(trace->setup.size() > 0, testing::on_gpu());
-  const simulator::TraceIndex index(*trace);
+  const simulator::StepIndex index(*trace);
   const auto lowering = simulator::lower(index, offload_made(*trace, styles()[1].decision));
   ASSERT_TRUE(lowering.ok());
   auto plan = executor::PlannedStep::create(hand_device(), trace, lowering->schedule, {});

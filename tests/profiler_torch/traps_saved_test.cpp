@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/replay.h"
+#include "simulator/replay/replay.h"
 #include "tests/profiler_torch/hand_step.h"
 #include "tests/profiler_torch/test_device.h"
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "executor/planned_step.h"
-#include "simulator/lowering.h"
-#include "simulator/trace_index.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/step/step_index.h"
 #include "tests/profiler_torch/hand_step.h"
 #include "tests/profiler_torch/recorded_model.h"
 
@@ -53,7 +53,7 @@ class TwinSessions {
   TwinSessions(const std::string& spec, std::int64_t batch, const std::string& optimizer);
 
   [[nodiscard]] const Trace& trace() const { return *recorded_.trace; }
-  [[nodiscard]] const simulator::TraceIndex& index() const { return index_; }
+  [[nodiscard]] const simulator::StepIndex& index() const { return index_; }
   [[nodiscard]] executor::Device& device() { return recorded_.session->device(); }
   [[nodiscard]] executor::TrainingStep& planned() { return recorded_.session->step(); }
   [[nodiscard]] executor::TrainingStep& twin() { return twin_->step(); }
@@ -83,7 +83,7 @@ class TwinSessions {
  private:
   std::unique_ptr<cli::Session> twin_;
   RecordedModel recorded_;
-  simulator::TraceIndex index_;
+  simulator::StepIndex index_;
 };
 
 }  // namespace stowage::testing

@@ -25,7 +25,7 @@ using simulator::Action;
 using Key = std::tuple<Holding, StorageId, Bytes>;
 
 // Ahead of instruction `done` of all, at event `e`: by the definitions in traces/trace.h and
-// simulator/schedule.h, one question a thing, nothing carried from place to place.
+// simulator/schedule/schedule.h, one question a thing, nothing carried from place to place.
 std::vector<Key> oracle_at(const Trace& trace, const simulator::Schedule& schedule, std::size_t e,
                            std::size_t done) {
   const auto& storages = trace.storages;

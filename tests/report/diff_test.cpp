@@ -7,7 +7,7 @@
 #include <random>
 
 #include "report/diff_input_json.h"
-#include "simulator/plan_json.h"
+#include "simulator/plan/plan_json.h"
 #include "tests/report/report_case.h"
 #include "tests/support/small_trace.h"
 #include "traces/trace_json.h"

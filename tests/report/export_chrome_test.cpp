@@ -66,7 +66,7 @@ void check_chrome(const Json& json) {
 
 TEST(ExportChrome, OddNamesStayNames) {
   const Trace trace = odd_trace();
-  const simulator::TraceIndex index(trace);
+  const simulator::StepIndex index(trace);
   simulator::Plan plan;
   const report::Simulation simulation = simulated(index, plan);
   const report::StepView recorded = report::recorded_step(trace);

@@ -68,7 +68,7 @@ const CsvTable kAll[] = {CsvTable::memory, CsvTable::storages, CsvTable::stalls,
 // wait), back on demand at 1500 .. 2500: figures below.
 TEST(ExportCsv, TablesSayWhatHappensWhateverTheNames) {
   const Trace trace = odd_trace();
-  const simulator::TraceIndex index(trace);
+  const simulator::StepIndex index(trace);
   simulator::Plan plan;
   const report::Simulation simulation = simulated(index, plan);
   const report::StepView step = report::planned_step(trace, simulation, plan, "plan");

@@ -162,7 +162,7 @@ std::int64_t check_snapshot(const Json& snapshot) {
 
 TEST(ExportMemoryViz, OddNamesStayNamesAndThePeakIsTheStepsPeak) {
   const Trace trace = odd_trace();
-  const simulator::TraceIndex index(trace);
+  const simulator::StepIndex index(trace);
   simulator::Plan plan;
   const report::Simulation simulation = simulated(index, plan);
   const std::string bytes =

@@ -60,7 +60,7 @@ std::string xml_problem(const std::string& text) {
 
 TEST(ExportSvg, OddNamesStayNames) {
   const Trace trace = odd_trace();
-  const simulator::TraceIndex index(trace);
+  const simulator::StepIndex index(trace);
   simulator::Plan plan;
   const report::Simulation simulation = simulated(index, plan);
   const std::string svg =

@@ -35,7 +35,7 @@ inline Trace odd_trace() {
 }
 
 // Everything offloaded, back on demand.
-inline report::Simulation simulated(const simulator::TraceIndex& index, simulator::Plan& plan) {
+inline report::Simulation simulated(const simulator::StepIndex& index, simulator::Plan& plan) {
   plan.saved.emplace_back();
   plan.saved[0].decision = simulator::Decision::offload;
   plan.saved[0].reload.kind = simulator::ReloadPoint::Kind::unpack;

@@ -8,9 +8,9 @@
 #include <set>
 #include <tuple>
 
-#include "simulator/lowering.h"
-#include "simulator/memory_replay.h"
-#include "simulator/replay.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/replay/memory_replay.h"
+#include "simulator/replay/replay.h"
 #include "tests/support/micro_trace.h"
 #include "tests/support/small_trace.h"
 
@@ -40,7 +40,7 @@ const PeakRow* find(const std::vector<PeakRow>& rows, StorageClass storage_class
 // In the backward op of layers.2 (small_trace.h): all three activations are alive.
 TEST(PeakContent, NamesWhatIsAliveByClassLayerOpAndSite) {
   const Trace trace = small_trace(3);
-  const simulator::TraceIndex index(trace);
+  const simulator::StepIndex index(trace);
   const PeakContent content = report::peak_content(index, simulator::resident_schedule(index));
   EXPECT_EQ(content.peak_requested, small_trace_peak(3));
   EXPECT_EQ(sum_of(content.on_device), small_trace_peak(3));
@@ -85,7 +85,7 @@ TEST(PeakContent, OffloadedStoragesAreOnTheHostAndComeBackAsCopies) {
   t.drop(u);
   t.free(a);
   const Trace trace = t.finish();
-  const simulator::TraceIndex index(trace);
+  const simulator::StepIndex index(trace);
   simulator::Plan plan;
   plan.saved.emplace_back();
   plan.saved[0].site = "a#*";
@@ -112,7 +112,7 @@ TEST(PeakContent, IsThePeakOfTheReplayOnRandomSteps) {
     testing::RandomTraceOptions options;
     options.parameters = seed % 2 == 1;
     const Trace trace = testing::random_trace(seed, options);
-    const simulator::TraceIndex index(trace);
+    const simulator::StepIndex index(trace);
     simulator::Decisions decisions = testing::random_decisions(trace, seed);
     if (options.parameters) decisions.parameters = testing::random_shards(trace, seed);
     const auto lowering = simulator::lower(index, decisions);

@@ -5,8 +5,8 @@
 
 #include <optional>
 
-#include "simulator/lowering.h"
-#include "simulator/replay.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/replay/replay.h"
 #include "tests/support/micro_trace.h"
 
 namespace stowage::report_tests {
@@ -27,7 +27,7 @@ struct RandomCase {
   }
 
   Trace trace;
-  simulator::TraceIndex index;
+  simulator::StepIndex index;
   simulator::Schedule schedule;
   simulator::ReplayDetail detail;
   simulator::ReplayResult result;
@@ -43,7 +43,7 @@ struct HandCase {
   }
 
   Trace trace;
-  simulator::TraceIndex index;
+  simulator::StepIndex index;
   simulator::Schedule schedule;
   simulator::ReplayDetail detail;
   simulator::ReplayResult result;

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "report/transfers.h"
-#include "simulator/lifetimes.h"
+#include "simulator/schedule/lifetimes.h"
 #include "tests/report/report_case.h"
 
 namespace stowage::report_tests {

@@ -1,13 +1,13 @@
 // The look ahead behind a step, by hand and against processes whose segments lie elsewhere.
-#include "simulator/allocator_outlook.h"
+#include "simulator/allocator/allocator_outlook.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "simulator/lowering.h"
-#include "simulator/replay.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/replay/replay.h"
 #include "tests/support/micro_trace.h"
 #include "tests/support/real_process.h"
 
@@ -47,7 +47,7 @@ Trace taking_turns() {
 
 TEST(AllocatorOutlook, TakesNowWhatTheNextStepWould) {
   const Trace trace = taking_turns();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   const Schedule schedule = resident_schedule(index);
   const AllocatorOutlook outlook(index, schedule);
   RealProcess process(index, schedule, 3);
@@ -70,7 +70,7 @@ TEST(AllocatorOutlook, TakesNowWhatTheNextStepWould) {
 
 TEST(AllocatorOutlook, TakesNothingThatThereIsNoRoomFor) {
   const Trace trace = taking_turns();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   const Schedule schedule = resident_schedule(index);
   RealProcess process(index, schedule, kFalling);
   process.step();
@@ -85,7 +85,7 @@ TEST(AllocatorOutlook, TakesNothingThatThereIsNoRoomFor) {
 // Somebody keeps one more allocation of the gradient's size, or nothing of the step is there.
 TEST(AllocatorOutlook, SaysNothingWhereTheStepLeftSomethingElseBehind) {
   const Trace trace = taking_turns();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   const Schedule schedule = resident_schedule(index);
   const AllocatorOutlook outlook(index, schedule);
   RealProcess process(index, schedule, kFalling);
@@ -112,7 +112,7 @@ TEST(AllocatorOutlook, SaysNothingOfAStepThatDoesNotRepeat) {
   t.free(old);
   t.alloc(2 * kMebi);
   const Trace trace = t.finish();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   const Schedule schedule = resident_schedule(index);
   RealProcess process(index, schedule, kFalling);
   process.step();
@@ -135,7 +135,7 @@ TEST(AllocatorOutlook, TellsGradientsFromWhatTheFirstStepMakes) {
   t.made_by_first_step(3 * kMebi);
   t.alloc(3 * kMebi, StorageClass::gradient);
   const Trace trace = t.finish();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   const Schedule schedule = resident_schedule(index);
   const AllocatorOutlook outlook(index, schedule);
   RealProcess process(index, schedule, kFalling);
@@ -164,7 +164,7 @@ TEST(AllocatorOutlook, HoldsForProcessesWithTheirSegmentsAnywhere) {
     options.parameters = seed >= 100;
     options.unit = Bytes{4} << (seed % 6 * 3);
     const Trace trace = testing::random_trace(seed, options);
-    const TraceIndex index(trace);
+    const StepIndex index(trace);
     Decisions decisions = testing::random_decisions(trace, seed);
     if (options.parameters) decisions.parameters = testing::random_shards(trace, seed);
     const auto lowered = lower(index, decisions);

@@ -1,6 +1,6 @@
 // Periods of a step through the allocator's model: by hand, and against an oracle that finds what
 // is alive from its definition and keeps every block in one list.
-#include "simulator/allocator_replay.h"
+#include "simulator/allocator/allocator_replay.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <map>
 #include <numeric>
 
-#include "simulator/lowering.h"
-#include "simulator/replay.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/replay/replay.h"
 #include "tests/simulator/oracle_allocator.h"
 #include "tests/simulator/oracle_memory.h"
 #include "tests/support/micro_trace.h"
@@ -22,7 +22,7 @@ using testing::MicroTrace;
 constexpr Bytes kMiB = 1 << 20;
 
 AllocatorReplay run(const Trace& trace, const Decisions& decisions, Bytes limit = -1) {
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   return replay_allocator(index, lower(index, decisions)->schedule, limit);
 }
 
@@ -51,7 +51,7 @@ TEST(AllocatorReplay, GradientsOfTheStepBefore) {
   EXPECT_TRUE(r.is_steady);
   EXPECT_TRUE(r.is_complete);
   EXPECT_FALSE(r.out_of_memory);
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   ReplayDetail detail;
   const ReplayResult replayed = replay(index, resident_schedule(index), &detail);
   // begin, free, alloc, backward, alloc, free, backward_end.. of the steady period.
@@ -338,7 +338,7 @@ TEST(AllocatorReplay, EqualsTheOracle) {
     options.parameters = seed >= 300;
     options.unit = Bytes{4} << (seed % 6 * 3);  // up to 800 bytes .. 26 MB
     const Trace trace = testing::random_trace(seed, options);
-    const TraceIndex index(trace);
+    const StepIndex index(trace);
     Decisions decisions = testing::random_decisions(trace, seed);
     if (options.parameters) decisions.parameters = testing::random_shards(trace, seed);
     const auto lowered = lower(index, decisions);

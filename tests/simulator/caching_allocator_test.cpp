@@ -1,5 +1,5 @@
 // The allocator's rules by hand, and against the oracle on random requests with fixed seeds.
-#include "simulator/caching_allocator.h"
+#include "simulator/allocator/caching_allocator.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "simulator/calibration_settings.h"
+#include "simulator/machine/calibration_settings.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "simulator/copy_lanes.h"
+#include "simulator/replay/copy_lanes.h"
 
 #include <gtest/gtest.h>
 

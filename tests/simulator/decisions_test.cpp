@@ -1,5 +1,5 @@
 // simulator/decisions: rules to decisions and back, on hand-made and random traces.
-#include "simulator/decisions.h"
+#include "simulator/plan/decisions.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/plan_json.h"
+#include "simulator/plan/plan_json.h"
 #include "tests/support/micro_trace.h"
 
 namespace stowage::simulator {

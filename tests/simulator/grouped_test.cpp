@@ -1,4 +1,4 @@
-#include "simulator/grouped.h"
+#include "simulator/step/grouped.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
-#include "simulator/hazards.h"
+#include "simulator/hazards/hazards.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "simulator/lowering.h"
-#include "simulator/replay.h"
-#include "simulator/schedule_builder.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/lowering/schedule_builder.h"
+#include "simulator/replay/replay.h"
 #include "tests/simulator/oracle_hazards.h"
 #include "tests/support/micro_trace.h"
 
@@ -37,7 +37,7 @@ struct TwoTensors {
     t.free(a);
     return t.finish();
   }();
-  TraceIndex index{trace};
+  StepIndex index{trace};
   Schedule schedule = lower(index, testing::offload_all(trace))->schedule;
 
   [[nodiscard]] Instruction& find(Action action, std::int32_t row) {
@@ -188,7 +188,7 @@ TEST(Hazards, WriteWhileTheCopyReads) {
   t.end_layer_backward("x");
   t.free(a);
   const Trace trace = t.finish();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   auto lowered = lower(index, testing::offload_all(trace));
   ASSERT_TRUE(lowered.ok());
   // Nobody unpacks it, so it may leave, but no later than its own pack: the write comes next.
@@ -206,7 +206,7 @@ TEST(Hazards, WriteWhileTheCopyReads) {
 // Random schedules, random damage: the check and the oracle agree on every one.
 class Damage {
  public:
-  Damage(const TraceIndex& index, Schedule schedule, std::uint64_t seed)
+  Damage(const StepIndex& index, Schedule schedule, std::uint64_t seed)
       : index_(index), s_(std::move(schedule)), engine_(seed * 31 + 5) {}
 
   Schedule run() {
@@ -257,7 +257,7 @@ class Damage {
     list.insert(place, i);
   }
 
-  const TraceIndex& index_;
+  const StepIndex& index_;
   Schedule s_;
   std::mt19937_64 engine_;
 };
@@ -267,7 +267,7 @@ TEST(Hazards, AgreesWithTheOracleOnDamagedSchedules) {
   int unsafe = 0;
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
     const Trace trace = testing::random_trace(seed, {static_cast<int>(2 + seed % 5), false});
-    const TraceIndex index(trace);
+    const StepIndex index(trace);
     const auto lowered = lower(index, testing::random_decisions(trace, seed));
     ASSERT_TRUE(lowered.ok());
     const auto check = [&](const Schedule& schedule, bool damaged) {

@@ -1,11 +1,11 @@
-#include "simulator/host_arena.h"
+#include "simulator/schedule/host_slots.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "simulator/schedule.h"
+#include "simulator/schedule/schedule.h"
 
 namespace stowage::simulator {
 namespace {

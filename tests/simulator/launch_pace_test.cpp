@@ -1,5 +1,5 @@
 // simulator/launch_pace: work behind a wait is slow until enough of it is done.
-#include "simulator/launch_pace.h"
+#include "simulator/machine/launch_pace.h"
 
 #include <gtest/gtest.h>
 

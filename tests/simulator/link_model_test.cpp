@@ -1,4 +1,4 @@
-#include "simulator/link_model.h"
+#include "simulator/machine/link_model.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "simulator/lowering.h"
+#include "simulator/lowering/lowering.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "simulator/hazards.h"
-#include "simulator/replay.h"
+#include "simulator/hazards/hazards.h"
+#include "simulator/replay/replay.h"
 #include "tests/support/micro_trace.h"
 
 namespace stowage::simulator {
@@ -73,7 +73,7 @@ struct ThreeTensors {
     t.end_layer_backward("L");
     return t.finish();
   }();
-  TraceIndex index{trace};
+  StepIndex index{trace};
 };
 
 // D2H queue: a 100..200, b 200..400, c 400..800. a leaves at the first anchor at or after 200: the
@@ -240,7 +240,7 @@ struct TwoViews {
     t.free(a);
     return t.finish();
   }();
-  TraceIndex index{trace};
+  StepIndex index{trace};
 };
 
 TEST(Lowering, ASharedStorageMovesOnce) {
@@ -313,7 +313,7 @@ TEST(Lowering, StoragesThatChangeStay) {
   t.free(a);
   t.free(b);
   const Trace trace = t.finish();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   const auto lowered = lower(index, offload_all(trace));
   ASSERT_TRUE(lowered.ok());
   EXPECT_TRUE(lowered->schedule.offloads.empty());
@@ -333,7 +333,7 @@ TEST(Lowering, ParametersOnlyAddBuffers) {
   t.backward();
   t.unpack(saved);
   const Trace trace = t.finish();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   const auto lowered = lower(index, offload_all(trace));
   ASSERT_TRUE(lowered.ok());
   EXPECT_EQ(only_note(*lowered, 1), "frees nothing: its storage existed before the step");
@@ -349,7 +349,7 @@ TEST(Lowering, NoReloadWithoutUnpack) {
   t.run(50).backward();
   t.free(a);
   const Trace trace = t.finish();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   const auto lowered = lower(index, offload_all(trace));
   ASSERT_TRUE(lowered.ok());
   EXPECT_EQ(lowered->schedule.offloads.size(), 1u);
@@ -395,7 +395,7 @@ TEST(Lowering, AutomaticPointsKeepTheBudgetWheneverTheyCan) {
   int bound = 0;
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     const Trace trace = testing::random_trace(seed, {static_cast<int>(4 + seed % 20), false});
-    const TraceIndex index(trace);
+    const StepIndex index(trace);
     Decisions least = offload_all(trace);
     for (auto& row : least.saved) {
       row.release.kind = ReleasePoint::Kind::pack;

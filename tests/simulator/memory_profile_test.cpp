@@ -1,4 +1,4 @@
-#include "simulator/memory_profile.h"
+#include "simulator/lowering/memory_profile.h"
 
 #include <gtest/gtest.h>
 

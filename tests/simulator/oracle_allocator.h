@@ -5,7 +5,7 @@
 #include <list>
 #include <vector>
 
-#include "simulator/caching_allocator.h"
+#include "simulator/allocator/caching_allocator.h"
 
 namespace stowage::testing {
 

@@ -12,7 +12,7 @@ using simulator::CopyMode;
 using simulator::Instruction;
 using simulator::Schedule;
 using simulator::Side;
-using simulator::TraceIndex;
+using simulator::StepIndex;
 
 enum class Object { storage, buffer, host };
 enum class Does { read, write, gone };
@@ -32,7 +32,7 @@ struct HazardNode {
 
 class HazardOracle {
  public:
-  HazardOracle(const TraceIndex& index, const Schedule& schedule)
+  HazardOracle(const StepIndex& index, const Schedule& schedule)
       : trace_(index.trace()), index_(index), s_(schedule) {}
 
   bool safe() {
@@ -262,7 +262,7 @@ class HazardOracle {
   }
 
   const Trace& trace_;
-  const TraceIndex& index_;
+  const StepIndex& index_;
   const Schedule& s_;
   int period_ = 0;
   bool ok_ = true;
@@ -277,7 +277,7 @@ class HazardOracle {
 
 }  // namespace
 
-bool oracle_is_safe(const TraceIndex& index, const Schedule& schedule) {
+bool oracle_is_safe(const StepIndex& index, const Schedule& schedule) {
   return HazardOracle(index, schedule).safe();
 }
 

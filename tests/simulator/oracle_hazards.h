@@ -4,12 +4,12 @@
 // must find what it is meant to find. For schedules whose ids can be looked up.
 #pragma once
 
-#include "simulator/schedule.h"
-#include "simulator/trace_index.h"
+#include "simulator/schedule/schedule.h"
+#include "simulator/step/step_index.h"
 
 namespace stowage::testing {
 
 // True when no access can go wrong. Says nothing about the schedule's form.
-bool oracle_is_safe(const simulator::TraceIndex& index, const simulator::Schedule& schedule);
+bool oracle_is_safe(const simulator::StepIndex& index, const simulator::Schedule& schedule);
 
 }  // namespace stowage::testing

@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "simulator/replay.h"
+#include "simulator/replay/replay.h"
 
 namespace stowage::testing {
 

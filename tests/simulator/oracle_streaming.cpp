@@ -11,7 +11,7 @@ using simulator::Instruction;
 using simulator::ParameterTouch;
 using simulator::Schedule;
 using simulator::Side;
-using simulator::TraceIndex;
+using simulator::StepIndex;
 
 struct StreamingNode {
   std::vector<std::size_t> after;  // direct predecessors
@@ -32,7 +32,7 @@ struct Parameter {
 
 class StreamingOracle {
  public:
-  StreamingOracle(const TraceIndex& index, const Schedule& schedule)
+  StreamingOracle(const StepIndex& index, const Schedule& schedule)
       : index_(index), s_(schedule), parameters_(schedule.parameters.size()) {
     nodes_.push_back({});
   }
@@ -170,7 +170,7 @@ class StreamingOracle {
     return true;
   }
 
-  const TraceIndex& index_;
+  const StepIndex& index_;
   const Schedule& s_;
   std::vector<Parameter> parameters_;
   std::vector<StreamingNode> nodes_;  // row 0: the begin
@@ -182,7 +182,7 @@ class StreamingOracle {
 
 }  // namespace
 
-bool oracle_streams_safely(const TraceIndex& index, const Schedule& schedule) {
+bool oracle_streams_safely(const StepIndex& index, const Schedule& schedule) {
   return StreamingOracle(index, schedule).safe();
 }
 

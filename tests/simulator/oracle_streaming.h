@@ -4,13 +4,13 @@
 // left out. For schedules whose ids can be looked up.
 #pragma once
 
-#include "simulator/schedule.h"
-#include "simulator/trace_index.h"
+#include "simulator/schedule/schedule.h"
+#include "simulator/step/step_index.h"
 
 namespace stowage::testing {
 
 // True when every touch finds the newest version and no access can go wrong. Says nothing about the
 // schedule's form.
-bool oracle_streams_safely(const simulator::TraceIndex& index, const simulator::Schedule& schedule);
+bool oracle_streams_safely(const simulator::StepIndex& index, const simulator::Schedule& schedule);
 
 }  // namespace stowage::testing

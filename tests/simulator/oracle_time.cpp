@@ -4,7 +4,7 @@
 #include <deque>
 #include <map>
 
-#include "simulator/link_model.h"
+#include "simulator/machine/link_model.h"
 
 namespace stowage::testing {
 namespace {
@@ -13,7 +13,7 @@ using simulator::Action;
 using simulator::CopyMode;
 using simulator::Instruction;
 using simulator::Schedule;
-using simulator::TraceIndex;
+using simulator::StepIndex;
 
 struct Copy {
   Nanoseconds latency = 0;
@@ -34,7 +34,7 @@ struct Lane {
 
 class Machine {
  public:
-  Machine(const TraceIndex& index, const Schedule& schedule)
+  Machine(const StepIndex& index, const Schedule& schedule)
       : index_(index), link_(index.trace().calibration), s_(schedule) {
     out_.time.assign(index.event_count(), 0);
   }
@@ -299,7 +299,7 @@ class Machine {
 
   Nanoseconds earned_ = 0;   // rest beyond that of the recorded step
   std::int64_t rested_ = 0;  // ns * 10^6 that compute may run faster for
-  const TraceIndex& index_;
+  const StepIndex& index_;
   const Calibration& link_;
   const Schedule& s_;
   Nanoseconds now_ = 0;
@@ -317,7 +317,7 @@ class Machine {
 
 }  // namespace
 
-OracleTime oracle_time(const TraceIndex& index, const Schedule& schedule) {
+OracleTime oracle_time(const StepIndex& index, const Schedule& schedule) {
   return Machine(index, schedule).run();
 }
 

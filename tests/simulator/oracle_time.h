@@ -2,7 +2,7 @@
 // the factors that docs/simulator.md gives for what is busy in it.
 #pragma once
 
-#include "simulator/replay.h"
+#include "simulator/replay/replay.h"
 
 namespace stowage::testing {
 
@@ -13,6 +13,6 @@ struct OracleTime {
   std::vector<Nanoseconds> time;  // of each event
 };
 
-OracleTime oracle_time(const simulator::TraceIndex& index, const simulator::Schedule& schedule);
+OracleTime oracle_time(const simulator::StepIndex& index, const simulator::Schedule& schedule);
 
 }  // namespace stowage::testing

@@ -1,4 +1,4 @@
-#include "simulator/parameter_shards.h"
+#include "simulator/plan/parameter_shards.h"
 
 #include <gtest/gtest.h>
 

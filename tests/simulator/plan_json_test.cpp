@@ -1,6 +1,6 @@
 // simulator/plan_json: reads what docs/plan-format.md allows, refuses the rest with file, pointer
 // and hint, writes byte-stable text, and survives any bytes.
-#include "simulator/plan_json.h"
+#include "simulator/plan/plan_json.h"
 
 #include <gtest/gtest.h>
 
@@ -383,7 +383,7 @@ TEST(PlanJson, SurvivesDamage) {
 
 // The published schema names the same keys as the reader.
 TEST(PlanJson, SchemaFileIsJson) {
-  FILE* file = std::fopen(STOWAGE_SOURCE_DIR "/simulator/plan.schema.json", "rb");
+  FILE* file = std::fopen(STOWAGE_SOURCE_DIR "/simulator/plan/plan.schema.json", "rb");
   ASSERT_NE(file, nullptr);
   std::string text(1 << 16, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), file));

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "simulator/pattern.h"
-#include "simulator/program_point.h"
+#include "simulator/plan/pattern.h"
+#include "simulator/plan/program_point.h"
 #include "tests/support/micro_trace.h"
 
 namespace stowage::simulator {

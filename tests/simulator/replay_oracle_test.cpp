@@ -1,10 +1,10 @@
 // The fast replay against slow oracles, and invariants, on random traces and decisions.
 #include <gtest/gtest.h>
 
-#include "simulator/hazards.h"
-#include "simulator/lowering.h"
-#include "simulator/replay.h"
-#include "simulator/rest_gain.h"
+#include "simulator/hazards/hazards.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/machine/rest_gain.h"
+#include "simulator/replay/replay.h"
 #include "tests/simulator/oracle_memory.h"
 #include "tests/simulator/oracle_time.h"
 #include "tests/support/micro_trace.h"
@@ -17,7 +17,7 @@ using testing::random_trace;
 
 struct ReplayCase {
   Trace trace;
-  TraceIndex index;
+  StepIndex index;
   Schedule schedule;
   explicit ReplayCase(std::uint64_t seed, bool device_times = false)
       : trace(random_trace(seed, {static_cast<int>(4 + seed % 14), device_times})), index(trace) {

@@ -1,8 +1,8 @@
-#include "simulator/replay.h"
+#include "simulator/replay/replay.h"
 
 #include <gtest/gtest.h>
 
-#include "simulator/lowering.h"
+#include "simulator/lowering/lowering.h"
 #include "tests/support/micro_trace.h"
 
 namespace stowage::simulator {
@@ -26,7 +26,7 @@ Trace one_tensor() {
 
 ReplayResult with_modes(const Trace& trace, CopyMode out, CopyMode in,
                         ReplayDetail* detail = nullptr) {
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   Decisions d = testing::offload_all(trace);
   d.saved[0].copy_out = out;
   d.saved[0].copy_in = in;
@@ -176,7 +176,7 @@ TEST(Replay, IssuingTakesTheLaunchThreadsTime) {
   EXPECT_EQ(r.stalls[1].duration, 1000);
   EXPECT_EQ(r.step_ns, 2120);
   // Nothing of it without a plan: 160 ns of launching. A plan that moves nothing has both hooks.
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   EXPECT_EQ(replay(index, resident_schedule(index)).step_ns, 160);
   Decisions nothing;
   nothing.saved.resize(trace.saved.size());
@@ -195,7 +195,7 @@ TEST(Replay, TheLaunchThreadWaitsWhereItDid) {
   t.run(20).kernel(5);
   t.end_op();
   const Trace trace = t.finish();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   EXPECT_EQ(index.resident_time().back(), 1035);
   ReplayDetail detail;
   EXPECT_EQ(replay(index, resident_schedule(index), &detail).step_ns, 1035);
@@ -218,7 +218,7 @@ TEST(Replay, NaturalFreeBehindTheRelease) {
   t.unpack(s);                 // 10
   t.free(a);                   // 11
   const Trace trace = t.finish();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   Decisions d = testing::offload_all(trace);
   d.saved[0].release.kind = ReleasePoint::Kind::pack;
   d.saved[0].reload.kind = ReloadPoint::Kind::unpack;
@@ -243,7 +243,7 @@ TEST(Replay, NaturalFreeAtTheRelease) {
   t.unpack(s);       // 6
   t.free(a);         // 7
   const Trace trace = t.finish();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   Decisions d = testing::offload_all(trace);
   d.saved[0].release.kind = ReleasePoint::Kind::pack;
   d.saved[0].reload.kind = ReloadPoint::Kind::point;  // ahead of the release: moves behind it
@@ -274,7 +274,7 @@ TEST(Replay, TransfersInOrderOfStart) {
   t.unpack(second);
   t.free(b);
   const Trace trace = t.finish();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   ReplayDetail detail;
   static_cast<void>(replay(index, lower(index, testing::offload_all(trace))->schedule, &detail));
   // Out 0..100, back 100..200, out 200..240, back 240..280.
@@ -310,7 +310,7 @@ TEST(Replay, ActiveCountsTheBlocksOfBuffers) {
   t.free(b);
   Trace trace = t.finish();
   trace.storages.rounded_bytes = {1024, 1024};
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   Decisions d = testing::offload_all(trace);
   d.saved[0].release.kind = ReleasePoint::Kind::pack;
   d.saved[0].reload.kind = ReloadPoint::Kind::unpack;

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <random>
 
-#include "simulator/hazards.h"
-#include "simulator/lowering.h"
-#include "simulator/replay.h"
+#include "simulator/hazards/hazards.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/replay/replay.h"
 #include "tests/simulator/oracle_memory.h"
 #include "tests/simulator/oracle_streaming.h"
 #include "tests/simulator/oracle_time.h"
@@ -18,7 +18,7 @@ namespace {
 
 struct StreamingCase {
   Trace trace;
-  TraceIndex index;
+  StepIndex index;
   Decisions decisions;
   Schedule schedule;
   explicit StreamingCase(std::uint64_t seed, int ops = 0)
@@ -142,7 +142,7 @@ TEST(StreamingOracle, EveryByteIsCounted) {
 }
 
 // Instructions taken to other anchors, or away.
-Schedule damaged(const TraceIndex& index, Schedule s, std::uint64_t seed) {
+Schedule damaged(const StepIndex& index, Schedule s, std::uint64_t seed) {
   std::mt19937_64 engine(seed * 131 + 7);
   std::vector<std::size_t> rows;
   for (std::size_t i = 0; i < s.instructions.size(); ++i) {

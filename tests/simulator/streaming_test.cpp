@@ -1,9 +1,9 @@
 // Streamed parameters on a step that is worked out by hand.
 #include <gtest/gtest.h>
 
-#include "simulator/hazards.h"
-#include "simulator/lowering.h"
-#include "simulator/replay.h"
+#include "simulator/hazards/hazards.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/replay/replay.h"
 #include "tests/simulator/oracle_memory.h"
 #include "tests/support/micro_trace.h"
 
@@ -70,7 +70,7 @@ struct TwoLayers {
   }
 
   Trace trace;
-  TraceIndex index{trace};
+  StepIndex index{trace};
 };
 
 // "start_load a@1+ ..": every instruction with its place, + after, - before.
@@ -267,7 +267,7 @@ TEST(Streaming, ATiedWeightLeavesInBetween) {
   use("middle", middle, false);
   use("embed", weight, false);
   const Trace trace = t.finish();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   Plan plan;
   plan.parameters = ParameterPlan{{{"embed"}, {"middle"}}, Stream::always, 0};
   const auto lowered = lower(index, plan);
@@ -307,7 +307,7 @@ TEST(Streaming, WhyParametersStay) {
   t.write(unannounced);
   t.end_op();
   const Trace trace = t.finish();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   Decisions decisions = testing::offload_all(trace);
   decisions.parameters.shard_of.assign(trace.storages.size(), 0);
   decisions.parameters.stream = Stream::forward;
@@ -340,7 +340,7 @@ TEST(Streaming, SavedTensorsOfAStreamedParameterStay) {
   t.unpack(s);
   t.end_layer_backward("a");
   const Trace trace = t.finish();
-  const TraceIndex index(trace);
+  const StepIndex index(trace);
   Decisions decisions = testing::offload_all(trace);
   EXPECT_EQ(lower(index, decisions)->schedule.offloads.size(), 1u);
   decisions.parameters.shard_of = {0};

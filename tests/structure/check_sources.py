@@ -10,10 +10,16 @@ import sys
 MAX_LINES = 800
 MAX_TORCH_H = 25
 
+# The rooms of the simulator, in order: each may include those named before it.
+ROOMS = ["simulator/" + room for room in
+         ("plan", "machine", "step", "schedule", "lowering", "hazards", "allocator", "replay")]
+# A room that may not include one named before it all the same, and why: the proof must not know how a
+# schedule was made.
+NOT_ALLOWED = {("simulator/hazards", "simulator/lowering")}
 # Unit -> the other units that it may include. A file belongs to the longest unit that its path begins with.
 ARROWS = {
     "traces": set(),
-    "simulator": {"traces"},
+    **{room: {"traces", *ROOMS[:number]} for number, room in enumerate(ROOMS)},
     "planner": {"traces", "simulator"},
     "profiler/assembly": {"traces"},
     "profiler/cupti": {"traces", "profiler/assembly"},
@@ -34,6 +40,9 @@ ARROWS = {
     "bench/gui": {"traces", "simulator", "planner", "gui/model", "gui/widgets", "gui/app", "tests"},
     "bench/torch": {"traces", "cli/torch", "profiler/assembly", "profiler/torch"},
 }
+for unit in ARROWS:
+    if "simulator" in ARROWS[unit]:
+        ARROWS[unit] = ARROWS[unit] - {"simulator"} | set(ROOMS)
 # Unit -> the outside worlds that it may include; a unit that is not named here may include none.
 WORLDS = {
     "executor/device": {"LibTorch", "CUDA"},
@@ -73,7 +82,11 @@ def is_json_file(path):
 def check_include(path, unit, included):
     """Yields (rule, what) for one include line."""
     target = unit_of(included)
-    if unit != "tests" and target not in (None, unit) and target not in ARROWS.get(unit, set()):
+    if target is None and included.startswith("simulator/"):
+        yield "room", f"no room of the simulator ({included})"
+    allowed = ARROWS.get(unit, set())
+    if unit != "tests" and target not in (None, unit) and (target not in allowed
+                                                           or (unit, target) in NOT_ALLOWED):
         yield "arrow", f"{unit} may not use {target} ({included})"
     for world, pattern in WORLD_PATTERNS.items():
         allowed = world in WORLDS.get(unit, set()) and not path.startswith(CORE_TESTS)

@@ -14,13 +14,13 @@ class CheckSources(unittest.TestCase):
         self.assertEqual(rules(path, text), list(expected), (path, text))
 
     def test_arrows(self):
-        self.expect("traces/a.cpp", '#include "simulator/b.h"\n', "arrow")
-        self.expect("simulator/a.cpp", '#include "traces/b.h"\n')
-        self.expect("simulator/a.cpp", '#include "planner/b.h"\n', "arrow")
-        self.expect("planner/policies/a.cpp", '#include "planner/b.h"\n#include "simulator/c.h"\n')
+        self.expect("traces/a.cpp", '#include "simulator/step/b.h"\n', "arrow")
+        self.expect("simulator/step/a.cpp", '#include "traces/b.h"\n')
+        self.expect("simulator/step/a.cpp", '#include "planner/b.h"\n', "arrow")
+        self.expect("planner/policies/a.cpp", '#include "planner/b.h"\n#include "simulator/step/c.h"\n')
         self.expect("planner/a.cpp", '#include "cli/b.h"\n', "arrow")
         self.expect("planner/a.cpp", '#include "report/b.h"\n', "arrow")
-        self.expect("report/a.cpp", '#include "planner/b.h"\n#include "simulator/c.h"\n')
+        self.expect("report/a.cpp", '#include "planner/b.h"\n#include "simulator/step/c.h"\n')
         self.expect("report/a.cpp", '#include "cli/b.h"\n', "arrow")
         self.expect("executor/a.cpp", '#include "executor/device/b.h"\n')
         self.expect("executor/device/a.cpp", '#include "executor/b.h"\n', "arrow")
@@ -40,10 +40,18 @@ class CheckSources(unittest.TestCase):
         self.expect("gui/model/a.cpp", '#include "cli/b.h"\n', "arrow")
         self.expect("planner/a.cpp", '#include "gui/model/b.h"\n', "arrow")
 
+    def test_rooms(self):
+        self.expect("simulator/schedule/a.cpp", '#include "simulator/step/b.h"\n')
+        self.expect("simulator/step/a.cpp", '#include "simulator/schedule/b.h"\n', "arrow")
+        self.expect("simulator/lowering/a.cpp", '#include "simulator/schedule/b.h"\n')
+        self.expect("simulator/hazards/a.cpp", '#include "simulator/lowering/b.h"\n', "arrow")
+        self.expect("simulator/hazards/a.cpp", '#include "simulator/schedule/b.h"\n')
+        self.expect("planner/a.cpp", '#include "simulator/b.h"\n', "room")
+
     def test_worlds(self):
         for include in ("torch/torch.h", "ATen/ATen.h", "c10/core/Allocator.h", "QWidget",
                         "cuda_runtime.h", "cupti.h", "cuda/std/span", "QtCore/QObject"):
-            for path in ("traces/a.h", "simulator/a.h", "planner/a.h", "report/a.h", "profiler/assembly/a.h",
+            for path in ("traces/a.h", "simulator/step/a.h", "planner/a.h", "report/a.h", "profiler/assembly/a.h",
                          "cli/a.h", "tests/traces/a.h", "bench/a.h"):
                 self.expect(path, f"#pragma once\n#  include <{include}>\n", "world")
         self.expect("executor/a.cpp", "#include <ATen/ATen.h>\n")

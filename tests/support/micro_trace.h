@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "simulator/decisions.h"
+#include "simulator/plan/decisions.h"
 #include "traces/trace.h"
 
 namespace stowage::testing {

@@ -2,7 +2,7 @@
 
 namespace stowage::testing {
 
-RealProcess::RealProcess(const simulator::TraceIndex& index, const simulator::Schedule& schedule,
+RealProcess::RealProcess(const simulator::StepIndex& index, const simulator::Schedule& schedule,
                          simulator::AddressOrder order)
     : trace_(index.trace()),
       storages_(static_cast<std::int64_t>(index.trace().storages.size())),

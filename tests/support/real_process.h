@@ -6,16 +6,16 @@
 #include <map>
 #include <vector>
 
-#include "simulator/allocation_sequence.h"
-#include "simulator/caching_allocator.h"
-#include "simulator/observed_allocator.h"
+#include "simulator/allocator/allocation_sequence.h"
+#include "simulator/allocator/caching_allocator.h"
+#include "simulator/allocator/observed_allocator.h"
 
 namespace stowage::testing {
 
 class RealProcess {
  public:
   // Runs the setup of the trace and applies the schedule. Both outlive the object.
-  RealProcess(const simulator::TraceIndex& index, const simulator::Schedule& schedule,
+  RealProcess(const simulator::StepIndex& index, const simulator::Schedule& schedule,
               simulator::AddressOrder order);
 
   // What no plan knows of: stays for good.

@@ -1,0 +1,40 @@
+// lower(): a plan's decisions onto a trace, into a Schedule. Deterministic: the same trace and
+// decisions give the same Schedule everywhere, which is why a plan file needs no schedule in it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "simulator/plan/decisions.h"
+#include "simulator/schedule/schedule.h"
+#include "simulator/step/step_index.h"
+#include "traces/result.h"
+
+namespace stowage::simulator {
+
+// A saved tensor that a rule wanted offloaded and that stays all the same, or whose offload frees
+// nothing.
+struct LoweringNote {
+  SavedId saved;
+  std::string text;
+  StorageId parameter{};  // valid: the note is about a parameter that does not stream; no `saved`
+};
+
+// What a note is about: the saved tensor's site, or "parameter of LAYER (row N)".
+[[nodiscard]] std::string subject_of(const Trace& trace, const LoweringNote& note);
+
+struct Lowering {
+  Schedule schedule;
+  std::vector<LoweringNote> notes;
+};
+
+// Program points become anchors: a release goes to the next anchor, a reload to the one before.
+// Errors (bad_input): a reload point after the first unpack, a release point before the pack.
+// Cost: O(events + saved log saved + sum of prefetch distances in events).
+[[nodiscard]] Result<Lowering> lower(const StepIndex& index, const Decisions& decisions);
+
+// resolve + lower in one go, for callers that hold a Plan. Refuses a plan whose fingerprint is
+// not the trace's.
+[[nodiscard]] Result<Lowering> lower(const StepIndex& index, const Plan& plan);
+
+}  // namespace stowage::simulator

@@ -1,0 +1,211 @@
+#include "simulator/plan/decisions.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <utility>
+
+#include "simulator/plan/parameter_shards.h"
+#include "simulator/plan/program_point.h"
+#include "simulator/plan/rule_match.h"
+#include "simulator/plan/rule_writer.h"
+#include "traces/nearest.h"
+
+namespace stowage::simulator {
+namespace {
+
+std::string at_rule(std::size_t rule, const std::string& key = "") {
+  return "/saved/" + std::to_string(rule) + key;
+}
+
+// The site that `pattern` most likely meant: by edit distance, else by the longest common
+// beginning.
+std::string nearest_site(const Trace& trace, const std::string& pattern) {
+  std::vector<std::string> sites;
+  std::set<StringId> seen;
+  for (const StringId site : trace.saved.site) {
+    if (seen.insert(site).second) sites.push_back(trace.string(site));
+  }
+  std::string near = nearest(pattern, sites);
+  if (!near.empty()) return near;
+  std::size_t longest = 0;
+  for (const std::string& site : sites) {
+    const auto common = static_cast<std::size_t>(
+        std::mismatch(site.begin(), site.end(), pattern.begin(), pattern.end()).first -
+        site.begin());
+    if (near.empty() || common > longest) {
+      near = site;
+      longest = common;
+    }
+  }
+  return near;
+}
+
+Error matches_nothing(const Trace& trace, const SavedRule& rule, std::size_t number) {
+  Error error{ErrorCode::bad_input, "the rule matches no saved tensor", "", at_rule(number), ""};
+  if (trace.saved.size() == 0) {
+    error.hint = "the trace has no saved tensors";
+    return error;
+  }
+  if (!rule.site) {
+    error.hint = "stowage inspect lists the saved tensors";
+    return error;
+  }
+  SavedRule only_site;
+  only_site.site = rule.site;
+  error.message = "the rule with site \"" + *rule.site + "\" matches no saved tensor";
+  error.pointer = at_rule(number, "/site");
+  const auto matcher = RuleMatcher::make(trace, only_site);
+  bool site_exists = false;
+  bool site_is_older = false;
+  const auto pattern = Pattern::parse(*rule.site);
+  for (std::size_t i = 0; pattern && i < trace.saved.size(); ++i) {
+    const bool named = pattern->matches(trace.string(trace.saved.site[i]));
+    site_exists = site_exists || (named && matcher && matcher->matches(SavedId(i)));
+    site_is_older = site_is_older || (named && pre_existing(trace, trace.saved.storage[i]));
+  }
+  if (site_exists) {
+    error.hint = "the site exists; class, op or min_bytes exclude it";
+  } else if (site_is_older && !rule.storage_class) {
+    error.hint =
+        "its storage is older than the step: such a rule names its class, e.g. \"class\": "
+        "\"param\"";
+  } else {
+    error.hint = "the nearest site is " + nearest_site(trace, *rule.site);
+  }
+  return error;
+}
+
+// What a rule says about one saved tensor. `layer` is where its relative points count from.
+Result<SavedDecision> decide(const Trace& trace, const SavedRule& rule, std::size_t number,
+                             LayerId layer) {
+  SavedDecision decision;
+  decision.rule = static_cast<std::int32_t>(number);
+  if (rule.decision == Decision::keep) return decision;
+  decision.decision = rule.decision;
+  decision.release = rule.release;
+  decision.reload = rule.reload;
+  decision.copy_out = rule.copy_out;
+  decision.copy_in = rule.copy_in;
+  decision.share = rule.share;
+  if (rule.release.kind == ReleasePoint::Kind::point) {
+    auto point = absolute_point(trace, rule.release.point, layer);
+    if (!point) {
+      Error error = point.error();
+      error.pointer = at_rule(number, "/release");
+      return error;
+    }
+    decision.release.point = std::move(point).value();
+  }
+  if (rule.reload.kind == ReloadPoint::Kind::point) {
+    auto point = absolute_point(trace, rule.reload.point, layer);
+    if (!point) {
+      Error error = point.error();
+      error.pointer = at_rule(number, "/reload");
+      return error;
+    }
+    decision.reload.point = std::move(point).value();
+  }
+  return decision;
+}
+
+}  // namespace
+
+Result<Decisions> resolve(const Trace& trace, const Plan& plan) {
+  std::vector<RuleMatcher> matchers;
+  for (std::size_t rule = 0; rule < plan.saved.size(); ++rule) {
+    auto matcher = RuleMatcher::make(trace, plan.saved[rule]);
+    if (!matcher) {
+      Error error = matcher.error();
+      error.pointer = at_rule(rule, error.pointer);
+      return error;
+    }
+    matchers.push_back(std::move(matcher).value());
+  }
+
+  Decisions decisions;
+  decisions.budget = plan.budget.automatic ? plan.budget.automatic : plan.budget.device;
+  decisions.saved.resize(trace.saved.size());
+  std::vector<bool> used(plan.saved.size(), false);
+  for (std::size_t i = 0; i < trace.saved.size(); ++i) {
+    bool decided = false;
+    for (std::size_t rule = 0; rule < plan.saved.size(); ++rule) {
+      // A rule that is shadowed by earlier ones still counts as matching.
+      if ((decided && used[rule]) || !matchers[rule].matches(SavedId(i))) continue;
+      used[rule] = true;
+      if (decided) continue;
+      decided = true;
+      auto decision = decide(trace, plan.saved[rule], rule, trace.saved.layer[i]);
+      if (!decision) return decision.error();
+      decisions.saved[i] = std::move(decision).value();
+    }
+  }
+  for (std::size_t rule = 0; rule < plan.saved.size(); ++rule) {
+    if (!used[rule] && !matchers[rule].matches_everything()) {
+      return matches_nothing(trace, plan.saved[rule], rule);
+    }
+  }
+  if (plan.parameters) {
+    auto parameters = resolve_parameters(trace, *plan.parameters);
+    if (!parameters) return parameters.error();
+    decisions.parameters = std::move(parameters).value();
+  }
+  return decisions;
+}
+
+std::vector<SavedRule> to_rules(const Trace& trace, const Decisions& decisions) {
+  STOWAGE_ASSERT(decisions.saved.size() == trace.saved.size());
+  const auto wanted = [&](std::size_t i) {
+    SavedDecision decision = decisions.saved[i];
+    // A kept tensor has no points and modes: they say nothing.
+    if (decision.decision == Decision::keep) decision = SavedDecision{};
+    decision.rule = -1;
+    return decision;
+  };
+  const auto gives_back = [&](const std::vector<SavedRule>& rules) {
+    Plan plan;
+    plan.saved = rules;
+    const auto resolved = resolve(trace, plan);
+    if (!resolved) return false;
+    for (std::size_t i = 0; i < trace.saved.size(); ++i) {
+      SavedDecision got = resolved->saved[i];
+      got.rule = -1;
+      if (!(got == wanted(i))) return false;
+    }
+    return true;
+  };
+
+  std::vector<SavedRule> best;
+  for (const bool relative : {false, true}) {
+    RuleWriter writer(trace);
+    bool has_points = false;
+    for (std::size_t i = 0; i < trace.saved.size(); ++i) {
+      SavedDecision decision = wanted(i);
+      const LayerId layer = trace.saved.layer[i];
+      if (decision.release.kind == ReleasePoint::Kind::point) {
+        has_points = true;
+        if (relative) {
+          decision.release.point = relative_point(trace, decision.release.point, layer);
+        }
+      }
+      if (decision.reload.kind == ReloadPoint::Kind::point) {
+        has_points = true;
+        if (relative) decision.reload.point = relative_point(trace, decision.reload.point, layer);
+      }
+      writer.add(SavedId(i), std::move(decision));
+    }
+    std::vector<SavedRule> rules = writer.rules();
+    if ((best.empty() || rules.size() < best.size()) && gives_back(rules)) best = std::move(rules);
+    if (!has_points) break;
+  }
+  // Only names that are no unambiguous patterns (a site twice, a "*" inside a name) come to this.
+  if (best.empty()) {
+    RuleWriter writer(trace);
+    for (std::size_t i = 0; i < trace.saved.size(); ++i) writer.add(SavedId(i), wanted(i));
+    best = writer.rules_one_by_one();
+    STOWAGE_ASSERT(writer.ambiguous() || gives_back(best));
+  }
+  return best;
+}
+
+}  // namespace stowage::simulator

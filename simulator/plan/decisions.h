@@ -1,0 +1,49 @@
+// Decisions are a plan's rules resolved against one trace: one row per saved tensor. This is the
+// form that the planner changes and the lowering consumes; rules are the form people read.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "simulator/plan/plan.h"
+#include "traces/result.h"
+
+namespace stowage::simulator {
+
+struct SavedDecision {
+  Decision decision = Decision::keep;
+  std::int32_t rule = -1;  // the rule of the plan that decided, -1 = none
+  ReleasePoint release;    // relative program points are made absolute here
+  ReloadPoint reload;
+  CopyMode copy_out = CopyMode::lane;
+  CopyMode copy_in = CopyMode::lane;
+  bool share = true;
+  bool operator==(const SavedDecision&) const = default;
+};
+
+// What streams: parameters by shard.
+struct ParameterDecisions {
+  // By row of Trace::storages, -1 = resident. Empty = all resident. Rows of other classes are -1.
+  std::vector<std::int32_t> shard_of;
+  ParameterPlan::Stream stream = ParameterPlan::Stream::off;
+  std::optional<std::int32_t> prefetch;  // as in ParameterPlan
+  bool operator==(const ParameterDecisions&) const = default;
+};
+
+struct Decisions {
+  std::vector<SavedDecision> saved;  // one per row of Trace::saved
+  ParameterDecisions parameters;
+  std::optional<Bytes> budget;  // on requested bytes: what `automatic` points stay within
+};
+
+// First rule that matches decides. Errors: a rule that matches nothing (with the nearest site), a
+// program point that names no layer, a shard's layer that is none. Pointer in the error is
+// "/saved/<rule>/.." or "/parameters/shards/..".
+[[nodiscard]] Result<Decisions> resolve(const Trace& trace, const Plan& plan);
+
+// Rules that resolve to exactly these decisions, short: identical layers become one rule with a
+// number range. Postcondition (asserted): resolve() of them gives `decisions.saved` back, apart
+// from the `rule` column.
+[[nodiscard]] std::vector<SavedRule> to_rules(const Trace& trace, const Decisions& decisions);
+
+}  // namespace stowage::simulator

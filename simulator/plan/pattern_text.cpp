@@ -1,0 +1,50 @@
+#include "simulator/plan/pattern_text.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace stowage::simulator {
+namespace {
+
+constexpr std::size_t kLongestNumber = 18;
+
+}  // namespace
+
+bool is_number(const std::string& text) {
+  return !text.empty() && text.size() <= kLongestNumber && (text == "0" || text[0] != '0') &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::string numbers_text(const Numbers& numbers) {
+  if (numbers.size() == 1) return std::to_string(*numbers.begin());
+  std::string out;
+  for (auto it = numbers.begin(); it != numbers.end();) {
+    const std::int64_t first = *it;
+    std::int64_t last = first;
+    for (++it; it != numbers.end() && *it == last + 1; ++it) last = *it;
+    out += (out.empty() ? "" : ",") + std::to_string(first);
+    if (last > first) out += "-" + std::to_string(last);
+  }
+  return "[" + out + "]";
+}
+
+std::string as_pattern(std::string name) {
+  for (char& c : name) {
+    if (c == '*' || c == '[') c = '?';
+  }
+  return name;
+}
+
+NumberedPath take_apart(const std::string& path) {
+  for (std::size_t start = 0; start <= path.size();) {
+    const std::size_t dot = std::min(path.find('.', start), path.size());
+    const std::string component = path.substr(start, dot - start);
+    if (is_number(component)) {
+      return {path.substr(0, start), std::stoll(component), path.substr(dot)};
+    }
+    start = dot + 1;
+  }
+  return {"", -1, path};
+}
+
+}  // namespace stowage::simulator

@@ -1,0 +1,39 @@
+#include "simulator/plan/plan.h"
+
+namespace stowage::simulator {
+
+const char* name_of(Decision value) {
+  switch (value) {
+    case Decision::keep:
+      return "keep";
+    case Decision::offload:
+      return "offload";
+  }
+  return "?";
+}
+
+const char* name_of(CopyMode value) {
+  switch (value) {
+    case CopyMode::lane:
+      return "lane";
+    case CopyMode::compute:
+      return "compute";
+    case CopyMode::blocking:
+      return "blocking";
+  }
+  return "?";
+}
+
+const char* name_of(PeakKind value) {
+  switch (value) {
+    case PeakKind::requested:
+      return "requested";
+    case PeakKind::active:
+      return "active";
+    case PeakKind::reserved:
+      return "reserved";
+  }
+  return "?";
+}
+
+}  // namespace stowage::simulator

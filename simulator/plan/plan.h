@@ -1,0 +1,146 @@
+// A Plan is what the user decides, in the user's terms: rules that say which saved tensors are
+// kept or offloaded, when they leave and when they come back. It is a value; its JSON form
+// (simulator/plan/plan_json.h) is stable, so plans diff well. docs/plan-format.md is the reference.
+// Parts of the format that Stowage cannot run yet (recompute, gradients, optimizer,
+// micro_batches) have no place here: the reader refuses them as "not supported yet".
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "traces/trace.h"
+
+namespace stowage::simulator {
+
+enum class Decision : std::uint8_t { keep, offload };
+
+// lane: a side stream; compute: on the compute stream; blocking: the CPU waits for the copy.
+enum class CopyMode : std::uint8_t { lane, compute, blocking };
+
+// `fwd:layers.3:end`, `bwd:layers.+2:begin`, `fwd:layers.3.mlp:4` (before op number 4).
+struct ProgramPoint {
+  enum class Phase : std::uint8_t { forward, backward, optimizer };
+  enum class Where : std::uint8_t { begin, end, op };
+  Phase phase = Phase::forward;
+  std::string layer;          // path; when relative: the part before the sign, e.g. "layers."
+  bool relative = false;      // layer is counted from the rule's own layer in forward order
+  std::int32_t distance = 0;  // relative only; clamps to the ends of the phase
+  Where where = Where::begin;
+  std::int32_t op = -1;  // Where::op only
+  bool operator==(const ProgramPoint&) const = default;
+};
+
+// When an offloaded storage is given up. `pack` with lag N: after N more packs of offloaded saved
+// tensors; what remains leaves at the first unpack of the step.
+struct ReleasePoint {
+  enum class Kind : std::uint8_t { automatic, pack, point };
+  Kind kind = Kind::automatic;
+  std::int32_t lag = 0;
+  ProgramPoint point;
+  bool operator==(const ReleasePoint&) const = default;
+};
+
+// When the copy back starts. `unpack`: on demand, at the first unpack.
+struct ReloadPoint {
+  enum class Kind : std::uint8_t { automatic, unpack, point };
+  Kind kind = Kind::automatic;
+  ProgramPoint point;
+  bool operator==(const ReloadPoint&) const = default;
+};
+
+// The first rule that matches a site decides. Conditions that are absent match everything, except
+// that saved tensors whose storage existed before the step (parameters, buffers, inputs) are only
+// matched by a rule that names their class.
+struct SavedRule {
+  std::optional<std::string> site;  // pattern: *, ?, [a-b] for numbers
+  std::optional<StorageClass> storage_class;
+  std::optional<std::string> op;   // pattern on the name of the op that saved it
+  std::optional<Bytes> min_bytes;  // of the saved view
+  Decision decision = Decision::keep;
+  ReleasePoint release;
+  ReloadPoint reload;
+  CopyMode copy_out = CopyMode::lane;
+  CopyMode copy_in = CopyMode::lane;
+  bool share = true;  // one copy a storage; false: one a saved view and unpack
+  bool operator==(const SavedRule&) const = default;
+};
+
+// Which parameters are on the device only while they are needed. A parameter belongs to the first
+// shard with a pattern that matches its layer (the first that uses it) or a layer above that one;
+// those of no shard stay. A shard is what `prefetch` counts in.
+struct ParameterPlan {
+  // off: shards are only a grouping. forward: a parameter leaves after its forward and comes back
+  // for its backward, then stays until its next forward is over. always: it is on the device only
+  // around its uses in forward, in backward and in the optimizer.
+  enum class Stream : std::uint8_t { off, forward, always };
+  std::vector<std::vector<std::string>> shards;  // patterns of layers: *, ?, [a-b] for numbers
+  Stream stream = Stream::off;
+  // A shard's loads start when the visit this many visits ahead of its own starts; 0: its own.
+  // Absent = automatic: as late as the link allows, within the budget.
+  std::optional<std::int32_t> prefetch;
+  bool operator==(const ParameterPlan&) const = default;
+};
+
+struct PlanTarget {
+  std::string model;
+  std::int64_t batch = 0;
+  std::int64_t seq = 0;
+  std::string dtype;
+  std::string optimizer;
+  std::string device;        // "cpu" or "cuda", empty = not said
+  std::int64_t threads = 0;  // intra-op threads of a CPU recording, 0 = not said
+  std::string fingerprint;   // "sha256:.."
+  std::string trace_file;    // relative to the plan's folder
+  std::string trace;         // "sha256:.." of the trace file's bytes after gunzip
+  bool operator==(const PlanTarget&) const = default;
+};
+
+enum class PeakKind : std::uint8_t { requested, active, reserved };
+
+struct PlanBudget {
+  std::optional<Bytes> device;  // absent = no limit
+  std::string device_text;      // as the user wrote it ("60%", "24GiB"), for the file
+  PeakKind on = PeakKind::active;
+  std::optional<Bytes> automatic;  // what `automatic` points stay within; absent = device
+  std::optional<Bytes> host;
+  std::string host_text;
+  bool operator==(const PlanBudget&) const = default;
+};
+
+struct Predicted {
+  Bytes peak_requested = 0;
+  Bytes peak_active = 0;
+  Bytes peak_reserved = -1;  // -1 = null: the device has no such number
+  Nanoseconds step = 0;
+  Nanoseconds stall = 0;
+  Bytes host = 0;
+  bool operator==(const Predicted&) const = default;
+};
+
+struct MadeBy {
+  std::string tool;
+  std::string policy;
+  std::int64_t seed = 0;
+  std::string created;
+  bool operator==(const MadeBy&) const = default;
+};
+
+struct Plan {
+  PlanTarget target;
+  PlanBudget budget;
+  std::vector<SavedRule> saved;
+  std::optional<ParameterPlan> parameters;
+  std::optional<Predicted> predicted;
+  std::optional<Nanoseconds> lower_bound_step;
+  std::optional<std::int64_t> gap_ppm;
+  MadeBy made_by;
+  bool operator==(const Plan&) const = default;
+};
+
+[[nodiscard]] const char* name_of(Decision value);
+[[nodiscard]] const char* name_of(CopyMode value);
+[[nodiscard]] const char* name_of(PeakKind value);
+
+}  // namespace stowage::simulator

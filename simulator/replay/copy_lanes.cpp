@@ -1,0 +1,171 @@
+#include "simulator/replay/copy_lanes.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "simulator/machine/link_model.h"
+#include "traces/result.h"
+
+namespace stowage::simulator {
+namespace {
+
+constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
+constexpr std::int64_t kMostCredit = std::int64_t{1} << 60;
+
+// A measured factor; above 1 is noise, and a lane never stands quite still.
+Ppm usable(Ppm factor) {
+  return std::clamp<Ppm>(factor, kPpm / 1000, kPpm);
+}
+
+std::int64_t divided_up(std::int64_t work, Ppm factor) {
+  return (work + factor - 1) / factor;
+}
+
+}  // namespace
+
+CopyLanes::CopyLanes(const Calibration& link)
+    : link_(link),
+      duplex_(usable(link.duplex)),
+      copy_interference_(usable(link.copy_interference)),
+      compute_interference_(usable(link.compute_interference)),
+      rest_gain_(rest_gain(link)) {
+  movers_[h2d].direction = h2d;
+}
+
+void CopyLanes::rest(Nanoseconds duration) {
+  const Wide credit = Wide{credit_} + Wide{duration} * rest_gain_.credit_per_rest;
+  credit_ = static_cast<std::int64_t>(std::min<Wide>(credit, kMostCredit));
+}
+
+Nanoseconds CopyLanes::nominal_ns(Direction direction, Bytes bytes) const {
+  return bytes > 0 ? transfer_ns(direction == d2h ? link_.d2h : link_.h2d, bytes) : 0;
+}
+
+std::size_t CopyLanes::enqueue(Direction direction, Bytes bytes, OffloadId offload, ReloadId reload,
+                               ResidencyId residency) {
+  Lane& lane = lanes_[direction];
+  lane.jobs.push_back({offload, reload, residency, bytes, nominal_ns(direction, bytes), now_});
+  start_due();
+  return lane.jobs.size() - 1;
+}
+
+bool CopyLanes::idle() const {
+  return std::all_of(lanes_.begin(), lanes_.end(),
+                     [](const Lane& lane) { return lane.head == lane.jobs.size(); });
+}
+
+void CopyLanes::start_due() {
+  for (const Direction direction : {d2h, h2d}) {
+    Lane& lane = lanes_[direction];
+    while (!movers_[direction].active && lane.head < lane.jobs.size()) {
+      Job& job = lane.jobs[lane.head];
+      job.start = now_;
+      if (job.nominal == 0) {
+        job.end = now_;
+        ++lane.head;
+        continue;
+      }
+      const bool lane_waited = job.start == job.ready;
+      start(movers_[direction], job.nominal, lane_waited ? link_.handover_ns / 2 : 0);
+    }
+  }
+}
+
+void CopyLanes::start(Mover& mover, Nanoseconds nominal, Nanoseconds gap) const {
+  const LinkCurve& curve = mover.direction == d2h ? link_.d2h : link_.h2d;
+  const Nanoseconds latency = std::min(curve.latency, nominal);
+  mover.active = true;
+  mover.latency_left = latency + std::min(gap, kMaxTransfer);
+  mover.work_left = (nominal - latency) * kPpm;
+}
+
+Ppm CopyLanes::factor_of(std::size_t mover, bool computing) const {
+  const Direction direction = movers_[mover].direction;
+  bool against = false;
+  bool beside = false;
+  for (std::size_t other = 0; other < movers_.size(); ++other) {
+    if (other == mover || !movers_[other].moving()) continue;
+    (movers_[other].direction == direction ? beside : against) = true;
+  }
+  Ppm factor = computing ? copy_interference_ : kPpm;
+  if (against) factor = usable(factor * duplex_ / kPpm);
+  return beside ? usable(factor / 2) : factor;
+}
+
+Nanoseconds CopyLanes::next_change(bool computing) const {
+  Nanoseconds next = kNever;
+  for (std::size_t m = 0; m < movers_.size(); ++m) {
+    const Mover& mover = movers_[m];
+    if (!mover.active) continue;
+    next = std::min(next, mover.moving() ? divided_up(mover.work_left, factor_of(m, computing))
+                                         : mover.latency_left);
+  }
+  return next;
+}
+
+void CopyLanes::advance(Nanoseconds duration, bool computing) {
+  std::array<Ppm, 3> factor{};  // 0: in its latency
+  for (std::size_t m = 0; m < movers_.size(); ++m) {
+    if (movers_[m].moving()) factor[m] = factor_of(m, computing);
+  }
+  now_ += duration;
+  for (std::size_t m = 0; m < movers_.size(); ++m) {
+    Mover& mover = movers_[m];
+    if (!mover.active) continue;
+    if (factor[m] > 0) {
+      mover.work_left -= duration * factor[m];
+    } else {
+      mover.latency_left -= duration;
+    }
+    if (mover.latency_left > 0 || mover.work_left > 0) continue;
+    mover.active = false;
+    if (m != kOnCompute) lanes_[m].jobs[lanes_[m].head++].end = now_;
+  }
+  start_due();
+}
+
+void CopyLanes::copy_on_compute(Direction direction, Bytes bytes) {
+  const Nanoseconds nominal = nominal_ns(direction, bytes);
+  if (nominal == 0) return;
+  Mover& mover = movers_[kOnCompute];
+  mover.direction = direction;
+  start(mover, nominal, link_.compute_copy_gap_ns);
+  while (mover.active) {
+    const Nanoseconds duration = next_change(false);
+    advance(duration, false);
+  }
+}
+
+void CopyLanes::run_compute(Nanoseconds work, std::vector<Segment>* trail) {
+  for (; work > kMaxTransfer; work -= kMaxTransfer) run_compute(kMaxTransfer, trail);
+  std::int64_t left = work * kPpm;
+  while (left > 0) {
+    const bool slowed = movers_[d2h].moving() || movers_[h2d].moving();
+    Ppm factor = slowed ? compute_interference_ : kPpm;
+    Nanoseconds until = next_change(true);
+    const bool boosted = credit_ >= kPpm;
+    if (boosted) {
+      factor = factor * rest_gain_.boost / kPpm;
+      until = std::min(until, credit_ / kPpm);
+    }
+    const Nanoseconds duration = std::min(divided_up(left, factor), until);
+    if (boosted) credit_ -= duration * kPpm;
+    if (trail != nullptr) trail->push_back({now_, duration, factor});
+    left -= duration * factor;
+    advance(duration, true);
+  }
+}
+
+void CopyLanes::wait_for(Direction direction, std::size_t job) {
+  while (lanes_[direction].head <= job) {
+    const Nanoseconds duration = next_change(false);
+    STOWAGE_ASSERT(duration != kNever);
+    advance(duration, false);
+  }
+}
+
+void CopyLanes::idle_until(Nanoseconds time) {
+  while (now_ < time) advance(std::min(time - now_, next_change(false)), false);
+}
+
+}  // namespace stowage::simulator

@@ -1,0 +1,141 @@
+#include "simulator/replay/memory_replay.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "simulator/schedule/lifetimes.h"
+#include "simulator/step/block_bytes.h"
+
+namespace stowage::simulator {
+namespace {
+
+// One kind of bytes: requested or rounded.
+struct Counting {
+  Bytes at_begin;
+  std::vector<Bytes> delta;  // by event
+  const std::vector<Bytes>& storage_bytes;
+  bool round_buffers;
+};
+
+struct Peak {
+  Bytes bytes = 0;
+  EventId event;
+};
+
+class Walk {
+ public:
+  Walk(const StepIndex& index, const Schedule& schedule, const std::vector<Departure>& leaving,
+       Counting counting)
+      : trace_(index.trace()),
+        schedule_(schedule),
+        counting_(std::move(counting)),
+        at_begin_(counting_.at_begin),
+        delta_(counting_.delta),
+        change_(schedule.instructions.size(), 0) {
+    move_storages(leaving);
+    add_buffers();
+    add_residencies();
+  }
+
+  Peak run(std::vector<Bytes>* curve) const {
+    const std::size_t events = delta_.size();
+    if (curve != nullptr) curve->resize(events);
+    Bytes now = at_begin_;
+    Peak peak{now, EventId(std::size_t{0})};
+    const auto& instructions = schedule_.instructions;
+    std::size_t e = 0;
+    for (std::size_t i = 0; i <= instructions.size(); ++i) {
+      const std::size_t stop =
+          i < instructions.size() ? instructions[i].anchor.event.index() + 1 : events;
+      for (; e < stop; ++e) {
+        now += delta_[e];
+        if (now > peak.bytes) peak = {now, EventId(e)};
+        if (curve != nullptr) (*curve)[e] = now;
+      }
+      if (i == instructions.size()) break;
+      now += change_[i];
+      if (now > peak.bytes) peak = {now, EventId(e - 1)};
+      if (curve != nullptr) (*curve)[e - 1] = std::max((*curve)[e - 1], now);
+    }
+    return peak;
+  }
+
+ private:
+  // `after`: gone behind that event, ahead of the next one's action; -1 = not in this step.
+  void subtract_after(EventId after, Bytes bytes) {
+    if (after.valid() && after.index() + 1 < delta_.size()) delta_[after.index() + 1] -= bytes;
+  }
+
+  void move_storages(const std::vector<Departure>& leaving) {
+    for (const Departure& departure : leaving) {
+      const std::size_t s = departure.storage.index();
+      const Bytes bytes = counting_.storage_bytes[s];
+      if (const EventId free = trace_.storages.free_event[s]; free.valid()) {
+        delta_[free.index()] += bytes;
+      }
+      subtract_after(departure.event, bytes);
+      if (departure.instruction >= 0) {
+        change_[static_cast<std::size_t>(departure.instruction)] -= bytes;
+      }
+    }
+  }
+
+  void add_buffers() {
+    const auto& instructions = schedule_.instructions;
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+      if (instructions[i].action != Action::start_reload) continue;
+      const Reload& reload = schedule_.reloads[instructions[i].reload.index()];
+      const Bytes requested = schedule_.offloads[reload.offload.index()].bytes;
+      const Bytes bytes = counting_.round_buffers ? block_bytes(requested) : requested;
+      change_[i] += bytes;
+      subtract_after(buffer_end(trace_, reload), bytes);
+    }
+  }
+
+  // A streamed parameter has its bytes from start_load to evict only.
+  void add_residencies() {
+    const auto bytes_of = [&](ParameterId p) {
+      return counting_.storage_bytes[schedule_.parameters[p.index()].storage.index()];
+    };
+    for (std::size_t p = 0; p < schedule_.parameters.size(); ++p) {
+      at_begin_ -= bytes_of(ParameterId(p));
+    }
+    for (const Residency& residency : schedule_.residencies) {
+      if (residency.wraps) at_begin_ += bytes_of(residency.parameter);
+    }
+    const auto& instructions = schedule_.instructions;
+    for (std::size_t i = 0; i < instructions.size() && !schedule_.residencies.empty(); ++i) {
+      const bool loads = instructions[i].action == Action::start_load;
+      if (!loads && instructions[i].action != Action::evict) continue;
+      const Bytes bytes =
+          bytes_of(schedule_.residencies[instructions[i].residency.index()].parameter);
+      change_[i] += loads ? bytes : -bytes;
+    }
+  }
+
+  const Trace& trace_;
+  const Schedule& schedule_;
+  Counting counting_;
+  Bytes at_begin_;
+  std::vector<Bytes>& delta_;  // by event: its own action and what went in the gap before it
+  std::vector<Bytes> change_;  // by instruction
+};
+
+}  // namespace
+
+MemoryPeaks replay_memory(const StepIndex& index, const Schedule& schedule,
+                          std::vector<Bytes>* requested) {
+  const std::vector<Departure> leaving = departures(index.trace(), schedule);
+  Counting by_request{index.bytes_at_begin(), index.requested_delta(), index.trace().storages.bytes,
+                      false};
+  const Peak peak = Walk(index, schedule, leaving, std::move(by_request)).run(requested);
+  MemoryPeaks peaks{peak.bytes, peak.bytes, peak.event};
+  if (index.rounds()) {
+    Counting by_block{index.rounded_bytes_at_begin(), index.rounded_delta(), index.rounded_bytes(),
+                      true};
+    peaks.rounded = Walk(index, schedule, leaving, std::move(by_block)).run(nullptr).bytes;
+  }
+  return peaks;
+}
+
+}  // namespace stowage::simulator

@@ -1,0 +1,376 @@
+#include "simulator/replay/replay.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "simulator/allocator/allocator_replay.h"
+#include "simulator/machine/launch_pace.h"
+#include "simulator/machine/link_model.h"
+#include "simulator/replay/copy_lanes.h"
+#include "simulator/replay/memory_replay.h"
+#include "traces/result.h"
+#include "traces/units.h"
+
+namespace stowage::simulator {
+namespace {
+
+// The time half: compute goes from one event with instructions to the next.
+class TimeReplay {
+ public:
+  TimeReplay(const StepIndex& index, const Schedule& schedule, ReplayResult& result,
+             ReplayDetail* detail)
+      : index_(index),
+        schedule_(schedule),
+        link_(index.trace().calibration),
+        lanes_(link_),
+        pace_(link_),
+        result_(result),
+        detail_(detail),
+        launch_(schedule.has_hooks ? index.hooked_launch_ns() : index.launch_ns()),
+        copy_out_(schedule.offloads.size(), 0),
+        copy_in_(schedule.reloads.size(), 0),
+        load_(schedule.residencies.size(), kNoJob),
+        store_(schedule.residencies.size(), kNoJob) {
+    if (detail_ != nullptr) {
+      detail_->time.assign(index.event_count(), 0);
+      detail_->launch.assign(index.has_launch() ? index.event_count() : 0, 0);
+      detail_->transfers.clear();
+    }
+  }
+
+  void run() {
+    const auto& instructions = schedule_.instructions;
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+      run_to(instructions[i].anchor.event.index());
+      execute(instructions[i]);
+    }
+    run_to(index_.event_count() - 1);
+    finish_copies();
+    STOWAGE_ASSERT(lanes_.idle());
+    result_.step_ns = lanes_.now();
+    if (detail_ != nullptr) collect_transfers();
+  }
+
+ private:
+  static constexpr std::size_t kNoJob = std::numeric_limits<std::size_t>::max();
+
+  // Compute reaches event `last`, not ahead of the launch thread. One piece of compute work lies
+  // between two events with instructions; with a launch thread it also ends where compute at full
+  // speed would have run out of launched work.
+  void run_to(std::size_t last) {
+    if (next_event_ > last) return;
+    if (!index_.has_launch()) {
+      const Nanoseconds until = index_.compute_until()[last];
+      run_piece(until - (next_event_ > 0 ? index_.compute_until()[next_event_ - 1] : 0), last);
+      idle_until(launched_);
+      return;
+    }
+    Nanoseconds begin = lanes_.now();
+    Nanoseconds work = 0;
+    for (std::size_t e = next_event_; e <= last; ++e) {
+      launched_ += paced(launch_[e]);
+      if (const Nanoseconds compute = index_.compute_ns(e); compute > 0) {
+        if (launched_ > begin + work) {
+          if (e > 0) run_piece(work, e - 1);
+          idle_until(launched_);
+          begin = lanes_.now();
+          work = 0;
+        }
+        work += compute;
+      }
+      if (detail_ != nullptr) detail_->time[e] = detail_->launch[e] = launched_;
+      if (index_.syncs_at(e)) {
+        run_piece(work, e);
+        begin = lanes_.now();
+        work = 0;
+        launched_ = std::max(launched_, begin);
+      }
+    }
+    run_piece(work, last);
+    idle_until(launched_);
+  }
+
+  // Does the work of events next_event_ .. last.
+  void run_piece(Nanoseconds work, std::size_t last) {
+    const Nanoseconds begin = lanes_.now();
+    if (detail_ == nullptr) {
+      lanes_.run_compute(work);
+    } else {
+      trail_.clear();
+      lanes_.run_compute(work, &trail_);
+      set_event_times(begin, last);
+    }
+    result_.compute_ns += lanes_.now() - begin;
+    next_event_ = last + 1;
+  }
+
+  // An event's time is the first nanosecond at which the work ahead of it is done, and no less than
+  // what is there already (when it was launched).
+  void set_event_times(Nanoseconds begin, std::size_t last) {
+    std::size_t segment = 0;
+    Wide done_before = 0;  // ahead of the segment, in ns * 10^6
+    Wide work = 0;
+    const auto done_in = [](const CopyLanes::Segment& s) { return Wide{s.duration} * s.factor; };
+    for (std::size_t e = next_event_; e <= last; ++e) {
+      work += Wide{index_.compute_ns(e)} * kPpm;
+      while (segment < trail_.size() && done_before + done_in(trail_[segment]) < work) {
+        done_before += done_in(trail_[segment++]);
+      }
+      Nanoseconds time = begin;
+      if (segment < trail_.size() && work > 0) {
+        const CopyLanes::Segment& in = trail_[segment];
+        time =
+            in.start + static_cast<Nanoseconds>((work - done_before + in.factor - 1) / in.factor);
+      }
+      detail_->time[e] = std::max(detail_->time[e], time);
+    }
+  }
+
+  void idle_until(Nanoseconds time) { lanes_.idle_until(time); }
+
+  // The launch thread takes `cost` to issue something; compute has done all that was launched
+  // before, and gets no more until then. Nothing on a CPU trace, where compute itself is the
+  // launch thread and the recorded times say nothing of it.
+  void issue(Nanoseconds cost) {
+    if (!index_.has_launch()) return;
+    launched_ += paced(cost);
+    idle_until(launched_);
+  }
+  // What work of so long takes the launch thread, which is slow behind a wait (launch_pace.h).
+  Nanoseconds paced(Nanoseconds work) { return pace_.time_of(work); }
+
+  void execute(const Instruction& instruction) {
+    const EventId event = instruction.anchor.event;
+    switch (instruction.action) {
+      case Action::start_offload: {
+        const Offload& offload = schedule_.offloads[instruction.offload.index()];
+        result_.d2h_bytes += offload.bytes;
+        start(CopyLanes::d2h, offload.copy_out, offload.bytes, event, instruction.offload, {},
+              copy_out_[instruction.offload.index()]);
+        break;
+      }
+      case Action::start_reload: {
+        const Reload& reload = schedule_.reloads[instruction.reload.index()];
+        const Bytes bytes = schedule_.offloads[reload.offload.index()].bytes;
+        result_.h2d_bytes += bytes;
+        start(CopyLanes::h2d, reload.copy_in, bytes, event, reload.offload, instruction.reload,
+              copy_in_[instruction.reload.index()]);
+        break;
+      }
+      case Action::release: {
+        const Offload& offload = schedule_.offloads[instruction.offload.index()];
+        if (!waits(offload.copy_out, offload.bytes)) break;
+        const Nanoseconds begin = lanes_.now();
+        compute_waits(CopyLanes::d2h, copy_out_[instruction.offload.index()]);
+        stalled(event, instruction.offload, {}, begin);
+        break;
+      }
+      case Action::await: {
+        const Reload& reload = schedule_.reloads[instruction.reload.index()];
+        if (!waits(reload.copy_in, schedule_.offloads[reload.offload.index()].bytes)) break;
+        const Nanoseconds begin = lanes_.now();
+        compute_waits(CopyLanes::h2d, copy_in_[instruction.reload.index()]);
+        stalled(event, reload.offload, instruction.reload, begin);
+        break;
+      }
+      case Action::drop:
+        break;
+      case Action::start_load:
+        start_parameter(CopyLanes::h2d, instruction.residency);
+        break;
+      case Action::start_store:
+        start_parameter(CopyLanes::d2h, instruction.residency);
+        break;
+      case Action::await_load:
+        await_parameter(CopyLanes::h2d, instruction.residency, event);
+        break;
+      case Action::evict:
+        if (schedule_.residencies[instruction.residency.index()].written) {
+          await_parameter(CopyLanes::d2h, instruction.residency, event);
+        }
+        break;
+    }
+  }
+
+  // The launch thread waited for what compute waited for, and hears of it as late as a stream does.
+  void launch_waited() {
+    if (!index_.has_launch()) return;
+    launched_ = std::max(launched_, lanes_.now() + std::min(half_handover(), kMaxTransfer));
+    pace_.woken();
+  }
+
+  void pause(Nanoseconds gap) { idle_until(lanes_.now() + std::min(gap, kMaxTransfer)); }
+  // Until a copy is done; compute that really waits goes on the rest of the handover later.
+  void compute_waits(CopyLanes::Direction direction, std::size_t job) {
+    const Nanoseconds begin = lanes_.now();
+    lanes_.wait_for(direction, job);
+    if (lanes_.now() > begin) pause(half_handover());
+  }
+  [[nodiscard]] Nanoseconds half_handover() const {  // the way back
+    return link_.handover_ns - link_.handover_ns / 2;
+  }
+
+  [[nodiscard]] Bytes bytes_of(ResidencyId residency) const {
+    const ParameterId parameter = schedule_.residencies[residency.index()].parameter;
+    return schedule_.parameters[parameter.index()].bytes;
+  }
+  std::size_t& job_of(CopyLanes::Direction direction, ResidencyId residency) {
+    return (direction == CopyLanes::h2d ? load_ : store_)[residency.index()];
+  }
+
+  void start_parameter(CopyLanes::Direction direction, ResidencyId residency) {
+    const Bytes bytes = bytes_of(residency);
+    (direction == CopyLanes::h2d ? result_.h2d_bytes : result_.d2h_bytes) += bytes;
+    issue(link_.copy_issue_ns);
+    job_of(direction, residency) = lanes_.enqueue(direction, bytes, {}, {}, residency);
+    pause(link_.start_gap_ns);
+  }
+
+  // A copy that the period before started is done: only its wait is issued.
+  void await_parameter(CopyLanes::Direction direction, ResidencyId residency, EventId event) {
+    issue(link_.wait_issue_ns);
+    const std::size_t job = job_of(direction, residency);
+    if (job == kNoJob) return;
+    const Nanoseconds begin = lanes_.now();
+    compute_waits(direction, job);
+    stalled(event, lanes_.jobs(direction)[job], direction, begin);
+  }
+
+  // The step is over when the device has done everything: loads for the next period, stores.
+  void finish_copies() {
+    const EventId end(index_.event_count() - 1);
+    for (const auto direction : {CopyLanes::d2h, CopyLanes::h2d}) {
+      const auto& jobs = lanes_.jobs(direction);
+      if (jobs.empty()) continue;
+      const Nanoseconds begin = lanes_.now();
+      lanes_.wait_for(direction, jobs.size() - 1);
+      stalled(end, jobs.back(), direction, begin);
+    }
+  }
+
+  // Issues the wait for a copy. A copy on the compute stream, or of nothing, needs none.
+  bool waits(CopyMode mode, Bytes bytes) {
+    if (mode == CopyMode::compute || bytes == 0) return false;
+    issue(link_.wait_issue_ns);
+    return true;
+  }
+
+  void start(CopyLanes::Direction direction, CopyMode mode, Bytes bytes, EventId event,
+             OffloadId offload, ReloadId reload, std::size_t& job) {
+    if (bytes > 0) issue(link_.copy_issue_ns);
+    const Nanoseconds begin = lanes_.now();
+    if (mode == CopyMode::compute) {
+      lanes_.copy_on_compute(direction, bytes);
+      if (detail_ != nullptr) {
+        detail_->transfers.push_back({offload, reload, begin, begin, lanes_.now()});
+      }
+    } else {
+      job = lanes_.enqueue(direction, bytes, offload, reload);
+      if (mode == CopyMode::lane) {
+        if (bytes > 0) pause(link_.start_gap_ns);
+        return;
+      }
+      lanes_.wait_for(direction, job);
+      if (bytes > 0) launch_waited();
+    }
+    stalled(event, offload, reload, begin);
+  }
+
+  void stalled(EventId event, OffloadId offload, ReloadId reload, Nanoseconds begin) {
+    const Nanoseconds duration = lanes_.now() - begin;
+    if (duration == 0) return;
+    result_.stall_ns += duration;
+    earn_rest();
+    result_.stalls.push_back({event, offload, reload, begin, duration});
+  }
+  // What compute has not worked until here, beyond what it waits for the launch thread in a whole
+  // step that moves nothing: those gaps are in the recorded times already.
+  void earn_rest() {
+    const Nanoseconds rest =
+        lanes_.now() - result_.compute_ns - index_.resident_idle(schedule_.has_hooks);
+    if (rest <= earned_) return;
+    lanes_.rest(rest - earned_);
+    earned_ = rest;
+  }
+  void stalled(EventId event, const CopyLanes::Job& job, CopyLanes::Direction direction,
+               Nanoseconds begin) {
+    const std::size_t before = result_.stalls.size();
+    stalled(event, job.offload, job.reload, begin);
+    if (result_.stalls.size() == before || !job.residency.valid()) return;
+    result_.stalls.back().residency = job.residency;
+    result_.stalls.back().is_store = direction == CopyLanes::d2h;
+  }
+
+  void collect_transfers() {
+    for (const auto direction : {CopyLanes::d2h, CopyLanes::h2d}) {
+      for (const CopyLanes::Job& job : lanes_.jobs(direction)) {
+        detail_->transfers.push_back({job.offload, job.reload, job.ready, job.start, job.end,
+                                      job.residency,
+                                      job.residency.valid() && direction == CopyLanes::d2h});
+      }
+    }
+    std::stable_sort(detail_->transfers.begin(), detail_->transfers.end(),
+                     [](const Transfer& a, const Transfer& b) { return a.start < b.start; });
+  }
+
+  const StepIndex& index_;
+  const Schedule& schedule_;
+  const Calibration& link_;
+  CopyLanes lanes_;
+  LaunchPace pace_;
+  ReplayResult& result_;
+  ReplayDetail* detail_;
+  const std::vector<Nanoseconds>& launch_;
+  std::vector<std::size_t> copy_out_;  // row of the lane's jobs, by offload
+  std::vector<std::size_t> copy_in_;   // by reload
+  std::vector<std::size_t> load_;      // by residency; kNoJob: not yet in this period
+  std::vector<std::size_t> store_;
+  std::vector<CopyLanes::Segment> trail_;
+  std::size_t next_event_ = 0;
+  Nanoseconds earned_ = 0;    // rest that was credited
+  Nanoseconds launched_ = 0;  // when the launch thread reached the event before next_event_
+};
+
+}  // namespace
+
+ReplayResult estimate(const StepIndex& index, const Schedule& schedule, ReplayDetail* detail) {
+  ReplayResult result;
+  const MemoryPeaks peaks =
+      replay_memory(index, schedule, detail != nullptr ? &detail->requested : nullptr);
+  result.peak_requested = peaks.requested;
+  result.peak_active = peaks.rounded;
+  result.peak_event = peaks.event;
+  result.host_bytes = schedule.host_bytes;
+  TimeReplay(index, schedule, result, detail).run();
+  return result;
+}
+
+ReplayResult replay(const StepIndex& index, const Schedule& schedule, ReplayDetail* detail) {
+  ReplayResult result = estimate(index, schedule, detail);
+  AllocatorTrail trail;
+  if (index.trace().setup.size() > 0) {
+    const AllocatorReplay allocator =
+        replay_allocator(index, schedule, -1, detail != nullptr ? &trail : nullptr);
+    result.peak_active = allocator.peak_active;
+    result.peak_reserved = allocator.peak_reserved;
+    result.allocator_periods = allocator.periods;
+    result.later_segments = static_cast<std::int64_t>(allocator.later_segments.size());
+    result.allocator_exact = allocator.is_complete;
+    result.active_varies = !allocator.is_steady;
+  }
+  if (detail != nullptr) {
+    detail->active = std::move(trail.active);
+    detail->reserved = std::move(trail.reserved);
+  }
+  return result;
+}
+
+Schedule resident_schedule(const StepIndex& index) {
+  Schedule schedule;
+  schedule.offload_of.resize(index.trace().saved.size());
+  schedule.reload_of.resize(index.trace().unpacks.size());
+  return schedule;
+}
+
+}  // namespace stowage::simulator
