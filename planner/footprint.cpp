@@ -10,6 +10,7 @@
 #include "simulator/lowering/parameter_stays.h"
 #include "simulator/plan/rule_match.h"
 #include "simulator/step/block_bytes.h"
+#include "simulator/step/lifetimes.h"
 #include "simulator/step/parameter_uses.h"
 
 namespace stowage::planner {
@@ -124,19 +125,24 @@ void Footprints::find_saved() {
   // When the original is gone at the earliest: behind its natural free, at `pack` when that is
   // earlier.
   const auto original = [&](StorageId storage, EventId pack) {
-    const std::size_t s = storage.index();
-    const EventId natural = trace.storages.natural_free_event[s];
+    const simulator::Hold hold = simulator::hold_of(trace, storage);
     std::int32_t end = positions_;
-    if (natural.valid()) end = natural >= pack ? behind(natural) : ahead_of(pack) + 1;
-    return FootprintSpan{ahead_of(trace.storages.alloc_event[s]) + 1, end, storage_bytes(storage)};
+    switch (simulator::leaving(hold, pack)) {
+      case simulator::Leaving::behind_hold:
+        end = behind(hold.event);
+        break;
+      case simulator::Leaving::at_eviction:
+        end = ahead_of(pack) + 1;
+        break;
+      case simulator::Leaving::never:
+        break;
+    }
+    return FootprintSpan{ahead_of(trace.storages.alloc_event[storage.index()]) + 1, end,
+                         storage_bytes(storage)};
   };
   const auto buffer = [&](const simulator::Reload& reload, Bytes bytes) {
-    EventId last = trace.unpacks.event[reload.unpacks.back().index()];
-    std::int32_t end = 0;
-    for (const UnpackId unpack : reload.unpacks) {
-      const EventId released = trace.unpacks.released_event[unpack.index()];
-      end = std::max(end, released.valid() ? behind(std::max(last, released)) : positions_);
-    }
+    const simulator::Hold hold = simulator::hold_of(trace, reload.unpacks);
+    const std::int32_t end = hold.outlives ? positions_ : behind(hold.event);
     return FootprintSpan{ahead_of(trace.unpacks.event[reload.unpacks.front().index()]), end,
                          buffer_bytes(bytes)};
   };
@@ -168,7 +174,7 @@ void Footprints::find_saved() {
     movable->spans[kShared].push_back(original(offload.storage, movable->first_pack));
   }
   for (const simulator::Reload& reload : shared.reloads) {
-    const simulator::Offload& offload = shared.offloads[reload.offload.index()];
+    const simulator::Offload& offload = shared.offloads[reload.offload];
     if (Movable* movable = movable_of(offload.storage)) {
       movable->spans[kShared].push_back(buffer(reload, offload.bytes));
     }
@@ -184,7 +190,7 @@ void Footprints::find_saved() {
     movable->allowed[kSeparate] = true;
   }
   for (const simulator::Reload& reload : separate.reloads) {
-    const simulator::Offload& offload = separate.offloads[reload.offload.index()];
+    const simulator::Offload& offload = separate.offloads[reload.offload];
     if (Movable* movable = movable_of(offload.storage)) {
       movable->spans[kSeparate].push_back(buffer(reload, offload.bytes));
       movable->unpack_events.push_back(trace.unpacks.event[reload.unpacks.front().index()]);
@@ -239,11 +245,11 @@ void Footprints::add_parameters(Choice choice) {
   for (std::size_t m = 0; m < movable_.size(); ++m) {
     if (movable_[m].is_layer()) row_of_layer[movable_[m].layer] = m;
   }
-  simulator::Stays stays = simulator::parameter_stays(*index_, streaming);
-  for (simulator::Stay& stay : stays.stays) stay.start = stay.await;
+  simulator::ParameterStays stays = simulator::parameter_stays(*index_, streaming);
+  for (simulator::ParameterStay& stay : stays.stays) stay.start = stay.await;
   simulator::merge_touching(*index_, stays);
   std::vector<bool> seen(index_->trace().storages.size(), false);
-  for (const simulator::Stay& stay : stays.stays) {
+  for (const simulator::ParameterStay& stay : stays.stays) {
     const std::size_t s = stay.storage.index();
     auto& spans = parameter_spans_[s][row_of(choice)];
     if (!seen[s]) spans.clear();

@@ -17,13 +17,6 @@ using Order = SearchSpace::Order;
 constexpr std::size_t kMostSwaps = 12;
 constexpr std::size_t kMostAdded = 4;
 
-// What compute waited for.
-StorageId storage_of(const simulator::Schedule& schedule, const simulator::Stall& stall) {
-  if (!stall.residency.valid()) return schedule.offloads[stall.offload.index()].storage;
-  const simulator::Residency& residency = schedule.residencies[stall.residency.index()];
-  return schedule.parameters[residency.parameter.index()].storage;
-}
-
 // Bytes that go over the link each way.
 Bytes range(const Movable& movable) {
   if (!movable.is_layer()) return movable.shared_range;
@@ -69,7 +62,7 @@ std::vector<std::size_t> Search::stalled_first() const {
   const auto lowered = simulator::lower(space_.footprints().index(), best_->candidate.decisions);
   if (lowered) {
     for (const simulator::Stall& stall : best_->candidate.result.stalls) {
-      const StorageId storage = storage_of(lowered->schedule, stall);
+      const StorageId storage = lowered->schedule.tenant(stall.stay).storage;
       if (const std::int32_t m = space_.movable_of(storage); m >= 0) {
         waited[static_cast<std::size_t>(m)] += stall.duration;
       }

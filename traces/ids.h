@@ -33,10 +33,8 @@ using StorageId = Id<struct StorageTag>;      // Trace::storages
 using EventId = Id<struct EventTag>;          // Trace::events
 using SavedId = Id<struct SavedTag>;          // Trace::saved; equals the pack's ordinal in the step
 using UnpackId = Id<struct UnpackTag>;        // Trace::unpacks; equals the unpack's ordinal
-using OffloadId = Id<struct OffloadTag>;      // Schedule::offloads
-using ReloadId = Id<struct ReloadTag>;        // Schedule::reloads
-using ParameterId = Id<struct ParameterTag>;  // Schedule::parameters
-using ResidencyId = Id<struct ResidencyTag>;  // Schedule::residencies
+using TenantId = Id<struct TenantTag>;        // Schedule::tenants
+using StayId = Id<struct StayTag>;            // Schedule::stays
 
 }  // namespace stowage
 

@@ -4,7 +4,7 @@
 #include <tuple>
 #include <utility>
 
-#include "simulator/schedule/lifetimes.h"
+#include "simulator/schedule/departures.h"
 
 namespace stowage::simulator {
 namespace {
@@ -18,20 +18,17 @@ class Builder {
         schedule_(schedule),
         storages_(trace_.storages.size()),
         moved_(storages_, false),
-        stays_(storages_ + schedule.reloads.size() + schedule.residencies.size(), false) {}
+        stays_(storages_ + schedule.stays.size(), false) {}
 
   AllocationSequence run() && {
     out_.bytes = trace_.storages.bytes;
-    for (const Reload& reload : schedule_.reloads) {
-      out_.bytes.push_back(schedule_.offloads[reload.offload.index()].bytes);
+    for (const Tenant& tenant : schedule_.tenants) {
+      if (tenant.has_own_home) out_.adopted.push_back(tenant.storage.value);
     }
-    for (const StreamedParameter& parameter : schedule_.parameters) {
-      out_.adopted.push_back(parameter.storage.value);
-    }
-    for (std::size_t r = 0; r < schedule_.residencies.size(); ++r) {
-      const Residency& residency = schedule_.residencies[r];
-      out_.bytes.push_back(schedule_.parameters[residency.parameter.index()].bytes);
-      if (residency.wraps) out_.wrapping.push_back(slot_of(ResidencyId(r)));
+    for (std::size_t i = 0; i < schedule_.stays.size(); ++i) {
+      const Stay& stay = schedule_.stays[i];
+      out_.bytes.push_back(stay.is_made ? 0 : schedule_.tenant(StayId(i)).bytes);
+      if (stay.wraps) out_.wrapping.push_back(slot_of(StayId(i)));
     }
     collect_gap_frees();
     walk();
@@ -45,8 +42,8 @@ class Builder {
     Slot slot = 0;
   };
 
-  [[nodiscard]] Slot slot_of(ResidencyId residency) const {
-    return static_cast<Slot>(storages_ + schedule_.reloads.size() + residency.index());
+  [[nodiscard]] Slot slot_of(StayId stay) const {
+    return static_cast<Slot>(storages_ + stay.index());
   }
 
   [[nodiscard]] bool counts(std::size_t storage) const {
@@ -55,14 +52,11 @@ class Builder {
 
   void collect_gap_frees() {
     for (const Departure& departure : departures(trace_, schedule_)) {
-      const Slot slot = departure.storage.value;
-      moved_[departure.storage.index()] = true;
+      const bool is_buffer = departure.stay.valid();
+      const Slot slot = is_buffer ? slot_of(departure.stay) : departure.storage.value;
+      if (!is_buffer) moved_[departure.storage.index()] = true;
       if (departure.event.valid()) gap_frees_.push_back({departure.event, slot});
       if (departure.instruction >= 0) freed_at_.push_back({departure.instruction, slot});
-    }
-    for (std::size_t r = 0; r < schedule_.reloads.size(); ++r) {
-      const EventId end = buffer_end(trace_, schedule_.reloads[r]);
-      if (end.valid()) gap_frees_.push_back({end, static_cast<Slot>(storages_ + r)});
     }
     std::sort(gap_frees_.begin(), gap_frees_.end(), [](const GapFree& a, const GapFree& b) {
       return std::tie(a.event, a.slot) < std::tie(b.event, b.slot);
@@ -89,11 +83,7 @@ class Builder {
              instructions[next_instruction].anchor.event.index() == e;
            ++next_instruction) {
         const Instruction& instruction = instructions[next_instruction];
-        if (instruction.action == Action::start_reload) {
-          allocate(static_cast<Slot>(storages_ + instruction.reload.index()), e);
-        }
-        if (instruction.action == Action::start_load) allocate(slot_of(instruction.residency), e);
-        if (instruction.action == Action::evict) free(slot_of(instruction.residency), e);
+        if (instruction.action == Action::load) allocate(slot_of(instruction.stay), e);
         if (at != freed_at_.end() && static_cast<std::size_t>(at->first) == next_instruction) {
           free((at++)->second, e);
         }

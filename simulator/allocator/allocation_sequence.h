@@ -1,8 +1,8 @@
 // What a planned step asks of the device's allocator, in the order in which the executor does: one
 // flat list for a period, and what links a period to the one before.
 //
-// Order: at an event its own allocation or free, the instructions there as listed (start_reload
-// allocates, a release may free), then what goes in the gap behind it. Frees of one gap commute:
+// Order: at an event its own allocation or free, the instructions there as listed (a load
+// allocates, an eviction may free), then what goes in the gap behind it. Frees of one gap commute:
 // merging is the same in any order.
 //
 // A step is periodic. A storage that exists at its begin and is freed within it (the gradients that
@@ -22,7 +22,7 @@
 namespace stowage::simulator {
 
 struct AllocationSequence {
-  // Storages by row, then reloads by row, then residencies by row.
+  // Storages by row, then stays by row (those that are made are no buffers: 0 bytes).
   using Slot = std::int32_t;
   std::vector<Bytes> bytes;  // by slot
 
@@ -41,9 +41,8 @@ struct AllocationSequence {
   std::vector<Slot> made_before;   // allocated ahead of every period, freed in it
   std::vector<Slot> freed_behind;  // left behind by a period, freed at its end
   std::vector<Slot> lasting;       // there all the time
-  // Streamed parameters, in order, whose own storages go ahead of the first period, and the
-  // residencies that are allocated then, behind that; those end in each period and begin again in
-  // it.
+  // What has a home of its own, in order: its storages go ahead of the first period; and the stays
+  // that are allocated then, behind that, which end in each period and begin again in it.
   std::vector<Slot> adopted;
   std::vector<Slot> wrapping;
   bool is_paired = true;  // made_before and freed_behind come from the plan alone

@@ -42,7 +42,6 @@ AllocatorOutlook::AllocatorOutlook(const StepIndex& index, const Schedule& sched
                                    std::int64_t most_actions)
     : trace_(index.trace()),
       sequence_(allocation_sequence(index, schedule)),
-      reloads_(schedule.reloads.size()),
       most_actions_(most_actions) {}
 
 Outlook AllocatorOutlook::look(const ObservedAllocator& observed, std::int64_t first_serial) const {
@@ -146,7 +145,7 @@ bool AllocatorOutlook::find_loaded(const ObservedAllocator& observed, std::int64
   for (std::size_t i = 0; i < observed.blocks.size(); ++i) {
     const ObservedBlock& each = observed.blocks[i];
     const bool loaded = each.allocated && each.serial >= first_serial &&
-                        each.tag >= static_cast<std::int64_t>(reloads_);
+                        each.tag >= 0;
     if (loaded) by_tag.emplace(each.tag, static_cast<Block>(i));
   }
   for (const Slot slot : sequence_.wrapping) {
@@ -155,7 +154,7 @@ bool AllocatorOutlook::find_loaded(const ObservedAllocator& observed, std::int64
     const Bytes bytes = sequence_.bytes[static_cast<std::size_t>(slot)];
     if (found == by_tag.end() ||
         observed.blocks[static_cast<std::size_t>(found->second)].requested != bytes) {
-      why = "the load buffer of stay " + std::to_string(tag - static_cast<std::int64_t>(reloads_)) +
+      why = "the load buffer of stay " + std::to_string(tag) +
             " (" + std::to_string(bytes) + " bytes) is not there";
       return false;
     }

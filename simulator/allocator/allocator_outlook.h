@@ -91,7 +91,6 @@ class AllocatorOutlook {
 
   const Trace& trace_;
   const AllocationSequence sequence_;
-  std::size_t reloads_;
   std::int64_t most_actions_;
 };
 

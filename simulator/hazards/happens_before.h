@@ -1,5 +1,7 @@
-// The happens-before relation of a schedule: three streams and vector clocks over them (Fidge,
+// The happens-before relation of a schedule: a list of streams and vector clocks over them (Fidge,
 // Mattern). Access a is ordered ahead of b when b's clock has seen a's number on a's stream.
+// Stream 0 issues: it is compute, in program order; work on every other stream is ordered behind
+// what compute has done when it is issued, and compute waits for it by name.
 #pragma once
 
 #include <algorithm>
@@ -13,16 +15,20 @@ namespace stowage::simulator {
 // What crosses the step's end is seen in the second of two periods.
 inline constexpr std::size_t kPeriods = 2;
 
+// The streams of an executor of today. A further one (a host that steps the optimizer) is a further
+// entry; nothing below knows how many there are.
 enum Stream : std::uint8_t { compute, d2h, h2d };
-using Clock = std::array<std::int64_t, 3>;
+inline constexpr std::size_t kMostStreams = 8;
 
-inline void join(Clock& into, const Clock& other) {
+using VectorClock = std::array<std::int64_t, kMostStreams>;
+
+inline void join(VectorClock& into, const VectorClock& other) {
   for (std::size_t i = 0; i < into.size(); ++i) into[i] = std::max(into[i], other[i]);
 }
 
 struct Access {
-  Stream stream = compute;
-  Clock clock{};  // its own number included
+  std::uint8_t stream = compute;
+  VectorClock clock{};  // its own number included
   EventId event;
   bool happened = false;
 };
@@ -35,26 +41,27 @@ class Streams {
  public:
   // An access on the compute stream, now.
   Access on_compute(EventId event) {
-    ++now_[compute];
-    return {compute, now_, event, true};
+    ++now()[compute];
+    return {compute, now(), event, true};
   }
 
-  // A copy that may start now: ordered behind compute so far and the lane's earlier copies.
-  Access on_lane(Stream lane, EventId event) {
-    Clock& last = lane_clock_[lane - 1];
-    join(last, now_);
-    ++last[lane];
-    return {lane, last, event, true};
+  // Work that may start now: ordered behind compute so far and the stream's earlier work.
+  Access on_stream(std::uint8_t stream, EventId event) {
+    VectorClock& last = clock_[stream];
+    join(last, now());
+    ++last[stream];
+    return {stream, last, event, true};
   }
 
-  // Compute waits for a copy, if there was one.
-  void wait_for(const Access& copied) {
-    if (copied.happened) join(now_, copied.clock);
+  // Compute waits for work, if there was any.
+  void wait_for(const Access& access) {
+    if (access.happened) join(now(), access.clock);
   }
 
  private:
-  Clock now_{};                        // what compute has seen
-  std::array<Clock, 2> lane_clock_{};  // of the last copy on each lane
+  VectorClock& now() { return clock_[compute]; }  // what compute has seen
+
+  std::array<VectorClock, kMostStreams> clock_{};  // of the last work on each stream
 };
 
 }  // namespace stowage::simulator

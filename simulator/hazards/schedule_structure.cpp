@@ -4,8 +4,7 @@
 #include <array>
 #include <string>
 
-#include "simulator/hazards/residency_structure.h"
-#include "simulator/schedule/stay_places.h"
+#include "simulator/schedule/tenant_kind.h"
 
 namespace stowage::simulator {
 namespace {
@@ -15,275 +14,289 @@ bool in_range(Id<Tag> id, std::size_t size) {
   return id.valid() && id.index() < size;
 }
 
-Place place_of(const Instruction& i) {
-  return {i.anchor.event, i.anchor.side};
-}
-
-class Checker {
+// Whether all rows can be looked up at all.
+class ReadableCheck {
  public:
-  Checker(const StepIndex& index, const Schedule& schedule)
-      : index_(index), trace_(index.trace()), s_(schedule) {}
+  ReadableCheck(const StepIndex& index, const Schedule& schedule, Structure& out)
+      : index_(index), trace_(index.trace()), s_(schedule), out_(out) {}
 
-  Structure run() && {
-    check_ids();
-    if (!out_.readable) return std::move(out_);
-    check_offloads();
-    check_reloads();
-    check_served();
-    check_instructions();
-    check_residencies(index_, s_, out_.hazards);
-    return std::move(out_);
+  void run() {
+    check_tables();
+    for (const Tenant& tenant : s_.tenants) {
+      bool fits = tenant.kind != nullptr && in_range(tenant.storage, trace_.storages.size());
+      for (const SavedId s : tenant.saved) fits = fits && in_range(s, trace_.saved.size());
+      if (!fits) unreadable("a tenant names no storage or no saved tensor of the step");
+      if (tenant.kind == &kSavedTensor && tenant.saved.empty()) {
+        unreadable("a tenant serves no saved tensor");
+      }
+    }
+    for (const Stay& stay : s_.stays) {
+      bool fits = in_range(stay.tenant, s_.tenants.size());
+      for (const UnpackId u : stay.unpacks) fits = fits && in_range(u, trace_.unpacks.size());
+      if (!fits) unreadable("a stay names no tenant of the schedule or no unpack of the step");
+    }
+    for (const Instruction& i : s_.instructions) check(i);
   }
 
  private:
-  void report(const std::string& text, EventId event = {}, OffloadId offload = {}) {
-    out_.hazards.push_back({HazardKind::malformed, offload, {}, event, text});
-  }
   void unreadable(const std::string& text) {
     out_.readable = false;
-    report(text);
+    out_.hazards.push_back({HazardKind::malformed, {}, {}, {}, text});
   }
-  [[nodiscard]] std::string name(OffloadId o) const { return label(trace_, s_, o); }
 
-  void check_ids() {
-    if (s_.offload_of.size() != trace_.saved.size() ||
-        s_.reload_of.size() != trace_.unpacks.size()) {
-      unreadable("the schedule is for another trace: " + std::to_string(s_.offload_of.size()) +
-                 " saved tensors and " + std::to_string(s_.reload_of.size()) + " unpacks, not " +
+  void check_tables() {
+    if (s_.tenant_of.size() != trace_.saved.size() || s_.stay_of.size() != trace_.unpacks.size()) {
+      unreadable("the schedule is for another trace: " + std::to_string(s_.tenant_of.size()) +
+                 " saved tensors and " + std::to_string(s_.stay_of.size()) + " unpacks, not " +
                  std::to_string(trace_.saved.size()) + " and " +
                  std::to_string(trace_.unpacks.size()));
     }
-    for (const OffloadId o : s_.offload_of) {
-      if (o.valid() && !in_range(o, s_.offloads.size())) unreadable("offload_of names no offload");
+    for (const TenantId t : s_.tenant_of) {
+      if (t.valid() && !in_range(t, s_.tenants.size())) unreadable("tenant_of names no tenant");
     }
-    for (const ReloadId r : s_.reload_of) {
-      if (r.valid() && !in_range(r, s_.reloads.size())) unreadable("reload_of names no reload");
-    }
-    for (const Offload& offload : s_.offloads) {
-      bool fits = in_range(offload.storage, trace_.storages.size()) && !offload.saved.empty();
-      for (const SavedId s : offload.saved) fits = fits && in_range(s, trace_.saved.size());
-      if (!fits) unreadable("an offload names no storage or no saved tensor of the trace");
-    }
-    for (const Reload& reload : s_.reloads) {
-      bool fits = in_range(reload.offload, s_.offloads.size()) && !reload.unpacks.empty();
-      for (const UnpackId u : reload.unpacks) fits = fits && in_range(u, trace_.unpacks.size());
-      if (!fits) unreadable("a reload names no offload of the schedule or no unpack of the trace");
-    }
-    for (const StreamedParameter& parameter : s_.parameters) {
-      if (!in_range(parameter.storage, trace_.storages.size())) {
-        unreadable("a streamed parameter names no storage of the trace");
-      }
-    }
-    for (const Residency& residency : s_.residencies) {
-      if (!in_range(residency.parameter, s_.parameters.size())) {
-        unreadable("a residency names no parameter of the schedule");
-      }
-    }
-    for (const Instruction& i : s_.instructions) {
-      const bool leaves = i.action == Action::start_offload || i.action == Action::release;
-      if (moves_parameter(i.action)) {
-        if (!in_range(i.residency, s_.residencies.size())) {
-          unreadable(std::string("a ") + name_of(i.action) + " names no row of the schedule");
-        }
-      } else if (leaves ? !in_range(i.offload, s_.offloads.size())
-                        : !in_range(i.reload, s_.reloads.size())) {
-        unreadable(std::string("a ") + name_of(i.action) + " names no row of the schedule");
-      }
-      if (!in_range(i.anchor.event, index_.event_count()) || !index_.is_anchor(i.anchor.event)) {
-        unreadable(std::string("a ") + name_of(i.action) + " stands at no anchor");
-        continue;
-      }
-      const Anchor anchor = index_.anchor_at(i.anchor.event, i.anchor.side);
-      if (anchor.kind != i.anchor.kind || anchor.ordinal != i.anchor.ordinal) {
-        report(std::string("a ") + name_of(i.action) + " stands at " + name_of(i.anchor.kind) +
-                   " " + std::to_string(i.anchor.ordinal) + ", but its event is another anchor",
-               i.anchor.event);
-      }
+    for (const StayId s : s_.stay_of) {
+      if (s.valid() && !in_range(s, s_.stays.size())) unreadable("stay_of names no stay");
     }
   }
 
-  void check_offloads() {
-    for (std::size_t row = 0; row < s_.offloads.size(); ++row) {
-      const OffloadId id(row);
-      const Offload& offload = s_.offloads[row];
-      const Bytes storage_bytes = trace_.storages.bytes[offload.storage.index()];
-      if (offload.bytes < 0 || offload.begin < 0 || offload.begin > storage_bytes ||
-          offload.bytes > storage_bytes - offload.begin) {
-        report(name(id) + " copies bytes that its storage does not have", {}, id);
-      }
-      if (offload.host_offset < 0 || offload.host_offset % kHostSlotAlignment != 0 ||
-          offload.host_offset > s_.host_bytes ||
-          offload.bytes > s_.host_bytes - offload.host_offset) {
-        report(name(id) + " has a host slot outside the arena or not aligned", {}, id);
-      }
-      if (!std::is_sorted(offload.saved.begin(), offload.saved.end())) {
-        report(name(id) + " lists its saved tensors out of order", {}, id);
-      }
-      for (const SavedId s : offload.saved) {
-        if (s_.offload_of[s.index()] != id || trace_.saved.storage[s.index()] != offload.storage) {
-          report(name(id) + " and its saved tensor " + trace_.string(trace_.saved.site[s.index()]) +
-                     " do not refer to each other",
-                 {}, id);
-        }
-        ByteRange view = byte_range(trace_, trace_.saved.tensor[s.index()]);
-        view.end = std::min(view.end, storage_bytes);
-        if (view.size() > 0 &&
-            (view.begin < offload.begin || view.end > offload.begin + offload.bytes)) {
-          report(name(id) + " does not copy all bytes of " +
-                     trace_.string(trace_.saved.site[s.index()]),
-                 {}, id);
-        }
-      }
-      for (const SavedId s : index_.saved_of(offload.storage)) {
-        if (!s_.offload_of[s.index()].valid()) {
-          report(name(id) + " gives up a storage that " +
-                     trace_.string(trace_.saved.site[s.index()]) + " keeps",
-                 {}, id);
-        }
-      }
+  void check(const Instruction& i) {
+    if (!in_range(i.stay, s_.stays.size())) {
+      unreadable(std::string("a ") + name_of(i.action) + " names no row of the schedule");
     }
-  }
-
-  void check_reloads() {
-    for (std::size_t row = 0; row < s_.reloads.size(); ++row) {
-      const Reload& reload = s_.reloads[row];
-      if (!std::is_sorted(reload.unpacks.begin(), reload.unpacks.end())) {
-        report("a reload of " + name(reload.offload) + " lists its unpacks out of order", {},
-               reload.offload);
-      }
-      for (const UnpackId u : reload.unpacks) {
-        if (s_.reload_of[u.index()] != ReloadId(row)) {
-          report("a reload of " + name(reload.offload) + " and unpack " + std::to_string(u.value) +
-                     " do not refer to each other",
-                 trace_.unpacks.event[u.index()], reload.offload);
-        }
-      }
+    if (!in_range(i.anchor.event, index_.event_count()) || !index_.is_anchor(i.anchor.event)) {
+      return unreadable(std::string("a ") + name_of(i.action) + " stands at no anchor");
     }
-  }
-
-  void check_served() {
-    for (std::size_t s = 0; s < s_.offload_of.size(); ++s) {
-      const OffloadId o = s_.offload_of[s];
-      if (!o.valid()) continue;
-      const auto& saved = s_.offloads[o.index()].saved;
-      if (std::find(saved.begin(), saved.end(), SavedId(s)) == saved.end()) {
-        report(name(o) + " does not list " + trace_.string(trace_.saved.site[s]), {}, o);
-      }
-    }
-    for (std::size_t u = 0; u < s_.reload_of.size(); ++u) {
-      const OffloadId o = s_.offload_of[trace_.unpacks.saved[u].index()];
-      const ReloadId r = s_.reload_of[u];
-      const EventId event = trace_.unpacks.event[u];
-      if (!o.valid() && !r.valid()) continue;
-      if (!r.valid()) {
-        report("unpack " + std::to_string(u) + " of " + name(o) + " has no reload", event, o);
-        continue;
-      }
-      const Reload& reload = s_.reloads[r.index()];
-      if (reload.offload != o) {
-        report("unpack " + std::to_string(u) + " gets the bytes of " + name(reload.offload), event,
-               reload.offload);
-      }
-      if (std::find(reload.unpacks.begin(), reload.unpacks.end(), UnpackId(u)) ==
-          reload.unpacks.end()) {
-        report("a reload of " + name(reload.offload) + " does not list unpack " + std::to_string(u),
-               event, reload.offload);
-      }
-    }
-  }
-
-  void check_instructions() {
-    const auto& list = s_.instructions;
-    for (std::size_t i = 1; i < list.size(); ++i) {
-      if (place_of(list[i]) < place_of(list[i - 1])) {
-        report(std::string("a ") + name_of(list[i].action) + " is listed behind a later one",
-               list[i].anchor.event);
-      }
-    }
-    // Rows of the list by what they act on: start_offload, release; start_reload, await, drop.
-    std::vector<std::array<std::int32_t, 2>> of_offload(s_.offloads.size(), {-1, -1});
-    std::vector<std::array<std::int32_t, 3>> of_reload(s_.reloads.size(), {-1, -1, -1});
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      if (moves_parameter(list[i].action)) continue;
-      const bool leaves =
-          list[i].action == Action::start_offload || list[i].action == Action::release;
-      const OffloadId o = leaves ? list[i].offload : s_.reloads[list[i].reload.index()].offload;
-      const auto step = static_cast<std::size_t>(list[i].action);
-      std::int32_t& slot = leaves ? of_offload[list[i].offload.index()][step]
-                                  : of_reload[list[i].reload.index()][step - 2];
-      if (slot >= 0)
-        report(std::string("second ") + name_of(list[i].action) + " of " + name(o),
-               list[i].anchor.event, o);
-      slot = static_cast<std::int32_t>(i);
-    }
-    for (std::size_t o = 0; o < of_offload.size(); ++o)
-      check_offload_steps(OffloadId(o), of_offload[o]);
-    for (std::size_t r = 0; r < of_reload.size(); ++r) {
-      check_reload_steps(s_.reloads[r], of_reload[r], of_offload[s_.reloads[r].offload.index()][1]);
-    }
-  }
-
-  void check_offload_steps(OffloadId id, const std::array<std::int32_t, 2>& at) {
-    if (at[0] < 0) report(name(id) + " has no start_offload", {}, id);
-    if (at[1] < 0) report(name(id) + " has no release", {}, id);
-    if (at[0] >= 0) {
-      const Instruction& start = s_.instructions[static_cast<std::size_t>(at[0])];
-      if (place_of(start) != start_of(trace_, s_.offloads[id.index()])) {
-        report(name(id) + " does not start behind its first pack", start.anchor.event, id);
-      }
-      if (at[1] >= 0 && at[1] < at[0]) {
-        report(name(id) + " is released ahead of its start_offload", start.anchor.event, id);
-      }
-    }
-  }
-
-  void check_reload_steps(const Reload& reload, const std::array<std::int32_t, 3>& at,
-                          std::int32_t release) {
-    const OffloadId o = reload.offload;
-    const EventId event = await_of(trace_, reload).event;
-    static constexpr const char* kStep[] = {"start_reload", "await", "drop"};
-    for (std::size_t i = 0; i < at.size(); ++i) {
-      if (at[i] < 0) report("a reload of " + name(o) + " has no " + kStep[i], event, o);
-    }
-    if (at[0] >= 0 && release >= 0 && at[0] < release) {
-      report("a reload of " + name(o) + " starts ahead of the release", event, o);
-    }
-    if (at[0] >= 0 && at[1] >= 0 && at[1] < at[0]) {
-      report("a reload of " + name(o) + " is awaited ahead of its start", event, o);
-    }
-    if (at[1] >= 0 &&
-        place_of(s_.instructions[static_cast<std::size_t>(at[1])]) > await_of(trace_, reload)) {
-      report("a reload of " + name(o) + " is awaited behind its first unpack", event, o);
-    }
-    if (at[2] >= 0 &&
-        place_of(s_.instructions[static_cast<std::size_t>(at[2])]) != drop_of(trace_, reload)) {
-      report("a reload of " + name(o) + " is not dropped behind its last unpack", event, o);
-    }
+    const Anchor anchor = index_.anchor_at(i.anchor.event, i.anchor.side);
+    if (anchor.kind == i.anchor.kind && anchor.ordinal == i.anchor.ordinal) return;
+    out_.hazards.push_back({HazardKind::malformed,
+                            {},
+                            {},
+                            i.anchor.event,
+                            std::string("a ") + name_of(i.action) + " stands at " +
+                                name_of(i.anchor.kind) + " " + std::to_string(i.anchor.ordinal) +
+                                ", but its event is another anchor"});
   }
 
   const StepIndex& index_;
   const Trace& trace_;
   const Schedule& s_;
-  Structure out_;
+  Structure& out_;
+};
+
+class StructureCheck {
+ public:
+  StructureCheck(const StepIndex& step, const Schedule& schedule, std::vector<Hazard>& hazards)
+      : index_(step, schedule), trace_(step.trace()), s_(schedule), hazards_(hazards) {}
+
+  void run() {
+    for (std::size_t t = 0; t < s_.tenants.size(); ++t) check_tenant(TenantId(t));
+    check_homes();
+    check_served();
+    check_order();
+    for (std::size_t i = 0; i < s_.stays.size(); ++i) check_steps(StayId(i));
+    for (std::size_t t = 0; t < s_.tenants.size(); ++t) {
+      check_overlaps(TenantId(t));
+      s_.tenants[t].kind->check(index_, TenantId(t), [&](const std::string& text, EventId event) {
+        report(text, TenantId(t), event);
+      });
+    }
+  }
+
+ private:
+  void report(const std::string& text, TenantId tenant, EventId event = {}) {
+    hazards_.push_back({HazardKind::malformed, tenant, {}, event, text});
+  }
+  [[nodiscard]] std::string name(TenantId t) const { return label(trace_, s_, t); }
+  [[nodiscard]] std::string name(StayId stay) const {
+    return "stay " + std::to_string(stay.value) + " of " + name(s_.stays[stay.index()].tenant);
+  }
+  [[nodiscard]] TenantId tenant_of(StayId stay) const { return s_.stays[stay.index()].tenant; }
+
+  void check_tenant(TenantId id) {
+    const Tenant& tenant = s_.tenants[id.index()];
+    const std::size_t s = tenant.storage.index();
+    const Bytes storage_bytes = trace_.storages.bytes[s];
+    if (tenant.bytes < 0 || tenant.begin < 0 || tenant.begin > storage_bytes ||
+        tenant.bytes > storage_bytes - tenant.begin) {
+      report(name(id) + " moves bytes that its storage does not have", id);
+    }
+    if (tenant.host_offset < 0 || tenant.host_offset % kHostSlotAlignment != 0 ||
+        tenant.host_offset > s_.host_bytes || tenant.bytes > s_.host_bytes - tenant.host_offset) {
+      report(name(id) + " has a host slot outside the arena or not aligned", id);
+    }
+    if (!tenant.has_own_home) return;
+    if (tenant.bytes != storage_bytes) {
+      report(name(id) + " has another size than its storage", id);
+    }
+    if (trace_.storages.device[s] != 0 || trace_.storages.alloc_event[s].valid() ||
+        trace_.storages.free_event[s].valid()) {
+      report(name(id) + " is not on the training device all through the recorded step", id);
+    }
+  }
+
+  // A storage whose home is its own has one tenant, and its slot is nobody else's.
+  void check_homes() {
+    struct Slot {
+      Bytes begin;
+      Bytes end;
+      TenantId own;  // none: shared over time
+    };
+    std::vector<Slot> slots;
+    std::vector<TenantId> home_of(trace_.storages.size());
+    for (std::size_t t = 0; t < s_.tenants.size(); ++t) {
+      const Tenant& tenant = s_.tenants[t];
+      if (tenant.bytes > 0) {
+        slots.push_back({tenant.host_offset, tenant.host_offset + tenant.bytes,
+                         tenant.has_own_home ? TenantId(t) : TenantId()});
+      }
+      if (!tenant.has_own_home) continue;
+      TenantId& home = home_of[tenant.storage.index()];
+      if (home.valid()) report(name(TenantId(t)) + " streams twice", TenantId(t));
+      home = TenantId(t);
+    }
+    for (std::size_t t = 0; t < s_.tenants.size(); ++t) {
+      const TenantId home = home_of[s_.tenants[t].storage.index()];
+      if (s_.tenants[t].has_own_home || !home.valid()) continue;
+      report(name(TenantId(t)) + " is of a storage that is at home on the host", TenantId(t));
+    }
+    std::sort(slots.begin(), slots.end(),
+              [](const Slot& a, const Slot& b) { return a.begin < b.begin; });
+    Slot reaching{0, 0, {}};      // the slot so far that ends last
+    Slot reaching_home{0, 0, {}};  // the own one
+    for (const Slot& slot : slots) {
+      const Slot& other = slot.own.valid() ? reaching : reaching_home;
+      if (slot.begin < other.end) {
+        const TenantId which = slot.own.valid() ? slot.own : other.own;
+        report("the host slot of " + name(which) + " is also another's", which);
+      }
+      if (slot.end > reaching.end) reaching = slot;
+      if (slot.own.valid() && slot.end > reaching_home.end) reaching_home = slot;
+    }
+  }
+
+  void check_served() {
+    for (std::size_t s = 0; s < s_.tenant_of.size(); ++s) {
+      const TenantId t = s_.tenant_of[s];
+      if (!t.valid()) continue;
+      const auto& saved = s_.tenants[t.index()].saved;
+      if (std::find(saved.begin(), saved.end(), SavedId(s)) == saved.end()) {
+        report(name(t) + " does not list " + trace_.string(trace_.saved.site[s]), t);
+      }
+    }
+    for (std::size_t u = 0; u < s_.stay_of.size(); ++u) {
+      const TenantId t = s_.tenant_of[trace_.unpacks.saved[u].index()];
+      const StayId s = s_.stay_of[u];
+      const EventId event = trace_.unpacks.event[u];
+      if (!t.valid() && !s.valid()) continue;
+      if (!s.valid()) {
+        report("unpack " + std::to_string(u) + " of " + name(t) + " has no stay", t, event);
+        continue;
+      }
+      const Stay& stay = s_.stays[s.index()];
+      if (stay.tenant != t) {
+        report("unpack " + std::to_string(u) + " gets the bytes of " + name(stay.tenant),
+               stay.tenant, event);
+      }
+      if (std::find(stay.unpacks.begin(), stay.unpacks.end(), UnpackId(u)) == stay.unpacks.end()) {
+        report(name(s) + " does not list unpack " + std::to_string(u), stay.tenant, event);
+      }
+    }
+  }
+
+  void check_order() {
+    const auto& list = s_.instructions;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const auto row = static_cast<std::int32_t>(i);
+      if (i > 0 && index_.place_of(row) < index_.place_of(row - 1)) {
+        report(std::string("a ") + name_of(list[i].action) + " is listed behind a later one",
+               tenant_of(list[i].stay), list[i].anchor.event);
+      }
+      if (index_.row_of(list[i].stay, list[i].action) == row) continue;
+      report(std::string("second ") + name_of(list[i].action) + " of " + name(list[i].stay),
+             tenant_of(list[i].stay), list[i].anchor.event);
+    }
+  }
+
+  // Every instruction that the stay wants and no other, in order, going round from its begin.
+  void check_steps(StayId id) {
+    static constexpr std::array kOrder = {Action::load, Action::await, Action::store,
+                                          Action::evict};
+    const Stay& stay = s_.stays[id.index()];
+    if (stay.is_made && stay.wraps) report(name(id) + " is made and wraps", stay.tenant);
+    if (stay.is_made && s_.tenants[stay.tenant.index()].has_own_home) {
+      report(name(id) + " is made, but its home has the bytes", stay.tenant);
+    }
+    bool complete = true;
+    for (const Action action : kOrder) {
+      const bool wanted = action == Action::evict || (action == Action::store && stay.is_stored) ||
+                          (action != Action::store && !stay.is_made);
+      const bool is_there = index_.row_of(id, action) >= 0;
+      if (wanted && !is_there) {
+        report(name(id) + " has no " + name_of(action), stay.tenant);
+      } else if (!wanted && is_there) {
+        report(name(id) + " has a " + name_of(action) + " that it does not want", stay.tenant);
+      }
+      complete = complete && wanted == is_there;
+    }
+    if (!complete) return;
+    const auto count = static_cast<std::int32_t>(s_.instructions.size());
+    const std::int32_t first = index_.row_of(id, stay.is_made ? Action::evict : Action::load);
+    std::int32_t previous = 0;
+    for (const Action action : kOrder) {
+      const std::int32_t row = index_.row_of(id, action);
+      if (row < 0 || stay.is_made) continue;
+      const std::int32_t distance = (row - first + count) % count;
+      if (distance < previous) {
+        report(name(id) + " has its instructions out of order", stay.tenant,
+               s_.instructions[static_cast<std::size_t>(row)].anchor.event);
+      }
+      previous = distance;
+    }
+    const std::int32_t evict = index_.row_of(id, Action::evict);
+    if (stay.is_made && stay.is_stored && evict < index_.row_of(id, Action::store)) {
+      report(name(id) + " is evicted ahead of its store", stay.tenant,
+             s_.instructions[static_cast<std::size_t>(evict)].anchor.event);
+    }
+    if (!stay.is_made && stay.wraps != (evict < first)) {
+      report(name(id) + (stay.wraps ? " does not go" : " goes") + " over the step's end",
+             stay.tenant);
+    }
+  }
+
+  // Of stays that serve no unpack: behind a load comes the evict of the same one, going round.
+  void check_overlaps(TenantId tenant) {
+    std::vector<std::int32_t> rows;
+    for (const StayId id : index_.stays_of(tenant)) {
+      const Stay& stay = s_.stays[id.index()];
+      if (stay.is_made || !stay.unpacks.empty()) continue;
+      for (const Action action : {Action::load, Action::evict}) {
+        if (index_.row_of(id, action) >= 0) rows.push_back(index_.row_of(id, action));
+      }
+    }
+    std::sort(rows.begin(), rows.end());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const Instruction& here = s_.instructions[static_cast<std::size_t>(rows[i])];
+      const Instruction& next =
+          s_.instructions[static_cast<std::size_t>(rows[(i + 1) % rows.size()])];
+      if (here.action != Action::load) continue;
+      if (next.action == Action::evict && next.stay == here.stay) continue;
+      report(name(here.stay) + " overlaps " + name(next.stay), tenant, next.anchor.event);
+    }
+  }
+
+  const ScheduleIndex index_;
+  const Trace& trace_;
+  const Schedule& s_;
+  std::vector<Hazard>& hazards_;
 };
 
 }  // namespace
 
 Structure check_structure(const StepIndex& index, const Schedule& schedule) {
-  return Checker(index, schedule).run();
-}
-
-std::string label(const Trace& trace, const Schedule& schedule, OffloadId offload) {
-  const SavedId first = schedule.offloads[offload.index()].saved.front();
-  return "offload " + std::to_string(offload.value) + " (" +
-         trace.string(trace.saved.site[first.index()]) + ")";
-}
-
-std::string label(const Trace& trace, const Schedule& schedule, ParameterId parameter) {
-  const LayerId layer =
-      trace.storages.layer[schedule.parameters[parameter.index()].storage.index()];
-  return "parameter " + std::to_string(parameter.value) + " (" +
-         (layer.valid() ? trace.string(trace.layers.name[layer.index()]) : "no layer") + ")";
+  Structure out;
+  ReadableCheck(index, schedule, out).run();
+  if (out.readable) StructureCheck(index, schedule, out.hazards).run();
+  return out;
 }
 
 }  // namespace stowage::simulator

@@ -1,6 +1,7 @@
-// Whether a schedule is well formed: its tables fit the trace and each other, and every instruction
-// is there once, at the place that the contract in simulator/schedule/schedule.h gives it. The
-// order of memory accesses is the other half of the hazard check (simulator/hazards/hazards.cpp).
+// Whether a schedule is well formed: its tables fit the step and each other, and every instruction
+// is there once, in the order that the contract in simulator/schedule/schedule.h gives it, and as
+// the tenant's kind asks. The order of memory accesses is the other half of the hazard check
+// (simulator/hazards/hazards.cpp).
 #pragma once
 
 #include <vector>
@@ -14,12 +15,7 @@ struct Structure {
   bool readable = true;         // every id and event in the schedule can be looked up
 };
 
+// Cost: O(instructions + stays + slots log slots).
 [[nodiscard]] Structure check_structure(const StepIndex& index, const Schedule& schedule);
-
-// "offload 3 (layers.0.mlp#2)"; for messages.
-[[nodiscard]] std::string label(const Trace& trace, const Schedule& schedule, OffloadId offload);
-// "parameter 3 (layers.0.mlp)".
-[[nodiscard]] std::string label(const Trace& trace, const Schedule& schedule,
-                                ParameterId parameter);
 
 }  // namespace stowage::simulator

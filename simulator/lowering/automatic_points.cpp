@@ -4,6 +4,7 @@
 
 #include "simulator/lowering/automatic_releases.h"
 #include "simulator/lowering/automatic_starts.h"
+#include "simulator/schedule/saved_tensor_tenant.h"
 #include "traces/result.h"
 
 namespace stowage::simulator {
@@ -16,12 +17,12 @@ LatestReleases latest_releases(const StepIndex& index, const std::vector<Offload
   latest.own.assign(offloads.size(), end);
   latest.any.assign(offloads.size(), end);
   for (const Reload& reload : reloads) {
-    Place& own = latest.own[reload.offload.index()];
-    own = std::min(own, await_of(trace, reload));
+    Place& own = latest.own[reload.offload];
+    own = std::min(own, await_place(trace, reload.unpacks));
   }
   const auto& unpacks = trace.unpacks.event;  // in order of event
   for (std::size_t o = 0; o < offloads.size(); ++o) {
-    const Place start = start_of(trace, offloads[o]);
+    const Place start = store_place(trace, offloads[o].saved);
     const auto next = std::upper_bound(unpacks.begin(), unpacks.end(), start.event);
     if (next != unpacks.end()) latest.any[o] = {*next, Side::before};
     const auto& writes = index.writes_of(offloads[o].storage);

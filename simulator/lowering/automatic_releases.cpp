@@ -4,17 +4,19 @@
 #include <utility>
 
 #include "simulator/machine/link_model.h"
+#include "simulator/schedule/saved_tensor_tenant.h"
+#include "simulator/step/lifetimes.h"
 
 namespace stowage::simulator {
 namespace {
 
 // Bytes that go when copies out are done: a storage with its last offload, or an updated parameter.
-struct Departure {
+struct Leaver {
   Bytes bytes = 0;
   StorageId storage;                  // of offloads
   std::vector<std::size_t> offloads;  // none: a stay
   std::size_t stay = 0;
-  Position floor = 0;   // of a stay: it cannot leave before
+  PeriodPosition floor = 0;   // of a stay: it cannot leave before
   EventId ready;        // of offloads: the last one's first pack
   std::size_t end = 0;  // first event at which its bytes are gone
 };
@@ -44,7 +46,7 @@ class ReleasePass {
   // What a stay that waits for its store was kept for: its row, and where it could leave else.
   struct KeptForStore {
     std::size_t stay;
-    Position floor;
+    PeriodPosition floor;
   };
 
   [[nodiscard]] std::size_t end_of_step() const { return index_.event_count(); }
@@ -61,7 +63,7 @@ class ReleasePass {
     });
     auto store = stores.begin();
     for (std::size_t o = 0; o < m_.offloads.size(); ++o) {
-      const Place start = start_of(trace_, m_.offloads[o]);
+      const Place start = store_place(trace_, m_.offloads[o].saved);
       for (; store != stores.end() && m_.stays[*store].store % period_ < position_of(start);) {
         evict_when_stored(*store++);
       }
@@ -83,27 +85,27 @@ class ReleasePass {
 
   // Not before its last use, not behind the start of its next stay, not over the step's end.
   void evict_when_stored(std::size_t i) {
-    Stay& stay = m_.stays[i];
-    const Position inside = stay.store % period_;
+    ParameterStay& stay = m_.stays[i];
+    const PeriodPosition inside = stay.store % period_;
     const EventId event = place_at(inside, period_).event;
     const EventId done = first_at(event, copied_at(time_[event.index()], stay.bytes));
     const EventId end(end_of_step() - 1);
     const EventId anchor = done.valid() ? index_.next_anchor(done) : end;
-    const Position place = position_of({anchor, anchor == end ? Side::before : Side::after});
-    const Position wanted = std::min(place + stay.store - inside, begin_of_next_stay(i));
+    const PeriodPosition place = position_of({anchor, anchor == end ? Side::before : Side::after});
+    const PeriodPosition wanted = std::min(place + stay.store - inside, begin_of_next_stay(i));
     if (wanted <= stay.evict) return;
     kept_for_store_.push_back({i, stay.evict});
     stay.evict = wanted;
   }
 
-  [[nodiscard]] Position begin_of_next_stay(std::size_t i) const {
+  [[nodiscard]] PeriodPosition begin_of_next_stay(std::size_t i) const {
     const StorageId storage = m_.stays[i].storage;
     const bool is_last = i + 1 == m_.stays.size() || m_.stays[i + 1].storage != storage;
     std::size_t next = i + 1;
     for (next = is_last ? i : next; is_last && next > 0; --next) {
       if (m_.stays[next - 1].storage != storage) break;
     }
-    const Stay& stay = m_.stays[next];
+    const ParameterStay& stay = m_.stays[next];
     return (stay.start != kNoPosition ? stay.start : stay.await) + (is_last ? period_ : 0);
   }
 
@@ -124,21 +126,27 @@ class ReleasePass {
   // an unpack the bytes still count for a reload on demand, which comes ahead of an `after`
   // release.
   [[nodiscard]] std::size_t end_of(StorageId storage, Place release) const {
-    const EventId natural = trace_.storages.natural_free_event[storage.index()];
-    if (!natural.valid()) return end_of_step();
-    if (natural >= release.event) return natural.index() + 1;
+    const Hold hold = hold_of(trace_, storage);
+    switch (leaving(hold, release.event)) {
+      case Leaving::never:
+        return end_of_step();
+      case Leaving::behind_hold:
+        return hold.event.index() + 1;
+      case Leaving::at_eviction:
+        break;
+    }
     const bool at_unpack = trace_.events.kind[release.event.index()] == EventKind::unpack;
     return release.event.index() + (at_unpack && release.side == Side::after ? 1 : 0);
   }
 
   // First event at which the bytes of a stay are gone, in the period that it ends in.
-  [[nodiscard]] std::size_t end_of(const Stay& stay) const {
+  [[nodiscard]] std::size_t end_of(const ParameterStay& stay) const {
     const Place place = place_at(stay.evict, period_);
     const bool at_unpack = trace_.events.kind[place.event.index()] == EventKind::unpack;
     return place.event.index() + (at_unpack && place.side == Side::after ? 1 : 0);
   }
 
-  [[nodiscard]] std::size_t end_of(const Departure& unit) const {
+  [[nodiscard]] std::size_t end_of(const Leaver& unit) const {
     if (unit.offloads.empty()) return end_of(m_.stays[unit.stay]);
     Place last;
     for (const std::size_t o : unit.offloads) last = std::max(last, m_.release[o]);
@@ -147,17 +155,12 @@ class ReleasePass {
 
   // First event at which a reload buffer is gone.
   [[nodiscard]] std::size_t end_of(const Reload& reload) const {
-    EventId last = trace_.unpacks.event[reload.unpacks.back().index()];
-    for (const UnpackId u : reload.unpacks) {
-      const EventId released = trace_.unpacks.released_event[u.index()];
-      if (!released.valid()) return end_of_step();
-      last = std::max(last, released);
-    }
-    return last.index() + 1;
+    const Hold hold = hold_of(trace_, reload.unpacks);
+    return hold.outlives ? end_of_step() : hold.event.index() + 1;
   }
 
   [[nodiscard]] Bytes bytes_of(const Reload& reload) const {
-    return m_.offloads[reload.offload.index()].bytes;
+    return m_.offloads[reload.offload].bytes;
   }
 
   void collect_deltas() {
@@ -166,20 +169,20 @@ class ReleasePass {
     delta_.front() += index_.bytes_at_begin();
     collect_offloads();
     for (const Reload& reload : m_.reloads) {
-      delta_[await_of(trace_, reload).event.index()] += bytes_of(reload);
+      delta_[await_place(trace_, reload.unpacks).event.index()] += bytes_of(reload);
       delta_[end_of(reload)] -= bytes_of(reload);
     }
     for (std::size_t i = 0; i < m_.stays.size(); ++i) {
-      const Stay& stay = m_.stays[i];
+      const ParameterStay& stay = m_.stays[i];
       if (i == 0 || m_.stays[i - 1].storage != stay.storage) delta_.front() -= stay.bytes;
-      const Position begin = stay.start != kNoPosition ? stay.start : stay.await;
+      const PeriodPosition begin = stay.start != kNoPosition ? stay.start : stay.await;
       delta_[place_at(begin, period_).event.index()] += stay.bytes;
       delta_[end_of(stay)] -= stay.bytes;
       if (begin < 0 || stay.evict >= period_) delta_.front() += stay.bytes;
     }
     for (const KeptForStore& kept : kept_for_store_) {
-      const Stay& stay = m_.stays[kept.stay];
-      Departure unit;
+      const ParameterStay& stay = m_.stays[kept.stay];
+      Leaver unit;
       unit.bytes = stay.bytes;
       unit.stay = kept.stay;
       unit.floor = kept.floor;
@@ -197,16 +200,16 @@ class ReleasePass {
       auto& row = unit_of[storage.index()];
       if (row < 0) {
         row = static_cast<std::int32_t>(units_.size());
-        Departure unit;
+        Leaver unit;
         unit.bytes = trace_.storages.bytes[storage.index()];
         unit.storage = storage;
         units_.push_back(std::move(unit));
       }
-      Departure& unit = units_[static_cast<std::size_t>(row)];
+      Leaver& unit = units_[static_cast<std::size_t>(row)];
       unit.offloads.push_back(o);
-      unit.ready = std::max(unit.ready, start_of(trace_, m_.offloads[o]).event);
+      unit.ready = std::max(unit.ready, store_place(trace_, m_.offloads[o].saved).event);
     }
-    for (Departure& unit : units_) {
+    for (Leaver& unit : units_) {
       const EventId free = trace_.storages.free_event[unit.storage.index()];
       if (free.valid()) delta_[free.index()] += unit.bytes;
       unit.end = end_of(unit);
@@ -216,7 +219,7 @@ class ReleasePass {
 
   void release_for_budget() {
     std::stable_sort(units_.begin(), units_.end(),
-                     [](const Departure& a, const Departure& b) { return a.ready < b.ready; });
+                     [](const Leaver& a, const Leaver& b) { return a.ready < b.ready; });
     std::vector<std::size_t> pending;  // rows of units_, oldest first
     std::size_t next = 0;
     Bytes now = 0;
@@ -226,7 +229,7 @@ class ReleasePass {
       if (delta_[e] <= 0 || now <= *budget_ || pending.empty()) continue;
       const Place place{index_.previous_anchor(EventId(e - 1)), Side::after};
       std::erase_if(pending, [&](std::size_t row) {
-        Departure& unit = units_[row];
+        Leaver& unit = units_[row];
         if (unit.end <= e) return true;  // gone already
         if (now <= *budget_ || !can_leave(unit, place, e)) return false;
         leave(unit, place);
@@ -240,9 +243,9 @@ class ReleasePass {
   }
 
   // Whether releasing at `place` would make the unit's bytes go before event e.
-  [[nodiscard]] bool can_leave(const Departure& unit, Place place, std::size_t e) const {
+  [[nodiscard]] bool can_leave(const Leaver& unit, Place place, std::size_t e) const {
     if (unit.offloads.empty()) {
-      const Position position = position_of(place) + rounds_of(unit);
+      const PeriodPosition position = position_of(place) + rounds_of(unit);
       return position >= unit.floor && position < m_.stays[unit.stay].evict;
     }
     Place last;
@@ -252,7 +255,7 @@ class ReleasePass {
     return end_of(unit.storage, last) <= e;
   }
 
-  void leave(const Departure& unit, Place place) {
+  void leave(const Leaver& unit, Place place) {
     for (const std::size_t o : unit.offloads) {
       if (!fixed_.release[o]) m_.release[o] = std::min(m_.release[o], place);
     }
@@ -260,7 +263,7 @@ class ReleasePass {
   }
 
   // The begin of the period that a stay ends in.
-  [[nodiscard]] Position rounds_of(const Departure& unit) const {
+  [[nodiscard]] PeriodPosition rounds_of(const Leaver& unit) const {
     return unit.floor - unit.floor % period_;
   }
 
@@ -269,11 +272,11 @@ class ReleasePass {
   const std::vector<Nanoseconds>& time_;
   const FixedPoints& fixed_;
   const std::optional<Bytes> budget_;
-  const Position period_;
+  const PeriodPosition period_;
   Movement& m_;
   Nanoseconds lane_free_ = 0;
   std::vector<KeptForStore> kept_for_store_;
-  std::vector<Departure> units_;
+  std::vector<Leaver> units_;
   std::vector<Bytes> delta_;
 };
 

@@ -8,11 +8,12 @@
 
 #include "simulator/lowering/automatic_releases.h"
 #include "simulator/lowering/memory_profile.h"
+#include "simulator/schedule/saved_tensor_tenant.h"
 
 namespace stowage::simulator {
 namespace {
 
-constexpr Position kStepBegin = 1;  // behind step_begin
+constexpr PeriodPosition kStepBegin = 1;  // behind step_begin
 
 class StartPass {
  public:
@@ -49,9 +50,9 @@ class StartPass {
   // One copy to the device. Positions are in [0, period); a copy that wraps is awaited in the next
   // period, at `await`.
   struct Copy {
-    Position await = 0;
-    Position earliest = 0;  // < 0: also in the period before, from there + period on
-    Position start = 0;
+    PeriodPosition await = 0;
+    PeriodPosition earliest = 0;  // < 0: also in the period before, from there + period on
+    PeriodPosition start = 0;
     Bytes bytes = 0;
     Nanoseconds duration = 0;  // expected
     std::size_t row = 0;       // of reloads or stays
@@ -60,10 +61,10 @@ class StartPass {
     bool wraps = false;
   };
 
-  [[nodiscard]] std::size_t anchor_at(Position position) const {
+  [[nodiscard]] std::size_t anchor_at(PeriodPosition position) const {
     return index_.anchor_row(place_at(position, period_).event);
   }
-  [[nodiscard]] Nanoseconds time_at(Position position) const {
+  [[nodiscard]] Nanoseconds time_at(PeriodPosition position) const {
     return index_.anchor_times()[anchor_at(position)];
   }
 
@@ -77,20 +78,20 @@ class StartPass {
     for (std::size_t r = 0; r < m_.reloads.size(); ++r) {
       const Reload& reload = m_.reloads[r];
       Copy copy;
-      copy.await = position_of(await_of(trace_, reload));
-      copy.earliest = position_of(m_.release[reload.offload.index()]);
-      copy.bytes = m_.offloads[reload.offload.index()].bytes;
+      copy.await = position_of(await_place(trace_, reload.unpacks));
+      copy.earliest = position_of(m_.release[reload.offload]);
+      copy.bytes = m_.offloads[reload.offload].bytes;
       copy.row = r;
       copy.is_automatic = !fixed_.start_reload[r] && reload.copy_in == CopyMode::lane;
       copy.duration = expected(copy.bytes);
       if (!copy.is_automatic) {
-        const Place fixed = fixed_.start_reload[r].value_or(await_of(trace_, reload));
+        const Place fixed = fixed_.start_reload[r].value_or(await_place(trace_, reload.unpacks));
         copy.start = std::max(position_of(fixed), copy.earliest);
       }
       copies_.push_back(copy);
     }
     for (std::size_t i = 0; i < m_.stays.size(); ++i) {
-      const Stay& stay = m_.stays[i];
+      const ParameterStay& stay = m_.stays[i];
       Copy copy;
       copy.await = stay.await;
       copy.earliest = end_of_stay_before(i);
@@ -110,8 +111,8 @@ class StartPass {
     });
   }
 
-  // Stays of one storage stand together, in order.
-  [[nodiscard]] Position end_of_stay_before(std::size_t i) const {
+  // ParameterStays of one storage stand together, in order.
+  [[nodiscard]] PeriodPosition end_of_stay_before(std::size_t i) const {
     const StorageId storage = m_.stays[i].storage;
     if (i > 0 && m_.stays[i - 1].storage == storage) return m_.stays[i - 1].evict;
     while (i + 1 < m_.stays.size() && m_.stays[i + 1].storage == storage) ++i;
@@ -153,7 +154,7 @@ class StartPass {
         next_start = std::min(next_start, time_at(copy.start));
         continue;
       }
-      const Position need = copy.wraps ? step_end_ : copy.await;
+      const PeriodPosition need = copy.wraps ? step_end_ : copy.await;
       const Nanoseconds start = std::min(time_at(need), next_start) - copy.duration;
       copy.start = std::max(at_or_before(start, need), earliest(copy));
       next_start = std::max(start, time_at(copy.start));
@@ -164,24 +165,24 @@ class StartPass {
     return late;
   }
 
-  [[nodiscard]] Position earliest(const Copy& copy) const {
+  [[nodiscard]] PeriodPosition earliest(const Copy& copy) const {
     if (copy.wraps) return copy.earliest + period_;
     return copy.is_load ? std::max(copy.earliest, kStepBegin) : copy.earliest;
   }
 
   // The last anchor whose time is at most `start`, ahead of `need` if it is as late as that.
-  [[nodiscard]] Position at_or_before(Nanoseconds start, Position need) const {
+  [[nodiscard]] PeriodPosition at_or_before(Nanoseconds start, PeriodPosition need) const {
     const auto& times = index_.anchor_times();
     const auto later = std::upper_bound(times.begin(), times.end(), start);
     const auto row = static_cast<std::size_t>(later - times.begin());
     return before(index_.anchors()[row > 0 ? row - 1 : 0], need);
   }
-  [[nodiscard]] Position before(EventId anchor, Position need) const {
+  [[nodiscard]] PeriodPosition before(EventId anchor, PeriodPosition need) const {
     return anchor < place_at(need, period_).event ? position_of({anchor, Side::after}) : need;
   }
 
   void keep_order() {
-    Position previous = 0;
+    PeriodPosition previous = 0;
     for (Copy* copy : queue()) {
       if (!copy->is_automatic) continue;
       copy->start = previous = std::max(copy->start, previous);
@@ -194,11 +195,11 @@ class StartPass {
       if (!copy.is_automatic && !copy.is_load) take(profile, copy);
     }
     if (keep_wrapping(profile)) latest_starts();
-    Position previous = 0;
+    PeriodPosition previous = 0;
     for (Copy* copy : queue()) {
       if (!copy->is_automatic) continue;
-      const Position need = copy->wraps ? step_end_ : copy->await;
-      Position start = std::max(copy->start, previous);
+      const PeriodPosition need = copy->wraps ? step_end_ : copy->await;
+      PeriodPosition start = std::max(copy->start, previous);
       const std::size_t full =
           profile.last_above(anchor_at(start), anchor_at(need), *budget_ - copy->bytes);
       if (full < anchor_at(need)) start = before(index_.anchors()[full + 1], need);
@@ -251,8 +252,8 @@ class StartPass {
   const FixedPoints& fixed_;
   const std::optional<Bytes> budget_;
   const std::vector<Bytes>& delta_;
-  const Position period_;
-  const Position step_end_;
+  const PeriodPosition period_;
+  const PeriodPosition step_end_;
   Movement& m_;
   std::vector<Copy> copies_;
   std::map<Bytes, Nanoseconds> expected_;  // layers have the same sizes

@@ -5,9 +5,11 @@
 
 #include "simulator/lowering/automatic_points.h"
 #include "simulator/lowering/offload_groups.h"
+#include "simulator/lowering/parameter_stays.h"
 #include "simulator/lowering/point_events.h"
 #include "simulator/lowering/schedule_builder.h"
 #include "simulator/machine/link_model.h"
+#include "simulator/schedule/saved_tensor_tenant.h"
 
 namespace stowage::simulator {
 namespace {
@@ -81,7 +83,7 @@ class PointPlacer {
     const UnpackId unpack = reload.unpacks.front();
     const SavedId saved = trace_.unpacks.saved[unpack.index()];
     const SavedDecision& decision = decisions_.saved[saved.index()];
-    const Place await = await_of(trace_, reload);
+    const Place await = await_place(trace_, reload.unpacks);
     switch (decision.reload.kind) {
       case ReloadPoint::Kind::automatic:
         return MaybePlace{};
@@ -126,7 +128,7 @@ class PointPlacer {
 // Places everything. A stay that would start where the one before it ends goes on instead; then the
 // others have more room and are placed again, a few times.
 void place_all(const StepIndex& index, const FixedPoints& fixed, std::optional<Bytes> budget,
-               Stays& stays, Movement& movement) {
+               ParameterStays& stays, Movement& movement) {
   constexpr int kMostRounds = 4;
   for (int round = 1;; ++round) {
     movement.stays = stays.stays;
@@ -163,10 +165,10 @@ Result<Lowering> lower(const StepIndex& index, const Decisions& decisions) {
   const Trace& trace = index.trace();
   STOWAGE_ASSERT(decisions.parameters.shard_of.empty() ||
                  decisions.parameters.shard_of.size() == trace.storages.size());
-  Stays stays = parameter_stays(index, decisions.parameters);
+  ParameterStays stays = parameter_stays(index, decisions.parameters);
   merge_touching(index, stays);
   std::vector<bool> streamed(trace.storages.size(), false);
-  for (const Stay& stay : stays.stays) streamed[stay.storage.index()] = true;
+  for (const ParameterStay& stay : stays.stays) streamed[stay.storage.index()] = true;
   OffloadGroups groups = group_offloads(index, decisions, streamed);
   Movement movement;
   movement.offloads = std::move(groups.offloads);

@@ -137,8 +137,8 @@ class Grouper {
   }
 
   void add_offload(StorageId storage, std::span<const SavedId> saved, const SavedDecision& d) {
-    const OffloadId id(out_.offloads.size());
-    Offload offload{storage, {saved.begin(), saved.end()}, 0, 0, 0, d.copy_out};
+    const std::size_t id = out_.offloads.size();
+    Offload offload{storage, {saved.begin(), saved.end()}, 0, 0, d.copy_out};
     ByteRange range;
     std::vector<UnpackId> unpacks;
     for (const SavedId s : saved) {
@@ -171,15 +171,15 @@ class Grouper {
     std::sort(by_pack.begin(), by_pack.end(), [&](std::size_t a, std::size_t b) {
       return offloads[a].saved.front() < offloads[b].saved.front();
     });
-    std::vector<OffloadId> renamed(offloads.size());
+    std::vector<std::size_t> renamed(offloads.size());
     std::vector<Offload> sorted;
     sorted.reserve(offloads.size());
     for (const std::size_t old : by_pack) {
-      renamed[old] = OffloadId(sorted.size());
+      renamed[old] = sorted.size();
       sorted.push_back(std::move(offloads[old]));
     }
     offloads = std::move(sorted);
-    for (Reload& reload : out_.reloads) reload.offload = renamed[reload.offload.index()];
+    for (Reload& reload : out_.reloads) reload.offload = renamed[reload.offload];
     std::sort(out_.reloads.begin(), out_.reloads.end(), [](const Reload& a, const Reload& b) {
       return a.unpacks.front() < b.unpacks.front();
     });

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "simulator/lowering/lowering.h"
+#include "simulator/lowering/movement.h"
 #include "simulator/plan/decisions.h"
-#include "simulator/schedule/schedule.h"
 #include "simulator/step/step_index.h"
 
 namespace stowage::simulator {

@@ -19,9 +19,9 @@ using Visit = std::pair<PhaseId, Group>;
 
 struct Span {
   Visit visit;
-  Position first = 0;
-  Position last = 0;
-  Position store = kNoPosition;
+  PeriodPosition first = 0;
+  PeriodPosition last = 0;
+  PeriodPosition store = kNoPosition;
 };
 
 class Maker {
@@ -32,7 +32,7 @@ class Maker {
         decisions_(decisions),
         period_(period_of(index.event_count())) {}
 
-  Stays run() && {
+  ParameterStays run() && {
     if (decisions_.stream == ParameterPlan::Stream::off) return {};
     for (std::size_t s = 0; s < decisions_.shard_of.size(); ++s) {
       if (decisions_.shard_of[s] < 0) continue;
@@ -73,8 +73,8 @@ class Maker {
     std::vector<Span> spans;
     for (const ParameterTouch& touch : index_.parameter_uses().touches_of(storage)) {
       const Visit visit{touch.phase, group_of(storage, touch)};
-      const Position first = position_of(touch.first);
-      const Position last = position_of(touch.last);
+      const PeriodPosition first = position_of(touch.first);
+      const PeriodPosition last = position_of(touch.last);
       auto at = std::find_if(spans.begin(), spans.end(),
                              [&](const Span& span) { return span.visit == visit; });
       if (at == spans.end()) at = spans.insert(at, {visit, first, last, kNoPosition});
@@ -112,11 +112,11 @@ class Maker {
   }
 
   // The begin of the visit `prefetch` ahead, going back over the step's begin.
-  [[nodiscard]] Position start_of(const Span& span) const {
-    const auto count = static_cast<Position>(visits_.size());
-    const Position row = static_cast<Position>(number_of_.at(span.visit)) - *decisions_.prefetch;
-    const Position rounds = row >= 0 ? row / count : -((count - 1 - row) / count);
-    const Position begin = visits_[static_cast<std::size_t>(row - rounds * count)].first;
+  [[nodiscard]] PeriodPosition start_of(const Span& span) const {
+    const auto count = static_cast<PeriodPosition>(visits_.size());
+    const PeriodPosition row = static_cast<PeriodPosition>(number_of_.at(span.visit)) - *decisions_.prefetch;
+    const PeriodPosition rounds = row >= 0 ? row / count : -((count - 1 - row) / count);
+    const PeriodPosition begin = visits_[static_cast<std::size_t>(row - rounds * count)].first;
     return std::min(begin + rounds * period_, span.first);
   }
 
@@ -134,20 +134,20 @@ class Maker {
     }
     const Bytes bytes = trace_.storages.bytes[storage.index()];
     const std::size_t first_row = out_.stays.size();
-    std::optional<Stay> open;
+    std::optional<ParameterStay> open;
     for (std::size_t k = 0; k < n; ++k) {
       const std::size_t i = (begin + k) % n;
-      const Position later = i < begin ? period_ : 0;
+      const PeriodPosition later = i < begin ? period_ : 0;
       const Span& span = spans[i];
       if (!open) {
-        open = Stay{storage, bytes, kNoPosition, span.first + later, kNoPosition, 0};
+        open = ParameterStay{storage, bytes, kNoPosition, span.first + later, kNoPosition, 0};
         if (decisions_.prefetch) open->start = start_of(span) + later;
       }
       if (span.store != kNoPosition) open->store = span.store + later;
       open->evict = span.last + later;
       if (!leaves_behind[i]) continue;
       if (open->await >= period_) {
-        for (Position* p : {&open->start, &open->await, &open->store, &open->evict}) {
+        for (PeriodPosition* p : {&open->start, &open->await, &open->store, &open->evict}) {
           if (*p != kNoPosition) *p -= period_;
         }
       }
@@ -155,32 +155,32 @@ class Maker {
       open.reset();
     }
     std::sort(out_.stays.begin() + static_cast<std::ptrdiff_t>(first_row), out_.stays.end(),
-              [](const Stay& a, const Stay& b) { return a.await < b.await; });
+              [](const ParameterStay& a, const ParameterStay& b) { return a.await < b.await; });
   }
 
   const StepIndex& index_;
   const Trace& trace_;
   const ParameterDecisions& decisions_;
-  const Position period_;
+  const PeriodPosition period_;
   std::vector<std::pair<StorageId, std::vector<Span>>> spans_;
-  std::map<Visit, Position> begin_of_;
-  std::vector<std::pair<Position, Visit>> visits_;  // in order of begin
+  std::map<Visit, PeriodPosition> begin_of_;
+  std::vector<std::pair<PeriodPosition, Visit>> visits_;  // in order of begin
   std::map<Visit, std::size_t> number_of_;
-  Stays out_;
+  ParameterStays out_;
 };
 
 // `next` follows `stay` without a gap: it goes on in it. `later`: the periods between the two.
-void append(Stay& stay, const Stay& next, Position later) {
+void append(ParameterStay& stay, const ParameterStay& next, PeriodPosition later) {
   stay.evict = std::max(stay.evict, next.evict + later);
   if (next.store != kNoPosition) stay.store = next.store + later;
 }
 
 // The stays of one storage, merged in place; empty when it never leaves.
-void merge(std::vector<Stay>& stays, Position period) {
+void merge(std::vector<ParameterStay>& stays, PeriodPosition period) {
   for (std::size_t i = 0; i < stays.size() && stays.size() > 1;) {
     const bool last = i + 1 == stays.size();
     const std::size_t next = last ? 0 : i + 1;
-    const Position later = last ? period : 0;
+    const PeriodPosition later = last ? period : 0;
     if (stays[next].start == kNoPosition || stays[next].start + later > stays[i].evict) {
       ++i;
       continue;
@@ -197,25 +197,25 @@ void merge(std::vector<Stay>& stays, Position period) {
 
 }  // namespace
 
-Place place_at(Position position, Position period) {
-  const Position inside = ((position % period) + period) % period;
+Place place_at(PeriodPosition position, PeriodPosition period) {
+  const PeriodPosition inside = ((position % period) + period) % period;
   return {EventId(static_cast<std::size_t>(inside / 2)),
           inside % 2 == 0 ? Side::before : Side::after};
 }
 
-Stays parameter_stays(const StepIndex& index, const ParameterDecisions& decisions) {
+ParameterStays parameter_stays(const StepIndex& index, const ParameterDecisions& decisions) {
   return Maker(index, decisions).run();
 }
 
-bool merge_touching(const StepIndex& index, Stays& stays) {
-  const Position period = period_of(index.event_count());
+bool merge_touching(const StepIndex& index, ParameterStays& stays) {
+  const PeriodPosition period = period_of(index.event_count());
   const std::size_t before = stays.stays.size();
-  std::vector<Stay> out;
+  std::vector<ParameterStay> out;
   for (auto at = stays.stays.begin(); at != stays.stays.end();) {
     const StorageId storage = at->storage;
     const auto end = std::find_if(at, stays.stays.end(),
-                                  [&](const Stay& stay) { return stay.storage != storage; });
-    std::vector<Stay> own(at, end);
+                                  [&](const ParameterStay& stay) { return stay.storage != storage; });
+    std::vector<ParameterStay> own(at, end);
     merge(own, period);
     if (own.empty()) {
       stays.notes.push_back({{}, "stays: it would come back where it leaves", storage});
@@ -227,9 +227,9 @@ bool merge_touching(const StepIndex& index, Stays& stays) {
   return stays.stays.size() != before;
 }
 
-bool merge_where_placed(const StepIndex& index, const std::vector<Stay>& placed, Stays& stays) {
+bool merge_where_placed(const StepIndex& index, const std::vector<ParameterStay>& placed, ParameterStays& stays) {
   STOWAGE_ASSERT(placed.size() == stays.stays.size());
-  const Position period = period_of(index.event_count());
+  const PeriodPosition period = period_of(index.event_count());
   bool touching = false;
   for (std::size_t first = 0; first < placed.size();) {
     std::size_t end = first;
@@ -237,7 +237,7 @@ bool merge_where_placed(const StepIndex& index, const std::vector<Stay>& placed,
     for (std::size_t i = first; i < end; ++i) {
       const bool last = i + 1 == end;
       const std::size_t next = last ? first : i + 1;
-      const Position later = last ? period : 0;
+      const PeriodPosition later = last ? period : 0;
       if (placed[next].start + later > placed[i].evict) continue;
       stays.stays[next].start = stays.stays[i].evict - later;
       touching = true;

@@ -41,10 +41,9 @@ Nanoseconds CopyLanes::nominal_ns(Direction direction, Bytes bytes) const {
   return bytes > 0 ? transfer_ns(direction == d2h ? link_.d2h : link_.h2d, bytes) : 0;
 }
 
-std::size_t CopyLanes::enqueue(Direction direction, Bytes bytes, OffloadId offload, ReloadId reload,
-                               ResidencyId residency) {
+std::size_t CopyLanes::enqueue(Direction direction, Bytes bytes, StayId stay) {
   Lane& lane = lanes_[direction];
-  lane.jobs.push_back({offload, reload, residency, bytes, nominal_ns(direction, bytes), now_});
+  lane.jobs.push_back({stay, bytes, nominal_ns(direction, bytes), now_});
   start_due();
   return lane.jobs.size() - 1;
 }

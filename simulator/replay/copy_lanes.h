@@ -32,9 +32,7 @@ class CopyLanes {
   enum Direction : std::uint8_t { d2h, h2d };
 
   struct Job {
-    OffloadId offload;  // or
-    ReloadId reload;    // or
-    ResidencyId residency;
+    StayId stay;
     Bytes bytes = 0;
     Nanoseconds nominal = 0;
     Nanoseconds ready = 0;
@@ -55,8 +53,7 @@ class CopyLanes {
   [[nodiscard]] Nanoseconds nominal_ns(Direction direction, Bytes bytes) const;
 
   // Appends a copy to a lane; it is ready now. Returns its row in jobs(direction).
-  std::size_t enqueue(Direction direction, Bytes bytes, OffloadId offload, ReloadId reload,
-                      ResidencyId residency = {});
+  std::size_t enqueue(Direction direction, Bytes bytes, StayId stay);
   [[nodiscard]] const std::vector<Job>& jobs(Direction direction) const {
     return lanes_[direction].jobs;
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "simulator/schedule/lifetimes.h"
+#include "simulator/schedule/departures.h"
 #include "simulator/step/block_bytes.h"
 
 namespace stowage::simulator {
@@ -32,9 +32,8 @@ class Walk {
         at_begin_(counting_.at_begin),
         delta_(counting_.delta),
         change_(schedule.instructions.size(), 0) {
-    move_storages(leaving);
-    add_buffers();
-    add_residencies();
+    add_loads();
+    let_leave(leaving);
   }
 
   Peak run(std::vector<Bytes>* curve) const {
@@ -66,12 +65,22 @@ class Walk {
     if (after.valid() && after.index() + 1 < delta_.size()) delta_[after.index() + 1] -= bytes;
   }
 
-  void move_storages(const std::vector<Departure>& leaving) {
+  [[nodiscard]] Bytes buffer_bytes(StayId stay) const {
+    const Bytes requested = schedule_.tenant(stay).bytes;
+    return counting_.round_buffers ? block_bytes(requested) : requested;
+  }
+
+  void let_leave(const std::vector<Departure>& leaving) {
     for (const Departure& departure : leaving) {
-      const std::size_t s = departure.storage.index();
-      const Bytes bytes = counting_.storage_bytes[s];
-      if (const EventId free = trace_.storages.free_event[s]; free.valid()) {
-        delta_[free.index()] += bytes;
+      Bytes bytes = 0;
+      if (departure.stay.valid()) {
+        bytes = buffer_bytes(departure.stay);
+      } else {
+        const std::size_t s = departure.storage.index();
+        bytes = counting_.storage_bytes[s];
+        if (const EventId free = trace_.storages.free_event[s]; free.valid()) {
+          delta_[free.index()] += bytes;
+        }
       }
       subtract_after(departure.event, bytes);
       if (departure.instruction >= 0) {
@@ -80,36 +89,17 @@ class Walk {
     }
   }
 
-  void add_buffers() {
+  void add_loads() {
     const auto& instructions = schedule_.instructions;
     for (std::size_t i = 0; i < instructions.size(); ++i) {
-      if (instructions[i].action != Action::start_reload) continue;
-      const Reload& reload = schedule_.reloads[instructions[i].reload.index()];
-      const Bytes requested = schedule_.offloads[reload.offload.index()].bytes;
-      const Bytes bytes = counting_.round_buffers ? block_bytes(requested) : requested;
-      change_[i] += bytes;
-      subtract_after(buffer_end(trace_, reload), bytes);
+      if (instructions[i].action == Action::load) change_[i] += buffer_bytes(instructions[i].stay);
     }
-  }
-
-  // A streamed parameter has its bytes from start_load to evict only.
-  void add_residencies() {
-    const auto bytes_of = [&](ParameterId p) {
-      return counting_.storage_bytes[schedule_.parameters[p.index()].storage.index()];
-    };
-    for (std::size_t p = 0; p < schedule_.parameters.size(); ++p) {
-      at_begin_ -= bytes_of(ParameterId(p));
+    // What has a home of its own is on the device in its stays only.
+    for (const Tenant& tenant : schedule_.tenants) {
+      if (tenant.has_own_home) at_begin_ -= counting_.storage_bytes[tenant.storage.index()];
     }
-    for (const Residency& residency : schedule_.residencies) {
-      if (residency.wraps) at_begin_ += bytes_of(residency.parameter);
-    }
-    const auto& instructions = schedule_.instructions;
-    for (std::size_t i = 0; i < instructions.size() && !schedule_.residencies.empty(); ++i) {
-      const bool loads = instructions[i].action == Action::start_load;
-      if (!loads && instructions[i].action != Action::evict) continue;
-      const Bytes bytes =
-          bytes_of(schedule_.residencies[instructions[i].residency.index()].parameter);
-      change_[i] += loads ? bytes : -bytes;
+    for (std::size_t s = 0; s < schedule_.stays.size(); ++s) {
+      if (schedule_.stays[s].wraps) at_begin_ += buffer_bytes(StayId(s));
     }
   }
 

@@ -17,8 +17,8 @@ struct MemoryPeaks {
 };
 
 // `requested`, if given, gets the bytes after each event, or the most during its instructions.
-// Starts from the changes by event that the index holds, moves those of offloaded storages, adds
-// reload buffers and the stays of streamed parameters, and sums up once. Cost: O(events +
+// Starts from the changes by event that the index holds, moves those of storages that leave, adds
+// the buffers of loaded stays, and sums up once. Cost: O(events +
 // instructions + storages).
 [[nodiscard]] MemoryPeaks replay_memory(const StepIndex& index, const Schedule& schedule,
                                         std::vector<Bytes>* requested = nullptr);

@@ -28,10 +28,8 @@ class TimeReplay {
         result_(result),
         detail_(detail),
         launch_(schedule.has_hooks ? index.hooked_launch_ns() : index.launch_ns()),
-        copy_out_(schedule.offloads.size(), 0),
-        copy_in_(schedule.reloads.size(), 0),
-        load_(schedule.residencies.size(), kNoJob),
-        store_(schedule.residencies.size(), kNoJob) {
+        load_(schedule.stays.size(), kNoJob),
+        store_(schedule.stays.size(), kNoJob) {
     if (detail_ != nullptr) {
       detail_->time.assign(index.event_count(), 0);
       detail_->launch.assign(index.has_launch() ? index.event_count() : 0, 0);
@@ -141,54 +139,18 @@ class TimeReplay {
   Nanoseconds paced(Nanoseconds work) { return pace_.time_of(work); }
 
   void execute(const Instruction& instruction) {
-    const EventId event = instruction.anchor.event;
     switch (instruction.action) {
-      case Action::start_offload: {
-        const Offload& offload = schedule_.offloads[instruction.offload.index()];
-        result_.d2h_bytes += offload.bytes;
-        start(CopyLanes::d2h, offload.copy_out, offload.bytes, event, instruction.offload, {},
-              copy_out_[instruction.offload.index()]);
+      case Action::load:
+        start(CopyLanes::h2d, instruction);
         break;
-      }
-      case Action::start_reload: {
-        const Reload& reload = schedule_.reloads[instruction.reload.index()];
-        const Bytes bytes = schedule_.offloads[reload.offload.index()].bytes;
-        result_.h2d_bytes += bytes;
-        start(CopyLanes::h2d, reload.copy_in, bytes, event, reload.offload, instruction.reload,
-              copy_in_[instruction.reload.index()]);
+      case Action::store:
+        start(CopyLanes::d2h, instruction);
         break;
-      }
-      case Action::release: {
-        const Offload& offload = schedule_.offloads[instruction.offload.index()];
-        if (!waits(offload.copy_out, offload.bytes)) break;
-        const Nanoseconds begin = lanes_.now();
-        compute_waits(CopyLanes::d2h, copy_out_[instruction.offload.index()]);
-        stalled(event, instruction.offload, {}, begin);
-        break;
-      }
-      case Action::await: {
-        const Reload& reload = schedule_.reloads[instruction.reload.index()];
-        if (!waits(reload.copy_in, schedule_.offloads[reload.offload.index()].bytes)) break;
-        const Nanoseconds begin = lanes_.now();
-        compute_waits(CopyLanes::h2d, copy_in_[instruction.reload.index()]);
-        stalled(event, reload.offload, instruction.reload, begin);
-        break;
-      }
-      case Action::drop:
-        break;
-      case Action::start_load:
-        start_parameter(CopyLanes::h2d, instruction.residency);
-        break;
-      case Action::start_store:
-        start_parameter(CopyLanes::d2h, instruction.residency);
-        break;
-      case Action::await_load:
-        await_parameter(CopyLanes::h2d, instruction.residency, event);
+      case Action::await:
+        await(CopyLanes::h2d, instruction);
         break;
       case Action::evict:
-        if (schedule_.residencies[instruction.residency.index()].written) {
-          await_parameter(CopyLanes::d2h, instruction.residency, event);
-        }
+        if (schedule_.stays[instruction.stay.index()].is_stored) await(CopyLanes::d2h, instruction);
         break;
     }
   }
@@ -211,30 +173,25 @@ class TimeReplay {
     return link_.handover_ns - link_.handover_ns / 2;
   }
 
-  [[nodiscard]] Bytes bytes_of(ResidencyId residency) const {
-    const ParameterId parameter = schedule_.residencies[residency.index()].parameter;
-    return schedule_.parameters[parameter.index()].bytes;
+  std::size_t& job_of(CopyLanes::Direction direction, StayId stay) {
+    return (direction == CopyLanes::h2d ? load_ : store_)[stay.index()];
   }
-  std::size_t& job_of(CopyLanes::Direction direction, ResidencyId residency) {
-    return (direction == CopyLanes::h2d ? load_ : store_)[residency.index()];
-  }
-
-  void start_parameter(CopyLanes::Direction direction, ResidencyId residency) {
-    const Bytes bytes = bytes_of(residency);
-    (direction == CopyLanes::h2d ? result_.h2d_bytes : result_.d2h_bytes) += bytes;
-    issue(link_.copy_issue_ns);
-    job_of(direction, residency) = lanes_.enqueue(direction, bytes, {}, {}, residency);
-    pause(link_.start_gap_ns);
+  [[nodiscard]] CopyMode mode_of(CopyLanes::Direction direction, StayId id) const {
+    const Stay& stay = schedule_.stays[id.index()];
+    return direction == CopyLanes::h2d ? stay.load_mode : stay.store_mode;
   }
 
-  // A copy that the period before started is done: only its wait is issued.
-  void await_parameter(CopyLanes::Direction direction, ResidencyId residency, EventId event) {
+  // A copy on the compute stream, or of nothing, needs no wait. One that the period before started
+  // is done: only its wait is issued.
+  void await(CopyLanes::Direction direction, const Instruction& instruction) {
+    const StayId stay = instruction.stay;
+    if (mode_of(direction, stay) == CopyMode::compute || schedule_.tenant(stay).bytes == 0) return;
     issue(link_.wait_issue_ns);
-    const std::size_t job = job_of(direction, residency);
+    const std::size_t job = job_of(direction, stay);
     if (job == kNoJob) return;
     const Nanoseconds begin = lanes_.now();
     compute_waits(direction, job);
-    stalled(event, lanes_.jobs(direction)[job], direction, begin);
+    stalled(instruction.anchor.event, stay, direction, begin);
   }
 
   // The step is over when the device has done everything: loads for the next period, stores.
@@ -245,28 +202,26 @@ class TimeReplay {
       if (jobs.empty()) continue;
       const Nanoseconds begin = lanes_.now();
       lanes_.wait_for(direction, jobs.size() - 1);
-      stalled(end, jobs.back(), direction, begin);
+      stalled(end, jobs.back().stay, direction, begin);
     }
   }
 
-  // Issues the wait for a copy. A copy on the compute stream, or of nothing, needs none.
-  bool waits(CopyMode mode, Bytes bytes) {
-    if (mode == CopyMode::compute || bytes == 0) return false;
-    issue(link_.wait_issue_ns);
-    return true;
-  }
-
-  void start(CopyLanes::Direction direction, CopyMode mode, Bytes bytes, EventId event,
-             OffloadId offload, ReloadId reload, std::size_t& job) {
+  void start(CopyLanes::Direction direction, const Instruction& instruction) {
+    const StayId stay = instruction.stay;
+    const CopyMode mode = mode_of(direction, stay);
+    const Bytes bytes = schedule_.tenant(stay).bytes;
+    (direction == CopyLanes::h2d ? result_.h2d_bytes : result_.d2h_bytes) += bytes;
     if (bytes > 0) issue(link_.copy_issue_ns);
     const Nanoseconds begin = lanes_.now();
     if (mode == CopyMode::compute) {
       lanes_.copy_on_compute(direction, bytes);
       if (detail_ != nullptr) {
-        detail_->transfers.push_back({offload, reload, begin, begin, lanes_.now()});
+        detail_->transfers.push_back(
+            {stay, direction == CopyLanes::d2h, begin, begin, lanes_.now()});
       }
     } else {
-      job = lanes_.enqueue(direction, bytes, offload, reload);
+      std::size_t& job = job_of(direction, stay);
+      job = lanes_.enqueue(direction, bytes, stay);
       if (mode == CopyMode::lane) {
         if (bytes > 0) pause(link_.start_gap_ns);
         return;
@@ -274,15 +229,15 @@ class TimeReplay {
       lanes_.wait_for(direction, job);
       if (bytes > 0) launch_waited();
     }
-    stalled(event, offload, reload, begin);
+    stalled(instruction.anchor.event, stay, direction, begin);
   }
 
-  void stalled(EventId event, OffloadId offload, ReloadId reload, Nanoseconds begin) {
+  void stalled(EventId event, StayId stay, CopyLanes::Direction direction, Nanoseconds begin) {
     const Nanoseconds duration = lanes_.now() - begin;
     if (duration == 0) return;
     result_.stall_ns += duration;
     earn_rest();
-    result_.stalls.push_back({event, offload, reload, begin, duration});
+    result_.stalls.push_back({event, stay, direction == CopyLanes::d2h, begin, duration});
   }
   // What compute has not worked until here, beyond what it waits for the launch thread in a whole
   // step that moves nothing: those gaps are in the recorded times already.
@@ -293,21 +248,11 @@ class TimeReplay {
     lanes_.rest(rest - earned_);
     earned_ = rest;
   }
-  void stalled(EventId event, const CopyLanes::Job& job, CopyLanes::Direction direction,
-               Nanoseconds begin) {
-    const std::size_t before = result_.stalls.size();
-    stalled(event, job.offload, job.reload, begin);
-    if (result_.stalls.size() == before || !job.residency.valid()) return;
-    result_.stalls.back().residency = job.residency;
-    result_.stalls.back().is_store = direction == CopyLanes::d2h;
-  }
-
   void collect_transfers() {
     for (const auto direction : {CopyLanes::d2h, CopyLanes::h2d}) {
       for (const CopyLanes::Job& job : lanes_.jobs(direction)) {
-        detail_->transfers.push_back({job.offload, job.reload, job.ready, job.start, job.end,
-                                      job.residency,
-                                      job.residency.valid() && direction == CopyLanes::d2h});
+        detail_->transfers.push_back(
+            {job.stay, direction == CopyLanes::d2h, job.ready, job.start, job.end});
       }
     }
     std::stable_sort(detail_->transfers.begin(), detail_->transfers.end(),
@@ -322,9 +267,7 @@ class TimeReplay {
   ReplayResult& result_;
   ReplayDetail* detail_;
   const std::vector<Nanoseconds>& launch_;
-  std::vector<std::size_t> copy_out_;  // row of the lane's jobs, by offload
-  std::vector<std::size_t> copy_in_;   // by reload
-  std::vector<std::size_t> load_;      // by residency; kNoJob: not yet in this period
+  std::vector<std::size_t> load_;  // row of the lane's jobs, by stay; kNoJob: not in this period
   std::vector<std::size_t> store_;
   std::vector<CopyLanes::Segment> trail_;
   std::size_t next_event_ = 0;
@@ -368,8 +311,8 @@ ReplayResult replay(const StepIndex& index, const Schedule& schedule, ReplayDeta
 
 Schedule resident_schedule(const StepIndex& index) {
   Schedule schedule;
-  schedule.offload_of.resize(index.trace().saved.size());
-  schedule.reload_of.resize(index.trace().unpacks.size());
+  schedule.tenant_of.resize(index.trace().saved.size());
+  schedule.stay_of.resize(index.trace().unpacks.size());
   return schedule;
 }
 

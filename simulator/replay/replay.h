@@ -19,23 +19,19 @@ namespace stowage::simulator {
 
 // The compute stream waited for a copy, or made it itself (CopyMode::compute, blocking).
 struct Stall {
-  EventId event;      // where compute stood
-  OffloadId offload;  // the transfer that it waited for, unless it was a parameter's
-  ReloadId reload;    // valid when it was the copy back
+  EventId event;          // where compute stood
+  StayId stay;            // whose transfer it waited for
+  bool is_store = false;  // the copy out, else the load
   Nanoseconds start = 0;
   Nanoseconds duration = 0;
-  ResidencyId residency{};  // a parameter's transfer: then the other two are none
-  bool is_store = false;    // of a residency: the copy out
 };
 
 struct Transfer {
-  OffloadId offload;
-  ReloadId reload;        // valid for H2D
+  StayId stay;
+  bool is_store = false;  // the copy out, else the load
   Nanoseconds ready = 0;  // when compute had reached its anchor
   Nanoseconds start = 0;
   Nanoseconds end = 0;
-  ResidencyId residency{};  // a parameter's: then the other two are none
-  bool is_store = false;    // of a residency: the copy out
 };
 
 struct ReplayResult {

@@ -1,6 +1,7 @@
-// A Schedule is a plan lowered onto a step: instructions at its anchors. The simulator replays it,
-// the executor runs it, the hazard checker proves it. One period: the state at its end is the state
-// at its start.
+// A Schedule is a plan's movement lowered onto a step: what may leave the device and come back
+// (tenants), when it is there (stays), and the instructions at the step's anchors that see to it.
+// The simulator replays it, the executor runs it, the hazard checker proves it. One period: the
+// state at its end is the state at its start.
 #pragma once
 
 #include <cstdint>
@@ -14,90 +15,75 @@
 
 namespace stowage::simulator {
 
+struct TenantKind;  // simulator/schedule/tenant_kind.h
+
 enum class Action : std::uint8_t {
-  start_offload,  // D2H may start once compute has reached the anchor
-  release,        // compute waits for the D2H, then the schedule's reference is dropped
-  start_reload,   // the buffer is allocated on the compute stream, then H2D may start
-  await,          // compute waits for the H2D
-  drop,           // the schedule's reference to the reload buffer is dropped
-  start_load,   // a buffer for the parameter is allocated on the compute stream, then H2D may start
-  await_load,   // compute waits for the H2D (of this period or of the one before)
-  start_store,  // D2H of the parameter may start once compute has reached the anchor
-  evict,        // compute waits for the D2H if there is one, then the buffer goes
+  load,   // a buffer is allocated on the compute stream, then the copy from the home may start
+  await,  // compute waits for the load (of this period or of the one before)
+  store,  // the copy to the home may start once compute has reached the anchor
+  evict,  // compute waits for the store if there is one, then the schedule's reference is dropped
 };
+inline constexpr std::size_t kActions = 4;
 
-// Whether the action is one of a residency.
-[[nodiscard]] constexpr bool moves_parameter(Action action) {
-  return action >= Action::start_load;
-}
-
-// `offload` for start_offload and release, `reload` for start_reload, await and drop, `residency`
-// for the others.
 struct Instruction {
-  Action action = Action::start_offload;
-  OffloadId offload;
-  ReloadId reload;
+  Action action = Action::load;
+  StayId stay;
   Anchor anchor;
-  ResidencyId residency{};
 };
 
-// One copy out of one storage's byte range into one host slot.
-struct Offload {
-  StorageId storage;
-  std::vector<SavedId> saved;  // the saved tensors that this copy serves, in pack order
-  Bytes begin = 0;             // first byte of the storage that is copied
-  Bytes bytes = 0;             // length; 0 only for saved views without elements
-  Bytes host_offset = 0;       // slot in the arena, aligned to kHostSlotAlignment
-  CopyMode copy_out = CopyMode::lane;
-};
 inline constexpr Bytes kHostSlotAlignment = 512;
 
-// One copy back into one device buffer of `offload.bytes`; serves these unpacks, in order, and
-// lives from its start_reload to the last of their releases (Unpacks::released_event).
-struct Reload {
-  OffloadId offload;
-  std::vector<UnpackId> unpacks;
-  CopyMode copy_in = CopyMode::lane;
+// Bytes that may be away from the device: a range of one storage, with a home on the host.
+struct Tenant {
+  const TenantKind* kind = nullptr;  // never null in a schedule
+  StorageId storage;
+  Bytes begin = 0;        // first byte of the storage that moves
+  Bytes bytes = 0;        // length; 0 only for saved views without elements
+  Bytes host_offset = 0;  // its slot in the arena, aligned to kHostSlotAlignment
+  // The bytes are at home from the step's begin on, in a slot of their own. Then the storage existed
+  // before the step and outlives it, all of it moves, and it is on the device in its stays alone.
+  // Else the slot is the tenant's from its first store to its last stay's end.
+  bool has_own_home = false;
+  std::vector<SavedId> saved;  // the saved tensors that it serves, in pack order
 };
 
-// A parameter that is not on the device all the time. Its bytes have a slot of their own in the
-// host arena, which no other slot shares: the parameter's home.
-struct StreamedParameter {
-  StorageId storage;  // existed before the step and outlives it, device 0
-  Bytes bytes = 0;    // all of the storage
-  Bytes host_offset = 0;
-};
-
-// One stay of a parameter on the device, from start_load to evict. Stays of one parameter do not
-// overlap, and whatever touches the parameter lies between await_load and evict of one of them.
-struct Residency {
-  ParameterId parameter;
-  // It goes on over the step's end: its start_load stands behind its evict in the period. Its
-  // await_load is ahead of the step's end or of the first touch behind the step's begin. Ahead of
-  // the first period such residencies are loaded, in order of rows, before step_begin.
+// One time on the device. A made one begins with the op that makes the bytes and is the storage
+// itself; every other one begins with a load, and is a buffer of Tenant::bytes. It ends behind its
+// evict, or when the model itself lets go, if that is later (simulator/step/lifetimes.h).
+struct Stay {
+  TenantId tenant;
+  bool is_made = false;
+  // Its bytes are newer than the home's when it ends: there is a store, ahead of its evict.
+  bool is_stored = false;
+  // It goes on over the step's end: its load stands behind its evict in the period. Its await is
+  // ahead of the step's end or of the first use behind the step's begin. Ahead of the first period
+  // such stays are loaded, in order of rows, before step_begin.
   bool wraps = false;
-  // The optimizer writes the parameter in this stay: start_store stands behind the last write.
-  // There is none in other stays.
-  bool written = false;
+  CopyMode load_mode = CopyMode::lane;
+  CopyMode store_mode = CopyMode::lane;
+  // What it is for, where the kind says so (of a saved tensor: the unpacks, in order). Stays of one
+  // tenant that serve unpacks may overlap; others do not.
+  std::vector<UnpackId> unpacks;
 };
 
-// Instructions are in execution order: by event, `before` ahead of `after`, then as listed. In
-// every schedule: start_offload is at (after) the pack of the offload's first saved tensor; await
-// is before the first unpack of its reload; drop is after the last one.
+// Instructions are in execution order: by event, `before` ahead of `after`, then as listed. What
+// each kind of tenant asks of its stays beyond what is said here: tenant_kind.h.
 struct Schedule {
-  std::vector<Offload> offloads;
-  std::vector<Reload> reloads;
-  std::vector<StreamedParameter> parameters;
-  std::vector<Residency> residencies;
+  std::vector<Tenant> tenants;
+  std::vector<Stay> stays;
   std::vector<Instruction> instructions;
-  Bytes host_bytes = 0;  // size of the arena: the parameters' slots, then the offloads'
+  Bytes host_bytes = 0;  // size of the arena
   // An executor runs it: every pack and unpack goes through its hooks, of kept tensors too. What
   // lower() makes; false for the plain step.
   bool has_hooks = false;
-  // For each saved tensor the offload that serves it, or none (kept). Size = Trace::saved.
-  std::vector<OffloadId> offload_of;
-  // For each unpack the reload that serves it, or none (kept). Size = Trace::unpacks.
-  std::vector<ReloadId> reload_of;
+  // For each saved tensor the tenant that serves it, or none (kept). Size = Trace::saved.
+  std::vector<TenantId> tenant_of;
+  // For each unpack the stay that serves it, or none (kept). Size = Trace::unpacks.
+  std::vector<StayId> stay_of;
+
+  [[nodiscard]] const Tenant& tenant(StayId stay) const {
+    return tenants[stays[stay.index()].tenant.index()];
+  }
 };
 
 [[nodiscard]] const char* name_of(Action value);
