@@ -47,8 +47,14 @@ std::vector<std::string> worse_fields(const Json& golden, const Json& now) {
   return fields;
 }
 
-std::string short_text(const std::string& text) {
-  return text.size() <= kWidest ? text : text.substr(0, kWidest - 2) + "..";
+// Of a long text the part around the first character that `other` does not have there.
+std::string short_text(const std::string& text, const std::string& other) {
+  if (text.size() <= kWidest) return text;
+  const auto same = std::mismatch(text.begin(), text.end(), other.begin(), other.end()).first;
+  const auto at = static_cast<std::size_t>(same - text.begin());
+  const std::size_t begin = at < kWidest / 2 ? 0 : at - kWidest / 2;
+  return (begin == 0 ? "" : "..") + text.substr(begin, kWidest) +
+         (begin + kWidest < text.size() ? ".." : "");
 }
 
 }  // namespace
@@ -100,8 +106,8 @@ std::string table(const std::vector<Difference>& rows) {
   std::vector<std::array<std::string, 6>> cells = {
       {"sample", "what", "field", "golden", "now", ""}};
   for (const Difference& row : rows) {
-    cells.push_back({row.sample, row.question, row.field, short_text(row.golden),
-                     short_text(row.now), row.allowed ? "no worse" : "NOT ALLOWED"});
+    cells.push_back({row.sample, row.question, row.field, short_text(row.golden, row.now),
+                     short_text(row.now, row.golden), row.allowed ? "no worse" : "NOT ALLOWED"});
   }
   std::array<std::size_t, 6> widths{};
   for (const auto& line : cells)

@@ -29,8 +29,9 @@ class Table : public ::testing::Environment {
     std::vector<Difference> exact;
     for (const Difference& row : all_differences())
       (row.question.starts_with("auto") ? searched : exact).push_back(row);
-    std::cout << "\nResident, policies and replays of recorded plans: " << table(exact)
-              << "\nauto: " << table(searched) << "\n";
+    std::cout << "\nResident, policies and replays of recorded plans\n"
+              << table(exact) << "\nauto\n"
+              << table(searched) << "\n";
   }
 };
 
