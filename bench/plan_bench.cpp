@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/fixed_iterations.h"
 #include "bench/made_up_model.h"
 #include "planner/bounds.h"
 #include "planner/planner.h"
@@ -54,6 +55,7 @@ void BM_MakePlan(benchmark::State& state) {
 BENCHMARK(BM_MakePlan)
     ->ArgNames({"layers", "percent", "GB/s"})
     ->ArgsProduct({{12, 32}, {80, 60, 45}, {2, 4, 10}})
+    ->Apply(bench::fixed_iterations)
     ->Unit(benchmark::kMillisecond);
 
 // Recorded steps of nine layers with 12 GB of parameters that can stream: budgets at which copies
@@ -87,15 +89,20 @@ void BM_PlanRecorded(benchmark::State& state, const std::string& name, Bytes bud
       benchmark::Counter(static_cast<double>(evaluations), benchmark::Counter::kIsRate);
 }
 BENCHMARK_CAPTURE(BM_PlanRecorded, fp32_math_35GB, "llama3-8b-l9-fp32-math-h200", 34'900'000'000)
+    ->Apply(bench::fixed_iterations)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(BM_PlanRecorded, fp32_math_26GB, "llama3-8b-l9-fp32-math-h200", 26'000'000'000)
+    ->Apply(bench::fixed_iterations)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(BM_PlanRecorded, fp32_efficient_34GB, "llama3-8b-l9-fp32-efficient-h200",
                   33'500'000'000)
+    ->Apply(bench::fixed_iterations)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(BM_PlanRecorded, tf32_math_35GB, "llama3-8b-l9-tf32-math-h200", 35'300'000'000)
+    ->Apply(bench::fixed_iterations)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(BM_PlanRecorded, bf16_17GB, "llama3-8b-l9-bf16-h200", 17'100'000'000)
+    ->Apply(bench::fixed_iterations)
     ->Unit(benchmark::kMillisecond);
 
 void BM_Evaluate(benchmark::State& state) {
@@ -113,7 +120,11 @@ void BM_Evaluate(benchmark::State& state) {
     benchmark::DoNotOptimize(simulator::replay(index, lowering->schedule).step_ns);
   }
 }
-BENCHMARK(BM_Evaluate)->Arg(12)->Arg(32)->Unit(benchmark::kMicrosecond);
+BENCHMARK(BM_Evaluate)
+    ->Arg(12)
+    ->Arg(32)
+    ->Apply(bench::fixed_iterations)
+    ->Unit(benchmark::kMicrosecond);
 
 void BM_Bounds(benchmark::State& state) {
   const Trace trace = bench::made_up_model(static_cast<int>(state.range(0)));
@@ -125,7 +136,11 @@ void BM_Bounds(benchmark::State& state) {
     benchmark::DoNotOptimize(planner::shortest_step(footprints, peak * 6 / 10));
   }
 }
-BENCHMARK(BM_Bounds)->Arg(12)->Arg(32)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_Bounds)
+    ->Arg(12)
+    ->Arg(32)
+    ->Apply(bench::fixed_iterations)
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace stowage

@@ -1,6 +1,7 @@
 // Replay and lowering of a made-up step. Item = one op of the step, nested ones included.
 #include <benchmark/benchmark.h>
 
+#include "bench/fixed_iterations.h"
 #include "bench/synthetic_step.h"
 #include "simulator/allocator/allocator_replay.h"
 #include "simulator/hazards/hazards.h"
@@ -35,7 +36,12 @@ void Replay(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(replay(w.index, schedule).step_ns);
   w.count(state);
 }
-BENCHMARK(Replay)->Arg(9)->Arg(67)->Arg(334)->Unit(benchmark::kMicrosecond);
+BENCHMARK(Replay)
+    ->Arg(9)
+    ->Arg(67)
+    ->Arg(334)
+    ->Apply(fixed_iterations)
+    ->Unit(benchmark::kMicrosecond);
 
 void ReplayWithDetail(benchmark::State& state) {
   const Workload w(state.range(0));
@@ -44,7 +50,7 @@ void ReplayWithDetail(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(replay(w.index, schedule, &detail).step_ns);
   w.count(state);
 }
-BENCHMARK(ReplayWithDetail)->Arg(67)->Unit(benchmark::kMicrosecond);
+BENCHMARK(ReplayWithDetail)->Arg(67)->Apply(fixed_iterations)->Unit(benchmark::kMicrosecond);
 
 void ReplayResident(benchmark::State& state) {
   const Workload w(state.range(0));
@@ -52,7 +58,7 @@ void ReplayResident(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(replay(w.index, schedule).step_ns);
   w.count(state);
 }
-BENCHMARK(ReplayResident)->Arg(67)->Unit(benchmark::kMicrosecond);
+BENCHMARK(ReplayResident)->Arg(67)->Apply(fixed_iterations)->Unit(benchmark::kMicrosecond);
 
 // Active and reserved bytes alone: all periods until the allocator's state repeats.
 void ReplayAllocator(benchmark::State& state) {
@@ -67,7 +73,11 @@ void ReplayAllocator(benchmark::State& state) {
   w.count(state);
   state.counters["periods"] = static_cast<double>(periods);
 }
-BENCHMARK(ReplayAllocator)->Arg(67)->Arg(334)->Unit(benchmark::kMicrosecond);
+BENCHMARK(ReplayAllocator)
+    ->Arg(67)
+    ->Arg(334)
+    ->Apply(fixed_iterations)
+    ->Unit(benchmark::kMicrosecond);
 
 void Lower(benchmark::State& state) {
   Workload w(state.range(0));
@@ -81,6 +91,7 @@ BENCHMARK(Lower)
     ->ArgNames({"layers", "budget"})
     ->Args({67, 0})
     ->Args({67, 1})
+    ->Apply(fixed_iterations)
     ->Unit(benchmark::kMicrosecond);
 
 void Index(benchmark::State& state) {
@@ -88,7 +99,7 @@ void Index(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(StepIndex(w.trace).event_count());
   w.count(state);
 }
-BENCHMARK(Index)->Arg(67)->Unit(benchmark::kMicrosecond);
+BENCHMARK(Index)->Arg(67)->Apply(fixed_iterations)->Unit(benchmark::kMicrosecond);
 
 void FindHazards(benchmark::State& state) {
   const Workload w(state.range(0));
@@ -96,7 +107,7 @@ void FindHazards(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(find_hazards(w.index, schedule).size());
   w.count(state);
 }
-BENCHMARK(FindHazards)->Arg(67)->Unit(benchmark::kMicrosecond);
+BENCHMARK(FindHazards)->Arg(67)->Apply(fixed_iterations)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace stowage::bench

@@ -38,7 +38,7 @@ plain() {
   check core
   desktop
   build release
-  check release --label-exclude '^(traces|simulator|planner|profiler|report)$'
+  check release --label-exclude '^(traces|simulator|planner|profiler|report|predictions)$'
 }
 
 sanitize() {

@@ -64,7 +64,7 @@ WORLD_PATTERNS = {
 }
 # Tests that must build in the core preset.
 CORE_TESTS = ("tests/traces/", "tests/simulator/", "tests/planner/", "tests/profiler/",
-              "tests/report/", "tests/cli/", "tests/support/")
+              "tests/report/", "tests/cli/", "tests/predictions/", "tests/support/")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 PRINTS = re.compile(r"std::cout\b|(?<![\w:>.])(?:std::)?(?:printf|puts|putchar)\s*\(")
