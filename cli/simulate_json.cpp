@@ -1,8 +1,11 @@
 #include "cli/simulate_json.h"
 
+#include <algorithm>
+
 #include "cli/json_pieces_json.h"
 #include "report/timeline.h"
 #include "report/transfers.h"
+#include "simulator/schedule/tenant_kind.h"
 
 namespace stowage::cli {
 namespace {
@@ -44,8 +47,9 @@ Json copy_lane(const Trace& trace, const report::Simulation& simulation,
   std::vector<Nanoseconds> start;
   std::vector<Nanoseconds> duration;
   for (const report::Span& span : spans) {
-    site.push_back(report::name_of_copy(trace, simulation.schedule, span.offload, span.residency));
-    offload.push_back(span.offload.value);
+    site.push_back(report::name_of_copy(trace, simulation.schedule, span.stay));
+    const bool serves_saved = report::serves_saved(simulation.schedule, span.stay);
+    offload.push_back(serves_saved ? simulation.schedule.stays[span.stay.index()].tenant.value : -1);
     bytes.push_back(span.bytes);
     ready.push_back(simulation.detail.transfers[static_cast<std::size_t>(span.row)].ready);
     start.push_back(span.begin);
@@ -108,7 +112,10 @@ std::string simulate_json(const report::Simulation& simulation, const simulator:
                                              {"on", simulator::name_of(plan.budget.on)}}
                                       : Json(nullptr);
   json.update(totals_json(simulation.result));
-  json["offloads"] = simulation.schedule.offloads.size();
+  const auto& tenants = simulation.schedule.tenants;
+  json["offloads"] = std::count_if(tenants.begin(), tenants.end(), [](const auto& tenant) {
+    return tenant.kind == &simulator::kSavedTensor;
+  });
   json["peak_at"] = moment_json(simulation.peak_at);
   json["stalls"] = stalls_json(simulation.stalls);
   json["resident"] = totals_json(simulation.resident);

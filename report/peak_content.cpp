@@ -91,14 +91,14 @@ PeakContent peak_content(const simulator::StepIndex& index, const simulator::Sch
   if (moment.phase) content.phase = stowage::name_of(*moment.phase);
 
   ContentRows host(trace);
-  for (const simulator::StreamedParameter& each : schedule.parameters) {
-    host.add({.holding = Holding::host, .storage = each.storage, .saved = {}, .bytes = each.bytes});
-  }
-  for (const simulator::Offload& each : schedule.offloads) {
-    host.add({.holding = Holding::host,
-              .storage = each.storage,
-              .saved = each.saved.empty() ? SavedId{} : each.saved.front(),
-              .bytes = each.bytes});
+  for (const bool at_home : {true, false}) {
+    for (const simulator::Tenant& each : schedule.tenants) {
+      if (each.has_own_home != at_home) continue;
+      host.add({.holding = Holding::host,
+                .storage = each.storage,
+                .saved = each.saved.empty() ? SavedId{} : each.saved.front(),
+                .bytes = each.bytes});
+    }
   }
   content.on_host = host.take();
   return content;

@@ -50,14 +50,11 @@ class Explainer {
   StallRow explain(const simulator::Stall& stall, std::size_t row_of_stall) {
     StallRow row;
     row.stall = static_cast<std::int32_t>(row_of_stall);
-    row.offload = stall.offload;
-    row.reload = stall.reload;
-    row.residency = stall.residency;
-    row.is_store = stall.is_store;
-    row.storage = storage_of_copy(schedule_, stall.offload, stall.residency);
-    row.site = name_of_copy(trace_, schedule_, stall.offload, stall.residency);
-    row.copy_back = is_back(stall);
-    row.bytes = bytes_of_copy(schedule_, stall.offload, stall.residency);
+    row.stay = stall.stay;
+    row.storage = schedule_.tenant(stall.stay).storage;
+    row.site = name_of_copy(trace_, schedule_, stall.stay);
+    row.copy_back = !stall.is_store;
+    row.bytes = schedule_.tenant(stall.stay).bytes;
     const Moment at = moment_at(trace_, stall.event);
     row.event = stall.event;
     row.layer = at.layer;
@@ -81,23 +78,19 @@ class Explainer {
 
  private:
   void index_transfers() {
-    out_.assign(schedule_.offloads.size(), -1);
-    back_.assign(schedule_.reloads.size(), -1);
-    load_.assign(schedule_.residencies.size(), -1);
-    store_.assign(schedule_.residencies.size(), -1);
+    for (auto& rows : transfers_) rows.assign(schedule_.stays.size(), -1);
     std::array<Run, 2> run{};
     std::array<Nanoseconds, 2> end = {0, 0};
     for (std::size_t i = 0; i < detail_.transfers.size(); ++i) {
       const simulator::Transfer& each = detail_.transfers[i];
-      *slot(each.offload, each.reload, each.residency, each.is_store) =
-          static_cast<std::int32_t>(i);
-      const Bytes bytes = bytes_of_copy(schedule_, each.offload, each.residency);
-      if (mode_of_copy(schedule_, each.offload, each.reload) == simulator::CopyMode::compute) {
+      transfers_[each.is_store ? 1 : 0][each.stay.index()] = static_cast<std::int32_t>(i);
+      const Bytes bytes = schedule_.tenant(each.stay).bytes;
+      if (mode_of_copy(schedule_, each.stay, each.is_store) == simulator::CopyMode::compute) {
         runs_.push_back({each.start, 0, 1, bytes});
         continue;
       }
-      Run& at = run[is_back(each) ? 1 : 0];
-      Nanoseconds& until = end[is_back(each) ? 1 : 0];
+      Run& at = run[each.is_store ? 0 : 1];
+      Nanoseconds& until = end[each.is_store ? 0 : 1];
       if (at.copies == 0 || each.start > until || each.start == each.ready) {
         at = {each.start, each.start - until, 0, 0};
       }
@@ -108,38 +101,30 @@ class Explainer {
     }
   }
 
-  std::int32_t* slot(OffloadId offload, ReloadId reload, ResidencyId residency, bool is_store) {
-    if (residency.valid()) return &(is_store ? store_ : load_)[residency.index()];
-    return reload.valid() ? &back_[reload.index()] : &out_[offload.index()];
-  }
-  std::int32_t transfer_of(const simulator::Stall& stall) {
-    return *slot(stall.offload, stall.reload, stall.residency, stall.is_store);
+  [[nodiscard]] std::int32_t transfer_of(const simulator::Stall& stall) const {
+    return transfers_[stall.is_store ? 1 : 0][stall.stay.index()];
   }
 
-  // When what a copy back reads is there.
+  // When what a load reads is there: behind the last stay of its tenant that ended ahead of it, and
+  // that one's store.
   void find_earliest() {
-    released_.assign(schedule_.offloads.size(), 0);
-    load_after_.assign(schedule_.residencies.size(), 0);
-    std::vector<Nanoseconds> evicted(schedule_.parameters.size(), 0);
+    load_after_.assign(schedule_.stays.size(), 0);
+    std::vector<Nanoseconds> left(schedule_.tenants.size(), 0);
     for (const simulator::Instruction& each : schedule_.instructions) {
-      const Nanoseconds time = detail_.time[each.anchor.event.index()];
-      if (each.action == simulator::Action::release) released_[each.offload.index()] = time;
-      if (!each.residency.valid()) continue;
-      const std::size_t p = schedule_.residencies[each.residency.index()].parameter.index();
-      if (each.action == simulator::Action::evict) evicted[p] = time;
-      if (each.action == simulator::Action::start_load) {
-        load_after_[each.residency.index()] = evicted[p];
-      }
+      const simulator::Stay& stay = schedule_.stays[each.stay.index()];
+      Nanoseconds& until = left[stay.tenant.index()];
+      if (each.action == simulator::Action::load) load_after_[each.stay.index()] = until;
+      // Stays that serve unpacks may overlap: what these load is there since the made one left.
+      if (each.action != simulator::Action::evict || !stay.unpacks.empty()) continue;
+      until = detail_.time[each.anchor.event.index()];
+      const std::int32_t store = transfers_[1][each.stay.index()];
+      if (!stay.is_made || store < 0) continue;
+      until = std::max(until, detail_.transfers[static_cast<std::size_t>(store)].end);
     }
   }
 
   [[nodiscard]] Nanoseconds earliest_of(const simulator::Stall& stall, Nanoseconds ready) const {
-    if (!is_back(stall)) return ready;
-    if (stall.residency.valid()) return load_after_[stall.residency.index()];
-    const std::int32_t out = out_[stall.offload.index()];
-    const Nanoseconds released = released_[stall.offload.index()];
-    if (out < 0) return released;
-    return std::max(released, detail_.transfers[static_cast<std::size_t>(out)].end);
+    return stall.is_store ? ready : load_after_[stall.stay.index()];
   }
 
   // Requested bytes above the budget if the copy's buffer were taken `earlier` than it is.
@@ -155,7 +140,7 @@ class Explainer {
     const Nanoseconds copy = row.copy_end - row.copy_start;
     const Nanoseconds behind = std::min(row.queued(), row.duration);
     const std::string took = format_bytes(row.bytes) + " take " + format_time(copy);
-    if (mode_of_copy(schedule_, row.offload, row.reload) != simulator::CopyMode::lane) {
+    if (mode_of_copy(schedule_, row.stay, !row.copy_back) != simulator::CopyMode::lane) {
       row.why = Lateness::in_line;
       row.why_text = "its copy is not on a lane, compute stands until it is done: " + took;
     } else if (2 * behind >= row.duration) {
@@ -196,7 +181,7 @@ class Explainer {
     Remedy keep;
     keep.kind = RemedyKind::keep;
     keep.bytes = trace_.storages.bytes[row.storage.index()];
-    keep.text = "keep " + (row.residency.valid() ? "the " + row.site : row.site) +
+    keep.text = "keep " + (serves_saved(schedule_, row.stay) ? row.site : "the " + row.site) +
                 " on the device (" + format_bytes(keep.bytes) + ")";
     row.remedies.push_back(std::move(keep));
   }
@@ -235,10 +220,9 @@ class Explainer {
   const simulator::ReplayDetail& detail_;
   std::optional<Bytes> budget_;
   simulator::MemoryProfile memory_;
-  std::vector<std::int32_t> out_, back_, load_, store_;  // rows of transfers
-  std::vector<Run> runs_;                                // by transfer
-  std::vector<Nanoseconds> released_;                    // by offload
-  std::vector<Nanoseconds> load_after_;                  // by residency
+  std::array<std::vector<std::int32_t>, 2> transfers_;  // rows by stay: loads, stores
+  std::vector<Run> runs_;                               // by transfer
+  std::vector<Nanoseconds> load_after_;                 // by stay
 };
 
 }  // namespace

@@ -48,10 +48,7 @@ struct Remedy {
 struct StallRow {
   std::int32_t stall = -1;     // row of ReplayResult::stalls
   std::int32_t transfer = -1;  // row of ReplayDetail::transfers
-  OffloadId offload;           // of the transfer, as in Stall
-  ReloadId reload;
-  ResidencyId residency;
-  bool is_store = false;
+  StayId stay;  // of the transfer, as in Stall
   StorageId storage;
   std::string site;        // of the first saved tensor of the transfer, or "parameter of LAYER"
   bool copy_back = false;  // the copy to the device, else the copy out
@@ -66,8 +63,8 @@ struct StallRow {
   Nanoseconds ready = 0;  // when compute had reached its anchor
   Nanoseconds copy_start = 0;
   Nanoseconds copy_end = 0;
-  // When its bytes are there to be copied: of a reload, when its offload is done and released; of a
-  // load, when the parameter's last stay in this period ends; else `ready`.
+  // When its bytes are there to be copied: of a load, when its tenant's last stay in this period
+  // ends and what that stored is at home; else `ready`.
   Nanoseconds earliest = 0;
   // Copies that kept the lane busy without a gap right up to it.
   std::int64_t copies_ahead = 0;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "simulator/schedule/lifetimes.h"
+#include "simulator/schedule/departures.h"
 #include "traces/result.h"
 
 namespace stowage::report {
@@ -39,7 +39,6 @@ Stays::Stays(const Trace& trace, const simulator::Schedule& schedule) {
   STOWAGE_ASSERT(positions < static_cast<std::size_t>(kNever));
   add_storages(trace, schedule);
   add_buffers(trace, schedule);
-  add_residencies(trace, schedule);
   stays_.erase(std::remove_if(stays_.begin(), stays_.end(),
                               [](const Stay& stay) { return stay.bytes == 0; }),
                stays_.end());
@@ -101,6 +100,7 @@ Position Stays::behind_event(EventId event) const {
 void Stays::add_storages(const Trace& trace, const simulator::Schedule& schedule) {
   std::vector<Position> leaves(trace.storages.size(), kBefore);
   for (const simulator::Departure& departure : simulator::departures(trace, schedule)) {
+    if (!departure.storage.valid()) continue;
     Position& end = leaves[departure.storage.index()];
     end = behind_event(departure.event);
     if (departure.instruction >= 0) {
@@ -108,7 +108,9 @@ void Stays::add_storages(const Trace& trace, const simulator::Schedule& schedule
     }
   }
   std::vector<std::uint8_t> streams(trace.storages.size(), 0);
-  for (const auto& parameter : schedule.parameters) streams[parameter.storage.index()] = 1;
+  for (const simulator::Tenant& tenant : schedule.tenants) {
+    if (tenant.has_own_home) streams[tenant.storage.index()] = 1;
+  }
   for (std::size_t s = 0; s < trace.storages.size(); ++s) {
     if (trace.storages.device[s] != 0 || streams[s] != 0) continue;
     Stay stay{.storage = StorageId(s), .saved = {}, .bytes = trace.storages.bytes[s]};
@@ -121,46 +123,37 @@ void Stays::add_storages(const Trace& trace, const simulator::Schedule& schedule
   }
 }
 
+// In order of begin; one that goes on over the step's end is two: up to its evict, and from its load
+// on.
 void Stays::add_buffers(const Trace& trace, const simulator::Schedule& schedule) {
-  for (std::size_t i = 0; i < schedule.instructions.size(); ++i) {
-    const simulator::Instruction& each = schedule.instructions[i];
-    if (each.action != simulator::Action::start_reload) continue;
-    const simulator::Reload& reload = schedule.reloads[each.reload.index()];
-    const simulator::Offload& offload = schedule.offloads[reload.offload.index()];
-    Stay stay{.holding = Holding::reloaded,
-              .storage = offload.storage,
-              .saved = offload.saved.empty() ? SavedId{} : offload.saved.front(),
-              .bytes = offload.bytes};
-    stay.begin = at_instruction(schedule, i);
-    stay.end = behind_event(simulator::buffer_end(trace, reload));
+  std::vector<Position> end(schedule.stays.size(), kNever);
+  for (const simulator::Departure& departure : simulator::departures(trace, schedule)) {
+    if (!departure.stay.valid()) continue;
+    Position& at = end[departure.stay.index()];
+    at = departure.instruction >= 0
+             ? at_instruction(schedule, static_cast<std::size_t>(departure.instruction))
+             : behind_event(departure.event);
+  }
+  const auto buffer_of = [&](StayId id) {
+    const simulator::Tenant& tenant = schedule.tenant(id);
+    return Stay{.holding = tenant.saved.empty() ? Holding::original : Holding::reloaded,
+                .storage = tenant.storage,
+                .saved = tenant.saved.empty() ? SavedId{} : tenant.saved.front(),
+                .bytes = tenant.bytes};
+  };
+  for (std::size_t i = 0; i < schedule.stays.size(); ++i) {
+    if (!schedule.stays[i].wraps) continue;
+    Stay stay = buffer_of(StayId(i));
+    stay.end = end[i];
     stays_.push_back(stay);
   }
-}
-
-// A stay that goes on over the step's end is two: up to its evict, and from its start_load on.
-void Stays::add_residencies(const Trace& trace, const simulator::Schedule& schedule) {
-  std::vector<Stay> open(schedule.residencies.size());
-  std::vector<std::uint8_t> is_open(schedule.residencies.size(), 0);
-  for (std::size_t r = 0; r < schedule.residencies.size(); ++r) {
-    const auto& parameter = schedule.parameters[schedule.residencies[r].parameter.index()];
-    open[r].storage = parameter.storage;
-    open[r].bytes = trace.storages.bytes[parameter.storage.index()];
-    is_open[r] = schedule.residencies[r].wraps ? 1 : 0;
-  }
   for (std::size_t i = 0; i < schedule.instructions.size(); ++i) {
     const simulator::Instruction& each = schedule.instructions[i];
-    if (each.action == simulator::Action::start_load) {
-      open[each.residency.index()].begin = at_instruction(schedule, i);
-      is_open[each.residency.index()] = 1;
-    } else if (each.action == simulator::Action::evict) {
-      Stay done = open[each.residency.index()];
-      done.end = at_instruction(schedule, i);
-      stays_.push_back(done);
-      is_open[each.residency.index()] = 0;
-    }
-  }
-  for (std::size_t r = 0; r < open.size(); ++r) {
-    if (is_open[r] != 0) stays_.push_back(open[r]);
+    if (each.action != simulator::Action::load) continue;
+    Stay stay = buffer_of(each.stay);
+    stay.begin = at_instruction(schedule, i);
+    if (!schedule.stays[each.stay.index()].wraps) stay.end = end[each.stay.index()];
+    stays_.push_back(stay);
   }
 }
 

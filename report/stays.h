@@ -69,7 +69,6 @@ class Stays {
  private:
   void add_storages(const Trace& trace, const simulator::Schedule& schedule);
   void add_buffers(const Trace& trace, const simulator::Schedule& schedule);
-  void add_residencies(const Trace& trace, const simulator::Schedule& schedule);
   void find_highest(std::size_t positions);
   void plant_tree();
   [[nodiscard]] Position latest_end(std::size_t node) const;

@@ -4,8 +4,7 @@
 #include <unordered_map>
 
 #include "report/alive.h"
-#include "report/transfers.h"
-#include "simulator/schedule/lifetimes.h"
+#include "simulator/schedule/departures.h"
 #include "traces/result.h"
 
 namespace stowage::report {
@@ -56,23 +55,20 @@ class StorageStories::Planned {
       : trace_(*stories.trace_), schedule_(schedule), stories_(stories) {}
 
   void run(const simulator::ReplayResult& result, const simulator::ReplayDetail& detail) {
-    // Which of a storage's returns a reload or a residency is.
-    reload_row_.assign(schedule_.reloads.size(), 0);
-    stay_row_.assign(schedule_.residencies.size(), -1);
+    row_of_stay_.assign(schedule_.stays.size(), -1);
+    gone_.assign(schedule_.stays.size(), {});
     add_wrapped();
+    const std::vector<simulator::Departure> leaving = simulator::departures(trace_, schedule_);
+    for (const simulator::Departure& each : leaving) {
+      if (each.stay.valid()) gone_[each.stay.index()] = end_of(each);
+    }
     for (const simulator::Instruction& each : schedule_.instructions) follow(each);
-    for (const simulator::Departure& departure : simulator::departures(trace_, schedule_)) {
-      StorageStory& story = story_of(departure.storage);
-      story.device_free = departure.event;
-      if (departure.instruction >= 0) {
-        const auto row = static_cast<std::size_t>(departure.instruction);
-        story.device_free = schedule_.instructions[row].anchor.event;
-      }
+    for (const simulator::Departure& each : leaving) {
+      if (each.storage.valid()) story_of(each.storage).device_free = end_of(each);
     }
     for (const simulator::Transfer& each : detail.transfers) add_times(each);
     for (const simulator::Stall& each : result.stalls) {
-      const StorageId storage = storage_of_copy(schedule_, each.offload, each.residency);
-      if (storage.valid()) story_of(storage).stall += each.duration;
+      story_of(schedule_.tenant(each.stay).storage).stall += each.duration;
     }
     std::sort(stories_.moving_.begin(), stories_.moving_.end(),
               [](const StorageStory& a, const StorageStory& b) { return a.storage < b.storage; });
@@ -80,11 +76,6 @@ class StorageStories::Planned {
   }
 
  private:
-  StorageStory& story_of(const simulator::Instruction& each) {
-    OffloadId offload = each.offload;
-    if (each.reload.valid()) offload = schedule_.reloads[each.reload.index()].offload;
-    return story_of(storage_of_copy(schedule_, offload, each.residency));
-  }
   // Until the next one is asked for.
   StorageStory& story_of(StorageId storage) {
     const auto [at, is_new] = row_.try_emplace(storage, stories_.moving_.size());
@@ -97,90 +88,71 @@ class StorageStories::Planned {
 
   // Stays that began in the period before come first.
   void add_wrapped() {
-    for (std::size_t r = 0; r < schedule_.residencies.size(); ++r) {
-      if (!schedule_.residencies[r].wraps) continue;
-      StorageStory& story = story_of(storage_of_copy(schedule_, {}, ResidencyId(r)));
-      stay_row_[r] = static_cast<std::int32_t>(story.returns.size());
-      story.returns.push_back(
-          {.reload = {}, .residency = ResidencyId(r), .start = {}, .needed = {}, .gone = {}});
+    for (std::size_t i = 0; i < schedule_.stays.size(); ++i) {
+      if (schedule_.stays[i].wraps) return_of(StayId(i));
     }
   }
 
-  Return& stay(StorageStory& story, ResidencyId residency) {
-    std::int32_t& row = stay_row_[residency.index()];
+  // Until the next one is asked for.
+  Return& return_of(StayId stay) {
+    StorageStory& story = story_of(schedule_.tenant(stay).storage);
+    std::int32_t& row = row_of_stay_[stay.index()];
     if (row < 0) {
       row = static_cast<std::int32_t>(story.returns.size());
-      story.returns.push_back(
-          {.reload = {}, .residency = residency, .start = {}, .needed = {}, .gone = {}});
+      story.returns.push_back({.stay = stay, .start = {}, .needed = {}, .gone = {}});
     }
     return story.returns[static_cast<std::size_t>(row)];
   }
 
   void follow(const simulator::Instruction& each) {
-    StorageStory& story = story_of(each);
+    StorageStory& story = story_of(schedule_.tenant(each.stay).storage);
     const EventId event = each.anchor.event;
     switch (each.action) {
-      case simulator::Action::start_offload:
-      case simulator::Action::start_store:
+      case simulator::Action::store:
         if (!story.copy_out.valid()) story.copy_out = event;
         break;
-      case simulator::Action::release:
-        story.release = event;
-        break;
-      case simulator::Action::start_reload:
-        reload_row_[each.reload.index()] = story.returns.size();
-        story.returns.push_back(
-            {.reload = each.reload,
-             .residency = {},
-             .start = event,
-             .needed = {},
-             .gone = simulator::buffer_end(trace_, schedule_.reloads[each.reload.index()])});
+      case simulator::Action::load:
+        // The end of a stay that wraps is the one that was begun in the period before.
+        row_of_stay_[each.stay.index()] = -1;
+        return_of(each.stay).start = event;
         break;
       case simulator::Action::await:
-        story.returns[reload_row_[each.reload.index()]].needed = event;
-        break;
-      case simulator::Action::drop:
-        break;
-      case simulator::Action::start_load:
-        // The end of a stay that wraps is the one that was begun in the period before.
-        if (stay_row_[each.residency.index()] >= 0) {
-          stay_row_[each.residency.index()] = -1;
-        }
-        stay(story, each.residency).start = event;
-        break;
-      case simulator::Action::await_load:
-        stay(story, each.residency).needed = event;
+        return_of(each.stay).needed = event;
         break;
       case simulator::Action::evict:
-        if (!story.release.valid()) story.release = event;
-        stay(story, each.residency).gone = event;
+        if (schedule_.stays[each.stay.index()].is_made || !story.release.valid()) {
+          story.release = event;
+        }
+        if (!schedule_.stays[each.stay.index()].is_made) {
+          return_of(each.stay).gone = gone_[each.stay.index()];
+        }
         break;
     }
   }
 
+  [[nodiscard]] EventId end_of(const simulator::Departure& departure) const {
+    if (departure.instruction < 0) return departure.event;
+    return schedule_.instructions[static_cast<std::size_t>(departure.instruction)].anchor.event;
+  }
+
   void add_times(const simulator::Transfer& each) {
-    StorageStory& story = story_of(storage_of_copy(schedule_, each.offload, each.residency));
-    if (!is_back(each)) {
-      if (story.copy_out_start < 0) story.copy_out_start = each.start;
-      story.copy_out_end = std::max(story.copy_out_end, each.end);
+    if (!each.is_store) {
+      Return& row = return_of(each.stay);
+      row.copy_start = each.start;
+      row.copy_end = each.end;
       return;
     }
-    Return* row = nullptr;
-    if (each.reload.valid()) {
-      row = &story.returns[reload_row_[each.reload.index()]];
-    } else {
-      row = &stay(story, each.residency);
-    }
-    row->copy_start = each.start;
-    row->copy_end = each.end;
+    StorageStory& story = story_of(schedule_.tenant(each.stay).storage);
+    if (story.copy_out_start < 0) story.copy_out_start = each.start;
+    story.copy_out_end = std::max(story.copy_out_end, each.end);
   }
 
   const Trace& trace_;
   const simulator::Schedule& schedule_;
   StorageStories& stories_;
   std::unordered_map<StorageId, std::size_t> row_;  // of moving_
-  std::vector<std::size_t> reload_row_;             // which of its storage's returns a reload is
-  std::vector<std::int32_t> stay_row_;              // -1: no open one
+  std::vector<std::int32_t> row_of_stay_;  // of its storage's returns; -1: no open one
+  std::vector<EventId> gone_;              // by loaded stay: behind which its buffer goes
 };
 
 StorageStories::StorageStories(const Trace& trace)

@@ -12,10 +12,9 @@
 
 namespace stowage::report {
 
-// One copy back: a reload, or a stay of a streamed parameter.
+// One copy back.
 struct Return {
-  ReloadId reload;  // or
-  ResidencyId residency;
+  StayId stay;
   EventId start;   // where the buffer is taken and the copy may start; none: in the period before
   EventId needed;  // where compute waits for it; none: in the period after
   EventId gone;    // behind which the buffer goes; none: not in this step
@@ -40,8 +39,8 @@ struct StorageStory {
 
   // Under the plan; nothing moves: as if none of this were here.
   bool moves = false;
-  EventId copy_out;     // first start_offload or start_store
-  EventId release;      // of the last one: compute waits for the copy there; or the first evict
+  EventId copy_out;     // first store
+  EventId release;      // the last eviction of the storage itself; without one, the first eviction
   EventId device_free;  // behind which the storage's own bytes go; none: not in this step
   Nanoseconds copy_out_start = -1;
   Nanoseconds copy_out_end = -1;

@@ -5,6 +5,7 @@
 
 #include "report/memory_curve.h"
 #include "report/transfers.h"
+#include "simulator/schedule/tenant_kind.h"
 #include "traces/result.h"
 
 namespace stowage::report {
@@ -103,23 +104,31 @@ std::vector<Bytes> counter(const Trace& trace, const std::vector<Bytes>& recorde
   return after;
 }
 
-Span span_of_copy(const Trace& trace, const simulator::Schedule& schedule, OffloadId offload,
-                  ReloadId reload, ResidencyId residency) {
+Span span_of_copy(const Trace& trace, const simulator::Schedule& schedule, StayId stay,
+                  bool is_store) {
+  const simulator::Tenant& tenant = schedule.tenant(stay);
   Span span;
-  span.offload = offload;
-  span.reload = reload;
-  span.residency = residency;
-  span.storage = storage_of_copy(schedule, offload, residency);
-  span.bytes = bytes_of_copy(schedule, offload, residency);
-  if (residency.valid()) {
-    span.layer = trace.storages.layer[span.storage.index()];
-    if (span.layer.valid()) span.name = trace.layers.name[span.layer.index()];
-  } else if (offload.valid() && !schedule.offloads[offload.index()].saved.empty()) {
-    const SavedId saved = schedule.offloads[offload.index()].saved.front();
-    span.layer = trace.saved.layer[saved.index()];
-    span.name = trace.saved.site[saved.index()];
+  span.stay = stay;
+  span.is_store = is_store;
+  span.tenant_kind = tenant.kind;
+  span.storage = tenant.storage;
+  span.bytes = tenant.bytes;
+  span.layer = tenant.kind->layer(trace, tenant);
+  if (serves_saved(schedule, stay)) {
+    span.name = trace.saved.site[tenant.saved.front().index()];
+  } else if (span.layer.valid()) {
+    span.name = trace.layers.name[span.layer.index()];
   }
   return span;
+}
+
+// "reload of layers.3.mlp#2", "load of parameter of head".
+std::string copy_text(const Span& span, const std::string& name) {
+  if (span.tenant_kind == &simulator::kSavedTensor) {
+    return (span.is_store ? "offload of " : "reload of ") + name;
+  }
+  return std::string(span.is_store ? "store of " : "load of ") + span.tenant_kind->name + " of " +
+         name;
 }
 
 }  // namespace
@@ -200,24 +209,23 @@ Timeline simulated_timeline(const Trace& trace, const simulator::Schedule& sched
   if (!detail.launch.empty()) add_ops(trace, detail.launch, lane_of(timeline, Lane::launch));
   for (std::size_t i = 0; i < detail.transfers.size(); ++i) {
     const simulator::Transfer& transfer = detail.transfers[i];
-    Span span =
-        span_of_copy(trace, schedule, transfer.offload, transfer.reload, transfer.residency);
+    Span span = span_of_copy(trace, schedule, transfer.stay, transfer.is_store);
     span.row = static_cast<std::int32_t>(i);
     span.begin = transfer.start;
     span.end = transfer.end;
-    const bool back = is_back(transfer);
-    if (transfer.residency.valid()) {
-      span.kind = back ? SpanKind::load : SpanKind::store;
+    const bool is_saved = serves_saved(schedule, transfer.stay);
+    if (transfer.is_store) {
+      span.kind = is_saved ? SpanKind::offload : SpanKind::store;
     } else {
-      span.kind = back ? SpanKind::reload : SpanKind::offload;
-      span.on_compute =
-          mode_of_copy(schedule, transfer.offload, transfer.reload) == simulator::CopyMode::compute;
+      span.kind = is_saved ? SpanKind::reload : SpanKind::load;
     }
-    lane_of(timeline, back ? Lane::h2d : Lane::d2h).push_back(span);
+    span.on_compute =
+        mode_of_copy(schedule, transfer.stay, transfer.is_store) == simulator::CopyMode::compute;
+    lane_of(timeline, transfer.is_store ? Lane::d2h : Lane::h2d).push_back(span);
   }
   for (std::size_t i = 0; i < result.stalls.size(); ++i) {
     const simulator::Stall& stall = result.stalls[i];
-    Span span = span_of_copy(trace, schedule, stall.offload, stall.reload, stall.residency);
+    Span span = span_of_copy(trace, schedule, stall.stay, stall.is_store);
     span.row = static_cast<std::int32_t>(i);
     span.kind = SpanKind::stall;
     span.event = stall.event;
@@ -241,20 +249,15 @@ std::string label_of(const Trace& trace, const Span& span) {
     case SpanKind::sync:
       return "waits for the device";
     case SpanKind::offload:
-      return "offload of " + name;
     case SpanKind::reload:
-      return "reload of " + name;
     case SpanKind::load:
-      return "load of parameter of " + name;
     case SpanKind::store:
-      return "store of parameter of " + name;
+      return copy_text(span, name);
     case SpanKind::stall:
       break;
   }
-  if (!span.residency.valid()) {
-    return "waits for " + std::string(span.reload.valid() ? "reload" : "offload") + " of " + name;
-  }
-  return "waits for the parameter of " + name;
+  if (span.tenant_kind == &simulator::kSavedTensor) return "waits for " + copy_text(span, name);
+  return std::string("waits for the ") + span.tenant_kind->name + " of " + name;
 }
 
 }  // namespace stowage::report

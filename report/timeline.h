@@ -28,8 +28,8 @@ enum class SpanKind : std::uint8_t {
   sync,     // the launch thread stands until the device is done: row of Trace::syncs
   offload,  // row of ReplayDetail::transfers, as the next three
   reload,
-  load,   // of a streamed parameter
-  store,  // of a streamed parameter
+  load,   // of what is no saved tensor
+  store,  // likewise
   stall,  // row of ReplayResult::stalls
 };
 [[nodiscard]] const char* name_of(SpanKind value);
@@ -47,9 +47,10 @@ struct Span {
   OpId op;
   EventId event;      // op_begin of an op; behind which a kernel was launched; where compute stalls
   StorageId storage;  // that is moved, or waited for
-  OffloadId offload;  // of offload, reload and their stalls
-  ReloadId reload;    // of reload and its stalls
-  ResidencyId residency;  // of load, store and their stalls
+  StayId stay;        // whose copy it is, or that is waited for
+  // Of copies and stalls.
+  bool is_store = false;                               // the copy out, else the load
+  const simulator::TenantKind* tenant_kind = nullptr;  // of what is moved
 };
 
 // Spans of a lane are in order of begin. They do not overlap, but kernels of several streams may,

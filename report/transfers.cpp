@@ -1,43 +1,25 @@
 #include "report/transfers.h"
 
+#include "simulator/schedule/tenant_kind.h"
+
 namespace stowage::report {
-namespace {
 
-const simulator::StreamedParameter& parameter_of(const simulator::Schedule& schedule,
-                                                 ResidencyId residency) {
-  return schedule.parameters[schedule.residencies[residency.index()].parameter.index()];
+std::string name_of_copy(const Trace& trace, const simulator::Schedule& schedule, StayId stay) {
+  if (!stay.valid()) return "-";
+  const simulator::Tenant& tenant = schedule.tenant(stay);
+  if (serves_saved(schedule, stay)) return tenant.kind->place(trace, tenant);
+  const LayerId layer = tenant.kind->layer(trace, tenant);
+  return std::string(tenant.kind->name) + " of " +
+         (layer.valid() ? trace.string(trace.layers.name[layer.index()]) : std::string("-"));
 }
 
-}  // namespace
-
-std::string name_of_copy(const Trace& trace, const simulator::Schedule& schedule, OffloadId offload,
-                         ResidencyId residency) {
-  if (residency.valid()) {
-    const LayerId layer = trace.storages.layer[parameter_of(schedule, residency).storage.index()];
-    return "parameter of " +
-           (layer.valid() ? trace.string(trace.layers.name[layer.index()]) : std::string("-"));
-  }
-  if (!offload.valid()) return "-";
-  const auto& saved = schedule.offloads[offload.index()].saved;
-  return saved.empty() ? "-" : trace.string(trace.saved.site[saved.front().index()]);
+simulator::CopyMode mode_of_copy(const simulator::Schedule& schedule, StayId stay, bool is_store) {
+  const simulator::Stay& of = schedule.stays[stay.index()];
+  return is_store ? of.store_mode : of.load_mode;
 }
 
-Bytes bytes_of_copy(const simulator::Schedule& schedule, OffloadId offload, ResidencyId residency) {
-  if (residency.valid()) return parameter_of(schedule, residency).bytes;
-  return offload.valid() ? schedule.offloads[offload.index()].bytes : 0;
-}
-
-StorageId storage_of_copy(const simulator::Schedule& schedule, OffloadId offload,
-                          ResidencyId residency) {
-  if (residency.valid()) return parameter_of(schedule, residency).storage;
-  return offload.valid() ? schedule.offloads[offload.index()].storage : StorageId{};
-}
-
-simulator::CopyMode mode_of_copy(const simulator::Schedule& schedule, OffloadId offload,
-                                 ReloadId reload) {
-  if (!offload.valid()) return simulator::CopyMode::lane;
-  return reload.valid() ? schedule.reloads[reload.index()].copy_in
-                        : schedule.offloads[offload.index()].copy_out;
+bool serves_saved(const simulator::Schedule& schedule, StayId stay) {
+  return !schedule.tenant(stay).saved.empty();
 }
 
 }  // namespace stowage::report

@@ -134,7 +134,7 @@ Result<AppliedPlan> apply_plan(simulator::Plan plan, const std::string& plan_fil
   Result<simulator::Lowering> lowering = simulator::lower(index, plan);
   if (!lowering) return named(lowering.error());
   AppliedPlan applied{std::move(plan), std::move(lowering->schedule)};
-  applied.moves = !applied.schedule.offloads.empty() || !applied.schedule.parameters.empty();
+  applied.moves = !applied.schedule.tenants.empty();
   return applied;
 }
 

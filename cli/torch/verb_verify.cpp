@@ -179,7 +179,7 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
     Judgement judgement =
         judge(v, {.budget = inputs->plan.budget,
                   .tolerance_given = rtol.has_value(),
-                  .moves = !schedule.offloads.empty() || !schedule.parameters.empty(),
+                  .moves = !schedule.tenants.empty(),
                   .allocator_exact = inputs->allocator_exact,
                   .active_varies = inputs->active_varies,
                   .later_segments = inputs->later_segments});

@@ -11,6 +11,7 @@
 #include "gui/model/plan_edits.h"
 #include "gui/model/search.h"
 #include "report/words.h"
+#include "simulator/schedule/tenant_kind.h"
 #include "traces/size_text.h"
 
 namespace stowage::gui {
@@ -133,22 +134,24 @@ std::vector<Fact> facts_of(const Simulated& simulated) {
   add(facts, "copied_out_bytes", FactUnit::bytes, optional(result.d2h_bytes));
   add(facts, "copied_back_bytes", FactUnit::bytes, optional(result.h2d_bytes));
   add(facts, "stalls", FactUnit::number, optional(result.stalls.size()));
-  const std::vector<OffloadId>& away = simulated.schedule.offload_of;
+  const std::vector<TenantId>& away = simulated.schedule.tenant_of;
+  const std::vector<simulator::Tenant>& tenants = simulated.schedule.tenants;
+  const auto count = [&](const simulator::TenantKind& kind) {
+    return std::count_if(tenants.begin(), tenants.end(),
+                         [&](const simulator::Tenant& tenant) { return tenant.kind == &kind; });
+  };
   add(facts, "saved_tensors_offloaded", FactUnit::number,
-      optional(std::count_if(away.begin(), away.end(), [](OffloadId of) { return of.valid(); })));
-  add(facts, "copies_out_for_them", FactUnit::number, optional(simulated.schedule.offloads.size()));
+      optional(std::count_if(away.begin(), away.end(), [](TenantId of) { return of.valid(); })));
+  add(facts, "copies_out_for_them", FactUnit::number, optional(count(simulator::kSavedTensor)));
   add(facts, "parameters_streamed", FactUnit::number,
-      optional(simulated.schedule.parameters.size()));
+      optional(count(simulator::kParameter)));
 
   const Trace& trace = simulated.trace->trace;
   std::map<LayerId, std::pair<Bytes, Bytes>> by_layer;  // offloaded, streamed
-  for (const simulator::Offload& offload : simulated.schedule.offloads) {
-    const LayerId layer = outermost(trace, trace.saved.layer[offload.saved.front().index()]);
-    if (layer.valid()) by_layer[layer].first += offload.bytes;
-  }
-  for (const simulator::StreamedParameter& parameter : simulated.schedule.parameters) {
-    const LayerId layer = outermost(trace, trace.storages.layer[parameter.storage.index()]);
-    if (layer.valid()) by_layer[layer].second += parameter.bytes;
+  for (const simulator::Tenant& tenant : tenants) {
+    const LayerId layer = outermost(trace, tenant.kind->layer(trace, tenant));
+    if (!layer.valid()) continue;
+    (tenant.saved.empty() ? by_layer[layer].second : by_layer[layer].first) += tenant.bytes;
   }
   for (std::size_t i = 0; i < trace.layers.size(); ++i) {
     const LayerId layer(i);

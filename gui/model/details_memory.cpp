@@ -113,7 +113,7 @@ std::string DetailsWriter::shape_of(TensorId tensor) const {
 std::string DetailsWriter::decision_of(SavedId id) const {
   const simulator::SavedDecision& decision = x_.simulated->decisions->saved[id.index()];
   std::string text = simulator::name_of(decision.decision);
-  const bool away = x_.simulated->schedule.offload_of[id.index()].valid();
+  const bool away = x_.simulated->schedule.tenant_of[id.index()].valid();
   if (decision.decision == simulator::Decision::offload) {
     text += away ? std::string(", copied ") + simulator::name_of(decision.copy_out) + " out, " +
                        simulator::name_of(decision.copy_in) + " back"

@@ -7,6 +7,7 @@
 #include "gui/model/step_view.h"
 #include "report/transfers.h"
 #include "report/words.h"
+#include "simulator/schedule/tenant_kind.h"
 #include "traces/size_text.h"
 
 namespace stowage::gui {
@@ -39,7 +40,7 @@ void DetailsWriter::layer(LayerId id) {
   const std::vector<SavedId> rows = saved_in(trace_, id);
   std::vector<StorageId> seen;
   for (const SavedId saved : rows) {
-    const bool away = x_.simulated->schedule.offload_of[saved.index()].valid();
+    const bool away = x_.simulated->schedule.tenant_of[saved.index()].valid();
     offloaded += away ? 1 : 0;
     const StorageId storage = trace_.saved.storage[saved.index()];
     if (storage.valid() && trace_.storages.alloc_event[storage.index()].valid()) {
@@ -121,10 +122,10 @@ void DetailsWriter::event(EventId id) {
 void DetailsWriter::transfer(std::size_t i) {
   const simulator::Transfer& t = detail_.transfers[i];
   const simulator::Schedule& schedule = x_.simulated->schedule;
-  const Bytes bytes = report::bytes_of_copy(schedule, t.offload, t.residency);
-  section(report::is_back(t) ? "Copy to the device" : "Copy to the host");
-  row("Of", report::name_of_copy(trace_, schedule, t.offload, t.residency),
-      {Kind::storage, report::storage_of_copy(schedule, t.offload, t.residency).value});
+  const Bytes bytes = schedule.tenant(t.stay).bytes;
+  section(t.is_store ? "Copy to the host" : "Copy to the device");
+  row("Of", report::name_of_copy(trace_, schedule, t.stay),
+      {Kind::storage, schedule.tenant(t.stay).storage.value});
   row("Size", exact_bytes(bytes));
   row("Could start", format_time(t.ready));
   row("Starts", format_time(t.start) + ", queued for " + format_time(t.start - t.ready));
@@ -150,11 +151,8 @@ void DetailsWriter::stall(const StallRow& s) {
 }
 
 LayerId DetailsWriter::layer_of(const StallRow& stall) const {
-  if (stall.offload.valid()) {
-    const SavedId first = x_.simulated->schedule.offloads[stall.offload.index()].saved.front();
-    return trace_.saved.layer[first.index()];
-  }
-  return stall.storage.valid() ? trace_.storages.layer[stall.storage.index()] : LayerId();
+  const simulator::Tenant& tenant = x_.simulated->schedule.tenant(stall.stay);
+  return tenant.kind->layer(trace_, tenant);
 }
 
 }  // namespace stowage::gui

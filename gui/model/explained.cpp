@@ -46,15 +46,16 @@ Explained::Explained(SimulatedPtr of, const Explained* before)
       recorded(recorded_index(*simulated, planned, before)),
       tree(tree_of(*simulated, before)) {
   stall_row.assign(simulated->result.stalls.size(), -1);
-  std::vector<Nanoseconds> by_offload(simulated->schedule.offloads.size(), 0);
+  std::vector<Nanoseconds> by_tenant(simulated->schedule.tenants.size(), 0);
   for (std::size_t i = 0; i < stalls.size(); ++i) {
     stall_row[static_cast<std::size_t>(stalls[i].stall)] = static_cast<std::int32_t>(i);
-    if (stalls[i].offload.valid()) by_offload[stalls[i].offload.index()] += stalls[i].duration;
+    const simulator::Stay& stay = simulated->schedule.stays[stalls[i].stay.index()];
+    by_tenant[stay.tenant.index()] += stalls[i].duration;
   }
   saved_stall.assign(trace().saved.size(), 0);
-  const std::vector<OffloadId>& served_by = simulated->schedule.offload_of;
+  const std::vector<TenantId>& served_by = simulated->schedule.tenant_of;
   for (std::size_t i = 0; i < served_by.size(); ++i) {
-    if (served_by[i].valid()) saved_stall[i] = by_offload[served_by[i].index()];
+    if (served_by[i].valid()) saved_stall[i] = by_tenant[served_by[i].index()];
   }
   for (const std::string& note : simulated->notes) {
     const auto colon = note.find(": ");
@@ -108,8 +109,9 @@ void Explained::add_figures() {
   }
   // A copy that serves several saved tensors is in the figures of each of them, in a layer's once.
   for (const report::StallRow& stall : stalls) {
-    if (!stall.offload.valid()) continue;
-    const SavedId first = simulated->schedule.offloads[stall.offload.index()].saved.front();
+    const std::vector<SavedId>& saved = simulated->schedule.tenant(stall.stay).saved;
+    if (saved.empty()) continue;
+    const SavedId first = saved.front();
     const auto row = static_cast<std::size_t>(tree->row_of_saved[first.index()]);
     for (std::int32_t at = tree->rows[row].parent; at >= 0; at = parent_of(at)) {
       figures[static_cast<std::size_t>(at)].stall += stall.duration;
