@@ -49,7 +49,8 @@ Json copy_lane(const Trace& trace, const report::Simulation& simulation,
   for (const report::Span& span : spans) {
     site.push_back(report::name_of_copy(trace, simulation.schedule, span.stay));
     const bool serves_saved = report::serves_saved(simulation.schedule, span.stay);
-    offload.push_back(serves_saved ? simulation.schedule.stays[span.stay.index()].tenant.value : -1);
+    offload.push_back(serves_saved ? simulation.schedule.stays[span.stay.index()].tenant.value
+                                   : -1);
     bytes.push_back(span.bytes);
     ready.push_back(simulation.detail.transfers[static_cast<std::size_t>(span.row)].ready);
     start.push_back(span.begin);

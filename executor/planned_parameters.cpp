@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "simulator/schedule/tenant_kind.h"
+
 namespace stowage::executor {
 
-using simulator::Action;
-using simulator::Residency;
+using simulator::Tenant;
 
 namespace {
 
@@ -56,20 +57,26 @@ Result<PlannedParameters> PlannedParameters::create(Device& device, const Trace&
                  "one plan at a time has a model's parameters"};
   }
   const Status same = check_rows(trace, rows, storages);
-  if (!same && !schedule.parameters.empty()) return same.error();
-
   std::vector<StreamedParameters::Streamed> streamed;
-  for (const simulator::StreamedParameter& each : schedule.parameters) {
+  std::vector<std::int32_t> row_of(schedule.tenants.size(), -1);
+  for (std::size_t t = 0; t < schedule.tenants.size(); ++t) {
+    const Tenant& each = schedule.tenants[t];
+    if (each.kind != &simulator::kParameter) continue;
+    if (!same) return same.error();
     const auto row = std::find(rows.begin(), rows.end(), each.storage);
     STOWAGE_ASSERT(row != rows.end());
     const ParameterStorage& storage = storages[static_cast<std::size_t>(row - rows.begin())];
     STOWAGE_ASSERT(each.bytes == storage.bytes());
+    row_of[t] = static_cast<std::int32_t>(streamed.size());
     streamed.push_back({storage, arena + each.host_offset});
   }
   PlannedParameters planned(device, std::move(parameters), std::move(streamed), poison_buffers);
-  planned.residencies_ = schedule.residencies;
-  planned.first_tag_ = static_cast<std::int64_t>(schedule.reloads.size());
-  for (const auto& each : schedule.parameters) planned.bytes_.push_back(each.bytes);
+  for (const simulator::Stay& stay : schedule.stays) {
+    planned.stays_.push_back({row_of[stay.tenant.index()], stay.wraps});
+  }
+  for (const Tenant& each : schedule.tenants) {
+    if (each.kind == &simulator::kParameter) planned.bytes_.push_back(each.bytes);
+  }
   for (std::size_t i = 0; same && i < rows.size(); ++i) {
     for (const NamedTensor& each : storages[i].tensors) {
       planned.rows_.emplace(each.tensor.unsafeGetTensorImpl(), rows[i]);
@@ -84,36 +91,34 @@ void PlannedParameters::begin() {
   const Status status = streamed_.check();
   TORCH_CHECK(status.ok(), "stowage: ", status.error().text());
   streamed_.adopt();
-  for (std::size_t i = 0; i < residencies_.size(); ++i) {
-    if (!residencies_[i].wraps) continue;
-    const std::size_t parameter = residencies_[i].parameter.index();
+  for (std::size_t i = 0; i < stays_.size(); ++i) {
+    if (stays_[i].streamed < 0 || !stays_[i].wraps) continue;
+    const std::size_t parameter = streamed_of(StayId(i));
     if (streamed_.is_absent(parameter)) {
-      streamed_.start_load(parameter, first_tag_ + static_cast<std::int64_t>(i));
+      streamed_.start_load(parameter, static_cast<std::int64_t>(i));
     }
     streamed_.finish_load(parameter);
   }
 }
 
-void PlannedParameters::run(const simulator::Instruction& instruction, StepReport& report) {
-  const ResidencyId residency = instruction.residency;
-  const std::size_t parameter = residencies_[residency.index()].parameter.index();
-  switch (instruction.action) {
-    case Action::start_load:
-      streamed_.start_load(parameter, first_tag_ + residency.value);
-      report.loaded_bytes += bytes_[parameter];
-      return;
-    case Action::await_load:
-      return streamed_.finish_load(parameter);
-    case Action::start_store:
-      streamed_.start_store(parameter);
-      report.stored_bytes += bytes_[parameter];
-      return;
-    case Action::evict:
-      report.unplanned_stored_bytes += streamed_.evict(parameter);
-      return;
-    default:
-      STOWAGE_ASSERT(false && "no action of a parameter");
-  }
+void PlannedParameters::load(StayId stay, StepReport& report) {
+  const std::size_t parameter = streamed_of(stay);
+  streamed_.start_load(parameter, stay.value);
+  report.loaded_bytes += bytes_[parameter];
+}
+
+void PlannedParameters::await(StayId stay) {
+  streamed_.finish_load(streamed_of(stay));
+}
+
+void PlannedParameters::store(StayId stay, StepReport& report) {
+  const std::size_t parameter = streamed_of(stay);
+  streamed_.start_store(parameter);
+  report.stored_bytes += bytes_[parameter];
+}
+
+void PlannedParameters::evict(StayId stay, StepReport& report) {
+  report.unplanned_stored_bytes += streamed_.evict(streamed_of(stay));
 }
 
 std::vector<NamedTensor> PlannedParameters::values() const {

@@ -4,7 +4,7 @@
 //   adopt()            once, when the plan is made: what streams leaves its own memory
 //   begin()            what goes on over a step's end is loaded, if it is not there from the step
 //                      before; what materialise() brought back, all of it or not, is adopted first
-//   run()              start_load, await_load, start_store, evict
+//   load() .. evict()  the schedule's instructions
 //   end()              on plan: what goes on over the step's end is hidden until begin()
 //   abort()            off plan or after an exception: everything leaves, dirty bytes are stored
 #pragma once
@@ -18,13 +18,14 @@
 #include "executor/model.h"
 #include "executor/planned_step.h"
 #include "executor/streamed_parameters.h"
+#include "executor/tenant_holder.h"
 #include "simulator/schedule/schedule.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 
 namespace stowage::executor {
 
-class PlannedParameters {
+class PlannedParameters final : public TenantHolder {
  public:
   // `parameters` are the model's, in the order in which the recording knew them; may be empty when
   // nothing streams. `arena` has the schedule's size and outlives all but materialised parameters.
@@ -38,7 +39,11 @@ class PlannedParameters {
   void adopt() { streamed_.adopt(); }
   // Throws c10::Error when somebody else holds a parameter's memory, c10::OutOfMemoryError.
   void begin();
-  void run(const simulator::Instruction& instruction, StepReport& report);
+  void load(StayId stay, StepReport& report) override;
+  void await(StayId stay) override;
+  void store(StayId stay, StepReport& report) override;
+  void evict(StayId stay, StepReport& report) override;
+  void leave_plan() override { materialise(); }
   // Behind the step's last instruction. Returns the bytes stored because they were dirty.
   Bytes end() { return streamed_.hide(); }
   // Gives all up; returns the bytes stored because they were dirty. The device has been waited for.
@@ -78,10 +83,18 @@ class PlannedParameters {
 
   Device& device_;
   std::vector<NamedTensor> parameters_;
-  StreamedParameters streamed_;  // by ParameterId
-  std::vector<simulator::Residency> residencies_;
-  std::vector<Bytes> bytes_;    // by ParameterId
-  std::int64_t first_tag_ = 0;  // of load buffers, by ResidencyId; the reloads' come before
+  // A stay of a parameter: which of the streamed ones, and whether it goes on over the step's end.
+  struct ParameterTenant {
+    std::int32_t streamed = -1;  // -1: the stay is no parameter's
+    bool wraps = false;
+  };
+  [[nodiscard]] std::size_t streamed_of(StayId stay) const {
+    return static_cast<std::size_t>(stays_[stay.index()].streamed);
+  }
+
+  StreamedParameters streamed_;         // in order of their tenants
+  std::vector<ParameterTenant> stays_;  // by stay
+  std::vector<Bytes> bytes_;            // in order of their tenants
   std::unordered_map<const at::TensorImpl*, StorageId> rows_;
   std::unordered_map<std::int32_t, std::string> names_;  // by row of storages
 };

@@ -6,17 +6,15 @@
 #include <utility>
 
 #include "executor/device/needed_wait.h"
+#include "simulator/schedule/tenant_kind.h"
 
 namespace stowage::executor {
 
 using simulator::Action;
 using simulator::AnchorKind;
-using simulator::CopyMode;
 using simulator::Side;
 
 namespace {
-
-constexpr std::byte kPoison{0xff};  // makes floats NaN
 
 AnchorKind anchor_kind(LayerEvent event) {
   switch (event) {
@@ -32,12 +30,6 @@ AnchorKind anchor_kind(LayerEvent event) {
   STOWAGE_ASSERT(false && "unknown layer event");
 }
 
-// In-place writes are seen through the version counter, which a detached handle shares.
-void check_not_written(const at::Tensor& source, std::int64_t version) {
-  const std::int64_t now = KeptTensor::version_of(source);
-  if (now != version) throw_modified_in_place(source, version, now);
-}
-
 }  // namespace
 
 PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
@@ -51,18 +43,19 @@ PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
       arena_(std::move(arena)),
       parameters_(std::move(parameters)),
       program_(*trace_, schedule_),
-      offloads_(schedule_.offloads.size()),
-      reloads_(schedule_.reloads.size()),
-      reloads_of_(schedule_.offloads.size(), 0) {
-  for (const simulator::Reload& reload : schedule_.reloads) {
-    ++reloads_of_[reload.offload.index()];
+      saved_(device_, *trace_, schedule_, arena_.data(), options_) {
+  for (const simulator::Tenant& tenant : schedule_.tenants) {
+    TenantHolder* holder = nullptr;
+    if (tenant.kind == &simulator::kSavedTensor) holder = &saved_;
+    if (tenant.kind == &simulator::kParameter) holder = &parameters_;
+    STOWAGE_ASSERT(holder != nullptr);  // PlannedStep::create() has looked
+    holders_.push_back(holder);
   }
 }
 
 void PlannedStep::State::drop_all() {
   if (needed(Wait::drop_all)) device_.synchronize();
-  for (OffloadState& offload : offloads_) offload = {};
-  for (ReloadState& reload : reloads_) reload = {};
+  saved_.drop_all();
 }
 
 void PlannedStep::State::begin() {
@@ -79,7 +72,7 @@ void PlannedStep::State::begin() {
   storage_index_.clear();
   first_version_.clear();
   report_ = {};
-  for (std::size_t i = 0; i < offloads_.size(); ++i) offloads_[i].reloads_left = reloads_of_[i];
+  saved_.begin();
   run(AnchorKind::step_begin, 0, Side::before);
   run(AnchorKind::step_begin, 0, Side::after);
 }
@@ -170,14 +163,11 @@ PlannedStep::State::Packed PlannedStep::State::begin_pack(const at::Tensor& tens
   }
   packed.saved = SavedId(row);
   run(AnchorKind::pack, row, Side::before);
-  const OffloadId offload = schedule_.offload_of[row];
-  if (offload.valid()) {
+  const TenantId tenant = schedule_.tenant_of[row];
+  if (tenant.valid()) {
     packed.treatment = Treatment::planned;
-    const simulator::Offload& plan = schedule_.offloads[offload.index()];
-    if (plan.saved.front() == packed.saved) {
-      OffloadState& state = offloads_[offload.index()];
-      state.source = tensor.tensor_data();
-      state.version = KeptTensor::version_of(tensor);
+    if (schedule_.tenants[tenant.index()].saved.front() == packed.saved) {
+      saved_.keep(tenant, tensor);
     }
   }
   return packed;
@@ -214,35 +204,12 @@ void PlannedStep::State::finish_unpack(bool on_plan) {
 at::Tensor PlannedStep::State::load(const Packed& packed, const SavedView& view, bool on_plan) {
   TORCH_CHECK(packed.step == step_ && active_,
               "stowage: a saved tensor was asked for after its step; its host slot was given up");
-  const OffloadId offload = schedule_.offload_of[packed.saved.index()];
-  if (!on_plan) return load_off_plan(offload, view);
-  const std::size_t row = counter(AnchorKind::unpack) - 1;
-  const ReloadId reload = schedule_.reload_of[row];
-  STOWAGE_ASSERT(reload.valid() && reloads_[reload.index()].buffer.defined());
-  const at::Tensor& buffer = reloads_[reload.index()].buffer;
-  // All views of the buffer count versions together, so that a backward that writes into what it
-  // was handed is seen at the next use of the same bytes.
-  check_not_written(buffer, 0);
-  at::Tensor tensor = view.over(buffer.storage(), schedule_.offloads[offload.index()].begin);
-  tensor.unsafeGetTensorImpl()->set_version_counter(
-      buffer.unsafeGetTensorImpl()->version_counter());
-  return tensor;
-}
-
-at::Tensor PlannedStep::State::load_off_plan(OffloadId id, const SavedView& view) {
-  const simulator::Offload& plan = schedule_.offloads[id.index()];
-  OffloadState& state = offloads_[id.index()];
-  TORCH_CHECK(state.slot_valid,
-              "stowage: a saved tensor is used outside the plan and its host slot was already "
-              "given to another one; record the step as it now is and plan again");
-  const at::Tensor buffer = device_.allocate_buffer(plan.bytes, kOffPlanTag);
-  if (plan.bytes > 0) {
-    const CopyTicket ticket =
-        device_.copy_async(CopyLane::h2d, buffer.mutable_data_ptr(), slot(id), plan.bytes);
-    if (needed(Wait::load_off_plan)) device_.wait_blocking(ticket);
+  if (!on_plan) {
+    return saved_.load_off_plan(schedule_.tenant_of[packed.saved.index()], view, report_);
   }
-  report_.reloaded_bytes += plan.bytes;
-  return view.over(buffer.storage(), plan.begin);
+  const StayId stay = schedule_.stay_of[counter(AnchorKind::unpack) - 1];
+  STOWAGE_ASSERT(stay.valid());
+  return saved_.view(stay, view);
 }
 
 void PlannedStep::State::check_not_refused() const {
@@ -254,18 +221,9 @@ void PlannedStep::State::diverge(const std::string& difference) {
   report_.on_plan = false;
   report_.first_difference = difference;
   check_not_refused();
-  // What is under way ends here; what was offloaded is read back on demand.
-  for (OffloadState& offload : offloads_) {
-    if (!offload.source.defined()) continue;
-    if (needed(Wait::leave_plan_offloads)) device_.wait(offload.ticket);
-    check_not_written(offload.source, offload.version);
-    offload.source.reset();
-  }
-  for (ReloadState& reload : reloads_) {
-    if (needed(Wait::leave_plan_reloads)) device_.wait(reload.ticket);
-    reload.buffer.reset();
-  }
-  parameters_.materialise();
+  // What is under way ends here; what left is read back on demand.
+  saved_.leave_plan();
+  parameters_.leave_plan();
 }
 
 void PlannedStep::State::run(AnchorKind kind, std::size_t ordinal, Side side) {
@@ -276,86 +234,18 @@ void PlannedStep::State::run(AnchorKind kind, std::size_t ordinal, Side side) {
 }
 
 void PlannedStep::State::execute(const simulator::Instruction& instruction) {
+  const StayId stay = instruction.stay;
+  TenantHolder& holder = *holders_[schedule_.stays[stay.index()].tenant.index()];
   switch (instruction.action) {
-    case Action::start_offload:
-      return start_offload(instruction.offload);
-    case Action::release:
-      return release(instruction.offload);
-    case Action::start_reload:
-      return start_reload(instruction.reload);
+    case Action::load:
+      return holder.load(stay, report_);
     case Action::await:
-      if (needed(Wait::await)) device_.wait(reloads_[instruction.reload.index()].ticket);
-      return;
-    case Action::drop:
-      return drop(instruction.reload);
-    case Action::start_load:
-    case Action::await_load:
-    case Action::start_store:
+      return holder.await(stay);
+    case Action::store:
+      return holder.store(stay, report_);
     case Action::evict:
-      return parameters_.run(instruction, report_);
+      return holder.evict(stay, report_);
   }
-}
-
-std::byte* PlannedStep::State::slot(OffloadId id) const {
-  return arena_.data() + schedule_.offloads[id.index()].host_offset;
-}
-
-void PlannedStep::State::start_offload(OffloadId id) {
-  const simulator::Offload& plan = schedule_.offloads[id.index()];
-  OffloadState& state = offloads_[id.index()];
-  STOWAGE_ASSERT(state.source.defined());
-  for (const OffloadId other : program_.overlapping(id))
-    offloads_[other.index()].slot_valid = false;
-  state.slot_valid = true;
-  report_.offloaded_bytes += plan.bytes;
-  if (plan.bytes == 0) return;
-  const auto* const source = static_cast<const std::byte*>(state.source.storage().data());
-  if (plan.copy_out == CopyMode::compute) {
-    device_.copy_on_compute(slot(id), source + plan.begin, plan.bytes);
-    return;
-  }
-  state.ticket = device_.copy_async(CopyLane::d2h, slot(id), source + plan.begin, plan.bytes);
-  if (plan.copy_out == CopyMode::blocking && needed(Wait::blocking_offload)) {
-    device_.wait_blocking(state.ticket);
-  }
-}
-
-void PlannedStep::State::release(OffloadId id) {
-  OffloadState& state = offloads_[id.index()];
-  if (needed(Wait::release)) device_.wait(state.ticket);
-  // Only a version that never changed proves that the copy read what was saved.
-  check_not_written(state.source, state.version);
-  state.source.reset();
-}
-
-void PlannedStep::State::start_reload(ReloadId id) {
-  const simulator::Reload& plan = schedule_.reloads[id.index()];
-  const simulator::Offload& offload = schedule_.offloads[plan.offload.index()];
-  ReloadState& state = reloads_[id.index()];
-  state.buffer = device_.allocate_buffer(offload.bytes, id.value);
-  report_.reloaded_bytes += offload.bytes;
-  if (offload.bytes == 0) return;
-  void* const destination = state.buffer.mutable_data_ptr();
-  if (options_.poison_device) device_.fill_on_compute(destination, kPoison, offload.bytes);
-  if (plan.copy_in == CopyMode::compute) {
-    device_.copy_on_compute(destination, slot(plan.offload), offload.bytes);
-    return;
-  }
-  state.ticket = device_.copy_async(CopyLane::h2d, destination, slot(plan.offload), offload.bytes);
-  if (plan.copy_in == CopyMode::blocking && needed(Wait::blocking_reload)) {
-    device_.wait_blocking(state.ticket);
-  }
-}
-
-void PlannedStep::State::drop(ReloadId id) {
-  reloads_[id.index()].buffer.reset();
-  const OffloadId offload = schedule_.reloads[id.index()].offload;
-  OffloadState& state = offloads_[offload.index()];
-  if (--state.reloads_left > 0) return;
-  if (!options_.poison_host) return;
-  // Compute has awaited its last reload, so nothing reads the slot after what compute does next.
-  device_.fill_on_compute(slot(offload), kPoison, schedule_.offloads[offload.index()].bytes);
-  state.slot_valid = false;
 }
 
 }  // namespace stowage::executor

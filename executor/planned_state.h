@@ -17,6 +17,7 @@
 #include "executor/kept_tensor.h"
 #include "executor/planned_parameters.h"
 #include "executor/planned_step.h"
+#include "executor/saved_tenants.h"
 #include "executor/saved_view.h"
 #include "executor/serial_numbers.h"
 #include "executor/step_program.h"
@@ -71,29 +72,12 @@ class PlannedStep::State {
   [[nodiscard]] const HostArena& arena() const { return arena_; }
 
  private:
-  struct OffloadState {
-    at::Tensor source;  // detached; held from the pack to the release
-    std::int64_t version = 0;
-    CopyTicket ticket;
-    bool slot_valid = false;  // the host slot holds this step's bytes
-    std::size_t reloads_left = 0;
-  };
-  struct ReloadState {
-    at::Tensor buffer;
-    CopyTicket ticket;
-  };
-
   // Ends the step for the device, waits for every copy and drops what the step holds there; of
   // parameters too, unless they are where the next step expects them.
   void finish(bool parameters_stay);
   void drop_all();
   void run(simulator::AnchorKind kind, std::size_t ordinal, simulator::Side side);
   void execute(const simulator::Instruction& instruction);
-  void start_offload(OffloadId id);
-  void release(OffloadId id);
-  void start_reload(ReloadId id);
-  void drop(ReloadId id);
-  at::Tensor load_off_plan(OffloadId id, const SavedView& view);
   // A refused step stays refused, on whichever thread it goes on.
   void check_not_refused() const;
   // Throws, or leaves the plan for the rest of the step.
@@ -114,7 +98,6 @@ class PlannedStep::State {
   [[nodiscard]] PackDifference compare_pack(const at::Tensor& tensor, const Site& site);
   [[nodiscard]] std::string describe(PackDifference difference, const at::Tensor& tensor,
                                      const Site& site) const;
-  std::byte* slot(OffloadId id) const;
   std::size_t& counter(simulator::AnchorKind kind) {
     return counters_[static_cast<std::size_t>(kind)];
   }
@@ -128,10 +111,9 @@ class PlannedStep::State {
   HostArena arena_;
   PlannedParameters parameters_;
   StepProgram program_;
+  SavedTenants saved_;
+  std::vector<TenantHolder*> holders_;  // by tenant
   SiteTracker sites_;
-  std::vector<OffloadState> offloads_;
-  std::vector<ReloadState> reloads_;
-  std::vector<std::size_t> reloads_of_;  // per offload: how many
   std::array<std::size_t, simulator::kAnchorKinds> counters_{};
   SerialNumbers storage_index_;              // of the storages that the step saves
   std::vector<std::int64_t> first_version_;  // by storage index

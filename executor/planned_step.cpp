@@ -16,6 +16,7 @@
 #include "simulator/allocator/allocator_outlook.h"
 #include "simulator/allocator/allocator_replay.h"
 #include "simulator/hazards/hazards.h"
+#include "simulator/schedule/tenant_kind.h"
 
 namespace stowage::executor {
 
@@ -103,6 +104,13 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
   if (!hazards.empty()) {
     return Error{ErrorCode::bad_input, "the schedule is not safe to run: " + hazards.front().text,
                  "", "", "plan again; a schedule from a plan is always ordered"};
+  }
+  for (const simulator::Tenant& tenant : schedule.tenants) {
+    if (tenant.kind == &simulator::kSavedTensor || tenant.kind == &simulator::kParameter) continue;
+    return Error{
+        ErrorCode::bad_input,
+        std::string("the schedule moves a ") + tenant.kind->name + ", which no executor can", "",
+        "", "plan with this version of Stowage"};
   }
   Result<HostArena> arena = device.host_arena(schedule.host_bytes);
   if (!arena) return arena.error();

@@ -8,7 +8,7 @@ namespace stowage::executor {
 using simulator::AnchorKind;
 
 StepProgram::StepProgram(const Trace& trace, const simulator::Schedule& schedule)
-    : instructions_(schedule.instructions), overlapping_(schedule.offloads.size()) {
+    : instructions_(schedule.instructions) {
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
     const auto kind = simulator::anchor_kind_of(trace.events.kind[i]);
     if (!kind) continue;
@@ -25,17 +25,6 @@ StepProgram::StepProgram(const Trace& trace, const simulator::Schedule& schedule
     if (range.count == 0) range.first = i;
     STOWAGE_ASSERT(range.first + range.count == i);  // instructions at one anchor are adjacent
     ++range.count;
-  }
-  for (std::size_t a = 0; a < schedule.offloads.size(); ++a) {
-    const simulator::Offload& x = schedule.offloads[a];
-    for (std::size_t b = 0; b < a; ++b) {
-      const simulator::Offload& y = schedule.offloads[b];
-      if (x.host_offset >= y.host_offset + y.bytes || y.host_offset >= x.host_offset + x.bytes) {
-        continue;
-      }
-      overlapping_[a].push_back(OffloadId(b));
-      overlapping_[b].push_back(OffloadId(a));
-    }
   }
 }
 

@@ -1,5 +1,5 @@
 // StepProgram: a Schedule arranged for a running step: which instructions stand at the n-th event
-// of a kind, which layer or parameter is expected there, which offloads share host bytes.
+// of a kind, which layer or parameter is expected there.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace stowage::executor {
 
 class StepProgram {
  public:
-  // Both must outlive the program. Cost: O(events + instructions + offloads^2).
+  // Both must outlive the program. Cost: O(events + instructions).
   StepProgram(const Trace& trace, const simulator::Schedule& schedule);
 
   // Instructions at event number `ordinal` of this kind, in execution order.
@@ -25,10 +25,6 @@ class StepProgram {
   [[nodiscard]] std::size_t count(simulator::AnchorKind kind) const;
   [[nodiscard]] LayerId layer(simulator::AnchorKind kind, std::size_t ordinal) const;
   [[nodiscard]] StorageId parameter(simulator::AnchorKind kind, std::size_t ordinal) const;
-  // Other offloads whose host slots overlap this one's.
-  [[nodiscard]] const std::vector<OffloadId>& overlapping(OffloadId offload) const {
-    return overlapping_[offload.index()];
-  }
 
  private:
   struct Range {
@@ -41,7 +37,6 @@ class StepProgram {
   };
   std::span<const simulator::Instruction> instructions_;
   std::array<std::vector<Place>, simulator::kAnchorKinds> places_;
-  std::vector<std::vector<OffloadId>> overlapping_;
 };
 
 }  // namespace stowage::executor

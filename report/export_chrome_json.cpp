@@ -199,7 +199,8 @@ class Writer {
       if (!copies[i].storage.valid()) continue;
       const StorageStory story = step_->stories[copies[i].storage.index()];
       for (const Return& each : story.returns) {
-        if (each.stay == copies[i].stay && each.copy_start == copies[i].begin) needed[i] = step_->time_of(each.needed);
+        if (each.stay == copies[i].stay && each.copy_start == copies[i].begin)
+          needed[i] = step_->time_of(each.needed);
       }
     }
     for (std::size_t i = 0; i < copies.size(); ++i) {

@@ -48,7 +48,7 @@ struct Remedy {
 struct StallRow {
   std::int32_t stall = -1;     // row of ReplayResult::stalls
   std::int32_t transfer = -1;  // row of ReplayDetail::transfers
-  StayId stay;  // of the transfer, as in Stall
+  StayId stay;                 // of the transfer, as in Stall
   StorageId storage;
   std::string site;        // of the first saved tensor of the transfer, or "parameter of LAYER"
   bool copy_back = false;  // the copy to the device, else the copy out

@@ -123,8 +123,8 @@ void Stays::add_storages(const Trace& trace, const simulator::Schedule& schedule
   }
 }
 
-// In order of begin; one that goes on over the step's end is two: up to its evict, and from its load
-// on.
+// In order of begin; one that goes on over the step's end is two: up to its evict, and from its
+// load on.
 void Stays::add_buffers(const Trace& trace, const simulator::Schedule& schedule) {
   std::vector<Position> end(schedule.stays.size(), kNever);
   for (const simulator::Departure& departure : simulator::departures(trace, schedule)) {

@@ -151,8 +151,8 @@ class StorageStories::Planned {
   const simulator::Schedule& schedule_;
   StorageStories& stories_;
   std::unordered_map<StorageId, std::size_t> row_;  // of moving_
-  std::vector<std::int32_t> row_of_stay_;  // of its storage's returns; -1: no open one
-  std::vector<EventId> gone_;              // by loaded stay: behind which its buffer goes
+  std::vector<std::int32_t> row_of_stay_;           // of its storage's returns; -1: no open one
+  std::vector<EventId> gone_;                       // by loaded stay: behind which its buffer goes
 };
 
 StorageStories::StorageStories(const Trace& trace)

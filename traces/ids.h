@@ -23,18 +23,18 @@ struct Id {
   friend constexpr auto operator<=>(Id, Id) = default;
 };
 
-using StringId = Id<struct StringTag>;        // Trace::strings
-using ListId = Id<struct ListTag>;            // Trace::lists
-using LayerId = Id<struct LayerTag>;          // Trace::layers
-using PhaseId = Id<struct PhaseTag>;          // Trace::phases
-using OpId = Id<struct OpTag>;                // Trace::ops
-using TensorId = Id<struct TensorTag>;        // Trace::tensors
-using StorageId = Id<struct StorageTag>;      // Trace::storages
-using EventId = Id<struct EventTag>;          // Trace::events
-using SavedId = Id<struct SavedTag>;          // Trace::saved; equals the pack's ordinal in the step
-using UnpackId = Id<struct UnpackTag>;        // Trace::unpacks; equals the unpack's ordinal
-using TenantId = Id<struct TenantTag>;        // Schedule::tenants
-using StayId = Id<struct StayTag>;            // Schedule::stays
+using StringId = Id<struct StringTag>;    // Trace::strings
+using ListId = Id<struct ListTag>;        // Trace::lists
+using LayerId = Id<struct LayerTag>;      // Trace::layers
+using PhaseId = Id<struct PhaseTag>;      // Trace::phases
+using OpId = Id<struct OpTag>;            // Trace::ops
+using TensorId = Id<struct TensorTag>;    // Trace::tensors
+using StorageId = Id<struct StorageTag>;  // Trace::storages
+using EventId = Id<struct EventTag>;      // Trace::events
+using SavedId = Id<struct SavedTag>;      // Trace::saved; equals the pack's ordinal in the step
+using UnpackId = Id<struct UnpackTag>;    // Trace::unpacks; equals the unpack's ordinal
+using TenantId = Id<struct TenantTag>;    // Schedule::tenants
+using StayId = Id<struct StayTag>;        // Schedule::stays
 
 }  // namespace stowage
 

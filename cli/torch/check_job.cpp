@@ -244,7 +244,9 @@ class Job {
     input.tolerances = options_.tolerances;
     input.stall_not_judged = stall_not_judged();
     // docs/decisions/0011
-    if (applied_ && !applied_->schedule.parameters.empty()) {
+    const auto streams = [](const simulator::Tenant& tenant) { return tenant.has_own_home; };
+    if (applied_ && std::any_of(applied_->schedule.tenants.begin(),
+                                applied_->schedule.tenants.end(), streams)) {
       input.reserved_not_judged =
           "parameters stream, so what is reserved hangs on the driver's addresses";
     }

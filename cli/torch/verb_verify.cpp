@@ -176,13 +176,12 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
     if (!difference) return difference.error();
     v.difference = *difference;
     const simulator::Schedule& schedule = inputs->schedule;
-    Judgement judgement =
-        judge(v, {.budget = inputs->plan.budget,
-                  .tolerance_given = rtol.has_value(),
-                  .moves = !schedule.tenants.empty(),
-                  .allocator_exact = inputs->allocator_exact,
-                  .active_varies = inputs->active_varies,
-                  .later_segments = inputs->later_segments});
+    Judgement judgement = judge(v, {.budget = inputs->plan.budget,
+                                    .tolerance_given = rtol.has_value(),
+                                    .moves = !schedule.tenants.empty(),
+                                    .allocator_exact = inputs->allocator_exact,
+                                    .active_varies = inputs->active_varies,
+                                    .later_segments = inputs->later_segments});
     v.failures = std::move(judgement.failures);
 
     for (const std::string& remark : judgement.remarks) console.warn(remark);

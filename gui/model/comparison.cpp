@@ -143,8 +143,7 @@ std::vector<Fact> facts_of(const Simulated& simulated) {
   add(facts, "saved_tensors_offloaded", FactUnit::number,
       optional(std::count_if(away.begin(), away.end(), [](TenantId of) { return of.valid(); })));
   add(facts, "copies_out_for_them", FactUnit::number, optional(count(simulator::kSavedTensor)));
-  add(facts, "parameters_streamed", FactUnit::number,
-      optional(count(simulator::kParameter)));
+  add(facts, "parameters_streamed", FactUnit::number, optional(count(simulator::kParameter)));
 
   const Trace& trace = simulated.trace->trace;
   std::map<LayerId, std::pair<Bytes, Bytes>> by_layer;  // offloaded, streamed

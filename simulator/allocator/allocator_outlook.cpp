@@ -144,8 +144,7 @@ bool AllocatorOutlook::find_loaded(const ObservedAllocator& observed, std::int64
   std::map<std::int64_t, Block> by_tag;
   for (std::size_t i = 0; i < observed.blocks.size(); ++i) {
     const ObservedBlock& each = observed.blocks[i];
-    const bool loaded = each.allocated && each.serial >= first_serial &&
-                        each.tag >= 0;
+    const bool loaded = each.allocated && each.serial >= first_serial && each.tag >= 0;
     if (loaded) by_tag.emplace(each.tag, static_cast<Block>(i));
   }
   for (const Slot slot : sequence_.wrapping) {
@@ -154,8 +153,8 @@ bool AllocatorOutlook::find_loaded(const ObservedAllocator& observed, std::int64
     const Bytes bytes = sequence_.bytes[static_cast<std::size_t>(slot)];
     if (found == by_tag.end() ||
         observed.blocks[static_cast<std::size_t>(found->second)].requested != bytes) {
-      why = "the load buffer of stay " + std::to_string(tag) +
-            " (" + std::to_string(bytes) + " bytes) is not there";
+      why = "the load buffer of stay " + std::to_string(tag) + " (" + std::to_string(bytes) +
+            " bytes) is not there";
       return false;
     }
     slots.emplace_back(slot, found->second);

@@ -97,7 +97,8 @@ class AccessWalk {
   void list_items() {
     for (std::size_t i = 0; i < s_.instructions.size(); ++i) {
       const Anchor& anchor = s_.instructions[i].anchor;
-      items_.push_back({anchor.event, static_cast<std::uint8_t>(anchor.side == Side::before ? 0 : 2),
+      items_.push_back({anchor.event,
+                        static_cast<std::uint8_t>(anchor.side == Side::before ? 0 : 2),
                         Item::instruction, static_cast<std::int32_t>(i)});
     }
     std::vector<TenantUse> uses;
@@ -204,8 +205,8 @@ class AccessWalk {
              "the load of " + name(stay.tenant) + at(event) + " writes a buffer that is gone");
     }
     // A home of its own has bytes from the begin on; another one has those of this period's store.
-    const bool filled = tenant.store.happened ? ordered(tenant.store, access)
-                                              : tenant_of(stay.tenant).has_own_home;
+    const bool filled =
+        tenant.store.happened ? ordered(tenant.store, access) : tenant_of(stay.tenant).has_own_home;
     if (!filled) {
       report(HazardKind::load_before_store_finished, stay.tenant, {}, event,
              "the load of " + name(stay.tenant) + at(event) + " may read " + slot(stay.tenant) +
@@ -361,7 +362,7 @@ class AccessWalk {
   std::vector<Item> items_;
   std::vector<StayState> states_;
   std::vector<TenantState> tenants_;
-  std::vector<std::vector<StayId>> made_;  // by storage
+  std::vector<std::vector<StayId>> made_;           // by storage
   std::array<std::vector<Access>, kPeriods> fill_;  // by tenant: its store
   std::array<std::vector<Access>, kPeriods> read_;  // by stay: its load
   std::size_t period_ = 0;

@@ -161,7 +161,7 @@ class StructureCheck {
     }
     std::sort(slots.begin(), slots.end(),
               [](const Slot& a, const Slot& b) { return a.begin < b.begin; });
-    Slot reaching{0, 0, {}};      // the slot so far that ends last
+    Slot reaching{0, 0, {}};       // the slot so far that ends last
     Slot reaching_home{0, 0, {}};  // the own one
     for (const Slot& slot : slots) {
       const Slot& other = slot.own.valid() ? reaching : reaching_home;

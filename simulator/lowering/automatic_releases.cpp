@@ -16,9 +16,9 @@ struct Leaver {
   StorageId storage;                  // of offloads
   std::vector<std::size_t> offloads;  // none: a stay
   std::size_t stay = 0;
-  PeriodPosition floor = 0;   // of a stay: it cannot leave before
-  EventId ready;        // of offloads: the last one's first pack
-  std::size_t end = 0;  // first event at which its bytes are gone
+  PeriodPosition floor = 0;  // of a stay: it cannot leave before
+  EventId ready;             // of offloads: the last one's first pack
+  std::size_t end = 0;       // first event at which its bytes are gone
 };
 
 class ReleasePass {

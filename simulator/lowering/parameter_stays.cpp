@@ -114,7 +114,8 @@ class Maker {
   // The begin of the visit `prefetch` ahead, going back over the step's begin.
   [[nodiscard]] PeriodPosition start_of(const Span& span) const {
     const auto count = static_cast<PeriodPosition>(visits_.size());
-    const PeriodPosition row = static_cast<PeriodPosition>(number_of_.at(span.visit)) - *decisions_.prefetch;
+    const PeriodPosition row =
+        static_cast<PeriodPosition>(number_of_.at(span.visit)) - *decisions_.prefetch;
     const PeriodPosition rounds = row >= 0 ? row / count : -((count - 1 - row) / count);
     const PeriodPosition begin = visits_[static_cast<std::size_t>(row - rounds * count)].first;
     return std::min(begin + rounds * period_, span.first);
@@ -213,8 +214,8 @@ bool merge_touching(const StepIndex& index, ParameterStays& stays) {
   std::vector<ParameterStay> out;
   for (auto at = stays.stays.begin(); at != stays.stays.end();) {
     const StorageId storage = at->storage;
-    const auto end = std::find_if(at, stays.stays.end(),
-                                  [&](const ParameterStay& stay) { return stay.storage != storage; });
+    const auto end = std::find_if(
+        at, stays.stays.end(), [&](const ParameterStay& stay) { return stay.storage != storage; });
     std::vector<ParameterStay> own(at, end);
     merge(own, period);
     if (own.empty()) {
@@ -227,7 +228,8 @@ bool merge_touching(const StepIndex& index, ParameterStays& stays) {
   return stays.stays.size() != before;
 }
 
-bool merge_where_placed(const StepIndex& index, const std::vector<ParameterStay>& placed, ParameterStays& stays) {
+bool merge_where_placed(const StepIndex& index, const std::vector<ParameterStay>& placed,
+                        ParameterStays& stays) {
   STOWAGE_ASSERT(placed.size() == stays.stays.size());
   const PeriodPosition period = period_of(index.event_count());
   bool touching = false;

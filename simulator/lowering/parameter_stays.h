@@ -19,12 +19,14 @@ struct LoweringNote;
 
 // Of two neighbours in time, the first of the period following the last.
 struct ParameterStays {
-  std::vector<ParameterStay> stays;  // those of one storage together, in order; storages in order of rows
+  std::vector<ParameterStay>
+      stays;  // those of one storage together, in order; storages in order of rows
   std::vector<LoweringNote> notes;
 };
 
 // Notes: parameters of a shard that stay. Cost: O(touches log touches + layers * depth).
-[[nodiscard]] ParameterStays parameter_stays(const StepIndex& index, const ParameterDecisions& decisions);
+[[nodiscard]] ParameterStays parameter_stays(const StepIndex& index,
+                                             const ParameterDecisions& decisions);
 
 // Puts stays of one storage together where the next one starts before or where the last one ends,
 // and removes those that never end, with a note. Stays without a start are left alone. True when
@@ -33,6 +35,7 @@ bool merge_touching(const StepIndex& index, ParameterStays& stays);
 
 // The same for stays that a placement made of these, row by row: where those touch, these are put
 // together, all else staying open to another placement.
-bool merge_where_placed(const StepIndex& index, const std::vector<ParameterStay>& placed, ParameterStays& stays);
+bool merge_where_placed(const StepIndex& index, const std::vector<ParameterStay>& placed,
+                        ParameterStays& stays);
 
 }  // namespace stowage::simulator

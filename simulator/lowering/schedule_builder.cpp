@@ -38,8 +38,7 @@ class ScheduleBuilder {
     const std::size_t stays = m_.offloads.size() + m_.reloads.size() + m_.stays.size();
     out_.stays.reserve(stays);
     out_.tenants.reserve(stays - m_.reloads.size());
-    out_.instructions.reserve(2 * m_.offloads.size() + 3 * m_.reloads.size() +
-                              4 * m_.stays.size());
+    out_.instructions.reserve(2 * m_.offloads.size() + 3 * m_.reloads.size() + 4 * m_.stays.size());
     add_offloads();
     add_reloads();
     add_parameters();
@@ -67,8 +66,8 @@ class ScheduleBuilder {
       out_.stays.push_back(std::move(stay));
       add(Action::store, id, store);
       add(Action::evict, id, m_.release[o]);
-      out_.tenants.push_back({&kSavedTensor, offload.storage, offload.begin, offload.bytes, 0, false,
-                              std::move(offload.saved)});
+      out_.tenants.push_back({&kSavedTensor, offload.storage, offload.begin, offload.bytes, 0,
+                              false, std::move(offload.saved)});
     }
   }
 
@@ -100,8 +99,7 @@ class ScheduleBuilder {
     for (std::size_t s = 0; s < streams.size(); ++s) {
       if (!streams[s]) continue;
       of_storage[s] = TenantId(out_.tenants.size());
-      out_.tenants.push_back(
-          {&kParameter, StorageId(s), 0, trace_.storages.bytes[s], 0, true, {}});
+      out_.tenants.push_back({&kParameter, StorageId(s), 0, trace_.storages.bytes[s], 0, true, {}});
     }
     return of_storage;
   }
@@ -122,8 +120,7 @@ class ScheduleBuilder {
       stay.tenant = tenant_of[moved.storage.index()];
       stay.is_stored = moved.store != kNoPosition;
       stay.wraps = moved.start < 0 || moved.evict >= period;
-      STOWAGE_ASSERT(!stay.is_stored ||
-                     (moved.await < moved.store && moved.store <= moved.evict));
+      STOWAGE_ASSERT(!stay.is_stored || (moved.await < moved.store && moved.store <= moved.evict));
       add(Action::load, id, place_at(moved.start, period));
       add(Action::await, id, place_at(moved.await, period));
       if (stay.is_stored) add(Action::store, id, place_at(moved.store, period));

@@ -19,8 +19,8 @@ struct Departure {
 };
 
 // In order of instructions: one for each storage of device 0 that was made in the step and has made
-// stays, at the last of their evictions; one for each loaded stay, at its own. Storages that existed
-// before the step stay as recorded, those with an own home are there in loaded stays alone.
+// stays, at the last of their evictions; one for each loaded stay, at its own. Storages that
+// existed before the step stay as recorded, those with an own home are there in loaded stays alone.
 // Cost: O(instructions + storages).
 [[nodiscard]] std::vector<Departure> departures(const Trace& trace, const Schedule& schedule);
 

@@ -31,7 +31,8 @@ void check_parameter(const ScheduleIndex& index, TenantId id, const ReportFlaw& 
 
 }  // namespace
 
-const TenantKind kParameter{"parameter",         false,           place_of_parameter,
-                            layer_of_parameter,  list_parameter_uses, check_parameter};
+const TenantKind kParameter{"parameter",         false,
+                            place_of_parameter,  layer_of_parameter,
+                            list_parameter_uses, check_parameter};
 
 }  // namespace stowage::simulator

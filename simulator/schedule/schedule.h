@@ -40,9 +40,9 @@ struct Tenant {
   Bytes begin = 0;        // first byte of the storage that moves
   Bytes bytes = 0;        // length; 0 only for saved views without elements
   Bytes host_offset = 0;  // its slot in the arena, aligned to kHostSlotAlignment
-  // The bytes are at home from the step's begin on, in a slot of their own. Then the storage existed
-  // before the step and outlives it, all of it moves, and it is on the device in its stays alone.
-  // Else the slot is the tenant's from its first store to its last stay's end.
+  // The bytes are at home from the step's begin on, in a slot of their own. Then the storage
+  // existed before the step and outlives it, all of it moves, and it is on the device in its stays
+  // alone. Else the slot is the tenant's from its first store to its last stay's end.
   bool has_own_home = false;
   std::vector<SavedId> saved;  // the saved tensors that it serves, in pack order
 };

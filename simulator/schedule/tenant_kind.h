@@ -24,8 +24,8 @@ using ReportFlaw = std::function<void(const std::string& text, EventId event)>;
 
 struct TenantKind {
   const char* name;  // "saved tensor"
-  // The bytes at home are those of the first store, whatever is written to the storage later: what a
-  // saved tensor is. Else a write behind the store is lost.
+  // The bytes at home are those of the first store, whatever is written to the storage later: what
+  // a saved tensor is. Else a write behind the store is lost.
   bool is_snapshot;
   // Where in the model it belongs: a site, a layer's path; for people.
   std::string (*place)(const Trace& trace, const Tenant& tenant);

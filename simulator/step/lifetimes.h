@@ -9,9 +9,10 @@
 
 namespace stowage::simulator {
 
-// Until when the model itself holds bytes: the gap behind `event`, ahead of the next event's action.
+// Until when the model itself holds bytes: the gap behind `event`, ahead of the next event's
+// action.
 struct Hold {
-  EventId event;         // none: it does not hold them
+  EventId event;          // none: it does not hold them
   bool outlives = false;  // longer than the step
 };
 

@@ -12,6 +12,7 @@
 #include "simulator/replay/replay.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/profiler_torch/twin_sessions.h"
+#include "tests/support/tenants.h"
 
 namespace stowage {
 namespace {
@@ -115,7 +116,7 @@ TEST(GpuStreamedPlans, TrainWhereParametersAndGradientsDoNotFit) {
   const Bytes resident =
       simulator::replay(index, simulator::resident_schedule(index)).peak_requested;
   for (const auto& note : lowering->notes) ADD_FAILURE() << note.text;
-  EXPECT_EQ(lowering->schedule.parameters.size(), step.parameters().size());
+  EXPECT_EQ(testing::parameters_of(lowering->schedule).size(), step.parameters().size());
   ASSERT_LT(planned, resident * 3 / 4);
 
   restore();

@@ -9,6 +9,7 @@
 #include "simulator/plan/plan_json.h"
 #include "tests/gui/workbench.h"
 #include "tests/support/small_trace.h"
+#include "tests/support/tenants.h"
 #include "traces/file_io.h"
 #include "traces/size_text.h"
 
@@ -164,8 +165,8 @@ TEST_F(CompareViewTest, WhatIsCountedIsNamedAndTheSameAsInThePlan) {
   Bytes once = 0;
   for (std::size_t i = 0; i < trace.saved.size(); ++i) {
     const std::string site = trace.string(trace.saved.site[i]);
-    if (!site.starts_with("layers.3.") || !schedule.offload_of[i].valid()) continue;
-    copied += schedule.offloads[schedule.offload_of[i].index()].bytes;
+    if (!site.starts_with("layers.3.") || !schedule.tenant_of[i].valid()) continue;
+    copied += testing::offloads_of(schedule)[schedule.tenant_of[i].index()].bytes;
     const StorageId storage = trace.saved.storage[i];
     if (storages.insert(storage).second) once += trace.storages.bytes[storage.index()];
   }

@@ -118,7 +118,7 @@ TEST_F(PlanDocumentTest, ParametersOfALayerStreamAndStay) {
   ASSERT_TRUE(document_.set_streaming(layers, true));
   settle();
   EXPECT_LT(peak(), resident);
-  EXPECT_FALSE(document_.current()->schedule.residencies.empty());
+  EXPECT_FALSE(document_.current()->schedule.tenants.back().saved.size() > 0);
   EXPECT_TRUE(streams(*document_.current()->decisions, layers[1]));
   const simulator::Plan written = plan_for_writing(*document_.current(), "");
   ASSERT_TRUE(written.parameters.has_value());

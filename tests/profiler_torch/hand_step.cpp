@@ -17,6 +17,7 @@
 #include "simulator/replay/replay.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/support/or_throw.h"
+#include "tests/support/tenants.h"
 #include "traces/validate.h"
 
 namespace stowage::testing {
@@ -272,10 +273,10 @@ void expect_exact(HandStep& step, const Lowering& lowering) {
   const auto predicted = simulator::replay(step.index(), lowering.schedule);
   const auto resident = simulator::replay(step.index(), simulator::resident_schedule(step.index()));
   Bytes offloaded = 0;
-  for (const auto& each : lowering.schedule.offloads) offloaded += each.bytes;
+  for (const auto& each : testing::offloads_of(lowering.schedule)) offloaded += each.bytes;
   Bytes reloaded = 0;
-  for (const auto& each : lowering.schedule.reloads) {
-    reloaded += lowering.schedule.offloads[each.offload.index()].bytes;
+  for (const auto& each : testing::reloads_of(lowering.schedule)) {
+    reloaded += lowering.schedule.tenants[each.tenant.index()].bytes;
   }
   const auto plan = step.plan(lowering.schedule);
   EXPECT_EQ(plan->host_bytes(), lowering.schedule.host_bytes);

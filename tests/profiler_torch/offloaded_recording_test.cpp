@@ -14,6 +14,7 @@
 #include "simulator/replay/replay.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/support/or_throw.h"
+#include "tests/support/tenants.h"
 #include "traces/validate.h"
 
 namespace stowage {
@@ -123,7 +124,7 @@ void expect_exact_plans(cli::Session& session, const std::shared_ptr<const Trace
       decisions.saved[i].decision = simulator::Decision::offload;
     }
     const auto lowering = or_throw(simulator::lower(index, decisions));
-    EXPECT_FALSE(lowering.schedule.offloads.empty());
+    EXPECT_FALSE(testing::offloads_of(lowering.schedule).empty());
     auto plan =
         or_throw(executor::PlannedStep::create(session.device(), trace, lowering.schedule, {}));
     const StepOutcome planned = run(session, plan.get());

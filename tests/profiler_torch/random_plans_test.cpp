@@ -14,6 +14,7 @@
 #include "simulator/replay/replay.h"
 #include "tests/profiler_torch/recorded_model.h"
 #include "tests/profiler_torch/test_device.h"
+#include "tests/support/tenants.h"
 
 namespace stowage {
 namespace {
@@ -143,10 +144,11 @@ simulator::ParameterDecisions random_shards(const Trace& trace, std::mt19937& ra
 
 Moved moved_parameters(const simulator::Schedule& schedule) {
   Moved moved;
-  for (const simulator::Residency& each : schedule.residencies) {
-    const Bytes bytes = schedule.parameters[each.parameter.index()].bytes;
-    moved.loaded += bytes;
-    if (each.written) moved.stored += bytes;
+  for (const simulator::Stay& each : schedule.stays) {
+    const simulator::Tenant& tenant = schedule.tenants[each.tenant.index()];
+    if (!tenant.has_own_home) continue;
+    moved.loaded += tenant.bytes;
+    if (each.is_stored) moved.stored += tenant.bytes;
   }
   return moved;
 }
@@ -188,7 +190,10 @@ class RandomPlans {
       const Result<simulator::Lowering> lowering = simulator::lower(index_, decisions);
       ASSERT_TRUE(lowering.ok()) << lowering.error().text();
       const simulator::Schedule& schedule = lowering->schedule;
-      moved += (streams ? schedule.parameters.empty() : schedule.offloads.empty()) ? 0 : 1;
+      moved += (streams ? testing::parameters_of(schedule).empty()
+                        : testing::offloads_of(schedule).empty())
+                   ? 0
+                   : 1;
       executor::PlannedStepOptions options;
       options.poison_host = true;
       options.poison_device = true;
@@ -206,8 +211,8 @@ class RandomPlans {
         const Outcome outcome = run(*recorded_.session, plan->get(), next_step_);
         if (::testing::Test::HasFailure()) return;
         ASSERT_EQ(outcome.peak, predicted.peak_requested)
-            << schedule.offloads.size() << " offloads, " << schedule.parameters.size()
-            << " parameters, resident " << resident;
+            << testing::offloads_of(schedule).size() << " offloads, "
+            << testing::parameters_of(schedule).size() << " parameters, resident " << resident;
         ASSERT_EQ(outcome.moved.loaded, moved_parameters(schedule).loaded);
         ASSERT_EQ(outcome.moved.stored, moved_parameters(schedule).stored);
         ASSERT_EQ(outcome.loss, reference.loss);

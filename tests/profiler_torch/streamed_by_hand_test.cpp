@@ -10,6 +10,7 @@
 
 #include "executor/planned_step.h"
 #include "simulator/lowering/lowering.h"
+#include "simulator/schedule/tenant_kind.h"
 #include "simulator/step/anchor_kinds.h"
 #include "tests/profiler_torch/hand_step.h"
 #include "tests/profiler_torch/recorded_model.h"
@@ -55,10 +56,10 @@ class ByHand {
     return EventId();
   }
 
-  void instruct(Action action, ResidencyId residency, EventId event, Side side) {
+  void instruct(Action action, StayId stay, EventId event, Side side) {
     simulator::Instruction instruction;
     instruction.action = action;
-    instruction.residency = residency;
+    instruction.stay = stay;
     instruction.anchor.kind = *simulator::anchor_kind_of(trace_.events.kind[event.index()]);
     for (std::size_t e = 0; e < event.index(); ++e) {
       instruction.anchor.ordinal +=
@@ -70,21 +71,25 @@ class ByHand {
   }
 
   // Ahead of `begin` to behind `end`.
-  void stay(ParameterId parameter, bool written, EventId begin, EventId end) {
+  void stay(TenantId parameter, bool written, EventId begin, EventId end) {
     ASSERT_TRUE(begin.valid() && end.valid());
-    const ResidencyId residency(schedule_.residencies.size());
-    schedule_.residencies.push_back({parameter, false, written});
-    loads_ += schedule_.parameters[parameter.index()].bytes;
-    instruct(Action::start_load, residency, begin, Side::before);
-    instruct(Action::await_load, residency, begin, Side::before);
-    if (written) instruct(Action::start_store, residency, end, Side::after);
-    instruct(Action::evict, residency, end, Side::after);
+    const StayId id(schedule_.stays.size());
+    simulator::Stay stay;
+    stay.tenant = parameter;
+    stay.is_stored = written;
+    schedule_.stays.push_back(stay);
+    loads_ += schedule_.tenants[parameter.index()].bytes;
+    instruct(Action::load, id, begin, Side::before);
+    instruct(Action::await, id, begin, Side::before);
+    if (written) instruct(Action::store, id, end, Side::after);
+    instruct(Action::evict, id, end, Side::after);
   }
 
   void add(StorageId storage) {
-    const ParameterId parameter(schedule_.parameters.size());
+    const TenantId parameter(schedule_.tenants.size());
     const Bytes bytes = trace_.storages.bytes[storage.index()];
-    schedule_.parameters.push_back({storage, bytes, schedule_.host_bytes});
+    schedule_.tenants.push_back(
+        {&simulator::kParameter, storage, 0, bytes, schedule_.host_bytes, true, {}});
     schedule_.host_bytes += (bytes + simulator::kHostSlotAlignment - 1) /
                             simulator::kHostSlotAlignment * simulator::kHostSlotAlignment;
     bytes_ += bytes;

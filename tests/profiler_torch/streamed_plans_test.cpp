@@ -12,6 +12,7 @@
 #include "simulator/replay/replay.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/profiler_torch/twin_sessions.h"
+#include "tests/support/tenants.h"
 
 namespace stowage {
 namespace {
@@ -26,7 +27,7 @@ constexpr const char* kGpt2 = "gpt2:layers=2,width=32,seq=16,vocab=64";
 
 Bytes all_bytes(const simulator::Schedule& schedule) {
   Bytes bytes = 0;
-  for (const auto& each : schedule.parameters) bytes += each.bytes;
+  for (const auto& each : testing::parameters_of(schedule)) bytes += each.bytes;
   return bytes;
 }
 
@@ -103,7 +104,7 @@ TEST(StreamedPlans, SavedViewsOfWeightsKeepNoMemory) {
 TEST(StreamedPlans, ATiedParameterIsOnTheDeviceOnce) {
   TwinSessions twins(kGpt2, 2, "sgd");
   const simulator::Schedule schedule = twins.stream(Stream::always, 0);
-  EXPECT_EQ(schedule.parameters.size(), twins.planned().parameters().size());
+  EXPECT_EQ(testing::parameters_of(schedule).size(), twins.planned().parameters().size());
   const auto plan = twins.plan(schedule);
   for (std::int64_t k = 0; k < 3; ++k) {
     EXPECT_EQ(twins.expect_same_step(*plan, k).peak, predicted_peak(twins, schedule));
@@ -354,8 +355,8 @@ TEST(StreamedPlans, OutOfMemoryLosesNothing) {
     executor::Device& device = twins.device();
     const simulator::Schedule schedule = twins.stream(stream, prefetch);
     Bytes hidden = 0;
-    for (const auto& each : schedule.residencies) {
-      if (each.wraps) hidden += schedule.parameters[each.parameter.index()].bytes;
+    for (const auto& each : schedule.stays) {
+      if (each.wraps) hidden += schedule.tenants[each.tenant.index()].bytes;
     }
     const Bytes away = all_bytes(schedule) - hidden;
     if (away == 0) continue;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/profiler_torch/hand_step.h"
+#include "tests/support/tenants.h"
 
 namespace stowage {
 namespace {
@@ -145,7 +146,7 @@ TEST(LegalInPlace, TwoVersionsOfOneStorageStay) {
   });
   const auto lowering =
       testing::expect_exact(step, offload_made(step.trace(), styles().front().decision));
-  EXPECT_TRUE(lowering.schedule.offloads.empty());
+  EXPECT_TRUE(testing::offloads_of(lowering.schedule).empty());
   ASSERT_FALSE(lowering.notes.empty());
   EXPECT_NE(lowering.notes.front().text.find("changed in place"), std::string::npos);
 }

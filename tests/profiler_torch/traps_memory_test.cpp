@@ -17,6 +17,7 @@
 #include "simulator/replay/replay.h"
 #include "tests/profiler_torch/hand_step.h"
 #include "tests/profiler_torch/test_device.h"
+#include "tests/support/tenants.h"
 
 namespace stowage {
 namespace {
@@ -65,7 +66,7 @@ TEST(HostSlots, AreReusedWithinAStep) {
     SCOPED_TRACE(style.name);
     const auto lowering = step.lower(offload_made(step.trace(), style.decision));
     Bytes sum = 0;
-    for (const auto& offload : lowering.schedule.offloads) sum += offload.bytes;
+    for (const auto& offload : testing::offloads_of(lowering.schedule)) sum += offload.bytes;
     EXPECT_LT(lowering.schedule.host_bytes, sum);
     for (int repeat = 0; repeat < 4; ++repeat) {
       testing::expect_exact(step, offload_made(step.trace(), style.decision));

@@ -11,6 +11,7 @@
 #include "simulator/replay/replay.h"
 #include "tests/profiler_torch/hand_step.h"
 #include "tests/profiler_torch/test_device.h"
+#include "tests/support/tenants.h"
 
 namespace stowage {
 namespace {
@@ -67,7 +68,7 @@ TEST(ViewWeights, StayUnlessARuleNamesTheirClass) {
   EXPECT_EQ(trace.list(trace.tensors.shape[view.index()]), (std::vector<std::int64_t>{24, 8}));
 
   const Lowering lowering = expect_exact(step, std::vector{offload_rule()});
-  EXPECT_FALSE(lowering.schedule.offload_of[weights.front().index()].valid());
+  EXPECT_FALSE(lowering.schedule.tenant_of[weights.front().index()].valid());
   Bytes activations = 0;
   std::set<StorageId> counted;
   for (const SavedId saved : saved_of_class(trace, StorageClass::activation)) {
@@ -88,8 +89,8 @@ TEST(ViewWeights, LeaveWhenARuleNamesTheirClass) {
   SavedRule weights = offload_rule();
   weights.storage_class = StorageClass::parameter;
   const Lowering lowering = expect_exact(step, std::vector{weights});
-  ASSERT_EQ(lowering.schedule.offloads.size(), 1U);
-  EXPECT_EQ(lowering.schedule.offloads.front().bytes, static_cast<Bytes>(w2.nbytes()));
+  ASSERT_EQ(testing::offloads_of(lowering.schedule).size(), 1U);
+  EXPECT_EQ(testing::offloads_of(lowering.schedule).front().bytes, static_cast<Bytes>(w2.nbytes()));
   // The original never goes away, and the plan says so.
   ASSERT_EQ(lowering.notes.size(), 1U);
   EXPECT_NE(lowering.notes.front().text.find("existed before the step"), std::string::npos);
@@ -116,17 +117,17 @@ TEST(SharedStorage, LeavesOnceAndComesBackInEveryShape) {
 
   const auto before = testing::copied(hand_device(), CopyLane::d2h);
   const Lowering lowering = expect_exact(step, offload_made(trace, styles().front().decision));
-  ASSERT_EQ(lowering.schedule.offloads.size(), 1U);
-  EXPECT_EQ(lowering.schedule.offloads.front().saved.size(), 5U);
-  EXPECT_EQ(lowering.schedule.offloads.front().bytes, 12 * 12 * 4);
-  EXPECT_EQ(lowering.schedule.reloads.size(), 1U);
+  ASSERT_EQ(testing::offloads_of(lowering.schedule).size(), 1U);
+  EXPECT_EQ(testing::offloads_of(lowering.schedule).front().saved.size(), 5U);
+  EXPECT_EQ(testing::offloads_of(lowering.schedule).front().bytes, 12 * 12 * 4);
+  EXPECT_EQ(testing::reloads_of(lowering.schedule).size(), 1U);
   const auto after = testing::copied(hand_device(), CopyLane::d2h);
   EXPECT_EQ(after.copies - before.copies, 3U);  // one a step
 
   // share=false: one copy a saved view, one reload an unpack.
   const Lowering apart = step.lower(offload_made(trace, styles()[3].decision));
-  EXPECT_EQ(apart.schedule.offloads.size(), 5U);
-  EXPECT_EQ(apart.schedule.reloads.size(), 5U);
+  EXPECT_EQ(testing::offloads_of(apart.schedule).size(), 5U);
+  EXPECT_EQ(testing::reloads_of(apart.schedule).size(), 5U);
 }
 
 // Storages that die get their address reused by the next one; they are still different storages.
@@ -162,10 +163,10 @@ TEST(SmallView, OfABigBaseMovesOnlyTheBytesItCovers) {
   });
   testing::expect_exact_in_every_style(step);
   const Lowering lowering = expect_exact(step, offload_made(step.trace(), styles()[1].decision));
-  ASSERT_EQ(lowering.schedule.offloads.size(), 1U);
+  ASSERT_EQ(testing::offloads_of(lowering.schedule).size(), 1U);
   // Bytes [4000, 4064), rounded down to 64: [3968, 4064).
-  EXPECT_EQ(lowering.schedule.offloads.front().begin, 3968);
-  EXPECT_EQ(lowering.schedule.offloads.front().bytes, 96);
+  EXPECT_EQ(testing::offloads_of(lowering.schedule).front().begin, 3968);
+  EXPECT_EQ(testing::offloads_of(lowering.schedule).front().bytes, 96);
   EXPECT_TRUE(lowering.notes.empty());
 }
 
@@ -179,9 +180,9 @@ TEST(SmallView, TwoOfThemMoveTheSpanBetweenThem) {
   });
   const Lowering lowering =
       expect_exact(step, offload_made(step.trace(), styles().front().decision));
-  ASSERT_EQ(lowering.schedule.offloads.size(), 1U);
-  EXPECT_EQ(lowering.schedule.offloads.front().begin, 4096);
-  EXPECT_EQ(lowering.schedule.offloads.front().bytes, (2064 - 1024) * 4);
+  ASSERT_EQ(testing::offloads_of(lowering.schedule).size(), 1U);
+  EXPECT_EQ(testing::offloads_of(lowering.schedule).front().begin, 4096);
+  EXPECT_EQ(testing::offloads_of(lowering.schedule).front().bytes, (2064 - 1024) * 4);
   testing::expect_exact_in_every_style(step);
 }
 
@@ -198,7 +199,7 @@ TEST(BytesThatFreeNothing, AreReported) {
   });
   const Lowering lowering =
       expect_exact(step, offload_made(step.trace(), styles().front().decision));
-  EXPECT_EQ(lowering.schedule.offloads.size(), 2U);
+  EXPECT_EQ(testing::offloads_of(lowering.schedule).size(), 2U);
   std::set<std::string> texts;
   for (const auto& note : lowering.notes) texts.insert(note.text);
   EXPECT_EQ(texts, (std::set<std::string>{
@@ -216,10 +217,11 @@ TEST(DisagreeingSites, KeepTheStorageWithANote) {
   const Trace& trace = step.trace();
   const Decisions all = offload_made(trace, styles().front().decision);
   const Lowering whole = expect_exact(step, all);
+  const auto offloads = testing::offloads_of(whole.schedule);
   const auto twice =
-      std::find_if(whole.schedule.offloads.begin(), whole.schedule.offloads.end(),
+      std::find_if(offloads.begin(), offloads.end(),
                    [](const simulator::Offload& offload) { return offload.saved.size() == 2; });
-  ASSERT_NE(twice, whole.schedule.offloads.end());
+  ASSERT_NE(twice, offloads.end());
   const std::vector<SavedId> sites = twice->saved;
 
   Decisions one_kept = all;
@@ -230,9 +232,10 @@ TEST(DisagreeingSites, KeepTheStorageWithANote) {
   not_shared.saved[sites[0].index()].share = false;
   for (const Decisions& decisions : {one_kept, other_mode, not_shared}) {
     const Lowering lowering = expect_exact(step, decisions);
-    EXPECT_EQ(lowering.schedule.offloads.size(), whole.schedule.offloads.size() - 1);
+    EXPECT_EQ(testing::offloads_of(lowering.schedule).size(),
+              testing::offloads_of(whole.schedule).size() - 1);
     for (const SavedId saved : sites) {
-      EXPECT_FALSE(lowering.schedule.offload_of[saved.index()].valid());
+      EXPECT_FALSE(lowering.schedule.tenant_of[saved.index()].valid());
     }
     EXPECT_TRUE(std::any_of(lowering.notes.begin(), lowering.notes.end(), [&](const auto& note) {
       return note.saved == sites[0] && note.text.starts_with("stays: its storage is");
@@ -262,7 +265,7 @@ TEST(PartialPlans, PeakIsThePredictedOne) {
         decisions.saved[s] = {};
       }
       const Lowering lowering = expect_exact(step, decisions);
-      EXPECT_EQ(lowering.schedule.offloads.empty(), quarters == 0);
+      EXPECT_EQ(testing::offloads_of(lowering.schedule).empty(), quarters == 0);
       peaks.push_back(simulator::replay(step.index(), lowering.schedule).peak_requested);
     }
     if (std::string(style.name) == "at once, on demand") {

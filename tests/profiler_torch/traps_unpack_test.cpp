@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/profiler_torch/hand_step.h"
+#include "tests/support/tenants.h"
 
 namespace stowage {
 namespace {
@@ -226,7 +227,8 @@ TEST(NeverUnpacked, SavedTensorLeavesAndIsDropped) {
   EXPECT_LT(step.trace().unpacks.size(), step.trace().saved.size());
   testing::expect_exact_in_every_style(step);
   const auto lowering = step.lower(offload_made(step.trace(), styles().front().decision));
-  EXPECT_LT(lowering.schedule.reloads.size(), lowering.schedule.offloads.size());
+  EXPECT_LT(testing::reloads_of(lowering.schedule).size(),
+            testing::offloads_of(lowering.schedule).size());
 }
 
 // Ops that save their own result would hold themselves if the hook stored it as it comes.

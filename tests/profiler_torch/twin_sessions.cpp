@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tests/profiler_torch/test_device.h"
+#include "tests/support/tenants.h"
 
 namespace stowage::testing {
 
@@ -70,7 +71,8 @@ simulator::Schedule TwinSessions::stream(simulator::ParameterPlan::Stream stream
   }
   auto lowering = simulator::lower(index_, decisions);
   if (!lowering) throw std::runtime_error(lowering.error().text());
-  if (lowering->schedule.parameters.empty()) throw std::runtime_error("nothing streams");
+  if (testing::parameters_of(lowering->schedule).empty())
+    throw std::runtime_error("nothing streams");
   return std::move(lowering->schedule);
 }
 

@@ -13,6 +13,7 @@
 #include "report/memory_curve.h"
 #include "tests/report/report_case.h"
 #include "tests/support/small_trace.h"
+#include "tests/support/tenants.h"
 
 namespace stowage::report_tests {
 namespace {
@@ -36,12 +37,15 @@ std::vector<Key> oracle_at(const Trace& trace, const simulator::Schedule& schedu
     if (storages.device[s] != 0 || storages.bytes[s] == 0) continue;
     if (storages.alloc_event[s].valid() && storages.alloc_event[s] > here) continue;
     bool streams = false;
-    for (const auto& parameter : schedule.parameters) streams |= parameter.storage == StorageId(s);
+    for (const auto& parameter : testing::parameters_of(schedule)) {
+      streams |= parameter.storage == StorageId(s);
+    }
     if (streams) continue;
     std::int64_t last_release = -1;
     for (std::size_t i = 0; i < instructions.size(); ++i) {
-      if (instructions[i].action != Action::release) continue;
-      if (schedule.offloads[instructions[i].offload.index()].storage == StorageId(s)) {
+      if (instructions[i].action != Action::evict) continue;
+      const simulator::Stay& stay = schedule.stays[instructions[i].stay.index()];
+      if (stay.is_made && schedule.tenants[stay.tenant.index()].storage == StorageId(s)) {
         last_release = static_cast<std::int64_t>(i);
       }
     }
@@ -55,29 +59,31 @@ std::vector<Key> oracle_at(const Trace& trace, const simulator::Schedule& schedu
     }
     if (!gone) alive.emplace_back(Holding::original, StorageId(s), storages.bytes[s]);
   }
-  std::vector<bool> loaded(schedule.residencies.size());
-  for (std::size_t r = 0; r < loaded.size(); ++r) loaded[r] = schedule.residencies[r].wraps;
+  std::vector<bool> loaded(schedule.stays.size());
+  for (std::size_t r = 0; r < loaded.size(); ++r) loaded[r] = schedule.stays[r].wraps;
   for (std::size_t i = 0; i < done; ++i) {
     const auto& each = instructions[i];
-    if (each.action == Action::start_load) loaded[each.residency.index()] = true;
-    if (each.action == Action::evict) loaded[each.residency.index()] = false;
-    if (each.action != Action::start_reload) continue;
-    const auto& reload = schedule.reloads[each.reload.index()];
-    const auto& offload = schedule.offloads[reload.offload.index()];
+    const simulator::Stay& stay = schedule.stays[each.stay.index()];
+    if (stay.unpacks.empty()) {
+      if (each.action == Action::load) loaded[each.stay.index()] = true;
+      if (each.action == Action::evict) loaded[each.stay.index()] = false;
+      continue;
+    }
+    if (each.action != Action::load) continue;
+    const auto& tenant = schedule.tenants[stay.tenant.index()];
     bool gone = true;
-    for (const UnpackId u : reload.unpacks) {
+    for (const UnpackId u : stay.unpacks) {
       const EventId released = trace.unpacks.released_event[u.index()];
       if (!released.valid() || here <= std::max(released, trace.unpacks.event[u.index()])) {
         gone = false;
       }
     }
-    if (!gone && offload.bytes > 0) {
-      alive.emplace_back(Holding::reloaded, offload.storage, offload.bytes);
+    if (!gone && tenant.bytes > 0) {
+      alive.emplace_back(Holding::reloaded, tenant.storage, tenant.bytes);
     }
   }
   for (std::size_t r = 0; r < loaded.size(); ++r) {
-    const StorageId storage =
-        schedule.parameters[schedule.residencies[r].parameter.index()].storage;
+    const StorageId storage = schedule.tenants[schedule.stays[r].tenant.index()].storage;
     const Bytes bytes = storages.bytes[storage.index()];
     if (loaded[r] && bytes > 0) alive.emplace_back(Holding::original, storage, bytes);
   }

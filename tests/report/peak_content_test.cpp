@@ -13,6 +13,7 @@
 #include "simulator/replay/replay.h"
 #include "tests/support/micro_trace.h"
 #include "tests/support/small_trace.h"
+#include "tests/support/tenants.h"
 
 namespace stowage::report_tests {
 namespace {
@@ -127,7 +128,7 @@ TEST(PeakContent, IsThePeakOfTheReplayOnRandomSteps) {
       EXPECT_GT(row.storages, 0);
       with_copies += row.holding == Holding::reloaded ? 1 : 0;
     }
-    with_parameters += lowering->schedule.residencies.empty() ? 0 : 1;
+    with_parameters += testing::parameters_of(lowering->schedule).empty() ? 0 : 1;
   }
   EXPECT_GT(with_copies, 20);
   EXPECT_GT(with_parameters, 20);

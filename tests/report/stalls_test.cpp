@@ -174,18 +174,16 @@ TEST(Stalls, AddUpAndBelongToTheirTransfersOnRandomPlans) {
       const StallRow& row = rows[i];
       sum += row.duration;
       ++seen[row.why];
-      parameters += row.residency.valid();
+      parameters += c.schedule.tenant(row.stay).has_own_home;
       if (i > 0) {
         ASSERT_LE(row.duration, rows[i - 1].duration);
       }
       const auto& transfer = c.detail.transfers[static_cast<std::size_t>(row.transfer)];
       const auto& stall = c.result.stalls[static_cast<std::size_t>(row.stall)];
-      ASSERT_EQ(transfer.offload, stall.offload);
-      ASSERT_EQ(transfer.reload, stall.reload);
-      ASSERT_EQ(transfer.residency, stall.residency);
+      ASSERT_EQ(transfer.stay, stall.stay);
       ASSERT_EQ(transfer.is_store, stall.is_store);
       const bool in_line =
-          report::mode_of_copy(c.schedule, row.offload, row.reload) != CopyMode::lane;
+          report::mode_of_copy(c.schedule, row.stay, !row.copy_back) != CopyMode::lane;
       // Compute goes on when the copy is done; where it waits for a lane it hears of that later.
       const Nanoseconds handover = c.index.trace().calibration.handover_ns;
       const bool at_the_end = stall.event.index() + 1 == c.index.event_count();

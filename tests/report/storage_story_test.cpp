@@ -6,8 +6,9 @@
 #include <algorithm>
 
 #include "report/transfers.h"
-#include "simulator/schedule/lifetimes.h"
+#include "simulator/schedule/departures.h"
 #include "tests/report/report_case.h"
+#include "tests/support/tenants.h"
 
 namespace stowage::report_tests {
 namespace {
@@ -99,12 +100,18 @@ TEST(StorageStory, AgreesWithTheScheduleOnRandomPlans) {
         ASSERT_LE(story.first_use, story.last_use);
       }
       for (const report::Return& back : story.returns) {
-        if (back.reload.valid()) {
+        const std::vector<UnpackId>& unpacks = c.schedule.stays[back.stay.index()].unpacks;
+        if (!unpacks.empty()) {
           ++reloads;
           ASSERT_TRUE(back.start.valid());
           ASSERT_LE(back.start, back.needed);
-          ASSERT_EQ(back.gone,
-                    simulator::buffer_end(c.trace, c.schedule.reloads[back.reload.index()]));
+          EventId gone = c.trace.unpacks.event[unpacks.back().index()];
+          for (const UnpackId u : unpacks) {
+            const EventId released = c.trace.unpacks.released_event[u.index()];
+            if (!released.valid()) gone = EventId(c.trace.events.size());
+            gone = std::max(gone, released);
+          }
+          ASSERT_EQ(back.gone, gone.index() < c.trace.events.size() ? gone : EventId());
         } else if (back.start.valid()) {
           ++loads;
         }
@@ -143,13 +150,20 @@ TEST(StorageStory, AgreesWithTheScheduleOnRandomPlans) {
                       [&](const StorageStory& at) { return at.storage == story.storage; });
       ASSERT_EQ(told, story.moves);
     }
-    ASSERT_EQ(reloads, c.schedule.reloads.size());
-    ASSERT_EQ(loads, c.schedule.residencies.size());
+    ASSERT_EQ(reloads, testing::reloads_of(c.schedule).size());
+    std::size_t parameter_stays = 0;
+    for (const auto& stay : c.schedule.stays) {
+      parameter_stays += c.schedule.tenants[stay.tenant.index()].has_own_home;
+    }
+    ASSERT_EQ(loads, parameter_stays);
     for (const auto& departure : simulator::departures(c.trace, c.schedule)) {
-      ASSERT_TRUE(stories[departure.storage.index()].moves);
+      const StorageId storage =
+          departure.storage.valid() ? departure.storage : c.schedule.tenant(departure.stay).storage;
+      ASSERT_TRUE(stories[storage.index()].moves);
+      if (!departure.storage.valid()) continue;
       ++moved;
     }
-    for (const auto& parameter : c.schedule.parameters) {
+    for (const auto& parameter : testing::parameters_of(c.schedule)) {
       const StorageStory story = stories[parameter.storage.index()];
       ASSERT_TRUE(story.moves);
       ASSERT_FALSE(story.returns.empty());

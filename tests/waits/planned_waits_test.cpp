@@ -10,6 +10,7 @@
 
 #include "executor/layer.h"
 #include "tests/profiler_torch/hand_step.h"
+#include "tests/support/tenants.h"
 #include "tests/waits/late_device.h"
 
 namespace stowage {
@@ -70,7 +71,7 @@ class PlannedWaits : public ::testing::Test {
                                     OffPlan off_plan = OffPlan::refuse) {
     device_ = std::make_unique<LateDevice>(hand_device());
     const auto lowering = step.lower(testing::offload_made(step.trace(), decision));
-    EXPECT_GT(lowering.schedule.offloads.size(), 2U);
+    EXPECT_GT(testing::offloads_of(lowering.schedule).size(), 2U);
     // Poisoned host slots cannot be read again off plan.
     executor::PlannedStepOptions options;
     options.off_plan = off_plan;
