@@ -1,63 +1,55 @@
-// Footprint of a storage: the device bytes that it and its reload buffers hold over the step, for
-// each way to treat it, when it leaves as early and returns as late as it can ("tight"). No plan
-// holds fewer bytes with the same choice, so bounds are made of footprints; and the plan with
-// `pack` and `unpack` as its points, parameters loaded on demand, holds exactly these. The same for
-// the parameters of a layer, which stream together.
-//
-// Positions: 2e is the moment ahead of event e; at an anchor, when the instructions ahead of it are
-// done (a reload on demand has its buffer). 2e+1 is the moment when event e itself and all
-// instructions at it are done. Nothing is allocated or freed by an anchor's own action, so no
-// moment between is higher. Spans are half-open ranges of positions.
+// What a plan can move, with the options for it. The footprint of an option is the device bytes
+// that it holds over the step when it is tight (planner/option.h): bounds are made of footprints,
+// and the plan with `pack` and `unpack` as its points, parameters loaded on demand, holds exactly
+// these.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <vector>
 
+#include "planner/option.h"
+#include "simulator/lowering/movement.h"
 #include "simulator/plan/decisions.h"
 #include "simulator/step/step_index.h"
 #include "traces/units.h"
 
 namespace stowage::planner {
 
-// keep: as recorded. Of a storage with saved tensors, shared: one copy out and back; separate: one
-// copy a saved view, one back an unpack ("share": false). Of a layer's parameters, forward and
-// always: they stream ("stream": "forward", "stream": true).
-enum class Choice : std::uint8_t { keep, shared, separate, forward, always };
-inline constexpr std::size_t kChoices = 5;
-
-struct FootprintSpan {
-  std::int32_t first = 0;
-  std::int32_t last = 0;  // one behind
-  Bytes bytes = 0;
-};
-
-// What a plan can move: a storage of this step with at least one saved tensor that can be
+// What is decided about together: a storage of this step with at least one saved tensor that can be
 // offloaded, or the parameters of one layer that can stream.
 struct Movable {
   std::vector<StorageId> storages;  // one, or the parameters of a layer and the layers inside
   LayerId layer;  // whose parameters they are (streaming_layers.h); none for saved tensors
-  std::array<bool, kChoices> allowed{true, false, false, false, false};
-  std::array<std::vector<FootprintSpan>, kChoices> spans;
+  std::vector<Option> options;  // `keep` first
   // When it can leave: its first pack; the end of the parameters' last use in forward.
-  EventId first_pack;
-  Bytes shared_range = 0;    // bytes that the shared copy moves
-  std::vector<Bytes> views;  // of each saved tensor: what the separate copies move
-  // Unpacks in order, and the bytes of the view of each. Of parameters: where the last of them is
-  // back for the first use behind forward at the latest, if there is one, and the bytes of all that
-  // come back so. These only rank parameters for the search: each has uses of its own, which are
-  // in parameter_spans(), and bounds go by those.
-  std::vector<EventId> unpack_events;
-  std::vector<Bytes> unpack_bytes;
+  EventId leaves;
   // A choice with at most as many bytes as every other one at every position, if there is one.
   std::int32_t dominant = -1;
 
   [[nodiscard]] bool is_layer() const { return layer.valid(); }
+  [[nodiscard]] const Option* option(Choice choice) const { return find(options, choice); }
+  [[nodiscard]] bool allows(Choice choice) const { return option(choice) != nullptr; }
 
-  [[nodiscard]] Bytes bytes_at(Choice choice, std::int32_t position) const;
+  [[nodiscard]] Bytes bytes_at(Choice choice, std::int32_t position) const {
+    const Option* const of = option(choice);
+    return of != nullptr ? of->bytes_at(position) : 0;
+  }
   // Positions at which any choice's bytes change, in order, each once.
   [[nodiscard]] std::vector<std::int32_t> breakpoints() const;
+  // The copies back in the order of their uses, of the option with the most of them. Of a layer's
+  // parameters one that stands for all, which only ranks them: each has uses of its own
+  // (Footprints::units()), and bounds go by those.
+  [[nodiscard]] const std::vector<OptionCopy>& returns() const;
+  // Bytes that go over the link each way where it is copied as a whole.
+  [[nodiscard]] Bytes range() const;
+};
+
+// What a transfer moves at least: a storage with saved tensors, or one parameter, whatever else is
+// decided about with it. Its options, `keep` first.
+struct MovedUnit {
+  StorageId storage;
+  std::vector<Option> options;
 };
 
 class Footprints {
@@ -86,9 +78,12 @@ class Footprints {
   // The smallest bytes of any choice, storage by storage, at each position.
   [[nodiscard]] std::vector<Bytes> lowest_curve() const;
 
-  // What of a parameter that can stream is on the device with this choice.
-  [[nodiscard]] const std::vector<FootprintSpan>& parameter_spans(StorageId parameter,
-                                                                  Choice choice) const;
+  // Of everything that can move, in order of movables.
+  [[nodiscard]] const std::vector<MovedUnit>& units() const { return units_; }
+  // Of a parameter that can stream.
+  [[nodiscard]] const MovedUnit& unit_of(StorageId parameter) const {
+    return units_[static_cast<std::size_t>(unit_of_[parameter.index()])];
+  }
 
   // As decisions: offloaded storages with these points, copies on the lanes. Parameters that stream
   // are one shard and loaded automatically: which shard they are of means nothing then. A plan
@@ -106,6 +101,8 @@ class Footprints {
   void find_dominant(Movable& movable);
   void add_layer(const Movable& movable, Choice choice, simulator::Decisions& out) const;
   void add_parameters(Choice choice);
+  void add_layer_option(Movable& movable, Choice choice,
+                        const std::vector<simulator::ParameterStay>& stays) const;
 
   const simulator::StepIndex* index_;
   bool by_block_;
@@ -113,8 +110,8 @@ class Footprints {
   std::vector<Movable> movable_;
   std::vector<LayerId> streaming_layer_;                     // by storage
   std::map<LayerId, std::vector<StorageId>> parameters_of_;  // those of each such layer
-  // Of parameters that can stream, by storage: kept, forward, always.
-  std::vector<std::array<std::vector<FootprintSpan>, 3>> parameter_spans_;
+  std::vector<MovedUnit> units_;
+  std::vector<std::int32_t> unit_of_;  // by storage, -1 = none
   std::vector<Bytes> resident_;
   std::vector<Bytes> immovable_;
 };

@@ -19,16 +19,16 @@ std::vector<Bytes> most_in(const std::vector<std::int32_t>& starts,
   return most;
 }
 
-// The spans of `choice` less those of `keep`, summed up.
-std::vector<ByteChange> changes_of(const Movable& movable, Choice choice,
+// The spans of an option less those of `keep`, summed up.
+std::vector<ByteChange> changes_of(const Option& option, const Option& keep,
                                    const std::vector<std::int32_t>& starts) {
   std::vector<std::pair<std::size_t, Bytes>> steps;
   const auto segment = [&](std::int32_t position) {
     return static_cast<std::size_t>(std::lower_bound(starts.begin(), starts.end(), position) -
                                     starts.begin());
   };
-  for (const auto& [of, sign] : {std::pair{choice, Bytes{1}}, std::pair{Choice::keep, Bytes{-1}}}) {
-    for (const FootprintSpan& span : movable.spans[static_cast<std::size_t>(of)]) {
+  for (const auto& [of, sign] : {std::pair{&option, Bytes{1}}, std::pair{&keep, Bytes{-1}}}) {
+    for (const FootprintSpan& span : of->spans) {
       if (span.first >= span.last) continue;
       steps.emplace_back(segment(span.first), sign * span.bytes);
       steps.emplace_back(segment(span.last), -sign * span.bytes);
@@ -56,10 +56,10 @@ FootprintChanges::FootprintChanges(const Footprints& footprints) : segments_(0),
   resident_ = simulator::MemoryProfile(most_in(starts, footprints.resident()));
   changes_.resize(footprints.movable().size());
   for (std::size_t m = 0; m < changes_.size(); ++m) {
-    const Movable& movable = footprints.movable()[m];
-    for (std::size_t c = 1; c < kChoices; ++c) {
-      if (!movable.allowed[c]) continue;
-      changes_[m][c] = changes_of(movable, static_cast<Choice>(c), starts);
+    const std::vector<Option>& options = footprints.movable()[m].options;
+    for (std::size_t o = 1; o < options.size(); ++o) {
+      changes_[m][static_cast<std::size_t>(options[o].choice)] =
+          changes_of(options[o], options.front(), starts);
     }
   }
 }

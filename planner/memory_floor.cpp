@@ -12,15 +12,11 @@ std::string layer_name(const Trace& trace, LayerId layer) {
 }
 
 Choice smallest_at(const Movable& movable, std::int32_t position) {
-  Choice best = Choice::keep;
-  for (std::size_t c = 1; c < kChoices; ++c) {
-    const auto choice = static_cast<Choice>(c);
-    if (movable.allowed[c] &&
-        movable.bytes_at(choice, position) < movable.bytes_at(best, position)) {
-      best = choice;
-    }
+  const Option* best = &movable.options.front();
+  for (const Option& option : movable.options) {
+    if (option.bytes_at(position) < best->bytes_at(position)) best = &option;
   }
-  return best;
+  return best->choice;
 }
 
 std::size_t highest(const std::vector<Bytes>& curve) {
@@ -63,13 +59,13 @@ void describe(const Footprints& footprints, std::int32_t position, MemoryFloor& 
       const Choice choice = movable.dominant >= 0 ? static_cast<Choice>(movable.dominant)
                                                   : smallest_at(movable, position);
       if (movable.is_layer()) {
-        for (const auto& span : footprints.parameter_spans(alive.storage, choice)) {
-          if (span.first <= position && position < span.last) alive.bytes += span.bytes;
-        }
+        const std::vector<Option>& options = footprints.unit_of(alive.storage).options;
+        const Option* const own = find(options, choice);
+        alive.bytes = (own != nullptr ? *own : options.front()).bytes_at(position);
       } else {
         alive.bytes = movable.bytes_at(choice, position);
-        const auto& spans = movable.spans[static_cast<std::size_t>(choice)];
-        alive.reloaded = choice != Choice::keep && position >= spans.front().last;
+        alive.reloaded =
+            choice != Choice::keep && position >= movable.option(choice)->spans.front().last;
       }
     } else {
       const EventId free = trace.storages.free_event[s];
@@ -109,7 +105,10 @@ class Descent {
 
  private:
   void apply(std::size_t m, Choice choice, Bytes sign) {
-    for (const auto& span : footprints_.movable()[m].spans[static_cast<std::size_t>(choice)]) {
+    const Movable& movable = footprints_.movable()[m];
+    const Option* option = movable.option(choice);
+    if (option == nullptr) option = &movable.options.front();
+    for (const FootprintSpan& span : option->spans) {
       for (std::int32_t p = span.first; p < span.last; ++p) {
         curve_[static_cast<std::size_t>(p)] += sign * span.bytes;
       }
@@ -131,9 +130,8 @@ void try_all(const Footprints& footprints, const std::vector<std::size_t>& open,
   }
   const Movable& movable = footprints.movable()[open[next]];
   const Choice before = descent.choices()[open[next]];
-  for (std::size_t c = 0; c < kChoices; ++c) {
-    if (!movable.allowed[c]) continue;
-    descent.set(open[next], static_cast<Choice>(c));
+  for (const Option& option : movable.options) {
+    descent.set(open[next], option.choice);
     try_all(footprints, open, next + 1, descent, lowest, best);
   }
   descent.set(open[next], before);
@@ -165,7 +163,7 @@ TightPlan tightest(const Footprints& footprints, const MemoryFloor& floor) {
     }
     choices[m] = smallest_at(movable[m], at);
     open.push_back(m);
-    combinations *= movable[m].allowed[1] && movable[m].allowed[2] ? 3 : 2;
+    combinations *= static_cast<double>(movable[m].options.size());
   }
   Descent descent(footprints, std::move(choices));
   TightPlan best{descent.choices(), descent.peak()};

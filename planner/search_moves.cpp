@@ -17,12 +17,6 @@ using Order = SearchSpace::Order;
 constexpr std::size_t kMostSwaps = 12;
 constexpr std::size_t kMostAdded = 4;
 
-// Bytes that go over the link each way.
-Bytes range(const Movable& movable) {
-  if (!movable.is_layer()) return movable.shared_range;
-  return movable.unpack_bytes.empty() ? 0 : movable.unpack_bytes.front();
-}
-
 }  // namespace
 
 // The best set with its changes: how storages leave there, else as preferred.
@@ -73,7 +67,7 @@ std::vector<std::size_t> Search::stalled_first() const {
     if (best_->choices[m] != Choice::keep) members.push_back(m);
   }
   std::stable_sort(members.begin(), members.end(), [&](std::size_t a, std::size_t b) {
-    return waited[a] != waited[b] ? waited[a] > waited[b] : range(movable[a]) > range(movable[b]);
+    return waited[a] != waited[b] ? waited[a] > waited[b] : movable[a].range() > movable[b].range();
   });
   return members;
 }

@@ -49,7 +49,7 @@ void SearchSpace::make_ways() {
   for (const Choice stream : streams) {
     Ways ways;
     for (std::size_t m = 0; m < movable.size(); ++m) {
-      Choice choice = movable[m].allowed[1] ? Choice::shared : Choice::separate;
+      Choice choice = movable[m].allows(Choice::shared) ? Choice::shared : Choice::separate;
       if (movable[m].is_layer()) choice = stream;
       if (movable[m].dominant == static_cast<std::int32_t>(Choice::keep)) choice = Choice::keep;
       const bool as_tight = !movable[m].is_layer() && tight_.choices[m] != Choice::keep;
@@ -73,7 +73,7 @@ void SearchSpace::make_orders() {
   Order by_pack(count);
   std::iota(by_pack.begin(), by_pack.end(), std::size_t{0});
   std::stable_sort(by_pack.begin(), by_pack.end(), [&](std::size_t a, std::size_t b) {
-    return movable[a].first_pack < movable[b].first_pack;
+    return movable[a].leaves < movable[b].leaves;
   });
   const auto by = [&](auto&& more_is_better) {
     std::vector<double> key(count);
@@ -89,13 +89,14 @@ void SearchSpace::make_orders() {
     return sum;
   };
   const auto idle = [&](const Movable& m) {
-    const EventId next =
-        m.unpack_events.empty() ? EventId(time.size() - 1) : m.unpack_events.front();
-    return static_cast<double>(time[next.index()] - time[m.first_pack.index()]);
+    const auto& returns = m.returns();
+    const std::size_t next =
+        returns.empty() ? time.size() - 1 : static_cast<std::size_t>(returns.front().position) / 2;
+    return static_cast<double>(time[next] - time[m.leaves.index()]);
   };
   const auto moved = [&](const Movable& m) {
-    double sum = static_cast<double>(m.shared_range) + 1;
-    for (const Bytes view : m.unpack_bytes) sum += static_cast<double>(view);
+    double sum = static_cast<double>(m.is_layer() ? 0 : m.range()) + 1;
+    for (const OptionCopy& copy : m.returns()) sum += static_cast<double>(copy.bytes);
     return sum;
   };
   orders_ = {by_pack, by(idle), by([&](const Movable& m) { return bytes(m) * idle(m); }), by(bytes),

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "planner/bounds.h"
@@ -21,34 +22,14 @@ class StepBound {
         link_(index_.trace().calibration),
         budget_(budget),
         compute_time_(compute_time) {
-    for (const Movable& movable : footprints_.movable()) {
-      if (movable.is_layer()) {
-        for (const StorageId storage : movable.storages) add_parameter(storage, movable);
-        continue;
-      }
-      Copies copies{&movable, {}, {}};
-      Time views;
-      for (const Bytes bytes : movable.views) views += time_of(link_.d2h, bytes);
-      copies.out = views;
-      if (movable.allowed[1]) {
-        const Time range = time_of(link_.d2h, movable.shared_range);
-        copies.out = movable.allowed[2] ? least(range, views) : range;
-      }
-      for (const Bytes bytes : movable.unpack_bytes) {
-        Time back = time_of(link_.h2d, bytes);
-        if (movable.allowed[1]) back = least(back, time_of(link_.h2d, movable.shared_range));
-        copies.back.push_back(back);
-      }
-      copies_.push_back(std::move(copies));
-    }
+    for (const MovedUnit& unit : footprints_.units()) add_unit(unit);
   }
 
   [[nodiscard]] Nanoseconds at(std::int32_t position) const {
     const std::size_t event = static_cast<std::size_t>(position) / 2;
     const Bytes wanted = footprints_.resident()[static_cast<std::size_t>(position)] - budget_;
     Jobs jobs;
-    for (const Copies& copies : copies_) add(copies, position, jobs);
-    for (const Parameter& parameter : parameters_) add(parameter, position, jobs);
+    for (const UnitTimes& unit : units_) add(unit, position, jobs);
     const Bytes wanted_back = wanted - jobs.free_back;
     const Nanoseconds before =
         std::max({resident_until(event), earliest_done(jobs.out, wanted),
@@ -69,17 +50,16 @@ class StepBound {
       return *this;
     }
   };
-  // Of a storage with saved tensors.
-  struct Copies {
-    const Movable* movable;
+  // Of one option: its copies out together, and each of those back.
+  struct OptionTimes {
+    const Option* option;
     Time out;
-    std::vector<Time> back;  // for each unpack
+    Nanoseconds start = 0;  // of the first of them, at the earliest; 0 where there is none
+    std::vector<Time> back;
   };
-  // Each parameter is loaded by its own copy, and has uses of its own.
-  struct Parameter {
-    Bytes bytes = 0;
-    Time back;
-    std::vector<const std::vector<FootprintSpan>*> ways;  // to stream
+  struct UnitTimes {
+    const Option* keep;
+    std::vector<OptionTimes> options;
   };
   struct Jobs {
     std::vector<CopyJob> out;
@@ -104,78 +84,58 @@ class StepBound {
     return work + static_cast<Nanoseconds>(moving * (kPpm - speed) / kPpm);
   }
 
-  void add_parameter(StorageId storage, const Movable& movable) {
-    Parameter parameter;
-    parameter.bytes = footprints_.storage_bytes(storage);
-    parameter.back = time_of(link_.h2d, index_.trace().storages.bytes[storage.index()]);
-    for (const Choice choice : {Choice::forward, Choice::always}) {
-      if (!movable.allowed[static_cast<std::size_t>(choice)]) continue;
-      parameter.ways.push_back(&footprints_.parameter_spans(storage, choice));
+  void add_unit(const MovedUnit& unit) {
+    UnitTimes times{&unit.options.front(), {}};
+    for (std::size_t o = 1; o < unit.options.size(); ++o) {
+      const Option& option = unit.options[o];
+      OptionTimes& of = times.options.emplace_back();
+      of.option = &option;
+      for (const OptionCopy& copy : option.out) of.out += time_of(link_.d2h, copy.bytes);
+      if (!option.out.empty()) {
+        of.start = resident_until(static_cast<std::size_t>(option.out.front().position) / 2);
+      }
+      for (const OptionCopy& copy : option.back) of.back.push_back(time_of(link_.h2d, copy.bytes));
     }
-    parameters_.push_back(std::move(parameter));
+    units_.push_back(std::move(times));
   }
 
-  void add(const Copies& copies, std::int32_t position, Jobs& jobs) const {
-    const Movable& movable = *copies.movable;
-    const Bytes kept = movable.bytes_at(Choice::keep, position);
+  // The unit's options at their best, each by itself: the most that any frees, the shortest copies
+  // of any. What an option frees without a copy (the host has the bytes; they are computed again)
+  // is free here.
+  void add(const UnitTimes& unit, std::int32_t position, Jobs& jobs) const {
+    const Bytes kept = unit.keep->bytes_at(position);
     if (kept == 0) return;
-    // The next unpack that has not started its reload on demand yet.
-    const auto next =
-        std::upper_bound(movable.unpack_events.begin(), movable.unpack_events.end(), position,
-                         [](std::int32_t at, EventId unpack) { return at < 2 * unpack.value; });
-    const bool returns = next != movable.unpack_events.end();
-    const bool is_back = next != movable.unpack_events.begin();
-    const auto row = static_cast<std::size_t>(next - movable.unpack_events.begin());
-    // What is freed at most; what of it needs no copy back behind this position, since it stays
-    // free with the next buffer in place already.
     Bytes value = 0;
-    Bytes kept_free = 0;
-    for (std::size_t c = 1; c < kChoices; ++c) {
-      if (!movable.allowed[c]) continue;
-      const auto choice = static_cast<Choice>(c);
-      const Bytes freed = kept - movable.bytes_at(choice, position);
+    Bytes kept_free = 0;  // of it what needs no copy back behind this position
+    std::optional<Time> out;
+    std::optional<Time> back;
+    Nanoseconds start = std::numeric_limits<Nanoseconds>::max();
+    Nanoseconds behind = std::numeric_limits<Nanoseconds>::max();  // compute after the copy back
+    for (const OptionTimes& of : unit.options) {
+      const Bytes freed = kept - of.option->bytes_at(position);
+      out = out ? least(*out, of.out) : of.out;
+      start = std::min(start, of.start);
       if (freed <= 0) continue;
+      // The next copy back that has not started on demand yet.
+      const auto& copies = of.option->back;
+      const auto next = std::upper_bound(
+          copies.begin(), copies.end(), position,
+          [](std::int32_t at, const OptionCopy& copy) { return at < copy.position; });
+      if (next != copies.end()) {
+        const Time& time = of.back[static_cast<std::size_t>(next - copies.begin())];
+        back = back ? least(*back, time) : time;
+        behind = std::min(behind, compute_behind(next->position));
+      }
       value = std::max(value, freed);
-      Bytes buffer = 0;
-      if (choice == Choice::shared && !is_back && returns) buffer = movable.shared_range;
-      if (choice == Choice::separate && returns) buffer = movable.unpack_bytes[row];
-      kept_free = std::max(kept_free, freed - footprints_.buffer_bytes(buffer));
+      // The next buffer in place already, it still frees the rest.
+      const Bytes buffer = next != copies.end() ? footprints_.buffer_bytes(next->bytes) : 0;
+      kept_free = std::max(kept_free, freed - buffer);
     }
     if (value == 0) return;
-    jobs.out.push_back(
-        {resident_until(movable.first_pack.index()), copies.out.all, copies.out.moving, value});
+    jobs.out.push_back({start, out->all, out->moving, value});
     jobs.free_back += kept_free;
     if (value > kept_free) {
-      const Time& back = copies.back[row];
-      jobs.back.push_back(
-          {compute_behind(2 * next->value), back.all, back.moving, value - kept_free});
-    }
-  }
-
-  // The host has it, unless the optimizer wrote, and it can be away from the step's begin on: its
-  // way out is free. So is its way back where it comes only in the next step.
-  void add(const Parameter& parameter, std::int32_t position, Jobs& jobs) const {
-    constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
-    bool away = false;
-    std::int32_t back_at = 0;  // in the way that has it back last
-    for (const auto* spans : parameter.ways) {
-      std::int32_t start = kNone;
-      bool here = false;
-      for (const FootprintSpan& span : *spans) {
-        here = here || (span.first <= position && position < span.last);
-        if (span.first > position) start = std::min(start, span.first);
-      }
-      if (here) continue;
-      away = true;
-      back_at = std::max(back_at, start);
-    }
-    if (!away) return;
-    jobs.out.push_back({0, 0, 0, parameter.bytes});
-    if (back_at == kNone) {
-      jobs.free_back += parameter.bytes;
-    } else {
-      jobs.back.push_back(
-          {compute_behind(back_at), parameter.back.all, parameter.back.moving, parameter.bytes});
+      jobs.back.push_back({behind, back->all, back->moving, value - kept_free});
     }
   }
 
@@ -196,8 +156,7 @@ class StepBound {
   const Calibration& link_;
   Bytes budget_;
   Ppm compute_time_;
-  std::vector<Copies> copies_;
-  std::vector<Parameter> parameters_;
+  std::vector<UnitTimes> units_;
 };
 
 // The highest of each segment, the last one of equals: nothing else there needs more copies.

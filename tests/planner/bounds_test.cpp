@@ -49,7 +49,7 @@ bool for_all_choices(const Footprints& footprints, double most, const Visit& vis
   const auto& movable = footprints.movable();
   double count = 1;
   for (const Movable& m : movable) {
-    count *= static_cast<double>(std::count(m.allowed.begin(), m.allowed.end(), true));
+    count *= static_cast<double>(m.options.size());
   }
   if (count > most) return false;
   std::vector<Choice> choices(movable.size(), Choice::keep);
@@ -58,7 +58,7 @@ bool for_all_choices(const Footprints& footprints, double most, const Visit& vis
     std::size_t m = 0;
     for (; m < movable.size(); ++m) {
       auto c = static_cast<std::size_t>(choices[m]) + 1;
-      while (c < kChoices && !movable[m].allowed[c]) ++c;
+      while (c < kChoices && !movable[m].allows(static_cast<Choice>(c))) ++c;
       if (c < kChoices) {
         choices[m] = static_cast<Choice>(c);
         break;
@@ -159,7 +159,7 @@ TEST(Footprints, CurvesAreWhatTheReplayCounts) {
       const std::size_t not_this = round % 2 == 0 ? 3 : 4;
       for (const Movable& movable : footprints.movable()) {
         const auto c = random() % kChoices;
-        const bool can = movable.allowed[c] && c != not_this;
+        const bool can = movable.allows(static_cast<Choice>(c)) && c != not_this;
         choices.push_back(can ? static_cast<Choice>(c) : Choice::keep);
         streamed += can && c >= 3 ? 1 : 0;
       }
@@ -213,7 +213,7 @@ TEST(Footprints, OneShardIsLoweredAsManyAre) {
       std::vector<Choice> choices;
       for (const Movable& movable : footprints.movable()) {
         const Choice leave = movable.is_layer() ? stream : Choice::shared;
-        const bool can = movable.allowed[static_cast<std::size_t>(leave)] && random() % 3 > 0;
+        const bool can = movable.allows(leave) && random() % 3 > 0;
         choices.push_back(can ? leave : Choice::keep);
       }
       Decisions one = footprints.decisions(choices, {}, {});

@@ -395,7 +395,7 @@ TEST(Planner, FindsWhatBruteForceFinds) {
       for (std::size_t m = 0; m < movable.size() && !more; ++m) {
         // The next allowed one, or carry on.
         auto next = static_cast<std::size_t>(choices[m]) + 1;
-        while (next < kChoices && !movable[m].allowed[next]) ++next;
+        while (next < kChoices && !movable[m].allows(static_cast<Choice>(next))) ++next;
         more = next < kChoices;
         choices[m] = more ? static_cast<Choice>(next) : Choice::keep;
       }

@@ -16,7 +16,7 @@ std::vector<Choice> random_way(const Footprints& footprints, std::mt19937_64& ra
   std::vector<Choice> way;
   for (const Movable& movable : footprints.movable()) {
     const auto c = random() % kChoices;
-    way.push_back(movable.allowed[c] ? static_cast<Choice>(c) : Choice::keep);
+    way.push_back(movable.allows(static_cast<Choice>(c)) ? static_cast<Choice>(c) : Choice::keep);
   }
   return way;
 }

@@ -220,7 +220,7 @@ TEST(DisagreeingSites, KeepTheStorageWithANote) {
   const auto offloads = testing::offloads_of(whole.schedule);
   const auto twice =
       std::find_if(offloads.begin(), offloads.end(),
-                   [](const simulator::Offload& offload) { return offload.saved.size() == 2; });
+                   [](const simulator::Tenant& offload) { return offload.saved.size() == 2; });
   ASSERT_NE(twice, offloads.end());
   const std::vector<SavedId> sites = twice->saved;
 

@@ -1,0 +1,70 @@
+// An option is one way to treat something for the whole step, a candidate decision: what it holds
+// on the device and when, which copies and how much compute it adds, and what it needs on the
+// device. Search, memory floor and time bound work on options alone, so a further decision is a
+// further option.
+//
+// Positions: 2e is the moment ahead of event e; at an anchor, when the instructions ahead of it are
+// done (a load on demand has its buffer). 2e+1 is the moment when event e itself and all
+// instructions at it are done. Nothing is allocated or freed by an anchor's own action, so no
+// moment between is higher. Spans are half-open ranges of positions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "traces/ids.h"
+#include "traces/units.h"
+
+namespace stowage::planner {
+
+// keep: as recorded. Of a storage with saved tensors, shared: one copy out and back; separate: one
+// copy a saved view, one back an unpack ("share": false). Of parameters, forward and always: they
+// stream ("stream": "forward", "stream": true).
+enum class Choice : std::uint8_t { keep, shared, separate, forward, always };
+inline constexpr std::size_t kChoices = 5;
+
+struct FootprintSpan {
+  std::int32_t first = 0;
+  std::int32_t last = 0;  // one behind
+  Bytes bytes = 0;
+};
+
+// One transfer. Out: it may start at `position`; back: it is awaited there. In order of positions.
+struct OptionCopy {
+  std::int32_t position = 0;
+  Bytes bytes = 0;
+};
+
+struct Option {
+  Choice choice = Choice::keep;
+  // When everything leaves as early and comes back as late as it can ("tight"): no plan with this
+  // choice holds fewer bytes at any position.
+  std::vector<FootprintSpan> spans;
+  std::vector<OptionCopy> out;
+  std::vector<OptionCopy> back;
+  Nanoseconds compute = 0;  // work that it adds (what is computed again)
+  // Storages that it uses beyond those that it frees: they are on the device at these positions.
+  struct Need {
+    StorageId storage;
+    std::int32_t position = 0;
+  };
+  std::vector<Need> needs;
+
+  [[nodiscard]] Bytes bytes_at(std::int32_t position) const {
+    Bytes bytes = 0;
+    for (const FootprintSpan& span : spans) {
+      if (span.first <= position && position < span.last) bytes += span.bytes;
+    }
+    return bytes;
+  }
+};
+
+// The option of that choice, null when there is none. `keep` is always there, first.
+[[nodiscard]] inline const Option* find(const std::vector<Option>& options, Choice choice) {
+  for (const Option& option : options) {
+    if (option.choice == choice) return &option;
+  }
+  return nullptr;
+}
+
+}  // namespace stowage::planner
