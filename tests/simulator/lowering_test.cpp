@@ -222,7 +222,7 @@ TEST(Lowering, ProgramPoints) {
 }
 
 // Two views of one storage of 800 bytes: elements 0..49 (200 bytes) and 100..149 (bytes 400..600).
-// byte_range() rounds the begin down to 64: 0..200 and 384..600; together 0..600.
+// byte_range() rounds the begin down to 256: 0..200 and 256..600; together 0..600.
 struct TwoViews {
   Trace trace = [] {
     MicroTrace t;
@@ -266,8 +266,8 @@ TEST(Lowering, OneCopyAViewAndUnpack) {
   const Schedule& s = lowered->schedule;
   ASSERT_EQ(s.offloads.size(), 2u);
   EXPECT_EQ(s.offloads[0].bytes, 200);
-  EXPECT_EQ(s.offloads[1].begin, 384);
-  EXPECT_EQ(s.offloads[1].bytes, 216);
+  EXPECT_EQ(s.offloads[1].begin, 256);
+  EXPECT_EQ(s.offloads[1].bytes, 344);
   ASSERT_EQ(s.reloads.size(), 3u);
   EXPECT_EQ(s.reloads[0].offload, OffloadId(std::size_t{1}));
   EXPECT_EQ(s.reloads[1].offload, OffloadId(std::size_t{0}));
