@@ -54,7 +54,8 @@ PlannedStep::State::PackDifference PlannedStep::State::compare_pack(const at::Te
   const std::int32_t index = serial < 0 ? -1 : storage_index_.number_of(serial);
   if (index != saved.storage_index[row]) return storage;
   if (index < 0) return none;
-  if (schedule_.offload_of[row].valid() && static_cast<Bytes>(tensor.storage().nbytes()) >
+  // A larger one would take more bytes than planned; a smaller one ends ahead of what is copied.
+  if (schedule_.offload_of[row].valid() && static_cast<Bytes>(tensor.storage().nbytes()) !=
                                                trace_->storages.bytes[saved.storage[row].index()]) {
     return size;
   }

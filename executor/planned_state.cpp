@@ -309,6 +309,11 @@ void PlannedStep::State::start_offload(OffloadId id) {
   state.slot_valid = true;
   report_.offloaded_bytes += plan.bytes;
   if (plan.bytes == 0) return;
+  TORCH_CHECK(plan.begin + plan.bytes <= static_cast<Bytes>(state.source.storage().nbytes()),
+              "stowage: the storage of the tensor saved at ",
+              trace_->string(trace_->saved.site[plan.saved.front().index()]),
+              " was made smaller behind its saving: it has ", state.source.storage().nbytes(),
+              " bytes, and ", plan.begin, " to ", plan.begin + plan.bytes, " are to be copied");
   const auto* const source = static_cast<const std::byte*>(state.source.storage().data());
   if (plan.copy_out == CopyMode::compute) {
     device_.copy_on_compute(slot(id), source + plan.begin, plan.bytes);
