@@ -118,6 +118,7 @@ class Step {
     t.offset.push_back(0);
     t.producer.emplace_back();
     t.version.push_back(0);
+    t.item_bytes.push_back(4);
     Saved& s = trace_.saved;
     const SavedId id(s.event.size());
     s.site.emplace_back(trace_.strings.size());

@@ -20,6 +20,11 @@ std::string list_text(c10::IntArrayRef values) {
   return text + "]";
 }
 
+// As a recording has it: an undefined tensor has none.
+DType dtype_in(const at::Tensor& tensor) {
+  return tensor.defined() ? dtype_of(tensor.scalar_type()) : DType::other;
+}
+
 }  // namespace
 
 // Runs at every pack of every step, so without a string or an allocation.
@@ -35,7 +40,10 @@ PlannedStep::State::PackDifference PlannedStep::State::compare_pack(const at::Te
   }
   const Tensors& views = trace_->tensors;
   const std::size_t view = saved.tensor[row].index();
-  if (views.dtype[view] != dtype_of(tensor)) return dtype;
+  if (views.dtype[view] != dtype_in(tensor) ||
+      (tensor.defined() && views.item_bytes[view] != static_cast<Bytes>(tensor.itemsize()))) {
+    return dtype;
+  }
   if (!is_plain(tensor)) return saved.storage[row].valid() ? no_memory : none;
   if (tensor.sizes() != c10::IntArrayRef(trace_->list(views.shape[view])) ||
       tensor.strides() != c10::IntArrayRef(trace_->list(views.strides[view]))) {
@@ -46,7 +54,8 @@ PlannedStep::State::PackDifference PlannedStep::State::compare_pack(const at::Te
   const std::int32_t index = serial < 0 ? -1 : storage_index_.number_of(serial);
   if (index != saved.storage_index[row]) return storage;
   if (index < 0) return none;
-  if (schedule_.tenant_of[row].valid() && static_cast<Bytes>(tensor.storage().nbytes()) >
+  // A larger one would take more bytes than planned; a smaller one ends ahead of what is copied.
+  if (schedule_.tenant_of[row].valid() && static_cast<Bytes>(tensor.storage().nbytes()) !=
                                               trace_->storages.bytes[saved.storage[row].index()]) {
     return size;
   }
@@ -71,7 +80,7 @@ std::string PlannedStep::State::describe(PackDifference difference, const at::Te
     case PackDifference::place:
       return where + "is at " + here + ", recorded was " + recorded;
     case PackDifference::dtype:
-      return at_recorded + " has dtype " + name_of(dtype_of(tensor)) + ", recorded was " +
+      return at_recorded + " has dtype " + name_of(dtype_in(tensor)) + ", recorded was " +
              name_of(views.dtype[view]);
     case PackDifference::no_memory:
       return at_recorded + " has no memory of its own";

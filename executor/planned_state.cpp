@@ -61,10 +61,12 @@ void PlannedStep::State::drop_all() {
 void PlannedStep::State::begin() {
   const std::lock_guard lock(mutex_);
   drop_all();
-  if (active_) parameters_.abort();
+  if (active_) device_.end_step();
+  active_ = false;
+  if (parameters_out_) parameters_.abort();
   device_.begin_step();
   ++step_;
-  active_ = true;
+  active_ = parameters_out_ = true;
   parameters_.begin();
   first_serial_ = device_.next_serial();
   counters_.fill(0);
@@ -114,6 +116,7 @@ void PlannedStep::State::finish(bool parameters_stay) {
   device_.end_step();
   drop_all();
   report_.unplanned_stored_bytes += parameters_stay ? parameters_.end() : parameters_.abort();
+  parameters_out_ = false;
 }
 
 void PlannedStep::State::layer_event(LayerEvent event, std::string_view path) {

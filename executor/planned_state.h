@@ -121,6 +121,8 @@ class PlannedStep::State {
   std::int64_t first_serial_ = 0;  // allocations from here on were made in this step
   std::uint64_t step_ = 0;
   bool active_ = false;
+  // The last step has not put its parameters away: it goes on, or the device failed at its end.
+  bool parameters_out_ = false;
 };
 
 }  // namespace stowage::executor

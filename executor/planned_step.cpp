@@ -78,6 +78,23 @@ struct LeftBehind {
   std::vector<std::shared_ptr<PlannedStep::State>> states;
 };
 
+// A trace of an earlier schema names few dtypes, and for the others it does not know how many bytes
+// a saved tensor has.
+Status check_dtypes(const Trace& trace, const simulator::Schedule& schedule) {
+  for (const simulator::Tenant& tenant : schedule.tenants) {
+    for (const SavedId saved : tenant.saved) {
+      const std::size_t tensor = trace.saved.tensor[saved.index()].index();
+      if (trace.tensors.dtype[tensor] != DType::other) continue;
+      return Error{ErrorCode::bad_input,
+                   "the trace does not say which dtype is saved at " +
+                       trace.string(trace.saved.site[saved.index()]) +
+                       ", nor how wide its elements are, so it cannot be moved",
+                   "", "", "record the model again, or keep what is saved there"};
+    }
+  }
+  return Unit{};
+}
+
 LeftBehind& left_behind() {
   static auto* const all = new LeftBehind;
   return *all;
@@ -112,6 +129,7 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
         std::string("the schedule moves a ") + tenant.kind->name + ", which no executor can", "",
         "", "plan with this version of Stowage"};
   }
+  if (Status status = check_dtypes(*trace, schedule); !status) return status.error();
   Result<HostArena> arena = device.host_arena(schedule.host_bytes);
   if (!arena) return arena.error();
   Result<PlannedParameters> planned = PlannedParameters::create(

@@ -108,6 +108,11 @@ void SavedTenants::store(StayId stay, StepReport& report) {
   home.slot_valid = true;
   report.offloaded_bytes += tenant.bytes;
   if (tenant.bytes == 0) return;
+  const auto has = static_cast<Bytes>(home.source.storage().nbytes());
+  TORCH_CHECK(tenant.begin + tenant.bytes <= has, "stowage: the storage of the tensor saved at ",
+              trace_.string(trace_.saved.site[tenant.saved.front().index()]),
+              " was made smaller behind its saving: it has ", has, " bytes, and ", tenant.begin,
+              " to ", tenant.begin + tenant.bytes, " are to be copied");
   const auto* const source = static_cast<const std::byte*>(home.source.storage().data());
   if (mode == CopyMode::compute) {
     device_.copy_on_compute(slot(tenant), source + tenant.begin, tenant.bytes);

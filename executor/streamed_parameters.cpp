@@ -15,6 +15,34 @@
 
 namespace stowage::executor {
 
+// A storage can be told to throw at every access, and nothing public takes that back. The standard
+// lets an explicit instantiation name a private member; where LibTorch renames it, this fails to
+// compile.
+namespace storage_access {
+
+struct ThrowsTag {
+  using Member = bool c10::StorageImpl::*;
+  friend Member member_of(ThrowsTag);
+};
+template <class Tag, typename Tag::Member kMember>
+struct Expose {
+  friend typename Tag::Member member_of(Tag) { return kMember; }
+};
+template struct Expose<ThrowsTag, &c10::StorageImpl::throw_on_immutable_data_ptr_>;
+
+void allow(c10::StorageImpl& storage, c10::DataPtr memory) {
+  storage.*member_of(ThrowsTag{}) = false;
+  storage.set_data_ptr_noswap(std::move(memory));
+}
+
+// Gives its memory up; from then on every access throws.
+void forbid(c10::StorageImpl& storage, const std::string& text) {
+  storage.set_data_ptr_noswap(c10::DataPtr(nullptr, storage.device()));
+  storage.release_data_and_set_meta_custom_data_ptr_error_msg_(text);
+}
+
+}  // namespace storage_access
+
 namespace {
 
 constexpr std::byte kPoison{0xff};  // makes floats NaN
@@ -22,6 +50,13 @@ constexpr std::byte kPoison{0xff};  // makes floats NaN
 std::string absent_text(const std::string& name) {
   return "stowage: parameter " + name +
          " is not on the device: it streams under a plan. Call PlannedStep::materialise() first";
+}
+
+// For who holds a view of it that is none of ours.
+std::string absent_view_text(const std::string& name) {
+  return "stowage: a view of parameter " + name +
+         " is read while the parameter is not on the device: it streams under a plan, which knows "
+         "nothing of this read. Call PlannedStep::materialise() first, or let it stay (no shard)";
 }
 
 // No memory, and an error at every access.
@@ -129,14 +164,14 @@ Status StreamedParameters::check() const {
 }
 
 void StreamedParameters::point_at_memory(Entry& entry, c10::DataPtr memory) {
-  entry.real.unsafeGetStorageImpl()->set_data_ptr_noswap(std::move(memory));
+  storage_access::allow(*entry.real.unsafeGetStorageImpl(), std::move(memory));
   for (const Member& member : entry.members) set_storage(member.tensor, entry.real);
 }
 
 void StreamedParameters::point_at_guards(Entry& entry) {
   for (const Member& member : entry.members) set_storage(member.tensor, member.guard);
-  entry.real.unsafeGetStorageImpl()->set_data_ptr_noswap(
-      c10::DataPtr(nullptr, entry.real.device()));
+  storage_access::forbid(*entry.real.unsafeGetStorageImpl(),
+                         absent_view_text(entry.members.front().name));
 }
 
 bool StreamedParameters::is_dirty(const Entry& entry) {

@@ -8,10 +8,10 @@
 //
 // What PyTorch sees. The parameter's StorageImpl stays the same one all the time, so that views
 // that autograd saved see the bytes of the next load, and keep no device memory alive. While it is
-// not present it has its size and no memory, and the parameter's tensors point at a *guard*: a
-// storage of the same size whose every access throws c10::Error with the parameter's name, on the
-// CPU, ahead of any kernel. Nothing here counts as a write (version counters stay), and no op
-// observer sees it.
+// not present it has its size and no memory, and every access to it, through a view that somebody
+// kept, throws c10::Error with the parameter's name, on the CPU, ahead of any kernel. The
+// parameter's own tensors point at a *guard* then: a storage of the same size that always throws.
+// Nothing here counts as a write (version counters stay), and no op observer sees it.
 //
 // A parameter is *dirty* when a version counter of it differs from the one at its last copy to the
 // host, or mark_dirty() said so since; its eviction then copies first. A write that counts no

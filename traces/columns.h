@@ -32,6 +32,7 @@ enum class Rule : std::uint8_t {
   factor,           // 1 ... 10^6 parts per million
   optional_factor,  // 0 ... 10^6; a file of an earlier minor schema does not have it
   optional_time,    // 0 ... kMaxTime; likewise
+  optional_column,  // >= 1; likewise, and the reader derives it
 };
 
 // Larger sizes and times are absurd; below them, sums over a step cannot overflow unseen.
@@ -107,6 +108,7 @@ void visit_columns(T& t, F&& f) {
   f("offset", t.offset, Rule::size);
   f("producer", t.producer, Rule::row_or_none);
   f("version", t.version, Rule::any);
+  f("item_bytes", t.item_bytes, Rule::optional_column);
 }
 
 template <Same<Storages> T, class F>

@@ -41,26 +41,28 @@ const char* name_of(GpuKind value) {
 
 Bytes element_bytes(DType dtype) {
   switch (dtype) {
-    case DType::uint8:
-    case DType::int8:
-    case DType::boolean:
-    case DType::other:
+    default:
       return 1;
     case DType::int16:
     case DType::float16:
     case DType::bfloat16:
+    case DType::uint16:
+    case DType::bits16:
       return 2;
     case DType::int32:
     case DType::float32:
+    case DType::uint32:
+    case DType::complex32:
+    case DType::qint32:
       return 4;
     case DType::int64:
     case DType::float64:
     case DType::complex64:
+    case DType::uint64:
       return 8;
     case DType::complex128:
       return 16;
   }
-  return 1;
 }
 
 ByteRange byte_range(const std::vector<std::int64_t>& shape,
@@ -69,9 +71,8 @@ ByteRange byte_range(const std::vector<std::int64_t>& shape,
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return {};
   std::int64_t last = offset;
   for (std::size_t i = 0; i < shape.size(); ++i) last += (shape[i] - 1) * strides[i];
-  constexpr Bytes kAlignment = 64;
   ByteRange range;
-  range.begin = offset * element_size / kAlignment * kAlignment;
+  range.begin = offset * element_size / kViewAlignment * kViewAlignment;
   range.end = (last + 1) * element_size;
   return range;
 }
@@ -80,7 +81,7 @@ ByteRange byte_range(const Trace& trace, TensorId tensor) {
   const std::size_t row = tensor.index();
   const Tensors& tensors = trace.tensors;
   return byte_range(trace.list(tensors.shape[row]), trace.list(tensors.strides[row]),
-                    tensors.offset[row], element_bytes(tensors.dtype[row]));
+                    tensors.offset[row], tensors.item_bytes[row]);
 }
 
 }  // namespace stowage

@@ -15,7 +15,7 @@
 namespace stowage {
 
 inline constexpr int kTraceSchemaMajor = 1;
-inline constexpr int kTraceSchemaMinor = 5;
+inline constexpr int kTraceSchemaMinor = 6;
 
 enum class StorageClass : std::uint8_t {
   parameter,
@@ -48,6 +48,43 @@ enum class DType : std::uint8_t {
   complex64,
   complex128,
   boolean,
+  // Since schema 1.6; the names are PyTorch's.
+  uint16,
+  uint32,
+  uint64,
+  complex32,
+  float8_e5m2,
+  float8_e4m3fn,
+  float8_e5m2fnuz,
+  float8_e4m3fnuz,
+  float8_e8m0fnu,
+  float4_e2m1fn_x2,
+  qint8,
+  quint8,
+  qint32,
+  quint4x2,
+  quint2x4,
+  bits1x8,
+  bits2x4,
+  bits4x2,
+  bits8,
+  bits16,
+  uint1,
+  uint2,
+  uint3,
+  uint4,
+  uint5,
+  uint6,
+  uint7,
+  int1,
+  int2,
+  int3,
+  int4,
+  int5,
+  int6,
+  int7,
+  // None of these, or no tensor. In a file of an earlier minor schema any of those above; its
+  // elements count as one byte there.
   other,
 };
 
@@ -211,6 +248,8 @@ struct Tensors {
   std::vector<std::int64_t> offset;
   std::vector<OpId> producer;
   std::vector<std::int64_t> version;
+  // Bytes of one element. Since schema 1.6; of an earlier file element_bytes(dtype).
+  std::vector<Bytes> item_bytes;
   [[nodiscard]] std::size_t size() const { return storage.size(); }
 };
 
@@ -380,7 +419,7 @@ struct Trace {
   [[nodiscard]] const std::vector<std::int64_t>& list(ListId id) const { return lists[id.index()]; }
 };
 
-// Bytes of one element.
+// Bytes of one element; 1 for `other`.
 [[nodiscard]] Bytes element_bytes(DType dtype);
 
 // Names as they stand in files and output ("activation", "float32", "layer_forward_begin").
@@ -392,8 +431,12 @@ struct Trace {
 [[nodiscard]] const char* name_of(EventKind value);
 [[nodiscard]] const char* name_of(GpuKind value);
 
-// The bytes of a storage that a view touches: [begin, end), begin rounded down to 64 so that a
-// copy keeps the view's alignment, end at most the storage's size. Empty for a zero-size view.
+// What alignments kernels look at goes up to this: cuBLAS and cuBLASLt choose by 256 bytes.
+inline constexpr Bytes kViewAlignment = 256;
+
+// The bytes of a storage that a view touches: [begin, end), begin rounded down to kViewAlignment so
+// that a copy keeps the view's alignment, end at most the storage's size. Empty for a zero-size
+// view.
 struct ByteRange {
   Bytes begin = 0;
   Bytes end = 0;

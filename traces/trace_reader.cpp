@@ -139,8 +139,9 @@ struct TraceReader::Nodes {
     Node node{.key = key, .kind = Kind::table};
     node.children.push_back(
         {.key = "n", .kind = Kind::count, .target = &rows, .push = assign<std::int64_t>});
-    visit_columns(target, [&](const char* name, auto& column, Rule) {
+    visit_columns(target, [&](const char* name, auto& column, Rule rule) {
       node.children.push_back(integers(name, column));
+      node.children.back().optional = rule == Rule::optional_column;
     });
     return node;
   }
@@ -316,7 +317,7 @@ bool TraceReader::check_schema() {
 
 bool TraceReader::check_table(const Node& table) {
   for (const Node& column : table.children) {
-    if (column.kind != Kind::integers) continue;
+    if (column.kind != Kind::integers || (column.optional && !column.seen)) continue;
     const std::size_t size = column.size(column.target);
     if (size == static_cast<std::size_t>(table_rows_)) continue;
     return fail_at(
@@ -365,7 +366,17 @@ bool TraceReader::finish() {
       });
     });
   });
+  if (good) derive_missing();
   return good;
+}
+
+// Columns that files of earlier minor schemas do not have.
+void TraceReader::derive_missing() {
+  Tensors& tensors = trace_.tensors;
+  if (tensors.item_bytes.size() == tensors.size()) return;
+  tensors.item_bytes.clear();
+  tensors.item_bytes.reserve(tensors.size());
+  for (const DType dtype : tensors.dtype) tensors.item_bytes.push_back(element_bytes(dtype));
 }
 
 std::string TraceReader::pointer() const {

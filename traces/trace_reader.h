@@ -41,7 +41,8 @@ class TraceReader {
   bool begin_array();
   bool end_array();
 
-  // After the document: maps the enums by the legend. Then the trace is complete.
+  // After the document: maps the enums by the legend, derives columns that an older file lacks.
+  // Then the trace is complete.
   bool finish();
 
   // Records an error at the place reached, unless there is one already; always false.
@@ -89,6 +90,7 @@ class TraceReader {
   bool fail_at(std::string pointer, std::string message, std::string hint);
   bool check_schema();
   bool check_table(const Node& table);
+  void derive_missing();
   [[nodiscard]] bool in_array() const { return !frames_.empty() && frames_.back().array; }
   [[nodiscard]] std::string pointer() const;
 

@@ -91,6 +91,7 @@ std::optional<std::string> broken(Rule rule, std::int64_t value) {
       if (value < -1) return is + ", which is below -1";
       return std::nullopt;
     case Rule::positive:
+    case Rule::optional_column:
       if (value < 1) return is + ", not positive";
       if (value > kMaxSize) return is + ", which is absurd";
       return std::nullopt;
@@ -123,6 +124,7 @@ bool holds(Rule rule, std::int64_t value) {
     case Rule::count_or_none:
       return value >= -1;
     case Rule::positive:
+    case Rule::optional_column:
       return value >= 1 && value <= kMaxSize;
     case Rule::factor:
       return value >= 1 && value <= kPpm;

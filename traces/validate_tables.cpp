@@ -133,7 +133,12 @@ void check_tensors(const Trace& trace, Findings& findings) {
       if (shape[k] > 0 && last <= kMaxSize) last += Wide{shape[k] - 1} * strides[k];
       if (shape[k] > 0 && elements <= kMaxSize) elements *= shape[k];
     }
-    const Bytes element = element_bytes(tensors.dtype[i]);
+    const Bytes element = tensors.item_bytes[i];
+    if (tensors.dtype[i] != DType::other && element != element_bytes(tensors.dtype[i])) {
+      return findings.add("/tensors/item_bytes", i,
+                          "is " + std::to_string(element) + ", but " + name_of(tensors.dtype[i]) +
+                              " has " + std::to_string(element_bytes(tensors.dtype[i])));
+    }
     if (empty ? elements > kMaxSize : (last + 1) * element > kMaxSize || elements > kMaxSize) {
       return findings.add("/tensors/shape", i, "makes a tensor of an absurd size");
     }

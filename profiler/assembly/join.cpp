@@ -21,7 +21,8 @@ std::string layer_name(const RawPass& pass, std::int64_t id) {
 }
 
 bool same_view(const RawView& a, const RawView& b) {
-  return a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides && a.offset == b.offset;
+  return a.dtype == b.dtype && a.item_bytes == b.item_bytes && a.shape == b.shape &&
+         a.strides == b.strides && a.offset == b.offset;
 }
 
 bool same_event(const RawPass& a, const RawEvent& x, const RawPass& b, const RawEvent& y) {

@@ -57,6 +57,7 @@ struct RawView {
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> strides;
   std::int64_t offset = 0;
+  Bytes item_bytes = 1;  // of one element
 };
 
 struct RawUse {

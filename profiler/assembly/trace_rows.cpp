@@ -45,9 +45,10 @@ TensorId TraceRows::tensor(const RawView& view, std::int64_t version) {
   const StorageId storage = storage_of(view.serial);
   const ListId shape(lists_.row(trace.lists, view.shape));
   const ListId strides(lists_.row(trace.lists, view.strides));
-  const View key{storage.value, static_cast<int>(view.dtype),
-                 shape.value,   strides.value,
-                 view.offset,   version};
+  const View key{storage.value,  static_cast<int>(view.dtype),
+                 shape.value,    strides.value,
+                 view.offset,    version,
+                 view.item_bytes};
   const auto [entry, is_new] = tensors_.try_emplace(key, trace.tensors.size());
   if (is_new) {
     Tensors& tensors = trace.tensors;
@@ -58,6 +59,7 @@ TensorId TraceRows::tensor(const RawView& view, std::int64_t version) {
     tensors.offset.push_back(view.offset);
     tensors.producer.push_back(storage.valid() ? trace.storages.alloc_op[storage.index()] : OpId());
     tensors.version.push_back(version);
+    tensors.item_bytes.push_back(view.item_bytes);
   }
   return TensorId(entry->second);
 }

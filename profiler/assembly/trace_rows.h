@@ -29,9 +29,9 @@ struct TraceRows {
   TensorId tensor(const RawView& view, std::int64_t version);
 
  private:
-  // Storage, dtype, shape, strides, offset, version.
+  // Storage, dtype, shape, strides, offset, version, bytes of an element.
   using View =
-      std::tuple<std::int32_t, int, std::int32_t, std::int32_t, std::int64_t, std::int64_t>;
+      std::tuple<std::int32_t, int, std::int32_t, std::int32_t, std::int64_t, std::int64_t, Bytes>;
   Interner<std::string> strings_;
   Interner<std::vector<std::int64_t>> lists_;
   std::map<View, std::size_t> tensors_;

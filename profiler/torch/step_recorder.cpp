@@ -381,7 +381,10 @@ std::int32_t StepRecorder::path_row(std::string_view path) {
 RawView StepRecorder::view_of(const at::Tensor& tensor) const {
   RawView view;
   if (options_.light) return view;
-  view.dtype = tensor.defined() ? executor::dtype_of(tensor) : DType::other;
+  if (tensor.defined()) {
+    view.dtype = executor::dtype_of(tensor.scalar_type());
+    view.item_bytes = static_cast<Bytes>(tensor.itemsize());
+  }
   if (!executor::is_plain(tensor)) return view;
   const SavedOrigin origin = origin_of(tensor);
   view.serial = origin.serial;

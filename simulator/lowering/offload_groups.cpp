@@ -21,7 +21,7 @@ class Grouper {
       if (!wants(saved)) continue;
       const StorageId storage = trace_.saved.storage[s];
       if (!storage.valid()) {
-        note(saved, "stays: it has no storage");
+        note(saved, "stays: it is no plain tensor in the training device's memory");
         continue;
       }
       // A storage is handled at the first of its saved tensors that wants to move.

@@ -38,7 +38,7 @@ namespace {
 
 // Elements times their size: what a framework calls the bytes of a view.
 Bytes view_bytes(const Trace& trace, TensorId tensor) {
-  Bytes bytes = element_bytes(trace.tensors.dtype[tensor.index()]);
+  Bytes bytes = trace.tensors.item_bytes[tensor.index()];
   for (const std::int64_t extent : trace.list(trace.tensors.shape[tensor.index()])) {
     if (__builtin_mul_overflow(bytes, extent, &bytes)) return std::numeric_limits<Bytes>::max();
   }

@@ -176,6 +176,37 @@ TEST(StreamedParameters, ViewsMadeWhilePresentSeeTheNextLoad) {
   EXPECT_EQ(requested(), absent + 8 * 4 * 4);
 }
 
+// A view is not the parameter's own tensor: no guard stands before it.
+TEST(StreamedParameters, AViewThatIsReadWhileAbsentNamesTheParameter) {
+  test_device();
+  const at::Tensor weight = leaf({8, 4});
+  Fixture f({{"layers.3.up.weight", weight}});
+  const at::Tensor x = at::ones({2, 8});
+  f.stream->adopt();
+  f.load(0);
+  const at::Tensor view = weight.tensor_data().t();
+  const at::Tensor expected = view.clone();
+  const auto expect_refused = [&](const std::function<void()>& touch) {
+    const std::string text = error_of(touch);
+    EXPECT_NE(text.find("a view of parameter layers.3.up.weight is read"), std::string::npos)
+        << text;
+  };
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    f.stream->evict(0);
+    expect_refused([&] { static_cast<void>(view.clone()); });
+    expect_refused([&] { static_cast<void>(at::mm(x, view.t())); });
+    expect_refused([&] { static_cast<void>(view.slice(0, 1).sum()); });
+    expect_refused([&] { static_cast<void>(view.const_data_ptr()); });
+    expect_refused([&] { view.mul_(2); });
+    f.load(0);
+    EXPECT_TRUE(at::equal(view, expected));
+  }
+  EXPECT_TRUE(f.stream->hide() == 0);
+  expect_refused([&] { static_cast<void>(view.clone()); });
+  f.stream->materialise();
+  EXPECT_TRUE(at::equal(view, expected));
+}
+
 TEST(StreamedParameters, VersionsAreTheOptimizersAlone) {
   test_device();
   const at::Tensor weight = leaf({8});

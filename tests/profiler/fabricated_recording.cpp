@@ -105,7 +105,7 @@ void FabricatedRecording::end_op() {
 }
 
 RawView FabricatedRecording::whole(std::int64_t serial) const {
-  return {serial, DType::float32, {bytes_.at(serial) / 4}, {1}, 0};
+  return {serial, DType::float32, {bytes_.at(serial) / 4}, {1}, 0, 4};
 }
 
 void FabricatedRecording::use(std::int64_t serial, UseMode mode) {

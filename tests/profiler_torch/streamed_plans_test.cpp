@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "simulator/replay/replay.h"
+#include "tests/profiler_torch/failing_device.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/profiler_torch/twin_sessions.h"
 #include "tests/support/tenants.h"
@@ -227,6 +228,45 @@ TEST(StreamedPlans, ExceptionsLoseNothing) {
       plan->materialise();
       EXPECT_EQ(twins.device().memory().requested, away + all_bytes(schedule));
     }
+  }
+}
+
+// A device that cannot be waited for at a step's end, for once: what the step wrote is there, and
+// the next step begins.
+TEST(StreamedPlans, AFailedWaitLosesNothing) {
+  for (const auto& [stream, prefetch] : modes()) {
+    SCOPED_TRACE(::testing::Message()
+                 << static_cast<int>(stream) << " prefetch " << prefetch.value_or(-1));
+    TwinSessions twins(kMlp, 4, "sgd");
+    testing::FailingDevice device(twins.device());
+    auto made = executor::PlannedStep::create(
+        device, std::make_shared<const Trace>(twins.trace()), twins.stream(stream, prefetch),
+        twins.planned().parameters(), {.poison_host = true, .poison_device = true});
+    ASSERT_TRUE(made.ok()) << made.error().text();
+    executor::PlannedStep& plan = **made;
+    std::int64_t k = 0;
+    for (const bool aborted : {false, true, false}) {
+      static_cast<void>(twins.expect_same_step(plan, k++));
+      static_cast<void>(twins.run_twin(k));
+      twins.planned().prepare(k++);
+      plan.begin_step();
+      static_cast<void>(twins.planned().step());
+      device.set_fails(true);
+      EXPECT_TRUE(has(error_of([&] {
+                        if (aborted) {
+                          plan.abort_step();
+                        } else {
+                          static_cast<void>(plan.end_step());
+                        }
+                      }),
+                      "the device fails"));
+      EXPECT_TRUE(has(error_of([&] { plan.begin_step(); }), "the device fails"));
+      device.set_fails(false);
+      twins.expect_same_state(plan);
+    }
+    static_cast<void>(twins.expect_same_step(plan, k++));
+    plan.materialise();
+    twins.expect_same_state(plan);
   }
 }
 

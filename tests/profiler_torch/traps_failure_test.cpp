@@ -15,6 +15,7 @@
 #include "executor/layer.h"
 #include "tests/profiler_torch/failing_device.h"
 #include "tests/profiler_torch/hand_step.h"
+#include "tests/profiler_torch/test_device.h"
 
 namespace stowage {
 namespace {
@@ -229,6 +230,37 @@ INSTANTIATE_TEST_SUITE_P(
     All, InAnotherStorage,
     ::testing::Values(OtherStorage{48, 8, "starts at element 192 of its storage, recorded was 0"},
                       OtherStorage{72, 0, "has a storage of 6912 bytes, recorded were 4608"}));
+
+// Two views of one storage leave in one copy, at the first one's pack. Where the storage ends ahead
+// of the second one, that copy would read past it.
+TEST(SmallerStorage, IsRefusedAheadOfItsCopy) {
+  const at::Tensor p = parameter({24, 24});
+  bool changed = false;
+  HandStep step({p}, {}, [&] {
+    const at::Tensor wide = p.repeat({changed ? 2 : 64, 1});
+    const at::Tensor front = wide.narrow(0, 0, 24).pow(2).sum();
+    const at::Tensor back = wide.narrow(0, changed ? 24 : 1512, 24).pow(2).sum();
+    return backward(front + back);
+  });
+  for (const testing::Style& style : styles()) {
+    SCOPED_TRACE(style.name);
+    const auto lowering = step.lower(offload_made(step.trace(), style.decision));
+    const auto strict = step.plan(lowering.schedule);
+    const auto lenient = step.plan(lowering.schedule, OffPlan::offload_all, false);
+    changed = true;
+    const Outcome reference = step.plain(0);
+    const auto before = testing::copied(hand_device(), executor::CopyLane::d2h);
+    const std::string text = error_of([&] { step.planned(*strict, 0); });
+    EXPECT_NE(text.find("has a storage of 4608 bytes, recorded were 147456"), std::string::npos)
+        << text;
+    EXPECT_EQ(testing::copied(hand_device(), executor::CopyLane::d2h).bytes, before.bytes);
+    static_cast<void>(step.plain(0));
+    const Outcome outcome = step.planned(*lenient, 0);
+    expect_same(outcome, reference);
+    EXPECT_FALSE(outcome.report.on_plan);
+    changed = false;
+  }
+}
 
 // A graph that outlives its step: what stayed can be used, what left is an error, not old bytes.
 TEST(GraphAfterItsStep, GivesItsTensorsOrAnError) {

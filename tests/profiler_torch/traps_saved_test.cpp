@@ -164,9 +164,9 @@ TEST(SmallView, OfABigBaseMovesOnlyTheBytesItCovers) {
   testing::expect_exact_in_every_style(step);
   const Lowering lowering = expect_exact(step, offload_made(step.trace(), styles()[1].decision));
   ASSERT_EQ(testing::offloads_of(lowering.schedule).size(), 1U);
-  // Bytes [4000, 4064), rounded down to 64: [3968, 4064).
-  EXPECT_EQ(testing::offloads_of(lowering.schedule).front().begin, 3968);
-  EXPECT_EQ(testing::offloads_of(lowering.schedule).front().bytes, 96);
+  // Bytes [4000, 4064), rounded down to 256: [3840, 4064).
+  EXPECT_EQ(testing::offloads_of(lowering.schedule).front().begin, 3840);
+  EXPECT_EQ(testing::offloads_of(lowering.schedule).front().bytes, 224);
   EXPECT_TRUE(lowering.notes.empty());
 }
 

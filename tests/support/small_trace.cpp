@@ -183,6 +183,7 @@ class Builder {
     trace_.tensors.offset.push_back(0);
     trace_.tensors.producer.push_back(trace_.storages.alloc_op[id.index()]);
     trace_.tensors.version.push_back(0);
+    trace_.tensors.item_bytes.push_back(4);
     Saved& saved = trace_.saved;
     const auto row = static_cast<std::int32_t>(saved.size());
     saved.site.push_back(string(site));

@@ -199,6 +199,7 @@ class SyntheticTrace {
     tensors.offset.push_back(0);
     tensors.producer.push_back(producer);
     tensors.version.push_back(0);
+    tensors.item_bytes.push_back(4);
     return TensorId(tensors.size() - 1);
   }
   void use(OpId op, TensorId tensor, UseMode mode) {

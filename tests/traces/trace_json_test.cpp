@@ -102,6 +102,31 @@ TEST(TraceJson, ReadsTheMinorVersionBefore) {
   EXPECT_EQ(trace->events.kind, small_trace().events.kind);
 }
 
+// Files of schema 1.5 do not say how wide elements are, and know fewer dtypes.
+TEST(TraceJson, DerivesTheItemSizesOfAnOlderFile) {
+  Json json = small_json();
+  json["schema"]["minor"] = 5;
+  json["tensors"].erase("item_bytes");
+  json["legend"]["dtype"] = {"float32", "float64", "other"};
+  for (Json& value : json["tensors"]["dtype"]) value = 0;
+  json["tensors"]["dtype"][1] = 2;
+  const auto trace = trace_from_json(json.dump(), "t.json");
+  ASSERT_TRUE(trace) << trace.error().text();
+  EXPECT_EQ(trace->tensors.dtype[1], DType::other);
+  std::vector<Bytes> expected(trace->tensors.size(), 4);
+  expected[1] = 1;
+  EXPECT_EQ(trace->tensors.item_bytes, expected);
+}
+
+TEST(TraceJson, ItemSizesAreThoseOfTheDtypes) {
+  EXPECT_EQ(error_with("/tensors/item_bytes/2", 8),
+            "/tensors/item_bytes/2: is 8, but float32 has 4");
+  EXPECT_EQ(error_with("/tensors/item_bytes/2", 0), "/tensors/item_bytes/2: is 0, not positive");
+  Json json = small_json();
+  json["tensors"]["item_bytes"].erase(0);
+  EXPECT_NE(error_of(json.dump()).find("/tensors/item_bytes: has "), std::string::npos);
+}
+
 TEST(TraceJson, UpdatesOfParametersComeBack) {
   Trace trace = small_trace();
   const EventId end(trace.events.size() - 1);
@@ -363,7 +388,8 @@ void collect(const Json& schema, const Json& value, const std::string& place, co
   EXPECT_EQ(listed, written) << place;
   // Later minor schemas add what a reader can do without (Rule::optional_factor).
   const std::set<std::string> optional{"least_compute", "rest_gain",           "start_gap_ns",
-                                       "handover_ns",   "compute_copy_gap_ns", "woken_launch"};
+                                       "handover_ns",   "compute_copy_gap_ns", "woken_launch",
+                                       "item_bytes"};
   std::set<std::string> always;
   std::set_difference(written.begin(), written.end(), optional.begin(), optional.end(),
                       std::inserter(always, always.end()));

@@ -8,11 +8,11 @@ namespace {
 TEST(ByteRange, CoversExactlyWhatIsTouched) {
   // 4 x 8 floats, contiguous: 32 elements.
   EXPECT_EQ(byte_range({4, 8}, {8, 1}, 0, 4).end, 128);
-  // Begins at element 20 = byte 80: down to 64. Last element 20 + 3 = 23, ends at 96.
-  const ByteRange part = byte_range({4}, {1}, 20, 4);
-  EXPECT_EQ(part.begin, 64);
-  EXPECT_EQ(part.end, 96);
-  EXPECT_EQ(part.size(), 32);
+  // Begins at element 80 = byte 320: down to 256. Last element 80 + 3 = 83, ends at 336.
+  const ByteRange part = byte_range({4}, {1}, 80, 4);
+  EXPECT_EQ(part.begin, 256);
+  EXPECT_EQ(part.end, 336);
+  EXPECT_EQ(part.size(), 80);
   // Every second column of 4 x 8: last element 3 * 8 + 3 * 2 = 30.
   EXPECT_EQ(byte_range({4, 4}, {8, 2}, 0, 4).end, 124);
   // Expanded: stride 0 touches one row only.
@@ -47,6 +47,9 @@ TEST(ElementBytes, OfEveryType) {
   EXPECT_EQ(element_bytes(DType::float32), 4);
   EXPECT_EQ(element_bytes(DType::int64), 8);
   EXPECT_EQ(element_bytes(DType::complex128), 16);
+  EXPECT_EQ(element_bytes(DType::complex32), 4);
+  EXPECT_EQ(element_bytes(DType::uint64), 8);
+  EXPECT_EQ(element_bytes(DType::float8_e4m3fn), 1);
 }
 
 }  // namespace
