@@ -1,9 +1,12 @@
 // Streamed parameters on a step that is worked out by hand.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "simulator/hazards/hazards.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/replay/replay.h"
+#include "tests/simulator/oracle_hazards.h"
 #include "tests/simulator/oracle_memory.h"
 #include "tests/support/micro_trace.h"
 #include "tests/support/schedule_parts.h"
@@ -451,6 +454,36 @@ TEST(StreamingHazards, StaysThatOverlap) {
   Damaged wraps;
   wraps.s.stays[1].wraps = true;
   EXPECT_TRUE(wraps.has(HazardKind::malformed));
+}
+
+// a's backward stay (3) is stored too, unchanged, and leaves behind its update's stay (4): two
+// stays at once, whose copies meet at home.
+struct StoredTwice : Damaged {
+  // The store goes ahead of the first instruction at the place that is not a load.
+  void store_of_3(int event) {
+    s.stays[3].is_stored = true;
+    move(Action::evict, 3, 26, Side::after);
+    const Place place{EventId(event), Side::after};
+    auto at = std::find_if(s.instructions.begin(), s.instructions.end(), [&](const auto& i) {
+      return Place{i.anchor.event, i.anchor.side} >= place && i.action != Action::load;
+    });
+    s.instructions.insert(at, {Action::store, StayId(3), index.anchor_at(place.event, place.side)});
+  }
+};
+
+TEST(StreamingHazards, AStoreBesideALoadOfTheSameHome) {
+  StoredTwice beside;  // the update's load has started, and nothing has waited for it
+  beside.store_of_3(19);
+  EXPECT_TRUE(beside.has(HazardKind::host_slot_overwritten));
+  EXPECT_FALSE(beside.has(HazardKind::update_lost));
+  EXPECT_FALSE(testing::oracle_is_safe(beside.trace, beside.s));
+}
+
+TEST(StreamingHazards, AStoreOfOlderBytesBehindTheUpdate) {
+  StoredTwice older;
+  older.store_of_3(23);
+  EXPECT_TRUE(older.has(HazardKind::update_lost));
+  EXPECT_FALSE(testing::oracle_is_safe(older.trace, older.s));
 }
 
 TEST(StreamingHazards, SlotsAndTables) {
