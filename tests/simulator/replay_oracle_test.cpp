@@ -1,6 +1,8 @@
 // The fast replay against slow oracles, and invariants, on random traces and decisions.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "simulator/hazards/hazards.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/machine/rest_gain.h"
@@ -70,6 +72,30 @@ TEST(ReplayOracle, RandomCasesCoverTheGround) {
       {"late", late},         {"stalls", stalls}, {"compute", on_compute},
       {"blocking", blocking}, {"reused", reused}, {"prefetched", prefetched}};
   for (const auto& [what, count] : counts) EXPECT_GE(count, 20) << what;
+}
+
+// Of what moves: every element type, bytes that were written ahead of their pack, behind it.
+TEST(ReplayOracle, RandomCasesHoldChangedBytesOfEveryType) {
+  std::map<DType, int> of_type;
+  int changed = 0;
+  int written_behind = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const ReplayCase c(seed);
+    for (const Tenant& tenant : c.schedule.tenants) {
+      for (const SavedId s : tenant.saved) {
+        ++of_type[c.trace.tensors.dtype[c.trace.saved.tensor[s.index()].index()]];
+        changed += c.trace.saved.version[s.index()] > 0;
+      }
+      const auto writes = c.index.writes_of(tenant.storage);
+      written_behind += c.trace.storages.alloc_event[tenant.storage.index()].valid() &&
+                        !writes.empty() &&
+                        writes.back() > c.trace.saved.event[tenant.saved.front().index()];
+    }
+  }
+  EXPECT_EQ(of_type.size(), static_cast<std::size_t>(DType::other) + 1);
+  for (const auto& [type, count] : of_type) EXPECT_GE(count, 20) << name_of(type);
+  EXPECT_GE(changed, 20);
+  EXPECT_GE(written_behind, 20);
 }
 
 TEST(ReplayOracle, MemoryEqualsTheLiveSetAtEveryEvent) {
