@@ -33,8 +33,9 @@ struct StayState {
   Access store;
   bool here = false;
   bool arrived = false;
-  bool stored = false;  // its store has started
-  bool gone = false;    // it was here
+  bool stored = false;       // its store has started
+  bool gone = false;         // it was here
+  std::int64_t version = 0;  // of the bytes in it, where they change
 };
 
 class AccessWalk {
@@ -50,6 +51,7 @@ class AccessWalk {
         made_(step.trace().storages.size()) {
     for (auto& period : fill_) period.resize(schedule.tenants.size());
     for (auto& period : read_) period.resize(schedule.stays.size());
+    for (auto& period : write_) period.resize(schedule.stays.size());
     for (std::size_t i = 0; i < schedule.stays.size(); ++i) {
       if (!schedule.stays[i].is_made) continue;
       made_[schedule.tenant(StayId(i)).storage.index()].push_back(StayId(i));
@@ -68,9 +70,10 @@ class AccessWalk {
 
  private:
   struct TenantState {
-    StayId stay;         // the last one that was loaded, or made; none when it was evicted
-    Access store;        // the last one, of any stay, of any period where the storage lasts
-    bool dirty = false;  // written and not stored
+    StayId stay;               // the last one that was loaded, or made; none when it was evicted
+    Access store;              // the last one, of any stay, of any period where the storage lasts
+    std::int64_t latest = 0;   // version: how often it was written
+    std::int64_t at_home = 0;  // the version that the last store took
   };
 
   void report(HazardKind kind, TenantId first, TenantId second, EventId event, std::string text) {
@@ -145,7 +148,10 @@ class AccessWalk {
       states_[i].here = stay.is_made;
       if (!stay.is_made) continue;
       tenant.stay = StayId(i);
-      if (!lasts(stay.tenant)) tenant.store = {};
+      states_[i].version = tenant.latest;
+      if (lasts(stay.tenant)) continue;
+      tenant.store = {};
+      tenant.at_home = tenant.latest;
     }
   }
 
@@ -212,12 +218,12 @@ class AccessWalk {
              "the load of " + name(stay.tenant) + at(event) + " may read " + slot(stay.tenant) +
                  " before the store has written it");
     }
-    if (tenant.dirty) {
+    if (tenant.at_home != tenant.latest) {
       report(HazardKind::update_lost, stay.tenant, {}, event,
              name(stay.tenant) + " is loaded over an update that was not stored" + at(event));
     }
     tenant.stay = id;
-    tenant.dirty = false;
+    state.version = tenant.at_home;
     state.here = true;
     state.arrived = state.stored = state.gone = false;
   }
@@ -233,9 +239,10 @@ class AccessWalk {
              "the store of " + name(stay.tenant) + at(event) +
                  " reads memory that is gone or has not got its bytes");
     }
-    fill_[period_][stay.tenant.index()] = state.store = tenant.store = access;
+    write_[period_][id.index()] = state.store = tenant.store = access;
+    if (Access& first = fill_[period_][stay.tenant.index()]; !first.happened) first = access;
     state.stored = state.here;
-    tenant.dirty = false;
+    tenant.at_home = state.version;
   }
 
   static bool ordered_load(const StayState& state, const Access& access) {
@@ -275,8 +282,10 @@ class AccessWalk {
              name(use.tenant) + " leaves during a use that ends" + at(event));
     }
     if (!use.what.writes || tenant_of(use.tenant).kind->is_snapshot) return;
-    tenant.dirty = true;
-    if (!tenant.stay.valid() || !states_[tenant.stay.index()].stored) return;
+    ++tenant.latest;
+    if (!tenant.stay.valid()) return;
+    states_[tenant.stay.index()].version = tenant.latest;
+    if (!states_[tenant.stay.index()].stored) return;
     report(HazardKind::update_lost, use.tenant, {}, event,
            name(use.tenant) + " is updated behind the start of its store" + at(event));
   }
@@ -302,33 +311,55 @@ class AccessWalk {
              "the memory of " + name(stay.tenant) + " goes" + at(gone.event) +
                  " while a copy may still use it");
     }
-    if (tenant.dirty) {
+    if (state.version > tenant.at_home) {
       report(HazardKind::update_lost, stay.tenant, {}, gone.event,
              name(stay.tenant) + " leaves with an update not stored" + at(gone.event));
     }
   }
 
-  // `write` may not come between the store into a slot and the last load out of it.
+  // `write` may not come between the first store into a slot and the last access to it.
   [[nodiscard]] bool spoils(const Access& write, TenantId kept, std::size_t period) const {
     const Access& filled = fill_[period][kept.index()];
     if (!write.happened || !filled.happened || ordered(write, filled)) return false;
-    if (!ordered(filled, write)) return true;
     const auto stays = index_.stays_of(kept);
     return std::any_of(stays.begin(), stays.end(), [&](StayId stay) {
-      const Access& read = read_[period][stay.index()];
-      return read.happened && !ordered(read, write);
+      const Access& store = write_[period][stay.index()];
+      const Access& load = read_[period][stay.index()];
+      return (store.happened && !ordered(store, write)) || (load.happened && !ordered(load, write));
     });
+  }
+
+  void report_overwritten(const Access& write, TenantId kept, TenantId other) {
+    report(HazardKind::host_slot_overwritten, kept, other, write.event,
+           name(other) + " writes " + slot(other) + at(write.event) + " before " + name(kept) +
+               " was read back from " + slot(kept));
   }
 
   void check_slot_pair(TenantId kept, TenantId other) {
     for (std::size_t p = 0; p < kPeriods; ++p) {
       for (std::size_t q = 0; q < kPeriods; ++q) {
         if (kept == other && p == q) continue;
-        const Access& write = fill_[q][other.index()];
-        if (!spoils(write, kept, p)) continue;
-        report(HazardKind::host_slot_overwritten, kept, other, write.event,
-               name(other) + " writes " + slot(other) + at(write.event) + " before " + name(kept) +
-                   " was read back from " + slot(kept));
+        for (const StayId stay : index_.stays_of(other)) {
+          const Access& write = write_[q][stay.index()];
+          if (spoils(write, kept, p)) report_overwritten(write, kept, other);
+        }
+      }
+    }
+  }
+
+  // A home that is stored into more than once: no load runs beside a store.
+  void check_home(TenantId home) {
+    const auto stays = index_.stays_of(home);
+    for (const StayId stored : stays) {
+      for (const Access& write : {write_[0][stored.index()], write_[1][stored.index()]}) {
+        if (!write.happened) continue;
+        const bool runs_beside = std::any_of(stays.begin(), stays.end(), [&](StayId loaded) {
+          return std::any_of(read_.begin(), read_.end(), [&](const std::vector<Access>& reads) {
+            const Access& read = reads[loaded.index()];
+            return read.happened && !ordered(read, write) && !ordered(write, read);
+          });
+        });
+        if (runs_beside) report_overwritten(write, home, home);
       }
     }
   }
@@ -336,7 +367,12 @@ class AccessWalk {
   void check_host_slots() {
     std::vector<TenantId> by_offset;
     for (std::size_t t = 0; t < s_.tenants.size(); ++t) {
-      if (s_.tenants[t].bytes > 0 && !s_.tenants[t].has_own_home) by_offset.emplace_back(t);
+      if (s_.tenants[t].bytes == 0) continue;
+      if (s_.tenants[t].has_own_home) {
+        check_home(TenantId(t));
+      } else {
+        by_offset.emplace_back(t);
+      }
     }
     const auto begin = [&](TenantId t) { return tenant_of(t).host_offset; };
     std::sort(by_offset.begin(), by_offset.end(), [&](TenantId a, TenantId b) {
@@ -362,9 +398,10 @@ class AccessWalk {
   std::vector<Item> items_;
   std::vector<StayState> states_;
   std::vector<TenantState> tenants_;
-  std::vector<std::vector<StayId>> made_;           // by storage
-  std::array<std::vector<Access>, kPeriods> fill_;  // by tenant: its store
-  std::array<std::vector<Access>, kPeriods> read_;  // by stay: its load
+  std::vector<std::vector<StayId>> made_;            // by storage
+  std::array<std::vector<Access>, kPeriods> fill_;   // by tenant: its first store
+  std::array<std::vector<Access>, kPeriods> write_;  // by stay: its store
+  std::array<std::vector<Access>, kPeriods> read_;   // by stay: its load
   std::size_t period_ = 0;
   Streams streams_;
   std::vector<Hazard> hazards_;

@@ -178,17 +178,17 @@ TEST(Footprints, CurvesAreWhatTheReplayCounts) {
 std::vector<std::array<std::int64_t, 6>> rows_of(const simulator::Schedule& schedule) {
   std::vector<std::array<std::int64_t, 6>> rows = {{schedule.host_bytes}};
   for (const auto& i : schedule.instructions) {
-    rows.push_back({static_cast<std::int64_t>(i.action), i.offload.value, i.reload.value,
-                    i.residency.value, i.anchor.event.value,
+    rows.push_back({static_cast<std::int64_t>(i.action), i.stay.value, i.anchor.event.value,
                     static_cast<std::int64_t>(i.anchor.side)});
   }
-  for (const auto& o : schedule.offloads) {
-    rows.push_back({o.storage.value, o.begin, o.bytes, o.host_offset});
+  for (const auto& t : schedule.tenants) {
+    rows.push_back({t.storage.value, t.begin, t.bytes, t.host_offset, t.has_own_home});
   }
-  for (const auto& p : schedule.parameters)
-    rows.push_back({p.storage.value, p.bytes, p.host_offset});
-  for (const auto& r : schedule.residencies)
-    rows.push_back({r.parameter.value, r.wraps, r.written});
+  for (const auto& s : schedule.stays) {
+    rows.push_back({s.tenant.value, s.is_made, s.is_stored, s.wraps,
+                    static_cast<std::int64_t>(s.load_mode),
+                    static_cast<std::int64_t>(s.store_mode)});
+  }
   return rows;
 }
 

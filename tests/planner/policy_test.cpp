@@ -9,6 +9,7 @@
 #include "simulator/lowering/lowering.h"
 #include "simulator/replay/replay.h"
 #include "tests/support/micro_trace.h"
+#include "tests/support/schedule_parts.h"
 
 namespace stowage::planner {
 namespace {
@@ -122,8 +123,8 @@ TEST(Policies, SaveOnCpuNeverOverlaps) {
   EXPECT_EQ(decisions.saved[0].copy_in, CopyMode::compute);
   const auto lowering = simulator::lower(index, decisions);
   ASSERT_TRUE(lowering.ok());
-  EXPECT_EQ(lowering->schedule.offloads.size(), 6U);
-  EXPECT_EQ(lowering->schedule.reloads.size(), 6U);
+  EXPECT_EQ(lowering->schedule.tenants.size(), 6U);
+  EXPECT_EQ(testing::reloads(lowering->schedule).size(), 6U);
   const auto result = simulator::replay(index, lowering->schedule);
   EXPECT_EQ(result.d2h_bytes, 11'544);
   EXPECT_EQ(result.step_ns, 10'000 + 2 * 11'544);
@@ -138,10 +139,11 @@ TEST(Policies, TorchtuneHoldsAStash) {
         index, decisions_of(index, "torchtune:min_bytes=1,stash=" + std::to_string(stash)));
     ASSERT_TRUE(lowering.ok());
     const auto& schedule = lowering->schedule;
-    ASSERT_EQ(schedule.offloads.size(), 5U);
+    ASSERT_EQ(schedule.tenants.size(), 5U);
     for (const auto& instruction : schedule.instructions) {
-      if (instruction.action != Action::release) continue;
-      const auto later = instruction.offload.index() + 1 + static_cast<std::size_t>(stash);
+      const simulator::Stay& stay = schedule.stays[instruction.stay.index()];
+      if (instruction.action != Action::evict || !stay.is_made) continue;
+      const auto later = stay.tenant.index() + 1 + static_cast<std::size_t>(stash);
       if (later < 6) {  // saved tensors 1..5 leave; the parameter (0) stays
         EXPECT_EQ(instruction.anchor.event, e.trace.saved.event[later]);
       } else {
@@ -156,7 +158,7 @@ TEST(Policies, ThunderSharesAndWaits) {
   const StepIndex index(e.trace);
   const auto lowering = simulator::lower(index, decisions_of(index, "thunder"));
   ASSERT_TRUE(lowering.ok());
-  EXPECT_EQ(lowering->schedule.offloads.size(), 4U);  // the halves together
+  EXPECT_EQ(lowering->schedule.tenants.size(), 4U);  // the halves together
   const auto result = simulator::replay(index, lowering->schedule);
   EXPECT_EQ(result.step_ns, 10'000 + 2 * 7'448);
   // Beside the parameter only one storage is there at any time.

@@ -188,14 +188,10 @@ class SegmentOracle {
  public:
   SegmentOracle(const Trace& trace, const Schedule& schedule,
                 const std::vector<Bytes>& segments_ahead)
-      : trace_(trace), sets_(testing::oracle_live_sets(trace, schedule)) {
+      : trace_(trace), schedule_(schedule), sets_(testing::oracle_live_sets(trace, schedule)) {
     bytes_ = trace.storages.bytes;
-    for (const Reload& reload : schedule.reloads) {
-      bytes_.push_back(schedule.offloads[reload.offload.index()].bytes);
-    }
-    first_residency_ = bytes_.size();
-    for (const Residency& residency : schedule.residencies) {
-      bytes_.push_back(schedule.parameters[residency.parameter.index()].bytes);
+    for (const Stay& stay : schedule.stays) {
+      bytes_.push_back(schedule.tenants[stay.tenant.index()].bytes);
     }
     for (std::int32_t e = 0; e < static_cast<std::int32_t>(trace.events.size()); ++e) {
       event_of_.push_back(e);
@@ -219,7 +215,9 @@ class SegmentOracle {
     while (has_setup_before(0)) set_up_row();
     // Streamed parameters leave their own memory; what is there at a step's begin comes behind the
     // segments.
-    for (const StreamedParameter& parameter : schedule.parameters) drop(parameter.storage.index());
+    for (const Tenant& tenant : schedule.tenants) {
+      if (tenant.has_own_home) drop(tenant.storage.index());
+    }
     std::vector<Bytes> held;
     for (const Bytes segment : segments_ahead) {
       const Bytes before = allocator_.reserved();
@@ -230,7 +228,7 @@ class SegmentOracle {
     }
     for (const Bytes address : held) allocator_.free(address);
     for (const std::size_t item : sets_.back()) {
-      if (item >= first_residency_) make(item);
+      if (streams(item)) make(item);
     }
   }
   Bytes reserved() const { return allocator_.reserved(); }
@@ -263,7 +261,7 @@ class SegmentOracle {
     }
     for (; next_setup_ < trace_.setup.size(); look()) set_up_row();
     for (const std::size_t item : before) {
-      if (item >= first_residency_) continue;  // goes on in the next period
+      if (streams(item)) continue;  // goes on in the next period
       const bool is_made =
           item >= trace_.storages.size() || trace_.storages.alloc_event[item].valid();
       const bool is_heir = std::any_of(heir_.begin(), heir_.end(),
@@ -285,6 +283,11 @@ class SegmentOracle {
       rows.push_back(static_cast<std::size_t>(trace_.events.ref[e]));
     }
     return rows;
+  }
+  // A stay of something at home on the host: it may go on over the step's end.
+  bool streams(std::size_t item) const {
+    if (item < trace_.storages.size()) return false;
+    return schedule_.tenant(StayId(item - trace_.storages.size())).has_own_home;
   }
   void make(std::size_t item) {
     if (address_.count(item) == 0) address_[item] = allocator_.allocate(bytes_[item]);
@@ -308,10 +311,10 @@ class SegmentOracle {
   }
 
   const Trace& trace_;
+  const Schedule& schedule_;
   std::vector<std::set<std::size_t>> sets_;  // by moment
   std::vector<std::int32_t> event_of_;       // by moment
   std::vector<Bytes> bytes_;
-  std::size_t first_residency_ = 0;
   std::vector<std::size_t> old_;
   std::map<std::size_t, std::size_t> heir_;  // what becomes `old` in the next period
   std::map<std::size_t, Bytes> address_;
@@ -350,8 +353,8 @@ TEST(AllocatorReplay, EqualsTheOracle) {
     ASSERT_GE(cheap.peak_active, cheap.peak_requested) << seed;
     ASSERT_GE(r.peak_reserved, r.peak_active) << seed;
     complete += r.is_complete;
-    wrapping += std::any_of(schedule.residencies.begin(), schedule.residencies.end(),
-                            [](const Residency& residency) { return residency.wraps; });
+    wrapping += std::any_of(schedule.stays.begin(), schedule.stays.end(),
+                            [](const Stay& stay) { return stay.wraps; });
     in_first_step += trace.setup.event.back().valid();
     not_alike += r.peak_active != cheap.peak_active;
     reserved_differs += r.peak_reserved > r.peak_active + 2 * kMiB;

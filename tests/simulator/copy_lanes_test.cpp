@@ -18,8 +18,8 @@ Calibration link() {
 TEST(CopyLanes, OneLaneIsFifo) {
   const Calibration c = link();
   CopyLanes lanes(c);
-  const auto first = lanes.enqueue(CopyLanes::d2h, 100, {}, {});
-  const auto second = lanes.enqueue(CopyLanes::d2h, 50, {}, {});
+  const auto first = lanes.enqueue(CopyLanes::d2h, 100, {});
+  const auto second = lanes.enqueue(CopyLanes::d2h, 50, {});
   lanes.run_compute(30);
   lanes.wait_for(CopyLanes::d2h, second);
   EXPECT_EQ(lanes.now(), 150);
@@ -34,9 +34,9 @@ TEST(CopyLanes, DuplexSlowsBothWhileBothMove) {
   Calibration c = link();
   c.duplex = 500'000;
   CopyLanes lanes(c);
-  lanes.enqueue(CopyLanes::d2h, 100, {}, {});
+  lanes.enqueue(CopyLanes::d2h, 100, {});
   lanes.idle_until(40);
-  const auto back = lanes.enqueue(CopyLanes::h2d, 100, {}, {});
+  const auto back = lanes.enqueue(CopyLanes::h2d, 100, {});
   lanes.wait_for(CopyLanes::h2d, back);
   EXPECT_EQ(lanes.now(), 200);
   EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[0].end, 160);
@@ -49,7 +49,7 @@ TEST(CopyLanes, InterferenceBothWays) {
   c.copy_interference = 800'000;
   c.compute_interference = 900'000;
   CopyLanes lanes(c);
-  lanes.enqueue(CopyLanes::d2h, 80, {}, {});
+  lanes.enqueue(CopyLanes::d2h, 80, {});
   lanes.run_compute(200);
   EXPECT_EQ(lanes.now(), 210);
   EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[0].end, 100);
@@ -64,7 +64,7 @@ TEST(CopyLanes, ACopyOnComputeSharesTheLink) {
     Calibration c = link();
     c.duplex = 500'000;
     CopyLanes lanes(c);
-    lanes.enqueue(CopyLanes::d2h, 100, {}, {});
+    lanes.enqueue(CopyLanes::d2h, 100, {});
     lanes.idle_until(20);
     lanes.copy_on_compute(direction, 100);
     EXPECT_EQ(lanes.now(), 200);
@@ -79,8 +79,8 @@ TEST(CopyLanes, ThreeCopiesAtOnce) {
   Calibration c = link();
   c.duplex = 500'000;
   CopyLanes lanes(c);
-  lanes.enqueue(CopyLanes::d2h, 60, {}, {});
-  lanes.enqueue(CopyLanes::h2d, 60, {}, {});
+  lanes.enqueue(CopyLanes::d2h, 60, {});
+  lanes.enqueue(CopyLanes::h2d, 60, {});
   lanes.copy_on_compute(CopyLanes::d2h, 60);
   EXPECT_EQ(lanes.now(), 180);
   EXPECT_EQ(lanes.jobs(CopyLanes::h2d)[0].end, 120);
@@ -94,8 +94,8 @@ TEST(CopyLanes, FactorsTogetherAreCutToo) {
   c.duplex = 10'000;
   c.copy_interference = 10'000;
   CopyLanes lanes(c);
-  lanes.enqueue(CopyLanes::d2h, 1, {}, {});
-  lanes.enqueue(CopyLanes::h2d, 1, {}, {});
+  lanes.enqueue(CopyLanes::d2h, 1, {});
+  lanes.enqueue(CopyLanes::h2d, 1, {});
   lanes.run_compute(20'000);
   EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[0].end, 1000);
   EXPECT_EQ(lanes.jobs(CopyLanes::h2d)[0].end, 1000);
@@ -109,7 +109,7 @@ TEST(CopyLanes, LatencyDoesNotInterfere) {
   c.d2h.latency = 30;
   c.compute_interference = 500'000;
   CopyLanes lanes(c);
-  lanes.enqueue(CopyLanes::d2h, 100, {}, {});
+  lanes.enqueue(CopyLanes::d2h, 100, {});
   lanes.run_compute(80);
   EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[0].end, 100);
   EXPECT_EQ(lanes.now(), 115);
@@ -120,8 +120,8 @@ TEST(CopyLanes, CompletionsRoundUp) {
   Calibration c = link();
   c.copy_interference = 300'000;
   CopyLanes lanes(c);
-  lanes.enqueue(CopyLanes::d2h, 10, {}, {});
-  lanes.enqueue(CopyLanes::d2h, 3, {}, {});
+  lanes.enqueue(CopyLanes::d2h, 10, {});
+  lanes.enqueue(CopyLanes::d2h, 3, {});
   lanes.run_compute(100);
   EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[0].end, 34);
   EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[1].start, 34);
@@ -138,7 +138,7 @@ TEST(CopyLanes, ARestMakesComputeFaster) {
   c.rest_gain = 250'000;
   c.compute_interference = 800'000;
   CopyLanes lanes(c);
-  lanes.wait_for(CopyLanes::h2d, lanes.enqueue(CopyLanes::h2d, 100, {}, {}));
+  lanes.wait_for(CopyLanes::h2d, lanes.enqueue(CopyLanes::h2d, 100, {}));
   EXPECT_EQ(lanes.now(), 100);
   lanes.rest(100);
   lanes.run_compute(300);
@@ -149,12 +149,12 @@ TEST(CopyLanes, ARestMakesComputeFaster) {
   lanes.copy_on_compute(CopyLanes::d2h, 40);
   EXPECT_EQ(lanes.now(), 640);
   lanes.rest(40);
-  lanes.enqueue(CopyLanes::d2h, 40, {}, {});
+  lanes.enqueue(CopyLanes::d2h, 40, {});
   lanes.run_compute(60);
   EXPECT_EQ(lanes.now(), 700);
   c.rest_gain = 0;
   CopyLanes plain(c);
-  plain.wait_for(CopyLanes::h2d, plain.enqueue(CopyLanes::h2d, 100, {}, {}));
+  plain.wait_for(CopyLanes::h2d, plain.enqueue(CopyLanes::h2d, 100, {}));
   plain.rest(100);
   plain.run_compute(300);
   EXPECT_EQ(plain.now(), 400);
@@ -166,7 +166,7 @@ TEST(CopyLanes, AbsurdTimesDoNotOverflow) {
   c.h2d.bytes_per_second = {1};
   c.compute_interference = 500'000;
   CopyLanes lanes(c);
-  const auto job = lanes.enqueue(CopyLanes::h2d, Bytes{1} << 50, {}, {});
+  const auto job = lanes.enqueue(CopyLanes::h2d, Bytes{1} << 50, {});
   lanes.run_compute(Nanoseconds{1} << 50);
   EXPECT_EQ(lanes.jobs(CopyLanes::h2d)[job].end, 4'000'000'000'000);
   EXPECT_EQ(lanes.now(), (Nanoseconds{1} << 50) + 2'000'000'000'000);
@@ -181,7 +181,7 @@ TEST(CopyLanes, AbsurdRestsDoNotOverflow) {
     c.least_compute = least;
     CopyLanes lanes(c);
     for (int i = 0; i < 5; ++i) {
-      lanes.wait_for(CopyLanes::h2d, lanes.enqueue(CopyLanes::h2d, Bytes{1} << 50, {}, {}));
+      lanes.wait_for(CopyLanes::h2d, lanes.enqueue(CopyLanes::h2d, Bytes{1} << 50, {}));
       lanes.rest(4'000'000'000'000);
     }
     const Nanoseconds begin = lanes.now();
@@ -197,7 +197,7 @@ TEST(CopyLanes, NoBytesTakeNoTime) {
   c.d2h.latency = 30;
   CopyLanes lanes(c);
   lanes.run_compute(5);
-  const auto job = lanes.enqueue(CopyLanes::d2h, 0, {}, {});
+  const auto job = lanes.enqueue(CopyLanes::d2h, 0, {});
   EXPECT_EQ(lanes.jobs(CopyLanes::d2h)[job].end, 5);
   EXPECT_TRUE(lanes.idle());
 }

@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 
 #include "simulator/lowering/lowering.h"
 #include "simulator/lowering/schedule_builder.h"
 #include "simulator/replay/replay.h"
 #include "tests/simulator/oracle_hazards.h"
+#include "tests/simulator/schedule_damage.h"
 #include "tests/support/micro_trace.h"
 
 namespace stowage::simulator {
@@ -19,6 +19,12 @@ using testing::MicroTrace;
 // Two storages a and b, packed in this order, unpacked b first: the usual shape of a step.
 //   0 step_begin  1 alloc a  2 pack a  3 alloc b  4 pack b  5 backward_begin
 //   6 unpack b    7 unpack a  8 free b  9 free a  10 step_end
+// The rows of its stays: both leave as they were packed, b comes back first.
+constexpr StayId kLeavesA(std::size_t{0});
+constexpr StayId kLeavesB(std::size_t{1});
+constexpr StayId kReloadsB(std::size_t{2});
+constexpr StayId kReloadsA(std::size_t{3});
+
 struct TwoTensors {
   Trace trace = [] {
     MicroTrace t;
@@ -40,29 +46,22 @@ struct TwoTensors {
   StepIndex index{trace};
   Schedule schedule = lower(index, testing::offload_all(trace))->schedule;
 
-  [[nodiscard]] Instruction& find(Action action, std::int32_t row) {
+  [[nodiscard]] Instruction& find(Action action, StayId stay) {
     for (Instruction& i : schedule.instructions) {
-      const bool leaves = action == Action::start_offload || action == Action::release;
-      if (i.action == action && (leaves ? i.offload.value : i.reload.value) == row) return i;
+      if (i.action == action && i.stay == stay) return i;
     }
     ADD_FAILURE() << "no such instruction";
     return schedule.instructions.front();
   }
-  void erase(Action action, std::int32_t row) {
-    const Instruction* at = &find(action, row);
+  void erase(Action action, StayId stay) {
+    const Instruction* at = &find(action, stay);
     schedule.instructions.erase(schedule.instructions.begin() +
                                 (at - schedule.instructions.data()));
   }
   // Takes the instruction out and puts it in again at the place, as the last one there.
-  void move(Action action, std::int32_t row, EventId event, Side side) {
-    Instruction i = find(action, row);
-    erase(action, row);
-    i.anchor = index.anchor_at(event, side);
-    auto& list = schedule.instructions;
-    const auto at = std::find_if(list.begin(), list.end(), [&](const Instruction& other) {
-      return Place{event, side} < Place{other.anchor.event, other.anchor.side};
-    });
-    list.insert(at, i);
+  void move(Action action, StayId stay, EventId event, Side side) {
+    const auto row = &find(action, stay) - schedule.instructions.data();
+    testing::move_instruction(index, schedule, static_cast<std::size_t>(row), {event, side});
   }
   [[nodiscard]] bool has(HazardKind kind) const {
     const auto hazards = find_hazards(index, schedule);
@@ -78,12 +77,13 @@ TEST(Hazards, AcceptsWhatLoweringMakes) {
 }
 
 TEST(Hazards, EachInstructionIsNeeded) {
-  for (const Action action : {Action::start_offload, Action::release, Action::start_reload,
-                              Action::await, Action::drop}) {
-    for (const std::int32_t row : {0, 1}) {
+  for (const StayId stay : {kLeavesA, kLeavesB, kReloadsB, kReloadsA}) {
+    const bool leaves = stay == kLeavesA || stay == kLeavesB;
+    for (const Action action : leaves ? std::vector{Action::store, Action::evict}
+                                      : std::vector{Action::load, Action::await, Action::evict}) {
       TwoTensors t;
-      t.erase(action, row);
-      EXPECT_TRUE(t.has(HazardKind::malformed)) << name_of(action) << " " << row;
+      t.erase(action, stay);
+      EXPECT_TRUE(t.has(HazardKind::malformed)) << name_of(action) << " " << stay.value;
     }
   }
 }
@@ -98,68 +98,68 @@ TEST(Hazards, AnInstructionTwice) {
   }
 }
 
-// Reload 0 is b's (unpacked first), reload 1 is a's; offload 0 is a's.
 TEST(Hazards, ReloadAheadOfTheRelease) {
   TwoTensors t;
-  t.move(Action::release, 0, EventId(6), Side::before);  // a leaves at the first unpack
+  t.move(Action::evict, kLeavesA, EventId(6), Side::before);  // a leaves at the first unpack
   EXPECT_TRUE(find_hazards(t.index, t.schedule).empty());
-  t.move(Action::start_reload, 1, EventId(4), Side::after);  // and is fetched before that
-  EXPECT_TRUE(t.has(HazardKind::reload_before_offload_finished));
+  t.move(Action::load, kReloadsA, EventId(4), Side::after);  // and is fetched before that
+  EXPECT_TRUE(t.has(HazardKind::load_before_store_finished));
   const auto hazards = find_hazards(t.index, t.schedule);
   const auto hazard = std::find_if(hazards.begin(), hazards.end(), [](const Hazard& h) {
-    return h.kind == HazardKind::reload_before_offload_finished;
+    return h.kind == HazardKind::load_before_store_finished;
   });
-  EXPECT_EQ(hazard->first, OffloadId(std::size_t{0}));
+  EXPECT_EQ(hazard->first, TenantId(std::size_t{0}));
   EXPECT_EQ(hazard->event, EventId(4));
-  EXPECT_EQ(hazard->text,
-            "the reload of offload 0 (step#0) at event 4 may read host slot [0, 1024) before the "
-            "copy out has written it");
+  EXPECT_EQ(
+      hazard->text,
+      "the load of saved tensor 0 (step#0) at event 4 may read host slot [0, 1024) before the "
+      "store has written it");
 }
 
 TEST(Hazards, AwaitBehindTheUnpack) {
   TwoTensors t;
-  t.move(Action::await, 0, EventId(6), Side::after);
-  EXPECT_TRUE(t.has(HazardKind::buffer_used_before_reload));
+  t.move(Action::await, kReloadsB, EventId(6), Side::after);
+  EXPECT_TRUE(t.has(HazardKind::used_while_away));
 }
 
 // Waiting for a later copy of the same lane is waiting for the earlier one too: still malformed,
 // but no unordered pair.
 TEST(Hazards, LanesAreFifo) {
   TwoTensors t;
-  t.move(Action::start_reload, 0, EventId(5 - 1), Side::after);
-  t.erase(Action::await, 0);
+  t.move(Action::load, kReloadsB, EventId(5 - 1), Side::after);
+  t.erase(Action::await, kReloadsB);
   EXPECT_TRUE(t.has(HazardKind::malformed));
-  EXPECT_TRUE(t.has(HazardKind::buffer_used_before_reload));
+  EXPECT_TRUE(t.has(HazardKind::used_while_away));
   TwoTensors early;
-  early.move(Action::start_reload, 1, EventId(4), Side::after);
-  early.move(Action::start_reload, 0, EventId(4), Side::after);
-  early.move(Action::await, 1, EventId(7), Side::before);
-  EXPECT_FALSE(early.has(HazardKind::buffer_used_before_reload));
+  early.move(Action::load, kReloadsA, EventId(4), Side::after);
+  early.move(Action::load, kReloadsB, EventId(4), Side::after);
+  early.move(Action::await, kReloadsA, EventId(7), Side::before);
+  EXPECT_FALSE(early.has(HazardKind::used_while_away));
 }
 
 TEST(Hazards, OverlappingHostSlots) {
   TwoTensors t;
-  ASSERT_EQ(t.schedule.offloads[1].host_offset, 1024);
-  t.schedule.offloads[1].host_offset = 512;
+  ASSERT_EQ(t.schedule.tenants[1].host_offset, 1024);
+  t.schedule.tenants[1].host_offset = 512;
   EXPECT_TRUE(t.has(HazardKind::host_slot_overwritten));
 }
 
 TEST(Hazards, TablesThatDoNotFit) {
   TwoTensors t;
-  t.schedule.offload_of.pop_back();
+  t.schedule.tenant_of.pop_back();
   EXPECT_TRUE(t.has(HazardKind::malformed));
   TwoTensors far;
-  far.schedule.offloads[0].host_offset = 1 << 20;
+  far.schedule.tenants[0].host_offset = 1 << 20;
   EXPECT_TRUE(far.has(HazardKind::malformed));
   TwoTensors unaligned;
-  unaligned.schedule.offloads[1].host_offset += 4;
+  unaligned.schedule.tenants[1].host_offset += 4;
   unaligned.schedule.host_bytes += 512;
   EXPECT_TRUE(unaligned.has(HazardKind::malformed));
   TwoTensors unserved;
-  unserved.schedule.reload_of[0] = ReloadId();
+  unserved.schedule.stay_of[0] = StayId();
   EXPECT_TRUE(unserved.has(HazardKind::malformed));
   TwoTensors dangling;
-  dangling.schedule.instructions[0].offload = OffloadId(77);
+  dangling.schedule.instructions[0].stay = StayId(77);
   EXPECT_TRUE(dangling.has(HazardKind::malformed));
   TwoTensors nowhere;
   nowhere.schedule.instructions[0].anchor.event = EventId(1);  // an alloc
@@ -168,7 +168,7 @@ TEST(Hazards, TablesThatDoNotFit) {
   std::swap(swapped.schedule.instructions.front(), swapped.schedule.instructions.back());
   EXPECT_TRUE(swapped.has(HazardKind::malformed));
   TwoTensors short_copy;
-  short_copy.schedule.offloads[0].bytes -= 4;
+  short_copy.schedule.tenants[0].bytes -= 4;
   EXPECT_TRUE(short_copy.has(HazardKind::malformed));
 }
 
@@ -204,64 +204,6 @@ TEST(Hazards, WriteWhileTheCopyReads) {
 }
 
 // Random schedules, random damage: the check and the oracle agree on every one.
-class Damage {
- public:
-  Damage(const StepIndex& index, Schedule schedule, std::uint64_t seed)
-      : index_(index), s_(std::move(schedule)), engine_(seed * 31 + 5) {}
-
-  Schedule run() {
-    const int times = below(3) + 1;
-    for (int i = 0; i < times; ++i) once();
-    return std::move(s_);
-  }
-
- private:
-  int below(std::size_t n) { return static_cast<int>(engine_() % n); }
-
-  void once() {
-    auto& list = s_.instructions;
-    if (list.empty()) return;
-    const auto at = static_cast<std::size_t>(below(list.size()));
-    switch (below(5)) {
-      case 0:
-        list.erase(list.begin() + static_cast<long>(at));
-        break;
-      case 1: {
-        Offload& o = s_.offloads[static_cast<std::size_t>(below(s_.offloads.size()))];
-        o.host_offset = below(static_cast<std::size_t>(s_.host_bytes / 512 + 1)) * 512;
-        break;
-      }
-      case 2: {
-        Reload* r = s_.reloads.empty()
-                        ? nullptr
-                        : &s_.reloads[static_cast<std::size_t>(below(s_.reloads.size()))];
-        if (r != nullptr) r->copy_in = static_cast<CopyMode>(below(3));
-        break;
-      }
-      default:
-        move(at);
-        break;
-    }
-  }
-
-  // To another anchor, in order.
-  void move(std::size_t at) {
-    auto& list = s_.instructions;
-    Instruction i = list[at];
-    list.erase(list.begin() + static_cast<long>(at));
-    const EventId event = index_.next_anchor(EventId(below(index_.event_count())));
-    i.anchor = index_.anchor_at(event, below(2) == 0 ? Side::before : Side::after);
-    const auto place = std::find_if(list.begin(), list.end(), [&](const Instruction& other) {
-      return Place{i.anchor.event, i.anchor.side} < Place{other.anchor.event, other.anchor.side};
-    });
-    list.insert(place, i);
-  }
-
-  const StepIndex& index_;
-  Schedule s_;
-  std::mt19937_64 engine_;
-};
-
 TEST(Hazards, AgreesWithTheOracleOnDamagedSchedules) {
   int safe = 0;
   int unsafe = 0;
@@ -275,7 +217,7 @@ TEST(Hazards, AgreesWithTheOracleOnDamagedSchedules) {
       const bool unordered = std::any_of(hazards.begin(), hazards.end(), [](const Hazard& h) {
         return h.kind != HazardKind::malformed;
       });
-      ASSERT_EQ(!unordered, testing::oracle_is_safe(index, schedule))
+      ASSERT_EQ(!unordered, testing::oracle_is_safe(trace, schedule))
           << "seed " << seed << (damaged ? " damaged: " : ": ")
           << (hazards.empty() ? "" : hazards.front().text);
       ++(unordered ? unsafe : safe);
@@ -285,7 +227,7 @@ TEST(Hazards, AgreesWithTheOracleOnDamagedSchedules) {
     };
     check(lowered->schedule, false);
     for (std::uint64_t i = 0; i < 3; ++i) {
-      check(Damage(index, lowered->schedule, seed * 3 + i).run(), true);
+      check(testing::ScheduleDamage(index, lowered->schedule, seed * 3 + i).run(), true);
     }
   }
   EXPECT_GT(safe, 1500);  // the undamaged ones, and damage that does no harm

@@ -7,13 +7,16 @@
 #include "simulator/hazards/hazards.h"
 #include "simulator/replay/replay.h"
 #include "tests/support/micro_trace.h"
+#include "tests/support/schedule_parts.h"
 
 namespace stowage::simulator {
 namespace {
 
 using testing::keep_all;
+using testing::made_stays;
 using testing::MicroTrace;
 using testing::offload_all;
+using testing::reloads;
 
 struct At {
   std::int32_t event;
@@ -24,12 +27,9 @@ std::ostream& operator<<(std::ostream& out, const At& at) {
   return out << at.event << (at.side == Side::before ? " before" : " after");
 }
 
-At place(const Schedule& schedule, Action action, std::int32_t row) {
+At place(const Schedule& schedule, Action action, StayId stay) {
   for (const Instruction& i : schedule.instructions) {
-    const bool leaves = action == Action::start_offload || action == Action::release;
-    if (i.action == action && (leaves ? i.offload.value : i.reload.value) == row) {
-      return {i.anchor.event.value, i.anchor.side};
-    }
+    if (i.action == action && i.stay == stay) return {i.anchor.event.value, i.anchor.side};
   }
   return {-1, Side::before};
 }
@@ -87,17 +87,17 @@ TEST(Lowering, AutomaticPoints) {
   const auto lowered = lower(t.index, offload_all(t.trace));
   ASSERT_TRUE(lowered.ok());
   const Schedule& s = lowered->schedule;
-  ASSERT_EQ(s.offloads.size(), 3u);
-  ASSERT_EQ(s.reloads.size(), 3u);
-  EXPECT_EQ(place(s, Action::start_offload, 0), (At{3, Side::after}));
-  EXPECT_EQ(place(s, Action::release, 0), (At{5, Side::after}));
-  EXPECT_EQ(place(s, Action::release, 1), (At{8, Side::after}));
-  EXPECT_EQ(place(s, Action::release, 2), (At{11, Side::before}));
-  EXPECT_EQ(place(s, Action::start_reload, 0), (At{11, Side::before}));  // c
-  EXPECT_EQ(place(s, Action::start_reload, 1), (At{11, Side::after}));   // b
-  EXPECT_EQ(place(s, Action::start_reload, 2), (At{13, Side::after}));   // a
-  EXPECT_EQ(place(s, Action::await, 1), (At{13, Side::before}));
-  EXPECT_EQ(place(s, Action::drop, 1), (At{13, Side::after}));
+  ASSERT_EQ(s.tenants.size(), 3u);
+  ASSERT_EQ(reloads(s).size(), 3u);
+  EXPECT_EQ(place(s, Action::store, made_stays(s).at(0)), (At{3, Side::after}));
+  EXPECT_EQ(place(s, Action::evict, made_stays(s).at(0)), (At{5, Side::after}));
+  EXPECT_EQ(place(s, Action::evict, made_stays(s).at(1)), (At{8, Side::after}));
+  EXPECT_EQ(place(s, Action::evict, made_stays(s).at(2)), (At{11, Side::before}));
+  EXPECT_EQ(place(s, Action::load, reloads(s).at(0)), (At{11, Side::before}));  // c
+  EXPECT_EQ(place(s, Action::load, reloads(s).at(1)), (At{11, Side::after}));   // b
+  EXPECT_EQ(place(s, Action::load, reloads(s).at(2)), (At{13, Side::after}));   // a
+  EXPECT_EQ(place(s, Action::await, reloads(s).at(1)), (At{13, Side::before}));
+  EXPECT_EQ(place(s, Action::evict, reloads(s).at(1)), (At{13, Side::after}));
   EXPECT_TRUE(find_hazards(t.index, s).empty());
   EXPECT_TRUE(lowered->notes.empty());
 
@@ -109,11 +109,11 @@ TEST(Lowering, AutomaticPoints) {
   ASSERT_EQ(r.stalls.size(), 2u);
   EXPECT_EQ(r.stalls[0].start, 500);
   EXPECT_EQ(r.stalls[0].duration, 300);
-  EXPECT_FALSE(r.stalls[0].reload.valid());
+  EXPECT_TRUE(r.stalls[0].is_store);
   EXPECT_EQ(r.stalls[1].duration, 400);
-  EXPECT_TRUE(r.stalls[1].reload.valid());
+  EXPECT_FALSE(r.stalls[1].is_store);
   // Peak: a leaves at 5, ahead of c: a + b = 300, then b + c = 600, then c alone, then b on top of
-  // c's buffer, which dies at event 11 itself: so c + b = 600 at its start_reload.
+  // c's buffer, which dies at event 11 itself: so c + b = 600 at its load.
   EXPECT_EQ(r.peak_requested, 600);
   EXPECT_EQ(r.peak_event, EventId(6));
   EXPECT_EQ(r.d2h_bytes, 700);
@@ -130,10 +130,10 @@ TEST(Lowering, AutomaticPointsExpectInterference) {
   const auto lowered = lower(t.index, offload_all(t.trace));
   ASSERT_TRUE(lowered.ok());
   const Schedule& s = lowered->schedule;
-  EXPECT_EQ(place(s, Action::release, 0), (At{7, Side::after}));
-  EXPECT_EQ(place(s, Action::release, 1), (At{11, Side::before}));
-  EXPECT_EQ(place(s, Action::start_reload, 1), (At{11, Side::before}));
-  EXPECT_EQ(place(s, Action::start_reload, 2), (At{13, Side::after}));
+  EXPECT_EQ(place(s, Action::evict, made_stays(s).at(0)), (At{7, Side::after}));
+  EXPECT_EQ(place(s, Action::evict, made_stays(s).at(1)), (At{11, Side::before}));
+  EXPECT_EQ(place(s, Action::load, reloads(s).at(1)), (At{11, Side::before}));
+  EXPECT_EQ(place(s, Action::load, reloads(s).at(2)), (At{13, Side::after}));
 }
 
 // Budget 450. At alloc c (event 6) b + c = 600: b, the oldest that is still there, leaves at the
@@ -146,10 +146,10 @@ TEST(Lowering, AutomaticPointsWithinABudget) {
   const auto lowered = lower(t.index, d);
   ASSERT_TRUE(lowered.ok());
   const Schedule& s = lowered->schedule;
-  EXPECT_EQ(place(s, Action::release, 0), (At{5, Side::after}));
-  EXPECT_EQ(place(s, Action::release, 1), (At{5, Side::after}));
-  EXPECT_EQ(place(s, Action::start_reload, 1), (At{13, Side::before}));
-  EXPECT_EQ(place(s, Action::start_reload, 2), (At{13, Side::after}));  // 200 + 100 is fine
+  EXPECT_EQ(place(s, Action::evict, made_stays(s).at(0)), (At{5, Side::after}));
+  EXPECT_EQ(place(s, Action::evict, made_stays(s).at(1)), (At{5, Side::after}));
+  EXPECT_EQ(place(s, Action::load, reloads(s).at(1)), (At{13, Side::before}));
+  EXPECT_EQ(place(s, Action::load, reloads(s).at(2)), (At{13, Side::after}));  // 200 + 100 is fine
   EXPECT_EQ(replay(t.index, s).peak_requested, 400);
 }
 
@@ -162,13 +162,17 @@ TEST(Lowering, ReleaseAfterMorePacks) {
   d.saved[2].release.lag = 1;  // there is no further pack: at the first unpack
   const auto lowered = lower(t.index, d);
   ASSERT_TRUE(lowered.ok());
-  EXPECT_EQ(place(lowered->schedule, Action::release, 0), (At{5, Side::after}));
-  EXPECT_EQ(place(lowered->schedule, Action::release, 1), (At{5, Side::after}));
-  EXPECT_EQ(place(lowered->schedule, Action::release, 2), (At{11, Side::before}));
+  EXPECT_EQ(place(lowered->schedule, Action::evict, made_stays(lowered->schedule).at(0)),
+            (At{5, Side::after}));
+  EXPECT_EQ(place(lowered->schedule, Action::evict, made_stays(lowered->schedule).at(1)),
+            (At{5, Side::after}));
+  EXPECT_EQ(place(lowered->schedule, Action::evict, made_stays(lowered->schedule).at(2)),
+            (At{11, Side::before}));
   d.saved[1] = SavedDecision();  // kept: its pack does not count any more
   const auto fewer = lower(t.index, d);
   ASSERT_TRUE(fewer.ok());
-  EXPECT_EQ(place(fewer->schedule, Action::release, 0), (At{7, Side::after}));
+  EXPECT_EQ(place(fewer->schedule, Action::evict, made_stays(fewer->schedule).at(0)),
+            (At{7, Side::after}));
 }
 
 ProgramPoint at_layer(ProgramPoint::Phase phase, const std::string& layer,
@@ -190,16 +194,20 @@ TEST(Lowering, ProgramPoints) {
                        at_layer(ProgramPoint::Phase::backward, "L", ProgramPoint::Where::begin)};
   const auto lowered = lower(t.index, d);
   ASSERT_TRUE(lowered.ok());
-  EXPECT_EQ(place(lowered->schedule, Action::release, 0), (At{8, Side::after}));
-  EXPECT_EQ(place(lowered->schedule, Action::start_reload, 2), (At{10, Side::after}));
+  EXPECT_EQ(place(lowered->schedule, Action::evict, made_stays(lowered->schedule).at(0)),
+            (At{8, Side::after}));
+  EXPECT_EQ(place(lowered->schedule, Action::load, reloads(lowered->schedule).at(2)),
+            (At{10, Side::after}));
 
   // A reload point ahead of the release is moved behind it.
   Decisions late = d;
   late.saved[0].release.point.phase = ProgramPoint::Phase::backward;  // end: event 17, behind its
   const auto moved = lower(t.index, late);                            // unpack: there at the latest
   ASSERT_TRUE(moved.ok());
-  EXPECT_EQ(place(moved->schedule, Action::release, 0), (At{15, Side::before}));
-  EXPECT_EQ(place(moved->schedule, Action::start_reload, 2), (At{15, Side::before}));
+  EXPECT_EQ(place(moved->schedule, Action::evict, made_stays(moved->schedule).at(0)),
+            (At{15, Side::before}));
+  EXPECT_EQ(place(moved->schedule, Action::load, reloads(moved->schedule).at(2)),
+            (At{15, Side::before}));
 
   Decisions early = d;
   early.saved[0].release.point.where = ProgramPoint::Where::begin;  // event 1, before the pack
@@ -248,13 +256,13 @@ TEST(Lowering, ASharedStorageMovesOnce) {
   const auto lowered = lower(t.index, offload_all(t.trace));
   ASSERT_TRUE(lowered.ok());
   const Schedule& s = lowered->schedule;
-  ASSERT_EQ(s.offloads.size(), 1u);
-  EXPECT_EQ(s.offloads[0].begin, 0);
-  EXPECT_EQ(s.offloads[0].bytes, 600);
-  EXPECT_EQ(s.offloads[0].saved.size(), 2u);
-  ASSERT_EQ(s.reloads.size(), 1u);
-  EXPECT_EQ(s.reloads[0].unpacks.size(), 3u);
-  EXPECT_EQ(place(s, Action::drop, 0).event, t.trace.unpacks.event[2].value);
+  ASSERT_EQ(s.tenants.size(), 1u);
+  EXPECT_EQ(s.tenants[0].begin, 0);
+  EXPECT_EQ(s.tenants[0].bytes, 600);
+  EXPECT_EQ(s.tenants[0].saved.size(), 2u);
+  ASSERT_EQ(reloads(s).size(), 1u);
+  EXPECT_EQ(s.stays[reloads(s)[0].index()].unpacks.size(), 3u);
+  EXPECT_EQ(place(s, Action::evict, reloads(s).at(0)).event, t.trace.unpacks.event[2].value);
 }
 
 TEST(Lowering, OneCopyAViewAndUnpack) {
@@ -264,13 +272,13 @@ TEST(Lowering, OneCopyAViewAndUnpack) {
   const auto lowered = lower(t.index, d);
   ASSERT_TRUE(lowered.ok());
   const Schedule& s = lowered->schedule;
-  ASSERT_EQ(s.offloads.size(), 2u);
-  EXPECT_EQ(s.offloads[0].bytes, 200);
-  EXPECT_EQ(s.offloads[1].begin, 256);
-  EXPECT_EQ(s.offloads[1].bytes, 344);
-  ASSERT_EQ(s.reloads.size(), 3u);
-  EXPECT_EQ(s.reloads[0].offload, OffloadId(std::size_t{1}));
-  EXPECT_EQ(s.reloads[1].offload, OffloadId(std::size_t{0}));
+  ASSERT_EQ(s.tenants.size(), 2u);
+  EXPECT_EQ(s.tenants[0].bytes, 200);
+  EXPECT_EQ(s.tenants[1].begin, 256);
+  EXPECT_EQ(s.tenants[1].bytes, 344);
+  ASSERT_EQ(reloads(s).size(), 3u);
+  EXPECT_EQ(s.stays[reloads(s)[0].index()].tenant, TenantId(std::size_t{1}));
+  EXPECT_EQ(s.stays[reloads(s)[1].index()].tenant, TenantId(std::size_t{0}));
   EXPECT_TRUE(find_hazards(t.index, s).empty());
 }
 
@@ -285,12 +293,12 @@ TEST(Lowering, AStorageLeavesOnlyWhenAllOfItsSitesSaySo) {
   d.saved[1].decision = Decision::keep;
   auto lowered = lower(t.index, d);
   ASSERT_TRUE(lowered.ok());
-  EXPECT_TRUE(testing::offloads_of(lowered->schedule).empty());
+  EXPECT_TRUE(lowered->schedule.tenants.empty());
   EXPECT_EQ(only_note(*lowered, 1), "stays: its storage is also saved at step#1, which is kept");
   d = offload_all(t.trace);
   d.saved[1].copy_in = CopyMode::blocking;
   lowered = lower(t.index, d);
-  EXPECT_TRUE(testing::offloads_of(lowered->schedule).empty());
+  EXPECT_TRUE(lowered->schedule.tenants.empty());
   EXPECT_EQ(only_note(*lowered, 2),
             "stays: its storage is saved at step#0 and at step#1, which are copied in different "
             "ways");
@@ -316,7 +324,7 @@ TEST(Lowering, StoragesThatChangeStay) {
   const StepIndex index(trace);
   const auto lowered = lower(index, offload_all(trace));
   ASSERT_TRUE(lowered.ok());
-  EXPECT_TRUE(testing::offloads_of(lowered->schedule).empty());
+  EXPECT_TRUE(lowered->schedule.tenants.empty());
   ASSERT_EQ(lowered->notes.size(), 3u);
   EXPECT_EQ(lowered->notes[0].text,
             "stays: its storage is saved at step#0 and, changed in place, at step#1");
@@ -352,9 +360,10 @@ TEST(Lowering, NoReloadWithoutUnpack) {
   const StepIndex index(trace);
   const auto lowered = lower(index, offload_all(trace));
   ASSERT_TRUE(lowered.ok());
-  EXPECT_EQ(testing::offloads_of(lowered->schedule).size(), 1u);
-  EXPECT_TRUE(testing::reloads_of(lowered->schedule).empty());
-  EXPECT_EQ(place(lowered->schedule, Action::release, 0).event, trace.events.size() - 1);
+  EXPECT_EQ(lowered->schedule.tenants.size(), 1u);
+  EXPECT_TRUE(reloads(lowered->schedule).empty());
+  EXPECT_EQ(place(lowered->schedule, Action::evict, made_stays(lowered->schedule).at(0)).event,
+            trace.events.size() - 1);
   EXPECT_EQ(replay(index, lowered->schedule).stall_ns, 50);
   EXPECT_TRUE(find_hazards(index, lowered->schedule).empty());
 }
@@ -417,9 +426,9 @@ TEST(Lowering, AutomaticPointsKeepTheBudgetWheneverTheyCan) {
       bound += peak > floor ? 1 : 0;
       std::int32_t previous = -1;
       for (const Instruction& i : lowered->schedule.instructions) {
-        if (i.action != Action::start_reload) continue;
-        ASSERT_GT(i.reload.value, previous);
-        previous = i.reload.value;
+        if (i.action != Action::load) continue;
+        ASSERT_GT(i.stay.value, previous);
+        previous = i.stay.value;
       }
     }
   }

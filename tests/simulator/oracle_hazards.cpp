@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
+
+#include "simulator/schedule/tenant_kind.h"
+#include "tests/simulator/oracle_uses.h"
 
 namespace stowage::testing {
 namespace {
@@ -12,273 +16,405 @@ using simulator::CopyMode;
 using simulator::Instruction;
 using simulator::Schedule;
 using simulator::Side;
-using simulator::StepIndex;
+using simulator::Stay;
+using simulator::Tenant;
 
-enum class Object { storage, buffer, host };
-enum class Does { read, write, gone };
+enum class Does { read, write };  // giving memory up is a write
+
+constexpr Bytes kWhole = Bytes{1} << 60;
 
 struct HazardNode {
   std::vector<std::size_t> after;  // direct predecessors
-  // An access: object, which one, bytes, what it does.
+  // An access: a storage of a period, a buffer, or the arena; its bytes; what it does with them.
   bool accesses = false;
-  Object object = Object::host;
-  int id = 0;
-  int period = 0;
+  std::tuple<char, int, int> object;
   Bytes first = 0;
   Bytes last = 0;
   Does does = Does::read;
-  int offload = -1;  // the offload whose bytes are meant
+  int filled = 0;  // of the arena: the number of the store that wrote these bytes, or has to have
+};
+
+struct OracleStay {
+  int given_up_at = -1;  // row of the instruction
+  int held_until = -1;   // event
+  bool here = false;
+  bool visible = false;  // awaited
+  bool stored = false;   // a store has read it
+  bool ended = false;    // in this period
+  int buffer = 0;        // its number, unique
+  int version = 0;       // of the bytes in it
+  std::size_t load = 0;  // nodes at which copies end; 0 = none
+  std::size_t store = 0;
+};
+
+struct OracleTenant {
+  StayId stay;            // the one that was loaded, or made, last
+  int latest = 0;         // version
+  int at_home = -1;       // version; -1 = nothing is
+  int filled = 0;         // number of the store that wrote the home
+  std::size_t store = 0;  // the node at which it ended; 0 = none
 };
 
 class HazardOracle {
  public:
-  HazardOracle(const StepIndex& index, const Schedule& schedule)
-      : trace_(index.trace()), index_(index), s_(schedule) {}
+  HazardOracle(const Trace& trace, const Schedule& schedule)
+      : trace_(trace),
+        s_(schedule),
+        uses_(oracle_uses(trace, schedule)),
+        began_with_(uses_.size()),
+        stays_(schedule.stays.size()),
+        tenants_(schedule.tenants.size()) {
+    nodes_.push_back({});
+    for (std::size_t i = 0; i < stays_.size(); ++i) {
+      stays_[i].given_up_at = given_up_at(StayId(i));
+      stays_[i].held_until = held_until(StayId(i));
+    }
+    for (std::size_t t = 0; t < tenants_.size(); ++t) {
+      if (!s_.tenants[t].has_own_home) continue;
+      tenants_[t].at_home = 0;
+      tenants_[t].filled = ++fills_;
+      access(compute_ = add({compute_}), {'h', 0, 0}, slot_of(s_.tenants[t]), Does::write, fills_);
+    }
+  }
 
   bool safe() {
-    for (period_ = 0; period_ < 2; ++period_) run_period();
-    return ok_ && no_race() && right_bytes();
+    for (period_ = 0; period_ < 2; ++period_) {
+      begin_period();
+      for (int e = 0; e < static_cast<int>(trace_.events.size()); ++e) {
+        run_instructions(e, Side::before);
+        run_uses(e, false);
+        run_instructions(e, Side::after);
+        run_uses(e, true);
+        let_go_behind(e);
+      }
+    }
+    return ok_ && no_race() && homes_have_the_bytes();
   }
 
  private:
+  using Range = std::pair<Bytes, Bytes>;
+
   std::size_t add(std::vector<std::size_t> after) {
     nodes_.push_back({});
     nodes_.back().after = std::move(after);
     return nodes_.size() - 1;
   }
-  std::size_t on_compute() {
-    return compute_ = add(nodes_.empty() ? std::vector<std::size_t>{}
-                                         : std::vector<std::size_t>{compute_});
-  }
-  void access(std::size_t node, Object object, int id, int period, Bytes first, Bytes last,
-              Does does, int offload) {
-    HazardNode& n = nodes_[node];
-    n.accesses = true;
-    n.object = object;
-    n.id = id;
-    n.period = period;
-    n.first = first;
-    n.last = last;
-    n.does = does;
-    n.offload = offload;
-  }
-
-  // A copy's read and write, on compute or on a lane; returns the node of its end.
-  std::size_t copy(int lane, CopyMode mode, std::size_t& read) {
-    if (mode == CopyMode::compute) {
-      read = on_compute();
-      return on_compute();
-    }
-    const std::size_t issued = on_compute();
-    std::vector<std::size_t> after{issued};
-    if (lane_last_.count(lane) > 0) after.push_back(lane_last_[lane]);
-    read = add(after);
-    const std::size_t end = add({read});
-    lane_last_[lane] = end;
-    if (mode == CopyMode::blocking) wait(end);
-    return end;
-  }
   void wait(std::size_t node) {
-    const std::size_t previous = compute_;
-    compute_ = add({previous, node});
+    if (node != 0) compute_ = add({compute_, node});
+  }
+  void access(std::size_t node, std::tuple<char, int, int> object, Range range, Does does,
+              int filled = 0) {
+    nodes_[node] = {nodes_[node].after, true, object, range.first, range.second, does, filled};
+  }
+  std::size_t on_compute(std::tuple<char, int, int> object, Does does) {
+    compute_ = add({compute_});
+    access(compute_, object, {0, kWhole}, does);
+    return compute_;
   }
 
-  [[nodiscard]] int lasting_period(StorageId s) const {
-    return trace_.storages.alloc_event[s.index()].valid() ? period_ : 0;
+  // The node that reads and the one that writes, with which the copy ends.
+  std::pair<std::size_t, std::size_t> copy(int lane, CopyMode mode) {
+    if (mode == CopyMode::compute) {
+      const std::size_t read = add({compute_});
+      return {read, compute_ = add({read})};
+    }
+    const std::size_t read = add({compute_, lane_[lane]});
+    const std::size_t end = lane_[lane] = add({read});
+    if (mode == CopyMode::blocking) wait(end);
+    return {read, end};
   }
 
-  void execute(const Instruction& i) {
-    switch (i.action) {
-      case Action::start_offload: {
-        const auto& o = s_.offloads[i.offload.index()];
-        std::size_t read = 0;
-        const std::size_t end = copy(0, o.copy_out, read);
-        access(read, Object::storage, o.storage.value, lasting_period(o.storage), o.begin,
-               o.begin + o.bytes, Does::read, i.offload.value);
-        access(end, Object::host, 0, 0, o.host_offset, o.host_offset + o.bytes, Does::write,
-               i.offload.value);
-        copied_out_[{period_, i.offload.value}] = end;
-        break;
-      }
-      case Action::start_reload: {
-        const auto& r = s_.reloads[i.reload.index()];
-        const auto& o = s_.offloads[r.offload.index()];
-        std::size_t read = 0;
-        const std::size_t end = copy(1, r.copy_in, read);
-        access(read, Object::host, 0, 0, o.host_offset, o.host_offset + o.bytes, Does::read,
-               r.offload.value);
-        access(end, Object::buffer, i.reload.value, period_, 0, 1, Does::write, r.offload.value);
-        copied_in_[{period_, i.reload.value}] = end;
-        must_follow_.push_back({{period_, r.offload.value}, read});
-        break;
-      }
-      case Action::release:
-        if (const auto at = copied_out_.find({period_, i.offload.value}); at != copied_out_.end()) {
-          wait(at->second);
-        }
-        break;
-      case Action::await:
-        if (const auto at = copied_in_.find({period_, i.reload.value}); at != copied_in_.end()) {
-          wait(at->second);
-        }
-        break;
-      case Action::drop:
-      case Action::start_load:
-      case Action::await_load:
-      case Action::start_store:
-      case Action::evict:
-        break;
+  [[nodiscard]] const Tenant& tenant_of(StayId stay) const { return s_.tenant(stay); }
+  [[nodiscard]] OracleTenant& of(StayId stay) {
+    return tenants_[s_.stays[stay.index()].tenant.index()];
+  }
+  [[nodiscard]] bool lasts(StorageId storage) const {
+    return !trace_.storages.alloc_event[storage.index()].valid();
+  }
+  [[nodiscard]] static Range slot_of(const Tenant& tenant) {
+    return {tenant.host_offset, tenant.host_offset + tenant.bytes};
+  }
+  [[nodiscard]] std::tuple<char, int, int> storage_now(StorageId storage) const {
+    return {'s', storage.value, lasts(storage) ? 0 : period_};
+  }
+  // Where the stay's bytes are.
+  [[nodiscard]] std::tuple<char, int, int> memory_of(StayId stay) const {
+    if (s_.stays[stay.index()].is_made) return storage_now(tenant_of(stay).storage);
+    return {'b', stays_[stay.index()].buffer, 0};
+  }
+  [[nodiscard]] int row_of(StayId stay, Action action) const {
+    for (std::size_t i = 0; i < s_.instructions.size(); ++i) {
+      const Instruction& at = s_.instructions[i];
+      if (at.stay == stay && at.action == action) return static_cast<int>(i);
     }
+    return -1;
   }
 
-  void run_period() {
-    // When storages and buffers go: {event, after the instruction list up to ..}.
-    std::map<int, int> storage_gone;
-    std::map<int, int> buffer_gone;
-    std::map<int, int> last_release;
-    for (const Instruction& i : s_.instructions) {
-      if (i.action == Action::release) {
-        int& last = last_release[s_.offloads[i.offload.index()].storage.value];
-        last = std::max(last, i.anchor.event.value);
+  void begin_period() {
+    for (std::size_t i = 0; i < stays_.size(); ++i) {
+      const StayId id(i);
+      const Stay& stay = s_.stays[i];
+      OracleStay& now = stays_[i];
+      if (stay.wraps) {
+        if (period_ > 0) continue;
+        now.here = true;
+        now.buffer = ++buffers_;
+        const int await = row_of(id, Action::await);
+        now.visible = await < 0 || await > row_of(id, Action::evict);
+        of(id).stay = id;
+        continue;
       }
-      if (i.action == Action::drop) {
-        int last = i.anchor.event.value;
-        bool survives = false;
-        for (const UnpackId u : s_.reloads[i.reload.index()].unpacks) {
-          const int released = trace_.unpacks.released_event[u.index()].value;
-          survives = survives || released < 0;
-          last = std::max(last, released);
-        }
-        if (!survives) buffer_gone[i.reload.value] = last;
-      }
+      now = {now.given_up_at, now.held_until};
+      if (!stay.is_made) continue;
+      now.here = true;
+      now.version = of(id).latest;
+      of(id).stay = id;
     }
-    for (const auto& [storage, release] : last_release) {
-      const auto row = static_cast<std::size_t>(storage);
-      const int natural = trace_.storages.natural_free_event[row].value;
-      if (!trace_.storages.alloc_event[row].valid() || natural < 0) continue;
-      storage_gone[storage] = std::max(natural, release);
-    }
-    for (int e = 0; e < static_cast<int>(trace_.events.size()); ++e) {
-      run_instructions(e, Side::before);
-      own_action(e);
-      run_instructions(e, Side::after);
-      for (const auto& [storage, at] : storage_gone) {
-        if (at != e) continue;
-        access(on_compute(), Object::storage, storage, period_, 0, 1'000'000'000, Does::gone, -1);
-      }
-      for (const auto& [reload, at] : buffer_gone) {
-        if (at == e) access(on_compute(), Object::buffer, reload, period_, 0, 1, Does::gone, -1);
-      }
+    for (std::size_t t = 0; t < tenants_.size(); ++t) {  // every period fills a shared home anew
+      if (s_.tenants[t].has_own_home) continue;
+      tenants_[t].at_home = -1;
+      tenants_[t].store = 0;
     }
   }
 
   void run_instructions(int e, Side side) {
-    for (const Instruction& i : s_.instructions) {
-      if (i.anchor.event.value == e && i.anchor.side == side) execute(i);
+    for (std::size_t row = 0; row < s_.instructions.size(); ++row) {
+      const Instruction& i = s_.instructions[row];
+      if (i.anchor.event.value != e || i.anchor.side != side) continue;
+      switch (i.action) {
+        case Action::load:
+          load(i.stay);
+          break;
+        case Action::await:
+          if (!stays_[i.stay.index()].here) break;
+          wait(stays_[i.stay.index()].load);
+          stays_[i.stay.index()].visible = true;
+          break;
+        case Action::store:
+          store(i.stay);
+          break;
+        case Action::evict:
+          if (s_.stays[i.stay.index()].is_stored) wait(stays_[i.stay.index()].store);
+          evict(i.stay, static_cast<int>(row));
+          break;
+      }
     }
   }
 
-  void own_action(int e) {
-    const auto row = static_cast<std::size_t>(e);
-    const auto ref = static_cast<std::size_t>(std::max(trace_.events.ref[row], 0));
-    if (trace_.events.kind[row] == EventKind::unpack && s_.reload_of[ref].valid()) {
-      const ReloadId r = s_.reload_of[ref];
-      if (copied_in_.count({period_, r.value}) == 0) ok_ = false;
-      access(on_compute(), Object::buffer, r.value, period_, 0, 1, Does::read,
-             s_.reloads[r.index()].offload.value);
+  void load(StayId id) {
+    OracleStay& now = stays_[id.index()];
+    OracleTenant& tenant = of(id);
+    const Stay& stay = s_.stays[id.index()];
+    if (now.ended && !stay.wraps) ok_ = false;
+    if (tenant.at_home < 0) ok_ = false;
+    if (!tenant_of(id).kind->is_snapshot && tenant.at_home != tenant.latest) ok_ = false;
+    const auto [read, end] = copy(1, stay.load_mode);
+    if (tenant.store != 0) must_follow_.emplace_back(tenant.store, read);
+    now = {now.given_up_at, now.held_until};
+    now.here = true;
+    now.buffer = ++buffers_;
+    now.version = tenant.at_home;
+    now.load = end;
+    tenant.stay = id;
+    access(read, {'h', 0, 0}, slot_of(tenant_of(id)), Does::read, tenant.filled);
+    access(end, memory_of(id), {0, tenant_of(id).bytes}, Does::write);
+  }
+
+  void store(StayId id) {
+    OracleStay& now = stays_[id.index()];
+    OracleTenant& tenant = of(id);
+    const Stay& stay = s_.stays[id.index()];
+    const Bytes begin = stay.is_made ? tenant_of(id).begin : 0;
+    const Bytes bytes = tenant_of(id).bytes;
+    const auto [read, end] = copy(0, stay.store_mode);
+    if (stay.is_made ? !now.here && bytes > 0 : !now.here || !now.visible) ok_ = false;
+    if (now.load != 0) must_follow_.emplace_back(now.load, read);
+    access(read, memory_of(id), {begin, begin + bytes}, Does::read);
+    access(end, {'h', 0, 0}, slot_of(tenant_of(id)), Does::write, ++fills_);
+    now.store = tenant.store = end;
+    now.stored = now.here;
+    tenant.at_home = now.version;
+    tenant.filled = fills_;
+  }
+
+  // The gap behind which the model itself lets go of what the stay has on the device: an event; -1
+  // when it holds nothing, an event behind the step when it never does.
+  [[nodiscard]] int held_until(StayId id) const {
+    const int never = static_cast<int>(trace_.events.size());
+    if (s_.stays[id.index()].is_made) {
+      const int natural = trace_.storages.natural_free_event[tenant_of(id).storage.index()].value;
+      return natural < 0 ? never : natural;
     }
-    for (std::size_t s = 0; s < trace_.storages.size(); ++s) {
-      const auto& writes = index_.writes_of(StorageId(s));
-      if (std::find(writes.begin(), writes.end(), EventId(row)) == writes.end()) continue;
-      access(on_compute(), Object::storage, static_cast<int>(s), lasting_period(StorageId(s)), 0,
-             1'000'000'000, Does::write, -1);
+    int last = -1;
+    for (const UnpackId u : s_.stays[id.index()].unpacks) {
+      const int released = trace_.unpacks.released_event[u.index()].value;
+      last =
+          std::max({last, trace_.unpacks.event[u.index()].value, released < 0 ? never : released});
     }
+    return last;
+  }
+  // The row at which the schedule lets go of it, with its storage's other copies; -1: never.
+  [[nodiscard]] int given_up_at(StayId id) const {
+    if (!s_.stays[id.index()].is_made) return row_of(id, Action::evict);
+    const StorageId storage = tenant_of(id).storage;
+    if (lasts(storage)) return -1;
+    int last = -1;
+    for (std::size_t i = 0; i < s_.stays.size(); ++i) {
+      if (!s_.stays[i].is_made || tenant_of(StayId(i)).storage != storage) continue;
+      last = std::max(last, row_of(StayId(i), Action::evict));
+    }
+    return last;
+  }
+  [[nodiscard]] int event_of(int row) const {
+    return s_.instructions[static_cast<std::size_t>(row)].anchor.event.value;
+  }
+
+  void evict(StayId id, int row) {
+    const StorageId storage = tenant_of(id).storage;
+    for (std::size_t i = 0; i < stays_.size(); ++i) {
+      const bool with = s_.stays[id.index()].is_made
+                            ? s_.stays[i].is_made && tenant_of(StayId(i)).storage == storage
+                            : StayId(i) == id;
+      if (with && stays_[i].given_up_at == row && stays_[i].held_until < event_of(row)) {
+        leave(StayId(i));
+      }
+    }
+  }
+  void let_go_behind(int e) {
+    for (std::size_t i = 0; i < stays_.size(); ++i) {
+      const int row = stays_[i].given_up_at;
+      if (row >= 0 && stays_[i].held_until == e && event_of(row) <= e) leave(StayId(i));
+    }
+  }
+
+  void leave(StayId id) {
+    OracleStay& now = stays_[id.index()];
+    OracleTenant& tenant = of(id);
+    if (now.here) {
+      on_compute(memory_of(id), Does::write);
+      const bool is_newer = now.version > tenant.at_home;
+      if (!tenant_of(id).kind->is_snapshot && is_newer) ok_ = false;
+    }
+    now.here = now.visible = false;
+    now.ended = true;
+    if (tenant.stay == id) tenant.stay = {};
+  }
+
+  void run_uses(int e, bool behind) {
+    for (std::size_t u = 0; u < uses_.size(); ++u) {
+      if (!behind && uses_[u].begin == e) begin_use(u);
+      if (uses_[u].ends_behind == behind && uses_[u].end == e) end_use(u);
+    }
+  }
+
+  void begin_use(std::size_t row) {
+    const OracleUse& use = uses_[row];
+    OracleTenant& tenant = tenants_[use.tenant.index()];
+    const Does does = use.writes ? Does::write : Does::read;
+    began_with_[row] = {};
+    if (use.of_storage) {
+      on_compute(storage_now(s_.tenants[use.tenant.index()].storage), does);
+      return;
+    }
+    const StayId id = use.stay.valid() ? use.stay : tenant.stay;
+    if (!id.valid()) {
+      ok_ = false;
+      return;
+    }
+    OracleStay& now = stays_[id.index()];
+    began_with_[row] = {id, now.buffer};
+    if (!now.here || (!s_.stays[id.index()].is_made && !now.visible)) ok_ = false;
+    if (!s_.tenants[use.tenant.index()].kind->is_snapshot && now.version != tenant.latest) {
+      ok_ = false;
+    }
+    const std::size_t node = on_compute(memory_of(id), does);
+    if (now.load != 0) must_follow_.emplace_back(now.load, node);
+  }
+
+  void end_use(std::size_t row) {
+    const OracleUse& use = uses_[row];
+    if (use.of_storage || use.stay.valid()) return;
+    OracleTenant& tenant = tenants_[use.tenant.index()];
+    const auto [id, buffer] = began_with_[row];
+    if (!id.valid()) return;
+    OracleStay& now = stays_[id.index()];
+    if (tenant.stay != id || now.buffer != buffer) ok_ = false;
+    if (!use.writes) return;
+    on_compute(memory_of(id), Does::write);
+    if (now.stored) ok_ = false;
+    now.version = ++tenant.latest;
   }
 
   bool no_race() {
     const std::size_t n = nodes_.size();
-    reach_.assign(n, std::vector<bool>(n, false));  // [b][a]: a is ordered ahead of b
+    const std::size_t words = n / 64 + 1;
+    std::vector<std::vector<std::uint64_t>> reach(n, std::vector<std::uint64_t>(words, 0));
+    const auto is_ahead = [&](std::size_t a, std::size_t b) {
+      return (reach[b][a / 64] >> (a % 64) & 1) != 0;
+    };
     for (std::size_t b = 0; b < n; ++b) {
       for (const std::size_t a : nodes_[b].after) {
-        reach_[b][a] = true;
-        for (std::size_t c = 0; c < a; ++c) {
-          if (reach_[a][c]) reach_[b][c] = true;
-        }
+        reach[b][a / 64] |= std::uint64_t{1} << (a % 64);
+        for (std::size_t w = 0; w < words; ++w) reach[b][w] |= reach[a][w];
       }
     }
-    for (const auto& [offload, read] : must_follow_) {
-      const auto written = copied_out_.find(offload);
-      if (written == copied_out_.end() || !reach_[read][written->second]) return false;
+    for (const auto& [first, second] : must_follow_) {
+      if (!is_ahead(first, second)) return false;
     }
+    std::map<std::tuple<char, int, int>, std::vector<std::size_t>> by_object;
     for (std::size_t b = 0; b < n; ++b) {
-      for (std::size_t a = 0; a < b; ++a) {
+      const HazardNode& y = nodes_[b];
+      if (!y.accesses) continue;
+      for (const std::size_t a : by_object[y.object]) {
         const HazardNode& x = nodes_[a];
-        const HazardNode& y = nodes_[b];
-        const bool same = x.accesses && y.accesses && x.object == y.object && x.id == y.id &&
-                          x.period == y.period;
         // Not empty, and some byte in both.
-        const bool conflict = same && std::max(x.first, y.first) < std::min(x.last, y.last) &&
-                              (x.does != Does::read || y.does != Does::read);
-        if (conflict && !reach_[b][a]) return false;
+        const bool conflict = std::max(x.first, y.first) < std::min(x.last, y.last) &&
+                              (x.does == Does::write || y.does == Does::write);
+        if (conflict && !is_ahead(a, b)) return false;
       }
+      by_object[y.object].push_back(b);
     }
     return true;
   }
 
   // Nodes are in an order of the graph; without races every order moves the same bytes.
-  bool right_bytes() {
-    std::map<Bytes, std::pair<int, int>> host;  // by 4 bytes: whose bytes these are
-    std::map<std::pair<int, int>, bool> storage_is_gone;
-    std::map<std::pair<int, int>, int> buffer;  // 1 written, 2 gone
-    std::map<int, int> runs;                    // how often an offload was copied: its period
+  bool homes_have_the_bytes() {
+    std::set<Bytes> edges;
+    for (const Tenant& tenant : s_.tenants) {
+      edges.insert(tenant.host_offset);
+      edges.insert(tenant.host_offset + tenant.bytes);
+    }
+    std::map<Bytes, int> filled;  // by first byte of each piece between two edges
     for (const HazardNode& n : nodes_) {
-      if (!n.accesses) continue;
-      const std::pair key{n.id, n.period};
-      switch (n.object) {
-        case Object::storage:
-          if (n.does == Does::gone) storage_is_gone[key] = true;
-          if (n.does == Does::read && n.first < n.last && storage_is_gone[key]) return false;
-          break;
-        case Object::buffer:
-          if (n.does == Does::gone) buffer[key] = 2;
-          if (n.does == Does::write) {
-            if (buffer[key] == 2) return false;
-            buffer[key] = 1;
-          }
-          if (n.does == Does::read && buffer[key] != 1) return false;
-          break;
-        case Object::host: {
-          if (n.does == Does::write) ++runs[n.offload];
-          const std::pair token{n.offload, runs[n.offload]};
-          for (Bytes at = n.first; at < n.last; at += 4) {
-            if (n.does == Does::write) host[at] = token;
-            if (n.does == Does::read && host[at] != token) return false;
-          }
-          break;
-        }
+      if (!n.accesses || std::get<0>(n.object) != 'h') continue;
+      for (auto at = edges.lower_bound(n.first); at != edges.end() && *at < n.last; ++at) {
+        if (n.does == Does::write) filled[*at] = n.filled;
+        if (n.does == Does::read && filled[*at] != n.filled) return false;
       }
     }
     return true;
   }
 
   const Trace& trace_;
-  const StepIndex& index_;
   const Schedule& s_;
+  const std::vector<OracleUse> uses_;
+  std::vector<std::pair<StayId, int>> began_with_;  // by use: the stay and its buffer
+  std::vector<OracleStay> stays_;
+  std::vector<OracleTenant> tenants_;
   int period_ = 0;
   bool ok_ = true;
-  std::vector<HazardNode> nodes_;
+  std::vector<HazardNode> nodes_;  // row 0: the begin
   std::size_t compute_ = 0;
-  std::map<int, std::size_t> lane_last_;
-  std::map<std::pair<int, int>, std::size_t> copied_out_;
-  std::map<std::pair<int, int>, std::size_t> copied_in_;
-  std::vector<std::pair<std::pair<int, int>, std::size_t>> must_follow_;
-  std::vector<std::vector<bool>> reach_;
+  std::size_t lane_[2] = {0, 0};
+  int buffers_ = 0;
+  int fills_ = 0;
+  std::vector<std::pair<std::size_t, std::size_t>> must_follow_;
 };
 
 }  // namespace
 
-bool oracle_is_safe(const StepIndex& index, const Schedule& schedule) {
-  return HazardOracle(index, schedule).safe();
+bool oracle_is_safe(const Trace& trace, const Schedule& schedule) {
+  return HazardOracle(trace, schedule).safe();
 }
 
 }  // namespace stowage::testing

@@ -25,11 +25,8 @@ class MemoryOracle {
     for (std::size_t s = 0; s < trace_.storages.size(); ++s) {
       if (trace_.storages.device[s] == 0 && storage_lives(s, m)) live.insert(s);
     }
-    for (std::size_t r = 0; r < s_.reloads.size(); ++r) {
-      if (buffer_lives(r, m)) live.insert(trace_.storages.size() + r);
-    }
-    for (std::size_t r = 0; r < s_.residencies.size(); ++r) {
-      if (residency_lives(r, m)) live.insert(trace_.storages.size() + s_.reloads.size() + r);
+    for (std::size_t r = 0; r < s_.stays.size(); ++r) {
+      if (buffer_lives(StayId(r), m)) live.insert(trace_.storages.size() + r);
     }
     return live;
   }
@@ -38,64 +35,58 @@ class MemoryOracle {
     Bytes sum = 0;
     for (const std::size_t item : live_set(m)) {
       const std::size_t storages = trace_.storages.size();
-      if (item < storages) {
-        sum += trace_.storages.bytes[item];
-      } else if (item < storages + s_.reloads.size()) {
-        sum += s_.offloads[s_.reloads[item - storages].offload.index()].bytes;
-      } else {
-        const auto& residency = s_.residencies[item - storages - s_.reloads.size()];
-        sum += s_.parameters[residency.parameter.index()].bytes;
-      }
+      sum +=
+          item < storages ? trace_.storages.bytes[item] : s_.tenant(StayId(item - storages)).bytes;
     }
     return sum;
   }
 
  private:
-  // The last of its two instructions that was done, this period or the one before, decides.
-  [[nodiscard]] bool residency_lives(std::size_t r, Moment m) const {
-    const std::size_t count = s_.instructions.size();
-    for (std::size_t back = 1; back <= count; ++back) {
-      const Instruction& i = s_.instructions[(m.done + count - back) % count];
-      if (i.residency != ResidencyId(r)) continue;
-      if (i.action == Action::start_load) return true;
-      if (i.action == Action::evict) return false;
-    }
-    return false;
-  }
-
   [[nodiscard]] bool storage_lives(std::size_t s, Moment m) const {
-    for (const auto& parameter : s_.parameters) {
-      if (parameter.storage == StorageId(s)) return false;  // at home on the host
+    for (const auto& tenant : s_.tenants) {
+      if (tenant.has_own_home && tenant.storage == StorageId(s)) return false;  // at home
     }
     const auto alloc = trace_.storages.alloc_event[s].value;
     if (alloc >= 0 && m.event < alloc) return false;
-    std::vector<std::size_t> releases;  // rows of the instruction list
+    std::vector<std::size_t> evictions;  // rows of the instruction list
     for (std::size_t i = 0; i < s_.instructions.size(); ++i) {
-      if (s_.instructions[i].action == Action::release &&
-          s_.offloads[s_.instructions[i].offload.index()].storage == StorageId(s)) {
-        releases.push_back(i);
+      const Instruction& row = s_.instructions[i];
+      if (row.action == Action::evict && s_.stays[row.stay.index()].is_made &&
+          s_.tenant(row.stay).storage == StorageId(s)) {
+        evictions.push_back(i);
       }
     }
-    if (alloc < 0 || releases.empty()) {  // as recorded
+    if (alloc < 0 || evictions.empty()) {  // as recorded
       const auto free = trace_.storages.free_event[s].value;
       return free < 0 || m.event < free;
     }
     const auto natural = trace_.storages.natural_free_event[s].value;
     const bool model_holds = natural < 0 || m.event <= natural;
-    // Every release is to be done, and its event passed or the instruction itself executed.
+    // Every eviction is to be done.
     const bool copy_holds =
-        std::any_of(releases.begin(), releases.end(), [&](std::size_t i) { return m.done <= i; });
+        std::any_of(evictions.begin(), evictions.end(), [&](std::size_t i) { return m.done <= i; });
     return model_holds || copy_holds;
   }
 
-  [[nodiscard]] bool buffer_lives(std::size_t r, Moment m) const {
-    bool started = false;
-    for (std::size_t i = 0; i < m.done; ++i) {
-      started = started || (s_.instructions[i].action == Action::start_reload &&
-                            s_.instructions[i].reload == ReloadId(r));
-    }
-    if (!started) return false;
-    return std::any_of(s_.reloads[r].unpacks.begin(), s_.reloads[r].unpacks.end(), [&](UnpackId u) {
+  // From its load on, of this period or of the one before, until it is evicted and the model has
+  // let go of what its unpacks handed out.
+  [[nodiscard]] bool buffer_lives(StayId id, Moment m) const {
+    const auto& stay = s_.stays[id.index()];
+    if (stay.is_made) return false;            // the storage itself
+    const auto last_of = [&](Action action) {  // how many instructions ago; none: 0
+      const std::size_t count = stay.wraps ? s_.instructions.size() : m.done;
+      for (std::size_t back = 1; back <= count; ++back) {
+        const Instruction& i =
+            s_.instructions[(m.done + s_.instructions.size() - back) % s_.instructions.size()];
+        if (i.stay == id && i.action == action) return back;
+      }
+      return std::size_t{0};
+    };
+    const std::size_t load = last_of(Action::load);
+    const std::size_t evict = last_of(Action::evict);
+    if (load == 0) return false;
+    if (evict == 0 || load < evict) return true;
+    return std::any_of(stay.unpacks.begin(), stay.unpacks.end(), [&](UnpackId u) {
       const auto released = trace_.unpacks.released_event[u.index()].value;
       const auto own = trace_.unpacks.event[u.index()].value;
       return released < 0 || m.event <= std::max(released, own);
@@ -144,7 +135,7 @@ OracleMemory oracle_memory(const Trace& trace, const Schedule& schedule) {
       now = oracle.live({e, done});
       result.requested.back() = std::max(result.requested.back(), now);
       result.lowest = std::min(result.lowest, now);
-      look(action == Action::start_reload || action == Action::start_load);
+      look(action == Action::load);
     }
   }
   return result;

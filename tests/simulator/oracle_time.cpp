@@ -4,8 +4,6 @@
 #include <deque>
 #include <map>
 
-#include "simulator/machine/link_model.h"
-
 namespace stowage::testing {
 namespace {
 
@@ -14,6 +12,44 @@ using simulator::CopyMode;
 using simulator::Instruction;
 using simulator::Schedule;
 using simulator::StepIndex;
+
+// Least n >= 0 with n * by >= what: division rounded up.
+std::int64_t quotient_up(Wide what, Wide by) {
+  return static_cast<std::int64_t>(what / by + (what % by > 0 ? 1 : 0));
+}
+
+// simulator/machine/link_model.h: each calibrated size has a time, bytes over rate; times between
+// two sizes lie on the line between theirs, outside they are at the rate of the nearest size; a
+// part of a nanosecond is a whole one. A larger size that was faster counts as no slower.
+Nanoseconds nominal_ns(const LinkCurve& curve, Bytes bytes) {
+  if (bytes == 0) return 0;
+  const std::size_t points = curve.bytes.size();
+  const auto at_rate_of = [&](Bytes size, std::size_t point) {
+    return quotient_up(Wide{size} * 1'000'000'000, curve.bytes_per_second[point]);
+  };
+  std::size_t right = 0;  // the first calibrated size above
+  while (right < points && curve.bytes[right] <= bytes) ++right;
+  if (right == 0 || right == points) return at_rate_of(bytes, right == 0 ? 0 : points - 1);
+  const std::size_t left = right - 1;
+  const Nanoseconds from = at_rate_of(curve.bytes[left], left);
+  const Nanoseconds rise = std::max<Nanoseconds>(at_rate_of(curve.bytes[right], right) - from, 0);
+  return from + quotient_up(Wide{rise} * (bytes - curve.bytes[left]),
+                            curve.bytes[right] - curve.bytes[left]);
+}
+
+// What compute has to do ahead of each event: on a GPU the kernels launched in the gap, what is
+// launched behind the last event included with it; else all of the gap.
+std::vector<Nanoseconds> work_of(const Trace& trace) {
+  std::vector<Nanoseconds> work(trace.events.size(), 0);
+  for (std::size_t e = 1; e < work.size(); ++e) {
+    if (trace.gpu.size() == 0) work[e] = trace.events.time[e] - trace.events.time[e - 1];
+    for (std::size_t g = 0; g < trace.gpu.size(); ++g) {
+      const bool is_last = e + 1 == work.size() && trace.gpu.event[g].index() == e;
+      if (trace.gpu.event[g].index() + 1 == e || is_last) work[e] += trace.gpu.duration[g];
+    }
+  }
+  return work;
+}
 
 struct Copy {
   Nanoseconds latency = 0;
@@ -37,6 +73,7 @@ class Machine {
   Machine(const StepIndex& index, const Schedule& schedule)
       : index_(index), link_(index.trace().calibration), s_(schedule) {
     out_.time.assign(index.event_count(), 0);
+    work_ = work_of(index.trace());
   }
 
   OracleTime run() {
@@ -56,12 +93,12 @@ class Machine {
       Nanoseconds launched = launched_;
       for (; end <= stop; ++end) {
         const Nanoseconds arrival = launched + slowed(launch_time(end), false);
-        if (index_.compute_ns(end) > 0 && arrival > begin + work) {
+        if (work_[end] > 0 && arrival > begin + work) {
           if (end > e) break;
           if (arrival > now_) break;
         }
         launched = launched + slowed(launch_time(end), true);
-        work += index_.compute_ns(end);
+        work += work_[end];
         work_at.push_back(work);
         launched_at.push_back(launched);
         if (synchronises(end)) {
@@ -211,14 +248,9 @@ class Machine {
     for (Nanoseconds i = 0; i < link_.start_gap_ns; ++i) tick(false);
   }
 
-  void await(CopyMode mode, const Copy& copy) {
-    if (mode != CopyMode::compute) issue(link_.wait_issue_ns);
-    wait_and_hear(copy);
-  }
-
   void start(int direction, CopyMode mode, Bytes bytes, Copy& copy) {
     const LinkCurve& curve = direction == 0 ? link_.d2h : link_.h2d;
-    const Nanoseconds nominal = simulator::transfer_ns(curve, bytes);
+    const Nanoseconds nominal = nominal_ns(curve, bytes);
     if (bytes > 0) issue(link_.copy_issue_ns);
     copy.latency = std::min(curve.latency, nominal);
     copy.work = (nominal - copy.latency) * kPpm;
@@ -246,55 +278,28 @@ class Machine {
   }
 
   void execute(const Instruction& i) {
+    const auto& stay = s_.stays[i.stay.index()];
+    const Bytes bytes = s_.tenants[stay.tenant.index()].bytes;
     switch (i.action) {
-      case Action::start_offload: {
-        const auto& offload = s_.offloads[i.offload.index()];
-        start(0, offload.copy_out, offload.bytes, out_copies_[i.offload.value]);
+      case Action::load:
+        start(1, stay.load_mode, bytes, loads_[i.stay.value]);
         break;
-      }
-      case Action::start_reload: {
-        const auto& reload = s_.reloads[i.reload.index()];
-        start(1, reload.copy_in, s_.offloads[reload.offload.index()].bytes,
-              in_copies_[i.reload.value]);
+      case Action::store:
+        start(0, stay.store_mode, bytes, stores_[i.stay.value]);
         break;
-      }
-      case Action::release: {
-        const auto& offload = s_.offloads[i.offload.index()];
-        if (offload.bytes > 0) await(offload.copy_out, out_copies_[i.offload.value]);
-        break;
-      }
-      case Action::await: {
-        const auto& reload = s_.reloads[i.reload.index()];
-        if (s_.offloads[reload.offload.index()].bytes > 0) {
-          await(reload.copy_in, in_copies_[i.reload.value]);
-        }
-        break;
-      }
-      case Action::drop:
-        break;
-      case Action::start_load:
-        start(1, CopyMode::lane, bytes_of(i.residency), loads_[i.residency.value]);
-        break;
-      case Action::start_store:
-        start(0, CopyMode::lane, bytes_of(i.residency), stores_[i.residency.value]);
-        break;
-      case Action::await_load:
-        await_parameter(loads_, i.residency);
+      case Action::await:
+        if (bytes > 0) await(stay.load_mode, loads_, i.stay);
         break;
       case Action::evict:
-        if (s_.residencies[i.residency.index()].written) await_parameter(stores_, i.residency);
+        if (bytes > 0 && stay.is_stored) await(stay.store_mode, stores_, i.stay);
         break;
     }
   }
 
-  [[nodiscard]] Bytes bytes_of(ResidencyId r) const {
-    return s_.parameters[s_.residencies[r.index()].parameter.index()].bytes;
-  }
-
   // A copy of the period before is done by now.
-  void await_parameter(std::map<std::int32_t, Copy>& copies, ResidencyId r) {
-    issue(link_.wait_issue_ns);
-    if (const auto at = copies.find(r.value); at != copies.end()) wait_and_hear(at->second);
+  void await(CopyMode mode, std::map<std::int32_t, Copy>& copies, StayId stay) {
+    if (mode != CopyMode::compute) issue(link_.wait_issue_ns);
+    if (const auto at = copies.find(stay.value); at != copies.end()) wait_and_hear(at->second);
   }
 
   Nanoseconds earned_ = 0;   // rest beyond that of the recorded step
@@ -308,10 +313,9 @@ class Machine {
   Lane lanes_[2];
   Copy* on_compute_ = nullptr;  // a copy on the compute stream under way
   int on_compute_direction_ = 0;
-  std::map<std::int32_t, Copy> out_copies_;
-  std::map<std::int32_t, Copy> in_copies_;
-  std::map<std::int32_t, Copy> loads_;  // of this period
+  std::map<std::int32_t, Copy> loads_;  // of this period, by stay
   std::map<std::int32_t, Copy> stores_;
+  std::vector<Nanoseconds> work_;  // of compute, ahead of each event
   OracleTime out_;
 };
 

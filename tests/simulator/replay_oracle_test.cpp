@@ -1,6 +1,8 @@
 // The fast replay against slow oracles, and invariants, on random traces and decisions.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "simulator/hazards/hazards.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/machine/rest_gain.h"
@@ -8,6 +10,7 @@
 #include "tests/simulator/oracle_memory.h"
 #include "tests/simulator/oracle_time.h"
 #include "tests/support/micro_trace.h"
+#include "tests/support/schedule_parts.h"
 
 namespace stowage::simulator {
 namespace {
@@ -34,30 +37,32 @@ TEST(ReplayOracle, RandomCasesCoverTheGround) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     const ReplayCase c(seed);
     const Schedule& s = c.schedule;
-    std::vector<int> reloads(s.offloads.size(), 0);
+    std::vector<int> reloads(s.tenants.size(), 0);
     Bytes sum = 0;
-    for (const Reload& r : s.reloads) {
-      ++reloads[r.offload.index()];
-      twice += r.unpacks.size() > 1;
-      for (const UnpackId u : r.unpacks)
+    for (const StayId id : testing::reloads(s)) {
+      const Stay& stay = s.stays[id.index()];
+      ++reloads[stay.tenant.index()];
+      twice += stay.unpacks.size() > 1;
+      for (const UnpackId u : stay.unpacks)
         lasting += !c.trace.unpacks.released_event[u.index()].valid();
     }
-    for (std::size_t o = 0; o < s.offloads.size(); ++o) {
-      const Offload& offload = s.offloads[o];
-      const auto storage = offload.storage.index();
-      parts += offload.bytes < c.trace.storages.bytes[storage];
-      shared += offload.saved.size() > 1;
-      apart += reloads[o] > 1;
-      unused += reloads[o] == 0;
+    for (const StayId id : testing::made_stays(s)) {
+      const Stay& stay = s.stays[id.index()];
+      const Tenant& tenant = s.tenant(id);
+      const auto storage = tenant.storage.index();
+      parts += tenant.bytes < c.trace.storages.bytes[storage];
+      shared += tenant.saved.size() > 1;
+      apart += reloads[stay.tenant.index()] > 1;
+      unused += reloads[stay.tenant.index()] == 0;
       late += c.trace.storages.natural_free_event[storage] >
-              c.trace.saved.event[offload.saved.front().index()];
-      on_compute += offload.copy_out == CopyMode::compute;
-      blocking += offload.copy_out == CopyMode::blocking;
-      sum += (offload.bytes + kHostSlotAlignment - 1) / kHostSlotAlignment * kHostSlotAlignment;
+              c.trace.saved.event[tenant.saved.front().index()];
+      on_compute += stay.store_mode == CopyMode::compute;
+      blocking += stay.store_mode == CopyMode::blocking;
+      sum += (tenant.bytes + kHostSlotAlignment - 1) / kHostSlotAlignment * kHostSlotAlignment;
     }
     reused += s.host_bytes < sum;
     for (const Instruction& i : s.instructions) {
-      prefetched += i.action == Action::start_reload && i.anchor.side == Side::after;
+      prefetched += i.action == Action::load && i.anchor.side == Side::after;
     }
     stalls += static_cast<int>(replay(c.index, s).stalls.size());
   }
@@ -67,6 +72,30 @@ TEST(ReplayOracle, RandomCasesCoverTheGround) {
       {"late", late},         {"stalls", stalls}, {"compute", on_compute},
       {"blocking", blocking}, {"reused", reused}, {"prefetched", prefetched}};
   for (const auto& [what, count] : counts) EXPECT_GE(count, 20) << what;
+}
+
+// Of what moves: every element type, bytes that were written ahead of their pack, behind it.
+TEST(ReplayOracle, RandomCasesHoldChangedBytesOfEveryType) {
+  std::map<DType, int> of_type;
+  int changed = 0;
+  int written_behind = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const ReplayCase c(seed);
+    for (const Tenant& tenant : c.schedule.tenants) {
+      for (const SavedId s : tenant.saved) {
+        ++of_type[c.trace.tensors.dtype[c.trace.saved.tensor[s.index()].index()]];
+        changed += c.trace.saved.version[s.index()] > 0;
+      }
+      const auto writes = c.index.writes_of(tenant.storage);
+      written_behind += c.trace.storages.alloc_event[tenant.storage.index()].valid() &&
+                        !writes.empty() &&
+                        writes.back() > c.trace.saved.event[tenant.saved.front().index()];
+    }
+  }
+  EXPECT_EQ(of_type.size(), static_cast<std::size_t>(DType::other) + 1);
+  for (const auto& [type, count] : of_type) EXPECT_GE(count, 20) << name_of(type);
+  EXPECT_GE(changed, 20);
+  EXPECT_GE(written_behind, 20);
 }
 
 TEST(ReplayOracle, MemoryEqualsTheLiveSetAtEveryEvent) {
@@ -129,11 +158,11 @@ TEST(ReplayOracle, Invariants) {
     Nanoseconds stalls = 0;
     for (const Stall& stall : result.stalls) {
       ASSERT_GT(stall.duration, 0);
-      ASSERT_TRUE(stall.offload.valid());
+      ASSERT_TRUE(stall.stay.valid());
       stalls += stall.duration;
     }
     ASSERT_EQ(stalls, result.stall_ns) << "seed " << seed;
-    ASSERT_EQ(detail.transfers.size(), c.schedule.offloads.size() + c.schedule.reloads.size());
+    ASSERT_EQ(detail.transfers.size(), c.schedule.stays.size());
     for (const Transfer& transfer : detail.transfers) {
       ASSERT_LE(0, transfer.ready);
       ASSERT_LE(transfer.ready, transfer.start);
@@ -154,11 +183,9 @@ TEST(ReplayOracle, Invariants) {
 TEST(ReplayOracle, AFasterLinkIsNotSlowerForTheSameSchedule) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     ReplayCase c(seed, seed % 2 == 1);
-    for (Offload& o : c.schedule.offloads) {
-      if (o.copy_out == CopyMode::compute) o.copy_out = CopyMode::blocking;
-    }
-    for (Reload& r : c.schedule.reloads) {
-      if (r.copy_in == CopyMode::compute) r.copy_in = CopyMode::blocking;
+    for (Stay& stay : c.schedule.stays) {
+      if (stay.store_mode == CopyMode::compute) stay.store_mode = CopyMode::blocking;
+      if (stay.load_mode == CopyMode::compute) stay.load_mode = CopyMode::blocking;
     }
     Calibration& link = c.trace.calibration;
     link.duplex = link.copy_interference = link.compute_interference = kPpm;

@@ -281,9 +281,9 @@ TEST(Replay, TransfersInOrderOfStart) {
   ASSERT_EQ(detail.transfers.size(), 4u);
   EXPECT_EQ(detail.transfers[0].start, 0);
   EXPECT_EQ(detail.transfers[1].start, 100);
-  EXPECT_TRUE(detail.transfers[1].reload.valid());
+  EXPECT_FALSE(detail.transfers[1].is_store);
   EXPECT_EQ(detail.transfers[2].start, 200);
-  EXPECT_FALSE(detail.transfers[2].reload.valid());
+  EXPECT_TRUE(detail.transfers[2].is_store);
   EXPECT_EQ(detail.transfers[3].start, 240);
 }
 

@@ -8,10 +8,12 @@
 #include "simulator/hazards/hazards.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/replay/replay.h"
+#include "tests/simulator/oracle_hazards.h"
 #include "tests/simulator/oracle_memory.h"
-#include "tests/simulator/oracle_streaming.h"
 #include "tests/simulator/oracle_time.h"
+#include "tests/simulator/schedule_damage.h"
 #include "tests/support/micro_trace.h"
+#include "tests/support/schedule_parts.h"
 
 namespace stowage::simulator {
 namespace {
@@ -40,33 +42,38 @@ TEST(StreamingOracle, RandomCasesCoverTheGround) {
   for (std::uint64_t seed = 0; seed < 800; ++seed) {
     const StreamingCase c(seed);
     const Schedule& s = c.schedule;
-    automatic += !c.decisions.parameters.prefetch && !s.residencies.empty();
-    resident += s.residencies.empty();
-    std::vector<int> stays(s.parameters.size(), 0);
-    std::vector<Place> load(s.residencies.size());
-    std::vector<Place> await(s.residencies.size());
-    std::vector<Place> store(s.residencies.size());
-    for (const Residency& r : s.residencies) {
-      wrapping += r.wraps;
-      written += r.written;
-      several += ++stays[r.parameter.index()] > 1;
+    automatic += !c.decisions.parameters.prefetch && !testing::parameters(s).empty();
+    resident += testing::parameters(s).empty();
+    std::vector<int> stays(s.tenants.size(), 0);
+    std::vector<Place> load(s.stays.size());
+    std::vector<Place> await(s.stays.size());
+    std::vector<Place> store(s.stays.size());
+    const std::vector<StayId> of_parameters = testing::parameter_stays(s);
+    for (const StayId id : of_parameters) {
+      const Stay& stay = s.stays[id.index()];
+      wrapping += stay.wraps;
+      written += stay.is_stored;
+      several += ++stays[stay.tenant.index()] > 1;
     }
     for (const Instruction& i : s.instructions) {
       const Place place{i.anchor.event, i.anchor.side};
-      if (i.action == Action::start_load) load[i.residency.index()] = place;
-      if (i.action == Action::await_load) await[i.residency.index()] = place;
-      if (i.action == Action::start_store) store[i.residency.index()] = place;
-      if (i.action == Action::evict && s.residencies[i.residency.index()].written) {
-        late_evicts += place > store[i.residency.index()];
+      if (!s.tenant(i.stay).has_own_home) continue;
+      if (i.action == Action::load) load[i.stay.index()] = place;
+      if (i.action == Action::await) await[i.stay.index()] = place;
+      if (i.action == Action::store) store[i.stay.index()] = place;
+      if (i.action == Action::evict && s.stays[i.stay.index()].is_stored) {
+        late_evicts += place > store[i.stay.index()];
       }
     }
-    for (std::size_t r = 0; r < load.size(); ++r) {
+    for (const StayId id : of_parameters) {
+      const std::size_t r = id.index();
       on_demand += load[r] == await[r];
       ahead += load[r] < await[r];
       awaited_before += await[r] < load[r];
     }
     for (const Stall& stall : replay(c.index, s).stalls) {
-      stalls_at_end += stall.residency.valid() && stall.event.index() + 1 == c.trace.events.size();
+      stalls_at_end +=
+          s.tenant(stall.stay).has_own_home && stall.event.index() + 1 == c.trace.events.size();
     }
   }
   const std::pair<const char*, int> counts[] = {{"wrapping", wrapping},
@@ -123,20 +130,19 @@ TEST(StreamingOracle, EveryByteIsCounted) {
     const ReplayResult result = replay(c.index, c.schedule, &detail);
     Bytes in = 0;
     Bytes out = 0;
-    std::size_t copies = c.schedule.offloads.size() + c.schedule.reloads.size();
-    for (const Reload& r : c.schedule.reloads) in += c.schedule.offloads[r.offload.index()].bytes;
-    for (const Offload& o : c.schedule.offloads) out += o.bytes;
-    for (const Residency& r : c.schedule.residencies) {
-      const Bytes bytes = c.schedule.parameters[r.parameter.index()].bytes;
-      in += bytes;
-      out += r.written ? bytes : 0;
-      copies += r.written ? 2 : 1;
+    std::size_t copies = 0;
+    for (std::size_t s = 0; s < c.schedule.stays.size(); ++s) {
+      const Stay& stay = c.schedule.stays[s];
+      const Bytes bytes = c.schedule.tenant(StayId(s)).bytes;
+      in += stay.is_made ? 0 : bytes;
+      out += stay.is_stored ? bytes : 0;
+      copies += (stay.is_made ? 0 : 1) + (stay.is_stored ? 1 : 0);
     }
     ASSERT_EQ(result.h2d_bytes, in) << "seed " << seed;
     ASSERT_EQ(result.d2h_bytes, out) << "seed " << seed;
     ASSERT_EQ(detail.transfers.size(), copies) << "seed " << seed;
     for (const Stall& stall : result.stalls) {
-      ASSERT_NE(stall.offload.valid(), stall.residency.valid()) << "seed " << seed;
+      ASSERT_TRUE(stall.stay.valid()) << "seed " << seed;
     }
   }
 }
@@ -146,22 +152,17 @@ Schedule damaged(const StepIndex& index, Schedule s, std::uint64_t seed) {
   std::mt19937_64 engine(seed * 131 + 7);
   std::vector<std::size_t> rows;
   for (std::size_t i = 0; i < s.instructions.size(); ++i) {
-    if (moves_parameter(s.instructions[i].action)) rows.push_back(i);
+    if (s.tenant(s.instructions[i].stay).has_own_home) rows.push_back(i);
   }
   if (rows.empty()) return s;
   const std::size_t at = rows[engine() % rows.size()];
-  Instruction moved = s.instructions[at];
-  s.instructions.erase(s.instructions.begin() + static_cast<long>(at));
-  if (engine() % 8 == 0) return s;
+  if (engine() % 8 == 0) {
+    s.instructions.erase(s.instructions.begin() + static_cast<long>(at));
+    return s;
+  }
   const EventId event =
       index.next_anchor(EventId(static_cast<std::size_t>(engine() % index.event_count())));
-  moved.anchor = index.anchor_at(event, engine() % 4 == 0 ? Side::before : Side::after);
-  const auto place =
-      std::find_if(s.instructions.begin(), s.instructions.end(), [&](const Instruction& other) {
-        return Place{moved.anchor.event, moved.anchor.side} <
-               Place{other.anchor.event, other.anchor.side};
-      });
-  s.instructions.insert(place, moved);
+  testing::move_instruction(index, s, at, {event, engine() % 4 == 0 ? Side::before : Side::after});
   return s;
 }
 
@@ -170,14 +171,14 @@ TEST(StreamingOracle, TheCheckAgreesOnDamagedSchedules) {
   int unsafe = 0;
   for (std::uint64_t seed = 0; seed < 800; ++seed) {
     const StreamingCase c(seed, static_cast<int>(2 + seed % 6));
-    ASSERT_TRUE(testing::oracle_streams_safely(c.index, c.schedule)) << "seed " << seed;
+    ASSERT_TRUE(testing::oracle_is_safe(c.trace, c.schedule)) << "seed " << seed;
     for (std::uint64_t i = 0; i < 3; ++i) {
       const Schedule schedule = damaged(c.index, c.schedule, seed * 3 + i);
       const auto hazards = find_hazards(c.index, schedule);
       const auto unordered = std::find_if(hazards.begin(), hazards.end(), [](const Hazard& h) {
         return h.kind != HazardKind::malformed;
       });
-      ASSERT_EQ(unordered == hazards.end(), testing::oracle_streams_safely(c.index, schedule))
+      ASSERT_EQ(unordered == hazards.end(), testing::oracle_is_safe(c.trace, schedule))
           << "seed " << seed << " damage " << i << ": "
           << (unordered == hazards.end() ? "nothing found" : unordered->text);
       ++(unordered == hazards.end() ? safe : unsafe);
@@ -185,6 +186,53 @@ TEST(StreamingOracle, TheCheckAgreesOnDamagedSchedules) {
   }
   EXPECT_GT(safe, 300);  // damage that does no harm
   EXPECT_GT(unsafe, 800);
+}
+
+bool has_its_home_alone(const Schedule& s) {
+  for (const Tenant& home : s.tenants) {
+    for (const Tenant& other : s.tenants) {
+      if (!home.has_own_home || &home == &other) continue;
+      if (std::max(home.host_offset, other.host_offset) <
+          std::min(home.host_offset + home.bytes, other.host_offset + other.bytes)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+// Parameters and saved tensors in one schedule, damage to anything in it. Homes that overlap are
+// malformed, whatever is copied in which order.
+TEST(StreamingOracle, TheCheckAgreesOnDamagedSchedulesOfAllKinds) {
+  int safe = 0, unsafe = 0, mixed = 0, overlapping = 0;
+  for (std::uint64_t seed = 2000; seed < 4000; ++seed) {
+    const StreamingCase c(seed, static_cast<int>(2 + seed % 6));
+    const std::size_t streamed = testing::parameters(c.schedule).size();
+    mixed += streamed > 0 && streamed < c.schedule.tenants.size();
+    for (std::uint64_t i = 0; i < 4; ++i) {
+      const Schedule schedule =
+          testing::ScheduleDamage(c.index, c.schedule, seed * 4 + i).run_on_all();
+      const auto hazards = find_hazards(c.index, schedule);
+      const auto unordered = std::find_if(hazards.begin(), hazards.end(), [](const Hazard& h) {
+        return h.kind != HazardKind::malformed;
+      });
+      const bool is_safe = testing::oracle_is_safe(c.trace, schedule);
+      if (!has_its_home_alone(schedule)) {
+        ++overlapping;
+        ASSERT_FALSE(hazards.empty()) << "seed " << seed << " damage " << i;
+        ASSERT_TRUE(unordered == hazards.end() || !is_safe) << "seed " << seed << " damage " << i;
+        continue;
+      }
+      ASSERT_EQ(unordered == hazards.end(), is_safe)
+          << "seed " << seed << " damage " << i << ": "
+          << (unordered == hazards.end() ? "nothing found" : unordered->text);
+      ++(is_safe ? safe : unsafe);
+    }
+  }
+  EXPECT_GT(mixed, 1000);
+  EXPECT_GT(overlapping, 800);
+  EXPECT_GT(safe, 2000);  // damage that does no harm
+  EXPECT_GT(unsafe, 2000);
 }
 
 }  // namespace

@@ -1,11 +1,15 @@
 // Streamed parameters on a step that is worked out by hand.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "simulator/hazards/hazards.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/replay/replay.h"
+#include "tests/simulator/oracle_hazards.h"
 #include "tests/simulator/oracle_memory.h"
 #include "tests/support/micro_trace.h"
+#include "tests/support/schedule_parts.h"
 
 namespace stowage::simulator {
 namespace {
@@ -73,13 +77,11 @@ struct TwoLayers {
   StepIndex index{trace};
 };
 
-// "start_load a@1+ ..": every instruction with its place, + after, - before.
+// "load:a@1+ ..": every instruction with its place, + after, - before.
 std::string text_of(const Trace& trace, const Schedule& s) {
   std::string out;
   for (const Instruction& i : s.instructions) {
-    const StreamedParameter& parameter =
-        s.parameters[s.residencies[i.residency.index()].parameter.index()];
-    const LayerId layer = trace.storages.layer[parameter.storage.index()];
+    const LayerId layer = trace.storages.layer[s.tenant(i.stay).storage.index()];
     out += (out.empty() ? "" : " ") + std::string(name_of(i.action)) + ":" +
            trace.string(trace.layers.name[layer.index()]) + "@" +
            std::to_string(i.anchor.event.value) + (i.anchor.side == Side::after ? "+" : "-");
@@ -94,15 +96,15 @@ TEST(Streaming, AlwaysOnDemand) {
   const Lowering lowered = t.lowering(Stream::always, 0);
   const Schedule& s = lowered.schedule;
   EXPECT_EQ(text_of(t.trace, s),
-            "start_load:a@1+ await_load:a@1+ evict:a@4+ start_load:b@5+ await_load:b@5+ evict:b@8+ "
-            "start_load:b@10+ await_load:b@10+ evict:b@13+ "
-            "start_load:a@14+ await_load:a@14+ evict:a@17+ "
-            "start_load:a@19+ await_load:a@19+ start_store:a@22+ "
-            "start_load:b@23+ await_load:b@23+ start_store:b@26+ evict:a@26+ evict:b@27-");
+            "load:a@1+ await:a@1+ evict:a@4+ load:b@5+ await:b@5+ evict:b@8+ "
+            "load:b@10+ await:b@10+ evict:b@13+ "
+            "load:a@14+ await:a@14+ evict:a@17+ "
+            "load:a@19+ await:a@19+ store:a@22+ "
+            "load:b@23+ await:b@23+ store:b@26+ evict:a@26+ evict:b@27-");
   EXPECT_EQ(s.host_bytes, 1024);
-  ASSERT_EQ(s.parameters.size(), 2u);
-  EXPECT_EQ(s.parameters[0].host_offset, 0);
-  EXPECT_EQ(s.parameters[1].host_offset, 512);
+  ASSERT_EQ(s.tenants.size(), 2u);
+  EXPECT_EQ(s.tenants[0].host_offset, 0);
+  EXPECT_EQ(s.tenants[1].host_offset, 512);
   ReplayDetail detail;
   const ReplayResult r = replay(t.index, s, &detail);
   // Six loads, 100 or 200 each, all waited for: 900; the last store, 200, is waited for at the end.
@@ -116,7 +118,7 @@ TEST(Streaming, AlwaysOnDemand) {
   EXPECT_TRUE(r.stalls[6].is_store);
   EXPECT_EQ(r.stalls[6].duration, 200);
   EXPECT_FALSE(r.stalls[0].is_store);
-  EXPECT_EQ(r.stalls[0].residency, ResidencyId(std::size_t{0}));
+  EXPECT_EQ(r.stalls[0].stay, StayId(std::size_t{0}));
   // Nothing at first; a leaves at event 4 behind its last use, b comes at 5.
   EXPECT_EQ(detail.requested[0], 0);
   EXPECT_EQ(detail.requested[3], 100);
@@ -134,11 +136,11 @@ TEST(Streaming, AlwaysOneAhead) {
   const Lowering lowered = t.lowering(Stream::always, 1);
   const Schedule& s = lowered.schedule;
   EXPECT_EQ(text_of(t.trace, s),
-            "start_load:b@1+ evict:a@4+ await_load:b@5+ start_load:a@10+ evict:b@13+ "
-            "await_load:a@14+ start_load:b@19+ start_store:a@22+ await_load:b@23+ "
-            "start_store:b@26+ evict:b@27-");
+            "load:b@1+ evict:a@4+ await:b@5+ load:a@10+ evict:b@13+ "
+            "await:a@14+ load:b@19+ store:a@22+ await:b@23+ "
+            "store:b@26+ evict:b@27-");
   int wrapping = 0;
-  for (const Residency& residency : s.residencies) wrapping += residency.wraps;
+  for (const Stay& stay : s.stays) wrapping += stay.wraps;
   EXPECT_EQ(wrapping, 1);
   ReplayDetail detail;
   const ReplayResult r = replay(t.index, s, &detail);
@@ -159,8 +161,8 @@ TEST(Streaming, AlwaysTwoAhead) {
   const Lowering lowered = t.lowering(Stream::always, 2);
   const Schedule& s = lowered.schedule;
   EXPECT_EQ(text_of(t.trace, s),
-            "evict:a@4+ start_load:a@5+ evict:b@13+ start_load:b@14+ await_load:a@14+ "
-            "start_store:a@22+ await_load:b@23+ start_store:b@26+");
+            "evict:a@4+ load:a@5+ evict:b@13+ load:b@14+ await:a@14+ "
+            "store:a@22+ await:b@23+ store:b@26+");
   const ReplayResult r = replay(t.index, s);
   EXPECT_EQ(r.step_ns, 4400);
   ASSERT_EQ(r.stalls.size(), 1u);
@@ -176,7 +178,7 @@ TEST(Streaming, AlwaysTwoAhead) {
 TEST(Streaming, TooFarAheadIsResident) {
   TwoLayers t;
   const Lowering lowered = t.lowering(Stream::always, 6);
-  EXPECT_TRUE(lowered.schedule.parameters.empty());
+  EXPECT_TRUE(lowered.schedule.tenants.empty());
   EXPECT_TRUE(lowered.schedule.instructions.empty());
   ASSERT_EQ(lowered.notes.size(), 2u);
   EXPECT_EQ(subject_of(t.trace, lowered.notes[0]), "parameter of a (storage 0)");
@@ -190,8 +192,8 @@ TEST(Streaming, ForwardOnDemand) {
   TwoLayers t;
   const Lowering lowered = t.lowering(Stream::forward, 0);
   EXPECT_EQ(text_of(t.trace, lowered.schedule),
-            "evict:a@4+ evict:b@8+ start_load:b@10+ await_load:b@10+ start_load:a@14+ "
-            "await_load:a@14+ start_store:a@22+ start_store:b@26+");
+            "evict:a@4+ evict:b@8+ load:b@10+ await:b@10+ load:a@14+ "
+            "await:a@14+ store:a@22+ store:b@26+");
   ReplayDetail detail;
   const ReplayResult r = replay(t.index, lowered.schedule, &detail);
   EXPECT_EQ(r.step_ns, 4700);
@@ -210,8 +212,8 @@ TEST(Streaming, CleanParametersAreNotStored) {
   for (const Stream stream : {Stream::forward, Stream::always}) {
     for (const std::int32_t prefetch : {0, 1}) {
       const Schedule s = t.lowering(stream, prefetch).schedule;
-      ASSERT_FALSE(s.residencies.empty());
-      for (const Residency& residency : s.residencies) EXPECT_FALSE(residency.written);
+      ASSERT_FALSE(s.stays.empty());
+      for (const Stay& stay : s.stays) EXPECT_FALSE(stay.is_stored);
       EXPECT_EQ(replay(t.index, s).d2h_bytes, 0);
     }
   }
@@ -223,9 +225,9 @@ TEST(Streaming, Automatic) {
   TwoLayers t;
   const Lowering lowered = t.lowering(Stream::always, std::nullopt);
   EXPECT_EQ(text_of(t.trace, lowered.schedule),
-            "start_load:b@1+ evict:a@4+ await_load:b@5+ start_load:a@10+ evict:b@13+ "
-            "start_load:b@14+ await_load:a@14+ start_store:a@22+ await_load:b@23+ "
-            "start_store:b@26+ evict:b@27-");
+            "load:b@1+ evict:a@4+ await:b@5+ load:a@10+ evict:b@13+ "
+            "load:b@14+ await:a@14+ store:a@22+ await:b@23+ "
+            "store:b@26+ evict:b@27-");
   const ReplayResult r = replay(t.index, lowered.schedule);
   EXPECT_EQ(r.step_ns, 4400);
   EXPECT_EQ(r.stall_ns, 200);
@@ -274,13 +276,13 @@ TEST(Streaming, ATiedWeightLeavesInBetween) {
   ASSERT_TRUE(lowered.ok());
   EXPECT_TRUE(find_hazards(index, lowered->schedule).empty());
   // embed, head, head again, embed; middle twice.
-  EXPECT_EQ(lowered->schedule.residencies.size(), 6u);
+  EXPECT_EQ(lowered->schedule.stays.size(), 6u);
   EXPECT_EQ(replay(index, lowered->schedule).peak_requested, 200);
   // "forward" keeps it through forward: it leaves behind the head and comes back once.
   plan.parameters->stream = Stream::forward;
   const auto forward = lower(index, plan);
   ASSERT_TRUE(forward.ok());
-  EXPECT_EQ(forward->schedule.residencies.size(), 2u);
+  EXPECT_EQ(forward->schedule.stays.size(), 2u);
 }
 
 TEST(Streaming, WhyParametersStay) {
@@ -325,7 +327,7 @@ TEST(Streaming, WhyParametersStay) {
   EXPECT_EQ(note(unannounced), "stays: the recording does not say when the optimizer updates it");
   EXPECT_EQ(note(outlives), "stays: what is saved of it at step#0 outlives the step");
   EXPECT_EQ(note(lone), "stays: no forward uses it");
-  EXPECT_TRUE(lowered->schedule.parameters.empty());
+  EXPECT_TRUE(testing::parameters(lowered->schedule).empty());
 }
 
 // A rule that offloads what is saved of a parameter gives way to its streaming.
@@ -342,13 +344,13 @@ TEST(Streaming, SavedTensorsOfAStreamedParameterStay) {
   const Trace trace = t.finish();
   const StepIndex index(trace);
   Decisions decisions = testing::offload_all(trace);
-  EXPECT_EQ(lower(index, decisions)->schedule.offloads.size(), 1u);
+  EXPECT_EQ(testing::made_stays(lower(index, decisions)->schedule).size(), 1u);
   decisions.parameters.shard_of = {0};
   decisions.parameters.stream = Stream::always;
   const auto lowered = lower(index, decisions);
   ASSERT_TRUE(lowered.ok());
-  EXPECT_TRUE(lowered->schedule.offloads.empty());
-  EXPECT_EQ(lowered->schedule.parameters.size(), 1u);
+  EXPECT_TRUE(testing::made_stays(lowered->schedule).empty());
+  EXPECT_EQ(testing::parameters(lowered->schedule).size(), 1u);
   ASSERT_EQ(lowered->notes.size(), 1u);
   EXPECT_EQ(lowered->notes[0].text, "stays: its parameter streams");
 }
@@ -369,20 +371,20 @@ TEST(Streaming, NeedsACalibratedLink) {
 struct Damaged : TwoLayers {
   Schedule s = lowering(Stream::always, 0).schedule;
 
-  std::size_t find(Action action, std::int32_t residency) {
+  std::size_t find(Action action, std::int32_t stay) {
     for (std::size_t i = 0; i < s.instructions.size(); ++i) {
       const Instruction& at = s.instructions[i];
-      if (at.action == action && at.residency.value == residency) return i;
+      if (at.action == action && at.stay.value == stay) return i;
     }
     ADD_FAILURE() << "no such instruction";
     return 0;
   }
-  void erase(Action action, std::int32_t residency) {
-    s.instructions.erase(s.instructions.begin() + static_cast<long>(find(action, residency)));
+  void erase(Action action, std::int32_t stay) {
+    s.instructions.erase(s.instructions.begin() + static_cast<long>(find(action, stay)));
   }
-  void move(Action action, std::int32_t residency, int event, Side side) {
-    Instruction i = s.instructions[find(action, residency)];
-    erase(action, residency);
+  void move(Action action, std::int32_t stay, int event, Side side) {
+    Instruction i = s.instructions[find(action, stay)];
+    erase(action, stay);
     i.anchor = index.anchor_at(EventId(event), side);
     auto at = s.instructions.begin();
     while (at != s.instructions.end() &&
@@ -393,7 +395,7 @@ struct Damaged : TwoLayers {
   }
   bool has(HazardKind kind) {
     for (const Hazard& hazard : find_hazards(index, s)) {
-      if (hazard.kind == kind && hazard.parameter.valid()) return true;
+      if (hazard.kind == kind && hazard.first.valid()) return true;
     }
     return false;
   }
@@ -411,67 +413,97 @@ TEST(StreamingHazards, EveryInstructionIsNeededOnce) {
   }
 }
 
-// Residencies by their waits: 0 a forward, 1 b forward, 2 b backward, 3 a backward, 4 a's update, 5
+// Stays by their waits: 0 a forward, 1 b forward, 2 b backward, 3 a backward, 4 a's update, 5
 // b's update.
 TEST(StreamingHazards, AUseOutsideAStay) {
   Damaged early;
   early.move(Action::evict, 0, 1, Side::after);
-  EXPECT_TRUE(early.has(HazardKind::parameter_absent));
+  EXPECT_TRUE(early.has(HazardKind::used_while_away));
   Damaged late;
-  late.move(Action::await_load, 1, 8, Side::before);
-  EXPECT_TRUE(late.has(HazardKind::parameter_absent));
+  late.move(Action::await, 1, 8, Side::before);
+  EXPECT_TRUE(late.has(HazardKind::used_while_away));
   Damaged no_wait;
-  no_wait.erase(Action::await_load, 3);
-  EXPECT_TRUE(no_wait.has(HazardKind::parameter_absent));
+  no_wait.erase(Action::await, 3);
+  EXPECT_TRUE(no_wait.has(HazardKind::used_while_away));
 }
 
 TEST(StreamingHazards, AnUpdateThatIsLost) {
   Damaged early;
-  early.move(Action::start_store, 4, 19, Side::after);
+  early.move(Action::store, 4, 19, Side::after);
   EXPECT_TRUE(early.has(HazardKind::update_lost));
   Damaged none;
-  none.erase(Action::start_store, 5);
-  none.s.residencies[5].written = false;
+  none.erase(Action::store, 5);
+  none.s.stays[5].is_stored = false;
   EXPECT_TRUE(none.has(HazardKind::update_lost));
 }
 
 TEST(StreamingHazards, CopiesUnderWay) {
   Damaged load;  // nothing waits for it before the buffer goes
-  load.erase(Action::await_load, 0);
+  load.erase(Action::await, 0);
   EXPECT_TRUE(load.has(HazardKind::freed_while_copied));
   Damaged store;  // the evict does not know that there is one
-  store.s.residencies[5].written = false;
+  store.s.stays[5].is_stored = false;
   EXPECT_TRUE(store.has(HazardKind::freed_while_copied));
   EXPECT_TRUE(store.has(HazardKind::load_before_store_finished));
 }
 
 TEST(StreamingHazards, StaysThatOverlap) {
   Damaged t;
-  t.move(Action::start_load, 2, 5, Side::after);
+  t.move(Action::load, 2, 5, Side::after);
   EXPECT_TRUE(t.has(HazardKind::malformed));
   Damaged wraps;
-  wraps.s.residencies[1].wraps = true;
+  wraps.s.stays[1].wraps = true;
   EXPECT_TRUE(wraps.has(HazardKind::malformed));
+}
+
+// a's backward stay (3) is stored too, unchanged, and leaves behind its update's stay (4): two
+// stays at once, whose copies meet at home.
+struct StoredTwice : Damaged {
+  // The store goes ahead of the first instruction at the place that is not a load.
+  void store_of_3(int event) {
+    s.stays[3].is_stored = true;
+    move(Action::evict, 3, 26, Side::after);
+    const Place place{EventId(event), Side::after};
+    auto at = std::find_if(s.instructions.begin(), s.instructions.end(), [&](const auto& i) {
+      return Place{i.anchor.event, i.anchor.side} >= place && i.action != Action::load;
+    });
+    s.instructions.insert(at, {Action::store, StayId(3), index.anchor_at(place.event, place.side)});
+  }
+};
+
+TEST(StreamingHazards, AStoreBesideALoadOfTheSameHome) {
+  StoredTwice beside;  // the update's load has started, and nothing has waited for it
+  beside.store_of_3(19);
+  EXPECT_TRUE(beside.has(HazardKind::host_slot_overwritten));
+  EXPECT_FALSE(beside.has(HazardKind::update_lost));
+  EXPECT_FALSE(testing::oracle_is_safe(beside.trace, beside.s));
+}
+
+TEST(StreamingHazards, AStoreOfOlderBytesBehindTheUpdate) {
+  StoredTwice older;
+  older.store_of_3(23);
+  EXPECT_TRUE(older.has(HazardKind::update_lost));
+  EXPECT_FALSE(testing::oracle_is_safe(older.trace, older.s));
 }
 
 TEST(StreamingHazards, SlotsAndTables) {
   Damaged same;
-  same.s.parameters[1].host_offset = 0;
+  same.s.tenants[1].host_offset = 0;
   EXPECT_TRUE(same.has(HazardKind::malformed));
   Damaged outside;
-  outside.s.parameters[1].host_offset = 1024;
+  outside.s.tenants[1].host_offset = 1024;
   EXPECT_TRUE(outside.has(HazardKind::malformed));
   Damaged size;
-  size.s.parameters[0].bytes = 50;
+  size.s.tenants[0].bytes = 50;
   EXPECT_TRUE(size.has(HazardKind::malformed));
   Damaged unknown;
-  unknown.s.residencies[0].parameter = ParameterId(7);
+  unknown.s.stays[0].tenant = TenantId(7);
   EXPECT_FALSE(find_hazards(unknown.index, unknown.s).empty());
   Damaged nothing;
-  nothing.s.instructions[0].residency = ResidencyId(99);
+  nothing.s.instructions[0].stay = StayId(99);
   EXPECT_FALSE(find_hazards(nothing.index, nothing.s).empty());
   Damaged storage;
-  storage.s.parameters[0].storage = StorageId(99);
+  storage.s.tenants[0].storage = StorageId(99);
   EXPECT_FALSE(find_hazards(storage.index, storage.s).empty());
 }
 

@@ -71,11 +71,12 @@ void MicroTrace::let_go(StorageId storage) {
   trace_.storages.natural_free_event[storage.index()] = last_kept_event();
 }
 
-TensorId MicroTrace::view(StorageId storage, std::int64_t offset, std::int64_t count) {
+TensorId MicroTrace::view(StorageId storage, std::int64_t offset, std::int64_t count, DType dtype) {
   Tensors& t = trace_.tensors;
-  if (count < 0) count = trace_.storages.bytes[storage.index()] / 4 - offset;
+  const Bytes bytes = trace_.storages.bytes[storage.index()];
+  if (count < 0) count = bytes / element_bytes(dtype) - offset;
   t.storage.push_back(storage);
-  t.dtype.push_back(DType::float32);
+  t.dtype.push_back(dtype);
   t.shape.emplace_back(trace_.lists.size());
   t.strides.emplace_back(trace_.lists.size() + 1);
   trace_.lists.push_back({count});

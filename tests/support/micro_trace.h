@@ -36,8 +36,9 @@ class MicroTrace {
   void free(StorageId storage);
   void let_go(StorageId storage);
 
-  // A view of `count` float32 elements from `offset` on; all of the storage by default.
-  TensorId view(StorageId storage, std::int64_t offset = 0, std::int64_t count = -1);
+  // A view of `count` elements from `offset` on; all that fit into the storage by default.
+  TensorId view(StorageId storage, std::int64_t offset = 0, std::int64_t count = -1,
+                DType dtype = DType::float32);
   SavedId pack(StorageId storage) { return pack(view(storage)); }
   SavedId pack(TensorId tensor);
   void set_version(SavedId saved, std::int64_t version);
@@ -125,7 +126,8 @@ simulator::Decisions offload_all(const Trace& trace);
 
 // A valid random step: storages shared by several views, views of parts, saved tensors that nobody
 // unpacks or that are unpacked several times, storages that the model holds on to, that existed
-// before, that outlive the step; nested layers and ops. The same seed gives the same trace.
+// before, that outlive the step, that are written in place ahead of and behind their packs;
+// elements of every type; nested layers and ops. The same seed gives the same trace.
 struct RandomTraceOptions {
   int ops = 12;               // in forward
   bool device_times = false;  // a launch thread, kernels, places where it waits, costs of issuing

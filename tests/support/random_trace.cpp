@@ -37,6 +37,7 @@ class RandomTrace {
         extra_(seed + 77'000'003),
         rest_(seed + 55'000'001),
         gaps_(seed + 33'000'001),
+        values_(seed + 11'000'003),
         options_(options) {}
 
   Trace run() && {
@@ -59,6 +60,7 @@ class RandomTrace {
     StorageId id;
     bool model = true;   // the model's own reference
     int references = 0;  // autograd's, and tensors handed out by unpacks
+    int version = 0;     // how often it was written in place
     bool forever = false;
     bool freed = false;
   };
@@ -166,6 +168,7 @@ class RandomTrace {
     work();
     if (dice_.chance(50)) temporary();
     live_.push_back({t_.alloc(bytes(0, 200))});
+    if (values_.chance(20)) write_something();
     if (dice_.chance(70)) pack_something();
     work();
     t_.end_op();
@@ -219,14 +222,34 @@ class RandomTrace {
     }
     if (held.empty()) return;
     const std::size_t row = dice_.of(held);
-    const std::int64_t elements = trace_bytes(row) / 4;
-    TensorId view = t_.view(live_[row].id);
-    if (elements > 1 && dice_.chance(40)) {
-      const std::int64_t first = dice_.in(0, elements - 1);
-      view = t_.view(live_[row].id, first, dice_.in(0, elements - first));
+    const DType dtype = values_.chance(50)
+                            ? DType::float32
+                            : static_cast<DType>(values_.in(0, static_cast<int>(DType::other)));
+    const Bytes each = element_bytes(dtype);
+    const std::int64_t words = trace_bytes(row) / 4;
+    TensorId view;
+    if (words > 1 && dice_.chance(40)) {
+      const std::int64_t first = dice_.in(0, words - 1);
+      view = t_.view(live_[row].id, first * 4 / each, dice_.in(0, words - first) * 4 / each, dtype);
+    } else {
+      view = t_.view(live_[row].id, 0, -1, dtype);
     }
     ++live_[row].references;
     saved_.push_back({t_.pack(view), static_cast<std::int32_t>(row)});
+    t_.set_version(saved_.back().id, live_[row].version);
+  }
+
+  // The running op changes an activation that the model holds. What was saved of it before is older
+  // from then on; what is saved behind has a higher version.
+  void write_something() {
+    std::vector<std::size_t> held;
+    for (std::size_t i = 0; i < live_.size(); ++i) {
+      if (live_[i].model) held.push_back(i);
+    }
+    if (held.empty()) return;
+    Live& live = live_[values_.of(held)];
+    t_.write(live.id);
+    ++live.version;
   }
 
   Bytes trace_bytes(std::size_t row) { return t_.bytes_of(live_[row].id); }
@@ -279,6 +302,7 @@ class RandomTrace {
     read_parameters(false);
     work();
     if (!unused) unpack(saved);
+    if (values_.chance(10)) write_something();
     work();
     if (dice_.chance(50)) temporary();
     if (dice_.chance(20)) t_.alloc(bytes(1, 50), StorageClass::gradient);  // outlives
@@ -332,6 +356,7 @@ class RandomTrace {
   Dice extra_;  // for what came later: the other draws stay as they are
   Dice rest_;
   Dice gaps_;
+  Dice values_;  // element types, writes
   RandomTraceOptions options_;
   MicroTrace t_;
   std::vector<StorageId> parameters_;

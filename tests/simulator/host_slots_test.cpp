@@ -10,14 +10,14 @@
 namespace stowage::simulator {
 namespace {
 
-TEST(HostArena, NestedSlotsLieBesideEachOther) {
+TEST(HostSlots, NestedSlotsLieBesideEachOther) {
   const ArenaLayout layout = lay_out({{100, 1, 10}, {600, 2, 9}, {0, 3, 8}, {512, 4, 7}});
   EXPECT_EQ(layout.offset, (std::vector<Bytes>{0, 512, 0, 1536}));
   EXPECT_EQ(layout.bytes, 2048);
 }
 
 // The slot of the first is free when the third starts; the fourth joins two free neighbours.
-TEST(HostArena, BytesAreUsedAgain) {
+TEST(HostSlots, BytesAreUsedAgain) {
   const ArenaLayout layout =
       lay_out({{512, 0, 1}, {512, 0, 3}, {512, 2, 3}, {1024, 4, 5}, {512, 4, 5}});
   EXPECT_EQ(layout.offset, (std::vector<Bytes>{0, 512, 0, 0, 1024}));
@@ -25,25 +25,25 @@ TEST(HostArena, BytesAreUsedAgain) {
 }
 
 // What is free joins the free bytes ahead of it: a slot of 1024 fits where two of 512 ended.
-TEST(HostArena, FreeNeighboursJoinInEitherOrder) {
+TEST(HostSlots, FreeNeighboursJoinInEitherOrder) {
   const ArenaLayout layout = lay_out({{512, 0, 1}, {512, 0, 2}, {1024, 3, 4}});
   EXPECT_EQ(layout.offset, (std::vector<Bytes>{0, 512, 0}));
   EXPECT_EQ(layout.bytes, 1024);
 }
 
 // The last 512 bytes are free when 1024 are asked for: the arena grows by the rest.
-TEST(HostArena, GrowsByWhatIsMissing) {
+TEST(HostSlots, GrowsByWhatIsMissing) {
   const ArenaLayout layout = lay_out({{512, 0, 9}, {512, 0, 1}, {1024, 2, 3}});
   EXPECT_EQ(layout.offset, (std::vector<Bytes>{0, 512, 512}));
   EXPECT_EQ(layout.bytes, 1536);
 }
 
 // Both ends belong to the slot.
-TEST(HostArena, TouchingIsOverlapping) {
+TEST(HostSlots, TouchingIsOverlapping) {
   EXPECT_EQ(lay_out({{512, 0, 2}, {512, 2, 3}}).bytes, 1024);
 }
 
-TEST(HostArena, RandomSlotsNeverOverlap) {
+TEST(HostSlots, RandomSlotsNeverOverlap) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 200; ++round) {
     std::vector<SlotRequest> slots(1 + random() % 40);
