@@ -8,11 +8,10 @@
 
 #include "simulator/plan_json.h"
 #include "traces/file_io.h"
+#include "traces/json_bounds.h"
 
 namespace stowage::cli {
 namespace {
-
-constexpr std::int64_t kMaxPlanBytes = 64 << 20;
 
 std::string quoted(const std::string& text) {
   return "'" + text + "'";
@@ -38,7 +37,7 @@ bool is_part_of(const std::string& shorter, const std::string& longer) {
 }  // namespace
 
 Result<simulator::Plan> load_plan(const std::string& path) {
-  const Result<std::string> text = read_file(path, kMaxPlanBytes);
+  const Result<std::string> text = read_file(path, kPlanBounds.bytes);
   if (!text) return text.error();
   return simulator::plan_from_json(*text, path);
 }

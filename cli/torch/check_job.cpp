@@ -14,6 +14,7 @@
 #include "cli/torch/model_error.h"
 #include "cli/torch/recorded_step.h"
 #include "traces/file_io.h"
+#include "traces/json_bounds.h"
 #include "traces/trace_file.h"
 
 namespace stowage::cli {
@@ -22,7 +23,6 @@ namespace {
 
 constexpr std::int64_t kCheckSteps = 4;   // peaks count from the third on
 constexpr std::int64_t kStallSteps = 15;  // ten of them are timed, three have their stalls measured
-constexpr std::int64_t kMaxBaselineBytes = 64 << 20;
 
 // The baseline, or none when there is none yet and one is to be written.
 Result<std::optional<Baseline>> find_baseline(const CheckOptions& options) {
@@ -34,7 +34,7 @@ Result<std::optional<Baseline>> find_baseline(const CheckOptions& options) {
     return Error{ErrorCode::bad_input, "there is no such baseline", *options.baseline, "",
                  "write it with --update-baseline"};
   }
-  const Result<std::string> text = read_file(*options.baseline, kMaxBaselineBytes);
+  const Result<std::string> text = read_file(*options.baseline, kPlanBounds.bytes);
   if (!text) return text.error();
   Result<Baseline> baseline = baseline_from_json(*text, *options.baseline);
   if (!baseline) return baseline.error();

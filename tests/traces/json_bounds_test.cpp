@@ -1,0 +1,47 @@
+#include "traces/json_bounds.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace stowage {
+namespace {
+
+constexpr JsonBounds kSmall{100, 6, 2, 3, "a hint"};
+
+std::string refused(const std::string& text) {
+  const Status within = check_json_bounds(text, "f.json", kSmall);
+  if (within) return {};
+  EXPECT_EQ(within.error().code, ErrorCode::bad_input);
+  EXPECT_EQ(within.error().file, "f.json");
+  EXPECT_EQ(within.error().hint, "a hint");
+  return within.error().message;
+}
+
+TEST(JsonBounds, EachAtItsLimitAndBeyond) {
+  EXPECT_EQ(refused(std::string(100, ' ')), "");
+  EXPECT_EQ(refused(std::string(101, ' ')), "has more than 100 bytes");
+  EXPECT_EQ(refused("[[[]]]"), "");
+  EXPECT_EQ(refused("[[[[]]]]"), "is nested more than 3 levels deep, at byte 3");
+  EXPECT_EQ(refused("[0,0,0,0,0,0]"), "");
+  EXPECT_EQ(refused("[0,0,0,0,0,0,0]"), "has more than 6 values, at byte 12");
+  EXPECT_EQ(refused("{\"a\":0,\"b\":0}"), "");
+  EXPECT_EQ(refused("{\"a\":0,\"b\":0,\"c\":0}"),
+            "has an object with more than 2 keys, at byte 16");
+  EXPECT_EQ(refused("[{\"a\":0},{\"b\":0}]"), "");
+}
+
+TEST(JsonBounds, WhatStandsInStringsDoesNotCount) {
+  EXPECT_EQ(refused(R"(["[[[[,,,,,,,,\"{{{{::::", "\\", 0])"), "");
+  EXPECT_EQ(refused(R"(["\\",[[[[]]]]])"), "is nested more than 3 levels deep, at byte 8");
+}
+
+TEST(JsonBounds, AnyBytes) {
+  EXPECT_EQ(refused("]]]}}}]]]"), "");
+  EXPECT_EQ(refused("\"never ends [[[["), "");
+  EXPECT_EQ(refused("\"\\"), "");
+  EXPECT_EQ(refused(""), "");
+}
+
+}  // namespace
+}  // namespace stowage
