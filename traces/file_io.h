@@ -17,7 +17,7 @@ inline constexpr std::int64_t kMaxFileBytes = std::int64_t{512} << 20;
 // The content of `path` ("-" = stdin), unpacked when it begins with the gzip magic, whatever its
 // name. Errors (bad_input): no such file, a directory, not readable, truncated or corrupt gzip,
 // more than `max_bytes` before or after unpacking. Memory: the packed file and `max_bytes`, or up
-// to twice that where the file does not tell its size.
+// to three times that where the size is not told (several members; a pipe).
 [[nodiscard]] Result<std::string> read_file(const std::string& path,
                                             std::int64_t max_bytes = kMaxFileBytes);
 

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <random>
 #include <string>
 
 namespace stowage {
@@ -41,6 +45,35 @@ TEST(JsonBounds, AnyBytes) {
   EXPECT_EQ(refused("\"never ends [[[["), "");
   EXPECT_EQ(refused("\"\\"), "");
   EXPECT_EQ(refused(""), "");
+}
+
+// The depth that the library reports is the depth that is counted, on any JSON at all.
+TEST(JsonBounds, AgreesWithTheLibraryOnDepth) {
+  std::mt19937 random(7);
+  int accepted = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text;
+    for (std::size_t pieces = 1 + random() % 12; pieces > 0; --pieces) {
+      const char* const kPieces[] = {"[", "]", "{\"a\":", "}", "0", ",", "\"[\\\"{\"", "[[", "]]"};
+      text += kPieces[random() % std::size(kPieces)];
+    }
+    int deepest = 0;
+    const auto seen = nlohmann::json::parse(
+        text,
+        [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json&) {
+          const bool opens = event == nlohmann::json::parse_event_t::array_start ||
+                             event == nlohmann::json::parse_event_t::object_start;
+          if (opens) deepest = std::max(deepest, depth + 1);
+          return true;
+        },
+        false);
+    const JsonBounds bounds{1000, 1000, 1000, 3, ""};
+    const bool within = check_json_bounds(text, "f.json", bounds).ok();
+    if (seen.is_discarded()) continue;
+    ++accepted;
+    ASSERT_EQ(within, deepest <= 3) << text;
+  }
+  EXPECT_GT(accepted, 100);
 }
 
 }  // namespace
