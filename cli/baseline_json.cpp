@@ -5,6 +5,7 @@
 
 #include "cli/json_pieces_json.h"
 #include "simulator/plan/plan_json.h"
+#include "traces/json_bounds.h"
 #include "traces/sha256.h"
 
 namespace stowage::cli {
@@ -207,6 +208,9 @@ Result<Baseline> baseline_from_json(std::string_view text, const std::string& fi
     return Error{ErrorCode::bad_input, what, file, pointer,
                  "write it again with stowage check --update-baseline, into a new file"};
   };
+  if (const Status within = check_json_bounds(text, file, kPlanBounds); !within) {
+    return refuse("", within.error().message);
+  }
   try {
     const Json json = Json::parse(text);
     check_schema(json);

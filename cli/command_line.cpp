@@ -58,6 +58,12 @@ std::int64_t whole_number(const std::string& name, const std::string& text) {
   return value;
 }
 
+// The words by which help tells that a value is a file.
+bool is_file_word(const std::string& value) {
+  constexpr std::string_view kWords[] = {"FILE", "F", "OUT", "P", "T", "V", "A"};
+  return std::find(std::begin(kWords), std::end(kWords), value) != std::end(kWords);
+}
+
 // "--out=x" -> "--out"
 std::string option_word(const std::string& argument) {
   return argument.substr(0, argument.find('='));
@@ -85,6 +91,12 @@ CommandLine::~CommandLine() = default;
 
 void CommandLine::positional(const std::string& name, std::optional<std::string>& target,
                              std::string help, bool required) {
+  STOWAGE_ASSERT(!is_file_word(name));
+  add_positional(name, target, std::move(help), required);
+}
+
+void CommandLine::add_positional(const std::string& name, std::optional<std::string>& target,
+                                 std::string help, bool required) {
   parser_->app.add_option(name, target)->required(required);
   usage_ += required ? " " + name : " [" + name + "]";
   positionals_.push_back({name, std::move(help)});
@@ -92,6 +104,50 @@ void CommandLine::positional(const std::string& name, std::optional<std::string>
 
 void CommandLine::option(const std::string& names, const std::string& value,
                          std::optional<std::string>& target, std::string help, bool required) {
+  STOWAGE_ASSERT(!is_file_word(value));
+  add_option(names, value, target, std::move(help), required);
+}
+
+void CommandLine::positional_input(const std::string& name, std::optional<std::string>& target,
+                                   std::string help) {
+  file_options_.push_back({{.name = name, .read = true}, &target, nullptr});
+  add_positional(name, target, std::move(help), true);
+}
+
+void CommandLine::input(const std::string& names, const std::string& value,
+                        std::optional<std::string>& target, std::string help, bool required) {
+  file_options_.push_back({{.name = long_name(names), .read = true}, &target, nullptr});
+  add_option(names, value, target, std::move(help), required);
+}
+
+void CommandLine::output(const std::string& names, const std::string& value,
+                         std::optional<std::string>& target, std::string help, bool required) {
+  file_options_.push_back({{.name = long_name(names), .written = true}, &target, nullptr});
+  add_option(names, value, target, std::move(help), required);
+}
+
+void CommandLine::kept(const std::string& names, const std::string& value,
+                       std::optional<std::string>& target, std::string help, const bool* written) {
+  file_options_.push_back(
+      {{.name = long_name(names), .read = true, .written = true, .kept = true}, &target, written});
+  file_options_.back().file.makes_folders = written != nullptr;
+  add_option(names, value, target, std::move(help), false);
+}
+
+CommandFiles CommandLine::files() const {
+  CommandFiles files;
+  for (const FileOption& option : file_options_) {
+    if (!*option.path) continue;
+    CommandFile file = option.file;
+    file.path = **option.path;
+    if (option.written != nullptr) file.written = *option.written;
+    files.add(std::move(file));
+  }
+  return files;
+}
+
+void CommandLine::add_option(const std::string& names, const std::string& value,
+                             std::optional<std::string>& target, std::string help, bool required) {
   parser_->app.add_option(names, target)->required(required);
   long_names_.push_back(long_name(names));
   if (required) usage_ += " " + long_name(names) + " " + value;
@@ -225,6 +281,10 @@ int run_verb(CommandLine& line, const Args& args, std::ostream& out, std::ostrea
     console.quiet = line.quiet();
     console.paint = paint_for(line.color(), terminal().out_is_terminal);
     console.paint_err = paint_for(line.color(), terminal().err_is_terminal);
+    console.files = line.files();
+    if (const Status files = console.files.check(); !files) {
+      return report_error(console, files.error());
+    }
     const Result<int> result = body(console);
     return result ? result.value() : report_error(console, result.error());
   } catch (const std::bad_alloc&) {

@@ -32,6 +32,20 @@ class CommandLine {
               std::optional<std::string>& target, std::string help, bool required = false);
   void option(const std::string& names, const std::string& value,
               std::optional<std::int64_t>& target, std::string help);
+  // A file that the verb reads; one that it writes; one that it reads and, when `written` (null:
+  // always), writes as well, with the folders above it. Every option whose value is a file is one
+  // of these (asserted by the value's word), and run_verb checks them against each other.
+  void input(const std::string& names, const std::string& value, std::optional<std::string>& target,
+             std::string help, bool required = false);
+  void output(const std::string& names, const std::string& value,
+              std::optional<std::string>& target, std::string help, bool required = false);
+  void kept(const std::string& names, const std::string& value, std::optional<std::string>& target,
+            std::string help, const bool* written = nullptr);
+  void positional_input(const std::string& name, std::optional<std::string>& target,
+                        std::string help);
+  // What was given for them, after parse().
+  [[nodiscard]] CommandFiles files() const;
+
   // May be given several times.
   void option(const std::string& names, const std::string& value, std::vector<std::string>& target,
               std::string help);
@@ -61,7 +75,16 @@ class CommandLine {
     std::string help;
   };
   struct Parser;
+  struct FileOption {
+    CommandFile file;  // without its path
+    const std::optional<std::string>* path;
+    const bool* written;
+  };
 
+  void add_positional(const std::string& name, std::optional<std::string>& target, std::string help,
+                      bool required);
+  void add_option(const std::string& names, const std::string& value,
+                  std::optional<std::string>& target, std::string help, bool required);
   void list(std::string left, std::string help) {
     entries_.push_back({std::move(left), std::move(help)});
   }
@@ -76,6 +99,7 @@ class CommandLine {
   std::vector<std::string> long_names_;
   std::vector<std::string> flags_ = {"--json", "--quiet", "--help"};
   std::vector<std::string> future_;
+  std::vector<FileOption> file_options_;
   std::unique_ptr<Parser> parser_;
   bool json_ = false;
   bool quiet_ = false;

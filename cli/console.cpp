@@ -27,7 +27,10 @@ void Console::note(const std::string& text) const {
 }
 
 Status write_output(const Console& console, const std::string& path, const std::string& text) {
-  if (path != "-") return write_file(path, text);
+  if (path != "-") {
+    if (Status status = console.files.may_write(path); !status) return status;
+    return write_file(path, text);
+  }
   console.out << text;
   return Unit{};
 }

@@ -4,6 +4,7 @@
 #include <ostream>
 #include <string>
 
+#include "cli/command_files.h"
 #include "cli/paint.h"
 #include "cli/terminal.h"
 #include "traces/result.h"
@@ -19,6 +20,7 @@ struct Console {
   bool quiet = false;
   Paint paint;  // for out
   Paint paint_err;
+  CommandFiles files;
 
   // One line on stderr, "stowage: warning: ..."; nothing with --quiet.
   void warn(const std::string& text) const;
@@ -31,7 +33,8 @@ struct Console {
 // `text` with every control character replaced by '?'.
 [[nodiscard]] std::string printable(std::string text);
 
-// Writes a result to a file (atomically), or to `console.out` when `path` is "-".
+// Writes a result to a file (atomically), or to `console.out` when `path` is "-". The only way in
+// which a verb writes a file. Errors: usage, it is a file that the verb has read.
 [[nodiscard]] Status write_output(const Console& console, const std::string& path,
                                   const std::string& text);
 

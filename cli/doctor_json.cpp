@@ -2,6 +2,7 @@
 
 #include "cli/json_pieces_json.h"
 #include "traces/build_info.h"
+#include "traces/json_bounds.h"
 
 namespace stowage::cli {
 namespace {
@@ -22,6 +23,7 @@ std::optional<bool> truth(const Json* json) {
 }
 
 Json parse(const std::string& text) {
+  if (!check_json_bounds(text, "", kAnswerBounds)) return Json(nullptr);
   Json json = Json::parse(text, nullptr, false);
   return json.is_object() ? json : Json(nullptr);
 }

@@ -8,11 +8,10 @@
 
 #include "simulator/plan/plan_json.h"
 #include "traces/file_io.h"
+#include "traces/json_bounds.h"
 
 namespace stowage::cli {
 namespace {
-
-constexpr std::int64_t kMaxPlanBytes = 64 << 20;
 
 std::string quoted(const std::string& text) {
   return "'" + text + "'";
@@ -38,9 +37,27 @@ bool is_part_of(const std::string& shorter, const std::string& longer) {
 }  // namespace
 
 Result<simulator::Plan> load_plan(const std::string& path) {
-  const Result<std::string> text = read_file(path, kMaxPlanBytes);
+  const Result<std::string> text = read_file(path, kPlanBounds.bytes);
   if (!text) return text.error();
   return simulator::plan_from_json(*text, path);
+}
+
+Result<PlansTrace> plans_trace(const simulator::Plan& plan, const std::string& plan_file,
+                               CommandFiles& files) {
+  namespace fs = std::filesystem;
+  PlansTrace trace;
+  if (plan.target.trace_file.empty()) return trace;
+  const fs::path folder = fs::path(plan_file == "-" ? "" : plan_file).parent_path();
+  trace.file = (folder / plan.target.trace_file).string();
+  std::error_code ignored;
+  trace.is_there = fs::exists(trace.file, ignored);
+  if (!trace.is_there) return trace;
+  if (!fs::is_regular_file(trace.file, ignored)) {
+    return Error{ErrorCode::bad_input, "names " + trace.file + ", which is no regular file",
+                 plan_file, "/for/trace_file", "give the trace with --trace FILE"};
+  }
+  if (Status status = files.reads(trace.file, "the plan's trace"); !status) return status.error();
+  return trace;
 }
 
 Status check_target(const simulator::Plan& plan, const std::string& plan_file, const Trace& trace) {

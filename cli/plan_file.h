@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "cli/command_files.h"
 #include "simulator/plan/plan.h"
 #include "traces/result.h"
 #include "traces/trace.h"
@@ -11,6 +12,17 @@ namespace stowage::cli {
 
 // `path` "-" is stdin. Errors: bad_input.
 [[nodiscard]] Result<simulator::Plan> load_plan(const std::string& path);
+
+// Where a plan says that its trace is.
+struct PlansTrace {
+  std::string file;  // empty: it does not say
+  bool is_there = false;
+};
+
+// The trace that a plan names, relative to the plan's file; `files` learns that it is read. Errors:
+// bad_input when it is no regular file (a device, a pipe, a folder), usage when it is an output.
+[[nodiscard]] Result<PlansTrace> plans_trace(const simulator::Plan& plan,
+                                             const std::string& plan_file, CommandFiles& files);
 
 // Refuses (bad_input) a plan whose fingerprint is another one, naming what differs: the model, the
 // batch, the sequence length, the dtype, the optimizer, or only the saved tensors themselves. A

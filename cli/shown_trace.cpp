@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cli/console.h"
+#include "traces/validate.h"
 
 namespace stowage::cli {
 
@@ -15,6 +16,8 @@ Result<LoadedTrace> load_shown_trace(const std::string& path) {
                             &trace.run.created, &trace.env.device, &trace.env.device_name}) {
     *text = printable(std::move(*text));
   }
+  // Two names that differ in a control character alone would be one now.
+  if (const Status valid = validate(trace, path); !valid) return valid.error();
   return loaded;
 }
 

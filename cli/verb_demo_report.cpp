@@ -93,9 +93,9 @@ int verb_demo_report(const Args& args, std::ostream& out, std::ostream& err) {
   std::optional<std::string> trace_file;
   std::optional<std::string> plan_file;
   std::optional<std::string> verify_file;
-  line.option("--trace", "T", trace_file, "the trace", true);
-  line.option("--plan", "P", plan_file, "the plan", true);
-  line.option("--verify", "V", verify_file, "what stowage verify --json printed", true);
+  line.input("--trace", "T", trace_file, "the trace", true);
+  line.input("--plan", "P", plan_file, "the plan", true);
+  line.input("--verify", "V", verify_file, "what stowage verify --json printed", true);
   line.example("stowage demo-report --trace t.json.gz --plan p.json --verify v.json");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (console.json) return not_supported_yet("--json of demo-report");

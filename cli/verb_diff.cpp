@@ -12,8 +12,9 @@ int verb_diff(const Args& args, std::ostream& out, std::ostream& err) {
   std::optional<std::string> before;
   std::optional<std::string> after;
   std::optional<std::int64_t> top;
-  line.positional("A", before, "a trace, a plan, or what a verb printed with --json; - for stdin");
-  line.positional("B", after, "another one of the same kind");
+  line.positional_input("A", before,
+                        "a trace, a plan, or what a verb printed with --json; - for stdin");
+  line.positional_input("B", after, "another one of the same kind");
   line.option("--top", "N", top, "rows of each table (default 20; --json lists all)");
   line.detail("Exits 0 whether something changed or not: the difference is the answer.");
   line.example("stowage diff before.json.gz after.json.gz");

@@ -1,6 +1,5 @@
 #include "cli/chosen_plan.h"
 #include "cli/export_json.h"
-#include "cli/output_check.h"
 #include "cli/verbs.h"
 #include "report/export_format.h"
 #include "report/words.h"
@@ -48,14 +47,14 @@ int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
   std::optional<std::string> format_name;
   std::optional<std::string> table_name;
   ChosenPlan choice;
-  line.positional("T", trace_file, "the trace (.json or .json.gz), - for stdin");
-  line.option("-o,--output", "F", output, "where to, - for stdout (.gz compresses)", true);
+  line.positional_input("T", trace_file, "the trace (.json or .json.gz), - for stdin");
+  line.output("-o,--output", "F", output, "where to, - for stdout (.gz compresses)", true);
   line.option(
       "--format", "NAME", format_name,
       "chrome, svg, csv or memory-viz (default: by F's ending, .json, .svg, .csv, .pickle)");
   line.option("--table", "NAME", table_name,
               "of CSV: memory (default), storages, stalls or timeline");
-  line.option("--plan", "P", choice.plan_file, "the step under this plan, - for stdin");
+  line.input("--plan", "P", choice.plan_file, "the step under this plan, - for stdin");
   line.option("--policy", "NAME[:k=v,..]", choice.policy,
               "the step under a policy (see stowage policies)");
   line.option("--set", "NAME=VALUE", choice.settings,
@@ -80,8 +79,6 @@ int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
     if (*output == "-" && console.json) {
       return usage_error("--json and -o - would both write to stdout");
     }
-    const Status writable = check_output("-o", output, {trace_file, choice.plan_file});
-    if (!writable) return writable.error();
 
     Result<LoadedTrace> loaded = load_trace(*trace_file);
     if (!loaded) return loaded.error();

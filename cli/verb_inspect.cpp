@@ -27,7 +27,7 @@ int verb_inspect(const Args& args, std::ostream& out, std::ostream& err) {
   std::optional<std::string> by_option;
   std::optional<std::string> at;
   std::optional<std::int64_t> top;
-  line.positional("T", file, "the trace (.json or .json.gz), - for stdin");
+  line.positional_input("T", file, "the trace (.json or .json.gz), - for stdin");
   line.option("--top", "N", top, "rows of each table (default 10)");
   line.option("--by", "KEY", by_option,
               "who makes the peak: by layer, op or class (default layer)");

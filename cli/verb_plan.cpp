@@ -1,7 +1,6 @@
 #include <chrono>
 #include <ctime>
 
-#include "cli/output_check.h"
 #include "cli/plan_answer.h"
 #include "cli/plan_file.h"
 #include "cli/progress_bar.h"
@@ -34,7 +33,7 @@ struct PlanOptions {
 };
 
 void declare(CommandLine& line, PlanOptions& options) {
-  line.positional("T", options.trace, "the trace (.json or .json.gz), - for stdin");
+  line.positional_input("T", options.trace, "the trace (.json or .json.gz), - for stdin");
   line.option("--budget", "B", options.budget,
               "device memory: 24GiB, 24GB, bytes, or 60% of the resident peak");
   line.option("--budget-on", "COUNTER", options.budget_on,
@@ -44,7 +43,7 @@ void declare(CommandLine& line, PlanOptions& options) {
   line.option("--host-budget", "B", options.host_budget, "host memory that the plan may use");
   line.option("--policy", "NAME[:k=v,..]", options.policy,
               "auto (default), or a policy (see stowage policies); then --budget is optional");
-  line.option("-o,--output", "P", options.output, "write the plan here; - or nothing: to stdout");
+  line.output("-o,--output", "P", options.output, "write the plan here; - or nothing: to stdout");
   line.option("--time-limit", "TIME", options.time_limit,
               "stop the search after 500ms, 10s; the best plan so far is the answer");
   line.option("--seed", "N", options.seed, "recorded in the plan (default 1)");
@@ -144,9 +143,6 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
     if (console.json && options.output == "-") {
       return usage_error("--json and -o - would both write to stdout",
                          "the plan is in the JSON, under \"plan\"");
-    }
-    if (const Status output = check_output("--output", options.output, {options.trace}); !output) {
-      return output.error();
     }
     Nanoseconds limit = 0;
     if (options.time_limit) {

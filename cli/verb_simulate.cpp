@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "cli/chosen_plan.h"
-#include "cli/output_check.h"
 #include "cli/shown_trace.h"
 #include "cli/simulate_json.h"
 #include "cli/terminal_plot.h"
@@ -152,13 +151,13 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
   std::optional<std::string> trace_file;
   ChosenPlan choice;
   std::optional<std::string> timeline;
-  line.positional("T", trace_file, "the trace (.json or .json.gz), - for stdin");
-  line.option("--plan", "P", choice.plan_file, "the plan to replay, - for stdin");
+  line.positional_input("T", trace_file, "the trace (.json or .json.gz), - for stdin");
+  line.input("--plan", "P", choice.plan_file, "the plan to replay, - for stdin");
   line.option("--policy", "NAME[:k=v,..]", choice.policy,
               "a policy to replay (see stowage policies)");
   line.option("--set", "NAME=VALUE", choice.settings,
               "another link than the recorded one; may be repeated");
-  line.option("--timeline", "OUT", timeline, "write lanes and memory as JSON (.gz compresses)");
+  line.output("--timeline", "OUT", timeline, "write lanes and memory as JSON (.gz compresses)");
   std::string names = "Without --plan and --policy nothing moves. Names for --set:";
   for (const auto& setting : simulator::calibration_settings()) {
     names += "\n  " + setting.name + ": " + setting.help;
@@ -172,10 +171,6 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
     if (const Status fits = check_choice(choice, *trace_file); !fits) return fits.error();
     if (timeline == "-" && console.json) {
       return usage_error("--json and --timeline - would both write to stdout");
-    }
-    if (const Status output = check_output("--timeline", timeline, {trace_file, plan_file});
-        !output) {
-      return output.error();
     }
     Result<LoadedTrace> loaded = load_shown_trace(*trace_file);
     if (!loaded) return loaded.error();

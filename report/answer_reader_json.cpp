@@ -1,20 +1,13 @@
 #include "report/answer_reader_json.h"
 
+#include "traces/json_bounds.h"
+
 namespace stowage::report {
-namespace {
-
-constexpr int kMaxDepth = 32;
-
-}  // namespace
-
 Result<AnswerReader> AnswerReader::parse(std::string_view text, std::string file) {
-  bool deep = false;
-  const auto limit = [&deep](int depth, Json::parse_event_t, Json&) {
-    deep = deep || depth > kMaxDepth;
-    return depth <= kMaxDepth;
-  };
-  Json json = Json::parse(text, limit, false);
-  if (deep) return Error{ErrorCode::bad_input, "nested too deeply", file, "", ""};
+  if (const Status within = check_json_bounds(text, file, kAnswerBounds); !within) {
+    return within.error();
+  }
+  Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) return Error{ErrorCode::bad_input, "not JSON", file, "", ""};
   if (!json.is_object()) return Error{ErrorCode::bad_input, "not a JSON object", file, "", ""};
   return AnswerReader(std::move(json), std::move(file));

@@ -18,7 +18,8 @@ class AnswerReader {
  public:
   using Json = nlohmann::ordered_json;
 
-  // Errors (bad_input, naming `file`): not JSON, not an object, nested deeper than any answer.
+  // Errors (bad_input, naming `file`): not JSON, not an object, larger or nested deeper than any
+  // answer (kAnswerBounds).
   [[nodiscard]] static Result<AnswerReader> parse(std::string_view text, std::string file);
 
   [[nodiscard]] const Json& json() const { return json_; }

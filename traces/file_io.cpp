@@ -140,7 +140,9 @@ Result<std::string> read_all(int fd, const std::string& name, std::int64_t max_b
   out.resize(size + 1);  // one more, to see the end without growing
   std::size_t made = 0;
   for (;;) {
-    if (made == out.size()) out.resize(std::max(out.size() * 2, kReadChunk));
+    if (made == out.size()) {
+      grow(out, std::min(std::max(made * 2, kReadChunk), static_cast<std::size_t>(max_bytes) + 1));
+    }
     const ssize_t got = ::read(fd, out.data() + made, out.size() - made);
     if (got < 0) {
       if (errno == EINTR) continue;
@@ -157,6 +159,19 @@ Result<std::string> read_all(int fd, const std::string& name, std::int64_t max_b
   out.resize(made);
   return out;
 }
+
+}  // namespace
+
+void grow(std::string& text, std::size_t size) {
+  if (size <= text.size()) return;
+  std::string larger;
+  larger.reserve(size);
+  larger = text;
+  larger.resize(size);
+  text.swap(larger);
+}
+
+namespace {
 
 bool ends_in_gz(const std::string& path) {
   return path.size() > 3 && path.compare(path.size() - 3, 3, ".gz") == 0;

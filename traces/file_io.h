@@ -1,6 +1,7 @@
 // Whole files in, whole files out. Reading unpacks gzip; writing is atomic.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,12 +10,14 @@
 
 namespace stowage {
 
-// No file that Stowage reads is larger; a gzip that unpacks to more is refused.
-inline constexpr std::int64_t kMaxFileBytes = std::int64_t{4} << 30;
+// No file that Stowage reads is larger; a gzip that unpacks to more is refused. A trace has about
+// 140 bytes an op.
+inline constexpr std::int64_t kMaxFileBytes = std::int64_t{512} << 20;
 
 // The content of `path` ("-" = stdin), unpacked when it begins with the gzip magic, whatever its
 // name. Errors (bad_input): no such file, a directory, not readable, truncated or corrupt gzip,
-// more than `max_bytes` before or after unpacking.
+// more than `max_bytes` before or after unpacking. Memory: the packed file and `max_bytes`, or up
+// to three times that where the size is not told (several members; a pipe).
 [[nodiscard]] Result<std::string> read_file(const std::string& path,
                                             std::int64_t max_bytes = kMaxFileBytes);
 
@@ -31,6 +34,10 @@ inline constexpr std::int64_t kMaxFileBytes = std::int64_t{4} << 30;
 [[nodiscard]] Result<std::string> gunzip(std::string_view packed, const std::string& name,
                                          std::int64_t max_bytes = kMaxFileBytes);
 [[nodiscard]] std::string gzip(std::string_view data);
+
+// `text` made longer by zeros, to exactly `size` bytes of memory: std::string's own growth is at
+// least to twice what it has.
+void grow(std::string& text, std::size_t size);
 
 // Deletes the temporary files of every write_file() in flight. For signal handlers that end the
 // process: async-signal-safe (unlink on fixed arrays, no lock, no allocation).

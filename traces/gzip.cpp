@@ -35,6 +35,18 @@ Error bad(const std::string& name, std::string message, std::string hint) {
   return error;
 }
 
+// What the file says that it unpacks to, as far as gzip can pack at all, and one byte more to see
+// the end without growing. Of several members it is the last one's.
+std::size_t first_size(std::string_view packed) {
+  constexpr std::size_t kTrailer = 4;
+  constexpr std::size_t kMostRatio = 1032;
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < std::min(kTrailer, packed.size()); ++i) {
+    size = size << 8U | static_cast<unsigned char>(packed[packed.size() - 1 - i]);
+  }
+  return std::max(std::min(size, packed.size() * kMostRatio) + 1, kFirstChunk);
+}
+
 }  // namespace
 
 Result<std::string> gunzip(std::string_view packed, const std::string& name,
@@ -58,7 +70,7 @@ Result<std::string> gunzip(std::string_view packed, const std::string& name,
                    "this is no file that Stowage writes");
       }
       // One byte above the limit is enough to know that it is exceeded.
-      out.resize(std::min(std::max(made * 2, kFirstChunk), limit + 1));
+      grow(out, std::min(made == 0 ? first_size(packed) : made * 2, limit + 1));
     }
     // zlib's interface predates const.
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data() + used));

@@ -6,6 +6,8 @@
 namespace stowage {
 namespace {
 
+constexpr std::size_t kMostSteps = 100'000'000;  // of edit_distance()
+
 char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
@@ -31,12 +33,17 @@ std::size_t edit_distance(std::string_view a, std::string_view b, std::vector<st
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   const std::string* best = nullptr;
   std::size_t best_distance = 0;
+  if (word.size() > kLongestNearest) return {};
   std::vector<std::size_t> row;
+  std::size_t left = kMostSteps;
   for (const std::string& candidate : candidates) {
     const std::size_t longer = std::max(word.size(), candidate.size());
     const std::size_t limit = (longer + 2) / 3;
     const std::size_t shorter = std::min(word.size(), candidate.size());
     if (longer - shorter > limit) continue;
+    const std::size_t steps = word.size() * candidate.size();
+    if (steps > left) break;
+    left -= steps;
     const std::size_t distance = edit_distance(word, candidate, row);
     if (distance > limit || distance >= longer) continue;
     if (best == nullptr || distance < best_distance) {

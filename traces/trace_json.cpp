@@ -93,9 +93,10 @@ class Writer {
 
 }  // namespace
 
-Result<Trace> trace_from_json(std::string_view text, const std::string& file) {
+Result<Trace> trace_from_json(std::string_view text, const std::string& file,
+                              const TraceLimits& limits) {
   Trace trace;
-  TraceReader reader(trace, file, text.size());
+  TraceReader reader(trace, file, text.size(), limits);
   if (!JsonScanner(text, reader).scan() || !reader.finish()) return reader.error();
   const Status valid = validate(trace, file);
   if (!valid) return valid.error();

@@ -147,8 +147,15 @@ struct TraceReader::Nodes {
   }
 };
 
-TraceReader::TraceReader(Trace& trace, const std::string& file, std::size_t text_bytes)
-    : trace_(trace), file_(file), text_bytes_(text_bytes) {
+TraceReader::TraceReader(Trace& trace, const std::string& file, std::size_t text_bytes,
+                         const TraceLimits& limits)
+    : trace_(trace),
+      file_(file),
+      limits_(limits),
+      integers_left_(limits.integers),
+      texts_left_(limits.texts),
+      // Every value takes two characters at least.
+      unreserved_(std::min(text_bytes / 2, limits.integers)) {
   skipped_.kind = Kind::skipped;
   Node schema{.key = "schema"};
   schema.children.push_back(Nodes::text("name", schema_name_));
@@ -183,11 +190,17 @@ TraceReader::TraceReader(Trace& trace, const std::string& file, std::size_t text
 
 bool TraceReader::text(std::string& value) {
   if (skipping_ > 0 || node_->kind == Kind::skipped) return true;
+  if (value.size() > limits_.text_bytes) {
+    return fail("is a string of more than " + std::to_string(limits_.text_bytes) + " bytes",
+                "this is no trace that Stowage writes");
+  }
   if (node_->kind == Kind::text) {
     *static_cast<std::string*>(node_->target) = std::move(value);
     return true;
   }
   if (node_->kind == Kind::texts && in_array()) {
+    if (texts_left_ == 0) return fail_many(limits_.texts, "strings");
+    --texts_left_;
     static_cast<std::vector<std::string>*>(node_->target)->push_back(std::move(value));
     return true;
   }
@@ -268,9 +281,9 @@ bool TraceReader::begin_array() {
       if (inside) return fail_type("an array");
       push_ = node_->push;
       if (frames_.back().node->kind == Kind::table && table_rows_ > 0) {
-        // Every value takes two characters at least: no more than this can come.
-        const std::size_t possible = text_bytes_ / (2 * frames_.back().node->children.size());
-        node_->reserve(node_->target, std::min(static_cast<std::size_t>(table_rows_), possible));
+        const std::size_t rows = std::min(static_cast<std::size_t>(table_rows_), unreserved_);
+        unreserved_ -= rows;
+        node_->reserve(node_->target, rows);
       }
       break;
     case Kind::texts:
@@ -279,6 +292,7 @@ bool TraceReader::begin_array() {
     case Kind::lists:
       if (frames_.size() > 2) return fail_type("an array");
       if (inside) {
+        if (trace_.lists.size() == limits_.lists) return fail_many(limits_.lists, "lists");
         trace_.lists.emplace_back();
         push_ = node_->push;
       }
@@ -416,6 +430,11 @@ bool TraceReader::fail_at(std::string place, std::string message, std::string hi
 bool TraceReader::fail_range(std::int64_t value) {
   if (node_->kind == Kind::flag) return fail("is " + std::to_string(value) + ", not 0 or 1");
   return fail("is " + std::to_string(value) + ", which is out of range");
+}
+
+bool TraceReader::fail_many(std::size_t limit, const char* what) {
+  return fail("is beyond what a trace may hold: more than " + std::to_string(limit) + " " + what,
+              "record fewer ops, or a smaller model");
 }
 
 bool TraceReader::fail_type(const char* got) {

@@ -14,19 +14,23 @@
 #include "traces/columns.h"
 #include "traces/result.h"
 #include "traces/trace.h"
+#include "traces/trace_limits.h"
 
 namespace stowage {
 
 class TraceReader {
  public:
   // `text_bytes` bounds what is reserved for columns.
-  TraceReader(Trace& trace, const std::string& file, std::size_t text_bytes);
+  TraceReader(Trace& trace, const std::string& file, std::size_t text_bytes,
+              const TraceLimits& limits);
   TraceReader(const TraceReader&) = delete;
   TraceReader& operator=(const TraceReader&) = delete;
 
   // Each returns false at an error, which is then in error(); feed nothing after that.
   bool integer(std::int64_t value) {
     if (push_ != nullptr) {
+      if (integers_left_ == 0) return fail_many(limits_.integers, "integers");
+      --integers_left_;
       if (push_(node_->target, value)) return true;
       return fail_range(value);
     }
@@ -87,6 +91,7 @@ class TraceReader {
   bool other_integer(std::int64_t value);
   bool fail_range(std::int64_t value);
   bool fail_type(const char* got);
+  bool fail_many(std::size_t limit, const char* what);
   bool fail_at(std::string pointer, std::string message, std::string hint);
   bool check_schema();
   bool check_table(const Node& table);
@@ -96,7 +101,10 @@ class TraceReader {
 
   Trace& trace_;
   std::string file_;
-  std::size_t text_bytes_;
+  TraceLimits limits_;
+  std::size_t integers_left_;
+  std::size_t texts_left_;
+  std::size_t unreserved_;  // integers that the text may have besides those with room
   Node root_;
   Node* node_ = nullptr;  // whose value comes next, or the array being filled
   Push push_ = nullptr;   // of node_ while it is an array of integers

@@ -1,5 +1,8 @@
 #include <cstddef>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "traces/columns.h"
 #include "traces/units.h"
@@ -17,6 +20,23 @@ void check_parents(const std::vector<IdT>& parent, const char* column, Findings&
         column, i,
         "is " + std::to_string(parent[i].value) + ", which does not come before its child");
     return;
+  }
+}
+
+// Plans name layers and saved tensors: each by a name of its own.
+template <class IdT>
+void check_names(const Trace& trace, const std::vector<IdT>& column, const char* place,
+                 const char* what, Findings& findings) {
+  std::unordered_map<std::string_view, std::size_t> rows;
+  for (std::size_t i = 0; i < column.size(); ++i) {
+    const std::string& name = trace.string(column[i]);
+    if (name.empty())
+      return findings.add(place, i, std::string("is the empty text: ") + what + " has a name");
+    const auto [row, is_new] = rows.try_emplace(name, i);
+    if (is_new) continue;
+    return findings.add(place, i,
+                        "is the name of row " + std::to_string(row->second) + " as well: " + what +
+                            " has a name of its own");
   }
 }
 
@@ -106,6 +126,8 @@ void check_tree(const Trace& trace, Findings& findings) {
   check_parents(trace.layers.parent, "/layers/parent", findings);
   check_parents(trace.ops.parent, "/ops/parent", findings);
   check_parents(trace.ops.forward_op, "/ops/forward_op", findings);
+  check_names(trace, trace.layers.name, "/layers/name", "a layer", findings);
+  check_names(trace, trace.saved.site, "/saved/site", "a saved tensor", findings);
   check_phases(trace, findings);
   for (std::size_t i = 1; i < trace.gpu.size() && findings.none(); ++i) {
     if (trace.gpu.start[i] < trace.gpu.start[i - 1]) {

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "cli/baseline_json.h"
-#include "cli/output_check.h"
 #include "cli/plan_file.h"
 #include "cli/torch/check_run.h"
 #include "cli/torch/model_error.h"
 #include "cli/torch/recorded_step.h"
 #include "traces/file_io.h"
+#include "traces/json_bounds.h"
 #include "traces/trace_file.h"
 
 namespace stowage::cli {
@@ -22,7 +22,6 @@ namespace {
 
 constexpr std::int64_t kCheckSteps = 4;   // peaks count from the third on
 constexpr std::int64_t kStallSteps = 15;  // ten of them are timed, three have their stalls measured
-constexpr std::int64_t kMaxBaselineBytes = 64 << 20;
 
 // The baseline, or none when there is none yet and one is to be written.
 Result<std::optional<Baseline>> find_baseline(const CheckOptions& options) {
@@ -34,28 +33,11 @@ Result<std::optional<Baseline>> find_baseline(const CheckOptions& options) {
     return Error{ErrorCode::bad_input, "there is no such baseline", *options.baseline, "",
                  "write it with --update-baseline"};
   }
-  const Result<std::string> text = read_file(*options.baseline, kMaxBaselineBytes);
+  const Result<std::string> text = read_file(*options.baseline, kPlanBounds.bytes);
   if (!text) return text.error();
   Result<Baseline> baseline = baseline_from_json(*text, *options.baseline);
   if (!baseline) return baseline.error();
   return std::optional<Baseline>(std::move(baseline).value());
-}
-
-// The trace that the plan was made from, if it is there.
-Result<std::optional<Trace>> plans_trace(const CheckOptions& options, const simulator::Plan& plan) {
-  namespace fs = std::filesystem;
-  std::string file = options.trace.value_or("");
-  if (file.empty()) {
-    if (plan.target.trace_file.empty()) return std::optional<Trace>();
-    file =
-        (fs::path(*options.plan == "-" ? "" : *options.plan).parent_path() / plan.target.trace_file)
-            .string();
-    std::error_code ignored;
-    if (!fs::exists(file, ignored)) return std::optional<Trace>();
-  }
-  Result<LoadedTrace> loaded = load_trace(file);
-  if (!loaded) return loaded.error();
-  return std::optional<Trace>(std::move(loaded->trace));
 }
 
 CheckCase plain_case(const std::string& name, CaseOutcome outcome, const std::string& message) {
@@ -94,12 +76,9 @@ StepCost cost_of(const MeasuredRun& run) {
 // One check, from its options to its report.
 class Job {
  public:
-  Job(const CheckOptions& options, const Console& console) : options_(options), console_(console) {}
+  Job(const CheckOptions& options, Console& console) : options_(options), console_(console) {}
 
   Result<CheckReport> run() {
-    Result<std::optional<Baseline>> baseline = find_baseline(options_);
-    if (!baseline) return baseline.error();
-    baseline_ = std::move(baseline).value();
     if (Status status = prepare(); !status) return status.error();
     if (plan_) {
       Result<bool> applies = record_and_lower();
@@ -133,11 +112,21 @@ class Job {
       if (!plan) return plan.error();
       plan_ = std::move(plan).value();
       plan_hash_ = decisions_hash(*plan_);
+      original_file_ = options_.trace.value_or("");
+      if (original_file_.empty()) {
+        Result<PlansTrace> found = plans_trace(*plan_, *options_.plan, console_.files);
+        if (!found) return found.error();
+        if (found->is_there) original_file_ = found->file;
+      }
     }
-    Result<RunRequest> request =
-        check_request(plan_ ? &*plan_ : nullptr, report_.plan_file, options_.model, options_.flags);
+    Result<RunRequest> request = check_request(plan_ ? &*plan_ : nullptr, report_.plan_file,
+                                               options_.model, options_.flags, console_.files);
     if (!request) return request.error();
     request_ = std::move(request).value();
+    // Only now: before, it may be a file that the command reads as something else.
+    Result<std::optional<Baseline>> baseline = find_baseline(options_);
+    if (!baseline) return baseline.error();
+    baseline_ = std::move(baseline).value();
     Run run;
     run.model = request_->spec.text();
     run.batch = request_->spec.batch;
@@ -171,12 +160,19 @@ class Job {
     return Unit{};
   }
 
+  // The trace that the plan was made from, if it is there.
+  Status load_original() {
+    if (original_file_.empty()) return Unit{};
+    Result<LoadedTrace> loaded = load_trace(original_file_);
+    if (!loaded) return loaded.error();
+    original_ = std::move(loaded->trace);
+    return Unit{};
+  }
+
   // False: the plan does not apply, and the report says why.
   Result<bool> record_and_lower() {
     if (Status status = record(); !status) return status.error();
-    Result<std::optional<Trace>> original = plans_trace(options_, *plan_);
-    if (!original) return original.error();
-    original_ = std::move(original).value();
+    if (Status status = load_original(); !status) return status.error();
     const bool other_step =
         !plan_->target.fingerprint.empty() && plan_->target.fingerprint != recorded_->fingerprint;
     if (original_ && original_->fingerprint != recorded_->fingerprint) original_.reset();
@@ -267,7 +263,8 @@ class Job {
     if (!now) return now.error();
     const Baseline written{report_.step, report_.made_with, cost_to_keep(input), *now};
     if (Status status = make_folders(*options_.baseline); !status) return status;
-    if (Status status = write_file(*options_.baseline, baseline_to_json(written)); !status) {
+    if (Status status = write_output(console_, *options_.baseline, baseline_to_json(written));
+        !status) {
       return status;
     }
     report_.baseline_written = true;
@@ -306,7 +303,7 @@ class Job {
   }
 
   const CheckOptions& options_;
-  const Console& console_;
+  Console& console_;
   std::optional<Baseline> baseline_;
   std::optional<simulator::Plan> plan_;
   std::string plan_hash_;
@@ -314,13 +311,14 @@ class Job {
   simulator::PeakKind on_ = simulator::PeakKind::active;
   std::optional<Trace> recorded_;  // the step as it is now
   std::optional<Trace> original_;  // the plan's own trace, while it is still of this step
+  std::string original_file_;      // empty: it is not there
   std::optional<AppliedPlan> applied_;
   CheckReport report_;
 };
 
 }  // namespace
 
-Result<CheckReport> check(const CheckOptions& options, const Console& console) {
+Result<CheckReport> check(const CheckOptions& options, Console& console) {
   return Job(options, console).run();
 }
 

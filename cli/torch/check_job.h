@@ -11,6 +11,6 @@ namespace stowage::cli {
 // A plan that does not apply to the step any more and a step that runs out of memory are failed
 // cases, no errors. Warnings go to `console`. Errors: bad_input (plan, trace, a baseline that
 // cannot be read or is another step's), usage, and what running the step ends with.
-[[nodiscard]] Result<CheckReport> check(const CheckOptions& options, const Console& console);
+[[nodiscard]] Result<CheckReport> check(const CheckOptions& options, Console& console);
 
 }  // namespace stowage::cli

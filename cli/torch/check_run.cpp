@@ -99,7 +99,8 @@ Result<MeasuredRun> run_steps(const RunRequest& request, std::int64_t steps,
 }  // namespace
 
 Result<RunRequest> check_request(const simulator::Plan* plan, const std::string& plan_file,
-                                 const std::optional<std::string>& model, RunFlags flags) {
+                                 const std::optional<std::string>& model, RunFlags flags,
+                                 CommandFiles& files) {
   std::string spec = model.value_or("");
   if (plan != nullptr) {
     if (Status status = fill(flags, plan->target); !status) return status.error();
@@ -109,7 +110,7 @@ Result<RunRequest> check_request(const simulator::Plan* plan, const std::string&
                    "give it with --model"};
     }
   }
-  Result<RunRequest> request = make_request(spec, flags);
+  Result<RunRequest> request = make_request(spec, flags, files);
   if (!request) return request;
   if (plan != nullptr && model && !plan->target.model.empty() &&
       portable_model(request->spec.text()) != portable_model(plan->target.model)) {
@@ -177,16 +178,16 @@ int verb_check_steps(const Args& args, std::ostream& out, std::ostream& err) {
   std::optional<std::int64_t> result_descriptor;
   RunFlags flags;
   line.positional("MODEL", model, "the model with its options");
-  line.option("--plan", "FILE", plan, "the plan");
-  line.option("--trace", "FILE", trace, "the recording that its rules are applied to");
+  line.input("--plan", "FILE", plan, "the plan");
+  line.input("--trace", "FILE", trace, "the recording that its rules are applied to");
   line.option("--steps", "N", steps, "training steps to run");
   line.option("--result-fd", "N", result_descriptor, "where the figures go");
   flags.declare(line);
-  return run_verb(line, args, out, err, [&](Console&) -> Result<int> {
+  return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (!steps || !result_descriptor || plan.has_value() != trace.has_value()) {
       return usage_error("--steps and --result-fd are needed, and --trace beside --plan");
     }
-    Result<RunRequest> request = make_request(*model, flags);
+    Result<RunRequest> request = make_request(*model, flags, console.files);
     if (!request) return request.error();
     Result<MeasuredRun> run = run_steps(*request, *steps, plan, trace);
     if (!run) return run.error();

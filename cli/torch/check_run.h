@@ -24,7 +24,7 @@ namespace stowage::cli {
 [[nodiscard]] Result<RunRequest> check_request(const simulator::Plan* plan,
                                                const std::string& plan_file,
                                                const std::optional<std::string>& model,
-                                               RunFlags flags);
+                                               RunFlags flags, CommandFiles& files);
 
 // A plan's rules on a step that may have changed since: its fingerprint is not asked for.
 struct AppliedPlan {

@@ -10,12 +10,15 @@
 #include "cli/torch/child_process.h"
 #include "cli/torch/results_json.h"
 #include "traces/file_io.h"
+#include "traces/json_bounds.h"
 
 namespace stowage::cli {
 
 namespace {
 
 constexpr const char* kSchema = "stowage-reference/2";
+// Nearly all of it is one string, the digests.
+constexpr JsonBounds kReferenceBounds{kMaxFileBytes, 1'000'000, 4096, 32, ""};
 
 Error not_a_reference(const std::string& file, const std::string& what) {
   return {ErrorCode::bad_input, "not a reference that verify kept: " + what, file, "",
@@ -80,6 +83,9 @@ Result<KeptReference> load_reference(const std::string& file) {
     Error error = std::move(text).error();
     if (error.code == ErrorCode::bad_input) error.hint = not_a_reference(file, "").hint;
     return error;
+  }
+  if (const Status within = check_json_bounds(*text, file, kReferenceBounds); !within) {
+    return not_a_reference(file, within.error().message);
   }
   try {
     const Json json = Json::parse(*text);

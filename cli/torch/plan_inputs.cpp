@@ -1,6 +1,5 @@
 #include "cli/torch/plan_inputs.h"
 
-#include <filesystem>
 #include <utility>
 
 #include "cli/plan_file.h"
@@ -33,14 +32,14 @@ Run run_of(const simulator::PlanTarget& target) {
 
 // Neither given nor where the plan says: the step is recorded again.
 Result<FoundTrace> record_again(const simulator::Plan& plan, const std::string& plan_file,
-                                const RunFlags& flags) {
+                                const RunFlags& flags, CommandFiles& files) {
   if (plan.target.model.empty()) {
     return Error{ErrorCode::bad_input, "the plan says neither its trace nor its model", plan_file,
                  "/for", "give the trace with --trace FILE"};
   }
   Run run = run_of(plan.target);
   if (run.threads == 0) run.threads = flags.threads.value_or(0);
-  Result<RunRequest> request = make_request(run, plan.target.device, flags);
+  Result<RunRequest> request = make_request(run, plan.target.device, flags, files);
   if (!request) return request.error();
   Result<Trace> trace = record_in_child(*request);
   if (!trace) return trace.error();
@@ -49,21 +48,19 @@ Result<FoundTrace> record_again(const simulator::Plan& plan, const std::string& 
 
 Result<FoundTrace> find_trace(const simulator::Plan& plan, const std::string& plan_file,
                               const std::optional<std::string>& trace_file, const RunFlags& flags,
-                              std::vector<std::string>& warnings) {
+                              CommandFiles& files, std::vector<std::string>& warnings) {
   std::string file = trace_file.value_or("");
-  if (file.empty() && !plan.target.trace_file.empty()) {
-    const std::filesystem::path beside =
-        std::filesystem::path(plan_file == "-" ? "" : plan_file).parent_path() /
-        plan.target.trace_file;
-    std::error_code ignored;
-    if (std::filesystem::exists(beside, ignored)) {
-      file = beside.string();
-    } else {
-      warnings.push_back("the plan's trace " + beside.string() +
+  if (file.empty()) {
+    Result<PlansTrace> found = plans_trace(plan, plan_file, files);
+    if (!found) return found.error();
+    if (found->is_there) {
+      file = found->file;
+    } else if (!found->file.empty()) {
+      warnings.push_back("the plan's trace " + found->file +
                          " is not there; recording the step again");
     }
   }
-  if (file.empty()) return record_again(plan, plan_file, flags);
+  if (file.empty()) return record_again(plan, plan_file, flags, files);
   Result<LoadedTrace> loaded = load_trace(file);
   if (!loaded) return loaded.error();
   if (!plan.target.trace.empty() && plan.target.trace != loaded->sha256) {
@@ -78,14 +75,15 @@ Result<FoundTrace> find_trace(const simulator::Plan& plan, const std::string& pl
 
 Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
                                     const std::optional<std::string>& trace_file,
-                                    const std::optional<std::string>& model,
-                                    const RunFlags& flags) {
+                                    const std::optional<std::string>& model, const RunFlags& flags,
+                                    CommandFiles& files) {
   PlanInputs inputs;
   inputs.plan_file = plan_file;
   Result<simulator::Plan> plan = load_plan(plan_file);
   if (!plan) return plan.error();
   inputs.plan = std::move(plan).value();
-  Result<FoundTrace> found = find_trace(inputs.plan, plan_file, trace_file, flags, inputs.warnings);
+  Result<FoundTrace> found =
+      find_trace(inputs.plan, plan_file, trace_file, flags, files, inputs.warnings);
   if (!found) return found.error();
   inputs.trace_file = found->file;
   inputs.trace = std::make_shared<const Trace>(std::move(found->trace));
@@ -98,7 +96,8 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
     }
     return error;
   }
-  Result<RunRequest> request = make_request(inputs.trace->run, inputs.trace->env.device, flags);
+  Result<RunRequest> request =
+      make_request(inputs.trace->run, inputs.trace->env.device, flags, files);
   if (!request) return request.error();
   inputs.request = std::move(request).value();
   if (model) {
@@ -106,7 +105,7 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
     given.batch = inputs.trace->run.batch;
     given.dtype = inputs.trace->run.dtype;
     given.device = inputs.request.device;
-    Result<RunRequest> asked = make_request(*model, given);
+    Result<RunRequest> asked = make_request(*model, given, files);
     if (!asked) return asked.error();
     if (asked->spec.text() != inputs.request.spec.text()) {
       return usage_error("--model " + asked->spec.text() + " is not the plan's model " +

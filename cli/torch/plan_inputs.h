@@ -32,10 +32,11 @@ struct PlanInputs {
 };
 
 // The trace comes from `trace_file`, else from where the plan says, else the step is recorded again
-// (in a child process). `model` and `flags` may repeat what the plan says, not contradict it.
+// (in a child process). No file that is read may be an output among `files`. `model` and `flags`
+// may repeat what the plan says, not contradict it.
 [[nodiscard]] Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
                                                   const std::optional<std::string>& trace_file,
                                                   const std::optional<std::string>& model,
-                                                  const RunFlags& flags);
+                                                  const RunFlags& flags, CommandFiles& files);
 
 }  // namespace stowage::cli

@@ -57,7 +57,8 @@ struct ChildArguments {
 
   [[nodiscard]] Result<std::unique_ptr<Session>> session() const {
     if (!result_descriptor) return usage_error("--result-fd is missing");
-    Result<RunRequest> request = make_request(*model, flags);
+    CommandFiles files;  // that a user names: none
+    Result<RunRequest> request = make_request(*model, flags, files);
     if (!request) return request.error();
     Result<std::unique_ptr<Session>> session = Session::create(*request);
     if (session && memory_limit) (*session)->set_memory_limit(*memory_limit);

@@ -5,10 +5,10 @@
 namespace stowage::cli {
 
 void RunArguments::declare(CommandLine& line) {
-  line.option("--plan", "FILE", plan, "the plan", true);
-  line.option("--trace", "FILE", trace,
-              "the trace that the plan was made from (default: where the plan says; else the step "
-              "is recorded again)");
+  line.input("--plan", "FILE", plan, "the plan", true);
+  line.input("--trace", "FILE", trace,
+             "the trace that the plan was made from (default: where the plan says; else the step "
+             "is recorded again)");
   line.option("--model", "SPEC", model, "the plan's model, to be sure");
   line.option("--steps", "N", steps_given, "training steps to run");
   line.option("--memory-limit", "SIZE", limit_given,

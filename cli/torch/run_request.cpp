@@ -1,6 +1,7 @@
 #include "cli/torch/run_request.h"
 
 #include <charconv>
+#include <filesystem>
 #include <utility>
 
 #include "cli/torch/device_choice.h"
@@ -28,6 +29,19 @@ Status check_ranges(const RunFlags& flags) {
   if (Status status = in_range("seq", flags.seq, 1, kMost); !status) return status;
   if (Status status = in_range("seed", flags.seed, 0, INT32_MAX); !status) return status;
   return in_range("threads", flags.threads, 1, 1024);
+}
+
+// A plugin's options may be files as well.
+Status note_files(const executor::ModelSpec& spec, CommandFiles& files) {
+  const std::string file = spec.file();
+  if (file.empty()) return Unit{};
+  if (Status status = files.reads(file, "the model"); !status) return status;
+  std::error_code ignored;
+  for (const auto& [name, value] : spec.options) {
+    if (!std::filesystem::is_regular_file(value, ignored)) continue;
+    if (Status status = files.reads(value, "the model's " + name); !status) return status;
+  }
+  return Unit{};
 }
 
 }  // namespace
@@ -73,13 +87,15 @@ void RunFlags::declare(CommandLine& line, const std::string& threads_default) {
       "intra-op threads; on a CPU they change gradients and bytes (" + threads_default + ")");
 }
 
-Result<RunRequest> make_request(const std::string& model, const RunFlags& flags) {
+Result<RunRequest> make_request(const std::string& model, const RunFlags& flags,
+                                CommandFiles& files) {
   Result<std::string> device = choose_device(flags.device);
   if (!device) return device.error();
   if (Status status = check_ranges(flags); !status) return status.error();
   Result<executor::ModelSpec> parsed = executor::parse_model_spec(model);
   if (!parsed) return parsed.error();
   executor::ModelSpec spec = std::move(parsed).value();
+  if (Status status = note_files(spec, files); !status) return status.error();
   if (flags.batch) {
     if (spec.batch != 0 && spec.batch != *flags.batch) {
       return contradiction("batch", std::to_string(*flags.batch),
@@ -118,7 +134,8 @@ Result<RunRequest> make_request(const std::string& model, const RunFlags& flags)
   return request;
 }
 
-Result<RunRequest> make_request(const Run& run, const std::string& device, const RunFlags& flags) {
+Result<RunRequest> make_request(const Run& run, const std::string& device, const RunFlags& flags,
+                                CommandFiles& files) {
   const auto same = [](const char* flag, const auto& given, const auto& recorded) -> Status {
     if (!given || *given == recorded) return Unit{};
     std::string one;
@@ -150,7 +167,7 @@ Result<RunRequest> make_request(const Run& run, const std::string& device, const
   recorded.optimizer = run.optimizer;
   recorded.seed = flags.seed.value_or(run.seed);
   if (run.threads > 0) recorded.threads = run.threads;
-  Result<RunRequest> request = make_request(run.model, recorded);
+  Result<RunRequest> request = make_request(run.model, recorded, files);
   if (request) request->deterministic = run.deterministic;
   return request;
 }

@@ -43,12 +43,14 @@ struct RunFlags {
 };
 
 // Errors (usage): what parse_model_spec and the models refuse, a flag that contradicts the spec, a
-// device that this build or machine does not have (environment).
-[[nodiscard]] Result<RunRequest> make_request(const std::string& model, const RunFlags& flags);
+// device that this build or machine does not have (environment); the model's file, or one that its
+// options name, is an output of the command.
+[[nodiscard]] Result<RunRequest> make_request(const std::string& model, const RunFlags& flags,
+                                              CommandFiles& files);
 
 // The step that a recording was made of, on the device that it was made on ("cpu" or "cuda"; empty
 // = not said); flags that say something else are a usage error.
 [[nodiscard]] Result<RunRequest> make_request(const Run& run, const std::string& device,
-                                              const RunFlags& flags);
+                                              const RunFlags& flags, CommandFiles& files);
 
 }  // namespace stowage::cli

@@ -55,7 +55,8 @@ int verb_check(const Args& args, std::ostream& out, std::ostream& err) {
       const Nanoseconds duration = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                        std::chrono::steady_clock::now() - begin)
                                        .count();
-      return write_file(*options.junit, junit_xml(check_suite(report, utc_now(), duration)));
+      return write_output(console, *options.junit,
+                          junit_xml(check_suite(report, utc_now(), duration)));
     };
     Result<CheckReport> report = check(options, console);
     if (!report) {

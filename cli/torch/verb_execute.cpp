@@ -72,7 +72,8 @@ int verb_execute(const Args& args, std::ostream& out, std::ostream& err) {
   line.example("stowage execute --plan p.json --steps 10");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (Status status = run.read(10); !status) return status.error();
-    Result<PlanInputs> inputs = load_plan_inputs(*run.plan, run.trace, run.model, run.flags);
+    Result<PlanInputs> inputs =
+        load_plan_inputs(*run.plan, run.trace, run.model, run.flags, console.files);
     if (!inputs) return inputs.error();
     for (const std::string& warning : inputs->warnings) console.warn(warning);
     MeasureOptions options;
@@ -109,12 +110,13 @@ int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
   line.option("--least-steps", "N", least, "fewer steps than --steps when they are long");
   line.option("--result-fd", "N", result_descriptor, "where the figures go");
   line.option("--dump-fd", "N", dump_descriptor, "where the tensors go");
-  return run_verb(line, args, out, err, [&](Console&) -> Result<int> {
+  return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (Status status = run.read(10); !status) return status.error();
     if (!result_descriptor || (*mode != "reference" && *mode != "planned")) {
       return usage_error("--mode and --result-fd are needed");
     }
-    Result<PlanInputs> inputs = load_plan_inputs(*run.plan, run.trace, run.model, run.flags);
+    Result<PlanInputs> inputs =
+        load_plan_inputs(*run.plan, run.trace, run.model, run.flags, console.files);
     if (!inputs) return inputs.error();
     MeasureOptions options;
     options.course.steps = run.steps;

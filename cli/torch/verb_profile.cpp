@@ -4,7 +4,6 @@
 #include <ctime>
 #include <random>
 
-#include "cli/output_check.h"
 #include "cli/torch/gpu_totals.h"
 #include "cli/torch/model_error.h"
 #include "cli/torch/recording_child.h"
@@ -17,7 +16,7 @@
 #include "profiler/torch/woken_launch.h"
 #include "report/words.h"
 #include "traces/size_text.h"
-#include "traces/trace_file.h"
+#include "traces/trace_json.h"
 #include "traces/validate.h"
 
 namespace stowage::cli {
@@ -180,7 +179,7 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
   line.positional(
       "MODEL", model,
       "a built-in model with its options (see stowage models), plugin:LIB.so or script:FILE.pt");
-  line.option("-o,--output", "FILE", output, "the trace, .json or .json.gz; - is stdout", true);
+  line.output("-o,--output", "FILE", output, "the trace, .json or .json.gz; - is stdout", true);
   flags.declare(line);
   line.option("--warmup", "N", warmup, "steps before anything is recorded (default 3)");
   line.option("--memory-limit", "SIZE", memory_limit,
@@ -201,8 +200,7 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
     if (console.json && *output == "-") {
       return usage_error("--json and -o - would both write to stdout", "give -o a file");
     }
-    if (Status status = check_output("--output", output, {}); !status) return status.error();
-    Result<RunRequest> request = make_request(*model, flags);
+    Result<RunRequest> request = make_request(*model, flags, console.files);
     if (!request) return request.error();
     Args argv = {"stowage", "profile"};
     argv.insert(argv.end(), args.begin(), args.end());
@@ -220,7 +218,9 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
     if (!trace) return of_model(trace.error(), *model, spec);
     // What every reader asks of it; a file that nobody can load is no recording.
     if (Status status = validate(*trace, "the recording"); !status) return status.error();
-    if (Status status = save_trace(*output, *trace); !status) return status.error();
+    if (Status status = write_output(console, *output, trace_to_json(*trace)); !status) {
+      return status.error();
+    }
     if (trace->gpu.size() > 0) {
       if (const std::string text = timing_warning(gpu_totals(*trace)); !text.empty()) {
         console.warn(text);

@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "cli/output_check.h"
 #include "cli/torch/child_process.h"
 #include "cli/torch/judgement.h"
 #include "cli/torch/measured_text.h"
@@ -81,8 +80,8 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
   run.declare(line);
   line.option("--rtol", "R", rtol,
               "accept |planned - reference| <= R * |reference| (default: bitwise equal)");
-  line.option("--reference", "FILE", reference_file,
-              "keep the reference there, and take it from there when it is of the same step");
+  line.kept("--reference", "FILE", reference_file,
+            "keep the reference there, and take it from there when it is of the same step");
   line.detail(
       "Three processes: the reference (nothing moves) twice, to see whether the model\n"
       "repeats itself, and the planned run, all from the same seed. Compared are the loss,\n"
@@ -108,16 +107,15 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
                                   "leave one of them out")
                     : usage_error("--reference - is not allowed", "give a file");
       }
-      if (Status status = check_output("--reference", reference_file, {run.plan, run.trace});
-          !status) {
-        return status.error();
-      }
+    }
+    Result<PlanInputs> inputs =
+        load_plan_inputs(*run.plan, run.trace, run.model, run.flags, console.files);
+    if (!inputs) return inputs.error();
+    if (reference_file) {
       Result<std::optional<KeptReference>> found = find_reference(*reference_file);
       if (!found) return found.error();
       kept = std::move(found).value();
     }
-    Result<PlanInputs> inputs = load_plan_inputs(*run.plan, run.trace, run.model, run.flags);
-    if (!inputs) return inputs.error();
     for (const std::string& warning : inputs->warnings) console.warn(warning);
 
     // The children read the same plan and trace; a recording made again goes to them as a file.

@@ -81,6 +81,11 @@ Result<Opened> with_plan(const std::string& text, const std::string& path,
                  "/for/trace_file", hint};
   }
   const std::string file = (fs::path(path).parent_path() / target.trace_file).string();
+  std::error_code ignored;
+  if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored)) {
+    return Error{ErrorCode::bad_input, "names " + file + ", which is no regular file", path,
+                 "/for/trace_file", hint};
+  }
   Result<std::string> read = read_file(file);
   if (!read) {
     return Error{ErrorCode::bad_input, "the plan's trace cannot be read: " + read.error().text(),

@@ -133,9 +133,10 @@ class Assembler {
     return row;
   }
 
-  // Layers are numbered by first appearance, row 0 is "step".
+  // Layers are numbered by first appearance, row 0 is "step", also when the model calls one so:
+  // names are unique.
   LayerId layer_row(std::int64_t path) {
-    if (path < 0) return LayerId(0);
+    if (path < 0 || raw_.layer_paths[static_cast<std::size_t>(path)] == "step") return LayerId(0);
     const auto [entry, is_new] = layer_rows_.try_emplace(path, LayerId(0));
     if (is_new) {
       const std::int32_t parent = forward_layers_.empty() ? 0 : forward_layers_.back().value;

@@ -177,7 +177,8 @@ std::vector<SavedRule> to_rules(const Trace& trace, const Decisions& decisions) 
 
   std::vector<SavedRule> best;
   for (const bool relative : {false, true}) {
-    RuleWriter writer(trace);
+    RuleWriter writer(trace, Spelling::loose);
+    RuleWriter exact_writer(trace, Spelling::exact);
     bool has_points = false;
     for (std::size_t i = 0; i < trace.saved.size(); ++i) {
       SavedDecision decision = wanted(i);
@@ -192,19 +193,28 @@ std::vector<SavedRule> to_rules(const Trace& trace, const Decisions& decisions) 
         has_points = true;
         if (relative) decision.reload.point = relative_point(trace, decision.reload.point, layer);
       }
+      exact_writer.add(SavedId(i), decision);
       writer.add(SavedId(i), std::move(decision));
     }
-    std::vector<SavedRule> rules = writer.rules();
-    if ((best.empty() || rules.size() < best.size()) && gives_back(rules)) best = std::move(rules);
+    for (const RuleWriter* each : {&writer, &exact_writer}) {
+      std::vector<SavedRule> rules = each->rules();
+      if ((best.empty() || rules.size() < best.size()) && gives_back(rules)) {
+        best = std::move(rules);
+        break;
+      }
+    }
     if (!has_points) break;
   }
-  // Only names that are no unambiguous patterns (a site twice, a "*" inside a name) come to this.
-  if (best.empty()) {
-    RuleWriter writer(trace);
+  // Layers of one pattern and several decisions come to this.
+  for (const Spelling spelling : {Spelling::loose, Spelling::exact}) {
+    if (!best.empty()) break;
+    RuleWriter writer(trace, spelling);
     for (std::size_t i = 0; i < trace.saved.size(); ++i) writer.add(SavedId(i), wanted(i));
-    best = writer.rules_one_by_one();
-    STOWAGE_ASSERT(writer.ambiguous() || gives_back(best));
+    std::vector<SavedRule> rules = writer.rules_one_by_one();
+    if (gives_back(rules)) best = std::move(rules);
   }
+  // Sites are unique (traces/validate.h), so exact names say everything.
+  STOWAGE_ASSERT(!best.empty());
   return best;
 }
 

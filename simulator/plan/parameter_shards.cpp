@@ -72,7 +72,8 @@ class ShardWriter {
   static constexpr std::int32_t kMixed = -2;
 
   // `wide`: a layer stands for all that is inside it, numbers become ranges.
-  [[nodiscard]] std::vector<std::string> patterns(std::int32_t shard, bool wide) const {
+  [[nodiscard]] std::vector<std::string> patterns(std::int32_t shard, bool wide,
+                                                  Spelling spelling) const {
     std::set<LayerId> layers;
     for (std::size_t l = 0; l < shard_of_layer_.size(); ++l) {
       if (shard_of_layer_[l] != shard) continue;
@@ -89,7 +90,7 @@ class ShardWriter {
       const std::string& name = trace_.string(trace_.layers.name[layer.index()]);
       const NumberedPath parts = take_apart(name);
       if (!wide || parts.number < 0) {
-        out.push_back(as_pattern(name));
+        out.push_back(as_pattern(name, spelling));
         continue;
       }
       const auto [at, is_new] =
@@ -98,8 +99,8 @@ class ShardWriter {
       at->second.second.insert(parts.number);
     }
     for (const auto& [ends, range] : ranges) {
-      out[range.first] =
-          as_pattern(ends.first) + numbers_text(range.second) + as_pattern(ends.second);
+      out[range.first] = as_pattern(ends.first, spelling) + numbers_text(range.second) +
+                         as_pattern(ends.second, spelling);
     }
     return out;
   }
@@ -169,9 +170,13 @@ ParameterPlan to_shards(const Trace& trace, const ParameterDecisions& decisions)
   std::int32_t next = 0;
   for (auto& [shard, written] : number) written = next++;
   const ShardWriter writer(trace, has, of_layer);
-  for (const bool wide : {true, false}) {
+  for (const auto& [wide, spelling] :
+       {std::pair{true, Spelling::loose}, std::pair{true, Spelling::exact},
+        std::pair{false, Spelling::loose}, std::pair{false, Spelling::exact}}) {
     plan.shards.clear();
-    for (const auto& [shard, written] : number) plan.shards.push_back(writer.patterns(shard, wide));
+    for (const auto& [shard, written] : number) {
+      plan.shards.push_back(writer.patterns(shard, wide, spelling));
+    }
     const auto resolved = resolve_parameters(trace, plan);
     if (!resolved) continue;
     bool same = true;

@@ -43,6 +43,10 @@ Result<Pattern> Pattern::parse(std::string_view text) {
       if (!pattern.elements_.empty() && pattern.elements_.back().kind == Kind::any_run) continue;
     } else if (text[i] == '?') {
       element.kind = Kind::any_one;
+    } else if (text[i] == '[' && i + 2 < text.size() && text[i + 2] == ']' &&
+               (text[i + 1] == '*' || text[i + 1] == '?' || text[i + 1] == '[')) {
+      element.character = text[i + 1];
+      i += 2;
     } else if (text[i] == '[') {
       const std::size_t close = text.find(']', i);
       if (close == std::string_view::npos) return malformed(text, "has a [ without ]");

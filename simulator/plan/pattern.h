@@ -1,7 +1,7 @@
 // Patterns on sites and op names: `*` any run of characters (also none), `?` one character, `[a-b]`
 // a whole number with a value in the range; ranges and single numbers may be listed: `[0-3,7]`.
 // "Whole" means that the neighbours in the text are no digits: `layers.[0-1]*` does not match
-// `layers.12`. Everything else stands for itself.
+// `layers.12`. `[*]`, `[?]` and `[[]` are these characters themselves, as everything else is.
 #pragma once
 
 #include <cstdint>

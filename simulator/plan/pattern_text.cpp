@@ -28,11 +28,19 @@ std::string numbers_text(const Numbers& numbers) {
   return "[" + out + "]";
 }
 
-std::string as_pattern(std::string name) {
-  for (char& c : name) {
-    if (c == '*' || c == '[') c = '?';
+std::string as_pattern(const std::string& name, Spelling spelling) {
+  std::string pattern;
+  for (const char c : name) {
+    const bool special = c == '*' || c == '[' || c == '?';
+    if (!special) {
+      pattern += c;
+    } else if (spelling == Spelling::loose) {
+      pattern += '?';
+    } else {
+      pattern += {'[', c, ']'};
+    }
   }
-  return name;
+  return pattern;
 }
 
 NumberedPath take_apart(const std::string& path) {

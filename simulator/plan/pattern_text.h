@@ -13,8 +13,10 @@ using Numbers = std::set<std::int64_t>;
 [[nodiscard]] bool is_number(const std::string& text);
 // {0,1,2,5} -> "[0-2,5]"; {3} -> "3".
 [[nodiscard]] std::string numbers_text(const Numbers& numbers);
-// Characters of a name that a pattern would read as its own become `?`.
-[[nodiscard]] std::string as_pattern(std::string name);
+// A name as a pattern. Loose: characters that a pattern would read as its own become `?`, which is
+// short and matches other names as well; exact: they are escaped.
+enum class Spelling { loose, exact };
+[[nodiscard]] std::string as_pattern(const std::string& name, Spelling spelling);
 
 // A dotted path taken apart at its first component that is a number: "layers.3.mlp" is "layers.",
 // 3,

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "simulator/plan/plan_json.h"
+#include "traces/json_bounds.h"
 #include "traces/nearest.h"
 #include "traces/size_text.h"
 
@@ -13,30 +14,6 @@ namespace stowage::simulator::plan_json {
 namespace {
 
 constexpr const char* kSchemaPrefix = "stowage-plan/";
-
-// Depth of nesting that a text reaches, counted without building anything.
-int depth_of(std::string_view text) {
-  int depth = 0;
-  int deepest = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') {
-        ++i;
-      } else if (c == '"') {
-        in_string = false;
-      }
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      deepest = std::max(deepest, ++depth);
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return deepest;
-}
 
 }  // namespace
 
@@ -145,11 +122,10 @@ bool PlanReader::one_of(const Json& json, const std::string& pointer,
 }
 
 bool PlanReader::parse(std::string_view text, Json& out) {
-  if (depth_of(text) > kMaxPlanDepth) {
-    return fail("", "the nesting is deeper than " + std::to_string(kMaxPlanDepth),
-                "this is no plan");
+  if (const Status within = check_json_bounds(text, file_, kPlanBounds); !within) {
+    return fail("", within.error());
   }
-  std::vector<std::set<std::string>> keys;
+  std::vector<std::set<std::string>> keys;  // at most kPlanBounds.keys of an object
   std::string doubled;
   const Json::parser_callback_t no_key_twice = [&](int /*depth*/, Json::parse_event_t event,
                                                    Json& parsed) {

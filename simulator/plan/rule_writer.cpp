@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "simulator/plan/pattern_text.h"
 #include "simulator/plan/program_point.h"
 #include "simulator/plan/rule_match.h"
 
@@ -37,6 +36,7 @@ void RuleWriter::add(SavedId saved, SavedDecision decision) {
   site.prefix = std::move(parts.prefix);
   site.number = parts.number;
   site.path = std::move(parts.suffix);
+  site.name = name;
 
   const StorageId storage = trace_.saved.storage[saved.index()];
   if (pre_existing(trace_, storage)) {
@@ -66,9 +66,9 @@ std::vector<SavedRule> RuleWriter::unless(const Sites& sites, std::size_t usual)
   std::map<std::string, std::map<std::string, ByOrdinal>> families;
   for (const Site& site : sites) {
     // Sites without a number are a family each, by name.
-    const std::string prefix = as_pattern(site.number < 0 ? site.path : site.prefix);
-    families[prefix][site.number < 0 ? "" : as_pattern(site.path)][site.ordinal][site.number] =
-        site.decision;
+    const std::string prefix = as_pattern(site.number < 0 ? site.path : site.prefix, spelling_);
+    families[prefix][site.number < 0 ? "" : as_pattern(site.path, spelling_)][site.ordinal]
+            [site.number] = site.decision;
   }
 
   std::vector<SavedRule> out;
@@ -115,7 +115,8 @@ std::vector<SavedRule> RuleWriter::unless(const Sites& sites, std::size_t usual)
             packs.insert(std::stoll(ordinal));
           } else {
             out.push_back(
-                rule(decision, head + path + (ordinal.empty() ? "" : "#" + as_pattern(ordinal))));
+                rule(decision,
+                     head + path + (ordinal.empty() ? "" : "#" + as_pattern(ordinal, spelling_))));
           }
         }
         if (!packs.empty()) out.push_back(rule(decision, head + path + "#" + numbers_text(packs)));
@@ -167,11 +168,8 @@ std::vector<SavedRule> RuleWriter::rules_one_by_one() const {
   const auto add_all = [&](const Sites& sites, std::optional<StorageClass> storage_class) {
     for (const bool exact : {true, false}) {
       for (const Site& site : sites) {
-        const std::string name =
-            (site.number < 0 ? "" : site.prefix + std::to_string(site.number)) + site.path +
-            (site.ordinal.empty() ? "" : "#" + site.ordinal);
-        if ((name.find_first_of("*?[") == std::string::npos) != exact) continue;
-        out.push_back(rule(site.decision, as_pattern(name)));
+        if ((site.name.find_first_of("*?[") == std::string::npos) != exact) continue;
+        out.push_back(rule(site.decision, as_pattern(site.name, spelling_)));
         out.back().storage_class = storage_class;
       }
     }
@@ -180,18 +178,6 @@ std::vector<SavedRule> RuleWriter::rules_one_by_one() const {
   out.push_back(rule(0, "*"));
   for (const auto& [storage_class, sites] : older_) add_all(sites, storage_class);
   return out;
-}
-
-bool RuleWriter::ambiguous() const {
-  std::set<std::string> seen;
-  for (const StringId id : trace_.saved.site) {
-    const std::string& name = trace_.string(id);
-    if (!seen.insert(name).second || name.empty() ||
-        name.find_first_of("*?[") != std::string::npos) {
-      return true;
-    }
-  }
-  return false;
 }
 
 }  // namespace stowage::simulator

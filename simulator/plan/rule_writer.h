@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "simulator/plan/decisions.h"
+#include "simulator/plan/pattern_text.h"
 
 namespace stowage::simulator {
 
@@ -18,7 +19,7 @@ namespace stowage::simulator {
 // the shorter one wins. Cost: O(saved log saved).
 class RuleWriter {
  public:
-  explicit RuleWriter(const Trace& trace) : trace_(trace) {}
+  RuleWriter(const Trace& trace, Spelling spelling) : trace_(trace), spelling_(spelling) {}
 
   // In order of rows, all of them. The decision may hold relative points.
   void add(SavedId saved, SavedDecision decision);
@@ -27,8 +28,6 @@ class RuleWriter {
   [[nodiscard]] std::vector<SavedRule> rules() const;
   // One rule for each saved tensor.
   [[nodiscard]] std::vector<SavedRule> rules_one_by_one() const;
-  // A site stands twice, or holds characters that are patterns: rules cannot tell them apart.
-  [[nodiscard]] bool ambiguous() const;
 
  private:
   // A site taken apart. number -1: no component is a number, and all is suffix.
@@ -37,6 +36,7 @@ class RuleWriter {
     std::int64_t number = -1;
     std::string path;     // of the suffix, up to its '#'
     std::string ordinal;  // behind the '#'; empty when there is none
+    std::string name;     // all of it
     std::size_t decision = 0;
   };
   using Sites = std::vector<Site>;
@@ -46,6 +46,7 @@ class RuleWriter {
   [[nodiscard]] std::vector<SavedRule> shortest(const Sites& sites) const;
 
   const Trace& trace_;
+  Spelling spelling_;
   std::vector<SavedDecision> kinds_{SavedDecision{}};  // distinct decisions; 0 = keep
   std::map<std::string, std::size_t> kind_of_;         // by their text
   Sites created_;                                      // storages that the step made

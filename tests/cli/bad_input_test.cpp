@@ -7,6 +7,7 @@
 
 #include "tests/cli/process.h"
 #include "tests/support/small_trace.h"
+#include "traces/build_info.h"
 #include "traces/file_io.h"
 #include "traces/trace_file.h"
 
@@ -69,6 +70,48 @@ TEST_F(BadInput, NestedVeryDeeply) {
   error_of(3, {"inspect", "-"}, "{\"schema\":" + brackets);
   error_of(3, {"simulate", trace_, "--plan", "-"}, brackets);
   error_of(3, {"simulate", trace_, "--plan", "-"}, "{\"saved\":" + brackets);
+}
+
+// 24 MiB of the smallest elements there are, in a gzip of 24 KiB. Without a limit a trace's lists
+// took 300 MB, a library's document more.
+TEST_F(BadInput, SmallFilesThatWouldNeedMuchMemory) {
+  constexpr std::size_t kUnpacked = std::size_t{24} << 20;
+  // The text itself, what is made up to the limits, and what the sanitizers add.
+  const std::int64_t most = kSanitizers.empty() ? 150'000 : 500'000;
+  const auto many = [&](const std::string& begin, const std::string& element,
+                        const std::string& end = "0") {
+    std::string text = begin;
+    text.reserve(kUnpacked + begin.size() + element.size());
+    while (text.size() < kUnpacked) text += element;
+    return gzip(text + end);
+  };
+  const auto expect_refused = [&](const std::vector<std::string>& args, const std::string& packed) {
+    const std::string file = folder_.write("many.json.gz", packed);
+    std::vector<std::string> words = args;
+    for (std::string& word : words) {
+      if (word == "MANY") word = file;
+    }
+    const Outcome outcome = stowage(words);
+    EXPECT_EQ(outcome.code, 3) << outcome.err;
+    EXPECT_THAT(outcome.err, StartsWith("stowage: error: " + file + ": "));
+    EXPECT_THAT(outcome.err, HasSubstr("more than"));
+    EXPECT_EQ(count_lines(outcome.err), 1);
+    EXPECT_LT(outcome.peak_kib, most) << outcome.err;
+  };
+  for (const char* element : {"[],", "[0],"}) {
+    expect_refused({"inspect", "MANY"}, many("{\"lists\":[", element));
+  }
+  expect_refused({"inspect", "MANY"}, many("{\"strings\":[", "\"\","));
+  expect_refused({"inspect", "MANY"}, many("{\"legend\":{\"dtype\":[", "\"\","));
+  expect_refused({"inspect", "MANY"}, many("{\"run\":{\"model\":\"", "x", "\""));
+  for (const char* element : {"[],", "{},", "0,", "\"\",", "[[[[[]]]]],"}) {
+    SCOPED_TRACE(element);
+    const std::string plan = many("{\"schema\":\"stowage-plan/1\",\"saved\":[", element);
+    expect_refused({"simulate", trace_, "--plan", "MANY"}, plan);
+    expect_refused({"diff", "MANY", "MANY"}, plan);
+    expect_refused({"diff", "MANY", "MANY"},
+                   many("{\"schema\":\"stowage-verify/1\",\"steps\":[", element));
+  }
 }
 
 TEST_F(BadInput, AnotherMajorSchema) {

@@ -32,7 +32,7 @@ struct Values {
 
 Ran run(const Args& args, Values& values, const std::function<Result<int>(Console&)>& body) {
   CommandLine line("try", "Tries");
-  line.positional("T", values.file, "a file");
+  line.positional_input("T", values.file, "a file");
   line.option("--budget", "B", values.budget, "bytes");
   line.option("-n,--top", "N", values.top, "rows");
   line.option("--set", "K=V", values.set, "settings");

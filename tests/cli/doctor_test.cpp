@@ -107,7 +107,8 @@ TEST(VerifyJson, BadInputNamesThePlace) {
     return facts.ok() ? std::string() : facts.error().text();
   };
   EXPECT_THAT(error("{"), HasSubstr("v.json: not JSON"));
-  EXPECT_THAT(error(std::string(200000, '[')), HasSubstr("nested too deeply"));
+  EXPECT_THAT(error(std::string(200000, '[')),
+              HasSubstr("is nested more than 32 levels deep, at byte 32"));
   EXPECT_THAT(error(R"({"schema": "other/1"})"), HasSubstr("/schema: the schema is 'other/1'"));
   EXPECT_THAT(error(R"({"schema": "stowage-verify/1"})"), HasSubstr("/passed: is missing"));
   EXPECT_THAT(error(R"({"schema": "stowage-verify/1", "passed": 1, "bitwise": true})"),

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -123,7 +124,9 @@ Outcome attend(Started child, const std::string& input) {
     if (fd >= 0) ::close(fd);
   }
   int status = 0;
-  ::waitpid(child.pid, &status, 0);
+  rusage used{};
+  ::wait4(child.pid, &status, 0, &used);
+  outcome.peak_kib = used.ru_maxrss;
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return outcome;
 }

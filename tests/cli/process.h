@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@ struct Outcome {
   int code = -1;  // exit code; 128 + signal when it died of one
   std::string out;
   std::string err;
+  std::int64_t peak_kib = 0;  // of its resident memory
 };
 
 // The path of this build's `stowage`; not in the header, so that builds share what includes it

@@ -29,7 +29,8 @@ class GpuRecording : public ::testing::Test {
     cli::RunFlags flags;
     flags.device = "cuda";
     flags.batch = batch;
-    auto request = cli::make_request(spec, flags);
+    cli::CommandFiles files;
+    auto request = cli::make_request(spec, flags, files);
     EXPECT_TRUE(request.ok()) << request.error().text();
     auto made = cli::Session::create(*request);
     EXPECT_TRUE(made.ok()) << made.error().text();

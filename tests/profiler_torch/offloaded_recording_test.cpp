@@ -34,7 +34,8 @@ std::unique_ptr<cli::Session> session_of(const std::string& spec, std::int64_t b
   flags.batch = batch;
   flags.optimizer = optimizer;
   flags.threads = 1;
-  return or_throw(cli::Session::create(or_throw(cli::make_request(spec, flags))));
+  cli::CommandFiles files;
+  return or_throw(cli::Session::create(or_throw(cli::make_request(spec, flags, files))));
 }
 
 std::shared_ptr<const Trace> recorded(cli::Session& session, bool offloaded) {

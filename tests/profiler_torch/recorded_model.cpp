@@ -23,7 +23,8 @@ std::unique_ptr<cli::Session> new_session(const std::string& spec, std::int64_t 
   flags.batch = batch;
   flags.optimizer = optimizer;
   flags.threads = 1;
-  return or_throw(cli::Session::create(or_throw(cli::make_request(spec, flags))));
+  cli::CommandFiles files;
+  return or_throw(cli::Session::create(or_throw(cli::make_request(spec, flags, files))));
 }
 
 }  // namespace

@@ -2,7 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+#include <set>
+#include <string>
+
+#include "simulator/plan/plan_json.h"
 #include "tests/support/micro_trace.h"
+#include "traces/validate.h"
 
 namespace stowage::simulator {
 namespace {
@@ -140,6 +146,49 @@ TEST(ParameterShards, RandomGroupings) {
       for (std::size_t t = 0; t < s && got >= 0; ++t) {
         ASSERT_EQ(got == back->shard_of[t], decisions.shard_of[s] == decisions.shard_of[t])
             << seed << " " << s << " " << t;
+      }
+    }
+  }
+}
+
+// Names of pattern characters and digits: what is written about them means them alone.
+TEST(ParameterShards, NamesOfPatternCharacters) {
+  std::mt19937 random(18);
+  const auto draw = [&](std::size_t n) { return static_cast<std::size_t>(random()) % n; };
+  for (int round = 0; round < 300; ++round) {
+    std::set<std::string> names;
+    while (names.size() < 12) {
+      std::string name;
+      for (std::size_t length = 1 + draw(4); length > 0; --length)
+        name += "[]*-?0123a.,#"[draw(13)];
+      names.insert(name);
+    }
+    MicroTrace t;
+    ParameterDecisions decisions;
+    decisions.stream = ParameterPlan::Stream::always;
+    for (const std::string& name : names) {
+      t.begin_layer(name);
+      t.existing(64);
+      t.end_layer(name);
+      decisions.shard_of.push_back(static_cast<std::int32_t>(draw(4)) - 1);
+    }
+    const Trace trace = t.finish();
+    ASSERT_EQ(decisions.shard_of.size(), trace.storages.size());
+    ASSERT_TRUE(validate(trace, "t.json")) << validate(trace, "t.json").error().text();
+    Plan plan;
+    plan.parameters = to_shards(trace, decisions);
+    const std::string text = plan_to_json(plan);
+    const auto read = plan_from_json(text, "p.json");
+    ASSERT_TRUE(read.ok()) << read.error().text() << text;
+    EXPECT_EQ(plan_to_json(*read), text);
+    const auto back = resolve_parameters(trace, *read->parameters);
+    ASSERT_TRUE(back.ok()) << back.error().text() << text;
+    for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+      const std::int32_t got = back->shard_of.empty() ? -1 : back->shard_of[s];
+      ASSERT_EQ(got < 0, decisions.shard_of[s] < 0) << text;
+      for (std::size_t other = 0; other < s && got >= 0; ++other) {
+        ASSERT_EQ(got == back->shard_of[other], decisions.shard_of[s] == decisions.shard_of[other])
+            << text;
       }
     }
   }

@@ -1,10 +1,12 @@
 // simulator/pattern and simulator/program_point: what matches, what parses, what is refused.
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 #include <vector>
 
 #include "simulator/plan/pattern.h"
+#include "simulator/plan/pattern_text.h"
 #include "simulator/plan/program_point.h"
 #include "tests/support/micro_trace.h"
 
@@ -40,6 +42,42 @@ TEST(Pattern, NumbersAreWhole) {
   EXPECT_FALSE(matches("#[0,2-4,9]", "#5"));
   EXPECT_TRUE(matches("[7]", "007"));
   EXPECT_FALSE(matches("[0-9]", "99999999999999999999"));
+}
+
+TEST(Pattern, Escapes) {
+  EXPECT_TRUE(matches("a[*]b", "a*b"));
+  EXPECT_FALSE(matches("a[*]b", "axb"));
+  EXPECT_TRUE(matches("[?][[]3]", "?[3]"));
+  EXPECT_FALSE(matches("[?]", "a"));
+  EXPECT_TRUE(matches("[[][0-9]]", "[7]"));
+}
+
+// Any text is a pattern or an error; a name spelt exactly matches itself and nothing else, spelt
+// loosely itself at least.
+TEST(Pattern, RandomNamesAndTexts) {
+  std::mt19937 random(20261122);
+  const auto text = [&] {
+    const std::string characters = "[]*?-,0123a";
+    std::string out;
+    for (std::size_t length = 1 + random() % 6; length > 0; --length) {
+      out += characters[random() % characters.size()];
+    }
+    return out;
+  };
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string name = text();
+    const std::string other = text();
+    const std::string exact = as_pattern(name, Spelling::exact);
+    ASSERT_TRUE(matches(exact, name)) << exact;
+    ASSERT_EQ(matches(exact, other), name == other) << exact << " " << other;
+    ASSERT_TRUE(matches(as_pattern(name, Spelling::loose), name)) << name;
+    const auto any = Pattern::parse(other);
+    if (any.ok()) {
+      static_cast<void>(any->matches(name));
+    } else {
+      ASSERT_EQ(any.error().code, ErrorCode::bad_input);
+    }
+  }
 }
 
 TEST(Pattern, RefusesMalformedOnes) {

@@ -12,6 +12,8 @@
 #include <iterator>
 #include <string>
 
+#include "traces/build_info.h"
+
 namespace stowage {
 namespace {
 
@@ -100,6 +102,46 @@ TEST_F(FileIo, RefusesABomb) {
   EXPECT_FALSE(read_file(path("large"), 1999));
   EXPECT_TRUE(read_file(path("large"), 2000));
   EXPECT_FALSE(read_file("/dev/zero", 1 << 20));
+}
+
+// How far the peak of a process's memory rises when it reads `file`, in KiB.
+std::int64_t memory_to_read(const std::string& file, std::int64_t max_bytes) {
+  int ends[2];
+  if (::pipe(ends) != 0) return -1;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    const std::int64_t before = used.ru_maxrss;
+    static_cast<void>(read_file(file, max_bytes));
+    ::getrusage(RUSAGE_SELF, &used);
+    const std::int64_t more = used.ru_maxrss - before;
+    ::_exit(::write(ends[1], &more, sizeof more) == sizeof more ? 0 : 1);
+  }
+  std::int64_t more = -1;
+  ::close(ends[1]);
+  if (::read(ends[0], &more, sizeof more) != sizeof more) more = -1;
+  ::close(ends[0]);
+  ::waitpid(child, nullptr, 0);
+  return more;
+}
+
+// A buffer that doubles took three times the limit.
+TEST_F(FileIo, UnpackingTakesLittleMoreThanTheLimit) {
+  if (!kSanitizers.empty()) GTEST_SKIP() << "a sanitizer keeps what is freed";
+  constexpr std::int64_t kLimit = 40 << 20;
+  const std::string packed = gzip(std::string(100 << 20, '\0'));
+  put("bomb.gz", packed);
+  put("two.gz", packed + gzip("x"));  // its last four bytes do not tell its size
+  put("fits.gz", gzip(std::string(kLimit, '\0')));
+  EXPECT_FALSE(read_file(path("bomb.gz"), kLimit));
+  EXPECT_FALSE(read_file(path("two.gz"), kLimit));
+  EXPECT_EQ(read_file(path("fits.gz"), kLimit)->size(), static_cast<std::size_t>(kLimit));
+  for (const char* name : {"bomb.gz", "fits.gz"}) {
+    const std::int64_t taken = memory_to_read(path(name), kLimit);
+    EXPECT_GT(taken, 0) << name;
+    EXPECT_LT(taken, kLimit / 1024 * 5 / 4) << name;
+  }
 }
 
 TEST_F(FileIo, NamesWhatCannotBeRead) {

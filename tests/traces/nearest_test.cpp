@@ -28,5 +28,18 @@ TEST(Nearest, PrefersTheSmallerDistanceThenTheFirst) {
   EXPECT_EQ(nearest("abc", {"abd", "abe"}), "abd");
 }
 
+// Of a file somebody else wrote: the search ends, and long words have no neighbour.
+TEST(Nearest, IsBounded) {
+  const std::string long_word(kLongestNearest, 'x');
+  EXPECT_EQ(nearest(long_word, {long_word + "y"}), long_word + "y");
+  EXPECT_EQ(nearest(long_word + "x", {long_word + "y"}), "");
+  EXPECT_EQ(nearest(std::string(1 << 20, 'x'), {std::string(1 << 20, 'y')}), "");
+  // 2,000 steps a candidate, of a hundred million.
+  std::vector<std::string> many(200'000, std::string(50, 'y'));
+  many.front() = std::string(39, 'x') + "y";
+  many.back() = std::string(40, 'x');
+  EXPECT_EQ(nearest(std::string(40, 'x'), many), many.front());
+}
+
 }  // namespace
 }  // namespace stowage

@@ -186,6 +186,45 @@ TEST(TraceJson, RefusesDeepNesting) {
   }
 }
 
+// Each limit, at it and one below.
+TEST(TraceJson, RefusesMoreThanATraceMayHold) {
+  const Trace trace = small_trace();
+  const std::string text = trace_to_json(trace);
+  TraceLimits fits;
+  fits.lists = trace.lists.size();
+  EXPECT_TRUE(trace_from_json(text, "t.json", fits));
+  const auto refused = [&](const TraceLimits& limits) {
+    const auto read = trace_from_json(text, "t.json", limits);
+    return read ? std::string() : read.error().pointer + ": " + read.error().message;
+  };
+  TraceLimits fewer = fits;
+  --fewer.lists;
+  EXPECT_EQ(refused(fewer), "/lists/" + std::to_string(fewer.lists) +
+                                ": is beyond what a trace may hold: more than " +
+                                std::to_string(fewer.lists) + " lists");
+  fewer = fits;
+  fewer.integers = 1;
+  EXPECT_NE(refused(fewer).find("more than 1 integers"), std::string::npos);
+  fewer = fits;
+  fewer.texts = 3;
+  EXPECT_EQ(refused(fewer).substr(0, 7), "/legend");
+  EXPECT_NE(refused(fewer).find("more than 3 strings"), std::string::npos);
+  fewer = fits;
+  fewer.text_bytes = 12;
+  EXPECT_EQ(refused(fewer), "/schema/name: is a string of more than 12 bytes");
+}
+
+// A table's "n" and the room that is made for it: no more in all than the text can fill.
+TEST(TraceJson, ManyRowsAnnouncedTakeNoMemory) {
+  const std::string text = trace_to_json(small_trace());
+  std::string many = text;
+  for (std::size_t at = 0; (at = many.find("\"n\":", at)) != std::string::npos;) {
+    at += 4;
+    many.replace(at, many.find_first_not_of("0123456789", at) - at, "2147483647");
+  }
+  EXPECT_NE(error_of(many).find("values, but n is 2147483647"), std::string::npos);
+}
+
 TEST(TraceJson, RefusesAnotherSchema) {
   EXPECT_EQ(error_with("/schema/major", 2), "/schema/major: is 2; this version reads 1");
   EXPECT_EQ(error_with("/schema/major", 0), "/schema/major: is 0; this version reads 1");
