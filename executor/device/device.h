@@ -118,7 +118,8 @@ class Device {
 
   // Around a step: the calling thread's stream is the compute stream until end_step(), and whatever
   // comes on another one throws c10::Error. Outside of a step compute is the stream of the thread
-  // that calls. A device without streams does nothing.
+  // that calls. Steps of several models may go on at once, each with a begin and an end; what comes
+  // then must be on one of their streams. A device without streams does nothing.
   virtual void begin_step() = 0;
   virtual void end_step() = 0;
   // Throws c10::Error when the calling thread is not on the step's compute stream.
