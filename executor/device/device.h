@@ -69,7 +69,7 @@ struct LiveAllocation {
 };
 
 // Every allocation and free from the making of the device to the end of its first step, in program
-// order; empty where no replay of the allocator needs them.
+// order; empty where no replay of the allocator needs them, or where it was given up.
 struct SetupHistory {
   std::vector<AllocationEvent> events;
   std::size_t first_step = 0;  // the step's events are those from here on
@@ -102,7 +102,8 @@ class Device {
   // between steps. Cost: O(blocks log blocks), about 1 ms.
   [[nodiscard]] virtual std::optional<simulator::ObservedAllocator> observed_allocator() const = 0;
 
-  // The history goes on until end_setup(). Only the first call of either says anything; without
+  // The history goes on until end_setup(), and is given up where it gets too long to be one of a
+  // first step (a million events). Only the first call of either says anything; without
   // begin_first_step() there is no step in it.
   [[nodiscard]] virtual SetupHistory setup_history() const = 0;
   virtual void begin_first_step() = 0;
