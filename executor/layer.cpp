@@ -16,22 +16,26 @@ namespace stowage {
 namespace {
 
 using executor::LayerEvent;
+using Link = std::shared_ptr<const executor::DriverLink>;
 
-void report(LayerEvent event, const std::string& path) {
-  if (executor::StepDriver* const driver = executor::driver()) driver->layer_event(event, path);
+void report(executor::StepDriver* driver, LayerEvent event, const std::string& path) {
+  if (driver != nullptr) driver->layer_event(event, path);
 }
 
-// Tells the driver when the gradient passes an identity node.
+// Tells the driver that was there in forward, as long as it is, when the gradient passes an
+// identity node.
 class BoundaryHook final : public torch::autograd::FunctionPreHook {
  public:
-  BoundaryHook(LayerEvent event, std::string path) : event_(event), path_(std::move(path)) {}
+  BoundaryHook(Link link, LayerEvent event, std::string path)
+      : link_(std::move(link)), event_(event), path_(std::move(path)) {}
 
   torch::autograd::variable_list operator()(const torch::autograd::variable_list& grads) override {
-    report(event_, path_);
+    report(executor::driver_of(link_.get()), event_, path_);
     return grads;
   }
 
  private:
+  Link link_;
   LayerEvent event_;
   std::string path_;
 };
@@ -44,8 +48,10 @@ at::Tensor identity(const at::Tensor& tensor) {
 }
 
 void hook(const at::Tensor& boundary, LayerEvent event, const std::string& path) {
+  Link link = executor::driver_link();
+  if (link == nullptr) return;
   if (const auto node = boundary.grad_fn()) {
-    node->add_pre_hook(std::make_unique<BoundaryHook>(event, path));
+    node->add_pre_hook(std::make_unique<BoundaryHook>(std::move(link), event, path));
   }
 }
 
@@ -59,10 +65,10 @@ at::Tensor layer(const std::string& path, const LayerFn& fn, std::vector<at::Ten
     if (!end_hooked) hook(input, LayerEvent::backward_end, path);
     end_hooked = true;
   }
-  report(LayerEvent::forward_begin, path);
+  report(executor::driver(), LayerEvent::forward_begin, path);
   at::Tensor output = fn(inputs);
   inputs.clear();
-  report(LayerEvent::forward_end, path);
+  report(executor::driver(), LayerEvent::forward_end, path);
   if (!output.defined() || !output.requires_grad()) return output;
   output = identity(output);
   hook(output, LayerEvent::backward_begin, path);

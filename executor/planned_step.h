@@ -74,9 +74,13 @@ class PlannedStep final : public StepDriver {
   // no trained weight is lost. `device` must then live as long.
   ~PlannedStep() override;
 
-  // Installs the driver and expects a step from its beginning. What an unfinished step left behind
-  // is waited for and dropped.
+  // Installs the driver for the calling thread (InstalledDriver) and expects a step from its
+  // beginning. What an unfinished step left behind is waited for and dropped.
   void begin_step();
+  // The step goes on on the calling thread, behind steps of other models that began meanwhile, or
+  // when it began on another thread. A graph's backward knows its step without it, the forward and
+  // the optimizer's updates do not. Nothing outside of a step.
+  void resume() { installed_.resume(); }
   // Ends the step and removes the driver. Error: the step ended before the schedule did (only
   // with OffPlan::refuse; nothing is lost, its results are right). What look_ahead()
   // takes for a moment counts in the device's peaks, not in the report's.
@@ -117,6 +121,7 @@ class PlannedStep final : public StepDriver {
  private:
   explicit PlannedStep(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
+  InstalledDriver installed_;
   bool leaves_parameters_ = false;
   bool has_looked_ahead_ = false;
   std::string look_ahead_;

@@ -57,14 +57,6 @@ class RestingDriver final : public executor::StepDriver {
   std::int64_t events_ = 0;
 };
 
-class Installed {
- public:
-  explicit Installed(executor::StepDriver& driver) { executor::set_driver(&driver); }
-  ~Installed() { executor::set_driver(nullptr); }
-  Installed(const Installed&) = delete;
-  Installed& operator=(const Installed&) = delete;
-};
-
 class Measurement {
  public:
   Measurement(executor::Device& device, const std::function<void()>& step)
@@ -131,7 +123,7 @@ void measure_rest_gain(executor::Device& device, const std::function<void()>& st
                        std::byte* memory, const std::byte* host, Bytes bytes,
                        Calibration& calibration) {
   RestingDriver driver(device, memory, host, bytes);
-  const Installed installed(driver);
+  const executor::InstalledDriver installed(driver);
   step();
   const std::int64_t events = driver.take_events();
   if (events == 0 || calibration.h2d.bytes_per_second.empty()) return;

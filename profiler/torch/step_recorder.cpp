@@ -122,7 +122,7 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   recording_ = true;
   link_ = std::make_shared<RecorderLink>(*this);
   device_.set_listener(this);
-  executor::set_driver(this);
+  installed_ = executor::InstalledDriver(*this);
   observer_ = std::make_unique<OpObserver>(*this, !options_.light);
   add(RawKind::step_begin, -1);
 }
@@ -173,7 +173,7 @@ void StepRecorder::stop() {
     recording_ = false;
   }
   observer_.reset();
-  executor::set_driver(nullptr);
+  installed_.remove();
   device_.set_listener(nullptr);
   for (const at::Tensor& tensor : hooked_) {
     torch::autograd::impl::set_post_acc_grad_hooks(tensor, nullptr);

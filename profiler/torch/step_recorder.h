@@ -128,6 +128,7 @@ class StepRecorder final : public executor::StepDriver,
   std::int64_t first_serial_ = 0;
   bool recording_ = false;
   std::optional<Error> failure_;
+  executor::InstalledDriver installed_;
   std::unique_ptr<OpObserver> observer_;
   // On a GPU backward runs on autograd's own thread. Guards what a running step writes; recursive,
   // since observers call each other. Under it nothing calls the device but allocation_serial(): a
