@@ -1,6 +1,7 @@
 #include "simulator/step/pass_rows.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace stowage::simulator {
 namespace {
@@ -63,12 +64,16 @@ void PassRows::find_tensor_homes(const Trace& trace) {
     const OpId producer = trace.tensors.producer[t];
     if (producer.valid()) need(TensorId(t), op_home[producer.index()]);
   }
+  std::vector<std::pair<std::size_t, EventId>> needs;
+  needs.reserve(trace.uses.size() + trace.saved.size());
   for (std::size_t u = 0; u < trace.uses.size(); ++u) {
-    need(trace.uses.tensor[u], op_home[trace.uses.op[u].index()]);
+    needs.emplace_back(trace.uses.tensor[u].index(), op_home[trace.uses.op[u].index()]);
   }
   for (std::size_t s = 0; s < trace.saved.size(); ++s) {
-    need(trace.saved.tensor[s], trace.saved.event[s]);
+    needs.emplace_back(trace.saved.tensor[s].index(), trace.saved.event[s]);
   }
+  for (const auto& [tensor, event] : needs) need(TensorId(tensor), event);
+  needs_ = {trace.tensors.size(), needs};
   for (std::size_t t = 0; t < home.size(); ++t) {
     if (home[t].valid()) continue;
     const StorageId of = trace.tensors.storage[t];

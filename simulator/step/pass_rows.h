@@ -4,8 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "simulator/step/grouped.h"
 #include "traces/trace.h"
 
 namespace stowage::simulator {
@@ -38,6 +40,10 @@ class PassRows {
   [[nodiscard]] std::int32_t first_at(RowTable table, EventId event) const;
   // Phase of an event; none where the pass has no phases.
   [[nodiscard]] PhaseId phase(EventId event) const { return phase_[event.index()]; }
+  // Home events of the uses and saved tensors that are of a tensor, uses first.
+  [[nodiscard]] std::span<const EventId> needs_of(TensorId tensor) const {
+    return needs_[tensor.index()];
+  }
 
  private:
   struct Homes {
@@ -55,6 +61,7 @@ class PassRows {
 
   std::array<Homes, kRowTables> tables_;
   std::vector<PhaseId> phase_;
+  Grouped<EventId> needs_;
 };
 
 }  // namespace stowage::simulator

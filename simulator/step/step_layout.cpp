@@ -39,27 +39,54 @@ std::int32_t StepLayout::add_group(std::int32_t source,
 }
 
 void StepLayout::add_piece(std::int32_t group, EventId first, EventId end, std::optional<Pass> pass,
-                           std::int32_t micro_batch) {
+                           std::int32_t micro_batch, std::int32_t owner) {
   Placement placement;
   placement.group = group;
   placement.first = first;
   placement.end = end;
   placement.pass = pass;
   placement.micro_batch = micro_batch;
+  placement.owner = owner;
   placements_.push_back(std::move(placement));
+}
+
+void StepLayout::clear_pieces() {
+  placements_.clear();
+  spans_.clear();
 }
 
 Status StepLayout::lay_out() {
   if (Status sorted = sort_groups(); !sorted) return sorted;
+  for (Placement& placement : placements_) {
+    measure(placement);
+    placement.borrowed.clear();
+    if (placement.group != 0) borrow_needed(placement);
+  }
+  std::vector<std::int32_t> hosts;  // owners that have their host
+  for (Placement& placement : placements_) {
+    if (placement.owner < 0) continue;
+    if (std::find(hosts.begin(), hosts.end(), placement.owner) != hosts.end()) continue;
+    hosts.push_back(placement.owner);
+    borrow_replaced(placement.owner, placement);
+  }
+  number_all();
+  return Unit{};
+}
+
+void StepLayout::lay_out_again(std::vector<Placement> placements, std::vector<ReplacedSpan> spans) {
+  placements_ = std::move(placements);
+  spans_ = std::move(spans);
+  const Status sorted = sort_groups();
+  STOWAGE_ASSERT(sorted.ok());
+  number_all();
+}
+
+void StepLayout::number_all() {
   borrowed_.clear();
   events_ = 0;
   rows_ = {};
   rows_[index_of(RowTable::storages)] = static_cast<std::int32_t>(existing_.size());
-  for (Placement& placement : placements_) {
-    borrow_tensors(placement);
-    number(placement);
-  }
-  return Unit{};
+  for (Placement& placement : placements_) number(placement);
 }
 
 Status StepLayout::sort_groups() {
@@ -86,33 +113,59 @@ Status StepLayout::sort_groups() {
   return Unit{};
 }
 
-void StepLayout::borrow_tensors(Placement& placement) {
-  const StepSource& source = source_of(placement);
-  placement.borrowed.clear();
+void StepLayout::measure(Placement& placement) const {
+  const PassRows& rows = *source_of(placement).rows;
   for (std::size_t t = 0; t < kRowTables; ++t) {
     const auto table = static_cast<RowTable>(t);
-    placement.from[t] = source.rows->first_at(table, placement.first);
-    placement.count[t] = source.rows->first_at(table, placement.end) - placement.from[t];
+    placement.from[t] = rows.first_at(table, placement.first);
+    placement.count[t] = rows.first_at(table, placement.end) - placement.from[t];
   }
+}
+
+// Tensors that the pass makes ahead of the group's pieces, in the first piece that needs them.
+void StepLayout::borrow_needed(Placement& placement) const {
+  const StepSource& source = source_of(placement);
+  const auto is_borrowed = [&](const Placement& of, TensorId tensor) {
+    const BorrowedTensor wanted{placement.group, tensor};
+    return std::find(of.borrowed.begin(), of.borrowed.end(), wanted) != of.borrowed.end();
+  };
+  const auto borrow = [&](TensorId tensor) {
+    const EventId home = source.rows->home(RowTable::tensors, tensor.index());
+    if (placement_of(placement.group, home) >= 0 || is_borrowed(placement, tensor)) return;
+    // Of the step, not of the source: the pieces that are measured already.
+    for (const Placement* before = placements_.data(); before != &placement; ++before) {
+      if (before->group == placement.group && is_borrowed(*before, tensor)) return;
+    }
+    placement.borrowed.push_back({placement.group, tensor});
+  };
   const auto each = [&](RowTable table, const std::vector<TensorId>& tensors) {
     const std::int32_t from = placement.from[index_of(table)];
     const std::int32_t end = from + placement.count[index_of(table)];
-    for (std::int32_t p = from; p < end; ++p) {
-      borrow(placement, tensors[source.rows->row(table, p)]);
-    }
+    for (std::int32_t p = from; p < end; ++p) borrow(tensors[source.rows->row(table, p)]);
   };
   each(RowTable::uses, source.trace->uses.tensor);
   each(RowTable::saved, source.trace->saved.tensor);
 }
 
-void StepLayout::borrow(Placement& placement, TensorId tensor) {
-  const EventId home = source_of(placement).rows->home(RowTable::tensors, tensor.index());
-  if (placement.holds(home) || placement_of(placement.group, home) >= 0) return;
-  const std::int32_t tensors = index_of(RowTable::tensors);
-  const auto behind = static_cast<std::int32_t>(placement.borrowed.size());
-  const TensorId row(rows_[index(tensors)] + placement.count[index(tensors)] + behind);
-  if (!borrowed_.emplace(key_of(placement.group, tensor), row).second) return;
-  placement.borrowed.push_back({placement.group, tensor});
+// Tensors of the recording that a template replaces and others than it need.
+void StepLayout::borrow_replaced(std::int32_t owner, Placement& host) const {
+  const PassRows& rows = *sources_.front().rows;
+  const auto is_replaced = [&](EventId event) {
+    return std::any_of(spans_.begin(), spans_.end(), [&](const ReplacedSpan& span) {
+      return span.owner == owner && span.first <= event && event < span.end;
+    });
+  };
+  for (const ReplacedSpan& span : spans_) {
+    if (span.owner != owner) continue;
+    const std::int32_t end = rows.first_at(RowTable::tensors, span.end);
+    for (std::int32_t p = rows.first_at(RowTable::tensors, span.first); p < end; ++p) {
+      const TensorId tensor(rows.row(RowTable::tensors, p));
+      if (placement_of(0, rows.home(RowTable::tensors, tensor.index())) >= 0) continue;
+      const auto needs = rows.needs_of(tensor);
+      if (std::all_of(needs.begin(), needs.end(), is_replaced)) continue;
+      host.borrowed.push_back({0, tensor});
+    }
+  }
 }
 
 void StepLayout::number(Placement& placement) {
@@ -120,7 +173,10 @@ void StepLayout::number(Placement& placement) {
   events_ += placement.events();
   placement.to = rows_;
   for (std::size_t t = 0; t < kRowTables; ++t) rows_[t] += placement.count[t];
-  rows_[index_of(RowTable::tensors)] += static_cast<std::int32_t>(placement.borrowed.size());
+  std::int32_t& tensors = rows_[index_of(RowTable::tensors)];
+  for (const BorrowedTensor& borrowed : placement.borrowed) {
+    borrowed_[key_of(borrowed.group, borrowed.tensor)] = TensorId(tensors++);
+  }
 }
 
 std::int32_t StepLayout::placement_of(std::int32_t group, EventId event) const {

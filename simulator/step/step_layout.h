@@ -34,7 +34,8 @@ struct PieceGroup {
   std::vector<std::int32_t> placements;  // in order of their events in the source
 };
 
-// A tensor of a group, needed in a piece though none of the group's pieces makes it.
+// A tensor of a group that none of the group's pieces makes: needed in a piece, or one of the
+// recording that a template replaces and the rest of the recording needs.
 struct BorrowedTensor {
   std::int32_t group = 0;
   TensorId tensor;
@@ -47,7 +48,8 @@ struct Placement {
   EventId end;
   std::optional<Pass> pass;
   std::int32_t micro_batch = -1;
-  EventId at;  // event of the step that `first` is
+  std::int32_t owner = -1;  // template that it belongs to; -1 = the recording's
+  EventId at;               // event of the step that `first` is
   // By RowTable: the piece's first position in the source, how many, and the first row of the step.
   std::array<std::int32_t, kRowTables> from{};
   std::array<std::int32_t, kRowTables> count{};
@@ -56,6 +58,13 @@ struct Placement {
 
   [[nodiscard]] bool holds(EventId event) const { return first <= event && event < end; }
   [[nodiscard]] std::int32_t events() const { return end.value - first.value; }
+};
+
+// Recorded events that are not in the step.
+struct ReplacedSpan {
+  EventId first;  // [first, end)
+  EventId end;
+  std::int32_t owner = 0;  // template that replaces them
 };
 
 class StepLayout {
@@ -67,14 +76,22 @@ class StepLayout {
   std::int32_t add_source(const std::string& name, std::shared_ptr<const Trace> trace);
   std::int32_t add_group(std::int32_t source, std::vector<std::pair<StorageId, StorageId>> same);
   void add_piece(std::int32_t group, EventId first, EventId end, std::optional<Pass> pass = {},
-                 std::int32_t micro_batch = -1);
+                 std::int32_t micro_batch = -1, std::int32_t owner = -1);
+  void add_span(const ReplacedSpan& span) { spans_.push_back(span); }
   // Numbers the rows. Error (bad_input): an event of a group is in two pieces.
   // Cost: O(rows of the pieces + pieces log pieces).
   [[nodiscard]] Status lay_out();
+  // Instead of the pieces and spans so far, ones that have been laid out before, in another order
+  // or with others between: what they hold is known, only their places are new. Each group's pieces
+  // are in the order of their events.
+  // Cost: O(pieces log pieces + borrowed tensors).
+  void lay_out_again(std::vector<Placement> placements, std::vector<ReplacedSpan> spans);
+  void clear_pieces();
 
   [[nodiscard]] const std::vector<StepSource>& sources() const { return sources_; }
   [[nodiscard]] const std::vector<PieceGroup>& groups() const { return groups_; }
   [[nodiscard]] const std::vector<Placement>& placements() const { return placements_; }
+  [[nodiscard]] const std::vector<ReplacedSpan>& spans() const { return spans_; }
   [[nodiscard]] const std::vector<StorageId>& existing() const { return existing_; }
   [[nodiscard]] const StepSource& source_of(const Placement& placement) const {
     return source_of_group(placement.group);
@@ -111,13 +128,16 @@ class StepLayout {
  private:
   static std::size_t index(std::int32_t value) { return static_cast<std::size_t>(value); }
   [[nodiscard]] Status sort_groups();
-  void borrow_tensors(Placement& placement);
-  void borrow(Placement& placement, TensorId tensor);
+  void measure(Placement& placement) const;
+  void borrow_needed(Placement& placement) const;
+  void borrow_replaced(std::int32_t owner, Placement& host) const;
+  void number_all();
   void number(Placement& placement);
 
   std::vector<StepSource> sources_;
   std::vector<PieceGroup> groups_;
   std::vector<Placement> placements_;
+  std::vector<ReplacedSpan> spans_;
   std::vector<StorageId> existing_;                       // recorded rows
   std::vector<StorageId> existing_row_;                   // by recorded row
   std::unordered_map<std::uint64_t, TensorId> borrowed_;  // rows of the step, by group and tensor

@@ -1,6 +1,7 @@
 // Which row of a step a storage of a piece is.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "simulator/step/step_layout.h"
@@ -28,7 +29,9 @@ class StepStorages {
     StorageId storage;
     friend auto operator<=>(const Alias&, const Alias&) = default;
   };
-  [[nodiscard]] const std::vector<Alias>& aliases() const { return aliases_; }
+  [[nodiscard]] std::span<const Alias> aliases_of(StorageId recorded) const;
+  // The recorded storage that one of a group is; none: it is none.
+  [[nodiscard]] StorageId recorded_of(std::int32_t group, StorageId storage) const;
 
  private:
   const StepLayout& layout_;

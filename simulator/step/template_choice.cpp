@@ -1,9 +1,7 @@
 #include "simulator/step/template_choice.h"
 
 #include <algorithm>
-#include <map>
 #include <string>
-#include <tuple>
 
 #include "traces/nearest.h"
 
@@ -102,33 +100,9 @@ Status check_source(const Trace& recording, const StepTemplate& of, const Templa
 }
 
 struct Chosen {
+  std::int32_t owner;
   const StepTemplate* of;
   const Replacement* replacement;
-};
-
-// Groups of one template's pieces, made when they are first needed.
-class Groups {
- public:
-  explicit Groups(StepLayout& layout) : layout_(layout) {}
-
-  std::int32_t of(const StepTemplate* step_template, const Piece& piece) {
-    if (piece.source == Piece::kRecording && piece.instance == 0) return 0;
-    const auto key = std::tuple(step_template, piece.source, piece.instance);
-    if (const auto known = groups_.find(key); known != groups_.end()) return known->second;
-    std::int32_t group = 0;
-    if (piece.source == Piece::kRecording) {
-      group = layout_.add_group(0, {});
-    } else {
-      const auto& source = step_template->sources[static_cast<std::size_t>(piece.source)];
-      group = layout_.add_group(layout_.add_source(source.name, source.trace), source.storages);
-    }
-    groups_.emplace(key, group);
-    return group;
-  }
-
- private:
-  StepLayout& layout_;
-  std::map<std::tuple<const StepTemplate*, std::int32_t, std::int32_t>, std::int32_t> groups_;
 };
 
 }  // namespace
@@ -178,17 +152,32 @@ Status check_template(const Trace& recording, const StepTemplate& of) {
   return Unit{};
 }
 
-Status add_pieces(const std::vector<const StepTemplate*>& chosen, StepLayout& layout) {
+std::int32_t TemplateGroups::of(const StepTemplate& owner, const Piece& piece) {
+  if (piece.source == Piece::kRecording && piece.instance == 0) return 0;
+  const auto key = std::tuple(&owner, piece.source, piece.instance);
+  if (const auto known = groups_.find(key); known != groups_.end()) return known->second;
+  std::int32_t group = 0;
+  if (piece.source == Piece::kRecording) {
+    group = layout_->add_group(0, {});
+  } else {
+    const TemplateSource& source = owner.sources[static_cast<std::size_t>(piece.source)];
+    group = layout_->add_group(layout_->add_source(source.name, source.trace), source.storages);
+  }
+  groups_.emplace(key, group);
+  return group;
+}
+
+Status add_pieces(const std::vector<const StepTemplate*>& chosen, TemplateGroups& groups,
+                  StepLayout& layout) {
   std::vector<Chosen> replacements;
-  for (const StepTemplate* each : chosen) {
-    for (const Replacement& replacement : each->replacements) {
-      replacements.push_back({each, &replacement});
+  for (std::size_t owner = 0; owner < chosen.size(); ++owner) {
+    for (const Replacement& replacement : chosen[owner]->replacements) {
+      replacements.push_back({static_cast<std::int32_t>(owner), chosen[owner], &replacement});
     }
   }
   std::stable_sort(replacements.begin(), replacements.end(), [](const Chosen& a, const Chosen& b) {
     return a.replacement->first < b.replacement->first;
   });
-  Groups groups(layout);
   EventId next(std::size_t{0});  // of the recording
   const StepTemplate* before = nullptr;
   const auto add_recorded = [&](EventId end) {
@@ -199,9 +188,10 @@ Status add_pieces(const std::vector<const StepTemplate*>& chosen, StepLayout& la
       return bad(what(*before) + " and " + what(*each.of) + " replace the same events");
     }
     add_recorded(each.replacement->first);
+    layout.add_span({each.replacement->first, each.replacement->end, each.owner});
     for (const Piece& piece : each.replacement->pieces) {
-      layout.add_piece(groups.of(each.of, piece), piece.first, piece.end, piece.pass,
-                       piece.micro_batch);
+      layout.add_piece(groups.of(*each.of, piece), piece.first, piece.end, piece.pass,
+                       piece.micro_batch, each.owner);
     }
     next = each.replacement->end;
     before = each.of;

@@ -1,6 +1,8 @@
 // Which templates a structure asks for, and their pieces among those of the recording.
 #pragma once
 
+#include <map>
+#include <tuple>
 #include <vector>
 
 #include "simulator/step/step_layout.h"
@@ -17,8 +19,21 @@ namespace stowage::simulator {
 // A template names events, storages and sources that are there. `recording` is that of the step.
 [[nodiscard]] Status check_template(const Trace& recording, const StepTemplate& of);
 
-// Adds the pieces of the step to an empty layout: the chosen templates', and between them the
-// recording's. Error: two of them replace the same event.
-[[nodiscard]] Status add_pieces(const std::vector<const StepTemplate*>& chosen, StepLayout& layout);
+// Groups of the templates' pieces in a layout, added when they are first needed.
+class TemplateGroups {
+ public:
+  // The layout must outlive this.
+  explicit TemplateGroups(StepLayout& layout) : layout_(&layout) {}
+  [[nodiscard]] std::int32_t of(const StepTemplate& owner, const Piece& piece);
+
+ private:
+  StepLayout* layout_;
+  std::map<std::tuple<const StepTemplate*, std::int32_t, std::int32_t>, std::int32_t> groups_;
+};
+
+// Adds the pieces of the step to a layout without any: the chosen templates', which own them by
+// their row, and between them the recording's. Error: two of them replace the same event.
+[[nodiscard]] Status add_pieces(const std::vector<const StepTemplate*>& chosen,
+                                TemplateGroups& groups, StepLayout& layout);
 
 }  // namespace stowage::simulator

@@ -18,7 +18,13 @@ Result<Step> unroll(const Trace& recording, const Structure& structure,
   if (chosen->empty()) return Step(recording);
   // The recording outlives the step, so the layout does not own it.
   StepLayout layout(std::shared_ptr<const Trace>(std::shared_ptr<const Trace>(), &recording));
-  if (Status added = add_pieces(*chosen, layout); !added) return std::move(added).error();
+  for (const StepTemplate& each : templates) {
+    for (const TemplateSource& source : each.sources) {
+      if (source.trace != nullptr) layout.add_source(source.name, source.trace);
+    }
+  }
+  TemplateGroups groups(layout);
+  if (Status added = add_pieces(*chosen, groups, layout); !added) return std::move(added).error();
   if (Status done = layout.lay_out(); !done) return std::move(done).error();
   Result<Trace> trace = compose(layout);
   if (!trace) return std::move(trace).error();
