@@ -253,6 +253,7 @@ void StepWriter::tensor(std::int32_t group, std::size_t from, std::size_t to) {
   tensors.producer[to] =
       producer.valid() ? OpId(layout_.row(RowTable::ops, group, producer.index())) : producer;
   tensors.version[to] = source.version[from];
+  tensors.item_bytes[to] = source.item_bytes[from];
 }
 
 void StepWriter::saved(std::size_t from, std::size_t to) {

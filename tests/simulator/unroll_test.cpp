@@ -178,15 +178,15 @@ TEST(Unroll, OfPiecesOfAnEqualPassIsTheRecording) {
 }
 
 // A layer `a` whose activation h of 400 bytes is saved, and a layer `b` that takes 500 for a while.
-struct TwoLayers {
+struct TwoUnrolled {
   Trace trace;
   StorageId x, y;
   EventId forward, forward_end, backward, backward_end;  // of `a`
 };
 
-TwoLayers two_layers() {
+TwoUnrolled two_layers() {
   MicroTrace t;
-  TwoLayers made;
+  TwoUnrolled made;
   made.x = t.alloc(100);
   made.forward = EventId(t.last_event().index() + 1);
   t.begin_layer("a");
@@ -221,7 +221,7 @@ TwoLayers two_layers() {
 }
 
 // The pass recompute_all: `a` runs without saving, and again in backward, where it takes 12 ns.
-StepTemplate recompute_a(const TwoLayers& recorded) {
+StepTemplate recompute_a(const TwoUnrolled& recorded) {
   MicroTrace t;
   t.existing(8);  // storages have other rows here
   const auto x = t.alloc(100);
@@ -306,7 +306,7 @@ StepTemplate recompute_a(const TwoLayers& recorded) {
 //   31 free x                0   72
 //   32 step_end              0   72
 TEST(Unroll, LayerThatRunsAgainInBackward) {
-  const TwoLayers recorded = two_layers();
+  const TwoUnrolled recorded = two_layers();
   const StepIndex plain(recorded.trace);
   EXPECT_EQ(replay(plain, resident_schedule(plain)).peak_requested, 1100);
   EXPECT_EQ(replay(plain, resident_schedule(plain)).step_ns, 61);
@@ -327,7 +327,7 @@ TEST(Unroll, LayerThatRunsAgainInBackward) {
 }
 
 TEST(Unroll, SaysWhereEachRowComesFrom) {
-  const TwoLayers recorded = two_layers();
+  const TwoUnrolled recorded = two_layers();
   const StepTemplate recompute = recompute_a(recorded);
   const auto step = unroll(recorded.trace, {{"a"}, {}}, {recompute});
   ASSERT_TRUE(step.ok());
@@ -380,7 +380,7 @@ TEST(Unroll, SaysWhereEachRowComesFrom) {
 // bytes at 1 byte/ns) may start at the pack (51) and ends at 451; the unpack waits for it and for
 // the way back, to 851; then 20 + 1 ns are left.
 TEST(Unroll, MovementOnARecomputedStep) {
-  const TwoLayers recorded = two_layers();
+  const TwoUnrolled recorded = two_layers();
   const auto step = unroll(recorded.trace, {{"a"}, {}}, {recompute_a(recorded)});
   ASSERT_TRUE(step.ok());
   const StepIndex index(*step);
@@ -588,7 +588,7 @@ std::string error_of(const Trace& trace, const Structure& structure,
 }
 
 TEST(Unroll, StructureThatCannotBe) {
-  const TwoLayers recorded = two_layers();
+  const TwoUnrolled recorded = two_layers();
   const std::vector<StepTemplate> known{recompute_a(recorded)};
   const auto error = [&](const Structure& structure) {
     return error_of(recorded.trace, structure, known);
@@ -608,7 +608,7 @@ TEST(Unroll, StructureThatCannotBe) {
 }
 
 TEST(Unroll, TemplateThatIsNoStep) {
-  const TwoLayers recorded = two_layers();
+  const TwoUnrolled recorded = two_layers();
   const auto error = [&](auto&& change) {
     StepTemplate of = recompute_a(recorded);
     change(of);

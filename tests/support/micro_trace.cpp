@@ -49,6 +49,7 @@ StorageId MicroTrace::existing(Bytes bytes, StorageClass storage_class) {
   s.alloc_event.emplace_back();
   s.free_event.emplace_back();
   s.natural_free_event.emplace_back();
+  s.parameter.emplace_back();
   return StorageId(s.size() - 1);
 }
 
