@@ -4,7 +4,7 @@
 //
 // Safety of what it hands out:
 // - a saved tensor is rebuilt from bytes that were copied while its version did not change;
-// - a host slot is read only as long as no later offload of the step has been given its bytes;
+// - a host slot is read only as long as no later store of the step has been given its bytes;
 // - a step that differs from the recorded one (other pack, unpack or layer) throws c10::Error that
 //   names the first difference; with OffPlan::offload_all the step goes on instead, every saved
 //   tensor from there on leaving the device at once, and that is counted.
@@ -38,7 +38,7 @@ struct PlannedStepOptions {
   OffPlan off_plan = OffPlan::refuse;
   // Fill host slots with 0xff bytes (NaN) when they are given up, so that a stale read shows.
   bool poison_host = false;
-  // Fill reload buffers likewise before their copy, so that a read ahead of it shows.
+  // Fill the buffers of loads likewise before their copy, so that a read ahead of it shows.
   bool poison_device = false;
 };
 

@@ -42,9 +42,9 @@ struct MemoryStats {
   std::int64_t pinned_blocks = -1;
 };
 
-// Who made an allocation: the step itself, or the executor (a reload buffer).
+// Who made an allocation: the step itself, or the executor (a buffer of a load).
 inline constexpr std::int64_t kStepAllocation = -1;
-inline constexpr std::int64_t kOffPlanTag = -2;  // a reload buffer outside any plan
+inline constexpr std::int64_t kOffPlanTag = -2;  // a buffer of a load outside any plan
 
 struct AllocationEvent {
   std::int64_t serial = -1;  // numbers allocations since the device was made; never reused
