@@ -59,6 +59,16 @@ class RandomTemplate {
       std::fill(in_.begin() + static_cast<std::ptrdiff_t>(first),
                 in_.begin() + static_cast<std::ptrdiff_t>(end), true);
     }
+    // Nothing depends on these: they can go without anything in their place.
+    for (std::size_t e = 1; e + 1 < events; ++e) {
+      if (is_boundary(e) && below(6) == 0) in_[e] = true;
+    }
+  }
+
+  [[nodiscard]] bool is_boundary(std::size_t event) const {
+    const EventKind kind = trace_.events.kind[event];
+    return kind == EventKind::layer_forward_begin || kind == EventKind::layer_forward_end ||
+           kind == EventKind::layer_backward_begin;
   }
 
   bool close() {
@@ -120,6 +130,9 @@ class RandomTemplate {
 
   Replacement replacement(EventId first, EventId end) {
     Replacement made{first, end, {}};
+    if (is_boundary(first.index()) && first.index() + 1 == end.index() && below(2) == 0) {
+      return made;
+    }
     for (EventId at = first; at < end;) {
       if (below(3) == 0) made.pieces.push_back(addition());
       Piece piece;
