@@ -1,7 +1,10 @@
 #include "simulator/step/step_splicer.h"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "simulator/step/step_composer.h"
 #include "simulator/step/step_holds.h"

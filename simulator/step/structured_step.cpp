@@ -84,6 +84,7 @@ Status StructuredStep::prepare(std::size_t row) {
     prepared_[row].push_back(std::move(prepared));
   }
   find_naming(row);
+  find_own_naming(row);
   return Unit{};
 }
 
@@ -127,6 +128,12 @@ void StructuredStep::find_naming(std::size_t row) {
     add(RowTable::storages, s, op_inside(t.storages.alloc_op[s]));
     if (inside(t.storages.natural_free_event[s])) naming.storages.emplace_back(s);
   }
+}
+
+// Of the template's own groups: what dies in none of its pieces.
+void StructuredStep::find_own_naming(std::size_t row) {
+  const StepLayout& layout = composed_->layout;
+  Naming& naming = naming_[row];
   for (const Prepared& prepared : prepared_[row]) {
     for (const Placement& placement : prepared.placements) {
       const StepSource& source = layout.source_of(placement);

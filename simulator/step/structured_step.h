@@ -1,8 +1,10 @@
 // StructuredStep: a step whose structure changes, one template at a time.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "simulator/step/composed_step.h"
@@ -19,8 +21,8 @@ class StepSplicer;
 
 // Holds the step of the templates that are on, and its index. Turning one on or off writes the rows
 // of its pieces and those that name them; all other rows are moved in memory, their ids and times
-// shifted. The same tables and index as unroll() of the same templates and a new StepIndex, but for
-// the fingerprint, which is empty (fingerprint() says it). Not to be copied.
+// shifted. The index is made anew. The same tables and index as those of unroll() with the same
+// templates, but for the fingerprint, which is empty (fingerprint() says it). Not to be copied.
 class StructuredStep {
  public:
   // `recording` must outlive it. Nothing is on. Errors (bad_input): those of check_template(), a
@@ -33,8 +35,8 @@ class StructuredStep {
 
   // Error (bad_input): another template that is on replaces the same events, or they make no step
   // together; then all is as before. A valid step of valid templates is not validated again.
-  // Cost: O(pieces + rows of the template + rows that name its own), and plain moves of the step's
-  // columns.
+  // Cost: O(pieces + rows of the template + rows that name its own), plain moves of the step's
+  // columns, and a StepIndex.
   [[nodiscard]] Status set(std::size_t row, bool on);
 
   [[nodiscard]] const std::vector<StepTemplate>& templates() const { return templates_; }
@@ -77,6 +79,7 @@ class StructuredStep {
   [[nodiscard]] Status prepare(std::size_t row);
   [[nodiscard]] Edge edge(EventId event) const;
   void find_naming(std::size_t row);
+  void find_own_naming(std::size_t row);
   void lay_out();
   [[nodiscard]] Status rebuild();
 

@@ -190,6 +190,13 @@ void expect_equal_steps(const StructuredStep& flipped, const Step& fresh) {
   const Step& step = flipped.step();
   expect_equal_tables(step.trace(), fresh.trace());
   EXPECT_EQ(flipped.fingerprint(), fresh.trace().fingerprint);
+  const StepIndex& index = flipped.index();
+  const StepIndex of_fresh(fresh);
+  EXPECT_EQ(&index.trace(), &step.trace());
+  EXPECT_EQ(index.anchors(), of_fresh.anchors());
+  EXPECT_EQ(index.resident_bytes(), of_fresh.resident_bytes());
+  EXPECT_EQ(index.resident_time(), of_fresh.resident_time());
+  EXPECT_EQ(index.hooked_launch_ns(), of_fresh.hooked_launch_ns());
   ASSERT_EQ(step.trace().events.size(), fresh.trace().events.size());
   ASSERT_EQ(step.source_count(), fresh.source_count());
   for (std::size_t e = 0; e < step.trace().events.size(); ++e) {
@@ -245,6 +252,63 @@ TEST(StructuredStep, FlippedIsAsUnrolled) {
   }
   EXPECT_GT(compared, 500);
   EXPECT_GT(refused, 50);
+}
+
+// A layer that makes what the next one frees, and a template that makes another in its place.
+struct Handed {
+  Trace trace;
+  StepTemplate of;
+};
+
+Handed handed_on() {
+  MicroTrace t;
+  Handed made;
+  Piece piece;
+  piece.first = EventId(t.last_event().index() + 1);
+  t.begin_layer("a");
+  const auto storage = t.run(5).alloc(100);
+  t.end_layer("a");
+  piece.end = EventId(t.last_event().index() + 1);
+  t.begin_layer("b");
+  t.free(storage);
+  t.end_layer("b");
+  made.trace = t.finish();
+  made.of.segment = "a";
+  piece.source = 0;
+  made.of.replacements.push_back({piece.first, piece.end, {piece}});
+  made.of.sources.push_back({"recompute_all", std::make_shared<const Trace>(made.trace), {}});
+  return made;
+}
+
+TEST(StructuredStep, IsAsBeforeWhenATemplateMakesNoStep) {
+  const Handed handed = handed_on();
+  StepTemplate good = handed.of;
+  good.sources[0].storages.emplace_back(StorageId(0), StorageId(0));
+  const auto step = StructuredStep::make(handed.trace, {handed.of, good});
+  ASSERT_TRUE(step.ok()) << step.error().text();
+  const std::vector<EventKind> kinds = (*step)->step().trace().events.kind;
+  const Status done = (*step)->set(0, true);
+  ASSERT_FALSE(done.ok());
+  EXPECT_THAT(done.error().text(), HasSubstr("storage 0 of pass 'step', which its event 5 needs"));
+  EXPECT_FALSE((*step)->is_on(0));
+  EXPECT_EQ((*step)->step().trace().events.kind, kinds);
+  EXPECT_TRUE(validate((*step)->step().trace(), "").ok());
+  ASSERT_TRUE((*step)->set(1, true).ok());
+  EXPECT_EQ((*step)->step().origin(EventId(std::size_t{2})).source, 1);
+  const Status again = (*step)->set(0, true);
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().text(), "the templates of segments 'a' and 'a' replace the same events");
+  EXPECT_TRUE((*step)->is_on(1));
+}
+
+TEST(StructuredStep, RefusesPiecesOfTheRecordedStepItself) {
+  Handed handed = handed_on();
+  handed.of.replacements[0].pieces[0].source = Piece::kRecording;
+  const auto step = StructuredStep::make(handed.trace, {handed.of});
+  ASSERT_FALSE(step.ok());
+  EXPECT_THAT(step.error().text(), HasSubstr("has pieces of the recorded step itself"));
+  handed.of.replacements[0].end = EventId(std::size_t{99});
+  EXPECT_FALSE(StructuredStep::make(handed.trace, {handed.of}).ok());
 }
 
 }  // namespace
