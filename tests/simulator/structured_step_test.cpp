@@ -311,5 +311,28 @@ TEST(StructuredStep, RefusesPiecesOfTheRecordedStepItself) {
   EXPECT_FALSE(StructuredStep::make(handed.trace, {handed.of}).ok());
 }
 
+// The layer's begin goes and comes back; the kernel and the sync behind it stand behind another
+// event meanwhile.
+TEST(StructuredStep, GapBehindNothing) {
+  MicroTrace t;
+  t.begin_layer("a");
+  t.kernel(50);
+  t.sync(7);
+  t.begin_op();
+  t.run(3).end_op();
+  t.end_layer("a");
+  const Trace trace = t.finish();
+  StepTemplate of;
+  of.segment = "a";
+  of.replacements.push_back({EventId(std::size_t{1}), EventId(std::size_t{2}), {}});
+  const auto step = StructuredStep::make(trace, {of});
+  ASSERT_TRUE(step.ok());
+  for (const std::int32_t event : {0, 1, 0}) {
+    ASSERT_TRUE((*step)->set(0, event == 0).ok());
+    EXPECT_EQ((*step)->step().trace().gpu.event.front(), EventId(event));
+    EXPECT_EQ((*step)->step().trace().syncs.event.front(), EventId(event));
+  }
+}
+
 }  // namespace
 }  // namespace stowage::simulator
