@@ -18,7 +18,7 @@ PhaseId phase_at(const Phases& phases, EventId event) {
 
 // What a row of the step is in its source.
 template <class IdT>
-Origin<IdT> origin_in(const StepLayout& layout, RowTable table, IdT row) {
+Origin<IdT> origin_of_row(const StepLayout& layout, RowTable table, IdT row) {
   const Placement& placement = layout.at(table, row.value);
   const std::size_t t = index_of(table);
   const std::int32_t position = placement.from[t] + row.value - placement.to[t];
@@ -68,7 +68,7 @@ Origin<EventId> Step::origin(EventId event) const {
 }
 
 Origin<OpId> Step::origin(OpId op) const {
-  return composed_ ? origin_in(composed_->layout, RowTable::ops, op) : Origin<OpId>{0, op};
+  return composed_ ? origin_of_row(composed_->layout, RowTable::ops, op) : Origin<OpId>{0, op};
 }
 
 Origin<StorageId> Step::origin(StorageId storage) const {
@@ -76,7 +76,7 @@ Origin<StorageId> Step::origin(StorageId storage) const {
 }
 
 Origin<SavedId> Step::origin(SavedId saved) const {
-  return composed_ ? origin_in(composed_->layout, RowTable::saved, saved)
+  return composed_ ? origin_of_row(composed_->layout, RowTable::saved, saved)
                    : Origin<SavedId>{0, saved};
 }
 

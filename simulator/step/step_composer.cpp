@@ -134,12 +134,12 @@ void write_setup(const StepLayout& layout, const StepStorages& storages, Trace& 
   }
 }
 
-Result<Trace> compose(const StepLayout& layout) {
-  Trace trace;
-  StepStorages storages(layout);
-  if (Status found = storages.find(); !found) return std::move(found).error();
-  const StepNames names(layout.sources(), trace);
+void write_head(const StepLayout& layout, Trace& trace) {
   copy_head(*layout.sources().front().trace, trace);
+}
+
+Status write_rows(const StepLayout& layout, const StepStorages& storages, const StepNames& names,
+                  Trace& trace) {
   StepWriter writer(layout, storages, names, trace);
   writer.resize();
   writer.existing_storages();
@@ -155,6 +155,18 @@ Result<Trace> compose(const StepLayout& layout) {
   find_holds(layout, storages, trace);
   number_saved_storages(trace);
   write_setup(layout, storages, trace);
+  return Unit{};
+}
+
+Result<Trace> compose(const StepLayout& layout) {
+  Trace trace;
+  StepStorages storages(layout);
+  if (Status found = storages.find(); !found) return std::move(found).error();
+  const StepNames names(layout.sources(), trace);
+  write_head(layout, trace);
+  if (Status done = write_rows(layout, storages, names, trace); !done) {
+    return std::move(done).error();
+  }
   trace.fingerprint = fingerprint(trace);
   return trace;
 }

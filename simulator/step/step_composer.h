@@ -16,8 +16,13 @@ namespace stowage::simulator {
 // Cost: O(rows of the step + tables of the sources).
 [[nodiscard]] Result<Trace> compose(const StepLayout& layout);
 
-// Its parts, for a step that changes; in this order. The rows themselves: StepWriter.
+// Its parts, for a step that changes. The rows themselves: StepWriter.
 
+// What the step has of the recording: machine, run, calibration.
+void write_head(const StepLayout& layout, Trace& trace);
+// All rows of all tables but strings, lists and layers. Errors: those of compose().
+[[nodiscard]] Status write_rows(const StepLayout& layout, const StepStorages& storages,
+                                const StepNames& names, Trace& trace);
 // Times of a piece's events, on from the event ahead of it.
 void write_times(const StepLayout& layout, const Placement& placement, Trace& trace);
 // Phases, and the phase of each op: runs of one kind and micro-batch. Cost: O(pieces + ops).

@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "simulator/hazards/hazards.h"
@@ -546,13 +547,13 @@ TEST(Unroll, MovementOnAStepInParts) {
   EXPECT_EQ(result.host_bytes, 512);  // one slot: the first half is home before the second leaves
 }
 
-// What a device row and a sync stand in comes with the event behind it: 7 ns of the gap are the
-// sync's, in the recording and where its event now stands.
+// The gap that a device row or a sync stands in comes with the event behind it: the kernel between
+// the ops with the second one, the 7 ns of the sync with that op's end.
 TEST(Unroll, DeviceRowsComeWithTheirGap) {
   MicroTrace t;
   t.begin_op();
-  t.kernel(50);
   t.run(10).end_op();
+  t.kernel(50);
   t.begin_op();
   t.sync(7);
   t.run(3).end_op();
@@ -572,13 +573,53 @@ TEST(Unroll, DeviceRowsComeWithTheirGap) {
   ASSERT_TRUE(step.ok()) << step.error().text();
   EXPECT_THAT(step->trace().events.time, ElementsAre(0, 0, 10, 10, 20, 20));
   EXPECT_THAT(step->trace().syncs.event, ElementsAre(event(1)));
-  EXPECT_THAT(step->trace().gpu.event, ElementsAre(event(3)));
-  EXPECT_THAT(step->trace().gpu.op, ElementsAre(OpId(1)));
-  EXPECT_THAT(step->trace().gpu.start, ElementsAre(10));
+  EXPECT_THAT(step->trace().gpu.event, ElementsAre(event(0)));
+  EXPECT_THAT(step->trace().gpu.start, ElementsAre(0));
   const StepIndex index(*step);
   EXPECT_TRUE(index.syncs_at(2));
   EXPECT_EQ(index.launch_ns()[2], 3);
-  EXPECT_EQ(index.compute_ns(4), 50);
+  EXPECT_EQ(index.compute_ns(1), 50);
+}
+
+// A view of y that `a` saves and that is saved again behind it: where `a` does not save, the second
+// one still is a view of y, which the other pass makes.
+TEST(Unroll, TensorThatOthersNeedIsThere) {
+  MicroTrace t;
+  const auto build = [](MicroTrace& of, bool saves, Piece& piece) {
+    piece.first = event(of.last_event().index() + 1);
+    of.begin_layer("a");
+    const auto y = of.alloc(100);
+    const auto view = of.view(y, 5, 20);
+    const SavedId saved = saves ? of.pack(view) : SavedId();
+    of.end_layer("a");
+    piece.end = event(of.last_event().index() + 1);
+    return std::tuple(y, view, saved);
+  };
+  Piece then;
+  const auto [y, view, inner] = build(t, true, then);
+  EXPECT_TRUE(inner.valid());
+  const auto saved = t.pack(view);
+  t.backward();
+  t.unpack(saved);
+  t.free(y);
+  const Trace trace = t.finish();
+  MicroTrace pass;
+  Piece now;
+  const auto remade = std::get<0>(build(pass, false, now));
+  pass.free(remade);
+  now.source = 0;
+  StepTemplate of;
+  of.segment = "a";
+  of.sources.push_back({"recompute_all", shared(pass.finish()), {{remade, y}}});
+  of.replacements.push_back({then.first, then.end, {now}});
+  const auto step = unroll(trace, {{"a"}, {}}, {of});
+  ASSERT_TRUE(step.ok()) << step.error().text();
+  ASSERT_EQ(step->trace().saved.size(), 1U);
+  const TensorId tensor = step->trace().saved.tensor[0];
+  ASSERT_TRUE(tensor.valid());
+  EXPECT_EQ(step->trace().tensors.offset[tensor.index()], 5);
+  EXPECT_EQ(step->trace().tensors.storage[tensor.index()], StorageId(0));
+  EXPECT_EQ(step->origin(StorageId(0)), (Origin<StorageId>{1, remade}));
 }
 
 std::string error_of(const Trace& trace, const Structure& structure,
