@@ -268,7 +268,7 @@ void check_sums(const Trace& trace, Findings& findings) {
 
 }  // namespace
 
-Status validate(const Trace& trace, const std::string& file) {
+Status validate(const Trace& trace, const std::string& file, Sites sites) {
   Findings findings;
   // In this order: each one relies on those before it.
   const auto steps = {
@@ -286,6 +286,8 @@ Status validate(const Trace& trace, const std::string& file) {
     step(trace, findings);
     if (!findings.none()) return findings.error(file);
   }
+  if (sites == Sites::unique) check_sites(trace, findings);
+  if (!findings.none()) return findings.error(file);
   return Unit{};
 }
 

@@ -139,13 +139,16 @@ void check_owners(const Storages& storages, Findings& findings) {
 
 }  // namespace
 
+void check_sites(const Trace& trace, Findings& findings) {
+  check_names(trace, trace.saved.site, "/saved/site", "a saved tensor", findings);
+}
+
 void check_tree(const Trace& trace, Findings& findings) {
   check_parents(trace.layers.parent, "/layers/parent", findings);
   check_parents(trace.ops.parent, "/ops/parent", findings);
   check_parents(trace.ops.forward_op, "/ops/forward_op", findings);
   check_owners(trace.storages, findings);
   check_names(trace, trace.layers.name, "/layers/name", "a layer", findings);
-  check_names(trace, trace.saved.site, "/saved/site", "a saved tensor", findings);
   check_phases(trace, findings);
   for (std::size_t i = 1; i < trace.gpu.size() && findings.none(); ++i) {
     if (trace.gpu.start[i] < trace.gpu.start[i - 1]) {

@@ -44,6 +44,12 @@ void StepWriter::existing_storages() {
   source_row_ = 0;
   for (std::size_t row = 0; row < layout_.existing().size(); ++row) {
     storage(layout_.existing()[row].index(), row);
+    const StorageId owner = source_->storages.parameter[layout_.existing()[row].index()];
+    const auto at = std::find(layout_.existing().begin(), layout_.existing().end(), owner);
+    if (owner.valid() && at != layout_.existing().end()) {
+      trace_.storages.parameter[row] =
+          StorageId(static_cast<std::size_t>(at - layout_.existing().begin()));
+    }
   }
 }
 
@@ -99,6 +105,9 @@ void StepWriter::row(RowTable table, const Placement& placement, std::size_t row
       storage(row, to);
       trace_.storages.alloc_op[to] = op_row(source_->storages.alloc_op[row]);
       trace_.storages.alloc_event[to] = here(source_->storages.alloc_event[row]);
+      if (const StorageId owner = source_->storages.parameter[row]; owner.valid()) {
+        trace_.storages.parameter[to] = storages_.row(placement.group, owner);
+      }
       return;
     case RowTable::tensors:
       return tensor(placement.group, row, to);
@@ -233,6 +242,7 @@ void StepWriter::storage(std::size_t from, std::size_t to) {
   storages.alloc_event[to] = EventId();
   storages.free_event[to] = EventId();
   storages.natural_free_event[to] = EventId();
+  storages.parameter[to] = StorageId();
 }
 
 void StepWriter::tensor(std::int32_t group, std::size_t from, std::size_t to) {

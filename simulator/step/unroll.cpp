@@ -28,7 +28,7 @@ Result<Step> unroll(const Trace& recording, const Structure& structure,
   if (Status done = layout.lay_out(); !done) return std::move(done).error();
   Result<Trace> trace = compose(layout);
   if (!trace) return std::move(trace).error();
-  if (Status valid = validate(*trace, ""); !valid) {
+  if (Status valid = validate(*trace, "", Sites::repeated); !valid) {
     Error error = std::move(valid).error();
     error.message = "the step under this structure: " + error.pointer + " " + error.message;
     error.pointer.clear();

@@ -85,7 +85,7 @@ TensorId MicroTrace::view(StorageId storage, std::int64_t offset, std::int64_t c
   t.offset.push_back(offset);
   t.producer.emplace_back();
   t.version.push_back(0);
-  t.item_bytes.push_back(4);
+  t.item_bytes.push_back(element_bytes(dtype));
   return TensorId(t.size() - 1);
 }
 
