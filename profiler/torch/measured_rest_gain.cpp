@@ -1,4 +1,4 @@
-#include "profiler/torch/rest_gain.h"
+#include "profiler/torch/measured_rest_gain.h"
 
 #include <algorithm>
 #include <chrono>
