@@ -68,8 +68,8 @@ Status StructuredStep::prepare(std::size_t row) {
   std::size_t next = 0;
   for (const Replacement* each : replacements) {
     Prepared prepared{edge(each->first), edge(each->end), {}};
-    while (layout.placements()[next].owner < 0) ++next;
     for (std::size_t p = 0; p < each->pieces.size(); ++p, ++next) {
+      while (layout.placements()[next].owner < 0) ++next;
       Placement placement = layout.placements()[next];
       placement.owner = static_cast<std::int32_t>(row);
       if (placement.group == 0) {
