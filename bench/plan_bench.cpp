@@ -111,7 +111,8 @@ void BM_Evaluate(benchmark::State& state) {
   const Footprints footprints(index);
   std::vector<planner::Choice> choices(footprints.movable().size(), planner::Choice::keep);
   for (std::size_t m = 0; m < choices.size(); m += 2) {
-    if (footprints.movable()[m].allowed[1]) choices[m] = planner::Choice::shared;
+    if (footprints.movable()[m].allows(planner::Choice::shared))
+      choices[m] = planner::Choice::shared;
   }
   simulator::Decisions decisions = footprints.decisions(choices, {}, {});
   decisions.budget = simulator::replay(index, simulator::resident_schedule(index)).peak_requested;

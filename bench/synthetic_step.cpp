@@ -99,6 +99,7 @@ class Step {
     s.alloc_event.push_back(event(EventKind::alloc, id.value));
     s.free_event.emplace_back();
     s.natural_free_event.emplace_back();
+    s.parameter.emplace_back();
     return id;
   }
 

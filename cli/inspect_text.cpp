@@ -141,7 +141,7 @@ std::string inspect_text(const Trace& trace, const report::InspectReport& report
   }
   text += "\n" + alive_text(report.alive, top);
 
-  const report::Movable& movable = report.movable;
+  const report::MovableBytes& movable = report.movable;
   text += "\n" + paint.bold("What could leave") + "\n  " + format_bytes(movable.bytes) + " in " +
           report::count_of(movable.storages, "storage") +
           " are saved tensors made in the step: what offload can move.\n  " +

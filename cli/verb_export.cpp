@@ -36,6 +36,15 @@ Result<report::CsvTable> table_of(const std::optional<std::string>& name,
       near.empty() ? "memory, storages, stalls or timeline" : "did you mean " + near + "?");
 }
 
+void say_exported(Console& console, const ExportFacts& facts, const std::string& title) {
+  if (console.json) {
+    console.out << export_json(facts);
+  } else if (facts.output != "-") {
+    console.out << "wrote " << printable(facts.output) << ": " << title << " as "
+                << report::name_of(facts.format) << ", " << format_bytes(facts.bytes) << '\n';
+  }
+}
+
 }  // namespace
 
 int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
@@ -111,12 +120,7 @@ int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
     }
     const ExportFacts facts{*output, *format, *table, static_cast<Bytes>(text.size()),
                             steps.back()};
-    if (console.json) {
-      console.out << export_json(facts);
-    } else if (*output != "-") {
-      console.out << "wrote " << printable(*output) << ": " << steps.back()->title << " as "
-                  << report::name_of(*format) << ", " << format_bytes(facts.bytes) << '\n';
-    }
+    say_exported(console, facts, steps.back()->title);
     return 0;
   });
 }

@@ -19,23 +19,28 @@ namespace {
 
 using executor::LayerEvent;
 
-void report(LayerEvent event, const std::string& path) {
-  if (executor::StepDriver* const driver = executor::driver()) driver->layer_event(event, path);
+using Link = std::shared_ptr<const executor::DriverLink>;
+
+void report(executor::StepDriver* driver, LayerEvent event, const std::string& path) {
+  if (driver != nullptr) driver->layer_event(event, path);
 }
 
-// Reports an event the first time that a gradient passes one of the identity nodes that it shares,
-// in each backward.
+// Tells the driver that was there in forward, as long as it is, when a gradient passes the first
+// of the identity nodes that share the boundary, in each backward.
 class Boundary {
  public:
-  Boundary(LayerEvent event, const std::string& path) : event_(event), path_(path) {}
+  Boundary(Link link, LayerEvent event, const std::string& path)
+      : link_(std::move(link)), event_(event), path_(path) {}
 
   void passed() {
     // A graph that was retained is run by further backwards, each a task of its own.
     const int task = torch::autograd::get_current_graph_task_id();
-    if (last_task_.exchange(task) != task) report(event_, path_);
+    if (last_task_.exchange(task) == task) return;
+    report(executor::driver_of(link_.get()), event_, path_);
   }
 
  private:
+  Link link_;
   LayerEvent event_;
   std::string path_;
   std::atomic<int> last_task_{-1};  // on a GPU each device's thread runs nodes
@@ -61,7 +66,15 @@ at::Tensor identity(const at::Tensor& tensor) {
   return at::alias(tensor);
 }
 
+// Null without a driver.
+std::shared_ptr<Boundary> boundary_of(LayerEvent event, const std::string& path) {
+  Link link = executor::driver_link();
+  if (link == nullptr) return nullptr;
+  return std::make_shared<Boundary>(std::move(link), event, path);
+}
+
 void hook(const at::Tensor& tensor, const std::shared_ptr<Boundary>& boundary) {
+  if (boundary == nullptr) return;
   if (const auto node = tensor.grad_fn()) {
     node->add_pre_hook(std::make_unique<BoundaryHook>(boundary));
   }
@@ -79,18 +92,17 @@ std::vector<at::Tensor> layer(const std::string& path, const LayerFn& fn,
   for (at::Tensor& input : inputs) {
     if (!needs_gradient(input)) continue;
     input = identity(input);
-    if (!end_hooked) hook(input, std::make_shared<Boundary>(LayerEvent::backward_end, path));
+    if (!end_hooked) hook(input, boundary_of(LayerEvent::backward_end, path));
     end_hooked = true;
   }
-  report(LayerEvent::forward_begin, path);
+  report(executor::driver(), LayerEvent::forward_begin, path);
   std::vector<at::Tensor> outputs = fn(inputs);
   inputs.clear();
-  report(LayerEvent::forward_end, path);
-  std::shared_ptr<Boundary> begin;
+  report(executor::driver(), LayerEvent::forward_end, path);
+  const std::shared_ptr<Boundary> begin = boundary_of(LayerEvent::backward_begin, path);
   for (at::Tensor& output : outputs) {
     if (!needs_gradient(output)) continue;
     output = identity(output);
-    if (!begin) begin = std::make_shared<Boundary>(LayerEvent::backward_begin, path);
     hook(output, begin);
   }
   return outputs;

@@ -114,6 +114,7 @@ void PlannedStep::State::abort() {
 void PlannedStep::State::finish(bool parameters_stay) {
   active_ = false;
   device_.end_step();
+  device_.end_setup();  // a run from a trace that was saved records nothing
   drop_all();
   report_.unplanned_stored_bytes += parameters_stay ? parameters_.end() : parameters_.abort();
   parameters_out_ = false;

@@ -190,11 +190,11 @@ void PlannedStep::begin_step() {
     abort_step();
     throw;
   }
-  set_driver(this);
+  installed_ = InstalledDriver(*this);
 }
 
 Result<StepReport> PlannedStep::end_step() {
-  set_driver(nullptr);
+  installed_.remove();
   try {
     Result<StepReport> report = state_->end();
     if (report && report->on_plan && !has_looked_ahead_) {
@@ -213,7 +213,7 @@ Result<StepReport> PlannedStep::end_step() {
 }
 
 void PlannedStep::abort_step() {
-  if (driver() == this) set_driver(nullptr);
+  installed_.remove();
   state_->abort();
 }
 

@@ -4,7 +4,7 @@
 //
 // Safety of what it hands out:
 // - a saved tensor is rebuilt from bytes that were copied while its version did not change;
-// - a host slot is read only as long as no later offload of the step has been given its bytes;
+// - a host slot is read only as long as no later store of the step has been given its bytes;
 // - a step that differs from the recorded one (other pack, unpack or layer) throws c10::Error that
 //   names the first difference; with OffPlan::offload_all the step goes on instead, every saved
 //   tensor from there on leaving the device at once, and that is counted.
@@ -38,7 +38,7 @@ struct PlannedStepOptions {
   OffPlan off_plan = OffPlan::refuse;
   // Fill host slots with 0xff bytes (NaN) when they are given up, so that a stale read shows.
   bool poison_host = false;
-  // Fill reload buffers likewise before their copy, so that a read ahead of it shows.
+  // Fill the buffers of loads likewise before their copy, so that a read ahead of it shows.
   bool poison_device = false;
 };
 
@@ -74,9 +74,13 @@ class PlannedStep final : public StepDriver {
   // no trained weight is lost. `device` must then live as long.
   ~PlannedStep() override;
 
-  // Installs the driver and expects a step from its beginning. What an unfinished step left behind
-  // is waited for and dropped.
+  // Installs the driver for the calling thread (InstalledDriver) and expects a step from its
+  // beginning. What an unfinished step left behind is waited for and dropped.
   void begin_step();
+  // The step goes on on the calling thread, behind steps of other models that began meanwhile, or
+  // when it began on another thread. A graph's backward knows its step without it, the forward and
+  // the optimizer's updates do not. Nothing outside of a step.
+  void resume() { installed_.resume(); }
   // Ends the step and removes the driver. Error: the step ended before the schedule did (only
   // with OffPlan::refuse; nothing is lost, its results are right). What look_ahead()
   // takes for a moment counts in the device's peaks, not in the report's.
@@ -117,6 +121,7 @@ class PlannedStep final : public StepDriver {
  private:
   explicit PlannedStep(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
+  InstalledDriver installed_;
   bool leaves_parameters_ = false;
   bool has_looked_ahead_ = false;
   std::string look_ahead_;

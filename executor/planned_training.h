@@ -7,8 +7,9 @@
 //   *executor::PlannedTraining::create(device, trace, outcome.plan, parameters); for (..) {
 //   load(k); training->run(step); }
 //
-// Several models of a process have one each, and run one after another. What PlannedStep says of
-// parameters that stream holds here: between steps they are away unless materialise() was called.
+// Several models of a process have one each, and run in turn, or one within another's step. What
+// PlannedStep says of parameters that stream holds here: between steps they are away unless
+// materialise() was called.
 #pragma once
 
 #include <functional>

@@ -9,8 +9,8 @@
 //   STOWAGE_PLUGIN(net_info, make_net)                        // once in the library
 //
 // A plugin is linked against stowage::executor (static) and the same LibTorch as the program. What
-// little of the executor it uses, stowage::layer above all, it has as its own copy; the loader
-// hands that copy the program's driver (set_driver_source), so no program has to export symbols.
+// little of the executor it uses, stowage::layer above all, it has as its own copy, which finds the
+// program's driver through LibTorch (executor/step_driver.h): no program has to export symbols.
 // No tensors in static objects or in info(): the device must be there before the first tensor.
 #pragma once
 
@@ -22,13 +22,12 @@
 #include <memory>
 
 #include "executor/model.h"
-#include "executor/step_driver.h"
 #include "traces/build_info.h"
 
 namespace stowage::executor {
 
 // Changes with PluginDescriptor and with every class that it names.
-inline constexpr std::int32_t kPluginInterface = 1;
+inline constexpr std::int32_t kPluginInterface = 2;
 
 struct PluginDescriptor {
   // Readable whatever the versions are. The rest is used only when these four are the program's.
@@ -37,7 +36,6 @@ struct PluginDescriptor {
   const char* torch;
   const char* abi;
 
-  void (*connect)(DriverSource source);
   // Options with a default are always given to make(), written out; those with an empty one only
   // when the user wrote them. `batch` and `dtype` are not among them. The name is the model's own.
   ModelInfo (*info)();
@@ -72,7 +70,6 @@ struct PluginDescriptor {
         ::stowage::kVersion.data(),                                                              \
         TORCH_VERSION,                                                                           \
         STOWAGE_COMPILER_ABI,                                                                    \
-        &::stowage::executor::set_driver_source,                                                 \
         &(info_function),                                                                        \
         &(make_function)};                                                                       \
     return &descriptor;                                                                          \

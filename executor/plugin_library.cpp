@@ -124,9 +124,7 @@ Result<const PluginDescriptor*> open_plugin(const std::string& path, const std::
   // Now, not lazily: a missing symbol found at its first call would end the process.
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return cannot_load(path, file);
-  Result<const PluginDescriptor*> plugin = find_descriptor(library, file);
-  if (plugin) (*plugin)->connect(&driver);
-  return plugin;
+  return find_descriptor(library, file);
 }
 
 class PluginModel final : public Model {

@@ -53,15 +53,14 @@ class SavedTensorEngine final : public Engine {
   variable_list execute(const edge_list& roots, const variable_list& inputs, bool keep_graph,
                         bool create_graph, bool accumulate_grad,
                         const edge_list& outputs) override {
-    // The driver cannot change during backward (set_driver is for between steps only).
-    StepDriver* const current = driver();
-    if (current != nullptr) current->backward_begin();
+    const std::shared_ptr<const DriverLink> link = driver_link();
+    if (StepDriver* const current = driver_of(link.get())) current->backward_begin();
     variable_list result;
     {
       const TaskHolder holder;
       result = Engine::execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
     }
-    if (current != nullptr) current->backward_end();
+    if (StepDriver* const current = driver_of(link.get())) current->backward_end();
     return result;
   }
 

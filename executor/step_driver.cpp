@@ -1,26 +1,89 @@
 #include "executor/step_driver.h"
 
+#include <ATen/ThreadLocalPythonObjects.h>
+
 #include <atomic>
+#include <string>
 
 namespace stowage::executor {
 
+class DriverLink {
+ public:
+  DriverLink(StepDriver& driver, std::shared_ptr<DriverLink> outer)
+      : outer_(std::move(outer)), driver_(&driver) {}
+
+  [[nodiscard]] StepDriver* driver() const { return driver_.load(std::memory_order_acquire); }
+  void cut() { driver_.store(nullptr, std::memory_order_release); }
+  [[nodiscard]] const std::shared_ptr<DriverLink>& outer() const { return outer_; }
+
+ private:
+  const std::shared_ptr<DriverLink> outer_;  // that it was put in front of
+  std::atomic<StepDriver*> driver_;
+};
+
 namespace {
-std::atomic<StepDriver*> g_driver{nullptr};
-std::atomic<DriverSource> g_source{nullptr};  // null = g_driver
+
+// A thread_local of our own would not reach autograd's threads. LibTorch hands them a table of
+// objects by name, made for Python's; one without a Python object needs no Python.
+using Table = at::impl::ThreadLocalPythonObjects;
+
+struct Current final : c10::SafePyObject {
+  explicit Current(std::shared_ptr<DriverLink> installed)
+      : SafePyObject(nullptr, nullptr), link(std::move(installed)) {}
+  const std::shared_ptr<DriverLink> link;
+};
+
+const std::string& key() {
+  static const auto* const name = new std::string("stowage.driver");  // threads end after main
+  return *name;
+}
+
+// The link as it was set, cut or not.
+const std::shared_ptr<DriverLink>& set_link() {
+  static const auto* const none = new std::shared_ptr<DriverLink>;
+  if (!Table::contains(key())) return *none;
+  return static_cast<const Current*>(Table::get(key()).get())->link;
+}
+
+const std::shared_ptr<DriverLink>& current_link() {
+  const std::shared_ptr<DriverLink>* link = &set_link();
+  while (*link != nullptr && (*link)->driver() == nullptr) link = &(*link)->outer();
+  return *link;
+}
+
+void make_current(std::shared_ptr<DriverLink> link) {
+  Table::set(key(), std::make_shared<Current>(std::move(link)));
+}
+
 }  // namespace
 
+InstalledDriver::InstalledDriver(StepDriver& driver)
+    : link_(std::make_shared<DriverLink>(driver, current_link())) {
+  make_current(link_);
+}
+
+void InstalledDriver::resume() const {
+  if (link_ != nullptr) make_current(link_);
+}
+
+void InstalledDriver::remove() noexcept {
+  if (link_ == nullptr) return;
+  link_->cut();
+  // Other threads that have it pass over it, and let go of it at their next installation.
+  if (set_link() == link_) make_current(current_link());
+  link_ = nullptr;
+}
+
 StepDriver* driver() {
-  if (const DriverSource source = g_source.load(std::memory_order_acquire)) return source();
-  return g_driver.load(std::memory_order_acquire);
+  return driver_of(current_link().get());
 }
 
-void set_driver(StepDriver* driver) {
-  g_driver.store(driver, std::memory_order_release);
+std::shared_ptr<const DriverLink> driver_link() {
+  return current_link();
 }
 
-void set_driver_source(DriverSource source) {
-  if (source == &driver) return;
-  g_source.store(source, std::memory_order_release);
+StepDriver* driver_of(const DriverLink* link) {
+  return link == nullptr ? nullptr : link->driver();
 }
 
 }  // namespace stowage::executor

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 namespace stowage::executor {
 
@@ -34,16 +35,49 @@ class StepDriver {
   virtual void parameter_update(UpdateEvent event, const at::Tensor& parameter) = 0;
 };
 
-// The current driver or null. set_driver() replaces it; the caller keeps ownership and must reset
-// it to null before the driver dies. Only between steps.
-[[nodiscard]] StepDriver* driver();
-void set_driver(StepDriver* driver);
+// One installation of a driver, shared by all who may ask it later: threads, and graphs made under
+// it. It answers null from the installation's removal on.
+class DriverLink;
 
-// A plugin (executor/plugin.h) is linked against this library for itself, so it has a copy of this
-// file. With the program's driver() as its source, the copy's driver() answers what the program's
-// does. Giving a copy its own driver() changes nothing: so it is where the program exports its
-// symbols and there is no second copy.
-using DriverSource = StepDriver* (*)();
-void set_driver_source(DriverSource source);
+// Puts a driver in front of the calling thread's current one, until it is removed. Threads that run
+// for this one with its state (autograd's, a fork of TorchScript's) have the same current driver;
+// no other thread has. So models may be stepped in turn, one within another or each on a thread of
+// its own. The driver outlives the installation.
+//
+//   a.begin (A)   b.begin (B, A)   a.resume (A)   a.end ()   b.resume (B)   b.end ()
+class InstalledDriver {
+ public:
+  InstalledDriver() = default;
+  explicit InstalledDriver(StepDriver& driver);
+  ~InstalledDriver() { remove(); }
+  InstalledDriver(InstalledDriver&& other) noexcept : link_(std::move(other.link_)) {}
+  InstalledDriver& operator=(InstalledDriver&& other) noexcept {
+    remove();
+    link_ = std::move(other.link_);
+    return *this;
+  }
+  InstalledDriver(const InstalledDriver&) = delete;
+  InstalledDriver& operator=(const InstalledDriver&) = delete;
+
+  // Makes it the calling thread's current one, whichever thread it was installed on.
+  void resume() const;
+  // On any thread. Those who have it as current have the one that it was put in front of.
+  void remove() noexcept;
+
+ private:
+  std::shared_ptr<DriverLink> link_;
+};
+
+// The calling thread's current driver or null. Neither this nor anything above takes a lock.
+//
+// A plugin (executor/plugin.h) is linked against this library for itself. Its copy of this file
+// answers what the program's does, since the current driver is part of LibTorch's state of a
+// thread.
+[[nodiscard]] StepDriver* driver();
+
+// The current installation, for a graph that tells its driver of its backward; null = none.
+[[nodiscard]] std::shared_ptr<const DriverLink> driver_link();
+// Null when it was removed, or for a null link.
+[[nodiscard]] StepDriver* driver_of(const DriverLink* link);
 
 }  // namespace stowage::executor

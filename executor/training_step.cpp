@@ -46,6 +46,18 @@ HostArena loss_arena(Device& device) {
   return std::move(arena).value();
 }
 
+// Whatever happens in the first step, the history of the allocator does not go on behind it.
+class SetupEnd {
+ public:
+  explicit SetupEnd(Device& device) : device_(device) {}
+  SetupEnd(const SetupEnd&) = delete;
+  SetupEnd& operator=(const SetupEnd&) = delete;
+  ~SetupEnd() { device_.end_setup(); }
+
+ private:
+  Device& device_;
+};
+
 const void* memory_of(const at::Tensor& tensor) {
   return tensor.defined() && tensor.has_storage() ? tensor.storage().data() : nullptr;
 }
@@ -95,6 +107,8 @@ void TrainingStep::backward(const BackwardRoot& root) const {
 }
 
 double TrainingStep::step() {
+  device_.begin_first_step();
+  const SetupEnd setup_end(device_);
   enter(PhaseKind::zero_grad);
   for (const NamedTensor& parameter : parameters_) parameter.tensor.mutable_grad().reset();
 

@@ -39,6 +39,7 @@ class TrainingStep {
 
   // Also seeds PyTorch's default generator, so that dropout depends on the step's number alone.
   void prepare(std::int64_t index);
+  // The device's first step is the first of these, and with it ends its setup.
   // Returns the loss, exactly; where backward begins at a tensor with a gradient of its own, that
   // tensor's first element. Throws what PyTorch throws, and what the model's own code throws in
   // backward, which with options.file is c10::Error that names the file; then the next step is

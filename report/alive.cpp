@@ -33,19 +33,19 @@ EventId event_at(const std::vector<Nanoseconds>& event_time, Nanoseconds time) {
 }
 
 AliveIndex::AliveIndex(const Trace& trace, const simulator::Schedule& schedule)
-    : trace_(trace), stays_(trace, schedule), first_saved_(first_packs(trace)) {}
+    : trace_(trace), spans_(trace, schedule), first_saved_(first_packs(trace)) {}
 
 Alive AliveIndex::at(EventId event) const {
-  return at_position(stays_.highest_at(event));
+  return at_position(spans_.highest_at(event));
 }
 
 Alive AliveIndex::at_peak() const {
-  return at_position(stays_.highest());
+  return at_position(spans_.highest());
 }
 
-Alive AliveIndex::at_position(Position position) const {
+Alive AliveIndex::at_position(StepPosition position) const {
   Alive alive;
-  alive.event = stays_.event_of(position);
+  alive.event = spans_.event_of(position);
   std::array<AliveClass, kAliveClasses> classes;
   // The last row: outside any layer.
   std::vector<AliveLayer> layers(trace_.layers.size() + 1);
@@ -53,19 +53,19 @@ Alive AliveIndex::at_position(Position position) const {
     classes[c].storage_class = static_cast<StorageClass>(c);
   }
   for (std::size_t l = 0; l + 1 < layers.size(); ++l) layers[l].layer = LayerId(l);
-  for (const std::size_t row : stays_.alive(position)) {
-    const Stay& stay = stays_.all()[row];
-    const std::size_t s = stay.storage.index();
-    alive.storages.push_back({stay.storage, stay.saved.valid() ? stay.saved : first_saved_[s],
-                              stay.bytes, stay.holding});
-    alive.bytes += stay.bytes;
+  for (const std::size_t row : spans_.alive(position)) {
+    const AliveSpan& span = spans_.all()[row];
+    const std::size_t s = span.storage.index();
+    alive.storages.push_back({span.storage, span.saved.valid() ? span.saved : first_saved_[s],
+                              span.bytes, span.holding});
+    alive.bytes += span.bytes;
     AliveClass& of_class = classes[static_cast<std::size_t>(trace_.storages.storage_class[s])];
     ++of_class.storages;
-    of_class.bytes += stay.bytes;
+    of_class.bytes += span.bytes;
     const LayerId layer = trace_.storages.layer[s];
     AliveLayer& of_layer = layer.valid() ? layers[layer.index()] : layers.back();
     ++of_layer.storages;
-    of_layer.bytes += stay.bytes;
+    of_layer.bytes += span.bytes;
   }
   std::sort(alive.storages.begin(), alive.storages.end(),
             [](const AliveStorage& a, const AliveStorage& b) {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "report/stays.h"
+#include "report/alive_spans.h"
 #include "simulator/schedule/schedule.h"
 #include "traces/trace.h"
 
@@ -43,7 +43,7 @@ struct Alive {
 };
 
 // Refers to the trace, which must outlive it; the schedule is only read. Cost to build: that of
-// Stays.
+// AliveSpans.
 class AliveIndex {
  public:
   // An empty schedule, as is the default, gives the recorded step.
@@ -56,13 +56,13 @@ class AliveIndex {
   // Where the requested bytes are highest for the first time. Precondition: there are events.
   [[nodiscard]] Alive at_peak() const;
 
-  [[nodiscard]] const Stays& stays() const { return stays_; }
+  [[nodiscard]] const AliveSpans& spans() const { return spans_; }
 
  private:
-  [[nodiscard]] Alive at_position(Position position) const;
+  [[nodiscard]] Alive at_position(StepPosition position) const;
 
   const Trace& trace_;
-  Stays stays_;
+  AliveSpans spans_;
   std::vector<SavedId> first_saved_;  // by storage
 };
 

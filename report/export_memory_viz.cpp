@@ -13,23 +13,23 @@ namespace stowage::report {
 namespace {
 
 constexpr Bytes kBase = Bytes{0x7F} << 40;  // looks like a device address
-// A stay's begin or end, in the order in which they happen: at one position ends come first.
+// A span's begin or end, in the order in which they happen: at one position ends come first.
 struct Turn {
-  Position at = 0;
+  StepPosition at = 0;
   bool begins = false;
-  std::size_t stay = 0;
+  std::size_t span = 0;
 };
 
-std::vector<Turn> turns_of(const Stays& stays, Position positions) {
+std::vector<Turn> turns_of(const AliveSpans& spans, StepPosition positions) {
   std::vector<Turn> turns;
-  for (std::size_t i = 0; i < stays.all().size(); ++i) {
-    const Stay& stay = stays.all()[i];
-    if (stay.begin < positions) turns.push_back({stay.begin, true, i});
-    if (stay.end < positions) turns.push_back({stay.end, false, i});
+  for (std::size_t i = 0; i < spans.all().size(); ++i) {
+    const AliveSpan& span = spans.all()[i];
+    if (span.begin < positions) turns.push_back({span.begin, true, i});
+    if (span.end < positions) turns.push_back({span.end, false, i});
   }
   std::sort(turns.begin(), turns.end(), [](const Turn& a, const Turn& b) {
     if (a.at != b.at) return a.at < b.at;
-    return a.begins != b.begins ? !a.begins : a.stay < b.stay;
+    return a.begins != b.begins ? !a.begins : a.span < b.span;
   });
   return turns;
 }
@@ -37,7 +37,7 @@ std::vector<Turn> turns_of(const Stays& stays, Position positions) {
 class VizWriter {
  public:
   explicit VizWriter(const StepView& step)
-      : step_(step), trace_(*step.trace), addresses_(step.stays.all().size(), -1) {}
+      : step_(step), trace_(*step.trace), addresses_(step.spans.all().size(), -1) {}
 
   std::string write() {
     out_.begin_dict();
@@ -45,8 +45,8 @@ class VizWriter {
     out_.begin_list();
     out_.begin_list();
     const std::size_t events = trace_.events.size();
-    const Position positions = events > 0 ? step_.stays.last_at(events - 1) + 1 : 0;
-    for (const Turn& turn : turns_of(step_.stays, positions)) follow(turn);
+    const StepPosition positions = events > 0 ? step_.spans.last_at(events - 1) + 1 : 0;
+    for (const Turn& turn : turns_of(step_.spans, positions)) follow(turn);
     end_of_trace();
     out_.end_list();
     out_.end_list();
@@ -60,19 +60,19 @@ class VizWriter {
 
  private:
   void follow(const Turn& turn) {
-    const Stay& stay = step_.stays.all()[turn.stay];
-    const Bytes size = simulator::block_bytes(stay.bytes);
+    const AliveSpan& span = step_.spans.all()[turn.span];
+    const Bytes size = simulator::block_bytes(span.bytes);
     // The clock of the events: microseconds since step begin.
-    time_ = step_.time_of(step_.stays.event_of(std::max(turn.at, Position{0}))) / 1000;
+    time_ = step_.time_of(step_.spans.event_of(std::max(turn.at, StepPosition{0}))) / 1000;
     if (turn.begins) {
-      addresses_[turn.stay] = map_.take(size);
-      event("alloc", turn.stay, stay);
+      addresses_[turn.span] = map_.take(size);
+      event("alloc", turn.span, span);
       return;
     }
-    event("free_requested", turn.stay, stay);
-    event("free_completed", turn.stay, stay);
-    map_.give_back(addresses_[turn.stay], size);
-    addresses_[turn.stay] = -1;
+    event("free_requested", turn.span, span);
+    event("free_completed", turn.span, span);
+    map_.give_back(addresses_[turn.span], size);
+    addresses_[turn.span] = -1;
   }
 
   void field(const char* key, std::int64_t value) {
@@ -95,24 +95,24 @@ class VizWriter {
     }
   }
 
-  void event(const char* action, std::size_t row, const Stay& stay) {
+  void event(const char* action, std::size_t row, const AliveSpan& span) {
     out_.begin_dict();
     field("action", action);
     field("addr", kBase + addresses_[row]);
-    field("size", stay.bytes);
+    field("size", span.bytes);
     field("stream", 0);
     field("time_us", time_);
-    const auto c = trace_.storages.storage_class[stay.storage.index()];
-    field("category", stay.holding == Holding::reloaded ? "reloaded" : stowage::name_of(c));
+    const auto c = trace_.storages.storage_class[span.storage.index()];
+    field("category", span.holding == Holding::reloaded ? "reloaded" : stowage::name_of(c));
     shared_text("frames");
-    frames(stay);
+    frames(span);
     out_.end_dict();
   }
 
   // A stack of what is known: the op that made it in its layer, then what it is.
-  void frames(const Stay& stay) {
-    const std::size_t s = stay.storage.index();
-    const bool reloaded = stay.holding == Holding::reloaded;
+  void frames(const AliveSpan& span) {
+    const std::size_t s = span.storage.index();
+    const bool reloaded = span.holding == Holding::reloaded;
     const std::size_t key = 2 * s + (reloaded ? 1 : 0);
     if (const auto known = frames_.find(key); known != frames_.end()) {
       out_.recall(known->second);
@@ -133,7 +133,7 @@ class VizWriter {
       frame(site, story.saved.value, "saved tensor");
     }
     const char* what = stowage::name_of(trace_.storages.storage_class[s]);
-    frame("storage", stay.storage.value, what);
+    frame("storage", span.storage.value, what);
     out_.end_list();
     frames_.emplace(key, out_.remember());
   }
@@ -162,14 +162,14 @@ class VizWriter {
   }
 
   void write_segment() {
-    std::map<Bytes, std::size_t> left;  // address -> stay
+    std::map<Bytes, std::size_t> left;  // address -> span
     Bytes active = 0;
     Bytes requested = 0;
     for (std::size_t i = 0; i < addresses_.size(); ++i) {
       if (addresses_[i] < 0) continue;
       left.emplace(addresses_[i], i);
-      active += simulator::block_bytes(step_.stays.all()[i].bytes);
-      requested += step_.stays.all()[i].bytes;
+      active += simulator::block_bytes(step_.spans.all()[i].bytes);
+      requested += step_.spans.all()[i].bytes;
     }
     out_.begin_dict();
     field("device", 0);
@@ -185,16 +185,16 @@ class VizWriter {
     Bytes at = 0;
     for (const auto& [address, row] : left) {
       gap(at, address);
-      const Stay& stay = step_.stays.all()[row];
+      const AliveSpan& span = step_.spans.all()[row];
       out_.begin_dict();
       field("address", kBase + address);
-      field("size", simulator::block_bytes(stay.bytes));
-      field("requested_size", stay.bytes);
+      field("size", simulator::block_bytes(span.bytes));
+      field("requested_size", span.bytes);
       field("state", "active_allocated");
       shared_text("frames");
-      frames(stay);
+      frames(span);
       out_.end_dict();
-      at = address + simulator::block_bytes(stay.bytes);
+      at = address + simulator::block_bytes(span.bytes);
     }
     gap(at, map_.end());
     out_.end_list();
@@ -218,7 +218,7 @@ class VizWriter {
   const Trace& trace_;
   Pickle out_;
   AddressMap map_;
-  std::vector<Bytes> addresses_;  // by stay; -1: not there
+  std::vector<Bytes> addresses_;  // by span; -1: not there
   std::int64_t time_ = 0;
   std::map<std::string, std::uint32_t> texts_;
   std::map<std::size_t, std::uint32_t> frames_;

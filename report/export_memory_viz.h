@@ -10,7 +10,7 @@ namespace stowage::report {
 
 // A pickle of {"segments", "device_traces"}. What exists at step begin is allocated ahead of the
 // first event. Addresses are this exporter's: first fit in one segment, sizes rounded up to 512
-// bytes. Cost: O(stays log stays).
+// bytes. Cost: O(spans log spans).
 [[nodiscard]] std::string export_memory_viz(const StepView& step);
 
 }  // namespace stowage::report

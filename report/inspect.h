@@ -49,11 +49,11 @@ struct AliveRow {
   std::string layer;
   std::string site;          // of its first pack, or empty
   std::string made_by;       // op, or empty when it is older than the step
-  bool could_leave = false;  // see Movable::away_bytes
+  bool could_leave = false;  // see MovableBytes::away_bytes
 };
 
 // Saved tensors whose storage was made in the step: what offload can move. Whole storages.
-struct Movable {
+struct MovableBytes {
   std::int64_t storages = 0;
   Bytes bytes = 0;
   Bytes alive_bytes = 0;  // alive at the moment looked at
@@ -69,7 +69,7 @@ struct InspectReport {
   std::vector<GroupRow> groups;   // largest first
   std::vector<GroupRow> classes;  // largest first
   std::vector<AliveRow> alive;    // largest first, all of them
-  Movable movable;
+  MovableBytes movable;
   Nanoseconds step = 0;
   std::int64_t outermost_ops = 0;
   MemoryCurve curve;  // requested bytes on device 0

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "report/stays.h"
+#include "report/alive_spans.h"
 #include "traces/trace.h"
 
 namespace stowage::report {
@@ -19,8 +19,8 @@ struct MemoryByClass {
   [[nodiscard]] std::size_t size() const { return event.size(); }
 };
 
-// Of the recorded step when `stays` is. The time of a point is the one of its event, in
-// Trace::events or in ReplayDetail. Cost: O(stays log stays + points * classes).
-[[nodiscard]] MemoryByClass memory_by_class(const Trace& trace, const Stays& stays);
+// Of the recorded step when `spans` is. The time of a point is the one of its event, in
+// Trace::events or in ReplayDetail. Cost: O(spans log spans + points * classes).
+[[nodiscard]] MemoryByClass memory_by_class(const Trace& trace, const AliveSpans& spans);
 
 }  // namespace stowage::report

@@ -5,8 +5,8 @@
 #include <optional>
 #include <tuple>
 
+#include "report/alive_spans.h"
 #include "report/moment.h"
-#include "report/stays.h"
 
 namespace stowage::report {
 namespace {
@@ -23,9 +23,9 @@ class ContentRows {
     }
   }
 
-  void add(const Stay& stay) {
-    const std::size_t s = stay.storage.index();
-    const SavedId saved = stay.saved.valid() ? stay.saved : first_saved_[s];
+  void add(const AliveSpan& span) {
+    const std::size_t s = span.storage.index();
+    const SavedId saved = span.saved.valid() ? span.saved : first_saved_[s];
     const StorageClass storage_class = trace_.storages.storage_class[s];
     const bool older = !trace_.storages.alloc_event[s].valid();
     // What is older than the step belongs where it was registered, whoever saves it.
@@ -38,14 +38,14 @@ class ContentRows {
         layer.valid() ? trace_.layers.forward_order[layer.index()] : std::int32_t{-1};
     const std::string layer_name =
         layer.valid() ? trace_.string(trace_.layers.name[layer.index()]) : std::string("step");
-    PeakRow& row = rows_[{storage_class, order, layer_name, op_name, stay.holding}];
-    row.holding = stay.holding;
+    PeakRow& row = rows_[{storage_class, order, layer_name, op_name, span.holding}];
+    row.holding = span.holding;
     row.storage_class = storage_class;
     row.layer = layer_name;
     row.op = op_name;
     if (saved.valid() && !older) sites_[&row].push_back(saved);
     ++row.storages;
-    row.bytes += stay.bytes;
+    row.bytes += span.bytes;
   }
 
   [[nodiscard]] std::vector<PeakRow> take() {
@@ -76,16 +76,16 @@ PeakContent peak_content(const simulator::StepIndex& index, const simulator::Sch
   const Trace& trace = index.trace();
   PeakContent content;
   if (trace.events.size() == 0) return content;
-  const Stays stays(trace, schedule);
-  const Position peak = stays.highest();
+  const AliveSpans spans(trace, schedule);
+  const StepPosition peak = spans.highest();
   ContentRows rows(trace);
-  for (const Stay& stay : stays.all()) {
-    if (stay.begin > peak || stay.end <= peak || stay.bytes == 0) continue;
-    rows.add(stay);
-    content.peak_requested += stay.bytes;
+  for (const AliveSpan& span : spans.all()) {
+    if (span.begin > peak || span.end <= peak || span.bytes == 0) continue;
+    rows.add(span);
+    content.peak_requested += span.bytes;
   }
   content.on_device = rows.take();
-  const Moment moment = moment_at(trace, stays.event_of(peak));
+  const Moment moment = moment_at(trace, spans.event_of(peak));
   content.op_name = moment.op_name;
   content.layer = moment.layer;
   if (moment.phase) content.phase = stowage::name_of(*moment.phase);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "report/stays.h"
+#include "report/alive_spans.h"
 #include "simulator/schedule/schedule.h"
 #include "simulator/step/step_index.h"
 #include "traces/trace.h"

@@ -16,12 +16,12 @@ StepView recorded_step(const Trace& trace) {
   StepView view{.trace = &trace,
                 .title = "recorded",
                 .timeline = recorded_timeline(trace),
-                .stays = Stays(trace),
+                .spans = AliveSpans(trace),
                 .memory = {},
                 .stories = StorageStories(trace),
                 .stalls = {},
                 .budget = {}};
-  view.memory = memory_by_class(trace, view.stays);
+  view.memory = memory_by_class(trace, view.spans);
   view.peak_requested = highest(view.timeline.requested);
   return view;
 }
@@ -33,14 +33,14 @@ StepView planned_step(const Trace& trace, const Simulation& simulation, const si
       .title = std::move(title),
       .timeline =
           simulated_timeline(trace, simulation.schedule, simulation.result, simulation.detail),
-      .stays = Stays(trace, simulation.schedule),
+      .spans = AliveSpans(trace, simulation.schedule),
       .memory = {},
       .stories = StorageStories(trace, simulation.schedule, simulation.result, simulation.detail),
       .stalls = simulation.stalls,
       .budget = plan.budget.device,
       .budget_on = plan.budget.on,
       .peak_requested = simulation.result.peak_requested};
-  view.memory = memory_by_class(trace, view.stays);
+  view.memory = memory_by_class(trace, view.spans);
   return view;
 }
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "report/alive_spans.h"
 #include "report/memory_by_class.h"
 #include "report/simulation.h"
 #include "report/stalls.h"
-#include "report/stays.h"
 #include "report/storage_story.h"
 #include "report/timeline.h"
 #include "simulator/plan/plan.h"
@@ -21,7 +21,7 @@ struct StepView {
   const Trace* trace = nullptr;
   std::string title;  // "recorded", "plan p.json"
   Timeline timeline;
-  Stays stays;
+  AliveSpans spans;
   MemoryByClass memory;
   StorageStories stories;
   std::vector<StallRow> stalls;  // longest first; none in a recorded step
@@ -35,7 +35,7 @@ struct StepView {
   }
 };
 
-// Cost: O(trace + stays log stays).
+// Cost: O(trace + spans log spans).
 [[nodiscard]] StepView recorded_step(const Trace& trace);
 [[nodiscard]] StepView planned_step(const Trace& trace, const Simulation& simulation,
                                     const simulator::Plan& plan, std::string title);

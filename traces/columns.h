@@ -33,6 +33,7 @@ enum class Rule : std::uint8_t {
   optional_factor,  // 0 ... 10^6; a file of an earlier minor schema does not have it
   optional_time,    // 0 ... kMaxTime; likewise
   optional_column,  // >= 1; likewise, and the reader derives it
+  optional_row,     // a row or -1; likewise: all -1
 };
 
 // Larger sizes and times are absurd; below them, sums over a step cannot overflow unseen.
@@ -123,6 +124,7 @@ void visit_columns(T& t, F&& f) {
   f("alloc_event", t.alloc_event, Rule::row_or_none);
   f("free_event", t.free_event, Rule::row_or_none);
   f("natural_free_event", t.natural_free_event, Rule::row_or_none);
+  f("parameter", t.parameter, Rule::optional_row);
 }
 
 template <Same<Setup> T, class F>

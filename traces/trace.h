@@ -272,6 +272,9 @@ struct Storages {
   std::vector<EventId> alloc_event;
   std::vector<EventId> free_event;
   std::vector<EventId> natural_free_event;
+  // Whose gradient, or piece of optimizer state, it is: a row of class parameter. -1 for others,
+  // and where the recording did not say. Since schema 1.6.
+  std::vector<StorageId> parameter;
   [[nodiscard]] std::size_t size() const { return bytes.size(); }
 };
 

@@ -141,7 +141,7 @@ struct TraceReader::Nodes {
         {.key = "n", .kind = Kind::count, .target = &rows, .push = assign<std::int64_t>});
     visit_columns(target, [&](const char* name, auto& column, Rule rule) {
       node.children.push_back(integers(name, column));
-      node.children.back().optional = rule == Rule::optional_column;
+      node.children.back().optional = rule == Rule::optional_column || rule == Rule::optional_row;
     });
     return node;
   }
@@ -386,6 +386,8 @@ bool TraceReader::finish() {
 
 // Columns that files of earlier minor schemas do not have.
 void TraceReader::derive_missing() {
+  Storages& storages = trace_.storages;
+  if (storages.parameter.size() != storages.size()) storages.parameter.assign(storages.size(), {});
   Tensors& tensors = trace_.tensors;
   if (tensors.item_bytes.size() == tensors.size()) return;
   tensors.item_bytes.clear();

@@ -73,6 +73,7 @@ std::optional<std::string> broken(Rule rule, std::int64_t value) {
     case Rule::any:
     case Rule::row:
     case Rule::row_or_none:
+    case Rule::optional_row:
       return std::nullopt;
     case Rule::size:
     case Rule::size_or_unknown:
@@ -111,6 +112,7 @@ bool holds(Rule rule, std::int64_t value) {
     case Rule::any:
     case Rule::row:
     case Rule::row_or_none:
+    case Rule::optional_row:
       return true;
     case Rule::size:
       return value >= 0 && value <= kMaxSize;
@@ -215,7 +217,8 @@ class GeneralChecks {
       }
     } else {
       const auto rows = static_cast<std::int64_t>(RowsOf<T>::of(trace_));
-      const std::int64_t lowest = rule == Rule::row_or_none ? -1 : 0;
+      const bool may_be_none = rule == Rule::row_or_none || rule == Rule::optional_row;
+      const std::int64_t lowest = may_be_none ? -1 : 0;
       for (std::size_t i = 0; i < column.size(); ++i) {
         if (column[i].value >= lowest && column[i].value < rows) continue;
         findings_.add(place, i,
@@ -265,7 +268,7 @@ void check_sums(const Trace& trace, Findings& findings) {
 
 }  // namespace
 
-Status validate(const Trace& trace, const std::string& file) {
+Status validate(const Trace& trace, const std::string& file, Sites sites) {
   Findings findings;
   // In this order: each one relies on those before it.
   const auto steps = {
@@ -283,6 +286,8 @@ Status validate(const Trace& trace, const std::string& file) {
     step(trace, findings);
     if (!findings.none()) return findings.error(file);
   }
+  if (sites == Sites::unique) check_sites(trace, findings);
+  if (!findings.none()) return findings.error(file);
   return Unit{};
 }
 

@@ -39,6 +39,7 @@ class Findings {
 
 // Layers, ops and phases: parents before children, phases in order over all events.
 void check_tree(const Trace& trace, Findings& findings);
+void check_sites(const Trace& trace, Findings& findings);
 // Shape and strides of equal rank; the bytes that a view touches are no absurd size.
 void check_tensors(const Trace& trace, Findings& findings);
 // First and last row, time, references by kind.

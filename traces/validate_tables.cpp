@@ -120,14 +120,35 @@ void check_setup(const Trace& trace, Findings& findings) {
   }
 }
 
+// Of a gradient or optimizer state.
+void check_owners(const Storages& storages, Findings& findings) {
+  for (std::size_t i = 0; i < storages.size(); ++i) {
+    const StorageId parameter = storages.parameter[i];
+    if (!parameter.valid()) continue;
+    const StorageClass own = storages.storage_class[i];
+    if (own != StorageClass::gradient && own != StorageClass::optimizer_state) {
+      return findings.add("/storages/parameter", i,
+                          std::string("is named by a storage of class ") + name_of(own));
+    }
+    if (storages.storage_class[parameter.index()] != StorageClass::parameter) {
+      return findings.add("/storages/parameter", i,
+                          "is " + std::to_string(parameter.value) + ", which is no parameter");
+    }
+  }
+}
+
 }  // namespace
+
+void check_sites(const Trace& trace, Findings& findings) {
+  check_names(trace, trace.saved.site, "/saved/site", "a saved tensor", findings);
+}
 
 void check_tree(const Trace& trace, Findings& findings) {
   check_parents(trace.layers.parent, "/layers/parent", findings);
   check_parents(trace.ops.parent, "/ops/parent", findings);
   check_parents(trace.ops.forward_op, "/ops/forward_op", findings);
+  check_owners(trace.storages, findings);
   check_names(trace, trace.layers.name, "/layers/name", "a layer", findings);
-  check_names(trace, trace.saved.site, "/saved/site", "a saved tensor", findings);
   check_phases(trace, findings);
   for (std::size_t i = 1; i < trace.gpu.size() && findings.none(); ++i) {
     if (trace.gpu.start[i] < trace.gpu.start[i - 1]) {

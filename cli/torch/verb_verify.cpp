@@ -70,6 +70,76 @@ std::string verify_text(const Verification& v, const Trace& trace) {
   return text + parameters_text(v.planned);
 }
 
+Result<double> tolerance_of(const std::optional<std::string>& rtol) {
+  if (!rtol) return 0.0;
+  char* end = nullptr;
+  const double tolerance = std::strtod(rtol->c_str(), &end);
+  if (end == rtol->c_str() || *end != '\0' || !(tolerance >= 0) || std::isinf(tolerance)) {
+    return usage_error("--rtol " + *rtol + " is not allowed", "a number such as 1e-5");
+  }
+  return tolerance;
+}
+
+Status check_reference(const std::optional<std::string>& file,
+                       const std::optional<std::string>& rtol) {
+  if (file && rtol) {
+    return usage_error("--rtol needs values, and --reference keeps digests",
+                       "leave one of them out");
+  }
+  if (file == "-") return usage_error("--reference - is not allowed", "give a file");
+  return Unit{};
+}
+
+// Where a child that is started while `file` is there reads `text`.
+Result<std::string> hand_over(const ScratchFile& file, const std::string& text) {
+  if (Status status = write_descriptor(file.descriptor(), text); !status) return status.error();
+  return "/proc/self/fd/" + std::to_string(file.descriptor());
+}
+
+// What the children are started with; they read the same plan and trace. Where there is no file of
+// one (the plan came from stdin, the recording was made again) they read a scratch file.
+struct PassedOn {
+  Args arguments;
+  ScratchFile trace;
+  ScratchFile plan;
+};
+
+Result<PassedOn> passed_on(const RunArguments& run, const PlanInputs& inputs, bool digests) {
+  Result<ScratchFile> trace = ScratchFile::create();
+  if (!trace) return trace.error();
+  Result<ScratchFile> plan = ScratchFile::create();
+  if (!plan) return plan.error();
+  std::string plan_file = *run.plan;
+  std::string trace_file = inputs.trace_file;
+  if (trace_file.empty()) {
+    Result<std::string> file = hand_over(*trace, trace_to_json(*inputs.trace));
+    if (!file) return file.error();
+    trace_file = std::move(file).value();
+  }
+  if (plan_file == "-") {  // was read to its end when the inputs were
+    Result<std::string> file = hand_over(*plan, simulator::plan_to_json(inputs.plan));
+    if (!file) return file.error();
+    plan_file = std::move(file).value();
+  }
+  Args arguments = {"--plan", plan_file, "--trace", trace_file};
+  if (run.flags.seed) {
+    arguments.insert(arguments.end(), {"--seed", std::to_string(*run.flags.seed)});
+  }
+  if (digests) arguments.emplace_back("--dump-digests");
+  return PassedOn{std::move(arguments), std::move(trace).value(), std::move(plan).value()};
+}
+
+void say_verified(Console& console, const Verification& v, const Judgement& judgement,
+                  const Trace& trace) {
+  for (const std::string& remark : judgement.remarks) console.warn(remark);
+  // In words on stdout where nothing else is to be read there.
+  for (const std::string& failure : v.failures) {
+    if (console.json) console.warn(failure);
+  }
+  for (const std::string& warning : v.planned.warnings) console.warn(warning);
+  console.out << (console.json ? verification_json(v) : verify_text(v, trace));
+}
+
 }  // namespace
 
 int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
@@ -92,25 +162,13 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
   line.example("stowage verify --plan p.json --json");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (Status status = run.read(3); !status) return status.error();
-    double tolerance = 0;
-    if (rtol) {
-      char* end = nullptr;
-      tolerance = std::strtod(rtol->c_str(), &end);
-      if (end == rtol->c_str() || *end != '\0' || !(tolerance >= 0) || std::isinf(tolerance)) {
-        return usage_error("--rtol " + *rtol + " is not allowed", "a number such as 1e-5");
-      }
-    }
-    std::optional<KeptReference> kept;
-    if (reference_file) {
-      if (rtol || *reference_file == "-") {
-        return rtol ? usage_error("--rtol needs values, and --reference keeps digests",
-                                  "leave one of them out")
-                    : usage_error("--reference - is not allowed", "give a file");
-      }
-    }
+    const Result<double> tolerance = tolerance_of(rtol);
+    if (!tolerance) return tolerance.error();
+    if (Status status = check_reference(reference_file, rtol); !status) return status.error();
     Result<PlanInputs> inputs =
         load_plan_inputs(*run.plan, run.trace, run.model, run.flags, console.files);
     if (!inputs) return inputs.error();
+    std::optional<KeptReference> kept;
     if (reference_file) {
       Result<std::optional<KeptReference>> found = find_reference(*reference_file);
       if (!found) return found.error();
@@ -118,33 +176,9 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
     }
     for (const std::string& warning : inputs->warnings) console.warn(warning);
 
-    // The children read the same plan and trace; a recording made again goes to them as a file.
-    ScratchFile* recorded = nullptr;
-    Result<ScratchFile> scratch = ScratchFile::create();
-    if (!scratch) return scratch.error();
-    Args passed_on = {"--plan", *run.plan, "--trace", inputs->trace_file};
-    if (inputs->trace_file.empty()) {
-      recorded = &*scratch;
-      const std::string text = trace_to_json(*inputs->trace);
-      if (Status status = write_descriptor(recorded->descriptor(), text); !status) {
-        return status.error();
-      }
-      passed_on.back() = "/proc/self/fd/" + std::to_string(recorded->descriptor());
-    }
-    Result<ScratchFile> plan_copy = ScratchFile::create();
-    if (!plan_copy) return plan_copy.error();
-    if (*run.plan == "-") {  // was read to its end above
-      const std::string text = simulator::plan_to_json(inputs->plan);
-      if (Status status = write_descriptor(plan_copy->descriptor(), text); !status) {
-        return status.error();
-      }
-      passed_on[1] = "/proc/self/fd/" + std::to_string(plan_copy->descriptor());
-    }
-    if (run.flags.seed) {
-      passed_on.insert(passed_on.end(), {"--seed", std::to_string(*run.flags.seed)});
-    }
-    if (reference_file) passed_on.emplace_back("--dump-digests");
-    Args planned_args = passed_on;
+    Result<PassedOn> children = passed_on(run, *inputs, reference_file.has_value());
+    if (!children) return children.error();
+    Args planned_args = children->arguments;
     if (run.limit_given) {
       planned_args.insert(planned_args.end(), {"--memory-limit", *run.limit_given});
     }
@@ -161,8 +195,8 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
     };
     Result<VerifiedRun> planned = run_in_child("planned", run.steps, planned_args);
     if (!planned) return of_this_model(planned.error());
-    Result<Reference> reference =
-        reference_of(planned->run, kept, v.reference_file, run.steps, passed_on, tolerance);
+    Result<Reference> reference = reference_of(planned->run, kept, v.reference_file, run.steps,
+                                               children->arguments, *tolerance);
     if (!reference) return of_this_model(reference.error());
     if (!reference->note.empty()) console.note(reference->note);
     v.planned = planned->run;
@@ -170,7 +204,7 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
     v.reference_reused = reference->reused;
     v.repeatability = reference->repeatability;
     Result<executor::DumpDifference> difference = executor::compare_dumps(
-        planned->dump.descriptor(), reference->dump.descriptor(), tolerance);
+        planned->dump.descriptor(), reference->dump.descriptor(), *tolerance);
     if (!difference) return difference.error();
     v.difference = *difference;
     const simulator::Schedule& schedule = inputs->schedule;
@@ -181,18 +215,7 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
                                     .active_varies = inputs->active_varies,
                                     .later_segments = inputs->later_segments});
     v.failures = std::move(judgement.failures);
-
-    for (const std::string& remark : judgement.remarks) console.warn(remark);
-    // In words on stdout where nothing else is to be read there.
-    for (const std::string& failure : v.failures) {
-      if (console.json) console.warn(failure);
-    }
-    for (const std::string& warning : v.planned.warnings) console.warn(warning);
-    if (console.json) {
-      console.out << verification_json(v);
-    } else {
-      console.out << verify_text(v, *inputs->trace);
-    }
+    say_verified(console, v, judgement, *inputs->trace);
     return v.passed() ? 0 : static_cast<int>(ErrorCode::condition);
   });
 }

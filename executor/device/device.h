@@ -42,9 +42,9 @@ struct MemoryStats {
   std::int64_t pinned_blocks = -1;
 };
 
-// Who made an allocation: the step itself, or the executor (a reload buffer).
+// Who made an allocation: the step itself, or the executor (a buffer of a load).
 inline constexpr std::int64_t kStepAllocation = -1;
-inline constexpr std::int64_t kOffPlanTag = -2;  // a reload buffer outside any plan
+inline constexpr std::int64_t kOffPlanTag = -2;  // a buffer of a load outside any plan
 
 struct AllocationEvent {
   std::int64_t serial = -1;  // numbers allocations since the device was made; never reused
@@ -69,7 +69,7 @@ struct LiveAllocation {
 };
 
 // Every allocation and free from the making of the device to the end of its first step, in program
-// order; empty where no replay of the allocator needs them.
+// order; empty where no replay of the allocator needs them, or where it was given up.
 struct SetupHistory {
   std::vector<AllocationEvent> events;
   std::size_t first_step = 0;  // the step's events are those from here on
@@ -102,7 +102,8 @@ class Device {
   // between steps. Cost: O(blocks log blocks), about 1 ms.
   [[nodiscard]] virtual std::optional<simulator::ObservedAllocator> observed_allocator() const = 0;
 
-  // The history goes on until end_setup(). Only the first call of either says anything; without
+  // The history goes on until end_setup(), and is given up where it gets too long to be one of a
+  // first step (a million events). Only the first call of either says anything; without
   // begin_first_step() there is no step in it.
   [[nodiscard]] virtual SetupHistory setup_history() const = 0;
   virtual void begin_first_step() = 0;
@@ -118,7 +119,8 @@ class Device {
 
   // Around a step: the calling thread's stream is the compute stream until end_step(), and whatever
   // comes on another one throws c10::Error. Outside of a step compute is the stream of the thread
-  // that calls. A device without streams does nothing.
+  // that calls. Steps of several models may go on at once, each with a begin and an end; what comes
+  // then must be on one of their streams. A device without streams does nothing.
   virtual void begin_step() = 0;
   virtual void end_step() = 0;
   // Throws c10::Error when the calling thread is not on the step's compute stream.

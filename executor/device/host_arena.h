@@ -33,7 +33,7 @@ class HostArena {
   // Takes note that the block was registered; `unpin` gets data() before the memory goes.
   void set_pinned(void (*unpin)(void*)) { unpin_ = unpin; }
 
-  // Fills it, so that reading a slot before its offload shows (0xFF makes floats NaN).
+  // Fills it, so that reading a slot before its store shows (0xFF makes floats NaN).
   void poison(std::byte value);
 
  private:

@@ -14,13 +14,13 @@ enum class Wait : int {
   copy_in_for_compute = 2,
   compute_for_copy_out = 3,
   compute_for_copy_in = 4,
-  release = 5,  // planned_state.cpp
+  release = 5,  // saved_tenants.cpp
   await = 6,
   leave_plan_offloads = 7,
   leave_plan_reloads = 8,
   load_off_plan = 9,
-  drop_all = 10,
-  blocking_offload = 11,
+  drop_all = 10,          // planned_state.cpp
+  blocking_offload = 11,  // saved_tenants.cpp
   blocking_reload = 12,
   host_copy_out = 13,  // host_copy.cpp
   host_copy_in = 14,

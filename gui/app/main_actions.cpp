@@ -10,7 +10,7 @@
 #include "gui/app/main_window.h"
 #include "gui/app/screenshot.h"
 #include "gui/model/command_text.h"
-#include "gui/widgets/words.h"
+#include "gui/widgets/value_texts.h"
 
 namespace stowage::gui {
 namespace {

@@ -15,7 +15,7 @@
 #include "gui/app/recent_files.h"
 #include "gui/app/samples.h"
 #include "gui/widgets/save_dialog.h"
-#include "gui/widgets/words.h"
+#include "gui/widgets/value_texts.h"
 #include "planner/policy.h"
 #include "traces/build_info.h"
 

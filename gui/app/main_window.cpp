@@ -18,7 +18,7 @@
 #include "gui/app/named_action.h"
 #include "gui/app/recent_files.h"
 #include "gui/app/views.h"
-#include "gui/widgets/words.h"
+#include "gui/widgets/value_texts.h"
 #include "planner/planner.h"
 
 namespace stowage::gui {
@@ -128,7 +128,7 @@ void MainWindow::connect_views() {
     connect(plot, &PlotView::peak_requested, this, &MainWindow::go_to_peak);
   }
   connect(search_, &SearchBar::found, this, [this](const SearchHit& hit) {
-    const StepViewPtr view = shown();
+    const StepPicturePtr view = shown();
     if (!view || !hit.event.valid()) return;
     if (const auto time = time_of(hit.event)) state_.set_cursor(*time);
   });
@@ -141,7 +141,7 @@ void MainWindow::connect_views() {
   });
 }
 
-StepViewPtr MainWindow::shown() const {
+StepPicturePtr MainWindow::shown() const {
   switch (state_.shown()) {
     case Shown::recorded:
       return document_.recorded();
@@ -162,7 +162,7 @@ std::optional<Nanoseconds> MainWindow::time_of(EventId event) const {
 }
 
 void MainWindow::refresh(bool anew) {
-  const StepViewPtr view = shown();
+  const StepPicturePtr view = shown();
   if (anew) {
     state_.clear();
     state_.set_cursor(std::nullopt);
@@ -212,7 +212,7 @@ void MainWindow::say_saved() {
 
 void MainWindow::say_status() {
   const SimulatedPtr& current = document_.current();
-  const StepViewPtr view = shown();
+  const StepPicturePtr view = shown();
   if (!current || !view) return status_->setText(tr("Nothing is open: Ctrl+O"));
   QStringList parts;
   if (state_.range()) {
@@ -255,7 +255,7 @@ void MainWindow::open_files(const QStringList& files) {
 }
 
 void MainWindow::go_to_peak() {
-  const StepViewPtr view = shown();
+  const StepPicturePtr view = shown();
   if (!view || view->memory.empty()) return;
   const MemoryView& memory = view->memory;
   const Nanoseconds time = memory.time[memory.peak_at];

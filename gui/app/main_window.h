@@ -105,7 +105,7 @@ class MainWindow : public QMainWindow {
   void refresh(bool anew);
   void set_title();
   void say_saved();
-  [[nodiscard]] StepViewPtr shown() const;
+  [[nodiscard]] StepPicturePtr shown() const;
   [[nodiscard]] bool views_busy() const;
 
   ViewState state_;

@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "gui/model/name_search.h"
 #include "gui/model/plan_edits.h"
-#include "gui/model/search.h"
 #include "report/words.h"
 #include "simulator/schedule/tenant_kind.h"
 #include "traces/size_text.h"

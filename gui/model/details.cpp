@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "gui/model/details_writer.h"
-#include "gui/model/search.h"
+#include "gui/model/name_search.h"
 #include "report/moment.h"
 #include "report/words.h"
 #include "traces/size_text.h"

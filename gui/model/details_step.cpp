@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "gui/model/details_writer.h"
+#include "gui/model/name_search.h"
 #include "gui/model/plan_edits.h"
-#include "gui/model/search.h"
-#include "gui/model/step_view.h"
+#include "gui/model/step_picture.h"
 #include "report/transfers.h"
 #include "report/words.h"
 #include "simulator/schedule/tenant_kind.h"

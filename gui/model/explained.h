@@ -30,7 +30,7 @@ struct RowFigures {
 
 struct Explained {
   // `before`: of the replay before it, if any: what does not hang on the plan is shared with it.
-  // Cost: O(trace + stays log stays).
+  // Cost: O(trace + spans log spans).
   explicit Explained(SimulatedPtr of, const Explained* before = nullptr);
   Explained(const Explained&) = delete;
   Explained& operator=(const Explained&) = delete;

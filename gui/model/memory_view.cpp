@@ -35,9 +35,9 @@ MemoryView::Range MemoryView::points(double begin, double end) const {
   return {first, std::max(from(end), first + 1)};
 }
 
-MemoryView memory_of(const Trace& trace, const report::Stays& stays,
+MemoryView memory_of(const Trace& trace, const report::AliveSpans& spans,
                      const std::vector<Nanoseconds>& time) {
-  report::MemoryByClass by_class = report::memory_by_class(trace, stays);
+  report::MemoryByClass by_class = report::memory_by_class(trace, spans);
   MemoryView view;
   view.classes = std::move(by_class.classes);
   view.event = std::move(by_class.event);

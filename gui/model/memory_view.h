@@ -6,7 +6,7 @@
 
 #include "gui/model/min_max_pyramid.h"
 #include "gui/model/shared_column.h"
-#include "report/stays.h"
+#include "report/alive_spans.h"
 #include "traces/trace.h"
 
 namespace stowage::gui {
@@ -32,7 +32,7 @@ struct MemoryView {
 };
 
 // `time`: of each event, in Trace::events or in ReplayDetail. Cost: that of memory_by_class().
-[[nodiscard]] MemoryView memory_of(const Trace& trace, const report::Stays& stays,
+[[nodiscard]] MemoryView memory_of(const Trace& trace, const report::AliveSpans& spans,
                                    const std::vector<Nanoseconds>& time);
 // The same bytes at other times. All but the times is shared, and they as well where none differs.
 // O(points).

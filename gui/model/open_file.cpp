@@ -50,7 +50,7 @@ Result<TracePtr> trace_of(std::string text, const std::string& path, const JobCo
 Result<Opened> replayed(TracePtr trace, PlanStatePtr plan, const JobContext& job) {
   if (job.stop().stop_requested()) return interrupted();
   job.progress(0.8, words("Replaying the step"));
-  std::future<StepViewPtr> recorded =
+  std::future<StepPicturePtr> recorded =
       std::async(std::launch::async, [trace] { return recorded_view(*trace); });
   Result<SimulatedPtr> simulated = simulate(trace, std::move(plan), job.stop());
   if (!simulated) return simulated.error();

@@ -9,7 +9,7 @@
 #include "gui/model/job_runner.h"
 #include "gui/model/run_result_json.h"
 #include "gui/model/simulated.h"
-#include "gui/model/step_view.h"
+#include "gui/model/step_picture.h"
 #include "traces/result.h"
 
 namespace stowage::gui {
@@ -17,8 +17,8 @@ namespace stowage::gui {
 struct Opened {
   TracePtr trace;
   SimulatedPtr simulated;
-  StepViewPtr planned;
-  StepViewPtr recorded;
+  StepPicturePtr planned;
+  StepPicturePtr recorded;
   std::optional<RunResult> measured;
 };
 

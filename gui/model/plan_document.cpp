@@ -252,7 +252,7 @@ void PlanDocument::replay() {
   struct Answer {
     TracePtr trace;
     Result<SimulatedPtr> simulated;
-    StepViewPtr view;
+    StepPicturePtr view;
   };
   simulating_.run<Answer>(
       wanted_ ? tr("Replaying on another machine") : tr("Replaying"),
@@ -282,7 +282,7 @@ void PlanDocument::set_calibration(const Calibration& calibration) {
   if (!trace_) return;
   if (!recorded_) recorded_ = trace_->trace.calibration;
   searching_.cancel();
-  wanted_ = OtherMachine{calibration, Machine::assumed};
+  wanted_ = OtherMachine{calibration, MachineKind::assumed};
   keeps_previous_ = false;
   replay();
 }
@@ -290,7 +290,7 @@ void PlanDocument::set_calibration(const Calibration& calibration) {
 void PlanDocument::restore_calibration() {
   if (!recorded_) return;
   searching_.cancel();
-  wanted_ = OtherMachine{*recorded_, Machine::recorded};
+  wanted_ = OtherMachine{*recorded_, MachineKind::recorded};
   recorded_.reset();
   keeps_previous_ = false;
   replay();

@@ -27,8 +27,8 @@ class PlanDocument : public QObject {
   [[nodiscard]] const TracePtr& trace() const { return trace_; }
   [[nodiscard]] const SimulatedPtr& current() const { return current_; }
   // What is painted of current(), and of the recording.
-  [[nodiscard]] const StepViewPtr& planned() const { return planned_; }
-  [[nodiscard]] const StepViewPtr& recorded() const { return recorded_view_; }
+  [[nodiscard]] const StepPicturePtr& planned() const { return planned_; }
+  [[nodiscard]] const StepPicturePtr& recorded() const { return recorded_view_; }
   // Nothing is planned and nothing assumed: the recording itself is what to look at. Not so with a
   // GPU: there the CPU allocates far ahead of compute, and a replay shows both on one clock.
   [[nodiscard]] bool is_plain() const;
@@ -111,7 +111,7 @@ class PlanDocument : public QObject {
 
   struct OtherMachine {
     Calibration calibration;
-    Machine machine;
+    MachineKind machine;
   };
 
   TracePtr trace_;
@@ -122,8 +122,8 @@ class PlanDocument : public QObject {
   PlanStatePtr state_;
   SimulatedPtr current_;
   SimulatedPtr previous_;
-  StepViewPtr planned_;
-  StepViewPtr recorded_view_;
+  StepPicturePtr planned_;
+  StepPicturePtr recorded_view_;
   SimulatedPtr pinned_;
   std::optional<RunResult> measured_;
   std::optional<planner::PlanOutcome> outcome_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "gui/model/search.h"
+#include "gui/model/name_search.h"
 #include "traces/size_text.h"
 
 namespace stowage::gui {

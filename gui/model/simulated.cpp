@@ -112,7 +112,7 @@ std::optional<Nanoseconds> lower_bound_of(const Simulated& simulated) {
   // Another recording with the same saved tensors has other times.
   if (!state.plan.target.trace.empty() && state.plan.target.trace != data.sha256) return {};
   const bool holds = state.proved_on ? same_machine(*state.proved_on, data.trace.calibration)
-                                     : data.machine == Machine::recorded;
+                                     : data.machine == MachineKind::recorded;
   return holds ? state.plan.lower_bound_step : std::nullopt;
 }
 
@@ -130,7 +130,7 @@ simulator::Plan plan_for_writing(const Simulated& simulated, const std::string& 
   // What a search proved is of its own plan, and a file's reader takes it for the recorded
   // machine's.
   const bool is_proved = !simulated.state->decisions && lower_bound_of(simulated) &&
-                         simulated.trace->machine == Machine::recorded;
+                         simulated.trace->machine == MachineKind::recorded;
   if (!is_proved) {
     plan.lower_bound_step.reset();
     plan.gap_ppm.reset();

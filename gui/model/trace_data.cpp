@@ -5,7 +5,7 @@
 namespace stowage::gui {
 
 TraceData::TraceData(Trace loaded, std::string loaded_from, std::string hash,
-                     Machine loaded_machine)
+                     MachineKind loaded_machine)
     : trace(std::move(loaded)),
       index(trace),
       path(std::move(loaded_from)),
@@ -13,7 +13,7 @@ TraceData::TraceData(Trace loaded, std::string loaded_from, std::string hash,
       machine(loaded_machine),
       resident(simulator::replay(index, simulator::resident_schedule(index))) {}
 
-TracePtr on_machine(const TraceData& data, const Calibration& calibration, Machine machine) {
+TracePtr on_machine(const TraceData& data, const Calibration& calibration, MachineKind machine) {
   Trace copy = data.trace;
   copy.calibration = calibration;
   return std::make_shared<const TraceData>(std::move(copy), data.path, data.sha256, machine);

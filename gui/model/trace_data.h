@@ -12,7 +12,7 @@
 namespace stowage::gui {
 
 // What the link and the device are taken to be.
-enum class Machine : std::uint8_t {
+enum class MachineKind : std::uint8_t {
   recorded,  // the calibration of the recording
   assumed,   // somebody changed it: predictions are of a machine that was not measured
 };
@@ -20,7 +20,7 @@ enum class Machine : std::uint8_t {
 struct TraceData {
   // Cost: O(trace), and one replay of the step in which nothing moves.
   TraceData(Trace loaded, std::string loaded_from, std::string hash,
-            Machine loaded_machine = Machine::recorded);
+            MachineKind loaded_machine = MachineKind::recorded);
   TraceData(const TraceData&) = delete;
   TraceData& operator=(const TraceData&) = delete;
 
@@ -28,13 +28,13 @@ struct TraceData {
   const simulator::StepIndex index;  // refers to `trace`
   const std::string path;            // as it was opened
   const std::string sha256;          // of the file, "sha256:.."; for the plan's `for`
-  const Machine machine;
+  const MachineKind machine;
   const simulator::ReplayResult resident;  // nothing moves, no hooks run
 };
 using TracePtr = std::shared_ptr<const TraceData>;
 
 // The same step on a link and device with this calibration. Cost: a copy of the trace.
 [[nodiscard]] TracePtr on_machine(const TraceData& data, const Calibration& calibration,
-                                  Machine machine);
+                                  MachineKind machine);
 
 }  // namespace stowage::gui

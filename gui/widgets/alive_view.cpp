@@ -8,9 +8,9 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "gui/model/search.h"
+#include "gui/model/name_search.h"
 #include "gui/widgets/keys.h"
-#include "gui/widgets/words.h"
+#include "gui/widgets/value_texts.h"
 #include "report/moment.h"
 #include "report/words.h"
 
@@ -19,6 +19,49 @@ namespace {
 
 // The smallest ones of a large step are summed up.
 constexpr std::size_t kMostStorages = 500;
+
+QTreeWidgetItem* alive_row(const report::Alive& alive, const QString& what, Bytes bytes,
+                           const QString& of, const Selection& link) {
+  auto* item = new QTreeWidgetItem(
+      {what, bytes_text(bytes), QString::fromStdString(report::percent(bytes, alive.bytes)), of});
+  item->setToolTip(1, exact_bytes_text(bytes));
+  item->setTextAlignment(1, Qt::AlignRight | Qt::AlignVCenter);
+  item->setTextAlignment(2, Qt::AlignRight | Qt::AlignVCenter);
+  item->setData(0, Qt::UserRole, static_cast<int>(link.kind));
+  item->setData(1, Qt::UserRole, link.row);
+  return item;
+}
+
+QString storage_count(std::int64_t storages) {
+  return QString::fromStdString(report::count_of(storages, "storage"));
+}
+
+// A row each, and one for all that are left.
+QList<QTreeWidgetItem*> largest_storages(const Trace& trace, const report::Alive& alive) {
+  QList<QTreeWidgetItem*> items;
+  Bytes rest = 0;
+  std::int64_t left = 0;
+  for (const report::AliveStorage& at : alive.storages) {
+    if (items.size() >= static_cast<qsizetype>(kMostStorages)) {
+      rest += at.bytes;
+      ++left;
+      continue;
+    }
+    const Selection link = at.saved.valid() ? Selection{Selection::Kind::saved, at.saved.value}
+                                            : Selection{Selection::Kind::storage, at.storage.value};
+    const Selection name{Selection::Kind::storage, at.storage.value};
+    QString what = at.saved.valid()
+                       ? QString::fromStdString(trace.string(trace.saved.site[at.saved.index()]))
+                       : QString::fromStdString(gui::name_of(trace, name)).section(" (", 0, 0);
+    if (at.holding == report::Holding::reloaded) what += AliveView::tr(" (copy that is back)");
+    const QString of = name_of(trace.storages.storage_class[at.storage.index()]);
+    items.append(alive_row(alive, what, at.bytes, of, link));
+  }
+  if (left > 0) {
+    items.append(alive_row(alive, AliveView::tr("%1 smaller ones").arg(left), rest, {}, {}));
+  }
+  return items;
+}
 
 }  // namespace
 
@@ -118,54 +161,22 @@ void AliveView::refresh() {
           .arg(bytes_text(alive.bytes), time_text(times[alive.event.index()]),
                recorded ? tr("recorded") : tr("planned"),
                QString::fromStdString(report::place(report::moment_at(trace, alive.event)))));
-  const auto add = [&](const QString& what, Bytes bytes, const QString& of, const Selection& link) {
-    auto* item = new QTreeWidgetItem(
-        {what, bytes_text(bytes), QString::fromStdString(report::percent(bytes, alive.bytes)), of});
-    item->setToolTip(1, exact_bytes_text(bytes));
-    item->setTextAlignment(1, Qt::AlignRight | Qt::AlignVCenter);
-    item->setTextAlignment(2, Qt::AlignRight | Qt::AlignVCenter);
-    item->setData(0, Qt::UserRole, static_cast<int>(link.kind));
-    item->setData(1, Qt::UserRole, link.row);
-    return item;
-  };
   QList<QTreeWidgetItem*> items;
-  const auto count = [](std::int64_t storages) {
-    return QString::fromStdString(report::count_of(storages, "storage"));
-  };
   switch (grouping_->currentIndex()) {
-    case 0: {
-      Bytes rest = 0;
-      std::int64_t left = 0;
-      for (const report::AliveStorage& at : alive.storages) {
-        if (items.size() >= static_cast<qsizetype>(kMostStorages)) {
-          rest += at.bytes;
-          ++left;
-          continue;
-        }
-        const Selection link = at.saved.valid()
-                                   ? Selection{Selection::Kind::saved, at.saved.value}
-                                   : Selection{Selection::Kind::storage, at.storage.value};
-        const Selection name{Selection::Kind::storage, at.storage.value};
-        QString what =
-            at.saved.valid()
-                ? QString::fromStdString(trace.string(trace.saved.site[at.saved.index()]))
-                : QString::fromStdString(gui::name_of(trace, name)).section(" (", 0, 0);
-        if (at.holding == report::Holding::reloaded) what += tr(" (copy that is back)");
-        items.append(
-            add(what, at.bytes, name_of(trace.storages.storage_class[at.storage.index()]), link));
-      }
-      if (left > 0) items.append(add(tr("%1 smaller ones").arg(left), rest, {}, {}));
+    case 0:
+      items = largest_storages(trace, alive);
       break;
-    }
     case 1:
       for (const report::AliveClass& at : alive.classes) {
-        items.append(add(name_of(at.storage_class), at.bytes, count(at.storages), {}));
+        items.append(
+            alive_row(alive, name_of(at.storage_class), at.bytes, storage_count(at.storages), {}));
       }
       break;
     default:
       for (const report::AliveLayer& at : alive.layers) {
-        items.append(add(QString::fromStdString(layer_words(trace, at.layer)), at.bytes,
-                         count(at.storages), {Selection::Kind::layer, at.layer.value}));
+        items.append(alive_row(alive, QString::fromStdString(layer_words(trace, at.layer)),
+                               at.bytes, storage_count(at.storages),
+                               {Selection::Kind::layer, at.layer.value}));
       }
       break;
   }

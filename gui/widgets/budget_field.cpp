@@ -1,6 +1,6 @@
 #include "gui/widgets/budget_field.h"
 
-#include "gui/widgets/words.h"
+#include "gui/widgets/value_texts.h"
 #include "planner/planner.h"
 #include "traces/size_text.h"
 

@@ -8,7 +8,7 @@
 #include <QSplitter>
 #include <QVBoxLayout>
 
-#include "gui/widgets/words.h"
+#include "gui/widgets/value_texts.h"
 
 namespace stowage::gui {
 namespace {
@@ -173,6 +173,10 @@ void CompareView::refresh() {
     case What::file:
       break;
   }
+  show_other(current);
+}
+
+void CompareView::show_other(const Side& current) {
   if (!other_) {
     return stack_->set_reason(
         job_.busy() ? tr("The file is being opened.")

@@ -44,16 +44,18 @@ class CompareView : public QWidget {
   struct Side {
     QString name;
     std::vector<report::Fact> facts;
-    StepViewPtr view;  // none: there is no curve
+    StepPicturePtr view;  // none: there is no curve
   };
   void ask_for_file();
   void refresh();
   struct Replayed {
     SimulatedPtr simulated;
-    StepViewPtr view;
+    StepPicturePtr view;
   };
   // `made_` is then what `make` makes of `of`, behind the window; until it is there, nothing.
   void make_side(std::shared_ptr<const void> of, std::function<Replayed(const JobContext&)> make);
+  // The other file beside the plan, or why there is none.
+  void show_other(const Side& current);
   void show_sides(const Side& before, const Side& after);
   void fill(const std::vector<ComparedRow>& rows, const QString& before, const QString& after);
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "gui/model/axis_ticks.h"
-#include "gui/widgets/words.h"
+#include "gui/widgets/value_texts.h"
 
 namespace stowage::gui {
 
@@ -15,7 +15,7 @@ CurvePair::CurvePair(QWidget* parent) : QWidget(parent), theme_(Theme::of(palett
       tr("Requested bytes on the device over the time of the step: before dashed, after solid"));
 }
 
-void CurvePair::show_curves(StepViewPtr before, const QString& before_name, StepViewPtr after,
+void CurvePair::show_curves(StepPicturePtr before, const QString& before_name, StepPicturePtr after,
                             const QString& after_name) {
   before_ = before && !before->memory.empty() ? std::move(before) : nullptr;
   after_ = after && !after->memory.empty() ? std::move(after) : nullptr;
@@ -42,7 +42,7 @@ QSize CurvePair::sizeHint() const {
   return {36 * em, 12 * em};
 }
 
-QPolygonF CurvePair::outline(const StepView& view, const QRectF& plot, double end,
+QPolygonF CurvePair::outline(const StepPicture& view, const QRectF& plot, double end,
                              double top) const {
   QPolygonF line;
   const int columns = static_cast<int>(plot.width());
@@ -76,7 +76,7 @@ void CurvePair::paintEvent(QPaintEvent*) {
   if (plot.width() < 4 || plot.height() < 4) return;
   double end = 1;
   double top = 1;
-  for (const StepViewPtr& view : {before_, after_}) {
+  for (const StepPicturePtr& view : {before_, after_}) {
     if (!view) continue;
     end = std::max(end, static_cast<double>(view->end));
     top = std::max(top, 1.05 * static_cast<double>(view->memory.peak()));

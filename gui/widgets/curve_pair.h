@@ -5,7 +5,7 @@
 #include <QString>
 #include <QWidget>
 
-#include "gui/model/step_view.h"
+#include "gui/model/step_picture.h"
 #include "gui/widgets/theme.h"
 
 namespace stowage::gui {
@@ -16,7 +16,7 @@ class CurvePair : public QWidget {
   explicit CurvePair(QWidget* parent = nullptr);
 
   // Null: that one is left out.
-  void show_curves(StepViewPtr before, const QString& before_name, StepViewPtr after,
+  void show_curves(StepPicturePtr before, const QString& before_name, StepPicturePtr after,
                    const QString& after_name);
   [[nodiscard]] bool empty() const { return !before_ && !after_; }
   [[nodiscard]] QSize minimumSizeHint() const override;
@@ -27,12 +27,12 @@ class CurvePair : public QWidget {
   void paintEvent(QPaintEvent* event) override;
 
  private:
-  [[nodiscard]] QPolygonF outline(const StepView& view, const QRectF& plot, double end,
+  [[nodiscard]] QPolygonF outline(const StepPicture& view, const QRectF& plot, double end,
                                   double top) const;
 
   Theme theme_;
-  StepViewPtr before_;
-  StepViewPtr after_;
+  StepPicturePtr before_;
+  StepPicturePtr after_;
   QString before_name_;
   QString after_name_;
 };

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "gui/model/step_view.h"
+#include "gui/model/step_picture.h"
 #include "gui/widgets/theme.h"
 
 namespace stowage::gui {

@@ -209,7 +209,7 @@ void MachinePanel::refresh() {
   const bool assumed = document_.is_assumed();
   // While a change is being replayed the document still shows the machine before it.
   const bool settled = !document_.simulating().busy();
-  if (open && !assumed && document_.trace()->machine == Machine::recorded) {
+  if (open && !assumed && document_.trace()->machine == MachineKind::recorded) {
     recorded_ = document_.trace()->trace.calibration;
   }
   link_->setEnabled(open);

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "gui/model/step_view.h"
+#include "gui/model/step_picture.h"
 #include "gui/widgets/theme.h"
 
 namespace stowage::gui {

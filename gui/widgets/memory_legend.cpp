@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "gui/widgets/words.h"
+#include "gui/widgets/value_texts.h"
 
 namespace stowage::gui {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "gui/widgets/keys.h"
 #include "gui/widgets/memory_legend.h"
-#include "gui/widgets/words.h"
+#include "gui/widgets/value_texts.h"
 
 namespace stowage::gui {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "gui/widgets/pareto_painter.h"
-#include "gui/widgets/words.h"
+#include "gui/widgets/value_texts.h"
 
 namespace stowage::gui {
 namespace {

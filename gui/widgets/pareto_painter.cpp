@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "gui/model/axis_ticks.h"
-#include "gui/widgets/words.h"
+#include "gui/widgets/value_texts.h"
 
 namespace stowage::gui {
 namespace {

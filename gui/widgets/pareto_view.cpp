@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "gui/widgets/words.h"
+#include "gui/widgets/value_texts.h"
 #include "report/words.h"
 
 namespace stowage::gui {
@@ -105,7 +105,7 @@ void ParetoView::refresh() {
   const Nanoseconds resident_step = now->trace->resident.step_ns;
   ParetoPlot::Content content;
   content.memory_title = tr("peak %1 memory").arg(QString::fromUtf8(simulator::name_of(on)));
-  if (now->trace->machine == Machine::assumed) content.memory_title += tr(" (assumed machine)");
+  if (now->trace->machine == MachineKind::assumed) content.memory_title += tr(" (assumed machine)");
   content.bounds = search_.bounds();
   content.floor = search_.floor();
   content.budget = now->plan().budget.device;

@@ -8,7 +8,7 @@
 
 #include "gui/widgets/decision_delegate.h"
 #include "gui/widgets/keys.h"
-#include "gui/widgets/words.h"
+#include "gui/widgets/value_texts.h"
 
 namespace stowage::gui {
 PlanTreeView::PlanTreeView(PlanDocument& document, ViewState& state, Explanations& explanations,

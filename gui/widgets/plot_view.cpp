@@ -12,7 +12,7 @@
 #include <cmath>
 
 #include "gui/widgets/keys.h"
-#include "gui/widgets/words.h"
+#include "gui/widgets/value_texts.h"
 
 namespace stowage::gui {
 namespace {
@@ -36,7 +36,7 @@ PlotView::PlotView(ViewState& state, QWidget* parent)
   connect(&state, &ViewState::centre_requested, this, &PlotView::centre);
 }
 
-void PlotView::show_step(TracePtr trace, StepViewPtr view) {
+void PlotView::show_step(TracePtr trace, StepPicturePtr view) {
   trace_ = std::move(trace);
   view_ = std::move(view);
   invalidate();

@@ -7,7 +7,7 @@
 #include <QWidget>
 #include <optional>
 
-#include "gui/model/step_view.h"
+#include "gui/model/step_picture.h"
 #include "gui/model/view_state.h"
 #include "gui/widgets/theme.h"
 
@@ -19,8 +19,8 @@ class PlotView : public QWidget {
   explicit PlotView(ViewState& state, QWidget* parent = nullptr);
 
   // Null: nothing is open. `trace` is what names are looked up in.
-  void show_step(TracePtr trace, StepViewPtr view);
-  [[nodiscard]] const StepViewPtr& view() const { return view_; }
+  void show_step(TracePtr trace, StepPicturePtr view);
+  [[nodiscard]] const StepPicturePtr& view() const { return view_; }
 
   // Where times are mapped to: right of the gutter. The gutter is as wide in every view.
   [[nodiscard]] QRect plot() const;
@@ -87,7 +87,7 @@ class PlotView : public QWidget {
 
   ViewState& state_;
   TracePtr trace_;
-  StepViewPtr view_;
+  StepPicturePtr view_;
   Theme theme_;
   QImage cache_;
   bool stale_ = true;        // what the axis moves

@@ -4,7 +4,7 @@
 #include <QKeyEvent>
 
 #include "gui/widgets/keys.h"
-#include "gui/widgets/words.h"
+#include "gui/widgets/value_texts.h"
 
 namespace stowage::gui {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "gui/model/job_runner.h"
+#include "gui/model/name_search.h"
 #include "gui/model/plan_document.h"
-#include "gui/model/search.h"
 
 namespace stowage::gui {
 

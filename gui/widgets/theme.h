@@ -7,7 +7,7 @@
 #include <QColor>
 #include <QPalette>
 
-#include "gui/model/step_view.h"
+#include "gui/model/step_picture.h"
 #include "traces/trace.h"
 
 namespace stowage::gui {

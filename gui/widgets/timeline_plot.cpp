@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gui/widgets/words.h"
+#include "gui/widgets/value_texts.h"
 
 namespace stowage::gui {
 namespace {

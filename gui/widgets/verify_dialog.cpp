@@ -5,7 +5,7 @@
 
 #include "gui/model/run_result_json.h"
 #include "gui/widgets/last_words.h"
-#include "gui/widgets/words.h"
+#include "gui/widgets/value_texts.h"
 #include "report/words.h"
 #include "simulator/plan/plan_json.h"
 #include "traces/file_io.h"

@@ -230,30 +230,12 @@ class Assembler {
         trace_.unpacks.event.push_back(event);
         trace_.unpacks.released_event.push_back(EventId());
         return Unit{};
-      case RawKind::layer_forward_begin: {
-        if (trace_.phases.kind.back() == PhaseKind::zero_grad) {
-          next_phase(PhaseKind::forward, event);
-        }
-        const LayerId layer = layer_row(raw.id);
-        ++trace_.layers.calls[layer.index()];
-        forward_layers_.push_back(layer);
-        ref = layer.value;
-        return Unit{};
-      }
+      case RawKind::layer_forward_begin:
       case RawKind::layer_forward_end:
-        ref = layer_row(raw.id).value;
-        if (!forward_layers_.empty()) forward_layers_.pop_back();
-        return Unit{};
       case RawKind::layer_backward_begin:
-        backward_layer_ = layer_row(raw.id);
-        ref = backward_layer_.value;
+      case RawKind::layer_backward_end:
+        ref = handle_layer(raw, event).value;
         return Unit{};
-      case RawKind::layer_backward_end: {
-        const LayerId layer = layer_row(raw.id);
-        ref = layer.value;
-        backward_layer_ = trace_.layers.parent[layer.index()];
-        return Unit{};
-      }
       case RawKind::gradient_accumulated:
         ref = rows_.storage_of(raw.id).value;
         if (ref < 0) return refuse("a gradient of a parameter whose storage was not seen");
@@ -289,6 +271,26 @@ class Assembler {
         break;
     }
     return Unit{};
+  }
+
+  // The layer that a begin or end of one is about.
+  LayerId handle_layer(const RawEvent& raw, EventId event) {
+    if (raw.kind == RawKind::layer_forward_begin &&
+        trace_.phases.kind.back() == PhaseKind::zero_grad) {
+      next_phase(PhaseKind::forward, event);
+    }
+    const LayerId layer = layer_row(raw.id);
+    if (raw.kind == RawKind::layer_forward_begin) {
+      ++trace_.layers.calls[layer.index()];
+      forward_layers_.push_back(layer);
+    } else if (raw.kind == RawKind::layer_forward_end) {
+      if (!forward_layers_.empty()) forward_layers_.pop_back();
+    } else if (raw.kind == RawKind::layer_backward_begin) {
+      backward_layer_ = layer;
+    } else {
+      backward_layer_ = trace_.layers.parent[layer.index()];
+    }
+    return layer;
   }
 
   Status count(const RawEvent& raw, EventId event, Bytes change) {

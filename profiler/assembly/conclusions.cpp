@@ -51,9 +51,15 @@ void classify(const RawPass& raw, TraceRows& rows) {
       set(storage, StorageClass::activation, Evidence::hook);
     }
   }
-  for (const std::int64_t serial : raw.gradient_serials) {
-    const StorageId row = rows.storage_of(serial);
-    if (row.valid()) set(row, StorageClass::gradient, Evidence::registered);
+  for (const RawGradient& gradient : raw.gradients) {
+    const StorageId row = rows.storage_of(gradient.serial);
+    if (!row.valid()) continue;
+    set(row, StorageClass::gradient, Evidence::registered);
+    storages.parameter[row.index()] = rows.storage_of(gradient.parameter);
+  }
+  for (const RawStorage& storage : raw.live_at_begin) {
+    const StorageId row = rows.storage_of(storage.serial);
+    if (row.valid()) storages.parameter[row.index()] = rows.storage_of(storage.parameter);
   }
 }
 

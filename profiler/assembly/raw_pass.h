@@ -49,6 +49,14 @@ struct RawStorage {
   std::int64_t serial = -1;
   Bytes bytes = 0;
   StorageClass storage_class = StorageClass::other;  // `other` when nobody registered it
+  // Of a gradient or piece of optimizer state: serial of its parameter's storage, -1 = not known.
+  std::int64_t parameter = -1;
+};
+
+// A storage that is a parameter's .grad.
+struct RawGradient {
+  std::int64_t serial = -1;
+  std::int64_t parameter = -1;  // serial of the parameter's storage
 };
 
 struct RawView {
@@ -105,9 +113,9 @@ struct RawPass {
   // Every device allocation that existed; those of parameters among themselves in the order in
   // which they were registered.
   std::vector<RawStorage> live_at_begin;
-  std::vector<std::int64_t> gradient_serials;  // storages that are a parameter's .grad at the end
-  Bytes requested_at_begin = 0;                // the allocator's counter
-  Bytes peak_requested = 0;                    // the allocator's own peak over the step
+  std::vector<RawGradient> gradients;  // made in the step and there at its end
+  Bytes requested_at_begin = 0;        // the allocator's counter
+  Bytes peak_requested = 0;            // the allocator's own peak over the step
   Nanoseconds step_ns = 0;
   std::vector<RawSpan> hook_spans;    // in order; copies of saved tensors, which are not the step's
   std::vector<std::int64_t> threads;  // the system's numbers of the threads that ran the step

@@ -31,6 +31,7 @@ StorageId TraceRows::add_storage(std::int64_t serial, Bytes bytes, StorageClass 
   storages.alloc_event.push_back(EventId());
   storages.free_event.push_back(EventId());
   storages.natural_free_event.push_back(EventId());
+  storages.parameter.emplace_back();
   const StorageId row(storages.bytes.size() - 1);
   storages_[serial] = row;
   return row;

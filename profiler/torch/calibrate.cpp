@@ -12,7 +12,7 @@
 
 #include "executor/device/host_arena.h"
 #include "profiler/torch/issue_costs.h"
-#include "profiler/torch/rest_gain.h"
+#include "profiler/torch/measured_rest_gain.h"
 #include "profiler/torch/step_budget.h"
 #include "profiler/torch/stopwatch.h"
 #include "profiler/torch/stream_gaps.h"

@@ -67,15 +67,8 @@ Nanoseconds hook_cost(executor::Device& device) {
   };
   const Nanoseconds plain = best();
   KeepingDriver driver;
-  // Also when the chain throws: nobody else would take a driver that is gone out again.
-  struct Installed {
-    explicit Installed(KeepingDriver& driver) { executor::set_driver(&driver); }
-    ~Installed() { executor::set_driver(nullptr); }
-    Installed(const Installed&) = delete;
-    Installed& operator=(const Installed&) = delete;
-  };
   const Nanoseconds hooked = [&] {
-    const Installed installed(driver);
+    const executor::InstalledDriver installed(driver);
     return best();
   }();
   device.synchronize();

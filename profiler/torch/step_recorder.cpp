@@ -81,25 +81,29 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   sites_.reset();
   device_.synchronize();
 
-  std::unordered_map<std::int64_t, StorageClass> classes;
-  const auto add_class = [&](const at::Tensor& tensor, StorageClass storage_class) {
-    if (!executor::is_plain(tensor)) return;
-    const std::int64_t serial = device_.allocation_serial(tensor.storage().data());
-    if (serial >= 0) classes.try_emplace(serial, storage_class);
+  std::unordered_map<std::int64_t, RawStorage> classes;
+  const auto add_class = [&](const at::Tensor& tensor, StorageClass storage_class,
+                             std::int64_t parameter = -1) {
+    const std::int64_t serial = serial_of(tensor);
+    if (serial >= 0) classes.try_emplace(serial, RawStorage{serial, 0, storage_class, parameter});
   };
   for (const auto& parameter : registered_.parameters) {
     add_class(parameter.tensor, StorageClass::parameter);
-    add_class(parameter.tensor.grad(), StorageClass::gradient);
+    add_class(parameter.tensor.grad(), StorageClass::gradient, serial_of(parameter.tensor));
   }
   for (const auto& buffer : registered_.buffers) add_class(buffer.tensor, StorageClass::buffer);
   for (const auto& input : registered_.inputs) add_class(input.tensor, StorageClass::input);
   for (const auto& state : registered_.optimizer_state) {
-    add_class(state.tensor, StorageClass::optimizer_state);
+    add_class(state.tensor, StorageClass::optimizer_state, parameter_of_state(state.name));
   }
   for (const auto& live : device_.live_allocations()) {
     const auto known = classes.find(live.serial);
-    pass_.live_at_begin.push_back(
-        {live.serial, live.bytes, known == classes.end() ? StorageClass::other : known->second});
+    RawStorage storage{live.serial, live.bytes};
+    if (known != classes.end()) {
+      storage.storage_class = known->second.storage_class;
+      storage.parameter = known->second.parameter;
+    }
+    pass_.live_at_begin.push_back(storage);
   }
   order_parameters();
   for (const auto& parameter : registered_.parameters) {
@@ -122,7 +126,7 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   recording_ = true;
   link_ = std::make_shared<RecorderLink>(*this);
   device_.set_listener(this);
-  executor::set_driver(this);
+  installed_ = executor::InstalledDriver(*this);
   observer_ = std::make_unique<OpObserver>(*this, !options_.light);
   add(RawKind::step_begin, -1);
 }
@@ -135,14 +139,28 @@ Result<RawPass> StepRecorder::end_step() {
   pass_.peak_requested = device_.memory().peak_requested;
   pass_.step_ns = pass_.events.back().time_ns - pass_.events.front().time_ns;
   for (const auto& parameter : registered_.parameters) {
-    const at::Tensor& gradient = parameter.tensor.grad();
-    if (!executor::is_plain(gradient)) continue;
-    const std::int64_t serial = device_.allocation_serial(gradient.storage().data());
-    if (serial >= first_serial_) pass_.gradient_serials.push_back(serial);
+    const std::int64_t serial = serial_of(parameter.tensor.grad());
+    if (serial >= first_serial_) {
+      pass_.gradients.push_back({serial, serial_of(parameter.tensor)});
+    }
   }
   registered_ = {};
   if (failure_) return *failure_;
   return std::move(pass_);
+}
+
+std::int64_t StepRecorder::serial_of(const at::Tensor& tensor) const {
+  return executor::is_plain(tensor) ? device_.allocation_serial(tensor.storage().data()) : -1;
+}
+
+std::int64_t StepRecorder::parameter_of_state(const std::string& name) const {
+  const executor::NamedTensor* owner = nullptr;  // with the longest name
+  for (const executor::NamedTensor& each : registered_.parameters) {
+    const bool fits = name.size() > each.name.size() && name.starts_with(each.name) &&
+                      name[each.name.size()] == '.';
+    if (fits && (owner == nullptr || each.name.size() > owner->name.size())) owner = &each;
+  }
+  return owner != nullptr ? serial_of(owner->tensor) : -1;
 }
 
 void StepRecorder::order_parameters() {
@@ -173,7 +191,7 @@ void StepRecorder::stop() {
     recording_ = false;
   }
   observer_.reset();
-  executor::set_driver(nullptr);
+  installed_.remove();
   device_.set_listener(nullptr);
   for (const at::Tensor& tensor : hooked_) {
     torch::autograd::impl::set_post_acc_grad_hooks(tensor, nullptr);

@@ -41,7 +41,7 @@ struct RegisteredTensors {
   std::vector<executor::NamedTensor> parameters;
   std::vector<executor::NamedTensor> buffers;
   std::vector<executor::NamedTensor> inputs;
-  std::vector<executor::NamedTensor> optimizer_state;
+  std::vector<executor::NamedTensor> optimizer_state;  // "PARAMETER.WHAT": whose it is
 };
 
 class StepRecorder final : public executor::StepDriver,
@@ -100,6 +100,10 @@ class StepRecorder final : public executor::StepDriver,
 
   // Rows of parameters in the order in which they were registered, which an executor relies on.
   void order_parameters();
+  // Serial of the tensor's storage, -1 = not the device's memory.
+  [[nodiscard]] std::int64_t serial_of(const at::Tensor& tensor) const;
+  // Of a state named "PARAMETER.WHAT": the parameter's.
+  [[nodiscard]] std::int64_t parameter_of_state(const std::string& name) const;
   // Takes the recorder off whatever it was installed on.
   void stop();
   void fail(Error error);  // the first one stays; under the lock
@@ -128,6 +132,7 @@ class StepRecorder final : public executor::StepDriver,
   std::int64_t first_serial_ = 0;
   bool recording_ = false;
   std::optional<Error> failure_;
+  executor::InstalledDriver installed_;
   std::unique_ptr<OpObserver> observer_;
   // On a GPU backward runs on autograd's own thread. Guards what a running step writes; recursive,
   // since observers call each other. Under it nothing calls the device but allocation_serial(): a

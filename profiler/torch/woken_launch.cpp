@@ -31,10 +31,7 @@ constexpr int kWaitCopies = 8;  // as long as a plan's wait
 class WaitingDriver final : public executor::StepDriver {
  public:
   WaitingDriver(executor::Device& device, std::byte* host, const std::byte* memory)
-      : device_(device), host_(host), memory_(memory) {
-    executor::set_driver(this);
-  }
-  ~WaitingDriver() override { executor::set_driver(nullptr); }
+      : device_(device), host_(host), memory_(memory), installed_(*this) {}
   WaitingDriver(const WaitingDriver&) = delete;
   WaitingDriver& operator=(const WaitingDriver&) = delete;
 
@@ -81,6 +78,7 @@ class WaitingDriver final : public executor::StepDriver {
   const std::thread::id thread_ = std::this_thread::get_id();
   WaitingStep step_;
   Clock::time_point resumed_;
+  executor::InstalledDriver installed_;
 };
 
 }  // namespace

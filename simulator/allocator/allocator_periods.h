@@ -41,7 +41,7 @@ class AllocatorPeriods {
                    const std::vector<std::pair<Slot, CachingAllocator::Block>>& slots);
 
   // The history ahead of the first step; then the streamed parameters' own memory goes; then
-  // segments are taken as take_segments() does; then the wrapping residencies are allocated.
+  // segments are taken as take_segments() does; then the stays that wrap are allocated.
   // Returns the buffers that took the segments. False `is_complete`: a storage that lasts and that
   // no row makes was made up.
   std::vector<Bytes> start(const std::vector<Bytes>& segments);

@@ -18,7 +18,7 @@ inline constexpr std::size_t kPeriods = 2;
 // The streams of an executor of today. A further one (a host that steps the optimizer) is a further
 // entry; nothing below knows how many there are.
 enum Stream : std::uint8_t { compute, d2h, h2d };
-inline constexpr std::size_t kMostStreams = 8;
+inline constexpr std::size_t kMostStreams = 4;
 
 using VectorClock = std::array<std::int64_t, kMostStreams>;
 

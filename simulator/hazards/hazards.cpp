@@ -30,7 +30,7 @@ const char* name_of(HazardKind value) {
 }
 
 std::vector<Hazard> find_hazards(const StepIndex& index, const Schedule& schedule) {
-  Structure structure = check_structure(index, schedule);
+  CheckedStructure structure = check_structure(index, schedule);
   std::vector<Hazard> hazards = std::move(structure.hazards);
   if (structure.readable) {
     std::vector<Hazard> unordered = unordered_accesses(index, schedule);

@@ -17,7 +17,7 @@ bool in_range(Id<Tag> id, std::size_t size) {
 // Whether all rows can be looked up at all.
 class ReadableCheck {
  public:
-  ReadableCheck(const StepIndex& index, const Schedule& schedule, Structure& out)
+  ReadableCheck(const StepIndex& index, const Schedule& schedule, CheckedStructure& out)
       : index_(index), trace_(index.trace()), s_(schedule), out_(out) {}
 
   void run() {
@@ -80,7 +80,7 @@ class ReadableCheck {
   const StepIndex& index_;
   const Trace& trace_;
   const Schedule& s_;
-  Structure& out_;
+  CheckedStructure& out_;
 };
 
 class StructureCheck {
@@ -292,8 +292,8 @@ class StructureCheck {
 
 }  // namespace
 
-Structure check_structure(const StepIndex& index, const Schedule& schedule) {
-  Structure out;
+CheckedStructure check_structure(const StepIndex& index, const Schedule& schedule) {
+  CheckedStructure out;
   ReadableCheck(index, schedule, out).run();
   if (out.readable) StructureCheck(index, schedule, out.hazards).run();
   return out;

@@ -10,12 +10,12 @@
 
 namespace stowage::simulator {
 
-struct Structure {
+struct CheckedStructure {
   std::vector<Hazard> hazards;  // all malformed
   bool readable = true;         // every id and event in the schedule can be looked up
 };
 
 // Cost: O(instructions + stays + slots log slots).
-[[nodiscard]] Structure check_structure(const StepIndex& index, const Schedule& schedule);
+[[nodiscard]] CheckedStructure check_structure(const StepIndex& index, const Schedule& schedule);
 
 }  // namespace stowage::simulator

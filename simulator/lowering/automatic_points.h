@@ -22,8 +22,8 @@
 
 namespace stowage::simulator {
 
-// What the plan fixed; absent = automatic. Fixed places lie within [start_of, latest release] and
-// at or before await_of; a fixed reload that lies ahead of its release is moved behind it.
+// What the plan fixed; absent = automatic. Fixed places lie within [store_place, latest release]
+// and at or before await_place; a fixed reload that lies ahead of its release is moved behind it.
 struct FixedPoints {
   std::vector<std::optional<Place>> release;       // one per offload
   std::vector<std::optional<Place>> start_reload;  // one per reload

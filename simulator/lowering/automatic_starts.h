@@ -1,5 +1,5 @@
 // The second half of place_movement(): where reloads and loads start. How it chooses:
-// simulator/automatic_points.h.
+// simulator/lowering/automatic_points.h.
 #pragma once
 
 #include <optional>

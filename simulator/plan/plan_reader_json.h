@@ -62,7 +62,11 @@ class PlanReader {
   bool target(const Json& json, PlanTarget& out);
   bool budget(const Json& json, PlanBudget& out);
   bool rules(const Json& json, std::vector<SavedRule>& out);
+  // A rule, and its parts: what is done, with which saved tensors, when and how they move.
   bool rule(const Json& json, const std::string& pointer, SavedRule& out);
+  bool rule_action(const Json& json, const std::string& pointer, SavedRule& out);
+  bool rule_selection(const Json& json, const std::string& pointer, SavedRule& out);
+  bool rule_movement(const Json& json, const std::string& pointer, SavedRule& out);
   bool predicted(const Json& json, Predicted& out);
   bool made_by(const Json& json, MadeBy& out);
   bool parameters(const Json& json, ParameterPlan& out);

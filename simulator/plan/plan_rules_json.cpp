@@ -8,7 +8,11 @@
 namespace stowage::simulator::plan_json {
 
 bool PlanReader::rule(const Json& json, const std::string& at, SavedRule& out) {
-  if (!object(json, at)) return false;
+  return object(json, at) && rule_action(json, at, out) && rule_selection(json, at, out) &&
+         rule_movement(json, at, out);
+}
+
+bool PlanReader::rule_action(const Json& json, const std::string& at, SavedRule& out) {
   const auto action = json.find("do");
   if (action == json.end()) {
     return known_keys(json, at,
@@ -34,12 +38,12 @@ bool PlanReader::rule(const Json& json, const std::string& at, SavedRule& out) {
     return fail(child(at, "by"), "belongs to \"recompute\", which is not supported yet",
                 "leave it out");
   }
-  if (!known_keys(json, at,
-                  {"site", "class", "op", "min_bytes", "do", "release", "reload", "copy_out",
-                   "copy_in", "share"})) {
-    return false;
-  }
+  return known_keys(json, at,
+                    {"site", "class", "op", "min_bytes", "do", "release", "reload", "copy_out",
+                     "copy_in", "share"});
+}
 
+bool PlanReader::rule_selection(const Json& json, const std::string& at, SavedRule& out) {
   const auto pattern_of = [&](const char* key, std::optional<std::string>& to) {
     const auto found = json.find(key);
     if (found == json.end()) return true;
@@ -73,6 +77,10 @@ bool PlanReader::rule(const Json& json, const std::string& at, SavedRule& out) {
     }
     out.min_bytes = bytes;
   }
+  return true;
+}
+
+bool PlanReader::rule_movement(const Json& json, const std::string& at, SavedRule& out) {
   std::string point;
   if (const auto found = json.find("release"); found != json.end()) {
     if (!text(*found, child(at, "release"), point)) return false;

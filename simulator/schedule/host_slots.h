@@ -1,5 +1,6 @@
-// Static layout of the pinned host arena: every offload gets a byte range for the time in which its
-// slot is taken; slots that are never taken at the same time may share bytes.
+// Static layout of the pinned host arena: every tenant without a home of its own gets a byte range
+// for the time in which its slot is taken; slots that are never taken at the same time may share
+// bytes.
 //
 // Online best fit by start of use, free blocks merged with their neighbours: O(n log n). Fragments
 // cost some bytes against the optimum (dynamic storage allocation is NP-hard); where nothing is

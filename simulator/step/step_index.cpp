@@ -10,8 +10,8 @@
 #include "traces/result.h"
 
 namespace stowage::simulator {
-StepIndex::StepIndex(const Trace& trace) : trace_(&trace) {
-  STOWAGE_ASSERT(trace.events.size() >= 2);
+StepIndex::StepIndex(const Step& step) : step_(step), trace_(&step_.trace()) {
+  STOWAGE_ASSERT(trace_->events.size() >= 2);
   index_anchors();
   index_saved();
   index_work();

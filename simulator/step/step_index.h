@@ -1,6 +1,7 @@
-// StepIndex: what lowering, replay and search need of a trace again and again, computed once.
-// Refers to the trace, which must outlive it. Cost to build: O(trace). 28 bytes an event without a
-// launch thread, 53 with one: what is a difference or a look-up away is not kept.
+// StepIndex: what lowering, replay and search need of a step again and again, computed once.
+// Refers to the step's tables: a recording must outlive it, a composed step is shared. Cost to
+// build: O(step). 28 bytes an event without a launch thread, 53 with one: what is a difference or a
+// look-up away is not kept.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include "simulator/step/anchor.h"
 #include "simulator/step/grouped.h"
 #include "simulator/step/parameter_uses.h"
+#include "simulator/step/step.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 
@@ -17,8 +19,14 @@ namespace stowage::simulator {
 
 class StepIndex {
  public:
-  explicit StepIndex(const Trace& trace);
+  explicit StepIndex(const Step& step);
+  // Of the step as it was recorded.
+  explicit StepIndex(const Trace& recording) : StepIndex(Step(recording)) {}
 
+  [[nodiscard]] const Step& step() const { return step_; }
+  // The step's tables, which are the recording's own only where there is no structure. Nothing
+  // behind unroll() reads the recording itself (step().recording()) for anything but names and
+  // times.
   [[nodiscard]] const Trace& trace() const { return *trace_; }
   [[nodiscard]] std::size_t event_count() const { return trace_->events.size(); }
 
@@ -92,7 +100,8 @@ class StepIndex {
   [[nodiscard]] const ParameterUses& parameter_uses() const { return parameter_uses_; }
 
  private:
-  const Trace* trace_;
+  Step step_;
+  const Trace* trace_;                        // step_.trace()
   std::vector<std::int32_t> anchor_ordinal_;  // by row of anchors_
   std::vector<EventId> anchors_;
   std::vector<Nanoseconds> anchor_times_;

@@ -17,14 +17,10 @@ namespace stowage::executor {
 class LayerLog final : public StepDriver, public AllocationListener {
  public:
   // Counts the tensors of `bytes` that are made from here on.
-  explicit LayerLog(Bytes bytes) : bytes_(bytes) {
-    set_driver(this);
+  explicit LayerLog(Bytes bytes) : bytes_(bytes), installed_(*this) {
     test_device().set_listener(this);
   }
-  ~LayerLog() override {
-    set_driver(nullptr);
-    test_device().set_listener(nullptr);
-  }
+  ~LayerLog() override { test_device().set_listener(nullptr); }
   std::unique_ptr<torch::autograd::SavedVariableHooks> make_hooks() override { return nullptr; }
   void layer_event(LayerEvent event, std::string_view path) override {
     static constexpr const char* kNames[] = {"<", ">", "[", "]"};
@@ -48,6 +44,7 @@ class LayerLog final : public StepDriver, public AllocationListener {
  private:
   Bytes bytes_;
   int live_ = 0;
+  InstalledDriver installed_;
 };
 
 }  // namespace stowage::executor

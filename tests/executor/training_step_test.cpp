@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/executor/model_support.h"
+#include "tests/profiler_torch/forwarding_device.h"
 
 namespace stowage::executor {
 namespace {
@@ -49,6 +50,25 @@ TEST_P(EachModelAndOptimizer, SameSeedGivesTheSameBits) {
     expect_equal(second.parameters(), copies(first.parameters()));
     expect_equal(second.optimizer_state(), copies(first.optimizer_state()));
   }
+}
+
+// Says when the device's setup is over: a GPU writes down every allocation until then.
+class SetupWatch final : public testing::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  void begin_first_step() override { begun = true; }
+  void end_setup() override { ended = begun; }
+  bool begun = false;
+  bool ended = false;
+};
+
+TEST(TrainingStep, EndsTheDevicesSetupWithItsFirstStep) {
+  SetupWatch device(test_device());
+  TrainingStep step(device, make_test_model(kMlp), {});
+  step.prepare(0);
+  EXPECT_FALSE(device.begun);
+  static_cast<void>(step.step());
+  EXPECT_TRUE(device.ended);
 }
 
 TEST_P(EachModelAndOptimizer, StepsArePeriodicInMemory) {

@@ -1,5 +1,5 @@
 // Every key and every mouse gesture of the plots, with real events on a real window.
-#include "gui/widgets/words.h"
+#include "gui/widgets/value_texts.h"
 #include "tests/gui/window.h"
 #include "tests/support/micro_trace.h"
 #include "traces/size_text.h"

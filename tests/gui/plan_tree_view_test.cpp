@@ -5,7 +5,7 @@
 #include <QComboBox>
 #include <algorithm>
 
-#include "gui/model/search.h"
+#include "gui/model/name_search.h"
 #include "tests/gui/workbench.h"
 #include "tests/support/micro_trace.h"
 #include "tests/support/small_trace.h"

@@ -237,7 +237,7 @@ TEST_F(PlanDocumentTest, AnotherLinkIsAssumedUntilTheRecordedOneIsRestored) {
   document_.set_calibration(slow);
   settle();
   EXPECT_TRUE(document_.is_assumed());
-  EXPECT_EQ(document_.trace()->machine, Machine::assumed);
+  EXPECT_EQ(document_.trace()->machine, MachineKind::assumed);
   EXPECT_GT(document_.current()->result.step_ns, recorded);
   EXPECT_GT(document_.current()->result.stall_ns, 0);
   document_.restore_calibration();

@@ -233,7 +233,28 @@ void check_file(const StepIndex& index, const PlanOutcome& outcome) {
   ASSERT_EQ(again.peak_requested, outcome.predicted.peak_requested) << text;
 }
 
+struct Rivals {
+  int beaten = 0;       // a rival within the budget, no faster than `auto`
+  int none_either = 0;  // nothing was found, and no rival is within the budget
+};
+
+// Where a policy keeps the budget, `auto` finds something, and nothing slower than that.
+void compare_with_rivals(const StepIndex& index, const PlanOutcome& outcome, Bytes budget,
+                         Rivals& rivals) {
+  bool any = false;
+  for (const char* policy : {"save_on_cpu", "layerwise", "torchtune", "thunder"}) {
+    const PlanOutcome rival = plan_for(index, budget, policy);
+    if (rival.kind != PlanKind::planned) continue;
+    any = true;
+    ASSERT_TRUE(outcome.feasible()) << policy << " keeps it";
+    ASSERT_LE(outcome.predicted.step_ns, rival.predicted.step_ns) << policy;
+    ++rivals.beaten;
+  }
+  if (!any && !outcome.feasible()) ++rivals.none_either;
+}
+
 TEST(Planner, KeepsEveryBudgetAndMoreIsNeverSlower) {
+  Rivals rivals;
   std::int64_t cases = 0;
   std::int64_t not_found = 0;
   std::int64_t off_grid_slower = 0;
@@ -253,9 +274,11 @@ TEST(Planner, KeepsEveryBudgetAndMoreIsNeverSlower) {
         const Bytes budget = peak * part / 40 + (grid ? 0 : peak / 80 + 1);
         const PlanOutcome outcome = plan_for(index, budget);
         ++cases;
+        SCOPED_TRACE("seed " + std::to_string(seed) + " budget " + std::to_string(budget));
+        ASSERT_NO_FATAL_FAILURE(compare_with_rivals(index, outcome, budget, rivals));
         if (outcome.kind == PlanKind::not_found) {
           ++not_found;
-          ASSERT_FALSE(outcome.floor.reached) << "seed " << seed;
+          ASSERT_FALSE(outcome.floor.reached);
           continue;
         }
         if (!outcome.feasible()) {
@@ -273,16 +296,12 @@ TEST(Planner, KeepsEveryBudgetAndMoreIsNeverSlower) {
         if (before >= 0 && outcome.predicted.step_ns > before) ++off_grid_slower;
         if (grid) on_grid = outcome.predicted.step_ns;
         before = outcome.predicted.step_ns;
-        for (const char* policy : {"save_on_cpu", "layerwise", "torchtune", "thunder"}) {
-          const PlanOutcome other = plan_for(index, budget, policy);
-          if (other.kind != PlanKind::planned) continue;
-          ASSERT_LE(outcome.predicted.step_ns, other.predicted.step_ns)
-              << policy << " seed " << seed << " budget " << budget;
-        }
       }
     }
   }
   EXPECT_EQ(cases, 2000);
+  EXPECT_GT(rivals.beaten, 500);
+  EXPECT_GT(rivals.none_either, 100);
   RecordProperty("not_found", static_cast<int>(not_found));
   RecordProperty("off_grid_slower", static_cast<int>(off_grid_slower));
   EXPECT_LE(not_found, cases / 100);
@@ -373,8 +392,10 @@ TEST(Planner, ReservedToFitADevice) {
 // reaches.
 TEST(Planner, FindsWhatBruteForceFinds) {
   int compared = 0;
-  std::int64_t sum_auto = 0;
-  std::int64_t sum_brute = 0;
+  int faster = 0;
+  int slower = 0;
+  int below_lowest = 0;
+  int proven = 0;
   for (std::uint64_t seed = 1000; seed < 1120; ++seed) {
     testing::RandomTraceOptions options;
     options.ops = 4 + static_cast<int>(seed % 4);
@@ -410,18 +431,30 @@ TEST(Planner, FindsWhatBruteForceFinds) {
       for (const auto& [peak, step] : plans) {
         if (peak <= budget && (best < 0 || step < best)) best = step;
       }
-      sum_auto += outcome.predicted.step_ns;
-      sum_brute += best;
+      // Automatic points beat tight ones, but the search does not try every set: it may lose, by so
+      // much and, below, so often.
+      EXPECT_LE(outcome.predicted.step_ns, best + best / 5) << "seed " << seed << " " << budget;
+      slower += outcome.predicted.step_ns > best;
+      faster += outcome.predicted.step_ns < best;
       ++compared;
     }
     if (lowest->first > 1) {
-      EXPECT_FALSE(plan_for(index, lowest->first - 1).kind == PlanKind::fits_already);
+      // Nothing reaches this, and that is proven where the floor is one that a plan reaches.
+      const PlanOutcome below = plan_for(index, lowest->first - 1);
+      EXPECT_FALSE(below.feasible()) << "seed " << seed;
+      EXPECT_LE(below.floor.bytes, lowest->first) << "seed " << seed;
+      if (below.floor.reached) {
+        EXPECT_NE(below.kind, PlanKind::not_found) << "seed " << seed;
+        EXPECT_EQ(below.floor.bytes, lowest->first) << "seed " << seed;
+        ++proven;
+      }
+      ++below_lowest;
     }
   }
   EXPECT_GT(compared, 150);
-  // Automatic points beat tight ones: on the whole `auto` is at least as fast as the best tight
-  // set.
-  EXPECT_LE(sum_auto, sum_brute);
+  EXPECT_LE(slower, compared / 100);
+  EXPECT_GT(faster, compared / 2);
+  EXPECT_GE(proven, below_lowest * 9 / 10);
 }
 
 TEST(Planner, SameAnswerTwice) {

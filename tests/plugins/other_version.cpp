@@ -10,8 +10,7 @@ extern "C" void stowage_test_missing_symbol();
 extern "C" const PluginDescriptor* stowage_plugin() {
   static PluginDescriptor plugin{kPluginInterface, stowage::kVersion.data(),
                                  TORCH_VERSION,    STOWAGE_COMPILER_ABI,
-                                 nullptr,          nullptr,
-                                 nullptr};
+                                 nullptr,          nullptr};
 #ifdef OTHER_interface
   plugin.interface = kPluginInterface + 1;
 #elif defined(OTHER_stowage)
@@ -22,7 +21,10 @@ extern "C" const PluginDescriptor* stowage_plugin() {
   plugin.abi = "libstdc++, _GLIBCXX_USE_CXX11_ABI=0";
 #endif
 #ifdef MISSING_SYMBOL
-  plugin.connect = [](stowage::executor::DriverSource) { stowage_test_missing_symbol(); };
+  plugin.info = [] {
+    stowage_test_missing_symbol();
+    return stowage::executor::ModelInfo{};
+  };
 #endif
   return &plugin;
 }

@@ -47,7 +47,7 @@ RawRecording two_calls() {
   r.release(u0);
   r.free(a);        // 17
   r.accumulate(w);  // 18
-  r.is_gradient(b);
+  r.is_gradient(b, w);
   r.end_layer_backward("a");  // 19
   r.end_backward();           // 20
   r.begin_op("aten::add_");   // 21
@@ -72,6 +72,17 @@ std::vector<std::string> names(const Trace& trace, const std::vector<StringId>& 
 
 using Rows = std::vector<EventId>;
 using Strings = std::vector<std::string>;
+
+TEST(Assemble, GradientsNameTheirParameter) {
+  const Trace trace = assembled(two_calls());
+  for (std::size_t i = 0; i < trace.storages.size(); ++i) {
+    const StorageId owner = trace.storages.parameter[i];
+    const bool is_gradient = trace.storages.storage_class[i] == StorageClass::gradient;
+    ASSERT_EQ(owner.valid(), is_gradient) << i;
+    if (!is_gradient) continue;
+    EXPECT_EQ(trace.storages.storage_class[owner.index()], StorageClass::parameter);
+  }
+}
 
 TEST(Assemble, StoragesHaveTheirLivesFromBothPasses) {
   const Trace trace = assembled(two_calls());

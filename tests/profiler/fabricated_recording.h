@@ -45,7 +45,9 @@ class FabricatedRecording {
   void begin_backward() { both(profiler::RawKind::backward_begin, -1); }
   void end_backward() { both(profiler::RawKind::backward_end, -1); }
   void accumulate(std::int64_t serial);
-  void is_gradient(std::int64_t serial) { structure_.gradient_serials.push_back(serial); }
+  void is_gradient(std::int64_t serial, std::int64_t parameter = -1) {
+    structure_.gradients.push_back({serial, parameter});
+  }
 
   // Ends the step; the clean step takes `clean_step_ns`. Call once.
   profiler::RawRecording finish(Nanoseconds clean_step_ns);

@@ -25,8 +25,6 @@ using testing::parameter;
 // Writes down what it hears; saves nothing.
 class Log final : public executor::StepDriver {
  public:
-  Log() { executor::set_driver(this); }
-  ~Log() override { executor::set_driver(nullptr); }
   std::unique_ptr<torch::autograd::SavedVariableHooks> make_hooks() override { return nullptr; }
   void layer_event(executor::LayerEvent event, std::string_view path) override {
     constexpr const char* kNames[] = {"fwd>", "fwd<", "bwd>", "bwd<"};
@@ -37,6 +35,9 @@ class Log final : public executor::StepDriver {
   void parameter_update(executor::UpdateEvent, const at::Tensor&) override {}
 
   std::vector<std::string> lines;
+
+ private:
+  executor::InstalledDriver installed_{*this};
 };
 
 using Lines = std::vector<std::string>;

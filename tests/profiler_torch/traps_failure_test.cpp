@@ -375,6 +375,27 @@ TEST(FailedDevice, LeavesNoStepBehind) {
   EXPECT_EQ(executor::driver(), nullptr);
 }
 
+// A GPU writes down every allocation until its setup is over. A run from a saved trace never
+// records, so its first step ends the setup, however it goes.
+TEST(PlannedFromASavedTrace, EndsTheDevicesSetup) {
+  class SetupWatch final : public testing::ForwardingDevice {
+   public:
+    using ForwardingDevice::ForwardingDevice;
+    void end_setup() override { ++ends; }
+    int ends = 0;
+  };
+  const at::Tensor p = parameter({16, 16});
+  HandStep step({p}, {}, [&] { return backward((p * 2).exp().sum()); });
+  SetupWatch device(hand_device());
+  const auto plan = plan_on(device, step);
+  EXPECT_EQ(device.ends, 0);
+  static_cast<void>(step.planned(*plan, 0));
+  EXPECT_EQ(device.ends, 1);
+  plan->begin_step();
+  plan->abort_step();
+  EXPECT_EQ(device.ends, 2);
+}
+
 // A process that has recorded nothing: a plan of an empty step sees the saved tensors all the same.
 [[noreturn]] void run_without_recording() {
   const at::Tensor p = parameter({16, 16});

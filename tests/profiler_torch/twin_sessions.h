@@ -22,10 +22,8 @@ class WatchedDriver final : public executor::StepDriver {
  public:
   using Watch = std::function<void(const std::string& event)>;
 
-  WatchedDriver(executor::StepDriver* next, Watch at) : next_(next), at_(std::move(at)) {
-    executor::set_driver(this);
-  }
-  ~WatchedDriver() override { executor::set_driver(next_); }
+  WatchedDriver(executor::StepDriver* next, Watch at)
+      : next_(next), at_(std::move(at)), installed_(*this) {}
   WatchedDriver(const WatchedDriver&) = delete;
   WatchedDriver& operator=(const WatchedDriver&) = delete;
 
@@ -38,6 +36,7 @@ class WatchedDriver final : public executor::StepDriver {
  private:
   executor::StepDriver* next_;
   Watch at_;
+  executor::InstalledDriver installed_;
 };
 
 [[nodiscard]] Bits bits_of(executor::Device& device,

@@ -164,7 +164,7 @@ TEST(MemoryByClass, IsTheClassesAliveAtEveryEvent) {
     SCOPED_TRACE(seed);
     const RandomCase c(seed);
     const AliveIndex index(c.trace, c.schedule);
-    const report::MemoryByClass memory = report::memory_by_class(c.trace, index.stays());
+    const report::MemoryByClass memory = report::memory_by_class(c.trace, index.spans());
     ASSERT_GT(memory.size(), 0U);
     EXPECT_EQ(memory.event[0], EventId(0));
     std::size_t point = 0;
@@ -187,7 +187,7 @@ TEST(MemoryByClass, HasAPointWhereSomethingChangesOnly) {
   t.free(a);                    // 3
   t.end_layer("a");             // 4
   const Trace trace = t.finish();
-  const report::MemoryByClass memory = report::memory_by_class(trace, report::Stays(trace));
+  const report::MemoryByClass memory = report::memory_by_class(trace, report::AliveSpans(trace));
   EXPECT_THAT(memory.event, ::testing::ElementsAre(EventId(0), EventId(1), EventId(3)));
   EXPECT_THAT(memory.classes,
               ::testing::ElementsAre(StorageClass::parameter, StorageClass::activation));

@@ -9,6 +9,7 @@ import sys
 
 MAX_LINES = 800
 MAX_TORCH_H = 25
+MAX_FUNCTION_LINES = 80
 
 # The rooms of the simulator, in order: each may include those named before it.
 ROOMS = ["simulator/" + room for room in
@@ -72,6 +73,16 @@ CORE_TESTS = ("tests/traces/", "tests/simulator/", "tests/planner/", "tests/prof
               "tests/report/", "tests/cli/", "tests/predictions/", "tests/support/")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+# A definition of its own: none declared ahead, no member's, no specialization.
+TYPE = re.compile(r"^(?:template\s*<.*>\s*)?(?:struct|class|enum(?: class)?) (?:\[\[.*?\]\] )?(\w+)\b"
+                  r"(?!::|<|\s*(?::[^{;]*)?;)", re.MULTILINE)
+# What may hold a brace that is none: comments, texts, characters, directives.
+NOT_CODE = re.compile(r'''//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"'''
+                      r'''|(?<![0-9A-Fa-f])'(?:\\.|[^'\\\n])+'|^[ \t]*\#(?:[^\n\\]|\\.|\\\n)*''',
+                      re.DOTALL | re.MULTILINE)
+OPENS_SCOPE = re.compile(r"(?:inline )?namespace\b|extern\b|(?=[^(]*$).*\b(?:struct|class|enum|union)\b",
+                         re.DOTALL)
+FUNCTION_NAME = re.compile(r"[\w:~]*operator[^\w\s]+(?=\()|[\w:~]+(?=\s*\()")
 PRINTS = re.compile(r"std::cout\b|(?<![\w:>.])(?:std::)?(?:printf|puts|putchar)\s*\(")
 
 
@@ -130,6 +141,71 @@ def check_text(path, text, files=()):
             yield number, "using", "no using namespace in a header"
 
 
+def functions(text):
+    """Yields (line number, name, lines) for each function with a body.
+
+    Counts braces: what is in a function (lambdas, local types) belongs to it. Formatted sources alone: a
+    brace right behind a name begins a value, one behind a space a body.
+    """
+    code = NOT_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    open_braces = []  # kinds: "scope" (namespace, type), "function", "other"
+    head = 0  # where the statement begins that the next brace may end
+    for brace in re.finditer(r"[{};]", code):
+        at = brace.start()
+        in_scope = all(kind == "scope" for kind, _ in open_braces)
+        if brace[0] == "{":
+            words = code[head:at].strip()
+            if not in_scope or re.match(r"[\w>]", code[at - 1]):
+                open_braces.append(("other", head))
+            elif OPENS_SCOPE.match(words):
+                open_braces.append(("scope", head))
+                head = at + 1
+            elif "(" in words and "=" not in FUNCTION_NAME.split(words)[0]:
+                open_braces.append(("function", at - len(code[head:at].lstrip())))
+            else:
+                open_braces.append(("other", head))
+        elif brace[0] == "}" and open_braces:
+            kind, begin = open_braces.pop()
+            if kind == "function":
+                name = FUNCTION_NAME.search(code, begin, at)
+                yield (code.count("\n", 0, begin) + 1, name[0] if name else "?",
+                       code.count("\n", begin, at) + 1)
+            if kind != "other":
+                head = at + 1
+        elif in_scope:
+            head = at + 1
+
+
+def check_functions(text):
+    for number, name, lines in functions(text):
+        if lines > MAX_FUNCTION_LINES:
+            yield number, "function", f"{name} has {lines} lines, at most {MAX_FUNCTION_LINES}"
+
+
+def check_names(files):
+    """Yields (path, line number, rule, what) where two files or two types share a name.
+
+    A header and its own .cpp are one file; each program has a main.cpp. Types are those of headers. A
+    public header may be called as what it shows, and users name their files as they like.
+    """
+    first_file = {}
+    first_type = {}
+    for path, text in sorted(files.items()):
+        if unit_of(path) in ("tests", "include/stowage", *USERS):
+            continue
+        place, name = pathlib.PurePosixPath(path).parent, pathlib.PurePosixPath(path).stem
+        other = first_file.setdefault(name, place)
+        if other != place and name != "main":
+            yield path, 1, "file name", f"{other} has a {name}, too"
+        if not path.endswith(".h"):
+            continue
+        for found in TYPE.finditer(text):
+            other = first_type.setdefault(found[1], path)
+            if pathlib.PurePosixPath(other).parent != place:
+                number = text.count("\n", 0, found.start()) + 1
+                yield path, number, "type name", f"{other} has a {found[1]}, too"
+
+
 def check_first_include(path, text, header):
     """Yields the finding when a .cpp does not include its own header before all others.
 
@@ -146,10 +222,14 @@ def check_first_include(path, text, header):
 
 def check_tree(files):
     """files: {path: text}. Yields (path, line number, rule, what)."""
+    yield from check_names(files)
     torch_h = []
     for path, text in sorted(files.items()):
         for finding in check_text(path, text, files):
             yield (path, *finding)
+        if unit_of(path) != "tests":
+            for finding in check_functions(text):
+                yield (path, *finding)
         header = path.removesuffix(".cpp") + ".h"
         if path.endswith(".cpp") and header in files:
             for finding in check_first_include(path, text, header):

@@ -2,7 +2,7 @@
 
 import unittest
 
-from check_sources import MAX_LINES, MAX_TORCH_H, check_tree
+from check_sources import MAX_FUNCTION_LINES, MAX_LINES, MAX_TORCH_H, check_tree, functions
 
 
 def rules(path, text):
@@ -51,6 +51,8 @@ class CheckSources(unittest.TestCase):
             self.expect(ours, "#include <stowage/layer.h>\n", "public")
         own = {"tests/package/a/traces/trace.h": "#pragma once\n",
                "tests/package/a/main.cpp": '#include "traces/trace.h"\n'}
+        self.assertEqual(list(check_tree(own)), [])
+        own["traces/trace.h"] = own["include/stowage/trace.h"] = "#pragma once\nstruct Trace {};\n"
         self.assertEqual(list(check_tree(own)), [])
 
     def test_rooms(self):
@@ -105,6 +107,73 @@ class CheckSources(unittest.TestCase):
             found = check_tree(header | {"traces/a.cpp": text})
             self.assertEqual([rule for _, _, rule, _ in found], expected, text)
         self.expect("traces/a.cpp", "#include <string>\n")
+
+    def expect_tree(self, files, *expected):
+        found = [(path, rule) for path, _, rule, _ in check_tree(files)]
+        self.assertEqual(found, list(expected), files)
+
+    def test_names_of_files(self):
+        header, source = "#pragma once\n", '#include "report/view.h"\n'
+        self.expect_tree({"report/view.h": header, "report/view.cpp": source})
+        self.expect_tree({"gui/model/view.h": header, "report/view.h": header},
+                         ("report/view.h", "file name"))
+        self.expect_tree({"gui/model/view.h": header, "report/view.cpp": "int x;\n"},
+                         ("report/view.cpp", "file name"))
+        self.expect_tree({"cli/main.cpp": "", "cli/torch/main.cpp": ""})
+        self.expect_tree({"report/view.h": header, "tests/report/view.h": header})
+
+    def test_names_of_types(self):
+        def two(one, other, path="report/b.h"):
+            return {"gui/model/a.h": "#pragma once\n" + one, path: "#pragma once\n" + other}
+
+        found = ("report/b.h", "type name")
+        self.expect_tree(two("struct Stay {\n};\n", "struct Stay {\n};\n"), found)
+        self.expect_tree(two("class Stay final : public Span {\n};\n", "enum class Stay : int { a };\n"), found)
+        self.expect_tree(two("template <typename T>\nclass Stay {\n};\n", "struct Stay {};\n"), found)
+        self.expect_tree(two("template <typename T> struct Stay {\n};\n", "struct Stay\n    : Span {\n};\n"), found)
+        # Declared ahead, of one folder, inside another type, a member's definition, of a .cpp.
+        self.expect_tree(two("struct Stay;\n", "struct Stay {\n};\n"))
+        self.expect_tree(two("struct Stay {\n};\n", "struct Stay {\n};\n", "gui/model/b.h"))
+        self.expect_tree(two("struct Stay {\n};\n", "struct Step {\n  struct Stay {\n  };\n};\n"))
+        self.expect_tree(two("struct Stay {\n};\n", "struct Stay::Rows {\n};\n"))
+        self.expect_tree({"gui/model/a.h": "#pragma once\nstruct Stay {\n};\n",
+                          "report/b.cpp": "struct Stay {\n};\n"})
+
+    def test_functions(self):
+        def body(lines):
+            return "  f();\n" * lines
+
+        longest = MAX_FUNCTION_LINES - 2
+        for head in ("void g() {", "Wide A::g(int x) const noexcept {", "A::A() : a_(1), b_{2} {",
+                     "template <typename T> requires(x) bool operator==(T a) {", "A::~A() {",
+                     "struct Other make(struct Raw& raw) {"):
+            self.expect("traces/a.cpp", f"namespace a {{\n{head}\n{body(longest)}}}\n}}\n")
+            self.expect("traces/a.cpp", f"namespace a {{\n{head}\n{body(longest + 1)}}}\n}}\n", "function")
+        self.expect("traces/a.h", f"#pragma once\nclass A {{\n  int g() {{\n{body(99)}  }}\n}};\n", "function")
+        self.expect("tests/traces/a.cpp", f"void g() {{\n{body(99)}}}\n")
+        # None of these is one long function.
+        self.expect("traces/a.cpp", "void f() {\n}\n" * 99)
+        self.expect("traces/a.cpp", "const int kA[] = {\n" + "  f(),\n" * 99 + "};\n")
+        self.expect("traces/a.cpp", "namespace {\n" + "int f(int);\n" * 99 + "}  // namespace\n")
+
+    def test_functions_by_name(self):
+        text = """#define OPEN {
+// An if (x) {
+A::A(int x) : text_("{ (\\"{"), brace_('{'), list_{1, 2} {
+  const auto g = [&](int y) { return R"({)"; };
+}
+struct B : C {
+  bool operator<(const B& other) const {
+    return count == 1'000;
+  }
+};
+const std::map<int, int> table = made(
+    {1, 2});
+int h() {
+  return 1;
+}
+"""
+        self.assertEqual(list(functions(text)), [(3, "A::A", 3), (7, "operator<", 3), (13, "h", 3)])
 
     def test_torch_h(self):
         files = {f"executor/f{i:03}.cpp": "#include <torch/torch.h>\n" for i in range(MAX_TORCH_H)}

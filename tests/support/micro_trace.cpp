@@ -49,6 +49,7 @@ StorageId MicroTrace::existing(Bytes bytes, StorageClass storage_class) {
   s.alloc_event.emplace_back();
   s.free_event.emplace_back();
   s.natural_free_event.emplace_back();
+  s.parameter.emplace_back();
   return StorageId(s.size() - 1);
 }
 
@@ -84,7 +85,7 @@ TensorId MicroTrace::view(StorageId storage, std::int64_t offset, std::int64_t c
   t.offset.push_back(offset);
   t.producer.emplace_back();
   t.version.push_back(0);
-  t.item_bytes.push_back(4);
+  t.item_bytes.push_back(element_bytes(dtype));
   return TensorId(t.size() - 1);
 }
 

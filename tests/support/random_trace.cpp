@@ -97,6 +97,7 @@ class RandomTrace {
       const std::int64_t rate = curve->bytes_per_second.front();
       curve->bytes = {100 * options_.unit, 300 * options_.unit};
       curve->bytes_per_second = {rate, rate / 2};
+      curve->bytes_per_second_p10 = curve->bytes_per_second;
     }
   }
 

@@ -103,6 +103,7 @@ class Builder {
     s.alloc_event.push_back(EventId());
     s.free_event.push_back(EventId());
     s.natural_free_event.push_back(EventId());
+    s.parameter.emplace_back();
     return StorageId(s.size() - 1);
   }
 

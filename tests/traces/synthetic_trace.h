@@ -169,6 +169,7 @@ class SyntheticTrace {
     storages.alloc_event.emplace_back();
     storages.free_event.emplace_back();
     storages.natural_free_event.emplace_back();
+    storages.parameter.emplace_back();
     if (!op.valid()) live_ += bytes;
     return StorageId(storages.size() - 1);
   }

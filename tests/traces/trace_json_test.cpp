@@ -55,6 +55,7 @@ TEST(TraceJson, RoundTripIsByteIdentical) {
     EXPECT_EQ(trace_to_json(*back), text);
     EXPECT_EQ(back->saved.site, trace.saved.site);
     EXPECT_EQ(back->storages.natural_free_event, trace.storages.natural_free_event);
+    EXPECT_EQ(back->storages.parameter, trace.storages.parameter);
     EXPECT_EQ(back->calibration.d2h.bytes_per_second, trace.calibration.d2h.bytes_per_second);
     EXPECT_EQ(back->run.deterministic, trace.run.deterministic);
   }
@@ -426,9 +427,9 @@ void collect(const Json& schema, const Json& value, const std::string& place, co
   for (const Json& key : schema.at("required")) required.insert(key.get<std::string>());
   EXPECT_EQ(listed, written) << place;
   // Later minor schemas add what a reader can do without (Rule::optional_factor).
-  const std::set<std::string> optional{"least_compute", "rest_gain",           "start_gap_ns",
-                                       "handover_ns",   "compute_copy_gap_ns", "woken_launch",
-                                       "item_bytes"};
+  const std::set<std::string> optional{
+      "least_compute",       "rest_gain",    "start_gap_ns", "handover_ns",
+      "compute_copy_gap_ns", "woken_launch", "item_bytes",   "parameter"};
   std::set<std::string> always;
   std::set_difference(written.begin(), written.end(), optional.begin(), optional.end(),
                       std::inserter(always, always.end()));

@@ -283,6 +283,7 @@ TEST(Validate, RefusesSumsThatOverflow) {
     trace.storages.alloc_event.emplace_back();
     trace.storages.free_event.emplace_back();
     trace.storages.natural_free_event.emplace_back();
+    trace.storages.parameter.emplace_back();
   }
   const auto status = validate(trace, "t.json");
   ASSERT_FALSE(status);

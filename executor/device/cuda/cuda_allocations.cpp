@@ -16,6 +16,9 @@ namespace {
 
 namespace native = c10::cuda::CUDACachingAllocator;
 
+// Some ten thousand are usual. More are a program that trains and records nothing.
+constexpr std::size_t kMostSetupEvents = std::size_t{1} << 20;
+
 constexpr std::array<const char*, 2> kSettings = {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"};
 
 Error unsupported(const std::string& what, const std::string& hint) {
@@ -133,7 +136,7 @@ void CudaAllocations::on_alloc(const void* address, Bytes bytes) {
     event.serial = next_serial_++;
     event.requested = requested_ += bytes;
     blocks_.insert({.address = address, .bytes = bytes, .serial = event.serial, .tag = event.tag});
-    if (in_setup_) setup_.events.push_back(event);
+    add_setup(event);
   }
   if (AllocationListener* const listener = listener_.load(std::memory_order_acquire)) {
     listener->on_alloc(event);
@@ -153,11 +156,18 @@ void CudaAllocations::on_free(const void* address) {
     event.requested = requested_ -= block->bytes;
     count_if_delayed();
     being_freed_ = address;
-    if (in_setup_) setup_.events.push_back(event);
+    add_setup(event);
   }
   if (AllocationListener* const listener = listener_.load(std::memory_order_acquire)) {
     listener->on_free(event);
   }
+}
+
+void CudaAllocations::add_setup(const AllocationEvent& event) {
+  if (!in_setup_) return;
+  if (setup_.events.size() < kMostSetupEvents) return setup_.events.push_back(event);
+  in_setup_ = false;
+  setup_ = {};
 }
 
 // Completion follows within the same call, unless another stream holds the block.

@@ -50,7 +50,8 @@ class CudaAllocations {
  private:
   using TraceEntry = c10::CachingDeviceAllocator::TraceEntry;
 
-  void count_if_delayed();  // under the lock
+  void count_if_delayed();                       // under the lock
+  void add_setup(const AllocationEvent& event);  // likewise
   void on_alloc(const void* address, Bytes bytes);
   void on_free(const void* address);
   void on_freed(const void* address);

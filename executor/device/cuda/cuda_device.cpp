@@ -237,20 +237,25 @@ at::Tensor CudaDevice::allocate_buffer(Bytes bytes, std::int64_t tag) {
 
 void CudaDevice::begin_step() {
   const std::lock_guard lock(mutex_);
-  step_stream_ = c10::cuda::getCurrentCUDAStream(index_);
+  step_streams_.push_back(c10::cuda::getCurrentCUDAStream(index_));
 }
 
 void CudaDevice::end_step() {
+  const c10::cuda::CUDAStream current = c10::cuda::getCurrentCUDAStream(index_);
   const std::lock_guard lock(mutex_);
-  step_stream_.reset();
+  if (step_streams_.empty()) return;
+  const auto of_step = std::find(step_streams_.begin(), step_streams_.end(), current);
+  step_streams_.erase(of_step == step_streams_.end() ? std::prev(of_step) : of_step);
 }
 
 cudaStream_t CudaDevice::compute() const {
   const c10::cuda::CUDAStream current = c10::cuda::getCurrentCUDAStream(index_);
   const std::lock_guard lock(mutex_);
-  TORCH_CHECK(!step_stream_ || *step_stream_ == current,
-              "stowage: a planned step must stay on one CUDA stream; it began on stream ",
-              step_stream_ ? step_stream_->id() : 0, " and now comes from stream ", current.id());
+  const auto& of_steps = step_streams_;
+  TORCH_CHECK(
+      of_steps.empty() || std::find(of_steps.begin(), of_steps.end(), current) != of_steps.end(),
+      "stowage: a planned step must stay on one CUDA stream; it began on stream ",
+      of_steps.empty() ? 0 : of_steps.back().id(), " and now comes from stream ", current.id());
   return current.stream();
 }
 

@@ -93,8 +93,8 @@ class CudaDevice final : public Device {
   mutable CudaLanes lanes_;  // what stalls took is asked of the driver only when told
   std::int64_t driver_allocations_before_ = 0;
   std::atomic<std::int64_t> pinned_blocks_{0};
-  mutable std::mutex mutex_;  // guards the two below
-  std::optional<c10::cuda::CUDAStream> step_stream_;
+  mutable std::mutex mutex_;                         // guards the two below
+  std::vector<c10::cuda::CUDAStream> step_streams_;  // one a step that goes on
   std::vector<std::string> warnings_;
 };
 

@@ -87,5 +87,36 @@ TEST_F(Entries, AFreeThatAnotherOvertakesIsDelayed) {
   EXPECT_EQ(allocations.delayed_frees(), 2);
 }
 
+TEST_F(Entries, OfTheSetupAreKeptUntilItsEnd) {
+  add(Entry::ALLOC, 0x1000, 100);
+  allocations.begin_first_step();
+  add(Entry::ALLOC, 0x2000, 30);
+  allocations.end_setup();
+  add(Entry::ALLOC, 0x3000, 5);
+  allocations.begin_first_step();
+  add(Entry::FREE_REQUESTED, 0x2000);
+  const SetupHistory history = allocations.setup_history();
+  ASSERT_EQ(history.events.size(), 2U);
+  EXPECT_EQ(history.first_step, 1U);
+  EXPECT_EQ(history.events[1].bytes, 30);
+}
+
+// A program whose setup nobody ends does not fill the memory with it.
+TEST_F(Entries, OfAnEndlessSetupAreGivenUp) {
+  constexpr std::size_t kMost = std::size_t{1} << 20;
+  for (std::size_t i = 0; i < kMost / 2; ++i) {
+    add(Entry::ALLOC, 0x1000);
+    add(Entry::FREE_REQUESTED, 0x1000);
+    add(Entry::FREE_COMPLETED, 0x1000);
+  }
+  EXPECT_EQ(allocations.setup_history().events.size(), kMost);
+  add(Entry::ALLOC, 0x1000);
+  EXPECT_TRUE(allocations.setup_history().events.empty());
+  EXPECT_EQ(allocations.setup_history().first_step, 0U);
+  allocations.begin_first_step();
+  add(Entry::ALLOC, 0x2000);
+  EXPECT_TRUE(allocations.setup_history().events.empty());
+}
+
 }  // namespace
 }  // namespace stowage::executor

@@ -1,5 +1,6 @@
-// profiler/torch/rest_gain: what is made of three measurements, and that the measuring rests.
-#include "profiler/torch/rest_gain.h"
+// profiler/torch/measured_rest_gain: what is made of three measurements, and that the measuring
+// rests.
+#include "profiler/torch/measured_rest_gain.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "gui/model/search.h"
+#include "gui/model/name_search.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gui/widgets/words.h"
+#include "gui/widgets/value_texts.h"
 
 #include <QCoreApplication>
 #include <QLocale>

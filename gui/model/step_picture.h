@@ -63,7 +63,7 @@ struct LaneView {
   std::string why_empty;       // then: in words, and what to do about it
 };
 
-struct StepView {
+struct StepPicture {
   Source source = Source::measured;
   Nanoseconds end = 0;
   std::vector<LaneView> lanes;  // in the order of LaneKind, each once
@@ -74,16 +74,16 @@ struct StepView {
     return lanes[static_cast<std::size_t>(kind)];
   }
 };
-using StepViewPtr = std::shared_ptr<const StepView>;
+using StepPicturePtr = std::shared_ptr<const StepPicture>;
 
 // The planned step, as replayed; in the compute lane stalls are gaps, and what one cuts is several
 // spans of one row. What is the same as in `recorded` (null: not there) is shared with it: where
 // nothing moves the memory curve, but for its times when they differ, and lanes whose spans are all
 // the same. O(trace + instructions).
-[[nodiscard]] StepViewPtr planned_view(const Simulated& simulated,
-                                       const StepViewPtr& recorded = nullptr);
+[[nodiscard]] StepPicturePtr planned_view(const Simulated& simulated,
+                                          const StepPicturePtr& recorded = nullptr);
 // The recorded step.
-[[nodiscard]] StepViewPtr recorded_view(const TraceData& data);
+[[nodiscard]] StepPicturePtr recorded_view(const TraceData& data);
 
 // What lies in a range of time.
 struct RangeFigures {
@@ -98,7 +98,7 @@ struct RangeFigures {
   Bytes memory_end = 0;
 };
 // O(log spans + transfers in the range).
-[[nodiscard]] RangeFigures measure(const StepView& view, const TimeRange& range);
+[[nodiscard]] RangeFigures measure(const StepPicture& view, const TimeRange& range);
 
 // GB/s, 1000-based; 0 for no time.
 [[nodiscard]] double gigabytes_per_second(Bytes bytes, Nanoseconds time);

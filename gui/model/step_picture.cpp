@@ -1,10 +1,10 @@
-#include "gui/model/step_view.h"
+#include "gui/model/step_picture.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "gui/model/stall_cutter.h"
-#include "report/stays.h"
+#include "report/alive_spans.h"
 
 namespace stowage::gui {
 namespace {
@@ -170,11 +170,11 @@ std::vector<LaneRow> layer_rows(const Trace& trace, const std::vector<Nanosecond
 }
 
 // Where nothing moves, bytes hang on the order of the events alone.
-MemoryView planned_memory(const Simulated& simulated, const StepViewPtr& recorded,
+MemoryView planned_memory(const Simulated& simulated, const StepPicturePtr& recorded,
                           const std::vector<Nanoseconds>& time) {
   if (!recorded || !simulated.schedule.instructions.empty()) {
     const Trace& trace = simulated.trace->trace;
-    return memory_of(trace, report::Stays(trace, simulated.schedule), time);
+    return memory_of(trace, report::AliveSpans(trace, simulated.schedule), time);
   }
   return at_times(recorded->memory, time);
 }
@@ -208,9 +208,9 @@ void say_why_empty(const Trace& trace, bool planned, LaneView& lane) {
   }
 }
 
-StepViewPtr view_of(const Trace& trace, const report::Timeline& timeline, MemoryView memory,
-                    Source source, const StepViewPtr& recorded) {
-  auto view = std::make_shared<StepView>();
+StepPicturePtr view_of(const Trace& trace, const report::Timeline& timeline, MemoryView memory,
+                       Source source, const StepPicturePtr& recorded) {
+  auto view = std::make_shared<StepPicture>();
   view->memory = std::move(memory);
   view->source = source;
   view->end = timeline.end;
@@ -260,24 +260,24 @@ const CutWork* LaneRow::cut_of(std::size_t span) const {
   return at != cuts.end() && at->part == span ? &*at : nullptr;
 }
 
-StepViewPtr planned_view(const Simulated& simulated, const StepViewPtr& recorded) {
+StepPicturePtr planned_view(const Simulated& simulated, const StepPicturePtr& recorded) {
   const Trace& trace = simulated.trace->trace;
   const report::Timeline timeline =
       report::simulated_timeline(trace, simulated.schedule, simulated.result, simulated.detail);
   return view_of(
       trace, timeline, planned_memory(simulated, recorded, timeline.time),
-      simulated.trace->machine == Machine::recorded ? Source::predicted : Source::assumed,
+      simulated.trace->machine == MachineKind::recorded ? Source::predicted : Source::assumed,
       recorded);
 }
 
-StepViewPtr recorded_view(const TraceData& data) {
+StepPicturePtr recorded_view(const TraceData& data) {
   const report::Timeline timeline = report::recorded_timeline(data.trace);
   return view_of(data.trace, timeline,
-                 memory_of(data.trace, report::Stays(data.trace), timeline.time), Source::measured,
-                 nullptr);
+                 memory_of(data.trace, report::AliveSpans(data.trace), timeline.time),
+                 Source::measured, nullptr);
 }
 
-RangeFigures measure(const StepView& view, const TimeRange& range) {
+RangeFigures measure(const StepPicture& view, const TimeRange& range) {
   RangeFigures figures;
   figures.duration = range.duration();
   figures.compute = busy(view.lane(LaneKind::compute), range);

@@ -1,4 +1,4 @@
-#include "profiler/torch/rest_gain.h"
+#include "profiler/torch/measured_rest_gain.h"
 
 #include <algorithm>
 #include <chrono>
@@ -55,14 +55,6 @@ class RestingDriver final : public executor::StepDriver {
   Bytes bytes_;
   Bytes per_event_ = 0;
   std::int64_t events_ = 0;
-};
-
-class Installed {
- public:
-  explicit Installed(executor::StepDriver& driver) { executor::set_driver(&driver); }
-  ~Installed() { executor::set_driver(nullptr); }
-  Installed(const Installed&) = delete;
-  Installed& operator=(const Installed&) = delete;
 };
 
 class Measurement {
@@ -131,7 +123,7 @@ void measure_rest_gain(executor::Device& device, const std::function<void()>& st
                        std::byte* memory, const std::byte* host, Bytes bytes,
                        Calibration& calibration) {
   RestingDriver driver(device, memory, host, bytes);
-  const Installed installed(driver);
+  const executor::InstalledDriver installed(driver);
   step();
   const std::int64_t events = driver.take_events();
   if (events == 0 || calibration.h2d.bytes_per_second.empty()) return;

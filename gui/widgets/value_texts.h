@@ -4,7 +4,7 @@
 #include <QString>
 #include <optional>
 
-#include "gui/model/step_view.h"
+#include "gui/model/step_picture.h"
 #include "traces/units.h"
 
 namespace stowage::gui {

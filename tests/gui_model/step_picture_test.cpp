@@ -1,4 +1,4 @@
-#include "gui/model/step_view.h"
+#include "gui/model/step_picture.h"
 
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ SimulatedPtr offloaded(const TracePtr& trace) {
 }
 
 // All that is painted of a view, whatever it shares.
-void expect_same(const StepView& a, const StepView& b) {
+void expect_same(const StepPicture& a, const StepPicture& b) {
   EXPECT_EQ(a.memory.classes, b.memory.classes);
   EXPECT_EQ(a.memory.event, b.memory.event);
   EXPECT_EQ(a.memory.time, b.memory.time);
@@ -60,18 +60,18 @@ void expect_same(const StepView& a, const StepView& b) {
   for (const LaneView& lane : a.lanes) EXPECT_EQ(lane.rows, b.lane(lane.kind).rows);
 }
 
-bool shares_a_lane(const StepView& a, const StepView& b) {
+bool shares_a_lane(const StepPicture& a, const StepPicture& b) {
   return std::any_of(a.lanes.begin(), a.lanes.end(), [&](const LaneView& lane) {
     return lane.rows.shares_with(b.lane(lane.kind).rows);
   });
 }
 
-TEST(StepView, IsSharedWhereNothingMovesAndNoTimeDiffers) {
+TEST(StepPicture, IsSharedWhereNothingMovesAndNoTimeDiffers) {
   const TracePtr trace = small_step();
-  const StepViewPtr recorded = recorded_view(*trace);
+  const StepPicturePtr recorded = recorded_view(*trace);
   const auto kept = simulate(trace, std::make_shared<const PlanState>());
   ASSERT_TRUE(kept);
-  const StepViewPtr planned = planned_view(**kept, recorded);
+  const StepPicturePtr planned = planned_view(**kept, recorded);
   EXPECT_EQ(planned->source, Source::predicted);
   EXPECT_TRUE(planned->memory.event.shares_with(recorded->memory.event));
   EXPECT_TRUE(planned->memory.time.shares_with(recorded->memory.time));
@@ -79,20 +79,20 @@ TEST(StepView, IsSharedWhereNothingMovesAndNoTimeDiffers) {
   for (const LaneKind kind : {LaneKind::layers, LaneKind::compute}) {
     EXPECT_TRUE(planned->lane(kind).rows.shares_with(recorded->lane(kind).rows));
   }
-  const StepViewPtr alone = planned_view(**kept);
+  const StepPicturePtr alone = planned_view(**kept);
   EXPECT_FALSE(alone->memory.event.shares_with(recorded->memory.event));
   EXPECT_FALSE(shares_a_lane(*alone, *recorded));
   expect_same(*alone, *planned);
 }
 
 // A trace whose first event is not at 0: the replay's times begin there.
-TEST(StepView, OtherTimesLeaveTheBytesShared) {
+TEST(StepPicture, OtherTimesLeaveTheBytesShared) {
   const auto trace = std::make_shared<const TraceData>(testing::small_trace(), "", "");
   ASSERT_NE(trace->trace.events.time[0], 0);
-  const StepViewPtr recorded = recorded_view(*trace);
+  const StepPicturePtr recorded = recorded_view(*trace);
   const auto kept = simulate(trace, std::make_shared<const PlanState>());
   ASSERT_TRUE(kept);
-  const StepViewPtr planned = planned_view(**kept, recorded);
+  const StepPicturePtr planned = planned_view(**kept, recorded);
   EXPECT_NE(planned->memory.time, recorded->memory.time);
   EXPECT_TRUE(planned->memory.event.shares_with(recorded->memory.event));
   EXPECT_TRUE(planned->memory.bytes[0].shares_with(recorded->memory.bytes[0]));
@@ -100,26 +100,26 @@ TEST(StepView, OtherTimesLeaveTheBytesShared) {
 }
 
 // What is shared stays what it was when a plan moves something, and when that is taken back.
-TEST(StepView, APlanThatMovesChangesNothingOfTheRecordedStep) {
+TEST(StepPicture, APlanThatMovesChangesNothingOfTheRecordedStep) {
   const TracePtr trace = small_step();
-  const StepViewPtr recorded = recorded_view(*trace);
-  const StepViewPtr kept =
+  const StepPicturePtr recorded = recorded_view(*trace);
+  const StepPicturePtr kept =
       planned_view(**simulate(trace, std::make_shared<const PlanState>()), recorded);
-  const StepViewPtr moved = planned_view(*offloaded(trace), recorded);
+  const StepPicturePtr moved = planned_view(*offloaded(trace), recorded);
   EXPECT_NE(moved->memory.time, recorded->memory.time);
   EXPECT_FALSE(moved->memory.event.shares_with(recorded->memory.event));
   EXPECT_NE(moved->lane(LaneKind::compute).rows, recorded->lane(LaneKind::compute).rows);
   expect_same(*moved, *planned_view(*offloaded(trace)));
   expect_same(*recorded, *recorded_view(*trace));
-  const StepViewPtr back =
+  const StepPicturePtr back =
       planned_view(**simulate(trace, std::make_shared<const PlanState>()), recorded);
   expect_same(*back, *kept);
   expect_same(*kept, *recorded);
 }
 
-TEST(StepView, ShowsCopiesAndStallsOfThePlannedStep) {
+TEST(StepPicture, ShowsCopiesAndStallsOfThePlannedStep) {
   const SimulatedPtr simulated = offloaded(small_step());
-  const StepViewPtr view = planned_view(*simulated);
+  const StepPicturePtr view = planned_view(*simulated);
   EXPECT_EQ(view->source, Source::predicted);
   ASSERT_EQ(view->lane(LaneKind::d2h).rows.size(), 1U);
   const LaneRow& out = view->lane(LaneKind::d2h).rows[0];
@@ -133,9 +133,9 @@ TEST(StepView, ShowsCopiesAndStallsOfThePlannedStep) {
   EXPECT_EQ(view->memory.peak(), simulated->result.peak_requested);
 }
 
-TEST(StepView, ComputeIsIdleWhileItStalls) {
+TEST(StepPicture, ComputeIsIdleWhileItStalls) {
   const SimulatedPtr simulated = offloaded(small_step());
-  const StepViewPtr view = planned_view(*simulated);
+  const StepPicturePtr view = planned_view(*simulated);
   const LaneRow& stalls = view->lane(LaneKind::stalls).rows[0];
   const LaneRow& compute = view->lane(LaneKind::compute).rows[0];
   ASSERT_GT(stalls.spans.size(), 0U);
@@ -148,7 +148,7 @@ TEST(StepView, ComputeIsIdleWhileItStalls) {
   EXPECT_EQ(simulated->result.stall_ns, 400) << "the reload starts where it is needed";
 }
 
-TEST(StepView, PartsOfAnOpThatAStallCutsKnowTheWholeOp) {
+TEST(StepPicture, PartsOfAnOpThatAStallCutsKnowTheWholeOp) {
   testing::MicroTrace t;
   t.run(100).begin_op("aten::mm");
   const auto a = t.alloc(400);
@@ -163,7 +163,7 @@ TEST(StepView, PartsOfAnOpThatAStallCutsKnowTheWholeOp) {
   t.run(30).drop(u);
   t.end_op();
   t.free(a);
-  const StepViewPtr view =
+  const StepPicturePtr view =
       planned_view(*offloaded(std::make_shared<const TraceData>(t.finish(), "", "")));
   const LaneRow& compute = view->lane(LaneKind::compute).rows[0];
   // The reload starts where it is needed, 20 into the last op, and takes 400.
@@ -180,7 +180,7 @@ TEST(StepView, PartsOfAnOpThatAStallCutsKnowTheWholeOp) {
   for (std::size_t i = 0; i + 1 < last; ++i) EXPECT_EQ(compute.cut_of(i), nullptr);
 }
 
-TEST(StepView, AnOpIsCutWhereItStallsAndStaysOneRow) {
+TEST(StepPicture, AnOpIsCutWhereItStallsAndStaysOneRow) {
   const auto span = [](Nanoseconds begin, Nanoseconds end) {
     report::Span made;
     made.begin = begin;
@@ -203,9 +203,9 @@ TEST(StepView, AnOpIsCutWhereItStallsAndStaysOneRow) {
   EXPECT_EQ(cut(80, 100), (Parts{{80, 90}, {95, 100}}));
 }
 
-TEST(StepView, AnEmptyLaneSaysWhy) {
+TEST(StepPicture, AnEmptyLaneSaysWhy) {
   const TracePtr trace = small_step();
-  const StepViewPtr view = recorded_view(*trace);
+  const StepPicturePtr view = recorded_view(*trace);
   EXPECT_EQ(view->source, Source::measured);
   for (const LaneView& lane : view->lanes) {
     EXPECT_EQ(lane.rows.empty(), !lane.why_empty.empty());
@@ -215,9 +215,9 @@ TEST(StepView, AnEmptyLaneSaysWhy) {
   EXPECT_EQ(view->lane(LaneKind::layers).rows.size(), 1U);
 }
 
-TEST(StepView, ARangeIsMeasuredWithTheShareOfACutCopy) {
+TEST(StepPicture, ARangeIsMeasuredWithTheShareOfACutCopy) {
   const SimulatedPtr simulated = offloaded(small_step());
-  const StepViewPtr view = planned_view(*simulated);
+  const StepPicturePtr view = planned_view(*simulated);
   const LaneRow& out = view->lane(LaneKind::d2h).rows[0];
   const Nanoseconds begin = out.spans.begin(0);
   const RangeFigures all = measure(*view, {0, view->end});
@@ -232,7 +232,7 @@ TEST(StepView, ARangeIsMeasuredWithTheShareOfACutCopy) {
   EXPECT_EQ(gigabytes_per_second(5, 0), 0);
 }
 
-TEST(StepView, MemoryHoldsFromOnePointToTheNext) {
+TEST(StepPicture, MemoryHoldsFromOnePointToTheNext) {
   MemoryView memory;
   memory.time = std::vector<Nanoseconds>{0, 100, 100, 200};
   memory.event = std::vector<EventId>(4);
@@ -249,21 +249,21 @@ TEST(StepView, MemoryHoldsFromOnePointToTheNext) {
   EXPECT_EQ(range(500, 600), std::pair(std::size_t{3}, std::size_t{4}));
 }
 
-TEST(StepView, OfTheSampleAddsUp) {
+TEST(StepPicture, OfTheSampleAddsUp) {
   auto loaded = load_trace(std::string(STOWAGE_SOURCE_DIR) +
                            "/traces/samples/llama3-8b-l9-fp32-math-h200.trace.json.gz");
   ASSERT_TRUE(loaded);
   const auto data = std::make_shared<const TraceData>(std::move(loaded->trace), "", "");
-  const StepViewPtr recorded = recorded_view(*data);
+  const StepPicturePtr recorded = recorded_view(*data);
   EXPECT_EQ(recorded->memory.peak(), 62'996'267'264);
   const auto same = simulate(data, std::make_shared<const PlanState>());
   ASSERT_TRUE(same);
-  const StepViewPtr planned = planned_view(**same);
+  const StepPicturePtr planned = planned_view(**same);
   EXPECT_EQ(planned->memory.peak(), 62'996'267'264);
   EXPECT_FALSE(planned->lane(LaneKind::launch).rows.empty());
   EXPECT_FALSE(recorded->lane(LaneKind::launch).rows.empty());
   EXPECT_EQ(recorded->lane(LaneKind::layers).rows.size(), 2U);
-  for (const StepViewPtr& view : {recorded, planned}) {
+  for (const StepPicturePtr& view : {recorded, planned}) {
     for (std::size_t i = 0; i < view->memory.time.size(); ++i) {
       Bytes sum = 0;
       for (const auto& bytes : view->memory.bytes) sum += bytes[i];

@@ -1,0 +1,28 @@
+// Structure: what of a step is computed, and in which order. It says nothing of where things live
+// meanwhile; that is movement, and comes behind it (simulator/lowering).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stowage::simulator {
+
+// All of the step.
+inline constexpr const char* kWholeStep = "*";
+
+// A segment is a layer call: "layers.3", or "embed@2" for a layer that is called several times.
+struct Structure {
+  struct Parts {
+    std::string segment;     // or kWholeStep
+    std::int32_t parts = 1;  // micro-batches that it runs in; 1 = as recorded
+    bool operator==(const Parts&) const = default;
+  };
+  std::vector<std::string> recompute;  // segments that run again in backward
+  std::vector<Parts> parts;
+
+  [[nodiscard]] bool empty() const { return recompute.empty() && parts.empty(); }
+  bool operator==(const Structure&) const = default;
+};
+
+}  // namespace stowage::simulator
