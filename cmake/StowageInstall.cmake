@@ -2,6 +2,17 @@
 include(CMakePackageConfigHelpers)
 set(STOWAGE_CONFIG_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/Stowage")
 
+# In the project's build the sources lie beside each other; installed they must not be in anybody's way.
+get_property(public_headers GLOBAL PROPERTY STOWAGE_PUBLIC_HEADERS)
+install(CODE "
+  set(ROOTS [[${PROJECT_SOURCE_DIR};${PROJECT_BINARY_DIR}/generated]])
+  set(HEADERS [[${public_headers}]])
+  set(STAGE [[${PROJECT_BINARY_DIR}/installed_headers]])
+  set(INCLUDE_DIR [[${CMAKE_INSTALL_INCLUDEDIR}]])
+  cmake_path(ABSOLUTE_PATH INCLUDE_DIR BASE_DIRECTORY \"\${CMAKE_INSTALL_PREFIX}\")
+  include([[${PROJECT_SOURCE_DIR}/cmake/StowageInstallHeaders.cmake]])
+")
+
 install(EXPORT stowage-core NAMESPACE stowage:: FILE StowageCoreTargets.cmake
   DESTINATION "${STOWAGE_CONFIG_DIR}")
 if(STOWAGE_WITH_TORCH)

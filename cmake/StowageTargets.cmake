@@ -9,7 +9,8 @@
 # nlohmann_json. TORCH marks a target of the LibTorch part: it links Torch::torch (Torch::cuda when
 # STOWAGE_WITH_CUDA), uses the precompiled header and is installed as component `executor`
 # (the default is `core`).
-# INTERNAL targets are not installed. Without any .cpp the target is an INTERFACE library.
+# INTERNAL targets are not installed; of the headers of the others those that the public API shows are (include/,
+# StowageInstall.cmake). Without any .cpp the target is an INTERFACE library.
 
 set_property(GLOBAL PROPERTY STOWAGE_LIBRARIES "")
 
@@ -89,12 +90,12 @@ function(stowage_library)
   target_include_directories(${target} ${scope}
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
     $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated>
-    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/stowage>)
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   if(ARG_TORCH AND sources)
     stowage_use_torch_pch(${target})
   endif()
 
-  # Read by tests/structure (each header compiles alone) and by the installation.
+  # Read by tests/structure (each header compiles alone).
   list(TRANSFORM headers PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
   set_target_properties(${target} PROPERTIES
     EXPORT_NAME ${ARG_NAME}
@@ -106,11 +107,6 @@ function(stowage_library)
     return()
   endif()
   install(TARGETS ${target} EXPORT stowage-${ARG_COMPONENT} ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-  foreach(header IN LISTS headers)
-    cmake_path(RELATIVE_PATH header BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE relative)
-    cmake_path(GET relative PARENT_PATH relative)
-    install(FILES "${header}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/stowage/${relative}")
-  endforeach()
 endfunction()
 
 #   stowage_executable(NAME stowage [DEPENDS target..])

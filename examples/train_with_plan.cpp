@@ -9,11 +9,11 @@
 #include <memory>
 #include <vector>
 
-#include "executor/device/cpu_device.h"  // Stowage
-#include "executor/layer.h"              // Stowage
-#include "executor/planned_training.h"   // Stowage
-#include "planner/planner.h"             // Stowage
-#include "profiler/torch/record.h"       // Stowage
+#include <stowage/device.h>  // Stowage
+#include <stowage/layer.h>   // Stowage
+#include <stowage/plan.h>    // Stowage
+#include <stowage/record.h>  // Stowage
+#include <stowage/train.h>   // Stowage
 
 namespace {
 
@@ -80,12 +80,12 @@ int main() {
   };
 
   // Stowage: record the step, plan for 60 % of its peak, apply the plan.
-  stowage::profiler::PassOptions options;
-  options.progress = [](std::string_view part) {
+  stowage::profiler::RecordSettings settings;
+  settings.passes.progress = [](std::string_view part) {
     std::fprintf(stderr, "recording: %.*s\n", static_cast<int>(part.size()), part.data());
   };
   auto trace = std::make_shared<const stowage::Trace>(
-      check(stowage::profiler::record(device, {load, step, registered}, {}, options)));
+      check(stowage::profiler::record(device, {load, step, registered}, {}, settings)));
   const stowage::simulator::StepIndex index(*trace);
   stowage::planner::PlanRequest request;
   request.budget = trace->peaks.requested.front() * 60 / 100;

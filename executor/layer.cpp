@@ -4,8 +4,10 @@
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -16,28 +18,45 @@ namespace stowage {
 namespace {
 
 using executor::LayerEvent;
+
 using Link = std::shared_ptr<const executor::DriverLink>;
 
 void report(executor::StepDriver* driver, LayerEvent event, const std::string& path) {
   if (driver != nullptr) driver->layer_event(event, path);
 }
 
-// Tells the driver that was there in forward, as long as it is, when the gradient passes an
-// identity node.
-class BoundaryHook final : public torch::autograd::FunctionPreHook {
+// Tells the driver that was there in forward, as long as it is, when a gradient passes the first
+// of the identity nodes that share the boundary, in each backward.
+class Boundary {
  public:
-  BoundaryHook(Link link, LayerEvent event, std::string path)
-      : link_(std::move(link)), event_(event), path_(std::move(path)) {}
+  Boundary(Link link, LayerEvent event, const std::string& path)
+      : link_(std::move(link)), event_(event), path_(path) {}
 
-  torch::autograd::variable_list operator()(const torch::autograd::variable_list& grads) override {
+  void passed() {
+    // A graph that was retained is run by further backwards, each a task of its own.
+    const int task = torch::autograd::get_current_graph_task_id();
+    if (last_task_.exchange(task) == task) return;
     report(executor::driver_of(link_.get()), event_, path_);
-    return grads;
   }
 
  private:
   Link link_;
   LayerEvent event_;
   std::string path_;
+  std::atomic<int> last_task_{-1};  // on a GPU each device's thread runs nodes
+};
+
+class BoundaryHook final : public torch::autograd::FunctionPreHook {
+ public:
+  explicit BoundaryHook(std::shared_ptr<Boundary> boundary) : boundary_(std::move(boundary)) {}
+
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& grads) override {
+    boundary_->passed();
+    return grads;
+  }
+
+ private:
+  std::shared_ptr<Boundary> boundary_;
 };
 
 // A view of `tensor` whose own autograd node is the layer boundary. A view, not a copy: in-place
@@ -47,32 +66,53 @@ at::Tensor identity(const at::Tensor& tensor) {
   return at::alias(tensor);
 }
 
-void hook(const at::Tensor& boundary, LayerEvent event, const std::string& path) {
+// Null without a driver.
+std::shared_ptr<Boundary> boundary_of(LayerEvent event, const std::string& path) {
   Link link = executor::driver_link();
-  if (link == nullptr) return;
-  if (const auto node = boundary.grad_fn()) {
-    node->add_pre_hook(std::make_unique<BoundaryHook>(std::move(link), event, path));
+  if (link == nullptr) return nullptr;
+  return std::make_shared<Boundary>(std::move(link), event, path);
+}
+
+void hook(const at::Tensor& tensor, const std::shared_ptr<Boundary>& boundary) {
+  if (boundary == nullptr) return;
+  if (const auto node = tensor.grad_fn()) {
+    node->add_pre_hook(std::make_unique<BoundaryHook>(boundary));
   }
+}
+
+bool needs_gradient(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.requires_grad();
 }
 
 }  // namespace
 
-at::Tensor layer(const std::string& path, const LayerFn& fn, std::vector<at::Tensor> inputs) {
+std::vector<at::Tensor> layer(const std::string& path, const LayerFn& fn,
+                              std::vector<at::Tensor> inputs) {
   bool end_hooked = false;
   for (at::Tensor& input : inputs) {
-    if (!input.defined() || !input.requires_grad()) continue;
+    if (!needs_gradient(input)) continue;
     input = identity(input);
-    if (!end_hooked) hook(input, LayerEvent::backward_end, path);
+    if (!end_hooked) hook(input, boundary_of(LayerEvent::backward_end, path));
     end_hooked = true;
   }
   report(executor::driver(), LayerEvent::forward_begin, path);
-  at::Tensor output = fn(inputs);
+  std::vector<at::Tensor> outputs = fn(inputs);
   inputs.clear();
   report(executor::driver(), LayerEvent::forward_end, path);
-  if (!output.defined() || !output.requires_grad()) return output;
-  output = identity(output);
-  hook(output, LayerEvent::backward_begin, path);
-  return output;
+  const std::shared_ptr<Boundary> begin = boundary_of(LayerEvent::backward_begin, path);
+  for (at::Tensor& output : outputs) {
+    if (!needs_gradient(output)) continue;
+    output = identity(output);
+    hook(output, begin);
+  }
+  return outputs;
+}
+
+at::Tensor layer(const std::string& path, const TensorFn& fn, std::vector<at::Tensor> inputs) {
+  const LayerFn one = [&fn](const std::vector<at::Tensor>& given) {
+    return std::vector<at::Tensor>{fn(given)};
+  };
+  return std::move(layer(path, one, std::move(inputs)).front());
 }
 
 }  // namespace stowage

@@ -1,8 +1,8 @@
 // A layer is a callable: stowage::layer(path, fn, inputs) runs fn(inputs) and tells the driver
 // where the layer begins and ends in forward and in backward. `fn` can be called again later
 // (recompute and micro-batches of a segment need that), so it must be a function of its inputs and
-// of parameters. Inputs and output pass through identity nodes (views) in every run, planned or
-// not, so that runs compare op for op.
+// of parameters. Inputs and outputs that need a gradient pass through identity nodes (views) in
+// every run, planned or not, so that runs compare op for op.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,12 +13,23 @@
 
 namespace stowage {
 
-using LayerFn = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
+using LayerFn = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
+// Of a layer with one output.
+using TensorFn = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
 
+// What `fn` returns says which of the two it is: of a lambda with several outputs write
+// `-> std::vector<at::Tensor>`.
+//
 // `path` is the full dotted name ("layers.3.mlp"); nested calls pass the longer path. The inputs
 // are consumed: nothing keeps them alive after fn returns except fn's own results and autograd.
-// backward begin: the output's gradient has arrived. backward end: the gradient of the first
-// input that needs one is complete (no such event when no input needs a gradient).
-at::Tensor layer(const std::string& path, const LayerFn& fn, std::vector<at::Tensor> inputs);
+// The result is fn's, in its order; an output that is undefined or needs no gradient is passed on
+// as it is.
+// In each backward through the layer, backward begin: the first gradient of one of its outputs has
+// arrived (outputs that the loss does not use get none). backward end: the gradient of the first
+// input that needs one is complete; no such event when no input needs a gradient, or when that one
+// gets none. What other inputs and outputs still cause in backward may come behind it.
+std::vector<at::Tensor> layer(const std::string& path, const LayerFn& fn,
+                              std::vector<at::Tensor> inputs);
+at::Tensor layer(const std::string& path, const TensorFn& fn, std::vector<at::Tensor> inputs);
 
 }  // namespace stowage

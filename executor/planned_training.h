@@ -1,5 +1,5 @@
 // PlannedTraining: a user's own training loop under a plan. Together with profiler::record() and
-// planner::make_plan() this is the embedding API (docs/models.md, examples/train_with_plan.cpp):
+// planner::make_plan() this is the embedding API (docs/library.md, examples/train_with_plan.cpp):
 //
 //   auto trace = std::make_shared<const Trace>(*profiler::record(device, {load, step,
 //   registered})); const simulator::StepIndex index(*trace); const auto outcome =

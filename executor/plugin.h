@@ -39,7 +39,7 @@ struct PluginDescriptor {
   // Options with a default are always given to make(), written out; those with an empty one only
   // when the user wrote them. `batch` and `dtype` are not among them. The name is the model's own.
   ModelInfo (*info)();
-  // `spec` has every option and the batch; OptionReader (executor/models/option_reader.h) reads it.
+  // `spec` has every option and the batch; OptionReader (<stowage/plugin.h>) reads it.
   Result<std::unique_ptr<Model>> (*make)(const ModelSpec& spec, c10::Device device,
                                          at::ScalarType dtype, std::int64_t seed);
 };

@@ -5,11 +5,12 @@
 #include <vector>
 
 #include "cli/torch/child_process.h"
+#include "cli/torch/results_json.h"
 #include "cli/torch/session.h"
 #include "cli/torch/torch_verbs.h"
 #include "profiler/assembly/timing_pass_json.h"
-#include "profiler/torch/calibrate.h"
 #include "profiler/torch/passes.h"
+#include "profiler/torch/recording.h"
 #include "profiler/torch/timing_pass.h"
 
 namespace stowage::cli {
@@ -78,19 +79,9 @@ struct ChildArguments {
   }
 };
 
-Result<profiler::CleanPass> clean_pass(Session& session, const profiler::PassOptions& options) {
-  Result<profiler::CleanPass> clean = guarded([&]() -> Result<profiler::CleanPass> {
-    return profiler::run_clean_pass(session.device(), session.functions(), options);
-  });
-  if (clean || clean.error().code != ErrorCode::condition) return clean;
-  profiler::CleanPass none;
-  none.out_of_memory = true;
-  return none;
-}
-
 }  // namespace
 
-Result<CleanResults> clean_in_child(const RecordingRequest& request) {
+Result<profiler::CleanResults> clean_in_child(const RecordingRequest& request) {
   Result<std::string> text = run_verb_in_child("clean-pass", request);
   if (!text) return text.error();
   return clean_results_from_json(*text);
@@ -109,21 +100,13 @@ int verb_clean_pass(const Args& args, std::ostream& out, std::ostream& err) {
   return run_verb(line, args, out, err, [&](Console&) -> Result<int> {
     Result<std::unique_ptr<Session>> session = arguments.session();
     if (!session) return session.error();
-    executor::Device& device = (*session)->device();
-    CleanResults results;
-    results.on_gpu = device.torch_device().is_cuda();
-    Result<profiler::CleanPass> clean = clean_pass(**session, arguments.passes());
-    if (!clean) return clean.error();
-    results.clean = *clean;
-    // The limit is the step's; the calibration has buffers of its own.
-    (*session)->set_memory_limit(0);
-    profiler::CalibrationOptions options;
-    if (!clean->out_of_memory) options.step = (*session)->functions().step;
-    Result<Calibration> calibration =
-        guarded([&]() -> Result<Calibration> { return profiler::calibrate(device, options); });
-    if (!calibration) return calibration.error();
-    results.calibration = *calibration;
-    if (Status status = arguments.answer(clean_results_to_json(results)); !status) {
+    const auto results = guarded([&]() -> Result<profiler::CleanResults> {
+      // The limit is the step's.
+      return profiler::clean_here((*session)->device(), (*session)->functions(), arguments.passes(),
+                                  [&] { (*session)->set_memory_limit(0); });
+    });
+    if (!results) return results.error();
+    if (Status status = arguments.answer(clean_results_to_json(*results)); !status) {
       return status.error();
     }
     return 0;

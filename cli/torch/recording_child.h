@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "cli/torch/results_json.h"
 #include "cli/torch/run_request.h"
 #include "profiler/assembly/raw_pass.h"
+#include "profiler/torch/recording.h"
 #include "traces/result.h"
 
 namespace stowage::cli {
@@ -22,7 +22,7 @@ struct RecordingRequest {
 
 // Clean steps and calibration (verb clean-pass). A step that runs out of memory is no error:
 // CleanPass::out_of_memory.
-[[nodiscard]] Result<CleanResults> clean_in_child(const RecordingRequest& request);
+[[nodiscard]] Result<profiler::CleanResults> clean_in_child(const RecordingRequest& request);
 
 // Steps with the GPU's activity (verb timing-pass).
 [[nodiscard]] Result<profiler::TimingPass> timing_in_child(const RecordingRequest& request);

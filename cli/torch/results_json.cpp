@@ -96,7 +96,7 @@ Json error_figures(const MeasuredRun& run, const simulator::Predicted& predicted
 
 }  // namespace
 
-std::string clean_results_to_json(const CleanResults& results) {
+std::string clean_results_to_json(const profiler::CleanResults& results) {
   const Calibration& c = results.calibration;
   return dump({{"on_gpu", results.on_gpu},
                {"out_of_memory", results.clean.out_of_memory},
@@ -125,10 +125,10 @@ std::string clean_results_to_json(const CleanResults& results) {
                {"compute_copy_gap_ns", c.compute_copy_gap_ns}});
 }
 
-Result<CleanResults> clean_results_from_json(const std::string& text) {
+Result<profiler::CleanResults> clean_results_from_json(const std::string& text) {
   try {
     const Json json = Json::parse(text);
-    CleanResults results;
+    profiler::CleanResults results;
     json.at("on_gpu").get_to(results.on_gpu);
     json.at("out_of_memory").get_to(results.clean.out_of_memory);
     json.at("step_ns").get_to(results.clean.step_ns);

@@ -7,22 +7,16 @@
 
 #include "cli/torch/measured_run.h"
 #include "executor/tensor_dump.h"
-#include "profiler/assembly/raw_pass.h"
+#include "profiler/torch/recording.h"
 #include "simulator/plan/plan.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 
 namespace stowage::cli {
 
-struct CleanResults {
-  bool on_gpu = false;  // the step ran on one, so there is device activity to record
-  profiler::CleanPass clean;
-  Calibration calibration;
-};
-
 // Between a process and its child; the reader refuses what the writer did not write.
-[[nodiscard]] std::string clean_results_to_json(const CleanResults& results);
-[[nodiscard]] Result<CleanResults> clean_results_from_json(const std::string& text);
+[[nodiscard]] std::string clean_results_to_json(const profiler::CleanResults& results);
+[[nodiscard]] Result<profiler::CleanResults> clean_results_from_json(const std::string& text);
 [[nodiscard]] std::string measured_run_to_json(const MeasuredRun& run);
 [[nodiscard]] Result<MeasuredRun> measured_run_from_json(const std::string& text);
 

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <ctime>
-#include <random>
+#include <memory>
+#include <string_view>
+#include <utility>
 
 #include "cli/torch/gpu_totals.h"
 #include "cli/torch/model_error.h"
@@ -10,10 +10,7 @@
 #include "cli/torch/results_json.h"
 #include "cli/torch/session.h"
 #include "cli/torch/torch_verbs.h"
-#include "profiler/assembly/assemble.h"
-#include "profiler/torch/passes.h"
-#include "profiler/torch/step_hooks.h"
-#include "profiler/torch/woken_launch.h"
+#include "profiler/torch/recording.h"
 #include "report/words.h"
 #include "traces/size_text.h"
 #include "traces/trace_json.h"
@@ -23,102 +20,44 @@ namespace stowage::cli {
 
 namespace {
 
-std::string now_iso8601() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm utc{};
-  ::gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
-
-// Random, version 4.
-std::string new_uuid() {
-  std::random_device random;
-  const char* const digits = "0123456789abcdef";
-  std::string uuid = "xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx";
-  for (char& c : uuid) {
-    if (c == 'x') c = digits[random() % 16];
-  }
-  return uuid;
-}
-
+// Times that the clean steps are run again at most, each in a process of its own.
 constexpr int kMostCleanAgain = 2;
 
-Result<Trace> record(RecordingRequest request, const Args& argv, const Console& console) {
-  profiler::RawRecording recording;
-  if (console.progress()) console.note("clean steps and calibration of the copy lanes ..");
-  Result<CleanResults> clean = clean_in_child(request);
-  if (!clean) return clean.error();
-  recording.clean = clean->clean;
-  recording.calibration = clean->calibration;
-  if (clean->clean.out_of_memory) {
-    request.everything_offloaded = true;
-    console.warn(
-        "the step runs out of memory with everything kept: it is recorded with every saved tensor "
-        "leaving at once, and the trace has no clean step time");
-  }
-  if (clean->on_gpu) {
-    if (console.progress()) console.note("steps with the GPU's activity ..");
-    request.clean_step_ns = clean->clean.step_ns;
-    Result<profiler::TimingPass> timing = timing_in_child(request);
-    if (!timing) return timing.error();
-    recording.timing = std::move(timing).value();
-    // A timing pass takes longer than the clean step: one that does not saw a quieter host.
-    const Nanoseconds slow = recording.timing->step_ns + recording.timing->step_ns / 200;
-    for (int again = 0; again < kMostCleanAgain && recording.clean.step_ns > slow; ++again) {
-      if (console.progress()) console.note("clean steps again: the host was busy ..");
-      Result<CleanResults> quieter = clean_in_child(request);
-      // The recording is good without it.
-      if (!quieter || quieter->clean.out_of_memory) break;
-      if (quieter->clean.step_ns >= recording.clean.step_ns) continue;
-      recording.clean = quieter->clean;
-      recording.calibration = quieter->calibration;
-    }
-  }
+// The request of a pass that runs in a process of its own.
+RecordingRequest with_options(RecordingRequest request, const profiler::PassOptions& options) {
+  request.everything_offloaded = options.everything_offloaded;
+  request.clean_step_ns = options.clean_step_ns;
+  return request;
+}
 
-  if (console.progress()) console.note("observed steps ..");
-  Result<std::unique_ptr<Session>> session = Session::create(request.run);
-  if (!session) return session.error();
-  if (request.memory_limit) (*session)->set_memory_limit(*request.memory_limit);
+Result<Trace> record(const RecordingRequest& request, const Args& argv, const Console& console) {
+  const auto note = [&console](std::string_view part) {
+    if (console.progress()) console.note(std::string(part) + " ..");
+  };
+  std::unique_ptr<Session> session;  // made when the GPU is this process's alone
+  profiler::RecordingPasses passes;
+  passes.clean = [&](const profiler::PassOptions& options) {
+    note("clean steps and calibration of the copy lanes");
+    return clean_in_child(with_options(request, options));
+  };
+  passes.timing = [&](const profiler::PassOptions& options) {
+    return timing_in_child(with_options(request, options));
+  };
+  passes.open = [&]() -> Result<profiler::RecordedStep> {
+    Result<std::unique_ptr<Session>> made = Session::create(request.run);
+    if (!made) return made.error();
+    session = std::move(made).value();
+    if (request.memory_limit) session->set_memory_limit(*request.memory_limit);
+    Run run = session->run();
+    run.argv = argv;
+    return profiler::RecordedStep{&session->device(), session->functions(), std::move(run)};
+  };
+  passes.clean_again = kMostCleanAgain;
+  passes.warn = [&console](const std::string& line) { console.warn(line); };
   profiler::PassOptions options;
   options.warmup = request.warmup;
-  options.everything_offloaded = request.everything_offloaded;
-  // More than one is for the median of event times, and those are the timing pass's.
-  if (recording.timing) options.structure = 1;
-  Result<profiler::ObservedPasses> observed = guarded([&]() -> Result<profiler::ObservedPasses> {
-    return profiler::run_observed_passes((*session)->device(), (*session)->functions(), options);
-  });
-  if (!observed) return observed.error();
-  recording.structure = std::move(observed->structure);
-  recording.more_times = std::move(observed->more_times);
-  recording.offload_all = std::move(observed->offload_all);
-  recording.setup = std::move(observed->setup);
-  recording.run = (*session)->run();
-  recording.run.uuid = new_uuid();
-  recording.run.created = now_iso8601();
-  recording.run.warmup_steps = request.warmup;
-  recording.run.argv = argv;
-  recording.env = (*session)->environment();
-  if (recording.timing) recording.env.cupti = recording.timing->activities.library;
-  Result<Trace> trace = profiler::assemble(recording);
-  if (!trace) return trace.error();
-  // In this process, whose steps the trace's structure is of.
-  const std::int64_t next_batch = options.warmup + options.structure + 1;
-  executor::Device& device = (*session)->device();
-  const profiler::StepFunctions functions = (*session)->functions();
-  const Status woken = guarded([&]() -> Status {
-    return profiler::calibrate_woken_launch(device, functions, next_batch, *trace);
-  });
-  if (!woken && woken.error().code != ErrorCode::condition) return woken.error();
-  if (!woken) {  // the step fits, but not with a copy's buffer beside it
-    console.warn("how slowly the step is launched behind waits is not known: " +
-                 woken.error().message);
-  }
-  Status status = guarded(
-      [&]() -> Status { return profiler::calibrate_hooks(device, functions, next_batch, *trace); });
-  if (!status) return status.error();
-  return trace;
+  options.progress = note;
+  return guarded([&]() -> Result<Trace> { return profiler::record_passes(passes, options); });
 }
 
 // "+1.3 %"; a share of another number.
@@ -214,7 +153,7 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
       recording.memory_limit = *limit;
     }
     const executor::ModelSpec spec = recording.run.spec;
-    Result<Trace> trace = record(std::move(recording), argv, console);
+    const Result<Trace> trace = record(recording, argv, console);
     if (!trace) return of_model(trace.error(), *model, spec);
     // What every reader asks of it; a file that nobody can load is no recording.
     if (Status status = validate(*trace, "the recording"); !status) return status.error();

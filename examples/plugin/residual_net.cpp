@@ -1,10 +1,8 @@
 // A model of one's own as a plugin: residual blocks of layer norm, linear, gelu, linear, and a
 // mean-squared error against fixed targets. CMakeLists.txt beside it says how to build and use it.
+#include <stowage/layer.h>
+#include <stowage/plugin.h>
 #include <torch/torch.h>
-
-#include "executor/layer.h"
-#include "executor/models/option_reader.h"
-#include "executor/plugin.h"
 
 namespace {
 

@@ -245,10 +245,10 @@ at::Tensor Llama3::attention(const Block& block, const at::Tensor& x, const Rota
 
 at::Tensor Llama3::block(const Block& block, const at::Tensor& x, const Rotary& turn) const {
   using Inputs = std::vector<at::Tensor>;
-  const LayerFn attention_of = [this, &block](const Inputs& in) {
+  const TensorFn attention_of = [this, &block](const Inputs& in) {
     return attention(block, in[0], {in[1], in[2]});
   };
-  const LayerFn mlp = [&block](const Inputs& in) {
+  const TensorFn mlp = [&block](const Inputs& in) {
     const at::Tensor normed = norm(in[0], block.norm2);
     const at::Tensor gate = at::silu(at::linear(normed, block.gate));
     const at::Tensor up = at::linear(normed, block.up);
@@ -261,12 +261,12 @@ at::Tensor Llama3::block(const Block& block, const at::Tensor& x, const Rotary& 
 
 BackwardRoot Llama3::forward() {
   using Inputs = std::vector<at::Tensor>;
-  const LayerFn embed = [this](const Inputs& in) { return at::embedding(tokens_weight_, in[0]); };
-  const LayerFn head = [this](const Inputs& in) {
+  const TensorFn embed = [this](const Inputs& in) { return at::embedding(tokens_weight_, in[0]); };
+  const TensorFn head = [this](const Inputs& in) {
     return at::linear(norm(in[0], last_norm_), head_weight_);
   };
   // In float32, as transformers' loss.
-  const LayerFn loss = [this](const Inputs& in) {
+  const TensorFn loss = [this](const Inputs& in) {
     return at::cross_entropy_loss(in[0].to(at::kFloat).view({-1, config_.vocab}),
                                   targets_.view({-1}));
   };
@@ -275,7 +275,7 @@ BackwardRoot Llama3::forward() {
   {
     const Rotary turn = rotary();
     for (const Block& each : blocks_) {
-      const LayerFn fn = [this, &each](const Inputs& in) {
+      const TensorFn fn = [this, &each](const Inputs& in) {
         return block(each, in[0], {in[1], in[2]});
       };
       Inputs inputs = consume(x);

@@ -107,13 +107,13 @@ void Mlp::load_batch(std::int64_t seed) {
 BackwardRoot Mlp::forward() {
   at::Tensor x = input_;
   for (const Block& block : blocks_) {
-    const LayerFn fn = [&block](const std::vector<at::Tensor>& inputs) {
+    const TensorFn fn = [&block](const std::vector<at::Tensor>& inputs) {
       const at::Tensor up = at::linear(inputs[0], block.up_weight, block.up_bias);
       return at::linear(at::gelu(up), block.down_weight, block.down_bias);
     };
     x = layer(block.path, fn, consume(x));
   }
-  const LayerFn loss = [this](const std::vector<at::Tensor>& inputs) {
+  const TensorFn loss = [this](const std::vector<at::Tensor>& inputs) {
     switch (config_.loss) {
       case MlpLoss::cross_entropy:
         return at::cross_entropy_loss(inputs[0], targets_);

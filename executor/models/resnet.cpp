@@ -193,7 +193,7 @@ at::Tensor ResNet::block(const Block& block, const at::Tensor& x) {
       return at::relu_(y);
     };
   };
-  const LayerFn last = [&block](const Inputs& in) {
+  const TensorFn last = [&block](const Inputs& in) {
     at::Tensor y = apply(block.third, in[0]);
     y.add_(block.shortcut ? apply(*block.shortcut, in[1]) : in[1]);
     return at::relu_(y);
@@ -207,11 +207,11 @@ at::Tensor ResNet::block(const Block& block, const at::Tensor& x) {
 
 BackwardRoot ResNet::forward() {
   using Inputs = std::vector<at::Tensor>;
-  const LayerFn stem = [this](const Inputs& in) {
+  const TensorFn stem = [this](const Inputs& in) {
     at::Tensor y = apply(stem_, in[0]);
     return at::max_pool2d(at::relu_(y), {3, 3}, {2, 2}, {1, 1});
   };
-  const LayerFn head = [this](const Inputs& in) {
+  const TensorFn head = [this](const Inputs& in) {
     const at::Tensor pooled = at::flatten(at::adaptive_avg_pool2d(in[0], {1, 1}), 1);
     return at::linear(pooled, classifier_.weight, classifier_.bias);
   };

@@ -60,15 +60,6 @@ bool is_tensor(const IValue& value) {
   return value.isTensor() && value.toTensor().defined();
 }
 
-// Where in a call's result the tensor is that passes the layer's boundary: the result itself, or
-// the first tensor of a tuple.
-std::optional<std::size_t> boundary_element(const c10::ivalue::Tuple& tuple) {
-  for (std::size_t i = 0; i < tuple.size(); ++i) {
-    if (is_tensor(tuple.elements()[i])) return i;
-  }
-  return std::nullopt;
-}
-
 IValue call(jit::Function& method, std::vector<IValue> arguments) {
   const PlainScripts plain;
   method.run(arguments);
@@ -85,27 +76,35 @@ IValue call_layer(const std::string& path, jit::Function& method, std::vector<IV
     arguments[i] = IValue();
     places.push_back(i);
   }
-  // What of the result does not pass the boundary. Shared, since the layer may be called again.
-  const auto rest = std::make_shared<IValue>();
+  // Of a tuple, what of it does not pass the boundary. Shared, since the layer may be called again.
+  struct Rest {
+    std::vector<IValue> elements;
+    std::vector<std::size_t> passing;  // places of those that do
+    bool is_tuple = false;
+  };
+  const auto rest = std::make_shared<Rest>();
   const LayerFn run = [&method, arguments = std::move(arguments), places,
-                       rest](const std::vector<at::Tensor>& inputs) -> at::Tensor {
+                       rest](const std::vector<at::Tensor>& inputs) {
     std::vector<IValue> given = arguments;
     for (std::size_t k = 0; k < places.size(); ++k) given[places[k]] = inputs[k];
     IValue result = call(method, std::move(given));
-    if (result.isTensor()) return std::move(result).toTensor();
-    *rest = std::move(result);
-    const auto& tuple = rest->toTupleRef();
-    const auto at = boundary_element(tuple);
-    return at ? tuple.elements()[*at].toTensor() : at::Tensor();
+    *rest = {.elements = {}, .passing = {}, .is_tuple = result.isTuple()};
+    if (!rest->is_tuple) return std::vector<at::Tensor>{std::move(result).toTensor()};
+    rest->elements = result.toTupleRef().elements().vec();
+    std::vector<at::Tensor> outputs;
+    for (std::size_t i = 0; i < rest->elements.size(); ++i) {
+      if (!is_tensor(rest->elements[i])) continue;
+      outputs.push_back(std::exchange(rest->elements[i], IValue()).toTensor());
+      rest->passing.push_back(i);
+    }
+    return outputs;
   };
-  at::Tensor output = layer(path, run, std::move(tensors));
-  if (rest->isNone()) return output;
-  const auto& tuple = rest->toTupleRef();
-  const auto at = boundary_element(tuple);
-  if (!at) return std::move(*rest);
-  std::vector<IValue> elements = tuple.elements().vec();
-  elements[*at] = std::move(output);
-  return c10::ivalue::Tuple::create(std::move(elements));
+  std::vector<at::Tensor> outputs = layer(path, run, std::move(tensors));
+  if (!rest->is_tuple) return std::move(outputs.front());
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    rest->elements[rest->passing[k]] = std::move(outputs[k]);
+  }
+  return c10::ivalue::Tuple::create(std::exchange(rest->elements, {}));
 }
 
 jit::Operation make_call(const jit::Node* node) {
@@ -157,7 +156,8 @@ std::shared_ptr<jit::Graph> callee(const jit::Node& node) {
 
 constexpr int kMostDepth = 32;  // of calls that are followed; deeper ones count as no write
 
-// Whether something writes into the tensor, or into a view that an op makes of it, in place.
+// Whether something writes into the tensor (of a tuple, one of them), or into a view that an op
+// makes of it, in place.
 bool is_written(const jit::Value* value, int depth = 0) {
   if (depth > kMostDepth) return false;
   for (const jit::Use& use : value->uses()) {
@@ -165,6 +165,12 @@ bool is_written(const jit::Value* value, int depth = 0) {
     if (node.kind() == c10::prim::CallMethod) {
       const auto graph = callee(node);
       if (graph && is_written(graph->inputs()[use.offset], depth + 1)) return true;
+      continue;
+    }
+    if (node.kind() == c10::prim::TupleUnpack || node.kind() == c10::prim::TupleIndex) {
+      for (const jit::Value* const element : node.outputs()) {
+        if (is_written(element, depth + 1)) return true;
+      }
       continue;
     }
     const c10::FunctionSchema* const schema = node.maybeSchema();

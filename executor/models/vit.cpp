@@ -173,8 +173,10 @@ at::Tensor Vit::attention(const Block& block, const at::Tensor& x) const {
 
 at::Tensor Vit::block(const Block& block, const at::Tensor& x) const {
   using Inputs = std::vector<at::Tensor>;
-  const LayerFn attention_of = [this, &block](const Inputs& in) { return attention(block, in[0]); };
-  const LayerFn mlp = [&block](const Inputs& in) {
+  const TensorFn attention_of = [this, &block](const Inputs& in) {
+    return attention(block, in[0]);
+  };
+  const TensorFn mlp = [&block](const Inputs& in) {
     at::Tensor y = linear(norm(in[0], block.norm2), block.up);
     y = at::gelu(y);
     return linear(y, block.down);

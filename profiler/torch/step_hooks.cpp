@@ -24,11 +24,6 @@ Nanoseconds time_of(executor::Device& device, const std::function<void()>& step)
   return time_since(begin);
 }
 
-Nanoseconds median(std::vector<Nanoseconds> times) {
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
-
 }  // namespace
 
 Nanoseconds StepHooks::hook_ns() const {

@@ -1,7 +1,9 @@
-// Wall time since a point in time, for measurements.
+// Wall time since a point in time, and the median of several such times, for measurements.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <vector>
 
 #include "traces/units.h"
 
@@ -11,6 +13,12 @@ namespace stowage::profiler {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() -
                                                               begin)
       .count();
+}
+
+// The upper one of an even number; there is one at least.
+[[nodiscard]] inline Nanoseconds median(std::vector<Nanoseconds> times) {
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
 }
 
 }  // namespace stowage::profiler

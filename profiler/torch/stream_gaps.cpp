@@ -24,11 +24,6 @@ constexpr int kRounds = 7;
 constexpr Nanoseconds kAhead = 20'000'000;  // of products, several times what issuing takes
 constexpr std::int64_t kEdge = 4096;        // 64 MiB
 
-Nanoseconds median(std::vector<Nanoseconds> times) {
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
-
 class Queues {
  public:
   static constexpr Bytes kBytes = Bytes{4} << 10;

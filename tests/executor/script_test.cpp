@@ -153,6 +153,21 @@ TEST(Script, TuplesPassALayer) {
             (Rows{"<a", ">a", "<b", ">b", "<loss", ">loss", "[loss", "]loss", "[b", "]b", "[a"}));
 }
 
+// Each tensor of a tuple is an output, not the first alone: its gradient begins the backward of
+// "a". A tuple whose tensor is written in place behind it is no boundary.
+TEST(Script, EveryTensorOfATuplePassesTheBoundary) {
+  for (const bool written : {false, true}) {
+    Script script;
+    script.add("a", "y = torch.mm(x, self.w)\n  return torch.tanh(y), 3, y * 2");
+    const std::string text =
+        script.save("  y, n, z = self.a.forward(x)\n" +
+                    std::string(written ? "  z.add_(1)\n" : "") + "  return z * n\n");
+    EXPECT_EQ(rows_of(text + kShape),
+              written ? (Rows{"<loss", ">loss", "[loss", "]loss"})
+                      : (Rows{"<a", ">a", "<loss", ">loss", "[loss", "]loss", "[a"}));
+  }
+}
+
 TEST(Script, LossAndGradientsAreThoseOfTheSameOpsInEager) {
   Script script;
   script.add("a", kLinear, 0.1);

@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/torch/gpu_totals.h"
 #include "cli/torch/session.h"
 #include "profiler/assembly/assemble.h"
 #include "profiler/torch/passes.h"
+#include "profiler/torch/record.h"
 #include "profiler/torch/timing_pass.h"
 #include "traces/validate.h"
 
@@ -93,6 +96,29 @@ TEST_F(GpuRecording, AttributesTheDevicesTime) {
   }
   EXPECT_EQ(trace->quality.join_mismatches, 0);
   EXPECT_GT(trace->setup.size(), 0U);
+}
+
+// As a library's user records: all passes in one process.
+TEST_F(GpuRecording, InOneProcessHasKernelTimes) {
+  const auto run = session("gpt2:layers=2,width=128,seq=128,vocab=512", 4);
+  std::vector<std::string> warnings;
+  profiler::RecordSettings settings;
+  settings.timing = recorder.get();
+  settings.warn = [&](const std::string& line) { warnings.push_back(line); };
+  const auto trace = profiler::record(run->device(), run->functions(), run->run(), settings);
+  ASSERT_TRUE(trace.ok()) << trace.error().text();
+  EXPECT_TRUE(validate(*trace, "trace").ok());
+  EXPECT_GT(trace->gpu.size(), 100U);
+  EXPECT_GT(trace->overhead.timing.step_ns, 0);
+  EXPECT_TRUE(trace->env.cupti.starts_with("13.")) << trace->env.cupti;
+  EXPECT_TRUE(warnings.empty());
+
+  settings.timing = nullptr;
+  const auto without = profiler::record(run->device(), run->functions(), run->run(), settings);
+  ASSERT_TRUE(without.ok()) << without.error().text();
+  EXPECT_EQ(without->gpu.size(), 0U);
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("no kernel times"), std::string::npos);
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ struct Loop {
 };
 
 std::shared_ptr<const Trace> record(Loop& loop, const profiler::PassOptions& passes = {}) {
-  auto trace = profiler::record(test_device(), loop.functions(), {}, passes);
+  auto trace = profiler::record(test_device(), loop.functions(), {}, {.passes = passes});
   EXPECT_TRUE(trace.ok()) << trace.error().text();
   return std::make_shared<const Trace>(std::move(trace).value());
 }
@@ -244,7 +244,9 @@ TEST(Embedding, RecordingTellsItsParts) {
   std::vector<std::string> parts;
   profiler::PassOptions passes;
   passes.progress = [&](std::string_view part) { parts.emplace_back(part); };
-  record(loop, passes);
+  const auto trace = record(loop, passes);
+  EXPECT_FALSE(trace->run.uuid.empty());
+  EXPECT_FALSE(trace->run.created.empty());
   EXPECT_EQ(parts, (std::vector<std::string>{"warm-up", "clean steps",
                                              "calibration of the copy lanes", "warm-up",
                                              "observed steps", "a step with everything offloaded",
@@ -252,10 +254,39 @@ TEST(Embedding, RecordingTellsItsParts) {
   passes.progress = [](std::string_view part) {
     if (part == "observed steps") throw std::runtime_error("enough");
   };
-  EXPECT_THROW(static_cast<void>(profiler::record(test_device(), loop.functions(), {}, passes)),
-               std::runtime_error);
+  EXPECT_THROW(
+      static_cast<void>(profiler::record(test_device(), loop.functions(), {}, {.passes = passes})),
+      std::runtime_error);
   EXPECT_EQ(executor::driver(), nullptr);
   EXPECT_GT(record(loop)->peaks.requested.front(), 0);
+}
+
+// As `stowage profile` does: everything leaves in each recorded step, and the trace says what the
+// step would take with everything kept.
+TEST(Embedding, AStepThatDoesNotFitIsRecordedOffloaded) {
+  executor::Device& device = test_device();
+  if (testing::on_gpu()) GTEST_SKIP() << "a GPU's limit is in whole segments";
+  Loop loop(32, 6);
+  const auto whole = record(loop);
+  const Bytes kept = whole->peaks.requested.front();
+  const Bytes away = whole->overhead.offload_all.peak_requested;
+  ASSERT_LT(away, kept);
+  const Bytes limit = (kept + away) / 2;
+  device.set_memory_limit(limit);
+  std::vector<std::string> warnings;
+  profiler::RecordSettings settings;
+  settings.passes.progress = [&](std::string_view part) {
+    // The calibration's buffers are its own.
+    device.set_memory_limit(part.find("calibration") == 0 ? 0 : limit);
+  };
+  settings.warn = [&](const std::string& line) { warnings.push_back(line); };
+  const auto trace = profiler::record(device, loop.functions(), {}, settings);
+  device.set_memory_limit(0);
+  ASSERT_TRUE(trace.ok()) << trace.error().text();
+  EXPECT_EQ(trace->peaks.requested.front(), kept);
+  EXPECT_EQ(trace->overhead.clean.step_ns, 0);
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("out of memory"), std::string::npos) << warnings[0];
 }
 
 }  // namespace

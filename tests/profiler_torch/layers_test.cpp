@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -11,6 +12,7 @@
 #include "executor/layer.h"
 #include "executor/step_driver.h"
 #include "tests/profiler_torch/hand_step.h"
+#include "tests/support/tenants.h"
 
 namespace stowage {
 namespace {
@@ -119,6 +121,87 @@ TEST(Layer, DoesNotHoldItsInputs) {
   EXPECT_EQ(testing::hand_device().memory().requested, before);  // one made, one gone
 }
 
+using Tensors = std::vector<at::Tensor>;
+
+// Two outputs of one input.
+Tensors pair(const std::string& path, const at::Tensor& x) {
+  return layer(path, [](const auto& in) -> Tensors { return {in[0] * 2, in[0].exp()}; }, {x});
+}
+
+const Lines kOnce = {"fwd>pair", "fwd<pair", "bwd>pair", "bwd<pair"};
+
+TEST(LayerOfSeveralOutputs, BeginsBackwardOnce) {
+  const at::Tensor p = parameter({4});
+  {
+    Log log;
+    const Tensors y = pair("pair", p);
+    backward((y[0] * y[1]).sum());
+    EXPECT_EQ(log.lines, kOnce);
+  }
+  for (const std::size_t used : {0U, 1U}) {
+    Log log;  // the loss does not use the other one
+    backward(pair("pair", p)[used].sum());
+    EXPECT_EQ(log.lines, kOnce);
+  }
+}
+
+TEST(LayerOfSeveralOutputs, PassesOnWhatNeedsNoGradient) {
+  const at::Tensor p = parameter({4});
+  at::Tensor positive;
+  Log log;
+  const Tensors y = layer("pair",
+                          [&](const auto& in) -> Tensors {
+                            positive = in[0] > 0;
+                            return {at::Tensor(), positive, in[0] * 2};
+                          },
+                          {p});
+  ASSERT_EQ(y.size(), 3U);
+  EXPECT_FALSE(y[0].defined());
+  EXPECT_TRUE(y[1].is_same(positive));
+  backward(at::where(y[1], y[2], y[2] * 2).sum());
+  EXPECT_EQ(log.lines, kOnce);
+  EXPECT_TRUE(layer("none", [](const auto&) -> Tensors { return {}; }, {p}).empty());
+}
+
+// A graph that is kept is run by each output's own backward.
+TEST(LayerOfSeveralOutputs, BeginsInEachBackward) {
+  const at::Tensor p = parameter({4});
+  Log log;
+  const Tensors y = pair("pair", p);
+  for (const std::size_t output : {0U, 1U, 1U}) {
+    y[output].sum().backward({}, /*retain_graph=*/true);
+  }
+  EXPECT_EQ(log.lines, (Lines{"fwd>pair", "fwd<pair", "bwd>pair", "bwd<pair", "bwd>pair",
+                              "bwd<pair", "bwd>pair", "bwd<pair"}));
+}
+
+// The second output's way back does not pass the first input.
+TEST(LayerOfSeveralOutputs, EndsWithItsFirstInput) {
+  const at::Tensor p = parameter({4});
+  const at::Tensor q = parameter({4});
+  const auto crossing = [](const auto& in) -> Tensors { return {in[0] * 2, in[1].exp()}; };
+  {
+    Log log;
+    const Tensors y = layer("pair", crossing, {p, q});
+    backward(y[0].sum() + y[1].sum());
+    EXPECT_EQ(log.lines, kOnce);
+  }
+  {
+    Log log;
+    backward(layer("pair", crossing, {p, q})[1].sum());
+    EXPECT_EQ(log.lines, (Lines{"fwd>pair", "fwd<pair", "bwd>pair"}));
+  }
+}
+
+TEST(LayerOfSeveralOutputs, DoesNotHoldThem) {
+  const at::Tensor p = parameter({1024});
+  const at::NoGradGuard guard;
+  const Bytes before = testing::hand_device().memory().requested;
+  Tensors y = pair("pair", p);
+  y.erase(y.begin());
+  EXPECT_EQ(testing::hand_device().memory().requested - before, 4096);
+}
+
 TEST(RecordedLayers, TiedLayerCalledTwiceHasOneSiteACall) {
   const at::Tensor w = parameter({8, 8});
   const at::Tensor x = input({8, 8});
@@ -171,6 +254,61 @@ TEST(RecordedLayers, NestedLayersHaveParentsAndOwnTheirPacks) {
     }
   }
   testing::expect_exact_in_every_style(step);
+}
+
+// What the step saved and its parameters, all of it away whenever it is not used.
+simulator::Decisions move_everything(const Trace& trace) {
+  simulator::Decisions decisions = testing::offload_made(trace, testing::styles().front().decision);
+  decisions.parameters.shard_of.assign(trace.storages.size(), -1);
+  decisions.parameters.stream = simulator::ParameterPlan::Stream::always;
+  decisions.parameters.prefetch = 0;
+  std::int32_t shards = 0;
+  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+    if (trace.storages.storage_class[s] == StorageClass::parameter) {
+      decisions.parameters.shard_of[s] = shards++;
+    }
+  }
+  return decisions;
+}
+
+std::int64_t events_of(const Trace& trace, EventKind kind) {
+  return std::count(trace.events.kind.begin(), trace.events.kind.end(), kind);
+}
+
+// Like a residual stream: two tensors go from layer to layer. The last layer's second output is in
+// no loss, and its third cannot be.
+TEST(RecordedLayers, SeveralOutputsRunUnderEveryPlan) {
+  const at::Tensor p = parameter({24, 24});
+  const at::Tensor q = parameter({24, 24});
+  const at::Tensor x = input({16, 24});
+  HandStep step({p, q}, {x}, [&] {
+    const auto both = [&](const auto& in) -> Tensors {
+      const at::Tensor mixed = at::linear(in[0], p).tanh();
+      return {mixed * in[1], at::mm(in[1], q).sigmoid(), mixed > 0};
+    };
+    Tensors y = layer("first", both, {x * 2, x * 3});
+    y = layer("second", both, {y[0], y[1]});
+    y = layer("third", both, {y[0], y[1]});
+    const at::Tensor loss = at::where(y[2], y[0], y[0] * 2).pow(2).sum();
+    y.clear();
+    return backward(loss);
+  });
+  const Trace& trace = step.trace();
+  EXPECT_EQ(events_of(trace, EventKind::layer_forward_begin), 3);
+  EXPECT_EQ(events_of(trace, EventKind::layer_backward_begin), 3);
+  EXPECT_EQ(events_of(trace, EventKind::layer_backward_end), 2);  // x needs no gradient
+  testing::expect_exact_in_every_style(step);
+  const auto lowering = step.lower(move_everything(trace));
+  EXPECT_EQ(testing::parameters_of(lowering.schedule).size(), 2U);
+  std::vector<testing::Outcome> references;
+  for (std::int64_t k = 0; k < 3; ++k) references.push_back(step.plain(k));
+  const auto plan = step.plan(lowering.schedule);
+  for (std::int64_t k = 0; k < 3; ++k) {
+    const testing::Outcome outcome = step.planned(*plan, k);
+    EXPECT_TRUE(outcome.report.on_plan) << outcome.report.first_difference;
+    testing::expect_same(outcome, references[static_cast<std::size_t>(k)]);
+  }
+  plan->materialise();
 }
 
 }  // namespace

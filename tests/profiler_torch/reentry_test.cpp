@@ -74,7 +74,7 @@ class RunsUserCode final : public testing::ForwardingDevice {
 TEST(Reentry, ALayerRunsAgainInsideOfAnUnpackHook) {
   const at::Tensor p = parameter({24, 24});
   const at::Tensor x = input({8, 24});
-  const LayerFn fn = [&](const std::vector<at::Tensor>& in) {
+  const TensorFn fn = [&](const std::vector<at::Tensor>& in) {
     return at::linear(in[0], p).tanh().pow(2);
   };
   HandStep step({p}, {x}, [&] {

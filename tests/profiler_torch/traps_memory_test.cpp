@@ -268,8 +268,8 @@ TEST(Record, GivesATraceThatPlansRunOn) {
   };
   stowage::Run run;
   run.model = "mine";
-  auto recorded =
-      profiler::record(hand_device(), functions, run, {.warmup = 1, .steps = 2, .structure = 2});
+  auto recorded = profiler::record(hand_device(), functions, run,
+                                   {.passes = {.warmup = 1, .steps = 2, .structure = 2}});
   ASSERT_TRUE(recorded.ok()) << recorded.error().text();
   const auto trace = std::make_shared<const Trace>(std::move(recorded).value());
   EXPECT_EQ(trace->run.model, "mine");

@@ -35,8 +35,10 @@ ARROWS = {
     "gui/model": {"traces", "simulator", "planner", "report"},
     "gui/widgets": {"traces", "simulator", "planner", "report", "gui/model"},
     "gui/app": {"traces", "simulator", "planner", "report", "gui/model", "gui/widgets"},
-    "examples": {"traces", "simulator", "planner", "executor", "executor/device",
-                 "profiler/assembly", "profiler/torch"},
+    "include/stowage": {"traces", "simulator", "planner", "report", "executor", "executor/device",
+                        "profiler/torch"},
+    "examples": set(),
+    "tests/package": set(),
     "bench": {"traces", "simulator", "planner", "profiler/assembly", "tests"},
     "bench/gui": {"traces", "simulator", "planner", "gui/model", "gui/widgets", "gui/app", "tests"},
     "bench/torch": {"traces", "cli/torch", "profiler/assembly", "profiler/torch"},
@@ -57,7 +59,10 @@ WORLDS = {
     "gui/app": {"Qt"},
     "bench/gui": {"Qt"},
     "tests": {"LibTorch", "CUDA", "Qt"},
+    "tests/package": {"LibTorch", "CUDA"},
 }
+# Users' programs: the public API is for them, and they include nothing else of ours.
+USERS = ("examples", "tests/package")
 WORLD_PATTERNS = {
     "LibTorch": re.compile(r"^(torch|ATen|c10|caffe2)/"),
     "CUDA": re.compile(r"^(cuda|cupti|cublas|cudnn|nv)[a-zA-Z0-9_]*(/|\.h)|^c10/cuda/|^ATen/cuda/"),
@@ -95,6 +100,8 @@ def check_include(path, unit, included):
     target = unit_of(included)
     if target is None and included.startswith("simulator/"):
         yield "room", f"no room of the simulator ({included})"
+    if included.startswith("stowage/") and unit not in USERS:
+        yield "public", f"<stowage/..> is for users: include what it includes ({included})"
     allowed = ARROWS.get(unit, set())
     if unit != "tests" and target not in (None, unit) and (target not in allowed
                                                            or (unit, target) in NOT_ALLOWED):
@@ -107,8 +114,8 @@ def check_include(path, unit, included):
         yield "json", "only *_json.* files include nlohmann_json"
 
 
-def check_text(path, text):
-    """Yields (line number, rule, what) for one file."""
+def check_text(path, text, files=()):
+    """Yields (line number, rule, what) for one file. files: the paths of all."""
     unit = unit_of(path)
     lines = text.splitlines()
     if len(lines) > MAX_LINES:
@@ -116,11 +123,14 @@ def check_text(path, text):
     is_header = path.endswith(".h")
     if is_header and not any(line.strip() == "#pragma once" for line in lines):
         yield 1, "pragma", "no #pragma once"
-    may_print = (unit in ("tests", "bench", "bench/torch", "bench/gui", "examples")
+    may_print = (unit in ("tests", "bench", "bench/torch", "bench/gui", *USERS)
                  or path.endswith("/main.cpp"))
     for number, line in enumerate(lines, 1):
         include = INCLUDE.match(line)
         if include:
+            beside = (pathlib.PurePosixPath(path).parent / include.group(2)).as_posix()
+            if unit in USERS and beside in files:
+                continue  # the program's own, whatever it is called
             for rule, what in check_include(path, unit, include.group(2)):
                 yield number, rule, what
             continue
@@ -175,12 +185,13 @@ def check_functions(text):
 def check_names(files):
     """Yields (path, line number, rule, what) where two files or two types share a name.
 
-    A header and its own .cpp are one file; each program has a main.cpp. Types are those of headers.
+    A header and its own .cpp are one file; each program has a main.cpp. Types are those of headers. A
+    public header may be called as what it shows, and users name their files as they like.
     """
     first_file = {}
     first_type = {}
     for path, text in sorted(files.items()):
-        if unit_of(path) == "tests":
+        if unit_of(path) in ("tests", "include/stowage", *USERS):
             continue
         place, name = pathlib.PurePosixPath(path).parent, pathlib.PurePosixPath(path).stem
         other = first_file.setdefault(name, place)
@@ -214,7 +225,7 @@ def check_tree(files):
     yield from check_names(files)
     torch_h = []
     for path, text in sorted(files.items()):
-        for finding in check_text(path, text):
+        for finding in check_text(path, text, files):
             yield (path, *finding)
         if unit_of(path) != "tests":
             for finding in check_functions(text):

@@ -33,12 +33,27 @@ class CheckSources(unittest.TestCase):
         self.expect("traces/a.cpp", '#include "tests/support/b.h"\n', "arrow")
         self.expect("tests/traces/a.cpp", '#include "tests/support/b.h"\n')
         self.expect("examples/a.cpp", '#include "cli/b.h"\n', "arrow")
+        self.expect("include/stowage/a.h", '#pragma once\n#include "executor/b.h"\n')
+        self.expect("include/stowage/a.h", '#pragma once\n#include "cli/b.h"\n', "arrow")
         self.expect("gui/app/a.cpp", '#include "gui/widgets/b.h"\n#include "gui/model/c.h"\n')
         self.expect("gui/widgets/a.cpp", '#include "gui/model/b.h"\n#include "planner/c.h"\n')
         self.expect("gui/widgets/a.cpp", '#include "gui/app/b.h"\n', "arrow")
         self.expect("gui/model/a.cpp", '#include "gui/widgets/b.h"\n', "arrow")
         self.expect("gui/model/a.cpp", '#include "cli/b.h"\n', "arrow")
         self.expect("planner/a.cpp", '#include "gui/model/b.h"\n', "arrow")
+
+    def test_users_include_the_public_api_alone(self):
+        for user in ("examples/a.cpp", "examples/plugin/a.cpp", "tests/package/memory/a.cpp"):
+            self.expect(user, "#include <stowage/layer.h>\n#include <ATen/ATen.h>\n")
+            self.expect(user, '#include "executor/layer.h"\n', "arrow")
+            self.expect(user, '#include "traces/result.h"\n', "arrow")
+        for ours in ("executor/a.cpp", "traces/a.cpp", "cli/torch/a.cpp", "tests/executor/a.cpp"):
+            self.expect(ours, "#include <stowage/layer.h>\n", "public")
+        own = {"tests/package/a/traces/trace.h": "#pragma once\n",
+               "tests/package/a/main.cpp": '#include "traces/trace.h"\n'}
+        self.assertEqual(list(check_tree(own)), [])
+        own["traces/trace.h"] = own["include/stowage/trace.h"] = "#pragma once\nstruct Trace {};\n"
+        self.assertEqual(list(check_tree(own)), [])
 
     def test_rooms(self):
         self.expect("simulator/schedule/a.cpp", '#include "simulator/step/b.h"\n')

@@ -1,16 +1,13 @@
 // A copy of the built-in gpt2 (math attention, tied head) as a user's plugin. Built with
 // KEEPS_ONE_MORE it has a planted regression: it keeps the output of each mlp until the next step,
 // as somebody does who wants to log it.
+#include <stowage/layer.h>
+#include <stowage/model.h>
+#include <stowage/plugin.h>
 #include <torch/torch.h>
 
 #include <limits>
 #include <utility>
-
-#include "executor/layer.h"
-#include "executor/models/consume.h"
-#include "executor/models/option_reader.h"
-#include "executor/models/parameter_set.h"
-#include "executor/plugin.h"
 
 namespace {
 

@@ -1,0 +1,73 @@
+# Installs the public headers, and what of the internal ones they include, so that no name of ours gets in the way
+# of a user's: <prefix>/include is the only include folder of the package, the public headers lie in
+# stowage/, the others in stowage/internal/, and every include of ours in the installed files is written
+# <stowage/internal/..>. A program's own "executor/device.h" is thus never ours, and never taken for ours.
+#
+# A script of `cmake --install`. Variables: ROOTS (folders that "x/y.h" is looked for in), HEADERS (the public
+# ones, full paths), STAGE (a folder of the build), INCLUDE_DIR (where to, full path).
+
+cmake_policy(VERSION 3.25)
+
+# Text of `file` with its includes of ours rewritten; `found` are those, as they were written.
+function(stowage_installed_text file text_variable found_variable)
+  file(READ "${file}" text)
+  string(REGEX MATCHALL "#[ \t]*include[ \t]+[\"<][^\">]+[\">]" lines "${text}")
+  set(found)
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE ".*[\"<]([^\">]+)[\">]" "\\1" name "${line}")
+    if(name MATCHES "^(nlohmann|CLI)/")
+      message(FATAL_ERROR "${file} includes <${name}>, which users need not have: it cannot be installed")
+    endif()
+    foreach(root IN LISTS ROOTS)
+      if(line MATCHES "\"" AND EXISTS "${root}/${name}")
+        list(APPEND found "${name}")
+        string(REPLACE "${line}" "#include <stowage/internal/${name}>" text "${text}")
+        break()
+      endif()
+    endforeach()
+  endforeach()
+  set(${text_variable} "${text}" PARENT_SCOPE)
+  set(${found_variable} "${found}" PARENT_SCOPE)
+endfunction()
+
+# Installs `file` as stowage/`name`. The time of what did not change stays, so that nobody compiles again.
+function(stowage_install_header file name found_variable)
+  stowage_installed_text("${file}" text found)
+  set(staged "${STAGE}/${name}")
+  set(before)
+  if(EXISTS "${staged}")
+    file(READ "${staged}" before)
+  endif()
+  if(NOT before STREQUAL text)
+    file(WRITE "${staged}" "${text}")
+  endif()
+  cmake_path(APPEND INCLUDE_DIR stowage "${name}" OUTPUT_VARIABLE installed)
+  cmake_path(GET installed PARENT_PATH folder)
+  file(INSTALL DESTINATION "${folder}" TYPE FILE FILES "${staged}")
+  set(${found_variable} "${found}" PARENT_SCOPE)
+endfunction()
+
+function(stowage_install_headers)
+  set(internal)
+  foreach(header IN LISTS HEADERS)
+    cmake_path(GET header FILENAME name)
+    stowage_install_header("${header}" "${name}" found)
+    list(APPEND internal ${found})
+  endforeach()
+  set(seen)
+  while(internal)
+    list(POP_FRONT internal name)
+    if(name IN_LIST seen)
+      continue()
+    endif()
+    list(APPEND seen "${name}")
+    foreach(root IN LISTS ROOTS)
+      if(EXISTS "${root}/${name}")
+        stowage_install_header("${root}/${name}" "internal/${name}" found)
+        list(APPEND internal ${found})
+        break()
+      endif()
+    endforeach()
+  endwhile()
+endfunction()
+stowage_install_headers()

@@ -1,0 +1,9 @@
+// From a trace and a budget to a plan: stowage::planner::make_plan() on a
+// stowage::simulator::StepIndex of the trace; a plan and its JSON (docs/planner.md,
+// docs/plan-format.md).
+#pragma once
+
+#include "planner/planner.h"
+#include "simulator/plan/plan.h"
+#include "simulator/plan/plan_json.h"
+#include "simulator/step/step_index.h"
