@@ -53,6 +53,8 @@ class PlannedParameters final : public TenantHolder {
   // Every parameter, as StreamedParameters::value() has it. The device has been waited for.
   [[nodiscard]] std::vector<NamedTensor> values() const;
 
+  [[nodiscard]] const ArenaUse& arena_use() const { return streamed_.arena_use(); }
+
   // Number of the streamed parameter whose memory `tensor` shares, -1 = none.
   [[nodiscard]] std::int32_t index_of(const at::Tensor& tensor) const {
     return streamed_.index_of(tensor);

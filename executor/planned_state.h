@@ -7,6 +7,7 @@
 // unpacks that is not the recorded one is off plan.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <mutex>
@@ -70,6 +71,10 @@ class PlannedStep::State {
   // For saved tensors that leave outside the plan.
   [[nodiscard]] HostPool& host_pool() { return host_pool_; }
   [[nodiscard]] const HostArena& arena() const { return arena_; }
+  [[nodiscard]] Bytes host_high_water() const {
+    return std::max(saved_.arena_use().high_water(arena_.data()),
+                    parameters_.arena_use().high_water(arena_.data()));
+  }
 
  private:
   // Ends the step for the device, waits for every copy and drops what the step holds there; of

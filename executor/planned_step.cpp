@@ -233,6 +233,11 @@ Bytes PlannedStep::host_bytes() const {
   return state_->arena().bytes();
 }
 
+Bytes PlannedStep::host_high_water() const {
+  constexpr Bytes kSlot = simulator::kHostSlotAlignment;
+  return (state_->host_high_water() + kSlot - 1) / kSlot * kSlot;
+}
+
 std::unique_ptr<torch::autograd::SavedVariableHooks> PlannedStep::make_hooks() {
   return std::make_unique<PlannedHooks>(state_);
 }

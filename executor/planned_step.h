@@ -103,7 +103,11 @@ class PlannedStep final : public StepDriver {
   // The parameters are not needed any more: the destructor does not bring them back, and a touch of
   // one stays an error.
   void leave_parameters() { leaves_parameters_ = true; }
-  [[nodiscard]] Bytes host_bytes() const;
+  [[nodiscard]] Bytes host_bytes() const;  // of the arena
+  // Measured: the end of the highest byte of the arena that a copy wrote or read since create(),
+  // rounded up to the slots' alignment. host_bytes() once a step went as planned, if the plan is
+  // right.
+  [[nodiscard]] Bytes host_high_water() const;
   // What the look ahead behind the first step saw and took, for people; empty before, and on a
   // device without a caching allocator.
   [[nodiscard]] const std::string& look_ahead() const { return look_ahead_; }

@@ -91,7 +91,7 @@ at::Tensor SavedTenants::load_off_plan(TenantId id, const SavedView& view, StepR
   const at::Tensor buffer = device_.allocate_buffer(tenant.bytes, kOffPlanTag);
   if (tenant.bytes > 0) {
     const CopyTicket ticket =
-        device_.copy_async(CopyLane::h2d, buffer.mutable_data_ptr(), slot(tenant), tenant.bytes);
+        device_.copy_async(CopyLane::h2d, buffer.mutable_data_ptr(), used(tenant), tenant.bytes);
     if (needed(Wait::load_off_plan)) device_.wait_blocking(ticket);
   }
   report.reloaded_bytes += tenant.bytes;
@@ -115,10 +115,10 @@ void SavedTenants::store(StayId stay, StepReport& report) {
               " to ", tenant.begin + tenant.bytes, " are to be copied");
   const auto* const source = static_cast<const std::byte*>(home.source.storage().data());
   if (mode == CopyMode::compute) {
-    device_.copy_on_compute(slot(tenant), source + tenant.begin, tenant.bytes);
+    device_.copy_on_compute(used(tenant), source + tenant.begin, tenant.bytes);
     return;
   }
-  home.store = device_.copy_async(CopyLane::d2h, slot(tenant), source + tenant.begin, tenant.bytes);
+  home.store = device_.copy_async(CopyLane::d2h, used(tenant), source + tenant.begin, tenant.bytes);
   if (mode == CopyMode::blocking && needed(Wait::blocking_offload)) {
     device_.wait_blocking(home.store);
   }
@@ -142,10 +142,10 @@ void SavedTenants::load(StayId stay, StepReport& report) {
   void* const destination = buffer.tensor.mutable_data_ptr();
   if (options_.poison_device) device_.fill_on_compute(destination, kPoison, tenant.bytes);
   if (mode == CopyMode::compute) {
-    device_.copy_on_compute(destination, slot(tenant), tenant.bytes);
+    device_.copy_on_compute(destination, used(tenant), tenant.bytes);
     return;
   }
-  buffer.load = device_.copy_async(CopyLane::h2d, destination, slot(tenant), tenant.bytes);
+  buffer.load = device_.copy_async(CopyLane::h2d, destination, used(tenant), tenant.bytes);
   if (mode == CopyMode::blocking && needed(Wait::blocking_reload)) {
     device_.wait_blocking(buffer.load);
   }

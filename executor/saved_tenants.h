@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "executor/device/arena_use.h"
 #include "executor/device/device.h"
 #include "executor/planned_step.h"
 #include "executor/saved_view.h"
@@ -45,6 +46,9 @@ class SavedTenants final : public TenantHolder {
   void evict(StayId stay, StepReport& report) override;
   void leave_plan() override;
 
+  // Of all copies since it was made.
+  [[nodiscard]] const ArenaUse& arena_use() const { return arena_use_; }
+
  private:
   // Of a tenant: its storage and its slot.
   struct Home {
@@ -68,6 +72,11 @@ class SavedTenants final : public TenantHolder {
   [[nodiscard]] std::byte* slot(const simulator::Tenant& tenant) const {
     return arena_ + tenant.host_offset;
   }
+  // The same for a copy of all of it.
+  std::byte* used(const simulator::Tenant& tenant) {
+    arena_use_.copied(slot(tenant), tenant.bytes);
+    return slot(tenant);
+  }
   void evict_made(StayId stay);
   void find_overlaps();
 
@@ -75,6 +84,7 @@ class SavedTenants final : public TenantHolder {
   const Trace& trace_;
   const simulator::Schedule& schedule_;
   std::byte* arena_;
+  ArenaUse arena_use_;
   const PlannedStepOptions& options_;
   std::vector<Home> homes_;                         // by tenant; those of other kinds stay empty
   std::vector<Buffer> buffers_;                     // by stay

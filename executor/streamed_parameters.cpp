@@ -191,7 +191,7 @@ void StreamedParameters::note_clean(Entry& entry) {
 Bytes StreamedParameters::store_dirty(Entry& entry) {
   if (!is_dirty(entry)) return 0;
   const CopyTicket ticket =
-      device_.copy_async(CopyLane::d2h, entry.slot, entry.real.data(), entry.bytes);
+      device_.copy_async(CopyLane::d2h, used(entry), entry.real.data(), entry.bytes);
   if (needed(Wait::store_dirty)) device_.wait_blocking(ticket);
   note_clean(entry);
   return entry.bytes;
@@ -209,7 +209,7 @@ void StreamedParameters::adopt() {
   for (Entry& entry : entries_) {
     if (entry.place != Place::own) continue;
     entry.store =
-        device_.copy_async(CopyLane::d2h, entry.slot, entry.real_before->data(), entry.bytes);
+        device_.copy_async(CopyLane::d2h, used(entry), entry.real_before->data(), entry.bytes);
     note_clean(entry);
   }
   for (Entry& entry : entries_) {
@@ -228,7 +228,7 @@ void StreamedParameters::start_load(std::size_t index, std::int64_t tag) {
   entry.place = Place::loading;
   void* const memory = entry.buffer.mutable_data_ptr();
   if (poison_buffers_) device_.fill_on_compute(memory, kPoison, entry.bytes);
-  entry.load = device_.copy_async(CopyLane::h2d, memory, entry.slot, entry.bytes);
+  entry.load = device_.copy_async(CopyLane::h2d, memory, used(entry), entry.bytes);
 }
 
 void StreamedParameters::finish_load(std::size_t index) {
@@ -244,7 +244,7 @@ void StreamedParameters::finish_load(std::size_t index) {
 void StreamedParameters::start_store(std::size_t index) {
   Entry& entry = entries_[index];
   STOWAGE_ASSERT(entry.place == Place::present);
-  entry.store = device_.copy_async(CopyLane::d2h, entry.slot, entry.real.data(), entry.bytes);
+  entry.store = device_.copy_async(CopyLane::d2h, used(entry), entry.real.data(), entry.bytes);
   note_clean(entry);
 }
 
@@ -304,7 +304,7 @@ void StreamedParameters::materialise(Entry& entry) {
   if (entry.place == Place::absent) {
     at::Tensor buffer = device_.allocate_buffer(entry.bytes, kOffPlanTag);
     entry.load =
-        device_.copy_async(CopyLane::h2d, buffer.mutable_data_ptr(), entry.slot, entry.bytes);
+        device_.copy_async(CopyLane::h2d, buffer.mutable_data_ptr(), used(entry), entry.bytes);
     entry.buffer = std::move(buffer);
   }
   if (needed(Wait::materialise)) device_.wait_blocking(entry.load);

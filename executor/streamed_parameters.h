@@ -30,6 +30,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "executor/device/arena_use.h"
 #include "executor/device/device.h"
 #include "executor/model.h"
 #include "traces/result.h"
@@ -108,6 +109,8 @@ class StreamedParameters {
   // The parameter itself while it is present, else a CPU tensor over its slot: not to be written,
   // valid until the next load. Precondition: copies are done (Device::synchronize).
   [[nodiscard]] at::Tensor value(const at::Tensor& parameter) const;
+  // Of all copies since it was made, where the slots lie in one arena.
+  [[nodiscard]] const ArenaUse& arena_use() const { return arena_use_; }
 
  private:
   enum class Place : std::uint8_t { own, absent, loading, present };
@@ -136,11 +139,17 @@ class StreamedParameters {
   [[nodiscard]] static bool is_dirty(const Entry& entry);
   static void note_clean(Entry& entry);
   Bytes store_dirty(Entry& entry);
+  // The slot of one, for a copy of all of it.
+  std::byte* used(const Entry& entry) {
+    arena_use_.copied(entry.slot, entry.bytes);
+    return entry.slot;
+  }
   void materialise(Entry& entry);
 
   Device& device_;
   std::vector<Entry> entries_;
   bool poison_buffers_;
+  ArenaUse arena_use_;
   std::unordered_map<const c10::StorageImpl*, std::int32_t> by_storage_;  // real ones and guards
 };
 

@@ -4,8 +4,8 @@
 #
 #   scripts/setup.sh [core|gui|torch|exports]
 #                                    gui: Qt for the desktop program, too; torch, the default, puts LibTorch into
-#                                    .venv; exports, which nothing but tests/scripts needs, torchvision and
-#                                    transformers beside it
+#                                    .venv; exports, which tests/scripts needs and scripts/test.sh asks for,
+#                                    torchvision and transformers beside it
 #   source scripts/setup.sh          gives the functions below to another script
 #
 # System packages come from apt, as root or through sudo; without either, what is missing is named and the
@@ -18,6 +18,7 @@ STOWAGE_TORCH_VERSION=2.11.0
 STOWAGE_TORCHVISION_VERSION=0.26.0  # the one made for that torch
 STOWAGE_TRANSFORMERS_VERSION=5.23.0
 STOWAGE_CMAKE_VERSION=3.25
+STOWAGE_HIGHS_VERSION=1.15.1
 STOWAGE_SCHEMAS_VERSION=0.39.0  # of check-jsonschema, which brings GitHub's and GitLab's schemas
 
 stowage_say() {
@@ -159,6 +160,17 @@ sys.exit(m.version('check-jsonschema') != '$STOWAGE_SCHEMAS_VERSION')" 2>/dev/nu
     stowage_missing_environment "pip could not install check-jsonschema==$STOWAGE_SCHEMAS_VERSION"
 }
 
+# What tests/planner solves linear programmes with.
+stowage_highs() {
+  "$STOWAGE_VENV/bin/python" -c "import importlib.metadata as m, sys
+sys.exit(m.version('highspy') != '$STOWAGE_HIGHS_VERSION')" 2>/dev/null && return
+  stowage_say "pip install highspy==$STOWAGE_HIGHS_VERSION into .venv"
+  stowage_venv || return
+  "$STOWAGE_VENV/bin/python" -m pip install --disable-pip-version-check -q --retries 5 \
+    "highspy==$STOWAGE_HIGHS_VERSION" >&2 ||
+    stowage_missing_environment "pip could not install highspy==$STOWAGE_HIGHS_VERSION"
+}
+
 # Models to export to TorchScript. torchvision without what it depends on: its torch is the one that is there.
 stowage_exports() {
   local python="$STOWAGE_VENV/bin/python"
@@ -185,6 +197,7 @@ stowage_setup() {
   if [[ ${1:-torch} == torch || ${1:-torch} == exports ]]; then
     stowage_torch || return
     stowage_schemas || return
+    stowage_highs || return
   fi
   if [[ ${1:-torch} == exports ]]; then
     stowage_exports || return

@@ -27,6 +27,16 @@ check() {  # check PRESET [CTEST OPTION..]
   ctest --preset "$1" --parallel 2 --no-tests=error "${@:2}"
 }
 
+# Models that Python exports are no longer skipped; a LibTorch of the user's own has no Python to export with.
+exports() {
+  if stowage_torch_is_whole; then
+    stowage_exports
+    export STOWAGE_EXPORTS_NEEDED=1
+  else
+    stowage_say "no torch in .venv: models that Python exports are skipped"
+  fi
+}
+
 desktop() {
   build gui
   check gui --tests-regex '^(gui|package\.desktop)'
@@ -70,6 +80,7 @@ case ${1:-} in
   '')
     stowage_setup gui
     stowage_setup torch
+    exports
     plain
     ;;
   --gui)
@@ -79,6 +90,7 @@ case ${1:-} in
   --sanitize)
     stowage_setup gui
     stowage_setup torch
+    exports
     plain
     sanitize
     ;;

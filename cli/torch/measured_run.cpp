@@ -87,7 +87,6 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
                               const MeasureOptions& options) {
   executor::Device& device = session.device();
   MeasuredRun run;
-  if (plan != nullptr) run.host_bytes = plan->host_bytes();
   executor::MemoryStats after_first;
   executor::TensorDumpWriter writer(device, options.dump_descriptor, options.most_dumped_bytes);
   profiler::StepCourse course(device.torch_device().is_cuda(), options.course);
@@ -110,6 +109,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
         run.first_difference = report->first_difference;
       }
       run.off_plan_packs += report->off_plan_packs;
+      run.host_bytes = plan->host_high_water();
       run.look_ahead = plan->look_ahead();
       run.loaded_bytes = report->loaded_bytes;
       run.stored_bytes = report->stored_bytes;

@@ -26,7 +26,7 @@ struct MeasuredStep {
 
 struct MeasuredRun {
   std::vector<MeasuredStep> steps;
-  Bytes host_bytes = 0;
+  Bytes host_bytes = 0;  // that copies reached: PlannedStep::host_high_water()
   // Over the steady steps, from the third on (all of them when there are fewer): the largest peak
   // and the median times. On a GPU a stall that is measured makes its step longer, so the last few
   // steady steps have their stalls measured and the others their time, where there are

@@ -207,11 +207,13 @@ TEST(ModelResnet, LayersNestAndHoldEveryConvolution) {
 }
 
 TEST(ModelResnet, Bf16RunsNearFp32) {
-  TrainingStep step = make_test_step("resnet50:blocks=1-1-1-1,width=8,image=64,batch=8,dtype=bf16");
-  // Close to a uniform guess, log(1000), as any freshly made model.
-  EXPECT_NEAR(step.run(0), std::log(1000.0), 0.5);
-  EXPECT_EQ(step.gradients().size(), step.parameters().size());
-  EXPECT_EQ(step.model().buffers()[0].tensor.scalar_type(), at::kBFloat16);
+  const std::string text = "resnet50:blocks=1-1-1-1,width=8,image=64,batch=8";
+  // Close to a uniform guess, log(1000), as any freshly made model. Batch norms over few values
+  // take differences of what is nearly equal: gradients keep their direction and not much more (one
+  // that is missing is 1 apart, another one's 1.4).
+  EXPECT_NEAR(expect_bf16_near_fp32(text, 0.03, 0.75), std::log(1000.0), 0.5);
+  TrainingStep narrow = make_test_step(text + ",dtype=bf16");
+  EXPECT_EQ(narrow.model().buffers()[0].tensor.scalar_type(), at::kBFloat16);
 }
 
 TEST(ModelResnet, MeanOfTheLogitsNeedsNoTargets) {

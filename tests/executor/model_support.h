@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -39,6 +40,44 @@ inline TrainingStep make_test_step(const std::string& text,
                                    OptimizerKind optimizer = OptimizerKind::none,
                                    std::int64_t seed = 1) {
   return {test_device(), make_test_model(text, seed), {.optimizer = optimizer, .seed = seed}};
+}
+
+// A step in bf16 and one in fp32 of the same values (parameters and batch, both rounded to bf16).
+// Each value of the bf16 one has a relative error of up to 2^-9, which adds up over the layers:
+// losses within `loss_error`, each gradient within `gradient_error` of its norm, or of the largest
+// norm where it is small beside that. Returns the loss in fp32.
+inline double expect_bf16_near_fp32(const std::string& spec, double loss_error,
+                                    double gradient_error) {
+  TrainingStep wide = make_test_step(spec);
+  TrainingStep narrow = make_test_step(spec + ",dtype=bf16");
+  const auto take = [](const std::vector<NamedTensor>& to, const std::vector<NamedTensor>& from) {
+    const at::NoGradGuard no_grad;
+    ASSERT_EQ(to.size(), from.size());
+    for (std::size_t i = 0; i < to.size(); ++i) to[i].tensor.copy_(from[i].tensor);
+  };
+  narrow.prepare(0);
+  wide.prepare(0);
+  take(wide.parameters(), narrow.parameters());
+  take(wide.model().inputs(), narrow.model().inputs());
+  EXPECT_EQ(narrow.parameters()[0].tensor.scalar_type(), at::kBFloat16);
+  const double loss = wide.step();
+  EXPECT_NEAR(narrow.step(), loss, loss_error);
+  const std::vector<NamedTensor> gradients = narrow.gradients();
+  const std::vector<NamedTensor> right = wide.gradients();
+  EXPECT_EQ(right.size(), wide.parameters().size());
+  EXPECT_EQ(gradients.size(), right.size());
+  double largest = 0;
+  for (const NamedTensor& each : right) {
+    largest = std::max(largest, each.tensor.norm().item<double>());
+  }
+  EXPECT_GT(largest, 0);
+  for (std::size_t i = 0; i < std::min(gradients.size(), right.size()); ++i) {
+    EXPECT_EQ(gradients[i].tensor.scalar_type(), at::kBFloat16);
+    const at::Tensor apart = gradients[i].tensor.to(at::kFloat) - right[i].tensor;
+    const double norm = std::max(right[i].tensor.norm().item<double>(), largest / 100);
+    EXPECT_LE(apart.norm().item<double>(), gradient_error * norm) << right[i].name;
+  }
+  return loss;
 }
 
 }  // namespace stowage::executor

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/gpu_state.h"
+
 namespace stowage::executor {
 namespace {
 
@@ -19,7 +21,7 @@ namespace native = c10::cuda::CUDACachingAllocator;
 class OnGpu : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!cuda_present()) GTEST_SKIP() << "skipped: no CUDA device";
+    STOWAGE_NEEDS_GPU(cuda_present());
     auto device = CudaDevice::create({});
     ASSERT_TRUE(device.ok()) << device.error().text();
     device_ = std::move(device).value();

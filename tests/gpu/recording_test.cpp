@@ -1,6 +1,5 @@
 // Recording a step on a GPU: the real CUPTI, the real device. A test a process (ctest runs them
 // so): CUPTI must be there before CUDA starts.
-#include <c10/cuda/CUDAFunctions.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -10,10 +9,12 @@
 
 #include "cli/torch/gpu_totals.h"
 #include "cli/torch/session.h"
+#include "executor/device/cuda/cuda_device.h"
 #include "profiler/assembly/assemble.h"
 #include "profiler/torch/passes.h"
 #include "profiler/torch/record.h"
 #include "profiler/torch/timing_pass.h"
+#include "tests/support/gpu_state.h"
 #include "traces/validate.h"
 
 namespace stowage {
@@ -23,7 +24,7 @@ class GpuRecording : public ::testing::Test {
  protected:
   void SetUp() override {
     auto made = profiler::TimingRecorder::create();
-    if (c10::cuda::device_count() == 0) GTEST_SKIP() << "skipped: no CUDA device";
+    STOWAGE_NEEDS_GPU(executor::cuda_present());
     ASSERT_TRUE(made.ok()) << made.error().text();
     recorder = std::move(made).value();
   }

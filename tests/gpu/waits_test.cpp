@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "executor/device/cuda/cuda_device.h"
+#include "tests/support/gpu_state.h"
 
 namespace stowage::executor {
 namespace {
@@ -27,9 +28,7 @@ void CUDART_CB hold_back(void*) {
 
 class Waits : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (!cuda_present()) GTEST_SKIP() << "skipped: no CUDA device";
-  }
+  void SetUp() override { STOWAGE_NEEDS_GPU(cuda_present()); }
   // CUDA runs the host functions of all streams on one thread: a device whose lanes have some would
   // wait for the one that holds compute back.
   void make_device(std::optional<CudaQueue> held_lane) {

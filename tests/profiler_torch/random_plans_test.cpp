@@ -204,7 +204,6 @@ class RandomPlans {
       auto plan = executor::PlannedStep::create(*device_, recorded_.trace, schedule,
                                                 recorded_.session->step().parameters(), options);
       ASSERT_TRUE(plan.ok()) << plan.error().text();
-      ASSERT_EQ((*plan)->host_bytes(), predicted.host_bytes);
       for (next_step_ = first; next_step_ < first + (streams ? 3 : 1); ++next_step_) {
         SCOPED_TRACE("step " + std::to_string(next_step_ - first));
         if (next_step_ > first) reference = run(*twin_, nullptr, next_step_);
@@ -213,6 +212,7 @@ class RandomPlans {
         ASSERT_EQ(outcome.peak, predicted.peak_requested)
             << testing::offloads_of(schedule).size() << " offloads, "
             << testing::parameters_of(schedule).size() << " parameters, resident " << resident;
+        ASSERT_EQ((*plan)->host_high_water(), predicted.host_bytes) << "that copies reached";
         ASSERT_EQ(outcome.moved.loaded, moved_parameters(schedule).loaded);
         ASSERT_EQ(outcome.moved.stored, moved_parameters(schedule).stored);
         ASSERT_EQ(outcome.loss, reference.loss);

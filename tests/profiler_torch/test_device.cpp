@@ -10,20 +10,22 @@
 #ifdef STOWAGE_HAVE_CUDA
 #include "executor/device/cuda/cuda_device.h"
 #endif
+#include "tests/support/gpu_state.h"
 
 namespace stowage::testing {
 
 namespace {
 
-// Skips every test of the process where the device is not there.
+// Skips every test of the process where the device is not there, fails where it does not work.
 class DeviceThere final : public ::testing::Environment {
  public:
   void SetUp() override {
     if (!on_gpu()) return;
 #ifdef STOWAGE_HAVE_CUDA
-    if (executor::cuda_present()) return;
-#endif
+    STOWAGE_NEEDS_GPU(executor::cuda_present());
+#else
     GTEST_SKIP() << "skipped: no CUDA device";
+#endif
   }
 };
 

@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 
 #include "executor/device/cuda/cuda_allocations.h"
 #include "executor/device/cuda/cuda_device.h"
+#include "tests/support/gpu_state.h"
 
 namespace stowage::executor {
 namespace {
@@ -51,6 +54,27 @@ TEST(CudaDevice, WithoutAGpuIsAnErrorAndNotACrash) {
     EXPECT_EQ(device.error().message.find("no CUDA device: "), 0U) << device.error().message;
   }
   EXPECT_FALSE(cuda_device().ok());
+}
+
+// A GPU whose driver does not work is not taken for none.
+TEST(GpuState, ANodeWithoutADeviceIsABrokenOne) {
+  const char* const set = std::getenv("CUDA_VISIBLE_DEVICES");
+  const std::string before = set == nullptr ? "" : set;
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  const std::filesystem::path dev = std::filesystem::path(::testing::TempDir()) / "gpu_state_dev";
+  std::filesystem::create_directories(dev);
+  const Status absent = Error{ErrorCode::environment, "no CUDA device", "", "", ""};
+  EXPECT_EQ(testing::gpu_state(absent, dev), testing::GpuState::none);
+  std::ofstream(dev / "nvidiactl").put('\n');
+  EXPECT_EQ(testing::gpu_state(absent, dev), testing::GpuState::none);
+  std::ofstream(dev / "nvidia3").put('\n');
+  EXPECT_EQ(testing::gpu_state(absent, dev), testing::GpuState::broken);
+  EXPECT_EQ(testing::gpu_state(Unit{}, dev), testing::GpuState::there);
+  ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  EXPECT_EQ(testing::gpu_state(absent, dev), testing::GpuState::none);
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  if (set != nullptr) ::setenv("CUDA_VISIBLE_DEVICES", before.c_str(), 1);
+  std::filesystem::remove_all(dev);
 }
 
 }  // namespace
