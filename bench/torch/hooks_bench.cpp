@@ -28,7 +28,9 @@ void run(const std::string& model, std::int64_t steps, const std::string& device
   flags.batch = 1;
   flags.optimizer = "none";
   flags.threads = 1;
-  const auto session = or_throw(cli::Session::create(or_throw(cli::make_request(model, flags))));
+  cli::CommandFiles files;
+  const auto session =
+      or_throw(cli::Session::create(or_throw(cli::make_request(model, flags, files))));
   executor::Device& device = session->device();
   const profiler::StepFunctions step = session->functions();
   const profiler::PassOptions options{.warmup = 3, .steps = 3, .structure = 1};
