@@ -109,7 +109,8 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   for (const auto& parameter : registered_.parameters) {
     // Somebody else's hook stays; that parameter's gradient then has no event.
     if (torch::autograd::impl::post_acc_grad_hooks(parameter.tensor) != nullptr) continue;
-    const std::int64_t serial = device_.allocation_serial(parameter.tensor.storage().data());
+    const std::int64_t serial = serial_of(parameter.tensor);
+    if (serial < 0) continue;  // of another device
     hooked_.push_back(parameter.tensor);
     torch::autograd::impl::set_post_acc_grad_hooks(
         parameter.tensor, std::make_unique<GradientHook>(
