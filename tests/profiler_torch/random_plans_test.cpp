@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <iostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "simulator/replay/replay.h"
 #include "tests/profiler_torch/recorded_model.h"
 #include "tests/profiler_torch/test_device.h"
+#include "tests/support/schedule_damage.h"
 #include "tests/support/tenants.h"
 
 namespace stowage {
@@ -179,8 +181,6 @@ class RandomPlans {
   void try_plans(int count, unsigned seed, Shards shards = Shards::none) {
     const bool streams = shards == Shards::random;
     std::mt19937 random(seed);
-    const Bytes resident =
-        simulator::replay(index_, simulator::resident_schedule(index_)).peak_requested;
     int moved = 0;
     for (int i = 0; i < count; ++i) {
       SCOPED_TRACE("plan " + std::to_string(i) + " of seed " + std::to_string(seed));
@@ -194,37 +194,83 @@ class RandomPlans {
                         : testing::offloads_of(schedule).empty())
                    ? 0
                    : 1;
-      executor::PlannedStepOptions options;
-      options.poison_host = true;
-      options.poison_device = true;
-      const simulator::ReplayResult predicted = simulator::replay(index_, schedule);
-      const std::int64_t first = next_step_;
-      Outcome reference = run(*twin_, nullptr, first);
-      ASSERT_EQ(reference.peak, resident);
-      auto plan = executor::PlannedStep::create(*device_, recorded_.trace, schedule,
-                                                recorded_.session->step().parameters(), options);
-      ASSERT_TRUE(plan.ok()) << plan.error().text();
-      for (next_step_ = first; next_step_ < first + (streams ? 3 : 1); ++next_step_) {
-        SCOPED_TRACE("step " + std::to_string(next_step_ - first));
-        if (next_step_ > first) reference = run(*twin_, nullptr, next_step_);
-        const Outcome outcome = run(*recorded_.session, plan->get(), next_step_);
-        if (::testing::Test::HasFailure()) return;
-        ASSERT_EQ(outcome.peak, predicted.peak_requested)
-            << testing::offloads_of(schedule).size() << " offloads, "
-            << testing::parameters_of(schedule).size() << " parameters, resident " << resident;
-        ASSERT_EQ((*plan)->host_high_water(), predicted.host_bytes) << "that copies reached";
-        ASSERT_EQ(outcome.moved.loaded, moved_parameters(schedule).loaded);
-        ASSERT_EQ(outcome.moved.stored, moved_parameters(schedule).stored);
-        ASSERT_EQ(outcome.loss, reference.loss);
-        ASSERT_TRUE(outcome.gradients == reference.gradients);
-        ASSERT_TRUE(outcome.parameters == reference.parameters);
-        ASSERT_TRUE(outcome.buffers == reference.buffers);
-      }
+      run_beside_twin(schedule, streams ? 3 : 1);
+      if (::testing::Test::HasFailure()) return;
     }
     EXPECT_GT(moved, count * 3 / 4);
   }
 
+  // Schedules that nobody would lower, damaged at random, and that the hazard check lets pass all
+  // the same: what it says is safe must be. `count` of them, of so many drawn.
+  void try_damaged(int count, unsigned seed) {
+    std::mt19937 random(seed);
+    int ran = 0;
+    int refused = 0;
+    for (int i = 0; ran < count; ++i) {
+      ASSERT_LT(i, 200 * count);
+      Decisions decisions = random_decisions(*recorded_.trace, index_, random);
+      if (i % 2 == 1) decisions.parameters = random_shards(*recorded_.trace, random);
+      const Result<simulator::Lowering> lowering = simulator::lower(index_, decisions);
+      ASSERT_TRUE(lowering.ok()) << lowering.error().text();
+      for (int damage = 0; damage < 8 && ran < count; ++damage) {
+        const simulator::Schedule damaged =
+            testing::ScheduleDamage(index_, lowering->schedule, random()).run_on_all();
+        if (!simulator::find_hazards(index_, damaged).empty()) {
+          ++refused;
+          continue;
+        }
+        SCOPED_TRACE("plan " + std::to_string(i) + " of seed " + std::to_string(seed) +
+                     ", damage " + std::to_string(damage));
+        delay_seed_.store(random());
+        run_beside_twin(damaged, i % 2 == 1 ? 2 : 1, false);
+        if (::testing::Test::HasFailure()) return;
+        ++ran;
+      }
+    }
+    EXPECT_GT(refused, count) << "damage that does harm";
+    std::cout << ran << " damaged schedules ran, " << refused << " were refused, seed " << seed
+              << "\n";
+  }
+
  private:
+  // Both run the same batches. `as_lowered`: nothing is copied that is not in the schedule, and the
+  // arena has no byte too many.
+  void run_beside_twin(const simulator::Schedule& schedule, int steps, bool as_lowered = true) {
+    as_lowered_ = as_lowered;
+    executor::PlannedStepOptions options;
+    options.poison_host = true;
+    options.poison_device = true;
+    const simulator::ReplayResult predicted = simulator::replay(index_, schedule);
+    const Bytes resident =
+        simulator::replay(index_, simulator::resident_schedule(index_)).peak_requested;
+    const std::int64_t first = next_step_;
+    Outcome reference = run(*twin_, nullptr, first);
+    ASSERT_EQ(reference.peak, resident);
+    auto plan = executor::PlannedStep::create(*device_, recorded_.trace, schedule,
+                                              recorded_.session->step().parameters(), options);
+    ASSERT_TRUE(plan.ok()) << plan.error().text();
+    for (next_step_ = first; next_step_ < first + steps; ++next_step_) {
+      SCOPED_TRACE("step " + std::to_string(next_step_ - first));
+      if (next_step_ > first) reference = run(*twin_, nullptr, next_step_);
+      const Outcome outcome = run(*recorded_.session, plan->get(), next_step_);
+      if (::testing::Test::HasFailure()) return;
+      ASSERT_EQ(outcome.peak, predicted.peak_requested)
+          << testing::offloads_of(schedule).size() << " offloads, "
+          << testing::parameters_of(schedule).size() << " parameters, resident " << resident;
+      const Bytes reached = (*plan)->host_high_water();
+      ASSERT_LE(reached, predicted.host_bytes) << "that copies reached";
+      if (as_lowered) {
+        ASSERT_EQ(reached, predicted.host_bytes) << "that copies reached";
+      }
+      ASSERT_EQ(outcome.moved.loaded, moved_parameters(schedule).loaded);
+      ASSERT_EQ(outcome.moved.stored, moved_parameters(schedule).stored);
+      ASSERT_EQ(outcome.loss, reference.loss);
+      ASSERT_TRUE(outcome.gradients == reference.gradients);
+      ASSERT_TRUE(outcome.parameters == reference.parameters);
+      ASSERT_TRUE(outcome.buffers == reference.buffers);
+    }
+  }
+
   Outcome run(cli::Session& session, executor::PlannedStep* plan, std::int64_t index) {
     executor::TrainingStep& step = session.step();
     step.prepare(index);
@@ -243,7 +289,9 @@ class RandomPlans {
     if (plan != nullptr) {
       const auto report = plan->end_step();
       EXPECT_TRUE(report.ok() && report->on_plan);
-      EXPECT_TRUE(report.ok() && report->unplanned_stored_bytes == 0);
+      // A store that lies behind the step's end is made ahead of it as well: the host has all bytes
+      // between two steps. No lowering puts one there.
+      EXPECT_TRUE(report.ok() && (!as_lowered_ || report->unplanned_stored_bytes == 0));
       if (report) outcome.moved = {report->loaded_bytes, report->stored_bytes};
       if (report) outcome.peak = report->memory.peak_requested;
     }
@@ -259,6 +307,7 @@ class RandomPlans {
   simulator::StepIndex index_;
   std::unique_ptr<executor::Device> device_;
   std::int64_t next_step_ = 0;
+  bool as_lowered_ = true;
 };
 
 // 900 in all.
@@ -315,6 +364,15 @@ TEST(RandomPlans, AreBitwiseAndExactOnVitWithAdamw) {
 
 TEST(RandomPlans, AreBitwiseAndExactOnVitWithMathAttentionAndSgd) {
   RandomPlans(std::string(kVit) + ",attention=math", 3, "sgd").try_plans(60, 24);
+}
+
+// A thousand in all.
+TEST(DamagedPlans, ThatAreLetPassAreBitwiseOnMlpWithAdamw) {
+  RandomPlans("mlp:layers=4,width=32", 8, "adamw").try_damaged(600, 31);
+}
+
+TEST(DamagedPlans, ThatAreLetPassAreBitwiseOnGpt2WithSgd) {
+  RandomPlans("gpt2:layers=2,width=64,seq=24,vocab=96", 2, "sgd").try_damaged(400, 32);
 }
 
 // 600 in all, with shards.

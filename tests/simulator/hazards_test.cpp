@@ -8,8 +8,8 @@
 #include "simulator/lowering/schedule_builder.h"
 #include "simulator/replay/replay.h"
 #include "tests/simulator/oracle_hazards.h"
-#include "tests/simulator/schedule_damage.h"
 #include "tests/support/micro_trace.h"
+#include "tests/support/schedule_damage.h"
 
 namespace stowage::simulator {
 namespace {

@@ -11,8 +11,8 @@
 #include "tests/simulator/oracle_hazards.h"
 #include "tests/simulator/oracle_memory.h"
 #include "tests/simulator/oracle_time.h"
-#include "tests/simulator/schedule_damage.h"
 #include "tests/support/micro_trace.h"
+#include "tests/support/schedule_damage.h"
 #include "tests/support/schedule_parts.h"
 
 namespace stowage::simulator {

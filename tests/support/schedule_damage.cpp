@@ -1,4 +1,4 @@
-#include "tests/simulator/schedule_damage.h"
+#include "tests/support/schedule_damage.h"
 
 #include <algorithm>
 #include <utility>
