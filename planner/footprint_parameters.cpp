@@ -5,6 +5,7 @@
 
 #include "planner/footprint.h"
 #include "planner/streaming_layers.h"
+#include "simulator/lowering/lowering.h"
 #include "simulator/lowering/parameter_stays.h"
 #include "simulator/step/parameter_uses.h"
 
