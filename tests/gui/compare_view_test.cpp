@@ -8,8 +8,8 @@
 #include "simulator/machine/calibration_settings.h"
 #include "simulator/plan/plan_json.h"
 #include "tests/gui/workbench.h"
+#include "tests/support/schedule_parts.h"
 #include "tests/support/small_trace.h"
-#include "tests/support/tenants.h"
 #include "traces/file_io.h"
 #include "traces/size_text.h"
 

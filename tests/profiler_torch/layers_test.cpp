@@ -12,7 +12,7 @@
 #include "executor/layer.h"
 #include "executor/step_driver.h"
 #include "tests/profiler_torch/hand_step.h"
-#include "tests/support/tenants.h"
+#include "tests/support/schedule_parts.h"
 
 namespace stowage {
 namespace {

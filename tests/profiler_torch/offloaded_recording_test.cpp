@@ -14,7 +14,7 @@
 #include "simulator/replay/replay.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/support/or_throw.h"
-#include "tests/support/tenants.h"
+#include "tests/support/schedule_parts.h"
 #include "traces/validate.h"
 
 namespace stowage {

@@ -16,7 +16,7 @@
 #include "tests/profiler_torch/recorded_model.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/support/schedule_damage.h"
-#include "tests/support/tenants.h"
+#include "tests/support/schedule_parts.h"
 
 namespace stowage {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "executor/layer.h"
 #include "tests/profiler_torch/hand_step.h"
-#include "tests/support/tenants.h"
+#include "tests/support/schedule_parts.h"
 
 namespace stowage {
 namespace {

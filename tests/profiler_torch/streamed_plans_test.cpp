@@ -13,7 +13,7 @@
 #include "tests/profiler_torch/failing_device.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/profiler_torch/twin_sessions.h"
-#include "tests/support/tenants.h"
+#include "tests/support/schedule_parts.h"
 
 namespace stowage {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "tests/profiler_torch/hand_step.h"
-#include "tests/support/tenants.h"
+#include "tests/support/schedule_parts.h"
 
 namespace stowage {
 namespace {

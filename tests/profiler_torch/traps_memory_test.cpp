@@ -17,7 +17,7 @@
 #include "simulator/replay/replay.h"
 #include "tests/profiler_torch/hand_step.h"
 #include "tests/profiler_torch/test_device.h"
-#include "tests/support/tenants.h"
+#include "tests/support/schedule_parts.h"
 
 namespace stowage {
 namespace {

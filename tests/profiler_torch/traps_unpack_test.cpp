@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/profiler_torch/hand_step.h"
-#include "tests/support/tenants.h"
+#include "tests/support/schedule_parts.h"
 
 namespace stowage {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "tests/profiler_torch/test_device.h"
-#include "tests/support/tenants.h"
+#include "tests/support/schedule_parts.h"
 
 namespace stowage::testing {
 

@@ -12,8 +12,8 @@
 #include "report/memory_by_class.h"
 #include "report/memory_curve.h"
 #include "tests/report/report_case.h"
+#include "tests/support/schedule_parts.h"
 #include "tests/support/small_trace.h"
-#include "tests/support/tenants.h"
 
 namespace stowage::report_tests {
 namespace {

@@ -12,8 +12,8 @@
 #include "simulator/replay/memory_replay.h"
 #include "simulator/replay/replay.h"
 #include "tests/support/micro_trace.h"
+#include "tests/support/schedule_parts.h"
 #include "tests/support/small_trace.h"
-#include "tests/support/tenants.h"
 
 namespace stowage::report_tests {
 namespace {

@@ -8,7 +8,7 @@
 #include "report/transfers.h"
 #include "simulator/schedule/departures.h"
 #include "tests/report/report_case.h"
-#include "tests/support/tenants.h"
+#include "tests/support/schedule_parts.h"
 
 namespace stowage::report_tests {
 namespace {

@@ -46,4 +46,24 @@ inline std::vector<TenantId> parameters(const simulator::Schedule& schedule) {
   return tenants_of(schedule, simulator::kParameter);
 }
 
+// The rows themselves, for tests that count what moves: ranges of storages that are offloaded,
+// parameters that stream, copies back of saved tensors.
+inline std::vector<simulator::Tenant> rows_of(const simulator::Schedule& schedule,
+                                              const simulator::TenantKind& kind) {
+  std::vector<simulator::Tenant> rows;
+  for (const TenantId id : tenants_of(schedule, kind)) rows.push_back(schedule.tenants[id.index()]);
+  return rows;
+}
+inline std::vector<simulator::Tenant> offloads_of(const simulator::Schedule& schedule) {
+  return rows_of(schedule, simulator::kSavedTensor);
+}
+inline std::vector<simulator::Tenant> parameters_of(const simulator::Schedule& schedule) {
+  return rows_of(schedule, simulator::kParameter);
+}
+inline std::vector<simulator::Stay> reloads_of(const simulator::Schedule& schedule) {
+  std::vector<simulator::Stay> rows;
+  for (const StayId id : reloads(schedule)) rows.push_back(schedule.stays[id.index()]);
+  return rows;
+}
+
 }  // namespace stowage::testing
