@@ -31,9 +31,9 @@ struct Net : torch::nn::Module {
   torch::Tensor forward(torch::Tensor x) {
     for (std::size_t i = 0; i < up.size(); ++i) {
       // Stowage: a layer is a named callable; without the wrapper this line is the lambda's body.
-      x = stowage::layer("layers." + std::to_string(i),
-                         [&](const auto& in) { return in[0] + down[i](torch::gelu(up[i](in[0]))); },
-                         {x});
+      x = stowage::layer(
+          "layers." + std::to_string(i),
+          [this, i](const auto& in) { return in[0] + down[i](torch::gelu(up[i](in[0]))); }, {x});
     }
     return x;
   }

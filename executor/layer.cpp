@@ -95,10 +95,10 @@ std::vector<at::Tensor> layer(const std::string& path, const LayerFn& fn,
     if (!end_hooked) hook(input, boundary_of(LayerEvent::backward_end, path));
     end_hooked = true;
   }
-  report(executor::driver(), LayerEvent::forward_begin, path);
-  std::vector<at::Tensor> outputs = fn(inputs);
+  executor::StepDriver* const driver = executor::driver();
+  std::vector<at::Tensor> outputs =
+      driver != nullptr ? driver->run_layer(path, fn, std::move(inputs)) : fn(inputs);
   inputs.clear();
-  report(executor::driver(), LayerEvent::forward_end, path);
   const std::shared_ptr<Boundary> begin = boundary_of(LayerEvent::backward_begin, path);
   for (at::Tensor& output : outputs) {
     if (!needs_gradient(output)) continue;
@@ -109,7 +109,7 @@ std::vector<at::Tensor> layer(const std::string& path, const LayerFn& fn,
 }
 
 at::Tensor layer(const std::string& path, const TensorFn& fn, std::vector<at::Tensor> inputs) {
-  const LayerFn one = [&fn](const std::vector<at::Tensor>& given) {
+  const LayerFn one = [fn](const std::vector<at::Tensor>& given) {
     return std::vector<at::Tensor>{fn(given)};
   };
   return std::move(layer(path, one, std::move(inputs)).front());

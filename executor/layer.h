@@ -1,21 +1,18 @@
-// A layer is a callable: stowage::layer(path, fn, inputs) runs fn(inputs) and tells the driver
-// where the layer begins and ends in forward and in backward. `fn` can be called again later
-// (recompute and micro-batches of a segment need that), so it must be a function of its inputs and
-// of parameters. Inputs and outputs that need a gradient pass through identity nodes (views) in
-// every run, planned or not, so that runs compare op for op.
+// A layer is a callable: stowage::layer(path, fn, inputs) hands it to the step's driver, which runs
+// fn(inputs), and hears where the layer begins and ends in forward and in backward. The driver may
+// call `fn` again later (executor/layer_fn.h; recompute and micro-batches of a segment need that),
+// so it must be a function of its inputs and of parameters. Inputs and outputs that need a gradient
+// pass through identity nodes (views) in every run, planned or not, so that runs compare op for op.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
-#include <functional>
 #include <string>
 #include <vector>
 
-namespace stowage {
+#include "executor/layer_fn.h"
 
-using LayerFn = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
-// Of a layer with one output.
-using TensorFn = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
+namespace stowage {
 
 // What `fn` returns says which of the two it is: of a lambda with several outputs write
 // `-> std::vector<at::Tensor>`.

@@ -129,10 +129,17 @@ std::vector<NamedTensor> PlannedParameters::values() const {
   return values;
 }
 
+std::vector<at::Tensor> PlannedParameters::tensors() const {
+  std::vector<at::Tensor> tensors;
+  for (const NamedTensor& each : parameters_) {
+    if (rows_.contains(each.tensor.unsafeGetTensorImpl())) tensors.push_back(each.tensor);
+  }
+  return tensors;
+}
+
 std::int64_t PlannedParameters::serial_of(const at::Tensor& tensor) const {
   const std::int32_t index = index_of(tensor);
   if (index < 0) return device_.allocation_serial(tensor.storage().data());
-  check_present(index);
   return streamed_.serial(static_cast<std::size_t>(index));
 }
 

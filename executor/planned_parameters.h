@@ -50,6 +50,8 @@ class PlannedParameters final : public TenantHolder {
   Bytes abort() { return streamed_.give_up(); }
   void materialise() { streamed_.materialise(); }
 
+  // Those whose gradients a recording knows.
+  [[nodiscard]] std::vector<at::Tensor> tensors() const;
   // Every parameter, as StreamedParameters::value() has it. The device has been waited for.
   [[nodiscard]] std::vector<NamedTensor> values() const;
 
@@ -64,7 +66,6 @@ class PlannedParameters final : public TenantHolder {
     if (index >= 0) streamed_.check_present(static_cast<std::size_t>(index));
   }
   // One number for a storage, however often it was loaded; -1 = memory that is not the device's.
-  // Throws as check_present() does.
   [[nodiscard]] std::int64_t serial_of(const at::Tensor& tensor) const;
   // The optimizer is about to write it.
   void note_update(const at::Tensor& parameter) {

@@ -34,16 +34,19 @@ AnchorKind anchor_kind(LayerEvent event) {
 
 PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
                           simulator::Schedule schedule, PlannedStepOptions options, HostArena arena,
-                          PlannedParameters parameters)
+                          PlannedParameters parameters, Result<simulator::SkippedUpdate> skipped)
     : device_(device),
       host_pool_(device),
       trace_(std::move(trace)),
       schedule_(std::move(schedule)),
       options_(options),
       arena_(std::move(arena)),
-      parameters_(std::move(parameters)),
       program_(*trace_, schedule_),
+      skipped_(std::move(skipped)),
+      cursor_(simulator::Step(*trace_), schedule_, program_),
+      parameters_(std::move(parameters)),
       saved_(device_, *trace_, schedule_, arena_.data(), options_) {
+  if (skipped_) skipping_program_.emplace(skipped_->step.trace(), skipped_->schedule);
   for (const simulator::Tenant& tenant : schedule_.tenants) {
     TenantHolder* holder = nullptr;
     if (tenant.kind == &simulator::kSavedTensor) holder = &saved_;
@@ -59,60 +62,85 @@ void PlannedStep::State::drop_all() {
 }
 
 void PlannedStep::State::begin() {
-  const std::lock_guard lock(mutex_);
+  const TurnLine::Place place(line_, next_turn(), TurnLine::Failures::dropped);
   drop_all();
-  if (active_) device_.end_step();
-  active_ = false;
+  bool was_active = false;
+  {
+    const std::lock_guard lock(mutex_);
+    was_active = std::exchange(active_, false);
+  }
+  gradient_hooks_.remove();
+  if (was_active) device_.end_step();
   if (parameters_out_) parameters_.abort();
   device_.begin_step();
-  ++step_;
-  active_ = parameters_out_ = true;
+  parameters_out_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    ++step_;
+    active_ = true;
+    failed_ = false;
+    cursor_.begin();
+    instructions_ = &program_;
+  }
+  has_left_ = false;
   parameters_.begin();
   first_serial_ = device_.next_serial();
-  counters_.fill(0);
-  sites_.reset();
-  storage_index_.clear();
-  first_version_.clear();
+  off_plan_packs_ = 0;
   report_ = {};
   saved_.begin();
+  if (program_.hears_gradients()) {
+    gradient_hooks_.install(parameters_.tensors(), [this](const at::Tensor& parameter) {
+      gradient_accumulated(parameter);
+    });
+  }
   run(AnchorKind::step_begin, 0, Side::before);
   run(AnchorKind::step_begin, 0, Side::after);
 }
 
 Result<StepReport> PlannedStep::State::end() {
-  const std::lock_guard lock(mutex_);
-  STOWAGE_ASSERT(active_);
-  std::string missing;
-  for (std::size_t kind = 0; kind < simulator::kAnchorKinds && report_.on_plan; ++kind) {
-    const auto anchor = static_cast<AnchorKind>(kind);
-    if (anchor == AnchorKind::step_begin || anchor == AnchorKind::step_end) continue;
-    if (counters_[kind] == program_.count(anchor)) continue;
-    missing = "the step ended after " + std::to_string(counters_[kind]) + " of " +
-              std::to_string(program_.count(anchor)) + " " + simulator::name_of(anchor) + " events";
-    report_.on_plan = false;
-    report_.first_difference = missing;
+  const TurnLine::Place place(line_, next_turn());
+  bool was_on_plan = false;
+  {
+    const std::lock_guard lock(mutex_);
+    STOWAGE_ASSERT(active_);
+    check_not_failed();
+    was_on_plan = cursor_.on_plan();
+    cursor_.end();
+    report_.on_plan = cursor_.on_plan();
+    report_.first_difference = cursor_.first_difference();
   }
+  report_.off_plan_packs = off_plan_packs_;
   if (report_.on_plan) {
     run(AnchorKind::step_end, 0, Side::before);
     run(AnchorKind::step_end, 0, Side::after);
   }
   report_.memory = device_.memory();
   finish(/*parameters_stay=*/report_.on_plan);
-  if (!missing.empty() && options_.off_plan == OffPlan::refuse) {
-    return Error{ErrorCode::bad_input, "the step is not the one the plan was made for: " + missing,
-                 "", "", "record the model again and make a new plan"};
+  if (was_on_plan && !report_.on_plan && options_.off_plan == OffPlan::refuse) {
+    return Error{ErrorCode::bad_input,
+                 "the step is not the one the plan was made for: " + report_.first_difference, "",
+                 "", "record the model again and make a new plan"};
   }
   return report_;
 }
 
 void PlannedStep::State::abort() {
-  const std::lock_guard lock(mutex_);
+  const TurnLine::Place place(line_, next_turn(), TurnLine::Failures::dropped);
+  bool is_active = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_active = active_;
+  }
   // The device may be in another plan's step, whose stream it watches.
-  if (active_) finish(/*parameters_stay=*/false);
+  if (is_active) finish(/*parameters_stay=*/false);
 }
 
 void PlannedStep::State::finish(bool parameters_stay) {
-  active_ = false;
+  {
+    const std::lock_guard lock(mutex_);
+    active_ = false;
+  }
+  gradient_hooks_.remove();
   device_.end_step();
   device_.end_setup();  // a run from a trace that was saved records nothing
   drop_all();
@@ -120,119 +148,247 @@ void PlannedStep::State::finish(bool parameters_stay) {
   parameters_out_ = false;
 }
 
-void PlannedStep::State::layer_event(LayerEvent event, std::string_view path) {
-  const std::lock_guard lock(mutex_);
-  if (event == LayerEvent::forward_begin) sites_.enter(path);
-  const AnchorKind kind = anchor_kind(event);
-  const std::size_t ordinal = counter(kind)++;
-  if (report_.on_plan) {
-    if (ordinal >= program_.count(kind)) {
-      diverge(std::string(simulator::name_of(kind)) + " number " + std::to_string(ordinal) +
-              " of layer " + std::string(path) + " was not recorded");
-    } else {
-      const LayerId expected = program_.layer(kind, ordinal);
-      const std::string& name = trace_->string(trace_->layers.name[expected.index()]);
-      if (name != path) {
-        diverge(std::string(simulator::name_of(kind)) + " number " + std::to_string(ordinal) +
-                " is of layer " + std::string(path) + ", recorded was " + name);
-      }
-    }
-  }
-  run(kind, ordinal, Side::before);
-  run(kind, ordinal, Side::after);
-  if (event == LayerEvent::forward_end) sites_.leave();
-}
-
-PlannedStep::State::Packed PlannedStep::State::begin_pack(const at::Tensor& tensor) {
-  device_.check_stream();
-  check_not_refused();
-  const Site site = sites_.next_pack();
-  Packed packed;
-  packed.step = step_;
-  packed.parameter = is_plain(tensor) ? parameters_.index_of(tensor) : -1;
-  if (report_.on_plan) {
-    if (const PackDifference difference = compare_pack(tensor, site);
-        difference != PackDifference::none) {
-      diverge(describe(difference, tensor, site));
-    }
-  }
-  const std::size_t row = counter(AnchorKind::pack)++;
-  if (!report_.on_plan) {
-    // Outside the plan: what this step made leaves at once, so that the step does not grow.
-    const bool can_leave = packed.parameter < 0 && is_plain(tensor) &&
-                           device_.allocation_serial(tensor.storage().data()) >= first_serial_;
-    packed.treatment = can_leave ? Treatment::host_copy : Treatment::keep;
-    ++report_.off_plan_packs;
-    return packed;
-  }
-  packed.saved = SavedId(row);
-  run(AnchorKind::pack, row, Side::before);
-  const TenantId tenant = schedule_.tenant_of[row];
-  if (tenant.valid()) {
-    packed.treatment = Treatment::planned;
-    if (schedule_.tenants[tenant.index()].saved.front() == packed.saved) {
-      saved_.keep(tenant, tensor);
-    }
-  }
-  return packed;
-}
-
-void PlannedStep::State::finish_pack(const Packed& packed) {
-  if (packed.saved.valid()) run(AnchorKind::pack, packed.saved.index(), Side::after);
-}
-
-bool PlannedStep::State::begin_unpack(const Packed& packed) {
-  if (!active_ || packed.step != step_) return false;
-  device_.check_stream();
-  check_not_refused();
-  const std::size_t row = counter(AnchorKind::unpack)++;
-  if (report_.on_plan) {
-    if (row >= trace_->unpacks.size()) {
-      diverge("unpack number " + std::to_string(row) +
-              " was not recorded: a saved tensor is used once more than in the recorded step");
-    } else if (trace_->unpacks.saved[row] != packed.saved) {
-      const SavedId expected = trace_->unpacks.saved[row];
-      diverge("unpack number " + std::to_string(row) + " is of " +
-              trace_->string(trace_->saved.site[packed.saved.index()]) + ", recorded was " +
-              trace_->string(trace_->saved.site[expected.index()]));
-    }
-  }
-  run(AnchorKind::unpack, row, Side::before);
-  return report_.on_plan;
-}
-
-void PlannedStep::State::finish_unpack(bool on_plan) {
-  if (on_plan) run(AnchorKind::unpack, counter(AnchorKind::unpack) - 1, Side::after);
-}
-
-at::Tensor PlannedStep::State::load(const Packed& packed, const SavedView& view, bool on_plan) {
-  TORCH_CHECK(packed.step == step_ && active_,
-              "stowage: a saved tensor was asked for after its step; its host slot was given up");
-  if (!on_plan) {
-    return saved_.load_off_plan(schedule_.tenant_of[packed.saved.index()], view, report_);
-  }
-  const StayId stay = schedule_.stay_of[counter(AnchorKind::unpack) - 1];
-  STOWAGE_ASSERT(stay.valid());
-  return saved_.view(stay, view);
+void PlannedStep::State::check_not_failed() const {
+  TORCH_CHECK(!failed_, "stowage: the step has failed and can only be aborted");
 }
 
 void PlannedStep::State::check_not_refused() const {
-  TORCH_CHECK(report_.on_plan || options_.off_plan != OffPlan::refuse,
-              "stowage: the step is not the one the plan was made for: ", report_.first_difference);
+  check_not_failed();
+  TORCH_CHECK(
+      cursor_.on_plan() || options_.off_plan != OffPlan::refuse,
+      "stowage: the step is not the one the plan was made for: ", cursor_.first_difference());
 }
 
-void PlannedStep::State::diverge(const std::string& difference) {
-  report_.on_plan = false;
-  report_.first_difference = difference;
-  check_not_refused();
-  // What is under way ends here; what left is read back on demand.
+void PlannedStep::State::check(const Claim& claim) const {
+  if (claim.left_plan) check_not_refused();
+}
+
+// What is under way ends here; what left is read back on demand.
+void PlannedStep::State::leave_plan() {
+  has_left_ = true;
   saved_.leave_plan();
   parameters_.leave_plan();
 }
 
+template <class Work>
+void PlannedStep::State::in_turn(TurnLine::Turn turn, Work&& work) {
+  try {
+    const TurnLine::Place place(line_, turn);
+    work();
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    failed_ = true;
+    throw;
+  }
+}
+
+template <class Next>
+void PlannedStep::State::pass_anchor(AnchorKind kind, Next&& next) {
+  Claim claim;
+  TurnLine::Turn turn = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    check_not_failed();
+    claim = next();
+    check(claim);
+    if (!claim.on_plan && !claim.left_plan) return;
+    turn = line_.take();
+  }
+  in_turn(turn, [&] {
+    if (claim.left_plan) return leave_plan();
+    run(kind, claim.ordinal, Side::before);
+    run(kind, claim.ordinal, Side::after);
+  });
+}
+
+void PlannedStep::State::layer_event(LayerEvent event, std::string_view path) {
+  const AnchorKind kind = anchor_kind(event);
+  pass_anchor(kind, [&] { return cursor_.layer(kind, path); });
+}
+
+void PlannedStep::State::backward_event(bool begins) {
+  const std::lock_guard lock(mutex_);
+  begins ? cursor_.backward_begin() : cursor_.backward_end();
+}
+
+void PlannedStep::State::parameter_update(UpdateEvent event, const at::Tensor& parameter) {
+  const AnchorKind kind = event == UpdateEvent::begin ? AnchorKind::parameter_update_begin
+                                                      : AnchorKind::parameter_update_end;
+  // Not the device's: no recording has its update.
+  if (!is_plain(parameter) || parameters_.serial_of(parameter) < 0) return;
+  {
+    const std::lock_guard lock(mutex_);
+    TORCH_CHECK(!cursor_.on_plan() || instructions_ == &program_,
+                "stowage: a parameter is updated in a step that skips its update");
+  }
+  if (event == UpdateEvent::begin) {
+    const TurnLine::Place place(line_, next_turn());
+    parameters_.note_update(parameter);
+  }
+  if (program_.count(kind) == 0) return;  // an optimizer that does not report its updates
+  device_.check_stream();
+  pass_anchor(kind, [&] { return claim_parameter(kind, parameter); });
+}
+
+void PlannedStep::State::skip_update() {
+  const std::lock_guard lock(mutex_);
+  TORCH_CHECK(active_, "stowage: an update can be skipped in a step only");
+  check_not_refused();
+  if (!cursor_.on_plan()) return;
+  TORCH_CHECK(skipped_.ok(),
+              "stowage: this step cannot skip its update: ", skipped_.error().text());
+  const std::string why_not = cursor_.skip_update(*skipping_program_);
+  TORCH_CHECK(why_not.empty(), "stowage: the update cannot be skipped: ", why_not);
+  instructions_ = &*skipping_program_;
+}
+
+void PlannedStep::State::gradient_accumulated(const at::Tensor& parameter) {
+  device_.check_stream();
+  constexpr AnchorKind kKind = AnchorKind::gradient_accumulated;
+  pass_anchor(kKind, [&] { return claim_parameter(kKind, parameter); });
+}
+
+PlannedStep::State::Claim PlannedStep::State::claim_parameter(AnchorKind kind,
+                                                              const at::Tensor& parameter) {
+  check_not_refused();
+  const std::size_t ordinal = cursor_.next(kind);
+  return cursor_.parameter(
+      kind, ordinal < program_.count(kind)
+                ? parameters_.update_difference(program_.parameter(kind, ordinal), parameter)
+                : std::string());
+}
+
+PlannedStep::State::Packed PlannedStep::State::pack(const at::Tensor& tensor) {
+  device_.check_stream();
+  Packed packed;
+  packed.on_device = is_of_device(tensor);
+  std::int64_t serial = -1;
+  bool can_leave = false;
+  if (is_plain(tensor)) {
+    packed.parameter = parameters_.index_of(tensor);
+    serial = parameters_.serial_of(tensor);
+    // Outside the plan what this step made leaves at once, so that the step does not grow.
+    can_leave = packed.parameter < 0 && serial >= first_serial_;
+  }
+  Claim claim;
+  TurnLine::Turn turn = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    check_not_refused();
+    packed.step = step_;
+    claim = cursor_.pack(tensor, serial);
+    check(claim);
+    turn = line_.take();
+  }
+  if (claim.on_plan) packed.saved = SavedId(claim.ordinal);
+  const TenantId tenant = claim.on_plan ? schedule_.tenant_of[claim.ordinal] : TenantId();
+  if (tenant.valid()) packed.treatment = Packed::Treatment::planned;
+  if (!claim.on_plan) {
+    ++off_plan_packs_;
+    if (can_leave) packed.treatment = Packed::Treatment::host_copy;
+  }
+  if (!packed.on_device && claim.on_plan) {
+    line_.post(turn, [this, row = claim.ordinal] {
+      run(AnchorKind::pack, row, Side::before);
+      run(AnchorKind::pack, row, Side::after);
+    });
+    packed.kept = KeptTensor(tensor);
+    return packed;
+  }
+  in_turn(turn, [&] {
+    if (claim.left_plan) leave_plan();
+    parameters_.check_present(packed.parameter);
+    if (claim.on_plan) run(AnchorKind::pack, claim.ordinal, Side::before);
+    // Left from inside of that: nobody would copy it out any more.
+    if (claim.on_plan && has_left_) packed.treatment = Packed::Treatment::keep;
+    switch (packed.treatment) {
+      case Packed::Treatment::keep:
+        packed.kept = KeptTensor(tensor);
+        break;
+      case Packed::Treatment::planned:
+        packed.view = SavedView::of(tensor);
+        if (schedule_.tenants[tenant.index()].saved.front() == packed.saved) {
+          saved_.keep(tenant, tensor);
+        }
+        break;
+      case Packed::Treatment::host_copy:
+        packed.copy.emplace(host_pool_, tensor);
+        break;
+    }
+    if (claim.on_plan) run(AnchorKind::pack, claim.ordinal, Side::after);
+  });
+  return packed;
+}
+
+at::Tensor PlannedStep::State::unpack(const Packed& packed) {
+  const auto is_current = [&] { return active_ && packed.step == step_; };
+  bool current = false;
+  {
+    const std::lock_guard lock(mutex_);
+    current = is_current();
+  }
+  // Of a graph that outlived its step, only what stayed is there.
+  TORCH_CHECK(current || packed.treatment != Packed::Treatment::planned,
+              "stowage: a saved tensor was asked for after its step; its host slot was given up");
+  if (current) device_.check_stream();
+  Claim claim;
+  TurnLine::Turn turn = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (current && is_current()) {
+      check_not_refused();
+      claim = cursor_.unpack(packed.saved);
+      check(claim);
+    }
+    turn = line_.take();
+  }
+  if (!packed.on_device && claim.on_plan) {
+    line_.post(turn, [this, row = claim.ordinal] {
+      run(AnchorKind::unpack, row, Side::before);
+      run(AnchorKind::unpack, row, Side::after);
+    });
+    return packed.kept.get();
+  }
+  at::Tensor tensor;
+  const auto work = [&] {
+    if (claim.left_plan) leave_plan();
+    if (claim.on_plan) run(AnchorKind::unpack, claim.ordinal, Side::before);
+    switch (packed.treatment) {
+      case Packed::Treatment::keep:
+        parameters_.check_present(packed.parameter);
+        tensor = packed.kept.get();
+        break;
+      case Packed::Treatment::planned:
+        tensor = load(packed, claim);
+        break;
+      case Packed::Treatment::host_copy:
+        tensor = packed.copy->load(kOffPlanTag);
+        break;
+    }
+    if (claim.on_plan) run(AnchorKind::unpack, claim.ordinal, Side::after);
+  };
+  if (current) {
+    in_turn(turn, work);
+  } else {  // of another step: this one has not failed when that does
+    const TurnLine::Place place(line_, turn);
+    work();
+  }
+  return tensor;
+}
+
+at::Tensor PlannedStep::State::load(const Packed& packed, const Claim& claim) {
+  if (!claim.on_plan || has_left_) {
+    return saved_.load_off_plan(schedule_.tenant_of[packed.saved.index()], packed.view, report_);
+  }
+  const StayId stay = schedule_.stay_of[claim.ordinal];
+  STOWAGE_ASSERT(stay.valid());
+  return saved_.view(stay, packed.view);
+}
+
 void PlannedStep::State::run(AnchorKind kind, std::size_t ordinal, Side side) {
-  if (!report_.on_plan) return;
-  for (const simulator::Instruction& instruction : program_.at(kind, ordinal, side)) {
+  const StepProgram& program = *instructions_.load();
+  for (const simulator::Instruction& instruction : program.at(kind, ordinal, side)) {
+    if (has_left_) return;
     execute(instruction);
   }
 }

@@ -2,33 +2,42 @@
 // tensors. Private to executor/planned_*.cpp.
 //
 // Autograd has a thread for each device and runs CPU nodes on the caller's, so the hooks of a graph
-// over both come on two threads at once. A hook holds lock() from its begin_ to its finish_ call;
-// everything else locks by itself. Whichever thread comes first, what it gets is right; an order of
-// unpacks that is not the recorded one is off plan.
+// over both come on two threads at once. Each event is *claimed* under a lock, which compares it
+// with the recorded one and takes its place in a line (executor/turn_line.h); what it then does on
+// the device it does in that order, holding no lock: whatever runs inside (an allocator's callback,
+// code of the user's) may come back here. The hook of a tensor that is not on the device waits for
+// nobody. Whichever thread comes first, what it gets is right; an order of unpacks that is not the
+// recorded one is off plan.
 #pragma once
 
 #include <algorithm>
-#include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "executor/gradient_hooks.h"
+#include "executor/host_copy.h"
 #include "executor/host_pool.h"
 #include "executor/kept_tensor.h"
 #include "executor/planned_parameters.h"
 #include "executor/planned_step.h"
 #include "executor/saved_tenants.h"
 #include "executor/saved_view.h"
-#include "executor/serial_numbers.h"
+#include "executor/step_cursor.h"
 #include "executor/step_program.h"
+#include "executor/turn_line.h"
+#include "simulator/lowering/skipped_update.h"
 
 namespace stowage::executor {
 
 class PlannedStep::State {
  public:
   State(Device& device, std::shared_ptr<const Trace> trace, simulator::Schedule schedule,
-        PlannedStepOptions options, HostArena arena, PlannedParameters parameters);
+        PlannedStepOptions options, HostArena arena, PlannedParameters parameters,
+        Result<simulator::SkippedUpdate> skipped);
 
   // Once, ahead of the first begin(): takes over the parameters that stream.
   void adopt();
@@ -42,34 +51,30 @@ class PlannedStep::State {
   // Ends a step that goes on; nothing otherwise.
   void abort();
   void layer_event(LayerEvent event, std::string_view path);
+  void backward_event(bool begins);
   void parameter_update(UpdateEvent event, const at::Tensor& parameter);
+  void skip_update();
+  void gradient_accumulated(const at::Tensor& parameter);
   void materialise();
   std::vector<NamedTensor> values();
 
-  // What a pack decided for the saved tensor.
-  enum class Treatment : std::uint8_t { keep, planned, host_copy };
+  // What became of a saved tensor.
   struct Packed {
+    enum class Treatment : std::uint8_t { keep, planned, host_copy };
     Treatment treatment = Treatment::keep;
     SavedId saved;
     std::uint64_t step = 0;       // the step it belongs to
     std::int32_t parameter = -1;  // the streamed parameter whose memory it is, -1 = none
+    bool on_device = false;
+    KeptTensor kept;                 // of keep
+    SavedView view;                  // of planned
+    std::optional<HostCopy> copy{};  // of host_copy
   };
-  [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
-  // The rest is called under lock(). begin_pack() decides; the caller then makes its KeptTensor or
-  // HostCopy; finish_pack() runs what stands behind the pack. Throws c10::Error for a step that is
-  // off plan (OffPlan::refuse).
-  Packed begin_pack(const at::Tensor& tensor);
-  void finish_pack(const Packed& packed);
-  // Runs what stands before the unpack; true when the unpack is the one the schedule expects.
-  bool begin_unpack(const Packed& packed);
-  void finish_unpack(bool on_plan);
-  // Throws c10::Error when it is memory of a parameter that is not on the device.
-  void check_present(const Packed& packed) const { parameters_.check_present(packed.parameter); }
-  // The bytes of a `planned` saved tensor, on the device, as a view. Between begin and finish.
-  at::Tensor load(const Packed& packed, const SavedView& view, bool on_plan);
+  // Run what stands around the event. Both throw c10::Error for a step that is off plan
+  // (OffPlan::refuse) and for memory of a parameter that is not on the device.
+  Packed pack(const at::Tensor& tensor);
+  at::Tensor unpack(const Packed& packed);
 
-  // For saved tensors that leave outside the plan.
-  [[nodiscard]] HostPool& host_pool() { return host_pool_; }
   [[nodiscard]] const HostArena& arena() const { return arena_; }
   [[nodiscard]] Bytes host_high_water() const {
     return std::max(saved_.arena_use().high_water(arena_.data()),
@@ -77,57 +82,69 @@ class PlannedStep::State {
   }
 
  private:
+  using Claim = StepCursor::Claim;
+
   // Ends the step for the device, waits for every copy and drops what the step holds there; of
-  // parameters too, unless they are where the next step expects them.
+  // parameters too, unless they are where the next step expects them. In a turn, as what follows.
   void finish(bool parameters_stay);
   void drop_all();
   void run(simulator::AnchorKind kind, std::size_t ordinal, simulator::Side side);
   void execute(const simulator::Instruction& instruction);
-  // A refused step stays refused, on whichever thread it goes on.
+  void leave_plan();
+  // The bytes of a `planned` saved tensor, on the device, as a view.
+  at::Tensor load(const Packed& packed, const Claim& claim);
+
+  // Under the lock. A refused step stays refused, and a failed one failed, on whichever thread it
+  // goes on.
   void check_not_refused() const;
-  // Throws, or leaves the plan for the rest of the step.
-  void diverge(const std::string& difference);
-  // What of the next pack is not as recorded, if anything; and in words.
-  enum class PackDifference : std::uint8_t {
-    none,
-    count,
-    place,
-    dtype,
-    no_memory,
-    shape,
-    offset,
-    storage,
-    size,
-    version
-  };
-  [[nodiscard]] PackDifference compare_pack(const at::Tensor& tensor, const Site& site);
-  [[nodiscard]] std::string describe(PackDifference difference, const at::Tensor& tensor,
-                                     const Site& site) const;
-  std::size_t& counter(simulator::AnchorKind kind) {
-    return counters_[static_cast<std::size_t>(kind)];
+  void check_not_failed() const;
+  // Throws when the event was the first that differs and such steps are refused.
+  void check(const Claim& claim) const;
+  // Runs an event's work in its turn. When it throws, the step has failed: nothing of it runs on.
+  template <class Work>
+  void in_turn(TurnLine::Turn turn, Work&& work);
+  // An anchor that is no saved tensor's: claims it with `next`, and runs what stands there.
+  template <class Next>
+  void pass_anchor(simulator::AnchorKind kind, Next&& next);
+  Claim claim_parameter(simulator::AnchorKind kind, const at::Tensor& parameter);
+  [[nodiscard]] TurnLine::Turn next_turn() {
+    const std::lock_guard lock(mutex_);
+    return line_.take();
+  }
+  [[nodiscard]] bool is_of_device(const at::Tensor& tensor) const {
+    return tensor.defined() && tensor.device().type() == device_.torch_device().type();
   }
 
-  std::mutex mutex_;  // guards everything below that changes
   Device& device_;
   HostPool host_pool_;  // has a lock of its own
   std::shared_ptr<const Trace> trace_;
   simulator::Schedule schedule_;
   PlannedStepOptions options_;
   HostArena arena_;
-  PlannedParameters parameters_;
   StepProgram program_;
-  SavedTenants saved_;
-  std::vector<TenantHolder*> holders_;  // by tenant
-  SiteTracker sites_;
-  std::array<std::size_t, simulator::kAnchorKinds> counters_{};
-  SerialNumbers storage_index_;              // of the storages that the step saves
-  std::vector<std::int64_t> first_version_;  // by storage index
-  StepReport report_;
-  std::int64_t first_serial_ = 0;  // allocations from here on were made in this step
+  Result<simulator::SkippedUpdate> skipped_;
+  std::optional<StepProgram> skipping_program_;
+  std::atomic<const StepProgram*> instructions_{
+      &program_};  // of this step; ahead of the update both have the same
+
+  std::mutex mutex_;  // guards the next four; no call of the device is made under it
+  StepCursor cursor_;
   std::uint64_t step_ = 0;
   bool active_ = false;
+  bool failed_ = false;  // an event's work threw: what it was to do is half done
+
+  TurnLine line_;                 // whoever has its turn has what follows
+  GradientHooks gradient_hooks_;  // where instructions stand behind accumulations
+  PlannedParameters parameters_;
+  SavedTenants saved_;
+  std::vector<TenantHolder*> holders_;  // by tenant
+  StepReport report_;                   // but for what the cursor knows
+  // It has left the plan, if from inside of an event's work: the rest of that is not done.
+  bool has_left_ = false;
   // The last step has not put its parameters away: it goes on, or the device failed at its end.
   bool parameters_out_ = false;
+  std::atomic<std::int64_t> first_serial_{0};  // allocations from here on were made in this step
+  std::atomic<std::int64_t> off_plan_packs_{0};
 };
 
 }  // namespace stowage::executor

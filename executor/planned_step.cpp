@@ -2,13 +2,14 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <exception>
 #include <mutex>
-#include <optional>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "executor/host_copy.h"
 #include "executor/planned_state.h"
 #include "executor/reserve_segments.h"
 #include "executor/saved_tensor_engine.h"
@@ -16,6 +17,7 @@
 #include "simulator/allocator/allocator_outlook.h"
 #include "simulator/allocator/allocator_replay.h"
 #include "simulator/hazards/hazards.h"
+#include "simulator/hazards/skipped_update_check.h"
 #include "simulator/schedule/tenant_kind.h"
 
 namespace stowage::executor {
@@ -26,49 +28,12 @@ class PlannedHooks final : public torch::autograd::SavedVariableHooks {
  public:
   explicit PlannedHooks(std::shared_ptr<PlannedStep::State> state) : state_(std::move(state)) {}
 
-  void call_pack_hook(const at::Tensor& tensor) override {
-    const auto lock = state_->lock();
-    packed_ = state_->begin_pack(tensor);
-    switch (packed_.treatment) {
-      case PlannedStep::State::Treatment::keep:
-        kept_ = KeptTensor(tensor);
-        break;
-      case PlannedStep::State::Treatment::planned:
-        view_ = SavedView::of(tensor);
-        break;
-      case PlannedStep::State::Treatment::host_copy:
-        copy_.emplace(state_->host_pool(), tensor);
-        break;
-    }
-    state_->finish_pack(packed_);
-  }
-
-  at::Tensor call_unpack_hook() override {
-    const auto lock = state_->lock();
-    const bool on_plan = state_->begin_unpack(packed_);
-    at::Tensor tensor;
-    switch (packed_.treatment) {
-      case PlannedStep::State::Treatment::keep:
-        state_->check_present(packed_);
-        tensor = kept_.get();
-        break;
-      case PlannedStep::State::Treatment::planned:
-        tensor = state_->load(packed_, view_, on_plan);
-        break;
-      case PlannedStep::State::Treatment::host_copy:
-        tensor = copy_->load(kOffPlanTag);
-        break;
-    }
-    state_->finish_unpack(on_plan);
-    return tensor;
-  }
+  void call_pack_hook(const at::Tensor& tensor) override { packed_ = state_->pack(tensor); }
+  at::Tensor call_unpack_hook() override { return state_->unpack(packed_); }
 
  private:
   std::shared_ptr<PlannedStep::State> state_;
   PlannedStep::State::Packed packed_;
-  KeptTensor kept_;
-  SavedView view_;
-  std::optional<HostCopy> copy_;
 };
 
 // States of drivers that are gone, whose parameters are not all on the device. Never destroyed: a
@@ -95,6 +60,64 @@ Status check_dtypes(const Trace& trace, const simulator::Schedule& schedule) {
   return Unit{};
 }
 
+// `rrelu` saves its noise ahead of the kernel that fills it, and counts no version. A recording
+// knows that (the noise has no storage there), one of an earlier version does not; nor does a step
+// that leaves its plan, of whatever else is saved behind that.
+Status check_filled(const Trace& trace, const simulator::Schedule& schedule, OffPlan off_plan) {
+  constexpr std::string_view kFillsWhatItSaved = "aten::rrelu_with_noise";
+  std::unordered_map<std::int32_t, bool> knows;  // by op
+  for (std::size_t s = 0; s < trace.saved.size(); ++s) {
+    const OpId op = trace.saved.op[s];
+    if (!op.valid() || !trace.string(trace.ops.name[op.index()]).starts_with(kFillsWhatItSaved)) {
+      continue;
+    }
+    if (off_plan == OffPlan::offload_all) {
+      return Error{
+          ErrorCode::bad_input,
+          "the step draws random slopes (rrelu), which off the plan would leave the device "
+          "ahead of the kernel that fills them",
+          "", "", "run it without going on off the plan"};
+    }
+    knows[op.value] = knows[op.value] || !trace.saved.storage[s].valid();
+  }
+  for (const simulator::Tenant& tenant : schedule.tenants) {
+    for (const SavedId saved : tenant.saved) {
+      const auto found = knows.find(trace.saved.op[saved.index()].value);
+      if (found == knows.end() || found->second) continue;
+      return Error{ErrorCode::bad_input,
+                   "the recording takes what rrelu saves ahead of filling it for filled, at " +
+                       trace.string(trace.saved.site[saved.index()]),
+                   "", "", "record the model again, or keep what is saved there"};
+    }
+  }
+  return Unit{};
+}
+
+// Where something stands behind an accumulation, somebody must tell of it.
+Status check_parameters(const simulator::Schedule& schedule,
+                        const std::vector<NamedTensor>& parameters) {
+  const bool needed = std::any_of(
+      schedule.instructions.begin(), schedule.instructions.end(), [](const auto& instruction) {
+        return instruction.anchor.kind == simulator::AnchorKind::gradient_accumulated;
+      });
+  if (!needed || !parameters.empty()) return Unit{};
+  return Error{ErrorCode::bad_input, "the schedule acts where gradients are accumulated", "", "",
+               "pass the model's parameters in the order in which they were recorded"};
+}
+
+// Proven as the other one is.
+Result<simulator::SkippedUpdate> skipped_period(const simulator::StepIndex& index,
+                                                const simulator::Schedule& schedule) {
+  Result<simulator::SkippedUpdate> skipped = simulator::skip_update(index, schedule);
+  if (!skipped) return skipped;
+  const auto hazards = simulator::check_skipped_update(
+      index, schedule, simulator::StepIndex(skipped->step), skipped->schedule);
+  if (hazards.empty()) return skipped;
+  return Error{ErrorCode::bad_input,
+               "under this plan a step without it would not be safe: " + hazards.front().text, "",
+               "", "let the parameters stay that are used behind the update"};
+}
+
 LeftBehind& left_behind() {
   static auto* const all = new LeftBehind;
   return *all;
@@ -103,7 +126,7 @@ LeftBehind& left_behind() {
 }  // namespace
 
 std::string PlannedStep::State::look_ahead() {
-  const std::lock_guard lock(mutex_);
+  const TurnLine::Place place(line_, next_turn());
   if (device_.memory().driver_allocations < 0) return "";
   const simulator::StepIndex index(*trace_);
   const simulator::AllocatorOutlook outlook(index, schedule_);
@@ -129,7 +152,11 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
         std::string("the schedule moves a ") + tenant.kind->name + ", which no executor can", "",
         "", "plan with this version of Stowage"};
   }
+  if (Status status = check_parameters(schedule, parameters); !status) return status.error();
   if (Status status = check_dtypes(*trace, schedule); !status) return status.error();
+  if (Status status = check_filled(*trace, schedule, options.off_plan); !status) {
+    return status.error();
+  }
   Result<HostArena> arena = device.host_arena(schedule.host_bytes);
   if (!arena) return arena.error();
   Result<PlannedParameters> planned = PlannedParameters::create(
@@ -139,9 +166,10 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
   if (trace->setup.size() > 0) {
     ahead = simulator::replay_allocator(index, schedule).buffers_ahead;
   }
-  std::unique_ptr<PlannedStep> step(new PlannedStep(
-      std::make_shared<State>(device, std::move(trace), std::move(schedule), options,
-                              std::move(arena).value(), std::move(planned).value())));
+  Result<simulator::SkippedUpdate> skipped = skipped_period(index, schedule);
+  std::unique_ptr<PlannedStep> step(new PlannedStep(std::make_shared<State>(
+      device, std::move(trace), std::move(schedule), options, std::move(arena).value(),
+      std::move(planned).value(), std::move(skipped))));
   step->state_->adopt();
   reserve_segments(device, ahead);
   return step;
@@ -212,6 +240,10 @@ Result<StepReport> PlannedStep::end_step() {
   }
 }
 
+void PlannedStep::skip_update() {
+  state_->skip_update();
+}
+
 void PlannedStep::abort_step() {
   installed_.remove();
   state_->abort();
@@ -244,6 +276,14 @@ std::unique_ptr<torch::autograd::SavedVariableHooks> PlannedStep::make_hooks() {
 
 void PlannedStep::layer_event(LayerEvent event, std::string_view path) {
   state_->layer_event(event, path);
+}
+
+void PlannedStep::backward_begin() {
+  state_->backward_event(/*begins=*/true);
+}
+
+void PlannedStep::backward_end() {
+  state_->backward_event(/*begins=*/false);
 }
 
 void PlannedStep::parameter_update(UpdateEvent event, const at::Tensor& parameter) {

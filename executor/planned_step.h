@@ -24,7 +24,6 @@
 #include "executor/device/device.h"
 #include "executor/device/host_arena.h"
 #include "executor/model.h"
-#include "executor/site_tracker.h"
 #include "executor/step_driver.h"
 #include "simulator/schedule/schedule.h"
 #include "traces/result.h"
@@ -81,6 +80,11 @@ class PlannedStep final : public StepDriver {
   // when it began on another thread. A graph's backward knows its step without it, the forward and
   // the optimizer's updates do not. Nothing outside of a step.
   void resume() { installed_.resume(); }
+  // Where the step would update its parameters: it does not, as behind an overflow. Ahead of the
+  // first update; whatever else the step does behind it is as recorded. The period without the
+  // update is part of what create() proves. Throws c10::Error where the recording has no update
+  // that can be left out, or it has begun.
+  void skip_update() override;
   // Ends the step and removes the driver. Error: the step ended before the schedule did (only
   // with OffPlan::refuse; nothing is lost, its results are right). What look_ahead()
   // takes for a moment counts in the device's peaks, not in the report's.
@@ -116,8 +120,8 @@ class PlannedStep final : public StepDriver {
 
   std::unique_ptr<torch::autograd::SavedVariableHooks> make_hooks() override;
   void layer_event(LayerEvent event, std::string_view path) override;
-  void backward_begin() override {}
-  void backward_end() override {}
+  void backward_begin() override;
+  void backward_end() override;
   void parameter_update(UpdateEvent event, const at::Tensor& parameter) override;
 
   class State;  // shared with the hooks, which may outlive the driver with their graph

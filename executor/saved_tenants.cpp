@@ -90,6 +90,7 @@ at::Tensor SavedTenants::load_off_plan(TenantId id, const SavedView& view, StepR
               "given to another one; record the step as it now is and plan again");
   const at::Tensor buffer = device_.allocate_buffer(tenant.bytes, kOffPlanTag);
   if (tenant.bytes > 0) {
+    device_.wait(homes_[id.index()].store);  // where another thread is still to leave the plan
     const CopyTicket ticket =
         device_.copy_async(CopyLane::h2d, buffer.mutable_data_ptr(), used(tenant), tenant.bytes);
     if (needed(Wait::load_off_plan)) device_.wait_blocking(ticket);

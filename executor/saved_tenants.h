@@ -1,7 +1,7 @@
 // SavedTenants: the saved tensors of a Schedule on a running step. A made stay holds the tensor's
 // storage from its pack to its eviction; a loaded stay holds a buffer from its load to its
-// eviction, and the unpacks between are handed views of it. Owned by PlannedStep::State, under its
-// lock; private to executor/planned_*.cpp.
+// eviction, and the unpacks between are handed views of it. Owned by PlannedStep::State, in its
+// turns; private to executor/planned_*.cpp.
 #pragma once
 
 #include <ATen/core/Tensor.h>

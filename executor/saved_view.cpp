@@ -90,8 +90,9 @@ SavedView SavedView::of(const at::Tensor& tensor) {
 
 at::Tensor SavedView::over(const c10::Storage& buffer, Bytes buffer_begin) const {
   const auto item = static_cast<Bytes>(dtype.itemsize());
-  // A view without elements touches nothing; its offset may lie anywhere.
-  const Bytes byte_offset = range.size() == 0 ? 0 : offset * item - buffer_begin;
+  // A view without elements touches nothing, so its offset may lie anywhere: it keeps it, which
+  // whoever saves the view once more sees.
+  const Bytes byte_offset = range.size() == 0 ? offset * item : offset * item - buffer_begin;
   STOWAGE_ASSERT(byte_offset % item == 0);
   const Bytes buffer_end = buffer_begin + static_cast<Bytes>(buffer.nbytes());
   TORCH_CHECK(range.size() == 0 || (buffer_begin <= range.begin && range.end <= buffer_end),

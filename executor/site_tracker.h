@@ -1,5 +1,6 @@
-// SiteTracker: where in the step the program is, in layers, so that every saved tensor gets its
-// stable name (site). Counts a layer's calls and the packs inside each call.
+// SiteTracker: where in the step the program is, so that every saved tensor gets its stable name
+// (site) and is known again: pass, micro-batch, layer call, ordinal. Counts a layer's calls and the
+// packs inside each call.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "simulator/step/step.h"
+
 namespace stowage::executor {
 
 // One saved tensor's place: pack number `ordinal` inside call number `call` of the innermost layer.
@@ -16,16 +19,22 @@ struct Site {
   std::string_view layer;  // valid until the tracker's next reset()
   std::int32_t call = 0;
   std::int32_t ordinal = 0;
+  simulator::Pass pass = simulator::Pass::forward;  // or backward
+  std::int32_t micro_batch = 0;                     // see SiteTracker::enter()
 };
 
 class SiteTracker {
  public:
   // Begins a step. Outside any layer the path is "step".
   void reset();
-  // Allocates at a path's first call only.
+  // Allocates at a path's first call only. The first layer behind a backward begins the next
+  // micro-batch; calls are counted through all of them.
   void enter(std::string_view path);
   // Leaves the innermost layer. A layer left by an exception is dropped by the next reset().
   void leave();
+  // Around each call of the autograd engine; they may nest.
+  void backward_begin() { ++backward_depth_; }
+  void backward_end();
   // The site of the next pack; counts it.
   Site next_pack();
   [[nodiscard]] std::string_view innermost() const { return frames_.back().path; }
@@ -43,6 +52,9 @@ class SiteTracker {
   // Keys own the paths of the frames.
   std::unordered_map<std::string, std::int32_t, PathHash, std::equal_to<>> calls_;
   std::vector<Frame> frames_;
+  std::int32_t backward_depth_ = 0;
+  std::int32_t micro_batch_ = 0;
+  bool is_behind_backward_ = false;
 };
 
 }  // namespace stowage::executor

@@ -74,6 +74,17 @@ void InstalledDriver::remove() noexcept {
   link_ = nullptr;
 }
 
+std::vector<at::Tensor> StepDriver::run_layer(std::string_view path, const LayerFn& fn,
+                                              std::vector<at::Tensor> inputs) {
+  const std::shared_ptr<DriverLink> link = current_link();
+  layer_event(LayerEvent::forward_begin, path);
+  std::vector<at::Tensor> outputs = fn(inputs);
+  inputs.clear();
+  // The layer may have ended the step.
+  if (driver_of(link.get()) == this) layer_event(LayerEvent::forward_end, path);
+  return outputs;
+}
+
 StepDriver* driver() {
   return driver_of(current_link().get());
 }

@@ -2,7 +2,9 @@
 // saved-tensor engine and the training step report here; a recording driver logs, a planned driver
 // moves tensors. No driver = a plain step.
 //
-// The driver is process-wide, not thread-local: on a GPU, backward runs on autograd's own threads.
+// A driver is called on every thread that runs a part of its step: on a GPU, backward runs on
+// autograd's own. It holds no lock while code of the user's runs, a kernel is launched or memory is
+// asked for.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,6 +14,9 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+#include "executor/layer_fn.h"
 
 namespace stowage::executor {
 
@@ -24,6 +29,11 @@ class StepDriver {
 
   // Hooks for one saved tensor, or null for PyTorch's own saving. Called on the thread that saves.
   virtual std::unique_ptr<torch::autograd::SavedVariableHooks> make_hooks() = 0;
+  // Runs a layer's forward, between its two events: fn(inputs), whose result it returns. What it
+  // keeps of `fn` it may call again until the step ends, from a hook as well; the inputs are
+  // consumed: what is not kept is gone when fn returns.
+  virtual std::vector<at::Tensor> run_layer(std::string_view path, const LayerFn& fn,
+                                            std::vector<at::Tensor> inputs);
   // `path` is the layer's full path and stays valid only during the call.
   virtual void layer_event(LayerEvent event, std::string_view path) = 0;
   // Around every call of the autograd engine. Between two of them, and after the last, no thread of
@@ -33,6 +43,8 @@ class StepDriver {
   // Around the optimizer's update of one parameter that has a gradient. After an exception inside
   // there is no end.
   virtual void parameter_update(UpdateEvent event, const at::Tensor& parameter) = 0;
+  // In the place of all of them, when the step's gradients are of no use.
+  virtual void skip_update() {}
 };
 
 // One installation of a driver, shared by all who may ask it later: threads, and graphs made under

@@ -1,5 +1,7 @@
 #include "executor/step_program.h"
 
+#include <algorithm>
+
 #include "simulator/step/anchor_kinds.h"
 #include "traces/result.h"
 
@@ -8,10 +10,17 @@ namespace stowage::executor {
 using simulator::AnchorKind;
 
 StepProgram::StepProgram(const Trace& trace, const simulator::Schedule& schedule)
-    : instructions_(schedule.instructions) {
+    : instructions_(schedule.instructions),
+      hears_gradients_(std::any_of(instructions_.begin(), instructions_.end(), [](const auto& i) {
+        return i.anchor.kind == AnchorKind::gradient_accumulated;
+      })) {
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
     const auto kind = simulator::anchor_kind_of(trace.events.kind[i]);
     if (!kind) continue;
+    const bool is_heard = *kind != AnchorKind::gradient_accumulated || hears_gradients_;
+    if (is_heard && *kind != AnchorKind::step_begin && *kind != AnchorKind::step_end) {
+      order_.push_back(*kind);
+    }
     Place place;
     place.ref = trace.events.ref[i];
     places_[static_cast<std::size_t>(*kind)].push_back(place);

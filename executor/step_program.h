@@ -20,6 +20,11 @@ class StepProgram {
   [[nodiscard]] std::span<const simulator::Instruction> at(simulator::AnchorKind kind,
                                                            std::size_t ordinal,
                                                            simulator::Side side) const;
+  // Something stands behind an accumulated gradient, so that somebody must tell of them.
+  [[nodiscard]] bool hears_gradients() const { return hears_gradients_; }
+  // The kinds of all events that an executor hears of between the step's begin and its end, in
+  // their order: accumulated gradients only where it hears_gradients().
+  [[nodiscard]] const std::vector<simulator::AnchorKind>& order() const { return order_; }
   // How many events of this kind a step has, the layer of a layer event, and the storage of a
   // parameter's update.
   [[nodiscard]] std::size_t count(simulator::AnchorKind kind) const;
@@ -37,6 +42,8 @@ class StepProgram {
   };
   std::span<const simulator::Instruction> instructions_;
   std::array<std::vector<Place>, simulator::kAnchorKinds> places_;
+  bool hears_gradients_ = false;
+  std::vector<simulator::AnchorKind> order_;
 };
 
 }  // namespace stowage::executor

@@ -224,7 +224,9 @@ void StreamedParameters::adopt() {
 void StreamedParameters::start_load(std::size_t index, std::int64_t tag) {
   Entry& entry = entries_[index];
   STOWAGE_ASSERT(entry.place == Place::absent);
-  entry.buffer = device_.allocate_buffer(entry.bytes, tag);
+  at::Tensor buffer = device_.allocate_buffer(entry.bytes, tag);
+  if (entry.place != Place::absent) return;  // materialised meanwhile, by who was called there
+  entry.buffer = std::move(buffer);
   entry.place = Place::loading;
   void* const memory = entry.buffer.mutable_data_ptr();
   if (poison_buffers_) device_.fill_on_compute(memory, kPoison, entry.bytes);

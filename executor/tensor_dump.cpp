@@ -86,6 +86,20 @@ Status write_header(int descriptor, const std::string& name, at::ScalarType type
   return write_all(descriptor, name.data(), name.size());
 }
 
+// Of a tensor of zeros that has no memory.
+Status write_zeros(int descriptor, std::int64_t bytes, Form form) {
+  const std::vector<std::byte> zeros(static_cast<std::size_t>(std::min(bytes, kPieceBytes)));
+  for (std::int64_t at = 0; at < bytes; at += kPieceBytes) {
+    const std::int64_t part = std::min(kPieceBytes, bytes - at);
+    const PieceDigest digest = digest_of(zeros.data(), part);
+    Status status = form == Form::digests
+                        ? write_all(descriptor, digest.data(), digest.size())
+                        : write_all(descriptor, zeros.data(), static_cast<std::size_t>(part));
+    if (!status) return status;
+  }
+  return Unit{};
+}
+
 struct Record {
   Header header;
   std::string name;
@@ -178,11 +192,13 @@ Status TensorDumpWriter::add(std::int64_t step, const std::string& kind,
                  "verification compares dense tensors only"};
   }
   const auto bytes = static_cast<Bytes>(tensor.tensor.nbytes());
-  if (Status status = write_header(descriptor_, name, tensor.tensor.scalar_type(), bytes,
-                                   digests_ ? Form::digests : Form::bytes);
+  const Form form = digests_ ? Form::digests : Form::bytes;
+  if (Status status = write_header(descriptor_, name, tensor.tensor.scalar_type(), bytes, form);
       !status) {
     return status;
   }
+  // Such is the gradient of `sgn`.
+  if (tensor.tensor._is_zerotensor()) return write_zeros(descriptor_, bytes, form);
   const auto* const data = static_cast<const std::byte*>(tensor.tensor.const_data_ptr());
   if (digests_) {
     if (!hasher_) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "executor/device/needed_wait.h"
+#include "executor/step_driver.h"
 #include "executor/user_code.h"
 
 namespace stowage::executor {
@@ -47,16 +48,15 @@ HostArena loss_arena(Device& device) {
 }
 
 // Whatever happens in the first step, the history of the allocator does not go on behind it.
-class SetupEnd {
- public:
-  explicit SetupEnd(Device& device) : device_(device) {}
-  SetupEnd(const SetupEnd&) = delete;
-  SetupEnd& operator=(const SetupEnd&) = delete;
-  ~SetupEnd() { device_.end_setup(); }
-
- private:
-  Device& device_;
-};
+template <class Body>
+auto in_setup(Device& device, Body&& body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (...) {
+    device.end_setup();
+    throw;
+  }
+}
 
 const void* memory_of(const at::Tensor& tensor) {
   return tensor.defined() && tensor.has_storage() ? tensor.storage().data() : nullptr;
@@ -106,15 +106,17 @@ void TrainingStep::backward(const BackwardRoot& root) const {
   run_user_code(file_ + ": its backward", [&] { root.tensor.backward(root.gradient); });
 }
 
-double TrainingStep::step() {
+void TrainingStep::begin() {
   device_.begin_first_step();
-  const SetupEnd setup_end(device_);
-  enter(PhaseKind::zero_grad);
-  for (const NamedTensor& parameter : parameters_) parameter.tensor.mutable_grad().reset();
+  in_setup(device_, [&] {
+    enter(PhaseKind::zero_grad);
+    for (const NamedTensor& parameter : parameters_) parameter.tensor.mutable_grad().reset();
+  });
+}
 
-  enter(PhaseKind::forward);
-  at::ScalarType loss_type = at::kFloat;
-  {
+void TrainingStep::accumulate() {
+  in_setup(device_, [&] {
+    enter(PhaseKind::forward);
     const BackwardRoot root = model_->forward();
     enter(PhaseKind::backward);
     backward(root);
@@ -122,17 +124,29 @@ double TrainingStep::step() {
     const at::Tensor& loss = root.tensor;
     TORCH_CHECK(loss.numel() > 0 && static_cast<Bytes>(loss.itemsize()) <= kLossBytes,
                 "a loss of dtype ", loss.scalar_type());
-    loss_type = loss.scalar_type();
+    loss_type_ = loss.scalar_type();
     // Fetched behind backward; the CPU goes on to launch the optimizer meanwhile.
     device_.copy_on_compute(loss_.data(), loss.const_data_ptr(),
                             static_cast<Bytes>(loss.itemsize()));
-  }
-  if (optimizer_) {
+  });
+}
+
+double TrainingStep::end(Update update) {
+  in_setup(device_, [&] {
+    if (!optimizer_) return;
     enter(PhaseKind::optimizer);
-    optimizer_->step();
-  }
+    if (update == Update::taken) return optimizer_->step();
+    if (StepDriver* const current = driver()) current->skip_update();
+  });
   if (needed(Wait::loss)) device_.synchronize();
-  return scalar_at(loss_.data(), loss_type);
+  device_.end_setup();
+  return scalar_at(loss_.data(), loss_type_);
+}
+
+double TrainingStep::step(Update update) {
+  begin();
+  accumulate();
+  return end(update);
 }
 
 double TrainingStep::run(std::int64_t index) {

@@ -3,6 +3,10 @@
 //
 //   prepare(k)         the batch of seed + k goes into the input tensors (outside the step)
 //   step()             zero_grad (set to none), forward, backward, optimizer
+//   or divided:
+//   begin()            zero_grad
+//   accumulate()       forward and backward of the input tensors: once a part of the batch
+//   end()              optimizer
 //
 // A step leaves behind parameters, gradients and optimizer state and nothing else: every temporary,
 // the root of backward included, is released inside. So from the third step on steps begin and end
@@ -21,6 +25,9 @@
 #include "traces/trace.h"
 
 namespace stowage::executor {
+
+// Skipped: the gradients are of no use (an overflow), and the step's driver hears of that.
+enum class Update : std::uint8_t { taken, skipped };
 
 struct TrainingOptions {
   OptimizerKind optimizer = OptimizerKind::none;
@@ -44,8 +51,14 @@ class TrainingStep {
   // tensor's first element. Throws what PyTorch throws, and what the model's own code throws in
   // backward, which with options.file is c10::Error that names the file; then the next step is
   // clean again, since it begins with zero_grad.
-  double step();
+  double step(Update update = Update::taken);
   double run(std::int64_t index);
+  // The parts of a step. What happens between them (another load_batch() of the model, gradients
+  // scaled or clipped) is the caller's and belongs to the step. end() returns the last part's loss.
+  // After an exception in one of them the step begins anew with begin().
+  void begin();
+  void accumulate();
+  double end(Update update = Update::taken);
 
   void set_phase_hook(PhaseHook hook) { phase_hook_ = std::move(hook); }
 
@@ -67,6 +80,7 @@ class TrainingStep {
   std::string file_;
   PhaseHook phase_hook_;
   HostArena loss_;  // where the loss comes to; pinned once
+  at::ScalarType loss_type_ = at::kFloat;
 };
 
 }  // namespace stowage::executor

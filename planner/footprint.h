@@ -101,8 +101,7 @@ class Footprints {
   void find_dominant(Movable& movable);
   void add_layer(const Movable& movable, Choice choice, simulator::Decisions& out) const;
   void add_parameters(Choice choice);
-  void add_layer_option(Movable& movable, Choice choice,
-                        const std::vector<simulator::ParameterStay>& stays) const;
+  void add_layer_option(Movable& movable, Choice choice, const simulator::Movement& movement) const;
 
   const simulator::StepIndex* index_;
   bool by_block_;

@@ -7,22 +7,23 @@
 #include "planner/streaming_layers.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/lowering/parameter_stays.h"
+#include "simulator/lowering/touching_stays.h"
 #include "simulator/step/parameter_uses.h"
 
 namespace stowage::planner {
 namespace {
 
 // Where parameters stay when all of them stream in this way and are loaded on demand.
-simulator::ParameterStays stays_on_demand(const simulator::StepIndex& index,
-                                          const std::vector<LayerId>& layers, Choice choice) {
+simulator::Movement stays_on_demand(const simulator::StepIndex& index,
+                                    const std::vector<LayerId>& layers, Choice choice) {
   simulator::ParameterDecisions streaming;
   streaming.stream = choice == Choice::forward ? simulator::ParameterPlan::Stream::forward
                                                : simulator::ParameterPlan::Stream::always;
   for (const LayerId layer : layers) streaming.shard_of.push_back(layer.valid() ? 0 : -1);
-  simulator::ParameterStays stays = simulator::parameter_stays(index, streaming);
-  for (simulator::ParameterStay& stay : stays.stays) stay.start = stay.await;
-  simulator::merge_touching(index, stays);
-  return stays;
+  simulator::Movement movement = simulator::parameter_stays(index, streaming);
+  for (simulator::PlacedStay& stay : movement.stays) stay.wanted_load = stay.await;
+  simulator::merge_touching(index, movement);
+  return movement;
 }
 
 }  // namespace
@@ -60,30 +61,31 @@ void Footprints::find_parameters() {
 
 // Options of the parameters that leave in this way, and of their layers.
 void Footprints::add_parameters(Choice choice) {
-  const simulator::ParameterStays stays = stays_on_demand(*index_, streaming_layer_, choice);
-  for (const simulator::ParameterStay& stay : stays.stays) {
-    const std::size_t s = stay.storage.index();
+  const simulator::Movement movement = stays_on_demand(*index_, streaming_layer_, choice);
+  for (const simulator::PlacedStay& stay : movement.stays) {
+    const StorageId storage = movement.tenants[stay.tenant.index()].storage;
+    const std::size_t s = storage.index();
     std::vector<Option>& options = units_[static_cast<std::size_t>(unit_of_[s])].options;
     if (options.back().choice != choice) {
       options.emplace_back();
       options.back().choice = choice;
     }
-    const auto start = static_cast<std::int32_t>(stay.start);
-    const auto evict = static_cast<std::int32_t>(stay.evict);
-    const Bytes bytes = storage_bytes(stay.storage);
+    const auto start = static_cast<std::int32_t>(stay.wanted_load);
+    const auto evict = static_cast<std::int32_t>(stay.earliest_evict);
+    const Bytes bytes = storage_bytes(storage);
     options.back().spans.push_back({start, std::min(evict, positions_), bytes});
     if (evict > positions_) options.back().spans.push_back({0, evict - positions_, bytes});
     options.back().back.push_back({start, index_->trace().storages.bytes[s]});
   }
   for (Movable& movable : movable_) {
-    if (movable.is_layer()) add_layer_option(movable, choice, stays.stays);
+    if (movable.is_layer()) add_layer_option(movable, choice, movement);
   }
 }
 
 // What its parameters hold together. Its one copy back, which only ranks it, stands for those of
 // them that come back in this step, where the last of them does.
 void Footprints::add_layer_option(Movable& movable, Choice choice,
-                                  const std::vector<simulator::ParameterStay>& stays) const {
+                                  const simulator::Movement& movement) const {
   Option all;
   all.choice = choice;
   bool leaves = false;
@@ -95,11 +97,11 @@ void Footprints::add_layer_option(Movable& movable, Choice choice,
     all.spans.insert(all.spans.end(), spans.begin(), spans.end());
   }
   if (!leaves) return;
-  for (const simulator::ParameterStay& stay : stays) {
-    const std::size_t s = stay.storage.index();
+  for (const simulator::PlacedStay& stay : movement.stays) {
+    const std::size_t s = movement.tenants[stay.tenant.index()].storage.index();
     if (choice != Choice::forward || streaming_layer_[s] != movable.layer) continue;
-    const auto start = static_cast<std::int32_t>(stay.start);
-    const std::int32_t left = static_cast<std::int32_t>(stay.evict) % positions_;
+    const auto start = static_cast<std::int32_t>(stay.wanted_load);
+    const std::int32_t left = static_cast<std::int32_t>(stay.earliest_evict) % positions_;
     movable.leaves = std::max(movable.leaves, EventId(left / 2));
     if (start < left) continue;  // back only for the next step's forward
     if (all.back.empty()) all.back.push_back({start, 0});

@@ -9,8 +9,6 @@
 namespace stowage::planner {
 namespace {
 
-using simulator::OffloadGroups;
-
 std::int32_t ahead_of(EventId event) {
   return 2 * event.value;
 }
@@ -18,7 +16,7 @@ std::int32_t behind(EventId event) {
   return 2 * event.value + 2;
 }
 
-OffloadGroups all_offloaded(const simulator::StepIndex& index, bool share) {
+simulator::Movement all_offloaded(const simulator::StepIndex& index, bool share) {
   simulator::Decisions decisions;
   decisions.saved.resize(index.trace().saved.size());
   for (auto& decision : decisions.saved) {
@@ -31,14 +29,19 @@ OffloadGroups all_offloaded(const simulator::StepIndex& index, bool share) {
 // Options of one way to copy, by storage.
 class SavedOptions {
  public:
-  SavedOptions(const Footprints& footprints, const OffloadGroups& groups, Choice choice)
+  SavedOptions(const Footprints& footprints, const simulator::Movement& movement, Choice choice)
       : footprints_(footprints),
         index_(footprints.index()),
         trace_(index_.trace()),
         options_(trace_.storages.size()) {
-    for (const simulator::Offload& offload : groups.offloads) add(offload, choice);
-    for (const simulator::Reload& reload : groups.reloads) {
-      add(reload, groups.offloads[reload.offload]);
+    for (const simulator::PlacedStay& stay : movement.stays) {
+      const simulator::Tenant& tenant = movement.tenants[stay.tenant.index()];
+      if (simulator::pre_existing(trace_, tenant.storage)) continue;
+      if (stay.is_made) {
+        add(tenant, choice);
+      } else {
+        add(stay, tenant);
+      }
     }
   }
 
@@ -49,24 +52,22 @@ class SavedOptions {
   }
 
  private:
-  void add(const simulator::Offload& offload, Choice choice) {
-    if (simulator::pre_existing(trace_, offload.storage)) return;
-    Option& option = options_[offload.storage.index()];
+  void add(const simulator::Tenant& tenant, Choice choice) {
+    Option& option = options_[tenant.storage.index()];
     option.choice = choice;
-    // Offloads come in pack order: the last one decides.
-    option.spans.assign(1, original(offload.storage, offload.saved.back(), choice));
-    const EventId pack = trace_.saved.event[offload.saved.front().index()];
-    option.out.push_back({ahead_of(pack), offload.bytes});
+    // Tenants come in pack order: the last one decides.
+    option.spans.assign(1, original(tenant.storage, tenant.saved.back(), choice));
+    const EventId pack = trace_.saved.event[tenant.saved.front().index()];
+    option.out.push_back({ahead_of(pack), tenant.bytes});
   }
 
-  void add(const simulator::Reload& reload, const simulator::Offload& offload) {
-    if (simulator::pre_existing(trace_, offload.storage)) return;
-    Option& option = options_[offload.storage.index()];
-    const simulator::Hold hold = simulator::hold_of(trace_, reload.unpacks);
-    const std::int32_t first = ahead_of(trace_.unpacks.event[reload.unpacks.front().index()]);
+  void add(const simulator::Stay& stay, const simulator::Tenant& tenant) {
+    Option& option = options_[tenant.storage.index()];
+    const simulator::Hold hold = simulator::hold_of(trace_, stay.unpacks);
+    const std::int32_t first = ahead_of(trace_.unpacks.event[stay.unpacks.front().index()]);
     option.spans.push_back({first, hold.outlives ? footprints_.positions() : behind(hold.event),
-                            footprints_.buffer_bytes(offload.bytes)});
-    option.back.push_back({first, offload.bytes});
+                            footprints_.buffer_bytes(tenant.bytes)});
+    option.back.push_back({first, tenant.bytes});
   }
 
   // When the original is gone at the earliest: behind its natural free, at the pack when that is

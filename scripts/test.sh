@@ -3,9 +3,9 @@
 #
 #   scripts/test.sh               presets core (no LibTorch, CUDA, Qt), gui and release
 #   scripts/test.sh --gui         preset gui alone, the desktop program: its own tests
-#   scripts/test.sh --sanitize    these, then ASan and UBSan on the core, the CPU executor (random plans
-#                                 included) and the desktop program, TSan on the core, the devices and the copy
-#                                 threads
+#   scripts/test.sh --sanitize    these, then every file compiled by itself, ASan and UBSan on the core, the CPU
+#                                 executor (random plans included) and the desktop program, TSan on the core, the
+#                                 devices and copy threads, the executor, its hooks and waits
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 cd "$STOWAGE_ROOT"
@@ -51,6 +51,14 @@ plain() {
   check release --label-exclude '^(traces|simulator|planner|profiler|report|predictions)$'
 }
 
+# The other presets compile six files as one, where one's includes are there for the next.
+includes() {
+  build debug -DSTOWAGE_BUILD_TESTS=OFF
+}
+
+# Of tests/profiler_torch, what hooks and copy threads do at once; the rest does it again.
+TSAN_SUITES='^profiler_torch\.(Reentry|TwoModels|KeptViews|DividedStep|SkippedUpdate|StreamedPlans|StreamedByHand|RandomShards|UnfinishedStep|UnpackTwice|WriteInFlight|Threads)'
+
 sanitize() {
   # One OpenMP thread: LibTorch's libgomp is not instrumented, so TSan would not see its barriers.
   export OMP_NUM_THREADS=1
@@ -73,7 +81,8 @@ sanitize() {
   build tsan -DSTOWAGE_WITH_TORCH=ON -- --target stowage_sanitized_tests
   stowage_say "Test (tsan)"
   "${fixed_addresses[@]}" ctest --preset tsan --parallel 2 --no-tests=error \
-    --label-regex '^(traces|simulator|planner|report|profiler|device)$'
+    --label-regex '^(traces|simulator|planner|report|profiler|device|executor|waits)$'
+  "${fixed_addresses[@]}" ctest --preset tsan --parallel 2 --no-tests=error --tests-regex "$TSAN_SUITES"
 }
 
 case ${1:-} in
@@ -92,6 +101,7 @@ case ${1:-} in
     stowage_setup torch
     exports
     plain
+    includes
     sanitize
     ;;
   *)

@@ -76,11 +76,13 @@ IValue call_layer(const std::string& path, jit::Function& method, std::vector<IV
     arguments[i] = IValue();
     places.push_back(i);
   }
-  // Of a tuple, what of it does not pass the boundary. Shared, since the layer may be called again.
+  // Of a tuple, what of it does not pass the boundary. Of the first call: who calls the layer again
+  // asks for its tensors alone.
   struct Rest {
     std::vector<IValue> elements;
     std::vector<std::size_t> passing;  // places of those that do
     bool is_tuple = false;
+    bool is_wanted = true;
   };
   const auto rest = std::make_shared<Rest>();
   const LayerFn run = [&method, arguments = std::move(arguments), places,
@@ -88,18 +90,19 @@ IValue call_layer(const std::string& path, jit::Function& method, std::vector<IV
     std::vector<IValue> given = arguments;
     for (std::size_t k = 0; k < places.size(); ++k) given[places[k]] = inputs[k];
     IValue result = call(method, std::move(given));
-    *rest = {.elements = {}, .passing = {}, .is_tuple = result.isTuple()};
-    if (!rest->is_tuple) return std::vector<at::Tensor>{std::move(result).toTensor()};
-    rest->elements = result.toTupleRef().elements().vec();
+    if (!result.isTuple()) return std::vector<at::Tensor>{std::move(result).toTensor()};
+    Rest found{.elements = result.toTupleRef().elements().vec(), .passing = {}, .is_tuple = true};
     std::vector<at::Tensor> outputs;
-    for (std::size_t i = 0; i < rest->elements.size(); ++i) {
-      if (!is_tensor(rest->elements[i])) continue;
-      outputs.push_back(std::exchange(rest->elements[i], IValue()).toTensor());
-      rest->passing.push_back(i);
+    for (std::size_t i = 0; i < found.elements.size(); ++i) {
+      if (!is_tensor(found.elements[i])) continue;
+      outputs.push_back(std::exchange(found.elements[i], IValue()).toTensor());
+      found.passing.push_back(i);
     }
+    if (rest->is_wanted) *rest = std::move(found);
     return outputs;
   };
   std::vector<at::Tensor> outputs = layer(path, run, std::move(tensors));
+  rest->is_wanted = false;
   if (!rest->is_tuple) return std::move(outputs.front());
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     rest->elements[rest->passing[k]] = std::move(outputs[k]);

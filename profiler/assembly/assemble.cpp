@@ -263,7 +263,7 @@ class Assembler {
       case RawKind::backward_end:
         if (--backward_depth_ == 0) {
           backward_layer_ = LayerId(0);
-          pending_optimizer_ = true;
+          pending_optimizer_ = is_behind_backward_ = true;
         }
         return Unit{};
       case RawKind::released:
@@ -275,9 +275,13 @@ class Assembler {
 
   // The layer that a begin or end of one is about.
   LayerId handle_layer(const RawEvent& raw, EventId event) {
-    if (raw.kind == RawKind::layer_forward_begin &&
-        trace_.phases.kind.back() == PhaseKind::zero_grad) {
-      next_phase(PhaseKind::forward, event);
+    if (raw.kind == RawKind::layer_forward_begin && backward_depth_ == 0) {
+      // The first layer behind a backward begins the next micro-batch, as SiteTracker has it.
+      const bool is_next = std::exchange(is_behind_backward_, false);
+      if (is_next) ++micro_batch_;
+      if (is_next || trace_.phases.kind.back() == PhaseKind::zero_grad) {
+        next_phase(PhaseKind::forward, event);
+      }
     }
     const LayerId layer = layer_row(raw.id);
     if (raw.kind == RawKind::layer_forward_begin) {
@@ -308,7 +312,7 @@ class Assembler {
 
   void open_phase(PhaseKind kind, EventId first) {
     trace_.phases.kind.push_back(kind);
-    trace_.phases.micro_batch.push_back(0);
+    trace_.phases.micro_batch.push_back(micro_batch_);
     trace_.phases.first_event.push_back(first);
     trace_.phases.last_event.push_back(first);
   }
@@ -360,6 +364,9 @@ class Assembler {
   }
 
   void add_saved(const RawSaved& raw, EventId event) {
+    if (pending_optimizer_) {  // saved ahead of any op, by a function of the user's
+      next_phase(forward_layers_.empty() ? PhaseKind::optimizer : PhaseKind::forward, event);
+    }
     Saved& saved = trace_.saved;
     const StorageId storage = rows_.storage_of(raw.view.serial);
     std::int64_t version = 0;
@@ -417,6 +424,8 @@ class Assembler {
   LayerId backward_layer_{0};
   int backward_depth_ = 0;
   bool pending_optimizer_ = false;
+  bool is_behind_backward_ = false;
+  std::int32_t micro_batch_ = 0;
   Bytes live_ = 0;
 };
 

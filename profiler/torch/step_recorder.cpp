@@ -3,8 +3,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/function_schema.h>
 #include <sys/syscall.h>
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,15 +29,6 @@ std::int64_t this_thread() {
   thread_local const auto number = static_cast<std::int64_t>(::syscall(SYS_gettid));
   return number;
 }
-
-class GradientHook final : public torch::autograd::PostAccumulateGradHook {
- public:
-  explicit GradientHook(std::function<void()> report) : report_(std::move(report)) {}
-  void operator()(const torch::autograd::Variable&) override { report_(); }
-
- private:
-  std::function<void()> report_;
-};
 
 UseMode use_mode(const std::optional<c10::FunctionSchema>& schema, std::size_t argument) {
   if (!schema || argument >= schema->arguments().size()) return UseMode::read;
@@ -74,6 +63,7 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   pass_.hooked = !options_.light || mode_ == RecordMode::offload_all;
   path_rows_.clear();
   open_ops_.clear();
+  pending_writes_.clear();
   backwards_.clear();
   reloaded_.clear();
   failure_.reset();
@@ -106,16 +96,13 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
     pass_.live_at_begin.push_back(storage);
   }
   order_parameters();
+  std::vector<at::Tensor> parameters;
   for (const auto& parameter : registered_.parameters) {
-    // Somebody else's hook stays; that parameter's gradient then has no event.
-    if (torch::autograd::impl::post_acc_grad_hooks(parameter.tensor) != nullptr) continue;
-    const std::int64_t serial = serial_of(parameter.tensor);
-    if (serial < 0) continue;  // of another device
-    hooked_.push_back(parameter.tensor);
-    torch::autograd::impl::set_post_acc_grad_hooks(
-        parameter.tensor, std::make_unique<GradientHook>(
-                              [this, serial] { add(RawKind::gradient_accumulated, serial); }));
+    if (serial_of(parameter.tensor) >= 0) parameters.push_back(parameter.tensor);
   }
+  gradient_hooks_.install(parameters, [this](const at::Tensor& parameter) {
+    add(RawKind::gradient_accumulated, serial_of(parameter));
+  });
 
   ops_may_spread_ = device_.torch_device().is_cpu() && at::get_num_threads() > 1;
   first_serial_ = device_.next_serial();
@@ -128,7 +115,7 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   link_ = std::make_shared<RecorderLink>(*this);
   device_.set_listener(this);
   installed_ = executor::InstalledDriver(*this);
-  observer_ = std::make_unique<OpObserver>(*this, !options_.light);
+  observer_ = std::make_unique<OpObserver>(*this, pass_.hooked);
   add(RawKind::step_begin, -1);
 }
 
@@ -194,10 +181,7 @@ void StepRecorder::stop() {
   observer_.reset();
   installed_.remove();
   device_.set_listener(nullptr);
-  for (const at::Tensor& tensor : hooked_) {
-    torch::autograd::impl::set_post_acc_grad_hooks(tensor, nullptr);
-  }
-  hooked_.clear();
+  gradient_hooks_.remove();
 }
 
 std::unique_ptr<torch::autograd::SavedVariableHooks> StepRecorder::make_hooks() {
@@ -224,12 +208,14 @@ void StepRecorder::layer_event(executor::LayerEvent event, std::string_view path
 
 void StepRecorder::backward_begin() {
   const std::lock_guard lock(mutex_);
+  sites_.backward_begin();
   backwards_.push_back(open_ops_.size());
   add(RawKind::backward_begin, -1);
 }
 
 void StepRecorder::backward_end() {
   const std::lock_guard lock(mutex_);
+  sites_.backward_end();
   if (!backwards_.empty()) backwards_.pop_back();
   add(RawKind::backward_end, -1);
 }
@@ -268,6 +254,7 @@ void StepRecorder::op_begin(const at::RecordFunction& op, std::int64_t backward_
   const std::lock_guard lock(mutex_);
   if (!recording_) return;
   try {
+    if (pass_.hooked) pending_writes_.op_begin(op);
     if (open_ops_.empty() && !options_.light) add_uses(op, raw);
   } catch (const std::exception& error) {
     fail({ErrorCode::internal, std::string("the recorder failed: ") + error.what(), "", "", ""});
@@ -302,6 +289,7 @@ void StepRecorder::op_end() {
   if (options_.marker != nullptr) options_.marker->pop();
   const std::int32_t row = open_ops_.back().row;
   open_ops_.pop_back();
+  if (pass_.hooked) pending_writes_.op_end();
   if (recording_ && open_ops_.empty()) add_unlocked(RawKind::op_end, row);
 }
 
@@ -313,6 +301,7 @@ std::int64_t StepRecorder::record_pack(const at::Tensor& tensor) {
   saved.call = site.call;
   saved.ordinal = site.ordinal;
   saved.view = view_of(tensor);
+  if (pending_writes_.may_write(tensor)) saved.view.serial = -1;
   saved.version = executor::KeptTensor::version_of(tensor);
   pass_.saved.push_back(std::move(saved));
   const auto row = static_cast<std::int64_t>(pass_.saved.size()) - 1;
@@ -351,8 +340,10 @@ SavedOrigin StepRecorder::origin_of(const at::Tensor& tensor) const {
 }
 
 bool StepRecorder::leaves(const at::Tensor& tensor) const {
-  return mode_ == RecordMode::offload_all && executor::is_plain(tensor) &&
-         device_.allocation_serial(tensor.storage().data()) >= first_serial_;
+  if (mode_ != RecordMode::offload_all || !executor::is_plain(tensor)) return false;
+  if (device_.allocation_serial(tensor.storage().data()) < first_serial_) return false;
+  const std::lock_guard lock(mutex_);
+  return !pending_writes_.may_write(tensor);
 }
 
 std::int64_t StepRecorder::begin_hook_span() {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "executor/device/device.h"
+#include "executor/gradient_hooks.h"
 #include "executor/host_pool.h"
 #include "executor/model.h"
 #include "executor/site_tracker.h"
@@ -18,6 +19,7 @@
 #include "profiler/assembly/raw_pass.h"
 #include "profiler/torch/op_marker.h"
 #include "profiler/torch/op_observer.h"
+#include "profiler/torch/pending_writes.h"
 #include "profiler/torch/recording_hooks.h"
 #include "traces/result.h"
 
@@ -126,9 +128,10 @@ class StepRecorder final : public executor::StepDriver,
   bool ops_may_spread_ = false;
   std::vector<OpenOp> open_ops_;        // of one thread, but for a backward inside an op
   std::vector<std::size_t> backwards_;  // that run: how many ops were open when each began
+  PendingWrites pending_writes_;
   std::unordered_map<std::int64_t, SavedOrigin>
-      reloaded_;                    // by allocation serial of what came back
-  std::vector<at::Tensor> hooked_;  // parameters that carry our gradient hook
+      reloaded_;  // by allocation serial of what came back
+  executor::GradientHooks gradient_hooks_;
   std::int64_t first_serial_ = 0;
   bool recording_ = false;
   std::optional<Error> failure_;

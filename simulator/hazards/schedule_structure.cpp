@@ -217,11 +217,24 @@ class StructureCheck {
     }
   }
 
+  void check_left_out(StayId id) {
+    const Stay& stay = s_.stays[id.index()];
+    if (stay.is_made || stay.is_stored || stay.wraps || !stay.unpacks.empty()) {
+      report(name(id) + " is left out, but made, stored, over the step's end or for an unpack",
+             stay.tenant);
+    }
+    for (const Action action : {Action::load, Action::await, Action::store, Action::evict}) {
+      if (index_.row_of(id, action) < 0) continue;
+      report(name(id) + " is left out, but has a " + name_of(action), stay.tenant);
+    }
+  }
+
   // Every instruction that the stay wants and no other, in order, going round from its begin.
   void check_steps(StayId id) {
     static constexpr std::array kOrder = {Action::load, Action::await, Action::store,
                                           Action::evict};
     const Stay& stay = s_.stays[id.index()];
+    if (stay.is_left_out) return check_left_out(id);
     if (stay.is_made && stay.wraps) report(name(id) + " is made and wraps", stay.tenant);
     if (stay.is_made && s_.tenants[stay.tenant.index()].has_own_home) {
       report(name(id) + " is made, but its home has the bytes", stay.tenant);

@@ -1,146 +1,50 @@
 #include "simulator/lowering/lowering.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "simulator/lowering/automatic_points.h"
+#include "simulator/lowering/named_points.h"
 #include "simulator/lowering/offload_groups.h"
 #include "simulator/lowering/parameter_stays.h"
-#include "simulator/lowering/point_events.h"
 #include "simulator/lowering/schedule_builder.h"
+#include "simulator/lowering/tenant_makers.h"
+#include "simulator/lowering/touching_stays.h"
 #include "simulator/machine/link_model.h"
-#include "simulator/schedule/saved_tensor_tenant.h"
 
 namespace stowage::simulator {
 namespace {
 
-// Turns the points that decisions name into places; `auto` stays absent.
-class PointPlacer {
- public:
-  PointPlacer(const StepIndex& index, const Decisions& decisions, const Movement& movement)
-      : index_(index),
-        trace_(index.trace()),
-        decisions_(decisions),
-        m_(movement),
-        points_(index.trace()),
-        latest_(latest_releases(index, movement.offloads, movement.reloads)) {
-    for (const Offload& offload : m_.offloads) {
-      for (const SavedId s : offload.saved) packs_.push_back(trace_.saved.event[s.index()]);
-    }
-    std::sort(packs_.begin(), packs_.end());
+Result<Movement> saved_tensors(const StepIndex& index, const Decisions& decisions,
+                               const std::vector<bool>& taken) {
+  Movement movement = group_offloads(index, decisions, taken);
+  const Status placed = place_named_points(index, decisions, movement);
+  if (!placed) return placed.error();
+  return movement;
+}
+
+Result<Movement> parameters(const StepIndex& index, const Decisions& decisions,
+                            const std::vector<bool>& /*taken*/) {
+  Movement movement = parameter_stays(index, decisions.parameters);
+  merge_touching(index, movement);
+  return movement;
+}
+
+constexpr TenantMaker kTenantMakers[] = {saved_tensors, parameters};
+
+// `part` behind what there is.
+void append(Movement& movement, Movement part) {
+  if (movement.tenants.empty() && movement.notes.empty()) {
+    movement = std::move(part);
+    return;
   }
-
-  Result<FixedPoints> run() {
-    FixedPoints fixed;
-    for (std::size_t o = 0; o < m_.offloads.size(); ++o) {
-      auto place = release_of(o);
-      if (!place) return std::move(place).error();
-      fixed.release.push_back(*place);
-    }
-    for (const Reload& reload : m_.reloads) {
-      auto place = reload_of(reload);
-      if (!place) return std::move(place).error();
-      fixed.start_reload.push_back(*place);
-    }
-    return fixed;
+  for (PlacedStay& stay : part.stays) {
+    stay.tenant.value += static_cast<std::int32_t>(movement.tenants.size());
   }
-
- private:
-  using MaybePlace = std::optional<Place>;
-
-  // Of several saved tensors that share one copy the first decides when it leaves.
-  Result<MaybePlace> release_of(std::size_t o) {
-    const SavedId saved = m_.offloads[o].saved.front();
-    const SavedDecision& decision = decisions_.saved[saved.index()];
-    const EventId pack = trace_.saved.event[saved.index()];
-    switch (decision.release.kind) {
-      case ReleasePoint::Kind::automatic:
-        return MaybePlace{};
-      case ReleasePoint::Kind::pack: {
-        const auto own = std::lower_bound(packs_.begin(), packs_.end(), pack) - packs_.begin();
-        const auto row = static_cast<std::size_t>(own) +
-                         static_cast<std::size_t>(std::max(decision.release.lag, 0));
-        if (row >= packs_.size()) return MaybePlace{latest_.any[o]};
-        return MaybePlace{std::min(latest_.any[o], Place{packs_[row], Side::after})};
-      }
-      case ReleasePoint::Kind::point:
-        break;
-    }
-    const auto events = points_.find(decision.release.point);
-    if (!events) return at(decision, "release", events.error());
-    const auto event = std::lower_bound(events->begin(), events->end(), pack);
-    if (event == events->end()) {
-      return at(
-          decision, "release",
-          {ErrorCode::bad_input, "the release point lies before " + site(saved) + " is packed", "",
-           "", "name a point after the pack, or \"auto\""});
-    }
-    return MaybePlace{std::min(latest_.own[o], Place{index_.next_anchor(*event), Side::after})};
-  }
-
-  // Of several saved tensors that share one copy the one that is unpacked first decides.
-  Result<MaybePlace> reload_of(const Reload& reload) {
-    const UnpackId unpack = reload.unpacks.front();
-    const SavedId saved = trace_.unpacks.saved[unpack.index()];
-    const SavedDecision& decision = decisions_.saved[saved.index()];
-    const Place await = await_place(trace_, reload.unpacks);
-    switch (decision.reload.kind) {
-      case ReloadPoint::Kind::automatic:
-        return MaybePlace{};
-      case ReloadPoint::Kind::unpack:
-        return MaybePlace{await};
-      case ReloadPoint::Kind::point:
-        break;
-    }
-    const auto events = points_.find(decision.reload.point);
-    if (!events) return at(decision, "reload", events.error());
-    const auto later = std::upper_bound(events->begin(), events->end(), await.event);
-    if (later == events->begin()) {
-      return at(decision, "reload",
-                {ErrorCode::bad_input,
-                 "the reload point lies after " + site(saved) + " is first unpacked", "", "",
-                 "name an earlier point, \"unpack\" or \"auto\""});
-    }
-    const EventId anchor = index_.previous_anchor(*std::prev(later));
-    return MaybePlace{anchor < await.event ? Place{anchor, Side::after} : await};
-  }
-
-  [[nodiscard]] static Error at(const SavedDecision& decision, const char* key, Error error) {
-    if (decision.rule >= 0) {
-      error.pointer = "/saved/" + std::to_string(decision.rule) + "/" + key;
-    }
-    return error;
-  }
-
-  [[nodiscard]] const std::string& site(SavedId s) const {
-    return trace_.string(trace_.saved.site[s.index()]);
-  }
-
-  const StepIndex& index_;
-  const Trace& trace_;
-  const Decisions& decisions_;
-  const Movement& m_;
-  PointEvents points_;
-  LatestReleases latest_;
-  std::vector<EventId> packs_;  // of saved tensors that are served by an offload
-};
-
-// Places everything. A stay that would start where the one before it ends goes on instead; then the
-// others have more room and are placed again, a few times.
-void place_all(const StepIndex& index, const FixedPoints& fixed, std::optional<Bytes> budget,
-               ParameterStays& stays, Movement& movement) {
-  constexpr int kMostRounds = 4;
-  for (int round = 1;; ++round) {
-    movement.stays = stays.stays;
-    place_movement(index, fixed, budget, movement);
-    if (round == kMostRounds) {
-      std::swap(stays.stays, movement.stays);
-      merge_touching(index, stays);
-      movement.stays = stays.stays;
-      return;
-    }
-    if (!merge_where_placed(index, movement.stays, stays)) return;
-  }
+  std::move(part.tenants.begin(), part.tenants.end(), std::back_inserter(movement.tenants));
+  std::move(part.stays.begin(), part.stays.end(), std::back_inserter(movement.stays));
+  std::move(part.notes.begin(), part.notes.end(), std::back_inserter(movement.notes));
 }
 
 std::string described(const std::string& model, std::int64_t batch, const std::string& dtype) {
@@ -161,30 +65,37 @@ std::string subject_of(const Trace& trace, const LoweringNote& note) {
          " (storage " + std::to_string(note.parameter.value) + ")";
 }
 
-Result<Lowering> lower(const StepIndex& index, const Decisions& decisions) {
+std::span<const TenantMaker> tenant_makers() {
+  return kTenantMakers;
+}
+
+Result<Lowering> lower(const StepIndex& index, const Decisions& decisions,
+                       std::span<const TenantMaker> makers) {
   const Trace& trace = index.trace();
   STOWAGE_ASSERT(decisions.parameters.shard_of.empty() ||
                  decisions.parameters.shard_of.size() == trace.storages.size());
-  ParameterStays stays = parameter_stays(index, decisions.parameters);
-  merge_touching(index, stays);
-  std::vector<bool> streamed(trace.storages.size(), false);
-  for (const ParameterStay& stay : stays.stays) streamed[stay.storage.index()] = true;
-  OffloadGroups groups = group_offloads(index, decisions, streamed);
-  Movement movement;
-  movement.offloads = std::move(groups.offloads);
-  movement.reloads = std::move(groups.reloads);
-  if (!movement.offloads.empty() || !stays.stays.empty()) {
-    if (!is_usable(trace.calibration.d2h) || !is_usable(trace.calibration.h2d)) {
-      return Error{ErrorCode::bad_input, "the trace has no calibration of the link", "",
-                   "/calibration", "record it again with `stowage profile`"};
-    }
+  std::vector<bool> taken(trace.storages.size(), false);
+  std::vector<Movement> parts(makers.size());
+  for (std::size_t i = makers.size(); i-- > 0;) {
+    auto part = makers[i](index, decisions, taken);
+    if (!part) return std::move(part).error();
+    for (const Tenant& tenant : part->tenants) taken[tenant.storage.index()] = true;
+    parts[i] = std::move(*part);
   }
-  auto fixed = PointPlacer(index, decisions, movement).run();
-  if (!fixed) return std::move(fixed).error();
-  place_all(index, *fixed, decisions.budget, stays, movement);
-  std::vector<LoweringNote> notes = std::move(groups.notes);
-  notes.insert(notes.end(), stays.notes.begin(), stays.notes.end());
+  Movement movement;
+  for (Movement& part : parts) append(movement, std::move(part));
+  if (!movement.tenants.empty() &&
+      (!is_usable(trace.calibration.d2h) || !is_usable(trace.calibration.h2d))) {
+    return Error{ErrorCode::bad_input, "the trace has no calibration of the link", "",
+                 "/calibration", "record it again with `stowage profile`"};
+  }
+  place_movement(index, decisions.budget, movement);
+  std::vector<LoweringNote> notes = std::move(movement.notes);
   return Lowering{build_schedule(index, std::move(movement)), std::move(notes)};
+}
+
+Result<Lowering> lower(const StepIndex& index, const Decisions& decisions) {
+  return lower(index, decisions, tenant_makers());
 }
 
 Result<Lowering> lower(const StepIndex& index, const Plan& plan) {

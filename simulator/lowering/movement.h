@@ -1,33 +1,17 @@
-// What moves and where it leaves and returns, while a lowering works it out: build_schedule() makes
-// tenants and stays of it.
+// What moves, while a lowering works it out: the tenants and stays of a schedule, and where the
+// actions of each stay stand or may stand. Who makes it says what is fixed; place_movement()
+// chooses the rest; build_schedule() makes a Schedule of it.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <vector>
 
-#include "simulator/plan/plan.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/schedule/schedule.h"
 #include "simulator/step/anchor.h"
-#include "traces/ids.h"
-#include "traces/units.h"
 
 namespace stowage::simulator {
-
-// One copy out of one storage's byte range.
-struct Offload {
-  StorageId storage;
-  std::vector<SavedId> saved;  // the saved tensors that this copy serves, in pack order
-  Bytes begin = 0;             // first byte of the storage that is copied
-  Bytes bytes = 0;             // length; 0 only for saved views without elements
-  CopyMode copy_out = CopyMode::lane;
-};
-
-// One copy back, for these unpacks, in order.
-struct Reload {
-  std::size_t offload = 0;  // row of Movement::offloads
-  std::vector<UnpackId> unpacks;
-  CopyMode copy_in = CopyMode::lane;
-};
 
 // Places counted through the period and on over its ends: twice the event, plus one for `after`;
 // the period before has negative positions.
@@ -40,28 +24,65 @@ inline constexpr PeriodPosition kNoPosition = std::numeric_limits<PeriodPosition
 [[nodiscard]] constexpr PeriodPosition period_of(std::size_t events) {
   return 2 * static_cast<PeriodPosition>(events);
 }
-[[nodiscard]] Place place_at(PeriodPosition position, PeriodPosition period);
+// Of a position in this period, the one before or the one behind.
+[[nodiscard]] constexpr PeriodPosition inside(PeriodPosition position, PeriodPosition period) {
+  if (position < 0) return position + period;
+  return position < period ? position : position - period;
+}
+[[nodiscard]] constexpr Place place_at(PeriodPosition position, PeriodPosition period) {
+  const auto at = static_cast<std::uint64_t>(inside(position, period));
+  return {EventId(std::size_t{at / 2}), at % 2 == 0 ? Side::before : Side::after};
+}
 
-// One stay of a parameter. `await` is in [0, period); start <= await < evict < start + period;
-// `store` is behind the last write and not behind `evict`.
-struct ParameterStay {
-  StorageId storage;
-  Bytes bytes = 0;
-  PeriodPosition start = kNoPosition;  // none: left to the automatic placement
-  PeriodPosition await = 0;
-  PeriodPosition store = kNoPosition;  // none: nothing is written
-  PeriodPosition evict = 0;            // behind the last touch; a placement may put it later
+// A stay and the places of its actions. A made one has neither load nor await, and its store is in
+// [0, period). Of a loaded one `await` is in [0, period), and load <= await < store <= evict <
+// load + period. `is_stored` and `wraps` are not filled in: the places say it.
+struct PlacedStay : Stay {
+  // none: open. One that serves unpacks and lies ahead of the made stay's evict is moved behind it.
+  PeriodPosition wanted_load = kNoPosition;
+  PeriodPosition await = kNoPosition;
+  PeriodPosition store = kNoPosition;  // none: nothing is stored, and the evict is fixed
+  PeriodPosition earliest_evict = 0;
+  PeriodPosition latest_evict = 0;  // the same: fixed
+  // What a placement chose.
+  PeriodPosition load = kNoPosition;
+  PeriodPosition evict = 0;
+
+  [[nodiscard]] bool has_store() const { return store != kNoPosition; }
+  // Stays of one tenant that serve unpacks may overlap; they follow the made one. Those that serve
+  // none follow each other, the first one of the next period the last.
+  [[nodiscard]] bool serves_unpacks() const { return !unpacks.empty(); }
+  // Its load stands where it is wanted wherever the stay ahead may end: it bounds that one.
+  [[nodiscard]] bool has_fixed_load() const {
+    return wanted_load != kNoPosition && !serves_unpacks();
+  }
 };
 
-// Offloads in order of their first pack with `release[i]` of offloads[i], reloads in order of their
-// first unpack with `start_reload[i]` of reloads[i]; the stays of streamed parameters on the device
-// in any order, those of one parameter apart from each other.
+// Tenants of one kind are neighbours. So are the stays of one tenant that serve no unpacks, in
+// order of time, a made one first.
 struct Movement {
-  std::vector<Offload> offloads;
-  std::vector<Reload> reloads;
-  std::vector<Place> release;
-  std::vector<Place> start_reload;
-  std::vector<ParameterStay> stays;
+  std::vector<Tenant> tenants;  // without `host_offset`
+  std::vector<PlacedStay> stays;
+  std::vector<LoweringNote> notes;
 };
+
+// Of stays that serve no unpacks. Whether the one in `row` follows the one in the row ahead of it:
+// both are of one tenant.
+[[nodiscard]] inline bool follows(const std::vector<PlacedStay>& stays, std::size_t row) {
+  return row > 0 && stays[row].tenant == stays[row - 1].tenant && !stays[row].serves_unpacks() &&
+         !stays[row - 1].serves_unpacks();
+}
+
+// The one behind a stay, `later` (0 or a period) in time; itself when its tenant has no other one.
+struct NextStay {
+  std::size_t row = 0;
+  PeriodPosition later = 0;
+};
+[[nodiscard]] inline NextStay next_stay(const std::vector<PlacedStay>& stays, std::size_t row,
+                                        PeriodPosition period) {
+  if (row + 1 < stays.size() && follows(stays, row + 1)) return {row + 1, 0};
+  while (follows(stays, row)) --row;
+  return {row, period};
+}
 
 }  // namespace stowage::simulator

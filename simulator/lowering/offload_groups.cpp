@@ -1,10 +1,13 @@
 #include "simulator/lowering/offload_groups.h"
 
 #include <algorithm>
-#include <numeric>
+#include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 
+#include "simulator/schedule/saved_tensor_tenant.h"
+#include "simulator/schedule/tenant_kind.h"
 #include "traces/result.h"
 
 namespace stowage::simulator {
@@ -15,13 +18,15 @@ class Grouper {
   Grouper(const StepIndex& index, const Decisions& decisions, const std::vector<bool>& streamed)
       : index_(index), trace_(index.trace()), decisions_(decisions), streamed_(streamed) {}
 
-  OffloadGroups run() && {
+  Movement run() && {
     for (std::size_t s = 0; s < trace_.saved.size(); ++s) {
       const SavedId saved(s);
       if (!wants(saved)) continue;
       const StorageId storage = trace_.saved.storage[s];
       if (!storage.valid()) {
-        note(saved, "stays: it is no plain tensor in the training device's memory");
+        note(saved,
+             "stays: it is no plain tensor in the training device's memory, or its op writes to it "
+             "once it is saved");
         continue;
       }
       // A storage is handled at the first of its saved tensors that wants to move.
@@ -37,7 +42,11 @@ class Grouper {
       }
       add(storage);
     }
-    in_order();
+    sort_tenants();
+    add_stays();
+    std::stable_sort(
+        out_.notes.begin(), out_.notes.end(),
+        [](const LoweringNote& a, const LoweringNote& b) { return a.saved < b.saved; });
     return std::move(out_);
   }
 
@@ -111,11 +120,10 @@ class Grouper {
   void add(StorageId storage) {
     const auto& all = index_.saved_of(storage);
     note_useless(storage);
-    const SavedDecision& d = decision(all.front());
-    if (d.share) {
-      add_offload(storage, all, d);
+    if (decision(all.front()).share) {
+      add_tenant(storage, all);
     } else {
-      for (const SavedId& s : all) add_offload(storage, {&s, 1}, d);
+      for (const SavedId& s : all) add_tenant(storage, {&s, 1});
     }
   }
 
@@ -136,69 +144,104 @@ class Grouper {
     for (const SavedId s : index_.saved_of(storage)) note(s, why);
   }
 
-  void add_offload(StorageId storage, std::span<const SavedId> saved, const SavedDecision& d) {
-    const std::size_t id = out_.offloads.size();
-    Offload offload{storage, {saved.begin(), saved.end()}, 0, 0, d.copy_out};
+  void add_tenant(StorageId storage, std::span<const SavedId> saved) {
     ByteRange range;
-    std::vector<UnpackId> unpacks;
     for (const SavedId s : saved) {
       ByteRange view = byte_range(trace_, trace_.saved.tensor[s.index()]);
       view.end = std::min(view.end, trace_.storages.bytes[storage.index()]);
-      if (view.size() > 0) {
-        const bool first = range.size() == 0;
-        range.begin = first ? view.begin : std::min(range.begin, view.begin);
-        range.end = first ? view.end : std::max(range.end, view.end);
-      }
-      const auto& of = index_.unpacks_of(s);
-      unpacks.insert(unpacks.end(), of.begin(), of.end());
+      if (view.size() <= 0) continue;
+      const bool first = range.size() == 0;
+      range.begin = first ? view.begin : std::min(range.begin, view.begin);
+      range.end = first ? view.end : std::max(range.end, view.end);
     }
-    offload.begin = range.begin;
-    offload.bytes = range.size();
-    out_.offloads.push_back(std::move(offload));
-    std::sort(unpacks.begin(), unpacks.end());
-    if (d.share) {
-      if (!unpacks.empty()) out_.reloads.push_back({id, unpacks, d.copy_in});
-    } else {
-      for (const UnpackId u : unpacks) out_.reloads.push_back({id, {u}, d.copy_in});
+    out_.tenants.push_back({&kSavedTensor,
+                            storage,
+                            range.begin,
+                            range.size(),
+                            0,
+                            false,
+                            {saved.begin(), saved.end()}});
+  }
+
+  // Saved rows are in pack order, and so are the tenants but for copies that are not shared.
+  void sort_tenants() {
+    const auto by_pack = [](const Tenant& a, const Tenant& b) {
+      return a.saved.front() < b.saved.front();
+    };
+    if (!std::is_sorted(out_.tenants.begin(), out_.tenants.end(), by_pack)) {
+      std::sort(out_.tenants.begin(), out_.tenants.end(), by_pack);
     }
   }
 
-  // Saved rows are in pack order, unpack rows in unpack order, so rows order both tables.
-  void in_order() {
-    auto& offloads = out_.offloads;
-    std::vector<std::size_t> by_pack(offloads.size());
-    std::iota(by_pack.begin(), by_pack.end(), std::size_t{0});
-    std::sort(by_pack.begin(), by_pack.end(), [&](std::size_t a, std::size_t b) {
-      return offloads[a].saved.front() < offloads[b].saved.front();
-    });
-    std::vector<std::size_t> renamed(offloads.size());
-    std::vector<Offload> sorted;
-    sorted.reserve(offloads.size());
-    for (const std::size_t old : by_pack) {
-      renamed[old] = sorted.size();
-      sorted.push_back(std::move(offloads[old]));
+  // Unpack rows are in unpack order: `load_at` orders the loads by their first one.
+  void add_stays() {
+    std::vector<std::int32_t> load_at(trace_.unpacks.size(), -1);
+    std::vector<PlacedStay> loads;
+    const auto add_load = [&](TenantId tenant, std::vector<UnpackId> unpacks) {
+      load_at[unpacks.front().index()] = static_cast<std::int32_t>(loads.size());
+      loads.push_back(loaded(tenant, std::move(unpacks)));
+    };
+    for (std::size_t t = 0; t < out_.tenants.size(); ++t) {
+      std::vector<UnpackId> unpacks;
+      for (const SavedId s : out_.tenants[t].saved) {
+        const auto& of = index_.unpacks_of(s);
+        unpacks.insert(unpacks.end(), of.begin(), of.end());
+      }
+      std::sort(unpacks.begin(), unpacks.end());
+      out_.stays.push_back(made(TenantId(t), unpacks));
+      if (!decision(out_.tenants[t].saved.front()).share) {
+        for (const UnpackId u : unpacks) add_load(TenantId(t), {u});
+      } else if (!unpacks.empty()) {
+        add_load(TenantId(t), std::move(unpacks));
+      }
     }
-    offloads = std::move(sorted);
-    for (Reload& reload : out_.reloads) reload.offload = renamed[reload.offload];
-    std::sort(out_.reloads.begin(), out_.reloads.end(), [](const Reload& a, const Reload& b) {
-      return a.unpacks.front() < b.unpacks.front();
-    });
-    std::stable_sort(
-        out_.notes.begin(), out_.notes.end(),
-        [](const LoweringNote& a, const LoweringNote& b) { return a.saved < b.saved; });
+    out_.stays.reserve(out_.stays.size() + loads.size());
+    for (const std::int32_t row : load_at) {
+      if (row >= 0) out_.stays.push_back(std::move(loads[static_cast<std::size_t>(row)]));
+    }
+  }
+
+  [[nodiscard]] PlacedStay made(TenantId id, std::span<const UnpackId> unpacks) const {
+    const Tenant& tenant = out_.tenants[id.index()];
+    const Place store = store_place(trace_, tenant.saved);
+    Place latest{EventId(index_.event_count() - 1), Side::before};
+    if (!unpacks.empty()) latest = await_place(trace_, unpacks);
+    const auto& writes = index_.writes_of(tenant.storage);
+    const auto write = std::upper_bound(writes.begin(), writes.end(), store.event);
+    if (write != writes.end()) {
+      const EventId ahead = index_.previous_anchor(EventId(write->index() - 1));
+      latest = std::min(latest, Place{ahead, Side::after});
+    }
+    PlacedStay placed;
+    placed.tenant = id;
+    placed.is_made = true;
+    placed.store_mode = decision(tenant.saved.front()).copy_out;
+    placed.store = placed.earliest_evict = position_of(store);
+    placed.latest_evict = position_of(latest);
+    return placed;
+  }
+
+  [[nodiscard]] PlacedStay loaded(TenantId id, std::vector<UnpackId> unpacks) const {
+    PlacedStay placed;
+    placed.tenant = id;
+    placed.load_mode = decision(out_.tenants[id.index()].saved.front()).copy_in;
+    placed.await = position_of(await_place(trace_, unpacks));
+    placed.earliest_evict = placed.latest_evict = position_of(evict_place(trace_, unpacks));
+    placed.unpacks = std::move(unpacks);
+    return placed;
   }
 
   const StepIndex& index_;
   const Trace& trace_;
   const Decisions& decisions_;
   const std::vector<bool>& streamed_;
-  OffloadGroups out_;
+  Movement out_;
 };
 
 }  // namespace
 
-OffloadGroups group_offloads(const StepIndex& index, const Decisions& decisions,
-                             const std::vector<bool>& streamed) {
+Movement group_offloads(const StepIndex& index, const Decisions& decisions,
+                        const std::vector<bool>& streamed) {
   STOWAGE_ASSERT(decisions.saved.size() == index.trace().saved.size());
   return Grouper(index, decisions, streamed).run();
 }

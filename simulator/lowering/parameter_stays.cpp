@@ -5,10 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "simulator/lowering/lowering.h"
+#include "simulator/schedule/tenant_kind.h"
 #include "simulator/step/parameter_uses.h"
-#include "simulator/step/step_index.h"
-#include "traces/result.h"
 
 namespace stowage::simulator {
 namespace {
@@ -16,6 +14,9 @@ namespace {
 // What does a visit: a shard, or another layer that uses a tied weight.
 using Group = std::int64_t;
 using Visit = std::pair<PhaseId, Group>;
+
+// Behind every place of a period and the next one.
+constexpr PeriodPosition kNoLimit = std::numeric_limits<PeriodPosition>::max() / 2;
 
 struct Span {
   Visit visit;
@@ -32,7 +33,7 @@ class Maker {
         decisions_(decisions),
         period_(period_of(index.event_count())) {}
 
-  ParameterStays run() && {
+  Movement run() && {
     if (decisions_.stream == ParameterPlan::Stream::off) return {};
     for (std::size_t s = 0; s < decisions_.shard_of.size(); ++s) {
       if (decisions_.shard_of[s] < 0) continue;
@@ -44,6 +45,7 @@ class Maker {
       }
     }
     order_visits();
+    out_.tenants.reserve(spans_.size());
     for (const auto& [storage, spans] : spans_) add_stays(storage, spans);
     return std::move(out_);
   }
@@ -133,30 +135,40 @@ class Maker {
       out_.notes.push_back({{}, "stays: no forward uses it", storage});
       return;
     }
+    const TenantId tenant(out_.tenants.size());
     const Bytes bytes = trace_.storages.bytes[storage.index()];
+    out_.tenants.push_back({&kParameter, storage, 0, bytes, 0, true, {}});
     const std::size_t first_row = out_.stays.size();
-    std::optional<ParameterStay> open;
+    std::optional<PlacedStay> open;
     for (std::size_t k = 0; k < n; ++k) {
       const std::size_t i = (begin + k) % n;
       const PeriodPosition later = i < begin ? period_ : 0;
       const Span& span = spans[i];
       if (!open) {
-        open = ParameterStay{storage, bytes, kNoPosition, span.first + later, kNoPosition, 0};
-        if (decisions_.prefetch) open->start = start_of(span) + later;
+        open.emplace();
+        open->tenant = tenant;
+        open->await = span.first + later;
+        if (decisions_.prefetch) open->wanted_load = start_of(span) + later;
       }
       if (span.store != kNoPosition) open->store = span.store + later;
-      open->evict = span.last + later;
+      open->earliest_evict = span.last + later;
       if (!leaves_behind[i]) continue;
       if (open->await >= period_) {
-        for (PeriodPosition* p : {&open->start, &open->await, &open->store, &open->evict}) {
+        for (PeriodPosition* p :
+             {&open->wanted_load, &open->await, &open->store, &open->earliest_evict}) {
           if (*p != kNoPosition) *p -= period_;
         }
       }
-      out_.stays.push_back(*open);
+      open->latest_evict = open->has_store() ? kNoLimit : open->earliest_evict;
+      out_.stays.push_back(std::move(*open));
       open.reset();
     }
-    std::sort(out_.stays.begin() + static_cast<std::ptrdiff_t>(first_row), out_.stays.end(),
-              [](const ParameterStay& a, const ParameterStay& b) { return a.await < b.await; });
+    // They are in order from `begin` on around the period.
+    const auto first = out_.stays.begin() + static_cast<std::ptrdiff_t>(first_row);
+    const auto is_ahead = [](const PlacedStay& a, const PlacedStay& b) {
+      return a.await < b.await;
+    };
+    std::rotate(first, std::is_sorted_until(first, out_.stays.end(), is_ahead), out_.stays.end());
   }
 
   const StepIndex& index_;
@@ -167,86 +179,13 @@ class Maker {
   std::map<Visit, PeriodPosition> begin_of_;
   std::vector<std::pair<PeriodPosition, Visit>> visits_;  // in order of begin
   std::map<Visit, std::size_t> number_of_;
-  ParameterStays out_;
+  Movement out_;
 };
-
-// `next` follows `stay` without a gap: it goes on in it. `later`: the periods between the two.
-void append(ParameterStay& stay, const ParameterStay& next, PeriodPosition later) {
-  stay.evict = std::max(stay.evict, next.evict + later);
-  if (next.store != kNoPosition) stay.store = next.store + later;
-}
-
-// The stays of one storage, merged in place; empty when it never leaves.
-void merge(std::vector<ParameterStay>& stays, PeriodPosition period) {
-  for (std::size_t i = 0; i < stays.size() && stays.size() > 1;) {
-    const bool last = i + 1 == stays.size();
-    const std::size_t next = last ? 0 : i + 1;
-    const PeriodPosition later = last ? period : 0;
-    if (stays[next].start == kNoPosition || stays[next].start + later > stays[i].evict) {
-      ++i;
-      continue;
-    }
-    append(stays[i], stays[next], later);
-    stays.erase(stays.begin() + static_cast<std::ptrdiff_t>(next));
-    i = 0;  // a stay that got longer may touch others
-  }
-  if (stays.size() == 1 && stays[0].start != kNoPosition &&
-      stays[0].start + period <= stays[0].evict) {
-    stays.clear();
-  }
-}
 
 }  // namespace
 
-Place place_at(PeriodPosition position, PeriodPosition period) {
-  const PeriodPosition inside = ((position % period) + period) % period;
-  return {EventId(static_cast<std::size_t>(inside / 2)),
-          inside % 2 == 0 ? Side::before : Side::after};
-}
-
-ParameterStays parameter_stays(const StepIndex& index, const ParameterDecisions& decisions) {
+Movement parameter_stays(const StepIndex& index, const ParameterDecisions& decisions) {
   return Maker(index, decisions).run();
-}
-
-bool merge_touching(const StepIndex& index, ParameterStays& stays) {
-  const PeriodPosition period = period_of(index.event_count());
-  const std::size_t before = stays.stays.size();
-  std::vector<ParameterStay> out;
-  for (auto at = stays.stays.begin(); at != stays.stays.end();) {
-    const StorageId storage = at->storage;
-    const auto end = std::find_if(
-        at, stays.stays.end(), [&](const ParameterStay& stay) { return stay.storage != storage; });
-    std::vector<ParameterStay> own(at, end);
-    merge(own, period);
-    if (own.empty()) {
-      stays.notes.push_back({{}, "stays: it would come back where it leaves", storage});
-    }
-    out.insert(out.end(), own.begin(), own.end());
-    at = end;
-  }
-  stays.stays = std::move(out);
-  return stays.stays.size() != before;
-}
-
-bool merge_where_placed(const StepIndex& index, const std::vector<ParameterStay>& placed,
-                        ParameterStays& stays) {
-  STOWAGE_ASSERT(placed.size() == stays.stays.size());
-  const PeriodPosition period = period_of(index.event_count());
-  bool touching = false;
-  for (std::size_t first = 0; first < placed.size();) {
-    std::size_t end = first;
-    while (end < placed.size() && placed[end].storage == placed[first].storage) ++end;
-    for (std::size_t i = first; i < end; ++i) {
-      const bool last = i + 1 == end;
-      const std::size_t next = last ? first : i + 1;
-      const PeriodPosition later = last ? period : 0;
-      if (placed[next].start + later > placed[i].evict) continue;
-      stays.stays[next].start = stays.stays[i].evict - later;
-      touching = true;
-    }
-    first = end;
-  }
-  return touching && merge_touching(index, stays);
 }
 
 }  // namespace stowage::simulator

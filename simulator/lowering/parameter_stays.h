@@ -7,35 +7,16 @@
 // lies between two spans they are one.
 #pragma once
 
-#include <vector>
-
 #include "simulator/lowering/movement.h"
 #include "simulator/plan/decisions.h"
+#include "simulator/step/step_index.h"
 
 namespace stowage::simulator {
 
-class StepIndex;
-struct LoweringNote;
-
-// Of two neighbours in time, the first of the period following the last.
-struct ParameterStays {
-  std::vector<ParameterStay>
-      stays;  // those of one storage together, in order; storages in order of rows
-  std::vector<LoweringNote> notes;
-};
-
-// Notes: parameters of a shard that stay. Cost: O(touches log touches + layers * depth).
-[[nodiscard]] ParameterStays parameter_stays(const StepIndex& index,
-                                             const ParameterDecisions& decisions);
-
-// Puts stays of one storage together where the next one starts before or where the last one ends,
-// and removes those that never end, with a note. Stays without a start are left alone. True when
-// something changed. Precondition: the order of ParameterStays::stays.
-bool merge_touching(const StepIndex& index, ParameterStays& stays);
-
-// The same for stays that a placement made of these, row by row: where those touch, these are put
-// together, all else staying open to another placement.
-bool merge_where_placed(const StepIndex& index, const std::vector<ParameterStay>& placed,
-                        ParameterStays& stays);
+// Tenants in order of storages, the stays of each together. Loads are open or where `prefetch` has
+// them, possibly ahead of where the stay ahead ends (simulator/lowering/touching_stays.h); a stay
+// with a store ends anywhere behind the last use. Notes: parameters of a shard that stay. Cost:
+// O(touches log touches + layers * depth).
+[[nodiscard]] Movement parameter_stays(const StepIndex& index, const ParameterDecisions& decisions);
 
 }  // namespace stowage::simulator

@@ -1,189 +1,155 @@
 #include "simulator/lowering/schedule_builder.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <tuple>
 #include <utility>
 
 #include "simulator/schedule/host_slots.h"
-#include "simulator/schedule/saved_tensor_tenant.h"
 #include "traces/result.h"
 
 namespace stowage::simulator {
 namespace {
 
-// Bytes are given up before others are taken, whatever the side.
-int rank_of(Action action) {
-  switch (action) {
-    case Action::store:
-      return 0;
-    case Action::evict:
-      return 1;
-    case Action::load:
-      return 2;
-    case Action::await:
-      return 3;
-  }
-  return 0;
+// At one place, as they are carried out: bytes are given up before others are taken.
+constexpr Action kOrder[kActions] = {Action::store, Action::evict, Action::load, Action::await};
+constexpr std::int64_t rank_of(Action action) {
+  std::int64_t rank = 0;
+  while (kOrder[rank] != action) ++rank;
+  return rank;
 }
 
 class ScheduleBuilder {
  public:
   ScheduleBuilder(const StepIndex& index, Movement movement)
-      : index_(index), trace_(index.trace()), m_(std::move(movement)) {}
+      : index_(index),
+        trace_(index.trace()),
+        period_(period_of(index.event_count())),
+        stays_(std::move(movement.stays)) {
+    out_.tenants = std::move(movement.tenants);
+  }
 
   Schedule run() && {
     out_.has_hooks = true;
     out_.tenant_of.resize(trace_.saved.size());
     out_.stay_of.resize(trace_.unpacks.size());
-    const std::size_t stays = m_.offloads.size() + m_.reloads.size() + m_.stays.size();
-    out_.stays.reserve(stays);
-    out_.tenants.reserve(stays - m_.reloads.size());
-    out_.instructions.reserve(2 * m_.offloads.size() + 3 * m_.reloads.size() + 4 * m_.stays.size());
-    add_offloads();
-    add_reloads();
-    add_parameters();
-    sort_instructions();
+    for (std::size_t t = 0; t < out_.tenants.size(); ++t) {
+      for (const SavedId s : out_.tenants[t].saved) out_.tenant_of[s.index()] = TenantId(t);
+    }
+    sort_stays();
     lay_out_host();
+    add_stays();
+    add_instructions();
     return std::move(out_);
   }
 
  private:
-  void add(Action action, StayId stay, Place place) {
-    out_.instructions.push_back({action, stay, index_.anchor_at(place.event, place.side)});
-  }
-
-  void add_offloads() {
-    for (std::size_t o = 0; o < m_.offloads.size(); ++o) {
-      Offload& offload = m_.offloads[o];
-      for (const SavedId s : offload.saved) out_.tenant_of[s.index()] = TenantId(o);
-      const Place store = store_place(trace_, offload.saved);
-      STOWAGE_ASSERT(store <= m_.release[o]);
-      const StayId id(out_.stays.size());
-      Stay stay;
-      stay.tenant = TenantId(o);
-      stay.is_made = stay.is_stored = true;
-      stay.store_mode = offload.copy_out;
-      out_.stays.push_back(std::move(stay));
-      add(Action::store, id, store);
-      add(Action::evict, id, m_.release[o]);
-      out_.tenants.push_back({&kSavedTensor, offload.storage, offload.begin, offload.bytes, 0,
-                              false, std::move(offload.saved)});
+  void sort_stays() {
+    std::vector<std::int32_t> kind(out_.tenants.size());  // by tenant: the how many-th
+    for (std::size_t t = 1; t < out_.tenants.size(); ++t) {
+      kind[t] = kind[t - 1] + (out_.tenants[t].kind != out_.tenants[t - 1].kind ? 1 : 0);
     }
-  }
-
-  void add_reloads() {
-    for (std::size_t r = 0; r < m_.reloads.size(); ++r) {
-      Reload& reload = m_.reloads[r];
-      const StayId id(out_.stays.size());
-      for (const UnpackId u : reload.unpacks) out_.stay_of[u.index()] = id;
-      const Place start = m_.start_reload[r];
-      const Place await = await_place(trace_, reload.unpacks);
-      STOWAGE_ASSERT(m_.release[reload.offload] <= start);
-      STOWAGE_ASSERT(start <= await);
-      add(Action::load, id, start);
-      add(Action::await, id, await);
-      add(Action::evict, id, evict_place(trace_, reload.unpacks));
-      Stay stay;
-      stay.tenant = TenantId(reload.offload);
-      stay.load_mode = reload.copy_in;
-      stay.unpacks = std::move(reload.unpacks);
-      out_.stays.push_back(std::move(stay));
-    }
-  }
-
-  // Tenants in order of storages.
-  [[nodiscard]] std::vector<TenantId> add_streaming() {
-    std::vector<TenantId> of_storage(trace_.storages.size());
-    std::vector<bool> streams(trace_.storages.size(), false);
-    for (const ParameterStay& stay : m_.stays) streams[stay.storage.index()] = true;
-    for (std::size_t s = 0; s < streams.size(); ++s) {
-      if (!streams[s]) continue;
-      of_storage[s] = TenantId(out_.tenants.size());
-      out_.tenants.push_back({&kParameter, StorageId(s), 0, trace_.storages.bytes[s], 0, true, {}});
-    }
-    return of_storage;
-  }
-
-  void add_parameters() {
-    if (m_.stays.empty()) return;
-    const std::vector<TenantId> tenant_of = add_streaming();
-    const PeriodPosition period = period_of(index_.event_count());
-    std::sort(m_.stays.begin(), m_.stays.end(), [](const ParameterStay& a, const ParameterStay& b) {
-      return std::tie(a.await, a.storage) < std::tie(b.await, b.storage);
-    });
-    for (const ParameterStay& moved : m_.stays) {
-      const StayId id(out_.stays.size());
-      STOWAGE_ASSERT(-period < moved.start && moved.start <= moved.await);
-      STOWAGE_ASSERT(0 <= moved.await && moved.await < period && moved.await < moved.evict);
-      STOWAGE_ASSERT(moved.evict < moved.start + period);
-      Stay stay;
-      stay.tenant = tenant_of[moved.storage.index()];
-      stay.is_stored = moved.store != kNoPosition;
-      stay.wraps = moved.start < 0 || moved.evict >= period;
-      STOWAGE_ASSERT(!stay.is_stored || (moved.await < moved.store && moved.store <= moved.evict));
-      add(Action::load, id, place_at(moved.start, period));
-      add(Action::await, id, place_at(moved.await, period));
-      if (stay.is_stored) add(Action::store, id, place_at(moved.store, period));
-      add(Action::evict, id, place_at(moved.evict, period));
-      out_.stays.push_back(std::move(stay));
-    }
-  }
-
-  void sort_instructions() {
-    // By event, side, rank and row: small keys sort faster than instructions.
-    struct Key {
-      std::int64_t place_and_rank;
-      std::int32_t row;
-      std::uint32_t at;
-      bool operator<(const Key& other) const {
-        return std::tie(place_and_rank, row) < std::tie(other.place_and_rank, other.row);
-      }
+    const auto key = [&](const PlacedStay& stay) {
+      return std::tuple(kind[stay.tenant.index()], !stay.is_made, stay.await, stay.tenant);
     };
-    const auto& in = out_.instructions;
-    std::vector<Key> keys(in.size());
-    for (std::size_t i = 0; i < in.size(); ++i) {
-      const std::int64_t place = position_of({in[i].anchor.event, in[i].anchor.side});
-      keys[i] = {place * 4 + rank_of(in[i].action), in[i].stay.value,
-                 static_cast<std::uint32_t>(i)};
+    const auto is_ahead = [&](const PlacedStay& a, const PlacedStay& b) { return key(a) < key(b); };
+    if (!std::is_sorted(stays_.begin(), stays_.end(), is_ahead)) {
+      std::sort(stays_.begin(), stays_.end(), is_ahead);
     }
-    std::sort(keys.begin(), keys.end());
-    std::vector<Instruction> sorted;
-    sorted.reserve(in.size());
-    for (const Key& key : keys) sorted.push_back(in[key.at]);
-    out_.instructions = std::move(sorted);
+  }
+
+  void check(const PlacedStay& stay) const {
+    if (stay.is_made) {
+      STOWAGE_ASSERT(0 <= stay.store && stay.store <= stay.evict && stay.evict < period_);
+      return;
+    }
+    STOWAGE_ASSERT(-period_ < stay.load && stay.load <= stay.await);
+    STOWAGE_ASSERT(0 <= stay.await && stay.await < period_ && stay.await < stay.evict);
+    STOWAGE_ASSERT(stay.evict < stay.load + period_);
+    STOWAGE_ASSERT(!stay.has_store() || (stay.await < stay.store && stay.store <= stay.evict));
+  }
+
+  void add_stays() {
+    keys_.reserve(kActions * stays_.size());
+    out_.stays.reserve(stays_.size());
+    for (PlacedStay& stay : stays_) {
+      check(stay);
+      const StayId id(out_.stays.size());
+      stay.is_stored = stay.has_store();
+      stay.wraps = !stay.is_made && (stay.load < 0 || stay.evict >= period_);
+      for (const UnpackId u : stay.unpacks) out_.stay_of[u.index()] = id;
+      if (stay.is_stored) add_key<Action::store>(id, stay.store);
+      add_key<Action::evict>(id, stay.evict);
+      if (!stay.is_made) {
+        add_key<Action::load>(id, stay.load);
+        add_key<Action::await>(id, stay.await);
+      }
+      out_.stays.push_back(std::move(stay));
+    }
+  }
+
+  template <Action kAction>
+  void add_key(StayId stay, PeriodPosition position) {
+    constexpr std::int64_t kRank = rank_of(kAction);
+    keys_.push_back({inside(position, period_) * std::int64_t{kActions} + kRank, stay});
+  }
+
+  void add_instructions() {
+    std::sort(keys_.begin(), keys_.end());
+    out_.instructions.reserve(keys_.size());
+    for (const Key& key : keys_) {
+      const Place place = place_at(key.place_and_rank / std::int64_t{kActions}, period_);
+      const Action action = kOrder[key.place_and_rank % std::int64_t{kActions}];
+      out_.instructions.push_back({action, key.stay, index_.anchor_at(place.event, place.side)});
+    }
   }
 
   // Own homes first, each taken all the time; behind them the slots that are shared over time.
   void lay_out_host() {
     Bytes homes = 0;
-    std::vector<SlotRequest> slots(m_.offloads.size());
+    std::vector<SlotRequest> slots(out_.tenants.size());
     for (std::size_t t = 0; t < out_.tenants.size(); ++t) {
       Tenant& tenant = out_.tenants[t];
-      if (tenant.has_own_home) {
-        tenant.host_offset = homes;
-        homes += (tenant.bytes + kHostSlotAlignment - 1) / kHostSlotAlignment * kHostSlotAlignment;
+      if (!tenant.has_own_home) {
+        slots[t] = {tenant.bytes, -1, -1};
         continue;
       }
-      slots[t] = {tenant.bytes, store_place(trace_, tenant.saved).event.value, -1};
+      tenant.host_offset = homes;
+      homes += (tenant.bytes + kHostSlotAlignment - 1) / kHostSlotAlignment * kHostSlotAlignment;
     }
-    for (const Stay& stay : out_.stays) {
-      if (stay.unpacks.empty()) continue;
-      auto& last = slots[stay.tenant.index()].last;
-      last = std::max<std::int64_t>(last, evict_place(trace_, stay.unpacks).event.value);
+    for (const PlacedStay& stay : stays_) {
+      SlotRequest& slot = slots[stay.tenant.index()];
+      if (stay.has_store()) {
+        const std::int64_t stored = place_at(stay.store, period_).event.value;
+        if (slot.first < 0 || stored < slot.first) slot.first = stored;
+      }
+      if (stay.is_made) continue;
+      slot.last = std::max<std::int64_t>(slot.last, place_at(stay.evict, period_).event.value);
     }
     for (SlotRequest& slot : slots) {  // never read again: taken until the step ends
       if (slot.last < 0) slot.last = static_cast<std::int64_t>(index_.event_count());
     }
     const ArenaLayout layout = lay_out(slots);
     for (std::size_t t = 0; t < slots.size(); ++t) {
-      out_.tenants[t].host_offset = homes + layout.offset[t];
+      if (!out_.tenants[t].has_own_home) out_.tenants[t].host_offset = homes + layout.offset[t];
     }
     out_.host_bytes = homes + layout.bytes;
   }
 
+  // By event, side, rank and row: small keys sort faster than instructions.
+  struct Key {
+    std::int64_t place_and_rank;
+    StayId stay;
+    bool operator<(const Key& other) const {
+      return std::tie(place_and_rank, stay) < std::tie(other.place_and_rank, other.stay);
+    }
+  };
+
   const StepIndex& index_;
   const Trace& trace_;
-  Movement m_;
+  const PeriodPosition period_;
+  std::vector<PlacedStay> stays_;
+  std::vector<Key> keys_;
   Schedule out_;
 };
 

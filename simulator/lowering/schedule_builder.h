@@ -1,9 +1,7 @@
-// From "what moves and where it leaves and returns" to a Schedule. Every schedule that Stowage
-// makes comes out of build_schedule(): it is the one place that orders instructions, adds those
-// that follow from the others (stores, awaits, evictions of reloads), and lays out the host arena.
+// From stays with their places to a Schedule. Every schedule that Stowage makes comes out of
+// build_schedule(), or is made of such a one for the step without its update (skipped_update.h): it
+// is the one place that orders instructions and lays out the host arena.
 #pragma once
-
-#include <vector>
 
 #include "simulator/lowering/movement.h"
 #include "simulator/schedule/schedule.h"
@@ -11,12 +9,11 @@
 
 namespace stowage::simulator {
 
-// Tenants: saved tensors in order of offloads, then parameters in order of storages. Stays: the
-// made ones, in order of offloads; those of reloads, in order; those of parameters, in order of
-// their awaits. At one place: stores, evictions, loads, awaits, so that bytes are given up before
-// others are taken; among equals in order of stays. Precondition (asserted): anchors exist at all
-// places, a release is behind its offload's store, a start_reload behind the release and not behind
-// the await; a parameter's stay is as parameter_stays.h says. Cost: O(events + moved log moved).
+// Stays: those of each kind together; made ones first, in order of tenants; then the loaded ones,
+// in order of awaits, then of tenants. At one place: stores, evictions, loads, awaits, so that
+// bytes are given up before others are taken; among equals in order of stays. Precondition
+// (asserted): every stay is placed, as movement.h says, at anchors. Cost: O(events + stays log
+// stays).
 [[nodiscard]] Schedule build_schedule(const StepIndex& index, Movement movement);
 
 }  // namespace stowage::simulator

@@ -53,7 +53,7 @@ struct Tenant {
 struct Stay {
   TenantId tenant;
   bool is_made = false;
-  // Its bytes are newer than the home's when it ends: there is a store, ahead of its evict.
+  // Its bytes may be newer than the home's when it ends: there is a store, ahead of its evict.
   bool is_stored = false;
   // It goes on over the step's end: its load stands behind its evict in the period. Its await is
   // ahead of the step's end or of the first use behind the step's begin. Ahead of the first period
@@ -64,6 +64,10 @@ struct Stay {
   // What it is for, where the kind says so (of a saved tensor: the unpacks, in order). Stays of one
   // tenant that serve unpacks may overlap; others do not.
   std::vector<UnpackId> unpacks;
+  // It does not happen in this period: no instruction is about it, it serves nothing. Only in a
+  // period that skips the update (simulator/lowering/skipped_update.h), which keeps the numbers of
+  // the stays of the one that takes it.
+  bool is_left_out = false;
 };
 
 // Instructions are in execution order: by event, `before` ahead of `after`, then as listed. What

@@ -24,6 +24,8 @@ const char* name_of(AnchorKind value) {
       return "parameter_update_begin";
     case AnchorKind::parameter_update_end:
       return "parameter_update_end";
+    case AnchorKind::gradient_accumulated:
+      return "gradient_accumulated";
   }
   return "?";
 }

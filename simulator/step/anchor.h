@@ -21,8 +21,9 @@ enum class AnchorKind : std::uint8_t {
   layer_backward_end,
   parameter_update_begin,
   parameter_update_end,
+  gradient_accumulated,  // of one parameter, in backward
 };
-inline constexpr std::size_t kAnchorKinds = 10;
+inline constexpr std::size_t kAnchorKinds = 11;
 
 // `before`: ahead of the anchor's own action (the pack's or unpack's), `after`: behind it.
 enum class Side : std::uint8_t { before, after };

@@ -31,9 +31,17 @@ namespace stowage::simulator {
       return AnchorKind::parameter_update_begin;
     case EventKind::parameter_update_end:
       return AnchorKind::parameter_update_end;
+    case EventKind::gradient_accumulated:
+      return AnchorKind::gradient_accumulated;
     default:
       return std::nullopt;
   }
+}
+
+// A lowering chooses among these places by itself. To the others an executor listens only where an
+// instruction names one: it costs a hook on every parameter.
+[[nodiscard]] constexpr bool is_chosen_freely(AnchorKind kind) {
+  return kind != AnchorKind::gradient_accumulated;
 }
 
 }  // namespace stowage::simulator

@@ -35,7 +35,8 @@ void find_frees(const StepLayout& layout, Trace& trace, StepWriter& writer) {
     if (storages.free_event[s].valid()) continue;
     const auto [source, row] = origin_of(layout, StorageId(s));
     const StepSource& of = layout.sources()[static_cast<std::size_t>(source)];
-    if (!of.trace->storages.free_event[row.index()].valid()) continue;
+    const EventId free = of.trace->storages.free_event[row.index()];
+    if (!free.valid() || (source == 0 && layout.leaves_out(free))) continue;
     writer.fail("storage " + std::to_string(row.value) + " of pass '" + of.name +
                 "' is freed there, and by no piece of the step");
   }
@@ -99,8 +100,8 @@ void write_phases(const StepLayout& layout, Trace& trace) {
           is_all ? placement.from[table] : source.rows->first_at(RowTable::ops, part.first);
       const std::int32_t end =
           is_all ? first + placement.count[table] : source.rows->first_at(RowTable::ops, part.end);
-      std::fill(trace.ops.phase.begin() + behind + first, trace.ops.phase.begin() + behind + end,
-                PhaseId(to.size() - 1));
+      const auto begin = trace.ops.phase.begin();
+      std::fill(begin + (behind + first), begin + (behind + end), PhaseId(to.size() - 1));
     });
   }
 }

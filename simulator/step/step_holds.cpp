@@ -62,22 +62,17 @@ void find_hold(const StepLayout& layout, const StepStorages& storages, StorageId
   const GroupRow origin = origin_of_storage(layout, row);
   const StorageId recorded = storages.recorded_of(origin.group, StorageId(origin.row));
   const auto aliases = storages.aliases_of(recorded);
-  const EventId natural = natural_of(layout, origin.group, StorageId(origin.row));
-  EventId last;
-  if (!aliases.empty()) {
-    last = shared_death(layout, recorded, aliases);
-    if (!natural_of(layout, 0, recorded).valid()) {
-      trace.storages.natural_free_event[row.index()] = EventId();
-      return;
-    }
-  } else if (natural.valid()) {
-    last = layout.event_at_or_before(origin.group, natural);
-  } else {
-    trace.storages.natural_free_event[row.index()] = EventId();
-    return;
-  }
-  trace.storages.natural_free_event[row.index()] =
-      kept(trace.events, last, trace.storages.alloc_event[row.index()]);
+  const bool is_shared = !aliases.empty();
+  const std::int32_t group = is_shared ? 0 : origin.group;
+  const EventId natural = natural_of(layout, group, is_shared ? recorded : StorageId(origin.row));
+  EventId& death = trace.storages.natural_free_event[row.index()];
+  death = EventId();
+  if (!natural.valid()) return;
+  const bool is_freed = trace.storages.free_event[row.index()].valid();
+  if (group == 0 && !is_freed && layout.leaves_out(natural)) return;
+  const EventId last = is_shared ? shared_death(layout, recorded, aliases)
+                                 : layout.event_at_or_before(group, natural);
+  death = kept(trace.events, last, trace.storages.alloc_event[row.index()]);
 }
 
 void find_hold(const StepLayout& layout, UnpackId row, Trace& trace) {
@@ -86,7 +81,7 @@ void find_hold(const StepLayout& layout, UnpackId row, Trace& trace) {
   const EventId released = source.unpacks.released_event[origin.row];
   EventId& to = trace.unpacks.released_event[row.index()];
   to = EventId();
-  if (!released.valid()) return;
+  if (!released.valid() || (origin.group == 0 && layout.leaves_out(released))) return;
   const EventId last = layout.event_at_or_before(origin.group, released);
   to = kept(trace.events, last, trace.unpacks.event[row.index()]);
 }

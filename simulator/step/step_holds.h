@@ -15,6 +15,7 @@ namespace stowage::simulator {
 // stands behind that event; behind one that is not, at the last event ahead of it that is (of the
 // same instance), but behind the alloc or the unpack. A recorded storage that pieces of other
 // passes stand for lives until the last of them that is in the step, or the recording, says so.
+// What dies in a span that is left out, and that no event of the step frees, outlives the step.
 // Cost: O(log pieces), of a shared storage for each that stands for it.
 void find_hold(const StepLayout& layout, const StepStorages& storages, StorageId row, Trace& trace);
 void find_hold(const StepLayout& layout, UnpackId row, Trace& trace);

@@ -22,8 +22,14 @@ StepIndex::StepIndex(const Step& step) : step_(step), trace_(&step_.trace()) {
 
 Anchor StepIndex::anchor_at(EventId event, Side side) const {
   STOWAGE_ASSERT(is_anchor(event));
-  return {*anchor_kind_of(trace_->events.kind[event.index()]), anchor_ordinal_[anchor_row(event)],
-          side, event};
+  const AnchorKind kind = *anchor_kind_of(trace_->events.kind[event.index()]);
+  if (is_chosen_freely(kind)) return {kind, anchor_ordinal_[anchor_row(event)], side, event};
+  const auto row = std::lower_bound(gradient_anchors_.begin(), gradient_anchors_.end(), event);
+  return {kind, static_cast<std::int32_t>(row - gradient_anchors_.begin()), side, event};
+}
+
+bool StepIndex::is_anchor(EventId event) const {
+  return anchor_kind_of(trace_->events.kind[event.index()]).has_value();
 }
 
 std::vector<Bytes> StepIndex::requested_delta() const {
@@ -40,7 +46,10 @@ void StepIndex::index_anchors() {
   anchor_row_.resize(n);
   std::array<std::int32_t, kAnchorKinds> count{};
   for (std::size_t e = 0; e < n; ++e) {
-    if (const auto kind = anchor_kind_of(trace_->events.kind[e])) {
+    const auto kind = anchor_kind_of(trace_->events.kind[e]);
+    if (kind == AnchorKind::gradient_accumulated) {
+      gradient_anchors_.emplace_back(e);
+    } else if (kind) {
       anchor_ordinal_.push_back(count[static_cast<std::size_t>(*kind)]++);
       anchors_.emplace_back(e);
     }

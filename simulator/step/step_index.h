@@ -32,14 +32,15 @@ class StepIndex {
 
   // The anchor at an event, `side` after; only for events that are anchors.
   [[nodiscard]] Anchor anchor_at(EventId event, Side side) const;
-  [[nodiscard]] bool is_anchor(EventId event) const { return previous_anchor(event) == event; }
-  // First anchor event >= event, last anchor event <= event. Always valid: step_begin, step_end.
+  [[nodiscard]] bool is_anchor(EventId event) const;
+  // Of the anchors that a lowering chooses among (is_chosen_freely()), as all that follow: the
+  // first event >= event, the last event <= event. Always valid: step_begin, step_end.
   [[nodiscard]] EventId next_anchor(EventId event) const {
     const std::size_t row = anchor_row(event);
     return anchors_[row] == event ? event : anchors_[row + 1];
   }
   [[nodiscard]] EventId previous_anchor(EventId event) const { return anchors_[anchor_row(event)]; }
-  // All anchor events in order, resident_time() at each, and the row of previous_anchor(event).
+  // Their events in order, resident_time() at each, and the row of previous_anchor(event).
   [[nodiscard]] const std::vector<EventId>& anchors() const { return anchors_; }
   [[nodiscard]] const std::vector<Nanoseconds>& anchor_times() const { return anchor_times_; }
   [[nodiscard]] std::size_t anchor_row(EventId event) const { return anchor_row_[event.index()]; }
@@ -104,6 +105,7 @@ class StepIndex {
   const Trace* trace_;                        // step_.trace()
   std::vector<std::int32_t> anchor_ordinal_;  // by row of anchors_
   std::vector<EventId> anchors_;
+  std::vector<EventId> gradient_anchors_;  // the others
   std::vector<Nanoseconds> anchor_times_;
   std::vector<std::uint32_t> anchor_row_;
   Grouped<SavedId> saved_of_;

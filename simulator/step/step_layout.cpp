@@ -69,6 +69,16 @@ Status StepLayout::lay_out() {
     hosts.push_back(placement.owner);
     borrow_replaced(placement.owner, placement);
   }
+  for (const ReplacedSpan& span : spans_) {
+    if (!span.leaves_out) continue;
+    if (std::find(hosts.begin(), hosts.end(), span.owner) != hosts.end()) continue;
+    hosts.push_back(span.owner);
+    const auto behind =
+        std::find_if(placements_.begin(), placements_.end(),
+                     [&](const Placement& at) { return at.group == 0 && span.end <= at.first; });
+    STOWAGE_ASSERT(behind != placements_.end());  // the step's end, at the latest
+    borrow_replaced(span.owner, *behind);
+  }
   number_all();
   return Unit{};
 }
@@ -177,6 +187,12 @@ void StepLayout::number(Placement& placement) {
   for (const BorrowedTensor& borrowed : placement.borrowed) {
     borrowed_[key_of(borrowed.group, borrowed.tensor)] = TensorId(tensors++);
   }
+}
+
+bool StepLayout::leaves_out(EventId recorded) const {
+  return std::any_of(spans_.begin(), spans_.end(), [&](const ReplacedSpan& span) {
+    return span.leaves_out && span.first <= recorded && recorded < span.end;
+  });
 }
 
 std::int32_t StepLayout::placement_of(std::int32_t group, EventId event) const {

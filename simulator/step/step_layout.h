@@ -64,7 +64,8 @@ struct Placement {
 struct ReplacedSpan {
   EventId first;  // [first, end)
   EventId end;
-  std::int32_t owner = 0;  // template that replaces them
+  std::int32_t owner = 0;   // template that replaces them
+  bool leaves_out = false;  // StepTemplate::leaves_out
 };
 
 class StepLayout {
@@ -92,6 +93,8 @@ class StepLayout {
   [[nodiscard]] const std::vector<PieceGroup>& groups() const { return groups_; }
   [[nodiscard]] const std::vector<Placement>& placements() const { return placements_; }
   [[nodiscard]] const std::vector<ReplacedSpan>& spans() const { return spans_; }
+  // The recorded event is in a span that is left out.
+  [[nodiscard]] bool leaves_out(EventId recorded) const;
   [[nodiscard]] const std::vector<StorageId>& existing() const { return existing_; }
   [[nodiscard]] const StepSource& source_of(const Placement& placement) const {
     return source_of_group(placement.group);

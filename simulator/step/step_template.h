@@ -51,6 +51,9 @@ struct StepTemplate {
   std::int32_t parts = 0;  // 0 = the segment is recomputed, else it runs in so many
   std::vector<TemplateSource> sources;
   std::vector<Replacement> replacements;  // in order of events, disjoint
+  // Nothing stands in their place, and what dies there lives on. For the step without its update
+  // (simulator/step/update_section.h); no template of a recorded pass.
+  bool leaves_out = false;
 };
 
 }  // namespace stowage::simulator

@@ -20,8 +20,9 @@ struct Structure {
   };
   std::vector<std::string> recompute;  // segments that run again in backward
   std::vector<Parts> parts;
+  bool update = true;  // of the parameters, by the optimizer; false: a step that skips it
 
-  [[nodiscard]] bool empty() const { return recompute.empty() && parts.empty(); }
+  [[nodiscard]] bool empty() const { return recompute.empty() && parts.empty() && update; }
   bool operator==(const Structure&) const = default;
 };
 

@@ -34,6 +34,11 @@ Result<std::unique_ptr<StructuredStep>> StructuredStep::make(const Trace& record
   StepLayout& layout = made->composed_->layout;
   for (const StepTemplate& each : made->templates_) {
     if (Status good = check_template(recording, each); !good) return std::move(good).error();
+    if (each.leaves_out) {
+      return Error{ErrorCode::bad_input,
+                   "a template that leaves events out is none that a search turns on and off", "",
+                   "", "unroll() makes the step without its update"};
+    }
     for (const TemplateSource& source : each.sources) layout.add_source(source.name, source.trace);
   }
   for (std::size_t row = 0; row < made->templates_.size(); ++row) {

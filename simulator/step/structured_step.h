@@ -26,8 +26,8 @@ class StepSplicer;
 class StructuredStep {
  public:
   // `recording` must outlive it. Nothing is on. Errors (bad_input): those of check_template(), a
-  // template with pieces of the recorded step itself (source kRecording, instance 0) or whose
-  // pieces name an event twice. Cost: O(recording * templates).
+  // template with pieces of the recorded step itself (source kRecording, instance 0), whose
+  // pieces name an event twice, or that leaves events out. Cost: O(recording * templates).
   [[nodiscard]] static Result<std::unique_ptr<StructuredStep>> make(
       const Trace& recording, std::vector<StepTemplate> templates);
   StructuredStep(const StructuredStep&) = delete;

@@ -36,6 +36,7 @@ Status check_segment(const Trace& recording, const std::string& segment) {
 }
 
 std::string what(const StepTemplate& of) {
+  if (of.leaves_out) return "a step without its update";
   if (of.parts == 0) return "recompute of segment '" + of.segment + "'";
   return "segment '" + of.segment + "' in " + std::to_string(of.parts) + " parts";
 }
@@ -188,7 +189,8 @@ Status add_pieces(const std::vector<const StepTemplate*>& chosen, TemplateGroups
       return bad(what(*before) + " and " + what(*each.of) + " replace the same events");
     }
     add_recorded(each.replacement->first);
-    layout.add_span({each.replacement->first, each.replacement->end, each.owner});
+    layout.add_span(
+        {each.replacement->first, each.replacement->end, each.owner, each.of->leaves_out});
     for (const Piece& piece : each.replacement->pieces) {
       layout.add_piece(groups.of(*each.of, piece), piece.first, piece.end, piece.pass,
                        piece.micro_batch, each.owner);

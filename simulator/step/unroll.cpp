@@ -1,11 +1,13 @@
 #include "simulator/step/unroll.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "simulator/step/composed_step.h"
 #include "simulator/step/step_composer.h"
 #include "simulator/step/template_choice.h"
+#include "simulator/step/update_section.h"
 #include "traces/validate.h"
 
 namespace stowage::simulator {
@@ -15,6 +17,13 @@ Result<Step> unroll(const Trace& recording, const Structure& structure,
   Result<std::vector<const StepTemplate*>> chosen =
       choose_templates(recording, structure, templates);
   if (!chosen) return std::move(chosen).error();
+  std::optional<StepTemplate> without_update;
+  if (!structure.update) {
+    Result<UpdateSection> section = update_section(recording);
+    if (!section) return std::move(section).error();
+    without_update = leave_out(*section);
+    chosen->push_back(&*without_update);
+  }
   if (chosen->empty()) return Step(recording);
   // The recording outlives the step, so the layout does not own it.
   StepLayout layout(std::shared_ptr<const Trace>(std::shared_ptr<const Trace>(), &recording));

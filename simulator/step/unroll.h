@@ -12,11 +12,12 @@
 namespace stowage::simulator {
 
 // The recording with the templates of the structure's decisions in the place of the events that
-// they replace; without structure the recording itself. The step refers to the recording and shares
+// they replace, and without its update where the structure says so (update_section.h); without
+// structure the recording itself. The step refers to the recording and shares
 // the templates' passes. Its tables are valid (traces/validate.h). Errors (bad_input): a segment
 // that is no layer of the recording or has no template (with what to record), decisions that
 // replace the same events, a template that names what is not there or whose pieces do not make a
-// whole step. Cost: that of compose(), and of validate().
+// whole step, no update that can be left out. Cost: that of compose(), and of validate().
 [[nodiscard]] Result<Step> unroll(const Trace& recording, const Structure& structure,
                                   const std::vector<StepTemplate>& templates = {});
 

@@ -64,6 +64,23 @@ TEST(CompareDumps, EqualBytes) {
   EXPECT_EQ(d.first, "");
 }
 
+// PyTorch's tensors of zeros that have no memory, such as the gradient of `sgn`.
+TEST(CompareDumps, ZerosWithoutMemory) {
+  const at::Tensor p = at::ones({3}).requires_grad_();
+  at::sgn(p).sum().backward();
+  const at::Tensor& zeros = p.grad();
+  ASSERT_TRUE(zeros._is_zerotensor());
+  for (const Bytes most_bytes : {TensorDumpWriter::kMostBytes, TensorDumpWriter::kAlwaysDigests}) {
+    Dump a(most_bytes);
+    Dump b(most_bytes);
+    a.add("w", zeros).add("x", floats({1}));
+    b.add("w", floats({0, 0, 0})).add("x", floats({1}));
+    const DumpDifference d = compared(a, b);
+    EXPECT_TRUE(d.bitwise);
+    EXPECT_EQ(d.tensors, 2);
+  }
+}
+
 // The second of three tensors differs in one element, by 0.5 of 2.
 TEST(CompareDumps, OneElement) {
   Dump a;

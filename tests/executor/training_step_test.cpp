@@ -71,6 +71,37 @@ TEST(TrainingStep, EndsTheDevicesSetupWithItsFirstStep) {
   EXPECT_TRUE(device.ended);
 }
 
+// Two parts of a batch, and the step of the sum of their losses.
+TEST(TrainingStep, CanBeDivided) {
+  TrainingStep whole = make_test_step(kMlp);
+  TrainingStep divided = make_test_step(kMlp, OptimizerKind::sgd);
+  std::vector<at::Tensor> sum;
+  double last = 0;
+  for (const std::int64_t part : {3, 4}) {
+    last = whole.run(part);
+    for (std::size_t i = 0; i < whole.gradients().size(); ++i) {
+      const at::Tensor gradient = whole.gradients()[i].tensor;
+      if (part == 3) {
+        sum.push_back(gradient.clone());
+      } else {
+        sum[i] += gradient;
+      }
+    }
+  }
+  divided.begin();
+  divided.prepare(3);
+  divided.accumulate();
+  divided.prepare(4);
+  divided.accumulate();
+  EXPECT_EQ(divided.end(), last);
+  expect_equal(divided.gradients(), sum);
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    const at::Tensor updated = whole.parameters()[i].tensor - 0.01 * sum[i];
+    EXPECT_TRUE(at::allclose(divided.parameters()[i].tensor, updated));
+    EXPECT_FALSE(at::equal(divided.parameters()[i].tensor, whole.parameters()[i].tensor));
+  }
+}
+
 TEST_P(EachModelAndOptimizer, StepsArePeriodicInMemory) {
   const auto [text, optimizer] = GetParam();
   TrainingStep step = make_test_step(text, optimizer);

@@ -165,6 +165,10 @@ void HandStep::collect(Outcome& outcome) const {
   for (const at::Tensor& each : parameters_) {
     auto& bits = outcome.gradients.emplace_back();
     if (!each.grad().defined()) continue;
+    if (each.grad()._is_zerotensor()) {  // has no memory
+      bits.resize(each.grad().nbytes());
+      continue;
+    }
     const at::Tensor gradient = each.grad().detach().contiguous();
     bits = fetch(hand_device(), gradient);
   }

@@ -128,5 +128,44 @@ TEST(Reentry, ALayerRunsAgainInsideOfAnUnpackHook) {
   EXPECT_EQ(executor::driver(), nullptr);
 }
 
+// The same plan, from inside of its own work on the device: what comes then is not recorded, and
+// leaves at once.
+TEST(Reentry, TheStepItselfGoesOnInsideOfItsOwnWork) {
+  const at::Tensor p = parameter({24, 24});
+  const at::Tensor x = input({8, 24});
+  HandStep step({p}, {x}, [&] {
+    return backward(
+        layer("first", [&](const auto& in) { return at::linear(in[0], p).tanh().pow(2); }, {x * 2})
+            .sum());
+  });
+  const auto lowering =
+      step.lower(testing::offload_made(step.trace(), testing::styles()[1].decision));
+  RunsUserCode device(hand_device());
+  auto plan = executor::PlannedStep::create(
+      device, std::make_shared<const Trace>(step.trace()), lowering.schedule, {},
+      {.off_plan = executor::OffPlan::offload_all, .poison_host = true});
+  ASSERT_TRUE(plan.ok()) << plan.error().text();
+  const testing::Outcome reference = step.plain(0);
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    testing::change_delays();
+    device.user_code = [&] {
+      const at::AutoGradMode with_grad(true);
+      const at::Tensor own = p.detach().clone().requires_grad_();
+      (own * own).tanh().sum().backward();
+      const at::Tensor value = (p.detach() * p.detach()).tanh();
+      const at::Tensor expected = (1 - value * value) * 2 * p.detach();
+      EXPECT_TRUE(at::allclose(own.grad(), expected, 1e-4, 1e-5));
+    };
+    const testing::Outcome outcome = step.planned(**plan, 0);
+    EXPECT_EQ(device.user_code, nullptr);
+    EXPECT_FALSE(outcome.report.on_plan);
+    EXPECT_GE(outcome.report.off_plan_packs, 3);
+    testing::expect_same(outcome, reference);
+    const testing::Outcome next = step.planned(**plan, 0);
+    EXPECT_TRUE(next.report.on_plan) << next.report.first_difference;
+    testing::expect_same(next, reference);
+  }
+}
+
 }  // namespace
 }  // namespace stowage

@@ -24,8 +24,9 @@ using simulator::Side;
 
 class ByHand {
  public:
-  explicit ByHand(const simulator::StepIndex& index)
-      : trace_(index.trace()), schedule_(keep_everything(index)) {
+  // `at_gradients`: in backward until its gradient was accumulated, not until its layer's end.
+  ByHand(const simulator::StepIndex& index, bool at_gradients)
+      : trace_(index.trace()), at_gradients_(at_gradients), schedule_(keep_everything(index)) {
     for (std::size_t s = 0; s < trace_.storages.size(); ++s) {
       if (trace_.storages.storage_class[s] == StorageClass::parameter) add(StorageId(s));
     }
@@ -98,7 +99,9 @@ class ByHand {
          find(EventKind::layer_forward_end, layer));
     EventId update = find(EventKind::parameter_update_begin, storage.value);
     const EventId backward = find(EventKind::layer_backward_begin, layer);
-    const EventId backward_end = find(EventKind::layer_backward_end, layer);
+    const EventId backward_end = at_gradients_
+                                     ? find(EventKind::gradient_accumulated, storage.value)
+                                     : find(EventKind::layer_backward_end, layer);
     if (backward_end.valid()) {
       stay(parameter, false, backward, backward_end);
     } else {
@@ -108,6 +111,7 @@ class ByHand {
   }
 
   const Trace& trace_;
+  bool at_gradients_;
   simulator::Schedule schedule_;
   Bytes bytes_ = 0;
   Bytes loads_ = 0;
@@ -121,7 +125,9 @@ Bits streamed_bits_of(executor::Device& device, const std::vector<executor::Name
   return bits;
 }
 
-TEST(StreamedByHand, IsBitwiseAndGivesUpTheBytes) {
+class StreamedByHand : public ::testing::TestWithParam<bool> {};
+
+TEST_P(StreamedByHand, IsBitwiseAndGivesUpTheBytes) {
   for (const char* const optimizer : {"sgd", "adamw"}) {
     SCOPED_TRACE(optimizer);
     const std::string spec = "mlp:layers=3,width=24";
@@ -137,7 +143,7 @@ TEST(StreamedByHand, IsBitwiseAndGivesUpTheBytes) {
     copy_all(twin->step().optimizer_state(), recorded.session->step().optimizer_state());
 
     const simulator::StepIndex index(*recorded.trace);
-    const ByHand by_hand(index);
+    const ByHand by_hand(index, GetParam());
     const Bytes before = device.memory().requested;
     auto plan = executor::PlannedStep::create(device, recorded.trace, by_hand.schedule(),
                                               recorded.session->step().parameters(),
@@ -169,6 +175,21 @@ TEST(StreamedByHand, IsBitwiseAndGivesUpTheBytes) {
     EXPECT_TRUE(streamed_bits_of(device, recorded.session->step().parameters()) ==
                 streamed_bits_of(device, twin->step().parameters()));
   }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, StreamedByHand, ::testing::Bool(), [](const auto& each) {
+  return each.param ? "UntilTheGradient" : "UntilTheLayersEnd";
+});
+
+TEST(StreamingByHand, NeedsTheParametersWhereItActsAtGradients) {
+  testing::RecordedModel recorded = testing::record_model("mlp:layers=3,width=24", 8, "sgd");
+  const simulator::StepIndex index(*recorded.trace);
+  simulator::Schedule schedule = ByHand(index, /*at_gradients=*/true).schedule();
+  const auto plan =
+      executor::PlannedStep::create(recorded.session->device(), recorded.trace, schedule, {});
+  ASSERT_FALSE(plan.ok());
+  EXPECT_NE(plan.error().message.find("where gradients are accumulated"), std::string::npos)
+      << plan.error().text();
 }
 
 }  // namespace

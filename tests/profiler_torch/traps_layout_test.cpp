@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/profiler_torch/hand_step.h"
+#include "tests/profiler_torch/tensor_look.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/support/schedule_parts.h"
 
@@ -21,52 +22,11 @@ using simulator::Lowering;
 using testing::backward;
 using testing::HandStep;
 using testing::input;
+using testing::look_at;
 using testing::parameter;
+using testing::TensorLook;
 
-// What must be equal: everything but the place in memory (modulo the alignment that kernels see).
-struct Look {
-  std::vector<std::int64_t> sizes;
-  std::vector<std::int64_t> strides;
-  at::ScalarType dtype = at::kFloat;
-  bool conjugate = false;
-  bool negative = false;
-  std::uintptr_t alignment = 0;
-  std::vector<char> bits;
-  bool operator==(const Look&) const = default;
-};
-
-Look look_at(const at::Tensor& tensor) {
-  Look look;
-  look.sizes = tensor.sizes().vec();
-  look.strides = tensor.strides().vec();
-  look.dtype = tensor.scalar_type();
-  look.conjugate = tensor.is_conj();
-  look.negative = tensor.is_neg();
-  if (tensor.numel() == 0) return look;
-  look.alignment = reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) % 64;
-  // Element by element, without an op or an allocation of the device.
-  const auto item = tensor.itemsize();
-  std::vector<std::int64_t> places;
-  for (std::int64_t n = 0; n < tensor.numel(); ++n) {
-    std::int64_t rest = n;
-    std::int64_t place = 0;
-    for (std::size_t d = look.sizes.size(); d-- > 0;) {
-      place += rest % look.sizes[d] * look.strides[d];
-      rest /= look.sizes[d];
-    }
-    places.push_back(place);
-  }
-  const std::int64_t last = *std::max_element(places.begin(), places.end());
-  const std::vector<char> all = testing::fetch(testing::hand_device(), tensor.const_data_ptr(),
-                                               static_cast<std::size_t>((last + 1) * item));
-  for (const std::int64_t place : places) {
-    const auto from = all.begin() + place * item;
-    look.bits.insert(look.bits.end(), from, from + item);
-  }
-  return look;
-}
-
-std::vector<Look> g_saved;  // what Carry saved, since the test began
+std::vector<TensorLook> g_saved;  // what Carry saved, since the test began
 int g_compared = 0;
 
 // The identity of x that saves `other`.
@@ -304,7 +264,9 @@ TEST_P(EachSpecial, TensorStaysAndTheReportSaysSo) {
         return note.saved.valid() && !step.trace().saved.storage[note.saved.index()].valid();
       });
   ASSERT_NE(noted, lowering.notes.end());
-  EXPECT_EQ(noted->text, "stays: it is no plain tensor in the training device's memory");
+  EXPECT_EQ(noted->text,
+            "stays: it is no plain tensor in the training device's memory, or its op writes to it "
+            "once it is saved");
 }
 
 INSTANTIATE_TEST_SUITE_P(

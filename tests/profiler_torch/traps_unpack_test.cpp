@@ -116,6 +116,18 @@ TEST(UnpackTwice, DoubleBackwardThroughViewsIsBitwiseWhenRecorded) {
   testing::expect_exact_in_every_style(step);
 }
 
+TEST(UnpackTwice, DoubleBackwardThroughAViewWithoutElementsIsBitwiseWhenRecorded) {
+  const at::Tensor p = parameter({32, 16});
+  const at::Tensor q = parameter({8, 16});
+  HandStep step({p, q}, {}, [&] {
+    const at::Tensor made = (p * 2).slice(0, 20, 20);
+    const at::Tensor loss = (made * q.slice(0, 3, 3)).exp().sum() + p.exp().sum();
+    const variable_list gradients = torch::autograd::grad({loss}, {p, q}, {}, true, true);
+    return backward(loss + gradients[0].pow(2).sum() + gradients[1].sum());
+  });
+  testing::expect_exact_in_every_style(step);
+}
+
 // A step that was recorded as `once` and then does something else.
 class Surprise : public ::testing::TestWithParam<double (*)(const at::Tensor&, const at::Tensor&)> {
 };

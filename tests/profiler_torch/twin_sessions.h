@@ -32,6 +32,9 @@ class WatchedDriver final : public executor::StepDriver {
   void backward_begin() override;
   void backward_end() override;
   void parameter_update(executor::UpdateEvent event, const at::Tensor& parameter) override;
+  void skip_update() override {
+    if (next_ != nullptr) next_->skip_update();
+  }
 
  private:
   executor::StepDriver* next_;

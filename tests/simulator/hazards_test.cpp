@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "simulator/lowering/lowering.h"
-#include "simulator/lowering/schedule_builder.h"
 #include "simulator/replay/replay.h"
 #include "tests/simulator/oracle_hazards.h"
 #include "tests/support/micro_trace.h"

@@ -34,9 +34,16 @@ struct HazardNode {
   int filled = 0;  // of the arena: the number of the store that wrote these bytes, or has to have
 };
 
+// One kind of period: what of it is the same each time.
+struct OracleKind {
+  const Trace& trace;
+  const Schedule& schedule;
+  std::vector<OracleUse> uses;
+  std::vector<int> given_up_at;  // by stay: row of the instruction
+  std::vector<int> held_until;   // by stay: event
+};
+
 struct OracleStay {
-  int given_up_at = -1;  // row of the instruction
-  int held_until = -1;   // event
   bool here = false;
   bool visible = false;  // awaited
   bool stored = false;   // a store has read it
@@ -57,36 +64,56 @@ struct OracleTenant {
 
 class HazardOracle {
  public:
-  HazardOracle(const Trace& trace, const Schedule& schedule)
-      : trace_(trace),
-        s_(schedule),
-        uses_(oracle_uses(trace, schedule)),
-        began_with_(uses_.size()),
-        stays_(schedule.stays.size()),
-        tenants_(schedule.tenants.size()) {
-    nodes_.push_back({});
-    for (std::size_t i = 0; i < stays_.size(); ++i) {
-      stays_[i].given_up_at = given_up_at(StayId(i));
-      stays_[i].held_until = held_until(StayId(i));
+  explicit HazardOracle(const std::vector<OraclePeriod>& periods) {
+    for (const OraclePeriod& each : periods) {
+      const auto known = std::find_if(kinds_.begin(), kinds_.end(), [&](const OracleKind& kind) {
+        return &kind.schedule == &each.schedule;
+      });
+      order_.push_back(static_cast<std::size_t>(known - kinds_.begin()));
+      if (known == kinds_.end()) {
+        kinds_.push_back(
+            {each.trace, each.schedule, oracle_uses(each.trace, each.schedule), {}, {}});
+      }
     }
+    nodes_.push_back({});
+    for (OracleKind& kind : kinds_) {
+      now_ = &kind;
+      for (std::size_t i = 0; i < kind.schedule.stays.size(); ++i) {
+        kind.given_up_at.push_back(given_up_at(StayId(i)));
+        kind.held_until.push_back(held_until(StayId(i)));
+      }
+    }
+    now_ = &kinds_.front();
+    stays_.resize(now_->schedule.stays.size());
+    waits_.resize(stays_.size());
+    for (std::size_t i = 0; i < stays_.size(); ++i) {
+      waits_[i] = std::any_of(kinds_.begin(), kinds_.end(), [&](const OracleKind& kind) {
+        return kind.schedule.stays[i].is_stored;
+      });
+    }
+    tenants_.resize(now_->schedule.tenants.size());
     for (std::size_t t = 0; t < tenants_.size(); ++t) {
-      if (!s_.tenants[t].has_own_home) continue;
+      const Tenant& tenant = now_->schedule.tenants[t];
+      if (!tenant.has_own_home) continue;
       tenants_[t].at_home = 0;
       tenants_[t].filled = ++fills_;
-      access(compute_ = add({compute_}), {'h', 0, 0}, slot_of(s_.tenants[t]), Does::write, fills_);
+      access(compute_ = add({compute_}), {'h', 0, 0}, slot_of(tenant), Does::write, fills_);
     }
   }
 
   bool safe() {
-    for (period_ = 0; period_ < 2; ++period_) {
+    for (const std::size_t kind : order_) {
+      now_ = &kinds_[kind];
+      began_with_.assign(now_->uses.size(), {});
       begin_period();
-      for (int e = 0; e < static_cast<int>(trace_.events.size()); ++e) {
+      for (int e = 0; e < static_cast<int>(now_->trace.events.size()); ++e) {
         run_instructions(e, Side::before);
         run_uses(e, false);
         run_instructions(e, Side::after);
         run_uses(e, true);
         let_go_behind(e);
       }
+      ++period_;
     }
     return ok_ && no_race() && homes_have_the_bytes();
   }
@@ -124,27 +151,29 @@ class HazardOracle {
     return {read, end};
   }
 
-  [[nodiscard]] const Tenant& tenant_of(StayId stay) const { return s_.tenant(stay); }
-  [[nodiscard]] OracleTenant& of(StayId stay) {
-    return tenants_[s_.stays[stay.index()].tenant.index()];
-  }
+  [[nodiscard]] const Schedule& plan() const { return now_->schedule; }
+  [[nodiscard]] const Stay& stay_of(StayId stay) const { return plan().stays[stay.index()]; }
+  [[nodiscard]] const Tenant& tenant_of(StayId stay) const { return plan().tenant(stay); }
+  [[nodiscard]] OracleTenant& of(StayId stay) { return tenants_[stay_of(stay).tenant.index()]; }
   [[nodiscard]] bool lasts(StorageId storage) const {
-    return !trace_.storages.alloc_event[storage.index()].valid();
+    return !now_->trace.storages.alloc_event[storage.index()].valid();
   }
   [[nodiscard]] static Range slot_of(const Tenant& tenant) {
     return {tenant.host_offset, tenant.host_offset + tenant.bytes};
   }
-  [[nodiscard]] std::tuple<char, int, int> storage_now(StorageId storage) const {
-    return {'s', storage.value, lasts(storage) ? 0 : period_};
+  // Named by the row that it has in the first period.
+  [[nodiscard]] std::tuple<char, int, int> storage_now(TenantId tenant) const {
+    const StorageId first = kinds_.front().schedule.tenants[tenant.index()].storage;
+    return {'s', first.value, lasts(plan().tenants[tenant.index()].storage) ? 0 : period_};
   }
   // Where the stay's bytes are.
   [[nodiscard]] std::tuple<char, int, int> memory_of(StayId stay) const {
-    if (s_.stays[stay.index()].is_made) return storage_now(tenant_of(stay).storage);
+    if (stay_of(stay).is_made) return storage_now(stay_of(stay).tenant);
     return {'b', stays_[stay.index()].buffer, 0};
   }
   [[nodiscard]] int row_of(StayId stay, Action action) const {
-    for (std::size_t i = 0; i < s_.instructions.size(); ++i) {
-      const Instruction& at = s_.instructions[i];
+    for (std::size_t i = 0; i < plan().instructions.size(); ++i) {
+      const Instruction& at = plan().instructions[i];
       if (at.stay == stay && at.action == action) return static_cast<int>(i);
     }
     return -1;
@@ -153,7 +182,7 @@ class HazardOracle {
   void begin_period() {
     for (std::size_t i = 0; i < stays_.size(); ++i) {
       const StayId id(i);
-      const Stay& stay = s_.stays[i];
+      const Stay& stay = stay_of(id);
       OracleStay& now = stays_[i];
       if (stay.wraps) {
         if (period_ > 0) continue;
@@ -164,22 +193,22 @@ class HazardOracle {
         of(id).stay = id;
         continue;
       }
-      now = {now.given_up_at, now.held_until};
+      now = {};
       if (!stay.is_made) continue;
       now.here = true;
       now.version = of(id).latest;
       of(id).stay = id;
     }
     for (std::size_t t = 0; t < tenants_.size(); ++t) {  // every period fills a shared home anew
-      if (s_.tenants[t].has_own_home) continue;
+      if (plan().tenants[t].has_own_home) continue;
       tenants_[t].at_home = -1;
       tenants_[t].store = 0;
     }
   }
 
   void run_instructions(int e, Side side) {
-    for (std::size_t row = 0; row < s_.instructions.size(); ++row) {
-      const Instruction& i = s_.instructions[row];
+    for (std::size_t row = 0; row < plan().instructions.size(); ++row) {
+      const Instruction& i = plan().instructions[row];
       if (i.anchor.event.value != e || i.anchor.side != side) continue;
       switch (i.action) {
         case Action::load:
@@ -194,7 +223,7 @@ class HazardOracle {
           store(i.stay);
           break;
         case Action::evict:
-          if (s_.stays[i.stay.index()].is_stored) wait(stays_[i.stay.index()].store);
+          if (waits_[i.stay.index()]) wait(stays_[i.stay.index()].store);
           evict(i.stay, static_cast<int>(row));
           break;
       }
@@ -204,13 +233,13 @@ class HazardOracle {
   void load(StayId id) {
     OracleStay& now = stays_[id.index()];
     OracleTenant& tenant = of(id);
-    const Stay& stay = s_.stays[id.index()];
+    const Stay& stay = stay_of(id);
     if (now.ended && !stay.wraps) ok_ = false;
     if (tenant.at_home < 0) ok_ = false;
     if (!tenant_of(id).kind->is_snapshot && tenant.at_home != tenant.latest) ok_ = false;
     const auto [read, end] = copy(1, stay.load_mode);
     if (tenant.store != 0) must_follow_.emplace_back(tenant.store, read);
-    now = {now.given_up_at, now.held_until};
+    now = {};
     now.here = true;
     now.buffer = ++buffers_;
     now.version = tenant.at_home;
@@ -223,7 +252,7 @@ class HazardOracle {
   void store(StayId id) {
     OracleStay& now = stays_[id.index()];
     OracleTenant& tenant = of(id);
-    const Stay& stay = s_.stays[id.index()];
+    const Stay& stay = stay_of(id);
     const Bytes begin = stay.is_made ? tenant_of(id).begin : 0;
     const Bytes bytes = tenant_of(id).bytes;
     const auto [read, end] = copy(0, stay.store_mode);
@@ -240,50 +269,51 @@ class HazardOracle {
   // The gap behind which the model itself lets go of what the stay has on the device: an event; -1
   // when it holds nothing, an event behind the step when it never does.
   [[nodiscard]] int held_until(StayId id) const {
-    const int never = static_cast<int>(trace_.events.size());
-    if (s_.stays[id.index()].is_made) {
-      const int natural = trace_.storages.natural_free_event[tenant_of(id).storage.index()].value;
+    const Trace& trace = now_->trace;
+    const int never = static_cast<int>(trace.events.size());
+    if (stay_of(id).is_made) {
+      const int natural = trace.storages.natural_free_event[tenant_of(id).storage.index()].value;
       return natural < 0 ? never : natural;
     }
     int last = -1;
-    for (const UnpackId u : s_.stays[id.index()].unpacks) {
-      const int released = trace_.unpacks.released_event[u.index()].value;
+    for (const UnpackId u : stay_of(id).unpacks) {
+      const int released = trace.unpacks.released_event[u.index()].value;
       last =
-          std::max({last, trace_.unpacks.event[u.index()].value, released < 0 ? never : released});
+          std::max({last, trace.unpacks.event[u.index()].value, released < 0 ? never : released});
     }
     return last;
   }
   // The row at which the schedule lets go of it, with its storage's other copies; -1: never.
   [[nodiscard]] int given_up_at(StayId id) const {
-    if (!s_.stays[id.index()].is_made) return row_of(id, Action::evict);
+    if (!stay_of(id).is_made) return row_of(id, Action::evict);
     const StorageId storage = tenant_of(id).storage;
     if (lasts(storage)) return -1;
     int last = -1;
-    for (std::size_t i = 0; i < s_.stays.size(); ++i) {
-      if (!s_.stays[i].is_made || tenant_of(StayId(i)).storage != storage) continue;
+    for (std::size_t i = 0; i < plan().stays.size(); ++i) {
+      if (!stay_of(StayId(i)).is_made || tenant_of(StayId(i)).storage != storage) continue;
       last = std::max(last, row_of(StayId(i), Action::evict));
     }
     return last;
   }
   [[nodiscard]] int event_of(int row) const {
-    return s_.instructions[static_cast<std::size_t>(row)].anchor.event.value;
+    return plan().instructions[static_cast<std::size_t>(row)].anchor.event.value;
   }
 
   void evict(StayId id, int row) {
     const StorageId storage = tenant_of(id).storage;
     for (std::size_t i = 0; i < stays_.size(); ++i) {
-      const bool with = s_.stays[id.index()].is_made
-                            ? s_.stays[i].is_made && tenant_of(StayId(i)).storage == storage
+      const bool with = stay_of(id).is_made
+                            ? stay_of(StayId(i)).is_made && tenant_of(StayId(i)).storage == storage
                             : StayId(i) == id;
-      if (with && stays_[i].given_up_at == row && stays_[i].held_until < event_of(row)) {
+      if (with && now_->given_up_at[i] == row && now_->held_until[i] < event_of(row)) {
         leave(StayId(i));
       }
     }
   }
   void let_go_behind(int e) {
     for (std::size_t i = 0; i < stays_.size(); ++i) {
-      const int row = stays_[i].given_up_at;
-      if (row >= 0 && stays_[i].held_until == e && event_of(row) <= e) leave(StayId(i));
+      const int row = now_->given_up_at[i];
+      if (row >= 0 && now_->held_until[i] == e && event_of(row) <= e) leave(StayId(i));
     }
   }
 
@@ -301,19 +331,19 @@ class HazardOracle {
   }
 
   void run_uses(int e, bool behind) {
-    for (std::size_t u = 0; u < uses_.size(); ++u) {
-      if (!behind && uses_[u].begin == e) begin_use(u);
-      if (uses_[u].ends_behind == behind && uses_[u].end == e) end_use(u);
+    for (std::size_t u = 0; u < now_->uses.size(); ++u) {
+      if (!behind && now_->uses[u].begin == e) begin_use(u);
+      if (now_->uses[u].ends_behind == behind && now_->uses[u].end == e) end_use(u);
     }
   }
 
   void begin_use(std::size_t row) {
-    const OracleUse& use = uses_[row];
+    const OracleUse& use = now_->uses[row];
     OracleTenant& tenant = tenants_[use.tenant.index()];
     const Does does = use.writes ? Does::write : Does::read;
     began_with_[row] = {};
     if (use.of_storage) {
-      on_compute(storage_now(s_.tenants[use.tenant.index()].storage), does);
+      on_compute(storage_now(use.tenant), does);
       return;
     }
     const StayId id = use.stay.valid() ? use.stay : tenant.stay;
@@ -323,8 +353,8 @@ class HazardOracle {
     }
     OracleStay& now = stays_[id.index()];
     began_with_[row] = {id, now.buffer};
-    if (!now.here || (!s_.stays[id.index()].is_made && !now.visible)) ok_ = false;
-    if (!s_.tenants[use.tenant.index()].kind->is_snapshot && now.version != tenant.latest) {
+    if (!now.here || (!stay_of(id).is_made && !now.visible)) ok_ = false;
+    if (!plan().tenants[use.tenant.index()].kind->is_snapshot && now.version != tenant.latest) {
       ok_ = false;
     }
     const std::size_t node = on_compute(memory_of(id), does);
@@ -332,7 +362,7 @@ class HazardOracle {
   }
 
   void end_use(std::size_t row) {
-    const OracleUse& use = uses_[row];
+    const OracleUse& use = now_->uses[row];
     if (use.of_storage || use.stay.valid()) return;
     OracleTenant& tenant = tenants_[use.tenant.index()];
     const auto [id, buffer] = began_with_[row];
@@ -380,7 +410,7 @@ class HazardOracle {
   // Nodes are in an order of the graph; without races every order moves the same bytes.
   bool homes_have_the_bytes() {
     std::set<Bytes> edges;
-    for (const Tenant& tenant : s_.tenants) {
+    for (const Tenant& tenant : plan().tenants) {
       edges.insert(tenant.host_offset);
       edges.insert(tenant.host_offset + tenant.bytes);
     }
@@ -395,9 +425,10 @@ class HazardOracle {
     return true;
   }
 
-  const Trace& trace_;
-  const Schedule& s_;
-  const std::vector<OracleUse> uses_;
+  std::vector<OracleKind> kinds_;
+  std::vector<std::size_t> order_;  // rows of kinds_
+  const OracleKind* now_ = nullptr;
+  std::vector<bool> waits_;                         // by stay: its evict, for a store
   std::vector<std::pair<StayId, int>> began_with_;  // by use: the stay and its buffer
   std::vector<OracleStay> stays_;
   std::vector<OracleTenant> tenants_;
@@ -414,7 +445,11 @@ class HazardOracle {
 }  // namespace
 
 bool oracle_is_safe(const Trace& trace, const Schedule& schedule) {
-  return HazardOracle(trace, schedule).safe();
+  return oracle_is_safe({{trace, schedule}, {trace, schedule}});
+}
+
+bool oracle_is_safe(const std::vector<OraclePeriod>& periods) {
+  return HazardOracle(periods).safe();
 }
 
 }  // namespace stowage::testing

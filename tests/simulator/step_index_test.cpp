@@ -43,6 +43,31 @@ TEST(StepIndex, Anchors) {
   EXPECT_EQ(index.first_unpack_event(), EventId(8));
 }
 
+// An accumulated gradient is an anchor for who names it, and no place that a lowering chooses.
+TEST(StepIndex, AccumulatedGradientsAreAnchorsThatNobodyChooses) {
+  MicroTrace t;
+  const auto w = t.existing(40);
+  t.begin_layer("L");
+  t.end_layer("L");
+  t.backward();
+  t.begin_layer_backward("L");
+  t.accumulate(w);
+  t.accumulate(w);
+  t.end_layer_backward("L");
+  const Trace trace = t.finish();
+  const StepIndex index(trace);
+  ASSERT_EQ(trace.events.kind[5], EventKind::gradient_accumulated);
+  EXPECT_TRUE(index.is_anchor(EventId(5)));
+  EXPECT_EQ(index.anchor_at(EventId(5), Side::after).kind, AnchorKind::gradient_accumulated);
+  EXPECT_EQ(index.anchor_at(EventId(5), Side::after).ordinal, 0);
+  EXPECT_EQ(index.anchor_at(EventId(6), Side::after).ordinal, 1);
+  EXPECT_EQ(index.next_anchor(EventId(5)), EventId(7));
+  EXPECT_EQ(index.previous_anchor(EventId(6)), EventId(4));
+  for (const EventId anchor : index.anchors()) {
+    EXPECT_NE(trace.events.kind[anchor.index()], EventKind::gradient_accumulated);
+  }
+}
+
 TEST(StepIndex, BytesAndTimesOfACpuStep) {
   const Trace trace = small();
   const StepIndex index(trace);

@@ -1,6 +1,7 @@
 // A kind of tenant that production knows nothing of: a gradient, made in the step by an op, stored
-// and evicted in backward, loaded back for the optimizer. Its row lies here; the hazard check, the
-// replay, the memory curve and the allocator's sequence take it as they take any other.
+// and evicted in backward, loaded back for the optimizer. Its row and its maker lie here; lowering,
+// the hazard check, the replay, the memory curve and the allocator's sequence take it as they take
+// any other.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +9,9 @@
 
 #include "simulator/allocator/allocation_sequence.h"
 #include "simulator/hazards/hazards.h"
+#include "simulator/hazards/skipped_update_check.h"
+#include "simulator/lowering/skipped_update.h"
+#include "simulator/lowering/tenant_makers.h"
 #include "simulator/replay/replay.h"
 #include "simulator/schedule/departures.h"
 #include "simulator/schedule/tenant_kind.h"
@@ -57,6 +61,38 @@ void check_gradient(const ScheduleIndex& index, TenantId tenant, const ReportFla
 
 const TenantKind kGradient{"gradient",         false,         place_of_gradient, layer_of_gradient,
                            list_gradient_uses, check_gradient};
+
+// Away between any two ops that use it, if that takes no longer than from anchor to anchor.
+Result<Movement> gradients(const StepIndex& index, const Decisions& /*decisions*/,
+                           const std::vector<bool>& taken) {
+  const Trace& trace = index.trace();
+  Movement movement;
+  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+    if (trace.storages.storage_class[s] != StorageClass::gradient || taken[s]) continue;
+    Tenant tenant{&kGradient, StorageId(s), 0, trace.storages.bytes[s], 0, false, {}};
+    movement.tenants.push_back(tenant);
+    Schedule alone;
+    alone.tenants = movement.tenants;
+    const TenantId id(movement.tenants.size() - 1);
+    std::vector<TenantUse> uses;
+    list_gradient_uses(ScheduleIndex(index, alone), id, uses);
+    for (std::size_t u = 0; u < uses.size(); ++u) {
+      PlacedStay stay;
+      stay.tenant = id;
+      stay.is_made = u == 0;
+      const EventId ahead = index.previous_anchor(EventId(uses[u].begin.index() - 1));
+      if (!stay.is_made) stay.await = position_of({ahead, Side::after});
+      stay.earliest_evict = position_of({index.next_anchor(uses[u].end), Side::after});
+      stay.latest_evict = stay.earliest_evict;
+      if (uses[u].writes) {
+        stay.store = stay.earliest_evict;
+        stay.latest_evict = period_of(index.event_count()) - 2;
+      }
+      movement.stays.push_back(std::move(stay));
+    }
+  }
+  return movement;
+}
 
 // An activation x (800 bytes) saved by layer L, a gradient g (1000) made in its backward, a
 // temporary (2000) in the backward of layer M, an optimizer that reads g; a parameter w (500). The
@@ -273,6 +309,75 @@ TEST(ThirdKind, AsksTheAllocator) {
   EXPECT_TRUE(sequence.is_paired);
 }
 
+// With a kind of its own in the table of makers lower() gives the schedule above. Nothing but the
+// budget drives g out as early: its copy is done at 3800 of the resident step, behind M, and the
+// temporary needs its room at 17. Back it comes once the temporary is gone. The plan names where x
+// comes back; it leaves when its copy is done, at 1800.
+TEST(ThirdKind, IsLoweredAsItIs) {
+  const GradientStep t;
+  const TenantMaker makers[] = {tenant_makers()[0], gradients, tenant_makers()[1]};
+  Decisions decisions = testing::offload_all(t.trace);
+  decisions.budget = 2600;
+  auto& reload = decisions.saved[0].reload;
+  reload.kind = ReloadPoint::Kind::point;
+  reload.point.phase = ProgramPoint::Phase::backward;
+  reload.point.layer = "L";
+  const auto lowered = lower(t.index, decisions, makers);
+  ASSERT_TRUE(lowered.ok());
+  const Schedule& s = lowered->schedule;
+  ASSERT_EQ(s.stays.size(), t.schedule.stays.size());
+  // In a lowered schedule the stays of a kind are neighbours.
+  const StayId expected[] = {GradientStep::kMadeX, GradientStep::kBackX, GradientStep::kMadeG,
+                             GradientStep::kBackG};
+  ASSERT_EQ(s.instructions.size(), t.schedule.instructions.size());
+  for (std::size_t i = 0; i < s.instructions.size(); ++i) {
+    const Instruction& made = s.instructions[i];
+    const Instruction& by_hand = t.schedule.instructions[i];
+    EXPECT_EQ(made.action, by_hand.action) << i;
+    EXPECT_EQ(expected[made.stay.index()], by_hand.stay) << i;
+    EXPECT_EQ(made.anchor.event, by_hand.anchor.event) << i;
+    EXPECT_EQ(made.anchor.side, by_hand.anchor.side) << i;
+  }
+  EXPECT_EQ(s.host_bytes, t.schedule.host_bytes);
+  EXPECT_TRUE(find_hazards(t.index, s).empty());
+  EXPECT_EQ(replay(t.index, s).step_ns, 6200);
+  // With room for all of it g has no time to be away: its stays are one.
+  decisions.budget.reset();
+  const auto roomy = lower(t.index, decisions, makers);
+  ASSERT_TRUE(roomy.ok());
+  EXPECT_EQ(roomy->schedule.stays.size(), 3u);
+  EXPECT_TRUE(find_hazards(t.index, roomy->schedule).empty());
+}
+
+// Whatever the budget and the link, what is made is safe, and within the budget where the tightest
+// one is. On the slow link the copy out of g is not done when g is used again.
+TEST(ThirdKind, IsLoweredSafelyWithinAnyBudget) {
+  const TenantMaker makers[] = {tenant_makers()[0], gradients, tenant_makers()[1]};
+  for (const bool accumulates : {false, true}) {
+    for (const std::int64_t megabytes : {100, 1000, 100'000}) {
+      GradientStep t(accumulates);
+      t.trace.calibration.d2h = t.trace.calibration.h2d = testing::flat_link(megabytes * 1'000'000);
+      Decisions decisions = testing::offload_all(t.trace);
+      decisions.budget = 0;
+      const auto tight = lower(t.index, decisions, makers);
+      ASSERT_TRUE(tight.ok());
+      const Bytes least = replay(t.index, tight->schedule).peak_requested;
+      EXPECT_EQ(least, accumulates ? 3500 : 2500);
+      for (Bytes budget = 0; budget <= 4000; budget += 100) {
+        decisions.budget = budget;
+        const auto lowered = lower(t.index, decisions, makers);
+        ASSERT_TRUE(lowered.ok());
+        const auto hazards = find_hazards(t.index, lowered->schedule);
+        EXPECT_TRUE(hazards.empty()) << budget << ": " << hazards.front().text;
+        EXPECT_TRUE(oracle_is_safe(t.trace, lowered->schedule)) << budget;
+        const Bytes peak = replay(t.index, lowered->schedule).peak_requested;
+        EXPECT_LE(peak, std::max(budget, least));
+        EXPECT_EQ(testing::oracle_memory(t.trace, lowered->schedule).peak, peak);
+      }
+    }
+  }
+}
+
 TEST(ThirdKind, AnAwaitLeftOut) {
   GradientStep t;
   t.erase(Action::await, GradientStep::kBackG);
@@ -368,6 +473,47 @@ TEST(ThirdKind, WhatTheModelHoldsMayBeOlder) {
   const auto hazards = find_hazards(t.index, t.schedule);
   EXPECT_TRUE(hazards.empty()) << hazards.front().text;
   EXPECT_TRUE(oracle_is_safe(t.trace, t.schedule));
+}
+
+// Without the update, events 22 to 25, step_end is event 23. What was loaded for it goes there.
+TEST(ThirdKind, SkipsTheUpdate) {
+  const GradientStep t;
+  const auto made = skip_update(t.index, t.schedule);
+  ASSERT_TRUE(made.ok());
+  const StepIndex skipped(made->step);
+  const auto hazards = check_skipped_update(t.index, t.schedule, skipped, made->schedule);
+  EXPECT_TRUE(hazards.empty()) << hazards.front().text;
+  ASSERT_EQ(made->schedule.instructions.size(), t.schedule.instructions.size());
+  EXPECT_EQ(made->shared, 8U);
+  EXPECT_EQ(made->schedule.instructions[8].action, Action::await);
+  EXPECT_EQ(made->schedule.instructions[9].action, Action::evict);
+  EXPECT_EQ(made->schedule.instructions[9].anchor.event, EventId(23));
+}
+
+// g leaves behind the update that reads it. Its bytes are of backward, whatever the update does, so
+// they are stored without it, too.
+TEST(ThirdKind, IsStoredWithoutTheUpdate) {
+  GradientStep t;
+  for (const Action action : {Action::load, Action::await, Action::evict}) {
+    t.erase(action, GradientStep::kBackG);
+  }
+  t.schedule.stays.pop_back();
+  t.move(Action::store, GradientStep::kMadeG, 22, Side::after);
+  t.move(Action::evict, GradientStep::kMadeG, 25, Side::after);
+  ASSERT_TRUE(find_hazards(t.index, t.schedule).empty());
+  const auto made = skip_update(t.index, t.schedule);
+  ASSERT_TRUE(made.ok());
+  const StepIndex skipped(made->step);
+  const auto hazards = check_skipped_update(t.index, t.schedule, skipped, made->schedule);
+  EXPECT_TRUE(hazards.empty()) << hazards.front().text;
+  EXPECT_TRUE(made->schedule.stays[GradientStep::kMadeG.index()].is_stored);
+  ASSERT_EQ(made->schedule.instructions.size(), t.schedule.instructions.size());
+  EXPECT_EQ(made->schedule.instructions[5].action, Action::store);
+  EXPECT_EQ(made->schedule.instructions[5].anchor.event, EventId(23));
+  EXPECT_TRUE(testing::oracle_is_safe({{t.trace, t.schedule},
+                                       {skipped.trace(), made->schedule},
+                                       {skipped.trace(), made->schedule},
+                                       {t.trace, t.schedule}}));
 }
 
 TEST(ThirdKind, TheCheckAgreesWithTheOracleOnDamage) {

@@ -57,6 +57,8 @@ class MicroTrace {
   // The running op writes into `storage` in place, reads it.
   void write(StorageId storage);
   void read(StorageId storage);
+  // Autograd has added to the gradient of this parameter.
+  void accumulate(StorageId parameter) { event(EventKind::gradient_accumulated, parameter.value); }
   // An op of the optimizer that writes into `storage`, between the events of its update.
   void update(StorageId storage, Nanoseconds time = 0);
   // The storage belongs to this layer: the first that uses it.

@@ -1,48 +1,41 @@
-#include "simulator/lowering/automatic_starts.h"
+#include "simulator/lowering/automatic_loads.h"
 
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <tuple>
-#include <utility>
 
-#include "simulator/lowering/automatic_releases.h"
+#include "simulator/lowering/expected_times.h"
 #include "simulator/lowering/memory_profile.h"
-#include "simulator/schedule/saved_tensor_tenant.h"
+#include "traces/result.h"
 
 namespace stowage::simulator {
 namespace {
 
 constexpr PeriodPosition kStepBegin = 1;  // behind step_begin
 
-class StartPass {
+class LoadPass {
  public:
-  StartPass(const StepIndex& index, const FixedPoints& fixed, std::optional<Bytes> budget,
-            const std::vector<Bytes>& delta, Movement& movement)
+  LoadPass(const StepIndex& index, std::optional<Bytes> budget, const std::vector<Bytes>& delta,
+           Movement& movement)
       : index_(index),
         trace_(index.trace()),
-        fixed_(fixed),
         budget_(budget),
         delta_(delta),
         period_(period_of(index.event_count())),
         step_end_(position_of({EventId(index.event_count() - 1), Side::before})),
-        m_(movement) {}
+        tenants_(movement.tenants),
+        stays_(movement.stays),
+        expected_(trace_.calibration, trace_.calibration.h2d) {}
 
   void run() {
-    m_.start_reload.resize(m_.reloads.size());
     collect();
     choose_wrapping();
     if (budget_) {
-      starts_within_budget();
+      loads_within_budget();
     } else {
       keep_order();
     }
     for (const Copy& copy : copies_) {
-      if (copy.is_load) {
-        m_.stays[copy.row].start = copy.wraps ? copy.start - period_ : copy.start;
-      } else {
-        m_.start_reload[copy.row] = place_at(copy.start, period_);
-      }
+      stays_[copy.row].load = copy.wraps ? copy.start - period_ : copy.start;
     }
   }
 
@@ -55,8 +48,8 @@ class StartPass {
     PeriodPosition start = 0;
     Bytes bytes = 0;
     Nanoseconds duration = 0;  // expected
-    std::size_t row = 0;       // of reloads or stays
-    bool is_load = false;
+    std::size_t row = 0;       // of stays_
+    bool is_counted = false;   // in `delta` from its start on
     bool is_automatic = true;
     bool wraps = false;
   };
@@ -68,55 +61,38 @@ class StartPass {
     return index_.anchor_times()[anchor_at(position)];
   }
 
-  [[nodiscard]] Nanoseconds expected(Bytes bytes) {
-    const auto [known, is_new] = expected_.try_emplace(bytes);
-    if (is_new) known->second = expected_ns(trace_.calibration, trace_.calibration.h2d, bytes);
-    return known->second;
-  }
-
   void collect() {
-    for (std::size_t r = 0; r < m_.reloads.size(); ++r) {
-      const Reload& reload = m_.reloads[r];
-      Copy copy;
-      copy.await = position_of(await_place(trace_, reload.unpacks));
-      copy.earliest = position_of(m_.release[reload.offload]);
-      copy.bytes = m_.offloads[reload.offload].bytes;
-      copy.row = r;
-      copy.is_automatic = !fixed_.start_reload[r] && reload.copy_in == CopyMode::lane;
-      copy.duration = expected(copy.bytes);
-      if (!copy.is_automatic) {
-        const Place fixed = fixed_.start_reload[r].value_or(await_place(trace_, reload.unpacks));
-        copy.start = std::max(position_of(fixed), copy.earliest);
-      }
-      copies_.push_back(copy);
+    std::vector<PeriodPosition> last_evict(tenants_.size());  // of stays that serve no unpacks
+    for (const PlacedStay& stay : stays_) {
+      if (!stay.serves_unpacks()) last_evict[stay.tenant.index()] = stay.evict;
     }
-    for (std::size_t i = 0; i < m_.stays.size(); ++i) {
-      const ParameterStay& stay = m_.stays[i];
+    copies_.reserve(stays_.size());
+    for (std::size_t i = 0; i < stays_.size(); ++i) {
+      const PlacedStay& stay = stays_[i];
+      if (stay.is_made) continue;
+      const std::size_t tenant = stay.tenant.index();
       Copy copy;
-      copy.await = stay.await;
-      copy.earliest = end_of_stay_before(i);
-      copy.bytes = stay.bytes;
       copy.row = i;
-      copy.is_load = true;
-      copy.duration = expected(copy.bytes);
-      copy.is_automatic = stay.start == kNoPosition;
+      copy.await = stay.await;
+      copy.bytes = tenants_[tenant].bytes;
+      copy.duration = expected_.of(copy.bytes);
+      copy.earliest = last_evict[tenant];
+      if (!stay.serves_unpacks()) {
+        const bool is_first = !follows(stays_, i);
+        copy.earliest = is_first ? copy.earliest - period_ : stays_[i - 1].evict;
+      }
+      copy.is_automatic = stay.wanted_load == kNoPosition;
       if (!copy.is_automatic) {
-        copy.wraps = stay.start < 0;
-        copy.start = copy.wraps ? stay.start + period_ : stay.start;
+        copy.is_counted = stay.has_fixed_load();
+        STOWAGE_ASSERT(!copy.is_counted || copy.earliest <= stay.wanted_load);
+        copy.start = std::max(stay.wanted_load, copy.earliest);
+        copy.wraps = copy.start < 0;
+        if (copy.wraps) copy.start += period_;
       }
       copies_.push_back(copy);
     }
-    std::stable_sort(copies_.begin(), copies_.end(), [](const Copy& a, const Copy& b) {
-      return std::tie(a.await, a.is_load) < std::tie(b.await, b.is_load);
-    });
-  }
-
-  // ParameterStays of one storage stand together, in order.
-  [[nodiscard]] PeriodPosition end_of_stay_before(std::size_t i) const {
-    const StorageId storage = m_.stays[i].storage;
-    if (i > 0 && m_.stays[i - 1].storage == storage) return m_.stays[i - 1].evict;
-    while (i + 1 < m_.stays.size() && m_.stays[i + 1].storage == storage) ++i;
-    return m_.stays[i].evict - period_;
+    std::stable_sort(copies_.begin(), copies_.end(),
+                     [](const Copy& a, const Copy& b) { return a.await < b.await; });
   }
 
   // In the order of the H2D queue: what is needed in this period, then what wraps.
@@ -159,15 +135,14 @@ class StartPass {
       copy.start = std::max(at_or_before(start, need), earliest(copy));
       next_start = std::max(start, time_at(copy.start));
       const bool may_wrap =
-          copy.is_load && !copy.wraps && copy.earliest < 0 && copy.earliest + period_ <= step_end_;
+          !copy.wraps && copy.earliest < 0 && copy.earliest + period_ <= step_end_;
       if (may_wrap && start < 0) late.push_back(&copy);
     }
     return late;
   }
 
   [[nodiscard]] PeriodPosition earliest(const Copy& copy) const {
-    if (copy.wraps) return copy.earliest + period_;
-    return copy.is_load ? std::max(copy.earliest, kStepBegin) : copy.earliest;
+    return copy.wraps ? copy.earliest + period_ : std::max(copy.earliest, kStepBegin);
   }
 
   // The last anchor whose time is at most `start`, ahead of `need` if it is as late as that.
@@ -189,10 +164,10 @@ class StartPass {
     }
   }
 
-  void starts_within_budget() {
+  void loads_within_budget() {
     MemoryProfile profile(most_behind_anchors());
-    for (const Copy& copy : copies_) {  // loads that are fixed are in it already
-      if (!copy.is_automatic && !copy.is_load) take(profile, copy);
+    for (const Copy& copy : copies_) {
+      if (!copy.is_automatic && !copy.is_counted) take(profile, copy);
     }
     if (keep_wrapping(profile)) latest_starts();
     PeriodPosition previous = 0;
@@ -249,21 +224,21 @@ class StartPass {
 
   const StepIndex& index_;
   const Trace& trace_;
-  const FixedPoints& fixed_;
   const std::optional<Bytes> budget_;
   const std::vector<Bytes>& delta_;
   const PeriodPosition period_;
   const PeriodPosition step_end_;
-  Movement& m_;
+  const std::vector<Tenant>& tenants_;
+  std::vector<PlacedStay>& stays_;
   std::vector<Copy> copies_;
-  std::map<Bytes, Nanoseconds> expected_;  // layers have the same sizes
+  ExpectedTimes expected_;
 };
 
 }  // namespace
 
-void place_starts(const StepIndex& index, const FixedPoints& fixed, std::optional<Bytes> budget,
-                  const std::vector<Bytes>& delta, Movement& movement) {
-  StartPass(index, fixed, budget, delta, movement).run();
+void place_loads(const StepIndex& index, std::optional<Bytes> budget,
+                 const std::vector<Bytes>& delta, Movement& movement) {
+  LoadPass(index, budget, delta, movement).run();
 }
 
 }  // namespace stowage::simulator
