@@ -47,6 +47,10 @@ template <class T>
 concept Section = Same<T, Run> || Same<T, Environment> || Same<T, Clock> || Same<T, Quality> ||
     Same<T, Overhead> || Same<T, PassCost> || Same<T, LinkCurve> || Same<T, Calibration>;
 
+// A file of an earlier minor schema does not have it: it is empty then.
+template <class Table>
+inline constexpr bool kOptionalTable = Same<Table, LayerTensors>;
+
 template <Same<Layers> T, class F>
 void visit_columns(T& t, F&& f) {
   f("name", t.name, Rule::row);
@@ -55,6 +59,13 @@ void visit_columns(T& t, F&& f) {
   f("parameter_bytes", t.parameter_bytes, Rule::size);
   f("forward_order", t.forward_order, Rule::count_or_none);
   f("calls", t.calls, Rule::count);
+}
+
+template <Same<LayerTensors> T, class F>
+void visit_columns(T& t, F&& f) {
+  f("event", t.event, Rule::row);
+  f("tensor", t.tensor, Rule::row_or_none);
+  f("requires_grad", t.requires_grad, Rule::any);
 }
 
 template <Same<Phases> T, class F>
@@ -155,7 +166,7 @@ void visit_columns(T& t, F&& f) {
   f("site", t.site, Rule::row);
   f("layer", t.layer, Rule::row);
   f("call", t.call, Rule::count);
-  f("ordinal", t.ordinal, Rule::count);
+  f("ordinal", t.ordinal, Rule::any);
   f("tensor", t.tensor, Rule::row);
   f("storage", t.storage, Rule::row_or_none);
   f("storage_index", t.storage_index, Rule::count_or_none);
@@ -193,6 +204,7 @@ void visit_columns(T& t, F&& f) {
 template <Same<Trace> T, class F>
 void visit_tables(T& t, F&& f) {
   f("layers", t.layers);
+  f("layer_tensors", t.layer_tensors);
   f("phases", t.phases);
   f("ops", t.ops);
   f("gpu", t.gpu);

@@ -14,8 +14,8 @@ inline constexpr std::array<const char*, 10> kStorageClass = {
     "parameter", "gradient", "optimizer_state", "buffer",    "activation",
     "temporary", "input",    "output",          "workspace", "other"};
 inline constexpr std::array<const char*, 4> kEvidence = {"none", "registered", "hook", "data_flow"};
-inline constexpr std::array<const char*, 5> kPhaseKind = {"zero_grad", "data", "forward",
-                                                          "backward", "optimizer"};
+inline constexpr std::array<const char*, 6> kPhaseKind = {
+    "zero_grad", "data", "forward", "backward", "optimizer", "recompute"};
 inline constexpr std::array<const char*, 47> kDType = {"uint8",
                                                        "int8",
                                                        "int16",
@@ -64,7 +64,7 @@ inline constexpr std::array<const char*, 47> kDType = {"uint8",
                                                        "int7",
                                                        "other"};
 inline constexpr std::array<const char*, 4> kUseMode = {"read", "write", "in_place", "alias"};
-inline constexpr std::array<const char*, 17> kEventKind = {"step_begin",
+inline constexpr std::array<const char*, 19> kEventKind = {"step_begin",
                                                            "step_end",
                                                            "alloc",
                                                            "free",
@@ -80,7 +80,9 @@ inline constexpr std::array<const char*, 17> kEventKind = {"step_begin",
                                                            "backward_begin",
                                                            "backward_end",
                                                            "parameter_update_begin",
-                                                           "parameter_update_end"};
+                                                           "parameter_update_end",
+                                                           "recompute_begin",
+                                                           "recompute_end"};
 inline constexpr std::array<const char*, 3> kGpuKind = {"kernel", "memcpy", "memset"};
 }  // namespace names
 

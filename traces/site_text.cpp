@@ -6,7 +6,8 @@ std::string site_text(std::string_view layer, std::int32_t call, std::int32_t or
                       bool called_once) {
   std::string text(layer);
   if (!called_once) text += "@" + std::to_string(call);
-  return text + "#" + std::to_string(ordinal);
+  return ordinal < 0 ? text + "#in" + std::to_string(-1 - ordinal)
+                     : text + "#" + std::to_string(ordinal);
 }
 
 }  // namespace stowage

@@ -15,7 +15,7 @@
 namespace stowage {
 
 inline constexpr int kTraceSchemaMajor = 1;
-inline constexpr int kTraceSchemaMinor = 6;
+inline constexpr int kTraceSchemaMinor = 7;
 
 enum class StorageClass : std::uint8_t {
   parameter,
@@ -33,7 +33,8 @@ enum class StorageClass : std::uint8_t {
 // How the class of a storage was established.
 enum class Evidence : std::uint8_t { none, registered, hook, data_flow };
 
-enum class PhaseKind : std::uint8_t { zero_grad, data, forward, backward, optimizer };
+// `recompute` (since schema 1.7): a segment's forward, run again in backward.
+enum class PhaseKind : std::uint8_t { zero_grad, data, forward, backward, optimizer, recompute };
 
 enum class DType : std::uint8_t {
   uint8,
@@ -110,6 +111,9 @@ enum class EventKind : std::uint8_t {
   // Around the optimizer's update of one parameter. Since schema 1.2.
   parameter_update_begin,  // [storages] the parameter's storage
   parameter_update_end,    // [storages]
+  // Around a segment's forward that runs again. Since schema 1.7.
+  recompute_begin,  // [layers] the segment's first layer
+  recompute_end,    // [layers] the same
 };
 
 struct Schema {
@@ -186,6 +190,16 @@ struct Layers {
   std::vector<std::int32_t> forward_order;
   std::vector<std::int32_t> calls;  // times called in the step
   [[nodiscard]] std::size_t size() const { return name.size(); }
+};
+
+// What a layer's callable is given (rows at its layer_forward_begin) and what it returns (at its
+// layer_forward_end), in order. None for a scope without a callable, and in a file of an earlier
+// schema than 1.7.
+struct LayerTensors {
+  std::vector<EventId> event;
+  std::vector<TensorId> tensor;  // -1 = an undefined one
+  std::vector<std::uint8_t> requires_grad;
+  [[nodiscard]] std::size_t size() const { return event.size(); }
 };
 
 // Consecutive spans of `events`; the last event belongs to the phase.
@@ -309,12 +323,13 @@ struct Events {
   [[nodiscard]] std::size_t size() const { return kind.size(); }
 };
 
-// Saved tensors in pack order: row = ordinal of the pack in the step.
+// Saved tensors in pack order: row = ordinal of the pack in the step. What a segment that runs
+// again is given is saved at its begin, with an ordinal of its own (boundary_ordinal()).
 struct Saved {
   std::vector<StringId> site;  // "layers.3.mlp#2", "embed@2#0"
   std::vector<LayerId> layer;
   std::vector<std::int32_t> call;     // which call of the layer, 0-based
-  std::vector<std::int32_t> ordinal;  // of the pack inside that call
+  std::vector<std::int32_t> ordinal;  // of the pack inside that call; negative: an input
   std::vector<TensorId> tensor;       // the view that was saved
   std::vector<StorageId> storage;     // = tensors.storage[tensor], or -1 for no storage at all
   std::vector<std::int32_t> storage_index;  // storages numbered by first pack; part of fingerprint
@@ -323,6 +338,11 @@ struct Saved {
   std::vector<std::int64_t> version;        // of the tensor, relative to the storage's first pack
   [[nodiscard]] std::size_t size() const { return site.size(); }
 };
+
+// Of input number k of a segment's call: -1 - k.
+[[nodiscard]] constexpr std::int32_t boundary_ordinal(std::int32_t input) {
+  return -1 - input;
+}
 
 // Unpacks in order: row = ordinal of the unpack in the step. A saved tensor may have none or many.
 // released_event: the last event that is no `free` before the last reference to the tensor handed
@@ -403,6 +423,7 @@ struct Trace {
   std::vector<std::vector<std::int64_t>> lists;  // shapes and strides, each once
 
   Layers layers;
+  LayerTensors layer_tensors;
   Phases phases;
   Ops ops;
   Gpu gpu;

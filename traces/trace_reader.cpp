@@ -184,6 +184,7 @@ TraceReader::TraceReader(Trace& trace, const std::string& file, std::size_t text
                             .size = size_of<std::vector<std::int64_t>>});
   visit_tables(trace, [&](const char* key, auto& table) {
     root_.children.push_back(Nodes::table(key, table, table_rows_));
+    root_.children.back().optional = kOptionalTable<std::remove_cvref_t<decltype(table)>>;
   });
   node_ = &root_;
 }

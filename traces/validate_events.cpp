@@ -1,6 +1,7 @@
 #include <cstddef>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "traces/validate_checks.h"
 
@@ -33,6 +34,8 @@ std::int64_t rows_of_ref(const Trace& trace, EventKind kind) {
     case EventKind::layer_forward_end:
     case EventKind::layer_backward_begin:
     case EventKind::layer_backward_end:
+    case EventKind::recompute_begin:
+    case EventKind::recompute_end:
       return static_cast<std::int64_t>(trace.layers.size());
     case EventKind::op_begin:
     case EventKind::op_end:
@@ -76,6 +79,7 @@ void check_events(const Trace& trace, Findings& findings) {
   std::int32_t packs = 0;
   std::int32_t unpacks = 0;
   std::int32_t updated = -1;  // the parameter whose update goes on
+  std::vector<std::int32_t> again;
   for (std::size_t i = 0; i < rows; ++i) {
     const EventKind kind = events.kind[i];
     if ((kind == EventKind::step_begin) != (i == 0)) {
@@ -104,6 +108,17 @@ void check_events(const Trace& trace, Findings& findings) {
     }
     if (kind == EventKind::step_end && updated >= 0) {
       return findings.add("/events/kind", i, "comes before the end of a parameter's update");
+    }
+    // Segments that run again may hold others: the innermost ends first.
+    if (kind == EventKind::recompute_begin) again.push_back(ref);
+    if (kind == EventKind::recompute_end) {
+      if (again.empty() || again.back() != ref) {
+        return findings.add("/events/ref", i, "is not the segment that runs again");
+      }
+      again.pop_back();
+    }
+    if (kind == EventKind::step_end && !again.empty()) {
+      return findings.add("/events/kind", i, "comes before the end of a segment that runs again");
     }
     // In order and each once; the other way round is checked with the tables themselves.
     if (kind == EventKind::pack && ref != packs++) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -120,6 +121,21 @@ void check_setup(const Trace& trace, Findings& findings) {
   }
 }
 
+void check_layer_tensors(const Trace& trace, Findings& findings) {
+  const std::vector<EventId>& events = trace.layer_tensors.event;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const EventKind kind = trace.events.kind[events[i].index()];
+    if (kind != EventKind::layer_forward_begin && kind != EventKind::layer_forward_end) {
+      return findings.add("/layer_tensors/event", i,
+                          "is " + std::to_string(events[i].value) +
+                              ", which is no begin or end of a layer in forward");
+    }
+    if (i > 0 && events[i] < events[i - 1]) {
+      return findings.add("/layer_tensors/event", i, "is earlier than the row before it");
+    }
+  }
+}
+
 // Of a gradient or optimizer state.
 void check_owners(const Storages& storages, Findings& findings) {
   for (std::size_t i = 0; i < storages.size(); ++i) {
@@ -140,7 +156,18 @@ void check_owners(const Storages& storages, Findings& findings) {
 }  // namespace
 
 void check_sites(const Trace& trace, Findings& findings) {
-  check_names(trace, trace.saved.site, "/saved/site", "a saved tensor", findings);
+  // What runs again saves at the same sites.
+  std::vector<StringId> sites;
+  std::vector<bool> is_again(trace.events.size(), false);
+  for (std::size_t p = 0; p < trace.phases.size(); ++p) {
+    if (trace.phases.kind[p] != PhaseKind::recompute) continue;
+    std::fill(is_again.begin() + trace.phases.first_event[p].value,
+              is_again.begin() + trace.phases.last_event[p].value + 1, true);
+  }
+  for (std::size_t s = 0; s < trace.saved.size(); ++s) {
+    if (!is_again[trace.saved.event[s].index()]) sites.push_back(trace.saved.site[s]);
+  }
+  check_names(trace, sites, "/saved/site", "a saved tensor", findings);
 }
 
 void check_tree(const Trace& trace, Findings& findings) {
@@ -150,6 +177,7 @@ void check_tree(const Trace& trace, Findings& findings) {
   check_owners(trace.storages, findings);
   check_names(trace, trace.layers.name, "/layers/name", "a layer", findings);
   check_phases(trace, findings);
+  if (findings.none()) check_layer_tensors(trace, findings);
   for (std::size_t i = 1; i < trace.gpu.size() && findings.none(); ++i) {
     if (trace.gpu.start[i] < trace.gpu.start[i - 1]) {
       findings.add("/gpu/start", i, "is earlier than the row before it");

@@ -8,10 +8,7 @@
 #include "traces/fingerprint.h"
 
 namespace stowage::simulator {
-namespace {
 
-// What the recording says of the machine and the run. What it measured of its own step (peaks, the
-// allocator's counters, the passes' times) says nothing of another one.
 void copy_head(const Trace& recording, Trace& trace) {
   trace.schema = recording.schema;
   trace.run = recording.run;
@@ -20,6 +17,8 @@ void copy_head(const Trace& recording, Trace& trace) {
   trace.quality = recording.quality;
   trace.calibration = recording.calibration;
 }
+
+namespace {
 
 void find_frees(const StepLayout& layout, Trace& trace, StepWriter& writer) {
   Storages& storages = trace.storages;

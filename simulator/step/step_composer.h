@@ -16,6 +16,10 @@ namespace stowage::simulator {
 // Cost: O(rows of the step + tables of the sources).
 [[nodiscard]] Result<Trace> compose(const StepLayout& layout);
 
+// What the recording says of the machine and the run. What it measured of its own step (peaks, the
+// allocator's counters, the passes' times) says nothing of another one.
+void copy_head(const Trace& recording, Trace& trace);
+
 // Its parts, for a step that changes. The rows themselves: StepWriter.
 
 // What the step has of the recording: machine, run, calibration.

@@ -68,6 +68,12 @@ void MicroTrace::free(StorageId storage) {
   if (!natural.valid()) natural = before;
 }
 
+void MicroTrace::passed(TensorId tensor, bool requires_grad) {
+  trace_.layer_tensors.event.push_back(last_event());
+  trace_.layer_tensors.tensor.push_back(tensor);
+  trace_.layer_tensors.requires_grad.push_back(requires_grad ? 1 : 0);
+}
+
 void MicroTrace::let_go(StorageId storage) {
   trace_.storages.natural_free_event[storage.index()] = last_kept_event();
 }

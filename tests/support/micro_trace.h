@@ -50,6 +50,8 @@ class MicroTrace {
   // Layers and ops nest; a layer is made at its first use.
   void begin_layer(const std::string& path);
   void end_layer(const std::string& path);
+  // What the callable of the layer that has just begun is given, of one that has ended: returned.
+  void passed(TensorId tensor, bool requires_grad = true);
   void begin_layer_backward(const std::string& path);
   void end_layer_backward(const std::string& path);
   OpId begin_op(const std::string& name = "aten::op");

@@ -1,0 +1,302 @@
+#include "simulator/step/recomputed_order.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+namespace stowage::simulator {
+namespace {
+
+constexpr std::int32_t kForever = std::numeric_limits<std::int32_t>::max();
+
+Nanoseconds gap_at(const Events& events, std::size_t event) {
+  return event > 0 ? events.time[event] - events.time[event - 1] : events.time[event];
+}
+
+}  // namespace
+
+RecomputedOrder::RecomputedOrder(const Trace& recording, const std::vector<Segment>& segments)
+    : trace_(recording), segments_(segments), runs_(segments.size()) {
+  std::vector<std::pair<std::size_t, UnpackId>> unpacks;
+  for (std::size_t u = 0; u < trace_.unpacks.size(); ++u) {
+    unpacks.emplace_back(trace_.unpacks.saved[u].index(), UnpackId(u));
+  }
+  unpacks_of_ = {trace_.saved.size(), unpacks};
+  std::vector<std::pair<std::size_t, SavedId>> saved;
+  for (std::size_t s = 0; s < trace_.saved.size(); ++s) {
+    const StorageId of = trace_.saved.storage[s];
+    if (of.valid()) saved.emplace_back(of.index(), SavedId(s));
+  }
+  saved_of_ = {trace_.storages.size(), saved};
+  is_given_up_.assign(trace_.saved.size(), false);
+  for (const Segment& segment : segments_) {
+    std::fill(is_given_up_.begin() + segment.first_saved.value,
+              is_given_up_.begin() + segment.end_saved.value, true);
+  }
+  std::vector<std::pair<std::size_t, std::int32_t>> given;
+  std::vector<std::pair<std::size_t, std::int32_t>> captured;
+  for (std::size_t j = 0; j < segments_.size(); ++j) {
+    const auto run = static_cast<std::int32_t>(j);
+    for (const TensorId input : segments_[j].inputs) {
+      const StorageId of = input.valid() ? trace_.tensors.storage[input.index()] : StorageId();
+      if (of.valid()) given.emplace_back(of.index(), run);
+    }
+    for (const StorageId storage : segments_[j].captured) captured.emplace_back(storage.index(), run);
+  }
+  given_to_ = {trace_.storages.size(), given};
+  captured_by_ = {trace_.storages.size(), captured};
+  order_items();
+  find_deaths();
+  merge_frees();
+}
+
+OpId RecomputedOrder::root_of(OpId op) const {
+  while (op.valid() && trace_.ops.parent[op.index()].valid()) op = trace_.ops.parent[op.index()];
+  return op;
+}
+
+void RecomputedOrder::order_items() {
+  const Events& events = trace_.events;
+  at_.assign(events.size(), -1);
+  std::vector<std::pair<EventId, std::int32_t>> triggers;
+  for (std::size_t j = 0; j < segments_.size(); ++j) {
+    triggers.emplace_back(trace_.unpacks.event[segments_[j].trigger.index()],
+                          static_cast<std::int32_t>(j));
+  }
+  std::sort(triggers.begin(), triggers.end());
+  std::size_t next_trigger = 0;
+  std::size_t next_segment = 0;
+  for (std::size_t e = 0; e < events.size(); ++e) {
+    if (events.kind[e] == EventKind::free) continue;
+    const EventId event(e);
+    if (next_trigger < triggers.size() && triggers[next_trigger].first == event) {
+      add_run(triggers[next_trigger++].second, event);
+      add_recorded(event);
+      items_.back().gap = 0;  // it is ahead of the run
+    } else {
+      add_recorded(event);
+    }
+    if (next_segment == segments_.size() || segments_[next_segment].first != event) continue;
+    const std::vector<TensorId>& inputs = segments_[next_segment++].inputs;
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      if (!inputs[k].valid()) continue;
+      items_.push_back({.kind = EventKind::pack, .from = {}, .input = static_cast<std::int32_t>(k)});
+      items_.back().layer = segments_[next_segment - 1].layer;
+    }
+  }
+}
+
+void RecomputedOrder::add_recorded(EventId event) {
+  at_[event.index()] = static_cast<std::int32_t>(items_.size());
+  items_.push_back({.kind = trace_.events.kind[event.index()],
+                    .from = event,
+                    .gap = gap_at(trace_.events, event.index())});
+}
+
+void RecomputedOrder::add_run(std::int32_t run, EventId trigger) {
+  const Segment& segment = segments_[static_cast<std::size_t>(run)];
+  const Events& events = trace_.events;
+  Run& to = runs_[static_cast<std::size_t>(run)];
+  to.again.assign(static_cast<std::size_t>(segment.end.value - segment.first.value), -1);
+  const auto made = [&](EventKind kind, LayerId layer) {
+    items_.push_back({.kind = kind, .from = {}, .run = run, .layer = layer});
+  };
+  const auto again = [&](EventId event, Nanoseconds gap) {
+    to.again[static_cast<std::size_t>(event.value - segment.first.value)] =
+        static_cast<std::int32_t>(items_.size());
+    items_.push_back(
+        {.kind = events.kind[event.index()], .from = event, .run = run, .gap = gap});
+  };
+  made(EventKind::recompute_begin, segment.layer);
+  items_.back().gap = gap_at(events, trigger.index());
+  again(segment.first, 0);
+  for (std::size_t k = 0; k < segment.inputs.size(); ++k) {
+    if (!segment.inputs[k].valid()) continue;
+    made(EventKind::unpack, segment.layer);
+    items_.back().input = static_cast<std::int32_t>(k);
+  }
+  std::vector<LayerId> open = {segment.layer};
+  const EventId stop = trace_.saved.event[segment.last_needed.index()];
+  EventId before = segment.first;
+  for (EventId e(segment.first.value + 1); e <= stop; ++e.value) {
+    const EventKind kind = events.kind[e.index()];
+    if (kind == EventKind::free) continue;
+    if (kind == EventKind::layer_forward_begin) open.emplace_back(events.ref[e.index()]);
+    if (kind == EventKind::layer_forward_end) open.pop_back();
+    again(e, events.time[e.index()] - events.time[before.index()]);
+    before = e;
+  }
+  to.stop = to.op_end = static_cast<std::int32_t>(items_.size()) - 1;
+  to.open_op = root_of(events.op[stop.index()]);
+  for (EventId e = stop; to.open_op.valid() && e < segment.end; ++e.value) {
+    if (events.kind[e.index()] != EventKind::op_end) continue;
+    if (events.ref[e.index()] == to.open_op.value) again(e, 0);
+    to.op_end = static_cast<std::int32_t>(items_.size()) - 1;
+    break;
+  }
+  for (; !open.empty(); open.pop_back()) made(EventKind::layer_forward_end, open.back());
+  to.end = static_cast<std::int32_t>(items_.size()) - 1;
+  made(EventKind::recompute_end, segment.layer);
+}
+
+std::int32_t RecomputedOrder::before(EventId event) const {
+  while (at_[event.index()] < 0) --event.value;
+  return at_[event.index()];
+}
+
+std::int32_t RecomputedOrder::position_released(UnpackId unpack) const {
+  const EventId released = trace_.unpacks.released_event[unpack.index()];
+  return released.valid() ? before(released) : kForever;
+}
+
+std::int32_t RecomputedOrder::last_release(SavedId saved) const {
+  std::int32_t last = -1;
+  for (const UnpackId unpack : unpacks_of_[saved.index()]) {
+    last = std::max(last, position_released(unpack));
+  }
+  return last;
+}
+
+// By what it is given and what it then saves of that.
+std::int32_t RecomputedOrder::held_by_run(std::int32_t run, StorageId storage) const {
+  const Segment& segment = segments_[static_cast<std::size_t>(run)];
+  std::int32_t last = runs_[static_cast<std::size_t>(run)].end;
+  for (const SavedId saved : saved_of_[storage.index()]) {
+    if (segment.saves(saved)) last = std::max(last, last_release(saved));
+  }
+  return last;
+}
+
+std::int32_t RecomputedOrder::death_again(std::int32_t run, StorageId storage) const {
+  const Segment& segment = segments_[static_cast<std::size_t>(run)];
+  const Run& of = runs_[static_cast<std::size_t>(run)];
+  const EventId natural = trace_.storages.natural_free_event[storage.index()];
+  const EventId stop = trace_.saved.event[segment.last_needed.index()];
+  std::int32_t last = -1;
+  if (natural.valid() && natural < stop) {
+    EventId at = natural;
+    while (trace_.events.kind[at.index()] == EventKind::free) --at.value;
+    last = of.again[static_cast<std::size_t>(at.value - segment.first.value)];
+  } else {  // gone when the run stops: with the op around that, or behind it
+    const bool is_in_op = of.open_op.valid() &&
+                          root_of(trace_.storages.alloc_op[storage.index()]) == of.open_op;
+    last = is_in_op ? of.stop : of.op_end;
+  }
+  for (const SavedId saved : saved_of_[storage.index()]) {
+    if (segment.saves(saved)) last = std::max(last, last_release(saved));
+  }
+  return last;
+}
+
+void RecomputedOrder::find_death(StorageId storage) {
+  const EventId free = trace_.storages.free_event[storage.index()];
+  const EventId natural = trace_.storages.natural_free_event[storage.index()];
+  const std::int32_t recorded = free.valid() ? before(free) : kForever;
+  std::int32_t own = natural.valid() ? before(natural) : kForever;
+  std::int32_t death = recorded;
+  bool is_given_up = false;
+  std::int32_t others = -1;  // of what is saved outside of segments
+  for (const SavedId saved : saved_of_[storage.index()]) {
+    const bool is_inside = is_given_up_[saved.index()];
+    is_given_up = is_given_up || is_inside;
+    if (is_inside) continue;
+    const bool is_asked_for = !unpacks_of_[saved.index()].empty();
+    others = std::max(others, is_asked_for ? last_release(saved) : recorded);
+  }
+  const bool is_held =
+      !given_to_[storage.index()].empty() || !captured_by_[storage.index()].empty();
+  if (is_given_up || is_held) {
+    for (const std::int32_t run : captured_by_[storage.index()]) {
+      own = std::max(own, held_by_run(run, storage));
+    }
+    death = std::max(own, others);
+    if (!is_given_up) death = std::max(death, recorded);
+    for (const std::int32_t run : given_to_[storage.index()]) {
+      death = std::max(death, held_by_run(run, storage));
+    }
+  }
+  // What was there before the step and stays is nobody's to free.
+  const bool stays = !trace_.storages.alloc_event[storage.index()].valid() && !free.valid();
+  is_moved_[storage.index()] = !stays && death != recorded;
+  storages_.push_back({storage, -1});
+  death_.push_back(stays || death == kForever ? -1 : death);
+  natural_death_.push_back(stays || own == kForever ? -1 : own);
+}
+
+void RecomputedOrder::find_deaths() {
+  is_moved_.assign(trace_.storages.size(), false);
+  for (std::size_t s = 0; s < trace_.storages.size(); ++s) {
+    if (!trace_.storages.alloc_event[s].valid()) find_death(StorageId(s));
+  }
+  for (const OrderedEvent& item : items_) {
+    if (item.kind != EventKind::alloc) continue;
+    const StorageId storage(trace_.events.ref[item.from.index()]);
+    if (item.run < 0) {
+      find_death(storage);
+      continue;
+    }
+    const std::int32_t death = death_again(item.run, storage);
+    storages_.push_back({storage, item.run});
+    death_.push_back(death == kForever ? -1 : death);
+    natural_death_.push_back(death_.back());
+  }
+}
+
+void RecomputedOrder::merge_frees() {
+  const Events& recorded = trace_.events;
+  // (position, recorded free that stays where it is or none, row)
+  std::vector<std::tuple<std::int32_t, EventId, std::size_t>> frees;
+  for (std::size_t row = 0; row < storages_.size(); ++row) {
+    const auto [storage, run] = storages_[row];
+    const EventId free = trace_.storages.free_event[storage.index()];
+    const bool is_moved = run >= 0 || is_moved_[storage.index()];
+    if (run < 0 && is_moved && free.valid()) {
+      items_[static_cast<std::size_t>(before(free)) + 1].gap += gap_at(recorded, free.index());
+    }
+    if (death_[row] >= 0) frees.emplace_back(death_[row], is_moved ? EventId() : free, row);
+  }
+  std::sort(frees.begin(), frees.end());
+  auto next = frees.begin();
+  for (std::size_t p = 0; p < items_.size(); ++p) {
+    final_.push_back(static_cast<std::int32_t>(events_.size()));
+    events_.push_back(items_[p]);
+    for (; next != frees.end() && std::get<0>(*next) == static_cast<std::int32_t>(p); ++next) {
+      const auto& [position, free, row] = *next;
+      events_.push_back({.kind = EventKind::free,
+                         .from = free,
+                         .run = items_[p].run,
+                         .gap = free.valid() ? gap_at(recorded, free.index()) : 0,
+                         .storage = storages_[row]});
+    }
+  }
+  natural_.reserve(natural_death_.size());
+  for (const std::int32_t death : natural_death_) natural_.push_back(final_at(death));
+}
+
+std::int32_t RecomputedOrder::at_or_before(EventId recorded) const {
+  return final_at(before(recorded));
+}
+
+std::int32_t RecomputedOrder::again(std::int32_t run, EventId recorded) const {
+  const Segment& segment = segments_[static_cast<std::size_t>(run)];
+  if (!segment.has(recorded)) return -1;
+  const auto row = static_cast<std::size_t>(recorded.value - segment.first.value);
+  return final_at(runs_[static_cast<std::size_t>(run)].again[row]);
+}
+
+std::int32_t RecomputedOrder::released(UnpackId recorded) const {
+  const std::int32_t position = position_released(recorded);
+  return position == kForever ? -1 : final_at(position);
+}
+
+std::int32_t RecomputedOrder::input_released(std::int32_t run, std::int32_t input) const {
+  const TensorId tensor =
+      segments_[static_cast<std::size_t>(run)].inputs[static_cast<std::size_t>(input)];
+  const StorageId storage = trace_.tensors.storage[tensor.index()];
+  const std::int32_t position =
+      storage.valid() ? held_by_run(run, storage) : runs_[static_cast<std::size_t>(run)].end;
+  return position == kForever ? -1 : final_at(position);
+}
+
+}  // namespace stowage::simulator

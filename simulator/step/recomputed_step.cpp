@@ -1,0 +1,504 @@
+#include "simulator/step/recomputed_step.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+
+#include "simulator/step/grouped.h"
+#include "simulator/step/recomputed_order.h"
+#include "simulator/step/step_composer.h"
+#include "traces/columns.h"
+#include "traces/fingerprint.h"
+#include "traces/site_text.h"
+
+namespace stowage::simulator {
+namespace {
+
+// Copies row `from` of a table of the recording behind the last one of the step's.
+template <class Table>
+void copy_row(const Table& source, std::size_t from, Table& to) {
+  std::vector<const void*> columns;
+  visit_columns(source, [&](const char*, const auto& column, Rule) { columns.push_back(&column); });
+  std::size_t next = 0;
+  visit_columns(to, [&](const char*, auto& column, Rule) {
+    using Column = std::remove_reference_t<decltype(column)>;
+    column.push_back((*static_cast<const Column*>(columns[next++]))[from]);
+  });
+}
+
+// Writes the tables of the step, in the order of its events.
+class RecomputedTables {
+ public:
+  RecomputedTables(const Trace& recording, const std::vector<Segment>& segments)
+      : from_(recording), segments_(segments), order_(recording, segments) {}
+
+  RecomputedStep write() {
+    write_head();
+    number_ops();
+    write_storages();
+    write_tensors();
+    for (std::size_t e = 0; e < order_.events().size(); ++e) write_event(EventId(e));
+    write_uses();
+    write_device_rows();
+    write_ends();
+    trace_.fingerprint = fingerprint(trace_);
+    return std::move(step_);
+  }
+
+ private:
+  using Again = std::vector<std::unordered_map<std::int32_t, std::int32_t>>;  // by run, row
+
+  void write_head() {
+    copy_head(from_, trace_);
+    trace_.strings = from_.strings;
+    trace_.lists = from_.lists;
+    trace_.layers = from_.layers;
+    again_ops_.resize(segments_.size());
+    again_storages_.resize(segments_.size());
+    again_tensors_.resize(segments_.size());
+    again_saved_.resize(segments_.size());
+    ops_.assign(from_.ops.size(), -1);
+    saved_.assign(from_.saved.size(), -1);
+    phase_of_.assign(from_.events.size(), PhaseId());
+    for (std::size_t p = 0; p < from_.phases.size(); ++p) {
+      std::fill(phase_of_.begin() + from_.phases.first_event[p].value,
+                phase_of_.begin() + from_.phases.last_event[p].value + 1, PhaseId(p));
+    }
+    for (const Segment& segment : segments_) {
+      SegmentRows& rows = step_.segments.emplace_back();
+      rows.name = segment.name;
+      rows.layer = segment.layer;
+      rows.call = segment.call;
+      rows.calls = segment.calls;
+    }
+  }
+
+  // Rows in the order in which ops begin.
+  void number_ops() {
+    std::int32_t next = 0;
+    for (const OrderedEvent& event : order_.events()) {
+      if (event.kind != EventKind::op_begin) continue;
+      const std::int32_t op = from_.events.ref[event.from.index()];
+      if (event.run < 0) {
+        ops_[static_cast<std::size_t>(op)] = next++;
+      } else {
+        again_ops_[static_cast<std::size_t>(event.run)][op] = next++;
+      }
+    }
+  }
+
+  template <class IdT>
+  static IdT find(const Again& rows, std::int32_t run, IdT of) {
+    const auto& map = rows[static_cast<std::size_t>(run)];
+    const auto found = map.find(of.value);
+    return found == map.end() ? IdT() : IdT(found->second);
+  }
+  [[nodiscard]] OpId op(OpId of, std::int32_t run) const {
+    if (!of.valid()) return of;
+    return run < 0 ? OpId(ops_[of.index()]) : find(again_ops_, run, of);
+  }
+  // In a run, of what it does not make: the recorded one.
+  [[nodiscard]] StorageId storage(StorageId of, std::int32_t run) const {
+    if (!of.valid()) return of;
+    const StorageId again = run < 0 ? StorageId() : find(again_storages_, run, of);
+    return again.valid() ? again : StorageId(storages_[of.index()]);
+  }
+  [[nodiscard]] TensorId tensor(TensorId of, std::int32_t run) const {
+    if (!of.valid() || run < 0) return of;
+    const TensorId again = find(again_tensors_, run, of);
+    return again.valid() ? again : of;
+  }
+
+  void write_storages() {
+    storages_.assign(from_.storages.size(), -1);
+    Storages& to = trace_.storages;
+    for (std::size_t row = 0; row < order_.storages().size(); ++row) {
+      const auto [of, run] = order_.storages()[row];
+      copy_row(from_.storages, of.index(), to);
+      to.alloc_op.back() = op(of_alloc(of), run);
+      to.alloc_event.back() = to.free_event.back() = EventId();
+      to.natural_free_event.back() = EventId(order_.natural_deaths()[row]);
+      step_.origins.storages.push_back(of);
+      if (run < 0) {
+        storages_[of.index()] = static_cast<std::int32_t>(row);
+      } else {
+        again_storages_[static_cast<std::size_t>(run)][of.value] = static_cast<std::int32_t>(row);
+      }
+    }
+    for (StorageId& parameter : to.parameter) parameter = storage(parameter, -1);
+  }
+  [[nodiscard]] OpId of_alloc(StorageId storage) const {
+    return from_.storages.alloc_op[storage.index()];
+  }
+
+  // Recorded rows stay; behind them those of storages that are made again.
+  void write_tensors() {
+    trace_.tensors = from_.tensors;
+    Tensors& to = trace_.tensors;
+    for (std::size_t t = 0; t < from_.tensors.size(); ++t) {
+      to.storage[t] = storage(from_.tensors.storage[t], -1);
+      to.producer[t] = op(from_.tensors.producer[t], -1);
+    }
+    std::vector<std::pair<std::size_t, TensorId>> of_storage;
+    for (std::size_t t = 0; t < from_.tensors.size(); ++t) {
+      const StorageId of = from_.tensors.storage[t];
+      if (of.valid()) of_storage.emplace_back(of.index(), TensorId(t));
+    }
+    const Grouped<TensorId> tensors_of(from_.storages.size(), of_storage);
+    for (const auto& [of, run] : order_.storages()) {
+      if (run < 0) continue;
+      for (const TensorId each : tensors_of[of.index()]) {
+        again_tensors_[static_cast<std::size_t>(run)][each.value] =
+            static_cast<std::int32_t>(to.size());
+        copy_row(from_.tensors, each.index(), to);
+        to.storage.back() = storage(of, run);
+        to.producer.back() = op(from_.tensors.producer[each.index()], run);
+      }
+    }
+  }
+
+  void write_event(EventId event) {
+    const OrderedEvent& of = order_.events()[event.index()];
+    now_ += of.gap;
+    Events& to = trace_.events;
+    to.kind.push_back(of.kind);
+    to.time.push_back(now_);
+    to.op.push_back(op_at(of));
+    enter_phase(of, event);
+    to.ref.push_back(-1);  // where a row is written for it, behind that
+    to.ref.back() = ref(of, event);
+    step_.origins.events.push_back(of.from);
+  }
+
+  // The innermost op that runs there. Around a run it is the one that asks for a saved tensor.
+  OpId op_at(const OrderedEvent& of) {
+    if (of.run < 0) {
+      if (of.from.valid()) last_op_ = op(from_.events.op[of.from.index()], -1);
+      return last_op_;
+    }
+    if (of.kind == EventKind::recompute_begin || of.kind == EventKind::recompute_end) {
+      const UnpackId trigger = segments_[static_cast<std::size_t>(of.run)].trigger;
+      return op(from_.unpacks.op[trigger.index()], -1);
+    }
+    if (of.kind != EventKind::free) {
+      op_again_ = of.from.valid() ? op(from_.events.op[of.from.index()], of.run) : OpId();
+    }
+    return op_again_;
+  }
+
+  void enter_phase(const OrderedEvent& of, EventId event) {
+    Phases& to = trace_.phases;
+    if (of.run < 0 && of.from.valid()) recorded_phase_ = phase_of_[of.from.index()];
+    if (!recorded_phase_.valid()) return;
+    const PhaseKind kind =
+        of.run >= 0 ? PhaseKind::recompute : from_.phases.kind[recorded_phase_.index()];
+    const std::int32_t micro_batch = from_.phases.micro_batch[recorded_phase_.index()];
+    const bool is_new = to.size() == 0 || recorded_phase_ != phase_ || kind != to.kind.back();
+    if (is_new) {
+      to.kind.push_back(kind);
+      to.micro_batch.push_back(micro_batch);
+      to.first_event.push_back(event);
+      to.last_event.push_back(event);
+      phase_ = recorded_phase_;
+    }
+    to.last_event.back() = event;
+  }
+
+  std::int32_t ref(const OrderedEvent& of, EventId event) {
+    const std::int32_t recorded = of.from.valid() ? from_.events.ref[of.from.index()] : -1;
+    switch (of.kind) {
+      case EventKind::alloc: {
+        const StorageId row = storage(StorageId(recorded), of.run);
+        trace_.storages.alloc_event[row.index()] = event;
+        return row.value;
+      }
+      case EventKind::free: {
+        const StorageId row = storage(of.storage.from, of.storage.run);
+        trace_.storages.free_event[row.index()] = event;
+        return row.value;
+      }
+      case EventKind::pack:
+        return of.from.valid() ? saved(SavedId(recorded), of, event) : input_saved(of, event);
+      case EventKind::unpack:
+        return of.from.valid() ? unpack(UnpackId(recorded), event) : input_unpack(of, event);
+      case EventKind::op_begin:
+        write_op(OpId(recorded), of.run);
+        return op(OpId(recorded), of.run).value;
+      case EventKind::op_end:
+        return op(OpId(recorded), of.run).value;
+      case EventKind::gradient_accumulated:
+      case EventKind::parameter_update_begin:
+      case EventKind::parameter_update_end:
+        return storage(StorageId(recorded), -1).value;
+      case EventKind::recompute_begin:
+        rows_of(of).begin_again = event;
+        rows_of(of).first_again = SavedId(trace_.saved.size());
+        return of.layer.value;
+      case EventKind::recompute_end:
+        rows_of(of).end_of_again = event;
+        rows_of(of).end_again = SavedId(trace_.saved.size());
+        return of.layer.value;
+      default:
+        return of.from.valid() ? recorded : of.layer.value;
+    }
+  }
+
+  SegmentRows& rows_of(const OrderedEvent& of) {
+    return step_.segments[static_cast<std::size_t>(of.run)];
+  }
+
+  void write_op(OpId of, std::int32_t run) {
+    Ops& to = trace_.ops;
+    copy_row(from_.ops, of.index(), to);
+    to.parent.back() = op(from_.ops.parent[of.index()], run);
+    to.forward_op.back() = run < 0 ? op(from_.ops.forward_op[of.index()], -1) : OpId();
+    to.phase.back() = PhaseId(trace_.phases.size() - 1);
+    to.start.back() = now_;
+    step_.origins.ops.push_back(of);
+  }
+
+  std::int32_t saved(SavedId of, const OrderedEvent& at, EventId event) {
+    const auto row = static_cast<std::int32_t>(trace_.saved.size());
+    Saved& to = trace_.saved;
+    copy_row(from_.saved, of.index(), to);
+    to.tensor.back() = tensor(from_.saved.tensor[of.index()], at.run);
+    to.storage.back() = storage(from_.saved.storage[of.index()], at.run);
+    to.op.back() = op(from_.saved.op[of.index()], at.run);
+    to.event.back() = event;
+    step_.origins.saved.push_back(of);
+    if (at.run >= 0) {
+      again_saved_[static_cast<std::size_t>(at.run)][of.value] = row;
+      return row;
+    }
+    saved_[of.index()] = row;
+    for (std::size_t j = 0; j < segments_.size(); ++j) {
+      if (segments_[j].first_saved == of) step_.segments[j].first_saved = SavedId(row);
+      if (segments_[j].saves(of)) step_.segments[j].end_saved = SavedId(row + 1);
+    }
+    return row;
+  }
+
+  // Which segment an input's pack belongs to: the one that has just begun.
+  std::int32_t input_saved(const OrderedEvent& at, EventId event) {
+    const EventId begin = last_begin(event);
+    std::size_t j = 0;
+    while (segments_[j].first != begin) ++j;
+    const Segment& segment = segments_[j];
+    const TensorId of = segment.inputs[static_cast<std::size_t>(at.input)];
+    const auto row = static_cast<std::int32_t>(trace_.saved.size());
+    Saved& to = trace_.saved;
+    const std::string& layer = from_.string(from_.layers.name[segment.layer.index()]);
+    const bool called_once = from_.layers.calls[segment.layer.index()] <= 1;
+    const std::int32_t ordinal = boundary_ordinal(at.input);
+    trace_.strings.push_back(site_text(layer, segment.call, ordinal, called_once));
+    to.site.emplace_back(trace_.strings.size() - 1);
+    to.layer.push_back(segment.layer);
+    to.call.push_back(segment.call);
+    to.ordinal.push_back(ordinal);
+    to.tensor.push_back(of);
+    to.storage.push_back(storage(from_.tensors.storage[of.index()], -1));
+    to.storage_index.push_back(-1);
+    to.op.emplace_back();
+    to.event.push_back(event);
+    to.version.push_back(version_at(from_.tensors.storage[of.index()], segment.first));
+    step_.origins.saved.emplace_back();
+    SegmentRows& rows = step_.segments[j];
+    if (!rows.first_input.valid()) rows.first_input = SavedId(row);
+    rows.end_input = SavedId(row + 1);
+    inputs_[{static_cast<std::int32_t>(j), at.input}] = row;
+    return row;
+  }
+  [[nodiscard]] EventId last_begin(EventId event) const {
+    EventId at = event;
+    while (order_.events()[at.index()].kind != EventKind::layer_forward_begin) --at.value;
+    return order_.events()[at.index()].from;
+  }
+
+  // Relative to the storage's first pack, as the recording counts: that of its last pack ahead of
+  // the segment, and the writes since.
+  [[nodiscard]] std::int64_t version_at(StorageId of, EventId event) const {
+    if (!of.valid()) return 0;
+    EventId since;
+    std::int64_t version = 0;
+    for (std::size_t s = 0; s < from_.saved.size() && from_.saved.event[s] < event; ++s) {
+      if (from_.saved.storage[s] != of) continue;
+      since = from_.saved.event[s];
+      version = from_.saved.version[s];
+    }
+    if (!since.valid()) return 0;
+    for (std::size_t u = 0; u < from_.uses.size(); ++u) {
+      const UseMode mode = from_.uses.mode[u];
+      if (mode != UseMode::write && mode != UseMode::in_place) continue;
+      if (from_.tensors.storage[from_.uses.tensor[u].index()] != of) continue;
+      const EventId begin = op_begin(from_.uses.op[u]);
+      if (since < begin && begin < event) ++version;
+    }
+    return version;
+  }
+  [[nodiscard]] EventId op_begin(OpId op) const {
+    for (std::size_t e = 0; e < from_.events.size(); ++e) {
+      const bool is_it = from_.events.kind[e] == EventKind::op_begin && from_.events.ref[e] == op.value;
+      if (is_it) return EventId(e);
+    }
+    return {};
+  }
+
+  std::int32_t unpack(UnpackId of, EventId event) {
+    const SavedId recorded = from_.unpacks.saved[of.index()];
+    SavedId again;
+    for (std::size_t j = 0; j < segments_.size() && !again.valid(); ++j) {
+      if (!segments_[j].saves(recorded)) continue;
+      again = find(again_saved_, static_cast<std::int32_t>(j), recorded);
+    }
+    Unpacks& to = trace_.unpacks;
+    to.saved.push_back(again.valid() ? again : SavedId(saved_[recorded.index()]));
+    to.op.push_back(op(from_.unpacks.op[of.index()], -1));
+    to.event.push_back(event);
+    to.released_event.emplace_back(order_.released(of));
+    return static_cast<std::int32_t>(to.size()) - 1;
+  }
+
+  std::int32_t input_unpack(const OrderedEvent& at, EventId event) {
+    Unpacks& to = trace_.unpacks;
+    to.saved.emplace_back(inputs_.at({at.run, at.input}));
+    to.op.emplace_back();
+    to.event.push_back(event);
+    to.released_event.emplace_back(order_.input_released(at.run, at.input));
+    return static_cast<std::int32_t>(to.size()) - 1;
+  }
+
+  void write_uses() {
+    std::vector<std::pair<std::size_t, std::uint32_t>> rows;
+    for (std::size_t u = 0; u < from_.uses.size(); ++u) {
+      rows.emplace_back(from_.uses.op[u].index(), static_cast<std::uint32_t>(u));
+    }
+    const Grouped<std::uint32_t> uses_of(from_.ops.size(), rows);
+    for (const OrderedEvent& event : order_.events()) {
+      if (event.kind != EventKind::op_begin) continue;
+      const OpId of(from_.events.ref[event.from.index()]);
+      for (const std::uint32_t use : uses_of[of.index()]) {
+        trace_.uses.op.push_back(op(of, event.run));
+        trace_.uses.tensor.push_back(tensor(from_.uses.tensor[use], event.run));
+        trace_.uses.mode.push_back(from_.uses.mode[use]);
+      }
+    }
+    LayerTensors& passed = trace_.layer_tensors;
+    passed = from_.layer_tensors;
+    for (EventId& event : passed.event) event = EventId(order_.at(event));
+  }
+
+  // A device row in the gap behind an event of the step, `run`'s or the recorded one.
+  struct DeviceRow {
+    EventId event;
+    std::uint32_t from = 0;
+    Nanoseconds shift = 0;
+  };
+  std::vector<DeviceRow> placed(const std::vector<EventId>& events) const {
+    std::vector<DeviceRow> rows;
+    const auto place = [&](std::size_t row, std::int32_t event) {
+      rows.push_back({EventId(event), static_cast<std::uint32_t>(row),
+                      trace_.events.time[static_cast<std::size_t>(event)] -
+                          from_.events.time[events[row].index()]});
+    };
+    for (std::size_t row = 0; row < events.size(); ++row) {
+      place(row, order_.at_or_before(events[row]));
+      for (std::size_t j = 0; j < segments_.size(); ++j) {
+        const Segment& segment = segments_[j];
+        const EventId stop = from_.saved.event[segment.last_needed.index()];
+        if (!segment.has(events[row]) || events[row] >= stop) continue;
+        EventId at = events[row];
+        while (from_.events.kind[at.index()] == EventKind::free) --at.value;
+        place(row, order_.again(static_cast<std::int32_t>(j), at));
+      }
+    }
+    std::stable_sort(rows.begin(), rows.end(), [](const DeviceRow& a, const DeviceRow& b) {
+      return a.event < b.event;
+    });
+    return rows;
+  }
+
+  void write_device_rows() {
+    Nanoseconds least = 0;
+    for (const DeviceRow& row : placed(from_.gpu.event)) {
+      Gpu& to = trace_.gpu;
+      copy_row(from_.gpu, row.from, to);
+      to.event.back() = row.event;
+      const OpId of = from_.gpu.op[row.from];
+      const std::int32_t run = order_.events()[row.event.index()].run;
+      to.op.back() = op(of, run);
+      to.launch_start.back() += row.shift;
+      to.start.back() = least = std::max(least, from_.gpu.start[row.from] + row.shift);
+    }
+    for (const DeviceRow& row : placed(from_.syncs.event)) {
+      trace_.syncs.event.push_back(row.event);
+      trace_.syncs.duration.push_back(from_.syncs.duration[row.from]);
+    }
+  }
+
+  void write_ends() {
+    // An op that a run interrupts takes as much longer.
+    for (std::size_t o = 0; o < from_.ops.size(); ++o) {
+      const auto row = static_cast<std::size_t>(ops_[o]);
+      trace_.ops.duration[row] += interrupted(OpId(o));
+    }
+    number_saved_storages(trace_);
+    trace_.setup = from_.setup;
+    for (std::size_t row = 0; row < trace_.setup.size(); ++row) {
+      if (StorageId& of = trace_.setup.storage[row]; of.valid()) of = storage(of, -1);
+      EventId& event = trace_.setup.event[row];
+      if (event.valid()) event = EventId(order_.at_or_before(event));
+    }
+  }
+  [[nodiscard]] Nanoseconds interrupted(OpId op) const {
+    Nanoseconds time = 0;
+    for (std::size_t j = 0; j < segments_.size(); ++j) {
+      OpId at = from_.unpacks.op[segments_[j].trigger.index()];
+      while (at.valid() && at != op) at = from_.ops.parent[at.index()];
+      if (!at.valid()) continue;
+      const std::vector<Nanoseconds>& times = trace_.events.time;
+      time += times[step_.segments[j].end_of_again.index()] -
+              times[step_.segments[j].begin_again.index()];
+    }
+    return time;
+  }
+
+  const Trace& from_;
+  const std::vector<Segment>& segments_;
+  RecomputedOrder order_;
+  RecomputedStep step_;
+  Trace& trace_ = step_.trace;
+  std::vector<std::int32_t> ops_;
+  std::vector<std::int32_t> storages_;
+  std::vector<std::int32_t> saved_;
+  Again again_ops_;
+  Again again_storages_;
+  Again again_tensors_;
+  Again again_saved_;
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> inputs_;  // by run, input: saved
+  std::vector<PhaseId> phase_of_;  // by recorded event
+  Nanoseconds now_ = 0;
+  OpId last_op_;   // of the recorded events
+  OpId op_again_;  // of those of a run
+  PhaseId recorded_phase_;
+  PhaseId phase_;
+};
+
+}  // namespace
+
+Result<RecomputedStep> recompute(const Trace& recording, std::vector<Segment> segments) {
+  std::sort(segments.begin(), segments.end(),
+            [](const Segment& a, const Segment& b) { return a.first < b.first; });
+  for (std::size_t j = 1; j < segments.size(); ++j) {
+    if (segments[j - 1].end <= segments[j].first) continue;
+    return Error{ErrorCode::bad_input,
+                 "segments '" + segments[j - 1].name + "' and '" + segments[j].name + "' overlap",
+                 "", "", "let one of them run again, or the other"};
+  }
+  return RecomputedTables(recording, segments).write();
+}
+
+}  // namespace stowage::simulator

@@ -1,0 +1,52 @@
+// The step that a recording becomes when segments of it run again in backward.
+#pragma once
+
+#include <vector>
+
+#include "simulator/step/segments.h"
+#include "traces/result.h"
+#include "traces/trace.h"
+
+namespace stowage::simulator {
+
+// The rows of a segment in such a step.
+struct SegmentRows {
+  std::string name;
+  LayerId layer;
+  std::int32_t call = 0;
+  std::int32_t calls = 1;
+  // What it is given, a saved tensor each but for undefined ones: packed at its begin, unpacked
+  // where it runs again.
+  SavedId first_input;  // [first_input, end_input)
+  SavedId end_input;
+  // What it would have saved in forward, which has no unpacks; and the same again, as many as run
+  // again. Number k of the one is number k of the other.
+  SavedId first_saved;  // [first_saved, end_saved)
+  SavedId end_saved;
+  SavedId first_again;  // [first_again, end_again)
+  SavedId end_again;
+  EventId begin_again;  // recompute_begin
+  EventId end_of_again;
+};
+
+// The recorded row that a row of the step is, or is again; none for what stands for a segment's
+// begin and end.
+struct RecomputedOrigins {
+  std::vector<EventId> events;
+  std::vector<OpId> ops;
+  std::vector<StorageId> storages;
+  std::vector<SavedId> saved;
+};
+
+struct RecomputedStep {
+  Trace trace;  // valid; without peaks and the allocator's counters, which are of the recorded step
+  RecomputedOrigins origins;
+  std::vector<SegmentRows> segments;  // in order of their begin in forward
+};
+
+// How it comes about: docs/simulator.md, "Recompute". The segments are of this recording and do not
+// overlap (bad_input if they do). Cost: O(recording + rows that run again).
+[[nodiscard]] Result<RecomputedStep> recompute(const Trace& recording,
+                                               std::vector<Segment> segments);
+
+}  // namespace stowage::simulator

@@ -1,0 +1,204 @@
+#include "simulator/step/segments.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "traces/nearest.h"
+
+namespace stowage::simulator {
+namespace {
+
+constexpr const char* kRun = "..";  // between the first and the last layer of a run
+
+Error bad(std::string message, std::string hint = {}) {
+  return {ErrorCode::bad_input, std::move(message), "", "", std::move(hint)};
+}
+
+Error cannot(const std::string& segment, const std::string& why, const std::string& hint = {}) {
+  return bad("segment '" + segment + "' cannot run again: " + why, hint);
+}
+
+bool writes(UseMode mode) {
+  return mode == UseMode::write || mode == UseMode::in_place;
+}
+
+}  // namespace
+
+SegmentFinder::SegmentFinder(const Trace& recording) : trace_(recording) {
+  const Events& events = trace_.events;
+  std::vector<std::int32_t> counts(trace_.layers.size(), 0);
+  std::vector<std::size_t> open;
+  for (std::size_t e = 0; e < events.size(); ++e) {
+    if (events.kind[e] == EventKind::layer_forward_begin) {
+      const LayerId layer(events.ref[e]);
+      open.push_back(calls_.size());
+      calls_.push_back({layer, counts[layer.index()]++, EventId(e), EventId()});
+    } else if (events.kind[e] == EventKind::layer_forward_end && !open.empty()) {
+      calls_[open.back()].end = EventId(e + 1);
+      open.pop_back();
+    }
+  }
+  std::vector<std::pair<std::size_t, UnpackId>> unpacks;
+  for (std::size_t u = 0; u < trace_.unpacks.size(); ++u) {
+    unpacks.emplace_back(trace_.unpacks.saved[u].index(), UnpackId(u));
+  }
+  unpacks_of_ = {trace_.saved.size(), unpacks};
+  std::vector<std::pair<std::size_t, std::uint32_t>> uses;
+  for (std::size_t u = 0; u < trace_.uses.size(); ++u) {
+    uses.emplace_back(trace_.uses.op[u].index(), static_cast<std::uint32_t>(u));
+  }
+  uses_of_ = {trace_.ops.size(), uses};
+}
+
+Result<SegmentFinder::Call> SegmentFinder::find_call(const std::string& name) const {
+  std::vector<std::string> names;
+  for (const Call& call : calls_) {
+    const std::string& layer = trace_.string(trace_.layers.name[call.layer.index()]);
+    const bool is_first = call.call == 0;
+    if ((is_first && layer == name) || layer + "@" + std::to_string(call.call) == name) {
+      if (call.end.valid()) return call;
+      return cannot(name, "its forward does not end");
+    }
+    if (is_first) names.push_back(layer);
+  }
+  const std::string near = nearest(name, names);
+  return bad("the recording has no layer call '" + name + "'",
+             near.empty() ? "" : "did you mean '" + near + "'?");
+}
+
+std::vector<TensorId> SegmentFinder::passed_at(EventId event) const {
+  const LayerTensors& passed = trace_.layer_tensors;
+  const auto [first, end] = std::equal_range(passed.event.begin(), passed.event.end(), event);
+  const auto begin = passed.tensor.begin();
+  return {begin + (first - passed.event.begin()), begin + (end - passed.event.begin())};
+}
+
+Status SegmentFinder::check_callable(const Call& call) const {
+  const std::vector<EventId>& events = trace_.layer_tensors.event;
+  const auto has = [&](EventId event) {
+    return std::binary_search(events.begin(), events.end(), event);
+  };
+  const std::string& layer = trace_.string(trace_.layers.name[call.layer.index()]);
+  if (has(call.first) || has(EventId(call.end.value - 1))) return Unit{};
+  if (trace_.layer_tensors.size() == 0) {
+    return cannot(layer, "the recording does not say what its layers are given",
+                  "record the model again, with layers that are callables");
+  }
+  return cannot(layer, "it marks a scope and is no callable");
+}
+
+// What `from` returns is what `to` is given, and nothing stands between them.
+Status SegmentFinder::check_chain(const Call& from, const Call& to) const {
+  const std::string& a = trace_.string(trace_.layers.name[from.layer.index()]);
+  const std::string& b = trace_.string(trace_.layers.name[to.layer.index()]);
+  const auto same = [&](TensorId x, TensorId y) {
+    const Tensors& tensors = trace_.tensors;
+    return x.valid() && y.valid() && tensors.storage[x.index()].valid() &&
+           tensors.storage[x.index()] == tensors.storage[y.index()] &&
+           tensors.shape[x.index()] == tensors.shape[y.index()] &&
+           tensors.strides[x.index()] == tensors.strides[y.index()] &&
+           tensors.offset[x.index()] == tensors.offset[y.index()];
+  };
+  const std::vector<TensorId> out = passed_at(EventId(from.end.value - 1));
+  const std::vector<TensorId> in = passed_at(to.first);
+  const bool fits = out.size() == in.size() &&
+                    std::equal(out.begin(), out.end(), in.begin(), same);
+  if (!fits) return cannot(a + kRun + b, "'" + b + "' is not given exactly what '" + a + "' returns");
+  for (EventId e = from.end; e < to.first; ++e.value) {
+    if (trace_.events.kind[e.index()] == EventKind::free) continue;
+    return cannot(a + kRun + b, "the model does something between '" + a + "' and '" + b + "'");
+  }
+  return Unit{};
+}
+
+Status SegmentFinder::find_saved(Segment& segment) const {
+  const std::vector<EventId>& packs = trace_.saved.event;
+  const auto row_at = [&](EventId event) {
+    return SavedId(static_cast<std::size_t>(
+        std::lower_bound(packs.begin(), packs.end(), event) - packs.begin()));
+  };
+  segment.first_saved = row_at(segment.first);
+  segment.end_saved = row_at(segment.end);
+  for (SavedId s = segment.first_saved; s < segment.end_saved; ++s.value) {
+    for (const UnpackId unpack : unpacks_of_[s.index()]) {
+      if (trace_.unpacks.event[unpack.index()] < segment.end) {
+        return cannot(segment.name, "what it saves is asked for before it ends");
+      }
+      segment.last_needed = s;
+      if (!segment.trigger.valid() || unpack < segment.trigger) segment.trigger = unpack;
+    }
+  }
+  if (segment.trigger.valid()) return Unit{};
+  return cannot(segment.name, "nothing that it saves is asked for in backward");
+}
+
+Status SegmentFinder::find_uses(Segment& segment) const {
+  const auto is_own = [&](StorageId storage) {
+    const EventId made = trace_.storages.alloc_event[storage.index()];
+    return made.valid() && segment.has(made);
+  };
+  std::vector<bool> is_input(trace_.storages.size(), false);
+  std::vector<bool> reads(trace_.storages.size(), false);
+  for (const TensorId input : segment.inputs) {
+    const StorageId of = input.valid() ? trace_.tensors.storage[input.index()] : StorageId();
+    if (of.valid()) is_input[of.index()] = reads[of.index()] = true;
+  }
+  const EventId again = trace_.unpacks.event[segment.trigger.index()];
+  const EventId stop = trace_.saved.event[segment.last_needed.index()];
+  for (EventId e = segment.first; e < again; ++e.value) {
+    if (trace_.events.kind[e.index()] != EventKind::op_begin) continue;
+    for (const std::uint32_t use : uses_of_[static_cast<std::size_t>(trace_.events.ref[e.index()])]) {
+      const StorageId storage = trace_.tensors.storage[trace_.uses.tensor[use].index()];
+      if (!storage.valid() || is_own(storage)) continue;
+      const std::string& op = trace_.string(
+          trace_.ops.name[static_cast<std::size_t>(trace_.events.ref[e.index()])]);
+      if (writes(trace_.uses.mode[use])) {
+        if (segment.has(e)) {
+          return cannot(segment.name, op + " in it writes what it did not make");
+        }
+        if (reads[storage.index()]) {
+          return cannot(segment.name, op + " writes what it reads before it would run again");
+        }
+      }
+      if (!segment.has(e) || e > stop || reads[storage.index()]) continue;
+      reads[storage.index()] = true;
+      const bool is_made = trace_.storages.alloc_event[storage.index()].valid();
+      if (is_made && !is_input[storage.index()]) segment.captured.push_back(storage);
+    }
+  }
+  return Unit{};
+}
+
+Result<Segment> SegmentFinder::find(const std::string& name) const {
+  const std::size_t dots = name.find(kRun);
+  const std::string to_name = dots == std::string::npos ? name : name.substr(dots + 2);
+  const Result<Call> from = find_call(name.substr(0, dots));
+  if (!from) return from.error();
+  const Result<Call> to = find_call(to_name);
+  if (!to) return to.error();
+  Segment segment;
+  segment.name = name;
+  segment.layer = from->layer;
+  segment.call = from->call;
+  segment.first = from->first;
+  segment.end = to->end;
+  if (Status status = check_callable(*from); !status) return status.error();
+  Call last = *from;
+  for (const Call& call : calls_) {
+    if (call.first < last.end || last.first == to->first) continue;
+    if (Status status = check_callable(call); !status) return status.error();
+    if (Status status = check_chain(last, call); !status) return status.error();
+    last = call;
+    ++segment.calls;
+  }
+  if (last.first != to->first) {
+    return cannot(name, "'" + to_name + "' does not come behind '" + name.substr(0, dots) + "'");
+  }
+  segment.inputs = passed_at(segment.first);
+  if (Status status = find_saved(segment); !status) return status.error();
+  if (Status status = find_uses(segment); !status) return status.error();
+  return segment;
+}
+
+}  // namespace stowage::simulator
