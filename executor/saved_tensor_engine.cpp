@@ -5,8 +5,10 @@
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/input_buffer.h>
 
+#include <cstring>
 #include <memory>
 #include <thread>
+#include <typeinfo>
 #include <utility>
 
 #include "executor/step_driver.h"
@@ -82,17 +84,23 @@ Engine& engine() {
   return *leaked;
 }
 
+// A plugin may have brought a copy of this file along, which is another type to the linker. Both
+// ask LibTorch for the thread's driver, so one does for all.
+bool is_ours(const Engine& other) {
+  return std::strcmp(typeid(other).name(), typeid(SavedTensorEngine).name()) == 0;
+}
+
 // Before main(): an engine that comes when another one has run a backward on a GPU has no threads
 // for that device.
 [[maybe_unused]] const bool g_installed = [] {
-  torch::autograd::set_default_engine_stub(&engine);
+  if (!is_ours(Engine::get_default_engine())) torch::autograd::set_default_engine_stub(&engine);
   return true;
 }();
 
 }  // namespace
 
 void install_saved_tensor_engine() {
-  TORCH_CHECK(&Engine::get_default_engine() == &engine(),
+  TORCH_CHECK(is_ours(Engine::get_default_engine()),
               "stowage: another autograd engine was installed in this process (Python's?); saved "
               "tensors cannot be seen there");
 }
