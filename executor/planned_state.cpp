@@ -34,7 +34,8 @@ AnchorKind anchor_kind(LayerEvent event) {
 
 PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
                           simulator::Schedule schedule, PlannedStepOptions options, HostArena arena,
-                          PlannedParameters parameters, Result<simulator::SkippedUpdate> skipped)
+                          PlannedParameters parameters, Result<simulator::SkippedUpdate> skipped,
+                          std::vector<SegmentSpec> segments)
     : device_(device),
       host_pool_(device),
       trace_(std::move(trace)),
@@ -43,6 +44,7 @@ PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
       arena_(std::move(arena)),
       program_(*trace_, schedule_),
       skipped_(std::move(skipped)),
+      segments_(std::move(segments), device.torch_device()),
       cursor_(simulator::Step(*trace_), schedule_, program_),
       parameters_(std::move(parameters)),
       saved_(device_, *trace_, schedule_, arena_.data(), options_) {
@@ -80,6 +82,7 @@ void PlannedStep::State::begin() {
     active_ = true;
     failed_ = false;
     cursor_.begin();
+    segments_.begin();
     instructions_ = &program_;
   }
   has_left_ = false;
@@ -258,7 +261,7 @@ PlannedStep::State::Claim PlannedStep::State::claim_parameter(AnchorKind kind,
                 : std::string());
 }
 
-PlannedStep::State::Packed PlannedStep::State::pack(const at::Tensor& tensor) {
+PlannedStep::State::Packed PlannedStep::State::pack(const at::Tensor& tensor, std::int32_t input) {
   device_.check_stream();
   Packed packed;
   packed.on_device = is_of_device(tensor);
@@ -269,6 +272,7 @@ PlannedStep::State::Packed PlannedStep::State::pack(const at::Tensor& tensor) {
     serial = parameters_.serial_of(tensor);
     // Outside the plan what this step made leaves at once, so that the step does not grow.
     can_leave = packed.parameter < 0 && serial >= first_serial_;
+    packed.serial = serial;
   }
   Claim claim;
   TurnLine::Turn turn = 0;
@@ -276,7 +280,8 @@ PlannedStep::State::Packed PlannedStep::State::pack(const at::Tensor& tensor) {
     const std::lock_guard lock(mutex_);
     check_not_refused();
     packed.step = step_;
-    claim = cursor_.pack(tensor, serial);
+    if (input < 0) packed.segment = segments_.pack();
+    claim = cursor_.pack(tensor, serial, input);
     check(claim);
     turn = line_.take();
   }
@@ -287,12 +292,14 @@ PlannedStep::State::Packed PlannedStep::State::pack(const at::Tensor& tensor) {
     ++off_plan_packs_;
     if (can_leave) packed.treatment = Packed::Treatment::host_copy;
   }
+  if (packed.segment.call != nullptr) packed.treatment = Packed::Treatment::given_up;
   if (!packed.on_device && claim.on_plan) {
     line_.post(turn, [this, row = claim.ordinal] {
       run(AnchorKind::pack, row, Side::before);
       run(AnchorKind::pack, row, Side::after);
     });
-    packed.kept = KeptTensor(tensor);
+    if (packed.treatment != Packed::Treatment::given_up) packed.kept = KeptTensor(tensor);
+    keep_again(packed, tensor);
     return packed;
   }
   in_turn(turn, [&] {
@@ -300,7 +307,9 @@ PlannedStep::State::Packed PlannedStep::State::pack(const at::Tensor& tensor) {
     parameters_.check_present(packed.parameter);
     if (claim.on_plan) run(AnchorKind::pack, claim.ordinal, Side::before);
     // Left from inside of that: nobody would copy it out any more.
-    if (claim.on_plan && has_left_) packed.treatment = Packed::Treatment::keep;
+    if (claim.on_plan && has_left_ && packed.segment.call == nullptr) {
+      packed.treatment = Packed::Treatment::keep;
+    }
     switch (packed.treatment) {
       case Packed::Treatment::keep:
         packed.kept = KeptTensor(tensor);
@@ -314,14 +323,25 @@ PlannedStep::State::Packed PlannedStep::State::pack(const at::Tensor& tensor) {
       case Packed::Treatment::host_copy:
         packed.copy.emplace(host_pool_, tensor);
         break;
+      case Packed::Treatment::given_up:
+        break;
     }
     if (claim.on_plan) run(AnchorKind::pack, claim.ordinal, Side::after);
   });
+  keep_again(packed, tensor);
   return packed;
+}
+
+void PlannedStep::State::keep_again(const Packed& packed, const at::Tensor& tensor) {
+  const SegmentRuns::Pack& pack = packed.segment;
+  if (pack.call == nullptr || !pack.is_again) return;
+  pack.call->keep(pack.number, tensor, packed.saved);
+  pack.call->stop_behind(pack.number);
 }
 
 at::Tensor PlannedStep::State::unpack(const Packed& packed) {
   const auto is_current = [&] { return active_ && packed.step == step_; };
+  const bool is_given_up = packed.treatment == Packed::Treatment::given_up;
   bool current = false;
   {
     const std::lock_guard lock(mutex_);
@@ -330,6 +350,14 @@ at::Tensor PlannedStep::State::unpack(const Packed& packed) {
   // Of a graph that outlived its step, only what stayed is there.
   TORCH_CHECK(current || packed.treatment != Packed::Treatment::planned,
               "stowage: a saved tensor was asked for after its step; its host slot was given up");
+  TORCH_CHECK(current || !is_given_up,
+              "stowage: a saved tensor was asked for after its step, and its segment would have to "
+              "run again for it");
+  SavedId saved = packed.saved;
+  if (is_given_up) {
+    packed.segment.call->run_again(*this);
+    saved = packed.segment.call->row(packed.segment.number);
+  }
   if (current) device_.check_stream();
   Claim claim;
   TurnLine::Turn turn = 0;
@@ -337,7 +365,7 @@ at::Tensor PlannedStep::State::unpack(const Packed& packed) {
     const std::lock_guard lock(mutex_);
     if (current && is_current()) {
       check_not_refused();
-      claim = cursor_.unpack(packed.saved);
+      claim = cursor_.unpack(saved);
       check(claim);
     }
     turn = line_.take();
@@ -347,7 +375,7 @@ at::Tensor PlannedStep::State::unpack(const Packed& packed) {
       run(AnchorKind::unpack, row, Side::before);
       run(AnchorKind::unpack, row, Side::after);
     });
-    return packed.kept.get();
+    return is_given_up ? packed.segment.call->take(packed.segment.number) : packed.kept.get();
   }
   at::Tensor tensor;
   const auto work = [&] {
@@ -364,6 +392,10 @@ at::Tensor PlannedStep::State::unpack(const Packed& packed) {
       case Packed::Treatment::host_copy:
         tensor = packed.copy->load(kOffPlanTag);
         break;
+      case Packed::Treatment::given_up:
+        parameters_.check_present(packed.parameter);
+        tensor = packed.segment.call->take(packed.segment.number);
+        break;
     }
     if (claim.on_plan) run(AnchorKind::unpack, claim.ordinal, Side::after);
   };
@@ -376,13 +408,49 @@ at::Tensor PlannedStep::State::unpack(const Packed& packed) {
   return tensor;
 }
 
+std::vector<at::Tensor> PlannedStep::State::run_layer(PlannedStep& step, std::string_view path,
+                                                      const LayerFn& fn,
+                                                      std::vector<at::Tensor> inputs) {
+  bool is_plain_layer = segments_.empty();
+  {
+    const std::lock_guard lock(mutex_);
+    is_plain_layer = is_plain_layer || !cursor_.on_plan();
+  }
+  if (is_plain_layer) return step.StepDriver::run_layer(path, fn, std::move(inputs));
+  return segments_.run_layer(step, *this, cursor_.sites(), path, fn, std::move(inputs));
+}
+
+void PlannedStep::State::begin_again(SegmentCall& call) {
+  const std::lock_guard lock(mutex_);
+  segments_.begin_again(call);
+  cursor_.sites().begin_again(call.calls());
+}
+
+std::vector<std::string_view> PlannedStep::State::open_layers() {
+  const std::lock_guard lock(mutex_);
+  return cursor_.sites().open_again();
+}
+
+void PlannedStep::State::end_again(SegmentCall&) {
+  const std::lock_guard lock(mutex_);
+  cursor_.sites().end_again();
+  segments_.end_again();
+}
+
 at::Tensor PlannedStep::State::load(const Packed& packed, const Claim& claim) {
   if (!claim.on_plan || has_left_) {
     return saved_.load_off_plan(schedule_.tenant_of[packed.saved.index()], packed.view, report_);
   }
   const StayId stay = schedule_.stay_of[claim.ordinal];
   STOWAGE_ASSERT(stay.valid());
-  return saved_.view(stay, packed.view);
+  at::Tensor tensor = saved_.view(stay, packed.view);
+  if (!segments_.empty()) {  // what a segment is given it may save
+    const std::int64_t buffer = parameters_.serial_of(tensor);
+    const std::lock_guard lock(mutex_);
+    const TenantId tenant = schedule_.tenant_of[packed.saved.index()];
+    cursor_.loaded(packed.saved, packed.serial, buffer, schedule_.tenants[tenant.index()].begin);
+  }
+  return tensor;
 }
 
 void PlannedStep::State::run(AnchorKind kind, std::size_t ordinal, Side side) {

@@ -26,6 +26,7 @@
 #include "executor/planned_step.h"
 #include "executor/saved_tenants.h"
 #include "executor/saved_view.h"
+#include "executor/segment_runs.h"
 #include "executor/step_cursor.h"
 #include "executor/step_program.h"
 #include "executor/turn_line.h"
@@ -33,11 +34,13 @@
 
 namespace stowage::executor {
 
-class PlannedStep::State {
+class PlannedStep::State final : public SegmentHost,
+                                 public std::enable_shared_from_this<PlannedStep::State> {
  public:
+  // `segments` run again in `trace`.
   State(Device& device, std::shared_ptr<const Trace> trace, simulator::Schedule schedule,
         PlannedStepOptions options, HostArena arena, PlannedParameters parameters,
-        Result<simulator::SkippedUpdate> skipped);
+        Result<simulator::SkippedUpdate> skipped, std::vector<SegmentSpec> segments);
 
   // Once, ahead of the first begin(): takes over the parameters that stream.
   void adopt();
@@ -50,7 +53,9 @@ class PlannedStep::State {
   [[nodiscard]] std::int64_t first_serial() const { return first_serial_; }
   // Ends a step that goes on; nothing otherwise.
   void abort();
-  void layer_event(LayerEvent event, std::string_view path);
+  void layer_event(LayerEvent event, std::string_view path) override;
+  std::vector<at::Tensor> run_layer(PlannedStep& step, std::string_view path, const LayerFn& fn,
+                                    std::vector<at::Tensor> inputs);
   void backward_event(bool begins);
   void parameter_update(UpdateEvent event, const at::Tensor& parameter);
   void skip_update();
@@ -60,20 +65,29 @@ class PlannedStep::State {
 
   // What became of a saved tensor.
   struct Packed {
-    enum class Treatment : std::uint8_t { keep, planned, host_copy };
+    enum class Treatment : std::uint8_t { keep, planned, host_copy, given_up };
     Treatment treatment = Treatment::keep;
     SavedId saved;
     std::uint64_t step = 0;       // the step it belongs to
     std::int32_t parameter = -1;  // the streamed parameter whose memory it is, -1 = none
+    std::int64_t serial = -1;     // of its storage
     bool on_device = false;
     KeptTensor kept;                 // of keep
     SavedView view;                  // of planned
     std::optional<HostCopy> copy{};  // of host_copy
+    SegmentRuns::Pack segment{};     // of given_up: which one gives it up, or saves it again
   };
   // Run what stands around the event. Both throw c10::Error for a step that is off plan
-  // (OffPlan::refuse) and for memory of a parameter that is not on the device.
-  Packed pack(const at::Tensor& tensor);
+  // (OffPlan::refuse) and for memory of a parameter that is not on the device. `input` >= 0: of
+  // what a segment is given. Where it ends a segment's run pack() throws what that run expects.
+  Packed pack(const at::Tensor& tensor, std::int32_t input);
   at::Tensor unpack(const Packed& packed);
+  // SegmentHost; the hooks share this state.
+  std::unique_ptr<torch::autograd::SavedVariableHooks> make_input_hooks(
+      std::int32_t input) override;
+  void begin_again(SegmentCall& call) override;
+  [[nodiscard]] std::vector<std::string_view> open_layers() override;
+  void end_again(SegmentCall& call) override;
 
   [[nodiscard]] const HostArena& arena() const { return arena_; }
   [[nodiscard]] Bytes host_high_water() const {
@@ -93,6 +107,8 @@ class PlannedStep::State {
   void leave_plan();
   // The bytes of a `planned` saved tensor, on the device, as a view.
   at::Tensor load(const Packed& packed, const Claim& claim);
+  // What the pack is for its segment, once its event is claimed.
+  void keep_again(const Packed& packed, const at::Tensor& tensor);
 
   // Under the lock. A refused step stays refused, and a failed one failed, on whichever thread it
   // goes on.
@@ -126,6 +142,8 @@ class PlannedStep::State {
   std::optional<StepProgram> skipping_program_;
   std::atomic<const StepProgram*> instructions_{
       &program_};  // of this step; ahead of the update both have the same
+
+  SegmentRuns segments_;  // of the thread that runs the forward, or a segment again
 
   std::mutex mutex_;  // guards the next four; no call of the device is made under it
   StepCursor cursor_;

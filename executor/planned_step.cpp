@@ -13,12 +13,14 @@
 #include "executor/planned_state.h"
 #include "executor/reserve_segments.h"
 #include "executor/saved_tensor_engine.h"
+#include "executor/segment_call.h"
 #include "executor/user_code.h"
 #include "simulator/allocator/allocator_outlook.h"
 #include "simulator/allocator/allocator_replay.h"
 #include "simulator/hazards/hazards.h"
 #include "simulator/hazards/skipped_update_check.h"
 #include "simulator/schedule/tenant_kind.h"
+#include "simulator/step/unroll.h"
 
 namespace stowage::executor {
 
@@ -26,13 +28,17 @@ namespace {
 
 class PlannedHooks final : public torch::autograd::SavedVariableHooks {
  public:
-  explicit PlannedHooks(std::shared_ptr<PlannedStep::State> state) : state_(std::move(state)) {}
+  explicit PlannedHooks(std::shared_ptr<PlannedStep::State> state, std::int32_t input = -1)
+      : state_(std::move(state)), input_(input) {}
 
-  void call_pack_hook(const at::Tensor& tensor) override { packed_ = state_->pack(tensor); }
+  void call_pack_hook(const at::Tensor& tensor) override {
+    packed_ = state_->pack(tensor, input_);
+  }
   at::Tensor call_unpack_hook() override { return state_->unpack(packed_); }
 
  private:
   std::shared_ptr<PlannedStep::State> state_;
+  std::int32_t input_;  // of a segment; -1 = it is a saved tensor
   PlannedStep::State::Packed packed_;
 };
 
@@ -118,6 +124,24 @@ Result<simulator::SkippedUpdate> skipped_period(const simulator::StepIndex& inde
                "", "let the parameters stay that are used behind the update"};
 }
 
+// The tables of the step that runs, and what of it runs again.
+struct UnrolledTrace {
+  simulator::Step step;
+  std::shared_ptr<const Trace> tables;
+};
+
+Result<UnrolledTrace> unrolled_trace(std::shared_ptr<const Trace> recording,
+                                     const simulator::Structure& structure) {
+  if (structure.empty()) return UnrolledTrace{simulator::Step(*recording), recording};
+  Result<simulator::Step> step = simulator::unroll(*recording, structure);
+  if (!step) return step.error();
+  const auto owner =
+      std::make_shared<const std::pair<std::shared_ptr<const Trace>, simulator::Step>>(recording,
+                                                                                       *step);
+  return UnrolledTrace{std::move(step).value(),
+                       std::shared_ptr<const Trace>(owner, &owner->second.trace())};
+}
+
 LeftBehind& left_behind() {
   static auto* const all = new LeftBehind;
   return *all;
@@ -139,7 +163,10 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
                                                          std::vector<NamedTensor> parameters,
                                                          PlannedStepOptions options) {
   install_saved_tensor_engine();  // a process that only runs plans has recorded nothing
-  const simulator::StepIndex index(*trace);
+  Result<UnrolledTrace> unrolled = unrolled_trace(std::move(trace), options.structure);
+  if (!unrolled) return unrolled.error();
+  trace = unrolled->tables;
+  const simulator::StepIndex index(unrolled->step);
   const auto hazards = simulator::find_hazards(index, schedule);
   if (!hazards.empty()) {
     return Error{ErrorCode::bad_input, "the schedule is not safe to run: " + hazards.front().text,
@@ -169,7 +196,8 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
   Result<simulator::SkippedUpdate> skipped = skipped_period(index, schedule);
   std::unique_ptr<PlannedStep> step(new PlannedStep(std::make_shared<State>(
       device, std::move(trace), std::move(schedule), options, std::move(arena).value(),
-      std::move(planned).value(), std::move(skipped))));
+      std::move(planned).value(), std::move(skipped),
+      segment_specs(unrolled->step.trace(), unrolled->step.segments()))));
   step->state_->adopt();
   reserve_segments(device, ahead);
   return step;
@@ -272,6 +300,16 @@ Bytes PlannedStep::host_high_water() const {
 
 std::unique_ptr<torch::autograd::SavedVariableHooks> PlannedStep::make_hooks() {
   return std::make_unique<PlannedHooks>(state_);
+}
+
+std::unique_ptr<torch::autograd::SavedVariableHooks> PlannedStep::State::make_input_hooks(
+    std::int32_t input) {
+  return std::make_unique<PlannedHooks>(shared_from_this(), input);
+}
+
+std::vector<at::Tensor> PlannedStep::run_layer(std::string_view path, const LayerFn& fn,
+                                               std::vector<at::Tensor> inputs) {
+  return state_->run_layer(*this, path, fn, std::move(inputs));
 }
 
 void PlannedStep::layer_event(LayerEvent event, std::string_view path) {

@@ -26,6 +26,7 @@
 #include "executor/model.h"
 #include "executor/step_driver.h"
 #include "simulator/schedule/schedule.h"
+#include "simulator/step/structure.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 
@@ -34,6 +35,8 @@ namespace stowage::executor {
 enum class OffPlan : std::uint8_t { refuse, offload_all };
 
 struct PlannedStepOptions {
+  // Of the step that the schedule is for: what of the recorded one runs again.
+  simulator::Structure structure{};
   OffPlan off_plan = OffPlan::refuse;
   // Fill host slots with 0xff bytes (NaN) when they are given up, so that a stale read shows.
   bool poison_host = false;
@@ -119,6 +122,8 @@ class PlannedStep final : public StepDriver {
   [[nodiscard]] std::int64_t first_serial() const;
 
   std::unique_ptr<torch::autograd::SavedVariableHooks> make_hooks() override;
+  std::vector<at::Tensor> run_layer(std::string_view path, const LayerFn& fn,
+                                    std::vector<at::Tensor> inputs) override;
   void layer_event(LayerEvent event, std::string_view path) override;
   void backward_begin() override;
   void backward_end() override;

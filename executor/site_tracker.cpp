@@ -1,6 +1,9 @@
 #include "executor/site_tracker.h"
 
+#include <utility>
+
 #include "traces/result.h"
+#include "traces/trace.h"
 
 namespace stowage::executor {
 
@@ -8,6 +11,8 @@ void SiteTracker::reset() {
   // The map keeps its keys (frames of the next step view them); only the counts restart.
   for (auto& [path, count] : calls_) count = 0;
   frames_.clear();
+  again_.clear();
+  noted_.reset();
   const auto root = calls_.try_emplace("step", 0).first;
   frames_.push_back({root->first, 0, 0});
   backward_depth_ = micro_batch_ = 0;
@@ -21,7 +26,44 @@ void SiteTracker::enter(std::string_view path) {
   }
   auto entry = calls_.find(path);
   if (entry == calls_.end()) entry = calls_.try_emplace(std::string(path), 0).first;
+  if (!again_.empty()) {
+    Again& again = again_.back();
+    const bool is_known = again.next < again.calls->size() && (*again.calls)[again.next].path == path;
+    frames_.push_back({entry->first, is_known ? (*again.calls)[again.next].call : -1, 0});
+    ++again.next;
+    return;
+  }
+  if (noted_) noted_->push_back({entry->first, entry->second});
   frames_.push_back({entry->first, entry->second++, 0});
+}
+
+std::int32_t SiteTracker::next_call(std::string_view path) const {
+  const auto entry = calls_.find(path);
+  return entry == calls_.end() ? 0 : entry->second;
+}
+
+SiteTracker::Calls SiteTracker::take_noted_calls() {
+  Calls calls = noted_ ? std::move(*noted_) : Calls();
+  noted_.reset();
+  return calls;
+}
+
+void SiteTracker::begin_again(const Calls& calls) {
+  again_.push_back({&calls, 0, frames_.size()});
+}
+
+std::vector<std::string_view> SiteTracker::open_again() const {
+  STOWAGE_ASSERT(!again_.empty());
+  std::vector<std::string_view> open;
+  for (std::size_t f = frames_.size(); f > again_.back().frames; --f) {
+    open.push_back(frames_[f - 1].path);
+  }
+  return open;
+}
+
+void SiteTracker::end_again() {
+  STOWAGE_ASSERT(!again_.empty() && frames_.size() == again_.back().frames);
+  again_.pop_back();
 }
 
 void SiteTracker::leave() {
@@ -35,8 +77,17 @@ void SiteTracker::backward_end() {
 
 Site SiteTracker::next_pack() {
   Frame& frame = frames_.back();
-  const auto pass = backward_depth_ > 0 ? simulator::Pass::backward : simulator::Pass::forward;
-  return {frame.path, frame.call, frame.packs++, pass, micro_batch_};
+  return {frame.path, frame.call, frame.packs++, pass(), micro_batch_};
+}
+
+Site SiteTracker::input(std::int32_t input) const {
+  const Frame& frame = frames_.back();
+  return {frame.path, frame.call, boundary_ordinal(input), pass(), micro_batch_};
+}
+
+simulator::Pass SiteTracker::pass() const {
+  if (!again_.empty()) return simulator::Pass::recompute;
+  return backward_depth_ > 0 ? simulator::Pass::backward : simulator::Pass::forward;
 }
 
 }  // namespace stowage::executor

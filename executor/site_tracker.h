@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -19,7 +20,7 @@ struct Site {
   std::string_view layer;  // valid until the tracker's next reset()
   std::int32_t call = 0;
   std::int32_t ordinal = 0;
-  simulator::Pass pass = simulator::Pass::forward;  // or backward
+  simulator::Pass pass = simulator::Pass::forward;  // or backward, recompute
   std::int32_t micro_batch = 0;                     // see SiteTracker::enter()
 };
 
@@ -37,9 +38,30 @@ class SiteTracker {
   void backward_end();
   // The site of the next pack; counts it.
   Site next_pack();
+  // Of input number `input` of the innermost layer's call, which is a segment's.
+  [[nodiscard]] Site input(std::int32_t input) const;
+
+  // Calls of layers in order.
+  struct Call {
+    std::string_view path;  // valid until the next reset()
+    std::int32_t call = 0;
+  };
+  using Calls = std::vector<Call>;
+  // Which number the next call of a layer has.
+  [[nodiscard]] std::int32_t next_call(std::string_view path) const;
+  // Writes calls down from here on, until they are taken.
+  void note_calls() { noted_.emplace(); }
+  [[nodiscard]] Calls take_noted_calls();
+  // Layers that run again have the call numbers that they had; they may nest. `calls` outlives it.
+  void begin_again(const Calls& calls);
+  // Layers that are open since, the innermost first; valid until the next reset().
+  [[nodiscard]] std::vector<std::string_view> open_again() const;
+  // None of them is open any more.
+  void end_again();
   [[nodiscard]] std::string_view innermost() const { return frames_.back().path; }
 
  private:
+  [[nodiscard]] simulator::Pass pass() const;
   struct Frame {
     std::string_view path;
     std::int32_t call = 0;
@@ -52,6 +74,13 @@ class SiteTracker {
   // Keys own the paths of the frames.
   std::unordered_map<std::string, std::int32_t, PathHash, std::equal_to<>> calls_;
   std::vector<Frame> frames_;
+  struct Again {
+    const Calls* calls = nullptr;
+    std::size_t next = 0;
+    std::size_t frames = 0;  // open when it began
+  };
+  std::vector<Again> again_;
+  std::optional<Calls> noted_;
   std::int32_t backward_depth_ = 0;
   std::int32_t micro_batch_ = 0;
   bool is_behind_backward_ = false;

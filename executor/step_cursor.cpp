@@ -37,8 +37,7 @@ StepCursor::StepCursor(const simulator::Step& step, const simulator::Schedule& s
     : schedule_(schedule), program_(&program), taken_(&program), trace_(step.trace()) {
   for (std::size_t s = 0; s < trace_.saved.size(); ++s) {
     const SavedId saved(s);
-    parts_.push_back(
-        {step.pass(saved) == simulator::Pass::backward, std::max(step.micro_batch(saved), 0)});
+    parts_.push_back({step.pass(saved), std::max(step.micro_batch(saved), 0)});
   }
   const std::vector<std::int32_t>& numbers = trace_.phases.micro_batch;
   has_micro_batches_ = std::any_of(numbers.begin(), numbers.end(), [](auto n) { return n > 0; });
@@ -51,6 +50,7 @@ void StepCursor::begin() {
   sites_.reset();
   storage_index_.clear();
   first_version_.clear();
+  loaded_.clear();
   first_difference_.clear();
 }
 
@@ -83,8 +83,9 @@ void StepCursor::check_order(AnchorKind kind, Claim& claim) {
                         ", recorded was the other way around");
 }
 
-StepCursor::Claim StepCursor::pack(const at::Tensor& tensor, std::int64_t serial) {
-  const Site site = sites_.next_pack();
+StepCursor::Claim StepCursor::pack(const at::Tensor& tensor, std::int64_t serial,
+                                   std::int32_t input) {
+  const Site site = input < 0 ? sites_.next_pack() : sites_.input(input);
   if (!on_plan()) return count(AnchorKind::pack);
   const PackDifference difference = compare(tensor, serial, site);
   if (difference == PackDifference::none) {
@@ -96,6 +97,15 @@ StepCursor::Claim StepCursor::pack(const at::Tensor& tensor, std::int64_t serial
   Claim claim = count(AnchorKind::pack);
   leave_plan(claim, std::move(text));
   return claim;
+}
+
+void StepCursor::loaded(SavedId saved, std::int64_t storage_serial, std::int64_t buffer_serial,
+                        Bytes begin) {
+  const std::int32_t index = trace_.saved.storage_index[saved.index()];
+  if (index < 0 || static_cast<std::size_t>(index) >= first_version_.size()) return;
+  loaded_[buffer_serial] = {storage_serial, first_version_[static_cast<std::size_t>(index)] +
+                                                trace_.saved.version[saved.index()],
+                             begin};
 }
 
 StepCursor::Claim StepCursor::unpack(SavedId saved) {
@@ -173,8 +183,8 @@ StepCursor::PackDifference StepCursor::compare(const at::Tensor& tensor, std::in
       trace_.string(trace_.layers.name[saved.layer[row].index()]) != site.layer) {
     return place;
   }
-  const bool is_other_part = parts_[row].in_backward != (site.pass == simulator::Pass::backward) ||
-                             parts_[row].micro_batch != site.micro_batch;
+  const bool is_other_part =
+      parts_[row].pass != site.pass || parts_[row].micro_batch != site.micro_batch;
   if (has_micro_batches_ && is_other_part) return part;
   const Tensors& views = trace_.tensors;
   const std::size_t view = saved.tensor[row].index();
@@ -187,7 +197,13 @@ StepCursor::PackDifference StepCursor::compare(const at::Tensor& tensor, std::in
       tensor.strides() != c10::IntArrayRef(trace_.list(views.strides[view]))) {
     return shape;
   }
-  if (tensor.storage_offset() != views.offset[view]) return offset;
+  const auto loaded = loaded_.find(serial);
+  const Loaded stands_for = loaded != loaded_.end() ? loaded->second : Loaded{serial};
+  const auto item = static_cast<Bytes>(tensor.itemsize());
+  if (tensor.storage_offset() + stands_for.begin / item != views.offset[view]) {
+    return offset;
+  }
+  serial = stands_for.storage_serial;
   // Recorded without a storage it stays, whatever it is: some op still wrote to it, for one.
   const bool has_storage = serial >= 0 && saved.storage[row].valid();
   const std::int32_t index = has_storage ? storage_index_.number_of(serial) : -1;
@@ -198,7 +214,7 @@ StepCursor::PackDifference StepCursor::compare(const at::Tensor& tensor, std::in
                                               trace_.storages.bytes[saved.storage[row].index()]) {
     return size;
   }
-  const std::int64_t now = KeptTensor::version_of(tensor);
+  const std::int64_t now = KeptTensor::version_of(tensor) + stands_for.version;
   if (static_cast<std::size_t>(index) == first_version_.size()) first_version_.push_back(now);
   return now - first_version_[static_cast<std::size_t>(index)] == saved.version[row] ? none
                                                                                      : version;
@@ -219,10 +235,9 @@ std::string StepCursor::describe(PackDifference difference, const at::Tensor& te
     case PackDifference::place:
       return where + "is at " + here + ", recorded was " + recorded;
     case PackDifference::part:
-      return at_recorded + " is saved in " +
-             (site.pass == simulator::Pass::backward ? "backward" : "forward") +
-             " of micro-batch " + std::to_string(site.micro_batch) + ", recorded was " +
-             (parts_[row].in_backward ? "backward" : "forward") + " of micro-batch " +
+      return at_recorded + " is saved in " + simulator::name_of(site.pass) + " of micro-batch " +
+             std::to_string(site.micro_batch) + ", recorded was " +
+             simulator::name_of(parts_[row].pass) + " of micro-batch " +
              std::to_string(parts_[row].micro_batch);
     case PackDifference::dtype:
       return at_recorded + " has dtype " + name_of(dtype_in(tensor)) + ", recorded was " +

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,7 +44,11 @@ class StepCursor {
 
   // `serial` is one number for the tensor's storage, however often it was loaded; -1 = memory that
   // is not the device's.
-  Claim pack(const at::Tensor& tensor, std::int64_t serial);
+  // `input` >= 0: of what a segment is given.
+  Claim pack(const at::Tensor& tensor, std::int64_t serial, std::int32_t input = -1);
+  // A loaded buffer has the bytes of a saved tensor's storage from `begin` on, of that version:
+  // whoever saves the buffer saves that storage.
+  void loaded(SavedId saved, std::int64_t storage_serial, std::int64_t buffer_serial, Bytes begin);
   Claim unpack(SavedId saved);
   // Any kind that has no call of its own here; `path` of a layer's.
   Claim layer(simulator::AnchorKind kind, std::string_view path);
@@ -57,6 +62,8 @@ class StepCursor {
   // The step skips its update; from here on it is compared with that period, whose events up to
   // here are the same. Returns in words why it cannot, if so.
   [[nodiscard]] std::string skip_update(const StepProgram& skipped);
+  // Where in the step the program is; segments that run again tell it.
+  [[nodiscard]] SiteTracker& sites() { return sites_; }
   void backward_begin() { sites_.backward_begin(); }
   void backward_end() { sites_.backward_end(); }
   // The step is over: which of the recorded events of these kinds did not come is the difference
@@ -90,8 +97,14 @@ class StepCursor {
 
   // Of a saved tensor of the step.
   struct Part {
-    bool in_backward = false;
+    simulator::Pass pass = simulator::Pass::forward;
     std::int32_t micro_batch = 0;
+  };
+  // A buffer that stands for a storage.
+  struct Loaded {
+    std::int64_t storage_serial = -1;
+    std::int64_t version = 0;  // of the storage, where the buffer's is 0
+    Bytes begin = 0;           // of its bytes in the storage
   };
 
   const simulator::Schedule& schedule_;
@@ -105,6 +118,7 @@ class StepCursor {
   SiteTracker sites_;
   SerialNumbers storage_index_;              // of the storages that the step saves
   std::vector<std::int64_t> first_version_;  // by storage index
+  std::map<std::int64_t, Loaded> loaded_;    // by the buffer's serial
   std::string first_difference_;
 };
 

@@ -63,6 +63,10 @@ EventKind event_kind(RawKind kind) {
       return EventKind::parameter_update_begin;
     case RawKind::parameter_update_end:
       return EventKind::parameter_update_end;
+    case RawKind::recompute_begin:
+      return EventKind::recompute_begin;
+    case RawKind::recompute_end:
+      return EventKind::recompute_end;
     case RawKind::released:
     case RawKind::hook_gone:
       break;
@@ -158,7 +162,7 @@ class Assembler {
 
   LayerId current_layer() const {
     if (!open_ops_.empty()) return trace_.ops.layer[open_ops_.back().index()];
-    if (backward_depth_ > 0) return backward_layer_;
+    if (backward_depth_ > 0 && interrupted_.empty()) return backward_layer_;
     return forward_layers_.empty() ? LayerId(0) : forward_layers_.back();
   }
 
@@ -173,12 +177,35 @@ class Assembler {
       events.ref.push_back(-1);
       events.time.push_back(times_[i]);
       close_ops_before(raw);
+      if (raw.kind == RawKind::recompute_begin) {  // seen from the op that asks for a saved tensor
+        begin_again(event);
+        events.op.push_back(interrupted_.back().ops.empty() ? OpId()
+                                                            : interrupted_.back().ops.back());
+        continue;
+      }
+      if (std::exchange(is_behind_again_, false)) next_phase(interrupted_phase_, event);
       if (Status status = handle(raw, event); !status) return status;
       events.op.push_back(current_op());
       if (raw.kind == RawKind::op_end) open_ops_.clear();
     }
     close_phase(EventId(raw_.events.size() - 1));
     return Unit{};
+  }
+
+  // A segment runs again inside of whatever backward was doing.
+  void begin_again(EventId event) {
+    interrupted_.push_back({std::move(open_ops_), trace_.phases.kind.back()});
+    open_ops_.clear();
+    trace_.events.ref.back() = layer_row(raw_.events[event.index()].id).value;
+    is_behind_again_ = false;
+    next_phase(PhaseKind::recompute, event);
+  }
+  LayerId end_again(const RawEvent& raw) {
+    open_ops_ = std::move(interrupted_.back().ops);
+    interrupted_phase_ = interrupted_.back().phase;
+    interrupted_.pop_back();
+    is_behind_again_ = true;
+    return layer_row(raw.id);
   }
 
   // Nested ops have no end event: an op is over when one that is not its child begins.
@@ -247,6 +274,10 @@ class Assembler {
         ref = rows_.storage_of(raw.id).value;
         if (ref < 0) return refuse("an update of a parameter whose storage was not seen");
         return Unit{};
+      case RawKind::recompute_end:
+        if (interrupted_.empty()) return refuse("the end of a segment that does not run again");
+        ref = end_again(raw).value;
+        return Unit{};
       case RawKind::op_begin:
         add_op(raw_.ops[static_cast<std::size_t>(raw.id)], event);
         ref = static_cast<std::int32_t>(raw.id);
@@ -266,6 +297,7 @@ class Assembler {
           pending_optimizer_ = is_behind_backward_ = true;
         }
         return Unit{};
+      case RawKind::recompute_begin:  // begin_again()
       case RawKind::released:
       case RawKind::hook_gone:
         break;
@@ -284,8 +316,11 @@ class Assembler {
       }
     }
     const LayerId layer = layer_row(raw.id);
+    const bool is_boundary = raw.kind == RawKind::layer_forward_begin ||
+                             raw.kind == RawKind::layer_forward_end;
+    if (is_boundary) boundaries_.push_back(event);
     if (raw.kind == RawKind::layer_forward_begin) {
-      ++trace_.layers.calls[layer.index()];
+      if (interrupted_.empty()) ++trace_.layers.calls[layer.index()];
       forward_layers_.push_back(layer);
     } else if (raw.kind == RawKind::layer_forward_end) {
       if (!forward_layers_.empty()) forward_layers_.pop_back();
@@ -339,7 +374,9 @@ class Assembler {
     ops.duration.push_back(0);
     ops.sequence.push_back(raw.sequence);
     OpId forward;
-    if (raw.backward_sequence >= 0) {
+    if (!interrupted_.empty()) {
+      // Its numbers are of the graph that the run makes and drops.
+    } else if (raw.backward_sequence >= 0) {
       const auto found = by_sequence_.find(raw.backward_sequence);
       if (found != by_sequence_.end()) forward = found->second;
     } else if (raw.sequence >= 0) {
@@ -399,6 +436,12 @@ class Assembler {
     for (std::size_t i = 0; i < trace_.unpacks.size(); ++i) {
       trace_.unpacks.released_event[i] = EventId(ends_.released_after[i]);
     }
+    for (const RawPassed& passed : raw_.passed) {
+      LayerTensors& to = trace_.layer_tensors;
+      to.event.push_back(boundaries_[static_cast<std::size_t>(passed.boundary)]);
+      to.tensor.push_back(passed.is_defined ? rows_.tensor(passed.view, 0) : TensorId());
+      to.requires_grad.push_back(passed.requires_grad ? 1 : 0);
+    }
     for (std::size_t i = 0; i < trace_.saved.size(); ++i) {
       const LayerId layer = trace_.saved.layer[i];
       const bool called_once = trace_.layers.calls[layer.index()] <= 1;
@@ -419,7 +462,15 @@ class Assembler {
   std::unordered_map<std::int64_t, OpId> by_sequence_;
   std::unordered_map<std::int32_t, std::int64_t> first_version_;
   std::unordered_map<std::int32_t, std::int32_t> storage_index_;
+  std::vector<EventId> boundaries_;  // layer_forward_begin, layer_forward_end
   std::vector<OpId> open_ops_;
+  struct Interrupted {
+    std::vector<OpId> ops;
+    PhaseKind phase;
+  };
+  std::vector<Interrupted> interrupted_;  // by segments that run again
+  PhaseKind interrupted_phase_ = PhaseKind::backward;
+  bool is_behind_again_ = false;
   std::vector<LayerId> forward_layers_;
   LayerId backward_layer_{0};
   int backward_depth_ = 0;

@@ -34,6 +34,7 @@ Status check_records(const RawPass& pass, const std::string& name) {
   std::size_t packs = 0;
   std::size_t unpacks = 0;
   std::size_t ops = 0;
+  std::size_t boundaries = 0;
   for (const RawEvent& event : pass.events) {
     bool good = true;
     bool next = true;
@@ -54,8 +55,12 @@ Status check_records(const RawPass& pass, const std::string& name) {
         break;
       case RawKind::layer_forward_begin:
       case RawKind::layer_forward_end:
+        ++boundaries;
+        [[fallthrough]];
       case RawKind::layer_backward_begin:
       case RawKind::layer_backward_end:
+      case RawKind::recompute_begin:
+      case RawKind::recompute_end:
         good = in_range(event.id, pass.layer_paths.size());
         break;
       case RawKind::op_begin:
@@ -70,6 +75,10 @@ Status check_records(const RawPass& pass, const std::string& name) {
     }
     if (!good) return dangling;
     if (!next) return bad_pass("records of the " + name + " pass stand out of order");
+  }
+  for (std::size_t i = 0; i < pass.passed.size(); ++i) {
+    if (!in_range(pass.passed[i].boundary, boundaries)) return dangling;
+    if (i > 0 && pass.passed[i].boundary < pass.passed[i - 1].boundary) return dangling;
   }
   if (packs != pass.saved.size() || unpacks != pass.unpacks.size() || ops != pass.ops.size()) {
     return bad_pass("the " + name + " pass has records that no event names");

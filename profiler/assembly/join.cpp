@@ -42,6 +42,8 @@ bool same_event(const RawPass& a, const RawEvent& x, const RawPass& b, const Raw
     case RawKind::layer_forward_end:
     case RawKind::layer_backward_begin:
     case RawKind::layer_backward_end:
+    case RawKind::recompute_begin:
+    case RawKind::recompute_end:
       return layer_name(a, x.id) == layer_name(b, y.id);
     case RawKind::op_begin:
     case RawKind::op_end:
@@ -91,6 +93,10 @@ std::string describe(const RawPass& pass, const RawEvent& event) {
       return "backward begin";
     case RawKind::backward_end:
       return "backward end";
+    case RawKind::recompute_begin:
+      return layer_name(pass, event.id) + " runs again";
+    case RawKind::recompute_end:
+      return "end of " + layer_name(pass, event.id) + " running again";
     case RawKind::parameter_update_begin:
       return "begin of a parameter's update";
     case RawKind::parameter_update_end:

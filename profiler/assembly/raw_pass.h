@@ -35,6 +35,8 @@ enum class RawKind : std::uint8_t {
   backward_end,
   parameter_update_begin,  // id = serial of the parameter's storage
   parameter_update_end,
+  recompute_begin,  // id = row of layer_paths: a segment's first layer
+  recompute_end,    // the same
 };
 
 struct RawEvent {
@@ -85,9 +87,17 @@ struct RawOp {
 struct RawSaved {
   std::int32_t layer = -1;  // row of layer_paths, -1 = outside any layer
   std::int32_t call = 0;
-  std::int32_t ordinal = 0;
+  std::int32_t ordinal = 0;  // negative: an input (boundary_ordinal())
   RawView view;
   std::int64_t version = 0;
+};
+
+// What a layer's callable is given, or what it returned.
+struct RawPassed {
+  std::int64_t boundary = -1;  // which layer_forward_begin or layer_forward_end of the pass
+  RawView view;
+  bool is_defined = true;
+  bool requires_grad = false;
 };
 
 struct RawUnpack {
@@ -110,6 +120,7 @@ struct RawPass {
   std::vector<RawOp> ops;
   std::vector<RawSaved> saved;
   std::vector<RawUnpack> unpacks;
+  std::vector<RawPassed> passed;  // in order of boundaries; not in a pass that is light
   // Every device allocation that existed; those of parameters among themselves in the order in
   // which they were registered.
   std::vector<RawStorage> live_at_begin;

@@ -1,6 +1,7 @@
 #include "profiler/torch/recording_hooks.h"
 
 #include <ATen/record_function.h>
+#include <c10/util/Exception.h>
 
 #include "executor/saved_view.h"
 #include "profiler/torch/alias_with_release.h"
@@ -36,11 +37,22 @@ RecordingHooks::~RecordingHooks() {
 void RecordingHooks::call_pack_hook(const at::Tensor& tensor) {
   const at::RecordFunctionGuard no_observer(/*is_enabled=*/false);
   bool leaves = false;
+  executor::SegmentRuns::Pack pack;
   link_->with([&](StepRecorder& recorder) {
-    saved_ = recorder.record_pack(tensor);
-    leaves = recorder.leaves(tensor);
+    if (input_ < 0) pack = recorder.segment_pack();
+    saved_ = recorder.record_pack(tensor, input_);
+    leaves = pack.call == nullptr && recorder.leaves(tensor);
     if (leaves) origin_ = recorder.origin_of(tensor);
   });
+  if (pack.call != nullptr) {
+    if (!pack.is_again) {
+      given_up_ = std::move(pack);
+      return;
+    }
+    pack.call->keep(pack.number, tensor, SavedId(static_cast<std::size_t>(saved_)));
+    pack.call->stop_behind(pack.number);
+    return;
+  }
   if (!leaves) {
     kept_ = executor::KeptTensor(tensor);
     return;
@@ -51,6 +63,13 @@ void RecordingHooks::call_pack_hook(const at::Tensor& tensor) {
 }
 
 at::Tensor RecordingHooks::call_unpack_hook() {
+  if (given_up_.call != nullptr) {
+    StepRecorder* host = nullptr;  // lives as long as its step, which goes on
+    link_->with([&](StepRecorder& recorder) { host = &recorder; });
+    TORCH_CHECK(host != nullptr, "stowage: a segment would run again after its step");
+    given_up_.call->run_again(*host);
+    saved_ = given_up_.call->row(given_up_.number).value;
+  }
   const at::RecordFunctionGuard no_observer(/*is_enabled=*/false);
   std::int64_t unpack = -1;
   bool observe = false;
@@ -64,7 +83,11 @@ at::Tensor RecordingHooks::call_unpack_hook() {
     link_->with([&](StepRecorder& recorder) { recorder.record_reload(loaded, origin_); });
     return loaded;
   }
-  const at::Tensor& kept = kept_.get();
+  return handed_out(given_up_.call != nullptr ? given_up_.call->take(given_up_.number) : kept_.get(),
+                    unpack, observe);
+}
+
+at::Tensor RecordingHooks::handed_out(const at::Tensor& kept, std::int64_t unpack, bool observe) {
   if (!observe || !executor::is_plain(kept)) return kept;
   return alias_with_release(kept, [link = link_, unpack] {
     link->with([unpack](StepRecorder& recorder) { recorder.record_release(unpack); });

@@ -15,6 +15,7 @@
 #include "executor/device/device.h"
 #include "executor/host_copy.h"
 #include "executor/kept_tensor.h"
+#include "executor/segment_runs.h"
 #include "traces/units.h"
 
 namespace stowage::profiler {
@@ -57,8 +58,10 @@ struct SavedOrigin {
 // they still give it back. The pool's device outlives them.
 class RecordingHooks final : public torch::autograd::SavedVariableHooks {
  public:
-  RecordingHooks(executor::HostPool pool, std::shared_ptr<RecorderLink> link)
-      : pool_(std::move(pool)), link_(std::move(link)) {}
+  // `input` >= 0: of what a segment is given.
+  RecordingHooks(executor::HostPool pool, std::shared_ptr<RecorderLink> link,
+                 std::int32_t input = -1)
+      : pool_(std::move(pool)), link_(std::move(link)), input_(input) {}
   ~RecordingHooks() override;
   RecordingHooks(const RecordingHooks&) = delete;
   RecordingHooks& operator=(const RecordingHooks&) = delete;
@@ -67,8 +70,12 @@ class RecordingHooks final : public torch::autograd::SavedVariableHooks {
   at::Tensor call_unpack_hook() override;
 
  private:
+  [[nodiscard]] at::Tensor handed_out(const at::Tensor& tensor, std::int64_t unpack, bool observe);
+
   executor::HostPool pool_;
   std::shared_ptr<RecorderLink> link_;
+  std::int32_t input_;
+  executor::SegmentRuns::Pack given_up_;  // by a segment
   std::int64_t saved_ = -1;
   executor::KeptTensor kept_;
   std::optional<executor::HostCopy> copy_;

@@ -41,7 +41,10 @@ UseMode use_mode(const std::optional<c10::FunctionSchema>& schema, std::size_t a
 }  // namespace
 
 StepRecorder::StepRecorder(executor::Device& device, RecordMode mode, const RecordOptions& options)
-    : device_(device), mode_(mode), options_(options) {
+    : device_(device),
+      mode_(mode),
+      options_(options),
+      segments_(options.segments, device.torch_device()) {
   if (!options_.host_pool) options_.host_pool.emplace(device);
 }
 
@@ -65,6 +68,9 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   open_ops_.clear();
   pending_writes_.clear();
   backwards_.clear();
+  again_ops_.clear();
+  boundaries_ = 0;
+  segments_.begin();
   reloaded_.clear();
   failure_.reset();
   registered_ = std::move(registered);
@@ -189,14 +195,64 @@ std::unique_ptr<torch::autograd::SavedVariableHooks> StepRecorder::make_hooks() 
   return std::make_unique<RecordingHooks>(*options_.host_pool, link_);
 }
 
+std::vector<at::Tensor> StepRecorder::run_layer(std::string_view path, const LayerFn& fn,
+                                                std::vector<at::Tensor> inputs) {
+  return segments_.run_layer(*this, *this, sites_, path, fn, std::move(inputs),
+                             [this](const std::vector<at::Tensor>& passed) { add_passed(passed); });
+}
+
+std::unique_ptr<torch::autograd::SavedVariableHooks> StepRecorder::make_input_hooks(
+    std::int32_t input) {
+  return std::make_unique<RecordingHooks>(*options_.host_pool, link_, input);
+}
+
+void StepRecorder::begin_again(executor::SegmentCall& call) {
+  const std::lock_guard lock(mutex_);
+  add(RawKind::recompute_begin, path_row(call.path()));
+  segments_.begin_again(call);
+  sites_.begin_again(call.calls());
+  again_ops_.push_back(open_ops_.size());
+}
+
+std::vector<std::string_view> StepRecorder::open_layers() {
+  const std::lock_guard lock(mutex_);
+  return sites_.open_again();
+}
+
+void StepRecorder::end_again(executor::SegmentCall& call) {
+  const std::lock_guard lock(mutex_);
+  again_ops_.pop_back();
+  sites_.end_again();
+  segments_.end_again();
+  add(RawKind::recompute_end, path_row(call.path()));
+}
+
+// At the boundary that was the last event.
+void StepRecorder::add_passed(const std::vector<at::Tensor>& tensors) {
+  const std::lock_guard lock(mutex_);
+  if (!recording_ || options_.light || runs_again()) return;
+  for (const at::Tensor& tensor : tensors) {
+    RawPassed passed;
+    passed.boundary = boundaries_ - 1;
+    passed.is_defined = tensor.defined();
+    if (passed.is_defined) {
+      passed.view = view_of(tensor);
+      passed.requires_grad = tensor.requires_grad();
+    }
+    pass_.passed.push_back(std::move(passed));
+  }
+}
+
 void StepRecorder::layer_event(executor::LayerEvent event, std::string_view path) {
   const std::lock_guard lock(mutex_);
   const std::int32_t row = path_row(path);
   switch (event) {
     case executor::LayerEvent::forward_begin:
+      ++boundaries_;
       sites_.enter(path);
       return add(RawKind::layer_forward_begin, row);
     case executor::LayerEvent::forward_end:
+      ++boundaries_;
       add(RawKind::layer_forward_end, row);
       return sites_.leave();
     case executor::LayerEvent::backward_begin:
@@ -255,13 +311,13 @@ void StepRecorder::op_begin(const at::RecordFunction& op, std::int64_t backward_
   if (!recording_) return;
   try {
     if (pass_.hooked) pending_writes_.op_begin(op);
-    if (open_ops_.empty() && !options_.light) add_uses(op, raw);
+    if (is_outermost() && !options_.light) add_uses(op, raw);
   } catch (const std::exception& error) {
     fail({ErrorCode::internal, std::string("the recorder failed: ") + error.what(), "", "", ""});
   }
   // An op that calls backward waits for it; ops of other threads then lie within it.
-  const bool beside_another = open_ops_.size() > (backwards_.empty() ? 0 : backwards_.back()) &&
-                              open_ops_.back().thread != thread;
+  const bool beside_another =
+      open_ops_.size() > outer_ops() && open_ops_.back().thread != thread;
   if (beside_another) {
     fail({ErrorCode::bad_input,
           std::string("two threads ran ops at once (") + op.name() + " began within " +
@@ -274,7 +330,7 @@ void StepRecorder::op_begin(const at::RecordFunction& op, std::int64_t backward_
               : "keep the step's tensors on one device, and run forward and backward on one thread "
                 "each"});
   }
-  raw.parent = open_ops_.empty() ? -1 : open_ops_.back().row;
+  raw.parent = is_outermost() ? -1 : open_ops_.back().row;
   const auto row = static_cast<std::int32_t>(pass_.ops.size());
   pass_.ops.push_back(std::move(raw));
   open_ops_.push_back({row, thread});
@@ -290,12 +346,12 @@ void StepRecorder::op_end() {
   const std::int32_t row = open_ops_.back().row;
   open_ops_.pop_back();
   if (pass_.hooked) pending_writes_.op_end();
-  if (recording_ && open_ops_.empty()) add_unlocked(RawKind::op_end, row);
+  if (recording_ && is_outermost()) add_unlocked(RawKind::op_end, row);
 }
 
-std::int64_t StepRecorder::record_pack(const at::Tensor& tensor) {
+std::int64_t StepRecorder::record_pack(const at::Tensor& tensor, std::int32_t input) {
   const std::lock_guard lock(mutex_);
-  const executor::Site site = sites_.next_pack();
+  const executor::Site site = input < 0 ? sites_.next_pack() : sites_.input(input);
   RawSaved saved;
   saved.layer = site.layer == "step" ? -1 : path_row(site.layer);
   saved.call = site.call;

@@ -14,6 +14,7 @@
 #include "executor/gradient_hooks.h"
 #include "executor/host_pool.h"
 #include "executor/model.h"
+#include "executor/segment_runs.h"
 #include "executor/site_tracker.h"
 #include "executor/step_driver.h"
 #include "profiler/assembly/raw_pass.h"
@@ -35,6 +36,8 @@ struct RecordOptions {
   OpMarker* marker = nullptr;  // is told which op runs; outlives the recorder
   // Where saved tensors leave to, so that steps can share it; none = memory of the recorder's own.
   std::optional<executor::HostPool> host_pool{};
+  // Run without saving, and again in backward.
+  std::vector<executor::SegmentSpec> segments{};
 };
 
 // Tensors whose class is known because somebody registered them. Gradients are found through the
@@ -47,6 +50,7 @@ struct RegisteredTensors {
 };
 
 class StepRecorder final : public executor::StepDriver,
+                           public executor::SegmentHost,
                            public executor::AllocationListener,
                            public OpListener {
  public:
@@ -69,10 +73,18 @@ class StepRecorder final : public executor::StepDriver,
 
   // executor::StepDriver
   std::unique_ptr<torch::autograd::SavedVariableHooks> make_hooks() override;
+  std::vector<at::Tensor> run_layer(std::string_view path, const LayerFn& fn,
+                                    std::vector<at::Tensor> inputs) override;
   void layer_event(executor::LayerEvent event, std::string_view path) override;
   void backward_begin() override;
   void backward_end() override;
   void parameter_update(executor::UpdateEvent event, const at::Tensor& parameter) override;
+  // executor::SegmentHost
+  std::unique_ptr<torch::autograd::SavedVariableHooks> make_input_hooks(
+      std::int32_t input) override;
+  void begin_again(executor::SegmentCall& call) override;
+  [[nodiscard]] std::vector<std::string_view> open_layers() override;
+  void end_again(executor::SegmentCall& call) override;
   // executor::AllocationListener
   void on_alloc(const executor::AllocationEvent& event) override;
   void on_free(const executor::AllocationEvent& event) override;
@@ -82,7 +94,10 @@ class StepRecorder final : public executor::StepDriver,
 
   // For RecordingHooks, through their link.
   [[nodiscard]] RecordMode mode() const { return mode_; }
-  std::int64_t record_pack(const at::Tensor& tensor);  // the row of saved, and likewise
+  // The row of saved, and likewise. `input` >= 0: of a segment.
+  std::int64_t record_pack(const at::Tensor& tensor, std::int32_t input);
+  // The segment that is running now saves something.
+  [[nodiscard]] executor::SegmentRuns::Pack segment_pack() { return segments_.pack(); }
   std::int64_t record_unpack(std::int64_t saved);
   void record_release(std::int64_t unpack);
   void record_hook_gone(std::int64_t saved);
@@ -114,6 +129,13 @@ class StepRecorder final : public executor::StepDriver,
   void add_unlocked(RawKind kind, std::int64_t id);  // under the lock, inside a step
   void add_thread();                                 // the calling one; under the lock
   std::int32_t path_row(std::string_view path);
+  void add_passed(const std::vector<at::Tensor>& tensors);
+  // Ops that were open when backward, or a segment, began to run inside of them.
+  [[nodiscard]] std::size_t outer_ops() const { return backwards_.empty() ? 0 : backwards_.back(); }
+  [[nodiscard]] bool runs_again() const { return !again_ops_.empty(); }
+  [[nodiscard]] bool is_outermost() const {
+    return open_ops_.size() == (runs_again() ? again_ops_.back() : 0);
+  }
   RawView view_of(const at::Tensor& tensor) const;
   void add_uses(const at::RecordFunction& op, RawOp& raw);
 
@@ -128,6 +150,9 @@ class StepRecorder final : public executor::StepDriver,
   bool ops_may_spread_ = false;
   std::vector<OpenOp> open_ops_;        // of one thread, but for a backward inside an op
   std::vector<std::size_t> backwards_;  // that run: how many ops were open when each began
+  std::vector<std::size_t> again_ops_;  // segments that run again: how many ops were open
+  std::int64_t boundaries_ = 0;         // layers that began or ended in forward
+  executor::SegmentRuns segments_;
   PendingWrites pending_writes_;
   std::unordered_map<std::int64_t, SavedOrigin>
       reloaded_;  // by allocation serial of what came back

@@ -54,7 +54,9 @@ class Grouper {
   [[nodiscard]] const SavedDecision& decision(SavedId s) const {
     return decisions_.saved[s.index()];
   }
-  [[nodiscard]] bool wants(SavedId s) const { return decision(s).decision == Decision::offload; }
+  [[nodiscard]] bool wants(SavedId s) const {
+    return decision(s).decision == Decision::offload && !index_.is_of_segment(s);
+  }
   [[nodiscard]] const std::string& site(SavedId s) const {
     return trace_.string(trace_.saved.site[s.index()]);
   }

@@ -19,6 +19,11 @@ Error cannot(const std::string& segment, const std::string& why, const std::stri
   return bad("segment '" + segment + "' cannot run again: " + why, hint);
 }
 
+// Their schemas do not say that they write the statistics that they are given.
+bool updates_statistics(const std::string& op) {
+  return op.find("batch_norm") != std::string::npos || op.find("instance_norm") != std::string::npos;
+}
+
 bool writes(UseMode mode) {
   return mode == UseMode::write || mode == UseMode::in_place;
 }
@@ -153,6 +158,10 @@ Status SegmentFinder::find_uses(Segment& segment) const {
       if (!storage.valid() || is_own(storage)) continue;
       const std::string& op = trace_.string(
           trace_.ops.name[static_cast<std::size_t>(trace_.events.ref[e.index()])]);
+      if (segment.has(e) && updates_statistics(op) &&
+          trace_.storages.storage_class[storage.index()] == StorageClass::buffer) {
+        return cannot(segment.name, op + " in it would update its running statistics twice");
+      }
       if (writes(trace_.uses.mode[use])) {
         if (segment.has(e)) {
           return cannot(segment.name, op + " in it writes what it did not make");

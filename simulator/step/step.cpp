@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "simulator/step/composed_step.h"
+#include "simulator/step/recomputed_step.h"
 #include "simulator/step/step_holds.h"
 #include "traces/result.h"
 
@@ -45,6 +46,22 @@ const char* name_of(Pass value) {
 Step::Step(const Trace& recording, std::shared_ptr<const ComposedStep> composed)
     : recording_(&recording), tables_(&composed->trace), composed_(std::move(composed)) {}
 
+Step::Step(const Trace& recording, std::shared_ptr<const RecomputedStep> recomputed)
+    : recording_(&recording), tables_(&recomputed->trace), recomputed_(std::move(recomputed)) {}
+
+const std::vector<SegmentRows>& Step::segments() const {
+  static const std::vector<SegmentRows> none;
+  return recomputed_ ? recomputed_->segments : none;
+}
+
+bool Step::is_of_segment(SavedId saved) const {
+  const std::vector<SegmentRows>& all = segments();
+  return std::any_of(all.begin(), all.end(), [&](const SegmentRows& each) {
+    return (each.first_saved <= saved && saved < each.end_saved) ||
+           (each.first_again <= saved && saved < each.end_again);
+  });
+}
+
 std::size_t Step::source_count() const {
   return composed_ ? composed_->layout.sources().size() : 1;
 }
@@ -61,6 +78,7 @@ const std::string& Step::source_name(std::int32_t source) const {
 }
 
 Origin<EventId> Step::origin(EventId event) const {
+  if (recomputed_) return {0, recomputed_->origins.events[event.index()]};
   if (!composed_) return {0, event};
   const Placement& placement = composed_->layout.at(event);
   return {composed_->layout.groups()[static_cast<std::size_t>(placement.group)].source,
@@ -68,14 +86,17 @@ Origin<EventId> Step::origin(EventId event) const {
 }
 
 Origin<OpId> Step::origin(OpId op) const {
+  if (recomputed_) return {0, recomputed_->origins.ops[op.index()]};
   return composed_ ? origin_of_row(composed_->layout, RowTable::ops, op) : Origin<OpId>{0, op};
 }
 
 Origin<StorageId> Step::origin(StorageId storage) const {
+  if (recomputed_) return {0, recomputed_->origins.storages[storage.index()]};
   return composed_ ? origin_of(composed_->layout, storage) : Origin<StorageId>{0, storage};
 }
 
 Origin<SavedId> Step::origin(SavedId saved) const {
+  if (recomputed_) return {0, recomputed_->origins.saved[saved.index()]};
   return composed_ ? origin_of_row(composed_->layout, RowTable::saved, saved)
                    : Origin<SavedId>{0, saved};
 }
@@ -119,6 +140,8 @@ Pass Step::pass_at(EventId event) const {
       return Pass::backward;
     case PhaseKind::optimizer:
       return Pass::optimizer;
+    case PhaseKind::recompute:
+      return Pass::recompute;
     default:
       return Pass::forward;
   }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "traces/trace.h"
 
@@ -26,7 +27,9 @@ struct Origin {
   bool operator==(const Origin&) const = default;
 };
 
-struct ComposedStep;  // simulator/step/composed_step.h
+struct ComposedStep;    // simulator/step/composed_step.h
+struct RecomputedStep;  // simulator/step/recomputed_step.h
+struct SegmentRows;
 
 // A value that refers to its tables; cheap to copy.
 class Step {
@@ -35,17 +38,24 @@ class Step {
   explicit Step(const Trace& recording) : recording_(&recording), tables_(&recording) {}
   // `recording` must outlive the step; what else it needs is shared.
   Step(const Trace& recording, std::shared_ptr<const ComposedStep> composed);
+  Step(const Trace& recording, std::shared_ptr<const RecomputedStep> recomputed);
 
   [[nodiscard]] const Trace& trace() const { return *tables_; }
   [[nodiscard]] const Trace& recording() const { return *recording_; }
-  [[nodiscard]] bool is_recording() const { return composed_ == nullptr; }
+  [[nodiscard]] bool is_recording() const { return tables_ == recording_; }
+  // What of it runs again, in order of their begin in forward.
+  [[nodiscard]] const std::vector<SegmentRows>& segments() const;
+  // A saved tensor that a segment gives up in forward, or that it saves when it runs again: it has
+  // an owner, and nobody else moves it.
+  [[nodiscard]] bool is_of_segment(SavedId saved) const;
 
   // Passes that rows come from. Source 0 is the recording, named "step".
   [[nodiscard]] std::size_t source_count() const;
   [[nodiscard]] const Trace& source(std::int32_t source) const;
   [[nodiscard]] const std::string& source_name(std::int32_t source) const;
 
-  // Of an event, op, storage or saved tensor. What exists before the step has no micro-batch (-1)
+  // Of an event, op, storage or saved tensor; none where a segment's begin or end made it. What
+  // exists before the step has no micro-batch (-1)
   // and counts as forward. Cost: O(log of the phases or pieces).
   [[nodiscard]] Origin<EventId> origin(EventId event) const;
   [[nodiscard]] Origin<OpId> origin(OpId op) const;
@@ -71,6 +81,7 @@ class Step {
   const Trace* recording_;
   const Trace* tables_;
   std::shared_ptr<const ComposedStep> composed_;
+  std::shared_ptr<const RecomputedStep> recomputed_;
 };
 
 }  // namespace stowage::simulator

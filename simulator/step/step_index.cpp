@@ -61,8 +61,12 @@ void StepIndex::index_anchors() {
 
 void StepIndex::index_saved() {
   const Trace& t = *trace_;
+  for (std::size_t s = 0; !step_.segments().empty() && s < t.saved.size(); ++s) {
+    of_segment_.push_back(step_.is_of_segment(SavedId(s)));
+  }
   std::vector<std::pair<std::size_t, SavedId>> saved;
   for (std::size_t s = 0; s < t.saved.size(); ++s) {
+    if (is_of_segment(SavedId(s))) continue;
     if (t.saved.storage[s].valid()) saved.emplace_back(t.saved.storage[s].index(), SavedId(s));
   }
   saved_of_ = {t.storages.size(), saved};

@@ -45,7 +45,12 @@ class StepIndex {
   [[nodiscard]] const std::vector<Nanoseconds>& anchor_times() const { return anchor_times_; }
   [[nodiscard]] std::size_t anchor_row(EventId event) const { return anchor_row_[event.index()]; }
 
-  // Saved tensors of a storage in pack order, unpacks of a saved tensor in order.
+  // It belongs to a segment that runs again (Step::is_of_segment()): no decision is about it.
+  [[nodiscard]] bool is_of_segment(SavedId saved) const {
+    return !of_segment_.empty() && of_segment_[saved.index()];
+  }
+  // Saved tensors of a storage in pack order, without those of segments; unpacks of a saved tensor
+  // in order.
   [[nodiscard]] std::span<const SavedId> saved_of(StorageId storage) const {
     return saved_of_[storage.index()];
   }
@@ -108,6 +113,7 @@ class StepIndex {
   std::vector<EventId> gradient_anchors_;  // the others
   std::vector<Nanoseconds> anchor_times_;
   std::vector<std::uint32_t> anchor_row_;
+  std::vector<bool> of_segment_;  // by saved tensor; empty = none is
   Grouped<SavedId> saved_of_;
   Grouped<UnpackId> unpacks_of_;
   std::vector<Nanoseconds> launch_;

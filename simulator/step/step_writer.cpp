@@ -141,6 +141,8 @@ std::int32_t StepWriter::ref_of(std::size_t event) {
     case EventKind::layer_forward_end:
     case EventKind::layer_backward_begin:
     case EventKind::layer_backward_end:
+    case EventKind::recompute_begin:
+    case EventKind::recompute_end:
       return names_.layer(source_row_, LayerId(row)).value;
     case EventKind::op_begin:
     case EventKind::op_end:

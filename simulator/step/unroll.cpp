@@ -5,15 +5,46 @@
 #include <utility>
 
 #include "simulator/step/composed_step.h"
+#include "simulator/step/recomputed_step.h"
+#include "simulator/step/segments.h"
 #include "simulator/step/step_composer.h"
 #include "simulator/step/template_choice.h"
 #include "simulator/step/update_section.h"
 #include "traces/validate.h"
 
 namespace stowage::simulator {
+namespace {
+
+Error of_structure(Error error) {
+  error.message = "the step under this structure: " + error.pointer + " " + error.message;
+  error.pointer.clear();
+  error.hint.clear();
+  return error;
+}
+
+Result<Step> unroll_segments(const Trace& recording, const Structure& structure) {
+  if (!structure.parts.empty() || !structure.update) {
+    return Error{ErrorCode::bad_input,
+                 "a structure that recomputes segments has no other decision yet", "", "", ""};
+  }
+  const SegmentFinder finder(recording);
+  std::vector<Segment> segments;
+  for (const std::string& name : structure.recompute) {
+    Result<Segment> segment = finder.find(name);
+    if (!segment) return std::move(segment).error();
+    segments.push_back(std::move(segment).value());
+  }
+  Result<RecomputedStep> step = recompute(recording, std::move(segments));
+  if (!step) return std::move(step).error();
+  if (Status valid = validate(step->trace, ""); !valid) return of_structure(std::move(valid).error());
+  return Step(recording, std::make_shared<const RecomputedStep>(std::move(step).value()));
+}
+
+}  // namespace
 
 Result<Step> unroll(const Trace& recording, const Structure& structure,
                     const std::vector<StepTemplate>& templates) {
+  if (!structure.recompute.empty() && templates.empty()) return unroll_segments(recording, structure);
   Result<std::vector<const StepTemplate*>> chosen =
       choose_templates(recording, structure, templates);
   if (!chosen) return std::move(chosen).error();
@@ -38,11 +69,7 @@ Result<Step> unroll(const Trace& recording, const Structure& structure,
   Result<Trace> trace = compose(layout);
   if (!trace) return std::move(trace).error();
   if (Status valid = validate(*trace, "", Sites::repeated); !valid) {
-    Error error = std::move(valid).error();
-    error.message = "the step under this structure: " + error.pointer + " " + error.message;
-    error.pointer.clear();
-    error.hint.clear();
-    return error;
+    return of_structure(std::move(valid).error());
   }
   auto composed =
       std::make_shared<ComposedStep>(ComposedStep{std::move(layout), std::move(trace).value()});

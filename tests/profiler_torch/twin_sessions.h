@@ -64,7 +64,8 @@ class TwinSessions {
   [[nodiscard]] simulator::Schedule stream(simulator::ParameterPlan::Stream stream,
                                            std::optional<std::int32_t> prefetch) const;
   [[nodiscard]] std::unique_ptr<executor::PlannedStep> plan(
-      const simulator::Schedule& schedule, executor::OffPlan off_plan = executor::OffPlan::refuse);
+      const simulator::Schedule& schedule, executor::OffPlan off_plan = executor::OffPlan::refuse,
+      const simulator::Structure& structure = {});
 
   struct Result {
     double loss = 0;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -112,7 +113,8 @@ TEST(RecomputedStep, RunsTheLayerAgainWhereItsFirstSavedTensorIsAskedFor) {
   SmallStep small;
   const Trace trace = small.t.finish();
   const RecomputedStep step = recomputed(trace, {"a"});
-  ASSERT_TRUE(validate(step.trace).ok()) << validate(step.trace).error().text();
+  const Status valid = validate(step.trace, "");
+  ASSERT_TRUE(valid.ok()) << valid.error().text();
   // The exp is not run again: backward needs its input alone.
   const std::vector<std::string> expected = {
       "step_begin",
@@ -153,10 +155,13 @@ TEST(RecomputedStep, RunsTheLayerAgainWhereItsFirstSavedTensorIsAskedFor) {
       "free 200",
       "unpack a#0 of pack 4",
       "free 100",
-      "backward_end",
       "step_end",
   };
-  EXPECT_EQ(texts_of(step.trace), expected);
+  const std::vector<std::string> texts = texts_of(step.trace);
+  for (std::size_t i = 0; i < std::min(texts.size(), expected.size()); ++i) {
+    EXPECT_EQ(texts[i], expected[i]) << "event " << i;
+  }
+  EXPECT_EQ(texts.size(), expected.size());
 }
 
 }  // namespace

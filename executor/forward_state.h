@@ -1,0 +1,69 @@
+// ForwardState: what a layer's forward depends on besides its inputs and parameters: generators,
+// autocast, and LibTorch's state of the thread. Taken where it runs first, put back where it runs
+// again.
+#pragma once
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ThreadLocalState.h>
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace stowage::executor {
+
+// The default generators of the CPU and of a device. Allocates no tensor.
+class RandomState {
+ public:
+  // As they are now.
+  explicit RandomState(c10::Device device);
+  void put_back() const;
+
+ private:
+  c10::Device device_;
+  at::mt19937 engine_;
+  std::optional<float> next_float_;
+  std::optional<double> next_double_;
+  std::uint64_t seed_ = 0;    // of the device's, if it is not the CPU
+  std::uint64_t offset_ = 0;
+};
+
+class ForwardState {
+ public:
+  explicit ForwardState(c10::Device device);
+
+  // While it lives, the calling thread computes as the one did that took the state, under grad
+  // mode and seen by observers; behind it everything is as before.
+  class Restored {
+   public:
+    explicit Restored(const ForwardState& state);
+    ~Restored();
+    Restored(const Restored&) = delete;
+    Restored& operator=(const Restored&) = delete;
+
+   private:
+    RandomState random_;  // of backward
+    at::ThreadLocalStateGuard thread_;
+    struct Autocast {
+      bool enabled = false;
+      at::ScalarType dtype = at::kFloat;
+    };
+    static Autocast autocast_of(c10::DeviceType device);
+    static void set(c10::DeviceType device, const Autocast& autocast);
+    c10::DeviceType type_;
+    Autocast cpu_;
+    Autocast device_autocast_;
+    bool cache_ = true;
+    friend class ForwardState;
+  };
+
+ private:
+  c10::Device device_;
+  at::ThreadLocalState thread_;
+  RandomState random_;
+  Restored::Autocast cpu_;
+  Restored::Autocast device_autocast_;
+  bool cache_ = true;
+};
+
+}  // namespace stowage::executor

@@ -1,0 +1,112 @@
+#include "executor/segment_call.h"
+
+#include <ATen/record_function.h>
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+#include "traces/result.h"
+
+namespace stowage::executor {
+namespace {
+
+// The run has saved all that backward needs; no std::exception, so that nobody takes it for an
+// error.
+struct Stopped {};
+
+}  // namespace
+
+std::vector<SegmentSpec> segment_specs(const Trace& trace,
+                                       const std::vector<simulator::SegmentRows>& segments) {
+  std::vector<std::int32_t> unpacks(trace.saved.size(), 0);
+  for (const SavedId saved : trace.unpacks.saved) ++unpacks[saved.index()];
+  std::vector<SegmentSpec> specs;
+  for (const simulator::SegmentRows& rows : segments) {
+    SegmentSpec& spec = specs.emplace_back();
+    spec.path = trace.string(trace.layers.name[rows.layer.index()]);
+    spec.call = rows.call;
+    spec.calls = rows.calls;
+    spec.unpacks.assign(unpacks.begin() + rows.first_again.value,
+                        unpacks.begin() + rows.end_again.value);
+  }
+  return specs;
+}
+
+void SegmentCall::hold_inputs(SegmentHost& host, const std::vector<at::Tensor>& inputs) {
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    Input& input = inputs_.emplace_back();
+    if (!inputs[k].defined()) continue;
+    input.requires_grad = inputs[k].requires_grad();
+    input.hooks = host.make_input_hooks(static_cast<std::int32_t>(k));
+    input.hooks->call_pack_hook(inputs[k]);
+  }
+}
+
+void SegmentCall::run_again(SegmentHost& host) {
+  std::call_once(once_, [&] { run(host); });
+}
+
+std::vector<at::Tensor> SegmentCall::inputs_again() {
+  std::vector<at::Tensor> inputs;
+  for (Input& input : inputs_) {
+    at::Tensor& tensor = inputs.emplace_back();
+    if (input.hooks == nullptr) continue;
+    tensor = input.hooks->call_unpack_hook();
+    const at::RecordFunctionGuard no_observer(/*is_enabled=*/false);
+    tensor = tensor.detach();
+    tensor.set_requires_grad(input.requires_grad);
+  }
+  return inputs;
+}
+
+void SegmentCall::run(SegmentHost& host) {
+  const ForwardState::Restored as_in_forward(state_);
+  slots_.assign(spec_.unpacks.size(), {});
+  for (std::size_t k = 0; k < slots_.size(); ++k) slots_[k].left = spec_.unpacks[k];
+  again_ = 0;
+  host.begin_again(*this);
+  try {
+    std::vector<at::Tensor> tensors;
+    for (const Layer& layer : layers_) {
+      host.layer_event(LayerEvent::forward_begin, layer.path);
+      if (&layer == &layers_.front()) tensors = inputs_again();
+      tensors = layer.fn(tensors);
+      host.layer_event(LayerEvent::forward_end, layer.path);
+    }
+  } catch (const Stopped&) {
+  }
+  for (const std::string_view path : host.open_layers()) {
+    host.layer_event(LayerEvent::forward_end, path);
+  }
+  inputs_.clear();
+  layers_.clear();
+  host.end_again(*this);
+}
+
+void SegmentCall::keep(std::int32_t number, const at::Tensor& tensor, SavedId row) {
+  const auto k = static_cast<std::size_t>(number);
+  if (k >= slots_.size()) return;
+  slots_[k].row = row;
+  if (slots_[k].left > 0) slots_[k].tensor.emplace(tensor);
+}
+
+void SegmentCall::stop_behind(std::int32_t number) const {
+  if (static_cast<std::size_t>(number) + 1 == slots_.size()) throw Stopped{};
+}
+
+at::Tensor SegmentCall::take(std::int32_t number) {
+  const auto k = static_cast<std::size_t>(number);
+  TORCH_CHECK(k < slots_.size() && slots_[k].tensor,
+              "stowage: a segment that ran again did not save what backward asks for");
+  Slot& slot = slots_[k];
+  at::Tensor tensor = slot.tensor->get();
+  if (--slot.left == 0) slot.tensor.reset();
+  return tensor;
+}
+
+SavedId SegmentCall::row(std::int32_t number) const {
+  const auto k = static_cast<std::size_t>(number);
+  return k < slots_.size() ? slots_[k].row : SavedId();
+}
+
+}  // namespace stowage::executor

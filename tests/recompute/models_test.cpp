@@ -1,0 +1,242 @@
+// Segments of the real models that run again. A recording of that run has the events of the step
+// that unroll() made of the plain recording; run under a plan, loss and gradients are bitwise those
+// of the plain step and the peak is the predicted one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "executor/planned_step.h"
+#include "executor/segment_call.h"
+#include "profiler/assembly/assemble.h"
+#include "profiler/torch/observed_step.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/replay/replay.h"
+#include "simulator/step/segments.h"
+#include "simulator/step/unroll.h"
+#include "tests/profiler_torch/recorded_model.h"
+#include "tests/profiler_torch/test_device.h"
+#include "tests/profiler_torch/twin_sessions.h"
+#include "tests/support/or_throw.h"
+
+namespace stowage {
+namespace {
+
+using simulator::SegmentFinder;
+using simulator::Structure;
+using testing::or_throw;
+using testing::RecordedModel;
+
+// Layer calls that can run again, as a structure names them.
+std::vector<std::string> segments_of(const Trace& trace) {
+  const SegmentFinder finder(trace);
+  std::vector<std::string> names;
+  for (std::size_t l = 1; l < trace.layers.size(); ++l) {
+    const std::string& layer = trace.string(trace.layers.name[l]);
+    for (std::int32_t call = 0; call < trace.layers.calls[l]; ++call) {
+      const std::string name =
+          trace.layers.calls[l] > 1 ? layer + "@" + std::to_string(call) : layer;
+      if (finder.find(name).ok()) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+// Some of them, none within another.
+Structure random_structure(const Trace& trace, const std::vector<std::string>& names,
+                           std::mt19937& random) {
+  const SegmentFinder finder(trace);
+  const int density = static_cast<int>(random() % 90) + 10;
+  Structure structure;
+  std::vector<simulator::Segment> taken;
+  std::vector<std::string> order = names;
+  std::shuffle(order.begin(), order.end(), random);
+  for (const std::string& name : order) {
+    if (static_cast<int>(random() % 100) >= density) continue;
+    const simulator::Segment segment = or_throw(finder.find(name));
+    const bool is_free = std::none_of(taken.begin(), taken.end(), [&](const auto& other) {
+      return segment.first < other.end && other.first < segment.end;
+    });
+    if (!is_free) continue;
+    taken.push_back(segment);
+    structure.recompute.push_back(name);
+  }
+  return structure;
+}
+
+std::string text_of(const Trace& trace, std::size_t event) {
+  const EventKind kind = trace.events.kind[event];
+  const auto ref = static_cast<std::size_t>(std::max(trace.events.ref[event], 0));
+  std::string text = name_of(kind);
+  switch (kind) {
+    case EventKind::alloc:
+      return text + " " + std::to_string(trace.storages.bytes[ref]);
+    case EventKind::pack:
+      return text + " " + trace.string(trace.saved.site[ref]) + " storage " +
+             std::to_string(trace.saved.storage_index[ref]) + " version " +
+             std::to_string(trace.saved.version[ref]);
+    case EventKind::unpack:
+      return text + " of pack " + std::to_string(trace.unpacks.saved[ref].value);
+    case EventKind::op_begin:
+    case EventKind::op_end:
+      return text + " " + trace.string(trace.ops.name[ref]) + " phase " +
+             name_of(trace.phases.kind[trace.ops.phase[ref].index()]) + " layer " +
+             trace.string(trace.layers.name[trace.ops.layer[ref].index()]);
+    case EventKind::layer_forward_begin:
+    case EventKind::layer_forward_end:
+    case EventKind::layer_backward_begin:
+    case EventKind::layer_backward_end:
+    case EventKind::recompute_begin:
+    case EventKind::recompute_end:
+      return text + " " + trace.string(trace.layers.name[ref]);
+    default:
+      return text;
+  }
+}
+
+// One line an event; the frees of a gap, of which only the bytes count, as one line.
+std::vector<std::string> lines_of(const Trace& trace) {
+  std::vector<std::string> lines;
+  std::vector<Bytes> freed;
+  const auto close = [&] {
+    if (freed.empty()) return;
+    std::sort(freed.begin(), freed.end());
+    std::string line = "free";
+    for (const Bytes bytes : freed) line += " " + std::to_string(bytes);
+    lines.push_back(line);
+    freed.clear();
+  };
+  for (std::size_t e = 0; e < trace.events.size(); ++e) {
+    if (trace.events.kind[e] == EventKind::free) {
+      freed.push_back(trace.storages.bytes[static_cast<std::size_t>(trace.events.ref[e])]);
+      continue;
+    }
+    close();
+    lines.push_back(text_of(trace, e));
+  }
+  return lines;
+}
+
+Trace record_under(RecordedModel& model, const simulator::Step& step, std::int64_t index) {
+  const std::vector<executor::SegmentSpec> segments =
+      executor::segment_specs(step.trace(), step.segments());
+  const profiler::StepFunctions functions = model.session->functions();
+  profiler::RawRecording raw;
+  raw.structure = or_throw(profiler::observe(model.session->device(), functions,
+                                             profiler::RecordMode::keep, index,
+                                             {.segments = segments}));
+  raw.offload_all = or_throw(profiler::observe(model.session->device(), functions,
+                                               profiler::RecordMode::offload_all, index + 1,
+                                               {.segments = segments}));
+  raw.clean.peak_requested = raw.structure.peak_requested;
+  raw.run = model.session->run();
+  raw.env = model.session->environment();
+  return or_throw(profiler::assemble(raw));
+}
+
+void expect_same_lines(const Trace& predicted, const Trace& recorded) {
+  const std::vector<std::string> expected = lines_of(predicted);
+  const std::vector<std::string> lines = lines_of(recorded);
+  const std::size_t common = std::min(expected.size(), lines.size());
+  for (std::size_t i = 0; i < common; ++i) {
+    if (expected[i] == lines[i]) continue;
+    std::string context;
+    for (std::size_t k = i > 6 ? i - 6 : 0; k < std::min(i + 3, common); ++k) {
+      context += "\n  " + expected[k] + "   |   " + lines[k];
+    }
+    FAIL() << "line " << i << ": predicted '" << expected[i] << "', recorded '" << lines[i] << "'"
+           << context;
+  }
+  EXPECT_EQ(expected.size(), lines.size());
+}
+
+struct ModelCase {
+  const char* spec;
+  std::int64_t batch;
+  const char* optimizer;
+};
+
+class RecomputedModel : public ::testing::TestWithParam<ModelCase> {};
+
+TEST_P(RecomputedModel, IsRecordedAsItWasUnrolled) {
+  RecordedModel model =
+      testing::record_model(GetParam().spec, GetParam().batch, GetParam().optimizer);
+  const std::vector<std::string> names = segments_of(*model.trace);
+  ASSERT_FALSE(names.empty());
+  std::mt19937 random(19);
+  for (int k = 0; k < 6; ++k) {
+    const Structure structure = random_structure(*model.trace, names, random);
+    if (structure.recompute.empty()) continue;
+    std::string list;
+    for (const std::string& name : structure.recompute) list += " " + name;
+    SCOPED_TRACE("structure" + list);
+    const simulator::Step step = or_throw(simulator::unroll(*model.trace, structure));
+    const Trace recorded = record_under(model, step, 100 + 2 * k);
+    expect_same_lines(step.trace(), recorded);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// What a segment is given, and what is saved outside of segments, leaves or stays at random.
+simulator::Decisions random_decisions(const simulator::StepIndex& index, std::mt19937& random) {
+  const Trace& trace = index.trace();
+  simulator::Decisions decisions;
+  decisions.saved.resize(trace.saved.size());
+  const int density = static_cast<int>(random() % 101);
+  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+    const auto saved = index.saved_of(StorageId(s));
+    const bool is_made = trace.storages.alloc_event[s].valid();
+    if (!is_made || static_cast<int>(random() % 100) >= density) continue;
+    for (const SavedId each : saved) {
+      simulator::SavedDecision& decision = decisions.saved[each.index()];
+      decision.decision = simulator::Decision::offload;
+      if (random() % 2 == 0) decision.reload.kind = simulator::ReloadPoint::Kind::unpack;
+    }
+  }
+  return decisions;
+}
+
+TEST_P(RecomputedModel, RunsUnderAPlanBitwise) {
+  testing::TwinSessions twins(GetParam().spec, GetParam().batch, GetParam().optimizer);
+  const std::vector<std::string> names = segments_of(twins.trace());
+  std::mt19937 random(23);
+  std::int64_t batch = 50;
+  std::int64_t again = 0;
+  for (int k = 0; k < 8; ++k) {
+    const Structure structure = random_structure(twins.trace(), names, random);
+    std::string list;
+    for (const std::string& name : structure.recompute) list += " " + name;
+    SCOPED_TRACE("structure" + list);
+    const simulator::Step step = or_throw(simulator::unroll(twins.trace(), structure));
+    const simulator::StepIndex index(step);
+    const simulator::Lowering lowered =
+        or_throw(simulator::lower(index, random_decisions(index, random)));
+    const simulator::ReplayResult predicted = simulator::replay(index, lowered.schedule);
+    const auto plan = twins.plan(lowered.schedule, executor::OffPlan::refuse, structure);
+    for (int s = 0; s < 3; ++s) {
+      const auto result = twins.expect_same_step(*plan, batch++);
+      ASSERT_EQ(result.error, "");
+      EXPECT_TRUE(result.report.on_plan) << result.report.first_difference;
+      EXPECT_EQ(result.peak, predicted.peak_requested);
+    }
+    again += static_cast<std::int64_t>(structure.recompute.size());
+  }
+  EXPECT_GT(again, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, RecomputedModel,
+                         ::testing::Values(ModelCase{"mlp:layers=3,width=32", 4, "none"},
+                                           ModelCase{"gpt2:layers=2,width=32,seq=8,vocab=64", 2,
+                                                     "adamw"},
+                                           ModelCase{"llama3-8b:layers=2,width=64,heads=4,kv_heads=2,hidden=96,"
+                                                     "vocab=128,seq=32", 2, "none"},
+                                           ModelCase{"resnet50:blocks=1-1-1-1,width=8,image=32,"
+                                                     "classes=40",
+                                                     2, "sgd"},
+                                           ModelCase{"vit:layers=2,width=32,heads=2,patch=8,image=32,classes=40", 2, "none"}));
+
+}  // namespace
+}  // namespace stowage
