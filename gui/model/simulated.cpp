@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "planner/planner.h"
-#include "simulator/lowering/lowering.h"
 #include "simulator/machine/calibration_settings.h"
 #include "simulator/plan/parameter_shards.h"
 
@@ -59,7 +58,6 @@ Bytes Simulated::peak() const {
 
 Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::stop_token& stop) {
   if (stop.stop_requested()) return interrupted();
-  auto made = std::make_shared<Simulated>();
   if (!state->plan.budget.device && !state->plan.budget.device_text.empty()) {
     PlanState with_bytes = *state;
     if (const Status known = planner::resolve_budget(trace->index, with_bytes.plan); !known) {
@@ -73,37 +71,24 @@ Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::sto
                  "the plan was made for other saved tensors than the trace has", state->file,
                  "/for/fingerprint", "open the trace it was made for, or plan again"};
   }
-  made->decisions = state->decisions;
-  if (!made->decisions) {
-    Result<simulator::Decisions> resolved = simulator::resolve(trace->trace, state->plan);
-    if (!resolved) {
-      Error error = resolved.error();
-      if (error.file.empty()) error.file = state->file;
-      return error;
-    }
-    made->decisions = std::make_shared<const simulator::Decisions>(std::move(resolved).value());
-  }
-  if (stop.stop_requested()) return interrupted();
-  Result<simulator::Lowering> lowered = simulator::lower(trace->index, *made->decisions);
-  if (!lowered) {
-    Error error = lowered.error();
+  const auto in_its_file = [&state](Error error) {
     if (error.file.empty()) error.file = state->file;
     return error;
+  };
+  std::shared_ptr<const simulator::Decisions> decisions = state->decisions;
+  if (!decisions) {
+    Result<simulator::Decisions> resolved = simulator::resolve(trace->trace, state->plan);
+    if (!resolved) return in_its_file(resolved.error());
+    decisions = std::make_shared<const simulator::Decisions>(std::move(resolved).value());
   }
-  made->schedule = std::move(lowered->schedule);
   if (stop.stop_requested()) return interrupted();
-  made->result = simulator::replay(trace->index, made->schedule, &made->detail);
-  for (const simulator::LoweringNote& note : lowered->notes) {
-    made->notes.push_back(simulator::subject_of(trace->trace, note) + ": " + note.text);
-  }
-  if (!made->result.allocator_exact) made->notes.emplace_back(simulator::kAllocatorRemark);
-  if (made->result.active_varies) made->notes.emplace_back(simulator::kActiveVariesRemark);
-  made->trace = std::move(trace);
-  made->state = std::move(state);
-  const simulator::PlanBudget& budget = made->plan().budget;
-  made->device_kept = !budget.device || made->peak() <= *budget.device;
-  made->host_kept = !budget.host || made->result.host_bytes <= *budget.host;
-  return SimulatedPtr(std::move(made));
+  Result<simulator::Lowering> lowered = simulator::lower(trace->index, *decisions);
+  if (!lowered) return in_its_file(lowered.error());
+  if (stop.stop_requested()) return interrupted();
+  report::Replayed replayed =
+      report::replayed(trace->index, std::move(lowered).value(), state->plan.budget);
+  return std::make_shared<const Simulated>(
+      Simulated{std::move(replayed), std::move(trace), std::move(state), std::move(decisions)});
 }
 
 std::optional<Nanoseconds> lower_bound_of(const Simulated& simulated) {
