@@ -2,11 +2,11 @@
 #include <ctime>
 
 #include "cli/plan_answer.h"
-#include "cli/plan_file.h"
 #include "cli/progress_bar.h"
 #include "cli/shown_trace.h"
 #include "cli/verbs.h"
 #include "planner/planner.h"
+#include "report/plans_trace.h"
 #include "simulator/plan/plan_json.h"
 #include "simulator/replay/replay.h"
 #include "traces/nearest.h"
@@ -178,7 +178,7 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
     if (options.fit) answer.fit = *parse_size(*options.fit);
     simulator::Plan& plan = answer.outcome.plan;
     plan.target.trace = loaded->sha256;
-    plan.target.trace_file = trace_file_for(*options.trace, options.output.value_or(""));
+    plan.target.trace_file = report::trace_file_for(*options.trace, options.output.value_or(""));
 
     if (!answer.outcome.feasible()) {
       if (console.json) {
