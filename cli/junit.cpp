@@ -2,40 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <cstdio>
+
+#include "report/text_escape.h"
 
 namespace stowage::cli {
 namespace {
-
-constexpr const char* kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-
-struct CodePoint {
-  std::uint32_t value = 0;
-  std::size_t bytes = 0;  // 0 = not UTF-8 here
-};
-
-CodePoint decode(const std::string& text, std::size_t at) {
-  const auto byte = [&text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(at);
-  if (first < 0x80) return {first, 1};
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 0;
-  if (length == 0 || first > 0xF4 || at + length > text.size()) return {};
-  std::uint32_t value = first & (0xFFU >> (length + 1));
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(at + i) & 0xC0U) != 0x80U) return {};
-    value = value << 6U | (byte(at + i) & 0x3FU);
-  }
-  // Longer than needed, or half of a surrogate pair.
-  const bool too_long = (length == 3 && value < 0x800) || (length == 4 && value < 0x10000);
-  if (too_long || value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF)) return {};
-  return {value, length};
-}
-
-bool allowed_in_xml(std::uint32_t value) {
-  if (value < 0x20) return value == '\t' || value == '\n' || value == '\r';
-  return value != 0xFFFE && value != 0xFFFF;
-}
 
 std::string attribute(const std::string& name, const std::string& value) {
   std::string text = " " + name + "=\"";
@@ -84,34 +56,7 @@ std::string case_xml(const JunitSuite& suite, const JunitCase& each) {
 }  // namespace
 
 std::string xml_escaped(const std::string& text) {
-  std::string escaped;
-  escaped.reserve(text.size());
-  for (std::size_t i = 0; i < text.size();) {
-    const CodePoint point = decode(text, i);
-    if (point.bytes == 0 || !allowed_in_xml(point.value)) {
-      escaped += kReplacement;
-      i += std::max<std::size_t>(point.bytes, 1);
-      continue;
-    }
-    switch (point.value) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped.append(text, i, point.bytes);
-    }
-    i += point.bytes;
-  }
-  return escaped;
+  return report::xml_escaped(text, "'\r");
 }
 
 std::string junit_xml(const JunitSuite& suite) {

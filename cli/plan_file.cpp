@@ -1,7 +1,6 @@
 #include "cli/plan_file.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -42,21 +41,12 @@ Result<simulator::Plan> load_plan(const std::string& path) {
   return simulator::plan_from_json(*text, path);
 }
 
-Result<PlansTrace> plans_trace(const simulator::Plan& plan, const std::string& plan_file,
-                               CommandFiles& files) {
-  namespace fs = std::filesystem;
-  PlansTrace trace;
-  if (plan.target.trace_file.empty()) return trace;
-  const fs::path folder = fs::path(plan_file == "-" ? "" : plan_file).parent_path();
-  trace.file = (folder / plan.target.trace_file).string();
-  std::error_code ignored;
-  trace.is_there = fs::exists(trace.file, ignored);
-  if (!trace.is_there) return trace;
-  if (!fs::is_regular_file(trace.file, ignored)) {
-    return Error{ErrorCode::bad_input, "names " + trace.file + ", which is no regular file",
-                 plan_file, "/for/trace_file", "give the trace with --trace FILE"};
-  }
-  if (Status status = files.reads(trace.file, "the plan's trace"); !status) return status.error();
+Result<report::PlansTrace> plans_trace(const simulator::Plan& plan, const std::string& plan_file,
+                                       CommandFiles& files) {
+  Result<report::PlansTrace> trace =
+      report::plans_trace(plan, plan_file, "give the trace with --trace FILE");
+  if (!trace || !trace->is_there) return trace;
+  if (Status status = files.reads(trace->file, "the plan's trace"); !status) return status.error();
   return trace;
 }
 
@@ -97,19 +87,6 @@ Status check_target(const simulator::Plan& plan, const std::string& plan_file, c
   return Error{ErrorCode::bad_input,
                "the plan is for other saved tensors than the trace has (another fingerprint)",
                plan_file, "/for/fingerprint", hint};
-}
-
-std::string trace_file_for(const std::string& trace_file, const std::string& plan_file) {
-  namespace fs = std::filesystem;
-  if (trace_file.empty() || trace_file == "-") return {};
-  std::error_code error;
-  const fs::path trace = fs::weakly_canonical(fs::absolute(trace_file, error), error);
-  const bool here = plan_file.empty() || plan_file == "-";
-  const fs::path folder =
-      here ? fs::current_path(error)
-           : fs::weakly_canonical(fs::absolute(plan_file, error), error).parent_path();
-  const fs::path relative = trace.lexically_relative(folder);
-  return (relative.empty() ? trace : relative).generic_string();
 }
 
 }  // namespace stowage::cli

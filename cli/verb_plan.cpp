@@ -1,15 +1,15 @@
 #include <chrono>
 #include <ctime>
 
+#include "cli/option_values.h"
 #include "cli/plan_answer.h"
-#include "cli/plan_file.h"
 #include "cli/progress_bar.h"
 #include "cli/shown_trace.h"
 #include "cli/verbs.h"
 #include "planner/planner.h"
+#include "report/plans_trace.h"
 #include "simulator/plan/plan_json.h"
 #include "simulator/replay/replay.h"
-#include "traces/nearest.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
@@ -60,13 +60,9 @@ void declare(CommandLine& line, PlanOptions& options) {
 }
 
 Result<simulator::PeakKind> counter(const std::string& name) {
-  for (const auto kind : {simulator::PeakKind::requested, simulator::PeakKind::active,
-                          simulator::PeakKind::reserved}) {
-    if (name == simulator::name_of(kind)) return kind;
-  }
-  const std::string near = nearest(name, {"requested", "active", "reserved"});
-  return usage_error("--budget-on: unknown counter '" + name + "'",
-                     near.empty() ? "requested, active or reserved" : "did you mean " + near + "?");
+  using simulator::PeakKind;
+  return value_of_name("--budget-on", "counter", name,
+                       {PeakKind::requested, PeakKind::active, PeakKind::reserved});
 }
 
 Error in_option(const char* option, Error error) {
@@ -178,7 +174,7 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
     if (options.fit) answer.fit = *parse_size(*options.fit);
     simulator::Plan& plan = answer.outcome.plan;
     plan.target.trace = loaded->sha256;
-    plan.target.trace_file = trace_file_for(*options.trace, options.output.value_or(""));
+    plan.target.trace_file = report::trace_file_for(*options.trace, options.output.value_or(""));
 
     if (!answer.outcome.feasible()) {
       if (console.json) {

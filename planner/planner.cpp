@@ -243,10 +243,9 @@ class Planner {
   }
 
   Status finish_with(const simulator::Decisions& decisions) {
-    PolicyRules rules{simulator::to_rules(index_.trace(), decisions), {}, {}};
-    if (decisions.parameters.stream != simulator::ParameterPlan::Stream::off) {
-      rules.parameters = simulator::to_shards(index_.trace(), decisions.parameters);
-    }
+    PolicyRules rules{simulator::to_rules(index_.trace(), decisions),
+                      simulator::to_parameters(index_.trace(), decisions.parameters),
+                      {}};
     if (has_automatic_points(decisions)) rules.automatic = decisions.budget;
     return finish(std::move(rules));
   }
@@ -255,14 +254,7 @@ class Planner {
   Status finish(PolicyRules rules) {
     const Trace& trace = index_.trace();
     Plan& plan = out_.plan;
-    plan.target.model = trace.run.model;
-    plan.target.batch = trace.run.batch;
-    plan.target.seq = trace.run.seq;
-    plan.target.dtype = trace.run.dtype;
-    plan.target.optimizer = trace.run.optimizer;
-    plan.target.device = trace.env.device;
-    if (trace.env.device == "cpu") plan.target.threads = trace.run.threads;
-    plan.target.fingerprint = trace.fingerprint;
+    plan.target = simulator::target_of(trace);
     plan.budget.device = request_.budget;
     if (request_.budget) plan.budget.device_text = request_.budget_text;
     plan.budget.on = request_.budget_on;
@@ -282,13 +274,7 @@ class Planner {
     }
     if (!out_.predicted.allocator_exact) out_.notes.emplace_back(simulator::kAllocatorRemark);
     if (out_.predicted.active_varies) out_.notes.emplace_back(simulator::kActiveVariesRemark);
-    simulator::Predicted& predicted = plan.predicted.emplace();
-    predicted.peak_requested = out_.predicted.peak_requested;
-    predicted.peak_active = out_.predicted.peak_active;
-    predicted.peak_reserved = out_.predicted.peak_reserved;
-    predicted.step = out_.predicted.step_ns;
-    predicted.stall = out_.predicted.stall_ns;
-    predicted.host = out_.predicted.host_bytes;
+    plan.predicted = predicted_of(out_.predicted);
     set_gap();
     return Unit{};
   }
@@ -341,6 +327,11 @@ Bytes peak_of(const ReplayResult& result, PeakKind kind) {
   return result.peak_active;
 }
 
+simulator::Predicted predicted_of(const ReplayResult& result) {
+  return {result.peak_requested, result.peak_active, result.peak_reserved,
+          result.step_ns,        result.stall_ns,    result.host_bytes};
+}
+
 Result<PlanOutcome> make_plan(const simulator::StepIndex& index, const PlanRequest& request) {
   return Planner(index, request).run();
 }
@@ -377,6 +368,18 @@ Status resolve_budget(const simulator::StepIndex& index, Plan& plan) {
   }
   plan.budget.device = *bytes;
   return Unit{};
+}
+
+Result<simulator::Lowering> lower_file(const simulator::StepIndex& index, Plan& plan,
+                                       const std::string& plan_file) {
+  const auto in_file = [&plan_file](Error error) {
+    if (error.file.empty()) error.file = plan_file;
+    return error;
+  };
+  if (const Status budget = resolve_budget(index, plan); !budget) return in_file(budget.error());
+  Result<simulator::Lowering> lowering = simulator::lower(index, plan);
+  if (!lowering) return in_file(lowering.error());
+  return lowering;
 }
 
 }  // namespace stowage::planner

@@ -11,6 +11,7 @@
 
 #include "planner/bounds.h"
 #include "planner/policy.h"
+#include "simulator/lowering/lowering.h"
 #include "simulator/plan/plan.h"
 #include "simulator/replay/replay.h"
 #include "simulator/step/step_index.h"
@@ -85,6 +86,9 @@ struct PlanOutcome {
 // The counter that a budget is about.
 [[nodiscard]] Bytes peak_of(const simulator::ReplayResult& result, simulator::PeakKind kind);
 
+// What a plan's file says of its replay.
+[[nodiscard]] simulator::Predicted predicted_of(const simulator::ReplayResult& result);
+
 // The budget on reserved bytes with which a step runs on a device of `device` bytes: what the CUDA
 // context takes is off. Errors (usage): the trace's device has no reserved bytes, nothing is left.
 [[nodiscard]] Result<Bytes> reserved_to_fit(const Trace& trace, Bytes device);
@@ -92,5 +96,10 @@ struct PlanOutcome {
 // Gives a plan that was read with a percentage as its budget the bytes: of the resident peak of
 // `budget.on`. Does nothing when the bytes are known.
 [[nodiscard]] Status resolve_budget(const simulator::StepIndex& index, simulator::Plan& plan);
+
+// resolve_budget(), then lower(). Errors: theirs, in `plan_file`.
+[[nodiscard]] Result<simulator::Lowering> lower_file(const simulator::StepIndex& index,
+                                                     simulator::Plan& plan,
+                                                     const std::string& plan_file);
 
 }  // namespace stowage::planner

@@ -1,8 +1,10 @@
 #include "report/simulation.h"
 
+#include <iterator>
+#include <utility>
+
 #include "planner/planner.h"
 #include "simulator/hazards/hazards.h"
-#include "simulator/lowering/lowering.h"
 #include "simulator/plan/decisions.h"
 
 namespace stowage::report {
@@ -27,6 +29,21 @@ std::vector<std::string> shadowed_rules(const Trace& trace, const simulator::Pla
 
 }  // namespace
 
+Replayed replayed(const simulator::StepIndex& index, simulator::Lowering lowering,
+                  const simulator::PlanBudget& budget) {
+  Replayed made;
+  made.schedule = std::move(lowering.schedule);
+  made.result = simulator::replay(index, made.schedule, &made.detail);
+  for (const simulator::LoweringNote& note : lowering.notes) {
+    made.notes.push_back(simulator::subject_of(index.trace(), note) + ": " + note.text);
+  }
+  if (!made.result.allocator_exact) made.notes.emplace_back(simulator::kAllocatorRemark);
+  if (made.result.active_varies) made.notes.emplace_back(simulator::kActiveVariesRemark);
+  made.device_kept = !budget.device || planner::peak_of(made.result, budget.on) <= *budget.device;
+  made.host_kept = !budget.host || made.result.host_bytes <= *budget.host;
+  return made;
+}
+
 Result<Simulation> simulate(const simulator::StepIndex& index, const simulator::Plan& plan,
                             const std::string& plan_file) {
   Result<simulator::Lowering> lowered = simulator::lower(index, plan);
@@ -35,28 +52,19 @@ Result<Simulation> simulate(const simulator::StepIndex& index, const simulator::
     if (error.file.empty()) error.file = plan_file;
     return error;
   }
-  Simulation simulation;
-  simulation.schedule = std::move(lowered->schedule);
-  const Trace& trace = index.trace();
-  const auto hazards = simulator::find_hazards(index, simulation.schedule);
+  const auto hazards = simulator::find_hazards(index, lowered->schedule);
   if (!hazards.empty()) {
     return Error{ErrorCode::bad_input,
                  std::string("the schedule is not safe: ") + name_of(hazards.front().kind) + ": " +
                      hazards.front().text,
                  plan_file, "", "a later release or an earlier reload orders the pair"};
   }
-  simulation.notes = shadowed_rules(trace, plan);
-  for (const simulator::LoweringNote& note : lowered->notes) {
-    simulation.notes.push_back(simulator::subject_of(trace, note) + ": " + note.text);
-  }
-  simulation.result = simulator::replay(index, simulation.schedule, &simulation.detail);
+  const Trace& trace = index.trace();
+  Simulation simulation{replayed(index, std::move(lowered).value(), plan.budget)};
+  std::vector<std::string> of_rules = shadowed_rules(trace, plan);
+  simulation.notes.insert(simulation.notes.begin(), std::make_move_iterator(of_rules.begin()),
+                          std::make_move_iterator(of_rules.end()));
   simulation.resident = simulator::replay(index, simulator::resident_schedule(index));
-  if (!simulation.result.allocator_exact) {
-    simulation.notes.emplace_back(simulator::kAllocatorRemark);
-  }
-  if (simulation.result.active_varies) {
-    simulation.notes.emplace_back(simulator::kActiveVariesRemark);
-  }
   simulation.stalls = explain_stalls(index, simulation.schedule, simulation.result,
                                      simulation.detail, plan.budget.device);
   simulation.peak_at = moment_at(trace, simulation.result.peak_event);
@@ -64,9 +72,6 @@ Result<Simulation> simulate(const simulator::StepIndex& index, const simulator::
     simulation.peak_at.time = simulation.detail.time[simulation.result.peak_event.index()];
   }
   simulation.peak_at.requested = simulation.result.peak_requested;
-  const Bytes peak = planner::peak_of(simulation.result, plan.budget.on);
-  simulation.device_kept = !plan.budget.device || peak <= *plan.budget.device;
-  simulation.host_kept = !plan.budget.host || simulation.result.host_bytes <= *plan.budget.host;
   simulation.feasible = simulation.device_kept && simulation.host_kept;
   return simulation;
 }

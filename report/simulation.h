@@ -7,6 +7,7 @@
 
 #include "report/moment.h"
 #include "report/stalls.h"
+#include "simulator/lowering/lowering.h"
 #include "simulator/plan/plan.h"
 #include "simulator/replay/replay.h"
 #include "simulator/schedule/schedule.h"
@@ -15,17 +16,27 @@
 
 namespace stowage::report {
 
-struct Simulation {
+// A schedule with what it comes to.
+struct Replayed {
   simulator::Schedule schedule;
   simulator::ReplayResult result;
   simulator::ReplayDetail detail;
-  simulator::ReplayResult resident;
-  std::vector<std::string> notes;  // "/saved/N: text" of rules, "site: text" of the lowering
-  std::vector<StallRow> stalls;    // longest first
-  Moment peak_at;                  // event, op, layer; its time is in the planned step
-  bool device_kept = true;         // within plan.budget.device
-  bool host_kept = true;           // within plan.budget.host
-  bool feasible = true;            // both
+  std::vector<std::string> notes;  // "site: text" of the lowering, then the replay's remarks
+  bool device_kept = true;         // within budget.device, in the counter of budget.on
+  bool host_kept = true;           // within budget.host
+};
+
+// Replays what lower() made. Precondition: the budget is resolved (bytes, no percentage left).
+// Cost: that of replay(); the desktop program does it for each edit.
+[[nodiscard]] Replayed replayed(const simulator::StepIndex& index, simulator::Lowering lowering,
+                                const simulator::PlanBudget& budget);
+
+// `notes` begin with those of rules, "/saved/N: text".
+struct Simulation : Replayed {
+  simulator::ReplayResult resident = {};
+  std::vector<StallRow> stalls = {};  // longest first
+  Moment peak_at = {};                // event, op, layer; its time is in the planned step
+  bool feasible = true;               // device_kept and host_kept
 };
 
 // Lowers and replays a plan whose budget is resolved (bytes, no percentage left). Errors: bad_input

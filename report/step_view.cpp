@@ -26,20 +26,19 @@ StepView recorded_step(const Trace& trace) {
   return view;
 }
 
-StepView planned_step(const Trace& trace, const Simulation& simulation, const simulator::Plan& plan,
-                      std::string title) {
+StepView planned_step(const Trace& trace, const Replayed& replayed, std::vector<StallRow> stalls,
+                      const simulator::Plan& plan, std::string title) {
   StepView view{
       .trace = &trace,
       .title = std::move(title),
-      .timeline =
-          simulated_timeline(trace, simulation.schedule, simulation.result, simulation.detail),
-      .spans = AliveSpans(trace, simulation.schedule),
+      .timeline = simulated_timeline(trace, replayed.schedule, replayed.result, replayed.detail),
+      .spans = AliveSpans(trace, replayed.schedule),
       .memory = {},
-      .stories = StorageStories(trace, simulation.schedule, simulation.result, simulation.detail),
-      .stalls = simulation.stalls,
+      .stories = StorageStories(trace, replayed.schedule, replayed.result, replayed.detail),
+      .stalls = std::move(stalls),
       .budget = plan.budget.device,
       .budget_on = plan.budget.on,
-      .peak_requested = simulation.result.peak_requested};
+      .peak_requested = replayed.result.peak_requested};
   view.memory = memory_by_class(trace, view.spans);
   return view;
 }

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "report/alive_spans.h"
@@ -37,7 +38,12 @@ struct StepView {
 
 // Cost: O(trace + spans log spans).
 [[nodiscard]] StepView recorded_step(const Trace& trace);
-[[nodiscard]] StepView planned_step(const Trace& trace, const Simulation& simulation,
-                                    const simulator::Plan& plan, std::string title);
+[[nodiscard]] StepView planned_step(const Trace& trace, const Replayed& replayed,
+                                    std::vector<StallRow> stalls, const simulator::Plan& plan,
+                                    std::string title);
+[[nodiscard]] inline StepView planned_step(const Trace& trace, const Simulation& simulation,
+                                           const simulator::Plan& plan, std::string title) {
+  return planned_step(trace, simulation, simulation.stalls, plan, std::move(title));
+}
 
 }  // namespace stowage::report

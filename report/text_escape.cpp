@@ -53,10 +53,12 @@ std::string valid_utf8(std::string_view text) {
   return out;
 }
 
-std::string xml_escaped(std::string_view text) {
+std::string xml_escaped(std::string_view text, std::string_view kept) {
   std::string out;
-  for_each_character(text, [&out](std::string_view character) {
-    if (character == "&") {
+  for_each_character(text, [&](std::string_view character) {
+    if (kept.find(character) != std::string_view::npos) {
+      out += character;
+    } else if (character == "&") {
       out += "&amp;";
     } else if (character == "<") {
       out += "&lt;";

@@ -10,8 +10,9 @@ namespace stowage::report {
 [[nodiscard]] std::string valid_utf8(std::string_view text);
 
 // For text and attributes of XML 1.0: & < > " ' as entities; what no XML document may hold (control
-// characters but tab and newline, bytes that are no UTF-8) becomes U+FFFD.
-[[nodiscard]] std::string xml_escaped(std::string_view text);
+// characters but tab and newline, bytes that are no UTF-8) becomes U+FFFD. Characters of `kept`
+// stay as they are.
+[[nodiscard]] std::string xml_escaped(std::string_view text, std::string_view kept = {});
 
 // A field of a CSV row (RFC 4180): in quotes when it holds a comma, a quote or a line break.
 [[nodiscard]] std::string csv_field(std::string_view text);

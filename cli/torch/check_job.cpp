@@ -114,7 +114,7 @@ class Job {
       plan_hash_ = decisions_hash(*plan_);
       original_file_ = options_.trace.value_or("");
       if (original_file_.empty()) {
-        Result<PlansTrace> found = plans_trace(*plan_, *options_.plan, console_.files);
+        Result<report::PlansTrace> found = plans_trace(*plan_, *options_.plan, console_.files);
         if (!found) return found.error();
         if (found->is_there) original_file_ = found->file;
       }

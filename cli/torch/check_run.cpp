@@ -127,13 +127,8 @@ Result<AppliedPlan> apply_plan(simulator::Plan plan, const std::string& plan_fil
   const simulator::StepIndex index(trace);
   plan.target = {};
   plan.predicted.reset();
-  const auto named = [&plan_file](Error error) {
-    if (error.file.empty()) error.file = plan_file;
-    return error;
-  };
-  if (Status status = planner::resolve_budget(index, plan); !status) return named(status.error());
-  Result<simulator::Lowering> lowering = simulator::lower(index, plan);
-  if (!lowering) return named(lowering.error());
+  Result<simulator::Lowering> lowering = planner::lower_file(index, plan, plan_file);
+  if (!lowering) return lowering.error();
   AppliedPlan applied{std::move(plan), std::move(lowering->schedule)};
   applied.moves = !applied.schedule.tenants.empty();
   return applied;

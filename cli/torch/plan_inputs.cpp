@@ -51,7 +51,7 @@ Result<FoundTrace> find_trace(const simulator::Plan& plan, const std::string& pl
                               CommandFiles& files, std::vector<std::string>& warnings) {
   std::string file = trace_file.value_or("");
   if (file.empty()) {
-    Result<PlansTrace> found = plans_trace(plan, plan_file, files);
+    Result<report::PlansTrace> found = plans_trace(plan, plan_file, files);
     if (!found) return found.error();
     if (found->is_there) {
       file = found->file;
@@ -115,21 +115,11 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
   }
 
   const simulator::StepIndex index(*inputs.trace);
-  if (Status status = planner::resolve_budget(index, inputs.plan); !status) {
-    Error error = std::move(status).error();
-    error.file = plan_file;
-    return error;
-  }
-  Result<simulator::Lowering> lowering = simulator::lower(index, inputs.plan);
-  if (!lowering) {
-    Error error = std::move(lowering).error();
-    if (error.file.empty()) error.file = plan_file;
-    return error;
-  }
+  Result<simulator::Lowering> lowering = planner::lower_file(index, inputs.plan, plan_file);
+  if (!lowering) return lowering.error();
   inputs.schedule = std::move(lowering->schedule);
   const simulator::ReplayResult replayed = simulator::replay(index, inputs.schedule);
-  inputs.predicted = {replayed.peak_requested, replayed.peak_active, replayed.peak_reserved,
-                      replayed.step_ns,        replayed.stall_ns,    replayed.host_bytes};
+  inputs.predicted = planner::predicted_of(replayed);
   inputs.allocator_exact = replayed.allocator_periods > 0 && replayed.allocator_exact;
   inputs.active_varies = replayed.active_varies;
   inputs.later_segments = replayed.later_segments;

@@ -2,9 +2,11 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "cli/json_pieces_json.h"
 #include "cli/torch/gpu_totals.h"
+#include "traces/columns.h"
 
 namespace stowage::cli {
 
@@ -15,20 +17,29 @@ Error not_ours(const std::string& what) {
           "", ""};
 }
 
-Json curve_json(const LinkCurve& curve) {
-  return {{"bytes", curve.bytes},
-          {"bytes_per_second", curve.bytes_per_second},
-          {"bytes_per_second_p10", curve.bytes_per_second_p10},
-          {"latency_ns", curve.latency}};
+// A section of a trace by its fields, curves of the link inside.
+template <Section T>
+Json section_json(const T& section) {
+  Json json;
+  visit_fields(section, [&json](const char* key, const auto& value, Rule) {
+    if constexpr (Section<std::remove_cvref_t<decltype(value)>>) {
+      json[key] = section_json(value);
+    } else {
+      json[key] = value;
+    }
+  });
+  return json;
 }
 
-LinkCurve curve_from(const Json& json) {
-  LinkCurve curve;
-  json.at("bytes").get_to(curve.bytes);
-  json.at("bytes_per_second").get_to(curve.bytes_per_second);
-  json.at("bytes_per_second_p10").get_to(curve.bytes_per_second_p10);
-  json.at("latency_ns").get_to(curve.latency);
-  return curve;
+template <Section T>
+void read_section(const Json& json, T& section) {
+  visit_fields(section, [&json](const char* key, auto& value, Rule) {
+    if constexpr (Section<std::remove_cvref_t<decltype(value)>>) {
+      read_section(json.at(key), value);
+    } else {
+      json.at(key).get_to(value);
+    }
+  });
 }
 
 // Numbers that JSON does not have become null.
@@ -97,32 +108,13 @@ Json error_figures(const MeasuredRun& run, const simulator::Predicted& predicted
 }  // namespace
 
 std::string clean_results_to_json(const profiler::CleanResults& results) {
-  const Calibration& c = results.calibration;
   return dump({{"on_gpu", results.on_gpu},
                {"out_of_memory", results.clean.out_of_memory},
                {"step_ns", results.clean.step_ns},
                {"peak_requested", results.clean.peak_requested},
                {"peak_active", results.clean.peak_active},
                {"peak_reserved", results.clean.peak_reserved},
-               {"method", c.method},
-               {"samples", c.samples},
-               {"d2h", curve_json(c.d2h)},
-               {"h2d", curve_json(c.h2d)},
-               {"duplex", c.duplex},
-               {"copy_interference", c.copy_interference},
-               {"compute_interference", c.compute_interference},
-               {"pageable", c.pageable_bytes_per_second},
-               {"pin_ns_per_gib", c.pin_ns_per_gib},
-               {"launch_ns", c.launch_ns},
-               {"sync_ns", c.sync_ns},
-               {"copy_issue_ns", c.copy_issue_ns},
-               {"wait_issue_ns", c.wait_issue_ns},
-               {"hook_ns", c.hook_ns},
-               {"least_compute", c.least_compute},
-               {"rest_gain", c.rest_gain},
-               {"start_gap_ns", c.start_gap_ns},
-               {"handover_ns", c.handover_ns},
-               {"compute_copy_gap_ns", c.compute_copy_gap_ns}});
+               {"calibration", section_json(results.calibration)}});
 }
 
 Result<profiler::CleanResults> clean_results_from_json(const std::string& text) {
@@ -135,26 +127,7 @@ Result<profiler::CleanResults> clean_results_from_json(const std::string& text) 
     json.at("peak_requested").get_to(results.clean.peak_requested);
     json.at("peak_active").get_to(results.clean.peak_active);
     json.at("peak_reserved").get_to(results.clean.peak_reserved);
-    Calibration& c = results.calibration;
-    json.at("method").get_to(c.method);
-    json.at("samples").get_to(c.samples);
-    c.d2h = curve_from(json.at("d2h"));
-    c.h2d = curve_from(json.at("h2d"));
-    json.at("duplex").get_to(c.duplex);
-    json.at("copy_interference").get_to(c.copy_interference);
-    json.at("compute_interference").get_to(c.compute_interference);
-    json.at("pageable").get_to(c.pageable_bytes_per_second);
-    json.at("pin_ns_per_gib").get_to(c.pin_ns_per_gib);
-    json.at("launch_ns").get_to(c.launch_ns);
-    json.at("sync_ns").get_to(c.sync_ns);
-    json.at("copy_issue_ns").get_to(c.copy_issue_ns);
-    json.at("wait_issue_ns").get_to(c.wait_issue_ns);
-    json.at("hook_ns").get_to(c.hook_ns);
-    json.at("least_compute").get_to(c.least_compute);
-    json.at("rest_gain").get_to(c.rest_gain);
-    json.at("start_gap_ns").get_to(c.start_gap_ns);
-    json.at("handover_ns").get_to(c.handover_ns);
-    json.at("compute_copy_gap_ns").get_to(c.compute_copy_gap_ns);
+    read_section(json.at("calibration"), results.calibration);
     return results;
   } catch (const nlohmann::json::exception& error) {
     return not_ours(error.what());

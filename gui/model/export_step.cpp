@@ -2,7 +2,6 @@
 
 #include "report/export_format.h"
 #include "report/export_svg.h"
-#include "report/simulation.h"
 #include "report/stalls.h"
 #include "report/step_view.h"
 #include "simulator/plan/plan_json.h"
@@ -12,20 +11,11 @@ namespace stowage::gui {
 namespace {
 
 report::StepView planned(const Simulated& of) {
-  report::Simulation simulation;
-  simulation.schedule = of.schedule;
-  simulation.result = of.result;
-  simulation.detail = of.detail;
-  simulation.resident = of.trace->resident;
-  simulation.notes = of.notes;
-  simulation.stalls = report::explain_stalls(of.trace->index, of.schedule, of.result, of.detail,
-                                             of.plan().budget.device);
-  simulation.device_kept = of.device_kept;
-  simulation.host_kept = of.host_kept;
-  simulation.feasible = of.device_kept && of.host_kept;
   const std::string& file = of.state->file;
-  return report::planned_step(of.trace->trace, simulation, of.plan(),
-                              file.empty() ? "planned" : "plan " + file);
+  return report::planned_step(of.trace->trace, of,
+                              report::explain_stalls(of.trace->index, of.schedule, of.result,
+                                                     of.detail, of.plan().budget.device),
+                              of.plan(), file.empty() ? "planned" : "plan " + file);
 }
 
 std::string text_of(const report::StepView& step, ExportKind kind) {

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "report/plans_trace.h"
 #include "simulator/plan/plan_json.h"
 #include "traces/file_io.h"
 #include "traces/sha256.h"
@@ -76,14 +77,11 @@ Result<Opened> with_plan(const std::string& text, const std::string& path,
     return replayed(open_trace, std::move(state), job);
   }
   const char* hint = "open the trace first, then this plan";
-  if (target.trace_file.empty()) {
+  const Result<report::PlansTrace> named = report::plans_trace(state->plan, path, hint);
+  if (!named) return named.error();
+  const std::string& file = named->file;
+  if (file.empty()) {
     return Error{ErrorCode::bad_input, "the plan does not say which trace it was made for", path,
-                 "/for/trace_file", hint};
-  }
-  const std::string file = (fs::path(path).parent_path() / target.trace_file).string();
-  std::error_code ignored;
-  if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored)) {
-    return Error{ErrorCode::bad_input, "names " + file + ", which is no regular file", path,
                  "/for/trace_file", hint};
   }
   Result<std::string> read = read_file(file);

@@ -1,43 +1,15 @@
 #include "gui/model/simulated.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "planner/planner.h"
-#include "simulator/lowering/lowering.h"
+#include "report/plans_trace.h"
 #include "simulator/machine/calibration_settings.h"
 #include "simulator/plan/parameter_shards.h"
 
 namespace stowage::gui {
 namespace {
-
-std::string relative_to(const std::string& trace_file, const std::string& plan_file) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::path trace = fs::weakly_canonical(fs::absolute(trace_file, error), error);
-  const fs::path folder = fs::weakly_canonical(fs::absolute(plan_file, error), error).parent_path();
-  const fs::path relative = trace.lexically_relative(folder);
-  return (relative.empty() ? trace : relative).generic_string();
-}
-
-void fill_target(const TraceData& data, const std::string& plan_file,
-                 simulator::PlanTarget& target) {
-  const Run& run = data.trace.run;
-  target.model = run.model;
-  target.batch = run.batch;
-  target.seq = run.seq;
-  target.dtype = run.dtype;
-  target.optimizer = run.optimizer;
-  target.device = data.trace.env.device;
-  // Threads change the step of a CPU alone.
-  target.threads = data.trace.env.device == "cpu" ? run.threads : 0;
-  target.fingerprint = data.trace.fingerprint;
-  target.trace = data.sha256;
-  if (!data.path.empty() && !plan_file.empty()) {
-    target.trace_file = relative_to(data.path, plan_file);
-  }
-}
 
 // In all that a person can set.
 bool same_machine(const Calibration& a, const Calibration& b) {
@@ -59,7 +31,6 @@ Bytes Simulated::peak() const {
 
 Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::stop_token& stop) {
   if (stop.stop_requested()) return interrupted();
-  auto made = std::make_shared<Simulated>();
   if (!state->plan.budget.device && !state->plan.budget.device_text.empty()) {
     PlanState with_bytes = *state;
     if (const Status known = planner::resolve_budget(trace->index, with_bytes.plan); !known) {
@@ -73,37 +44,24 @@ Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::sto
                  "the plan was made for other saved tensors than the trace has", state->file,
                  "/for/fingerprint", "open the trace it was made for, or plan again"};
   }
-  made->decisions = state->decisions;
-  if (!made->decisions) {
-    Result<simulator::Decisions> resolved = simulator::resolve(trace->trace, state->plan);
-    if (!resolved) {
-      Error error = resolved.error();
-      if (error.file.empty()) error.file = state->file;
-      return error;
-    }
-    made->decisions = std::make_shared<const simulator::Decisions>(std::move(resolved).value());
-  }
-  if (stop.stop_requested()) return interrupted();
-  Result<simulator::Lowering> lowered = simulator::lower(trace->index, *made->decisions);
-  if (!lowered) {
-    Error error = lowered.error();
+  const auto in_its_file = [&state](Error error) {
     if (error.file.empty()) error.file = state->file;
     return error;
+  };
+  std::shared_ptr<const simulator::Decisions> decisions = state->decisions;
+  if (!decisions) {
+    Result<simulator::Decisions> resolved = simulator::resolve(trace->trace, state->plan);
+    if (!resolved) return in_its_file(resolved.error());
+    decisions = std::make_shared<const simulator::Decisions>(std::move(resolved).value());
   }
-  made->schedule = std::move(lowered->schedule);
   if (stop.stop_requested()) return interrupted();
-  made->result = simulator::replay(trace->index, made->schedule, &made->detail);
-  for (const simulator::LoweringNote& note : lowered->notes) {
-    made->notes.push_back(simulator::subject_of(trace->trace, note) + ": " + note.text);
-  }
-  if (!made->result.allocator_exact) made->notes.emplace_back(simulator::kAllocatorRemark);
-  if (made->result.active_varies) made->notes.emplace_back(simulator::kActiveVariesRemark);
-  made->trace = std::move(trace);
-  made->state = std::move(state);
-  const simulator::PlanBudget& budget = made->plan().budget;
-  made->device_kept = !budget.device || made->peak() <= *budget.device;
-  made->host_kept = !budget.host || made->result.host_bytes <= *budget.host;
-  return SimulatedPtr(std::move(made));
+  Result<simulator::Lowering> lowered = simulator::lower(trace->index, *decisions);
+  if (!lowered) return in_its_file(lowered.error());
+  if (stop.stop_requested()) return interrupted();
+  report::Replayed replayed =
+      report::replayed(trace->index, std::move(lowered).value(), state->plan.budget);
+  return std::make_shared<const Simulated>(
+      Simulated{std::move(replayed), std::move(trace), std::move(state), std::move(decisions)});
 }
 
 std::optional<Nanoseconds> lower_bound_of(const Simulated& simulated) {
@@ -121,11 +79,7 @@ simulator::Plan plan_for_writing(const Simulated& simulated, const std::string& 
   const Trace& trace = simulated.trace->trace;
   if (simulated.state->decisions) {
     plan.saved = simulator::to_rules(trace, *simulated.decisions);
-    const simulator::ParameterDecisions& parameters = simulated.decisions->parameters;
-    plan.parameters.reset();
-    if (parameters.stream != simulator::ParameterPlan::Stream::off) {
-      plan.parameters = simulator::to_shards(trace, parameters);
-    }
+    plan.parameters = simulator::to_parameters(trace, simulated.decisions->parameters);
   }
   // What a search proved is of its own plan, and a file's reader takes it for the recorded
   // machine's.
@@ -135,11 +89,14 @@ simulator::Plan plan_for_writing(const Simulated& simulated, const std::string& 
     plan.lower_bound_step.reset();
     plan.gap_ppm.reset();
   }
-  fill_target(*simulated.trace, plan_file, plan.target);
-  const simulator::ReplayResult& result = simulated.result;
-  plan.predicted =
-      simulator::Predicted{result.peak_requested, result.peak_active, result.peak_reserved,
-                           result.step_ns,        result.stall_ns,    result.host_bytes};
+  const TraceData& data = *simulated.trace;
+  std::string trace_file = std::move(plan.target.trace_file);
+  plan.target = simulator::target_of(trace);
+  plan.target.trace = data.sha256;
+  plan.target.trace_file = data.path.empty() || plan_file.empty()
+                               ? std::move(trace_file)
+                               : report::trace_file_for(data.path, plan_file);
+  plan.predicted = planner::predicted_of(simulated.result);
   return plan;
 }
 

@@ -6,13 +6,11 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <vector>
 
 #include "gui/model/trace_data.h"
+#include "report/simulation.h"
 #include "simulator/plan/decisions.h"
 #include "simulator/plan/plan.h"
-#include "simulator/replay/replay.h"
-#include "simulator/schedule/schedule.h"
 #include "traces/result.h"
 
 namespace stowage::gui {
@@ -29,16 +27,10 @@ struct PlanState {
 };
 using PlanStatePtr = std::shared_ptr<const PlanState>;
 
-struct Simulated {
+struct Simulated : report::Replayed {
   TracePtr trace;
   PlanStatePtr state;
   std::shared_ptr<const simulator::Decisions> decisions;  // the rules resolved, or the rows edited
-  simulator::Schedule schedule;
-  simulator::ReplayResult result;
-  simulator::ReplayDetail detail;
-  std::vector<std::string> notes;  // what the lowering has to say, "site: text"
-  bool device_kept = true;         // within plan.budget.device, in the counter of plan.budget.on
-  bool host_kept = true;
 
   [[nodiscard]] const simulator::Plan& plan() const { return state->plan; }
   [[nodiscard]] Bytes peak() const;  // in the counter of plan.budget.on

@@ -191,4 +191,10 @@ ParameterPlan to_shards(const Trace& trace, const ParameterDecisions& decisions)
   return plan;
 }
 
+std::optional<ParameterPlan> to_parameters(const Trace& trace,
+                                           const ParameterDecisions& decisions) {
+  if (decisions.stream == ParameterPlan::Stream::off) return std::nullopt;
+  return to_shards(trace, decisions);
+}
+
 }  // namespace stowage::simulator

@@ -2,6 +2,8 @@
 // shard of each parameter's storage.
 #pragma once
 
+#include <optional>
+
 #include "simulator/plan/decisions.h"
 #include "simulator/plan/plan.h"
 #include "traces/result.h"
@@ -19,5 +21,9 @@ namespace stowage::simulator {
 // order. Precondition (asserted): patterns of layers can say it, that is, parameters of one layer
 // share a shard, and a layer inside another one is in the same shard or in an earlier one.
 [[nodiscard]] ParameterPlan to_shards(const Trace& trace, const ParameterDecisions& decisions);
+
+// The `parameters` of a plan: to_shards(), nothing where none stream.
+[[nodiscard]] std::optional<ParameterPlan> to_parameters(const Trace& trace,
+                                                         const ParameterDecisions& decisions);
 
 }  // namespace stowage::simulator

@@ -2,6 +2,20 @@
 
 namespace stowage::simulator {
 
+PlanTarget target_of(const Trace& trace) {
+  return {.model = trace.run.model,
+          .batch = trace.run.batch,
+          .seq = trace.run.seq,
+          .dtype = trace.run.dtype,
+          .optimizer = trace.run.optimizer,
+          .device = trace.env.device,
+          // Threads change the step of a CPU alone.
+          .threads = trace.env.device == "cpu" ? trace.run.threads : 0,
+          .fingerprint = trace.fingerprint,
+          .trace_file = {},
+          .trace = {}};
+}
+
 const char* name_of(Decision value) {
   switch (value) {
     case Decision::keep:

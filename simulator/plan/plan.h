@@ -97,6 +97,9 @@ struct PlanTarget {
   bool operator==(const PlanTarget&) const = default;
 };
 
+// What a plan for this step says of it; where the trace lies is the caller's to add.
+[[nodiscard]] PlanTarget target_of(const Trace& trace);
+
 enum class PeakKind : std::uint8_t { requested, active, reserved };
 
 struct PlanBudget {

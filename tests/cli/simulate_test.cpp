@@ -189,11 +189,11 @@ TEST(CalibrationSettings, FactorsAndALinkThatWasNeverMeasured) {
 }
 
 TEST(PlanFile, TheTraceIsNamedRelativeToThePlan) {
-  EXPECT_EQ(cli::trace_file_for("/a/b/t.json", "/a/b/p.json"), "t.json");
-  EXPECT_EQ(cli::trace_file_for("/a/t.json", "/a/b/p.json"), "../t.json");
-  EXPECT_EQ(cli::trace_file_for("/a/b/t.json", "/a/p.json"), "b/t.json");
-  EXPECT_EQ(cli::trace_file_for("t.json", ""), "t.json");
-  EXPECT_EQ(cli::trace_file_for("-", "/a/p.json"), "");
+  EXPECT_EQ(report::trace_file_for("/a/b/t.json", "/a/b/p.json"), "t.json");
+  EXPECT_EQ(report::trace_file_for("/a/t.json", "/a/b/p.json"), "../t.json");
+  EXPECT_EQ(report::trace_file_for("/a/b/t.json", "/a/p.json"), "b/t.json");
+  EXPECT_EQ(report::trace_file_for("t.json", ""), "t.json");
+  EXPECT_EQ(report::trace_file_for("-", "/a/p.json"), "");
 }
 
 }  // namespace
