@@ -1,5 +1,6 @@
 #include "cli/diff_output_json.h"
 #include "cli/diff_text.h"
+#include "cli/option_values.h"
 #include "cli/verbs.h"
 #include "report/diff.h"
 #include "traces/file_io.h"
@@ -20,11 +21,8 @@ int verb_diff(const Args& args, std::ostream& out, std::ostream& err) {
   line.example("stowage diff before.json.gz after.json.gz");
   line.example("stowage diff --json verify-monday.json verify-tuesday.json");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
-    const std::int64_t rows = top.value_or(20);
-    if (rows < 1 || rows > 1'000'000) {
-      return usage_error("--top: " + std::to_string(rows) + " is not a number of rows",
-                         "1 to 1000000");
-    }
+    const Result<int> rows = table_rows(top, 20);
+    if (!rows) return rows.error();
     if (*before == "-" && *after == "-") {
       return usage_error("A and B cannot both come from stdin");
     }
@@ -34,9 +32,8 @@ int verb_diff(const Args& args, std::ostream& out, std::ostream& err) {
     if (!b) return b.error();
     const Result<report::Diff> diff = report::diff_texts(*a, *before, *b, *after);
     if (!diff) return diff.error();
-    console.out << (console.json
-                        ? diff_json(*diff, *before, *after)
-                        : diff_text(*diff, *before, *after, static_cast<int>(rows), console.paint));
+    console.out << (console.json ? diff_json(*diff, *before, *after)
+                                 : diff_text(*diff, *before, *after, *rows, console.paint));
     return 0;
   });
 }

@@ -1,9 +1,9 @@
 #include "cli/chosen_plan.h"
 #include "cli/export_json.h"
+#include "cli/option_values.h"
 #include "cli/verbs.h"
 #include "report/export_format.h"
 #include "report/words.h"
-#include "traces/nearest.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
@@ -16,11 +16,10 @@ Result<report::ExportFormat> format_of(const std::optional<std::string>& name,
     return usage_error("-o " + output + " does not say the format",
                        "give --format, or a name that ends in .json, .svg, .csv or .pickle");
   }
-  if (const auto format = report::export_format_of(*name)) return *format;
-  const std::string near = nearest(*name, report::export_format_names());
-  return usage_error(
-      "--format: unknown format '" + *name + "'",
-      near.empty() ? "chrome, svg, csv or memory-viz" : "did you mean " + near + "?");
+  using report::ExportFormat;
+  return value_of_name(
+      "--format", "format", *name,
+      {ExportFormat::chrome, ExportFormat::svg, ExportFormat::csv, ExportFormat::memory_viz});
 }
 
 Result<report::CsvTable> table_of(const std::optional<std::string>& name,
@@ -30,10 +29,7 @@ Result<report::CsvTable> table_of(const std::optional<std::string>& name,
     return usage_error("--table is for CSV alone", "give --format csv");
   }
   if (const auto table = report::csv_table_of(*name)) return *table;
-  const std::string near = nearest(*name, {"memory", "storages", "stalls", "timeline"});
-  return usage_error(
-      "--table: unknown table '" + *name + "'",
-      near.empty() ? "memory, storages, stalls or timeline" : "did you mean " + near + "?");
+  return unknown_name("--table", "table", *name, {"memory", "storages", "stalls", "timeline"});
 }
 
 void say_exported(Console& console, const ExportFacts& facts, const std::string& title) {

@@ -1,9 +1,9 @@
 #include "cli/inspect_json.h"
 #include "cli/inspect_text.h"
+#include "cli/option_values.h"
 #include "cli/shown_trace.h"
 #include "cli/verbs.h"
 #include "report/inspect.h"
-#include "traces/nearest.h"
 
 namespace stowage::cli {
 namespace {
@@ -12,9 +12,7 @@ Result<report::GroupBy> group_by(const std::string& name) {
   if (name == "layer") return report::GroupBy::layer;
   if (name == "op") return report::GroupBy::op;
   if (name == "class") return report::GroupBy::storage_class;
-  const std::string near = nearest(name, {"layer", "op", "class"});
-  return usage_error("--by: unknown grouping '" + name + "'",
-                     near.empty() ? "layer, op or class" : "did you mean " + near + "?");
+  return unknown_name("--by", "grouping", name, {"layer", "op", "class"});
 }
 
 }  // namespace
@@ -39,11 +37,8 @@ int verb_inspect(const Args& args, std::ostream& out, std::ostream& err) {
     const std::string by_name = by_option.value_or("layer");
     const Result<report::GroupBy> by = group_by(by_name);
     if (!by) return by.error();
-    const std::int64_t rows = top.value_or(10);
-    if (rows < 1 || rows > 1'000'000) {
-      return usage_error("--top: " + std::to_string(rows) + " is not a number of rows",
-                         "1 to 1000000");
-    }
+    const Result<int> rows = table_rows(top, 10);
+    if (!rows) return rows.error();
     const Result<LoadedTrace> loaded = load_shown_trace(*file);
     if (!loaded) return loaded.error();
     const Trace& trace = loaded->trace;
@@ -53,10 +48,9 @@ int verb_inspect(const Args& args, std::ostream& out, std::ostream& err) {
       if (error.code != ErrorCode::usage) error.file = *file;
       return error;
     }
-    const int shown = static_cast<int>(rows);
     console.out << (console.json
-                        ? inspect_json(trace, *report, shown, by_name)
-                        : inspect_text(trace, *report, shown, by_name, console.paint, terminal()));
+                        ? inspect_json(trace, *report, *rows, by_name)
+                        : inspect_text(trace, *report, *rows, by_name, console.paint, terminal()));
     return 0;
   });
 }

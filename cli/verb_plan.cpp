@@ -1,6 +1,7 @@
 #include <chrono>
 #include <ctime>
 
+#include "cli/option_values.h"
 #include "cli/plan_answer.h"
 #include "cli/progress_bar.h"
 #include "cli/shown_trace.h"
@@ -9,7 +10,6 @@
 #include "report/plans_trace.h"
 #include "simulator/plan/plan_json.h"
 #include "simulator/replay/replay.h"
-#include "traces/nearest.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
@@ -60,13 +60,9 @@ void declare(CommandLine& line, PlanOptions& options) {
 }
 
 Result<simulator::PeakKind> counter(const std::string& name) {
-  for (const auto kind : {simulator::PeakKind::requested, simulator::PeakKind::active,
-                          simulator::PeakKind::reserved}) {
-    if (name == simulator::name_of(kind)) return kind;
-  }
-  const std::string near = nearest(name, {"requested", "active", "reserved"});
-  return usage_error("--budget-on: unknown counter '" + name + "'",
-                     near.empty() ? "requested, active or reserved" : "did you mean " + near + "?");
+  using simulator::PeakKind;
+  return value_of_name("--budget-on", "counter", name,
+                       {PeakKind::requested, PeakKind::active, PeakKind::reserved});
 }
 
 Error in_option(const char* option, Error error) {

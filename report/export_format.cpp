@@ -1,7 +1,5 @@
 #include "report/export_format.h"
 
-#include <algorithm>
-
 #include "report/export_chrome_json.h"
 #include "report/export_memory_viz.h"
 #include "report/export_svg.h"
@@ -21,18 +19,6 @@ const char* name_of(ExportFormat value) {
       return "memory-viz";
   }
   STOWAGE_ASSERT(false && "unknown format");
-}
-
-const std::vector<std::string>& export_format_names() {
-  static const std::vector<std::string> kNames = {"chrome", "svg", "csv", "memory-viz"};
-  return kNames;
-}
-
-std::optional<ExportFormat> export_format_of(std::string_view name) {
-  const auto& names = export_format_names();
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<ExportFormat>(found - names.begin());
 }
 
 std::optional<ExportFormat> export_format_of_file(std::string_view path) {

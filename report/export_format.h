@@ -14,10 +14,8 @@ namespace stowage::report {
 
 enum class ExportFormat : std::uint8_t { chrome, svg, csv, memory_viz };
 [[nodiscard]] const char* name_of(ExportFormat value);  // "memory-viz"
-[[nodiscard]] std::optional<ExportFormat> export_format_of(std::string_view name);
 // By the file's ending, ".gz" left out: .json, .svg, .csv, .pickle or .pkl.
 [[nodiscard]] std::optional<ExportFormat> export_format_of_file(std::string_view path);
-[[nodiscard]] const std::vector<std::string>& export_format_names();
 
 // The last of `steps` in a format that shows one step, all of them as a Chrome trace. `table` is
 // for CSV alone. Precondition: there is a step, and all are of one trace.
