@@ -21,6 +21,18 @@ Json moment_json(const report::Moment& moment) {
   return json;
 }
 
+Json replay_json(const simulator::ReplayResult& result, bool compute) {
+  Json json = {{"peak_requested_bytes", result.peak_requested},
+               {"peak_active_bytes", result.peak_active},
+               {"peak_reserved_bytes", bytes_or_null(result.peak_reserved)},
+               {"host_bytes", result.host_bytes},
+               {"step_ns", result.step_ns}};
+  if (compute) json["compute_ns"] = result.compute_ns;
+  json["stall_ns"] = result.stall_ns;
+  json["transfer_bytes"] = {{"d2h", result.d2h_bytes}, {"h2d", result.h2d_bytes}};
+  return json;
+}
+
 Json cost_json(const StepCost& cost) {
   return {{"peak_requested_bytes", cost.peak_requested},
           {"peak_active_bytes", cost.peak_active},

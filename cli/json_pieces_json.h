@@ -6,6 +6,7 @@
 
 #include "cli/baseline.h"
 #include "report/moment.h"
+#include "simulator/replay/replay.h"
 #include "traces/result.h"
 
 namespace stowage::cli {
@@ -23,6 +24,9 @@ using Json = nlohmann::ordered_json;
 
 // {"code","exit_code","message","where","hint"}
 [[nodiscard]] Json error_member(const Error& error);
+
+// What a replay comes to; `compute`: also how long compute is busy.
+[[nodiscard]] Json replay_json(const simulator::ReplayResult& result, bool compute);
 
 // What a step costs, in bytes and ns; what is not known is null.
 [[nodiscard]] Json cost_json(const StepCost& cost);

@@ -6,16 +6,6 @@
 namespace stowage::cli {
 namespace {
 
-Json result_json(const simulator::ReplayResult& result) {
-  return {{"peak_requested_bytes", result.peak_requested},
-          {"peak_active_bytes", result.peak_active},
-          {"peak_reserved_bytes", bytes_or_null(result.peak_reserved)},
-          {"host_bytes", result.host_bytes},
-          {"step_ns", result.step_ns},
-          {"stall_ns", result.stall_ns},
-          {"transfer_bytes", {{"d2h", result.d2h_bytes}, {"h2d", result.h2d_bytes}}}};
-}
-
 Json floor_json(const planner::MemoryFloor& floor) {
   Json storages = Json::array();
   for (const planner::FloorStorage& row : floor.storages) {
@@ -52,8 +42,8 @@ std::string plan_answer_json(const simulator::StepIndex& index, const PlanAnswer
                                   {"context_bytes", context},
                                   {"needed_bytes", outcome.predicted.peak_reserved + context}}
                            : Json(nullptr);
-  json["predicted"] = result_json(outcome.predicted);
-  json["resident"] = result_json(outcome.resident);
+  json["predicted"] = replay_json(outcome.predicted, false);
+  json["resident"] = replay_json(outcome.resident, false);
   json["lower_bound"] = {{"step_ns", outcome.lower_bound_step}};
   json["gap"] = static_cast<double>(outcome.gap_ppm) / static_cast<double>(kPpm);
   json["floor"] = floor_json(outcome.floor);

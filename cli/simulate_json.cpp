@@ -10,17 +10,6 @@
 namespace stowage::cli {
 namespace {
 
-Json totals_json(const simulator::ReplayResult& result) {
-  return {{"peak_requested_bytes", result.peak_requested},
-          {"peak_active_bytes", result.peak_active},
-          {"peak_reserved_bytes", bytes_or_null(result.peak_reserved)},
-          {"host_bytes", result.host_bytes},
-          {"step_ns", result.step_ns},
-          {"compute_ns", result.compute_ns},
-          {"stall_ns", result.stall_ns},
-          {"transfer_bytes", {{"d2h", result.d2h_bytes}, {"h2d", result.h2d_bytes}}}};
-}
-
 Json compute_lane(const Trace& trace, const std::vector<report::Span>& spans) {
   std::vector<std::int32_t> op;
   std::vector<std::string> name;
@@ -112,14 +101,14 @@ std::string simulate_json(const report::Simulation& simulation, const simulator:
   json["budget"] = plan.budget.device ? Json{{"device_bytes", *plan.budget.device},
                                              {"on", simulator::name_of(plan.budget.on)}}
                                       : Json(nullptr);
-  json.update(totals_json(simulation.result));
+  json.update(replay_json(simulation.result, true));
   const auto& tenants = simulation.schedule.tenants;
   json["offloads"] = std::count_if(tenants.begin(), tenants.end(), [](const auto& tenant) {
     return tenant.kind == &simulator::kSavedTensor;
   });
   json["peak_at"] = moment_json(simulation.peak_at);
   json["stalls"] = stalls_json(simulation.stalls);
-  json["resident"] = totals_json(simulation.resident);
+  json["resident"] = replay_json(simulation.resident, true);
   json["notes"] = simulation.notes;
   return dump(json);
 }
