@@ -5,6 +5,7 @@
 #include <optional>
 #include <tuple>
 
+#include "report/alive.h"
 #include "report/alive_spans.h"
 #include "report/moment.h"
 
@@ -14,14 +15,7 @@ namespace {
 // Rows under construction, in the order in which they are shown.
 class ContentRows {
  public:
-  explicit ContentRows(const Trace& trace) : trace_(trace), first_saved_(trace.storages.size()) {
-    for (std::size_t i = 0; i < trace.saved.size(); ++i) {
-      const StorageId storage = trace.saved.storage[i];
-      if (storage.valid() && !first_saved_[storage.index()].valid()) {
-        first_saved_[storage.index()] = SavedId(i);
-      }
-    }
-  }
+  explicit ContentRows(const Trace& trace) : trace_(trace), first_saved_(first_packs(trace)) {}
 
   void add(const AliveSpan& span) {
     const std::size_t s = span.storage.index();
@@ -36,12 +30,11 @@ class ContentRows {
         older || !op.valid() ? std::string() : trace_.string(trace_.ops.name[op.index()]);
     const std::int32_t order =
         layer.valid() ? trace_.layers.forward_order[layer.index()] : std::int32_t{-1};
-    const std::string layer_name =
-        layer.valid() ? trace_.string(trace_.layers.name[layer.index()]) : std::string("step");
-    PeakRow& row = rows_[{storage_class, order, layer_name, op_name, span.holding}];
+    const std::string name_of_layer = layer_name(trace_, layer);
+    PeakRow& row = rows_[{storage_class, order, name_of_layer, op_name, span.holding}];
     row.holding = span.holding;
     row.storage_class = storage_class;
-    row.layer = layer_name;
+    row.layer = name_of_layer;
     row.op = op_name;
     if (saved.valid() && !older) sites_[&row].push_back(saved);
     ++row.storages;
