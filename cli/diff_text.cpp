@@ -9,7 +9,6 @@
 #include "cli/text_table.h"
 #include "report/text_escape.h"
 #include "report/words.h"
-#include "traces/size_text.h"
 
 namespace stowage::cli {
 namespace {
@@ -22,17 +21,11 @@ std::string real_text(double number) {
   return buffer;
 }
 
-std::string number_text(std::int64_t number, report::FactUnit unit) {
-  if (unit == report::FactUnit::bytes) return format_bytes(number);
-  if (unit == report::FactUnit::nanoseconds) return format_time(number);
-  if (unit == report::FactUnit::rate) return format_bytes(number) + "/s";
-  return report::with_commas(number);
-}
-
 std::string value_text(const std::optional<std::variant<std::int64_t, double, std::string>>& value,
                        report::FactUnit unit) {
   if (!value) return "-";
-  if (const auto* whole = std::get_if<std::int64_t>(&*value)) return number_text(*whole, unit);
+  if (const auto* whole = std::get_if<std::int64_t>(&*value))
+    return report::number_text(*whole, unit);
   if (const auto* real = std::get_if<double>(&*value)) return real_text(*real);
   return report::shortened(printable(std::get<std::string>(*value)), kTextLength);
 }
@@ -43,17 +36,9 @@ std::string difference_text(const report::Change& change) {
   const std::string sign = *difference > 0 ? "+" : "";
   if (std::holds_alternative<std::int64_t>(*change.before) &&
       std::holds_alternative<std::int64_t>(*change.after) && std::abs(*difference) < 9e15) {
-    return sign + number_text(static_cast<std::int64_t>(*difference), change.unit);
+    return sign + report::number_text(static_cast<std::int64_t>(*difference), change.unit);
   }
   return sign + real_text(*difference);
-}
-
-std::string relative_text(const report::Change& change) {
-  const auto relative = change.relative();
-  if (!relative) return "";
-  char buffer[64];
-  std::snprintf(buffer, sizeof buffer, "%+.1f %%", 100 * *relative);
-  return buffer;
 }
 
 double weight(const report::Change& change) {
@@ -80,7 +65,7 @@ std::string section_text(std::vector<const report::Change*> changes, int top, co
   for (const report::Change* change : changes) {
     table.row({report::shortened(printable(change->name), kTextLength),
                value_text(change->before, change->unit), value_text(change->after, change->unit),
-               difference_text(*change), relative_text(*change)});
+               difference_text(*change), change->relative_text()});
   }
   text += table.text(2);
   if (all > changes.size()) {

@@ -1,11 +1,14 @@
 #include "report/diff.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <unordered_map>
 #include <utility>
 
 #include "report/diff_input_json.h"
+#include "report/words.h"
 #include "simulator/plan/plan_json.h"
+#include "traces/size_text.h"
 #include "traces/trace_json.h"
 
 namespace stowage::report {
@@ -69,6 +72,13 @@ const char* name_of(FactUnit value) {
   STOWAGE_ASSERT(false && "unknown unit");
 }
 
+std::string number_text(std::int64_t number, FactUnit unit) {
+  if (unit == FactUnit::bytes) return format_bytes(number);
+  if (unit == FactUnit::nanoseconds) return format_time(number);
+  if (unit == FactUnit::rate) return format_bytes(number) + "/s";
+  return with_commas(number);
+}
+
 std::optional<double> Change::difference() const {
   const auto a = number_of(before);
   const auto b = number_of(after);
@@ -86,6 +96,14 @@ std::optional<double> Change::relative() const {
   const auto a = number_of(before);
   if (!moved || *a == 0) return std::nullopt;
   return *moved / *a;
+}
+
+std::string Change::relative_text() const {
+  const auto part = relative();
+  if (!part) return "";
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%+.1f %%", 100 * *part);
+  return buffer;
 }
 
 Diff compare(const std::vector<Fact>& before, const std::vector<Fact>& after) {

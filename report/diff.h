@@ -17,6 +17,9 @@ namespace stowage::report {
 enum class FactUnit : std::uint8_t { bytes, nanoseconds, rate, number, text };  // rate: bytes/s
 [[nodiscard]] const char* name_of(FactUnit value);
 
+// "1.20 GB", "3.4 ms", "2.10 GB/s", "1,234"
+[[nodiscard]] std::string number_text(std::int64_t number, FactUnit unit);
+
 // `section` groups facts of one kind ("layers"); empty: of the whole. Names are unique.
 struct Fact {
   std::string section;
@@ -40,6 +43,7 @@ struct Change {
   [[nodiscard]] std::optional<double> difference() const;
   // difference / before; none when `before` is 0.
   [[nodiscard]] std::optional<double> relative() const;
+  [[nodiscard]] std::string relative_text() const;  // "-3.2 %", empty where there is none
 };
 
 struct Diff {

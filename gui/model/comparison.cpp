@@ -12,7 +12,6 @@
 #include "gui/model/plan_edits.h"
 #include "report/words.h"
 #include "simulator/schedule/tenant_kind.h"
-#include "traces/size_text.h"
 
 namespace stowage::gui {
 namespace {
@@ -25,6 +24,11 @@ using Value = std::variant<std::int64_t, double, std::string>;
 // A policy may copy a storage once for each saved tensor that has it.
 constexpr const char* kByLayer = "moved by layer (a storage counts as often as it is copied)";
 
+// The name of a rate says its unit.
+std::string amount_text(std::int64_t number, FactUnit unit) {
+  return report::number_text(number, unit == FactUnit::rate ? FactUnit::number : unit);
+}
+
 std::string text_of(const Value& value, FactUnit unit) {
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
   if (const auto* number = std::get_if<double>(&value)) {
@@ -32,23 +36,12 @@ std::string text_of(const Value& value, FactUnit unit) {
     std::snprintf(buffer, sizeof buffer, "%.4g", *number);
     return buffer;
   }
-  const std::int64_t number = std::get<std::int64_t>(value);
-  switch (unit) {
-    case FactUnit::bytes:
-      return format_bytes(number);
-    case FactUnit::nanoseconds:
-      return format_time(number);
-    default:
-      return report::with_commas(number);
-  }
+  return amount_text(std::get<std::int64_t>(value), unit);
 }
 
 std::string difference_text(double difference, FactUnit unit) {
   const auto whole = static_cast<std::int64_t>(std::llround(std::abs(difference)));
-  std::string text = unit == FactUnit::bytes         ? format_bytes(whole)
-                     : unit == FactUnit::nanoseconds ? format_time(whole)
-                                                     : report::with_commas(whole);
-  return (difference < 0 ? "-" : "+") + text;
+  return (difference < 0 ? "-" : "+") + amount_text(whole, unit);
 }
 
 // "layers.3.mlp.forward_ns" -> "layers.3.mlp.forward", "peak_active_bytes" -> "peak active".
@@ -183,11 +176,7 @@ std::vector<ComparedRow> compared(const std::vector<Fact>& before, const std::ve
       row.sign = *difference > 0 ? 1 : *difference < 0 ? -1 : 0;
       row.difference = row.sign == 0 ? "=" : difference_text(*difference, named.unit);
     }
-    if (const auto relative = change.relative(); relative && row.sign != 0) {
-      char buffer[64];
-      std::snprintf(buffer, sizeof buffer, "%+.1f %%", *relative * 100);
-      row.relative = buffer;
-    }
+    if (row.sign != 0) row.relative = change.relative_text();
     row.exact = exact_text(change);
     rows.push_back(std::move(row));
   };
