@@ -92,6 +92,7 @@ int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
       return Error{ErrorCode::bad_input, "the trace has no events", *trace_file, "/events", ""};
     }
     if (const Status set = apply_settings(choice, trace); !set) return set.error();
+    std::optional<report::Simulation> simulated;
     std::optional<report::StepView> recorded;
     std::optional<report::StepView> replayed;
     if (!planned || *format == report::ExportFormat::chrome) {
@@ -101,11 +102,13 @@ int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
       const simulator::StepIndex index(trace);
       const Result<simulator::Plan> plan = plan_of(choice, index);
       if (!plan) return plan.error();
-      const Result<report::Simulation> simulation =
+      Result<report::Simulation> simulation =
           report::simulate(index, *plan, choice.plan_file.value_or(""));
       if (!simulation) return simulation.error();
       if (!simulation->feasible) console.warn("the plan does not keep its budget");
-      replayed = report::planned_step(trace, *simulation, *plan, choice.title());
+      simulated = std::move(simulation).value();
+      replayed =
+          report::planned_step(simulated->index->trace(), *simulated, *plan, choice.title());
     }
     std::vector<const report::StepView*> steps;
     if (recorded) steps.push_back(&*recorded);

@@ -199,7 +199,7 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
     }
     if (timeline) {
       const Status written =
-          write_output(console, *timeline, timeline_json(trace, *simulation, *plan));
+          write_output(console, *timeline, timeline_json(simulation->index->trace(), *simulation, *plan));
       if (!written) return written.error();
     }
     if (console.json) {
@@ -207,7 +207,7 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
                                    plan_file ? "" : choice.policy.value_or("resident"));
     } else {
       (timeline == "-" ? console.err : console.out)
-          << simulation_text(trace, *simulation, *plan, choice.title(), console.paint);
+          << simulation_text(simulation->index->trace(), *simulation, *plan, choice.title(), console.paint);
     }
     if (simulation->feasible) return 0;
     Console error_only = console;

@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "simulator/lowering/lowering.h"
+#include "simulator/step/plan_structure.h"
 #include "simulator/step/step_index.h"
+#include "simulator/step/unroll.h"
 
 namespace stowage::executor {
 
@@ -17,7 +19,12 @@ PlannedTraining::PlannedTraining(Device& device, std::unique_ptr<PlannedStep> pl
 Result<std::unique_ptr<PlannedTraining>> PlannedTraining::create(
     Device& device, std::shared_ptr<const Trace> trace, const simulator::Plan& plan,
     std::vector<NamedTensor> parameters, PlannedTrainingOptions options) {
-  const simulator::StepIndex index(*trace);
+  Result<simulator::Structure> structure = simulator::structure_of(*trace, plan);
+  if (!structure) return structure.error();
+  const Result<simulator::Step> step = simulator::unroll(*trace, *structure);
+  if (!step) return step.error();
+  options.step.structure = std::move(structure).value();
+  const simulator::StepIndex index(*step);
   Result<simulator::Lowering> lowered = simulator::lower(index, plan);
   if (!lowered) return lowered.error();
   simulator::ReplayResult predicted = simulator::replay(index, lowered->schedule);

@@ -7,6 +7,7 @@
 #include "planner/search.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/plan/parameter_shards.h"
+#include "simulator/step/plan_structure.h"
 #include "traces/build_info.h"
 #include "traces/size_text.h"
 #include "traces/units.h"
@@ -370,16 +371,21 @@ Status resolve_budget(const simulator::StepIndex& index, Plan& plan) {
   return Unit{};
 }
 
-Result<simulator::Lowering> lower_file(const simulator::StepIndex& index, Plan& plan,
-                                       const std::string& plan_file) {
+Result<AppliedFile> apply_file(const Trace& recording, Plan& plan, const std::string& plan_file) {
   const auto in_file = [&plan_file](Error error) {
     if (error.file.empty()) error.file = plan_file;
     return error;
   };
-  if (const Status budget = resolve_budget(index, plan); !budget) return in_file(budget.error());
-  Result<simulator::Lowering> lowering = simulator::lower(index, plan);
+  const Status budget = resolve_budget(simulator::StepIndex(recording), plan);
+  if (!budget) return in_file(budget.error());
+  Result<simulator::Structure> structure = simulator::structure_of(recording, plan);
+  if (!structure) return in_file(structure.error());
+  const Result<simulator::Step> step = simulator::unroll(recording, plan);
+  if (!step) return in_file(step.error());
+  auto index = std::make_shared<const simulator::StepIndex>(*step);
+  Result<simulator::Lowering> lowering = simulator::lower(*index, plan);
   if (!lowering) return in_file(lowering.error());
-  return lowering;
+  return AppliedFile{std::move(structure).value(), std::move(index), std::move(lowering).value()};
 }
 
 }  // namespace stowage::planner

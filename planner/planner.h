@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -15,6 +16,7 @@
 #include "simulator/plan/plan.h"
 #include "simulator/replay/replay.h"
 #include "simulator/step/step_index.h"
+#include "simulator/step/structure.h"
 #include "traces/result.h"
 
 namespace stowage::planner {
@@ -97,9 +99,15 @@ struct PlanOutcome {
 // `budget.on`. Does nothing when the bytes are known.
 [[nodiscard]] Status resolve_budget(const simulator::StepIndex& index, simulator::Plan& plan);
 
-// resolve_budget(), then lower(). Errors: theirs, in `plan_file`.
-[[nodiscard]] Result<simulator::Lowering> lower_file(const simulator::StepIndex& index,
-                                                     simulator::Plan& plan,
-                                                     const std::string& plan_file);
+// A plan on a recording: the step that it makes of it, and its schedule there.
+struct AppliedFile {
+  simulator::Structure structure;
+  std::shared_ptr<const simulator::StepIndex> index;  // refers to the recording
+  simulator::Lowering lowering;
+};
+// resolve_budget(), then unroll() and lower(). `recording` must outlive the result. Errors: theirs,
+// in `plan_file`.
+[[nodiscard]] Result<AppliedFile> apply_file(const Trace& recording, simulator::Plan& plan,
+                                             const std::string& plan_file);
 
 }  // namespace stowage::planner

@@ -16,20 +16,11 @@ double micro(Nanoseconds time) {
   return static_cast<double>(time) / 1000.0;
 }
 
-const char* title_of(Lane lane) {
-  switch (lane) {
-    case Lane::launch:
-      return "CPU launch";
-    case Lane::compute:
-      return "compute";
-    case Lane::d2h:
-      return "copies to the host (d2h)";
-    case Lane::h2d:
-      return "copies to the device (h2d)";
-    case Lane::stalls:
-      return "stalls";
-  }
-  return "";
+// "copies to the host (d2h)"
+std::string track_of(Lane lane) {
+  const std::string title = title_of(lane);
+  const bool copies = lane == Lane::d2h || lane == Lane::h2d;
+  return copies ? "copies " + title + " (" + name_of(lane) + ")" : title;
 }
 
 class Writer {
@@ -101,7 +92,7 @@ class Writer {
       if (spans.empty()) break;
       const std::int64_t tid = tid_of(lane, row);
       name("thread_name", tid,
-           {{"name", title_of(lane) + (row > 0 ? " " + std::to_string(row + 1) : std::string())}});
+           {{"name", track_of(lane) + (row > 0 ? " " + std::to_string(row + 1) : std::string())}});
       name("thread_sort_index", tid, {{"sort_index", tid}});
     }
   }

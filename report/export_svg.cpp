@@ -55,22 +55,6 @@ const char* colour_of(SpanKind kind) {
   return kStallColour;
 }
 
-const char* lane_title(Lane lane) {
-  switch (lane) {
-    case Lane::launch:
-      return "CPU launch";
-    case Lane::compute:
-      return "compute";
-    case Lane::d2h:
-      return "to the host";
-    case Lane::h2d:
-      return "to the device";
-    case Lane::stalls:
-      return "stalls";
-  }
-  return "";
-}
-
 std::string fill(const char* colour) {
   return std::string("fill=\"") + colour + "\"";
 }
@@ -251,7 +235,7 @@ class Picture {
   void draw_lane(Lane lane) {
     const double y = kLaneTop + static_cast<double>(lane) * kLaneStep;
     const std::vector<Span>& spans = step_.timeline.lane(lane);
-    svg_.text(kLeft - 8, y + kLaneHeight / 2 + 4, lane_title(lane), "text-anchor=\"end\"");
+    svg_.text(kLeft - 8, y + kLaneHeight / 2 + 4, title_of(lane), "text-anchor=\"end\"");
     svg_.rectangle(kLeft, y, kPlotWidth, kLaneHeight, "fill=\"#f5f5f5\"");
     if (spans.empty()) {
       svg_.text(kLeft + 6, y + kLaneHeight / 2 + 4, why_empty(lane), "fill=\"#888\"");

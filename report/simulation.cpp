@@ -6,6 +6,7 @@
 #include "planner/planner.h"
 #include "simulator/hazards/hazards.h"
 #include "simulator/plan/decisions.h"
+#include "simulator/step/plan_structure.h"
 
 namespace stowage::report {
 namespace {
@@ -44,14 +45,18 @@ Replayed replayed(const simulator::StepIndex& index, simulator::Lowering lowerin
   return made;
 }
 
-Result<Simulation> simulate(const simulator::StepIndex& index, const simulator::Plan& plan,
+Result<Simulation> simulate(const simulator::StepIndex& recorded, const simulator::Plan& plan,
                             const std::string& plan_file) {
-  Result<simulator::Lowering> lowered = simulator::lower(index, plan);
-  if (!lowered) {
-    Error error = lowered.error();
+  const auto named = [&plan_file](Error error) {
     if (error.file.empty()) error.file = plan_file;
     return error;
-  }
+  };
+  const Result<simulator::Step> step = simulator::unroll(recorded.step().recording(), plan);
+  if (!step) return named(step.error());
+  const auto unrolled = std::make_shared<const simulator::StepIndex>(*step);
+  const simulator::StepIndex& index = *unrolled;
+  Result<simulator::Lowering> lowered = simulator::lower(index, plan);
+  if (!lowered) return named(lowered.error());
   const auto hazards = simulator::find_hazards(index, lowered->schedule);
   if (!hazards.empty()) {
     return Error{ErrorCode::bad_input,
@@ -64,7 +69,8 @@ Result<Simulation> simulate(const simulator::StepIndex& index, const simulator::
   std::vector<std::string> of_rules = shadowed_rules(trace, plan);
   simulation.notes.insert(simulation.notes.begin(), std::make_move_iterator(of_rules.begin()),
                           std::make_move_iterator(of_rules.end()));
-  simulation.resident = simulator::replay(index, simulator::resident_schedule(index));
+  simulation.index = unrolled;
+  simulation.resident = simulator::replay(recorded, simulator::resident_schedule(recorded));
   simulation.stalls = explain_stalls(index, simulation.schedule, simulation.result,
                                      simulation.detail, plan.budget.device);
   simulation.peak_at = moment_at(trace, simulation.result.peak_event);

@@ -2,6 +2,7 @@
 // program start from.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,15 +34,18 @@ struct Replayed {
 
 // `notes` begin with those of rules, "/saved/N: text".
 struct Simulation : Replayed {
-  simulator::ReplayResult resident = {};
+  // Of the step that the plan makes of the recording, which must outlive it; the rows of the
+  // schedule and of the replay are that step's.
+  std::shared_ptr<const simulator::StepIndex> index = {};
+  simulator::ReplayResult resident = {};  // of the recording with nothing moved
   std::vector<StallRow> stalls = {};  // longest first
   Moment peak_at = {};                // event, op, layer; its time is in the planned step
   bool feasible = true;               // device_kept and host_kept
 };
 
-// Lowers and replays a plan whose budget is resolved (bytes, no percentage left). Errors: bad_input
-// (also a schedule with a hazard, naming the pair).
-[[nodiscard]] Result<Simulation> simulate(const simulator::StepIndex& index,
+// Unrolls, lowers and replays a plan whose budget is resolved (bytes, no percentage left) on a
+// recording. Errors: bad_input (also a schedule with a hazard, naming the pair).
+[[nodiscard]] Result<Simulation> simulate(const simulator::StepIndex& recorded,
                                           const simulator::Plan& plan,
                                           const std::string& plan_file);
 

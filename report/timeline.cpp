@@ -149,6 +149,22 @@ const char* name_of(Lane value) {
   STOWAGE_ASSERT(false && "unknown lane");
 }
 
+const char* title_of(Lane lane) {
+  switch (lane) {
+    case Lane::launch:
+      return "CPU launch";
+    case Lane::compute:
+      return "compute";
+    case Lane::d2h:
+      return "to the host";
+    case Lane::h2d:
+      return "to the device";
+    case Lane::stalls:
+      return "stalls";
+  }
+  STOWAGE_ASSERT(false && "unknown lane");
+}
+
 const char* name_of(SpanKind value) {
   switch (value) {
     case SpanKind::op:

@@ -19,6 +19,8 @@ namespace stowage::report {
 enum class Lane : std::uint8_t { launch, compute, d2h, h2d, stalls };
 inline constexpr std::size_t kLanes = 5;
 [[nodiscard]] const char* name_of(Lane value);
+// "CPU launch", "to the host"
+[[nodiscard]] const char* title_of(Lane lane);
 
 enum class SpanKind : std::uint8_t {
   op,       // an outermost op: row of Trace::ops

@@ -221,15 +221,15 @@ class Job {
   // the measured peak, else the step as it is now.
   Result<report::PeakContent> content(Bytes measured) {
     if (original_) {
-      report::PeakContent found = content_of(*original_, &applied_->schedule);
+      report::PeakContent found = content_of(*original_, &*applied_);
       if (found.peak_requested == measured) return found;
     }
     if (Status status = record(); !status) return status.error();
     if (!applied_) return content_of(*recorded_, nullptr);
-    if (!original_) return content_of(*recorded_, &applied_->schedule);
+    if (!original_) return content_of(*recorded_, &*applied_);
     Result<AppliedPlan> applied = apply_plan(*plan_, report_.plan_file, *recorded_);
     if (!applied) return applied.error();
-    return content_of(*recorded_, &applied->schedule);
+    return content_of(*recorded_, &*applied);
   }
 
   Status judge(const MeasuredRun& run) {

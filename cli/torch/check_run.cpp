@@ -75,21 +75,23 @@ Result<MeasuredRun> run_steps(const RunRequest& request, std::int64_t steps,
   options.course.steps = steps;
   std::shared_ptr<const Trace> trace;
   simulator::Schedule schedule;
+  executor::PlannedStepOptions options_of_plan;
   if (plan_file) {
     Result<LoadedTrace> loaded = load_trace(*trace_file);
     if (!loaded) return loaded.error();
     trace = std::make_shared<const Trace>(std::move(loaded->trace));
     Result<simulator::Plan> plan = load_plan(*plan_file);
     if (!plan) return plan.error();
-    Result<simulator::Lowering> lowering = simulator::lower(simulator::StepIndex(*trace), *plan);
-    if (!lowering) return lowering.error();
-    schedule = std::move(lowering->schedule);
+    Result<planner::AppliedFile> applied = planner::apply_file(*trace, *plan, *plan_file);
+    if (!applied) return applied.error();
+    options_of_plan.structure = std::move(applied->structure);
+    schedule = std::move(applied->lowering.schedule);
   }
   Result<std::unique_ptr<Session>> session = Session::create(request);
   if (!session) return session.error();
   if (!plan_file) return measure(**session, nullptr, options);
   Result<std::unique_ptr<executor::PlannedStep>> planned = executor::PlannedStep::create(
-      (*session)->device(), trace, schedule, (*session)->step().parameters(), {});
+      (*session)->device(), trace, schedule, (*session)->step().parameters(), options_of_plan);
   if (!planned) return planned.error();
   Result<MeasuredRun> measured = measure(**session, planned->get(), options);
   (*planned)->leave_parameters();
@@ -124,20 +126,20 @@ Result<RunRequest> check_request(const simulator::Plan* plan, const std::string&
 
 Result<AppliedPlan> apply_plan(simulator::Plan plan, const std::string& plan_file,
                                const Trace& trace) {
-  const simulator::StepIndex index(trace);
   plan.target = {};
   plan.predicted.reset();
-  Result<simulator::Lowering> lowering = planner::lower_file(index, plan, plan_file);
-  if (!lowering) return lowering.error();
-  AppliedPlan applied{std::move(plan), std::move(lowering->schedule)};
-  applied.moves = !applied.schedule.tenants.empty();
+  Result<planner::AppliedFile> file = planner::apply_file(trace, plan, plan_file);
+  if (!file) return file.error();
+  AppliedPlan applied{std::move(plan), std::move(file->index),
+                      std::move(file->lowering.schedule)};
+  applied.moves = !applied.schedule.tenants.empty() || !file->structure.empty();
   return applied;
 }
 
-report::PeakContent content_of(const Trace& trace, const simulator::Schedule* schedule) {
+report::PeakContent content_of(const Trace& trace, const AppliedPlan* plan) {
+  if (plan != nullptr) return report::peak_content(*plan->index, plan->schedule);
   const simulator::StepIndex index(trace);
-  return schedule != nullptr ? report::peak_content(index, *schedule)
-                             : report::peak_content(index, simulator::resident_schedule(index));
+  return report::peak_content(index, simulator::resident_schedule(index));
 }
 
 Result<MeasuredRun> measure_in_child(const RunRequest& request, std::int64_t steps,

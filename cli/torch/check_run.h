@@ -12,6 +12,7 @@
 #include "report/peak_content.h"
 #include "simulator/plan/plan.h"
 #include "simulator/schedule/schedule.h"
+#include "simulator/step/step_index.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 
@@ -29,16 +30,17 @@ namespace stowage::cli {
 // A plan's rules on a step that may have changed since: its fingerprint is not asked for.
 struct AppliedPlan {
   simulator::Plan plan;  // with its budget in bytes; its target is empty
+  // Of the step that it makes of the recording, to which it refers.
+  std::shared_ptr<const simulator::StepIndex> index;
   simulator::Schedule schedule;
   bool moves = false;  // anything
 };
-// Errors: those of planner::resolve_budget() and simulator::lower(): the plan does not apply.
+// `trace` must outlive it. Errors: those of planner::apply_file(): the plan does not apply.
 [[nodiscard]] Result<AppliedPlan> apply_plan(simulator::Plan plan, const std::string& plan_file,
                                              const Trace& trace);
 
-// What is alive at the peak of the recorded step; `schedule` null: nothing moves.
-[[nodiscard]] report::PeakContent content_of(const Trace& trace,
-                                             const simulator::Schedule* schedule);
+// What is alive at the peak of the recorded step; `plan` null: nothing moves.
+[[nodiscard]] report::PeakContent content_of(const Trace& trace, const AppliedPlan* plan);
 
 // Runs `steps` steps in a child process (verb check-steps); `plan` and `trace` null: the plain
 // step. Error: the child's; condition: the step needs more memory than there is.

@@ -114,11 +114,11 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
     }
   }
 
-  const simulator::StepIndex index(*inputs.trace);
-  Result<simulator::Lowering> lowering = planner::lower_file(index, inputs.plan, plan_file);
-  if (!lowering) return lowering.error();
-  inputs.schedule = std::move(lowering->schedule);
-  const simulator::ReplayResult replayed = simulator::replay(index, inputs.schedule);
+  Result<planner::AppliedFile> applied = planner::apply_file(*inputs.trace, inputs.plan, plan_file);
+  if (!applied) return applied.error();
+  inputs.structure = std::move(applied->structure);
+  inputs.schedule = std::move(applied->lowering.schedule);
+  const simulator::ReplayResult replayed = simulator::replay(*applied->index, inputs.schedule);
   inputs.predicted = planner::predicted_of(replayed);
   inputs.allocator_exact = replayed.allocator_periods > 0 && replayed.allocator_exact;
   inputs.active_varies = replayed.active_varies;

@@ -10,6 +10,7 @@
 #include "cli/torch/run_request.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/plan/plan.h"
+#include "simulator/step/structure.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 
@@ -21,6 +22,7 @@ struct PlanInputs {
   std::shared_ptr<const Trace> trace;
   std::string trace_file;  // empty when the step was recorded again
   RunRequest request;
+  simulator::Structure structure;  // of the step that the schedule is for
   simulator::Schedule schedule;
   simulator::Predicted predicted;
   // Whether the allocator's replay says exactly what active and reserved bytes will be, and then

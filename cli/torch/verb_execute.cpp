@@ -51,6 +51,7 @@ Result<MeasuredRun> run_planned(const PlanInputs& inputs, const RunArguments& ru
   if (!session) return session.error();
   if (run.memory_limit) (*session)->set_memory_limit(*run.memory_limit);
   executor::PlannedStepOptions planned;
+  planned.structure = inputs.structure;
   if (run.off_plan) planned.off_plan = executor::OffPlan::offload_all;
   Result<std::unique_ptr<executor::PlannedStep>> plan =
       executor::PlannedStep::create((*session)->device(), inputs.trace, inputs.schedule,

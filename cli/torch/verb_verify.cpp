@@ -210,7 +210,7 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
     const simulator::Schedule& schedule = inputs->schedule;
     Judgement judgement = judge(v, {.budget = inputs->plan.budget,
                                     .tolerance_given = rtol.has_value(),
-                                    .moves = !schedule.tenants.empty(),
+                                    .moves = !schedule.tenants.empty() || !inputs->structure.empty(),
                                     .allocator_exact = inputs->allocator_exact,
                                     .active_varies = inputs->active_varies,
                                     .later_segments = inputs->later_segments});

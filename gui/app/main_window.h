@@ -52,7 +52,6 @@ class MainWindow : public QMainWindow {
   void export_file(ExportKind kind, const QString& file);
   // A PNG, whatever the name ends in.
   void save_picture(const QString& file);
-  [[nodiscard]] JobRunner& exporting() { return exporting_; }
 
   // Cursor, selection and axis to the memory peak of what is shown.
   void go_to_peak();
@@ -96,7 +95,6 @@ class MainWindow : public QMainWindow {
   void copy(const std::string& command);
   void plan_for_budget();
   void find_plan(Bytes budget, const std::string& text);
-  void show_keys();
   void show_about();
   void say_status();
   void say_outcome(const planner::PlanOutcome& outcome);

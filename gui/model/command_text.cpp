@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdio>
 
+#include "simulator/machine/calibration_settings.h"
+
 namespace stowage::gui {
 namespace {
 
@@ -13,32 +15,19 @@ std::string number(double value) {
   return text.data();
 }
 
-double best_rate(const LinkCurve& curve) {
-  const auto& rates = curve.bytes_per_second;
-  return rates.empty() ? 0 : static_cast<double>(*std::max_element(rates.begin(), rates.end()));
-}
-
 std::string trace_word(const Simulated& simulated) {
   return shell_word(simulated.trace->path.empty() ? std::string("TRACE") : simulated.trace->path);
 }
 
 std::string settings(const Calibration& now, const Calibration& recorded) {
   std::string text;
-  const auto set = [&text](const char* name, double value) {
-    text += std::string(" --set ") + name + "=" + number(value);
-  };
-  const auto factor = [&](const char* name, Ppm a, Ppm b) {
-    if (a != b) set(name, static_cast<double>(a) / kPpm);
-  };
-  if (now.h2d.bytes_per_second != recorded.h2d.bytes_per_second) {
-    set("link.h2d_gbps", best_rate(now.h2d) / 1e9);
+  for (const simulator::CalibrationSetting& setting : simulator::calibration_settings()) {
+    const double value = simulator::setting_value(now, setting.name);
+    if (value == simulator::setting_value(recorded, setting.name)) continue;
+    const std::string set = " --set " + setting.name + "=" + number(value);
+    // A latency changes the rates too, which are then set to what they are.
+    text = setting.name == "link.latency_us" ? set + text : text + set;
   }
-  if (now.d2h.bytes_per_second != recorded.d2h.bytes_per_second) {
-    set("link.d2h_gbps", best_rate(now.d2h) / 1e9);
-  }
-  factor("link.duplex", now.duplex, recorded.duplex);
-  factor("link.copy_interference", now.copy_interference, recorded.copy_interference);
-  factor("link.compute_interference", now.compute_interference, recorded.compute_interference);
   return text;
 }
 

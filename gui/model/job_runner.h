@@ -60,8 +60,6 @@ class JobRunner : public QObject {
   void finish_early() { stop_.request_stop(); }
   [[nodiscard]] bool busy() const { return busy_; }
   [[nodiscard]] const QString& title() const { return title_; }
-  // Counts up with every start and cancel.
-  [[nodiscard]] std::uint64_t generation() const { return generation_; }
 
  Q_SIGNALS:
   void started(const QString& title);

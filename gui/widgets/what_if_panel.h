@@ -29,7 +29,6 @@ class WhatIfPanel : public QWidget {
   [[nodiscard]] QLineEdit& host_budget() { return *host_; }
   [[nodiscard]] CounterField& counter() { return *counter_; }
   [[nodiscard]] QComboBox& card() { return *card_; }
-  [[nodiscard]] QPushButton& plan_button() { return *plan_; }
   [[nodiscard]] MachinePanel& machine() { return *machine_; }
   // What was wrong with the last value, with what to do; empty = nothing.
   [[nodiscard]] QString problem() const { return problem_->text(); }

@@ -110,6 +110,10 @@ Result<Lowering> lower(const StepIndex& index, const Plan& plan) {
                      " and saves other tensors",
                  "", "/for/fingerprint", "plan again from this trace"};
   }
+  if (!plan.recompute.empty() && index.step().segments().empty()) {
+    return Error{ErrorCode::bad_input, "the plan lets segments run again, which is not done here",
+                 "", "/recompute", "use stowage simulate, execute or verify, or leave it out"};
+  }
   const auto decisions = resolve(trace, plan);
   if (!decisions) return decisions.error();
   return lower(index, *decisions);

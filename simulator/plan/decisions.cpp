@@ -109,6 +109,27 @@ Result<SavedDecision> decide(const Trace& trace, const SavedRule& rule, std::siz
   return decision;
 }
 
+// Of what segments of a rule are given.
+struct Boundary {
+  Pattern pattern;
+  Decision decision = Decision::keep;
+};
+
+// It is an input of a segment whose rule lets inputs leave.
+bool leaves_at_begin(const Trace& trace, const std::vector<Boundary>& boundaries, SavedId saved) {
+  if (trace.saved.ordinal[saved.index()] >= 0) return false;
+  if (pre_existing(trace, trace.saved.storage[saved.index()])) return false;
+  const std::string& layer =
+      trace.string(trace.layers.name[trace.saved.layer[saved.index()].index()]);
+  const std::string call = layer + "@" + std::to_string(trace.saved.call[saved.index()]);
+  for (const Boundary& each : boundaries) {
+    if (each.pattern.matches(layer) || each.pattern.matches(call)) {
+      return each.decision == Decision::offload;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<Decisions> resolve(const Trace& trace, const Plan& plan) {
@@ -121,6 +142,12 @@ Result<Decisions> resolve(const Trace& trace, const Plan& plan) {
       return error;
     }
     matchers.push_back(std::move(matcher).value());
+  }
+
+  std::vector<Boundary> boundaries;
+  for (const RecomputeRule& rule : plan.recompute) {
+    auto pattern = Pattern::parse(rule.segment);
+    if (pattern) boundaries.push_back({std::move(pattern).value(), rule.boundary});
   }
 
   Decisions decisions;
@@ -138,6 +165,9 @@ Result<Decisions> resolve(const Trace& trace, const Plan& plan) {
       auto decision = decide(trace, plan.saved[rule], rule, trace.saved.layer[i]);
       if (!decision) return decision.error();
       decisions.saved[i] = std::move(decision).value();
+    }
+    if (!decided && leaves_at_begin(trace, boundaries, SavedId(i))) {
+      decisions.saved[i].decision = Decision::offload;
     }
   }
   for (std::size_t rule = 0; rule < plan.saved.size(); ++rule) {

@@ -86,6 +86,20 @@ Json rule_json(const SavedRule& rule) {
   return json;
 }
 
+Json recompute_json(const RecomputeRule& rule) {
+  Json json = Json::object();
+  json["segment"] = rule.segment;
+  if (rule.each == 1) {
+    json["each"] = "layer";
+  } else if (rule.each == RecomputeRule::kAll) {
+    json["each"] = "run";
+  } else {
+    json["each"] = rule.each;
+  }
+  if (rule.boundary != Decision::keep) json["boundary"] = name_of(rule.boundary);
+  return json;
+}
+
 // On one line if it fits there, else a shard a line.
 std::string parameters_text(const ParameterPlan& parameters) {
   constexpr std::size_t kLongest = 120;
@@ -135,6 +149,14 @@ std::string plan_to_json(const Plan& plan) {
     rules += (&rule == plan.saved.data() ? "\n    " : ",\n    ") + one_line(rule_json(rule));
   }
   lines.push_back(rules + (plan.saved.empty() ? "]" : "\n  ]"));
+  if (!plan.recompute.empty()) {
+    std::string segments = "\"recompute\": [";
+    for (const RecomputeRule& rule : plan.recompute) {
+      segments +=
+          (&rule == plan.recompute.data() ? "\n    " : ",\n    ") + one_line(recompute_json(rule));
+    }
+    lines.push_back(segments + "\n  ]");
+  }
   if (plan.parameters) lines.push_back(parameters_text(*plan.parameters));
   if (plan.predicted) {
     const Predicted& predicted = *plan.predicted;

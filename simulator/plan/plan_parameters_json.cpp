@@ -71,7 +71,7 @@ bool PlanReader::unsupported(const Json& document) {
   const auto refuse = [&](const std::string& pointer) {
     return fail(pointer, "not supported yet", "leave this part out");
   };
-  for (const char* key : {"recompute", "micro_batches"}) {
+  for (const char* key : {"micro_batches"}) {
     const auto found = document.find(key);
     if (found == document.end()) continue;
     const std::string at = child("", key);
@@ -80,8 +80,7 @@ bool PlanReader::unsupported(const Json& document) {
     }
     for (std::size_t i = 0; i < found->size(); ++i) {
       const Json& item = (*found)[i];
-      const bool nothing = std::string_view(key) == "micro_batches" && item.is_object() &&
-                           item.contains("count") && item["count"] == 1;
+      const bool nothing = item.is_object() && item.contains("count") && item["count"] == 1;
       if (!nothing) return refuse(child(at, i));
     }
   }

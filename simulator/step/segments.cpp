@@ -72,6 +72,18 @@ Result<SegmentFinder::Call> SegmentFinder::find_call(const std::string& name) co
              near.empty() ? "" : "did you mean '" + near + "'?");
 }
 
+std::vector<SegmentFinder::Named> SegmentFinder::calls() const {
+  std::vector<Named> named;
+  for (const Call& call : calls_) {
+    if (!call.end.valid()) continue;
+    const std::string& layer = trace_.string(trace_.layers.name[call.layer.index()]);
+    const bool is_only = trace_.layers.calls[call.layer.index()] <= 1;
+    named.push_back({is_only ? layer : layer + "@" + std::to_string(call.call), layer, call.first,
+                     call.end});
+  }
+  return named;
+}
+
 std::vector<TensorId> SegmentFinder::passed_at(EventId event) const {
   const LayerTensors& passed = trace_.layer_tensors;
   const auto [first, end] = std::equal_range(passed.event.begin(), passed.event.end(), event);
@@ -101,8 +113,8 @@ Status SegmentFinder::check_chain(const Call& from, const Call& to) const {
     const Tensors& tensors = trace_.tensors;
     return x.valid() && y.valid() && tensors.storage[x.index()].valid() &&
            tensors.storage[x.index()] == tensors.storage[y.index()] &&
-           tensors.shape[x.index()] == tensors.shape[y.index()] &&
-           tensors.strides[x.index()] == tensors.strides[y.index()] &&
+           trace_.list(tensors.shape[x.index()]) == trace_.list(tensors.shape[y.index()]) &&
+           trace_.list(tensors.strides[x.index()]) == trace_.list(tensors.strides[y.index()]) &&
            tensors.offset[x.index()] == tensors.offset[y.index()];
   };
   const std::vector<TensorId> out = passed_at(EventId(from.end.value - 1));

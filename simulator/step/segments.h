@@ -46,6 +46,15 @@ class SegmentFinder {
   // Cost: O(events and uses from the segment's begin to its trigger).
   [[nodiscard]] Result<Segment> find(const std::string& name) const;
 
+  // Layer calls in order of their begin; `name` is what find() takes.
+  struct Named {
+    std::string name;
+    std::string layer;
+    EventId first;  // [first, end)
+    EventId end;
+  };
+  [[nodiscard]] std::vector<Named> calls() const;
+
  private:
   struct Call {
     LayerId layer;

@@ -210,6 +210,25 @@ TEST(PlanJson, AcceptsWhatPeopleWrite) {
               "recompute": [], "micro_batches": [{"segment": "*", "count": 1}], "parameters": {})"));
 }
 
+TEST(PlanJson, SegmentsThatRunAgainAreWrittenAsTheyWereRead) {
+  const std::string text = R"({
+  "schema": "stowage-plan/1",
+  "saved": [],
+  "recompute": [
+    { "segment": "layers.[0-3]", "each": "layer", "boundary": "offload" },
+    { "segment": "layers.*", "each": 2 },
+    { "segment": "h*", "each": "run" }
+  ]
+}
+)";
+  const Plan plan = read(text);
+  ASSERT_EQ(plan.recompute.size(), 3U);
+  EXPECT_EQ(plan.recompute[0], (RecomputeRule{"layers.[0-3]", 1, Decision::offload}));
+  EXPECT_EQ(plan.recompute[1], (RecomputeRule{"layers.*", 2, Decision::keep}));
+  EXPECT_EQ(plan.recompute[2], (RecomputeRule{"h*", RecomputeRule::kAll, Decision::keep}));
+  EXPECT_EQ(plan_to_json(plan), text);
+}
+
 struct Refused {
   const char* text;
   const char* pointer;
@@ -266,8 +285,19 @@ TEST(PlanJson, RefusesWithPointerAndHint) {
        "/budget/device_bytes", "is not what"},
       {R"({"schema": "stowage-plan/1", "budget": {"on": "reserve"}})", "/budget/on",
        "did you mean \"reserved\""},
-      {R"({"schema": "stowage-plan/1", "recompute": [{"segment": "layers.*"}]})", "/recompute/0",
-       "not supported yet"},
+      {R"({"schema": "stowage-plan/1", "recompute": {}})", "/recompute", "expected a list"},
+      {R"({"schema": "stowage-plan/1", "recompute": [{"each": "layer"}]})", "/recompute/0",
+       "names no segment"},
+      {R"({"schema": "stowage-plan/1", "recompute": [{"segment": "[3"}]})", "/recompute/0/segment",
+       ""},
+      {R"({"schema": "stowage-plan/1", "recompute": [{"segment": "a", "each": "all"}]})",
+       "/recompute/0/each", "a number of layers"},
+      {R"({"schema": "stowage-plan/1", "recompute": [{"segment": "a", "each": 0}]})",
+       "/recompute/0/each", "too small"},
+      {R"({"schema": "stowage-plan/1", "recompute": [{"segment": "a", "boundary": "host"}]})",
+       "/recompute/0/boundary", "expected \"keep\" or \"offload\""},
+      {R"({"schema": "stowage-plan/1", "recompute": [{"segment": "a", "boundry": "keep"}]})",
+       "/recompute/0/boundry", "did you mean \"boundary\""},
       {R"({"schema": "stowage-plan/1", "parameters": []})", "/parameters", "expected an object"},
       {R"({"schema": "stowage-plan/1", "parameters": {"shard": []}})", "/parameters/shard",
        "did you mean \"shards\""},

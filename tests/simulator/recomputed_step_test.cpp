@@ -7,7 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "simulator/hazards/hazards.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/replay/replay.h"
+#include "simulator/step/plan_structure.h"
 #include "simulator/step/segments.h"
+#include "simulator/step/step_index.h"
+#include "simulator/step/unroll.h"
 #include "tests/support/micro_trace.h"
 #include "traces/validate.h"
 
@@ -162,6 +168,174 @@ TEST(RecomputedStep, RunsTheLayerAgainWhereItsFirstSavedTensorIsAskedFor) {
     EXPECT_EQ(texts[i], expected[i]) << "event " << i;
   }
   EXPECT_EQ(texts.size(), expected.size());
+}
+
+TEST(RecomputedStep, TakesAsMuchLongerAsTheRunTakes) {
+  SmallStep small;
+  const Trace trace = small.t.finish();
+  const RecomputedStep step = recomputed(trace, {"a"});
+  // Ahead of the mul 10, in it 10 and 10, ahead of the exp 10.
+  EXPECT_EQ(step.trace.events.time.back(), trace.events.time.back() + 40);
+}
+
+TEST(RecomputedStep, SaysWhichRowsAreWhose) {
+  SmallStep small;
+  const Trace trace = small.t.finish();
+  const Result<Step> step = unroll(trace, Structure{.recompute = {"a"}});
+  ASSERT_TRUE(step.ok()) << step.error().text();
+  ASSERT_EQ(step->segments().size(), 1U);
+  const SegmentRows& rows = step->segments().front();
+  EXPECT_EQ(rows.first_input, SavedId(0));
+  EXPECT_EQ(rows.end_input, SavedId(1));
+  EXPECT_EQ(rows.first_saved, SavedId(1));
+  EXPECT_EQ(rows.end_saved, SavedId(3));
+  EXPECT_EQ(rows.first_again, SavedId(4));
+  EXPECT_EQ(rows.end_again, SavedId(6));
+  EXPECT_FALSE(step->is_of_segment(SavedId(0)));  // what it is given may leave
+  EXPECT_TRUE(step->is_of_segment(SavedId(1)));
+  EXPECT_FALSE(step->is_of_segment(SavedId(3)));  // the loss's
+  EXPECT_TRUE(step->is_of_segment(SavedId(5)));
+  EXPECT_EQ(step->pass(SavedId(2)), Pass::forward);
+  EXPECT_EQ(step->pass(SavedId(5)), Pass::recompute);
+  EXPECT_EQ(step->origin(SavedId(5)).row, SavedId(1));
+  EXPECT_FALSE(step->origin(SavedId(0)).row.valid());
+  // x, y and z, and y again.
+  const Trace& tables = step->trace();
+  ASSERT_EQ(tables.storages.size(), 4U);
+  EXPECT_EQ(step->origin(StorageId(3)).row, StorageId(1));
+  EXPECT_EQ(tables.saved.storage[4], StorageId(0));  // x itself
+  EXPECT_EQ(tables.saved.storage[5], StorageId(3));
+}
+
+// What the segment is given leaves behind its forward, and comes back for the run.
+TEST(RecomputedStep, ItsInputIsATenantLikeAnyOther) {
+  SmallStep small;
+  const Trace trace = small.t.finish();
+  const Result<Step> step = unroll(trace, Structure{.recompute = {"a"}});
+  ASSERT_TRUE(step.ok());
+  const StepIndex index(*step);
+  Decisions decisions;
+  decisions.saved.resize(index.trace().saved.size());
+  // Those of the segment are nobody's to move.
+  for (SavedDecision& each : decisions.saved) each.decision = Decision::offload;
+  decisions.saved[3].decision = Decision::keep;
+  decisions.saved[0].reload.kind = ReloadPoint::Kind::unpack;
+  const Result<Lowering> lowered = lower(index, decisions);
+  ASSERT_TRUE(lowered.ok()) << lowered.error().text();
+  EXPECT_TRUE(find_hazards(index, lowered->schedule).empty());
+  ASSERT_EQ(lowered->schedule.tenants.size(), 1U);
+  EXPECT_EQ(lowered->schedule.tenants[0].bytes, 100);
+  EXPECT_EQ(lowered->schedule.tenants[0].saved, std::vector<SavedId>{SavedId(0)});
+  // Kept: x 100, y 200, z 300 in forward. In backward, of both: x and y again, 300.
+  EXPECT_EQ(replay(index, resident_schedule(index)).peak_requested, 600);
+}
+
+// Layers "a" and "b", "b" given what "a" returns: each multiplies into a storage that it saves.
+struct TwoLayers {
+  MicroTrace t;
+  StorageId x;
+  std::vector<SavedId> saved;
+
+  void layer(const std::string& name, StorageId in, StorageId& out, bool writes = false) {
+    const TensorId given = t.view(in);
+    t.begin_layer(name);
+    t.passed(given);
+    t.begin_op("mul");
+    t.read(in);
+    if (writes) t.write(in);
+    saved.push_back(t.pack(in));
+    out = t.alloc(100);
+    t.end_op();
+    t.end_layer(name);
+    t.passed(t.view(out));
+  }
+  Trace finish(bool b_writes = false) {
+    x = t.alloc(100);
+    StorageId y;
+    StorageId z;
+    layer("a", x, y);
+    t.let_go(x);
+    layer("b", y, z, b_writes);
+    t.let_go(y);
+    t.backward();
+    t.drop(t.unpack(saved[1]));
+    t.free(y);
+    t.drop(t.unpack(saved[0]));
+    t.free(x);
+    t.free(z);
+    return t.finish();
+  }
+};
+
+TEST(Segments, LayersOneBehindTheOtherAreOne) {
+  TwoLayers two;
+  const Trace trace = two.finish();
+  const Result<Segment> both = SegmentFinder(trace).find("a..b");
+  ASSERT_TRUE(both.ok()) << both.error().text();
+  EXPECT_EQ(both->calls, 2);
+  EXPECT_EQ(both->inputs.size(), 1U);
+  EXPECT_EQ(both->end_saved.value - both->first_saved.value, 2);
+  const RecomputedStep step = recomputed(trace, {"a..b"});
+  // One run of both, ahead of b's; y (100) is not there in between.
+  const auto texts = texts_of(step.trace);
+  EXPECT_EQ(std::count(texts.begin(), texts.end(), "recompute_begin a"), 1);
+  EXPECT_EQ(std::count(texts.begin(), texts.end(), "layer_forward_begin b"), 2);
+  EXPECT_TRUE(validate(step.trace, "").ok());
+}
+
+TEST(Segments, SayWhyTheyCannotRunAgain) {
+  TwoLayers two;
+  const Trace trace = two.finish();
+  const auto why = [](const Trace& of, const std::string& name) {
+    const Result<Segment> segment = SegmentFinder(of).find(name);
+    return segment ? std::string("it can") : segment.error().text();
+  };
+  EXPECT_NE(why(trace, "c").find("has no layer call 'c'"), std::string::npos);
+  EXPECT_NE(why(trace, "b..a").find("does not come behind"), std::string::npos);
+  Trace other = trace;
+  other.layer_tensors = {};
+  EXPECT_NE(why(other, "a").find("does not say what its layers are given"), std::string::npos);
+  other = trace;
+  other.layer_tensors.event.resize(2);
+  other.layer_tensors.tensor.resize(2);
+  other.layer_tensors.requires_grad.resize(2);
+  EXPECT_NE(why(other, "b").find("is no callable"), std::string::npos);
+  other = trace;
+  other.layer_tensors.tensor[2] = other.layer_tensors.tensor[0];
+  EXPECT_NE(why(other, "a..b").find("not given exactly what 'a' returns"), std::string::npos);
+  // b writes its input, which a returned.
+  TwoLayers writing;
+  const Trace written = writing.finish(true);
+  EXPECT_NE(why(written, "b").find("writes what it did not make"), std::string::npos);
+  EXPECT_EQ(why(written, "a"), "it can");  // y is made again
+  MicroTrace unused;
+  const StorageId x = unused.alloc(8);
+  const TensorId given = unused.view(x);
+  unused.begin_layer("a");
+  unused.passed(given);
+  static_cast<void>(unused.pack(x));
+  unused.end_layer("a");
+  unused.backward();
+  unused.free(x);
+  EXPECT_NE(why(unused.finish(), "a").find("nothing that it saves is asked for"),
+            std::string::npos);
+}
+
+TEST(PlanStructure, NamesTheOutermostCallsAndGroupsThem) {
+  TwoLayers two;
+  const Trace trace = two.finish();
+  const auto names = [&](std::vector<RecomputeRule> rules) {
+    Plan plan;
+    plan.recompute = std::move(rules);
+    const Result<Structure> structure = structure_of(trace, plan);
+    return structure ? structure->recompute : std::vector<std::string>{structure.error().text()};
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names({{"*"}}), (Names{"a", "b"}));
+  EXPECT_EQ(names({{"*", 2}}), (Names{"a..b"}));
+  EXPECT_EQ(names({{"*", RecomputeRule::kAll}}), (Names{"a..b"}));
+  EXPECT_EQ(names({{"b"}, {"*"}}), (Names{"b", "a"}));
+  EXPECT_NE(names({{"c"}}).front().find("names no layer call"), std::string::npos);
 }
 
 }  // namespace

@@ -1,0 +1,85 @@
+#include "simulator/step/plan_structure.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "simulator/plan/pattern.h"
+#include "simulator/step/segments.h"
+#include "simulator/step/unroll.h"
+#include "traces/nearest.h"
+
+namespace stowage::simulator {
+namespace {
+
+using Call = SegmentFinder::Named;
+
+bool overlap(const Call& a, const Call& b) {
+  return a.first < b.end && b.first < a.end;
+}
+
+// The outermost calls that a pattern names and that no earlier rule has. `names` any: it names some.
+std::vector<Call> calls_of(const std::vector<Call>& calls, const Pattern& pattern,
+                           const std::vector<Call>& taken, bool& names_any) {
+  std::vector<Call> mine;
+  for (const Call& call : calls) {
+    const bool is_named = pattern.matches(call.name) || pattern.matches(call.layer);
+    names_any = names_any || is_named;
+    const auto overlaps = [&](const Call& other) { return overlap(call, other); };
+    const bool is_free = std::none_of(taken.begin(), taken.end(), overlaps) &&
+                         std::none_of(mine.begin(), mine.end(), overlaps);
+    if (is_named && is_free) mine.push_back(call);
+  }
+  return mine;
+}
+
+Error names_nothing(const std::vector<Call>& calls, const RecomputeRule& rule,
+                    const std::string& at) {
+  std::vector<std::string> names;
+  for (const Call& call : calls) names.push_back(call.name);
+  const std::string near = nearest(rule.segment, names);
+  return {ErrorCode::bad_input, "the segment \"" + rule.segment + "\" names no layer call", "",
+          at + "/segment",
+          near.empty() ? "stowage inspect --by layer lists the layers"
+                       : "the nearest layer is " + near};
+}
+
+}  // namespace
+
+Result<Structure> structure_of(const Trace& recording, const Plan& plan) {
+  Structure structure;
+  if (plan.recompute.empty()) return structure;
+  const std::vector<Call> calls = SegmentFinder(recording).calls();
+  std::vector<Call> taken;
+  for (std::size_t r = 0; r < plan.recompute.size(); ++r) {
+    const RecomputeRule& rule = plan.recompute[r];
+    const std::string at = "/recompute/" + std::to_string(r);
+    auto pattern = Pattern::parse(rule.segment);
+    if (!pattern) return std::move(pattern).error();
+    bool names_any = false;
+    const std::vector<Call> mine = calls_of(calls, *pattern, taken, names_any);
+    if (!names_any) return names_nothing(calls, rule, at);
+    const std::size_t each = rule.each == RecomputeRule::kAll
+                                 ? std::max<std::size_t>(mine.size(), 1)
+                                 : static_cast<std::size_t>(rule.each);
+    for (std::size_t i = 0; i < mine.size(); i += each) {
+      const std::size_t last = std::min(i + each, mine.size()) - 1;
+      structure.recompute.push_back(i == last ? mine[i].name : mine[i].name + ".." + mine[last].name);
+    }
+    taken.insert(taken.end(), mine.begin(), mine.end());
+  }
+  return structure;
+}
+
+Result<Step> unroll(const Trace& recording, const Plan& plan) {
+  Result<Structure> structure = structure_of(recording, plan);
+  if (!structure) return std::move(structure).error();
+  Result<Step> step = unroll(recording, *structure);
+  if (step || !step.error().pointer.empty()) return step;
+  Error error = std::move(step).error();
+  error.pointer = "/recompute";
+  return error;
+}
+
+}  // namespace stowage::simulator

@@ -1,0 +1,19 @@
+// What a plan says of a step's structure, for one recording.
+#pragma once
+
+#include "simulator/plan/plan.h"
+#include "simulator/step/step.h"
+#include "simulator/step/structure.h"
+#include "traces/result.h"
+#include "traces/trace.h"
+
+namespace stowage::simulator {
+
+// Errors (bad_input), at "/recompute/N/..": a rule that names no layer call (with the nearest one).
+// Cost: O(recording).
+[[nodiscard]] Result<Structure> structure_of(const Trace& recording, const Plan& plan);
+
+// The step under it. Errors: those of structure_of() and of the other unroll().
+[[nodiscard]] Result<Step> unroll(const Trace& recording, const Plan& plan);
+
+}  // namespace stowage::simulator
