@@ -32,14 +32,8 @@ int verb_diff(const Args& args, std::ostream& out, std::ostream& err) {
     if (!b) return b.error();
     const Result<report::Diff> diff = report::diff_texts(*a, *before, *b, *after);
     if (!diff) return diff.error();
-<<<<<<< HEAD
-    console.out << (console.json
-                        ? diff_json(*diff, *before, *after)
-                        : diff_text(*diff, *before, *after, *rows, console.paint));
-=======
     console.out << (console.json ? diff_json(*diff, *before, *after)
                                  : diff_text(*diff, *before, *after, *rows, console.paint));
->>>>>>> fold
     return 0;
   });
 }

@@ -107,8 +107,7 @@ int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
       if (!simulation) return simulation.error();
       if (!simulation->feasible) console.warn("the plan does not keep its budget");
       simulated = std::move(simulation).value();
-      replayed =
-          report::planned_step(simulated->index->trace(), *simulated, *plan, choice.title());
+      replayed = report::planned_step(simulated->index->trace(), *simulated, *plan, choice.title());
     }
     std::vector<const report::StepView*> steps;
     if (recorded) steps.push_back(&*recorded);

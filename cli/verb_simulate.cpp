@@ -198,16 +198,16 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
                    " more notes (--json lists them)");
     }
     if (timeline) {
-      const Status written =
-          write_output(console, *timeline, timeline_json(simulation->index->trace(), *simulation, *plan));
+      const Status written = write_output(
+          console, *timeline, timeline_json(simulation->index->trace(), *simulation, *plan));
       if (!written) return written.error();
     }
     if (console.json) {
       console.out << simulate_json(*simulation, *plan,
                                    plan_file ? "" : choice.policy.value_or("resident"));
     } else {
-      (timeline == "-" ? console.err : console.out)
-          << simulation_text(simulation->index->trace(), *simulation, *plan, choice.title(), console.paint);
+      (timeline == "-" ? console.err : console.out) << simulation_text(
+          simulation->index->trace(), *simulation, *plan, choice.title(), console.paint);
     }
     if (simulation->feasible) return 0;
     Console error_only = console;

@@ -24,7 +24,7 @@ class RandomState {
   at::mt19937 engine_;
   std::optional<float> next_float_;
   std::optional<double> next_double_;
-  std::uint64_t seed_ = 0;    // of the device's, if it is not the CPU
+  std::uint64_t seed_ = 0;  // of the device's, if it is not the CPU
   std::uint64_t offset_ = 0;
 };
 

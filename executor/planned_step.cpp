@@ -31,9 +31,7 @@ class PlannedHooks final : public torch::autograd::SavedVariableHooks {
   explicit PlannedHooks(std::shared_ptr<PlannedStep::State> state, std::int32_t input = -1)
       : state_(std::move(state)), input_(input) {}
 
-  void call_pack_hook(const at::Tensor& tensor) override {
-    packed_ = state_->pack(tensor, input_);
-  }
+  void call_pack_hook(const at::Tensor& tensor) override { packed_ = state_->pack(tensor, input_); }
   at::Tensor call_unpack_hook() override { return state_->unpack(packed_); }
 
  private:

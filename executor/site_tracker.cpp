@@ -28,7 +28,8 @@ void SiteTracker::enter(std::string_view path) {
   if (entry == calls_.end()) entry = calls_.try_emplace(std::string(path), 0).first;
   if (!again_.empty()) {
     Again& again = again_.back();
-    const bool is_known = again.next < again.calls->size() && (*again.calls)[again.next].path == path;
+    const bool is_known =
+        again.next < again.calls->size() && (*again.calls)[again.next].path == path;
     frames_.push_back({entry->first, is_known ? (*again.calls)[again.next].call : -1, 0});
     ++again.next;
     return;

@@ -25,6 +25,11 @@ std::string list_text(c10::IntArrayRef values) {
   return text + "]";
 }
 
+// As SiteTracker tells passes apart.
+simulator::Pass tracked(simulator::Pass pass) {
+  return pass == simulator::Pass::optimizer ? simulator::Pass::forward : pass;
+}
+
 // As a recording has it: an undefined tensor has none.
 DType dtype_in(const at::Tensor& tensor) {
   return tensor.defined() ? dtype_of(tensor.scalar_type()) : DType::other;
@@ -37,7 +42,7 @@ StepCursor::StepCursor(const simulator::Step& step, const simulator::Schedule& s
     : schedule_(schedule), program_(&program), taken_(&program), trace_(step.trace()) {
   for (std::size_t s = 0; s < trace_.saved.size(); ++s) {
     const SavedId saved(s);
-    parts_.push_back({step.pass(saved), std::max(step.micro_batch(saved), 0)});
+    parts_.push_back({tracked(step.pass(saved)), std::max(step.micro_batch(saved), 0)});
   }
   const std::vector<std::int32_t>& numbers = trace_.phases.micro_batch;
   has_micro_batches_ = std::any_of(numbers.begin(), numbers.end(), [](auto n) { return n > 0; });
@@ -103,9 +108,9 @@ void StepCursor::loaded(SavedId saved, std::int64_t storage_serial, std::int64_t
                         Bytes begin) {
   const std::int32_t index = trace_.saved.storage_index[saved.index()];
   if (index < 0 || static_cast<std::size_t>(index) >= first_version_.size()) return;
-  loaded_[buffer_serial] = {storage_serial, first_version_[static_cast<std::size_t>(index)] +
-                                                trace_.saved.version[saved.index()],
-                             begin};
+  loaded_[buffer_serial] = {
+      storage_serial,
+      first_version_[static_cast<std::size_t>(index)] + trace_.saved.version[saved.index()], begin};
 }
 
 StepCursor::Claim StepCursor::unpack(SavedId saved) {

@@ -38,9 +38,9 @@ struct Simulation : Replayed {
   // schedule and of the replay are that step's.
   std::shared_ptr<const simulator::StepIndex> index = {};
   simulator::ReplayResult resident = {};  // of the recording with nothing moved
-  std::vector<StallRow> stalls = {};  // longest first
-  Moment peak_at = {};                // event, op, layer; its time is in the planned step
-  bool feasible = true;               // device_kept and host_kept
+  std::vector<StallRow> stalls = {};      // longest first
+  Moment peak_at = {};                    // event, op, layer; its time is in the planned step
+  bool feasible = true;                   // device_kept and host_kept
 };
 
 // Unrolls, lowers and replays a plan whose budget is resolved (bytes, no percentage left) on a

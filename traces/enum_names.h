@@ -14,8 +14,8 @@ inline constexpr std::array<const char*, 10> kStorageClass = {
     "parameter", "gradient", "optimizer_state", "buffer",    "activation",
     "temporary", "input",    "output",          "workspace", "other"};
 inline constexpr std::array<const char*, 4> kEvidence = {"none", "registered", "hook", "data_flow"};
-inline constexpr std::array<const char*, 6> kPhaseKind = {
-    "zero_grad", "data", "forward", "backward", "optimizer", "recompute"};
+inline constexpr std::array<const char*, 6> kPhaseKind = {"zero_grad", "data",      "forward",
+                                                          "backward",  "optimizer", "recompute"};
 inline constexpr std::array<const char*, 47> kDType = {"uint8",
                                                        "int8",
                                                        "int16",

@@ -130,8 +130,7 @@ Result<AppliedPlan> apply_plan(simulator::Plan plan, const std::string& plan_fil
   plan.predicted.reset();
   Result<planner::AppliedFile> file = planner::apply_file(trace, plan, plan_file);
   if (!file) return file.error();
-  AppliedPlan applied{std::move(plan), std::move(file->index),
-                      std::move(file->lowering.schedule)};
+  AppliedPlan applied{std::move(plan), std::move(file->index), std::move(file->lowering.schedule)};
   applied.moves = !applied.schedule.tenants.empty() || !file->structure.empty();
   return applied;
 }

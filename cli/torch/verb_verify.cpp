@@ -208,12 +208,13 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
     if (!difference) return difference.error();
     v.difference = *difference;
     const simulator::Schedule& schedule = inputs->schedule;
-    Judgement judgement = judge(v, {.budget = inputs->plan.budget,
-                                    .tolerance_given = rtol.has_value(),
-                                    .moves = !schedule.tenants.empty() || !inputs->structure.empty(),
-                                    .allocator_exact = inputs->allocator_exact,
-                                    .active_varies = inputs->active_varies,
-                                    .later_segments = inputs->later_segments});
+    Judgement judgement =
+        judge(v, {.budget = inputs->plan.budget,
+                  .tolerance_given = rtol.has_value(),
+                  .moves = !schedule.tenants.empty() || !inputs->structure.empty(),
+                  .allocator_exact = inputs->allocator_exact,
+                  .active_varies = inputs->active_varies,
+                  .later_segments = inputs->later_segments});
     v.failures = std::move(judgement.failures);
     say_verified(console, v, judgement, *inputs->trace);
     return v.passed() ? 0 : static_cast<int>(ErrorCode::condition);

@@ -177,10 +177,8 @@ class Assembler {
       events.ref.push_back(-1);
       events.time.push_back(times_[i]);
       close_ops_before(raw);
-      if (raw.kind == RawKind::recompute_begin) {  // seen from the op that asks for a saved tensor
-        begin_again(event);
-        events.op.push_back(interrupted_.back().ops.empty() ? OpId()
-                                                            : interrupted_.back().ops.back());
+      if (raw.kind == RawKind::recompute_begin || raw.kind == RawKind::recompute_end) {
+        if (Status status = handle_again(raw, event); !status) return status;
         continue;
       }
       if (std::exchange(is_behind_again_, false)) next_phase(interrupted_phase_, event);
@@ -192,20 +190,25 @@ class Assembler {
     return Unit{};
   }
 
-  // A segment runs again inside of whatever backward was doing.
-  void begin_again(EventId event) {
-    interrupted_.push_back({std::move(open_ops_), trace_.phases.kind.back()});
-    open_ops_.clear();
-    trace_.events.ref.back() = layer_row(raw_.events[event.index()].id).value;
-    is_behind_again_ = false;
-    next_phase(PhaseKind::recompute, event);
-  }
-  LayerId end_again(const RawEvent& raw) {
+  // A segment runs again inside of whatever backward was doing; its begin and its end are seen from
+  // there.
+  Status handle_again(const RawEvent& raw, EventId event) {
+    trace_.events.ref.back() = layer_row(raw.id).value;
+    if (raw.kind == RawKind::recompute_begin) {
+      trace_.events.op.push_back(current_op());
+      interrupted_.push_back({std::move(open_ops_), trace_.phases.kind.back()});
+      open_ops_.clear();
+      is_behind_again_ = false;
+      next_phase(PhaseKind::recompute, event);
+      return Unit{};
+    }
+    if (interrupted_.empty()) return refuse("the end of a segment that does not run again");
     open_ops_ = std::move(interrupted_.back().ops);
     interrupted_phase_ = interrupted_.back().phase;
     interrupted_.pop_back();
     is_behind_again_ = true;
-    return layer_row(raw.id);
+    trace_.events.op.push_back(current_op());
+    return Unit{};
   }
 
   // Nested ops have no end event: an op is over when one that is not its child begins.
@@ -274,10 +277,6 @@ class Assembler {
         ref = rows_.storage_of(raw.id).value;
         if (ref < 0) return refuse("an update of a parameter whose storage was not seen");
         return Unit{};
-      case RawKind::recompute_end:
-        if (interrupted_.empty()) return refuse("the end of a segment that does not run again");
-        ref = end_again(raw).value;
-        return Unit{};
       case RawKind::op_begin:
         add_op(raw_.ops[static_cast<std::size_t>(raw.id)], event);
         ref = static_cast<std::int32_t>(raw.id);
@@ -297,7 +296,8 @@ class Assembler {
           pending_optimizer_ = is_behind_backward_ = true;
         }
         return Unit{};
-      case RawKind::recompute_begin:  // begin_again()
+      case RawKind::recompute_begin:  // walk() does these
+      case RawKind::recompute_end:
       case RawKind::released:
       case RawKind::hook_gone:
         break;
@@ -316,8 +316,8 @@ class Assembler {
       }
     }
     const LayerId layer = layer_row(raw.id);
-    const bool is_boundary = raw.kind == RawKind::layer_forward_begin ||
-                             raw.kind == RawKind::layer_forward_end;
+    const bool is_boundary =
+        raw.kind == RawKind::layer_forward_begin || raw.kind == RawKind::layer_forward_end;
     if (is_boundary) boundaries_.push_back(event);
     if (raw.kind == RawKind::layer_forward_begin) {
       if (interrupted_.empty()) ++trace_.layers.calls[layer.index()];

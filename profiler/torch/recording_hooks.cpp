@@ -83,8 +83,9 @@ at::Tensor RecordingHooks::call_unpack_hook() {
     link_->with([&](StepRecorder& recorder) { recorder.record_reload(loaded, origin_); });
     return loaded;
   }
-  return handed_out(given_up_.call != nullptr ? given_up_.call->take(given_up_.number) : kept_.get(),
-                    unpack, observe);
+  return handed_out(
+      given_up_.call != nullptr ? given_up_.call->take(given_up_.number) : kept_.get(), unpack,
+      observe);
 }
 
 at::Tensor RecordingHooks::handed_out(const at::Tensor& kept, std::int64_t unpack, bool observe) {

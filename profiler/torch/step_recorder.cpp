@@ -316,8 +316,7 @@ void StepRecorder::op_begin(const at::RecordFunction& op, std::int64_t backward_
     fail({ErrorCode::internal, std::string("the recorder failed: ") + error.what(), "", "", ""});
   }
   // An op that calls backward waits for it; ops of other threads then lie within it.
-  const bool beside_another =
-      open_ops_.size() > outer_ops() && open_ops_.back().thread != thread;
+  const bool beside_another = open_ops_.size() > outer_ops() && open_ops_.back().thread != thread;
   if (beside_another) {
     fail({ErrorCode::bad_input,
           std::string("two threads ran ops at once (") + op.name() + " began within " +

@@ -101,8 +101,7 @@ Result<Lowering> lower(const StepIndex& index, const Decisions& decisions) {
 Result<Lowering> lower(const StepIndex& index, const Plan& plan) {
   const Trace& trace = index.trace();
   const PlanTarget& target = plan.target;
-  if (!target.fingerprint.empty() &&
-      target.fingerprint != index.step().recording().fingerprint) {
+  if (!target.fingerprint.empty() && target.fingerprint != index.step().recording().fingerprint) {
     return Error{ErrorCode::bad_input,
                  "the plan was made for " + described(target.model, target.batch, target.dtype) +
                      "; the trace is of " +

@@ -178,8 +178,8 @@ Result<SkippedUpdate> skip_update(const StepIndex& taken, const Schedule& schedu
   // What runs again does so in both.
   const bool runs_again = !taken.step().segments().empty();
   if (runs_again) structure.recompute.clear();
-  Result<Step> step = unroll(runs_again ? taken.trace() : taken.step().recording(), structure,
-                             templates);
+  Result<Step> step =
+      unroll(runs_again ? taken.trace() : taken.step().recording(), structure, templates);
   if (!step) return std::move(step).error();
   Result<Schedule> without = leave_out_update(taken, schedule, StepIndex(*step));
   if (!without) return std::move(without).error();

@@ -1,8 +1,8 @@
 // A Plan is what the user decides, in the user's terms: rules that say which saved tensors are
 // kept or offloaded, when they leave and when they come back. It is a value; its JSON form
 // (simulator/plan/plan_json.h) is stable, so plans diff well. docs/plan-format.md is the reference.
-// Parts of the format that Stowage cannot run yet (gradients, optimizer, micro_batches, recompute of
-// single ops) have no place here: the reader refuses them as "not supported yet".
+// Parts of the format that Stowage cannot run yet (gradients, optimizer, micro_batches, recompute
+// of single ops) have no place here: the reader refuses them as "not supported yet".
 #pragma once
 
 #include <cstdint>
@@ -71,8 +71,8 @@ struct SavedRule {
 // the pattern names: each by itself, or several in a row as one segment.
 struct RecomputeRule {
   static constexpr std::int32_t kAll = 0;
-  std::string segment;      // pattern of layer calls: "layers.[0-3]", "embed@2"
-  std::int32_t each = 1;    // layers in a segment; kAll: all that it names
+  std::string segment;                 // pattern of layer calls: "layers.[0-3]", "embed@2"
+  std::int32_t each = 1;               // layers in a segment; kAll: all that it names
   Decision boundary = Decision::keep;  // of what a segment is given, where no saved rule decides
   bool operator==(const RecomputeRule&) const = default;
 };

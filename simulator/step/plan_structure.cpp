@@ -19,7 +19,8 @@ bool overlap(const Call& a, const Call& b) {
   return a.first < b.end && b.first < a.end;
 }
 
-// The outermost calls that a pattern names and that no earlier rule has. `names` any: it names some.
+// The outermost calls that a pattern names and that no earlier rule has. `names` any: it names
+// some.
 std::vector<Call> calls_of(const std::vector<Call>& calls, const Pattern& pattern,
                            const std::vector<Call>& taken, bool& names_any) {
   std::vector<Call> mine;
@@ -65,7 +66,8 @@ Result<Structure> structure_of(const Trace& recording, const Plan& plan) {
                                  : static_cast<std::size_t>(rule.each);
     for (std::size_t i = 0; i < mine.size(); i += each) {
       const std::size_t last = std::min(i + each, mine.size()) - 1;
-      structure.recompute.push_back(i == last ? mine[i].name : mine[i].name + ".." + mine[last].name);
+      structure.recompute.push_back(i == last ? mine[i].name
+                                              : mine[i].name + ".." + mine[last].name);
     }
     taken.insert(taken.end(), mine.begin(), mine.end());
   }

@@ -42,7 +42,8 @@ RecomputedOrder::RecomputedOrder(const Trace& recording, const std::vector<Segme
       const StorageId of = input.valid() ? trace_.tensors.storage[input.index()] : StorageId();
       if (of.valid()) given.emplace_back(of.index(), run);
     }
-    for (const StorageId storage : segments_[j].captured) captured.emplace_back(storage.index(), run);
+    for (const StorageId storage : segments_[j].captured)
+      captured.emplace_back(storage.index(), run);
   }
   given_to_ = {trace_.storages.size(), given};
   captured_by_ = {trace_.storages.size(), captured};
@@ -81,7 +82,8 @@ void RecomputedOrder::order_items() {
     const std::vector<TensorId>& inputs = segments_[next_segment++].inputs;
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       if (!inputs[k].valid()) continue;
-      items_.push_back({.kind = EventKind::pack, .from = {}, .input = static_cast<std::int32_t>(k)});
+      items_.push_back(
+          {.kind = EventKind::pack, .from = {}, .input = static_cast<std::int32_t>(k)});
       items_.back().layer = segments_[next_segment - 1].layer;
     }
   }
@@ -105,8 +107,7 @@ void RecomputedOrder::add_run(std::int32_t run, EventId trigger) {
   const auto again = [&](EventId event, Nanoseconds gap) {
     to.again[static_cast<std::size_t>(event.value - segment.first.value)] =
         static_cast<std::int32_t>(items_.size());
-    items_.push_back(
-        {.kind = events.kind[event.index()], .from = event, .run = run, .gap = gap});
+    items_.push_back({.kind = events.kind[event.index()], .from = event, .run = run, .gap = gap});
   };
   made(EventKind::recompute_begin, segment.layer);
   items_.back().gap = gap_at(events, trigger.index());
@@ -179,8 +180,8 @@ std::int32_t RecomputedOrder::death_again(std::int32_t run, StorageId storage) c
     while (trace_.events.kind[at.index()] == EventKind::free) --at.value;
     last = of.again[static_cast<std::size_t>(at.value - segment.first.value)];
   } else {  // gone when the run stops: with the op around that, or behind it
-    const bool is_in_op = of.open_op.valid() &&
-                          root_of(trace_.storages.alloc_op[storage.index()]) == of.open_op;
+    const bool is_in_op =
+        of.open_op.valid() && root_of(trace_.storages.alloc_op[storage.index()]) == of.open_op;
     last = is_in_op ? of.stop : of.op_end;
   }
   for (const SavedId saved : saved_of_[storage.index()]) {

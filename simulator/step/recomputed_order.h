@@ -21,11 +21,11 @@ struct Row {
 
 struct OrderedEvent {
   EventKind kind = EventKind::step_begin;
-  EventId from;             // none: it stands for a segment's begin, input or end
-  std::int32_t run = -1;    // it is of this segment's run again
-  std::int32_t input = -1; // pack, unpack without `from`: of this input
-  LayerId layer{};          // of the other kinds without `from`
-  Nanoseconds gap = 0;      // ahead of it
+  EventId from;              // none: it stands for a segment's begin, input or end
+  std::int32_t run = -1;     // it is of this segment's run again
+  std::int32_t input = -1;   // pack, unpack without `from`: of this input
+  LayerId layer{};           // of the other kinds without `from`
+  Nanoseconds gap = 0;       // ahead of it
   Row<StorageId> storage{};  // free
 };
 
@@ -87,7 +87,7 @@ class RecomputedOrder {
   std::vector<std::int32_t> final_;  // by position: row of events_
   std::vector<Run> runs_;
   Grouped<UnpackId> unpacks_of_;
-  Grouped<SavedId> saved_of_;  // by storage
+  Grouped<SavedId> saved_of_;      // by storage
   std::vector<bool> is_given_up_;  // by saved tensor: of a segment
   // Segments that are given a storage or use it from outside.
   Grouped<std::int32_t> given_to_;

@@ -341,7 +341,8 @@ class RecomputedTables {
   }
   [[nodiscard]] EventId op_begin(OpId op) const {
     for (std::size_t e = 0; e < from_.events.size(); ++e) {
-      const bool is_it = from_.events.kind[e] == EventKind::op_begin && from_.events.ref[e] == op.value;
+      const bool is_it =
+          from_.events.kind[e] == EventKind::op_begin && from_.events.ref[e] == op.value;
       if (is_it) return EventId(e);
     }
     return {};
@@ -415,9 +416,8 @@ class RecomputedTables {
         place(row, order_.again(static_cast<std::int32_t>(j), at));
       }
     }
-    std::stable_sort(rows.begin(), rows.end(), [](const DeviceRow& a, const DeviceRow& b) {
-      return a.event < b.event;
-    });
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const DeviceRow& a, const DeviceRow& b) { return a.event < b.event; });
     return rows;
   }
 
@@ -479,7 +479,7 @@ class RecomputedTables {
   Again again_tensors_;
   Again again_saved_;
   std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> inputs_;  // by run, input: saved
-  std::vector<PhaseId> phase_of_;  // by recorded event
+  std::vector<PhaseId> phase_of_;                                         // by recorded event
   Nanoseconds now_ = 0;
   OpId last_op_;   // of the recorded events
   OpId op_again_;  // of those of a run

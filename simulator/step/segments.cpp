@@ -21,7 +21,8 @@ Error cannot(const std::string& segment, const std::string& why, const std::stri
 
 // Their schemas do not say that they write the statistics that they are given.
 bool updates_statistics(const std::string& op) {
-  return op.find("batch_norm") != std::string::npos || op.find("instance_norm") != std::string::npos;
+  return op.find("batch_norm") != std::string::npos ||
+         op.find("instance_norm") != std::string::npos;
 }
 
 bool writes(UseMode mode) {
@@ -78,8 +79,8 @@ std::vector<SegmentFinder::Named> SegmentFinder::calls() const {
     if (!call.end.valid()) continue;
     const std::string& layer = trace_.string(trace_.layers.name[call.layer.index()]);
     const bool is_only = trace_.layers.calls[call.layer.index()] <= 1;
-    named.push_back({is_only ? layer : layer + "@" + std::to_string(call.call), layer, call.first,
-                     call.end});
+    named.push_back(
+        {is_only ? layer : layer + "@" + std::to_string(call.call), layer, call.first, call.end});
   }
   return named;
 }
@@ -119,9 +120,9 @@ Status SegmentFinder::check_chain(const Call& from, const Call& to) const {
   };
   const std::vector<TensorId> out = passed_at(EventId(from.end.value - 1));
   const std::vector<TensorId> in = passed_at(to.first);
-  const bool fits = out.size() == in.size() &&
-                    std::equal(out.begin(), out.end(), in.begin(), same);
-  if (!fits) return cannot(a + kRun + b, "'" + b + "' is not given exactly what '" + a + "' returns");
+  const bool fits = out.size() == in.size() && std::equal(out.begin(), out.end(), in.begin(), same);
+  if (!fits)
+    return cannot(a + kRun + b, "'" + b + "' is not given exactly what '" + a + "' returns");
   for (EventId e = from.end; e < to.first; ++e.value) {
     if (trace_.events.kind[e.index()] == EventKind::free) continue;
     return cannot(a + kRun + b, "the model does something between '" + a + "' and '" + b + "'");
@@ -132,8 +133,8 @@ Status SegmentFinder::check_chain(const Call& from, const Call& to) const {
 Status SegmentFinder::find_saved(Segment& segment) const {
   const std::vector<EventId>& packs = trace_.saved.event;
   const auto row_at = [&](EventId event) {
-    return SavedId(static_cast<std::size_t>(
-        std::lower_bound(packs.begin(), packs.end(), event) - packs.begin()));
+    return SavedId(static_cast<std::size_t>(std::lower_bound(packs.begin(), packs.end(), event) -
+                                            packs.begin()));
   };
   segment.first_saved = row_at(segment.first);
   segment.end_saved = row_at(segment.end);
@@ -165,11 +166,12 @@ Status SegmentFinder::find_uses(Segment& segment) const {
   const EventId stop = trace_.saved.event[segment.last_needed.index()];
   for (EventId e = segment.first; e < again; ++e.value) {
     if (trace_.events.kind[e.index()] != EventKind::op_begin) continue;
-    for (const std::uint32_t use : uses_of_[static_cast<std::size_t>(trace_.events.ref[e.index()])]) {
+    for (const std::uint32_t use :
+         uses_of_[static_cast<std::size_t>(trace_.events.ref[e.index()])]) {
       const StorageId storage = trace_.tensors.storage[trace_.uses.tensor[use].index()];
       if (!storage.valid() || is_own(storage)) continue;
-      const std::string& op = trace_.string(
-          trace_.ops.name[static_cast<std::size_t>(trace_.events.ref[e.index()])]);
+      const std::string& op =
+          trace_.string(trace_.ops.name[static_cast<std::size_t>(trace_.events.ref[e.index()])]);
       if (segment.has(e) && updates_statistics(op) &&
           trace_.storages.storage_class[storage.index()] == StorageClass::buffer) {
         return cannot(segment.name, op + " in it would update its running statistics twice");

@@ -36,7 +36,8 @@ Result<Step> unroll_segments(const Trace& recording, const Structure& structure)
   }
   Result<RecomputedStep> step = recompute(recording, std::move(segments));
   if (!step) return std::move(step).error();
-  if (Status valid = validate(step->trace, ""); !valid) return of_structure(std::move(valid).error());
+  if (Status valid = validate(step->trace, ""); !valid)
+    return of_structure(std::move(valid).error());
   return Step(recording, std::make_shared<const RecomputedStep>(std::move(step).value()));
 }
 
@@ -44,7 +45,8 @@ Result<Step> unroll_segments(const Trace& recording, const Structure& structure)
 
 Result<Step> unroll(const Trace& recording, const Structure& structure,
                     const std::vector<StepTemplate>& templates) {
-  if (!structure.recompute.empty() && templates.empty()) return unroll_segments(recording, structure);
+  if (!structure.recompute.empty() && templates.empty())
+    return unroll_segments(recording, structure);
   Result<std::vector<const StepTemplate*>> chosen =
       choose_templates(recording, structure, templates);
   if (!chosen) return std::move(chosen).error();

@@ -32,8 +32,7 @@ TEST(Recompute, LayersOfGpt2RunAgainAndAreVerified) {
   job.write_plan(R"("recompute": [{"segment": "layers.*", "boundary": "offload"}])");
   const json result = job.simulate();
   ASSERT_FALSE(result.is_null());
-  EXPECT_LT(result.at("peak_requested_bytes"),
-            result.at("resident").at("peak_requested_bytes"));
+  EXPECT_LT(result.at("peak_requested_bytes"), result.at("resident").at("peak_requested_bytes"));
   EXPECT_GT(result.at("step_ns"), result.at("resident").at("step_ns"));
   job.verify(true);
 }
@@ -45,7 +44,6 @@ TEST(Recompute, ALayerThatIsNoneIsNamed) {
   cli_tests::expect_error(stowage({"simulate", job.trace, "--plan", job.plan}), 3,
                           {"/recompute/0/segment", "names no layer call", "layers.0"});
 }
-
 
 }  // namespace
 }  // namespace stowage

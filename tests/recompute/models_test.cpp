@@ -125,9 +125,9 @@ Trace record_under(RecordedModel& model, const simulator::Step& step, std::int64
       executor::segment_specs(step.trace(), step.segments());
   const profiler::StepFunctions functions = model.session->functions();
   profiler::RawRecording raw;
-  raw.structure = or_throw(profiler::observe(model.session->device(), functions,
-                                             profiler::RecordMode::keep, index,
-                                             {.segments = segments}));
+  raw.structure =
+      or_throw(profiler::observe(model.session->device(), functions, profiler::RecordMode::keep,
+                                 index, {.segments = segments}));
   raw.offload_all = or_throw(profiler::observe(model.session->device(), functions,
                                                profiler::RecordMode::offload_all, index + 1,
                                                {.segments = segments}));
@@ -227,16 +227,18 @@ TEST_P(RecomputedModel, RunsUnderAPlanBitwise) {
   EXPECT_GT(again, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, RecomputedModel,
-                         ::testing::Values(ModelCase{"mlp:layers=3,width=32", 4, "none"},
-                                           ModelCase{"gpt2:layers=2,width=32,seq=8,vocab=64", 2,
-                                                     "adamw"},
-                                           ModelCase{"llama3-8b:layers=2,width=64,heads=4,kv_heads=2,hidden=96,"
-                                                     "vocab=128,seq=32", 2, "none"},
-                                           ModelCase{"resnet50:blocks=1-1-1-1,width=8,image=32,"
-                                                     "classes=40",
-                                                     2, "sgd"},
-                                           ModelCase{"vit:layers=2,width=32,heads=2,patch=8,image=32,classes=40", 2, "none"}));
+INSTANTIATE_TEST_SUITE_P(
+    Models, RecomputedModel,
+    ::testing::Values(ModelCase{"mlp:layers=3,width=32", 4, "none"},
+                      ModelCase{"gpt2:layers=2,width=32,seq=8,vocab=64", 2, "adamw"},
+                      ModelCase{"llama3-8b:layers=2,width=64,heads=4,kv_heads=2,hidden=96,"
+                                "vocab=128,seq=32",
+                                2, "none"},
+                      ModelCase{"resnet50:blocks=1-1-1-1,width=8,image=32,"
+                                "classes=40",
+                                2, "sgd"},
+                      ModelCase{"vit:layers=2,width=32,heads=2,patch=8,image=32,classes=40", 2,
+                                "none"}));
 
 }  // namespace
 }  // namespace stowage

@@ -181,7 +181,7 @@ TEST(RecomputedStep, TakesAsMuchLongerAsTheRunTakes) {
 TEST(RecomputedStep, SaysWhichRowsAreWhose) {
   SmallStep small;
   const Trace trace = small.t.finish();
-  const Result<Step> step = unroll(trace, Structure{.recompute = {"a"}});
+  const Result<Step> step = unroll(trace, Structure{{"a"}, {}, true});
   ASSERT_TRUE(step.ok()) << step.error().text();
   ASSERT_EQ(step->segments().size(), 1U);
   const SegmentRows& rows = step->segments().front();
@@ -211,7 +211,7 @@ TEST(RecomputedStep, SaysWhichRowsAreWhose) {
 TEST(RecomputedStep, ItsInputIsATenantLikeAnyOther) {
   SmallStep small;
   const Trace trace = small.t.finish();
-  const Result<Step> step = unroll(trace, Structure{.recompute = {"a"}});
+  const Result<Step> step = unroll(trace, Structure{{"a"}, {}, true});
   ASSERT_TRUE(step.ok());
   const StepIndex index(*step);
   Decisions decisions;
