@@ -196,6 +196,16 @@ simulator::Decisions random_decisions(const simulator::StepIndex& index, std::mt
       if (random() % 2 == 0) decision.reload.kind = simulator::ReloadPoint::Kind::unpack;
     }
   }
+  if (random() % 3 != 0) return decisions;
+  // A layer's parameters in one shard.
+  decisions.parameters.stream = random() % 2 == 0 ? simulator::ParameterPlan::Stream::always
+                                                  : simulator::ParameterPlan::Stream::forward;
+  if (random() % 2 == 0) decisions.parameters.prefetch = static_cast<std::int32_t>(random() % 3);
+  decisions.parameters.shard_of.assign(trace.storages.size(), -1);
+  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+    if (trace.storages.storage_class[s] != StorageClass::parameter) continue;
+    decisions.parameters.shard_of[s] = trace.storages.layer[s].value;
+  }
   return decisions;
 }
 
