@@ -14,7 +14,7 @@ using cli_tests::Outcome;
 using cli_tests::stowage;
 using nlohmann::json;
 
-struct Job : cli_tests::MainJob {
+struct ByHand : cli_tests::MainJob {
   void write_plan(const std::string& parts) const {
     std::ofstream(plan) << R"({ "schema": "stowage-plan/1", )"
                         << R"("for": { "trace_file": ")" << trace << R"(" }, )" << parts << " }";
@@ -27,7 +27,7 @@ struct Job : cli_tests::MainJob {
 };
 
 TEST(Recompute, LayersOfGpt2RunAgainAndAreVerified) {
-  Job job;
+  ByHand job;
   job.profile("gpt2:layers=3,width=64,seq=48,vocab=256", "4", "adamw");
   job.write_plan(R"("recompute": [{"segment": "layers.*", "boundary": "offload"}])");
   const json result = job.simulate();
@@ -38,7 +38,7 @@ TEST(Recompute, LayersOfGpt2RunAgainAndAreVerified) {
 }
 
 TEST(Recompute, ALayerThatIsNoneIsNamed) {
-  Job job;
+  ByHand job;
   job.profile("mlp:layers=2,width=16", "4", "none");
   job.write_plan(R"("recompute": [{"segment": "layer.0"}])");
   cli_tests::expect_error(stowage({"simulate", job.trace, "--plan", job.plan}), 3,
