@@ -5,7 +5,6 @@
 #include "simulator/lowering/lowering.h"
 #include "simulator/step/plan_structure.h"
 #include "simulator/step/step_index.h"
-#include "simulator/step/unroll.h"
 
 namespace stowage::executor {
 
@@ -19,11 +18,9 @@ PlannedTraining::PlannedTraining(Device& device, std::unique_ptr<PlannedStep> pl
 Result<std::unique_ptr<PlannedTraining>> PlannedTraining::create(
     Device& device, std::shared_ptr<const Trace> trace, const simulator::Plan& plan,
     std::vector<NamedTensor> parameters, PlannedTrainingOptions options) {
-  Result<simulator::Structure> structure = simulator::structure_of(*trace, plan);
-  if (!structure) return structure.error();
-  const Result<simulator::Step> step = simulator::unroll(*trace, *structure);
+  const Result<simulator::Step> step = simulator::unroll(*trace, plan);
   if (!step) return step.error();
-  options.step.structure = std::move(structure).value();
+  options.step.structure = simulator::structure_of(*step);
   const simulator::StepIndex index(*step);
   Result<simulator::Lowering> lowered = simulator::lower(index, plan);
   if (!lowered) return lowered.error();

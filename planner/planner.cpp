@@ -378,14 +378,12 @@ Result<AppliedFile> apply_file(const Trace& recording, Plan& plan, const std::st
   };
   const Status budget = resolve_budget(simulator::StepIndex(recording), plan);
   if (!budget) return in_file(budget.error());
-  Result<simulator::Structure> structure = simulator::structure_of(recording, plan);
-  if (!structure) return in_file(structure.error());
   const Result<simulator::Step> step = simulator::unroll(recording, plan);
   if (!step) return in_file(step.error());
   auto index = std::make_shared<const simulator::StepIndex>(*step);
   Result<simulator::Lowering> lowering = simulator::lower(*index, plan);
   if (!lowering) return in_file(lowering.error());
-  return AppliedFile{std::move(structure).value(), std::move(index), std::move(lowering).value()};
+  return AppliedFile{simulator::structure_of(*step), std::move(index), std::move(lowering).value()};
 }
 
 }  // namespace stowage::planner

@@ -130,9 +130,10 @@ class StepRecorder final : public executor::StepDriver,
   void add_thread();                                 // the calling one; under the lock
   std::int32_t path_row(std::string_view path);
   void add_passed(const std::vector<at::Tensor>& tensors);
-  // Ops that were open when backward, or a segment, began to run inside of them.
+  // Ops that were open when the innermost backward began, which runs inside of them.
   [[nodiscard]] std::size_t outer_ops() const { return backwards_.empty() ? 0 : backwards_.back(); }
   [[nodiscard]] bool runs_again() const { return !again_ops_.empty(); }
+  // No op is open but those around a segment that runs again.
   [[nodiscard]] bool is_outermost() const {
     return open_ops_.size() == (runs_again() ? again_ops_.back() : 0);
   }

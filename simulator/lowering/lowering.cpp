@@ -54,6 +54,31 @@ std::string described(const std::string& model, std::int64_t batch, const std::s
   return text;
 }
 
+// A rule that moves nothing but what segments own was not meant so.
+Status check_owners(const StepIndex& index, const Plan& plan, const Decisions& decisions) {
+  std::vector<SavedId> owned(plan.saved.size());
+  std::vector<bool> has_other(plan.saved.size(), false);
+  for (std::size_t s = 0; s < decisions.saved.size(); ++s) {
+    if (decisions.saved[s].rule < 0) continue;
+    const auto rule = static_cast<std::size_t>(decisions.saved[s].rule);
+    if (index.is_of_segment(SavedId(s))) {
+      owned[rule] = SavedId(s);
+    } else {
+      has_other[rule] = true;
+    }
+  }
+  for (std::size_t rule = 0; rule < plan.saved.size(); ++rule) {
+    if (!owned[rule].valid() || has_other[rule]) continue;
+    const Trace& trace = index.trace();
+    return Error{ErrorCode::bad_input,
+                 "the rule moves nothing: " + trace.string(trace.saved.site[owned[rule].index()]) +
+                     " and what else it decides about belong to segments that run again",
+                 "", "/saved/" + std::to_string(rule),
+                 "leave the rule out, or name what a segment is given (\"LAYER#in0\")"};
+  }
+  return Unit{};
+}
+
 }  // namespace
 
 std::string subject_of(const Trace& trace, const LoweringNote& note) {
@@ -115,6 +140,7 @@ Result<Lowering> lower(const StepIndex& index, const Plan& plan) {
   }
   const auto decisions = resolve(trace, plan);
   if (!decisions) return decisions.error();
+  if (Status owners = check_owners(index, plan, *decisions); !owners) return owners.error();
   return lower(index, *decisions);
 }
 

@@ -34,7 +34,8 @@ struct Lowering {
 [[nodiscard]] Result<Lowering> lower(const StepIndex& index, const Decisions& decisions);
 
 // resolve + lower in one go, for callers that hold a Plan. Refuses a plan whose fingerprint is
-// not the trace's.
+// not the recording's, one whose segments do not run again in this step (plan_structure.h), and a
+// rule that decides about nothing but what segments own.
 [[nodiscard]] Result<Lowering> lower(const StepIndex& index, const Plan& plan);
 
 }  // namespace stowage::simulator

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "simulator/plan/pattern.h"
+#include "simulator/step/recomputed_step.h"
 #include "simulator/step/segments.h"
 #include "simulator/step/unroll.h"
 #include "traces/nearest.h"
@@ -71,6 +72,12 @@ Result<Structure> structure_of(const Trace& recording, const Plan& plan) {
     }
     taken.insert(taken.end(), mine.begin(), mine.end());
   }
+  return structure;
+}
+
+Structure structure_of(const Step& step) {
+  Structure structure;
+  for (const SegmentRows& segment : step.segments()) structure.recompute.push_back(segment.name);
   return structure;
 }
 

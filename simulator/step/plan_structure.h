@@ -13,7 +13,11 @@ namespace stowage::simulator {
 // Cost: O(recording).
 [[nodiscard]] Result<Structure> structure_of(const Trace& recording, const Plan& plan);
 
-// The step under it. Errors: those of structure_of() and of the other unroll().
+// The structure of a step that was unrolled: what of it runs again.
+[[nodiscard]] Structure structure_of(const Step& step);
+
+// The step under it. Errors: those of structure_of() and of the other unroll(), these at
+// "/recompute".
 [[nodiscard]] Result<Step> unroll(const Trace& recording, const Plan& plan);
 
 }  // namespace stowage::simulator

@@ -29,11 +29,6 @@ struct OrderedEvent {
   Row<StorageId> storage{};  // free
 };
 
-// Where the bytes of a storage go: in the gap behind this event, which is no free.
-struct Death {
-  std::int32_t behind = -1;  // -1 = it outlives the step, or was there before it and stays
-};
-
 class RecomputedOrder {
  public:
   // Both must outlive it; the segments are sorted and do not overlap.

@@ -235,11 +235,11 @@ class RecomputedTables {
       case EventKind::parameter_update_end:
         return storage(StorageId(recorded), -1).value;
       case EventKind::recompute_begin:
-        rows_of(of).begin_again = event;
+        rows_of(of).run_begin = event;
         rows_of(of).first_again = SavedId(trace_.saved.size());
         return of.layer.value;
       case EventKind::recompute_end:
-        rows_of(of).end_of_again = event;
+        rows_of(of).run_end = event;
         rows_of(of).end_again = SavedId(trace_.saved.size());
         return of.layer.value;
       default:
@@ -460,8 +460,7 @@ class RecomputedTables {
       while (at.valid() && at != op) at = from_.ops.parent[at.index()];
       if (!at.valid()) continue;
       const std::vector<Nanoseconds>& times = trace_.events.time;
-      time += times[step_.segments[j].end_of_again.index()] -
-              times[step_.segments[j].begin_again.index()];
+      time += times[step_.segments[j].run_end.index()] - times[step_.segments[j].run_begin.index()];
     }
     return time;
   }

@@ -25,8 +25,8 @@ struct SegmentRows {
   SavedId end_saved;
   SavedId first_again;  // [first_again, end_again)
   SavedId end_again;
-  EventId begin_again;  // recompute_begin
-  EventId end_of_again;
+  EventId run_begin;  // recompute_begin, recompute_end
+  EventId run_end;
 };
 
 // The recorded row that a row of the step is, or is again; none for what stands for a segment's

@@ -230,6 +230,32 @@ TEST(RecomputedStep, ItsInputIsATenantLikeAnyOther) {
   EXPECT_EQ(replay(index, resident_schedule(index)).peak_requested, 600);
 }
 
+TEST(RecomputedStep, ARuleOnWhatASegmentOwnsIsRefused) {
+  SmallStep small;
+  const Trace trace = small.t.finish();
+  Plan plan;
+  plan.recompute = {{"a"}};
+  const Result<Step> step = unroll(trace, plan);
+  ASSERT_TRUE(step.ok());
+  const StepIndex index(*step);
+  const auto with = [&](const char* site) {
+    SavedRule rule;
+    rule.site = site;
+    rule.decision = Decision::offload;
+    plan.saved = {rule};
+    const Result<Lowering> lowered = lower(index, plan);
+    return lowered ? std::string() : lowered.error().text();
+  };
+  EXPECT_NE(with("a#[0-1]").find("belong to segments that run again"), std::string::npos);
+  EXPECT_EQ(with("a#in0"), "");
+  EXPECT_EQ(with("*"), "");
+  // Where nothing runs again in the step, the plan is another one's.
+  plan.saved.clear();
+  const Result<Lowering> plain = lower(StepIndex(trace), plan);
+  ASSERT_FALSE(plain.ok());
+  EXPECT_EQ(plain.error().pointer, "/recompute");
+}
+
 // Layers "a" and "b", "b" given what "a" returns: each multiplies into a storage that it saves.
 struct TwoLayers {
   MicroTrace t;
@@ -308,6 +334,23 @@ TEST(Segments, SayWhyTheyCannotRunAgain) {
   const Trace written = writing.finish(true);
   EXPECT_NE(why(written, "b").find("writes what it did not make"), std::string::npos);
   EXPECT_EQ(why(written, "a"), "it can");  // y is made again
+  // Statistics that a normalisation keeps, which its schema does not say.
+  MicroTrace normed;
+  const StorageId mean = normed.existing(8, StorageClass::buffer);
+  const StorageId in = normed.alloc(8);
+  const TensorId normed_in = normed.view(in);
+  normed.begin_layer("a");
+  normed.passed(normed_in);
+  normed.begin_op("aten::batch_norm");
+  normed.read(in);
+  normed.read(mean);
+  const SavedId saved = normed.pack(in);
+  normed.end_op();
+  normed.end_layer("a");
+  normed.backward();
+  normed.drop(normed.unpack(saved));
+  normed.free(in);
+  EXPECT_NE(why(normed.finish(), "a").find("running statistics twice"), std::string::npos);
   MicroTrace unused;
   const StorageId x = unused.alloc(8);
   const TensorId given = unused.view(x);
