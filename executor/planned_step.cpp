@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "executor/backward_thread.h"
 #include "executor/planned_state.h"
 #include "executor/reserve_segments.h"
 #include "executor/saved_tensor_engine.h"
@@ -25,6 +26,9 @@
 namespace stowage::executor {
 
 namespace {
+
+// Minor schema of recordings that have it.
+constexpr int kBackwardWorkspaceSince = 8;
 
 class PlannedHooks final : public torch::autograd::SavedVariableHooks {
  public:
@@ -161,6 +165,8 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
                                                          std::vector<NamedTensor> parameters,
                                                          PlannedStepOptions options) {
   install_saved_tensor_engine();  // a process that only runs plans has recorded nothing
+  if (trace->schema.minor >= kBackwardWorkspaceSince)
+    take_backward_workspace(device.torch_device());
   Result<UnrolledTrace> unrolled = unrolled_trace(std::move(trace), options.structure);
   if (!unrolled) return unrolled.error();
   trace = unrolled->tables;

@@ -15,7 +15,7 @@
 namespace stowage {
 
 inline constexpr int kTraceSchemaMajor = 1;
-inline constexpr int kTraceSchemaMinor = 7;
+inline constexpr int kTraceSchemaMinor = 8;
 
 enum class StorageClass : std::uint8_t {
   parameter,

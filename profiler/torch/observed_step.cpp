@@ -1,5 +1,6 @@
 #include "profiler/torch/observed_step.h"
 
+#include "executor/backward_thread.h"
 #include "executor/saved_tensor_engine.h"
 
 namespace stowage::profiler {
@@ -32,6 +33,7 @@ Result<RawPass> observe(executor::Device& device, const StepFunctions& step, Rec
 Status warm_up(executor::Device& device, const StepFunctions& step, const PassOptions& options,
                const RecordOptions& recording) {
   executor::install_saved_tensor_engine();
+  executor::take_backward_workspace(device.torch_device());
   const SetupEnd setup_end(device);
   for (std::int64_t i = 0; i < options.warmup; ++i) {
     if (options.everything_offloaded) {
