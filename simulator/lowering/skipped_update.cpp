@@ -7,6 +7,7 @@
 #include "simulator/schedule/schedule_index.h"
 #include "simulator/schedule/tenant_kind.h"
 #include "simulator/step/kept_rows.h"
+#include "simulator/step/recomputed_step.h"
 #include "simulator/step/unroll.h"
 
 namespace stowage::simulator {
@@ -181,10 +182,16 @@ Result<SkippedUpdate> skip_update(const StepIndex& taken, const Schedule& schedu
   Result<Step> step =
       unroll(runs_again ? taken.trace() : taken.step().recording(), structure, templates);
   if (!step) return std::move(step).error();
-  Result<Schedule> without = leave_out_update(taken, schedule, StepIndex(*step));
-  if (!without) return std::move(without).error();
   const Result<UpdateSection> section = update_section(taken.trace());
   STOWAGE_ASSERT(section.ok());
+  if (runs_again) {  // ahead of the update rows have the same numbers
+    for (const SegmentRows& segment : taken.step().segments()) {
+      STOWAGE_ASSERT(segment.run_end < section->first);
+    }
+    step = step->with_segments(taken.step().segments());
+  }
+  Result<Schedule> without = leave_out_update(taken, schedule, StepIndex(*step));
+  if (!without) return std::move(without).error();
   const std::int32_t shared = first_row_at(schedule, section->first);
   return SkippedUpdate{std::move(step).value(), std::move(without).value(),
                        static_cast<std::size_t>(shared)};

@@ -183,7 +183,9 @@ Result<Decisions> resolve(const Trace& trace, const Plan& plan) {
   return decisions;
 }
 
-std::vector<SavedRule> to_rules(const Trace& trace, const Decisions& decisions) {
+std::vector<SavedRule> to_rules(const Trace& trace, const Decisions& decisions,
+                                const std::vector<bool>& owned) {
+  const auto is_owned = [&](std::size_t i) { return !owned.empty() && owned[i]; };
   STOWAGE_ASSERT(decisions.saved.size() == trace.saved.size());
   const auto wanted = [&](std::size_t i) {
     SavedDecision decision = decisions.saved[i];
@@ -198,6 +200,7 @@ std::vector<SavedRule> to_rules(const Trace& trace, const Decisions& decisions) 
     const auto resolved = resolve(trace, plan);
     if (!resolved) return false;
     for (std::size_t i = 0; i < trace.saved.size(); ++i) {
+      if (is_owned(i)) continue;
       SavedDecision got = resolved->saved[i];
       got.rule = -1;
       if (!(got == wanted(i))) return false;
@@ -211,6 +214,7 @@ std::vector<SavedRule> to_rules(const Trace& trace, const Decisions& decisions) 
     RuleWriter exact_writer(trace, Spelling::exact);
     bool has_points = false;
     for (std::size_t i = 0; i < trace.saved.size(); ++i) {
+      if (is_owned(i)) continue;
       SavedDecision decision = wanted(i);
       const LayerId layer = trace.saved.layer[i];
       if (decision.release.kind == ReleasePoint::Kind::point) {
@@ -239,7 +243,9 @@ std::vector<SavedRule> to_rules(const Trace& trace, const Decisions& decisions) 
   for (const Spelling spelling : {Spelling::loose, Spelling::exact}) {
     if (!best.empty()) break;
     RuleWriter writer(trace, spelling);
-    for (std::size_t i = 0; i < trace.saved.size(); ++i) writer.add(SavedId(i), wanted(i));
+    for (std::size_t i = 0; i < trace.saved.size(); ++i) {
+      if (!is_owned(i)) writer.add(SavedId(i), wanted(i));
+    }
     std::vector<SavedRule> rules = writer.rules_one_by_one();
     if (gives_back(rules)) best = std::move(rules);
   }

@@ -44,6 +44,9 @@ struct Decisions {
 // Rules that resolve to exactly these decisions, short: identical layers become one rule with a
 // number range. Postcondition (asserted): resolve() of them gives `decisions.saved` back, apart
 // from the `rule` column.
-[[nodiscard]] std::vector<SavedRule> to_rules(const Trace& trace, const Decisions& decisions);
+// `owned`, by saved tensor, empty for none: nothing is decided about these
+// (StepIndex::is_of_segment).
+[[nodiscard]] std::vector<SavedRule> to_rules(const Trace& trace, const Decisions& decisions,
+                                              const std::vector<bool>& owned = {});
 
 }  // namespace stowage::simulator

@@ -1,11 +1,13 @@
 #include "simulator/step/plan_structure.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "simulator/plan/pattern.h"
+#include "simulator/plan/pattern_text.h"
 #include "simulator/step/recomputed_step.h"
 #include "simulator/step/segments.h"
 #include "simulator/step/unroll.h"
@@ -73,6 +75,33 @@ Result<Structure> structure_of(const Trace& recording, const Plan& plan) {
     taken.insert(taken.end(), mine.begin(), mine.end());
   }
   return structure;
+}
+
+std::vector<RecomputeRule> recompute_rules(const Trace& recording, const Structure& structure) {
+  const auto gives_back = [&](const std::vector<RecomputeRule>& rules) {
+    Plan plan;
+    plan.recompute = rules;
+    Result<Structure> got = structure_of(recording, plan);
+    if (!got) return false;
+    std::vector<std::string> names = structure.recompute;
+    std::sort(names.begin(), names.end());
+    std::sort(got->recompute.begin(), got->recompute.end());
+    return names == got->recompute;
+  };
+  std::map<std::pair<std::string, std::string>, Numbers> families;  // by prefix, suffix
+  std::vector<RecomputeRule> one_by_one;
+  for (const std::string& name : structure.recompute) {
+    const NumberedPath parts = take_apart(name);
+    families[{parts.prefix, parts.suffix}].insert(parts.number);
+    one_by_one.emplace_back().segment = as_pattern(name, Spelling::exact);
+  }
+  std::vector<RecomputeRule> rules;
+  for (const auto& [around, numbers] : families) {
+    const std::string between = *numbers.begin() >= 0 ? numbers_text(numbers) : "";
+    rules.emplace_back().segment = as_pattern(around.first, Spelling::exact) + between +
+                                   as_pattern(around.second, Spelling::exact);
+  }
+  return gives_back(rules) ? rules : one_by_one;
 }
 
 Structure structure_of(const Step& step) {

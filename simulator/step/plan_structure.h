@@ -1,6 +1,8 @@
 // What a plan says of a step's structure, for one recording.
 #pragma once
 
+#include <vector>
+
 #include "simulator/plan/plan.h"
 #include "simulator/step/step.h"
 #include "simulator/step/structure.h"
@@ -12,6 +14,11 @@ namespace stowage::simulator {
 // Errors (bad_input), at "/recompute/N/..": a rule that names no layer call (with the nearest one).
 // Cost: O(recording).
 [[nodiscard]] Result<Structure> structure_of(const Trace& recording, const Plan& plan);
+
+// Few rules that structure_of() makes the segments of `structure` of, which are a layer call each.
+// Their boundaries stay. Cost: O(recording + segments).
+[[nodiscard]] std::vector<RecomputeRule> recompute_rules(const Trace& recording,
+                                                         const Structure& structure);
 
 // The structure of a step that was unrolled: what of it runs again.
 [[nodiscard]] Structure structure_of(const Step& step);

@@ -79,8 +79,8 @@ std::vector<SegmentFinder::Named> SegmentFinder::calls() const {
     if (!call.end.valid()) continue;
     const std::string& layer = trace_.string(trace_.layers.name[call.layer.index()]);
     const bool is_only = trace_.layers.calls[call.layer.index()] <= 1;
-    named.push_back(
-        {is_only ? layer : layer + "@" + std::to_string(call.call), layer, call.first, call.end});
+    named.push_back({is_only ? layer : layer + "@" + std::to_string(call.call), layer, call.first,
+                     call.end, check_callable(call).ok()});
   }
   return named;
 }

@@ -52,6 +52,7 @@ class SegmentFinder {
     std::string layer;
     EventId first;  // [first, end)
     EventId end;
+    bool is_callable = false;  // no scope: what it is given is known
   };
   [[nodiscard]] std::vector<Named> calls() const;
 

@@ -49,8 +49,15 @@ Step::Step(const Trace& recording, std::shared_ptr<const ComposedStep> composed)
 Step::Step(const Trace& recording, std::shared_ptr<const RecomputedStep> recomputed)
     : recording_(&recording), tables_(&recomputed->trace), recomputed_(std::move(recomputed)) {}
 
+Step Step::with_segments(std::vector<SegmentRows> segments) const {
+  Step step = *this;
+  step.segments_ = std::make_shared<const std::vector<SegmentRows>>(std::move(segments));
+  return step;
+}
+
 const std::vector<SegmentRows>& Step::segments() const {
   static const std::vector<SegmentRows> none;
+  if (segments_) return *segments_;
   return recomputed_ ? recomputed_->segments : none;
 }
 

@@ -39,6 +39,9 @@ class Step {
   // `recording` must outlive the step; what else it needs is shared.
   Step(const Trace& recording, std::shared_ptr<const ComposedStep> composed);
   Step(const Trace& recording, std::shared_ptr<const RecomputedStep> recomputed);
+  // The same with what of it runs again: of a step that was made of one where that does, with the
+  // same rows.
+  [[nodiscard]] Step with_segments(std::vector<SegmentRows> segments) const;
 
   [[nodiscard]] const Trace& trace() const { return *tables_; }
   [[nodiscard]] const Trace& recording() const { return *recording_; }
@@ -82,6 +85,7 @@ class Step {
   const Trace* tables_;
   std::shared_ptr<const ComposedStep> composed_;
   std::shared_ptr<const RecomputedStep> recomputed_;
+  std::shared_ptr<const std::vector<SegmentRows>> segments_;  // where not those of recomputed_
 };
 
 }  // namespace stowage::simulator

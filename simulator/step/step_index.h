@@ -49,6 +49,8 @@ class StepIndex {
   [[nodiscard]] bool is_of_segment(SavedId saved) const {
     return !of_segment_.empty() && of_segment_[saved.index()];
   }
+  // By saved tensor; empty: none is.
+  [[nodiscard]] const std::vector<bool>& of_segment() const { return of_segment_; }
   // Saved tensors of a storage in pack order, without those of segments; unpacks of a saved tensor
   // in order.
   [[nodiscard]] std::span<const SavedId> saved_of(StorageId storage) const {

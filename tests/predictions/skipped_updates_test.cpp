@@ -10,6 +10,7 @@
 #include "simulator/lowering/skipped_update.h"
 #include "simulator/plan/plan_json.h"
 #include "simulator/replay/replay.h"
+#include "simulator/step/plan_structure.h"
 #include "tests/predictions/golden_answers.h"
 #include "tests/support/or_throw.h"
 #include "tests/support/with_updates.h"
@@ -54,12 +55,13 @@ TEST_P(SampleWithUpdates, IsTheRecordingWhereTheyAreSkipped) {
 }
 
 TEST_P(SampleWithUpdates, SkipsThemUnderEveryRecordedPlan) {
-  const simulator::StepIndex index(trace);
   int streaming = 0;
   int left_out = 0;
   for (const auto& [name, answer] : read_answers(GetParam())) {
     SCOPED_TRACE(name);
     const auto plan = testing::or_throw(simulator::plan_from_json(answer.plan, name));
+    const auto step = testing::or_throw(simulator::unroll(trace, plan));
+    const simulator::StepIndex index(step);
     const auto lowered = testing::or_throw(simulator::lower(index, plan));
     const auto made = testing::or_throw(simulator::skip_update(index, lowered.schedule));
     const simulator::StepIndex skipped(made.step);
