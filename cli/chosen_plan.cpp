@@ -16,6 +16,7 @@ Result<simulator::Plan> plan_of_policy(const simulator::StepIndex& index,
   simulator::Plan plan;
   plan.target.fingerprint = index.trace().fingerprint;
   plan.saved = std::move(rules->saved);
+  plan.recompute = std::move(rules->recompute);
   plan.parameters = std::move(rules->parameters);
   plan.budget.automatic = rules->automatic;
   return plan;

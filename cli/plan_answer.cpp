@@ -7,6 +7,7 @@
 #include "cli/terminal_plot.h"
 #include "cli/text_table.h"
 #include "report/memory_curve.h"
+#include "report/recomputed_segments.h"
 #include "report/simulation.h"
 #include "report/words.h"
 #include "simulator/plan/decisions.h"
@@ -125,7 +126,8 @@ std::string fit_text(const Trace& trace, const PlanAnswer& answer) {
 }
 
 // What each rule of the plan decides: how many saved tensors, and their bytes.
-std::string rules_text(const Trace& trace, const simulator::Plan& plan) {
+std::string rules_text(const simulator::StepIndex& index, const simulator::Plan& plan) {
+  const Trace& trace = index.trace();
   const auto decisions = simulator::resolve(trace, plan);
   if (!decisions) return {};
   struct Sum {
@@ -135,7 +137,7 @@ std::string rules_text(const Trace& trace, const simulator::Plan& plan) {
   std::vector<Sum> sums(plan.saved.size());
   for (std::size_t i = 0; i < decisions->saved.size(); ++i) {
     const std::int32_t rule = decisions->saved[i].rule;
-    if (rule < 0) continue;
+    if (rule < 0 || index.is_of_segment(SavedId(i))) continue;
     ++sums[static_cast<std::size_t>(rule)].saved;
     sums[static_cast<std::size_t>(rule)].bytes += byte_range(trace, trace.saved.tensor[i]).size();
   }
@@ -153,10 +155,32 @@ std::string rules_text(const Trace& trace, const simulator::Plan& plan) {
   return table.empty() ? "  nothing is moved\n" : table.text(2);
 }
 
+// What runs again, and what that buys: by segment, identical ones together.
+std::string recompute_text(const simulator::StepIndex& index) {
+  const std::vector<report::RecomputedSegment> segments = report::recomputed_segments(index.step());
+  if (segments.empty()) return {};
+  TextTable table;
+  table.column("runs again");
+  table.column("frees", Align::right);
+  table.column("in", Align::right);
+  Bytes bytes = 0;
+  Nanoseconds time = 0;
+  for (const report::RecomputedSegment& segment : segments) {
+    table.row({segment.name, format_bytes(segment.freed), format_time(segment.time)});
+    bytes += segment.freed;
+    time += segment.time;
+  }
+  if (segments.size() > 1) table.row({"together", format_bytes(bytes), format_time(time)});
+  return "\n" + table.text(2);
+}
+
 std::string search_text(const planner::SearchStats& search) {
   std::string text = "Search: " + report::count_of(search.evaluations, "replay") + " over " +
                      report::count_of(search.candidates, "storage") + " that could leave, " +
                      report::count_of(search.grid_points, "budget") + " tried";
+  if (search.structures > 0) {
+    text += ", " + report::count_of(search.structures, "choice") + " of what runs again";
+  }
   if (search.stopped) text += ", stopped by the time limit";
   if (search.exhausted) text += ", ended by its limit of evaluations";
   return text + ".\n";
@@ -237,6 +261,7 @@ std::string plan_text(const simulator::StepIndex& index, const PlanAnswer& answe
     text += draw(report::curve_of(simulation->detail, outcome.predicted.step_ns), plot) + "\n";
   }
   text += figures(answer);
+  text += recompute_text(index);
   if (outcome.plan.parameters) text += "\n" + report::streaming_line(trace, outcome.plan);
   if (outcome.plan.budget.device) {
     text += std::string("\nBudget: ") + report::exact_bytes(*outcome.plan.budget.device) + " " +
@@ -250,7 +275,7 @@ std::string plan_text(const simulator::StepIndex& index, const PlanAnswer& answe
     text += "\n" + floor_text(outcome.floor, answer.budget_on, kFloorRows);
   if (explain) {
     text += "\n" + paint.bold("Rules") + " (the first that matches decides)\n" +
-            rules_text(trace, outcome.plan) + "\n" + search_text(outcome.search);
+            rules_text(index, outcome.plan) + "\n" + search_text(outcome.search);
   }
   if (!outcome.notes.empty()) {
     text += "\n";

@@ -1,6 +1,7 @@
 #include "cli/error_json.h"
 #include "cli/json_pieces_json.h"
 #include "cli/plan_answer.h"
+#include "report/recomputed_segments.h"
 #include "simulator/plan/plan_json.h"
 
 namespace stowage::cli {
@@ -47,11 +48,15 @@ std::string plan_answer_json(const simulator::StepIndex& index, const PlanAnswer
   json["lower_bound"] = {{"step_ns", outcome.lower_bound_step}};
   json["gap"] = static_cast<double>(outcome.gap_ppm) / static_cast<double>(kPpm);
   json["floor"] = floor_json(outcome.floor);
-  json["search"] = {{"evaluations", outcome.search.evaluations},
-                    {"candidates", outcome.search.candidates},
-                    {"grid_points", outcome.search.grid_points},
-                    {"stopped", outcome.search.stopped},
-                    {"exhausted", outcome.search.exhausted}};
+  json["search"] = {
+      {"evaluations", outcome.search.evaluations}, {"candidates", outcome.search.candidates},
+      {"grid_points", outcome.search.grid_points}, {"structures", outcome.search.structures},
+      {"stopped", outcome.search.stopped},         {"exhausted", outcome.search.exhausted}};
+  json["recomputed"] = Json::array();
+  for (const report::RecomputedSegment& segment : report::recomputed_segments(index.step())) {
+    json["recomputed"].push_back(
+        {{"segment", segment.name}, {"freed_bytes", segment.freed}, {"time_ns", segment.time}});
+  }
   json["notes"] = outcome.notes;
   // The plan file itself, as an object; parsed back so that there is one writer of plans.
   json["plan"] = Json::parse(simulator::plan_to_json(outcome.plan), nullptr, false);

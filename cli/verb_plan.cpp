@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 
@@ -10,14 +11,15 @@
 #include "report/plans_trace.h"
 #include "simulator/plan/plan_json.h"
 #include "simulator/replay/replay.h"
+#include "simulator/step/plan_structure.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
 namespace {
 
 // Options of docs/cli.md's contract whose decisions the planner does not know yet.
-constexpr const char* kFutureOptions[] = {"--allow",        "--deny",     "--pin",   "--minimize",
-                                          "--max-slowdown", "--maximize", "--pareto"};
+constexpr const char* kFutureOptions[] = {"--pin", "--minimize", "--max-slowdown", "--maximize",
+                                          "--pareto"};
 
 struct PlanOptions {
   std::optional<std::string> trace;
@@ -26,6 +28,8 @@ struct PlanOptions {
   std::optional<std::string> fit;
   std::optional<std::string> host_budget;
   std::optional<std::string> policy;
+  std::optional<std::string> allow;
+  std::optional<std::string> deny;
   std::optional<std::int64_t> seed;
   std::optional<std::string> time_limit;
   std::optional<std::string> output;
@@ -43,6 +47,9 @@ void declare(CommandLine& line, PlanOptions& options) {
   line.option("--host-budget", "B", options.host_budget, "host memory that the plan may use");
   line.option("--policy", "NAME[:k=v,..]", options.policy,
               "auto (default), or a policy (see stowage policies); then --budget is optional");
+  line.option("--allow", "LIST", options.allow,
+              "auto decides these alone, of offload,recompute,params (default: all)");
+  line.option("--deny", "LIST", options.deny, "auto leaves these as they are");
   line.output("-o,--output", "P", options.output, "write the plan here; - or nothing: to stdout");
   line.option("--time-limit", "TIME", options.time_limit,
               "stop the search after 500ms, 10s; the best plan so far is the answer");
@@ -56,6 +63,7 @@ void declare(CommandLine& line, PlanOptions& options) {
   line.example("stowage plan t.json.gz --budget 60% -o p.json");
   line.example("stowage plan t.json.gz --budget 24GiB --host-budget 64GiB --explain -o p.json");
   line.example("stowage plan t.json.gz --fit 24GiB -o p.json");
+  line.example("stowage plan t.json.gz --budget 60% --deny params -o p.json");
   line.example("stowage plan t.json.gz --policy torchtune:stash=5 -o p.json");
 }
 
@@ -65,9 +73,48 @@ Result<simulator::PeakKind> counter(const std::string& name) {
                        {PeakKind::requested, PeakKind::active, PeakKind::reserved});
 }
 
+// What --allow and --deny say.
+Result<planner::Allowed> allowed_by(const PlanOptions& options) {
+  planner::Allowed allowed;
+  const auto set = [&](const char* option, const std::string& list, bool to) -> Status {
+    for (std::size_t begin = 0; begin <= list.size();) {
+      const std::size_t comma = std::min(list.find(',', begin), list.size());
+      const std::string name = list.substr(begin, comma - begin);
+      begin = comma + 1;
+      if (name == "offload") {
+        allowed.offload = to;
+      } else if (name == "recompute") {
+        allowed.recompute = to;
+      } else if (name == "params") {
+        allowed.parameters = to;
+      } else {
+        return usage_error(std::string(option) + ": '" + name + "' is nothing that auto decides",
+                           "a list of offload, recompute, params");
+      }
+    }
+    return Unit{};
+  };
+  if (options.allow && options.deny) return usage_error("--allow and --deny", "give one of them");
+  if (options.allow) allowed = {false, false, false};
+  Status status = Unit{};
+  if (options.allow) status = set("--allow", *options.allow, true);
+  if (options.deny) status = set("--deny", *options.deny, false);
+  if (!status) return status.error();
+  return allowed;
+}
+
 Error in_option(const char* option, Error error) {
   error.message = std::string(option) + ": " + error.message;
   return error;
+}
+
+// 0: none.
+Result<Nanoseconds> limit_of(const PlanOptions& options) {
+  if (!options.time_limit) return Nanoseconds{0};
+  const auto time = parse_time(*options.time_limit);
+  if (!time) return in_option("--time-limit", time.error());
+  if (*time == 0) return usage_error("--time-limit: 0 leaves no time for a search");
+  return *time;
 }
 
 std::string now_utc() {
@@ -85,6 +132,12 @@ Result<planner::PlanRequest> request_of(const PlanOptions& options,
   planner::PlanRequest request;
   request.policy = options.policy.value_or("auto");
   request.seed = options.seed.value_or(1);
+  if ((options.allow || options.deny) && request.policy != "auto") {
+    return usage_error("--allow and --deny say what auto decides", "without --policy");
+  }
+  const Result<planner::Allowed> allowed = allowed_by(options);
+  if (!allowed) return allowed.error();
+  request.allowed = *allowed;
   request.created = now_utc();
   const auto on = counter(options.budget_on.value_or(options.fit ? "reserved" : "active"));
   if (!on) return on.error();
@@ -140,13 +193,8 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
       return usage_error("--json and -o - would both write to stdout",
                          "the plan is in the JSON, under \"plan\"");
     }
-    Nanoseconds limit = 0;
-    if (options.time_limit) {
-      const auto time = parse_time(*options.time_limit);
-      if (!time) return in_option("--time-limit", time.error());
-      if (*time == 0) return usage_error("--time-limit: 0 leaves no time for a search");
-      limit = *time;
-    }
+    const Result<Nanoseconds> limit = limit_of(options);
+    if (!limit) return limit.error();
     const Result<LoadedTrace> loaded = load_shown_trace(*options.trace);
     if (!loaded) return loaded.error();
     const simulator::StepIndex index(loaded->trace);
@@ -159,7 +207,7 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
     const auto begin = std::chrono::steady_clock::now();
     request->progress = [&](const planner::Progress& progress) {
       const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begin;
-      if (limit > 0 && taken.count() >= limit) stop.request_stop();
+      if (*limit > 0 && taken.count() >= *limit) stop.request_stop();
       bar.update(progress.evaluations, progress.max_evaluations,
                  progress.best_step_ns < 0 ? "none within the budget yet"
                                            : "best step " + format_time(progress.best_step_ns));
@@ -171,6 +219,10 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
       return error;
     }
     PlanAnswer answer{std::move(*outcome), request->budget_on, "", {}};
+    // The plan is shown on the step that it makes of the recording.
+    const Result<simulator::Step> step = simulator::unroll(loaded->trace, answer.outcome.plan);
+    if (!step) return step.error();
+    const simulator::StepIndex shown(*step);
     if (options.fit) answer.fit = *parse_size(*options.fit);
     simulator::Plan& plan = answer.outcome.plan;
     plan.target.trace = loaded->sha256;
@@ -178,10 +230,10 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
 
     if (!answer.outcome.feasible()) {
       if (console.json) {
-        console.out << plan_answer_json(index, answer);
+        console.out << plan_answer_json(shown, answer);
       } else if (!console.quiet) {
         (to_stdout ? console.err : console.out)
-            << plan_text(index, answer, options.explain, console.paint);
+            << plan_text(shown, answer, options.explain, console.paint);
       }
       Console error_only = console;
       error_only.json = false;  // the object above has the error
@@ -193,14 +245,14 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
       answer.written_to = *options.output;
     }
     if (console.json) {
-      console.out << plan_answer_json(index, answer);
+      console.out << plan_answer_json(shown, answer);
     } else if (to_stdout) {
       console.out << simulator::plan_to_json(plan);
       if (!console.quiet) {
-        console.err << plan_text(index, answer, options.explain, console.paint_err);
+        console.err << plan_text(shown, answer, options.explain, console.paint_err);
       }
     } else {
-      console.out << plan_text(index, answer, options.explain, console.paint);
+      console.out << plan_text(shown, answer, options.explain, console.paint);
     }
     return 0;
   });

@@ -6,6 +6,8 @@
 // them holds for the allocator's active bytes, and for its reserved ones.
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -58,6 +60,8 @@ struct TightPlan {
 };
 [[nodiscard]] TightPlan tightest(const Footprints& footprints, const MemoryFloor& floor);
 
+inline constexpr std::size_t kAllPositions = std::numeric_limits<std::size_t>::max();
+
 // No plan that keeps `budget` (on the bytes that `footprints` count) has a shorter step, unless it
 // mixes `lane` with `compute` copies in one direction on a link with a latency (which then overlap
 // in it; what moves bytes shares the link).
@@ -94,10 +98,22 @@ struct TightPlan {
 // - R). So T - R >= (1 - k) * (B - R). And compute never takes less than its part at full boost: T
 // is at least the bound with all recorded times scaled by that.
 //
+// Recompute (options `again`, so for every structure of the step at once): each recorded event is
+// in every such step, in its order, and at t, where D bytes are above the budget, what is away
+// without a copy and is asked for later is computed again. The op that made it runs again for that,
+// at least up to where it is saved, and work of the step and of what runs again do not overlap.
+// With w the work that runs again, at most F(w) bytes are away by it, a fractional knapsack over
+// ops; D - F(w) are away by copies, which take at least as long as in the recorded step: uses there
+// only come earlier, for a segment's run, and a storage that a segment is given may leave from when
+// that is called. So the step is at least the least over w of max(work of the step + w, the bound
+// above for D - F(w)), and F grows with w: by bisection.
+//
 // Positions: the highest of each segment (Footprints::segment_starts) that is above the budget,
 // those with the most bytes when there are many.
 // Cost: O(positions * storages log storages), of those that can move, limited to 500,000
 // operations by dropping positions.
-[[nodiscard]] Nanoseconds shortest_step(const Footprints& footprints, Bytes budget);
+// `positions_most`: of positions, those with the most bytes; fewer make it cheaper, and lower.
+[[nodiscard]] Nanoseconds shortest_step(const Footprints& footprints, Bytes budget,
+                                        std::size_t positions_most = kAllPositions);
 
 }  // namespace stowage::planner

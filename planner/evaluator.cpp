@@ -16,12 +16,25 @@ bool Candidate::better_than(const Candidate& other) const {
   return key(*this) < key(other);
 }
 
+void Spent::add(const Spent& other) {
+  evaluations += other.evaluations;
+  stopped = stopped || other.stopped;
+  exhausted = exhausted || other.exhausted;
+  if (!error) error = other.error;
+}
+
+void Evaluator::begin(const Spent& before, std::optional<Nanoseconds> best_step) {
+  before_ = before.evaluations;
+  best_step_ = best_step;
+  spent_ = {};
+}
+
 std::optional<Candidate> Evaluator::evaluate(const simulator::Decisions& decisions) {
   if (over()) return std::nullopt;
-  ++evaluations_;
+  ++spent_.evaluations;
   auto lowering = simulator::lower(index_, decisions);
   if (!lowering) {
-    if (!error_) error_ = lowering.error();
+    if (!spent_.error) spent_.error = lowering.error();
     return std::nullopt;
   }
   Candidate candidate;
@@ -31,8 +44,8 @@ std::optional<Candidate> Evaluator::evaluate(const simulator::Decisions& decisio
   candidate.peak = request_.budget_on == simulator::PeakKind::requested
                        ? candidate.result.peak_requested
                        : candidate.result.peak_active;
-  if (request_.progress) {
-    request_.progress({evaluations_, request_.max_evaluations, best_step_});
+  if (request_.progress && best_step_) {
+    request_.progress({before_ + spent_.evaluations, request_.max_evaluations, *best_step_});
   }
   return candidate;
 }
@@ -54,9 +67,9 @@ bool Evaluator::keeps(const Candidate& candidate, Bytes budget) const {
 }
 
 bool Evaluator::over() {
-  if (request_.stop.stop_requested()) stopped_ = true;
-  if (evaluations_ >= request_.max_evaluations) exhausted_ = true;
-  return stopped_ || exhausted_;
+  if (request_.stop.stop_requested()) spent_.stopped = true;
+  if (before_ + spent_.evaluations >= request_.max_evaluations) spent_.exhausted = true;
+  return spent_.stopped || spent_.exhausted;
 }
 
 }  // namespace stowage::planner

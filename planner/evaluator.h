@@ -25,10 +25,26 @@ struct Candidate {
   [[nodiscard]] bool better_than(const Candidate& other) const;
 };
 
+struct Spent {
+  std::int64_t evaluations = 0;
+  bool stopped = false;    // by the stop token
+  bool exhausted = false;  // by max_evaluations
+  std::optional<Error> error;
+
+  void add(const Spent& other);
+};
+
 class Evaluator {
  public:
+  // Both must outlive it. Each is used by one thread at a time.
   Evaluator(const simulator::StepIndex& index, const PlanRequest& request)
       : index_(index), request_(request) {}
+
+  // A search begins when the request has spent so much. `best_step`, for progress reports: -1 =
+  // none yet; absent: it does not report.
+  void begin(const Spent& before, std::optional<Nanoseconds> best_step);
+  // What was spent since.
+  [[nodiscard]] const Spent& spent() const { return spent_; }
 
   // Empty when the search is over (limit or stop), or when the decisions cannot be lowered: the
   // error is kept. Cost: one lower() and one estimate().
@@ -42,21 +58,13 @@ class Evaluator {
   [[nodiscard]] bool keeps(const Candidate& candidate, Bytes budget) const;
 
   [[nodiscard]] bool over();
-  [[nodiscard]] std::int64_t evaluations() const { return evaluations_; }
-  [[nodiscard]] bool stopped() const { return stopped_; }
-  [[nodiscard]] bool exhausted() const { return exhausted_; }
-  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
-  // For progress reports.
-  void set_best(Nanoseconds step) { best_step_ = step; }
 
  private:
   const simulator::StepIndex& index_;
   const PlanRequest& request_;
-  std::int64_t evaluations_ = 0;
-  bool stopped_ = false;
-  bool exhausted_ = false;
-  Nanoseconds best_step_ = -1;
-  std::optional<Error> error_;
+  std::int64_t before_ = 0;
+  std::optional<Nanoseconds> best_step_;
+  Spent spent_;
 };
 
 }  // namespace stowage::planner

@@ -63,13 +63,15 @@ Bytes Footprints::buffer_bytes(Bytes bytes) const {
   return by_block_ ? simulator::block_bytes(bytes) : bytes;
 }
 
-Footprints::Footprints(const simulator::StepIndex& index, simulator::PeakKind kind)
+Footprints::Footprints(const simulator::StepIndex& index, simulator::PeakKind kind,
+                       const Allowed& allowed)
     : index_(&index),
       by_block_(kind != simulator::PeakKind::requested && index.rounds()),
+      counts_recompute_(allowed.recompute && index.trace().layer_tensors.size() > 0),
       positions_(static_cast<std::int32_t>(2 * index.event_count())) {
   unit_of_.assign(index.trace().storages.size(), -1);
-  find_saved();
-  find_parameters();
+  find_saved(allowed);
+  if (allowed.parameters) find_parameters();
   for (Movable& movable : movable_) find_dominant(movable);
   const Trace& trace = index.trace();
   std::vector<Bytes> all(static_cast<std::size_t>(positions_) + 1, 0);

@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "planner/allowed.h"
 #include "planner/option.h"
 #include "simulator/lowering/movement.h"
 #include "simulator/plan/decisions.h"
@@ -58,10 +59,17 @@ class Footprints {
   // can hold them (active bytes are at least that, reserved ones at least the active ones). Cost:
   // O(events + saved log saved).
   explicit Footprints(const simulator::StepIndex& index,
-                      simulator::PeakKind kind = simulator::PeakKind::requested);
+                      simulator::PeakKind kind = simulator::PeakKind::requested)
+      : Footprints(index, kind, {.recompute = false}) {}
+  // Has options for what is allowed alone. With `recompute`, of a step as it was recorded: also
+  // `again`, for all that a segment of it may save; such footprints are for bounds, and hold for
+  // every structure.
+  Footprints(const simulator::StepIndex& index, simulator::PeakKind kind, const Allowed& allowed);
 
   [[nodiscard]] const simulator::StepIndex& index() const { return *index_; }
   [[nodiscard]] const std::vector<Movable>& movable() const { return movable_; }
+  // They have `again`: bounds of them hold for every structure.
+  [[nodiscard]] bool counts_recompute() const { return counts_recompute_; }
   [[nodiscard]] std::int32_t positions() const { return positions_; }
   // Bytes at each position with everything kept.
   [[nodiscard]] const std::vector<Bytes>& resident() const { return resident_; }
@@ -96,7 +104,7 @@ class Footprints {
   [[nodiscard]] simulator::Decisions tight(const std::vector<Choice>& choices) const;
 
  private:
-  void find_saved();
+  void find_saved(const Allowed& allowed);
   void find_parameters();
   void find_dominant(Movable& movable);
   void add_layer(const Movable& movable, Choice choice, simulator::Decisions& out) const;
@@ -105,6 +113,7 @@ class Footprints {
 
   const simulator::StepIndex* index_;
   bool by_block_;
+  bool counts_recompute_;
   std::int32_t positions_;
   std::vector<Movable> movable_;
   std::vector<LayerId> streaming_layer_;                     // by storage

@@ -1,6 +1,8 @@
 // The options for saved tensors.
 #include <algorithm>
+#include <optional>
 
+#include "planner/again_options.h"
 #include "planner/footprint.h"
 #include "simulator/lowering/offload_groups.h"
 #include "simulator/plan/rule_match.h"
@@ -112,14 +114,19 @@ std::vector<StorageId> saved_storages(const simulator::StepIndex& index) {
 
 }  // namespace
 
-void Footprints::find_saved() {
+void Footprints::find_saved(const Allowed& allowed) {
   const Trace& trace = index_->trace();
-  const SavedOptions shared(*this, all_offloaded(*index_, true), Choice::shared);
-  const SavedOptions separate(*this, all_offloaded(*index_, false), Choice::separate);
+  const auto moved = [&](bool share) {
+    return allowed.offload ? all_offloaded(*index_, share) : simulator::Movement{};
+  };
+  const SavedOptions shared(*this, moved(true), Choice::shared);
+  const SavedOptions separate(*this, moved(false), Choice::separate);
+  const AgainOptions again(*this, allowed.recompute);
   for (const StorageId storage : saved_storages(*index_)) {
     const Option* const whole = shared.of(storage);
     const Option* const views = separate.of(storage);
-    if (whole == nullptr && views == nullptr) continue;
+    const std::optional<Option> made_again = again.of(storage);
+    if (whole == nullptr && views == nullptr && !made_again) continue;
     Movable movable;
     movable.storages = {storage};
     movable.leaves = trace.saved.event[index_->saved_of(storage).front().index()];
@@ -134,6 +141,7 @@ void Footprints::find_saved() {
     const bool same =
         whole != nullptr && views != nullptr && views->out.size() == 1 && views->back.size() <= 1;
     if (views != nullptr && !same) movable.options.push_back(*views);
+    if (made_again) movable.options.push_back(*made_again);
     unit_of_[storage.index()] = static_cast<std::int32_t>(units_.size());
     units_.push_back({storage, movable.options});
     movable_.push_back(std::move(movable));

@@ -19,9 +19,10 @@ namespace stowage::planner {
 
 // keep: as recorded. Of a storage with saved tensors, shared: one copy out and back; separate: one
 // copy a saved view, one back an unpack ("share": false). Of parameters, forward and always: they
-// stream ("stream": "forward", "stream": true).
-enum class Choice : std::uint8_t { keep, shared, separate, forward, always };
-inline constexpr std::size_t kChoices = 5;
+// stream ("stream": "forward", "stream": true). again: some structure of the step computes it again
+// in backward; which one is not said, so it is an option of bounds alone (planner/allowed.h).
+enum class Choice : std::uint8_t { keep, shared, separate, forward, always, again };
+inline constexpr std::size_t kChoices = 6;
 
 struct FootprintSpan {
   std::int32_t first = 0;
@@ -42,13 +43,9 @@ struct Option {
   std::vector<FootprintSpan> spans;
   std::vector<OptionCopy> out;
   std::vector<OptionCopy> back;
-  Nanoseconds compute = 0;  // work that it adds (what is computed again)
-  // Storages that it uses beyond those that it frees: they are on the device at these positions.
-  struct Need {
-    StorageId storage;
-    std::int32_t position = 0;
-  };
-  std::vector<Need> needs;
+  // Of `again`: the op that makes it, and the least work of running that up to where it is saved.
+  OpId made_by;
+  Nanoseconds compute = 0;
 
   [[nodiscard]] Bytes bytes_at(std::int32_t position) const {
     Bytes bytes = 0;

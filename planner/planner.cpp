@@ -1,11 +1,16 @@
 #include "planner/planner.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "planner/evaluator.h"
-#include "planner/search.h"
+#include "planner/in_parallel.h"
+#include "planner/structure_pool.h"
+#include "planner/structure_search.h"
 #include "simulator/lowering/lowering.h"
+#include "simulator/machine/rest_gain.h"
 #include "simulator/plan/parameter_shards.h"
 #include "simulator/step/plan_structure.h"
 #include "traces/build_info.h"
@@ -23,7 +28,13 @@ namespace {
 // Budgets that are always searched, as parts of the resident peak: a plan for a larger budget is
 // chosen from a superset of what a smaller one is chosen from.
 constexpr std::int64_t kGridParts = 40;
-constexpr Bytes kWandersBy = 4096;  // times the allowance is the peak; seen are up to 0.01 %
+constexpr std::int64_t kGridPartsWithStructures = 10;  // where each is searched in many structures
+constexpr std::int64_t kShortQuota = 16;  // evaluations that say what a structure is worth
+constexpr int kShortRounds = 4;
+constexpr int kMostClimbs = 4;
+constexpr std::size_t kBatch = 12;
+constexpr std::size_t kFewPositions = 8;  // of the bound that says that it is worth nothing
+constexpr Bytes kWandersBy = 4096;        // times the allowance is the peak; seen are up to 0.01 %
 
 bool has_automatic_points(const simulator::Decisions& decisions) {
   if (decisions.parameters.stream != simulator::ParameterPlan::Stream::off &&
@@ -55,10 +66,12 @@ std::int64_t quota_of(const simulator::StepIndex& index) {
 class Planner {
  public:
   Planner(const simulator::StepIndex& index, const PlanRequest& request)
-      : index_(index),
-        request_(request),
-        evaluator_(index, request),
-        footprints_(index, request.budget_on) {}
+      : index_(index), request_(request), base_({std::shared_ptr<void>(), &index}, {}, request) {
+    if (request.allowed.recompute && policy_name(request.policy) == "auto") {
+      pool_ = StructurePool(index);
+    }
+    if (!pool_.empty()) any_structure_.emplace(index, request.budget_on, request.allowed);
+  }
 
   Result<PlanOutcome> run() {
     if (auto status = check(); !status) return status.error();
@@ -67,7 +80,11 @@ class Planner {
       return Error{ErrorCode::usage, "the trace's device has no reserved bytes", "", "",
                    "use --budget-on active"};
     }
-    out_.floor = memory_floor(footprints_);
+    out_.floor = base_.floor();
+    if (any_structure_) {
+      out_.floor = memory_floor(*any_structure_);
+      out_.floor.reached = base_.tight().peak == out_.floor.bytes;
+    }
     out_.lower_bound_step = out_.resident.step_ns;
     const std::string policy = policy_name(request_.policy);
     Status status = Unit{};
@@ -81,13 +98,18 @@ class Planner {
       status = run_auto();
     }
     if (!status) return status.error();
-    out_.search.evaluations = evaluator_.evaluations();
-    out_.search.stopped = evaluator_.stopped();
-    out_.search.exhausted = evaluator_.exhausted();
+    out_.search.evaluations = spent_.evaluations;
+    out_.search.stopped = spent_.stopped;
+    out_.search.exhausted = spent_.exhausted;
     return std::move(out_);
   }
 
  private:
+  struct Answer {
+    Candidate candidate;
+    StructureSearch* in = nullptr;
+  };
+
   Status check() const {
     if (policy_name(request_.policy) == "auto" && !request_.budget) {
       return Error{ErrorCode::usage, "the planner needs a budget", "", "",
@@ -105,6 +127,11 @@ class Planner {
     return Unit{};
   }
 
+  // What floor and bounds are counted with: they hold for every plan that is allowed.
+  [[nodiscard]] const Footprints& bounding() const {
+    return any_structure_ ? *any_structure_ : base_.footprints();
+  }
+
   // Where the active peak wanders, a little is left for steps that go beyond the predicted one.
   [[nodiscard]] Bytes peak_with_allowance(const ReplayResult& result) const {
     const Bytes peak = peak_of(result, request_.budget_on);
@@ -120,10 +147,15 @@ class Planner {
   Status run_policy() {
     auto rules = policy_rules(index_, request_.policy);
     if (!rules) return rules.error();
+    if (!rules->recompute.empty()) {
+      any_structure_.emplace(index_, request_.budget_on, Allowed{});
+      out_.floor = memory_floor(*any_structure_);
+      out_.floor.reached = false;
+    }
     if (auto status = finish(std::move(rules).value()); !status) return status;
     if (request_.budget) {
       if (within_budgets(out_.predicted)) {
-        out_.lower_bound_step = shortest_step(footprints_, *request_.budget);
+        out_.lower_bound_step = shortest_step(bounding(), *request_.budget);
         set_gap();
       } else {
         out_.kind = PlanKind::policy_over_budget;
@@ -146,7 +178,6 @@ class Planner {
       out_.notes.push_back("the step fits already: its peak is " + format_bytes(resident));
       return finish(resident_rules());
     }
-    const TightPlan tight = tightest(footprints_, out_.floor);
     if (out_.floor.bytes > budget) {
       if (out_.floor.bytes >= resident) {
         out_.kind = PlanKind::offload_cannot_help;
@@ -155,86 +186,210 @@ class Planner {
       }
       out_.kind = PlanKind::infeasible;
       out_.notes.push_back("no plan has a peak below " + format_bytes(out_.floor.bytes));
-      return finish_with(footprints_.tight(tight.choices));
+      return finish_with(base_.footprints().tight(base_.tight().choices), base_);
     }
 
-    out_.lower_bound_step = shortest_step(footprints_, budget);
-    const auto best = search(budget, resident, tight);
-    if (evaluator_.error()) return *evaluator_.error();
-    if (!best) {
-      out_.kind = PlanKind::not_found;
-      const Status status = finish_with(footprints_.tight(tight.choices));
-      out_.notes.insert(out_.notes.begin(),
-                        "no plan within the budget was found; the tightest has a peak of " +
-                            format_bytes(peak_of(out_.predicted, request_.budget_on)));
-      return status;
+    out_.lower_bound_step = shortest_step(bounding(), budget);
+    search(budget, resident);
+    if (spent_.error) return *spent_.error;
+    if (best_) return finish_with(best_->candidate.decisions, *best_->in);
+    out_.kind = PlanKind::not_found;
+    const StructureSearch* tightest = &base_;
+    for (const auto& [members, each] : searches_) {
+      if (each && each->tight().peak < tightest->tight().peak) tightest = each.get();
     }
-    return finish_with(best->decisions);
+    const Status status =
+        finish_with(tightest->footprints().tight(tightest->tight().choices), *tightest);
+    out_.notes.insert(out_.notes.begin(),
+                      "no plan within the budget was found; the tightest has a peak of " +
+                          format_bytes(peak_of(out_.predicted, request_.budget_on)));
+    return status;
   }
 
-  std::optional<Candidate> search(Bytes budget, Bytes resident, const TightPlan& tight) {
-    std::optional<Candidate> best;
-    // Returns the exact peak, -1 when that was not needed.
-    const auto offer = [&](std::optional<Candidate> candidate, bool always_exact = false) {
-      if (!candidate) return Bytes{-1};
-      const bool wanted =
-          evaluator_.keeps(*candidate, budget) && (!best || candidate->better_than(*best));
-      if (!wanted && !always_exact) return Bytes{-1};
-      const Bytes peak = evaluator_.exact_peak(*candidate);
-      if (wanted && peak <= budget) {
-        best = std::move(candidate);
-        evaluator_.set_best(best->result.step_ns);
-      }
-      return peak;
-    };
-    // The one that always fits comes first: a search that is stopped has an answer.
-    offer(evaluator_.evaluate(footprints_.tight(tight.choices)));
-    const SearchSpace space(footprints_, tight);
-    Search search(space, evaluator_, quota_of(index_));
-    out_.search.candidates = space.candidates();
-    const auto reached = [&](Nanoseconds bound) { return best && best->result.step_ns <= bound; };
-    // The best plans for one budget: while the exact counter is above it, the search is repeated
-    // with that much less. Depends on the budget given alone, whatever the one asked for.
-    const auto solve = [&](Bytes point, Nanoseconds bound) {
-      constexpr int kMostRounds = 6;
-      ++out_.search.grid_points;
-      Bytes within = point;
-      for (int round = 0; round < kMostRounds && within >= out_.floor.bytes; ++round) {
-        const Bytes peak = offer(search.solve(within, bound), true);
-        if (peak <= point) return;  // or nothing was found
-        within -= peak - point;
-      }
-    };
+  using Found = StructureSearch::Found;
+  using Effort = StructureSearch::Effort;
 
-    solve(budget, out_.lower_bound_step);
-    if (!reached(out_.lower_bound_step)) {
-      for (const std::string& spec : rivals()) {
-        const auto rules = policy_rules(index_, spec);
-        if (!rules) continue;
-        Plan plan;
-        plan.saved = rules->saved;
-        plan.parameters = rules->parameters;
-        plan.budget.automatic = rules->automatic;
-        if (const auto decisions = simulator::resolve(index_.trace(), plan)) {
-          offer(evaluator_.evaluate(*decisions));
-        }
-      }
+  // Keeps what is the best answer by now.
+  void offer(StructureSearch& in, Found found) {
+    for (Found::Exact& exact : found.candidates) {
+      if (exact.peak > *request_.budget) continue;
+      if (!in.evaluator().keeps(exact.candidate, *request_.budget)) continue;
+      if (best_ && !exact.candidate.better_than(best_->candidate)) continue;
+      best_ = Answer{std::move(exact.candidate), &in};
     }
-    for (std::int64_t part = kGridParts; part-- > 0;) {
-      const Bytes point = grid_budget(resident, part);
-      if (point >= budget) continue;
-      if (point < out_.floor.bytes || evaluator_.over()) break;
-      // No plan within this budget, or a smaller one, is faster.
-      const Nanoseconds bound = shortest_step(footprints_, point);
-      if (reached(bound)) break;
-      solve(point, bound);
+  }
+  void offer(StructureSearch& in, std::optional<Candidate> candidate) {
+    if (!candidate) return;
+    const Bytes peak = in.evaluator().exact_peak(*candidate);
+    Found found;
+    found.candidates.push_back({std::move(*candidate), peak});
+    offer(in, std::move(found));
+  }
+
+  [[nodiscard]] Nanoseconds best_step() const {
+    return best_ ? best_->candidate.result.step_ns : -1;
+  }
+
+  [[nodiscard]] bool reached(Nanoseconds bound) const {
+    return best_ && best_->candidate.result.step_ns <= bound;
+  }
+
+  [[nodiscard]] Effort long_search(const StructureSearch& in) const {
+    const std::int64_t quota = quota_of(in.index());
+    return {.quota = pool_.empty() ? quota : std::max<std::int64_t>(quota / 2, 40)};
+  }
+
+  std::optional<Nanoseconds> solve_in(StructureSearch& in, Bytes point, Nanoseconds bound) {
+    in.evaluator().begin(spent_, best_step());
+    Found found = in.solve(point, bound, long_search(in));
+    spent_.add(in.evaluator().spent());
+    const std::optional<Nanoseconds> step = found.step;
+    offer(in, std::move(found));
+    return step;
+  }
+
+  // The best plans for one budget. Depends on that alone, whatever the one asked for.
+  void solve(Bytes point, Nanoseconds bound) {
+    ++out_.search.grid_points;
+    const std::optional<Nanoseconds> without = solve_in(base_, point, bound);
+    if (pool_.empty() || (without && *without <= bound)) return;
+    StructureSearch* const in = best_structure(point, without);
+    if (in != nullptr) solve_in(*in, point, shortest_step(in->footprints(), point));
+  }
+
+  // The structure with the shortest step of those that a short search in each finds, if that is
+  // below `step`: those of one kind first, then neighbours of the best by then.
+  StructureSearch* best_structure(Bytes point, std::optional<Nanoseconds> step) {
+    StructureSearch* best = nullptr;
+    std::vector<StructurePool::Members> next = pool_.of_one_kind();
+    for (int rounds = 0; rounds <= kMostClimbs && !over(); ++rounds) {
+      const auto found = search_all(next, point, step);
+      if (!found) break;
+      best = searches_.at(*found).get();
+      next = pool_.neighbours(*found);
     }
     return best;
   }
 
-  [[nodiscard]] static Bytes grid_budget(Bytes resident, std::int64_t part) {
-    // resident * part / kGridParts without overflow; what "60%" of it is, too.
-    return resident / kGridParts * part + resident % kGridParts * part / kGridParts;
+  struct Short {
+    StructurePool::Members members;
+    std::unique_ptr<StructureSearch>* search = nullptr;
+    Nanoseconds shortest = 0;
+    std::optional<Candidate> found;  // its exact counter is not known
+  };
+
+  // A short search in each, at once; the best of them, none: none is below `step`, which becomes
+  // its step. Those of a batch do not know of each other, so that any number of cores gives the
+  // same answer.
+  std::optional<StructurePool::Members> search_all(const std::vector<StructurePool::Members>& all,
+                                                   Bytes point, std::optional<Nanoseconds>& step) {
+    std::optional<StructurePool::Members> best;
+    for (std::size_t begin = 0; begin < all.size() && !over();) {
+      std::vector<Short> batch;
+      for (; begin < all.size() && batch.size() < kBatch; ++begin) {
+        if (is_longer(all[begin], step)) continue;
+        const auto [at, is_new] = searches_.try_emplace(all[begin]);
+        if (is_new) ++out_.search.structures;
+        if (is_new || at->second) batch.push_back({all[begin], &at->second, 0, {}});
+      }
+      in_parallel(batch.size(), [&](std::size_t i) { estimate(batch[i], point, step); });
+      std::vector<std::pair<Nanoseconds, std::size_t>> by_step;
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        if (*batch[i].search == nullptr) continue;
+        spent_.add((*batch[i].search)->evaluator().spent());
+        if (batch[i].found) by_step.emplace_back(batch[i].found->result.step_ns, i);
+      }
+      std::sort(by_step.begin(), by_step.end());
+      for (const auto& [estimated, row] : by_step) {
+        Short& each = batch[row];
+        StructureSearch& in = **each.search;
+        in.evaluator().begin(spent_, {});
+        Found found = in.solve(point, each.shortest, {kShortQuota, kShortRounds, step},
+                               std::move(each.found));
+        spent_.add(in.evaluator().spent());
+        if (found.step) {
+          step = found.step;
+          best = each.members;
+        }
+        offer(in, std::move(found));
+      }
+      if (request_.progress) {
+        request_.progress({spent_.evaluations, request_.max_evaluations, best_step()});
+      }
+    }
+    return best;
+  }
+
+  // On any thread. The search is made when it is asked for first; null where it cannot be had.
+  void estimate(Short& of, Bytes point, const std::optional<Nanoseconds>& step) const {
+    std::unique_ptr<StructureSearch>& search = *of.search;
+    if (search == nullptr) {
+      auto made =
+          StructureSearch::make(index_.step().recording(), pool_.structure(of.members), request_);
+      if (!made) return;
+      search = std::move(made).value();
+    }
+    search->evaluator().begin(spent_, {});
+    if (search->floor().bytes > point) return;
+    of.shortest = shortest_step(search->footprints(), point, kFewPositions);
+    if (step && of.shortest >= *step) return;
+    of.found = search->estimate(point, of.shortest, {kShortQuota, kShortRounds, {}});
+  }
+
+  // No step with it is shorter than that.
+  [[nodiscard]] bool is_longer(const StructurePool::Members& members,
+                               const std::optional<Nanoseconds>& step) const {
+    const Ppm boost = simulator::rest_gain(index_.trace().calibration).boost;
+    const Nanoseconds compute = index_.compute_until().back() + pool_.work(members);
+    return step && Wide{compute} * kPpm / boost >= *step;
+  }
+
+  bool over() {
+    if (request_.stop.stop_requested()) spent_.stopped = true;
+    if (spent_.evaluations >= request_.max_evaluations) spent_.exhausted = true;
+    return spent_.stopped || spent_.exhausted;
+  }
+
+  void search(Bytes budget, Bytes resident) {
+    // The one that always fits comes first: a search that is stopped has an answer.
+    base_.evaluator().begin(spent_, best_step());
+    offer(base_, base_.tight_plan());
+    spent_.add(base_.evaluator().spent());
+    out_.search.candidates = base_.space().candidates();
+    solve(budget, out_.lower_bound_step);
+    if (!reached(out_.lower_bound_step)) offer_rivals();
+    const std::int64_t parts = pool_.empty() ? kGridParts : kGridPartsWithStructures;
+    for (std::int64_t part = parts; part-- > 0;) {
+      const Bytes point = grid_budget(resident, part, parts);
+      if (point >= budget) continue;
+      if (point < out_.floor.bytes || over()) break;
+      // No plan within this budget, or a smaller one, is faster.
+      const Nanoseconds bound = shortest_step(bounding(), point);
+      if (reached(bound)) break;
+      solve(point, bound);
+    }
+  }
+
+  void offer_rivals() {
+    if (request_.allowed != Allowed{}) return;  // they decide what they like
+    base_.evaluator().begin(spent_, best_step());
+    for (const std::string& spec : rivals()) {
+      const auto rules = policy_rules(index_, spec);
+      if (!rules) continue;
+      Plan plan;
+      plan.saved = rules->saved;
+      plan.parameters = rules->parameters;
+      plan.budget.automatic = rules->automatic;
+      if (const auto decisions = simulator::resolve(index_.trace(), plan)) {
+        offer(base_, base_.evaluator().evaluate(*decisions));
+      }
+    }
+    spent_.add(base_.evaluator().spent());
+  }
+
+  [[nodiscard]] static Bytes grid_budget(Bytes resident, std::int64_t part, std::int64_t parts) {
+    // resident * part / parts without overflow; what "60%" of it is, too.
+    return resident / parts * part + resident % parts * part / parts;
   }
 
   static PolicyRules resident_rules() {
@@ -243,19 +398,20 @@ class Planner {
     return {{keep}, {}, {}};
   }
 
-  Status finish_with(const simulator::Decisions& decisions) {
-    PolicyRules rules{simulator::to_rules(index_.trace(), decisions),
-                      simulator::to_parameters(index_.trace(), decisions.parameters),
+  Status finish_with(const simulator::Decisions& decisions, const StructureSearch& in) {
+    const Trace& trace = in.index().trace();
+    PolicyRules rules{simulator::to_rules(trace, decisions, in.index().of_segment()),
+                      simulator::to_parameters(trace, decisions.parameters),
                       {}};
     if (has_automatic_points(decisions)) rules.automatic = decisions.budget;
+    rules.recompute = simulator::recompute_rules(index_.step().recording(), in.structure());
     return finish(std::move(rules));
   }
 
   // Fills in the plan; what is predicted is what reading the plan back gives.
   Status finish(PolicyRules rules) {
-    const Trace& trace = index_.trace();
     Plan& plan = out_.plan;
-    plan.target = simulator::target_of(trace);
+    plan.target = simulator::target_of(index_.step().recording());
     plan.budget.device = request_.budget;
     if (request_.budget) plan.budget.device_text = request_.budget_text;
     plan.budget.on = request_.budget_on;
@@ -263,15 +419,23 @@ class Planner {
     if (request_.host_budget) plan.budget.host_text = request_.host_budget_text;
     if (rules.automatic != request_.budget) plan.budget.automatic = rules.automatic;
     plan.saved = std::move(rules.saved);
+    plan.recompute = std::move(rules.recompute);
     plan.parameters = std::move(rules.parameters);
     plan.made_by = {"stowage " + std::string(kVersion), request_.policy, request_.seed,
                     request_.created};
+    if (plan.recompute.empty()) return predict(index_);
+    const Result<simulator::Step> step = simulator::unroll(index_.step().recording(), plan);
+    if (!step) return step.error();
+    return predict(simulator::StepIndex(*step));
+  }
 
-    auto lowering = simulator::lower(index_, plan);
+  Status predict(const simulator::StepIndex& index) {
+    Plan& plan = out_.plan;
+    auto lowering = simulator::lower(index, plan);
     if (!lowering) return lowering.error();
-    out_.predicted = simulator::replay(index_, lowering->schedule);
+    out_.predicted = simulator::replay(index, lowering->schedule);
     for (const simulator::LoweringNote& note : lowering->notes) {
-      out_.notes.push_back(simulator::subject_of(trace, note) + " " + note.text);
+      out_.notes.push_back(simulator::subject_of(index.trace(), note) + " " + note.text);
     }
     if (!out_.predicted.allocator_exact) out_.notes.emplace_back(simulator::kAllocatorRemark);
     if (out_.predicted.active_varies) out_.notes.emplace_back(simulator::kActiveVariesRemark);
@@ -291,8 +455,12 @@ class Planner {
 
   const simulator::StepIndex& index_;
   const PlanRequest& request_;
-  Evaluator evaluator_;
-  Footprints footprints_;
+  Spent spent_;
+  StructureSearch base_;                     // nothing runs again
+  StructurePool pool_;                       // what could
+  std::optional<Footprints> any_structure_;  // with a pool
+  std::map<StructurePool::Members, std::unique_ptr<StructureSearch>> searches_;
+  std::optional<Answer> best_;
   PlanOutcome out_;
 };
 

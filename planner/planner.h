@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/allowed.h"
 #include "planner/bounds.h"
 #include "planner/policy.h"
 #include "simulator/lowering/lowering.h"
@@ -35,6 +36,7 @@ struct PlanRequest {
   std::optional<Bytes> host_budget;  // on ReplayResult::host_bytes
   std::string host_budget_text;
   std::string policy = "auto";  // a spec: "torchtune:stash=5"
+  Allowed allowed{};            // what `auto` may decide; floor and bound are of that alone
   std::int64_t seed = 1;        // recorded in the plan; the search draws nothing at random
   std::int64_t max_evaluations = 20'000;  // replays; the search ends by itself well before, usually
   std::stop_token stop;                   // a stopped search answers with the best plan so far
@@ -56,6 +58,7 @@ struct SearchStats {
   std::int64_t evaluations = 0;  // schedules lowered and estimated
   std::int64_t candidates = 0;   // storages that an offload could take away
   std::int64_t grid_points = 0;  // budgets searched for (docs/planner.md, "monotone")
+  std::int64_t structures = 0;   // in which something runs again, searched in
   bool stopped = false;          // by the stop token
   bool exhausted = false;        // by max_evaluations
 };

@@ -24,6 +24,7 @@ struct PolicyInfo {
   std::string name;
   std::string summary;  // one line, no full stop
   std::vector<PolicyOption> options;
+  bool recomputes = false;  // its plans let segments run again
 };
 
 // What a policy decides, as it stands in a plan.
@@ -31,9 +32,11 @@ struct PolicyRules {
   std::vector<simulator::SavedRule> saved;
   std::optional<simulator::ParameterPlan> parameters;
   std::optional<Bytes> automatic;  // PlanBudget::automatic: 0 = at once and on demand
+  std::vector<simulator::RecomputeRule> recompute{};
 };
 
-// All of them in the order of listing: resident, save_on_cpu, layerwise, torchtune, thunder, auto.
+// All of them in the order of listing: resident, save_on_cpu, layerwise, torchtune, thunder,
+// checkpoint, auto.
 [[nodiscard]] const std::vector<PolicyInfo>& policies();
 
 // "torchtune:stash=5,min_bytes=1KiB" -> "torchtune".

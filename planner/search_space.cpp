@@ -6,26 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "planner/identical_names.h"
+
 namespace stowage::planner {
-namespace {
-
-// "layers.3.mlp#2" -> "layers.#.mlp#2": the same for identical layers.
-std::string without_numbers(const std::string& site) {
-  std::string out;
-  const std::size_t end = std::min(site.rfind('#'), site.size());
-  for (std::size_t i = 0; i < site.size(); ++i) {
-    const bool digit = i < end && site[i] >= '0' && site[i] <= '9';
-    if (!digit) {
-      out += site[i];
-    } else if (out.empty() || out.back() != '#') {
-      out += '#';
-    }
-  }
-  return out;
-}
-
-}  // namespace
-
 SearchSpace::SearchSpace(const Footprints& footprints, const TightPlan& tight)
     : footprints_(footprints), tight_(tight), changes_(footprints) {
   const auto& movable = footprints_.movable();

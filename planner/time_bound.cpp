@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -22,24 +23,110 @@ class StepBound {
         link_(index_.trace().calibration),
         budget_(budget),
         compute_time_(compute_time) {
-    for (const MovedUnit& unit : footprints_.units()) add_unit(unit);
+    if (footprints_.counts_recompute()) find_given();
+    for (const MovedUnit& unit : footprints_.units()) {
+      add_unit(unit);
+      if (const Option* again = find(unit.options, Choice::again); again != nullptr) {
+        again_.push_back({&unit.options.front(), again});
+      }
+    }
   }
 
-  [[nodiscard]] Nanoseconds at(std::int32_t position) const {
+  // What matters above `known`: where it is not above that, anything up to it.
+  [[nodiscard]] Nanoseconds at(std::int32_t position, Nanoseconds known) const {
     const std::size_t event = static_cast<std::size_t>(position) / 2;
     const Bytes wanted = footprints_.resident()[static_cast<std::size_t>(position)] - budget_;
     Jobs jobs;
     for (const UnitTimes& unit : units_) add(unit, position, jobs);
-    const Bytes wanted_back = wanted - jobs.free_back;
-    const Nanoseconds before =
-        std::max({resident_until(event), earliest_done(jobs.out, wanted),
-                  slowed(scaled(index_.compute_until()[event]), jobs.out, wanted)});
-    const Nanoseconds after = std::max(earliest_done(jobs.back, wanted_back),
-                                       slowed(compute_behind(position), jobs.back, wanted_back));
-    return before + after;
+    const auto by_copies = [&](Bytes away) {
+      const Bytes away_back = away - jobs.free_back;
+      const Nanoseconds before =
+          std::max({resident_until(event), earliest_done(jobs.out, away),
+                    slowed(scaled(index_.compute_until()[event]), jobs.out, away)});
+      const Nanoseconds after = std::max(earliest_done(jobs.back, away_back),
+                                         slowed(compute_behind(position), jobs.back, away_back));
+      return before + after;
+    };
+    return again_.empty() ? by_copies(wanted) : with_again(position, wanted, known, by_copies);
   }
 
  private:
+  struct UnitAgain {
+    const Option* keep;
+    const Option* again;
+  };
+  // What an op frees by running again, and the work of that.
+  struct Rerun {
+    Bytes bytes = 0;
+    Nanoseconds work = 0;
+  };
+
+  // The least, over how much work runs again, of the larger of two: compute with that work, and the
+  // copies of what is left (planner/bounds.h).
+  template <class ByCopies>
+  [[nodiscard]] Nanoseconds with_again(std::int32_t position, Bytes wanted, Nanoseconds known,
+                                       const ByCopies& by_copies) const {
+    Bytes free = 0;
+    const std::vector<Rerun> reruns = reruns_at(position, free);
+    Wide all = 0;
+    for (const Rerun& each : reruns) all += each.work;
+    const auto freed_by = [&](Nanoseconds work) {
+      Bytes bytes = free;
+      for (const Rerun& each : reruns) {
+        if (each.work > work) {
+          return bytes + static_cast<Bytes>(Wide{each.bytes} * work / each.work) + 1;
+        }
+        work -= each.work;
+        bytes += each.bytes;
+      }
+      return bytes;
+    };
+    const Nanoseconds compute = scaled(index_.compute_until().back());
+    const auto left = [&](Nanoseconds work) {
+      return by_copies(std::max<Bytes>(wanted - freed_by(work), 0));
+    };
+    Nanoseconds low = 0;  // copies take longer than compute there; not so at `high`
+    auto high = static_cast<Nanoseconds>(all);
+    if (known >= compute) {  // with as much work as fits into it
+      low = std::min(unscaled(known - compute), high);
+      if (left(low) <= known) return known;
+    } else if (left(low) <= compute) {
+      return compute;
+    }
+    const Nanoseconds at_all = left(high);
+    if (at_all >= compute + scaled(high)) return at_all;
+    constexpr int kHalvings = 10;
+    for (int i = 0; i < kHalvings; ++i) {
+      const Nanoseconds middle = low + (high - low) / 2;
+      (left(middle) > compute + scaled(middle) ? low : high) = middle;
+    }
+    return std::max(compute + scaled(low), left(high));
+  }
+
+  // Densest first; `free`: what nobody asks for behind the position.
+  [[nodiscard]] std::vector<Rerun> reruns_at(std::int32_t position, Bytes& free) const {
+    std::map<OpId, Rerun> by_op;
+    for (const UnitAgain& unit : again_) {
+      const Bytes freed = unit.keep->bytes_at(position) - unit.again->bytes_at(position);
+      if (freed <= 0) continue;
+      const bool is_asked_for = unit.again->spans.back().first > position;
+      if (!is_asked_for || unit.again->compute == 0) {
+        free += freed;
+        continue;
+      }
+      const auto [of, is_new] = by_op.try_emplace(unit.again->made_by);
+      Rerun& rerun = of->second;
+      rerun.work = is_new ? unit.again->compute : std::min(rerun.work, unit.again->compute);
+      rerun.bytes += freed;
+    }
+    std::vector<Rerun> reruns;
+    for (const auto& [op, rerun] : by_op) reruns.push_back(rerun);
+    std::stable_sort(reruns.begin(), reruns.end(), [](const Rerun& a, const Rerun& b) {
+      return Wide{a.bytes} * b.work > Wide{b.bytes} * a.work;
+    });
+    return reruns;
+  }
+
   // What copies take of their lane, and how long the link moves bytes for them.
   struct Time {
     Nanoseconds all = 0;
@@ -84,15 +171,30 @@ class StepBound {
     return work + static_cast<Nanoseconds>(moving * (kPpm - speed) / kPpm);
   }
 
+  // A segment's input is packed where its layer is called.
+  void find_given() {
+    const Trace& trace = index_.trace();
+    given_.assign(trace.storages.size(), EventId());
+    for (std::size_t row = trace.layer_tensors.size(); row-- > 0;) {
+      const TensorId tensor = trace.layer_tensors.tensor[row];
+      const StorageId of = tensor.valid() ? trace.tensors.storage[tensor.index()] : StorageId();
+      if (of.valid()) given_[of.index()] = trace.layer_tensors.event[row];
+    }
+  }
+
   void add_unit(const MovedUnit& unit) {
     UnitTimes times{&unit.options.front(), {}};
     for (std::size_t o = 1; o < unit.options.size(); ++o) {
       const Option& option = unit.options[o];
+      if (option.choice == Choice::again) continue;
       OptionTimes& of = times.options.emplace_back();
       of.option = &option;
       for (const OptionCopy& copy : option.out) of.out += time_of(link_.d2h, copy.bytes);
       if (!option.out.empty()) {
-        of.start = resident_until(static_cast<std::size_t>(option.out.front().position) / 2);
+        std::size_t pack = static_cast<std::size_t>(option.out.front().position) / 2;
+        const EventId given = given_.empty() ? EventId() : given_[unit.storage.index()];
+        if (given.valid()) pack = std::min(pack, given.index());
+        of.start = resident_until(pack);
       }
       for (const OptionCopy& copy : option.back) of.back.push_back(time_of(link_.h2d, copy.bytes));
     }
@@ -100,8 +202,7 @@ class StepBound {
   }
 
   // The unit's options at their best, each by itself: the most that any frees, the shortest copies
-  // of any. What an option frees without a copy (the host has the bytes; they are computed again)
-  // is free here.
+  // of any. What an option frees without a copy, since the host has the bytes, is free here.
   void add(const UnitTimes& unit, std::int32_t position, Jobs& jobs) const {
     const Bytes kept = unit.keep->bytes_at(position);
     if (kept == 0) return;
@@ -147,6 +248,9 @@ class StepBound {
   [[nodiscard]] Nanoseconds resident_until(std::size_t event) const {
     return scaled(index_.resident_time()[event]);
   }
+  [[nodiscard]] Nanoseconds unscaled(Nanoseconds time) const {
+    return static_cast<Nanoseconds>(Wide{time} * kPpm / compute_time_);
+  }
   [[nodiscard]] Nanoseconds scaled(Nanoseconds time) const {
     return static_cast<Nanoseconds>(Wide{time} * compute_time_ / kPpm);
   }
@@ -157,10 +261,13 @@ class StepBound {
   Bytes budget_;
   Ppm compute_time_;
   std::vector<UnitTimes> units_;
+  std::vector<UnitAgain> again_;
+  std::vector<EventId> given_;  // by storage: the first layer event that passes it
 };
 
 // The highest of each segment, the last one of equals: nothing else there needs more copies.
-std::vector<std::int32_t> positions_above(const Footprints& footprints, Bytes budget) {
+std::vector<std::int32_t> positions_above(const Footprints& footprints, Bytes budget,
+                                          std::size_t most) {
   std::vector<std::int32_t> positions;
   const std::vector<Bytes>& bytes = footprints.resident();
   std::vector<std::int32_t> starts = footprints.segment_starts();
@@ -179,20 +286,20 @@ std::vector<std::int32_t> positions_above(const Footprints& footprints, Bytes bu
   constexpr std::size_t kMostOperations = 500'000;
   std::size_t jobs = 0;
   for (const Movable& movable : footprints.movable()) jobs += movable.storages.size();
-  const std::size_t most =
-      std::max<std::size_t>(kMostOperations / std::max<std::size_t>(jobs, 1), 16);
-  if (positions.size() > most) {
+  most =
+      std::min(most, std::max<std::size_t>(kMostOperations / std::max<std::size_t>(jobs, 1), 16));
+  if (positions.size() > most || footprints.counts_recompute()) {
     std::stable_sort(positions.begin(), positions.end(), [&](std::int32_t a, std::int32_t b) {
       return bytes[static_cast<std::size_t>(a)] > bytes[static_cast<std::size_t>(b)];
     });
-    positions.resize(most);
+    positions.resize(std::min(positions.size(), most));
   }
   return positions;
 }
 
 }  // namespace
 
-Nanoseconds shortest_step(const Footprints& footprints, Bytes budget) {
+Nanoseconds shortest_step(const Footprints& footprints, Bytes budget, std::size_t positions_most) {
   const simulator::StepIndex& index = footprints.index();
   const Calibration& link = index.trace().calibration;
   const Nanoseconds resident = index.resident_time().back();
@@ -200,12 +307,12 @@ Nanoseconds shortest_step(const Footprints& footprints, Bytes budget) {
       !simulator::is_usable(link.h2d)) {
     return resident;
   }
-  const std::vector<std::int32_t> positions = positions_above(footprints, budget);
+  const std::vector<std::int32_t> positions = positions_above(footprints, budget, positions_most);
   const auto bound_at = [&](Ppm compute_time) {
     const StepBound bound(footprints, budget, compute_time);
     auto best = static_cast<Nanoseconds>(Wide{resident} * compute_time / kPpm);
     for (const std::int32_t position : positions) {
-      const Nanoseconds step = bound.at(position);
+      const Nanoseconds step = bound.at(position, best);
       // A budget below the floor: no plan, so any bound holds.
       if (step < std::numeric_limits<Nanoseconds>::max() / 8) best = std::max(best, step);
     }

@@ -119,7 +119,7 @@ void ParetoSearch::start(int budgets) {
     request.budget_on = on;
     request.stop = job.stop();
     for (const planner::PolicyInfo& policy : policies) {
-      if (policy.name == "auto") continue;
+      if (policy.name == "auto" || policy.recomputes) continue;  // no rows for it yet
       if (!next("policy " + policy.name)) return Status(Unit{});
       request.policy = policy.name;
       auto outcome = planner::make_plan(trace->index, request);
@@ -131,6 +131,7 @@ void ParetoSearch::start(int budgets) {
           0});
     }
     request.policy = "auto";
+    request.allowed.recompute = false;
     for (const Bytes budget : all) {
       if (!next("budget " + format_bytes(budget))) return Status(Unit{});
       request.budget = budget;

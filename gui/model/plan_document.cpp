@@ -298,6 +298,7 @@ void PlanDocument::restore_calibration() {
 
 void PlanDocument::find_plan(planner::PlanRequest request) {
   if (!trace_) return;
+  request.allowed.recompute = false;  // the rows of a plan do not show it yet
   const QString what = request.budget_text.empty()
                            ? tr("Plan")
                            : tr("Plan for %1").arg(QString::fromStdString(request.budget_text));

@@ -32,6 +32,9 @@ using Options = std::map<std::string, std::string>;
 [[nodiscard]] PolicyInfo thunder_info();
 [[nodiscard]] Rules thunder_rules(const simulator::StepIndex& index, const Options& options);
 
+[[nodiscard]] PolicyInfo checkpoint_info();
+[[nodiscard]] Rules checkpoint_rules(const simulator::StepIndex& index, const Options& options);
+
 // {"site": "*", "do": "keep"}, the last rule of a plan.
 [[nodiscard]] simulator::SavedRule keep_the_rest();
 

@@ -70,7 +70,11 @@ std::int64_t memory_floor(const std::string& sample) {
   return answer_of(command(args), args).at("floor").at("bytes").get<std::int64_t>();
 }
 
-std::vector<Question> questions(std::int64_t floor) {
+bool can_recompute(const std::string& sample) {
+  return command({"plan", sample_file(sample), "--policy", "checkpoint", "--json"}).code == 0;
+}
+
+std::vector<Question> questions(std::int64_t floor, bool with_recompute) {
   std::vector<Question> list;
   for (const char* policy :
        {"resident", "save_on_cpu", "layerwise", "layerwise:prefetch=1", "torchtune",
@@ -80,6 +84,10 @@ std::vector<Question> questions(std::int64_t floor) {
   // A budget moves a policy's copies as well, and what does not fit is an answer.
   for (const char* policy : {"resident", "save_on_cpu", "layerwise", "torchtune", "thunder"}) {
     list.push_back({std::string(policy) + " 75%", policy, "75%"});
+  }
+  if (with_recompute) {
+    list.push_back({"checkpoint", "checkpoint", ""});
+    list.push_back({"checkpoint every=2", "checkpoint:every=2", ""});
   }
   for (const char* budget : {"75%", "60%", "50%"}) {
     list.push_back({std::string("auto ") + budget, "auto", budget});

@@ -42,8 +42,12 @@ using Answers = std::map<std::string, Answer>;  // by the question's name
 // is not enough.
 [[nodiscard]] std::int64_t memory_floor(const std::string& sample);
 
-// The same for each sample but for two budgets that are made of its floor.
-[[nodiscard]] std::vector<Question> questions(std::int64_t floor);
+// It says what its layers are given, so that they can run again.
+[[nodiscard]] bool can_recompute(const std::string& sample);
+
+// The same for each sample but for two budgets that are made of its floor, and policies that
+// recompute.
+[[nodiscard]] std::vector<Question> questions(std::int64_t floor, bool with_recompute);
 
 // Throws std::runtime_error with what the command said when it neither answers nor says that
 // nothing fits.

@@ -1,0 +1,109 @@
+#include "planner/again_options.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/footprint.h"
+#include "simulator/plan/rule_match.h"
+#include "simulator/step/lifetimes.h"
+#include "simulator/step/segments.h"
+
+namespace stowage::planner {
+
+AgainOptions::AgainOptions(const Footprints& footprints, bool allowed)
+    : footprints_(footprints), index_(footprints.index()) {
+  if (!allowed || index_.trace().layer_tensors.size() == 0) return;
+  find_callable();
+  find_ops();
+}
+
+void AgainOptions::find_callable() {
+  const Trace& trace = index_.trace();
+  is_callable_.assign(trace.saved.size(), false);
+  const simulator::SegmentFinder finder(trace);
+  for (const simulator::SegmentFinder::Named& call : finder.calls()) {
+    if (!call.is_callable) continue;
+    const auto& packs = trace.saved.event;
+    const auto first = std::lower_bound(packs.begin(), packs.end(), call.first);
+    const auto end = std::lower_bound(first, packs.end(), call.end);
+    std::fill(is_callable_.begin() + (first - packs.begin()),
+              is_callable_.begin() + (end - packs.begin()), true);
+  }
+}
+
+void AgainOptions::find_ops() {
+  const Trace& trace = index_.trace();
+  outermost_.resize(trace.ops.size());
+  for (std::size_t e = 0; e < trace.events.size(); ++e) {
+    const EventKind kind = trace.events.kind[e];
+    if (kind != EventKind::op_begin && kind != EventKind::op_end) continue;
+    const OpId op(trace.events.ref[e]);
+    const OpId parent = trace.ops.parent[op.index()];
+    Outermost& of = outermost_[op.index()];
+    if (kind == EventKind::op_begin) {
+      of = parent.valid() ? outermost_[parent.index()] : Outermost{op, EventId(e), EventId()};
+    } else if (!parent.valid()) {
+      of.end = EventId(e);
+    }
+  }
+}
+
+// Events of a run again take the time that they took in forward, so up to the first pack inside of
+// the op its work is that of its events.
+Nanoseconds AgainOptions::least_work(StorageId storage) const {
+  const Trace& trace = index_.trace();
+  const OpId made_by = trace.storages.alloc_op[storage.index()];
+  if (!made_by.valid()) return 0;
+  const OpId op = outermost_[made_by.index()].op;
+  const Outermost& of = outermost_[op.index()];
+  if (!of.begin.valid() || !of.end.valid()) return 0;
+  const SavedId first = index_.saved_of(storage).front();
+  const EventId until = std::min(of.end, trace.saved.event[first.index()]);
+  if (until <= of.begin) return 0;
+  const auto& work = index_.compute_until();
+  return work[until.index()] - work[of.begin.index()];
+}
+
+std::optional<Option> AgainOptions::of(StorageId storage) const {
+  const Trace& trace = index_.trace();
+  if (is_callable_.empty() || simulator::pre_existing(trace, storage)) return {};
+  const auto saved = index_.saved_of(storage);
+  if (std::none_of(saved.begin(), saved.end(),
+                   [&](SavedId each) { return is_callable_[each.index()]; })) {
+    return {};
+  }
+  const simulator::Hold hold = simulator::hold_of(trace, storage);
+  if (hold.outlives) return {};
+  std::vector<std::pair<std::int32_t, std::int32_t>> there;
+  // Frees stand elsewhere in other steps; behind the event ahead of them it is gone.
+  const auto behind = [&](EventId event) {
+    while (trace.events.kind[event.index()] == EventKind::free) --event.value;
+    return 2 * event.value + 2;
+  };
+  there.emplace_back(2 * trace.storages.alloc_event[storage.index()].value + 1, behind(hold.event));
+  for (const SavedId each : saved) {
+    for (const UnpackId unpack : index_.unpacks_of(each)) {
+      const EventId released = trace.unpacks.released_event[unpack.index()];
+      there.emplace_back(2 * trace.unpacks.event[unpack.index()].value + 1,
+                         released.valid() ? behind(released) : footprints_.positions());
+    }
+  }
+  std::sort(there.begin(), there.end());
+  Option option;
+  option.choice = Choice::again;
+  const Bytes bytes = footprints_.storage_bytes(storage);
+  for (const auto& [first, last] : there) {
+    if (first >= last) continue;
+    if (!option.spans.empty() && first <= option.spans.back().last) {
+      option.spans.back().last = std::max(option.spans.back().last, last);
+    } else {
+      option.spans.push_back({first, last, bytes});
+    }
+  }
+  const OpId made_by = trace.storages.alloc_op[storage.index()];
+  if (made_by.valid()) option.made_by = outermost_[made_by.index()].op;
+  option.compute = least_work(storage);
+  return option;
+}
+
+}  // namespace stowage::planner

@@ -1,0 +1,68 @@
+// The structures that `auto` chooses among. Layers are of a kind when their names differ in numbers
+// only; of each kind so many run again, from the first on or up to the last, and kinds are mixed a
+// few layers at a time.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "simulator/step/segments.h"
+#include "simulator/step/step_index.h"
+#include "simulator/step/structure.h"
+#include "traces/units.h"
+
+namespace stowage::planner {
+
+class StructurePool {
+ public:
+  // Members of the pool that run again: a kind's number, a layer's number in it; sorted.
+  using Members = std::vector<std::pair<std::size_t, std::size_t>>;
+
+  static constexpr std::size_t kMostKinds = 4;  // those that free the most bytes
+  static constexpr std::size_t kMostCounts = 6;
+  static constexpr std::size_t kMostSegments = 400;
+
+  StructurePool() = default;  // empty
+  // Depends on the recording alone. Cost: kMostSegments times SegmentFinder::find() at most.
+  explicit StructurePool(const simulator::StepIndex& recorded);
+
+  // No layer can run again.
+  [[nodiscard]] bool empty() const { return kinds_.empty(); }
+  // Of one kind each, at most kMostCounts counts of it; the least work first.
+  [[nodiscard]] std::vector<Members> of_one_kind() const;
+  // Some layers of a kind more, or fewer. One that runs again gives way to a layer around or inside
+  // of it.
+  [[nodiscard]] std::vector<Members> neighbours(const Members& members) const;
+
+  // Names of the layers of the kind that frees the most bytes, in order of forward.
+  [[nodiscard]] std::vector<std::string> largest_kind() const;
+  [[nodiscard]] simulator::Structure structure(const Members& members) const;
+  // That runs again: no step with this structure is shorter than compute with it.
+  [[nodiscard]] Nanoseconds work(const Members& members) const;
+
+ private:
+  struct Layer {
+    std::string name;
+    EventId first;  // [first, end)
+    EventId end;
+    Nanoseconds work = 0;
+    Bytes bytes = 0;  // that it makes, saves, and that are gone in forward when it runs again
+  };
+  struct Kind {
+    std::vector<Layer> layers;  // in order of forward
+    Bytes bytes = 0;
+    Nanoseconds work = 0;
+  };
+  [[nodiscard]] static Layer layer_of(const simulator::StepIndex& index, const std::string& name,
+                                      const simulator::Segment& segment);
+  [[nodiscard]] const Layer& layer(const Members::value_type& member) const {
+    return kinds_[member.first].layers[member.second];
+  }
+  void add(Members& members, const Members::value_type& member) const;
+
+  std::vector<Kind> kinds_;
+};
+
+}  // namespace stowage::planner

@@ -1,0 +1,82 @@
+// One structure of the step with all that a search in it needs: what runs again is settled, what
+// moves is not.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "planner/allowed.h"
+#include "planner/bounds.h"
+#include "planner/evaluator.h"
+#include "planner/footprint.h"
+#include "planner/search.h"
+#include "planner/search_space.h"
+#include "simulator/step/step_index.h"
+#include "simulator/step/structure.h"
+#include "traces/result.h"
+
+namespace stowage::planner {
+
+class StructureSearch {
+ public:
+  // The request must outlive it. Cost: footprints and the search space of the index.
+  StructureSearch(std::shared_ptr<const simulator::StepIndex> index, simulator::Structure structure,
+                  const PlanRequest& request);
+  StructureSearch(const StructureSearch&) = delete;
+  StructureSearch& operator=(const StructureSearch&) = delete;
+
+  // Of a recording, which must outlive it. Errors: those of unroll().
+  [[nodiscard]] static Result<std::unique_ptr<StructureSearch>> make(
+      const Trace& recording, const simulator::Structure& structure, const PlanRequest& request);
+
+  [[nodiscard]] const simulator::StepIndex& index() const { return *index_; }
+  [[nodiscard]] const simulator::Structure& structure() const { return structure_; }
+  [[nodiscard]] const Footprints& footprints() const { return footprints_; }
+  // Of the plans with this structure.
+  [[nodiscard]] const MemoryFloor& floor() const { return floor_; }
+  [[nodiscard]] const TightPlan& tight() const { return tight_; }
+  [[nodiscard]] const SearchSpace& space() const { return space_; }
+  [[nodiscard]] Evaluator& evaluator() { return evaluator_; }
+
+  // The plan that holds the fewest bytes.
+  [[nodiscard]] std::optional<Candidate> tight_plan();
+
+  struct Effort {
+    std::int64_t quota = 0;  // evaluations a round
+    int rounds = 6;
+    std::optional<Nanoseconds> below{};  // only steps shorter than that matter
+  };
+  struct Found {
+    struct Exact {
+      Candidate candidate;
+      Bytes peak = 0;  // the exact one
+    };
+    std::vector<Exact> candidates;    // one a round
+    std::optional<Nanoseconds> step;  // of the last one, when that is within the budget
+  };
+  // The best plans for one budget: while the exact counter is above it, the search is repeated with
+  // that much less. Depends on the budget given alone. `shortest` ends it when it is reached.
+  [[nodiscard]] Found solve(Bytes budget, Nanoseconds shortest, const Effort& effort) {
+    return solve(budget, shortest, effort, estimate(budget, shortest, effort));
+  }
+  // Its first round, whose exact counter is not known: cheap beside that.
+  [[nodiscard]] std::optional<Candidate> estimate(Bytes budget, Nanoseconds shortest,
+                                                  const Effort& effort) {
+    return Search(space_, evaluator_, effort.quota).solve(budget, shortest);
+  }
+  // The others behind it.
+  [[nodiscard]] Found solve(Bytes budget, Nanoseconds shortest, const Effort& effort,
+                            std::optional<Candidate> first);
+
+ private:
+  std::shared_ptr<const simulator::StepIndex> index_;
+  simulator::Structure structure_;
+  Evaluator evaluator_;
+  Footprints footprints_;
+  MemoryFloor floor_;
+  TightPlan tight_;
+  SearchSpace space_;
+};
+
+}  // namespace stowage::planner

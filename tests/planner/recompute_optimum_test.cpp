@@ -1,0 +1,182 @@
+// `auto` with recompute against every plan of small steps: each set of layers that run again, each
+// set of storages that leave, with points at once, on demand, and automatic.
+//
+// STOWAGE_RANDOM_CASES (40) says how many steps; the seed of one that fails is printed, and
+// STOWAGE_RANDOM_SEED begins there. `ctest -C full -L full` runs 500.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <iostream>
+#include <limits>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "planner/bounds.h"
+#include "planner/footprint.h"
+#include "planner/planner.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/replay/replay.h"
+#include "simulator/step/plan_structure.h"
+#include "simulator/step/unroll.h"
+#include "tests/support/random_chain.h"
+#include "traces/validate.h"
+
+namespace stowage::planner {
+namespace {
+
+using simulator::PeakKind;
+using simulator::StepIndex;
+
+constexpr int kLayers = 3;
+
+std::uint64_t setting(const char* variable, std::uint64_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// The shortest step of each budget, and the lowest peak of any plan.
+class EveryPlan {
+ public:
+  EveryPlan(const Trace& trace, std::vector<Bytes> budgets)
+      : trace_(trace), budgets_(std::move(budgets)), shortest_(budgets_.size(), kNone) {
+    for (int set = 0; set < 1 << kLayers; ++set) {
+      simulator::Structure structure;
+      for (int layer = 0; layer < kLayers; ++layer) {
+        if ((set >> layer & 1) != 0) {
+          structure.recompute.push_back("layers." + std::to_string(layer));
+        }
+      }
+      try_structure(structure);
+    }
+  }
+
+  static constexpr Nanoseconds kNone = std::numeric_limits<Nanoseconds>::max();
+  [[nodiscard]] Nanoseconds shortest(std::size_t budget) const { return shortest_[budget]; }
+  [[nodiscard]] Bytes lowest_peak() const { return lowest_; }
+  [[nodiscard]] std::int64_t plans() const { return plans_; }
+
+ private:
+  void try_structure(const simulator::Structure& structure) {
+    const auto step = simulator::unroll(trace_, structure);
+    ASSERT_TRUE(step.ok()) << step.error().text();
+    const StepIndex index(*step);
+    const Footprints footprints(index);
+    const std::size_t count = footprints.movable().size();
+    for (std::size_t set = 0; set < std::size_t{1} << count; ++set) {
+      std::vector<Choice> choices(count, Choice::keep);
+      for (std::size_t m = 0; m < count; ++m) {
+        if ((set >> m & 1) == 0) continue;
+        const Movable& movable = footprints.movable()[m];
+        choices[m] = movable.allows(Choice::shared) ? Choice::shared : Choice::separate;
+      }
+      try_decisions(index, footprints.tight(choices));
+      for (const Bytes budget : budgets_) {
+        simulator::Decisions automatic = footprints.decisions(choices, {}, {});
+        automatic.budget = budget;
+        try_decisions(index, automatic);
+      }
+    }
+  }
+
+  void try_decisions(const StepIndex& index, const simulator::Decisions& decisions) {
+    const auto lowered = simulator::lower(index, decisions);
+    ASSERT_TRUE(lowered.ok()) << lowered.error().text();
+    const simulator::ReplayResult result = simulator::replay(index, lowered->schedule);
+    ++plans_;
+    lowest_ = std::min(lowest_, result.peak_requested);
+    for (std::size_t b = 0; b < budgets_.size(); ++b) {
+      if (result.peak_requested <= budgets_[b]) {
+        shortest_[b] = std::min(shortest_[b], result.step_ns);
+      }
+    }
+  }
+
+  const Trace& trace_;
+  std::vector<Bytes> budgets_;
+  std::vector<Nanoseconds> shortest_;
+  Bytes lowest_ = std::numeric_limits<Bytes>::max();
+  std::int64_t plans_ = 0;
+};
+
+struct Tally {
+  std::int64_t budgets = 0;
+  std::int64_t near = 0;  // within 1 % of the optimum
+  std::int64_t recomputes = 0;
+  std::int64_t mixes = 0;  // recompute and offload in one plan
+  std::int64_t plans = 0;
+};
+
+void check_budget(const Trace& trace, const EveryPlan& every, std::size_t row, Bytes budget,
+                  Tally& tally) {
+  const StepIndex index(trace);
+  PlanRequest request;
+  request.budget = budget;
+  request.budget_on = PeakKind::requested;
+  const auto outcome = make_plan(index, request);
+  ASSERT_TRUE(outcome.ok()) << outcome.error().text();
+  EXPECT_LE(outcome->floor.bytes, every.lowest_peak());
+  const Nanoseconds optimum = every.shortest(row);
+  if (outcome->floor.bytes > budget) {
+    EXPECT_EQ(optimum, EveryPlan::kNone) << "a plan within a budget below the floor";
+    return;
+  }
+  EXPECT_LE(outcome->lower_bound_step, optimum);
+  if (!outcome->feasible()) {
+    EXPECT_EQ(outcome->kind, PlanKind::not_found);
+    EXPECT_EQ(optimum, EveryPlan::kNone);
+    return;
+  }
+  EXPECT_LE(outcome->predicted.peak_requested, budget);
+  EXPECT_GE(outcome->predicted.step_ns, outcome->lower_bound_step);
+  ASSERT_NE(optimum, EveryPlan::kNone);
+  ++tally.budgets;
+  tally.near += outcome->predicted.step_ns <= optimum + optimum / 100;
+  tally.recomputes += !outcome->plan.recompute.empty();
+  tally.mixes += !outcome->plan.recompute.empty() && outcome->predicted.d2h_bytes > 0;
+  // The file of it is that plan.
+  const auto step = simulator::unroll(trace, outcome->plan);
+  ASSERT_TRUE(step.ok()) << step.error().text();
+  const StepIndex planned(*step);
+  const auto lowered = simulator::lower(planned, outcome->plan);
+  ASSERT_TRUE(lowered.ok()) << lowered.error().text();
+  EXPECT_EQ(simulator::replay(planned, lowered->schedule).step_ns, outcome->predicted.step_ns);
+}
+
+TEST(RecomputeOptimum, AutoIsNearItAndNoBoundIsAboveIt) {
+  const std::uint64_t cases = setting("STOWAGE_RANDOM_CASES", 40);
+  const std::uint64_t first = setting("STOWAGE_RANDOM_SEED", 1);
+  Tally tally;
+  for (std::uint64_t seed = first; seed < first + cases; ++seed) {
+    SCOPED_TRACE("STOWAGE_RANDOM_SEED=" + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const Trace trace = testing::random_chain(random, kLayers);
+    const Status valid = validate(trace, "chain");
+    ASSERT_TRUE(valid.ok()) << valid.error().text();
+    const StepIndex index(trace);
+    const Bytes resident =
+        simulator::replay(index, simulator::resident_schedule(index)).peak_requested;
+    const std::vector<Bytes> budgets = {resident * 9 / 10, resident * 3 / 4, resident * 6 / 10,
+                                        resident / 2};
+    const EveryPlan every(trace, budgets);
+    if (::testing::Test::HasFatalFailure()) return;
+    tally.plans += every.plans();
+    for (std::size_t b = 0; b < budgets.size(); ++b) {
+      check_budget(trace, every, b, budgets[b], tally);
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+  std::cout << "seeds " << first << " to " << first + cases - 1 << ": " << tally.plans
+            << " plans; of " << tally.budgets << " budgets " << tally.near
+            << " within 1 % of the optimum, " << tally.recomputes << " with recompute, "
+            << tally.mixes << " with offload beside it\n";
+  EXPECT_GE(tally.near * 100, tally.budgets * 95);
+  EXPECT_GT(tally.recomputes, 0);
+  EXPECT_GT(tally.mixes, 0);
+}
+
+}  // namespace
+}  // namespace stowage::planner
