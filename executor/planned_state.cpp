@@ -35,7 +35,7 @@ AnchorKind anchor_kind(LayerEvent event) {
 PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
                           simulator::Schedule schedule, PlannedStepOptions options, HostArena arena,
                           PlannedParameters parameters, Result<simulator::SkippedUpdate> skipped,
-                          std::vector<SegmentSpec> segments)
+                          std::vector<SegmentSpec> segments, std::vector<ChainSpec> chains)
     : device_(device),
       host_pool_(device),
       trace_(std::move(trace)),
@@ -45,6 +45,7 @@ PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
       program_(*trace_, schedule_),
       skipped_(std::move(skipped)),
       segments_(std::move(segments), device.torch_device()),
+      chains_(std::move(chains), device.torch_device()),
       cursor_(simulator::Step(*trace_), schedule_, program_),
       parameters_(std::move(parameters)),
       saved_(device_, *trace_, schedule_, arena_.data(), options_) {
@@ -98,6 +99,7 @@ void PlannedStep::State::begin() {
   }
   run(AnchorKind::step_begin, 0, Side::before);
   run(AnchorKind::step_begin, 0, Side::after);
+  chains_.begin();
 }
 
 Result<StepReport> PlannedStep::State::end() {
@@ -144,6 +146,7 @@ void PlannedStep::State::finish(bool parameters_stay) {
     active_ = false;
   }
   gradient_hooks_.remove();
+  chains_.end();
   device_.end_step();
   device_.end_setup();  // a run from a trace that was saved records nothing
   drop_all();
@@ -210,6 +213,7 @@ void PlannedStep::State::layer_event(LayerEvent event, std::string_view path) {
 }
 
 void PlannedStep::State::backward_event(bool begins) {
+  if (begins) chains_.end_forward();
   const std::lock_guard lock(mutex_);
   begins ? cursor_.backward_begin() : cursor_.backward_end();
 }
@@ -285,6 +289,9 @@ PlannedStep::State::Packed PlannedStep::State::pack(const at::Tensor& tensor, st
     check(claim);
     turn = line_.take();
   }
+  if (claim.on_plan && input < 0 && packed.segment.call == nullptr) {
+    packed.segment = chains_.give_up(SavedId(claim.ordinal), tensor, serial);
+  }
   if (claim.on_plan) packed.saved = SavedId(claim.ordinal);
   const TenantId tenant = claim.on_plan ? schedule_.tenant_of[claim.ordinal] : TenantId();
   if (tenant.valid()) packed.treatment = Packed::Treatment::planned;
@@ -336,7 +343,27 @@ void PlannedStep::State::keep_again(const Packed& packed, const at::Tensor& tens
   const SegmentRuns::Pack& pack = packed.segment;
   if (pack.call == nullptr || !pack.is_again) return;
   pack.call->keep(pack.number, tensor, packed.saved);
-  pack.call->stop_behind(pack.number);
+  pack.call->kept(pack.number);
+}
+
+SavedId PlannedStep::State::pack_again(const at::Tensor& tensor, const Site& site) {
+  const std::int64_t serial = parameters_.serial_of(tensor);
+  Claim claim;
+  TurnLine::Turn turn = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    check_not_refused();
+    claim = cursor_.pack(tensor, serial, site);
+    check(claim);
+    if (!claim.on_plan && !claim.left_plan) return SavedId();
+    turn = line_.take();
+  }
+  in_turn(turn, [&] {
+    if (claim.left_plan) return leave_plan();
+    run(AnchorKind::pack, claim.ordinal, Side::before);
+    run(AnchorKind::pack, claim.ordinal, Side::after);
+  });
+  return claim.on_plan ? SavedId(claim.ordinal) : SavedId();
 }
 
 at::Tensor PlannedStep::State::unpack(const Packed& packed) {
@@ -351,8 +378,8 @@ at::Tensor PlannedStep::State::unpack(const Packed& packed) {
   TORCH_CHECK(current || packed.treatment != Packed::Treatment::planned,
               "stowage: a saved tensor was asked for after its step; its host slot was given up");
   TORCH_CHECK(current || !is_given_up,
-              "stowage: a saved tensor was asked for after its step, and its segment would have to "
-              "run again for it");
+              "stowage: a saved tensor was asked for after its step, and what made it would have "
+              "to run again for it");
   SavedId saved = packed.saved;
   if (is_given_up) {
     packed.segment.call->run_again(*this);
@@ -444,7 +471,7 @@ at::Tensor PlannedStep::State::load(const Packed& packed, const Claim& claim) {
   const StayId stay = schedule_.stay_of[claim.ordinal];
   STOWAGE_ASSERT(stay.valid());
   at::Tensor tensor = saved_.view(stay, packed.view);
-  if (!segments_.empty()) {  // what a segment is given it may save
+  if (!segments_.empty() || !chains_.empty()) {  // what a segment is given it may save
     const std::int64_t buffer = parameters_.serial_of(tensor);
     const std::lock_guard lock(mutex_);
     const TenantId tenant = schedule_.tenant_of[packed.saved.index()];

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/chain_runs.h"
 #include "executor/gradient_hooks.h"
 #include "executor/host_copy.h"
 #include "executor/host_pool.h"
@@ -37,10 +38,11 @@ namespace stowage::executor {
 class PlannedStep::State final : public SegmentHost,
                                  public std::enable_shared_from_this<PlannedStep::State> {
  public:
-  // `segments` run again in `trace`.
+  // `segments` and `chains` run again in `trace`.
   State(Device& device, std::shared_ptr<const Trace> trace, simulator::Schedule schedule,
         PlannedStepOptions options, HostArena arena, PlannedParameters parameters,
-        Result<simulator::SkippedUpdate> skipped, std::vector<SegmentSpec> segments);
+        Result<simulator::SkippedUpdate> skipped, std::vector<SegmentSpec> segments,
+        std::vector<ChainSpec> chains);
 
   // Once, ahead of the first begin(): takes over the parameters that stream.
   void adopt();
@@ -75,7 +77,7 @@ class PlannedStep::State final : public SegmentHost,
     KeptTensor kept;                 // of keep
     SavedView view;                  // of planned
     std::optional<HostCopy> copy{};  // of host_copy
-    SegmentRuns::Pack segment{};     // of given_up: which one gives it up, or saves it again
+    SegmentRuns::Pack segment{};     // of given_up: who gives it up, or saves it again
   };
   // Run what stands around the event. Both throw c10::Error for a step that is off plan
   // (OffPlan::refuse) and for memory of a parameter that is not on the device. `input` >= 0: of
@@ -88,6 +90,16 @@ class PlannedStep::State final : public SegmentHost,
   void begin_again(SegmentCall& call) override;
   [[nodiscard]] std::vector<std::string_view> open_layers() override;
   void end_again(SegmentCall& call) override;
+  void begin_chain(std::string_view) override {}
+  SavedId pack_again(const at::Tensor& tensor, const Site& site) override;
+  void end_chain(std::string_view) override {}
+  [[nodiscard]] std::int64_t serial_of(const at::Tensor& tensor) const override {
+    return parameters_.serial_of(tensor);
+  }
+  void check_present(const at::Tensor& tensor) override {
+    if (is_plain(tensor)) parameters_.check_present(parameters_.index_of(tensor));
+  }
+  [[nodiscard]] ChainRuns& chains() { return chains_; }
 
   [[nodiscard]] const HostArena& arena() const { return arena_; }
   [[nodiscard]] Bytes host_high_water() const {
@@ -144,6 +156,7 @@ class PlannedStep::State final : public SegmentHost,
       &program_};  // of this step; ahead of the update both have the same
 
   SegmentRuns segments_;  // of the thread that runs the forward, or a segment again
+  ChainRuns chains_;      // likewise
 
   std::mutex mutex_;  // guards the next four; no call of the device is made under it
   StepCursor cursor_;

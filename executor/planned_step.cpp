@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "executor/backward_thread.h"
+#include "executor/chain_call.h"
 #include "executor/planned_state.h"
 #include "executor/reserve_segments.h"
 #include "executor/saved_tensor_engine.h"
@@ -201,7 +202,8 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
   std::unique_ptr<PlannedStep> step(new PlannedStep(std::make_shared<State>(
       device, std::move(trace), std::move(schedule), options, std::move(arena).value(),
       std::move(planned).value(), std::move(skipped),
-      segment_specs(unrolled->step.trace(), unrolled->step.segments()))));
+      segment_specs(unrolled->step.trace(), unrolled->step.segments()),
+      chain_specs(unrolled->step.trace(), unrolled->step.segments()))));
   step->state_->adopt();
   reserve_segments(device, ahead);
   return step;
@@ -270,6 +272,14 @@ Result<StepReport> PlannedStep::end_step() {
     state_->abort();
     throw;
   }
+}
+
+void PlannedStep::outermost_op_begin(const at::RecordFunction& op) {
+  state_->chains().op_begin(op, *state_);
+}
+
+void PlannedStep::outermost_op_end(const at::RecordFunction& op) {
+  state_->chains().op_end(op, *state_);
 }
 
 void PlannedStep::skip_update() {

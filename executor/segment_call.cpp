@@ -1,11 +1,8 @@
 #include "executor/segment_call.h"
 
 #include <ATen/record_function.h>
-#include <c10/util/Exception.h>
 
 #include <utility>
-
-#include "traces/result.h"
 
 namespace stowage::executor {
 namespace {
@@ -22,12 +19,12 @@ std::vector<SegmentSpec> segment_specs(const Trace& trace,
   for (const SavedId saved : trace.unpacks.saved) ++unpacks[saved.index()];
   std::vector<SegmentSpec> specs;
   for (const simulator::SegmentRows& rows : segments) {
+    if (rows.is_chain()) continue;
     SegmentSpec& spec = specs.emplace_back();
     spec.path = trace.string(trace.layers.name[rows.layer.index()]);
     spec.call = rows.call;
     spec.calls = rows.calls;
-    spec.unpacks.assign(unpacks.begin() + rows.first_again.value,
-                        unpacks.begin() + rows.end_again.value);
+    for (const SavedId again : rows.again) spec.unpacks.push_back(unpacks[again.index()]);
   }
   return specs;
 }
@@ -40,10 +37,6 @@ void SegmentCall::hold_inputs(SegmentHost& host, const std::vector<at::Tensor>& 
     input.hooks = host.make_input_hooks(static_cast<std::int32_t>(k));
     input.hooks->call_pack_hook(inputs[k]);
   }
-}
-
-void SegmentCall::run_again(SegmentHost& host) {
-  std::call_once(once_, [&] { run(host); });
 }
 
 std::vector<at::Tensor> SegmentCall::inputs_again() {
@@ -61,8 +54,6 @@ std::vector<at::Tensor> SegmentCall::inputs_again() {
 
 void SegmentCall::run(SegmentHost& host) {
   const ForwardState::Restored as_in_forward(state_);
-  slots_.assign(spec_.unpacks.size(), {});
-  for (std::size_t k = 0; k < slots_.size(); ++k) slots_[k].left = spec_.unpacks[k];
   again_ = 0;
   host.begin_again(*this);
   try {
@@ -83,30 +74,8 @@ void SegmentCall::run(SegmentHost& host) {
   host.end_again(*this);
 }
 
-void SegmentCall::keep(std::int32_t number, const at::Tensor& tensor, SavedId row) {
-  const auto k = static_cast<std::size_t>(number);
-  if (k >= slots_.size()) return;
-  slots_[k].row = row;
-  if (slots_[k].left > 0) slots_[k].tensor.emplace(tensor);
-}
-
-void SegmentCall::stop_behind(std::int32_t number) const {
-  if (static_cast<std::size_t>(number) + 1 == slots_.size()) throw Stopped{};
-}
-
-at::Tensor SegmentCall::take(std::int32_t number) {
-  const auto k = static_cast<std::size_t>(number);
-  TORCH_CHECK(k < slots_.size() && slots_[k].tensor,
-              "stowage: a segment that ran again did not save what backward asks for");
-  Slot& slot = slots_[k];
-  at::Tensor tensor = slot.tensor->get();
-  if (--slot.left == 0) slot.tensor.reset();
-  return tensor;
-}
-
-SavedId SegmentCall::row(std::int32_t number) const {
-  const auto k = static_cast<std::size_t>(number);
-  return k < slots_.size() ? slots_[k].row : SavedId();
+void SegmentCall::kept(std::int32_t number) const {
+  if (static_cast<std::size_t>(number) + 1 == count()) throw Stopped{};
 }
 
 }  // namespace stowage::executor

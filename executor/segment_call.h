@@ -9,37 +9,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "executor/forward_state.h"
-#include "executor/kept_tensor.h"
 #include "executor/layer_fn.h"
+#include "executor/run_again.h"
 #include "executor/site_tracker.h"
-#include "executor/step_driver.h"
 #include "simulator/step/recomputed_step.h"
 #include "traces/trace.h"
 
 namespace stowage::executor {
-
-class SegmentCall;
-
-// What a driver does for the segments of its step. It hears of their layers as of all others.
-class SegmentHost {
- public:
-  virtual ~SegmentHost() = default;
-  // Hooks that hold what a segment is given, until it runs again.
-  virtual std::unique_ptr<torch::autograd::SavedVariableHooks> make_input_hooks(
-      std::int32_t input) = 0;
-  // Around a run, in which layers have the numbers of SegmentCall::calls().
-  virtual void begin_again(SegmentCall& call) = 0;
-  virtual void layer_event(LayerEvent event, std::string_view path) = 0;
-  [[nodiscard]] virtual std::vector<std::string_view> open_layers() = 0;  // innermost first
-  virtual void end_again(SegmentCall& call) = 0;
-};
 
 // Which layer call begins a segment, and what of it runs again.
 struct SegmentSpec {
@@ -52,11 +33,10 @@ struct SegmentSpec {
 [[nodiscard]] std::vector<SegmentSpec> segment_specs(
     const Trace& trace, const std::vector<simulator::SegmentRows>& segments);
 
-class SegmentCall : public std::enable_shared_from_this<SegmentCall> {
+class SegmentCall final : public RunAgain, public std::enable_shared_from_this<SegmentCall> {
  public:
-  SegmentCall(const SegmentSpec& spec, c10::Device device) : spec_(spec), state_(device) {}
-  SegmentCall(const SegmentCall&) = delete;
-  SegmentCall& operator=(const SegmentCall&) = delete;
+  SegmentCall(const SegmentSpec& spec, c10::Device device)
+      : RunAgain(spec.unpacks), spec_(spec), state_(device) {}
 
   // In forward, in this order: what the first layer is given; for each layer its fn, which may run
   // again until the step ends, and the layers that it called; each saved tensor.
@@ -70,27 +50,14 @@ class SegmentCall : public std::enable_shared_from_this<SegmentCall> {
   }
   std::int32_t next_pack() { return packs_++; }
 
-  // In backward. Runs once, whichever thread asks first; the others wait. Holds no lock that
-  // anything inside of the run would take.
-  void run_again(SegmentHost& host);
   [[nodiscard]] const std::string& path() const { return spec_.path; }
   [[nodiscard]] const SiteTracker::Calls& calls() const { return calls_; }
-  // Inside of the run: number of the next saved tensor; what it is, and its row in the step.
+  // Inside of the run: number of the next saved tensor.
   std::int32_t next_again() { return again_++; }
-  void keep(std::int32_t number, const at::Tensor& tensor, SavedId row);
-  // Ends the run, by an exception of its own, if that was the last one that is needed.
-  void stop_behind(std::int32_t number) const;
-  // Behind the run: saved tensor `number`. Let go of when it was asked for as often as planned.
-  // Throws c10::Error when the run did not save it.
-  [[nodiscard]] at::Tensor take(std::int32_t number);
-  [[nodiscard]] SavedId row(std::int32_t number) const;
+  // Ends the run if that was the last one that is needed.
+  void kept(std::int32_t number) const override;
 
  private:
-  struct Slot {
-    std::optional<KeptTensor> tensor;
-    std::int32_t left = 0;
-    SavedId row;
-  };
   struct Input {
     std::unique_ptr<torch::autograd::SavedVariableHooks> hooks;  // null: an undefined tensor
     bool requires_grad = false;
@@ -99,7 +66,7 @@ class SegmentCall : public std::enable_shared_from_this<SegmentCall> {
     std::string path;
     LayerFn fn;
   };
-  void run(SegmentHost& host);
+  void run(SegmentHost& host) override;
   [[nodiscard]] std::vector<at::Tensor> inputs_again();
 
   const SegmentSpec& spec_;
@@ -109,8 +76,6 @@ class SegmentCall : public std::enable_shared_from_this<SegmentCall> {
   SiteTracker::Calls calls_;
   std::int32_t packs_ = 0;
   std::int32_t again_ = 0;
-  std::vector<Slot> slots_;
-  std::once_flag once_;
 };
 
 }  // namespace stowage::executor

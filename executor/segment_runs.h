@@ -28,7 +28,7 @@ class SegmentRuns {
 
   // A saved tensor of a segment: number `number` of its forward, or of the run that is going on.
   struct Pack {
-    std::shared_ptr<SegmentCall> call;  // null: of no segment
+    std::shared_ptr<RunAgain> call;  // null: of no segment
     std::int32_t number = 0;
     bool is_again = false;
   };

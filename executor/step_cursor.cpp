@@ -90,7 +90,11 @@ void StepCursor::check_order(AnchorKind kind, Claim& claim) {
 
 StepCursor::Claim StepCursor::pack(const at::Tensor& tensor, std::int64_t serial,
                                    std::int32_t input) {
-  const Site site = input < 0 ? sites_.next_pack() : sites_.input(input);
+  return pack(tensor, serial, input < 0 ? sites_.next_pack() : sites_.input(input));
+}
+
+StepCursor::Claim StepCursor::pack(const at::Tensor& tensor, std::int64_t serial,
+                                   const Site& site) {
   if (!on_plan()) return count(AnchorKind::pack);
   const PackDifference difference = compare(tensor, serial, site);
   if (difference == PackDifference::none) {

@@ -46,6 +46,8 @@ class StepCursor {
   // is not the device's.
   // `input` >= 0: of what a segment is given.
   Claim pack(const at::Tensor& tensor, std::int64_t serial, std::int32_t input = -1);
+  // The same of what was made again for a site.
+  Claim pack(const at::Tensor& tensor, std::int64_t serial, const Site& site);
   // A loaded buffer has the bytes of a saved tensor's storage from `begin` on, of that version:
   // whoever saves the buffer saves that storage.
   void loaded(SavedId saved, std::int64_t storage_serial, std::int64_t buffer_serial, Bytes begin);

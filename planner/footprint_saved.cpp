@@ -105,7 +105,8 @@ std::vector<StorageId> saved_storages(const simulator::StepIndex& index) {
   std::vector<StorageId> storages;
   for (std::size_t s = 0; s < trace.saved.size(); ++s) {
     const StorageId storage = trace.saved.storage[s];
-    if (storage.valid() && index.saved_of(storage).front() == SavedId(s)) {
+    if (!storage.valid() || index.is_of_segment(SavedId(s))) continue;
+    if (index.saved_of(storage).front() == SavedId(s)) {
       storages.push_back(storage);
     }
   }

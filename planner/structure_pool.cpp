@@ -21,7 +21,7 @@ StructurePool::Layer StructurePool::layer_of(const simulator::StepIndex& index,
   layer.work = work[stop.index()] - work[segment.first.index()];
   const EventId again = trace.unpacks.event[segment.trigger.index()];
   std::vector<StorageId> made;
-  for (SavedId s = segment.first_saved; s < segment.end_saved; ++s.value) {
+  for (const SavedId s : segment.saved) {
     const StorageId of = trace.saved.storage[s.index()];
     if (!of.valid() || trace.storages.device[of.index()] != 0) continue;
     const EventId alloc = trace.storages.alloc_event[of.index()];

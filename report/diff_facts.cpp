@@ -68,7 +68,7 @@ std::string conditions_of(const simulator::SavedRule& rule) {
 
 std::string decision_of(const simulator::SavedRule& rule) {
   std::string text = simulator::name_of(rule.decision);
-  if (rule.decision == simulator::Decision::keep) return text;
+  if (rule.decision != simulator::Decision::offload) return text;
   text += ", release " + simulator::format_release_point(rule.release);
   text += ", reload " + simulator::format_reload_point(rule.reload);
   if (rule.copy_out != simulator::CopyMode::lane) {

@@ -17,18 +17,19 @@ std::vector<RecomputedSegment> recomputed_segments(const simulator::Step& step) 
     RecomputedSegment& segment = out.emplace_back();
     segment.name = rows.name;
     segment.time = work[rows.run_end.index()] - work[rows.run_begin.index()];
-    EventId begin = trace.saved.event[rows.first_saved.index()];
-    while (trace.events.kind[begin.index()] != EventKind::layer_forward_begin ||
-           trace.events.ref[begin.index()] != rows.layer.value) {
+    EventId begin = trace.saved.event[rows.saved.front().index()];
+    while (!rows.is_chain() &&
+           (trace.events.kind[begin.index()] != EventKind::layer_forward_begin ||
+            trace.events.ref[begin.index()] != rows.layer.value)) {
       --begin.value;
     }
     std::vector<StorageId> freed;
-    for (SavedId s = rows.first_saved; s.valid() && s < rows.end_saved; ++s.value) {
+    for (const SavedId s : rows.saved) {
       const StorageId of = trace.saved.storage[s.index()];
       if (!of.valid() || trace.storages.device[of.index()] != 0) continue;
       const EventId alloc = trace.storages.alloc_event[of.index()];
       const EventId free = trace.storages.free_event[of.index()];
-      const bool is_own = alloc.valid() && begin < alloc;
+      const bool is_own = alloc.valid() && (rows.is_chain() || begin < alloc);
       if (is_own && free.valid() && free < rows.run_begin) freed.push_back(of);
     }
     std::sort(freed.begin(), freed.end());

@@ -41,6 +41,7 @@ void RecordingHooks::call_pack_hook(const at::Tensor& tensor) {
   link_->with([&](StepRecorder& recorder) {
     if (input_ < 0) pack = recorder.segment_pack();
     saved_ = recorder.record_pack(tensor, input_);
+    if (input_ < 0 && pack.call == nullptr) pack = recorder.chain_pack(saved_, tensor);
     leaves = pack.call == nullptr && recorder.leaves(tensor);
     if (leaves) origin_ = recorder.origin_of(tensor);
   });
@@ -50,7 +51,7 @@ void RecordingHooks::call_pack_hook(const at::Tensor& tensor) {
       return;
     }
     pack.call->keep(pack.number, tensor, SavedId(static_cast<std::size_t>(saved_)));
-    pack.call->stop_behind(pack.number);
+    pack.call->kept(pack.number);
     return;
   }
   if (!leaves) {
@@ -66,7 +67,7 @@ at::Tensor RecordingHooks::call_unpack_hook() {
   if (given_up_.call != nullptr) {
     StepRecorder* host = nullptr;  // lives as long as its step, which goes on
     link_->with([&](StepRecorder& recorder) { host = &recorder; });
-    TORCH_CHECK(host != nullptr, "stowage: a segment would run again after its step");
+    TORCH_CHECK(host != nullptr, "stowage: something would run again after its step");
     given_up_.call->run_again(*host);
     saved_ = given_up_.call->row(given_up_.number).value;
   }

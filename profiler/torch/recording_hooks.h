@@ -75,7 +75,7 @@ class RecordingHooks final : public torch::autograd::SavedVariableHooks {
   executor::HostPool pool_;
   std::shared_ptr<RecorderLink> link_;
   std::int32_t input_;
-  executor::SegmentRuns::Pack given_up_;  // by a segment
+  executor::SegmentRuns::Pack given_up_;  // by what runs again
   std::int64_t saved_ = -1;
   executor::KeptTensor kept_;
   std::optional<executor::HostCopy> copy_;

@@ -44,7 +44,8 @@ StepRecorder::StepRecorder(executor::Device& device, RecordMode mode, const Reco
     : device_(device),
       mode_(mode),
       options_(options),
-      segments_(options.segments, device.torch_device()) {
+      segments_(options.segments, device.torch_device()),
+      chains_(options.chains, device.torch_device()) {
   if (!options_.host_pool) options_.host_pool.emplace(device);
 }
 
@@ -122,6 +123,7 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   device_.set_listener(this);
   installed_ = executor::InstalledDriver(*this);
   observer_ = std::make_unique<OpObserver>(*this, pass_.hooked);
+  chains_.begin();  // behind it: it hears of an op first
   add(RawKind::step_begin, -1);
 }
 
@@ -184,6 +186,7 @@ void StepRecorder::stop() {
     add(RawKind::step_end, -1);
     recording_ = false;
   }
+  chains_.end();
   observer_.reset();
   installed_.remove();
   device_.set_listener(nullptr);
@@ -227,6 +230,31 @@ void StepRecorder::end_again(executor::SegmentCall& call) {
   add(RawKind::recompute_end, path_row(call.path()));
 }
 
+void StepRecorder::begin_chain(std::string_view path) {
+  const std::lock_guard lock(mutex_);
+  add(RawKind::recompute_begin, path_row(path));
+  again_ops_.push_back(open_ops_.size());
+}
+
+SavedId StepRecorder::pack_again(const at::Tensor& tensor, const executor::Site& site) {
+  const std::lock_guard lock(mutex_);
+  return SavedId(static_cast<std::size_t>(add_pack(tensor, site)));
+}
+
+void StepRecorder::end_chain(std::string_view path) {
+  const std::lock_guard lock(mutex_);
+  again_ops_.pop_back();
+  add(RawKind::recompute_end, path_row(path));
+}
+
+void StepRecorder::outermost_op_begin(const at::RecordFunction& op) {
+  chains_.op_begin(op, *this);
+}
+
+void StepRecorder::outermost_op_end(const at::RecordFunction& op) {
+  chains_.op_end(op, *this);
+}
+
 // At the boundary that was the last event.
 void StepRecorder::add_passed(const std::vector<at::Tensor>& tensors) {
   const std::lock_guard lock(mutex_);
@@ -263,6 +291,7 @@ void StepRecorder::layer_event(executor::LayerEvent event, std::string_view path
 }
 
 void StepRecorder::backward_begin() {
+  chains_.end_forward();
   const std::lock_guard lock(mutex_);
   sites_.backward_begin();
   backwards_.push_back(open_ops_.size());
@@ -350,7 +379,11 @@ void StepRecorder::op_end() {
 
 std::int64_t StepRecorder::record_pack(const at::Tensor& tensor, std::int32_t input) {
   const std::lock_guard lock(mutex_);
-  const executor::Site site = input < 0 ? sites_.next_pack() : sites_.input(input);
+  return add_pack(tensor, input < 0 ? sites_.next_pack() : sites_.input(input));
+}
+
+// Under the lock.
+std::int64_t StepRecorder::add_pack(const at::Tensor& tensor, const executor::Site& site) {
   RawSaved saved;
   saved.layer = site.layer == "step" ? -1 : path_row(site.layer);
   saved.call = site.call;

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "executor/chain_runs.h"
 #include "executor/device/device.h"
 #include "executor/gradient_hooks.h"
 #include "executor/host_pool.h"
@@ -38,6 +39,7 @@ struct RecordOptions {
   std::optional<executor::HostPool> host_pool{};
   // Run without saving, and again in backward.
   std::vector<executor::SegmentSpec> segments{};
+  std::vector<executor::ChainSpec> chains{};
 };
 
 // Tensors whose class is known because somebody registered them. Gradients are found through the
@@ -85,6 +87,15 @@ class StepRecorder final : public executor::StepDriver,
   void begin_again(executor::SegmentCall& call) override;
   [[nodiscard]] std::vector<std::string_view> open_layers() override;
   void end_again(executor::SegmentCall& call) override;
+  void begin_chain(std::string_view path) override;
+  SavedId pack_again(const at::Tensor& tensor, const executor::Site& site) override;
+  void end_chain(std::string_view path) override;
+  // Serial of the tensor's storage, -1 = not the device's memory.
+  [[nodiscard]] std::int64_t serial_of(const at::Tensor& tensor) const override;
+  void check_present(const at::Tensor&) override {}  // nothing streams
+  // executor::StepDriver, for chains
+  void outermost_op_begin(const at::RecordFunction& op) override;
+  void outermost_op_end(const at::RecordFunction& op) override;
   // executor::AllocationListener
   void on_alloc(const executor::AllocationEvent& event) override;
   void on_free(const executor::AllocationEvent& event) override;
@@ -98,6 +109,10 @@ class StepRecorder final : public executor::StepDriver,
   std::int64_t record_pack(const at::Tensor& tensor, std::int32_t input);
   // The segment that is running now saves something.
   [[nodiscard]] executor::SegmentRuns::Pack segment_pack() { return segments_.pack(); }
+  // Likewise a chain of ops, of a row of saved.
+  [[nodiscard]] executor::SegmentRuns::Pack chain_pack(std::int64_t row, const at::Tensor& tensor) {
+    return chains_.give_up(SavedId(static_cast<std::size_t>(row)), tensor, serial_of(tensor));
+  }
   std::int64_t record_unpack(std::int64_t saved);
   void record_release(std::int64_t unpack);
   void record_hook_gone(std::int64_t saved);
@@ -117,10 +132,9 @@ class StepRecorder final : public executor::StepDriver,
 
   // Rows of parameters in the order in which they were registered, which an executor relies on.
   void order_parameters();
-  // Serial of the tensor's storage, -1 = not the device's memory.
-  [[nodiscard]] std::int64_t serial_of(const at::Tensor& tensor) const;
   // Of a state named "PARAMETER.WHAT": the parameter's.
   [[nodiscard]] std::int64_t parameter_of_state(const std::string& name) const;
+  std::int64_t add_pack(const at::Tensor& tensor, const executor::Site& site);
   // Takes the recorder off whatever it was installed on.
   void stop();
   void fail(Error error);  // the first one stays; under the lock
@@ -154,6 +168,7 @@ class StepRecorder final : public executor::StepDriver,
   std::vector<std::size_t> again_ops_;  // segments that run again: how many ops were open
   std::int64_t boundaries_ = 0;         // layers that began or ended in forward
   executor::SegmentRuns segments_;
+  executor::ChainRuns chains_;
   PendingWrites pending_writes_;
   std::unordered_map<std::int64_t, SavedOrigin>
       reloaded_;  // by allocation serial of what came back

@@ -61,6 +61,7 @@ Status check_owners(const StepIndex& index, const Plan& plan, const Decisions& d
   for (std::size_t s = 0; s < decisions.saved.size(); ++s) {
     if (decisions.saved[s].rule < 0) continue;
     const auto rule = static_cast<std::size_t>(decisions.saved[s].rule);
+    if (plan.saved[rule].decision == Decision::recompute) continue;
     if (index.is_of_segment(SavedId(s))) {
       owned[rule] = SavedId(s);
     } else {
@@ -134,9 +135,13 @@ Result<Lowering> lower(const StepIndex& index, const Plan& plan) {
                      " and saves other tensors",
                  "", "/for/fingerprint", "plan again from this trace"};
   }
-  if (!plan.recompute.empty() && index.step().segments().empty()) {
-    return Error{ErrorCode::bad_input, "the plan lets segments run again, which is not done here",
-                 "", "/recompute", "use stowage simulate, execute or verify, or leave it out"};
+  const bool by_ops = std::any_of(plan.saved.begin(), plan.saved.end(), [](const SavedRule& rule) {
+    return rule.decision == Decision::recompute;
+  });
+  if ((!plan.recompute.empty() || by_ops) && index.step().segments().empty()) {
+    return Error{ErrorCode::bad_input, "the plan computes again, which is not done here", "",
+                 plan.recompute.empty() ? "/saved" : "/recompute",
+                 "use stowage simulate, execute or verify, or leave it out"};
   }
   const auto decisions = resolve(trace, plan);
   if (!decisions) return decisions.error();

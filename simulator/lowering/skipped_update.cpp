@@ -178,7 +178,10 @@ Result<SkippedUpdate> skip_update(const StepIndex& taken, const Schedule& schedu
   structure.update = false;
   // What runs again does so in both.
   const bool runs_again = !taken.step().segments().empty();
-  if (runs_again) structure.recompute.clear();
+  if (runs_again) {
+    structure.recompute.clear();
+    structure.ops.clear();
+  }
   Result<Step> step =
       unroll(runs_again ? taken.trace() : taken.step().recording(), structure, templates);
   if (!step) return std::move(step).error();

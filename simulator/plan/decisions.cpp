@@ -81,8 +81,8 @@ Result<SavedDecision> decide(const Trace& trace, const SavedRule& rule, std::siz
                              LayerId layer) {
   SavedDecision decision;
   decision.rule = static_cast<std::int32_t>(number);
-  if (rule.decision == Decision::keep) return decision;
   decision.decision = rule.decision;
+  if (rule.decision != Decision::offload) return decision;
   decision.release = rule.release;
   decision.reload = rule.reload;
   decision.copy_out = rule.copy_out;
@@ -159,6 +159,9 @@ Result<Decisions> resolve(const Trace& trace, const Plan& plan) {
     for (std::size_t rule = 0; rule < plan.saved.size(); ++rule) {
       // A rule that is shadowed by earlier ones still counts as matching.
       if ((decided && used[rule]) || !matchers[rule].matches(SavedId(i))) continue;
+      // What a segment is given is there for that.
+      const bool is_input = trace.saved.ordinal[i] < 0;
+      if (is_input && plan.saved[rule].decision == Decision::recompute) continue;
       used[rule] = true;
       if (decided) continue;
       decided = true;
@@ -189,8 +192,11 @@ std::vector<SavedRule> to_rules(const Trace& trace, const Decisions& decisions,
   STOWAGE_ASSERT(decisions.saved.size() == trace.saved.size());
   const auto wanted = [&](std::size_t i) {
     SavedDecision decision = decisions.saved[i];
-    // A kept tensor has no points and modes: they say nothing.
-    if (decision.decision == Decision::keep) decision = SavedDecision{};
+    // What does not leave has no points and modes: they say nothing.
+    if (decision.decision != Decision::offload) {
+      decision = SavedDecision{};
+      decision.decision = decisions.saved[i].decision;
+    }
     decision.rule = -1;
     return decision;
   };

@@ -22,6 +22,8 @@ const char* name_of(Decision value) {
       return "keep";
     case Decision::offload:
       return "offload";
+    case Decision::recompute:
+      return "recompute";
   }
   return "?";
 }

@@ -1,8 +1,8 @@
 // A Plan is what the user decides, in the user's terms: rules that say which saved tensors are
 // kept or offloaded, when they leave and when they come back. It is a value; its JSON form
 // (simulator/plan/plan_json.h) is stable, so plans diff well. docs/plan-format.md is the reference.
-// Parts of the format that Stowage cannot run yet (gradients, optimizer, micro_batches, recompute
-// of single ops) have no place here: the reader refuses them as "not supported yet".
+// Parts of the format that Stowage cannot run yet (gradients, optimizer, micro_batches) have no
+// place here: the reader refuses them as "not supported yet".
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace stowage::simulator {
 
-enum class Decision : std::uint8_t { keep, offload };
+// recompute: made again by ops of the forward, without its layer (simulator/step/op_chains.h).
+enum class Decision : std::uint8_t { keep, offload, recompute };
 
 // lane: a side stream; compute: on the compute stream; blocking: the CPU waits for the copy.
 enum class CopyMode : std::uint8_t { lane, compute, blocking };

@@ -73,7 +73,8 @@ Json rule_json(const SavedRule& rule) {
   if (rule.op) json["op"] = *rule.op;
   if (rule.min_bytes) json["min_bytes"] = *rule.min_bytes;
   json["do"] = name_of(rule.decision);
-  if (rule.decision == Decision::keep) return json;
+  if (rule.decision == Decision::recompute) json["by"] = "ops";
+  if (rule.decision != Decision::offload) return json;
   if (rule.release.kind != ReleasePoint::Kind::automatic) {
     json["release"] = format_release_point(rule.release);
   }

@@ -18,29 +18,34 @@ bool PlanReader::rule_action(const Json& json, const std::string& at, SavedRule&
     return known_keys(json, at,
                       {"site", "class", "op", "min_bytes", "do", "by", "release", "reload",
                        "copy_out", "copy_in", "share"}) &&
-           fail(child(at, "do"), "the key \"do\" is missing", "\"do\": \"keep\" or \"offload\"");
+           fail(child(at, "do"), "the key \"do\" is missing",
+                "\"do\": \"keep\", \"offload\" or \"recompute\"");
   }
   std::size_t index = 0;
   if (!one_of(*action, child(at, "do"), {"keep", "offload", "recompute"}, index)) return false;
-  if (index == 2) {
-    return fail(child(at, "do"), "\"recompute\" is not supported yet", "keep or offload");
-  }
   out.decision = static_cast<Decision>(index);
-  if (out.decision == Decision::keep) {
+  if (out.decision != Decision::offload) {
     for (const char* key : {"release", "reload", "copy_out", "copy_in", "share"}) {
       if (json.contains(key)) {
-        return fail(child(at, key), "says nothing beside \"do\": \"keep\"",
+        return fail(child(at, key),
+                    std::string("says nothing beside \"do\": \"") + name_of(out.decision) + "\"",
                     "leave it out, or say \"do\": \"offload\"");
       }
     }
   }
-  if (json.contains("by")) {
-    return fail(child(at, "by"), "belongs to \"recompute\", which is not supported yet",
-                "leave it out");
+  const auto by = json.find("by");
+  if (out.decision == Decision::recompute) {
+    if (by == json.end()) {
+      return fail(child(at, "by"), "the key \"by\" is missing",
+                  "\"by\": \"ops\"; segments are named under \"recompute\"");
+    }
+    if (!one_of(*by, child(at, "by"), {"ops"}, index)) return false;
+  } else if (by != json.end()) {
+    return fail(child(at, "by"), "belongs to \"do\": \"recompute\"", "leave it out");
   }
   return known_keys(json, at,
-                    {"site", "class", "op", "min_bytes", "do", "release", "reload", "copy_out",
-                     "copy_in", "share"});
+                    {"site", "class", "op", "min_bytes", "do", "by", "release", "reload",
+                     "copy_out", "copy_in", "share"});
 }
 
 bool PlanReader::rule_selection(const Json& json, const std::string& at, SavedRule& out) {

@@ -14,6 +14,7 @@ namespace {
 
 std::string key_of(const SavedDecision& decision) {
   if (decision.decision == Decision::keep) return "";
+  if (decision.decision == Decision::recompute) return name_of(decision.decision);
   return format_release_point(decision.release) + " " + format_reload_point(decision.reload) + " " +
          name_of(decision.copy_out) + " " + name_of(decision.copy_in) +
          (decision.share ? " share" : "");
@@ -160,6 +161,10 @@ std::vector<SavedRule> RuleWriter::rules() const {
   }
   first.insert(first.end(), last.begin(), last.end());
   return first;
+}
+
+std::vector<SavedRule> RuleWriter::rules_unless_kept() const {
+  return unless(created_, 0);
 }
 
 std::vector<SavedRule> RuleWriter::rules_one_by_one() const {

@@ -26,6 +26,8 @@ class RuleWriter {
 
   // Ends with {"site": "*", "do": "keep"}.
   [[nodiscard]] std::vector<SavedRule> rules() const;
+  // The same of what the step made and is not kept alone: they say nothing of the others.
+  [[nodiscard]] std::vector<SavedRule> rules_unless_kept() const;
   // One rule for each saved tensor.
   [[nodiscard]] std::vector<SavedRule> rules_one_by_one() const;
 

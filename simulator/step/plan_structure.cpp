@@ -6,8 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "simulator/plan/decisions.h"
 #include "simulator/plan/pattern.h"
 #include "simulator/plan/pattern_text.h"
+#include "simulator/plan/rule_match.h"
+#include "simulator/plan/rule_writer.h"
 #include "simulator/step/recomputed_step.h"
 #include "simulator/step/segments.h"
 #include "simulator/step/unroll.h"
@@ -49,10 +52,58 @@ Error names_nothing(const std::vector<Call>& calls, const RecomputeRule& rule,
                        : "the nearest layer is " + near};
 }
 
+// Sites whose first rule recomputes them.
+Result<std::vector<std::string>> sites_by_ops(const Trace& recording, const Plan& plan) {
+  std::vector<std::string> sites;
+  const auto recomputes = [](const SavedRule& rule) {
+    return rule.decision == Decision::recompute;
+  };
+  const auto last = std::find_if(plan.saved.rbegin(), plan.saved.rend(), recomputes);
+  if (last == plan.saved.rend()) return sites;
+  // Rules may name what the recording alone does not have (inputs of segments), so that those that
+  // do not recompute only take from those that do.
+  std::vector<RuleMatcher> matchers;
+  for (std::size_t r = 0; r < plan.saved.size(); ++r) {
+    Result<RuleMatcher> matcher = RuleMatcher::make(recording, plan.saved[r]);
+    if (!matcher) {
+      Error error = std::move(matcher).error();
+      error.pointer = "/saved/" + std::to_string(r) + error.pointer;
+      return error;
+    }
+    matchers.push_back(std::move(matcher).value());
+  }
+  std::vector<bool> matches_some(plan.saved.size(), false);
+  for (std::size_t s = 0; s < recording.saved.size(); ++s) {
+    bool is_decided = false;
+    for (std::size_t r = 0; r < matchers.size(); ++r) {
+      if (!matchers[r].matches(SavedId(s))) continue;
+      matches_some[r] = true;
+      if (!is_decided && recomputes(plan.saved[r])) {
+        sites.push_back(recording.string(recording.saved.site[s]));
+      }
+      is_decided = true;
+    }
+  }
+  for (std::size_t r = 0; r < plan.saved.size(); ++r) {
+    if (matches_some[r] || !recomputes(plan.saved[r])) continue;
+    Plan alone;
+    alone.saved = {plan.saved[r]};
+    Result<Decisions> decisions = resolve(recording, alone);
+    if (decisions) continue;  // "*" of a recording that saves nothing
+    Error error = std::move(decisions).error();
+    error.pointer.replace(0, std::string("/saved/0").size(), "/saved/" + std::to_string(r));
+    return error;
+  }
+  return sites;
+}
+
 }  // namespace
 
 Result<Structure> structure_of(const Trace& recording, const Plan& plan) {
   Structure structure;
+  Result<std::vector<std::string>> sites = sites_by_ops(recording, plan);
+  if (!sites) return std::move(sites).error();
+  structure.ops = std::move(sites).value();
   if (plan.recompute.empty()) return structure;
   const std::vector<Call> calls = SegmentFinder(recording).calls();
   std::vector<Call> taken;
@@ -104,9 +155,52 @@ std::vector<RecomputeRule> recompute_rules(const Trace& recording, const Structu
   return gives_back(rules) ? rules : one_by_one;
 }
 
+std::vector<SavedRule> op_rules(const Trace& recording, const Structure& structure) {
+  if (structure.ops.empty()) return {};
+  std::vector<std::string> names = structure.ops;
+  std::sort(names.begin(), names.end());
+  const auto gives_back = [&](const std::vector<SavedRule>& rules) {
+    Plan plan;
+    plan.saved = rules;
+    Result<Structure> got = structure_of(recording, plan);
+    if (!got) return false;
+    std::sort(got->ops.begin(), got->ops.end());
+    return names == got->ops;
+  };
+  for (const Spelling spelling : {Spelling::loose, Spelling::exact}) {
+    RuleWriter writer(recording, spelling);
+    for (std::size_t s = 0; s < recording.saved.size(); ++s) {
+      const std::string& site = recording.string(recording.saved.site[s]);
+      SavedDecision decision;
+      if (std::binary_search(names.begin(), names.end(), site)) {
+        decision.decision = Decision::recompute;
+      }
+      writer.add(SavedId(s), decision);
+    }
+    std::vector<SavedRule> rules = writer.rules_unless_kept();
+    if (gives_back(rules)) return rules;
+  }
+  std::vector<SavedRule> one_by_one;
+  for (const std::string& name : names) {
+    SavedRule& rule = one_by_one.emplace_back();
+    rule.site = as_pattern(name, Spelling::exact);
+    rule.decision = Decision::recompute;
+  }
+  return one_by_one;
+}
+
 Structure structure_of(const Step& step) {
   Structure structure;
-  for (const SegmentRows& segment : step.segments()) structure.recompute.push_back(segment.name);
+  const Trace& trace = step.trace();
+  for (const SegmentRows& segment : step.segments()) {
+    if (!segment.is_chain()) {
+      structure.recompute.push_back(segment.name);
+      continue;
+    }
+    for (const SavedId saved : segment.saved) {
+      structure.ops.push_back(trace.string(trace.saved.site[saved.index()]));
+    }
+  }
   return structure;
 }
 
@@ -116,7 +210,7 @@ Result<Step> unroll(const Trace& recording, const Plan& plan) {
   Result<Step> step = unroll(recording, *structure);
   if (step || !step.error().pointer.empty()) return step;
   Error error = std::move(step).error();
-  error.pointer = "/recompute";
+  error.pointer = structure->recompute.empty() ? "/saved" : "/recompute";
   return error;
 }
 

@@ -11,14 +11,18 @@
 
 namespace stowage::simulator {
 
-// Errors (bad_input), at "/recompute/N/..": a rule that names no layer call (with the nearest one).
-// Cost: O(recording).
+// Errors (bad_input), at "/recompute/N/..": a rule that names no layer call (with the nearest one);
+// those of resolve() for rules that recompute. Cost: O(recording).
 [[nodiscard]] Result<Structure> structure_of(const Trace& recording, const Plan& plan);
 
 // Few rules that structure_of() makes the segments of `structure` of, which are a layer call each.
 // Their boundaries stay. Cost: O(recording + segments).
 [[nodiscard]] std::vector<RecomputeRule> recompute_rules(const Trace& recording,
                                                          const Structure& structure);
+
+// Few rules, that recompute, that structure_of() makes the ops of `structure` of. They belong ahead
+// of all others. Cost: O(saved tensors log saved tensors).
+[[nodiscard]] std::vector<SavedRule> op_rules(const Trace& recording, const Structure& structure);
 
 // The structure of a step that was unrolled: what of it runs again.
 [[nodiscard]] Structure structure_of(const Step& step);

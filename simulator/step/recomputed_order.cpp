@@ -31,15 +31,15 @@ RecomputedOrder::RecomputedOrder(const Trace& recording, const std::vector<Segme
   saved_of_ = {trace_.storages.size(), saved};
   is_given_up_.assign(trace_.saved.size(), false);
   for (const Segment& segment : segments_) {
-    std::fill(is_given_up_.begin() + segment.first_saved.value,
-              is_given_up_.begin() + segment.end_saved.value, true);
+    for (const SavedId each : segment.saved) is_given_up_[each.index()] = true;
   }
   std::vector<std::pair<std::size_t, std::int32_t>> given;
   std::vector<std::pair<std::size_t, std::int32_t>> captured;
   for (std::size_t j = 0; j < segments_.size(); ++j) {
     const auto run = static_cast<std::int32_t>(j);
-    for (const TensorId input : segments_[j].inputs) {
-      const StorageId of = input.valid() ? trace_.tensors.storage[input.index()] : StorageId();
+    for (const Segment::Input& input : segments_[j].inputs) {
+      const TensorId tensor = input.tensor;
+      const StorageId of = tensor.valid() ? trace_.tensors.storage[tensor.index()] : StorageId();
       if (of.valid()) given.emplace_back(of.index(), run);
     }
     for (const StorageId storage : segments_[j].captured)
@@ -47,6 +47,7 @@ RecomputedOrder::RecomputedOrder(const Trace& recording, const std::vector<Segme
   }
   given_to_ = {trace_.storages.size(), given};
   captured_by_ = {trace_.storages.size(), captured};
+  find_ops();
   order_items();
   find_deaths();
   merge_frees();
@@ -55,6 +56,22 @@ RecomputedOrder::RecomputedOrder(const Trace& recording, const std::vector<Segme
 OpId RecomputedOrder::root_of(OpId op) const {
   while (op.valid() && trace_.ops.parent[op.index()].valid()) op = trace_.ops.parent[op.index()];
   return op;
+}
+
+void RecomputedOrder::find_ops() {
+  op_begins_.resize(trace_.ops.size());
+  op_ends_.resize(trace_.ops.size());
+  for (std::size_t e = 0; e < trace_.events.size(); ++e) {
+    const auto ref = static_cast<std::size_t>(trace_.events.ref[e]);
+    if (trace_.events.kind[e] == EventKind::op_begin) op_begins_[ref] = EventId(e);
+    if (trace_.events.kind[e] == EventKind::op_end) op_ends_[ref] = EventId(e);
+  }
+  std::vector<std::pair<std::size_t, OpId>> readers;
+  for (std::size_t u = 0; u < trace_.uses.size(); ++u) {
+    const StorageId of = trace_.tensors.storage[trace_.uses.tensor[u].index()];
+    if (of.valid()) readers.emplace_back(of.index(), trace_.uses.op[u]);
+  }
+  readers_of_ = {trace_.storages.size(), readers};
 }
 
 void RecomputedOrder::order_items() {
@@ -66,8 +83,18 @@ void RecomputedOrder::order_items() {
                           static_cast<std::int32_t>(j));
   }
   std::sort(triggers.begin(), triggers.end());
+  std::vector<std::tuple<EventId, std::int32_t, std::int32_t>> inputs;  // event, segment, input
+  for (std::size_t j = 0; j < segments_.size(); ++j) {
+    const std::vector<Segment::Input>& given = segments_[j].inputs;
+    for (std::size_t k = 0; k < given.size(); ++k) {
+      if (!given[k].tensor.valid()) continue;
+      inputs.emplace_back(given[k].event, static_cast<std::int32_t>(j),
+                          static_cast<std::int32_t>(k));
+    }
+  }
+  std::sort(inputs.begin(), inputs.end());
   std::size_t next_trigger = 0;
-  std::size_t next_segment = 0;
+  auto next_input = inputs.begin();
   for (std::size_t e = 0; e < events.size(); ++e) {
     if (events.kind[e] == EventKind::free) continue;
     const EventId event(e);
@@ -78,13 +105,9 @@ void RecomputedOrder::order_items() {
     } else {
       add_recorded(event);
     }
-    if (next_segment == segments_.size() || segments_[next_segment].first != event) continue;
-    const std::vector<TensorId>& inputs = segments_[next_segment++].inputs;
-    for (std::size_t k = 0; k < inputs.size(); ++k) {
-      if (!inputs[k].valid()) continue;
-      items_.push_back(
-          {.kind = EventKind::pack, .from = {}, .input = static_cast<std::int32_t>(k)});
-      items_.back().layer = segments_[next_segment - 1].layer;
+    for (; next_input != inputs.end() && std::get<0>(*next_input) == event; ++next_input) {
+      const auto& [at, segment, input] = *next_input;
+      items_.push_back({.kind = EventKind::pack, .from = {}, .segment = segment, .input = input});
     }
   }
 }
@@ -96,27 +119,41 @@ void RecomputedOrder::add_recorded(EventId event) {
                     .gap = gap_at(trace_.events, event.index())});
 }
 
+void RecomputedOrder::add_made(std::int32_t run, EventKind kind, LayerId layer) {
+  items_.push_back({.kind = kind, .from = {}, .run = run, .layer = layer});
+}
+
+void RecomputedOrder::add_again(std::int32_t run, EventId event, Nanoseconds gap) {
+  const Segment& segment = segments_[static_cast<std::size_t>(run)];
+  if (segment.has(event)) {
+    runs_[static_cast<std::size_t>(run)]
+        .again[static_cast<std::size_t>(event.value - segment.first.value)] =
+        static_cast<std::int32_t>(items_.size());
+  }
+  items_.push_back(
+      {.kind = trace_.events.kind[event.index()], .from = event, .run = run, .gap = gap});
+}
+
 void RecomputedOrder::add_run(std::int32_t run, EventId trigger) {
+  const Segment& segment = segments_[static_cast<std::size_t>(run)];
+  Run& to = runs_[static_cast<std::size_t>(run)];
+  to.again.assign(static_cast<std::size_t>(segment.end.value - segment.first.value), -1);
+  add_made(run, EventKind::recompute_begin, segment.layer);
+  items_.back().gap = gap_at(trace_.events, trigger.index());
+  if (!segment.is_chain()) add_again(run, segment.first, 0);
+  for (std::size_t k = 0; k < segment.inputs.size(); ++k) {
+    if (!segment.inputs[k].tensor.valid()) continue;
+    add_made(run, EventKind::unpack, segment.layer);
+    items_.back().input = static_cast<std::int32_t>(k);
+  }
+  segment.is_chain() ? add_chain_again(run) : add_layers_again(run);
+  add_made(run, EventKind::recompute_end, segment.layer);
+}
+
+void RecomputedOrder::add_layers_again(std::int32_t run) {
   const Segment& segment = segments_[static_cast<std::size_t>(run)];
   const Events& events = trace_.events;
   Run& to = runs_[static_cast<std::size_t>(run)];
-  to.again.assign(static_cast<std::size_t>(segment.end.value - segment.first.value), -1);
-  const auto made = [&](EventKind kind, LayerId layer) {
-    items_.push_back({.kind = kind, .from = {}, .run = run, .layer = layer});
-  };
-  const auto again = [&](EventId event, Nanoseconds gap) {
-    to.again[static_cast<std::size_t>(event.value - segment.first.value)] =
-        static_cast<std::int32_t>(items_.size());
-    items_.push_back({.kind = events.kind[event.index()], .from = event, .run = run, .gap = gap});
-  };
-  made(EventKind::recompute_begin, segment.layer);
-  items_.back().gap = gap_at(events, trigger.index());
-  again(segment.first, 0);
-  for (std::size_t k = 0; k < segment.inputs.size(); ++k) {
-    if (!segment.inputs[k].valid()) continue;
-    made(EventKind::unpack, segment.layer);
-    items_.back().input = static_cast<std::int32_t>(k);
-  }
   std::vector<LayerId> open = {segment.layer};
   const EventId stop = trace_.saved.event[segment.last_needed.index()];
   EventId before = segment.first;
@@ -125,20 +162,42 @@ void RecomputedOrder::add_run(std::int32_t run, EventId trigger) {
     if (kind == EventKind::free) continue;
     if (kind == EventKind::layer_forward_begin) open.emplace_back(events.ref[e.index()]);
     if (kind == EventKind::layer_forward_end) open.pop_back();
-    again(e, events.time[e.index()] - events.time[before.index()]);
+    add_again(run, e, events.time[e.index()] - events.time[before.index()]);
     before = e;
   }
   to.stop = to.op_end = static_cast<std::int32_t>(items_.size()) - 1;
   to.open_op = root_of(events.op[stop.index()]);
   for (EventId e = stop; to.open_op.valid() && e < segment.end; ++e.value) {
     if (events.kind[e.index()] != EventKind::op_end) continue;
-    if (events.ref[e.index()] == to.open_op.value) again(e, 0);
+    if (events.ref[e.index()] == to.open_op.value) add_again(run, e, 0);
     to.op_end = static_cast<std::int32_t>(items_.size()) - 1;
     break;
   }
-  for (; !open.empty(); open.pop_back()) made(EventKind::layer_forward_end, open.back());
+  for (; !open.empty(); open.pop_back()) {
+    add_made(run, EventKind::layer_forward_end, open.back());
+  }
   to.end = static_cast<std::int32_t>(items_.size()) - 1;
-  made(EventKind::recompute_end, segment.layer);
+}
+
+// Below autograd nothing is saved inside of an op; behind it, what it made is given to whoever has
+// given it up. The gap ahead of an op is the executor's, not the model's.
+void RecomputedOrder::add_chain_again(std::int32_t run) {
+  const Segment& segment = segments_[static_cast<std::size_t>(run)];
+  const Events& events = trace_.events;
+  for (const OpId op : segment.ops) {
+    const EventId begin = op_begins_[op.index()];
+    for (EventId e = begin; e <= op_ends_[op.index()]; ++e.value) {
+      const EventKind kind = events.kind[e.index()];
+      if (kind == EventKind::free || kind == EventKind::pack) continue;
+      add_again(run, e, e == begin ? 0 : gap_at(events, e.index()));
+    }
+    for (const SavedId saved : segment.saved) {
+      const StorageId of = trace_.saved.storage[saved.index()];
+      if (root_of(trace_.storages.alloc_op[of.index()]) != op) continue;
+      add_again(run, trace_.saved.event[saved.index()], 0);
+    }
+  }
+  runs_[static_cast<std::size_t>(run)].end = static_cast<std::int32_t>(items_.size()) - 1;
 }
 
 std::int32_t RecomputedOrder::before(EventId event) const {
@@ -169,8 +228,32 @@ std::int32_t RecomputedOrder::held_by_run(std::int32_t run, StorageId storage) c
   return last;
 }
 
+// Within the op that makes it, or as long as the chain reads it or backward has it.
+std::int32_t RecomputedOrder::death_of_chain(std::int32_t run, StorageId storage) const {
+  const Segment& segment = segments_[static_cast<std::size_t>(run)];
+  const Run& of = runs_[static_cast<std::size_t>(run)];
+  const auto again = [&](EventId event) {
+    return of.again[static_cast<std::size_t>(event.value - segment.first.value)];
+  };
+  const OpId op = root_of(trace_.storages.alloc_op[storage.index()]);
+  const EventId end = op_ends_[op.index()];
+  const EventId natural = trace_.storages.natural_free_event[storage.index()];
+  EventId at = natural.valid() && natural < end ? natural : end;
+  while (again(at) < 0) --at.value;
+  std::int32_t last = again(at);
+  for (const OpId reader : readers_of_[storage.index()]) {
+    if (!std::binary_search(segment.ops.begin(), segment.ops.end(), reader)) continue;
+    if (reader > op) last = std::max(last, again(op_ends_[reader.index()]));
+  }
+  for (const SavedId saved : saved_of_[storage.index()]) {
+    if (segment.saves(saved)) last = std::max(last, last_release(saved));
+  }
+  return last;
+}
+
 std::int32_t RecomputedOrder::death_again(std::int32_t run, StorageId storage) const {
   const Segment& segment = segments_[static_cast<std::size_t>(run)];
+  if (segment.is_chain()) return death_of_chain(run, storage);
   const Run& of = runs_[static_cast<std::size_t>(run)];
   const EventId natural = trace_.storages.natural_free_event[storage.index()];
   const EventId stop = trace_.saved.event[segment.last_needed.index()];
@@ -279,11 +362,23 @@ std::int32_t RecomputedOrder::at_or_before(EventId recorded) const {
   return final_at(before(recorded));
 }
 
-std::int32_t RecomputedOrder::again(std::int32_t run, EventId recorded) const {
+std::int32_t RecomputedOrder::again_or_before(std::int32_t run, EventId recorded) const {
   const Segment& segment = segments_[static_cast<std::size_t>(run)];
   if (!segment.has(recorded)) return -1;
-  const auto row = static_cast<std::size_t>(recorded.value - segment.first.value);
-  return final_at(runs_[static_cast<std::size_t>(run)].again[row]);
+  if (segment.is_chain()) {  // between its ops nothing of it runs
+    const auto behind =
+        std::upper_bound(segment.ops.begin(), segment.ops.end(), recorded,
+                         [&](EventId event, OpId op) { return event < op_begins_[op.index()]; });
+    if (behind == segment.ops.begin() || op_ends_[std::prev(behind)->index()] <= recorded) {
+      return -1;
+    }
+  } else if (recorded >= trace_.saved.event[segment.last_needed.index()]) {
+    return -1;
+  }
+  const std::vector<std::int32_t>& again = runs_[static_cast<std::size_t>(run)].again;
+  auto row = static_cast<std::size_t>(recorded.value - segment.first.value);
+  while (again[row] < 0) --row;
+  return final_at(again[row]);
 }
 
 std::int32_t RecomputedOrder::released(UnpackId recorded) const {
@@ -293,7 +388,7 @@ std::int32_t RecomputedOrder::released(UnpackId recorded) const {
 
 std::int32_t RecomputedOrder::input_released(std::int32_t run, std::int32_t input) const {
   const TensorId tensor =
-      segments_[static_cast<std::size_t>(run)].inputs[static_cast<std::size_t>(input)];
+      segments_[static_cast<std::size_t>(run)].inputs[static_cast<std::size_t>(input)].tensor;
   const StorageId storage = trace_.tensors.storage[tensor.index()];
   const std::int32_t position =
       storage.valid() ? held_by_run(run, storage) : runs_[static_cast<std::size_t>(run)].end;

@@ -21,25 +21,27 @@ struct Row {
 
 struct OrderedEvent {
   EventKind kind = EventKind::step_begin;
-  EventId from;              // none: it stands for a segment's begin, input or end
-  std::int32_t run = -1;     // it is of this segment's run again
-  std::int32_t input = -1;   // pack, unpack without `from`: of this input
-  LayerId layer{};           // of the other kinds without `from`
-  Nanoseconds gap = 0;       // ahead of it
-  Row<StorageId> storage{};  // free
+  EventId from;               // none: it stands for a segment's begin, input or end
+  std::int32_t run = -1;      // it is of this segment's run again
+  std::int32_t segment = -1;  // pack without `from`: of this segment's
+  std::int32_t input = -1;    // pack, unpack without `from`: input
+  LayerId layer{};            // of the other kinds without `from`
+  Nanoseconds gap = 0;        // ahead of it
+  Row<StorageId> storage{};   // free
 };
 
 class RecomputedOrder {
  public:
-  // Both must outlive it; the segments are sorted and do not overlap.
+  // Both must outlive it; those of layers are sorted by begin and do not overlap, chains follow.
   RecomputedOrder(const Trace& recording, const std::vector<Segment>& segments);
 
   // In order, frees included.
   [[nodiscard]] const std::vector<OrderedEvent>& events() const { return events_; }
-  // The event that a recorded one is, and again in a segment; -1 = it is not there.
+  // The event that a recorded one is, and again in a segment; -1 = it is not there. `_or_before`:
+  // the last one ahead of it that is; in a segment -1 where the gap behind that is not run again.
   [[nodiscard]] std::int32_t at(EventId recorded) const { return final_at(at_[recorded.index()]); }
   [[nodiscard]] std::int32_t at_or_before(EventId recorded) const;
-  [[nodiscard]] std::int32_t again(std::int32_t run, EventId recorded) const;
+  [[nodiscard]] std::int32_t again_or_before(std::int32_t run, EventId recorded) const;
   // Storages in the order of the step's table, and for each its natural death.
   [[nodiscard]] const std::vector<Row<StorageId>>& storages() const { return storages_; }
   [[nodiscard]] const std::vector<std::int32_t>& natural_deaths() const { return natural_; }
@@ -57,15 +59,21 @@ class RecomputedOrder {
     OpId open_op;           // the outermost op around `stop`
   };
 
+  void find_ops();
   void order_items();
   void add_recorded(EventId event);
   void add_run(std::int32_t run, EventId trigger);
+  void add_again(std::int32_t run, EventId event, Nanoseconds gap);
+  void add_made(std::int32_t run, EventKind kind, LayerId layer);
+  void add_layers_again(std::int32_t run);
+  void add_chain_again(std::int32_t run);
   void find_deaths();
   [[nodiscard]] std::int32_t position_released(UnpackId unpack) const;
   // The last of what the unpacks of these saved tensors handed out; -1 none, kForever.
   [[nodiscard]] std::int32_t last_release(SavedId saved) const;
   [[nodiscard]] std::int32_t held_by_run(std::int32_t run, StorageId storage) const;
   [[nodiscard]] std::int32_t death_again(std::int32_t run, StorageId storage) const;
+  [[nodiscard]] std::int32_t death_of_chain(std::int32_t run, StorageId storage) const;
   void find_death(StorageId storage);
   [[nodiscard]] std::int32_t before(EventId event) const;  // position of the last non-free one
   void merge_frees();
@@ -82,7 +90,10 @@ class RecomputedOrder {
   std::vector<std::int32_t> final_;  // by position: row of events_
   std::vector<Run> runs_;
   Grouped<UnpackId> unpacks_of_;
-  Grouped<SavedId> saved_of_;      // by storage
+  Grouped<SavedId> saved_of_;       // by storage
+  Grouped<OpId> readers_of_;        // by storage, with repeats
+  std::vector<EventId> op_begins_;  // by op
+  std::vector<EventId> op_ends_;
   std::vector<bool> is_given_up_;  // by saved tensor: of a segment
   // Segments that are given a storage or use it from outside.
   Grouped<std::int32_t> given_to_;

@@ -74,6 +74,7 @@ class RecomputedTables {
       rows.layer = segment.layer;
       rows.call = segment.call;
       rows.calls = segment.calls;
+      rows.ops = segment.ops;  // number_ops() makes them the step's
     }
   }
 
@@ -88,6 +89,9 @@ class RecomputedTables {
       } else {
         again_ops_[static_cast<std::size_t>(event.run)][op] = next++;
       }
+    }
+    for (SegmentRows& rows : step_.segments) {
+      for (OpId& each : rows.ops) each = op(each, -1);
     }
   }
 
@@ -236,11 +240,9 @@ class RecomputedTables {
         return storage(StorageId(recorded), -1).value;
       case EventKind::recompute_begin:
         rows_of(of).run_begin = event;
-        rows_of(of).first_again = SavedId(trace_.saved.size());
         return of.layer.value;
       case EventKind::recompute_end:
         rows_of(of).run_end = event;
-        rows_of(of).end_again = SavedId(trace_.saved.size());
         return of.layer.value;
       default:
         return of.from.valid() ? recorded : of.layer.value;
@@ -272,50 +274,40 @@ class RecomputedTables {
     step_.origins.saved.push_back(of);
     if (at.run >= 0) {
       again_saved_[static_cast<std::size_t>(at.run)][of.value] = row;
+      rows_of(at).again.emplace_back(row);
       return row;
     }
     saved_[of.index()] = row;
     for (std::size_t j = 0; j < segments_.size(); ++j) {
-      if (segments_[j].first_saved == of) step_.segments[j].first_saved = SavedId(row);
-      if (segments_[j].saves(of)) step_.segments[j].end_saved = SavedId(row + 1);
+      if (segments_[j].saves(of)) step_.segments[j].saved.emplace_back(row);
     }
     return row;
   }
 
-  // Which segment an input's pack belongs to: the one that has just begun.
   std::int32_t input_saved(const OrderedEvent& at, EventId event) {
-    const EventId begin = last_begin(event);
-    std::size_t j = 0;
-    while (segments_[j].first != begin) ++j;
-    const Segment& segment = segments_[j];
-    const TensorId of = segment.inputs[static_cast<std::size_t>(at.input)];
+    const auto j = static_cast<std::size_t>(at.segment);
+    const Segment::Input& input = segments_[j].inputs[static_cast<std::size_t>(at.input)];
+    const TensorId of = input.tensor;
     const auto row = static_cast<std::int32_t>(trace_.saved.size());
     Saved& to = trace_.saved;
-    const std::string& layer = from_.string(from_.layers.name[segment.layer.index()]);
-    const bool called_once = from_.layers.calls[segment.layer.index()] <= 1;
-    const std::int32_t ordinal = boundary_ordinal(at.input);
-    trace_.strings.push_back(site_text(layer, segment.call, ordinal, called_once));
+    const std::string& layer = from_.string(from_.layers.name[input.layer.index()]);
+    const bool called_once = from_.layers.calls[input.layer.index()] <= 1;
+    const std::int32_t ordinal = boundary_ordinal(input.number);
+    trace_.strings.push_back(site_text(layer, input.call, ordinal, called_once));
     to.site.emplace_back(trace_.strings.size() - 1);
-    to.layer.push_back(segment.layer);
-    to.call.push_back(segment.call);
+    to.layer.push_back(input.layer);
+    to.call.push_back(input.call);
     to.ordinal.push_back(ordinal);
     to.tensor.push_back(of);
     to.storage.push_back(storage(from_.tensors.storage[of.index()], -1));
     to.storage_index.push_back(-1);
     to.op.emplace_back();
     to.event.push_back(event);
-    to.version.push_back(version_at(from_.tensors.storage[of.index()], segment.first));
+    to.version.push_back(version_at(from_.tensors.storage[of.index()], input.event));
     step_.origins.saved.emplace_back();
-    SegmentRows& rows = step_.segments[j];
-    if (!rows.first_input.valid()) rows.first_input = SavedId(row);
-    rows.end_input = SavedId(row + 1);
-    inputs_[{static_cast<std::int32_t>(j), at.input}] = row;
+    step_.segments[j].inputs.emplace_back(row);
+    inputs_[{at.segment, at.input}] = row;
     return row;
-  }
-  [[nodiscard]] EventId last_begin(EventId event) const {
-    EventId at = event;
-    while (order_.events()[at.index()].kind != EventKind::layer_forward_begin) --at.value;
-    return order_.events()[at.index()].from;
   }
 
   // Relative to the storage's first pack, as the recording counts: that of its last pack ahead of
@@ -408,12 +400,9 @@ class RecomputedTables {
     for (std::size_t row = 0; row < events.size(); ++row) {
       place(row, order_.at_or_before(events[row]));
       for (std::size_t j = 0; j < segments_.size(); ++j) {
-        const Segment& segment = segments_[j];
-        const EventId stop = from_.saved.event[segment.last_needed.index()];
-        if (!segment.has(events[row]) || events[row] >= stop) continue;
-        EventId at = events[row];
-        while (from_.events.kind[at.index()] == EventKind::free) --at.value;
-        place(row, order_.again(static_cast<std::int32_t>(j), at));
+        const std::int32_t again =
+            order_.again_or_before(static_cast<std::int32_t>(j), events[row]);
+        if (again >= 0) place(row, again);
       }
     }
     std::stable_sort(rows.begin(), rows.end(),
@@ -489,13 +478,28 @@ class RecomputedTables {
 }  // namespace
 
 Result<RecomputedStep> recompute(const Trace& recording, std::vector<Segment> segments) {
-  std::sort(segments.begin(), segments.end(),
-            [](const Segment& a, const Segment& b) { return a.first < b.first; });
-  for (std::size_t j = 1; j < segments.size(); ++j) {
-    if (segments[j - 1].end <= segments[j].first) continue;
-    return Error{ErrorCode::bad_input,
-                 "segments '" + segments[j - 1].name + "' and '" + segments[j].name + "' overlap",
-                 "", "", "let one of them run again, or the other"};
+  std::stable_sort(segments.begin(), segments.end(), [](const Segment& a, const Segment& b) {
+    return std::pair(a.is_chain(), a.first) < std::pair(b.is_chain(), b.first);
+  });
+  const auto bad = [](std::string message, std::string hint) {
+    return Error{ErrorCode::bad_input, std::move(message), "", "", std::move(hint)};
+  };
+  std::vector<bool> is_owned(recording.saved.size(), false);
+  for (std::size_t j = 0; j < segments.size(); ++j) {
+    const Segment& segment = segments[j];
+    const bool overlaps = j > 0 && !segment.is_chain() && segment.first < segments[j - 1].end;
+    if (overlaps) {
+      return bad("segments '" + segments[j - 1].name + "' and '" + segment.name + "' overlap",
+                 "let one of them run again, or the other");
+    }
+    for (const SavedId saved : segment.saved) {
+      if (is_owned[saved.index()]) {
+        return bad(recording.string(recording.saved.site[saved.index()]) +
+                       " belongs to a segment that runs again, and cannot be made again by ops too",
+                   "leave one of both out");
+      }
+      is_owned[saved.index()] = true;
+    }
   }
   return RecomputedTables(recording, segments).write();
 }

@@ -14,19 +14,19 @@ struct SegmentRows {
   std::string name;
   LayerId layer;
   std::int32_t call = 0;
-  std::int32_t calls = 1;
-  // What it is given, a saved tensor each but for undefined ones: packed at its begin, unpacked
-  // where it runs again.
-  SavedId first_input;  // [first_input, end_input)
-  SavedId end_input;
-  // What it would have saved in forward, which has no unpacks; and the same again, as many as run
-  // again. Number k of the one is number k of the other.
-  SavedId first_saved;  // [first_saved, end_saved)
-  SavedId end_saved;
-  SavedId first_again;  // [first_again, end_again)
-  SavedId end_again;
-  EventId run_begin;  // recompute_begin, recompute_end
+  std::int32_t calls = 1;  // 0 = a chain
+  // What it is given, a saved tensor each but for undefined ones: packed in forward, unpacked where
+  // it runs again. In order.
+  std::vector<SavedId> inputs;
+  // What it gives up in forward, which has no unpacks; and the same again, as many as run again.
+  // Number k of the one is number k of the other.
+  std::vector<SavedId> saved;
+  std::vector<SavedId> again;
+  std::vector<OpId> ops;  // of a chain: in forward, in order
+  EventId run_begin;      // recompute_begin, recompute_end
   EventId run_end;
+
+  [[nodiscard]] bool is_chain() const { return calls == 0; }
 };
 
 // The recorded row that a row of the step is, or is again; none for what stands for a segment's
@@ -44,8 +44,9 @@ struct RecomputedStep {
   std::vector<SegmentRows> segments;  // in order of their begin in forward
 };
 
-// How it comes about: docs/simulator.md, "Recompute". The segments are of this recording and do not
-// overlap (bad_input if they do). Cost: O(recording + rows that run again).
+// How it comes about: docs/simulator.md, "Recompute". The segments are of this recording; layer
+// calls overlap neither each other nor a chain's ops or what it gives up, and no two chains give
+// the same up (bad_input if they do). Cost: O(recording + rows that run again).
 [[nodiscard]] Result<RecomputedStep> recompute(const Trace& recording,
                                                std::vector<Segment> segments);
 

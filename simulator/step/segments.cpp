@@ -136,9 +136,9 @@ Status SegmentFinder::find_saved(Segment& segment) const {
     return SavedId(static_cast<std::size_t>(std::lower_bound(packs.begin(), packs.end(), event) -
                                             packs.begin()));
   };
-  segment.first_saved = row_at(segment.first);
-  segment.end_saved = row_at(segment.end);
-  for (SavedId s = segment.first_saved; s < segment.end_saved; ++s.value) {
+  const SavedId end_saved = row_at(segment.end);
+  for (SavedId s = row_at(segment.first); s < end_saved; ++s.value) {
+    segment.saved.push_back(s);
     for (const UnpackId unpack : unpacks_of_[s.index()]) {
       if (trace_.unpacks.event[unpack.index()] < segment.end) {
         return cannot(segment.name, "what it saves is asked for before it ends");
@@ -158,7 +158,8 @@ Status SegmentFinder::find_uses(Segment& segment) const {
   };
   std::vector<bool> is_input(trace_.storages.size(), false);
   std::vector<bool> reads(trace_.storages.size(), false);
-  for (const TensorId input : segment.inputs) {
+  for (const Segment::Input& each : segment.inputs) {
+    const TensorId input = each.tensor;
     const StorageId of = input.valid() ? trace_.tensors.storage[input.index()] : StorageId();
     if (of.valid()) is_input[of.index()] = reads[of.index()] = true;
   }
@@ -218,7 +219,10 @@ Result<Segment> SegmentFinder::find(const std::string& name) const {
   if (last.first != to->first) {
     return cannot(name, "'" + to_name + "' does not come behind '" + name.substr(0, dots) + "'");
   }
-  segment.inputs = passed_at(segment.first);
+  for (const TensorId input : passed_at(segment.first)) {
+    segment.inputs.push_back({input, segment.first, segment.layer, segment.call,
+                              static_cast<std::int32_t>(segment.inputs.size())});
+  }
   if (Status status = find_saved(segment); !status) return status.error();
   if (Status status = find_uses(segment); !status) return status.error();
   return segment;

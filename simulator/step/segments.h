@@ -1,6 +1,8 @@
-// Segments of a recorded step: layer calls that can run again in backward, and why others cannot.
+// Segments of a recorded step: what can run again in backward as one, and why other layer calls
+// cannot.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -12,26 +14,42 @@
 
 namespace stowage::simulator {
 
-// A layer call, or several where each is given exactly what the one before it returned. In forward
-// it runs without saving; the first time that backward asks for something that it would have saved,
-// it runs again, up to the last tensor that backward asks for.
+// Of one of two grains. Layer calls: one, or several where each is given exactly what the one
+// before it returned; in forward they run without saving, and the first time that backward asks for
+// something that they would have saved they run again, up to the last tensor that backward asks
+// for. A chain: outermost ops of the forward (simulator/step/op_chains.h); in forward some of what
+// is saved of their results is given up, and the first time that backward asks for some of it, the
+// ops run again, below autograd.
 struct Segment {
-  std::string name;  // as a structure names it: "layers.3", "embed@2", "layers.0..layers.3"
-  LayerId layer;     // of its first call
+  // What it is given. Its pack stands behind the event where the segment, or the first op of a
+  // chain that reads it, begins.
+  struct Input {
+    TensorId tensor;  // -1 = an undefined one
+    EventId event;
+    LayerId layer;  // site of its pack: call number `call` of the layer, input number `number`
+    std::int32_t call = 0;
+    std::int32_t number = 0;
+  };
+
+  std::string name;  // as a structure names it: "layers.3", "embed@2", "layers.0..layers.3"; of a
+                     // chain: the site that triggers it
+  LayerId layer;     // of its first call, or of its trigger's site
   std::int32_t call = 0;
-  std::int32_t calls = 1;  // of layers, one after the other
-  EventId first;  // [first, end): from the first call's layer_forward_begin to the last one's end
-  EventId end;
-  SavedId first_saved;  // [first_saved, end_saved) are packed in it
-  SavedId end_saved;
-  SavedId last_needed;              // the last one of them that is unpacked
-  UnpackId trigger;                 // their first unpack; it runs again ahead of that
-  std::vector<TensorId> inputs;     // what it is given; -1 = an undefined tensor
+  std::int32_t calls = 1;  // of layers, one after the other; 0 = a chain
+  EventId first;  // [first, end): from the first call's layer_forward_begin to the last one's end,
+  EventId end;    // or from the first op's begin to the last one's end
+  std::vector<OpId> ops;       // of a chain, in order
+  std::vector<SavedId> saved;  // that it gives up, sorted: all that is packed in it; of a chain:
+                               // those that it makes again
+  SavedId last_needed;         // the last one of them that is unpacked
+  UnpackId trigger;            // their first unpack; it runs again ahead of that
+  std::vector<Input> inputs;
   std::vector<StorageId> captured;  // what else it uses that was made in the step ahead of it
 
+  [[nodiscard]] bool is_chain() const { return calls == 0; }
   [[nodiscard]] bool has(EventId event) const { return first <= event && event < end; }
-  [[nodiscard]] bool saves(SavedId saved) const {
-    return first_saved <= saved && saved < end_saved;
+  [[nodiscard]] bool saves(SavedId each) const {
+    return std::binary_search(saved.begin(), saved.end(), each);
   }
 };
 

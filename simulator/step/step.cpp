@@ -64,8 +64,8 @@ const std::vector<SegmentRows>& Step::segments() const {
 bool Step::is_of_segment(SavedId saved) const {
   const std::vector<SegmentRows>& all = segments();
   return std::any_of(all.begin(), all.end(), [&](const SegmentRows& each) {
-    return (each.first_saved <= saved && saved < each.end_saved) ||
-           (each.first_again <= saved && saved < each.end_again);
+    return std::binary_search(each.saved.begin(), each.saved.end(), saved) ||
+           std::binary_search(each.again.begin(), each.again.end(), saved);
   });
 }
 

@@ -1,4 +1,5 @@
 #include "simulator/step/step_index.h"
+#include "simulator/step/recomputed_step.h"
 
 #include <algorithm>
 #include <array>
@@ -61,8 +62,10 @@ void StepIndex::index_anchors() {
 
 void StepIndex::index_saved() {
   const Trace& t = *trace_;
-  for (std::size_t s = 0; !step_.segments().empty() && s < t.saved.size(); ++s) {
-    of_segment_.push_back(step_.is_of_segment(SavedId(s)));
+  if (!step_.segments().empty()) of_segment_.assign(t.saved.size(), false);
+  for (const SegmentRows& segment : step_.segments()) {
+    for (const SavedId each : segment.saved) of_segment_[each.index()] = true;
+    for (const SavedId each : segment.again) of_segment_[each.index()] = true;
   }
   std::vector<std::pair<std::size_t, SavedId>> saved;
   for (std::size_t s = 0; s < t.saved.size(); ++s) {

@@ -21,8 +21,10 @@ struct Structure {
   std::vector<std::string> recompute;  // segments that run again in backward
   std::vector<Parts> parts;
   bool update = true;  // of the parameters, by the optimizer; false: a step that skips it
+  std::vector<std::string> ops{};  // sites whose tensors chains of ops make again in backward
 
-  [[nodiscard]] bool empty() const { return recompute.empty() && parts.empty() && update; }
+  [[nodiscard]] bool runs_again() const { return !recompute.empty() || !ops.empty(); }
+  [[nodiscard]] bool empty() const { return !runs_again() && parts.empty() && update; }
   bool operator==(const Structure&) const = default;
 };
 

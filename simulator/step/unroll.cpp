@@ -1,10 +1,12 @@
 #include "simulator/step/unroll.h"
 
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "simulator/step/composed_step.h"
+#include "simulator/step/op_chains.h"
 #include "simulator/step/recomputed_step.h"
 #include "simulator/step/segments.h"
 #include "simulator/step/step_composer.h"
@@ -34,6 +36,11 @@ Result<Step> unroll_segments(const Trace& recording, const Structure& structure)
     if (!segment) return std::move(segment).error();
     segments.push_back(std::move(segment).value());
   }
+  if (!structure.ops.empty()) {
+    Result<std::vector<Segment>> chains = ChainFinder(recording).find(structure.ops);
+    if (!chains) return std::move(chains).error();
+    std::move(chains->begin(), chains->end(), std::back_inserter(segments));
+  }
   Result<RecomputedStep> step = recompute(recording, std::move(segments));
   if (!step) return std::move(step).error();
   if (Status valid = validate(step->trace, ""); !valid)
@@ -45,8 +52,7 @@ Result<Step> unroll_segments(const Trace& recording, const Structure& structure)
 
 Result<Step> unroll(const Trace& recording, const Structure& structure,
                     const std::vector<StepTemplate>& templates) {
-  if (!structure.recompute.empty() && templates.empty())
-    return unroll_segments(recording, structure);
+  if (structure.runs_again() && templates.empty()) return unroll_segments(recording, structure);
   Result<std::vector<const StepTemplate*>> chosen =
       choose_templates(recording, structure, templates);
   if (!chosen) return std::move(chosen).error();

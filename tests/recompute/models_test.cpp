@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "executor/chain_call.h"
 #include "executor/planned_step.h"
 #include "executor/segment_call.h"
 #include "profiler/assembly/assemble.h"
@@ -17,6 +18,7 @@
 #include "simulator/lowering/lowering.h"
 #include "simulator/lowering/skipped_update.h"
 #include "simulator/replay/replay.h"
+#include "simulator/step/op_chains.h"
 #include "simulator/step/segments.h"
 #include "simulator/step/unroll.h"
 #include "tests/profiler_torch/recorded_model.h"
@@ -69,6 +71,41 @@ Structure random_structure(const Trace& trace, const std::vector<std::string>& n
   return structure;
 }
 
+// Some of what chains of ops can make again, beside the segments.
+void add_ops(const Trace& trace, std::mt19937& random, Structure& structure) {
+  const SegmentFinder segments(trace);
+  const simulator::ChainFinder chains(trace);
+  std::vector<bool> is_owned(trace.saved.size(), false);
+  std::vector<simulator::Segment> taken;
+  for (const std::string& name : structure.recompute) {
+    taken.push_back(or_throw(segments.find(name)));
+    for (const SavedId saved : taken.back().saved) is_owned[saved.index()] = true;
+  }
+  const int density = static_cast<int>(random() % 90) + 10;
+  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+    std::vector<std::string> sites;
+    bool is_able = true;
+    for (std::size_t row = 0; row < trace.saved.size(); ++row) {
+      if (trace.saved.storage[row] != StorageId(s)) continue;
+      sites.push_back(trace.string(trace.saved.site[row]));
+      is_able = is_able && !is_owned[row] && chains.check(SavedId(row)).ok();
+    }
+    if (sites.empty() || !is_able || static_cast<int>(random() % 100) >= density) continue;
+    Structure more = structure;
+    more.ops.insert(more.ops.end(), sites.begin(), sites.end());
+    // Backward may not ask for it, or its ops may be of a segment.
+    if (simulator::unroll(trace, more).ok()) structure = std::move(more);
+  }
+}
+
+std::string text_of(const Structure& structure) {
+  std::string text = "structure";
+  for (const std::string& name : structure.recompute) text += " " + name;
+  text += "; by ops";
+  for (const std::string& site : structure.ops) text += " " + site;
+  return text;
+}
+
 std::string text_of(const Trace& trace, std::size_t event) {
   const EventKind kind = trace.events.kind[event];
   const auto ref = static_cast<std::size_t>(std::max(trace.events.ref[event], 0));
@@ -83,10 +120,14 @@ std::string text_of(const Trace& trace, std::size_t event) {
     case EventKind::unpack:
       return text + " of pack " + std::to_string(trace.unpacks.saved[ref].value);
     case EventKind::op_begin:
-    case EventKind::op_end:
-      return text + " " + trace.string(trace.ops.name[ref]) + " phase " +
-             name_of(trace.phases.kind[trace.ops.phase[ref].index()]) + " layer " +
-             trace.string(trace.layers.name[trace.ops.layer[ref].index()]);
+    case EventKind::op_end: {
+      const PhaseKind phase = trace.phases.kind[trace.ops.phase[ref].index()];
+      text += " " + trace.string(trace.ops.name[ref]) + " phase " + name_of(phase);
+      // Nobody tells a recorder whose the ops of a chain are.
+      return phase == PhaseKind::recompute
+                 ? text
+                 : text + " layer " + trace.string(trace.layers.name[trace.ops.layer[ref].index()]);
+    }
     case EventKind::layer_forward_begin:
     case EventKind::layer_forward_end:
     case EventKind::layer_backward_begin:
@@ -123,16 +164,15 @@ std::vector<std::string> lines_of(const Trace& trace) {
 }
 
 Trace record_under(RecordedModel& model, const simulator::Step& step, std::int64_t index) {
-  const std::vector<executor::SegmentSpec> segments =
-      executor::segment_specs(step.trace(), step.segments());
+  const profiler::RecordOptions again = {
+      .segments = executor::segment_specs(step.trace(), step.segments()),
+      .chains = executor::chain_specs(step.trace(), step.segments())};
   const profiler::StepFunctions functions = model.session->functions();
   profiler::RawRecording raw;
-  raw.structure =
-      or_throw(profiler::observe(model.session->device(), functions, profiler::RecordMode::keep,
-                                 index, {.segments = segments}));
-  raw.offload_all = or_throw(profiler::observe(model.session->device(), functions,
-                                               profiler::RecordMode::offload_all, index + 1,
-                                               {.segments = segments}));
+  raw.structure = or_throw(profiler::observe(model.session->device(), functions,
+                                             profiler::RecordMode::keep, index, again));
+  raw.offload_all = or_throw(profiler::observe(
+      model.session->device(), functions, profiler::RecordMode::offload_all, index + 1, again));
   raw.clean.peak_requested = raw.structure.peak_requested;
   raw.run = model.session->run();
   raw.env = model.session->environment();
@@ -159,6 +199,7 @@ struct ModelCase {
   const char* spec;
   std::int64_t batch;
   const char* optimizer;
+  bool has_chains = true;
 };
 
 class RecomputedModel : public ::testing::TestWithParam<ModelCase> {};
@@ -170,19 +211,22 @@ TEST_P(RecomputedModel, IsRecordedAsItWasUnrolled) {
   ASSERT_FALSE(names.empty());
   std::mt19937 random(19);
   std::size_t again = 0;
+  std::size_t by_ops = 0;
   for (int k = 0; k < 6; ++k) {
-    const Structure structure = random_structure(*model.trace, names, random);
-    if (structure.recompute.empty()) continue;
+    Structure structure;
+    if (k % 3 != 0) structure = random_structure(*model.trace, names, random);
+    if (k % 3 != 1) add_ops(*model.trace, random, structure);
+    if (structure.empty()) continue;
     again += structure.recompute.size();
-    std::string list;
-    for (const std::string& name : structure.recompute) list += " " + name;
-    SCOPED_TRACE("structure" + list);
+    by_ops += structure.ops.size();
+    SCOPED_TRACE(text_of(structure));
     const simulator::Step step = or_throw(simulator::unroll(*model.trace, structure));
     const Trace recorded = record_under(model, step, 100 + 2 * k);
     expect_same_lines(step.trace(), recorded);
     if (HasFatalFailure()) return;
   }
   EXPECT_GT(again, 0U);
+  EXPECT_EQ(by_ops > 0, GetParam().has_chains);
 }
 
 // What a segment is given, and what is saved outside of segments, leaves or stays at random.
@@ -220,11 +264,13 @@ TEST_P(RecomputedModel, RunsUnderAPlanBitwise) {
   std::mt19937 random(23);
   std::int64_t batch = 50;
   std::int64_t again = 0;
+  std::size_t by_ops = 0;
   for (int k = 0; k < 8; ++k) {
-    const Structure structure = random_structure(twins.trace(), names, random);
-    std::string list;
-    for (const std::string& name : structure.recompute) list += " " + name;
-    SCOPED_TRACE("structure" + list);
+    Structure structure;
+    if (k % 4 != 0) structure = random_structure(twins.trace(), names, random);
+    if (k % 4 != 1) add_ops(twins.trace(), random, structure);
+    by_ops += structure.ops.size();
+    SCOPED_TRACE(text_of(structure));
     const simulator::Step step = or_throw(simulator::unroll(twins.trace(), structure));
     const simulator::StepIndex index(step);
     const simulator::Lowering lowered =
@@ -244,6 +290,7 @@ TEST_P(RecomputedModel, RunsUnderAPlanBitwise) {
     again += static_cast<std::int64_t>(structure.recompute.size());
   }
   EXPECT_GT(again, 0);
+  EXPECT_EQ(by_ops > 0, GetParam().has_chains);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -257,7 +304,7 @@ INSTANTIATE_TEST_SUITE_P(
                                 2, "none"},
                       ModelCase{"resnet50:blocks=1-1-1-1,width=8,image=32,"
                                 "classes=40",
-                                2, "sgd"},
+                                2, "sgd", false},
                       ModelCase{"vit:layers=2,width=32,heads=2,patch=8,image=32,classes=40", 2,
                                 "none"}));
 

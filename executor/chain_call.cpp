@@ -1,0 +1,279 @@
+#include "executor/chain_call.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <map>
+
+namespace stowage::executor {
+namespace {
+
+// Tensors of an argument or result, in order, as the profiler counts them.
+template <class Visit>
+void visit_tensors(const c10::IValue& value, Visit&& visit) {
+  if (value.isTensor()) {
+    visit(value.toTensor(), -1);
+  } else if (value.isTensorList()) {
+    std::int32_t k = 0;
+    for (const at::Tensor& tensor : value.toTensorVector()) visit(tensor, k++);
+  }
+}
+
+}  // namespace
+
+std::vector<ChainSpec> chain_specs(const Trace& trace,
+                                   const std::vector<simulator::SegmentRows>& segments) {
+  std::vector<std::int32_t> unpacks(trace.saved.size(), 0);
+  for (const SavedId saved : trace.unpacks.saved) ++unpacks[saved.index()];
+  std::vector<std::int32_t> ordinals(trace.ops.size(), -1);
+  std::map<StringId, std::int32_t> counts;
+  for (std::size_t o = 0; o < trace.ops.size(); ++o) {
+    if (!trace.ops.parent[o].valid()) ordinals[o] = counts[trace.ops.name[o]]++;
+  }
+  std::vector<std::vector<TensorId>> used(trace.ops.size());
+  for (std::size_t u = 0; u < trace.uses.size(); ++u) {
+    used[trace.uses.op[u].index()].push_back(trace.uses.tensor[u]);
+  }
+  const auto outermost = [&](OpId op) {
+    while (trace.ops.parent[op.index()].valid()) op = trace.ops.parent[op.index()];
+    return op;
+  };
+  std::vector<ChainSpec> specs;
+  for (const simulator::SegmentRows& rows : segments) {
+    if (!rows.is_chain()) continue;
+    ChainSpec& spec = specs.emplace_back();
+    spec.path = trace.string(trace.layers.name[rows.layer.index()]);
+    std::map<TensorId, std::int32_t> inputs;
+    for (const SavedId input : rows.inputs) {
+      inputs.emplace(trace.saved.tensor[input.index()], static_cast<std::int32_t>(inputs.size()));
+      spec.inputs.push_back(boundary_ordinal(trace.saved.ordinal[input.index()]));
+    }
+    for (const OpId op : rows.ops) {
+      ChainSpec::Op& to = spec.ops.emplace_back();
+      to.name = trace.string(trace.ops.name[op.index()]);
+      to.ordinal = ordinals[op.index()];
+      for (const TensorId tensor : used[op.index()]) {
+        const auto input = inputs.find(tensor);
+        const StorageId of = trace.tensors.storage[tensor.index()];
+        const bool is_older = !of.valid() || !trace.storages.alloc_event[of.index()].valid();
+        to.arguments.push_back(input != inputs.end() ? input->second
+                               : is_older            ? ChainSpec::kOlder
+                                                     : ChainSpec::kMade);
+      }
+    }
+    for (std::size_t k = 0; k < rows.saved.size(); ++k) {
+      const std::size_t saved = rows.saved[k].index();
+      const StorageId of = trace.saved.storage[saved];
+      const auto op = std::find(rows.ops.begin(), rows.ops.end(),
+                                outermost(trace.storages.alloc_op[of.index()]));
+      spec.given_up.push_back({rows.saved[k],
+                               trace.string(trace.layers.name[trace.saved.layer[saved].index()]),
+                               trace.saved.call[saved], trace.saved.ordinal[saved],
+                               static_cast<std::size_t>(op - rows.ops.begin())});
+      const auto again = std::find_if(rows.again.begin(), rows.again.end(), [&](SavedId each) {
+        return trace.saved.site[each.index()] == trace.saved.site[saved];
+      });
+      spec.unpacks.push_back(again == rows.again.end() ? 0 : unpacks[again->index()]);
+    }
+  }
+  return specs;
+}
+
+ChainCall::ChainCall(const ChainSpec& spec, c10::Device device)
+    : RunAgain(spec.unpacks),
+      spec_(spec),
+      device_(device),
+      ops_(spec.ops.size()),
+      inputs_(spec.inputs.size()),
+      given_up_(spec.given_up.size()) {}
+
+void ChainCall::op_begin(std::size_t op, const at::RecordFunction& function, SegmentHost& host) {
+  if (failure_) return;
+  try {
+    note(op, function, host);
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+}
+
+void ChainCall::note(std::size_t op, const at::RecordFunction& function, SegmentHost& host) {
+  const std::optional<c10::OperatorName> name = function.operator_name();
+  TORCH_CHECK(name, "stowage: ", function.name(), " is no op that could run again");
+  Op& to = ops_[op];
+  to.state.emplace(device_);
+  to.handle.emplace(c10::Dispatcher::singleton().findSchemaOrThrow(name->name.c_str(),
+                                                                   name->overload_name.c_str()));
+  const c10::ArrayRef<const c10::IValue> inputs = function.inputs();
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    visit_tensors(inputs[i], [&](const at::Tensor& tensor, std::int32_t in_list) {
+      Argument argument = note(tensor, next, op, host);
+      argument.place = i;
+      argument.in_list = in_list;
+      to.arguments.push_back(std::move(argument));
+    });
+    const bool has_tensors = inputs[i].isTensor() || inputs[i].isTensorList();
+    to.stack.push_back(has_tensors ? c10::IValue() : inputs[i]);
+  }
+  TORCH_CHECK(next == spec_.ops[op].arguments.size(), "stowage: ", function.name(),
+              " has other arguments than recorded");
+}
+
+ChainCall::Argument ChainCall::note(const at::Tensor& tensor, std::size_t& next, std::size_t op,
+                                    SegmentHost& host) {
+  Argument argument;
+  const std::int64_t serial = is_plain(tensor) ? host.serial_of(tensor) : -1;
+  if (serial < 0) {  // not the device's, or undefined
+    argument.tensor = tensor.defined() ? tensor.tensor_data() : tensor;
+    return argument;
+  }
+  const std::vector<std::int32_t>& expected = spec_.ops[op].arguments;
+  TORCH_CHECK(next < expected.size(), "stowage: ", spec_.ops[op].name,
+              " has other arguments than recorded");
+  const std::int32_t which = expected[next++];
+  if (which == ChainSpec::kOlder) {
+    argument.tensor = tensor.tensor_data();
+  } else if (which == ChainSpec::kMade) {
+    TORCH_CHECK(made_.contains(serial), "stowage: an argument of ", spec_.ops[op].name,
+                " was not made by the ops that were recorded");
+    argument.kind = Argument::Kind::made;
+    argument.serial = serial;
+    argument.view = SavedView::of(tensor);
+  } else {
+    argument.kind = Argument::Kind::input;
+    argument.input = static_cast<std::size_t>(which);
+    auto& hooks = inputs_[argument.input];
+    if (hooks == nullptr) {
+      hooks = host.make_input_hooks(spec_.inputs[argument.input]);
+      hooks->call_pack_hook(tensor);
+    }
+  }
+  return argument;
+}
+
+void ChainCall::op_end(std::size_t op, const at::RecordFunction& function, SegmentHost& host) {
+  if (failure_) return;
+  try {
+    std::size_t output = 0;
+    for (const c10::IValue& value : function.outputs()) {
+      visit_tensors(value, [&](const at::Tensor& tensor, std::int32_t) {
+        const std::int64_t serial = is_plain(tensor) ? host.serial_of(tensor) : -1;
+        if (serial >= 0) made_.emplace(serial, Made{op, output});
+        ++output;
+      });
+    }
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+}
+
+void ChainCall::give_up(std::int32_t number, const at::Tensor& tensor, std::int64_t serial) {
+  GivenUp& given_up = given_up_[static_cast<std::size_t>(number)];
+  given_up.serial = serial;
+  given_up.view = SavedView::of(tensor);
+}
+
+// A view of what the chain has made again in the place of that storage.
+at::Tensor ChainCall::made(std::int64_t serial, const SavedView& view) const {
+  const auto found = made_.find(serial);
+  TORCH_CHECK(found != made_.end(), "stowage: no op of a chain made what backward asks for");
+  const Made& at = found->second;
+  TORCH_CHECK(at.output < outputs_[at.op].size() && outputs_[at.op][at.output].defined(),
+              "stowage: ops that ran again returned something else than in forward");
+  const at::Tensor& output = outputs_[at.op][at.output];
+  at::Tensor tensor = view.over(output.storage(), 0);
+  // All views of it count versions together.
+  tensor.unsafeGetTensorImpl()->set_version_counter(
+      output.unsafeGetTensorImpl()->version_counter());
+  return tensor;
+}
+
+std::vector<c10::IValue> ChainCall::stack_of(std::size_t op, SegmentHost& host) const {
+  std::vector<c10::IValue> stack = ops_[op].stack;
+  std::map<std::size_t, c10::List<at::Tensor>> lists;
+  for (const Argument& argument : ops_[op].arguments) {
+    at::Tensor tensor = argument.tensor;
+    switch (argument.kind) {
+      case Argument::Kind::older:
+        if (tensor.defined()) host.check_present(tensor);
+        break;
+      case Argument::Kind::input:
+        tensor = tensors_[argument.input];
+        break;
+      case Argument::Kind::made:
+        tensor = made(argument.serial, argument.view);
+        break;
+    }
+    if (argument.in_list < 0) {
+      stack[argument.place] = std::move(tensor);
+    } else {
+      lists[argument.place].push_back(std::move(tensor));
+    }
+  }
+  for (auto& [place, list] : lists) stack[place] = std::move(list);
+  return stack;
+}
+
+void ChainCall::run_op(std::size_t op, SegmentHost& host) {
+  TORCH_CHECK(ops_[op].handle, "stowage: ", spec_.ops[op].name,
+              " was not seen in forward, so it cannot run again");
+  const ForwardState::Restored as_in_forward(*ops_[op].state);
+  const at::AutoDispatchBelowAutograd below;
+  std::vector<c10::IValue> stack = stack_of(op, host);
+  ops_[op].handle->callBoxed(&stack);
+  for (const c10::IValue& value : stack) {
+    visit_tensors(value,
+                  [&](const at::Tensor& tensor, std::int32_t) { outputs_[op].push_back(tensor); });
+  }
+}
+
+// What no later op reads. Saved tensors have their own handles.
+void ChainCall::let_go(std::size_t op) {
+  std::vector<std::vector<bool>> is_read(op + 1);
+  for (std::size_t o = 0; o <= op; ++o) is_read[o].assign(outputs_[o].size(), false);
+  for (std::size_t later = op + 1; later < ops_.size(); ++later) {
+    for (const Argument& argument : ops_[later].arguments) {
+      if (argument.kind != Argument::Kind::made) continue;
+      const Made& at = made_.at(argument.serial);
+      if (at.op <= op && at.output < is_read[at.op].size()) is_read[at.op][at.output] = true;
+    }
+  }
+  for (std::size_t o = 0; o <= op; ++o) {
+    for (std::size_t k = 0; k < outputs_[o].size(); ++k) {
+      if (!is_read[o][k]) outputs_[o][k].reset();
+    }
+  }
+}
+
+void ChainCall::run(SegmentHost& host) {
+  if (failure_) std::rethrow_exception(failure_);
+  host.begin_chain(spec_.path);
+  for (const auto& hooks : inputs_) {
+    TORCH_CHECK(hooks != nullptr, "stowage: an input of ops that are to run again was not seen");
+    tensors_.push_back(hooks->call_unpack_hook());
+  }
+  outputs_.resize(ops_.size());
+  for (std::size_t op = 0; op < ops_.size(); ++op) {
+    run_op(op, host);
+    std::vector<std::pair<std::int32_t, at::Tensor>> saved;
+    for (std::size_t k = 0; k < given_up_.size(); ++k) {
+      if (spec_.given_up[k].op != op) continue;
+      saved.emplace_back(static_cast<std::int32_t>(k),
+                         made(given_up_[k].serial, given_up_[k].view));
+    }
+    let_go(op);
+    for (const auto& [number, tensor] : saved) {
+      const ChainSpec::GivenUp& of = spec_.given_up[static_cast<std::size_t>(number)];
+      const Site site{of.layer, of.call, of.ordinal, simulator::Pass::recompute, 0};
+      keep(number, tensor, host.pack_again(tensor, site));
+    }
+  }
+  tensors_.clear();
+  outputs_.clear();
+  inputs_.clear();
+  ops_.clear();
+  host.end_chain(spec_.path);
+}
+
+}  // namespace stowage::executor

@@ -1,0 +1,37 @@
+#include "executor/run_again.h"
+
+#include <c10/util/Exception.h>
+
+namespace stowage::executor {
+
+RunAgain::RunAgain(const std::vector<std::int32_t>& unpacks) : slots_(unpacks.size()) {
+  for (std::size_t k = 0; k < slots_.size(); ++k) slots_[k].left = unpacks[k];
+}
+
+void RunAgain::run_again(SegmentHost& host) {
+  std::call_once(once_, [&] { run(host); });
+}
+
+void RunAgain::keep(std::int32_t number, const at::Tensor& tensor, SavedId row) {
+  const auto k = static_cast<std::size_t>(number);
+  if (k >= slots_.size()) return;
+  slots_[k].row = row;
+  if (slots_[k].left > 0) slots_[k].tensor.emplace(tensor);
+}
+
+at::Tensor RunAgain::take(std::int32_t number) {
+  const auto k = static_cast<std::size_t>(number);
+  TORCH_CHECK(k < slots_.size() && slots_[k].tensor,
+              "stowage: what ran again did not save what backward asks for");
+  Slot& slot = slots_[k];
+  at::Tensor tensor = slot.tensor->get();
+  if (--slot.left == 0) slot.tensor.reset();
+  return tensor;
+}
+
+SavedId RunAgain::row(std::int32_t number) const {
+  const auto k = static_cast<std::size_t>(number);
+  return k < slots_.size() ? slots_[k].row : SavedId();
+}
+
+}  // namespace stowage::executor

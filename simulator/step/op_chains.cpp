@@ -1,0 +1,330 @@
+#include "simulator/step/op_chains.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "traces/nearest.h"
+
+namespace stowage::simulator {
+namespace {
+
+constexpr int kDeepest = 8;  // ops from what a chain makes to what it is given
+constexpr Bytes kNever = std::numeric_limits<Bytes>::max() / 4;
+
+// Results depend on the arguments alone, bit by bit; nothing is written but what is returned.
+bool may_run_again(std::string_view op) {
+  static constexpr std::array kOps = std::to_array<std::string_view>({
+      "aten::_softmax",
+      "aten::_log_softmax",
+      "aten::_to_copy",
+      "aten::abs",
+      "aten::add",
+      "aten::cat",
+      "aten::clamp",
+      "aten::clone",
+      "aten::contiguous",
+      "aten::cos",
+      "aten::div",
+      "aten::elu",
+      "aten::erf",
+      "aten::exp",
+      "aten::gelu",
+      "aten::group_norm",
+      "aten::hardsigmoid",
+      "aten::hardswish",
+      "aten::layer_norm",
+      "aten::leaky_relu",
+      "aten::log",
+      "aten::log_softmax",
+      "aten::masked_fill",
+      "aten::maximum",
+      "aten::mean",
+      "aten::minimum",
+      "aten::mish",
+      "aten::mul",
+      "aten::native_layer_norm",
+      "aten::neg",
+      "aten::pow",
+      "aten::reciprocal",
+      "aten::relu",
+      "aten::reshape",
+      "aten::rms_norm",
+      "aten::rsqrt",
+      "aten::rsub",
+      "aten::sigmoid",
+      "aten::silu",
+      "aten::sin",
+      "aten::softmax",
+      "aten::softplus",
+      "aten::sqrt",
+      "aten::square",
+      "aten::stack",
+      "aten::sub",
+      "aten::sum",
+      "aten::tanh",
+      "aten::to",
+      "aten::type_as",
+      "aten::var",
+      "aten::where",
+  });
+  return std::find(kOps.begin(), kOps.end(), op) != kOps.end();
+}
+
+Error chain_error(std::string message, std::string hint = {}) {
+  return {ErrorCode::bad_input, std::move(message), "", "", std::move(hint)};
+}
+
+bool is_written(UseMode mode) {
+  return mode == UseMode::write || mode == UseMode::in_place;
+}
+
+}  // namespace
+
+ChainFinder::ChainFinder(const Trace& recording) : trace_(recording), roots_(recording.ops.size()) {
+  const Events& events = trace_.events;
+  for (std::size_t e = 0; e < events.size(); ++e) {
+    if (events.kind[e] == EventKind::unpack && !backward_.valid()) backward_ = EventId(e);
+    const auto ref = static_cast<std::size_t>(events.ref[e]);
+    if (events.kind[e] == EventKind::op_begin) roots_[ref].begin = EventId(e);
+    if (events.kind[e] == EventKind::op_end) roots_[ref].end = EventId(e);
+  }
+  std::vector<std::pair<std::size_t, std::uint32_t>> by_op;
+  std::vector<std::pair<std::size_t, std::uint32_t>> by_storage;
+  for (std::size_t u = 0; u < trace_.uses.size(); ++u) {
+    const auto row = static_cast<std::uint32_t>(u);
+    by_op.emplace_back(trace_.uses.op[u].index(), row);
+    if (const StorageId of = storage_of_use(row); of.valid()) {
+      by_storage.emplace_back(of.index(), row);
+    }
+  }
+  uses_of_ = {trace_.ops.size(), by_op};
+  used_by_ = {trace_.storages.size(), by_storage};
+  std::vector<std::pair<std::size_t, SavedId>> saved;
+  for (std::size_t s = 0; s < trace_.saved.size(); ++s) {
+    const StorageId of = trace_.saved.storage[s];
+    if (of.valid()) saved.emplace_back(of.index(), SavedId(s));
+  }
+  saved_of_ = {trace_.storages.size(), saved};
+  std::vector<std::pair<std::size_t, UnpackId>> unpacks;
+  for (std::size_t u = 0; u < trace_.unpacks.size(); ++u) {
+    unpacks.emplace_back(trace_.unpacks.saved[u].index(), UnpackId(u));
+  }
+  unpacks_of_ = {trace_.saved.size(), unpacks};
+}
+
+OpId ChainFinder::root_of(OpId op) const {
+  while (op.valid() && trace_.ops.parent[op.index()].valid()) op = trace_.ops.parent[op.index()];
+  return op;
+}
+
+OpId ChainFinder::maker_of(StorageId storage) const {
+  return root_of(trace_.storages.alloc_op[storage.index()]);
+}
+
+std::string ChainFinder::why_not(StorageId storage) const {
+  if (!is_made(storage)) return "it is older than the step";
+  if (trace_.storages.device[storage.index()] != 0) return "it is not on the device";
+  const OpId op = maker_of(storage);
+  if (!op.valid()) return "no op made it";
+  const std::string& name = trace_.string(trace_.ops.name[op.index()]);
+  const Root& root = roots_[op.index()];
+  if (!root.end.valid() || !backward_.valid() || backward_ < root.end) {
+    return "it is not made in forward";
+  }
+  if (!may_run_again(name)) return name + " made it, which does not run again by itself";
+  const EventId natural = trace_.storages.natural_free_event[storage.index()];
+  if (natural.valid() && natural < root.end) return name + " made it, and does not return it";
+  for (const std::uint32_t use : uses_of_[op.index()]) {
+    if (is_written(trace_.uses.mode[use])) return name + " made it, and writes what it is given";
+  }
+  for (const std::uint32_t use : used_by_[storage.index()]) {
+    const OpId other = trace_.uses.op[use];
+    if (!is_written(trace_.uses.mode[use])) continue;
+    return trace_.string(trace_.ops.name[other.index()]) + " writes into it";
+  }
+  return "";
+}
+
+Status ChainFinder::check(SavedId saved) const {
+  const std::string why = why_not(trace_.saved.storage[saved.index()]);
+  if (why.empty()) return Unit{};
+  return chain_error(trace_.string(trace_.saved.site[saved.index()]) +
+                     " cannot be made again by ops: " + why);
+}
+
+// By storage: it is given up.
+Result<std::vector<bool>> ChainFinder::storages_at(const std::vector<std::string>& sites) const {
+  std::map<std::string_view, SavedId> by_name;
+  for (std::size_t s = 0; s < trace_.saved.size(); ++s) {
+    by_name.emplace(trace_.string(trace_.saved.site[s]), SavedId(s));
+  }
+  std::vector<bool> is_named(trace_.saved.size(), false);
+  std::vector<bool> given_up(trace_.storages.size(), false);
+  for (const std::string& site : sites) {
+    const auto found = by_name.find(site);
+    if (found == by_name.end()) {
+      std::vector<std::string> names;
+      for (const auto& [name, row] : by_name) names.emplace_back(name);
+      const std::string near = nearest(site, names);
+      return chain_error("the recording saves nothing at '" + site + "'",
+                         near.empty() ? "" : "did you mean '" + near + "'?");
+    }
+    if (Status able = check(found->second); !able) return std::move(able).error();
+    is_named[found->second.index()] = true;
+    given_up[trace_.saved.storage[found->second.index()].index()] = true;
+  }
+  for (std::size_t s = 0; s < trace_.saved.size(); ++s) {
+    const StorageId of = trace_.saved.storage[s];
+    if (!of.valid() || !given_up[of.index()]) continue;
+    const std::string& site = trace_.string(trace_.saved.site[s]);
+    if (!is_named[s]) {
+      return chain_error("what is saved at " + site +
+                             " is saved at another site too, where it is to be made again by ops",
+                         "name " + site + " too, or leave both out");
+    }
+    if (unpacks_of_[s].empty()) {
+      return chain_error(site + " cannot be made again by ops: backward does not ask for it");
+    }
+  }
+  return given_up;
+}
+
+// What a chain that needs the storage holds for it from forward on.
+Bytes ChainFinder::bytes_to_hold(StorageId storage, const std::vector<bool>& given_up,
+                                 std::vector<Bytes>& known, int depth) const {
+  if (!is_made(storage)) return 0;
+  Bytes& bytes = known[storage.index()];
+  if (bytes >= 0) return bytes;
+  const bool is_given_up = given_up[storage.index()];
+  if (!is_given_up && !saved_of_[storage.index()].empty()) return bytes = 0;
+  const Bytes own = is_given_up ? kNever : trace_.storages.bytes[storage.index()];
+  if (!is_given_up && (depth == 0 || !why_not(storage).empty())) return own;
+  Bytes inputs = 0;
+  for (const std::uint32_t use : uses_of_[maker_of(storage).index()]) {
+    inputs += bytes_to_hold(storage_of_use(use), given_up, known, depth - 1);
+  }
+  bytes = std::min(own, inputs);
+  return bytes;
+}
+
+void ChainFinder::make(StorageId storage, const std::vector<bool>& given_up,
+                       std::vector<Bytes>& known, Chain& chain) const {
+  const OpId op = maker_of(storage);
+  if (!chain.ops.insert(op).second) return;
+  for (const std::uint32_t use : uses_of_[op.index()]) {
+    const StorageId of = storage_of_use(use);
+    if (!is_made(of)) continue;
+    const bool is_saved = !saved_of_[of.index()].empty();
+    const bool goes_on = given_up[of.index()] || (!is_saved && why_not(of).empty() &&
+                                                  bytes_to_hold(of, given_up, known, kDeepest) <
+                                                      trace_.storages.bytes[of.index()]);
+    if (goes_on) {
+      make(of, given_up, known, chain);
+      continue;
+    }
+    const TensorId tensor = trace_.uses.tensor[use];
+    if (std::find(chain.inputs.begin(), chain.inputs.end(), tensor) == chain.inputs.end()) {
+      chain.inputs.push_back(tensor);
+    }
+  }
+}
+
+std::int32_t ChainFinder::call_at(LayerId layer, EventId event) const {
+  std::int32_t call = -1;
+  for (std::size_t e = 0; e < event.index(); ++e) {
+    const bool begins = trace_.events.kind[e] == EventKind::layer_forward_begin;
+    if (begins && trace_.events.ref[e] == layer.value) ++call;
+  }
+  return std::max(call, 0);
+}
+
+Result<Segment> ChainFinder::segment_of(const Chain& chain, UnpackId trigger,
+                                        std::vector<SavedId> saved) const {
+  Segment segment;
+  const SavedId first = trace_.unpacks.saved[trigger.index()];
+  segment.name = trace_.string(trace_.saved.site[first.index()]);
+  segment.layer = trace_.saved.layer[first.index()];
+  segment.call = trace_.saved.call[first.index()];
+  segment.calls = 0;
+  segment.ops.assign(chain.ops.begin(), chain.ops.end());
+  segment.first = roots_[segment.ops.front().index()].begin;
+  segment.end = EventId(roots_[segment.ops.back().index()].end.value + 1);
+  segment.saved = std::move(saved);
+  segment.last_needed = segment.saved.back();
+  segment.trigger = trigger;
+  // In the order in which the ops of the chain read them first.
+  for (const OpId op : segment.ops) {
+    for (const std::uint32_t use : uses_of_[op.index()]) {
+      const TensorId tensor = trace_.uses.tensor[use];
+      const bool is_input =
+          std::find(chain.inputs.begin(), chain.inputs.end(), tensor) != chain.inputs.end();
+      const bool is_new = std::none_of(segment.inputs.begin(), segment.inputs.end(),
+                                       [&](const auto& each) { return each.tensor == tensor; });
+      if (!is_input || !is_new) continue;
+      const EventId begin = roots_[op.index()].begin;
+      const LayerId layer = trace_.ops.layer[op.index()];
+      segment.inputs.push_back({tensor, begin, layer, call_at(layer, begin), 0});
+    }
+  }
+  if (Status status = check_unwritten(segment); !status) return std::move(status).error();
+  return segment;
+}
+
+Status ChainFinder::check_unwritten(const Segment& segment) const {
+  const EventId again = trace_.unpacks.event[segment.trigger.index()];
+  for (const OpId op : segment.ops) {
+    for (const std::uint32_t use : uses_of_[op.index()]) {
+      const StorageId of = storage_of_use(use);
+      if (!of.valid()) continue;
+      for (const std::uint32_t other : used_by_[of.index()]) {
+        const OpId writer = trace_.uses.op[other];
+        const EventId at = roots_[writer.index()].begin;
+        if (!is_written(trace_.uses.mode[other]) || at < roots_[op.index()].begin || again < at) {
+          continue;
+        }
+        return chain_error(segment.name + " cannot be made again by ops: " +
+                           trace_.string(trace_.ops.name[writer.index()]) +
+                           " writes what they read before they would run again");
+      }
+    }
+  }
+  return Unit{};
+}
+
+Result<std::vector<Segment>> ChainFinder::find(const std::vector<std::string>& sites) const {
+  const Result<std::vector<bool>> given_up = storages_at(sites);
+  if (!given_up) return given_up.error();
+  std::vector<Bytes> known(trace_.storages.size(), -1);
+  std::vector<bool> is_served(trace_.storages.size(), false);
+  std::vector<Segment> chains;
+  for (std::size_t u = 0; u < trace_.unpacks.size(); ++u) {
+    const StorageId of = trace_.saved.storage[trace_.unpacks.saved[u].index()];
+    if (!of.valid() || !(*given_up)[of.index()] || is_served[of.index()]) continue;
+    Chain chain;
+    make(of, *given_up, known, chain);
+    std::vector<SavedId> saved;
+    for (std::size_t s = 0; s < trace_.saved.size(); ++s) {
+      const StorageId each = trace_.saved.storage[s];
+      if (!each.valid() || !(*given_up)[each.index()] || is_served[each.index()]) continue;
+      if (chain.ops.contains(maker_of(each))) saved.emplace_back(s);
+    }
+    for (const SavedId each : saved) is_served[trace_.saved.storage[each.index()].index()] = true;
+    Result<Segment> segment = segment_of(chain, UnpackId(u), std::move(saved));
+    if (!segment) return std::move(segment).error();
+    chains.push_back(std::move(segment).value());
+  }
+  // Inputs are numbered within the layer call where they are packed.
+  std::vector<std::pair<EventId, Segment::Input*>> inputs;
+  for (Segment& chain : chains) {
+    for (Segment::Input& input : chain.inputs) inputs.emplace_back(input.event, &input);
+  }
+  std::map<std::pair<LayerId, std::int32_t>, std::int32_t> next;
+  for (const auto& [event, input] : inputs) input->number = next[{input->layer, input->call}]++;
+  return chains;
+}
+
+}  // namespace stowage::simulator

@@ -1,0 +1,74 @@
+// Chains of single ops: which saved tensors a few ops of the forward make again from what is there
+// then, without running a layer, and why others cannot be made so.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "simulator/step/grouped.h"
+#include "simulator/step/segments.h"
+#include "traces/result.h"
+#include "traces/trace.h"
+
+namespace stowage::simulator {
+
+// What a recording says of its ops. It must outlive this. Cost: O(recording).
+class ChainFinder {
+ public:
+  explicit ChainFinder(const Trace& recording);
+
+  // Why the storage of a saved tensor cannot be made again: it is no tensor of the step's own on
+  // the device; the op that made it does not return it, or is not one that may run by itself (element-wise ones,
+  // reductions, normalisation, casts, joins: none that draws random numbers, writes in place or
+  // keeps state); another op writes into it. Cost: O(its uses).
+  [[nodiscard]] Status check(SavedId saved) const;
+
+  // The chains that make the tensors saved at these sites again, sorted by trigger. A chain makes
+  // what backward asks for first, and on its way everything else of theirs that it comes by; what
+  // it needs besides is held from forward on when it is saved anyway, or takes fewer bytes than
+  // what it would be made of. Errors (bad_input), each naming the site: no such site; those of
+  // check(); its storage is saved at another site that is not made again, or backward does not ask
+  // for it; what the chain reads is written before it would run. Cost: O(recording).
+  [[nodiscard]] Result<std::vector<Segment>> find(const std::vector<std::string>& sites) const;
+
+ private:
+  struct Root {  // an outermost op
+    EventId begin;
+    EventId end;
+  };
+  struct Chain {
+    std::set<OpId> ops;
+    std::vector<TensorId> inputs;
+    std::vector<OpId> readers;  // of inputs
+  };
+  [[nodiscard]] OpId root_of(OpId op) const;
+  [[nodiscard]] OpId maker_of(StorageId storage) const;
+  [[nodiscard]] std::string why_not(StorageId storage) const;  // empty: it can
+  [[nodiscard]] Result<std::vector<bool>> storages_at(const std::vector<std::string>& sites) const;
+  [[nodiscard]] Bytes bytes_to_hold(StorageId storage, const std::vector<bool>& given_up,
+                                    std::vector<Bytes>& known, int depth) const;
+  void make(StorageId storage, const std::vector<bool>& given_up, std::vector<Bytes>& known,
+            Chain& chain) const;
+  [[nodiscard]] Result<Segment> segment_of(const Chain& chain, UnpackId trigger,
+                                           std::vector<SavedId> saved) const;
+  [[nodiscard]] Status check_unwritten(const Segment& segment) const;
+  [[nodiscard]] std::int32_t call_at(LayerId layer, EventId event) const;
+  [[nodiscard]] bool is_made(StorageId storage) const {
+    return storage.valid() && trace_.storages.alloc_event[storage.index()].valid();
+  }
+  [[nodiscard]] StorageId storage_of_use(std::uint32_t use) const {
+    return trace_.tensors.storage[trace_.uses.tensor[use].index()];
+  }
+
+  const Trace& trace_;
+  std::vector<Root> roots_;         // by op; of outermost ones
+  Grouped<std::uint32_t> uses_of_;  // by op
+  Grouped<std::uint32_t> used_by_;  // by storage: rows of uses
+  Grouped<SavedId> saved_of_;       // by storage
+  Grouped<UnpackId> unpacks_of_;    // by saved tensor
+  EventId backward_;                // the first unpack; invalid: there is none
+};
+
+}  // namespace stowage::simulator
