@@ -6,28 +6,33 @@
 #include "planner/footprint.h"
 #include "simulator/plan/rule_match.h"
 #include "simulator/step/lifetimes.h"
+#include "simulator/step/op_chains.h"
 #include "simulator/step/segments.h"
 
 namespace stowage::planner {
 
 AgainOptions::AgainOptions(const Footprints& footprints, bool allowed)
     : footprints_(footprints), index_(footprints.index()) {
-  if (!allowed || index_.trace().layer_tensors.size() == 0) return;
-  find_callable();
+  if (!allowed) return;
+  find_able();
   find_ops();
 }
 
-void AgainOptions::find_callable() {
+void AgainOptions::find_able() {
   const Trace& trace = index_.trace();
-  is_callable_.assign(trace.saved.size(), false);
+  is_able_.assign(trace.saved.size(), false);
   const simulator::SegmentFinder finder(trace);
   for (const simulator::SegmentFinder::Named& call : finder.calls()) {
     if (!call.is_callable) continue;
     const auto& packs = trace.saved.event;
     const auto first = std::lower_bound(packs.begin(), packs.end(), call.first);
     const auto end = std::lower_bound(first, packs.end(), call.end);
-    std::fill(is_callable_.begin() + (first - packs.begin()),
-              is_callable_.begin() + (end - packs.begin()), true);
+    std::fill(is_able_.begin() + (first - packs.begin()), is_able_.begin() + (end - packs.begin()),
+              true);
+  }
+  const simulator::ChainFinder chains(trace);
+  for (std::size_t s = 0; s < trace.saved.size(); ++s) {
+    if (trace.saved.storage[s].valid() && chains.check(SavedId(s))) is_able_[s] = true;
   }
 }
 
@@ -66,10 +71,10 @@ Nanoseconds AgainOptions::least_work(StorageId storage) const {
 
 std::optional<Option> AgainOptions::of(StorageId storage) const {
   const Trace& trace = index_.trace();
-  if (is_callable_.empty() || simulator::pre_existing(trace, storage)) return {};
+  if (is_able_.empty() || simulator::pre_existing(trace, storage)) return {};
   const auto saved = index_.saved_of(storage);
   if (std::none_of(saved.begin(), saved.end(),
-                   [&](SavedId each) { return is_callable_[each.index()]; })) {
+                   [&](SavedId each) { return is_able_[each.index()]; })) {
     return {};
   }
   const simulator::Hold hold = simulator::hold_of(trace, storage);

@@ -11,28 +11,29 @@ namespace stowage::planner {
 
 class Footprints;
 
-// Whatever segments run again: the storage is on the device until the model itself lets go of it
+// Whatever runs again: the storage is on the device until the model itself lets go of it
 // in forward, and from each unpack to the release of what that handed out. And to be there at an
 // unpack without a copy, the outermost op that made it has run again, at least up to where it is
 // saved first.
 class AgainOptions {
  public:
-  // Of no storage when it is not `allowed`, or the recording has no layer that can be called again
-  // (simulator/step/segments.h). Cost: O(recording). Both must outlive it.
+  // Of no storage when it is not `allowed`. Cost: O(recording). Both must outlive it.
   AgainOptions(const Footprints& footprints, bool allowed);
 
-  // None: no callable layer saves it, it is older than the step, or the model holds it beyond the
-  // step.
+  // None: no layer that can be called again (simulator/step/segments.h) saves it nor can ops make
+  // it again (simulator/step/op_chains.h), it is older than the step, or the model holds it beyond
+  // the step.
   [[nodiscard]] std::optional<Option> of(StorageId storage) const;
 
  private:
-  void find_callable();
+  void find_able();
   void find_ops();
   [[nodiscard]] Nanoseconds least_work(StorageId storage) const;
 
   const Footprints& footprints_;
   const simulator::StepIndex& index_;
-  std::vector<bool> is_callable_;  // by saved tensor: a callable layer saves it; empty: none does
+  std::vector<bool>
+      is_able_;  // by saved tensor: a callable layer saves it, or ops make it; or empty
   struct Outermost {
     OpId op;
     EventId begin;

@@ -261,7 +261,7 @@ class Planner {
   // below `step`: those of one kind first, then neighbours of the best by then.
   StructureSearch* best_structure(Bytes point, std::optional<Nanoseconds> step) {
     StructureSearch* best = nullptr;
-    std::vector<StructurePool::Members> next = pool_.of_one_kind();
+    std::vector<StructurePool::Members> next = pool_.starts();
     for (int rounds = 0; rounds <= kMostClimbs && !over(); ++rounds) {
       const auto found = search_all(next, point, step);
       if (!found) break;
@@ -400,11 +400,14 @@ class Planner {
 
   Status finish_with(const simulator::Decisions& decisions, const StructureSearch& in) {
     const Trace& trace = in.index().trace();
-    PolicyRules rules{simulator::to_rules(trace, decisions, in.index().of_segment()),
+    const Trace& recording = index_.step().recording();
+    PolicyRules rules{simulator::op_rules(recording, in.structure()),
                       simulator::to_parameters(trace, decisions.parameters),
                       {}};
+    const auto moved = simulator::to_rules(trace, decisions, in.index().of_segment());
+    rules.saved.insert(rules.saved.end(), moved.begin(), moved.end());
     if (has_automatic_points(decisions)) rules.automatic = decisions.budget;
-    rules.recompute = simulator::recompute_rules(index_.step().recording(), in.structure());
+    rules.recompute = simulator::recompute_rules(recording, in.structure());
     return finish(std::move(rules));
   }
 
@@ -423,10 +426,9 @@ class Planner {
     plan.parameters = std::move(rules.parameters);
     plan.made_by = {"stowage " + std::string(kVersion), request_.policy, request_.seed,
                     request_.created};
-    if (plan.recompute.empty()) return predict(index_);
     const Result<simulator::Step> step = simulator::unroll(index_.step().recording(), plan);
     if (!step) return step.error();
-    return predict(simulator::StepIndex(*step));
+    return step->segments().empty() ? predict(index_) : predict(simulator::StepIndex(*step));
   }
 
   Status predict(const simulator::StepIndex& index) {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "planner/identical_names.h"
+#include "planner/op_families.h"
 
 namespace stowage::planner {
 
@@ -14,7 +16,7 @@ StructurePool::Layer StructurePool::layer_of(const simulator::StepIndex& index,
   const Trace& trace = index.trace();
   const auto& work = index.compute_until();
   Layer layer;
-  layer.name = name;
+  layer.names = {name};
   layer.first = segment.first;
   layer.end = segment.end;
   const EventId stop = trace.saved.event[segment.last_needed.index()];
@@ -36,7 +38,21 @@ StructurePool::Layer StructurePool::layer_of(const simulator::StepIndex& index,
 }
 
 StructurePool::StructurePool(const simulator::StepIndex& recorded) {
-  if (!recorded.step().is_recording() || recorded.trace().layer_tensors.size() == 0) return;
+  if (!recorded.step().is_recording()) return;
+  if (recorded.trace().layer_tensors.size() > 0) add_kinds_of_layers(recorded);
+  for (OpFamily& family : op_families(recorded, kMostFamilies)) {
+    Kind& kind = kinds_.emplace_back();
+    kind.is_ops = true;
+    kind.bytes = family.bytes;
+    kind.work = family.work;
+    for (OpFamily::Member& member : family.members) {
+      kind.layers.push_back(
+          {std::move(member.sites), member.first, member.end, member.work, member.bytes});
+    }
+  }
+}
+
+void StructurePool::add_kinds_of_layers(const simulator::StepIndex& recorded) {
   const simulator::SegmentFinder finder(recorded.trace());
   std::map<std::string, Kind> by_name;
   std::size_t found = 0;
@@ -64,9 +80,16 @@ StructurePool::StructurePool(const simulator::StepIndex& recorded) {
   if (kinds_.size() > kMostKinds) kinds_.resize(kMostKinds);
 }
 
-std::vector<StructurePool::Members> StructurePool::of_one_kind() const {
+std::vector<StructurePool::Members> StructurePool::starts() const {
   std::vector<Members> all;
+  Members by_ops;
   for (std::size_t k = 0; k < kinds_.size(); ++k) {
+    if (!kinds_[k].is_ops) continue;
+    for (std::size_t m = 0; m < kinds_[k].layers.size(); ++m) by_ops.emplace_back(k, m);
+    all.push_back(by_ops);
+  }
+  for (std::size_t k = 0; k < kinds_.size(); ++k) {
+    if (kinds_[k].is_ops) continue;
     const std::size_t layers = kinds_[k].layers.size();
     const std::size_t counts = std::min(layers, kMostCounts);
     for (std::size_t i = 1; i <= counts; ++i) {
@@ -83,11 +106,20 @@ std::vector<StructurePool::Members> StructurePool::of_one_kind() const {
   return all;
 }
 
+bool StructurePool::overlap(const Members::value_type& a, const Members::value_type& b) const {
+  return layer(a).first < layer(b).end && layer(b).first < layer(a).end;
+}
+
 void StructurePool::add(Members& members, const Members::value_type& member) const {
-  const Layer& added = layer(member);
-  std::erase_if(members, [&](const Members::value_type& other) {
-    return layer(other).first < added.end && added.first < layer(other).end;
-  });
+  const bool by_ops = kinds_[member.first].is_ops;
+  const auto in_the_way = [&](const Members::value_type& other) {
+    return overlap(other, member) && !(by_ops && kinds_[other.first].is_ops);
+  };
+  if (by_ops) {
+    if (std::any_of(members.begin(), members.end(), in_the_way)) return;
+  } else {
+    std::erase_if(members, in_the_way);
+  }
   members.push_back(member);
 }
 
@@ -100,9 +132,10 @@ std::vector<StructurePool::Members> StructurePool::neighbours(const Members& mem
       const bool is_in = std::binary_search(members.begin(), members.end(), std::pair(k, m));
       (is_in ? in : out).emplace_back(k, m);
     }
-    std::vector<std::size_t> counts = {std::max<std::size_t>(kinds_[k].layers.size() / 4, 1)};
-    if (counts.front() > 1) counts.push_back(1);
+    std::set<std::size_t> counts = {std::max<std::size_t>(kinds_[k].layers.size() / 4, 1), 1};
+    if (kinds_[k].is_ops) counts.insert({in.size(), out.size()});
     for (const std::size_t count : counts) {
+      if (count == 0) continue;
       for (const bool from_end : {false, true}) {
         const auto some = [&](const std::vector<Members::value_type>& of) {
           return from_end
@@ -123,19 +156,32 @@ std::vector<StructurePool::Members> StructurePool::neighbours(const Members& mem
     }
   }
   for (Members& each : all) std::sort(each.begin(), each.end());
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  std::erase(all, members);
+  std::erase(all, Members());
   return all;
 }
 
 std::vector<std::string> StructurePool::largest_kind() const {
   std::vector<std::string> names;
-  if (kinds_.empty()) return names;
-  for (const Layer& layer : kinds_.front().layers) names.push_back(layer.name);
+  if (kinds_.empty() || kinds_.front().is_ops) return names;
+  for (const Layer& layer : kinds_.front().layers) names.push_back(layer.names.front());
   return names;
 }
 
 simulator::Structure StructurePool::structure(const Members& members) const {
   simulator::Structure structure;
-  for (const auto& member : members) structure.recompute.push_back(layer(member).name);
+  std::set<std::string> sites;
+  for (const auto& member : members) {
+    const std::vector<std::string>& names = layer(member).names;
+    if (kinds_[member.first].is_ops) {
+      sites.insert(names.begin(), names.end());
+    } else {
+      structure.recompute.push_back(names.front());
+    }
+  }
+  structure.ops.assign(sites.begin(), sites.end());
   return structure;
 }
 

@@ -1,6 +1,7 @@
 // The structures that `auto` chooses among. Layers are of a kind when their names differ in numbers
-// only; of each kind so many run again, from the first on or up to the last, and kinds are mixed a
-// few layers at a time.
+// only; of each kind so many run again, from the first on or up to the last. What ops make again is
+// of a kind likewise (planner/op_families.h): of all layers at first, those that free the most for
+// their work ahead of the others. Kinds are mixed a few layers at a time.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,9 @@ class StructurePool {
   // Members of the pool that run again: a kind's number, a layer's number in it; sorted.
   using Members = std::vector<std::pair<std::size_t, std::size_t>>;
 
-  static constexpr std::size_t kMostKinds = 4;  // those that free the most bytes
+  static constexpr std::size_t kMostKinds = 4;  // of layers: those that free the most bytes
+  static constexpr std::size_t kMostFamilies =
+      6;  // of ops: those that free them for the least work
   static constexpr std::size_t kMostCounts = 6;
   static constexpr std::size_t kMostSegments = 400;
 
@@ -28,15 +31,16 @@ class StructurePool {
   // Depends on the recording alone. Cost: kMostSegments times SegmentFinder::find() at most.
   explicit StructurePool(const simulator::StepIndex& recorded);
 
-  // No layer can run again.
+  // Nothing can run again.
   [[nodiscard]] bool empty() const { return kinds_.empty(); }
-  // Of one kind each, at most kMostCounts counts of it; the least work first.
-  [[nodiscard]] std::vector<Members> of_one_kind() const;
-  // Some layers of a kind more, or fewer. One that runs again gives way to a layer around or inside
-  // of it.
+  // Of one kind of layers each, at most kMostCounts counts of it, or what ops make again, so many
+  // kinds of it; the least work first.
+  [[nodiscard]] std::vector<Members> starts() const;
+  // Some layers of a kind more, or fewer, of ops also all or none. A layer that runs again gives
+  // way to one around or inside of it; what is saved in it, ops do not make again.
   [[nodiscard]] std::vector<Members> neighbours(const Members& members) const;
 
-  // Names of the layers of the kind that frees the most bytes, in order of forward.
+  // Names of the layers of the kind of layers that frees the most bytes, in order of forward.
   [[nodiscard]] std::vector<std::string> largest_kind() const;
   [[nodiscard]] simulator::Structure structure(const Members& members) const;
   // That runs again: no step with this structure is shorter than compute with it.
@@ -44,13 +48,14 @@ class StructurePool {
 
  private:
   struct Layer {
-    std::string name;
-    EventId first;  // [first, end)
+    std::vector<std::string> names;  // of the layer, or sites
+    EventId first;                   // [first, end)
     EventId end;
     Nanoseconds work = 0;
     Bytes bytes = 0;  // that it makes, saves, and that are gone in forward when it runs again
   };
   struct Kind {
+    bool is_ops = false;
     std::vector<Layer> layers;  // in order of forward
     Bytes bytes = 0;
     Nanoseconds work = 0;
@@ -60,7 +65,9 @@ class StructurePool {
   [[nodiscard]] const Layer& layer(const Members::value_type& member) const {
     return kinds_[member.first].layers[member.second];
   }
+  void add_kinds_of_layers(const simulator::StepIndex& recorded);
   void add(Members& members, const Members::value_type& member) const;
+  [[nodiscard]] bool overlap(const Members::value_type& a, const Members::value_type& b) const;
 
   std::vector<Kind> kinds_;
 };

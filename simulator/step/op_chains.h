@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "simulator/step/grouped.h"
@@ -20,10 +21,15 @@ class ChainFinder {
   explicit ChainFinder(const Trace& recording);
 
   // Why the storage of a saved tensor cannot be made again: it is no tensor of the step's own on
-  // the device; the op that made it does not return it, or is not one that may run by itself (element-wise ones,
-  // reductions, normalisation, casts, joins: none that draws random numbers, writes in place or
-  // keeps state); another op writes into it. Cost: O(its uses).
+  // the device; the op that made it does not return it, or is not one that may run by itself
+  // (element-wise ones, reductions, normalisation, casts, joins: none that draws random numbers,
+  // writes in place or keeps state); another op writes into it. Cost: O(its uses).
   [[nodiscard]] Status check(SavedId saved) const;
+
+  // Of an outermost op.
+  [[nodiscard]] std::pair<EventId, EventId> events_of(OpId op) const {
+    return {roots_[op.index()].begin, roots_[op.index()].end};
+  }
 
   // The chains that make the tensors saved at these sites again, sorted by trigger. A chain makes
   // what backward asks for first, and on its way everything else of theirs that it comes by; what

@@ -1,0 +1,33 @@
+// What chains of single ops can make again (simulator/step/op_chains.h), identical layers together.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "simulator/step/step_index.h"
+#include "traces/units.h"
+
+namespace stowage::planner {
+
+struct OpFamily {
+  // What is saved at these sites, in one layer: a tensor, alone or with those that it is made of
+  // and that are worth it too.
+  struct Member {
+    std::vector<std::string> sites;
+    EventId first;  // [first, end): the ops that run again
+    EventId end;
+    Nanoseconds work = 0;
+    Bytes bytes = 0;  // that are freed, less those that are held for the ops; above 0
+  };
+  std::vector<Member> members;  // in order of forward
+  Bytes bytes = 0;
+  Nanoseconds work = 0;
+};
+
+// Of a recording; those that free the most bytes for their work first, at most `most`. A tensor is
+// worth it when what the ops need that is not saved anyway takes fewer bytes than it frees. Cost: a
+// ChainFinder::find() for each tensor that can be made again.
+[[nodiscard]] std::vector<OpFamily> op_families(const simulator::StepIndex& recorded,
+                                                std::size_t most);
+
+}  // namespace stowage::planner
