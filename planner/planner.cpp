@@ -28,8 +28,10 @@ namespace {
 // Budgets that are always searched, as parts of the resident peak: a plan for a larger budget is
 // chosen from a superset of what a smaller one is chosen from.
 constexpr std::int64_t kGridParts = 40;
-constexpr std::int64_t kGridPartsWithStructures = 10;  // where each is searched in many structures
-constexpr std::int64_t kShortQuota = 16;  // evaluations that say what a structure is worth
+constexpr std::int64_t kGridPartsWithStructures = 5;   // where each is searched in many structures
+constexpr std::int64_t kGlanceQuota = 3;  // evaluations that say whether a structure is worth more
+constexpr std::int64_t kShortQuota = 16;  // what it is worth
+constexpr std::size_t kMostLooks = 4;     // of a batch, that are worth more
 constexpr int kShortRounds = 4;
 constexpr int kMostClimbs = 4;
 constexpr std::size_t kBatch = 12;
@@ -292,16 +294,10 @@ class Planner {
         if (is_new) ++out_.search.structures;
         if (is_new || at->second) batch.push_back({all[begin], &at->second, 0, {}});
       }
-      in_parallel(batch.size(), [&](std::size_t i) { estimate(batch[i], point, step); });
-      std::vector<std::pair<Nanoseconds, std::size_t>> by_step;
-      for (std::size_t i = 0; i < batch.size(); ++i) {
-        if (*batch[i].search == nullptr) continue;
-        spent_.add((*batch[i].search)->evaluator().spent());
-        if (batch[i].found) by_step.emplace_back(batch[i].found->result.step_ns, i);
-      }
-      std::sort(by_step.begin(), by_step.end());
-      for (const auto& [estimated, row] : by_step) {
-        Short& each = batch[row];
+      estimate_all(batch, point, step, kGlanceQuota);
+      if (batch.size() > kMostLooks) batch.resize(kMostLooks);
+      estimate_all(batch, point, step, kShortQuota);
+      for (Short& each : batch) {
         StructureSearch& in = **each.search;
         in.evaluator().begin(spent_, {});
         Found found = in.solve(point, each.shortest, {kShortQuota, kShortRounds, step},
@@ -320,8 +316,23 @@ class Planner {
     return best;
   }
 
+  // In each of them, so many evaluations; those that found something, the shortest step first.
+  void estimate_all(std::vector<Short>& batch, Bytes point, const std::optional<Nanoseconds>& step,
+                    std::int64_t quota) {
+    in_parallel(batch.size(), [&](std::size_t i) { estimate(batch[i], point, step, quota); });
+    for (const Short& each : batch) {
+      if (*each.search != nullptr) spent_.add((*each.search)->evaluator().spent());
+    }
+    std::erase_if(batch, [](const Short& each) { return !each.found; });
+    std::stable_sort(batch.begin(), batch.end(), [](const Short& a, const Short& b) {
+      return a.found->result.step_ns < b.found->result.step_ns;
+    });
+  }
+
   // On any thread. The search is made when it is asked for first; null where it cannot be had.
-  void estimate(Short& of, Bytes point, const std::optional<Nanoseconds>& step) const {
+  void estimate(Short& of, Bytes point, const std::optional<Nanoseconds>& step,
+                std::int64_t quota) const {
+    of.found.reset();
     std::unique_ptr<StructureSearch>& search = *of.search;
     if (search == nullptr) {
       auto made =
@@ -333,7 +344,7 @@ class Planner {
     if (search->floor().bytes > point) return;
     of.shortest = shortest_step(search->footprints(), point, kFewPositions);
     if (step && of.shortest >= *step) return;
-    of.found = search->estimate(point, of.shortest, {kShortQuota, kShortRounds, {}});
+    of.found = search->estimate(point, of.shortest, {quota, kShortRounds, {}});
   }
 
   // No step with it is shorter than that.

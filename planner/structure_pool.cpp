@@ -132,8 +132,8 @@ std::vector<StructurePool::Members> StructurePool::neighbours(const Members& mem
       const bool is_in = std::binary_search(members.begin(), members.end(), std::pair(k, m));
       (is_in ? in : out).emplace_back(k, m);
     }
-    std::set<std::size_t> counts = {std::max<std::size_t>(kinds_[k].layers.size() / 4, 1), 1};
-    if (kinds_[k].is_ops) counts.insert({in.size(), out.size()});
+    std::set<std::size_t> counts = {std::max<std::size_t>(kinds_[k].layers.size() / 4, 1)};
+    kinds_[k].is_ops ? counts.insert({in.size(), out.size()}) : counts.insert({1});
     for (const std::size_t count : counts) {
       if (count == 0) continue;
       for (const bool from_end : {false, true}) {
