@@ -11,6 +11,7 @@
 #include "report/simulation.h"
 #include "report/words.h"
 #include "simulator/plan/decisions.h"
+#include "simulator/plan/pattern_text.h"
 #include "traces/build_info.h"
 #include "traces/size_text.h"
 
@@ -155,22 +156,44 @@ std::string rules_text(const simulator::StepIndex& index, const simulator::Plan&
   return table.empty() ? "  nothing is moved\n" : table.text(2);
 }
 
-// What runs again, and what that buys: by segment, identical ones together.
+// What runs again, and what that buys: identical layers together.
 std::string recompute_text(const simulator::StepIndex& index) {
-  const std::vector<report::RecomputedSegment> segments = report::recomputed_segments(index.step());
-  if (segments.empty()) return {};
+  struct Family {
+    bool by_ops = false;
+    simulator::Numbers numbers;
+    simulator::NumberedPath path;
+    Bytes freed = 0;
+    Nanoseconds time = 0;
+  };
+  std::map<std::string, Family> families;
+  Family all;
+  for (const report::RecomputedSegment& segment : report::recomputed_segments(index.step())) {
+    const std::size_t hash = std::min(segment.name.rfind('#'), segment.name.size());
+    simulator::NumberedPath path = simulator::take_apart(segment.name.substr(0, hash));
+    path.suffix += segment.name.substr(hash);
+    Family& family = families[path.prefix + "*" + path.suffix];
+    family.numbers.insert(path.number);
+    family.path = std::move(path);
+    family.by_ops = segment.by_ops;
+    for (Family* sum : {&family, &all}) {
+      sum->freed += segment.freed;
+      sum->time += segment.time;
+    }
+  }
+  if (families.empty()) return {};
   TextTable table;
   table.column("runs again");
+  table.column("by");
   table.column("frees", Align::right);
   table.column("in", Align::right);
-  Bytes bytes = 0;
-  Nanoseconds time = 0;
-  for (const report::RecomputedSegment& segment : segments) {
-    table.row({segment.name, format_bytes(segment.freed), format_time(segment.time)});
-    bytes += segment.freed;
-    time += segment.time;
+  for (const auto& [name, family] : families) {
+    const bool is_numbered = family.path.number >= 0;
+    table.row({family.path.prefix + (is_numbered ? simulator::numbers_text(family.numbers) : "") +
+                   family.path.suffix,
+               family.by_ops ? "ops" : "layers", format_bytes(family.freed),
+               format_time(family.time)});
   }
-  if (segments.size() > 1) table.row({"together", format_bytes(bytes), format_time(time)});
+  table.row({"together", "", format_bytes(all.freed), format_time(all.time)});
   return "\n" + table.text(2);
 }
 

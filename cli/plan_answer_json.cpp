@@ -54,8 +54,10 @@ std::string plan_answer_json(const simulator::StepIndex& index, const PlanAnswer
       {"stopped", outcome.search.stopped},         {"exhausted", outcome.search.exhausted}};
   json["recomputed"] = Json::array();
   for (const report::RecomputedSegment& segment : report::recomputed_segments(index.step())) {
-    json["recomputed"].push_back(
-        {{"segment", segment.name}, {"freed_bytes", segment.freed}, {"time_ns", segment.time}});
+    json["recomputed"].push_back({{"segment", segment.name},
+                                  {"by", segment.by_ops ? "ops" : "layers"},
+                                  {"freed_bytes", segment.freed},
+                                  {"time_ns", segment.time}});
   }
   json["notes"] = outcome.notes;
   // The plan file itself, as an object; parsed back so that there is one writer of plans.

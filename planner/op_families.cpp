@@ -24,20 +24,20 @@ class FamilyFinder {
         is_worth_(trace_.storages.size()) {}
 
   std::vector<OpFamily> find(std::size_t most) {
-    std::vector<StorageId> worth;
-    for (std::size_t s = 0; s < trace_.storages.size(); ++s) {
-      if (is_worth(StorageId(s))) worth.emplace_back(s);
-    }
     std::map<std::string, OpFamily> by_name;
     std::set<StorageId> is_part;
-    for (const StorageId storage : worth) {
-      is_part.insert(made_of_[storage.index()].begin(), made_of_[storage.index()].end());
+    for (std::size_t s = 0; s < trace_.storages.size(); ++s) {
+      if (!is_worth(StorageId(s))) continue;
+      is_part.insert(made_of_[s].begin(), made_of_[s].end());
     }
-    for (const StorageId storage : worth) {
-      if (is_part.contains(storage)) continue;
+    for (std::size_t s = 0; s < trace_.storages.size(); ++s) {
+      const StorageId storage(s);
+      const auto saved = index_.saved_of(storage);
+      if (saved.empty() || !chains_.check(saved.front())) continue;
+      add(by_name, storage, {storage}, " alone");
+      if (is_part.contains(storage) || !is_worth(storage)) continue;
       std::set<StorageId> all = {storage};
       add_parts(storage, all);
-      add(by_name, storage, {storage}, " alone");
       if (all.size() > 1) add(by_name, storage, {all.begin(), all.end()}, " with its parts");
     }
     std::vector<OpFamily> families;
@@ -108,7 +108,6 @@ class FamilyFinder {
     if (!chains) return;
     for (const StorageId each : storages) member.bytes += trace_.storages.bytes[each.index()];
     member.bytes -= held_by(*chains);
-    if (member.bytes <= 0) return;
     member.first = chains->front().first;
     member.end = chains->front().end;
     for (const Segment& chain : *chains) {

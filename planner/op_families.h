@@ -17,15 +17,16 @@ struct OpFamily {
     EventId first;  // [first, end): the ops that run again
     EventId end;
     Nanoseconds work = 0;
-    Bytes bytes = 0;  // that are freed, less those that are held for the ops; above 0
+    Bytes bytes = 0;  // that are freed, less those that are held for the ops
   };
   std::vector<Member> members;  // in order of forward
   Bytes bytes = 0;
   Nanoseconds work = 0;
 };
 
-// Of a recording; those that free the most bytes for their work first, at most `most`. A tensor is
-// worth it when what the ops need that is not saved anyway takes fewer bytes than it frees. Cost: a
+// Of a recording; those that free the most bytes for their work first, at most `most`. A
+// part is worth it when what its ops need that is not saved anyway takes fewer bytes than it frees
+// (what is held may still leave, so this decides nothing of the tensor itself). Cost: a
 // ChainFinder::find() for each tensor that can be made again.
 [[nodiscard]] std::vector<OpFamily> op_families(const simulator::StepIndex& recorded,
                                                 std::size_t most);

@@ -28,12 +28,12 @@ namespace {
 // Budgets that are always searched, as parts of the resident peak: a plan for a larger budget is
 // chosen from a superset of what a smaller one is chosen from.
 constexpr std::int64_t kGridParts = 40;
-constexpr std::int64_t kGridPartsWithStructures = 5;   // where each is searched in many structures
-constexpr std::int64_t kGlanceQuota = 3;  // evaluations that say whether a structure is worth more
+constexpr std::int64_t kGridPartsWithStructures = 5;  // where each is searched in many structures
+constexpr std::int64_t kGlanceQuota = 5;  // evaluations that say whether a structure is worth more
 constexpr std::int64_t kShortQuota = 16;  // what it is worth
-constexpr std::size_t kMostLooks = 4;     // of a batch, that are worth more
+constexpr std::size_t kMostLooks = 5;     // of a batch, that are worth more
 constexpr int kShortRounds = 4;
-constexpr int kMostClimbs = 4;
+constexpr int kMostClimbs = 5;
 constexpr std::size_t kBatch = 12;
 constexpr std::size_t kFewPositions = 8;  // of the bound that says that it is worth nothing
 constexpr Bytes kWandersBy = 4096;        // times the allowance is the peak; seen are up to 0.01 %
@@ -260,15 +260,16 @@ class Planner {
   }
 
   // The structure with the shortest step of those that a short search in each finds, if that is
-  // below `step`: those of one kind first, then neighbours of the best by then.
+  // below `step`: those of one kind first, then neighbours of the best by then,
+  // or of none.
   StructureSearch* best_structure(Bytes point, std::optional<Nanoseconds> step) {
     StructureSearch* best = nullptr;
     std::vector<StructurePool::Members> next = pool_.starts();
     for (int rounds = 0; rounds <= kMostClimbs && !over(); ++rounds) {
       const auto found = search_all(next, point, step);
-      if (!found) break;
-      best = searches_.at(*found).get();
-      next = pool_.neighbours(*found);
+      if (!found && rounds > 0) break;
+      if (found) best = searches_.at(*found).get();
+      next = pool_.neighbours(found.value_or(StructurePool::Members()));
     }
     return best;
   }

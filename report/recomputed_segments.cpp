@@ -16,6 +16,7 @@ std::vector<RecomputedSegment> recomputed_segments(const simulator::Step& step) 
   for (const simulator::SegmentRows& rows : step.segments()) {
     RecomputedSegment& segment = out.emplace_back();
     segment.name = rows.name;
+    segment.by_ops = rows.is_chain();
     segment.time = work[rows.run_end.index()] - work[rows.run_begin.index()];
     EventId begin = trace.saved.event[rows.saved.front().index()];
     while (!rows.is_chain() &&

@@ -10,7 +10,8 @@
 namespace stowage::report {
 
 struct RecomputedSegment {
-  std::string name;
+  std::string name;  // of a chain of ops: the site that backward asks for first
+  bool by_ops = false;
   // Bytes of storages of the device that it makes in forward and would have saved: they are gone
   // until it runs again. What it shares with others that save it may stay for their sake.
   Bytes freed = 0;

@@ -7,6 +7,7 @@
 #include "report/plans_trace.h"
 #include "simulator/machine/calibration_settings.h"
 #include "simulator/plan/parameter_shards.h"
+#include "simulator/step/plan_structure.h"
 
 namespace stowage::gui {
 namespace {
@@ -48,6 +49,13 @@ Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::sto
     if (error.file.empty()) error.file = state->file;
     return error;
   };
+  const Result<simulator::Structure> structure = simulator::structure_of(trace->trace, state->plan);
+  if (!structure) return in_its_file(structure.error());
+  if (structure->runs_again()) {
+    return Error{ErrorCode::bad_input, "the plan computes again, which has no rows here yet",
+                 state->file, state->plan.recompute.empty() ? "/saved" : "/recompute",
+                 "stowage simulate shows it"};
+  }
   std::shared_ptr<const simulator::Decisions> decisions = state->decisions;
   if (!decisions) {
     Result<simulator::Decisions> resolved = simulator::resolve(trace->trace, state->plan);

@@ -185,11 +185,12 @@ void RecomputedOrder::add_chain_again(std::int32_t run) {
   const Segment& segment = segments_[static_cast<std::size_t>(run)];
   const Events& events = trace_.events;
   for (const OpId op : segment.ops) {
-    const EventId begin = op_begins_[op.index()];
-    for (EventId e = begin; e <= op_ends_[op.index()]; ++e.value) {
+    EventId before = op_begins_[op.index()];
+    for (EventId e = before; e <= op_ends_[op.index()]; ++e.value) {
       const EventKind kind = events.kind[e.index()];
       if (kind == EventKind::free || kind == EventKind::pack) continue;
-      add_again(run, e, e == begin ? 0 : gap_at(events, e.index()));
+      add_again(run, e, events.time[e.index()] - events.time[before.index()]);
+      before = e;
     }
     for (const SavedId saved : segment.saved) {
       const StorageId of = trace_.saved.storage[saved.index()];

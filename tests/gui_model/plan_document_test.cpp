@@ -209,6 +209,20 @@ TEST_F(PlanDocumentTest, AFileThatIsNoneOfOursLeavesWhatIsOpen) {
   EXPECT_EQ(document_.file(), kSample);
 }
 
+// Its rows are of another step than the one that is shown.
+TEST_F(PlanDocumentTest, APlanThatComputesAgainIsRefusedInWords) {
+  open(kSample);
+  const SimulatedPtr before = document_.current();
+  QTemporaryDir folder;
+  const QString file = folder.filePath(QStringLiteral("again.json"));
+  std::ofstream(file.toStdString()) << R"({"schema": "stowage-plan/1",
+             "saved": [{"site": "layers.[0-8].mlp#14", "do": "recompute", "by": "ops"}]})";
+  open(file);
+  ASSERT_EQ(errors_.size(), 1U);
+  EXPECT_NE(errors_[0].find("the plan computes again"), std::string::npos) << errors_[0];
+  EXPECT_EQ(document_.current(), before);
+}
+
 TEST_F(PlanDocumentTest, AFileThatVanishesWhileItIsOpenStaysShown) {
   const QTemporaryDir folder;
   const QString file = folder.filePath("t.json.gz");

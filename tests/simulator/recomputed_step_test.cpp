@@ -14,6 +14,7 @@
 #include "simulator/step/segments.h"
 #include "simulator/step/step_index.h"
 #include "simulator/step/unroll.h"
+#include "tests/support/event_texts.h"
 #include "tests/support/micro_trace.h"
 #include "traces/validate.h"
 
@@ -21,39 +22,7 @@ namespace stowage::simulator {
 namespace {
 
 using testing::MicroTrace;
-
-std::string text_of(const Trace& trace, std::size_t event) {
-  const EventKind kind = trace.events.kind[event];
-  const auto ref = static_cast<std::size_t>(std::max(trace.events.ref[event], 0));
-  switch (kind) {
-    case EventKind::alloc:
-    case EventKind::free:
-      return std::string(name_of(kind)) + " " + std::to_string(trace.storages.bytes[ref]);
-    case EventKind::pack:
-      return "pack " + trace.string(trace.saved.site[ref]);
-    case EventKind::unpack: {
-      const SavedId saved = trace.unpacks.saved[ref];
-      return "unpack " + trace.string(trace.saved.site[saved.index()]) + " of pack " +
-             std::to_string(saved.value);
-    }
-    case EventKind::op_begin:
-    case EventKind::op_end:
-      return std::string(name_of(kind)) + " " + trace.string(trace.ops.name[ref]);
-    case EventKind::layer_forward_begin:
-    case EventKind::layer_forward_end:
-    case EventKind::recompute_begin:
-    case EventKind::recompute_end:
-      return std::string(name_of(kind)) + " " + trace.string(trace.layers.name[ref]);
-    default:
-      return name_of(kind);
-  }
-}
-
-std::vector<std::string> texts_of(const Trace& trace) {
-  std::vector<std::string> texts;
-  for (std::size_t e = 0; e < trace.events.size(); ++e) texts.push_back(text_of(trace, e));
-  return texts;
-}
+using testing::texts_of;
 
 // Layer "a" multiplies its input x (100 bytes) into y (200), which lives as long as its exp needs
 // it, and returns the exp z (300), which the loss saves. In backward z, y and x are asked for.

@@ -13,7 +13,7 @@ namespace {
 
 class Chain {
  public:
-  explicit Chain(std::mt19937_64& random) : random_(random) {}
+  Chain(std::mt19937_64& random, ChainOps ops) : random_(random), ops_(ops) {}
 
   Trace write(int layers) {
     m_.link().d2h.bytes_per_second = {drawn(1, 20) * 50'000'000};
@@ -60,7 +60,8 @@ class Chain {
     std::vector<StorageId> inside = {given};
     const std::int64_t ops = drawn(2, 3);
     for (std::int64_t i = 0; i < ops; ++i) {
-      m_.begin_op("op" + std::to_string(i));
+      m_.begin_op(ops_ == ChainOps::alone_too && one_in(3) ? "aten::exp"
+                                                           : "op" + std::to_string(i));
       m_.read(inside.back());
       if (i == 0 || !one_in(4)) save(inside.back());
       const StorageId out = made();
@@ -91,6 +92,7 @@ class Chain {
   }
 
   std::mt19937_64& random_;
+  ChainOps ops_;
   MicroTrace m_;
   std::vector<std::pair<SavedId, StorageId>> saved_;
   std::map<std::int32_t, int> left_;  // by storage: saved tensors that backward has not asked for
@@ -98,8 +100,8 @@ class Chain {
 
 }  // namespace
 
-Trace random_chain(std::mt19937_64& random, int layers) {
-  return Chain(random).write(layers);
+Trace random_chain(std::mt19937_64& random, int layers, ChainOps ops) {
+  return Chain(random, ops).write(layers);
 }
 
 }  // namespace stowage::testing
