@@ -123,9 +123,10 @@ void ChainCall::note(std::size_t op, const at::RecordFunction& function, Segment
 ChainCall::Argument ChainCall::note(const at::Tensor& tensor, std::size_t& next, std::size_t op,
                                     SegmentHost& host) {
   Argument argument;
+  argument.is_defined = tensor.defined();
   const std::int64_t serial = is_plain(tensor) ? host.serial_of(tensor) : -1;
   if (serial < 0) {  // not the device's, or undefined
-    argument.tensor = tensor.defined() ? tensor.tensor_data() : tensor;
+    if (tensor.defined()) argument.tensor = KeptTensor(tensor);
     return argument;
   }
   const std::vector<std::int32_t>& expected = spec_.ops[op].arguments;
@@ -133,7 +134,7 @@ ChainCall::Argument ChainCall::note(const at::Tensor& tensor, std::size_t& next,
               " has other arguments than recorded");
   const std::int32_t which = expected[next++];
   if (which == ChainSpec::kOlder) {
-    argument.tensor = tensor.tensor_data();
+    argument.tensor = KeptTensor(tensor);
   } else if (which == ChainSpec::kMade) {
     TORCH_CHECK(made_.contains(serial), "stowage: an argument of ", spec_.ops[op].name,
                 " was not made by the ops that were recorded");
@@ -193,10 +194,12 @@ std::vector<c10::IValue> ChainCall::stack_of(std::size_t op, SegmentHost& host) 
   std::vector<c10::IValue> stack = ops_[op].stack;
   std::map<std::size_t, c10::List<at::Tensor>> lists;
   for (const Argument& argument : ops_[op].arguments) {
-    at::Tensor tensor = argument.tensor;
+    at::Tensor tensor;
     switch (argument.kind) {
       case Argument::Kind::older:
-        if (tensor.defined()) host.check_present(tensor);
+        if (!argument.is_defined) break;
+        tensor = argument.tensor.get();
+        host.check_present(tensor);
         break;
       case Argument::Kind::input:
         tensor = tensors_[argument.input];

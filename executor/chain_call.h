@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "executor/forward_state.h"
+#include "executor/kept_tensor.h"
 #include "executor/run_again.h"
 #include "executor/saved_view.h"
 #include "simulator/step/recomputed_step.h"
@@ -69,10 +70,11 @@ class ChainCall final : public RunAgain {
     Kind kind = Kind::older;
     std::size_t place = 0;      // in the stack
     std::int32_t in_list = -1;  // there
-    at::Tensor tensor;          // of older; defined or not
-    std::size_t input = 0;      // of input
-    std::int64_t serial = -1;   // of made
-    SavedView view;             // likewise
+    bool is_defined = false;
+    KeptTensor tensor;         // of older, if defined
+    std::size_t input = 0;     // of input
+    std::int64_t serial = -1;  // of made
+    SavedView view;            // likewise
   };
   struct Op {
     std::optional<ForwardState> state;

@@ -17,8 +17,9 @@ const profiler::PassOptions kPasses{
     .warmup = 2, .steps = 2, .structure = 1, .wait_for_quiet = false};
 
 std::unique_ptr<cli::Session> new_session(const std::string& spec, std::int64_t batch,
-                                          const std::string& optimizer) {
+                                          const std::string& optimizer, const std::string& dtype) {
   cli::RunFlags flags;
+  flags.dtype = dtype;
   flags.device = test_device_name();
   flags.batch = batch;
   flags.optimizer = optimizer;
@@ -30,17 +31,17 @@ std::unique_ptr<cli::Session> new_session(const std::string& spec, std::int64_t 
 }  // namespace
 
 std::unique_ptr<cli::Session> make_session(const std::string& spec, std::int64_t batch,
-                                           const std::string& optimizer) {
-  std::unique_ptr<cli::Session> session = new_session(spec, batch, optimizer);
+                                           const std::string& optimizer, const std::string& dtype) {
+  std::unique_ptr<cli::Session> session = new_session(spec, batch, optimizer, dtype);
   const std::int64_t steps = 2 * kPasses.warmup + kPasses.steps + kPasses.structure + 1;
   for (std::int64_t k = 0; k < steps; ++k) session->step().run(k);
   return session;
 }
 
 RecordedModel record_model(const std::string& spec, std::int64_t batch,
-                           const std::string& optimizer) {
+                           const std::string& optimizer, const std::string& dtype) {
   RecordedModel recorded;
-  recorded.session = new_session(spec, batch, optimizer);
+  recorded.session = new_session(spec, batch, optimizer, dtype);
   profiler::RawRecording raw;
   const profiler::StepFunctions step = recorded.session->functions();
   executor::Device& device = recorded.session->device();

@@ -18,10 +18,12 @@ struct RecordedModel {
 // the error's text when there is none.
 [[nodiscard]] std::unique_ptr<cli::Session> make_session(const std::string& spec,
                                                          std::int64_t batch,
-                                                         const std::string& optimizer);
+                                                         const std::string& optimizer,
+                                                         const std::string& dtype = "fp32");
 
 // Fails the test (throws) with the error's text when the model cannot be recorded.
 [[nodiscard]] RecordedModel record_model(const std::string& spec, std::int64_t batch,
-                                         const std::string& optimizer);
+                                         const std::string& optimizer,
+                                         const std::string& dtype = "fp32");
 
 }  // namespace stowage::testing
