@@ -136,8 +136,10 @@ ChainCall::Argument ChainCall::note(const at::Tensor& tensor, std::size_t& next,
   if (which == ChainSpec::kOlder) {
     argument.tensor = KeptTensor(tensor);
   } else if (which == ChainSpec::kMade) {
-    TORCH_CHECK(made_.contains(serial), "stowage: an argument of ", spec_.ops[op].name,
-                " was not made by the ops that were recorded");
+    const auto made = made_.find(serial);
+    TORCH_CHECK(made != made_.end() && made->second.version == KeptTensor::version_of(tensor),
+                "stowage: an argument of ", spec_.ops[op].name,
+                " is not what the ops that were recorded made");
     argument.kind = Argument::Kind::made;
     argument.serial = serial;
     argument.view = SavedView::of(tensor);
@@ -160,7 +162,7 @@ void ChainCall::op_end(std::size_t op, const at::RecordFunction& function, Segme
     for (const c10::IValue& value : function.outputs()) {
       visit_tensors(value, [&](const at::Tensor& tensor, std::int32_t) {
         const std::int64_t serial = is_plain(tensor) ? host.serial_of(tensor) : -1;
-        if (serial >= 0) made_.emplace(serial, Made{op, output});
+        if (serial >= 0) made_.emplace(serial, Made{op, output, KeptTensor::version_of(tensor)});
         ++output;
       });
     }
@@ -172,6 +174,7 @@ void ChainCall::op_end(std::size_t op, const at::RecordFunction& function, Segme
 void ChainCall::give_up(std::int32_t number, const at::Tensor& tensor, std::int64_t serial) {
   GivenUp& given_up = given_up_[static_cast<std::size_t>(number)];
   given_up.serial = serial;
+  given_up.version = KeptTensor::version_of(tensor);
   given_up.view = SavedView::of(tensor);
 }
 
@@ -262,6 +265,11 @@ void ChainCall::run(SegmentHost& host) {
     std::vector<std::pair<std::int32_t, at::Tensor>> saved;
     for (std::size_t k = 0; k < given_up_.size(); ++k) {
       if (spec_.given_up[k].op != op) continue;
+      // An op may save its result ahead of its end; behind that nobody has written into it.
+      const auto at = made_.find(given_up_[k].serial);
+      TORCH_CHECK(at == made_.end() || given_up_[k].version <= at->second.version,
+                  "stowage: what was saved at ", spec_.given_up[k].layer,
+                  " had been written in place, which was not recorded");
       saved.emplace_back(static_cast<std::int32_t>(k),
                          made(given_up_[k].serial, given_up_[k].view));
     }

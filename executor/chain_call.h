@@ -85,9 +85,11 @@ class ChainCall final : public RunAgain {
   struct Made {
     std::size_t op = 0;
     std::size_t output = 0;
+    std::int64_t version = 0;  // when the op returned it
   };
   struct GivenUp {
     std::int64_t serial = -1;
+    std::int64_t version = 0;
     SavedView view;
   };
 

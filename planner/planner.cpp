@@ -31,10 +31,10 @@ constexpr std::int64_t kGridParts = 40;
 constexpr std::int64_t kGridPartsWithStructures = 5;  // where each is searched in many structures
 constexpr std::int64_t kGlanceQuota = 5;  // evaluations that say whether a structure is worth more
 constexpr std::int64_t kShortQuota = 16;  // what it is worth
-constexpr std::size_t kMostLooks = 5;     // of a batch, that are worth more
+constexpr std::size_t kMostLooks = 6;     // of a batch, that are worth more
 constexpr int kShortRounds = 4;
 constexpr int kMostClimbs = 5;
-constexpr std::size_t kBatch = 12;
+constexpr std::size_t kBatch = 24;
 constexpr std::size_t kFewPositions = 8;  // of the bound that says that it is worth nothing
 constexpr Bytes kWandersBy = 4096;        // times the allowance is the peak; seen are up to 0.01 %
 

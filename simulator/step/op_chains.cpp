@@ -12,7 +12,8 @@
 namespace stowage::simulator {
 namespace {
 
-constexpr int kDeepest = 8;  // ops from what a chain makes to what it is given
+constexpr int kDeepest = 8;             // ops from what a chain makes to what it is given
+constexpr std::size_t kMostOps = 1000;  // of a chain
 constexpr Bytes kNever = std::numeric_limits<Bytes>::max() / 4;
 
 // Results depend on the arguments alone, bit by bit; nothing is written but what is returned.
@@ -202,19 +203,22 @@ Bytes ChainFinder::bytes_to_hold(StorageId storage, const std::vector<bool>& giv
   const bool is_given_up = given_up[storage.index()];
   if (!is_given_up && !saved_of_[storage.index()].empty()) return bytes = 0;
   const Bytes own = is_given_up ? kNever : trace_.storages.bytes[storage.index()];
-  if (!is_given_up && (depth == 0 || !why_not(storage).empty())) return own;
+  if (!is_given_up && (depth <= 0 || !why_not(storage).empty())) return own;
+  if (depth < -static_cast<int>(kMostOps)) return own;
+  bytes = 0;  // a broken recording may read what it makes
   Bytes inputs = 0;
   for (const std::uint32_t use : uses_of_[maker_of(storage).index()]) {
-    inputs += bytes_to_hold(storage_of_use(use), given_up, known, depth - 1);
+    inputs =
+        std::min(inputs + bytes_to_hold(storage_of_use(use), given_up, known, depth - 1), kNever);
   }
-  bytes = std::min(own, inputs);
-  return bytes;
+  known[storage.index()] = std::min(own, inputs);
+  return known[storage.index()];
 }
 
 void ChainFinder::make(StorageId storage, const std::vector<bool>& given_up,
                        std::vector<Bytes>& known, Chain& chain) const {
   const OpId op = maker_of(storage);
-  if (!chain.ops.insert(op).second) return;
+  if (chain.ops.size() == kMostOps || !chain.ops.insert(op).second) return;
   for (const std::uint32_t use : uses_of_[op.index()]) {
     const StorageId of = storage_of_use(use);
     if (!is_made(of)) continue;
@@ -306,6 +310,11 @@ Result<std::vector<Segment>> ChainFinder::find(const std::vector<std::string>& s
     if (!of.valid() || !(*given_up)[of.index()] || is_served[of.index()]) continue;
     Chain chain;
     make(of, *given_up, known, chain);
+    if (chain.ops.size() == kMostOps) {
+      return chain_error(trace_.string(trace_.saved.site[trace_.unpacks.saved[u].index()]) +
+                             " cannot be made again by ops: a thousand of them or more would run",
+                         "keep some of what they make");
+    }
     std::vector<SavedId> saved;
     for (std::size_t s = 0; s < trace_.saved.size(); ++s) {
       const StorageId each = trace_.saved.storage[s];

@@ -175,6 +175,42 @@ TEST(OpChains, SayWhyTheyCannot) {
   EXPECT_THAT(why(input.t.finish(), {"a#1"}), HasSubstr("aten::add_ writes what they read"));
 }
 
+TEST(OpChains, AThousandOpsAreTooMany) {
+  const auto outcome = [](int ops) {
+    MicroTrace t;
+    t.begin_op("aten::linear");
+    StorageId x = t.alloc(8);
+    t.end_op();
+    std::vector<std::pair<SavedId, StorageId>> saved;
+    std::vector<std::string> sites;
+    for (int i = 0; i < ops; ++i) {
+      t.begin_op("aten::exp");
+      t.read(x);
+      const StorageId y = t.alloc(8);
+      t.end_op();
+      if (i == 0) {
+        t.free(x);
+      } else {
+        t.let_go(x);
+      }
+      sites.push_back("step#" + std::to_string(i));
+      saved.emplace_back(t.pack(y), y);
+      x = y;
+    }
+    t.let_go(x);
+    t.backward();
+    for (; !saved.empty(); saved.pop_back()) {
+      t.drop(t.unpack(saved.back().first));
+      t.free(saved.back().second);
+    }
+    const Trace trace = t.finish();
+    const Result<Step> step = unroll(trace, by_ops(sites));
+    return step ? std::string("they can") : step.error().text();
+  };
+  EXPECT_EQ(outcome(900), "they can");
+  EXPECT_THAT(outcome(1100), HasSubstr("a thousand of them"));
+}
+
 TEST(OpChains, AStorageOfTwoSitesIsGivenUpAtBoth) {
   MicroTrace t;
   t.begin_op("aten::silu");
