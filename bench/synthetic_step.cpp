@@ -82,6 +82,7 @@ class Step {
     o.sequence.push_back(-1);
     o.forward_op.emplace_back();
     o.in_place.push_back(0);
+    o.primitive.push_back(1);
     event(EventKind::op_begin, id.value);
     return id;
   }

@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <map>
 
+#include "simulator/step/op_spans.h"
+
 namespace stowage::cli {
 
 std::vector<GpuOpRow> gpu_time_by_op(const Trace& trace) {
+  const simulator::OpSpans spans(trace);
   std::map<std::string, GpuOpRow> rows;
   for (std::size_t i = 0; i < trace.gpu.size(); ++i) {
-    OpId op = trace.gpu.op[i];
-    while (op.valid() && trace.ops.parent[op.index()].valid()) op = trace.ops.parent[op.index()];
+    const OpId op = spans.outermost(trace.gpu.op[i]);
     GpuOpRow& row =
         rows[op.valid() ? trace.string(trace.ops.name[op.index()]) : "(outside of ops)"];
     ++row.activities;

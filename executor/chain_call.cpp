@@ -5,19 +5,24 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
+
+#include "executor/dispatched_op.h"
+#include "simulator/step/grouped_rows.h"
 
 namespace stowage::executor {
 namespace {
 
-// Tensors of an argument or result, in order, as the profiler counts them.
-template <class Visit>
-void visit_tensors(const c10::IValue& value, Visit&& visit) {
-  if (value.isTensor()) {
-    visit(value.toTensor(), -1);
-  } else if (value.isTensorList()) {
-    std::int32_t k = 0;
-    for (const at::Tensor& tensor : value.toTensorVector()) visit(tensor, k++);
-  }
+// Normalisation by the batch's own mean and variance; it also moves the running ones, which it is
+// given, and which its result does not depend on.
+bool moves_statistics(std::string_view op, c10::ArrayRef<const c10::IValue> arguments) {
+  constexpr std::size_t kTraining = 5;  // of both
+  const bool is_one = op == "aten::native_batch_norm" || op == "aten::cudnn_batch_norm";
+  return is_one && arguments.size() > kTraining && arguments[kTraining].isBool() &&
+         arguments[kTraining].toBool();
+}
+bool is_statistic(std::size_t argument) {
+  return argument == 3 || argument == 4;
 }
 
 }  // namespace
@@ -29,16 +34,9 @@ std::vector<ChainSpec> chain_specs(const Trace& trace,
   std::vector<std::int32_t> ordinals(trace.ops.size(), -1);
   std::map<StringId, std::int32_t> counts;
   for (std::size_t o = 0; o < trace.ops.size(); ++o) {
-    if (!trace.ops.parent[o].valid()) ordinals[o] = counts[trace.ops.name[o]]++;
+    if (trace.ops.primitive[o] != 0) ordinals[o] = counts[trace.ops.name[o]]++;
   }
-  std::vector<std::vector<TensorId>> used(trace.ops.size());
-  for (std::size_t u = 0; u < trace.uses.size(); ++u) {
-    used[trace.uses.op[u].index()].push_back(trace.uses.tensor[u]);
-  }
-  const auto outermost = [&](OpId op) {
-    while (trace.ops.parent[op.index()].valid()) op = trace.ops.parent[op.index()];
-    return op;
-  };
+  const simulator::Grouped<std::uint32_t> uses_of = simulator::uses_by_op(trace);
   std::vector<ChainSpec> specs;
   for (const simulator::SegmentRows& rows : segments) {
     if (!rows.is_chain()) continue;
@@ -53,7 +51,8 @@ std::vector<ChainSpec> chain_specs(const Trace& trace,
       ChainSpec::Op& to = spec.ops.emplace_back();
       to.name = trace.string(trace.ops.name[op.index()]);
       to.ordinal = ordinals[op.index()];
-      for (const TensorId tensor : used[op.index()]) {
+      for (const std::uint32_t use : uses_of[op.index()]) {
+        const TensorId tensor = trace.uses.tensor[use];
         const auto input = inputs.find(tensor);
         const StorageId of = trace.tensors.storage[tensor.index()];
         const bool is_older = !of.valid() || !trace.storages.alloc_event[of.index()].valid();
@@ -64,9 +63,7 @@ std::vector<ChainSpec> chain_specs(const Trace& trace,
     }
     for (std::size_t k = 0; k < rows.saved.size(); ++k) {
       const std::size_t saved = rows.saved[k].index();
-      const StorageId of = trace.saved.storage[saved];
-      const auto op = std::find(rows.ops.begin(), rows.ops.end(),
-                                outermost(trace.storages.alloc_op[of.index()]));
+      const auto op = std::find(rows.ops.begin(), rows.ops.end(), rows.made_by[k]);
       spec.given_up.push_back({rows.saved[k],
                                trace.string(trace.layers.name[trace.saved.layer[saved].index()]),
                                trace.saved.call[saved], trace.saved.ordinal[saved],
@@ -105,10 +102,12 @@ void ChainCall::note(std::size_t op, const at::RecordFunction& function, Segment
   to.handle.emplace(c10::Dispatcher::singleton().findSchemaOrThrow(name->name.c_str(),
                                                                    name->overload_name.c_str()));
   const c10::ArrayRef<const c10::IValue> inputs = function.inputs();
+  const bool moves = moves_statistics(function.name(), inputs);
   std::size_t next = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     visit_tensors(inputs[i], [&](const at::Tensor& tensor, std::int32_t in_list) {
       Argument argument = note(tensor, next, op, host);
+      if (moves && is_statistic(i)) argument = {};  // once is enough
       argument.place = i;
       argument.in_list = in_list;
       to.arguments.push_back(std::move(argument));
@@ -162,7 +161,10 @@ void ChainCall::op_end(std::size_t op, const at::RecordFunction& function, Segme
     for (const c10::IValue& value : function.outputs()) {
       visit_tensors(value, [&](const at::Tensor& tensor, std::int32_t) {
         const std::int64_t serial = is_plain(tensor) ? host.serial_of(tensor) : -1;
-        if (serial >= 0) made_.emplace(serial, Made{op, output, KeptTensor::version_of(tensor)});
+        if (serial >= 0) {
+          made_.try_emplace(serial, Made{op, output}).first->second.version =
+              KeptTensor::version_of(tensor);
+        }
         ++output;
       });
     }

@@ -31,7 +31,7 @@ struct ChainSpec {
   static constexpr std::int32_t kMade = -2;   // by an op of the chain ahead
   struct Op {
     std::string name;
-    std::int32_t ordinal = 0;  // among the outermost ops of that name in forward
+    std::int32_t ordinal = 0;  // among the primitive ops of that name in forward
     // Of each tensor of the device among its arguments, in order: which input of the chain it is,
     // or kOlder, kMade.
     std::vector<std::int32_t> arguments;
@@ -41,7 +41,7 @@ struct ChainSpec {
     std::string layer;  // its site
     std::int32_t call = 0;
     std::int32_t ordinal = 0;
-    std::size_t op = 0;  // of the chain, that makes it
+    std::size_t op = 0;  // of the chain, behind which it is what it was when it was saved
   };
   std::string path;  // layer of the trigger's site
   std::vector<Op> ops;
@@ -85,7 +85,7 @@ class ChainCall final : public RunAgain {
   struct Made {
     std::size_t op = 0;
     std::size_t output = 0;
-    std::int64_t version = 0;  // when the op returned it
+    std::int64_t version = 0;  // when an op of the chain last returned it
   };
   struct GivenUp {
     std::int64_t serial = -1;

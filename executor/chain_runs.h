@@ -1,4 +1,4 @@
-// ChainRuns: the chains of ops of a running step. Its driver hands it every outermost op of the
+// ChainRuns: the chains of ops of a running step. Its driver hands it every primitive op of the
 // forward; it knows which of them are of a chain, and which chain makes a saved tensor again.
 #pragma once
 
@@ -35,7 +35,7 @@ class ChainRuns {
   // What the step's chains hold is let go of.
   void end();
 
-  // Of outermost ops, on any thread.
+  // Of primitive ops, on any thread.
   void op_begin(const at::RecordFunction& function, SegmentHost& host);
   void op_end(const at::RecordFunction& function, SegmentHost& host);
 

@@ -6,22 +6,24 @@
 #include <memory>
 #include <mutex>
 
+#include "executor/dispatched_op.h"
 #include "executor/step_driver.h"
 
 namespace stowage::executor {
 namespace {
 
-thread_local int t_open = 0;  // functions, of this thread
+thread_local int t_open = 0;  // functions of this thread: a primitive op, and those in it
 
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function) {
+  if (t_open == 0 && is_composite(function)) return nullptr;
   if (t_open++ > 0) return nullptr;
-  if (StepDriver* const current = driver()) current->outermost_op_begin(function);
+  if (StepDriver* const current = driver()) current->primitive_op_begin(function);
   return nullptr;
 }
 
 void on_end(const at::RecordFunction& function, at::ObserverContext*) {
-  if (--t_open > 0) return;
-  if (StepDriver* const current = driver()) current->outermost_op_end(function);
+  if (t_open == 0 || --t_open > 0) return;  // none: a composite one
+  if (StepDriver* const current = driver()) current->primitive_op_end(function);
 }
 
 struct Watching {

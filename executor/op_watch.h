@@ -1,4 +1,4 @@
-// OpWatch: lets the current StepDriver hear of outermost ops (StepDriver::outermost_op_begin()).
+// OpWatch: lets the current StepDriver hear of primitive ops (StepDriver::primitive_op_begin()).
 #pragma once
 
 namespace stowage::executor {

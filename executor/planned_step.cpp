@@ -274,11 +274,11 @@ Result<StepReport> PlannedStep::end_step() {
   }
 }
 
-void PlannedStep::outermost_op_begin(const at::RecordFunction& op) {
+void PlannedStep::primitive_op_begin(const at::RecordFunction& op) {
   state_->chains().op_begin(op, *state_);
 }
 
-void PlannedStep::outermost_op_end(const at::RecordFunction& op) {
+void PlannedStep::primitive_op_end(const at::RecordFunction& op) {
   state_->chains().op_end(op, *state_);
 }
 

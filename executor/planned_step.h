@@ -128,8 +128,8 @@ class PlannedStep final : public StepDriver {
   void backward_begin() override;
   void backward_end() override;
   void parameter_update(UpdateEvent event, const at::Tensor& parameter) override;
-  void outermost_op_begin(const at::RecordFunction& op) override;
-  void outermost_op_end(const at::RecordFunction& op) override;
+  void primitive_op_begin(const at::RecordFunction& op) override;
+  void primitive_op_end(const at::RecordFunction& op) override;
 
   class State;  // shared with the hooks, which may outlive the driver with their graph
 

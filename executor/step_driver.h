@@ -49,10 +49,10 @@ class StepDriver {
   virtual void parameter_update(UpdateEvent event, const at::Tensor& parameter) = 0;
   // In the place of all of them, when the step's gradients are of no use.
   virtual void skip_update() {}
-  // Around each op that is in no other one, while somebody watches (executor/op_watch.h), with its
-  // arguments, then with its results. An exception would be lost.
-  virtual void outermost_op_begin(const at::RecordFunction& /*op*/) {}
-  virtual void outermost_op_end(const at::RecordFunction& /*op*/) {}
+  // Around each primitive op (Ops::primitive), while somebody watches (executor/op_watch.h), with
+  // its arguments, then with its results. An exception would be lost.
+  virtual void primitive_op_begin(const at::RecordFunction& /*op*/) {}
+  virtual void primitive_op_end(const at::RecordFunction& /*op*/) {}
 };
 
 // One installation of a driver, shared by all who may ask it later: threads, and graphs made under

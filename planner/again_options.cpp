@@ -12,10 +12,9 @@
 namespace stowage::planner {
 
 AgainOptions::AgainOptions(const Footprints& footprints, bool allowed)
-    : footprints_(footprints), index_(footprints.index()) {
+    : footprints_(footprints), index_(footprints.index()), spans_(index_.trace()) {
   if (!allowed) return;
   find_able();
-  find_ops();
 }
 
 void AgainOptions::find_able() {
@@ -36,37 +35,19 @@ void AgainOptions::find_able() {
   }
 }
 
-void AgainOptions::find_ops() {
-  const Trace& trace = index_.trace();
-  outermost_.resize(trace.ops.size());
-  for (std::size_t e = 0; e < trace.events.size(); ++e) {
-    const EventKind kind = trace.events.kind[e];
-    if (kind != EventKind::op_begin && kind != EventKind::op_end) continue;
-    const OpId op(trace.events.ref[e]);
-    const OpId parent = trace.ops.parent[op.index()];
-    Outermost& of = outermost_[op.index()];
-    if (kind == EventKind::op_begin) {
-      of = parent.valid() ? outermost_[parent.index()] : Outermost{op, EventId(e), EventId()};
-    } else if (!parent.valid()) {
-      of.end = EventId(e);
-    }
-  }
-}
-
 // Events of a run again take the time that they took in forward, so up to the first pack inside of
 // the op its work is that of its events.
 Nanoseconds AgainOptions::least_work(StorageId storage) const {
   const Trace& trace = index_.trace();
-  const OpId made_by = trace.storages.alloc_op[storage.index()];
-  if (!made_by.valid()) return 0;
-  const OpId op = outermost_[made_by.index()].op;
-  const Outermost& of = outermost_[op.index()];
-  if (!of.begin.valid() || !of.end.valid()) return 0;
+  const OpId op = spans_.primitive(trace.storages.alloc_op[storage.index()]);
+  if (!op.valid()) return 0;
+  const EventId begin = spans_.begin(op);
+  if (!begin.valid() || !spans_.end(op).valid()) return 0;
   const SavedId first = index_.saved_of(storage).front();
-  const EventId until = std::min(of.end, trace.saved.event[first.index()]);
-  if (until <= of.begin) return 0;
+  const EventId until = std::min(spans_.end(op), trace.saved.event[first.index()]);
+  if (until <= begin) return 0;
   const auto& work = index_.compute_until();
-  return work[until.index()] - work[of.begin.index()];
+  return work[until.index()] - work[begin.index()];
 }
 
 std::optional<Option> AgainOptions::of(StorageId storage) const {
@@ -105,8 +86,7 @@ std::optional<Option> AgainOptions::of(StorageId storage) const {
       option.spans.push_back({first, last, bytes});
     }
   }
-  const OpId made_by = trace.storages.alloc_op[storage.index()];
-  if (made_by.valid()) option.made_by = outermost_[made_by.index()].op;
+  option.made_by = spans_.primitive(trace.storages.alloc_op[storage.index()]);
   option.compute = least_work(storage);
   return option;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "planner/option.h"
+#include "simulator/step/op_spans.h"
 #include "simulator/step/step_index.h"
 
 namespace stowage::planner {
@@ -27,19 +28,13 @@ class AgainOptions {
 
  private:
   void find_able();
-  void find_ops();
   [[nodiscard]] Nanoseconds least_work(StorageId storage) const;
 
   const Footprints& footprints_;
   const simulator::StepIndex& index_;
+  const simulator::OpSpans spans_;
   std::vector<bool>
       is_able_;  // by saved tensor: a callable layer saves it, or ops make it; or empty
-  struct Outermost {
-    OpId op;
-    EventId begin;
-    EventId end;
-  };
-  std::vector<Outermost> outermost_;  // by op: the one around it
 };
 
 }  // namespace stowage::planner

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "planner/identical_names.h"
+#include "simulator/machine/link_model.h"
 #include "simulator/step/op_chains.h"
 
 namespace stowage::planner {
@@ -34,14 +35,25 @@ class FamilyFinder {
       const StorageId storage(s);
       const auto saved = index_.saved_of(storage);
       if (saved.empty() || !chains_.check(saved.front())) continue;
-      add(by_name, storage, {storage}, " alone");
+      add(by_name, storage, {storage}, kAlone);
       if (is_part.contains(storage) || !is_worth(storage)) continue;
       std::set<StorageId> all = {storage};
       add_parts(storage, all);
       if (all.size() > 1) add(by_name, storage, {all.begin(), all.end()}, " with its parts");
     }
     std::vector<OpFamily> families;
-    for (auto& [name, family] : by_name) families.push_back(std::move(family));
+    std::set<std::string> alone;
+    for (const auto& [name, family] : by_name) {
+      if (name.ends_with(kAlone) && is_worth_a_look(family)) add_sites(family, alone);
+    }
+    for (auto& [name, family] : by_name) {
+      if (!is_worth_a_look(family)) continue;
+      std::set<std::string> sites;
+      add_sites(family, sites);
+      const bool is_sum = !name.ends_with(kAlone) &&
+                          std::includes(alone.begin(), alone.end(), sites.begin(), sites.end());
+      if (!is_sum) families.push_back(std::move(family));
+    }
     std::stable_sort(families.begin(), families.end(), [](const OpFamily& a, const OpFamily& b) {
       return Wide{a.bytes} * std::max<Nanoseconds>(b.work, 1) >
              Wide{b.bytes} * std::max<Nanoseconds>(a.work, 1);
@@ -51,6 +63,22 @@ class FamilyFinder {
   }
 
  private:
+  static constexpr const char* kAlone = " alone";  // behind the name of a family of one tensor
+
+  // Where copying both ways takes less time than the ops, nobody needs them.
+  [[nodiscard]] bool is_worth_a_look(const OpFamily& family) const {
+    const Calibration& link = trace_.calibration;
+    const Nanoseconds copies = simulator::transfer_ns(link.d2h, family.bytes) +
+                               simulator::transfer_ns(link.h2d, family.bytes);
+    return family.bytes > 0 && family.work < copies;
+  }
+
+  static void add_sites(const OpFamily& family, std::set<std::string>& sites) {
+    for (const OpFamily::Member& member : family.members) {
+      sites.insert(member.sites.begin(), member.sites.end());
+    }
+  }
+
   [[nodiscard]] std::vector<std::string> sites_of(const std::vector<StorageId>& storages) const {
     std::vector<std::string> sites;
     for (const StorageId storage : storages) {

@@ -10,8 +10,8 @@
 namespace stowage::planner {
 
 struct OpFamily {
-  // What is saved at these sites, in one layer: a tensor, alone or with those that it is made of
-  // and that are worth it too.
+  // What is saved at these sites, in one layer: a tensor, alone or with those that it is made of,
+  // where these are no families of their own.
   struct Member {
     std::vector<std::string> sites;
     EventId first;  // [first, end): the ops that run again
@@ -26,7 +26,8 @@ struct OpFamily {
 
 // Of a recording; those that free the most bytes for their work first, at most `most`. A
 // part is worth it when what its ops need that is not saved anyway takes fewer bytes than it frees
-// (what is held may still leave, so this decides nothing of the tensor itself). Cost: a
+// (what is held may still leave, so this decides nothing of the tensor itself); a family, when its
+// work takes less time than copying its bytes out and back. Cost: a
 // ChainFinder::find() for each tensor that can be made again.
 [[nodiscard]] std::vector<OpFamily> op_families(const simulator::StepIndex& recorded,
                                                 std::size_t most);

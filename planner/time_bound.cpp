@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
+#include <queue>
 #include <vector>
 
 #include "planner/bounds.h"
@@ -17,12 +19,15 @@ namespace {
 class StepBound {
  public:
   // `compute_time`: of recorded times, what compute takes.
-  StepBound(const Footprints& footprints, Bytes budget, Ppm compute_time)
+  // `gain`: of rest, what compute gains by it, in parts of a million.
+  StepBound(const Footprints& footprints, Bytes budget, Ppm compute_time, Ppm gain, int halvings)
       : footprints_(footprints),
         index_(footprints.index()),
         link_(index_.trace().calibration),
         budget_(budget),
-        compute_time_(compute_time) {
+        compute_time_(compute_time),
+        gain_(gain),
+        halvings_(halvings) {
     if (footprints_.counts_recompute()) find_given();
     for (const MovedUnit& unit : footprints_.units()) {
       add_unit(unit);
@@ -38,16 +43,19 @@ class StepBound {
     const Bytes wanted = footprints_.resident()[static_cast<std::size_t>(position)] - budget_;
     Jobs jobs;
     for (const UnitTimes& unit : units_) add(unit, position, jobs);
-    const auto by_copies = [&](Bytes away) {
+    const auto step = [&](Bytes away, Nanoseconds again) {
       const Bytes away_back = away - jobs.free_back;
-      const Nanoseconds before =
-          std::max({resident_until(event), earliest_done(jobs.out, away),
-                    slowed(scaled(index_.compute_until()[event]), jobs.out, away)});
+      const Nanoseconds slow = slowdown(jobs.out, away);
+      const Nanoseconds slow_back = slowdown(jobs.back, away_back);
+      const Nanoseconds before = std::max({resident_until(event), earliest_done(jobs.out, away),
+                                           scaled(index_.compute_until()[event]) + slow});
       const Nanoseconds after = std::max(earliest_done(jobs.back, away_back),
-                                         slowed(compute_behind(position), jobs.back, away_back));
-      return before + after;
+                                         compute_behind(position) + scaled(again) + slow_back);
+      const Nanoseconds compute = scaled(index_.compute_until().back()) + scaled(again);
+      return rested(std::max(compute, before + after),
+                    resident_until(index_.event_count() - 1) + scaled(again), slow + slow_back);
     };
-    return again_.empty() ? by_copies(wanted) : with_again(position, wanted, known, by_copies);
+    return again_.empty() ? step(wanted, 0) : with_again(position, wanted, known, step);
   }
 
  private:
@@ -61,14 +69,15 @@ class StepBound {
     Nanoseconds work = 0;
   };
 
-  // The least, over how much work runs again, of the larger of two: compute with that work, and the
-  // copies of what is left (planner/bounds.h).
-  template <class ByCopies>
+  // The least over how much work runs again (planner/bounds.h). More work leaves less to copy: over
+  // a span of work no step is shorter than with the least work and the fewest copies in it. The
+  // span with the shortest one is halved, as long as that may matter.
+  template <class StepOf>
   [[nodiscard]] Nanoseconds with_again(std::int32_t position, Bytes wanted, Nanoseconds known,
-                                       const ByCopies& by_copies) const {
+                                       const StepOf& step_of) const {
     Bytes free = 0;
     const std::vector<Rerun> reruns = reruns_at(position, free);
-    Wide all = 0;
+    Nanoseconds all = 0;
     for (const Rerun& each : reruns) all += each.work;
     const auto freed_by = [&](Nanoseconds work) {
       Bytes bytes = free;
@@ -81,26 +90,27 @@ class StepBound {
       }
       return bytes;
     };
-    const Nanoseconds compute = scaled(index_.compute_until().back());
-    const auto left = [&](Nanoseconds work) {
-      return by_copies(std::max<Bytes>(wanted - freed_by(work), 0));
+    // With this much work, and what more of it frees.
+    const auto step = [&](Nanoseconds work, Nanoseconds more) {
+      return step_of(std::max<Bytes>(wanted - freed_by(more), 0), work);
     };
-    Nanoseconds low = 0;  // copies take longer than compute there; not so at `high`
-    auto high = static_cast<Nanoseconds>(all);
-    if (known >= compute) {  // with as much work as fits into it
-      low = std::min(unscaled(known - compute), high);
-      if (left(low) <= known) return known;
-    } else if (left(low) <= compute) {
-      return compute;
+    struct Span {
+      Nanoseconds shortest;
+      Nanoseconds first;
+      Nanoseconds last;
+      bool operator>(const Span& other) const { return shortest > other.shortest; }
+    };
+    std::priority_queue<Span, std::vector<Span>, std::greater<>> spans;
+    spans.push({step(0, all), 0, all});
+    for (int i = 0; i < halvings_; ++i) {
+      const Span span = spans.top();
+      const Nanoseconds middle = span.first + (span.last - span.first) / 2;
+      if (middle == span.first || step(middle, middle) <= known) break;
+      spans.pop();
+      spans.push({step(span.first, middle), span.first, middle});
+      spans.push({step(middle, span.last), middle, span.last});
     }
-    const Nanoseconds at_all = left(high);
-    if (at_all >= compute + scaled(high)) return at_all;
-    constexpr int kHalvings = 10;
-    for (int i = 0; i < kHalvings; ++i) {
-      const Nanoseconds middle = low + (high - low) / 2;
-      (left(middle) > compute + scaled(middle) ? low : high) = middle;
-    }
-    return std::max(compute + scaled(low), left(high));
+    return spans.top().shortest;
   }
 
   // Densest first; `free`: what nobody asks for behind the position.
@@ -162,13 +172,24 @@ class StepBound {
     return {std::min(a.all, b.all), std::min(a.moving, b.moving)};
   }
 
-  // The least time in which compute does `work` while the link moves bytes for jobs worth `wanted`.
-  [[nodiscard]] Nanoseconds slowed(Nanoseconds work, std::vector<CopyJob>& jobs,
-                                   Bytes wanted) const {
-    const Ppm speed = std::clamp<Ppm>(link_.compute_interference, kPpm / 1000, kPpm);
-    if (speed == kPpm) return work;
-    const Wide moving = least_moving(jobs, wanted);
-    return work + static_cast<Nanoseconds>(moving * (kPpm - speed) / kPpm);
+  // How much longer compute takes while the link moves bytes for jobs worth `wanted`, at least, or
+  // waits instead.
+  [[nodiscard]] Nanoseconds slowdown(std::vector<CopyJob>& jobs, Bytes wanted) const {
+    if (speed() == kPpm) return 0;
+    return static_cast<Nanoseconds>(Wide{least_moving(jobs, wanted)} * (kPpm - speed()) / kPpm);
+  }
+  [[nodiscard]] Ppm speed() const {
+    return std::clamp<Ppm>(link_.compute_interference, kPpm / 1000, kPpm);
+  }
+  // The least that a step of this length can take for what compute gains by its rests, of which
+  // `busy` and `slow` are none.
+  [[nodiscard]] Nanoseconds rested(Nanoseconds step, Nanoseconds busy, Nanoseconds slow) const {
+    if (gain_ == 0) return step;
+    // What the link moves in rests does not slow compute.
+    const bool pays = gain_ < speed();
+    const Wide gain = pays ? Wide{gain_} * kPpm / speed() + 1 : Wide{gain_};
+    const Nanoseconds rests = step - busy - (pays ? slow : 0);
+    return step - static_cast<Nanoseconds>(Wide{std::max<Nanoseconds>(rests, 0)} * gain / kPpm);
   }
 
   // A segment's input is packed where its layer is called.
@@ -248,9 +269,6 @@ class StepBound {
   [[nodiscard]] Nanoseconds resident_until(std::size_t event) const {
     return scaled(index_.resident_time()[event]);
   }
-  [[nodiscard]] Nanoseconds unscaled(Nanoseconds time) const {
-    return static_cast<Nanoseconds>(Wide{time} * kPpm / compute_time_);
-  }
   [[nodiscard]] Nanoseconds scaled(Nanoseconds time) const {
     return static_cast<Nanoseconds>(Wide{time} * compute_time_ / kPpm);
   }
@@ -260,6 +278,8 @@ class StepBound {
   const Calibration& link_;
   Bytes budget_;
   Ppm compute_time_;
+  Ppm gain_;
+  int halvings_;  // of how much runs again
   std::vector<UnitTimes> units_;
   std::vector<UnitAgain> again_;
   std::vector<EventId> given_;  // by storage: the first layer event that passes it
@@ -308,8 +328,9 @@ Nanoseconds shortest_step(const Footprints& footprints, Bytes budget, std::size_
     return resident;
   }
   const std::vector<std::int32_t> positions = positions_above(footprints, budget, positions_most);
-  const auto bound_at = [&](Ppm compute_time) {
-    const StepBound bound(footprints, budget, compute_time);
+  const int halvings = positions_most == kAllPositions ? 24 : 6;
+  const auto bound_at = [&](Ppm compute_time, Ppm gain) {
+    const StepBound bound(footprints, budget, compute_time, gain, halvings);
     auto best = static_cast<Nanoseconds>(Wide{resident} * compute_time / kPpm);
     for (const std::int32_t position : positions) {
       const Nanoseconds step = bound.at(position, best);
@@ -318,12 +339,10 @@ Nanoseconds shortest_step(const Footprints& footprints, Bytes budget, std::size_
     }
     return best;
   };
-  const Nanoseconds bound = bound_at(kPpm);
   const simulator::RestGain gain = simulator::rest_gain(link);
-  if (gain.boost == kPpm) return bound;
-  const Wide saved = Wide{bound - resident} * gain.saved_per_rest / kPpm;
-  return std::max({resident, bound_at(kPpm * kPpm / gain.boost - 1),
-                   bound - static_cast<Nanoseconds>(saved) - 1});
+  if (gain.boost == kPpm) return bound_at(kPpm, 0);
+  return std::max(
+      {resident, bound_at(kPpm * kPpm / gain.boost - 1, 0), bound_at(kPpm, gain.saved_per_rest)});
 }
 
 }  // namespace stowage::planner

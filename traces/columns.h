@@ -34,6 +34,7 @@ enum class Rule : std::uint8_t {
   optional_time,    // 0 ... kMaxTime; likewise
   optional_column,  // >= 1; likewise, and the reader derives it
   optional_row,     // a row or -1; likewise: all -1
+  optional_flag,    // 0, 1; likewise: all 0
 };
 
 // Larger sizes and times are absurd; below them, sums over a step cannot overflow unseen.
@@ -88,6 +89,7 @@ void visit_columns(T& t, F&& f) {
   f("sequence", t.sequence, Rule::count_or_none);
   f("forward_op", t.forward_op, Rule::row_or_none);
   f("in_place", t.in_place, Rule::any);
+  f("primitive", t.primitive, Rule::optional_flag);
 }
 
 template <Same<Gpu> T, class F>

@@ -15,7 +15,7 @@
 namespace stowage {
 
 inline constexpr int kTraceSchemaMajor = 1;
-inline constexpr int kTraceSchemaMinor = 8;
+inline constexpr int kTraceSchemaMinor = 9;
 
 enum class StorageClass : std::uint8_t {
   parameter,
@@ -105,7 +105,7 @@ enum class EventKind : std::uint8_t {
   layer_backward_end,    // [layers] gradient of the layer's first differentiable input is complete
   gradient_accumulated,  // [storages] the parameter's storage
   op_begin,              // [ops]
-  op_end,                // [ops] outermost ops only
+  op_end,                // [ops] outermost and primitive ops only
   backward_begin,        // [-]
   backward_end,          // [-]
   // Around the optimizer's update of one parameter. Since schema 1.2.
@@ -223,6 +223,9 @@ struct Ops {
   std::vector<std::int64_t> sequence;  // autograd sequence number, -1 = none
   std::vector<OpId> forward_op;        // of a backward op, -1 = none
   std::vector<std::uint8_t> in_place;
+  // It is none that PyTorch composes of others ahead of autograd, and lies in no such one. It has
+  // an end event and uses, as outermost ops have. In a file of an earlier minor schema: none.
+  std::vector<std::uint8_t> primitive;
   [[nodiscard]] std::size_t size() const { return name.size(); }
 };
 

@@ -141,7 +141,8 @@ struct TraceReader::Nodes {
         {.key = "n", .kind = Kind::count, .target = &rows, .push = assign<std::int64_t>});
     visit_columns(target, [&](const char* name, auto& column, Rule rule) {
       node.children.push_back(integers(name, column));
-      node.children.back().optional = rule == Rule::optional_column || rule == Rule::optional_row;
+      node.children.back().optional = rule == Rule::optional_column || rule == Rule::optional_row ||
+                                      rule == Rule::optional_flag;
     });
     return node;
   }
@@ -389,6 +390,8 @@ bool TraceReader::finish() {
 void TraceReader::derive_missing() {
   Storages& storages = trace_.storages;
   if (storages.parameter.size() != storages.size()) storages.parameter.assign(storages.size(), {});
+  Ops& ops = trace_.ops;
+  if (ops.primitive.size() != ops.size()) ops.primitive.assign(ops.size(), 0);
   Tensors& tensors = trace_.tensors;
   if (tensors.item_bytes.size() == tensors.size()) return;
   tensors.item_bytes.clear();

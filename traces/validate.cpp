@@ -74,6 +74,7 @@ std::optional<std::string> broken(Rule rule, std::int64_t value) {
     case Rule::row:
     case Rule::row_or_none:
     case Rule::optional_row:
+    case Rule::optional_flag:
       return std::nullopt;
     case Rule::size:
     case Rule::size_or_unknown:
@@ -113,6 +114,7 @@ bool holds(Rule rule, std::int64_t value) {
     case Rule::row:
     case Rule::row_or_none:
     case Rule::optional_row:
+    case Rule::optional_flag:
       return true;
     case Rule::size:
       return value >= 0 && value <= kMaxSize;

@@ -184,7 +184,7 @@ class Assembler {
       if (std::exchange(is_behind_again_, false)) next_phase(interrupted_phase_, event);
       if (Status status = handle(raw, event); !status) return status;
       events.op.push_back(current_op());
-      if (raw.kind == RawKind::op_end) open_ops_.clear();
+      if (raw.kind == RawKind::op_end) open_ops_.pop_back();
     }
     close_phase(EventId(raw_.events.size() - 1));
     return Unit{};
@@ -211,7 +211,7 @@ class Assembler {
     return Unit{};
   }
 
-  // Nested ops have no end event: an op is over when one that is not its child begins.
+  // Some nested ops have no end event: an op is over when one that is not its child begins.
   void close_ops_before(const RawEvent& raw) {
     if (raw.kind != RawKind::op_begin) return;
     const std::int32_t parent = raw_.ops[static_cast<std::size_t>(raw.id)].parent;
@@ -223,6 +223,16 @@ class Assembler {
 
   void end_op(OpId op, Nanoseconds time) {
     trace_.ops.duration[op.index()] = time - trace_.ops.start[op.index()];
+  }
+
+  // It stays open for its own end.
+  Status handle_op_end(OpId op, Nanoseconds time) {
+    if (std::find(open_ops_.begin(), open_ops_.end(), op) == open_ops_.end()) {
+      return refuse("the end of an op that is not running");
+    }
+    for (; open_ops_.back() != op; open_ops_.pop_back()) end_op(open_ops_.back(), time);
+    end_op(op, time);
+    return Unit{};
   }
 
   Status handle(const RawEvent& raw, EventId event) {
@@ -281,12 +291,9 @@ class Assembler {
         add_op(raw_.ops[static_cast<std::size_t>(raw.id)], event);
         ref = static_cast<std::int32_t>(raw.id);
         return Unit{};
-      case RawKind::op_end: {
+      case RawKind::op_end:
         ref = static_cast<std::int32_t>(raw.id);
-        for (const OpId op : open_ops_) end_op(op, times_[event.index()]);
-        open_ops_.assign(1, OpId(ref));
-        return Unit{};
-      }
+        return handle_op_end(OpId(ref), times_[event.index()]);
       case RawKind::backward_begin:
         if (backward_depth_++ == 0) next_phase(PhaseKind::backward, event);
         return Unit{};
@@ -397,6 +404,7 @@ class Assembler {
       return use.mode == UseMode::in_place;
     });
     ops.in_place.push_back(in_place ? 1 : 0);
+    ops.primitive.push_back(raw.is_primitive ? 1 : 0);
     open_ops_.push_back(op);
   }
 

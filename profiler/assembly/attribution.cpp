@@ -40,12 +40,12 @@ OpExtents extents_of(const RawPass& pass) {
     const auto row = static_cast<std::int32_t>(i);
     if (event.kind == RawKind::op_begin) {
       const auto op = static_cast<std::size_t>(event.id);
-      // Nested ops have no end event: one is over when another begins that is not its child.
+      // Some nested ops have no end event: one is over when another begins that is not its child.
       close_down_to(pass.ops[op].parent, row);
       innermost = static_cast<std::int32_t>(op);
       extents.first[op] = row;
     } else if (event.kind == RawKind::op_end) {
-      close_down_to(-1, row);
+      close_down_to(pass.ops[static_cast<std::size_t>(event.id)].parent, row);
     }
     extents.running.push_back(innermost);
   }

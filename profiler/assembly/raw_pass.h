@@ -30,7 +30,7 @@ enum class RawKind : std::uint8_t {
   layer_backward_end,
   gradient_accumulated,  // id = serial of the parameter's storage
   op_begin,              // id = row of ops
-  op_end,                // id = row of ops, outermost ops only
+  op_end,                // id = row of ops, outermost and primitive ones only
   backward_begin,
   backward_end,
   parameter_update_begin,  // id = serial of the parameter's storage
@@ -81,7 +81,8 @@ struct RawOp {
   std::int32_t thread = 0;
   std::int64_t sequence = -1;           // the number that the next autograd node would get
   std::int64_t backward_sequence = -1;  // of the node that is running, -1 = none
-  std::vector<RawUse> uses;             // outermost ops only
+  bool is_primitive = false;            // Ops::primitive
+  std::vector<RawUse> uses;             // outermost and primitive ops only
 };
 
 struct RawSaved {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "executor/dispatched_op.h"
 #include "executor/kept_tensor.h"
 #include "executor/saved_view.h"
 #include "executor/streamed_parameters.h"
@@ -247,11 +248,11 @@ void StepRecorder::end_chain(std::string_view path) {
   add(RawKind::recompute_end, path_row(path));
 }
 
-void StepRecorder::outermost_op_begin(const at::RecordFunction& op) {
+void StepRecorder::primitive_op_begin(const at::RecordFunction& op) {
   chains_.op_begin(op, *this);
 }
 
-void StepRecorder::outermost_op_end(const at::RecordFunction& op) {
+void StepRecorder::primitive_op_end(const at::RecordFunction& op) {
   chains_.op_end(op, *this);
 }
 
@@ -340,7 +341,11 @@ void StepRecorder::op_begin(const at::RecordFunction& op, std::int64_t backward_
   if (!recording_) return;
   try {
     if (pass_.hooked) pending_writes_.op_begin(op);
-    if (is_outermost() && !options_.light) add_uses(op, raw);
+    const bool is_in_primitive =
+        std::any_of(open_ops_.begin() + static_cast<std::ptrdiff_t>(open_around()), open_ops_.end(),
+                    [](const OpenOp& open) { return open.is_primitive; });
+    raw.is_primitive = !is_in_primitive && !executor::is_composite(op);
+    if ((is_outermost() || raw.is_primitive) && !options_.light) add_uses(op, raw);
   } catch (const std::exception& error) {
     fail({ErrorCode::internal, std::string("the recorder failed: ") + error.what(), "", "", ""});
   }
@@ -360,8 +365,8 @@ void StepRecorder::op_begin(const at::RecordFunction& op, std::int64_t backward_
   }
   raw.parent = is_outermost() ? -1 : open_ops_.back().row;
   const auto row = static_cast<std::int32_t>(pass_.ops.size());
+  open_ops_.push_back({row, thread, raw.is_primitive});
   pass_.ops.push_back(std::move(raw));
-  open_ops_.push_back({row, thread});
   add_thread();
   add_unlocked(RawKind::op_begin, row);
   if (options_.marker != nullptr) options_.marker->push(row);
@@ -371,10 +376,10 @@ void StepRecorder::op_end() {
   const std::lock_guard lock(mutex_);
   if (open_ops_.empty()) return;  // an op that began before the recording
   if (options_.marker != nullptr) options_.marker->pop();
-  const std::int32_t row = open_ops_.back().row;
+  const OpenOp op = open_ops_.back();
   open_ops_.pop_back();
   if (pass_.hooked) pending_writes_.op_end();
-  if (recording_ && is_outermost()) add_unlocked(RawKind::op_end, row);
+  if (recording_ && (is_outermost() || op.is_primitive)) add_unlocked(RawKind::op_end, op.row);
 }
 
 std::int64_t StepRecorder::record_pack(const at::Tensor& tensor, std::int32_t input) {
@@ -497,16 +502,12 @@ void StepRecorder::add_uses(const at::RecordFunction& op, RawOp& raw) {
   const c10::ArrayRef<const c10::IValue> inputs = op.inputs();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const UseMode mode = use_mode(schema, i);
-    const auto add_use = [&](const at::Tensor& tensor) {
+    const auto add_use = [&](const at::Tensor& tensor, std::int32_t) {
       if (!executor::is_plain(tensor)) return;
       RawView view = view_of(tensor);
       if (view.serial >= 0) raw.uses.push_back({std::move(view), mode});
     };
-    if (inputs[i].isTensor()) {
-      add_use(inputs[i].toTensor());
-    } else if (inputs[i].isTensorList()) {
-      for (const at::Tensor& tensor : inputs[i].toTensorVector()) add_use(tensor);
-    }
+    executor::visit_tensors(inputs[i], add_use);
   }
 }
 

@@ -94,8 +94,8 @@ class StepRecorder final : public executor::StepDriver,
   [[nodiscard]] std::int64_t serial_of(const at::Tensor& tensor) const override;
   void check_present(const at::Tensor&) override {}  // nothing streams
   // executor::StepDriver, for chains
-  void outermost_op_begin(const at::RecordFunction& op) override;
-  void outermost_op_end(const at::RecordFunction& op) override;
+  void primitive_op_begin(const at::RecordFunction& op) override;
+  void primitive_op_end(const at::RecordFunction& op) override;
   // executor::AllocationListener
   void on_alloc(const executor::AllocationEvent& event) override;
   void on_free(const executor::AllocationEvent& event) override;
@@ -128,6 +128,7 @@ class StepRecorder final : public executor::StepDriver,
   struct OpenOp {
     std::int32_t row;
     std::int32_t thread;
+    bool is_primitive;
   };
 
   // Rows of parameters in the order in which they were registered, which an executor relies on.
@@ -147,10 +148,9 @@ class StepRecorder final : public executor::StepDriver,
   // Ops that were open when the innermost backward began, which runs inside of them.
   [[nodiscard]] std::size_t outer_ops() const { return backwards_.empty() ? 0 : backwards_.back(); }
   [[nodiscard]] bool runs_again() const { return !again_ops_.empty(); }
-  // No op is open but those around a segment that runs again.
-  [[nodiscard]] bool is_outermost() const {
-    return open_ops_.size() == (runs_again() ? again_ops_.back() : 0);
-  }
+  // Ops around the segment that runs again, 0 without one.
+  [[nodiscard]] std::size_t open_around() const { return runs_again() ? again_ops_.back() : 0; }
+  [[nodiscard]] bool is_outermost() const { return open_ops_.size() == open_around(); }
   RawView view_of(const at::Tensor& tensor) const;
   void add_uses(const at::RecordFunction& op, RawOp& raw);
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "simulator/machine/link_model.h"
 #include "simulator/schedule/tenant_kind.h"
 #include "simulator/step/parameter_uses.h"
 
@@ -106,11 +107,27 @@ class Maker {
     for (std::size_t v = 0; v < visits_.size(); ++v) number_of_[visits_[v].second] = v;
   }
 
-  // Whether the parameter leaves between a span and the next one.
-  [[nodiscard]] bool leaves(const Span& span, const Span& next, bool over_the_end) const {
-    if (decisions_.stream == ParameterPlan::Stream::always) return true;
+  [[nodiscard]] bool is_behind_forward(const Span& span, const Span& next,
+                                       bool over_the_end) const {
     const bool same_phase = span.visit.first == next.visit.first && !over_the_end;
     return kind_of(span.visit.first) == PhaseKind::forward && !same_phase;
+  }
+
+  // It is to be back when it is needed, and its backward begins before it could be: a last layer's.
+  [[nodiscard]] bool turns_at_once(StorageId storage, const std::vector<Span>& spans) const {
+    const Calibration& link = trace_.calibration;
+    if (decisions_.prefetch || !is_usable(link.h2d)) return false;
+    const Nanoseconds load = transfer_ns(link.h2d, trace_.storages.bytes[storage.index()]);
+    const auto& time = index_.resident_time();
+    bool turns = false;
+    for (std::size_t i = 0; i + 1 < spans.size(); ++i) {
+      if (!is_behind_forward(spans[i], spans[i + 1], false)) continue;
+      const Nanoseconds away = time[place_at(spans[i + 1].first, period_).event.index()] -
+                               time[place_at(spans[i].last, period_).event.index()];
+      if (away >= load) return false;
+      turns = true;
+    }
+    return turns;
   }
 
   // The begin of the visit `prefetch` ahead, going back over the step's begin.
@@ -126,9 +143,11 @@ class Maker {
   void add_stays(StorageId storage, const std::vector<Span>& spans) {
     const std::size_t n = spans.size();
     std::vector<bool> leaves_behind(n);
+    const bool always =
+        decisions_.stream == ParameterPlan::Stream::always || turns_at_once(storage, spans);
     std::size_t begin = n;  // first span of some stay
     for (std::size_t i = n; i-- > 0;) {
-      leaves_behind[i] = leaves(spans[i], spans[(i + 1) % n], i + 1 == n);
+      leaves_behind[i] = always || is_behind_forward(spans[i], spans[(i + 1) % n], i + 1 == n);
       if (leaves_behind[i]) begin = (i + 1) % n;
     }
     if (begin == n) {  // no forward uses it

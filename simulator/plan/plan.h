@@ -83,8 +83,9 @@ struct RecomputeRule {
 // those of no shard stay. A shard is what `prefetch` counts in.
 struct ParameterPlan {
   // off: shards are only a grouping. forward: a parameter leaves after its forward and comes back
-  // for its backward, then stays until its next forward is over. always: it is on the device only
-  // around its uses in forward, in backward and in the optimizer.
+  // for its backward, then stays until its next forward is over; where prefetch is automatic, one
+  // that could not be back in time streams as with always. always: it is on the device only around
+  // its uses in forward, in backward and in the optimizer.
   enum class Stream : std::uint8_t { off, forward, always };
   std::vector<std::vector<std::string>> shards;  // patterns of layers: *, ?, [a-b] for numbers
   Stream stream = Stream::off;

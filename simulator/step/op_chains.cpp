@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "simulator/step/grouped_rows.h"
 #include "traces/nearest.h"
 
 namespace stowage::simulator {
@@ -19,60 +20,69 @@ constexpr Bytes kNever = std::numeric_limits<Bytes>::max() / 4;
 // Results depend on the arguments alone, bit by bit; nothing is written but what is returned.
 bool may_run_again(std::string_view op) {
   static constexpr std::array kOps = std::to_array<std::string_view>({
-      "aten::_softmax",
+      "aten::_fused_rms_norm",
       "aten::_log_softmax",
+      "aten::_safe_softmax",
+      "aten::_softmax",
       "aten::_to_copy",
       "aten::abs",
       "aten::add",
+      "aten::addcdiv",
+      "aten::addcmul",
+      "aten::baddbmm",
+      "aten::bmm",
       "aten::cat",
       "aten::clamp",
       "aten::clone",
-      "aten::contiguous",
       "aten::cos",
+      "aten::cudnn_batch_norm",  // the executor gives it no statistics to move
       "aten::div",
       "aten::elu",
       "aten::erf",
       "aten::exp",
       "aten::gelu",
-      "aten::group_norm",
       "aten::hardsigmoid",
       "aten::hardswish",
-      "aten::layer_norm",
       "aten::leaky_relu",
       "aten::log",
-      "aten::log_softmax",
       "aten::masked_fill",
       "aten::maximum",
       "aten::mean",
       "aten::minimum",
       "aten::mish",
       "aten::mul",
+      "aten::native_batch_norm",  // likewise
+      "aten::native_group_norm",
       "aten::native_layer_norm",
       "aten::neg",
       "aten::pow",
       "aten::reciprocal",
       "aten::relu",
-      "aten::reshape",
-      "aten::rms_norm",
       "aten::rsqrt",
       "aten::rsub",
       "aten::sigmoid",
       "aten::silu",
       "aten::sin",
-      "aten::softmax",
       "aten::softplus",
       "aten::sqrt",
-      "aten::square",
       "aten::stack",
       "aten::sub",
       "aten::sum",
       "aten::tanh",
-      "aten::to",
-      "aten::type_as",
+      "aten::tril",
+      "aten::triu",
       "aten::var",
       "aten::where",
   });
   return std::find(kOps.begin(), kOps.end(), op) != kOps.end();
+}
+
+// Likewise; what is written is the first argument.
+bool may_write_again(std::string_view op) {
+  static constexpr std::array kOps =
+      std::to_array<std::string_view>({"aten::copy_", "aten::fill_", "aten::zero_"});
+  if (std::find(kOps.begin(), kOps.end(), op) != kOps.end()) return true;
+  return op.ends_with('_') && may_run_again(op.substr(0, op.size() - 1));
 }
 
 Error chain_error(std::string message, std::string hint = {}) {
@@ -85,67 +95,75 @@ bool is_written(UseMode mode) {
 
 }  // namespace
 
-ChainFinder::ChainFinder(const Trace& recording) : trace_(recording), roots_(recording.ops.size()) {
-  const Events& events = trace_.events;
-  for (std::size_t e = 0; e < events.size(); ++e) {
-    if (events.kind[e] == EventKind::unpack && !backward_.valid()) backward_ = EventId(e);
-    const auto ref = static_cast<std::size_t>(events.ref[e]);
-    if (events.kind[e] == EventKind::op_begin) roots_[ref].begin = EventId(e);
-    if (events.kind[e] == EventKind::op_end) roots_[ref].end = EventId(e);
-  }
-  std::vector<std::pair<std::size_t, std::uint32_t>> by_op;
-  std::vector<std::pair<std::size_t, std::uint32_t>> by_storage;
-  for (std::size_t u = 0; u < trace_.uses.size(); ++u) {
-    const auto row = static_cast<std::uint32_t>(u);
-    by_op.emplace_back(trace_.uses.op[u].index(), row);
-    if (const StorageId of = storage_of_use(row); of.valid()) {
-      by_storage.emplace_back(of.index(), row);
+ChainFinder::ChainFinder(const Trace& recording)
+    : trace_(recording),
+      spans_(recording),
+      uses_of_(uses_by_op(recording)),
+      used_by_(uses_by_storage(recording)),
+      saved_of_(saved_by_storage(recording)),
+      unpacks_of_(unpacks_by_saved(recording)) {
+  if (trace_.unpacks.size() > 0) backward_ = trace_.unpacks.event.front();
+  const std::vector<std::uint8_t>& primitive = trace_.ops.primitive;
+  has_primitives_ = std::find(primitive.begin(), primitive.end(), 1) != primitive.end();
+}
+
+bool ChainFinder::is_of_inner_op(std::uint32_t use) const {
+  const OpId op = trace_.uses.op[use];
+  if (trace_.ops.primitive[op.index()] != 0) return false;
+  const auto lies_in_it = [&](OpId other) {
+    while (other.valid() && other != op) other = trace_.ops.parent[other.index()];
+    return other.valid();
+  };
+  const auto uses = used_by_[storage_of_use(use).index()];
+  return std::any_of(uses.begin(), uses.end(), [&](std::uint32_t other) {
+    return is_written(trace_.uses.mode[other]) && trace_.uses.op[other] != op &&
+           lies_in_it(trace_.uses.op[other]);
+  });
+}
+
+std::vector<OpId> ChainFinder::makers_of(StorageId storage) const {
+  std::vector<OpId> makers = {spans_.primitive(trace_.storages.alloc_op[storage.index()])};
+  for (const std::uint32_t use : used_by_[storage.index()]) {
+    const OpId op = trace_.uses.op[use];
+    if (is_written(trace_.uses.mode[use]) && !is_of_inner_op(use) && op > makers.back()) {
+      makers.push_back(op);
     }
   }
-  uses_of_ = {trace_.ops.size(), by_op};
-  used_by_ = {trace_.storages.size(), by_storage};
-  std::vector<std::pair<std::size_t, SavedId>> saved;
-  for (std::size_t s = 0; s < trace_.saved.size(); ++s) {
-    const StorageId of = trace_.saved.storage[s];
-    if (of.valid()) saved.emplace_back(of.index(), SavedId(s));
-  }
-  saved_of_ = {trace_.storages.size(), saved};
-  std::vector<std::pair<std::size_t, UnpackId>> unpacks;
-  for (std::size_t u = 0; u < trace_.unpacks.size(); ++u) {
-    unpacks.emplace_back(trace_.unpacks.saved[u].index(), UnpackId(u));
-  }
-  unpacks_of_ = {trace_.saved.size(), unpacks};
+  return makers;
 }
 
-OpId ChainFinder::root_of(OpId op) const {
-  while (op.valid() && trace_.ops.parent[op.index()].valid()) op = trace_.ops.parent[op.index()];
-  return op;
-}
-
-OpId ChainFinder::maker_of(StorageId storage) const {
-  return root_of(trace_.storages.alloc_op[storage.index()]);
+std::string ChainFinder::why_not_written(StorageId storage, std::uint32_t use) const {
+  const OpId op = trace_.uses.op[use];
+  const std::string& name = trace_.string(trace_.ops.name[op.index()]);
+  const bool is_primitive = trace_.ops.primitive[op.index()] != 0 && spans_.end(op).valid();
+  const bool is_able = is_primitive && may_write_again(name) && spans_.end(op) < backward_;
+  if (!is_able) return name + " writes into it, which does not run again by itself";
+  for (const std::uint32_t each : uses_of_[op.index()]) {
+    if (is_written(trace_.uses.mode[each]) && storage_of_use(each) != storage) {
+      return name + " writes into it and into something else";
+    }
+  }
+  return "";
 }
 
 std::string ChainFinder::why_not(StorageId storage) const {
   if (!is_made(storage)) return "it is older than the step";
   if (trace_.storages.device[storage.index()] != 0) return "it is not on the device";
-  const OpId op = maker_of(storage);
+  if (!has_primitives_) return "the recording does not say of which ops others are made";
+  const OpId op = spans_.primitive(trace_.storages.alloc_op[storage.index()]);
   if (!op.valid()) return "no op made it";
   const std::string& name = trace_.string(trace_.ops.name[op.index()]);
-  const Root& root = roots_[op.index()];
-  if (!root.end.valid() || !backward_.valid() || backward_ < root.end) {
-    return "it is not made in forward";
-  }
+  const EventId end = spans_.end(op);
+  if (!end.valid() || !backward_.valid() || backward_ < end) return "it is not made in forward";
   if (!may_run_again(name)) return name + " made it, which does not run again by itself";
   const EventId natural = trace_.storages.natural_free_event[storage.index()];
-  if (natural.valid() && natural < root.end) return name + " made it, and does not return it";
+  if (natural.valid() && natural < end) return name + " made it, and does not return it";
   for (const std::uint32_t use : uses_of_[op.index()]) {
     if (is_written(trace_.uses.mode[use])) return name + " made it, and writes what it is given";
   }
   for (const std::uint32_t use : used_by_[storage.index()]) {
-    const OpId other = trace_.uses.op[use];
-    if (!is_written(trace_.uses.mode[use])) continue;
-    return trace_.string(trace_.ops.name[other.index()]) + " writes into it";
+    if (!is_written(trace_.uses.mode[use]) || is_of_inner_op(use)) continue;
+    if (std::string why = why_not_written(storage, use); !why.empty()) return why;
   }
   return "";
 }
@@ -190,6 +208,12 @@ Result<std::vector<bool>> ChainFinder::storages_at(const std::vector<std::string
     if (unpacks_of_[s].empty()) {
       return chain_error(site + " cannot be made again by ops: backward does not ask for it");
     }
+    const OpId writer = makers_of(of).back();
+    if (trace_.saved.event[s] < spans_.begin(writer)) {
+      return chain_error(
+          site + " cannot be made again by ops: " + trace_.string(trace_.ops.name[writer.index()]) +
+          " writes into it after that");
+    }
   }
   return given_up;
 }
@@ -207,9 +231,11 @@ Bytes ChainFinder::bytes_to_hold(StorageId storage, const std::vector<bool>& giv
   if (depth < -static_cast<int>(kMostOps)) return own;
   bytes = 0;  // a broken recording may read what it makes
   Bytes inputs = 0;
-  for (const std::uint32_t use : uses_of_[maker_of(storage).index()]) {
-    inputs =
-        std::min(inputs + bytes_to_hold(storage_of_use(use), given_up, known, depth - 1), kNever);
+  for (const OpId maker : makers_of(storage)) {
+    for (const std::uint32_t use : uses_of_[maker.index()]) {
+      inputs =
+          std::min(inputs + bytes_to_hold(storage_of_use(use), given_up, known, depth - 1), kNever);
+    }
   }
   known[storage.index()] = std::min(own, inputs);
   return known[storage.index()];
@@ -217,22 +243,25 @@ Bytes ChainFinder::bytes_to_hold(StorageId storage, const std::vector<bool>& giv
 
 void ChainFinder::make(StorageId storage, const std::vector<bool>& given_up,
                        std::vector<Bytes>& known, Chain& chain) const {
-  const OpId op = maker_of(storage);
-  if (chain.ops.size() == kMostOps || !chain.ops.insert(op).second) return;
-  for (const std::uint32_t use : uses_of_[op.index()]) {
-    const StorageId of = storage_of_use(use);
-    if (!is_made(of)) continue;
-    const bool is_saved = !saved_of_[of.index()].empty();
-    const bool goes_on = given_up[of.index()] || (!is_saved && why_not(of).empty() &&
-                                                  bytes_to_hold(of, given_up, known, kDeepest) <
-                                                      trace_.storages.bytes[of.index()]);
-    if (goes_on) {
-      make(of, given_up, known, chain);
-      continue;
-    }
-    const TensorId tensor = trace_.uses.tensor[use];
-    if (std::find(chain.inputs.begin(), chain.inputs.end(), tensor) == chain.inputs.end()) {
-      chain.inputs.push_back(tensor);
+  if (!chain.made.insert(storage).second) return;
+  for (const OpId op : makers_of(storage)) {
+    if (chain.ops.size() == kMostOps) return;
+    chain.ops.insert(op);
+    for (const std::uint32_t use : uses_of_[op.index()]) {
+      const StorageId of = storage_of_use(use);
+      if (!is_made(of) || of == storage) continue;
+      const bool is_saved = !saved_of_[of.index()].empty();
+      const bool goes_on = given_up[of.index()] || (!is_saved && why_not(of).empty() &&
+                                                    bytes_to_hold(of, given_up, known, kDeepest) <
+                                                        trace_.storages.bytes[of.index()]);
+      if (goes_on) {
+        make(of, given_up, known, chain);
+        continue;
+      }
+      const TensorId tensor = trace_.uses.tensor[use];
+      if (std::find(chain.inputs.begin(), chain.inputs.end(), tensor) == chain.inputs.end()) {
+        chain.inputs.push_back(tensor);
+      }
     }
   }
 }
@@ -255,9 +284,12 @@ Result<Segment> ChainFinder::segment_of(const Chain& chain, UnpackId trigger,
   segment.call = trace_.saved.call[first.index()];
   segment.calls = 0;
   segment.ops.assign(chain.ops.begin(), chain.ops.end());
-  segment.first = roots_[segment.ops.front().index()].begin;
-  segment.end = EventId(roots_[segment.ops.back().index()].end.value + 1);
+  segment.first = spans_.begin(segment.ops.front());
+  segment.end = EventId(spans_.end(segment.ops.back()).value + 1);
   segment.saved = std::move(saved);
+  for (const SavedId each : segment.saved) {
+    segment.made_by.push_back(makers_of(trace_.saved.storage[each.index()]).back());
+  }
   segment.last_needed = segment.saved.back();
   segment.trigger = trigger;
   // In the order in which the ops of the chain read them first.
@@ -269,7 +301,7 @@ Result<Segment> ChainFinder::segment_of(const Chain& chain, UnpackId trigger,
       const bool is_new = std::none_of(segment.inputs.begin(), segment.inputs.end(),
                                        [&](const auto& each) { return each.tensor == tensor; });
       if (!is_input || !is_new) continue;
-      const EventId begin = roots_[op.index()].begin;
+      const EventId begin = spans_.begin(op);
       const LayerId layer = trace_.ops.layer[op.index()];
       segment.inputs.push_back({tensor, begin, layer, call_at(layer, begin), 0});
     }
@@ -286,10 +318,10 @@ Status ChainFinder::check_unwritten(const Segment& segment) const {
       if (!of.valid()) continue;
       for (const std::uint32_t other : used_by_[of.index()]) {
         const OpId writer = trace_.uses.op[other];
-        const EventId at = roots_[writer.index()].begin;
-        if (!is_written(trace_.uses.mode[other]) || at < roots_[op.index()].begin || again < at) {
-          continue;
-        }
+        const EventId at = spans_.begin(writer);
+        if (!is_written(trace_.uses.mode[other]) || at < spans_.begin(op) || again < at) continue;
+        const bool is_own = std::binary_search(segment.ops.begin(), segment.ops.end(), writer);
+        if (is_own || is_of_inner_op(other)) continue;
         return chain_error(segment.name + " cannot be made again by ops: " +
                            trace_.string(trace_.ops.name[writer.index()]) +
                            " writes what they read before they would run again");
@@ -319,7 +351,10 @@ Result<std::vector<Segment>> ChainFinder::find(const std::vector<std::string>& s
     for (std::size_t s = 0; s < trace_.saved.size(); ++s) {
       const StorageId each = trace_.saved.storage[s];
       if (!each.valid() || !(*given_up)[each.index()] || is_served[each.index()]) continue;
-      if (chain.ops.contains(maker_of(each))) saved.emplace_back(s);
+      const std::vector<OpId> makers = makers_of(each);
+      const bool is_made = std::all_of(makers.begin(), makers.end(),
+                                       [&](OpId op) { return chain.ops.contains(op); });
+      if (is_made) saved.emplace_back(s);
     }
     for (const SavedId each : saved) is_served[trace_.saved.storage[each.index()].index()] = true;
     Result<Segment> segment = segment_of(chain, UnpackId(u), std::move(saved));

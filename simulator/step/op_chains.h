@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "simulator/step/grouped.h"
+#include "simulator/step/op_spans.h"
 #include "simulator/step/segments.h"
 #include "traces/result.h"
 #include "traces/trace.h"
@@ -21,14 +22,15 @@ class ChainFinder {
   explicit ChainFinder(const Trace& recording);
 
   // Why the storage of a saved tensor cannot be made again: it is no tensor of the step's own on
-  // the device; the op that made it does not return it, or is not one that may run by itself
-  // (element-wise ones, reductions, normalisation, casts, joins: none that draws random numbers,
-  // writes in place or keeps state); another op writes into it. Cost: O(its uses).
+  // the device; the primitive op that made it does not return it; that op or one that writes into
+  // it in place later is none that may run by itself (element-wise ones, reductions, normalisation,
+  // casts, joins, products of batches: none that draws random numbers or keeps state) or writes
+  // something else. Cost: O(its uses).
   [[nodiscard]] Status check(SavedId saved) const;
 
-  // Of an outermost op.
+  // Of a primitive op.
   [[nodiscard]] std::pair<EventId, EventId> events_of(OpId op) const {
-    return {roots_[op.index()].begin, roots_[op.index()].end};
+    return {spans_.begin(op), spans_.end(op)};
   }
 
   // The chains that make the tensors saved at these sites again, sorted by trigger. A chain makes
@@ -36,22 +38,20 @@ class ChainFinder {
   // it needs besides is held from forward on when it is saved anyway, or takes fewer bytes than
   // what it would be made of. Errors (bad_input), each naming the site: no such site; those of
   // check(); its storage is saved at another site that is not made again, or backward does not ask
-  // for it; what the chain reads is written before it would run; it would be of a thousand ops.
+  // for it, or it is written behind its pack; what the chain reads is written before it would run;
+  // it would be of a thousand ops.
   // Cost: O(recording).
   [[nodiscard]] Result<std::vector<Segment>> find(const std::vector<std::string>& sites) const;
 
  private:
-  struct Root {  // an outermost op
-    EventId begin;
-    EventId end;
-  };
   struct Chain {
+    std::set<StorageId> made;
     std::set<OpId> ops;
     std::vector<TensorId> inputs;
-    std::vector<OpId> readers;  // of inputs
   };
-  [[nodiscard]] OpId root_of(OpId op) const;
-  [[nodiscard]] OpId maker_of(StorageId storage) const;
+  // The op that makes it and those that write into it, in order.
+  [[nodiscard]] std::vector<OpId> makers_of(StorageId storage) const;
+  [[nodiscard]] std::string why_not_written(StorageId storage, std::uint32_t use) const;
   [[nodiscard]] std::string why_not(StorageId storage) const;  // empty: it can
   [[nodiscard]] Result<std::vector<bool>> storages_at(const std::vector<std::string>& sites) const;
   [[nodiscard]] Bytes bytes_to_hold(StorageId storage, const std::vector<bool>& given_up,
@@ -61,6 +61,8 @@ class ChainFinder {
   [[nodiscard]] Result<Segment> segment_of(const Chain& chain, UnpackId trigger,
                                            std::vector<SavedId> saved) const;
   [[nodiscard]] Status check_unwritten(const Segment& segment) const;
+  // A writing use of an op that is composed of others, one of which has the same use.
+  [[nodiscard]] bool is_of_inner_op(std::uint32_t use) const;
   [[nodiscard]] std::int32_t call_at(LayerId layer, EventId event) const;
   [[nodiscard]] bool is_made(StorageId storage) const {
     return storage.valid() && trace_.storages.alloc_event[storage.index()].valid();
@@ -70,12 +72,13 @@ class ChainFinder {
   }
 
   const Trace& trace_;
-  std::vector<Root> roots_;         // by op; of outermost ones
+  OpSpans spans_;
   Grouped<std::uint32_t> uses_of_;  // by op
   Grouped<std::uint32_t> used_by_;  // by storage: rows of uses
   Grouped<SavedId> saved_of_;       // by storage
   Grouped<UnpackId> unpacks_of_;    // by saved tensor
   EventId backward_;                // the first unpack; invalid: there is none
+  bool has_primitives_ = false;
 };
 
 }  // namespace stowage::simulator

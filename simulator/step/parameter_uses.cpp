@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "simulator/step/op_spans.h"
 #include "simulator/step/step_index.h"
 
 namespace stowage::simulator {
@@ -56,17 +57,9 @@ class Collector {
   }
 
   void index_events() {
-    begin_of_.resize(trace_.ops.size());
-    end_of_.assign(trace_.ops.size(), EventId(trace_.events.size() - 1));
     for (std::size_t e = 0; e < trace_.events.size(); ++e) {
       const auto ref = static_cast<std::size_t>(std::max(trace_.events.ref[e], 0));
       switch (trace_.events.kind[e]) {
-        case EventKind::op_begin:
-          begin_of_[ref] = EventId(e);
-          break;
-        case EventKind::op_end:
-          end_of_[ref] = EventId(e);
-          break;
         case EventKind::parameter_update_begin:
           updates_[row_of(StorageId(ref))].push_back({EventId(e), {}});
           break;
@@ -87,31 +80,29 @@ class Collector {
   }
 
   void add_ops() {
-    std::vector<OpId> outermost(trace_.ops.size());
-    for (std::size_t o = 0; o < outermost.size(); ++o) {
-      const OpId parent = trace_.ops.parent[o];
-      outermost[o] = parent.valid() ? outermost[parent.index()] : OpId(o);
-    }
+    const OpSpans spans(trace_);
     for (std::size_t u = 0; u < trace_.uses.size(); ++u) {
       const StorageId storage = trace_.tensors.storage[trace_.uses.tensor[u].index()];
       if (!is_parameter(storage)) continue;
-      const std::size_t op = outermost[trace_.uses.op[u].index()].index();
-      if (!begin_of_[op].valid()) continue;
+      const OpId op = spans.outermost(trace_.uses.op[u]);
+      const EventId begin = spans.begin(op);
+      if (!begin.valid()) continue;
       const UseMode mode = trace_.uses.mode[u];
       const bool writes = mode == UseMode::write || mode == UseMode::in_place;
       auto& touches = touches_[row_of(storage)];
-      if (!touches.empty() && touches.back().begin == begin_of_[op]) {
+      if (!touches.empty() && touches.back().begin == begin) {
         touches.back().writes = touches.back().writes || writes;
         continue;
       }
       ParameterTouch touch;
-      touch.begin = begin_of_[op];
-      touch.end = end_of_[op];
+      touch.begin = begin;
+      const EventId end = spans.end(op);
+      touch.end = end.valid() ? end : EventId(trace_.events.size() - 1);
       touch.writes = writes;
       touch.first = {index_.previous_anchor(touch.begin), Side::after};
       touch.last = behind(touch.end);
       touch.phase = phase_of_[touch.begin.index()];
-      touch.layer = trace_.ops.layer[op];
+      touch.layer = trace_.ops.layer[op.index()];
       touches.push_back(touch);
     }
   }
@@ -177,8 +168,6 @@ class Collector {
 
   const StepIndex& index_;
   const Trace& trace_;
-  std::vector<EventId> begin_of_;  // by op
-  std::vector<EventId> end_of_;
   std::vector<PhaseId> phase_of_;  // by event
   std::vector<std::int32_t> row_;  // as ParameterUses::row_
   std::vector<std::vector<Update>> updates_;

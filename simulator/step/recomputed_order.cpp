@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "simulator/step/grouped_rows.h"
+
 namespace stowage::simulator {
 namespace {
 
@@ -17,18 +19,13 @@ Nanoseconds gap_at(const Events& events, std::size_t event) {
 }  // namespace
 
 RecomputedOrder::RecomputedOrder(const Trace& recording, const std::vector<Segment>& segments)
-    : trace_(recording), segments_(segments), runs_(segments.size()) {
-  std::vector<std::pair<std::size_t, UnpackId>> unpacks;
-  for (std::size_t u = 0; u < trace_.unpacks.size(); ++u) {
-    unpacks.emplace_back(trace_.unpacks.saved[u].index(), UnpackId(u));
-  }
-  unpacks_of_ = {trace_.saved.size(), unpacks};
-  std::vector<std::pair<std::size_t, SavedId>> saved;
-  for (std::size_t s = 0; s < trace_.saved.size(); ++s) {
-    const StorageId of = trace_.saved.storage[s];
-    if (of.valid()) saved.emplace_back(of.index(), SavedId(s));
-  }
-  saved_of_ = {trace_.storages.size(), saved};
+    : trace_(recording),
+      segments_(segments),
+      runs_(segments.size()),
+      unpacks_of_(unpacks_by_saved(recording)),
+      saved_of_(saved_by_storage(recording)),
+      used_by_(uses_by_storage(recording)),
+      spans_(recording) {
   is_given_up_.assign(trace_.saved.size(), false);
   for (const Segment& segment : segments_) {
     for (const SavedId each : segment.saved) is_given_up_[each.index()] = true;
@@ -47,31 +44,9 @@ RecomputedOrder::RecomputedOrder(const Trace& recording, const std::vector<Segme
   }
   given_to_ = {trace_.storages.size(), given};
   captured_by_ = {trace_.storages.size(), captured};
-  find_ops();
   order_items();
   find_deaths();
   merge_frees();
-}
-
-OpId RecomputedOrder::root_of(OpId op) const {
-  while (op.valid() && trace_.ops.parent[op.index()].valid()) op = trace_.ops.parent[op.index()];
-  return op;
-}
-
-void RecomputedOrder::find_ops() {
-  op_begins_.resize(trace_.ops.size());
-  op_ends_.resize(trace_.ops.size());
-  for (std::size_t e = 0; e < trace_.events.size(); ++e) {
-    const auto ref = static_cast<std::size_t>(trace_.events.ref[e]);
-    if (trace_.events.kind[e] == EventKind::op_begin) op_begins_[ref] = EventId(e);
-    if (trace_.events.kind[e] == EventKind::op_end) op_ends_[ref] = EventId(e);
-  }
-  std::vector<std::pair<std::size_t, OpId>> readers;
-  for (std::size_t u = 0; u < trace_.uses.size(); ++u) {
-    const StorageId of = trace_.tensors.storage[trace_.uses.tensor[u].index()];
-    if (of.valid()) readers.emplace_back(of.index(), trace_.uses.op[u]);
-  }
-  readers_of_ = {trace_.storages.size(), readers};
 }
 
 void RecomputedOrder::order_items() {
@@ -165,14 +140,13 @@ void RecomputedOrder::add_layers_again(std::int32_t run) {
     add_again(run, e, events.time[e.index()] - events.time[before.index()]);
     before = e;
   }
-  to.stop = to.op_end = static_cast<std::int32_t>(items_.size()) - 1;
-  to.open_op = root_of(events.op[stop.index()]);
-  for (EventId e = stop; to.open_op.valid() && e < segment.end; ++e.value) {
-    if (events.kind[e.index()] != EventKind::op_end) continue;
-    if (events.ref[e.index()] == to.open_op.value) add_again(run, e, 0);
-    to.op_end = static_cast<std::int32_t>(items_.size()) - 1;
-    break;
+  for (OpId op = events.op[stop.index()]; op.valid(); op = trace_.ops.parent[op.index()]) {
+    const EventId end = spans_.end(op);
+    if (end.valid() && end >= segment.end) break;  // the segment lies in it
+    to.open.emplace_back(op, static_cast<std::int32_t>(items_.size()) - 1);
+    if (end.valid()) add_again(run, end, 0);
   }
+  to.stop = static_cast<std::int32_t>(items_.size()) - 1;
   for (; !open.empty(); open.pop_back()) {
     add_made(run, EventKind::layer_forward_end, open.back());
   }
@@ -185,17 +159,16 @@ void RecomputedOrder::add_chain_again(std::int32_t run) {
   const Segment& segment = segments_[static_cast<std::size_t>(run)];
   const Events& events = trace_.events;
   for (const OpId op : segment.ops) {
-    EventId before = op_begins_[op.index()];
-    for (EventId e = before; e <= op_ends_[op.index()]; ++e.value) {
+    EventId before = spans_.begin(op);
+    for (EventId e = before; e <= spans_.end(op); ++e.value) {
       const EventKind kind = events.kind[e.index()];
       if (kind == EventKind::free || kind == EventKind::pack) continue;
       add_again(run, e, events.time[e.index()] - events.time[before.index()]);
       before = e;
     }
-    for (const SavedId saved : segment.saved) {
-      const StorageId of = trace_.saved.storage[saved.index()];
-      if (root_of(trace_.storages.alloc_op[of.index()]) != op) continue;
-      add_again(run, trace_.saved.event[saved.index()], 0);
+    for (std::size_t k = 0; k < segment.saved.size(); ++k) {
+      if (segment.made_by[k] != op) continue;
+      add_again(run, trace_.saved.event[segment.saved[k].index()], 0);
     }
   }
   runs_[static_cast<std::size_t>(run)].end = static_cast<std::int32_t>(items_.size()) - 1;
@@ -236,15 +209,16 @@ std::int32_t RecomputedOrder::death_of_chain(std::int32_t run, StorageId storage
   const auto again = [&](EventId event) {
     return of.again[static_cast<std::size_t>(event.value - segment.first.value)];
   };
-  const OpId op = root_of(trace_.storages.alloc_op[storage.index()]);
-  const EventId end = op_ends_[op.index()];
+  const OpId op = spans_.primitive(trace_.storages.alloc_op[storage.index()]);
+  const EventId end = spans_.end(op);
   const EventId natural = trace_.storages.natural_free_event[storage.index()];
   EventId at = natural.valid() && natural < end ? natural : end;
   while (again(at) < 0) --at.value;
   std::int32_t last = again(at);
-  for (const OpId reader : readers_of_[storage.index()]) {
+  for (const std::uint32_t use : used_by_[storage.index()]) {
+    const OpId reader = trace_.uses.op[use];
     if (!std::binary_search(segment.ops.begin(), segment.ops.end(), reader)) continue;
-    if (reader > op) last = std::max(last, again(op_ends_[reader.index()]));
+    if (reader > op) last = std::max(last, again(spans_.end(reader)));
   }
   for (const SavedId saved : saved_of_[storage.index()]) {
     if (segment.saves(saved)) last = std::max(last, last_release(saved));
@@ -263,10 +237,14 @@ std::int32_t RecomputedOrder::death_again(std::int32_t run, StorageId storage) c
     EventId at = natural;
     while (trace_.events.kind[at.index()] == EventKind::free) --at.value;
     last = of.again[static_cast<std::size_t>(at.value - segment.first.value)];
-  } else {  // gone when the run stops: with the op around that, or behind it
-    const bool is_in_op =
-        of.open_op.valid() && root_of(trace_.storages.alloc_op[storage.index()]) == of.open_op;
-    last = is_in_op ? of.stop : of.op_end;
+  } else {  // gone when the run stops: with the innermost op around that that made it, or behind
+    last = of.stop;
+    OpId op = trace_.storages.alloc_op[storage.index()];
+    for (bool is_found = false; op.valid() && !is_found; op = trace_.ops.parent[op.index()]) {
+      for (const auto& [around, position] : of.open) {
+        if (around == op) last = position, is_found = true;
+      }
+    }
   }
   for (const SavedId saved : saved_of_[storage.index()]) {
     if (segment.saves(saved)) last = std::max(last, last_release(saved));
@@ -369,8 +347,8 @@ std::int32_t RecomputedOrder::again_or_before(std::int32_t run, EventId recorded
   if (segment.is_chain()) {  // between its ops nothing of it runs
     const auto behind =
         std::upper_bound(segment.ops.begin(), segment.ops.end(), recorded,
-                         [&](EventId event, OpId op) { return event < op_begins_[op.index()]; });
-    if (behind == segment.ops.begin() || op_ends_[std::prev(behind)->index()] <= recorded) {
+                         [&](EventId event, OpId op) { return event < spans_.begin(op); });
+    if (behind == segment.ops.begin() || spans_.end(*std::prev(behind)) <= recorded) {
       return -1;
     }
   } else if (recorded >= trace_.saved.event[segment.last_needed.index()]) {

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "simulator/step/grouped.h"
+#include "simulator/step/op_spans.h"
 #include "simulator/step/segments.h"
 #include "traces/trace.h"
 
@@ -53,13 +55,12 @@ class RecomputedOrder {
   // Positions are those of items_: all events but frees.
   struct Run {
     std::vector<std::int32_t> again;  // by recorded event from the segment's first on
-    std::int32_t stop = -1;           // its last event that runs, and the end of the op around it
-    std::int32_t op_end = -1;
-    std::int32_t end = -1;  // the last one ahead of recompute_end
-    OpId open_op;           // the outermost op around `stop`
+    // Ops around its last event that runs, the innermost first, and the event ahead of their ends.
+    std::vector<std::pair<OpId, std::int32_t>> open;
+    std::int32_t stop = -1;  // the end of the outermost of them
+    std::int32_t end = -1;   // the last one ahead of recompute_end
   };
 
-  void find_ops();
   void order_items();
   void add_recorded(EventId event);
   void add_run(std::int32_t run, EventId trigger);
@@ -80,7 +81,6 @@ class RecomputedOrder {
   [[nodiscard]] std::int32_t final_at(std::int32_t position) const {
     return position < 0 ? -1 : final_[static_cast<std::size_t>(position)];
   }
-  [[nodiscard]] OpId root_of(OpId op) const;
 
   const Trace& trace_;
   const std::vector<Segment>& segments_;
@@ -91,9 +91,8 @@ class RecomputedOrder {
   std::vector<Run> runs_;
   Grouped<UnpackId> unpacks_of_;
   Grouped<SavedId> saved_of_;       // by storage
-  Grouped<OpId> readers_of_;        // by storage, with repeats
-  std::vector<EventId> op_begins_;  // by op
-  std::vector<EventId> op_ends_;
+  Grouped<std::uint32_t> used_by_;  // by storage
+  OpSpans spans_;
   std::vector<bool> is_given_up_;  // by saved tensor: of a segment
   // Segments that are given a storage or use it from outside.
   Grouped<std::int32_t> given_to_;

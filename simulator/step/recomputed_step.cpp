@@ -75,6 +75,7 @@ class RecomputedTables {
       rows.call = segment.call;
       rows.calls = segment.calls;
       rows.ops = segment.ops;  // number_ops() makes them the step's
+      rows.made_by = segment.made_by;
     }
   }
 
@@ -92,6 +93,7 @@ class RecomputedTables {
     }
     for (SegmentRows& rows : step_.segments) {
       for (OpId& each : rows.ops) each = op(each, -1);
+      for (OpId& each : rows.made_by) each = op(each, -1);
     }
   }
 
@@ -365,11 +367,7 @@ class RecomputedTables {
   }
 
   void write_uses() {
-    std::vector<std::pair<std::size_t, std::uint32_t>> rows;
-    for (std::size_t u = 0; u < from_.uses.size(); ++u) {
-      rows.emplace_back(from_.uses.op[u].index(), static_cast<std::uint32_t>(u));
-    }
-    const Grouped<std::uint32_t> uses_of(from_.ops.size(), rows);
+    const Grouped<std::uint32_t> uses_of = uses_by_op(from_);
     for (const OrderedEvent& event : order_.events()) {
       if (event.kind != EventKind::op_begin) continue;
       const OpId of(from_.events.ref[event.from.index()]);

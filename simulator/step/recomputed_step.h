@@ -22,8 +22,9 @@ struct SegmentRows {
   // Number k of the one is number k of the other.
   std::vector<SavedId> saved;
   std::vector<SavedId> again;
-  std::vector<OpId> ops;  // of a chain: in forward, in order
-  EventId run_begin;      // recompute_begin, recompute_end
+  std::vector<OpId> ops;      // of a chain: in forward, in order
+  std::vector<OpId> made_by;  // likewise: behind which of them each of `saved` is there again
+  EventId run_begin;          // recompute_begin, recompute_end
   EventId run_end;
 
   [[nodiscard]] bool is_chain() const { return calls == 0; }

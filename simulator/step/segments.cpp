@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "simulator/step/grouped_rows.h"
 #include "traces/nearest.h"
 
 namespace stowage::simulator {
@@ -31,7 +32,8 @@ bool writes(UseMode mode) {
 
 }  // namespace
 
-SegmentFinder::SegmentFinder(const Trace& recording) : trace_(recording) {
+SegmentFinder::SegmentFinder(const Trace& recording)
+    : trace_(recording), unpacks_of_(unpacks_by_saved(recording)), uses_of_(uses_by_op(recording)) {
   const Events& events = trace_.events;
   std::vector<std::int32_t> counts(trace_.layers.size(), 0);
   std::vector<std::size_t> open;
@@ -45,16 +47,6 @@ SegmentFinder::SegmentFinder(const Trace& recording) : trace_(recording) {
       open.pop_back();
     }
   }
-  std::vector<std::pair<std::size_t, UnpackId>> unpacks;
-  for (std::size_t u = 0; u < trace_.unpacks.size(); ++u) {
-    unpacks.emplace_back(trace_.unpacks.saved[u].index(), UnpackId(u));
-  }
-  unpacks_of_ = {trace_.saved.size(), unpacks};
-  std::vector<std::pair<std::size_t, std::uint32_t>> uses;
-  for (std::size_t u = 0; u < trace_.uses.size(); ++u) {
-    uses.emplace_back(trace_.uses.op[u].index(), static_cast<std::uint32_t>(u));
-  }
-  uses_of_ = {trace_.ops.size(), uses};
 }
 
 Result<SegmentFinder::Call> SegmentFinder::find_call(const std::string& name) const {

@@ -17,7 +17,7 @@ namespace stowage::simulator {
 // Of one of two grains. Layer calls: one, or several where each is given exactly what the one
 // before it returned; in forward they run without saving, and the first time that backward asks for
 // something that they would have saved they run again, up to the last tensor that backward asks
-// for. A chain: outermost ops of the forward (simulator/step/op_chains.h); in forward some of what
+// for. A chain: primitive ops of the forward (simulator/step/op_chains.h); in forward some of what
 // is saved of their results is given up, and the first time that backward asks for some of it, the
 // ops run again, below autograd.
 struct Segment {
@@ -41,6 +41,7 @@ struct Segment {
   std::vector<OpId> ops;       // of a chain, in order
   std::vector<SavedId> saved;  // that it gives up, sorted: all that is packed in it; of a chain:
                                // those that it makes again
+  std::vector<OpId> made_by;   // likewise: behind which op each is what it was when it was saved
   SavedId last_needed;         // the last one of them that is unpacked
   UnpackId trigger;            // their first unpack; it runs again ahead of that
   std::vector<Input> inputs;

@@ -8,6 +8,7 @@
 
 #include "simulator/step/anchor_kinds.h"
 #include "simulator/step/block_bytes.h"
+#include "simulator/step/grouped_rows.h"
 #include "traces/result.h"
 
 namespace stowage::simulator {
@@ -73,11 +74,7 @@ void StepIndex::index_saved() {
     if (t.saved.storage[s].valid()) saved.emplace_back(t.saved.storage[s].index(), SavedId(s));
   }
   saved_of_ = {t.storages.size(), saved};
-  std::vector<std::pair<std::size_t, UnpackId>> unpacks;
-  for (std::size_t u = 0; u < t.unpacks.size(); ++u) {
-    unpacks.emplace_back(t.unpacks.saved[u].index(), UnpackId(u));
-  }
-  unpacks_of_ = {t.saved.size(), unpacks};
+  unpacks_of_ = unpacks_by_saved(t);
   first_unpack_event_ = t.unpacks.size() > 0 ? t.unpacks.event[0] : EventId(t.events.size() - 1);
 }
 

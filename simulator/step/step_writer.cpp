@@ -199,6 +199,7 @@ void StepWriter::op(std::size_t from, std::size_t to) {
   ops.sequence[to] = source.sequence[from];
   ops.forward_op[to] = earlier_op(source.forward_op[from], to);
   ops.in_place[to] = source.in_place[from];
+  ops.primitive[to] = source.primitive[from];
 }
 
 void StepWriter::gpu(std::size_t from, std::size_t to) {

@@ -15,6 +15,7 @@
 #include "profiler/assembly/assemble.h"
 #include "profiler/torch/passes.h"
 #include "simulator/replay/replay.h"
+#include "simulator/step/unroll.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/support/or_throw.h"
 #include "tests/support/schedule_parts.h"
@@ -226,6 +227,17 @@ std::unique_ptr<executor::PlannedStep> HandStep::plan(const simulator::Schedule&
   options.off_plan = off_plan;
   options.poison_host = poison_host;
   options.poison_device = true;
+  return or_throw(executor::PlannedStep::create(hand_device(), trace_, schedule,
+                                                named(parameters_, "p"), options));
+}
+
+std::unique_ptr<executor::PlannedStep> HandStep::plan_by_ops(
+    const std::vector<std::string>& sites) const {
+  executor::PlannedStepOptions options;
+  options.poison_device = true;
+  options.structure.ops = sites;
+  const simulator::Step step = or_throw(simulator::unroll(*trace_, options.structure));
+  const simulator::Schedule schedule = simulator::resident_schedule(simulator::StepIndex(step));
   return or_throw(executor::PlannedStep::create(hand_device(), trace_, schedule,
                                                 named(parameters_, "p"), options));
 }

@@ -73,6 +73,9 @@ class HandStep {
   [[nodiscard]] std::unique_ptr<executor::PlannedStep> plan(
       const simulator::Schedule& schedule, executor::OffPlan off_plan = executor::OffPlan::refuse,
       bool poison_host = true) const;
+  // In which what is saved at these sites is made again by ops; nothing moves.
+  [[nodiscard]] std::unique_ptr<executor::PlannedStep> plan_by_ops(
+      const std::vector<std::string>& sites) const;
 
  private:
   void prepare(std::int64_t k);

@@ -157,6 +157,71 @@ TEST(OpChains, WhatTheyAreGivenLeavesAndComesBack) {
   EXPECT_TRUE(find_hazards(index, lowered->schedule).empty());
 }
 
+// In a composed op y (200) is made of x (100), then x is added to it in place; y is saved.
+Trace written_in_place(const std::string& writer, bool is_inner = true) {
+  MicroTrace t;
+  t.begin_layer("a");
+  t.begin_op("aten::linear");
+  const StorageId x = t.alloc(100);
+  t.end_op();
+  t.begin_composite_op("aten::attention");
+  t.read(x);
+  t.run(10).begin_op("aten::bmm");
+  t.read(x);
+  const StorageId y = t.alloc(200);
+  t.run(20).end_op();
+  t.begin_composite_op(writer + "_of_composed");
+  t.write(y);
+  if (is_inner) {
+    t.begin_op(writer);
+    t.read(x);
+    t.write(y);
+    t.run(30).end_op();
+  }
+  t.end_op();
+  t.end_op();
+  t.free(x);
+  const SavedId saved = t.pack(y);
+  t.let_go(y);
+  t.end_layer("a");
+  t.backward();
+  t.drop(t.unpack(saved));
+  t.free(y);
+  return t.finish();
+}
+
+TEST(OpChains, RunOpsOfAComposedOpAndWhatTheyWriteInPlace) {
+  const Trace trace = written_in_place("aten::add_");
+  const Result<Step> step = unroll(trace, by_ops({"a#0"}));
+  ASSERT_TRUE(step.ok()) << step.error().text();
+  EXPECT_TRUE(validate(step->trace(), "").ok());
+  const std::vector<std::string> texts = texts_of(step->trace());
+  const auto begin = std::find(texts.begin(), texts.end(), "recompute_begin a");
+  EXPECT_THAT(std::vector(begin, texts.end()),
+              ElementsAre("recompute_begin a", "unpack a#in0 of pack 0", "unpack a#in1 of pack 1",
+                          "op_begin aten::bmm", "alloc 200", "op_end aten::bmm",
+                          "op_begin aten::add_", "op_end aten::add_", "pack a#0", "free 100",
+                          "recompute_end a", "unpack a#0 of pack 3", "free 200", "step_end"));
+  // 20 and 30, without what stands between them.
+  EXPECT_EQ(step->trace().events.time.back(), trace.events.time.back() + 50);
+  const SegmentRows& rows = step->segments().front();
+  EXPECT_EQ(rows.ops.size(), 2U);
+  EXPECT_EQ(rows.made_by, std::vector<OpId>{rows.ops.back()});
+}
+
+TEST(OpChains, WhatIsWrittenByOthersIsNotMadeAgain) {
+  const auto why = [](const Trace& trace) {
+    const Result<Step> step = unroll(trace, by_ops({"a#0"}));
+    return step ? std::string("they can") : step.error().text();
+  };
+  EXPECT_THAT(why(written_in_place("aten::random_")), HasSubstr("aten::random_ writes into it"));
+  EXPECT_THAT(why(written_in_place("aten::add_", false)),
+              HasSubstr("aten::add__of_composed writes into it"));
+  Trace older = written_in_place("aten::add_");
+  older.ops.primitive.assign(older.ops.size(), 0);
+  EXPECT_THAT(why(older), HasSubstr("does not say of which ops others are made"));
+}
+
 TEST(OpChains, SayWhyTheyCannot) {
   const auto why = [](const Trace& trace, std::vector<std::string> sites) {
     const Result<Step> step = unroll(trace, by_ops(std::move(sites)));

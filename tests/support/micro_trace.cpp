@@ -180,16 +180,27 @@ OpId MicroTrace::begin_op(const std::string& name) {
   o.sequence.push_back(-1);
   o.forward_op.emplace_back();
   o.in_place.push_back(0);
+  o.primitive.push_back(1);
+  for (const OpId open : open_ops_) {
+    if (o.primitive[open.index()] != 0) o.primitive.back() = 0;
+  }
   event(EventKind::op_begin, id.value);
   open_ops_.push_back(id);
   trace_.events.op.back() = id;
   return id;
 }
 
+OpId MicroTrace::begin_composite_op(const std::string& name) {
+  const OpId id = begin_op(name);
+  trace_.ops.primitive.back() = 0;
+  return id;
+}
+
 void MicroTrace::end_op() {
   const OpId id = open_ops_.back();
   trace_.ops.duration[id.index()] = now_ - trace_.ops.start[id.index()];
-  if (open_ops_.size() == 1) event(EventKind::op_end, id.value);
+  const bool has_end = open_ops_.size() == 1 || trace_.ops.primitive[id.index()] != 0;
+  if (has_end) event(EventKind::op_end, id.value);
   open_ops_.pop_back();
 }
 

@@ -54,7 +54,9 @@ class MicroTrace {
   void passed(TensorId tensor, bool requires_grad = true);
   void begin_layer_backward(const std::string& path);
   void end_layer_backward(const std::string& path);
+  // Primitive unless it lies in one that is; one that is composed of others is not.
   OpId begin_op(const std::string& name = "aten::op");
+  OpId begin_composite_op(const std::string& name);
   void end_op();
   // The running op writes into `storage` in place, reads it.
   void write(StorageId storage);

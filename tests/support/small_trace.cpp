@@ -163,6 +163,7 @@ class Builder {
     ops.sequence.push_back(-1);
     ops.forward_op.push_back(OpId());
     ops.in_place.push_back(0);
+    ops.primitive.push_back(1);
     op_ = OpId(ops.size() - 1);
     event(EventKind::op_begin, op_.value);
     time_ += duration / 2;

@@ -60,6 +60,7 @@ class Updater {
     t_.ops.sequence.push_back(-1);
     t_.ops.forward_op.emplace_back();
     t_.ops.in_place.push_back(1);
+    t_.ops.primitive.push_back(1);
     event(EventKind::op_begin, op.value, op, 0);
     t_.uses.op.push_back(op);
     t_.uses.tensor.push_back(view(storage));

@@ -150,6 +150,7 @@ class SyntheticTrace {
     ops.sequence.push_back(op.value);
     ops.forward_op.emplace_back();
     ops.in_place.push_back(0);
+    ops.primitive.push_back(1);
     return op;
   }
   EventId end_op(OpId op) {

@@ -1,0 +1,96 @@
+// Chains of single ops in steps written by hand: what they run again, and what they refuse.
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/softmax.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "simulator/step/op_spans.h"
+#include "tests/profiler_torch/hand_step.h"
+
+namespace stowage {
+namespace {
+
+using testing::backward;
+using testing::HandStep;
+
+// Where what an op of this name made is saved.
+std::vector<std::string> sites_of(const Trace& trace, const std::string& op) {
+  const simulator::OpSpans spans(trace);
+  std::vector<std::string> sites;
+  for (std::size_t s = 0; s < trace.saved.size(); ++s) {
+    const StorageId of = trace.saved.storage[s];
+    const OpId made_by = spans.primitive(of.valid() ? trace.storages.alloc_op[of.index()] : OpId());
+    if (!made_by.valid() || trace.string(trace.ops.name[made_by.index()]) != op) continue;
+    sites.push_back(trace.string(trace.saved.site[s]));
+  }
+  return sites;
+}
+
+// The product comes of a composed op and is scaled in place; neither is saved.
+TEST(ChainsByHand, RunOpsOfComposedOpsAndWritesInPlace) {
+  const at::Tensor p = testing::parameter({2, 8, 4});
+  const at::Tensor q = testing::parameter({2, 4, 8});
+  HandStep step({p, q}, {}, [&] {
+    const at::Tensor scores = at::matmul(p, q).mul_(0.5);
+    return backward(at::softmax(scores, -1).pow(2).sum());
+  });
+  const std::vector<std::string> sites = sites_of(step.trace(), "aten::_softmax");
+  ASSERT_FALSE(sites.empty());
+  const auto plan = step.plan_by_ops(sites);
+  for (std::int64_t k = 0; k < 3; ++k) {
+    const testing::Outcome reference = step.plain(k);
+    const testing::Outcome outcome = step.planned(*plan, k);
+    EXPECT_EQ(outcome.end_error, "");
+    EXPECT_TRUE(outcome.report.on_plan) << outcome.report.first_difference;
+    testing::expect_same(outcome, reference);
+  }
+}
+
+// What a step writes in place that the recorded one did not would be missing when the ops run
+// again: a wrong gradient.
+TEST(ChainsByHand, WritesThatWereNotRecordedAreRefused) {
+  bool writes = false;
+  const at::Tensor p = testing::parameter({4, 4});
+  HandStep step({p}, {}, [&] {
+    const at::Tensor scaled = p * 2;
+    if (writes) scaled.detach().mul_(3);
+    const at::Tensor made = at::sigmoid(scaled);
+    return backward(made.pow(2).sum());
+  });
+  const std::vector<std::string> sites = sites_of(step.trace(), "aten::sigmoid");
+  ASSERT_FALSE(sites.empty());
+  const auto plan = step.plan_by_ops(sites);
+  const testing::Outcome reference = step.plain(0);
+  writes = true;
+  const std::string text = testing::error_of([&] { step.planned(*plan, 0); });
+  EXPECT_NE(text.find("is not what the ops that were recorded made"), std::string::npos) << text;
+  writes = false;
+  testing::expect_same(step.planned(*plan, 0), reference);
+}
+
+// The tensor itself, between its op and where it is saved next.
+TEST(ChainsByHand, WritesIntoWhatIsSavedAreRefused) {
+  bool writes = false;
+  const at::Tensor p = testing::parameter({4, 4});
+  HandStep step({p}, {}, [&] {
+    const at::Tensor scaled = p * 2;
+    if (writes) scaled.detach().mul_(3);
+    return backward(scaled.pow(2).sum());
+  });
+  const std::vector<std::string> sites = sites_of(step.trace(), "aten::mul");
+  ASSERT_FALSE(sites.empty());
+  const auto plan = step.plan_by_ops(sites);
+  const testing::Outcome reference = step.plain(0);
+  writes = true;
+  const std::string text = testing::error_of([&] { step.planned(*plan, 0); });
+  EXPECT_NE(text.find("had been written in place, which was not recorded"), std::string::npos)
+      << text;
+  writes = false;
+  testing::expect_same(step.planned(*plan, 0), reference);
+}
+
+}  // namespace
+}  // namespace stowage
