@@ -135,7 +135,7 @@ std::vector<OpId> ChainFinder::makers_of(StorageId storage) const {
 std::string ChainFinder::why_not_written(StorageId storage, std::uint32_t use) const {
   const OpId op = trace_.uses.op[use];
   const std::string& name = trace_.string(trace_.ops.name[op.index()]);
-  const bool is_primitive = trace_.ops.primitive[op.index()] != 0 && spans_.end(op).valid();
+  const bool is_primitive = trace_.ops.primitive[op.index()] != 0 && spans_.is_known(op);
   const bool is_able = is_primitive && may_write_again(name) && spans_.end(op) < backward_;
   if (!is_able) return name + " writes into it, which does not run again by itself";
   for (const std::uint32_t each : uses_of_[op.index()]) {
@@ -154,7 +154,8 @@ std::string ChainFinder::why_not(StorageId storage) const {
   if (!op.valid()) return "no op made it";
   const std::string& name = trace_.string(trace_.ops.name[op.index()]);
   const EventId end = spans_.end(op);
-  if (!end.valid() || !backward_.valid() || backward_ < end) return "it is not made in forward";
+  const bool is_forward = spans_.is_known(op) && backward_.valid() && end < backward_;
+  if (!is_forward) return "it is not made in forward";
   if (!may_run_again(name)) return name + " made it, which does not run again by itself";
   const EventId natural = trace_.storages.natural_free_event[storage.index()];
   if (natural.valid() && natural < end) return name + " made it, and does not return it";

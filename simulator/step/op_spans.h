@@ -15,6 +15,8 @@ class OpSpans {
   [[nodiscard]] EventId begin(OpId op) const { return spans_[op.index()].begin; }
   // None: the recording does not say where it ends.
   [[nodiscard]] EventId end(OpId op) const { return spans_[op.index()].end; }
+  // It says both, the begin ahead of the end.
+  [[nodiscard]] bool is_known(OpId op) const { return begin(op).valid() && begin(op) < end(op); }
   // The op that it is or lies in, which lies in no other; none of none.
   [[nodiscard]] OpId outermost(OpId op) const {
     return op.valid() ? spans_[op.index()].outermost : op;

@@ -144,7 +144,7 @@ void RecomputedOrder::add_layers_again(std::int32_t run) {
     const EventId end = spans_.end(op);
     if (end.valid() && end >= segment.end) break;  // the segment lies in it
     to.open.emplace_back(op, static_cast<std::int32_t>(items_.size()) - 1);
-    if (end.valid()) add_again(run, end, 0);
+    if (end.valid() && end > stop) add_again(run, end, 0);
   }
   to.stop = static_cast<std::int32_t>(items_.size()) - 1;
   for (; !open.empty(); open.pop_back()) {

@@ -324,10 +324,15 @@ class RecomputedTables {
       version = from_.saved.version[s];
     }
     if (!since.valid()) return 0;
+    const std::vector<std::uint8_t>& primitive = from_.ops.primitive;
+    const bool has_primitives = std::find(primitive.begin(), primitive.end(), 1) != primitive.end();
     for (std::size_t u = 0; u < from_.uses.size(); ++u) {
       const UseMode mode = from_.uses.mode[u];
       if (mode != UseMode::write && mode != UseMode::in_place) continue;
       if (from_.tensors.storage[from_.uses.tensor[u].index()] != of) continue;
+      // What a composed op writes, one of its own does; that counts.
+      const bool counts = !has_primitives || from_.ops.primitive[from_.uses.op[u].index()] != 0;
+      if (!counts) continue;
       const EventId begin = op_begin(from_.uses.op[u]);
       if (since < begin && begin < event) ++version;
     }

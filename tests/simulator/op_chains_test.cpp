@@ -209,6 +209,58 @@ TEST(OpChains, RunOpsOfAComposedOpAndWhatTheyWriteInPlace) {
   EXPECT_EQ(rows.made_by, std::vector<OpId>{rows.ops.back()});
 }
 
+// A composed op and its own one, which writes: that is one write.
+TEST(OpChains, WhatTheyAreGivenHasTheVersionThatItHadThere) {
+  MicroTrace t;
+  t.begin_op("aten::linear");
+  const StorageId x = t.alloc(100);
+  t.end_op();
+  t.pack(x);
+  t.begin_composite_op("aten::multiply_");
+  t.write(x);
+  t.begin_op("aten::mul_");
+  t.write(x);
+  t.end_op();
+  t.end_op();
+  t.run(10).begin_op("aten::exp");
+  t.read(x);
+  const StorageId y = t.alloc(200);
+  t.run(10).end_op();
+  t.free(x);
+  const SavedId saved = t.pack(y);
+  t.let_go(y);
+  t.backward();
+  t.drop(t.unpack(saved));
+  t.free(y);
+  const Trace trace = t.finish();
+  const Result<Step> step = unroll(trace, by_ops({"step#1"}));
+  ASSERT_TRUE(step.ok()) << step.error().text();
+  const std::vector<SavedId>& inputs = step->segments().front().inputs;
+  ASSERT_EQ(inputs.size(), 1U);
+  EXPECT_EQ(step->trace().saved.version[inputs.front().index()], 1);
+}
+
+// Ends that stand ahead of their begins are no ends.
+TEST(OpChains, OfARecordingThatIsNotInOrderAreRefused) {
+  Trace trace = written_in_place("aten::add_");
+  const auto at = [&](EventKind kind) {
+    const auto found = std::find(trace.events.kind.begin(), trace.events.kind.end(), kind);
+    return static_cast<std::size_t>(found - trace.events.kind.begin());
+  };
+  for (std::size_t e = 0; e < trace.events.size(); ++e) {
+    EventKind& kind = trace.events.kind[e];
+    if (kind == EventKind::op_begin) {
+      kind = EventKind::op_end;
+    } else if (kind == EventKind::op_end) {
+      kind = EventKind::op_begin;
+    }
+  }
+  ASSERT_LT(at(EventKind::op_end), at(EventKind::op_begin));
+  const Result<Step> step = unroll(trace, by_ops({"a#0"}));
+  ASSERT_FALSE(step.ok());
+  EXPECT_THAT(step.error().text(), HasSubstr("is not made in forward"));
+}
+
 TEST(OpChains, WhatIsWrittenByOthersIsNotMadeAgain) {
   const auto why = [](const Trace& trace) {
     const Result<Step> step = unroll(trace, by_ops({"a#0"}));
