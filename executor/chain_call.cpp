@@ -15,14 +15,25 @@ namespace {
 
 // Normalisation by the batch's own mean and variance; it also moves the running ones, which it is
 // given, and which its result does not depend on.
+bool has_statistics(std::string_view op) {
+  return op == "aten::native_batch_norm" || op == "aten::cudnn_batch_norm";
+}
 bool moves_statistics(std::string_view op, c10::ArrayRef<const c10::IValue> arguments) {
   constexpr std::size_t kTraining = 5;  // of both
-  const bool is_one = op == "aten::native_batch_norm" || op == "aten::cudnn_batch_norm";
-  return is_one && arguments.size() > kTraining && arguments[kTraining].isBool() &&
+  return has_statistics(op) && arguments.size() > kTraining && arguments[kTraining].isBool() &&
          arguments[kTraining].toBool();
 }
 bool is_statistic(std::size_t argument) {
   return argument == 3 || argument == 4;
+}
+
+// The same elements of the same bytes, read alike.
+bool is_same(const SavedView& a, const SavedView& b) {
+  const auto reads = [](const SavedView& view, c10::DispatchKey key) { return view.keys.has(key); };
+  return a.shape == b.shape && a.strides == b.strides && a.offset == b.offset &&
+         a.dtype == b.dtype &&
+         reads(a, c10::DispatchKey::Conjugate) == reads(b, c10::DispatchKey::Conjugate) &&
+         reads(a, c10::DispatchKey::Negative) == reads(b, c10::DispatchKey::Negative);
 }
 
 }  // namespace
@@ -103,6 +114,9 @@ void ChainCall::note(std::size_t op, const at::RecordFunction& function, Segment
                                                                    name->overload_name.c_str()));
   const c10::ArrayRef<const c10::IValue> inputs = function.inputs();
   const bool moves = moves_statistics(function.name(), inputs);
+  // Otherwise its result depends on what another call moves without a word.
+  TORCH_CHECK(moves || !has_statistics(function.name()), "stowage: ", function.name(),
+              " by running statistics does not run again");
   std::size_t next = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     visit_tensors(inputs[i], [&](const at::Tensor& tensor, std::int32_t in_list) {
@@ -145,11 +159,17 @@ ChainCall::Argument ChainCall::note(const at::Tensor& tensor, std::size_t& next,
   } else {
     argument.kind = Argument::Kind::input;
     argument.input = static_cast<std::size_t>(which);
-    auto& hooks = inputs_[argument.input];
-    if (hooks == nullptr) {
-      hooks = host.make_input_hooks(spec_.inputs[argument.input]);
-      hooks->call_pack_hook(tensor);
+    Input& input = inputs_[argument.input];
+    if (input.hooks == nullptr) {
+      input.hooks = host.make_input_hooks(spec_.inputs[argument.input]);
+      input.hooks->call_pack_hook(tensor);
+      input.read = {serial, KeptTensor::version_of(tensor), SavedView::of(tensor)};
     }
+    TORCH_CHECK(input.read.serial == serial &&
+                    input.read.version == KeptTensor::version_of(tensor) &&
+                    is_same(input.read.view, SavedView::of(tensor)),
+                "stowage: ", spec_.ops[op].name,
+                " is not given what another of the ops that were recorded was given");
   }
   return argument;
 }
@@ -257,9 +277,9 @@ void ChainCall::let_go(std::size_t op) {
 void ChainCall::run(SegmentHost& host) {
   if (failure_) std::rethrow_exception(failure_);
   host.begin_chain(spec_.path);
-  for (const auto& hooks : inputs_) {
-    TORCH_CHECK(hooks != nullptr, "stowage: an input of ops that are to run again was not seen");
-    tensors_.push_back(hooks->call_unpack_hook());
+  for (const Input& input : inputs_) {
+    TORCH_CHECK(input.hooks, "stowage: an input of ops that are to run again was not seen");
+    tensors_.push_back(input.hooks->call_unpack_hook());
   }
   outputs_.resize(ops_.size());
   for (std::size_t op = 0; op < ops_.size(); ++op) {

@@ -92,6 +92,10 @@ class ChainCall final : public RunAgain {
     std::int64_t version = 0;
     SavedView view;
   };
+  struct Input {
+    std::unique_ptr<torch::autograd::SavedVariableHooks> hooks;
+    GivenUp read;  // what the first op that reads it was given
+  };
 
   void note(std::size_t op, const at::RecordFunction& function, SegmentHost& host);
   [[nodiscard]] Argument note(const at::Tensor& tensor, std::size_t& next, std::size_t op,
@@ -105,7 +109,7 @@ class ChainCall final : public RunAgain {
   const ChainSpec& spec_;
   c10::Device device_;
   std::vector<Op> ops_;
-  std::vector<std::unique_ptr<torch::autograd::SavedVariableHooks>> inputs_;
+  std::vector<Input> inputs_;
   std::unordered_map<std::int64_t, Made> made_;  // by serial in forward
   std::vector<GivenUp> given_up_;
   std::exception_ptr failure_;

@@ -33,8 +33,8 @@ void ChainRuns::end() {
 }
 
 void ChainRuns::op_begin(const at::RecordFunction& function, SegmentHost& host) {
-  open_.clear();
   if (!hears()) return;
+  open_.clear();
   const auto name = names_.find(std::string_view(function.name()));
   if (name == names_.end()) return;
   const auto of = name->second.ops.find(name->second.next++);

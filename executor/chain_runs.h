@@ -50,7 +50,7 @@ class ChainRuns {
     std::map<std::int32_t, std::vector<OfChain>> ops;  // by ordinal
   };
   [[nodiscard]] bool hears() const {
-    return watch_ && std::this_thread::get_id() == forward_thread_;
+    return std::this_thread::get_id() == forward_thread_ && watch_;
   }
 
   const std::vector<ChainSpec> specs_;

@@ -71,6 +71,28 @@ TEST(ChainsByHand, WritesThatWereNotRecordedAreRefused) {
   testing::expect_same(step.planned(*plan, 0), reference);
 }
 
+// Another operand of the same shape where the recorded step read one twice.
+TEST(ChainsByHand, AnotherOperandThanRecordedIsRefused) {
+  bool other = false;
+  const at::Tensor p = testing::parameter({4, 4});
+  HandStep step({p}, {}, [&] {
+    const at::Tensor x = p * 2;
+    const at::Tensor y = p * 3;
+    const at::Tensor once = at::sigmoid(x).detach() + x;
+    const at::Tensor twice = once + (other ? y : x);
+    return backward(at::tanh(twice).pow(2).sum() + x.pow(2).sum() + y.pow(2).sum());
+  });
+  const std::vector<std::string> sites = sites_of(step.trace(), "aten::tanh");
+  ASSERT_FALSE(sites.empty());
+  const auto plan = step.plan_by_ops(sites);
+  const testing::Outcome reference = step.plain(0);
+  other = true;
+  const std::string text = testing::error_of([&] { step.planned(*plan, 0); });
+  EXPECT_NE(text.find("is not given what another of the ops"), std::string::npos) << text;
+  other = false;
+  testing::expect_same(step.planned(*plan, 0), reference);
+}
+
 // The tensor itself, between its op and where it is saved next.
 TEST(ChainsByHand, WritesIntoWhatIsSavedAreRefused) {
   bool writes = false;
