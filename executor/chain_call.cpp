@@ -163,11 +163,11 @@ ChainCall::Argument ChainCall::note(const at::Tensor& tensor, std::size_t& next,
     if (input.hooks == nullptr) {
       input.hooks = host.make_input_hooks(spec_.inputs[argument.input]);
       input.hooks->call_pack_hook(tensor);
-      input.read = {serial, KeptTensor::version_of(tensor), SavedView::of(tensor)};
+      input.first = {serial, KeptTensor::version_of(tensor), SavedView::of(tensor)};
     }
-    TORCH_CHECK(input.read.serial == serial &&
-                    input.read.version == KeptTensor::version_of(tensor) &&
-                    is_same(input.read.view, SavedView::of(tensor)),
+    TORCH_CHECK(input.first.serial == serial &&
+                    input.first.version == KeptTensor::version_of(tensor) &&
+                    is_same(input.first.view, SavedView::of(tensor)),
                 "stowage: ", spec_.ops[op].name,
                 " is not given what another of the ops that were recorded was given");
   }
@@ -194,7 +194,7 @@ void ChainCall::op_end(std::size_t op, const at::RecordFunction& function, Segme
 }
 
 void ChainCall::give_up(std::int32_t number, const at::Tensor& tensor, std::int64_t serial) {
-  GivenUp& given_up = given_up_[static_cast<std::size_t>(number)];
+  Seen& given_up = given_up_[static_cast<std::size_t>(number)];
   given_up.serial = serial;
   given_up.version = KeptTensor::version_of(tensor);
   given_up.view = SavedView::of(tensor);

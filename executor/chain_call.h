@@ -87,14 +87,14 @@ class ChainCall final : public RunAgain {
     std::size_t output = 0;
     std::int64_t version = 0;  // when an op of the chain last returned it
   };
-  struct GivenUp {
+  struct Seen {  // a tensor as it was then
     std::int64_t serial = -1;
     std::int64_t version = 0;
     SavedView view;
   };
   struct Input {
     std::unique_ptr<torch::autograd::SavedVariableHooks> hooks;
-    GivenUp read;  // what the first op that reads it was given
+    Seen first;  // what the first op that reads it was given
   };
 
   void note(std::size_t op, const at::RecordFunction& function, SegmentHost& host);
@@ -111,7 +111,7 @@ class ChainCall final : public RunAgain {
   std::vector<Op> ops_;
   std::vector<Input> inputs_;
   std::unordered_map<std::int64_t, Made> made_;  // by serial in forward
-  std::vector<GivenUp> given_up_;
+  std::vector<Seen> given_up_;
   std::exception_ptr failure_;
   // Of the run.
   std::vector<at::Tensor> tensors_;               // by input

@@ -94,12 +94,12 @@ inline constexpr std::size_t kAllPositions = std::numeric_limits<std::size_t>::m
 //
 // Rests (Calibration::rest_gain): take a run of T, and let compute that it runs faster take its
 // recorded time: a run without gain, of L = T + saved, that the bound B above holds for. Saved is
-// at most k of the time that compute does not work, beyond that of the resident step R. It works
+// at most k of the time that compute does not work. It works
 // for what runs again, w, and for the slowdown (1 - s) * m, less what the link moves in rests,
-// which is no longer than they are. So with c = R + w + (1 - s) * m, T >= L - (k / s) * max(0, L -
-// c), which grows with L, so L = B holds; where k >= s, c = R + w and k take their places. And
-// compute never takes less than its part at full boost: T is at least the bound with all recorded
-// times scaled by that.
+// which is no longer than they are. With C the work of the step, which other idle time than rests
+// may stand beside, and c = C + w + (1 - s) * m, T >= L - (k / s) * max(0, L - c), which grows with
+// L, so L = B holds; where k >= s, c = C + w and k take their places. And compute never takes less
+// than its part at full boost: T is at least the bound with all recorded times scaled by that.
 //
 // Recompute (options `again`, so for every structure of the step at once): each recorded event is
 // in every such step, in its order, and at t, where D bytes are above the budget, what is away
@@ -108,10 +108,10 @@ inline constexpr std::size_t kAllPositions = std::numeric_limits<std::size_t>::m
 // With w the work that runs again, all of it behind t, at most F(w) bytes are away by it, a
 // fractional knapsack over ops; D - F(w) are away by copies, which take at least as long as in the
 // recorded step: uses there only come earlier, for a segment's run, and a storage that a segment is
-// given may leave from when that is called. So the step is at least the least over w of max(work of
-// the step + w, the bound above for D - F(w) with w more work behind t). F grows with w, so over
-// [a, b] that is at least max(work + a, the bound for D - F(b) with a): the interval with the least
-// is halved, 24 times, or 6 where few positions are asked for.
+// given, or an op of a chain, may leave from when that is called. So the step is at least the least
+// over w of max(work of the step + w, the bound above for D - F(w) with w more work behind t). F
+// grows with w, so over [a, b] that is at least max(work + a, the bound for D - F(b) with a): the
+// interval with the least is halved, 24 times, or 6 where few positions are asked for.
 //
 // Positions: the highest of each segment (Footprints::segment_starts) that is above the budget,
 // those with the most bytes when there are many.

@@ -11,6 +11,7 @@
 #include "planner/copy_jobs.h"
 #include "simulator/machine/link_model.h"
 #include "simulator/machine/rest_gain.h"
+#include "simulator/step/op_spans.h"
 #include "traces/units.h"
 
 namespace stowage::planner {
@@ -52,8 +53,7 @@ class StepBound {
       const Nanoseconds after = std::max(earliest_done(jobs.back, away_back),
                                          compute_behind(position) + scaled(again) + slow_back);
       const Nanoseconds compute = scaled(index_.compute_until().back()) + scaled(again);
-      return rested(std::max(compute, before + after),
-                    resident_until(index_.event_count() - 1) + scaled(again), slow + slow_back);
+      return rested(std::max(compute, before + after), compute, slow + slow_back);
     };
     return again_.empty() ? step(wanted, 0) : with_again(position, wanted, known, step);
   }
@@ -192,7 +192,7 @@ class StepBound {
     return step - static_cast<Nanoseconds>(Wide{std::max<Nanoseconds>(rests, 0)} * gain / kPpm);
   }
 
-  // A segment's input is packed where its layer is called.
+  // A segment's input is packed where its layer is called, a chain's where an op reads it.
   void find_given() {
     const Trace& trace = index_.trace();
     given_.assign(trace.storages.size(), EventId());
@@ -200,6 +200,14 @@ class StepBound {
       const TensorId tensor = trace.layer_tensors.tensor[row];
       const StorageId of = tensor.valid() ? trace.tensors.storage[tensor.index()] : StorageId();
       if (of.valid()) given_[of.index()] = trace.layer_tensors.event[row];
+    }
+    const simulator::OpSpans spans(trace);
+    for (std::size_t u = 0; u < trace.uses.size(); ++u) {
+      const OpId op = trace.uses.op[u];
+      const StorageId of = trace.tensors.storage[trace.uses.tensor[u].index()];
+      if (!of.valid() || trace.ops.primitive[op.index()] == 0 || !spans.is_known(op)) continue;
+      EventId& given = given_[of.index()];
+      given = given.valid() ? std::min(given, spans.begin(op)) : spans.begin(op);
     }
   }
 
@@ -282,7 +290,7 @@ class StepBound {
   int halvings_;  // of how much runs again
   std::vector<UnitTimes> units_;
   std::vector<UnitAgain> again_;
-  std::vector<EventId> given_;  // by storage: the first layer event that passes it
+  std::vector<EventId> given_;  // by storage: the first event where a layer or an op is given it
 };
 
 // The highest of each segment, the last one of equals: nothing else there needs more copies.

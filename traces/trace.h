@@ -223,8 +223,8 @@ struct Ops {
   std::vector<std::int64_t> sequence;  // autograd sequence number, -1 = none
   std::vector<OpId> forward_op;        // of a backward op, -1 = none
   std::vector<std::uint8_t> in_place;
-  // It is none that PyTorch composes of others ahead of autograd, and lies in no such one. It has
-  // an end event and uses, as outermost ops have. In a file of an earlier minor schema: none.
+  // PyTorch does not compose it of others ahead of autograd, and it lies in no other such op. It
+  // has an end event and uses, as outermost ops have. In a file of an earlier minor schema: none.
   std::vector<std::uint8_t> primitive;
   [[nodiscard]] std::size_t size() const { return name.size(); }
 };

@@ -307,8 +307,29 @@ Result<Segment> ChainFinder::segment_of(const Chain& chain, UnpackId trigger,
       segment.inputs.push_back({tensor, begin, layer, call_at(layer, begin), 0});
     }
   }
+  if (Status status = check_order(segment); !status) return std::move(status).error();
   if (Status status = check_unwritten(segment); !status) return std::move(status).error();
   return segment;
+}
+
+Status ChainFinder::check_order(const Segment& segment) const {
+  const auto broken = [&] {
+    return chain_error(segment.name +
+                       " cannot be made again by ops: their events are not in order");
+  };
+  EventId behind;
+  for (const OpId op : segment.ops) {
+    if (spans_.begin(op) < behind) return broken();
+    behind = spans_.end(op);
+    for (EventId e = spans_.begin(op); e < behind; ++e.value) {
+      if (trace_.events.kind[e.index()] != EventKind::alloc) continue;
+      const auto made = static_cast<std::size_t>(trace_.events.ref[e.index()]);
+      const EventId natural = trace_.storages.natural_free_event[made];
+      const bool is_own = spans_.primitive(trace_.storages.alloc_op[made]) == op;
+      if (!is_own || (natural.valid() && natural < e)) return broken();
+    }
+  }
+  return Unit{};
 }
 
 Status ChainFinder::check_unwritten(const Segment& segment) const {

@@ -60,6 +60,9 @@ class ChainFinder {
             Chain& chain) const;
   [[nodiscard]] Result<Segment> segment_of(const Chain& chain, UnpackId trigger,
                                            std::vector<SavedId> saved) const;
+  // One op behind the other, and what is allocated in one is of that; a damaged recording may say
+  // otherwise.
+  [[nodiscard]] Status check_order(const Segment& segment) const;
   [[nodiscard]] Status check_unwritten(const Segment& segment) const;
   // A writing use of an op that is composed of others, one of which has the same use.
   [[nodiscard]] bool is_of_inner_op(std::uint32_t use) const;

@@ -34,7 +34,7 @@ void copy_row(const Table& source, std::size_t from, Table& to) {
 class RecomputedTables {
  public:
   RecomputedTables(const Trace& recording, const std::vector<Segment>& segments)
-      : from_(recording), segments_(segments), order_(recording, segments) {}
+      : from_(recording), segments_(segments), order_(recording, segments), spans_(recording) {}
 
   RecomputedStep write() {
     write_head();
@@ -333,20 +333,11 @@ class RecomputedTables {
       // What a composed op writes, one of its own does; that counts.
       const bool counts = !has_primitives || from_.ops.primitive[from_.uses.op[u].index()] != 0;
       if (!counts) continue;
-      const EventId begin = op_begin(from_.uses.op[u]);
+      const EventId begin = spans_.begin(from_.uses.op[u]);
       if (since < begin && begin < event) ++version;
     }
     return version;
   }
-  [[nodiscard]] EventId op_begin(OpId op) const {
-    for (std::size_t e = 0; e < from_.events.size(); ++e) {
-      const bool is_it =
-          from_.events.kind[e] == EventKind::op_begin && from_.events.ref[e] == op.value;
-      if (is_it) return EventId(e);
-    }
-    return {};
-  }
-
   std::int32_t unpack(UnpackId of, EventId event) {
     const SavedId recorded = from_.unpacks.saved[of.index()];
     SavedId again;
@@ -460,6 +451,7 @@ class RecomputedTables {
   const Trace& from_;
   const std::vector<Segment>& segments_;
   RecomputedOrder order_;
+  OpSpans spans_;
   RecomputedStep step_;
   Trace& trace_ = step_.trace;
   std::vector<std::int32_t> ops_;

@@ -29,6 +29,21 @@ std::vector<std::string> sites_of(const Trace& trace, const std::string& op) {
   return sites;
 }
 
+// What `op` made is made again by ops; a step that differs is refused with these words, the next
+// one that does not is right.
+void expect_refused(HandStep& step, const std::string& op, bool& differs,
+                    const std::string& words) {
+  const std::vector<std::string> sites = sites_of(step.trace(), op);
+  ASSERT_FALSE(sites.empty());
+  const auto plan = step.plan_by_ops(sites);
+  const testing::Outcome reference = step.plain(0);
+  differs = true;
+  const std::string text = testing::error_of([&] { step.planned(*plan, 0); });
+  EXPECT_NE(text.find(words), std::string::npos) << text;
+  differs = false;
+  testing::expect_same(step.planned(*plan, 0), reference);
+}
+
 // The product comes of a composed op and is scaled in place; neither is saved.
 TEST(ChainsByHand, RunOpsOfComposedOpsAndWritesInPlace) {
   const at::Tensor p = testing::parameter({2, 8, 4});
@@ -60,15 +75,7 @@ TEST(ChainsByHand, WritesThatWereNotRecordedAreRefused) {
     const at::Tensor made = at::sigmoid(scaled);
     return backward(made.pow(2).sum());
   });
-  const std::vector<std::string> sites = sites_of(step.trace(), "aten::sigmoid");
-  ASSERT_FALSE(sites.empty());
-  const auto plan = step.plan_by_ops(sites);
-  const testing::Outcome reference = step.plain(0);
-  writes = true;
-  const std::string text = testing::error_of([&] { step.planned(*plan, 0); });
-  EXPECT_NE(text.find("is not what the ops that were recorded made"), std::string::npos) << text;
-  writes = false;
-  testing::expect_same(step.planned(*plan, 0), reference);
+  expect_refused(step, "aten::sigmoid", writes, "is not what the ops that were recorded made");
 }
 
 // Another operand of the same shape where the recorded step read one twice.
@@ -82,15 +89,7 @@ TEST(ChainsByHand, AnotherOperandThanRecordedIsRefused) {
     const at::Tensor twice = once + (other ? y : x);
     return backward(at::tanh(twice).pow(2).sum() + x.pow(2).sum() + y.pow(2).sum());
   });
-  const std::vector<std::string> sites = sites_of(step.trace(), "aten::tanh");
-  ASSERT_FALSE(sites.empty());
-  const auto plan = step.plan_by_ops(sites);
-  const testing::Outcome reference = step.plain(0);
-  other = true;
-  const std::string text = testing::error_of([&] { step.planned(*plan, 0); });
-  EXPECT_NE(text.find("is not given what another of the ops"), std::string::npos) << text;
-  other = false;
-  testing::expect_same(step.planned(*plan, 0), reference);
+  expect_refused(step, "aten::tanh", other, "is not given what another of the ops");
 }
 
 // The tensor itself, between its op and where it is saved next.
@@ -102,16 +101,7 @@ TEST(ChainsByHand, WritesIntoWhatIsSavedAreRefused) {
     if (writes) scaled.detach().mul_(3);
     return backward(scaled.pow(2).sum());
   });
-  const std::vector<std::string> sites = sites_of(step.trace(), "aten::mul");
-  ASSERT_FALSE(sites.empty());
-  const auto plan = step.plan_by_ops(sites);
-  const testing::Outcome reference = step.plain(0);
-  writes = true;
-  const std::string text = testing::error_of([&] { step.planned(*plan, 0); });
-  EXPECT_NE(text.find("had been written in place, which was not recorded"), std::string::npos)
-      << text;
-  writes = false;
-  testing::expect_same(step.planned(*plan, 0), reference);
+  expect_refused(step, "aten::mul", writes, "had been written in place, which was not recorded");
 }
 
 }  // namespace

@@ -261,6 +261,17 @@ TEST(OpChains, OfARecordingThatIsNotInOrderAreRefused) {
   EXPECT_THAT(step.error().text(), HasSubstr("is not made in forward"));
 }
 
+TEST(OpChains, AnAllocationThatIsSaidToBeOfAnotherOpIsRefused) {
+  TwoOps two;
+  Trace trace = two.t.finish();
+  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+    if (trace.storages.bytes[s] == 50) trace.storages.alloc_op[s] = OpId();  // inside of mul
+  }
+  const Result<Step> step = unroll(trace, by_ops({"a#0", "a#1"}));
+  ASSERT_FALSE(step.ok());
+  EXPECT_THAT(step.error().text(), HasSubstr("their events are not in order"));
+}
+
 TEST(OpChains, WhatIsWrittenByOthersIsNotMadeAgain) {
   const auto why = [](const Trace& trace) {
     const Result<Step> step = unroll(trace, by_ops({"a#0"}));
