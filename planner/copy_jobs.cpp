@@ -18,26 +18,35 @@ struct LessDense {
 
 }  // namespace
 
-Nanoseconds earliest_done(std::vector<CopyJob>& jobs, Bytes wanted) {
+CopyJobs::CopyJobs(std::vector<CopyJob> jobs) {
+  std::sort(jobs.begin(), jobs.end(), [](const CopyJob& a, const CopyJob& b) {
+    return static_cast<Wide>(a.value) * b.moving > static_cast<Wide>(b.value) * a.moving;
+  });
+  Work moved;
+  for (const CopyJob& job : jobs) {
+    moved = {moved.start + moved.size, moved.done(), job.value, job.moving, job.value};
+    knapsack_.push_back(moved);
+  }
+  work_off(jobs);
+}
+
+void CopyJobs::work_off(std::vector<CopyJob>& jobs) {
   std::sort(jobs.begin(), jobs.end(),
             [](const CopyJob& a, const CopyJob& b) { return a.release < b.release; });
   std::priority_queue<CopyJob, std::vector<CopyJob>, LessDense> ready;
   Nanoseconds now = 0;
-  std::size_t next = 0;
-  while (wanted > 0) {
-    if (ready.empty()) {
-      if (next == jobs.size()) return std::numeric_limits<Nanoseconds>::max() / 4;
-      now = std::max(now, jobs[next].release);
-    }
+  Bytes done = 0;
+  for (std::size_t next = 0; next < jobs.size() || !ready.empty();) {
+    if (ready.empty()) now = std::max(now, jobs[next].release);
     while (next < jobs.size() && jobs[next].release <= now) {
       if (jobs[next].size == 0) {
-        wanted -= jobs[next].value;
+        done += jobs[next].value;
+        work_.push_back({now, done, 0, 0, 0});
       } else {
         ready.push(jobs[next]);
       }
       ++next;
     }
-    if (wanted <= 0) break;
     if (ready.empty()) continue;
     CopyJob job = ready.top();
     ready.pop();
@@ -46,10 +55,8 @@ Nanoseconds earliest_done(std::vector<CopyJob>& jobs, Bytes wanted) {
     // Value gained rounds up, so that the time is never too late.
     const auto gained =
         static_cast<Bytes>((static_cast<Wide>(job.value) * until + job.size - 1) / job.size);
-    if (gained >= wanted) {
-      return now + static_cast<Nanoseconds>(static_cast<Wide>(wanted) * job.size / job.value);
-    }
-    wanted -= gained;
+    work_.push_back({now, done, gained, job.size, job.value});
+    done += gained;
     now += until;
     if (until < job.size) {
       job.size -= until;
@@ -57,23 +64,25 @@ Nanoseconds earliest_done(std::vector<CopyJob>& jobs, Bytes wanted) {
       ready.push(job);
     }
   }
-  return now;
 }
 
-Nanoseconds least_moving(std::vector<CopyJob>& jobs, Bytes wanted) {
-  std::sort(jobs.begin(), jobs.end(), [](const CopyJob& a, const CopyJob& b) {
-    return static_cast<Wide>(a.value) * b.moving > static_cast<Wide>(b.value) * a.moving;
-  });
-  Nanoseconds moving = 0;
-  for (const CopyJob& job : jobs) {
-    if (wanted <= 0) break;
-    if (job.value >= wanted) {
-      return moving + static_cast<Nanoseconds>(static_cast<Wide>(wanted) * job.moving / job.value);
-    }
-    wanted -= job.value;
-    moving += job.moving;
-  }
-  return moving;
+Nanoseconds CopyJobs::earliest_done(Bytes wanted) const {
+  if (wanted <= 0) return 0;
+  const auto at = std::partition_point(work_.begin(), work_.end(),
+                                       [&](const Work& work) { return work.done() < wanted; });
+  if (at == work_.end()) return std::numeric_limits<Nanoseconds>::max() / 4;
+  if (at->before >= wanted) return at->start;
+  return at->start +
+         static_cast<Nanoseconds>(static_cast<Wide>(wanted - at->before) * at->size / at->value);
+}
+
+Nanoseconds CopyJobs::least_moving(Bytes wanted) const {
+  if (wanted <= 0 || knapsack_.empty()) return 0;
+  const auto at = std::partition_point(knapsack_.begin(), knapsack_.end(),
+                                       [&](const Work& work) { return work.done() < wanted; });
+  if (at == knapsack_.end()) return knapsack_.back().start + knapsack_.back().size;
+  return at->start +
+         static_cast<Nanoseconds>(static_cast<Wide>(wanted - at->before) * at->size / at->value);
 }
 
 }  // namespace stowage::planner

@@ -53,6 +53,9 @@ class Evaluator {
   // The same counter as replay() gives it. Cost: that of lower() and replay() where the trace's
   // device has an allocator that counts otherwise, else nothing.
   [[nodiscard]] Bytes exact_peak(const Candidate& candidate) const;
+  // Active bytes as the allocator counts them in its first steps, seldom a little less; the exact
+  // counter where the budget is on another one. Several times cheaper.
+  [[nodiscard]] Bytes likely_peak(const Candidate& candidate) const;
 
   // Within the budget of the host too.
   [[nodiscard]] bool keeps(const Candidate& candidate, Bytes budget) const;

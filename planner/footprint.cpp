@@ -11,6 +11,7 @@ namespace {
 
 using simulator::Decision;
 using simulator::Decisions;
+using simulator::StreamMode;
 
 void add(std::vector<Bytes>& delta, const FootprintSpan& span) {
   delta[static_cast<std::size_t>(span.first)] += span.bytes;
@@ -41,7 +42,8 @@ std::vector<std::int32_t> Movable::breakpoints() const {
 
 const std::vector<OptionCopy>& Movable::returns() const {
   const Option* most = &options.front();
-  for (const Choice choice : {Choice::forward, Choice::shared, Choice::separate}) {
+  for (const Choice choice :
+       {Choice::forward, Choice::backward, Choice::shared, Choice::separate}) {
     const Option* const of = option(choice);
     if (of != nullptr && of->back.size() >= most->back.size()) most = of;
   }
@@ -155,12 +157,14 @@ std::vector<Bytes> Footprints::lowest_curve() const {
 
 // Also those that have to stay: a plan names layers, and its lowering says why they do.
 void Footprints::add_layer(const Movable& movable, Choice choice, Decisions& out) const {
-  using Stream = simulator::ParameterPlan::Stream;
+  static const simulator::StreamModes kModes(
+      {StreamMode::forward, StreamMode::backward, StreamMode::always});  // as kStreamChoices
   simulator::ParameterDecisions& parameters = out.parameters;
-  if (choice == Choice::always) parameters.stream = Stream::always;
-  if (parameters.stream == Stream::off) parameters.stream = Stream::forward;
+  parameters.stream = kModes;
   parameters.shard_of.resize(index_->trace().storages.size(), -1);
-  for (const StorageId s : parameters_of_.at(movable.layer)) parameters.shard_of[s.index()] = 0;
+  const auto shard = static_cast<std::int32_t>(
+      std::find(kStreamChoices.begin(), kStreamChoices.end(), choice) - kStreamChoices.begin());
+  for (const StorageId s : parameters_of_.at(movable.layer)) parameters.shard_of[s.index()] = shard;
 }
 
 Decisions Footprints::decisions(const std::vector<Choice>& choices, simulator::ReleasePoint release,
@@ -190,7 +194,7 @@ Decisions Footprints::tight(const std::vector<Choice>& choices) const {
   simulator::ReloadPoint reload;
   reload.kind = simulator::ReloadPoint::Kind::unpack;
   Decisions out = decisions(choices, release, reload);
-  if (out.parameters.stream != simulator::ParameterPlan::Stream::off) out.budget = 0;
+  if (!out.parameters.stream.off()) out.budget = 0;
   return out;
 }
 

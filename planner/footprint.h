@@ -94,13 +94,12 @@ class Footprints {
   }
 
   // As decisions: offloaded storages with these points, copies on the lanes. Parameters that stream
-  // are one shard and loaded automatically: which shard they are of means nothing then. A plan
-  // streams in one way: `always` for all where one of them does.
+  // are loaded automatically; those of one mode are one shard.
   [[nodiscard]] simulator::Decisions decisions(const std::vector<Choice>& choices,
                                                simulator::ReleasePoint release,
                                                simulator::ReloadPoint reload) const;
   // `pack` and `unpack`, and a budget of 0 for the automatic loads, which are on demand then: holds
-  // curve(choices), or less where a `forward` becomes `always`.
+  // curve(choices).
   [[nodiscard]] simulator::Decisions tight(const std::vector<Choice>& choices) const;
 
  private:

@@ -64,14 +64,14 @@ FootprintChanges::FootprintChanges(const Footprints& footprints) : segments_(0),
   }
 }
 
-bool FootprintChanges::frees(std::size_t movable, Choice choice, std::size_t segment) const {
+Bytes FootprintChanges::at(std::size_t movable, Choice choice, std::size_t segment) const {
   const std::vector<ByteChange>& changes = of(movable, choice);
   const auto behind =
       std::upper_bound(changes.begin(), changes.end(), segment,
                        [](std::size_t at, const ByteChange& change) { return at < change.first; });
-  if (behind == changes.begin()) return false;
+  if (behind == changes.begin()) return 0;
   const ByteChange& change = *std::prev(behind);
-  return segment < change.last && change.bytes < 0;
+  return segment < change.last ? change.bytes : 0;
 }
 
 }  // namespace stowage::planner

@@ -28,8 +28,8 @@ class FootprintChanges {
   [[nodiscard]] const std::vector<ByteChange>& of(std::size_t movable, Choice choice) const {
     return changes_[movable][static_cast<std::size_t>(choice)];
   }
-  // Whether the choice holds fewer bytes than `keep` there. Cost: O(log changes).
-  [[nodiscard]] bool frees(std::size_t movable, Choice choice, std::size_t segment) const;
+  // What the choice holds more than `keep` there. Cost: O(log changes).
+  [[nodiscard]] Bytes at(std::size_t movable, Choice choice, std::size_t segment) const;
 
   [[nodiscard]] std::size_t segments() const { return segments_; }
   [[nodiscard]] std::size_t movables() const { return changes_.size(); }

@@ -13,12 +13,17 @@
 namespace stowage::planner {
 namespace {
 
+simulator::StreamMode mode_of(Choice choice) {
+  if (choice == Choice::forward) return simulator::StreamMode::forward;
+  return choice == Choice::backward ? simulator::StreamMode::backward
+                                    : simulator::StreamMode::always;
+}
+
 // Where parameters stay when all of them stream in this way and are loaded on demand.
 simulator::Movement stays_on_demand(const simulator::StepIndex& index,
                                     const std::vector<LayerId>& layers, Choice choice) {
   simulator::ParameterDecisions streaming;
-  streaming.stream = choice == Choice::forward ? simulator::ParameterPlan::Stream::forward
-                                               : simulator::ParameterPlan::Stream::always;
+  streaming.stream = mode_of(choice);
   for (const LayerId layer : layers) streaming.shard_of.push_back(layer.valid() ? 0 : -1);
   simulator::Movement movement = simulator::parameter_stays(index, streaming);
   for (simulator::PlacedStay& stay : movement.stays) stay.wanted_load = stay.await;
@@ -56,7 +61,7 @@ void Footprints::find_parameters() {
       spans.insert(spans.end(), own.begin(), own.end());
     }
   }
-  for (const Choice choice : {Choice::forward, Choice::always}) add_parameters(choice);
+  for (const Choice choice : kStreamChoices) add_parameters(choice);
 }
 
 // Options of the parameters that leave in this way, and of their layers.

@@ -9,6 +9,8 @@
 // moment between is higher. Spans are half-open ranges of positions.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -18,11 +20,28 @@
 namespace stowage::planner {
 
 // keep: as recorded. Of a storage with saved tensors, shared: one copy out and back; separate: one
-// copy a saved view, one back an unpack ("share": false). Of parameters, forward and always: they
-// stream ("stream": "forward", "stream": true). again: some structure of the step computes it again
-// in backward; which one is not said, so it is an option of bounds alone (planner/allowed.h).
-enum class Choice : std::uint8_t { keep, shared, separate, forward, always, again };
-inline constexpr std::size_t kChoices = 6;
+// copy a saved view, one back an unpack ("share": false). Of parameters, forward, backward and
+// always: they stream in that mode (simulator/plan/stream_modes.h). again: some structure of the
+// step computes it again in backward; which one is not said, so it is an option of bounds alone
+// (planner/allowed.h).
+enum class Choice : std::uint8_t { keep, shared, separate, forward, backward, always, again };
+inline constexpr std::size_t kChoices = 7;
+// Of parameters that stream, those with the fewest copies first.
+inline constexpr std::array kStreamChoices = {Choice::forward, Choice::backward, Choice::always};
+
+// What leaves in this way too, or stays where that is `keep`: a layer that is away behind forward
+// and behind backward streams always. `keep`: it cannot.
+[[nodiscard]] inline Choice with(Choice choice, Choice too) {
+  if (choice == Choice::keep) return too;
+  const bool both = (choice == Choice::forward && too == Choice::backward) ||
+                    (choice == Choice::backward && too == Choice::forward);
+  return both ? Choice::always : Choice::keep;
+}
+// The same the other way: not in this way.
+[[nodiscard]] inline Choice without(Choice choice, Choice that) {
+  if (choice != Choice::always || that == Choice::always) return Choice::keep;
+  return that == Choice::forward ? Choice::backward : Choice::forward;
+}
 
 struct FootprintSpan {
   std::int32_t first = 0;

@@ -29,18 +29,17 @@ namespace {
 // chosen from a superset of what a smaller one is chosen from.
 constexpr std::int64_t kGridParts = 40;
 constexpr std::int64_t kGridPartsWithStructures = 5;  // where each is searched in many structures
-constexpr std::int64_t kGlanceQuota = 5;  // evaluations that say whether a structure is worth more
-constexpr std::int64_t kShortQuota = 16;  // what it is worth
-constexpr std::size_t kMostLooks = 6;     // of a batch, that are worth more
+constexpr std::int64_t kGlanceQuota = 3;  // evaluations that say whether a structure is worth more
+constexpr std::int64_t kShortQuota = 10;  // what it is worth
+constexpr std::size_t kMostLooks = 4;     // of a round, that are worth more
 constexpr int kShortRounds = 4;
 constexpr int kMostClimbs = 5;
-constexpr std::size_t kBatch = 24;
-constexpr std::size_t kFewPositions = 8;  // of the bound that says that it is worth nothing
+constexpr Nanoseconds kGain = 1000;       // a round that gains less than this part is the last
+constexpr std::size_t kFewPositions = 3;  // of the bound that says that it is worth nothing
 constexpr Bytes kWandersBy = 4096;        // times the allowance is the peak; seen are up to 0.01 %
 
 bool has_automatic_points(const simulator::Decisions& decisions) {
-  if (decisions.parameters.stream != simulator::ParameterPlan::Stream::off &&
-      !decisions.parameters.prefetch) {
+  if (!decisions.parameters.stream.off() && !decisions.parameters.prefetch) {
     return true;
   }
   return std::any_of(decisions.saved.begin(), decisions.saved.end(), [](const auto& decision) {
@@ -213,7 +212,7 @@ class Planner {
 
   // Keeps what is the best answer by now.
   void offer(StructureSearch& in, Found found) {
-    for (Found::Exact& exact : found.candidates) {
+    for (Found::Counted& exact : found.candidates) {
       if (exact.peak > *request_.budget) continue;
       if (!in.evaluator().keeps(exact.candidate, *request_.budget)) continue;
       if (best_ && !exact.candidate.better_than(best_->candidate)) continue;
@@ -224,7 +223,7 @@ class Planner {
     if (!candidate) return;
     const Bytes peak = in.evaluator().exact_peak(*candidate);
     Found found;
-    found.candidates.push_back({std::move(*candidate), peak});
+    found.candidates.push_back({std::move(*candidate), peak, {}});
     offer(in, std::move(found));
   }
 
@@ -241,99 +240,112 @@ class Planner {
     return {.quota = pool_.empty() ? quota : std::max<std::int64_t>(quota / 2, 40)};
   }
 
-  std::optional<Nanoseconds> solve_in(StructureSearch& in, Bytes point, Nanoseconds bound) {
+  // The best by now for one budget.
+  struct Climb {
+    Bytes point = 0;
+    StructureSearch* in = nullptr;
+    StructurePool::Members members;
+    std::vector<Choice> choices;        // none were found: empty
+    std::optional<Nanoseconds> step;    // likewise
+    std::optional<Candidate> likely{};  // by its likely counter within the budget
+  };
+
+  void solve_in(Climb& climb, Nanoseconds bound) {
+    StructureSearch& in = *climb.in;
     in.evaluator().begin(spent_, best_step());
-    Found found = in.solve(point, bound, long_search(in));
+    Effort effort = long_search(in);
+    effort.seed.choices = climb.choices;
+    Found found = in.solve(climb.point, bound, effort);
     spent_.add(in.evaluator().spent());
-    const std::optional<Nanoseconds> step = found.step;
+    if (found.step) {
+      climb.step = found.step;
+      climb.choices = found.candidates.back().choices;
+    }
     offer(in, std::move(found));
-    return step;
   }
 
   // The best plans for one budget. Depends on that alone, whatever the one asked for.
   void solve(Bytes point, Nanoseconds bound) {
     ++out_.search.grid_points;
-    const std::optional<Nanoseconds> without = solve_in(base_, point, bound);
-    if (pool_.empty() || (without && *without <= bound)) return;
-    StructureSearch* const in = best_structure(point, without);
-    if (in != nullptr) solve_in(*in, point, shortest_step(in->footprints(), point));
-  }
-
-  // The structure with the shortest step of those that a short search in each finds, if that is
-  // below `step`: those of one kind first, then neighbours of the best by then,
-  // or of none.
-  StructureSearch* best_structure(Bytes point, std::optional<Nanoseconds> step) {
-    StructureSearch* best = nullptr;
+    Climb climb{point, &base_, {}, {}, {}};
+    solve_in(climb, bound);
+    if (pool_.empty() || (climb.step && *climb.step <= bound)) return;
     std::vector<StructurePool::Members> next = pool_.starts();
     for (int rounds = 0; rounds <= kMostClimbs && !over(); ++rounds) {
-      const auto found = search_all(next, point, step);
-      if (!found && rounds > 0) break;
-      if (found) best = searches_.at(*found).get();
-      next = pool_.neighbours(found.value_or(StructurePool::Members()));
+      const std::optional<Nanoseconds> before = climb.step;
+      take_best(next, climb);
+      if (climb.step == before && rounds > 0) break;
+      next = pool_.neighbours(climb.members);
     }
-    return best;
+    if (climb.in == &base_) return;
+    offer(*climb.in, std::move(climb.likely));
+    solve_in(climb, shortest_step(climb.in->footprints(), point));
   }
 
   struct Short {
     StructurePool::Members members;
     std::unique_ptr<StructureSearch>* search = nullptr;
     Nanoseconds shortest = 0;
-    std::optional<Candidate> found;  // its exact counter is not known
+    std::optional<Solution> found{};  // its exact counter is not known
+    Nanoseconds step = -1;            // found, -1 = none
   };
 
-  // A short search in each, at once; the best of them, none: none is below `step`, which becomes
-  // its step. Those of a batch do not know of each other, so that any number of cores gives the
-  // same answer.
-  std::optional<StructurePool::Members> search_all(const std::vector<StructurePool::Members>& all,
-                                                   Bytes point, std::optional<Nanoseconds>& step) {
-    std::optional<StructurePool::Members> best;
-    for (std::size_t begin = 0; begin < all.size() && !over();) {
-      std::vector<Short> batch;
-      for (; begin < all.size() && batch.size() < kBatch; ++begin) {
-        if (is_longer(all[begin], step)) continue;
-        const auto [at, is_new] = searches_.try_emplace(all[begin]);
-        if (is_new) ++out_.search.structures;
-        if (is_new || at->second) batch.push_back({all[begin], &at->second, 0, {}});
-      }
-      estimate_all(batch, point, step, kGlanceQuota);
-      if (batch.size() > kMostLooks) batch.resize(kMostLooks);
-      estimate_all(batch, point, step, kShortQuota);
-      for (Short& each : batch) {
-        StructureSearch& in = **each.search;
-        in.evaluator().begin(spent_, {});
-        Found found = in.solve(point, each.shortest, {kShortQuota, kShortRounds, step},
-                               std::move(each.found));
-        spent_.add(in.evaluator().spent());
-        if (found.step) {
-          step = found.step;
-          best = each.members;
-        }
-        offer(in, std::move(found));
-      }
-      if (request_.progress) {
-        request_.progress({spent_.evaluations, request_.max_evaluations, best_step()});
-      }
+  // A short search in each, at once, from the set of the best by now; true when one is better,
+  // which is that then. Those of a round do not know of each other, so that any number of cores
+  // gives the same answer.
+  void take_best(const std::vector<StructurePool::Members>& all, Climb& climb) {
+    std::vector<Short> round;
+    for (const StructurePool::Members& members : all) {
+      if (is_longer(members, climb.step)) continue;
+      const auto [at, is_new] = searches_.try_emplace(members);
+      if (is_new) ++out_.search.structures;
+      if (is_new || at->second) round.push_back({members, &at->second});
     }
-    return best;
+    const Climb from = climb;
+    in_parallel(round.size(), [&](std::size_t i) { estimate(round[i], from, kGlanceQuota); });
+    keep_best(round, kMostLooks);
+    in_parallel(round.size(), [&](std::size_t i) { estimate(round[i], from, kShortQuota); });
+    keep_best(round, kMostLooks);
+    for (Short& each : round) take(each, from, climb);
+    if (request_.progress) {
+      request_.progress({spent_.evaluations, request_.max_evaluations, best_step()});
+    }
   }
 
-  // In each of them, so many evaluations; those that found something, the shortest step first.
-  void estimate_all(std::vector<Short>& batch, Bytes point, const std::optional<Nanoseconds>& step,
-                    std::int64_t quota) {
-    in_parallel(batch.size(), [&](std::size_t i) { estimate(batch[i], point, step, quota); });
-    for (const Short& each : batch) {
+  [[nodiscard]] static SearchSeed seed_of(const StructureSearch& in, const Climb& from) {
+    return {in.choices_like(*from.in, from.choices), from.step.has_value()};
+  }
+
+  // What is found in it by the likely counter, if that is better.
+  void take(Short& each, const Climb& from, Climb& climb) {
+    StructureSearch& in = **each.search;
+    in.evaluator().begin(spent_, {});
+    Found found = in.solve(from.point, each.shortest,
+                           {kShortQuota, kShortRounds, climb.step, seed_of(in, from), false},
+                           std::move(each.found));
+    spent_.add(in.evaluator().spent());
+    if (!found.step) return;
+    Found::Counted& best = found.candidates.back();
+    climb = {from.point,   &in,
+             each.members, std::move(best.choices),
+             found.step,   std::move(best.candidate)};
+  }
+
+  // Those that found something, the shortest step first.
+  void keep_best(std::vector<Short>& round, std::size_t most) {
+    for (const Short& each : round) {
       if (*each.search != nullptr) spent_.add((*each.search)->evaluator().spent());
     }
-    std::erase_if(batch, [](const Short& each) { return !each.found; });
-    std::stable_sort(batch.begin(), batch.end(), [](const Short& a, const Short& b) {
-      return a.found->result.step_ns < b.found->result.step_ns;
-    });
+    std::erase_if(round, [](const Short& each) { return each.step < 0; });
+    std::stable_sort(round.begin(), round.end(),
+                     [](const Short& a, const Short& b) { return a.step < b.step; });
+    if (round.size() > most) round.resize(most);
   }
 
   // On any thread. The search is made when it is asked for first; null where it cannot be had.
-  void estimate(Short& of, Bytes point, const std::optional<Nanoseconds>& step,
-                std::int64_t quota) const {
+  void estimate(Short& of, const Climb& from, std::int64_t quota) const {
     of.found.reset();
+    of.step = -1;
     std::unique_ptr<StructureSearch>& search = *of.search;
     if (search == nullptr) {
       auto made =
@@ -342,10 +354,12 @@ class Planner {
       search = std::move(made).value();
     }
     search->evaluator().begin(spent_, {});
-    if (search->floor().bytes > point) return;
-    of.shortest = shortest_step(search->footprints(), point, kFewPositions);
-    if (step && of.shortest >= *step) return;
-    of.found = search->estimate(point, of.shortest, {quota, kShortRounds, {}});
+    if (search->floor().bytes > from.point) return;
+    of.shortest = shortest_step(search->footprints(), from.point, kFewPositions);
+    if (from.step && of.shortest >= *from.step) return;
+    of.found = search->estimate(from.point, of.shortest,
+                                {quota, kShortRounds, {}, seed_of(*search, from)});
+    if (of.found) of.step = of.found->candidate.result.step_ns;
   }
 
   // No step with it is shorter than that.

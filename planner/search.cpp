@@ -53,32 +53,18 @@ bool Search::attempt(const std::vector<Choice>& choices, Points points) {
 }
 
 // Sets for the budget and for a little less, which leaves room for reloads ahead of their use.
-void Search::start(const Ways& ways, const std::vector<std::int64_t>& percents) {
-  std::vector<std::vector<Choice>> sets;
-  for (const std::int64_t percent : percents) {
-    const Bytes target = std::max(space_.tight().peak, budget_ - budget_ / 100 * percent);
-    for (const SearchSpace::Order& order : space_.orders()) {
-      SetBuilder builder(space_.changes(), ways.preferred);
-      if (builder.fill(order, target)) {
-        builder.prune(order, target);
-        sets.push_back(builder.choices());
-        continue;
-      }
-      SetBuilder tighter(space_.changes(), ways.tight);
-      if (!tighter.fill(order, target)) continue;
-      tighter.prune(order, target);
-      sets.push_back(tighter.choices());
-    }
-  }
-  for (const auto& choices : sets) attempt(choices, Points::automatic);
-}
-
 void Search::start() {
-  // Parameters that stay and those that come back for backward first; the third way moves more.
-  for (const Ways& ways : space_.ways()) {
-    const bool last = &ways == &space_.ways().back() && space_.ways().size() > 1;
-    start(ways,
-          last ? std::vector<std::int64_t>{0, 5} : std::vector<std::int64_t>{0, 2, 5, 10, 20});
+  for (const std::int64_t percent : {0, 2, 5, 10, 20}) {
+    const Bytes target = std::max(space_.tight().peak, budget_ - budget_ / 100 * percent);
+    for (std::size_t o = 0; o < space_.orders().size(); ++o) {
+      for (const SearchSpace::Order& order : {space_.orders()[o], space_.tight_orders()[o]}) {
+        SetBuilder builder(space_.changes());
+        if (!builder.fill(order, target)) continue;
+        builder.prune(order, target);
+        attempt(builder.choices(), Points::automatic);
+        break;
+      }
+    }
   }
   attempt(space_.tight().choices, Points::tight);
   attempt(space_.tight().choices, Points::automatic);
@@ -90,16 +76,35 @@ void Search::start() {
   }
 }
 
-std::optional<Candidate> Search::solve(Bytes budget, Nanoseconds shortest) {
+// The set with what else has to leave, without what may stay.
+void Search::start_near(const std::vector<Choice>& choices) {
+  const auto& orders = space_.orders();
+  for (std::size_t o = orders.size(); o-- > 0;) {
+    for (const SearchSpace::Order& order : {orders[o], space_.tight_orders()[o]}) {
+      SetBuilder builder(space_.changes());
+      for (std::size_t m = 0; m < choices.size(); ++m) {
+        if (choices[m] != Choice::keep) builder.set(m, choices[m]);
+      }
+      if (!builder.fill(order, budget_)) continue;
+      builder.prune(order, budget_);
+      attempt(builder.choices(), Points::automatic);
+      break;
+    }
+    if (finished()) return;
+  }
+}
+
+std::optional<Solution> Search::solve(Bytes budget, Nanoseconds shortest, const SearchSeed& seed) {
   budget_ = budget;
   shortest_ = shortest;
   left_ = quota_;
   best_.reset();
   tried_.clear();
-  start();
+  if (!seed.choices.empty()) start_near(seed.choices);
+  if (!seed.alone) start();
   if (best_) improve();
   if (!best_) return std::nullopt;
-  return std::move(best_->candidate);
+  return Solution{std::move(best_->candidate), std::move(best_->choices)};
 }
 
 }  // namespace stowage::planner

@@ -14,6 +14,19 @@
 
 namespace stowage::planner {
 
+// A plan with the set that it was made of.
+struct Solution {
+  Candidate candidate;
+  std::vector<Choice> choices;  // by movable
+};
+
+// What a search starts from beside sets of its own: another set, one choice a movable; empty:
+// nothing.
+struct SearchSeed {
+  std::vector<Choice> choices;
+  bool alone = false;  // it starts from nothing else
+};
+
 class Search {
  public:
   // `quota`: evaluations for one budget. Space and evaluator must outlive the search.
@@ -21,8 +34,9 @@ class Search {
       : space_(space), evaluator_(evaluator), quota_(quota) {}
 
   // The best plan found with a peak within `budget`, if any; `shortest` ends the search when it is
-  // reached. Depends on the trace, the budget and the quota only, never on an earlier call.
-  [[nodiscard]] std::optional<Candidate> solve(Bytes budget, Nanoseconds shortest);
+  // reached. Depends on the trace and the arguments only, never on an earlier call.
+  [[nodiscard]] std::optional<Solution> solve(Bytes budget, Nanoseconds shortest,
+                                              const SearchSeed& seed = {});
 
  private:
   enum class Points : std::uint8_t { automatic, early_release, on_demand, tight };
@@ -31,12 +45,10 @@ class Search {
     std::vector<Choice> choices;
     Points points = Points::automatic;
   };
-  class Neighbour;
-
   [[nodiscard]] bool finished() const;
   bool attempt(const std::vector<Choice>& choices, Points points);
-  void start(const Ways& ways, const std::vector<std::int64_t>& percents);
   void start();
+  void start_near(const std::vector<Choice>& choices);
 
   // search_moves.cpp. Each move goes on from the best set, whichever that is by then.
   void improve();
@@ -45,6 +57,9 @@ class Search {
   void move_one_more();
   void move_points();
   bool try_set(const SetBuilder& changed);
+  [[nodiscard]] SetBuilder best_set() const;
+  bool fill_without(const std::vector<std::size_t>& group, SearchSpace::Order order,
+                    SetBuilder& set) const;
   [[nodiscard]] std::vector<std::size_t> stalled_first() const;
 
   const SearchSpace& space_;

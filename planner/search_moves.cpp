@@ -19,30 +19,14 @@ constexpr std::size_t kMostAdded = 4;
 
 }  // namespace
 
-// The best set with its changes: how storages leave there, else as preferred.
-class Search::Neighbour {
- public:
-  explicit Neighbour(const Search& search)
-      : choices_(search.best_->choices),
-        how_(search.space_.ways_of(choices_).preferred),
-        builder_(search.space_.changes(), how_) {
-    for (std::size_t m = 0; m < how_.size(); ++m) {
-      if (choices_[m] != Choice::keep) how_[m] = choices_[m];
-    }
-    for (std::size_t m = 0; m < how_.size(); ++m) {
-      if (choices_[m] != Choice::keep) builder_.take(m);
-    }
+// The best set, to be changed.
+SetBuilder Search::best_set() const {
+  SetBuilder set(space_.changes());
+  for (std::size_t m = 0; m < best_->choices.size(); ++m) {
+    if (best_->choices[m] != Choice::keep) set.set(m, best_->choices[m]);
   }
-  Neighbour(const Neighbour&) = delete;
-  Neighbour& operator=(const Neighbour&) = delete;
-
-  SetBuilder& builder() { return builder_; }
-
- private:
-  std::vector<Choice> choices_;
-  std::vector<Choice> how_;
-  SetBuilder builder_;
-};
+  return set;
+}
 
 bool Search::try_set(const SetBuilder& changed) {
   return changed.peak() <= budget_ && attempt(changed.choices(), best_->points);
@@ -72,80 +56,76 @@ std::vector<std::size_t> Search::stalled_first() const {
   return members;
 }
 
-// Identical layers together: all of them out or back.
+// Identical layers together: all of them back, or out in the same way.
 void Search::move_groups() {
-  std::optional<Neighbour> base;
   for (const auto& group : space_.groups()) {
-    for (const bool leave : {false, true}) {
+    std::vector<Choice> all = space_.ways_of(group.front());
+    all.insert(all.begin(), Choice::keep);
+    for (const Choice choice : all) {
       if (finished() || evaluator_.over()) return;
-      if (!base) base.emplace(*this);
-      SetBuilder changed = base->builder();
-      const auto inside =
-          std::count_if(group.begin(), group.end(), [&](std::size_t m) { return changed.has(m); });
-      if (leave ? inside == static_cast<std::ptrdiff_t>(group.size()) : inside == 0) continue;
+      const bool is_so = std::all_of(group.begin(), group.end(),
+                                     [&](std::size_t m) { return best_->choices[m] == choice; });
+      if (is_so) continue;
+      SetBuilder changed = best_set();
       for (const std::size_t m : group) {
-        if (leave) {
-          changed.take(m);
-        } else {
-          changed.put_back(m);
-        }
+        const bool allows = space_.footprints().movable()[m].allows(choice);
+        changed.set(m, allows ? choice : space_.ways_of(m).front());
       }
       // What no longer fits is filled up from elsewhere.
-      if (!leave) {
-        std::vector<bool> is_member(changed.choices().size(), false);
-        for (const std::size_t m : group) is_member[m] = true;
-        Order others = space_.orders()[0];
-        std::erase_if(others, [&](std::size_t m) { return is_member[m]; });
-        if (!changed.fill(others, budget_)) continue;
-      }
-      if (try_set(changed)) {
-        base.reset();
-        break;
+      if (choice != Choice::keep || fill_without(group, space_.orders()[0], changed)) {
+        if (try_set(changed)) break;
       }
     }
   }
 }
 
-// One back, if need be for another one.
+// None of these leaves for it.
+bool Search::fill_without(const std::vector<std::size_t>& group, Order order,
+                          SetBuilder& set) const {
+  std::vector<bool> is_member(set.choices().size(), false);
+  for (const std::size_t m : group) is_member[m] = true;
+  std::erase_if(order, [&](const WayOut& way_out) { return is_member[way_out.movable]; });
+  return set.fill(order, budget_);
+}
+
+// One back, or out in another way, if need be for another one.
 void Search::move_stalled() {
   const std::vector<std::size_t> members = stalled_first();
-  std::optional<Neighbour> base;
   for (std::size_t i = 0; i < members.size(); ++i) {
-    if (finished() || evaluator_.over()) return;
-    if (!base) base.emplace(*this);
-    SetBuilder& builder = base->builder();
-    if (!builder.has(members[i])) continue;
-    builder.put_back(members[i]);
-    bool better = try_set(builder);
-    if (!better && i < kMostSwaps && builder.peak() > budget_) {
-      for (const Order& order : space_.orders()) {
-        SetBuilder swapped = builder;
-        Order others = order;
-        std::erase(others, members[i]);
-        better = swapped.fill(others, budget_) && try_set(swapped);
-        if (better) break;
+    const std::size_t m = members[i];
+    if (best_->choices[m] == Choice::keep) continue;
+    std::vector<Choice> others = space_.ways_of(m);
+    others.insert(others.begin(), Choice::keep);
+    for (const Choice choice : others) {
+      if (choice == best_->choices[m]) continue;
+      if (finished() || evaluator_.over()) return;
+      SetBuilder changed = best_set();
+      changed.set(m, choice);
+      bool better = try_set(changed);
+      if (!better && i < kMostSwaps && changed.peak() > budget_) {
+        for (const Order& order : space_.orders()) {
+          SetBuilder swapped = changed;
+          better = fill_without({m}, order, swapped) && try_set(swapped);
+          if (better) break;
+        }
       }
+      if (better) break;
     }
-    builder.take(members[i]);
-    if (better) base.reset();
   }
 }
 
 // One more may make room for the reloads of the others.
 void Search::move_one_more() {
   for (const Order& order : space_.orders()) {
-    std::optional<Neighbour> base;
     std::size_t tried = 0;
-    for (const std::size_t m : order) {
+    for (const WayOut& way_out : order) {
       if (tried >= kMostAdded || finished() || evaluator_.over()) break;
-      if (!base) base.emplace(*this);
-      SetBuilder& builder = base->builder();
-      if (builder.has(m) || !builder.can_take(m)) continue;
+      const Choice more = with(best_->choices[way_out.movable], way_out.choice);
+      if (more == Choice::keep) continue;
       ++tried;
-      builder.take(m);
-      const bool better = try_set(builder);
-      builder.put_back(m);
-      if (better) base.reset();
+      SetBuilder changed = best_set();
+      changed.set(way_out.movable, more);
+      try_set(changed);
     }
   }
 }

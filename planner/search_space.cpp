@@ -18,77 +18,144 @@ SearchSpace::SearchSpace(const Footprints& footprints, const TightPlan& tight)
       movable_of_[storage.index()] = static_cast<std::int32_t>(m);
     }
   }
-  make_ways();
   make_orders();
   make_groups();
 }
 
-void SearchSpace::make_ways() {
-  const auto& movable = footprints_.movable();
-  const bool any_shard =
-      std::any_of(movable.begin(), movable.end(), [](const Movable& m) { return m.is_layer(); });
-  std::vector<Choice> streams = {Choice::keep};
-  if (any_shard) streams.insert(streams.end(), {Choice::forward, Choice::always});
-  for (const Choice stream : streams) {
-    Ways ways;
-    for (std::size_t m = 0; m < movable.size(); ++m) {
-      Choice choice = movable[m].allows(Choice::shared) ? Choice::shared : Choice::separate;
-      if (movable[m].is_layer()) choice = stream;
-      if (movable[m].dominant == static_cast<std::int32_t>(Choice::keep)) choice = Choice::keep;
-      const bool as_tight = !movable[m].is_layer() && tight_.choices[m] != Choice::keep;
-      ways.preferred.push_back(choice);
-      ways.tight.push_back(as_tight ? tight_.choices[m] : choice);
-    }
-    ways_.push_back(std::move(ways));
-  }
+std::vector<Choice> SearchSpace::ways_of(std::size_t movable) const {
+  const Movable& of = footprints_.movable()[movable];
+  std::vector<Choice> ways = {of.allows(Choice::shared) ? Choice::shared : Choice::separate};
+  if (of.is_layer()) ways.assign(kStreamChoices.begin(), kStreamChoices.end());
+  const bool stays = of.dominant == static_cast<std::int32_t>(Choice::keep);
+  std::erase_if(ways, [&](Choice choice) { return stays || !of.allows(choice); });
+  return ways;
 }
 
 std::int64_t SearchSpace::candidates() const {
-  const auto& last = ways_.back().preferred;
-  return std::count_if(last.begin(), last.end(),
-                       [](Choice choice) { return choice != Choice::keep; });
+  std::int64_t count = 0;
+  for (std::size_t m = 0; m < footprints_.movable().size(); ++m)
+    count += ways_of(m).empty() ? 0 : 1;
+  return count;
 }
+
+SearchSpace::Order SearchSpace::all() const {
+  Order all;
+  for (std::size_t m = 0; m < footprints_.movable().size(); ++m) {
+    for (const Choice choice : ways_of(m)) {
+      if (choice != Choice::always) all.push_back({m, choice});
+    }
+  }
+  return all;
+}
+
+namespace {
+
+// What an order goes by.
+struct Merits {
+  WayOut way_out;
+  EventId leaves;
+  double idle = 0;  // nanoseconds
+  double bytes = 0;
+  double moved = 1;  // bytes
+};
+
+class MeritsOf {
+ public:
+  explicit MeritsOf(const Footprints& footprints)
+      : footprints_(footprints), time_(footprints.index().resident_time()) {}
+
+  [[nodiscard]] Merits operator()(const WayOut& way_out) const {
+    const Movable& movable = footprints_.movable()[way_out.movable];
+    Merits merits{way_out, movable.leaves};
+    for (const StorageId s : movable.storages) {
+      merits.bytes += static_cast<double>(footprints_.storage_bytes(s));
+    }
+    if (!movable.is_layer()) {
+      merits.moved += static_cast<double>(movable.range());
+      for (const OptionCopy& copy : movable.returns()) {
+        merits.moved += static_cast<double>(copy.bytes);
+      }
+      const auto& returns = movable.returns();
+      const std::size_t next = returns.empty()
+                                   ? time_.size() - 1
+                                   : static_cast<std::size_t>(returns.front().position) / 2;
+      merits.idle = static_cast<double>(time_[next] - time_[movable.leaves.index()]);
+      return merits;
+    }
+    merits.moved += merits.bytes;
+    const Option& option = *movable.option(way_out.choice);
+    merits.idle = held(movable.options.front()) - held(option);
+    if (merits.bytes > 0) merits.idle /= merits.bytes;
+    if (way_out.choice == Choice::backward) {
+      for (const FootprintSpan& span : option.spans) {
+        merits.leaves = std::max(merits.leaves, event_of(span.last));
+      }
+    }
+    return merits;
+  }
+
+ private:
+  [[nodiscard]] EventId event_of(std::int32_t position) const {
+    return EventId(std::min(static_cast<std::size_t>(position) / 2, time_.size() - 1));
+  }
+  // Bytes times nanoseconds.
+  [[nodiscard]] double held(const Option& option) const {
+    double sum = 0;
+    for (const FootprintSpan& span : option.spans) {
+      const Nanoseconds there =
+          time_[event_of(span.last).index()] - time_[event_of(span.first).index()];
+      sum += static_cast<double>(span.bytes) * static_cast<double>(there);
+    }
+    return sum;
+  }
+
+  const Footprints& footprints_;
+  const std::vector<Nanoseconds>& time_;
+};
+
+}  // namespace
 
 void SearchSpace::make_orders() {
   const auto& movable = footprints_.movable();
-  const std::size_t count = movable.size();
-  const auto& time = footprints_.index().resident_time();
-  Order by_pack(count);
-  std::iota(by_pack.begin(), by_pack.end(), std::size_t{0});
-  std::stable_sort(by_pack.begin(), by_pack.end(), [&](std::size_t a, std::size_t b) {
-    return movable[a].leaves < movable[b].leaves;
-  });
+  std::vector<Merits> all_merits;
+  bool any_layer = false;
+  const MeritsOf merits(footprints_);
+  for (const WayOut& way_out : all()) {
+    all_merits.push_back(merits(way_out));
+    any_layer = any_layer || movable[way_out.movable].is_layer();
+  }
+  std::stable_sort(all_merits.begin(), all_merits.end(),
+                   [](const Merits& a, const Merits& b) { return a.leaves < b.leaves; });
   const auto by = [&](auto&& more_is_better) {
-    std::vector<double> key(count);
-    for (std::size_t m = 0; m < count; ++m) key[m] = more_is_better(movable[m]);
-    Order order = by_pack;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return key[a] > key[b]; });
+    std::vector<Merits> sorted = all_merits;
+    std::stable_sort(sorted.begin(), sorted.end(), [&](const Merits& a, const Merits& b) {
+      return more_is_better(a) > more_is_better(b);
+    });
+    Order order;
+    for (const Merits& each : sorted) order.push_back(each.way_out);
     return order;
   };
-  const auto bytes = [&](const Movable& m) {
-    double sum = 0;
-    for (const StorageId s : m.storages) sum += static_cast<double>(footprints_.storage_bytes(s));
-    return sum;
-  };
-  const auto idle = [&](const Movable& m) {
-    const auto& returns = m.returns();
-    const std::size_t next =
-        returns.empty() ? time.size() - 1 : static_cast<std::size_t>(returns.front().position) / 2;
-    return static_cast<double>(time[next] - time[m.leaves.index()]);
-  };
-  const auto moved = [&](const Movable& m) {
-    double sum = static_cast<double>(m.is_layer() ? 0 : m.range()) + 1;
-    for (const OptionCopy& copy : m.returns()) sum += static_cast<double>(copy.bytes);
-    return sum;
-  };
-  orders_ = {by_pack, by(idle), by([&](const Movable& m) { return bytes(m) * idle(m); }), by(bytes),
-             by([&](const Movable& m) { return bytes(m) / moved(m) * idle(m); })};
-  if (ways_.size() > 1) {  // what needs no copy out first
-    for (const std::size_t base : {0U, 4U}) {
+  orders_ = {by([](const Merits&) { return 0; }), by([](const Merits& m) { return m.idle; }),
+             by([](const Merits& m) { return m.bytes * m.idle; }),
+             by([](const Merits& m) { return m.bytes; }),
+             by([](const Merits& m) { return m.bytes / m.moved * m.idle; })};
+  if (any_layer) {
+    const auto is_layer = [&](const WayOut& way_out) {
+      return movable[way_out.movable].is_layer();
+    };
+    std::vector<Order> first = orders_;  // parameters stay
+    for (Order& order : first) std::erase_if(order, is_layer);
+    for (const std::size_t base : {0U, 4U}) {  // what needs no copy out first
       orders_.push_back(orders_[base]);
-      std::stable_partition(orders_.back().begin(), orders_.back().end(),
-                            [&](std::size_t m) { return movable[m].is_layer(); });
+      std::stable_partition(orders_.back().begin(), orders_.back().end(), is_layer);
+    }
+    orders_.insert(orders_.begin(), first.begin(), first.end());
+  }
+  tight_orders_ = orders_;
+  for (Order& order : tight_orders_) {
+    for (WayOut& way_out : order) {
+      const Choice tight = tight_.choices[way_out.movable];
+      if (!movable[way_out.movable].is_layer() && tight != Choice::keep) way_out.choice = tight;
     }
   }
 }
@@ -97,7 +164,7 @@ void SearchSpace::make_groups() {
   const Trace& trace = footprints_.index().trace();
   std::map<std::string, std::vector<std::size_t>> by_name;
   for (std::size_t m = 0; m < footprints_.movable().size(); ++m) {
-    if (ways_.back().preferred[m] == Choice::keep) continue;
+    if (ways_of(m).empty()) continue;
     const Movable& movable = footprints_.movable()[m];
     const StringId name =
         movable.is_layer()
@@ -110,13 +177,6 @@ void SearchSpace::make_groups() {
   for (auto& [name, members] : by_name) {
     if (members.size() > 1) groups_.push_back(std::move(members));
   }
-}
-
-const Ways& SearchSpace::ways_of(const std::vector<Choice>& choices) const {
-  if (std::find(choices.begin(), choices.end(), Choice::always) != choices.end()) {
-    return ways_.back();
-  }
-  return ways_.size() > 1 ? ways_[1] : ways_.front();
 }
 
 }  // namespace stowage::planner

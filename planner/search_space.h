@@ -1,5 +1,5 @@
-// What a search for one budget starts from, whatever the budget: in which ways storages can leave,
-// in which orders they are taken, which of them belong together.
+// What a search for one budget starts from, whatever the budget: how storages can leave, in which
+// orders they are taken, which of them belong together.
 #pragma once
 
 #include <cstddef>
@@ -9,18 +9,13 @@
 #include "planner/bounds.h"
 #include "planner/footprint.h"
 #include "planner/footprint_changes.h"
+#include "planner/set_builder.h"
 
 namespace stowage::planner {
 
-// How each movable leaves when it leaves, with parameters streaming in one way or not at all.
-struct Ways {
-  std::vector<Choice> preferred;  // shared where allowed
-  std::vector<Choice> tight;      // as in the tight plan
-};
-
 class SearchSpace {
  public:
-  using Order = std::vector<std::size_t>;
+  using Order = std::vector<WayOut>;
 
   // Both must outlive it. Cost: O(positions + movables log movables).
   SearchSpace(const Footprints& footprints, const TightPlan& tight);
@@ -29,13 +24,15 @@ class SearchSpace {
   [[nodiscard]] const FootprintChanges& changes() const { return changes_; }
   [[nodiscard]] const TightPlan& tight() const { return tight_; }
 
-  // Parameters stay, stream forward, stream always; the first alone where none can stream.
-  [[nodiscard]] const std::vector<Ways>& ways() const { return ways_; }
-  // Of a set in which parameters stream in one way: that way, else the one that is likely cheapest.
-  [[nodiscard]] const Ways& ways_of(const std::vector<Choice>& choices) const;
-  // All movables by preference: earliest pack, longest idle, idle times bytes, largest, cheapest
-  // per byte moved; the first and the last also with parameters ahead of all others.
+  // By preference all that can leave, in all ways but `always`: earliest, longest idle, idle times
+  // bytes, largest, cheapest per byte moved; the first and the last also with parameters ahead of
+  // all others, and the five without parameters first, where some can stream. Storages
+  // leave `shared` where that is allowed.
   [[nodiscard]] const std::vector<Order>& orders() const { return orders_; }
+  // The same, storages as in the tight plan where they leave there.
+  [[nodiscard]] const std::vector<Order>& tight_orders() const { return tight_orders_; }
+  // How it leaves, with as few copies as it can.
+  [[nodiscard]] std::vector<Choice> ways_of(std::size_t movable) const;
   // Movables of identical layers that some plan can take away, each group of two at least.
   [[nodiscard]] const std::vector<std::vector<std::size_t>>& groups() const { return groups_; }
   // None: -1.
@@ -46,15 +43,15 @@ class SearchSpace {
   [[nodiscard]] std::int64_t candidates() const;
 
  private:
-  void make_ways();
+  [[nodiscard]] Order all() const;
   void make_orders();
   void make_groups();
 
   const Footprints& footprints_;
   const TightPlan& tight_;
   const FootprintChanges changes_;
-  std::vector<Ways> ways_;
   std::vector<Order> orders_;
+  std::vector<Order> tight_orders_;
   std::vector<std::vector<std::size_t>> groups_;
   std::vector<std::int32_t> movable_of_;  // by storage
 };

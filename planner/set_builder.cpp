@@ -4,9 +4,8 @@
 
 namespace stowage::planner {
 
-SetBuilder::SetBuilder(const FootprintChanges& changes, const std::vector<Choice>& offload)
+SetBuilder::SetBuilder(const FootprintChanges& changes)
     : changes_(&changes),
-      offload_(&offload),
       choices_(changes.movables(), Choice::keep),
       profile_(changes.resident()) {}
 
@@ -16,40 +15,38 @@ void SetBuilder::apply(std::size_t movable, Choice choice, Bytes sign) {
   }
 }
 
-void SetBuilder::take(std::size_t movable) {
-  if (has(movable) || !can_take(movable)) return;
-  choices_[movable] = (*offload_)[movable];
-  apply(movable, choices_[movable], 1);
-}
-
-void SetBuilder::put_back(std::size_t movable) {
-  if (!has(movable)) return;
+void SetBuilder::set(std::size_t movable, Choice choice) {
   apply(movable, choices_[movable], -1);
-  choices_[movable] = Choice::keep;
+  choices_[movable] = choice;
+  apply(movable, choices_[movable], 1);
 }
 
 Bytes SetBuilder::peak() const {
   return profile_.max(0, changes_->segments());
 }
 
-bool SetBuilder::fill(const std::vector<std::size_t>& order, Bytes target) {
+bool SetBuilder::fill(const std::vector<WayOut>& order, Bytes target) {
   const std::size_t end = changes_->segments();
   while (true) {
     const std::size_t at = profile_.last_above(0, end, target);
     if (at == end) return true;
-    const auto next = std::find_if(order.begin(), order.end(), [&](std::size_t m) {
-      return !has(m) && can_take(m) && changes_->frees(m, (*offload_)[m], at);
+    const auto next = std::find_if(order.begin(), order.end(), [&](const WayOut& way_out) {
+      const Choice before = choices_[way_out.movable];
+      const Choice after = with(before, way_out.choice);
+      return after != Choice::keep &&
+             changes_->at(way_out.movable, after, at) < changes_->at(way_out.movable, before, at);
     });
     if (next == order.end()) return false;
-    take(*next);
+    set(next->movable, with(choices_[next->movable], next->choice));
   }
 }
 
-void SetBuilder::prune(const std::vector<std::size_t>& order, Bytes target) {
-  for (auto m = order.rbegin(); m != order.rend(); ++m) {
-    if (!has(*m)) continue;
-    put_back(*m);
-    if (peak() > target) take(*m);
+void SetBuilder::prune(const std::vector<WayOut>& order, Bytes target) {
+  for (auto way_out = order.rbegin(); way_out != order.rend(); ++way_out) {
+    const Choice before = choices_[way_out->movable];
+    if (before != way_out->choice && before != Choice::always) continue;
+    set(way_out->movable, without(before, way_out->choice));
+    if (peak() > target) set(way_out->movable, before);
   }
 }
 

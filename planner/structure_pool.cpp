@@ -160,7 +160,45 @@ std::vector<StructurePool::Members> StructurePool::neighbours(const Members& mem
   all.erase(std::unique(all.begin(), all.end()), all.end());
   std::erase(all, members);
   std::erase(all, Members());
-  return all;
+  return most_worth(members, all);
+}
+
+std::vector<StructurePool::Members> StructurePool::most_worth(
+    const Members& members, const std::vector<Members>& all) const {
+  struct Change {
+    const Members* to;
+    Bytes bytes = 0;
+    Nanoseconds work = 0;
+  };
+  std::vector<Change> more;
+  std::vector<Change> fewer;
+  const Bytes bytes_before = bytes(members);
+  const Nanoseconds work_before = work(members);
+  for (const Members& to : all) {
+    const Change change{&to, bytes(to) - bytes_before, work(to) - work_before};
+    if (change.bytes <= 0 && change.work >= 0) continue;
+    (change.bytes > 0 ? more : fewer).push_back(change);
+  }
+  const auto density = [](const Change& a, const Change& b) {
+    return Wide{a.bytes} * std::max<Nanoseconds>(b.work, 1) >
+           Wide{b.bytes} * std::max<Nanoseconds>(a.work, 1);
+  };
+  std::stable_sort(more.begin(), more.end(), density);
+  std::stable_sort(fewer.begin(), fewer.end(), [](const Change& a, const Change& b) {
+    return Wide{a.bytes} * b.work < Wide{b.bytes} * a.work;
+  });
+  std::vector<Members> best;
+  for (std::vector<Change>* const changes : {&more, &fewer}) {
+    if (changes->size() > kMostNeighbours) changes->resize(kMostNeighbours);
+    for (const Change& change : *changes) best.push_back(*change.to);
+  }
+  return best;
+}
+
+Bytes StructurePool::bytes(const Members& members) const {
+  Bytes sum = 0;
+  for (const auto& member : members) sum += layer(member).bytes;
+  return sum;
 }
 
 std::vector<std::string> StructurePool::largest_kind() const {

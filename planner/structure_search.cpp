@@ -1,5 +1,6 @@
 #include "planner/structure_search.h"
 
+#include <map>
 #include <utility>
 
 #include "simulator/step/unroll.h"
@@ -23,7 +24,18 @@ StructureSearch::StructureSearch(std::shared_ptr<const simulator::StepIndex> ind
       footprints_(*index_, request.budget_on, movement_of(request.allowed)),
       floor_(memory_floor(footprints_)),
       tight_(tightest(footprints_, floor_)),
-      space_(footprints_, tight_) {}
+      space_(footprints_, tight_) {
+  const simulator::Step& step = index_->step();
+  for (const Movable& movable : footprints_.movable()) {
+    if (movable.is_layer()) {
+      keys_.emplace_back(-1, movable.layer.value);
+      continue;
+    }
+    const StorageId storage = movable.storages.front();
+    keys_.emplace_back(step.origin(storage).row.value,
+                       static_cast<std::int64_t>(step.pass(storage)));
+  }
+}
 
 Result<std::unique_ptr<StructureSearch>> StructureSearch::make(
     const Trace& recording, const simulator::Structure& structure, const PlanRequest& request) {
@@ -38,18 +50,19 @@ std::optional<Candidate> StructureSearch::tight_plan() {
 }
 
 StructureSearch::Found StructureSearch::solve(Bytes budget, Nanoseconds shortest,
-                                              const Effort& effort,
-                                              std::optional<Candidate> first) {
+                                              const Effort& effort, std::optional<Solution> first) {
   Found found;
   Bytes within = budget;
   for (int round = 0; round < effort.rounds && within >= floor_.bytes; ++round) {
-    std::optional<Candidate> candidate =
+    std::optional<Solution> solution =
         round == 0 ? std::move(first) : estimate(within, shortest, effort);
-    if (!candidate) break;
-    const Nanoseconds step = candidate->result.step_ns;
+    if (!solution) break;
+    const Nanoseconds step = solution->candidate.result.step_ns;
     if (effort.below && step >= *effort.below) break;
-    const Bytes peak = evaluator_.exact_peak(*candidate);
-    found.candidates.push_back({std::move(*candidate), peak});
+    const Bytes peak = effort.is_exact ? evaluator_.exact_peak(solution->candidate)
+                                       : evaluator_.likely_peak(solution->candidate);
+    found.candidates.push_back(
+        {std::move(solution->candidate), peak, std::move(solution->choices)});
     if (peak <= budget) {
       found.step = step;
       break;
@@ -57,6 +70,18 @@ StructureSearch::Found StructureSearch::solve(Bytes budget, Nanoseconds shortest
     within -= peak - budget;
   }
   return found;
+}
+
+std::vector<Choice> StructureSearch::choices_like(const StructureSearch& other,
+                                                  const std::vector<Choice>& choices) const {
+  std::map<Key, Choice> by_key;
+  for (std::size_t m = 0; m < choices.size(); ++m) by_key[other.keys_[m]] = choices[m];
+  std::vector<Choice> like(keys_.size(), Choice::keep);
+  for (std::size_t m = 0; m < keys_.size(); ++m) {
+    const auto at = by_key.find(keys_[m]);
+    if (at != by_key.end() && footprints_.movable()[m].allows(at->second)) like[m] = at->second;
+  }
+  return like;
 }
 
 }  // namespace stowage::planner

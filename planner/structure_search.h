@@ -2,8 +2,10 @@
 // moves is not.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "planner/allowed.h"
@@ -46,13 +48,16 @@ class StructureSearch {
     std::int64_t quota = 0;  // evaluations a round
     int rounds = 6;
     std::optional<Nanoseconds> below{};  // only steps shorter than that matter
+    SearchSeed seed{};
+    bool is_exact = true;  // else peaks are likely ones (Evaluator::likely_peak)
   };
   struct Found {
-    struct Exact {
+    struct Counted {
       Candidate candidate;
-      Bytes peak = 0;  // the exact one
+      Bytes peak = 0;
+      std::vector<Choice> choices{};
     };
-    std::vector<Exact> candidates;    // one a round
+    std::vector<Counted> candidates;  // one a round
     std::optional<Nanoseconds> step;  // of the last one, when that is within the budget
   };
   // The best plans for one budget: while the exact counter is above it, the search is repeated with
@@ -61,15 +66,23 @@ class StructureSearch {
     return solve(budget, shortest, effort, estimate(budget, shortest, effort));
   }
   // Its first round, whose exact counter is not known: cheap beside that.
-  [[nodiscard]] std::optional<Candidate> estimate(Bytes budget, Nanoseconds shortest,
-                                                  const Effort& effort) {
-    return Search(space_, evaluator_, effort.quota).solve(budget, shortest);
+  [[nodiscard]] std::optional<Solution> estimate(Bytes budget, Nanoseconds shortest,
+                                                 const Effort& effort) {
+    return Search(space_, evaluator_, effort.quota).solve(budget, shortest, effort.seed);
   }
   // The others behind it.
   [[nodiscard]] Found solve(Bytes budget, Nanoseconds shortest, const Effort& effort,
-                            std::optional<Candidate> first);
+                            std::optional<Solution> first);
+
+  // What these choices of another structure of the same recording are here: those of the same
+  // storages and layers, as far as they may leave here too.
+  [[nodiscard]] std::vector<Choice> choices_like(const StructureSearch& other,
+                                                 const std::vector<Choice>& choices) const;
 
  private:
+  // A movable in every structure: the recorded storage and its pass, or -1 and the layer.
+  using Key = std::pair<std::int64_t, std::int64_t>;
+
   std::shared_ptr<const simulator::StepIndex> index_;
   simulator::Structure structure_;
   Evaluator evaluator_;
@@ -77,6 +90,7 @@ class StructureSearch {
   MemoryFloor floor_;
   TightPlan tight_;
   SearchSpace space_;
+  std::vector<Key> keys_;  // by movable
 };
 
 }  // namespace stowage::planner

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <queue>
+#include <utility>
 #include <vector>
 
 #include "planner/bounds.h"
@@ -44,13 +45,15 @@ class StepBound {
     const Bytes wanted = footprints_.resident()[static_cast<std::size_t>(position)] - budget_;
     Jobs jobs;
     for (const UnitTimes& unit : units_) add(unit, position, jobs);
+    const CopyJobs out(std::move(jobs.out));
+    const CopyJobs back(std::move(jobs.back));
     const auto step = [&](Bytes away, Nanoseconds again) {
       const Bytes away_back = away - jobs.free_back;
-      const Nanoseconds slow = slowdown(jobs.out, away);
-      const Nanoseconds slow_back = slowdown(jobs.back, away_back);
-      const Nanoseconds before = std::max({resident_until(event), earliest_done(jobs.out, away),
+      const Nanoseconds slow = slowdown(out, away);
+      const Nanoseconds slow_back = slowdown(back, away_back);
+      const Nanoseconds before = std::max({resident_until(event), out.earliest_done(away),
                                            scaled(index_.compute_until()[event]) + slow});
-      const Nanoseconds after = std::max(earliest_done(jobs.back, away_back),
+      const Nanoseconds after = std::max(back.earliest_done(away_back),
                                          compute_behind(position) + scaled(again) + slow_back);
       const Nanoseconds compute = scaled(index_.compute_until().back()) + scaled(again);
       return rested(std::max(compute, before + after), compute, slow + slow_back);
@@ -174,9 +177,9 @@ class StepBound {
 
   // How much longer compute takes while the link moves bytes for jobs worth `wanted`, at least, or
   // waits instead.
-  [[nodiscard]] Nanoseconds slowdown(std::vector<CopyJob>& jobs, Bytes wanted) const {
+  [[nodiscard]] Nanoseconds slowdown(const CopyJobs& jobs, Bytes wanted) const {
     if (speed() == kPpm) return 0;
-    return static_cast<Nanoseconds>(Wide{least_moving(jobs, wanted)} * (kPpm - speed()) / kPpm);
+    return static_cast<Nanoseconds>(Wide{jobs.least_moving(wanted)} * (kPpm - speed()) / kPpm);
   }
   [[nodiscard]] Ppm speed() const {
     return std::clamp<Ppm>(link_.compute_interference, kPpm / 1000, kPpm);

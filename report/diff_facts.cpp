@@ -80,10 +80,27 @@ std::string decision_of(const simulator::SavedRule& rule) {
   return rule.share ? text : text + ", not shared";
 }
 
-std::string stream_of(simulator::ParameterPlan::Stream stream) {
-  using Stream = simulator::ParameterPlan::Stream;
-  if (stream == Stream::off) return "off";
-  return stream == Stream::forward ? "forward" : "always";
+std::string stream_of(simulator::StreamMode mode) {
+  switch (mode) {
+    case simulator::StreamMode::off:
+      return "off";
+    case simulator::StreamMode::forward:
+      return "forward";
+    case simulator::StreamMode::backward:
+      return "backward";
+    case simulator::StreamMode::always:
+      break;
+  }
+  return "always";
+}
+
+std::string stream_of(const simulator::StreamModes& modes) {
+  if (modes.by_shard().empty()) return stream_of(modes.of(0));
+  std::string text;
+  for (const simulator::StreamMode mode : modes.by_shard()) {
+    text += (text.empty() ? "" : ", ") + stream_of(mode);
+  }
+  return text;
 }
 
 void add_parameters(const simulator::ParameterPlan& parameters, Facts& facts) {

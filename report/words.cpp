@@ -1,6 +1,7 @@
 #include "report/words.h"
 
 #include <cstdio>
+#include <map>
 #include <set>
 
 #include "simulator/plan/parameter_shards.h"
@@ -68,24 +69,39 @@ std::string place(const Moment& moment) {
   return text;
 }
 
+namespace {
+
+const char* where_away(simulator::StreamMode mode) {
+  if (mode == simulator::StreamMode::forward) return "away between forward and backward";
+  return mode == simulator::StreamMode::backward ? "away behind backward"
+                                                 : "on the device only around their uses";
+}
+
+}  // namespace
+
 std::string streaming_line(const Trace& trace, const simulator::Plan& plan) {
-  using Stream = simulator::ParameterPlan::Stream;
-  if (!plan.parameters || plan.parameters->stream == Stream::off) return "";
+  if (!plan.parameters || plan.parameters->stream.off()) return "";
   const auto decisions = simulator::resolve_parameters(trace, *plan.parameters);
   if (!decisions) return "";
-  std::set<LayerId> layers;
+  std::map<simulator::StreamMode, std::set<LayerId>> layers;
+  std::size_t count = 0;
   for (std::size_t s = 0; s < decisions->shard_of.size(); ++s) {
-    if (decisions->shard_of[s] >= 0) layers.insert(trace.storages.layer[s]);
+    const simulator::StreamMode mode = decisions->mode_of(StorageId(s));
+    if (mode == simulator::StreamMode::off) continue;
+    count += layers[mode].insert(trace.storages.layer[s]).second ? 1 : 0;
   }
   const auto& prefetch = plan.parameters->prefetch;
-  std::string text = "Parameters of " + count_of(static_cast<std::int64_t>(layers.size()), "layer");
+  std::string text = "Parameters of " + count_of(static_cast<std::int64_t>(count), "layer");
   if (prefetch) {
     text += " in " + count_of(static_cast<std::int64_t>(plan.parameters->shards.size()), "shard");
   }
-  const bool always = plan.parameters->stream == Stream::always;
-  return text + " stream, " +
-         (always ? "on the device only around their uses" : "away between forward and backward") +
-         ", prefetch " + (prefetch ? std::to_string(*prefetch) : "automatic") + ".\n";
+  text += " stream";
+  for (const auto& [mode, of] : layers) {
+    text += ", ";
+    if (layers.size() > 1) text += std::to_string(of.size()) + " ";
+    text += where_away(mode);
+  }
+  return text + ", prefetch " + (prefetch ? std::to_string(*prefetch) : "automatic") + ".\n";
 }
 
 }  // namespace stowage::report

@@ -63,11 +63,9 @@ std::vector<StreamingLayer> streaming_layers_of(const Trace& trace) {
 
 bool streams(const simulator::Decisions& decisions, const StreamingLayer& layer) {
   const simulator::ParameterDecisions& parameters = decisions.parameters;
-  if (parameters.shard_of.empty() || parameters.stream == simulator::ParameterPlan::Stream::off) {
-    return false;
-  }
-  return std::any_of(layer.storages.begin(), layer.storages.end(),
-                     [&](StorageId storage) { return parameters.shard_of[storage.index()] >= 0; });
+  return std::any_of(layer.storages.begin(), layer.storages.end(), [&](StorageId storage) {
+    return parameters.mode_of(storage) != simulator::StreamMode::off;
+  });
 }
 
 simulator::Decisions with_streaming(const Trace& trace, const simulator::Decisions& decisions,
@@ -75,7 +73,7 @@ simulator::Decisions with_streaming(const Trace& trace, const simulator::Decisio
   simulator::Decisions changed = decisions;
   simulator::ParameterDecisions& parameters = changed.parameters;
   // Shards of a plan that streams nothing are a grouping alone.
-  const bool none = parameters.stream == simulator::ParameterPlan::Stream::off;
+  const bool none = parameters.stream.off();
   if (none || parameters.shard_of.empty()) parameters.shard_of.assign(trace.storages.size(), -1);
   std::int32_t next = 0;
   for (const std::int32_t shard : parameters.shard_of) next = std::max(next, shard + 1);
@@ -91,7 +89,11 @@ simulator::Decisions with_streaming(const Trace& trace, const simulator::Decisio
   if (!any) {
     parameters = {};
   } else if (none) {
-    parameters.stream = simulator::ParameterPlan::Stream::forward;
+    parameters.stream = simulator::StreamMode::forward;
+  } else if (!parameters.stream.by_shard().empty()) {
+    std::vector<simulator::StreamMode> modes = parameters.stream.by_shard();
+    modes.resize(static_cast<std::size_t>(next), simulator::StreamMode::forward);
+    parameters.stream = simulator::StreamModes(std::move(modes));
   }
   return changed;
 }

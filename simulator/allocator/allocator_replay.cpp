@@ -158,4 +158,9 @@ AllocatorReplay replay_allocator(const StepIndex& index, const Schedule& schedul
   return replayed;
 }
 
+AllocatorReplay replay_allocator_shortly(const StepIndex& index, const Schedule& schedule) {
+  const AllocationSequence sequence = allocation_sequence(index, schedule);
+  return Replay(index.trace(), sequence, -1, nullptr, {}, kFalling).run();
+}
+
 }  // namespace stowage::simulator

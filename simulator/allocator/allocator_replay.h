@@ -49,4 +49,10 @@ inline constexpr std::int32_t kMostPeriods = 16;  // so many steps are exact wit
 [[nodiscard]] AllocatorReplay replay_allocator(const StepIndex& index, const Schedule& schedule,
                                                Bytes limit = -1, AllocatorTrail* trail = nullptr);
 
+// The same with nothing taken ahead and no other order of addresses: what a first look at many
+// schedules can afford. Its active peak is never above that of replay_allocator() where that takes
+// nothing ahead either.
+[[nodiscard]] AllocatorReplay replay_allocator_shortly(const StepIndex& index,
+                                                       const Schedule& schedule);
+
 }  // namespace stowage::simulator

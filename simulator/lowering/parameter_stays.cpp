@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "simulator/machine/link_model.h"
 #include "simulator/schedule/tenant_kind.h"
 #include "simulator/step/parameter_uses.h"
 
@@ -35,9 +34,8 @@ class Maker {
         period_(period_of(index.event_count())) {}
 
   Movement run() && {
-    if (decisions_.stream == ParameterPlan::Stream::off) return {};
     for (std::size_t s = 0; s < decisions_.shard_of.size(); ++s) {
-      if (decisions_.shard_of[s] < 0) continue;
+      if (decisions_.mode_of(StorageId(s)) == StreamMode::off) continue;
       const std::string& reason = index_.parameter_uses().reason_to_stay(StorageId(s));
       if (reason.empty()) {
         add_spans(StorageId(s));
@@ -107,27 +105,13 @@ class Maker {
     for (std::size_t v = 0; v < visits_.size(); ++v) number_of_[visits_[v].second] = v;
   }
 
-  [[nodiscard]] bool is_behind_forward(const Span& span, const Span& next,
-                                       bool over_the_end) const {
+  // It is away from the end of the one until the other one begins.
+  [[nodiscard]] bool is_away_behind(const Span& span, const Span& next, bool over_the_end,
+                                    StreamMode mode) const {
+    if (mode == StreamMode::always) return true;
     const bool same_phase = span.visit.first == next.visit.first && !over_the_end;
-    return kind_of(span.visit.first) == PhaseKind::forward && !same_phase;
-  }
-
-  // It is to be back when it is needed, and its backward begins before it could be: a last layer's.
-  [[nodiscard]] bool turns_at_once(StorageId storage, const std::vector<Span>& spans) const {
-    const Calibration& link = trace_.calibration;
-    if (decisions_.prefetch || !is_usable(link.h2d)) return false;
-    const Nanoseconds load = transfer_ns(link.h2d, trace_.storages.bytes[storage.index()]);
-    const auto& time = index_.resident_time();
-    bool turns = false;
-    for (std::size_t i = 0; i + 1 < spans.size(); ++i) {
-      if (!is_behind_forward(spans[i], spans[i + 1], false)) continue;
-      const Nanoseconds away = time[place_at(spans[i + 1].first, period_).event.index()] -
-                               time[place_at(spans[i].last, period_).event.index()];
-      if (away >= load) return false;
-      turns = true;
-    }
-    return turns;
+    const bool is_forward = kind_of(span.visit.first) == PhaseKind::forward;
+    return !same_phase && is_forward == (mode == StreamMode::forward);
   }
 
   // The begin of the visit `prefetch` ahead, going back over the step's begin.
@@ -143,15 +127,15 @@ class Maker {
   void add_stays(StorageId storage, const std::vector<Span>& spans) {
     const std::size_t n = spans.size();
     std::vector<bool> leaves_behind(n);
-    const bool always =
-        decisions_.stream == ParameterPlan::Stream::always || turns_at_once(storage, spans);
+    const StreamMode mode = decisions_.mode_of(storage);
     std::size_t begin = n;  // first span of some stay
     for (std::size_t i = n; i-- > 0;) {
-      leaves_behind[i] = always || is_behind_forward(spans[i], spans[(i + 1) % n], i + 1 == n);
+      leaves_behind[i] = is_away_behind(spans[i], spans[(i + 1) % n], i + 1 == n, mode);
       if (leaves_behind[i]) begin = (i + 1) % n;
     }
-    if (begin == n) {  // no forward uses it
-      out_.notes.push_back({{}, "stays: no forward uses it", storage});
+    if (begin == n) {
+      const char* const phase = mode == StreamMode::forward ? "forward" : "backward";
+      out_.notes.push_back({{}, std::string("stays: no ") + phase + " uses it", storage});
       return;
     }
     const TenantId tenant(out_.tenants.size());

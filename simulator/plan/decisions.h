@@ -25,8 +25,13 @@ struct SavedDecision {
 struct ParameterDecisions {
   // By row of Trace::storages, -1 = resident. Empty = all resident. Rows of other classes are -1.
   std::vector<std::int32_t> shard_of;
-  ParameterPlan::Stream stream = ParameterPlan::Stream::off;
+  StreamModes stream;
   std::optional<std::int32_t> prefetch;  // as in ParameterPlan
+
+  [[nodiscard]] StreamMode mode_of(StorageId parameter) const {
+    const std::int32_t shard = shard_of.empty() ? -1 : shard_of[parameter.index()];
+    return shard < 0 ? StreamMode::off : stream.of(static_cast<std::size_t>(shard));
+  }
   bool operator==(const ParameterDecisions&) const = default;
 };
 

@@ -169,6 +169,13 @@ ParameterPlan to_shards(const Trace& trace, const ParameterDecisions& decisions)
   }
   std::int32_t next = 0;
   for (auto& [shard, written] : number) written = next++;
+  if (!plan.stream.by_shard().empty() && !number.empty()) {
+    std::vector<StreamMode> modes;
+    for (const auto& [shard, written] : number) {
+      modes.push_back(decisions.stream.of(static_cast<std::size_t>(shard)));
+    }
+    plan.stream = StreamModes(std::move(modes));
+  }
   const ShardWriter writer(trace, has, of_layer);
   for (const auto& [wide, spelling] :
        {std::pair{true, Spelling::loose}, std::pair{true, Spelling::exact},
@@ -193,8 +200,9 @@ ParameterPlan to_shards(const Trace& trace, const ParameterDecisions& decisions)
 
 std::optional<ParameterPlan> to_parameters(const Trace& trace,
                                            const ParameterDecisions& decisions) {
-  if (decisions.stream == ParameterPlan::Stream::off) return std::nullopt;
-  return to_shards(trace, decisions);
+  if (decisions.stream.off()) return std::nullopt;
+  ParameterPlan plan = to_shards(trace, decisions);
+  return plan.stream.off() ? std::nullopt : std::optional(std::move(plan));
 }
 
 }  // namespace stowage::simulator

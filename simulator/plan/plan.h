@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "simulator/plan/stream_modes.h"
 #include "traces/trace.h"
 
 namespace stowage::simulator {
@@ -82,13 +83,9 @@ struct RecomputeRule {
 // shard with a pattern that matches its layer (the first that uses it) or a layer above that one;
 // those of no shard stay. A shard is what `prefetch` counts in.
 struct ParameterPlan {
-  // off: shards are only a grouping. forward: a parameter leaves after its forward and comes back
-  // for its backward, then stays until its next forward is over; where prefetch is automatic, one
-  // that could not be back in time streams as with always. always: it is on the device only around
-  // its uses in forward, in backward and in the optimizer.
-  enum class Stream : std::uint8_t { off, forward, always };
+  using Stream = StreamMode;
   std::vector<std::vector<std::string>> shards;  // patterns of layers: *, ?, [a-b] for numbers
-  Stream stream = Stream::off;
+  StreamModes stream;                            // off: shards are only a grouping
   // A shard's loads start when the visit this many visits ahead of its own starts; 0: its own.
   // Absent = automatic: as late as the link allows, within the budget.
   std::optional<std::int32_t> prefetch;

@@ -101,13 +101,33 @@ Json recompute_json(const RecomputeRule& rule) {
   return json;
 }
 
+Json stream_json(StreamMode mode) {
+  switch (mode) {
+    case StreamMode::off:
+      return false;
+    case StreamMode::forward:
+      return "forward";
+    case StreamMode::backward:
+      return "backward";
+    case StreamMode::always:
+      break;
+  }
+  return true;
+}
+
+Json stream_json(const StreamModes& modes) {
+  if (modes.by_shard().empty()) return stream_json(modes.of(0));
+  Json json = Json::array();
+  for (const StreamMode mode : modes.by_shard()) json.push_back(stream_json(mode));
+  return json;
+}
+
 // On one line if it fits there, else a shard a line.
 std::string parameters_text(const ParameterPlan& parameters) {
   constexpr std::size_t kLongest = 120;
   Json json = Json::object();
   json["shards"] = parameters.shards;
-  json["stream"] = parameters.stream == ParameterPlan::Stream::always;
-  if (parameters.stream == ParameterPlan::Stream::forward) json["stream"] = "forward";
+  json["stream"] = stream_json(parameters.stream);
   if (parameters.prefetch) json["prefetch"] = *parameters.prefetch;
   std::string text = "\"parameters\": " + one_line(json);
   if (text.size() <= kLongest || parameters.shards.empty()) return text;

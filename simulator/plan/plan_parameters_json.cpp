@@ -14,16 +14,7 @@ bool PlanReader::parameters(const Json& json, ParameterPlan& out) {
     if (!shards(*found, child(at, "shards"), out)) return false;
   }
   if (const auto found = json.find("stream"); found != json.end()) {
-    if (found->is_boolean()) {
-      out.stream = found->get<bool>() ? ParameterPlan::Stream::always : ParameterPlan::Stream::off;
-    } else if (*found == "forward") {
-      out.stream = ParameterPlan::Stream::forward;
-    } else {
-      return fail(child(at, "stream"),
-                  "expected true, false or \"forward\", found " +
-                      (found->is_string() ? in_quotes(found->get_ref<const std::string&>())
-                                          : std::string(found->type_name())));
-    }
+    if (!stream(*found, child(at, "stream"), out)) return false;
   }
   const auto prefetch = json.find("prefetch");
   if (prefetch == json.end() || *prefetch == "auto") return true;
@@ -38,6 +29,43 @@ bool PlanReader::parameters(const Json& json, ParameterPlan& out) {
     return fail(child(at, "prefetch"), "the number " + prefetch->dump() + " is too large");
   }
   out.prefetch = static_cast<std::int32_t>(distance);
+  return true;
+}
+
+bool PlanReader::stream(const Json& json, const std::string& at, ParameterPlan& out) {
+  StreamMode mode = StreamMode::off;
+  if (!json.is_array()) {
+    if (!stream_mode(json, at, mode)) return false;
+    out.stream = mode;
+    return true;
+  }
+  if (json.empty() || json.size() != out.shards.size()) {
+    return fail(at,
+                std::to_string(json.size()) + " values for " + std::to_string(out.shards.size()) +
+                    " shards",
+                "one value for all shards, or a list with one for each");
+  }
+  std::vector<StreamMode> modes;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    if (!stream_mode(json[i], child(at, i), mode)) return false;
+    modes.push_back(mode);
+  }
+  out.stream = StreamModes(std::move(modes));
+  return true;
+}
+
+bool PlanReader::stream_mode(const Json& json, const std::string& at, StreamMode& out) {
+  if (json.is_boolean()) {
+    out = json.get<bool>() ? StreamMode::always : StreamMode::off;
+  } else if (json == "forward") {
+    out = StreamMode::forward;
+  } else if (json == "backward") {
+    out = StreamMode::backward;
+  } else {
+    return fail(at, "expected true, false, \"forward\" or \"backward\", found " +
+                        (json.is_string() ? in_quotes(json.get_ref<const std::string&>())
+                                          : std::string(json.type_name())));
+  }
   return true;
 }
 

@@ -71,6 +71,8 @@ class PlanReader {
   bool made_by(const Json& json, MadeBy& out);
   bool parameters(const Json& json, ParameterPlan& out);
   bool shards(const Json& json, const std::string& pointer, ParameterPlan& out);
+  bool stream(const Json& json, const std::string& pointer, ParameterPlan& out);
+  bool stream_mode(const Json& json, const std::string& pointer, StreamMode& out);
   bool recompute(const Json& json, std::vector<RecomputeRule>& out);
   bool recompute_rule(const Json& json, const std::string& pointer, RecomputeRule& out);
   bool unsupported(const Json& document);

@@ -1,6 +1,7 @@
 #include "simulator/step/recomputed_step.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -21,9 +22,11 @@ namespace {
 // Copies row `from` of a table of the recording behind the last one of the step's.
 template <class Table>
 void copy_row(const Table& source, std::size_t from, Table& to) {
-  std::vector<const void*> columns;
-  visit_columns(source, [&](const char*, const auto& column, Rule) { columns.push_back(&column); });
+  std::array<const void*, 32> columns{};  // more than any table has
   std::size_t next = 0;
+  visit_columns(source,
+                [&](const char*, const auto& column, Rule) { columns.at(next++) = &column; });
+  next = 0;
   visit_columns(to, [&](const char*, auto& column, Rule) {
     using Column = std::remove_reference_t<decltype(column)>;
     column.push_back((*static_cast<const Column*>(columns[next++]))[from]);

@@ -34,16 +34,7 @@ ReplayResult run(const StepIndex& index, const Decisions& decisions) {
   return simulator::replay(index, lowering->schedule);
 }
 
-// Parameters stream in one way in a plan.
-bool is_plan(const std::vector<Choice>& choices) {
-  const auto has = [&](Choice choice) {
-    return std::find(choices.begin(), choices.end(), choice) != choices.end();
-  };
-  return !has(Choice::forward) || !has(Choice::always);
-}
-
-// Calls `visit` with every combination of allowed choices that is a plan; false when there are more
-// than `most`.
+// Calls `visit` with every combination of allowed choices; false when there are more than `most`.
 template <class Visit>
 bool for_all_choices(const Footprints& footprints, double most, const Visit& visit) {
   const auto& movable = footprints.movable();
@@ -54,7 +45,7 @@ bool for_all_choices(const Footprints& footprints, double most, const Visit& vis
   if (count > most) return false;
   std::vector<Choice> choices(movable.size(), Choice::keep);
   while (true) {
-    if (is_plan(choices)) visit(choices);
+    visit(choices);
     std::size_t m = 0;
     for (; m < movable.size(); ++m) {
       auto c = static_cast<std::size_t>(choices[m]) + 1;
@@ -192,8 +183,8 @@ std::vector<std::array<std::int64_t, 6>> rows_of(const simulator::Schedule& sche
   return rows;
 }
 
-// Parameters that are loaded automatically: one shard for all of them gives the schedule that one
-// shard for each layer gives.
+// Parameters that are loaded automatically: one shard for those of a mode gives the schedule that
+// one shard for each layer gives.
 TEST(Footprints, OneShardIsLoweredAsManyAre) {
   int compared = 0;
   int in_several = 0;
@@ -209,10 +200,10 @@ TEST(Footprints, OneShardIsLoweredAsManyAre) {
     const Bytes peak =
         *std::max_element(footprints.resident().begin(), footprints.resident().end());
     std::mt19937_64 random(seed);
-    for (const Choice stream : {Choice::forward, Choice::always}) {
+    for (int round = 0; round < 2; ++round) {
       std::vector<Choice> choices;
       for (const Movable& movable : footprints.movable()) {
-        const Choice leave = movable.is_layer() ? stream : Choice::shared;
+        const Choice leave = movable.is_layer() ? kStreamChoices[random() % 3] : Choice::shared;
         const bool can = movable.allows(leave) && random() % 3 > 0;
         choices.push_back(can ? leave : Choice::keep);
       }
@@ -220,12 +211,14 @@ TEST(Footprints, OneShardIsLoweredAsManyAre) {
       one.budget = peak * 3 / 4;
       Decisions many = one;
       std::set<std::int32_t> used;
+      std::vector<simulator::StreamMode> modes(trace.layers.size());
       for (std::size_t s = 0; s < many.parameters.shard_of.size(); ++s) {
-        ASSERT_LE(one.parameters.shard_of[s], 0);
         if (one.parameters.shard_of[s] < 0) continue;
         many.parameters.shard_of[s] = shard[s];
+        modes[static_cast<std::size_t>(shard[s])] = one.parameters.mode_of(StorageId(s));
         used.insert(shard[s]);
       }
+      if (!used.empty()) many.parameters.stream = simulator::StreamModes(modes);
       const auto a = simulator::lower(index, one);
       const auto b = simulator::lower(index, many);
       ASSERT_TRUE(a.ok() && b.ok()) << "seed " << seed;

@@ -15,10 +15,7 @@ std::vector<CopyJob> three() {
 }
 
 TEST(CopyJobs, EarliestTakesTheDensestThatIsThere) {
-  const auto done = [](Bytes wanted) {
-    auto jobs = three();
-    return earliest_done(jobs, wanted);
-  };
+  const auto done = [](Bytes wanted) { return CopyJobs(three()).earliest_done(wanted); };
   EXPECT_EQ(done(0), 0);
   EXPECT_EQ(done(200), 100);        // the second job
   EXPECT_EQ(done(250), 150);        // and half of the first
@@ -28,10 +25,7 @@ TEST(CopyJobs, EarliestTakesTheDensestThatIsThere) {
 }
 
 TEST(CopyJobs, LeastMovingIsAFractionalKnapsack) {
-  const auto moving = [](Bytes wanted) {
-    auto jobs = three();
-    return least_moving(jobs, wanted);
-  };
+  const auto moving = [](Bytes wanted) { return CopyJobs(three()).least_moving(wanted); };
   EXPECT_EQ(moving(0), 0);
   EXPECT_EQ(moving(250), 25);            // half of the third
   EXPECT_EQ(moving(600), 50 + 40);       // and half of the second
@@ -40,9 +34,13 @@ TEST(CopyJobs, LeastMovingIsAFractionalKnapsack) {
 }
 
 TEST(CopyJobs, FreeJobsCountFirst) {
-  std::vector<CopyJob> jobs = {{0, 100, 100, 100}, {0, 0, 0, 70}};
-  EXPECT_EQ(earliest_done(jobs, 100), 30);
-  EXPECT_EQ(least_moving(jobs, 100), 30);
+  const CopyJobs jobs({{0, 100, 100, 100}, {0, 0, 0, 70}});
+  EXPECT_EQ(jobs.earliest_done(70), 0);
+  EXPECT_EQ(jobs.earliest_done(100), 30);
+  EXPECT_EQ(jobs.least_moving(100), 30);
+  EXPECT_EQ(CopyJobs({{40, 0, 0, 70}, {90, 0, 0, 1}}).earliest_done(71), 90);
+  EXPECT_EQ(CopyJobs({}).earliest_done(0), 0);
+  EXPECT_EQ(CopyJobs({}).least_moving(5), 0);
 }
 
 // A lane that is done at t has moved bytes for no longer than t.
@@ -59,8 +57,8 @@ TEST(CopyJobs, MovingIsNeverLongerThanTheTimeItTakes) {
       all += jobs.back().value;
     }
     for (Bytes wanted = 1; wanted <= all; wanted += 1 + all / 10) {
-      auto copy = jobs;
-      ASSERT_LE(least_moving(copy, wanted), earliest_done(jobs, wanted)) << "seed " << seed;
+      const CopyJobs lane(jobs);
+      ASSERT_LE(lane.least_moving(wanted), lane.earliest_done(wanted)) << "seed " << seed;
     }
   }
 }

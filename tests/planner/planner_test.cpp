@@ -11,6 +11,7 @@
 #include "planner/footprint.h"
 #include "simulator/hazards/hazards.h"
 #include "simulator/lowering/lowering.h"
+#include "simulator/plan/parameter_shards.h"
 #include "simulator/plan/plan_json.h"
 #include "tests/support/micro_trace.h"
 
@@ -251,6 +252,48 @@ void compare_with_rivals(const StepIndex& index, const PlanOutcome& outcome, Byt
     ++rivals.beaten;
   }
   if (!any && !outcome.feasible()) ++rivals.none_either;
+}
+
+// Room for one parameter less than both at the loss, where a is idle, and in a's backward, where b
+// is: each leaves once a step, though both could leave twice and hide it.
+TEST(Planner, EachLayerStreamsInTheGapThatFreesWhatIsTooMuch) {
+  MicroTrace t;
+  const StorageId a = t.existing(100);
+  const StorageId b = t.existing(100);
+  const auto op = [&](StorageId parameter, Bytes temporary) {
+    t.begin_op();
+    if (parameter.valid()) t.read(parameter);
+    if (temporary > 0) t.free(t.alloc(temporary));
+    t.run(1000).end_op();
+  };
+  t.begin_layer("a");
+  op(a, 0);
+  t.end_layer("a");
+  t.begin_layer("b");
+  op(b, 0);
+  t.end_layer("b");
+  t.set_layer(a, "a");
+  t.set_layer(b, "b");
+  t.begin_layer("loss");
+  op({}, 100);
+  t.end_layer("loss");
+  t.backward();
+  t.begin_layer_backward("b");
+  op(b, 0);
+  t.end_layer_backward("b");
+  t.begin_layer_backward("a");
+  op(a, 100);
+  t.end_layer_backward("a");
+  const Trace trace = t.finish();
+  const PlanOutcome outcome = plan_for(StepIndex(trace), 200);
+  ASSERT_EQ(outcome.kind, PlanKind::planned);
+  ASSERT_TRUE(outcome.plan.parameters.has_value());
+  const auto decisions = simulator::resolve_parameters(trace, *outcome.plan.parameters);
+  ASSERT_TRUE(decisions.ok());
+  EXPECT_EQ(decisions->mode_of(a), simulator::StreamMode::forward);
+  EXPECT_EQ(decisions->mode_of(b), simulator::StreamMode::backward);
+  EXPECT_EQ(outcome.predicted.h2d_bytes, 200);
+  EXPECT_EQ(outcome.predicted.stall_ns, 0);
 }
 
 TEST(Planner, KeepsEveryBudgetAndMoreIsNeverSlower) {

@@ -19,6 +19,7 @@
 #include "simulator/lowering/lowering.h"
 #include "simulator/replay/replay.h"
 #include "tests/support/micro_trace.h"
+#include "tests/support/random_modes.h"
 
 namespace stowage::planner {
 namespace {
@@ -61,8 +62,7 @@ void do_not_mix(const Calibration& link, Decisions& decisions, std::mt19937_64& 
 simulator::ParameterDecisions random_shards(const Trace& trace, std::mt19937_64& random) {
   simulator::ParameterPlan parameters;
   parameters.shards.resize(1 + random() % 5);
-  parameters.stream = random() % 2 == 0 ? simulator::ParameterPlan::Stream::always
-                                        : simulator::ParameterPlan::Stream::forward;
+  parameters.stream = testing::random_modes(parameters.shards.size(), random());
   if (random() % 2 == 0) parameters.prefetch = static_cast<std::int32_t>(random() % 4);
   std::vector<bool> has(trace.layers.size(), false);
   for (std::size_t s = 0; s < trace.storages.size(); ++s) {

@@ -16,6 +16,7 @@
 #include "simulator/replay/replay.h"
 #include "tests/profiler_torch/recorded_model.h"
 #include "tests/profiler_torch/test_device.h"
+#include "tests/support/random_modes.h"
 #include "tests/support/schedule_damage.h"
 #include "tests/support/schedule_parts.h"
 
@@ -140,8 +141,8 @@ simulator::ParameterDecisions random_shards(const Trace& trace, std::mt19937& ra
     open = true;
     parameters.shard_of[s] = shards - 1;
   }
-  using Stream = simulator::ParameterPlan::Stream;
-  parameters.stream = below(2) == 0 ? Stream::forward : Stream::always;
+  const auto seed = static_cast<std::uint64_t>(below(1'000'000));
+  parameters.stream = testing::random_modes(static_cast<std::size_t>(std::max(shards, 1)), seed);
   if (below(10) < 7) parameters.prefetch = below(5);
   return parameters;
 }

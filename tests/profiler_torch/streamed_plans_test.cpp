@@ -50,8 +50,9 @@ testing::WatchedDriver::Watch throw_at(const std::string& event, int number) {
 using Mode = std::tuple<Stream, std::optional<std::int32_t>>;
 const std::vector<Mode>& modes() {
   static const std::vector<Mode> all = {
-      {Stream::always, 0},  {Stream::always, 2},  {Stream::always, std::nullopt},
-      {Stream::forward, 0}, {Stream::forward, 1}, {Stream::forward, std::nullopt}};
+      {Stream::always, 0},   {Stream::always, 2},   {Stream::always, std::nullopt},
+      {Stream::forward, 0},  {Stream::forward, 1},  {Stream::forward, std::nullopt},
+      {Stream::backward, 0}, {Stream::backward, 1}, {Stream::backward, std::nullopt}};
   return all;
 }
 

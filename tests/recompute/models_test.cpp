@@ -30,6 +30,7 @@
 #include "tests/profiler_torch/test_device.h"
 #include "tests/profiler_torch/twin_sessions.h"
 #include "tests/support/or_throw.h"
+#include "tests/support/random_modes.h"
 
 namespace stowage {
 namespace {
@@ -257,8 +258,7 @@ simulator::Decisions random_decisions(const simulator::StepIndex& index, std::mt
   }
   if (random() % 3 != 0) return decisions;
   // A layer's parameters in one shard.
-  decisions.parameters.stream = random() % 2 == 0 ? simulator::ParameterPlan::Stream::always
-                                                  : simulator::ParameterPlan::Stream::forward;
+  decisions.parameters.stream = testing::random_modes(trace.layers.size(), random());
   if (random() % 2 == 0) decisions.parameters.prefetch = static_cast<std::int32_t>(random() % 3);
   decisions.parameters.shard_of.assign(trace.storages.size(), -1);
   for (std::size_t s = 0; s < trace.storages.size(); ++s) {

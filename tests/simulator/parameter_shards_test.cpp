@@ -130,7 +130,9 @@ TEST(ParameterShards, RandomGroupings) {
     };
     ParameterDecisions decisions;
     decisions.shard_of.assign(trace.storages.size(), -1);
-    decisions.stream = ParameterPlan::Stream::forward;
+    std::vector<StreamMode> modes(6);
+    for (StreamMode& mode : modes) mode = static_cast<StreamMode>(draw(4));
+    decisions.stream = StreamModes(modes);
     decisions.shard_of[0] = draw(7) - 1;
     for (std::size_t i = 0; i < 12; ++i) {
       decisions.shard_of[1 + 2 * i] = decisions.shard_of[2 + 2 * i] = draw(7) - 1;
@@ -143,6 +145,7 @@ TEST(ParameterShards, RandomGroupings) {
     for (std::size_t s = 0; s < trace.storages.size(); ++s) {
       const std::int32_t got = back->shard_of.empty() ? -1 : back->shard_of[s];
       ASSERT_EQ(got < 0, decisions.shard_of[s] < 0) << seed << " " << s;
+      ASSERT_EQ(back->mode_of(StorageId(s)), decisions.mode_of(StorageId(s))) << seed << " " << s;
       for (std::size_t t = 0; t < s && got >= 0; ++t) {
         ASSERT_EQ(got == back->shard_of[t], decisions.shard_of[s] == decisions.shard_of[t])
             << seed << " " << s << " " << t;

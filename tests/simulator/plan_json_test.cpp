@@ -133,7 +133,13 @@ TEST(PlanJson, GivesThePlanBack) {
           shard.push_back(below(2) != 0 ? "layers.[0-" + std::to_string(below(99)) + "].mlp" : "?");
         }
       }
-      plan.parameters->stream = static_cast<ParameterPlan::Stream>(below(3));
+      std::vector<StreamMode> modes(plan.parameters->shards.size());
+      for (StreamMode& mode : modes) mode = static_cast<StreamMode>(below(4));
+      if (modes.empty() || below(2) == 0) {
+        plan.parameters->stream = static_cast<StreamMode>(below(4));
+      } else {
+        plan.parameters->stream = StreamModes(modes);
+      }
       if (below(2) != 0) plan.parameters->prefetch = static_cast<std::int32_t>(below(5));
     }
     if (below(2) != 0) {
@@ -190,6 +196,14 @@ TEST(PlanJson, ParametersAsPeopleWriteThem) {
   EXPECT_EQ(twice.prefetch, std::nullopt);
   EXPECT_EQ(twice.stream, ParameterPlan::Stream::always);
   EXPECT_EQ(twice.shards.size(), 2U);
+  const char* const kEach =
+      R"("parameters": {"shards": [["a"], ["b"], ["c"]], "stream": ["backward", false, true]})";
+  const ParameterPlan each = read(with(kEach)).parameters.value();
+  EXPECT_EQ(each.stream, StreamModes({StreamMode::backward, StreamMode::off, StreamMode::always}));
+  const ParameterPlan same =
+      read(with(R"("parameters": {"shards": [["a"], ["b"]], "stream": ["backward", "backward"]})"))
+          .parameters.value();
+  EXPECT_EQ(same.stream, StreamMode::backward);
   EXPECT_EQ(read(with(R"("parameters": {"prefetch": 0})")).parameters->prefetch, 0);
 }
 
@@ -322,6 +336,12 @@ TEST(PlanJson, RefusesWithPointerAndHint) {
        "/parameters/shards/0/0", ""},
       {R"({"schema": "stowage-plan/1", "parameters": {"stream": "fwd"}})", "/parameters/stream",
        "\"forward\""},
+      {R"({"schema": "stowage-plan/1", "parameters": {"shards": [["a"]], "stream": [true, true]}})",
+       "/parameters/stream", "2 values for 1 shards"},
+      {R"({"schema": "stowage-plan/1", "parameters": {"stream": []}})", "/parameters/stream",
+       "0 values for 0 shards"},
+      {R"({"schema": "stowage-plan/1", "parameters": {"shards": [["a"]], "stream": ["back"]}})",
+       "/parameters/stream/0", "expected true, false, \"forward\" or \"backward\", found \"back\""},
       {R"({"schema": "stowage-plan/1", "parameters": {"stream": 1}})", "/parameters/stream",
        "true, false"},
       {R"({"schema": "stowage-plan/1", "parameters": {"prefetch": -1}})", "/parameters/prefetch",

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "simulator/hazards/hazards.h"
 #include "simulator/lowering/lowering.h"
@@ -61,7 +62,7 @@ struct TwoLayers {
     return t.finish();
   }
 
-  Lowering lowering(Stream stream, std::optional<std::int32_t> prefetch,
+  Lowering lowering(const StreamModes& stream, std::optional<std::int32_t> prefetch,
                     std::optional<Bytes> budget = {}) {
     Plan plan;
     plan.parameters = ParameterPlan{{{"a"}, {"b"}}, stream, prefetch};
@@ -204,6 +205,50 @@ TEST(Streaming, ForwardOnDemand) {
   EXPECT_EQ(detail.requested[5], 200);
   EXPECT_EQ(detail.requested[9], 0);
   EXPECT_EQ(detail.requested[27], 300);
+}
+
+// Both stay from their forward to the end of their backward. Loads: 100 and 200 in forward, again
+// for the updates, all waited for; b's store, 200, is waited for at the end.
+TEST(Streaming, BackwardOnDemand) {
+  TwoLayers t;
+  const Lowering lowered = t.lowering(Stream::backward, 0);
+  EXPECT_EQ(text_of(t.trace, lowered.schedule),
+            "load:a@1+ await:a@1+ load:b@5+ await:b@5+ evict:b@13+ evict:a@17+ "
+            "load:a@19+ await:a@19+ store:a@22+ load:b@23+ await:b@23+ store:b@26+ "
+            "evict:a@26+ evict:b@27-");
+  ReplayDetail detail;
+  const ReplayResult r = replay(t.index, lowered.schedule, &detail);
+  EXPECT_EQ(r.step_ns, 5000);
+  EXPECT_EQ(r.stall_ns, 800);
+  EXPECT_EQ(r.h2d_bytes, 600);
+  EXPECT_EQ(r.d2h_bytes, 300);
+  EXPECT_EQ(detail.requested[0], 0);
+  EXPECT_EQ(detail.requested[9], 300);
+  EXPECT_EQ(detail.requested[14], 100);
+  EXPECT_EQ(detail.requested[18], 0);
+}
+
+// Each shard in its own mode: what it would do alone.
+TEST(Streaming, EachShardInItsMode) {
+  TwoLayers t;
+  const auto of = [&](const std::string& text, const std::string& layer) {
+    std::string own;
+    std::istringstream words(text);
+    for (std::string word; words >> word;) {
+      if (word.find(":" + layer + "@") != std::string::npos) own += word + " ";
+    }
+    return own;
+  };
+  const auto text = [&](const StreamModes& modes) {
+    return text_of(t.trace, t.lowering(modes, 0).schedule);
+  };
+  for (const Stream a : {Stream::off, Stream::forward, Stream::backward, Stream::always}) {
+    for (const Stream b : {Stream::off, Stream::forward, Stream::backward, Stream::always}) {
+      const std::string both = text(StreamModes({a, b}));
+      EXPECT_EQ(of(both, "a"), of(text(a), "a"));
+      EXPECT_EQ(of(both, "b"), of(text(b), "b"));
+    }
+  }
 }
 
 // Without an optimizer nothing is written, so nothing is stored.

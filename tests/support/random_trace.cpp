@@ -2,6 +2,7 @@
 #include <random>
 
 #include "tests/support/micro_trace.h"
+#include "tests/support/random_modes.h"
 
 namespace stowage::testing {
 namespace {
@@ -439,8 +440,7 @@ simulator::ParameterDecisions random_shards(const Trace& trace, std::uint64_t se
     if (trace.storages.storage_class[s] != StorageClass::parameter || dice.chance(15)) continue;
     decisions.shard_of[s] = static_cast<std::int32_t>(dice.in(0, shards - 1));
   }
-  decisions.stream = dice.chance(60) ? simulator::ParameterPlan::Stream::always
-                                     : simulator::ParameterPlan::Stream::forward;
+  decisions.stream = random_modes(static_cast<std::size_t>(shards), seed);
   if (dice.chance(50)) decisions.prefetch = static_cast<std::int32_t>(dice.in(0, 3));
   return decisions;
 }
