@@ -11,6 +11,7 @@ namespace {
 constexpr int kLeastLabel = 16;    // px: below that no name can be read
 constexpr int kLeastCut = 64;      // px: below that a name that is cut says too little for its cost
 constexpr int kMostNames = 20000;  // kept laid out
+constexpr int kLeastAgain = 3;     // px: what runs again is hatched, as short as it may be
 constexpr double kFaintest = 0.3;  // of a folded run that is hardly busy
 
 // The uppermost row of pixels of a box, over what is there, and then all rows below it the same.
@@ -93,6 +94,25 @@ void LanePainter::label(QPainter& painter, const QRect& box, const QColor& ink, 
   painter.restore();
 }
 
+void LanePainter::paint_again(QPainter& painter, const QRect& area, const LaneRow& row,
+                              const TimeAxis& axis, const Theme& theme) {
+  const QRect inner = spans_rect(area);
+  const QBrush hatch(theme.again(), Qt::FDiagPattern);
+  const auto first = std::partition_point(
+      row.again.begin(), row.again.end(),
+      [&](const TimeRange& range) { return static_cast<double>(range.end) < axis.begin(); });
+  int done = area.left();  // what is hatched stays as it is: a line would be drawn over a line
+  for (auto range = first;
+       range != row.again.end() && static_cast<double>(range->begin) < axis.end(); ++range) {
+    const double x0 = std::max(axis.x_of(range->begin), 0.0);
+    const double x1 = std::min(axis.x_of(range->end), axis.width());
+    const int left = std::max(done, area.left() + static_cast<int>(std::floor(x0)));
+    const int right = std::max(area.left() + static_cast<int>(std::floor(x1)), left + kLeastAgain);
+    painter.fillRect(QRect(left, inner.top(), right - left, inner.height()), hatch);
+    done = right;
+  }
+}
+
 void LanePainter::paint(QPainter& painter, QImage& canvas, const QRect& area, LaneKind kind,
                         const LaneRow& row, const TimeAxis& axis, const Theme& theme,
                         const Selection& selection, const NameOf& name_of) {
@@ -135,6 +155,7 @@ void LanePainter::paint(QPainter& painter, QImage& canvas, const QRect& area, La
     if (info.kind == selection.kind && info.row == selection.row) selected_.push_back(box);
   }
   line.copy_down();
+  paint_again(painter, area, row, axis, theme);
   const QBrush hatch(mix(theme.background, theme.stall, 0.75), Qt::BDiagPattern);
   for (const Label& each : labels_) {
     if (stall) {

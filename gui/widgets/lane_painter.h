@@ -42,6 +42,9 @@ class LanePainter {
     Text whole;
     Text last;
   };
+  // A hatch over what runs again, below the names.
+  static void paint_again(QPainter& painter, const QRect& area, const LaneRow& row,
+                          const TimeAxis& axis, const Theme& theme);
   const Name& name(QPainter& painter, StringId id, const NameOf& name_of);
   void label(QPainter& painter, const QRect& box, const QColor& ink, StringId id,
              const NameOf& name_of);
