@@ -13,7 +13,8 @@ std::vector<TimeRange> again_in(const LaneRow& row) {
   std::vector<TimeRange> ranges;
   for (std::size_t i = 0; i < row.infos.size(); ++i) {
     if (!row.infos[i].again) continue;
-    if (i == 0 || !row.infos[i - 1].again) ranges.push_back({row.spans.begin(i), 0});
+    const bool goes_on = !ranges.empty() && ranges.back().end == row.spans.begin(i);
+    if (!goes_on) ranges.push_back({row.spans.begin(i), 0});
     ranges.back().end = row.spans.end(i);
   }
   return ranges;

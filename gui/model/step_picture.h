@@ -52,7 +52,7 @@ struct LaneRow {
   std::vector<SpanInfo> infos;
   std::vector<Bytes> bytes;   // moved, waited for; empty: none of the spans is about bytes
   std::vector<CutWork> cuts;  // by `part`
-  // From the first to the last of spans in a row that run again.
+  // Where spans that run again are, in order; those without a gap between them are one.
   std::vector<TimeRange> again;
   [[nodiscard]] Bytes bytes_of(std::size_t span) const { return bytes.empty() ? 0 : bytes[span]; }
   // Null: no stall cuts what the span belongs to. O(log cuts).

@@ -163,8 +163,8 @@ Theme::Fill Theme::band(const MemoryView& memory, std::size_t row) const {
   return {color, hatched(memory.classes[row]) ? mix(color, background, 0.6) : color};
 }
 
-QColor Theme::again() const {
-  return mix(background, text, contrast ? 1.0 : 0.85);
+QColor Theme::again(LaneKind kind) const {
+  return mix(ink(lane(kind)), lane(kind), contrast ? 1.0 : 0.7);
 }
 
 QColor Theme::source(Source source) const {

@@ -44,8 +44,8 @@ struct Theme {
     QColor line;  // of its hatch; `color` without one
   };
   [[nodiscard]] Fill band(const MemoryView& memory, std::size_t row) const;
-  // Of the hatch over spans that run again.
-  [[nodiscard]] QColor again() const;
+  // Of the hatch over spans of a lane that run again.
+  [[nodiscard]] QColor again(LaneKind kind) const;
   [[nodiscard]] QColor source(Source source) const;
   // Black or white, whichever is read better on `on`.
   [[nodiscard]] static QColor ink(const QColor& on);
