@@ -57,11 +57,13 @@ void PlanTreeModel::compute() {
           now != nullptr && !again && now->saved_is(row.saved, simulator::Decision::offload);
       shares_[i].offloaded = away ? 1 : 0;
       shares_[i].recomputed = again ? 1 : 0;
+      shares_[i].by_layer = again && now->segment(row.saved) >= 0 ? 1 : 0;
     }
     if (row.parent < 0) continue;
     shares_[static_cast<std::size_t>(row.parent)].all += shares_[i].all;
     shares_[static_cast<std::size_t>(row.parent)].offloaded += shares_[i].offloaded;
     shares_[static_cast<std::size_t>(row.parent)].recomputed += shares_[i].recomputed;
+    shares_[static_cast<std::size_t>(row.parent)].by_layer += shares_[i].by_layer;
   }
 }
 
@@ -153,22 +155,19 @@ QString PlanTreeModel::kind_id(const QModelIndex& index) const {
   return kind < 0 ? QString() : decision_kinds()[static_cast<std::size_t>(kind)].id;
 }
 
-// " (by ops)", " (with layers.3)", " (by layer)".
-QString PlanTreeModel::how_again(const PlanRow& row) const {
+// " (by ops)", " (by layer)", " (both ways)" of a layer; " (with layers.3)" of what it saves.
+QString PlanTreeModel::how_again(std::size_t row) const {
   const PlanDecisions& now = *decisions();
-  if (row.kind == PlanRowKind::saved) {
-    const std::int32_t segment = now.segment(row.saved);
-    return segment < 0
-               ? tr(" (by ops)")
-               : tr(" (with %1)").arg(qstring(now.segments[static_cast<std::size_t>(segment)]));
+  const PlanRow& at = tree_->rows[row];
+  if (at.kind == PlanRowKind::saved) {
+    const std::int32_t segment = now.segment(at.saved);
+    if (segment < 0) return tr(" (by ops)");
+    return tr(" (with %1)").arg(qstring(now.segments[static_cast<std::size_t>(segment)]));
   }
-  bool by_ops = false;
-  bool by_layer = false;
-  for (const SavedId saved : saved_in(tree_->trace(), row.layer)) {
-    by_layer = by_layer || now.segment(saved) >= 0;
-    by_ops = by_ops || now.saved_is(saved, simulator::Decision::recompute);
-  }
-  return by_ops && by_layer ? tr(" (both ways)") : by_ops ? tr(" (by ops)") : tr(" (by layer)");
+  const Share& share = shares_[row];
+  return share.by_layer == 0                  ? tr(" (by ops)")
+         : share.by_layer == share.recomputed ? tr(" (by layer)")
+                                              : tr(" (both ways)");
 }
 
 QString PlanTreeModel::decision_text(const QModelIndex& index) const {
@@ -181,17 +180,14 @@ QString PlanTreeModel::decision_text(const QModelIndex& index) const {
     if (share.offloaded == 0) {
       return tr("◐ mixed: %1 of %2 recompute").arg(share.recomputed).arg(share.all);
     }
-    return tr("◐ mixed: %1 offload, %2 recompute of %3")
-        .arg(share.offloaded)
-        .arg(share.recomputed)
-        .arg(share.all);
+    return tr("◐ %1 offload, %2 recompute").arg(share.offloaded).arg(share.recomputed);
   }
   const PlanRow& row = row_at(index);
   if (row.kind == PlanRowKind::optimizer_state) return tr("– on the device");
   const DecisionKind* kind = decision_kind(id);
   if (kind == nullptr) return QStringLiteral("–");
   QString text = kind->glyph + QLatin1Char(' ') + kind->id;
-  if (id == QLatin1String("recompute")) text += how_again(row);
+  if (id == QLatin1String("recompute")) text += how_again(index.internalId());
   if (row.kind == PlanRowKind::saved) {
     const ExplainedPtr& why = explanations_.current();
     if (id == QLatin1String("keep") && !tree_->can_move(row.saved))

@@ -39,6 +39,7 @@ class PlanTreeModel : public QAbstractItemModel {
   struct Share {
     std::int32_t offloaded = 0;
     std::int32_t recomputed = 0;
+    std::int32_t by_layer = 0;  // of these, not by ops
     std::int32_t all = 0;
   };
   [[nodiscard]] Share share_of(std::int32_t layer_row) const;
@@ -70,7 +71,7 @@ class PlanTreeModel : public QAbstractItemModel {
   [[nodiscard]] RowFigures figures_of(std::size_t row) const;
   [[nodiscard]] const PlanRow& row_at(const QModelIndex& index) const;
   [[nodiscard]] QString name(const PlanRow& row) const;
-  [[nodiscard]] QString how_again(const PlanRow& row) const;
+  [[nodiscard]] QString how_again(std::size_t row) const;
   [[nodiscard]] QString decision_text(const QModelIndex& index) const;
   [[nodiscard]] QString kind_id(const QModelIndex& index) const;
   [[nodiscard]] QString tip(const QModelIndex& index) const;
