@@ -132,7 +132,7 @@ void MainWindow::make_plan_menu() {
   policies->setObjectName(QStringLiteral("policies"));
   policies->setToolTipsVisible(true);
   for (const planner::PolicyInfo& policy : planner::policies()) {
-    if (policy.name == "auto" || policy.recomputes) continue;
+    if (policy.name == "auto") continue;
     const QString name = QString::fromStdString(policy.name);
     add(policies, QStringLiteral("policy_") + name, name, QString::fromStdString(policy.summary),
         [this, policy = policy.name] { document_.try_policy(policy); });

@@ -156,9 +156,10 @@ StepPicturePtr MainWindow::shown() const {
 std::optional<Nanoseconds> MainWindow::time_of(EventId event) const {
   const SimulatedPtr& current = document_.current();
   if (!current || !event.valid()) return std::nullopt;
-  const bool recorded = shown() == document_.recorded();
-  return recorded ? current->trace->trace.events.time[event.index()]
-                  : current->detail.time[event.index()];
+  if (shown() != document_.recorded()) return current->detail.time[event.index()];
+  const Selection there = in_recording(current->rows, {Selection::Kind::event, event.value});
+  if (there.row < 0) return std::nullopt;
+  return current->trace->trace.events.time[static_cast<std::size_t>(there.row)];
 }
 
 void MainWindow::refresh(bool anew) {
@@ -175,8 +176,15 @@ void MainWindow::refresh(bool anew) {
   axis.set_length(view ? view->end : TimeAxis::kLeastSpan);
   if (anew) axis.fit();
   state_.set_axis(axis);
-  timeline_->show_step(document_.trace(), view);
-  memory_->show_step(document_.trace(), view);
+  const StepRowsPtr rows = document_.current() ? document_.current()->rows : nullptr;
+  if (rows != rows_) {
+    // What is selected is another row of the step, or none.
+    const Selection recorded = in_recording(rows_, state_.selection());
+    rows_ = rows;
+    state_.select(in_step(rows, recorded));
+  }
+  timeline_->show_step(document_.trace(), view, rows);
+  memory_->show_step(document_.trace(), view, rows);
   if (const SimulatedPtr& current = document_.current()) {
     const simulator::PlanBudget& budget = current->plan().budget;
     const Bytes peak = view == document_.recorded()
@@ -239,7 +247,7 @@ void MainWindow::say_status() {
   }
   const Selection& selection = state_.selection();
   if (selection.kind != Selection::Kind::none && !state_.range()) {
-    parts.prepend(QString::fromStdString(name_of(current->trace->trace, selection)).left(80));
+    parts.prepend(QString::fromStdString(name_of(current->step_trace(), selection)).left(80));
   }
   status_->setText(parts.join(QStringLiteral(" · ")));
 }
@@ -263,7 +271,8 @@ void MainWindow::go_to_peak() {
   axis.centre_on(static_cast<double>(time));
   state_.set_axis(axis);
   state_.set_cursor(time);
-  state_.select({Selection::Kind::event, memory.event[memory.peak_at].value});
+  const Selection peak{Selection::Kind::event, memory.event[memory.peak_at].value};
+  state_.select(view == document_.recorded() ? in_step(rows_, peak) : peak);
   Q_EMIT peak_shown();
 }
 

@@ -122,6 +122,7 @@ class MainWindow : public QMainWindow {
   QStringList waiting_;  // files still to be opened
   // Last: jobs end ahead of the views that they report to.
   JobRunner exporting_;
+  StepRowsPtr rows_;                     // of the step that selections are of
   std::optional<Calibration> recorded_;  // of the trace as it was opened
   PlanDocument document_;
 };

@@ -10,6 +10,7 @@
 
 #include "gui/model/name_search.h"
 #include "gui/model/plan_edits.h"
+#include "report/recomputed_segments.h"
 #include "report/words.h"
 #include "simulator/schedule/tenant_kind.h"
 
@@ -136,9 +137,26 @@ std::vector<Fact> facts_of(const Simulated& simulated) {
   add(facts, "saved_tensors_offloaded", FactUnit::number,
       optional(std::count_if(away.begin(), away.end(), [](TenantId of) { return of.valid(); })));
   add(facts, "copies_out_for_them", FactUnit::number, optional(count(simulator::kSavedTensor)));
+  if (simulated.rows) {
+    const auto again = report::recomputed_segments(simulated.rows->step());
+    const auto sum = [&](auto report::RecomputedSegment::*of) {
+      std::int64_t all = 0;
+      for (const report::RecomputedSegment& each : again) all += each.*of;
+      return all;
+    };
+    std::int64_t count_again = 0;
+    for (std::size_t i = 0; i < simulated.decisions->saved.size(); ++i) {
+      count_again += simulated.decisions->runs_again(SavedId(i)) ? 1 : 0;
+    }
+    add(facts, "saved_tensors_recomputed", FactUnit::number, optional(count_again));
+    add(facts, "recompute_ns", FactUnit::nanoseconds,
+        optional(sum(&report::RecomputedSegment::time)));
+    add(facts, "freed_by_recompute_bytes", FactUnit::bytes,
+        optional(sum(&report::RecomputedSegment::freed)));
+  }
   add(facts, "parameters_streamed", FactUnit::number, optional(count(simulator::kParameter)));
 
-  const Trace& trace = simulated.trace->trace;
+  const Trace& trace = simulated.step_trace();
   std::map<LayerId, std::pair<Bytes, Bytes>> by_layer;  // offloaded, streamed
   for (const simulator::Tenant& tenant : tenants) {
     const LayerId layer = outermost(trace, tenant.kind->layer(trace, tenant));

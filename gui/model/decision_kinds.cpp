@@ -6,11 +6,15 @@ namespace stowage::gui {
 namespace {
 
 using simulator::Decision;
-using simulator::Decisions;
 
+// What a layer saves that runs again is neither kept nor offloaded.
 template <Decision decision>
-bool saved_is(const Decisions& decisions, SavedId saved) {
-  return decisions.saved[saved.index()].decision == decision;
+bool saved_is(const PlanDecisions& decisions, SavedId saved) {
+  return !decisions.runs_again(saved) && decisions.saved_is(saved, decision);
+}
+
+bool saved_again(const PlanDecisions& decisions, SavedId saved) {
+  return decisions.runs_again(saved);
 }
 
 template <Decision decision>
@@ -18,8 +22,12 @@ bool decide(PlanDocument& document, const PlanTree::Targets& targets) {
   return document.set_decision(targets.saved, decision);
 }
 
+bool recompute(PlanDocument& document, const PlanTree::Targets& targets) {
+  return document.set_recompute(targets.layers, targets.alone);
+}
+
 template <bool stream>
-bool parameters_are(const Decisions& decisions, const StreamingLayer& layer) {
+bool parameters_are(const PlanDecisions& decisions, const StreamingLayer& layer) {
   return streams(decisions, layer) == stream;
 }
 
@@ -43,6 +51,11 @@ const std::vector<DecisionKind>& decision_kinds() {
        tr("The saved tensor is copied to the host after forward and back ahead of backward."),
        PlanRowKind::saved, u'O', QChar(0x25CF), saved_is<Decision::offload>, nullptr,
        decide<Decision::offload>},
+      {"recompute", tr("Recompute in backward"),
+       tr("Given up in forward and made again in backward: a layer runs again, a single saved "
+          "tensor "
+          "is made by a few ops."),
+       PlanRowKind::saved, u'R', QChar(0x21BB), saved_again, nullptr, recompute},
       {"stay", tr("Keep the parameters on the device"), tr("The parameters stay on the device."),
        PlanRowKind::parameters, u'K', QChar(0x25CB), nullptr, parameters_are<false>, place<false>},
       {"stream", tr("Stream the parameters"),
@@ -59,7 +72,7 @@ const DecisionKind* decision_kind(const QString& id) {
   return at == kinds.end() ? nullptr : &*at;
 }
 
-int kind_of(const Decisions& decisions, const PlanTree& tree, const PlanRow& row) {
+int kind_of(const PlanDecisions& decisions, const PlanTree& tree, const PlanRow& row) {
   const auto& kinds = decision_kinds();
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     if (kinds[i].of != row.kind) continue;
@@ -79,7 +92,7 @@ bool apply_key(PlanDocument& document, QChar key, bool shift, const PlanTree& tr
   if (shift) targets.saved.clear();
   if (targets.empty() || !document.can_edit()) return false;
   // An edit that changes nothing is none.
-  const Decisions& now =
+  const PlanDecisions& now =
       document.state()->decisions ? *document.state()->decisions : *document.current()->decisions;
   const auto differs = [&](const DecisionKind& kind) {
     const auto other_saved = [&](SavedId row) { return !kind.holds_saved(now, row); };

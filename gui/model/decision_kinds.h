@@ -12,14 +12,14 @@
 namespace stowage::gui {
 
 struct DecisionKind {
-  QString id;      // as in the plan: "keep", "offload"; "stay", "stream" of parameters
+  QString id;      // as in the plan: "keep", "offload", "recompute"; "stay", "stream" of parameters
   QString action;  // "Keep on the device"
   QString help;    // one sentence
   PlanRowKind of;  // saved or parameters
   QChar key;       // with Shift: the parameters of a layer
   QChar glyph;     // beside the word: told apart without colour
-  bool (*holds_saved)(const simulator::Decisions&, SavedId);
-  bool (*holds_parameters)(const simulator::Decisions&, const StreamingLayer&);
+  bool (*holds_saved)(const PlanDecisions&, SavedId);
+  bool (*holds_parameters)(const PlanDecisions&, const StreamingLayer&);
   // An edit of the document; false = nothing changed.
   bool (*apply)(PlanDocument&, const PlanTree::Targets&);
 };
@@ -29,8 +29,7 @@ struct DecisionKind {
 [[nodiscard]] const DecisionKind* decision_kind(const QString& id);
 
 // Which kind a row has: index into decision_kinds(), -1 = none (optimizer state).
-[[nodiscard]] int kind_of(const simulator::Decisions& decisions, const PlanTree& tree,
-                          const PlanRow& row);
+[[nodiscard]] int kind_of(const PlanDecisions& decisions, const PlanTree& tree, const PlanRow& row);
 
 // Applies to the targets every kind with this key, as one undo step; with `shift` only those of
 // parameters. False = nothing changed.

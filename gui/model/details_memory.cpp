@@ -4,6 +4,7 @@
 #include "gui/model/details_writer.h"
 #include "gui/model/plan_tree.h"
 #include "report/words.h"
+#include "simulator/step/recomputed_step.h"
 #include "traces/size_text.h"
 
 namespace stowage::gui {
@@ -29,6 +30,11 @@ void DetailsWriter::saved(SavedId id) {
   if (tensor.valid()) row("Tensor", shape_of(tensor));
   op_row("Saved by", s.op[id.index()]);
   row("Decision", decision_of(id));
+  if (const SavedId there = made_again(id); there.valid()) {
+    event_row("Made again", s.event[there.index()], "");
+  }
+  const Selection recorded = in_recording(x_.simulated->rows, {Selection::Kind::saved, id.value});
+  if (recorded.row >= 0) prices(x_.prices->of(SavedId(recorded.row)));
   std::vector<std::string> others;
   const StorageId storage = s.storage[id.index()];
   for (std::size_t i = 0; storage.valid() && i < s.size(); ++i) {
@@ -110,8 +116,39 @@ std::string DetailsWriter::shape_of(TensorId tensor) const {
   return text + "]";
 }
 
+void DetailsWriter::prices(const Price& price) {
+  row("Recompute costs", recompute_text(price));
+  row("Offload costs", offload_text(price));
+}
+
+// What a segment saves of it when it runs again; none where nothing does.
+SavedId DetailsWriter::made_again(SavedId id) const {
+  if (!x_.simulated->rows) return {};
+  for (const simulator::SegmentRows& segment : x_.simulated->rows->step().segments()) {
+    const auto at = std::lower_bound(segment.saved.begin(), segment.saved.end(), id);
+    if (at == segment.saved.end() || *at != id) continue;
+    const auto number = static_cast<std::size_t>(at - segment.saved.begin());
+    return number < segment.again.size() ? segment.again[number] : SavedId();
+  }
+  return {};
+}
+
 std::string DetailsWriter::decision_of(SavedId id) const {
-  const simulator::SavedDecision& decision = x_.simulated->decisions->saved[id.index()];
+  const PlanDecisions& decisions = *x_.simulated->decisions;
+  const Selection recorded = in_recording(x_.simulated->rows, {Selection::Kind::saved, id.value});
+  simulator::SavedDecision decision;
+  if (recorded.row >= 0) {
+    const SavedId row(recorded.row);
+    const std::int32_t segment = decisions.segment(row);
+    if (segment >= 0) {
+      return "recompute, with " + decisions.segments[static_cast<std::size_t>(segment)];
+    }
+    if (decisions.runs_again(row)) return "recompute, by ops";
+    decision = decisions.saved[row.index()];
+  } else {
+    const auto input = decisions.inputs.find(trace_.string(trace_.saved.site[id.index()]));
+    if (input != decisions.inputs.end()) decision = input->second;
+  }
   std::string text = simulator::name_of(decision.decision);
   const bool away = x_.simulated->schedule.tenant_of[id.index()].valid();
   if (decision.decision == simulator::Decision::offload) {
@@ -119,7 +156,7 @@ std::string DetailsWriter::decision_of(SavedId id) const {
                        simulator::name_of(decision.copy_in) + " back"
                  : ", but it stays (see the note)";
   }
-  return text;
+  return recorded.row >= 0 ? text : text + "; it is held for what runs again";
 }
 
 }  // namespace stowage::gui

@@ -34,25 +34,8 @@ void DetailsWriter::layer(LayerId id) {
   row("Calls in the step", std::to_string(l.calls[i]));
   if (l.parent[i].valid()) layer_row("Inside", l.parent[i]);
   row("Parameters", exact_bytes(l.parameter_bytes[i]));
-  Bytes bytes = 0;
-  std::int64_t offloaded = 0;
+  saved_in_layer(id);
   Nanoseconds stall = 0;
-  const std::vector<SavedId> rows = saved_in(trace_, id);
-  std::vector<StorageId> seen;
-  for (const SavedId saved : rows) {
-    const bool away = x_.simulated->schedule.tenant_of[saved.index()].valid();
-    offloaded += away ? 1 : 0;
-    const StorageId storage = trace_.saved.storage[saved.index()];
-    if (storage.valid() && trace_.storages.alloc_event[storage.index()].valid()) {
-      seen.push_back(storage);
-    }
-  }
-  std::sort(seen.begin(), seen.end());
-  seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
-  for (const StorageId storage : seen) bytes += trace_.storages.bytes[storage.index()];
-  row("Saved tensors",
-      std::to_string(rows.size()) + ", " + std::to_string(offloaded) + " of them offloaded");
-  row("Bytes that it saves", exact_bytes(bytes));
   std::vector<const StallRow*> here;
   for (const StallRow& at : x_.stalls) {
     const LayerId of = layer_of(at);
@@ -65,6 +48,50 @@ void DetailsWriter::layer(LayerId id) {
   for (std::size_t k = 0; k < std::min<std::size_t>(here.size(), 3); ++k) this->stall(*here[k]);
 }
 
+// By rows of the recording: what runs again saves the same again.
+void DetailsWriter::saved_in_layer(LayerId id) {
+  const Trace& recording = x_.simulated->trace->trace;
+  const PlanDecisions& decisions = *x_.simulated->decisions;
+  Bytes bytes = 0;
+  std::int64_t offloaded = 0;
+  std::int64_t recomputed = 0;
+  const std::vector<SavedId> rows = saved_in(recording, id);
+  std::vector<StorageId> seen;
+  for (const SavedId saved : rows) {
+    const Selection at = in_step(x_.simulated->rows, {Kind::saved, saved.value});
+    const bool away =
+        at.row >= 0 && x_.simulated->schedule.tenant_of[static_cast<std::size_t>(at.row)].valid();
+    offloaded += away ? 1 : 0;
+    recomputed += decisions.runs_again(saved) ? 1 : 0;
+    const StorageId storage = recording.saved.storage[saved.index()];
+    if (storage.valid() && recording.storages.alloc_event[storage.index()].valid()) {
+      seen.push_back(storage);
+    }
+  }
+  std::sort(seen.begin(), seen.end());
+  seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
+  for (const StorageId storage : seen) bytes += recording.storages.bytes[storage.index()];
+  std::string text =
+      std::to_string(rows.size()) + ", " + std::to_string(offloaded) + " of them offloaded";
+  if (recomputed > 0) text += ", " + std::to_string(recomputed) + " recomputed";
+  row("Saved tensors", std::move(text));
+  row("Bytes that it saves", exact_bytes(bytes));
+  if (!rows.empty()) prices(x_.prices->of(id));
+}
+
+// What runs again and what it is the same as.
+void DetailsWriter::runs_of(OpId id) {
+  const StepRowsPtr& rows = x_.simulated->rows;
+  if (!rows) return;
+  if (rows->is_again(id)) {
+    row("Runs again", "in backward: recompute");
+    return op_row("Original", rows->original_of(id));
+  }
+  for (std::size_t i = id.index() + 1; i < trace_.ops.size(); ++i) {
+    if (rows->original_of(OpId(i)) == id) op_row("Runs again as", OpId(i));
+  }
+}
+
 void DetailsWriter::op(OpId id) {
   const Ops& o = trace_.ops;
   const std::size_t i = id.index();
@@ -73,6 +100,7 @@ void DetailsWriter::op(OpId id) {
   layer_row("Layer", o.layer[i]);
   row("Phase", spaced(stowage::name_of(trace_.phases.kind[o.phase[i].index()])));
   if (o.parent[i].valid()) op_row("Inside", o.parent[i]);
+  runs_of(id);
   if (o.forward_op[i].valid()) op_row("Backward of", o.forward_op[i]);
   row("Recorded start", format_time(o.start[i]));
   row("Recorded time on the CPU", format_time(o.duration[i]));

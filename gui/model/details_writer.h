@@ -43,6 +43,10 @@ class DetailsWriter {
   void moves(const report::StorageStory& story);
   [[nodiscard]] std::string shape_of(TensorId tensor) const;
   [[nodiscard]] std::string decision_of(SavedId id) const;
+  void prices(const Price& price);
+  [[nodiscard]] SavedId made_again(SavedId id) const;
+  void runs_of(OpId id);
+  void saved_in_layer(LayerId id);
   [[nodiscard]] LayerId layer_of(const report::StallRow& stall) const;
 
   const Explained& x_;

@@ -8,7 +8,7 @@ namespace stowage::gui {
 namespace {
 
 std::shared_ptr<const report::AliveIndex> planned_index(const Simulated& simulated) {
-  return std::make_shared<const report::AliveIndex>(simulated.trace->trace, simulated.schedule);
+  return std::make_shared<const report::AliveIndex>(simulated.step_trace(), simulated.schedule);
 }
 
 // What refers to its trace can be used again for that very one alone.
@@ -16,34 +16,45 @@ bool of_same_trace(const Simulated& simulated, const Explained* before) {
   return before != nullptr && before->simulated->trace == simulated.trace;
 }
 
+bool of_same_step(const Simulated& simulated, const Explained* before) {
+  return of_same_trace(simulated, before) && before->simulated->rows == simulated.rows;
+}
+
 std::shared_ptr<const report::AliveIndex> recorded_index(
     const Simulated& simulated, const std::shared_ptr<const report::AliveIndex>& planned,
     const Explained* before) {
   if (of_same_trace(simulated, before)) return before->recorded;
-  if (simulated.schedule.instructions.empty()) return planned;
+  if (simulated.schedule.instructions.empty() && !simulated.rows) return planned;
   return std::make_shared<const report::AliveIndex>(simulated.trace->trace);
 }
 
 // Another machine is another trace with the same step in it.
 std::shared_ptr<const PlanTree> tree_of(const Simulated& simulated, const Explained* before) {
   const TracePtr& trace = simulated.trace;
-  const bool same_step =
-      before != nullptr &&
-      (before->simulated->trace == trace || before->trace().run.uuid == trace->trace.run.uuid) &&
-      before->trace().saved.size() == trace->trace.saved.size();
+  const bool same_step = before != nullptr &&
+                         (before->simulated->trace == trace ||
+                          before->simulated->trace->trace.run.uuid == trace->trace.run.uuid) &&
+                         before->simulated->trace->trace.saved.size() == trace->trace.saved.size();
   return same_step ? before->tree : std::make_shared<const PlanTree>(trace);
 }
 
 }  // namespace
 
+void RowFigures::add_uses(const RowFigures& of) {
+  if (of.first >= 0 && (first < 0 || of.first < first)) first = of.first;
+  last = std::max(last, of.last);
+}
+
 Explained::Explained(SimulatedPtr of, const Explained* before)
     : simulated(std::move(of)),
       stories(trace(), simulated->schedule, simulated->result, simulated->detail,
-              of_same_trace(*simulated, before) ? &before->stories : nullptr),
-      stalls(report::explain_stalls(simulated->trace->index, simulated->schedule, simulated->result,
+              of_same_step(*simulated, before) ? &before->stories : nullptr),
+      stalls(report::explain_stalls(*simulated->index, simulated->schedule, simulated->result,
                                     simulated->detail, simulated->plan().budget.device)),
       planned(planned_index(*simulated)),
       recorded(recorded_index(*simulated, planned, before)),
+      prices(of_same_trace(*simulated, before) ? before->prices
+                                               : std::make_shared<const Prices>(simulated->trace)),
       tree(tree_of(*simulated, before)) {
   stall_row.assign(simulated->result.stalls.size(), -1);
   std::vector<Nanoseconds> by_tenant(simulated->schedule.tenants.size(), 0);
@@ -71,29 +82,46 @@ std::int32_t Explained::parent_of(std::int32_t row) const {
   return tree->rows[static_cast<std::size_t>(row)].parent;
 }
 
-void Explained::add_figures() {
-  figures.assign(tree->rows.size(), {});
+// By storage of the recording: of those of the step that are it, or are it again.
+std::vector<RowFigures> Explained::figures_of_storages() const {
+  std::vector<RowFigures> figures_of(simulated->trace->trace.storages.size());
   const auto time_of = [&](EventId event) {
     return event.valid() ? simulated->detail.time[event.index()] : -1;
   };
-  const auto add_uses = [&](RowFigures& to, StorageId storage) {
-    const Nanoseconds first = time_of(stories.first_use(storage));
-    if (first >= 0 && (to.first < 0 || first < to.first)) to.first = first;
-    to.last = std::max(to.last, time_of(stories.last_use(storage)));
+  const auto original = [&](StorageId storage) {
+    return simulated->rows ? simulated->rows->step().origin(storage).row : storage;
   };
+  for (std::size_t i = 0; i < trace().storages.size(); ++i) {
+    const StorageId from = original(StorageId(i));
+    if (!from.valid()) continue;
+    figures_of[from.index()].add_uses(
+        {time_of(stories.first_use(StorageId(i))), time_of(stories.last_use(StorageId(i))), 0});
+  }
+  for (const report::StorageStory& story : stories.moving()) {
+    const StorageId from = original(story.storage);
+    if (from.valid()) figures_of[from.index()].stall += story.stall;
+  }
+  return figures_of;
+}
+
+void Explained::add_figures() {
+  figures.assign(tree->rows.size(), {});
+  const std::vector<RowFigures> of_storage = figures_of_storages();
+  const Trace& recording = simulated->trace->trace;
   for (std::size_t i = 0; i < tree->rows.size(); ++i) {
     const PlanRow& row = tree->rows[i];
     RowFigures& own = figures[i];
     if (row.kind == PlanRowKind::saved) {
-      const StorageId storage = trace().saved.storage[row.saved.index()];
-      if (storage.valid()) add_uses(own, storage);
-      own.stall = saved_stall[row.saved.index()];
+      const StorageId storage = recording.saved.storage[row.saved.index()];
+      if (storage.valid()) own.add_uses(of_storage[storage.index()]);
+      const Selection at = in_step(simulated->rows, {Selection::Kind::saved, row.saved.value});
+      if (at.row >= 0) own.stall = saved_stall[static_cast<std::size_t>(at.row)];
     }
     if (row.kind == PlanRowKind::parameters) {
       const StreamingLayer& layer = tree->streaming[static_cast<std::size_t>(row.streaming)];
       for (const StorageId storage : layer.storages) {
-        add_uses(own, storage);
-        own.stall += stories[storage.index()].stall;
+        own.add_uses(of_storage[storage.index()]);
+        own.stall += of_storage[storage.index()].stall;
       }
       for (std::int32_t at = row.parent; at >= 0; at = parent_of(at)) {
         figures[static_cast<std::size_t>(at)].stall += own.stall;
@@ -104,16 +132,20 @@ void Explained::add_figures() {
   const std::vector<std::int32_t> home = tree->home_of_storages();
   for (std::size_t i = 0; i < home.size(); ++i) {
     for (std::int32_t at = home[i]; at >= 0; at = parent_of(at)) {
-      add_uses(figures[static_cast<std::size_t>(at)], StorageId(i));
+      figures[static_cast<std::size_t>(at)].add_uses(of_storage[i]);
     }
   }
   // A copy that serves several saved tensors is in the figures of each of them, in a layer's once.
   for (const report::StallRow& stall : stalls) {
     const std::vector<SavedId>& saved = simulated->schedule.tenant(stall.stay).saved;
     if (saved.empty()) continue;
-    const SavedId first = saved.front();
-    const auto row = static_cast<std::size_t>(tree->row_of_saved[first.index()]);
-    for (std::int32_t at = tree->rows[row].parent; at >= 0; at = parent_of(at)) {
+    // What a segment is given has no row, its layer may have one.
+    const Selection first =
+        in_recording(simulated->rows, {Selection::Kind::saved, saved.front().value});
+    std::int32_t at = first.row >= 0
+                          ? parent_of(tree->row_of_saved[static_cast<std::size_t>(first.row)])
+                          : tree->row_of_layer[trace().saved.layer[saved.front().index()].index()];
+    for (; at >= 0; at = parent_of(at)) {
       figures[static_cast<std::size_t>(at)].stall += stall.duration;
     }
   }

@@ -12,6 +12,7 @@
 #include "gui/model/plan_document.h"
 #include "gui/model/plan_edits.h"
 #include "gui/model/plan_tree.h"
+#include "gui/model/prices.h"
 #include "report/alive.h"
 #include "report/stalls.h"
 #include "report/storage_story.h"
@@ -26,6 +27,7 @@ struct RowFigures {
   Nanoseconds first = -1;  // use; -1 = none
   Nanoseconds last = -1;
   Nanoseconds stall = 0;
+  void add_uses(const RowFigures& of);
 };
 
 struct Explained {
@@ -40,6 +42,7 @@ struct Explained {
   const std::vector<report::StallRow> stalls;  // longest first
   const std::shared_ptr<const report::AliveIndex> planned;
   const std::shared_ptr<const report::AliveIndex> recorded;  // nothing moves: the same as planned
+  const std::shared_ptr<const Prices> prices;
   std::vector<std::int32_t> stall_row;   // by row of ReplayResult::stalls, the row of `stalls`
   std::vector<Nanoseconds> saved_stall;  // by row of Trace::saved: of the offload that serves it
   const std::shared_ptr<const PlanTree> tree;
@@ -47,10 +50,12 @@ struct Explained {
   // What the lowering has to say of a site, and of everything else under "".
   std::unordered_map<std::string, std::vector<std::string>> notes;
 
-  [[nodiscard]] const Trace& trace() const { return simulated->trace->trace; }
+  // Of the planned step, which its rows are of.
+  [[nodiscard]] const Trace& trace() const { return simulated->step_trace(); }
 
  private:
   void add_figures();
+  [[nodiscard]] std::vector<RowFigures> figures_of_storages() const;
   [[nodiscard]] std::int32_t parent_of(std::int32_t row) const;
 };
 using ExplainedPtr = std::shared_ptr<const Explained>;

@@ -12,10 +12,10 @@ namespace {
 
 report::StepView planned(const Simulated& of) {
   const std::string& file = of.state->file;
-  return report::planned_step(of.trace->trace, of,
-                              report::explain_stalls(of.trace->index, of.schedule, of.result,
-                                                     of.detail, of.plan().budget.device),
-                              of.plan(), file.empty() ? "planned" : "plan " + file);
+  return report::planned_step(
+      of.step_trace(), of,
+      report::explain_stalls(*of.index, of.schedule, of.result, of.detail, of.plan().budget.device),
+      of.plan(), file.empty() ? "planned" : "plan " + file);
 }
 
 std::string text_of(const report::StepView& step, ExportKind kind) {

@@ -1,6 +1,7 @@
 #include "gui/model/memory_view.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "report/memory_by_class.h"
@@ -17,6 +18,33 @@ std::vector<Nanoseconds> times_of(const SharedColumn<EventId>& points,
     times.push_back(latest = std::max(latest, time[event.index()]));
   }
   return times;
+}
+
+// Takes what runs again has made from the classes, and puts it behind them.
+void take_again(const Trace& trace, const report::AliveSpans& spans, const StepRows& again,
+                report::MemoryByClass& by_class) {
+  std::vector<std::vector<Bytes>> changes(by_class.classes.size());  // by class, then by position
+  const auto positions = static_cast<std::size_t>(spans.last_at(trace.events.size() - 1)) + 2;
+  for (const report::AliveSpan& span : spans.all()) {
+    if (again.step().pass(span.storage) != simulator::Pass::recompute) continue;
+    const auto of = std::find(by_class.classes.begin(), by_class.classes.end(),
+                              trace.storages.storage_class[span.storage.index()]);
+    std::vector<Bytes>& change = changes[static_cast<std::size_t>(of - by_class.classes.begin())];
+    change.resize(positions, 0);
+    change[static_cast<std::size_t>(std::max(span.begin, 0))] += span.bytes;
+    if (span.end != report::kNever) change[static_cast<std::size_t>(span.end)] -= span.bytes;
+  }
+  std::vector<Bytes> made(by_class.size(), 0);
+  for (std::size_t c = 0; c < changes.size(); ++c) {
+    if (changes[c].empty()) continue;
+    std::partial_sum(changes[c].begin(), changes[c].end(), changes[c].begin());
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      const Bytes there = changes[c][static_cast<std::size_t>(spans.highest_at(by_class.event[i]))];
+      by_class.bytes[c][i] -= there;
+      made[i] += there;
+    }
+  }
+  by_class.bytes.push_back(std::move(made));
 }
 
 }  // namespace
@@ -36,8 +64,9 @@ MemoryView::Range MemoryView::points(double begin, double end) const {
 }
 
 MemoryView memory_of(const Trace& trace, const report::AliveSpans& spans,
-                     const std::vector<Nanoseconds>& time) {
+                     const std::vector<Nanoseconds>& time, const StepRows* again) {
   report::MemoryByClass by_class = report::memory_by_class(trace, spans);
+  if (again != nullptr && by_class.size() > 0) take_again(trace, spans, *again, by_class);
   MemoryView view;
   view.classes = std::move(by_class.classes);
   view.event = std::move(by_class.event);

@@ -105,7 +105,8 @@ void ParetoSearch::start(int budgets) {
                          true};
     };
     const Bytes resident = peak(trace->resident);
-    const Bytes floor = planner::memory_floor(planner::Footprints(trace->index, on)).bytes;
+    const Bytes floor =
+        planner::memory_floor(planner::Footprints(trace->index, on, planner::Allowed{})).bytes;
     hand_over(Found{0, {}, BoundPoint{resident, trace->resident.step_ns}, floor});
     const std::vector<Bytes> all = spread_budgets(floor, resident, budgets);
     const auto& policies = planner::policies();
@@ -119,10 +120,12 @@ void ParetoSearch::start(int budgets) {
     request.budget_on = on;
     request.stop = job.stop();
     for (const planner::PolicyInfo& policy : policies) {
-      if (policy.name == "auto" || policy.recomputes) continue;  // no rows for it yet
+      if (policy.name == "auto") continue;
       if (!next("policy " + policy.name)) return Status(Unit{});
       request.policy = policy.name;
       auto outcome = planner::make_plan(trace->index, request);
+      // Not every recording has layers that can run again.
+      if (!outcome && policy.recomputes) continue;
       if (!outcome) return Status(outcome.error());
       hand_over(Found{
           0,
@@ -131,7 +134,6 @@ void ParetoSearch::start(int budgets) {
           0});
     }
     request.policy = "auto";
-    request.allowed.recompute = false;
     for (const Bytes budget : all) {
       if (!next("budget " + format_bytes(budget))) return Status(Unit{});
       request.budget = budget;

@@ -36,6 +36,7 @@ class StateCommand : public QUndoCommand {
 
   void undo() override {
     document_.keeps_previous_ = false;
+    setObsolete(document_.is_taking_back_);  // it is on the stack no more then
     document_.set_state(before_);
   }
   void redo() override {
@@ -161,35 +162,50 @@ bool PlanDocument::push(PlanState state, const QString& what, int drag) {
   return true;
 }
 
-bool PlanDocument::push_rows(simulator::Decisions decisions, const QString& what) {
-  const simulator::Decisions& before =
-      state_->decisions ? *state_->decisions : *current_->decisions;
-  if (decisions.saved == before.saved && decisions.parameters == before.parameters) return false;
+const PlanDecisions& PlanDocument::rows_now() const {
+  return state_->decisions ? *state_->decisions : *current_->decisions;
+}
+
+bool PlanDocument::push_rows(PlanDecisions decisions, const QString& what) {
+  const PlanDecisions& before = rows_now();
+  if (decisions.saved == before.saved && decisions.parameters == before.parameters &&
+      decisions.segments == before.segments) {
+    return false;
+  }
   PlanState state = *state_;
-  state.decisions = std::make_shared<const simulator::Decisions>(std::move(decisions));
+  state.decisions = std::make_shared<const PlanDecisions>(std::move(decisions));
   return push(std::move(state), what);
 }
 
 bool PlanDocument::set_decision(const std::vector<SavedId>& rows, simulator::Decision decision) {
   if (!can_edit() || rows.empty()) return false;
-  const simulator::Decisions& now = state_->decisions ? *state_->decisions : *current_->decisions;
   const bool keep = decision == simulator::Decision::keep;
-  return push_rows(with_saved(now, rows, decision),
+  return push_rows(with_saved(*trace_, rows_now(), rows, decision),
                    (keep ? tr("Keep %1") : tr("Offload %1")).arg(counted(rows, "saved tensor")));
 }
 
 bool PlanDocument::set_decision(const std::vector<SavedId>& rows,
                                 const simulator::SavedDecision& decision) {
   if (!can_edit() || rows.empty()) return false;
-  const simulator::Decisions& now = state_->decisions ? *state_->decisions : *current_->decisions;
-  return push_rows(with_saved(now, rows, decision),
+  return push_rows(with_saved(*trace_, rows_now(), rows, decision),
                    tr("Change %1").arg(counted(rows, "saved tensor")));
+}
+
+bool PlanDocument::set_recompute(const std::vector<LayerId>& layers,
+                                 const std::vector<SavedId>& rows) {
+  if (!can_edit() || (layers.empty() && rows.empty())) return false;
+  PlanDecisions changed = with_segments(*trace_, rows_now(), layers);
+  changed = with_saved(*trace_, changed, rows, simulator::Decision::recompute);
+  const QString what =
+      layers.empty() ? counted(rows, "saved tensor")
+      : rows.empty() ? counted(layers, "layer")
+                     : tr("%1 and %2").arg(counted(layers, "layer"), counted(rows, "saved tensor"));
+  return push_rows(std::move(changed), tr("Recompute %1").arg(what));
 }
 
 bool PlanDocument::set_streaming(const std::vector<StreamingLayer>& layers, bool stream) {
   if (!can_edit() || layers.empty()) return false;
-  const simulator::Decisions& now = state_->decisions ? *state_->decisions : *current_->decisions;
-  return push_rows(with_streaming(trace_->trace, now, layers, stream),
+  return push_rows(with_streaming(trace_->trace, rows_now(), layers, stream),
                    (stream ? tr("Stream the parameters of %1") : tr("Keep the parameters of %1"))
                        .arg(counted(layers, "layer")));
 }
@@ -207,7 +223,7 @@ bool PlanDocument::set_budget(std::optional<Bytes> device, simulator::PeakKind o
   forget_bound(state);
   if (state.decisions) {
     // What automatic points stay within follows the budget, as in resolve().
-    auto decisions = std::make_shared<simulator::Decisions>(*state.decisions);
+    auto decisions = std::make_shared<PlanDecisions>(*state.decisions);
     decisions->budget = device;
     state.decisions = std::move(decisions);
   }
@@ -256,16 +272,19 @@ void PlanDocument::replay() {
   };
   simulating_.run<Answer>(
       wanted_ ? tr("Replaying on another machine") : tr("Replaying"),
-      [trace = trace_, recorded = recorded_view_, wanted = wanted_,
-       state = state_](const JobContext& job) {
+      [trace = trace_, recorded = recorded_view_, wanted = wanted_, state = state_,
+       before = current_](const JobContext& job) {
         const TracePtr on =
             wanted ? on_machine(*trace, wanted->calibration, wanted->machine) : trace;
-        Answer answer{on, simulate(on, state, job.stop()), nullptr};
+        Answer answer{on, simulate(on, state, job.stop(), before), nullptr};
         if (answer.simulated) answer.view = planned_view(**answer.simulated, recorded);
         return answer;
       },
       [this, keeps_previous = keeps_previous_, state = state_](Answer answer) {
-        if (!answer.simulated) return Q_EMIT failed(answer.simulated.error());
+        if (!answer.simulated) {
+          if (state_ == state) take_back();
+          return Q_EMIT failed(answer.simulated.error());
+        }
         if (!keeps_previous) previous_ = current_;
         if (wanted_) outcome_.reset();  // it was about another machine
         wanted_.reset();
@@ -276,6 +295,15 @@ void PlanDocument::replay() {
         if (state_ == state) state_ = current_->state;
         Q_EMIT changed();
       });
+}
+
+// An edit of rows that cannot be replayed: the plan is what it was ahead of it.
+void PlanDocument::take_back() {
+  const bool is_replayed = current_ && current_->state == state_;
+  if (!state_->decisions || is_replayed || !undo_.canUndo()) return;
+  is_taking_back_ = true;
+  undo_.undo();
+  is_taking_back_ = false;
 }
 
 void PlanDocument::set_calibration(const Calibration& calibration) {
@@ -298,7 +326,6 @@ void PlanDocument::restore_calibration() {
 
 void PlanDocument::find_plan(planner::PlanRequest request) {
   if (!trace_) return;
-  request.allowed.recompute = false;  // the rows of a plan do not show it yet
   const QString what = request.budget_text.empty()
                            ? tr("Plan")
                            : tr("Plan for %1").arg(QString::fromStdString(request.budget_text));

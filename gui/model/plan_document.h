@@ -63,6 +63,10 @@ class PlanDocument : public QObject {
   [[nodiscard]] bool can_edit() const;
   bool set_decision(const std::vector<SavedId>& rows, simulator::Decision decision);
   bool set_decision(const std::vector<SavedId>& rows, const simulator::SavedDecision& decision);
+  // These layers run again in backward, and ops make these rows again. What cannot be done so is
+  // told by `failed` with its reason when it is replayed, and the edit is taken back; so is any
+  // other edit of rows that cannot be replayed.
+  bool set_recompute(const std::vector<LayerId>& layers, const std::vector<SavedId>& rows);
   bool set_streaming(const std::vector<StreamingLayer>& layers, bool stream);
   // Edits with the same `drag` >= 0 undo as one. `text`: as somebody wrote it ("60%"); may be
   // empty.
@@ -105,7 +109,9 @@ class PlanDocument : public QObject {
   friend class StateCommand;
   void adopt(Opened opened, const QString& path);
   bool push(PlanState state, const QString& what, int drag = -1);
-  bool push_rows(simulator::Decisions decisions, const QString& what);
+  bool push_rows(PlanDecisions decisions, const QString& what);
+  [[nodiscard]] const PlanDecisions& rows_now() const;  // can_edit()
+  void take_back();
   void set_state(PlanStatePtr state);
   void replay();
 
@@ -119,6 +125,7 @@ class PlanDocument : public QObject {
   std::optional<OtherMachine> wanted_;   // not replayed yet
   int drag_ = -1;                        // of the last edit
   bool keeps_previous_ = false;
+  bool is_taking_back_ = false;
   PlanStatePtr state_;
   SimulatedPtr current_;
   SimulatedPtr previous_;

@@ -2,15 +2,75 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <utility>
 
 #include "planner/streaming_layers.h"
 
 namespace stowage::gui {
 
-simulator::Decisions with_saved(const simulator::Decisions& decisions,
-                                const std::vector<SavedId>& rows, simulator::Decision decision) {
-  simulator::Decisions changed = decisions;
+namespace {
+
+// No segment in which a call is `hit` stays; of those with several calls the others do, each by
+// itself.
+template <class Hit>
+void end_segments(const TraceData& data, PlanDecisions& decisions, const Hit& hit) {
+  std::vector<std::string> segments;
+  for (const std::string& segment : decisions.segments) {
+    const LayerCalls calls = calls_in(data.calls, segment);
+    if (std::none_of(calls.begin(), calls.end(), hit)) {
+      segments.push_back(segment);
+      continue;
+    }
+    for (const auto& call : calls) {
+      if (!hit(call)) segments.push_back(call.name);
+    }
+  }
+  if (segments == decisions.segments) return;
+  decisions.segment_of = segments_of_saved(data.trace, data.calls, segments);
+  decisions.segments = std::move(segments);
+}
+
+void end_segments_of(const TraceData& data, PlanDecisions& decisions,
+                     const std::vector<SavedId>& rows) {
+  if (decisions.segments.empty()) return;
+  end_segments(data, decisions, [&](const auto& call) {
+    return std::any_of(rows.begin(), rows.end(), [&](SavedId row) {
+      const EventId pack = data.trace.saved.event[row.index()];
+      return call.first <= pack && pack < call.end;
+    });
+  });
+}
+
+// And those of the same storages that ops make again, or shall: they are made as one.
+std::vector<SavedId> with_shared(const Trace& trace, const PlanDecisions& decisions,
+                                 const std::vector<SavedId>& rows, bool all) {
+  std::vector<bool> is_of(trace.storages.size(), false);
+  std::vector<bool> is_taken(trace.saved.size(), false);
   for (const SavedId row : rows) {
+    is_taken[row.index()] = true;
+    const StorageId storage = trace.saved.storage[row.index()];
+    if (storage.valid()) is_of[storage.index()] = true;
+  }
+  std::vector<SavedId> taken = rows;
+  for (std::size_t i = 0; i < is_taken.size(); ++i) {
+    const StorageId storage = trace.saved.storage[i];
+    if (is_taken[i] || !storage.valid() || !is_of[storage.index()]) continue;
+    if (all || decisions.saved_is(SavedId(i), simulator::Decision::recompute))
+      taken.emplace_back(i);
+  }
+  return taken;
+}
+
+}  // namespace
+
+PlanDecisions with_saved(const TraceData& data, const PlanDecisions& decisions,
+                         const std::vector<SavedId>& rows, simulator::Decision decision) {
+  PlanDecisions changed = decisions;
+  const bool is_again = decision == simulator::Decision::recompute;
+  const std::vector<SavedId> all = with_shared(data.trace, decisions, rows, is_again);
+  end_segments_of(data, changed, all);
+  for (const SavedId row : all) {
     simulator::SavedDecision& at = changed.saved[row.index()];
     if (at.decision == decision) continue;
     at = {};
@@ -19,13 +79,41 @@ simulator::Decisions with_saved(const simulator::Decisions& decisions,
   return changed;
 }
 
-simulator::Decisions with_saved(const simulator::Decisions& decisions,
-                                const std::vector<SavedId>& rows,
-                                const simulator::SavedDecision& decision) {
-  simulator::Decisions changed = decisions;
-  for (const SavedId row : rows) {
+PlanDecisions with_saved(const TraceData& data, const PlanDecisions& decisions,
+                         const std::vector<SavedId>& rows,
+                         const simulator::SavedDecision& decision) {
+  PlanDecisions changed = decisions;
+  const std::vector<SavedId> all = with_shared(data.trace, decisions, rows, false);
+  end_segments_of(data, changed, all);
+  for (const SavedId row : all) {
     changed.saved[row.index()] = decision;
     changed.saved[row.index()].rule = -1;
+  }
+  return changed;
+}
+
+PlanDecisions with_segments(const TraceData& data, const PlanDecisions& decisions,
+                            const std::vector<LayerId>& layers) {
+  const Trace& trace = data.trace;
+  PlanDecisions changed = decisions;
+  for (const LayerId layer : layers) {
+    const std::string& name = trace.string(trace.layers.name[layer.index()]);
+    LayerCalls mine;
+    for (const auto& call : data.calls) {
+      if (call.layer == name) mine.push_back(call);
+    }
+    end_segments(data, changed, [&](const auto& call) {
+      return std::any_of(mine.begin(), mine.end(), [&](const auto& each) {
+        return call.first < each.end && each.first < call.end;
+      });
+    });
+    for (const auto& call : mine) changed.segments.push_back(call.name);
+    // The reason why it cannot run again is the library's to give.
+    if (mine.empty()) changed.segments.push_back(name);
+  }
+  changed.segment_of = segments_of_saved(trace, data.calls, changed.segments);
+  for (std::size_t i = 0; i < changed.saved.size(); ++i) {
+    if (changed.segment(SavedId(i)) >= 0) changed.saved[i] = {};
   }
   return changed;
 }
@@ -68,9 +156,9 @@ bool streams(const simulator::Decisions& decisions, const StreamingLayer& layer)
   });
 }
 
-simulator::Decisions with_streaming(const Trace& trace, const simulator::Decisions& decisions,
-                                    const std::vector<StreamingLayer>& layers, bool stream) {
-  simulator::Decisions changed = decisions;
+PlanDecisions with_streaming(const Trace& trace, const PlanDecisions& decisions,
+                             const std::vector<StreamingLayer>& layers, bool stream) {
+  PlanDecisions changed = decisions;
   simulator::ParameterDecisions& parameters = changed.parameters;
   // Shards of a plan that streams nothing are a grouping alone.
   const bool none = parameters.stream.off();

@@ -3,20 +3,27 @@
 
 #include <vector>
 
-#include "simulator/plan/decisions.h"
+#include "gui/model/plan_decisions.h"
+#include "gui/model/trace_data.h"
 #include "traces/trace.h"
 
 namespace stowage::gui {
 
-// Keep or offload, points and modes as the lowering chooses them. Rows that offload already keep
-// their own points. O(saved).
-[[nodiscard]] simulator::Decisions with_saved(const simulator::Decisions& decisions,
-                                              const std::vector<SavedId>& rows,
-                                              simulator::Decision decision);
+// Keep, offload or recompute by ops, points and modes as the lowering chooses them. Rows that
+// offload already keep their own points. What ops make again is decided about by storage: other
+// rows of one follow. A segment with any of the rows runs again no more; of several layers the
+// others do, each by itself. O(saved + calls).
+[[nodiscard]] PlanDecisions with_saved(const TraceData& data, const PlanDecisions& decisions,
+                                       const std::vector<SavedId>& rows,
+                                       simulator::Decision decision);
 // Everything of a row at once: points, modes, share.
-[[nodiscard]] simulator::Decisions with_saved(const simulator::Decisions& decisions,
-                                              const std::vector<SavedId>& rows,
-                                              const simulator::SavedDecision& decision);
+[[nodiscard]] PlanDecisions with_saved(const TraceData& data, const PlanDecisions& decisions,
+                                       const std::vector<SavedId>& rows,
+                                       const simulator::SavedDecision& decision);
+// All calls of these layers run again in backward, each by itself. Nothing else is decided about
+// what they save, and no segment that overlaps one of them stays. O(saved * layers + calls).
+[[nodiscard]] PlanDecisions with_segments(const TraceData& data, const PlanDecisions& decisions,
+                                          const std::vector<LayerId>& layers);
 
 // The saved tensors of a layer and of the layers inside it, in pack order. O(saved * depth).
 [[nodiscard]] std::vector<SavedId> saved_in(const Trace& trace, LayerId layer);
@@ -39,9 +46,7 @@ struct StreamingLayer {
 // The parameters of these layers stream (each layer a shard of its own) or stay. What streams does
 // so in the way that the plan's other parameters do; the first ones leave between forward and
 // backward. O(storages + layers).
-[[nodiscard]] simulator::Decisions with_streaming(const Trace& trace,
-                                                  const simulator::Decisions& decisions,
-                                                  const std::vector<StreamingLayer>& layers,
-                                                  bool stream);
+[[nodiscard]] PlanDecisions with_streaming(const Trace& trace, const PlanDecisions& decisions,
+                                           const std::vector<StreamingLayer>& layers, bool stream);
 
 }  // namespace stowage::gui

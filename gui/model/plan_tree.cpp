@@ -174,6 +174,16 @@ PlanTree::Targets PlanTree::targets_of(const std::vector<std::int32_t>& chosen,
     for (const std::int32_t child : row.children) open.emplace_back(child, false);
   }
   Targets targets;
+  const std::set<std::int32_t> all(chosen.begin(), chosen.end());
+  for (const std::int32_t at : all) {
+    const PlanRow& row = rows[static_cast<std::size_t>(at)];
+    std::int32_t above = row.parent;
+    while (above >= 0 && all.count(above) == 0)
+      above = rows[static_cast<std::size_t>(above)].parent;
+    if (above >= 0) continue;
+    if (row.kind == PlanRowKind::layer) targets.layers.push_back(row.layer);
+    if (row.kind == PlanRowKind::saved && row.saved.valid()) targets.alone.push_back(row.saved);
+  }
   targets.saved.assign(saved.begin(), saved.end());
   for (const std::int32_t at : parameters) {
     targets.parameters.push_back(streaming[static_cast<std::size_t>(at)]);

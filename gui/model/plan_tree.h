@@ -49,6 +49,9 @@ struct PlanTree {
   struct Targets {
     std::vector<SavedId> saved;
     std::vector<StreamingLayer> parameters;
+    // What of `saved` was chosen by layer, outermost ones alone, and what by itself.
+    std::vector<LayerId> layers;
+    std::vector<SavedId> alone;
     [[nodiscard]] bool empty() const { return saved.empty() && parameters.empty(); }
   };
   [[nodiscard]] Targets targets_of(const std::vector<std::int32_t>& chosen,

@@ -46,19 +46,24 @@ void PlanTreeModel::compute() {
   decisions_ = wanted();
   const std::size_t count = tree_ ? tree_->rows.size() : 0;
   shares_.assign(count, {});
-  const simulator::Decisions* now = decisions();
+  const PlanDecisions* now = decisions();
   // Children stand behind their parents.
   for (std::size_t i = count; i-- > 0;) {
     const PlanRow& row = tree_->rows[i];
     if (row.kind == PlanRowKind::saved && tree_->can_move(row.saved)) {
       shares_[i].all = 1;
+      const bool again = now != nullptr && now->runs_again(row.saved);
       const bool away =
-          now != nullptr && now->saved[row.saved.index()].decision == simulator::Decision::offload;
+          now != nullptr && !again && now->saved_is(row.saved, simulator::Decision::offload);
       shares_[i].offloaded = away ? 1 : 0;
+      shares_[i].recomputed = again ? 1 : 0;
+      shares_[i].by_layer = again && now->segment(row.saved) >= 0 ? 1 : 0;
     }
     if (row.parent < 0) continue;
     shares_[static_cast<std::size_t>(row.parent)].all += shares_[i].all;
     shares_[static_cast<std::size_t>(row.parent)].offloaded += shares_[i].offloaded;
+    shares_[static_cast<std::size_t>(row.parent)].recomputed += shares_[i].recomputed;
+    shares_[static_cast<std::size_t>(row.parent)].by_layer += shares_[i].by_layer;
   }
 }
 
@@ -136,30 +141,53 @@ QString PlanTreeModel::name(const PlanRow& row) const {
 
 QString PlanTreeModel::kind_id(const QModelIndex& index) const {
   const PlanRow& row = row_at(index);
-  const simulator::Decisions* now = decisions();
+  const PlanDecisions* now = decisions();
   if (now == nullptr) return {};
   if (row.kind == PlanRowKind::layer) {
     const Share share = shares_[index.internalId()];
     if (share.all == 0) return {};
-    return share.offloaded == 0           ? QStringLiteral("keep")
-           : share.offloaded == share.all ? QStringLiteral("offload")
-                                          : QStringLiteral("mixed");
+    if (share.recomputed == share.all) return QStringLiteral("recompute");
+    if (share.offloaded == share.all) return QStringLiteral("offload");
+    const bool is_kept = share.offloaded == 0 && share.recomputed == 0;
+    return is_kept ? QStringLiteral("keep") : QStringLiteral("mixed");
   }
   const int kind = kind_of(*now, *tree_, row);
   return kind < 0 ? QString() : decision_kinds()[static_cast<std::size_t>(kind)].id;
+}
+
+// " (by ops)", " (by layer)", " (both ways)" of a layer; " (with layers.3)" of what it saves.
+QString PlanTreeModel::how_again(std::size_t row) const {
+  const PlanDecisions& now = *decisions();
+  const PlanRow& at = tree_->rows[row];
+  if (at.kind == PlanRowKind::saved) {
+    const std::int32_t segment = now.segment(at.saved);
+    if (segment < 0) return tr(" (by ops)");
+    return tr(" (with %1)").arg(qstring(now.segments[static_cast<std::size_t>(segment)]));
+  }
+  const Share& share = shares_[row];
+  return share.by_layer == 0                  ? tr(" (by ops)")
+         : share.by_layer == share.recomputed ? tr(" (by layer)")
+                                              : tr(" (both ways)");
 }
 
 QString PlanTreeModel::decision_text(const QModelIndex& index) const {
   const QString id = kind_id(index);
   if (id == QLatin1String("mixed")) {
     const Share share = shares_[index.internalId()];
-    return tr("◐ mixed: %1 of %2 offload").arg(share.offloaded).arg(share.all);
+    if (share.recomputed == 0) {
+      return tr("◐ mixed: %1 of %2 offload").arg(share.offloaded).arg(share.all);
+    }
+    if (share.offloaded == 0) {
+      return tr("◐ mixed: %1 of %2 recompute").arg(share.recomputed).arg(share.all);
+    }
+    return tr("◐ %1 offload, %2 recompute").arg(share.offloaded).arg(share.recomputed);
   }
   const PlanRow& row = row_at(index);
   if (row.kind == PlanRowKind::optimizer_state) return tr("– on the device");
   const DecisionKind* kind = decision_kind(id);
   if (kind == nullptr) return QStringLiteral("–");
   QString text = kind->glyph + QLatin1Char(' ') + kind->id;
+  if (id == QLatin1String("recompute")) text += how_again(index.internalId());
   if (row.kind == PlanRowKind::saved) {
     const ExplainedPtr& why = explanations_.current();
     if (id == QLatin1String("keep") && !tree_->can_move(row.saved))
@@ -232,10 +260,12 @@ QVariant PlanTreeModel::sort_value(const QModelIndex& index) const {
     default: {
       const Share share = shares_[at];
       if (row_at(index).kind == PlanRowKind::layer && share.all > 0) {
-        return static_cast<double>(share.offloaded) / static_cast<double>(share.all);
+        return static_cast<double>(share.offloaded + share.recomputed) /
+               static_cast<double>(share.all);
       }
       const QString id = kind_id(index);
-      const bool moves = id == QLatin1String("offload") || id == QLatin1String("stream");
+      const bool moves = id == QLatin1String("offload") || id == QLatin1String("recompute") ||
+                         id == QLatin1String("stream");
       return id.isEmpty() ? -1.0 : moves ? 1.0 : 0.0;
     }
   }
@@ -278,7 +308,8 @@ QVariant PlanTreeModel::headerData(int section, Qt::Orientation orientation, int
                   "a storage several times: Compare counts copies")},
       {QT_TR_NOOP("Decision"),
        QT_TR_NOOP(
-           "What the plan does with it: K keeps, O offloads, Shift for a layer's parameters")},
+           "What the plan does with it: K keeps, O offloads, R recomputes, Shift for a layer's "
+           "parameters")},
       {QT_TR_NOOP("First use"), QT_TR_NOOP("Since step begin, in the planned step; of a layer: of "
                                            "what it saves and no other layer saves too")},
       {QT_TR_NOOP("Last use"), QT_TR_NOOP("Since step begin, in the planned step; of a layer: of "

@@ -34,9 +34,12 @@ class PlanTreeModel : public QAbstractItemModel {
   // Null while nothing is open.
   [[nodiscard]] const std::shared_ptr<const PlanTree>& tree() const { return tree_; }
   [[nodiscard]] QModelIndex index_of(std::int32_t row, int column = name_column) const;
-  // Of how many saved tensors that can move a layer offloads how many.
+  // Of how many saved tensors that can move a layer offloads how many, and how many of them are
+  // made again in backward.
   struct Share {
     std::int32_t offloaded = 0;
+    std::int32_t recomputed = 0;
+    std::int32_t by_layer = 0;  // of these, not by ops
     std::int32_t all = 0;
   };
   [[nodiscard]] Share share_of(std::int32_t layer_row) const;
@@ -58,16 +61,17 @@ class PlanTreeModel : public QAbstractItemModel {
   void refreshed();
 
  private:
-  using DecisionsPtr = std::shared_ptr<const simulator::Decisions>;
+  using DecisionsPtr = std::shared_ptr<const PlanDecisions>;
   void follow();
   void follow_document();
   void compute();
   void refresh();
   [[nodiscard]] DecisionsPtr wanted() const;
-  [[nodiscard]] const simulator::Decisions* decisions() const { return decisions_.get(); }
+  [[nodiscard]] const PlanDecisions* decisions() const { return decisions_.get(); }
   [[nodiscard]] RowFigures figures_of(std::size_t row) const;
   [[nodiscard]] const PlanRow& row_at(const QModelIndex& index) const;
   [[nodiscard]] QString name(const PlanRow& row) const;
+  [[nodiscard]] QString how_again(std::size_t row) const;
   [[nodiscard]] QString decision_text(const QModelIndex& index) const;
   [[nodiscard]] QString kind_id(const QModelIndex& index) const;
   [[nodiscard]] QString tip(const QModelIndex& index) const;

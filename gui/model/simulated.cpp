@@ -8,6 +8,7 @@
 #include "simulator/machine/calibration_settings.h"
 #include "simulator/plan/parameter_shards.h"
 #include "simulator/step/plan_structure.h"
+#include "simulator/step/unroll.h"
 
 namespace stowage::gui {
 namespace {
@@ -20,6 +21,68 @@ bool same_machine(const Calibration& a, const Calibration& b) {
   });
 }
 
+// The step that a plan makes of the recording.
+struct Unrolled {
+  std::shared_ptr<const simulator::StepIndex> index;
+  StepRowsPtr rows;
+};
+
+// What of a step runs again, in an order that does not count.
+simulator::Structure sorted(simulator::Structure structure) {
+  std::sort(structure.recompute.begin(), structure.recompute.end());
+  std::sort(structure.ops.begin(), structure.ops.end());
+  return structure;
+}
+
+Result<Unrolled> unrolled(const TracePtr& trace, const PlanState& state,
+                          const SimulatedPtr& before) {
+  Result<simulator::Structure> structure =
+      state.decisions ? Result<simulator::Structure>(structure_of(trace->trace, *state.decisions))
+                      : simulator::structure_of(trace->trace, state.plan);
+  if (!structure) return std::move(structure).error();
+  if (!structure->runs_again()) {
+    return Unrolled{std::shared_ptr<const simulator::StepIndex>(trace, &trace->index), nullptr};
+  }
+  if (before && before->trace == trace && before->rows &&
+      sorted(simulator::structure_of(before->index->step())) == sorted(*structure)) {
+    return Unrolled{before->index, before->rows};
+  }
+  Result<simulator::Step> step = simulator::unroll(trace->trace, *structure);
+  if (!step) {
+    Error error = std::move(step).error();
+    if (error.pointer.empty() && !state.decisions) {
+      error.pointer = structure->recompute.empty() ? "/saved" : "/recompute";
+    }
+    return error;
+  }
+  auto index = std::make_shared<const simulator::StepIndex>(*step);
+  return Unrolled{std::move(index), std::make_shared<const StepRows>(std::move(step).value())};
+}
+
+struct Lowered {
+  simulator::Lowering lowering;
+  std::shared_ptr<const PlanDecisions> decisions;  // null of rows: they are at hand
+};
+
+Result<Lowered> lowered_rows(const simulator::StepIndex& index, const PlanDecisions& decisions) {
+  Result<simulator::Lowering> lowering = simulator::lower(index, in_step(index, decisions));
+  if (!lowering) return std::move(lowering).error();
+  return Lowered{std::move(lowering).value(), nullptr};
+}
+
+Result<Lowered> lowered_rules(const TraceData& data, const simulator::StepIndex& index,
+                              const simulator::Plan& plan) {
+  Result<simulator::Decisions> resolved = simulator::resolve(index.trace(), plan);
+  if (!resolved) return std::move(resolved).error();
+  // A rule may be about what segments own alone, which is refused.
+  Result<simulator::Lowering> lowering = index.step().is_recording()
+                                             ? simulator::lower(index, *resolved)
+                                             : simulator::lower(index, plan);
+  if (!lowering) return std::move(lowering).error();
+  return Lowered{std::move(lowering).value(),
+                 std::make_shared<const PlanDecisions>(in_recording(index, data.calls, *resolved))};
+}
+
 }  // namespace
 
 Error interrupted() {
@@ -30,7 +93,8 @@ Bytes Simulated::peak() const {
   return planner::peak_of(result, plan().budget.on);
 }
 
-Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::stop_token& stop) {
+Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::stop_token& stop,
+                              const SimulatedPtr& before) {
   if (stop.stop_requested()) return interrupted();
   if (!state->plan.budget.device && !state->plan.budget.device_text.empty()) {
     PlanState with_bytes = *state;
@@ -49,27 +113,19 @@ Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::sto
     if (error.file.empty()) error.file = state->file;
     return error;
   };
-  const Result<simulator::Structure> structure = simulator::structure_of(trace->trace, state->plan);
-  if (!structure) return in_its_file(structure.error());
-  if (structure->runs_again()) {
-    return Error{ErrorCode::bad_input, "the plan computes again, which has no rows here yet",
-                 state->file, state->plan.recompute.empty() ? "/saved" : "/recompute",
-                 "stowage simulate shows it"};
-  }
-  std::shared_ptr<const simulator::Decisions> decisions = state->decisions;
-  if (!decisions) {
-    Result<simulator::Decisions> resolved = simulator::resolve(trace->trace, state->plan);
-    if (!resolved) return in_its_file(resolved.error());
-    decisions = std::make_shared<const simulator::Decisions>(std::move(resolved).value());
-  }
+  Result<Unrolled> step = unrolled(trace, *state, before);
+  if (!step) return in_its_file(std::move(step).error());
   if (stop.stop_requested()) return interrupted();
-  Result<simulator::Lowering> lowered = simulator::lower(trace->index, *decisions);
-  if (!lowered) return in_its_file(lowered.error());
+  Result<Lowered> lowered = state->decisions ? lowered_rows(*step->index, *state->decisions)
+                                             : lowered_rules(*trace, *step->index, state->plan);
+  if (!lowered) return in_its_file(std::move(lowered).error());
   if (stop.stop_requested()) return interrupted();
+  auto decisions = state->decisions ? state->decisions : std::move(lowered->decisions);
   report::Replayed replayed =
-      report::replayed(trace->index, std::move(lowered).value(), state->plan.budget);
+      report::replayed(*step->index, std::move(lowered->lowering), state->plan.budget);
   return std::make_shared<const Simulated>(
-      Simulated{std::move(replayed), std::move(trace), std::move(state), std::move(decisions)});
+      Simulated{std::move(replayed), std::move(trace), std::move(state), std::move(decisions),
+                std::move(step->index), std::move(step->rows)});
 }
 
 std::optional<Nanoseconds> lower_bound_of(const Simulated& simulated) {
@@ -86,7 +142,13 @@ simulator::Plan plan_for_writing(const Simulated& simulated, const std::string& 
   simulator::Plan plan = simulated.plan();
   const Trace& trace = simulated.trace->trace;
   if (simulated.state->decisions) {
-    plan.saved = simulator::to_rules(trace, *simulated.decisions);
+    const simulator::Structure structure = structure_of(trace, *simulated.decisions);
+    const simulator::StepIndex& index = *simulated.index;
+    plan.recompute = simulator::recompute_rules(trace, structure);
+    plan.saved = simulator::op_rules(trace, structure);
+    const auto moved = simulator::to_rules(index.trace(), in_step(index, *simulated.decisions),
+                                           index.of_segment());
+    plan.saved.insert(plan.saved.end(), moved.begin(), moved.end());
     plan.parameters = simulator::to_parameters(trace, simulated.decisions->parameters);
   }
   // What a search proved is of its own plan, and a file's reader takes it for the recorded

@@ -7,6 +7,8 @@
 #include <stop_token>
 #include <string>
 
+#include "gui/model/plan_decisions.h"
+#include "gui/model/step_rows.h"
 #include "gui/model/trace_data.h"
 #include "report/simulation.h"
 #include "simulator/plan/decisions.h"
@@ -17,10 +19,10 @@ namespace stowage::gui {
 
 // What is decided: rules as a person wrote them or a search made them, or, once a row was edited,
 // one decision a row. `decisions`, when there, are what counts; `plan.saved` and `plan.parameters`
-// are then out of date until plan_for_writing() makes them anew.
+// are then, and `plan.recompute`, out of date until plan_for_writing() makes them anew.
 struct PlanState {
   simulator::Plan plan;  // target, budget, made_by; rules while `decisions` is null
-  std::shared_ptr<const simulator::Decisions> decisions;
+  std::shared_ptr<const PlanDecisions> decisions;
   std::string file;  // where it was read from, for messages; empty = from no file
   // The machine of which plan.lower_bound_step was proved; null: the recorded one.
   std::shared_ptr<const Calibration> proved_on;
@@ -30,8 +32,13 @@ using PlanStatePtr = std::shared_ptr<const PlanState>;
 struct Simulated : report::Replayed {
   TracePtr trace;
   PlanStatePtr state;
-  std::shared_ptr<const simulator::Decisions> decisions;  // the rules resolved, or the rows edited
+  std::shared_ptr<const PlanDecisions> decisions;  // the rules resolved, or the rows edited
+  // Of the step that the plan makes of the recording: rows of the schedule and of the replay are
+  // that step's. It refers to `trace`.
+  std::shared_ptr<const simulator::StepIndex> index;
+  StepRowsPtr rows;  // null: nothing runs again, and the step's rows are the recording's
 
+  [[nodiscard]] const Trace& step_trace() const { return index->trace(); }
   [[nodiscard]] const simulator::Plan& plan() const { return state->plan; }
   [[nodiscard]] Bytes peak() const;  // in the counter of plan.budget.on
 };
@@ -40,11 +47,13 @@ using SimulatedPtr = std::shared_ptr<const Simulated>;
 // What a job says that was asked to stop ahead of its end.
 [[nodiscard]] Error interrupted();
 
-// Resolves (when there are no decisions yet), lowers and replays. A percentage as the budget is
-// given its bytes. Errors: those of resolve() and lower(), `interrupted` when stop was asked for.
-// Cost: lower() and replay(): 5 ms on a step of 10,000 events.
+// Resolves (when there are no decisions yet), unrolls, lowers and replays. A percentage as the
+// budget is given its bytes. `before`: a replay whose step is taken when the same runs again in it.
+// Errors: those of unroll(), resolve() and lower(), `interrupted` when stop was asked for.
+// Cost: lower() and replay(): 5 ms on a step of 10,000 events; unroll() where another step is made.
 [[nodiscard]] Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state,
-                                            const std::stop_token& stop = {});
+                                            const std::stop_token& stop = {},
+                                            const SimulatedPtr& before = nullptr);
 
 // No plan within the budgets of this one can be faster on this machine: what its search proved.
 // Absent without a search, on another machine than the search's, and for a plan of another

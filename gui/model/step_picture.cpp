@@ -9,6 +9,17 @@
 namespace stowage::gui {
 namespace {
 
+std::vector<TimeRange> again_in(const LaneRow& row) {
+  std::vector<TimeRange> ranges;
+  for (std::size_t i = 0; i < row.infos.size(); ++i) {
+    if (!row.infos[i].again) continue;
+    const bool goes_on = !ranges.empty() && ranges.back().end == row.spans.begin(i);
+    if (!goes_on) ranges.push_back({row.spans.begin(i), 0});
+    ranges.back().end = row.spans.end(i);
+  }
+  return ranges;
+}
+
 // Spans collected for one lane, then put into rows.
 class LaneBuilder {
  public:
@@ -65,6 +76,7 @@ class LaneBuilder {
         if (has_bytes) made.bytes.push_back(bytes_[i]);
       }
       made.spans = SpanIndex(std::move(begin), std::move(end));
+      made.again = again_in(made);
       rows.push_back(std::move(made));
     }
     return rows;
@@ -100,7 +112,7 @@ Selection::Kind kind_of(report::SpanKind kind) {
 }
 
 // Cut where `stalls` lie.
-std::vector<LaneRow> lane_of(const std::vector<report::Span>& spans,
+std::vector<LaneRow> lane_of(const std::vector<report::Span>& spans, const StepRows* again,
                              const std::vector<report::Span>& stalls = {}) {
   LaneBuilder builder(spans.size());
   StallCutter cutter(stalls);
@@ -109,6 +121,8 @@ std::vector<LaneRow> lane_of(const std::vector<report::Span>& spans,
     info.kind = kind_of(span.kind);
     info.row = span.kind == report::SpanKind::sync ? span.event.value : span.row;
     info.name = span.name;
+    info.again =
+        again != nullptr && span.kind == report::SpanKind::op && again->is_again(OpId(span.row));
     const std::size_t first = builder.size();
     Nanoseconds stall = span.end - span.begin;
     cutter.cut(span.begin, span.end, [&](Nanoseconds begin, Nanoseconds end) {
@@ -120,51 +134,70 @@ std::vector<LaneRow> lane_of(const std::vector<report::Span>& spans,
   return builder.rows();
 }
 
+// A layer, open once.
+struct LayerPiece {
+  Nanoseconds begin;
+  Nanoseconds end;
+  std::int32_t layer;
+  bool again;
+};
+
+LaneRow layer_row(const Trace& trace, std::vector<LayerPiece>& pieces) {
+  std::stable_sort(pieces.begin(), pieces.end(),
+                   [](const LayerPiece& a, const LayerPiece& b) { return a.begin < b.begin; });
+  LaneRow row;
+  std::vector<Nanoseconds> begin;
+  std::vector<Nanoseconds> end;
+  for (const LayerPiece& piece : pieces) {
+    if (!end.empty()) end.back() = std::min(end.back(), piece.begin);
+    begin.push_back(piece.begin);
+    end.push_back(piece.end);
+    row.infos.push_back({piece.layer, Selection::Kind::layer, piece.again,
+                         trace.layers.name[static_cast<std::size_t>(piece.layer)]});
+  }
+  row.spans = SpanIndex(std::move(begin), std::move(end));
+  row.again = again_in(row);
+  return row;
+}
+
 // The layers that are open, forward and backward: the outermost, and those right inside them.
-std::vector<LaneRow> layer_rows(const Trace& trace, const std::vector<Nanoseconds>& time) {
+// Behind them the outermost that run again, which lie in whatever is open in backward.
+std::vector<LaneRow> layer_rows(const Trace& trace, const std::vector<Nanoseconds>& time,
+                                const StepRows* again) {
   struct Open {
     std::int32_t layer;
     Nanoseconds begin;
+    bool again;
   };
-  struct Piece {
-    Nanoseconds begin;
-    Nanoseconds end;
-    std::int32_t layer;
+  const auto is_again = [&](std::size_t e) {
+    return again != nullptr && again->step().pass(EventId(e)) == simulator::Pass::recompute;
   };
-  std::vector<Piece> pieces[2];
+  std::vector<LayerPiece> pieces[3];
   std::vector<Open> open;
   for (std::size_t e = 0; e < trace.events.size(); ++e) {
     const EventKind kind = trace.events.kind[e];
     const std::int32_t layer = trace.events.ref[e];
     if (kind == EventKind::layer_forward_begin || kind == EventKind::layer_backward_begin) {
-      open.push_back({layer, time[e]});
+      open.push_back({layer, time[e], is_again(e)});
     } else if (kind == EventKind::layer_forward_end || kind == EventKind::layer_backward_end) {
       // Backward scopes need not nest: what is not open has no span.
       const auto at =
           std::find_if(open.rbegin(), open.rend(), [&](const Open& o) { return o.layer == layer; });
       if (at == open.rend()) continue;
       const auto depth = static_cast<std::size_t>(open.rend() - at) - 1;
-      if (depth < 2) pieces[depth].push_back({at->begin, time[e], layer});
+      const bool is_inner = std::any_of(open.begin(), std::prev(at.base()),
+                                        [](const Open& above) { return above.again; });
+      if (at->again) {
+        if (!is_inner) pieces[2].push_back({at->begin, time[e], layer, true});
+      } else if (depth < 2) {
+        pieces[depth].push_back({at->begin, time[e], layer, false});
+      }
       open.erase(std::next(at).base());
     }
   }
   std::vector<LaneRow> rows;
-  for (std::vector<Piece>& of_depth : pieces) {
-    std::stable_sort(of_depth.begin(), of_depth.end(),
-                     [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
-    LaneRow row;
-    std::vector<Nanoseconds> begin;
-    std::vector<Nanoseconds> end;
-    for (const Piece& piece : of_depth) {
-      if (!end.empty()) end.back() = std::min(end.back(), piece.begin);
-      begin.push_back(piece.begin);
-      end.push_back(piece.end);
-      row.infos.push_back({piece.layer, Selection::Kind::layer,
-                           trace.layers.name[static_cast<std::size_t>(piece.layer)]});
-    }
-    if (row.infos.empty()) continue;
-    row.spans = SpanIndex(std::move(begin), std::move(end));
-    rows.push_back(std::move(row));
+  for (std::vector<LayerPiece>& of_depth : pieces) {
+    if (!of_depth.empty()) rows.push_back(layer_row(trace, of_depth));
   }
   return rows;
 }
@@ -172,9 +205,10 @@ std::vector<LaneRow> layer_rows(const Trace& trace, const std::vector<Nanosecond
 // Where nothing moves, bytes hang on the order of the events alone.
 MemoryView planned_memory(const Simulated& simulated, const StepPicturePtr& recorded,
                           const std::vector<Nanoseconds>& time) {
-  if (!recorded || !simulated.schedule.instructions.empty()) {
-    const Trace& trace = simulated.trace->trace;
-    return memory_of(trace, report::AliveSpans(trace, simulated.schedule), time);
+  if (!recorded || simulated.rows || !simulated.schedule.instructions.empty()) {
+    const Trace& trace = simulated.step_trace();
+    return memory_of(trace, report::AliveSpans(trace, simulated.schedule), time,
+                     simulated.rows.get());
   }
   return at_times(recorded->memory, time);
 }
@@ -209,7 +243,7 @@ void say_why_empty(const Trace& trace, bool planned, LaneView& lane) {
 }
 
 StepPicturePtr view_of(const Trace& trace, const report::Timeline& timeline, MemoryView memory,
-                       Source source, const StepPicturePtr& recorded) {
+                       Source source, const StepPicturePtr& recorded, const StepRows* again) {
   auto view = std::make_shared<StepPicture>();
   view->memory = std::move(memory);
   view->source = source;
@@ -223,13 +257,13 @@ StepPicturePtr view_of(const Trace& trace, const report::Timeline& timeline, Mem
     say_why_empty(trace, source != Source::measured, lane);
   };
   const std::vector<Nanoseconds>& time = timeline.time;
-  add(LaneKind::layers, time.empty() ? std::vector<LaneRow>() : layer_rows(trace, time));
-  add(LaneKind::launch, lane_of(timeline.lane(report::Lane::launch)));
+  add(LaneKind::layers, time.empty() ? std::vector<LaneRow>() : layer_rows(trace, time, again));
+  add(LaneKind::launch, lane_of(timeline.lane(report::Lane::launch), again));
   add(LaneKind::compute,
-      lane_of(timeline.lane(report::Lane::compute), timeline.lane(report::Lane::stalls)));
-  add(LaneKind::d2h, lane_of(timeline.lane(report::Lane::d2h)));
-  add(LaneKind::h2d, lane_of(timeline.lane(report::Lane::h2d)));
-  add(LaneKind::stalls, lane_of(timeline.lane(report::Lane::stalls)));
+      lane_of(timeline.lane(report::Lane::compute), again, timeline.lane(report::Lane::stalls)));
+  add(LaneKind::d2h, lane_of(timeline.lane(report::Lane::d2h), again));
+  add(LaneKind::h2d, lane_of(timeline.lane(report::Lane::h2d), again));
+  add(LaneKind::stalls, lane_of(timeline.lane(report::Lane::stalls), again));
   return view;
 }
 
@@ -261,20 +295,20 @@ const CutWork* LaneRow::cut_of(std::size_t span) const {
 }
 
 StepPicturePtr planned_view(const Simulated& simulated, const StepPicturePtr& recorded) {
-  const Trace& trace = simulated.trace->trace;
+  const Trace& trace = simulated.step_trace();
   const report::Timeline timeline =
       report::simulated_timeline(trace, simulated.schedule, simulated.result, simulated.detail);
   return view_of(
       trace, timeline, planned_memory(simulated, recorded, timeline.time),
       simulated.trace->machine == MachineKind::recorded ? Source::predicted : Source::assumed,
-      recorded);
+      recorded, simulated.rows.get());
 }
 
 StepPicturePtr recorded_view(const TraceData& data) {
   const report::Timeline timeline = report::recorded_timeline(data.trace);
   return view_of(data.trace, timeline,
                  memory_of(data.trace, report::AliveSpans(data.trace), timeline.time),
-                 Source::measured, nullptr);
+                 Source::measured, nullptr, nullptr);
 }
 
 RangeFigures measure(const StepPicture& view, const TimeRange& range) {

@@ -31,7 +31,8 @@ enum class LaneKind : std::uint8_t { layers, launch, compute, d2h, h2d, stalls }
 struct SpanInfo {
   std::int32_t row = -1;  // of the table that `kind` names
   Selection::Kind kind = Selection::Kind::none;
-  StringId name;  // op, kernel, site, layer
+  bool again = false;  // it runs again in backward: recompute
+  StringId name;       // op, kernel, site, layer
   bool operator==(const SpanInfo&) const = default;
 };
 
@@ -51,6 +52,8 @@ struct LaneRow {
   std::vector<SpanInfo> infos;
   std::vector<Bytes> bytes;   // moved, waited for; empty: none of the spans is about bytes
   std::vector<CutWork> cuts;  // by `part`
+  // Where spans that run again are, in order; those without a gap between them are one.
+  std::vector<TimeRange> again;
   [[nodiscard]] Bytes bytes_of(std::size_t span) const { return bytes.empty() ? 0 : bytes[span]; }
   // Null: no stall cuts what the span belongs to. O(log cuts).
   [[nodiscard]] const CutWork* cut_of(std::size_t span) const;

@@ -8,6 +8,7 @@ TraceData::TraceData(Trace loaded, std::string loaded_from, std::string hash,
                      MachineKind loaded_machine)
     : trace(std::move(loaded)),
       index(trace),
+      calls(simulator::SegmentFinder(trace).calls()),
       path(std::move(loaded_from)),
       sha256(std::move(hash)),
       machine(loaded_machine),

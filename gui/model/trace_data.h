@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "gui/model/plan_decisions.h"
 #include "simulator/replay/replay.h"
 #include "simulator/step/step_index.h"
 #include "traces/trace.h"
@@ -26,6 +27,7 @@ struct TraceData {
 
   const Trace trace;
   const simulator::StepIndex index;  // refers to `trace`
+  const LayerCalls calls;            // what could run again in backward
   const std::string path;            // as it was opened
   const std::string sha256;          // of the file, "sha256:.."; for the plan's `for`
   const MachineKind machine;

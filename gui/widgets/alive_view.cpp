@@ -141,8 +141,8 @@ void AliveView::refresh() {
   if (!x) {
     return stack_->set_reason(tr("No trace is open. Open one with Ctrl+O, or record a step."));
   }
-  const Trace& trace = x->trace();
   const bool recorded = shows_recorded();
+  const Trace& trace = recorded ? x->simulated->trace->trace : x->trace();
   const report::AliveIndex& index = recorded ? *x->recorded : *x->planned;
   const std::vector<Nanoseconds>& times = recorded ? trace.events.time : x->simulated->detail.time;
   const bool at_cursor = moment_->currentIndex() == 1;
@@ -190,7 +190,9 @@ void AliveView::select(QTreeWidgetItem* item) {
   const int row = item->data(1, Qt::UserRole).toInt();
   const auto kind = static_cast<Selection::Kind>(item->data(0, Qt::UserRole).toInt());
   if (row < 0 || kind == Selection::Kind::none) return;
-  state_.select({kind, row});
+  const ExplainedPtr& x = explanations_.current();
+  const bool translate = x && shows_recorded();
+  state_.select(translate ? in_step(x->simulated->rows, {kind, row}) : Selection{kind, row});
 }
 
 void AliveView::copy() const {

@@ -11,6 +11,7 @@ namespace {
 constexpr int kLeastLabel = 16;    // px: below that no name can be read
 constexpr int kLeastCut = 64;      // px: below that a name that is cut says too little for its cost
 constexpr int kMostNames = 20000;  // kept laid out
+constexpr int kLeastAgain = 3;     // px: what runs again is hatched, as short as it may be
 constexpr double kFaintest = 0.3;  // of a folded run that is hardly busy
 
 // The uppermost row of pixels of a box, over what is there, and then all rows below it the same.
@@ -74,11 +75,15 @@ const LanePainter::Name& LanePainter::name(QPainter& painter, StringId id, const
   return *names_.insert(id.value, {lay_out(text), lay_out(text.section('.', -1))});
 }
 
-void LanePainter::label(QPainter& painter, const QRect& box, const QColor& ink, StringId id,
-                        const NameOf& name_of) {
+void LanePainter::label(QPainter& painter, const QRect& box, const QColor& ink, const QColor& paper,
+                        StringId id, const NameOf& name_of) {
   if (box.width() < kLeastLabel || !id.valid()) return;
   const Name& name = this->name(painter, id, name_of);
   const Text& text = name.whole.width <= box.width() - 4 ? name.whole : name.last;
+  if (paper.isValid() && (text.width <= box.width() - 4 || box.width() >= kLeastCut)) {
+    const int right = std::min(box.width() - 2, text.width + 4);
+    painter.fillRect(QRect(box.left() + 1, box.top(), right, box.height()), paper);
+  }
   painter.setPen(ink);
   const int y = box.top() + (box.height() - static_cast<int>(text.text.size().height())) / 2;
   if (text.width <= box.width() - 4) {
@@ -91,6 +96,32 @@ void LanePainter::label(QPainter& painter, const QRect& box, const QColor& ink, 
   painter.setClipRect(box.adjusted(2, 0, -2, 0), Qt::IntersectClip);
   painter.drawStaticText(box.left() + 3, y, text.text);
   painter.restore();
+}
+
+void LanePainter::paint_again(QPainter& painter, const QRect& area, LaneKind kind,
+                              const LaneRow& row, const TimeAxis& axis, const Theme& theme) {
+  const QRect inner = spans_rect(area);
+  const QBrush hatch(theme.again(kind), Qt::FDiagPattern);
+  const auto first = std::partition_point(
+      row.again.begin(), row.again.end(),
+      [&](const TimeRange& range) { return static_cast<double>(range.end) < axis.begin(); });
+  if (first == row.again.end()) return;
+  int from = area.left();  // to be hatched: [from, to), of ranges that no pixel is between
+  int to = from;
+  for (auto range = first;
+       range != row.again.end() && static_cast<double>(range->begin) < axis.end(); ++range) {
+    const int left =
+        area.left() + static_cast<int>(std::floor(std::max(axis.x_of(range->begin), 0.0)));
+    const int right = std::max(
+        area.left() + static_cast<int>(std::floor(std::min(axis.x_of(range->end), axis.width()))),
+        left + kLeastAgain);
+    if (left > to) {
+      painter.fillRect(QRect(from, inner.top(), to - from, inner.height()), hatch);
+      from = left;
+    }
+    to = std::max(to, right);
+  }
+  if (to > from) painter.fillRect(QRect(from, inner.top(), to - from, inner.height()), hatch);
 }
 
 void LanePainter::paint(QPainter& painter, QImage& canvas, const QRect& area, LaneKind kind,
@@ -131,16 +162,20 @@ void LanePainter::paint(QPainter& painter, QImage& canvas, const QRect& area, La
     const QRect box(x0, inner.top(), x1 - x0, inner.height());
     line.fill(x0, x1, shades[shade].rgb());
     if (box.width() > 3) line.fill(box.right(), x1, edge);
-    if (box.width() > (stall ? 2 : kLeastLabel - 1)) labels_.push_back({box, shade, info.name});
+    if (box.width() > (stall ? 2 : kLeastLabel - 1)) {
+      labels_.push_back({box, shade, info.name, info.again});
+    }
     if (info.kind == selection.kind && info.row == selection.row) selected_.push_back(box);
   }
   line.copy_down();
+  paint_again(painter, area, kind, row, axis, theme);
   const QBrush hatch(mix(theme.background, theme.stall, 0.75), Qt::BDiagPattern);
   for (const Label& each : labels_) {
     if (stall) {
       painter.fillRect(each.box, hatch);
     } else {
-      label(painter, each.box, Theme::ink(shades[each.shade]), each.name, name_of);
+      const QColor paper = each.again ? shades[each.shade] : QColor();
+      label(painter, each.box, Theme::ink(shades[each.shade]), paper, each.name, name_of);
     }
   }
   if (selected_.empty()) return;

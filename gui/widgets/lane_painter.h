@@ -42,9 +42,13 @@ class LanePainter {
     Text whole;
     Text last;
   };
+  // A hatch over what runs again, below the names.
+  static void paint_again(QPainter& painter, const QRect& area, LaneKind kind, const LaneRow& row,
+                          const TimeAxis& axis, const Theme& theme);
   const Name& name(QPainter& painter, StringId id, const NameOf& name_of);
-  void label(QPainter& painter, const QRect& box, const QColor& ink, StringId id,
-             const NameOf& name_of);
+  // `paper` below the name, over the hatch; not valid: none.
+  void label(QPainter& painter, const QRect& box, const QColor& ink, const QColor& paper,
+             StringId id, const NameOf& name_of);
 
   QFont font_;
   QHash<std::int32_t, Name> names_;
@@ -52,6 +56,7 @@ class LanePainter {
     QRect box;
     std::size_t shade;
     StringId name;
+    bool again;
   };
   std::vector<SpanRun> runs_;
   std::vector<Label> labels_;

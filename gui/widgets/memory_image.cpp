@@ -29,15 +29,15 @@ class Begins {
          const ByteAxis& bytes, Outline outline)
       : first_(static_cast<std::size_t>(bytes.height) + 2, 0) {
     peaks.resize(std::min(width, peaks.size()));
-    const auto classes = static_cast<std::int32_t>(memory.classes.size());
+    const auto bands = static_cast<std::int32_t>(memory.bytes.size());
     std::vector<std::pair<std::int32_t, Begin>> found;  // row, what
-    found.reserve(peaks.size() * (memory.classes.size() + 2));
+    found.reserve(peaks.size() * (memory.bytes.size() + 2));
     for (std::size_t x = 0; x < peaks.size(); ++x) {
       if (peaks[x] < 0) continue;
       const auto column = static_cast<std::int32_t>(x);
       std::int32_t above = bytes.height;  // first row of what is below in the stack
       Bytes sum = 0;
-      for (std::int32_t c = 0; c < classes; ++c) {
+      for (std::int32_t c = 0; c < bands; ++c) {
         sum += memory.bytes[static_cast<std::size_t>(c)][static_cast<std::size_t>(peaks[x])];
         const std::int32_t row = bytes.y_of(sum);
         if (row < above) found.emplace_back(row, Begin{column, c});
@@ -151,11 +151,9 @@ void paint_memory(const MemoryView& memory, const TimeAxis& axis, const ByteAxis
       std::clamp(canvas.width() - at.x(), 0, static_cast<int>(axis.width())));
   const int height = std::min(bytes.height, canvas.height() - at.y());
   std::vector<Ink> inks;
-  for (const StorageClass storage_class : memory.classes) {
-    const QColor color = ink.theme.storage(storage_class);
-    const QColor line =
-        ink.theme.hatched(storage_class) ? mix(color, ink.theme.background, 0.6) : color;
-    inks.push_back({color.rgb(), line.rgb()});
+  for (std::size_t band = 0; band < memory.bytes.size(); ++band) {
+    const Theme::Fill fill = ink.theme.band(memory, band);
+    inks.push_back({fill.color.rgb(), fill.line.rgb()});
   }
   const Begins begins(column_peaks(memory, axis), width, memory, bytes, ink.outline);
   std::vector<QRgb> ring(kHatch * width, ink.paper);  // the last kHatch rows

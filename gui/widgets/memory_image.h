@@ -1,4 +1,4 @@
-// The memory curve, stacked by class, as pixels: in every column the stack at the moment with the
+// The memory curve, stacked by band, as pixels: in every column the stack at the moment with the
 // most bytes, so that the peak is there at every zoom. Pure: no widget, tested by its pixels.
 #pragma once
 
@@ -45,8 +45,8 @@ struct CurveInk {
 
 // Paints `axis.width()` by `bytes.height` pixels of the canvas, `at` their upper left; what is
 // beyond the canvas (32 bits a pixel) is left out. Each pixel is written once, and few are thought
-// about: a hatched column is that of seven rows above, so rows are copied, and only where a class
-// begins they are changed. O(pixels + width (log points + classes)).
+// about: a hatched column is that of seven rows above, so rows are copied, and only where a band
+// begins they are changed. O(pixels + width (log points + bands)).
 void paint_memory(const MemoryView& memory, const TimeAxis& axis, const ByteAxis& bytes,
                   const CurveInk& ink, QImage& canvas, const QPoint& at);
 

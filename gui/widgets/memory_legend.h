@@ -1,6 +1,6 @@
-// The legend of the memory curve: the classes in the order of the stack, from above. Where there is
-// no room for all, those with the most bytes at the peak are named, and "…" says that others are
-// not.
+// The legend of the memory curve: the bands in the order of the stack, from above. Where there is
+// no room for all, what was made again and those with the most bytes at the peak are named, and "…"
+// says that others are not.
 #pragma once
 
 #include <QPainter>
@@ -12,7 +12,7 @@
 
 namespace stowage::gui {
 
-// Rows of memory.classes whose names fit into `width` pixels, in the order of painting.
+// Rows of memory.bytes whose names fit into `width` pixels, in the order of painting.
 [[nodiscard]] std::vector<std::size_t> legend_of(const MemoryView& memory,
                                                  const QFontMetrics& metrics, int width);
 

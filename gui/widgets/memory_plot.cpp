@@ -256,17 +256,17 @@ QString MemoryPlot::describe(const QPoint& at) const {
   QString text = tr("%1 requested at %2 (%3)")
                      .arg(exact_bytes_text(memory.total[row]), time_text(memory.time[row]),
                           word_for(view()->source));
-  for (std::size_t c = memory.classes.size(); c-- > 0;) {
+  for (std::size_t c = memory.bytes.size(); c-- > 0;) {
     if (memory.bytes[c][row] == 0) continue;
-    text += tr("\n%1: %2").arg(word_for(memory.classes[c]), bytes_text(memory.bytes[c][row]));
+    text += tr("\n%1: %2").arg(band_word(memory, c), bytes_text(memory.bytes[c][row]));
   }
   return text;
 }
 
 std::optional<TimeRange> MemoryPlot::selected_time() const {
-  if (!view() || state().selection().kind != Selection::Kind::event) return std::nullopt;
+  if (!view() || selected().kind != Selection::Kind::event) return std::nullopt;
   const MemoryView& memory = view()->memory;
-  const EventId event(state().selection().row);
+  const EventId event(selected().row);
   const auto at = std::lower_bound(memory.event.begin(), memory.event.end(), event);
   if (at == memory.event.end()) return std::nullopt;
   const Nanoseconds time = memory.time[static_cast<std::size_t>(at - memory.event.begin())];

@@ -34,7 +34,7 @@ PlanTreeView::PlanTreeView(PlanDocument& document, ViewState& state, Explanation
   tree_->setObjectName(QStringLiteral("plan_tree"));
   tree_->setAccessibleName(tr("Layers and their saved tensors"));
   tree_->setAccessibleDescription(
-      tr("K keeps, O offloads what is selected; Return opens the list of decisions"));
+      tr("K keeps, O offloads, R recomputes what is selected; Return opens the list of decisions"));
   tree_->setModel(&filtered_);
   tree_->setUniformRowHeights(true);
   tree_->setSelectionMode(QAbstractItemView::ExtendedSelection);
@@ -202,11 +202,14 @@ void PlanTreeView::tell() {
   }
   std::int64_t all = 0;
   std::int64_t away = 0;
+  std::int64_t again = 0;
   for (const std::int32_t at : tree->top) {
     all += model_.share_of(at).all;
     away += model_.share_of(at).offloaded;
+    again += model_.share_of(at).recomputed;
   }
   QString text = tr("%1 of %2 saved tensors offload").arg(count_text(away), count_text(all));
+  if (again > 0) text += tr(", %1 recompute").arg(count_text(again));
   const std::vector<std::int32_t> rows = chosen();
   if (rows.size() > 1) {
     Bytes bytes = 0;
@@ -217,6 +220,10 @@ void PlanTreeView::tell() {
   summary_->setText(text);
 }
 
+StepRowsPtr PlanTreeView::rows() const {
+  return document_.current() ? document_.current()->rows : nullptr;
+}
+
 void PlanTreeView::select_in_state() {
   const QModelIndex current = tree_->currentIndex();
   if (!current.isValid() || !model_.tree()) return;
@@ -224,10 +231,10 @@ void PlanTreeView::select_in_state() {
   const PlanRow& row = model_.tree()->rows[static_cast<std::size_t>(at)];
   selecting_ = true;
   if (row.kind == PlanRowKind::saved) {
-    state_.select({Selection::Kind::saved, row.saved.value});
+    state_.select(in_step(rows(), {Selection::Kind::saved, row.saved.value}));
   } else if (row.kind == PlanRowKind::parameters) {
     const StreamingLayer& layer = model_.tree()->streaming[static_cast<std::size_t>(row.streaming)];
-    state_.select({Selection::Kind::storage, layer.storages.front().value});
+    state_.select(in_step(rows(), {Selection::Kind::storage, layer.storages.front().value}));
   } else {
     state_.select({Selection::Kind::layer, row.layer.value});
   }
@@ -237,9 +244,10 @@ void PlanTreeView::select_in_state() {
 void PlanTreeView::show_selection() {
   if (selecting_ || !model_.tree()) return;
   const PlanTree& tree = *model_.tree();
-  const Selection& selection = state_.selection();
+  const Selection selection = in_recording(rows(), state_.selection());
   std::int32_t row = -1;
-  const auto at = static_cast<std::size_t>(std::max(selection.row, 0));
+  if (selection.row < 0) return;
+  const auto at = static_cast<std::size_t>(selection.row);
   if (selection.kind == Selection::Kind::saved) row = tree.row_of_saved[at];
   if (selection.kind == Selection::Kind::layer) row = tree.row_of_layer[at];
   if (selection.kind == Selection::Kind::storage) {

@@ -44,6 +44,7 @@ class PlanTreeView : public QWidget {
  private:
   bool key_pressed(QKeyEvent& event);
   void tell();
+  [[nodiscard]] StepRowsPtr rows() const;  // of the step that selections are of
   void select_in_state();
   void show_selection();
   void expand_found();

@@ -36,8 +36,9 @@ PlotView::PlotView(ViewState& state, QWidget* parent)
   connect(&state, &ViewState::centre_requested, this, &PlotView::centre);
 }
 
-void PlotView::show_step(TracePtr trace, StepPicturePtr view) {
+void PlotView::show_step(TracePtr trace, StepPicturePtr view, StepRowsPtr rows) {
   trace_ = std::move(trace);
+  rows_ = std::move(rows);
   view_ = std::move(view);
   invalidate();
 }
@@ -56,8 +57,15 @@ TimeAxis PlotView::axis() const {
   return axis;
 }
 
+Selection PlotView::selected() const {
+  const bool recorded = view_ && view_->source == Source::measured;
+  return recorded ? in_recording(rows_, state_.selection()) : state_.selection();
+}
+
 std::string PlotView::text_of(StringId name) const {
-  return trace_ && name.valid() ? trace_->trace.string(name) : std::string();
+  if (!trace_ || !name.valid()) return {};
+  // A step's strings are those of its recording, and more.
+  return rows_ ? rows_->step().trace().string(name) : trace_->trace.string(name);
 }
 
 void PlotView::invalidate() {
@@ -206,7 +214,10 @@ void PlotView::mouseReleaseEvent(QMouseEvent* event) {
   const Drag was = std::exchange(drag_, Drag::none);
   if (!view_) return;
   if (was == Drag::taken) end_drag(event->pos());
-  if (was == Drag::pressed) state_.select(hit(event->pos()));
+  if (was == Drag::pressed) {
+    const bool recorded = view_->source == Source::measured;
+    state_.select(recorded ? in_step(rows_, hit(event->pos())) : hit(event->pos()));
+  }
 }
 
 void PlotView::wheelEvent(QWheelEvent* event) {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "gui/model/step_picture.h"
+#include "gui/model/step_rows.h"
 #include "gui/model/view_state.h"
 #include "gui/widgets/theme.h"
 
@@ -18,15 +19,16 @@ class PlotView : public QWidget {
  public:
   explicit PlotView(ViewState& state, QWidget* parent = nullptr);
 
-  // Null: nothing is open. `trace` is what names are looked up in.
-  void show_step(TracePtr trace, StepPicturePtr view);
+  // Null: nothing is open. `trace` is what names are looked up in; `rows`: of the step that
+  // selections are of, where that is not the recording.
+  void show_step(TracePtr trace, StepPicturePtr view, StepRowsPtr rows = nullptr);
   [[nodiscard]] const StepPicturePtr& view() const { return view_; }
 
   // Where times are mapped to: right of the gutter. The gutter is as wide in every view.
   [[nodiscard]] QRect plot() const;
   // The shared axis on this view's width.
   [[nodiscard]] TimeAxis axis() const;
-  // What a click at this place selects.
+  // What is at this place, a row of the step that is shown.
   [[nodiscard]] virtual Selection hit(const QPoint& at) const = 0;
   // Text of the tool tip there; empty = none.
   [[nodiscard]] virtual QString describe(const QPoint& at) const = 0;
@@ -55,6 +57,10 @@ class PlotView : public QWidget {
   [[nodiscard]] ViewState& state() const { return state_; }
   [[nodiscard]] const TracePtr& trace() const { return trace_; }
   [[nodiscard]] std::string text_of(StringId name) const;
+  // What is selected, as a row of the step that is shown.
+  [[nodiscard]] Selection selected() const;
+  // Of the step that selections are of; null: it is the recording.
+  [[nodiscard]] const StepRowsPtr& rows() const { return rows_; }
   // A drag that the subclass takes for itself (the budget line), instead of measuring.
   virtual bool begin_drag(const QPoint&) { return false; }
   virtual void drag(const QPoint&) {}
@@ -88,6 +94,7 @@ class PlotView : public QWidget {
   ViewState& state_;
   TracePtr trace_;
   StepPicturePtr view_;
+  StepRowsPtr rows_;
   Theme theme_;
   QImage cache_;
   bool stale_ = true;        // what the axis moves

@@ -2,6 +2,7 @@
 
 #include <QHBoxLayout>
 #include <QKeyEvent>
+#include <algorithm>
 
 #include "gui/widgets/keys.h"
 #include "gui/widgets/value_texts.h"
@@ -45,6 +46,10 @@ SearchBar::SearchBar(PlanDocument& document, ViewState& state, QWidget* parent)
   connect(previous_, &QToolButton::clicked, this, &SearchBar::previous);
   connect(close_button, &QToolButton::clicked, this, &SearchBar::close);
   connect(&document_, &PlanDocument::opened, this, &SearchBar::start);
+  connect(&document_, &PlanDocument::changed, this, [this] {
+    // Hits are rows of a step that is gone.
+    if (document_.current() && document_.current()->rows != rows_) look(false);
+  });
   tell();
 }
 
@@ -60,20 +65,27 @@ void SearchBar::close() {
 }
 
 void SearchBar::start() {
+  look(true);
+}
+
+void SearchBar::look(bool goes_there) {
   hits_.clear();
   current_ = -1;
-  const TracePtr trace = document_.trace();
+  const SimulatedPtr current = document_.current();
+  rows_ = current ? current->rows : nullptr;
   const std::string text = field_->text().toStdString();
-  if (!trace || text.empty()) {
+  if (!current || text.empty()) {
     runner_.cancel();
     return tell();
   }
   runner_.run<std::vector<SearchHit>>(
       tr("Searching"),
-      [trace, text](const JobContext& job) { return search(trace->trace, text, job.stop()); },
-      [this](std::vector<SearchHit> hits) {
+      [current, text](const JobContext& job) {
+        return search(current->step_trace(), text, job.stop());
+      },
+      [this, goes_there](std::vector<SearchHit> hits) {
         hits_ = std::move(hits);
-        if (hits_.empty()) return tell();
+        if (hits_.empty() || !goes_there) return tell();
         go_to(0);
       });
   status_->setText(tr("searching"));
@@ -93,7 +105,7 @@ void SearchBar::next() {
 }
 
 void SearchBar::previous() {
-  if (!hits_.empty()) go_to((current_ + count() - 1) % count());
+  if (!hits_.empty()) go_to((std::max(current_, 0) + count() - 1) % count());
 }
 
 void SearchBar::tell() {

@@ -37,6 +37,7 @@ class SearchBar : public QWidget {
 
  private:
   void start();
+  void look(bool goes_there);  // to the first hit
   void go_to(int row);
   void tell();
 
@@ -46,6 +47,7 @@ class SearchBar : public QWidget {
   QLabel* status_;
   QToolButton* next_;
   QToolButton* previous_;
+  StepRowsPtr rows_;  // of the step that hits are of
   std::vector<SearchHit> hits_;
   int current_ = -1;
   JobRunner runner_;

@@ -154,6 +154,19 @@ bool Theme::hatched(StorageClass storage_class) const {
   }
 }
 
+Theme::Fill Theme::band(const MemoryView& memory, std::size_t row) const {
+  if (row >= memory.classes.size()) {
+    const QColor color = storage(StorageClass::activation);
+    return {color, mix(text, color, 0.8)};
+  }
+  const QColor color = storage(memory.classes[row]);
+  return {color, hatched(memory.classes[row]) ? mix(color, background, 0.6) : color};
+}
+
+QColor Theme::again(LaneKind kind) const {
+  return mix(ink(lane(kind)), lane(kind), contrast ? 1.0 : 0.7);
+}
+
 QColor Theme::source(Source source) const {
   switch (source) {
     case Source::measured:

@@ -38,6 +38,14 @@ struct Theme {
   [[nodiscard]] QColor storage(StorageClass storage_class) const;
   // Every other class is hatched, so that neighbours differ without colour.
   [[nodiscard]] bool hatched(StorageClass storage_class) const;
+  // A band of the memory curve: a class, or what was made again, which is hatched darker.
+  struct Fill {
+    QColor color;
+    QColor line;  // of its hatch; `color` without one
+  };
+  [[nodiscard]] Fill band(const MemoryView& memory, std::size_t row) const;
+  // Of the hatch over spans of a lane that run again.
+  [[nodiscard]] QColor again(LaneKind kind) const;
   [[nodiscard]] QColor source(Source source) const;
   // Black or white, whichever is read better on `on`.
   [[nodiscard]] static QColor ink(const QColor& on);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/model/name_search.h"
 #include "gui/widgets/value_texts.h"
 
 namespace stowage::gui {
@@ -103,6 +104,9 @@ QString TimelinePlot::describe(const QPoint& at) const {
   QString text = tr("%1\n%2 at %3 (%4)")
                      .arg(name.isEmpty() ? word_for(found->lane->kind) : name, time_text(duration),
                           time_text(begin), word_for(view()->source));
+  if (info.again) {
+    text += tr("\nruns again in backward: recompute of %1").arg(original_words(info));
+  }
   if (cut != nullptr)
     text += tr("\ncut by stalls, which take %1 of that").arg(time_text(cut->stall));
   if (const Bytes bytes = found->row->bytes_of(found->span); bytes > 0) {
@@ -114,9 +118,19 @@ QString TimelinePlot::describe(const QPoint& at) const {
   return text;
 }
 
+// What runs again: the op of forward with the layer that it is of, or the layer itself.
+QString TimelinePlot::original_words(const SpanInfo& info) const {
+  if (!rows()) return {};
+  const OpId original =
+      info.kind == Selection::Kind::op ? rows()->original_of(OpId(info.row)) : OpId();
+  const Selection of = original.valid() ? Selection{Selection::Kind::op, original.value}
+                                        : Selection{info.kind, info.row};
+  return QString::fromStdString(name_of(rows()->step().trace(), of));
+}
+
 std::optional<TimeRange> TimelinePlot::selected_time() const {
   if (!view()) return std::nullopt;
-  const Selection& selection = state().selection();
+  const Selection selection = selected();
   // A layer has several spans: the one nearest to the cursor is meant.
   const auto cursor = state().cursor();
   std::optional<TimeRange> best;
@@ -156,7 +170,7 @@ void TimelinePlot::render(QPainter& painter, QImage& canvas) {
     }
     for (std::size_t r = 0; r < lane.rows.size(); ++r) {
       lane_painter_.paint(painter, canvas, row_rect(lane.kind, r), lane.kind, lane.rows[r], axis,
-                          theme(), state().selection(), name_of_string);
+                          theme(), selected(), name_of_string);
     }
   }
 }

@@ -37,6 +37,7 @@ class TimelinePlot : public PlotView {
   [[nodiscard]] int header_height() const;
   [[nodiscard]] int line_height() const;
   [[nodiscard]] int total_rows() const;
+  [[nodiscard]] QString original_words(const SpanInfo& info) const;
   [[nodiscard]] std::optional<Found> find(const QPoint& at) const;
   void paint_background(QPainter& painter);
   void paint_ruler(QPainter& painter, const TimeAxis& axis);

@@ -68,6 +68,11 @@ QString word_for(StorageClass storage_class) {
   return QString::fromUtf8(stowage::name_of(storage_class)).replace('_', ' ');
 }
 
+QString band_word(const MemoryView& memory, std::size_t row) {
+  return row < memory.classes.size() ? word_for(memory.classes[row])
+                                     : QCoreApplication::translate("values", "made again");
+}
+
 QString range_text(const RangeFigures& f) {
   return tr("%1 · out %2 at %3 · back %4 at %5 · memory %6 to %7 · compute %8, stalls %9")
       .arg(time_text(f.duration), bytes_text(f.d2h),

@@ -19,6 +19,9 @@ namespace stowage::gui {
 [[nodiscard]] QString word_for(LaneKind kind);  // "Compute"
 [[nodiscard]] QString word_for(StorageClass storage_class);  // "optimizer state"
 
+// "activation", "made again" of a band of the memory curve.
+[[nodiscard]] QString band_word(const MemoryView& memory, std::size_t row);
+
 // "12.5 ms · out 1.20 GB at 52.1 GB/s · back 0 B · memory 36.0 to 63.0 GB · compute 11.2 ms, stall
 // 0 ns"
 [[nodiscard]] QString range_text(const RangeFigures& figures);

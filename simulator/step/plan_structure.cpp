@@ -52,6 +52,37 @@ Error names_nothing(const std::vector<Call>& calls, const RecomputeRule& rule,
                        : "the nearest layer is " + near};
 }
 
+using Families = std::map<std::pair<std::string, std::string>, Numbers>;  // by prefix, suffix
+
+void add_to(Families& families, const std::string& name) {
+  const NumberedPath parts = take_apart(name);
+  families[{parts.prefix, parts.suffix}].insert(parts.number);
+}
+
+std::string pattern_of(const Families::value_type& family) {
+  const auto& [around, numbers] = family;
+  const std::string between = *numbers.begin() >= 0 ? numbers_text(numbers) : "";
+  return as_pattern(around.first, Spelling::exact) + between +
+         as_pattern(around.second, Spelling::exact);
+}
+
+// Of a segment of several calls, "layers.0..layers.3", whose names differ in a number.
+RecomputeRule rule_of_run(const std::vector<Call>& calls, const std::string& name) {
+  const std::size_t dots = name.find("..");
+  Families families;
+  const Call* last = nullptr;  // that is in it
+  for (const Call& call : calls) {
+    if (last == nullptr ? call.name != name.substr(0, dots) : call.first < last->end) continue;
+    add_to(families, call.name);
+    if (call.name == name.substr(dots + 2)) break;
+    last = &call;
+  }
+  RecomputeRule rule;
+  rule.each = RecomputeRule::kAll;
+  rule.segment = families.empty() ? name : pattern_of(*families.begin());
+  return rule;
+}
+
 // Sites whose first rule recomputes them.
 Result<std::vector<std::string>> sites_by_ops(const Trace& recording, const Plan& plan) {
   std::vector<std::string> sites;
@@ -139,19 +170,21 @@ std::vector<RecomputeRule> recompute_rules(const Trace& recording, const Structu
     std::sort(got->recompute.begin(), got->recompute.end());
     return names == got->recompute;
   };
-  std::map<std::pair<std::string, std::string>, Numbers> families;  // by prefix, suffix
-  std::vector<RecomputeRule> one_by_one;
-  for (const std::string& name : structure.recompute) {
-    const NumberedPath parts = take_apart(name);
-    families[{parts.prefix, parts.suffix}].insert(parts.number);
-    one_by_one.emplace_back().segment = as_pattern(name, Spelling::exact);
-  }
+  Families families;
   std::vector<RecomputeRule> rules;
-  for (const auto& [around, numbers] : families) {
-    const std::string between = *numbers.begin() >= 0 ? numbers_text(numbers) : "";
-    rules.emplace_back().segment = as_pattern(around.first, Spelling::exact) + between +
-                                   as_pattern(around.second, Spelling::exact);
+  std::vector<RecomputeRule> one_by_one;
+  std::vector<Call> calls;
+  for (const std::string& name : structure.recompute) {
+    if (name.find("..") == std::string::npos) {
+      add_to(families, name);
+      one_by_one.emplace_back().segment = as_pattern(name, Spelling::exact);
+      continue;
+    }
+    if (calls.empty()) calls = SegmentFinder(recording).calls();
+    rules.push_back(rule_of_run(calls, name));
+    one_by_one.push_back(rules.back());
   }
+  for (const auto& family : families) rules.emplace_back().segment = pattern_of(family);
   return gives_back(rules) ? rules : one_by_one;
 }
 

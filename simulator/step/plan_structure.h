@@ -15,8 +15,9 @@ namespace stowage::simulator {
 // those of resolve() for rules that recompute. Cost: O(recording).
 [[nodiscard]] Result<Structure> structure_of(const Trace& recording, const Plan& plan);
 
-// Few rules that structure_of() makes the segments of `structure` of, which are a layer call each.
-// Their boundaries stay. Cost: O(recording + segments).
+// Few rules that structure_of() makes the segments of `structure` of: a layer call each, or several
+// in a row whose names differ in a number alone. Their boundaries stay. Cost: O(recording +
+// segments).
 [[nodiscard]] std::vector<RecomputeRule> recompute_rules(const Trace& recording,
                                                          const Structure& structure);
 

@@ -145,7 +145,7 @@ TEST_F(PlanTreeViewTest, ReturnOpensTheListOfDecisions) {
   QTest::keyClick(&view_.tree(), Qt::Key_Return);
   auto* list = view_.tree().viewport()->findChild<QComboBox*>();
   ASSERT_NE(list, nullptr);
-  EXPECT_EQ(list->count(), 2);
+  EXPECT_EQ(list->count(), 3);
   EXPECT_EQ(list->currentData().toString(), "keep");
   ASSERT_TRUE(stowage::testing::spin_until([&] { return list->view()->isVisible(); }));
   QTest::keyClick(list->view(), Qt::Key_Down);
@@ -179,7 +179,7 @@ TEST_F(PlanTreeViewTest, TheMenuOffersEveryKindOfTheTable) {
   for (QAction* action : menu.actions()) {
     if (action->data().isValid()) ids.append(action->data().toString());
   }
-  EXPECT_EQ(ids, QStringList({"keep", "offload", "stay", "stream"}));
+  EXPECT_EQ(ids, QStringList({"keep", "offload", "recompute", "stay", "stream"}));
   for (QAction* action : menu.actions()) {
     if (action->data().toString() == "offload") action->trigger();
   }

@@ -210,7 +210,7 @@ TEST_F(PlanDocumentTest, AFileThatIsNoneOfOursLeavesWhatIsOpen) {
 }
 
 // Its rows are of another step than the one that is shown.
-TEST_F(PlanDocumentTest, APlanThatComputesAgainIsRefusedInWords) {
+TEST_F(PlanDocumentTest, APlanWhoseOpsCannotRunAgainIsRefusedWithTheReason) {
   open(kSample);
   const SimulatedPtr before = document_.current();
   QTemporaryDir folder;
@@ -219,7 +219,7 @@ TEST_F(PlanDocumentTest, APlanThatComputesAgainIsRefusedInWords) {
              "saved": [{"site": "layers.[0-8].mlp#14", "do": "recompute", "by": "ops"}]})";
   open(file);
   ASSERT_EQ(errors_.size(), 1U);
-  EXPECT_NE(errors_[0].find("the plan computes again"), std::string::npos) << errors_[0];
+  EXPECT_NE(errors_[0].find("cannot be made again by ops"), std::string::npos) << errors_[0];
   EXPECT_EQ(document_.current(), before);
 }
 

@@ -272,5 +272,109 @@ TEST(StepPicture, OfTheSampleAddsUp) {
   }
 }
 
+// gpt2 in bf16: two layers run again, and an activation of each of six others is made by ops.
+SimulatedPtr again_in_gpt2() {
+  auto trace = load_trace(STOWAGE_SOURCE_DIR "/traces/samples/gpt2-bf16-h200.trace.json.gz");
+  EXPECT_TRUE(trace) << trace.error().text();
+  PlanState state;
+  state.plan.recompute.emplace_back().segment = "layers.[3-4]";
+  simulator::SavedRule& rule = state.plan.saved.emplace_back();
+  rule.site = "layers.[6-11].mlp#8";
+  rule.decision = simulator::Decision::recompute;
+  auto made = simulate(std::make_shared<const TraceData>(std::move(trace->trace), "", ""),
+                       std::make_shared<const PlanState>(state));
+  EXPECT_TRUE(made) << made.error().text();
+  return *made;
+}
+
+TEST(StepPicture, WhatRunsAgainIsMarkedInItsLanesAndABandOfTheMemory) {
+  const SimulatedPtr simulated = again_in_gpt2();
+  const StepPicturePtr view = planned_view(*simulated, recorded_view(*simulated->trace));
+  const StepRows& rows = *simulated->rows;
+  std::size_t again = 0;
+  for (const LaneRow& row : view->lane(LaneKind::compute).rows) {
+    Nanoseconds marked = 0;
+    for (std::size_t i = 0; i < row.infos.size(); ++i) {
+      const SpanInfo& info = row.infos[i];
+      const bool is_again = info.kind == Selection::Kind::op && rows.is_again(OpId(info.row));
+      EXPECT_EQ(info.again, is_again);
+      if (!info.again) continue;
+      ++again;
+      marked += row.spans.end(i) - row.spans.begin(i);
+      // The op that it is the same as ran in forward, under the same name.
+      const OpId original = rows.original_of(OpId(info.row));
+      ASSERT_TRUE(original.valid());
+      EXPECT_FALSE(rows.is_again(original));
+      EXPECT_EQ(rows.step().trace().ops.name[original.index()], info.name);
+    }
+    Nanoseconds hatched = 0;
+    for (const TimeRange& range : row.again) hatched += range.duration();
+    EXPECT_EQ(hatched, marked);
+  }
+  EXPECT_GT(again, 100U);
+  // A third row: layers that run again lie inside of their own backward.
+  const LaneView& layers = view->lane(LaneKind::layers);
+  ASSERT_EQ(layers.rows.size(), 3U);
+  ASSERT_EQ(layers.rows[2].infos.size(), 2U);
+  EXPECT_EQ(rows.step().trace().string(layers.rows[2].infos[0].name), "layers.4");
+  EXPECT_EQ(layers.rows[2].again.size(), 2U);
+
+  const MemoryView& memory = view->memory;
+  ASSERT_TRUE(memory.has_again());
+  Bytes most = 0;
+  for (std::size_t i = 0; i < memory.total.size(); ++i) {
+    Bytes sum = 0;
+    for (const auto& band : memory.bytes) {
+      EXPECT_GE(band[i], 0);
+      sum += band[i];
+    }
+    ASSERT_EQ(sum, memory.total[i]);
+    most = std::max(most, memory.bytes.back()[i]);
+  }
+  EXPECT_EQ(memory.peak(), simulated->result.peak_requested);
+  // At least what one layer saves of its own: 16 tensors, the largest of 100 MB.
+  EXPECT_GT(most, 100'000'000);
+  EXPECT_EQ(memory.bytes.back()[0], 0) << "nothing ran yet";
+  EXPECT_FALSE(recorded_view(*simulated->trace)->memory.has_again());
+}
+
+TEST(StepPicture, RowsOfTheRecordingAreFoundInTheStepAndBack) {
+  const SimulatedPtr simulated = again_in_gpt2();
+  const StepRows& rows = *simulated->rows;
+  const Trace& recording = simulated->trace->trace;
+  using Kind = Selection::Kind;
+  const auto expect_back = [&](Kind kind, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const Selection recorded{kind, static_cast<std::int32_t>(i)};
+      ASSERT_EQ(rows.in_recording(rows.in_step(recorded)), recorded) << i;
+    }
+  };
+  expect_back(Kind::op, recording.ops.size());
+  expect_back(Kind::saved, recording.saved.size());
+  expect_back(Kind::storage, recording.storages.size());
+  // Packs of what is given up, and frees, are where the run again puts them: some are no row here.
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < recording.events.size(); ++i) {
+    const Selection recorded{Kind::event, static_cast<std::int32_t>(i)};
+    const Selection there = rows.in_step(recorded);
+    if (there.row < 0) continue;
+    ++found;
+    ASSERT_EQ(rows.in_recording(there), recorded) << i;
+  }
+  EXPECT_GT(found, recording.events.size() * 9 / 10);
+  for (std::size_t i = 0; i < recording.saved.size(); ++i) {
+    const Selection there = rows.in_step({Kind::saved, static_cast<std::int32_t>(i)});
+    const Trace& step = rows.step().trace();
+    ASSERT_EQ(step.string(step.saved.site[static_cast<std::size_t>(there.row)]),
+              recording.string(recording.saved.site[i]));
+  }
+  EXPECT_EQ(rows.in_step({Kind::layer, 3}), (Selection{Kind::layer, 3}));
+  EXPECT_EQ(rows.in_step({}).row, -1);
+  EXPECT_EQ(in_step(nullptr, {Kind::op, 7}), (Selection{Kind::op, 7}));
+  // A kernel is the op that launched it.
+  ASSERT_GT(recording.gpu.size(), 0U);
+  EXPECT_EQ(rows.in_step({Kind::gpu, 0}), rows.in_step({Kind::op, recording.gpu.op[0].value}));
+}
+
 }  // namespace
 }  // namespace stowage::gui

@@ -1,0 +1,120 @@
+#include "gui/model/plan_decisions.h"
+
+#include <algorithm>
+
+#include "simulator/step/plan_structure.h"
+
+namespace stowage::gui {
+
+using simulator::Decision;
+using simulator::Decisions;
+using simulator::StepIndex;
+
+LayerCalls calls_in(const LayerCalls& calls, const std::string& segment) {
+  const std::size_t dots = segment.find("..");
+  const auto named = [&](const std::string& name) {
+    return std::find_if(calls.begin(), calls.end(),
+                        [&](const auto& call) { return call.name == name; });
+  };
+  const auto first = named(segment.substr(0, dots));
+  const auto last = dots == std::string::npos ? first : named(segment.substr(dots + 2));
+  LayerCalls found;
+  if (first == calls.end() || last == calls.end()) return found;
+  for (auto call = first; call != calls.end() && call->first < last->end; ++call) {
+    if (found.empty() || found.back().end <= call->first) found.push_back(*call);
+  }
+  return found;
+}
+
+std::vector<std::int32_t> segments_of_saved(const Trace& recording, const LayerCalls& calls,
+                                            const std::vector<std::string>& segments) {
+  if (segments.empty()) return {};
+  std::vector<std::int32_t> of(recording.saved.size(), -1);
+  for (std::size_t s = 0; s < segments.size(); ++s) {
+    for (const auto& call : calls_in(calls, segments[s])) {
+      for (std::size_t i = 0; i < of.size(); ++i) {
+        const EventId pack = recording.saved.event[i];
+        if (call.first <= pack && pack < call.end) of[i] = static_cast<std::int32_t>(s);
+      }
+    }
+  }
+  return of;
+}
+
+simulator::Structure structure_of(const Trace& recording, const PlanDecisions& decisions) {
+  simulator::Structure structure;
+  structure.recompute = decisions.segments;
+  for (std::size_t i = 0; i < decisions.saved.size(); ++i) {
+    if (!decisions.saved_is(SavedId(i), Decision::recompute)) continue;
+    structure.ops.push_back(recording.string(recording.saved.site[i]));
+  }
+  return structure;
+}
+
+Decisions in_step(const StepIndex& index, const PlanDecisions& decisions) {
+  if (index.step().is_recording()) return decisions;
+  const Trace& trace = index.trace();
+  Decisions made;
+  made.budget = decisions.budget;
+  made.saved.resize(trace.saved.size());
+  for (std::size_t i = 0; i < made.saved.size(); ++i) {
+    if (index.is_of_segment(SavedId(i))) continue;
+    if (const SavedId from = index.step().origin(SavedId(i)).row; from.valid()) {
+      made.saved[i] = decisions.saved[from.index()];
+      continue;
+    }
+    const auto input = decisions.inputs.find(trace.string(trace.saved.site[i]));
+    if (input != decisions.inputs.end()) made.saved[i] = input->second;
+  }
+  made.parameters = decisions.parameters;
+  if (decisions.parameters.shard_of.empty()) return made;
+  made.parameters.shard_of.assign(trace.storages.size(), -1);
+  for (std::size_t i = 0; i < trace.storages.size(); ++i) {
+    const StorageId from = index.step().origin(StorageId(i)).row;
+    if (from.valid()) made.parameters.shard_of[i] = decisions.parameters.shard_of[from.index()];
+  }
+  return made;
+}
+
+PlanDecisions in_recording(const StepIndex& index, const LayerCalls& calls,
+                           const Decisions& decisions) {
+  PlanDecisions made;
+  if (index.step().is_recording()) {
+    static_cast<Decisions&>(made) = decisions;
+    return made;
+  }
+  const Trace& recording = index.step().recording();
+  const Trace& trace = index.trace();
+  made.budget = decisions.budget;
+  made.saved.resize(recording.saved.size());
+  for (std::size_t i = 0; i < decisions.saved.size(); ++i) {
+    if (index.is_of_segment(SavedId(i))) continue;
+    if (const SavedId from = index.step().origin(SavedId(i)).row; from.valid()) {
+      made.saved[from.index()] = decisions.saved[i];
+    } else if (decisions.saved[i].decision != Decision::keep) {
+      made.inputs[trace.string(trace.saved.site[i])] = decisions.saved[i];
+    }
+  }
+  const simulator::Structure structure = simulator::structure_of(index.step());
+  made.segments = structure.recompute;
+  made.segment_of = segments_of_saved(recording, calls, made.segments);
+  std::vector<std::string> by_ops = structure.ops;
+  std::sort(by_ops.begin(), by_ops.end());
+  for (std::size_t i = 0; i < made.saved.size() && !by_ops.empty(); ++i) {
+    const std::string& site = recording.string(recording.saved.site[i]);
+    if (!std::binary_search(by_ops.begin(), by_ops.end(), site)) continue;
+    made.saved[i] = {};
+    made.saved[i].decision = Decision::recompute;
+  }
+  made.parameters = decisions.parameters;
+  if (decisions.parameters.shard_of.empty()) return made;
+  made.parameters.shard_of.assign(recording.storages.size(), -1);
+  for (std::size_t i = 0; i < trace.storages.size(); ++i) {
+    const StorageId from = index.step().origin(StorageId(i)).row;
+    const std::int32_t shard = decisions.parameters.shard_of[i];
+    if (from.valid() && shard >= 0) made.parameters.shard_of[from.index()] = shard;
+  }
+  return made;
+}
+
+}  // namespace stowage::gui
