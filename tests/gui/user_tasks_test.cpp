@@ -73,13 +73,13 @@ TEST_F(UserTasks, FitTheStepInto36GbAndSeeTheCost) {
   tab("Compare");
   choose(compare().choice(), "the plan with nothing moved");
   EXPECT_EQ(compared("peak active", 1), "63.0 GB");
-  EXPECT_EQ(compared("peak active", 2), "36.0 GB");
+  EXPECT_EQ(compared("peak active", 2), "35.9 GB");
   // Moving 27 GB hides behind compute but for a few milliseconds of 2.57 s.
   EXPECT_LT(current().result.step_ns, current().trace->resident.step_ns * 101 / 100);
   EXPECT_TRUE(compared("step", 3).startsWith("▲ +") && compared("step", 3).contains("+0.2 %"))
       << compared("step", 3).toStdString();
   EXPECT_EQ(compared("lower bound", 2), "2.58 s");
-  EXPECT_EQ(compared("gap to it", 2), "1.07 ms");
+  EXPECT_EQ(compared("gap to it", 2), "1.06 ms");
   EXPECT_EQ(compared("gap in percent", 2), "0.04 %");
   picture("gui_fit");
 }
@@ -95,8 +95,8 @@ TEST_F(UserTasks, CompareWithThePolicyOfTorchtune) {
   EXPECT_EQ(compare().choice().currentText(), "the plan with what it was before");
   EXPECT_GT(current().result.step_ns, planned * 3 / 2);
   EXPECT_TRUE(compared("step", 3).startsWith("▲ +1.4")) << compared("step", 3).toStdString();
-  EXPECT_EQ(compared("saved tensors offloaded", 1), "70");
-  EXPECT_EQ(compared("copies out for them", 1), "61");
+  EXPECT_EQ(compared("saved tensors offloaded", 1), "69");
+  EXPECT_EQ(compared("copies out for them", 1), "60");
   EXPECT_EQ(compared("layers.0: saved", 2), "6.04 GB");
   picture("gui_torchtune");
 }
