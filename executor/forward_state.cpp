@@ -64,6 +64,9 @@ ForwardState::Restored::Restored(const ForwardState& state)
       cpu_(autocast_of(c10::kCPU)),
       device_autocast_(autocast_of(type_)),
       cache_(at::autocast::is_autocast_cache_enabled()) {
+  TORCH_CHECK(state.settings_ == NumericSettings(),
+              "stowage: precision, determinism or the kernels of attention were set otherwise "
+              "behind forward, so what runs again would not give what it gave there");
   state.random_.put_back();
   set(c10::kCPU, state.cpu_);
   set(type_, state.device_autocast_);

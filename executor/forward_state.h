@@ -1,6 +1,6 @@
 // ForwardState: what a layer's forward depends on besides its inputs and parameters: generators,
 // autocast, and LibTorch's state of the thread. Taken where it runs first, put back where it runs
-// again.
+// again. What is set for the whole process must be as it was.
 #pragma once
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -9,6 +9,8 @@
 
 #include <cstdint>
 #include <optional>
+
+#include "executor/numeric_settings.h"
 
 namespace stowage::executor {
 
@@ -33,7 +35,8 @@ class ForwardState {
   explicit ForwardState(c10::Device device);
 
   // While it lives, the calling thread computes as the one did that took the state, under grad
-  // mode and seen by observers; behind it everything is as before.
+  // mode and seen by observers; behind it everything is as before. Throws c10::Error where
+  // NumericSettings are others than then.
   class Restored {
    public:
     explicit Restored(const ForwardState& state);
@@ -61,6 +64,7 @@ class ForwardState {
   c10::Device device_;
   at::ThreadLocalState thread_;
   RandomState random_;
+  NumericSettings settings_;
   Restored::Autocast cpu_;
   Restored::Autocast device_autocast_;
   bool cache_ = true;

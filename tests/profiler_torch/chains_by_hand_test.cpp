@@ -1,4 +1,5 @@
 // Chains of single ops in steps written by hand: what they run again, and what they refuse.
+#include <ATen/Context.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softmax.h>
@@ -76,6 +77,20 @@ TEST(ChainsByHand, WritesThatWereNotRecordedAreRefused) {
     return backward(made.pow(2).sum());
   });
   expect_refused(step, "aten::sigmoid", writes, "is not what the ops that were recorded made");
+}
+
+// It would be computed otherwise than in forward.
+TEST(ChainsByHand, SettingsOfTheProcessThatChangeBehindForwardAreRefused) {
+  const at::Tensor p = testing::parameter({4, 4});
+  bool changes = false;
+  HandStep step({p}, {}, [&] {
+    at::globalContext().setFloat32MatmulPrecision("highest");
+    const at::Tensor made = at::sigmoid(p * 2);
+    const at::Tensor loss = made.pow(2).sum();
+    if (changes) at::globalContext().setFloat32MatmulPrecision("high");
+    return backward(loss);
+  });
+  expect_refused(step, "aten::sigmoid", changes, "were set otherwise behind forward");
 }
 
 // Another operand of the same shape where the recorded step read one twice.
