@@ -62,8 +62,7 @@ Bytes Evaluator::exact_peak(const Candidate& candidate) const {
 }
 
 Bytes Evaluator::likely_peak(const Candidate& candidate) const {
-  const bool on_active = request_.budget_on == simulator::PeakKind::active;
-  if (!on_active || index_.trace().setup.size() == 0) return exact_peak(candidate);
+  if (likely_is_exact()) return exact_peak(candidate);
   const auto lowering = simulator::lower(index_, candidate.decisions);
   STOWAGE_ASSERT(lowering.ok());  // it was lowered before
   return simulator::replay_allocator_shortly(index_, lowering->schedule).peak_active;

@@ -56,6 +56,9 @@ class Evaluator {
   // Active bytes as the allocator counts them in its first steps, seldom a little less; the exact
   // counter where the budget is on another one. Several times cheaper.
   [[nodiscard]] Bytes likely_peak(const Candidate& candidate) const;
+  [[nodiscard]] bool likely_is_exact() const {
+    return request_.budget_on != simulator::PeakKind::active || index_.trace().setup.size() == 0;
+  }
 
   // Within the budget of the host too.
   [[nodiscard]] bool keeps(const Candidate& candidate, Bytes budget) const;

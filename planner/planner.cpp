@@ -148,7 +148,12 @@ class Planner {
   Status run_policy() {
     auto rules = policy_rules(index_, request_.policy);
     if (!rules) return rules.error();
-    if (!rules->recompute.empty()) {
+    const bool runs_again =
+        !rules->recompute.empty() ||
+        std::any_of(rules->saved.begin(), rules->saved.end(), [](const simulator::SavedRule& rule) {
+          return rule.decision == simulator::Decision::recompute;
+        });
+    if (runs_again) {
       any_structure_.emplace(index_, request_.budget_on, Allowed{});
       out_.floor = memory_floor(*any_structure_);
       out_.floor.reached = false;
@@ -219,12 +224,15 @@ class Planner {
       best_ = Answer{std::move(exact.candidate), &in};
     }
   }
-  void offer(StructureSearch& in, std::optional<Candidate> candidate) {
-    if (!candidate) return;
+  // False where it is none, or not within the budget.
+  bool offer(StructureSearch& in, std::optional<Candidate> candidate) {
+    if (!candidate) return false;
     const Bytes peak = in.evaluator().exact_peak(*candidate);
+    const bool is_one = peak <= *request_.budget;
     Found found;
     found.candidates.push_back({std::move(*candidate), peak, {}});
     offer(in, std::move(found));
+    return is_one;
   }
 
   [[nodiscard]] Nanoseconds best_step() const {
@@ -245,9 +253,10 @@ class Planner {
     Bytes point = 0;
     StructureSearch* in = nullptr;
     StructurePool::Members members;
-    std::vector<Choice> choices;        // none were found: empty
-    std::optional<Nanoseconds> step;    // likewise
-    std::optional<Candidate> likely{};  // by its likely counter within the budget
+    std::vector<Choice> choices;      // none were found: empty
+    std::optional<Nanoseconds> step;  // likewise
+    // By their likely counter within the budget, the best last.
+    std::vector<std::pair<StructureSearch*, Candidate>> likely{};
   };
 
   void solve_in(Climb& climb, Nanoseconds bound) {
@@ -278,7 +287,9 @@ class Planner {
       next = pool_.neighbours(climb.members);
     }
     if (climb.in == &base_) return;
-    offer(*climb.in, std::move(climb.likely));
+    for (auto each = climb.likely.rbegin(); each != climb.likely.rend(); ++each) {
+      if (offer(*each->first, std::move(each->second))) break;
+    }
     solve_in(climb, shortest_step(climb.in->footprints(), point));
   }
 
@@ -313,6 +324,7 @@ class Planner {
   }
 
   [[nodiscard]] static SearchSeed seed_of(const StructureSearch& in, const Climb& from) {
+    if (from.choices.empty()) return {};
     return {in.choices_like(*from.in, from.choices), from.step.has_value()};
   }
 
@@ -324,11 +336,15 @@ class Planner {
                            {kShortQuota, kShortRounds, climb.step, seed_of(in, from), false},
                            std::move(each.found));
     spent_.add(in.evaluator().spent());
-    if (!found.step) return;
-    Found::Counted& best = found.candidates.back();
-    climb = {from.point,   &in,
-             each.members, std::move(best.choices),
-             found.step,   std::move(best.candidate)};
+    if (found.step) {
+      const Found::Counted& best = found.candidates.back();
+      climb.in = &in;
+      climb.members = each.members;
+      climb.choices = best.choices;
+      climb.step = found.step;
+      climb.likely.emplace_back(&in, best.candidate);
+    }
+    if (in.evaluator().likely_is_exact()) offer(in, std::move(found));
   }
 
   // Those that found something, the shortest step first.

@@ -26,6 +26,7 @@ const std::vector<Entry>& entries() {
       {builtin::torchtune_info(), builtin::torchtune_rules},
       {builtin::thunder_info(), builtin::thunder_rules},
       {builtin::checkpoint_info(), builtin::checkpoint_rules},
+      {builtin::selective_info(), builtin::selective_rules},
       {{"auto", "The planner: the fastest plan that it finds within the budget", {}}, nullptr},
   };
   return all;

@@ -36,7 +36,7 @@ struct PolicyRules {
 };
 
 // All of them in the order of listing: resident, save_on_cpu, layerwise, torchtune, thunder,
-// checkpoint, auto.
+// checkpoint, selective, auto.
 [[nodiscard]] const std::vector<PolicyInfo>& policies();
 
 // "torchtune:stash=5,min_bytes=1KiB" -> "torchtune".

@@ -101,7 +101,7 @@ std::optional<Solution> Search::solve(Bytes budget, Nanoseconds shortest, const 
   best_.reset();
   tried_.clear();
   if (!seed.choices.empty()) start_near(seed.choices);
-  if (!seed.alone) start();
+  if (!seed.alone || !best_) start();
   if (best_) improve();
   if (!best_) return std::nullopt;
   return Solution{std::move(best_->candidate), std::move(best_->choices)};

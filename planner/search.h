@@ -24,7 +24,7 @@ struct Solution {
 // nothing.
 struct SearchSeed {
   std::vector<Choice> choices;
-  bool alone = false;  // it starts from nothing else
+  bool alone = false;  // it starts from nothing else where that gives a plan
 };
 
 class Search {

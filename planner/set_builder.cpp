@@ -45,7 +45,8 @@ void SetBuilder::prune(const std::vector<WayOut>& order, Bytes target) {
   for (auto way_out = order.rbegin(); way_out != order.rend(); ++way_out) {
     const Choice before = choices_[way_out->movable];
     if (before != way_out->choice && before != Choice::always) continue;
-    set(way_out->movable, without(before, way_out->choice));
+    const Choice rest = without(before, way_out->choice);
+    set(way_out->movable, changes_->of(way_out->movable, rest).empty() ? Choice::keep : rest);
     if (peak() > target) set(way_out->movable, before);
   }
 }

@@ -165,6 +165,7 @@ PlanDecisions with_streaming(const Trace& trace, const PlanDecisions& decisions,
   if (none || parameters.shard_of.empty()) parameters.shard_of.assign(trace.storages.size(), -1);
   std::int32_t next = 0;
   for (const std::int32_t shard : parameters.shard_of) next = std::max(next, shard + 1);
+  const std::int32_t first_new = next;
   for (const StreamingLayer& layer : layers) {
     if (stream && !none && streams(changed, layer)) continue;
     for (const StorageId storage : layer.storages) {
@@ -179,8 +180,10 @@ PlanDecisions with_streaming(const Trace& trace, const PlanDecisions& decisions,
   } else if (none) {
     parameters.stream = simulator::StreamMode::forward;
   } else if (!parameters.stream.by_shard().empty()) {
+    // Those of shards that are gone go with them: others take their numbers.
     std::vector<simulator::StreamMode> modes = parameters.stream.by_shard();
-    modes.resize(static_cast<std::size_t>(next), simulator::StreamMode::forward);
+    modes.resize(static_cast<std::size_t>(first_new), simulator::StreamMode::off);
+    modes.resize(static_cast<std::size_t>(std::max(next, 1)), simulator::StreamMode::forward);
     parameters.stream = simulator::StreamModes(std::move(modes));
   }
   return changed;

@@ -44,8 +44,8 @@ struct StreamingLayer {
 [[nodiscard]] bool streams(const simulator::Decisions& decisions, const StreamingLayer& layer);
 
 // The parameters of these layers stream (each layer a shard of its own) or stay. What streams does
-// so in the way that the plan's other parameters do; the first ones leave between forward and
-// backward. O(storages + layers).
+// so in the mode of all other parameters where that is one; else, and the first ones, they leave
+// between forward and backward. O(storages + layers).
 [[nodiscard]] PlanDecisions with_streaming(const Trace& trace, const PlanDecisions& decisions,
                                            const std::vector<StreamingLayer>& layers, bool stream);
 

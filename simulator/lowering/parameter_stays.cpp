@@ -109,9 +109,14 @@ class Maker {
   [[nodiscard]] bool is_away_behind(const Span& span, const Span& next, bool over_the_end,
                                     StreamMode mode) const {
     if (mode == StreamMode::always) return true;
-    const bool same_phase = span.visit.first == next.visit.first && !over_the_end;
-    const bool is_forward = kind_of(span.visit.first) == PhaseKind::forward;
-    return !same_phase && is_forward == (mode == StreamMode::forward);
+    const PhaseKind behind = kind_of(span.visit.first);
+    const PhaseKind ahead = kind_of(next.visit.first);
+    if (mode == StreamMode::forward) {
+      return behind == PhaseKind::forward && (over_the_end || span.visit.first != next.visit.first);
+    }
+    // What runs again is part of backward.
+    const bool in_backward = ahead == PhaseKind::backward || ahead == PhaseKind::recompute;
+    return behind != PhaseKind::forward && (over_the_end || !in_backward);
   }
 
   // The begin of the visit `prefetch` ahead, going back over the step's begin.

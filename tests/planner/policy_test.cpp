@@ -93,7 +93,7 @@ TEST(Policies, AreListed) {
     for (const PolicyOption& option : info.options) EXPECT_FALSE(option.help.empty());
   }
   EXPECT_EQ(names, (std::vector<std::string>{"resident", "save_on_cpu", "layerwise", "torchtune",
-                                             "thunder", "checkpoint", "auto"}));
+                                             "thunder", "checkpoint", "selective", "auto"}));
   EXPECT_EQ(policy_name("torchtune:stash=5"), "torchtune");
 }
 

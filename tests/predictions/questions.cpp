@@ -70,11 +70,14 @@ std::int64_t memory_floor(const std::string& sample) {
   return answer_of(command(args), args).at("floor").at("bytes").get<std::int64_t>();
 }
 
-bool can_recompute(const std::string& sample) {
-  return command({"plan", sample_file(sample), "--policy", "checkpoint", "--json"}).code == 0;
+Recompute recompute_of(const std::string& sample) {
+  const auto plans = [&](const char* policy) {
+    return command({"plan", sample_file(sample), "--policy", policy, "--json"}).code == 0;
+  };
+  return {plans("checkpoint"), plans("selective")};
 }
 
-std::vector<Question> questions(std::int64_t floor, bool with_recompute) {
+std::vector<Question> questions(std::int64_t floor, const Recompute& can) {
   std::vector<Question> list;
   for (const char* policy :
        {"resident", "save_on_cpu", "layerwise", "layerwise:prefetch=1", "torchtune",
@@ -85,10 +88,11 @@ std::vector<Question> questions(std::int64_t floor, bool with_recompute) {
   for (const char* policy : {"resident", "save_on_cpu", "layerwise", "torchtune", "thunder"}) {
     list.push_back({std::string(policy) + " 75%", policy, "75%"});
   }
-  if (with_recompute) {
+  if (can.layers) {
     list.push_back({"checkpoint", "checkpoint", ""});
     list.push_back({"checkpoint every=2", "checkpoint:every=2", ""});
   }
+  if (can.ops) list.push_back({"selective", "selective", ""});
   for (const char* budget : {"75%", "60%", "50%"}) {
     list.push_back({std::string("auto ") + budget, "auto", budget});
   }

@@ -42,12 +42,16 @@ using Answers = std::map<std::string, Answer>;  // by the question's name
 // is not enough.
 [[nodiscard]] std::int64_t memory_floor(const std::string& sample);
 
-// It says what its layers are given, so that they can run again.
-[[nodiscard]] bool can_recompute(const std::string& sample);
+// What of a sample can run again: it says what its layers are given, and which ops are primitive.
+struct Recompute {
+  bool layers = false;
+  bool ops = false;
+};
+[[nodiscard]] Recompute recompute_of(const std::string& sample);
 
 // The same for each sample but for two budgets that are made of its floor, and policies that
 // recompute.
-[[nodiscard]] std::vector<Question> questions(std::int64_t floor, bool with_recompute);
+[[nodiscard]] std::vector<Question> questions(std::int64_t floor, const Recompute& can);
 
 // Throws std::runtime_error with what the command said when it neither answers nor says that
 // nothing fits.
