@@ -29,9 +29,12 @@ namespace {
 // chosen from a superset of what a smaller one is chosen from.
 constexpr std::int64_t kGridParts = 40;
 constexpr std::int64_t kGridPartsWithStructures = 5;  // where each is searched in many structures
+// Of a large step; smaller ones get up to kMostEffort times as much (effort_for).
+constexpr std::int64_t kMostEffort = 4;
 constexpr std::int64_t kGlanceQuota = 3;  // evaluations that say whether a structure is worth more
 constexpr std::int64_t kShortQuota = 10;  // what it is worth
-constexpr std::size_t kMostLooks = 4;     // of a round, that are worth more
+constexpr std::size_t kMostNeighbours = 10;  // that free more bytes, and that work less
+constexpr std::size_t kMostLooks = 4;        // of a round, that are worth more
 constexpr int kShortRounds = 4;
 constexpr int kMostClimbs = 5;
 constexpr Nanoseconds kGain = 1000;       // a round that gains less than this part is the last
@@ -64,10 +67,20 @@ std::int64_t quota_of(const simulator::StepIndex& index) {
       kEventsForAll / static_cast<std::int64_t>(index.event_count() + 1), 40, 250);
 }
 
+// Structures of small steps cost little to look into.
+std::int64_t effort_for(const simulator::StepIndex& index) {
+  constexpr std::int64_t kEventsOfALargeStep = 4'000;
+  return std::clamp<std::int64_t>(
+      kEventsOfALargeStep / static_cast<std::int64_t>(index.event_count() + 1), 1, kMostEffort);
+}
+
 class Planner {
  public:
   Planner(const simulator::StepIndex& index, const PlanRequest& request)
-      : index_(index), request_(request), base_({std::shared_ptr<void>(), &index}, {}, request) {
+      : index_(index),
+        request_(request),
+        effort_(effort_for(index)),
+        base_({std::shared_ptr<void>(), &index}, {}, request) {
     if (request.allowed.recompute && policy_name(request.policy) == "auto") {
       pool_ = StructurePool(index);
     }
@@ -280,11 +293,11 @@ class Planner {
     solve_in(climb, bound);
     if (pool_.empty() || (climb.step && *climb.step <= bound)) return;
     std::vector<StructurePool::Members> next = pool_.starts();
-    for (int rounds = 0; rounds <= kMostClimbs && !over(); ++rounds) {
+    for (int rounds = 0; rounds <= kMostClimbs * effort_ && !over(); ++rounds) {
       const std::optional<Nanoseconds> before = climb.step;
       take_best(next, climb);
       if (climb.step == before && rounds > 0) break;
-      next = pool_.neighbours(climb.members);
+      next = pool_.neighbours(climb.members, kMostNeighbours * static_cast<std::size_t>(effort_));
     }
     if (climb.in == &base_) return;
     for (auto each = climb.likely.rbegin(); each != climb.likely.rend(); ++each) {
@@ -313,10 +326,12 @@ class Planner {
       if (is_new || at->second) round.push_back({members, &at->second});
     }
     const Climb from = climb;
-    in_parallel(round.size(), [&](std::size_t i) { estimate(round[i], from, kGlanceQuota); });
-    keep_best(round, kMostLooks);
-    in_parallel(round.size(), [&](std::size_t i) { estimate(round[i], from, kShortQuota); });
-    keep_best(round, kMostLooks);
+    in_parallel(round.size(),
+                [&](std::size_t i) { estimate(round[i], from, kGlanceQuota * effort_); });
+    keep_best(round, kMostLooks * static_cast<std::size_t>(effort_));
+    in_parallel(round.size(),
+                [&](std::size_t i) { estimate(round[i], from, kShortQuota * effort_); });
+    keep_best(round, kMostLooks * static_cast<std::size_t>(effort_));
     for (Short& each : round) take(each, from, climb);
     if (request_.progress) {
       request_.progress({spent_.evaluations, request_.max_evaluations, best_step()});
@@ -332,9 +347,10 @@ class Planner {
   void take(Short& each, const Climb& from, Climb& climb) {
     StructureSearch& in = **each.search;
     in.evaluator().begin(spent_, {});
-    Found found = in.solve(from.point, each.shortest,
-                           {kShortQuota, kShortRounds, climb.step, seed_of(in, from), false},
-                           std::move(each.found));
+    Found found =
+        in.solve(from.point, each.shortest,
+                 {kShortQuota * effort_, kShortRounds, climb.step, seed_of(in, from), false},
+                 std::move(each.found));
     spent_.add(in.evaluator().spent());
     if (found.step) {
       const Found::Counted& best = found.candidates.back();
@@ -400,7 +416,8 @@ class Planner {
     out_.search.candidates = base_.space().candidates();
     solve(budget, out_.lower_bound_step);
     if (!reached(out_.lower_bound_step)) offer_rivals();
-    const std::int64_t parts = pool_.empty() ? kGridParts : kGridPartsWithStructures;
+    const std::int64_t parts =
+        pool_.empty() ? kGridParts : kGridPartsWithStructures * (effort_ == kMostEffort ? 4 : 1);
     for (std::int64_t part = parts; part-- > 0;) {
       const Bytes point = grid_budget(resident, part, parts);
       if (point >= budget) continue;
@@ -499,6 +516,7 @@ class Planner {
 
   const simulator::StepIndex& index_;
   const PlanRequest& request_;
+  const std::int64_t effort_;
   Spent spent_;
   StructureSearch base_;                     // nothing runs again
   StructurePool pool_;                       // what could

@@ -123,7 +123,8 @@ void StructurePool::add(Members& members, const Members::value_type& member) con
   members.push_back(member);
 }
 
-std::vector<StructurePool::Members> StructurePool::neighbours(const Members& members) const {
+std::vector<StructurePool::Members> StructurePool::neighbours(const Members& members,
+                                                              std::size_t most) const {
   std::vector<Members> all;
   for (std::size_t k = 0; k < kinds_.size(); ++k) {
     std::vector<Members::value_type> in;
@@ -160,11 +161,12 @@ std::vector<StructurePool::Members> StructurePool::neighbours(const Members& mem
   all.erase(std::unique(all.begin(), all.end()), all.end());
   std::erase(all, members);
   std::erase(all, Members());
-  return most_worth(members, all);
+  return most_worth(members, all, most);
 }
 
-std::vector<StructurePool::Members> StructurePool::most_worth(
-    const Members& members, const std::vector<Members>& all) const {
+std::vector<StructurePool::Members> StructurePool::most_worth(const Members& members,
+                                                              const std::vector<Members>& all,
+                                                              std::size_t most) const {
   struct Change {
     const Members* to;
     Bytes bytes = 0;
@@ -189,7 +191,7 @@ std::vector<StructurePool::Members> StructurePool::most_worth(
   });
   std::vector<Members> best;
   for (std::vector<Change>* const changes : {&more, &fewer}) {
-    if (changes->size() > kMostNeighbours) changes->resize(kMostNeighbours);
+    if (changes->size() > most) changes->resize(most);
     for (const Change& change : *changes) best.push_back(*change.to);
   }
   return best;

@@ -25,7 +25,6 @@ class StructurePool {
   static constexpr std::size_t kMostFamilies =
       10;  // of ops: those that free them for the least work
   static constexpr std::size_t kMostCounts = 6;
-  static constexpr std::size_t kMostNeighbours = 10;
   static constexpr std::size_t kMostSegments = 400;
 
   StructurePool() = default;  // empty
@@ -39,9 +38,9 @@ class StructurePool {
   [[nodiscard]] std::vector<Members> starts() const;
   // Some layers of a kind more, or fewer, of ops also all or none. A layer that runs again gives
   // way to one around or inside of it; what is saved in it, ops do not make again. At most
-  // kMostNeighbours that free more bytes, the most for their work first, and as many that work
-  // less, the most for their bytes first.
-  [[nodiscard]] std::vector<Members> neighbours(const Members& members) const;
+  // `most` that free more bytes, the most for their work first, and as many that work less, the
+  // most for their bytes first.
+  [[nodiscard]] std::vector<Members> neighbours(const Members& members, std::size_t most) const;
 
   // Names of the layers of the kind of layers that frees the most bytes, in order of forward.
   [[nodiscard]] std::vector<std::string> largest_kind() const;
@@ -69,7 +68,8 @@ class StructurePool {
     return kinds_[member.first].layers[member.second];
   }
   [[nodiscard]] std::vector<Members> most_worth(const Members& members,
-                                                const std::vector<Members>& all) const;
+                                                const std::vector<Members>& all,
+                                                std::size_t most) const;
   [[nodiscard]] Bytes bytes(const Members& members) const;
   void add_kinds_of_layers(const simulator::StepIndex& recorded);
   void add(Members& members, const Members::value_type& member) const;
