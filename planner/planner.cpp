@@ -171,6 +171,7 @@ class Planner {
       out_.floor = memory_floor(*any_structure_);
       out_.floor.reached = false;
     }
+    out_.notes = rules->notes;
     if (auto status = finish(std::move(rules).value()); !status) return status;
     if (request_.budget) {
       if (within_budgets(out_.predicted)) {

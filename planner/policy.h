@@ -33,6 +33,7 @@ struct PolicyRules {
   std::optional<simulator::ParameterPlan> parameters;
   std::optional<Bytes> automatic;  // PlanBudget::automatic: 0 = at once and on demand
   std::vector<simulator::RecomputeRule> recompute{};
+  std::vector<std::string> notes{};  // what of the system these rules leave out in this trace
 };
 
 // All of them in the order of listing: resident, save_on_cpu, layerwise, torchtune, thunder,

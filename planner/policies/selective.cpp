@@ -3,19 +3,30 @@
 // others), as torchtitan applies it to every layer. Its lists name products of matrices, attention
 // and, for vision, convolutions.
 //
+// torchtitan counts products of matrices in each layer and saves the results of every second one
+// only: `every=2`.
+//
 // Approximated: there a layer's forward runs again as a whole, with what the list names put in its
 // place; here what the list does not name is made again by its own ops, and what they cannot make
-// (random numbers, writes) stays. Layers are not chosen: it is everything that is saved.
+// (products with parameters, random numbers, writes) stays, which a note counts. Layers are not
+// chosen: it is everything that is saved.
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "planner/policies/policies.h"
 #include "simulator/plan/pattern.h"
+#include "simulator/plan/pattern_text.h"
 #include "simulator/step/op_chains.h"
 #include "simulator/step/op_spans.h"
 #include "simulator/step/plan_structure.h"
+#include "traces/size_text.h"
 
 namespace stowage::planner::builtin {
 namespace {
@@ -34,53 +45,128 @@ Result<std::vector<simulator::Pattern>> listed_ops(const std::string& text) {
   return patterns;
 }
 
-// Sites of each storage that ops can make again, but for what an op of the list makes.
-std::map<StorageId, std::vector<std::string>> candidates(
-    const Trace& trace, const simulator::ChainFinder& chains,
-    const std::vector<simulator::Pattern>& saved_ops) {
-  const simulator::OpSpans spans(trace);
-  std::map<StorageId, std::vector<std::string>> sites;
-  for (std::size_t s = 0; s < trace.saved.size(); ++s) {
-    const StorageId of = trace.saved.storage[s];
-    if (!of.valid() || !chains.check(SavedId(s))) continue;
-    const OpId maker = spans.primitive(trace.storages.alloc_op[of.index()]);
-    const bool is_listed =
-        maker.valid() &&
-        std::any_of(saved_ops.begin(), saved_ops.end(), [&](const simulator::Pattern& pattern) {
-          return pattern.matches(trace.string(trace.ops.name[maker.index()]));
-        });
-    if (!is_listed) sites[of].push_back(trace.string(trace.saved.site[s]));
-  }
-  return sites;
+// "layers.3" of "layers.3.attn"; empty: in no numbered layer.
+std::string numbered_layer(const Trace& trace, OpId op) {
+  const LayerId layer = trace.ops.layer[op.index()];
+  if (!layer.valid()) return "";
+  const simulator::NumberedPath path =
+      simulator::take_apart(trace.string(trace.layers.name[layer.index()]));
+  return path.number < 0 ? "" : path.prefix + std::to_string(path.number);
 }
+
+// By op: the list names it. `every`: of the products of matrices in a layer it leaves out every
+// Nth; 0: none.
+std::vector<bool> ops_of_list(const Trace& trace, const std::vector<simulator::Pattern>& patterns,
+                              std::int32_t every) {
+  std::vector<bool> is_listed(trace.ops.size(), false);
+  std::map<std::string, std::int32_t> products;
+  for (std::size_t o = 0; o < trace.ops.size(); ++o) {
+    const std::string& name = trace.string(trace.ops.name[o]);
+    is_listed[o] = std::any_of(patterns.begin(), patterns.end(),
+                               [&](const auto& pattern) { return pattern.matches(name); });
+    const bool is_product =
+        every > 0 && is_listed[o] && trace.ops.primitive[o] != 0 && name.ends_with("mm");
+    if (!is_product) continue;
+    const std::string layer = numbered_layer(trace, OpId(o));
+    if (!layer.empty() && ++products[layer] % every == 0) is_listed[o] = false;
+  }
+  return is_listed;
+}
+
+// What the list does not name, by what becomes of it.
+class Unlisted {
+ public:
+  Unlisted(const Trace& trace, const simulator::ChainFinder& chains,
+           const std::vector<bool>& is_listed)
+      : trace_(trace) {
+    const simulator::OpSpans spans(trace);
+    for (std::size_t s = 0; s < trace.saved.size(); ++s) {
+      const StorageId of = trace.saved.storage[s];
+      const bool is_own = of.valid() && trace.storages.alloc_event[of.index()].valid();
+      if (!is_own || trace.storages.device[of.index()] != 0) continue;
+      const OpId maker = spans.primitive(trace.storages.alloc_op[of.index()]);
+      if (maker.valid() && is_listed[maker.index()]) continue;
+      if (const Status able = chains.check(SavedId(s)); able) {
+        sites_[of].push_back(trace.string(trace.saved.site[s]));
+      } else {
+        stays(of, able.error().message);
+      }
+    }
+  }
+
+  // Sites that ops make again: all of `sites_`, or, where some of them cannot with all the others,
+  // one storage more at a time, as long as they can.
+  std::vector<std::string> made_again(const simulator::ChainFinder& chains) {
+    std::vector<std::string> all;
+    for (const auto& [storage, sites] : sites_) all.insert(all.end(), sites.begin(), sites.end());
+    if (all.empty() || chains.find(all)) return all;
+    all.clear();
+    for (const auto& [storage, sites] : sites_) {
+      std::vector<std::string> more = all;
+      more.insert(more.end(), sites.begin(), sites.end());
+      if (const auto found = chains.find(more); found) {
+        all = std::move(more);
+      } else {
+        stays(storage, found.error().message);
+      }
+    }
+    return all;
+  }
+
+  // One for each reason, the most bytes first.
+  [[nodiscard]] std::vector<std::string> notes() const {
+    std::vector<std::pair<Bytes, std::string>> rows;
+    for (const auto& [why, storages] : stays_) {
+      Bytes bytes = 0;
+      for (const StorageId each : storages) bytes += trace_.storages.bytes[each.index()];
+      rows.emplace_back(-bytes, std::to_string(storages.size()) + " saved, " + format_bytes(bytes) +
+                                    ", not of the list, stay: " + why);
+    }
+    std::sort(rows.begin(), rows.end());
+    std::vector<std::string> notes;
+    for (auto& [bytes, text] : rows) notes.push_back("policy selective: " + std::move(text));
+    return notes;
+  }
+
+ private:
+  // "layers.3#1 cannot be made again by ops: WHY" -> WHY
+  void stays(StorageId storage, const std::string& message) {
+    constexpr std::string_view kWhy = "cannot be made again by ops: ";
+    const std::size_t at = message.find(kWhy);
+    stays_[at == std::string::npos ? "not all that saves it can be made again"
+                                   : message.substr(at + kWhy.size())]
+        .insert(storage);
+  }
+
+  const Trace& trace_;
+  std::map<StorageId, std::vector<std::string>> sites_;  // that ops can make again
+  std::map<std::string, std::set<StorageId>> stays_;     // by reason
+};
 
 }  // namespace
 
 PolicyInfo selective_info() {
   return {"selective",
           "What listed ops make is saved, everything else that ops can make again is made again",
-          {{"save", kList, "ops whose results are saved, patterns joined by +"}},
+          {{"save", kList, "ops whose results are saved, patterns joined by +"},
+           {"every", "0", "of a layer's products of matrices every Nth is not saved; 0: all are"}},
           true};
 }
 
 Rules selective_rules(const simulator::StepIndex& index, const Options& options) {
   const auto saved_ops = listed_ops(options.at("save"));
   if (!saved_ops) return saved_ops.error();
+  const std::string& text = options.at("every");
+  std::int32_t every = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), every);
+  if (status != std::errc() || end != text.data() + text.size() || every < 0) {
+    return bad_option("every", text, "a number of products, 0 or more");
+  }
   const Trace& recording = index.step().recording();
   const simulator::ChainFinder chains(recording);
+  Unlisted unlisted(recording, chains, ops_of_list(recording, *saved_ops, every));
   simulator::Structure structure;
-  for (const auto& [storage, sites] : candidates(recording, chains, *saved_ops)) {
-    structure.ops.insert(structure.ops.end(), sites.begin(), sites.end());
-  }
-  if (!structure.ops.empty() && !chains.find(structure.ops)) {
-    // Some of them cannot, with all the others: one storage more at a time, as long as they can.
-    structure.ops.clear();
-    for (const auto& [storage, sites] : candidates(recording, chains, *saved_ops)) {
-      std::vector<std::string> more = structure.ops;
-      more.insert(more.end(), sites.begin(), sites.end());
-      if (chains.find(more)) structure.ops = std::move(more);
-    }
-  }
+  structure.ops = unlisted.made_again(chains);
   if (structure.ops.empty()) {
     return Error{ErrorCode::bad_input,
                  "policy selective: ops can make nothing of what the recording saves again", "", "",
@@ -89,6 +175,7 @@ Rules selective_rules(const simulator::StepIndex& index, const Options& options)
   std::sort(structure.ops.begin(), structure.ops.end());
   PolicyRules rules{simulator::op_rules(recording, structure), {}, {}};
   rules.saved.push_back(keep_the_rest());
+  rules.notes = unlisted.notes();
   return rules;
 }
 
