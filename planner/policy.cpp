@@ -25,6 +25,7 @@ const std::vector<Entry>& entries() {
       {builtin::layerwise_info(), builtin::layerwise_rules},
       {builtin::torchtune_info(), builtin::torchtune_rules},
       {builtin::thunder_info(), builtin::thunder_rules},
+      {builtin::fairscale_info(), builtin::fairscale_rules},
       {builtin::checkpoint_info(), builtin::checkpoint_rules},
       {builtin::selective_info(), builtin::selective_rules},
       {{"auto", "The planner: the fastest plan that it finds within the budget", {}}, nullptr},

@@ -37,7 +37,7 @@ struct PolicyRules {
 };
 
 // All of them in the order of listing: resident, save_on_cpu, layerwise, torchtune, thunder,
-// checkpoint, selective, auto.
+// fairscale, checkpoint, selective, auto.
 [[nodiscard]] const std::vector<PolicyInfo>& policies();
 
 // "torchtune:stash=5,min_bytes=1KiB" -> "torchtune".

@@ -35,6 +35,9 @@ using Options = std::map<std::string, std::string>;
 [[nodiscard]] PolicyInfo checkpoint_info();
 [[nodiscard]] Rules checkpoint_rules(const simulator::StepIndex& index, const Options& options);
 
+[[nodiscard]] PolicyInfo fairscale_info();
+[[nodiscard]] Rules fairscale_rules(const simulator::StepIndex& index, const Options& options);
+
 [[nodiscard]] PolicyInfo selective_info();
 [[nodiscard]] Rules selective_rules(const simulator::StepIndex& index, const Options& options);
 

@@ -1,0 +1,127 @@
+// planner/policies/fairscale.cpp: the cut by hand, and a recorded step.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/planner.h"
+#include "simulator/step/plan_structure.h"
+#include "tests/support/micro_trace.h"
+#include "traces/trace_file.h"
+
+namespace stowage::planner {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::MicroTrace;
+using ::testing::SizeIs;
+
+// "embed" and four layers with parameters of 200, 400, 400, 400 and 1200 bytes. Each layer is given
+// what the one before it returned, saves it and 1000 bytes inside.
+Trace five_items() {
+  MicroTrace t;
+  std::vector<std::pair<SavedId, StorageId>> saved;
+  std::vector<StorageId> weights;
+  for (const Bytes bytes : {200, 400, 400, 400, 1200}) weights.push_back(t.existing(bytes));
+  StorageId given;
+  const char* names[] = {"embed", "layers.0", "layers.1", "layers.2", "layers.3"};
+  for (std::size_t i = 0; i < 5; ++i) {
+    t.begin_layer(names[i]);
+    t.set_layer(weights[i], names[i]);
+    if (i > 0) t.passed(t.view(given));
+    t.run(10'000).begin_op("aten::linear");
+    t.read(weights[i]);
+    if (i > 0) saved.emplace_back(t.pack(given), given);
+    const StorageId inside = t.alloc(1000);
+    t.end_op();
+    t.run(10'000).begin_op("aten::linear");
+    saved.emplace_back(t.pack(inside), inside);
+    const StorageId out = t.alloc(100);
+    t.end_op();
+    t.let_go(inside);
+    t.end_layer(names[i]);
+    if (i > 0) t.passed(t.view(out));
+    if (i > 0) t.let_go(given);
+    given = out;
+  }
+  t.free(given);
+  t.backward();
+  for (; !saved.empty(); saved.pop_back()) {
+    t.begin_op("aten::linear_backward");
+    t.read(weights[saved.size() / 2]);
+    t.drop(t.unpack(saved.back().first));
+    t.run(10'000).end_op();
+    t.free(saved.back().second);
+  }
+  return t.finish();
+}
+
+std::vector<std::vector<std::string>> shards_of(const Trace& trace, const std::string& spec) {
+  const auto rules = policy_rules(simulator::StepIndex(trace), spec);
+  EXPECT_TRUE(rules.ok()) << (rules ? "" : rules.error().text());
+  return rules ? rules->parameters->shards : std::vector<std::vector<std::string>>();
+}
+
+// 2600 bytes. In two: 1300 each; 200 + 400 + 400, and with 400 more it would be 1400. In three: 866
+// each; 200 + 400, 400 + 400, 1200.
+TEST(Fairscale, CutsGreedilyByParameters) {
+  const Trace trace = five_items();
+  EXPECT_THAT(shards_of(trace, "fairscale:shards=1"), SizeIs(1));
+  EXPECT_THAT(shards_of(trace, "fairscale:shards=2"),
+              ElementsAre(ElementsAre("embed", "layers.[0-1]"), ElementsAre("layers.[2-3]")));
+  EXPECT_THAT(shards_of(trace, "fairscale"),
+              ElementsAre(ElementsAre("embed", "layers.0"), ElementsAre("layers.[1-2]"),
+                          ElementsAre("layers.3")));
+  // No more shards than items.
+  EXPECT_THAT(shards_of(trace, "fairscale:shards=99"), SizeIs(5));
+  for (const char* spec : {"fairscale:shards=0", "fairscale:shards=few", "fairscale:shards="}) {
+    EXPECT_EQ(policy_rules(simulator::StepIndex(trace), spec).error().code, ErrorCode::usage);
+  }
+}
+
+// In two shards, each runs again as one. What they are given, 100 bytes each, is on the host, and
+// the next shard's parameters load while one runs.
+TEST(Fairscale, EachShardRunsAgainAndItsBoundaryIsOnTheHost) {
+  const Trace trace = five_items();
+  PlanRequest request;
+  request.policy = "fairscale:shards=2";
+  const auto outcome = make_plan(simulator::StepIndex(trace), request);
+  ASSERT_TRUE(outcome.ok()) << outcome.error().text();
+  EXPECT_EQ(outcome->plan.parameters->stream,
+            simulator::StreamModes(simulator::StreamMode::always));
+  EXPECT_EQ(outcome->plan.parameters->prefetch, 1);
+  const auto structure = simulator::structure_of(trace, outcome->plan);
+  ASSERT_TRUE(structure.ok());
+  EXPECT_THAT(structure->recompute, ElementsAre("layers.0..layers.1", "layers.2..layers.3"));
+  EXPECT_EQ(outcome->predicted.d2h_bytes, 200);
+  EXPECT_LT(outcome->predicted.peak_requested, outcome->resident.peak_requested);
+}
+
+TEST(Fairscale, OfRecordedSteps) {
+  const std::string folder = std::string(STOWAGE_SOURCE_DIR) + "/traces/samples/";
+  const auto planned = [&](const std::string& file) {
+    const auto read = load_trace(folder + file + ".trace.json.gz");
+    EXPECT_TRUE(read.ok()) << file;
+    PlanRequest request;
+    request.policy = "fairscale:shards=4";
+    auto outcome = make_plan(simulator::StepIndex(read->trace), request);
+    EXPECT_TRUE(outcome.ok()) << file << (outcome ? "" : outcome.error().text());
+    return outcome ? std::move(outcome).value() : PlanOutcome();
+  };
+  const PlanOutcome gpt2 = planned("gpt2-bf16-h200");
+  EXPECT_THAT(gpt2.plan.recompute, SizeIs(3));  // the fourth shard is the head alone
+  EXPECT_LT(gpt2.predicted.peak_requested, gpt2.resident.peak_requested / 2);
+  EXPECT_GT(gpt2.predicted.host_bytes, 0);
+  // A recording of an earlier schema: parameters stream all the same.
+  const PlanOutcome cpu = planned("mlp-l6-fp32-cpu");
+  EXPECT_THAT(cpu.plan.recompute, IsEmpty());
+  ASSERT_FALSE(cpu.notes.empty());
+  EXPECT_THAT(cpu.notes.front(), HasSubstr("no layer of a shard can run again"));
+}
+
+}  // namespace
+}  // namespace stowage::planner
