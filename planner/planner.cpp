@@ -159,7 +159,9 @@ class Planner {
   }
 
   Status run_policy() {
-    auto rules = policy_rules(index_, request_.policy);
+    std::optional<PolicyBudget> within;
+    if (request_.budget) within = {*request_.budget, request_.budget_on};
+    auto rules = policy_rules(index_, request_.policy, within);
     if (!rules) return rules.error();
     const bool runs_again =
         !rules->recompute.empty() ||

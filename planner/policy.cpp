@@ -16,6 +16,9 @@ using builtin::Options;
 struct Entry {
   PolicyInfo info;
   builtin::Rules (*rules)(const simulator::StepIndex&, const Options&);  // null for `auto`
+  // Of a policy that may ask for a budget, in the place of `rules`.
+  builtin::Rules (*rules_within)(const simulator::StepIndex&, const Options&,
+                                 const std::optional<PolicyBudget>&) = nullptr;
 };
 
 const std::vector<Entry>& entries() {
@@ -26,7 +29,7 @@ const std::vector<Entry>& entries() {
       {builtin::torchtune_info(), builtin::torchtune_rules},
       {builtin::thunder_info(), builtin::thunder_rules},
       {builtin::fairscale_info(), builtin::fairscale_rules},
-      {builtin::checkpoint_info(), builtin::checkpoint_rules},
+      {builtin::checkpoint_info(), nullptr, builtin::checkpoint_rules},
       {builtin::selective_info(), builtin::selective_rules},
       {{"auto", "The planner: the fastest plan that it finds within the budget", {}}, nullptr},
   };
@@ -92,7 +95,8 @@ std::string policy_name(const std::string& spec) {
   return spec.substr(0, spec.find(':'));
 }
 
-Result<PolicyRules> policy_rules(const simulator::StepIndex& index, const std::string& spec) {
+Result<PolicyRules> policy_rules(const simulator::StepIndex& index, const std::string& spec,
+                                 const std::optional<PolicyBudget>& budget) {
   const std::string name = policy_name(spec);
   std::vector<std::string> known;
   for (const Entry& entry : entries()) {
@@ -101,6 +105,7 @@ Result<PolicyRules> policy_rules(const simulator::StepIndex& index, const std::s
     auto options = parse_options(
         entry.info, spec.size() > name.size() ? spec.substr(name.size() + 1) : std::string());
     if (!options) return options.error();
+    if (entry.rules_within != nullptr) return entry.rules_within(index, *options, budget);
     if (entry.rules == nullptr) {
       return Error{ErrorCode::usage, "policy 'auto' has no rules of its own", "", "",
                    "stowage plan --budget finds its plan"};

@@ -1,6 +1,6 @@
 // Policies: known systems as plans, each in its own file under planner/policies/. A policy is a
-// function from a trace and options to rules; it never sees a budget. `auto`, the planner itself,
-// is listed with them and has no rules of its own.
+// function from a trace and options to rules; it sees a budget only where its system has one.
+// `auto`, the planner itself, is listed with them and has no rules of its own.
 #pragma once
 
 #include <optional>
@@ -36,6 +36,12 @@ struct PolicyRules {
   std::vector<std::string> notes{};  // what of the system these rules leave out in this trace
 };
 
+// What a plan has to stay within.
+struct PolicyBudget {
+  Bytes bytes = 0;
+  simulator::PeakKind on = simulator::PeakKind::active;
+};
+
 // All of them in the order of listing: resident, save_on_cpu, layerwise, torchtune, thunder,
 // fairscale, checkpoint, selective, auto.
 [[nodiscard]] const std::vector<PolicyInfo>& policies();
@@ -44,8 +50,10 @@ struct PolicyRules {
 [[nodiscard]] std::string policy_name(const std::string& spec);
 
 // The rules of a policy for this trace. Usage errors: an unknown policy or option (with the nearest
-// name), a value that does not parse, `auto` (it needs a budget: planner/planner.h).
+// name), a value that does not parse, a policy that needs a budget without one, `auto` (it needs
+// one: planner/planner.h).
 [[nodiscard]] Result<PolicyRules> policy_rules(const simulator::StepIndex& index,
-                                               const std::string& spec);
+                                               const std::string& spec,
+                                               const std::optional<PolicyBudget>& budget = {});
 
 }  // namespace stowage::planner

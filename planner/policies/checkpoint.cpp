@@ -3,12 +3,19 @@
 // there is a number of segments. "sqrt" is Chen et al., "Training Deep Nets with Sublinear Memory
 // Cost" (2016): segments of about as many layers as there are segments.
 //
+// `schedule=optimal` takes a budget and lets as few run again as keep it: rotor's persistent
+// schedules with each layer run again once (planner/checkpoint_schedule.h).
+//
 // Approximated: which layers a user would wrap is not recorded; the identical layers that free the
 // most bytes are taken.
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "planner/checkpoint_schedule.h"
 #include "planner/policies/policies.h"
 #include "planner/structure_pool.h"
 #include "simulator/step/plan_structure.h"
@@ -32,17 +39,41 @@ PolicyInfo checkpoint_info() {
   return {"checkpoint",
           "Each layer keeps what it is given alone and runs again in backward",
           {{"every", "1", "of the identical layers every Nth runs again"},
-           {"run", "1", "layers in a segment, which runs again as one; sqrt: their number's root"}},
+           {"run", "1", "layers in a segment, which runs again as one; sqrt: their number's root"},
+           {"schedule", "each", "optimal: those of the least work that keep the budget"}},
           true};
 }
 
-Rules checkpoint_rules(const simulator::StepIndex& index, const Options& options) {
+Rules checkpoint_rules(const simulator::StepIndex& index, const Options& options,
+                       const std::optional<PolicyBudget>& budget) {
   const Result<std::int32_t> every = number(options, "every");
   if (!every) return every.error();
+  const std::string& schedule = options.at("schedule");
+  if (schedule != "each" && schedule != "optimal") {
+    return bad_option("schedule", schedule, "each or optimal");
+  }
+  const bool is_optimal = schedule == "optimal";
+  if (is_optimal && (*every > 1 || options.at("run") != "1")) {
+    return bad_option("schedule", schedule, "without every and run: it chooses the layers itself");
+  }
+  if (is_optimal && !budget) {
+    return Error{ErrorCode::usage, "policy checkpoint: schedule=optimal needs a budget", "", "",
+                 "stowage plan with --budget; simulate replays the plan"};
+  }
   const std::vector<std::string> layers = StructurePool(index).largest_kind();
   if (layers.empty()) {
     return Error{ErrorCode::bad_input, "policy checkpoint: no layer of the recording can run again",
                  "", "", "record it again, with layers that are callables"};
+  }
+  PolicyRules rules{{keep_the_rest()}, {}, {}};
+  const Trace& recording = index.step().recording();
+  if (is_optimal) {
+    Result<std::vector<std::string>> chosen = layers_that_run_again(index, layers, *budget);
+    if (!chosen) return chosen.error();
+    simulator::Structure structure;
+    structure.recompute = std::move(chosen).value();
+    rules.recompute = simulator::recompute_rules(recording, structure);
+    return rules;
   }
   std::int32_t run = 1;
   if (options.at("run") == "sqrt") {
@@ -59,8 +90,7 @@ Rules checkpoint_rules(const simulator::StepIndex& index, const Options& options
   for (std::size_t i = 0; i < layers.size(); i += static_cast<std::size_t>(*every)) {
     structure.recompute.push_back(layers[i]);
   }
-  PolicyRules rules{{keep_the_rest()}, {}, {}};
-  rules.recompute = simulator::recompute_rules(index.step().recording(), structure);
+  rules.recompute = simulator::recompute_rules(recording, structure);
   for (simulator::RecomputeRule& rule : rules.recompute) rule.each = run;
   return rules;
 }

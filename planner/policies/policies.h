@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,8 @@ using Options = std::map<std::string, std::string>;
 [[nodiscard]] Rules thunder_rules(const simulator::StepIndex& index, const Options& options);
 
 [[nodiscard]] PolicyInfo checkpoint_info();
-[[nodiscard]] Rules checkpoint_rules(const simulator::StepIndex& index, const Options& options);
+[[nodiscard]] Rules checkpoint_rules(const simulator::StepIndex& index, const Options& options,
+                                     const std::optional<PolicyBudget>& budget);
 
 [[nodiscard]] PolicyInfo fairscale_info();
 [[nodiscard]] Rules fairscale_rules(const simulator::StepIndex& index, const Options& options);
