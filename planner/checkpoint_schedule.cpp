@@ -25,12 +25,7 @@ constexpr Bytes kActiveWanders = 4096;     // as Planner::peak_with_allowance()
 class Knapsack {
  public:
   Knapsack(const std::vector<ChainLayer>& layers, Bytes peak_behind, Bytes budget)
-      : layers_(layers), budget_(budget), behind_(peak_behind - budget) {
-    for (const ChainLayer& layer : layers) {
-      most_ = std::max({most_, layer.peak_kept - budget, layer.peak_again - budget});
-    }
-    most_ = std::max(most_, behind_);
-  }
+      : layers_(layers), budget_(budget), behind_(peak_behind - budget) {}
 
   std::optional<std::vector<bool>> run() {
     states_ = {{}};
@@ -75,9 +70,7 @@ class Knapsack {
   };
 
   std::size_t add(std::size_t from, bool again, Bytes freed, Nanoseconds work) {
-    // More than any layer asks for is of no use. What a later one takes away again (`freed_with`)
-    // is little, and the replay finds it.
-    states_.push_back({std::min(freed, most_), states_[from].work + work, from, again});
+    states_.push_back({freed, states_[from].work + work, from, again});
     return states_.size() - 1;
   }
 
@@ -93,7 +86,8 @@ class Knapsack {
       if (front.empty() || states_[at].freed > states_[front.back()].freed) front.push_back(at);
     }
     if (front.size() <= kMostStates) return front;
-    const Bytes slot = std::max<Bytes>(most_ / static_cast<Bytes>(kMostStates), 1);
+    const Bytes slot =
+        std::max<Bytes>(states_[front.back()].freed / static_cast<Bytes>(kMostStates), 1);
     std::vector<std::size_t> thinned;
     for (const std::size_t at : front) {
       if (thinned.empty() || states_[at].freed / slot > states_[thinned.back()].freed / slot) {
@@ -106,8 +100,7 @@ class Knapsack {
 
   const std::vector<ChainLayer>& layers_;
   Bytes budget_;
-  Bytes behind_;
-  Bytes most_ = 0;
+  Bytes behind_;  // bytes that must be away behind the last layer
   std::vector<State> states_;
 };
 

@@ -38,7 +38,7 @@ struct ChainLayer {
 
 // By layer: it runs again. None: no set keeps the peaks, and `peak_behind`, that behind the last
 // layer, within the budget. Exact while no more than 2,000 states are kept a layer (bytes freed and
-// work, neither of which is better), else within 1/2,000 of the bytes that must go.
+// work, neither of which is better), else within 1/2,000 of all bytes for each layer.
 // Cost: O(layers * states).
 [[nodiscard]] std::optional<std::vector<bool>> least_work(const std::vector<ChainLayer>& layers,
                                                           Bytes peak_behind, Bytes budget);
