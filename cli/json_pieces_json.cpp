@@ -1,5 +1,7 @@
 #include "cli/json_pieces_json.h"
 
+#include "report/recomputed_segments.h"
+
 namespace stowage::cli {
 
 std::string dump(const Json& json) {
@@ -31,6 +33,27 @@ Json replay_json(const simulator::ReplayResult& result, bool compute) {
   json["stall_ns"] = result.stall_ns;
   json["transfer_bytes"] = {{"d2h", result.d2h_bytes}, {"h2d", result.h2d_bytes}};
   return json;
+}
+
+void add_recomputed(const simulator::Step& step, const simulator::ReplayResult& result,
+                    Json& json) {
+  const auto segments = report::recomputed_segments(step, result.peak_event);
+  const auto by = [](bool by_ops) { return by_ops ? "ops" : "layers"; };
+  json["recomputed"] = Json::array();
+  for (const report::RecomputedSegment& segment : segments) {
+    json["recomputed"].push_back({{"segment", segment.name},
+                                  {"by", by(segment.by_ops)},
+                                  {"freed_bytes", segment.freed},
+                                  {"time_ns", segment.time}});
+  }
+  json["recomputed_layers"] = Json::array();
+  for (const report::RecomputedLayer& layer : report::recomputed_layers(segments)) {
+    json["recomputed_layers"].push_back({{"layer", layer.layer},
+                                         {"by", by(layer.by_ops)},
+                                         {"freed_at_peak_bytes", layer.freed_at_peak},
+                                         {"freed_bytes", layer.freed},
+                                         {"time_ns", layer.time}});
+  }
 }
 
 Json cost_json(const StepCost& cost) {

@@ -7,6 +7,7 @@
 #include "cli/baseline.h"
 #include "report/moment.h"
 #include "simulator/replay/replay.h"
+#include "simulator/step/step.h"
 #include "traces/result.h"
 
 namespace stowage::cli {
@@ -27,6 +28,9 @@ using Json = nlohmann::ordered_json;
 
 // What a replay comes to; `compute`: also how long compute is busy.
 [[nodiscard]] Json replay_json(const simulator::ReplayResult& result, bool compute);
+
+// What a step that replays to `result` computes again, into "recomputed" and "recomputed_layers".
+void add_recomputed(const simulator::Step& step, const simulator::ReplayResult& result, Json& json);
 
 // What a step costs, in bytes and ns; what is not known is null.
 [[nodiscard]] Json cost_json(const StepCost& cost);

@@ -1,17 +1,16 @@
 #include "cli/plan_answer.h"
 
 #include <algorithm>
-#include <map>
 
+#include "cli/recompute_text.h"
 #include "cli/terminal.h"
 #include "cli/terminal_plot.h"
 #include "cli/text_table.h"
 #include "report/memory_curve.h"
-#include "report/recomputed_segments.h"
 #include "report/simulation.h"
 #include "report/words.h"
 #include "simulator/plan/decisions.h"
-#include "simulator/plan/pattern_text.h"
+#include "simulator/step/recomputed_step.h"
 #include "traces/build_info.h"
 #include "traces/size_text.h"
 
@@ -136,9 +135,15 @@ std::string rules_text(const simulator::StepIndex& index, const simulator::Plan&
     Bytes bytes = 0;
   };
   std::vector<Sum> sums(plan.saved.size());
+  // What ops make again is decided about where it is given up, in forward.
+  std::vector<bool> is_given_up(trace.saved.size(), false);
+  for (const simulator::SegmentRows& segment : index.step().segments()) {
+    if (!segment.is_chain()) continue;
+    for (const SavedId saved : segment.saved) is_given_up[saved.index()] = true;
+  }
   for (std::size_t i = 0; i < decisions->saved.size(); ++i) {
     const std::int32_t rule = decisions->saved[i].rule;
-    if (rule < 0 || index.is_of_segment(SavedId(i))) continue;
+    if (rule < 0 || (index.is_of_segment(SavedId(i)) && !is_given_up[i])) continue;
     ++sums[static_cast<std::size_t>(rule)].saved;
     sums[static_cast<std::size_t>(rule)].bytes += byte_range(trace, trace.saved.tensor[i]).size();
   }
@@ -154,47 +159,6 @@ std::string rules_text(const simulator::StepIndex& index, const simulator::Plan&
                report::with_commas(sums[i].saved), format_bytes(sums[i].bytes)});
   }
   return table.empty() ? "  nothing is moved\n" : table.text(2);
-}
-
-// What runs again, and what that buys: identical layers together.
-std::string recompute_text(const simulator::StepIndex& index) {
-  struct Family {
-    bool by_ops = false;
-    simulator::Numbers numbers;
-    simulator::NumberedPath path;
-    Bytes freed = 0;
-    Nanoseconds time = 0;
-  };
-  std::map<std::string, Family> families;
-  Family all;
-  for (const report::RecomputedSegment& segment : report::recomputed_segments(index.step())) {
-    const std::size_t hash = std::min(segment.name.rfind('#'), segment.name.size());
-    simulator::NumberedPath path = simulator::take_apart(segment.name.substr(0, hash));
-    path.suffix += segment.name.substr(hash);
-    Family& family = families[path.prefix + "*" + path.suffix];
-    family.numbers.insert(path.number);
-    family.path = std::move(path);
-    family.by_ops = segment.by_ops;
-    for (Family* sum : {&family, &all}) {
-      sum->freed += segment.freed;
-      sum->time += segment.time;
-    }
-  }
-  if (families.empty()) return {};
-  TextTable table;
-  table.column("runs again");
-  table.column("by");
-  table.column("frees", Align::right);
-  table.column("in", Align::right);
-  for (const auto& [name, family] : families) {
-    const bool is_numbered = family.path.number >= 0;
-    table.row({family.path.prefix + (is_numbered ? simulator::numbers_text(family.numbers) : "") +
-                   family.path.suffix,
-               family.by_ops ? "ops" : "layers", format_bytes(family.freed),
-               format_time(family.time)});
-  }
-  table.row({"together", "", format_bytes(all.freed), format_time(all.time)});
-  return "\n" + table.text(2);
 }
 
 std::string search_text(const planner::SearchStats& search) {
@@ -284,7 +248,7 @@ std::string plan_text(const simulator::StepIndex& index, const PlanAnswer& answe
     text += draw(report::curve_of(simulation->detail, outcome.predicted.step_ns), plot) + "\n";
   }
   text += figures(answer);
-  text += recompute_text(index);
+  text += recompute_text(index.step());
   if (outcome.plan.parameters) text += "\n" + report::streaming_line(trace, outcome.plan);
   if (outcome.plan.budget.device) {
     text += std::string("\nBudget: ") + report::exact_bytes(*outcome.plan.budget.device) + " " +
@@ -297,6 +261,7 @@ std::string plan_text(const simulator::StepIndex& index, const PlanAnswer& answe
   if (!outcome.feasible() || explain)
     text += "\n" + floor_text(outcome.floor, answer.budget_on, kFloorRows);
   if (explain) {
+    text += recompute_by_layer_text(index.step(), outcome.predicted, paint);
     text += "\n" + paint.bold("Rules") + " (the first that matches decides)\n" +
             rules_text(index, outcome.plan) + "\n" + search_text(outcome.search);
   }

@@ -23,8 +23,9 @@ struct PlanAnswer {
 // that make it. Only for an outcome that is not feasible.
 [[nodiscard]] Error why_infeasible(const PlanAnswer& answer);
 
-// The whole text: verdict, memory curve, figures, with `explain` also the rules and what the search
-// did; for an infeasible answer the storages that make the floor.
+// The whole text: verdict, memory curve, figures, with `explain` also what recompute buys in each
+// layer, the rules and what the search did; for an infeasible answer the storages that make the
+// floor.
 [[nodiscard]] std::string plan_text(const simulator::StepIndex& index, const PlanAnswer& answer,
                                     bool explain, const Paint& paint);
 

@@ -1,7 +1,6 @@
 #include "cli/error_json.h"
 #include "cli/json_pieces_json.h"
 #include "cli/plan_answer.h"
-#include "report/recomputed_segments.h"
 #include "simulator/plan/plan_json.h"
 
 namespace stowage::cli {
@@ -52,13 +51,7 @@ std::string plan_answer_json(const simulator::StepIndex& index, const PlanAnswer
       {"evaluations", outcome.search.evaluations}, {"candidates", outcome.search.candidates},
       {"grid_points", outcome.search.grid_points}, {"structures", outcome.search.structures},
       {"stopped", outcome.search.stopped},         {"exhausted", outcome.search.exhausted}};
-  json["recomputed"] = Json::array();
-  for (const report::RecomputedSegment& segment : report::recomputed_segments(index.step())) {
-    json["recomputed"].push_back({{"segment", segment.name},
-                                  {"by", segment.by_ops ? "ops" : "layers"},
-                                  {"freed_bytes", segment.freed},
-                                  {"time_ns", segment.time}});
-  }
+  add_recomputed(index.step(), outcome.predicted, json);
   json["notes"] = outcome.notes;
   // The plan file itself, as an object; parsed back so that there is one writer of plans.
   json["plan"] = Json::parse(simulator::plan_to_json(outcome.plan), nullptr, false);

@@ -108,6 +108,7 @@ std::string simulate_json(const report::Simulation& simulation, const simulator:
   });
   json["peak_at"] = moment_json(simulation.peak_at);
   json["stalls"] = stalls_json(simulation.stalls);
+  add_recomputed(simulation.index->step(), simulation.result, json);
   json["resident"] = replay_json(simulation.resident, true);
   json["notes"] = simulation.notes;
   return dump(json);

@@ -54,7 +54,8 @@ void declare(CommandLine& line, PlanOptions& options) {
   line.option("--time-limit", "TIME", options.time_limit,
               "stop the search after 500ms, 10s; the best plan so far is the answer");
   line.option("--seed", "N", options.seed, "recorded in the plan (default 1)");
-  line.flag("--explain", options.explain, "also what makes the floor, the rules, and the search");
+  line.flag("--explain", options.explain,
+            "also what makes the floor, what recompute buys, the rules, and the search");
   for (const char* name : kFutureOptions) line.future_option(name);
   line.detail(
       "Without -o the plan goes to stdout and the text to stderr, so that\n"

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cli/chosen_plan.h"
+#include "cli/recompute_text.h"
 #include "cli/shown_trace.h"
 #include "cli/simulate_json.h"
 #include "cli/terminal_plot.h"
@@ -151,12 +152,14 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
   std::optional<std::string> trace_file;
   ChosenPlan choice;
   std::optional<std::string> timeline;
+  bool explain = false;
   line.positional_input("T", trace_file, "the trace (.json or .json.gz), - for stdin");
   line.input("--plan", "P", choice.plan_file, "the plan to replay, - for stdin");
   line.option("--policy", "NAME[:k=v,..]", choice.policy,
               "a policy to replay (see stowage policies)");
   line.option("--set", "NAME=VALUE", choice.settings,
               "another link than the recorded one; may be repeated");
+  line.flag("--explain", explain, "also what recompute buys, layer by layer");
   line.output("--timeline", "OUT", timeline, "write lanes and memory as JSON (.gz compresses)");
   std::string names = "Without --plan and --policy nothing moves. Names for --set:";
   for (const auto& setting : simulator::calibration_settings()) {
@@ -206,8 +209,13 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
       console.out << simulate_json(*simulation, *plan,
                                    plan_file ? "" : choice.policy.value_or("resident"));
     } else {
-      (timeline == "-" ? console.err : console.out) << simulation_text(
-          simulation->index->trace(), *simulation, *plan, choice.title(), console.paint);
+      std::ostream& text = timeline == "-" ? console.err : console.out;
+      text << simulation_text(simulation->index->trace(), *simulation, *plan, choice.title(),
+                              console.paint);
+      if (explain) {
+        text << recompute_by_layer_text(simulation->index->step(), simulation->result,
+                                        console.paint);
+      }
     }
     if (simulation->feasible) return 0;
     Console error_only = console;

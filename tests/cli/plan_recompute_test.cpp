@@ -68,6 +68,36 @@ TEST_F(PlanRecompute, IsPlannedSaidAndReplayedTheSame) {
   EXPECT_THAT(text.out, HasSubstr("together"));
 }
 
+TEST_F(PlanRecompute, ExplainSaysWhatEachLayerBuys) {
+  const Json layers = answer({"simulate", "--policy", "checkpoint:every=6"});
+  ASSERT_EQ(layers.at("recomputed_layers").size(), 2U);
+  std::int64_t freed = 0;
+  for (const Json& layer : layers.at("recomputed_layers")) {
+    EXPECT_EQ(layer.at("by"), "layers");
+    EXPECT_GT(of(layer, "time_ns"), 0);
+    EXPECT_LE(of(layer, "freed_at_peak_bytes"), of(layer, "freed_bytes"));
+    freed += of(layer, "freed_at_peak_bytes");
+  }
+  // What is gone at the peak is what the peak is lower.
+  EXPECT_EQ(freed,
+            of(layers.at("resident"), "peak_requested_bytes") - of(layers, "peak_requested_bytes"));
+  const Json ops = answer({"plan", "--policy", "selective"});
+  const Json& by_ops = ops.at("recomputed_layers");
+  EXPECT_TRUE(std::any_of(by_ops.begin(), by_ops.end(), [](const Json& layer) {
+    return layer.at("layer") == "layers.0.attn" && layer.at("by") == "ops";
+  })) << by_ops;
+
+  const Outcome text = run({"simulate", "--policy", "checkpoint:every=6", "--explain"});
+  EXPECT_THAT(text.out, HasSubstr("What recompute buys"));
+  EXPECT_THAT(text.out, HasSubstr("layers.6  layers"));
+  const Outcome plain = run({"simulate", "--policy", "checkpoint:every=6"});
+  EXPECT_THAT(plain.out, ::testing::Not(HasSubstr("What recompute buys")));
+  const Outcome plan = run({"plan", "--policy", "selective", "--explain", "-o", folder_.file("p")});
+  EXPECT_THAT(plan.out, ::testing::ContainsRegex("layers.0.attn +ops"));
+  // Each rule that recomputes says how much it decides about.
+  EXPECT_THAT(plan.out, ::testing::Not(::testing::ContainsRegex("recompute +0 +0 B")));
+}
+
 TEST_F(PlanRecompute, DenyLeavesItOut) {
   const Json moved = answer({"plan", "--budget", "75%", "--deny", "recompute,params"});
   EXPECT_TRUE(moved.at("recomputed").empty());
