@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "report/diff_decisions.h"
 #include "report/diff_input_json.h"
 #include "report/words.h"
 #include "simulator/plan/plan_json.h"
@@ -48,6 +49,15 @@ Result<std::vector<Fact>> facts_of_text(const std::string& kind, const std::stri
     return facts_of(*plan);
   }
   return facts_of_result(text, file);
+}
+
+// Both can be read.
+void add_decisions(const std::string& a, const std::string& b, std::vector<Fact>& before,
+                   std::vector<Fact>& after) {
+  const auto plan_a = simulator::plan_from_json(a, "");
+  const auto plan_b = simulator::plan_from_json(b, "");
+  for (Fact& fact : decisions_of(*plan_a, *plan_b)) before.push_back(std::move(fact));
+  for (Fact& fact : decisions_of(*plan_b, *plan_a)) after.push_back(std::move(fact));
 }
 
 std::string in_words(const std::string& kind) {
@@ -143,10 +153,11 @@ Result<Diff> diff_texts(const std::string& a, const std::string& file_a, const s
                  file_a + " is " + in_words(*kind_a) + ", " + file_b + " is " + in_words(*kind_b),
                  "", "", "diff compares two of one kind"};
   }
-  const Result<std::vector<Fact>> before = facts_of_text(*kind_a, a, file_a);
+  Result<std::vector<Fact>> before = facts_of_text(*kind_a, a, file_a);
   if (!before) return before.error();
-  const Result<std::vector<Fact>> after = facts_of_text(*kind_a, b, file_b);
+  Result<std::vector<Fact>> after = facts_of_text(*kind_a, b, file_b);
   if (!after) return after.error();
+  if (*kind_a == "plan") add_decisions(a, b, *before, *after);
   Diff diff = compare(*before, *after);
   diff.kind = *kind_a;
   return diff;

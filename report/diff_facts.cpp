@@ -80,6 +80,14 @@ std::string decision_of(const simulator::SavedRule& rule) {
   return rule.share ? text : text + ", not shared";
 }
 
+std::string segments_of(const simulator::RecomputeRule& rule) {
+  const bool is_all = rule.each == simulator::RecomputeRule::kAll;
+  const std::string text = is_all           ? "all as one"
+                           : rule.each == 1 ? "each layer"
+                                            : std::to_string(rule.each) + " layers as one";
+  return text + ", boundary " + simulator::name_of(rule.boundary);
+}
+
 std::string stream_of(simulator::StreamMode mode) {
   switch (mode) {
     case simulator::StreamMode::off:
@@ -194,6 +202,10 @@ std::vector<Fact> facts_of(const simulator::Plan& plan) {
   if (plan.lower_bound_step) facts.time("lower_bound.step_ns", *plan.lower_bound_step);
   if (plan.gap_ppm) facts.real("gap", static_cast<double>(*plan.gap_ppm) / 1e6);
 
+  facts.section("recompute");
+  for (const simulator::RecomputeRule& rule : plan.recompute) {
+    facts.text("recompute." + rule.segment, segments_of(rule));
+  }
   // The first rule that matches decides, so their order is a fact as well.
   facts.section("saved");
   std::string order;

@@ -76,6 +76,31 @@ FactUnit unit_of(const std::string& name) {
   return name.ends_with("_ns") ? FactUnit::nanoseconds : FactUnit::number;
 }
 
+// Of an answer's list of layers that are computed again: "layers.3 by ops"; empty: of another list.
+std::string name_of_row(const Json& row) {
+  const auto is_text = [&](const char* key) {
+    return row.is_object() && row.contains(key) && row.at(key).is_string();
+  };
+  if (!is_text("layer") || !is_text("by")) return "";
+  return row.at("layer").get<std::string>() + " by " + row.at("by").get<std::string>();
+}
+
+void flatten(const Json& json, const std::string& name, int depth, std::vector<Fact>& facts);
+
+// Rows with a name become facts of their own.
+void add_rows(const Json& rows, const std::string& path, int depth, std::vector<Fact>& facts) {
+  for (const Json& row : rows) {
+    const std::string name = name_of_row(row);
+    if (name.empty()) continue;
+    Json figures = row;
+    figures.erase("layer");
+    figures.erase("by");
+    const std::size_t first = facts.size();
+    flatten(figures, path + "." + name, depth + 1, facts);
+    for (std::size_t i = first; i < facts.size(); ++i) facts[i].section = path;
+  }
+}
+
 void flatten(const Json& json, const std::string& name, int depth, std::vector<Fact>& facts) {
   for (const auto& [key, value] : json.items()) {
     if (depth == 0 && key == "schema") continue;
@@ -92,6 +117,7 @@ void flatten(const Json& json, const std::string& name, int depth, std::vector<F
       fact.name += ".length";
       fact.unit = FactUnit::number;
       fact.value = static_cast<std::int64_t>(value.size());
+      add_rows(value, path, depth, facts);
     } else if (value.is_string()) {
       fact.unit = FactUnit::text;
       fact.value = value.get<std::string>();

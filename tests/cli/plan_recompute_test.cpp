@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "cli/verbs.h"
 #include "tests/cli/process.h"
@@ -96,6 +97,27 @@ TEST_F(PlanRecompute, ExplainSaysWhatEachLayerBuys) {
   EXPECT_THAT(plan.out, ::testing::ContainsRegex("layers.0.attn +ops"));
   // Each rule that recomputes says how much it decides about.
   EXPECT_THAT(plan.out, ::testing::Not(::testing::ContainsRegex("recompute +0 +0 B")));
+}
+
+TEST_F(PlanRecompute, DiffNamesLayersThatChanged) {
+  const std::string all = folder_.file("all.json");
+  const std::string some = folder_.file("some.json");
+  ASSERT_EQ(run({"plan", "--policy", "checkpoint", "-o", all}).code, 0);
+  ASSERT_EQ(run({"plan", "--policy", "checkpoint:every=2", "-o", some}).code, 0);
+  std::ostringstream out;
+  std::ostringstream err;
+  ASSERT_EQ(cli::run_stowage({"diff", all, some, "--json"}, out, err), 0) << err.str();
+  const Json json = Json::parse(out.str(), nullptr, false);
+  std::vector<std::string> layers;
+  for (const Json& change : json.at("changes")) {
+    if (change.at("section") != "decisions") continue;
+    layers.push_back(change.at("name").get<std::string>());
+    EXPECT_EQ(change.at("before"), "recompute as a layer");
+    EXPECT_EQ(change.at("after"), "keep");
+  }
+  EXPECT_THAT(layers, ::testing::ElementsAre("decisions.layers.1", "decisions.layers.3",
+                                             "decisions.layers.5", "decisions.layers.7",
+                                             "decisions.layers.9", "decisions.layers.11"));
 }
 
 TEST_F(PlanRecompute, DenyLeavesItOut) {

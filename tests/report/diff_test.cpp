@@ -100,6 +100,93 @@ TEST(Diff, OfPlansNamesRulesTheirOrderAndFigures) {
   EXPECT_THAT(std::get<std::string>(*find(*diff, "saved.x#*")->after), HasSubstr("reload unpack"));
 }
 
+simulator::SavedRule by_ops(const std::string& site) {
+  simulator::SavedRule rule;
+  rule.site = site;
+  rule.decision = simulator::Decision::recompute;
+  return rule;
+}
+
+// Before: layers 0 and 1 run again, 2 to 3 leave, all else stays. After: layers 0 alone, what is
+// saved at #1 of 1 and 2 is made again by ops, the rest of 2 and 3 leaves.
+TEST(Diff, OfPlansSaysWhatBecomesOfEachLayerAndSite) {
+  simulator::Plan a;
+  a.recompute.resize(1);
+  a.recompute[0].segment = "layers.[0-1]";
+  a.saved = {offload("layers.[2-3]#*")};
+  simulator::Plan b;
+  b.recompute.resize(1);
+  b.recompute[0].segment = "layers.0";
+  b.saved = {by_ops("layers.[1-2]#1"), offload("layers.[2-3]#*"), offload("layers.0#in0")};
+  const auto diff =
+      report::diff_texts(simulator::plan_to_json(a), "a", simulator::plan_to_json(b), "b");
+  ASSERT_TRUE(diff.ok()) << diff.error().text();
+  const auto change = [&](const std::string& name) -> std::string {
+    const Change* found = find(*diff, "decisions." + name);
+    if (found == nullptr) return "the same";
+    return std::get<std::string>(*found->before) + " -> " + std::get<std::string>(*found->after);
+  };
+  EXPECT_EQ(change("layers.0"), "the same");
+  EXPECT_EQ(change("layers.1"), "recompute as a layer -> recompute by ops");
+  EXPECT_EQ(change("layers.1#1"), "recompute with layers.1 -> recompute by ops");
+  EXPECT_EQ(change("layers.2#1"), "offload -> recompute by ops");
+  EXPECT_EQ(change("layers.2#*"), "the same");
+  EXPECT_EQ(change("layers.0#in0"), "keep -> offload");  // what it is given is not its own
+  EXPECT_EQ(change("layers.3#*"), "the same");
+  // The rules themselves.
+  EXPECT_NE(find(*diff, "recompute.layers.[0-1]"), nullptr);
+  EXPECT_NE(find(*diff, "saved.layers.[1-2]#1"), nullptr);
+}
+
+TEST(Diff, OfPlansKnowsSegmentsConditionsAndNumbersThatAreTooMany) {
+  simulator::Plan a;
+  simulator::Plan b;
+  b.recompute.resize(2);
+  b.recompute[0] = {"a.[0-1]", simulator::RecomputeRule::kAll, simulator::Decision::offload};
+  b.recompute[1] = {"b.[0-999999999]", 2, simulator::Decision::keep};
+  b.saved = {offload("c[*]#[0,2]")};
+  b.saved[0].min_bytes = 100;
+  const auto diff =
+      report::diff_texts(simulator::plan_to_json(a), "a", simulator::plan_to_json(b), "b");
+  ASSERT_TRUE(diff.ok()) << diff.error().text();
+  const auto after = [&](const std::string& name) -> std::string {
+    const Change* found = find(*diff, "decisions." + name);
+    if (found == nullptr) return "the same";
+    EXPECT_EQ(std::get<std::string>(*found->before), "keep");
+    return std::get<std::string>(*found->after);
+  };
+  EXPECT_EQ(after("a.1"), "recompute, all in a row, given offload");
+  EXPECT_EQ(after("c*#2"), "offload in part, keep");
+  // Its rule alone says it.
+  EXPECT_EQ(after("b.[0-999999999]"), "the same");
+  EXPECT_EQ(std::get<std::string>(*find(*diff, "recompute.b.[0-999999999]")->after),
+            "2 layers as one, boundary keep");
+}
+
+// Another number of passes, and of layers that run again.
+TEST(Diff, OfResultsWithOtherPassesAndLayers) {
+  const std::string a = R"({"schema": "stowage-simulate/1",
+    "passes": {"clean": {"step_ns": 5}},
+    "recomputed": [{"segment": "layers.0", "time_ns": 4}],
+    "recomputed_layers": [{"layer": "layers.0", "by": "layers", "freed_bytes": 8, "time_ns": 4}]})";
+  const std::string b = R"({"schema": "stowage-simulate/1",
+    "passes": {"clean": {"step_ns": 5}, "timing": {"step_ns": 6}},
+    "recomputed": [{"segment": "layers.0", "time_ns": 4}, {"segment": "layers.1", "time_ns": 3}],
+    "recomputed_layers": [{"layer": "layers.0", "by": "layers", "freed_bytes": 8, "time_ns": 5},
+                          {"layer": "layers.1", "by": "ops", "freed_bytes": 2, "time_ns": 3}]})";
+  const auto diff = report::diff_texts(a, "a", b, "b");
+  ASSERT_TRUE(diff.ok()) << diff.error().text();
+  EXPECT_THAT(names_of(*diff),
+              ::testing::UnorderedElementsAre("passes.timing.step_ns", "recomputed.length",
+                                              "recomputed_layers.length",
+                                              "recomputed_layers.layers.0 by layers.time_ns",
+                                              "recomputed_layers.layers.1 by ops.freed_bytes",
+                                              "recomputed_layers.layers.1 by ops.time_ns"));
+  const Change* time = find(*diff, "recomputed_layers.layers.0 by layers.time_ns");
+  EXPECT_EQ(time->unit, FactUnit::nanoseconds);
+  EXPECT_EQ(time->difference(), 1);
+}
+
 TEST(Diff, OfResultsIsByKeysWithUnits) {
   const std::string a = R"({"schema": "stowage-verify/1", "bitwise": true,
     "measured": {"peak_active_bytes": 100, "step_ns": 5000}, "max_abs_diff": 0.0,
