@@ -91,6 +91,8 @@ std::vector<Question> questions(std::int64_t floor, const Recompute& can) {
   if (can.layers) {
     list.push_back({"checkpoint", "checkpoint", ""});
     list.push_back({"checkpoint every=2", "checkpoint:every=2", ""});
+    list.push_back({"checkpoint optimal 60%", "checkpoint:schedule=optimal", "60%"});
+    list.push_back({"fairscale", "fairscale", ""});
   }
   if (can.ops) list.push_back({"selective", "selective", ""});
   for (const char* budget : {"75%", "60%", "50%"}) {
