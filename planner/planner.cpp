@@ -295,7 +295,9 @@ class Planner {
     Climb climb{point, &base_, {}, {}, {}};
     solve_in(climb, bound);
     if (pool_.empty() || (climb.step && *climb.step <= bound)) return;
-    std::vector<StructurePool::Members> next = pool_.starts();
+    std::vector<StructurePool::Members> next =
+        pool_.starts(effort_ == kMostEffort ? StructurePool::Starts::every_set_of_few
+                                            : StructurePool::Starts::by_kind);
     for (int rounds = 0; rounds <= kMostClimbs * effort_ && !over(); ++rounds) {
       const std::optional<Nanoseconds> before = climb.step;
       take_best(next, climb);

@@ -80,8 +80,26 @@ void StructurePool::add_kinds_of_layers(const simulator::StepIndex& recorded) {
   if (kinds_.size() > kMostKinds) kinds_.resize(kMostKinds);
 }
 
-std::vector<StructurePool::Members> StructurePool::starts() const {
+std::vector<StructurePool::Members> StructurePool::every_set() const {
+  std::vector<Members> all = {{}};
+  for (std::size_t k = 0; k < kinds_.size(); ++k) {
+    for (std::size_t m = 0; m < kinds_[k].layers.size(); ++m) {
+      for (std::size_t i = all.size(); i-- > 0;) {
+        Members more = all[i];
+        add(more, {k, m});
+        if (more.size() > all[i].size()) all.push_back(std::move(more));  // nothing is in the way
+      }
+    }
+  }
+  all.erase(all.begin());
+  return all;
+}
+
+std::vector<StructurePool::Members> StructurePool::starts(Starts which) const {
+  std::size_t most = 0;
+  for (const Kind& kind : kinds_) most += kind.layers.size();
   std::vector<Members> all;
+  if (which == Starts::every_set_of_few && most <= kFewMembers) all = every_set();
   Members by_ops;
   for (std::size_t k = 0; k < kinds_.size(); ++k) {
     if (!kinds_[k].is_ops) continue;
@@ -101,6 +119,9 @@ std::vector<StructurePool::Members> StructurePool::starts() const {
       }
     }
   }
+  for (Members& each : all) std::sort(each.begin(), each.end());
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
   std::stable_sort(all.begin(), all.end(),
                    [&](const Members& a, const Members& b) { return work(a) < work(b); });
   return all;

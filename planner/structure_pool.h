@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@ class StructurePool {
       10;  // of ops: those that free them for the least work
   static constexpr std::size_t kMostCounts = 6;
   static constexpr std::size_t kMostSegments = 400;
+  static constexpr std::size_t kFewMembers = 8;  // of all kinds together
 
   StructurePool() = default;  // empty
   // Depends on the recording alone. Cost: kMostSegments times SegmentFinder::find() at most.
@@ -34,8 +36,9 @@ class StructurePool {
   // Nothing can run again.
   [[nodiscard]] bool empty() const { return kinds_.empty(); }
   // Of one kind of layers each, at most kMostCounts counts of it, or what ops make again, so many
-  // kinds of it; the least work first.
-  [[nodiscard]] std::vector<Members> starts() const;
+  // kinds of it; the least work first. Where asked for also every set of kFewMembers at most.
+  enum class Starts : std::uint8_t { by_kind, every_set_of_few };
+  [[nodiscard]] std::vector<Members> starts(Starts which) const;
   // Some layers of a kind more, or fewer, of ops also all or none. A layer that runs again gives
   // way to one around or inside of it; what is saved in it, ops do not make again. At most
   // `most` that free more bytes, the most for their work first, and as many that work less, the
@@ -67,6 +70,8 @@ class StructurePool {
   [[nodiscard]] const Layer& layer(const Members::value_type& member) const {
     return kinds_[member.first].layers[member.second];
   }
+  // But the empty one; 2^members.
+  [[nodiscard]] std::vector<Members> every_set() const;
   [[nodiscard]] std::vector<Members> most_worth(const Members& members,
                                                 const std::vector<Members>& all,
                                                 std::size_t most) const;

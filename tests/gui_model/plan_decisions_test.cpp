@@ -307,5 +307,53 @@ TEST_F(PlanDecisionsTest, ExportsCommandsAndComparisonsAreOfTheStepThatIsShown) 
             std::string::npos);
 }
 
+// Layers that come and go leave the modes of the others as they are.
+TEST_F(PlanDecisionsTest, EachLayerKeepsTheModeInWhichItStreams) {
+  using simulator::StreamMode;
+  open_plan(R"({"schema": "stowage-plan/1", "parameters": {
+    "shards": [["layers.3"], ["layers.4"], ["layers.5"]],
+    "stream": ["forward", "backward", true]}})");
+  const std::vector<StreamingLayer> layers = streaming_layers_of(trace());
+  const auto streaming = [&](const std::string& name) {
+    const auto at = std::find_if(layers.begin(), layers.end(), [&](const StreamingLayer& each) {
+      return trace().string(trace().layers.name[each.layer.index()]).starts_with(name);
+    });
+    EXPECT_NE(at, layers.end()) << name;
+    return *at;
+  };
+  const auto modes = [&](const simulator::Decisions& of) {
+    std::vector<StreamMode> list;
+    for (const char* name : {"layers.3", "layers.4", "layers.5", "layers.6"}) {
+      list.push_back(of.parameters.mode_of(streaming(name).storages.front()));
+    }
+    return list;
+  };
+  const auto off = StreamMode::off;
+  const auto forward = StreamMode::forward;
+  const auto all = StreamMode::always;
+  EXPECT_EQ(modes(decisions()), (std::vector{forward, StreamMode::backward, all, off}));
+
+  std::vector<StreamingLayer> fourth;
+  for (const StreamingLayer& each : layers) {
+    const std::string& name = trace().string(trace().layers.name[each.layer.index()]);
+    if (name.starts_with("layers.4")) fourth.push_back(each);
+  }
+  ASSERT_TRUE(document_.set_streaming(fourth, false));
+  settle();
+  EXPECT_EQ(modes(decisions()), (std::vector{forward, off, all, off}));
+  ASSERT_TRUE(document_.set_streaming({streaming("layers.6")}, true));
+  settle();
+  const std::vector<StreamMode> edited = {forward, off, all, forward};
+  EXPECT_EQ(modes(decisions()), edited);
+
+  const auto again = simulator::resolve(trace(), plan_for_writing(*document_.current(), ""));
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_EQ(modes(*again), edited) << "as the plan is written";
+  document_.undo_stack().undo();
+  document_.undo_stack().undo();
+  settle();
+  EXPECT_EQ(modes(decisions()), (std::vector{forward, StreamMode::backward, all, off}));
+}
+
 }  // namespace
 }  // namespace stowage::gui
