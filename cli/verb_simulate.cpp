@@ -108,6 +108,9 @@ std::string simulation_text(const Trace& trace, const report::Simulation& simula
   bytes("peak requested", without.peak_requested, with.peak_requested);
   bytes("peak active", without.peak_active, with.peak_active);
   if (with.peak_reserved >= 0) bytes("peak reserved", without.peak_reserved, with.peak_reserved);
+  if (simulation.planned) {
+    bytes("planned memory", simulation.resident_planned->bytes, simulation.planned->bytes);
+  }
   bytes("host", without.host_bytes, with.host_bytes);
   time("step time", without.step_ns, with.step_ns);
   time("stall", without.stall_ns, with.stall_ns);

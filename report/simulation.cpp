@@ -70,7 +70,12 @@ Result<Simulation> simulate(const simulator::StepIndex& recorded, const simulato
   simulation.notes.insert(simulation.notes.begin(), std::make_move_iterator(of_rules.begin()),
                           std::make_move_iterator(of_rules.end()));
   simulation.index = unrolled;
-  simulation.resident = simulator::replay(recorded, simulator::resident_schedule(recorded));
+  const simulator::Schedule resident = simulator::resident_schedule(recorded);
+  simulation.resident = simulator::replay(recorded, resident);
+  if (trace.setup.size() > 0) {
+    simulation.planned = simulator::planned_bytes(index, simulation.schedule);
+    simulation.resident_planned = simulator::planned_bytes(recorded, resident);
+  }
   simulation.stalls = explain_stalls(index, simulation.schedule, simulation.result,
                                      simulation.detail, plan.budget.device);
   simulation.peak_at = moment_at(trace, simulation.result.peak_event);

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "report/moment.h"
 #include "report/stalls.h"
 #include "simulator/lowering/lowering.h"
+#include "simulator/placement/planned_memory.h"
 #include "simulator/plan/plan.h"
 #include "simulator/replay/replay.h"
 #include "simulator/schedule/schedule.h"
@@ -41,6 +43,10 @@ struct Simulation : Replayed {
   std::vector<StallRow> stalls = {};      // longest first
   Moment peak_at = {};                    // event, op, layer; its time is in the planned step
   bool feasible = true;                   // device_kept and host_kept
+  // What placing every allocation ahead would take instead of the caching allocator's segments, of
+  // the plan and with nothing moved; none where the trace does not say what the process held.
+  std::optional<simulator::PlannedBytes> planned = {};
+  std::optional<simulator::PlannedBytes> resident_planned = {};
 };
 
 // Unrolls, lowers and replays a plan whose budget is resolved (bytes, no percentage left) on a

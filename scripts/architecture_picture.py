@@ -32,6 +32,7 @@ PLACES = {
     "simulator/lowering": (420, "decisions to a schedule"),
     "simulator/hazards": (240, "the proof"),
     "simulator/allocator": (620, "the caching allocator"),
+    "simulator/placement": (420, "addresses, pages"),
     "simulator/replay": (560, "memory and time"),
     "planner": (360, "options, bounds, search"),
     "report": (360, "explanations, exports"),

@@ -48,6 +48,7 @@ TEST_F(Simulate, NothingMovesWithoutAPlan) {
   EXPECT_EQ(json["peak_requested_bytes"], 9'408'000);
   EXPECT_EQ(json["peak_active_bytes"], 9'408'000);
   EXPECT_TRUE(json["peak_reserved_bytes"].is_null());
+  EXPECT_TRUE(json["planned_memory"].is_null()) << "nothing is known of what the process held";
   EXPECT_EQ(json["step_ns"], 19'000'000);
   EXPECT_EQ(json["stall_ns"], 0);
   EXPECT_EQ(json["transfer_bytes"]["d2h"], 0);

@@ -1,0 +1,91 @@
+#include "simulator/placement/live_ranges.h"
+
+#include <cstddef>
+
+namespace stowage::simulator {
+namespace {
+
+using Slot = AllocationSequence::Slot;
+
+}  // namespace
+
+LiveRanges live_ranges(const AllocationSequence& sequence, const Setup& setup) {
+  LiveRanges live;
+  live.instants = static_cast<std::int32_t>(sequence.period.size()) + 1;
+  const std::size_t slots = sequence.bytes.size();
+  // A range lasts unless something in the period, or between two, says otherwise.
+  std::vector<std::int32_t> begin(slots, -1);
+  std::vector<std::int32_t> end(slots, -1);
+  for (std::size_t i = 0; i < sequence.period.size(); ++i) {
+    const AllocationSequence::Step& step = sequence.period[i];
+    (step.free ? end : begin)[static_cast<std::size_t>(step.slot)] =
+        static_cast<std::int32_t>(i) + 1;
+  }
+  live.of_slot.assign(slots, -1);
+  const auto add = [&](Slot slot, std::int32_t from, std::int32_t until) {
+    const Bytes bytes = sequence.bytes[static_cast<std::size_t>(slot)];
+    if (bytes <= 0) return;
+    live.of_slot[static_cast<std::size_t>(slot)] = static_cast<std::int32_t>(live.ranges.size());
+    live.ranges.push_back({bytes, from, until});
+  };
+  const auto at = [](const std::vector<std::int32_t>& of, Slot slot) {
+    return of[static_cast<std::size_t>(slot)];
+  };
+  std::vector<bool> is_done(slots, false);
+  const auto done = [&](Slot slot) { is_done[static_cast<std::size_t>(slot)] = true; };
+  for (const auto& [old, made] : sequence.carried) {
+    add(made, at(begin, made), live.instants + at(end, old));
+    live.of_slot[static_cast<std::size_t>(old)] = live.of_slot[static_cast<std::size_t>(made)];
+    done(old);
+    done(made);
+  }
+  for (const Slot slot : sequence.made_before) {
+    add(slot, 0, at(end, slot));
+    done(slot);
+  }
+  for (const Slot slot : sequence.freed_behind) {
+    add(slot, at(begin, slot), live.instants);
+    done(slot);
+  }
+  for (const Slot slot : sequence.adopted) done(slot);
+  for (const Slot slot : sequence.lasting) {
+    if (is_done[static_cast<std::size_t>(slot)]) continue;
+    add(slot, 0, live.instants);
+    done(slot);
+  }
+  for (std::size_t s = 0; s < slots; ++s) {
+    if (is_done[s] || begin[s] < 0) continue;
+    const bool wraps = end[s] < begin[s];
+    add(static_cast<Slot>(s), begin[s], wraps ? live.instants + end[s] : end[s]);
+  }
+  std::vector<bool> is_freed(setup.size(), false);
+  for (std::size_t row = 0; row < setup.size(); ++row) {
+    if (setup.free_of[row] >= 0) is_freed[static_cast<std::size_t>(setup.free_of[row])] = true;
+  }
+  for (std::size_t row = 0; row < setup.size(); ++row) {
+    const bool is_held = setup.free_of[row] < 0 && !is_freed[row] && !setup.storage[row].valid();
+    if (is_held && setup.bytes[row] > 0)
+      live.ranges.push_back({setup.bytes[row], 0, live.instants});
+  }
+  return live;
+}
+
+std::vector<Bytes> live_bytes(const LiveRanges& live) {
+  const auto instants = static_cast<std::size_t>(live.instants);
+  std::vector<Bytes> bytes(instants + 1, 0);
+  for (const LiveRange& range : live.ranges) {
+    const Bytes placed = placed_bytes(range.bytes);
+    bytes[static_cast<std::size_t>(range.begin)] += placed;
+    if (range.end <= live.instants) {
+      bytes[static_cast<std::size_t>(range.end)] -= placed;
+    } else {
+      bytes[0] += placed;
+      bytes[static_cast<std::size_t>(range.end - live.instants)] -= placed;
+    }
+  }
+  bytes.pop_back();
+  for (std::size_t i = 1; i < instants; ++i) bytes[i] += bytes[i - 1];
+  return bytes;
+}
+
+}  // namespace stowage::simulator

@@ -1,0 +1,47 @@
+// What has to lie in device memory at once in a planned step: every allocation of a period with the
+// time for which it is there. A function of program order alone.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "simulator/allocator/allocation_sequence.h"
+#include "traces/trace.h"
+#include "traces/units.h"
+
+namespace stowage::simulator {
+
+// Addresses, and so the sizes that count, are multiples of it: kernels are chosen by alignment.
+inline constexpr Bytes kPlacementAlignment = 512;
+
+// There from instant `begin` up to instant `end`, not included. Above the period's number of
+// instants `end` goes on in the period behind: it is there at the period's begin as well.
+struct LiveRange {
+  Bytes bytes = 0;  // asked for, > 0
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
+};
+
+// Instant 0 is the period's begin, instant i + 1 comes behind step i of the sequence's period; the
+// last one is followed by the first one of the next period.
+struct LiveRanges {
+  std::int32_t instants = 1;
+  std::vector<LiveRange> ranges;
+  // The range that a slot of the sequence is; -1: it has no memory. What is carried over into the
+  // next period is one range with what it is there.
+  std::vector<std::int32_t> of_slot;
+};
+
+// Of the period that repeats. Behind those of slots stand ranges of what the allocator holds
+// besides (Setup rows of no storage that nothing frees: workspaces). Cost: O(sequence + setup).
+[[nodiscard]] LiveRanges live_ranges(const AllocationSequence& sequence, const Setup& setup);
+
+// Bytes that are there at each instant, each range rounded up to kPlacementAlignment.
+// Cost: O(instants + ranges).
+[[nodiscard]] std::vector<Bytes> live_bytes(const LiveRanges& live);
+
+[[nodiscard]] constexpr Bytes placed_bytes(Bytes bytes) {
+  return (bytes + kPlacementAlignment - 1) / kPlacementAlignment * kPlacementAlignment;
+}
+
+}  // namespace stowage::simulator

@@ -1,0 +1,37 @@
+// DevicePlacement: where every device allocation of a planned step lies, all known ahead and the
+// same in every period. Memory is physical pages. An allocation has an address range of its own
+// (one that is not there at the same time may have the same), whose pages are mapped once, ahead of
+// the first period; pages are shared over time by ranges that are never there at the same time, in
+// any order and without being contiguous, so that full pages are placed without a loss: intervals
+// are coloured. What does not fill a page shares one with others by offset (page_bins.h): a range
+// begins at a page's begin, or ends at a page's end.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "simulator/placement/live_ranges.h"
+#include "simulator/step/grouped.h"
+#include "traces/units.h"
+
+namespace stowage::simulator {
+
+struct DevicePlacement {
+  Bytes page_bytes = 0;
+  std::int32_t pages = 0;  // physical ones
+  // By range: its pages in order of address, and where in the first of them it begins, a multiple
+  // of kPlacementAlignment.
+  Grouped<std::int32_t> pages_of;
+  std::vector<Bytes> offset;
+  Bytes lower_bound = 0;  // no placement takes fewer bytes: the peak of live_bytes()
+
+  [[nodiscard]] Bytes bytes() const { return pages * page_bytes; }
+};
+
+// What a page of CUDA's virtual memory is.
+inline constexpr Bytes kDevicePage = Bytes{2} << 20;
+
+// `page_bytes`: a multiple of kPlacementAlignment. Cost: O(ranges * bins + mapped pages log pages).
+[[nodiscard]] DevicePlacement place(const LiveRanges& live, Bytes page_bytes = kDevicePage);
+
+}  // namespace stowage::simulator
