@@ -1,11 +1,15 @@
 // Replay and lowering of a made-up step. Item = one op of the step, nested ones included.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <random>
+
 #include "bench/fixed_iterations.h"
 #include "bench/synthetic_step.h"
 #include "simulator/allocator/allocator_replay.h"
 #include "simulator/hazards/hazards.h"
 #include "simulator/lowering/lowering.h"
+#include "simulator/placement/placement.h"
 #include "simulator/replay/replay.h"
 
 namespace stowage::bench {
@@ -78,6 +82,42 @@ BENCHMARK(ReplayAllocator)
     ->Arg(334)
     ->Apply(fixed_iterations)
     ->Unit(benchmark::kMicrosecond);
+
+// Ranges of random sizes, a quarter of which are there for long.
+void PlaceRandom(benchmark::State& state) {
+  std::mt19937_64 random(1);
+  const auto below = [&](std::int64_t end) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(end));
+  };
+  const auto count = static_cast<std::int32_t>(state.range(0));
+  LiveRanges live{2 * count, {}, {}};
+  for (std::int32_t i = 0; i < count; ++i) {
+    const auto begin = static_cast<std::int32_t>(below(live.instants));
+    const std::int64_t longest = below(4) == 0 ? live.instants / 2 : 40;
+    const auto end = static_cast<std::int32_t>(begin + 1 + below(longest));
+    live.ranges.push_back(
+        {1 + below(below(2) == 0 ? 4 << 20 : 32 << 20), begin, std::min(end, live.instants)});
+  }
+  DevicePlacement placement;
+  for (auto _ : state) placement = place(live);
+  state.counters["above"] =
+      static_cast<double>(placement.bytes()) / static_cast<double>(placement.lower_bound) - 1;
+}
+BENCHMARK(PlaceRandom)->Arg(20'000)->Apply(fixed_iterations)->Unit(benchmark::kMillisecond);
+
+// Placing all that a step allocates.
+void Place(benchmark::State& state) {
+  const Workload w(state.range(0));
+  const Schedule schedule = lower(w.index, w.decisions)->schedule;
+  const LiveRanges live = live_ranges(allocation_sequence(w.index, schedule), w.trace.setup);
+  DevicePlacement placement;
+  for (auto _ : state) placement = place(live);
+  w.count(state);
+  state.counters["ranges"] = static_cast<double>(live.ranges.size());
+  state.counters["above"] =
+      static_cast<double>(placement.bytes()) / static_cast<double>(placement.lower_bound) - 1;
+}
+BENCHMARK(Place)->Arg(67)->Arg(440)->Apply(fixed_iterations)->Unit(benchmark::kMillisecond);
 
 void Lower(benchmark::State& state) {
   Workload w(state.range(0));

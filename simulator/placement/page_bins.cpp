@@ -8,6 +8,9 @@
 namespace stowage::simulator {
 namespace {
 
+// Pieces times the bins that are looked at for each, from the last one on.
+constexpr std::size_t kMostLooks = 4'000'000;
+
 // Time on a circle of instants.
 class Circle {
  public:
@@ -40,10 +43,6 @@ struct Span {
   std::int32_t end;
 };
 
-bool meet(const Span& a, const Span& b) {
-  return a.begin < b.end && b.begin < a.end;
-}
-
 // A range as spans within one period: one, or two where it wraps.
 std::vector<Span> spans_of(std::int32_t begin, std::int32_t end, std::int32_t instants) {
   if (end <= instants) return {{begin, end}};
@@ -57,8 +56,7 @@ class OpenBin {
   struct Placed {
     std::int32_t piece;
     Bytes offset;
-    Bytes bytes;
-    std::vector<Span> spans;
+    Span last;  // of its spans
   };
 
   // Where the piece fits, and what is left beside it then; none: nowhere.
@@ -69,12 +67,12 @@ class OpenBin {
   [[nodiscard]] std::optional<Fit> fit(const PagePiece& piece,
                                        const std::vector<Span>& spans) const {
     std::vector<std::pair<Bytes, Bytes>> taken;
-    for (const Placed& each : placed_) {
-      const bool meets = std::any_of(spans.begin(), spans.end(), [&](const Span& a) {
-        return std::any_of(each.spans.begin(), each.spans.end(),
-                           [&](const Span& b) { return meet(a, b); });
-      });
-      if (meets) taken.emplace_back(each.offset, each.offset + each.bytes);
+    for (const Span& span : spans) {
+      for (const Taken& each : taken_) {
+        if (span.begin < each.end && each.begin < span.end) {
+          taken.emplace_back(each.offset, each.offset + each.bytes);
+        }
+      }
     }
     std::sort(taken.begin(), taken.end());
     taken.emplace_back(page_bytes_, page_bytes_);
@@ -109,9 +107,13 @@ class OpenBin {
     return sum;
   }
 
-  void add(std::int32_t number, const PagePiece& piece, Bytes offset, std::vector<Span> spans) {
-    for (const Span& span : spans) open(span);
-    placed_.push_back({number, offset, piece.bytes, std::move(spans)});
+  void add(std::int32_t number, const PagePiece& piece, Bytes offset,
+           const std::vector<Span>& spans) {
+    for (const Span& span : spans) {
+      open(span);
+      taken_.push_back({span.begin, span.end, offset, piece.bytes});
+    }
+    placed_.push_back({number, offset, spans.back()});
   }
 
   [[nodiscard]] const std::vector<Span>& spans() const { return open_; }
@@ -129,7 +131,15 @@ class OpenBin {
     open_.insert(open_.erase(first, last), span);
   }
 
+  struct Taken {
+    std::int32_t begin;  // instants
+    std::int32_t end;
+    Bytes offset;
+    Bytes bytes;
+  };
+
   Bytes page_bytes_;
+  std::vector<Taken> taken_;
   std::vector<Span> open_;  // in order, with time in between
   std::vector<Placed> placed_;
 };
@@ -141,7 +151,7 @@ void close(const OpenBin& open, std::int32_t instants, std::vector<Bin>& bins) {
   const std::size_t first = bins.size();
   for (const Span& span : spans) bins.push_back({span.begin, span.end, {}});
   const auto number_of = [&](const OpenBin::Placed& placed) {
-    const Span& at = placed.spans.back();
+    const Span& at = placed.last;
     const auto in = std::find_if(spans.begin(), spans.end(), [&](const Span& span) {
       return span.begin <= at.begin && at.end <= span.end;
     });
@@ -178,6 +188,8 @@ std::vector<Bin> pack_pages(const std::vector<PagePiece>& pieces, Bytes page_byt
     return rank(a) > rank(b);
   });
   std::vector<OpenBin> open;
+  std::size_t last = 0;  // bin that a piece went into
+  const std::size_t most = std::max<std::size_t>(kMostLooks / (pieces.size() + 1), 64);
   for (const std::int32_t number : order) {
     const PagePiece& each = piece(number);
     const std::vector<Span> spans = spans_of(each.begin, each.end, circle.instants());
@@ -185,7 +197,8 @@ std::vector<Bin> pack_pages(const std::vector<PagePiece>& pieces, Bytes page_byt
     for (const Span& span : spans) least += circle.cost(span.begin, span.end);
     std::optional<OpenBin::Fit> best;
     std::size_t at = open.size();
-    for (std::size_t b = 0; b < open.size(); ++b) {
+    for (std::size_t looks = 0; looks < std::min(open.size(), most); ++looks) {
+      const std::size_t b = (last + looks) % open.size();
       const std::int64_t cost = open[b].cost(spans, circle);
       if (cost > least || (best && cost == least && best->rest == 0)) continue;
       const auto fit = open[b].fit(each, spans);
@@ -196,6 +209,7 @@ std::vector<Bin> pack_pages(const std::vector<PagePiece>& pieces, Bytes page_byt
       at = b;
     }
     if (at == open.size()) open.emplace_back(page_bytes);
+    last = at;
     open[at].add(number, each, best ? best->offset : 0, spans);
   }
   std::vector<Bin> bins;

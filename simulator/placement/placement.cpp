@@ -82,6 +82,47 @@ class PageColours {
   std::map<std::int32_t, std::vector<std::pair<std::int32_t, std::int32_t>>> later_;
 };
 
+// Pages for all demands: the fewest of several begins of the period, since what goes on over its
+// end takes pages that the rest cannot choose freely. As many as are needed at once is the end of
+// it.
+std::int32_t colour(std::vector<Demand>& demands, std::int32_t instants) {
+  std::vector<std::int32_t> there(static_cast<std::size_t>(instants) + 1, 0);
+  const auto add = [&](std::int32_t instant, std::int32_t pages) {
+    there[static_cast<std::size_t>(instant)] += pages;
+  };
+  for (const Demand& each : demands) {
+    add(each.begin, each.pages);
+    add(each.end > instants ? each.end - instants : each.end, -each.pages);
+    if (each.end > instants) add(0, each.pages);
+  }
+  for (std::size_t i = 1; i < there.size(); ++i) there[i] += there[i - 1];
+  const std::int32_t needed = *std::max_element(there.begin(), there.end());
+
+  constexpr std::int32_t kMostBegins = 64;
+  std::vector<std::int32_t> begins = {
+      static_cast<std::int32_t>(std::min_element(there.begin(), there.end() - 1) - there.begin())};
+  for (std::int32_t i = 0; i < kMostBegins && i < instants; ++i) {
+    begins.push_back(static_cast<std::int32_t>(std::int64_t{instants} * i / kMostBegins));
+  }
+  std::int32_t fewest = -1;
+  std::vector<Demand> best;
+  for (const std::int32_t begin : begins) {
+    std::vector<Demand> turned = demands;
+    for (Demand& each : turned) {
+      const std::int32_t length = each.end - each.begin;
+      each.begin = length == instants ? 0 : (each.begin - begin + instants) % instants;
+      each.end = each.begin + length;
+    }
+    const std::int32_t pages = PageColours(instants).give(turned);
+    if (fewest >= 0 && pages >= fewest) continue;
+    fewest = pages;
+    best = std::move(turned);
+    if (fewest == needed) break;
+  }
+  for (std::size_t i = 0; i < demands.size(); ++i) demands[i].got = std::move(best[i].got);
+  return fewest;
+}
+
 struct Packed {
   std::vector<Bin> bins;
   std::vector<Demand> demands;  // of ranges, 0 pages too; behind them of bins
@@ -113,7 +154,7 @@ Packed pack(const Parts& parts, const std::vector<Bytes>& bytes, std::int32_t in
             Bytes page_bytes, PackOrder by) {
   Packed packed{pack_pages(parts.pieces, page_bytes, bytes, by), parts.full};
   for (const Bin& bin : packed.bins) packed.demands.push_back({bin.begin, bin.end, 1});
-  packed.pages = PageColours(instants).give(packed.demands);
+  packed.pages = colour(packed.demands, instants);
   return packed;
 }
 
@@ -129,7 +170,9 @@ DevicePlacement place(const LiveRanges& live, Bytes page_bytes) {
 
   const Parts parts = parts_of(live, page_bytes);
   Packed best = pack(parts, bytes, live.instants, page_bytes, PackOrder::longest);
+  constexpr std::size_t kManyPieces = 4000;  // for more than one try
   for (const PackOrder by : {PackOrder::edges_longest, PackOrder::edges_largest}) {
+    if (parts.pieces.size() > kManyPieces) break;
     Packed other = pack(parts, bytes, live.instants, page_bytes, by);
     if (other.pages < best.pages) best = std::move(other);
   }
