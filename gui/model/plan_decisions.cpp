@@ -11,13 +11,14 @@ using simulator::Decisions;
 using simulator::StepIndex;
 
 LayerCalls calls_in(const LayerCalls& calls, const std::string& segment) {
-  const std::size_t dots = segment.find("..");
+  const std::size_t dots = segment.find(simulator::kRunOfLayers);
   const auto named = [&](const std::string& name) {
     return std::find_if(calls.begin(), calls.end(),
                         [&](const auto& call) { return call.name == name; });
   };
   const auto first = named(segment.substr(0, dots));
-  const auto last = dots == std::string::npos ? first : named(segment.substr(dots + 2));
+  const auto last =
+      dots == std::string::npos ? first : named(segment.substr(dots + simulator::kRunOfLayers.size()));
   LayerCalls found;
   if (first == calls.end() || last == calls.end()) return found;
   for (auto call = first; call != calls.end() && call->first < last->end; ++call) {

@@ -27,6 +27,9 @@ bool PlanReader::recompute_rule(const Json& json, const std::string& at, Recompu
     return fail(child(at, "segment"), parsed.error());
   }
   if (const auto each = json.find("each"); each != json.end()) {
+    if (out.segment.find("..") != std::string::npos) {
+      return fail(child(at, "each"), "a run of layers is one segment", "leave \"each\" out");
+    }
     std::int64_t layers = 1;
     if (*each == "run") {
       layers = RecomputeRule::kAll;

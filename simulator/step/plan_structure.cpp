@@ -41,6 +41,46 @@ std::vector<Call> calls_of(const std::vector<Call>& calls, const Pattern& patter
   return mine;
 }
 
+// From the first call that is named `first` to the next one that is named `last`; without that,
+// empty.
+std::vector<Call> calls_between(const std::vector<Call>& calls, const std::string& first,
+                                const std::string& last) {
+  std::vector<Call> run;
+  for (const Call& call : calls) {
+    const bool is_next = run.empty() ? call.name == first : run.back().end <= call.first;
+    if (!is_next) continue;
+    run.push_back(call);
+    if (call.name == last) return run;
+  }
+  return {};
+}
+
+// Of a rule that names a run: its calls. Pointers of errors are `at`'s.
+Result<std::vector<Call>> run_of(const std::vector<Call>& calls, const RecomputeRule& rule,
+                                 const std::vector<Call>& taken, const std::string& at) {
+  const std::size_t dots = rule.segment.find(kRunOfLayers);
+  const std::string first = rule.segment.substr(0, dots);
+  const std::string last = rule.segment.substr(dots + kRunOfLayers.size());
+  std::vector<Call> run = calls_between(calls, first, last);
+  const auto error = [&](const std::string& text, const std::string& hint) {
+    return Error{ErrorCode::bad_input, "the run \"" + rule.segment + "\" " + text, "",
+                 at + "/segment", hint};
+  };
+  if (run.size() < 2) {
+    return error("is no row of layer calls: it needs the names of the first and of a later one",
+                 "stowage inspect --by layer lists the layers");
+  }
+  for (const Call& call : run) {
+    for (const Call& other : taken) {
+      if (overlap(call, other)) {
+        return error("has '" + call.name + "', which an earlier rule names",
+                     "leave one of both out");
+      }
+    }
+  }
+  return run;
+}
+
 Error names_nothing(const std::vector<Call>& calls, const RecomputeRule& rule,
                     const std::string& at) {
   std::vector<std::string> names;
@@ -66,20 +106,22 @@ std::string pattern_of(const Families::value_type& family) {
          as_pattern(around.second, Spelling::exact);
 }
 
-// Of a segment of several calls, "layers.0..layers.3", whose names differ in a number.
+// Of a segment of several calls, "layers.0..layers.3": by a pattern where their names differ in a
+// number alone.
 RecomputeRule rule_of_run(const std::vector<Call>& calls, const std::string& name) {
-  const std::size_t dots = name.find("..");
+  const std::size_t dots = name.find(kRunOfLayers);
   Families families;
-  const Call* last = nullptr;  // that is in it
-  for (const Call& call : calls) {
-    if (last == nullptr ? call.name != name.substr(0, dots) : call.first < last->end) continue;
+  for (const Call& call :
+       calls_between(calls, name.substr(0, dots), name.substr(dots + kRunOfLayers.size()))) {
     add_to(families, call.name);
-    if (call.name == name.substr(dots + 2)) break;
-    last = &call;
   }
   RecomputeRule rule;
+  if (families.size() != 1) {
+    rule.segment = name;
+    return rule;
+  }
   rule.each = RecomputeRule::kAll;
-  rule.segment = families.empty() ? name : pattern_of(*families.begin());
+  rule.segment = pattern_of(*families.begin());
   return rule;
 }
 
@@ -141,6 +183,13 @@ Result<Structure> structure_of(const Trace& recording, const Plan& plan) {
   for (std::size_t r = 0; r < plan.recompute.size(); ++r) {
     const RecomputeRule& rule = plan.recompute[r];
     const std::string at = "/recompute/" + std::to_string(r);
+    if (rule.segment.find(kRunOfLayers) != std::string::npos) {
+      const Result<std::vector<Call>> run = run_of(calls, rule, taken, at);
+      if (!run) return run.error();
+      structure.recompute.push_back(rule.segment);
+      taken.insert(taken.end(), run->begin(), run->end());
+      continue;
+    }
     auto pattern = Pattern::parse(rule.segment);
     if (!pattern) return std::move(pattern).error();
     bool names_any = false;
@@ -152,7 +201,7 @@ Result<Structure> structure_of(const Trace& recording, const Plan& plan) {
     for (std::size_t i = 0; i < mine.size(); i += each) {
       const std::size_t last = std::min(i + each, mine.size()) - 1;
       structure.recompute.push_back(i == last ? mine[i].name
-                                              : mine[i].name + ".." + mine[last].name);
+                                              : mine[i].name + kRunOfLayers + mine[last].name);
     }
     taken.insert(taken.end(), mine.begin(), mine.end());
   }
@@ -175,7 +224,7 @@ std::vector<RecomputeRule> recompute_rules(const Trace& recording, const Structu
   std::vector<RecomputeRule> one_by_one;
   std::vector<Call> calls;
   for (const std::string& name : structure.recompute) {
-    if (name.find("..") == std::string::npos) {
+    if (name.find(kRunOfLayers) == std::string::npos) {
       add_to(families, name);
       one_by_one.emplace_back().segment = as_pattern(name, Spelling::exact);
       continue;

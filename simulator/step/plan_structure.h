@@ -15,9 +15,9 @@ namespace stowage::simulator {
 // those of resolve() for rules that recompute. Cost: O(recording).
 [[nodiscard]] Result<Structure> structure_of(const Trace& recording, const Plan& plan);
 
-// Few rules that structure_of() makes the segments of `structure` of: a layer call each, or several
-// in a row whose names differ in a number alone. Their boundaries stay. Cost: O(recording +
-// segments).
+// Few rules that structure_of() makes the segments of `structure` of: a layer call each, several in
+// a row whose names differ in a number alone, or a row from one layer to another. Their boundaries
+// stay. Cost: O(recording + segments).
 [[nodiscard]] std::vector<RecomputeRule> recompute_rules(const Trace& recording,
                                                          const Structure& structure);
 

@@ -10,8 +10,6 @@
 namespace stowage::simulator {
 namespace {
 
-constexpr const char* kRun = "..";  // between the first and the last layer of a run
-
 Error bad(std::string message, std::string hint = {}) {
   return {ErrorCode::bad_input, std::move(message), "", "", std::move(hint)};
 }
@@ -114,10 +112,12 @@ Status SegmentFinder::check_chain(const Call& from, const Call& to) const {
   const std::vector<TensorId> in = passed_at(to.first);
   const bool fits = out.size() == in.size() && std::equal(out.begin(), out.end(), in.begin(), same);
   if (!fits)
-    return cannot(a + kRun + b, "'" + b + "' is not given exactly what '" + a + "' returns");
+    return cannot(a + kRunOfLayers + b,
+                  "'" + b + "' is not given exactly what '" + a + "' returns");
   for (EventId e = from.end; e < to.first; ++e.value) {
     if (trace_.events.kind[e.index()] == EventKind::free) continue;
-    return cannot(a + kRun + b, "the model does something between '" + a + "' and '" + b + "'");
+    return cannot(a + kRunOfLayers + b,
+                  "the model does something between '" + a + "' and '" + b + "'");
   }
   return Unit{};
 }
@@ -187,8 +187,9 @@ Status SegmentFinder::find_uses(Segment& segment) const {
 }
 
 Result<Segment> SegmentFinder::find(const std::string& name) const {
-  const std::size_t dots = name.find(kRun);
-  const std::string to_name = dots == std::string::npos ? name : name.substr(dots + 2);
+  const std::size_t dots = name.find(kRunOfLayers);
+  const std::string to_name =
+      dots == std::string::npos ? name : name.substr(dots + kRunOfLayers.size());
   const Result<Call> from = find_call(name.substr(0, dots));
   if (!from) return from.error();
   const Result<Call> to = find_call(to_name);

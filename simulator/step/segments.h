@@ -14,6 +14,9 @@
 
 namespace stowage::simulator {
 
+// Between the first and the last layer of a run, in its name: "layers.0..layers.3".
+inline const std::string kRunOfLayers = "..";
+
 // Of one of two grains. Layer calls: one, or several where each is given exactly what the one
 // before it returned; in forward they run without saving, and the first time that backward asks for
 // something that they would have saved they run again, up to the last tensor that backward asks

@@ -345,6 +345,16 @@ TEST(PlanStructure, NamesTheOutermostCallsAndGroupsThem) {
   EXPECT_EQ(names({{"*", RecomputeRule::kAll}}), (Names{"a..b"}));
   EXPECT_EQ(names({{"b"}, {"*"}}), (Names{"b", "a"}));
   EXPECT_NE(names({{"c"}}).front().find("names no layer call"), std::string::npos);
+  // A row by its ends.
+  EXPECT_EQ(names({{"a..b"}}), (Names{"a..b"}));
+  EXPECT_NE(names({{"b..a"}}).front().find("is no row of layer calls"), std::string::npos);
+  EXPECT_NE(names({{"a.."}}).front().find("is no row of layer calls"), std::string::npos);
+  EXPECT_NE(names({{"b"}, {"a..b"}}).front().find("has 'b', which an earlier rule names"),
+            std::string::npos);
+  const std::vector<RecomputeRule> rules = recompute_rules(trace, {{"a..b"}, {}, true, {}});
+  ASSERT_EQ(rules.size(), 1U);
+  EXPECT_EQ(rules[0].segment, "a..b");
+  EXPECT_EQ(names(rules), (Names{"a..b"}));
 }
 
 }  // namespace
