@@ -125,6 +125,13 @@ class Planner {
   };
 
   Status check() const {
+    const Phases& phases = index_.step().recording().phases;
+    if (std::find(phases.kind.begin(), phases.kind.end(), PhaseKind::recompute) !=
+        phases.kind.end()) {
+      return Error{ErrorCode::bad_input,
+                   "the recording is of a step that computes again under a plan already", "",
+                   "/phases", "plan from the recording that this plan was made from"};
+    }
     if (policy_name(request_.policy) == "auto" && !request_.budget) {
       return Error{ErrorCode::usage, "the planner needs a budget", "", "",
                    "give --budget, or a policy with --policy"};

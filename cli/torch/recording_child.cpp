@@ -32,6 +32,12 @@ Result<std::string> run_verb_in_child(const char* verb, const RecordingRequest& 
   if (request.clean_step_ns > 0) {
     arguments.insert(arguments.end(), {"--clean-step", std::to_string(request.clean_step_ns)});
   }
+  if (request.under) {
+    arguments.insert(arguments.end(), {"--plan", request.under->plan});
+    if (request.under->trace) {
+      arguments.insert(arguments.end(), {"--trace", *request.under->trace});
+    }
+  }
   if (Status status = run_child(arguments); !status) return status.error();
   return scratch->content();
 }
@@ -43,6 +49,8 @@ struct ChildArguments {
   std::optional<std::int64_t> result_descriptor;
   std::optional<std::int64_t> memory_limit;
   std::optional<std::int64_t> clean_step_ns;
+  std::optional<std::string> plan;
+  std::optional<std::string> trace;
   bool everything_offloaded = false;
   RunFlags flags;
 
@@ -53,7 +61,18 @@ struct ChildArguments {
     line.option("--memory-limit", "BYTES", memory_limit, "device memory that the step may use");
     line.option("--clean-step", "NS", clean_step_ns, "what a step takes unobserved");
     line.flag("--everything-offloaded", everything_offloaded, "every saved tensor leaves at once");
+    line.input("--plan", "FILE", plan, "what the plan computes again runs again");
+    line.input("--trace", "FILE", trace, "the plan's recording");
     flags.declare(line);
+  }
+
+  // None without --plan.
+  [[nodiscard]] Result<std::optional<StepUnderPlan>> under() const {
+    if (!plan) return std::optional<StepUnderPlan>();
+    CommandFiles files;
+    Result<StepUnderPlan> step = StepUnderPlan::load({*plan, trace}, {}, {}, files);
+    if (!step) return step.error();
+    return std::optional<StepUnderPlan>(std::move(step).value());
   }
 
   [[nodiscard]] Result<std::unique_ptr<Session>> session() const {
@@ -100,9 +119,14 @@ int verb_clean_pass(const Args& args, std::ostream& out, std::ostream& err) {
   return run_verb(line, args, out, err, [&](Console&) -> Result<int> {
     Result<std::unique_ptr<Session>> session = arguments.session();
     if (!session) return session.error();
+    const Result<std::optional<StepUnderPlan>> under = arguments.under();
+    if (!under) return under.error();
     const auto results = guarded([&]() -> Result<profiler::CleanResults> {
+      const Result<profiler::StepFunctions> functions =
+          *under ? (*under)->functions(**session) : (*session)->functions();
+      if (!functions) return functions.error();
       // The limit is the step's.
-      return profiler::clean_here((*session)->device(), (*session)->functions(), arguments.passes(),
+      return profiler::clean_here((*session)->device(), *functions, arguments.passes(),
                                   [&] { (*session)->set_memory_limit(0); });
     });
     if (!results) return results.error();
@@ -123,8 +147,12 @@ int verb_timing_pass(const Args& args, std::ostream& out, std::ostream& err) {
     if (!recorder) return recorder.error();
     Result<std::unique_ptr<Session>> session = arguments.session();
     if (!session) return session.error();
+    const Result<std::optional<StepUnderPlan>> under = arguments.under();
+    if (!under) return under.error();
+    profiler::PassOptions passes = arguments.passes();
+    if (*under) (*under)->tell(passes);
     Result<profiler::TimingPass> timing = guarded([&]() -> Result<profiler::TimingPass> {
-      return (*recorder)->run((*session)->device(), (*session)->functions(), arguments.passes());
+      return (*recorder)->run((*session)->device(), (*session)->functions(), passes);
     });
     if (!timing) return timing.error();
     if (Status status = arguments.answer(profiler::timing_pass_to_json(*timing)); !status) {

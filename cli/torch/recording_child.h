@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "cli/torch/run_request.h"
+#include "cli/torch/step_under_plan.h"
 #include "profiler/assembly/raw_pass.h"
 #include "profiler/torch/recording.h"
 #include "traces/result.h"
@@ -16,8 +17,9 @@ struct RecordingRequest {
   RunRequest run;
   std::int64_t warmup = 3;
   std::optional<Bytes> memory_limit = {};
-  bool everything_offloaded = false;  // the step runs out of memory with everything kept
-  Nanoseconds clean_step_ns = 0;      // for the timing pass; 0: not known
+  bool everything_offloaded = false;    // the step runs out of memory with everything kept
+  Nanoseconds clean_step_ns = 0;        // for the timing pass; 0: not known
+  std::optional<PlanFiles> under = {};  // what that plan computes again runs again
 };
 
 // Clean steps and calibration (verb clean-pass). A step that runs out of memory is no error:

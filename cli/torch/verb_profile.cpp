@@ -30,7 +30,9 @@ RecordingRequest with_options(RecordingRequest request, const profiler::PassOpti
   return request;
 }
 
-Result<Trace> record(const RecordingRequest& request, const Args& argv, const Console& console) {
+// `under`: of the request's plan, or null.
+Result<Trace> record(const RecordingRequest& request, const StepUnderPlan* under, const Args& argv,
+                     const Console& console) {
   const auto note = [&console](std::string_view part) {
     if (console.progress()) console.note(std::string(part) + " ..");
   };
@@ -57,6 +59,7 @@ Result<Trace> record(const RecordingRequest& request, const Args& argv, const Co
   profiler::PassOptions options;
   options.warmup = request.warmup;
   options.progress = note;
+  if (under != nullptr) under->tell(options);
   return guarded([&]() -> Result<Trace> { return profiler::record_passes(passes, options); });
 }
 
@@ -106,58 +109,100 @@ std::string profile_text(const Trace& trace, const std::string& file) {
   return text;
 }
 
-}  // namespace
-
-int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
-  CommandLine line("profile", "Records one training step of a model into a trace");
+struct ProfileOptions {
   std::optional<std::string> model;
   std::optional<std::string> output;
   std::optional<std::int64_t> warmup;
   std::optional<std::string> memory_limit;
+  std::optional<std::string> plan;
+  std::optional<std::string> plans_trace;
   RunFlags flags;
-  line.positional(
-      "MODEL", model,
-      "a built-in model with its options (see stowage models), plugin:LIB.so or script:FILE.pt");
-  line.output("-o,--output", "FILE", output, "the trace, .json or .json.gz; - is stdout", true);
-  flags.declare(line);
-  line.option("--warmup", "N", warmup, "steps before anything is recorded (default 3)");
-  line.option("--memory-limit", "SIZE", memory_limit,
-              "device memory that the step may use; one that needs more is recorded offloaded");
-  for (const char* name : {"--micro-batches", "--batch-sweep", "--no-fit"}) {
-    line.future_option(name);
+
+  void declare(CommandLine& line) {
+    line.positional(
+        "MODEL", model,
+        "a built-in model with its options (see stowage models), plugin:LIB.so or script:FILE.pt; "
+        "with --plan the plan's",
+        false);
+    line.output("-o,--output", "FILE", output, "the trace, .json or .json.gz; - is stdout", true);
+    flags.declare(line);
+    line.option("--warmup", "N", warmup, "steps before anything is recorded (default 3)");
+    line.option("--memory-limit", "SIZE", memory_limit,
+                "device memory that the step may use; one that needs more is recorded offloaded");
+    line.input("--plan", "FILE", plan,
+               "record the step with what this plan computes again; what it moves stays");
+    line.input("--trace", "FILE", plans_trace,
+               "the plan's recording, where it is not where the plan says");
+    for (const char* name : {"--micro-batches", "--batch-sweep", "--no-fit"}) {
+      line.future_option(name);
+    }
+    line.detail(
+        "Runs the step unobserved (time, peak, speed of the copy lanes), observed, and once\n"
+        "with every saved tensor leaving at once; the passes must agree event by event. On a GPU\n"
+        "also with the GPU's own records.");
+    line.example(
+        "stowage profile gpt2:layers=6,width=256,seq=256,vocab=1024 --batch 4 -o t.json.gz");
+    line.example("stowage profile --plan p.json -o again.json.gz");
   }
-  line.detail(
-      "Runs the step unobserved (time, peak, speed of the copy lanes), observed, and once\n"
-      "with every saved tensor leaving at once; the passes must agree event by event. On a GPU\n"
-      "also with the GPU's own records.");
-  line.example("stowage profile gpt2:layers=6,width=256,seq=256,vocab=1024 --batch 4 -o t.json.gz");
-  return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
+
+  [[nodiscard]] Status check(bool json) const {
     if (warmup && (*warmup < 1 || *warmup > 10000)) {
       return usage_error("--warmup " + std::to_string(*warmup) + " is not allowed",
                          "a whole number from 1 to 10000");
     }
-    if (console.json && *output == "-") {
+    if (json && *output == "-") {
       return usage_error("--json and -o - would both write to stdout", "give -o a file");
     }
-    Result<RunRequest> request = make_request(*model, flags, console.files);
+    if (plans_trace && !plan) return usage_error("--trace without --plan", "give the plan, too");
+    if (!model && !plan) return usage_error("no MODEL", "see stowage models; or give a --plan");
+    return Unit{};
+  }
+
+  // The step under the plan, if there is one.
+  [[nodiscard]] Result<std::optional<StepUnderPlan>> under(Console& console) const {
+    if (!plan) return std::optional<StepUnderPlan>();
+    Result<StepUnderPlan> step =
+        StepUnderPlan::load({*plan, plans_trace}, model, flags, console.files);
+    if (!step) return step.error();
+    for (const std::string& warning : step->warnings()) console.warn(warning);
+    if (step->moves()) console.warn("what the plan moves stays while the step is recorded");
+    return std::optional<StepUnderPlan>(std::move(step).value());
+  }
+};
+
+}  // namespace
+
+int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
+  CommandLine line("profile", "Records one training step of a model into a trace");
+  ProfileOptions options;
+  options.declare(line);
+  return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
+    if (Status status = options.check(console.json); !status) return status.error();
+    const Result<std::optional<StepUnderPlan>> loaded = options.under(console);
+    if (!loaded) return loaded.error();
+    const std::optional<StepUnderPlan>& under = *loaded;
+    Result<RunRequest> request =
+        under ? under->request() : make_request(*options.model, options.flags, console.files);
     if (!request) return request.error();
     Args argv = {"stowage", "profile"};
     argv.insert(argv.end(), args.begin(), args.end());
-    RecordingRequest recording{.run = std::move(request).value(), .warmup = warmup.value_or(3)};
-    if (memory_limit) {
-      Result<Bytes> limit = parse_size(*memory_limit);
+    RecordingRequest recording{.run = std::move(request).value(),
+                               .warmup = options.warmup.value_or(3)};
+    if (options.memory_limit) {
+      Result<Bytes> limit = parse_size(*options.memory_limit);
       if (!limit) {
-        return usage_error("--memory-limit " + *memory_limit + ": " + limit.error().message,
+        return usage_error("--memory-limit " + *options.memory_limit + ": " + limit.error().message,
                            limit.error().hint);
       }
       recording.memory_limit = *limit;
     }
+    if (under) recording.under = PlanFiles{*options.plan, options.plans_trace};
     const executor::ModelSpec spec = recording.run.spec;
-    const Result<Trace> trace = record(recording, argv, console);
-    if (!trace) return of_model(trace.error(), *model, spec);
+    const Result<Trace> trace = record(recording, under ? &*under : nullptr, argv, console);
+    if (!trace) return of_model(trace.error(), options.model.value_or(spec.text()), spec);
     // What every reader asks of it; a file that nobody can load is no recording.
     if (Status status = validate(*trace, "the recording"); !status) return status.error();
-    if (Status status = write_output(console, *output, trace_to_json(*trace)); !status) {
+    if (Status status = write_output(console, *options.output, trace_to_json(*trace)); !status) {
       return status.error();
     }
     if (trace->gpu.size() > 0) {
@@ -165,11 +210,11 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
         console.warn(text);
       }
     }
-    if (*output == "-") return 0;
+    if (*options.output == "-") return 0;
     if (console.json) {
-      console.out << profile_json(*trace, *output);
+      console.out << profile_json(*trace, *options.output);
     } else {
-      console.out << profile_text(*trace, *output);
+      console.out << profile_text(*trace, *options.output);
     }
     return 0;
   });

@@ -17,8 +17,9 @@ LayerCalls calls_in(const LayerCalls& calls, const std::string& segment) {
                         [&](const auto& call) { return call.name == name; });
   };
   const auto first = named(segment.substr(0, dots));
-  const auto last =
-      dots == std::string::npos ? first : named(segment.substr(dots + simulator::kRunOfLayers.size()));
+  const auto last = dots == std::string::npos
+                        ? first
+                        : named(segment.substr(dots + simulator::kRunOfLayers.size()));
   LayerCalls found;
   if (first == calls.end() || last == calls.end()) return found;
   for (auto call = first; call != calls.end() && call->first < last->end; ++call) {

@@ -36,10 +36,12 @@ Status warm_up(executor::Device& device, const StepFunctions& step, const PassOp
   executor::take_backward_workspace(device.torch_device());
   const SetupEnd setup_end(device);
   for (std::int64_t i = 0; i < options.warmup; ++i) {
-    if (options.everything_offloaded) {
+    const bool runs_again = !recording.segments.empty() || !recording.chains.empty();
+    if (options.everything_offloaded || runs_again) {
       device.begin_first_step();
-      const Result<RawPass> pass =
-          observe(device, step, RecordMode::offload_all, i, {.host_pool = recording.host_pool});
+      const RecordMode mode =
+          options.everything_offloaded ? RecordMode::offload_all : RecordMode::keep;
+      const Result<RawPass> pass = observe(device, step, mode, i, recording);
       if (!pass) return pass.error();
     } else {
       if (step.prepare) step.prepare(i);

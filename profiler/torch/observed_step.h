@@ -14,7 +14,7 @@ namespace stowage::profiler {
                                       const RecordOptions& options = {});
 
 // Runs the steps ahead of any recording, batches from 0 on. The device's setup ends with the first.
-// Where everything is offloaded, into the pool of `recording`.
+// Where everything is offloaded, into the pool of `recording`; what that says runs again does.
 [[nodiscard]] Status warm_up(executor::Device& device, const StepFunctions& step,
                              const PassOptions& options, const RecordOptions& recording);
 

@@ -66,7 +66,9 @@ Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& 
 Result<ObservedPasses> run_observed_passes(executor::Device& device, const StepFunctions& step,
                                            const PassOptions& options) {
   options.report("warm-up");
-  const RecordOptions recording{.host_pool = executor::HostPool(device)};
+  const RecordOptions recording{.host_pool = executor::HostPool(device),
+                                .segments = options.segments,
+                                .chains = options.chains};
   if (Status status = warm_up(device, step, options, recording); !status) return status.error();
   ObservedPasses passes;
   passes.setup = setup_of(device);
@@ -78,7 +80,7 @@ Result<ObservedPasses> run_observed_passes(executor::Device& device, const StepF
   Nanoseconds spent = 0;
   std::int64_t index = options.warmup;
   for (std::int64_t i = 0; budget.wants_more(i, spent); ++i) {
-    Result<RawPass> pass = observe(device, step, RecordMode::keep, index++);
+    Result<RawPass> pass = observe(device, step, RecordMode::keep, index++, recording);
     if (!pass) return pass.error();
     spent += pass->step_ns;
     if (i > 0) {

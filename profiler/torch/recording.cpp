@@ -72,6 +72,8 @@ class Recorder {
     describe(step);
     Result<Trace> trace = assemble(recording_);
     if (!trace) return trace.error();
+    // Nobody plans from a step that computes again.
+    if (options_.runs_again()) return trace;
     if (Status status = calibrate_step(step, *trace); !status) return status.error();
     return trace;
   }

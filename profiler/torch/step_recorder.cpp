@@ -65,7 +65,8 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   STOWAGE_ASSERT(!recording_);
   pass_ = RawPass{};
   pass_.light = options_.light;
-  pass_.hooked = !options_.light || mode_ == RecordMode::offload_all;
+  const bool runs_again = !options_.segments.empty() || !options_.chains.empty();
+  pass_.hooked = !options_.light || mode_ == RecordMode::offload_all || runs_again;
   path_rows_.clear();
   open_ops_.clear();
   pending_writes_.clear();

@@ -32,7 +32,7 @@ enum class RecordMode : std::uint8_t { keep, offload_all };
 struct RecordOptions {
   // Without uses and views, which cost the CPU time, and with times of CLOCK_REALTIME: for a step
   // whose times count and are joined with the GPU's. In mode keep also without hooks on saved
-  // tensors (RawPass::hooked).
+  // tensors (RawPass::hooked), where nothing runs again.
   bool light = false;
   OpMarker* marker = nullptr;  // is told which op runs; outlives the recorder
   // Where saved tensors leave to, so that steps can share it; none = memory of the recorder's own.

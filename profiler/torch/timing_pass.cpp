@@ -37,7 +37,9 @@ class CuptiTimingRecorder final : public TimingRecorder {
   Result<TimingPass> run(executor::Device& device, const StepFunctions& step,
                          const PassOptions& options) override {
     const executor::HostPool pool(device);
-    if (Status status = warm_up(device, step, options, {.host_pool = pool}); !status) {
+    const RecordOptions recording{
+        .host_pool = pool, .segments = options.segments, .chains = options.chains};
+    if (Status status = warm_up(device, step, options, recording); !status) {
       return status.error();
     }
     device.synchronize();
@@ -62,7 +64,11 @@ class CuptiTimingRecorder final : public TimingRecorder {
     const RecordMode mode =
         options.everything_offloaded ? RecordMode::offload_all : RecordMode::keep;
     Marker marker(*recorder_);
-    const RecordOptions light{.light = true, .marker = &marker, .host_pool = pool};
+    const RecordOptions light{.light = true,
+                              .marker = &marker,
+                              .host_pool = pool,
+                              .segments = options.segments,
+                              .chains = options.chains};
     std::vector<RawPass> passes;
     QuietSteps steps(StepBudget::up_to(std::max<std::int64_t>(1, options.timing), 2, 5 * kSecond),
                      {.time_ns = options.wait_for_quiet ? 25 * kSecond : 0,

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "simulator/step/grouped.h"
+#include "simulator/step/grouped_rows.h"
 #include "simulator/step/recomputed_order.h"
 #include "simulator/step/step_composer.h"
 #include "traces/columns.h"

@@ -37,6 +37,65 @@ TEST(Recompute, LayersOfGpt2RunAgainAndAreVerified) {
   job.verify(true);
 }
 
+// The run under a plan, recorded, has the peak that was predicted for it.
+TEST(Recompute, ARunUnderAPlanIsRecorded) {
+  ByHand job;
+  job.profile("gpt2:layers=3,width=64,seq=48,vocab=256,dropout=0.1", "4", "adamw");
+  job.write_plan(R"("saved": [{"site": "layers.2.mlp#8", "do": "recompute", "by": "ops"}],
+                    "recompute": [{"segment": "layers.[0-1]", "each": "run"}])");
+  const json predicted = job.simulate();
+  ASSERT_FALSE(predicted.is_null());
+  const std::string again = job.folder.file("again.json.gz");
+  const Outcome recorded = stowage({"profile", "--plan", job.plan, "-o", again, "--json"});
+  ASSERT_EQ(recorded.code, 0) << recorded.err;
+  EXPECT_EQ(recorded.err, "") << "the plan moves nothing";
+  const json figures = json::parse(recorded.out);
+  EXPECT_EQ(figures.at("peak_requested_bytes"), predicted.at("peak_requested_bytes"));
+  EXPECT_EQ(figures.at("passes").at("clean").at("peak_requested_bytes"),
+            predicted.at("peak_requested_bytes"));
+
+  const Outcome inspected = stowage({"inspect", again, "--json"});
+  ASSERT_EQ(inspected.code, 0) << inspected.err;
+  const json report = json::parse(inspected.out);
+  int runs = 0;
+  for (const json& phase : report.at("phases")) {
+    runs += phase.at("kind") == "recompute" ? 1 : 0;
+  }
+  EXPECT_GE(runs, 2);
+  const Outcome replayed = stowage({"simulate", again, "--json"});
+  ASSERT_EQ(replayed.code, 0) << replayed.err;
+  EXPECT_EQ(json::parse(replayed.out).at("peak_requested_bytes"),
+            predicted.at("peak_requested_bytes"));
+  cli_tests::expect_error(stowage({"plan", again, "--budget", "90%"}), 3,
+                          {again, "computes again under a plan already"});
+}
+
+TEST(Recompute, RecordingsUnderAPlanAreOfThatPlansRun) {
+  ByHand job;
+  job.profile("mlp:layers=2,width=16", "4", "none");
+  job.write_plan(R"("recompute": [{"segment": "layers.0"}],
+                    "saved": [{"site": "layers.1#*", "do": "offload"}])");
+  const std::string again = job.folder.file("again.json.gz");
+  const Outcome moved = stowage({"profile", "--plan", job.plan, "-o", again});
+  EXPECT_EQ(moved.code, 0) << moved.err;
+  EXPECT_NE(moved.err.find("what the plan moves stays"), std::string::npos) << moved.err;
+  const auto refused = [&](const std::vector<std::string>& more, int code,
+                           const std::vector<std::string>& words) {
+    std::vector<std::string> args = {"profile", "--plan", job.plan, "-o", job.folder.file("n.gz")};
+    args.insert(args.end(), more.begin(), more.end());
+    cli_tests::expect_error(stowage(args), code, words);
+  };
+  refused({"--batch", "8"}, 2, {"--batch 8", "contradicts"});
+  refused({"gpt2"}, 2, {"gpt2", "is not the plan's model"});
+  cli_tests::expect_error(stowage({"profile", "-o", again}), 2, {"no MODEL", "--plan"});
+  cli_tests::expect_error(stowage({"profile", "mlp", "--trace", job.trace, "-o", again}), 2,
+                          {"--trace without --plan"});
+  job.trace = job.folder.file("gone.json.gz");
+  job.write_plan(R"("recompute": [{"segment": "layers.0"}])");
+  cli_tests::expect_error(stowage({"profile", "--plan", job.plan, "-o", again}), 3,
+                          {"--trace FILE"});
+}
+
 TEST(Recompute, ALayerThatIsNoneIsNamed) {
   ByHand job;
   job.profile("mlp:layers=2,width=16", "4", "none");

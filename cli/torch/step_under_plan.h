@@ -1,0 +1,56 @@
+// A step in which what a plan computes again runs again, and nothing moves: for recordings of it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/torch/run_request.h"
+#include "cli/torch/session.h"
+#include "executor/chain_call.h"
+#include "executor/planned_step.h"
+#include "executor/segment_call.h"
+#include "profiler/torch/passes.h"
+#include "simulator/step/structure.h"
+#include "traces/result.h"
+#include "traces/trace.h"
+
+namespace stowage::cli {
+
+// The files of a plan, as the command was given them.
+struct PlanFiles {
+  std::string plan;
+  std::optional<std::string> trace;  // else where the plan says
+};
+
+class StepUnderPlan {
+ public:
+  // Errors: those of load_plan_inputs(); usage where the plan's trace is not to be found.
+  [[nodiscard]] static Result<StepUnderPlan> load(const PlanFiles& files,
+                                                  const std::optional<std::string>& model,
+                                                  const RunFlags& flags, CommandFiles& command);
+
+  [[nodiscard]] const RunRequest& request() const { return request_; }
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
+  [[nodiscard]] bool runs_again() const { return structure_.runs_again(); }
+  // The plan moves something, which a recording leaves where it is.
+  [[nodiscard]] bool moves() const { return moves_; }
+  // What a recorder has to do again.
+  void tell(profiler::PassOptions& options) const;
+  // The session's steps, under an executor that keeps everything: for steps that nobody observes.
+  // The functions hold it; the session outlives them.
+  [[nodiscard]] Result<profiler::StepFunctions> functions(Session& session) const;
+
+ private:
+  RunRequest request_;
+  std::shared_ptr<const Trace> trace_;
+  simulator::Structure structure_;
+  simulator::Schedule nothing_moves_;
+  std::vector<executor::SegmentSpec> segments_;
+  std::vector<executor::ChainSpec> chains_;
+  std::vector<std::string> warnings_;
+  bool moves_ = false;
+};
+
+}  // namespace stowage::cli
