@@ -143,6 +143,19 @@ Status SegmentFinder::find_saved(Segment& segment) const {
   return cannot(segment.name, "nothing that it saves is asked for in backward");
 }
 
+bool SegmentFinder::is_cast_of_parameter(StorageId storage) const {
+  for (OpId op = trace_.storages.alloc_op[storage.index()]; op.valid();
+       op = trace_.ops.parent[op.index()]) {
+    if (trace_.string(trace_.ops.name[op.index()]) != "aten::_to_copy") continue;
+    const auto uses = uses_of_[op.index()];
+    return std::any_of(uses.begin(), uses.end(), [&](std::uint32_t use) {
+      const StorageId of = trace_.tensors.storage[trace_.uses.tensor[use].index()];
+      return of.valid() && trace_.storages.storage_class[of.index()] == StorageClass::parameter;
+    });
+  }
+  return false;
+}
+
 Status SegmentFinder::find_uses(Segment& segment) const {
   const auto is_own = [&](StorageId storage) {
     const EventId made = trace_.storages.alloc_event[storage.index()];
@@ -180,7 +193,12 @@ Status SegmentFinder::find_uses(Segment& segment) const {
       if (!segment.has(e) || e > stop || reads[storage.index()]) continue;
       reads[storage.index()] = true;
       const bool is_made = trace_.storages.alloc_event[storage.index()].valid();
-      if (is_made && !is_input[storage.index()]) segment.captured.push_back(storage);
+      if (!is_made || is_input[storage.index()]) continue;
+      if (is_cast_of_parameter(storage)) {
+        return cannot(segment.name, op + " in it reads a cast of a parameter that was made outside "
+                                         "of it: autocast's cache has it no more in backward");
+      }
+      segment.captured.push_back(storage);
     }
   }
   return Unit{};

@@ -64,7 +64,8 @@ class SegmentFinder {
 
   // Errors (bad_input), each with its reason: no layer call of this name; a scope without a
   // callable, or a recording of an earlier version; what it saves is not asked for in backward; it
-  // writes what it did not make; what it reads is written before it would run again.
+  // writes what it did not make; what it reads is written before it would run again; it reads a
+  // cast of a parameter that was made outside of it.
   // Cost: O(events and uses from the segment's begin to its trigger).
   [[nodiscard]] Result<Segment> find(const std::string& name) const;
 
@@ -90,6 +91,8 @@ class SegmentFinder {
   [[nodiscard]] Status check_chain(const Call& from, const Call& to) const;
   [[nodiscard]] Status find_saved(Segment& segment) const;
   [[nodiscard]] Status find_uses(Segment& segment) const;
+  // What autocast makes of a weight, and keeps for others while it is on.
+  [[nodiscard]] bool is_cast_of_parameter(StorageId storage) const;
   [[nodiscard]] std::vector<TensorId> passed_at(EventId event) const;
 
   const Trace& trace_;

@@ -310,6 +310,41 @@ TEST_P(RecomputedModel, RunsUnderAPlanBitwise) {
   EXPECT_GT(by_ops, 0U);
 }
 
+constexpr const char* kAutocast = "plugin:" STOWAGE_PLUGIN_DIR "/autocast.so";
+
+// A weight's cast that autocast cached in another layer is gone when the layer would run again.
+TEST(RecomputedAutocast, ACastOfAnotherLayerIsRefusedUnlessThatRunsAgainWithIt) {
+  const RecordedModel model = testing::record_model(kAutocast, 8, "sgd");
+  const SegmentFinder finder(*model.trace);
+  for (const char* name : {"own.0", "own.1", "shared.0", "shared.1", "shared.0..shared.2"}) {
+    const auto segment = finder.find(name);
+    EXPECT_TRUE(segment.ok()) << name << ": " << segment.error().text();
+  }
+  const auto refused = finder.find("shared.2");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().text().find("a cast of a parameter that was made outside of it"),
+            std::string::npos)
+      << refused.error().text();
+}
+
+// The first of them casts the weight again, and the last finds that.
+TEST(RecomputedAutocast, ARunOfLayersThatShareACastRunsAgain) {
+  testing::TwinSessions twins(kAutocast, 8, "sgd");
+  Structure structure;
+  structure.recompute = {"own.1", "shared.0..shared.2"};
+  const simulator::Step step = or_throw(simulator::unroll(twins.trace(), structure));
+  const simulator::StepIndex index(step);
+  simulator::Decisions keep;
+  keep.saved.resize(step.trace().saved.size());
+  const simulator::Lowering lowered = or_throw(simulator::lower(index, keep));
+  const auto plan = twins.plan(lowered.schedule, executor::OffPlan::refuse, structure);
+  for (std::int64_t batch = 0; batch < 3; ++batch) {
+    const auto result = twins.expect_same_step(*plan, batch);
+    ASSERT_EQ(result.error, "");
+    EXPECT_EQ(result.peak, simulator::replay(index, lowered.schedule).peak_requested);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Models, RecomputedModel,
     ::testing::Values(
@@ -327,7 +362,8 @@ INSTANTIATE_TEST_SUITE_P(
         ModelCase{"gpt2:layers=2,width=32,seq=8,vocab=64,dropout=0.2", 2, "adamw", "bf16"},
         ModelCase{"llama3-8b:layers=2,width=64,heads=4,kv_heads=2,hidden=96,"
                   "vocab=128,seq=32",
-                  2, "none", "bf16"}));
+                  2, "none", "bf16"},
+        ModelCase{kAutocast, 8, "sgd"}));
 
 }  // namespace
 }  // namespace stowage
