@@ -71,13 +71,18 @@ ForwardState::Restored::Restored(const ForwardState& state)
   set(c10::kCPU, state.cpu_);
   set(type_, state.device_autocast_);
   at::autocast::set_autocast_cache_enabled(state.cache_);
-  at::autocast::increment_nesting();
+  is_outermost_ = at::autocast::increment_nesting() == 1;
   c10::GradMode::set_enabled(true);
+}
+
+void ForwardState::Restored::drop_casts() const {
+  if (is_outermost_) at::autocast::clear_cache();
 }
 
 ForwardState::Restored::~Restored() {
   // What was cast for this run is nobody's any more.
-  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  drop_casts();
+  at::autocast::decrement_nesting();
   at::autocast::set_autocast_cache_enabled(cache_);
   set(type_, device_autocast_);
   set(c10::kCPU, cpu_);

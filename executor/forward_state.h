@@ -41,6 +41,9 @@ class ForwardState {
    public:
     explicit Restored(const ForwardState& state);
     ~Restored();
+    // Autocast's cache holds casts of the run's inputs, too: they are leaves there. Where backward
+    // itself runs under autocast, the cache is the caller's and stays.
+    void drop_casts() const;
     Restored(const Restored&) = delete;
     Restored& operator=(const Restored&) = delete;
 
@@ -57,6 +60,7 @@ class ForwardState {
     Autocast cpu_;
     Autocast device_autocast_;
     bool cache_ = true;
+    bool is_outermost_ = true;  // no autocast is entered around the run
     friend class ForwardState;
   };
 

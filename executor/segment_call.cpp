@@ -69,6 +69,7 @@ void SegmentCall::run(SegmentHost& host) {
   for (const std::string_view path : host.open_layers()) {
     host.layer_event(LayerEvent::forward_end, path);
   }
+  as_in_forward.drop_casts();
   inputs_.clear();
   layers_.clear();
   host.end_again(*this);
