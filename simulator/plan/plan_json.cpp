@@ -90,11 +90,9 @@ Json rule_json(const SavedRule& rule) {
 Json recompute_json(const RecomputeRule& rule) {
   Json json = Json::object();
   json["segment"] = rule.segment;
-  if (rule.each == 1) {
-    json["each"] = "layer";
-  } else if (rule.each == RecomputeRule::kAll) {
+  if (rule.each == RecomputeRule::kAll) {
     json["each"] = "run";
-  } else {
+  } else if (rule.each != 1) {
     json["each"] = rule.each;
   }
   if (rule.boundary != Decision::keep) json["boundary"] = name_of(rule.boundary);

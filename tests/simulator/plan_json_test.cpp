@@ -229,14 +229,16 @@ TEST(PlanJson, SegmentsThatRunAgainAreWrittenAsTheyWereRead) {
   "schema": "stowage-plan/1",
   "saved": [],
   "recompute": [
-    { "segment": "layers.[0-3]", "each": "layer", "boundary": "offload" },
+    { "segment": "layers.[0-3]", "boundary": "offload" },
     { "segment": "layers.*", "each": 2 },
-    { "segment": "h*", "each": "run" }
+    { "segment": "h*", "each": "run" },
+    { "segment": "stem..layer1" }
   ]
 }
 )";
   const Plan plan = read(text);
-  ASSERT_EQ(plan.recompute.size(), 3U);
+  ASSERT_EQ(plan.recompute.size(), 4U);
+  EXPECT_EQ(plan.recompute[3], (RecomputeRule{"stem..layer1", 1, Decision::keep}));
   EXPECT_EQ(plan.recompute[0], (RecomputeRule{"layers.[0-3]", 1, Decision::offload}));
   EXPECT_EQ(plan.recompute[1], (RecomputeRule{"layers.*", 2, Decision::keep}));
   EXPECT_EQ(plan.recompute[2], (RecomputeRule{"h*", RecomputeRule::kAll, Decision::keep}));
@@ -307,6 +309,8 @@ TEST(PlanJson, RefusesWithPointerAndHint) {
       {R"({"schema": "stowage-plan/1", "budget": {"on": "reserve"}})", "/budget/on",
        "did you mean \"reserved\""},
       {R"({"schema": "stowage-plan/1", "recompute": {}})", "/recompute", "expected a list"},
+      {R"({"schema": "stowage-plan/1", "recompute": [{"segment": "a..b", "each": "run"}]})",
+       "/recompute/0/each", "a run of layers is one segment"},
       {R"({"schema": "stowage-plan/1", "recompute": [{"each": "layer"}]})", "/recompute/0",
        "names no segment"},
       {R"({"schema": "stowage-plan/1", "recompute": [{"segment": "[3"}]})", "/recompute/0/segment",
