@@ -14,4 +14,7 @@ trap 'rm -rf "$folder"' EXIT
 export QT_QPA_PLATFORM=offscreen
 "$bin/stowage" plan "$trace" --budget 60% -o "$plan" --quiet >/dev/null
 "$bin/stowage-gui" --screenshot docs/pictures/gui.png --size 1400x900 "$trace" "$plan"
+gpt=traces/samples/gpt2-bf16-h200.trace.json.gz
+"$bin/stowage" plan "$gpt" --budget 50% -o "$folder/gpt2.plan.json" --quiet >/dev/null
+"$bin/stowage-gui" --screenshot docs/pictures/gui_recompute.png --size 1400x900 "$gpt" "$folder/gpt2.plan.json"
 STOWAGE_PICTURES=$PWD/docs/pictures "$bin/stowage_gui_tests" --gtest_brief=1 --gtest_filter='UserTasks.*'
