@@ -153,6 +153,10 @@ struct ProfileOptions {
     if (json && *output == "-") {
       return usage_error("--json and -o - would both write to stdout", "give -o a file");
     }
+    if ((plan && *plan == "-") || (plans_trace && *plans_trace == "-")) {
+      return usage_error("--plan and --trace are read by several processes",
+                         "give files, not standard input");
+    }
     if (plans_trace && !plan) return usage_error("--trace without --plan", "give the plan, too");
     if (!model && !plan) return usage_error("no MODEL", "see stowage models; or give a --plan");
     return Unit{};

@@ -20,7 +20,10 @@ using cli_tests::stowage;
 using cli_tests::TemporaryFolder;
 
 TEST(TorchCommandFiles, OfEveryVerb) {
-  expect_no_output_is_another_file({"profile", {{"--output", FileRole::output}}, {"mlp"}});
+  expect_no_output_is_another_file(
+      {"profile",
+       {{"--output", FileRole::output}, {"--plan", FileRole::input}, {"--trace", FileRole::input}},
+       {"mlp"}});
   expect_no_output_is_another_file(
       {"execute", {{"--plan", FileRole::input}, {"--trace", FileRole::input}}, {}});
   expect_no_output_is_another_file(
@@ -73,6 +76,7 @@ TEST(TorchCommandFiles, ThePlansTrace) {
       0);
   ASSERT_EQ(stowage({"plan", trace, "--policy", "torchtune:min_bytes=1", "-o", plan}).code, 0);
   expect_kept({"check", "--plan", plan, "--budget", "1GiB", "--junit", trace}, trace);
+  expect_kept({"profile", "--plan", plan, "-o", trace}, trace);
   expect_kept({"check", "--plan", plan, "--baseline", trace, "--update-baseline"}, trace);
   expect_kept({"verify", "--plan", plan, "--reference", trace}, trace);
   cli_tests::Command command;

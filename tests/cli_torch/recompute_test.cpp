@@ -88,6 +88,7 @@ TEST(Recompute, RecordingsUnderAPlanAreOfThatPlansRun) {
   refused({"--batch", "8"}, 2, {"--batch 8", "contradicts"});
   refused({"gpt2"}, 2, {"gpt2", "is not the plan's model"});
   cli_tests::expect_error(stowage({"profile", "-o", again}), 2, {"no MODEL", "--plan"});
+  cli_tests::expect_error(stowage({"profile", "--plan", "-", "-o", again}), 2, {"give files"});
   cli_tests::expect_error(stowage({"profile", "mlp", "--trace", job.trace, "-o", again}), 2,
                           {"--trace without --plan"});
   job.trace = job.folder.file("gone.json.gz");
