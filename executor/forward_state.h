@@ -41,8 +41,8 @@ class ForwardState {
    public:
     explicit Restored(const ForwardState& state);
     ~Restored();
-    // Autocast's cache holds casts of the run's inputs, too: they are leaves there. Where backward
-    // itself runs under autocast, the cache is the caller's and stays.
+    // Casts of parameters that autocast cached for the run. Where backward itself runs under
+    // autocast, the cache is the caller's and stays.
     void drop_casts() const;
     Restored(const Restored&) = delete;
     Restored& operator=(const Restored&) = delete;

@@ -1,5 +1,6 @@
 #include "executor/segment_call.h"
 
+#include <ATen/ops/alias.h>
 #include <ATen/record_function.h>
 
 #include <utility>
@@ -47,7 +48,9 @@ std::vector<at::Tensor> SegmentCall::inputs_again() {
     tensor = input.hooks->call_unpack_hook();
     const at::RecordFunctionGuard no_observer(/*is_enabled=*/false);
     tensor = tensor.detach();
-    tensor.set_requires_grad(input.requires_grad);
+    if (!input.requires_grad) continue;
+    // As in forward (stowage::layer): not a leaf, whose casts autocast would cache.
+    tensor = at::alias(tensor.set_requires_grad(true));
   }
   return inputs;
 }

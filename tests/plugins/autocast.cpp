@@ -106,11 +106,12 @@ class Net final : public Model {
   }
 
  private:
-  // The weight is used twice: one cast.
+  // The weight is used three times: one cast. The input twice, a cast each time, as it is no leaf.
   static at::Tensor block(const at::Tensor& x, const at::Tensor& weight) {
-    const at::Tensor up = at::gelu(at::matmul(x, weight));
+    const at::Tensor gate = at::sigmoid(at::matmul(x, weight));
+    const at::Tensor up = at::gelu(at::matmul(x, weight)) * gate;
     const at::Tensor dropped = at::dropout(up, 0.25, true);
-    return at::matmul(dropped, weight) + at::softmax(up, -1);
+    return x + at::matmul(dropped, weight) + at::softmax(up, -1);
   }
 
   at::Tensor x_;
