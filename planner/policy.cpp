@@ -1,6 +1,7 @@
 #include "planner/policy.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <utility>
 
@@ -139,6 +140,18 @@ void add_if_it_matches(const simulator::StepIndex& index, const simulator::Saved
 
 Error bad_option(const std::string& name, const std::string& value, const std::string& hint) {
   return {ErrorCode::usage, "option " + name + ": '" + value + "' is not usable", "", "", hint};
+}
+
+Result<std::int32_t> whole_number(const Options& options, const std::string& name,
+                                  std::int32_t least, const std::string& what) {
+  const std::string& text = options.at(name);
+  std::int32_t value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc() || end != text.data() + text.size() || value < least) {
+    return bad_option(name, text,
+                      "a number of " + what + ", " + std::to_string(least) + " or more");
+  }
+  return value;
 }
 
 }  // namespace stowage::planner::builtin

@@ -150,7 +150,7 @@ int verb_timing_pass(const Args& args, std::ostream& out, std::ostream& err) {
     const Result<std::optional<StepUnderPlan>> under = arguments.under();
     if (!under) return under.error();
     profiler::PassOptions passes = arguments.passes();
-    if (*under) (*under)->tell(passes);
+    if (*under) passes.again = (*under)->again();
     Result<profiler::TimingPass> timing = guarded([&]() -> Result<profiler::TimingPass> {
       return (*recorder)->run((*session)->device(), (*session)->functions(), passes);
     });

@@ -4,7 +4,11 @@
 
 #include <utility>
 
+#include "cli/plan_file.h"
 #include "cli/torch/plan_inputs.h"
+#include "executor/chain_call.h"
+#include "executor/planned_step.h"
+#include "executor/segment_call.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/step/step_index.h"
 #include "simulator/step/unroll.h"
@@ -14,12 +18,19 @@ namespace stowage::cli {
 Result<StepUnderPlan> StepUnderPlan::load(const PlanFiles& files,
                                           const std::optional<std::string>& model,
                                           const RunFlags& flags, CommandFiles& command) {
+  // Else load_plan_inputs() would record the plain step first.
+  if (!files.trace) {
+    const Result<simulator::Plan> plan = load_plan(files.plan);
+    if (!plan) return plan.error();
+    const Result<report::PlansTrace> trace = plans_trace(*plan, files.plan, command);
+    if (!trace) return trace.error();
+    if (!trace->is_there) {
+      return Error{ErrorCode::usage, "the recording that the plan was made from is not there",
+                   files.plan, "/for", "give it with --trace FILE"};
+    }
+  }
   Result<PlanInputs> inputs = load_plan_inputs(files.plan, files.trace, model, flags, command);
   if (!inputs) return inputs.error();
-  if (inputs->trace_file.empty()) {
-    return Error{ErrorCode::usage, "the recording that the plan was made from is not there",
-                 files.plan, "/for", "give it with --trace FILE"};
-  }
   StepUnderPlan step;
   step.request_ = std::move(inputs->request);
   step.trace_ = std::move(inputs->trace);
@@ -28,8 +39,8 @@ Result<StepUnderPlan> StepUnderPlan::load(const PlanFiles& files,
   step.moves_ = !inputs->schedule.instructions.empty();
   const Result<simulator::Step> unrolled = simulator::unroll(*step.trace_, step.structure_);
   if (!unrolled) return unrolled.error();
-  step.segments_ = executor::segment_specs(unrolled->trace(), unrolled->segments());
-  step.chains_ = executor::chain_specs(unrolled->trace(), unrolled->segments());
+  step.again_ = {executor::segment_specs(unrolled->trace(), unrolled->segments()),
+                 executor::chain_specs(unrolled->trace(), unrolled->segments())};
   const simulator::StepIndex index(*unrolled);
   simulator::Decisions keep;
   keep.saved.resize(unrolled->trace().saved.size());
@@ -37,11 +48,6 @@ Result<StepUnderPlan> StepUnderPlan::load(const PlanFiles& files,
   if (!lowering) return lowering.error();
   step.nothing_moves_ = std::move(lowering->schedule);
   return step;
-}
-
-void StepUnderPlan::tell(profiler::PassOptions& options) const {
-  options.segments = segments_;
-  options.chains = chains_;
 }
 
 Result<profiler::StepFunctions> StepUnderPlan::functions(Session& session) const {

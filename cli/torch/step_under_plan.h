@@ -8,10 +8,9 @@
 
 #include "cli/torch/run_request.h"
 #include "cli/torch/session.h"
-#include "executor/chain_call.h"
-#include "executor/planned_step.h"
-#include "executor/segment_call.h"
 #include "profiler/torch/passes.h"
+#include "profiler/torch/step_recorder.h"
+#include "simulator/schedule/schedule.h"
 #include "simulator/step/structure.h"
 #include "traces/result.h"
 #include "traces/trace.h"
@@ -33,11 +32,10 @@ class StepUnderPlan {
 
   [[nodiscard]] const RunRequest& request() const { return request_; }
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
-  [[nodiscard]] bool runs_again() const { return structure_.runs_again(); }
   // The plan moves something, which a recording leaves where it is.
   [[nodiscard]] bool moves() const { return moves_; }
   // What a recorder has to do again.
-  void tell(profiler::PassOptions& options) const;
+  [[nodiscard]] const profiler::RunsAgain& again() const { return again_; }
   // The session's steps, under an executor that keeps everything: for steps that nobody observes.
   // The functions hold it; the session outlives them.
   [[nodiscard]] Result<profiler::StepFunctions> functions(Session& session) const;
@@ -47,8 +45,7 @@ class StepUnderPlan {
   std::shared_ptr<const Trace> trace_;
   simulator::Structure structure_;
   simulator::Schedule nothing_moves_;
-  std::vector<executor::SegmentSpec> segments_;
-  std::vector<executor::ChainSpec> chains_;
+  profiler::RunsAgain again_;
   std::vector<std::string> warnings_;
   bool moves_ = false;
 };

@@ -59,7 +59,7 @@ Result<Trace> record(const RecordingRequest& request, const StepUnderPlan* under
   profiler::PassOptions options;
   options.warmup = request.warmup;
   options.progress = note;
-  if (under != nullptr) under->tell(options);
+  if (under != nullptr) options.again = under->again();
   return guarded([&]() -> Result<Trace> { return profiler::record_passes(passes, options); });
 }
 

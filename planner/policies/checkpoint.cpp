@@ -8,7 +8,6 @@
 //
 // Approximated: which layers a user would wrap is not recorded; the identical layers that free the
 // most bytes are taken.
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -21,20 +20,6 @@
 #include "simulator/step/plan_structure.h"
 
 namespace stowage::planner::builtin {
-namespace {
-
-Result<std::int32_t> number(const Options& options, const std::string& name) {
-  const std::string& text = options.at(name);
-  std::int32_t value = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status != std::errc() || end != text.data() + text.size() || value < 1) {
-    return bad_option(name, text, "a number of layers, 1 or more");
-  }
-  return value;
-}
-
-}  // namespace
-
 PolicyInfo checkpoint_info() {
   return {"checkpoint",
           "Each layer keeps what it is given alone and runs again in backward",
@@ -46,7 +31,7 @@ PolicyInfo checkpoint_info() {
 
 Rules checkpoint_rules(const simulator::StepIndex& index, const Options& options,
                        const std::optional<PolicyBudget>& budget) {
-  const Result<std::int32_t> every = number(options, "every");
+  const Result<std::int32_t> every = whole_number(options, "every", 1, "layers");
   if (!every) return every.error();
   const std::string& schedule = options.at("schedule");
   if (schedule != "each" && schedule != "optimal") {
@@ -79,7 +64,7 @@ Rules checkpoint_rules(const simulator::StepIndex& index, const Options& options
   if (options.at("run") == "sqrt") {
     run = static_cast<std::int32_t>(std::lround(std::sqrt(static_cast<double>(layers.size()))));
   } else {
-    const Result<std::int32_t> given = number(options, "run");
+    const Result<std::int32_t> given = whole_number(options, "run", 1, "layers");
     if (!given) return given.error();
     run = *given;
   }

@@ -10,7 +10,6 @@
 // kind that frees the most bytes run again, together where each is given what the one before it
 // returned, else each by itself.
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -145,15 +144,11 @@ PolicyInfo fairscale_info() {
 }
 
 Rules fairscale_rules(const simulator::StepIndex& index, const Options& options) {
-  const std::string& text = options.at("shards");
-  std::int32_t shards = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), shards);
-  if (status != std::errc() || end != text.data() + text.size() || shards < 1) {
-    return bad_option("shards", text, "a number of shards, 1 or more");
-  }
+  const Result<std::int32_t> shards = whole_number(options, "shards", 1, "shards");
+  if (!shards) return shards.error();
   const Trace& trace = index.trace();
   const std::vector<LayerId> items = items_of(trace);
-  const std::map<LayerId, std::int32_t> shard_of = cut(trace, items, shards);
+  const std::map<LayerId, std::int32_t> shard_of = cut(trace, items, *shards);
   if (shard_of.empty()) {
     return Error{ErrorCode::bad_input, "policy fairscale: no layer has parameters", "", "",
                  "record a model whose layers have some"};

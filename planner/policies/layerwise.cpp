@@ -8,7 +8,6 @@
 //
 // Approximated: parameters that nobody wrote are dropped instead of copied out again, and a layer's
 // copies run on the side stream while compute waits for them.
-#include <charconv>
 #include <string>
 #include <utility>
 
@@ -26,17 +25,13 @@ PolicyInfo layerwise_info() {
 }
 
 Rules layerwise_rules(const simulator::StepIndex& index, const Options& options) {
-  const std::string& text = options.at("prefetch");
-  std::int32_t prefetch = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), prefetch);
-  if (status != std::errc() || end != text.data() + text.size() || prefetch < 0) {
-    return bad_option("prefetch", text, "a number of layers, 0 or more");
-  }
+  const Result<std::int32_t> prefetch = whole_number(options, "prefetch", 0, "layers");
+  if (!prefetch) return prefetch.error();
   const Trace& trace = index.trace();
   simulator::ParameterDecisions parameters;
   parameters.shard_of = shard_for_each_layer(trace);
   parameters.stream = simulator::ParameterPlan::Stream::always;
-  parameters.prefetch = prefetch;
+  parameters.prefetch = *prefetch;
   return PolicyRules{{keep_the_rest()}, simulator::to_shards(trace, parameters), 0};
 }
 

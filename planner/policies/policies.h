@@ -1,6 +1,7 @@
 // Inside the planner: what planner/policies/*.cpp offer to planner/policy.cpp, and what they share.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -53,5 +54,8 @@ void add_if_it_matches(const simulator::StepIndex& index, const simulator::Saved
 // "option stash: ..": usage error about an option's value.
 [[nodiscard]] Error bad_option(const std::string& name, const std::string& value,
                                const std::string& hint);
+// An option that is a whole number, `least` or more; `what` it counts is said where it is none.
+[[nodiscard]] Result<std::int32_t> whole_number(const Options& options, const std::string& name,
+                                                std::int32_t least, const std::string& what);
 
 }  // namespace stowage::planner::builtin

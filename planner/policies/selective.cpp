@@ -11,7 +11,6 @@
 // (products with parameters, random numbers, writes) stays, which a note counts. Layers are not
 // chosen: it is everything that is saved.
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -156,15 +155,11 @@ PolicyInfo selective_info() {
 Rules selective_rules(const simulator::StepIndex& index, const Options& options) {
   const auto saved_ops = listed_ops(options.at("save"));
   if (!saved_ops) return saved_ops.error();
-  const std::string& text = options.at("every");
-  std::int32_t every = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), every);
-  if (status != std::errc() || end != text.data() + text.size() || every < 0) {
-    return bad_option("every", text, "a number of products, 0 or more");
-  }
+  const Result<std::int32_t> every = whole_number(options, "every", 0, "products");
+  if (!every) return every.error();
   const Trace& recording = index.step().recording();
   const simulator::ChainFinder chains(recording);
-  Unlisted unlisted(recording, chains, ops_of_list(recording, *saved_ops, every));
+  Unlisted unlisted(recording, chains, ops_of_list(recording, *saved_ops, *every));
   simulator::Structure structure;
   structure.ops = unlisted.made_again(chains);
   if (structure.ops.empty()) {

@@ -3,7 +3,6 @@
 // that the copy can hide, and come back when they are unpacked. Parameters and buffers stay.
 // Source: pytorch/torchtune, torchtune/training/_activation_offloading.py. Approximated: there
 // every pack counts for the stash, here every offloaded one.
-#include <charconv>
 #include <utility>
 
 #include "planner/policies/policies.h"
@@ -24,15 +23,12 @@ PolicyInfo torchtune_info() {
 }
 
 Rules torchtune_rules(const simulator::StepIndex& index, const Options& options) {
-  const std::string& stash = options.at("stash");
   SavedRule rule;
   rule.decision = Decision::offload;
   rule.release.kind = ReleasePoint::Kind::pack;
-  const char* const end = stash.data() + stash.size();
-  const auto parsed = std::from_chars(stash.data(), end, rule.release.lag);
-  if (parsed.ec != std::errc() || parsed.ptr != end || rule.release.lag < 0) {
-    return bad_option("stash", stash, "a whole number, 0 or more");
-  }
+  const Result<std::int32_t> stash = whole_number(options, "stash", 0, "packs");
+  if (!stash) return stash.error();
+  rule.release.lag = *stash;
   const auto min_bytes = parse_size(options.at("min_bytes"));
   if (!min_bytes) return bad_option("min_bytes", options.at("min_bytes"), "a size such as 1KiB");
   rule.site = "*";

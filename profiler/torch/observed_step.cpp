@@ -36,8 +36,7 @@ Status warm_up(executor::Device& device, const StepFunctions& step, const PassOp
   executor::take_backward_workspace(device.torch_device());
   const SetupEnd setup_end(device);
   for (std::int64_t i = 0; i < options.warmup; ++i) {
-    const bool runs_again = !recording.segments.empty() || !recording.chains.empty();
-    if (options.everything_offloaded || runs_again) {
+    if (options.everything_offloaded || !recording.again.empty()) {
       device.begin_first_step();
       const RecordMode mode =
           options.everything_offloaded ? RecordMode::offload_all : RecordMode::keep;

@@ -66,9 +66,7 @@ Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& 
 Result<ObservedPasses> run_observed_passes(executor::Device& device, const StepFunctions& step,
                                            const PassOptions& options) {
   options.report("warm-up");
-  const RecordOptions recording{.host_pool = executor::HostPool(device),
-                                .segments = options.segments,
-                                .chains = options.chains};
+  const RecordOptions recording{.host_pool = executor::HostPool(device), .again = options.again};
   if (Status status = warm_up(device, step, options, recording); !status) return status.error();
   ObservedPasses passes;
   passes.setup = setup_of(device);

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <string_view>
-#include <vector>
 
 #include "executor/device/device.h"
 #include "profiler/assembly/raw_pass.h"
@@ -41,15 +40,12 @@ struct PassOptions {
   // Every saved tensor leaves in every step, the warm-up too: for a step that does not fit with
   // everything kept. There is no structure pass then.
   bool everything_offloaded = false;
-  // What runs again in every step that is observed; steps of the caller's that are not observed do
-  // the same.
-  std::vector<executor::SegmentSpec> segments{};
-  std::vector<executor::ChainSpec> chains{};
+  // In every step that is observed; steps of the caller's that are not observed do the same.
+  RunsAgain again{};
   // Called before each part of a recording with its name, between steps, by the calling thread. May
   // be empty. An exception ends the recording and passes through, as the step's do.
   std::function<void(std::string_view part)> progress{};
 
-  [[nodiscard]] bool runs_again() const { return !segments.empty() || !chains.empty(); }
   void report(std::string_view part) const {
     if (progress) progress(part);
   }

@@ -73,7 +73,7 @@ class Recorder {
     Result<Trace> trace = assemble(recording_);
     if (!trace) return trace.error();
     // Nobody plans from a step that computes again.
-    if (options_.runs_again()) return trace;
+    if (!options_.again.empty()) return trace;
     if (Status status = calibrate_step(step, *trace); !status) return status.error();
     return trace;
   }

@@ -45,8 +45,8 @@ StepRecorder::StepRecorder(executor::Device& device, RecordMode mode, const Reco
     : device_(device),
       mode_(mode),
       options_(options),
-      segments_(options.segments, device.torch_device()),
-      chains_(options.chains, device.torch_device()) {
+      segments_(options.again.segments, device.torch_device()),
+      chains_(options.again.chains, device.torch_device()) {
   if (!options_.host_pool) options_.host_pool.emplace(device);
 }
 
@@ -65,8 +65,7 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   STOWAGE_ASSERT(!recording_);
   pass_ = RawPass{};
   pass_.light = options_.light;
-  const bool runs_again = !options_.segments.empty() || !options_.chains.empty();
-  pass_.hooked = !options_.light || mode_ == RecordMode::offload_all || runs_again;
+  pass_.hooked = !options_.light || mode_ == RecordMode::offload_all || !options_.again.empty();
   path_rows_.clear();
   open_ops_.clear();
   pending_writes_.clear();

@@ -29,6 +29,14 @@ namespace stowage::profiler {
 
 enum class RecordMode : std::uint8_t { keep, offload_all };
 
+// What of a step runs without saving, and again in backward.
+struct RunsAgain {
+  std::vector<executor::SegmentSpec> segments{};
+  std::vector<executor::ChainSpec> chains{};
+
+  [[nodiscard]] bool empty() const { return segments.empty() && chains.empty(); }
+};
+
 struct RecordOptions {
   // Without uses and views, which cost the CPU time, and with times of CLOCK_REALTIME: for a step
   // whose times count and are joined with the GPU's. In mode keep also without hooks on saved
@@ -37,9 +45,7 @@ struct RecordOptions {
   OpMarker* marker = nullptr;  // is told which op runs; outlives the recorder
   // Where saved tensors leave to, so that steps can share it; none = memory of the recorder's own.
   std::optional<executor::HostPool> host_pool{};
-  // Run without saving, and again in backward.
-  std::vector<executor::SegmentSpec> segments{};
-  std::vector<executor::ChainSpec> chains{};
+  RunsAgain again{};
 };
 
 // Tensors whose class is known because somebody registered them. Gradients are found through the

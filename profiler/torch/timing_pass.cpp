@@ -37,8 +37,7 @@ class CuptiTimingRecorder final : public TimingRecorder {
   Result<TimingPass> run(executor::Device& device, const StepFunctions& step,
                          const PassOptions& options) override {
     const executor::HostPool pool(device);
-    const RecordOptions recording{
-        .host_pool = pool, .segments = options.segments, .chains = options.chains};
+    const RecordOptions recording{.host_pool = pool, .again = options.again};
     if (Status status = warm_up(device, step, options, recording); !status) {
       return status.error();
     }
@@ -64,11 +63,8 @@ class CuptiTimingRecorder final : public TimingRecorder {
     const RecordMode mode =
         options.everything_offloaded ? RecordMode::offload_all : RecordMode::keep;
     Marker marker(*recorder_);
-    const RecordOptions light{.light = true,
-                              .marker = &marker,
-                              .host_pool = pool,
-                              .segments = options.segments,
-                              .chains = options.chains};
+    const RecordOptions light{
+        .light = true, .marker = &marker, .host_pool = pool, .again = options.again};
     std::vector<RawPass> passes;
     QuietSteps steps(StepBudget::up_to(std::max<std::int64_t>(1, options.timing), 2, 5 * kSecond),
                      {.time_ns = options.wait_for_quiet ? 25 * kSecond : 0,

@@ -93,8 +93,8 @@ TEST(Recompute, RecordingsUnderAPlanAreOfThatPlansRun) {
                           {"--trace without --plan"});
   job.trace = job.folder.file("gone.json.gz");
   job.write_plan(R"("recompute": [{"segment": "layers.0"}])");
-  cli_tests::expect_error(stowage({"profile", "--plan", job.plan, "-o", again}), 3,
-                          {"--trace FILE"});
+  cli_tests::expect_error(stowage({"profile", "--plan", job.plan, "-o", again}), 2,
+                          {"/for", "is not there", "--trace FILE"});
 }
 
 TEST(Recompute, ALayerThatIsNoneIsNamed) {

@@ -176,8 +176,8 @@ std::vector<std::string> lines_of(const Trace& trace) {
 
 Trace record_under(RecordedModel& model, const simulator::Step& step, std::int64_t index) {
   const profiler::RecordOptions again = {
-      .segments = executor::segment_specs(step.trace(), step.segments()),
-      .chains = executor::chain_specs(step.trace(), step.segments())};
+      .again = {executor::segment_specs(step.trace(), step.segments()),
+                executor::chain_specs(step.trace(), step.segments())}};
   const profiler::StepFunctions functions = model.session->functions();
   profiler::RawRecording raw;
   raw.structure = or_throw(profiler::observe(model.session->device(), functions,
