@@ -55,24 +55,47 @@ ForwardState::ForwardState(c10::Device device)
       random_(device),
       cpu_(Restored::autocast_of(c10::kCPU)),
       device_autocast_(Restored::autocast_of(device.type())),
-      cache_(at::autocast::is_autocast_cache_enabled()) {}
+      cache_(at::autocast::is_autocast_cache_enabled()),
+      is_in_autocast_(at::autocast::increment_nesting() > 1) {
+  at::autocast::decrement_nesting();
+}
 
 ForwardState::Restored::Restored(const ForwardState& state)
     : random_(state.device_),
-      thread_(state.thread_),
       type_(state.device_.type()),
       cpu_(autocast_of(c10::kCPU)),
       device_autocast_(autocast_of(type_)),
       cache_(at::autocast::is_autocast_cache_enabled()) {
+  set(state);
+}
+
+void ForwardState::Restored::go_on(const ForwardState& state) {
+  if (!state.is_in_autocast_) leave_autocast();
+  thread_.reset();
+  set(state);
+}
+
+void ForwardState::Restored::set(const ForwardState& state) {
   TORCH_CHECK(state.settings_ == NumericSettings(),
               "stowage: precision, determinism or the kernels of attention were set otherwise "
               "behind forward, so what runs again would not give what it gave there");
+  thread_.emplace(state.thread_);
   state.random_.put_back();
   set(c10::kCPU, state.cpu_);
   set(type_, state.device_autocast_);
   at::autocast::set_autocast_cache_enabled(state.cache_);
-  is_outermost_ = at::autocast::increment_nesting() == 1;
+  if (state.is_in_autocast_ && !is_in_autocast_) {
+    is_in_autocast_ = true;
+    is_outermost_ = at::autocast::increment_nesting() == 1;
+  }
   c10::GradMode::set_enabled(true);
+}
+
+void ForwardState::Restored::leave_autocast() {
+  if (!is_in_autocast_) return;
+  drop_casts();
+  at::autocast::decrement_nesting();
+  is_in_autocast_ = is_outermost_ = false;
 }
 
 void ForwardState::Restored::drop_casts() const {
@@ -81,8 +104,7 @@ void ForwardState::Restored::drop_casts() const {
 
 ForwardState::Restored::~Restored() {
   // What was cast for this run is nobody's any more.
-  drop_casts();
-  at::autocast::decrement_nesting();
+  leave_autocast();
   at::autocast::set_autocast_cache_enabled(cache_);
   set(type_, device_autocast_);
   set(c10::kCPU, cpu_);

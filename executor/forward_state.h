@@ -35,12 +35,15 @@ class ForwardState {
   explicit ForwardState(c10::Device device);
 
   // While it lives, the calling thread computes as the one did that took the state, under grad
-  // mode and seen by observers; behind it everything is as before. Throws c10::Error where
+  // mode and seen by observers; behind it everything is as before. Both throw c10::Error where
   // NumericSettings are others than then.
   class Restored {
    public:
     explicit Restored(const ForwardState& state);
     ~Restored();
+    // The next of several layers, whose forward may have been under another autocast. What was cast
+    // for the ones before it is there as long as it was in forward.
+    void go_on(const ForwardState& state);
     // Casts of parameters that autocast cached for the run. Where backward itself runs under
     // autocast, the cache is the caller's and stays.
     void drop_casts() const;
@@ -48,8 +51,10 @@ class ForwardState {
     Restored& operator=(const Restored&) = delete;
 
    private:
+    void set(const ForwardState& state);
+    void leave_autocast();
     RandomState random_;  // of backward
-    at::ThreadLocalStateGuard thread_;
+    std::optional<at::ThreadLocalStateGuard> thread_;
     struct Autocast {
       bool enabled = false;
       at::ScalarType dtype = at::kFloat;
@@ -60,7 +65,8 @@ class ForwardState {
     Autocast cpu_;
     Autocast device_autocast_;
     bool cache_ = true;
-    bool is_outermost_ = true;  // no autocast is entered around the run
+    bool is_in_autocast_ = false;  // it has entered one for the run
+    bool is_outermost_ = false;    // and no other is entered around that
     friend class ForwardState;
   };
 
@@ -72,6 +78,8 @@ class ForwardState {
   Restored::Autocast cpu_;
   Restored::Autocast device_autocast_;
   bool cache_ = true;
+  bool is_in_autocast_ = false;  // one is entered, enabled or not; where the last is left, its
+                                 // cache is cleared
 };
 
 }  // namespace stowage::executor

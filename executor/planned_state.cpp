@@ -284,7 +284,7 @@ PlannedStep::State::Packed PlannedStep::State::pack(const at::Tensor& tensor, st
     const std::lock_guard lock(mutex_);
     check_not_refused();
     packed.step = step_;
-    if (input < 0) packed.segment = segments_.pack();
+    packed.segment = segments_.pack(/*is_input=*/input >= 0);
     claim = cursor_.pack(tensor, serial, input);
     check(claim);
     turn = line_.take();
@@ -451,6 +451,10 @@ void PlannedStep::State::begin_again(SegmentCall& call) {
   const std::lock_guard lock(mutex_);
   segments_.begin_again(call);
   cursor_.sites().begin_again(call.calls());
+}
+
+void PlannedStep::State::begin_inner(std::string_view path, const std::vector<at::Tensor>& inputs) {
+  segments_.begin_inner(*this, cursor_.sites(), path, inputs);
 }
 
 std::vector<std::string_view> PlannedStep::State::open_layers() {

@@ -88,6 +88,7 @@ class PlannedStep::State final : public SegmentHost,
   std::unique_ptr<torch::autograd::SavedVariableHooks> make_input_hooks(
       std::int32_t input) override;
   void begin_again(SegmentCall& call) override;
+  void begin_inner(std::string_view path, const std::vector<at::Tensor>& inputs) override;
   [[nodiscard]] std::vector<std::string_view> open_layers() override;
   void end_again(SegmentCall& call) override;
   void begin_chain(std::string_view) override {}

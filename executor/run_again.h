@@ -34,6 +34,8 @@ class SegmentHost {
   // Around a run of layers, which have the numbers of SegmentCall::calls().
   virtual void begin_again(SegmentCall& call) = 0;
   virtual void layer_event(LayerEvent event, std::string_view path) = 0;
+  // Behind the begin of each layer that the run itself calls: SegmentRuns::begin_inner().
+  virtual void begin_inner(std::string_view path, const std::vector<at::Tensor>& inputs) = 0;
   [[nodiscard]] virtual std::vector<std::string_view> open_layers() = 0;  // innermost first
   virtual void end_again(SegmentCall& call) = 0;
   // Around a run of ops, whose trigger was saved in the layer `path`. Between them: what it made

@@ -30,13 +30,15 @@ std::vector<SegmentSpec> segment_specs(const Trace& trace,
   return specs;
 }
 
-void SegmentCall::hold_inputs(SegmentHost& host, const std::vector<at::Tensor>& inputs) {
+void SegmentCall::hold_inputs(SegmentHost& host, const std::vector<at::Tensor>& inputs,
+                              std::size_t first, std::shared_ptr<SegmentCall> outer) {
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     Input& input = inputs_.emplace_back();
     if (!inputs[k].defined()) continue;
     input.requires_grad = inputs[k].requires_grad();
-    input.hooks = host.make_input_hooks(static_cast<std::int32_t>(k));
+    input.hooks = host.make_input_hooks(static_cast<std::int32_t>(first + k));
     input.hooks->call_pack_hook(inputs[k]);
+    outer_ = outer;
   }
 }
 
@@ -56,23 +58,29 @@ std::vector<at::Tensor> SegmentCall::inputs_again() {
 }
 
 void SegmentCall::run(SegmentHost& host) {
-  const ForwardState::Restored as_in_forward(state_);
+  if (outer_ != nullptr) outer_->run_again(host);
+  outer_.reset();
+  ForwardState::Restored as_in_forward(layers_.front().state);
   again_ = 0;
   host.begin_again(*this);
+  std::vector<at::Tensor> given;  // held until the run is over
   try {
     std::vector<at::Tensor> tensors;
     for (const Layer& layer : layers_) {
+      if (&layer != &layers_.front()) as_in_forward.go_on(layer.state);
       host.layer_event(LayerEvent::forward_begin, layer.path);
-      if (&layer == &layers_.front()) tensors = inputs_again();
+      if (&layer == &layers_.front()) tensors = given = inputs_again();
+      host.begin_inner(layer.path, tensors);
       tensors = layer.fn(tensors);
       host.layer_event(LayerEvent::forward_end, layer.path);
     }
   } catch (const Stopped&) {
   }
+  as_in_forward.drop_casts();
   for (const std::string_view path : host.open_layers()) {
     host.layer_event(LayerEvent::forward_end, path);
   }
-  as_in_forward.drop_casts();
+  given.clear();
   inputs_.clear();
   layers_.clear();
   host.end_again(*this);

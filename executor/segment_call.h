@@ -36,13 +36,16 @@ struct SegmentSpec {
 class SegmentCall final : public RunAgain, public std::enable_shared_from_this<SegmentCall> {
  public:
   SegmentCall(const SegmentSpec& spec, c10::Device device)
-      : RunAgain(spec.unpacks), spec_(spec), state_(device) {}
+      : RunAgain(spec.unpacks), spec_(spec), device_(device) {}
 
-  // In forward, in this order: what the first layer is given; for each layer its fn, which may run
-  // again until the step ends, and the layers that it called; each saved tensor.
-  void hold_inputs(SegmentHost& host, const std::vector<at::Tensor>& inputs);
+  // In forward, in this order: what the first layer is given, numbered from `first` on; for each
+  // layer its fn, which may run again until the step ends, and the layers that it called; each
+  // saved tensor. `outer`: the segment that it lies in, which gives the inputs up; it runs again
+  // ahead of this one.
+  void hold_inputs(SegmentHost& host, const std::vector<at::Tensor>& inputs, std::size_t first,
+                   std::shared_ptr<SegmentCall> outer);
   void add_layer(std::string_view path, const LayerFn& fn) {
-    layers_.push_back({std::string(path), fn});
+    layers_.push_back({std::string(path), fn, ForwardState(device_)});
   }
   void set_calls(SiteTracker::Calls calls) { calls_ = std::move(calls); }
   [[nodiscard]] bool is_complete() const {
@@ -50,6 +53,7 @@ class SegmentCall final : public RunAgain, public std::enable_shared_from_this<S
   }
   std::int32_t next_pack() { return packs_++; }
 
+  [[nodiscard]] const SegmentSpec& spec() const { return spec_; }
   [[nodiscard]] const std::string& path() const { return spec_.path; }
   [[nodiscard]] const SiteTracker::Calls& calls() const { return calls_; }
   // Inside of the run: number of the next saved tensor.
@@ -65,12 +69,14 @@ class SegmentCall final : public RunAgain, public std::enable_shared_from_this<S
   struct Layer {
     std::string path;
     LayerFn fn;
+    ForwardState state;
   };
   void run(SegmentHost& host) override;
   [[nodiscard]] std::vector<at::Tensor> inputs_again();
 
   const SegmentSpec& spec_;
-  const ForwardState state_;
+  c10::Device device_;
+  std::shared_ptr<SegmentCall> outer_;  // null: nothing of it is given up
   std::vector<Input> inputs_;
   std::vector<Layer> layers_;
   SiteTracker::Calls calls_;

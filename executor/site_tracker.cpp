@@ -12,7 +12,7 @@ void SiteTracker::reset() {
   for (auto& [path, count] : calls_) count = 0;
   frames_.clear();
   again_.clear();
-  noted_.reset();
+  noted_.clear();
   const auto root = calls_.try_emplace("step", 0).first;
   frames_.push_back({root->first, 0, 0});
   backward_depth_ = micro_batch_ = 0;
@@ -34,7 +34,7 @@ void SiteTracker::enter(std::string_view path) {
     ++again.next;
     return;
   }
-  if (noted_) noted_->push_back({entry->first, entry->second});
+  for (Calls& calls : noted_) calls.push_back({entry->first, entry->second});
   frames_.push_back({entry->first, entry->second++, 0});
 }
 
@@ -44,8 +44,9 @@ std::int32_t SiteTracker::next_call(std::string_view path) const {
 }
 
 SiteTracker::Calls SiteTracker::take_noted_calls() {
-  Calls calls = noted_ ? std::move(*noted_) : Calls();
-  noted_.reset();
+  if (noted_.empty()) return {};
+  Calls calls = std::move(noted_.back());
+  noted_.pop_back();
   return calls;
 }
 

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -49,8 +48,8 @@ class SiteTracker {
   using Calls = std::vector<Call>;
   // Which number the next call of a layer has.
   [[nodiscard]] std::int32_t next_call(std::string_view path) const;
-  // Writes calls down from here on, until they are taken.
-  void note_calls() { noted_.emplace(); }
+  // Writes calls down from here on, until they are taken. May nest: the last ones are taken first.
+  void note_calls() { noted_.emplace_back(); }
   [[nodiscard]] Calls take_noted_calls();
   // Layers that run again have the call numbers that they had; they may nest. `calls` outlives it.
   void begin_again(const Calls& calls);
@@ -59,6 +58,8 @@ class SiteTracker {
   // None of them is open any more.
   void end_again();
   [[nodiscard]] std::string_view innermost() const { return frames_.back().path; }
+  // The number of that layer's call.
+  [[nodiscard]] std::int32_t innermost_call() const { return frames_.back().call; }
 
  private:
   [[nodiscard]] simulator::Pass pass() const;
@@ -80,7 +81,7 @@ class SiteTracker {
     std::size_t frames = 0;  // open when it began
   };
   std::vector<Again> again_;
-  std::optional<Calls> noted_;
+  std::vector<Calls> noted_;
   std::int32_t backward_depth_ = 0;
   std::int32_t micro_batch_ = 0;
   bool is_behind_backward_ = false;

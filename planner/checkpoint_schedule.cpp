@@ -118,8 +118,7 @@ class ChainMeter {
     for (const std::string& name : names) {
       Result<simulator::Segment> segment = finder.find(name);
       if (!segment) return std::move(segment).error();
-      spans_.push_back({segment->first, segment->end,
-                        recorded_.trace().unpacks.event[segment->trigger.index()]});
+      spans_.push_back({segment->first, segment->end, segment->runs_at});
     }
     for (std::size_t i = 0; i < names.size(); ++i) {
       Result<Step> alone = step_with({names[i]});

@@ -21,7 +21,7 @@ StructurePool::Layer StructurePool::layer_of(const simulator::StepIndex& index,
   layer.end = segment.end;
   const EventId stop = trace.saved.event[segment.last_needed.index()];
   layer.work = work[stop.index()] - work[segment.first.index()];
-  const EventId again = trace.unpacks.event[segment.trigger.index()];
+  const EventId again = segment.runs_at;
   std::vector<StorageId> made;
   for (const SavedId s : segment.saved) {
     const StorageId of = trace.saved.storage[s.index()];

@@ -196,9 +196,11 @@ class Assembler {
     trace_.events.ref.back() = layer_row(raw.id).value;
     if (raw.kind == RawKind::recompute_begin) {
       trace_.events.op.push_back(current_op());
-      interrupted_.push_back({std::move(open_ops_), trace_.phases.kind.back()});
+      // Where another run ended just now, its phase is not that of what goes on around both.
+      const bool is_next = std::exchange(is_behind_again_, false);
+      interrupted_.push_back(
+          {std::move(open_ops_), is_next ? interrupted_phase_ : trace_.phases.kind.back()});
       open_ops_.clear();
-      is_behind_again_ = false;
       next_phase(PhaseKind::recompute, event);
       return Unit{};
     }

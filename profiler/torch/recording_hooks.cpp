@@ -39,7 +39,7 @@ void RecordingHooks::call_pack_hook(const at::Tensor& tensor) {
   bool leaves = false;
   executor::SegmentRuns::Pack pack;
   link_->with([&](StepRecorder& recorder) {
-    if (input_ < 0) pack = recorder.segment_pack();
+    pack = recorder.segment_pack(/*is_input=*/input_ >= 0);
     saved_ = recorder.record_pack(tensor, input_);
     if (input_ < 0 && pack.call == nullptr) pack = recorder.chain_pack(saved_, tensor);
     leaves = pack.call == nullptr && recorder.leaves(tensor);

@@ -91,6 +91,9 @@ class StepRecorder final : public executor::StepDriver,
   std::unique_ptr<torch::autograd::SavedVariableHooks> make_input_hooks(
       std::int32_t input) override;
   void begin_again(executor::SegmentCall& call) override;
+  void begin_inner(std::string_view path, const std::vector<at::Tensor>& inputs) override {
+    segments_.begin_inner(*this, sites_, path, inputs);
+  }
   [[nodiscard]] std::vector<std::string_view> open_layers() override;
   void end_again(executor::SegmentCall& call) override;
   void begin_chain(std::string_view path) override;
@@ -113,8 +116,10 @@ class StepRecorder final : public executor::StepDriver,
   [[nodiscard]] RecordMode mode() const { return mode_; }
   // The row of saved, and likewise. `input` >= 0: of a segment.
   std::int64_t record_pack(const at::Tensor& tensor, std::int32_t input);
-  // The segment that is running now saves something.
-  [[nodiscard]] executor::SegmentRuns::Pack segment_pack() { return segments_.pack(); }
+  // The segment that is running now saves something: SegmentRuns::pack().
+  [[nodiscard]] executor::SegmentRuns::Pack segment_pack(bool is_input) {
+    return segments_.pack(is_input);
+  }
   // Likewise a chain of ops, of a row of saved.
   [[nodiscard]] executor::SegmentRuns::Pack chain_pack(std::int64_t row, const at::Tensor& tensor) {
     return chains_.give_up(SavedId(static_cast<std::size_t>(row)), tensor, serial_of(tensor));

@@ -293,6 +293,7 @@ Result<Segment> ChainFinder::segment_of(const Chain& chain, UnpackId trigger,
   }
   segment.last_needed = segment.saved.back();
   segment.trigger = trigger;
+  segment.runs_at = trace_.unpacks.event[trigger.index()];
   // In the order in which the ops of the chain read them first.
   for (const OpId op : segment.ops) {
     for (const std::uint32_t use : uses_of_[op.index()]) {
@@ -333,7 +334,7 @@ Status ChainFinder::check_order(const Segment& segment) const {
 }
 
 Status ChainFinder::check_unwritten(const Segment& segment) const {
-  const EventId again = trace_.unpacks.event[segment.trigger.index()];
+  const EventId again = segment.runs_at;
   for (const OpId op : segment.ops) {
     for (const std::uint32_t use : uses_of_[op.index()]) {
       const StorageId of = storage_of_use(use);

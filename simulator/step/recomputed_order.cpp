@@ -42,6 +42,7 @@ RecomputedOrder::RecomputedOrder(const Trace& recording, const std::vector<Segme
     for (const StorageId storage : segments_[j].captured)
       captured.emplace_back(storage.index(), run);
   }
+  find_readers();
   given_to_ = {trace_.storages.size(), given};
   captured_by_ = {trace_.storages.size(), captured};
   order_items();
@@ -49,13 +50,29 @@ RecomputedOrder::RecomputedOrder(const Trace& recording, const std::vector<Segme
   merge_frees();
 }
 
+void RecomputedOrder::find_readers() {
+  for (std::size_t j = 0; j < segments_.size(); ++j) {
+    for (const auto& [begin, end] : segments_[j].inner_runs) {
+      reads_from_.resize(trace_.events.size(), -1);
+      std::fill(reads_from_.begin() + begin.value, reads_from_.begin() + end.value + 1,
+                static_cast<std::int32_t>(j));
+    }
+  }
+}
+
+// A run that reads what this one made saves it.
+bool RecomputedOrder::reads_again(SavedId saved, std::int32_t run) const {
+  const EventId made = trace_.storages.alloc_event[trace_.saved.storage[saved.index()].index()];
+  return run >= 0 && reads_from(trace_.saved.event[saved.index()]) == run && made.valid() &&
+         segments_[static_cast<std::size_t>(run)].has(made);
+}
+
 void RecomputedOrder::order_items() {
   const Events& events = trace_.events;
   at_.assign(events.size(), -1);
   std::vector<std::pair<EventId, std::int32_t>> triggers;
   for (std::size_t j = 0; j < segments_.size(); ++j) {
-    triggers.emplace_back(trace_.unpacks.event[segments_[j].trigger.index()],
-                          static_cast<std::int32_t>(j));
+    triggers.emplace_back(segments_[j].runs_at, static_cast<std::int32_t>(j));
   }
   std::sort(triggers.begin(), triggers.end());
   std::vector<std::tuple<EventId, std::int32_t, std::int32_t>> inputs;  // event, segment, input
@@ -73,13 +90,13 @@ void RecomputedOrder::order_items() {
   for (std::size_t e = 0; e < events.size(); ++e) {
     if (events.kind[e] == EventKind::free) continue;
     const EventId event(e);
-    if (next_trigger < triggers.size() && triggers[next_trigger].first == event) {
-      add_run(triggers[next_trigger++].second, event);
-      add_recorded(event);
-      items_.back().gap = 0;  // it is ahead of the run
-    } else {
-      add_recorded(event);
+    const std::size_t first = next_trigger;
+    for (; next_trigger < triggers.size() && triggers[next_trigger].first == event;
+         ++next_trigger) {
+      add_run(triggers[next_trigger].second, next_trigger == first ? gap_at(events, e) : 0);
     }
+    add_recorded(event);
+    if (next_trigger > first) items_.back().gap = 0;  // it is ahead of the run
     for (; next_input != inputs.end() && std::get<0>(*next_input) == event; ++next_input) {
       const auto& [at, segment, input] = *next_input;
       items_.push_back({.kind = EventKind::pack, .from = {}, .segment = segment, .input = input});
@@ -109,12 +126,12 @@ void RecomputedOrder::add_again(std::int32_t run, EventId event, Nanoseconds gap
       {.kind = trace_.events.kind[event.index()], .from = event, .run = run, .gap = gap});
 }
 
-void RecomputedOrder::add_run(std::int32_t run, EventId trigger) {
+void RecomputedOrder::add_run(std::int32_t run, Nanoseconds gap) {
   const Segment& segment = segments_[static_cast<std::size_t>(run)];
   Run& to = runs_[static_cast<std::size_t>(run)];
   to.again.assign(static_cast<std::size_t>(segment.end.value - segment.first.value), -1);
   add_made(run, EventKind::recompute_begin, segment.layer);
-  items_.back().gap = gap_at(trace_.events, trigger.index());
+  items_.back().gap = gap;
   if (!segment.is_chain()) add_again(run, segment.first, 0);
   for (std::size_t k = 0; k < segment.inputs.size(); ++k) {
     if (!segment.inputs[k].tensor.valid()) continue;
@@ -130,13 +147,20 @@ void RecomputedOrder::add_layers_again(std::int32_t run) {
   const Events& events = trace_.events;
   Run& to = runs_[static_cast<std::size_t>(run)];
   std::vector<LayerId> open = {segment.layer};
+  EventId layer_begin = segment.first;
   const EventId stop = trace_.saved.event[segment.last_needed.index()];
   EventId before = segment.first;
   for (EventId e(segment.first.value + 1); e <= stop; ++e.value) {
     const EventKind kind = events.kind[e.index()];
     if (kind == EventKind::free) continue;
-    if (kind == EventKind::layer_forward_begin) open.emplace_back(events.ref[e.index()]);
-    if (kind == EventKind::layer_forward_end) open.pop_back();
+    if (kind == EventKind::layer_forward_begin) {
+      if (open.empty()) layer_begin = e;
+      open.emplace_back(events.ref[e.index()]);
+    }
+    if (kind == EventKind::layer_forward_end) {
+      open.pop_back();
+      if (open.empty()) to.layers.emplace_back(layer_begin, e);
+    }
     add_again(run, e, events.time[e.index()] - events.time[before.index()]);
     before = e;
   }
@@ -234,8 +258,17 @@ std::int32_t RecomputedOrder::death_again(std::int32_t run, StorageId storage) c
   const EventId stop = trace_.saved.event[segment.last_needed.index()];
   std::int32_t last = -1;
   if (natural.valid() && natural < stop) {
-    EventId at = natural;
-    while (trace_.events.kind[at.index()] == EventKind::free) --at.value;
+    const auto back_to_no_free = [&](EventId event) {
+      while (trace_.events.kind[event.index()] == EventKind::free) --event.value;
+      return event;
+    };
+    EventId at = back_to_no_free(natural);
+    // The model may hold what it gives to a layer until that has returned; the run does not.
+    const auto ended = std::find_if(of.layers.begin(), of.layers.end(),
+                                    [&](const auto& layer) { return layer.second == at; });
+    const EventId made = trace_.storages.alloc_event[storage.index()];
+    if (ended != of.layers.end() && made < ended->first)
+      at = back_to_no_free(EventId(at.value - 1));
     last = of.again[static_cast<std::size_t>(at.value - segment.first.value)];
   } else {  // gone when the run stops: with the innermost op around that that made it, or behind
     last = of.stop;
@@ -247,7 +280,8 @@ std::int32_t RecomputedOrder::death_again(std::int32_t run, StorageId storage) c
     }
   }
   for (const SavedId saved : saved_of_[storage.index()]) {
-    if (segment.saves(saved)) last = std::max(last, last_release(saved));
+    if (!segment.saves(saved) && !reads_again(saved, run)) continue;
+    last = std::max(last, last_release(saved));
   }
   return last;
 }
@@ -261,7 +295,8 @@ void RecomputedOrder::find_death(StorageId storage) {
   bool is_given_up = false;
   std::int32_t others = -1;  // of what is saved outside of segments
   for (const SavedId saved : saved_of_[storage.index()]) {
-    const bool is_inside = is_given_up_[saved.index()];
+    const bool is_inside = is_given_up_[saved.index()] ||
+                           reads_again(saved, reads_from(trace_.saved.event[saved.index()]));
     is_given_up = is_given_up || is_inside;
     if (is_inside) continue;
     const bool is_asked_for = !unpacks_of_[saved.index()].empty();

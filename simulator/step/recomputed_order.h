@@ -47,6 +47,11 @@ class RecomputedOrder {
   // Storages in the order of the step's table, and for each its natural death.
   [[nodiscard]] const std::vector<Row<StorageId>>& storages() const { return storages_; }
   [[nodiscard]] const std::vector<std::int32_t>& natural_deaths() const { return natural_; }
+  // Of a recorded event within a run of a segment that lies in another: that one's run, which makes
+  // what it reads; else -1.
+  [[nodiscard]] std::int32_t reads_from(EventId recorded) const {
+    return reads_from_.empty() ? -1 : reads_from_[recorded.index()];
+  }
   // Behind which event what an unpack hands out dies; -1 = it outlives the step.
   [[nodiscard]] std::int32_t released(UnpackId recorded) const;
   [[nodiscard]] std::int32_t input_released(std::int32_t run, std::int32_t input) const;
@@ -57,13 +62,16 @@ class RecomputedOrder {
     std::vector<std::int32_t> again;  // by recorded event from the segment's first on
     // Ops around its last event that runs, the innermost first, and the event ahead of their ends.
     std::vector<std::pair<OpId, std::int32_t>> open;
-    std::int32_t stop = -1;  // the end of the outermost of them
-    std::int32_t end = -1;   // the last one ahead of recompute_end
+    std::vector<std::pair<EventId, EventId>> layers;  // begin and end of each but a last, open one
+    std::int32_t stop = -1;                           // the end of the outermost op of `open`
+    std::int32_t end = -1;                            // the last one ahead of recompute_end
   };
 
+  void find_readers();
+  [[nodiscard]] bool reads_again(SavedId saved, std::int32_t run) const;
   void order_items();
   void add_recorded(EventId event);
-  void add_run(std::int32_t run, EventId trigger);
+  void add_run(std::int32_t run, Nanoseconds gap);
   void add_again(std::int32_t run, EventId event, Nanoseconds gap);
   void add_made(std::int32_t run, EventKind kind, LayerId layer);
   void add_layers_again(std::int32_t run);
@@ -93,7 +101,8 @@ class RecomputedOrder {
   Grouped<SavedId> saved_of_;       // by storage
   Grouped<std::uint32_t> used_by_;  // by storage
   OpSpans spans_;
-  std::vector<bool> is_given_up_;  // by saved tensor: of a segment
+  std::vector<bool> is_given_up_;         // by saved tensor: of a segment
+  std::vector<std::int32_t> reads_from_;  // by recorded event; empty: all -1
   // Segments that are given a storage or use it from outside.
   Grouped<std::int32_t> given_to_;
   Grouped<std::int32_t> captured_by_;

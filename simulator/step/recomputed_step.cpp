@@ -184,6 +184,9 @@ class RecomputedTables {
     step_.origins.events.push_back(of.from);
   }
 
+  [[nodiscard]] OpId asked_by(const Segment& segment) const {
+    return from_.events.op[segment.runs_at.index()];
+  }
   // The innermost op that runs there. Around a run it is the one that asks for a saved tensor.
   OpId op_at(const OrderedEvent& of) {
     if (of.run < 0) {
@@ -191,8 +194,7 @@ class RecomputedTables {
       return last_op_;
     }
     if (of.kind == EventKind::recompute_begin || of.kind == EventKind::recompute_end) {
-      const UnpackId trigger = segments_[static_cast<std::size_t>(of.run)].trigger;
-      return op(from_.unpacks.op[trigger.index()], -1);
+      return op(asked_by(segments_[static_cast<std::size_t>(of.run)]), -1);
     }
     if (of.kind != EventKind::free) {
       op_again_ = of.from.valid() ? op(from_.events.op[of.from.index()], of.run) : OpId();
@@ -244,14 +246,11 @@ class RecomputedTables {
       case EventKind::parameter_update_begin:
       case EventKind::parameter_update_end:
         return storage(StorageId(recorded), -1).value;
-      case EventKind::recompute_begin:
-        rows_of(of).run_begin = event;
-        return of.layer.value;
-      case EventKind::recompute_end:
-        rows_of(of).run_end = event;
-        return of.layer.value;
       default:
-        return of.from.valid() ? recorded : of.layer.value;
+        if (of.from.valid()) return recorded;
+        if (of.kind == EventKind::recompute_begin) rows_of(of).run_begin = event;
+        if (of.kind == EventKind::recompute_end) rows_of(of).run_end = event;
+        return of.layer.value;
     }
   }
 
@@ -273,8 +272,9 @@ class RecomputedTables {
     const auto row = static_cast<std::int32_t>(trace_.saved.size());
     Saved& to = trace_.saved;
     copy_row(from_.saved, of.index(), to);
-    to.tensor.back() = tensor(from_.saved.tensor[of.index()], at.run);
-    to.storage.back() = storage(from_.saved.storage[of.index()], at.run);
+    const std::int32_t made_by = at.run < 0 ? order_.reads_from(at.from) : at.run;
+    to.tensor.back() = tensor(from_.saved.tensor[of.index()], made_by);
+    to.storage.back() = storage(from_.saved.storage[of.index()], made_by);
     to.op.back() = op(from_.saved.op[of.index()], at.run);
     to.event.back() = event;
     step_.origins.saved.push_back(of);
@@ -373,7 +373,8 @@ class RecomputedTables {
       const OpId of(from_.events.ref[event.from.index()]);
       for (const std::uint32_t use : uses_of[of.index()]) {
         trace_.uses.op.push_back(op(of, event.run));
-        trace_.uses.tensor.push_back(tensor(from_.uses.tensor[use], event.run));
+        const std::int32_t made_by = event.run < 0 ? order_.reads_from(event.from) : event.run;
+        trace_.uses.tensor.push_back(tensor(from_.uses.tensor[use], made_by));
         trace_.uses.mode.push_back(from_.uses.mode[use]);
       }
     }
@@ -443,7 +444,7 @@ class RecomputedTables {
   [[nodiscard]] Nanoseconds interrupted(OpId op) const {
     Nanoseconds time = 0;
     for (std::size_t j = 0; j < segments_.size(); ++j) {
-      OpId at = from_.unpacks.op[segments_[j].trigger.index()];
+      OpId at = asked_by(segments_[j]);
       while (at.valid() && at != op) at = from_.ops.parent[at.index()];
       if (!at.valid()) continue;
       const std::vector<Nanoseconds>& times = trace_.events.time;

@@ -139,8 +139,21 @@ Status SegmentFinder::find_saved(Segment& segment) const {
       if (!segment.trigger.valid() || unpack < segment.trigger) segment.trigger = unpack;
     }
   }
-  if (segment.trigger.valid()) return Unit{};
-  return cannot(segment.name, "nothing that it saves is asked for in backward");
+  if (!segment.trigger.valid()) {
+    return cannot(segment.name, "nothing that it saves is asked for in backward");
+  }
+  segment.runs_at = begin_of_run(trace_.unpacks.event[segment.trigger.index()]);
+  return Unit{};
+}
+
+EventId SegmentFinder::begin_of_run(EventId event) const {
+  const std::vector<EventId>& phases = trace_.phases.first_event;
+  const auto behind = std::upper_bound(phases.begin(), phases.end(), event);
+  const auto phase = static_cast<std::size_t>(behind - phases.begin());
+  if (phase == 0 || trace_.phases.kind[phase - 1] != PhaseKind::recompute) return event;
+  if (trace_.phases.last_event[phase - 1] < event) return event;
+  while (trace_.events.kind[event.index()] != EventKind::recompute_begin) --event.value;
+  return event;
 }
 
 bool SegmentFinder::is_cast_of_parameter(StorageId storage) const {
@@ -168,7 +181,7 @@ Status SegmentFinder::find_uses(Segment& segment) const {
     const StorageId of = input.valid() ? trace_.tensors.storage[input.index()] : StorageId();
     if (of.valid()) is_input[of.index()] = reads[of.index()] = true;
   }
-  const EventId again = trace_.unpacks.event[segment.trigger.index()];
+  const EventId again = segment.runs_at;
   const EventId stop = trace_.saved.event[segment.last_needed.index()];
   for (EventId e = segment.first; e < again; ++e.value) {
     if (trace_.events.kind[e.index()] != EventKind::op_begin) continue;

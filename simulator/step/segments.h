@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "simulator/step/grouped.h"
@@ -46,9 +47,13 @@ struct Segment {
                                // those that it makes again
   std::vector<OpId> made_by;   // likewise: behind which op each is what it was when it was saved
   SavedId last_needed;         // the last one of them that is unpacked
-  UnpackId trigger;            // their first unpack; it runs again ahead of that
+  UnpackId trigger;            // their first unpack
+  EventId runs_at;             // it runs again ahead of that, or of the run of another that asks
   std::vector<Input> inputs;
   std::vector<StorageId> captured;  // what else it uses that was made in the step ahead of it
+  // Events [begin, end] of runs of other segments, which lie within it in forward: what they read
+  // of what it makes is what its own run made, which is ahead of theirs. In order.
+  std::vector<std::pair<EventId, EventId>> inner_runs;
 
   [[nodiscard]] bool is_chain() const { return calls == 0; }
   [[nodiscard]] bool has(EventId event) const { return first <= event && event < end; }
@@ -91,6 +96,8 @@ class SegmentFinder {
   [[nodiscard]] Status check_chain(const Call& from, const Call& to) const;
   [[nodiscard]] Status find_saved(Segment& segment) const;
   [[nodiscard]] Status find_uses(Segment& segment) const;
+  // The begin of the run that the event is in, or the event itself.
+  [[nodiscard]] EventId begin_of_run(EventId event) const;
   // What autocast makes of a weight, and keeps for others while it is on.
   [[nodiscard]] bool is_cast_of_parameter(StorageId storage) const;
   [[nodiscard]] std::vector<TensorId> passed_at(EventId event) const;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "simulator/step/composed_step.h"
+#include "simulator/step/nested_segments.h"
 #include "simulator/step/op_chains.h"
 #include "simulator/step/recomputed_step.h"
 #include "simulator/step/segments.h"
@@ -41,7 +42,7 @@ Result<Step> unroll_segments(const Trace& recording, const Structure& structure)
     if (!chains) return std::move(chains).error();
     std::move(chains->begin(), chains->end(), std::back_inserter(segments));
   }
-  Result<RecomputedStep> step = recompute(recording, std::move(segments));
+  Result<RecomputedStep> step = recompute_nested(recording, std::move(segments));
   if (!step) return std::move(step).error();
   if (Status valid = validate(step->trace, ""); !valid)
     return of_structure(std::move(valid).error());

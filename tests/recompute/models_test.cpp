@@ -60,14 +60,26 @@ std::vector<std::string> segments_of(const Trace& trace) {
   return names;
 }
 
-// Some of them, none within another.
-Structure random_structure(const Trace& trace, const std::vector<std::string>& names,
+// Runs of layers too: from each layer to a later one of the same parent.
+void add_runs(const Trace& trace, std::mt19937& random, std::vector<std::string>& names) {
+  const SegmentFinder finder(trace);
+  const std::vector<std::string> layers = names;
+  for (const std::string& first : layers) {
+    const std::string& last = layers[random() % layers.size()];
+    const std::string run = first + simulator::kRunOfLayers + last;
+    if (first != last && finder.find(run).ok()) names.push_back(run);
+  }
+}
+
+// Some of them; within each other in half of the cases.
+Structure random_structure(const Trace& trace, std::vector<std::string> order,
                            std::mt19937& random) {
   const SegmentFinder finder(trace);
   const int density = static_cast<int>(random() % 90) + 10;
+  const bool may_nest = random() % 2 == 0;
   Structure structure;
   std::vector<simulator::Segment> taken;
-  std::vector<std::string> order = names;
+  add_runs(trace, random, order);
   std::shuffle(order.begin(), order.end(), random);
   for (const std::string& name : order) {
     if (static_cast<int>(random() % 100) >= density) continue;
@@ -75,7 +87,11 @@ Structure random_structure(const Trace& trace, const std::vector<std::string>& n
     const bool is_free = std::none_of(taken.begin(), taken.end(), [&](const auto& other) {
       return segment.first < other.end && other.first < segment.end;
     });
-    if (!is_free) continue;
+    if (!is_free) {
+      Structure more = structure;
+      more.recompute.push_back(name);
+      if (!may_nest || !simulator::unroll(trace, more).ok()) continue;
+    }
     taken.push_back(segment);
     structure.recompute.push_back(name);
   }
@@ -220,19 +236,23 @@ TEST_P(RecomputedModel, IsRecordedAsItWasUnrolled) {
                                               GetParam().optimizer, GetParam().dtype);
   const std::vector<std::string> names = segments_of(*model.trace);
   ASSERT_FALSE(names.empty());
-  std::mt19937 random(19);
   std::size_t again = 0;
   std::size_t by_ops = 0;
-  for (int k = 0; k < 6; ++k) {
+  const std::uint64_t first = setting("STOWAGE_RANDOM_SEED", 19);
+  const std::uint64_t cases = setting("STOWAGE_RANDOM_CASES", 14) / 2;
+  std::int64_t batch = 100;
+  for (std::uint64_t k = 0; k < cases; ++k) {
+    std::mt19937 random(static_cast<std::mt19937::result_type>(first + k));
     Structure structure;
     if (k % 3 != 0) structure = random_structure(*model.trace, names, random);
     if (k % 3 != 1) add_ops(*model.trace, random, structure);
     if (structure.empty()) continue;
     again += structure.recompute.size();
     by_ops += structure.ops.size();
-    SCOPED_TRACE(text_of(structure));
+    SCOPED_TRACE("STOWAGE_RANDOM_SEED=" + std::to_string(first + k) + " " + text_of(structure));
     const simulator::Step step = or_throw(simulator::unroll(*model.trace, structure));
-    const Trace recorded = record_under(model, step, 100 + 2 * k);
+    const Trace recorded = record_under(model, step, batch);
+    batch += 2;
     expect_same_lines(step.trace(), recorded);
     if (HasFatalFailure()) return;
   }
