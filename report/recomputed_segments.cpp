@@ -16,8 +16,12 @@ std::vector<RecomputedSegment> recomputed_segments(const simulator::Step& step, 
   const Trace& trace = step.trace();
   const simulator::StepIndex index(step);
   const auto& work = index.compute_until();
-  for (const simulator::SegmentRows& rows : step.segments()) {
-    RecomputedSegment& segment = out.emplace_back();
+  out.resize(step.segments().size());
+  // Inner segments come behind outer ones, and what they give up is theirs.
+  std::vector<bool> is_counted(trace.storages.size(), false);
+  for (std::size_t row = out.size(); row-- > 0;) {
+    const simulator::SegmentRows& rows = step.segments()[row];
+    RecomputedSegment& segment = out[row];
     segment.name = rows.name;
     segment.by_ops = rows.is_chain();
     segment.layer = rows.name;
@@ -36,13 +40,14 @@ std::vector<RecomputedSegment> recomputed_segments(const simulator::Step& step, 
     for (const SavedId s : rows.saved) {
       const StorageId of = trace.saved.storage[s.index()];
       if (!of.valid() || trace.storages.device[of.index()] != 0) continue;
+      if (is_counted[of.index()]) continue;
       const EventId alloc = trace.storages.alloc_event[of.index()];
       const EventId free = trace.storages.free_event[of.index()];
       const bool is_own = alloc.valid() && (rows.is_chain() || begin < alloc);
-      if (is_own && free.valid() && free < rows.run_begin) freed.push_back(of);
+      if (!is_own || !free.valid() || free >= rows.run_begin) continue;
+      is_counted[of.index()] = true;
+      freed.push_back(of);
     }
-    std::sort(freed.begin(), freed.end());
-    freed.erase(std::unique(freed.begin(), freed.end()), freed.end());
     for (const StorageId of : freed) {
       const Bytes bytes = trace.storages.bytes[of.index()];
       segment.freed += bytes;

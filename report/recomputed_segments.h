@@ -14,7 +14,8 @@ struct RecomputedSegment {
   std::string name;  // of a chain of ops: the site that backward asks for first
   bool by_ops = false;
   // Bytes of storages of the device that it makes in forward and would have saved: they are gone
-  // until it runs again. What it shares with others that save it may stay for their sake.
+  // until it runs again. What it shares with others that save it may stay for their sake. What a
+  // segment within it gives up is that one's.
   Bytes freed = 0;
   Nanoseconds time = 0;  // work of the run
   // Of a chain: the layer that saves what its trigger asks for; else the segment's own name.

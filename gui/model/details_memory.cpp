@@ -124,11 +124,13 @@ void DetailsWriter::prices(const Price& price) {
 // What a segment saves of it when it runs again; none where nothing does.
 SavedId DetailsWriter::made_again(SavedId id) const {
   if (!x_.simulated->rows) return {};
-  for (const simulator::SegmentRows& segment : x_.simulated->rows->step().segments()) {
-    const auto at = std::lower_bound(segment.saved.begin(), segment.saved.end(), id);
-    if (at == segment.saved.end() || *at != id) continue;
-    const auto number = static_cast<std::size_t>(at - segment.saved.begin());
-    return number < segment.again.size() ? segment.again[number] : SavedId();
+  // Inner segments come behind outer ones.
+  const std::vector<simulator::SegmentRows>& segments = x_.simulated->rows->step().segments();
+  for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
+    const auto at = std::lower_bound(segment->saved.begin(), segment->saved.end(), id);
+    if (at == segment->saved.end() || *at != id) continue;
+    const auto number = static_cast<std::size_t>(at - segment->saved.begin());
+    return number < segment->again.size() ? segment->again[number] : SavedId();
   }
   return {};
 }

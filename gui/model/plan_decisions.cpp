@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "simulator/step/plan_structure.h"
+#include "simulator/step/segment_rules.h"
 
 namespace stowage::gui {
 
@@ -10,30 +11,12 @@ using simulator::Decision;
 using simulator::Decisions;
 using simulator::StepIndex;
 
-LayerCalls calls_in(const LayerCalls& calls, const std::string& segment) {
-  const std::size_t dots = segment.find(simulator::kRunOfLayers);
-  const auto named = [&](const std::string& name) {
-    return std::find_if(calls.begin(), calls.end(),
-                        [&](const auto& call) { return call.name == name; });
-  };
-  const auto first = named(segment.substr(0, dots));
-  const auto last = dots == std::string::npos
-                        ? first
-                        : named(segment.substr(dots + simulator::kRunOfLayers.size()));
-  LayerCalls found;
-  if (first == calls.end() || last == calls.end()) return found;
-  for (auto call = first; call != calls.end() && call->first < last->end; ++call) {
-    if (found.empty() || found.back().end <= call->first) found.push_back(*call);
-  }
-  return found;
-}
-
 std::vector<std::int32_t> segments_of_saved(const Trace& recording, const LayerCalls& calls,
                                             const std::vector<std::string>& segments) {
   if (segments.empty()) return {};
   std::vector<std::int32_t> of(recording.saved.size(), -1);
   for (std::size_t s = 0; s < segments.size(); ++s) {
-    for (const auto& call : calls_in(calls, segments[s])) {
+    for (const auto& call : simulator::calls_in(calls, segments[s])) {
       for (std::size_t i = 0; i < of.size(); ++i) {
         const EventId pack = recording.saved.event[i];
         if (call.first <= pack && pack < call.end) of[i] = static_cast<std::int32_t>(s);

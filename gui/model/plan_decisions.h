@@ -17,7 +17,8 @@ namespace stowage::gui {
 // `saved` and `parameters` are of the recording; Decision::recompute: by ops. What a layer saves
 // that runs again is kept there: its segment decides about it.
 struct PlanDecisions : simulator::Decisions {
-  std::vector<std::string> segments;  // layer calls that run again, as a Structure names them
+  // Layer calls that run again, as a Structure names them; inner ones behind outer ones.
+  std::vector<std::string> segments;
   // By saved tensor, the row of `segments` that it belongs to; -1: none. Empty: none belongs to
   // one.
   std::vector<std::int32_t> segment_of;
@@ -39,12 +40,8 @@ struct PlanDecisions : simulator::Decisions {
 // Layer calls of a recording in order of their begin.
 using LayerCalls = std::vector<simulator::SegmentFinder::Named>;
 
-// The calls that a segment runs, one after the other: "layers.0..layers.3" has four. Empty for an
-// unknown name.
-[[nodiscard]] LayerCalls calls_in(const LayerCalls& calls, const std::string& segment);
-
-// Which segment each saved tensor belongs to, as PlanDecisions::segment_of. Cost: O(segments *
-// (calls + saved)).
+// Which segment each saved tensor belongs to, the last one that has it, as
+// PlanDecisions::segment_of. Cost: O(segments * (calls + saved)).
 [[nodiscard]] std::vector<std::int32_t> segments_of_saved(const Trace& recording,
                                                           const LayerCalls& calls,
                                                           const std::vector<std::string>& segments);

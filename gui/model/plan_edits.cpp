@@ -6,24 +6,38 @@
 #include <utility>
 
 #include "planner/streaming_layers.h"
+#include "simulator/step/segment_rules.h"
 
 namespace stowage::gui {
 
 namespace {
 
 // No segment in which a call is `hit` stays; of those with several calls the others do, each by
-// itself.
+// itself, unless they run in a segment that lay in it.
 template <class Hit>
 void end_segments(const TraceData& data, PlanDecisions& decisions, const Hit& hit) {
+  const auto is_hit = [&](const std::string& segment) {
+    const LayerCalls calls = simulator::calls_in(data.calls, segment);
+    return std::any_of(calls.begin(), calls.end(), hit);
+  };
+  const auto runs_in_another = [&](const auto& call) {
+    return std::any_of(decisions.segments.begin(), decisions.segments.end(),
+                       [&](const std::string& segment) {
+                         if (is_hit(segment)) return false;
+                         const LayerCalls calls = simulator::calls_in(data.calls, segment);
+                         return std::any_of(calls.begin(), calls.end(), [&](const auto& other) {
+                           return other.first <= call.first && call.end <= other.end;
+                         });
+                       });
+  };
   std::vector<std::string> segments;
   for (const std::string& segment : decisions.segments) {
-    const LayerCalls calls = calls_in(data.calls, segment);
-    if (std::none_of(calls.begin(), calls.end(), hit)) {
+    if (!is_hit(segment)) {
       segments.push_back(segment);
       continue;
     }
-    for (const auto& call : calls) {
-      if (!hit(call)) segments.push_back(call.name);
+    for (const auto& call : simulator::calls_in(data.calls, segment)) {
+      if (!hit(call) && !runs_in_another(call)) segments.push_back(call.name);
     }
   }
   if (segments == decisions.segments) return;

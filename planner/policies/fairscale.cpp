@@ -23,6 +23,7 @@
 #include "simulator/plan/parameter_shards.h"
 #include "simulator/plan/pattern_text.h"
 #include "simulator/step/plan_structure.h"
+#include "simulator/step/segment_rules.h"
 
 namespace stowage::planner::builtin {
 namespace {

@@ -146,7 +146,8 @@ Result<Decisions> resolve(const Trace& trace, const Plan& plan) {
 
   std::vector<Boundary> boundaries;
   for (const RecomputeRule& rule : plan.recompute) {
-    auto pattern = Pattern::parse(rule.segment);
+    // What a row of layers is given, its first one is.
+    auto pattern = Pattern::parse(rule.segment.substr(0, rule.segment.find("..")));
     if (pattern) boundaries.push_back({std::move(pattern).value(), rule.boundary});
   }
 

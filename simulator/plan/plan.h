@@ -76,6 +76,9 @@ struct RecomputeRule {
   std::string segment;                 // pattern of layer calls: "layers.[0-3]", "embed@2"
   std::int32_t each = 1;               // layers in a segment; kAll: all that it names
   Decision boundary = Decision::keep;  // of what a segment is given, where no saved rule decides
+  // Layer calls within each segment that run again by themselves behind it; what they are given
+  // stays.
+  std::vector<RecomputeRule> within{};
   bool operator==(const RecomputeRule&) const = default;
 };
 

@@ -96,6 +96,11 @@ Json recompute_json(const RecomputeRule& rule) {
     json["each"] = rule.each;
   }
   if (rule.boundary != Decision::keep) json["boundary"] = name_of(rule.boundary);
+  if (!rule.within.empty()) {
+    Json within = Json::array();
+    for (const RecomputeRule& inner : rule.within) within.push_back(recompute_json(inner));
+    json["within"] = std::move(within);
+  }
   return json;
 }
 

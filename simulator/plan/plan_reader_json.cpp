@@ -305,7 +305,8 @@ Result<Plan> PlanReader::read(std::string_view text) {
         !part("parameters",
               [&](const Json& json) { return parameters(json, plan.parameters.emplace()); }) ||
         !part("saved", [&](const Json& json) { return rules(json, plan.saved); }) ||
-        !part("recompute", [&](const Json& json) { return recompute(json, plan.recompute); }) ||
+        !part("recompute",
+              [&](const Json& json) { return recompute(json, "/recompute", 0, plan.recompute); }) ||
         !part("predicted",
               [&](const Json& json) { return predicted(json, plan.predicted.emplace()); }) ||
         !part("made_by", [&](const Json& json) { return made_by(json, plan.made_by); })) {

@@ -73,8 +73,13 @@ class PlanReader {
   bool shards(const Json& json, const std::string& pointer, ParameterPlan& out);
   bool stream(const Json& json, const std::string& pointer, ParameterPlan& out);
   bool stream_mode(const Json& json, const std::string& pointer, StreamMode& out);
-  bool recompute(const Json& json, std::vector<RecomputeRule>& out);
-  bool recompute_rule(const Json& json, const std::string& pointer, RecomputeRule& out);
+  // `depth`: rules around it.
+  bool recompute(const Json& json, const std::string& pointer, std::int32_t depth,
+                 std::vector<RecomputeRule>& out);
+  bool recompute_rule(const Json& json, const std::string& pointer, std::int32_t depth,
+                      RecomputeRule& out);
+  bool boundary(const Json& json, const std::string& pointer, std::int32_t depth,
+                RecomputeRule& out);
   bool unsupported(const Json& document);
 
   std::string file_;

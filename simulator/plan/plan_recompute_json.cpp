@@ -1,23 +1,36 @@
 #include <cstdint>
 #include <limits>
+#include <string>
 
 #include "simulator/plan/pattern.h"
 #include "simulator/plan/plan_reader_json.h"
 
 namespace stowage::simulator::plan_json {
 
-bool PlanReader::recompute(const Json& json, std::vector<RecomputeRule>& out) {
+namespace {
+constexpr std::int32_t kDeepest = 8;  // no model has more layers within each other that matter
+}
+
+bool PlanReader::recompute(const Json& json, const std::string& pointer, std::int32_t depth,
+                           std::vector<RecomputeRule>& out) {
   if (!json.is_array()) {
-    return fail("/recompute", std::string("expected a list, found ") + json.type_name());
+    return fail(pointer, std::string("expected a list, found ") + json.type_name());
+  }
+  if (depth > kDeepest) {
+    return fail(pointer,
+                "segments lie within each other more than " + std::to_string(kDeepest) + " times");
   }
   for (std::size_t i = 0; i < json.size(); ++i) {
-    if (!recompute_rule(json[i], child("/recompute", i), out.emplace_back())) return false;
+    if (!recompute_rule(json[i], child(pointer, i), depth, out.emplace_back())) return false;
   }
   return true;
 }
 
-bool PlanReader::recompute_rule(const Json& json, const std::string& at, RecomputeRule& out) {
-  if (!object(json, at) || !known_keys(json, at, {"segment", "each", "boundary"})) return false;
+bool PlanReader::recompute_rule(const Json& json, const std::string& at, std::int32_t depth,
+                                RecomputeRule& out) {
+  if (!object(json, at) || !known_keys(json, at, {"segment", "each", "boundary", "within"})) {
+    return false;
+  }
   const auto segment = json.find("segment");
   if (segment == json.end()) {
     return fail(at, "the rule names no segment", "\"segment\": a pattern of layers");
@@ -45,10 +58,20 @@ bool PlanReader::recompute_rule(const Json& json, const std::string& at, Recompu
     }
     out.each = static_cast<std::int32_t>(layers);
   }
-  const auto boundary = json.find("boundary");
-  if (boundary == json.end() || *boundary == "keep") return true;
-  if (*boundary != "offload") {
-    return fail(child(at, "boundary"), "expected \"keep\" or \"offload\"");
+  if (const auto of = json.find("boundary"); of != json.end()) {
+    if (!boundary(*of, child(at, "boundary"), depth, out)) return false;
+  }
+  const auto within = json.find("within");
+  return within == json.end() || recompute(*within, child(at, "within"), depth + 1, out.within);
+}
+
+bool PlanReader::boundary(const Json& json, const std::string& at, std::int32_t depth,
+                          RecomputeRule& out) {
+  if (json == "keep") return true;
+  if (json != "offload") return fail(at, "expected \"keep\" or \"offload\"");
+  if (depth > 0) {
+    return fail(at, "what a segment within another is given stays: the other one's run makes it",
+                "leave \"boundary\" out");
   }
   out.boundary = Decision::offload;
   return true;

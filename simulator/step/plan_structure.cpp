@@ -1,129 +1,20 @@
 #include "simulator/step/plan_structure.h"
 
 #include <algorithm>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "simulator/plan/decisions.h"
-#include "simulator/plan/pattern.h"
 #include "simulator/plan/pattern_text.h"
 #include "simulator/plan/rule_match.h"
 #include "simulator/plan/rule_writer.h"
 #include "simulator/step/recomputed_step.h"
-#include "simulator/step/segments.h"
+#include "simulator/step/segment_rules.h"
 #include "simulator/step/unroll.h"
-#include "traces/nearest.h"
 
 namespace stowage::simulator {
 namespace {
-
-using Call = SegmentFinder::Named;
-
-bool overlap(const Call& a, const Call& b) {
-  return a.first < b.end && b.first < a.end;
-}
-
-// The outermost calls that a pattern names and that no earlier rule has. `names` any: it names
-// some.
-std::vector<Call> calls_of(const std::vector<Call>& calls, const Pattern& pattern,
-                           const std::vector<Call>& taken, bool& names_any) {
-  std::vector<Call> mine;
-  for (const Call& call : calls) {
-    const bool is_named = pattern.matches(call.name) || pattern.matches(call.layer);
-    names_any = names_any || is_named;
-    const auto overlaps = [&](const Call& other) { return overlap(call, other); };
-    const bool is_free = std::none_of(taken.begin(), taken.end(), overlaps) &&
-                         std::none_of(mine.begin(), mine.end(), overlaps);
-    if (is_named && is_free) mine.push_back(call);
-  }
-  return mine;
-}
-
-// From the first call that is named `first` to the next one that is named `last`; without that,
-// empty.
-std::vector<Call> calls_between(const std::vector<Call>& calls, const std::string& first,
-                                const std::string& last) {
-  std::vector<Call> run;
-  for (const Call& call : calls) {
-    const bool is_next = run.empty() ? call.name == first : run.back().end <= call.first;
-    if (!is_next) continue;
-    run.push_back(call);
-    if (call.name == last) return run;
-  }
-  return {};
-}
-
-// Of a rule that names a run: its calls. Pointers of errors are `at`'s.
-Result<std::vector<Call>> run_of(const std::vector<Call>& calls, const RecomputeRule& rule,
-                                 const std::vector<Call>& taken, const std::string& at) {
-  const std::size_t dots = rule.segment.find(kRunOfLayers);
-  const std::string first = rule.segment.substr(0, dots);
-  const std::string last = rule.segment.substr(dots + kRunOfLayers.size());
-  std::vector<Call> run = calls_between(calls, first, last);
-  const auto error = [&](const std::string& text, const std::string& hint) {
-    return Error{ErrorCode::bad_input, "the run \"" + rule.segment + "\" " + text, "",
-                 at + "/segment", hint};
-  };
-  if (run.size() < 2) {
-    return error("is no row of layer calls: it needs the names of the first and of a later one",
-                 "stowage inspect --by layer lists the layers");
-  }
-  for (const Call& call : run) {
-    for (const Call& other : taken) {
-      if (overlap(call, other)) {
-        return error("has '" + call.name + "', which an earlier rule names",
-                     "leave one of both out");
-      }
-    }
-  }
-  return run;
-}
-
-Error names_nothing(const std::vector<Call>& calls, const RecomputeRule& rule,
-                    const std::string& at) {
-  std::vector<std::string> names;
-  for (const Call& call : calls) names.push_back(call.name);
-  const std::string near = nearest(rule.segment, names);
-  return {ErrorCode::bad_input, "the segment \"" + rule.segment + "\" names no layer call", "",
-          at + "/segment",
-          near.empty() ? "stowage inspect --by layer lists the layers"
-                       : "the nearest layer is " + near};
-}
-
-using Families = std::map<std::pair<std::string, std::string>, Numbers>;  // by prefix, suffix
-
-void add_to(Families& families, const std::string& name) {
-  const NumberedPath parts = take_apart(name);
-  families[{parts.prefix, parts.suffix}].insert(parts.number);
-}
-
-std::string pattern_of(const Families::value_type& family) {
-  const auto& [around, numbers] = family;
-  const std::string between = *numbers.begin() >= 0 ? numbers_text(numbers) : "";
-  return as_pattern(around.first, Spelling::exact) + between +
-         as_pattern(around.second, Spelling::exact);
-}
-
-// Of a segment of several calls, "layers.0..layers.3": by a pattern where their names differ in a
-// number alone.
-RecomputeRule rule_of_run(const std::vector<Call>& calls, const std::string& name) {
-  const std::size_t dots = name.find(kRunOfLayers);
-  Families families;
-  for (const Call& call :
-       calls_between(calls, name.substr(0, dots), name.substr(dots + kRunOfLayers.size()))) {
-    add_to(families, call.name);
-  }
-  RecomputeRule rule;
-  if (families.size() != 1) {
-    rule.segment = name;
-    return rule;
-  }
-  rule.each = RecomputeRule::kAll;
-  rule.segment = pattern_of(*families.begin());
-  return rule;
-}
 
 // Sites whose first rule recomputes them.
 Result<std::vector<std::string>> sites_by_ops(const Trace& recording, const Plan& plan) {
@@ -177,64 +68,10 @@ Result<Structure> structure_of(const Trace& recording, const Plan& plan) {
   Result<std::vector<std::string>> sites = sites_by_ops(recording, plan);
   if (!sites) return std::move(sites).error();
   structure.ops = std::move(sites).value();
-  if (plan.recompute.empty()) return structure;
-  const std::vector<Call> calls = SegmentFinder(recording).calls();
-  std::vector<Call> taken;
-  for (std::size_t r = 0; r < plan.recompute.size(); ++r) {
-    const RecomputeRule& rule = plan.recompute[r];
-    const std::string at = "/recompute/" + std::to_string(r);
-    if (rule.segment.find(kRunOfLayers) != std::string::npos) {
-      const Result<std::vector<Call>> run = run_of(calls, rule, taken, at);
-      if (!run) return run.error();
-      structure.recompute.push_back(rule.segment);
-      taken.insert(taken.end(), run->begin(), run->end());
-      continue;
-    }
-    auto pattern = Pattern::parse(rule.segment);
-    if (!pattern) return std::move(pattern).error();
-    bool names_any = false;
-    const std::vector<Call> mine = calls_of(calls, *pattern, taken, names_any);
-    if (!names_any) return names_nothing(calls, rule, at);
-    const std::size_t each = rule.each == RecomputeRule::kAll
-                                 ? std::max<std::size_t>(mine.size(), 1)
-                                 : static_cast<std::size_t>(rule.each);
-    for (std::size_t i = 0; i < mine.size(); i += each) {
-      const std::size_t last = std::min(i + each, mine.size()) - 1;
-      structure.recompute.push_back(i == last ? mine[i].name
-                                              : mine[i].name + kRunOfLayers + mine[last].name);
-    }
-    taken.insert(taken.end(), mine.begin(), mine.end());
-  }
+  Result<std::vector<std::string>> segments = segments_named(recording, plan.recompute);
+  if (!segments) return std::move(segments).error();
+  structure.recompute = std::move(segments).value();
   return structure;
-}
-
-std::vector<RecomputeRule> recompute_rules(const Trace& recording, const Structure& structure) {
-  const auto gives_back = [&](const std::vector<RecomputeRule>& rules) {
-    Plan plan;
-    plan.recompute = rules;
-    Result<Structure> got = structure_of(recording, plan);
-    if (!got) return false;
-    std::vector<std::string> names = structure.recompute;
-    std::sort(names.begin(), names.end());
-    std::sort(got->recompute.begin(), got->recompute.end());
-    return names == got->recompute;
-  };
-  Families families;
-  std::vector<RecomputeRule> rules;
-  std::vector<RecomputeRule> one_by_one;
-  std::vector<Call> calls;
-  for (const std::string& name : structure.recompute) {
-    if (name.find(kRunOfLayers) == std::string::npos) {
-      add_to(families, name);
-      one_by_one.emplace_back().segment = as_pattern(name, Spelling::exact);
-      continue;
-    }
-    if (calls.empty()) calls = SegmentFinder(recording).calls();
-    rules.push_back(rule_of_run(calls, name));
-    one_by_one.push_back(rules.back());
-  }
-  for (const auto& family : families) rules.emplace_back().segment = pattern_of(family);
-  return gives_back(rules) ? rules : one_by_one;
 }
 
 std::vector<SavedRule> op_rules(const Trace& recording, const Structure& structure) {

@@ -11,15 +11,9 @@
 
 namespace stowage::simulator {
 
-// Errors (bad_input), at "/recompute/N/..": a rule that names no layer call (with the nearest one);
-// those of resolve() for rules that recompute. Cost: O(recording).
+// Errors (bad_input): those of segments_named() (simulator/step/segment_rules.h); those of
+// resolve() for rules that recompute. Cost: O(recording).
 [[nodiscard]] Result<Structure> structure_of(const Trace& recording, const Plan& plan);
-
-// Few rules that structure_of() makes the segments of `structure` of: a layer call each, several in
-// a row whose names differ in a number alone, or a row from one layer to another. Their boundaries
-// stay. Cost: O(recording + segments).
-[[nodiscard]] std::vector<RecomputeRule> recompute_rules(const Trace& recording,
-                                                         const Structure& structure);
 
 // Few rules, that recompute, that structure_of() makes the ops of `structure` of. They belong ahead
 // of all others. Cost: O(saved tensors log saved tensors).

@@ -18,7 +18,9 @@ struct Structure {
     std::int32_t parts = 1;  // micro-batches that it runs in; 1 = as recorded
     bool operator==(const Parts&) const = default;
   };
-  std::vector<std::string> recompute;  // segments that run again in backward
+  // Segments that run again in backward: layer calls, or several in a row, "layers.0..layers.3";
+  // they may lie within each other.
+  std::vector<std::string> recompute;
   std::vector<Parts> parts;
   bool update = true;  // of the parameters, by the optimizer; false: a step that skips it
   std::vector<std::string> ops{};  // sites whose tensors chains of ops make again in backward

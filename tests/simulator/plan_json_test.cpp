@@ -232,12 +232,15 @@ TEST(PlanJson, SegmentsThatRunAgainAreWrittenAsTheyWereRead) {
     { "segment": "layers.[0-3]", "boundary": "offload" },
     { "segment": "layers.*", "each": 2 },
     { "segment": "h*", "each": "run" },
-    { "segment": "stem..layer1" }
+    { "segment": "stem..layer1" },
+    { "segment": "h*", "each": 4, "within": [{ "segment": "h*", "within": [{ "segment": "*.mlp" }] }] }
   ]
 }
 )";
   const Plan plan = read(text);
-  ASSERT_EQ(plan.recompute.size(), 4U);
+  ASSERT_EQ(plan.recompute.size(), 5U);
+  ASSERT_EQ(plan.recompute[4].within.size(), 1U);
+  EXPECT_EQ(plan.recompute[4].within[0].within, (std::vector<RecomputeRule>{{"*.mlp"}}));
   EXPECT_EQ(plan.recompute[3], (RecomputeRule{"stem..layer1", 1, Decision::keep}));
   EXPECT_EQ(plan.recompute[0], (RecomputeRule{"layers.[0-3]", 1, Decision::offload}));
   EXPECT_EQ(plan.recompute[1], (RecomputeRule{"layers.*", 2, Decision::keep}));
@@ -321,6 +324,11 @@ TEST(PlanJson, RefusesWithPointerAndHint) {
        "/recompute/0/each", "too small"},
       {R"({"schema": "stowage-plan/1", "recompute": [{"segment": "a", "boundary": "host"}]})",
        "/recompute/0/boundary", "expected \"keep\" or \"offload\""},
+      {R"({"schema": "stowage-plan/1",
+           "recompute": [{"segment": "a", "within": [{"segment": "b", "boundary": "offload"}]}]})",
+       "/recompute/0/within/0/boundary", "the other one's run makes it"},
+      {R"({"schema": "stowage-plan/1", "recompute": [{"segment": "a", "within": {}}]})",
+       "/recompute/0/within", "expected a list"},
       {R"({"schema": "stowage-plan/1", "recompute": [{"segment": "a", "boundry": "keep"}]})",
        "/recompute/0/boundry", "did you mean \"boundary\""},
       {R"({"schema": "stowage-plan/1", "parameters": []})", "/parameters", "expected an object"},

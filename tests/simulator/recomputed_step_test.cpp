@@ -11,6 +11,7 @@
 #include "simulator/lowering/lowering.h"
 #include "simulator/replay/replay.h"
 #include "simulator/step/plan_structure.h"
+#include "simulator/step/segment_rules.h"
 #include "simulator/step/segments.h"
 #include "simulator/step/step_index.h"
 #include "simulator/step/unroll.h"
@@ -275,6 +276,108 @@ TEST(Segments, LayersOneBehindTheOtherAreOne) {
   EXPECT_TRUE(validate(step.trace, "").ok());
 }
 
+// "b" lies in "a..b": that one's run makes what "b" is given and stops there; then "b" runs.
+TEST(NestedSegments, TheInnerOneRunsBehindTheOuterOne) {
+  TwoLayers two;
+  const Trace trace = two.finish();
+  const Result<Step> step = unroll(trace, Structure{{"b", "a..b"}, {}, true});
+  ASSERT_TRUE(step.ok()) << step.error().text();
+  const std::vector<std::string> expected = {
+      "step_begin",
+      "alloc 100",
+      "layer_forward_begin a",
+      "pack a#in0",
+      "op_begin mul",
+      "pack a#0",
+      "alloc 100",
+      "op_end mul",
+      "layer_forward_end a",
+      "layer_forward_begin b",
+      "pack b#in0",
+      "op_begin mul",
+      "pack b#0",
+      "alloc 100",
+      "op_end mul",
+      "layer_forward_end b",
+      "free 100",  // what a returned: nobody holds it
+      "backward_begin",
+      "recompute_begin a",
+      "layer_forward_begin a",
+      "unpack a#in0 of pack 0",
+      "op_begin mul",
+      "pack a#0",
+      "alloc 100",
+      "op_end mul",
+      "layer_forward_end a",
+      "layer_forward_begin b",
+      "pack b#in0",
+      "layer_forward_end b",
+      "recompute_end a",
+      "recompute_begin b",
+      "layer_forward_begin b",
+      "unpack b#in0 of pack 5",
+      "op_begin mul",
+      "pack b#0",
+      "op_end mul",
+      "layer_forward_end b",
+      "recompute_end b",
+      "unpack b#0 of pack 6",
+      "free 100",
+      "unpack a#0 of pack 4",
+      "free 100",
+      "free 100",
+      "step_end",
+  };
+  EXPECT_EQ(texts_of(step->trace()), expected);
+  ASSERT_EQ(step->segments().size(), 2U);
+  const SegmentRows& outer = step->segments()[0];
+  const SegmentRows& inner = step->segments()[1];
+  EXPECT_EQ(outer.name, "a..b");
+  EXPECT_EQ(outer.saved, (std::vector{SavedId(1), SavedId(2), SavedId(3)}));
+  EXPECT_EQ(outer.again, (std::vector{SavedId(4), SavedId(5)}));
+  EXPECT_EQ(inner.name, "b");
+  EXPECT_EQ(inner.inputs, (std::vector{SavedId(5)}));
+  EXPECT_EQ(inner.saved, (std::vector{SavedId(3)}));
+  EXPECT_EQ(inner.again, (std::vector{SavedId(6)}));
+  EXPECT_LT(outer.run_end, inner.run_begin);
+  // What the inner run saves is what the outer one's run made.
+  const Trace& tables = step->trace();
+  EXPECT_EQ(tables.saved.storage[6], tables.saved.storage[5]);
+  EXPECT_EQ(step->origin(tables.saved.storage[6]).row, trace.saved.storage[1]);
+  EXPECT_NE(tables.saved.storage[6], tables.saved.storage[3]);
+  EXPECT_EQ(step->origin(SavedId(6)).row, SavedId(1));
+  EXPECT_EQ(step->pass(SavedId(6)), Pass::recompute);
+}
+
+TEST(NestedSegments, BothMayBeginWithTheSameCall) {
+  TwoLayers two;
+  const Trace trace = two.finish();
+  const Result<Step> step = unroll(trace, Structure{{"a..b", "a"}, {}, true});
+  ASSERT_TRUE(step.ok()) << step.error().text();
+  const std::vector<std::string> texts = texts_of(step->trace());
+  // The outer one's input is the first.
+  EXPECT_EQ(texts[3], "pack a#in0");
+  EXPECT_EQ(texts[4], "pack a#in1");
+  EXPECT_EQ(step->segments()[0].name, "a..b");
+  EXPECT_EQ(step->segments()[0].inputs, (std::vector{SavedId(0)}));
+  const SavedId given = step->segments()[1].inputs.front();
+  EXPECT_EQ(step->trace().string(step->trace().saved.site[given.index()]), "a#in1");
+  EXPECT_EQ(step->pass(given), Pass::recompute);
+}
+
+TEST(NestedSegments, SayWhyTheyCannotRunAgain) {
+  TwoLayers two;
+  const Trace trace = two.finish();
+  const auto why = [&](std::vector<std::string> names) {
+    const Result<Step> step = unroll(trace, Structure{std::move(names), {}, true});
+    return step ? std::string("they can") : step.error().text();
+  };
+  EXPECT_NE(why({"a", "a"}).find("'a' and 'a' overlap: they are the same calls"),
+            std::string::npos);
+  EXPECT_EQ(why({"a", "b", "a..b"}), "they can");
+  EXPECT_NE(why({"a", "b", "a..b", "a..b"}).find("they are the same calls"), std::string::npos);
+}
+
 TEST(Segments, SayWhyTheyCannotRunAgain) {
   TwoLayers two;
   const Trace trace = two.finish();
@@ -351,6 +454,24 @@ TEST(PlanStructure, NamesTheOutermostCallsAndGroupsThem) {
   EXPECT_NE(names({{"a.."}}).front().find("is no row of layer calls"), std::string::npos);
   EXPECT_NE(names({{"b"}, {"a..b"}}).front().find("has 'b', which an earlier rule names"),
             std::string::npos);
+  // Within others.
+  RecomputeRule both{"*", RecomputeRule::kAll};
+  both.within = {{"b"}};
+  EXPECT_EQ(names({both}), (Names{"a..b", "b"}));
+  both.within = {{"*"}};
+  EXPECT_EQ(names({both}), (Names{"a..b", "a", "b"}));
+  both.within = {{"c"}};
+  EXPECT_NE(names({both}).front().find("/recompute/0/within/0/segment"), std::string::npos);
+  Plan same;
+  both.within = {{"a..b"}};
+  same.recompute = {both};
+  const Result<Step> refused = unroll(trace, same);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().pointer, "/recompute");
+  EXPECT_NE(refused.error().message.find("they are the same calls"), std::string::npos);
+  RecomputeRule alone{"a"};
+  alone.within = {{"a"}};
+  EXPECT_NE(names({alone}).front().find("names no layer call"), std::string::npos);
   const std::vector<RecomputeRule> rules = recompute_rules(trace, {{"a..b"}, {}, true, {}});
   ASSERT_EQ(rules.size(), 1U);
   EXPECT_EQ(rules[0].segment, "a..b");
