@@ -37,6 +37,26 @@ TEST(Recompute, LayersOfGpt2RunAgainAndAreVerified) {
   job.verify(true);
 }
 
+// Two groups of two layers, whose layers run again by themselves behind their group.
+TEST(Recompute, LayersWithinGroupsOfLayersRunAgainAndAreVerified) {
+  ByHand job;
+  job.profile("gpt2:layers=4,width=64,seq=48,vocab=256,dropout=0.1", "4", "adamw");
+  job.write_plan(R"("recompute": [{"segment": "layers.*", "each": 2, "boundary": "offload",
+                                   "within": [{"segment": "layers.?"}]}])");
+  const json predicted = job.simulate();
+  ASSERT_FALSE(predicted.is_null());
+  job.verify(true);
+  const std::string again = job.folder.file("again.json.gz");
+  const Outcome recorded = stowage({"profile", "--plan", job.plan, "-o", again, "-q", "--json"});
+  ASSERT_EQ(recorded.code, 0) << recorded.err;
+  const Outcome inspected = stowage({"inspect", again, "--json"});
+  ASSERT_EQ(inspected.code, 0) << inspected.err;
+  const json report = json::parse(inspected.out);
+  int backwards = 0;
+  for (const json& phase : report.at("phases")) backwards += phase.at("kind") == "backward" ? 1 : 0;
+  EXPECT_GE(backwards, 4) << "behind each layer's run backward goes on";
+}
+
 // The run under a plan, recorded, has the peak that was predicted for it.
 TEST(Recompute, ARunUnderAPlanIsRecorded) {
   ByHand job;

@@ -208,6 +208,42 @@ TEST_F(PlanDecisionsTest, KeepingARowEndsItsSegmentAloneAndNotThoseBesideIt) {
   EXPECT_TRUE(decisions().runs_again(row("layers.4.mlp#1")));
 }
 
+// Groups of three layers run again, and each layer behind its group's run.
+TEST_F(PlanDecisionsTest, SegmentsWithinSegmentsAreEditedAndWrittenBack) {
+  open_plan(R"({"schema": "stowage-plan/1",
+    "saved": [{"site": "layers.3#in0", "do": "offload"}, {"site": "*", "do": "keep"}],
+    "recompute": [{"segment": "layers.[0-5]", "each": 3,
+                   "within": [{"segment": "layers.[0-5]"}]}]})");
+  const auto count = [&](const char* name) {
+    return std::count(decisions().segments.begin(), decisions().segments.end(), name);
+  };
+  EXPECT_EQ(decisions().segments.size(), 8U);
+  const std::int32_t segment = decisions().segment(row("layers.4.mlp#1"));
+  ASSERT_GE(segment, 0);
+  EXPECT_EQ(decisions().segments[static_cast<std::size_t>(segment)], "layers.4");
+
+  // Of a group that ends, the layers that are left run as before: once each.
+  ASSERT_TRUE(document_.set_decision({row("layers.1.mlp#1")}, Decision::offload));
+  settle();
+  ASSERT_TRUE(errors_.empty()) << errors_.front();
+  EXPECT_EQ(count("layers.0..layers.2"), 0);
+  EXPECT_EQ(count("layers.0"), 1);
+  EXPECT_EQ(count("layers.1"), 0);
+  EXPECT_EQ(count("layers.2"), 1);
+  EXPECT_EQ(count("layers.3..layers.5"), 1);
+  EXPECT_EQ(count("layers.3"), 1);
+
+  const PlanDecisions before = decisions();
+  const simulator::ReplayResult replayed = result();
+  const QString file = folder_.filePath(QStringLiteral("nested.json"));
+  ASSERT_TRUE(document_.save_plan(file).ok());
+  open(file);
+  ASSERT_TRUE(errors_.empty()) << errors_.front();
+  expect_same(before);
+  EXPECT_EQ(result().step_ns, replayed.step_ns);
+  EXPECT_EQ(result().peak_requested, replayed.peak_requested);
+}
+
 TEST_F(PlanDecisionsTest, AnotherBudgetDoesNotMakeTheStepAnew) {
   open_plan();
   const auto index = document_.current()->index;
