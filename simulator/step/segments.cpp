@@ -208,8 +208,10 @@ Status SegmentFinder::find_uses(Segment& segment) const {
       const bool is_made = trace_.storages.alloc_event[storage.index()].valid();
       if (!is_made || is_input[storage.index()]) continue;
       if (is_cast_of_parameter(storage)) {
-        return cannot(segment.name, op + " in it reads a cast of a parameter that was made outside "
-                                         "of it: autocast's cache has it no more in backward");
+        return cannot(segment.name,
+                      op + " in it reads a cast of a parameter that was made outside "
+                           "of it: if autocast cached that, it is gone in backward",
+                      "let a run of layers with the one that casts it run again as one");
       }
       segment.captured.push_back(storage);
     }

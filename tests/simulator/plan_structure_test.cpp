@@ -1,14 +1,63 @@
 #include "simulator/step/plan_structure.h"
-#include "simulator/step/segment_rules.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "simulator/step/segment_rules.h"
+#include "simulator/step/unroll.h"
+#include "tests/support/two_layers.h"
 #include "traces/trace_file.h"
 
 namespace stowage::simulator {
 namespace {
+
+using testing::TwoLayers;
+
+TEST(PlanStructure, NamesTheOutermostCallsAndGroupsThem) {
+  TwoLayers two;
+  const Trace trace = two.finish();
+  const auto names = [&](std::vector<RecomputeRule> rules) {
+    Plan plan;
+    plan.recompute = std::move(rules);
+    const Result<Structure> structure = structure_of(trace, plan);
+    return structure ? structure->recompute : std::vector<std::string>{structure.error().text()};
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names({{"*"}}), (Names{"a", "b"}));
+  EXPECT_EQ(names({{"*", 2}}), (Names{"a..b"}));
+  EXPECT_EQ(names({{"*", RecomputeRule::kAll}}), (Names{"a..b"}));
+  EXPECT_EQ(names({{"b"}, {"*"}}), (Names{"b", "a"}));
+  EXPECT_NE(names({{"c"}}).front().find("names no layer call"), std::string::npos);
+  // A row by its ends.
+  EXPECT_EQ(names({{"a..b"}}), (Names{"a..b"}));
+  EXPECT_NE(names({{"b..a"}}).front().find("is no row of layer calls"), std::string::npos);
+  EXPECT_NE(names({{"a.."}}).front().find("is no row of layer calls"), std::string::npos);
+  EXPECT_NE(names({{"b"}, {"a..b"}}).front().find("has 'b', which an earlier rule names"),
+            std::string::npos);
+  // Within others.
+  RecomputeRule both{"*", RecomputeRule::kAll};
+  both.within = {{"b"}};
+  EXPECT_EQ(names({both}), (Names{"a..b", "b"}));
+  both.within = {{"*"}};
+  EXPECT_EQ(names({both}), (Names{"a..b", "a", "b"}));
+  both.within = {{"c"}};
+  EXPECT_NE(names({both}).front().find("/recompute/0/within/0/segment"), std::string::npos);
+  Plan same;
+  both.within = {{"a..b"}};
+  same.recompute = {both};
+  const Result<Step> refused = unroll(trace, same);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().pointer, "/recompute");
+  EXPECT_NE(refused.error().message.find("they are the same calls"), std::string::npos);
+  RecomputeRule alone{"a"};
+  alone.within = {{"a"}};
+  EXPECT_NE(names({alone}).front().find("names no layer call"), std::string::npos);
+  const std::vector<RecomputeRule> rules = recompute_rules(trace, {{"a..b"}, {}, true, {}});
+  ASSERT_EQ(rules.size(), 1U);
+  EXPECT_EQ(rules[0].segment, "a..b");
+  EXPECT_EQ(names(rules), (Names{"a..b"}));
+}
 
 TEST(PlanStructure, RulesOfSegmentsGiveTheSameSegments) {
   const auto loaded = load_trace(STOWAGE_SOURCE_DIR "/traces/samples/gpt2-bf16-h200.trace.json.gz");

@@ -11,12 +11,12 @@
 #include "simulator/lowering/lowering.h"
 #include "simulator/replay/replay.h"
 #include "simulator/step/plan_structure.h"
-#include "simulator/step/segment_rules.h"
 #include "simulator/step/segments.h"
 #include "simulator/step/step_index.h"
 #include "simulator/step/unroll.h"
 #include "tests/support/event_texts.h"
 #include "tests/support/micro_trace.h"
+#include "tests/support/two_layers.h"
 #include "traces/validate.h"
 
 namespace stowage::simulator {
@@ -24,6 +24,7 @@ namespace {
 
 using testing::MicroTrace;
 using testing::texts_of;
+using testing::TwoLayers;
 
 // Layer "a" multiplies its input x (100 bytes) into y (200), which lives as long as its exp needs
 // it, and returns the exp z (300), which the loss saves. In backward z, y and x are asked for.
@@ -223,43 +224,6 @@ TEST(RecomputedStep, ARuleOnWhatASegmentOwnsIsRefused) {
   EXPECT_EQ(plain.error().pointer, "/recompute");
 }
 
-// Layers "a" and "b", "b" given what "a" returns: each multiplies into a storage that it saves.
-struct TwoLayers {
-  MicroTrace t;
-  StorageId x;
-  std::vector<SavedId> saved;
-
-  void layer(const std::string& name, StorageId in, StorageId& out, bool writes = false) {
-    const TensorId given = t.view(in);
-    t.begin_layer(name);
-    t.passed(given);
-    t.begin_op("mul");
-    t.read(in);
-    if (writes) t.write(in);
-    saved.push_back(t.pack(in));
-    out = t.alloc(100);
-    t.end_op();
-    t.end_layer(name);
-    t.passed(t.view(out));
-  }
-  Trace finish(bool b_writes = false) {
-    x = t.alloc(100);
-    StorageId y;
-    StorageId z;
-    layer("a", x, y);
-    t.let_go(x);
-    layer("b", y, z, b_writes);
-    t.let_go(y);
-    t.backward();
-    t.drop(t.unpack(saved[1]));
-    t.free(y);
-    t.drop(t.unpack(saved[0]));
-    t.free(x);
-    t.free(z);
-    return t.finish();
-  }
-};
-
 TEST(Segments, LayersOneBehindTheOtherAreOne) {
   TwoLayers two;
   const Trace trace = two.finish();
@@ -431,51 +395,6 @@ TEST(Segments, SayWhyTheyCannotRunAgain) {
   unused.free(x);
   EXPECT_NE(why(unused.finish(), "a").find("nothing that it saves is asked for"),
             std::string::npos);
-}
-
-TEST(PlanStructure, NamesTheOutermostCallsAndGroupsThem) {
-  TwoLayers two;
-  const Trace trace = two.finish();
-  const auto names = [&](std::vector<RecomputeRule> rules) {
-    Plan plan;
-    plan.recompute = std::move(rules);
-    const Result<Structure> structure = structure_of(trace, plan);
-    return structure ? structure->recompute : std::vector<std::string>{structure.error().text()};
-  };
-  using Names = std::vector<std::string>;
-  EXPECT_EQ(names({{"*"}}), (Names{"a", "b"}));
-  EXPECT_EQ(names({{"*", 2}}), (Names{"a..b"}));
-  EXPECT_EQ(names({{"*", RecomputeRule::kAll}}), (Names{"a..b"}));
-  EXPECT_EQ(names({{"b"}, {"*"}}), (Names{"b", "a"}));
-  EXPECT_NE(names({{"c"}}).front().find("names no layer call"), std::string::npos);
-  // A row by its ends.
-  EXPECT_EQ(names({{"a..b"}}), (Names{"a..b"}));
-  EXPECT_NE(names({{"b..a"}}).front().find("is no row of layer calls"), std::string::npos);
-  EXPECT_NE(names({{"a.."}}).front().find("is no row of layer calls"), std::string::npos);
-  EXPECT_NE(names({{"b"}, {"a..b"}}).front().find("has 'b', which an earlier rule names"),
-            std::string::npos);
-  // Within others.
-  RecomputeRule both{"*", RecomputeRule::kAll};
-  both.within = {{"b"}};
-  EXPECT_EQ(names({both}), (Names{"a..b", "b"}));
-  both.within = {{"*"}};
-  EXPECT_EQ(names({both}), (Names{"a..b", "a", "b"}));
-  both.within = {{"c"}};
-  EXPECT_NE(names({both}).front().find("/recompute/0/within/0/segment"), std::string::npos);
-  Plan same;
-  both.within = {{"a..b"}};
-  same.recompute = {both};
-  const Result<Step> refused = unroll(trace, same);
-  ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().pointer, "/recompute");
-  EXPECT_NE(refused.error().message.find("they are the same calls"), std::string::npos);
-  RecomputeRule alone{"a"};
-  alone.within = {{"a"}};
-  EXPECT_NE(names({alone}).front().find("names no layer call"), std::string::npos);
-  const std::vector<RecomputeRule> rules = recompute_rules(trace, {{"a..b"}, {}, true, {}});
-  ASSERT_EQ(rules.size(), 1U);
-  EXPECT_EQ(rules[0].segment, "a..b");
-  EXPECT_EQ(names(rules), (Names{"a..b"}));
 }
 
 }  // namespace
