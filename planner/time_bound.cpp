@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <limits>
@@ -10,6 +11,7 @@
 
 #include "planner/bounds.h"
 #include "planner/copy_jobs.h"
+#include "planner/in_parallel.h"
 #include "simulator/machine/link_model.h"
 #include "simulator/machine/rest_gain.h"
 #include "simulator/step/op_spans.h"
@@ -352,8 +354,17 @@ Nanoseconds shortest_step(const Footprints& footprints, Bytes budget, std::size_
   };
   const simulator::RestGain gain = simulator::rest_gain(link);
   if (gain.boost == kPpm) return bound_at(kPpm, 0);
-  return std::max(
-      {resident, bound_at(kPpm * kPpm / gain.boost - 1, 0), bound_at(kPpm, gain.saved_per_rest)});
+  const std::array<std::pair<Ppm, Ppm>, 2> both = {
+      {{kPpm * kPpm / gain.boost - 1, 0}, {kPpm, gain.saved_per_rest}}};
+  std::array<Nanoseconds, 2> bounds{};
+  const auto find = [&](std::size_t i) { bounds[i] = bound_at(both[i].first, both[i].second); };
+  // Whoever asks for few positions has several to ask at once.
+  if (positions_most == kAllPositions) {
+    in_parallel(bounds.size(), find);
+  } else {
+    for (std::size_t i = 0; i < bounds.size(); ++i) find(i);
+  }
+  return std::max({resident, bounds[0], bounds[1]});
 }
 
 }  // namespace stowage::planner

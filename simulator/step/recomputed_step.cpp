@@ -14,7 +14,6 @@
 #include "simulator/step/recomputed_order.h"
 #include "simulator/step/step_composer.h"
 #include "traces/columns.h"
-#include "traces/fingerprint.h"
 #include "traces/site_text.h"
 
 namespace stowage::simulator {
@@ -49,7 +48,7 @@ class RecomputedTables {
     write_uses();
     write_device_rows();
     write_ends();
-    trace_.fingerprint = fingerprint(trace_);
+    trace_.fingerprint = from_.fingerprint;
     return std::move(step_);
   }
 

@@ -40,7 +40,9 @@ struct RecomputedOrigins {
 };
 
 struct RecomputedStep {
-  Trace trace;  // valid; without peaks and the allocator's counters, which are of the recorded step
+  // Valid; without peaks and the allocator's counters, which are of the recorded step; with the
+  // recording's fingerprint.
+  Trace trace;
   RecomputedOrigins origins;
   std::vector<SegmentRows> segments;  // in order of their begin in forward
 };
