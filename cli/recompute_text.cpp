@@ -39,7 +39,7 @@ std::string recompute_text(const simulator::Step& step) {
   table.column("runs again");
   table.column("by");
   table.column("frees", Align::right);
-  table.column("in", Align::right);
+  table.column("takes", Align::right);
   for (const auto& [name, family] : families) {
     const bool is_numbered = family.path.number >= 0;
     table.row({family.path.prefix + (is_numbered ? simulator::numbers_text(family.numbers) : "") +

@@ -13,7 +13,7 @@
 #include "simulator/machine/rest_gain.h"
 #include "simulator/plan/parameter_shards.h"
 #include "simulator/step/plan_structure.h"
-#include "simulator/step/segment_rules.h"
+#include "simulator/step/segment_rule_writer.h"
 #include "traces/build_info.h"
 #include "traces/size_text.h"
 #include "traces/units.h"

@@ -19,7 +19,8 @@ struct JsonBounds {
 };
 
 // A plan has 20 keys in an object and 5 values in a rule.
-inline constexpr JsonBounds kPlanBounds{16 << 20, 1'000'000, 256, 32, "this is no plan"};
+inline constexpr JsonBounds kPlanBounds{16 << 20, 1'000'000, 256, 32,
+                                        "no plan of Stowage needs that"};
 // What a verb prints with --json.
 inline constexpr JsonBounds kAnswerBounds{64 << 20, 2'000'000, 4096, 32,
                                           "no verb of Stowage prints that"};

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "simulator/step/plan_structure.h"
-#include "simulator/step/segment_rules.h"
+#include "simulator/step/segment_row.h"
 
 namespace stowage::gui {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "planner/streaming_layers.h"
-#include "simulator/step/segment_rules.h"
+#include "simulator/step/segment_row.h"
 
 namespace stowage::gui {
 

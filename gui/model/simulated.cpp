@@ -8,7 +8,7 @@
 #include "simulator/machine/calibration_settings.h"
 #include "simulator/plan/parameter_shards.h"
 #include "simulator/step/plan_structure.h"
-#include "simulator/step/segment_rules.h"
+#include "simulator/step/segment_rule_writer.h"
 #include "simulator/step/unroll.h"
 
 namespace stowage::gui {

@@ -18,7 +18,7 @@
 #include "planner/policies/policies.h"
 #include "planner/structure_pool.h"
 #include "simulator/step/plan_structure.h"
-#include "simulator/step/segment_rules.h"
+#include "simulator/step/segment_rule_writer.h"
 
 namespace stowage::planner::builtin {
 PolicyInfo checkpoint_info() {

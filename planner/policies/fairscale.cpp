@@ -23,7 +23,7 @@
 #include "simulator/plan/parameter_shards.h"
 #include "simulator/plan/pattern_text.h"
 #include "simulator/step/plan_structure.h"
-#include "simulator/step/segment_rules.h"
+#include "simulator/step/segment_rule_writer.h"
 
 namespace stowage::planner::builtin {
 namespace {

@@ -71,6 +71,14 @@ Status check_owners(const StepIndex& index, const Plan& plan, const Decisions& d
   for (std::size_t rule = 0; rule < plan.saved.size(); ++rule) {
     if (!owned[rule].valid() || has_other[rule]) continue;
     const Trace& trace = index.trace();
+    if (trace.saved.ordinal[owned[rule].index()] < 0) {
+      return Error{ErrorCode::bad_input,
+                   trace.string(trace.saved.site[owned[rule].index()]) +
+                       " is what a segment within another is given: that one's run makes it again, "
+                       "and nothing moves it",
+                   "", "/saved/" + std::to_string(rule),
+                   "leave the rule out, or name what the outermost segment is given"};
+    }
     return Error{ErrorCode::bad_input,
                  "the rule moves nothing: " + trace.string(trace.saved.site[owned[rule].index()]) +
                      " and what else it decides about belong to segments that run again",

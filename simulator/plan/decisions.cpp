@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "simulator/plan/parameter_shards.h"
+#include "simulator/plan/pattern_text.h"
 #include "simulator/plan/program_point.h"
 #include "simulator/plan/rule_match.h"
 #include "simulator/plan/rule_writer.h"
@@ -13,6 +14,9 @@
 
 namespace stowage::simulator {
 namespace {
+
+// In the site of what a segment is given (traces/site_text.h).
+constexpr const char* kInputSite = "#in";
 
 std::string at_rule(std::size_t rule, const std::string& key = "") {
   return "/saved/" + std::to_string(rule) + key;
@@ -53,8 +57,21 @@ Error matches_nothing(const Trace& trace, const SavedRule& rule, std::size_t num
   }
   SavedRule only_site;
   only_site.site = rule.site;
-  error.message = "the rule with site \"" + *rule.site + "\" matches no saved tensor";
+  error.message = "the rule with site \"" + short_text(*rule.site) + "\" matches no saved tensor";
   error.pointer = at_rule(number, "/site");
+  if (rule.site->find(kInputSite) != std::string::npos) {
+    if (rule.decision == Decision::recompute) {
+      error.message = "what runs again is given \"" + short_text(*rule.site) +
+                      "\": that is not made again by ops";
+      error.hint = "keep it, or offload it";
+      return error;
+    }
+    const std::vector<std::int32_t>& ordinal = trace.saved.ordinal;
+    if (std::none_of(ordinal.begin(), ordinal.end(), [](std::int32_t o) { return o < 0; })) {
+      error.hint = "only what runs again has such sites, and nothing does under this plan";
+      return error;
+    }
+  }
   const auto matcher = RuleMatcher::make(trace, only_site);
   bool site_exists = false;
   bool site_is_older = false;

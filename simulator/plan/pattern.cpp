@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <optional>
 
+#include "simulator/plan/pattern_text.h"
+
 namespace stowage::simulator {
 namespace {
 
@@ -24,7 +26,7 @@ std::optional<std::int64_t> number(std::string_view digits) {
 }
 
 Error malformed(std::string_view text, const std::string& what) {
-  return {ErrorCode::bad_input, "pattern \"" + std::string(text) + "\" " + what, "", "",
+  return {ErrorCode::bad_input, "pattern \"" + short_text(text) + "\" " + what, "", "",
           "numbers are written [3], [0-5] or [0-2,7]"};
 }
 
@@ -60,7 +62,16 @@ Result<Pattern> Pattern::parse(std::string_view text) {
         const std::size_t dash = item.find('-');
         const auto first = number(item.substr(0, dash));
         const auto last = dash == std::string_view::npos ? first : number(item.substr(dash + 1));
-        if (!first || !last) return malformed(text, "has no numbers between [ and ]");
+        const auto has_digits_alone = [](std::string_view part) {
+          return !part.empty() && std::all_of(part.begin(), part.end(), is_digit);
+        };
+        if (!first || !last) {
+          const std::string_view wrong =
+              first ? item.substr(dash + 1) : item.substr(0, std::min(dash, item.size()));
+          return malformed(text, has_digits_alone(wrong)
+                                     ? "has a number of more than 18 digits between [ and ]"
+                                     : "has no numbers between [ and ]");
+        }
         if (*last < *first) return malformed(text, "has a range that ends before it starts");
         element.ranges.emplace_back(*first, *last);
       }

@@ -55,4 +55,15 @@ NumberedPath take_apart(const std::string& path) {
   return {"", -1, path};
 }
 
+std::string short_text(std::string_view text) {
+  constexpr std::size_t kLongest = 80;
+  if (text.size() <= kLongest) return std::string(text);
+  const auto is_inside_character = [&](std::size_t at) {
+    return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U;
+  };
+  std::size_t end = kLongest;
+  while (end > 0 && is_inside_character(end)) --end;
+  return std::string(text.substr(0, end)) + "..";
+}
+
 }  // namespace stowage::simulator

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
 
 namespace stowage::simulator {
 
@@ -17,6 +18,10 @@ using Numbers = std::set<std::int64_t>;
 // short and matches other names as well; exact: they are escaped.
 enum class Spelling { loose, exact };
 [[nodiscard]] std::string as_pattern(const std::string& name, Spelling spelling);
+
+// Of a pattern or a name that a user wrote, as much as one line of an error holds: 80 bytes, then
+// "..".
+[[nodiscard]] std::string short_text(std::string_view text);
 
 // A dotted path taken apart at its first component that is a number: "layers.3.mlp" is "layers.",
 // 3,

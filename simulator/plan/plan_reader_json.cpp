@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 
+#include "simulator/plan/doubled_key_json.h"
 #include "simulator/plan/plan_json.h"
 #include "traces/json_bounds.h"
 #include "traces/nearest.h"
@@ -125,18 +125,10 @@ bool PlanReader::parse(std::string_view text, Json& out) {
   if (const Status within = check_json_bounds(text, file_, kPlanBounds); !within) {
     return fail("", within.error());
   }
-  std::vector<std::set<std::string>> keys;  // at most kPlanBounds.keys of an object
-  std::string doubled;
+  DoubledKey doubled;
   const Json::parser_callback_t no_key_twice = [&](int /*depth*/, Json::parse_event_t event,
                                                    Json& parsed) {
-    if (event == Json::parse_event_t::object_start) {
-      keys.emplace_back();
-    } else if (event == Json::parse_event_t::object_end) {
-      keys.pop_back();
-    } else if (event == Json::parse_event_t::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!keys.back().insert(key).second && doubled.empty()) doubled = in_quotes(key);
-    }
+    doubled.tell(event, parsed);
     return true;
   };
   try {
@@ -146,8 +138,8 @@ bool PlanReader::parse(std::string_view text, Json& out) {
     if (const auto start = what.find("] "); start != std::string::npos) what.erase(0, start + 2);
     return fail("", "not JSON: " + what, "a plan is what stowage plan writes");
   }
-  if (!doubled.empty()) return fail("", "the key " + doubled + " stands twice in one object");
-  return true;
+  return doubled.pointer().empty() ||
+         fail(doubled.pointer(), "the key stands twice in one object", "leave one of both out");
 }
 
 bool PlanReader::schema(const Json& document) {

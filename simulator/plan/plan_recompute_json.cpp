@@ -41,7 +41,7 @@ bool PlanReader::recompute_rule(const Json& json, const std::string& at, std::in
   }
   if (const auto each = json.find("each"); each != json.end()) {
     if (out.segment.find("..") != std::string::npos) {
-      return fail(child(at, "each"), "a run of layers is one segment", "leave \"each\" out");
+      return fail(child(at, "each"), "a row of layers is one segment", "leave \"each\" out");
     }
     std::int64_t layers = 1;
     if (*each == "run") {
@@ -50,7 +50,10 @@ bool PlanReader::recompute_rule(const Json& json, const std::string& at, std::in
       return fail(child(at, "each"),
                   "unknown value " + in_quotes(each->get_ref<const std::string&>()),
                   "\"layer\", \"run\" or a number of layers");
-    } else if (!each->is_string() && !integer(*each, child(at, "each"), 1, layers)) {
+    } else if (!each->is_string() && !each->is_number()) {
+      return fail(child(at, "each"), std::string("expected a number, found ") + each->type_name(),
+                  "\"layer\", \"run\" or a number of layers");
+    } else if (each->is_number() && !integer(*each, child(at, "each"), 1, layers)) {
       return false;
     }
     if (layers > std::numeric_limits<std::int32_t>::max()) {
@@ -67,8 +70,9 @@ bool PlanReader::recompute_rule(const Json& json, const std::string& at, std::in
 
 bool PlanReader::boundary(const Json& json, const std::string& at, std::int32_t depth,
                           RecomputeRule& out) {
-  if (json == "keep") return true;
-  if (json != "offload") return fail(at, "expected \"keep\" or \"offload\"");
+  std::size_t which = 0;
+  if (!one_of(json, at, {"keep", "offload"}, which)) return false;
+  if (which == 0) return true;
   if (depth > 0) {
     return fail(at, "what a segment within another is given stays: the other one's run makes it",
                 "leave \"boundary\" out");

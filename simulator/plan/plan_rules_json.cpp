@@ -39,7 +39,12 @@ bool PlanReader::rule_action(const Json& json, const std::string& at, SavedRule&
       return fail(child(at, "by"), "the key \"by\" is missing",
                   "\"by\": \"ops\"; segments are named under \"recompute\"");
     }
-    if (!one_of(*by, child(at, "by"), {"ops"}, index)) return false;
+    if (*by != "ops") {
+      return fail(child(at, "by"),
+                  by->is_string() ? "unknown value " + in_quotes(by->get_ref<const std::string&>())
+                                  : std::string("expected a string, found ") + by->type_name(),
+                  "\"by\": \"ops\"; segments are named under \"recompute\"");
+    }
   } else if (by != json.end()) {
     return fail(child(at, "by"), "belongs to \"do\": \"recompute\"", "leave it out");
   }

@@ -20,20 +20,22 @@ struct Nests {
   }
 };
 
-Error bad(std::string message, std::string hint) {
-  return {ErrorCode::bad_input, std::move(message), "", "", std::move(hint)};
+Error bad(const Segment& segment, std::string message, std::string hint) {
+  return {ErrorCode::bad_input, std::move(message), "", segment.entry, std::move(hint)};
 }
 
 Status check_lies_within(const Trace& recording, const Segment& outer, const Segment& inner) {
   const bool is_same = inner.first == outer.first && inner.end == outer.end;
   if (is_same || inner.end > outer.end) {
-    return bad("segments '" + outer.name + "' and '" + inner.name + "' overlap" +
+    return bad(inner,
+               "segments '" + outer.name + "' and '" + inner.name + "' overlap" +
                    (is_same ? ": they are the same calls" : ", and neither lies within the other"),
                "let one of them run again, or the other");
   }
   for (const StorageId storage : inner.captured) {
     if (!outer.has(recording.storages.alloc_event[storage.index()])) continue;
-    return bad("segment '" + inner.name + "' cannot run again within '" + outer.name +
+    return bad(inner,
+               "segment '" + inner.name + "' cannot run again within '" + outer.name +
                    "': it reads what that makes and does not give it",
                "let one of them run again, or the other");
   }
@@ -46,7 +48,8 @@ Status check_chain_lies_outside(const Segment& outer, const Segment& chain) {
   const bool is_owned = std::any_of(chain.saved.begin(), chain.saved.end(),
                                     [&](SavedId each) { return outer.saves(each); });
   if (!is_owned && std::none_of(chain.inputs.begin(), chain.inputs.end(), is_inside)) return Unit{};
-  return bad(chain.name + " cannot be made again by ops: its ops are of '" + outer.name +
+  return bad(chain,
+             chain.name + " cannot be made again by ops: its ops are of '" + outer.name +
                  "', in which others run again",
              "leave one of both out");
 }
@@ -178,7 +181,12 @@ Result<RecomputedStep> recompute_nested(const Trace& recording, std::vector<Segm
       if (nests->height[j] != height) continue;
       Result<Segment> segment =
           finder ? finder->find(segments[j].name) : Result<Segment>(segments[j]);
-      if (!segment) return std::move(segment).error();
+      if (!segment) {
+        Error error = std::move(segment).error();
+        error.pointer = segments[j].entry;
+        return error;
+      }
+      segment->entry = segments[j].entry;
       number_inputs(segments, *nests, j, *segment);
       add_inner_runs(*nests, j, done, *segment);
       rows.push_back(j);

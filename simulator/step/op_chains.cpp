@@ -93,6 +93,15 @@ bool is_written(UseMode mode) {
   return mode == UseMode::write || mode == UseMode::in_place;
 }
 
+std::string entry_text(std::size_t site) {
+  return "/ops/" + std::to_string(site);
+}
+
+Error at_entry(std::size_t site, Error error) {
+  error.pointer = entry_text(site);
+  return error;
+}
+
 }  // namespace
 
 ChainFinder::ChainFinder(const Trace& recording)
@@ -176,44 +185,52 @@ Status ChainFinder::check(SavedId saved) const {
                      " cannot be made again by ops: " + why);
 }
 
-// By storage: it is given up.
-Result<std::vector<bool>> ChainFinder::storages_at(const std::vector<std::string>& sites) const {
+Result<ChainFinder::GivenUp> ChainFinder::storages_at(const std::vector<std::string>& sites) const {
   std::map<std::string_view, SavedId> by_name;
   for (std::size_t s = 0; s < trace_.saved.size(); ++s) {
     by_name.emplace(trace_.string(trace_.saved.site[s]), SavedId(s));
   }
-  std::vector<bool> is_named(trace_.saved.size(), false);
-  std::vector<bool> given_up(trace_.storages.size(), false);
-  for (const std::string& site : sites) {
+  GivenUp given_up;
+  given_up.storages.assign(trace_.storages.size(), false);
+  given_up.site.assign(trace_.saved.size(), sites.size());
+  for (std::size_t k = 0; k < sites.size(); ++k) {
+    const std::string& site = sites[k];
     const auto found = by_name.find(site);
     if (found == by_name.end()) {
       std::vector<std::string> names;
       for (const auto& [name, row] : by_name) names.emplace_back(name);
       const std::string near = nearest(site, names);
-      return chain_error("the recording saves nothing at '" + site + "'",
-                         near.empty() ? "" : "did you mean '" + near + "'?");
+      return at_entry(k, chain_error("the recording saves nothing at '" + site + "'",
+                                     near.empty() ? "" : "did you mean '" + near + "'?"));
     }
-    if (Status able = check(found->second); !able) return std::move(able).error();
-    is_named[found->second.index()] = true;
-    given_up[trace_.saved.storage[found->second.index()].index()] = true;
+    if (Status able = check(found->second); !able) return at_entry(k, able.error());
+    given_up.site[found->second.index()] = k;
+    given_up.storages[trace_.saved.storage[found->second.index()].index()] = true;
   }
   for (std::size_t s = 0; s < trace_.saved.size(); ++s) {
     const StorageId of = trace_.saved.storage[s];
-    if (!of.valid() || !given_up[of.index()]) continue;
+    if (!of.valid() || !given_up.storages[of.index()]) continue;
     const std::string& site = trace_.string(trace_.saved.site[s]);
-    if (!is_named[s]) {
-      return chain_error("what is saved at " + site +
-                             " is saved at another site too, where it is to be made again by ops",
-                         "name " + site + " too, or leave both out");
+    const std::size_t k = given_up.site[s];
+    if (k == sites.size()) {
+      const auto same = saved_of_[of.index()];
+      const auto named = std::find_if(same.begin(), same.end(), [&](SavedId other) {
+        return given_up.site[other.index()] < sites.size();
+      });
+      const std::size_t other = given_up.site[named->index()];
+      return at_entry(other, chain_error("what is saved at " + sites[other] + " is saved at " +
+                                             site + " too, which is not made again by ops",
+                                         "name " + site + " too, or leave both out"));
     }
     if (unpacks_of_[s].empty()) {
-      return chain_error(site + " cannot be made again by ops: backward does not ask for it");
+      return at_entry(
+          k, chain_error(site + " cannot be made again by ops: backward does not ask for it"));
     }
     const OpId writer = makers_of(of).back();
     if (trace_.saved.event[s] < spans_.begin(writer)) {
-      return chain_error(
-          site + " cannot be made again by ops: " + trace_.string(trace_.ops.name[writer.index()]) +
-          " writes into it after that");
+      return at_entry(k, chain_error(site + " cannot be made again by ops: " +
+                                     trace_.string(trace_.ops.name[writer.index()]) +
+                                     " writes into it after that"));
     }
   }
   return given_up;
@@ -355,25 +372,29 @@ Status ChainFinder::check_unwritten(const Segment& segment) const {
 }
 
 Result<std::vector<Segment>> ChainFinder::find(const std::vector<std::string>& sites) const {
-  const Result<std::vector<bool>> given_up = storages_at(sites);
-  if (!given_up) return given_up.error();
+  const Result<GivenUp> named = storages_at(sites);
+  if (!named) return named.error();
+  const std::vector<bool>& given_up = named->storages;
   std::vector<Bytes> known(trace_.storages.size(), -1);
   std::vector<bool> is_served(trace_.storages.size(), false);
   std::vector<Segment> chains;
   for (std::size_t u = 0; u < trace_.unpacks.size(); ++u) {
     const StorageId of = trace_.saved.storage[trace_.unpacks.saved[u].index()];
-    if (!of.valid() || !(*given_up)[of.index()] || is_served[of.index()]) continue;
+    if (!of.valid() || !given_up[of.index()] || is_served[of.index()]) continue;
     Chain chain;
-    make(of, *given_up, known, chain);
+    make(of, given_up, known, chain);
+    const std::size_t site = named->site[trace_.unpacks.saved[u].index()];
     if (chain.ops.size() == kMostOps) {
-      return chain_error(trace_.string(trace_.saved.site[trace_.unpacks.saved[u].index()]) +
-                             " cannot be made again by ops: a thousand of them or more would run",
-                         "keep some of what they make");
+      return at_entry(
+          site,
+          chain_error(
+              sites[site] + " cannot be made again by ops: a thousand of them or more would run",
+              "keep some of what they make"));
     }
     std::vector<SavedId> saved;
     for (std::size_t s = 0; s < trace_.saved.size(); ++s) {
       const StorageId each = trace_.saved.storage[s];
-      if (!each.valid() || !(*given_up)[each.index()] || is_served[each.index()]) continue;
+      if (!each.valid() || !given_up[each.index()] || is_served[each.index()]) continue;
       const std::vector<OpId> makers = makers_of(each);
       const bool is_made = std::all_of(makers.begin(), makers.end(),
                                        [&](OpId op) { return chain.ops.contains(op); });
@@ -381,7 +402,8 @@ Result<std::vector<Segment>> ChainFinder::find(const std::vector<std::string>& s
     }
     for (const SavedId each : saved) is_served[trace_.saved.storage[each.index()].index()] = true;
     Result<Segment> segment = segment_of(chain, UnpackId(u), std::move(saved));
-    if (!segment) return std::move(segment).error();
+    if (!segment) return at_entry(site, std::move(segment).error());
+    segment->entry = entry_text(site);
     chains.push_back(std::move(segment).value());
   }
   // Inputs are numbered within the layer call where they are packed.

@@ -36,11 +36,10 @@ class ChainFinder {
   // The chains that make the tensors saved at these sites again, sorted by trigger. A chain makes
   // what backward asks for first, and on its way everything else of theirs that it comes by; what
   // it needs besides is held from forward on when it is saved anyway, or takes fewer bytes than
-  // what it would be made of. Errors (bad_input), each naming the site: no such site; those of
-  // check(); its storage is saved at another site that is not made again, or backward does not ask
-  // for it, or it is written behind its pack; what the chain reads is written before it would run;
-  // it would be of a thousand ops.
-  // Cost: O(recording).
+  // what it would be made of. Errors (bad_input), each naming the site, at "/ops/N": no such site;
+  // those of check(); its storage is saved at another site that is not made again, or backward does
+  // not ask for it, or it is written behind its pack; what the chain reads is written before it
+  // would run; it would be of a thousand ops. Cost: O(recording).
   [[nodiscard]] Result<std::vector<Segment>> find(const std::vector<std::string>& sites) const;
 
  private:
@@ -49,11 +48,16 @@ class ChainFinder {
     std::set<OpId> ops;
     std::vector<TensorId> inputs;
   };
+  // Of a list of sites.
+  struct GivenUp {
+    std::vector<bool> storages;     // by storage
+    std::vector<std::size_t> site;  // by saved tensor: its place in the list, or the list's size
+  };
   // The op that makes it and those that write into it, in order.
   [[nodiscard]] std::vector<OpId> makers_of(StorageId storage) const;
   [[nodiscard]] std::string why_not_written(StorageId storage, std::uint32_t use) const;
   [[nodiscard]] std::string why_not(StorageId storage) const;  // empty: it can
-  [[nodiscard]] Result<std::vector<bool>> storages_at(const std::vector<std::string>& sites) const;
+  [[nodiscard]] Result<GivenUp> storages_at(const std::vector<std::string>& sites) const;
   [[nodiscard]] Bytes bytes_to_hold(StorageId storage, const std::vector<bool>& given_up,
                                     std::vector<Bytes>& known, int depth) const;
   void make(StorageId storage, const std::vector<bool>& given_up, std::vector<Bytes>& known,

@@ -1,6 +1,8 @@
 #include "simulator/step/plan_structure.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,14 +18,23 @@
 namespace stowage::simulator {
 namespace {
 
+std::string saved_rule(std::size_t rule) {
+  return "/saved/" + std::to_string(rule);
+}
+
 // Sites whose first rule recomputes them.
-Result<std::vector<std::string>> sites_by_ops(const Trace& recording, const Plan& plan) {
+struct SitesByOps {
   std::vector<std::string> sites;
+  std::vector<std::string> rules;  // by site: "/saved/3"
+};
+
+Result<SitesByOps> sites_by_ops(const Trace& recording, const Plan& plan) {
+  SitesByOps by_ops;
   const auto recomputes = [](const SavedRule& rule) {
     return rule.decision == Decision::recompute;
   };
   const auto last = std::find_if(plan.saved.rbegin(), plan.saved.rend(), recomputes);
-  if (last == plan.saved.rend()) return sites;
+  if (last == plan.saved.rend()) return by_ops;
   // Rules may name what the recording alone does not have (inputs of segments), so that those that
   // do not recompute only take from those that do.
   std::vector<RuleMatcher> matchers;
@@ -31,7 +42,7 @@ Result<std::vector<std::string>> sites_by_ops(const Trace& recording, const Plan
     Result<RuleMatcher> matcher = RuleMatcher::make(recording, plan.saved[r]);
     if (!matcher) {
       Error error = std::move(matcher).error();
-      error.pointer = "/saved/" + std::to_string(r) + error.pointer;
+      error.pointer = saved_rule(r) + error.pointer;
       return error;
     }
     matchers.push_back(std::move(matcher).value());
@@ -43,7 +54,8 @@ Result<std::vector<std::string>> sites_by_ops(const Trace& recording, const Plan
       if (!matchers[r].matches(SavedId(s))) continue;
       matches_some[r] = true;
       if (!is_decided && recomputes(plan.saved[r])) {
-        sites.push_back(recording.string(recording.saved.site[s]));
+        by_ops.sites.push_back(recording.string(recording.saved.site[s]));
+        by_ops.rules.push_back(saved_rule(r));
       }
       is_decided = true;
     }
@@ -55,23 +67,42 @@ Result<std::vector<std::string>> sites_by_ops(const Trace& recording, const Plan
     Result<Decisions> decisions = resolve(recording, alone);
     if (decisions) continue;  // "*" of a recording that saves nothing
     Error error = std::move(decisions).error();
-    error.pointer.replace(0, std::string("/saved/0").size(), "/saved/" + std::to_string(r));
+    error.pointer.replace(0, saved_rule(0).size(), saved_rule(r));
     return error;
   }
-  return sites;
+  return by_ops;
+}
+
+// A plan's structure, and which rules name its entries.
+struct RuledStructure {
+  Structure structure;
+  std::map<std::string, std::string> rules;  // by entry: "/recompute/3" or "/ops/0"
+};
+
+Result<RuledStructure> ruled_structure(const Trace& recording, const Plan& plan) {
+  RuledStructure ruled;
+  Result<SitesByOps> sites = sites_by_ops(recording, plan);
+  if (!sites) return std::move(sites).error();
+  for (std::size_t k = 0; k < sites->sites.size(); ++k) {
+    ruled.rules["/ops/" + std::to_string(k)] = std::move(sites->rules[k]);
+  }
+  ruled.structure.ops = std::move(sites->sites);
+  Result<std::vector<NamedSegment>> segments = segments_named(recording, plan.recompute);
+  if (!segments) return std::move(segments).error();
+  for (NamedSegment& segment : *segments) {
+    const std::string entry = "/recompute/" + std::to_string(ruled.structure.recompute.size());
+    ruled.rules[entry] = std::move(segment.rule);
+    ruled.structure.recompute.push_back(std::move(segment.name));
+  }
+  return ruled;
 }
 
 }  // namespace
 
 Result<Structure> structure_of(const Trace& recording, const Plan& plan) {
-  Structure structure;
-  Result<std::vector<std::string>> sites = sites_by_ops(recording, plan);
-  if (!sites) return std::move(sites).error();
-  structure.ops = std::move(sites).value();
-  Result<std::vector<std::string>> segments = segments_named(recording, plan.recompute);
-  if (!segments) return std::move(segments).error();
-  structure.recompute = std::move(segments).value();
-  return structure;
+  Result<RuledStructure> ruled = ruled_structure(recording, plan);
+  if (!ruled) return std::move(ruled).error();
+  return std::move(ruled->structure);
 }
 
 std::vector<SavedRule> op_rules(const Trace& recording, const Structure& structure) {
@@ -124,12 +155,13 @@ Structure structure_of(const Step& step) {
 }
 
 Result<Step> unroll(const Trace& recording, const Plan& plan) {
-  Result<Structure> structure = structure_of(recording, plan);
-  if (!structure) return std::move(structure).error();
-  Result<Step> step = unroll(recording, *structure);
-  if (step || !step.error().pointer.empty()) return step;
+  const Result<RuledStructure> ruled = ruled_structure(recording, plan);
+  if (!ruled) return ruled.error();
+  Result<Step> step = unroll(recording, ruled->structure);
+  if (step) return step;
   Error error = std::move(step).error();
-  error.pointer = structure->recompute.empty() ? "/saved" : "/recompute";
+  const auto rule = ruled->rules.find(error.pointer);
+  if (rule != ruled->rules.end()) error.pointer = rule->second;
   return error;
 }
 

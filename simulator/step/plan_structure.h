@@ -22,8 +22,8 @@ namespace stowage::simulator {
 // The structure of a step that was unrolled: what of it runs again.
 [[nodiscard]] Structure structure_of(const Step& step);
 
-// The step under it. Errors: those of structure_of() and of the other unroll(), these at
-// "/recompute".
+// The step under it. Errors: those of structure_of() and of the other unroll(), these at the rule
+// that names what they are about.
 [[nodiscard]] Result<Step> unroll(const Trace& recording, const Plan& plan);
 
 }  // namespace stowage::simulator

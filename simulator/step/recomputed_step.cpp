@@ -480,20 +480,22 @@ Result<RecomputedStep> recompute(const Trace& recording, std::vector<Segment> se
   std::stable_sort(segments.begin(), segments.end(), [](const Segment& a, const Segment& b) {
     return std::pair(a.is_chain(), a.first) < std::pair(b.is_chain(), b.first);
   });
-  const auto bad = [](std::string message, std::string hint) {
-    return Error{ErrorCode::bad_input, std::move(message), "", "", std::move(hint)};
+  const auto bad = [](const Segment& segment, std::string message, std::string hint) {
+    return Error{ErrorCode::bad_input, std::move(message), "", segment.entry, std::move(hint)};
   };
   std::vector<bool> is_owned(recording.saved.size(), false);
   for (std::size_t j = 0; j < segments.size(); ++j) {
     const Segment& segment = segments[j];
     const bool overlaps = j > 0 && !segment.is_chain() && segment.first < segments[j - 1].end;
     if (overlaps) {
-      return bad("segments '" + segments[j - 1].name + "' and '" + segment.name + "' overlap",
+      return bad(segment,
+                 "segments '" + segments[j - 1].name + "' and '" + segment.name + "' overlap",
                  "let one of them run again, or the other");
     }
     for (const SavedId saved : segment.saved) {
       if (is_owned[saved.index()]) {
-        return bad(recording.string(recording.saved.site[saved.index()]) +
+        return bad(segment,
+                   recording.string(recording.saved.site[saved.index()]) +
                        " belongs to a segment that runs again, and cannot be made again by ops too",
                    "leave one of both out");
       }

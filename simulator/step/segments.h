@@ -37,7 +37,9 @@ struct Segment {
 
   std::string name;  // as a structure names it: "layers.3", "embed@2", "layers.0..layers.3"; of a
                      // chain: the site that triggers it
-  LayerId layer;     // of its first call, or of its trigger's site
+  std::string
+      entry;      // that names it in the structure: "/recompute/3", "/ops/0"; errors point there
+  LayerId layer;  // of its first call, or of its trigger's site
   std::int32_t call = 0;
   std::int32_t calls = 1;  // of layers, one after the other; 0 = a chain
   EventId first;  // [first, end): from the first call's layer_forward_begin to the last one's end,

@@ -3,6 +3,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "simulator/step/composed_step.h"
@@ -32,9 +33,15 @@ Result<Step> unroll_segments(const Trace& recording, const Structure& structure)
   }
   const SegmentFinder finder(recording);
   std::vector<Segment> segments;
-  for (const std::string& name : structure.recompute) {
-    Result<Segment> segment = finder.find(name);
-    if (!segment) return std::move(segment).error();
+  for (std::size_t k = 0; k < structure.recompute.size(); ++k) {
+    const std::string entry = "/recompute/" + std::to_string(k);
+    Result<Segment> segment = finder.find(structure.recompute[k]);
+    if (!segment) {
+      Error error = std::move(segment).error();
+      error.pointer = entry;
+      return error;
+    }
+    segment->entry = entry;
     segments.push_back(std::move(segment).value());
   }
   if (!structure.ops.empty()) {

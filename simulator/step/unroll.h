@@ -17,7 +17,9 @@ namespace stowage::simulator {
 // the templates' passes. Its tables are valid (traces/validate.h). Errors (bad_input): a segment
 // that is no layer of the recording or has no template (with what to record), decisions that
 // replace the same events, a template that names what is not there or whose pieces do not make a
-// whole step, no update that can be left out. Cost: that of compose(), and of validate().
+// whole step, no update that can be left out. Of one about a
+// segment or a site that runs again the pointer is its entry: "/recompute/3", "/ops/0". Cost: that
+// of compose(), and of validate().
 [[nodiscard]] Result<Step> unroll(const Trace& recording, const Structure& structure,
                                   const std::vector<StepTemplate>& templates = {});
 

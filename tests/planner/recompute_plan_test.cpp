@@ -9,7 +9,7 @@
 
 #include "planner/planner.h"
 #include "simulator/step/plan_structure.h"
-#include "simulator/step/segment_rules.h"
+#include "simulator/step/segment_rule_writer.h"
 #include "tests/support/random_chain.h"
 
 namespace stowage::planner {

@@ -1,9 +1,11 @@
 #include "simulator/step/plan_structure.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "simulator/step/segment_rule_writer.h"
 #include "simulator/step/segment_rules.h"
 #include "simulator/step/unroll.h"
 #include "tests/support/two_layers.h"
@@ -12,51 +14,113 @@
 namespace stowage::simulator {
 namespace {
 
-using testing::TwoLayers;
+using stowage::testing::TwoLayers;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-TEST(PlanStructure, NamesTheOutermostCallsAndGroupsThem) {
+using Names = std::vector<std::string>;
+
+// What rules name in a step of the layers "a" and "b", or the error alone.
+Names names(std::vector<RecomputeRule> rules) {
   TwoLayers two;
   const Trace trace = two.finish();
-  const auto names = [&](std::vector<RecomputeRule> rules) {
-    Plan plan;
-    plan.recompute = std::move(rules);
-    const Result<Structure> structure = structure_of(trace, plan);
-    return structure ? structure->recompute : std::vector<std::string>{structure.error().text()};
-  };
-  using Names = std::vector<std::string>;
+  Plan plan;
+  plan.recompute = std::move(rules);
+  const Result<Structure> structure = structure_of(trace, plan);
+  return structure ? structure->recompute : Names{structure.error().text()};
+}
+
+std::string refused(std::vector<RecomputeRule> rules) {
+  const Names all = names(std::move(rules));
+  return all.size() == 1 ? all.front() : "they are not refused";
+}
+
+RecomputeRule run_of_all(std::vector<RecomputeRule> within) {
+  return {"*", RecomputeRule::kAll, Decision::keep, std::move(within)};
+}
+
+TEST(PlanStructure, NamesTheOutermostCallsAndGroupsThem) {
   EXPECT_EQ(names({{"*"}}), (Names{"a", "b"}));
   EXPECT_EQ(names({{"*", 2}}), (Names{"a..b"}));
   EXPECT_EQ(names({{"*", RecomputeRule::kAll}}), (Names{"a..b"}));
   EXPECT_EQ(names({{"b"}, {"*"}}), (Names{"b", "a"}));
-  EXPECT_NE(names({{"c"}}).front().find("names no layer call"), std::string::npos);
-  // A row by its ends.
   EXPECT_EQ(names({{"a..b"}}), (Names{"a..b"}));
-  EXPECT_NE(names({{"b..a"}}).front().find("is no row of layer calls"), std::string::npos);
-  EXPECT_NE(names({{"a.."}}).front().find("is no row of layer calls"), std::string::npos);
-  EXPECT_NE(names({{"b"}, {"a..b"}}).front().find("has 'b', which an earlier rule names"),
-            std::string::npos);
-  // Within others.
-  RecomputeRule both{"*", RecomputeRule::kAll};
-  both.within = {{"b"}};
-  EXPECT_EQ(names({both}), (Names{"a..b", "b"}));
-  both.within = {{"*"}};
-  EXPECT_EQ(names({both}), (Names{"a..b", "a", "b"}));
-  both.within = {{"c"}};
-  EXPECT_NE(names({both}).front().find("/recompute/0/within/0/segment"), std::string::npos);
-  Plan same;
-  both.within = {{"a..b"}};
-  same.recompute = {both};
-  const Result<Step> refused = unroll(trace, same);
-  ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().pointer, "/recompute");
-  EXPECT_NE(refused.error().message.find("they are the same calls"), std::string::npos);
-  RecomputeRule alone{"a"};
-  alone.within = {{"a"}};
-  EXPECT_NE(names({alone}).front().find("names no layer call"), std::string::npos);
-  const std::vector<RecomputeRule> rules = recompute_rules(trace, {{"a..b"}, {}, true, {}});
+  EXPECT_EQ(names({run_of_all({{"b"}})}), (Names{"a..b", "b"}));
+  EXPECT_EQ(names({run_of_all({{"*"}})}), (Names{"a..b", "a", "b"}));
+  TwoLayers two;
+  const std::vector<RecomputeRule> rules = recompute_rules(two.finish(), {{"a..b"}, {}, true, {}});
   ASSERT_EQ(rules.size(), 1U);
   EXPECT_EQ(rules[0].segment, "a..b");
   EXPECT_EQ(names(rules), (Names{"a..b"}));
+}
+
+TEST(PlanStructure, SaysWhyARuleNamesNothing) {
+  EXPECT_THAT(refused({{"c"}}), HasSubstr("/recompute/0/segment: \"c\" names no layer call"));
+  EXPECT_THAT(refused({{"step"}}), HasSubstr("stands for what lies in no layer"));
+  EXPECT_THAT(refused({{"b"}, {"b"}}),
+              HasSubstr("/recompute/1/segment: earlier rules have every layer call"));
+  EXPECT_THAT(refused({{"*"}, {"a"}}), HasSubstr("earlier rules have every layer call"));
+  EXPECT_THAT(refused({{"a", 1, Decision::keep, {{"b"}}}}), HasSubstr("no layer call lies there"));
+  EXPECT_THAT(refused({run_of_all({{"c"}})}), HasSubstr("/recompute/0/within/0/segment"));
+  EXPECT_THAT(refused({{std::string(5000, 'x')}}), Not(HasSubstr(std::string(100, 'x'))));
+}
+
+TEST(PlanStructure, SaysWhyARowIsNone) {
+  EXPECT_THAT(refused({{"a.."}}), HasSubstr("the names of two"));
+  EXPECT_THAT(refused({{"..b"}}), HasSubstr("the names of two"));
+  EXPECT_THAT(refused({{"a..b..c"}}), HasSubstr("the names of two"));
+  EXPECT_THAT(refused({{"a..?"}}), HasSubstr("no patterns"));
+  EXPECT_THAT(refused({{"a..a"}}), HasSubstr("the row has one layer"));
+  EXPECT_THAT(refused({{"a..bb"}}),
+              HasSubstr("\"bb\" names no layer call (the nearest layer is b)"));
+  EXPECT_THAT(refused({{"b..a"}}), HasSubstr("'a' runs ahead of 'b' (\"a..b\")"));
+  EXPECT_THAT(refused({{"b"}, {"a..b"}}), HasSubstr("has 'b', which an earlier rule names"));
+}
+
+// "layers.3" has "layers.3.mlp" in it.
+TEST(PlanStructure, SaysWhyARuleDoesNotFitToAnotherOfALayerWithin) {
+  const auto loaded = load_trace(STOWAGE_SOURCE_DIR "/traces/samples/gpt2-bf16-h200.trace.json.gz");
+  ASSERT_TRUE(loaded) << loaded.error().text();
+  const auto why = [&](std::vector<RecomputeRule> rules) {
+    const auto named = segments_named(loaded->trace, rules);
+    return named ? "they are not refused" : named.error().text();
+  };
+  EXPECT_THAT(why({{"layers.3.mlp"}, {"layers.[0-9]"}}),
+              HasSubstr("/recompute/1/segment: 'layers.3' has 'layers.3.mlp' in it"));
+  EXPECT_THAT(why({{"layers.3.mlp"}, {"layers.2..layers.4"}}),
+              HasSubstr("'layers.3' has 'layers.3.mlp' in it"));
+  EXPECT_EQ(why({{"layers.3"}, {"layers.[0-9]*"}}), "they are not refused");
+  EXPECT_THAT(why({{"layers.3.mlp..layers.4.mlp"}}), HasSubstr("'layers.4.mlp' lies within"));
+  EXPECT_THAT(why({{"layers.3..layers.3.mlp"}}), HasSubstr("lies within 'layers.3'"));
+  EXPECT_THAT(why({{"layers.3", 1, Decision::keep, {{"layers.4"}}}}),
+              HasSubstr("only calls within the segments of the rule around it"));
+  EXPECT_THAT(why({{"layers.3", 1, Decision::keep, {{"layers.2.mlp..layers.3.mlp"}}}}),
+              HasSubstr("\"layers.2.mlp\" names no layer call there"));
+  EXPECT_THAT(why({{"layers.[0-3]", 2, Decision::keep, {{"layers.*", 4}}}}),
+              HasSubstr("/recompute/0/within/0/segment: the rule names all of "
+                        "'layers.0..layers.1', the segment that it is within"));
+}
+
+TEST(PlanStructure, WhatCannotRunAgainIsSaidAtItsRule) {
+  const auto loaded = load_trace(STOWAGE_SOURCE_DIR "/traces/samples/gpt2-bf16-h200.trace.json.gz");
+  ASSERT_TRUE(loaded) << loaded.error().text();
+  Plan plan;
+  plan.recompute = {{"layers.0"}, {"layers.1", 1, Decision::keep, {{"layers.1.*"}}}, {"head"}};
+  const auto pointer = [&] {
+    const Result<Step> step = unroll(loaded->trace, plan);
+    return step ? "it can" : step.error().pointer;
+  };
+  EXPECT_EQ(pointer(), "it can");
+  SavedRule by_ops;
+  by_ops.decision = Decision::recompute;
+  by_ops.site = "layers.2.mlp*";
+  plan.saved = {SavedRule{}, by_ops};
+  plan.saved[0].site = "layers.2.attn*";
+  EXPECT_EQ(pointer(), "/saved/1") << "not all of it can be made again by ops";
+  plan.saved.clear();
+  // Two of them in a row: the model does something in between.
+  plan.recompute[1].within = {{"layers.1.*", 2}};
+  EXPECT_EQ(pointer(), "/recompute/1/within/0");
 }
 
 TEST(PlanStructure, RulesOfSegmentsGiveTheSameSegments) {
@@ -89,9 +153,11 @@ TEST(PlanStructure, RulesOfNestedSegmentsGiveTheSameSegments) {
     EXPECT_LE(rules.size(), rules_at_most);
     auto back = segments_named(loaded->trace, rules);
     ASSERT_TRUE(back) << back.error().text();
-    std::sort(back->begin(), back->end());
+    std::vector<std::string> named;
+    for (const NamedSegment& each : *back) named.push_back(each.name);
+    std::sort(named.begin(), named.end());
     std::sort(segments.begin(), segments.end());
-    EXPECT_EQ(*back, segments);
+    EXPECT_EQ(named, segments);
     Plan plan;
     plan.recompute = rules;
     EXPECT_TRUE(unroll(loaded->trace, plan).ok());

@@ -86,6 +86,13 @@ RecomputedStep recomputed(const Trace& trace, const std::vector<std::string>& na
   return step ? std::move(step).value() : RecomputedStep();
 }
 
+SavedRule rule_of(const char* site, Decision decision) {
+  SavedRule rule;
+  rule.site = site;
+  rule.decision = decision;
+  return rule;
+}
+
 TEST(RecomputedStep, RunsTheLayerAgainWhereItsFirstSavedTensorIsAskedFor) {
   SmallStep small;
   const Trace trace = small.t.finish();
@@ -207,21 +214,34 @@ TEST(RecomputedStep, ARuleOnWhatASegmentOwnsIsRefused) {
   ASSERT_TRUE(step.ok());
   const StepIndex index(*step);
   const auto with = [&](const char* site) {
-    SavedRule rule;
-    rule.site = site;
-    rule.decision = Decision::offload;
-    plan.saved = {rule};
+    plan.saved = {rule_of(site, Decision::offload)};
     const Result<Lowering> lowered = lower(index, plan);
     return lowered ? std::string() : lowered.error().text();
   };
   EXPECT_NE(with("a#[0-1]").find("belong to segments that run again"), std::string::npos);
   EXPECT_EQ(with("a#in0"), "");
   EXPECT_EQ(with("*"), "");
+  EXPECT_NE(with("b#in0").find("the nearest site is a#in0"), std::string::npos);
   // Where nothing runs again in the step, the plan is another one's.
   plan.saved.clear();
   const Result<Lowering> plain = lower(StepIndex(trace), plan);
   ASSERT_FALSE(plain.ok());
   EXPECT_EQ(plain.error().pointer, "/recompute");
+}
+
+TEST(RecomputedStep, NothingMovesWhatASegmentWithinAnotherIsGiven) {
+  TwoLayers two;
+  const Trace trace = two.finish();
+  Plan plan;
+  plan.recompute = {{"*", RecomputeRule::kAll, Decision::keep, {{"b"}}}};
+  plan.saved = {rule_of("b#in0", Decision::offload)};
+  const Result<Step> step = unroll(trace, plan);
+  ASSERT_TRUE(step.ok()) << step.error().text();
+  const Result<Lowering> lowered = lower(StepIndex(*step), plan);
+  ASSERT_FALSE(lowered.ok());
+  EXPECT_EQ(lowered.error().pointer, "/saved/0");
+  EXPECT_NE(lowered.error().message.find("b#in0 is what a segment within another is given"),
+            std::string::npos);
 }
 
 TEST(Segments, LayersOneBehindTheOtherAreOne) {
@@ -338,6 +358,7 @@ TEST(NestedSegments, SayWhyTheyCannotRunAgain) {
   };
   EXPECT_NE(why({"a", "a"}).find("'a' and 'a' overlap: they are the same calls"),
             std::string::npos);
+  EXPECT_NE(why({"b", "a", "a"}).find("/recompute/2"), std::string::npos);
   EXPECT_EQ(why({"a", "b", "a..b"}), "they can");
   EXPECT_NE(why({"a", "b", "a..b", "a..b"}).find("they are the same calls"), std::string::npos);
 }
