@@ -1,0 +1,296 @@
+// What a running step is handed out of a layout: by hand, and on random steps under random plans
+// whose tensors somebody keeps.
+#include "simulator/placement/hand_out_server.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <random>
+#include <vector>
+
+#include "simulator/allocator/allocation_sequence.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/placement/memory_layout.h"
+#include "simulator/replay/replay.h"
+#include "tests/support/micro_trace.h"
+
+namespace stowage::simulator {
+namespace {
+
+constexpr Bytes kPage = 4096;
+
+// a of 8192 bytes, then, in its place, b of 4096 and c of 4096; all are gone behind the backward.
+struct Three {
+  stowage::testing::MicroTrace t;
+  Trace trace;
+  EventId at_b;
+
+  Three() {
+    const StorageId a = t.alloc(8192);
+    t.run(10);
+    t.free(a);
+    const StorageId b = t.alloc(4096);
+    const StorageId c = t.alloc(4096);
+    t.backward();
+    t.free(b);
+    t.free(c);
+    trace = t.finish();
+    at_b = trace.storages.alloc_event[b.index()];
+  }
+  [[nodiscard]] MemoryLayout layout() const {
+    const StepIndex index(trace);
+    return memory_layout(index, resident_schedule(index), kPage);
+  }
+};
+
+TEST(MemoryLayout, HasTheAllocationsInProgramOrderEachAtAnAddressOfItsOwn) {
+  const Three three;
+  const MemoryLayout layout = three.layout();
+  ASSERT_EQ(layout.hand_outs.size(), 3U);
+  EXPECT_EQ(layout.bytes(layout.hand_outs[0].range), 8192);
+  EXPECT_EQ(layout.bytes(layout.hand_outs[1].range), 4096);
+  EXPECT_EQ(layout.hand_outs[1].event, three.at_b);
+  EXPECT_EQ(layout.placement.pages, 2);
+  EXPECT_EQ(layout.address, (std::vector<Bytes>{0, 8192, 12288}));
+  EXPECT_EQ(layout.region_bytes, 16384);
+  Bytes mapped = 0;
+  for (const Mapping& mapping : mappings(layout)) {
+    EXPECT_EQ(mapping.address, mapped);
+    EXPECT_LE(mapping.offset + mapping.bytes, layout.placement.bytes());
+    mapped += mapping.bytes;
+  }
+  EXPECT_EQ(mapped, layout.region_bytes);
+}
+
+TEST(MemoryLayout, APageIsAsLargeAsTheNumberOfMappingsAsksFor) {
+  LiveRanges live;
+  live.ranges = {{40960, 0, 1}, {100, 0, 1}};
+  EXPECT_EQ(page_of_at_most(live, 4096, 11), 4096);
+  EXPECT_EQ(page_of_at_most(live, 4096, 10), 8192);
+  EXPECT_EQ(page_of_at_most(live, 4096, 2), 65536);
+  EXPECT_EQ(page_of_at_most(live, 4096, 1), 65536) << "two ranges have two pages at least";
+}
+
+TEST(HandOuts, AreServedInEveryPeriod) {
+  const Three three;
+  const MemoryLayout layout = three.layout();
+  HandOutServer server(layout);
+  EXPECT_EQ(server.allocate(8192), -1) << "ahead of the first period";
+  for (int period = 0; period < 3; ++period) {
+    server.begin_period();
+    const std::int32_t a = server.allocate(8192);
+    ASSERT_EQ(a, layout.hand_outs[0].range);
+    server.free(a);
+    const std::int32_t b = server.allocate(4096);
+    const std::int32_t c = server.allocate(4096);
+    ASSERT_EQ(b, layout.hand_outs[1].range);
+    ASSERT_EQ(c, layout.hand_outs[2].range);
+    EXPECT_EQ(server.live(), 2);
+    server.free(b);
+    server.free(c);
+    server.end_period();
+    EXPECT_EQ(server.allocate(8192), -1) << "between two";
+  }
+  EXPECT_EQ(server.report().served, 9);
+  EXPECT_EQ(server.report().conflicts, 0);
+  EXPECT_EQ(server.report().unforeseen, 0);
+}
+
+TEST(HandOuts, AreRefusedWhileSomebodyKeepsTheirBytes) {
+  const Three three;
+  const MemoryLayout layout = three.layout();
+  HandOutServer server(layout);
+  server.begin_period();
+  const std::int32_t a = server.allocate(8192);  // kept
+  EXPECT_EQ(server.allocate(4096), -1);
+  EXPECT_EQ(server.allocate(4096), -1);
+  ASSERT_EQ(server.report().first_conflicts.size(), 2U);
+  EXPECT_EQ(server.report().first_conflicts[0].range, layout.hand_outs[1].range);
+  EXPECT_EQ(server.report().first_conflicts[0].owner, a);
+  EXPECT_EQ(server.report().first_conflicts[0].event, three.at_b);
+  server.begin_period();
+  EXPECT_EQ(server.allocate(8192), -1) << "it has its bytes already";
+  server.free(a);
+  server.begin_period();
+  EXPECT_EQ(server.allocate(8192), a);
+  EXPECT_EQ(server.report().conflicts, 3);
+}
+
+TEST(HandOuts, GoOnBehindWhatWasNotForeseen) {
+  const Three three;
+  const MemoryLayout layout = three.layout();
+  HandOutServer server(layout);
+  server.begin_period();
+  EXPECT_EQ(server.allocate(100), -1) << "nothing has this size";
+  ASSERT_EQ(server.report().first_unforeseen.size(), 1U);
+  EXPECT_EQ(server.report().first_unforeseen[0].bytes, 100);
+  EXPECT_EQ(server.report().first_unforeseen[0].ahead_of, layout.hand_outs[0].event);
+  // The first one does not come: the second is found by its size.
+  EXPECT_EQ(server.allocate(4096), layout.hand_outs[1].range);
+  server.free(layout.hand_outs[1].range);
+  // One more of a size than planned takes nothing from those behind it.
+  server.begin_period();
+  const std::int32_t a = server.allocate(8192);
+  ASSERT_GE(a, 0);
+  server.free(a);
+  EXPECT_EQ(server.allocate(8192), -1) << "once too often";
+  server.reach(three.at_b);
+  EXPECT_EQ(server.allocate(4096), layout.hand_outs[1].range);
+  EXPECT_EQ(server.allocate(4096), layout.hand_outs[2].range);
+  EXPECT_EQ(server.allocate(4096), -1) << "behind the last one";
+  EXPECT_FALSE(server.report().first_unforeseen.back().ahead_of.valid());
+  EXPECT_EQ(server.report().unforeseen, 3);
+}
+
+// Who has each byte of the memory, by the oldest way to know it.
+class Memory {
+ public:
+  explicit Memory(const MemoryLayout& layout)
+      : layout_(layout), owner_(static_cast<std::size_t>(layout.placement.bytes() / kUnit), -1) {}
+
+  void take(std::int32_t range) {
+    for_each(range, [&](std::int32_t& owner) {
+      ASSERT_EQ(owner, -1) << "range " << range;
+      owner = range;
+    });
+  }
+  void give_back(std::int32_t range) {
+    for_each(range, [&](std::int32_t& owner) { owner = -1; });
+  }
+
+ private:
+  static constexpr Bytes kUnit = kPlacementAlignment;
+  template <class F>
+  void for_each(std::int32_t range, F&& visit) {
+    const auto r = static_cast<std::size_t>(range);
+    const DevicePlacement& placement = layout_.placement;
+    for (Bytes at = 0; at < placed_bytes(layout_.bytes(range)); at += kUnit) {
+      const Bytes byte = placement.offset[r] + at;
+      const Bytes page = placement.pages_of[r][static_cast<std::size_t>(byte / kPage)];
+      visit(owner_[static_cast<std::size_t>((page * kPage + byte % kPage) / kUnit)]);
+    }
+  }
+  const MemoryLayout& layout_;
+  std::vector<std::int32_t> owner_;
+};
+
+// Periods of a step as its plan has it. Some tensors are kept for a while, some allocations come
+// besides, some do not come.
+class RandomPeriods {
+ public:
+  RandomPeriods(const StepIndex& index, const Schedule& schedule, std::uint64_t seed)
+      : sequence_(allocation_sequence(index, schedule)),
+        layout_(memory_layout(index, schedule, kPage)),
+        server_(layout_),
+        memory_(layout_),
+        random_(seed),
+        given_(sequence_.bytes.size(), -1) {}
+
+  void run(bool as_planned) {
+    server_.begin_period();
+    EventId reached;
+    for (const AllocationSequence::Step& step : sequence_.period) {
+      if (step.event != reached && draw(3)) server_.reach(step.event);
+      reached = step.event;
+      if (!as_planned && draw(20)) besides();
+      step.free ? free(step.slot, as_planned) : allocate(step.slot, as_planned);
+    }
+    // What the next period frees, by its slot of there.
+    for (const auto& [old, made] : sequence_.carried) {
+      given_[static_cast<std::size_t>(old)] = given_[static_cast<std::size_t>(made)];
+      given_[static_cast<std::size_t>(made)] = -1;
+    }
+    for (const auto slot : sequence_.freed_behind) free(slot, true);
+    server_.end_period();
+    if (as_planned) return;
+    for (const std::int32_t range : kept_) give_back(range);
+    kept_.clear();
+  }
+  [[nodiscard]] const HandOutReport& report() const { return server_.report(); }
+  [[nodiscard]] std::size_t planned() const { return layout_.hand_outs.size(); }
+  [[nodiscard]] std::int64_t asked() const { return asked_; }
+
+ private:
+  bool draw(std::uint64_t one_of) { return random_() % one_of == 0; }
+
+  void allocate(AllocationSequence::Slot slot, bool as_planned) {
+    const Bytes bytes = sequence_.bytes[static_cast<std::size_t>(slot)];
+    if (bytes <= 0 || (!as_planned && draw(20))) return;
+    given_[static_cast<std::size_t>(slot)] = take(bytes);
+  }
+  void besides() {
+    const auto& all = layout_.live.ranges;
+    const Bytes bytes = all.empty() || draw(2) ? 12345 : all[random_() % all.size()].bytes;
+    if (const std::int32_t range = take(bytes); range >= 0) kept_.push_back(range);
+  }
+  std::int32_t take(Bytes bytes) {
+    ++asked_;
+    const std::int32_t range = server_.allocate(bytes);
+    if (range < 0) return range;
+    EXPECT_EQ(layout_.bytes(range), bytes);
+    memory_.take(range);
+    return range;
+  }
+  void free(AllocationSequence::Slot slot, bool as_planned) {
+    std::int32_t& range = given_[static_cast<std::size_t>(slot)];
+    if (range >= 0 && !as_planned && draw(10)) {
+      kept_.push_back(range);
+    } else if (range >= 0) {
+      give_back(range);
+    }
+    range = -1;
+  }
+  void give_back(std::int32_t range) {
+    server_.free(range);
+    memory_.give_back(range);
+  }
+
+  AllocationSequence sequence_;
+  MemoryLayout layout_;
+  HandOutServer server_;
+  Memory memory_;
+  std::mt19937_64 random_;
+  std::vector<std::int32_t> given_;  // by slot
+  std::vector<std::int32_t> kept_;
+  std::int64_t asked_ = 0;
+};
+
+TEST(HandOuts, OfRandomPlansNeverHaveTwoOwners) {
+  constexpr std::uint64_t kCases = 1000;
+  std::int64_t conflicts = 0;
+  std::int64_t unforeseen = 0;
+  std::int64_t served = 0;
+  for (std::uint64_t seed = 1; seed <= kCases; ++seed) {
+    const Trace trace =
+        stowage::testing::random_trace(seed, {static_cast<int>(4 + seed % 20), false});
+    const StepIndex index(trace);
+    Decisions decisions;
+    decisions.saved.resize(trace.saved.size());
+    std::mt19937_64 random(seed);
+    for (SavedDecision& each : decisions.saved) {
+      if (random() % 2 == 0) each.decision = Decision::offload;
+    }
+    const auto lowered = lower(index, decisions);
+    ASSERT_TRUE(lowered.ok());
+    RandomPeriods periods(index, lowered->schedule, seed);
+    for (int period = 0; period < 2; ++period) periods.run(true);
+    ASSERT_EQ(periods.report().served, static_cast<std::int64_t>(2 * periods.planned()))
+        << "seed " << seed;
+    ASSERT_EQ(periods.report().served, periods.asked());
+    for (int period = 0; period < 3; ++period) periods.run(false);
+    const HandOutReport& report = periods.report();
+    ASSERT_EQ(report.served + report.conflicts + report.unforeseen, periods.asked());
+    conflicts += report.conflicts;
+    unforeseen += report.unforeseen;
+    served += report.served;
+    if (HasFatalFailure() || HasNonfatalFailure()) FAIL() << "seed " << seed;
+  }
+  std::cout << "seeds 1 to " << kCases << ": " << served << " served, " << conflicts
+            << " conflicts, " << unforeseen << " unforeseen\n";
+  EXPECT_GT(conflicts, 100);
+  EXPECT_GT(unforeseen, 100);
+}
+
+}  // namespace
+}  // namespace stowage::simulator
