@@ -35,13 +35,15 @@ AnchorKind anchor_kind(LayerEvent event) {
 PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
                           simulator::Schedule schedule, PlannedStepOptions options, HostArena arena,
                           PlannedParameters parameters, Result<simulator::SkippedUpdate> skipped,
-                          std::vector<SegmentSpec> segments, std::vector<ChainSpec> chains)
+                          std::vector<SegmentSpec> segments, std::vector<ChainSpec> chains,
+                          std::unique_ptr<StepMemory> memory)
     : device_(device),
       host_pool_(device),
       trace_(std::move(trace)),
       schedule_(std::move(schedule)),
       options_(options),
       arena_(std::move(arena)),
+      memory_(std::move(memory)),
       program_(*trace_, schedule_),
       skipped_(std::move(skipped)),
       segments_(std::move(segments), device.torch_device()),
@@ -97,6 +99,9 @@ void PlannedStep::State::begin() {
       gradient_accumulated(parameter);
     });
   }
+  // The step's driver is not installed yet.
+  const StepMemoryGuard guard(memory_.get());
+  if (memory_ != nullptr) memory_->begin_period();
   run(AnchorKind::step_begin, 0, Side::before);
   run(AnchorKind::step_begin, 0, Side::after);
   chains_.begin();
@@ -116,6 +121,8 @@ Result<StepReport> PlannedStep::State::end() {
   }
   report_.off_plan_packs = off_plan_packs_;
   if (report_.on_plan) {
+    const StepMemoryGuard guard(memory_.get());  // the driver is gone already
+    reach(AnchorKind::step_end, 0);
     run(AnchorKind::step_end, 0, Side::before);
     run(AnchorKind::step_end, 0, Side::after);
   }
@@ -145,6 +152,7 @@ void PlannedStep::State::finish(bool parameters_stay) {
     const std::lock_guard lock(mutex_);
     active_ = false;
   }
+  if (memory_ != nullptr) memory_->end_period();
   gradient_hooks_.remove();
   chains_.end();
   device_.end_step();
@@ -172,6 +180,7 @@ void PlannedStep::State::check(const Claim& claim) const {
 // What is under way ends here; what left is read back on demand.
 void PlannedStep::State::leave_plan() {
   has_left_ = true;
+  if (memory_ != nullptr) memory_->end_period();
   saved_.leave_plan();
   parameters_.leave_plan();
 }
@@ -202,6 +211,7 @@ void PlannedStep::State::pass_anchor(AnchorKind kind, Next&& next) {
   }
   in_turn(turn, [&] {
     if (claim.left_plan) return leave_plan();
+    reach(kind, claim.ordinal);
     run(kind, claim.ordinal, Side::before);
     run(kind, claim.ordinal, Side::after);
   });
@@ -312,6 +322,7 @@ PlannedStep::State::Packed PlannedStep::State::pack(const at::Tensor& tensor, st
   in_turn(turn, [&] {
     if (claim.left_plan) leave_plan();
     parameters_.check_present(packed.parameter);
+    if (claim.on_plan) reach(AnchorKind::pack, claim.ordinal);
     if (claim.on_plan) run(AnchorKind::pack, claim.ordinal, Side::before);
     // Left from inside of that: nobody would copy it out any more.
     if (claim.on_plan && has_left_ && packed.segment.call == nullptr) {
@@ -360,6 +371,7 @@ SavedId PlannedStep::State::pack_again(const at::Tensor& tensor, const Site& sit
   }
   in_turn(turn, [&] {
     if (claim.left_plan) return leave_plan();
+    reach(AnchorKind::pack, claim.ordinal);
     run(AnchorKind::pack, claim.ordinal, Side::before);
     run(AnchorKind::pack, claim.ordinal, Side::after);
   });
@@ -407,6 +419,7 @@ at::Tensor PlannedStep::State::unpack(const Packed& packed) {
   at::Tensor tensor;
   const auto work = [&] {
     if (claim.left_plan) leave_plan();
+    if (claim.on_plan) reach(AnchorKind::unpack, claim.ordinal);
     if (claim.on_plan) run(AnchorKind::unpack, claim.ordinal, Side::before);
     switch (packed.treatment) {
       case Packed::Treatment::keep:
@@ -490,6 +503,12 @@ void PlannedStep::State::run(AnchorKind kind, std::size_t ordinal, Side side) {
     if (has_left_) return;
     execute(instruction);
   }
+}
+
+void PlannedStep::State::reach(AnchorKind kind, std::size_t ordinal) {
+  // A step that skips its update is another period behind that, of which its memory knows nothing.
+  if (memory_ == nullptr || instructions_ != &program_) return;
+  memory_->reach(program_.event(kind, ordinal));
 }
 
 void PlannedStep::State::execute(const simulator::Instruction& instruction) {

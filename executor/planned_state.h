@@ -42,7 +42,7 @@ class PlannedStep::State final : public SegmentHost,
   State(Device& device, std::shared_ptr<const Trace> trace, simulator::Schedule schedule,
         PlannedStepOptions options, HostArena arena, PlannedParameters parameters,
         Result<simulator::SkippedUpdate> skipped, std::vector<SegmentSpec> segments,
-        std::vector<ChainSpec> chains);
+        std::vector<ChainSpec> chains, std::unique_ptr<StepMemory> memory);
 
   // Once, ahead of the first begin(): takes over the parameters that stream.
   void adopt();
@@ -101,6 +101,8 @@ class PlannedStep::State final : public SegmentHost,
     if (is_plain(tensor)) parameters_.check_present(parameters_.index_of(tensor));
   }
   [[nodiscard]] ChainRuns& chains() { return chains_; }
+  [[nodiscard]] StepMemory* memory() const { return memory_.get(); }
+  [[nodiscard]] const Trace& trace() const { return *trace_; }
 
   [[nodiscard]] const HostArena& arena() const { return arena_; }
   [[nodiscard]] Bytes host_high_water() const {
@@ -116,6 +118,8 @@ class PlannedStep::State final : public SegmentHost,
   void finish(bool parameters_stay);
   void drop_all();
   void run(simulator::AnchorKind kind, std::size_t ordinal, simulator::Side side);
+  // The step has come to that event, as its memory is told.
+  void reach(simulator::AnchorKind kind, std::size_t ordinal);
   void execute(const simulator::Instruction& instruction);
   void leave_plan();
   // The bytes of a `planned` saved tensor, on the device, as a view.
@@ -150,6 +154,7 @@ class PlannedStep::State final : public SegmentHost,
   simulator::Schedule schedule_;
   PlannedStepOptions options_;
   HostArena arena_;
+  std::unique_ptr<StepMemory> memory_;  // or null
   StepProgram program_;
   Result<simulator::SkippedUpdate> skipped_;
   std::optional<StepProgram> skipping_program_;

@@ -21,6 +21,7 @@
 #include "simulator/allocator/allocator_replay.h"
 #include "simulator/hazards/hazards.h"
 #include "simulator/hazards/skipped_update_check.h"
+#include "simulator/placement/hand_out_text.h"
 #include "simulator/schedule/tenant_kind.h"
 #include "simulator/step/unroll.h"
 
@@ -198,12 +199,22 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
   if (trace->setup.size() > 0) {
     ahead = simulator::replay_allocator(index, schedule).buffers_ahead;
   }
+  std::unique_ptr<StepMemory> memory;
+  if (options.placement == PlacementMode::planned) {
+    set_current_memory([]() -> StepMemory* {
+      StepDriver* const current = driver();
+      return current == nullptr ? nullptr : current->memory();
+    });
+    Result<std::unique_ptr<StepMemory>> mapped = device.step_memory(index, schedule);
+    if (!mapped) return mapped.error();
+    memory = std::move(mapped).value();
+  }
   Result<simulator::SkippedUpdate> skipped = skipped_period(index, schedule);
   std::unique_ptr<PlannedStep> step(new PlannedStep(std::make_shared<State>(
       device, std::move(trace), std::move(schedule), options, std::move(arena).value(),
       std::move(planned).value(), std::move(skipped),
       segment_specs(unrolled->step.trace(), unrolled->step.segments()),
-      chain_specs(unrolled->step.trace(), unrolled->step.segments()))));
+      chain_specs(unrolled->step.trace(), unrolled->step.segments()), std::move(memory))));
   step->state_->adopt();
   reserve_segments(device, ahead);
   return step;
@@ -310,6 +321,18 @@ Bytes PlannedStep::host_bytes() const {
 Bytes PlannedStep::host_high_water() const {
   constexpr Bytes kSlot = simulator::kHostSlotAlignment;
   return (state_->host_high_water() + kSlot - 1) / kSlot * kSlot;
+}
+
+StepMemory* PlannedStep::memory() {
+  return state_->memory();
+}
+
+std::optional<StepMemoryReport> PlannedStep::memory_report() const {
+  const StepMemory* const memory = state_->memory();
+  if (memory == nullptr) return std::nullopt;
+  const simulator::HandOutReport report = memory->report();
+  return StepMemoryReport{memory->bytes(), report.served, report.conflicts, report.unforeseen,
+                          simulator::surprises_text(state_->trace(), report)};
 }
 
 std::unique_ptr<torch::autograd::SavedVariableHooks> PlannedStep::make_hooks() {

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,10 +35,15 @@ namespace stowage::executor {
 
 enum class OffPlan : std::uint8_t { refuse, offload_all };
 
+// Where what a planned step allocates lies: where PyTorch's allocator puts it, or where the plan's
+// placement has it (executor/device/step_memory.h).
+enum class PlacementMode : std::uint8_t { caching, planned };
+
 struct PlannedStepOptions {
   // Of the step that the schedule is for: what of the recorded one runs again.
   simulator::Structure structure{};
   OffPlan off_plan = OffPlan::refuse;
+  PlacementMode placement = PlacementMode::caching;
   // Fill host slots with 0xff bytes (NaN) when they are given up, so that a stale read shows.
   bool poison_host = false;
   // Fill the buffers of loads likewise before their copy, so that a read ahead of it shows.
@@ -57,6 +63,15 @@ struct StepReport {
   Bytes loaded_bytes = 0;
   Bytes stored_bytes = 0;
   Bytes unplanned_stored_bytes = 0;
+};
+
+// Of planned memory, over all steps.
+struct StepMemoryReport {
+  Bytes bytes = 0;                     // taken from the system or the driver
+  std::int64_t served = 0;             // allocations that lay where the placement has them
+  std::int64_t conflicts = 0;          // that did not: somebody still had some of their bytes
+  std::int64_t unforeseen = 0;         // that the plan does not know
+  std::vector<std::string> surprises;  // the first of both, for people
 };
 
 class PlannedStep final : public StepDriver {
@@ -118,6 +133,9 @@ class PlannedStep final : public StepDriver {
   // What the look ahead behind the first step saw and took, for people; empty before, and on a
   // device without a caching allocator.
   [[nodiscard]] const std::string& look_ahead() const { return look_ahead_; }
+  // Of PlacementMode::planned, else null; and what came of it since create().
+  [[nodiscard]] StepMemory* memory() override;
+  [[nodiscard]] std::optional<StepMemoryReport> memory_report() const;
   // For the same look at another time: numbers of the last step's own allocations begin here.
   [[nodiscard]] std::int64_t first_serial() const;
 

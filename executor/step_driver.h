@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "executor/device/step_memory.h"
 #include "executor/layer_fn.h"
 
 namespace at {
@@ -49,6 +50,8 @@ class StepDriver {
   virtual void parameter_update(UpdateEvent event, const at::Tensor& parameter) = 0;
   // In the place of all of them, when the step's gradients are of no use.
   virtual void skip_update() {}
+  // Where what the step allocates lies; null: where the device's allocator puts it.
+  [[nodiscard]] virtual StepMemory* memory() { return nullptr; }
   // Around each primitive op (Ops::primitive), while somebody watches (executor/op_watch.h), with
   // its arguments, then with its results. An exception would be lost.
   virtual void primitive_op_begin(const at::RecordFunction& /*op*/) {}

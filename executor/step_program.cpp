@@ -23,6 +23,7 @@ StepProgram::StepProgram(const Trace& trace, const simulator::Schedule& schedule
     }
     Place place;
     place.ref = trace.events.ref[i];
+    place.event = EventId(i);
     places_[static_cast<std::size_t>(*kind)].push_back(place);
   }
   for (std::size_t i = 0; i < instructions_.size(); ++i) {

@@ -28,6 +28,9 @@ class StepProgram {
   // How many events of this kind a step has, the layer of a layer event, and the storage of a
   // parameter's update.
   [[nodiscard]] std::size_t count(simulator::AnchorKind kind) const;
+  [[nodiscard]] EventId event(simulator::AnchorKind kind, std::size_t ordinal) const {
+    return places_[static_cast<std::size_t>(kind)][ordinal].event;
+  }
   [[nodiscard]] LayerId layer(simulator::AnchorKind kind, std::size_t ordinal) const;
   [[nodiscard]] StorageId parameter(simulator::AnchorKind kind, std::size_t ordinal) const;
 
@@ -38,6 +41,7 @@ class StepProgram {
   };
   struct Place {
     std::int32_t ref = -1;  // as the event's
+    EventId event;
     std::array<Range, 2> sides;
   };
   std::span<const simulator::Instruction> instructions_;

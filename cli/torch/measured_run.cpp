@@ -111,6 +111,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
       run.off_plan_packs += report->off_plan_packs;
       run.host_bytes = plan->host_high_water();
       run.look_ahead = plan->look_ahead();
+      run.memory = plan->memory_report();
       run.loaded_bytes = report->loaded_bytes;
       run.stored_bytes = report->stored_bytes;
       measured.unplanned_stored_bytes = report->unplanned_stored_bytes;

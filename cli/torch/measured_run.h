@@ -45,8 +45,9 @@ struct MeasuredRun {
   // step on; -1 = the device has no such number.
   std::int64_t driver_allocations_after_first_step = -1;
   std::int64_t pinned_after_first_step = -1;
-  std::vector<std::string> warnings;  // the device's
-  std::string look_ahead;             // PlannedStep::look_ahead(); empty without a plan
+  std::vector<std::string> warnings;                 // the device's
+  std::optional<executor::StepMemoryReport> memory;  // of planned memory
+  std::string look_ahead;  // PlannedStep::look_ahead(); empty without a plan
   // From the schedule's steps; true and empty without a plan.
   bool on_plan = true;
   std::string first_difference;

@@ -1,5 +1,6 @@
 #include "cli/torch/measured_text.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "report/words.h"
@@ -30,6 +31,24 @@ std::string counters_text(const MeasuredRun& run, const simulator::Predicted& pr
   return text + "  driver      " +
          report::count_of(run.driver_allocations_after_first_step, "allocation") + " and " +
          report::count_of(run.pinned_after_first_step, "pinned block") + " after the first step\n";
+}
+
+std::string memory_text(const MeasuredRun& run) {
+  if (!run.memory) return "";
+  const executor::StepMemoryReport& memory = *run.memory;
+  std::string text = "  placement   " + report::exact_bytes(memory.bytes) + " mapped ahead, " +
+                     report::count_of(memory.served, "allocation") + " served from it, " +
+                     report::with_commas(memory.unforeseen) + " not foreseen, " +
+                     report::with_commas(memory.conflicts) + " where somebody kept the bytes\n";
+  constexpr std::size_t kMostLines = 5;
+  for (std::size_t i = 0; i < std::min(memory.surprises.size(), kMostLines); ++i) {
+    text += "              " + memory.surprises[i] + "\n";
+  }
+  if (memory.surprises.size() > kMostLines) {
+    text += "              and " + std::to_string(memory.surprises.size() - kMostLines) +
+            " more (--json)\n";
+  }
+  return text;
 }
 
 std::string parameters_text(const MeasuredRun& run) {

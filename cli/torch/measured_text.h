@@ -13,6 +13,9 @@ namespace stowage::cli {
 [[nodiscard]] std::string counters_text(const MeasuredRun& run,
                                         const simulator::Predicted& predicted);
 
+// What came of planned memory; empty without.
+[[nodiscard]] std::string memory_text(const MeasuredRun& run);
+
 // What parameters that stream moved in a step; empty when none does.
 [[nodiscard]] std::string parameters_text(const MeasuredRun& run);
 

@@ -57,6 +57,26 @@ Json step_json(const MeasuredStep& step) {
           {"loss", number(step.loss)}};
 }
 
+Json memory_json(const std::optional<executor::StepMemoryReport>& memory) {
+  if (!memory) return nullptr;
+  return {{"bytes", memory->bytes},
+          {"served", memory->served},
+          {"conflicts", memory->conflicts},
+          {"unforeseen", memory->unforeseen},
+          {"surprises", memory->surprises}};
+}
+
+std::optional<executor::StepMemoryReport> memory_from(const Json& json) {
+  if (json.is_null()) return std::nullopt;
+  executor::StepMemoryReport memory;
+  json.at("bytes").get_to(memory.bytes);
+  json.at("served").get_to(memory.served);
+  json.at("conflicts").get_to(memory.conflicts);
+  json.at("unforeseen").get_to(memory.unforeseen);
+  json.at("surprises").get_to(memory.surprises);
+  return memory;
+}
+
 Json run_json(const MeasuredRun& run) {
   Json losses = Json::array();
   for (const MeasuredStep& step : run.steps) losses.push_back(number(step.loss));
@@ -80,7 +100,8 @@ Json run_json(const MeasuredRun& run) {
           {"off_plan_packs", run.off_plan_packs},
           {"loaded_bytes", run.loaded_bytes},
           {"stored_bytes", run.stored_bytes},
-          {"unplanned_stored_bytes", run.unplanned_stored_bytes}};
+          {"unplanned_stored_bytes", run.unplanned_stored_bytes},
+          {"planned_memory", memory_json(run.memory)}};
 }
 
 Json predicted_json(const simulator::Predicted& predicted) {
@@ -181,6 +202,7 @@ Result<MeasuredRun> measured_run_from_json(const std::string& text) {
     json.at("loaded_bytes").get_to(run.loaded_bytes);
     json.at("stored_bytes").get_to(run.stored_bytes);
     run.unplanned_stored_bytes = json.value("unplanned_stored_bytes", Bytes{0});
+    run.memory = memory_from(json.value("planned_memory", Json()));
     json.at("facts").get_to(run.facts);
     return run;
   } catch (const nlohmann::json::exception& error) {

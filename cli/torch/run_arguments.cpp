@@ -13,6 +13,9 @@ void RunArguments::declare(CommandLine& line) {
   line.option("--steps", "N", steps_given, "training steps to run");
   line.option("--memory-limit", "SIZE", limit_given,
               "device memory that the step may use; more is out of memory");
+  line.option("--placement", "MODE", placement_given,
+              "where what a step allocates lies: caching (default), PyTorch's allocator decides; "
+              "planned, in memory that is mapped ahead (the CPU device)");
   flags.declare(line, "default: the recording's");
 }
 
@@ -21,6 +24,11 @@ Status RunArguments::read(std::int64_t default_steps) {
   if (steps < 1 || steps > 1'000'000) {
     return usage_error("--steps " + std::to_string(steps) + " is not allowed",
                        "a whole number from 1 to 1000000");
+  }
+  if (placement_given == "planned") {
+    placement = executor::PlacementMode::planned;
+  } else if (placement_given && placement_given != "caching") {
+    return usage_error("--placement " + *placement_given + " is not allowed", "caching or planned");
   }
   if (limit_given) {
     Result<Bytes> limit = parse_size(*limit_given);

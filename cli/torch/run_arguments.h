@@ -7,6 +7,7 @@
 
 #include "cli/command_line.h"
 #include "cli/torch/run_request.h"
+#include "executor/planned_step.h"
 #include "traces/units.h"
 
 namespace stowage::cli {
@@ -17,11 +18,13 @@ struct RunArguments {
   std::optional<std::string> model;
   std::optional<std::int64_t> steps_given;
   std::optional<std::string> limit_given;
+  std::optional<std::string> placement_given;
   RunFlags flags;
   // After read():
   std::int64_t steps = 0;
   std::optional<Bytes> memory_limit;
   bool off_plan = false;
+  executor::PlacementMode placement = executor::PlacementMode::caching;
 
   void declare(CommandLine& line);
   // Checks what was given. Errors: usage.

@@ -30,7 +30,7 @@ std::string execute_text(const PlanInputs& inputs, const MeasuredRun& run) {
         "and other programs compete with compute)\n";
   }
   text += "  host        " + report::exact_bytes(run.host_bytes) + "\n";
-  text += parameters_text(run);
+  text += parameters_text(run) + memory_text(run);
   text += "  loss        " + std::to_string(run.steps.front().loss) + " in the first, " +
           std::to_string(run.steps.back().loss) + " in the last of " +
           report::count_of(static_cast<std::int64_t>(run.steps.size()), "step") + "\n";
@@ -52,6 +52,7 @@ Result<MeasuredRun> run_planned(const PlanInputs& inputs, const RunArguments& ru
   if (run.memory_limit) (*session)->set_memory_limit(*run.memory_limit);
   executor::PlannedStepOptions planned;
   planned.structure = inputs.structure;
+  planned.placement = run.placement;
   if (run.off_plan) planned.off_plan = executor::OffPlan::offload_all;
   Result<std::unique_ptr<executor::PlannedStep>> plan =
       executor::PlannedStep::create((*session)->device(), inputs.trace, inputs.schedule,

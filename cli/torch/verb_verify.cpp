@@ -67,7 +67,7 @@ std::string verify_text(const Verification& v, const Trace& trace) {
         "and other programs compete with compute)\n";
   }
   text += "  host        " + report::exact_bytes(v.planned.host_bytes) + "\n";
-  return text + parameters_text(v.planned);
+  return text + parameters_text(v.planned) + memory_text(v.planned);
 }
 
 Result<double> tolerance_of(const std::optional<std::string>& rtol) {
@@ -124,6 +124,9 @@ Result<PassedOn> passed_on(const RunArguments& run, const PlanInputs& inputs, bo
   Args arguments = {"--plan", plan_file, "--trace", trace_file};
   if (run.flags.seed) {
     arguments.insert(arguments.end(), {"--seed", std::to_string(*run.flags.seed)});
+  }
+  if (run.placement_given) {
+    arguments.insert(arguments.end(), {"--placement", *run.placement_given});
   }
   if (digests) arguments.emplace_back("--dump-digests");
   return PassedOn{std::move(arguments), std::move(trace).value(), std::move(plan).value()};

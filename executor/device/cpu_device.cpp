@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "executor/device/allocation_tag.h"
+#include "executor/device/cpu_step_memory.h"
 
 namespace stowage::executor {
 
@@ -85,6 +86,14 @@ at::Tensor CpuDevice::allocate_buffer(Bytes bytes, std::int64_t tag) {
 
 Result<HostArena> CpuDevice::host_arena(Bytes bytes) {
   return HostArena::create(bytes);
+}
+
+Result<std::unique_ptr<StepMemory>> CpuDevice::step_memory(const simulator::StepIndex& index,
+                                                           const simulator::Schedule& schedule) {
+  Result<std::unique_ptr<CpuStepMemory>> memory =
+      CpuStepMemory::create(allocator_, index, schedule);
+  if (!memory) return memory.error();
+  return std::unique_ptr<StepMemory>(std::move(memory).value());
 }
 
 CopyLaneThread& CpuDevice::lane(CopyLane lane) {

@@ -45,6 +45,8 @@ class CpuDevice final : public Device {
   void begin_first_step() override {}
   void end_setup() override {}
   [[nodiscard]] Result<HostArena> host_arena(Bytes bytes) override;
+  [[nodiscard]] Result<std::unique_ptr<StepMemory>> step_memory(
+      const simulator::StepIndex& index, const simulator::Schedule& schedule) override;
   [[nodiscard]] at::Tensor allocate_buffer(Bytes bytes, std::int64_t tag) override;
   void begin_step() override {}  // no streams
   void end_step() override {}

@@ -8,12 +8,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "executor/device/host_arena.h"
+#include "executor/device/step_memory.h"
 #include "simulator/allocator/observed_allocator.h"
+#include "simulator/schedule/schedule.h"
+#include "simulator/step/step_index.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 #include "traces/units.h"
@@ -112,6 +116,11 @@ class Device {
   // Host memory for copies to and from the device, fast ones (pinned) where it has such. Errors:
   // HostArena::create(). When pinning fails the arena is pageable and says so (HostArena::pinned).
   [[nodiscard]] virtual Result<HostArena> host_arena(Bytes bytes) = 0;
+
+  // Memory for what a period of that schedule allocates, mapped now. Errors (environment): the
+  // system or the driver refuses it; (usage) a device that has none. It ends ahead of the device.
+  [[nodiscard]] virtual Result<std::unique_ptr<StepMemory>> step_memory(
+      const simulator::StepIndex& index, const simulator::Schedule& schedule) = 0;
 
   // A one-dimensional uint8 tensor of exactly `bytes` requested bytes, uninitialised, allocated on
   // the compute stream; invisible to op observers. Throws c10::OutOfMemoryError as PyTorch does.

@@ -53,17 +53,19 @@ c10::DataPtr TrackedAllocator::allocate(std::size_t bytes) {
   constexpr auto kMost = static_cast<std::size_t>(std::numeric_limits<Bytes>::max() / 2);
   const Bytes size = static_cast<Bytes>(std::min(bytes, kMost));
 
+  const StepMemory* const memory = has_regions_ ? current_memory() : nullptr;
+
   // The bytes are booked before malloc runs, so that two threads cannot pass the limit together.
   std::unique_lock lock(mutex_);
   const Bytes before = current_;
   const Bytes limit = limit_;
   const bool over_limit = bytes > kMost || (limit > 0 && size > limit - before);
   if (!over_limit) current_ += size;
+  void* data = over_limit ? nullptr : from_region(memory, size);
   lock.unlock();
   TORCH_CHECK_WITH(OutOfMemoryError, !over_limit, refusal(bytes, before, limit));
 
-  void* data = nullptr;
-  const bool refused = posix_memalign(&data, kAlignment, bytes) != 0;
+  const bool refused = data == nullptr && posix_memalign(&data, kAlignment, bytes) != 0;
   lock.lock();
   if (refused) {
     current_ -= size;
@@ -87,16 +89,64 @@ void TrackedAllocator::release(void* data) {
   if (data == nullptr) return;
   std::optional<Block> block;
   Bytes live = 0;
+  bool is_planned = false;
+  std::shared_ptr<PlannedRegion> over;  // goes when all is done
   {
     const std::lock_guard lock(mutex_);
     block = blocks_.erase(data);
     STOWAGE_ASSERT(block.has_value());
     live = current_ -= block->bytes;
+    if (const auto region = region_of(data); region != regions_.end()) {
+      is_planned = true;
+      (*region)->free(data);
+      over = take_if_over(region);
+    }
   }
   if (AllocationListener* const listener = listener_.load(std::memory_order_acquire)) {
     listener->on_free({block->serial, block->bytes, block->tag, live, true});
   }
-  std::free(data);
+  if (!is_planned) std::free(data);
+}
+
+void* TrackedAllocator::from_region(const StepMemory* memory, Bytes bytes) {
+  if (memory == nullptr) return nullptr;
+  const auto region = std::find_if(regions_.begin(), regions_.end(),
+                                   [&](const auto& each) { return each->is_of(memory); });
+  return region == regions_.end() ? nullptr : (*region)->allocate(bytes);
+}
+
+TrackedAllocator::Regions::iterator TrackedAllocator::region_of(const void* data) {
+  return std::find_if(regions_.begin(), regions_.end(),
+                      [&](const auto& each) { return each->has(data); });
+}
+
+std::shared_ptr<PlannedRegion> TrackedAllocator::take_if_over(Regions::iterator region) {
+  if (!(*region)->is_over()) return nullptr;
+  std::shared_ptr<PlannedRegion> over = std::move(*region);
+  regions_.erase(region);
+  has_regions_ = !regions_.empty();
+  return over;
+}
+
+void TrackedAllocator::add_region(std::shared_ptr<PlannedRegion> region) {
+  const std::lock_guard lock(mutex_);
+  regions_.push_back(std::move(region));
+  has_regions_ = true;
+}
+
+void TrackedAllocator::close_region(PlannedRegion& region) {
+  std::shared_ptr<PlannedRegion> over;  // dropped behind the lock
+  const std::lock_guard lock(mutex_);
+  const auto at = std::find_if(regions_.begin(), regions_.end(),
+                               [&](const auto& each) { return each.get() == &region; });
+  STOWAGE_ASSERT(at != regions_.end());
+  region.close();
+  over = take_if_over(at);
+}
+
+std::size_t TrackedAllocator::regions() const {
+  const std::lock_guard lock(mutex_);
+  return regions_.size();
 }
 
 c10::DeleterFnPtr TrackedAllocator::raw_deleter() const {

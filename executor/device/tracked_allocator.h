@@ -5,6 +5,9 @@
 // Blocks are aligned to 64 bytes, as PyTorch's own are (vectorised kernels behave alike). An
 // allocation of zero bytes gives a null pointer and is no event. Costs about 50 ns a call beyond
 // malloc. Thread-safe: intra-op workers allocate too.
+//
+// A planned step's allocations lie where its region has them (executor/device/planned_region.h),
+// and are counted like all others.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -12,10 +15,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "executor/device/block_table.h"
 #include "executor/device/device.h"
+#include "executor/device/planned_region.h"
 #include "traces/result.h"
 #include "traces/units.h"
 
@@ -47,16 +54,37 @@ class TrackedAllocator final : public c10::Allocator {
   // In order of serial.
   [[nodiscard]] std::vector<LiveAllocation> live_allocations() const;
 
+  // From here on the region serves the threads whose current memory is its owner's.
+  void add_region(std::shared_ptr<PlannedRegion> region);
+  // Under the lock.
+  template <class Visit>
+  auto with(PlannedRegion& region, Visit&& visit) const {
+    const std::lock_guard lock(mutex_);
+    return std::forward<Visit>(visit)(region);
+  }
+  // It serves nobody any more, and goes once nothing lies in it.
+  void close_region(PlannedRegion& region);
+  // That have not gone.
+  [[nodiscard]] std::size_t regions() const;
+
  private:
   TrackedAllocator() = default;
   void release(void* data);
+  // Under the lock. Null: none serves that.
+  [[nodiscard]] void* from_region(const StepMemory* memory, Bytes bytes);
+  using Regions = std::vector<std::shared_ptr<PlannedRegion>>;
+  [[nodiscard]] Regions::iterator region_of(const void* data);
+  // Takes it out of the list if it is over; to be dropped without the lock.
+  [[nodiscard]] std::shared_ptr<PlannedRegion> take_if_over(Regions::iterator region);
 
-  mutable std::mutex mutex_;  // guards everything below but the listener
+  mutable std::mutex mutex_;  // guards everything below but what is atomic
   BlockTable blocks_;
   Bytes current_ = 0;
   Bytes peak_ = 0;
   Bytes limit_ = 0;
   std::int64_t next_serial_ = 0;
+  Regions regions_;
+  std::atomic<bool> has_regions_{false};  // so that who has none asks nobody for a current memory
   std::atomic<AllocationListener*> listener_{nullptr};
 };
 

@@ -53,7 +53,9 @@ std::int32_t HandOutServer::allocate(Bytes bytes) {
   }
   ++report_.conflicts;
   if (report_.first_conflicts.size() < HandOutReport::kMostNamed) {
-    report_.first_conflicts.push_back({all[at].event, all[at].range, owner});
+    const auto of_owner = std::find_if(all.begin(), all.end(),
+                                       [&](const HandOut& each) { return each.range == owner; });
+    report_.first_conflicts.push_back({all[at].event, all[at].range, owner, of_owner->event});
   }
   return -1;
 }

@@ -22,6 +22,7 @@ struct HandOutReport {
     EventId event;  // of the hand-out
     std::int32_t range = 0;
     std::int32_t owner = 0;
+    EventId owner_event;  // of that one's
   };
   // An allocation that the layout does not have here.
   struct Unforeseen {

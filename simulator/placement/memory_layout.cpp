@@ -32,10 +32,11 @@ MemoryLayout of_the_period(const AllocationSequence& sequence, const LiveRanges&
 
 }  // namespace
 
-MemoryLayout memory_layout(const StepIndex& index, const Schedule& schedule, Bytes page_bytes) {
+MemoryLayout memory_layout(const StepIndex& index, const Schedule& schedule,
+                           const PageChoice& choice) {
   const AllocationSequence sequence = allocation_sequence(index, schedule);
   MemoryLayout layout = of_the_period(sequence, live_ranges(sequence, index.trace().setup));
-  layout.placement = place(layout.live, page_bytes);
+  layout.placement = place(layout.live, page_bytes(layout.live, choice));
   for (std::size_t r = 0; r < layout.live.ranges.size(); ++r) {
     layout.address.push_back(layout.region_bytes + layout.placement.offset[r]);
     layout.region_bytes +=
@@ -44,34 +45,34 @@ MemoryLayout memory_layout(const StepIndex& index, const Schedule& schedule, Byt
   return layout;
 }
 
-Bytes page_of_at_most(const LiveRanges& live, Bytes smallest, std::int64_t most) {
-  STOWAGE_ASSERT(smallest > 0);
-  for (Bytes page = smallest;; page *= 2) {
+Bytes page_bytes(const LiveRanges& live, const PageChoice& choice) {
+  STOWAGE_ASSERT(choice.smallest > 0);
+  for (Bytes page = choice.smallest;; page *= 2) {
     std::int64_t pages = 0;
     bool shrinks = false;
     for (const LiveRange& range : live.ranges) {
       pages += (range.bytes + page - 1) / page;
       shrinks = shrinks || range.bytes > page;
     }
-    if (pages <= most || !shrinks) return page;
+    if (pages <= choice.most || !shrinks) return page;
   }
 }
 
 std::vector<Mapping> mappings(const MemoryLayout& layout) {
   std::vector<Mapping> all;
-  const Bytes page_bytes = layout.placement.page_bytes;
+  const Bytes page = layout.placement.page_bytes;
   Bytes address = 0;
   for (std::size_t r = 0; r < layout.live.ranges.size(); ++r) {
-    for (const std::int32_t page : layout.placement.pages_of[r]) {
-      const Bytes offset = page * page_bytes;
+    for (const std::int32_t number : layout.placement.pages_of[r]) {
+      const Bytes offset = number * page;
       const bool goes_on = !all.empty() && all.back().address + all.back().bytes == address &&
                            all.back().offset + all.back().bytes == offset;
       if (goes_on) {
-        all.back().bytes += page_bytes;
+        all.back().bytes += page;
       } else {
-        all.push_back({address, offset, page_bytes});
+        all.push_back({address, offset, page});
       }
-      address += page_bytes;
+      address += page;
     }
   }
   return all;

@@ -35,13 +35,18 @@ struct MemoryLayout {
   }
 };
 
-// `page_bytes`: as of place(). Cost: that of allocation_sequence() and place().
-[[nodiscard]] MemoryLayout memory_layout(const StepIndex& index, const Schedule& schedule,
-                                         Bytes page_bytes);
+// Systems bound how many mappings a process may have, and each takes time to make.
+struct PageChoice {
+  Bytes smallest = 0;     // a multiple of kPlacementAlignment
+  std::int64_t most = 0;  // mapped pages
+};
+// The smallest page of `smallest` times a power of two of which all ranges have `most` or fewer, as
+// far as larger ones are fewer.
+[[nodiscard]] Bytes page_bytes(const LiveRanges& live, const PageChoice& choice);
 
-// The smallest page of `smallest` times a power of two with which all that a period allocates is
-// `most` mapped pages or fewer: systems bound how many mappings a process may have.
-[[nodiscard]] Bytes page_of_at_most(const LiveRanges& live, Bytes smallest, std::int64_t most);
+// Cost: that of allocation_sequence() and place().
+[[nodiscard]] MemoryLayout memory_layout(const StepIndex& index, const Schedule& schedule,
+                                         const PageChoice& choice);
 
 // Page by page as few mappings as can be: pages that follow each other both in the memory and in
 // the region are one.

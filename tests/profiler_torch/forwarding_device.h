@@ -35,6 +35,10 @@ class ForwardingDevice : public executor::Device {
   }
   void begin_first_step() override { to_.begin_first_step(); }
   void end_setup() override { to_.end_setup(); }
+  [[nodiscard]] Result<std::unique_ptr<executor::StepMemory>> step_memory(
+      const simulator::StepIndex& index, const simulator::Schedule& schedule) override {
+    return to_.step_memory(index, schedule);
+  }
   [[nodiscard]] Result<executor::HostArena> host_arena(Bytes bytes) override {
     return to_.host_arena(bytes);
   }

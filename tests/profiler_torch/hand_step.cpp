@@ -221,9 +221,10 @@ Lowering HandStep::lower(const std::vector<simulator::SavedRule>& rules) const {
 }
 
 std::unique_ptr<executor::PlannedStep> HandStep::plan(const simulator::Schedule& schedule,
-                                                      executor::OffPlan off_plan,
-                                                      bool poison_host) const {
+                                                      executor::OffPlan off_plan, bool poison_host,
+                                                      executor::PlacementMode placement) const {
   executor::PlannedStepOptions options;
+  options.placement = placement;
   options.off_plan = off_plan;
   options.poison_host = poison_host;
   options.poison_device = true;
@@ -285,7 +286,13 @@ void expect_same(const Outcome& outcome, const Outcome& reference) {
 
 namespace {
 
-void expect_exact(HandStep& step, const Lowering& lowering) {
+constexpr int kStepsOfAPlacement = 3;
+
+bool has_step_memory() {
+  return hand_device().torch_device().is_cpu();
+}
+
+void expect_exact(HandStep& step, const Lowering& lowering, executor::PlacementMode placement) {
   const auto predicted = simulator::replay(step.index(), lowering.schedule);
   const auto resident = simulator::replay(step.index(), simulator::resident_schedule(step.index()));
   Bytes offloaded = 0;
@@ -294,9 +301,9 @@ void expect_exact(HandStep& step, const Lowering& lowering) {
   for (const auto& each : testing::reloads_of(lowering.schedule)) {
     reloaded += lowering.schedule.tenants[each.tenant.index()].bytes;
   }
-  const auto plan = step.plan(lowering.schedule);
+  const auto plan = step.plan(lowering.schedule, executor::OffPlan::refuse, true, placement);
   EXPECT_EQ(plan->host_high_water(), 0) << "ahead of all copies";
-  for (std::int64_t k = 0; k < 3; ++k) {
+  for (std::int64_t k = 0; k < kStepsOfAPlacement; ++k) {
     SCOPED_TRACE("step " + std::to_string(k));
     change_delays();
     const Outcome reference = step.plain(k);
@@ -315,7 +322,18 @@ void expect_exact(HandStep& step, const Lowering& lowering) {
   }
 }
 
+void expect_exact(HandStep& step, const Lowering& lowering) {
+  expect_exact(step, lowering, executor::PlacementMode::caching);
+  if (!has_step_memory() || ::testing::Test::HasFailure()) return;
+  SCOPED_TRACE("on its placement");
+  expect_exact(step, lowering, executor::PlacementMode::planned);
+}
+
 }  // namespace
+
+int exact_steps() {
+  return has_step_memory() ? 2 * kStepsOfAPlacement : kStepsOfAPlacement;
+}
 
 Lowering expect_exact(HandStep& step, const Decisions& decisions) {
   Lowering lowering = step.lower(decisions);

@@ -72,7 +72,8 @@ class HandStep {
   [[nodiscard]] simulator::Lowering lower(const std::vector<simulator::SavedRule>& rules) const;
   [[nodiscard]] std::unique_ptr<executor::PlannedStep> plan(
       const simulator::Schedule& schedule, executor::OffPlan off_plan = executor::OffPlan::refuse,
-      bool poison_host = true) const;
+      bool poison_host = true,
+      executor::PlacementMode placement = executor::PlacementMode::caching) const;
   // In which what is saved at these sites is made again by ops; nothing moves.
   [[nodiscard]] std::unique_ptr<executor::PlannedStep> plan_by_ops(
       const std::vector<std::string>& sites) const;
@@ -100,11 +101,13 @@ struct Style {
 [[nodiscard]] simulator::Decisions offload_made(const Trace& trace,
                                                 const simulator::SavedDecision& decision);
 
-// Three steps under the plan: loss and gradients bitwise those of the plain step, the requested
-// peak that of replay(), moved bytes and host bytes the schedule's, nothing left behind. Returns
-// the lowering, for more checks.
+// Three steps under the plan, on the CPU device three more on its placement: loss and gradients
+// bitwise those of the plain step, the requested peak that of replay(), moved bytes and host bytes
+// the schedule's, nothing left behind. Returns the lowering, for more checks.
 simulator::Lowering expect_exact(HandStep& step, const simulator::Decisions& decisions);
 simulator::Lowering expect_exact(HandStep& step, const std::vector<simulator::SavedRule>& rules);
+// How many steps under its plan each of them runs.
+[[nodiscard]] int exact_steps();
 // In every style, everything that the step made.
 void expect_exact_in_every_style(HandStep& step);
 

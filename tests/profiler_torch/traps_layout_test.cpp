@@ -71,7 +71,7 @@ TEST_P(EachLayout, ComesBackAsItLeft) {
   g_saved.clear();
   g_compared = 0;
   testing::expect_exact_in_every_style(step);
-  EXPECT_EQ(g_compared, 2 * 3 * static_cast<int>(testing::styles().size()));
+  EXPECT_EQ(g_compared, 2 * testing::exact_steps() * static_cast<int>(testing::styles().size()));
   const auto lowering =
       step.lower(testing::offload_made(step.trace(), testing::styles().front().decision));
   EXPECT_GE(testing::offloads_of(lowering.schedule).size(),
@@ -254,7 +254,7 @@ TEST_P(EachSpecial, TensorStaysAndTheReportSaysSo) {
         testing::expect_exact(step, testing::offload_made(step.trace(), style.decision));
     EXPECT_FALSE(testing::offloads_of(lowering.schedule).empty());
   }
-  EXPECT_EQ(g_compared, 2 * 3 * static_cast<int>(testing::styles().size()));
+  EXPECT_EQ(g_compared, 2 * testing::exact_steps() * static_cast<int>(testing::styles().size()));
   // A rule for everything reaches it as well, and the plan's report says that it stays.
   simulator::SavedRule everything;
   everything.decision = simulator::Decision::offload;

@@ -166,6 +166,10 @@ class WatchedDevice final : public executor::Device {
   executor::SetupHistory setup_history() const override { return device_.setup_history(); }
   void begin_first_step() override { device_.begin_first_step(); }
   void end_setup() override { device_.end_setup(); }
+  [[nodiscard]] Result<std::unique_ptr<executor::StepMemory>> step_memory(
+      const simulator::StepIndex& index, const simulator::Schedule& schedule) override {
+    return device_.step_memory(index, schedule);
+  }
   Result<executor::HostArena> host_arena(Bytes bytes) override { return device_.host_arena(bytes); }
   void synchronize_compute() override { device_.synchronize_compute(); }
   executor::MemoryStats memory() const override { return device_.memory(); }

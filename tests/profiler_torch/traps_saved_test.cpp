@@ -77,10 +77,11 @@ TEST(ViewWeights, StayUnlessARuleNamesTheirClass) {
   }
   const auto predicted = simulator::replay(step.index(), lowering.schedule);
   EXPECT_EQ(predicted.d2h_bytes, activations);
-  // What the lane really copied: expect_exact() ran three steps.
+  // What the lane really copied.
   const Bytes before = testing::copied(hand_device(), CopyLane::d2h).bytes;
   expect_exact(step, std::vector{offload_rule()});
-  EXPECT_EQ(testing::copied(hand_device(), CopyLane::d2h).bytes - before, 3 * activations);
+  EXPECT_EQ(testing::copied(hand_device(), CopyLane::d2h).bytes - before,
+            testing::exact_steps() * activations);
 }
 
 TEST(ViewWeights, LeaveWhenARuleNamesTheirClass) {
@@ -122,7 +123,7 @@ TEST(SharedStorage, LeavesOnceAndComesBackInEveryShape) {
   EXPECT_EQ(testing::offloads_of(lowering.schedule).front().bytes, 12 * 12 * 4);
   EXPECT_EQ(testing::reloads_of(lowering.schedule).size(), 1U);
   const auto after = testing::copied(hand_device(), CopyLane::d2h);
-  EXPECT_EQ(after.copies - before.copies, 3U);  // one a step
+  EXPECT_EQ(after.copies - before.copies, static_cast<std::uint64_t>(testing::exact_steps()));
 
   // share=false: one copy a saved view, one reload an unpack.
   const Lowering apart = step.lower(offload_made(trace, styles()[3].decision));

@@ -78,10 +78,12 @@ simulator::Schedule TwinSessions::stream(simulator::ParameterPlan::Stream stream
 
 std::unique_ptr<executor::PlannedStep> TwinSessions::plan(const simulator::Schedule& schedule,
                                                           executor::OffPlan off_plan,
-                                                          const simulator::Structure& structure) {
+                                                          const simulator::Structure& structure,
+                                                          executor::PlacementMode placement) {
   executor::PlannedStepOptions options;
   options.structure = structure;
   options.off_plan = off_plan;
+  options.placement = placement;
   options.poison_host = true;
   options.poison_device = true;
   auto plan = executor::PlannedStep::create(device(), recorded_.trace, schedule,

@@ -32,6 +32,7 @@ class WatchedDriver final : public executor::StepDriver {
   void backward_begin() override;
   void backward_end() override;
   void parameter_update(executor::UpdateEvent event, const at::Tensor& parameter) override;
+  executor::StepMemory* memory() override { return next_ == nullptr ? nullptr : next_->memory(); }
   void skip_update() override {
     if (next_ != nullptr) next_->skip_update();
   }
@@ -66,7 +67,8 @@ class TwinSessions {
                                            std::optional<std::int32_t> prefetch) const;
   [[nodiscard]] std::unique_ptr<executor::PlannedStep> plan(
       const simulator::Schedule& schedule, executor::OffPlan off_plan = executor::OffPlan::refuse,
-      const simulator::Structure& structure = {});
+      const simulator::Structure& structure = {},
+      executor::PlacementMode placement = executor::PlacementMode::caching);
 
   struct Result {
     double loss = 0;

@@ -20,6 +20,7 @@
 #include "executor/segment_call.h"
 #include "profiler/assembly/assemble.h"
 #include "profiler/torch/observed_step.h"
+#include "simulator/allocator/allocation_sequence.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/lowering/skipped_update.h"
 #include "simulator/replay/replay.h"
@@ -288,6 +289,19 @@ simulator::Decisions random_decisions(const simulator::StepIndex& index, std::mt
   return decisions;
 }
 
+// All that so many steps allocated lay where the plan's placement has it.
+void expect_served(executor::PlannedStep& plan, const simulator::StepIndex& index,
+                   const simulator::Schedule& schedule, int steps) {
+  const simulator::HandOutReport report = plan.memory()->report();
+  EXPECT_EQ(report.unforeseen, 0);
+  EXPECT_EQ(report.conflicts, 0);
+  std::int64_t hand_outs = 0;
+  for (const auto& each : simulator::allocation_sequence(index, schedule).period) {
+    if (!each.free) ++hand_outs;
+  }
+  EXPECT_EQ(report.served, steps * hand_outs);
+}
+
 TEST_P(RecomputedModel, RunsUnderAPlanBitwise) {
   testing::TwinSessions twins(GetParam().spec, GetParam().batch, GetParam().optimizer,
                               GetParam().dtype);
@@ -315,10 +329,15 @@ TEST_P(RecomputedModel, RunsUnderAPlanBitwise) {
       const auto skipped = simulator::skip_update(index, lowered.schedule);
       EXPECT_TRUE(skipped.ok()) << skipped.error().text();
     }
-    const auto plan = twins.plan(lowered.schedule, executor::OffPlan::refuse, structure);
+    const bool is_placed = seed % 2 == 0 && twins.device().torch_device().is_cpu();
+    const auto plan =
+        twins.plan(lowered.schedule, executor::OffPlan::refuse, structure,
+                   is_placed ? executor::PlacementMode::planned : executor::PlacementMode::caching);
+    ASSERT_EQ(plan->memory() != nullptr, is_placed);
     for (int s = 0; s < 3; ++s) {
       const auto result = twins.expect_same_step(*plan, batch++);
       ASSERT_EQ(result.error, "");
+      if (is_placed) expect_served(*plan, index, lowered.schedule, s + 1);
       EXPECT_TRUE(result.report.on_plan) << result.report.first_difference;
       EXPECT_EQ(result.peak, predicted.peak_requested);
       EXPECT_EQ(plan->host_high_water(), predicted.host_bytes);

@@ -19,6 +19,7 @@ namespace stowage::simulator {
 namespace {
 
 constexpr Bytes kPage = 4096;
+constexpr PageChoice kPages{kPage, 1'000'000};
 
 // a of 8192 bytes, then, in its place, b of 4096 and c of 4096; all are gone behind the backward.
 struct Three {
@@ -40,7 +41,7 @@ struct Three {
   }
   [[nodiscard]] MemoryLayout layout() const {
     const StepIndex index(trace);
-    return memory_layout(index, resident_schedule(index), kPage);
+    return memory_layout(index, resident_schedule(index), kPages);
   }
 };
 
@@ -66,10 +67,10 @@ TEST(MemoryLayout, HasTheAllocationsInProgramOrderEachAtAnAddressOfItsOwn) {
 TEST(MemoryLayout, APageIsAsLargeAsTheNumberOfMappingsAsksFor) {
   LiveRanges live;
   live.ranges = {{40960, 0, 1}, {100, 0, 1}};
-  EXPECT_EQ(page_of_at_most(live, 4096, 11), 4096);
-  EXPECT_EQ(page_of_at_most(live, 4096, 10), 8192);
-  EXPECT_EQ(page_of_at_most(live, 4096, 2), 65536);
-  EXPECT_EQ(page_of_at_most(live, 4096, 1), 65536) << "two ranges have two pages at least";
+  EXPECT_EQ(page_bytes(live, {4096, 11}), 4096);
+  EXPECT_EQ(page_bytes(live, {4096, 10}), 8192);
+  EXPECT_EQ(page_bytes(live, {4096, 2}), 65536);
+  EXPECT_EQ(page_bytes(live, {4096, 1}), 65536) << "two ranges have two pages at least";
 }
 
 TEST(HandOuts, AreServedInEveryPeriod) {
@@ -181,7 +182,7 @@ class RandomPeriods {
  public:
   RandomPeriods(const StepIndex& index, const Schedule& schedule, std::uint64_t seed)
       : sequence_(allocation_sequence(index, schedule)),
-        layout_(memory_layout(index, schedule, kPage)),
+        layout_(memory_layout(index, schedule, kPages)),
         server_(layout_),
         memory_(layout_),
         random_(seed),

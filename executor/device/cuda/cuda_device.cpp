@@ -207,6 +207,12 @@ void CudaDevice::end_setup() {
   allocations_.end_setup();
 }
 
+Result<std::unique_ptr<StepMemory>> CudaDevice::step_memory(const simulator::StepIndex&,
+                                                            const simulator::Schedule&) {
+  return Error{ErrorCode::usage, "planned memory is the CPU device's so far", "", "",
+               "run the plan on the caching allocator"};
+}
+
 Result<HostArena> CudaDevice::host_arena(Bytes bytes) {
   Result<HostArena> arena = HostArena::create(bytes);
   if (!arena || bytes == 0) return arena;

@@ -1,0 +1,29 @@
+#include "executor/device/step_memory.h"
+
+#include <atomic>
+
+namespace stowage::executor {
+
+namespace {
+thread_local StepMemory* t_memory = nullptr;
+std::atomic<CurrentMemory> g_current{nullptr};
+}  // namespace
+
+StepMemory* current_memory() {
+  if (t_memory != nullptr) return t_memory;
+  const CurrentMemory current = g_current.load(std::memory_order_acquire);
+  return current == nullptr ? nullptr : current();
+}
+
+void set_current_memory(CurrentMemory current) {
+  g_current.store(current, std::memory_order_release);
+}
+
+StepMemoryGuard::StepMemoryGuard(StepMemory* memory) : previous_(t_memory) {
+  if (memory != nullptr) t_memory = memory;
+}
+StepMemoryGuard::~StepMemoryGuard() {
+  t_memory = previous_;
+}
+
+}  // namespace stowage::executor

@@ -1,0 +1,265 @@
+// Steps whose allocations lie where the plan's placement has them, and user code that does what was
+// not recorded: it keeps tensors, allocates more, leaves the plan, steps two models in turn.
+#include "executor/device/step_memory.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/device/tracked_allocator.h"
+#include "executor/layer.h"
+#include "tests/profiler_torch/hand_step.h"
+#include "tests/support/or_throw.h"
+
+namespace stowage {
+namespace {
+
+using executor::OffPlan;
+using executor::PlacementMode;
+using simulator::HandOutReport;
+using testing::backward;
+using testing::HandStep;
+using testing::input;
+using testing::Outcome;
+using testing::parameter;
+
+// Hands its saved tensor to somebody: under a plan that offloads, a buffer that was loaded.
+struct ShowsWhatIsLoaded : torch::autograd::Function<ShowsWhatIsLoaded> {
+  using Show = std::function<void(const at::Tensor&)>;
+  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x,
+                            const Show* show) {
+    ctx->save_for_backward({x});
+    ctx->saved_data["show"] = reinterpret_cast<std::int64_t>(show);
+    return x * x;
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
+                                                 torch::autograd::variable_list gradients) {
+    const at::Tensor x = ctx->get_saved_variables()[0];
+    (*reinterpret_cast<const Show*>(ctx->saved_data["show"].toInt()))(x);
+    return {gradients[0] * x * 2, {}};
+  }
+};
+
+// Two layers; somebody may keep what a step makes, by its name.
+struct Net {
+  at::Tensor p = parameter({16, 16});
+  at::Tensor q = parameter({16, 16});
+  at::Tensor x = input({32, 16});
+  std::string kept_name;  // of what is kept from now on
+  std::vector<at::Tensor> kept;
+  std::vector<at::Tensor> copies;  // of it, made at once
+  bool allocates = false;
+  bool differs = false;
+  std::function<void()> between = [] {};  // the layers
+  ShowsWhatIsLoaded::Show show = [this](const at::Tensor& loaded) { keep("loaded", loaded); };
+  std::unique_ptr<HandStep> step;
+
+  Net() {
+    step = std::make_unique<HandStep>(std::vector{p, q}, std::vector{x}, [this] { return run(); });
+  }
+  Net(const Net&) = delete;
+  Net& operator=(const Net&) = delete;
+
+  void keep(const std::string& name, const at::Tensor& tensor) {
+    if (kept_name != name) return;
+    kept_name.clear();
+    kept.push_back(tensor.detach());
+    copies.push_back(tensor.detach().clone());
+  }
+
+  void forget() {
+    kept.clear();
+    copies.clear();  // they may lie there as well: what they were allocated for had their size
+  }
+
+  double run() {
+    at::Tensor hidden =
+        layer("first", [&](const auto& in) { return at::linear(in[0], p).tanh(); }, {x * 2});
+    keep("activation", hidden);
+    if (allocates) at::empty({777});
+    between();
+    if (differs) hidden = hidden.exp();
+    hidden = layer("second",
+                   [&](const auto& in) {
+                     return at::linear(ShowsWhatIsLoaded::apply(in[0], &show), q).sigmoid();
+                   },
+                   {hidden});
+    const at::Tensor loss = hidden.pow(2).sum();
+    keep("loss", loss);
+    const double value = backward(loss);
+    keep("gradient", p.grad());
+    return value;
+  }
+
+  [[nodiscard]] std::unique_ptr<executor::PlannedStep> plan(OffPlan off_plan = OffPlan::refuse) {
+    const auto lowered =
+        step->lower(testing::offload_made(step->trace(), testing::styles().front().decision));
+    return step->plan(lowered.schedule, off_plan, true, PlacementMode::planned);
+  }
+  // Batch number k: what the plain step does.
+  Outcome expect_same(executor::PlannedStep& plan, std::int64_t k) {
+    const std::string name = std::exchange(kept_name, "");
+    const Outcome reference = step->plain(k);
+    kept_name = name;
+    Outcome outcome = step->planned(plan, k);
+    testing::expect_same(outcome, reference);
+    EXPECT_EQ(outcome.end_error, "");
+    return outcome;
+  }
+};
+
+// On a GPU no device has such memory yet.
+class StepMemoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!testing::hand_device().torch_device().is_cpu()) GTEST_SKIP() << "the CPU device's";
+  }
+  static std::size_t regions() {
+    return testing::or_throw(executor::TrackedAllocator::install())->regions();
+  }
+};
+
+TEST_F(StepMemoryTest, ServesEveryAllocationOfEveryStep) {
+  Net net;
+  const auto plan = net.plan();
+  net.expect_same(*plan, 0);
+  const std::int64_t served = plan->memory()->report().served;
+  EXPECT_GT(served, 10);
+  for (std::int64_t k = 1; k < 4; ++k) net.expect_same(*plan, k);
+  const HandOutReport report = plan->memory()->report();
+  EXPECT_EQ(report.served, 4 * served);
+  EXPECT_EQ(report.conflicts, 0);
+  EXPECT_EQ(report.unforeseen, 0);
+  EXPECT_GT(plan->memory()->bytes(), 0);
+}
+
+TEST_F(StepMemoryTest, WhatUserCodeKeepsIsNotOverwritten) {
+  for (const char* name : {"loss", "activation", "gradient", "loaded"}) {
+    SCOPED_TRACE(name);
+    Net net;
+    const auto plan = net.plan();
+    net.expect_same(*plan, 0);
+    const HandOutReport before = plan->memory()->report();
+    EXPECT_EQ(before.conflicts, 0);
+    net.kept_name = name;
+    net.expect_same(*plan, 1);
+    ASSERT_EQ(net.kept.size(), 1U);
+    for (std::int64_t k = 2; k < 5; ++k) {
+      net.expect_same(*plan, k);
+      EXPECT_TRUE(at::equal(net.kept[0], net.copies[0])) << "step " << k;
+    }
+    const HandOutReport report = plan->memory()->report();
+    EXPECT_GT(report.conflicts, 0);
+    ASSERT_FALSE(report.first_conflicts.empty());
+    // Once it is gone all is as planned.
+    net.forget();
+    net.expect_same(*plan, 5);
+    EXPECT_EQ(plan->memory()->report().conflicts, report.conflicts);
+  }
+}
+
+TEST_F(StepMemoryTest, WhatIsNotForeseenIsTheAllocatorsOwn) {
+  Net net;
+  const auto plan = net.plan();
+  net.expect_same(*plan, 0);
+  const std::int64_t served = plan->memory()->report().served;
+  net.allocates = true;
+  for (std::int64_t k = 1; k < 4; ++k) net.expect_same(*plan, k);
+  const HandOutReport report = plan->memory()->report();
+  EXPECT_EQ(report.served, 4 * served);
+  EXPECT_EQ(report.unforeseen, 3);
+  ASSERT_EQ(report.first_unforeseen.size(), 3U);
+  EXPECT_EQ(report.first_unforeseen[0].bytes, 777 * 4);
+  EXPECT_TRUE(report.first_unforeseen[0].ahead_of.valid());
+}
+
+TEST_F(StepMemoryTest, AStepOffThePlanAndTheOneBehindItAreRight) {
+  Net net;
+  const auto plan = net.plan(OffPlan::offload_all);
+  net.expect_same(*plan, 0);
+  const std::int64_t served = plan->memory()->report().served;
+  net.differs = true;
+  const Outcome off = net.expect_same(*plan, 1);
+  EXPECT_FALSE(off.report.on_plan);
+  const std::int64_t until_it_left = plan->memory()->report().served - served;
+  EXPECT_GT(until_it_left, 0);
+  EXPECT_LT(until_it_left, served);
+  net.differs = false;
+  EXPECT_TRUE(net.expect_same(*plan, 2).report.on_plan);
+  EXPECT_EQ(plan->memory()->report().served, 2 * served + until_it_left);
+  EXPECT_EQ(plan->memory()->report().conflicts, 0);
+}
+
+TEST_F(StepMemoryTest, AStepThatThrowsAndTheOneBehindItAreRight) {
+  Net net;
+  const auto plan = net.plan();
+  net.expect_same(*plan, 0);
+  net.show = [](const at::Tensor&) { throw std::runtime_error("the user's own"); };
+  EXPECT_THROW(static_cast<void>(net.step->planned(*plan, 1)), std::exception);
+  net.show = [](const at::Tensor&) {};
+  net.expect_same(*plan, 2);
+  EXPECT_EQ(plan->memory()->report().conflicts, 0);
+}
+
+TEST_F(StepMemoryTest, NothingIsHandedOutBetweenSteps) {
+  Net net;
+  const auto plan = net.plan();
+  net.expect_same(*plan, 0);
+  const HandOutReport before = plan->memory()->report();
+  const at::Tensor evaluated = at::linear(net.x, net.p).tanh().sum();
+  EXPECT_TRUE(at::equal(evaluated, at::linear(net.x, net.p).tanh().sum()));
+  EXPECT_EQ(plan->memory()->report().served, before.served);
+  EXPECT_EQ(plan->memory()->report().unforeseen, before.unforeseen);
+  net.expect_same(*plan, 1);
+  EXPECT_EQ(plan->memory()->report().served, 2 * before.served);
+}
+
+TEST_F(StepMemoryTest, IsGivenBackOnceThePlanIsLeftAndNothingLiesInIt) {
+  const std::size_t before = regions();
+  Net net;
+  auto plan = net.plan();
+  EXPECT_EQ(regions(), before + 1);
+  net.kept_name = "activation";
+  net.expect_same(*plan, 0);
+  net.p.mutable_grad().reset();
+  net.q.mutable_grad().reset();
+  plan.reset();
+  EXPECT_EQ(regions(), before + 1) << "somebody keeps a tensor in it";
+  EXPECT_TRUE(at::equal(net.kept[0], net.copies[0]));
+  net.forget();
+  EXPECT_EQ(regions(), before);
+  auto another = net.plan();
+  net.expect_same(*another, 1);
+  EXPECT_EQ(another->memory()->report().conflicts, 0);
+}
+
+TEST_F(StepMemoryTest, TwoModelsInTurnHaveEachTheirOwn) {
+  Net one;
+  Net two;
+  const auto plan_of_one = one.plan();
+  const auto plan_of_two = two.plan();
+  one.expect_same(*plan_of_one, 0);
+  const std::int64_t served = plan_of_one->memory()->report().served;
+  two.expect_same(*plan_of_two, 0);
+  for (std::int64_t k = 1; k < 3; ++k) {
+    one.expect_same(*plan_of_one, k);
+    two.expect_same(*plan_of_two, k);
+  }
+  // One within the other: a step of two in the middle of one's.
+  one.between = [&] { static_cast<void>(two.step->planned(*plan_of_two, 3)); };
+  static_cast<void>(one.step->planned(*plan_of_one, 3));
+  for (const auto* const plan : {&plan_of_one, &plan_of_two}) {
+    const HandOutReport report = (*plan)->memory()->report();
+    EXPECT_EQ(report.served, 4 * served);
+    EXPECT_EQ(report.conflicts, 0);
+    EXPECT_EQ(report.unforeseen, 0);
+  }
+}
+
+}  // namespace
+}  // namespace stowage
