@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "simulator/plan/pattern.h"
+#include "simulator/plan/pattern_text.h"
 
 namespace stowage::report {
 namespace {
@@ -70,6 +71,26 @@ std::vector<std::string> names_of_pattern(const std::string& pattern) {
   return names;
 }
 
+// Of "layers.2..layers.4", whose ends differ in a number alone, all three; of another row its ends.
+// Empty: it is no row.
+std::vector<std::string> names_of_row(const std::string& segment) {
+  const std::size_t dots = segment.find("..");
+  if (dots == std::string::npos) return {};
+  const std::string first = segment.substr(0, dots);
+  const std::string last = segment.substr(dots + 2);
+  const simulator::NumberedPath from = simulator::take_apart(first);
+  const simulator::NumberedPath to = simulator::take_apart(last);
+  const bool is_family = from.number >= 0 && from.number <= to.number && from.prefix == to.prefix &&
+                         from.suffix == to.suffix &&
+                         to.number - from.number < static_cast<std::int64_t>(kMostOfAPattern);
+  if (!is_family) return {first, last};
+  std::vector<std::string> names;
+  for (std::int64_t number = from.number; number <= to.number; ++number) {
+    names.push_back(from.prefix + std::to_string(number) + from.suffix);
+  }
+  return names;
+}
+
 bool is_site(const std::string& name) {
   return name.find('#') != std::string::npos;
 }
@@ -77,15 +98,14 @@ bool is_site(const std::string& name) {
 // A plan's rules, to be asked about a name.
 class Decider {
  public:
-  explicit Decider(const Plan& plan) : plan_(plan) {
-    for (const RecomputeRule& rule : plan.recompute) segments_.push_back(parse(rule.segment));
+  explicit Decider(const Plan& plan) : plan_(plan), segments_(segments_of(plan.recompute)) {
     for (const SavedRule& rule : plan.saved) sites_.push_back(parse(rule.site.value_or("*")));
   }
 
   // Layers first, each in the order of the rules.
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> names;
-    for (const RecomputeRule& rule : plan_.recompute) add(rule.segment, names);
+    add(segments_, names);
     for (const SavedRule& rule : plan_.saved) {
       if (rule.site && *rule.site != "*") add(*rule.site, names);
     }
@@ -96,7 +116,9 @@ class Decider {
                                      const std::vector<std::string>& all) const {
     // What a segment is given is not its own.
     const bool is_given = name.find("#in") != std::string::npos;
-    if (std::string again = segment_around(name); !again.empty() && !is_given) return again;
+    if (std::string again = segment_around(segments_, name); !again.empty() && !is_given) {
+      return again;
+    }
     if (is_site(name)) return by_rules(name);
     std::set<std::string> inside;
     for (const std::string& each : all) {
@@ -111,31 +133,71 @@ class Decider {
   }
 
  private:
+  // A rule for segments and those within it.
+  struct Segments {
+    const RecomputeRule* rule = nullptr;
+    std::vector<std::string> names;  // of a row: of all its layers, as far as they can be known
+    std::optional<Pattern> pattern;  // of all else
+    std::vector<Segments> within;
+
+    [[nodiscard]] bool has(const std::string& name) const {
+      if (pattern) return pattern->matches(name);
+      return std::find(names.begin(), names.end(), name) != names.end();
+    }
+  };
+
+  static std::vector<Segments> segments_of(const std::vector<RecomputeRule>& rules) {
+    std::vector<Segments> all;
+    for (const RecomputeRule& rule : rules) {
+      Segments& each = all.emplace_back();
+      each.rule = &rule;
+      each.names = names_of_row(rule.segment);
+      if (each.names.empty()) each.pattern = parse(rule.segment);
+      each.within = segments_of(rule.within);
+    }
+    return all;
+  }
+
   static std::optional<Pattern> parse(const std::string& text) {
     auto pattern = Pattern::parse(text);
     return pattern ? std::optional(std::move(pattern).value()) : std::nullopt;
   }
 
+  static void add(const std::vector<Segments>& rules, std::vector<std::string>& names) {
+    for (const Segments& each : rules) {
+      if (each.names.empty()) add(each.rule->segment, names);
+      names.insert(names.end(), each.names.begin(), each.names.end());
+      add(each.within, names);
+    }
+  }
   static void add(const std::string& pattern, std::vector<std::string>& names) {
     for (std::string& name : names_of_pattern(pattern)) names.push_back(std::move(name));
   }
 
-  // "recompute as a layer", "recompute with layers.3"; empty: no segment is named there.
-  [[nodiscard]] std::string segment_around(const std::string& name) const {
+  // "recompute as a layer", "recompute with layers.3", and what of it is done within that; empty:
+  // no segment is named there.
+  [[nodiscard]] static std::string segment_around(const std::vector<Segments>& rules,
+                                                  const std::string& name) {
     for (std::string path = name.substr(0, name.find('#')); !path.empty();
          path.resize(path.find('.') == std::string::npos ? 0 : path.rfind('.'))) {
-      for (std::size_t r = 0; r < segments_.size(); ++r) {
-        if (!segments_[r] || !segments_[r]->matches(path)) continue;
-        if (path != name) return "recompute with " + path;
-        const std::int32_t each = plan_.recompute[r].each;
-        const std::string boundary =
-            plan_.recompute[r].boundary == simulator::Decision::offload ? ", given offload" : "";
-        if (each == 1) return "recompute as a layer" + boundary;
-        const std::string run = each == RecomputeRule::kAll ? "all" : std::to_string(each);
-        return "recompute, " + run + " in a row" + boundary;
+      for (const Segments& each : rules) {
+        if (!each.has(path)) continue;
+        const std::string within = segment_around(each.within, name);
+        return (path == name ? as_segment(each) : "recompute with " + path) +
+               (within.empty() ? "" : "; within that " + within);
       }
     }
     return "";
+  }
+
+  [[nodiscard]] static std::string as_segment(const Segments& segments) {
+    const RecomputeRule& rule = *segments.rule;
+    const std::string boundary =
+        rule.boundary == simulator::Decision::offload ? ", given offload" : "";
+    if (!segments.names.empty()) return "recompute, as " + rule.segment + boundary;
+    if (rule.each == 1) return "recompute as a layer" + boundary;
+    const std::string run = rule.each == RecomputeRule::kAll ? "all" : std::to_string(rule.each);
+    return "recompute, " + run + " in a row" + boundary;
   }
 
   [[nodiscard]] std::string by_rules(const std::string& name) const {
@@ -152,7 +214,7 @@ class Decider {
   }
 
   const Plan& plan_;
-  std::vector<std::optional<Pattern>> segments_;
+  std::vector<Segments> segments_;
   std::vector<std::optional<Pattern>> sites_;
 };
 

@@ -82,10 +82,21 @@ std::string decision_of(const simulator::SavedRule& rule) {
 
 std::string segments_of(const simulator::RecomputeRule& rule) {
   const bool is_all = rule.each == simulator::RecomputeRule::kAll;
-  const std::string text = is_all           ? "all as one"
+  const bool is_row = rule.segment.find("..") != std::string::npos;
+  const std::string text = is_row           ? "the row as one"
+                           : is_all         ? "all as one"
                            : rule.each == 1 ? "each layer"
                                             : std::to_string(rule.each) + " layers as one";
   return text + ", boundary " + simulator::name_of(rule.boundary);
+}
+
+// Those within others as "recompute.layers.[0-3] > *.mlp".
+void add_segments(const std::vector<simulator::RecomputeRule>& rules, const std::string& before,
+                  Facts& facts) {
+  for (const simulator::RecomputeRule& rule : rules) {
+    facts.text(before + rule.segment, segments_of(rule));
+    add_segments(rule.within, before + rule.segment + " > ", facts);
+  }
 }
 
 std::string stream_of(simulator::StreamMode mode) {
@@ -203,9 +214,7 @@ std::vector<Fact> facts_of(const simulator::Plan& plan) {
   if (plan.gap_ppm) facts.real("gap", static_cast<double>(*plan.gap_ppm) / 1e6);
 
   facts.section("recompute");
-  for (const simulator::RecomputeRule& rule : plan.recompute) {
-    facts.text("recompute." + rule.segment, segments_of(rule));
-  }
+  add_segments(plan.recompute, "recompute.", facts);
   // The first rule that matches decides, so their order is a fact as well.
   facts.section("saved");
   std::string order;

@@ -138,6 +138,34 @@ TEST(Diff, OfPlansSaysWhatBecomesOfEachLayerAndSite) {
   EXPECT_NE(find(*diff, "saved.layers.[1-2]#1"), nullptr);
 }
 
+TEST(Diff, OfPlansKnowsRowsAndSegmentsWithinOthers) {
+  simulator::Plan a;
+  simulator::Plan b;
+  b.recompute = {{"layers.1..layers.3"},
+                 {"embed..norm"},
+                 {"layers.[4-5]", 2, simulator::Decision::offload, {{"layers.4", 1}}}};
+  b.recompute[2].within[0].within = {{"layers.4.mlp"}};
+  const auto diff =
+      report::diff_texts(simulator::plan_to_json(a), "a", simulator::plan_to_json(b), "b");
+  ASSERT_TRUE(diff.ok()) << diff.error().text();
+  const auto after = [&](const std::string& fact) -> std::string {
+    const Change* found = find(*diff, fact);
+    return found == nullptr ? "the same" : std::get<std::string>(*found->after);
+  };
+  EXPECT_EQ(after("decisions.layers.2"), "recompute, as layers.1..layers.3");
+  EXPECT_EQ(after("decisions.embed"), "recompute, as embed..norm");
+  EXPECT_EQ(after("decisions.norm"), "recompute, as embed..norm");
+  EXPECT_EQ(after("decisions.layers.1..layers.3"), "the same");
+  EXPECT_EQ(after("decisions.layers.5"), "recompute, 2 in a row, given offload");
+  EXPECT_EQ(after("decisions.layers.4"),
+            "recompute, 2 in a row, given offload; within that recompute as a layer");
+  EXPECT_EQ(after("decisions.layers.4.mlp"),
+            "recompute with layers.4; within that recompute with layers.4; within that recompute "
+            "as a layer");
+  EXPECT_EQ(after("recompute.layers.1..layers.3"), "the row as one, boundary keep");
+  EXPECT_EQ(after("recompute.layers.[4-5] > layers.4 > layers.4.mlp"), "each layer, boundary keep");
+}
+
 TEST(Diff, OfPlansKnowsSegmentsConditionsAndNumbersThatAreTooMany) {
   simulator::Plan a;
   simulator::Plan b;
