@@ -50,10 +50,11 @@ Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& 
     steps.add(time_since(begin));
     const executor::MemoryStats memory = device.memory();
     if (i > 0 && memory.peak_requested != clean.peak_requested) {
-      return Error{ErrorCode::bad_input,
-                   "two steps peaked at " + std::to_string(clean.peak_requested) + " and " +
-                       std::to_string(memory.peak_requested) + " requested bytes",
-                   "", "", "a step must do the same each time; more warm-up steps may help"};
+      return Error{
+          ErrorCode::bad_input,
+          "two steps peaked at " + std::to_string(clean.peak_requested) + " and " +
+              std::to_string(memory.peak_requested) + " requested bytes",
+          "", "", "a step must do the same each time; more warm-up steps may help, or --threads 1"};
     }
     clean.peak_requested = memory.peak_requested;
     clean.peak_active = memory.peak_active;
