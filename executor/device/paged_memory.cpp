@@ -63,6 +63,11 @@ Result<PagedMemory> PagedMemory::create(Bytes bytes, Bytes region_bytes,
                      "the system bounds them (vm.max_map_count)");
     }
   }
+  // The pages are shared, also with a process that is forked: what that writes would be written
+  // here.
+  if (madvise(region, static_cast<std::size_t>(region_bytes), MADV_DONTFORK) != 0) {
+    return refused("memory that a forked process does not have", why());
+  }
   return memory;
 }
 

@@ -1,6 +1,7 @@
 // PagedMemory: pages of memory, each at several addresses of one region. The CPU device's memory of
 // a planned step (simulator/placement/memory_layout.h), as CUDA's virtual memory calls make it of a
 // GPU's. Nothing is taken before it is written to; Linux gives pages of zeros.
+// A process that is forked does not have the region: a touch ends it.
 #pragma once
 
 #include <cstddef>

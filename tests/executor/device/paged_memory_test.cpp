@@ -1,6 +1,8 @@
 #include "executor/device/paged_memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -28,6 +30,22 @@ TEST(PagedMemory, APageIsTheSameAtEachOfItsAddresses) {
   }
   memory.begin()[3 * p] = std::byte{7};
   EXPECT_EQ(memory.begin()[0], std::byte{7});
+}
+
+TEST(PagedMemory, IsNotThereInAProcessThatWasForked) {
+  const Bytes p = page();
+  const auto made = PagedMemory::create(p, 2 * p, {{0, 0, p}, {p, 0, p}});
+  ASSERT_TRUE(made.ok());
+  const auto is_mapped = [&] {
+    return msync(made->begin(), static_cast<std::size_t>(2 * p), MS_ASYNC) == 0;
+  };
+  ASSERT_TRUE(is_mapped());
+  const pid_t child = fork();
+  if (child == 0) _exit(is_mapped() ? 1 : 0);
+  ASSERT_GT(child, 0);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 TEST(PagedMemory, OfNothingIsNothing) {
