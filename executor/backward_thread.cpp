@@ -11,7 +11,7 @@
 
 namespace stowage::executor {
 
-void take_backward_workspace(c10::Device device) {
+void take_backward_workspace(c10::Device device, StepMemory* memory) {
   if (!device.is_cuda()) return;
   const at::RecordFunctionGuard no_observer(/*is_enabled=*/false);
   const at::AutoGradMode grad(true);
@@ -22,6 +22,7 @@ void take_backward_workspace(c10::Device device) {
   const at::Tensor twice = leaf + leaf;
   twice.register_hook([&](const at::Tensor&) {
     const at::AutoGradMode no_grad(false);
+    const StepMemoryGuard guard(memory);
     const at::Tensor a = at::zeros({kSize, kSize}, options);
     static_cast<void>(at::addmm(at::zeros({kSize}, options), a, a));
   });

@@ -1,7 +1,12 @@
 // What PlannedStep::State does for parameters between steps.
 #include <c10/util/Exception.h>
 
+#include <chrono>
+#include <utility>
+
+#include "executor/backward_thread.h"
 #include "executor/planned_state.h"
+#include "simulator/placement/hand_out_text.h"
 
 namespace stowage::executor {
 
@@ -14,6 +19,55 @@ void PlannedStep::State::adopt() {
     device_.synchronize();  // no copy into the arena outlives it
     throw;
   }
+}
+
+Status PlannedStep::State::take_memory(const simulator::StepIndex& index) {
+  const TurnLine::Place place(line_, next_turn());
+  const auto begin = std::chrono::steady_clock::now();
+  Result<std::unique_ptr<StepMemory>> memory = device_.step_memory(index, schedule_);
+  if (!memory) return memory.error();
+  memory_ = std::move(memory).value();
+  device_.release_workspaces();
+  std::vector<at::Tensor> tensors;
+  for (const NamedTensor& each : parameters_.parameters()) tensors.push_back(each.tensor);
+  tensors.insert(tensors.end(), options_.older.begin(), options_.older.end());
+  options_.older.clear();  // their memory is not held
+  if (Status status = older_.move_in(*memory_, tensors); !status) return status;
+  Status mapped = memory_->map_rest();
+  if (mapped && trace_->schema.minor >= kBackwardWorkspaceSince) {
+    memory_->begin_setup();
+    take_backward_workspace(device_.torch_device(), memory_.get());
+    memory_->end_setup();
+  }
+  memory_setup_ = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
+  return mapped;
+}
+
+void PlannedStep::State::leave_memory() {
+  if (memory_ == nullptr) return;
+  const TurnLine::Place place(line_, next_turn());
+  device_.release_workspaces();
+  std::vector<at::Tensor> tensors;
+  for (const NamedTensor& each : parameters_.parameters()) {
+    tensors.push_back(each.tensor);
+    if (each.tensor.grad().defined()) tensors.push_back(each.tensor.grad());
+  }
+  older_.move_out(*memory_, tensors);
+}
+
+std::optional<StepMemoryReport> PlannedStep::State::memory_report() const {
+  if (memory_ == nullptr) return std::nullopt;
+  const simulator::HandOutReport report = memory_->report();
+  StepMemoryReport of_memory;
+  of_memory.bytes = memory_->bytes();
+  of_memory.mapped = memory_->mapped_bytes();
+  of_memory.older = older_.bytes();
+  of_memory.setup = memory_setup_;
+  of_memory.served = report.served;
+  of_memory.conflicts = report.conflicts;
+  of_memory.unforeseen = report.unforeseen;
+  of_memory.surprises = simulator::surprises_text(*trace_, report);
+  return of_memory;
 }
 
 void PlannedStep::State::materialise() {

@@ -50,6 +50,7 @@ class PlannedParameters final : public TenantHolder {
   Bytes abort() { return streamed_.give_up(); }
   void materialise() { streamed_.materialise(); }
 
+  [[nodiscard]] const std::vector<NamedTensor>& parameters() const { return parameters_; }
   // Those whose gradients a recording knows.
   [[nodiscard]] std::vector<at::Tensor> tensors() const;
   // Every parameter, as StreamedParameters::value() has it. The device has been waited for.

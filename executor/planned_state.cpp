@@ -35,15 +35,14 @@ AnchorKind anchor_kind(LayerEvent event) {
 PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
                           simulator::Schedule schedule, PlannedStepOptions options, HostArena arena,
                           PlannedParameters parameters, Result<simulator::SkippedUpdate> skipped,
-                          std::vector<SegmentSpec> segments, std::vector<ChainSpec> chains,
-                          std::unique_ptr<StepMemory> memory)
+                          std::vector<SegmentSpec> segments, std::vector<ChainSpec> chains)
     : device_(device),
       host_pool_(device),
       trace_(std::move(trace)),
       schedule_(std::move(schedule)),
-      options_(options),
+      options_(std::move(options)),
       arena_(std::move(arena)),
-      memory_(std::move(memory)),
+      older_(device),
       program_(*trace_, schedule_),
       skipped_(std::move(skipped)),
       segments_(std::move(segments), device.torch_device()),
@@ -89,6 +88,9 @@ void PlannedStep::State::begin() {
     instructions_ = &program_;
   }
   has_left_ = false;
+  // The step's driver is not installed yet.
+  const StepMemoryGuard guard(memory_.get());
+  if (memory_ != nullptr) memory_->begin_period();
   parameters_.begin();
   first_serial_ = device_.next_serial();
   off_plan_packs_ = 0;
@@ -99,9 +101,6 @@ void PlannedStep::State::begin() {
       gradient_accumulated(parameter);
     });
   }
-  // The step's driver is not installed yet.
-  const StepMemoryGuard guard(memory_.get());
-  if (memory_ != nullptr) memory_->begin_period();
   run(AnchorKind::step_begin, 0, Side::before);
   run(AnchorKind::step_begin, 0, Side::after);
   chains_.begin();

@@ -23,6 +23,7 @@
 #include "executor/host_copy.h"
 #include "executor/host_pool.h"
 #include "executor/kept_tensor.h"
+#include "executor/older_memory.h"
 #include "executor/planned_parameters.h"
 #include "executor/planned_step.h"
 #include "executor/saved_tenants.h"
@@ -42,10 +43,14 @@ class PlannedStep::State final : public SegmentHost,
   State(Device& device, std::shared_ptr<const Trace> trace, simulator::Schedule schedule,
         PlannedStepOptions options, HostArena arena, PlannedParameters parameters,
         Result<simulator::SkippedUpdate> skipped, std::vector<SegmentSpec> segments,
-        std::vector<ChainSpec> chains, std::unique_ptr<StepMemory> memory);
+        std::vector<ChainSpec> chains);
 
   // Once, ahead of the first begin(): takes over the parameters that stream.
   void adopt();
+  // Behind adopt(), once: takes from the device what the step needs, and moves in what is older.
+  [[nodiscard]] Status take_memory(const simulator::StepIndex& index);
+  // Back into the device's own allocator, between steps. Throws c10::OutOfMemoryError.
+  void leave_memory();
   void begin();
   // When it throws (a saved tensor was written in place, a device failed) the step goes on until
   // abort().
@@ -102,6 +107,7 @@ class PlannedStep::State final : public SegmentHost,
   }
   [[nodiscard]] ChainRuns& chains() { return chains_; }
   [[nodiscard]] StepMemory* memory() const { return memory_.get(); }
+  [[nodiscard]] std::optional<StepMemoryReport> memory_report() const;
   [[nodiscard]] const Trace& trace() const { return *trace_; }
 
   [[nodiscard]] const HostArena& arena() const { return arena_; }
@@ -155,6 +161,8 @@ class PlannedStep::State final : public SegmentHost,
   PlannedStepOptions options_;
   HostArena arena_;
   std::unique_ptr<StepMemory> memory_;  // or null
+  OlderMemory older_;
+  Nanoseconds memory_setup_ = 0;
   StepProgram program_;
   Result<simulator::SkippedUpdate> skipped_;
   std::optional<StepProgram> skipping_program_;

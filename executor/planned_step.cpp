@@ -21,16 +21,12 @@
 #include "simulator/allocator/allocator_replay.h"
 #include "simulator/hazards/hazards.h"
 #include "simulator/hazards/skipped_update_check.h"
-#include "simulator/placement/hand_out_text.h"
 #include "simulator/schedule/tenant_kind.h"
 #include "simulator/step/unroll.h"
 
 namespace stowage::executor {
 
 namespace {
-
-// Minor schema of recordings that have it.
-constexpr int kBackwardWorkspaceSince = 8;
 
 class PlannedHooks final : public torch::autograd::SavedVariableHooks {
  public:
@@ -155,6 +151,10 @@ LeftBehind& left_behind() {
 
 std::string PlannedStep::State::look_ahead() {
   const TurnLine::Place place(line_, next_turn());
+  if (memory_ != nullptr) {
+    device_.release_cache();  // of what only the first step needed
+    return "";
+  }
   if (device_.memory().driver_allocations < 0) return "";
   const simulator::StepIndex index(*trace_);
   const simulator::AllocatorOutlook outlook(index, schedule_);
@@ -195,27 +195,25 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
   Result<PlannedParameters> planned = PlannedParameters::create(
       device, *trace, schedule, std::move(parameters), arena->data(), options.poison_device);
   if (!planned) return planned.error();
+  const bool is_placed = options.placement == PlacementMode::planned;
   std::vector<Bytes> ahead;
-  if (trace->setup.size() > 0) {
+  if (trace->setup.size() > 0 && !is_placed) {
     ahead = simulator::replay_allocator(index, schedule).buffers_ahead;
   }
-  std::unique_ptr<StepMemory> memory;
-  if (options.placement == PlacementMode::planned) {
+  Result<simulator::SkippedUpdate> skipped = skipped_period(index, schedule);
+  std::unique_ptr<PlannedStep> step(new PlannedStep(std::make_shared<State>(
+      device, std::move(trace), std::move(schedule), std::move(options), std::move(arena).value(),
+      std::move(planned).value(), std::move(skipped),
+      segment_specs(unrolled->step.trace(), unrolled->step.segments()),
+      chain_specs(unrolled->step.trace(), unrolled->step.segments()))));
+  step->state_->adopt();
+  if (is_placed) {
     set_current_memory([]() -> StepMemory* {
       StepDriver* const current = driver();
       return current == nullptr ? nullptr : current->memory();
     });
-    Result<std::unique_ptr<StepMemory>> mapped = device.step_memory(index, schedule);
-    if (!mapped) return mapped.error();
-    memory = std::move(mapped).value();
+    if (Status status = step->state_->take_memory(index); !status) return status.error();
   }
-  Result<simulator::SkippedUpdate> skipped = skipped_period(index, schedule);
-  std::unique_ptr<PlannedStep> step(new PlannedStep(std::make_shared<State>(
-      device, std::move(trace), std::move(schedule), options, std::move(arena).value(),
-      std::move(planned).value(), std::move(skipped),
-      segment_specs(unrolled->step.trace(), unrolled->step.segments()),
-      chain_specs(unrolled->step.trace(), unrolled->step.segments()), std::move(memory))));
-  step->state_->adopt();
   reserve_segments(device, ahead);
   return step;
 }
@@ -229,6 +227,7 @@ PlannedStep::~PlannedStep() {
   if (leaves_parameters_) return;
   try {
     materialise();
+    state_->leave_memory();
   } catch (const std::exception& error) {
     LeftBehind& left = left_behind();
     const std::lock_guard lock(left.mutex);
@@ -328,11 +327,7 @@ StepMemory* PlannedStep::memory() {
 }
 
 std::optional<StepMemoryReport> PlannedStep::memory_report() const {
-  const StepMemory* const memory = state_->memory();
-  if (memory == nullptr) return std::nullopt;
-  const simulator::HandOutReport report = memory->report();
-  return StepMemoryReport{memory->bytes(), report.served, report.conflicts, report.unforeseen,
-                          simulator::surprises_text(state_->trace(), report)};
+  return state_->memory_report();
 }
 
 std::unique_ptr<torch::autograd::SavedVariableHooks> PlannedStep::make_hooks() {

@@ -17,6 +17,8 @@
 // the driver's parameter_update() events (so not through .data() elsewhere in the step).
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +46,9 @@ struct PlannedStepOptions {
   simulator::Structure structure{};
   OffPlan off_plan = OffPlan::refuse;
   PlacementMode placement = PlacementMode::caching;
+  // What else of the program's lives on the device from step to step: inputs, buffers, state of the
+  // optimizer. With PlacementMode::planned it moves into the plan's memory, as parameters do.
+  std::vector<at::Tensor> older{};
   // Fill host slots with 0xff bytes (NaN) when they are given up, so that a stale read shows.
   bool poison_host = false;
   // Fill the buffers of loads likewise before their copy, so that a read ahead of it shows.
@@ -68,6 +73,9 @@ struct StepReport {
 // Of planned memory, over all steps.
 struct StepMemoryReport {
   Bytes bytes = 0;                     // taken from the system or the driver
+  Bytes mapped = 0;                    // of addresses
+  Bytes older = 0;                     // of what is older than the steps, moved into it
+  Nanoseconds setup = 0;               // of mapping and moving, ahead of the first step
   std::int64_t served = 0;             // allocations that lay where the placement has them
   std::int64_t conflicts = 0;          // that did not: somebody still had some of their bytes
   std::int64_t unforeseen = 0;         // that the plan does not know

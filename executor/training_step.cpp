@@ -163,6 +163,14 @@ std::vector<NamedTensor> TrainingStep::gradients() const {
   return result;
 }
 
+std::vector<at::Tensor> TrainingStep::older_tensors() const {
+  std::vector<at::Tensor> tensors;
+  for (const auto& all : {model_->inputs(), model_->buffers(), optimizer_state()}) {
+    for (const NamedTensor& each : all) tensors.push_back(each.tensor);
+  }
+  return tensors;
+}
+
 std::vector<NamedTensor> TrainingStep::optimizer_state() const {
   return optimizer_ ? optimizer_->state() : std::vector<NamedTensor>{};
 }

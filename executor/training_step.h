@@ -67,6 +67,8 @@ class TrainingStep {
   // Named as their parameters; those that have one.
   [[nodiscard]] std::vector<NamedTensor> gradients() const;
   [[nodiscard]] std::vector<NamedTensor> optimizer_state() const;
+  // What else lives from step to step: inputs, buffers, state of the optimizer.
+  [[nodiscard]] std::vector<at::Tensor> older_tensors() const;
 
  private:
   void enter(PhaseKind phase) const;

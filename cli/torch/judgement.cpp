@@ -123,6 +123,10 @@ void judge_allocator(const Verification& v, const Demands& demands, Judgement& j
   if (!run.reserved_constant && !(demands.allocator_exact && demands.later_segments > 0)) {
     judgement.failures.emplace_back("the peak reserved differs between steady steps");
   }
+  if (demands.placed && run.peak_reserved != v.predicted.peak_reserved) {
+    judgement.failures.push_back(
+        off_by("the memory taken from the driver", run.peak_reserved, v.predicted.peak_reserved));
+  }
   judge_driver(run, demands, judgement);
 }
 

@@ -18,6 +18,7 @@ struct Demands {
   bool allocator_exact = false;
   bool active_varies = false;
   std::int64_t later_segments = 0;
+  bool placed = false;  // on planned memory of a GPU
 };
 
 struct Judgement {
@@ -33,7 +34,8 @@ struct Judgement {
 // every steady step (unless the replay says that active varies), no host memory pinned behind the
 // first step, and no more memory taken from the driver there than the replay takes. Where that
 // replay is no more than an estimate, active is remarked on; so is memory taken from the driver
-// when the plan moves nothing. `v.failures` is not looked at.
+// when the plan moves nothing. On planned memory reserved is as predicted, to the byte.
+// `v.failures` is not looked at.
 [[nodiscard]] Judgement judge(const Verification& v, const Demands& demands);
 
 }  // namespace stowage::cli

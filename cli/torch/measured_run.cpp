@@ -145,6 +145,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
     if (k == 0) after_first = device.memory();  // with what dumping takes
   }
   device.time_stalls(false);
+  run.used_bytes = device.used_bytes();
   summarize(run, course);
   run.facts = facts_of(session);
   run.warnings = device.warnings();

@@ -36,6 +36,7 @@ struct MeasuredRun {
   Bytes peak_reserved = -1;
   Nanoseconds step_ns = 0;
   Nanoseconds stall_ns = 0;
+  Bytes used_bytes = -1;       // Device::used_bytes() behind the last step
   bool peaks_constant = true;  // requested
   bool active_constant = true;
   bool reserved_constant = true;

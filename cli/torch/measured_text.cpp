@@ -37,6 +37,7 @@ std::string memory_text(const MeasuredRun& run) {
   if (!run.memory) return "";
   const executor::StepMemoryReport& memory = *run.memory;
   std::string text = "  placement   " + report::exact_bytes(memory.bytes) + " mapped ahead, " +
+                     report::exact_bytes(memory.older) + " older than the step moved in, " +
                      report::count_of(memory.served, "allocation") + " served from it, " +
                      report::with_commas(memory.unforeseen) + " not foreseen, " +
                      report::with_commas(memory.conflicts) + " where somebody kept the bytes\n";

@@ -123,12 +123,24 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
   inputs.allocator_exact = replayed.allocator_periods > 0 && replayed.allocator_exact;
   inputs.active_varies = replayed.active_varies;
   inputs.later_segments = replayed.later_segments;
+  if (inputs.predicted.peak_reserved >= 0) {
+    inputs.placed = simulator::planned_bytes(*applied->index, inputs.schedule);
+  }
   if (inputs.plan.predicted && *inputs.plan.predicted != inputs.predicted) {
     inputs.warnings.push_back(
         "the prediction in " + plan_file +
         " is not what this version of the simulator says for this trace; using the new one");
   }
   return inputs;
+}
+
+void expect_planned_memory(PlanInputs& inputs) {
+  if (!inputs.placed) return;
+  inputs.predicted.peak_active = inputs.placed->lower_bound;
+  inputs.predicted.peak_reserved = inputs.placed->bytes;
+  inputs.allocator_exact = true;
+  inputs.active_varies = false;
+  inputs.later_segments = 0;
 }
 
 }  // namespace stowage::cli

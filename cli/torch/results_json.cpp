@@ -59,17 +59,19 @@ Json step_json(const MeasuredStep& step) {
 
 Json memory_json(const std::optional<executor::StepMemoryReport>& memory) {
   if (!memory) return nullptr;
-  return {{"bytes", memory->bytes},
-          {"served", memory->served},
-          {"conflicts", memory->conflicts},
-          {"unforeseen", memory->unforeseen},
-          {"surprises", memory->surprises}};
+  return {{"bytes", memory->bytes},           {"mapped_bytes", memory->mapped},
+          {"older_bytes", memory->older},     {"setup_ns", memory->setup},
+          {"served", memory->served},         {"conflicts", memory->conflicts},
+          {"unforeseen", memory->unforeseen}, {"surprises", memory->surprises}};
 }
 
 std::optional<executor::StepMemoryReport> memory_from(const Json& json) {
   if (json.is_null()) return std::nullopt;
   executor::StepMemoryReport memory;
   json.at("bytes").get_to(memory.bytes);
+  json.at("mapped_bytes").get_to(memory.mapped);
+  json.at("older_bytes").get_to(memory.older);
+  json.at("setup_ns").get_to(memory.setup);
   json.at("served").get_to(memory.served);
   json.at("conflicts").get_to(memory.conflicts);
   json.at("unforeseen").get_to(memory.unforeseen);
@@ -89,6 +91,7 @@ Json run_json(const MeasuredRun& run) {
           {"step_ns", run.step_ns},
           {"stall_ns", run.stall_ns},
           {"host_bytes", run.host_bytes},
+          {"used_bytes", bytes_or_null(run.used_bytes)},
           {"driver_allocations_after_first_step",
            bytes_or_null(run.driver_allocations_after_first_step)},
           {"pinned_after_first_step", bytes_or_null(run.pinned_after_first_step)},
@@ -191,6 +194,8 @@ Result<MeasuredRun> measured_run_from_json(const std::string& text) {
     json.at("step_ns").get_to(run.step_ns);
     json.at("stall_ns").get_to(run.stall_ns);
     json.at("host_bytes").get_to(run.host_bytes);
+    // Not in a reference kept by an earlier version.
+    run.used_bytes = or_minus_one(json.value("used_bytes", Json()));
     run.driver_allocations_after_first_step =
         or_minus_one(json.at("driver_allocations_after_first_step"));
     run.pinned_after_first_step = or_minus_one(json.at("pinned_after_first_step"));

@@ -14,8 +14,8 @@ void RunArguments::declare(CommandLine& line) {
   line.option("--memory-limit", "SIZE", limit_given,
               "device memory that the step may use; more is out of memory");
   line.option("--placement", "MODE", placement_given,
-              "where what a step allocates lies: caching (default), PyTorch's allocator decides; "
-              "planned, in memory that is mapped ahead (the CPU device)");
+              "where what is on the device lies: caching (default), PyTorch's allocator decides; "
+              "planned, where the plan's placement has it, in memory that is mapped ahead");
   flags.declare(line, "default: the recording's");
 }
 

@@ -53,10 +53,11 @@ Result<MeasuredRun> run_planned(const PlanInputs& inputs, const RunArguments& ru
   executor::PlannedStepOptions planned;
   planned.structure = inputs.structure;
   planned.placement = run.placement;
+  planned.older = (*session)->step().older_tensors();
   if (run.off_plan) planned.off_plan = executor::OffPlan::offload_all;
   Result<std::unique_ptr<executor::PlannedStep>> plan =
       executor::PlannedStep::create((*session)->device(), inputs.trace, inputs.schedule,
-                                    (*session)->step().parameters(), planned);
+                                    (*session)->step().parameters(), std::move(planned));
   if (!plan) return plan.error();
   Result<MeasuredRun> measured = measure(**session, plan->get(), options);
   (*plan)->leave_parameters();
@@ -78,6 +79,7 @@ int verb_execute(const Args& args, std::ostream& out, std::ostream& err) {
         load_plan_inputs(*run.plan, run.trace, run.model, run.flags, console.files);
     if (!inputs) return inputs.error();
     for (const std::string& warning : inputs->warnings) console.warn(warning);
+    if (run.placement == executor::PlacementMode::planned) expect_planned_memory(*inputs);
     MeasureOptions options;
     options.course.steps = run.steps;
     Result<MeasuredRun> measured = run_planned(*inputs, run, options);

@@ -179,6 +179,7 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
     }
     for (const std::string& warning : inputs->warnings) console.warn(warning);
 
+    if (run.placement == executor::PlacementMode::planned) expect_planned_memory(*inputs);
     Result<PassedOn> children = passed_on(run, *inputs, reference_file.has_value());
     if (!children) return children.error();
     Args planned_args = children->arguments;
@@ -217,7 +218,8 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
                   .moves = !schedule.tenants.empty() || !inputs->structure.empty(),
                   .allocator_exact = inputs->allocator_exact,
                   .active_varies = inputs->active_varies,
-                  .later_segments = inputs->later_segments});
+                  .later_segments = inputs->later_segments,
+                  .placed = v.planned.memory.has_value() && inputs->placed.has_value()});
     v.failures = std::move(judgement.failures);
     say_verified(console, v, judgement, *inputs->trace);
     return v.passed() ? 0 : static_cast<int>(ErrorCode::condition);

@@ -1,6 +1,7 @@
 #include "executor/device/cpu_device.h"
 
 #include <ATen/EmptyTensor.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
@@ -8,11 +9,16 @@
 #include <utility>
 
 #include "executor/device/allocation_tag.h"
-#include "executor/device/cpu_step_memory.h"
+#include "executor/device/file_pages.h"
+#include "executor/device/region_step_memory.h"
+#include "simulator/placement/memory_layout.h"
 
 namespace stowage::executor {
 
 namespace {
+
+// Linux lets a process have 65,530 by default.
+constexpr std::int64_t kMostMappings = 30'000;
 
 CopyLaneThread::BeforeCopy bind(const CpuDevice::Options& options, CopyLane lane) {
   if (!options.before_copy) return {};
@@ -90,10 +96,13 @@ Result<HostArena> CpuDevice::host_arena(Bytes bytes) {
 
 Result<std::unique_ptr<StepMemory>> CpuDevice::step_memory(const simulator::StepIndex& index,
                                                            const simulator::Schedule& schedule) {
-  Result<std::unique_ptr<CpuStepMemory>> memory =
-      CpuStepMemory::create(allocator_, index, schedule);
-  if (!memory) return memory.error();
-  return std::unique_ptr<StepMemory>(std::move(memory).value());
+  simulator::MemoryLayout layout = simulator::memory_layout(
+      index, schedule, {static_cast<Bytes>(sysconf(_SC_PAGESIZE)), kMostMappings});
+  Result<std::unique_ptr<PagedMemory>> pages =
+      FilePages::create(layout.placement.bytes(), layout.region_bytes);
+  if (!pages) return pages.error();
+  return std::unique_ptr<StepMemory>(std::make_unique<RegionStepMemory>(
+      allocator_, std::make_shared<PlannedRegion>(std::move(layout), std::move(pages).value())));
 }
 
 CopyLaneThread& CpuDevice::lane(CopyLane lane) {

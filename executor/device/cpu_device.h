@@ -47,6 +47,9 @@ class CpuDevice final : public Device {
   [[nodiscard]] Result<HostArena> host_arena(Bytes bytes) override;
   [[nodiscard]] Result<std::unique_ptr<StepMemory>> step_memory(
       const simulator::StepIndex& index, const simulator::Schedule& schedule) override;
+  void release_cache() override {}
+  void release_workspaces() override {}
+  [[nodiscard]] Bytes used_bytes() const override { return -1; }
   [[nodiscard]] at::Tensor allocate_buffer(Bytes bytes, std::int64_t tag) override;
   void begin_step() override {}  // no streams
   void end_step() override {}

@@ -117,10 +117,18 @@ class Device {
   // HostArena::create(). When pinning fails the arena is pageable and says so (HostArena::pinned).
   [[nodiscard]] virtual Result<HostArena> host_arena(Bytes bytes) = 0;
 
-  // Memory for what a period of that schedule allocates, mapped now. Errors (environment): the
-  // system or the driver refuses it; (usage) a device that has none. It ends ahead of the device.
+  // Memory for what is on the device in a period of that schedule; nothing is mapped yet. Errors
+  // (environment): the system or the driver refuses it. It ends ahead of the device.
   [[nodiscard]] virtual Result<std::unique_ptr<StepMemory>> step_memory(
       const simulator::StepIndex& index, const simulator::Schedule& schedule) = 0;
+  // What the device's own allocator has cached goes back to the driver. Waits for the device.
+  virtual void release_cache() = 0;
+  // What the device's libraries keep for themselves until they need it again (cuBLAS: a workspace
+  // for each thread) is freed. Waits for the device.
+  virtual void release_workspaces() = 0;
+  // Used of the device's memory, as its driver says: the context and other programs included. -1 =
+  // the device has no such number.
+  [[nodiscard]] virtual Bytes used_bytes() const = 0;
 
   // A one-dimensional uint8 tensor of exactly `bytes` requested bytes, uninitialised, allocated on
   // the compute stream; invisible to op observers. Throws c10::OutOfMemoryError as PyTorch does.

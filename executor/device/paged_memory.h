@@ -1,7 +1,6 @@
-// PagedMemory: pages of memory, each at several addresses of one region. The CPU device's memory of
-// a planned step (simulator/placement/memory_layout.h), as CUDA's virtual memory calls make it of a
-// GPU's. Nothing is taken before it is written to; Linux gives pages of zeros.
-// A process that is forked does not have the region: a touch ends it.
+// PagedMemory: pages of memory, each at several addresses of one region: what a planned step
+// allocates lies in (simulator/placement/memory_layout.h). Pages are taken from the system or the
+// driver when they are first mapped.
 #pragma once
 
 #include <cstddef>
@@ -15,23 +14,24 @@ namespace stowage::executor {
 
 class PagedMemory {
  public:
-  // `mappings`: of `bytes` of memory, in a region of `region_bytes`; whole pages of the system. The
-  // rest of the region may not be touched. Error (environment): the system refuses, or the memory
-  // is more than the machine can give now. Cost: about 2 us a mapping.
-  [[nodiscard]] static Result<PagedMemory> create(Bytes bytes, Bytes region_bytes,
-                                                  const std::vector<simulator::Mapping>& mappings);
-  // The pages are the system's again.
-  ~PagedMemory();
-  PagedMemory(PagedMemory&& other) noexcept;
-  PagedMemory& operator=(PagedMemory&&) = delete;
+  // All pages are given back.
+  virtual ~PagedMemory() = default;
+  PagedMemory(const PagedMemory&) = delete;
+  PagedMemory& operator=(const PagedMemory&) = delete;
+
+  // Whole pages, inside of the region and of the memory; no address twice. Error (environment): it
+  // is refused; what was mapped stays.
+  [[nodiscard]] virtual Status map(const std::vector<simulator::Mapping>& mappings) = 0;
 
   [[nodiscard]] std::byte* begin() const { return begin_; }
   [[nodiscard]] Bytes region_bytes() const { return region_bytes_; }
-  [[nodiscard]] Bytes bytes() const { return bytes_; }
+  [[nodiscard]] Bytes bytes() const { return bytes_; }  // of pages, once all are mapped
+
+ protected:
+  PagedMemory(Bytes bytes, Bytes region_bytes) : bytes_(bytes), region_bytes_(region_bytes) {}
+  void set_begin(std::byte* begin) { begin_ = begin; }
 
  private:
-  PagedMemory(Bytes bytes, Bytes region_bytes) : bytes_(bytes), region_bytes_(region_bytes) {}
-
   Bytes bytes_;
   Bytes region_bytes_;
   std::byte* begin_ = nullptr;

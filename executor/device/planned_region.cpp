@@ -1,30 +1,101 @@
 #include "executor/device/planned_region.h"
 
+#include <algorithm>
+
+#include "executor/device/device.h"
+
 namespace stowage::executor {
 
-PlannedRegion::PlannedRegion(const StepMemory& owner, simulator::MemoryLayout layout,
-                             PagedMemory memory)
-    : owner_(&owner), layout_(std::move(layout)), memory_(std::move(memory)), server_(layout_) {
+PlannedRegion::PlannedRegion(simulator::MemoryLayout layout, std::unique_ptr<PagedMemory> memory)
+    : layout_(std::move(layout)),
+      memory_(std::move(memory)),
+      server_(layout_),
+      is_mapped_(layout_.live.ranges.size(), false),
+      is_elsewhere_(layout_.live.ranges.size(), false) {
   for (std::size_t r = 0; r < layout_.live.ranges.size(); ++r) {
     range_at_.insert(range_at_.end(), layout_.placement.pages_of[r].size(),
                      static_cast<std::int32_t>(r));
   }
 }
 
-std::byte* PlannedRegion::allocate(Bytes bytes) {
-  const std::int32_t range = server_.allocate(bytes);
+std::byte* PlannedRegion::allocate(Bytes bytes, const AllocationOrigin& origin) {
+  // Buffers outside of the plan have tags of their own, below.
+  if (origin.tag < 0 && origin.tag != kStepAllocation) return nullptr;
+  if (!is_on(origin.stream)) return nullptr;
+  const auto stay = origin.tag < 0 ? simulator::kNoStay : static_cast<std::int32_t>(origin.tag);
+  const std::int32_t range = server_.allocate(bytes, stay);
   if (range < 0) return nullptr;
-  return memory_.begin() + layout_.address[static_cast<std::size_t>(range)];
+  STOWAGE_ASSERT(is_mapped_[static_cast<std::size_t>(range)]);
+  return address_of(range);
+}
+
+Result<std::byte*> PlannedRegion::take_lasting(Bytes bytes) {
+  const std::int32_t range = server_.take_lasting(bytes);
+  if (range < 0) return nullptr;
+  if (!is_mapped_[static_cast<std::size_t>(range)]) {
+    if (Status status = memory_->map(simulator::mappings(layout_, range, range + 1)); !status) {
+      server_.free(range);
+      return status.error();
+    }
+    is_mapped_[static_cast<std::size_t>(range)] = true;
+  }
+  return address_of(range);
+}
+
+Status PlannedRegion::map_rest() {
+  const auto ranges = static_cast<std::int32_t>(is_mapped_.size());
+  const auto is_mapped = [&](std::int32_t range) {
+    return is_mapped_[static_cast<std::size_t>(range)];
+  };
+  for (std::int32_t begin = 0; begin < ranges;) {
+    std::int32_t end = begin;
+    while (end < ranges && !is_mapped(end)) ++end;
+    if (begin < end) {
+      if (Status status = memory_->map(simulator::mappings(layout_, begin, end)); !status) {
+        return status.error();
+      }
+      std::fill(is_mapped_.begin() + begin, is_mapped_.begin() + end, true);
+    }
+    begin = end + 1;
+  }
+  return Unit{};
+}
+
+std::int32_t PlannedRegion::range_of(const void* data) const {
+  const Bytes at = static_cast<const std::byte*>(data) - memory_->begin();
+  return range_at_[static_cast<std::size_t>(at / layout_.placement.page_bytes)];
 }
 
 void PlannedRegion::free(const void* data) {
-  const Bytes at = static_cast<const std::byte*>(data) - memory_.begin();
-  server_.free(range_at_[static_cast<std::size_t>(at / layout_.placement.page_bytes)]);
+  const std::int32_t range = range_of(data);
+  if (is_elsewhere_[static_cast<std::size_t>(range)]) return delayed_.push_back(range);
+  server_.free(range);
+}
+
+void PlannedRegion::used_elsewhere(const void* data) {
+  is_elsewhere_[static_cast<std::size_t>(range_of(data))] = true;
+}
+
+void PlannedRegion::begin_period(std::int64_t stream) {
+  stream_ = stream;
+  for (const std::int32_t range : delayed_) {
+    is_elsewhere_[static_cast<std::size_t>(range)] = false;
+    server_.free(range);
+  }
+  delayed_.clear();
+  server_.begin_period();
+}
+
+void PlannedRegion::begin_setup(std::int64_t stream) {
+  stream_ = stream;
+  server_.begin_setup();
 }
 
 void PlannedRegion::close() {
   owner_ = nullptr;
   server_.end_period();
+  for (const std::int32_t range : delayed_) server_.free(range);
+  delayed_.clear();
 }
 
 }  // namespace stowage::executor

@@ -1,8 +1,10 @@
 // PlannedRegion: the pages of a layout and who has them. Not thread-safe: an allocator has its
-// regions under its lock.
+// regions under its lock (executor/device/planned_regions.h).
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -10,40 +12,69 @@
 #include "executor/device/step_memory.h"
 #include "simulator/placement/hand_out_server.h"
 #include "simulator/placement/memory_layout.h"
+#include "traces/result.h"
 #include "traces/units.h"
 
 namespace stowage::executor {
 
+// What an allocation is besides its size.
+struct AllocationOrigin {
+  std::int64_t tag = 0;     // as of an AllocationEvent
+  std::int64_t stream = 0;  // that is the calling thread's
+};
+
 class PlannedRegion {
  public:
-  // Both are of `owner`, which outlives the time that it is the owner.
-  PlannedRegion(const StepMemory& owner, simulator::MemoryLayout layout, PagedMemory memory);
+  PlannedRegion(simulator::MemoryLayout layout, std::unique_ptr<PagedMemory> memory);
   PlannedRegion(const PlannedRegion&) = delete;
   PlannedRegion& operator=(const PlannedRegion&) = delete;
 
+  // Until close(); the owner outlives that time.
+  void set_owner(const StepMemory* owner) { owner_ = owner; }
   [[nodiscard]] bool is_of(const StepMemory* memory) const { return owner_ == memory; }
   [[nodiscard]] simulator::HandOutServer& server() { return server_; }
-  [[nodiscard]] Bytes bytes() const { return memory_.bytes(); }
+  [[nodiscard]] Bytes bytes() const { return memory_->bytes(); }
+  [[nodiscard]] Bytes mapped_bytes() const { return memory_->region_bytes(); }
 
-  // Null: not from here. Cost: that of HandOutServer::allocate().
-  [[nodiscard]] std::byte* allocate(Bytes bytes);
+  // Null: not from here. Memory changes hands in the order of one stream, that of the period: what
+  // comes on another one is not served. Cost: that of HandOutServer::allocate().
+  [[nodiscard]] std::byte* allocate(Bytes bytes, const AllocationOrigin& origin);
+  // Likewise for what lasts; mapped now.
+  [[nodiscard]] Result<std::byte*> take_lasting(Bytes bytes);
+  // All that is not mapped yet.
+  [[nodiscard]] Status map_rest();
   [[nodiscard]] bool has(const void* data) const {
     const auto* const at = static_cast<const std::byte*>(data);
-    return memory_.begin() <= at && at < memory_.begin() + memory_.region_bytes();
+    return memory_->begin() <= at && at < memory_->begin() + memory_->region_bytes();
   }
-  // Of what allocate() gave.
+  // Of what was given.
   void free(const void* data);
+  // A stream other than compute works on it: once freed it is not handed out before the next
+  // period, at whose begin the device was waited for.
+  void used_elsewhere(const void* data);
+  void begin_period(std::int64_t stream);
+  void begin_setup(std::int64_t stream);
+  [[nodiscard]] bool is_on(std::int64_t stream) const { return stream_ == stream; }
 
   // Nothing is handed out any more. Once nothing is live the region can go.
   void close();
   [[nodiscard]] bool is_over() const { return owner_ == nullptr && server_.live() == 0; }
 
  private:
-  const StepMemory* owner_;
+  [[nodiscard]] std::int32_t range_of(const void* data) const;
+  [[nodiscard]] std::byte* address_of(std::int32_t range) const {
+    return memory_->begin() + layout_.address[static_cast<std::size_t>(range)];
+  }
+
+  const StepMemory* owner_ = nullptr;
+  std::int64_t stream_ = 0;  // of the period
   simulator::MemoryLayout layout_;
-  PagedMemory memory_;
+  std::unique_ptr<PagedMemory> memory_;
   simulator::HandOutServer server_;
   std::vector<std::int32_t> range_at_;  // by page of the region
+  std::vector<bool> is_mapped_;         // by range
+  std::vector<bool> is_elsewhere_;      // by range: another stream uses it
+  std::vector<std::int32_t> delayed_;   // ranges that were freed then
 };
 
 }  // namespace stowage::executor

@@ -1,14 +1,18 @@
-// StepMemory: a device's memory for the allocations of one planned step, mapped ahead of the first.
-// The device's allocator hands it out while a period runs (simulator/placement/hand_out_server.h):
-// each allocation has its address, the same in every period; what was not foreseen, and whatever
-// comes while somebody keeps a tensor longer than planned, is the allocator's own.
+// StepMemory: a device's memory for what is on it in one planned step. What is there all the time
+// moves in, then everything is mapped, ahead of the first step; from then on the device's allocator
+// hands it out while a period runs (simulator/placement/hand_out_server.h): each allocation has its
+// address, the same in every period; what was not foreseen, and whatever comes while somebody keeps
+// a tensor longer than planned, is the allocator's own.
 //
 // When the object is gone nothing is handed out any more. The memory is given back once no tensor
 // lies in it.
 #pragma once
 
+#include <c10/core/Allocator.h>
+
 #include "simulator/placement/hand_out_server.h"
 #include "traces/ids.h"
+#include "traces/result.h"
 #include "traces/units.h"
 
 namespace stowage::executor {
@@ -17,13 +21,25 @@ class StepMemory {
  public:
   virtual ~StepMemory() = default;
 
-  // As those of HandOutServer. Thread-safe.
+  // Memory for what is there all the time, mapped now: an allocation of the device like others.
+  // Null: there is none of that size. Error (environment): the driver has no page for it.
+  [[nodiscard]] virtual Result<c10::DataPtr> take_lasting(Bytes bytes) = 0;
+  // Everything else; once, ahead of the first period. Errors likewise.
+  [[nodiscard]] virtual Status map_rest() = 0;
+
+  // As those of HandOutServer, on the calling thread's stream. Thread-safe.
+  virtual void begin_setup() = 0;
+  virtual void end_setup() = 0;
   virtual void begin_period() = 0;
   virtual void reach(EventId event) = 0;
   virtual void end_period() = 0;
   [[nodiscard]] virtual simulator::HandOutReport report() const = 0;
-  // Taken from the system or the driver.
+  // Taken from the system or the driver once all is mapped.
   [[nodiscard]] virtual Bytes bytes() const = 0;
+  // Of addresses: what all pages are mapped at.
+  [[nodiscard]] virtual Bytes mapped_bytes() const = 0;
+  // An address of it.
+  [[nodiscard]] virtual bool has(const void* data) const = 0;
 };
 
 // The memory that allocations of the calling thread come from: that of a guard that lives on it,

@@ -61,7 +61,7 @@ c10::DataPtr TrackedAllocator::allocate(std::size_t bytes) {
   const Bytes limit = limit_;
   const bool over_limit = bytes > kMost || (limit > 0 && size > limit - before);
   if (!over_limit) current_ += size;
-  void* data = over_limit ? nullptr : from_region(memory, size);
+  void* data = over_limit ? nullptr : regions_.allocate(memory, size, {allocation_tag(), 0});
   lock.unlock();
   TORCH_CHECK_WITH(OutOfMemoryError, !over_limit, refusal(bytes, before, limit));
 
@@ -72,9 +72,13 @@ c10::DataPtr TrackedAllocator::allocate(std::size_t bytes) {
     lock.unlock();
     TORCH_CHECK_WITH(OutOfMemoryError, false, refusal(bytes, before, 0));
   }
+  return given(lock, data, size);
+}
+
+c10::DataPtr TrackedAllocator::given(std::unique_lock<std::mutex>& lock, void* data, Bytes bytes) {
   peak_ = std::max(peak_, current_);
   const Block block{
-      .address = data, .bytes = size, .serial = next_serial_++, .tag = allocation_tag()};
+      .address = data, .bytes = bytes, .serial = next_serial_++, .tag = allocation_tag()};
   blocks_.insert(block);
   const Bytes live = current_;
   lock.unlock();
@@ -82,7 +86,7 @@ c10::DataPtr TrackedAllocator::allocate(std::size_t bytes) {
   if (AllocationListener* const listener = listener_.load(std::memory_order_acquire)) {
     listener->on_alloc({block.serial, block.bytes, block.tag, live, false});
   }
-  return {data, data, raw_deleter(), cpu};
+  return {data, data, raw_deleter(), c10::Device(c10::DeviceType::CPU)};
 }
 
 void TrackedAllocator::release(void* data) {
@@ -96,10 +100,10 @@ void TrackedAllocator::release(void* data) {
     block = blocks_.erase(data);
     STOWAGE_ASSERT(block.has_value());
     live = current_ -= block->bytes;
-    if (const auto region = region_of(data); region != regions_.end()) {
+    if (regions_.at(data) != nullptr) {
       is_planned = true;
-      (*region)->free(data);
-      over = take_if_over(region);
+      over = regions_.free(data);
+      has_regions_ = regions_.size() > 0;
     }
   }
   if (AllocationListener* const listener = listener_.load(std::memory_order_acquire)) {
@@ -108,40 +112,26 @@ void TrackedAllocator::release(void* data) {
   if (!is_planned) std::free(data);
 }
 
-void* TrackedAllocator::from_region(const StepMemory* memory, Bytes bytes) {
-  if (memory == nullptr) return nullptr;
-  const auto region = std::find_if(regions_.begin(), regions_.end(),
-                                   [&](const auto& each) { return each->is_of(memory); });
-  return region == regions_.end() ? nullptr : (*region)->allocate(bytes);
-}
-
-TrackedAllocator::Regions::iterator TrackedAllocator::region_of(const void* data) {
-  return std::find_if(regions_.begin(), regions_.end(),
-                      [&](const auto& each) { return each->has(data); });
-}
-
-std::shared_ptr<PlannedRegion> TrackedAllocator::take_if_over(Regions::iterator region) {
-  if (!(*region)->is_over()) return nullptr;
-  std::shared_ptr<PlannedRegion> over = std::move(*region);
-  regions_.erase(region);
-  has_regions_ = !regions_.empty();
-  return over;
-}
-
 void TrackedAllocator::add_region(std::shared_ptr<PlannedRegion> region) {
   const std::lock_guard lock(mutex_);
-  regions_.push_back(std::move(region));
+  regions_.add(std::move(region));
   has_regions_ = true;
 }
 
-void TrackedAllocator::close_region(PlannedRegion& region) {
+void TrackedAllocator::close_region(const PlannedRegion& region) {
   std::shared_ptr<PlannedRegion> over;  // dropped behind the lock
   const std::lock_guard lock(mutex_);
-  const auto at = std::find_if(regions_.begin(), regions_.end(),
-                               [&](const auto& each) { return each.get() == &region; });
-  STOWAGE_ASSERT(at != regions_.end());
-  region.close();
-  over = take_if_over(at);
+  over = regions_.close(region);
+  has_regions_ = regions_.size() > 0;
+}
+
+Result<c10::DataPtr> TrackedAllocator::take_lasting(PlannedRegion& region, Bytes bytes) {
+  std::unique_lock lock(mutex_);
+  const Result<std::byte*> data = region.take_lasting(bytes);
+  if (!data) return data.error();
+  if (*data == nullptr) return c10::DataPtr();
+  current_ += bytes;
+  return given(lock, *data, bytes);
 }
 
 std::size_t TrackedAllocator::regions() const {

@@ -17,18 +17,17 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 #include "executor/device/block_table.h"
 #include "executor/device/device.h"
-#include "executor/device/planned_region.h"
+#include "executor/device/planned_regions.h"
 #include "traces/result.h"
 #include "traces/units.h"
 
 namespace stowage::executor {
 
-class TrackedAllocator final : public c10::Allocator {
+class TrackedAllocator final : public c10::Allocator, public RegionHost {
  public:
   // Installs the process's one tracked allocator as PyTorch's CPU allocator, or returns it when it
   // is there. Must come before the first CPU tensor: blocks handed out earlier are not counted
@@ -54,28 +53,18 @@ class TrackedAllocator final : public c10::Allocator {
   // In order of serial.
   [[nodiscard]] std::vector<LiveAllocation> live_allocations() const;
 
-  // From here on the region serves the threads whose current memory is its owner's.
-  void add_region(std::shared_ptr<PlannedRegion> region);
-  // Under the lock.
-  template <class Visit>
-  auto with(PlannedRegion& region, Visit&& visit) const {
-    const std::lock_guard lock(mutex_);
-    return std::forward<Visit>(visit)(region);
-  }
-  // It serves nobody any more, and goes once nothing lies in it.
-  void close_region(PlannedRegion& region);
+  void add_region(std::shared_ptr<PlannedRegion> region) override;
+  void close_region(const PlannedRegion& region) override;
+  [[nodiscard]] Result<c10::DataPtr> take_lasting(PlannedRegion& region, Bytes bytes) override;
+  [[nodiscard]] std::mutex& region_lock() override { return mutex_; }
   // That have not gone.
   [[nodiscard]] std::size_t regions() const;
 
  private:
   TrackedAllocator() = default;
   void release(void* data);
-  // Under the lock. Null: none serves that.
-  [[nodiscard]] void* from_region(const StepMemory* memory, Bytes bytes);
-  using Regions = std::vector<std::shared_ptr<PlannedRegion>>;
-  [[nodiscard]] Regions::iterator region_of(const void* data);
-  // Takes it out of the list if it is over; to be dropped without the lock.
-  [[nodiscard]] std::shared_ptr<PlannedRegion> take_if_over(Regions::iterator region);
+  // Under the lock, which it gives up: the block is counted, and the listener told.
+  c10::DataPtr given(std::unique_lock<std::mutex>& lock, void* data, Bytes bytes);
 
   mutable std::mutex mutex_;  // guards everything below but what is atomic
   BlockTable blocks_;
@@ -83,7 +72,7 @@ class TrackedAllocator final : public c10::Allocator {
   Bytes peak_ = 0;
   Bytes limit_ = 0;
   std::int64_t next_serial_ = 0;
-  Regions regions_;
+  PlannedRegions regions_;
   std::atomic<bool> has_regions_{false};  // so that who has none asks nobody for a current memory
   std::atomic<AllocationListener*> listener_{nullptr};
 };

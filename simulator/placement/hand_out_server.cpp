@@ -10,54 +10,107 @@ constexpr std::size_t kLooksAhead = 8;
 }  // namespace
 
 HandOutServer::HandOutServer(const MemoryLayout& layout)
-    : layout_(layout), owners_(layout.live, layout.placement) {}
+    : layout_(layout),
+      owners_(layout.live, layout.placement),
+      is_first_(!layout.first_hand_outs.empty()),
+      lasts_(layout.live.ranges.size(), false) {
+  for (auto at = layout.lasting.rbegin(); at != layout.lasting.rend(); ++at) {
+    lasts_[static_cast<std::size_t>(*at)] = true;
+    lasting_[layout.bytes(*at)].push_back(*at);
+  }
+  for (std::size_t i = 0; i < layout.first_hand_outs.size(); ++i) {
+    const std::int32_t range = layout.first_hand_outs[i].range;
+    if (range < 0 || lasts_[static_cast<std::size_t>(range)]) first_ends_ = i + 1;
+  }
+}
 
 void HandOutServer::begin_period() {
   in_period_ = true;
   next_ = reached_ = 0;
 }
 
+void HandOutServer::end_period() {
+  if (in_period_ && is_first_ && next_ >= first_ends_) is_first_ = false;
+  in_period_ = false;
+}
+
 void HandOutServer::reach(EventId event) {
   if (!in_period_) return;
-  const std::vector<HandOut>& all = layout_.hand_outs;
+  const std::vector<HandOut>& all = hand_outs();
   while (reached_ < all.size() && all[reached_].event < event) ++reached_;
   next_ = reached_;
 }
 
 std::size_t HandOutServer::find(Bytes bytes) const {
-  const std::vector<HandOut>& all = layout_.hand_outs;
+  const std::vector<HandOut>& all = hand_outs();
   const std::size_t end = std::min(next_ + kLooksAhead, all.size());
   for (std::size_t at = next_; at < end; ++at) {
-    if (layout_.bytes(all[at].range) == bytes) return at;
+    if (all[at].bytes == bytes) return at;
   }
   return all.size();
 }
 
-std::int32_t HandOutServer::allocate(Bytes bytes) {
-  if (!in_period_) return -1;
-  const std::vector<HandOut>& all = layout_.hand_outs;
+std::int32_t HandOutServer::allocate(Bytes bytes, std::int32_t stay) {
+  if (!in_period_) return in_setup_ ? take_lasting(bytes) : -1;
+  if (stay != kNoStay) {
+    const auto at = static_cast<std::size_t>(stay);
+    const std::int32_t range = at < layout_.of_stay.size() ? layout_.of_stay[at] : -1;
+    if (range < 0 || layout_.bytes(range) != bytes) return unforeseen(bytes);
+    return take(range, EventId());
+  }
+  const std::vector<HandOut>& all = hand_outs();
   const std::size_t at = find(bytes);
   if (at == all.size()) {
-    ++report_.unforeseen;
-    if (report_.first_unforeseen.size() < HandOutReport::kMostNamed) {
-      report_.first_unforeseen.push_back(
-          {next_ < all.size() ? all[next_].event : EventId(), bytes});
-    }
-    return -1;
+    const std::int32_t range = take_lasting(bytes);
+    return range >= 0 ? range : unforeseen(bytes);
   }
   next_ = at + 1;
-  const std::int32_t owner = owners_.take(all[at].range);
+  const std::int32_t range = all[at].range;
+  if (range < 0) return -1;
+  if (!lasts_[static_cast<std::size_t>(range)]) return take(range, all[at].event);
+  // All of one size that last are alike.
+  return take_lasting(bytes);
+}
+
+std::int32_t HandOutServer::take_lasting(Bytes bytes) {
+  const auto found = lasting_.find(bytes);
+  if (found == lasting_.end() || found->second.empty()) return -1;
+  const std::int32_t range = take(found->second.back(), EventId());
+  if (range >= 0) found->second.pop_back();
+  return range;
+}
+
+std::int32_t HandOutServer::take(std::int32_t range, EventId event) {
+  const std::int32_t owner = owners_.take(range);
   if (owner < 0) {
-    ++report_.served;
-    return all[at].range;
+    if (in_period_) ++report_.served;
+    return range;
   }
   ++report_.conflicts;
   if (report_.first_conflicts.size() < HandOutReport::kMostNamed) {
-    const auto of_owner = std::find_if(all.begin(), all.end(),
-                                       [&](const HandOut& each) { return each.range == owner; });
-    report_.first_conflicts.push_back({all[at].event, all[at].range, owner, of_owner->event});
+    const auto of_range = [&](std::int32_t which) {
+      const auto& all = layout_.hand_outs;
+      const auto at = std::find_if(all.begin(), all.end(),
+                                   [&](const HandOut& each) { return each.range == which; });
+      return at == all.end() ? EventId() : at->event;
+    };
+    report_.first_conflicts.push_back({event, range, owner, of_range(owner)});
   }
   return -1;
+}
+
+std::int32_t HandOutServer::unforeseen(Bytes bytes) {
+  ++report_.unforeseen;
+  if (report_.first_unforeseen.size() < HandOutReport::kMostNamed) {
+    const std::vector<HandOut>& all = hand_outs();
+    report_.first_unforeseen.push_back({next_ < all.size() ? all[next_].event : EventId(), bytes});
+  }
+  return -1;
+}
+
+void HandOutServer::free(std::int32_t range) {
+  owners_.give_back(range);
+  if (lasts_[static_cast<std::size_t>(range)]) lasting_[layout_.bytes(range)].push_back(range);
 }
 
 }  // namespace stowage::simulator

@@ -1,10 +1,12 @@
-// HandOutServer: which range each allocation of a running step gets. An allocation is served when
-// it is the next one of the layout by order and size and nobody has any of its bytes; everything
-// else is for the caching allocator, and is counted and named here. Not thread-safe.
+// HandOutServer: which range each allocation of a running step gets. One of the step's own is
+// served when it is the next one of the layout by order and size; a buffer of a load by its stay;
+// what is to stay, by its size. None unless nobody has any of its bytes; everything else is for the
+// device's own allocator, and is counted and named here. Not thread-safe.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "simulator/placement/memory_layout.h"
@@ -19,10 +21,10 @@ struct HandOutReport {
   // A range was not handed out because `owner` (which may be the range itself, of a period before)
   // still has some of its bytes.
   struct Conflict {
-    EventId event;  // of the hand-out
+    EventId event;  // of the hand-out; invalid: a buffer's
     std::int32_t range = 0;
     std::int32_t owner = 0;
-    EventId owner_event;  // of that one's
+    EventId owner_event;  // of that one's; invalid: it is no hand-out of the period
   };
   // An allocation that the layout does not have here.
   struct Unforeseen {
@@ -31,12 +33,14 @@ struct HandOutReport {
   };
   static constexpr std::size_t kMostNamed = 100;  // of each
 
-  std::int64_t served = 0;
+  std::int64_t served = 0;  // in periods, as what follows
   std::int64_t conflicts = 0;
   std::int64_t unforeseen = 0;
   std::vector<Conflict> first_conflicts;
   std::vector<Unforeseen> first_unforeseen;
 };
+
+inline constexpr std::int32_t kNoStay = -1;
 
 class HandOutServer {
  public:
@@ -44,34 +48,54 @@ class HandOutServer {
   explicit HandOutServer(const MemoryLayout& layout);
 
   // Between the two, allocations are those of a period, from its begin on. A step that leaves its
-  // plan ends it.
+  // plan ends it. Periods are first ones until one has come past all that only a first one makes.
   void begin_period();
-  void end_period() { in_period_ = false; }
+  void end_period();
+  // Between the two, outside of any period: what is allocated is to last, if it has the size of
+  // something that does.
+  void begin_setup() { in_setup_ = true; }
+  void end_setup() { in_setup_ = false; }
   // The period has come to this event: what comes next is at it or behind. Events never go back.
   // So one allocation more or less than planned is forgotten at the next event that anybody hears
   // of. Cost: amortised O(1).
   void reach(EventId event);
 
-  // The range, or -1 for the caching allocator. Where the next hand-out has another size, one of
-  // the following few that has this size is it. Cost: that of PageOwners::take().
-  [[nodiscard]] std::int32_t allocate(Bytes bytes);
-  // Of what allocate() gave, within a period or outside.
-  void free(std::int32_t range) { owners_.give_back(range); }
+  // The range, or -1 for the device's own allocator. `stay`: whose buffer it is, kNoStay = the
+  // step's own. Where the next hand-out has another size, one of the following few that has this
+  // size is it, else a range of that size for what lasts that nobody has. Cost: that of
+  // PageOwners::take().
+  [[nodiscard]] std::int32_t allocate(Bytes bytes, std::int32_t stay = kNoStay);
+  // A range for what is there all the time, in a period or outside of any; -1 = none of that size
+  // is left.
+  [[nodiscard]] std::int32_t take_lasting(Bytes bytes);
+  // Of what the two gave, within a period or outside.
+  void free(std::int32_t range);
 
   // How many ranges are handed out.
   [[nodiscard]] std::int32_t live() const { return owners_.count(); }
   [[nodiscard]] const HandOutReport& report() const { return report_; }
 
  private:
+  [[nodiscard]] const std::vector<HandOut>& hand_outs() const {
+    return is_first_ ? layout_.first_hand_outs : layout_.hand_outs;
+  }
   // The hand-out that an allocation of that size is; their number: none.
   [[nodiscard]] std::size_t find(Bytes bytes) const;
+  // The range, if nobody has any of it.
+  [[nodiscard]] std::int32_t take(std::int32_t range, EventId event);
+  std::int32_t unforeseen(Bytes bytes);
 
   const MemoryLayout& layout_;
   PageOwners owners_;
   HandOutReport report_;
   bool in_period_ = false;
-  std::size_t next_ = 0;     // hand-out
-  std::size_t reached_ = 0;  // the first hand-out at the last reach() or behind
+  bool in_setup_ = false;
+  bool is_first_ = false;
+  std::size_t first_ends_ = 0;  // of the first hand-outs: behind the last that only they have
+  std::size_t next_ = 0;        // hand-out
+  std::size_t reached_ = 0;     // the first hand-out at the last reach() or behind
+  std::vector<bool> lasts_;     // by range
+  std::unordered_map<Bytes, std::vector<std::int32_t>> lasting_;  // that nobody has, by size
 };
 
 }  // namespace stowage::simulator

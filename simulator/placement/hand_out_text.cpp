@@ -40,9 +40,11 @@ std::vector<std::string> surprises_text(const Trace& trace, const HandOutReport&
     }
   };
   for (const HandOutReport::Conflict& each : report.first_conflicts) {
-    const std::string owner = allocation_at(trace, each.owner_event);
-    add("what " + owner + " made is kept longer than planned: its bytes are those of " +
-        allocation_at(trace, each.event));
+    const std::string owner = each.owner_event.valid()
+                                  ? "what " + allocation_at(trace, each.owner_event) + " made"
+                                  : "what was loaded";
+    add(owner + " is kept longer than planned: its bytes are those of " +
+        (each.event.valid() ? allocation_at(trace, each.event) : "what is loaded"));
   }
   for (const HandOutReport::Unforeseen& each : report.first_unforeseen) {
     add(format_bytes(each.bytes) + " were not foreseen, ahead of " +

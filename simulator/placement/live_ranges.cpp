@@ -62,10 +62,12 @@ LiveRanges live_ranges(const AllocationSequence& sequence, const Setup& setup) {
   for (std::size_t row = 0; row < setup.size(); ++row) {
     if (setup.free_of[row] >= 0) is_freed[static_cast<std::size_t>(setup.free_of[row])] = true;
   }
+  live.of_setup.assign(setup.size(), -1);
   for (std::size_t row = 0; row < setup.size(); ++row) {
     const bool is_held = setup.free_of[row] < 0 && !is_freed[row] && !setup.storage[row].valid();
-    if (is_held && setup.bytes[row] > 0)
-      live.ranges.push_back({setup.bytes[row], 0, live.instants});
+    if (!is_held || setup.bytes[row] <= 0) continue;
+    live.of_setup[row] = static_cast<std::int32_t>(live.ranges.size());
+    live.ranges.push_back({setup.bytes[row], 0, live.instants});
   }
   return live;
 }

@@ -29,7 +29,9 @@ struct LiveRanges {
   std::vector<LiveRange> ranges;
   // The range that a slot of the sequence is; -1: it has no memory. What is carried over into the
   // next period is one range with what it is there.
-  std::vector<std::int32_t> of_slot;
+  std::vector<std::int32_t> of_slot{};
+  // By row of the recording's Setup: what the allocator holds besides; -1 for the others.
+  std::vector<std::int32_t> of_setup{};
 };
 
 // Of the period that repeats. Behind those of slots stand ranges of what the allocator holds

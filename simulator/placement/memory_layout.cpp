@@ -1,41 +1,111 @@
 #include "simulator/placement/memory_layout.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <unordered_map>
 
 #include "simulator/allocator/allocation_sequence.h"
 
 namespace stowage::simulator {
 namespace {
 
-// Those of `all` that a step of the period allocates, and the hand-outs of these.
-MemoryLayout of_the_period(const AllocationSequence& sequence, const LiveRanges& all) {
-  MemoryLayout layout;
-  layout.live.instants = all.instants;
-  layout.live.of_slot.assign(all.of_slot.size(), -1);
-  std::vector<std::int32_t> number(all.ranges.size(), -1);
-  for (const AllocationSequence::Step& step : sequence.period) {
-    const std::int32_t of = all.of_slot[static_cast<std::size_t>(step.slot)];
-    if (step.free || of < 0) continue;
-    std::int32_t& range = number[static_cast<std::size_t>(of)];
-    if (range < 0) {
-      range = static_cast<std::int32_t>(layout.live.ranges.size());
-      layout.live.ranges.push_back(all.ranges[static_cast<std::size_t>(of)]);
+class Builder {
+ public:
+  Builder(const StepIndex& index, const Schedule& schedule)
+      : trace_(index.trace()),
+        storages_(trace_.storages.size()),
+        stays_(schedule.stays.size()),
+        sequence_(allocation_sequence(index, schedule)) {}
+
+  MemoryLayout run() && {
+    out_.live = live_ranges(sequence_, trace_.setup);
+    is_made_.assign(out_.live.ranges.size(), false);
+    for (std::size_t stay = 0; stay < stays_; ++stay) {
+      out_.of_stay.push_back(out_.live.of_slot[storages_ + stay]);
+      if (out_.of_stay.back() >= 0) is_made_[static_cast<std::size_t>(out_.of_stay.back())] = true;
     }
-    layout.hand_outs.push_back({step.event, range});
+    for (const AllocationSequence::Step& step : sequence_.period) {
+      const std::int32_t range = out_.live.of_slot[static_cast<std::size_t>(step.slot)];
+      if (step.free || range < 0 || static_cast<std::size_t>(step.slot) >= storages_) continue;
+      is_made_[static_cast<std::size_t>(range)] = true;
+      out_.hand_outs.push_back({step.event, range, bytes(range)});
+    }
+    for (std::size_t r = 0; r < is_made_.size(); ++r) {
+      const LiveRange& range = out_.live.ranges[r];
+      if (!is_made_[r] && range.begin == 0 && range.end == out_.live.instants) {
+        out_.lasting.push_back(static_cast<std::int32_t>(r));
+      }
+    }
+    const std::vector<HandOut> extras =
+        trace_.setup.size() > 0 ? recorded_extras() : extras_of_updates();
+    if (!extras.empty()) merge(extras);
+    return std::move(out_);
   }
-  for (std::size_t slot = 0; slot < all.of_slot.size(); ++slot) {
-    const std::int32_t of = all.of_slot[slot];
-    if (of >= 0) layout.live.of_slot[slot] = number[static_cast<std::size_t>(of)];
+
+ private:
+  [[nodiscard]] Bytes bytes(std::int32_t range) const {
+    return out_.live.ranges[static_cast<std::size_t>(range)].bytes;
   }
-  return layout;
-}
+  [[nodiscard]] std::int32_t range_of(StorageId storage) const {
+    return storage.valid() ? out_.live.of_slot[storage.index()] : -1;
+  }
+
+  // What the first step of the recording's process allocated besides.
+  [[nodiscard]] std::vector<HandOut> recorded_extras() const {
+    const Setup& setup = trace_.setup;
+    std::vector<HandOut> extras;
+    for (std::size_t row = 0; row < setup.size(); ++row) {
+      if (setup.free_of[row] >= 0 || !setup.event[row].valid() || setup.bytes[row] <= 0) continue;
+      const std::int32_t range =
+          setup.storage[row].valid() ? range_of(setup.storage[row]) : out_.live.of_setup[row];
+      // Behind that event.
+      const std::size_t event = std::min(setup.event[row].index() + 1, trace_.events.size() - 1);
+      extras.push_back({EventId(event), range, setup.bytes[row]});
+    }
+    return extras;
+  }
+
+  // A recording of a device without a setup: an optimizer makes its state where it first updates.
+  [[nodiscard]] std::vector<HandOut> extras_of_updates() const {
+    std::unordered_map<std::int32_t, EventId> update_of;  // by row of a parameter
+    for (std::size_t e = 0; e < trace_.events.size(); ++e) {
+      if (trace_.events.kind[e] == EventKind::parameter_update_begin) {
+        update_of.emplace(trace_.events.ref[e], EventId(e));
+      }
+    }
+    std::vector<HandOut> extras;
+    for (std::size_t s = 0; s < storages_; ++s) {
+      if (trace_.storages.storage_class[s] != StorageClass::optimizer_state) continue;
+      const std::int32_t range = range_of(StorageId(s));
+      const auto update = update_of.find(trace_.storages.parameter[s].value);
+      if (range < 0 || update == update_of.end()) continue;
+      extras.push_back({EventId(update->second.index() + 1), range, bytes(range)});
+    }
+    std::stable_sort(extras.begin(), extras.end(),
+                     [](const HandOut& a, const HandOut& b) { return a.event < b.event; });
+    return extras;
+  }
+
+  // Ahead of what the period itself allocates at the same event.
+  void merge(const std::vector<HandOut>& extras) {
+    std::merge(extras.begin(), extras.end(), out_.hand_outs.begin(), out_.hand_outs.end(),
+               std::back_inserter(out_.first_hand_outs),
+               [](const HandOut& a, const HandOut& b) { return a.event < b.event; });
+  }
+
+  const Trace& trace_;
+  std::size_t storages_;
+  std::size_t stays_;
+  AllocationSequence sequence_;
+  std::vector<bool> is_made_;  // by range: a period allocates it
+  MemoryLayout out_;
+};
 
 }  // namespace
 
 MemoryLayout memory_layout(const StepIndex& index, const Schedule& schedule,
                            const PageChoice& choice) {
-  const AllocationSequence sequence = allocation_sequence(index, schedule);
-  MemoryLayout layout = of_the_period(sequence, live_ranges(sequence, index.trace().setup));
+  MemoryLayout layout = Builder(index, schedule).run();
   layout.placement = place(layout.live, page_bytes(layout.live, choice));
   for (std::size_t r = 0; r < layout.live.ranges.size(); ++r) {
     layout.address.push_back(layout.region_bytes + layout.placement.offset[r]);
@@ -58,11 +128,11 @@ Bytes page_bytes(const LiveRanges& live, const PageChoice& choice) {
   }
 }
 
-std::vector<Mapping> mappings(const MemoryLayout& layout) {
+std::vector<Mapping> mappings(const MemoryLayout& layout, std::int32_t begin, std::int32_t end) {
   std::vector<Mapping> all;
   const Bytes page = layout.placement.page_bytes;
-  Bytes address = 0;
-  for (std::size_t r = 0; r < layout.live.ranges.size(); ++r) {
+  for (auto r = static_cast<std::size_t>(begin); r < static_cast<std::size_t>(end); ++r) {
+    Bytes address = layout.address[r] - layout.placement.offset[r];
     for (const std::int32_t number : layout.placement.pages_of[r]) {
       const Bytes offset = number * page;
       const bool goes_on = !all.empty() && all.back().address + all.back().bytes == address &&

@@ -1,6 +1,6 @@
 // MemoryLayout: where a planned step finds what it allocates, as an executor needs it: every
 // allocation of a period in program order, each with an address range of its own in one region
-// whose pages are mapped ahead of the first period.
+// whose pages are mapped ahead of the first period; and ranges for what is there all the time.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,25 @@
 
 namespace stowage::simulator {
 
-// One allocation of the period.
+// One allocation of the step itself.
 struct HandOut {
-  EventId event;  // at which, or ahead of which, as in an AllocationSequence
-  std::int32_t range = 0;
+  EventId event;            // at which, or ahead of which, as in an AllocationSequence
+  std::int32_t range = -1;  // -1: the device's own allocator serves it (only in a first period)
+  Bytes bytes = 0;
 };
 
 struct MemoryLayout {
-  // What the period itself allocates. What is older than every period (parameters, inputs, state of
-  // the optimizer, workspaces) is not in it.
-  LiveRanges live;
+  LiveRanges live;  // of all that PlannedMemory has
   DevicePlacement placement;
-  std::vector<HandOut> hand_outs;  // in program order; their events never go back
-  std::vector<Bytes> address;      // by range: of its first byte, from the region's begin
-  Bytes region_bytes = 0;          // of addresses; whole pages
+  // In program order; their events never go back. Buffers of loads are not among them.
+  std::vector<HandOut> hand_outs;
+  // Those of a first period, which makes what stays from then on (state of the optimizer,
+  // workspaces) and what it needs but once. Empty: it makes nothing of its own.
+  std::vector<HandOut> first_hand_outs;
+  std::vector<std::int32_t> of_stay;  // by stay: the range of its buffer, -1 = it has none
+  std::vector<std::int32_t> lasting;  // ranges of what is there all the time
+  std::vector<Bytes> address;         // by range: of its first byte, from the region's begin
+  Bytes region_bytes = 0;             // of addresses; whole pages
 
   [[nodiscard]] Bytes bytes(std::int32_t range) const {
     return live.ranges[static_cast<std::size_t>(range)].bytes;
@@ -55,6 +60,8 @@ struct Mapping {
   Bytes offset = 0;   // in the memory of the pages
   Bytes bytes = 0;
 };
-[[nodiscard]] std::vector<Mapping> mappings(const MemoryLayout& layout);
+// Of the ranges [begin, end).
+[[nodiscard]] std::vector<Mapping> mappings(const MemoryLayout& layout, std::int32_t begin,
+                                            std::int32_t end);
 
 }  // namespace stowage::simulator

@@ -39,6 +39,9 @@ class ForwardingDevice : public executor::Device {
       const simulator::StepIndex& index, const simulator::Schedule& schedule) override {
     return to_.step_memory(index, schedule);
   }
+  void release_cache() override { to_.release_cache(); }
+  void release_workspaces() override { to_.release_workspaces(); }
+  [[nodiscard]] Bytes used_bytes() const override { return to_.used_bytes(); }
   [[nodiscard]] Result<executor::HostArena> host_arena(Bytes bytes) override {
     return to_.host_arena(bytes);
   }

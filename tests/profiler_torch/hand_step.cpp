@@ -225,6 +225,7 @@ std::unique_ptr<executor::PlannedStep> HandStep::plan(const simulator::Schedule&
                                                       executor::PlacementMode placement) const {
   executor::PlannedStepOptions options;
   options.placement = placement;
+  options.older = inputs_;
   options.off_plan = off_plan;
   options.poison_host = poison_host;
   options.poison_device = true;
@@ -288,10 +289,6 @@ namespace {
 
 constexpr int kStepsOfAPlacement = 3;
 
-bool has_step_memory() {
-  return hand_device().torch_device().is_cpu();
-}
-
 void expect_exact(HandStep& step, const Lowering& lowering, executor::PlacementMode placement) {
   const auto predicted = simulator::replay(step.index(), lowering.schedule);
   const auto resident = simulator::replay(step.index(), simulator::resident_schedule(step.index()));
@@ -324,7 +321,7 @@ void expect_exact(HandStep& step, const Lowering& lowering, executor::PlacementM
 
 void expect_exact(HandStep& step, const Lowering& lowering) {
   expect_exact(step, lowering, executor::PlacementMode::caching);
-  if (!has_step_memory() || ::testing::Test::HasFailure()) return;
+  if (::testing::Test::HasFailure()) return;
   SCOPED_TRACE("on its placement");
   expect_exact(step, lowering, executor::PlacementMode::planned);
 }
@@ -332,7 +329,7 @@ void expect_exact(HandStep& step, const Lowering& lowering) {
 }  // namespace
 
 int exact_steps() {
-  return has_step_memory() ? 2 * kStepsOfAPlacement : kStepsOfAPlacement;
+  return 2 * kStepsOfAPlacement;
 }
 
 Lowering expect_exact(HandStep& step, const Decisions& decisions) {

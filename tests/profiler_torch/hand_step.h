@@ -101,7 +101,7 @@ struct Style {
 [[nodiscard]] simulator::Decisions offload_made(const Trace& trace,
                                                 const simulator::SavedDecision& decision);
 
-// Three steps under the plan, on the CPU device three more on its placement: loss and gradients
+// Three steps under the plan, and three more on its placement: loss and gradients
 // bitwise those of the plain step, the requested peak that of replay(), moved bytes and host bytes
 // the schedule's, nothing left behind. Returns the lowering, for more checks.
 simulator::Lowering expect_exact(HandStep& step, const simulator::Decisions& decisions);

@@ -30,6 +30,11 @@ std::unique_ptr<cli::Session> new_session(const std::string& spec, std::int64_t 
 
 }  // namespace
 
+std::unique_ptr<cli::Session> make_fresh_session(const std::string& spec, std::int64_t batch,
+                                                 const std::string& optimizer) {
+  return new_session(spec, batch, optimizer, "fp32");
+}
+
 std::unique_ptr<cli::Session> make_session(const std::string& spec, std::int64_t batch,
                                            const std::string& optimizer, const std::string& dtype) {
   std::unique_ptr<cli::Session> session = new_session(spec, batch, optimizer, dtype);

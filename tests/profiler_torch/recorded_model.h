@@ -14,6 +14,11 @@ struct RecordedModel {
   std::shared_ptr<const Trace> trace;
 };
 
+// A session that has run nothing, one intra-op thread. Throws with the error's text when there is
+// none.
+[[nodiscard]] std::unique_ptr<cli::Session> make_fresh_session(const std::string& spec,
+                                                               std::int64_t batch,
+                                                               const std::string& optimizer);
 // A session that has run as many steps as one that was recorded, one intra-op thread. Throws with
 // the error's text when there is none.
 [[nodiscard]] std::unique_ptr<cli::Session> make_session(const std::string& spec,

@@ -170,6 +170,9 @@ class WatchedDevice final : public executor::Device {
       const simulator::StepIndex& index, const simulator::Schedule& schedule) override {
     return device_.step_memory(index, schedule);
   }
+  void release_cache() override { device_.release_cache(); }
+  void release_workspaces() override { device_.release_workspaces(); }
+  [[nodiscard]] Bytes used_bytes() const override { return device_.used_bytes(); }
   Result<executor::HostArena> host_arena(Bytes bytes) override { return device_.host_arena(bytes); }
   void synchronize_compute() override { device_.synchronize_compute(); }
   executor::MemoryStats memory() const override { return device_.memory(); }

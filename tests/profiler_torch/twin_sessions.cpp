@@ -84,6 +84,7 @@ std::unique_ptr<executor::PlannedStep> TwinSessions::plan(const simulator::Sched
   options.structure = structure;
   options.off_plan = off_plan;
   options.placement = placement;
+  options.older = planned().older_tensors();
   options.poison_host = true;
   options.poison_device = true;
   auto plan = executor::PlannedStep::create(device(), recorded_.trace, schedule,

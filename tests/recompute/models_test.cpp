@@ -329,7 +329,7 @@ TEST_P(RecomputedModel, RunsUnderAPlanBitwise) {
       const auto skipped = simulator::skip_update(index, lowered.schedule);
       EXPECT_TRUE(skipped.ok()) << skipped.error().text();
     }
-    const bool is_placed = seed % 2 == 0 && twins.device().torch_device().is_cpu();
+    const bool is_placed = seed % 2 == 0;
     const auto plan =
         twins.plan(lowered.schedule, executor::OffPlan::refuse, structure,
                    is_placed ? executor::PlacementMode::planned : executor::PlacementMode::caching);

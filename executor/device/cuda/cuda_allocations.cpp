@@ -2,6 +2,7 @@
 
 #include <c10/cuda/CUDACachingAllocator.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "executor/device/allocation_tag.h"
 #include "executor/device/live_list.h"
+#include "simulator/placement/live_ranges.h"
 
 namespace stowage::executor {
 
@@ -134,7 +136,10 @@ void CudaAllocations::on_alloc(const void* address, Bytes bytes) {
     const std::lock_guard lock(mutex_);
     count_if_delayed();
     event.serial = next_serial_++;
-    event.requested = requested_ += bytes;
+    event.requested = counted_.requested += bytes;
+    counted_.rounded += simulator::placed_bytes(bytes);
+    counted_.peak_requested = std::max(counted_.peak_requested, counted_.requested);
+    counted_.peak_rounded = std::max(counted_.peak_rounded, counted_.rounded);
     blocks_.insert({.address = address, .bytes = bytes, .serial = event.serial, .tag = event.tag});
     add_setup(event);
   }
@@ -144,23 +149,43 @@ void CudaAllocations::on_alloc(const void* address, Bytes bytes) {
 }
 
 void CudaAllocations::on_free(const void* address) {
-  AllocationEvent event;
-  event.is_free = true;
+  std::optional<AllocationEvent> event;
   {
     const std::lock_guard lock(mutex_);
-    const std::optional<Block> block = blocks_.erase(address);
-    if (!block) return;  // not seen allocated: cannot be, tensors from before are refused
-    event.serial = block->serial;
-    event.bytes = block->bytes;
-    event.tag = block->tag;
-    event.requested = requested_ -= block->bytes;
-    count_if_delayed();
+    event = count_free(address);
+    if (!event) return;  // not seen allocated: cannot be, tensors from before are refused
     being_freed_ = address;
-    add_setup(event);
   }
   if (AllocationListener* const listener = listener_.load(std::memory_order_acquire)) {
-    listener->on_free(event);
+    listener->on_free(*event);
   }
+}
+
+void CudaAllocations::on_region_free(const void* address) {
+  std::optional<AllocationEvent> event;
+  {
+    const std::lock_guard lock(mutex_);
+    event = count_free(address);
+    STOWAGE_ASSERT(event.has_value());
+  }
+  if (AllocationListener* const listener = listener_.load(std::memory_order_acquire)) {
+    listener->on_free(*event);
+  }
+}
+
+std::optional<AllocationEvent> CudaAllocations::count_free(const void* address) {
+  const std::optional<Block> block = blocks_.erase(address);
+  if (!block) return std::nullopt;
+  AllocationEvent event;
+  event.is_free = true;
+  event.serial = block->serial;
+  event.bytes = block->bytes;
+  event.tag = block->tag;
+  event.requested = counted_.requested -= block->bytes;
+  counted_.rounded -= simulator::placed_bytes(block->bytes);
+  count_if_delayed();
+  add_setup(event);
+  return event;
 }
 
 void CudaAllocations::add_setup(const AllocationEvent& event) {
@@ -182,7 +207,18 @@ void CudaAllocations::on_freed(const void* address) {
 
 Bytes CudaAllocations::requested() const {
   const std::lock_guard lock(mutex_);
-  return requested_;
+  return counted_.requested;
+}
+
+CudaAllocations::Counted CudaAllocations::counted() const {
+  const std::lock_guard lock(mutex_);
+  return counted_;
+}
+
+void CudaAllocations::reset_peaks() {
+  const std::lock_guard lock(mutex_);
+  counted_.peak_requested = counted_.requested;
+  counted_.peak_rounded = counted_.rounded;
 }
 
 std::int64_t CudaAllocations::next_serial() const {

@@ -1,5 +1,5 @@
-// What PyTorch's caching allocator hands out on one GPU, counted and numbered: its trace tracker
-// tells every allocation, free and segment, in program order, on the thread that asks.
+// What is handed out on one GPU, counted and numbered: the trace tracker of PyTorch's caching
+// allocator tells every allocation, free and segment, in program order, on the thread that asks.
 //
 // The tracker runs under the allocator's lock and cannot be detached, so there is one of these in a
 // process, and it never dies. Nothing here calls the allocator or CUDA. A block that another stream
@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,20 @@ class CudaAllocations {
   // Knows only what on_entry() is told; attached to nothing.
   explicit CudaAllocations(c10::DeviceIndex device) : device_(device) {}
   void on_entry(const c10::CachingDeviceAllocator::TraceEntry& entry);
+  // Memory of a planned step, which the native allocator's tracker does not see.
+  void on_region_alloc(const void* address, Bytes bytes) { on_alloc(address, bytes); }
+  void on_region_free(const void* address);
 
   [[nodiscard]] Bytes requested() const;  // live, by our own count
+  // Likewise, each rounded up to 512 bytes; and the most that both were since reset_peaks().
+  struct Counted {
+    Bytes requested = 0;
+    Bytes peak_requested = 0;
+    Bytes rounded = 0;
+    Bytes peak_rounded = 0;
+  };
+  [[nodiscard]] Counted counted() const;
+  void reset_peaks();
   [[nodiscard]] std::int64_t next_serial() const;
   [[nodiscard]] std::int64_t serial_of(const void* data) const;
   [[nodiscard]] std::vector<LiveAllocation> live() const;
@@ -54,13 +67,15 @@ class CudaAllocations {
   void add_setup(const AllocationEvent& event);  // likewise
   void on_alloc(const void* address, Bytes bytes);
   void on_free(const void* address);
+  // Under the lock. Nothing where it is not known.
+  [[nodiscard]] std::optional<AllocationEvent> count_free(const void* address);
   void on_freed(const void* address);
 
   const c10::DeviceIndex device_;
   std::atomic<AllocationListener*> listener_{nullptr};
   mutable std::mutex mutex_;  // guards everything below
   BlockTable blocks_;
-  Bytes requested_ = 0;
+  Counted counted_;
   std::int64_t next_serial_ = 0;
   std::int64_t driver_allocations_ = 0;
   std::int64_t delayed_frees_ = 0;

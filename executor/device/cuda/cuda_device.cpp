@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/core/CachingHostAllocator.h>
+#include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/cuda/EmptyTensor.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -12,11 +13,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <utility>
 
 #include "executor/device/allocation_tag.h"
 #include "executor/device/cuda/cuda_check.h"
+#include "executor/device/cuda/cuda_pages.h"
 #include "executor/device/first_line.h"
+#include "executor/device/region_step_memory.h"
+#include "simulator/placement/memory_layout.h"
+#include "traces/size_text.h"
 
 namespace stowage::executor {
 
@@ -64,16 +70,20 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::create(Options options) {
     check_cuda(cudaFree(nullptr), "starting CUDA");  // makes the context
     Result<CudaAllocations*> allocations = CudaAllocations::install(index);
     if (!allocations) return allocations.error();
-    return std::unique_ptr<CudaDevice>(new CudaDevice(index, **allocations, std::move(options)));
+    CudaStepAllocator& allocator = CudaStepAllocator::install(**allocations, index);
+    return std::unique_ptr<CudaDevice>(
+        new CudaDevice(index, **allocations, allocator, std::move(options)));
   } catch (const c10::Error& error) {
     return no_device(first_line(error.what_without_backtrace()));
   }
 }
 
-CudaDevice::CudaDevice(c10::DeviceIndex index, CudaAllocations& allocations, Options options)
+CudaDevice::CudaDevice(c10::DeviceIndex index, CudaAllocations& allocations,
+                       CudaStepAllocator& allocator, Options options)
     : index_(index),
       refuse_pinning_(options.refuse_pinning),
       allocations_(allocations),
+      allocator_(allocator),
       lanes_(std::move(options.delay)),
       driver_allocations_before_(allocations.driver_allocations()) {}
 
@@ -114,8 +124,18 @@ MemoryStats CudaDevice::memory() const {
   stats.peak_active = device.active_bytes[kAll].peak;
   stats.reserved = device.reserved_bytes[kAll].current;
   stats.peak_reserved = device.reserved_bytes[kAll].peak;
+  if (allocator_.has_regions()) {
+    const CudaAllocations::Counted counted = allocations_.counted();
+    stats.requested = counted.requested;
+    stats.peak_requested = counted.peak_requested;
+    stats.active = counted.rounded;
+    stats.peak_active = counted.peak_rounded;
+    stats.reserved += allocator_.region_bytes();
+    stats.peak_reserved += allocator_.region_bytes();
+  }
   stats.allocations = allocations_.next_serial();
-  stats.driver_allocations = allocations_.driver_allocations() - driver_allocations_before_;
+  stats.driver_allocations =
+      allocations_.driver_allocations() - driver_allocations_before_ + allocator_.regions_made();
   stats.pinned_blocks =
       pinned_blocks_.load() + at::getHostAllocator(at::kCUDA)->get_stats().num_host_alloc;
   return stats;
@@ -123,18 +143,12 @@ MemoryStats CudaDevice::memory() const {
 
 void CudaDevice::reset_peak() {
   native::resetPeakStats(index_);
+  allocations_.reset_peaks();
   lanes_.reset_stall();
 }
 
 void CudaDevice::set_memory_limit(Bytes limit) {
-  // The allocator takes the fraction of totalGlobalMem and rounds down; half a byte more keeps the
-  // limit whole.
-  cudaDeviceProp properties{};
-  check_cuda(cudaGetDeviceProperties(&properties, int{index_}), "asking for the GPU's memory");
-  const double fraction = limit <= 0 ? 1.0
-                                     : (static_cast<double>(limit) + 0.5) /
-                                           static_cast<double>(properties.totalGlobalMem);
-  native::setMemoryFraction(std::min(1.0, fraction), index_);
+  allocator_.set_limit(std::max<Bytes>(limit, 0));
 }
 
 void CudaDevice::set_listener(AllocationListener* listener) {
@@ -207,10 +221,39 @@ void CudaDevice::end_setup() {
   allocations_.end_setup();
 }
 
-Result<std::unique_ptr<StepMemory>> CudaDevice::step_memory(const simulator::StepIndex&,
-                                                            const simulator::Schedule&) {
-  return Error{ErrorCode::usage, "planned memory is the CPU device's so far", "", "",
-               "run the plan on the caching allocator"};
+Result<std::unique_ptr<StepMemory>> CudaDevice::step_memory(const simulator::StepIndex& index,
+                                                            const simulator::Schedule& schedule) {
+  simulator::MemoryLayout layout = simulator::memory_layout(
+      index, schedule, {simulator::kDevicePage, std::numeric_limits<std::int64_t>::max()});
+  const Bytes bytes = layout.placement.bytes();
+  if (const Bytes limit = allocator_.limit(); limit > 0 && bytes > limit) {
+    return Error{ErrorCode::condition,
+                 "planned memory of " + format_bytes(bytes) + " is above the limit of " +
+                     format_bytes(limit),
+                 "", "", "plan for less, or allow more"};
+  }
+  Result<std::unique_ptr<PagedMemory>> pages =
+      CudaPages::create(index_, layout.placement.page_bytes, bytes, layout.region_bytes);
+  if (!pages) return pages.error();
+  return std::unique_ptr<StepMemory>(std::make_unique<RegionStepMemory>(
+      allocator_, std::make_shared<PlannedRegion>(std::move(layout), std::move(pages).value())));
+}
+
+void CudaDevice::release_cache() {
+  synchronize();
+  native::emptyCache();
+}
+
+void CudaDevice::release_workspaces() {
+  synchronize();
+  at::cuda::clearCublasWorkspaces();
+}
+
+Bytes CudaDevice::used_bytes() const {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  check_cuda(cudaMemGetInfo(&free, &total), "asking for the GPU's memory");
+  return static_cast<Bytes>(total - free);
 }
 
 Result<HostArena> CudaDevice::host_arena(Bytes bytes) {

@@ -18,6 +18,7 @@
 
 #include "executor/device/cuda/cuda_allocations.h"
 #include "executor/device/cuda/cuda_lanes.h"
+#include "executor/device/cuda/cuda_step_allocator.h"
 #include "executor/device/device.h"
 #include "traces/result.h"
 
@@ -39,7 +40,9 @@ class CudaDevice final : public Device {
 
   [[nodiscard]] c10::Device torch_device() const override;
   void describe(Environment& environment) const override;
-  // requested, active and reserved are the allocator's own. pinned_blocks counts PyTorch's too.
+  // requested, active and reserved are the allocator's own, pinned_blocks counts PyTorch's too.
+  // While there is planned memory: what was handed out of both, rounded up to 512 bytes, is active;
+  // and its pages are reserved.
   [[nodiscard]] MemoryStats memory() const override;
   void reset_peak() override;
   // Rounded down to whole segments by the allocator; the context lies outside.
@@ -60,6 +63,9 @@ class CudaDevice final : public Device {
   [[nodiscard]] Result<HostArena> host_arena(Bytes bytes) override;
   [[nodiscard]] Result<std::unique_ptr<StepMemory>> step_memory(
       const simulator::StepIndex& index, const simulator::Schedule& schedule) override;
+  void release_cache() override;
+  void release_workspaces() override;
+  [[nodiscard]] Bytes used_bytes() const override;
   [[nodiscard]] at::Tensor allocate_buffer(Bytes bytes, std::int64_t tag) override;
 
   void begin_step() override;
@@ -83,7 +89,8 @@ class CudaDevice final : public Device {
   [[nodiscard]] Bytes counted_bytes() const { return allocations_.requested(); }
 
  private:
-  CudaDevice(c10::DeviceIndex index, CudaAllocations& allocations, Options options);
+  CudaDevice(c10::DeviceIndex index, CudaAllocations& allocations, CudaStepAllocator& allocator,
+             Options options);
   // What the allocator may still take from the driver without giving anything back first.
   [[nodiscard]] Bytes room() const;
   // The stream of the calling thread. Throws c10::Error when a step began on another one.
@@ -92,6 +99,7 @@ class CudaDevice final : public Device {
   const c10::DeviceIndex index_;
   const bool refuse_pinning_;
   CudaAllocations& allocations_;
+  CudaStepAllocator& allocator_;
   mutable CudaLanes lanes_;  // what stalls took is asked of the driver only when told
   std::int64_t driver_allocations_before_ = 0;
   std::atomic<std::int64_t> pinned_blocks_{0};

@@ -1,0 +1,176 @@
+#include "executor/device/cuda/cuda_pages.h"
+
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+#include "executor/device/cuda/cuda_check.h"
+#include "traces/size_text.h"
+
+namespace stowage::executor {
+
+struct CudaMemoryCalls {
+  decltype(&cuMemAddressReserve) reserve = nullptr;
+  decltype(&cuMemAddressFree) free_addresses = nullptr;
+  decltype(&cuMemCreate) create = nullptr;
+  decltype(&cuMemRelease) release = nullptr;
+  decltype(&cuMemMap) map = nullptr;
+  decltype(&cuMemUnmap) unmap = nullptr;
+  decltype(&cuMemSetAccess) set_access = nullptr;
+  decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
+  decltype(&cuGetErrorString) error_string = nullptr;
+};
+
+namespace {
+
+constexpr unsigned kSince = 11000;  // CUDA's version that all of them are of
+
+template <class Call>
+bool find(const char* name, Call& call) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  const cudaError_t status =
+      cudaGetDriverEntryPointByVersion(name, &found, kSince, cudaEnableDefault, &result);
+  if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
+  call = reinterpret_cast<Call>(found);
+  return status == cudaSuccess && result == cudaDriverEntryPointSuccess && found != nullptr;
+}
+
+// Null where the driver does not have them all.
+const CudaMemoryCalls* memory_calls() {
+  static CudaMemoryCalls calls;
+  static const bool all =
+      find("cuMemAddressReserve", calls.reserve) &&
+      find("cuMemAddressFree", calls.free_addresses) && find("cuMemCreate", calls.create) &&
+      find("cuMemRelease", calls.release) && find("cuMemMap", calls.map) &&
+      find("cuMemUnmap", calls.unmap) && find("cuMemSetAccess", calls.set_access) &&
+      find("cuMemGetAllocationGranularity", calls.granularity) &&
+      find("cuGetErrorString", calls.error_string);
+  return all ? &calls : nullptr;
+}
+
+std::string words(const CudaMemoryCalls& calls, CUresult status) {
+  const char* text = nullptr;
+  if (calls.error_string(status, &text) != CUDA_SUCCESS || text == nullptr) {
+    return "CUDA error " + std::to_string(static_cast<int>(status));
+  }
+  return text;
+}
+
+Error refused(const std::string& what, const std::string& why) {
+  return {ErrorCode::environment, "planned memory: " + what + ": " + why, "", "",
+          "run the plan with --placement caching"};
+}
+
+CUmemAllocationProp properties_of(int device) {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = device;
+  return properties;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PagedMemory>> CudaPages::create(int device, Bytes page, Bytes bytes,
+                                                       Bytes region_bytes) {
+  const CudaMemoryCalls* const calls = memory_calls();
+  if (calls == nullptr) return refused("the driver", "it has no virtual memory");
+  const CUmemAllocationProp properties = properties_of(device);
+  std::size_t granularity = 0;
+  if (const CUresult status =
+          calls->granularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+      status != CUDA_SUCCESS) {
+    return refused("the size of a page", words(*calls, status));
+  }
+  if (granularity == 0 || page % static_cast<Bytes>(granularity) != 0) {
+    return refused("pages of " + format_bytes(page),
+                   "this GPU's are of " + format_bytes(static_cast<Bytes>(granularity)));
+  }
+  std::unique_ptr<CudaPages> pages(new CudaPages(*calls, device, page, bytes, region_bytes));
+  if (region_bytes > 0) {
+    CUdeviceptr begin = 0;
+    if (const CUresult status =
+            calls->reserve(&begin, static_cast<std::size_t>(region_bytes), 0, 0, 0);
+        status != CUDA_SUCCESS) {
+      return refused(format_bytes(region_bytes) + " of addresses", words(*calls, status));
+    }
+    // A device address; host code only compares it.
+    pages->set_begin(reinterpret_cast<std::byte*>(begin));
+  }
+  return std::unique_ptr<PagedMemory>(std::move(pages));
+}
+
+CudaPages::CudaPages(const CudaMemoryCalls& calls, int device, Bytes page, Bytes bytes,
+                     Bytes region_bytes)
+    : PagedMemory(bytes, region_bytes),
+      calls_(calls),
+      device_(device),
+      page_(page),
+      pages_(static_cast<std::size_t>(bytes / page), 0) {}
+
+Status CudaPages::map_page(Bytes address, std::size_t page) {
+  const auto length = static_cast<std::size_t>(page_);
+  if (pages_[page] == 0) {
+    const CUmemAllocationProp properties = properties_of(device_);
+    const CUresult status = calls_.create(&pages_[page], length, &properties, 0);
+    if (status == CUDA_ERROR_OUT_OF_MEMORY) {
+      return Error{ErrorCode::condition,
+                   "planned memory of " + format_bytes(bytes()) +
+                       " does not fit: the GPU has no memory left for a page of it",
+                   "", "", "plan for less, or free the GPU's memory"};
+    }
+    if (status != CUDA_SUCCESS) return refused("a page", words(calls_, status));
+  }
+  const auto at = reinterpret_cast<CUdeviceptr>(begin() + address);
+  const CUresult status = calls_.map(at, length, 0, pages_[page], 0);
+  if (status != CUDA_SUCCESS) return refused("mapping a page", words(calls_, status));
+  if (!mapped_.empty() && mapped_.back().end == address) {
+    mapped_.back().end += page_;
+  } else {
+    mapped_.push_back({address, address + page_});
+  }
+  return Unit{};
+}
+
+Status CudaPages::map(const std::vector<simulator::Mapping>& mappings) {
+  CUmemAccessDesc access{};
+  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  access.location.id = device_;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  const auto allow = [&](Bytes from, Bytes to) -> Status {
+    const CUresult status = calls_.set_access(reinterpret_cast<CUdeviceptr>(begin() + from),
+                                              static_cast<std::size_t>(to - from), &access, 1);
+    if (status != CUDA_SUCCESS) return refused("access to pages", words(calls_, status));
+    return Unit{};
+  };
+  for (auto at = mappings.begin(); at != mappings.end();) {
+    const Bytes from = at->address;
+    Bytes to = from;
+    for (; at != mappings.end() && at->address == to; ++at) {
+      for (Bytes done = 0; done < at->bytes; done += page_, to += page_) {
+        const auto page = static_cast<std::size_t>((at->offset + done) / page_);
+        if (Status status = map_page(to, page); !status) return status;
+      }
+    }
+    // One call for addresses that follow each other.
+    if (Status status = allow(from, to); !status) return status;
+  }
+  return Unit{};
+}
+
+CudaPages::~CudaPages() {
+  if (begin() == nullptr) return;
+  static_cast<void>(cudaDeviceSynchronize());  // at the process's end the driver has gone already
+  for (const Run& run : mapped_) {
+    static_cast<void>(calls_.unmap(reinterpret_cast<CUdeviceptr>(begin() + run.begin),
+                                   static_cast<std::size_t>(run.end - run.begin)));
+  }
+  for (const CUmemGenericAllocationHandle page : pages_) {
+    if (page != 0) static_cast<void>(calls_.release(page));
+  }
+  static_cast<void>(calls_.free_addresses(reinterpret_cast<CUdeviceptr>(begin()),
+                                          static_cast<std::size_t>(region_bytes())));
+}
+
+}  // namespace stowage::executor

@@ -1,0 +1,196 @@
+#include "executor/device/cuda/cuda_step_allocator.h"
+
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "executor/device/allocation_tag.h"
+#include "executor/device/cuda/cuda_check.h"
+
+namespace stowage::executor {
+
+namespace {
+
+namespace native = c10::cuda::CUDACachingAllocator;
+
+CudaStepAllocator* g_allocator = nullptr;  // set once, ahead of the first CUDA tensor
+
+void release(void* data) {
+  g_allocator->raw_delete(data);
+}
+
+}  // namespace
+
+CudaStepAllocator& CudaStepAllocator::install(CudaAllocations& allocations,
+                                              c10::DeviceIndex device) {
+  static std::once_flag once;
+  std::call_once(once, [&] {
+    g_allocator = new CudaStepAllocator(*native::get(), allocations, device);
+    native::allocator.store(g_allocator);
+    c10::SetAllocator(c10::DeviceType::CUDA, g_allocator, 0);
+  });
+  return *g_allocator;
+}
+
+std::int64_t CudaStepAllocator::current_stream() const {
+  return c10::cuda::getCurrentCUDAStream(device_).id();
+}
+
+std::byte* CudaStepAllocator::from_region(std::size_t bytes) {
+  if (!has_regions_ || bytes == 0) return nullptr;
+  const StepMemory* const memory = current_memory();
+  if (memory == nullptr || c10::cuda::current_device() != device_) return nullptr;
+  const auto size = static_cast<Bytes>(bytes);
+  const std::int64_t stream = current_stream();
+  std::byte* data = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    data = regions_.allocate(memory, size, {allocation_tag(), stream});
+  }
+  if (data != nullptr) allocations_.on_region_alloc(data, size);
+  return data;
+}
+
+c10::DataPtr CudaStepAllocator::allocate(std::size_t bytes) {
+  std::byte* const data = from_region(bytes);
+  if (data == nullptr) return native_.allocate(bytes);
+  return {data, data, &release, c10::Device(c10::DeviceType::CUDA, device_)};
+}
+
+void* CudaStepAllocator::raw_alloc(std::size_t bytes) {
+  std::byte* const data = from_region(bytes);
+  return data == nullptr ? native_.raw_alloc(bytes) : data;
+}
+
+void* CudaStepAllocator::raw_alloc_with_stream(std::size_t bytes, cudaStream_t stream) {
+  std::byte* const data =
+      stream == c10::cuda::getCurrentCUDAStream().stream() ? from_region(bytes) : nullptr;
+  return data == nullptr ? native_.raw_alloc_with_stream(bytes, stream) : data;
+}
+
+bool CudaStepAllocator::is_in_region(const void* data) const {
+  if (!has_regions_) return false;
+  const std::lock_guard lock(mutex_);
+  return regions_.at(data) != nullptr;
+}
+
+bool CudaStepAllocator::free_in_region(void* data) {
+  if (!is_in_region(data)) return false;
+  // Counted ahead of it: the address is somebody else's as soon as the region has it back.
+  allocations_.on_region_free(data);
+  std::shared_ptr<PlannedRegion> over;
+  {
+    const std::lock_guard lock(mutex_);
+    over = regions_.free(data);
+    has_regions_ = regions_.size() > 0;
+  }
+  if (over != nullptr) {
+    over.reset();
+    limit_native();
+  }
+  return true;
+}
+
+void CudaStepAllocator::raw_delete(void* data) {
+  if (!free_in_region(data)) native_.raw_delete(data);
+}
+
+c10::DeleterFnPtr CudaStepAllocator::raw_deleter() const {
+  return &release;
+}
+
+void CudaStepAllocator::recordStream(const c10::DataPtr& data, c10::cuda::CUDAStream stream) {
+  if (has_regions_ && data.get() != nullptr) {
+    const std::lock_guard lock(mutex_);
+    if (PlannedRegion* const region = regions_.at(data.get())) {
+      if (!region->is_on(stream.id())) region->used_elsewhere(data.get());
+      return;
+    }
+  }
+  native_.recordStream(data, stream);
+}
+
+void* CudaStepAllocator::getBaseAllocation(void* data, std::size_t* bytes) {
+  TORCH_CHECK(
+      !is_in_region(data),
+      "stowage: a tensor in planned memory cannot be shared with another process; clone it");
+  return native_.getBaseAllocation(data, bytes);
+}
+
+native::ShareableHandle CudaStepAllocator::shareIpcHandle(void* data) {
+  TORCH_CHECK(
+      !is_in_region(data),
+      "stowage: a tensor in planned memory cannot be shared with another process; clone it");
+  return native_.shareIpcHandle(data);
+}
+
+void CudaStepAllocator::add_region(std::shared_ptr<PlannedRegion> region) {
+  {
+    const std::lock_guard lock(mutex_);
+    regions_.add(std::move(region));
+    has_regions_ = true;
+    ++regions_made_;
+  }
+  limit_native();
+}
+
+void CudaStepAllocator::close_region(const PlannedRegion& region) {
+  std::shared_ptr<PlannedRegion> over;
+  {
+    const std::lock_guard lock(mutex_);
+    over = regions_.close(region);
+    has_regions_ = regions_.size() > 0;
+  }
+  over.reset();
+  limit_native();
+}
+
+Result<c10::DataPtr> CudaStepAllocator::take_lasting(PlannedRegion& region, Bytes bytes) {
+  Result<std::byte*> data = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    data = region.take_lasting(bytes);
+  }
+  if (!data) return data.error();
+  if (*data == nullptr) return c10::DataPtr();
+  allocations_.on_region_alloc(*data, bytes);
+  return c10::DataPtr(*data, *data, &release, c10::Device(c10::DeviceType::CUDA, device_));
+}
+
+Bytes CudaStepAllocator::region_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return regions_.bytes();
+}
+
+void CudaStepAllocator::set_limit(Bytes limit) {
+  {
+    const std::lock_guard lock(mutex_);
+    limit_ = limit;
+  }
+  limit_native();
+}
+
+Bytes CudaStepAllocator::limit() const {
+  const std::lock_guard lock(mutex_);
+  return limit_;
+}
+
+// It takes the fraction of totalGlobalMem and rounds down; half a byte more keeps the limit whole.
+void CudaStepAllocator::limit_native() const {
+  Bytes left = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (limit_ > 0) left = std::max<Bytes>(1, limit_ - regions_.bytes());
+  }
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, int{device_}), "asking for the GPU's memory");
+  const double fraction = left == 0 ? 1.0
+                                    : (static_cast<double>(left) + 0.5) /
+                                          static_cast<double>(properties.totalGlobalMem);
+  native_.setMemoryFraction(std::min(1.0, fraction), device_);
+}
+
+}  // namespace stowage::executor

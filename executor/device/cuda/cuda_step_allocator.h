@@ -1,0 +1,133 @@
+// CudaStepAllocator: PyTorch's CUDA allocator, with the memory of planned steps ahead of it. What
+// such a step allocates on its compute stream is handed out from its region; everything else is the
+// native allocator's, untouched. Installed ahead of the first CUDA tensor, once in a process, and
+// never destroyed.
+//
+// The native allocator's statistics, snapshot and tracker do not know regions; CudaAllocations
+// counts both. A tensor in a region cannot be shared with another process, and is no part of a CUDA
+// graph's pool. Thread-safe. Cost: while a process has no region, one atomic read a call.
+#pragma once
+
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "executor/device/cuda/cuda_allocations.h"
+#include "executor/device/planned_regions.h"
+
+namespace stowage::executor {
+
+class CudaStepAllocator final : public c10::cuda::CUDACachingAllocator::CUDAAllocator,
+                                public RegionHost {
+ public:
+  using Native = c10::cuda::CUDACachingAllocator::CUDAAllocator;
+  using CUDAAllocator::recordStream;
+
+  // In the place of PyTorch's own, or returns what is there. `allocations`: of that device,
+  // attached to it. No CUDA tensor may exist yet.
+  static CudaStepAllocator& install(CudaAllocations& allocations, c10::DeviceIndex device);
+
+  // Bytes that both may take from the driver together; 0 = no limit.
+  void set_limit(Bytes limit);
+  [[nodiscard]] Bytes limit() const;
+  // Of all regions that there are, and how often one was made.
+  [[nodiscard]] Bytes region_bytes() const;
+  [[nodiscard]] std::int64_t regions_made() const { return regions_made_; }
+  [[nodiscard]] bool has_regions() const { return has_regions_; }
+
+  // RegionHost.
+  void add_region(std::shared_ptr<PlannedRegion> region) override;
+  void close_region(const PlannedRegion& region) override;
+  [[nodiscard]] Result<c10::DataPtr> take_lasting(PlannedRegion& region, Bytes bytes) override;
+  [[nodiscard]] std::mutex& region_lock() override { return mutex_; }
+  [[nodiscard]] std::int64_t current_stream() const override;
+
+  // What a step allocates, and what becomes of it.
+  c10::DataPtr allocate(std::size_t bytes) override;
+  void* raw_alloc(std::size_t bytes) override;
+  void* raw_alloc_with_stream(std::size_t bytes, cudaStream_t stream) override;
+  void raw_delete(void* data) override;
+  [[nodiscard]] c10::DeleterFnPtr raw_deleter() const override;
+  void recordStream(const c10::DataPtr& data, c10::cuda::CUDAStream stream) override;
+  void* getBaseAllocation(void* data, std::size_t* bytes) override;
+  c10::cuda::CUDACachingAllocator::ShareableHandle shareIpcHandle(void* data) override;
+
+  // As the native one has them.
+  void copy_data(void* to, const void* from, std::size_t bytes) const override;
+  bool is_simple_data_ptr(const c10::DataPtr& data) const override;
+  bool initialized() override;
+  void emptyCache(c10::MempoolId_t pool) override;
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex device) override;
+  void resetAccumulatedStats(c10::DeviceIndex device) override;
+  void resetPeakStats(c10::DeviceIndex device) override;
+  std::pair<std::size_t, std::size_t> getMemoryInfo(c10::DeviceIndex device) override;
+  void init(int device_count) override;
+  double getMemoryFraction(c10::DeviceIndex device) override;
+  void setMemoryFraction(double fraction, c10::DeviceIndex device) override;
+  std::vector<c10::cuda::CUDACachingAllocator::StreamSegmentSize> getExpandableSegmentSizes(
+      c10::DeviceIndex device) override;
+  void enable(bool value) override;
+  bool isEnabled() const override;
+  void cacheInfo(c10::DeviceIndex device, std::size_t* largest) override;
+  c10::cuda::CUDACachingAllocator::SnapshotInfo snapshot(c10::MempoolId_t pool,
+                                                         bool include_traces) override;
+  void beginAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool,
+                           std::function<bool(cudaStream_t)> filter) override;
+  void endAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool) override;
+  void releasePool(c10::DeviceIndex device, c10::MempoolId_t pool) override;
+  int getPoolUseCount(c10::DeviceIndex device, c10::MempoolId_t pool) override;
+  void createOrIncrefPool(c10::DeviceIndex device, c10::MempoolId_t pool,
+                          std::shared_ptr<CUDAAllocator> allocator) override;
+  void setUseOnOOM(c10::DeviceIndex device, c10::MempoolId_t pool, bool use_on_oom) override;
+  void setNoSplit(c10::DeviceIndex device, c10::MempoolId_t pool) override;
+  bool checkPoolLiveAllocations(c10::DeviceIndex device, c10::MempoolId_t pool,
+                                const std::unordered_set<void*>& expected) override;
+  std::shared_ptr<void> getIpcDevPtr(std::string handle) override;
+  bool isHistoryEnabled() override;
+  void recordHistory(bool enabled, c10::CachingDeviceAllocator::CreateContextFn recorder,
+                     std::size_t most, c10::CachingDeviceAllocator::RecordContext when, bool clear,
+                     const std::vector<std::string>& skipped) override;
+  void recordAnnotation(const std::vector<std::pair<std::string, std::string>>& text) override;
+  void pushCompileContext(std::string& text) override;
+  void popCompileContext() override;
+  void setUserMetadata(const std::string& text) override;
+  std::string getUserMetadata() override;
+  void attachOutOfMemoryObserver(
+      c10::cuda::CUDACachingAllocator::OutOfMemoryObserver observer) override;
+  void attachAllocatorTraceTracker(
+      c10::CachingDeviceAllocator::AllocatorTraceTracker tracker) override;
+  void enablePeerAccess(c10::DeviceIndex device, c10::DeviceIndex to) override;
+  cudaError_t memcpyAsync(void* to, int to_device, const void* from, int from_device,
+                          std::size_t bytes, cudaStream_t stream, bool peers) override;
+  std::shared_ptr<c10::cuda::CUDACachingAllocator::AllocatorState> getCheckpointState(
+      c10::DeviceIndex device, c10::MempoolId_t pool) override;
+  c10::cuda::CUDACachingAllocator::CheckpointDelta setCheckpointPoolState(
+      c10::DeviceIndex device,
+      std::shared_ptr<c10::cuda::CUDACachingAllocator::AllocatorState> state) override;
+  std::string name() override;
+
+ private:
+  CudaStepAllocator(Native& native, CudaAllocations& allocations, c10::DeviceIndex device)
+      : native_(native), allocations_(allocations), device_(device) {}
+  // From the calling thread's region, or null.
+  [[nodiscard]] std::byte* from_region(std::size_t bytes);
+  // Whether it lies in a region; then it is freed.
+  bool free_in_region(void* data);
+  [[nodiscard]] bool is_in_region(const void* data) const;
+  void limit_native() const;
+
+  Native& native_;
+  CudaAllocations& allocations_;
+  const c10::DeviceIndex device_;
+  std::atomic<bool> has_regions_{false};
+  std::atomic<std::int64_t> regions_made_{0};
+  mutable std::mutex mutex_;  // guards the two below
+  PlannedRegions regions_;
+  Bytes limit_ = 0;
+};
+
+}  // namespace stowage::executor

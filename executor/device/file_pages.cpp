@@ -1,0 +1,65 @@
+#include "executor/device/file_pages.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "executor/device/host_memory.h"
+#include "traces/size_text.h"
+
+namespace stowage::executor {
+namespace {
+
+Error refused(const std::string& what, const std::string& why, const std::string& hint = {}) {
+  return {ErrorCode::environment, "planned memory: " + what + ": " + why, "", "", hint};
+}
+
+std::string why() {
+  return std::strerror(errno);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PagedMemory>> FilePages::create(Bytes bytes, Bytes region_bytes) {
+  std::unique_ptr<FilePages> pages(new FilePages(bytes, region_bytes));
+  if (region_bytes == 0) return std::unique_ptr<PagedMemory>(std::move(pages));
+  if (bytes > available_host_bytes()) {
+    return refused(format_bytes(bytes) + " of pages", "the machine cannot give as much now");
+  }
+  pages->file_ = memfd_create("stowage", MFD_CLOEXEC);
+  if (pages->file_ < 0) return refused("a file in memory", why());
+  if (ftruncate(pages->file_, bytes) != 0) return refused("pages", why());
+  void* const region = mmap(nullptr, static_cast<std::size_t>(region_bytes), PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (region == MAP_FAILED) return refused(format_bytes(region_bytes) + " of addresses", why());
+  pages->set_begin(static_cast<std::byte*>(region));
+  return std::unique_ptr<PagedMemory>(std::move(pages));
+}
+
+Status FilePages::map(const std::vector<simulator::Mapping>& mappings) {
+  for (const simulator::Mapping& mapping : mappings) {
+    STOWAGE_ASSERT(mapping.address + mapping.bytes <= region_bytes() &&
+                   mapping.offset + mapping.bytes <= bytes());
+    std::byte* const at = begin() + mapping.address;
+    const auto length = static_cast<std::size_t>(mapping.bytes);
+    if (mmap(at, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_, mapping.offset) ==
+        MAP_FAILED) {
+      return refused(std::to_string(mappings.size()) + " mappings", why(),
+                     "the system bounds them (vm.max_map_count)");
+    }
+    if (madvise(at, length, MADV_DONTFORK) != 0) {
+      return refused("memory that a forked process does not have", why());
+    }
+  }
+  return Unit{};
+}
+
+FilePages::~FilePages() {
+  if (begin() != nullptr) munmap(begin(), static_cast<std::size_t>(region_bytes()));
+  if (file_ >= 0) close(file_);
+}
+
+}  // namespace stowage::executor

@@ -1,0 +1,52 @@
+// PlannedRegions: those of a device's allocator, which has them under its lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "executor/device/planned_region.h"
+#include "executor/device/step_memory.h"
+#include "traces/units.h"
+
+namespace stowage::executor {
+
+class PlannedRegions {
+ public:
+  void add(std::shared_ptr<PlannedRegion> region) { all_.push_back(std::move(region)); }
+  // It serves nobody any more. Returns it if nothing lies in it, to be dropped without the lock.
+  [[nodiscard]] std::shared_ptr<PlannedRegion> close(const PlannedRegion& region);
+  // Null: none serves that.
+  [[nodiscard]] std::byte* allocate(const StepMemory* memory, Bytes bytes,
+                                    const AllocationOrigin& origin) const;
+  // The one that has the address, or null.
+  [[nodiscard]] PlannedRegion* at(const void* data) const;
+  // Of one of them. Returns the region if it is closed and nothing lies in it any more, likewise.
+  [[nodiscard]] std::shared_ptr<PlannedRegion> free(const void* data);
+  [[nodiscard]] std::size_t size() const { return all_.size(); }
+  [[nodiscard]] Bytes bytes() const;  // of all
+
+ private:
+  using All = std::vector<std::shared_ptr<PlannedRegion>>;
+  [[nodiscard]] std::shared_ptr<PlannedRegion> take_if_over(All::iterator region);
+  All all_;
+};
+
+// An allocator that has regions.
+class RegionHost {
+ public:
+  virtual ~RegionHost() = default;
+  // From here on the region serves the threads whose current memory is its owner's.
+  virtual void add_region(std::shared_ptr<PlannedRegion> region) = 0;
+  virtual void close_region(const PlannedRegion& region) = 0;
+  // PlannedRegion::take_lasting(), as an allocation of the device's.
+  [[nodiscard]] virtual Result<c10::DataPtr> take_lasting(PlannedRegion& region, Bytes bytes) = 0;
+  // What the regions are looked at and changed under.
+  [[nodiscard]] virtual std::mutex& region_lock() = 0;
+  // The calling thread's.
+  [[nodiscard]] virtual std::int64_t current_stream() const { return 0; }
+};
+
+}  // namespace stowage::executor
