@@ -1,5 +1,7 @@
 #include "cli/chosen_plan.h"
 
+#include <utility>
+
 #include "cli/console.h"
 #include "cli/plan_file.h"
 #include "planner/planner.h"
@@ -26,6 +28,10 @@ Result<simulator::Plan> plan_of_policy(const simulator::StepIndex& index,
 
 std::string ChosenPlan::title() const {
   return plan_file ? "plan " + *plan_file : "policy " + policy.value_or("resident");
+}
+
+Error ChosenPlan::named(Error error) const {
+  return plan_file ? error : planner::of_policy(policy.value_or("resident"), std::move(error));
 }
 
 Status check_choice(const ChosenPlan& choice, const std::string& trace_file) {

@@ -20,6 +20,8 @@ struct ChosenPlan {
 
   // "plan p.json", "policy torchtune"
   [[nodiscard]] std::string title() const;
+  // An error of the chosen plan on the trace: a policy's rules are in no file.
+  [[nodiscard]] Error named(Error error) const;
 };
 
 // Errors of the options themselves, ahead of any work: usage.

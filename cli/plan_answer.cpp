@@ -1,6 +1,7 @@
 #include "cli/plan_answer.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "cli/recompute_text.h"
 #include "cli/terminal.h"
@@ -35,6 +36,35 @@ std::string gap_text(std::int64_t ppm) {
   return report::percent(ppm, kPpm);
 }
 
+bool is_over_host_budget(const PlanOutcome& outcome) {
+  return outcome.plan.budget.host && outcome.predicted.host_bytes > *outcome.plan.budget.host;
+}
+
+// Where the host's is the only one that is broken. A device budget is kept with an allowance.
+bool is_over_host_budget_alone(const PlanAnswer& answer) {
+  const PlanOutcome& outcome = answer.outcome;
+  const auto& device = outcome.plan.budget.device;
+  return is_over_host_budget(outcome) &&
+         (!device || planner::peak_of(outcome.predicted, answer.budget_on) <= *device);
+}
+
+std::string on_the_host(const PlanOutcome& outcome) {
+  return report::exact_bytes(outcome.predicted.host_bytes) + " on the host; the host budget is " +
+         report::exact_bytes(*outcome.plan.budget.host);
+}
+
+// "plan", or "plan of what is allowed (offload)"
+std::string of_what_is_allowed(const PlanOutcome& outcome, const std::string& noun) {
+  const std::string text = outcome.allowed.text();
+  return text.empty() ? noun : noun + " of what is allowed (" + text + ")";
+}
+
+// What a peak cannot be lowered with.
+std::string means_of(const PlanOutcome& outcome) {
+  const std::string text = outcome.allowed.text();
+  return text.empty() ? "offload" : "what is allowed (" + text + ")";
+}
+
 std::string verdict(const PlanAnswer& answer, const Paint& paint) {
   const PlanOutcome& outcome = answer.outcome;
   switch (outcome.kind) {
@@ -46,15 +76,22 @@ std::string verdict(const PlanAnswer& answer, const Paint& paint) {
       return outcome.plan.budget.device ? paint.green("Within the budget") + ".\n"
                                         : "Without a budget: the policy's plan as it is.\n";
     case PlanKind::infeasible:
-      return paint.red("Infeasible") + ": no plan keeps this budget.\n";
-    case PlanKind::offload_cannot_help:
-      return paint.red("Offload cannot lower this peak") +
+      return paint.red("Infeasible") + ": no " + of_what_is_allowed(outcome, "plan") +
+             " keeps this budget.\n";
+    case PlanKind::offload_cannot_help: {
+      std::string means = means_of(outcome);
+      means.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(means.front())));
+      return paint.red(means + " cannot lower this peak") +
              ": nothing that could leave is alive there, and it is above the budget.\n";
+    }
     case PlanKind::policy_over_budget:
-      return paint.red("Over the budget") + ": this policy's plan does not keep it.\n";
+      return paint.red(is_over_host_budget_alone(answer) ? "Over the host budget"
+                                                         : "Over the budget") +
+             ": this policy's plan does not keep it.\n";
     case PlanKind::not_found:
-      return paint.red("Not found") +
-             ": the search found no plan within the budget, and no proof that there is none.\n";
+      return paint.red("Not found") + ": the search found no " +
+             of_what_is_allowed(outcome, "plan") +
+             " within the budget, and no proof that there is none.\n";
   }
   return {};
 }
@@ -88,8 +125,8 @@ std::string figures(const PlanAnswer& answer) {
 }
 
 // Reserved bytes cannot be fewer than active ones, which is what the floor counts for both.
-std::string floor_text(const planner::MemoryFloor& floor, simulator::PeakKind on,
-                       std::size_t rows) {
+std::string floor_text(const PlanOutcome& outcome, simulator::PeakKind on, std::size_t rows) {
+  const planner::MemoryFloor& floor = outcome.floor;
   TextTable table;
   table.column("bytes", Align::right);
   table.column("class");
@@ -103,7 +140,7 @@ std::string floor_text(const planner::MemoryFloor& floor, simulator::PeakKind on
                    (row.reloaded ? ", reloaded" : "")});
   }
   std::string text =
-      std::string("The floor: no mix of decisions has a lower peak ") +
+      "The floor: no " + of_what_is_allowed(outcome, "mix of decisions") + " has a lower peak " +
       (on == simulator::PeakKind::reserved ? "active (reserved bytes are never fewer)"
                                            : simulator::name_of(on)) +
       " than " + report::exact_bytes(floor.bytes) +
@@ -187,35 +224,43 @@ Error why_infeasible(const PlanAnswer& answer) {
   Error error{ErrorCode::condition, "", "", "", ""};
   switch (outcome.kind) {
     case PlanKind::infeasible:
-      error.message = "infeasible: the floor is " + std::to_string(outcome.floor.bytes) + " bytes" +
-                      of_active(answer) + ", made at " + floor_place(outcome.floor) +
-                      "; the budget is " + std::to_string(budget) + " bytes" +
+      error.message = "infeasible: the floor " +
+                      (outcome.allowed.text().empty()
+                           ? ""
+                           : "of what is allowed (" + outcome.allowed.text() + ") ") +
+                      "is " + std::to_string(outcome.floor.bytes) + " bytes" + of_active(answer) +
+                      ", made at " + floor_place(outcome.floor) + "; the budget is " +
+                      std::to_string(budget) + " bytes" +
                       (of_active(answer).empty() ? "" : " reserved, which are never fewer");
       error.hint =
           "a budget of the floor or more, a smaller batch, or a model that needs less there";
       break;
     case PlanKind::offload_cannot_help:
-      error.message = "infeasible: offload cannot lower this peak of " +
+      error.message = "infeasible: " + means_of(outcome) + " cannot lower this peak of " +
                       std::to_string(planner::peak_of(outcome.resident, answer.budget_on)) +
                       " bytes, made at " + floor_place(outcome.floor) + "; the budget is " +
                       std::to_string(budget) + " bytes";
       error.hint = "a smaller batch, or a model that needs less there";
       break;
     case PlanKind::policy_over_budget:
+      if (is_over_host_budget_alone(answer)) {
+        error.message = "the policy's plan puts " + on_the_host(outcome);
+        error.hint = "a larger --host-budget; without one the policy's plan is written as it is";
+        break;
+      }
       error.message = "the policy's plan needs a " + counter_of(answer) + " of " +
                       report::exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on)) +
                       "; the budget is " + asked;
+      if (is_over_host_budget(outcome)) error.message += "; it puts " + on_the_host(outcome);
       error.hint =
           "--policy auto finds its own plan; without --budget the policy's is written as it is";
       break;
     case PlanKind::not_found:
-      error.message = "no plan within " + asked + " was found; the best has a " +
-                      counter_of(answer) + " of " +
+      error.message = "no " + of_what_is_allowed(outcome, "plan") + " within " + asked +
+                      " was found; the best has a " + counter_of(answer) + " of " +
                       report::exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on));
-      if (outcome.plan.budget.host && outcome.predicted.host_bytes > *outcome.plan.budget.host) {
-        error.message += " and puts " + report::exact_bytes(outcome.predicted.host_bytes) +
-                         " on the host; the host budget is " +
-                         report::exact_bytes(*outcome.plan.budget.host);
+      if (is_over_host_budget(outcome)) {
+        error.message += " and puts " + on_the_host(outcome);
         error.hint = "a larger --host-budget or --budget";
         break;
       }
@@ -256,10 +301,12 @@ std::string plan_text(const simulator::StepIndex& index, const PlanAnswer& answe
     if (outcome.plan.budget.host)
       text += ", host " + report::exact_bytes(*outcome.plan.budget.host);
     text += ".\n";
+  } else if (outcome.plan.budget.host) {
+    text += "\nHost budget: " + report::exact_bytes(*outcome.plan.budget.host) + ".\n";
   }
   if (answer.fit) text += fit_text(trace, answer);
   if (!outcome.feasible() || explain)
-    text += "\n" + floor_text(outcome.floor, answer.budget_on, kFloorRows);
+    text += "\n" + floor_text(outcome, answer.budget_on, kFloorRows);
   if (explain) {
     text += recompute_by_layer_text(index.step(), outcome.predicted, paint);
     text += "\n" + paint.bold("Rules") + " (the first that matches decides)\n" +

@@ -104,7 +104,7 @@ int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
       if (!plan) return plan.error();
       Result<report::Simulation> simulation =
           report::simulate(index, *plan, choice.plan_file.value_or(""));
-      if (!simulation) return simulation.error();
+      if (!simulation) return choice.named(simulation.error());
       if (!simulation->feasible) console.warn("the plan does not keep its budget");
       simulated = std::move(simulation).value();
       replayed = report::planned_step(simulated->index->trace(), *simulated, *plan, choice.title());

@@ -187,7 +187,7 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
     if (!plan) return plan.error();
     const Result<report::Simulation> simulation =
         report::simulate(index, *plan, plan_file.value_or(""));
-    if (!simulation) return simulation.error();
+    if (!simulation) return choice.named(simulation.error());
 
     if (plan->predicted && choice.settings.empty()) {
       const std::string changed = difference(*plan->predicted, simulation->result);

@@ -1,6 +1,8 @@
 // Which kinds of decisions a plan may make.
 #pragma once
 
+#include <string>
+
 namespace stowage::planner {
 
 struct Allowed {
@@ -8,6 +10,9 @@ struct Allowed {
   bool recompute = true;   // segments run again in backward
   bool parameters = true;  // parameters stream
   bool operator==(const Allowed&) const = default;
+
+  // "offload and recompute", as --allow spells them; "nothing"; empty when all of it is allowed.
+  [[nodiscard]] std::string text() const;
 };
 
 }  // namespace stowage::planner

@@ -17,8 +17,9 @@ using simulator::Segment;
 
 class FamilyFinder {
  public:
-  explicit FamilyFinder(const simulator::StepIndex& index)
-      : index_(index),
+  FamilyFinder(const simulator::StepIndex& index, bool copied)
+      : copied_(copied),
+        index_(index),
         trace_(index.trace()),
         chains_(trace_),
         made_of_(trace_.storages.size()),
@@ -67,6 +68,7 @@ class FamilyFinder {
 
   // Where copying both ways takes less time than the ops, nobody needs them.
   [[nodiscard]] bool is_worth_a_look(const OpFamily& family) const {
+    if (!copied_) return family.bytes > 0;
     const Calibration& link = trace_.calibration;
     const Nanoseconds copies = simulator::transfer_ns(link.d2h, family.bytes) +
                                simulator::transfer_ns(link.h2d, family.bytes);
@@ -161,6 +163,7 @@ class FamilyFinder {
     return sum;
   }
 
+  const bool copied_;
   const simulator::StepIndex& index_;
   const Trace& trace_;
   const simulator::ChainFinder chains_;
@@ -170,8 +173,9 @@ class FamilyFinder {
 
 }  // namespace
 
-std::vector<OpFamily> op_families(const simulator::StepIndex& recorded, std::size_t most) {
-  return FamilyFinder(recorded).find(most);
+std::vector<OpFamily> op_families(const simulator::StepIndex& recorded, std::size_t most,
+                                  bool copied) {
+  return FamilyFinder(recorded, copied).find(most);
 }
 
 }  // namespace stowage::planner

@@ -27,9 +27,9 @@ struct OpFamily {
 // Of a recording; those that free the most bytes for their work first, at most `most`. A
 // part is worth it when what its ops need that is not saved anyway takes fewer bytes than it frees
 // (what is held may still leave, so this decides nothing of the tensor itself); a family, when its
-// work takes less time than copying its bytes out and back. Cost: a
+// work takes less time than copying its bytes out and back, if they may be `copied`. Cost: a
 // ChainFinder::find() for each tensor that can be made again.
 [[nodiscard]] std::vector<OpFamily> op_families(const simulator::StepIndex& recorded,
-                                                std::size_t most);
+                                                std::size_t most, bool copied = true);
 
 }  // namespace stowage::planner

@@ -7,6 +7,7 @@
 
 #include "planner/evaluator.h"
 #include "planner/in_parallel.h"
+#include "planner/policy_starts.h"
 #include "planner/structure_pool.h"
 #include "planner/structure_search.h"
 #include "simulator/lowering/lowering.h"
@@ -53,7 +54,8 @@ bool has_automatic_points(const simulator::Decisions& decisions) {
   });
 }
 
-// Policies that `auto` is never worse than, where they keep the budget.
+// Policies that move only and that `auto` is never worse than, where they are allowed and keep the
+// budget; of others, see policy_starts().
 const std::vector<std::string>& rivals() {
   static const std::vector<std::string> specs = {"save_on_cpu",        "layerwise",
                                                  "torchtune",          "torchtune:stash=1",
@@ -82,10 +84,11 @@ class Planner {
         request_(request),
         effort_(effort_for(index)),
         base_({std::shared_ptr<void>(), &index}, {}, request) {
-    if (request.allowed.recompute && policy_name(request.policy) == "auto") {
-      pool_ = StructurePool(index);
+    if (!request.allowed.recompute || policy_name(request.policy) != "auto") return;
+    pool_ = StructurePool(index, request.allowed.offload);
+    if (!pool_.empty() || policies_run_again()) {
+      any_structure_.emplace(index, request.budget_on, request.allowed);
     }
-    if (!pool_.empty()) any_structure_.emplace(index, request.budget_on, request.allowed);
   }
 
   Result<PlanOutcome> run() {
@@ -102,6 +105,7 @@ class Planner {
     }
     out_.lower_bound_step = out_.resident.step_ns;
     const std::string policy = policy_name(request_.policy);
+    if (policy == "auto") out_.allowed = request_.allowed;
     Status status = Unit{};
     if (policy != "auto") {
       status = run_policy();
@@ -161,9 +165,11 @@ class Planner {
     return wanders ? peak + peak / kWandersBy : peak;
   }
 
-  [[nodiscard]] bool within_budgets(const ReplayResult& result) const {
-    return (!request_.budget || peak_with_allowance(result) <= *request_.budget) &&
-           (!request_.host_budget || result.host_bytes <= *request_.host_budget);
+  [[nodiscard]] bool within_budget(const ReplayResult& result) const {
+    return !request_.budget || peak_with_allowance(result) <= *request_.budget;
+  }
+  [[nodiscard]] bool within_host_budget(const ReplayResult& result) const {
+    return !request_.host_budget || result.host_bytes <= *request_.host_budget;
   }
 
   Status run_policy() {
@@ -171,33 +177,47 @@ class Planner {
     if (request_.budget) within = {*request_.budget, request_.budget_on};
     auto rules = policy_rules(index_, request_.policy, within);
     if (!rules) return rules.error();
-    const bool runs_again =
-        !rules->recompute.empty() ||
-        std::any_of(rules->saved.begin(), rules->saved.end(), [](const simulator::SavedRule& rule) {
-          return rule.decision == simulator::Decision::recompute;
-        });
-    if (runs_again) {
+    if (runs_again(*rules)) {
       any_structure_.emplace(index_, request_.budget_on, Allowed{});
       out_.floor = memory_floor(*any_structure_);
       out_.floor.reached = false;
     }
     out_.notes = rules->notes;
-    if (auto status = finish(std::move(rules).value()); !status) return status;
-    if (request_.budget) {
-      if (within_budgets(out_.predicted)) {
-        out_.lower_bound_step = shortest_step(bounding(), *request_.budget);
-        set_gap();
-      } else {
-        out_.kind = PlanKind::policy_over_budget;
-        out_.notes.insert(out_.notes.begin(),
-                          "policy " + request_.policy + " needs " +
-                              format_bytes(peak_of(out_.predicted, request_.budget_on)) +
-                              ", the budget is " + format_bytes(*request_.budget));
-      }
-    } else if (!within_budgets(out_.predicted)) {
-      out_.kind = PlanKind::policy_over_budget;
+    if (auto status = finish(std::move(rules).value()); !status) {
+      return of_policy(request_.policy, status.error());
     }
+    if (std::string note = buys_nothing(); !note.empty()) {
+      out_.notes.insert(out_.notes.begin(), std::move(note));
+    }
+    if (within_budget(out_.predicted) && within_host_budget(out_.predicted)) {
+      if (!request_.budget) return Unit{};
+      out_.lower_bound_step = shortest_step(bounding(), *request_.budget);
+      set_gap();
+      return Unit{};
+    }
+    out_.kind = PlanKind::policy_over_budget;
+    std::vector<std::string> over;
+    if (!within_budget(out_.predicted)) {
+      over.push_back("policy " + request_.policy + " needs " +
+                     format_bytes(peak_of(out_.predicted, request_.budget_on)) +
+                     ", the budget is " + format_bytes(*request_.budget));
+    }
+    if (!within_host_budget(out_.predicted)) {
+      over.push_back("policy " + request_.policy + " puts " +
+                     format_bytes(out_.predicted.host_bytes) + " on the host, the host budget is " +
+                     format_bytes(*request_.host_budget));
+    }
+    out_.notes.insert(out_.notes.begin(), over.begin(), over.end());
     return Unit{};
+  }
+
+  // Where the policy's plan takes time and lowers no peak; else empty.
+  [[nodiscard]] std::string buys_nothing() const {
+    const Bytes before = peak_of(out_.resident, request_.budget_on);
+    const Nanoseconds longer = out_.predicted.step_ns - out_.resident.step_ns;
+    if (longer <= 0 || peak_of(out_.predicted, request_.budget_on) < before) return "";
+    return "policy " + request_.policy + " buys nothing here: the peak of " + format_bytes(before) +
+           " is no lower, and the step takes " + format_time(longer) + " longer";
   }
 
   Status run_auto() {
@@ -211,11 +231,13 @@ class Planner {
     if (out_.floor.bytes > budget) {
       if (out_.floor.bytes >= resident) {
         out_.kind = PlanKind::offload_cannot_help;
-        out_.notes.push_back("no decision lowers the peak of " + format_bytes(resident));
+        out_.notes.push_back("no " + of_what_is_allowed("decision") + " lowers the peak of " +
+                             format_bytes(resident));
         return finish(resident_rules());
       }
       out_.kind = PlanKind::infeasible;
-      out_.notes.push_back("no plan has a peak below " + format_bytes(out_.floor.bytes));
+      out_.notes.push_back("no " + of_what_is_allowed("plan") + " has a peak below " +
+                           format_bytes(out_.floor.bytes));
       return finish_with(base_.footprints().tight(base_.tight().choices), base_);
     }
 
@@ -234,6 +256,12 @@ class Planner {
                       "no plan within the budget was found; the tightest has a peak of " +
                           format_bytes(peak_of(out_.predicted, request_.budget_on)));
     return status;
+  }
+
+  // "plan", or "plan of what is allowed (offload)"
+  [[nodiscard]] std::string of_what_is_allowed(const std::string& noun) const {
+    const std::string text = request_.allowed.text();
+    return text.empty() ? noun : noun + " of what is allowed (" + text + ")";
   }
 
   using Found = StructureSearch::Found;
@@ -302,7 +330,13 @@ class Planner {
     ++out_.search.grid_points;
     Climb climb{point, &base_, {}, {}, {}};
     solve_in(climb, bound);
-    if (pool_.empty() || (climb.step && *climb.step <= bound)) return;
+    if (!any_structure_ || (climb.step && *climb.step <= bound)) return;
+    if (!pool_.empty()) climb_structures(climb);
+    start_from_policies(climb);
+  }
+
+  // From the best of the pool's starts to better neighbours.
+  void climb_structures(Climb& climb) {
     std::vector<StructurePool::Members> next =
         pool_.starts(effort_ == kMostEffort ? StructurePool::Starts::every_set_of_few
                                             : StructurePool::Starts::by_kind);
@@ -316,7 +350,46 @@ class Planner {
     for (auto each = climb.likely.rbegin(); each != climb.likely.rend(); ++each) {
       if (offer(*each->first, std::move(each->second))) break;
     }
-    solve_in(climb, shortest_step(climb.in->footprints(), point));
+    solve_in(climb, shortest_step(climb.in->footprints(), climb.point));
+  }
+
+  std::vector<PolicyStart>& policies() {
+    if (!policies_) policies_ = policy_starts(index_, request_, pool_);
+    return *policies_;
+  }
+  [[nodiscard]] bool policies_run_again() {
+    return std::any_of(policies().begin(), policies().end(),
+                       [](const PolicyStart& each) { return each.runs_again(); });
+  }
+
+  // Where the plan of a policy is better than what was found within the point, from there.
+  void start_from_policies(Climb& climb) {
+    const Trace& recording = index_.step().recording();
+    StructureSearch* best = nullptr;
+    for (PolicyStart& policy : policies()) {
+      if (over()) return;
+      const std::optional<Nanoseconds> below =
+          best_ ? std::optional(best_step()) : std::optional<Nanoseconds>();
+      const Candidate* const plan = policy.plan(recording, request_, below, spent_);
+      if (plan == nullptr || policy.peak() > climb.point) continue;
+      const bool is_better = !climb.step || plan->result.step_ns < *climb.step;
+      if (!within_host_budget(plan->result)) continue;
+      if (!is_better && best_ && !plan->better_than(best_->candidate)) continue;
+      StructureSearch* const in = policy.search(recording, request_);
+      if (in == nullptr) continue;
+      ++out_.search.structures;
+      Found found;
+      found.candidates.push_back({*plan, policy.peak(), {}});
+      offer(*in, std::move(found));
+      if (!is_better) continue;
+      climb.step = plan->result.step_ns;
+      best = in;
+    }
+    if (best == nullptr) return;
+    climb.in = best;
+    climb.members.clear();
+    climb.choices.clear();
+    solve_in(climb, shortest_step(best->footprints(), climb.point));
   }
 
   struct Short {
@@ -440,14 +513,24 @@ class Planner {
       if (reached(bound)) break;
       solve(point, bound);
     }
+    if (!best_ && any_structure_ && !over()) try_chain_schedule(budget);
+  }
+
+  // Takes a step for each layer, so that it comes last.
+  void try_chain_schedule(Bytes budget) {
+    const PolicyBudget within{budget, request_.budget_on};
+    const auto rules = policy_rules(index_, "checkpoint:schedule=optimal", within, &pool_);
+    if (!rules || !admits(request_.allowed, *rules)) return;
+    policies().emplace_back(*rules);
+    Climb climb{budget, &base_, {}, {}, {}};
+    start_from_policies(climb);
   }
 
   void offer_rivals() {
-    if (request_.allowed != Allowed{}) return;  // they decide what they like
     base_.evaluator().begin(spent_, best_step());
     for (const std::string& spec : rivals()) {
       const auto rules = policy_rules(index_, spec);
-      if (!rules) continue;
+      if (!rules || !admits(request_.allowed, *rules)) continue;
       Plan plan;
       plan.saved = rules->saved;
       plan.parameters = rules->parameters;
@@ -535,6 +618,7 @@ class Planner {
   StructurePool pool_;                       // what could
   std::optional<Footprints> any_structure_;  // with a pool
   std::map<StructurePool::Members, std::unique_ptr<StructureSearch>> searches_;
+  std::optional<std::vector<PolicyStart>> policies_;  // once they are asked for
   std::optional<Answer> best_;
   PlanOutcome out_;
 };

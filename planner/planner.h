@@ -49,7 +49,7 @@ enum class PlanKind : std::uint8_t {
   fits_already,         // the step fits as it is; the plan moves nothing
   infeasible,           // proven: the floor is above the budget
   offload_cannot_help,  // proven: no decision lowers the peak, and it is above the budget
-  policy_over_budget,   // the named policy's plan is filled in and does not keep the budget
+  policy_over_budget,   // the named policy's plan is filled in and does not keep a budget
   not_found,            // nothing within the budget was found, and nothing proves there is none
 };
 [[nodiscard]] const char* name_of(PlanKind value);
@@ -71,6 +71,7 @@ struct PlanOutcome {
   Nanoseconds lower_bound_step = 0;   // for every plan within the budgets
   std::int64_t gap_ppm = 0;           // (predicted step - bound) / bound
   MemoryFloor floor;
+  Allowed allowed;  // what floor and bound are of: all, but with `auto` and less in the request
   SearchStats search;
   std::vector<std::string> notes;  // the lowering's, and why the answer is what it is
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "planner/policies/policies.h"
+#include "planner/structure_pool.h"
 #include "simulator/plan/rule_match.h"
 #include "traces/nearest.h"
 
@@ -17,9 +18,9 @@ using builtin::Options;
 struct Entry {
   PolicyInfo info;
   builtin::Rules (*rules)(const simulator::StepIndex&, const Options&);  // null for `auto`
-  // Of a policy that may ask for a budget, in the place of `rules`.
-  builtin::Rules (*rules_within)(const simulator::StepIndex&, const Options&,
-                                 const std::optional<PolicyBudget>&) = nullptr;
+  // Of a policy that may ask for more, in the place of `rules`.
+  builtin::Rules (*rules_given)(const simulator::StepIndex&, const Options&,
+                                const builtin::Given&) = nullptr;
 };
 
 const std::vector<Entry>& entries() {
@@ -29,7 +30,7 @@ const std::vector<Entry>& entries() {
       {builtin::layerwise_info(), builtin::layerwise_rules},
       {builtin::torchtune_info(), builtin::torchtune_rules},
       {builtin::thunder_info(), builtin::thunder_rules},
-      {builtin::fairscale_info(), builtin::fairscale_rules},
+      {builtin::fairscale_info(), nullptr, builtin::fairscale_rules},
       {builtin::checkpoint_info(), nullptr, builtin::checkpoint_rules},
       {builtin::selective_info(), builtin::selective_rules},
       {{"auto", "The planner: the fastest plan that it finds within the budget", {}}, nullptr},
@@ -97,7 +98,8 @@ std::string policy_name(const std::string& spec) {
 }
 
 Result<PolicyRules> policy_rules(const simulator::StepIndex& index, const std::string& spec,
-                                 const std::optional<PolicyBudget>& budget) {
+                                 const std::optional<PolicyBudget>& budget,
+                                 const StructurePool* pool) {
   const std::string name = policy_name(spec);
   std::vector<std::string> known;
   for (const Entry& entry : entries()) {
@@ -106,7 +108,7 @@ Result<PolicyRules> policy_rules(const simulator::StepIndex& index, const std::s
     auto options = parse_options(
         entry.info, spec.size() > name.size() ? spec.substr(name.size() + 1) : std::string());
     if (!options) return options.error();
-    if (entry.rules_within != nullptr) return entry.rules_within(index, *options, budget);
+    if (entry.rules_given != nullptr) return entry.rules_given(index, *options, {budget, pool});
     if (entry.rules == nullptr) {
       return Error{ErrorCode::usage, "policy 'auto' has no rules of its own", "", "",
                    "stowage plan --budget finds its plan"};
@@ -116,9 +118,21 @@ Result<PolicyRules> policy_rules(const simulator::StepIndex& index, const std::s
   return unknown("policy", name, known);
 }
 
+Error of_policy(const std::string& spec, Error error) {
+  if (error.pointer.empty()) return error;
+  error.pointer.clear();
+  error.message = "policy " + spec + ": " + error.message;
+  error.hint = "another option of the policy (stowage policies lists them), or --policy auto";
+  return error;
+}
+
 }  // namespace stowage::planner
 
 namespace stowage::planner::builtin {
+
+std::vector<std::string> largest_kind(const simulator::StepIndex& index, const Given& given) {
+  return given.pool != nullptr ? given.pool->largest_kind() : StructurePool(index).largest_kind();
+}
 
 simulator::SavedRule keep_the_rest() {
   simulator::SavedRule rule;

@@ -14,6 +14,8 @@
 
 namespace stowage::planner {
 
+class StructurePool;
+
 struct PolicyOption {
   std::string name;
   std::string default_value;  // as it is written in a spec
@@ -49,11 +51,15 @@ struct PolicyBudget {
 // "torchtune:stash=5,min_bytes=1KiB" -> "torchtune".
 [[nodiscard]] std::string policy_name(const std::string& spec);
 
-// The rules of a policy for this trace. Usage errors: an unknown policy or option (with the nearest
-// name), a value that does not parse, a policy that needs a budget without one, `auto` (it needs
-// one: planner/planner.h).
+// The rules of a policy for this trace. `pool`: of that, where the caller has one. Usage errors: an
+// unknown policy or option (with the nearest name), a value that does not parse, a policy that
+// needs a budget without one, `auto` (it needs one: planner/planner.h).
 [[nodiscard]] Result<PolicyRules> policy_rules(const simulator::StepIndex& index,
                                                const std::string& spec,
-                                               const std::optional<PolicyBudget>& budget = {});
+                                               const std::optional<PolicyBudget>& budget = {},
+                                               const StructurePool* pool = nullptr);
+
+// An error about a policy's rules in the words of one who wrote none: they are in no file.
+[[nodiscard]] Error of_policy(const std::string& spec, Error error);
 
 }  // namespace stowage::planner

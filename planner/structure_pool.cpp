@@ -37,10 +37,10 @@ StructurePool::Layer StructurePool::layer_of(const simulator::StepIndex& index,
   return layer;
 }
 
-StructurePool::StructurePool(const simulator::StepIndex& recorded) {
+StructurePool::StructurePool(const simulator::StepIndex& recorded, bool copied) {
   if (!recorded.step().is_recording()) return;
   if (recorded.trace().layer_tensors.size() > 0) add_kinds_of_layers(recorded);
-  for (OpFamily& family : op_families(recorded, kMostFamilies)) {
+  for (OpFamily& family : op_families(recorded, kMostFamilies, copied)) {
     Kind& kind = kinds_.emplace_back();
     kind.is_ops = true;
     kind.bytes = family.bytes;

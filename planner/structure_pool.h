@@ -30,8 +30,9 @@ class StructurePool {
   static constexpr std::size_t kFewMembers = 8;  // of all kinds together
 
   StructurePool() = default;  // empty
-  // Depends on the recording alone. Cost: kMostSegments times SegmentFinder::find() at most.
-  explicit StructurePool(const simulator::StepIndex& recorded);
+  // Depends on the recording alone, and on whether tensors may be `copied` instead. Cost:
+  // kMostSegments times SegmentFinder::find() at most.
+  explicit StructurePool(const simulator::StepIndex& recorded, bool copied = true);
 
   // Nothing can run again.
   [[nodiscard]] bool empty() const { return kinds_.empty(); }

@@ -1,7 +1,6 @@
 #include "report/diff.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <unordered_map>
 #include <utility>
 
@@ -111,9 +110,7 @@ std::optional<double> Change::relative() const {
 std::string Change::relative_text() const {
   const auto part = relative();
   if (!part) return "";
-  char buffer[64];
-  std::snprintf(buffer, sizeof buffer, "%+.1f %%", 100 * *part);
-  return buffer;
+  return percent_text(100 * *part, 1, true);
 }
 
 Diff compare(const std::vector<Fact>& before, const std::vector<Fact>& after) {

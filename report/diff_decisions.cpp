@@ -119,7 +119,7 @@ class Decider {
     if (std::string again = segment_around(segments_, name); !again.empty() && !is_given) {
       return again;
     }
-    if (is_site(name)) return by_rules(name);
+    if (is_site(name)) return by_rules(name, is_given ? boundary_around(name) : std::nullopt);
     std::set<std::string> inside;
     for (const std::string& each : all) {
       const bool is_inside = is_site(each) && each.size() > name.size() && each.starts_with(name) &&
@@ -193,24 +193,36 @@ class Decider {
   [[nodiscard]] static std::string as_segment(const Segments& segments) {
     const RecomputeRule& rule = *segments.rule;
     const std::string boundary =
-        rule.boundary == simulator::Decision::offload ? ", given offload" : "";
+        rule.boundary ? std::string(", given ") + simulator::name_of(*rule.boundary) : "";
     if (!segments.names.empty()) return "recompute, as " + rule.segment + boundary;
     if (rule.each == 1) return "recompute as a layer" + boundary;
     const std::string run = rule.each == RecomputeRule::kAll ? "all" : std::to_string(rule.each);
     return "recompute, " + run + " in a row" + boundary;
   }
 
-  [[nodiscard]] std::string by_rules(const std::string& name) const {
+  // Of what the segment of that layer is given, by its rule.
+  [[nodiscard]] std::optional<simulator::Decision> boundary_around(const std::string& name) const {
+    const std::string layer = name.substr(0, name.find('#'));
+    for (const Segments& each : segments_) {
+      if (each.has(layer)) return each.rule->boundary;
+    }
+    return std::nullopt;
+  }
+
+  // With a boundary those that name what segments are given, ahead of it.
+  [[nodiscard]] std::string by_rules(
+      const std::string& name, std::optional<simulator::Decision> boundary = std::nullopt) const {
     std::string text;
     for (std::size_t r = 0; r < sites_.size(); ++r) {
       if (!sites_[r] || !sites_[r]->matches(name)) continue;
       const SavedRule& rule = plan_.saved[r];
+      if (boundary && rule.site.value_or("").find("#in") == std::string::npos) continue;
       std::string does = simulator::name_of(rule.decision);
       if (rule.decision == simulator::Decision::recompute) does += " by ops";
       if (!rule.storage_class && !rule.op && !rule.min_bytes) return text + does;
       text += does + " in part, ";
     }
-    return text + "keep";
+    return text + simulator::name_of(boundary.value_or(simulator::Decision::keep));
   }
 
   const Plan& plan_;

@@ -87,7 +87,7 @@ std::string segments_of(const simulator::RecomputeRule& rule) {
                            : is_all         ? "all as one"
                            : rule.each == 1 ? "each layer"
                                             : std::to_string(rule.each) + " layers as one";
-  return text + ", boundary " + simulator::name_of(rule.boundary);
+  return rule.boundary ? text + ", boundary " + simulator::name_of(*rule.boundary) : text;
 }
 
 // Those within others as "recompute.layers.[0-3] > *.mlp".

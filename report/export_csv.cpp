@@ -140,10 +140,23 @@ std::string stalls_table(const StepView& step) {
   return rows.take();
 }
 
+// That its event is of; of a copy, that runs when it starts. Empty: none.
+const char* phase_of(const StepView& step, const Span& span) {
+  const Phases& phases = step.trace->phases;
+  for (std::size_t p = phases.size(); p-- > 0;) {
+    const EventId first = phases.first_event[p];
+    const bool has_begun =
+        span.event.valid() ? first <= span.event : step.time_of(first) <= span.begin;
+    if (has_begun) return stowage::name_of(phases.kind[p]);
+  }
+  return "";
+}
+
 std::string timeline_table(const StepView& step) {
   const Trace& trace = *step.trace;
   Rows rows;
-  rows.fields({"lane", "kind", "begin_ns", "end_ns", "label", "layer", "op", "bytes", "storage"});
+  rows.fields(
+      {"lane", "kind", "begin_ns", "end_ns", "label", "layer", "op", "bytes", "storage", "phase"});
   rows.end();
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     for (const Span& span : step.timeline.lanes[lane]) {
@@ -151,7 +164,7 @@ std::string timeline_table(const StepView& step) {
       rows.field(span.begin).field(span.end).field(label_of(trace, span));
       rows.field(span.layer.valid() ? layer_name(trace, span.layer) : std::string());
       rows.none_below_zero(span.op.value).field(span.bytes);
-      rows.none_below_zero(span.storage.value).end();
+      rows.none_below_zero(span.storage.value).field(phase_of(step, span)).end();
     }
   }
   return rows.take();

@@ -1,5 +1,7 @@
 #include "report/words.h"
 
+#include <array>
+#include <cstddef>
 #include <cstdio>
 #include <map>
 #include <set>
@@ -10,13 +12,19 @@
 namespace stowage::report {
 namespace {
 
-std::string one_decimal(double value, bool sign) {
-  char buffer[64];
-  std::snprintf(buffer, sizeof buffer, sign ? "%+.1f %%" : "%.1f %%", value);
-  return buffer;
-}
+// At most 400 characters of a double and its digits.
+constexpr std::size_t kMostOfANumber = 512;
 
 }  // namespace
+
+std::string percent_text(double value, int digits, bool sign) {
+  std::array<char, kMostOfANumber> text{};
+  std::snprintf(text.data(), text.size(), sign ? "%+.*f %%" : "%.*f %%", digits, value);
+  std::string percent = text.data();
+  const bool is_zero = percent.find_first_of("123456789ni") == std::string::npos;
+  if (is_zero && percent.front() == '-') percent.replace(0, 1, sign ? "+" : "");
+  return percent;
+}
 
 std::string with_commas(std::int64_t number) {
   std::string digits = std::to_string(number);
@@ -36,12 +44,12 @@ std::string exact_bytes(Bytes bytes) {
 std::string relative(std::int64_t part, std::int64_t whole) {
   if (whole == 0) return "-";
   const double change = 100.0 * static_cast<double>(part - whole) / static_cast<double>(whole);
-  return one_decimal(change, true);
+  return percent_text(change, 1, true);
 }
 
 std::string percent(std::int64_t part, std::int64_t whole) {
   if (whole == 0) return "-";
-  return one_decimal(100.0 * static_cast<double>(part) / static_cast<double>(whole), false);
+  return percent_text(100.0 * static_cast<double>(part) / static_cast<double>(whole), 1, false);
 }
 
 std::string count_of(std::int64_t number, const std::string& noun) {

@@ -13,6 +13,8 @@ namespace stowage::report {
 [[nodiscard]] std::string exact_bytes(Bytes bytes);
 // "161,480,704"
 [[nodiscard]] std::string with_commas(std::int64_t number);
+// "+3.2 %" with a sign, "3.2 %" without. What rounds to zero has no minus.
+[[nodiscard]] std::string percent_text(double value, int digits, bool sign);
 // "+3.2 %", "-0.1 %": `part` against `whole`, one decimal; "-" when whole is 0.
 [[nodiscard]] std::string relative(std::int64_t part, std::int64_t whole);
 // "12.3 %" of a share.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
 #include "report/words.h"
 
@@ -75,11 +76,8 @@ void judge_program(const Verification& v, const Demands& demands, Judgement& jud
   if (run.host_bytes != v.predicted.host) {
     failures.push_back(off_by("the host memory", run.host_bytes, v.predicted.host));
   }
-  const Bytes peak = peak_of(run, demands.budget.on);
-  if (demands.budget.device && peak > *demands.budget.device) {
-    failures.push_back(std::string("the peak ") + simulator::name_of(demands.budget.on) + " of " +
-                       report::exact_bytes(peak) + " is above the plan's budget of " +
-                       report::exact_bytes(*demands.budget.device));
+  for (std::string& failure : budget_failures(run, demands.budget)) {
+    failures.push_back(std::move(failure));
   }
 }
 
@@ -131,6 +129,22 @@ void judge_allocator(const Verification& v, const Demands& demands, Judgement& j
 }
 
 }  // namespace
+
+std::vector<std::string> budget_failures(const MeasuredRun& run,
+                                         const simulator::PlanBudget& budget) {
+  std::vector<std::string> failures;
+  const Bytes peak = peak_of(run, budget.on);
+  if (budget.device && peak > *budget.device) {
+    failures.push_back(std::string("the peak ") + simulator::name_of(budget.on) + " of " +
+                       report::exact_bytes(peak) + " is above the plan's budget of " +
+                       report::exact_bytes(*budget.device));
+  }
+  if (budget.host && run.host_bytes > *budget.host) {
+    failures.push_back("the host memory of " + report::exact_bytes(run.host_bytes) +
+                       " is above the plan's host budget of " + report::exact_bytes(*budget.host));
+  }
+  return failures;
+}
 
 Judgement judge(const Verification& v, const Demands& demands) {
   Judgement judgement;

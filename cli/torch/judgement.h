@@ -1,4 +1,4 @@
-// What `verify` demands of a run under a plan.
+// What `verify` and `execute` demand of a run under a plan.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct Judgement {
 // The demands: results bitwise (or within the tolerance; or, of a model that does not repeat
 // itself, each tensor within its own noise, which digests do not tell), losses that are numbers,
 // the recorded step, no parameter stored beside the plan in a steady step, requested and host bytes
-// as predicted and the former alike in every steady step, the budget. On a device with an
+// as predicted and the former alike in every steady step, both budgets. On a device with an
 // allocator's counters also: active within 0.1 % of the prediction, active and reserved alike in
 // every steady step (unless the replay says that active varies), no host memory pinned behind the
 // first step, and no more memory taken from the driver there than the replay takes. Where that
@@ -37,5 +37,9 @@ struct Judgement {
 // when the plan moves nothing. On planned memory reserved is as predicted, to the byte.
 // `v.failures` is not looked at.
 [[nodiscard]] Judgement judge(const Verification& v, const Demands& demands);
+
+// The budgets alone, which `execute` demands too: one line for each that the run is above.
+[[nodiscard]] std::vector<std::string> budget_failures(const MeasuredRun& run,
+                                                       const simulator::PlanBudget& budget);
 
 }  // namespace stowage::cli

@@ -260,10 +260,12 @@ std::string profile_json(const Trace& trace, const std::string& trace_file) {
 }
 
 std::string execute_json(const MeasuredRun& run, const simulator::Predicted& predicted,
-                         const std::string& plan_file, const std::string& trace_file) {
+                         const std::vector<std::string>& failures, const std::string& plan_file,
+                         const std::string& trace_file) {
   Json steps = Json::array();
   for (const MeasuredStep& step : run.steps) steps.push_back(step_json(step));
   return dump({{"schema", "stowage-execute/1"},
+               {"failures", failures},
                {"measured", run_json(run)},
                {"predicted", predicted_json(predicted)},
                {"error", error_figures(run, predicted)},

@@ -23,9 +23,10 @@ namespace stowage::cli {
 // `stowage profile --json`.
 [[nodiscard]] std::string profile_json(const Trace& trace, const std::string& trace_file);
 
-// `stowage execute --json`.
+// `stowage execute --json`; `failures`: budgets of the plan that the run is above.
 [[nodiscard]] std::string execute_json(const MeasuredRun& run,
                                        const simulator::Predicted& predicted,
+                                       const std::vector<std::string>& failures,
                                        const std::string& plan_file, const std::string& trace_file);
 
 struct Verification {

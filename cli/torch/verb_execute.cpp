@@ -1,4 +1,5 @@
 #include "cli/torch/child_process.h"
+#include "cli/torch/judgement.h"
 #include "cli/torch/measured_run.h"
 #include "cli/torch/measured_text.h"
 #include "cli/torch/model_error.h"
@@ -13,9 +14,11 @@ namespace stowage::cli {
 
 namespace {
 
-std::string execute_text(const PlanInputs& inputs, const MeasuredRun& run) {
+std::string execute_text(const PlanInputs& inputs, const MeasuredRun& run,
+                         const std::vector<std::string>& failures) {
   const simulator::Predicted& predicted = inputs.predicted;
   std::string text = "ran " + report::run_line(*inputs.trace) + " under " + inputs.plan_file + "\n";
+  for (const std::string& failure : failures) text += "  failed      " + failure + "\n";
   text += "  peak        " + report::exact_bytes(run.peak_requested) + " requested, predicted " +
           report::with_commas(predicted.peak_requested) + ", difference " +
           report::with_commas(run.peak_requested - predicted.peak_requested) + " bytes\n";
@@ -72,6 +75,7 @@ int verb_execute(const Args& args, std::ostream& out, std::ostream& err) {
   run.declare(line);
   line.flag("--allow-off-plan", run.off_plan,
             "go on when the step is not the plan's: saved tensors leave at once from there on");
+  line.detail("Exit code 1 when the run is above the plan's budget, on the device or on the host.");
   line.example("stowage execute --plan p.json --steps 10");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (Status status = run.read(10); !status) return status.error();
@@ -88,13 +92,15 @@ int verb_execute(const Args& args, std::ostream& out, std::ostream& err) {
       return of_model(measured.error(), spec.text(), spec);
     }
     for (const std::string& warning : measured->warnings) console.warn(warning);
+    const std::vector<std::string> failures = budget_failures(*measured, inputs->plan.budget);
     if (console.json) {
-      console.out << execute_json(*measured, inputs->predicted, inputs->plan_file,
+      for (const std::string& failure : failures) console.warn(failure);
+      console.out << execute_json(*measured, inputs->predicted, failures, inputs->plan_file,
                                   inputs->trace_file);
     } else {
-      console.out << execute_text(*inputs, *measured);
+      console.out << execute_text(*inputs, *measured, failures);
     }
-    return 0;
+    return failures.empty() ? 0 : static_cast<int>(ErrorCode::condition);
   });
 }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -65,9 +64,7 @@ Result<Trace> record(const RecordingRequest& request, const StepUnderPlan* under
 
 // "+1.3 %"; a share of another number.
 std::string percent(double share, int digits, bool sign) {
-  char text[32];
-  std::snprintf(text, sizeof text, sign ? "%+.*f %%" : "%.*f %%", digits, 100 * share);
-  return text;
+  return report::percent_text(100 * share, digits, sign);
 }
 
 std::string gpu_text(const Trace& trace) {
@@ -169,6 +166,9 @@ struct ProfileOptions {
         StepUnderPlan::load({*plan, plans_trace}, model, flags, console.files);
     if (!step) return step.error();
     for (const std::string& warning : step->warnings()) console.warn(warning);
+    if (!step->runs_again()) {
+      console.warn("nothing runs again under the plan: what is recorded is the plain step");
+    }
     if (step->moves()) console.warn("what the plan moves stays while the step is recorded");
     return std::optional<StepUnderPlan>(std::move(step).value());
   }

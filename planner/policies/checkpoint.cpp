@@ -8,7 +8,10 @@
 //
 // Approximated: which layers a user would wrap is not recorded; the identical layers that free the
 // most bytes are taken.
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,9 +19,9 @@
 
 #include "planner/checkpoint_schedule.h"
 #include "planner/policies/policies.h"
-#include "planner/structure_pool.h"
 #include "simulator/step/plan_structure.h"
 #include "simulator/step/segment_rule_writer.h"
+#include "simulator/step/segment_rules.h"
 
 namespace stowage::planner::builtin {
 PolicyInfo checkpoint_info() {
@@ -31,7 +34,7 @@ PolicyInfo checkpoint_info() {
 }
 
 Rules checkpoint_rules(const simulator::StepIndex& index, const Options& options,
-                       const std::optional<PolicyBudget>& budget) {
+                       const Given& given) {
   const Result<std::int32_t> every = whole_number(options, "every", 1, "layers");
   if (!every) return every.error();
   const std::string& schedule = options.at("schedule");
@@ -42,11 +45,11 @@ Rules checkpoint_rules(const simulator::StepIndex& index, const Options& options
   if (is_optimal && (*every > 1 || options.at("run") != "1")) {
     return bad_option("schedule", schedule, "without every and run: it chooses the layers itself");
   }
-  if (is_optimal && !budget) {
+  if (is_optimal && !given.budget) {
     return Error{ErrorCode::usage, "policy checkpoint: schedule=optimal needs a budget", "", "",
                  "stowage plan with --budget; simulate replays the plan"};
   }
-  const std::vector<std::string> layers = StructurePool(index).largest_kind();
+  const std::vector<std::string> layers = largest_kind(index, given);
   if (layers.empty()) {
     return Error{ErrorCode::bad_input, "policy checkpoint: no layer of the recording can run again",
                  "", "", "record it again, with layers that are callables"};
@@ -54,7 +57,7 @@ Rules checkpoint_rules(const simulator::StepIndex& index, const Options& options
   PolicyRules rules{{keep_the_rest()}, {}, {}};
   const Trace& recording = index.step().recording();
   if (is_optimal) {
-    Result<std::vector<std::string>> chosen = layers_that_run_again(index, layers, *budget);
+    Result<std::vector<std::string>> chosen = layers_that_run_again(index, layers, *given.budget);
     if (!chosen) return chosen.error();
     simulator::Structure structure;
     structure.recompute = std::move(chosen).value();
@@ -65,19 +68,33 @@ Rules checkpoint_rules(const simulator::StepIndex& index, const Options& options
   if (options.at("run") == "sqrt") {
     run = static_cast<std::int32_t>(std::lround(std::sqrt(static_cast<double>(layers.size()))));
   } else {
-    const Result<std::int32_t> given = whole_number(options, "run", 1, "layers");
-    if (!given) return given.error();
-    run = *given;
+    const Result<std::int32_t> number = whole_number(options, "run", 1, "layers");
+    if (!number) return number.error();
+    run = *number;
   }
   if (run > 1 && *every > 1) {
     return bad_option("run", options.at("run"), "with every=1: a segment is layers in a row");
+  }
+  const auto count = static_cast<std::int32_t>(layers.size());
+  const std::string all = count == 1 ? "'" + layers.front() + "' is the only layer of its kind"
+                                     : "there are " + std::to_string(count) + " identical layers";
+  if (*every > count) {
+    rules.notes.push_back("policy checkpoint: " + all + ", so that with every=" +
+                          std::to_string(*every) + " the first of them alone runs again");
+  }
+  if (run > count) {
+    rules.notes.push_back("policy checkpoint: " + all + ", fewer than run=" + std::to_string(run));
   }
   simulator::Structure structure;
   for (std::size_t i = 0; i < layers.size(); i += static_cast<std::size_t>(*every)) {
     structure.recompute.push_back(layers[i]);
   }
   rules.recompute = simulator::recompute_rules(recording, structure);
-  for (simulator::RecomputeRule& rule : rules.recompute) rule.each = run;
+  for (simulator::RecomputeRule& rule : rules.recompute) {
+    const auto named = simulator::segments_named(recording, {rule});
+    const std::size_t most = named ? named->size() : 1;
+    rule.each = std::min(run, static_cast<std::int32_t>(most));
+  }
   return rules;
 }
 

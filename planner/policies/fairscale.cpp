@@ -18,7 +18,6 @@
 
 #include "planner/policies/policies.h"
 #include "planner/streaming_layers.h"
-#include "planner/structure_pool.h"
 #include "simulator/plan/decisions.h"
 #include "simulator/plan/parameter_shards.h"
 #include "simulator/plan/pattern_text.h"
@@ -102,7 +101,7 @@ std::vector<simulator::RecomputeRule> rules_by_shard(
   return rules;
 }
 
-void add_recompute(const simulator::StepIndex& index,
+void add_recompute(const simulator::StepIndex& index, const Given& given,
                    const std::map<LayerId, std::int32_t>& shard_of, PolicyRules& rules) {
   const Trace& recording = index.step().recording();
   std::map<std::string, LayerId> by_name;
@@ -110,7 +109,7 @@ void add_recompute(const simulator::StepIndex& index,
     by_name.emplace(recording.string(recording.layers.name[l]), LayerId(l));
   }
   std::map<std::int32_t, std::vector<std::string>> layers;
-  for (const std::string& name : StructurePool(index).largest_kind()) {
+  for (const std::string& name : largest_kind(index, given)) {
     const auto layer = by_name.find(name.substr(0, name.find('@')));
     if (layer == by_name.end()) continue;
     for (LayerId at = layer->second; at.valid(); at = recording.layers.parent[at.index()]) {
@@ -144,7 +143,8 @@ PolicyInfo fairscale_info() {
           true};
 }
 
-Rules fairscale_rules(const simulator::StepIndex& index, const Options& options) {
+Rules fairscale_rules(const simulator::StepIndex& index, const Options& options,
+                      const Given& given) {
   const Result<std::int32_t> shards = whole_number(options, "shards", 1, "shards");
   if (!shards) return shards.error();
   const Trace& trace = index.trace();
@@ -163,7 +163,7 @@ Rules fairscale_rules(const simulator::StepIndex& index, const Options& options)
   parameters.prefetch = 1;
   // No rule of saved tensors: one that keeps the rest would keep what segments are given.
   PolicyRules rules{{}, simulator::to_shards(trace, parameters), 0};
-  add_recompute(index, shard_of, rules);
+  add_recompute(index, given, shard_of, rules);
   return rules;
 }
 

@@ -19,6 +19,12 @@ using Rules = Result<PolicyRules>;
 // Values of all of a policy's options: the spec's, else the defaults.
 using Options = std::map<std::string, std::string>;
 
+// What some policies ask for beside their options.
+struct Given {
+  std::optional<PolicyBudget> budget;
+  const StructurePool* pool = nullptr;  // of the recording; null: not known yet
+};
+
 [[nodiscard]] PolicyInfo resident_info();
 [[nodiscard]] Rules resident_rules(const simulator::StepIndex& index, const Options& options);
 
@@ -36,13 +42,18 @@ using Options = std::map<std::string, std::string>;
 
 [[nodiscard]] PolicyInfo checkpoint_info();
 [[nodiscard]] Rules checkpoint_rules(const simulator::StepIndex& index, const Options& options,
-                                     const std::optional<PolicyBudget>& budget);
+                                     const Given& given);
 
 [[nodiscard]] PolicyInfo fairscale_info();
-[[nodiscard]] Rules fairscale_rules(const simulator::StepIndex& index, const Options& options);
+[[nodiscard]] Rules fairscale_rules(const simulator::StepIndex& index, const Options& options,
+                                    const Given& given);
 
 [[nodiscard]] PolicyInfo selective_info();
 [[nodiscard]] Rules selective_rules(const simulator::StepIndex& index, const Options& options);
+
+// StructurePool::largest_kind(), of the given pool where there is one.
+[[nodiscard]] std::vector<std::string> largest_kind(const simulator::StepIndex& index,
+                                                    const Given& given);
 
 // {"site": "*", "do": "keep"}, the last rule of a plan.
 [[nodiscard]] simulator::SavedRule keep_the_rest();

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@
 #include "simulator/step/op_chains.h"
 #include "simulator/step/op_spans.h"
 #include "simulator/step/plan_structure.h"
+#include "traces/nearest.h"
 #include "traces/size_text.h"
 
 namespace stowage::planner::builtin {
@@ -32,12 +34,35 @@ namespace {
 
 constexpr const char* kList = "mm+addmm+bmm+baddbmm+*convolution*+*scaled_dot_product*";
 
-Result<std::vector<simulator::Pattern>> listed_ops(const std::string& text) {
+// That no op of the recording is called so; none: one is.
+std::optional<Error> names_no_op(const Trace& trace, const std::string& name,
+                                 const simulator::Pattern& pattern) {
+  constexpr std::string_view kSpace = "aten::";
+  std::vector<std::string> names;
+  std::set<StringId> seen;
+  for (const StringId op : trace.ops.name) {
+    if (!seen.insert(op).second) continue;
+    const std::string& known = trace.string(op);
+    if (pattern.matches(known)) return std::nullopt;
+    if (known.starts_with(kSpace)) names.push_back(known.substr(kSpace.size()));
+  }
+  const std::string near = nearest(name, names);
+  return bad_option("save", name,
+                    "no op of the recording is called so" +
+                        (near.empty() ? std::string() : "; the nearest is '" + near + "'"));
+}
+
+// Of the default list some may be of no use to a model, of a user's none.
+Result<std::vector<simulator::Pattern>> listed_ops(const Trace& trace, const std::string& text) {
   std::vector<simulator::Pattern> patterns;
   for (std::size_t start = 0; start <= text.size();) {
     const std::size_t plus = std::min(text.find('+', start), text.size());
-    const auto pattern = simulator::Pattern::parse("aten::" + text.substr(start, plus - start));
+    const std::string name = text.substr(start, plus - start);
+    const auto pattern = simulator::Pattern::parse("aten::" + name);
     if (plus == start || !pattern) return bad_option("save", text, "names of ops, such as mm+bmm");
+    if (text != kList) {
+      if (auto error = names_no_op(trace, name, *pattern)) return *std::move(error);
+    }
     patterns.push_back(*pattern);
     start = plus + 1;
   }
@@ -53,11 +78,18 @@ std::string numbered_layer(const Trace& trace, OpId op) {
   return path.number < 0 ? "" : path.prefix + std::to_string(path.number);
 }
 
-// By op: the list names it. `every`: of the products of matrices in a layer it leaves out every
-// Nth; 0: none.
-std::vector<bool> ops_of_list(const Trace& trace, const std::vector<simulator::Pattern>& patterns,
-                              std::int32_t every) {
-  std::vector<bool> is_listed(trace.ops.size(), false);
+struct ListedOps {
+  std::vector<bool> is_listed;     // by op
+  std::int32_t most_products = 0;  // of matrices, in a layer; counted where `every` is above 0
+};
+
+// What the list names. `every`: of the products of matrices in a layer it leaves out every Nth; 0:
+// none.
+ListedOps ops_of_list(const Trace& trace, const std::vector<simulator::Pattern>& patterns,
+                      std::int32_t every) {
+  ListedOps listed;
+  std::vector<bool>& is_listed = listed.is_listed;
+  is_listed.assign(trace.ops.size(), false);
   std::map<std::string, std::int32_t> products;
   for (std::size_t o = 0; o < trace.ops.size(); ++o) {
     const std::string& name = trace.string(trace.ops.name[o]);
@@ -67,9 +99,12 @@ std::vector<bool> ops_of_list(const Trace& trace, const std::vector<simulator::P
         every > 0 && is_listed[o] && trace.ops.primitive[o] != 0 && name.ends_with("mm");
     if (!is_product) continue;
     const std::string layer = numbered_layer(trace, OpId(o));
-    if (!layer.empty() && ++products[layer] % every == 0) is_listed[o] = false;
+    if (layer.empty()) continue;
+    const std::int32_t number = ++products[layer];
+    listed.most_products = std::max(listed.most_products, number);
+    if (number % every == 0) is_listed[o] = false;
   }
-  return is_listed;
+  return listed;
 }
 
 // What the list does not name, by what becomes of it.
@@ -153,13 +188,14 @@ PolicyInfo selective_info() {
 }
 
 Rules selective_rules(const simulator::StepIndex& index, const Options& options) {
-  const auto saved_ops = listed_ops(options.at("save"));
+  const Trace& recording = index.step().recording();
+  const auto saved_ops = listed_ops(recording, options.at("save"));
   if (!saved_ops) return saved_ops.error();
   const Result<std::int32_t> every = whole_number(options, "every", 0, "products");
   if (!every) return every.error();
-  const Trace& recording = index.step().recording();
+  const ListedOps listed = ops_of_list(recording, *saved_ops, *every);
   const simulator::ChainFinder chains(recording);
-  Unlisted unlisted(recording, chains, ops_of_list(recording, *saved_ops, *every));
+  Unlisted unlisted(recording, chains, listed.is_listed);
   simulator::Structure structure;
   structure.ops = unlisted.made_again(chains);
   if (structure.ops.empty()) {
@@ -171,6 +207,12 @@ Rules selective_rules(const simulator::StepIndex& index, const Options& options)
   PolicyRules rules{simulator::op_rules(recording, structure), {}, {}};
   rules.saved.push_back(keep_the_rest());
   rules.notes = unlisted.notes();
+  if (*every > listed.most_products) {
+    rules.notes.insert(rules.notes.begin(), "policy selective: no numbered layer has more than " +
+                                                std::to_string(listed.most_products) +
+                                                " listed products of matrices, so that every=" +
+                                                std::to_string(*every) + " leaves out none");
+  }
   return rules;
 }
 

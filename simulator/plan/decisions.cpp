@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -17,6 +18,10 @@ namespace {
 
 // In the site of what a segment is given (traces/site_text.h).
 constexpr const char* kInputSite = "#in";
+
+bool names_inputs(const SavedRule& rule) {
+  return rule.site && rule.site->find(kInputSite) != std::string::npos;
+}
 
 std::string at_rule(std::size_t rule, const std::string& key = "") {
   return "/saved/" + std::to_string(rule) + key;
@@ -59,7 +64,7 @@ Error matches_nothing(const Trace& trace, const SavedRule& rule, std::size_t num
   only_site.site = rule.site;
   error.message = "the rule with site \"" + short_text(*rule.site) + "\" matches no saved tensor";
   error.pointer = at_rule(number, "/site");
-  if (rule.site->find(kInputSite) != std::string::npos) {
+  if (names_inputs(rule)) {
     if (rule.decision == Decision::recompute) {
       error.message = "what runs again is given \"" + short_text(*rule.site) +
                       "\": that is not made again by ops";
@@ -129,22 +134,21 @@ Result<SavedDecision> decide(const Trace& trace, const SavedRule& rule, std::siz
 // Of what segments of a rule are given.
 struct Boundary {
   Pattern pattern;
-  Decision decision = Decision::keep;
+  std::optional<Decision> decision;
 };
 
-// It is an input of a segment whose rule lets inputs leave.
-bool leaves_at_begin(const Trace& trace, const std::vector<Boundary>& boundaries, SavedId saved) {
-  if (trace.saved.ordinal[saved.index()] >= 0) return false;
-  if (pre_existing(trace, trace.saved.storage[saved.index()])) return false;
+// What its segment's rule says of it, an input of that.
+std::optional<Decision> boundary_of(const Trace& trace, const std::vector<Boundary>& boundaries,
+                                    SavedId saved) {
+  if (trace.saved.ordinal[saved.index()] >= 0) return std::nullopt;
+  if (pre_existing(trace, trace.saved.storage[saved.index()])) return std::nullopt;
   const std::string& layer =
       trace.string(trace.layers.name[trace.saved.layer[saved.index()].index()]);
   const std::string call = layer + "@" + std::to_string(trace.saved.call[saved.index()]);
   for (const Boundary& each : boundaries) {
-    if (each.pattern.matches(layer) || each.pattern.matches(call)) {
-      return each.decision == Decision::offload;
-    }
+    if (each.pattern.matches(layer) || each.pattern.matches(call)) return each.decision;
   }
-  return false;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -174,12 +178,14 @@ Result<Decisions> resolve(const Trace& trace, const Plan& plan) {
   std::vector<bool> used(plan.saved.size(), false);
   for (std::size_t i = 0; i < trace.saved.size(); ++i) {
     bool decided = false;
+    const bool is_input = trace.saved.ordinal[i] < 0;
+    const std::optional<Decision> boundary = boundary_of(trace, boundaries, SavedId(i));
     for (std::size_t rule = 0; rule < plan.saved.size(); ++rule) {
       // A rule that is shadowed by earlier ones still counts as matching.
       if ((decided && used[rule]) || !matchers[rule].matches(SavedId(i))) continue;
       // What a segment is given is there for that.
-      const bool is_input = trace.saved.ordinal[i] < 0;
       if (is_input && plan.saved[rule].decision == Decision::recompute) continue;
+      if (boundary && !names_inputs(plan.saved[rule])) continue;
       used[rule] = true;
       if (decided) continue;
       decided = true;
@@ -187,9 +193,7 @@ Result<Decisions> resolve(const Trace& trace, const Plan& plan) {
       if (!decision) return decision.error();
       decisions.saved[i] = std::move(decision).value();
     }
-    if (!decided && leaves_at_begin(trace, boundaries, SavedId(i))) {
-      decisions.saved[i].decision = Decision::offload;
-    }
+    if (!decided && boundary) decisions.saved[i].decision = *boundary;
   }
   for (std::size_t rule = 0; rule < plan.saved.size(); ++rule) {
     if (!used[rule] && !matchers[rule].matches_everything()) {

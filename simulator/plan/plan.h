@@ -73,9 +73,11 @@ struct SavedRule {
 // the pattern names: each by itself, or several in a row as one segment.
 struct RecomputeRule {
   static constexpr std::int32_t kAll = 0;
-  std::string segment;                 // pattern of layer calls: "layers.[0-3]", "embed@2"
-  std::int32_t each = 1;               // layers in a segment; kAll: all that it names
-  Decision boundary = Decision::keep;  // of what a segment is given, where no saved rule decides
+  std::string segment;    // pattern of layer calls: "layers.[0-3]", "embed@2"
+  std::int32_t each = 1;  // layers in a segment; kAll: all that it names
+  // Keep or offload what a segment is given, where no saved rule names it ("#in"). Absent = as the
+  // saved rules say, and kept where none does.
+  std::optional<Decision> boundary{};
   // Layer calls within each segment that run again by themselves behind it; what they are given
   // stays.
   std::vector<RecomputeRule> within{};

@@ -95,7 +95,7 @@ Json recompute_json(const RecomputeRule& rule) {
   } else if (rule.each != 1) {
     json["each"] = rule.each;
   }
-  if (rule.boundary != Decision::keep) json["boundary"] = name_of(rule.boundary);
+  if (rule.boundary) json["boundary"] = name_of(*rule.boundary);
   if (!rule.within.empty()) {
     Json within = Json::array();
     for (const RecomputeRule& inner : rule.within) within.push_back(recompute_json(inner));

@@ -72,7 +72,10 @@ bool PlanReader::boundary(const Json& json, const std::string& at, std::int32_t 
                           RecomputeRule& out) {
   std::size_t which = 0;
   if (!one_of(json, at, {"keep", "offload"}, which)) return false;
-  if (which == 0) return true;
+  if (which == 0) {
+    out.boundary = Decision::keep;
+    return true;
+  }
   if (depth > 0) {
     return fail(at, "what a segment within another is given stays: the other one's run makes it",
                 "leave \"boundary\" out");

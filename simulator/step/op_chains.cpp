@@ -85,7 +85,7 @@ bool may_write_again(std::string_view op) {
   return op.ends_with('_') && may_run_again(op.substr(0, op.size() - 1));
 }
 
-Error chain_error(std::string message, std::string hint = {}) {
+Error chain_error(std::string message, std::string hint = "keep it, or offload it") {
   return {ErrorCode::bad_input, std::move(message), "", "", std::move(hint)};
 }
 
@@ -181,8 +181,9 @@ std::string ChainFinder::why_not(StorageId storage) const {
 Status ChainFinder::check(SavedId saved) const {
   const std::string why = why_not(trace_.saved.storage[saved.index()]);
   if (why.empty()) return Unit{};
-  return chain_error(trace_.string(trace_.saved.site[saved.index()]) +
-                     " cannot be made again by ops: " + why);
+  return chain_error(
+      trace_.string(trace_.saved.site[saved.index()]) + " cannot be made again by ops: " + why,
+      has_primitives_ ? "keep it, or offload it" : "record the model again with this version");
 }
 
 Result<ChainFinder::GivenUp> ChainFinder::storages_at(const std::vector<std::string>& sites) const {
@@ -201,7 +202,8 @@ Result<ChainFinder::GivenUp> ChainFinder::storages_at(const std::vector<std::str
       for (const auto& [name, row] : by_name) names.emplace_back(name);
       const std::string near = nearest(site, names);
       return at_entry(k, chain_error("the recording saves nothing at '" + site + "'",
-                                     near.empty() ? "" : "did you mean '" + near + "'?"));
+                                     near.empty() ? "stowage inspect lists the saved tensors"
+                                                  : "did you mean '" + near + "'?"));
     }
     if (Status able = check(found->second); !able) return at_entry(k, able.error());
     given_up.site[found->second.index()] = k;

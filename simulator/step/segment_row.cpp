@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "simulator/plan/pattern_text.h"
@@ -36,6 +37,22 @@ const Call* call_named(const Calls& calls, const std::string& name) {
   return found == calls.end() ? nullptr : &*found;
 }
 
+// Where `name` is "layers.0@3" and there are other calls of "layers.0".
+std::optional<Error> names_another_call(const Calls& calls, const std::string& name) {
+  const std::string layer = name.substr(0, name.find('@'));
+  if (layer.size() == name.size()) return std::nullopt;
+  std::vector<std::string> names;
+  for (const Call& call : calls) {
+    if (call.layer == layer) names.push_back(call.name);
+  }
+  if (names.empty()) return std::nullopt;
+  const std::string message =
+      "\"" + short_text(name) + "\" names no layer call: the step calls '" + layer + "' ";
+  if (names.front() == layer) return row_error(message + "once", "name it '" + layer + "'");
+  return row_error(message + std::to_string(names.size()) + " times",
+                   "its calls are '" + names.front() + "' to '" + names.back() + "'");
+}
+
 // Of two calls of which the later one is not reached from the earlier one.
 Error why_not_reached(const Calls& calls, const Call& first, const Call& last) {
   if (last.first < first.first && last.end <= first.first) {
@@ -44,7 +61,8 @@ Error why_not_reached(const Calls& calls, const Call& first, const Call& last) {
   }
   const std::string hint = "a row has layers that run one after the other, none within another";
   for (const Call& call : calls) {
-    if (call.first >= last.first || call.end < last.end) continue;
+    const bool is_around = call.first < last.first && last.end <= call.end;
+    if (!is_around || call.first < first.first) continue;
     return row_error("'" + last.name + "' lies within '" + call.name + "'", hint);
   }
   return row_error("'" + first.name + "' lies within '" + last.name + "'", hint);
@@ -68,6 +86,7 @@ Error names_no_call(const std::vector<SegmentFinder::Named>& calls,
                      "only calls within the segments of the rule around it count: '" + name +
                          "' lies outside of them, or is all of one");
   }
+  if (auto error = names_another_call(calls, name)) return *std::move(error);
   std::vector<std::string> names;
   for (const Call& call : calls) {
     names.push_back(call.name);
@@ -82,7 +101,7 @@ Error names_no_call(const std::vector<SegmentFinder::Named>& calls,
                                          : "the nearest layer is " + near);
 }
 
-Error why_no_row(const std::vector<SegmentFinder::Named>& calls,
+Error why_no_row(const std::vector<std::vector<SegmentFinder::Named>>& places,
                  const std::vector<SegmentFinder::Named>& all, const std::string& row) {
   const std::size_t dots = row.find(kRunOfLayers);
   const std::string first = row.substr(0, dots);
@@ -95,10 +114,18 @@ Error why_no_row(const std::vector<SegmentFinder::Named>& calls,
                      R"("each": "run" lets all that a pattern names run again as one segment)");
   }
   if (first == last) return row_error("the row has one layer", "name it alone: \"" + first + "\"");
+  Calls calls;
+  for (const Calls& place : places) calls.insert(calls.end(), place.begin(), place.end());
   for (const std::string& name : {first, last}) {
     if (call_named(calls, name) == nullptr) return names_no_call(calls, all, name);
   }
-  return why_not_reached(calls, *call_named(calls, first), *call_named(calls, last));
+  for (const Calls& place : places) {
+    const Call* const from = call_named(place, first);
+    const Call* const to = call_named(place, last);
+    if (from != nullptr && to != nullptr) return why_not_reached(place, *from, *to);
+  }
+  return row_error("'" + first + "' and '" + last + "' lie in two segments of the rule around it",
+                   "a row within a rule lies in one of its segments: write one for each");
 }
 
 }  // namespace stowage::simulator

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "simulator/plan/pattern.h"
@@ -71,19 +72,29 @@ class Reading {
 
   // Once all places are read.
   [[nodiscard]] Status check(const std::vector<Place>& places) const {
+    if (is_read_ && rule_.each > most_) {
+      return Error{ErrorCode::bad_input,
+                   "\"each\" is " + std::to_string(rule_.each) + ", and \"" +
+                       short_text(rule_.segment) + "\" names " + std::to_string(most_) +
+                       (most_ == 1 ? " layer call" : " layer calls"),
+                   "", at_ + "/each", "\"each\": \"run\" lets all of them run again as one"};
+    }
     if (is_read_) return Unit{};
     if (names_any_) {
       return bad(
           "earlier rules have every layer call that \"" + short_text(rule_.segment) + "\" names",
           "leave one of them out");
     }
+    if (rule_.segment.find(kRunOfLayers) != std::string::npos) {
+      std::vector<Calls> each;
+      for (const Place& place : places) each.push_back(place.calls);
+      return at_segment(why_no_row(each, all_, rule_.segment));
+    }
     Calls calls;
     for (const Place& place : places) {
       calls.insert(calls.end(), place.calls.begin(), place.calls.end());
     }
-    const bool is_row = rule_.segment.find(kRunOfLayers) != std::string::npos;
-    return at_segment(is_row ? why_no_row(calls, all_, rule_.segment)
-                             : names_no_call(calls, all_, rule_.segment));
+    return at_segment(names_no_call(calls, all_, rule_.segment));
   }
 
  private:
@@ -139,6 +150,7 @@ class Reading {
     const Result<Calls> found = calls_of(place, *pattern);
     if (!found) return found.error();
     const Calls& mine = *found;
+    most_ = std::max(most_, static_cast<std::int32_t>(mine.size()));
     const std::size_t each = rule_.each == RecomputeRule::kAll
                                  ? std::max<std::size_t>(mine.size(), 1)
                                  : static_cast<std::size_t>(rule_.each);
@@ -156,6 +168,7 @@ class Reading {
   std::string at_;
   bool names_any_ = false;
   bool is_read_ = false;
+  std::int32_t most_ = 1;  // calls that it names in one place
 };
 
 // The segments of rules, and of those within them.

@@ -17,8 +17,8 @@ struct NamedSegment {
 
 // Outer ones ahead of inner ones. Errors (bad_input), at "/recompute/N/..": a rule that names no
 // layer call (with the nearest one), or none that an earlier rule does not have; one that names a
-// call with one of an earlier rule in it; a row that is none; one within another that names all of
-// that. Cost: O(recording + rules * calls).
+// call with one of an earlier rule in it, or fewer than "each"; a row that is none; one within
+// another that names all of that. Cost: O(recording + rules * calls).
 [[nodiscard]] Result<std::vector<NamedSegment>> segments_named(
     const Trace& recording, const std::vector<RecomputeRule>& rules);
 

@@ -14,7 +14,8 @@ Error bad(std::string message, std::string hint = {}) {
   return {ErrorCode::bad_input, std::move(message), "", "", std::move(hint)};
 }
 
-Error cannot(const std::string& segment, const std::string& why, const std::string& hint = {}) {
+Error cannot(const std::string& segment, const std::string& why,
+             const std::string& hint = "leave it out, or name layers within it") {
   return bad("segment '" + segment + "' cannot run again: " + why, hint);
 }
 
@@ -23,6 +24,8 @@ bool updates_statistics(const std::string& op) {
   return op.find("batch_norm") != std::string::npos ||
          op.find("instance_norm") != std::string::npos;
 }
+
+constexpr const char* kOneByOne = "let them run again one by one";
 
 bool writes(UseMode mode) {
   return mode == UseMode::write || mode == UseMode::in_place;
@@ -60,7 +63,8 @@ Result<SegmentFinder::Call> SegmentFinder::find_call(const std::string& name) co
   }
   const std::string near = nearest(name, names);
   return bad("the recording has no layer call '" + name + "'",
-             near.empty() ? "" : "did you mean '" + near + "'?");
+             near.empty() ? "stowage inspect --by layer lists the layers"
+                          : "did you mean '" + near + "'?");
 }
 
 std::vector<SegmentFinder::Named> SegmentFinder::calls() const {
@@ -93,7 +97,7 @@ Status SegmentFinder::check_callable(const Call& call) const {
     return cannot(layer, "the recording does not say what its layers are given",
                   "record the model again, with layers that are callables");
   }
-  return cannot(layer, "it marks a scope and is no callable");
+  return cannot(layer, "it marks a scope and is no callable", "name layers within it");
 }
 
 // What `from` returns is what `to` is given, and nothing stands between them.
@@ -112,12 +116,12 @@ Status SegmentFinder::check_chain(const Call& from, const Call& to) const {
   const std::vector<TensorId> in = passed_at(to.first);
   const bool fits = out.size() == in.size() && std::equal(out.begin(), out.end(), in.begin(), same);
   if (!fits)
-    return cannot(a + kRunOfLayers + b,
-                  "'" + b + "' is not given exactly what '" + a + "' returns");
+    return cannot(a + kRunOfLayers + b, "'" + b + "' is not given exactly what '" + a + "' returns",
+                  kOneByOne);
   for (EventId e = from.end; e < to.first; ++e.value) {
     if (trace_.events.kind[e.index()] == EventKind::free) continue;
     return cannot(a + kRunOfLayers + b,
-                  "the model does something between '" + a + "' and '" + b + "'");
+                  "the model does something between '" + a + "' and '" + b + "'", kOneByOne);
   }
   return Unit{};
 }
@@ -140,7 +144,8 @@ Status SegmentFinder::find_saved(Segment& segment) const {
     }
   }
   if (!segment.trigger.valid()) {
-    return cannot(segment.name, "nothing that it saves is asked for in backward");
+    return cannot(segment.name, "nothing that it saves is asked for in backward",
+                  "leave it out: it holds nothing for backward");
   }
   segment.runs_at = begin_of_run(trace_.unpacks.event[segment.trigger.index()]);
   return Unit{};
@@ -197,10 +202,12 @@ Status SegmentFinder::find_uses(Segment& segment) const {
       }
       if (writes(trace_.uses.mode[use])) {
         if (segment.has(e)) {
-          return cannot(segment.name, op + " in it writes what it did not make");
+          return cannot(segment.name, op + " in it writes what it did not make",
+                        "leave it out, or let layers run again with the one that makes that");
         }
         if (reads[storage.index()]) {
-          return cannot(segment.name, op + " writes what it reads before it would run again");
+          return cannot(segment.name, op + " writes what it reads before it would run again",
+                        "leave it out: keep or offload what it saves");
         }
       }
       if (!segment.has(e) || e > stop || reads[storage.index()]) continue;
@@ -243,7 +250,8 @@ Result<Segment> SegmentFinder::find(const std::string& name) const {
     ++segment.calls;
   }
   if (last.first != to->first) {
-    return cannot(name, "'" + to_name + "' does not come behind '" + name.substr(0, dots) + "'");
+    return cannot(name, "'" + to_name + "' does not come behind '" + name.substr(0, dots) + "'",
+                  "a row goes from an earlier layer to a later one");
   }
   for (const TensorId input : passed_at(segment.first)) {
     segment.inputs.push_back({input, segment.first, segment.layer, segment.call,

@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::small_trace;
 using ::testing::StartsWith;
 using Json = nlohmann::json;
@@ -190,6 +191,44 @@ TEST_F(PlanVerb, APolicyNeedsNoBudgetAndKeepsOrMissesOne) {
   const Outcome missed = plan({"--policy", "resident", "--budget", "70%", "-o", file});
   EXPECT_EQ(missed.code, 1);
   EXPECT_THAT(missed.err, HasSubstr("the policy's plan needs a peak active of 9.41 MB"));
+}
+
+// The budget that is broken is the one that is named.
+TEST_F(PlanVerb, SaysWhichBudgetAPolicyBreaks) {
+  const Outcome host = plan({"--policy", "torchtune:stash=1", "--host-budget", "1KiB"});
+  EXPECT_EQ(host.code, 1);
+  EXPECT_THAT(host.err, HasSubstr("Over the host budget: this policy's plan does not keep it."));
+  EXPECT_THAT(host.err, HasSubstr("error: the policy's plan puts "));
+  EXPECT_THAT(host.err, HasSubstr(" on the host; the host budget is 1.02 kB (1,024 bytes)"));
+  EXPECT_THAT(host.err, HasSubstr("Host budget: 1.02 kB (1,024 bytes)."));
+  EXPECT_THAT(host.err, Not(HasSubstr("needs")));
+  const Outcome roomy =
+      plan({"--policy", "torchtune:stash=1", "--host-budget", "1KiB", "--budget", "1GB"});
+  EXPECT_EQ(roomy.code, 1);
+  EXPECT_THAT(roomy.err, HasSubstr("error: the policy's plan puts "));
+  EXPECT_THAT(roomy.err, Not(HasSubstr("needs")));
+  const Outcome both =
+      plan({"--policy", "torchtune:stash=1", "--host-budget", "1KiB", "--budget", "1KiB"});
+  EXPECT_EQ(both.code, 1);
+  EXPECT_THAT(both.err, HasSubstr("the policy's plan needs a peak active of "));
+  EXPECT_THAT(both.err, HasSubstr("; it puts "));
+}
+
+// Nothing is said of what is not allowed.
+TEST_F(PlanVerb, SpeaksOfWhatIsAllowed) {
+  const Outcome floor = plan({"--budget", "1", "--allow", "offload"});
+  EXPECT_EQ(floor.code, 1);
+  EXPECT_THAT(floor.err, HasSubstr("no plan of what is allowed (offload) keeps this budget"));
+  EXPECT_THAT(floor.err, HasSubstr("infeasible: the floor of what is allowed (offload) is "));
+  EXPECT_THAT(floor.err, HasSubstr("no mix of decisions of what is allowed (offload) has a lower"));
+  // Nothing of this recording can run again.
+  const Outcome again = plan({"--budget", "99%", "--deny", "offload,params"});
+  EXPECT_EQ(again.code, 1);
+  EXPECT_THAT(again.err, HasSubstr("What is allowed (recompute) cannot lower this peak"));
+  EXPECT_THAT(again.err, HasSubstr("infeasible: what is allowed (recompute) cannot lower"));
+  EXPECT_THAT(again.err, Not(HasSubstr("ffload cannot")));
+  const Outcome nothing = plan({"--budget", "99%", "--deny", "offload,recompute,params"});
+  EXPECT_THAT(nothing.err, HasSubstr("what is allowed (nothing) cannot lower"));
 }
 
 TEST_F(PlanVerb, ExplainTellsTheRulesAndTheSearch) {

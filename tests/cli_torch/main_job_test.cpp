@@ -104,6 +104,36 @@ TEST(MainJob, ThePlannedStepFitsALimitThatTheUnplannedOneDoesNot) {
   EXPECT_NE(unplanned.err.find("out of memory"), std::string::npos) << unplanned.err;
 }
 
+// As `simulate` does, whose prediction for it is the same.
+TEST(MainJob, ARunAboveABudgetOfItsPlanFails) {
+  Job job;
+  job.profile(kMainJobGpt2, "4", "none");
+  job.make_plan({"--budget", "60%"});
+  const json kept = json::parse(cli_tests::read_text(job.plan));
+  for (const char* const which : {"host", "device"}) {
+    SCOPED_TRACE(which);
+    json plan = kept;
+    plan.at("budget")["automatic_bytes"] = plan.at("budget").at("device_bytes");
+    if (std::string(which) == "device") plan.at("budget").erase("device_bytes");
+    plan.at("budget")[which] = "1KiB";
+    std::ofstream(job.plan) << plan.dump();
+    const std::string words = std::string(which) == "host" ? "above the plan's host budget of 1.02"
+                                                           : "above the plan's budget of 1.02 kB";
+    EXPECT_EQ(stowage({"simulate", job.trace, "--plan", job.plan}).code, 1);
+    for (const char* const verb : {"execute", "verify"}) {
+      SCOPED_TRACE(verb);
+      const Outcome text = stowage({verb, "--plan", job.plan, "--steps", "3"});
+      EXPECT_EQ(text.code, 1) << text.err;
+      EXPECT_NE(text.out.find(words), std::string::npos) << text.out;
+      const Outcome outcome = stowage({verb, "--plan", job.plan, "--steps", "3", "--json"});
+      EXPECT_EQ(outcome.code, 1) << outcome.err;
+      const json failures = json::parse(outcome.out).at("failures");
+      ASSERT_EQ(failures.size(), 1U) << failures;
+      EXPECT_NE(failures[0].get<std::string>().find(words), std::string::npos) << failures;
+    }
+  }
+}
+
 TEST(MainJob, AStepThatDoesNotFitIsRecordedOffloadedAndPlannedAllTheSame) {
   Job job;
   job.profile(kMainJobGpt2, "4", "none");

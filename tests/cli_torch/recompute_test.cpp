@@ -57,6 +57,17 @@ TEST(Recompute, LayersWithinGroupsOfLayersRunAgainAndAreVerified) {
   EXPECT_GE(backwards, 4) << "behind each layer's run backward goes on";
 }
 
+TEST(Recompute, ARecordingUnderAPlanThatRunsNothingAgainSaysSo) {
+  ByHand job;
+  job.profile("mlp:layers=3,width=64", "4", "none");
+  job.write_plan(R"("saved": [{"site": "*", "do": "keep"}])");
+  const std::string again = job.folder.file("again.json.gz");
+  const Outcome outcome = stowage({"profile", "--plan", job.plan, "-o", again});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("nothing runs again under the plan"), std::string::npos)
+      << outcome.err;
+}
+
 // The run under a plan, recorded, has the peak that was predicted for it.
 TEST(Recompute, ARunUnderAPlanIsRecorded) {
   ByHand job;

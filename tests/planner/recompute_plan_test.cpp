@@ -11,6 +11,7 @@
 #include "simulator/step/plan_structure.h"
 #include "simulator/step/segment_rule_writer.h"
 #include "tests/support/random_chain.h"
+#include "traces/trace_file.h"
 
 namespace stowage::planner {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class RecomputePlan : public ::testing::Test {
  protected:
@@ -115,6 +117,43 @@ TEST_F(RecomputePlan, CheckpointRunsEachLayerAgain) {
   const PlanOutcome each = policy("checkpoint");
   EXPECT_LT(each.predicted.peak_requested, each.resident.peak_requested);
   EXPECT_GT(each.predicted.step_ns, each.resident.step_ns);
+}
+
+TEST_F(RecomputePlan, CheckpointSaysWhereAnOptionIsMoreThanThereAreLayers) {
+  const PlanOutcome every = policy("checkpoint:every=100");
+  EXPECT_THAT(segments_of(every), ElementsAre("layers.0"));
+  EXPECT_THAT(every.notes, ::testing::Contains(HasSubstr(
+                               "there are 9 identical layers, so that with every=100 the first")));
+  const PlanOutcome run = policy("checkpoint:run=100");
+  EXPECT_THAT(segments_of(run), ElementsAre("layers.0..layers.8"));
+  EXPECT_THAT(run.notes, ::testing::Contains(HasSubstr("9 identical layers, fewer than run=100")));
+  EXPECT_THAT(policy("checkpoint:every=9").notes, Not(::testing::Contains(HasSubstr("identical"))));
+}
+
+// The peak is in a layer that keeps all the same.
+TEST(RecomputePolicy, ThatBuysNothingSaysSo) {
+  const auto loaded =
+      load_trace(STOWAGE_SOURCE_DIR "/traces/samples/resnet50-fp32-h200.trace.json.gz");
+  ASSERT_TRUE(loaded) << loaded.error().text();
+  const simulator::StepIndex index(loaded->trace);
+  PlanRequest request;
+  request.policy = "checkpoint";
+  const auto outcome = make_plan(index, request);
+  ASSERT_TRUE(outcome.ok()) << outcome.error().text();
+  ASSERT_GE(outcome->predicted.peak_active, outcome->resident.peak_active);
+  EXPECT_THAT(outcome->notes, ::testing::Contains(HasSubstr("checkpoint buys nothing here")));
+}
+
+// What a policy's rules say wrong is in no file, so that nothing points into one.
+TEST(RecomputePolicy, ErrorsPointIntoNoFile) {
+  const Error error =
+      of_policy("checkpoint:run=2", {ErrorCode::bad_input, "segment 'a' cannot run again", "",
+                                     "/recompute/0", "name layers within it"});
+  EXPECT_EQ(error.pointer, "");
+  EXPECT_THAT(error.text(), HasSubstr("policy checkpoint:run=2: segment 'a' cannot run again"));
+  EXPECT_THAT(error.hint, HasSubstr("another option of the policy"));
+  const Error option{ErrorCode::usage, "option every", "", "", "a number"};
+  EXPECT_EQ(of_policy("checkpoint", option).text(), option.text());
 }
 
 TEST_F(RecomputePlan, CheckpointRefusesBadOptions) {

@@ -14,6 +14,7 @@ namespace stowage::planner {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::MicroTrace;
 
 // What each op makes is saved by the next: layers.0#0 is made by aten::linear, #1 by silu, #2 and
@@ -76,6 +77,19 @@ TEST_F(Selective, EveryNthProductOfALayerIsNotSaved) {
               ElementsAre("layers.0#1", "layers.0#2", "layers.0#3"));
   EXPECT_EQ(policy_rules(index_, "selective:every=-1").error().code, ErrorCode::usage);
   EXPECT_EQ(policy_rules(index_, "selective:every=two").error().code, ErrorCode::usage);
+}
+
+TEST_F(Selective, AListThatNamesNothingIsRefused) {
+  const auto nonsense = policy_rules(index_, "selective:save=sily");
+  ASSERT_FALSE(nonsense.ok());
+  EXPECT_EQ(nonsense.error().code, ErrorCode::usage);
+  EXPECT_THAT(nonsense.error().text(), HasSubstr("the nearest is 'silu'"));
+  EXPECT_FALSE(policy_rules(index_, "selective:save=silu+conv*").ok());
+  EXPECT_FALSE(policy_rules(index_, "selective:save=nonsense").ok());
+  const auto rare = policy_rules(index_, "selective:every=100");
+  ASSERT_TRUE(rare.ok());
+  EXPECT_THAT(rare->notes.front(),
+              HasSubstr("no numbered layer has more than 2 listed products of matrices"));
 }
 
 TEST_F(Selective, NotesCountWhatStays) {

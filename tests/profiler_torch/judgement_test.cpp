@@ -113,6 +113,8 @@ INSTANTIATE_TEST_SUITE_P(
                d.budget.on = simulator::PeakKind::active;
                d.budget.device = 999'999;
              }},
+        Case{"host_budget", "the host memory of 5.00 kB (5,000 bytes) is above the plan's host",
+             [](Verification&, Demands& d) { d.budget.host = 4999; }},
         Case{"active", "-1,001 bytes off the predicted 1,001,001, more than 0.1 %",
              [](Verification& v, Demands&) { v.predicted.peak_active = 1'001'001; }},
         Case{"active_constant", "active differs between steady steps",
@@ -134,6 +136,11 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Judgement, LimitsAreMet) {
   Verification v = good();
+  Demands exact = demands();
+  exact.budget.device = v.planned.peak_active;
+  exact.budget.host = v.planned.host_bytes;
+  EXPECT_TRUE(judge(v, exact).failures.empty());
+  EXPECT_TRUE(budget_failures(v.planned, exact.budget).empty());
   v.predicted.peak_active = 1'001'000;  // 0.1 % of what was measured
   v.planned.driver_allocations_after_first_step = 0;
   EXPECT_TRUE(judge(v, demands()).failures.empty());

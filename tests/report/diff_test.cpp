@@ -133,6 +133,20 @@ TEST(Diff, OfPlansSaysWhatBecomesOfEachLayerAndSite) {
   EXPECT_EQ(change("layers.2#*"), "the same");
   EXPECT_EQ(change("layers.0#in0"), "keep -> offload");  // what it is given is not its own
   EXPECT_EQ(change("layers.3#*"), "the same");
+  // Unless a rule names it, what it is given is where its segment's rule says.
+  b.recompute[0].boundary = simulator::Decision::offload;
+  b.saved.back() = offload("layers.0#*");
+  a.saved.push_back(offload("layers.0#in0"));
+  const auto bounded =
+      report::diff_texts(simulator::plan_to_json(a), "a", simulator::plan_to_json(b), "b");
+  ASSERT_TRUE(bounded.ok()) << bounded.error().text();
+  EXPECT_EQ(find(*bounded, "decisions.layers.0#in0"), nullptr);
+  b.recompute[0].boundary = simulator::Decision::keep;
+  const auto kept =
+      report::diff_texts(simulator::plan_to_json(a), "a", simulator::plan_to_json(b), "b");
+  ASSERT_TRUE(kept.ok()) << kept.error().text();
+  ASSERT_NE(find(*kept, "decisions.layers.0#in0"), nullptr);
+  EXPECT_EQ(std::get<std::string>(*find(*kept, "decisions.layers.0#in0")->after), "keep");
   // The rules themselves.
   EXPECT_NE(find(*diff, "recompute.layers.[0-1]"), nullptr);
   EXPECT_NE(find(*diff, "saved.layers.[1-2]#1"), nullptr);
@@ -162,8 +176,8 @@ TEST(Diff, OfPlansKnowsRowsAndSegmentsWithinOthers) {
   EXPECT_EQ(after("decisions.layers.4.mlp"),
             "recompute with layers.4; within that recompute with layers.4; within that recompute "
             "as a layer");
-  EXPECT_EQ(after("recompute.layers.1..layers.3"), "the row as one, boundary keep");
-  EXPECT_EQ(after("recompute.layers.[4-5] > layers.4 > layers.4.mlp"), "each layer, boundary keep");
+  EXPECT_EQ(after("recompute.layers.1..layers.3"), "the row as one");
+  EXPECT_EQ(after("recompute.layers.[4-5] > layers.4 > layers.4.mlp"), "each layer");
 }
 
 TEST(Diff, OfPlansKnowsSegmentsConditionsAndNumbersThatAreTooMany) {
@@ -171,7 +185,7 @@ TEST(Diff, OfPlansKnowsSegmentsConditionsAndNumbersThatAreTooMany) {
   simulator::Plan b;
   b.recompute.resize(2);
   b.recompute[0] = {"a.[0-1]", simulator::RecomputeRule::kAll, simulator::Decision::offload};
-  b.recompute[1] = {"b.[0-999999999]", 2, simulator::Decision::keep};
+  b.recompute[1] = {"b.[0-999999999]", 2};
   b.saved = {offload("c[*]#[0,2]")};
   b.saved[0].min_bytes = 100;
   const auto diff =
@@ -188,7 +202,7 @@ TEST(Diff, OfPlansKnowsSegmentsConditionsAndNumbersThatAreTooMany) {
   // Its rule alone says it.
   EXPECT_EQ(after("b.[0-999999999]"), "the same");
   EXPECT_EQ(std::get<std::string>(*find(*diff, "recompute.b.[0-999999999]")->after),
-            "2 layers as one, boundary keep");
+            "2 layers as one");
 }
 
 // Another number of passes, and of layers that run again.

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <random>
 
 #include "report/text_escape.h"
 #include "tests/report/odd_names.h"
+#include "tests/support/random_chain.h"
 #include "tests/support/small_trace.h"
 
 namespace stowage::report_tests {
@@ -109,6 +111,32 @@ TEST(ExportCsv, ClassesAddUpToTheRequestedBytes) {
     most = std::max(most, sum);
   }
   EXPECT_EQ(most, testing::small_trace_peak(3));
+}
+
+// What runs again is of a phase of its own, in every lane's order of events.
+TEST(ExportCsv, TheTimelineSaysOfWhichPhaseASpanIs) {
+  std::mt19937_64 random(3);
+  const Trace trace = testing::random_chain(random, 3);
+  const simulator::StepIndex index(trace);
+  simulator::Plan plan;
+  plan.recompute = {{"layers.1"}};
+  const auto simulation = report::simulate(index, plan, "");
+  ASSERT_TRUE(simulation.ok()) << simulation.error().text();
+  const Trace& unrolled = simulation->index->trace();
+  const auto view = report::planned_step(unrolled, *simulation, plan, "plan");
+  const auto rows = read_csv(report::export_csv(view, CsvTable::timeline));
+  std::map<std::string, std::map<std::string, int>> count;  // by phase, layer
+  for (std::size_t r = 1; r < rows.size(); ++r) {
+    const auto row = named(rows, r);
+    if (row.at("lane") == "compute") ++count[row.at("phase")][row.at("layer")];
+  }
+  ASSERT_EQ(count.count("recompute"), 1U);
+  EXPECT_GT(count["recompute"]["layers.1"], 0);
+  EXPECT_EQ(count["recompute"].size(), 1U);
+  for (const char* layer : {"layers.0", "layers.1", "layers.2"}) {
+    EXPECT_GT(count["forward"][layer], 0) << layer;
+  }
+  EXPECT_EQ(count.count(""), 0U);
 }
 
 TEST(ExportCsv, TablesAreKnownByName) {

@@ -231,7 +231,7 @@ TEST(PlanJson, SegmentsThatRunAgainAreWrittenAsTheyWereRead) {
   "recompute": [
     { "segment": "layers.[0-3]", "boundary": "offload" },
     { "segment": "layers.*", "each": 2 },
-    { "segment": "h*", "each": "run" },
+    { "segment": "h*", "each": "run", "boundary": "keep" },
     { "segment": "stem..layer1" },
     { "segment": "h*", "each": 4, "within": [{ "segment": "h*", "within": [{ "segment": "*.mlp" }] }] }
   ]
@@ -241,9 +241,9 @@ TEST(PlanJson, SegmentsThatRunAgainAreWrittenAsTheyWereRead) {
   ASSERT_EQ(plan.recompute.size(), 5U);
   ASSERT_EQ(plan.recompute[4].within.size(), 1U);
   EXPECT_EQ(plan.recompute[4].within[0].within, (std::vector<RecomputeRule>{{"*.mlp"}}));
-  EXPECT_EQ(plan.recompute[3], (RecomputeRule{"stem..layer1", 1, Decision::keep}));
+  EXPECT_EQ(plan.recompute[3], (RecomputeRule{"stem..layer1"}));
   EXPECT_EQ(plan.recompute[0], (RecomputeRule{"layers.[0-3]", 1, Decision::offload}));
-  EXPECT_EQ(plan.recompute[1], (RecomputeRule{"layers.*", 2, Decision::keep}));
+  EXPECT_EQ(plan.recompute[1], (RecomputeRule{"layers.*", 2}));
   EXPECT_EQ(plan.recompute[2], (RecomputeRule{"h*", RecomputeRule::kAll, Decision::keep}));
   EXPECT_EQ(plan_to_json(plan), text);
 }

@@ -4,16 +4,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "simulator/step/op_chains.h"
 #include "simulator/step/segment_rule_writer.h"
 #include "simulator/step/segment_rules.h"
+#include "simulator/step/segments.h"
 #include "simulator/step/unroll.h"
+#include "tests/support/micro_trace.h"
 #include "tests/support/two_layers.h"
 #include "traces/trace_file.h"
 
 namespace stowage::simulator {
 namespace {
 
+using stowage::testing::MicroTrace;
 using stowage::testing::TwoLayers;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -60,6 +65,10 @@ TEST(PlanStructure, SaysWhyARuleNamesNothing) {
   EXPECT_THAT(refused({{"b"}, {"b"}}),
               HasSubstr("/recompute/1/segment: earlier rules have every layer call"));
   EXPECT_THAT(refused({{"*"}, {"a"}}), HasSubstr("earlier rules have every layer call"));
+  EXPECT_THAT(refused({{"*", 100}}),
+              HasSubstr("/recompute/0/each: \"each\" is 100, and \"*\" names 2 layer calls"));
+  EXPECT_THAT(refused({run_of_all({{"a", 2}})}),
+              HasSubstr("/recompute/0/within/0/each: \"each\" is 2, and \"a\" names 1 layer call"));
   EXPECT_THAT(refused({{"a", 1, Decision::keep, {{"b"}}}}), HasSubstr("no layer call lies there"));
   EXPECT_THAT(refused({run_of_all({{"c"}})}), HasSubstr("/recompute/0/within/0/segment"));
   EXPECT_THAT(refused({{std::string(5000, 'x')}}), Not(HasSubstr(std::string(100, 'x'))));
@@ -99,6 +108,63 @@ TEST(PlanStructure, SaysWhyARuleDoesNotFitToAnotherOfALayerWithin) {
   EXPECT_THAT(why({{"layers.[0-3]", 2, Decision::keep, {{"layers.*", 4}}}}),
               HasSubstr("/recompute/0/within/0/segment: the rule names all of "
                         "'layers.0..layers.1', the segment that it is within"));
+}
+
+// Groups of two layers: a row of one in each is none, whichever comes first.
+TEST(PlanStructure, SaysThatARowWithinCrossesTwoSegments) {
+  const auto loaded = load_trace(STOWAGE_SOURCE_DIR "/traces/samples/gpt2-bf16-h200.trace.json.gz");
+  ASSERT_TRUE(loaded) << loaded.error().text();
+  for (const char* row : {"layers.1..layers.2", "layers.2..layers.1"}) {
+    const auto named = segments_named(loaded->trace, {{"layers.[0-3]", 2, std::nullopt, {{row}}}});
+    ASSERT_FALSE(named) << row;
+    EXPECT_THAT(named.error().text(), HasSubstr("/recompute/0/within/0/segment: 'layers."));
+    EXPECT_THAT(named.error().text(), HasSubstr("lie in two segments of the rule around it"));
+    EXPECT_THAT(named.error().text(), Not(HasSubstr("lies within")));
+  }
+}
+
+TEST(PlanStructure, SaysHowOftenALayerIsCalled) {
+  const auto once = load_trace(STOWAGE_SOURCE_DIR "/traces/samples/gpt2-bf16-h200.trace.json.gz");
+  ASSERT_TRUE(once) << once.error().text();
+  const auto named = segments_named(once->trace, {{"layers.0@0"}});
+  ASSERT_FALSE(named);
+  EXPECT_THAT(named.error().text(),
+              HasSubstr("the step calls 'layers.0' once (name it 'layers.0')"));
+  MicroTrace twice;
+  for (int call = 0; call < 2; ++call) {
+    twice.begin_layer("a");
+    twice.end_layer("a");
+  }
+  const auto third = segments_named(twice.finish(), {{"a@2"}});
+  ASSERT_FALSE(third);
+  EXPECT_THAT(third.error().text(),
+              HasSubstr("the step calls 'a' 2 times (its calls are 'a@0' to 'a@1')"));
+}
+
+// Each refusal says what to do.
+TEST(PlanStructure, WhatCannotRunAgainSaysWhatToDo) {
+  const auto loaded = load_trace(STOWAGE_SOURCE_DIR "/traces/samples/gpt2-bf16-h200.trace.json.gz");
+  ASSERT_TRUE(loaded) << loaded.error().text();
+  const SegmentFinder finder(loaded->trace);
+  int refused = 0;
+  for (const SegmentFinder::Named& from : finder.calls()) {
+    for (const SegmentFinder::Named& to : finder.calls()) {
+      const auto found = finder.find(from.name + kRunOfLayers + to.name);
+      if (found) continue;
+      ++refused;
+      EXPECT_FALSE(found.error().hint.empty()) << found.error().text();
+    }
+  }
+  EXPECT_GT(refused, 100);
+  const ChainFinder chains(loaded->trace);
+  refused = 0;
+  for (const StringId site : loaded->trace.saved.site) {
+    const auto found = chains.find({loaded->trace.string(site)});
+    if (found) continue;
+    ++refused;
+    EXPECT_FALSE(found.error().hint.empty()) << found.error().text();
+  }
+  EXPECT_GT(refused, 10);
 }
 
 TEST(PlanStructure, WhatCannotRunAgainIsSaidAtItsRule) {

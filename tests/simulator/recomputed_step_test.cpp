@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "simulator/hazards/hazards.h"
 #include "simulator/lowering/lowering.h"
+#include "simulator/plan/plan_json.h"
 #include "simulator/replay/replay.h"
 #include "simulator/step/plan_structure.h"
 #include "simulator/step/segments.h"
@@ -227,6 +230,40 @@ TEST(RecomputedStep, ARuleOnWhatASegmentOwnsIsRefused) {
   const Result<Lowering> plain = lower(StepIndex(trace), plan);
   ASSERT_FALSE(plain.ok());
   EXPECT_EQ(plain.error().pointer, "/recompute");
+}
+
+// What a segment is given is its rule's to decide, unless a saved rule names it; where its rule
+// says nothing, any saved rule decides.
+TEST(RecomputedStep, TheBoundaryOfARuleGoesAheadOfSavedRulesThatDoNotNameIt) {
+  SmallStep small;
+  const Trace trace = small.t.finish();
+  const auto given = [&](std::optional<Decision> boundary, std::vector<SavedRule> saved) {
+    Plan plan;
+    plan.recompute = {{"a", 1, boundary}};
+    plan.saved = std::move(saved);
+    const Result<Step> step = unroll(trace, plan);
+    if (!step) return std::string(step.error().text());
+    const Result<Decisions> decisions = resolve(step->trace(), plan);
+    if (!decisions) return std::string(decisions.error().text());
+    return std::string(name_of(decisions->saved[0].decision));
+  };
+  const SavedRule all_stay = rule_of("*", Decision::keep);
+  const SavedRule all_leave = rule_of("*", Decision::offload);
+  EXPECT_EQ(given({}, {}), "keep");
+  EXPECT_EQ(given({}, {all_leave}), "offload");
+  EXPECT_EQ(given(Decision::offload, {}), "offload");
+  EXPECT_EQ(given(Decision::offload, {all_stay}), "offload");
+  EXPECT_EQ(given(Decision::keep, {all_leave}), "keep");
+  EXPECT_EQ(given(Decision::offload, {all_stay, rule_of("a#in0", Decision::keep)}), "keep");
+  EXPECT_EQ(given(Decision::keep, {all_leave, rule_of("*#in*", Decision::offload)}), "offload");
+  // The plan of a file, as its text says it.
+  const Result<Plan> read = plan_from_json(R"({"schema": "stowage-plan/1",
+      "saved": [{"site": "*", "do": "offload"}],
+      "recompute": [{"segment": "a", "boundary": "keep"}]})",
+                                           "p.json");
+  ASSERT_TRUE(read.ok()) << read.error().text();
+  EXPECT_EQ(read->recompute[0].boundary, Decision::keep);
+  EXPECT_EQ(given(read->recompute[0].boundary, read->saved), "keep");
 }
 
 TEST(RecomputedStep, NothingMovesWhatASegmentWithinAnotherIsGiven) {

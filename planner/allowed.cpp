@@ -1,0 +1,17 @@
+#include "planner/allowed.h"
+
+namespace stowage::planner {
+
+std::string Allowed::text() const {
+  if (*this == Allowed{}) return "";
+  std::string text;
+  const auto add = [&text](bool is_allowed, const char* name) {
+    if (is_allowed) text += (text.empty() ? "" : " and ") + std::string(name);
+  };
+  add(offload, "offload");
+  add(recompute, "recompute");
+  add(parameters, "params");
+  return text.empty() ? "nothing" : text;
+}
+
+}  // namespace stowage::planner
