@@ -27,6 +27,7 @@ HandOutServer::HandOutServer(const MemoryLayout& layout)
 void HandOutServer::begin_period() {
   in_period_ = true;
   next_ = reached_ = 0;
+  passed_.clear();
 }
 
 void HandOutServer::end_period() {
@@ -39,6 +40,7 @@ void HandOutServer::reach(EventId event) {
   const std::vector<HandOut>& all = hand_outs();
   while (reached_ < all.size() && all[reached_].event < event) ++reached_;
   next_ = reached_;
+  passed_.clear();
 }
 
 std::size_t HandOutServer::find(Bytes bytes) const {
@@ -58,11 +60,21 @@ std::int32_t HandOutServer::allocate(Bytes bytes, std::int32_t stay) {
     if (range < 0 || layout_.bytes(range) != bytes) return unforeseen(bytes);
     return take(range, EventId());
   }
+  if (const auto passed = std::find(passed_.begin(), passed_.end(), bytes);
+      passed != passed_.end()) {
+    passed_.erase(passed);
+    return take_lasting(bytes);
+  }
   const std::vector<HandOut>& all = hand_outs();
   const std::size_t at = find(bytes);
   if (at == all.size()) {
     const std::int32_t range = take_lasting(bytes);
     return range >= 0 ? range : unforeseen(bytes);
+  }
+  for (; next_ < at; ++next_) {
+    const std::int32_t skipped = all[next_].range;
+    if (skipped >= 0 && lasts_[static_cast<std::size_t>(skipped)])
+      passed_.push_back(all[next_].bytes);
   }
   next_ = at + 1;
   const std::int32_t range = all[at].range;

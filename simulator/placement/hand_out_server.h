@@ -95,6 +95,9 @@ class HandOutServer {
   std::size_t next_ = 0;        // hand-out
   std::size_t reached_ = 0;     // the first hand-out at the last reach() or behind
   std::vector<bool> lasts_;     // by range
+  // What lasts and was gone past since the last reach(), by size: a first period may make it behind
+  // an allocation that the list has behind it.
+  std::vector<Bytes> passed_;
   std::unordered_map<Bytes, std::vector<std::int32_t>> lasting_;  // that nobody has, by size
 };
 

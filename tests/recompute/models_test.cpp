@@ -289,9 +289,10 @@ simulator::Decisions random_decisions(const simulator::StepIndex& index, std::mt
   return decisions;
 }
 
-// All that so many steps allocated lay where the plan's placement has it.
-void expect_served(executor::PlannedStep& plan, const simulator::StepIndex& index,
-                   const simulator::Schedule& schedule, int steps) {
+// All that the last step allocated lay where the plan's placement has it; a first step makes, and
+// loads, what is there from then on. Returns how many were served so far.
+std::int64_t expect_served(executor::PlannedStep& plan, const simulator::StepIndex& index,
+                           const simulator::Schedule& schedule, std::int64_t before) {
   const simulator::HandOutReport report = plan.memory()->report();
   EXPECT_EQ(report.unforeseen, 0);
   EXPECT_EQ(report.conflicts, 0);
@@ -299,7 +300,12 @@ void expect_served(executor::PlannedStep& plan, const simulator::StepIndex& inde
   for (const auto& each : simulator::allocation_sequence(index, schedule).period) {
     if (!each.free) ++hand_outs;
   }
-  EXPECT_EQ(report.served, steps * hand_outs);
+  if (before == 0) {
+    EXPECT_GE(report.served, hand_outs);
+  } else {
+    EXPECT_EQ(report.served - before, hand_outs);
+  }
+  return report.served;
 }
 
 TEST_P(RecomputedModel, RunsUnderAPlanBitwise) {
@@ -334,10 +340,11 @@ TEST_P(RecomputedModel, RunsUnderAPlanBitwise) {
         twins.plan(lowered.schedule, executor::OffPlan::refuse, structure,
                    is_placed ? executor::PlacementMode::planned : executor::PlacementMode::caching);
     ASSERT_EQ(plan->memory() != nullptr, is_placed);
+    std::int64_t served = 0;
     for (int s = 0; s < 3; ++s) {
       const auto result = twins.expect_same_step(*plan, batch++);
       ASSERT_EQ(result.error, "");
-      if (is_placed) expect_served(*plan, index, lowered.schedule, s + 1);
+      if (is_placed) served = expect_served(*plan, index, lowered.schedule, served);
       EXPECT_TRUE(result.report.on_plan) << result.report.first_difference;
       EXPECT_EQ(result.peak, predicted.peak_requested);
       EXPECT_EQ(plan->host_high_water(), predicted.host_bytes);

@@ -208,6 +208,31 @@ TEST(HandOuts, WhatLastsMovesInBySizeAndAFirstPeriodMakesTheRest) {
   EXPECT_EQ(server.take_lasting(8192), parameter);
 }
 
+TEST(HandOuts, WhatLastsMayBeMadeBehindWhatTheListHasBehindIt) {
+  stowage::testing::MicroTrace t;
+  const StorageId state = t.existing(4096, StorageClass::optimizer_state);
+  const StorageId scalar = t.alloc(8);
+  const StorageId a = t.alloc(4096);
+  t.run(10);
+  t.backward();
+  t.free(a);
+  t.free(scalar);
+  Trace trace = t.finish();
+  const EventId before(trace.storages.alloc_event[scalar.index()].index() - 1);
+  trace.setup.bytes = {4096};
+  trace.setup.free_of = {-1};
+  trace.setup.storage = {state};
+  trace.setup.event = {before};
+  const StepIndex index(trace);
+  const MemoryLayout layout = memory_layout(index, resident_schedule(index), kPages);
+  HandOutServer server(layout);
+  server.begin_period();
+  EXPECT_EQ(server.allocate(8), layout.hand_outs[0].range);
+  EXPECT_EQ(server.allocate(4096), layout.lasting[0]) << "state, behind the scalar";
+  EXPECT_EQ(server.allocate(4096), layout.hand_outs[1].range);
+  EXPECT_EQ(server.report().conflicts, 0);
+}
+
 TEST(HandOuts, AFirstPeriodThatDoesNotComeToItsEndIsFollowedByAnother) {
   const Lasting step;
   const MemoryLayout layout = step.layout();
