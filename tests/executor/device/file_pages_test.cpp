@@ -1,4 +1,4 @@
-#include "executor/device/paged_memory.h"
+#include "executor/device/file_pages.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <utility>
 
 namespace stowage::executor {
 namespace {
@@ -15,12 +14,14 @@ Bytes page() {
   return static_cast<Bytes>(sysconf(_SC_PAGESIZE));
 }
 
-TEST(PagedMemory, APageIsTheSameAtEachOfItsAddresses) {
+TEST(FilePages, APageIsTheSameAtEachOfItsAddresses) {
   const Bytes p = page();
   // Three addresses of two pages: 0, 1, and 1 then 0.
-  auto made = PagedMemory::create(2 * p, 4 * p, {{0, 0, 2 * p}, {2 * p, p, p}, {3 * p, 0, p}});
+  const auto made = FilePages::create(2 * p, 4 * p);
   ASSERT_TRUE(made.ok()) << made.error().text();
-  const PagedMemory memory = std::move(made).value();
+  PagedMemory& memory = **made;
+  ASSERT_TRUE(memory.map({{0, 0, 2 * p}}).ok());
+  ASSERT_TRUE(memory.map({{2 * p, p, p}, {3 * p, 0, p}}).ok());
   EXPECT_EQ(memory.bytes(), 2 * p);
   std::memset(memory.begin(), 1, static_cast<std::size_t>(p));
   std::memset(memory.begin() + p, 2, static_cast<std::size_t>(p));
@@ -32,12 +33,13 @@ TEST(PagedMemory, APageIsTheSameAtEachOfItsAddresses) {
   EXPECT_EQ(memory.begin()[0], std::byte{7});
 }
 
-TEST(PagedMemory, IsNotThereInAProcessThatWasForked) {
+TEST(FilePages, IsNotThereInAProcessThatWasForked) {
   const Bytes p = page();
-  const auto made = PagedMemory::create(p, 2 * p, {{0, 0, p}, {p, 0, p}});
+  const auto made = FilePages::create(p, 2 * p);
   ASSERT_TRUE(made.ok());
+  ASSERT_TRUE((*made)->map({{0, 0, p}, {p, 0, p}}).ok());
   const auto is_mapped = [&] {
-    return msync(made->begin(), static_cast<std::size_t>(2 * p), MS_ASYNC) == 0;
+    return msync((*made)->begin(), static_cast<std::size_t>(2 * p), MS_ASYNC) == 0;
   };
   ASSERT_TRUE(is_mapped());
   const pid_t child = fork();
@@ -48,15 +50,15 @@ TEST(PagedMemory, IsNotThereInAProcessThatWasForked) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-TEST(PagedMemory, OfNothingIsNothing) {
-  const auto made = PagedMemory::create(0, 0, {});
+TEST(FilePages, OfNothingIsNothing) {
+  const auto made = FilePages::create(0, 0);
   ASSERT_TRUE(made.ok());
-  EXPECT_EQ(made->begin(), nullptr);
+  EXPECT_EQ((*made)->begin(), nullptr);
 }
 
-TEST(PagedMemory, MoreThanTheMachineHasIsRefused) {
+TEST(FilePages, MoreThanTheMachineHasIsRefused) {
   constexpr Bytes kMuch = Bytes{1} << 60;
-  const auto made = PagedMemory::create(kMuch, kMuch, {{0, 0, kMuch}});
+  const auto made = FilePages::create(kMuch, kMuch);
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.error().code, ErrorCode::environment);
   EXPECT_NE(made.error().message.find("planned memory: "), std::string::npos);
