@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cli/console.h"
+#include "cli/option_values.h"
 #include "cli/plan_file.h"
 #include "planner/planner.h"
 #include "planner/policy.h"
@@ -21,6 +22,7 @@ Result<simulator::Plan> plan_of_policy(const simulator::StepIndex& index,
   plan.recompute = std::move(rules->recompute);
   plan.parameters = std::move(rules->parameters);
   plan.budget.automatic = rules->automatic;
+  plan.placement = planner::usual_placement(index.trace());
   return plan;
 }
 
@@ -60,6 +62,11 @@ Result<simulator::Plan> plan_of(const ChosenPlan& choice, const simulator::StepI
   if (choice.plan_file) {
     const Status fits = check_target(*plan, *choice.plan_file, index.trace());
     if (!fits) return fits.error();
+  }
+  if (choice.placement) {
+    const Result<simulator::PlacementMode> placement = placement_named(*choice.placement);
+    if (!placement) return placement.error();
+    plan->placement = *placement;
   }
   if (const Status budget = planner::resolve_budget(index, *plan); !budget) {
     Error error = budget.error();

@@ -1,4 +1,5 @@
-// What the verbs that replay a trace take: --plan P, --policy NAME and --set NAME=VALUE.
+// What the verbs that replay a trace take: --plan P, --policy NAME, --placement MODE and --set
+// NAME=VALUE.
 #pragma once
 
 #include <optional>
@@ -17,6 +18,8 @@ struct ChosenPlan {
   std::optional<std::string> plan_file;
   std::optional<std::string> policy;  // absent without a plan: resident
   std::vector<std::string> settings;
+  // --placement: absent = the plan's; of a policy, the usual one of the trace's device.
+  std::optional<std::string> placement;
 
   // "plan p.json", "policy torchtune"
   [[nodiscard]] std::string title() const;
@@ -31,7 +34,7 @@ struct ChosenPlan {
 [[nodiscard]] Status apply_settings(const ChosenPlan& choice, Trace& trace);
 
 // The plan, with its budget in bytes. Errors: a plan that cannot be read or was made for another
-// trace, an unknown policy, a budget that is none.
+// trace, an unknown policy or placement, a budget that is none.
 [[nodiscard]] Result<simulator::Plan> plan_of(const ChosenPlan& choice,
                                               const simulator::StepIndex& index);
 

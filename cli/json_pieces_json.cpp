@@ -56,6 +56,15 @@ void add_recomputed(const simulator::Step& step, const simulator::ReplayResult& 
   }
 }
 
+void add_reserved(const std::optional<report::Reserved>& reserved, Json& json) {
+  json["planned_memory"] = nullptr;
+  json["caching_allocator"] = nullptr;
+  if (!reserved) return;
+  json["planned_memory"] = {{"bytes", reserved->planned.bytes},
+                            {"lower_bound_bytes", reserved->planned.lower_bound}};
+  json["caching_allocator"] = {{"reserved_bytes", reserved->caching}};
+}
+
 Json cost_json(const StepCost& cost) {
   return {{"peak_requested_bytes", cost.peak_requested},
           {"peak_active_bytes", cost.peak_active},

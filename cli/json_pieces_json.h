@@ -2,10 +2,12 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "cli/baseline.h"
 #include "report/moment.h"
+#include "report/simulation.h"
 #include "simulator/replay/replay.h"
 #include "simulator/step/step.h"
 #include "traces/result.h"
@@ -31,6 +33,10 @@ using Json = nlohmann::ordered_json;
 
 // What a step that replays to `result` computes again, into "recomputed" and "recomputed_layers".
 void add_recomputed(const simulator::Step& step, const simulator::ReplayResult& result, Json& json);
+
+// What it reserves in either memory, into "planned_memory" and "caching_allocator"; null where that
+// is not known.
+void add_reserved(const std::optional<report::Reserved>& reserved, Json& json);
 
 // What a step costs, in bytes and ns; what is not known is null.
 [[nodiscard]] Json cost_json(const StepCost& cost);

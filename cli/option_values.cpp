@@ -15,6 +15,12 @@ Error unknown_name(const std::string& option, const std::string& what, const std
   return usage_error(option + ": unknown " + what + " '" + given + "'", hint);
 }
 
+Result<simulator::PlacementMode> placement_named(const std::string& name) {
+  using simulator::PlacementMode;
+  return value_of_name("--placement", "memory", name,
+                       {PlacementMode::caching, PlacementMode::planned});
+}
+
 Result<int> table_rows(const std::optional<std::int64_t>& top, int otherwise) {
   const std::int64_t rows = top.value_or(otherwise);
   if (rows >= 1 && rows <= 1'000'000) return static_cast<int>(rows);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "simulator/plan/plan.h"
 #include "traces/result.h"
 
 namespace stowage::cli {
@@ -27,6 +28,9 @@ template <class Enum>
   }
   return unknown_name(option, what, given, names);
 }
+
+// --placement: caching or planned. Errors (usage): unknown_name().
+[[nodiscard]] Result<simulator::PlacementMode> placement_named(const std::string& name);
 
 // --top: rows of each table. Errors (usage): not in 1 ... 1,000,000.
 [[nodiscard]] Result<int> table_rows(const std::optional<std::int64_t>& top, int otherwise);

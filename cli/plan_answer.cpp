@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "cli/recompute_text.h"
+#include "cli/reserved_text.h"
 #include "cli/terminal.h"
 #include "cli/terminal_plot.h"
 #include "cli/text_table.h"
@@ -111,7 +112,7 @@ std::string figures(const PlanAnswer& answer) {
   };
   bytes("peak requested", before.peak_requested, after.peak_requested);
   bytes("peak active", before.peak_active, after.peak_active);
-  if (after.peak_reserved >= 0) bytes("peak reserved", before.peak_reserved, after.peak_reserved);
+  if (answer.simulation) add_reserved(*answer.simulation, outcome.plan.placement, table);
   bytes("host", before.host_bytes, after.host_bytes);
   table.row({"step time", format_time(before.step_ns), format_time(after.step_ns),
              report::relative(after.step_ns, before.step_ns)});
@@ -282,8 +283,7 @@ std::string plan_text(const simulator::StepIndex& index, const PlanAnswer& answe
   const Trace& trace = index.trace();
   std::string text = paint.bold(report::run_line(trace)) + "\n" + verdict(answer, paint) + "\n";
 
-  const auto simulation = report::simulate(index, outcome.plan, answer.written_to);
-  if (simulation) {
+  if (const auto& simulation = answer.simulation) {
     PlotOptions plot;
     plot.width = std::min(terminal().width, 120);
     plot.unicode = terminal().unicode;

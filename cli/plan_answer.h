@@ -6,6 +6,7 @@
 
 #include "cli/paint.h"
 #include "planner/planner.h"
+#include "report/simulation.h"
 #include "simulator/step/step_index.h"
 #include "traces/result.h"
 
@@ -14,9 +15,11 @@ namespace stowage::cli {
 struct PlanAnswer {
   planner::PlanOutcome outcome;
   simulator::PeakKind budget_on = simulator::PeakKind::active;
-  std::string written_to;  // file of the plan, or empty
+  std::string written_to = {};  // file of the plan, or empty
   // --fit: the size of the device. The budget is on reserved bytes then.
-  std::optional<Bytes> fit;
+  std::optional<Bytes> fit = {};
+  // Of the plan on the recording; absent: it cannot be replayed.
+  std::optional<report::Simulation> simulation = {};
 };
 
 // Why there is no plan, as the one line on stderr: with the floor in bytes, the op and the layer

@@ -42,8 +42,13 @@ std::string plan_answer_json(const simulator::StepIndex& index, const PlanAnswer
                                   {"context_bytes", context},
                                   {"needed_bytes", outcome.predicted.peak_reserved + context}}
                            : Json(nullptr);
+  json["placement"] = simulator::name_of(outcome.plan.placement);
   json["predicted"] = replay_json(outcome.predicted, false);
   json["resident"] = replay_json(outcome.resident, false);
+  using Reserved = std::optional<report::Reserved>;
+  const auto& simulation = answer.simulation;
+  add_reserved(simulation ? simulation->reserved : Reserved(), json["predicted"]);
+  add_reserved(simulation ? simulation->resident_reserved : Reserved(), json["resident"]);
   json["lower_bound"] = {{"step_ns", outcome.lower_bound_step}};
   json["gap"] = static_cast<double>(outcome.gap_ppm) / static_cast<double>(kPpm);
   json["floor"] = floor_json(outcome.floor);

@@ -49,11 +49,6 @@ Json copy_lane(const Trace& trace, const report::Simulation& simulation,
           {"ready_ns", ready}, {"start_ns", start},  {"duration_ns", duration}};
 }
 
-Json planned_json(const std::optional<simulator::PlannedBytes>& planned) {
-  if (!planned) return nullptr;
-  return {{"bytes", planned->bytes}, {"lower_bound_bytes", planned->lower_bound}};
-}
-
 Json remedies_json(const std::vector<report::Remedy>& remedies) {
   Json rows = Json::array();
   for (const report::Remedy& remedy : remedies) {
@@ -103,6 +98,7 @@ std::string simulate_json(const report::Simulation& simulation, const simulator:
   json["schema"] = "stowage-simulate/1";
   json["feasible"] = simulation.feasible;
   json["policy"] = policy.empty() ? Json(nullptr) : Json(policy);
+  json["placement"] = simulator::name_of(plan.placement);
   json["budget"] = plan.budget.device ? Json{{"device_bytes", *plan.budget.device},
                                              {"on", simulator::name_of(plan.budget.on)}}
                                       : Json(nullptr);
@@ -114,9 +110,9 @@ std::string simulate_json(const report::Simulation& simulation, const simulator:
   json["peak_at"] = moment_json(simulation.peak_at);
   json["stalls"] = stalls_json(simulation.stalls);
   add_recomputed(simulation.index->step(), simulation.result, json);
-  json["planned_memory"] = planned_json(simulation.planned);
+  add_reserved(simulation.reserved, json);
   json["resident"] = replay_json(simulation.resident, true);
-  json["resident"]["planned_memory"] = planned_json(simulation.resident_planned);
+  add_reserved(simulation.resident_reserved, json["resident"]);
   json["notes"] = simulation.notes;
   return dump(json);
 }

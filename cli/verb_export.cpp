@@ -62,6 +62,8 @@ int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
   line.input("--plan", "P", choice.plan_file, "the step under this plan, - for stdin");
   line.option("--policy", "NAME[:k=v,..]", choice.policy,
               "the step under a policy (see stowage policies)");
+  line.option("--placement", "MODE", choice.placement,
+              "whose memory the step runs in, caching or planned (see stowage simulate)");
   line.option("--set", "NAME=VALUE", choice.settings,
               "another link than the recorded one (see stowage simulate); may be repeated");
   line.detail(
@@ -80,6 +82,10 @@ int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
     const bool planned = choice.plan_file || choice.policy;
     if (!planned && !choice.settings.empty()) {
       return usage_error("--set without --plan or --policy", "the recorded step has its own link");
+    }
+    if (!planned && choice.placement) {
+      return usage_error("--placement without --plan or --policy",
+                         "the recorded step ran in the caching allocator's memory");
     }
     if (*output == "-" && console.json) {
       return usage_error("--json and -o - would both write to stdout");

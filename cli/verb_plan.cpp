@@ -26,6 +26,7 @@ struct PlanOptions {
   std::optional<std::string> budget;
   std::optional<std::string> budget_on;
   std::optional<std::string> fit;
+  std::optional<std::string> placement;
   std::optional<std::string> host_budget;
   std::optional<std::string> policy;
   std::optional<std::string> allow;
@@ -41,7 +42,11 @@ void declare(CommandLine& line, PlanOptions& options) {
   line.option("--budget", "B", options.budget,
               "device memory: 24GiB, 24GB, bytes, or 60% of the resident peak");
   line.option("--budget-on", "COUNTER", options.budget_on,
-              "what the budget bounds: requested, active or reserved (default active)");
+              "what the budget bounds: requested, active or reserved (default: reserved where "
+              "memory is planned, else active)");
+  line.option("--placement", "MODE", options.placement,
+              "whose memory the plan runs in: planned, pages where each allocation has its place "
+              "(default of a GPU's trace), or caching, PyTorch's allocator");
   line.option("--fit", "B", options.fit,
               "the size of a device, such as 24GiB: bounds reserved bytes and the CUDA context");
   line.option("--host-budget", "B", options.host_budget, "host memory that the plan may use");
@@ -65,6 +70,7 @@ void declare(CommandLine& line, PlanOptions& options) {
   line.example("stowage plan t.json.gz --budget 24GiB --host-budget 64GiB --explain -o p.json");
   line.example("stowage plan t.json.gz --fit 24GiB -o p.json");
   line.example("stowage plan t.json.gz --budget 60% --deny params -o p.json");
+  line.example("stowage plan t.json.gz --budget 60% --placement caching -o p.json");
   line.example("stowage plan t.json.gz --policy torchtune:stash=5 -o p.json");
 }
 
@@ -140,7 +146,16 @@ Result<planner::PlanRequest> request_of(const PlanOptions& options,
   if (!allowed) return allowed.error();
   request.allowed = *allowed;
   request.created = now_utc();
-  const auto on = counter(options.budget_on.value_or(options.fit ? "reserved" : "active"));
+  request.placement = planner::usual_placement(index.trace());
+  if (options.placement) {
+    const auto placement = placement_named(*options.placement);
+    if (!placement) return placement.error();
+    request.placement = *placement;
+  }
+  const std::string usual =
+      options.fit ? "reserved"
+                  : simulator::name_of(planner::usual_counter(index.trace(), request.placement));
+  const auto on = counter(options.budget_on.value_or(usual));
   if (!on) return on.error();
   request.budget_on = *on;
   if (options.fit) {
@@ -154,7 +169,8 @@ Result<planner::PlanRequest> request_of(const PlanOptions& options,
     if (!bytes) return in_option("--fit", bytes.error());
     request.budget = *bytes;
   } else if (options.budget) {
-    const auto resident = simulator::replay(index, simulator::resident_schedule(index));
+    const auto resident =
+        simulator::replay(index, simulator::resident_schedule(index, request.placement));
     const Bytes peak = planner::peak_of(resident, *on);
     if (peak < 0) {
       return usage_error(std::string("--budget-on ") + simulator::name_of(*on) +
@@ -219,12 +235,15 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
       if (error.code == ErrorCode::bad_input && error.file.empty()) error.file = *options.trace;
       return error;
     }
-    PlanAnswer answer{std::move(*outcome), request->budget_on, "", {}};
+    PlanAnswer answer{std::move(*outcome), request->budget_on};
     // The plan is shown on the step that it makes of the recording.
     const Result<simulator::Step> step = simulator::unroll(loaded->trace, answer.outcome.plan);
     if (!step) return step.error();
     const simulator::StepIndex shown(*step);
     if (options.fit) answer.fit = *parse_size(*options.fit);
+    if (auto simulation = report::simulate(index, answer.outcome.plan, ""); simulation) {
+      answer.simulation = std::move(*simulation);
+    }
     simulator::Plan& plan = answer.outcome.plan;
     plan.target.trace = loaded->sha256;
     plan.target.trace_file = report::trace_file_for(*options.trace, options.output.value_or(""));

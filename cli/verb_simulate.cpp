@@ -2,6 +2,7 @@
 
 #include "cli/chosen_plan.h"
 #include "cli/recompute_text.h"
+#include "cli/reserved_text.h"
 #include "cli/shown_trace.h"
 #include "cli/simulate_json.h"
 #include "cli/terminal_plot.h"
@@ -107,10 +108,7 @@ std::string simulation_text(const Trace& trace, const report::Simulation& simula
   };
   bytes("peak requested", without.peak_requested, with.peak_requested);
   bytes("peak active", without.peak_active, with.peak_active);
-  if (with.peak_reserved >= 0) bytes("peak reserved", without.peak_reserved, with.peak_reserved);
-  if (simulation.planned) {
-    bytes("planned memory", simulation.resident_planned->bytes, simulation.planned->bytes);
-  }
+  add_reserved(simulation, plan.placement, table);
   bytes("host", without.host_bytes, with.host_bytes);
   time("step time", without.step_ns, with.step_ns);
   time("stall", without.stall_ns, with.stall_ns);
@@ -160,6 +158,9 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
   line.input("--plan", "P", choice.plan_file, "the plan to replay, - for stdin");
   line.option("--policy", "NAME[:k=v,..]", choice.policy,
               "a policy to replay (see stowage policies)");
+  line.option("--placement", "MODE", choice.placement,
+              "whose memory: caching, PyTorch's allocator, or planned, pages where each allocation "
+              "has its place (default: the plan's; of a policy on a GPU's trace planned)");
   line.option("--set", "NAME=VALUE", choice.settings,
               "another link than the recorded one; may be repeated");
   line.flag("--explain", explain, "also what recompute buys, layer by layer");

@@ -39,7 +39,7 @@ enum class OffPlan : std::uint8_t { refuse, offload_all };
 
 // Where what a planned step allocates lies: where PyTorch's allocator puts it, or where the plan's
 // placement has it (executor/device/step_memory.h).
-enum class PlacementMode : std::uint8_t { caching, planned };
+using simulator::PlacementMode;
 
 struct PlannedStepOptions {
   // Of the step that the schedule is for: what of the recorded one runs again.

@@ -5,6 +5,7 @@
 
 #include "simulator/allocator/allocator_replay.h"
 #include "simulator/lowering/lowering.h"
+#include "simulator/placement/planned_memory.h"
 #include "traces/result.h"
 
 namespace stowage::planner {
@@ -51,21 +52,30 @@ std::optional<Candidate> Evaluator::evaluate(const simulator::Decisions& decisio
 }
 
 Bytes Evaluator::exact_peak(const Candidate& candidate) const {
-  if (request_.budget_on == simulator::PeakKind::requested || index_.trace().setup.size() == 0) {
+  if (request_.budget_on == simulator::PeakKind::requested || !has_allocator()) {
     return candidate.peak;
   }
-  const auto lowering = simulator::lower(index_, candidate.decisions);
-  STOWAGE_ASSERT(lowering.ok());  // it was lowered before
-  const auto allocator = simulator::replay_allocator(index_, lowering->schedule);
+  const simulator::Schedule schedule = schedule_of(candidate);
+  if (is_placed()) return simulator::planned_bytes(index_, schedule).bytes;
+  // Where memory is planned, what is active is what is alive, as it was estimated.
+  if (request_.placement == simulator::PlacementMode::planned) return candidate.peak;
+  const auto allocator = simulator::replay_allocator(index_, schedule);
   return request_.budget_on == simulator::PeakKind::active ? allocator.peak_active
                                                            : allocator.peak_reserved;
 }
 
 Bytes Evaluator::likely_peak(const Candidate& candidate) const {
+  // Of 300 plans of recorded steps planned memory is above what is alive by so much at most.
+  constexpr Bytes kRestsOfPages = 200;  // a part of it
+  if (is_placed()) return candidate.peak + candidate.peak / kRestsOfPages;
   if (likely_is_exact()) return exact_peak(candidate);
-  const auto lowering = simulator::lower(index_, candidate.decisions);
+  return simulator::replay_allocator_shortly(index_, schedule_of(candidate)).peak_active;
+}
+
+simulator::Schedule Evaluator::schedule_of(const Candidate& candidate) const {
+  auto lowering = simulator::lower(index_, candidate.decisions);
   STOWAGE_ASSERT(lowering.ok());  // it was lowered before
-  return simulator::replay_allocator_shortly(index_, lowering->schedule).peak_active;
+  return std::move(lowering->schedule);
 }
 
 bool Evaluator::keeps(const Candidate& candidate, Bytes budget) const {

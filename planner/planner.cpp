@@ -41,6 +41,7 @@ constexpr int kShortRounds = 4;
 constexpr int kMostClimbs = 5;
 constexpr Nanoseconds kGain = 1000;       // a round that gains less than this part is the last
 constexpr std::size_t kFewPositions = 3;  // of the bound that says that it is worth nothing
+constexpr Bytes kRestsOfPages = 50;  // times the rests of pages is the peak, or more
 constexpr Bytes kWandersBy = 4096;        // times the allowance is the peak; seen are up to 0.01 %
 
 bool has_automatic_points(const simulator::Decisions& decisions) {
@@ -93,7 +94,8 @@ class Planner {
 
   Result<PlanOutcome> run() {
     if (auto status = check(); !status) return status.error();
-    out_.resident = simulator::replay(index_, simulator::resident_schedule(index_));
+    out_.resident =
+        simulator::replay(index_, simulator::resident_schedule(index_, request_.placement));
     if (request_.budget_on == PeakKind::reserved && out_.resident.peak_reserved < 0) {
       return Error{ErrorCode::usage, "the trace's device has no reserved bytes", "", "",
                    "use --budget-on active"};
@@ -501,6 +503,10 @@ class Planner {
     spent_.add(base_.evaluator().spent());
     out_.search.candidates = base_.space().candidates();
     solve(budget, out_.lower_bound_step);
+    const bool is_placed = request_.placement == simulator::PlacementMode::planned;
+    if (!best_ && is_placed && !over()) {
+      solve(budget - budget / kRestsOfPages, out_.lower_bound_step);
+    }
     if (!reached(out_.lower_bound_step)) offer_rivals();
     const std::int64_t parts =
         pool_.empty() ? kGridParts : kGridPartsWithStructures * (effort_ == kMostEffort ? 4 : 1);
@@ -573,6 +579,7 @@ class Planner {
     plan.budget.device = request_.budget;
     if (request_.budget) plan.budget.device_text = request_.budget_text;
     plan.budget.on = request_.budget_on;
+    plan.placement = request_.placement;
     plan.budget.host = request_.host_budget;
     if (request_.host_budget) plan.budget.host_text = request_.host_budget_text;
     if (rules.automatic != request_.budget) plan.budget.automatic = rules.automatic;
@@ -664,6 +671,17 @@ Result<PlanOutcome> make_plan(const simulator::StepIndex& index, const PlanReque
   return Planner(index, request).run();
 }
 
+simulator::PlacementMode usual_placement(const Trace& trace) {
+  return trace.setup.size() > 0 ? simulator::PlacementMode::planned
+                                : simulator::PlacementMode::caching;
+}
+
+PeakKind usual_counter(const Trace& trace, simulator::PlacementMode placement) {
+  return trace.setup.size() > 0 && placement == simulator::PlacementMode::planned
+             ? PeakKind::reserved
+             : PeakKind::active;
+}
+
 Result<Bytes> reserved_to_fit(const Trace& trace, Bytes device) {
   if (trace.setup.size() == 0) {
     return Error{ErrorCode::usage,
@@ -681,7 +699,8 @@ Result<Bytes> reserved_to_fit(const Trace& trace, Bytes device) {
 
 Status resolve_budget(const simulator::StepIndex& index, Plan& plan) {
   if (plan.budget.device || plan.budget.device_text.empty()) return Unit{};
-  const ReplayResult resident = simulator::replay(index, simulator::resident_schedule(index));
+  const ReplayResult resident =
+      simulator::replay(index, simulator::resident_schedule(index, plan.placement));
   const Bytes peak = peak_of(resident, plan.budget.on);
   if (peak < 0) {
     return Error{ErrorCode::bad_input, "the trace's device has no reserved bytes", "", "/budget/on",

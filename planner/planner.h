@@ -32,7 +32,8 @@ struct Progress {
 struct PlanRequest {
   std::optional<Bytes> budget;  // absent = no limit; only with a policy other than `auto`
   std::string budget_text;      // as the user wrote it, for the plan file; may be empty
-  simulator::PeakKind budget_on = simulator::PeakKind::active;
+  simulator::PeakKind budget_on = simulator::PeakKind::active;  // of the memory of `placement`
+  simulator::PlacementMode placement = simulator::PlacementMode::caching;
   std::optional<Bytes> host_budget;  // on ReplayResult::host_bytes
   std::string host_budget_text;
   std::string policy = "auto";  // a spec: "torchtune:stash=5"
@@ -94,6 +95,14 @@ struct PlanOutcome {
 
 // What a plan's file says of its replay.
 [[nodiscard]] simulator::Predicted predicted_of(const simulator::ReplayResult& result);
+
+// The memory in which a plan is meant to run where nobody says another: where the trace's device has
+// an allocator that reserves more than is active, planned memory.
+[[nodiscard]] simulator::PlacementMode usual_placement(const Trace& trace);
+// The counter that a budget is about where nobody says another: a user means the card, which is
+// full by what is reserved; the caching allocator's reserved bytes are hardly a plan's to choose.
+[[nodiscard]] simulator::PeakKind usual_counter(const Trace& trace,
+                                                simulator::PlacementMode placement);
 
 // The budget on reserved bytes with which a step runs on a device of `device` bytes: what the CUDA
 // context takes is off. Errors (usage): the trace's device has no reserved bytes, nothing is left.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "planner/planner.h"
+#include "simulator/allocator/allocator_replay.h"
 #include "simulator/hazards/hazards.h"
 #include "simulator/plan/decisions.h"
 #include "simulator/step/plan_structure.h"
@@ -45,6 +46,15 @@ Replayed replayed(const simulator::StepIndex& index, simulator::Lowering lowerin
   return made;
 }
 
+Reserved reserved_bytes(const simulator::StepIndex& index, const simulator::Schedule& schedule,
+                        const simulator::ReplayResult& result) {
+  if (schedule.placement == simulator::PlacementMode::planned) {
+    return {{result.peak_reserved, result.peak_active},
+            simulator::replay_allocator(index, schedule).peak_reserved};
+  }
+  return {simulator::planned_bytes(index, schedule), result.peak_reserved};
+}
+
 Result<Simulation> simulate(const simulator::StepIndex& recorded, const simulator::Plan& plan,
                             const std::string& plan_file) {
   const auto named = [&plan_file](Error error) {
@@ -70,11 +80,11 @@ Result<Simulation> simulate(const simulator::StepIndex& recorded, const simulato
   simulation.notes.insert(simulation.notes.begin(), std::make_move_iterator(of_rules.begin()),
                           std::make_move_iterator(of_rules.end()));
   simulation.index = unrolled;
-  const simulator::Schedule resident = simulator::resident_schedule(recorded);
+  const simulator::Schedule resident = simulator::resident_schedule(recorded, plan.placement);
   simulation.resident = simulator::replay(recorded, resident);
   if (trace.setup.size() > 0) {
-    simulation.planned = simulator::planned_bytes(index, simulation.schedule);
-    simulation.resident_planned = simulator::planned_bytes(recorded, resident);
+    simulation.reserved = reserved_bytes(index, simulation.schedule, simulation.result);
+    simulation.resident_reserved = reserved_bytes(recorded, resident, simulation.resident);
   }
   simulation.stalls = explain_stalls(index, simulation.schedule, simulation.result,
                                      simulation.detail, plan.budget.device);

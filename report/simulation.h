@@ -34,6 +34,17 @@ struct Replayed {
 [[nodiscard]] Replayed replayed(const simulator::StepIndex& index, simulator::Lowering lowering,
                                 const simulator::PlanBudget& budget);
 
+// What a step reserves: in planned memory, and of the driver's by the caching allocator.
+struct Reserved {
+  simulator::PlannedBytes planned;
+  Bytes caching = 0;
+};
+// Precondition: the trace has a setup. `result`: that of replay() of the schedule. Cost: that of
+// replay() in the memory that is not the schedule's.
+[[nodiscard]] Reserved reserved_bytes(const simulator::StepIndex& index,
+                                      const simulator::Schedule& schedule,
+                                      const simulator::ReplayResult& result);
+
 // `notes` begin with those of rules, "/saved/N: text".
 struct Simulation : Replayed {
   // Of the step that the plan makes of the recording, which must outlive it; the rows of the
@@ -43,10 +54,10 @@ struct Simulation : Replayed {
   std::vector<StallRow> stalls = {};      // longest first
   Moment peak_at = {};                    // event, op, layer; its time is in the planned step
   bool feasible = true;                   // device_kept and host_kept
-  // What placing every allocation ahead would take instead of the caching allocator's segments, of
-  // the plan and with nothing moved; none where the trace does not say what the process held.
-  std::optional<simulator::PlannedBytes> planned = {};
-  std::optional<simulator::PlannedBytes> resident_planned = {};
+  // Of the plan and with nothing moved, in each memory whatever the plan's placement; none where
+  // the trace does not say what the process held.
+  std::optional<Reserved> reserved = {};
+  std::optional<Reserved> resident_reserved = {};
 };
 
 // Unrolls, lowers and replays a plan whose budget is resolved (bytes, no percentage left) on a

@@ -75,13 +75,16 @@ Result<FoundTrace> find_trace(const simulator::Plan& plan, const std::string& pl
 
 Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
                                     const std::optional<std::string>& trace_file,
-                                    const std::optional<std::string>& model, const RunFlags& flags,
-                                    CommandFiles& files) {
+                                    const std::optional<std::string>& model,
+                                    std::optional<simulator::PlacementMode> placement,
+                                    const RunFlags& flags, CommandFiles& files) {
   PlanInputs inputs;
   inputs.plan_file = plan_file;
   Result<simulator::Plan> plan = load_plan(plan_file);
   if (!plan) return plan.error();
   inputs.plan = std::move(plan).value();
+  const simulator::PlacementMode planned_for = inputs.plan.placement;
+  if (placement) inputs.plan.placement = *placement;
   Result<FoundTrace> found =
       find_trace(inputs.plan, plan_file, trace_file, flags, files, inputs.warnings);
   if (!found) return found.error();
@@ -120,27 +123,18 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
   inputs.schedule = std::move(applied->lowering.schedule);
   const simulator::ReplayResult replayed = simulator::replay(*applied->index, inputs.schedule);
   inputs.predicted = planner::predicted_of(replayed);
-  inputs.allocator_exact = replayed.allocator_periods > 0 && replayed.allocator_exact;
+  const bool is_placed = inputs.schedule.placement == simulator::PlacementMode::planned &&
+                         inputs.predicted.peak_reserved >= 0;
+  inputs.allocator_exact =
+      is_placed || (replayed.allocator_periods > 0 && replayed.allocator_exact);
   inputs.active_varies = replayed.active_varies;
   inputs.later_segments = replayed.later_segments;
-  if (inputs.predicted.peak_reserved >= 0) {
-    inputs.placed = simulator::planned_bytes(*applied->index, inputs.schedule);
-  }
-  if (inputs.plan.predicted && *inputs.plan.predicted != inputs.predicted) {
+  if (inputs.plan.predicted && inputs.plan.placement == planned_for && *inputs.plan.predicted != inputs.predicted) {
     inputs.warnings.push_back(
         "the prediction in " + plan_file +
         " is not what this version of the simulator says for this trace; using the new one");
   }
   return inputs;
-}
-
-void expect_planned_memory(PlanInputs& inputs) {
-  if (!inputs.placed) return;
-  inputs.predicted.peak_active = inputs.placed->lower_bound;
-  inputs.predicted.peak_reserved = inputs.placed->bytes;
-  inputs.allocator_exact = true;
-  inputs.active_varies = false;
-  inputs.later_segments = 0;
 }
 
 }  // namespace stowage::cli

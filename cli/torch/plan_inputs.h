@@ -9,7 +9,6 @@
 
 #include "cli/torch/run_request.h"
 #include "simulator/lowering/lowering.h"
-#include "simulator/placement/planned_memory.h"
 #include "simulator/plan/plan.h"
 #include "simulator/step/structure.h"
 #include "traces/result.h"
@@ -31,20 +30,16 @@ struct PlanInputs {
   bool allocator_exact = false;
   bool active_varies = false;  // as the replay says
   std::int64_t later_segments = 0;
-  std::optional<simulator::PlannedBytes> placed;  // of a GPU's memory, once it is planned
-  std::vector<std::string> warnings;              // e.g. the stored prediction differs
+  std::vector<std::string> warnings;  // e.g. the stored prediction differs
 };
 
 // The trace comes from `trace_file`, else from where the plan says, else the step is recorded again
 // (in a child process). No file that is read may be an output among `files`. `model` and `flags`
-// may repeat what the plan says, not contradict it.
+// may repeat what the plan says, not contradict it. `placement` takes the place of the plan's.
 [[nodiscard]] Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
                                                   const std::optional<std::string>& trace_file,
                                                   const std::optional<std::string>& model,
+                                                  std::optional<simulator::PlacementMode> placement,
                                                   const RunFlags& flags, CommandFiles& files);
-
-// The run is to be on planned memory: what is active and reserved then is known exactly. Does
-// nothing on a device without these counters.
-void expect_planned_memory(PlanInputs& inputs);
 
 }  // namespace stowage::cli

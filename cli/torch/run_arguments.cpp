@@ -1,5 +1,6 @@
 #include "cli/torch/run_arguments.h"
 
+#include "cli/option_values.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
@@ -14,8 +15,8 @@ void RunArguments::declare(CommandLine& line) {
   line.option("--memory-limit", "SIZE", limit_given,
               "device memory that the step may use; more is out of memory");
   line.option("--placement", "MODE", placement_given,
-              "where what is on the device lies: caching (default), PyTorch's allocator decides; "
-              "planned, where the plan's placement has it, in memory that is mapped ahead");
+              "whose memory the step runs in: caching, PyTorch's allocator; planned, pages that "
+              "are mapped ahead, where each allocation has its place (default: the plan's)");
   flags.declare(line, "default: the recording's");
 }
 
@@ -25,10 +26,10 @@ Status RunArguments::read(std::int64_t default_steps) {
     return usage_error("--steps " + std::to_string(steps) + " is not allowed",
                        "a whole number from 1 to 1000000");
   }
-  if (placement_given == "planned") {
-    placement = executor::PlacementMode::planned;
-  } else if (placement_given && placement_given != "caching") {
-    return usage_error("--placement " + *placement_given + " is not allowed", "caching or planned");
+  if (placement_given) {
+    const Result<simulator::PlacementMode> named = placement_named(*placement_given);
+    if (!named) return named.error();
+    placement = *named;
   }
   if (limit_given) {
     Result<Bytes> limit = parse_size(*limit_given);

@@ -24,7 +24,7 @@ struct RunArguments {
   std::int64_t steps = 0;
   std::optional<Bytes> memory_limit;
   bool off_plan = false;
-  executor::PlacementMode placement = executor::PlacementMode::caching;
+  std::optional<simulator::PlacementMode> placement;  // absent: the plan's
 
   void declare(CommandLine& line);
   // Checks what was given. Errors: usage.

@@ -29,7 +29,8 @@ Result<StepUnderPlan> StepUnderPlan::load(const PlanFiles& files,
                    files.plan, "/for", "give it with --trace FILE"};
     }
   }
-  Result<PlanInputs> inputs = load_plan_inputs(files.plan, files.trace, model, flags, command);
+  Result<PlanInputs> inputs = load_plan_inputs(files.plan, files.trace, model,
+                                               simulator::PlacementMode::caching, flags, command);
   if (!inputs) return inputs.error();
   StepUnderPlan step;
   step.request_ = std::move(inputs->request);

@@ -169,7 +169,8 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
     if (!tolerance) return tolerance.error();
     if (Status status = check_reference(reference_file, rtol); !status) return status.error();
     Result<PlanInputs> inputs =
-        load_plan_inputs(*run.plan, run.trace, run.model, run.flags, console.files);
+        load_plan_inputs(*run.plan, run.trace, run.model, run.placement, run.flags,
+                         console.files);
     if (!inputs) return inputs.error();
     std::optional<KeptReference> kept;
     if (reference_file) {
@@ -179,7 +180,6 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
     }
     for (const std::string& warning : inputs->warnings) console.warn(warning);
 
-    if (run.placement == executor::PlacementMode::planned) expect_planned_memory(*inputs);
     Result<PassedOn> children = passed_on(run, *inputs, reference_file.has_value());
     if (!children) return children.error();
     Args planned_args = children->arguments;
@@ -219,7 +219,7 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
                   .allocator_exact = inputs->allocator_exact,
                   .active_varies = inputs->active_varies,
                   .later_segments = inputs->later_segments,
-                  .placed = v.planned.memory.has_value() && inputs->placed.has_value()});
+                  .placed = v.planned.memory.has_value() && inputs->predicted.peak_reserved >= 0});
     v.failures = std::move(judgement.failures);
     say_verified(console, v, judgement, *inputs->trace);
     return v.passed() ? 0 : static_cast<int>(ErrorCode::condition);

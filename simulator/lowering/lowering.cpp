@@ -154,7 +154,9 @@ Result<Lowering> lower(const StepIndex& index, const Plan& plan) {
   const auto decisions = resolve(trace, plan);
   if (!decisions) return decisions.error();
   if (Status owners = check_owners(index, plan, *decisions); !owners) return owners.error();
-  return lower(index, *decisions);
+  Result<Lowering> lowering = lower(index, *decisions);
+  if (lowering) lowering->schedule.placement = plan.placement;
+  return lowering;
 }
 
 }  // namespace stowage::simulator

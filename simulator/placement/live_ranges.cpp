@@ -90,4 +90,16 @@ std::vector<Bytes> live_bytes(const LiveRanges& live) {
   return bytes;
 }
 
+std::vector<Bytes> live_bytes_by_event(const LiveRanges& live, const AllocationSequence& sequence,
+                                       std::size_t events) {
+  const std::vector<Bytes> by_instant = live_bytes(live);
+  std::vector<Bytes> by_event;
+  by_event.reserve(events);
+  for (std::size_t i = 0; i < sequence.period.size(); ++i) {
+    by_event.resize(sequence.period[i].event.index(), by_instant[i]);
+  }
+  by_event.resize(events, by_instant.back());
+  return by_event;
+}
+
 }  // namespace stowage::simulator

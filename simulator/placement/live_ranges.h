@@ -2,6 +2,7 @@
 // time for which it is there. A function of program order alone.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -41,6 +42,12 @@ struct LiveRanges {
 // Bytes that are there at each instant, each range rounded up to kPlacementAlignment.
 // Cost: O(instants + ranges).
 [[nodiscard]] std::vector<Bytes> live_bytes(const LiveRanges& live);
+
+// The same behind each of the period's events, the instructions there included. `sequence`: what
+// `live` was made of. Cost: that of live_bytes() and O(events).
+[[nodiscard]] std::vector<Bytes> live_bytes_by_event(const LiveRanges& live,
+                                                     const AllocationSequence& sequence,
+                                                     std::size_t events);
 
 [[nodiscard]] constexpr Bytes placed_bytes(Bytes bytes) {
   return (bytes + kPlacementAlignment - 1) / kPlacementAlignment * kPlacementAlignment;

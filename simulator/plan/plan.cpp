@@ -52,4 +52,14 @@ const char* name_of(PeakKind value) {
   return "?";
 }
 
+const char* name_of(PlacementMode value) {
+  switch (value) {
+    case PlacementMode::caching:
+      return "caching";
+    case PlacementMode::planned:
+      return "planned";
+  }
+  return "?";
+}
+
 }  // namespace stowage::simulator

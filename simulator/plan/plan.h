@@ -116,6 +116,11 @@ struct PlanTarget {
 
 enum class PeakKind : std::uint8_t { requested, active, reserved };
 
+// Whose device memory a planned step runs in: PyTorch's caching allocator's, or pages that are
+// mapped ahead and where every allocation has its place (simulator/placement/). What is active and
+// reserved is meant of that memory: of planned memory, reserved is what its pages take.
+enum class PlacementMode : std::uint8_t { caching, planned };
+
 struct PlanBudget {
   std::optional<Bytes> device;  // absent = no limit
   std::string device_text;      // as the user wrote it ("60%", "24GiB"), for the file
@@ -147,6 +152,7 @@ struct MadeBy {
 struct Plan {
   PlanTarget target;
   PlanBudget budget;
+  PlacementMode placement = PlacementMode::caching;
   std::vector<SavedRule> saved;
   std::vector<RecomputeRule> recompute;  // the first that names a layer call has it
   std::optional<ParameterPlan> parameters;
@@ -160,5 +166,6 @@ struct Plan {
 [[nodiscard]] const char* name_of(Decision value);
 [[nodiscard]] const char* name_of(CopyMode value);
 [[nodiscard]] const char* name_of(PeakKind value);
+[[nodiscard]] const char* name_of(PlacementMode value);
 
 }  // namespace stowage::simulator

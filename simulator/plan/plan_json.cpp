@@ -168,6 +168,9 @@ std::string plan_to_json(const Plan& plan) {
   if (plan.budget != PlanBudget{}) {
     lines.push_back("\"budget\": " + one_line(budget_json(plan.budget)));
   }
+  if (plan.placement != PlacementMode::caching) {
+    lines.push_back(std::string("\"placement\": \"") + name_of(plan.placement) + "\"");
+  }
   std::string rules = "\"saved\": [";
   for (const SavedRule& rule : plan.saved) {
     rules += (&rule == plan.saved.data() ? "\n    " : ",\n    ") + one_line(rule_json(rule));

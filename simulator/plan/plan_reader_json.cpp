@@ -237,6 +237,13 @@ bool PlanReader::budget(const Json& json, PlanBudget& out) {
   return true;
 }
 
+bool PlanReader::placement(const Json& json, PlacementMode& out) {
+  std::size_t index = 0;
+  if (!one_of(json, "/placement", {"caching", "planned"}, index)) return false;
+  out = static_cast<PlacementMode>(index);
+  return true;
+}
+
 bool PlanReader::predicted(const Json& json, Predicted& out) {
   const std::string at = "/predicted";
   if (!object(json, at) ||
@@ -287,13 +294,15 @@ Result<Plan> PlanReader::read(std::string_view text) {
   const auto all = [&] {
     if (!parse(text, document) || !object(document, "") || !schema(document)) return false;
     if (!known_keys(document, "",
-                    {"schema", "for", "budget", "saved", "recompute", "parameters", "gradients",
-                     "optimizer", "micro_batches", "predicted", "lower_bound", "gap", "made_by"}) ||
+                    {"schema", "for", "budget", "placement", "saved", "recompute", "parameters",
+                     "gradients", "optimizer", "micro_batches", "predicted", "lower_bound", "gap",
+                     "made_by"}) ||
         !unsupported(document)) {
       return false;
     }
     if (!part("for", [&](const Json& json) { return target(json, plan.target); }) ||
         !part("budget", [&](const Json& json) { return budget(json, plan.budget); }) ||
+        !part("placement", [&](const Json& json) { return placement(json, plan.placement); }) ||
         !part("parameters",
               [&](const Json& json) { return parameters(json, plan.parameters.emplace()); }) ||
         !part("saved", [&](const Json& json) { return rules(json, plan.saved); }) ||

@@ -61,6 +61,7 @@ class PlanReader {
   bool schema(const Json& document);
   bool target(const Json& json, PlanTarget& out);
   bool budget(const Json& json, PlanBudget& out);
+  bool placement(const Json& json, PlacementMode& out);
   bool rules(const Json& json, std::vector<SavedRule>& out);
   // A rule, and its parts: what is done, with which saved tensors, when and how they move.
   bool rule(const Json& json, const std::string& pointer, SavedRule& out);

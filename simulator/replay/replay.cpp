@@ -7,6 +7,7 @@
 #include "simulator/allocator/allocator_replay.h"
 #include "simulator/machine/launch_pace.h"
 #include "simulator/machine/link_model.h"
+#include "simulator/placement/planned_memory.h"
 #include "simulator/replay/copy_lanes.h"
 #include "simulator/replay/memory_replay.h"
 #include "traces/result.h"
@@ -275,6 +276,35 @@ class TimeReplay {
   Nanoseconds launched_ = 0;  // when the launch thread reached the event before next_event_
 };
 
+// Each allocation in its place.
+void replay_placed(const StepIndex& index, const Schedule& schedule, ReplayResult& result,
+                   ReplayDetail* detail) {
+  const AllocationSequence sequence = allocation_sequence(index, schedule);
+  const LiveRanges live = live_ranges(sequence, index.trace().setup);
+  const DevicePlacement placement = place(live);
+  result.peak_active = placement.lower_bound;
+  result.peak_reserved = placement.bytes();
+  if (detail == nullptr) return;
+  detail->active = live_bytes_by_event(live, sequence, index.event_count());
+  detail->reserved.assign(index.event_count(), placement.bytes());
+}
+
+void replay_cached(const StepIndex& index, const Schedule& schedule, ReplayResult& result,
+                   ReplayDetail* detail) {
+  AllocatorTrail trail;
+  const AllocatorReplay allocator =
+      replay_allocator(index, schedule, -1, detail != nullptr ? &trail : nullptr);
+  result.peak_active = allocator.peak_active;
+  result.peak_reserved = allocator.peak_reserved;
+  result.allocator_periods = allocator.periods;
+  result.later_segments = static_cast<std::int64_t>(allocator.later_segments.size());
+  result.allocator_exact = allocator.is_complete;
+  result.active_varies = !allocator.is_steady;
+  if (detail == nullptr) return;
+  detail->active = std::move(trail.active);
+  detail->reserved = std::move(trail.reserved);
+}
+
 }  // namespace
 
 ReplayResult estimate(const StepIndex& index, const Schedule& schedule, ReplayDetail* detail) {
@@ -291,26 +321,22 @@ ReplayResult estimate(const StepIndex& index, const Schedule& schedule, ReplayDe
 
 ReplayResult replay(const StepIndex& index, const Schedule& schedule, ReplayDetail* detail) {
   ReplayResult result = estimate(index, schedule, detail);
-  AllocatorTrail trail;
-  if (index.trace().setup.size() > 0) {
-    const AllocatorReplay allocator =
-        replay_allocator(index, schedule, -1, detail != nullptr ? &trail : nullptr);
-    result.peak_active = allocator.peak_active;
-    result.peak_reserved = allocator.peak_reserved;
-    result.allocator_periods = allocator.periods;
-    result.later_segments = static_cast<std::int64_t>(allocator.later_segments.size());
-    result.allocator_exact = allocator.is_complete;
-    result.active_varies = !allocator.is_steady;
-  }
   if (detail != nullptr) {
-    detail->active = std::move(trail.active);
-    detail->reserved = std::move(trail.reserved);
+    detail->active.clear();
+    detail->reserved.clear();
+  }
+  if (index.trace().setup.size() == 0) return result;
+  if (schedule.placement == PlacementMode::planned) {
+    replay_placed(index, schedule, result, detail);
+  } else {
+    replay_cached(index, schedule, result, detail);
   }
   return result;
 }
 
-Schedule resident_schedule(const StepIndex& index) {
+Schedule resident_schedule(const StepIndex& index, PlacementMode placement) {
   Schedule schedule;
+  schedule.placement = placement;
   schedule.tenant_of.resize(index.trace().saved.size());
   schedule.stay_of.resize(index.trace().unpacks.size());
   return schedule;

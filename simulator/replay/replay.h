@@ -2,7 +2,8 @@
 // same output on every machine. docs/simulator.md describes the model.
 //
 // Memory is a function of program order alone (the executor frees by event-wait): peak_requested is
-// exact, peak_active and peak_reserved are those of a model of the caching allocator. Time: compute
+// exact; peak_active and peak_reserved are those of the memory that the schedule's placement names,
+// a model of the caching allocator or planned memory. Time: compute
 // in recorded order, a launch thread ahead of it, two fluid FIFO copy lanes that slow each other
 // (duplex) and compute (interference) down.
 #pragma once
@@ -38,11 +39,11 @@ struct ReplayResult {
   Bytes peak_requested = 0;
   Bytes peak_active = 0;
   Bytes peak_reserved = -1;  // -1 = null
-  // Periods that the allocator's model went through; 0 = none: the trace has no setup (active is
-  // then the sum of the rounded sizes), or this is an estimate.
+  // Periods that the caching allocator's model went through; 0 = none: the trace has no setup
+  // (active is then the sum of the rounded sizes), memory is planned, or this is an estimate.
   std::int32_t allocator_periods = 0;
-  // The trace says all of where it starts from: else peak_active and peak_reserved are
-  // approximations.
+  // False: the trace does not say all of where the model starts from, so peak_active and
+  // peak_reserved are approximations.
   bool allocator_exact = true;
   // The allocator's state does not repeat within a few steps: it finds other blocks each time,
   // which hang on the driver's addresses, so the active peak may differ by some 0.01 % from step to
@@ -72,7 +73,7 @@ struct ReplayDetail {
 };
 
 // Precondition: find_hazards() is empty for schedules of unknown origin; a schedule from lower()
-// is. Cost: that of estimate(), and of replay_allocator() for a trace with a setup.
+// is. Cost: that of estimate(), and for a trace with a setup that of replay_allocator() or place().
 [[nodiscard]] ReplayResult replay(const StepIndex& index, const Schedule& schedule,
                                   ReplayDetail* detail = nullptr);
 
@@ -92,6 +93,7 @@ inline constexpr const char* kActiveVariesRemark =
 
 // The step as it was recorded: nothing moves and no executor's hooks run. (An executor that keeps
 // everything runs the schedule of an empty plan, which has hooks.)
-[[nodiscard]] Schedule resident_schedule(const StepIndex& index);
+[[nodiscard]] Schedule resident_schedule(const StepIndex& index,
+                                         PlacementMode placement = PlacementMode::caching);
 
 }  // namespace stowage::simulator

@@ -80,6 +80,8 @@ struct Schedule {
   // An executor runs it: every pack and unpack goes through its hooks, of kept tensors too. What
   // lower() makes; false for the plain step.
   bool has_hooks = false;
+  // The memory that its allocations are in. That changes no instruction.
+  PlacementMode placement = PlacementMode::caching;
   // For each saved tensor the tenant that serves it, or none (kept). Size = Trace::saved.
   std::vector<TenantId> tenant_of;
   // For each unpack the stay that serves it, or none (kept). Size = Trace::unpacks.
