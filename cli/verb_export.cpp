@@ -41,6 +41,18 @@ void say_exported(Console& console, const ExportFacts& facts, const std::string&
   }
 }
 
+// Of the step as it was recorded.
+Status check_recorded(const ChosenPlan& choice) {
+  if (!choice.settings.empty()) {
+    return usage_error("--set without --plan or --policy", "the recorded step has its own link");
+  }
+  if (choice.placement) {
+    return usage_error("--placement without --plan or --policy",
+                       "the recorded step ran in the caching allocator's memory");
+  }
+  return Unit{};
+}
+
 }  // namespace
 
 int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
@@ -63,7 +75,7 @@ int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
   line.option("--policy", "NAME[:k=v,..]", choice.policy,
               "the step under a policy (see stowage policies)");
   line.option("--placement", "MODE", choice.placement,
-              "whose memory the step runs in, caching or planned (see stowage simulate)");
+              "planned memory or caching (see stowage simulate)");
   line.option("--set", "NAME=VALUE", choice.settings,
               "another link than the recorded one (see stowage simulate); may be repeated");
   line.detail(
@@ -80,13 +92,7 @@ int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
     const Result<report::CsvTable> table = table_of(table_name, *format);
     if (!table) return table.error();
     const bool planned = choice.plan_file || choice.policy;
-    if (!planned && !choice.settings.empty()) {
-      return usage_error("--set without --plan or --policy", "the recorded step has its own link");
-    }
-    if (!planned && choice.placement) {
-      return usage_error("--placement without --plan or --policy",
-                         "the recorded step ran in the caching allocator's memory");
-    }
+    if (const Status asked = check_recorded(choice); !planned && !asked) return asked.error();
     if (*output == "-" && console.json) {
       return usage_error("--json and -o - would both write to stdout");
     }

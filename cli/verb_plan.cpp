@@ -42,11 +42,10 @@ void declare(CommandLine& line, PlanOptions& options) {
   line.option("--budget", "B", options.budget,
               "device memory: 24GiB, 24GB, bytes, or 60% of the resident peak");
   line.option("--budget-on", "COUNTER", options.budget_on,
-              "what the budget bounds: requested, active or reserved (default: reserved where "
-              "memory is planned, else active)");
+              "what the budget bounds: requested, active (default) or reserved (default where "
+              "memory is planned)");
   line.option("--placement", "MODE", options.placement,
-              "whose memory the plan runs in: planned, pages where each allocation has its place "
-              "(default of a GPU's trace), or caching, PyTorch's allocator");
+              "where the plan runs: planned memory (default of a GPU's trace) or caching");
   line.option("--fit", "B", options.fit,
               "the size of a device, such as 24GiB: bounds reserved bytes and the CUDA context");
   line.option("--host-budget", "B", options.host_budget, "host memory that the plan may use");
@@ -63,6 +62,9 @@ void declare(CommandLine& line, PlanOptions& options) {
             "also what makes the floor, what recompute buys, the rules, and the search");
   for (const char* name : kFutureOptions) line.future_option(name);
   line.detail(
+      "Planned memory is taken from the driver once, and each allocation has its place in it: "
+      "little\n"
+      "more is reserved than is alive. --placement caching plans for PyTorch's allocator.\n"
       "Without -o the plan goes to stdout and the text to stderr, so that\n"
       "`stowage plan t.json.gz --budget 60% > p.json` works. With -o FILE the text goes to\n"
       "stdout. With --json one object, which holds the plan, goes to stdout.");

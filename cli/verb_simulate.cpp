@@ -159,8 +159,7 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
   line.option("--policy", "NAME[:k=v,..]", choice.policy,
               "a policy to replay (see stowage policies)");
   line.option("--placement", "MODE", choice.placement,
-              "whose memory: caching, PyTorch's allocator, or planned, pages where each allocation "
-              "has its place (default: the plan's; of a policy on a GPU's trace planned)");
+              "planned memory or caching (default: the plan's, else see stowage plan)");
   line.option("--set", "NAME=VALUE", choice.settings,
               "another link than the recorded one; may be repeated");
   line.flag("--explain", explain, "also what recompute buys, layer by layer");

@@ -6,7 +6,9 @@
 
 #include "executor/backward_thread.h"
 #include "executor/planned_state.h"
+#include "simulator/hazards/shared_memory_check.h"
 #include "simulator/placement/hand_out_text.h"
+#include "simulator/placement/memory_layout.h"
 
 namespace stowage::executor {
 
@@ -24,7 +26,15 @@ void PlannedStep::State::adopt() {
 Status PlannedStep::State::take_memory(const simulator::StepIndex& index) {
   const TurnLine::Place place(line_, next_turn());
   const auto begin = std::chrono::steady_clock::now();
-  Result<std::unique_ptr<StepMemory>> memory = device_.step_memory(index, schedule_);
+  simulator::MemoryLayout layout =
+      simulator::memory_layout(index, schedule_, device_.page_choice());
+  const auto hazards =
+      simulator::shared_memory_hazards(index, schedule_, layout.live, layout.placement);
+  if (!hazards.empty()) {
+    return Error{ErrorCode::bad_input, "planned memory is not safe: " + hazards.front().text, "",
+                 "", "run the plan with --placement caching"};
+  }
+  Result<std::unique_ptr<StepMemory>> memory = device_.step_memory(std::move(layout));
   if (!memory) return memory.error();
   memory_ = std::move(memory).value();
   device_.release_workspaces();

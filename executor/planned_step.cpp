@@ -195,7 +195,7 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
   Result<PlannedParameters> planned = PlannedParameters::create(
       device, *trace, schedule, std::move(parameters), arena->data(), options.poison_device);
   if (!planned) return planned.error();
-  const bool is_placed = options.placement == PlacementMode::planned;
+  const bool is_placed = schedule.placement == simulator::PlacementMode::planned;
   std::vector<Bytes> ahead;
   if (trace->setup.size() > 0 && !is_placed) {
     ahead = simulator::replay_allocator(index, schedule).buffers_ahead;

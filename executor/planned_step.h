@@ -37,17 +37,12 @@ namespace stowage::executor {
 
 enum class OffPlan : std::uint8_t { refuse, offload_all };
 
-// Where what a planned step allocates lies: where PyTorch's allocator puts it, or where the plan's
-// placement has it (executor/device/step_memory.h).
-using simulator::PlacementMode;
-
 struct PlannedStepOptions {
   // Of the step that the schedule is for: what of the recorded one runs again.
   simulator::Structure structure{};
   OffPlan off_plan = OffPlan::refuse;
-  PlacementMode placement = PlacementMode::caching;
   // What else of the program's lives on the device from step to step: inputs, buffers, state of the
-  // optimizer. With PlacementMode::planned it moves into the plan's memory, as parameters do.
+  // optimizer. Where the schedule's memory is planned it moves into that, as parameters do.
   std::vector<at::Tensor> older{};
   // Fill host slots with 0xff bytes (NaN) when they are given up, so that a stale read shows.
   bool poison_host = false;
@@ -141,7 +136,7 @@ class PlannedStep final : public StepDriver {
   // What the look ahead behind the first step saw and took, for people; empty before, and on a
   // device without a caching allocator.
   [[nodiscard]] const std::string& look_ahead() const { return look_ahead_; }
-  // Of PlacementMode::planned, else null; and what came of it since create().
+  // Of a schedule with planned memory, else null; and what came of it since create().
   [[nodiscard]] StepMemory* memory() override;
   [[nodiscard]] std::optional<StepMemoryReport> memory_report() const;
   // For the same look at another time: numbers of the last step's own allocations begin here.

@@ -41,7 +41,7 @@ constexpr int kShortRounds = 4;
 constexpr int kMostClimbs = 5;
 constexpr Nanoseconds kGain = 1000;       // a round that gains less than this part is the last
 constexpr std::size_t kFewPositions = 3;  // of the bound that says that it is worth nothing
-constexpr Bytes kRestsOfPages = 50;  // times the rests of pages is the peak, or more
+constexpr Bytes kRestsOfPages = 50;       // times the rests of pages is the peak, or more
 constexpr Bytes kWandersBy = 4096;        // times the allowance is the peak; seen are up to 0.01 %
 
 bool has_automatic_points(const simulator::Decisions& decisions) {
@@ -248,7 +248,7 @@ class Planner {
     if (spent_.error) return *spent_.error;
     if (best_) return finish_with(best_->candidate.decisions, *best_->in);
     out_.kind = PlanKind::not_found;
-    const StructureSearch* tightest = &base_;
+    StructureSearch* tightest = &base_;
     for (const auto& [members, each] : searches_) {
       if (each && each->tight().peak < tightest->tight().peak) tightest = each.get();
     }

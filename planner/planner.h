@@ -96,8 +96,8 @@ struct PlanOutcome {
 // What a plan's file says of its replay.
 [[nodiscard]] simulator::Predicted predicted_of(const simulator::ReplayResult& result);
 
-// The memory in which a plan is meant to run where nobody says another: where the trace's device has
-// an allocator that reserves more than is active, planned memory.
+// The memory in which a plan is meant to run where nobody says another: where the trace's device
+// has an allocator that reserves more than is active, planned memory.
 [[nodiscard]] simulator::PlacementMode usual_placement(const Trace& trace);
 // The counter that a budget is about where nobody says another: a user means the card, which is
 // full by what is reserved; the caching allocator's reserved bytes are hardly a plan's to choose.

@@ -22,9 +22,7 @@ StructureSearch::StructureSearch(std::shared_ptr<const simulator::StepIndex> ind
       structure_(std::move(structure)),
       evaluator_(*index_, request),
       footprints_(*index_, request.budget_on, movement_of(request.allowed)),
-      floor_(memory_floor(footprints_)),
-      tight_(tightest(footprints_, floor_)),
-      space_(footprints_, tight_) {
+      floor_(memory_floor(footprints_)) {
   const simulator::Step& step = index_->step();
   for (const Movable& movable : footprints_.movable()) {
     if (movable.is_layer()) {
@@ -45,8 +43,18 @@ Result<std::unique_ptr<StructureSearch>> StructureSearch::make(
                                            structure, request);
 }
 
+const TightPlan& StructureSearch::tight() {
+  if (!tight_) tight_ = tightest(footprints_, floor_);
+  return *tight_;
+}
+
+const SearchSpace& StructureSearch::space() {
+  if (!space_) space_.emplace(footprints_, tight());
+  return *space_;
+}
+
 std::optional<Candidate> StructureSearch::tight_plan() {
-  return evaluator_.evaluate(footprints_.tight(tight_.choices));
+  return evaluator_.evaluate(footprints_.tight(tight().choices));
 }
 
 StructureSearch::Found StructureSearch::solve(Bytes budget, Nanoseconds shortest,

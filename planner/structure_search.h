@@ -22,7 +22,9 @@ namespace stowage::planner {
 
 class StructureSearch {
  public:
-  // The request must outlive it. Cost: footprints and the search space of the index.
+  // The request must outlive it. Cost: footprints of the index; the search space is made when it is
+  // asked for first, since many a structure's floor or bound says that it is worth nothing. Used by
+  // one thread at a time.
   StructureSearch(std::shared_ptr<const simulator::StepIndex> index, simulator::Structure structure,
                   const PlanRequest& request);
   StructureSearch(const StructureSearch&) = delete;
@@ -37,8 +39,8 @@ class StructureSearch {
   [[nodiscard]] const Footprints& footprints() const { return footprints_; }
   // Of the plans with this structure.
   [[nodiscard]] const MemoryFloor& floor() const { return floor_; }
-  [[nodiscard]] const TightPlan& tight() const { return tight_; }
-  [[nodiscard]] const SearchSpace& space() const { return space_; }
+  [[nodiscard]] const TightPlan& tight();
+  [[nodiscard]] const SearchSpace& space();
   [[nodiscard]] Evaluator& evaluator() { return evaluator_; }
 
   // The plan that holds the fewest bytes.
@@ -68,7 +70,7 @@ class StructureSearch {
   // Its first round, whose exact counter is not known: cheap beside that.
   [[nodiscard]] std::optional<Solution> estimate(Bytes budget, Nanoseconds shortest,
                                                  const Effort& effort) {
-    return Search(space_, evaluator_, effort.quota).solve(budget, shortest, effort.seed);
+    return Search(space(), evaluator_, effort.quota).solve(budget, shortest, effort.seed);
   }
   // The others behind it.
   [[nodiscard]] Found solve(Bytes budget, Nanoseconds shortest, const Effort& effort,
@@ -88,8 +90,8 @@ class StructureSearch {
   Evaluator evaluator_;
   Footprints footprints_;
   MemoryFloor floor_;
-  TightPlan tight_;
-  SearchSpace space_;
+  std::optional<TightPlan> tight_;
+  std::optional<SearchSpace> space_;
   std::vector<Key> keys_;  // by movable
 };
 

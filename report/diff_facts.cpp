@@ -198,6 +198,7 @@ std::vector<Fact> facts_of(const simulator::Plan& plan) {
   if (plan.budget.device) facts.bytes("budget.device_bytes", *plan.budget.device);
   facts.text("budget.device", plan.budget.device_text);
   facts.text("budget.on", simulator::name_of(plan.budget.on));
+  facts.text("placement", simulator::name_of(plan.placement));
   if (plan.budget.automatic) facts.bytes("budget.automatic_bytes", *plan.budget.automatic);
   if (plan.budget.host) facts.bytes("budget.host_bytes", *plan.budget.host);
 

@@ -29,6 +29,16 @@ std::vector<std::string> shadowed_rules(const Trace& trace, const simulator::Pla
   return notes;
 }
 
+// In planned memory also of what shares bytes.
+std::vector<simulator::Hazard> hazards_of(const simulator::StepIndex& index,
+                                          const simulator::Schedule& schedule) {
+  if (schedule.placement == simulator::PlacementMode::caching) {
+    return simulator::find_hazards(index, schedule);
+  }
+  const simulator::PlannedMemory memory = simulator::planned_memory(index, schedule);
+  return simulator::find_hazards(index, schedule, memory.live, memory.placement);
+}
+
 }  // namespace
 
 Replayed replayed(const simulator::StepIndex& index, simulator::Lowering lowering,
@@ -67,7 +77,7 @@ Result<Simulation> simulate(const simulator::StepIndex& recorded, const simulato
   const simulator::StepIndex& index = *unrolled;
   Result<simulator::Lowering> lowered = simulator::lower(index, plan);
   if (!lowered) return named(lowered.error());
-  const auto hazards = simulator::find_hazards(index, lowered->schedule);
+  const auto hazards = hazards_of(index, lowered->schedule);
   if (!hazards.empty()) {
     return Error{ErrorCode::bad_input,
                  std::string("the schedule is not safe: ") + name_of(hazards.front().kind) + ": " +

@@ -111,6 +111,7 @@ class Job {
       Result<simulator::Plan> plan = load_plan(*options_.plan);
       if (!plan) return plan.error();
       plan_ = std::move(plan).value();
+      if (options_.placement) plan_->placement = *options_.placement;
       plan_hash_ = decisions_hash(*plan_);
       original_file_ = options_.trace.value_or("");
       if (original_file_.empty()) {
@@ -241,8 +242,9 @@ class Job {
     input.stall_not_judged = stall_not_judged();
     // docs/decisions/0011
     const auto streams = [](const simulator::Tenant& tenant) { return tenant.has_own_home; };
-    if (applied_ && std::any_of(applied_->schedule.tenants.begin(),
-                                applied_->schedule.tenants.end(), streams)) {
+    if (applied_ && plan_->placement == simulator::PlacementMode::caching &&
+        std::any_of(applied_->schedule.tenants.begin(), applied_->schedule.tenants.end(),
+                    streams)) {
       input.reserved_not_judged =
           "parameters stream, so what is reserved hangs on the driver's addresses";
     }

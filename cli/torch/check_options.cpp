@@ -1,5 +1,6 @@
 #include "cli/torch/check_options.h"
 
+#include "cli/option_values.h"
 #include "traces/file_io.h"
 #include "traces/size_text.h"
 
@@ -27,6 +28,8 @@ void CheckOptions::declare(CommandLine& line) {
               "the most that the peak may be (default: the plan's)");
   line.option("--budget-on", "NAME", budget_on_text,
               "requested, active or reserved (default: the plan's, else active)");
+  line.option("--placement", "MODE", placement_text,
+              "planned memory or caching, PyTorch's allocator (default: the plan's)");
   line.option(
       "--tolerance", "SHARE", tolerance_text,
       "more than the baseline's bytes that passes, such as 1% (default: 0 for requested and "
@@ -57,6 +60,11 @@ Status CheckOptions::read_limits() {
                          "requested, active or reserved");
     }
   }
+  if (placement_text) {
+    const Result<simulator::PlacementMode> named = placement_named(*placement_text);
+    if (!named) return named.error();
+    placement = *named;
+  }
   if (tolerance_text) {
     Result<Ppm> share = parse_share("--tolerance", *tolerance_text);
     if (!share) return share.error();
@@ -73,6 +81,8 @@ Status CheckOptions::read_limits() {
 Status CheckOptions::check_what_is_asked() const {
   if (!plan && !model) return usage_error("nothing to run", "give --plan FILE or --model SPEC");
   if (trace && !plan) return usage_error("--trace is a plan's", "give --plan FILE, too");
+  if (placement_text && !plan)
+    return usage_error("--placement is a plan's", "give --plan FILE, too");
   if (update && !baseline) {
     return usage_error("--update-baseline needs a file", "give --baseline FILE, too");
   }

@@ -22,6 +22,7 @@ struct CheckOptions {
   bool update = false;
   std::optional<std::string> budget_text;
   std::optional<std::string> budget_on_text;
+  std::optional<std::string> placement_text;
   std::optional<std::string> tolerance_text;
   std::optional<std::string> stall_tolerance_text;
   std::optional<std::string> junit;
@@ -30,6 +31,7 @@ struct CheckOptions {
   // After read():
   std::optional<Bytes> budget;
   std::optional<simulator::PeakKind> budget_on;
+  std::optional<simulator::PlacementMode> placement;  // absent: the plan's
   Tolerances tolerances;
 
   void declare(CommandLine& line);

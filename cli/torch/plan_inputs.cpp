@@ -129,7 +129,8 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
       is_placed || (replayed.allocator_periods > 0 && replayed.allocator_exact);
   inputs.active_varies = replayed.active_varies;
   inputs.later_segments = replayed.later_segments;
-  if (inputs.plan.predicted && inputs.plan.placement == planned_for && *inputs.plan.predicted != inputs.predicted) {
+  if (inputs.plan.predicted && inputs.plan.placement == planned_for &&
+      *inputs.plan.predicted != inputs.predicted) {
     inputs.warnings.push_back(
         "the prediction in " + plan_file +
         " is not what this version of the simulator says for this trace; using the new one");

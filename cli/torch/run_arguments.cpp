@@ -15,8 +15,7 @@ void RunArguments::declare(CommandLine& line) {
   line.option("--memory-limit", "SIZE", limit_given,
               "device memory that the step may use; more is out of memory");
   line.option("--placement", "MODE", placement_given,
-              "whose memory the step runs in: caching, PyTorch's allocator; planned, pages that "
-              "are mapped ahead, where each allocation has its place (default: the plan's)");
+              "planned memory or caching, PyTorch's allocator (default: the plan's)");
   flags.declare(line, "default: the recording's");
 }
 

@@ -55,7 +55,6 @@ Result<MeasuredRun> run_planned(const PlanInputs& inputs, const RunArguments& ru
   if (run.memory_limit) (*session)->set_memory_limit(*run.memory_limit);
   executor::PlannedStepOptions planned;
   planned.structure = inputs.structure;
-  planned.placement = inputs.plan.placement;
   planned.older = (*session)->step().older_tensors();
   if (run.off_plan) planned.off_plan = executor::OffPlan::offload_all;
   Result<std::unique_ptr<executor::PlannedStep>> plan =
@@ -80,8 +79,7 @@ int verb_execute(const Args& args, std::ostream& out, std::ostream& err) {
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (Status status = run.read(10); !status) return status.error();
     Result<PlanInputs> inputs =
-        load_plan_inputs(*run.plan, run.trace, run.model, run.placement, run.flags,
-                         console.files);
+        load_plan_inputs(*run.plan, run.trace, run.model, run.placement, run.flags, console.files);
     if (!inputs) return inputs.error();
     for (const std::string& warning : inputs->warnings) console.warn(warning);
     MeasureOptions options;
@@ -126,8 +124,7 @@ int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
       return usage_error("--mode and --result-fd are needed");
     }
     Result<PlanInputs> inputs =
-        load_plan_inputs(*run.plan, run.trace, run.model, run.placement, run.flags,
-                         console.files);
+        load_plan_inputs(*run.plan, run.trace, run.model, run.placement, run.flags, console.files);
     if (!inputs) return inputs.error();
     MeasureOptions options;
     options.course.steps = run.steps;

@@ -169,8 +169,7 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
     if (!tolerance) return tolerance.error();
     if (Status status = check_reference(reference_file, rtol); !status) return status.error();
     Result<PlanInputs> inputs =
-        load_plan_inputs(*run.plan, run.trace, run.model, run.placement, run.flags,
-                         console.files);
+        load_plan_inputs(*run.plan, run.trace, run.model, run.placement, run.flags, console.files);
     if (!inputs) return inputs.error();
     std::optional<KeptReference> kept;
     if (reference_file) {

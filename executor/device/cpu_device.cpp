@@ -94,10 +94,11 @@ Result<HostArena> CpuDevice::host_arena(Bytes bytes) {
   return HostArena::create(bytes);
 }
 
-Result<std::unique_ptr<StepMemory>> CpuDevice::step_memory(const simulator::StepIndex& index,
-                                                           const simulator::Schedule& schedule) {
-  simulator::MemoryLayout layout = simulator::memory_layout(
-      index, schedule, {static_cast<Bytes>(sysconf(_SC_PAGESIZE)), kMostMappings});
+simulator::PageChoice CpuDevice::page_choice() const {
+  return {static_cast<Bytes>(sysconf(_SC_PAGESIZE)), kMostMappings};
+}
+
+Result<std::unique_ptr<StepMemory>> CpuDevice::step_memory(simulator::MemoryLayout layout) {
   Result<std::unique_ptr<PagedMemory>> pages =
       FilePages::create(layout.placement.bytes(), layout.region_bytes);
   if (!pages) return pages.error();

@@ -45,8 +45,9 @@ class CpuDevice final : public Device {
   void begin_first_step() override {}
   void end_setup() override {}
   [[nodiscard]] Result<HostArena> host_arena(Bytes bytes) override;
+  [[nodiscard]] simulator::PageChoice page_choice() const override;
   [[nodiscard]] Result<std::unique_ptr<StepMemory>> step_memory(
-      const simulator::StepIndex& index, const simulator::Schedule& schedule) override;
+      simulator::MemoryLayout layout) override;
   void release_cache() override {}
   void release_workspaces() override {}
   [[nodiscard]] Bytes used_bytes() const override { return -1; }

@@ -16,8 +16,7 @@
 #include "executor/device/host_arena.h"
 #include "executor/device/step_memory.h"
 #include "simulator/allocator/observed_allocator.h"
-#include "simulator/schedule/schedule.h"
-#include "simulator/step/step_index.h"
+#include "simulator/placement/memory_layout.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 #include "traces/units.h"
@@ -117,10 +116,12 @@ class Device {
   // HostArena::create(). When pinning fails the arena is pageable and says so (HostArena::pinned).
   [[nodiscard]] virtual Result<HostArena> host_arena(Bytes bytes) = 0;
 
-  // Memory for what is on the device in a period of that schedule; nothing is mapped yet. Errors
-  // (environment): the system or the driver refuses it. It ends ahead of the device.
+  // Of planned memory: what the system or the driver maps at once, and how often.
+  [[nodiscard]] virtual simulator::PageChoice page_choice() const = 0;
+  // Memory for a layout with these pages; nothing is mapped yet. Errors (environment): the system
+  // or the driver refuses it. It ends ahead of the device.
   [[nodiscard]] virtual Result<std::unique_ptr<StepMemory>> step_memory(
-      const simulator::StepIndex& index, const simulator::Schedule& schedule) = 0;
+      simulator::MemoryLayout layout) = 0;
   // What the device's own allocator has cached goes back to the driver. Waits for the device.
   virtual void release_cache() = 0;
   // What the device's libraries keep for themselves until they need it again (cuBLAS: a workspace

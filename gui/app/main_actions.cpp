@@ -42,6 +42,7 @@ void MainWindow::find_plan(Bytes budget, const std::string& text) {
   request.budget = budget;
   request.budget_text = text;
   request.budget_on = counter();
+  request.placement = document_.state()->plan.placement;
   request.host_budget = now.host;
   request.host_budget_text = now.host_text;
   request.created = QDateTime::currentDateTimeUtc().toString(Qt::ISODate).toStdString();

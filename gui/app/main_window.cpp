@@ -26,6 +26,19 @@ namespace {
 
 constexpr int kLayoutVersion = 1;
 
+// Of the recorded step, or of the plan's.
+std::optional<MemoryPlot::ReservedLines> reserved_lines(const Simulated& simulated, bool recorded) {
+  const TraceData& trace = *simulated.trace;
+  const simulator::PlacementMode placement = simulated.plan().placement;
+  if (!simulated.reserved) return std::nullopt;
+  if (recorded) {
+    return MemoryPlot::ReservedLines{trace.resident_placed.peak_reserved,
+                                     trace.resident_cached.peak_reserved, placement};
+  }
+  return MemoryPlot::ReservedLines{simulated.reserved->planned.bytes, simulated.reserved->caching,
+                                   placement};
+}
+
 }  // namespace
 
 MainWindow::MainWindow(QWidget* parent) : QMainWindow(parent) {
@@ -188,11 +201,13 @@ void MainWindow::refresh(bool anew) {
   if (const SimulatedPtr& current = document_.current()) {
     const simulator::PlanBudget& budget = current->plan().budget;
     const Bytes peak = view == document_.recorded()
-                           ? planner::peak_of(current->trace->resident, budget.on)
+                           ? planner::peak_of(current->resident(), budget.on)
                            : current->peak();
     memory_->set_budget(budget.device, budget.on, current->device_kept, peak);
+    memory_->set_reserved(reserved_lines(*current, view == document_.recorded()));
   } else {
     memory_->set_budget(std::nullopt, simulator::PeakKind::active, true, 0);
+    memory_->set_reserved(std::nullopt);
   }
   set_title();
   say_status();
@@ -240,6 +255,11 @@ void MainWindow::say_status() {
     const simulator::ReplayResult& result = current->result;
     parts << tr("step %1").arg(time_text(view->end))
           << tr("peak %1 (%2)").arg(bytes_text(view->memory.peak()), word_for(view->source));
+    if (const auto reserved = reserved_lines(*current, view == document_.recorded())) {
+      const bool is_planned = reserved->placement == simulator::PlacementMode::planned;
+      parts << (is_planned ? tr("planned memory %1") : tr("reserved %1"))
+                   .arg(bytes_text(is_planned ? reserved->planned : reserved->caching));
+    }
     if (view->source != Source::measured) {
       parts << tr("stalls %1").arg(time_text(result.stall_ns))
             << tr("host %1").arg(bytes_text(result.host_bytes));

@@ -147,7 +147,7 @@ Result<Opened> open_file(const std::string& path, const TracePtr& open_trace,
   }
   Result<TracePtr> trace = trace_of(std::move(text).value(), path, job);
   if (!trace) return trace.error();
-  return replayed(std::move(trace).value(), std::make_shared<const PlanState>(), job);
+  return replayed(*trace, std::make_shared<const PlanState>(fresh_state((*trace)->trace)), job);
 } catch (const std::bad_alloc&) {
   return Error{ErrorCode::environment, "does not fit into this machine's memory", path, "", ""};
 }
@@ -155,8 +155,9 @@ Result<Opened> open_file(const std::string& path, const TracePtr& open_trace,
 Result<Opened> open_trace(Trace trace, const std::string& path, const std::string& sha256,
                           const JobContext& job) {
   if (const Status valid = validate(trace, path); !valid) return valid.error();
+  auto plan = std::make_shared<const PlanState>(fresh_state(trace));
   return replayed(std::make_shared<const TraceData>(std::move(trace), path, sha256),
-                  std::make_shared<const PlanState>(), job);
+                  std::move(plan), job);
 }
 
 }  // namespace stowage::gui

@@ -57,7 +57,9 @@ ParetoSearch::ParetoSearch(PlanDocument& document, QObject* parent)
 }
 
 void ParetoSearch::follow() {
-  const bool other_counter = document_.state() && document_.state()->plan.budget.on != on_;
+  const PlanStatePtr& state = document_.state();
+  const bool other_counter =
+      state && (state->plan.budget.on != on_ || state->plan.placement != placement_);
   if (trace_ && (document_.trace() != trace_ || other_counter)) clear();
 }
 
@@ -83,7 +85,9 @@ void ParetoSearch::start(int budgets) {
   clear();
   trace_ = document_.trace();
   on_ = document_.state()->plan.budget.on;
-  const auto work = [this, trace = trace_, on = on_, budgets, run = run_](const JobContext& job) {
+  placement_ = document_.state()->plan.placement;
+  const auto work = [this, trace = trace_, on = on_, placement = placement_, budgets,
+                     run = run_](const JobContext& job) {
     // This object waits for the job before it goes.
     const auto hand_over = [this, run](Found found) {
       found.run = run;
@@ -104,10 +108,10 @@ void ParetoSearch::start(int budgets) {
                          std::move(outcome.plan),
                          true};
     };
-    const Bytes resident = peak(trace->resident);
+    const Bytes resident = peak(trace->resident(placement));
     const Bytes floor =
         planner::memory_floor(planner::Footprints(trace->index, on, planner::Allowed{})).bytes;
-    hand_over(Found{0, {}, BoundPoint{resident, trace->resident.step_ns}, floor});
+    hand_over(Found{0, {}, BoundPoint{resident, trace->resident(placement).step_ns}, floor});
     const std::vector<Bytes> all = spread_budgets(floor, resident, budgets);
     const auto& policies = planner::policies();
     const double steps = static_cast<double>(all.size() + policies.size());
@@ -118,6 +122,7 @@ void ParetoSearch::start(int budgets) {
     };
     planner::PlanRequest request;
     request.budget_on = on;
+    request.placement = placement;
     request.stop = job.stop();
     for (const planner::PolicyInfo& policy : policies) {
       if (policy.name == "auto") continue;

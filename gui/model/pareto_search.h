@@ -55,7 +55,8 @@ class ParetoSearch : public QObject {
   // Every budget was looked at, for the document's trace and machine.
   [[nodiscard]] bool complete() const { return complete_; }
 
-  // Starts anew. Peaks are in the counter of the plan's budget. Nothing without a trace.
+  // Starts anew. Peaks are in the memory of the plan and the counter of its budget. Nothing without
+  // a trace.
   void start(int budgets = kBudgets);
   // Points that were found stay.
   void cancel();
@@ -75,6 +76,7 @@ class ParetoSearch : public QObject {
   PlanDocument& document_;
   TracePtr trace_;  // that the points are of
   simulator::PeakKind on_ = simulator::PeakKind::active;
+  simulator::PlacementMode placement_ = simulator::PlacementMode::caching;
   std::vector<ParetoPoint> points_;
   std::vector<BoundPoint> bounds_;
   Bytes floor_ = 0;

@@ -239,6 +239,18 @@ bool PlanDocument::set_host_budget(std::optional<Bytes> host) {
   return push(std::move(state), tr("Change the host's budget"));
 }
 
+bool PlanDocument::set_placement(simulator::PlacementMode placement) {
+  if (!state_ || state_->plan.placement == placement) return false;
+  PlanState state = *state_;
+  state.plan.placement = placement;
+  // A percentage was of the peak in the other memory: the bytes stay.
+  if (state.plan.budget.device_text.ends_with('%')) state.plan.budget.device_text.clear();
+  forget_bound(state);
+  return push(std::move(state), placement == simulator::PlacementMode::planned
+                                    ? tr("Run in planned memory")
+                                    : tr("Run in PyTorch's allocator"));
+}
+
 bool PlanDocument::set_plan(simulator::Plan plan, const QString& what, const TracePtr& searched) {
   if (!trace_) return false;
   PlanState state;
@@ -253,6 +265,7 @@ bool PlanDocument::set_policy_plan(simulator::Plan plan, const QString& what) {
   simulator::PlanBudget budget = state_->plan.budget;
   budget.automatic = plan.budget.automatic;
   plan.budget = std::move(budget);
+  plan.placement = state_->plan.placement;
   plan.lower_bound_step.reset();
   plan.gap_ppm.reset();
   return set_plan(std::move(plan), what);
@@ -355,8 +368,9 @@ void PlanDocument::try_policy(const std::string& policy) {
   const QString what = tr("Policy %1").arg(QString::fromStdString(policy));
   searching_.run<Result<planner::PlanOutcome>>(
       what,
-      [trace = trace_, policy](const JobContext& job) {
+      [trace = trace_, policy, placement = state_->plan.placement](const JobContext& job) {
         planner::PlanRequest request;
+        request.placement = placement;
         request.policy = policy;
         request.stop = job.stop();
         return planner::make_plan(trace->index, request);

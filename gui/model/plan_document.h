@@ -72,6 +72,8 @@ class PlanDocument : public QObject {
   // empty.
   bool set_budget(std::optional<Bytes> device, simulator::PeakKind on, int drag = -1,
                   const std::string& text = {});
+  // The memory that the plan runs in. The bytes of a budget stay.
+  bool set_placement(simulator::PlacementMode placement);
   bool set_host_budget(std::optional<Bytes> host);
   bool set_plan(simulator::Plan plan, const QString& what, const TracePtr& searched = nullptr);
   // The same for a policy's plan, which knows no budget: those that are set stay, and it has no

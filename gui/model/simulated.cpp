@@ -65,9 +65,11 @@ struct Lowered {
   std::shared_ptr<const PlanDecisions> decisions;  // null of rows: they are at hand
 };
 
-Result<Lowered> lowered_rows(const simulator::StepIndex& index, const PlanDecisions& decisions) {
+Result<Lowered> lowered_rows(const simulator::StepIndex& index, const PlanDecisions& decisions,
+                             simulator::PlacementMode placement) {
   Result<simulator::Lowering> lowering = simulator::lower(index, in_step(index, decisions));
   if (!lowering) return std::move(lowering).error();
+  lowering->schedule.placement = placement;
   return Lowered{std::move(lowering).value(), nullptr};
 }
 
@@ -80,6 +82,7 @@ Result<Lowered> lowered_rules(const TraceData& data, const simulator::StepIndex&
                                              ? simulator::lower(index, *resolved)
                                              : simulator::lower(index, plan);
   if (!lowering) return std::move(lowering).error();
+  lowering->schedule.placement = plan.placement;
   return Lowered{std::move(lowering).value(),
                  std::make_shared<const PlanDecisions>(in_recording(index, data.calls, *resolved))};
 }
@@ -88,6 +91,13 @@ Result<Lowered> lowered_rules(const TraceData& data, const simulator::StepIndex&
 
 Error interrupted() {
   return {ErrorCode::interrupted, "cancelled", "", "", ""};
+}
+
+PlanState fresh_state(const Trace& trace) {
+  PlanState state;
+  state.plan.placement = planner::usual_placement(trace);
+  state.plan.budget.on = planner::usual_counter(trace, state.plan.placement);
+  return state;
 }
 
 Bytes Simulated::peak() const {
@@ -117,16 +127,21 @@ Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::sto
   Result<Unrolled> step = unrolled(trace, *state, before);
   if (!step) return in_its_file(std::move(step).error());
   if (stop.stop_requested()) return interrupted();
-  Result<Lowered> lowered = state->decisions ? lowered_rows(*step->index, *state->decisions)
-                                             : lowered_rules(*trace, *step->index, state->plan);
+  Result<Lowered> lowered =
+      state->decisions ? lowered_rows(*step->index, *state->decisions, state->plan.placement)
+                       : lowered_rules(*trace, *step->index, state->plan);
   if (!lowered) return in_its_file(std::move(lowered).error());
   if (stop.stop_requested()) return interrupted();
   auto decisions = state->decisions ? state->decisions : std::move(lowered->decisions);
   report::Replayed replayed =
       report::replayed(*step->index, std::move(lowered->lowering), state->plan.budget);
+  std::optional<report::Reserved> reserved;
+  if (trace->trace.setup.size() > 0) {
+    reserved = report::reserved_bytes(*step->index, replayed.schedule, replayed.result);
+  }
   return std::make_shared<const Simulated>(
       Simulated{std::move(replayed), std::move(trace), std::move(state), std::move(decisions),
-                std::move(step->index), std::move(step->rows)});
+                std::move(step->index), std::move(step->rows), reserved});
 }
 
 std::optional<Nanoseconds> lower_bound_of(const Simulated& simulated) {

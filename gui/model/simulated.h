@@ -37,12 +37,23 @@ struct Simulated : report::Replayed {
   // that step's. It refers to `trace`.
   std::shared_ptr<const simulator::StepIndex> index;
   StepRowsPtr rows;  // null: nothing runs again, and the step's rows are the recording's
+  // In planned memory and by the caching allocator, whatever the plan's placement; none where the
+  // trace does not say what the process held.
+  std::optional<report::Reserved> reserved;
 
   [[nodiscard]] const Trace& step_trace() const { return index->trace(); }
   [[nodiscard]] const simulator::Plan& plan() const { return state->plan; }
   [[nodiscard]] Bytes peak() const;  // in the counter of plan.budget.on
+  // With nothing moved, in the plan's memory.
+  [[nodiscard]] const simulator::ReplayResult& resident() const {
+    return trace->resident(plan().placement);
+  }
 };
 using SimulatedPtr = std::shared_ptr<const Simulated>;
+
+// Of a recording that was opened without a plan: nothing moves, in the memory and the counter that
+// a budget is about where nobody says another.
+[[nodiscard]] PlanState fresh_state(const Trace& trace);
 
 // What a job says that was asked to stop ahead of its end.
 [[nodiscard]] Error interrupted();

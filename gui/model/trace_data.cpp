@@ -12,7 +12,9 @@ TraceData::TraceData(Trace loaded, std::string loaded_from, std::string hash,
       path(std::move(loaded_from)),
       sha256(std::move(hash)),
       machine(loaded_machine),
-      resident(simulator::replay(index, simulator::resident_schedule(index))) {}
+      resident_cached(simulator::replay(index, simulator::resident_schedule(index))),
+      resident_placed(simulator::replay(
+          index, simulator::resident_schedule(index, simulator::PlacementMode::planned))) {}
 
 TracePtr on_machine(const TraceData& data, const Calibration& calibration, MachineKind machine) {
   Trace copy = data.trace;

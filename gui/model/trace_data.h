@@ -19,7 +19,7 @@ enum class MachineKind : std::uint8_t {
 };
 
 struct TraceData {
-  // Cost: O(trace), and one replay of the step in which nothing moves.
+  // Cost: O(trace), and two replays of the step in which nothing moves.
   TraceData(Trace loaded, std::string loaded_from, std::string hash,
             MachineKind loaded_machine = MachineKind::recorded);
   TraceData(const TraceData&) = delete;
@@ -31,7 +31,13 @@ struct TraceData {
   const std::string path;            // as it was opened
   const std::string sha256;          // of the file, "sha256:.."; for the plan's `for`
   const MachineKind machine;
-  const simulator::ReplayResult resident;  // nothing moves, no hooks run
+  // Nothing moves, no hooks run: in PyTorch's allocator, and in planned memory.
+  const simulator::ReplayResult resident_cached;
+  const simulator::ReplayResult resident_placed;
+
+  [[nodiscard]] const simulator::ReplayResult& resident(simulator::PlacementMode placement) const {
+    return placement == simulator::PlacementMode::planned ? resident_placed : resident_cached;
+  }
 };
 using TracePtr = std::shared_ptr<const TraceData>;
 

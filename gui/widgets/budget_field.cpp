@@ -36,8 +36,9 @@ bool BudgetField::take() {
   if (typed != budget_text(now.device, now.device_text)) {
     std::optional<Bytes> bytes;
     if (!typed.isEmpty()) {
-      const Result<Bytes> size =
-          parse_size(typed.toStdString(), planner::peak_of(document_.trace()->resident, now.on));
+      const simulator::PlacementMode placement = document_.state()->plan.placement;
+      const Result<Bytes> size = parse_size(
+          typed.toStdString(), planner::peak_of(document_.trace()->resident(placement), now.on));
       if (!size) {
         Q_EMIT refused(size.error());
         return false;
@@ -58,6 +59,28 @@ void BudgetField::refresh() {
   const simulator::PlanBudget& budget = document_.state()->plan.budget;
   const QString shown = budget_text(budget.device, budget.device_text);
   if (shown != text()) setText(shown);
+}
+
+PlacementField::PlacementField(PlanDocument& document, QWidget* parent)
+    : QComboBox(parent), document_(document) {
+  setAccessibleName(tr("Memory that the plan runs in"));
+  setToolTip(tr(
+      "planned memory: pages taken once, in which each allocation has its place; what is reserved "
+      "is then hardly more than what is alive. caching allocator: PyTorch's own"));
+  addItem(tr("planned memory"), static_cast<int>(simulator::PlacementMode::planned));
+  addItem(tr("caching allocator"), static_cast<int>(simulator::PlacementMode::caching));
+  connect(this, &QComboBox::activated, this, [this] {
+    document_.set_placement(static_cast<simulator::PlacementMode>(currentData().toInt()));
+  });
+  connect(&document_, &PlanDocument::changed, this, &PlacementField::refresh);
+  connect(&document_, &PlanDocument::edited, this, &PlacementField::refresh);
+  refresh();
+}
+
+void PlacementField::refresh() {
+  setEnabled(document_.trace() != nullptr);
+  if (!document_.trace()) return;
+  setCurrentIndex(findData(static_cast<int>(document_.state()->plan.placement)));
 }
 
 CounterField::CounterField(PlanDocument& document, QWidget* parent)

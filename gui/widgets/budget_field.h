@@ -1,6 +1,6 @@
-// The plan's budget on the device, as a field and a choice of its counter. The document holds the
-// one value: fields show it wherever they stand, and what is typed or chosen is an edit of the plan
-// that can be taken back.
+// The plan's budget on the device, as a field, with choices of its counter and of the memory that
+// the plan runs in. The document holds the one value: fields show it wherever they stand, and what
+// is typed or chosen is an edit of the plan that can be taken back.
 #pragma once
 
 #include <QComboBox>
@@ -22,6 +22,17 @@ class BudgetField : public QLineEdit {
  Q_SIGNALS:
   void taken();
   void refused(const stowage::Error& error);
+
+ private:
+  void refresh();
+
+  PlanDocument& document_;
+};
+
+class PlacementField : public QComboBox {
+  Q_OBJECT
+ public:
+  explicit PlacementField(PlanDocument& document, QWidget* parent = nullptr);
 
  private:
   void refresh();

@@ -48,7 +48,9 @@ Bytes MemoryPlot::peak() const {
 }
 
 ByteAxis MemoryPlot::byte_axis() const {
-  return {frozen_top_.value_or(top_of(peak(), budget_.value_or(0))),
+  const Bytes highest =
+      reserved_ ? std::max({peak(), reserved_->planned, reserved_->caching}) : peak();
+  return {frozen_top_.value_or(top_of(highest, budget_.value_or(0))),
           std::max(1, curve_rect().height())};
 }
 
@@ -69,6 +71,12 @@ void MemoryPlot::set_budget(std::optional<Bytes> budget, simulator::PeakKind on,
   on_ = on;
   kept_ = kept;
   invalidate();
+}
+
+void MemoryPlot::set_reserved(const std::optional<ReservedLines>& reserved) {
+  if (reserved_ == reserved) return;
+  reserved_ = reserved;
+  if (!dragging_) invalidate();
 }
 
 void MemoryPlot::render(QPainter& painter, QImage& canvas) {
@@ -210,7 +218,35 @@ MemoryPlot::Label MemoryPlot::budget_label(const QFontMetrics& metrics) const {
   return label;
 }
 
+// From the left, where the budget's words are not; the upper line's words above it, the lower one's
+// below, so that they never meet.
+void MemoryPlot::paint_reserved(QPainter& painter) const {
+  if (!reserved_) return;
+  const QRect at = curve_rect();
+  const ByteAxis bytes = byte_axis();
+  const QFontMetrics metrics(font());
+  const bool caching_is_above = reserved_->caching >= reserved_->planned;
+  const auto line = [&](Bytes value, const QString& text, bool is_own, bool is_above) {
+    const int y = at.top() + bytes.y_of(value);
+    painter.setPen(
+        QPen(is_own ? theme().text : theme().faint, 1, is_own ? Qt::SolidLine : Qt::DotLine));
+    painter.drawLine(at.left(), y, at.right(), y);
+    const QRect box(at.left() + 4, is_above ? std::max(y - metrics.height() - 1, at.top()) : y + 2,
+                    metrics.horizontalAdvance(text) + 8, metrics.height());
+    QColor paper = theme().background;
+    paper.setAlpha(theme().contrast ? 255 : 215);
+    painter.fillRect(box, paper);
+    painter.drawText(box, Qt::AlignCenter, text);
+  };
+  const bool is_planned = reserved_->placement == simulator::PlacementMode::planned;
+  line(reserved_->caching, tr("caching allocator reserves %1").arg(bytes_text(reserved_->caching)),
+       !is_planned, caching_is_above);
+  line(reserved_->planned, tr("planned memory %1").arg(bytes_text(reserved_->planned)), is_planned,
+       !caching_is_above);
+}
+
 void MemoryPlot::overlay(QPainter& painter) {
+  paint_reserved(painter);
   const QRect at = curve_rect();
   const ByteAxis bytes = byte_axis();
   const int y = budget_y();

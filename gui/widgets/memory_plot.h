@@ -20,6 +20,16 @@ class MemoryPlot : public PlotView {
   // be the curve's; below 0 = not known.
   void set_budget(std::optional<Bytes> budget, simulator::PeakKind on, bool kept,
                   Bytes counted_peak);
+  // What the step that is shown reserves in each memory, as lines over the curve; that of
+  // `placement` is solid. Absent: the device has no such counter.
+  struct ReservedLines {
+    Bytes planned = 0;
+    Bytes caching = 0;
+    simulator::PlacementMode placement = simulator::PlacementMode::caching;
+    bool operator==(const ReservedLines&) const = default;
+  };
+  void set_reserved(const std::optional<ReservedLines>& reserved);
+  [[nodiscard]] const std::optional<ReservedLines>& reserved() const { return reserved_; }
   // What is written at the budget's line, and at the peak (precondition: there is a curve).
   [[nodiscard]] QString budget_words() const { return budget_label(QFontMetrics(font())).text; }
   [[nodiscard]] QString peak_words() const;
@@ -66,11 +76,13 @@ class MemoryPlot : public PlotView {
   // The triangle above the peak; empty while the peak is not in sight.
   [[nodiscard]] QRect peak_mark() const;
   void paint_peak(QPainter& painter);
+  void paint_reserved(QPainter& painter) const;
 
   std::optional<Bytes> budget_;
   simulator::PeakKind on_ = simulator::PeakKind::active;
   bool kept_ = true;
   Bytes counted_peak_ = 0;
+  std::optional<ReservedLines> reserved_;
   std::optional<Bytes> frozen_top_;  // while the line is dragged the scale stays
   bool dragging_ = false;
   QPoint grabbed_at_;

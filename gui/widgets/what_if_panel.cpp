@@ -23,6 +23,7 @@ WhatIfPanel::WhatIfPanel(PlanDocument& document, QWidget* parent)
       budget_(new BudgetField(document)),
       host_(new QLineEdit),
       counter_(new CounterField(document)),
+      placement_(new PlacementField(document)),
       card_(new QComboBox),
       plan_(new QPushButton(tr("&Find a plan for it"))),
       machine_(new MachinePanel(document)),
@@ -78,6 +79,7 @@ QWidget* WhatIfPanel::make_budgets() {
   plan_->setToolTip(tr("Searches the fastest plan within the budgets"));
   form->addRow(tr("&Budget"), budget_);
   form->addRow(tr("of &kind"), counter_);
+  form->addRow(tr("&in"), placement_);
   form->addRow(tr("to fit a &card of"), card_);
   form->addRow(tr("&Host memory"), host_);
   form->addRow(plan_);
@@ -131,7 +133,7 @@ void WhatIfPanel::take_card() {
     return;
   }
   // A recording on a CPU has no reserved bytes: the card's size is then the budget itself.
-  if (document_.trace()->resident.peak_reserved < 0) {
+  if (document_.trace()->resident_cached.peak_reserved < 0) {
     document_.set_budget(bytes, simulator::PeakKind::active);
     return;
   }

@@ -28,6 +28,7 @@ class WhatIfPanel : public QWidget {
   [[nodiscard]] BudgetField& budget() { return *budget_; }
   [[nodiscard]] QLineEdit& host_budget() { return *host_; }
   [[nodiscard]] CounterField& counter() { return *counter_; }
+  [[nodiscard]] PlacementField& placement() { return *placement_; }
   [[nodiscard]] QComboBox& card() { return *card_; }
   [[nodiscard]] MachinePanel& machine() { return *machine_; }
   // What was wrong with the last value, with what to do; empty = nothing.
@@ -52,6 +53,7 @@ class WhatIfPanel : public QWidget {
   BudgetField* budget_;
   QLineEdit* host_;
   CounterField* counter_;
+  PlacementField* placement_;
   QComboBox* card_;
   QPushButton* plan_;
   MachinePanel* machine_;

@@ -6,6 +6,7 @@
 
 #include "simulator/hazards/access_walk.h"
 #include "simulator/hazards/schedule_structure.h"
+#include "simulator/hazards/shared_memory_check.h"
 
 namespace stowage::simulator {
 
@@ -23,23 +24,42 @@ const char* name_of(HazardKind value) {
       return "written_while_copied";
     case HazardKind::update_lost:
       return "update_lost";
+    case HazardKind::memory_shared:
+      return "memory_shared";
     case HazardKind::malformed:
       return "malformed";
   }
   return "?";
 }
 
-std::vector<Hazard> find_hazards(const StepIndex& index, const Schedule& schedule) {
+namespace {
+
+std::vector<Hazard> find_hazards(const StepIndex& index, const Schedule& schedule,
+                                 const LiveRanges* live, const DevicePlacement* placement) {
   CheckedStructure structure = check_structure(index, schedule);
   std::vector<Hazard> hazards = std::move(structure.hazards);
+  const auto add = [&](std::vector<Hazard> more) {
+    hazards.insert(hazards.end(), std::make_move_iterator(more.begin()),
+                   std::make_move_iterator(more.end()));
+  };
   if (structure.readable) {
-    std::vector<Hazard> unordered = unordered_accesses(index, schedule);
-    hazards.insert(hazards.end(), std::make_move_iterator(unordered.begin()),
-                   std::make_move_iterator(unordered.end()));
+    add(unordered_accesses(index, schedule));
+    if (placement != nullptr) add(shared_memory_hazards(index, schedule, *live, *placement));
   }
   std::stable_sort(hazards.begin(), hazards.end(),
                    [](const Hazard& a, const Hazard& b) { return a.event < b.event; });
   return hazards;
+}
+
+}  // namespace
+
+std::vector<Hazard> find_hazards(const StepIndex& index, const Schedule& schedule) {
+  return find_hazards(index, schedule, nullptr, nullptr);
+}
+
+std::vector<Hazard> find_hazards(const StepIndex& index, const Schedule& schedule,
+                                 const LiveRanges& live, const DevicePlacement& placement) {
+  return find_hazards(index, schedule, &live, &placement);
 }
 
 }  // namespace stowage::simulator

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "simulator/placement/live_ranges.h"
+#include "simulator/placement/placement.h"
 #include "simulator/schedule/schedule.h"
 #include "simulator/step/step_index.h"
 
@@ -18,6 +20,7 @@ enum class HazardKind : std::uint8_t {
   freed_while_copied,     // device bytes given up while a copy still reads or writes them
   written_while_copied,   // an op writes the storage while the copy out reads it
   update_lost,            // written behind the store, or without one
+  memory_shared,          // planned memory: bytes are taken that something else may still have
   malformed,              // an instruction is missing, doubled or out of order
 };
 
@@ -34,5 +37,11 @@ struct Hazard {
 // All hazards, in order of event; empty = proven safe. Cost: O(instructions + uses, sorted), and
 // for each pair of tenants that share host bytes the stays of both.
 [[nodiscard]] std::vector<Hazard> find_hazards(const StepIndex& index, const Schedule& schedule);
+
+// The same, and that ranges of planned memory which share bytes are never there at once.
+// `live`: of this schedule. Cost: also O(mapped pages log).
+[[nodiscard]] std::vector<Hazard> find_hazards(const StepIndex& index, const Schedule& schedule,
+                                               const LiveRanges& live,
+                                               const DevicePlacement& placement);
 
 }  // namespace stowage::simulator

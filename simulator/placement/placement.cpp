@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "simulator/placement/page_bins.h"
+#include "traces/result.h"
 
 namespace stowage::simulator {
 namespace {
@@ -16,76 +17,133 @@ struct Demand {
   std::int32_t begin = 0;
   std::int32_t end = 0;  // as of a range
   std::int32_t pages = 0;
-  std::vector<std::int32_t> got{};
+};
+
+// Which pages are free, and until when: by number, or only how many where nobody asks which.
+struct PageNumbers {
+  std::vector<std::int32_t> numbers;
+
+  [[nodiscard]] std::int32_t count() const { return static_cast<std::int32_t>(numbers.size()); }
+  // Behind those that are there: `pages` new ones, the first of them `first`.
+  void add_new(std::int32_t first, std::int32_t pages) {
+    for (std::int32_t k = 0; k < pages; ++k) numbers.push_back(first + k);
+  }
+  void add(const PageNumbers& other) {
+    numbers.insert(numbers.end(), other.numbers.begin(), other.numbers.end());
+  }
+  // The last ones, the very last first.
+  [[nodiscard]] PageNumbers take(std::int32_t pages) {
+    PageNumbers taken;
+    taken.numbers.assign(numbers.rbegin(), numbers.rbegin() + pages);
+    numbers.resize(numbers.size() - static_cast<std::size_t>(pages));
+    return taken;
+  }
+};
+struct PageCount {
+  std::int32_t pages = 0;
+
+  [[nodiscard]] std::int32_t count() const { return pages; }
+  void add_new(std::int32_t /*first*/, std::int32_t more) { pages += more; }
+  void add(const PageCount& other) { pages += other.pages; }
+  [[nodiscard]] PageCount take(std::int32_t some) {
+    pages -= some;
+    return {some};
+  }
 };
 
 // Gives pages to demands. On a line that is exact: as many as are needed at once. What is there at
 // the period's begin already gets its pages first, and these are taken again from its begin on, so
 // that a demand gets those that are free for long enough, of these the ones that are taken again
-// first.
+// first. Cost: O(demands log, and the pages where they have numbers).
+template <class Pages>
 class PageColours {
  public:
   explicit PageColours(std::int32_t instants) : instants_(instants) {}
 
-  std::int32_t give(std::vector<Demand>& demands) {
-    std::vector<Demand*> order;
-    for (Demand& each : demands) {
-      if (each.end > instants_) {
-        take(each, instants_);
-        // Behind its end in this period, until it begins again.
-        for (const std::int32_t page : each.got)
-          later_[each.end - instants_].emplace_back(page, each.begin);
-      } else {
-        order.push_back(&each);
+  // How many pages all take; `got`: those of a demand, by its row.
+  template <class Got>
+  std::int32_t give(const std::vector<Demand>& demands, Got&& got) {
+    std::vector<std::size_t> order;
+    for (std::size_t d = 0; d < demands.size(); ++d) {
+      const Demand& each = demands[d];
+      if (each.end <= instants_) {
+        order.push_back(d);
+        continue;
       }
+      Pages pages;
+      pages.add_new(pages_, each.pages);
+      pages_ += each.pages;
+      got(d, pages);
+      // Behind its end in this period, until it begins again.
+      later_[each.end - instants_][each.begin].add(pages);
     }
-    std::stable_sort(order.begin(), order.end(),
-                     [](const Demand* a, const Demand* b) { return a->begin < b->begin; });
-    for (Demand* const each : order) {
-      give_back(each->begin);
-      take(*each, each->end);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return demands[a].begin < demands[b].begin;
+    });
+    for (const std::size_t d : order) {
+      give_back(demands[d].begin);
+      take(demands[d], [&](const Pages& pages) { got(d, pages); });
     }
     return pages_;
   }
 
  private:
+  using ByUntil = std::map<std::int32_t, Pages>;
+
   void give_back(std::int32_t now) {
     for (auto at = later_.begin(); at != later_.end() && at->first <= now; at = later_.erase(at)) {
-      for (const auto& [page, until] : at->second) free_[until].push_back(page);
+      for (const auto& [until, pages] : at->second) free_[until].add(pages);
     }
   }
 
-  // Pages that are free until `end` at least.
-  void take(Demand& demand, std::int32_t end) {
-    const bool wraps = demand.end > instants_;
-    for (std::int32_t k = 0; k < demand.pages; ++k) {
-      auto at = wraps ? free_.end() : free_.lower_bound(end);
-      std::int32_t page = pages_;
-      std::int32_t until = instants_;
-      if (at == free_.end()) {
-        ++pages_;
-      } else {
-        page = at->second.back();
-        until = at->first;
-        at->second.pop_back();
-        if (at->second.empty()) free_.erase(at);
-      }
-      demand.got.push_back(page);
-      if (!wraps) later_[end].emplace_back(page, until);
+  // Pages that are free until its end at least.
+  template <class Got>
+  void take(const Demand& demand, Got&& got) {
+    if (demand.pages == 0) return;
+    ByUntil& later = later_[demand.end];
+    std::int32_t missing = demand.pages;
+    for (auto at = free_.lower_bound(demand.end); at != free_.end() && missing > 0;) {
+      const Pages some = at->second.take(std::min(missing, at->second.count()));
+      missing -= some.count();
+      got(some);
+      later[at->first].add(some);
+      at = at->second.count() == 0 ? free_.erase(at) : std::next(at);
     }
+    if (missing == 0) return;
+    Pages fresh;
+    fresh.add_new(pages_, missing);
+    pages_ += missing;
+    got(fresh);
+    later[instants_].add(fresh);
   }
 
   std::int32_t instants_;
   std::int32_t pages_ = 0;
-  std::map<std::int32_t, std::vector<std::int32_t>> free_;  // by the instant until which
-  // By the instant from which: page, until when.
-  std::map<std::int32_t, std::vector<std::pair<std::int32_t, std::int32_t>>> later_;
+  ByUntil free_;                           // by the instant until which
+  std::map<std::int32_t, ByUntil> later_;  // by the instant from which
 };
 
-// Pages for all demands: the fewest of several begins of the period, since what goes on over its
-// end takes pages that the rest cannot choose freely. As many as are needed at once is the end of
-// it.
-std::int32_t colour(std::vector<Demand>& demands, std::int32_t instants) {
+// The same on a period that begins elsewhere.
+std::vector<Demand> turned_to(std::int32_t begin, const std::vector<Demand>& demands,
+                              std::int32_t instants) {
+  std::vector<Demand> turned = demands;
+  for (Demand& each : turned) {
+    const std::int32_t length = each.end - each.begin;
+    each.begin = length == instants ? 0 : (each.begin - begin + instants) % instants;
+    each.end = each.begin + length;
+  }
+  return turned;
+}
+
+// How many pages demands take, and from which begin of the period on.
+struct Colouring {
+  std::int32_t pages = 0;
+  std::int32_t begin = 0;
+};
+
+// The fewest pages of several begins of the period, since what goes on over its end takes pages
+// that the rest cannot choose freely. As many as are needed at once is the end of it.
+Colouring colouring(const std::vector<Demand>& demands, std::int32_t instants) {
   std::vector<std::int32_t> there(static_cast<std::size_t>(instants) + 1, 0);
   const auto add = [&](std::int32_t instant, std::int32_t pages) {
     there[static_cast<std::size_t>(instant)] += pages;
@@ -104,29 +162,34 @@ std::int32_t colour(std::vector<Demand>& demands, std::int32_t instants) {
   for (std::int32_t i = 0; i < kMostBegins && i < instants; ++i) {
     begins.push_back(static_cast<std::int32_t>(std::int64_t{instants} * i / kMostBegins));
   }
-  std::int32_t fewest = -1;
-  std::vector<Demand> best;
+  Colouring best{-1, 0};
   for (const std::int32_t begin : begins) {
-    std::vector<Demand> turned = demands;
-    for (Demand& each : turned) {
-      const std::int32_t length = each.end - each.begin;
-      each.begin = length == instants ? 0 : (each.begin - begin + instants) % instants;
-      each.end = each.begin + length;
-    }
-    const std::int32_t pages = PageColours(instants).give(turned);
-    if (fewest >= 0 && pages >= fewest) continue;
-    fewest = pages;
-    best = std::move(turned);
-    if (fewest == needed) break;
+    const std::int32_t pages = PageColours<PageCount>(instants).give(
+        turned_to(begin, demands, instants), [](std::size_t, const PageCount&) {});
+    if (best.pages >= 0 && pages >= best.pages) continue;
+    best = {pages, begin};
+    if (pages == needed) break;
   }
-  for (std::size_t i = 0; i < demands.size(); ++i) demands[i].got = std::move(best[i].got);
-  return fewest;
+  return best;
+}
+
+// By demand, in order of address.
+std::vector<std::vector<std::int32_t>> numbers_of(const Colouring& colouring,
+                                                  const std::vector<Demand>& demands,
+                                                  std::int32_t instants) {
+  std::vector<std::vector<std::int32_t>> got(demands.size());
+  const std::int32_t pages = PageColours<PageNumbers>(instants).give(
+      turned_to(colouring.begin, demands, instants), [&](std::size_t d, const PageNumbers& some) {
+        got[d].insert(got[d].end(), some.numbers.begin(), some.numbers.end());
+      });
+  STOWAGE_ASSERT(pages == colouring.pages);
+  return got;
 }
 
 struct Packed {
   std::vector<Bin> bins;
   std::vector<Demand> demands;  // of ranges, 0 pages too; behind them of bins
-  std::int32_t pages = 0;
+  Colouring colouring{};
 };
 
 // What of a range does not fill a page, and the pages that the rest of it fills.
@@ -154,7 +217,7 @@ Packed pack(const Parts& parts, const std::vector<Bytes>& bytes, std::int32_t in
             Bytes page_bytes, PackOrder by) {
   Packed packed{pack_pages(parts.pieces, page_bytes, bytes, by), parts.full};
   for (const Bin& bin : packed.bins) packed.demands.push_back({bin.begin, bin.end, 1});
-  packed.pages = colour(packed.demands, instants);
+  packed.colouring = colouring(packed.demands, instants);
   return packed;
 }
 
@@ -169,14 +232,17 @@ DevicePlacement place(const LiveRanges& live, Bytes page_bytes) {
   placement.lower_bound = *std::max_element(bytes.begin(), bytes.end());
 
   const Parts parts = parts_of(live, page_bytes);
+  const Bytes fewest = (placement.lower_bound + page_bytes - 1) / page_bytes;
   Packed best = pack(parts, bytes, live.instants, page_bytes, PackOrder::longest);
   constexpr std::size_t kManyPieces = 4000;  // for more than one try
   for (const PackOrder by : {PackOrder::edges_longest, PackOrder::edges_largest}) {
-    if (parts.pieces.size() > kManyPieces) break;
+    if (parts.pieces.size() > kManyPieces || best.colouring.pages == fewest) break;
     Packed other = pack(parts, bytes, live.instants, page_bytes, by);
-    if (other.pages < best.pages) best = std::move(other);
+    if (other.colouring.pages < best.colouring.pages) best = std::move(other);
   }
-  placement.pages = best.pages;
+  placement.pages = best.colouring.pages;
+  const std::vector<std::vector<std::int32_t>> numbers =
+      numbers_of(best.colouring, best.demands, live.instants);
 
   std::vector<std::int32_t> piece_page(live.ranges.size(), -1);
   std::vector<Bytes> piece_offset(live.ranges.size(), 0);
@@ -184,13 +250,13 @@ DevicePlacement place(const LiveRanges& live, Bytes page_bytes) {
     for (const auto& [piece, offset] : best.bins[b].pieces) {
       const auto range =
           static_cast<std::size_t>(parts.pieces[static_cast<std::size_t>(piece)].range);
-      piece_page[range] = best.demands[live.ranges.size() + b].got.front();
+      piece_page[range] = numbers[live.ranges.size() + b].front();
       piece_offset[range] = offset;
     }
   }
   std::vector<std::pair<std::size_t, std::int32_t>> pages;
   for (std::size_t r = 0; r < live.ranges.size(); ++r) {
-    const std::vector<std::int32_t>& full = best.demands[r].got;
+    const std::vector<std::int32_t>& full = numbers[r];
     // A piece at a page's begin is what a range ends with, else it begins with it.
     const bool ends_with_it = piece_offset[r] == 0 && !full.empty();
     if (piece_page[r] >= 0 && !ends_with_it) {

@@ -146,7 +146,7 @@ TEST_F(Keys, TheBudgetIsOneValueInTheToolBarAndInWhatIf) {
   EXPECT_EQ(panel->text(), "123 MB");
   EXPECT_EQ(window_.findChild<QComboBox*>("counter")->currentText(), "requested bytes");
   // Find a plan is for the value that both show.
-  window_.document().set_budget(window_.document().trace()->resident.peak_active * 7 / 10,
+  window_.document().set_budget(window_.document().trace()->resident_cached.peak_active * 7 / 10,
                                 simulator::PeakKind::active);
   window_.settle();
   const auto buttons = window_.view("what_if")->findChildren<QPushButton*>();

@@ -75,7 +75,7 @@ TEST_F(UserTasks, FitTheStepInto36GbAndSeeTheCost) {
   EXPECT_EQ(compared("peak active", 1), "63.0 GB");
   EXPECT_EQ(compared("peak active", 2), "35.9 GB");
   // Moving 27 GB hides behind compute but for a few milliseconds of 2.57 s.
-  EXPECT_LT(current().result.step_ns, current().trace->resident.step_ns * 101 / 100);
+  EXPECT_LT(current().result.step_ns, current().resident().step_ns * 101 / 100);
   EXPECT_TRUE(compared("step", 3).startsWith("▲ +") && compared("step", 3).contains("+0.2 %"))
       << compared("step", 3).toStdString();
   EXPECT_EQ(compared("lower bound", 2), "2.58 s");

@@ -254,7 +254,7 @@ TEST_F(PlanDecisionsTest, AnotherBudgetDoesNotMakeTheStepAnew) {
 
 TEST_F(PlanDecisionsTest, ASearchMayRecompute) {
   planner::PlanRequest request;
-  request.budget = document_.trace()->resident.peak_active * 6 / 10;
+  request.budget = document_.trace()->resident_cached.peak_active * 6 / 10;
   document_.find_plan(request);
   ASSERT_TRUE(stowage::testing::spin_until([this] { return !document_.searching().busy(); }));
   settle();

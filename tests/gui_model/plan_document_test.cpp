@@ -58,7 +58,7 @@ TEST_F(PlanDocumentTest, ATraceAloneIsTheStepInWhichNothingMoves) {
   open(kSample);
   ASSERT_NE(document_.current(), nullptr) << (errors_.empty() ? "" : errors_.front());
   EXPECT_EQ(peak(), 62'996'267'264);  // as `stowage inspect` says
-  EXPECT_EQ(document_.trace()->resident.peak_requested, peak());
+  EXPECT_EQ(document_.trace()->resident_cached.peak_requested, peak());
   EXPECT_EQ(document_.current()->detail.time.size(), document_.trace()->trace.events.size());
   EXPECT_TRUE(document_.can_edit());
   EXPECT_EQ(document_.baseline(), nullptr);

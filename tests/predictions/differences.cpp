@@ -32,15 +32,16 @@ Difference first_other_line(const std::string& golden, const std::string& now) {
   }
 }
 
-// Why a searched answer is worse than the recorded one, by field; empty when it is not.
-std::vector<std::string> worse_fields(const Json& golden, const Json& now) {
+// Why a searched answer is worse than the recorded one, by field; empty when it is not. `counter`:
+// what the budget is about.
+std::vector<std::string> worse_fields(const Json& golden, const Json& now,
+                                      const std::string& counter) {
   if (now.at("exit_code") != 0) {
     if (golden.at("exit_code") == 0) return {"exit_code"};
     return {};
   }
   std::vector<std::string> fields;
-  if (now.at("peak_active_bytes") > now.at("budget_bytes"))
-    fields.emplace_back("peak_active_bytes");
+  if (now.at(counter) > now.at("budget_bytes")) fields.push_back(counter);
   if (golden.at("exit_code") == 0 && now.at("step_ns") > golden.at("step_ns"))
     fields.emplace_back("step_ns");
   if (now.at("lower_bound_step_ns") > now.at("step_ns")) fields.emplace_back("lower_bound_step_ns");
@@ -69,8 +70,11 @@ std::vector<Difference> compare(const std::string& sample, const Question& quest
   // The same budget is the condition of comparing at all.
   const bool same_budget =
       value_of(golden.figures, "budget_bytes") == value_of(now.figures, "budget_bytes");
-  const std::vector<std::string> worse =
-      question.searched() ? worse_fields(golden.figures, now.figures) : std::vector<std::string>{};
+  const std::string counter =
+      question.placement == "planned" ? "peak_reserved_bytes" : "peak_active_bytes";
+  const std::vector<std::string> worse = question.searched()
+                                             ? worse_fields(golden.figures, now.figures, counter)
+                                             : std::vector<std::string>{};
   std::vector<Difference> rows;
   for (const std::string& field : fields) {
     const std::string before = value_of(golden.figures, field);

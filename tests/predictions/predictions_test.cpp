@@ -56,7 +56,7 @@ TEST_P(Sample, PredictsWhatWasRecorded) {
       update ? memory_floor(GetParam())
              : golden.at("resident").figures.at("floor_bytes").get<std::int64_t>();
   Answers now;
-  for (const Question& question : questions(floor, recompute_of(GetParam()))) {
+  for (const Question& question : questions(floor, recorded_of(GetParam()))) {
     SCOPED_TRACE(question.name);
     now[question.name] = ask(GetParam(), question);
     if (update) continue;
@@ -110,7 +110,8 @@ TEST(Predictions, EachPolicyIsAsked) {
   std::ostringstream err;
   ASSERT_EQ(cli::run_stowage({"policies", "--json"}, out, err), 0) << err.str();
   std::vector<std::string> asked;
-  for (const Question& question : questions(1000, {true, true})) asked.push_back(question.policy);
+  for (const Question& question : questions(1000, {true, true, true}))
+    asked.push_back(question.policy);
   const auto policies = nlohmann::json::parse(out.str()).at("policies");
   EXPECT_GE(policies.size(), 6U);
   for (const auto& policy : policies)

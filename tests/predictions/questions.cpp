@@ -66,18 +66,23 @@ std::string sample_file(const std::string& sample) {
 }
 
 std::int64_t memory_floor(const std::string& sample) {
-  const cli::Args args = {"plan", sample_file(sample), "--budget", "1", "--json"};
+  const cli::Args args = {"plan",        sample_file(sample), "--budget", "1",
+                          "--placement", "caching",           "--json"};
   return answer_of(command(args), args).at("floor").at("bytes").get<std::int64_t>();
 }
 
-Recompute recompute_of(const std::string& sample) {
+Recorded recorded_of(const std::string& sample) {
   const auto plans = [&](const char* policy) {
-    return command({"plan", sample_file(sample), "--policy", policy, "--json"}).code == 0;
+    return command({"plan", sample_file(sample), "--policy", policy, "--placement", "caching",
+                    "--json"})
+               .code == 0;
   };
-  return {plans("checkpoint"), plans("selective")};
+  const cli::Args args = {"simulate", sample_file(sample), "--policy", "resident", "--json"};
+  return {plans("checkpoint"), plans("selective"),
+          !answer_of(command(args), args).at("planned_memory").is_null()};
 }
 
-std::vector<Question> questions(std::int64_t floor, const Recompute& can) {
+std::vector<Question> questions(std::int64_t floor, const Recorded& recorded) {
   std::vector<Question> list;
   for (const char* policy :
        {"resident", "save_on_cpu", "layerwise", "layerwise:prefetch=1", "torchtune",
@@ -88,23 +93,30 @@ std::vector<Question> questions(std::int64_t floor, const Recompute& can) {
   for (const char* policy : {"resident", "save_on_cpu", "layerwise", "torchtune", "thunder"}) {
     list.push_back({std::string(policy) + " 75%", policy, "75%"});
   }
-  if (can.layers) {
+  if (recorded.layers) {
     list.push_back({"checkpoint", "checkpoint", ""});
     list.push_back({"checkpoint every=2", "checkpoint:every=2", ""});
     list.push_back({"checkpoint optimal 60%", "checkpoint:schedule=optimal", "60%"});
     list.push_back({"fairscale", "fairscale", ""});
   }
-  if (can.ops) list.push_back({"selective", "selective", ""});
+  if (recorded.ops) list.push_back({"selective", "selective", ""});
   for (const char* budget : {"75%", "60%", "50%"}) {
     list.push_back({std::string("auto ") + budget, "auto", budget});
   }
   list.push_back({"auto floor+5%", "auto", std::to_string(floor + floor / 20)});
   list.push_back({"auto floor-1", "auto", std::to_string(floor - 1)});
+  if (recorded.driver) {
+    list.push_back({"resident planned", "resident", "", "planned"});
+    for (const char* budget : {"75%", "60%", "50%"}) {
+      list.push_back({std::string("auto planned ") + budget, "auto", budget, "planned"});
+    }
+  }
   return list;
 }
 
 Answer ask(const std::string& sample, const Question& question) {
-  cli::Args args = {"plan", sample_file(sample), "--policy", question.policy};
+  cli::Args args = {"plan",          sample_file(sample), "--policy",
+                    question.policy, "--placement",       question.placement};
   if (!question.budget.empty()) args.insert(args.end(), {"--budget", question.budget});
   args.emplace_back("--json");
   const cli_tests::Outcome outcome = command(args);

@@ -18,7 +18,10 @@ struct Question {
   std::string
       name;  // "torchtune:stash=0", "auto 75%", "auto floor+5%": the key in the golden files
   std::string policy;  // of `stowage plan --policy`
-  std::string budget;  // of `stowage plan --budget`, on active bytes; empty: without
+  std::string budget;  // of `stowage plan --budget`; empty: without
+  // Of `stowage plan --placement`. A budget is on active bytes with "caching", on what is reserved
+  // with "planned".
+  std::string placement = "caching";
   // The planner's own search: another answer is right when it is no worse. All others repeat
   // exactly.
   [[nodiscard]] bool searched() const { return policy == "auto"; }
@@ -42,16 +45,17 @@ using Answers = std::map<std::string, Answer>;  // by the question's name
 // is not enough.
 [[nodiscard]] std::int64_t memory_floor(const std::string& sample);
 
-// What of a sample can run again: it says what its layers are given, and which ops are primitive.
-struct Recompute {
-  bool layers = false;
-  bool ops = false;
+// What can be asked about a sample.
+struct Recorded {
+  bool layers = false;  // they can run again: it says what they are given
+  bool ops = false;     // likewise: it says which are primitive
+  bool driver = false;  // it says what the process took from a driver
 };
-[[nodiscard]] Recompute recompute_of(const std::string& sample);
+[[nodiscard]] Recorded recorded_of(const std::string& sample);
 
-// The same for each sample but for two budgets that are made of its floor, and policies that
-// recompute.
-[[nodiscard]] std::vector<Question> questions(std::int64_t floor, const Recompute& can);
+// The same for each sample but for two budgets that are made of its floor, policies that recompute,
+// and planned memory.
+[[nodiscard]] std::vector<Question> questions(std::int64_t floor, const Recorded& recorded);
 
 // Throws std::runtime_error with what the command said when it neither answers nor says that
 // nothing fits.

@@ -35,9 +35,10 @@ class ForwardingDevice : public executor::Device {
   }
   void begin_first_step() override { to_.begin_first_step(); }
   void end_setup() override { to_.end_setup(); }
+  [[nodiscard]] simulator::PageChoice page_choice() const override { return to_.page_choice(); }
   [[nodiscard]] Result<std::unique_ptr<executor::StepMemory>> step_memory(
-      const simulator::StepIndex& index, const simulator::Schedule& schedule) override {
-    return to_.step_memory(index, schedule);
+      simulator::MemoryLayout layout) override {
+    return to_.step_memory(std::move(layout));
   }
   void release_cache() override { to_.release_cache(); }
   void release_workspaces() override { to_.release_workspaces(); }

@@ -221,10 +221,9 @@ Lowering HandStep::lower(const std::vector<simulator::SavedRule>& rules) const {
 }
 
 std::unique_ptr<executor::PlannedStep> HandStep::plan(const simulator::Schedule& schedule,
-                                                      executor::OffPlan off_plan, bool poison_host,
-                                                      executor::PlacementMode placement) const {
+                                                      executor::OffPlan off_plan,
+                                                      bool poison_host) const {
   executor::PlannedStepOptions options;
-  options.placement = placement;
   options.older = inputs_;
   options.off_plan = off_plan;
   options.poison_host = poison_host;
@@ -289,7 +288,8 @@ namespace {
 
 constexpr int kStepsOfAPlacement = 3;
 
-void expect_exact(HandStep& step, const Lowering& lowering, executor::PlacementMode placement) {
+void expect_exact(HandStep& step, Lowering lowering, simulator::PlacementMode placement) {
+  lowering.schedule.placement = placement;
   const auto predicted = simulator::replay(step.index(), lowering.schedule);
   const auto resident = simulator::replay(step.index(), simulator::resident_schedule(step.index()));
   Bytes offloaded = 0;
@@ -298,7 +298,7 @@ void expect_exact(HandStep& step, const Lowering& lowering, executor::PlacementM
   for (const auto& each : testing::reloads_of(lowering.schedule)) {
     reloaded += lowering.schedule.tenants[each.tenant.index()].bytes;
   }
-  const auto plan = step.plan(lowering.schedule, executor::OffPlan::refuse, true, placement);
+  const auto plan = step.plan(lowering.schedule);
   EXPECT_EQ(plan->host_high_water(), 0) << "ahead of all copies";
   for (std::int64_t k = 0; k < kStepsOfAPlacement; ++k) {
     SCOPED_TRACE("step " + std::to_string(k));
@@ -320,10 +320,10 @@ void expect_exact(HandStep& step, const Lowering& lowering, executor::PlacementM
 }
 
 void expect_exact(HandStep& step, const Lowering& lowering) {
-  expect_exact(step, lowering, executor::PlacementMode::caching);
+  expect_exact(step, lowering, simulator::PlacementMode::caching);
   if (::testing::Test::HasFailure()) return;
   SCOPED_TRACE("on its placement");
-  expect_exact(step, lowering, executor::PlacementMode::planned);
+  expect_exact(step, lowering, simulator::PlacementMode::planned);
 }
 
 }  // namespace

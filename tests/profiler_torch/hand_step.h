@@ -72,8 +72,7 @@ class HandStep {
   [[nodiscard]] simulator::Lowering lower(const std::vector<simulator::SavedRule>& rules) const;
   [[nodiscard]] std::unique_ptr<executor::PlannedStep> plan(
       const simulator::Schedule& schedule, executor::OffPlan off_plan = executor::OffPlan::refuse,
-      bool poison_host = true,
-      executor::PlacementMode placement = executor::PlacementMode::caching) const;
+      bool poison_host = true) const;
   // In which what is saved at these sites is made again by ops; nothing moves.
   [[nodiscard]] std::unique_ptr<executor::PlannedStep> plan_by_ops(
       const std::vector<std::string>& sites) const;

@@ -23,8 +23,8 @@ namespace stowage {
 namespace {
 
 using executor::OffPlan;
-using executor::PlacementMode;
 using simulator::HandOutReport;
+using simulator::PlacementMode;
 using testing::backward;
 using testing::HandStep;
 using testing::input;
@@ -100,9 +100,10 @@ struct Net {
   }
 
   [[nodiscard]] std::unique_ptr<executor::PlannedStep> plan(OffPlan off_plan = OffPlan::refuse) {
-    const auto lowered =
+    auto lowered =
         step->lower(testing::offload_made(step->trace(), testing::styles().front().decision));
-    return step->plan(lowered.schedule, off_plan, true, PlacementMode::planned);
+    lowered.schedule.placement = PlacementMode::planned;
+    return step->plan(lowered.schedule, off_plan);
   }
   // Batch number k: what the plain step does.
   Outcome expect_same(executor::PlannedStep& plan, std::int64_t k) {
@@ -290,12 +291,11 @@ TEST_F(StepMemoryTest, WhatTheFirstStepMakesForGoodHasItsPlace) {
     const auto twin = testing::make_fresh_session(kModel, 8, optimizer);
     executor::TrainingStep& step = session->step();
     executor::PlannedStepOptions options;
-    options.placement = PlacementMode::planned;
     options.older = step.older_tensors();
     const auto plan = testing::or_throw(executor::PlannedStep::create(
         session->device(), recorded.trace,
-        simulator::resident_schedule(simulator::StepIndex(*recorded.trace)), step.parameters(),
-        options));
+        simulator::resident_schedule(simulator::StepIndex(*recorded.trace), PlacementMode::planned),
+        step.parameters(), options));
     for (std::int64_t k = 0; k < 4; ++k) {
       step.prepare(k);
       plan->begin_step();

@@ -166,9 +166,10 @@ class WatchedDevice final : public executor::Device {
   executor::SetupHistory setup_history() const override { return device_.setup_history(); }
   void begin_first_step() override { device_.begin_first_step(); }
   void end_setup() override { device_.end_setup(); }
+  [[nodiscard]] simulator::PageChoice page_choice() const override { return device_.page_choice(); }
   [[nodiscard]] Result<std::unique_ptr<executor::StepMemory>> step_memory(
-      const simulator::StepIndex& index, const simulator::Schedule& schedule) override {
-    return device_.step_memory(index, schedule);
+      simulator::MemoryLayout layout) override {
+    return device_.step_memory(std::move(layout));
   }
   void release_cache() override { device_.release_cache(); }
   void release_workspaces() override { device_.release_workspaces(); }

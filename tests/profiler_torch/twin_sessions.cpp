@@ -78,12 +78,10 @@ simulator::Schedule TwinSessions::stream(simulator::ParameterPlan::Stream stream
 
 std::unique_ptr<executor::PlannedStep> TwinSessions::plan(const simulator::Schedule& schedule,
                                                           executor::OffPlan off_plan,
-                                                          const simulator::Structure& structure,
-                                                          executor::PlacementMode placement) {
+                                                          const simulator::Structure& structure) {
   executor::PlannedStepOptions options;
   options.structure = structure;
   options.off_plan = off_plan;
-  options.placement = placement;
   options.older = planned().older_tensors();
   options.poison_host = true;
   options.poison_device = true;

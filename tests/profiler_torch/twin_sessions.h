@@ -67,8 +67,7 @@ class TwinSessions {
                                            std::optional<std::int32_t> prefetch) const;
   [[nodiscard]] std::unique_ptr<executor::PlannedStep> plan(
       const simulator::Schedule& schedule, executor::OffPlan off_plan = executor::OffPlan::refuse,
-      const simulator::Structure& structure = {},
-      executor::PlacementMode placement = executor::PlacementMode::caching);
+      const simulator::Structure& structure = {});
 
   struct Result {
     double loss = 0;

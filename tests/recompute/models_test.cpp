@@ -328,17 +328,16 @@ TEST_P(RecomputedModel, RunsUnderAPlanBitwise) {
     SCOPED_TRACE("STOWAGE_RANDOM_SEED=" + std::to_string(seed) + " " + text_of(structure));
     const simulator::Step step = or_throw(simulator::unroll(twins.trace(), structure));
     const simulator::StepIndex index(step);
-    const simulator::Lowering lowered =
+    simulator::Lowering lowered =
         or_throw(simulator::lower(index, random_decisions(index, random)));
+    const bool is_placed = seed % 2 == 0;
+    if (is_placed) lowered.schedule.placement = simulator::PlacementMode::planned;
     const simulator::ReplayResult predicted = simulator::replay(index, lowered.schedule);
     if (std::string_view(GetParam().optimizer) != "none") {
       const auto skipped = simulator::skip_update(index, lowered.schedule);
       EXPECT_TRUE(skipped.ok()) << skipped.error().text();
     }
-    const bool is_placed = seed % 2 == 0;
-    const auto plan =
-        twins.plan(lowered.schedule, executor::OffPlan::refuse, structure,
-                   is_placed ? executor::PlacementMode::planned : executor::PlacementMode::caching);
+    const auto plan = twins.plan(lowered.schedule, executor::OffPlan::refuse, structure);
     ASSERT_EQ(plan->memory() != nullptr, is_placed);
     std::int64_t served = 0;
     for (int s = 0; s < 3; ++s) {

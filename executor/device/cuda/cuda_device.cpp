@@ -221,10 +221,11 @@ void CudaDevice::end_setup() {
   allocations_.end_setup();
 }
 
-Result<std::unique_ptr<StepMemory>> CudaDevice::step_memory(const simulator::StepIndex& index,
-                                                            const simulator::Schedule& schedule) {
-  simulator::MemoryLayout layout = simulator::memory_layout(
-      index, schedule, {simulator::kDevicePage, std::numeric_limits<std::int64_t>::max()});
+simulator::PageChoice CudaDevice::page_choice() const {
+  return {simulator::kDevicePage, std::numeric_limits<std::int64_t>::max()};
+}
+
+Result<std::unique_ptr<StepMemory>> CudaDevice::step_memory(simulator::MemoryLayout layout) {
   const Bytes bytes = layout.placement.bytes();
   if (const Bytes limit = allocator_.limit(); limit > 0 && bytes > limit) {
     return Error{ErrorCode::condition,

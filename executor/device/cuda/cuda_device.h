@@ -61,8 +61,9 @@ class CudaDevice final : public Device {
   // Pinned by registering mapped memory: 0.04 to 0.12 s per GB, against 0.6 with cudaHostAlloc.
   // When the driver refuses, the arena is pageable and warnings() says so.
   [[nodiscard]] Result<HostArena> host_arena(Bytes bytes) override;
+  [[nodiscard]] simulator::PageChoice page_choice() const override;
   [[nodiscard]] Result<std::unique_ptr<StepMemory>> step_memory(
-      const simulator::StepIndex& index, const simulator::Schedule& schedule) override;
+      simulator::MemoryLayout layout) override;
   void release_cache() override;
   void release_workspaces() override;
   [[nodiscard]] Bytes used_bytes() const override;
