@@ -197,7 +197,7 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
   if (!planned) return planned.error();
   const bool is_placed = schedule.placement == simulator::PlacementMode::planned;
   std::vector<Bytes> ahead;
-  if (trace->setup.size() > 0 && !is_placed) {
+  if (trace->setup.size() > 0 && !is_placed && device.other_allocator().empty()) {
     ahead = simulator::replay_allocator(index, schedule).buffers_ahead;
   }
   Result<simulator::SkippedUpdate> skipped = skipped_period(index, schedule);

@@ -81,11 +81,14 @@ void judge_program(const Verification& v, const Demands& demands, Judgement& jud
   }
 }
 
+void judge_pinned(const MeasuredRun& run, Judgement& judgement) {
+  if (run.pinned_after_first_step <= 0) return;
+  judgement.failures.push_back(report::count_of(run.pinned_after_first_step, "block") +
+                               " of host memory pinned after the first step");
+}
+
 void judge_driver(const MeasuredRun& run, const Demands& demands, Judgement& judgement) {
-  if (run.pinned_after_first_step > 0) {
-    judgement.failures.push_back(report::count_of(run.pinned_after_first_step, "block") +
-                                 " of host memory pinned after the first step");
-  }
+  judge_pinned(run, judgement);
   const std::int64_t taken = run.driver_allocations_after_first_step;
   const std::int64_t foreseen = demands.allocator_exact ? demands.later_segments : 0;
   if (taken <= foreseen) return;
@@ -105,6 +108,11 @@ void judge_driver(const MeasuredRun& run, const Demands& demands, Judgement& jud
 void judge_allocator(const Verification& v, const Demands& demands, Judgement& judgement) {
   const MeasuredRun& run = v.planned;
   if (run.peak_reserved < 0) return;  // a device without an allocator's counters
+  if (!run.other_allocator.empty() && !demands.placed) {
+    judgement.remarks.push_back("active and reserved bytes are not judged: the CUDA allocator is " +
+                                run.other_allocator + ", which the prediction is not of");
+    return judge_pinned(run, judgement);
+  }
   const Bytes apart = std::abs(run.peak_active - v.predicted.peak_active);
   if (Wide{apart} * 1000 > Wide{run.peak_active} * kActivePerMille) {
     std::string text = off_by("the peak active", run.peak_active, v.predicted.peak_active);

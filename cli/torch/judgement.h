@@ -35,7 +35,8 @@ struct Judgement {
 // first step, and no more memory taken from the driver there than the replay takes. Where that
 // replay is no more than an estimate, active is remarked on; so is memory taken from the driver
 // when the plan moves nothing. On planned memory reserved is as predicted, to the byte.
-// `v.failures` is not looked at.
+// With another allocator than the one that predictions are of (MeasuredRun::other_allocator) what
+// it has active and reserved is remarked on, but in planned memory. `v.failures` is not looked at.
 [[nodiscard]] Judgement judge(const Verification& v, const Demands& demands);
 
 // The budgets alone, which `execute` demands too: one line for each that the run is above.

@@ -149,6 +149,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
   summarize(run, course);
   run.facts = facts_of(session);
   run.warnings = device.warnings();
+  run.other_allocator = device.other_allocator();
   return run;
 }
 

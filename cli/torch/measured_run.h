@@ -48,6 +48,7 @@ struct MeasuredRun {
   std::int64_t pinned_after_first_step = -1;
   std::vector<std::string> warnings;                 // the device's
   std::optional<executor::StepMemoryReport> memory;  // of planned memory
+  std::string other_allocator;                       // Device::other_allocator()
   std::string look_ahead;  // PlannedStep::look_ahead(); empty without a plan
   // From the schedule's steps; true and empty without a plan.
   bool on_plan = true;

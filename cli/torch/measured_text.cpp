@@ -23,14 +23,20 @@ std::string peak_line(const char* name, Bytes measured, Bytes predicted) {
 
 std::string counters_text(const MeasuredRun& run, const simulator::Predicted& predicted) {
   if (run.peak_reserved < 0) return "";
-  std::string text = peak_line("active", run.peak_active, predicted.peak_active) +
-                     peak_line("reserved", run.peak_reserved, predicted.peak_reserved);
+  const bool is_predicted = run.other_allocator.empty() || run.memory;
+  std::string text =
+      peak_line("active", run.peak_active, is_predicted ? predicted.peak_active : -1) +
+      peak_line("reserved", run.peak_reserved, is_predicted ? predicted.peak_reserved : -1);
+  if (!is_predicted) text += "              (of " + run.other_allocator + ": not predicted)\n";
   if (!run.active_constant || !run.reserved_constant) {
     text += "              (active or reserved differ between steps)\n";
   }
   return text + "  driver      " +
-         report::count_of(run.driver_allocations_after_first_step, "allocation") + " and " +
-         report::count_of(run.pinned_after_first_step, "pinned block") + " after the first step\n";
+         (run.driver_allocations_after_first_step < 0
+              ? std::string("allocations not counted")
+              : report::count_of(run.driver_allocations_after_first_step, "allocation")) +
+         " and " + report::count_of(run.pinned_after_first_step, "pinned block") +
+         " after the first step\n";
 }
 
 std::string memory_text(const MeasuredRun& run) {

@@ -82,29 +82,31 @@ std::optional<executor::StepMemoryReport> memory_from(const Json& json) {
 Json run_json(const MeasuredRun& run) {
   Json losses = Json::array();
   for (const MeasuredStep& step : run.steps) losses.push_back(number(step.loss));
-  return {{"peak_requested_bytes", run.peak_requested},
-          {"peak_active_bytes", run.peak_active},
-          {"peak_reserved_bytes", bytes_or_null(run.peak_reserved)},
-          {"peaks_constant", run.peaks_constant},
-          {"active_constant", run.active_constant},
-          {"reserved_constant", run.reserved_constant},
-          {"step_ns", run.step_ns},
-          {"stall_ns", run.stall_ns},
-          {"host_bytes", run.host_bytes},
-          {"used_bytes", bytes_or_null(run.used_bytes)},
-          {"driver_allocations_after_first_step",
-           bytes_or_null(run.driver_allocations_after_first_step)},
-          {"pinned_after_first_step", bytes_or_null(run.pinned_after_first_step)},
-          {"warnings", run.warnings},
-          {"look_ahead", run.look_ahead},
-          {"losses", losses},
-          {"on_plan", run.on_plan},
-          {"first_difference", run.first_difference},
-          {"off_plan_packs", run.off_plan_packs},
-          {"loaded_bytes", run.loaded_bytes},
-          {"stored_bytes", run.stored_bytes},
-          {"unplanned_stored_bytes", run.unplanned_stored_bytes},
-          {"planned_memory", memory_json(run.memory)}};
+  return {
+      {"peak_requested_bytes", run.peak_requested},
+      {"peak_active_bytes", run.peak_active},
+      {"peak_reserved_bytes", bytes_or_null(run.peak_reserved)},
+      {"peaks_constant", run.peaks_constant},
+      {"active_constant", run.active_constant},
+      {"reserved_constant", run.reserved_constant},
+      {"step_ns", run.step_ns},
+      {"stall_ns", run.stall_ns},
+      {"host_bytes", run.host_bytes},
+      {"used_bytes", bytes_or_null(run.used_bytes)},
+      {"driver_allocations_after_first_step",
+       bytes_or_null(run.driver_allocations_after_first_step)},
+      {"pinned_after_first_step", bytes_or_null(run.pinned_after_first_step)},
+      {"warnings", run.warnings},
+      {"other_allocator", run.other_allocator.empty() ? Json(nullptr) : Json(run.other_allocator)},
+      {"look_ahead", run.look_ahead},
+      {"losses", losses},
+      {"on_plan", run.on_plan},
+      {"first_difference", run.first_difference},
+      {"off_plan_packs", run.off_plan_packs},
+      {"loaded_bytes", run.loaded_bytes},
+      {"stored_bytes", run.stored_bytes},
+      {"unplanned_stored_bytes", run.unplanned_stored_bytes},
+      {"planned_memory", memory_json(run.memory)}};
 }
 
 Json predicted_json(const simulator::Predicted& predicted) {
@@ -200,6 +202,9 @@ Result<MeasuredRun> measured_run_from_json(const std::string& text) {
         or_minus_one(json.at("driver_allocations_after_first_step"));
     run.pinned_after_first_step = or_minus_one(json.at("pinned_after_first_step"));
     json.at("warnings").get_to(run.warnings);
+    if (const Json other = json.value("other_allocator", Json()); other.is_string()) {
+      other.get_to(run.other_allocator);
+    }
     run.look_ahead = json.value("look_ahead", "");  // not in a reference kept by an earlier version
     json.at("on_plan").get_to(run.on_plan);
     json.at("first_difference").get_to(run.first_difference);

@@ -99,6 +99,10 @@ class Device {
   // Every live allocation, in order of serial. Only between steps. Cost: O(n log n).
   [[nodiscard]] virtual std::vector<LiveAllocation> live_allocations() const = 0;
 
+  // What the device's allocator is where it is not one that the simulator has a model of
+  // ("cudaMallocAsync"): what it has active and reserved is then not as predicted, but in planned
+  // memory. Empty: it has, or the device has no allocator of its own.
+  [[nodiscard]] virtual std::string other_allocator() const { return {}; }
   // Every block that the caching allocator has for the calling thread's stream, and what may still
   // be taken from the driver. Empty on a device without such an allocator, and where not all of it
   // is known: a block that another stream uses, a mode of the allocator that is not followed. Only

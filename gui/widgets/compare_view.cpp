@@ -146,13 +146,17 @@ void CompareView::refresh() {
     }
     case What::resident: {
       // Replayed like the plan, as an empty one: on one clock, whatever the recording's were, and
-      // with the executor's hooks, which run in any plan and cost some microseconds.
-      make_side(now->trace,
-                [trace = now->trace, recorded = document_.recorded()](const JobContext& job) {
-                  auto replayed = simulate(trace, std::make_shared<const PlanState>(), job.stop());
-                  if (!replayed) return Replayed{};
-                  return Replayed{*replayed, planned_view(**replayed, recorded)};
-                });
+      // with the executor's hooks, which run in any plan and cost some microseconds; in the memory
+      // of the plan.
+      PlanState nothing;
+      nothing.plan.placement = now->plan().placement;
+      auto state = std::make_shared<const PlanState>(std::move(nothing));
+      make_side(now->trace, [trace = now->trace, recorded = document_.recorded(),
+                             state](const JobContext& job) {
+        auto replayed = simulate(trace, state, job.stop());
+        if (!replayed) return Replayed{};
+        return Replayed{*replayed, planned_view(**replayed, recorded)};
+      });
       if (!made_.simulated) {
         return stack_->set_reason(tr("The step in which nothing moves is being replayed."));
       }

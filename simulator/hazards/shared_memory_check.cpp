@@ -44,9 +44,8 @@ class MemoryWalk {
         behind_.push_back(row);
       }
     }
-    std::stable_sort(behind_.begin(), behind_.end(), [&](std::int32_t a, std::int32_t b) {
-      return at(a).event < at(b).event;
-    });
+    std::stable_sort(behind_.begin(), behind_.end(),
+                     [&](std::int32_t a, std::int32_t b) { return at(a).event < at(b).event; });
   }
 
   // By range.
@@ -276,12 +275,11 @@ std::vector<Hazard> shared_memory_hazards(const StepIndex& index, const Schedule
     if (std::find(known.begin(), known.end(), ranges) != known.end()) continue;
     known.push_back(ranges);
     const EventId event = second->when == nullptr ? EventId(0) : second->when->first.event;
-    hazards.push_back({HazardKind::memory_shared, name.tenant(first->range),
-                       name.tenant(second->range), event,
-                       name(second->range) + " takes bytes of page " +
-                           std::to_string(second->page) + " at event " +
-                           std::to_string(event.value) + " that " + name(first->range) +
-                           " may still have"});
+    hazards.push_back(
+        {HazardKind::memory_shared, name.tenant(first->range), name.tenant(second->range), event,
+         name(second->range) + " takes bytes of page " + std::to_string(second->page) +
+             " at event " + std::to_string(event.value) + " that " + name(first->range) +
+             " may still have"});
   }
   return hazards;
 }

@@ -1,6 +1,7 @@
 // What is kept from one frame to the next is the same as what would be painted anew.
 #include <QStandardItemModel>
 #include <QTableView>
+#include <type_traits>
 
 #include "gui/widgets/text_delegate.h"
 #include "tests/gui/window.h"
@@ -17,6 +18,7 @@ class CachedPainting : public testing::WindowTest {
     plot.setPalette(like.palette());
     plot.resize(like.size());
     plot.show_step(window_.document().trace(), like.view());
+    if constexpr (std::is_same_v<Plot, MemoryPlot>) plot.set_reserved(memory().reserved());
     return plot.grab().toImage();
   }
 };

@@ -180,6 +180,29 @@ TEST(Judgement, RemarksWhereThePredictionIsAnEstimate) {
   EXPECT_NE(judgement.remarks[1].find("the plan moves nothing"), std::string::npos);
 }
 
+// Of an allocator that predictions are not of only what is no matter of its own is judged.
+TEST(Judgement, AnotherAllocatorIsRemarkedOnButInPlannedMemory) {
+  Verification v = good();
+  Demands d = demands();
+  v.planned.other_allocator = "cudaMallocAsync";
+  v.planned.driver_allocations_after_first_step = -1;
+  v.planned.peak_active *= 2;
+  v.planned.peak_reserved *= 2;
+  v.planned.active_constant = v.planned.reserved_constant = false;
+  Judgement judgement = judge(v, d);
+  EXPECT_TRUE(judgement.failures.empty());
+  ASSERT_EQ(judgement.remarks.size(), 1U);
+  EXPECT_NE(judgement.remarks[0].find("cudaMallocAsync"), std::string::npos);
+  v.planned.pinned_after_first_step = 1;
+  ++v.planned.peak_requested;
+  EXPECT_EQ(judge(v, d).failures.size(), 2U);
+  d.placed = true;
+  EXPECT_GT(judge(v, d).failures.size(), 4U) << "there it is our own";
+  d.placed = false;
+  d.budget.device = v.planned.peak_active - 1;
+  EXPECT_EQ(judge(v, d).failures.size(), 3U) << "a budget is";
+}
+
 TEST(Judgement, ADeviceWithoutCountersHasNone) {
   Verification v = good();
   v.planned.peak_reserved = -1;

@@ -1,6 +1,8 @@
 // Steps whose allocations lie where the plan's placement has them, and user code that does what was
 // not recorded: it keeps tensors, allocates more, leaves the plan, steps two models in turn.
 #include "executor/device/step_memory.h"
+#include <iostream>
+#include "simulator/placement/hand_out_text.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
@@ -200,6 +202,8 @@ TEST_F(StepMemoryTest, AStepOffThePlanAndTheOneBehindItAreRight) {
   EXPECT_TRUE(net.expect_same(*plan, 2).report.on_plan);
   EXPECT_EQ(plan->memory()->report().served, 2 * served + until_it_left);
   EXPECT_EQ(plan->memory()->report().conflicts, 0);
+  for (auto& l : simulator::surprises_text(net.step->trace(), plan->memory()->report()))
+    std::cerr << l << "\n";
 }
 
 TEST_F(StepMemoryTest, AStepThatThrowsAndTheOneBehindItAreRight) {

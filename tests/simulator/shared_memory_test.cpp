@@ -70,9 +70,8 @@ struct TwoOffloaded {
   void put(std::int32_t range, std::int32_t other) {
     std::vector<std::pair<std::size_t, std::int32_t>> pages;
     for (std::size_t r = 0; r < live.ranges.size(); ++r) {
-      const auto from = static_cast<std::size_t>(r == static_cast<std::size_t>(range)
-                                                     ? other
-                                                     : static_cast<std::int32_t>(r));
+      const auto from = static_cast<std::size_t>(
+          r == static_cast<std::size_t>(range) ? other : static_cast<std::int32_t>(r));
       pages.emplace_back(r, placement.pages_of[from].front());
     }
     placement.pages_of = Grouped<std::int32_t>(live.ranges.size(), pages);
@@ -140,8 +139,8 @@ TEST(SharedMemory, WhatNothingFreesIsThereAllTheTime) {
   const LiveRanges live = live_ranges(allocation_sequence(index, schedule), trace.setup);
   DevicePlacement placement = place(live, kOnePage);
   EXPECT_TRUE(find_hazards(index, schedule, live, placement).empty());
-  placement.pages_of = Grouped<std::int32_t>(
-      2, std::vector<std::pair<std::size_t, std::int32_t>>{{0, 0}, {1, 0}});
+  placement.pages_of =
+      Grouped<std::int32_t>(2, std::vector<std::pair<std::size_t, std::int32_t>>{{0, 0}, {1, 0}});
   const std::vector<Hazard> hazards = find_hazards(index, schedule, live, placement);
   ASSERT_EQ(hazards.size(), 1U);
   EXPECT_THAT(hazards[0].text, HasSubstr("storage " + std::to_string(old.value)));

@@ -21,6 +21,7 @@ namespace native = c10::cuda::CUDACachingAllocator;
 // Some ten thousand are usual. More are a program that trains and records nothing.
 constexpr std::size_t kMostSetupEvents = std::size_t{1} << 20;
 
+constexpr const char* kMallocAsync = "cudaMallocAsync";
 constexpr std::array<const char*, 2> kSettings = {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"};
 
 Error unsupported(const std::string& what, const std::string& hint) {
@@ -51,23 +52,19 @@ Status check_allocator_environment() {
     if (value == nullptr) continue;
     const std::string text = normalized(value);
     if (text.find("backend:") != std::string::npos &&
-        text.find("backend:native") == std::string::npos) {
+        text.find("backend:native") == std::string::npos &&
+        text.find("backend:cudamallocasync") == std::string::npos) {
       return unsupported(std::string(name) + "=" + value +
-                             " chooses another allocator than PyTorch's native one, which "
-                             "reports no allocations",
+                             " chooses another allocator than PyTorch's native one and "
+                             "cudaMallocAsync, which reports no allocations",
                          "leave 'backend' out of " + std::string(name));
-    }
-    if (text.find("expandable_segments:true") != std::string::npos) {
-      return unsupported(
-          std::string(name) + "=" + value + " uses expandable segments, which are not supported",
-          "leave 'expandable_segments' out of " + std::string(name));
     }
   }
   return Unit{};
 }
 
 std::string allocator_text() {
-  std::string text = "native";
+  std::string text = native::allocator.load() == nullptr ? "native" : native::get()->name();
   for (const char* const name : kSettings) {
     if (const char* const value = std::getenv(name)) text += std::string(" ") + name + "=" + value;
   }
@@ -89,19 +86,24 @@ Result<CudaAllocations*> CudaAllocations::install(c10::DeviceIndex device) {
     }
     return installed;
   }
-  if (native::get()->name() != "native") {
-    return unsupported("the CUDA allocator is '" + native::get()->name() + "', not PyTorch's own",
+  const std::string name = native::get()->name();
+  if (name != "native" && name != kMallocAsync) {
+    return unsupported("the CUDA allocator is '" + name + "', not PyTorch's own",
                        "make the CUDA device before anything that replaces the allocator");
-  }
-  if (native::CUDAAllocatorConfig::expandable_segments()) {
-    return unsupported("the allocator uses expandable segments, which are not supported",
-                       "leave 'expandable_segments' out of the allocator's settings");
   }
   if (native::getDeviceStats(device).allocation[0].current != 0) {
     return unsupported("CUDA tensors exist already", "make the CUDA device before the first one");
   }
   auto* const made = new CudaAllocations(device);  // the tracker stays attached for good
-  native::attachAllocatorTraceTracker([made](const TraceEntry& entry) { made->on_entry(entry); });
+  made->is_tracked_ = name == "native";
+  if (!made->is_tracked_) {
+    made->other_allocator_ = kMallocAsync;
+  } else if (native::CUDAAllocatorConfig::expandable_segments()) {
+    made->other_allocator_ = "PyTorch's with expandable segments";
+  }
+  if (made->is_tracked_) {
+    native::attachAllocatorTraceTracker([made](const TraceEntry& entry) { made->on_entry(entry); });
+  }
   installed = made;
   return installed;
 }
@@ -161,12 +163,12 @@ void CudaAllocations::on_free(const void* address) {
   }
 }
 
-void CudaAllocations::on_region_free(const void* address) {
+void CudaAllocations::on_untracked_free(const void* address) {
   std::optional<AllocationEvent> event;
   {
     const std::lock_guard lock(mutex_);
     event = count_free(address);
-    STOWAGE_ASSERT(event.has_value());
+    if (!event) return;
   }
   if (AllocationListener* const listener = listener_.load(std::memory_order_acquire)) {
     listener->on_free(*event);

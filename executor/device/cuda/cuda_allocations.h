@@ -1,5 +1,7 @@
 // What is handed out on one GPU, counted and numbered: the trace tracker of PyTorch's caching
 // allocator tells every allocation, free and segment, in program order, on the thread that asks.
+// cudaMallocAsync has no tracker: CudaStepAllocator, which stands ahead of it, tells what it hands
+// out.
 //
 // The tracker runs under the allocator's lock and cannot be detached, so there is one of these in a
 // process, and it never dies. Nothing here calls the allocator or CUDA. A block that another stream
@@ -25,16 +27,21 @@ namespace stowage::executor {
 class CudaAllocations {
  public:
   // Attaches to the allocator, or returns what is attached. Needs a started CUDA. Errors
-  // (environment): another allocator than PyTorch's native one or one of its modes that replay
-  // cannot follow, tensors that exist already, another device than the first call's.
+  // (environment): another allocator than PyTorch's native one and cudaMallocAsync, tensors that
+  // exist already, another device than the first call's.
   [[nodiscard]] static Result<CudaAllocations*> install(c10::DeviceIndex device);
 
   // Knows only what on_entry() is told; attached to nothing.
   explicit CudaAllocations(c10::DeviceIndex device) : device_(device) {}
   void on_entry(const c10::CachingDeviceAllocator::TraceEntry& entry);
-  // Memory of a planned step, which the native allocator's tracker does not see.
-  void on_region_alloc(const void* address, Bytes bytes) { on_alloc(address, bytes); }
-  void on_region_free(const void* address);
+  // What no tracker sees: memory of a planned step, and all of an allocator without one. Of what is
+  // not known nothing is freed.
+  void on_untracked_alloc(const void* address, Bytes bytes) { on_alloc(address, bytes); }
+  void on_untracked_free(const void* address);
+  // The allocator has a tracker, which tells what it hands out.
+  [[nodiscard]] bool is_tracked() const { return is_tracked_; }
+  // Device::other_allocator().
+  [[nodiscard]] const std::string& other_allocator() const { return other_allocator_; }
 
   [[nodiscard]] Bytes requested() const;  // live, by our own count
   // Likewise, each rounded up to 512 bytes; and the most that both were since reset_peaks().
@@ -72,6 +79,8 @@ class CudaAllocations {
   void on_freed(const void* address);
 
   const c10::DeviceIndex device_;
+  bool is_tracked_ = true;
+  std::string other_allocator_;
   std::atomic<AllocationListener*> listener_{nullptr};
   mutable std::mutex mutex_;  // guards everything below
   BlockTable blocks_;
@@ -85,7 +94,7 @@ class CudaAllocations {
   SetupHistory setup_;
 };
 
-// Errors (environment): variables that switch the allocator to a mode that cannot be followed.
+// Errors (environment): variables that switch the allocator to one that cannot be counted.
 [[nodiscard]] Status check_allocator_environment();
 
 // The allocator and its settings, for Environment::allocator.

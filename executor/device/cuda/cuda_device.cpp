@@ -124,18 +124,22 @@ MemoryStats CudaDevice::memory() const {
   stats.peak_active = device.active_bytes[kAll].peak;
   stats.reserved = device.reserved_bytes[kAll].current;
   stats.peak_reserved = device.reserved_bytes[kAll].peak;
-  if (allocator_.has_regions()) {
+  if (allocator_.has_regions() || !allocations_.is_tracked()) {
     const CudaAllocations::Counted counted = allocations_.counted();
     stats.requested = counted.requested;
     stats.peak_requested = counted.peak_requested;
-    stats.active = counted.rounded;
-    stats.peak_active = counted.peak_rounded;
+    if (allocator_.has_regions()) {
+      stats.active = counted.rounded;
+      stats.peak_active = counted.peak_rounded;
+    }
     stats.reserved += allocator_.region_bytes();
     stats.peak_reserved += allocator_.region_bytes();
   }
   stats.allocations = allocations_.next_serial();
-  stats.driver_allocations =
-      allocations_.driver_allocations() - driver_allocations_before_ + allocator_.regions_made();
+  if (allocations_.is_tracked()) {
+    stats.driver_allocations =
+        allocations_.driver_allocations() - driver_allocations_before_ + allocator_.regions_made();
+  }
   stats.pinned_blocks =
       pinned_blocks_.load() + at::getHostAllocator(at::kCUDA)->get_stats().num_host_alloc;
   return stats;
@@ -168,6 +172,7 @@ std::vector<LiveAllocation> CudaDevice::live_allocations() const {
 }
 
 std::optional<simulator::ObservedAllocator> CudaDevice::observed_allocator() const {
+  if (!other_allocator().empty()) return std::nullopt;
   const cudaStream_t stream = compute();
   simulator::ObservedAllocator observed;
   // The tracker's lock is not held here: the snapshot is an entry of the tracker as well.
@@ -178,7 +183,6 @@ std::optional<simulator::ObservedAllocator> CudaDevice::observed_allocator() con
   for (const native::SegmentInfo& segment : segments) {
     if (segment.device != index_ || segment.stream != stream) continue;
     if (segment.owner_private_pool_id != kNoPool) continue;
-    if (segment.is_expandable) return std::nullopt;
     auto address = static_cast<Bytes>(segment.address);
     for (const native::BlockInfo& block : segment.blocks) {
       if (block.active != block.allocated) return std::nullopt;  // another stream uses it still

@@ -83,6 +83,9 @@ class CudaDevice final : public Device {
   void time_stalls(bool timed) override { lanes_.time_stalls(timed); }
   [[nodiscard]] Nanoseconds stall_ns() const override { return lanes_.stall_ns(); }
   [[nodiscard]] std::vector<std::string> warnings() const override;
+  [[nodiscard]] std::string other_allocator() const override {
+    return allocations_.other_allocator();
+  }
 
   [[nodiscard]] CudaLaneTotals lane_totals(CopyLane lane) const { return lanes_.totals(lane); }
   [[nodiscard]] std::size_t events_created() const { return lanes_.events_created(); }

@@ -50,25 +50,39 @@ std::byte* CudaStepAllocator::from_region(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     data = regions_.allocate(memory, size, {allocation_tag(), stream});
   }
-  if (data != nullptr) allocations_.on_region_alloc(data, size);
+  if (data != nullptr) allocations_.on_untracked_alloc(data, size);
+  return data;
+}
+
+void* CudaStepAllocator::counted(void* data, std::size_t bytes) {
+  const bool counts = !allocations_.is_tracked() && data != nullptr;
+  if (counts && c10::cuda::current_device() == device_) {
+    allocations_.on_untracked_alloc(data, static_cast<Bytes>(bytes));
+  }
   return data;
 }
 
 c10::DataPtr CudaStepAllocator::allocate(std::size_t bytes) {
   std::byte* const data = from_region(bytes);
-  if (data == nullptr) return native_.allocate(bytes);
-  return {data, data, &release, c10::Device(c10::DeviceType::CUDA, device_)};
+  if (data != nullptr) {
+    return {data, data, &release, c10::Device(c10::DeviceType::CUDA, device_)};
+  }
+  if (allocations_.is_tracked()) return native_.allocate(bytes);
+  // Its own deleter would not come by here.
+  void* const untracked = raw_alloc(bytes);
+  return {untracked, untracked, &release,
+          c10::Device(c10::DeviceType::CUDA, c10::cuda::current_device())};
 }
 
 void* CudaStepAllocator::raw_alloc(std::size_t bytes) {
   std::byte* const data = from_region(bytes);
-  return data == nullptr ? native_.raw_alloc(bytes) : data;
+  return data == nullptr ? counted(native_.raw_alloc(bytes), bytes) : data;
 }
 
 void* CudaStepAllocator::raw_alloc_with_stream(std::size_t bytes, cudaStream_t stream) {
   std::byte* const data =
       stream == c10::cuda::getCurrentCUDAStream().stream() ? from_region(bytes) : nullptr;
-  return data == nullptr ? native_.raw_alloc_with_stream(bytes, stream) : data;
+  return data == nullptr ? counted(native_.raw_alloc_with_stream(bytes, stream), bytes) : data;
 }
 
 bool CudaStepAllocator::is_in_region(const void* data) const {
@@ -80,7 +94,7 @@ bool CudaStepAllocator::is_in_region(const void* data) const {
 bool CudaStepAllocator::free_in_region(void* data) {
   if (!is_in_region(data)) return false;
   // Counted ahead of it: the address is somebody else's as soon as the region has it back.
-  allocations_.on_region_free(data);
+  allocations_.on_untracked_free(data);
   std::shared_ptr<PlannedRegion> over;
   {
     const std::lock_guard lock(mutex_);
@@ -95,7 +109,9 @@ bool CudaStepAllocator::free_in_region(void* data) {
 }
 
 void CudaStepAllocator::raw_delete(void* data) {
-  if (!free_in_region(data)) native_.raw_delete(data);
+  if (free_in_region(data)) return;
+  if (!allocations_.is_tracked()) allocations_.on_untracked_free(data);
+  native_.raw_delete(data);
 }
 
 c10::DeleterFnPtr CudaStepAllocator::raw_deleter() const {
@@ -156,7 +172,7 @@ Result<c10::DataPtr> CudaStepAllocator::take_lasting(PlannedRegion& region, Byte
   }
   if (!data) return data.error();
   if (*data == nullptr) return c10::DataPtr();
-  allocations_.on_region_alloc(*data, bytes);
+  allocations_.on_untracked_alloc(*data, bytes);
   return c10::DataPtr(*data, *data, &release, c10::Device(c10::DeviceType::CUDA, device_));
 }
 

@@ -115,6 +115,8 @@ class CudaStepAllocator final : public c10::cuda::CUDACachingAllocator::CUDAAllo
       : native_(native), allocations_(allocations), device_(device) {}
   // From the calling thread's region, or null.
   [[nodiscard]] std::byte* from_region(std::size_t bytes);
+  // Of an allocator without a tracker: what it gave, if it is of the device.
+  void* counted(void* data, std::size_t bytes);
   // Whether it lies in a region; then it is freed.
   bool free_in_region(void* data);
   [[nodiscard]] bool is_in_region(const void* data) const;
