@@ -1,6 +1,7 @@
 #include "simulator/placement/placement.h"
 
 #include <algorithm>
+#include <compare>
 #include <cstddef>
 #include <map>
 #include <numeric>
@@ -221,6 +222,87 @@ Packed pack(const Parts& parts, const std::vector<Bytes>& bytes, std::int32_t in
   return packed;
 }
 
+// The fewest pages of all orders.
+Packed best_packing(const LiveRanges& live, const Parts& parts, Bytes page_bytes,
+                    const std::vector<Bytes>& bytes) {
+  const Bytes peak = *std::max_element(bytes.begin(), bytes.end());
+  const Bytes fewest = (peak + page_bytes - 1) / page_bytes;
+  Packed best = pack(parts, bytes, live.instants, page_bytes, PackOrder::longest);
+  constexpr std::size_t kManyPieces = 4000;  // for more than one try
+  for (const PackOrder by : {PackOrder::edges_longest, PackOrder::edges_largest}) {
+    if (parts.pieces.size() > kManyPieces || best.colouring.pages == fewest) break;
+    Packed other = pack(parts, bytes, live.instants, page_bytes, by);
+    if (other.colouring.pages < best.colouring.pages) best = std::move(other);
+  }
+  return best;
+}
+
+// Which pages go the same ways: those that the same ranges have as full ones. A page with pieces
+// goes alone.
+class Chunks {
+ public:
+  // By range its full pages; by page whether pieces lie in it.
+  Chunks(const std::vector<std::vector<std::int32_t>>& full, const std::vector<bool>& has_pieces) {
+    std::vector<std::pair<std::size_t, std::int32_t>> ranges;
+    for (std::size_t r = 0; r < full.size(); ++r) {
+      for (const std::int32_t page : full[r]) {
+        ranges.emplace_back(static_cast<std::size_t>(page), static_cast<std::int32_t>(r));
+      }
+    }
+    const Grouped<std::int32_t> ranges_of(has_pieces.size(), ranges);
+    const auto compare = [&](std::size_t a, std::size_t b) {
+      const auto x = ranges_of[a];
+      const auto y = ranges_of[b];
+      return std::lexicographical_compare_three_way(x.begin(), x.end(), y.begin(), y.end());
+    };
+    std::vector<std::size_t> order(has_pieces.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return compare(a, b) < 0; });
+    number_.resize(order.size());
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      const bool goes_on = k > 0 && compare(order[k - 1], order[k]) == 0 &&
+                           !has_pieces[order[k - 1]] && !has_pieces[order[k]];
+      if (!goes_on) first_.push_back(static_cast<std::int32_t>(k));
+      number_[order[k]] = static_cast<std::int32_t>(k);
+    }
+  }
+
+  [[nodiscard]] std::int32_t number(std::int32_t page) const {
+    return number_[static_cast<std::size_t>(page)];
+  }
+  [[nodiscard]] std::vector<std::int32_t> take_first() && { return std::move(first_); }
+
+ private:
+  std::vector<std::int32_t> number_;  // by page: its new one
+  std::vector<std::int32_t> first_;
+};
+
+// The page of each range's piece, -1 = it has none, and where in that it lies.
+struct PlacedPieces {
+  std::vector<std::int32_t> page;
+  std::vector<Bytes> offset;
+  std::vector<bool> has_pieces;  // by page
+};
+
+PlacedPieces placed_pieces(const Packed& packed, const Parts& parts,
+                           const std::vector<std::vector<std::int32_t>>& numbers) {
+  const std::size_t ranges = parts.full.size();
+  PlacedPieces placed{std::vector<std::int32_t>(ranges, -1), std::vector<Bytes>(ranges, 0),
+                      std::vector<bool>(static_cast<std::size_t>(packed.colouring.pages), false)};
+  for (std::size_t b = 0; b < packed.bins.size(); ++b) {
+    const std::int32_t page = numbers[ranges + b].front();
+    placed.has_pieces[static_cast<std::size_t>(page)] = true;
+    for (const auto& [piece, offset] : packed.bins[b].pieces) {
+      const auto range =
+          static_cast<std::size_t>(parts.pieces[static_cast<std::size_t>(piece)].range);
+      placed.page[range] = page;
+      placed.offset[range] = offset;
+    }
+  }
+  return placed;
+}
+
 }  // namespace
 
 DevicePlacement place(const LiveRanges& live, Bytes page_bytes) {
@@ -230,44 +312,39 @@ DevicePlacement place(const LiveRanges& live, Bytes page_bytes) {
   if (live.ranges.empty()) return placement;
   const std::vector<Bytes> bytes = live_bytes(live);
   placement.lower_bound = *std::max_element(bytes.begin(), bytes.end());
-
   const Parts parts = parts_of(live, page_bytes);
-  const Bytes fewest = (placement.lower_bound + page_bytes - 1) / page_bytes;
-  Packed best = pack(parts, bytes, live.instants, page_bytes, PackOrder::longest);
-  constexpr std::size_t kManyPieces = 4000;  // for more than one try
-  for (const PackOrder by : {PackOrder::edges_longest, PackOrder::edges_largest}) {
-    if (parts.pieces.size() > kManyPieces || best.colouring.pages == fewest) break;
-    Packed other = pack(parts, bytes, live.instants, page_bytes, by);
-    if (other.colouring.pages < best.colouring.pages) best = std::move(other);
-  }
-  placement.pages = best.colouring.pages;
-  const std::vector<std::vector<std::int32_t>> numbers =
-      numbers_of(best.colouring, best.demands, live.instants);
+  const Packed packed = best_packing(live, parts, page_bytes, bytes);
+  placement.pages = packed.colouring.pages;
+  std::vector<std::vector<std::int32_t>> numbers =
+      numbers_of(packed.colouring, packed.demands, live.instants);
+  const PlacedPieces pieces = placed_pieces(packed, parts, numbers);
+  numbers.resize(live.ranges.size());
+  Chunks chunks(numbers, pieces.has_pieces);
 
-  std::vector<std::int32_t> piece_page(live.ranges.size(), -1);
-  std::vector<Bytes> piece_offset(live.ranges.size(), 0);
-  for (std::size_t b = 0; b < best.bins.size(); ++b) {
-    for (const auto& [piece, offset] : best.bins[b].pieces) {
-      const auto range =
-          static_cast<std::size_t>(parts.pieces[static_cast<std::size_t>(piece)].range);
-      piece_page[range] = numbers[live.ranges.size() + b].front();
-      piece_offset[range] = offset;
-    }
-  }
   std::vector<std::pair<std::size_t, std::int32_t>> pages;
   for (std::size_t r = 0; r < live.ranges.size(); ++r) {
-    const std::vector<std::int32_t>& full = numbers[r];
+    std::vector<std::int32_t>& full = numbers[r];
+    for (std::int32_t& page : full) page = chunks.number(page);
+    std::sort(full.begin(), full.end());
     // A piece at a page's begin is what a range ends with, else it begins with it.
-    const bool ends_with_it = piece_offset[r] == 0 && !full.empty();
-    if (piece_page[r] >= 0 && !ends_with_it) {
-      placement.offset[r] = piece_offset[r];
-      pages.emplace_back(r, piece_page[r]);
+    const bool ends_with_it = pieces.offset[r] == 0 && !full.empty();
+    if (pieces.page[r] >= 0 && !ends_with_it) {
+      placement.offset[r] = pieces.offset[r];
+      pages.emplace_back(r, chunks.number(pieces.page[r]));
     }
     for (const std::int32_t page : full) pages.emplace_back(r, page);
-    if (piece_page[r] >= 0 && ends_with_it) pages.emplace_back(r, piece_page[r]);
+    if (pieces.page[r] >= 0 && ends_with_it) pages.emplace_back(r, chunks.number(pieces.page[r]));
   }
   placement.pages_of = Grouped<std::int32_t>(live.ranges.size(), pages);
+  placement.chunks = std::move(chunks).take_first();
   return placement;
+}
+
+PlannedBytes placed_size(const LiveRanges& live, Bytes page_bytes) {
+  if (live.ranges.empty()) return {};
+  const std::vector<Bytes> bytes = live_bytes(live);
+  const Packed packed = best_packing(live, parts_of(live, page_bytes), page_bytes, bytes);
+  return {packed.colouring.pages * page_bytes, *std::max_element(bytes.begin(), bytes.end())};
 }
 
 }  // namespace stowage::simulator

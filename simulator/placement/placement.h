@@ -4,7 +4,8 @@
 // the first period; pages are shared over time by ranges that are never there at the same time, in
 // any order and without being contiguous, so that full pages are placed without a loss: intervals
 // are coloured. What does not fill a page shares one with others by offset (page_bins.h): a range
-// begins at a page's begin, or ends at a page's end.
+// begins at a page's begin, or ends at a page's end. Pages are numbered so that those which go the
+// same ways follow each other: a chunk of them is made and mapped at once.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,8 @@ struct DevicePlacement {
   // of kPlacementAlignment.
   Grouped<std::int32_t> pages_of;
   std::vector<Bytes> offset;
+  // The first page of each chunk, in order. A range has all pages of a chunk, in order, or none.
+  std::vector<std::int32_t> chunks;
   Bytes lower_bound = 0;  // no placement takes fewer bytes: the peak of live_bytes()
 
   [[nodiscard]] Bytes bytes() const { return pages * page_bytes; }
@@ -33,5 +36,12 @@ inline constexpr Bytes kDevicePage = Bytes{2} << 20;
 
 // `page_bytes`: a multiple of kPlacementAlignment. Cost: O(ranges * bins + mapped pages log pages).
 [[nodiscard]] DevicePlacement place(const LiveRanges& live, Bytes page_bytes = kDevicePage);
+
+// What place() takes, without the places; both have a lower bound. A part of its cost.
+struct PlannedBytes {
+  Bytes bytes = 0;        // of physical pages
+  Bytes lower_bound = 0;  // no placement of these ranges takes fewer
+};
+[[nodiscard]] PlannedBytes placed_size(const LiveRanges& live, Bytes page_bytes = kDevicePage);
 
 }  // namespace stowage::simulator

@@ -12,8 +12,7 @@ PlannedMemory planned_memory(const StepIndex& index, const Schedule& schedule) {
 }
 
 PlannedBytes planned_bytes(const StepIndex& index, const Schedule& schedule) {
-  const DevicePlacement placement = planned_memory(index, schedule).placement;
-  return {placement.bytes(), placement.lower_bound};
+  return placed_size(live_ranges(allocation_sequence(index, schedule), index.trace().setup));
 }
 
 }  // namespace stowage::simulator

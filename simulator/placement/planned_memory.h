@@ -17,10 +17,7 @@ struct PlannedMemory {
 // and what the recording's process held besides. Cost: that of allocation_sequence() and place().
 [[nodiscard]] PlannedMemory planned_memory(const StepIndex& index, const Schedule& schedule);
 
-struct PlannedBytes {
-  Bytes bytes = 0;        // of physical pages
-  Bytes lower_bound = 0;  // no placement of these allocations takes fewer
-};
+// A part of its cost.
 [[nodiscard]] PlannedBytes planned_bytes(const StepIndex& index, const Schedule& schedule);
 
 }  // namespace stowage::simulator

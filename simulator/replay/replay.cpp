@@ -281,12 +281,12 @@ void replay_placed(const StepIndex& index, const Schedule& schedule, ReplayResul
                    ReplayDetail* detail) {
   const AllocationSequence sequence = allocation_sequence(index, schedule);
   const LiveRanges live = live_ranges(sequence, index.trace().setup);
-  const DevicePlacement placement = place(live);
-  result.peak_active = placement.lower_bound;
-  result.peak_reserved = placement.bytes();
+  const PlannedBytes placed = placed_size(live);
+  result.peak_active = placed.lower_bound;
+  result.peak_reserved = placed.bytes;
   if (detail == nullptr) return;
   detail->active = live_bytes_by_event(live, sequence, index.event_count());
-  detail->reserved.assign(index.event_count(), placement.bytes());
+  detail->reserved.assign(index.event_count(), placed.bytes);
 }
 
 void replay_cached(const StepIndex& index, const Schedule& schedule, ReplayResult& result,

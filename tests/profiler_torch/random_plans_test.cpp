@@ -239,9 +239,12 @@ class RandomPlans {
  private:
   // Both run the same batches. `as_lowered`: nothing is copied that is not in the schedule, and the
   // arena has no byte too many.
-  void run_beside_twin(const simulator::Schedule& schedule, int steps, bool as_lowered = true) {
+  // Every second one is in planned memory.
+  void run_beside_twin(simulator::Schedule schedule, int steps, bool as_lowered = true) {
     as_lowered_ = as_lowered;
+    if (ran_++ % 2 == 1) schedule.placement = simulator::PlacementMode::planned;
     executor::PlannedStepOptions options;
+    options.older = recorded_.session->step().older_tensors();
     options.poison_host = true;
     options.poison_device = true;
     const simulator::ReplayResult predicted = simulator::replay(index_, schedule);
@@ -316,6 +319,7 @@ class RandomPlans {
     return outcome;
   }
 
+  int ran_ = 0;
   std::atomic<std::uint64_t> delay_seed_{0};
   std::unique_ptr<cli::Session> twin_;
   testing::RecordedModel recorded_;

@@ -17,6 +17,7 @@
 namespace stowage {
 namespace {
 
+using simulator::PlacementMode;
 using testing::backward;
 using testing::hand_device;
 using testing::HandStep;
@@ -46,8 +47,10 @@ struct PlannedNet {
   PlannedNet(const PlannedNet&) = delete;
   PlannedNet& operator=(const PlannedNet&) = delete;
 
-  void apply(const testing::Style& style) {
-    plan = step.plan(step.lower(testing::offload_made(step.trace(), style.decision)).schedule);
+  void apply(const testing::Style& style, PlacementMode placement = PlacementMode::caching) {
+    auto lowering = step.lower(testing::offload_made(step.trace(), style.decision));
+    lowering.schedule.placement = placement;
+    plan = step.plan(lowering.schedule);
     static_cast<void>(step.plain(0));  // the inputs are batch 0 from here on
     expected = testing::fetch(hand_device(), net.p.grad());
   }
@@ -64,6 +67,10 @@ struct PlannedNet {
     const auto report = plan->end_step();
     ASSERT_TRUE(report.ok()) << report.error().text();
     EXPECT_TRUE(report->on_plan) << report->first_difference;
+    if (plan->memory() != nullptr) {
+      EXPECT_GT(plan->memory()->report().served, 0);
+      EXPECT_EQ(plan->memory()->report().conflicts, 0);
+    }
     EXPECT_GT(report->offloaded_bytes, 0);
     EXPECT_TRUE(testing::fetch(hand_device(), net.p.grad()) == expected);
   }
@@ -80,9 +87,12 @@ TEST(TwoModels, SteppedInTurnAreBitwise) {
   PlannedNet b(40);
   for (const testing::Style& style : testing::styles()) {
     SCOPED_TRACE(style.name);
-    a.apply(style);
-    b.apply(style);
-    for (int repeat = 0; repeat < 2; ++repeat) {
+    for (int repeat = 0; repeat < 4; ++repeat) {
+      if (repeat % 2 == 0) {
+        const bool is_placed = repeat > 0;  // both have planned memory at once
+        a.apply(style, is_placed ? PlacementMode::planned : PlacementMode::caching);
+        b.apply(style, is_placed ? PlacementMode::planned : PlacementMode::caching);
+      }
       testing::change_delays();
       a.begin();
       b.begin();  // in front of a, whose step goes on
@@ -101,8 +111,8 @@ TEST(TwoModels, SteppedInTurnAreBitwise) {
 TEST(TwoModels, BackwardOfOneWhileTheOtherIsCurrent) {
   PlannedNet a(24);
   PlannedNet b(40);
-  a.apply(testing::styles()[1]);
-  b.apply(testing::styles()[1]);
+  a.apply(testing::styles()[1], PlacementMode::planned);
+  b.apply(testing::styles()[1], PlacementMode::planned);
   a.begin();
   b.begin();
   a.run_backward();
@@ -116,17 +126,19 @@ TEST(TwoModels, BackwardOfOneWhileTheOtherIsCurrent) {
 TEST(TwoModels, OneStepWithinAnother) {
   PlannedNet outer(24);
   PlannedNet inner(40);
-  outer.apply(testing::styles()[1]);
-  inner.apply(testing::styles()[0]);
-  outer.begin();
-  for (int repeat = 0; repeat < 2; ++repeat) {
-    inner.begin();
-    inner.run_backward();
-    inner.end();
-    EXPECT_EQ(executor::driver(), outer.plan.get());
+  for (const PlacementMode placement : {PlacementMode::caching, PlacementMode::planned}) {
+    outer.apply(testing::styles()[1], placement);
+    inner.apply(testing::styles()[0], placement);
+    outer.begin();
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      inner.begin();
+      inner.run_backward();
+      inner.end();
+      EXPECT_EQ(executor::driver(), outer.plan.get());
+    }
+    outer.run_backward();
+    outer.end();
   }
-  outer.run_backward();
-  outer.end();
 }
 
 // What another thread does, forward and backward, is no part of the step.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <iostream>
 #include <random>
 #include <string>
@@ -33,6 +34,28 @@ bool are_there_at_once(const LiveRange& a, const LiveRange& b, std::int32_t inst
   return false;
 }
 
+// Pages that go the same ways are one: a range has all of a chunk, in order, or nothing of it.
+void expect_whole_chunks(const LiveRanges& live, const DevicePlacement& placement) {
+  if (placement.pages == 0) return;
+  std::vector<std::int32_t> firsts = placement.chunks;
+  ASSERT_FALSE(firsts.empty());
+  ASSERT_EQ(firsts.front(), 0);
+  ASSERT_TRUE(std::is_sorted(firsts.begin(), firsts.end(), std::less_equal<>()));
+  firsts.push_back(placement.pages);
+  ASSERT_LT(firsts[firsts.size() - 2], placement.pages);
+  for (std::size_t r = 0; r < live.ranges.size(); ++r) {
+    const auto pages = placement.pages_of[r];
+    for (std::size_t k = 0; k < pages.size();) {
+      const auto chunk = std::lower_bound(firsts.begin(), firsts.end(), pages[k]);
+      ASSERT_EQ(*chunk, pages[k]) << "range " << r << " begins within a chunk";
+      for (std::int32_t page = *chunk; page < *(chunk + 1); ++page, ++k) {
+        ASSERT_LT(k, pages.size());
+        ASSERT_EQ(pages[k], page);
+      }
+    }
+  }
+}
+
 // Every byte of a range has a place, and no two ranges that are there at once have one in common.
 void expect_valid(const LiveRanges& live, const DevicePlacement& placement) {
   struct Part {
@@ -40,6 +63,10 @@ void expect_valid(const LiveRanges& live, const DevicePlacement& placement) {
     Bytes begin;
     Bytes end;
   };
+  expect_whole_chunks(live, placement);
+  const PlannedBytes size = placed_size(live, placement.page_bytes);
+  EXPECT_EQ(size.bytes, placement.bytes());
+  EXPECT_EQ(size.lower_bound, placement.lower_bound);
   std::vector<std::vector<Part>> of_page(static_cast<std::size_t>(placement.pages));
   for (std::size_t r = 0; r < live.ranges.size(); ++r) {
     const Bytes offset = placement.offset[r];

@@ -64,13 +64,15 @@ SavedDecision reloaded_at(const char* layer) {
   return decision;
 }
 
-class PlannedWaits : public ::testing::Test {
+// In PyTorch's allocator and in planned memory, where what is freed has another owner at once.
+class PlannedWaits : public ::testing::TestWithParam<simulator::PlacementMode> {
  protected:
   // After the step was recorded.
   std::unique_ptr<PlannedStep> plan(const HandStep& step, const SavedDecision& decision,
                                     OffPlan off_plan = OffPlan::refuse) {
     device_ = std::make_unique<LateDevice>(hand_device());
-    const auto lowering = step.lower(testing::offload_made(step.trace(), decision));
+    auto lowering = step.lower(testing::offload_made(step.trace(), decision));
+    lowering.schedule.placement = GetParam();
     EXPECT_GT(testing::offloads_of(lowering.schedule).size(), 2U);
     // Poisoned host slots cannot be read again off plan.
     executor::PlannedStepOptions options;
@@ -100,7 +102,7 @@ class PlannedWaits : public ::testing::Test {
 };
 
 // The storage is given up after its copy.
-TEST_F(PlannedWaits, Release) {
+TEST_P(PlannedWaits, Release) {
   HandStep step = one_layer();
   const auto plan = this->plan(step, at_once());
   const Outcome reference = step.plain(0);
@@ -109,7 +111,7 @@ TEST_F(PlannedWaits, Release) {
 }
 
 // The reload buffer is used after its copy.
-TEST_F(PlannedWaits, Await) {
+TEST_P(PlannedWaits, Await) {
   HandStep step = one_layer();
   const auto plan = this->plan(step, at_once());
   const Outcome reference = step.plain(0);
@@ -117,7 +119,7 @@ TEST_F(PlannedWaits, Await) {
 }
 
 // A step that leaves its plan in forward gives up the storages whose copies are under way.
-TEST_F(PlannedWaits, LeavePlanWithOffloads) {
+TEST_P(PlannedWaits, LeavePlanWithOffloads) {
   HandStep step = may_change();
   const auto plan = this->plan(step, late(), OffPlan::offload_all);
   changed_ = true;
@@ -129,7 +131,7 @@ TEST_F(PlannedWaits, LeavePlanWithOffloads) {
 }
 
 // One that leaves it in backward gives up the reload buffers, some of which nobody has awaited.
-TEST_F(PlannedWaits, LeavePlanWithReloads) {
+TEST_P(PlannedWaits, LeavePlanWithReloads) {
   HandStep step({p_, q_}, {}, [this] {
     const auto graph = [](const char* name, const at::Tensor& p) {
       return layer(name, [](const auto& in) { return rounds(in[0]); }, {p * 2}).sum();
@@ -150,7 +152,7 @@ TEST_F(PlannedWaits, LeavePlanWithReloads) {
 }
 
 // A saved tensor that is used off plan comes back first.
-TEST_F(PlannedWaits, LoadOffPlan) {
+TEST_P(PlannedWaits, LoadOffPlan) {
   HandStep step = may_change();
   const auto plan = this->plan(step, at_once(), OffPlan::offload_all);
   changed_ = true;
@@ -161,7 +163,7 @@ TEST_F(PlannedWaits, LoadOffPlan) {
 }
 
 // A step that is given up drops nothing that is being copied.
-TEST_F(PlannedWaits, DropAll) {
+TEST_P(PlannedWaits, DropAll) {
   HandStep step = one_layer();
   const auto plan = this->plan(step, late());
   plan->begin_step();
@@ -173,7 +175,7 @@ TEST_F(PlannedWaits, DropAll) {
 }
 
 // `blocking` means that the CPU waits for each copy: never are two under way.
-TEST_F(PlannedWaits, BlockingOffload) {
+TEST_P(PlannedWaits, BlockingOffload) {
   HandStep step = one_layer();
   SavedDecision decision = late();
   decision.copy_out = CopyMode::blocking;
@@ -183,7 +185,7 @@ TEST_F(PlannedWaits, BlockingOffload) {
   EXPECT_EQ(device_->most_under_way(CopyLane::d2h), 1U);
 }
 
-TEST_F(PlannedWaits, BlockingReload) {
+TEST_P(PlannedWaits, BlockingReload) {
   HandStep step = one_layer();
   SavedDecision decision = reloaded_at("layer");
   decision.copy_in = CopyMode::blocking;
@@ -194,7 +196,7 @@ TEST_F(PlannedWaits, BlockingReload) {
 }
 
 // Without `blocking` the same plans have several copies under way: the tests above can fail.
-TEST_F(PlannedWaits, LanesHoldSeveralCopies) {
+TEST_P(PlannedWaits, LanesHoldSeveralCopies) {
   HandStep step = one_layer();
   const Outcome reference = step.plain(0);
   expect_same(step.planned(*plan(step, late()), 0), reference);
@@ -202,6 +204,11 @@ TEST_F(PlannedWaits, LanesHoldSeveralCopies) {
   expect_same(step.planned(*plan(step, reloaded_at("layer")), 0), reference);
   EXPECT_GT(device_->most_under_way(CopyLane::h2d), 1U);
 }
+
+INSTANTIATE_TEST_SUITE_P(Cached, PlannedWaits,
+                         ::testing::Values(simulator::PlacementMode::caching));
+INSTANTIATE_TEST_SUITE_P(Placed, PlannedWaits,
+                         ::testing::Values(simulator::PlacementMode::planned));
 
 }  // namespace
 }  // namespace stowage

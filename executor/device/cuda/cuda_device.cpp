@@ -237,8 +237,7 @@ Result<std::unique_ptr<StepMemory>> CudaDevice::step_memory(simulator::MemoryLay
                      format_bytes(limit),
                  "", "", "plan for less, or allow more"};
   }
-  Result<std::unique_ptr<PagedMemory>> pages =
-      CudaPages::create(index_, layout.placement.page_bytes, bytes, layout.region_bytes);
+  Result<std::unique_ptr<PagedMemory>> pages = CudaPages::create(index_, layout);
   if (!pages) return pages.error();
   return std::unique_ptr<StepMemory>(std::make_unique<RegionStepMemory>(
       allocator_, std::make_shared<PlannedRegion>(std::move(layout), std::move(pages).value())));

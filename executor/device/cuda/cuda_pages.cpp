@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <string>
 
 #include "executor/device/cuda/cuda_check.h"
@@ -72,8 +73,10 @@ CUmemAllocationProp properties_of(int device) {
 
 }  // namespace
 
-Result<std::unique_ptr<PagedMemory>> CudaPages::create(int device, Bytes page, Bytes bytes,
-                                                       Bytes region_bytes) {
+Result<std::unique_ptr<PagedMemory>> CudaPages::create(int device,
+                                                       const simulator::MemoryLayout& layout) {
+  const Bytes page = layout.placement.page_bytes;
+  const Bytes region_bytes = layout.region_bytes;
   const CudaMemoryCalls* const calls = memory_calls();
   if (calls == nullptr) return refused("the driver", "it has no virtual memory");
   const CUmemAllocationProp properties = properties_of(device);
@@ -87,7 +90,7 @@ Result<std::unique_ptr<PagedMemory>> CudaPages::create(int device, Bytes page, B
     return refused("pages of " + format_bytes(page),
                    "this GPU's are of " + format_bytes(static_cast<Bytes>(granularity)));
   }
-  std::unique_ptr<CudaPages> pages(new CudaPages(*calls, device, page, bytes, region_bytes));
+  std::unique_ptr<CudaPages> pages(new CudaPages(*calls, device, layout));
   if (region_bytes > 0) {
     CUdeviceptr begin = 0;
     if (const CUresult status =
@@ -101,34 +104,39 @@ Result<std::unique_ptr<PagedMemory>> CudaPages::create(int device, Bytes page, B
   return std::unique_ptr<PagedMemory>(std::move(pages));
 }
 
-CudaPages::CudaPages(const CudaMemoryCalls& calls, int device, Bytes page, Bytes bytes,
-                     Bytes region_bytes)
-    : PagedMemory(bytes, region_bytes),
+CudaPages::CudaPages(const CudaMemoryCalls& calls, int device,
+                     const simulator::MemoryLayout& layout)
+    : PagedMemory(layout.placement.bytes(), layout.region_bytes),
       calls_(calls),
       device_(device),
-      page_(page),
-      pages_(static_cast<std::size_t>(bytes / page), 0) {}
+      chunks_(layout.placement.chunks.size(), 0) {
+  for (const std::int32_t first : layout.placement.chunks) {
+    begins_.push_back(first * layout.placement.page_bytes);
+  }
+  begins_.push_back(layout.placement.bytes());
+}
 
-Status CudaPages::map_page(Bytes address, std::size_t page) {
-  const auto length = static_cast<std::size_t>(page_);
-  if (pages_[page] == 0) {
+Status CudaPages::map_chunk(Bytes address, std::size_t chunk) {
+  const Bytes bytes_of_chunk = begins_[chunk + 1] - begins_[chunk];
+  const auto length = static_cast<std::size_t>(bytes_of_chunk);
+  if (chunks_[chunk] == 0) {
     const CUmemAllocationProp properties = properties_of(device_);
-    const CUresult status = calls_.create(&pages_[page], length, &properties, 0);
+    const CUresult status = calls_.create(&chunks_[chunk], length, &properties, 0);
     if (status == CUDA_ERROR_OUT_OF_MEMORY) {
       return Error{ErrorCode::condition,
-                   "planned memory of " + format_bytes(bytes()) +
-                       " does not fit: the GPU has no memory left for a page of it",
+                   "planned memory of " + format_bytes(bytes()) + " does not fit: the GPU has no " +
+                       format_bytes(bytes_of_chunk) + " left for a part of it",
                    "", "", "plan for less, or free the GPU's memory"};
     }
-    if (status != CUDA_SUCCESS) return refused("a page", words(calls_, status));
+    if (status != CUDA_SUCCESS) return refused("memory", words(calls_, status));
   }
   const auto at = reinterpret_cast<CUdeviceptr>(begin() + address);
-  const CUresult status = calls_.map(at, length, 0, pages_[page], 0);
-  if (status != CUDA_SUCCESS) return refused("mapping a page", words(calls_, status));
+  const CUresult status = calls_.map(at, length, 0, chunks_[chunk], 0);
+  if (status != CUDA_SUCCESS) return refused("mapping it", words(calls_, status));
   if (!mapped_.empty() && mapped_.back().end == address) {
-    mapped_.back().end += page_;
+    mapped_.back().end += bytes_of_chunk;
   } else {
-    mapped_.push_back({address, address + page_});
+    mapped_.push_back({address, address + bytes_of_chunk});
   }
   return Unit{};
 }
@@ -148,10 +156,13 @@ Status CudaPages::map(const std::vector<simulator::Mapping>& mappings) {
     const Bytes from = at->address;
     Bytes to = from;
     for (; at != mappings.end() && at->address == to; ++at) {
-      for (Bytes done = 0; done < at->bytes; done += page_, to += page_) {
-        const auto page = static_cast<std::size_t>((at->offset + done) / page_);
-        if (Status status = map_page(to, page); !status) return status;
+      auto chunk = static_cast<std::size_t>(
+          std::lower_bound(begins_.begin(), begins_.end(), at->offset) - begins_.begin());
+      for (const Bytes end = at->offset + at->bytes; begins_[chunk] < end; ++chunk) {
+        if (Status status = map_chunk(to, chunk); !status) return status;
+        to += begins_[chunk + 1] - begins_[chunk];
       }
+      STOWAGE_ASSERT(to == at->address + at->bytes);
     }
     // One call for addresses that follow each other.
     if (Status status = allow(from, to); !status) return status;
@@ -166,8 +177,8 @@ CudaPages::~CudaPages() {
     static_cast<void>(calls_.unmap(reinterpret_cast<CUdeviceptr>(begin() + run.begin),
                                    static_cast<std::size_t>(run.end - run.begin)));
   }
-  for (const CUmemGenericAllocationHandle page : pages_) {
-    if (page != 0) static_cast<void>(calls_.release(page));
+  for (const CUmemGenericAllocationHandle chunk : chunks_) {
+    if (chunk != 0) static_cast<void>(calls_.release(chunk));
   }
   static_cast<void>(calls_.free_addresses(reinterpret_cast<CUdeviceptr>(begin()),
                                           static_cast<std::size_t>(region_bytes())));

@@ -1,7 +1,7 @@
 // CudaPages: pages of a GPU's memory by the driver's virtual memory calls, each mapped at several
-// addresses of one region. What is written through one address is seen through another once the
-// writing kernel or copy is done and the reader is ordered behind it. The driver is found at run
-// time: a program that links this starts without one.
+// addresses of one region, those of a chunk at once. What is written through one address is seen
+// through another once the writing kernel or copy is done and the reader is ordered behind it. The
+// driver is found at run time: a program that links this starts without one.
 #pragma once
 
 #include <cuda.h>
@@ -17,19 +17,19 @@ struct CudaMemoryCalls;  // the driver's
 
 class CudaPages final : public PagedMemory {
  public:
-  // `page`: what the driver's pages are a multiple of. Needs a started CUDA. Errors (environment):
-  // a driver or GPU without virtual memory, one that has other pages, no addresses.
-  [[nodiscard]] static Result<std::unique_ptr<PagedMemory>> create(int device, Bytes page,
-                                                                   Bytes bytes, Bytes region_bytes);
+  // Needs a started CUDA. Errors (environment): a driver or GPU without virtual memory, one whose
+  // pages the placement's are no multiple of, no addresses.
+  [[nodiscard]] static Result<std::unique_ptr<PagedMemory>> create(
+      int device, const simulator::MemoryLayout& layout);
   // Waits for the GPU.
   ~CudaPages() override;
 
-  // Error (condition): the GPU has no memory for a page. Cost: about 30 us a mapped page, of 2 MiB.
+  // Whole chunks. Error (condition): the GPU has no memory for one.
   [[nodiscard]] Status map(const std::vector<simulator::Mapping>& mappings) override;
 
  private:
-  CudaPages(const CudaMemoryCalls& calls, int device, Bytes page, Bytes bytes, Bytes region_bytes);
-  [[nodiscard]] Status map_page(Bytes address, std::size_t page);
+  CudaPages(const CudaMemoryCalls& calls, int device, const simulator::MemoryLayout& layout);
+  [[nodiscard]] Status map_chunk(Bytes address, std::size_t chunk);
 
   struct Run {  // of mapped addresses
     Bytes begin = 0;
@@ -38,8 +38,8 @@ class CudaPages final : public PagedMemory {
 
   const CudaMemoryCalls& calls_;
   int device_;
-  Bytes page_;
-  std::vector<CUmemGenericAllocationHandle> pages_;  // 0 = not made yet
+  std::vector<Bytes> begins_;                         // of chunks, and the end of the last one
+  std::vector<CUmemGenericAllocationHandle> chunks_;  // 0 = not made yet
   std::vector<Run> mapped_;
 };
 
