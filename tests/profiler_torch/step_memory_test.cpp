@@ -1,8 +1,6 @@
 // Steps whose allocations lie where the plan's placement has them, and user code that does what was
 // not recorded: it keeps tensors, allocates more, leaves the plan, steps two models in turn.
 #include "executor/device/step_memory.h"
-#include <iostream>
-#include "simulator/placement/hand_out_text.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
@@ -196,14 +194,15 @@ TEST_F(StepMemoryTest, AStepOffThePlanAndTheOneBehindItAreRight) {
   const Outcome off = net.expect_same(*plan, 1);
   EXPECT_FALSE(off.report.on_plan);
   const std::int64_t until_it_left = plan->memory()->report().served - served;
+  // What the step allocates besides has the size of what comes next in the plan, and is served as
+  // that until it is seen to be another step: then a range may come ahead of its time.
+  const std::int64_t conflicts = plan->memory()->report().conflicts;
   EXPECT_GT(until_it_left, 0);
   EXPECT_LT(until_it_left, served);
   net.differs = false;
   EXPECT_TRUE(net.expect_same(*plan, 2).report.on_plan);
   EXPECT_EQ(plan->memory()->report().served, 2 * served + until_it_left);
-  EXPECT_EQ(plan->memory()->report().conflicts, 0);
-  for (auto& l : simulator::surprises_text(net.step->trace(), plan->memory()->report()))
-    std::cerr << l << "\n";
+  EXPECT_EQ(plan->memory()->report().conflicts, conflicts);
 }
 
 TEST_F(StepMemoryTest, AStepThatThrowsAndTheOneBehindItAreRight) {
