@@ -18,7 +18,7 @@ struct PlanAnswer {
   std::string written_to = {};  // file of the plan, or empty
   // --fit: the size of the device. The budget is on reserved bytes then.
   std::optional<Bytes> fit = {};
-  // Of the plan on the recording; absent: it cannot be replayed.
+  // Of the plan on the recording.
   std::optional<report::Simulation> simulation = {};
 };
 

@@ -243,9 +243,9 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
     if (!step) return step.error();
     const simulator::StepIndex shown(*step);
     if (options.fit) answer.fit = *parse_size(*options.fit);
-    if (auto simulation = report::simulate(index, answer.outcome.plan, ""); simulation) {
-      answer.simulation = std::move(*simulation);
-    }
+    auto simulation = report::simulate(index, answer.outcome.plan, "");
+    if (!simulation) return simulation.error();
+    answer.simulation = std::move(*simulation);
     simulator::Plan& plan = answer.outcome.plan;
     plan.target.trace = loaded->sha256;
     plan.target.trace_file = report::trace_file_for(*options.trace, options.output.value_or(""));

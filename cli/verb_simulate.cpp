@@ -31,6 +31,10 @@ std::string difference(const simulator::Predicted& then, const simulator::Replay
     return "peak active " + report::exact_bytes(then.peak_active) + ", now " +
            report::exact_bytes(now.peak_active);
   }
+  if (then.peak_reserved != now.peak_reserved) {
+    return "peak reserved " + report::exact_bytes(then.peak_reserved) + ", now " +
+           report::exact_bytes(now.peak_reserved);
+  }
   if (then.step != now.step_ns) {
     return "step time " + format_time(then.step) + ", now " + format_time(now.step_ns);
   }
@@ -189,7 +193,7 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
         report::simulate(index, *plan, plan_file.value_or(""));
     if (!simulation) return choice.named(simulation.error());
 
-    if (plan->predicted && choice.settings.empty()) {
+    if (plan->predicted && choice.settings.empty() && !choice.placement) {
       const std::string changed = difference(*plan->predicted, simulation->result);
       if (!changed.empty()) {
         console.warn(*plan_file + ": /predicted: the plan says " + changed +

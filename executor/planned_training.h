@@ -3,7 +3,8 @@
 //
 //   auto trace = std::make_shared<const Trace>(*profiler::record(device, {load, step,
 //   registered})); const simulator::StepIndex index(*trace); const auto outcome =
-//   *planner::make_plan(index, {.budget = 8'000'000'000}); auto training =
+//   *planner::make_plan(index, {.budget = 8'000'000'000, .budget_on = usual_counter(*trace, mode),
+//   .placement = mode}); auto training =
 //   *executor::PlannedTraining::create(device, trace, outcome.plan, parameters); for (..) {
 //   load(k); training->run(step); }
 //

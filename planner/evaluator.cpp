@@ -65,7 +65,7 @@ Bytes Evaluator::exact_peak(const Candidate& candidate) const {
 }
 
 Bytes Evaluator::likely_peak(const Candidate& candidate) const {
-  // Of 300 plans of recorded steps planned memory is above what is alive by so much at most.
+  // Most plans of recorded steps take less beside what is alive; the answer's pages are counted.
   constexpr Bytes kRestsOfPages = 200;  // a part of it
   if (is_placed()) return candidate.peak + candidate.peak / kRestsOfPages;
   if (likely_is_exact()) return exact_peak(candidate);

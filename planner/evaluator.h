@@ -54,7 +54,7 @@ class Evaluator {
   // device has memory that counts otherwise, else nothing.
   [[nodiscard]] Bytes exact_peak(const Candidate& candidate) const;
   // Active bytes as the caching allocator counts them in its first steps, seldom a little less;
-  // what planned memory is rarely above; the exact counter where the budget is on another one. Both
+  // what planned memory is seldom above; the exact counter where the budget is on another one. Both
   // cost a part of exact_peak() alone.
   [[nodiscard]] Bytes likely_peak(const Candidate& candidate) const;
   [[nodiscard]] bool likely_is_exact() const { return !is_cached_active() && !is_placed(); }

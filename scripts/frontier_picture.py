@@ -27,8 +27,8 @@ POLICIES = ("resident", "save_on_cpu", "layerwise", "torchtune", "thunder", "che
 
 def predicted(stowage, *options):
     """(GB, ms) of a plan, or None where there is none."""
-    run = subprocess.run([stowage, "plan", TRACE, *options, "-o", "/dev/null", "--json", "--quiet"],
-                         stdout=subprocess.PIPE, check=False)
+    run = subprocess.run([stowage, "plan", TRACE, *options, "--placement", "caching", "-o", "/dev/null", "--json",
+                          "--quiet"], stdout=subprocess.PIPE, check=False)
     answer = json.loads(run.stdout) if run.stdout else {}
     if answer.get("outcome") in (None, "infeasible", "not_found"):
         return None

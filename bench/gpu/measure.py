@@ -24,6 +24,7 @@ import subprocess
 import sys
 import time
 
+CACHING = ("--placement", "caching")  # the tables are of PyTorch's allocator
 POLICIES = ["resident", "layerwise", "save_on_cpu", "torchtune", "thunder"]
 
 
@@ -75,7 +76,7 @@ def make_plans(run, trace, folder, extra_budgets):
     plans, good = [], True
     for label, budget in [("auto 75 %", "75%"), ("auto 50 %", "50%"), *extra_budgets]:
         file = os.path.join(folder, f"{label.replace(' ', '').replace('%', '')}.plan.json")
-        code, answer, errors = run("plan", trace, "--budget", budget, "-o", file, "--json")
+        code, answer, errors = run("plan", trace, "--budget", budget, *CACHING, "-o", file, "--json")
         if code == 1:
             floor = floor_of(answer, errors)
             if floor is None:
@@ -86,7 +87,8 @@ def make_plans(run, trace, folder, extra_budgets):
             file = os.path.join(folder, "autofloor.plan.json")
             if (label, file) in plans:
                 continue
-            code, answer, errors = run("plan", trace, "--budget", str(floor * 105 // 100), "-o", file, "--json")
+            code, answer, errors = run("plan", trace, "--budget", str(floor * 105 // 100), *CACHING, "-o", file,
+                                       "--json")
         if code == 0:
             run.keep(os.path.basename(file).replace(".plan.json", ".answer.json"), answer)
             plans.append((label, file))
@@ -95,7 +97,7 @@ def make_plans(run, trace, folder, extra_budgets):
             good = False
     for policy in POLICIES:
         file = os.path.join(folder, f"{policy}.plan.json")
-        code, answer, errors = run("plan", trace, "--policy", policy, "-o", file, "--json")
+        code, answer, errors = run("plan", trace, "--policy", policy, *CACHING, "-o", file, "--json")
         if code == 0:
             plans.append((policy, file))
         else:

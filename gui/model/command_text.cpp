@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include "planner/planner.h"
 #include "simulator/machine/calibration_settings.h"
 
 namespace stowage::gui {
@@ -17,6 +18,13 @@ std::string number(double value) {
 
 std::string trace_word(const Simulated& simulated) {
   return shell_word(simulated.trace->path.empty() ? std::string("TRACE") : simulated.trace->path);
+}
+
+// Where it is not what the command does by itself.
+std::string placement_words(const Simulated& simulated) {
+  const simulator::PlacementMode placement = simulated.plan().placement;
+  if (placement == planner::usual_placement(simulated.trace->trace)) return {};
+  return std::string(" --placement ") + simulator::name_of(placement);
 }
 
 std::string settings(const Calibration& now, const Calibration& recorded) {
@@ -62,11 +70,11 @@ std::string command_text(const Simulated& simulated, const std::string& plan_fil
     const std::string budget = plan.budget.device_text.empty() ? std::to_string(*plan.budget.device)
                                                                : plan.budget.device_text;
     return "stowage plan " + trace + " --budget " + shell_word(budget) + " --budget-on " +
-           simulator::name_of(plan.budget.on) + " -o plan.json";
+           simulator::name_of(plan.budget.on) + placement_words(simulated) + " -o plan.json";
   }
   const bool nothing = !edited && plan.saved.empty() && plan.recompute.empty() && !plan.parameters;
   if (nothing && set.empty()) return "stowage inspect " + trace;
-  if (nothing) return "stowage simulate " + trace + set;
+  if (nothing) return "stowage simulate " + trace + placement_words(simulated) + set;
   return "stowage simulate " + trace + " --plan plan.json" + set;
 }
 

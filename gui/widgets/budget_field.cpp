@@ -87,8 +87,8 @@ CounterField::CounterField(PlanDocument& document, QWidget* parent)
     : QComboBox(parent), document_(document) {
   setAccessibleName(tr("Counter of the budget"));
   setToolTip(
-      tr("Bytes that the budget is about. requested: the sizes asked for. active: blocks that the "
-         "allocator handed out. reserved: memory taken from the driver"));
+      tr("Bytes that the budget is about. requested: the sizes asked for. active: what is handed "
+         "out, rounded as its memory does. reserved: taken from the driver"));
   for (const PeakKind kind : {PeakKind::requested, PeakKind::active, PeakKind::reserved}) {
     addItem(tr("%1 bytes").arg(QLatin1String(simulator::name_of(kind))), static_cast<int>(kind));
   }

@@ -32,9 +32,10 @@ std::vector<RawSetup> setup_of(const executor::Device& device) {
 Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& step,
                                  const PassOptions& options) {
   if (const std::string other = device.other_allocator(); !other.empty()) {
-    return Error{ErrorCode::environment,
-                 "the CUDA allocator is " + other + ", whose memory a recording cannot predict", "",
-                 "", "record without PYTORCH_CUDA_ALLOC_CONF; plans run with it"};
+    return Error{
+        ErrorCode::environment,
+        "the CUDA allocator is " + other + ", whose memory a recording cannot predict", "", "",
+        "record without it (PYTORCH_ALLOC_CONF, PYTORCH_CUDA_ALLOC_CONF); plans run with it"};
   }
   options.report("warm-up");
   if (Status status = warm_up(device, step, options, {}); !status) return status.error();

@@ -2,47 +2,43 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "traces/result.h"
 
 namespace stowage::simulator {
 
 PageOwners::PageOwners(const LiveRanges& live, const DevicePlacement& placement)
-    : placement_(placement),
-      owners_(static_cast<std::size_t>(placement.pages)),
-      has_(live.ranges.size(), false) {
-  for (const LiveRange& range : live.ranges) bytes_.push_back(placed_bytes(range.bytes));
-}
-
-// visit(page, first byte, end) until it returns false.
-template <class F>
-void PageOwners::for_each_part(std::int32_t range, F&& visit) const {
-  const auto r = static_cast<std::size_t>(range);
-  const Bytes page_bytes = placement_.page_bytes;
-  const Bytes begin = placement_.offset[r];
-  const Bytes end = begin + bytes_[r];
-  Bytes at = 0;
-  for (const std::int32_t page : placement_.pages_of[r]) {
-    const Bytes first = std::max(begin, at) - at;
-    const Bytes last = std::min(end, at + page_bytes) - at;
-    if (!visit(static_cast<std::size_t>(page), first, last)) return;
-    at += page_bytes;
+    : owners_(placement.chunks.size()), has_(live.ranges.size(), false) {
+  std::vector<std::int32_t> chunk_at(static_cast<std::size_t>(placement.pages), -1);
+  for (std::size_t c = 0; c < placement.chunks.size(); ++c) {
+    chunk_at[static_cast<std::size_t>(placement.chunks[c])] = static_cast<std::int32_t>(c);
   }
+  std::vector<std::pair<std::size_t, Part>> parts;
+  for (std::size_t r = 0; r < live.ranges.size(); ++r) {
+    const Bytes begin = placement.offset[r];
+    const Bytes end = begin + placed_bytes(live.ranges[r].bytes);
+    Bytes at = 0;
+    for (const std::int32_t page : placement.pages_of[r]) {
+      const std::int32_t chunk = chunk_at[static_cast<std::size_t>(page)];
+      if (chunk >= 0) {
+        parts.emplace_back(r, Part{chunk, static_cast<std::int32_t>(r), std::max(begin, at) - at,
+                                   std::min(end, at + placement.page_bytes) - at});
+      }
+      at += placement.page_bytes;
+    }
+  }
+  parts_of_ = Grouped<Part>(live.ranges.size(), parts);
 }
 
 std::int32_t PageOwners::take(std::int32_t range) {
-  std::int32_t other = -1;
-  for_each_part(range, [&](std::size_t page, Bytes first, Bytes end) {
-    for (const Part& part : owners_[page]) {
-      if (part.first < end && first < part.end) other = part.range;
+  const auto parts = parts_of_[static_cast<std::size_t>(range)];
+  for (const Part& part : parts) {
+    for (const Part& other : owners_[static_cast<std::size_t>(part.chunk)]) {
+      if (other.first < part.end && part.first < other.end) return other.range;
     }
-    return other < 0;
-  });
-  if (other >= 0) return other;
-  for_each_part(range, [&](std::size_t page, Bytes first, Bytes end) {
-    owners_[page].push_back({first, end, range});
-    return true;
-  });
+  }
+  for (const Part& part : parts) owners_[static_cast<std::size_t>(part.chunk)].push_back(part);
   has_[static_cast<std::size_t>(range)] = true;
   ++count_;
   return -1;
@@ -50,10 +46,10 @@ std::int32_t PageOwners::take(std::int32_t range) {
 
 void PageOwners::give_back(std::int32_t range) {
   STOWAGE_ASSERT(has(range));
-  for_each_part(range, [&](std::size_t page, Bytes, Bytes) {
-    std::erase_if(owners_[page], [&](const Part& part) { return part.range == range; });
-    return true;
-  });
+  for (const Part& part : parts_of_[static_cast<std::size_t>(range)]) {
+    std::erase_if(owners_[static_cast<std::size_t>(part.chunk)],
+                  [&](const Part& other) { return other.range == range; });
+  }
   has_[static_cast<std::size_t>(range)] = false;
   --count_;
 }

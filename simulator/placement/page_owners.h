@@ -8,17 +8,18 @@
 
 #include "simulator/placement/live_ranges.h"
 #include "simulator/placement/placement.h"
+#include "simulator/step/grouped.h"
 #include "traces/units.h"
 
 namespace stowage::simulator {
 
 class PageOwners {
  public:
-  // The placement outlives it. Cost: O(pages).
+  // Cost: O(mapped pages).
   PageOwners(const LiveRanges& live, const DevicePlacement& placement);
 
   // Gives the range its bytes and returns -1; or, when another one (or it itself) has some of them,
-  // changes nothing and returns that one. Cost: O(its pages * owners of a page), a few ns a page.
+  // changes nothing and returns that one. Cost: O(its chunks * owners of one), a few ns a chunk.
   [[nodiscard]] std::int32_t take(std::int32_t range);
   // `range` has its bytes. Cost: that of take().
   void give_back(std::int32_t range);
@@ -28,18 +29,16 @@ class PageOwners {
   [[nodiscard]] std::int32_t count() const { return count_; }
 
  private:
-  // Of a page.
+  // What a range has of a chunk, by bytes of its first page: of a larger one it has all.
   struct Part {
+    std::int32_t chunk = 0;
+    std::int32_t range = 0;
     Bytes first = 0;
     Bytes end = 0;
-    std::int32_t range = 0;
   };
-  template <class F>
-  void for_each_part(std::int32_t range, F&& visit) const;
 
-  const DevicePlacement& placement_;
-  std::vector<Bytes> bytes_;               // by range, as placed
-  std::vector<std::vector<Part>> owners_;  // by page
+  Grouped<Part> parts_of_;                 // by range
+  std::vector<std::vector<Part>> owners_;  // by chunk
   std::vector<bool> has_;                  // by range
   std::int32_t count_ = 0;
 };

@@ -1,5 +1,6 @@
 #include "executor/device/cuda/cuda_allocations.h"
 
+#include <c10/core/AllocatorConfig.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include <algorithm>
@@ -55,8 +56,8 @@ Status check_allocator_environment() {
         text.find("backend:native") == std::string::npos &&
         text.find("backend:cudamallocasync") == std::string::npos) {
       return unsupported(std::string(name) + "=" + value +
-                             " chooses another allocator than PyTorch's native one and "
-                             "cudaMallocAsync, which reports no allocations",
+                             " chooses an allocator that reports no allocations, unlike "
+                             "PyTorch's native one and cudaMallocAsync",
                          "leave 'backend' out of " + std::string(name));
     }
   }
@@ -98,7 +99,7 @@ Result<CudaAllocations*> CudaAllocations::install(c10::DeviceIndex device) {
   made->is_tracked_ = name == "native";
   if (!made->is_tracked_) {
     made->other_allocator_ = kMallocAsync;
-  } else if (native::CUDAAllocatorConfig::expandable_segments()) {
+  } else if (c10::CachingAllocator::AcceleratorAllocatorConfig::use_expandable_segments()) {
     made->other_allocator_ = "PyTorch's with expandable segments";
   }
   if (made->is_tracked_) {
