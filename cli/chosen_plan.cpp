@@ -5,6 +5,7 @@
 #include "cli/console.h"
 #include "cli/option_values.h"
 #include "cli/plan_file.h"
+#include "planner/budget.h"
 #include "planner/planner.h"
 #include "planner/policy.h"
 #include "simulator/machine/calibration_settings.h"

@@ -8,6 +8,7 @@
 #include "cli/terminal.h"
 #include "cli/terminal_plot.h"
 #include "cli/text_table.h"
+#include "planner/budget.h"
 #include "report/memory_curve.h"
 #include "report/simulation.h"
 #include "report/words.h"
@@ -54,12 +55,6 @@ std::string on_the_host(const PlanOutcome& outcome) {
          report::exact_bytes(*outcome.plan.budget.host);
 }
 
-// "plan", or "plan of what is allowed (offload)"
-std::string of_what_is_allowed(const PlanOutcome& outcome, const std::string& noun) {
-  const std::string text = outcome.allowed.text();
-  return text.empty() ? noun : noun + " of what is allowed (" + text + ")";
-}
-
 // What a peak cannot be lowered with.
 std::string means_of(const PlanOutcome& outcome) {
   const std::string text = outcome.allowed.text();
@@ -77,7 +72,7 @@ std::string verdict(const PlanAnswer& answer, const Paint& paint) {
       return outcome.plan.budget.device ? paint.green("Within the budget") + ".\n"
                                         : "Without a budget: the policy's plan as it is.\n";
     case PlanKind::infeasible:
-      return paint.red("Infeasible") + ": no " + of_what_is_allowed(outcome, "plan") +
+      return paint.red("Infeasible") + ": no " + outcome.allowed.limits("plan") +
              " keeps this budget.\n";
     case PlanKind::offload_cannot_help: {
       std::string means = means_of(outcome);
@@ -90,8 +85,7 @@ std::string verdict(const PlanAnswer& answer, const Paint& paint) {
                                                          : "Over the budget") +
              ": this policy's plan does not keep it.\n";
     case PlanKind::not_found:
-      return paint.red("Not found") + ": the search found no " +
-             of_what_is_allowed(outcome, "plan") +
+      return paint.red("Not found") + ": the search found no " + outcome.allowed.limits("plan") +
              " within the budget, and no proof that there is none.\n";
   }
   return {};
@@ -141,7 +135,7 @@ std::string floor_text(const PlanOutcome& outcome, simulator::PeakKind on, std::
                    (row.reloaded ? ", reloaded" : "")});
   }
   std::string text =
-      "The floor: no " + of_what_is_allowed(outcome, "mix of decisions") + " has a lower peak " +
+      "The floor: no " + outcome.allowed.limits("mix of decisions") + " has a lower peak " +
       (on == simulator::PeakKind::reserved ? "active (reserved bytes are never fewer)"
                                            : simulator::name_of(on)) +
       " than " + report::exact_bytes(floor.bytes) +
@@ -257,7 +251,7 @@ Error why_infeasible(const PlanAnswer& answer) {
           "--policy auto finds its own plan; without --budget the policy's is written as it is";
       break;
     case PlanKind::not_found:
-      error.message = "no " + of_what_is_allowed(outcome, "plan") + " within " + asked +
+      error.message = "no " + outcome.allowed.limits("plan") + " within " + asked +
                       " was found; the best has a " + counter_of(answer) + " of " +
                       report::exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on));
       if (is_over_host_budget(outcome)) {

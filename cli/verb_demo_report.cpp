@@ -6,7 +6,7 @@
 #include "cli/text_table.h"
 #include "cli/verbs.h"
 #include "cli/verify_json.h"
-#include "planner/planner.h"
+#include "planner/budget.h"
 #include "report/memory_curve.h"
 #include "report/simulation.h"
 #include "report/words.h"

@@ -7,6 +7,7 @@
 #include "cli/progress_bar.h"
 #include "cli/shown_trace.h"
 #include "cli/verbs.h"
+#include "planner/budget.h"
 #include "planner/planner.h"
 #include "report/plans_trace.h"
 #include "simulator/plan/plan_json.h"

@@ -8,7 +8,7 @@
 #include "cli/terminal_plot.h"
 #include "cli/text_table.h"
 #include "cli/verbs.h"
-#include "planner/planner.h"
+#include "planner/budget.h"
 #include "report/memory_curve.h"
 #include "report/simulation.h"
 #include "report/words.h"

@@ -14,4 +14,9 @@ std::string Allowed::text() const {
   return text.empty() ? "nothing" : text;
 }
 
+std::string Allowed::limits(const std::string& noun) const {
+  const std::string what = text();
+  return what.empty() ? noun : noun + " of what is allowed (" + what + ")";
+}
+
 }  // namespace stowage::planner

@@ -13,6 +13,8 @@ struct Allowed {
 
   // "offload and recompute", as --allow spells them; "nothing"; empty when all of it is allowed.
   [[nodiscard]] std::string text() const;
+  // "plan", or "plan of what is allowed (offload)".
+  [[nodiscard]] std::string limits(const std::string& noun) const;
 };
 
 }  // namespace stowage::planner

@@ -5,6 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include "planner/applied_file.h"
+#include "planner/budget.h"
 #include "planner/evaluator.h"
 #include "planner/in_parallel.h"
 #include "planner/policy_starts.h"
@@ -233,12 +235,12 @@ class Planner {
     if (out_.floor.bytes > budget) {
       if (out_.floor.bytes >= resident) {
         out_.kind = PlanKind::offload_cannot_help;
-        out_.notes.push_back("no " + of_what_is_allowed("decision") + " lowers the peak of " +
+        out_.notes.push_back("no " + request_.allowed.limits("decision") + " lowers the peak of " +
                              format_bytes(resident));
         return finish(resident_rules());
       }
       out_.kind = PlanKind::infeasible;
-      out_.notes.push_back("no " + of_what_is_allowed("plan") + " has a peak below " +
+      out_.notes.push_back("no " + request_.allowed.limits("plan") + " has a peak below " +
                            format_bytes(out_.floor.bytes));
       return finish_with(base_.footprints().tight(base_.tight().choices), base_);
     }
@@ -258,12 +260,6 @@ class Planner {
                       "no plan within the budget was found; the tightest has a peak of " +
                           format_bytes(peak_of(out_.predicted, request_.budget_on)));
     return status;
-  }
-
-  // "plan", or "plan of what is allowed (offload)"
-  [[nodiscard]] std::string of_what_is_allowed(const std::string& noun) const {
-    const std::string text = request_.allowed.text();
-    return text.empty() ? noun : noun + " of what is allowed (" + text + ")";
   }
 
   using Found = StructureSearch::Found;
@@ -650,86 +646,8 @@ const char* name_of(PlanKind value) {
   return "?";
 }
 
-Bytes peak_of(const ReplayResult& result, PeakKind kind) {
-  switch (kind) {
-    case PeakKind::requested:
-      return result.peak_requested;
-    case PeakKind::active:
-      return result.peak_active;
-    case PeakKind::reserved:
-      return result.peak_reserved;
-  }
-  return result.peak_active;
-}
-
-simulator::Predicted predicted_of(const ReplayResult& result) {
-  return {result.peak_requested, result.peak_active, result.peak_reserved,
-          result.step_ns,        result.stall_ns,    result.host_bytes};
-}
-
 Result<PlanOutcome> make_plan(const simulator::StepIndex& index, const PlanRequest& request) {
   return Planner(index, request).run();
-}
-
-simulator::PlacementMode usual_placement(const Trace& trace) {
-  return trace.setup.size() > 0 ? simulator::PlacementMode::planned
-                                : simulator::PlacementMode::caching;
-}
-
-PeakKind usual_counter(const Trace& trace, simulator::PlacementMode placement) {
-  return trace.setup.size() > 0 && placement == simulator::PlacementMode::planned
-             ? PeakKind::reserved
-             : PeakKind::active;
-}
-
-Result<Bytes> reserved_to_fit(const Trace& trace, Bytes device) {
-  if (trace.setup.size() == 0) {
-    return Error{ErrorCode::usage,
-                 "the trace's device (" + trace.env.device + ") has no reserved bytes", "", "",
-                 "use a budget on active bytes"};
-  }
-  if (device <= trace.env.context_bytes) {
-    return Error{ErrorCode::usage,
-                 format_bytes(device) + " do not even hold the CUDA context of " +
-                     format_bytes(trace.env.context_bytes),
-                 "", "", "give the size of a device, such as 24GiB"};
-  }
-  return device - trace.env.context_bytes;
-}
-
-Status resolve_budget(const simulator::StepIndex& index, Plan& plan) {
-  if (plan.budget.device || plan.budget.device_text.empty()) return Unit{};
-  const ReplayResult resident =
-      simulator::replay(index, simulator::resident_schedule(index, plan.placement));
-  const Bytes peak = peak_of(resident, plan.budget.on);
-  if (peak < 0) {
-    return Error{ErrorCode::bad_input, "the trace's device has no reserved bytes", "", "/budget/on",
-                 "use active"};
-  }
-  auto bytes = parse_size(plan.budget.device_text, peak);
-  if (!bytes) {
-    Error error = bytes.error();
-    error.code = ErrorCode::bad_input;
-    error.pointer = "/budget/device";
-    return error;
-  }
-  plan.budget.device = *bytes;
-  return Unit{};
-}
-
-Result<AppliedFile> apply_file(const Trace& recording, Plan& plan, const std::string& plan_file) {
-  const auto in_file = [&plan_file](Error error) {
-    if (error.file.empty()) error.file = plan_file;
-    return error;
-  };
-  const Status budget = resolve_budget(simulator::StepIndex(recording), plan);
-  if (!budget) return in_file(budget.error());
-  const Result<simulator::Step> step = simulator::unroll(recording, plan);
-  if (!step) return in_file(step.error());
-  auto index = std::make_shared<const simulator::StepIndex>(*step);
-  Result<simulator::Lowering> lowering = simulator::lower(*index, plan);
-  if (!lowering) return in_file(lowering.error());
-  return AppliedFile{simulator::structure_of(*step), std::move(index), std::move(lowering).value()};
 }
 
 }  // namespace stowage::planner

@@ -90,37 +90,4 @@ struct PlanOutcome {
 [[nodiscard]] Result<PlanOutcome> make_plan(const simulator::StepIndex& index,
                                             const PlanRequest& request);
 
-// The counter that a budget is about.
-[[nodiscard]] Bytes peak_of(const simulator::ReplayResult& result, simulator::PeakKind kind);
-
-// What a plan's file says of its replay.
-[[nodiscard]] simulator::Predicted predicted_of(const simulator::ReplayResult& result);
-
-// The memory in which a plan is meant to run where nobody says another: where the trace's device
-// has an allocator that reserves more than is active, planned memory.
-[[nodiscard]] simulator::PlacementMode usual_placement(const Trace& trace);
-// The counter that a budget is about where nobody says another: a user means the card, which is
-// full by what is reserved; the caching allocator's reserved bytes are hardly a plan's to choose.
-[[nodiscard]] simulator::PeakKind usual_counter(const Trace& trace,
-                                                simulator::PlacementMode placement);
-
-// The budget on reserved bytes with which a step runs on a device of `device` bytes: what the CUDA
-// context takes is off. Errors (usage): the trace's device has no reserved bytes, nothing is left.
-[[nodiscard]] Result<Bytes> reserved_to_fit(const Trace& trace, Bytes device);
-
-// Gives a plan that was read with a percentage as its budget the bytes: of the resident peak of
-// `budget.on`. Does nothing when the bytes are known.
-[[nodiscard]] Status resolve_budget(const simulator::StepIndex& index, simulator::Plan& plan);
-
-// A plan on a recording: the step that it makes of it, and its schedule there.
-struct AppliedFile {
-  simulator::Structure structure;
-  std::shared_ptr<const simulator::StepIndex> index;  // refers to the recording
-  simulator::Lowering lowering;
-};
-// resolve_budget(), then unroll() and lower(). `recording` must outlive the result. Errors: theirs,
-// in `plan_file`.
-[[nodiscard]] Result<AppliedFile> apply_file(const Trace& recording, simulator::Plan& plan,
-                                             const std::string& plan_file);
-
 }  // namespace stowage::planner

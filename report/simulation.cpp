@@ -3,7 +3,7 @@
 #include <iterator>
 #include <utility>
 
-#include "planner/planner.h"
+#include "planner/budget.h"
 #include "simulator/allocator/allocator_replay.h"
 #include "simulator/hazards/hazards.h"
 #include "simulator/plan/decisions.h"

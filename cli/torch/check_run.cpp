@@ -11,7 +11,7 @@
 #include "cli/torch/results_json.h"
 #include "cli/torch/torch_verbs.h"
 #include "executor/planned_step.h"
-#include "planner/planner.h"
+#include "planner/applied_file.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/plan/plan_json.h"
 #include "simulator/replay/replay.h"

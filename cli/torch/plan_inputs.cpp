@@ -4,7 +4,7 @@
 
 #include "cli/plan_file.h"
 #include "cli/torch/recorded_step.h"
-#include "planner/planner.h"
+#include "planner/applied_file.h"
 #include "simulator/replay/replay.h"
 #include "simulator/step/step_index.h"
 #include "traces/trace_file.h"

@@ -11,6 +11,7 @@
 #include "gui/app/screenshot.h"
 #include "gui/model/command_text.h"
 #include "gui/widgets/value_texts.h"
+#include "planner/budget.h"
 
 namespace stowage::gui {
 namespace {

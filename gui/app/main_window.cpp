@@ -19,6 +19,7 @@
 #include "gui/app/recent_files.h"
 #include "gui/app/views.h"
 #include "gui/widgets/value_texts.h"
+#include "planner/budget.h"
 #include "planner/planner.h"
 
 namespace stowage::gui {

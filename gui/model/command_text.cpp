@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdio>
 
-#include "planner/planner.h"
+#include "planner/budget.h"
 #include "simulator/machine/calibration_settings.h"
 
 namespace stowage::gui {

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "planner/budget.h"
 #include "planner/footprint.h"
 #include "traces/size_text.h"
 

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/planner.h"
+#include "planner/applied_file.h"
+#include "planner/budget.h"
 #include "report/plans_trace.h"
 #include "simulator/machine/calibration_settings.h"
 #include "simulator/plan/parameter_shards.h"

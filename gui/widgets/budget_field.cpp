@@ -1,7 +1,7 @@
 #include "gui/widgets/budget_field.h"
 
 #include "gui/widgets/value_texts.h"
-#include "planner/planner.h"
+#include "planner/budget.h"
 #include "traces/size_text.h"
 
 namespace stowage::gui {

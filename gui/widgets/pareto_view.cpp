@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "gui/widgets/value_texts.h"
+#include "planner/budget.h"
 #include "report/words.h"
 
 namespace stowage::gui {

@@ -6,7 +6,7 @@
 #include <QVBoxLayout>
 
 #include "gui/widgets/last_words.h"
-#include "planner/planner.h"
+#include "planner/budget.h"
 #include "traces/size_text.h"
 
 namespace stowage::gui {

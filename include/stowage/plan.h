@@ -3,6 +3,7 @@
 // docs/plan-format.md).
 #pragma once
 
+#include "planner/budget.h"
 #include "planner/planner.h"
 #include "simulator/plan/plan.h"
 #include "simulator/plan/plan_json.h"

@@ -1,5 +1,6 @@
 #include "gui/widgets/what_if_panel.h"
 
+#include "planner/budget.h"
 #include "tests/gui/workbench.h"
 #include "tests/support/small_trace.h"
 

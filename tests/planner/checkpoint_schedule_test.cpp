@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/budget.h"
 #include "planner/planner.h"
 #include "simulator/step/plan_structure.h"
 #include "simulator/step/unroll.h"

@@ -2,6 +2,7 @@
 // budget is kept, nothing feasible is called infeasible, more budget is never slower, no policy is
 // better, the bound holds, and the plan's file gives the predicted figures back.
 #include "planner/planner.h"
+#include "planner/budget.h"
 
 #include <gtest/gtest.h>
 

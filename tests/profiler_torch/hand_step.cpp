@@ -228,7 +228,7 @@ std::unique_ptr<executor::PlannedStep> HandStep::plan(const simulator::Schedule&
   options.off_plan = off_plan;
   options.poison_host = poison_host;
   options.poison_device = true;
-  return or_throw(executor::PlannedStep::create(hand_device(), trace_, schedule,
+  return or_throw(executor::PlannedStep::create(hand_device(), trace_, in_test_memory(schedule),
                                                 named(parameters_, "p"), options));
 }
 
@@ -239,7 +239,7 @@ std::unique_ptr<executor::PlannedStep> HandStep::plan_by_ops(
   options.structure.ops = sites;
   const simulator::Step step = or_throw(simulator::unroll(*trace_, options.structure));
   const simulator::Schedule schedule = simulator::resident_schedule(simulator::StepIndex(step));
-  return or_throw(executor::PlannedStep::create(hand_device(), trace_, schedule,
+  return or_throw(executor::PlannedStep::create(hand_device(), trace_, in_test_memory(schedule),
                                                 named(parameters_, "p"), options));
 }
 

@@ -126,8 +126,8 @@ void expect_exact_plans(cli::Session& session, const std::shared_ptr<const Trace
     }
     const auto lowering = or_throw(simulator::lower(index, decisions));
     EXPECT_FALSE(testing::offloads_of(lowering.schedule).empty());
-    auto plan =
-        or_throw(executor::PlannedStep::create(session.device(), trace, lowering.schedule, {}));
+    auto plan = or_throw(executor::PlannedStep::create(
+        session.device(), trace, testing::in_test_memory(lowering.schedule), {}));
     const StepOutcome planned = run(session, plan.get());
     EXPECT_EQ(planned.peak, simulator::replay(index, lowering.schedule).peak_requested);
     EXPECT_EQ(planned.loss, resident.loss);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/profiler_torch/hand_step.h"
+#include "tests/profiler_torch/test_device.h"
 #include "tests/support/schedule_parts.h"
 
 namespace stowage {
@@ -52,9 +53,9 @@ TEST(PendingWrites, ARunThatMayCopyNoiseUnfilledIsRefused) {
   const auto lowering =
       step.lower(testing::offload_made(step.trace(), testing::styles().front().decision));
   const auto create = [&](const Trace& trace, executor::OffPlan off_plan) {
-    const auto plan =
-        executor::PlannedStep::create(testing::hand_device(), std::make_shared<const Trace>(trace),
-                                      lowering.schedule, {}, {.off_plan = off_plan});
+    const auto plan = executor::PlannedStep::create(
+        testing::hand_device(), std::make_shared<const Trace>(trace),
+        testing::in_test_memory(lowering.schedule), {}, {.off_plan = off_plan});
     return plan.ok() ? std::string() : plan.error().text();
   };
   EXPECT_EQ(create(step.trace(), executor::OffPlan::refuse), "");

@@ -85,7 +85,8 @@ TEST(Reentry, ALayerRunsAgainInsideOfAnUnpackHook) {
       step.lower(testing::offload_made(step.trace(), testing::styles()[1].decision));
   RunsUserCode device(hand_device());
   auto plan = executor::PlannedStep::create(device, std::make_shared<const Trace>(step.trace()),
-                                            lowering.schedule, {}, {.poison_host = true});
+                                            testing::in_test_memory(lowering.schedule), {},
+                                            {.poison_host = true});
   ASSERT_TRUE(plan.ok()) << plan.error().text();
   const testing::Outcome reference = step.plain(0);
   const std::vector<char> expected = testing::fetch(hand_device(), fn({x * 2}).detach());
@@ -142,7 +143,8 @@ TEST(Reentry, TheStepItselfGoesOnInsideOfItsOwnWork) {
       step.lower(testing::offload_made(step.trace(), testing::styles()[1].decision));
   RunsUserCode device(hand_device());
   auto plan = executor::PlannedStep::create(
-      device, std::make_shared<const Trace>(step.trace()), lowering.schedule, {},
+      device, std::make_shared<const Trace>(step.trace()),
+      testing::in_test_memory(lowering.schedule), {},
       {.off_plan = executor::OffPlan::offload_all, .poison_host = true});
   ASSERT_TRUE(plan.ok()) << plan.error().text();
   const testing::Outcome reference = step.plain(0);

@@ -145,9 +145,9 @@ TEST_P(StreamedByHand, IsBitwiseAndGivesUpTheBytes) {
     const simulator::StepIndex index(*recorded.trace);
     const ByHand by_hand(index, GetParam());
     const Bytes before = device.memory().requested;
-    auto plan = executor::PlannedStep::create(device, recorded.trace, by_hand.schedule(),
-                                              recorded.session->step().parameters(),
-                                              {.poison_host = true, .poison_device = true});
+    auto plan = executor::PlannedStep::create(
+        device, recorded.trace, testing::in_test_memory(by_hand.schedule()),
+        recorded.session->step().parameters(), {.poison_host = true, .poison_device = true});
     ASSERT_TRUE(plan.ok()) << plan.error().text();
     EXPECT_EQ(device.memory().requested, before - by_hand.bytes());
     for (std::int64_t k = 0; k < 4; ++k) {
@@ -185,8 +185,8 @@ TEST(StreamingByHand, NeedsTheParametersWhereItActsAtGradients) {
   testing::RecordedModel recorded = testing::record_model("mlp:layers=3,width=24", 8, "sgd");
   const simulator::StepIndex index(*recorded.trace);
   simulator::Schedule schedule = ByHand(index, /*at_gradients=*/true).schedule();
-  const auto plan =
-      executor::PlannedStep::create(recorded.session->device(), recorded.trace, schedule, {});
+  const auto plan = executor::PlannedStep::create(recorded.session->device(), recorded.trace,
+                                                  testing::in_test_memory(schedule), {});
   ASSERT_FALSE(plan.ok());
   EXPECT_NE(plan.error().message.find("where gradients are accumulated"), std::string::npos)
       << plan.error().text();

@@ -241,8 +241,9 @@ TEST(StreamedPlans, AFailedWaitLosesNothing) {
     TwinSessions twins(kMlp, 4, "sgd");
     testing::FailingDevice device(twins.device());
     auto made = executor::PlannedStep::create(
-        device, std::make_shared<const Trace>(twins.trace()), twins.stream(stream, prefetch),
-        twins.planned().parameters(), {.poison_host = true, .poison_device = true});
+        device, std::make_shared<const Trace>(twins.trace()),
+        testing::in_test_memory(twins.stream(stream, prefetch)), twins.planned().parameters(),
+        {.poison_host = true, .poison_device = true});
     ASSERT_TRUE(made.ok()) << made.error().text();
     executor::PlannedStep& plan = **made;
     std::int64_t k = 0;
@@ -344,8 +345,8 @@ TEST(StreamedPlans, AreRefusedForOtherParametersAndHeldOnes) {
   const simulator::Schedule schedule = twins.stream(Stream::always, 0);
   const auto trace = std::make_shared<const Trace>(twins.trace());
   const auto error_for = [&](std::vector<executor::NamedTensor> parameters) {
-    const auto plan =
-        executor::PlannedStep::create(twins.device(), trace, schedule, std::move(parameters));
+    const auto plan = executor::PlannedStep::create(
+        twins.device(), trace, testing::in_test_memory(schedule), std::move(parameters));
     return plan ? std::string("none") : plan.error().text();
   };
   auto parameters = twins.planned().parameters();
@@ -468,7 +469,8 @@ TEST(StreamedPlans, TrainWhereParametersAndGradientsDoNotFit) {
   EXPECT_THROW(step.run(0), c10::OutOfMemoryError);
   restore();
   {
-    auto plan = executor::PlannedStep::create(device, recorded.trace, lowering->schedule,
+    auto plan = executor::PlannedStep::create(device, recorded.trace,
+                                              testing::in_test_memory(lowering->schedule),
                                               step.parameters(), {.poison_device = true});
     ASSERT_TRUE(plan.ok()) << plan.error().text();
     for (std::int64_t k = 0; k < 3; ++k) {

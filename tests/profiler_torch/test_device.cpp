@@ -39,6 +39,13 @@ bool on_gpu() {
   return name != nullptr && std::string(name) == "cuda";
 }
 
+simulator::Schedule in_test_memory(simulator::Schedule schedule) {
+  const char* const name = std::getenv("STOWAGE_TEST_PLACEMENT");
+  const bool is_planned = name != nullptr && std::string(name) == "planned";
+  if (is_planned) schedule.placement = simulator::PlacementMode::planned;
+  return schedule;
+}
+
 std::string test_device_name() {
   return on_gpu() ? "cuda" : "cpu";
 }

@@ -12,10 +12,13 @@
 #include <vector>
 
 #include "executor/device/device.h"
+#include "simulator/schedule/schedule.h"
 
 namespace stowage::testing {
 
 [[nodiscard]] bool on_gpu();
+// STOWAGE_TEST_PLACEMENT=planned: schedules that say nothing else run in planned memory.
+[[nodiscard]] simulator::Schedule in_test_memory(simulator::Schedule schedule);
 [[nodiscard]] std::string test_device_name();  // "cpu" or "cuda"
 
 // A device whose copies start after pauses: `delay` runs on another thread in front of each copy,

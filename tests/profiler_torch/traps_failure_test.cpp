@@ -320,7 +320,8 @@ TEST(UnfinishedStep, IsDroppedByTheNextBegin) {
 std::unique_ptr<executor::PlannedStep> plan_on(executor::Device& device, const HandStep& step) {
   const auto lowering = step.lower(offload_made(step.trace(), styles()[1].decision));
   auto plan = executor::PlannedStep::create(device, std::make_shared<const Trace>(step.trace()),
-                                            lowering.schedule, {}, {.poison_host = true});
+                                            testing::in_test_memory(lowering.schedule), {},
+                                            {.poison_host = true});
   if (!plan) throw std::runtime_error(plan.error().text());
   return std::move(plan).value();
 }

@@ -231,8 +231,9 @@ TEST(HostArena, IsTheSchedulesAndTheSameInEveryStep) {
     const auto lowering = step.lower(offload_made(step.trace(), styles()[style].decision));
     const auto& schedule = lowering.schedule;
     WatchedDevice device(hand_device());
-    auto plan = executor::PlannedStep::create(device, std::make_shared<const Trace>(step.trace()),
-                                              schedule, {}, {.poison_host = true});
+    auto plan =
+        executor::PlannedStep::create(device, std::make_shared<const Trace>(step.trace()),
+                                      testing::in_test_memory(schedule), {}, {.poison_host = true});
     ASSERT_TRUE(plan.ok());
     EXPECT_EQ((*plan)->host_bytes(), schedule.host_bytes);
     EXPECT_EQ(simulator::replay(step.index(), schedule).host_bytes, schedule.host_bytes);
@@ -288,7 +289,8 @@ TEST(Record, GivesATraceThatPlansRunOn) {
   const simulator::StepIndex index(*trace);
   const auto lowering = simulator::lower(index, offload_made(*trace, styles()[1].decision));
   ASSERT_TRUE(lowering.ok());
-  auto plan = executor::PlannedStep::create(hand_device(), trace, lowering->schedule, {});
+  auto plan = executor::PlannedStep::create(hand_device(), trace,
+                                            testing::in_test_memory(lowering->schedule), {});
   ASSERT_TRUE(plan.ok());
   hand_device().reset_peak();
   (*plan)->begin_step();

@@ -85,8 +85,9 @@ std::unique_ptr<executor::PlannedStep> TwinSessions::plan(const simulator::Sched
   options.older = planned().older_tensors();
   options.poison_host = true;
   options.poison_device = true;
-  auto plan = executor::PlannedStep::create(device(), recorded_.trace, schedule,
-                                            planned().parameters(), options);
+  auto plan =
+      executor::PlannedStep::create(device(), recorded_.trace, testing::in_test_memory(schedule),
+                                    planned().parameters(), options);
   if (!plan) throw std::runtime_error(plan.error().text());
   return std::move(plan).value();
 }

@@ -1,0 +1,32 @@
+// What a budget on device memory is about: which counter, in which memory, how many bytes.
+#pragma once
+
+#include "simulator/plan/plan.h"
+#include "simulator/replay/replay.h"
+#include "simulator/step/step_index.h"
+#include "traces/result.h"
+#include "traces/trace.h"
+#include "traces/units.h"
+
+namespace stowage::planner {
+
+// The counter that a budget is about.
+[[nodiscard]] Bytes peak_of(const simulator::ReplayResult& result, simulator::PeakKind kind);
+
+// The memory in which a plan is meant to run where nobody says another: where the trace's device
+// has an allocator that reserves more than is active, planned memory.
+[[nodiscard]] simulator::PlacementMode usual_placement(const Trace& trace);
+// The counter that a budget is about where nobody says another: a user means the card, which is
+// full by what is reserved; the caching allocator's reserved bytes are hardly a plan's to choose.
+[[nodiscard]] simulator::PeakKind usual_counter(const Trace& trace,
+                                                simulator::PlacementMode placement);
+
+// The budget on reserved bytes with which a step runs on a device of `device` bytes: what the CUDA
+// context takes is off. Errors (usage): the trace's device has no reserved bytes, nothing is left.
+[[nodiscard]] Result<Bytes> reserved_to_fit(const Trace& trace, Bytes device);
+
+// Gives a plan that was read with a percentage as its budget the bytes: of the resident peak of
+// `budget.on`. Does nothing when the bytes are known.
+[[nodiscard]] Status resolve_budget(const simulator::StepIndex& index, simulator::Plan& plan);
+
+}  // namespace stowage::planner
