@@ -1,5 +1,6 @@
 #include "cli/chosen_plan.h"
 
+#include <iterator>
 #include <utility>
 
 #include "cli/console.h"
@@ -13,28 +14,56 @@
 namespace stowage::cli {
 namespace {
 
-Result<simulator::Plan> plan_of_policy(const simulator::StepIndex& index,
-                                       const std::string& policy) {
+struct Chosen {
+  simulator::Plan plan;
+  std::vector<std::string> notes;  // the policy's
+};
+
+Result<Chosen> plan_of_policy(const simulator::StepIndex& index, const std::string& policy) {
   auto rules = planner::policy_rules(index, policy);
   if (!rules) return rules.error();
-  simulator::Plan plan;
+  Chosen chosen{{}, std::move(rules->notes)};
+  simulator::Plan& plan = chosen.plan;
   plan.target.fingerprint = index.trace().fingerprint;
   plan.saved = std::move(rules->saved);
   plan.recompute = std::move(rules->recompute);
   plan.parameters = std::move(rules->parameters);
   plan.budget.automatic = rules->automatic;
   plan.placement = planner::usual_placement(index.trace());
-  return plan;
+  return chosen;
+}
+
+Result<Chosen> plan_of(const ChosenPlan& choice, const simulator::StepIndex& index) {
+  Chosen chosen;
+  if (choice.plan_file) {
+    Result<simulator::Plan> plan = load_plan(*choice.plan_file);
+    if (!plan) return plan.error();
+    if (const Status fits = check_target(*plan, *choice.plan_file, index.trace()); !fits) {
+      return fits.error();
+    }
+    chosen.plan = std::move(plan).value();
+  } else {
+    Result<Chosen> made = plan_of_policy(index, choice.policy.value_or("resident"));
+    if (!made) return made.error();
+    chosen = std::move(made).value();
+  }
+  if (choice.placement) {
+    const Result<simulator::PlacementMode> placement = placement_named(*choice.placement);
+    if (!placement) return placement.error();
+    chosen.plan.placement = *placement;
+  }
+  if (const Status budget = planner::resolve_budget(index, chosen.plan); !budget) {
+    Error error = budget.error();
+    error.file = choice.plan_file.value_or("");
+    return error;
+  }
+  return chosen;
 }
 
 }  // namespace
 
 std::string ChosenPlan::title() const {
   return plan_file ? "plan " + *plan_file : "policy " + policy.value_or("resident");
-}
-
-Error ChosenPlan::named(Error error) const {
-  return plan_file ? error : planner::of_policy(policy.value_or("resident"), std::move(error));
 }
 
 Status check_choice(const ChosenPlan& choice, const std::string& trace_file) {
@@ -55,26 +84,22 @@ Status apply_settings(const ChosenPlan& choice, Trace& trace) {
   return Unit{};
 }
 
-Result<simulator::Plan> plan_of(const ChosenPlan& choice, const simulator::StepIndex& index) {
-  Result<simulator::Plan> plan = choice.plan_file
-                                     ? load_plan(*choice.plan_file)
-                                     : plan_of_policy(index, choice.policy.value_or("resident"));
-  if (!plan) return plan.error();
-  if (choice.plan_file) {
-    const Status fits = check_target(*plan, *choice.plan_file, index.trace());
-    if (!fits) return fits.error();
+Result<ChosenReplay> replay_choice(const ChosenPlan& choice, const simulator::StepIndex& index) {
+  Result<Chosen> chosen = plan_of(choice, index);
+  if (!chosen) return chosen.error();
+  Result<report::Simulation> simulation =
+      report::simulate(index, chosen->plan, choice.plan_file.value_or(""));
+  if (!simulation) {
+    Error error = std::move(simulation).error();
+    if (choice.plan_file) return error;
+    // A policy's rules are in no file.
+    return planner::of_policy(choice.policy.value_or("resident"), std::move(error));
   }
-  if (choice.placement) {
-    const Result<simulator::PlacementMode> placement = placement_named(*choice.placement);
-    if (!placement) return placement.error();
-    plan->placement = *placement;
-  }
-  if (const Status budget = planner::resolve_budget(index, *plan); !budget) {
-    Error error = budget.error();
-    error.file = choice.plan_file.value_or("");
-    return error;
-  }
-  return plan;
+  ChosenReplay replay{std::move(chosen->plan), std::move(simulation).value()};
+  std::vector<std::string>& notes = replay.simulation.notes;
+  notes.insert(notes.begin(), std::make_move_iterator(chosen->notes.begin()),
+               std::make_move_iterator(chosen->notes.end()));
+  return replay;
 }
 
 }  // namespace stowage::cli

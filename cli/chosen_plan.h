@@ -23,8 +23,6 @@ struct ChosenPlan {
 
   // "plan p.json", "policy torchtune"
   [[nodiscard]] std::string title() const;
-  // An error of the chosen plan on the trace: a policy's rules are in no file.
-  [[nodiscard]] Error named(Error error) const;
 };
 
 // Errors of the options themselves, ahead of any work: usage.
@@ -33,9 +31,13 @@ struct ChosenPlan {
 // Applies --set to the trace's calibration. Errors: usage.
 [[nodiscard]] Status apply_settings(const ChosenPlan& choice, Trace& trace);
 
-// The plan, with its budget in bytes. Errors: a plan that cannot be read or was made for another
-// trace, an unknown policy or placement, a budget that is none.
-[[nodiscard]] Result<simulator::Plan> plan_of(const ChosenPlan& choice,
-                                              const simulator::StepIndex& index);
+struct ChosenReplay {
+  simulator::Plan plan;           // with its budget in bytes
+  report::Simulation simulation;  // its notes begin with those of the policy
+};
+// Errors: a plan that cannot be read or was made for another trace, an unknown policy or placement,
+// a budget that is none, those of report::simulate().
+[[nodiscard]] Result<ChosenReplay> replay_choice(const ChosenPlan& choice,
+                                                 const simulator::StepIndex& index);
 
 }  // namespace stowage::cli

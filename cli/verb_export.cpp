@@ -112,14 +112,12 @@ int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
     }
     if (planned) {
       const simulator::StepIndex index(trace);
-      const Result<simulator::Plan> plan = plan_of(choice, index);
-      if (!plan) return plan.error();
-      Result<report::Simulation> simulation =
-          report::simulate(index, *plan, choice.plan_file.value_or(""));
-      if (!simulation) return choice.named(simulation.error());
-      if (!simulation->feasible) console.warn("the plan does not keep its budget");
-      simulated = std::move(simulation).value();
-      replayed = report::planned_step(simulated->index->trace(), *simulated, *plan, choice.title());
+      Result<ChosenReplay> replay = replay_choice(choice, index);
+      if (!replay) return replay.error();
+      simulated = std::move(replay->simulation);
+      if (!simulated->feasible) console.warn("the plan does not keep its budget");
+      replayed =
+          report::planned_step(simulated->index->trace(), *simulated, replay->plan, choice.title());
     }
     std::vector<const report::StepView*> steps;
     if (recorded) steps.push_back(&*recorded);

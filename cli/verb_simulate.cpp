@@ -187,11 +187,10 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
     Trace& trace = loaded->trace;
     if (const Status set = apply_settings(choice, trace); !set) return set.error();
     const simulator::StepIndex index(trace);
-    const Result<simulator::Plan> plan = plan_of(choice, index);
-    if (!plan) return plan.error();
-    const Result<report::Simulation> simulation =
-        report::simulate(index, *plan, plan_file.value_or(""));
-    if (!simulation) return choice.named(simulation.error());
+    const Result<ChosenReplay> replay = replay_choice(choice, index);
+    if (!replay) return replay.error();
+    const simulator::Plan* const plan = &replay->plan;
+    const report::Simulation* const simulation = &replay->simulation;
 
     if (plan->predicted && choice.settings.empty() && !choice.placement) {
       const std::string changed = difference(*plan->predicted, simulation->result);
