@@ -58,11 +58,22 @@ class Builder {
       if (setup.free_of[row] >= 0 || !setup.event[row].valid() || setup.bytes[row] <= 0) continue;
       const std::int32_t range =
           setup.storage[row].valid() ? range_of(setup.storage[row]) : out_.live.of_setup[row];
-      // Behind that event.
-      const std::size_t event = std::min(setup.event[row].index() + 1, trace_.events.size() - 1);
-      extras.push_back({EventId(event), range, setup.bytes[row]});
+      extras.push_back({next_of_memory(setup.event[row]), range, setup.bytes[row]});
     }
     return extras;
+  }
+
+  // The next allocation or free behind an event. A setup says of the first step no more than that
+  // it was between the two: whatever else is there may have come ahead of it (the updates of a
+  // parameter's state).
+  [[nodiscard]] EventId next_of_memory(EventId event) const {
+    const auto is_of_memory = [&](std::size_t e) {
+      const EventKind kind = trace_.events.kind[e];
+      return kind == EventKind::alloc || kind == EventKind::free;
+    };
+    std::size_t next = event.index() + 1;
+    while (next + 1 < trace_.events.size() && !is_of_memory(next)) ++next;
+    return EventId(std::min(next, trace_.events.size() - 1));
   }
 
   // A recording of a device without a setup: an optimizer makes its state where it first updates.

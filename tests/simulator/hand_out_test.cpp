@@ -233,6 +233,58 @@ TEST(HandOuts, WhatLastsMayBeMadeBehindWhatTheListHasBehindIt) {
   EXPECT_EQ(server.report().conflicts, 0);
 }
 
+// State of an optimizer: made behind the begin of its parameter's update, of which the setup says
+// nothing, and of the size of what the update allocates.
+TEST(HandOuts, WhatTheFirstPeriodMakesIsNotGonePastByWhatLiesAheadOfIt) {
+  stowage::testing::MicroTrace t;
+  std::vector<StorageId> parameters = {t.existing(4096), t.existing(4096)};
+  std::vector<StorageId> states;
+  std::vector<EventId> updates;
+  std::vector<EventId> behind;
+  for (int i = 0; i < 2; ++i) states.push_back(t.existing(4096, StorageClass::optimizer_state));
+  t.backward();
+  t.optimizer();
+  for (const StorageId parameter : parameters) {
+    behind.push_back(t.last_event());
+    t.update(parameter, 10);
+    updates.push_back(EventId(t.last_event().index() - 1));
+    const StorageId root = t.alloc(4096);
+    t.run(10);
+    t.free(root);
+  }
+  Trace trace = t.finish();
+  trace.setup.bytes = {4096, 4096};
+  trace.setup.free_of = {-1, -1};
+  trace.setup.storage = {states[0], states[1]};
+  trace.setup.event = {behind[0], behind[1]};
+  const StepIndex index(trace);
+  const MemoryLayout layout = memory_layout(index, resident_schedule(index), kPages);
+  ASSERT_EQ(layout.hand_outs.size(), 2U);
+  HandOutServer server(layout);
+  const std::int32_t first = server.take_lasting(4096);
+  const std::int32_t second = server.take_lasting(4096);
+  for (int period = 0; period < 3; ++period) {
+    server.begin_period();
+    for (std::size_t i = 0; i < 2; ++i) {
+      server.reach(EventId(updates[i].index()));
+      server.reach(EventId(updates[i].index() + 1));
+      if (period == 0) {
+        const std::int32_t state = server.allocate(4096);
+        EXPECT_TRUE(std::find(layout.lasting.begin(), layout.lasting.end(), state) !=
+                    layout.lasting.end());
+        EXPECT_NE(state, first);
+        EXPECT_NE(state, second);
+      }
+      const std::int32_t root = server.allocate(4096);
+      EXPECT_EQ(root, layout.hand_outs[i].range);
+      server.free(root);
+    }
+    server.end_period();
+  }
+  EXPECT_EQ(server.report().conflicts, 0);
+  EXPECT_EQ(server.report().unforeseen, 0);
+}
+
 TEST(HandOuts, AFirstPeriodThatDoesNotComeToItsEndIsFollowedByAnother) {
   const Lasting step;
   const MemoryLayout layout = step.layout();
