@@ -14,6 +14,7 @@
 #include "simulator/placement/memory_layout.h"
 #include "simulator/replay/replay.h"
 #include "tests/support/micro_trace.h"
+#include "traces/trace_file.h"
 
 namespace stowage::simulator {
 namespace {
@@ -283,6 +284,34 @@ TEST(HandOuts, WhatTheFirstPeriodMakesIsNotGonePastByWhatLiesAheadOfIt) {
   }
   EXPECT_EQ(server.report().conflicts, 0);
   EXPECT_EQ(server.report().unforeseen, 0);
+}
+
+// The same of a recording: no state comes ahead of its parameter's update, where reach() would go
+// past it.
+TEST(MemoryLayout, StateOfARecordedAdamwComesBehindTheBeginOfItsUpdate) {
+  const auto loaded = load_trace(STOWAGE_TEST_DATA_DIR "/gpt2-l2-adamw-bf16-h100.trace.json.gz");
+  ASSERT_TRUE(loaded.ok());
+  const Trace& trace = loaded->trace;
+  const StepIndex index(trace);
+  const MemoryLayout layout =
+      memory_layout(index, resident_schedule(index, PlacementMode::planned), kPages);
+  std::vector<EventId> made(layout.live.ranges.size());
+  for (const HandOut& each : layout.first_hand_outs) {
+    if (each.range >= 0) made[static_cast<std::size_t>(each.range)] = each.event;
+  }
+  int states = 0;
+  for (std::size_t e = 0; e < trace.events.size(); ++e) {
+    if (trace.events.kind[e] != EventKind::parameter_update_begin) continue;
+    for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+      if (trace.storages.storage_class[s] != StorageClass::optimizer_state) continue;
+      if (trace.storages.parameter[s].value != trace.events.ref[e]) continue;
+      const std::int32_t range = layout.live.of_slot[s];
+      ASSERT_GE(range, 0);
+      EXPECT_GT(made[static_cast<std::size_t>(range)], EventId(e)) << "state " << s;
+      ++states;
+    }
+  }
+  EXPECT_EQ(states, 56);
 }
 
 TEST(HandOuts, AFirstPeriodThatDoesNotComeToItsEndIsFollowedByAnother) {
