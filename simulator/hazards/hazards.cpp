@@ -32,34 +32,23 @@ const char* name_of(HazardKind value) {
   return "?";
 }
 
-namespace {
-
-std::vector<Hazard> find_hazards(const StepIndex& index, const Schedule& schedule,
-                                 const LiveRanges* live, const DevicePlacement* placement) {
+std::vector<Hazard> find_hazards(const StepIndex& index, const Schedule& schedule) {
   CheckedStructure structure = check_structure(index, schedule);
   std::vector<Hazard> hazards = std::move(structure.hazards);
-  const auto add = [&](std::vector<Hazard> more) {
-    hazards.insert(hazards.end(), std::make_move_iterator(more.begin()),
-                   std::make_move_iterator(more.end()));
-  };
   if (structure.readable) {
-    add(unordered_accesses(index, schedule));
-    if (placement != nullptr) add(shared_memory_hazards(index, schedule, *live, *placement));
+    std::vector<Hazard> unordered = unordered_accesses(index, schedule);
+    hazards.insert(hazards.end(), std::make_move_iterator(unordered.begin()),
+                   std::make_move_iterator(unordered.end()));
   }
   std::stable_sort(hazards.begin(), hazards.end(),
                    [](const Hazard& a, const Hazard& b) { return a.event < b.event; });
   return hazards;
 }
 
-}  // namespace
-
-std::vector<Hazard> find_hazards(const StepIndex& index, const Schedule& schedule) {
-  return find_hazards(index, schedule, nullptr, nullptr);
-}
-
 std::vector<Hazard> find_hazards(const StepIndex& index, const Schedule& schedule,
                                  const LiveRanges& live, const DevicePlacement& placement) {
-  return find_hazards(index, schedule, &live, &placement);
+  std::vector<Hazard> hazards = find_hazards(index, schedule);
+  return hazards.empty() ? shared_memory_hazards(index, schedule, live, placement) : hazards;
 }
 
 }  // namespace stowage::simulator

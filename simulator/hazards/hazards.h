@@ -38,8 +38,8 @@ struct Hazard {
 // for each pair of tenants that share host bytes the stays of both.
 [[nodiscard]] std::vector<Hazard> find_hazards(const StepIndex& index, const Schedule& schedule);
 
-// The same, and that ranges of planned memory which share bytes are never there at once.
-// `live`: of this schedule. Cost: also O(mapped pages log).
+// The same, and where there is none, those of planned memory: ranges that share bytes are never
+// there at once. `live`: of this schedule. Cost: also O(mapped pages log).
 [[nodiscard]] std::vector<Hazard> find_hazards(const StepIndex& index, const Schedule& schedule,
                                                const LiveRanges& live,
                                                const DevicePlacement& placement);

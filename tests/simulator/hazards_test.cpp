@@ -25,23 +25,7 @@ constexpr StayId kReloadsB(std::size_t{2});
 constexpr StayId kReloadsA(std::size_t{3});
 
 struct TwoTensors {
-  Trace trace = [] {
-    MicroTrace t;
-    const auto a = t.alloc(1024);
-    const auto sa = t.pack(a);
-    t.let_go(a);
-    const auto b = t.alloc(512);
-    const auto sb = t.pack(b);
-    t.let_go(b);
-    t.backward();
-    t.run(5000);
-    t.unpack(sb);
-    t.run(5000);
-    t.unpack(sa);
-    t.free(b);
-    t.free(a);
-    return t.finish();
-  }();
+  Trace trace = testing::two_offloadable(1024, 512);
   StepIndex index{trace};
   Schedule schedule = lower(index, testing::offload_all(trace))->schedule;
 

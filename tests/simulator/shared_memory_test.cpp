@@ -12,6 +12,7 @@
 
 #include "simulator/allocator/allocation_sequence.h"
 #include "simulator/hazards/hazards.h"
+#include "simulator/hazards/shared_memory_check.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/placement/live_ranges.h"
 #include "simulator/placement/placement.h"
@@ -30,25 +31,9 @@ using Pairs = std::set<std::pair<std::int32_t, std::int32_t>>;
 
 // a and b leave behind their packs; b comes back first, then a. One page each.
 struct TwoOffloaded {
-  StorageId a;
-  StorageId b;
-  Trace trace = [this] {
-    MicroTrace t;
-    a = t.alloc(kOnePage);
-    const auto sa = t.pack(a);
-    t.let_go(a);
-    b = t.alloc(kOnePage);
-    const auto sb = t.pack(b);
-    t.let_go(b);
-    t.backward();
-    t.run(5000);
-    t.unpack(sb);
-    t.run(5000);
-    t.unpack(sa);
-    t.free(b);
-    t.free(a);
-    return t.finish();
-  }();
+  StorageId a{0};
+  StorageId b{1};
+  Trace trace = testing::two_offloadable(kOnePage, kOnePage);
   StepIndex index{trace};
   Schedule schedule = lower(index, testing::offload_all(trace))->schedule;
   LiveRanges live = live_ranges(allocation_sequence(index, schedule), trace.setup);
@@ -77,7 +62,7 @@ struct TwoOffloaded {
     placement.pages_of = Grouped<std::int32_t>(live.ranges.size(), pages);
   }
   [[nodiscard]] std::vector<Hazard> check() const {
-    return find_hazards(index, schedule, live, placement);
+    return shared_memory_hazards(index, schedule, live, placement);
   }
 };
 
@@ -122,9 +107,8 @@ TEST(SharedMemory, ALoadThatStartsTooEarlyIsSeen) {
               list.begin() + static_cast<std::ptrdiff_t>(load),
               list.begin() + static_cast<std::ptrdiff_t>(load) + 1);
   const std::vector<Hazard> hazards = t.check();
-  EXPECT_TRUE(std::any_of(hazards.begin(), hazards.end(), [](const Hazard& each) {
-    return each.kind == HazardKind::memory_shared;
-  }));
+  ASSERT_EQ(hazards.size(), 1U);
+  EXPECT_EQ(hazards[0].kind, HazardKind::memory_shared);
 }
 
 // What is there all the time shares with nobody.

@@ -388,6 +388,24 @@ simulator::Decisions keep_all(const Trace& trace) {
   return decisions;
 }
 
+Trace two_offloadable(Bytes first, Bytes second) {
+  MicroTrace t;
+  const auto a = t.alloc(first);
+  const auto sa = t.pack(a);
+  t.let_go(a);
+  const auto b = t.alloc(second);
+  const auto sb = t.pack(b);
+  t.let_go(b);
+  t.backward();
+  t.run(5000);
+  t.unpack(sb);
+  t.run(5000);
+  t.unpack(sa);
+  t.free(b);
+  t.free(a);
+  return t.finish();
+}
+
 simulator::Decisions offload_all(const Trace& trace) {
   simulator::Decisions decisions = keep_all(trace);
   for (auto& row : decisions.saved) row.decision = simulator::Decision::offload;

@@ -127,6 +127,10 @@ LinkCurve flat_link(std::int64_t bytes_per_second, Nanoseconds latency = 0);
 
 // Everything kept, for tests to change row by row.
 simulator::Decisions keep_all(const Trace& trace);
+// Two storages, rows 0 and 1, packed in this order and unpacked the other way round: the usual
+// shape of a step.
+Trace two_offloadable(Bytes first, Bytes second);
+
 // Everything offloaded with automatic points.
 simulator::Decisions offload_all(const Trace& trace);
 
