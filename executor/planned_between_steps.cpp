@@ -37,16 +37,22 @@ Status PlannedStep::State::take_memory(const simulator::StepIndex& index) {
   Result<std::unique_ptr<StepMemory>> memory = device_.step_memory(std::move(layout));
   if (!memory) return memory.error();
   memory_ = std::move(memory).value();
-  device_.release_workspaces();
+  const std::vector<LibraryWorkspace> workspaces = device_.release_workspaces();
   std::vector<at::Tensor> tensors;
   for (const NamedTensor& each : parameters_.parameters()) tensors.push_back(each.tensor);
   tensors.insert(tensors.end(), options_.older.begin(), options_.older.end());
   options_.older.clear();  // their memory is not held
   if (Status status = older_.move_in(*memory_, tensors); !status) return status;
   Status mapped = memory_->map_rest();
-  if (mapped && trace_->schema.minor >= kBackwardWorkspaceSince) {
+  if (mapped) {
     memory_->begin_setup();
-    take_backward_workspace(device_.torch_device(), memory_.get());
+    {
+      const StepMemoryGuard guard(memory_.get());
+      device_.take_workspaces(workspaces);
+    }
+    if (trace_->schema.minor >= kBackwardWorkspaceSince) {
+      take_backward_workspace(device_.torch_device(), memory_.get());
+    }
     memory_->end_setup();
   }
   memory_setup_ = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
@@ -56,13 +62,14 @@ Status PlannedStep::State::take_memory(const simulator::StepIndex& index) {
 void PlannedStep::State::leave_memory() {
   if (memory_ == nullptr) return;
   const TurnLine::Place place(line_, next_turn());
-  device_.release_workspaces();
+  const std::vector<LibraryWorkspace> workspaces = device_.release_workspaces();
   std::vector<at::Tensor> tensors;
   for (const NamedTensor& each : parameters_.parameters()) {
     tensors.push_back(each.tensor);
     if (each.tensor.grad().defined()) tensors.push_back(each.tensor.grad());
   }
   older_.move_out(*memory_, tensors);
+  device_.take_workspaces(workspaces);
 }
 
 std::optional<StepMemoryReport> PlannedStep::State::memory_report() const {

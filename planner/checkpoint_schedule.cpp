@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "planner/budget.h"
 #include "planner/planner.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/replay/replay.h"

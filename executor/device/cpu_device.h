@@ -49,7 +49,8 @@ class CpuDevice final : public Device {
   [[nodiscard]] Result<std::unique_ptr<StepMemory>> step_memory(
       simulator::MemoryLayout layout) override;
   void release_cache() override {}
-  void release_workspaces() override {}
+  std::vector<LibraryWorkspace> release_workspaces() override { return {}; }
+  void take_workspaces(const std::vector<LibraryWorkspace>& /*workspaces*/) override {}
   [[nodiscard]] Bytes used_bytes() const override { return -1; }
   [[nodiscard]] at::Tensor allocate_buffer(Bytes bytes, std::int64_t tag) override;
   void begin_step() override {}  // no streams

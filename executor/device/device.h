@@ -45,6 +45,14 @@ struct MemoryStats {
   std::int64_t pinned_blocks = -1;
 };
 
+// One of those that the device's libraries keep for themselves, not its memory.
+struct LibraryWorkspace {
+  enum class Library : std::uint8_t { cublas, cublas_light };
+  Library library = Library::cublas;
+  void* handle = nullptr;  // the library's
+  void* stream = nullptr;  // the driver's
+};
+
 // Who made an allocation: the step itself, or the executor (a buffer of a load).
 inline constexpr std::int64_t kStepAllocation = -1;
 inline constexpr std::int64_t kOffPlanTag = -2;  // a buffer of a load outside any plan
@@ -128,9 +136,11 @@ class Device {
       simulator::MemoryLayout layout) = 0;
   // What the device's own allocator has cached goes back to the driver. Waits for the device.
   virtual void release_cache() = 0;
-  // What the device's libraries keep for themselves until they need it again (cuBLAS: a workspace
-  // for each thread) is freed. Waits for the device.
-  virtual void release_workspaces() = 0;
+  // What the device's libraries keep for themselves until they need it again (cuBLAS: workspaces
+  // of each thread and stream) is freed. Waits for the device. Which they were.
+  virtual std::vector<LibraryWorkspace> release_workspaces() = 0;
+  // They are there again, as far as there is memory, wherever the calling thread's allocations lie.
+  virtual void take_workspaces(const std::vector<LibraryWorkspace>& workspaces) = 0;
   // Used of the device's memory, as its driver says: the context and other programs included. -1 =
   // the device has no such number.
   [[nodiscard]] virtual Bytes used_bytes() const = 0;

@@ -36,7 +36,7 @@ std::string pattern_of(const Families::value_type& family) {
 // number alone.
 RecomputeRule rule_of_run(const Calls& calls, const std::string& name) {
   Families families;
-  for (const Call& call : calls_in(calls, name)) add_to(families, call.name);
+  for (const SegmentFinder::Named& call : calls_in(calls, name)) add_to(families, call.name);
   RecomputeRule rule;
   if (families.size() != 1) {
     rule.segment = name;

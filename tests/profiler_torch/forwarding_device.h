@@ -41,7 +41,12 @@ class ForwardingDevice : public executor::Device {
     return to_.step_memory(std::move(layout));
   }
   void release_cache() override { to_.release_cache(); }
-  void release_workspaces() override { to_.release_workspaces(); }
+  std::vector<executor::LibraryWorkspace> release_workspaces() override {
+    return to_.release_workspaces();
+  }
+  void take_workspaces(const std::vector<executor::LibraryWorkspace>& workspaces) override {
+    to_.take_workspaces(workspaces);
+  }
   [[nodiscard]] Bytes used_bytes() const override { return to_.used_bytes(); }
   [[nodiscard]] Result<executor::HostArena> host_arena(Bytes bytes) override {
     return to_.host_arena(bytes);

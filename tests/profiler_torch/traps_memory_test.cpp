@@ -172,7 +172,12 @@ class WatchedDevice final : public executor::Device {
     return device_.step_memory(std::move(layout));
   }
   void release_cache() override { device_.release_cache(); }
-  void release_workspaces() override { device_.release_workspaces(); }
+  std::vector<executor::LibraryWorkspace> release_workspaces() override {
+    return device_.release_workspaces();
+  }
+  void take_workspaces(const std::vector<executor::LibraryWorkspace>& workspaces) override {
+    device_.take_workspaces(workspaces);
+  }
   [[nodiscard]] Bytes used_bytes() const override { return device_.used_bytes(); }
   Result<executor::HostArena> host_arena(Bytes bytes) override { return device_.host_arena(bytes); }
   void synchronize_compute() override { device_.synchronize_compute(); }

@@ -289,7 +289,8 @@ TEST(HandOuts, WhatTheFirstPeriodMakesIsNotGonePastByWhatLiesAheadOfIt) {
 // The same of a recording: no state comes ahead of its parameter's update, where reach() would go
 // past it.
 TEST(MemoryLayout, StateOfARecordedAdamwComesBehindTheBeginOfItsUpdate) {
-  const auto loaded = load_trace(STOWAGE_TEST_DATA_DIR "/gpt2-l2-adamw-bf16-h100.trace.json.gz");
+  const auto loaded =
+      load_trace(STOWAGE_SOURCE_DIR "/traces/samples/gpt2-l2-adamw-bf16-h100.trace.json.gz");
   ASSERT_TRUE(loaded.ok());
   const Trace& trace = loaded->trace;
   const StepIndex index(trace);

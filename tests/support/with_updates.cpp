@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 namespace stowage::testing {
 namespace {
@@ -107,6 +108,11 @@ class Updater {
 };
 
 }  // namespace
+
+bool has_updates(const Trace& recording) {
+  const std::vector<EventKind>& kinds = recording.events.kind;
+  return std::find(kinds.begin(), kinds.end(), EventKind::parameter_update_begin) != kinds.end();
+}
 
 Trace with_updates(Trace recording, Nanoseconds time) {
   return Updater(std::move(recording), time).run();

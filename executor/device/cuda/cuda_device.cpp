@@ -6,6 +6,8 @@
 #include <ATen/cuda/EmptyTensor.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -14,6 +16,9 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <mutex>
+#include <shared_mutex>
+#include <tuple>
 #include <utility>
 
 #include "executor/device/allocation_tag.h"
@@ -38,6 +43,20 @@ constexpr std::size_t kAll = 0;  // c10::CachingAllocator::StatType::AGGREGATE
 void unpin(void* data) {
   // At the end of the process the driver has done it already.
   if (cudaHostUnregister(data) != cudaSuccess) static_cast<void>(cudaGetLastError());
+}
+
+struct WorkspaceKind {
+  LibraryWorkspace::Library library;
+  at::cuda::WorkspaceMapWithMutex& kept;  // by handle and stream
+  std::size_t bytes;
+};
+
+std::array<WorkspaceKind, 2> workspace_kinds() {
+  using Library = LibraryWorkspace::Library;
+  return {{{Library::cublas, at::cuda::cublas_handle_stream_to_workspace(),
+            at::cuda::getChosenWorkspaceSize()},
+           {Library::cublas_light, at::cuda::cublaslt_handle_stream_to_workspace(),
+            at::cuda::getCUDABlasLtWorkspaceSize()}}};
 }
 
 Error no_device(const std::string& why) {
@@ -248,9 +267,38 @@ void CudaDevice::release_cache() {
   native::emptyCache();
 }
 
-void CudaDevice::release_workspaces() {
+std::vector<LibraryWorkspace> CudaDevice::release_workspaces() {
   synchronize();
+  std::vector<LibraryWorkspace> workspaces;
+  for (const WorkspaceKind& kind : workspace_kinds()) {
+    const std::shared_lock lock(kind.kept.mutex);
+    for (const auto& [key, memory] : kind.kept.map) {
+      if (memory.device() != torch_device()) continue;
+      workspaces.push_back({kind.library, std::get<0>(key), std::get<1>(key)});
+    }
+  }
   at::cuda::clearCublasWorkspaces();
+  return workspaces;
+}
+
+void CudaDevice::take_workspaces(const std::vector<LibraryWorkspace>& workspaces) {
+  const c10::cuda::CUDAGuard on_this(index_);
+  for (const WorkspaceKind& kind : workspace_kinds()) {
+    const std::unique_lock lock(kind.kept.mutex);
+    for (const LibraryWorkspace& each : workspaces) {
+      if (each.library != kind.library) continue;
+      const auto [at, is_new] =
+          kind.kept.map.try_emplace(std::make_tuple(each.handle, each.stream));
+      if (!is_new) continue;
+      const c10::cuda::CUDAStreamGuard on_its_stream(
+          c10::cuda::getStreamFromExternal(static_cast<cudaStream_t>(each.stream), index_));
+      try {
+        at->second = at::cuda::getCUDADeviceAllocator()->allocate(kind.bytes);
+      } catch (const c10::OutOfMemoryError&) {
+        kind.kept.map.erase(at);  // the library takes it when it is needed
+      }
+    }
+  }
 }
 
 Bytes CudaDevice::used_bytes() const {

@@ -65,7 +65,8 @@ class CudaDevice final : public Device {
   [[nodiscard]] Result<std::unique_ptr<StepMemory>> step_memory(
       simulator::MemoryLayout layout) override;
   void release_cache() override;
-  void release_workspaces() override;
+  std::vector<LibraryWorkspace> release_workspaces() override;
+  void take_workspaces(const std::vector<LibraryWorkspace>& workspaces) override;
   [[nodiscard]] Bytes used_bytes() const override;
   [[nodiscard]] at::Tensor allocate_buffer(Bytes bytes, std::int64_t tag) override;
 
