@@ -77,8 +77,9 @@ std::string verdict(const PlanAnswer& answer, const Paint& paint) {
     case PlanKind::offload_cannot_help: {
       std::string means = means_of(outcome);
       means.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(means.front())));
-      return paint.red(means + " cannot lower this peak") +
-             ": nothing that could leave is alive there, and it is above the budget.\n";
+      return paint.red(means + " cannot lower this peak") + ": nothing that " +
+             (outcome.allowed.text().empty() ? "could" : "is allowed to") +
+             " leave is alive there, and it is above the budget.\n";
     }
     case PlanKind::policy_over_budget:
       return paint.red(is_over_host_budget_alone(answer) ? "Over the host budget"
@@ -119,6 +120,13 @@ std::string figures(const PlanAnswer& answer) {
   return table.text(2);
 }
 
+std::string reached_text(const PlanOutcome& outcome, simulator::PeakKind on) {
+  if (outcome.kept_from == 0) return "";
+  if (outcome.floor.reached && on != simulator::PeakKind::reserved) return ", and one reaches it";
+  return "; the tightest plan known keeps a budget of " + report::exact_bytes(outcome.kept_from) +
+         (on == simulator::PeakKind::reserved ? " reserved" : "");
+}
+
 // Reserved bytes cannot be fewer than active ones, which is what the floor counts for both.
 std::string floor_text(const PlanOutcome& outcome, simulator::PeakKind on, std::size_t rows) {
   const planner::MemoryFloor& floor = outcome.floor;
@@ -138,8 +146,7 @@ std::string floor_text(const PlanOutcome& outcome, simulator::PeakKind on, std::
       "The floor: no " + outcome.allowed.limits("mix of decisions") + " has a lower peak " +
       (on == simulator::PeakKind::reserved ? "active (reserved bytes are never fewer)"
                                            : simulator::name_of(on)) +
-      " than " + report::exact_bytes(floor.bytes) +
-      (floor.reached && on != simulator::PeakKind::reserved ? ", and one reaches it" : "") +
+      " than " + report::exact_bytes(floor.bytes) + reached_text(outcome, on) +
       ".\nIt is made at " + floor_place(floor) + " by\n" + table.text(2);
   if (floor.storages.size() > rows) {
     Bytes rest = 0;
@@ -226,16 +233,20 @@ Error why_infeasible(const PlanAnswer& answer) {
                       "is " + std::to_string(outcome.floor.bytes) + " bytes" + of_active(answer) +
                       ", made at " + floor_place(outcome.floor) + "; the budget is " +
                       std::to_string(budget) + " bytes" +
-                      (of_active(answer).empty() ? "" : " reserved, which are never fewer");
-      error.hint =
-          "a budget of the floor or more, a smaller batch, or a model that needs less there";
+                      (of_active(answer).empty() ? "" : " reserved, which are never fewer") +
+                      (outcome.floor.bytes > budget ? "" : " and come in pages of 2 MiB");
+      error.hint = "a budget of " + std::to_string(outcome.kept_from) +
+                   " bytes or more, which the tightest plan known keeps" +
+                   (outcome.allowed.text().empty() ? "" : ", to allow more") +
+                   ", a smaller batch, or a model that needs less there";
       break;
     case PlanKind::offload_cannot_help:
       error.message = "infeasible: " + means_of(outcome) + " cannot lower this peak of " +
                       std::to_string(planner::peak_of(outcome.resident, answer.budget_on)) +
                       " bytes, made at " + floor_place(outcome.floor) + "; the budget is " +
                       std::to_string(budget) + " bytes";
-      error.hint = "a smaller batch, or a model that needs less there";
+      error.hint = std::string(outcome.allowed.text().empty() ? "" : "to allow more, ") +
+                   "a smaller batch, or a model that needs less there";
       break;
     case PlanKind::policy_over_budget:
       if (is_over_host_budget_alone(answer)) {
@@ -261,8 +272,9 @@ Error why_infeasible(const PlanAnswer& answer) {
       }
       error.hint = outcome.search.stopped
                        ? "a longer --time-limit, or a larger budget"
-                       : "a larger budget; the floor is " + format_bytes(outcome.floor.bytes) +
-                             of_active(answer);
+                       : "a budget of " + std::to_string(outcome.kept_from) +
+                             " bytes or more, which the tightest plan known keeps; the floor is " +
+                             format_bytes(outcome.floor.bytes) + of_active(answer);
       break;
     case PlanKind::planned:
     case PlanKind::fits_already:

@@ -52,6 +52,7 @@ std::string plan_answer_json(const simulator::StepIndex& index, const PlanAnswer
   json["lower_bound"] = {{"step_ns", outcome.lower_bound_step}};
   json["gap"] = static_cast<double>(outcome.gap_ppm) / static_cast<double>(kPpm);
   json["floor"] = floor_json(outcome.floor);
+  json["kept_from_bytes"] = outcome.kept_from > 0 ? Json(outcome.kept_from) : Json(nullptr);
   json["search"] = {
       {"evaluations", outcome.search.evaluations}, {"candidates", outcome.search.candidates},
       {"grid_points", outcome.search.grid_points}, {"structures", outcome.search.structures},

@@ -59,7 +59,7 @@ std::string recompute_by_layer_text(const simulator::Step& step,
   TextTable table;
   table.column("layer");
   table.column("by");
-  table.column("gone at the peak", Align::right);
+  table.column("gone at this peak", Align::right);
   table.column("frees", Align::right);
   table.column("adds", Align::right);
   report::RecomputedLayer all;
@@ -73,7 +73,13 @@ std::string recompute_by_layer_text(const simulator::Step& step,
   }
   table.row({"together", "", format_bytes(all.freed_at_peak), format_bytes(all.freed),
              format_time(all.time)});
-  return "\n" + paint.bold("What recompute buys") + "\n" + table.text(2);
+  std::string text = "\n" + paint.bold("What recompute buys") + "\n" + table.text(2);
+  if (all.freed_at_peak == 0) {
+    text +=
+        "  The peak under this plan is where all of it has run again: what it frees made the "
+        "recorded peak lower, not this one.\n";
+  }
+  return text;
 }
 
 }  // namespace stowage::cli

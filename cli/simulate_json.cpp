@@ -108,6 +108,7 @@ std::string simulate_json(const report::Simulation& simulation, const simulator:
     return tenant.kind == &simulator::kSavedTensor;
   });
   json["peak_at"] = moment_json(simulation.peak_at);
+  json["peak_at"]["recorded_op"] = simulation.peak_at.recorded_op.value;
   json["stalls"] = stalls_json(simulation.stalls);
   add_recomputed(simulation.index->step(), simulation.result, json);
   add_reserved(simulation.reserved, json);

@@ -22,7 +22,7 @@
 
 namespace stowage::executor {
 
-// Which layer call begins a segment, and what of it runs again.
+// Which layer call begins a segment, and which saved tensors its run makes again.
 struct SegmentSpec {
   std::string path;
   std::int32_t call = 0;

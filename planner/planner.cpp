@@ -14,9 +14,11 @@
 #include "planner/structure_search.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/machine/rest_gain.h"
+#include "simulator/placement/placement.h"
 #include "simulator/plan/parameter_shards.h"
 #include "simulator/step/plan_structure.h"
 #include "simulator/step/segment_rule_writer.h"
+#include "simulator/step/unroll.h"
 #include "traces/build_info.h"
 #include "traces/size_text.h"
 #include "traces/units.h"
@@ -103,10 +105,8 @@ class Planner {
                    "use --budget-on active"};
     }
     out_.floor = base_.floor();
-    if (any_structure_) {
-      out_.floor = memory_floor(*any_structure_);
-      out_.floor.reached = base_.tight().peak == out_.floor.bytes;
-    }
+    if (any_structure_) out_.floor = memory_floor(*any_structure_);
+    out_.floor.reached = false;
     out_.lower_bound_step = out_.resident.step_ns;
     const std::string policy = policy_name(request_.policy);
     if (policy == "auto") out_.allowed = request_.allowed;
@@ -119,6 +119,8 @@ class Planner {
         if (auto rules = policy_rules(index_, request_.policy); !rules) return rules.error();
       }
       status = run_auto();
+      out_.kept_from = kept_from();
+      out_.floor.reached = out_.kept_from == lowest_budget();
     }
     if (!status) return status.error();
     out_.search.evaluations = spent_.evaluations;
@@ -134,12 +136,8 @@ class Planner {
   };
 
   Status check() const {
-    const Phases& phases = index_.step().recording().phases;
-    if (std::find(phases.kind.begin(), phases.kind.end(), PhaseKind::recompute) !=
-        phases.kind.end()) {
-      return Error{ErrorCode::bad_input,
-                   "the recording is of a step that computes again under a plan already", "",
-                   "/phases", "plan from the recording that this plan was made from"};
+    if (Status status = simulator::runs_nothing_again(index_.step().recording()); !status) {
+      return status;
     }
     if (policy_name(request_.policy) == "auto" && !request_.budget) {
       return Error{ErrorCode::usage, "the planner needs a budget", "", "",
@@ -169,6 +167,38 @@ class Planner {
     return wanders ? peak + peak / kWandersBy : peak;
   }
 
+  // Proven: no plan keeps a budget below it. What is reserved is never less than what is active,
+  // and whole pages.
+  [[nodiscard]] Bytes lowest_budget() const {
+    const Bytes pages = (out_.floor.bytes + simulator::kDevicePage - 1) / simulator::kDevicePage;
+    return request_.budget_on == PeakKind::reserved ? pages * simulator::kDevicePage
+                                                    : out_.floor.bytes;
+  }
+
+  // The least of the answer, which may be the tightest plan itself, of nothing moved, and of the
+  // tightest plans of where the answer was found.
+  [[nodiscard]] Bytes kept_from() {
+    Bytes least = peak_with_allowance(out_.resident);
+    if (within_host_budget(out_.predicted)) {
+      least = std::min(least, peak_with_allowance(out_.predicted));
+    }
+    for (StructureSearch* in : {&base_, best_ ? best_->in : &base_}) {
+      if (least <= lowest_budget()) break;
+      Evaluator& evaluator = in->evaluator();
+      const auto tight = evaluator.evaluate(in->footprints().tight(in->tight().choices));
+      if (!tight || (request_.host_budget && tight->result.host_bytes > *request_.host_budget)) {
+        continue;
+      }
+      ReplayResult exact = tight->result;
+      (request_.budget_on == PeakKind::reserved ? exact.peak_reserved
+       : request_.budget_on == PeakKind::active ? exact.peak_active
+                                                : exact.peak_requested) =
+          evaluator.exact_peak(*tight);
+      least = std::min(least, peak_with_allowance(exact));
+    }
+    return least;
+  }
+
   [[nodiscard]] bool within_budget(const ReplayResult& result) const {
     return !request_.budget || peak_with_allowance(result) <= *request_.budget;
   }
@@ -184,7 +214,6 @@ class Planner {
     if (runs_again(*rules)) {
       any_structure_.emplace(index_, request_.budget_on, Allowed{});
       out_.floor = memory_floor(*any_structure_);
-      out_.floor.reached = false;
     }
     out_.notes = rules->notes;
     if (auto status = finish(std::move(rules).value()); !status) {
@@ -232,7 +261,7 @@ class Planner {
       out_.notes.push_back("the step fits already: its peak is " + format_bytes(resident));
       return finish(resident_rules());
     }
-    if (out_.floor.bytes > budget) {
+    if (lowest_budget() > budget) {
       if (out_.floor.bytes >= resident) {
         out_.kind = PlanKind::offload_cannot_help;
         out_.notes.push_back("no " + request_.allowed.limits("decision") + " lowers the peak of " +
@@ -258,7 +287,7 @@ class Planner {
         finish_with(tightest->footprints().tight(tightest->tight().choices), *tightest);
     out_.notes.insert(out_.notes.begin(),
                       "no plan within the budget was found; the tightest has a peak of " +
-                          format_bytes(peak_of(out_.predicted, request_.budget_on)));
+                          std::to_string(peak_of(out_.predicted, request_.budget_on)) + " bytes");
     return status;
   }
 

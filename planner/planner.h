@@ -71,7 +71,10 @@ struct PlanOutcome {
   simulator::ReplayResult predicted;  // of `plan`
   Nanoseconds lower_bound_step = 0;   // for every plan within the budgets
   std::int64_t gap_ppm = 0;           // (predicted step - bound) / bound
+  // `floor.reached`: by the tightest plan known, in the budget's counter.
   MemoryFloor floor;
+  // The smallest budget that the tightest plan known keeps; 0: none was looked for (a policy).
+  Bytes kept_from = 0;
   Allowed allowed;  // what floor and bound are of: all, but with `auto` and less in the request
   SearchStats search;
   std::vector<std::string> notes;  // the lowering's, and why the answer is what it is

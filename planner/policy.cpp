@@ -105,6 +105,10 @@ Result<PolicyRules> policy_rules(const simulator::StepIndex& index, const std::s
   for (const Entry& entry : entries()) {
     known.push_back(entry.info.name);
     if (entry.info.name != name) continue;
+    if (spec.size() == name.size() + 1) {
+      return Error{ErrorCode::usage, "policy '" + spec + "' names no option", "", "",
+                   "leave the colon out"};
+    }
     auto options = parse_options(
         entry.info, spec.size() > name.size() ? spec.substr(name.size() + 1) : std::string());
     if (!options) return options.error();

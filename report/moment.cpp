@@ -11,7 +11,7 @@ Moment moment_at(const Trace& trace, EventId event) {
   moment.event = event;
   if (!event.valid()) return moment;
   moment.time = trace.events.time[event.index()];
-  moment.op = trace.events.op[event.index()];
+  moment.op = moment.recorded_op = trace.events.op[event.index()];
   moment.layer = "step";
   if (moment.op.valid()) {
     moment.op_name = trace.string(trace.ops.name[moment.op.index()]);
@@ -22,6 +22,14 @@ Moment moment_at(const Trace& trace, EventId event) {
       moment.phase = trace.phases.kind[i];
     }
   }
+  return moment;
+}
+
+Moment moment_at(const simulator::Step& step, EventId event) {
+  Moment moment = moment_at(step.trace(), event);
+  if (!moment.op.valid()) return moment;
+  const simulator::Origin<OpId> origin = step.origin(moment.op);
+  moment.recorded_op = origin.source == 0 ? origin.row : OpId();
   return moment;
 }
 

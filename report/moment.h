@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "simulator/step/step.h"
 #include "traces/trace.h"
 
 namespace stowage::report {
@@ -12,7 +13,8 @@ namespace stowage::report {
 struct Moment {
   EventId event;
   Nanoseconds time = 0;
-  OpId op;  // innermost op, -1 = none
+  OpId op;           // innermost op, -1 = none
+  OpId recorded_op;  // the same in the recording, which `stowage inspect --at` knows; -1 = none
   std::string op_name;
   std::string layer;
   std::optional<PhaseKind> phase;
@@ -24,6 +26,8 @@ struct Moment {
 
 // Position of an event in words: op, layer, phase; its time in the recorded step.
 [[nodiscard]] Moment moment_at(const Trace& trace, EventId event);
+// In a step of which something may run again.
+[[nodiscard]] Moment moment_at(const simulator::Step& step, EventId event);
 
 // "layers.3.mlp", "step" outside any.
 [[nodiscard]] std::string layer_name(const Trace& trace, LayerId layer);

@@ -7,6 +7,7 @@
 #include "simulator/allocator/allocator_replay.h"
 #include "simulator/hazards/hazards.h"
 #include "simulator/plan/decisions.h"
+#include "simulator/plan/rule_match.h"
 #include "simulator/step/plan_structure.h"
 
 namespace stowage::report {
@@ -22,7 +23,11 @@ std::vector<std::string> shadowed_rules(const Trace& trace, const simulator::Pla
   }
   std::vector<std::string> notes;
   for (std::size_t i = 0; i < plan.saved.size(); ++i) {
-    if (decides[i] || plan.saved[i].decision == simulator::Decision::keep) continue;
+    // What is left stays, as without the rule.
+    const auto matcher = simulator::RuleMatcher::make(trace, plan.saved[i]);
+    const bool is_rest = plan.saved[i].decision == simulator::Decision::keep && matcher &&
+                         matcher->matches_everything();
+    if (decides[i] || is_rest) continue;
     notes.push_back("/saved/" + std::to_string(i) +
                     ": decides nothing: earlier rules take all that it matches");
   }
@@ -98,7 +103,7 @@ Result<Simulation> simulate(const simulator::StepIndex& recorded, const simulato
   }
   simulation.stalls = explain_stalls(index, simulation.schedule, simulation.result,
                                      simulation.detail, plan.budget.device);
-  simulation.peak_at = moment_at(trace, simulation.result.peak_event);
+  simulation.peak_at = moment_at(index.step(), simulation.result.peak_event);
   if (simulation.result.peak_event.valid()) {
     simulation.peak_at.time = simulation.detail.time[simulation.result.peak_event.index()];
   }

@@ -38,7 +38,8 @@ class Explainer {
  public:
   Explainer(const simulator::StepIndex& index, const simulator::Schedule& schedule,
             const simulator::ReplayDetail& detail, std::optional<Bytes> budget)
-      : trace_(index.trace()),
+      : step_(index.step()),
+        trace_(index.trace()),
         schedule_(schedule),
         detail_(detail),
         budget_(budget),
@@ -198,7 +199,7 @@ class Explainer {
     remedy.text = "start it ";
     if (queued) remedy.text += "and the " + copies_text(row.copies_ahead) + " ahead of it ";
     remedy.text +=
-        format_time(row.duration) + " earlier, at " + place(moment_at(trace_, remedy.start_at));
+        format_time(row.duration) + " earlier, at " + place(moment_at(step_, remedy.start_at));
     if (remedy.over > 0) remedy.text += " (" + format_bytes(remedy.over) + " over the budget)";
     row.remedies.push_back(std::move(remedy));
   }
@@ -215,6 +216,7 @@ class Explainer {
     row.remedies.push_back(std::move(remedy));
   }
 
+  const simulator::Step& step_;
   const Trace& trace_;
   const simulator::Schedule& schedule_;
   const simulator::ReplayDetail& detail_;

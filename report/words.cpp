@@ -69,7 +69,11 @@ std::string run_line(const Trace& trace) {
 std::string place(const Moment& moment) {
   std::string text;
   if (moment.op.valid()) {
-    text = moment.op_name + " (op " + std::to_string(moment.op.value) + ") in " + moment.layer;
+    text = moment.op_name;
+    if (const OpId op = moment.recorded_op; op.valid()) {
+      text += " (op " + std::to_string(op.value) + ")";
+    }
+    text += " in " + moment.layer;
   } else {
     text = "no op, event " + std::to_string(moment.event.value);
   }

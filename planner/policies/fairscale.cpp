@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -163,6 +164,12 @@ Rules fairscale_rules(const simulator::StepIndex& index, const Options& options,
   parameters.prefetch = 1;
   // No rule of saved tensors: one that keeps the rest would keep what segments are given.
   PolicyRules rules{{}, simulator::to_shards(trace, parameters), 0};
+  std::set<std::int32_t> made;
+  for (const auto& [item, shard] : shard_of) made.insert(shard);
+  if (made.size() < static_cast<std::size_t>(*shards)) {
+    rules.notes.push_back("policy fairscale: the layers make " + std::to_string(made.size()) +
+                          " shards, fewer than shards=" + std::to_string(*shards));
+  }
   add_recompute(index, given, shard_of, rules);
   return rules;
 }

@@ -25,7 +25,7 @@ struct StayAtEnd {
 // find_hazards() is empty. Cost: O(stays + instructions).
 [[nodiscard]] std::vector<StayAtEnd> stays_at_end(const StepIndex& index, const Schedule& schedule);
 
-// The hazards of `without` itself, or what of it does not fit `schedule`: other tenants, homes or
+// The hazards of `without` itself, or its differences from `schedule`: other tenants, homes or
 // stays, other instructions ahead of the section (simulator/step/update_section.h), other stays on
 // the device at the end, an update of the step before that nobody stores. Empty = proven.
 // Precondition: find_hazards(taken, schedule) is empty. Cost: that of find_hazards().

@@ -88,6 +88,27 @@ Status check_owners(const StepIndex& index, const Plan& plan, const Decisions& d
   return Unit{};
 }
 
+// Of tensors whose reload point is ahead of where they leave, so that they come back at once.
+void note_early_loads(Movement& movement) {
+  std::vector<PeriodPosition> evict(movement.tenants.size(), kNoPosition);
+  for (const PlacedStay& stay : movement.stays) {
+    if (stay.is_made) evict[stay.tenant.index()] = stay.evict;
+  }
+  for (const PlacedStay& stay : movement.stays) {
+    if (!stay.serves_unpacks() || stay.wanted_load == kNoPosition) continue;
+    if (stay.wanted_load >= evict[stay.tenant.index()]) continue;
+    for (const SavedId saved : movement.tenants[stay.tenant.index()].saved) {
+      movement.notes.push_back(
+          {saved, "frees nothing: its reload point lies ahead of where it leaves"});
+    }
+  }
+}
+
+Error not_done_here(std::string pointer) {
+  return {ErrorCode::bad_input, "the plan computes again, which is not done here", "",
+          std::move(pointer), "use stowage simulate, execute or verify, or leave it out"};
+}
+
 }  // namespace
 
 std::string subject_of(const Trace& trace, const LoweringNote& note) {
@@ -124,6 +145,7 @@ Result<Lowering> lower(const StepIndex& index, const Decisions& decisions,
                  "/calibration", "record it again with `stowage profile`"};
   }
   place_movement(index, decisions.budget, movement);
+  note_early_loads(movement);
   std::vector<LoweringNote> notes = std::move(movement.notes);
   return Lowering{build_schedule(index, std::move(movement)), std::move(notes)};
 }
@@ -143,16 +165,14 @@ Result<Lowering> lower(const StepIndex& index, const Plan& plan) {
                      " and saves other tensors",
                  "", "/for/fingerprint", "plan again from this trace"};
   }
-  const bool by_ops = std::any_of(plan.saved.begin(), plan.saved.end(), [](const SavedRule& rule) {
-    return rule.decision == Decision::recompute;
-  });
-  if ((!plan.recompute.empty() || by_ops) && index.step().segments().empty()) {
-    return Error{ErrorCode::bad_input, "the plan computes again, which is not done here", "",
-                 plan.recompute.empty() ? "/saved" : "/recompute",
-                 "use stowage simulate, execute or verify, or leave it out"};
-  }
+  const bool is_unrolled = !index.step().segments().empty();
+  if (!plan.recompute.empty() && !is_unrolled) return not_done_here("/recompute");
   const auto decisions = resolve(trace, plan);
   if (!decisions) return decisions.error();
+  for (const SavedDecision& each : decisions->saved) {
+    if (each.decision != Decision::recompute || is_unrolled) continue;
+    return not_done_here("/saved/" + std::to_string(each.rule));
+  }
   if (Status owners = check_owners(index, plan, *decisions); !owners) return owners.error();
   Result<Lowering> lowering = lower(index, *decisions);
   if (lowering) lowering->schedule.placement = plan.placement;

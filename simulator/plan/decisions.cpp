@@ -87,7 +87,11 @@ Error matches_nothing(const Trace& trace, const SavedRule& rule, std::size_t num
     site_is_older = site_is_older || (named && pre_existing(trace, trace.saved.storage[i]));
   }
   if (site_exists) {
-    error.hint = "the site exists; class, op or min_bytes exclude it";
+    const bool is_site_alone = rule.site && !rule.storage_class && !rule.op && !rule.min_bytes;
+    error.hint = is_site_alone
+                     ? "what runs again is given that; such a rule says so in its site: \"#in\" "
+                       "and a number, or \"#in*\""
+                     : "the site exists; class, op or min_bytes exclude it";
   } else if (site_is_older && !rule.storage_class) {
     error.hint =
         "its storage is older than the step: such a rule names its class, e.g. \"class\": "

@@ -19,7 +19,7 @@ namespace stowage::simulator {
 // of all others. Cost: O(saved tensors log saved tensors).
 [[nodiscard]] std::vector<SavedRule> op_rules(const Trace& recording, const Structure& structure);
 
-// The structure of a step that was unrolled: what of it runs again.
+// The structure that a step was unrolled under: its segments and ops that run again.
 [[nodiscard]] Structure structure_of(const Step& step);
 
 // The step under it. Errors: those of structure_of() and of the other unroll(), these at the rule

@@ -39,14 +39,14 @@ class Step {
   // `recording` must outlive the step; what else it needs is shared.
   Step(const Trace& recording, std::shared_ptr<const ComposedStep> composed);
   Step(const Trace& recording, std::shared_ptr<const RecomputedStep> recomputed);
-  // The same with what of it runs again: of a step that was made of one where that does, with the
-  // same rows.
+  // The same with other segments that run again: of a step that was made of one where that does,
+  // with the same rows.
   [[nodiscard]] Step with_segments(std::vector<SegmentRows> segments) const;
 
   [[nodiscard]] const Trace& trace() const { return *tables_; }
   [[nodiscard]] const Trace& recording() const { return *recording_; }
   [[nodiscard]] bool is_recording() const { return tables_ == recording_; }
-  // What of it runs again, in order of their begin in forward.
+  // Its segments that run again, in order of their begin in forward.
   [[nodiscard]] const std::vector<SegmentRows>& segments() const;
   // A saved tensor that a segment gives up in forward, or that it saves when it runs again: it has
   // an owner, and nobody else moves it.

@@ -1,10 +1,12 @@
 #include "simulator/step/unroll.h"
 
+#include <algorithm>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "simulator/step/composed_step.h"
 #include "simulator/step/nested_segments.h"
@@ -27,6 +29,7 @@ Error of_structure(Error error) {
 }
 
 Result<Step> unroll_segments(const Trace& recording, const Structure& structure) {
+  if (Status status = runs_nothing_again(recording); !status) return status.error();
   if (!structure.parts.empty() || !structure.update) {
     return Error{ErrorCode::bad_input,
                  "a structure that recomputes segments has no other decision yet", "", "", ""};
@@ -57,6 +60,14 @@ Result<Step> unroll_segments(const Trace& recording, const Structure& structure)
 }
 
 }  // namespace
+
+Status runs_nothing_again(const Trace& recording) {
+  const std::vector<PhaseKind>& kinds = recording.phases.kind;
+  if (std::find(kinds.begin(), kinds.end(), PhaseKind::recompute) == kinds.end()) return Unit{};
+  return Error{ErrorCode::bad_input,
+               "the recording is of a step that computes again under a plan already", "", "",
+               "use the recording that its plan was made from"};
+}
 
 Result<Step> unroll(const Trace& recording, const Structure& structure,
                     const std::vector<StepTemplate>& templates) {

@@ -11,6 +11,10 @@
 
 namespace stowage::simulator {
 
+// Error (bad_input) where the recording is of a step that computes again itself: what a plan leaves
+// out or makes again must be the model's own.
+[[nodiscard]] Status runs_nothing_again(const Trace& recording);
+
 // The recording with the templates of the structure's decisions in the place of the events that
 // they replace, and without its update where the structure says so (update_section.h); without
 // structure the recording itself. The step refers to the recording and shares

@@ -17,6 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using testing::small_trace;
 using ::testing::StartsWith;
 using Json = nlohmann::json;
@@ -284,6 +285,26 @@ TEST_F(BadInput, ARuleThatDecidesNothingIsNoted) {
   const Outcome outcome = stowage({"simulate", trace_, "--plan", "-"}, plan.dump());
   EXPECT_EQ(outcome.code, 0);
   EXPECT_THAT(outcome.err, HasSubstr("warning: /saved/1: decides nothing"));
+}
+
+TEST_F(BadInput, AnyRuleThatDecidesNothingIsNoted) {
+  const auto err_of = [&](const char* first, const char* second, const char* site) {
+    const Json plan = {
+        {"schema", "stowage-plan/1"},
+        {"saved",
+         {{{"site", "layers.*"}, {"do", first}}, {{"site", site}, {"do", second}, {"by", "ops"}}}}};
+    Json rules = plan;
+    if (std::string(second) != "recompute") rules["saved"][1].erase("by");
+    const Outcome outcome = stowage({"simulate", trace_, "--plan", "-"}, rules.dump());
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.err;
+  };
+  // Somebody who protects a layer is told that it leaves.
+  EXPECT_THAT(err_of("offload", "keep", "layers.0#0"), HasSubstr("/saved/1: decides nothing"));
+  // Nothing computes again, so nothing is refused.
+  EXPECT_THAT(err_of("keep", "recompute", "layers.0#0"), HasSubstr("/saved/1: decides nothing"));
+  // The usual last rule.
+  EXPECT_THAT(err_of("offload", "keep", "*"), Not(HasSubstr("decides nothing")));
 }
 
 TEST_F(BadInput, NamesThatWouldMoveTheCursor) {

@@ -99,6 +99,11 @@ TEST(Recompute, ARunUnderAPlanIsRecorded) {
             predicted.at("peak_requested_bytes"));
   cli_tests::expect_error(stowage({"plan", again, "--budget", "90%"}), 3,
                           {again, "computes again under a plan already"});
+  // Nor is it made to compute again once more.
+  for (const char* policy : {"selective", "checkpoint"}) {
+    cli_tests::expect_error(stowage({"simulate", again, "--policy", policy}), 3,
+                            {"computes again under a plan already"});
+  }
 }
 
 TEST(Recompute, RecordingsUnderAPlanAreOfThatPlansRun) {

@@ -195,6 +195,7 @@ TEST(CheckpointSchedule, NeedsABudgetAndNoOtherChoice) {
   EXPECT_EQ(error_of("checkpoint:schedule=optimal").code, ErrorCode::usage);
   EXPECT_THAT(error_of("checkpoint:schedule=optimal").message, HasSubstr("needs a budget"));
   EXPECT_EQ(error_of("checkpoint:schedule=best").code, ErrorCode::usage);
+  EXPECT_EQ(error_of("checkpoint:").message, "policy 'checkpoint:' names no option");
   EXPECT_EQ(error_of("checkpoint:schedule=optimal,run=sqrt").code, ErrorCode::usage);
   EXPECT_EQ(error_of("checkpoint:schedule=optimal,every=2").code, ErrorCode::usage);
 }

@@ -14,10 +14,12 @@
 namespace stowage::planner {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::MicroTrace;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 // "embed" and four layers with parameters of 200, 400, 400, 400 and 1200 bytes. Each layer is given
@@ -76,8 +78,12 @@ TEST(Fairscale, CutsGreedilyByParameters) {
   EXPECT_THAT(shards_of(trace, "fairscale"),
               ElementsAre(ElementsAre("embed", "layers.0"), ElementsAre("layers.[1-2]"),
                           ElementsAre("layers.3")));
-  // No more shards than items.
+  // No more shards than items, which is said.
   EXPECT_THAT(shards_of(trace, "fairscale:shards=99"), SizeIs(5));
+  const simulator::StepIndex index(trace);
+  EXPECT_THAT(policy_rules(index, "fairscale:shards=99")->notes,
+              Contains("policy fairscale: the layers make 5 shards, fewer than shards=99"));
+  EXPECT_THAT(policy_rules(index, "fairscale")->notes, Not(Contains(HasSubstr("fewer than"))));
   for (const char* spec : {"fairscale:shards=0", "fairscale:shards=few", "fairscale:shards="}) {
     EXPECT_EQ(policy_rules(simulator::StepIndex(trace), spec).error().code, ErrorCode::usage);
   }

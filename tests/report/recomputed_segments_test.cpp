@@ -1,10 +1,13 @@
 // report/recomputed_segments.h on a step by hand.
 #include "report/recomputed_segments.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "report/moment.h"
+#include "report/words.h"
 #include "simulator/step/recomputed_step.h"
 #include "simulator/step/unroll.h"
 #include "tests/support/micro_trace.h"
@@ -66,6 +69,27 @@ TEST(RecomputedSegments, OfOpsAreThoseOfTheirLayer) {
 }
 
 // y is given up first, then z; both are gone until the run begins.
+// What runs again has numbers of its own; the recording's are those that a reader can look up.
+TEST(Moments, NameTheRecordedOp) {
+  const Trace trace = two_ops();
+  Structure structure;
+  structure.ops = {"a#1", "a#2"};
+  const auto step = simulator::unroll(trace, structure);
+  ASSERT_TRUE(step.ok()) << step.error().text();
+  const Trace& rows = step->trace();
+  int again = 0;
+  for (std::size_t e = 0; e < rows.events.size(); ++e) {
+    const report::Moment moment = report::moment_at(*step, EventId(e));
+    if (!moment.op.valid() || !moment.recorded_op.valid()) continue;
+    ASSERT_LT(moment.recorded_op.index(), trace.ops.size());
+    EXPECT_EQ(moment.op_name, trace.string(trace.ops.name[moment.recorded_op.index()]));
+    EXPECT_THAT(report::place(moment),
+                ::testing::HasSubstr("(op " + std::to_string(moment.recorded_op.value) + ")"));
+    again += moment.op.value > moment.recorded_op.value;
+  }
+  EXPECT_GT(again, 0);
+}
+
 TEST(RecomputedSegments, WhatIsGoneAtThePeak) {
   const Trace trace = two_ops();
   Structure structure;

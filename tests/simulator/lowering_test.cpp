@@ -208,6 +208,10 @@ TEST(Lowering, ProgramPoints) {
             (At{15, Side::before}));
   EXPECT_EQ(place(moved->schedule, Action::load, reloads(moved->schedule).at(2)),
             (At{15, Side::before}));
+  // And that it buys nothing is said.
+  EXPECT_TRUE(lowered->notes.empty());
+  ASSERT_EQ(moved->notes.size(), 1U);
+  EXPECT_EQ(moved->notes[0].text, "frees nothing: its reload point lies ahead of where it leaves");
 
   Decisions early = d;
   early.saved[0].release.point.where = ProgramPoint::Where::begin;  // event 1, before the pack

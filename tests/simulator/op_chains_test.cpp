@@ -375,7 +375,7 @@ TEST(OpChains, RulesGiveTheStructureBack) {
   // Elsewhere nothing is computed again.
   const Result<Lowering> lowered = lower(StepIndex(trace), plan);
   ASSERT_FALSE(lowered.ok());
-  EXPECT_EQ(lowered.error().pointer, "/saved");
+  EXPECT_EQ(lowered.error().pointer, "/saved/0");
   plan.saved[0].site = "b*";
   const Result<Step> none = unroll(trace, plan);
   ASSERT_FALSE(none.ok());
