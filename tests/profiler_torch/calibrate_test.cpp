@@ -46,7 +46,10 @@ TEST(Calibrate, GivesUsableCurvesAndFactors) {
       EXPECT_EQ(gap, 0);
     }
   }
-  EXPECT_LT(calibration->start_gap_ns, on_gpu ? 1'000'000 : 1);
+  EXPECT_GE(calibration->start_gap_ns, 0);
+  if (!on_gpu) {
+    EXPECT_EQ(calibration->start_gap_ns, 0);
+  }
   EXPECT_EQ(calibration->samples, 3);
   EXPECT_EQ(hand_device().memory().requested, before);  // nothing stays
 }
