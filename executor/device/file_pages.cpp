@@ -1,11 +1,14 @@
 #include "executor/device/file_pages.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "executor/device/host_memory.h"
 #include "traces/size_text.h"
@@ -55,6 +58,31 @@ Status FilePages::map(const std::vector<simulator::Mapping>& mappings) {
     }
   }
   return Unit{};
+}
+
+void FilePages::keep_only(const std::vector<simulator::Mapping>& mappings) {
+  const auto gaps = [&](auto&& begin_of, Bytes size, auto&& give_back) {
+    std::vector<simulator::Mapping> sorted = mappings;
+    std::sort(sorted.begin(), sorted.end(),
+              [&](const auto& a, const auto& b) { return begin_of(a) < begin_of(b); });
+    Bytes from = 0;
+    for (const simulator::Mapping& each : sorted) {
+      if (begin_of(each) > from) give_back(from, begin_of(each) - from);
+      from = std::max(from, begin_of(each) + each.bytes);
+    }
+    if (from < size) give_back(from, size - from);
+  };
+  // The addresses stay the region's. What cannot be given back stays.
+  gaps([](const simulator::Mapping& each) { return each.address; }, region_bytes(),
+       [&](Bytes from, Bytes length) {
+         static_cast<void>(mmap(begin() + from, static_cast<std::size_t>(length), PROT_NONE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
+       });
+  gaps([](const simulator::Mapping& each) { return each.offset; }, bytes(),
+       [&](Bytes from, Bytes length) {
+         static_cast<void>(
+             fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, length));
+       });
 }
 
 FilePages::~FilePages() {

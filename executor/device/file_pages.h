@@ -19,6 +19,7 @@ class FilePages final : public PagedMemory {
 
   // Cost: about 2 us a mapping.
   [[nodiscard]] Status map(const std::vector<simulator::Mapping>& mappings) override;
+  void keep_only(const std::vector<simulator::Mapping>& mappings) override;
 
  private:
   FilePages(Bytes bytes, Bytes region_bytes) : PagedMemory(bytes, region_bytes) {}

@@ -23,6 +23,10 @@ class PagedMemory {
   // is refused; what was mapped stays.
   [[nodiscard]] virtual Status map(const std::vector<simulator::Mapping>& mappings) = 0;
 
+  // Only what these mapped stays, which is a part of what was: other pages are given back, and
+  // nothing is mapped behind it. Waits for the device.
+  virtual void keep_only(const std::vector<simulator::Mapping>& mappings) = 0;
+
   [[nodiscard]] std::byte* begin() const { return begin_; }
   [[nodiscard]] Bytes region_bytes() const { return region_bytes_; }
   [[nodiscard]] Bytes bytes() const { return bytes_; }  // of pages, once all are mapped

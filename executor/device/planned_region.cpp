@@ -9,6 +9,7 @@ namespace stowage::executor {
 PlannedRegion::PlannedRegion(simulator::MemoryLayout layout, std::unique_ptr<PagedMemory> memory)
     : layout_(std::move(layout)),
       memory_(std::move(memory)),
+      bytes_(memory_->bytes()),
       server_(layout_),
       is_mapped_(layout_.live.ranges.size(), false),
       is_elsewhere_(layout_.live.ranges.size(), false) {
@@ -96,6 +97,23 @@ void PlannedRegion::close() {
   server_.end_period();
   for (const std::int32_t range : delayed_) server_.free(range);
   delayed_.clear();
+  for (std::size_t r = 0; r < is_mapped_.size(); ++r) {
+    const auto range = static_cast<std::int32_t>(r);
+    if (!server_.is_live(range)) continue;
+    const auto of_range = simulator::mappings(layout_, range, range + 1);
+    kept_.insert(kept_.end(), of_range.begin(), of_range.end());
+  }
+  // Ranges share pages.
+  std::vector<simulator::Mapping> pages = kept_;
+  std::sort(pages.begin(), pages.end(),
+            [](const auto& a, const auto& b) { return a.offset < b.offset; });
+  bytes_ = 0;
+  Bytes counted = 0;
+  for (const simulator::Mapping& each : pages) {
+    const Bytes end = each.offset + each.bytes;
+    bytes_ += std::max<Bytes>(0, end - std::max(counted, each.offset));
+    counted = std::max(counted, end);
+  }
 }
 
 }  // namespace stowage::executor

@@ -33,7 +33,8 @@ class PlannedRegion {
   void set_owner(const StepMemory* owner) { owner_ = owner; }
   [[nodiscard]] bool is_of(const StepMemory* memory) const { return owner_ == memory; }
   [[nodiscard]] simulator::HandOutServer& server() { return server_; }
-  [[nodiscard]] Bytes bytes() const { return memory_->bytes(); }
+  // Of pages; once it is closed, of those that something lies in.
+  [[nodiscard]] Bytes bytes() const { return bytes_; }
   [[nodiscard]] Bytes mapped_bytes() const { return memory_->region_bytes(); }
 
   // Null: not from here. Memory changes hands in the order of one stream, that of the period: what
@@ -58,6 +59,9 @@ class PlannedRegion {
 
   // Nothing is handed out any more. Once nothing is live the region can go.
   void close();
+  // Behind close(), once: the pages that nothing lay in then go back. Without the allocator's lock:
+  // it waits for the device.
+  void give_back_rest() { memory_->keep_only(kept_); }
   [[nodiscard]] bool is_over() const { return owner_ == nullptr && server_.live() == 0; }
 
  private:
@@ -70,6 +74,8 @@ class PlannedRegion {
   std::int64_t stream_ = 0;  // of the period
   simulator::MemoryLayout layout_;
   std::unique_ptr<PagedMemory> memory_;
+  Bytes bytes_;
+  std::vector<simulator::Mapping> kept_;  // of what was live at close()
   simulator::HandOutServer server_;
   std::vector<std::int32_t> range_at_;  // by page of the region
   std::vector<bool> is_mapped_;         // by range

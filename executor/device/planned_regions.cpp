@@ -8,8 +8,10 @@ std::shared_ptr<PlannedRegion> PlannedRegions::close(const PlannedRegion& region
   const auto at = std::find_if(all_.begin(), all_.end(),
                                [&](const auto& each) { return each.get() == &region; });
   STOWAGE_ASSERT(at != all_.end());
-  (*at)->close();
-  return take_if_over(at);
+  std::shared_ptr<PlannedRegion> closed = *at;
+  closed->close();
+  static_cast<void>(take_if_over(at));
+  return closed;
 }
 
 std::byte* PlannedRegions::allocate(const StepMemory* memory, Bytes bytes,

@@ -16,7 +16,8 @@ namespace stowage::executor {
 class PlannedRegions {
  public:
   void add(std::shared_ptr<PlannedRegion> region) { all_.push_back(std::move(region)); }
-  // It serves nobody any more. Returns it if nothing lies in it, to be dropped without the lock.
+  // It serves nobody any more. Returns it, so that its pages are given back without the lock
+  // (PlannedRegion::give_back_rest()); it is none of these any more if nothing lies in it.
   [[nodiscard]] std::shared_ptr<PlannedRegion> close(const PlannedRegion& region);
   // Null: none serves that.
   [[nodiscard]] std::byte* allocate(const StepMemory* memory, Bytes bytes,

@@ -119,10 +119,13 @@ void TrackedAllocator::add_region(std::shared_ptr<PlannedRegion> region) {
 }
 
 void TrackedAllocator::close_region(const PlannedRegion& region) {
-  std::shared_ptr<PlannedRegion> over;  // dropped behind the lock
-  const std::lock_guard lock(mutex_);
-  over = regions_.close(region);
-  has_regions_ = regions_.size() > 0;
+  std::shared_ptr<PlannedRegion> closed;
+  {
+    const std::lock_guard lock(mutex_);
+    closed = regions_.close(region);
+    has_regions_ = regions_.size() > 0;
+  }
+  closed->give_back_rest();
 }
 
 Result<c10::DataPtr> TrackedAllocator::take_lasting(PlannedRegion& region, Bytes bytes) {
@@ -137,6 +140,11 @@ Result<c10::DataPtr> TrackedAllocator::take_lasting(PlannedRegion& region, Bytes
 std::size_t TrackedAllocator::regions() const {
   const std::lock_guard lock(mutex_);
   return regions_.size();
+}
+
+Bytes TrackedAllocator::region_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return regions_.bytes();
 }
 
 c10::DeleterFnPtr TrackedAllocator::raw_deleter() const {

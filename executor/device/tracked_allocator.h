@@ -59,6 +59,7 @@ class TrackedAllocator final : public c10::Allocator, public RegionHost {
   [[nodiscard]] std::mutex& region_lock() override { return mutex_; }
   // That have not gone.
   [[nodiscard]] std::size_t regions() const;
+  [[nodiscard]] Bytes region_bytes() const;  // of their pages
 
  private:
   TrackedAllocator() = default;

@@ -71,6 +71,7 @@ class HandOutServer {
   // Of what the two gave, within a period or outside.
   void free(std::int32_t range);
 
+  [[nodiscard]] bool is_live(std::int32_t range) const { return owners_.has(range); }
   // How many ranges are handed out.
   [[nodiscard]] std::int32_t live() const { return owners_.count(); }
   [[nodiscard]] const HandOutReport& report() const { return report_; }

@@ -129,7 +129,47 @@ class StepMemoryTest : public ::testing::Test {
     device.release_cache();
     return device.memory().reserved;
   }
+  // Of planned memory; of a GPU with all else that is taken from its driver.
+  static Bytes region_bytes() {
+    executor::Device& device = testing::hand_device();
+    if (!device.torch_device().is_cpu()) return regions();
+    return testing::or_throw(executor::TrackedAllocator::install())->region_bytes();
+  }
 };
+
+// Somebody who keeps one tensor keeps its pages, not the whole plan's.
+TEST_F(StepMemoryTest, GivesBackThePagesThatNobodyKeeps) {
+  constexpr int kLayers = 16;
+  constexpr Bytes kTensor = Bytes{8} << 20;
+  const at::Tensor p = parameter({1024, 2048});
+  at::Tensor kept;
+  bool keeps = false;
+  HandStep step({p}, {}, [&] {
+    at::Tensor x = p * 2;
+    for (int i = 0; i < kLayers; ++i) {
+      x = x.tanh();
+      if (keeps && i == kLayers / 2) kept = x.detach();
+    }
+    return backward(x.sum());
+  });
+  auto schedule = simulator::resident_schedule(step.index(), PlacementMode::planned);
+  auto plan = step.plan(std::move(schedule));
+  keeps = true;
+  static_cast<void>(step.planned(*plan, 0));
+  keeps = false;
+  const Bytes planned = region_bytes();
+  EXPECT_GE(planned, kLayers * kTensor);
+  const at::Tensor copy = kept.clone();
+  plan.reset();
+  // Of a GPU the parameter and its gradient are back in segments of the caching allocator.
+  EXPECT_LE(region_bytes(), planned - (kLayers - 8) * kTensor);
+  EXPECT_TRUE(at::equal(kept, copy));
+  if (testing::hand_device().torch_device().is_cpu()) {
+    EXPECT_EQ(region_bytes(), kTensor);
+    kept.reset();
+    EXPECT_EQ(region_bytes(), 0);
+  }
+}
 
 TEST_F(StepMemoryTest, ServesEveryAllocationOfEveryStep) {
   Net net;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "executor/device/cuda/cuda_check.h"
 #include "traces/size_text.h"
@@ -170,13 +171,47 @@ Status CudaPages::map(const std::vector<simulator::Mapping>& mappings) {
   return Unit{};
 }
 
+void CudaPages::unmap(Bytes from, Bytes to) {
+  if (from >= to) return;
+  static_cast<void>(calls_.unmap(reinterpret_cast<CUdeviceptr>(begin() + from),
+                                 static_cast<std::size_t>(to - from)));
+}
+
+void CudaPages::keep_only(const std::vector<simulator::Mapping>& mappings) {
+  std::vector<simulator::Mapping> kept = mappings;
+  std::sort(kept.begin(), kept.end(),
+            [](const auto& a, const auto& b) { return a.address < b.address; });
+  static_cast<void>(cudaDeviceSynchronize());
+  std::vector<Run> left;
+  for (const Run& run : mapped_) {
+    Bytes from = run.begin;
+    for (const simulator::Mapping& each : kept) {
+      if (each.address < run.begin || each.address >= run.end) continue;
+      unmap(from, each.address);
+      from = each.address + each.bytes;
+      left.push_back({each.address, from});
+    }
+    unmap(from, run.end);
+  }
+  mapped_ = std::move(left);
+  std::vector<bool> is_kept(chunks_.size(), false);
+  for (const simulator::Mapping& each : kept) {
+    const auto first = std::lower_bound(begins_.begin(), begins_.end(), each.offset);
+    for (auto at = first; *at < each.offset + each.bytes; ++at) {
+      is_kept[static_cast<std::size_t>(at - begins_.begin())] = true;
+    }
+  }
+  for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
+    if (is_kept[chunk] || chunks_[chunk] == 0) continue;
+    static_cast<void>(calls_.release(chunks_[chunk]));
+    chunks_[chunk] = 0;
+  }
+}
+
 CudaPages::~CudaPages() {
   if (begin() == nullptr) return;
   static_cast<void>(cudaDeviceSynchronize());  // at the process's end the driver has gone already
-  for (const Run& run : mapped_) {
-    static_cast<void>(calls_.unmap(reinterpret_cast<CUdeviceptr>(begin() + run.begin),
-                                   static_cast<std::size_t>(run.end - run.begin)));
-  }
+  for (const Run& run : mapped_) unmap(run.begin, run.end);
   for (const CUmemGenericAllocationHandle chunk : chunks_) {
     if (chunk != 0) static_cast<void>(calls_.release(chunk));
   }

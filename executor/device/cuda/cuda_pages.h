@@ -26,10 +26,13 @@ class CudaPages final : public PagedMemory {
 
   // Whole chunks. Error (condition): the GPU has no memory for one.
   [[nodiscard]] Status map(const std::vector<simulator::Mapping>& mappings) override;
+  // Likewise.
+  void keep_only(const std::vector<simulator::Mapping>& mappings) override;
 
  private:
   CudaPages(const CudaMemoryCalls& calls, int device, const simulator::MemoryLayout& layout);
   [[nodiscard]] Status map_chunk(Bytes address, std::size_t chunk);
+  void unmap(Bytes from, Bytes to);
 
   struct Run {  // of mapped addresses
     Bytes begin = 0;

@@ -154,13 +154,14 @@ void CudaStepAllocator::add_region(std::shared_ptr<PlannedRegion> region) {
 }
 
 void CudaStepAllocator::close_region(const PlannedRegion& region) {
-  std::shared_ptr<PlannedRegion> over;
+  std::shared_ptr<PlannedRegion> closed;
   {
     const std::lock_guard lock(mutex_);
-    over = regions_.close(region);
+    closed = regions_.close(region);
     has_regions_ = regions_.size() > 0;
   }
-  over.reset();
+  closed->give_back_rest();
+  closed.reset();
   limit_native();
 }
 

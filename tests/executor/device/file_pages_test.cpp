@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
+#include <string>
+#include <system_error>
 
 namespace stowage::executor {
 namespace {
@@ -31,6 +35,45 @@ TEST(FilePages, APageIsTheSameAtEachOfItsAddresses) {
   }
   memory.begin()[3 * p] = std::byte{7};
   EXPECT_EQ(memory.begin()[0], std::byte{7});
+}
+
+// Of the one file in memory that is open.
+Bytes taken_from_the_system() {
+  Bytes bytes = -1;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code none;
+    const std::string file = std::filesystem::read_symlink(entry, none).string();
+    struct stat status {};
+    if (file.find("memfd:stowage") == std::string::npos) continue;
+    if (stat(entry.path().c_str(), &status) == 0) bytes = Bytes{512} * status.st_blocks;
+  }
+  return bytes;
+}
+
+TEST(FilePages, GivesBackAllButWhatIsKept) {
+  const Bytes p = page();
+  const auto made = FilePages::create(8 * p, 12 * p);
+  ASSERT_TRUE(made.ok()) << made.error().text();
+  PagedMemory& memory = **made;
+  ASSERT_TRUE(memory.map({{0, 0, 8 * p}, {8 * p, 2 * p, 4 * p}}).ok());
+  for (Bytes at = 0; at < 8; ++at) {
+    std::memset(memory.begin() + at * p, static_cast<int>(at), static_cast<std::size_t>(p));
+  }
+  EXPECT_EQ(taken_from_the_system(), 8 * p);
+  // Pages 3 and 4 at their second addresses, page 4 at its first, page 7.
+  memory.keep_only({{9 * p, 3 * p, 2 * p}, {4 * p, 4 * p, p}, {7 * p, 7 * p, p}});
+  EXPECT_EQ(taken_from_the_system(), 3 * p);
+  EXPECT_EQ(memory.begin()[9 * p], std::byte{3});
+  EXPECT_EQ(memory.begin()[10 * p], std::byte{4});
+  EXPECT_EQ(memory.begin()[7 * p], std::byte{7});
+  memory.begin()[4 * p] = std::byte{44};
+  EXPECT_EQ(memory.begin()[10 * p], std::byte{44});
+  // The other addresses stay the region's: nobody else is given them.
+  void* const elsewhere = mmap(memory.begin(), static_cast<std::size_t>(p), PROT_NONE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  EXPECT_EQ(elsewhere, MAP_FAILED);
+  memory.keep_only({});
+  EXPECT_EQ(taken_from_the_system(), 0);
 }
 
 TEST(FilePages, IsNotThereInAProcessThatWasForked) {
