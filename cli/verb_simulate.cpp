@@ -31,7 +31,8 @@ std::string difference(const simulator::Predicted& then, const simulator::Replay
     return "peak active " + report::exact_bytes(then.peak_active) + ", now " +
            report::exact_bytes(now.peak_active);
   }
-  if (then.peak_reserved != now.peak_reserved) {
+  const bool reserve = then.peak_reserved >= 0 && now.peak_reserved >= 0;
+  if (reserve && then.peak_reserved != now.peak_reserved) {
     return "peak reserved " + report::exact_bytes(then.peak_reserved) + ", now " +
            report::exact_bytes(now.peak_reserved);
   }
@@ -187,7 +188,7 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
     Trace& trace = loaded->trace;
     if (const Status set = apply_settings(choice, trace); !set) return set.error();
     const simulator::StepIndex index(trace);
-    const Result<ChosenReplay> replay = replay_choice(choice, index);
+    const Result<ChosenReplay> replay = replay_choice(choice, index, loaded->sha256);
     if (!replay) return replay.error();
     const simulator::Plan* const plan = &replay->plan;
     const report::Simulation* const simulation = &replay->simulation;
