@@ -53,7 +53,8 @@ CheckCase failed_case(const std::string& name, const std::string& what, const Er
   return plain_case(name, CaseOutcome::failed, what + error.text());
 }
 
-MadeWith made_with_of(const MeasuredRun& run, const std::string& plan_hash) {
+MadeWith made_with_of(const MeasuredRun& run, const std::string& plan_hash,
+                      const std::string& placement) {
   const auto fact = [&run](const char* key) {
     const auto found = run.facts.find(key);
     return found == run.facts.end() ? std::string() : found->second;
@@ -66,7 +67,7 @@ MadeWith made_with_of(const MeasuredRun& run, const std::string& plan_hash) {
   env.device = fact("device");
   env.device_name = fact("device name");
   env.allocator = fact("allocator");
-  return made_with(told, env, plan_hash);
+  return made_with(told, env, plan_hash, placement);
 }
 
 StepCost cost_of(const MeasuredRun& run) {
@@ -112,9 +113,7 @@ class Job {
       Result<simulator::Plan> plan = load_plan(*options_.plan);
       if (!plan) return plan.error();
       plan_ = std::move(plan).value();
-      simulator::Plan runs = *plan_;
-      runs.placement = options_.placement.value_or(plan_->placement);
-      plan_hash_ = decisions_hash(std::move(runs));
+      plan_hash_ = decisions_hash(*plan_);
       if (Status status = load_original(); !status) return status.error();
     }
     const simulator::PlanTarget target = step_of_plan();
@@ -273,7 +272,7 @@ class Job {
 
   Status judge(const MeasuredRun& run) {
     report_.measured = cost_of(run);
-    report_.made_with = made_with_of(run, plan_hash_);
+    report_.made_with = made_with_of(run, plan_hash_, plan_ ? name_of(plan_->placement) : "");
     CheckInput input;
     input.now = *report_.measured;
     input.tolerances = options_.tolerances;

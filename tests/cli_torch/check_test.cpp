@@ -276,10 +276,18 @@ TEST_F(Check, UnderAPlanHostBytesCountAndThePlansBudgetApplies) {
   EXPECT_EQ(over.code, 1) << over.err;
   EXPECT_THAT(over.out, HasSubstr("the peak requested of"));
   EXPECT_THAT(over.out, HasSubstr("above the budget"));
-  // Another plan than the baseline's.
+  // Another plan than the baseline's, and another memory.
   const Outcome other = planned({"--baseline", baseline_, "--budget", "1GB"});
   EXPECT_EQ(other.code, 1) << other.err;
   EXPECT_THAT(other.out, HasSubstr("not comparable: made with plan sha256:"));
+  ASSERT_EQ(std::remove(baseline_.c_str()), 0);
+  ASSERT_EQ(planned({"--budget", "1GB", "--baseline", baseline_, "--update-baseline"}).code, 0);
+  const Outcome memory =
+      planned({"--budget", "1GB", "--baseline", baseline_, "--placement", "planned"});
+  EXPECT_EQ(memory.code, 1) << memory.err;
+  EXPECT_THAT(memory.out, HasSubstr("not comparable: made in the caching allocator's memory, "
+                                    "this is in planned memory"));
+  EXPECT_THAT(memory.out, Not(HasSubstr("sha256:")));
 }
 
 // The step has changed since: the rules are applied to it as it is now.
@@ -370,8 +378,7 @@ TEST_F(Check, ATraceThatIsThereIsNotSaidToBeGone) {
             0);
   Result<LoadedTrace> other = load_trace(trace_);
   ASSERT_TRUE(other.ok());
-  other->trace.run.model =
-      json::parse(read_text(plan_)).at("for").at("model").get<std::string>();
+  other->trace.run.model = json::parse(read_text(plan_)).at("for").at("model").get<std::string>();
   ASSERT_TRUE(save_trace(trace_, other->trace).ok());
   const Outcome outcome = planned({"--budget", "1GB"});
   EXPECT_EQ(outcome.code, 0) << outcome.err << outcome.out;
