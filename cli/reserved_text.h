@@ -12,4 +12,7 @@ namespace stowage::cli {
 void add_reserved(const report::Simulation& simulation, simulator::PlacementMode placement,
                   TextTable& table);
 
+// Of a trace whose device has no reserved bytes, in planned memory: what is missing above. Else "".
+[[nodiscard]] std::string no_reserved_text(const Trace& trace, simulator::PlacementMode placement);
+
 }  // namespace stowage::cli

@@ -5,6 +5,7 @@
 #include "cli/option_values.h"
 #include "cli/plan_answer.h"
 #include "cli/progress_bar.h"
+#include "cli/reserved_text.h"
 #include "cli/shown_trace.h"
 #include "cli/verbs.h"
 #include "planner/budget.h"
@@ -220,6 +221,9 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
     const simulator::StepIndex index(loaded->trace);
     Result<planner::PlanRequest> request = request_of(options, index);
     if (!request) return request.error();
+
+    const std::string no_reserved = no_reserved_text(loaded->trace, request->placement);
+    if (!no_reserved.empty()) console.note(no_reserved);
 
     ProgressBar bar(console.err, console.progress(), "planning", "plans");
     std::stop_source stop;

@@ -59,11 +59,13 @@ Error over_budget(const report::Simulation& simulation, const simulator::Plan& p
                     report::exact_bytes(planner::peak_of(simulation.result, plan.budget.on)) +
                     ", the budget " + report::exact_bytes(*plan.budget.device);
     error.pointer = "/budget/device";
+    error.hint = "make the plan again with stowage plan, or give it a larger budget";
   } else {
     error.message = "the plan does not keep its host budget: it puts " +
                     report::exact_bytes(simulation.result.host_bytes) +
                     " on the host, the budget is " + report::exact_bytes(*plan.budget.host);
     error.pointer = "/budget/host";
+    error.hint = "make the plan again with stowage plan, or give it a larger host budget";
   }
   return error;
 }
@@ -193,6 +195,8 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
     const simulator::Plan* const plan = &replay->plan;
     const report::Simulation* const simulation = &replay->simulation;
 
+    const std::string no_reserved = no_reserved_text(trace, plan->placement);
+    if (choice.placement && !no_reserved.empty()) console.note(no_reserved);
     if (plan->predicted && choice.settings.empty() && !choice.placement) {
       const std::string changed = difference(*plan->predicted, simulation->result);
       if (!changed.empty()) {

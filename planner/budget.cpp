@@ -48,9 +48,16 @@ Result<Bytes> reserved_to_fit(const Trace& trace, Bytes device) {
                  "use a budget on active bytes"};
   }
   if (device <= trace.env.context_bytes) {
+    std::string given = format_bytes(device);
+    std::string context = format_bytes(trace.env.context_bytes);
+    if (given == context) {
+      given = std::to_string(device) + " bytes";
+      context = std::to_string(trace.env.context_bytes) + " bytes";
+    }
     return Error{ErrorCode::usage,
-                 format_bytes(device) + " do not even hold the CUDA context of " +
-                     format_bytes(trace.env.context_bytes),
+                 device < trace.env.context_bytes
+                     ? given + " do not even hold the CUDA context of " + context
+                     : given + " hold the CUDA context and nothing else",
                  "", "", "give the size of a device, such as 24GiB"};
   }
   return device - trace.env.context_bytes;

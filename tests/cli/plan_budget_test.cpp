@@ -94,5 +94,84 @@ TEST_F(PlanBudget, ACounterThatTheDeviceHasNotIsRefused) {
   }
 }
 
+TEST_F(PlanBudget, BytesOfNoPercentageAreRefused) {
+  const Outcome outcome = with_budget({{"device_bytes", 100}});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("p.json: /budget/device_bytes: there is no percentage"));
+}
+
+TEST_F(PlanBudget, ABudgetThatIsNotKeptSaysWhatToDo) {
+  EXPECT_THAT(with_budget({{"device", "5MB"}}).err,
+              HasSubstr("the budget 5.00 MB (5,000,000 bytes) (make the plan again with"));
+  const Json plan = {{"schema", "stowage-plan/1"},
+                     {"budget", {{"host", 1}}},
+                     {"saved", {{{"site", "*"}, {"do", "offload"}}}}};
+  EXPECT_THAT(simulate({trace_, "--plan", folder_.write("h.json", plan.dump())}).err,
+              HasSubstr("the budget is 1 B (make the plan again with stowage plan, or give it a "
+                        "larger host budget)"));
+}
+
+// "automatic_bytes": 0 is written for what leaves at once and comes on demand, and only then.
+TEST_F(PlanBudget, IsNotWrittenWhereItDecidesNothing) {
+  const auto budget_of = [&](const std::string& trace, const std::string& policy) {
+    std::ostringstream out;
+    std::ostringstream err;
+    const int code = cli::verb_plan({trace, "--policy", policy}, out, err);
+    EXPECT_EQ(code, 0) << err.str();
+    const Json plan = Json::parse(out.str());
+    return plan.contains("budget") ? plan.at("budget") : Json();
+  };
+  const std::string cpu = STOWAGE_SOURCE_DIR "/traces/samples/gpt2-l6-fp32-cpu.trace.json.gz";
+  EXPECT_EQ(budget_of(cpu, "fairscale"), Json());
+  EXPECT_EQ(budget_of(cpu, "resident"), Json());
+  EXPECT_EQ(budget_of(gpu_trace_, "resident"), Json()) << "a counter that bounds nothing";
+  // What the optimizer wrote leaves at once.
+  EXPECT_EQ(budget_of(gpu_trace_, "fairscale"), (Json{{"automatic_bytes", 0}}));
+}
+
+TEST_F(PlanBudget, ANumberWithoutAUnitMayHaveMeantAPercentage) {
+  const auto error_of = [&](const std::string& budget) {
+    std::ostringstream out;
+    std::ostringstream err;
+    EXPECT_EQ(cli::verb_plan({trace_, "--budget", budget, "--quiet"}, out, err), 1);
+    return err.str();
+  };
+  EXPECT_THAT(error_of("60"), HasSubstr("the budget is 60 bytes (did you mean 60%?)"));
+  EXPECT_THAT(error_of("60B"), Not(HasSubstr("did you mean")));
+  EXPECT_THAT(error_of("101"), Not(HasSubstr("did you mean")));
+}
+
+TEST_F(PlanBudget, ADeviceOfTheContextsSizeIsTakenToTheByte) {
+  const Bytes context = load_trace(gpu_trace_)->trace.env.context_bytes;
+  const auto error_of = [&](Bytes device) {
+    std::ostringstream out;
+    std::ostringstream err;
+    EXPECT_EQ(cli::verb_plan({gpu_trace_, "--fit", std::to_string(device)}, out, err), 2);
+    return err.str();
+  };
+  const std::string bytes = std::to_string(context) + " bytes";
+  EXPECT_THAT(error_of(context), HasSubstr(bytes + " hold the CUDA context and nothing else"));
+  EXPECT_THAT(error_of(context - 1),
+              HasSubstr(std::to_string(context - 1) +
+                        " bytes do not even hold the CUDA context of " + bytes));
+  EXPECT_THAT(error_of(1'000), HasSubstr("1.00 kB do not even hold the CUDA context of "));
+}
+
+// Once, where the memory was asked for.
+TEST_F(PlanBudget, PlannedMemoryOfACpuTraceHasNoReservedBytesAndSaysSo) {
+  const std::string words = "stowage: the trace's device (cpu) has no reserved bytes";
+  EXPECT_THAT(simulate({trace_, "--placement", "planned"}).err, HasSubstr(words));
+  EXPECT_EQ(simulate({trace_, "--placement", "planned", "--quiet"}).err, "");
+  EXPECT_EQ(simulate({trace_, "--placement", "caching"}).err, "");
+  EXPECT_EQ(simulate({gpu_trace_, "--placement", "planned"}).err, "");
+  std::ostringstream out;
+  std::ostringstream err;
+  ASSERT_EQ(cli::verb_plan(
+                {trace_, "--placement", "planned", "--budget", "70%", "-o", folder_.file("p.json")},
+                out, err),
+            0);
+  EXPECT_THAT(err.str(), HasSubstr(words));
+}
+
 }  // namespace
 }  // namespace stowage::cli_tests
