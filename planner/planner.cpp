@@ -607,10 +607,14 @@ class Planner {
     return Unit{};
   }
 
-  // What automatic points stay within is not written where none hangs on it.
+  // What automatic points stay within is not written where there are none: on another link these
+  // may hang on it where they do not here.
   Status leave_out_idle_bytes(const simulator::StepIndex& index,
                               const simulator::Schedule& schedule) {
     if (!out_.plan.budget.automatic) return Unit{};
+    const auto decisions = simulator::resolve(index.trace(), out_.plan);
+    if (!decisions) return decisions.error();
+    if (has_automatic_points(*decisions)) return Unit{};
     Plan without = out_.plan;
     without.budget.automatic.reset();
     const auto lowering = simulator::lower(index, without);
