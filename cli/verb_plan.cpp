@@ -222,9 +222,7 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
     Result<planner::PlanRequest> request = request_of(options, index);
     if (!request) return request.error();
 
-    const std::string no_reserved = no_reserved_text(loaded->trace, request->placement);
-    if (!no_reserved.empty()) console.note(no_reserved);
-
+    note_no_reserved(loaded->trace, request->placement, console);
     ProgressBar bar(console.err, console.progress(), "planning", "plans");
     std::stop_source stop;
     request->stop = stop.get_token();

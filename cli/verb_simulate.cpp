@@ -195,8 +195,7 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
     const simulator::Plan* const plan = &replay->plan;
     const report::Simulation* const simulation = &replay->simulation;
 
-    const std::string no_reserved = no_reserved_text(trace, plan->placement);
-    if (choice.placement && !no_reserved.empty()) console.note(no_reserved);
+    if (choice.placement) note_no_reserved(trace, plan->placement, console);
     if (plan->predicted && choice.settings.empty() && !choice.placement) {
       const std::string changed = difference(*plan->predicted, simulation->result);
       if (!changed.empty()) {
