@@ -9,6 +9,10 @@ std::string or_none(const std::string& text) {
   return text.empty() ? "none" : text;
 }
 
+std::string memory_of(const std::string& placement) {
+  return placement == "planned" ? "planned memory" : "the caching allocator's memory";
+}
+
 }  // namespace
 
 std::string portable_model(const std::string& model) {
@@ -26,7 +30,8 @@ StepIdentity step_identity(const Run& run) {
   return {portable_model(run.model), run.batch, run.seq, run.dtype, run.optimizer, run.seed};
 }
 
-MadeWith made_with(const Run& run, const Environment& env, const std::string& plan) {
+MadeWith made_with(const Run& run, const Environment& env, const std::string& plan,
+                   const std::string& placement) {
   const bool on_cpu = env.device == "cpu";
   return {.stowage = std::string(kVersion),
           .libtorch = env.torch,
@@ -35,7 +40,8 @@ MadeWith made_with(const Run& run, const Environment& env, const std::string& pl
           .allocator = env.allocator,
           .threads = on_cpu ? run.threads : 0,
           .deterministic = run.deterministic,
-          .plan = plan};
+          .plan = plan,
+          .placement = placement};
 }
 
 Status check_same_step(const Baseline& baseline, const std::string& file, const StepIdentity& step,
@@ -79,6 +85,10 @@ std::vector<std::string> differences(const MadeWith& then, const MadeWith& now) 
     differ("threads", std::to_string(then.threads), std::to_string(now.threads));
   }
   differ("determinism", then.deterministic ? "on" : "off", now.deterministic ? "on" : "off");
+  if (!then.placement.empty() && !now.placement.empty() && then.placement != now.placement) {
+    lines.push_back("made in " + memory_of(then.placement) + ", this is in " +
+                    memory_of(now.placement));
+  }
   differ("plan", then.plan.substr(0, 19), now.plan.substr(0, 19));
   return lines;
 }

@@ -36,7 +36,8 @@ struct MadeWith {
   std::string allocator;     // its configuration
   std::int64_t threads = 0;  // intra-op, on the CPU device, where they change bytes; else 0
   bool deterministic = true;
-  std::string plan;  // decisions_hash() of the plan, empty without one
+  std::string plan;         // decisions_hash() of the plan, empty without one
+  std::string placement{};  // the memory that the plan ran in, "caching" or "planned"; empty too
   bool operator==(const MadeWith&) const = default;
 };
 
@@ -64,8 +65,9 @@ struct Baseline {
 [[nodiscard]] std::string portable_model(const std::string& model);
 
 [[nodiscard]] StepIdentity step_identity(const Run& run);
-// `plan` is made_with.plan.
-[[nodiscard]] MadeWith made_with(const Run& run, const Environment& env, const std::string& plan);
+// `plan` and `placement` are made_with's.
+[[nodiscard]] MadeWith made_with(const Run& run, const Environment& env, const std::string& plan,
+                                 const std::string& placement);
 
 // Error (bad_input, naming the baseline and the field) when it is another step's; `hint` says what
 // to do then.

@@ -81,7 +81,14 @@ Json made_with_json(const MadeWith& made) {
           {"allocator", made.allocator},
           {"threads", made.threads},
           {"deterministic", made.deterministic},
-          {"plan", made.plan.empty() ? Json(nullptr) : Json(made.plan)}};
+          {"plan", made.plan.empty() ? Json(nullptr) : Json(made.plan)},
+          {"placement", made.placement.empty() ? Json(nullptr) : Json(made.placement)}};
+}
+
+// Where it does not stand, the plan ran in the only memory that there was.
+std::string placement_from(const Json& json, const std::string& plan) {
+  if (plan.empty()) return {};
+  return json.contains("placement") ? text_at(json, "/made_with", "placement") : "caching";
 }
 
 MadeWith made_with_from(const Json& json) {
@@ -90,14 +97,13 @@ MadeWith made_with_from(const Json& json) {
   if (!deterministic.is_boolean()) {
     throw Refused{at + "/deterministic", "true or false is needed here"};
   }
-  return {text_at(json, at, "stowage"),
-          text_at(json, at, "libtorch"),
-          text_at(json, at, "device"),
-          text_at(json, at, "device_name"),
-          text_at(json, at, "allocator"),
-          number_at(json, at, "threads"),
-          deterministic.get<bool>(),
-          member(json, at, "plan").is_null() ? std::string() : text_at(json, at, "plan")};
+  const std::string plan =
+      member(json, at, "plan").is_null() ? std::string() : text_at(json, at, "plan");
+  return {text_at(json, at, "stowage"),   text_at(json, at, "libtorch"),
+          text_at(json, at, "device"),    text_at(json, at, "device_name"),
+          text_at(json, at, "allocator"), number_at(json, at, "threads"),
+          deterministic.get<bool>(),      plan,
+          placement_from(json, plan)};
 }
 
 StepCost cost_from(const Json& json) {
@@ -233,6 +239,7 @@ std::string decisions_hash(simulator::Plan plan) {
   plan.lower_bound_step.reset();
   plan.gap_ppm.reset();
   plan.made_by = {};
+  plan.placement = {};
   return sha256_of(simulator::plan_to_json(plan));
 }
 

@@ -19,7 +19,7 @@ namespace stowage::cli {
 [[nodiscard]] Result<Baseline> baseline_from_json(std::string_view text, const std::string& file);
 
 // "sha256:.." of what the plan decides: its rules and budget. Predictions, the trace it was made
-// from and by whom do not change it.
+// from, by whom, and the memory that it runs in do not change it.
 [[nodiscard]] std::string decisions_hash(simulator::Plan plan);
 
 }  // namespace stowage::cli

@@ -33,7 +33,8 @@ Result<Chosen> plan_of_policy(const simulator::StepIndex& index, const std::stri
   return chosen;
 }
 
-Result<Chosen> plan_of(const ChosenPlan& choice, const simulator::StepIndex& index) {
+Result<Chosen> plan_of(const ChosenPlan& choice, const simulator::StepIndex& index,
+                       const std::string& sha256) {
   Chosen chosen;
   if (choice.plan_file) {
     Result<simulator::Plan> plan = load_plan(*choice.plan_file);
@@ -42,6 +43,9 @@ Result<Chosen> plan_of(const ChosenPlan& choice, const simulator::StepIndex& ind
       return fits.error();
     }
     chosen.plan = std::move(plan).value();
+    const Status budget =
+        resolve_plans_budget(index.trace(), sha256, *choice.plan_file, chosen.plan);
+    if (!budget) return budget.error();
   } else {
     Result<Chosen> made = plan_of_policy(index, choice.policy.value_or("resident"));
     if (!made) return made.error();
@@ -50,12 +54,7 @@ Result<Chosen> plan_of(const ChosenPlan& choice, const simulator::StepIndex& ind
   if (choice.placement) {
     const Result<simulator::PlacementMode> placement = placement_named(*choice.placement);
     if (!placement) return placement.error();
-    chosen.plan.placement = *placement;
-  }
-  if (const Status budget = planner::resolve_budget(index, chosen.plan); !budget) {
-    Error error = budget.error();
-    error.file = choice.plan_file.value_or("");
-    return error;
+    planner::move_to(*placement, chosen.plan);
   }
   return chosen;
 }
@@ -84,8 +83,9 @@ Status apply_settings(const ChosenPlan& choice, Trace& trace) {
   return Unit{};
 }
 
-Result<ChosenReplay> replay_choice(const ChosenPlan& choice, const simulator::StepIndex& index) {
-  Result<Chosen> chosen = plan_of(choice, index);
+Result<ChosenReplay> replay_choice(const ChosenPlan& choice, const simulator::StepIndex& index,
+                                   const std::string& sha256) {
+  Result<Chosen> chosen = plan_of(choice, index, sha256);
   if (!chosen) return chosen.error();
   Result<report::Simulation> simulation =
       report::simulate(index, chosen->plan, choice.plan_file.value_or(""));

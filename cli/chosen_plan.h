@@ -35,9 +35,10 @@ struct ChosenReplay {
   simulator::Plan plan;           // with its budget in bytes
   report::Simulation simulation;  // its notes begin with those of the policy
 };
-// Errors: a plan that cannot be read or was made for another trace, an unknown policy or placement,
-// a budget that is none, those of report::simulate().
+// `sha256` is the trace's (LoadedTrace). Errors: a plan that cannot be read or was made for another
+// trace, an unknown policy or placement, a budget that is none, those of report::simulate().
 [[nodiscard]] Result<ChosenReplay> replay_choice(const ChosenPlan& choice,
-                                                 const simulator::StepIndex& index);
+                                                 const simulator::StepIndex& index,
+                                                 const std::string& sha256);
 
 }  // namespace stowage::cli

@@ -217,9 +217,7 @@ std::string of_active(const PlanAnswer& answer) {
   return answer.budget_on == simulator::PeakKind::reserved ? " active" : "";
 }
 
-}  // namespace
-
-Error why_infeasible(const PlanAnswer& answer) {
+Error what_is_infeasible(const PlanAnswer& answer) {
   const PlanOutcome& outcome = answer.outcome;
   const Bytes budget = outcome.plan.budget.device.value_or(0);
   const std::string asked = report::exact_bytes(budget);
@@ -280,6 +278,18 @@ Error why_infeasible(const PlanAnswer& answer) {
     case PlanKind::fits_already:
       break;
   }
+  return error;
+}
+
+}  // namespace
+
+Error why_infeasible(const PlanAnswer& answer) {
+  Error error = what_is_infeasible(answer);
+  const std::string& text = answer.outcome.plan.budget.device_text;
+  const Bytes budget = answer.outcome.plan.budget.device.value_or(0);
+  const bool is_bare = text.find_first_not_of("0123456789.") == std::string::npos;
+  if (is_bare && !text.empty() && budget > 0 && budget <= 100)
+    error.hint = "did you mean " + text + "%?";
   return error;
 }
 

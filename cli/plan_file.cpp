@@ -5,7 +5,9 @@
 #include <string_view>
 #include <utility>
 
+#include "planner/budget.h"
 #include "simulator/plan/plan_json.h"
+#include "simulator/step/step_index.h"
 #include "traces/file_io.h"
 #include "traces/json_bounds.h"
 
@@ -87,6 +89,15 @@ Status check_target(const simulator::Plan& plan, const std::string& plan_file, c
   return Error{ErrorCode::bad_input,
                "the plan is for other saved tensors than the trace has (another fingerprint)",
                plan_file, "/for/fingerprint", hint};
+}
+
+Status resolve_plans_budget(const Trace& trace, const std::string& sha256,
+                            const std::string& plan_file, simulator::Plan& plan) {
+  Status status = planner::resolve_budget(simulator::StepIndex(trace), sha256, plan);
+  if (status) return status;
+  Error error = std::move(status).error();
+  error.file = plan_file;
+  return error;
 }
 
 }  // namespace stowage::cli

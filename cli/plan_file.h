@@ -27,4 +27,9 @@ namespace stowage::cli {
 [[nodiscard]] Status check_target(const simulator::Plan& plan, const std::string& plan_file,
                                   const Trace& trace);
 
+// planner::resolve_budget() of the trace that is at hand, errors in `plan_file`. `sha256` is of its
+// file (LoadedTrace), empty when there is none.
+[[nodiscard]] Status resolve_plans_budget(const Trace& trace, const std::string& sha256,
+                                          const std::string& plan_file, simulator::Plan& plan);
+
 }  // namespace stowage::cli

@@ -110,7 +110,8 @@ int verb_demo_report(const Args& args, std::ostream& out, std::ostream& err) {
     const Result<VerifyFacts> verify = read_verify(*text, *verify_file);
     if (!verify) return verify.error();
     const simulator::StepIndex index(trace);
-    if (const Status budget = planner::resolve_budget(index, *plan); !budget) return budget.error();
+    const Status budget = resolve_plans_budget(trace, loaded->sha256, *plan_file, *plan);
+    if (!budget) return budget.error();
     const Result<report::Simulation> with = report::simulate(index, *plan, *plan_file);
     if (!with) return with.error();
 

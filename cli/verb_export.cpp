@@ -112,7 +112,7 @@ int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
     }
     if (planned) {
       const simulator::StepIndex index(trace);
-      Result<ChosenReplay> replay = replay_choice(choice, index);
+      Result<ChosenReplay> replay = replay_choice(choice, index, loaded->sha256);
       if (!replay) return replay.error();
       simulated = std::move(replay->simulation);
       if (!simulated->feasible) console.warn("the plan does not keep its budget");

@@ -5,6 +5,7 @@
 #include "cli/option_values.h"
 #include "cli/plan_answer.h"
 #include "cli/progress_bar.h"
+#include "cli/reserved_text.h"
 #include "cli/shown_trace.h"
 #include "cli/verbs.h"
 #include "planner/budget.h"
@@ -221,6 +222,7 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
     Result<planner::PlanRequest> request = request_of(options, index);
     if (!request) return request.error();
 
+    note_no_reserved(loaded->trace, request->placement, console);
     ProgressBar bar(console.err, console.progress(), "planning", "plans");
     std::stop_source stop;
     request->stop = stop.get_token();

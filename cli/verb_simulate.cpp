@@ -31,7 +31,8 @@ std::string difference(const simulator::Predicted& then, const simulator::Replay
     return "peak active " + report::exact_bytes(then.peak_active) + ", now " +
            report::exact_bytes(now.peak_active);
   }
-  if (then.peak_reserved != now.peak_reserved) {
+  const bool reserve = then.peak_reserved >= 0 && now.peak_reserved >= 0;
+  if (reserve && then.peak_reserved != now.peak_reserved) {
     return "peak reserved " + report::exact_bytes(then.peak_reserved) + ", now " +
            report::exact_bytes(now.peak_reserved);
   }
@@ -58,11 +59,13 @@ Error over_budget(const report::Simulation& simulation, const simulator::Plan& p
                     report::exact_bytes(planner::peak_of(simulation.result, plan.budget.on)) +
                     ", the budget " + report::exact_bytes(*plan.budget.device);
     error.pointer = "/budget/device";
+    error.hint = "make the plan again with stowage plan, or give it a larger budget";
   } else {
     error.message = "the plan does not keep its host budget: it puts " +
                     report::exact_bytes(simulation.result.host_bytes) +
                     " on the host, the budget is " + report::exact_bytes(*plan.budget.host);
     error.pointer = "/budget/host";
+    error.hint = "make the plan again with stowage plan, or give it a larger host budget";
   }
   return error;
 }
@@ -187,11 +190,12 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
     Trace& trace = loaded->trace;
     if (const Status set = apply_settings(choice, trace); !set) return set.error();
     const simulator::StepIndex index(trace);
-    const Result<ChosenReplay> replay = replay_choice(choice, index);
+    const Result<ChosenReplay> replay = replay_choice(choice, index, loaded->sha256);
     if (!replay) return replay.error();
     const simulator::Plan* const plan = &replay->plan;
     const report::Simulation* const simulation = &replay->simulation;
 
+    if (choice.placement) note_no_reserved(trace, plan->placement, console);
     if (plan->predicted && choice.settings.empty() && !choice.placement) {
       const std::string changed = difference(*plan->predicted, simulation->result);
       if (!changed.empty()) {

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "planner/budget.h"
 #include "simulator/step/plan_structure.h"
 
 namespace stowage::planner {
@@ -15,13 +14,12 @@ simulator::Predicted predicted_of(const ReplayResult& result) {
           result.step_ns,        result.stall_ns,    result.host_bytes};
 }
 
-Result<AppliedFile> apply_file(const Trace& recording, Plan& plan, const std::string& plan_file) {
+Result<AppliedFile> apply_file(const Trace& recording, const Plan& plan,
+                               const std::string& plan_file) {
   const auto in_file = [&plan_file](Error error) {
     if (error.file.empty()) error.file = plan_file;
     return error;
   };
-  const Status budget = resolve_budget(simulator::StepIndex(recording), plan);
-  if (!budget) return in_file(budget.error());
   const Result<simulator::Step> step = simulator::unroll(recording, plan);
   if (!step) return in_file(step.error());
   auto index = std::make_shared<const simulator::StepIndex>(*step);

@@ -23,9 +23,9 @@ struct AppliedFile {
   std::shared_ptr<const simulator::StepIndex> index;  // refers to the recording
   simulator::Lowering lowering;
 };
-// resolve_budget(), then unroll() and lower(). `recording` must outlive the result. Errors: theirs,
-// in `plan_file`.
-[[nodiscard]] Result<AppliedFile> apply_file(const Trace& recording, simulator::Plan& plan,
+// unroll() and lower(); the plan's budget is in bytes (resolve_budget()), and `recording` must
+// outlive the result. Errors: theirs, in `plan_file`.
+[[nodiscard]] Result<AppliedFile> apply_file(const Trace& recording, const simulator::Plan& plan,
                                              const std::string& plan_file);
 
 }  // namespace stowage::planner

@@ -10,6 +10,14 @@ using simulator::PeakKind;
 using simulator::Plan;
 using simulator::ReplayResult;
 
+namespace {
+
+bool is_percentage(const simulator::PlanBudget& budget) {
+  return budget.device_text.find('%') != std::string::npos;
+}
+
+}  // namespace
+
 Bytes peak_of(const ReplayResult& result, PeakKind kind) {
   switch (kind) {
     case PeakKind::requested:
@@ -40,32 +48,57 @@ Result<Bytes> reserved_to_fit(const Trace& trace, Bytes device) {
                  "use a budget on active bytes"};
   }
   if (device <= trace.env.context_bytes) {
+    std::string given = format_bytes(device);
+    std::string context = format_bytes(trace.env.context_bytes);
+    if (given == context) {
+      given = std::to_string(device) + " bytes";
+      context = std::to_string(trace.env.context_bytes) + " bytes";
+    }
     return Error{ErrorCode::usage,
-                 format_bytes(device) + " do not even hold the CUDA context of " +
-                     format_bytes(trace.env.context_bytes),
+                 device < trace.env.context_bytes
+                     ? given + " do not even hold the CUDA context of " + context
+                     : given + " hold the CUDA context and nothing else",
                  "", "", "give the size of a device, such as 24GiB"};
   }
   return device - trace.env.context_bytes;
 }
 
-Status resolve_budget(const simulator::StepIndex& index, Plan& plan) {
-  if (plan.budget.device || plan.budget.device_text.empty()) return Unit{};
-  const ReplayResult resident =
-      simulator::replay(index, simulator::resident_schedule(index, plan.placement));
-  const Bytes peak = peak_of(resident, plan.budget.on);
-  if (peak < 0) {
-    return Error{ErrorCode::bad_input, "the trace's device has no reserved bytes", "", "/budget/on",
-                 "use active"};
+Status resolve_budget(const simulator::StepIndex& index, const std::string& sha256, Plan& plan) {
+  simulator::PlanBudget& budget = plan.budget;
+  if (budget.on == PeakKind::reserved && index.trace().setup.size() == 0) {
+    return Error{ErrorCode::bad_input,
+                 "the trace's device (" + index.trace().env.device + ") has no reserved bytes", "",
+                 "/budget/on", "use active"};
   }
-  auto bytes = parse_size(plan.budget.device_text, peak);
+  if (!is_percentage(budget)) return Unit{};
+  if (budget.device && !plan.target.trace.empty() && plan.target.trace != sha256) {
+    budget.device_text.clear();
+    return Unit{};
+  }
+  const Bytes peak = peak_of(
+      simulator::replay(index, simulator::resident_schedule(index, plan.placement)), budget.on);
+  const auto bytes = parse_size(budget.device_text, peak);
   if (!bytes) {
     Error error = bytes.error();
     error.code = ErrorCode::bad_input;
     error.pointer = "/budget/device";
     return error;
   }
-  plan.budget.device = *bytes;
+  if (budget.device && *budget.device != *bytes) {
+    return Error{ErrorCode::bad_input,
+                 budget.device_text + " of the peak " + simulator::name_of(budget.on) + " of " +
+                     std::to_string(peak) + " bytes without the plan are " +
+                     std::to_string(*bytes) + " bytes, not " + std::to_string(*budget.device),
+                 "", "/budget/device_bytes", "leave device_bytes out, or plan again"};
+  }
+  budget.device = *bytes;
   return Unit{};
+}
+
+void move_to(simulator::PlacementMode placement, Plan& plan) {
+  if (plan.placement == placement) return;
+  plan.placement = placement;
+  if (plan.budget.device && is_percentage(plan.budget)) plan.budget.device_text.clear();
 }
 
 }  // namespace stowage::planner

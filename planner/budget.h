@@ -1,6 +1,8 @@
 // What a budget on device memory is about: which counter, in which memory, how many bytes.
 #pragma once
 
+#include <string>
+
 #include "simulator/plan/plan.h"
 #include "simulator/replay/replay.h"
 #include "simulator/step/step_index.h"
@@ -26,7 +28,15 @@ namespace stowage::planner {
 [[nodiscard]] Result<Bytes> reserved_to_fit(const Trace& trace, Bytes device);
 
 // Gives a plan that was read with a percentage as its budget the bytes: of the resident peak of
-// `budget.on`. Does nothing when the bytes are known.
-[[nodiscard]] Status resolve_budget(const simulator::StepIndex& index, simulator::Plan& plan);
+// `budget.on`, in the plan's memory. Bytes that stand beside it have to be these on the recording
+// that the plan is of (`sha256` as `for.trace` has it, or a plan that does not say); of another
+// one they count, and the percentage is dropped. Errors (bad_input, without the file): bytes that
+// the percentage is not, a budget on reserved bytes of a device that has none.
+[[nodiscard]] Status resolve_budget(const simulator::StepIndex& index, const std::string& sha256,
+                                    simulator::Plan& plan);
+
+// From now on the plan runs in that memory. A percentage was of the peak in its own: the bytes,
+// which are known, stay.
+void move_to(simulator::PlacementMode placement, simulator::Plan& plan);
 
 }  // namespace stowage::planner

@@ -603,7 +603,7 @@ class Planner {
     plan.target = simulator::target_of(index_.step().recording());
     plan.budget.device = request_.budget;
     if (request_.budget) plan.budget.device_text = request_.budget_text;
-    plan.budget.on = request_.budget_on;
+    if (request_.budget) plan.budget.on = request_.budget_on;
     plan.placement = request_.placement;
     plan.budget.host = request_.host_budget;
     if (request_.host_budget) plan.budget.host_text = request_.host_budget_text;
@@ -622,6 +622,9 @@ class Planner {
     Plan& plan = out_.plan;
     auto lowering = simulator::lower(index, plan);
     if (!lowering) return lowering.error();
+    if (const Status status = leave_out_idle_bytes(index, lowering->schedule); !status) {
+      return status.error();
+    }
     out_.predicted = simulator::replay(index, lowering->schedule);
     for (const simulator::LoweringNote& note : lowering->notes) {
       out_.notes.push_back(simulator::subject_of(index.trace(), note) + " " + note.text);
@@ -630,6 +633,22 @@ class Planner {
     if (out_.predicted.active_varies) out_.notes.emplace_back(simulator::kActiveVariesRemark);
     plan.predicted = predicted_of(out_.predicted);
     set_gap();
+    return Unit{};
+  }
+
+  // What automatic points stay within is not written where there are none: on another link these
+  // may hang on it where they do not here.
+  Status leave_out_idle_bytes(const simulator::StepIndex& index,
+                              const simulator::Schedule& schedule) {
+    if (!out_.plan.budget.automatic) return Unit{};
+    const auto decisions = simulator::resolve(index.trace(), out_.plan);
+    if (!decisions) return decisions.error();
+    if (has_automatic_points(*decisions)) return Unit{};
+    Plan without = out_.plan;
+    without.budget.automatic.reset();
+    const auto lowering = simulator::lower(index, without);
+    if (!lowering) return lowering.error();
+    if (lowering->schedule == schedule) out_.plan.budget.automatic.reset();
     return Unit{};
   }
 

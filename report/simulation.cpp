@@ -13,8 +13,10 @@
 namespace stowage::report {
 namespace {
 
-// Rules that lose every tensor to earlier ones: legal, and hardly what was meant.
-std::vector<std::string> shadowed_rules(const Trace& trace, const simulator::Plan& plan) {
+// Rules that lose every tensor to earlier ones: legal, and hardly what was meant. With their place,
+// as an error has it.
+std::vector<std::string> shadowed_rules(const Trace& trace, const simulator::Plan& plan,
+                                        const std::string& plan_file) {
   const auto decisions = simulator::resolve(trace, plan);
   if (!decisions) return {};
   std::vector<bool> decides(plan.saved.size(), false);
@@ -28,8 +30,10 @@ std::vector<std::string> shadowed_rules(const Trace& trace, const simulator::Pla
     const bool is_rest = plan.saved[i].decision == simulator::Decision::keep && matcher &&
                          matcher->matches_everything();
     if (decides[i] || is_rest) continue;
-    notes.push_back("/saved/" + std::to_string(i) +
-                    ": decides nothing: earlier rules take all that it matches");
+    const Error note{ErrorCode::bad_input,
+                     "decides nothing: earlier rules take all that it matches", plan_file,
+                     "/saved/" + std::to_string(i), ""};
+    notes.push_back(note.text());
   }
   return notes;
 }
@@ -91,7 +95,7 @@ Result<Simulation> simulate(const simulator::StepIndex& recorded, const simulato
   }
   const Trace& trace = index.trace();
   Simulation simulation{replayed(index, std::move(lowered).value(), plan.budget)};
-  std::vector<std::string> of_rules = shadowed_rules(trace, plan);
+  std::vector<std::string> of_rules = shadowed_rules(trace, plan, plan_file);
   simulation.notes.insert(simulation.notes.begin(), std::make_move_iterator(of_rules.begin()),
                           std::make_move_iterator(of_rules.end()));
   simulation.index = unrolled;

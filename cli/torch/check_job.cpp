@@ -12,6 +12,7 @@
 #include "cli/torch/check_run.h"
 #include "cli/torch/model_error.h"
 #include "cli/torch/recorded_step.h"
+#include "planner/budget.h"
 #include "traces/file_io.h"
 #include "traces/json_bounds.h"
 #include "traces/trace_file.h"
@@ -52,7 +53,8 @@ CheckCase failed_case(const std::string& name, const std::string& what, const Er
   return plain_case(name, CaseOutcome::failed, what + error.text());
 }
 
-MadeWith made_with_of(const MeasuredRun& run, const std::string& plan_hash) {
+MadeWith made_with_of(const MeasuredRun& run, const std::string& plan_hash,
+                      const std::string& placement) {
   const auto fact = [&run](const char* key) {
     const auto found = run.facts.find(key);
     return found == run.facts.end() ? std::string() : found->second;
@@ -65,7 +67,7 @@ MadeWith made_with_of(const MeasuredRun& run, const std::string& plan_hash) {
   env.device = fact("device");
   env.device_name = fact("device name");
   env.allocator = fact("allocator");
-  return made_with(told, env, plan_hash);
+  return made_with(told, env, plan_hash, placement);
 }
 
 StepCost cost_of(const MeasuredRun& run) {
@@ -111,16 +113,11 @@ class Job {
       Result<simulator::Plan> plan = load_plan(*options_.plan);
       if (!plan) return plan.error();
       plan_ = std::move(plan).value();
-      if (options_.placement) plan_->placement = *options_.placement;
       plan_hash_ = decisions_hash(*plan_);
-      original_file_ = options_.trace.value_or("");
-      if (original_file_.empty()) {
-        Result<report::PlansTrace> found = plans_trace(*plan_, *options_.plan, console_.files);
-        if (!found) return found.error();
-        if (found->is_there) original_file_ = found->file;
-      }
+      if (Status status = load_original(); !status) return status.error();
     }
-    Result<RunRequest> request = check_request(plan_ ? &*plan_ : nullptr, report_.plan_file,
+    const simulator::PlanTarget target = step_of_plan();
+    Result<RunRequest> request = check_request(plan_ ? &target : nullptr, report_.plan_file,
                                                options_.model, options_.flags, console_.files);
     if (!request) return request.error();
     request_ = std::move(request).value();
@@ -161,22 +158,50 @@ class Job {
     return Unit{};
   }
 
-  // The trace that the plan was made from, if it is there.
+  // The trace that the plan was made from, if it is there. The plan may be for other saved tensors
+  // than it has: the step has changed, and one of both was made again since.
   Status load_original() {
+    original_file_ = options_.trace.value_or("");
+    if (original_file_.empty()) {
+      Result<report::PlansTrace> found = plans_trace(*plan_, *options_.plan, console_.files);
+      if (!found) return found.error();
+      if (found->is_there) original_file_ = found->file;
+    }
     if (original_file_.empty()) return Unit{};
     Result<LoadedTrace> loaded = load_trace(original_file_);
     if (!loaded) return loaded.error();
+    const Status fits = check_target(*plan_, *options_.plan, loaded->trace);
+    if (!fits && fits.error().pointer != "/for/fingerprint") return fits.error();
     original_ = std::move(loaded->trace);
+    if (!fits) return Unit{};
+    return resolve_plans_budget(*original_, loaded->sha256, *options_.plan, *plan_);
+  }
+
+  // What the plan says of its step, and what it leaves out as its trace has it.
+  [[nodiscard]] simulator::PlanTarget step_of_plan() const {
+    if (original_) return simulator::target_of(*original_);
+    return plan_ ? plan_->target : simulator::PlanTarget{};
+  }
+
+  // Its budget in bytes, in the memory that it runs in.
+  Status settle_plan() {
+    simulator::PlanBudget& budget = plan_->budget;
+    if (!budget.device) {
+      Status status = resolve_plans_budget(*scheduled_on(), "", *options_.plan, *plan_);
+      if (!status) return status;
+    }
+    budget.device_text.clear();
+    if (options_.placement) planner::move_to(*options_.placement, *plan_);
     return Unit{};
   }
 
   // False: the plan does not apply, and the report says why.
   Result<bool> record_and_lower() {
     if (Status status = record(); !status) return status.error();
-    if (Status status = load_original(); !status) return status.error();
     const bool other_step =
         !plan_->target.fingerprint.empty() && plan_->target.fingerprint != recorded_->fingerprint;
     if (original_ && original_->fingerprint != recorded_->fingerprint) original_.reset();
+    if (Status status = settle_plan(); !status) return status.error();
     Result<AppliedPlan> applied = apply_plan(*plan_, report_.plan_file, *scheduled_on());
     if (!applied) {
       report_.cases.push_back(failed_case(
@@ -190,12 +215,24 @@ class Job {
           ", which is not the recorded one any more (another fingerprint): the plan was not made "
           "for it";
     } else if (!original_) {
-      console_.warn(
-          "the plan's trace is not there: its automatic points follow this recording's times, so "
-          "bytes may differ from run to run; keep the trace beside the plan");
+      warn_of_times();
     }
     report_.cases.push_back(plain_case("plan", CaseOutcome::passed, message));
     return true;
+  }
+
+  // The schedule is of the recording that was made now.
+  void warn_of_times() {
+    const std::string follows =
+        ": its automatic points follow this recording's times, so bytes may differ from run to "
+        "run; ";
+    if (original_file_.empty()) {
+      console_.warn("the plan's trace is not there" + follows + "keep the trace beside the plan");
+    } else {
+      console_.warn("the plan's trace " + original_file_ +
+                    " is of another step than this one (another fingerprint)" + follows +
+                    "record it and plan again");
+    }
   }
 
   [[nodiscard]] const Trace* scheduled_on() const {
@@ -235,7 +272,7 @@ class Job {
 
   Status judge(const MeasuredRun& run) {
     report_.measured = cost_of(run);
-    report_.made_with = made_with_of(run, plan_hash_);
+    report_.made_with = made_with_of(run, plan_hash_, plan_ ? name_of(plan_->placement) : "");
     CheckInput input;
     input.now = *report_.measured;
     input.tolerances = options_.tolerances;
@@ -313,7 +350,7 @@ class Job {
   simulator::PeakKind on_ = simulator::PeakKind::active;
   std::optional<Trace> recorded_;  // the step as it is now
   std::optional<Trace> original_;  // the plan's own trace, while it is still of this step
-  std::string original_file_;      // empty: it is not there
+  std::string original_file_;      // where it is, whatever it is of; empty: it is not there
   std::optional<AppliedPlan> applied_;
   CheckReport report_;
 };

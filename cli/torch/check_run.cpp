@@ -101,24 +101,24 @@ Result<MeasuredRun> run_steps(const RunRequest& request, std::int64_t steps,
 
 }  // namespace
 
-Result<RunRequest> check_request(const simulator::Plan* plan, const std::string& plan_file,
+Result<RunRequest> check_request(const simulator::PlanTarget* plan, const std::string& plan_file,
                                  const std::optional<std::string>& model, RunFlags flags,
                                  CommandFiles& files) {
   std::string spec = model.value_or("");
   if (plan != nullptr) {
-    if (Status status = fill(flags, plan->target); !status) return status.error();
-    if (spec.empty()) spec = plan->target.model;
+    if (Status status = fill(flags, *plan); !status) return status.error();
+    if (spec.empty()) spec = plan->model;
     if (spec.empty()) {
-      return Error{ErrorCode::bad_input, "the plan does not say its model", plan_file, "/for",
-                   "give it with --model"};
+      return Error{ErrorCode::bad_input, "the plan says neither its trace nor its model", plan_file,
+                   "/for", "give the model with --model, or the trace with --trace FILE"};
     }
   }
   Result<RunRequest> request = make_request(spec, flags, files);
   if (!request) return request;
-  if (plan != nullptr && model && !plan->target.model.empty() &&
-      portable_model(request->spec.text()) != portable_model(plan->target.model)) {
+  if (plan != nullptr && model && !plan->model.empty() &&
+      portable_model(request->spec.text()) != portable_model(plan->model)) {
     return usage_error(
-        "--model " + request->spec.text() + " is not the plan's model " + plan->target.model,
+        "--model " + request->spec.text() + " is not the plan's model " + plan->model,
         "leave --model out, or make a plan for that model");
   }
   if (request->device == "cpu" && request->threads == 0) request->threads = 1;

@@ -18,24 +18,25 @@
 
 namespace stowage::cli {
 
-// The step that a plan was made for, as far as it says; flags may add to it, not contradict it, and
-// `model` may name the same plugin or script elsewhere. Without --threads on the CPU device: the
-// plan's, else 1, since the number changes bytes and machines differ in it. Errors: usage,
-// bad_input (neither says a model).
-[[nodiscard]] Result<RunRequest> check_request(const simulator::Plan* plan,
+// The step that a plan was made for, as far as it and its trace say; flags may add to it, not
+// contradict it, and `model` may name the same plugin or script elsewhere. Without --threads on the
+// CPU device: the plan's, else 1, since the number changes bytes and machines differ in it. Errors:
+// usage, bad_input (neither says a model).
+[[nodiscard]] Result<RunRequest> check_request(const simulator::PlanTarget* plan,
                                                const std::string& plan_file,
                                                const std::optional<std::string>& model,
                                                RunFlags flags, CommandFiles& files);
 
 // A plan's rules on a step that may have changed since: its fingerprint is not asked for.
 struct AppliedPlan {
-  simulator::Plan plan;  // with its budget in bytes; its target is empty
+  simulator::Plan plan;  // its target is empty
   // Of the step that it makes of the recording, to which it refers.
   std::shared_ptr<const simulator::StepIndex> index;
   simulator::Schedule schedule;
   bool moves = false;  // anything
 };
-// `trace` must outlive it. Errors: those of planner::apply_file(): the plan does not apply.
+// `trace` must outlive it, and the plan's budget is in bytes. Errors: those of
+// planner::apply_file(): the plan does not apply.
 [[nodiscard]] Result<AppliedPlan> apply_plan(simulator::Plan plan, const std::string& plan_file,
                                              const Trace& trace);
 

@@ -42,11 +42,12 @@ std::string counters_text(const MeasuredRun& run, const simulator::Predicted& pr
 std::string memory_text(const MeasuredRun& run) {
   if (!run.memory) return "";
   const executor::StepMemoryReport& memory = *run.memory;
-  std::string text = "  placement   " + report::exact_bytes(memory.bytes) + " mapped ahead, " +
-                     report::exact_bytes(memory.older) + " older than the step moved in, " +
-                     report::count_of(memory.served, "allocation") + " served from it, " +
-                     report::with_commas(memory.unforeseen) + " not foreseen, " +
-                     report::with_commas(memory.conflicts) + " where somebody kept the bytes\n";
+  std::string text =
+      "  placement   " + report::exact_bytes(memory.bytes) + " of memory taken ahead, mapped at " +
+      report::exact_bytes(memory.mapped) + " of addresses, " + report::exact_bytes(memory.older) +
+      " older than the step moved in, " + report::count_of(memory.served, "allocation") +
+      " served from it, " + report::with_commas(memory.unforeseen) + " not foreseen, " +
+      report::with_commas(memory.conflicts) + " where somebody kept the bytes\n";
   constexpr std::size_t kMostLines = 5;
   for (std::size_t i = 0; i < std::min(memory.surprises.size(), kMostLines); ++i) {
     text += "              " + memory.surprises[i] + "\n";

@@ -5,6 +5,7 @@
 #include "cli/plan_file.h"
 #include "cli/torch/recorded_step.h"
 #include "planner/applied_file.h"
+#include "planner/budget.h"
 #include "simulator/replay/replay.h"
 #include "simulator/step/step_index.h"
 #include "traces/trace_file.h"
@@ -16,6 +17,7 @@ namespace {
 struct FoundTrace {
   Trace trace;
   std::string file;
+  std::string sha256;  // empty: recorded again
 };
 
 Run run_of(const simulator::PlanTarget& target) {
@@ -30,6 +32,18 @@ Run run_of(const simulator::PlanTarget& target) {
   return run;
 }
 
+// What the step that a plan describes is refused with: the mistake is in the plan where no flag
+// says anything of it.
+Error in_target(Error error, const std::string& plan_file, const RunFlags& flags) {
+  const bool by_flags =
+      flags.device || flags.batch || flags.seq || flags.dtype || flags.optimizer || flags.threads;
+  if (error.code != ErrorCode::usage || by_flags) return error;
+  error.code = ErrorCode::bad_input;
+  error.file = plan_file;
+  error.pointer = "/for";
+  return error;
+}
+
 // Neither given nor where the plan says: the step is recorded again.
 Result<FoundTrace> record_again(const simulator::Plan& plan, const std::string& plan_file,
                                 const RunFlags& flags, CommandFiles& files) {
@@ -38,12 +52,16 @@ Result<FoundTrace> record_again(const simulator::Plan& plan, const std::string& 
                  "/for", "give the trace with --trace FILE"};
   }
   Run run = run_of(plan.target);
+  // A plan that was written by hand need not say all of it.
+  if (run.batch == 0) run.batch = flags.batch.value_or(0);
+  if (run.dtype.empty()) run.dtype = flags.dtype.value_or("");
+  if (run.optimizer.empty()) run.optimizer = flags.optimizer.value_or("");
   if (run.threads == 0) run.threads = flags.threads.value_or(0);
   Result<RunRequest> request = make_request(run, plan.target.device, flags, files);
-  if (!request) return request.error();
+  if (!request) return in_target(request.error(), plan_file, flags);
   Result<Trace> trace = record_in_child(*request);
   if (!trace) return trace.error();
-  return FoundTrace{std::move(trace).value(), ""};
+  return FoundTrace{std::move(trace).value(), "", ""};
 }
 
 Result<FoundTrace> find_trace(const simulator::Plan& plan, const std::string& plan_file,
@@ -68,7 +86,13 @@ Result<FoundTrace> find_trace(const simulator::Plan& plan, const std::string& pl
                        " is another recording than the one the plan was made from; only the "
                        "prediction changes");
   }
-  return FoundTrace{std::move(loaded->trace), file};
+  return FoundTrace{std::move(loaded->trace), file, loaded->sha256};
+}
+
+// Reserved bytes are not compared where either has none.
+bool says_otherwise(simulator::Predicted then, const simulator::Predicted& now) {
+  if (then.peak_reserved < 0 || now.peak_reserved < 0) then.peak_reserved = now.peak_reserved;
+  return then != now;
 }
 
 }  // namespace
@@ -84,7 +108,6 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
   if (!plan) return plan.error();
   inputs.plan = std::move(plan).value();
   const simulator::PlacementMode planned_for = inputs.plan.placement;
-  if (placement) inputs.plan.placement = *placement;
   Result<FoundTrace> found =
       find_trace(inputs.plan, plan_file, trace_file, flags, files, inputs.warnings);
   if (!found) return found.error();
@@ -99,6 +122,9 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
     }
     return error;
   }
+  const Status budget = resolve_plans_budget(*inputs.trace, found->sha256, plan_file, inputs.plan);
+  if (!budget) return budget.error();
+  if (placement) planner::move_to(*placement, inputs.plan);
   Result<RunRequest> request =
       make_request(inputs.trace->run, inputs.trace->env.device, flags, files);
   if (!request) return request.error();
@@ -130,7 +156,7 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
   inputs.active_varies = replayed.active_varies;
   inputs.later_segments = replayed.later_segments;
   if (inputs.plan.predicted && inputs.plan.placement == planned_for &&
-      *inputs.plan.predicted != inputs.predicted) {
+      says_otherwise(*inputs.plan.predicted, inputs.predicted)) {
     inputs.warnings.push_back(
         "the prediction in " + plan_file +
         " is not what this version of the simulator says for this trace; using the new one");

@@ -162,9 +162,9 @@ Result<RunRequest> make_request(const Run& run, const std::string& device, const
   }
   RunFlags recorded;
   recorded.device = device.empty() ? flags.device : device;
-  recorded.batch = run.batch;
-  recorded.dtype = run.dtype;
-  recorded.optimizer = run.optimizer;
+  if (run.batch > 0) recorded.batch = run.batch;
+  if (!run.dtype.empty()) recorded.dtype = run.dtype;
+  if (!run.optimizer.empty()) recorded.optimizer = run.optimizer;
   recorded.seed = flags.seed.value_or(run.seed);
   if (run.threads > 0) recorded.threads = run.threads;
   Result<RunRequest> request = make_request(run.model, recorded, files);

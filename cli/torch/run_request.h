@@ -49,7 +49,8 @@ struct RunFlags {
                                               CommandFiles& files);
 
 // The step that a recording was made of, on the device that it was made on ("cpu" or "cuda"; empty
-// = not said); flags that say something else are a usage error.
+// = not said); of a batch, dtype or optimizer that is not said (0, empty), the model's own. Flags
+// that say something else are a usage error.
 [[nodiscard]] Result<RunRequest> make_request(const Run& run, const std::string& device,
                                               const RunFlags& flags, CommandFiles& files);
 

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "planner/budget.h"
 #include "report/plans_trace.h"
 #include "simulator/plan/plan_json.h"
 #include "traces/file_io.h"
@@ -71,10 +72,17 @@ Result<Opened> with_plan(const std::string& text, const std::string& path,
   auto state = std::make_shared<PlanState>();
   state->plan = std::move(plan).value();
   state->file = path;
+  const auto on = [&](TracePtr trace) -> Result<Opened> {
+    const Status budget = planner::resolve_budget(trace->index, trace->sha256, state->plan);
+    if (budget) return replayed(std::move(trace), std::move(state), job);
+    Error error = budget.error();
+    error.file = path;
+    return error;
+  };
   const simulator::PlanTarget& target = state->plan.target;
   if (open_trace &&
       (target.fingerprint.empty() || target.fingerprint == open_trace->trace.fingerprint)) {
-    return replayed(open_trace, std::move(state), job);
+    return on(open_trace);
   }
   const char* hint = "open the trace first, then this plan";
   const Result<report::PlansTrace> named = report::plans_trace(state->plan, path, hint);
@@ -91,7 +99,7 @@ Result<Opened> with_plan(const std::string& text, const std::string& path,
   }
   Result<TracePtr> trace = trace_of(std::move(read).value(), file, job);
   if (!trace) return trace.error();
-  return replayed(std::move(trace).value(), std::move(state), job);
+  return on(std::move(trace).value());
 }
 
 // A file that a command named relative to where it ran: there, beside the result, or nowhere.

@@ -3,6 +3,7 @@
 #include <QUndoCommand>
 #include <utility>
 
+#include "planner/budget.h"
 #include "report/words.h"
 #include "simulator/plan/plan_json.h"
 #include "traces/file_io.h"
@@ -242,9 +243,7 @@ bool PlanDocument::set_host_budget(std::optional<Bytes> host) {
 bool PlanDocument::set_placement(simulator::PlacementMode placement) {
   if (!state_ || state_->plan.placement == placement) return false;
   PlanState state = *state_;
-  state.plan.placement = placement;
-  // A percentage was of the peak in the other memory: the bytes stay.
-  if (state.plan.budget.device_text.ends_with('%')) state.plan.budget.device_text.clear();
+  planner::move_to(placement, state.plan);
   forget_bound(state);
   return push(std::move(state), placement == simulator::PlacementMode::planned
                                     ? tr("Run in planned memory")

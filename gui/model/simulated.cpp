@@ -110,7 +110,8 @@ Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::sto
   if (stop.stop_requested()) return interrupted();
   if (!state->plan.budget.device && !state->plan.budget.device_text.empty()) {
     PlanState with_bytes = *state;
-    if (const Status known = planner::resolve_budget(trace->index, with_bytes.plan); !known) {
+    if (const Status known = planner::resolve_budget(trace->index, trace->sha256, with_bytes.plan);
+        !known) {
       return known.error();
     }
     state = std::make_shared<const PlanState>(std::move(with_bytes));

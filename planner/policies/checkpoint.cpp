@@ -22,6 +22,7 @@
 #include "simulator/step/plan_structure.h"
 #include "simulator/step/segment_rule_writer.h"
 #include "simulator/step/segment_rules.h"
+#include "simulator/step/segments.h"
 
 namespace stowage::planner::builtin {
 PolicyInfo checkpoint_info() {
@@ -51,8 +52,13 @@ Rules checkpoint_rules(const simulator::StepIndex& index, const Options& options
   }
   const std::vector<std::string> layers = largest_kind(index, given);
   if (layers.empty()) {
-    return Error{ErrorCode::bad_input, "policy checkpoint: no layer of the recording can run again",
-                 "", "", "record it again, with layers that are callables"};
+    const Schema& schema = index.step().recording().schema;
+    const bool is_old = schema.major == 1 && schema.minor < simulator::kFirstWithCallables;
+    return Error{
+        ErrorCode::bad_input, "policy checkpoint: no layer of the recording can run again", "", "",
+        is_old ? "it is of schema 1." + std::to_string(schema.minor) + ", before 1." +
+                     std::to_string(simulator::kFirstWithCallables) + ": record the step again"
+               : "record it again, with layers that are callables"};
   }
   PolicyRules rules{{keep_the_rest()}, {}, {}};
   const Trace& recording = index.step().recording();

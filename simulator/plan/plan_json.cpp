@@ -56,7 +56,8 @@ Json budget_json(const PlanBudget& budget) {
   } else if (budget.device) {
     json["device"] = *budget.device;
   }
-  json["on"] = name_of(budget.on);
+  const bool has_device = budget.device || !budget.device_text.empty();
+  if (has_device || budget.on != PeakKind::active) json["on"] = name_of(budget.on);
   if (budget.automatic) json["automatic_bytes"] = *budget.automatic;
   if (!budget.host_text.empty()) {
     json["host"] = budget.host_text;

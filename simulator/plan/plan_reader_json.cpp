@@ -206,6 +206,10 @@ bool PlanReader::budget(const Json& json, PlanBudget& out) {
   if (const auto exact = json.find("device_bytes"); exact != json.end()) {
     Bytes bytes = 0;
     if (!integer(*exact, child(at, "device_bytes"), 1, bytes)) return false;
+    if (!out.device && out.device_text.empty()) {
+      return fail(child(at, "device_bytes"), "there is no percentage that these are the bytes of",
+                  "write them as \"device\"");
+    }
     if (out.device && *out.device != bytes) {
       return fail(child(at, "device_bytes"), "is not what \"device\" says",
                   "leave device_bytes out; it belongs to a percentage");

@@ -29,6 +29,7 @@ struct Instruction {
   Action action = Action::load;
   StayId stay;
   Anchor anchor;
+  bool operator==(const Instruction&) const = default;
 };
 
 inline constexpr Bytes kHostSlotAlignment = 512;
@@ -45,6 +46,7 @@ struct Tenant {
   // alone. Else the slot is the tenant's from its first store to its last stay's end.
   bool has_own_home = false;
   std::vector<SavedId> saved;  // the saved tensors that it serves, in pack order
+  bool operator==(const Tenant&) const = default;
 };
 
 // One time on the device. A made one begins with the op that makes the bytes and is the storage
@@ -68,6 +70,7 @@ struct Stay {
   // period that skips the update (simulator/lowering/skipped_update.h), which keeps the numbers of
   // the stays of the one that takes it.
   bool is_left_out = false;
+  bool operator==(const Stay&) const = default;
 };
 
 // Instructions are in execution order: by event, `before` ahead of `after`, then as listed. What
@@ -90,6 +93,7 @@ struct Schedule {
   [[nodiscard]] const Tenant& tenant(StayId stay) const {
     return tenants[stays[stay.index()].tenant.index()];
   }
+  bool operator==(const Schedule&) const = default;
 };
 
 [[nodiscard]] const char* name_of(Action value);

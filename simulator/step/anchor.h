@@ -33,6 +33,7 @@ struct Anchor {
   std::int32_t ordinal = 0;  // n-th event of this kind in the period
   Side side = Side::after;
   EventId event;  // the same place in Trace::events, for the simulator
+  bool operator==(const Anchor&) const = default;
 };
 
 // Where an instruction stands. Ordered by event, then side.

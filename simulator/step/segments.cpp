@@ -94,6 +94,13 @@ Status SegmentFinder::check_callable(const Call& call) const {
   const std::string& layer = trace_.string(trace_.layers.name[call.layer.index()]);
   if (has(call.first) || has(EventId(call.end.value - 1))) return Unit{};
   if (trace_.layer_tensors.size() == 0) {
+    if (trace_.schema.major == 1 && trace_.schema.minor < kFirstWithCallables) {
+      return cannot(layer,
+                    "the recording is of schema 1." + std::to_string(trace_.schema.minor) +
+                        ", before 1." + std::to_string(kFirstWithCallables) +
+                        ": it does not say what its layers are given",
+                    "record the step again");
+    }
     return cannot(layer, "the recording does not say what its layers are given",
                   "record the model again, with layers that are callables");
   }

@@ -15,6 +15,9 @@
 
 namespace stowage::simulator {
 
+// Traces of schema 1.x before this minor do not say what layers are given.
+inline constexpr int kFirstWithCallables = 7;
+
 // Between the first and the last layer of a run, in its name: "layers.0..layers.3".
 inline const std::string kRunOfLayers = "..";
 

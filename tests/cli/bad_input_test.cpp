@@ -284,7 +284,10 @@ TEST_F(BadInput, ARuleThatDecidesNothingIsNoted) {
       {"saved", {{{"site", "*"}, {"do", "keep"}}, {{"site", "layers.0#0"}, {"do", "offload"}}}}};
   const Outcome outcome = stowage({"simulate", trace_, "--plan", "-"}, plan.dump());
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.err, HasSubstr("warning: /saved/1: decides nothing"));
+  EXPECT_THAT(outcome.err, HasSubstr("warning: -: /saved/1: decides nothing"));
+  const std::string file = folder_.write("p.json", plan.dump());
+  EXPECT_THAT(stowage({"simulate", trace_, "--plan", file}).err,
+              HasSubstr("warning: " + file + ": /saved/1: decides nothing"));
 }
 
 TEST_F(BadInput, AnyRuleThatDecidesNothingIsNoted) {

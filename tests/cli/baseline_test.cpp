@@ -44,6 +44,7 @@ TEST(BaselineJson, IsAsItWasAndReadsBackTheSame) {
   EXPECT_EQ(cli::baseline_to_json(*read), text);
 
   baseline.made_with.plan = "sha256:0123";
+  baseline.made_with.placement = "planned";
   baseline.made_with.device = "cuda";
   baseline.made_with.device_name = "GPU \"1\"";
   baseline.made_with.deterministic = false;
@@ -154,6 +155,34 @@ TEST(Baseline, OfAnotherVersionOrDeviceIsNotComparable) {
   EXPECT_EQ(cli::differences(then, now).size(), 1U);
 }
 
+// By its name, not as two hashes: it is one option of the command.
+TEST(Baseline, OfTheOtherMemoryIsNotComparable) {
+  cli::MadeWith then = small_baseline().made_with;
+  then.plan = "sha256:1";
+  then.placement = "planned";
+  cli::MadeWith now = then;
+  now.placement = "caching";
+  EXPECT_THAT(cli::differences(then, now),
+              ElementsAre("made in planned memory, this is in the caching allocator's memory"));
+  EXPECT_THAT(cli::differences(now, then),
+              ElementsAre("made in the caching allocator's memory, this is in planned memory"));
+  // A plain step is in neither.
+  now.plan = now.placement = "";
+  EXPECT_THAT(cli::differences(then, now), ElementsAre("made with plan sha256:1, this is none"));
+}
+
+TEST(BaselineJson, WithoutAPlacementItsPlanRanInTheCachingAllocatorsMemory) {
+  Baseline baseline = small_baseline();
+  baseline.made_with.plan = "sha256:1";
+  std::string text = cli::baseline_to_json(baseline);
+  const std::string key = ",\n    \"placement\": null";
+  ASSERT_NE(text.find(key), std::string::npos) << text;
+  text.erase(text.find(key), key.size());
+  const auto read = cli::baseline_from_json(text, "b.json");
+  ASSERT_TRUE(read.ok()) << read.error().text();
+  EXPECT_EQ(read->made_with.placement, "caching");
+}
+
 // A CPU's kind and a GPU run's threads change no bytes.
 TEST(Baseline, SaysWithWhatItWasMade) {
   stowage::Run run;
@@ -162,16 +191,17 @@ TEST(Baseline, SaysWithWhatItWasMade) {
   env.device = "cpu";
   env.device_name = "Some CPU";
   env.torch = "2.11.0";
-  cli::MadeWith made = cli::made_with(run, env, "");
+  cli::MadeWith made = cli::made_with(run, env, "", "");
   EXPECT_EQ(made.device_name, "");
   EXPECT_EQ(made.threads, 2);
   EXPECT_EQ(made.stowage, kVersion);
   env.device = "cuda";
   env.device_name = "Some GPU";
-  made = cli::made_with(run, env, "sha256:1");
+  made = cli::made_with(run, env, "sha256:1", "planned");
   EXPECT_EQ(made.device_name, "Some GPU");
   EXPECT_EQ(made.threads, 0);
   EXPECT_EQ(made.plan, "sha256:1");
+  EXPECT_EQ(made.placement, "planned");
 }
 
 TEST(Baseline, AModelFromAFileIsKnownByTheFilesName) {
@@ -198,6 +228,8 @@ TEST(DecisionsHash, IsOfWhatThePlanDecidesAlone) {
   replanned.gap_ppm = 3;
   replanned.made_by.created = "2026-11-20T12:00:00Z";
   EXPECT_EQ(cli::decisions_hash(replanned), hash);
+  replanned.placement = simulator::PlacementMode::planned;
+  EXPECT_EQ(cli::decisions_hash(replanned), hash) << "the memory is told by its name";
   plan.saved[0].decision = simulator::Decision::keep;
   EXPECT_NE(cli::decisions_hash(plan), hash);
   plan.saved[0].decision = simulator::Decision::offload;

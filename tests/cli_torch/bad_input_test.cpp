@@ -89,6 +89,20 @@ TEST(TorchBadInput, ExecuteAndVerifyRefuseAPlanForAnotherStep) {
   expect_error({"verify", "--plan", broken}, 3, {"broken.json"});
 }
 
+// Written by hand, with no trace: what the plan does not say is as `profile` has it.
+TEST(TorchBadInput, APlanWithoutATraceMayLeaveOutWhatTheModelHasADefaultFor) {
+  const TemporaryFolder folder;
+  const std::string plan = folder.write(
+      "p.json", R"({"schema": "stowage-plan/1", "for": {"model": "mlp:layers=2,width=16"}})");
+  const Outcome outcome = stowage({"execute", "--plan", plan, "--steps", "4", "--dtype", "bf16"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find(", bf16, optimizer none"), std::string::npos) << outcome.out;
+  EXPECT_EQ(stowage({"execute", "--plan", plan, "--steps", "4"}).code, 0);
+  const std::string wrong =
+      folder.write("w.json", R"({"schema": "stowage-plan/1", "for": {"model": "mlp:layer=2"}})");
+  expect_error({"execute", "--plan", wrong, "--steps", "4"}, 3, {"w.json: /for: ", "layers"});
+}
+
 // Its backward makes scratch tensors on every thread, at times that nobody can predict.
 TEST(TorchBadInput, FusedAttentionOnSeveralThreadsIsRefusedWithTheWayOut) {
   const TemporaryFolder folder;

@@ -9,6 +9,7 @@
 
 #include "tests/cli/golden.h"
 #include "tests/cli/main_job.h"
+#include "traces/trace_file.h"
 
 namespace stowage {
 namespace {
@@ -275,10 +276,18 @@ TEST_F(Check, UnderAPlanHostBytesCountAndThePlansBudgetApplies) {
   EXPECT_EQ(over.code, 1) << over.err;
   EXPECT_THAT(over.out, HasSubstr("the peak requested of"));
   EXPECT_THAT(over.out, HasSubstr("above the budget"));
-  // Another plan than the baseline's.
+  // Another plan than the baseline's, and another memory.
   const Outcome other = planned({"--baseline", baseline_, "--budget", "1GB"});
   EXPECT_EQ(other.code, 1) << other.err;
   EXPECT_THAT(other.out, HasSubstr("not comparable: made with plan sha256:"));
+  ASSERT_EQ(std::remove(baseline_.c_str()), 0);
+  ASSERT_EQ(planned({"--budget", "1GB", "--baseline", baseline_, "--update-baseline"}).code, 0);
+  const Outcome memory =
+      planned({"--budget", "1GB", "--baseline", baseline_, "--placement", "planned"});
+  EXPECT_EQ(memory.code, 1) << memory.err;
+  EXPECT_THAT(memory.out, HasSubstr("not comparable: made in the caching allocator's memory, "
+                                    "this is in planned memory"));
+  EXPECT_THAT(memory.out, Not(HasSubstr("sha256:")));
 }
 
 // The step has changed since: the rules are applied to it as it is now.
@@ -324,8 +333,70 @@ TEST_F(Check, APlanForAnotherModelOrStepIsRefused) {
   expect_error(planned({"--budget", "1GB", "--batch", "3"}), 2, "contradicts the plan's step");
   expect_error(planned({}), 2, "the plan has no budget");
   EXPECT_EQ(planned({"--budget", "1GB", "--model", kGpt2}).code, 0);
-  edit(plan_, [](auto& plan) { plan["for"].erase("model"); });
-  expect_error(planned({"--budget", "1GB"}), 3, "does not say its model");
+  edit(plan_, [](auto& plan) { plan["for"] = {{"trace_file", "none.json"}}; });
+  cli_tests::expect_error(planned({"--budget", "1GB"}), 3,
+                          {"p.json: /for: ", "neither its trace nor its model", "--trace FILE"});
+}
+
+// Written by hand: what it does not say of its step is the trace's, as `verify` has it.
+TEST_F(Check, AStepThatThePlanDoesNotSayIsItsTraces) {
+  ASSERT_EQ(
+      run({"profile", kGpt2, "--batch", "3", "--device", "cpu", "--threads", "2", "-o", trace_})
+          .code,
+      0);
+  const json by_hand = {{"schema", "stowage-plan/1"},
+                        {"for", {{"trace_file", "t.json.gz"}}},
+                        {"budget", {{"device", "100%"}}}};
+  folder_.write("p.json", by_hand.dump());
+  const Outcome outcome = planned({"--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err << outcome.out;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(json::parse(outcome.out).at("batch"), 3);
+  EXPECT_EQ(case_of(outcome.out, "budget").at("limit"),
+            case_of(outcome.out, "budget").at("measured"));
+  expect_error(planned({"--batch", "2"}), 2, "contradicts the plan's step (3)");
+}
+
+TEST_F(Check, ATraceOfAnotherStepIsRefusedAsInVerify) {
+  make_plan("save_on_cpu");
+  edit(plan_, [](auto& plan) {
+    plan["for"].erase("fingerprint");
+    plan["for"]["threads"] = 2;
+  });
+  for (const Outcome& outcome : {planned({"--budget", "1GB"}), run({"verify", "--plan", plan_})}) {
+    expect_error(outcome, 3, "p.json: /for/threads: the plan is for threads 2");
+  }
+}
+
+// The step has changed behind a plan that does not say which saved tensors it is for.
+TEST_F(Check, ATraceThatIsThereIsNotSaidToBeGone) {
+  make_plan("save_on_cpu");
+  edit(plan_, [](auto& plan) { plan["for"].erase("fingerprint"); });
+  ASSERT_EQ(run({"profile", "gpt2:layers=2,width=64,seq=32,vocab=128,attention=efficient",
+                 "--batch", "2", "--device", "cpu", "--threads", "1", "-o", trace_})
+                .code,
+            0);
+  Result<LoadedTrace> other = load_trace(trace_);
+  ASSERT_TRUE(other.ok());
+  other->trace.run.model = json::parse(read_text(plan_)).at("for").at("model").get<std::string>();
+  ASSERT_TRUE(save_trace(trace_, other->trace).ok());
+  const Outcome outcome = planned({"--budget", "1GB"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err << outcome.out;
+  EXPECT_THAT(outcome.err, HasSubstr("t.json.gz is of another step than this one"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("not there")));
+}
+
+TEST_F(Check, AnEditedPercentageIsRefused) {
+  make_plan("save_on_cpu");
+  edit(plan_, [](auto& plan) {
+    plan["budget"] = {{"device", "60%"}, {"device_bytes", 1}, {"on", "active"}};
+  });
+  for (const char* verb : {"check", "verify", "execute"}) {
+    expect_error(run({verb, "--plan", plan_}), 3, "p.json: /budget/device_bytes: 60% of the peak");
+  }
+  // Another recording's peak may be another one.
+  edit(plan_, [](auto& plan) { plan["for"]["trace"] = "sha256:" + std::string(64, '0'); });
+  EXPECT_EQ(planned({}).code, 1);
 }
 
 }  // namespace

@@ -170,7 +170,7 @@ TEST(MainJob, APeakAboveThePlansBudgetFailsTheVerification) {
   job.profile(kMlp, "64", "none");
   job.make_plan({"--policy", "resident"});
   json plan = json::parse(cli_tests::read_text(job.plan));
-  plan["budget"] = {{"device_bytes", 1000}, {"on", "active"}};
+  plan["budget"] = {{"device", 1000}, {"on", "active"}};
   std::ofstream(job.plan) << plan.dump();
   const Outcome outcome = stowage({"verify", "--plan", job.plan, "--json"});
   EXPECT_EQ(outcome.code, 1) << outcome.err;
@@ -178,6 +178,21 @@ TEST(MainJob, APeakAboveThePlansBudgetFailsTheVerification) {
   const json result = json::parse(outcome.out);
   EXPECT_EQ(result.at("bitwise"), true);
   EXPECT_EQ(result.at("passed"), false);
+}
+
+// A page lies at the addresses of all allocations that it serves in turn.
+TEST(MainJob, MemoryThatIsTakenAndAddressesThatItIsMappedAtHaveTheirOwnWords) {
+  Job job;
+  job.profile(kMlp, "64", "none");
+  job.make_plan({"--budget", "70%", "--placement", "planned"});
+  const Outcome text = stowage({"execute", "--plan", job.plan, "--steps", "3"});
+  ASSERT_EQ(text.code, 0) << text.err;
+  const Outcome outcome = stowage({"execute", "--plan", job.plan, "--steps", "3", "--json"});
+  const json memory = json::parse(outcome.out).at("measured").at("planned_memory");
+  EXPECT_NE(text.out.find("bytes) of memory taken ahead, mapped at "), std::string::npos)
+      << text.out;
+  EXPECT_NE(text.out.find("bytes) of addresses, "), std::string::npos) << text.out;
+  EXPECT_GT(memory.at("mapped_bytes").get<long>(), memory.at("bytes").get<long>());
 }
 
 TEST(MainJob, AStepWhoseTraceIsGoneIsRecordedAgain) {

@@ -219,8 +219,57 @@ TEST(Planner, GivenPercentageBecomesBytes) {
   const StepIndex index(trace);
   Plan plan;
   plan.budget.device_text = "60%";
-  ASSERT_TRUE(resolve_budget(index, plan).ok());
+  ASSERT_TRUE(resolve_budget(index, "", plan).ok());
   EXPECT_EQ(plan.budget.device, 3'000'000);
+}
+
+// Somebody edited the percentage, and the bytes beside it are those of the one before.
+TEST(Planner, BytesBesideAPercentageHaveToBeItsBytes) {
+  const Trace trace = stack(4, 1'000'000);
+  const StepIndex index(trace);
+  Plan plan;
+  plan.budget.device_text = "50%";
+  plan.budget.device = 3'000'000;
+  const Status stale = resolve_budget(index, "sha256:1", plan);
+  ASSERT_FALSE(stale.ok());
+  EXPECT_EQ(stale.error().pointer, "/budget/device_bytes");
+  EXPECT_EQ(stale.error().code, ErrorCode::bad_input);
+  EXPECT_EQ(stale.error().message,
+            "50% of the peak active of 5000000 bytes without the plan are 2500000 bytes, not "
+            "3000000");
+  plan.target.trace = "sha256:1";
+  EXPECT_FALSE(resolve_budget(index, "sha256:1", plan).ok());
+  plan.budget.device = 2'500'000;
+  EXPECT_TRUE(resolve_budget(index, "sha256:1", plan).ok());
+  EXPECT_EQ(plan.budget.device_text, "50%");
+
+  // Another recording, whose peak may be another one: the bytes are what was planned for.
+  plan.budget.device = 3'000'000;
+  EXPECT_TRUE(resolve_budget(index, "sha256:2", plan).ok());
+  EXPECT_EQ(plan.budget.device, 3'000'000);
+  EXPECT_EQ(plan.budget.device_text, "");
+}
+
+// Its 60% were of the peak in its own memory.
+TEST(Planner, APlanThatRunsInTheOtherMemoryKeepsItsBytes) {
+  Plan plan;
+  plan.budget.device_text = "60%";
+  plan.budget.device = 3'000'000;
+  move_to(simulator::PlacementMode::caching, plan);
+  EXPECT_EQ(plan.budget.device_text, "60%");
+  move_to(simulator::PlacementMode::planned, plan);
+  EXPECT_EQ(plan.placement, simulator::PlacementMode::planned);
+  EXPECT_EQ(plan.budget.device, 3'000'000);
+  EXPECT_EQ(plan.budget.device_text, "");
+}
+
+TEST(Planner, ABudgetOnReservedBytesThatTheDeviceHasNotIsRefused) {
+  const Trace trace = stack(4, 1'000'000);
+  Plan plan;
+  plan.budget.on = simulator::PeakKind::reserved;
+  const Status none = resolve_budget(StepIndex(trace), "", plan);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().pointer, "/budget/on");
 }
 
 void check_file(const StepIndex& index, const PlanOutcome& outcome) {

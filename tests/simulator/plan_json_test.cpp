@@ -311,6 +311,8 @@ TEST(PlanJson, RefusesWithPointerAndHint) {
       {R"({"schema": "stowage-plan/1", "budget": {"device": -1}})", "/budget/device", "too small"},
       {R"({"schema": "stowage-plan/1", "budget": {"device": "1KiB", "device_bytes": 5}})",
        "/budget/device_bytes", "is not what"},
+      {R"({"schema": "stowage-plan/1", "budget": {"device_bytes": 5}})", "/budget/device_bytes",
+       "no percentage"},
       {R"({"schema": "stowage-plan/1", "budget": {"on": "reserve"}})", "/budget/on",
        "did you mean \"reserved\""},
       {R"({"schema": "stowage-plan/1", "recompute": {}})", "/recompute", "expected a list"},

@@ -411,7 +411,16 @@ TEST(Segments, SayWhyTheyCannotRunAgain) {
   EXPECT_NE(why(trace, "b..a").find("does not come behind"), std::string::npos);
   Trace other = trace;
   other.layer_tensors = {};
-  EXPECT_NE(why(other, "a").find("does not say what its layers are given"), std::string::npos);
+  EXPECT_NE(why(other, "a")
+                .find("does not say what its layers are given (record the model again, "
+                      "with layers that are callables)"),
+            std::string::npos);
+  other.schema.minor = 1;
+  EXPECT_NE(why(other, "a")
+                .find("the recording is of schema 1.1, before 1.7: it does not say what "
+                      "its layers are given (record the step again)"),
+            std::string::npos)
+      << why(other, "a");
   other = trace;
   other.layer_tensors.event.resize(2);
   other.layer_tensors.tensor.resize(2);
