@@ -8,13 +8,12 @@
 #include <ATen/record_function.h>
 #include <c10/core/ScalarType.h>
 #include <c10/core/TensorOptions.h>
+#include <c10/util/Exception.h>
 
 namespace stowage::executor {
+namespace {
 
-void take_backward_workspace(c10::Device device, StepMemory* memory) {
-  if (!device.is_cuda()) return;
-  const at::RecordFunctionGuard no_observer(/*is_enabled=*/false);
-  const at::AutoGradMode grad(true);
+void multiply_in_backward(c10::Device device, StepMemory* memory) {
   constexpr std::int64_t kSize = 16;
   const auto options = at::TensorOptions().dtype(at::kFloat).device(device);
   at::Tensor leaf = at::zeros({1}, options);
@@ -27,6 +26,19 @@ void take_backward_workspace(c10::Device device, StepMemory* memory) {
     static_cast<void>(at::addmm(at::zeros({kSize}, options), a, a));
   });
   twice.backward();
+}
+
+}  // namespace
+
+void take_backward_workspace(c10::Device device, StepMemory* memory) {
+  if (!device.is_cuda()) return;
+  const at::RecordFunctionGuard no_observer(/*is_enabled=*/false);
+  const at::AutoGradMode grad(true);
+  try {
+    multiply_in_backward(device, memory);
+  } catch (const c10::OutOfMemoryError&) {
+    // The first product that needs it asks for it.
+  }
 }
 
 }  // namespace stowage::executor

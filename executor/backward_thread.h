@@ -13,8 +13,8 @@ namespace stowage::executor {
 // the first segment that runs again in backward would take it: a recording that lacks it would be
 // that much off. Recordings of schema 1.8 and later have it, and so has every planned step of one.
 // Nothing on another device. `memory`: where it lies, if that is in its setup. Not seen by
-// observers; takes and leaves no memory but that. Cost: one product. Minor schema of recordings
-// that have it.
+// observers; takes and leaves no memory but that, and not that where there is none. Cost: one
+// product. Minor schema of recordings that have it.
 inline constexpr int kBackwardWorkspaceSince = 8;
 
 void take_backward_workspace(c10::Device device, StepMemory* memory = nullptr);

@@ -68,7 +68,11 @@ void PlannedStep::State::leave_memory() {
     tensors.push_back(each.tensor);
     if (each.tensor.grad().defined()) tensors.push_back(each.tensor.grad());
   }
-  older_.move_out(*memory_, tensors);
+  try {
+    older_.move_out(*memory_, tensors);
+  } catch (const c10::OutOfMemoryError&) {
+    // They stay where they are, and their pages with them.
+  }
   device_.take_workspaces(workspaces);
 }
 

@@ -12,6 +12,7 @@
 
 #include "executor/backward_thread.h"
 #include "executor/chain_call.h"
+#include "executor/device/first_line.h"
 #include "executor/planned_state.h"
 #include "executor/reserve_segments.h"
 #include "executor/saved_tensor_engine.h"
@@ -235,7 +236,7 @@ PlannedStep::~PlannedStep() {
     TORCH_WARN(
         "stowage: parameters that streamed under a plan could not be brought back; they are kept "
         "in host memory, call PlannedStep::materialise_left_behind() when there is room: ",
-        error.what());
+        first_line(error.what()));
   }
 }
 

@@ -3,6 +3,7 @@
 #include "executor/device/step_memory.h"
 
 #include <ATen/Functions.h>
+#include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -14,6 +15,7 @@
 #include "executor/device/tracked_allocator.h"
 #include "executor/layer.h"
 #include "simulator/replay/replay.h"
+#include "tests/profiler_torch/forwarding_device.h"
 #include "tests/profiler_torch/hand_step.h"
 #include "tests/profiler_torch/recorded_model.h"
 #include "tests/profiler_torch/twin_sessions.h"
@@ -169,6 +171,40 @@ TEST_F(StepMemoryTest, GivesBackThePagesThatNobodyKeeps) {
     kept.reset();
     EXPECT_EQ(region_bytes(), 0);
   }
+}
+
+class FullDevice final : public testing::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  [[nodiscard]] at::Tensor allocate_buffer(Bytes bytes, std::int64_t tag) override {
+    if (is_full) TORCH_CHECK_WITH(OutOfMemoryError, false, "the device is full");
+    return ForwardingDevice::allocate_buffer(bytes, tag);
+  }
+  bool is_full = false;
+};
+
+// Parameters that cannot leave a plan's memory stay there, and they alone.
+TEST_F(StepMemoryTest, IsLeftWhereTheDeviceIsFull) {
+  testing::TwinSessions twins("mlp:layers=4,width=64", 32, "sgd");
+  FullDevice device(twins.device());
+  const Bytes before = region_bytes();
+  auto plan = executor::PlannedStep::create(
+      device, std::make_shared<const Trace>(twins.trace()),
+      simulator::resident_schedule(twins.index(), PlacementMode::planned),
+      twins.planned().parameters(), {.older = twins.planned().older_tensors()});
+  ASSERT_TRUE(plan.ok()) << plan.error().text();
+  static_cast<void>(twins.expect_same_step(**plan, 0));
+  const Bytes planned = region_bytes();
+  device.is_full = true;
+  plan->reset();
+  if (device.torch_device().is_cpu()) {
+    EXPECT_GT(region_bytes(), before) << "the parameters lie there";
+    EXPECT_LT(region_bytes(), planned);
+  }
+  testing::expect_same_bits(device, twins.planned().parameters(), twins.twin().parameters());
+  // And they train on.
+  EXPECT_EQ(twins.run_twin(1).loss, twins.planned().run(1));
+  testing::expect_same_bits(device, twins.planned().parameters(), twins.twin().parameters());
 }
 
 TEST_F(StepMemoryTest, ServesEveryAllocationOfEveryStep) {
