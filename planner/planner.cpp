@@ -43,10 +43,13 @@ constexpr std::size_t kMostNeighbours = 10;  // that free more bytes, and that w
 constexpr std::size_t kMostLooks = 4;        // of a round, that are worth more
 constexpr int kShortRounds = 4;
 constexpr int kMostClimbs = 5;
-constexpr Nanoseconds kGain = 1000;       // a round that gains less than this part is the last
-constexpr std::size_t kFewPositions = 3;  // of the bound that says that it is worth nothing
-constexpr Bytes kRestsOfPages = 50;       // times the rests of pages is the peak, or more
-constexpr Bytes kWandersBy = 4096;        // times the allowance is the peak; seen are up to 0.01 %
+constexpr std::int64_t kEndedSoon = 800;   // evaluations
+constexpr Nanoseconds kFarFromBound = 20;  // times the gap to the bound is the bound, or less
+constexpr Bytes kLookAgainIn = 10;         // a part of the budget less
+constexpr Nanoseconds kGain = 1000;        // a round that gains less than this part is the last
+constexpr std::size_t kFewPositions = 3;   // of the bound that says that it is worth nothing
+constexpr Bytes kRestsOfPages = 50;        // times the rests of pages is the peak, or more
+constexpr Bytes kWandersBy = 4096;         // times the allowance is the peak; seen are up to 0.01 %
 
 bool has_automatic_points(const simulator::Decisions& decisions) {
   if (!decisions.parameters.stream.off() && !decisions.parameters.prefetch) {
@@ -544,7 +547,17 @@ class Planner {
       if (reached(bound)) break;
       solve(point, bound);
     }
+    if (!pool_.empty()) look_again(budget);
     if (!best_ && any_structure_ && !over()) try_chain_schedule(budget);
+  }
+
+  // A climb that ended soon and far from the bound may have begun at the wrong start: in less
+  // memory it takes another way.
+  void look_again(Bytes budget) {
+    const Bytes point = budget - budget / kLookAgainIn;
+    if (!best_ || spent_.evaluations > kEndedSoon || point < out_.floor.bytes || over()) return;
+    const Nanoseconds bound = shortest_step(bounding(), point);
+    if (best_step() - bound > bound / kFarFromBound) solve(point, bound);
   }
 
   // Takes a step for each layer, so that it comes last.
