@@ -208,7 +208,7 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
     }
     if (simulation->notes.size() > kNoteRows) {
       console.warn("... and " + std::to_string(simulation->notes.size() - kNoteRows) +
-                   " more notes (--json lists them)");
+                   " more (--json lists them)");
     }
     if (timeline) {
       const Status written = write_output(
