@@ -52,11 +52,16 @@ Trace two_ops() {
   return t.finish();
 }
 
-TEST(RecomputedSegments, OfOpsAreThoseOfTheirLayer) {
-  const Trace trace = two_ops();
+// `trace` outlives it.
+Result<simulator::Step> made_again_by_ops(const Trace& trace) {
   Structure structure;
   structure.ops = {"a#1", "a#2"};
-  const auto step = simulator::unroll(trace, structure);
+  return simulator::unroll(trace, structure);
+}
+
+TEST(RecomputedSegments, OfOpsAreThoseOfTheirLayer) {
+  const Trace trace = two_ops();
+  const auto step = made_again_by_ops(trace);
   ASSERT_TRUE(step.ok()) << step.error().text();
   const auto segments = report::recomputed_segments(*step);
   ASSERT_EQ(segments.size(), 1U);
@@ -72,9 +77,7 @@ TEST(RecomputedSegments, OfOpsAreThoseOfTheirLayer) {
 // What runs again has numbers of its own; the recording's are those that a reader can look up.
 TEST(Moments, NameTheRecordedOp) {
   const Trace trace = two_ops();
-  Structure structure;
-  structure.ops = {"a#1", "a#2"};
-  const auto step = simulator::unroll(trace, structure);
+  const auto step = made_again_by_ops(trace);
   ASSERT_TRUE(step.ok()) << step.error().text();
   const Trace& rows = step->trace();
   int again = 0;
@@ -92,9 +95,7 @@ TEST(Moments, NameTheRecordedOp) {
 
 TEST(RecomputedSegments, WhatIsGoneAtThePeak) {
   const Trace trace = two_ops();
-  Structure structure;
-  structure.ops = {"a#1", "a#2"};
-  const auto step = simulator::unroll(trace, structure);
+  const auto step = made_again_by_ops(trace);
   ASSERT_TRUE(step.ok()) << step.error().text();
   const Trace& rows = step->trace();
   const auto gone_at = [&](EventId event) {
