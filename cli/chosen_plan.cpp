@@ -80,6 +80,7 @@ Status apply_settings(const ChosenPlan& choice, Trace& trace) {
     if (const Status set = simulator::apply_setting(trace.calibration, setting); !set)
       return set.error();
   }
+  if (!choice.settings.empty()) set_calibration(trace, Calibration(trace.calibration));
   return Unit{};
 }
 

@@ -98,15 +98,17 @@ Result<planner::Allowed> allowed_by(const PlanOptions& options) {
         allowed.recompute = to;
       } else if (name == "params") {
         allowed.parameters = to;
+      } else if (name == "micro-batch") {
+        allowed.micro_batches = to;
       } else {
         return usage_error(std::string(option) + ": '" + name + "' is nothing that auto decides",
-                           "a list of offload, recompute, params");
+                           "a list of offload, recompute, params, micro-batch");
       }
     }
     return Unit{};
   };
   if (options.allow && options.deny) return usage_error("--allow and --deny", "give one of them");
-  if (options.allow) allowed = {false, false, false};
+  if (options.allow) allowed = {false, false, false, false};
   Status status = Unit{};
   if (options.allow) status = set("--allow", *options.allow, true);
   if (options.deny) status = set("--deny", *options.deny, false);

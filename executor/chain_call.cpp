@@ -36,17 +36,29 @@ bool is_same(const SavedView& a, const SavedView& b) {
          reads(a, c10::DispatchKey::Negative) == reads(b, c10::DispatchKey::Negative);
 }
 
+// By op: its number among the primitive ops of its name that no backward runs; -1 = none of them.
+std::vector<std::int32_t> forward_ordinals(const Trace& trace) {
+  std::vector<std::int32_t> ordinals(trace.ops.size(), -1);
+  std::map<StringId, std::int32_t> counts;
+  int backwards = 0;
+  for (std::size_t e = 0; e < trace.events.size(); ++e) {
+    const EventKind kind = trace.events.kind[e];
+    if (kind == EventKind::backward_begin) ++backwards;
+    if (kind == EventKind::backward_end) --backwards;
+    if (kind != EventKind::op_begin || backwards > 0) continue;
+    const auto op = static_cast<std::size_t>(trace.events.ref[e]);
+    if (trace.ops.primitive[op] != 0) ordinals[op] = counts[trace.ops.name[op]]++;
+  }
+  return ordinals;
+}
+
 }  // namespace
 
 std::vector<ChainSpec> chain_specs(const Trace& trace,
                                    const std::vector<simulator::SegmentRows>& segments) {
   std::vector<std::int32_t> unpacks(trace.saved.size(), 0);
   for (const SavedId saved : trace.unpacks.saved) ++unpacks[saved.index()];
-  std::vector<std::int32_t> ordinals(trace.ops.size(), -1);
-  std::map<StringId, std::int32_t> counts;
-  for (std::size_t o = 0; o < trace.ops.size(); ++o) {
-    if (trace.ops.primitive[o] != 0) ordinals[o] = counts[trace.ops.name[o]]++;
-  }
+  const std::vector<std::int32_t> ordinals = forward_ordinals(trace);
   const simulator::Grouped<std::uint32_t> uses_of = simulator::uses_by_op(trace);
   std::vector<ChainSpec> specs;
   for (const simulator::SegmentRows& rows : segments) {

@@ -8,6 +8,7 @@ ChainRuns::ChainRuns(std::vector<ChainSpec> specs, c10::Device device)
     : specs_(std::move(specs)), device_(device) {
   for (std::size_t chain = 0; chain < specs_.size(); ++chain) {
     const ChainSpec& spec = specs_[chain];
+    op_count_ += spec.ops.size();
     for (std::size_t op = 0; op < spec.ops.size(); ++op) {
       names_[spec.ops[op].name].ops[spec.ops[op].ordinal].emplace_back(chain, op);
     }
@@ -23,11 +24,18 @@ void ChainRuns::begin() {
   for (const ChainSpec& spec : specs_) calls_.push_back(std::make_shared<ChainCall>(spec, device_));
   for (auto& [name, of] : names_) of.next = 0;
   forward_thread_ = std::this_thread::get_id();
+  seen_ = 0;
+  backward_depth_ = 0;
   watch_.emplace();
 }
 
+void ChainRuns::backward_end() {
+  if (backward_depth_ == 0 || --backward_depth_ > 0) return;
+  if (!calls_.empty() && seen_ < op_count_) watch_.emplace();
+}
+
 void ChainRuns::end() {
-  end_forward();
+  watch_.reset();
   open_.clear();
   calls_.clear();
 }
@@ -40,6 +48,7 @@ void ChainRuns::op_begin(const at::RecordFunction& function, SegmentHost& host) 
   const auto of = name->second.ops.find(name->second.next++);
   if (of == name->second.ops.end()) return;
   open_ = of->second;
+  seen_ += open_.size();
   for (const auto& [chain, op] : open_) calls_[chain]->op_begin(op, function, host);
 }
 

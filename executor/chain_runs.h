@@ -30,8 +30,11 @@ class ChainRuns {
   [[nodiscard]] bool empty() const { return specs_.empty(); }
   // A step begins, on the thread that will run its forward; nothing is left of the one before.
   void begin();
-  // Its forward is over: the first backward begins, or the step ends.
-  void end_forward() { watch_.reset(); }
+  // Around each backward; they may nest. Behind one forward may go on (micro-batches).
+  void backward_begin() {
+    if (backward_depth_++ == 0) watch_.reset();
+  }
+  void backward_end();
   // What the step's chains hold is let go of.
   void end();
 
@@ -57,6 +60,9 @@ class ChainRuns {
   c10::Device device_;
   std::map<std::string, Name, std::less<>> names_;
   std::map<SavedId, OfChain> given_up_;
+  int backward_depth_ = 0;
+  std::size_t op_count_ = 0;                       // of all chains
+  std::size_t seen_ = 0;                           // of them, in this step
   std::vector<std::shared_ptr<ChainCall>> calls_;  // by chain
   std::vector<OfChain> open_;                      // what the running op is
   std::thread::id forward_thread_;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/backward_root.h"
 #include "executor/model_spec.h"
 #include "traces/result.h"
 
@@ -18,13 +19,6 @@ namespace stowage::executor {
 struct NamedTensor {
   std::string name;
   at::Tensor tensor;
-};
-
-// Where backward begins. With a gradient it is tensor.backward(gradient), both alive until backward
-// ends; without one the tensor is a scalar loss, and its gradient is 1.
-struct BackwardRoot {
-  at::Tensor tensor;
-  at::Tensor gradient;  // undefined, or of the tensor's shape
 };
 
 class Model {
@@ -38,7 +32,8 @@ class Model {
   [[nodiscard]] virtual std::vector<NamedTensor> inputs() const = 0;
   // Writes the batch drawn from `seed` into the input tensors, in place.
   virtual void load_batch(std::int64_t seed) = 0;
-  // Forward of one step through stowage::layer.
+  // Forward of one step through stowage::layer; what may run in parts of the batch through
+  // stowage::tail.
   virtual BackwardRoot forward() = 0;
 };
 

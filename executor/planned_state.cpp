@@ -222,7 +222,7 @@ void PlannedStep::State::layer_event(LayerEvent event, std::string_view path) {
 }
 
 void PlannedStep::State::backward_event(bool begins) {
-  if (begins) chains_.end_forward();
+  begins ? chains_.backward_begin() : chains_.backward_end();
   const std::lock_guard lock(mutex_);
   begins ? cursor_.backward_begin() : cursor_.backward_end();
 }
@@ -356,13 +356,15 @@ void PlannedStep::State::keep_again(const Packed& packed, const at::Tensor& tens
   pack.call->kept(pack.number);
 }
 
-SavedId PlannedStep::State::pack_again(const at::Tensor& tensor, const Site& site) {
+SavedId PlannedStep::State::pack_again(const at::Tensor& tensor, const Site& at) {
+  Site site = at;
   const std::int64_t serial = parameters_.serial_of(tensor);
   Claim claim;
   TurnLine::Turn turn = 0;
   {
     const std::lock_guard lock(mutex_);
     check_not_refused();
+    site.micro_batch = cursor_.sites().micro_batch();
     claim = cursor_.pack(tensor, serial, site);
     check(claim);
     if (!claim.on_plan && !claim.left_plan) return SavedId();

@@ -13,6 +13,7 @@
 #include "executor/backward_thread.h"
 #include "executor/chain_call.h"
 #include "executor/device/first_line.h"
+#include "executor/division.h"
 #include "executor/planned_state.h"
 #include "executor/reserve_segments.h"
 #include "executor/saved_tensor_engine.h"
@@ -202,11 +203,14 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
     ahead = simulator::replay_allocator(index, schedule).buffers_ahead;
   }
   Result<simulator::SkippedUpdate> skipped = skipped_period(index, schedule);
+  std::vector<simulator::Structure::Parts> micro_batches =
+      simulator::recorded_parts(unrolled->step.recording());
   std::unique_ptr<PlannedStep> step(new PlannedStep(std::make_shared<State>(
       device, std::move(trace), std::move(schedule), std::move(options), std::move(arena).value(),
       std::move(planned).value(), std::move(skipped),
       segment_specs(unrolled->step.trace(), unrolled->step.segments()),
       chain_specs(unrolled->step.trace(), unrolled->step.segments()))));
+  step->micro_batches_ = std::move(micro_batches);
   step->state_->adopt();
   if (is_placed) {
     set_current_memory([]() -> StepMemory* {
@@ -347,6 +351,11 @@ std::vector<at::Tensor> PlannedStep::run_layer(std::string_view path, const Laye
 
 void PlannedStep::layer_event(LayerEvent event, std::string_view path) {
   state_->layer_event(event, path);
+}
+
+std::optional<std::int32_t> PlannedStep::parts(std::string_view segment) {
+  if (micro_batches_.empty()) return std::nullopt;
+  return parts_among(micro_batches_, segment);
 }
 
 void PlannedStep::backward_begin() {

@@ -145,6 +145,7 @@ class PlannedStep final : public StepDriver {
   std::unique_ptr<torch::autograd::SavedVariableHooks> make_hooks() override;
   std::vector<at::Tensor> run_layer(std::string_view path, const LayerFn& fn,
                                     std::vector<at::Tensor> inputs) override;
+  std::optional<std::int32_t> parts(std::string_view segment) override;
   void layer_event(LayerEvent event, std::string_view path) override;
   void backward_begin() override;
   void backward_end() override;
@@ -158,6 +159,7 @@ class PlannedStep final : public StepDriver {
   explicit PlannedStep(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
   InstalledDriver installed_;
+  std::vector<simulator::Structure::Parts> micro_batches_;
   bool leaves_parameters_ = false;
   bool has_looked_ahead_ = false;
   std::string look_ahead_;

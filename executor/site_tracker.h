@@ -57,6 +57,7 @@ class SiteTracker {
   [[nodiscard]] std::vector<std::string_view> open_again() const;
   // None of them is open any more.
   void end_again();
+  [[nodiscard]] std::int32_t micro_batch() const { return micro_batch_; }
   [[nodiscard]] std::string_view innermost() const { return frames_.back().path; }
   // The number of that layer's call.
   [[nodiscard]] std::int32_t innermost_call() const { return frames_.back().call; }

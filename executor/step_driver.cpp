@@ -89,6 +89,15 @@ StepDriver* driver() {
   return driver_of(current_link().get());
 }
 
+std::int32_t parts_of(std::string_view segment) {
+  for (const DriverLink* link = current_link().get(); link != nullptr; link = link->outer().get()) {
+    StepDriver* const each = link->driver();
+    if (each == nullptr) continue;
+    if (const std::optional<std::int32_t> parts = each->parts(segment)) return *parts;
+  }
+  return 1;
+}
+
 std::shared_ptr<const DriverLink> driver_link() {
   return current_link();
 }

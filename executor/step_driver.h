@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -39,6 +40,11 @@ class StepDriver {
   // consumed: what is not kept is gone when fn returns.
   virtual std::vector<at::Tensor> run_layer(std::string_view path, const LayerFn& fn,
                                             std::vector<at::Tensor> inputs);
+  // In how many parts of the batch the tail that begins with this layer runs (executor/tail.h);
+  // none = the driver that this one was put in front of knows.
+  [[nodiscard]] virtual std::optional<std::int32_t> parts(std::string_view /*segment*/) {
+    return std::nullopt;
+  }
   // `path` is the layer's full path and stays valid only during the call.
   virtual void layer_event(LayerEvent event, std::string_view path) = 0;
   // Around every call of the autograd engine. Between two of them, and after the last, no thread of
@@ -97,6 +103,9 @@ class InstalledDriver {
 // answers what the program's does, since the current driver is part of LibTorch's state of a
 // thread.
 [[nodiscard]] StepDriver* driver();
+
+// Of the calling thread's drivers the first that knows says it; 1 where none does.
+[[nodiscard]] std::int32_t parts_of(std::string_view segment);
 
 // The current installation, for a graph that tells its driver of its backward; null = none.
 [[nodiscard]] std::shared_ptr<const DriverLink> driver_link();

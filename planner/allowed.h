@@ -6,9 +6,10 @@
 namespace stowage::planner {
 
 struct Allowed {
-  bool offload = true;     // saved tensors leave and come back
-  bool recompute = true;   // segments run again in backward
-  bool parameters = true;  // parameters stream
+  bool offload = true;        // saved tensors leave and come back
+  bool recompute = true;      // segments run again in backward
+  bool parameters = true;     // parameters stream
+  bool micro_batches = true;  // the step runs in those that it was recorded in besides
   bool operator==(const Allowed&) const = default;
 
   // "offload and recompute", as --allow spells them; "nothing"; empty when all of it is allowed.

@@ -50,7 +50,7 @@ concept Section = Same<T, Run> || Same<T, Environment> || Same<T, Clock> || Same
 
 // A file of an earlier minor schema does not have it: it is empty then.
 template <class Table>
-inline constexpr bool kOptionalTable = Same<Table, LayerTensors>;
+inline constexpr bool kOptionalTable = Same<Table, LayerTensors> || Same<Table, MicroBatches>;
 
 template <Same<Layers> T, class F>
 void visit_columns(T& t, F&& f) {
@@ -203,6 +203,12 @@ void visit_columns(T& t, F&& f) {
   f("reserved", t.reserved, Rule::size_or_unknown);
 }
 
+template <Same<MicroBatches> T, class F>
+void visit_columns(T& t, F&& f) {
+  f("segment", t.segment, Rule::row);
+  f("count", t.count, Rule::positive);
+}
+
 template <Same<Trace> T, class F>
 void visit_tables(T& t, F&& f) {
   f("layers", t.layers);
@@ -220,6 +226,7 @@ void visit_tables(T& t, F&& f) {
   f("unpacks", t.unpacks);
   f("allocator", t.allocator);
   f("peaks", t.peaks);
+  f("micro_batches", t.micro_batches);
 }
 
 template <Same<Run> T, class F>
@@ -317,7 +324,7 @@ void visit_fields(T& t, F&& f) {
   f("woken_launch", t.woken_launch, Rule::optional_factor);
 }
 
-// `schema`, `legend`, `fingerprint`, `strings` and `lists` have forms of their own.
+// `schema`, `legend`, `fingerprint`, `strings`, `lists` and `divided` have forms of their own.
 template <Same<Trace> T, class F>
 void visit_sections(T& t, F&& f) {
   f("run", t.run);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
+#include <utility>
 
 #include "traces/enum_names.h"
 
@@ -16,6 +18,15 @@ const char* name_in(Enum value) {
 }
 
 }  // namespace
+
+void set_calibration(Trace& trace, const Calibration& calibration) {
+  trace.calibration = calibration;
+  for (std::shared_ptr<const Trace>& each : trace.divided) {
+    Trace copy = *each;
+    copy.calibration = calibration;
+    each = std::make_shared<const Trace>(std::move(copy));
+  }
+}
 
 const char* name_of(StorageClass value) {
   return name_in(value);

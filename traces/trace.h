@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@
 namespace stowage {
 
 inline constexpr int kTraceSchemaMajor = 1;
-inline constexpr int kTraceSchemaMinor = 9;
+inline constexpr int kTraceSchemaMinor = 10;
 
 enum class StorageClass : std::uint8_t {
   parameter,
@@ -413,6 +414,14 @@ struct Calibration {
   Ppm woken_launch = kPpm;
 };
 
+// What of the step ran in parts of the batch, one behind the other. Empty: nothing did; so in a
+// file of an earlier schema than 1.10.
+struct MicroBatches {
+  std::vector<StringId> segment;    // the layer that it begins with, or "*" for the whole step
+  std::vector<std::int32_t> count;  // parts; 2 or more
+  [[nodiscard]] std::size_t size() const { return segment.size(); }
+};
+
 struct Trace {
   Schema schema;
   Run run;
@@ -440,11 +449,19 @@ struct Trace {
   Unpacks unpacks;
   AllocatorCurve allocator;
   Peaks peaks;
+  MicroBatches micro_batches;
   Calibration calibration;
+
+  // The same step recorded in other micro-batches, each a whole recording that has none of these.
+  // Since schema 1.10.
+  std::vector<std::shared_ptr<const Trace>> divided;
 
   [[nodiscard]] const std::string& string(StringId id) const { return strings[id.index()]; }
   [[nodiscard]] const std::vector<std::int64_t>& list(ListId id) const { return lists[id.index()]; }
 };
+
+// Of the step, in micro-batches as well.
+void set_calibration(Trace& trace, const Calibration& calibration);
 
 // Bytes of one element; 1 for `other`.
 [[nodiscard]] Bytes element_bytes(DType dtype);

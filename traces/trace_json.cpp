@@ -32,6 +32,11 @@ class Writer {
     out_ += bracket;
     first_ = false;
   }
+  // Ahead of a container that is an element of an array.
+  void element() {
+    next();
+    first_ = true;
+  }
   void key(const char* name) {
     next();
     out_ += '"';
@@ -91,20 +96,7 @@ class Writer {
   bool first_ = true;  // nothing stands before the next value in its container
 };
 
-}  // namespace
-
-Result<Trace> trace_from_json(std::string_view text, const std::string& file,
-                              const TraceLimits& limits) {
-  Trace trace;
-  TraceReader reader(trace, file, text.size(), limits);
-  if (!JsonScanner(text, reader).scan() || !reader.finish()) return reader.error();
-  const Status valid = validate(trace, file);
-  if (!valid) return valid.error();
-  return trace;
-}
-
-std::string trace_to_json(const Trace& trace) {
-  Writer out;
+void write_trace(const Trace& trace, Writer& out) {
   out.open('{');
   out.key("schema");
   out.open('{');
@@ -148,7 +140,33 @@ std::string trace_to_json(const Trace& trace) {
     });
     out.close('}');
   });
+  if (!trace.divided.empty()) {
+    out.key("divided");
+    out.open('[');
+    for (const auto& each : trace.divided) {
+      out.element();
+      write_trace(*each, out);
+    }
+    out.close(']');
+  }
   out.close('}');
+}
+
+}  // namespace
+
+Result<Trace> trace_from_json(std::string_view text, const std::string& file,
+                              const TraceLimits& limits) {
+  Trace trace;
+  TraceReader reader(trace, file, text.size(), limits);
+  if (!JsonScanner(text, reader).scan() || !reader.finish()) return reader.error();
+  const Status valid = validate(trace, file);
+  if (!valid) return valid.error();
+  return trace;
+}
+
+std::string trace_to_json(const Trace& trace) {
+  Writer out;
+  write_trace(trace, out);
   return out.take();
 }
 

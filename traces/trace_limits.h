@@ -11,6 +11,7 @@ struct TraceLimits {
   std::size_t integers = std::size_t{1} << 27;  // of all columns and lists
   std::size_t texts = std::size_t{1} << 20;     // elements of all arrays of strings
   std::size_t lists = std::size_t{1} << 20;
+  std::size_t divided = 64;                       // steps in parts
   std::size_t text_bytes = std::size_t{1} << 20;  // of one string
 };
 

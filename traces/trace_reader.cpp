@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -187,10 +188,16 @@ TraceReader::TraceReader(Trace& trace, const std::string& file, std::size_t text
     root_.children.push_back(Nodes::table(key, table, table_rows_));
     root_.children.back().optional = kOptionalTable<std::remove_cvref_t<decltype(table)>>;
   });
+  root_.children.push_back({.key = "divided",
+                            .kind = Kind::traces,
+                            .target = &trace.divided,
+                            .size = size_of<std::shared_ptr<const Trace>>,
+                            .optional = true});
   node_ = &root_;
 }
 
 bool TraceReader::text(std::string& value) {
+  if (part_reader_ != nullptr) return from_part(part_reader_->text(value));
   if (skipping_ > 0 || node_->kind == Kind::skipped) return true;
   if (value.size() > limits_.text_bytes) {
     return fail("is a string of more than " + std::to_string(limits_.text_bytes) + " bytes",
@@ -210,11 +217,13 @@ bool TraceReader::text(std::string& value) {
 }
 
 bool TraceReader::foreign(const char* what) {
+  if (part_reader_ != nullptr) return from_part(part_reader_->foreign(what));
   if (skipping_ > 0 || node_->kind == Kind::skipped) return true;
   return fail_type(what);
 }
 
 bool TraceReader::other_integer(std::int64_t value) {
+  if (part_reader_ != nullptr) return from_part(part_reader_->integer(value));
   if (skipping_ > 0 || node_->kind == Kind::skipped) return true;
   const Kind kind = node_->kind;
   if (kind == Kind::count) {
@@ -226,11 +235,13 @@ bool TraceReader::other_integer(std::int64_t value) {
 }
 
 bool TraceReader::begin_object() {
+  if (part_reader_ != nullptr) return from_part(part_reader_->begin_object());
   if (++depth_ > kMaxDepth) return fail("is nested more than 64 levels deep", "a trace has 4");
   if (skipping_ > 0 || node_->kind == Kind::skipped) {
     ++skipping_;
     return true;
   }
+  if (node_->kind == Kind::traces && in_array()) return begin_part();
   if (node_->kind != Kind::object && node_->kind != Kind::table) return fail_type("an object");
   if (node_->kind == Kind::table) table_rows_ = -1;
   frames_.push_back({node_, false});
@@ -238,6 +249,7 @@ bool TraceReader::begin_object() {
 }
 
 bool TraceReader::key(const std::string& name) {
+  if (part_reader_ != nullptr) return from_part(part_reader_->key(name));
   if (skipping_ > 0) return true;
   std::vector<Node>& children = frames_.back().node->children;
   const auto child = std::find_if(children.begin(), children.end(),
@@ -253,6 +265,10 @@ bool TraceReader::key(const std::string& name) {
 }
 
 bool TraceReader::end_object() {
+  if (part_reader_ != nullptr) {
+    if (!from_part(part_reader_->end_object())) return false;
+    return !part_reader_->frames_.empty() || end_part();
+  }
   --depth_;
   if (skipping_ > 0) {
     --skipping_;
@@ -272,6 +288,7 @@ bool TraceReader::end_object() {
 }
 
 bool TraceReader::begin_array() {
+  if (part_reader_ != nullptr) return from_part(part_reader_->begin_array());
   if (++depth_ > kMaxDepth) return fail("is nested more than 64 levels deep", "a trace has 4");
   if (skipping_ > 0 || node_->kind == Kind::skipped) {
     ++skipping_;
@@ -289,6 +306,7 @@ bool TraceReader::begin_array() {
       }
       break;
     case Kind::texts:
+    case Kind::traces:
       if (inside) return fail_type("an array");
       break;
     case Kind::lists:
@@ -307,6 +325,7 @@ bool TraceReader::begin_array() {
 }
 
 bool TraceReader::end_array() {
+  if (part_reader_ != nullptr) return from_part(part_reader_->end_array());
   --depth_;
   if (skipping_ > 0) {
     --skipping_;
@@ -316,6 +335,36 @@ bool TraceReader::end_array() {
   frames_.pop_back();
   if (!in_array()) node_ = &skipped_;
   return true;
+}
+
+bool TraceReader::begin_part() {
+  --depth_;  // its reader counts them
+  if (is_part_) return fail("is a step in parts inside of another one", "record the step again");
+  if (trace_.divided.size() == limits_.divided) return fail_many(limits_.divided, "steps in parts");
+  part_ = std::make_shared<Trace>();
+  TraceLimits limits = limits_;
+  limits.integers = integers_left_;
+  limits.texts = texts_left_;
+  part_reader_ = std::make_unique<TraceReader>(*part_, file_, 2 * unreserved_, limits);
+  part_reader_->is_part_ = true;
+  return from_part(part_reader_->begin_object());
+}
+
+bool TraceReader::end_part() {
+  if (!from_part(part_reader_->finish())) return false;
+  integers_left_ = part_reader_->integers_left_;
+  texts_left_ = part_reader_->texts_left_;
+  unreserved_ = std::min(unreserved_, part_reader_->unreserved_);
+  part_reader_ = nullptr;
+  trace_.divided.push_back(std::move(part_));
+  return true;
+}
+
+bool TraceReader::from_part(bool good) {
+  if (good) return true;
+  const Error& error = part_reader_->error();
+  return fail_at("/divided/" + std::to_string(trace_.divided.size()) + error.pointer, error.message,
+                 error.hint);
 }
 
 bool TraceReader::check_schema() {
@@ -458,6 +507,9 @@ bool TraceReader::fail_type(const char* got) {
       break;
     case Kind::integers:
       if (!in_array()) want = "an array of integers";
+      break;
+    case Kind::traces:
+      want = in_array() ? "an object" : "an array of objects";
       break;
     case Kind::lists:
       if (!in_array())

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,6 +65,7 @@ class TraceReader {
     integers,
     texts,
     lists,
+    traces,
     skipped,
   };
   using Push = bool (*)(void*, std::int64_t);
@@ -96,6 +98,10 @@ class TraceReader {
   bool check_schema();
   bool check_table(const Node& table);
   void derive_missing();
+  // Elements of `divided` have a reader of their own, which all goes to while it is there.
+  bool begin_part();
+  bool end_part();
+  bool from_part(bool good);
   [[nodiscard]] bool in_array() const { return !frames_.empty() && frames_.back().array; }
   [[nodiscard]] std::string pointer() const;
 
@@ -115,6 +121,9 @@ class TraceReader {
   std::string schema_name_;
   std::array<std::vector<std::string>, 7> legend_;
   Node skipped_;
+  bool is_part_ = false;
+  std::shared_ptr<Trace> part_;
+  std::unique_ptr<TraceReader> part_reader_;
   Error error_;
 };
 

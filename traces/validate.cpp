@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <set>
 #include <type_traits>
 #include <utility>
 
@@ -270,6 +271,46 @@ void check_sums(const Trace& trace, Findings& findings) {
 
 }  // namespace
 
+namespace {
+
+void check_micro_batches(const Trace& trace, Findings& findings) {
+  std::set<StringId> segments;
+  for (std::size_t i = 0; i < trace.micro_batches.size(); ++i) {
+    if (trace.micro_batches.count[i] < 2) {
+      findings.add("/micro_batches/count", i, "is no number of parts, which is 2 or more");
+    } else if (!segments.insert(trace.micro_batches.segment[i]).second) {
+      findings.add("/micro_batches/segment", i, "names a segment a second time");
+    }
+  }
+}
+
+// The same step in other micro-batches.
+Status check_divided(const Trace& trace, const std::string& file) {
+  for (std::size_t i = 0; i < trace.divided.size(); ++i) {
+    const Trace& part = *trace.divided[i];
+    const std::string place = "/divided/" + std::to_string(i);
+    Status valid = validate(part, file);
+    if (!valid) {
+      Error error = std::move(valid).error();
+      error.pointer = place + error.pointer;
+      return error;
+    }
+    const char* mistake = part.micro_batches.size() == 0 ? "is of a step without micro-batches"
+                          : !part.divided.empty()        ? "has steps in parts of its own"
+                          : trace.micro_batches.size() > 0
+                              ? "stands in a step that has micro-batches itself"
+                          : part.run.model != trace.run.model   ? "is of another model"
+                          : part.env.device != trace.env.device ? "is of another device"
+                                                                : nullptr;
+    if (mistake != nullptr) {
+      return Error{ErrorCode::bad_input, mistake, file, place, "record the step again"};
+    }
+  }
+  return Unit{};
+}
+
+}  // namespace
+
 Status validate(const Trace& trace, const std::string& file, Sites sites) {
   Findings findings;
   // In this order: each one relies on those before it.
@@ -283,6 +324,7 @@ Status validate(const Trace& trace, const std::string& file, Sites sites) {
       check_sums,
       check_allocator,
       check_calibration,
+      check_micro_batches,
   };
   for (const auto step : steps) {
     step(trace, findings);
@@ -290,7 +332,7 @@ Status validate(const Trace& trace, const std::string& file, Sites sites) {
   }
   if (sites == Sites::unique) check_sites(trace, findings);
   if (!findings.none()) return findings.error(file);
-  return Unit{};
+  return check_divided(trace, file);
 }
 
 }  // namespace stowage

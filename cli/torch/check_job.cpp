@@ -13,6 +13,7 @@
 #include "cli/torch/model_error.h"
 #include "cli/torch/recorded_step.h"
 #include "planner/budget.h"
+#include "simulator/step/plan_structure.h"
 #include "traces/file_io.h"
 #include "traces/json_bounds.h"
 #include "traces/trace_file.h"
@@ -152,7 +153,9 @@ class Job {
 
   Status record() {
     if (recorded_) return Unit{};
-    Result<Trace> trace = record_in_child(*request_);
+    RunRequest request = *request_;
+    if (plan_) request.micro_batches = simulator::parts_of(*plan_);
+    Result<Trace> trace = record_in_child(request);
     if (!trace) return trace.error();
     recorded_ = std::move(trace).value();
     return Unit{};

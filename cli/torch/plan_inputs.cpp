@@ -7,6 +7,7 @@
 #include "planner/applied_file.h"
 #include "planner/budget.h"
 #include "simulator/replay/replay.h"
+#include "simulator/step/plan_structure.h"
 #include "simulator/step/step_index.h"
 #include "traces/trace_file.h"
 
@@ -58,6 +59,7 @@ Result<FoundTrace> record_again(const simulator::Plan& plan, const std::string& 
   if (run.optimizer.empty()) run.optimizer = flags.optimizer.value_or("");
   if (run.threads == 0) run.threads = flags.threads.value_or(0);
   Result<RunRequest> request = make_request(run, plan.target.device, flags, files);
+  if (request) request->micro_batches = simulator::parts_of(plan);
   if (!request) return in_target(request.error(), plan_file, flags);
   Result<Trace> trace = record_in_child(*request);
   if (!trace) return trace.error();
@@ -146,6 +148,7 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
   Result<planner::AppliedFile> applied = planner::apply_file(*inputs.trace, inputs.plan, plan_file);
   if (!applied) return applied.error();
   inputs.structure = std::move(applied->structure);
+  inputs.request.micro_batches = inputs.structure.parts;
   inputs.schedule = std::move(applied->lowering.schedule);
   const simulator::ReplayResult replayed = simulator::replay(*applied->index, inputs.schedule);
   inputs.predicted = planner::predicted_of(replayed);

@@ -1,13 +1,67 @@
 #include "cli/torch/recorded_step.h"
 
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "cli/torch/child_process.h"
+#include "cli/torch/micro_batches.h"
+#include "cli/torch/session.h"
+#include "profiler/torch/recording.h"
 #include "traces/trace_json.h"
 
 namespace stowage::cli {
+
+namespace {
+
+// Times that the clean steps are run again at most, each in a process of its own.
+constexpr int kMostCleanAgain = 2;
+
+// The request of a pass that runs in a process of its own.
+RecordingRequest with_options(RecordingRequest request, const profiler::PassOptions& options) {
+  request.everything_offloaded = options.everything_offloaded;
+  request.clean_step_ns = options.clean_step_ns;
+  return request;
+}
+
+}  // namespace
+
+Result<Trace> record_here(const RecordingRequest& request, const StepUnderPlan* under,
+                          const Args& argv, const Console& console) {
+  const auto note = [&console](std::string_view part) {
+    if (console.progress()) console.note(std::string(part) + " ..");
+  };
+  std::unique_ptr<Session> session;  // made when the GPU is this process's alone
+  profiler::RecordingPasses passes;
+  passes.clean = [&](const profiler::PassOptions& options) {
+    note("clean steps and calibration of the copy lanes");
+    return clean_in_child(with_options(request, options));
+  };
+  passes.timing = [&](const profiler::PassOptions& options) {
+    return timing_in_child(with_options(request, options));
+  };
+  passes.open = [&]() -> Result<profiler::RecordedStep> {
+    Result<std::unique_ptr<Session>> made = Session::create(request.run);
+    if (!made) return made.error();
+    session = std::move(made).value();
+    if (request.memory_limit) session->set_memory_limit(*request.memory_limit);
+    Run run = session->run();
+    run.argv = argv;
+    return profiler::RecordedStep{&session->device(), session->functions(), std::move(run)};
+  };
+  passes.clean_again = kMostCleanAgain;
+  passes.warn = [&console](const std::string& line) { console.warn(line); };
+  profiler::PassOptions options;
+  options.warmup = request.warmup;
+  options.progress = note;
+  if (under != nullptr) options.again = under->again();
+  Result<Trace> trace =
+      guarded([&]() -> Result<Trace> { return profiler::record_passes(passes, options); });
+  if (trace) note_parts(request.run.micro_batches, *trace);
+  return trace;
+}
 
 Result<Trace> record_in_child(const RunRequest& request) {
   Result<ScratchFile> scratch = ScratchFile::create();

@@ -1,13 +1,22 @@
-// A step recorded now, in a process of its own.
+// A step recorded now.
 #pragma once
 
+#include "cli/command_line.h"
+#include "cli/console.h"
+#include "cli/torch/recording_child.h"
 #include "cli/torch/run_request.h"
+#include "cli/torch/step_under_plan.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 
 namespace stowage::cli {
 
-// What `stowage profile` records of it. Errors: its own.
+// The passes that observe in this process, once in it; the others in children. `under`: of the
+// request's plan, or null. `argv`: what the trace says of the command.
+[[nodiscard]] Result<Trace> record_here(const RecordingRequest& request, const StepUnderPlan* under,
+                                        const Args& argv, const Console& console);
+
+// What `stowage profile` records of it, in a process of its own. Errors: its own.
 [[nodiscard]] Result<Trace> record_in_child(const RunRequest& request);
 
 }  // namespace stowage::cli

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "cli/torch/child_process.h"
+#include "cli/torch/micro_batches.h"
+#include "cli/torch/recorded_step.h"
 #include "cli/torch/results_json.h"
 #include "cli/torch/session.h"
 #include "cli/torch/torch_verbs.h"
@@ -12,6 +14,7 @@
 #include "profiler/torch/passes.h"
 #include "profiler/torch/recording.h"
 #include "profiler/torch/timing_pass.h"
+#include "traces/trace_json.h"
 
 namespace stowage::cli {
 
@@ -52,6 +55,7 @@ struct ChildArguments {
   std::optional<std::string> plan;
   std::optional<std::string> trace;
   bool everything_offloaded = false;
+  std::vector<std::string> micro_batches;
   RunFlags flags;
 
   void declare(CommandLine& line) {
@@ -61,6 +65,7 @@ struct ChildArguments {
     line.option("--memory-limit", "BYTES", memory_limit, "device memory that the step may use");
     line.option("--clean-step", "NS", clean_step_ns, "what a step takes unobserved");
     line.flag("--everything-offloaded", everything_offloaded, "every saved tensor leaves at once");
+    line.option("--micro-batches", "SEGMENT=N", micro_batches, "parts of the batch");
     line.input("--plan", "FILE", plan, "what the plan computes again runs again");
     line.input("--trace", "FILE", trace, "the plan's recording");
     flags.declare(line);
@@ -75,12 +80,31 @@ struct ChildArguments {
     return std::optional<StepUnderPlan>(std::move(step).value());
   }
 
-  [[nodiscard]] Result<std::unique_ptr<Session>> session() const {
+  [[nodiscard]] Result<RunRequest> request() const {
     if (!result_descriptor) return usage_error("--result-fd is missing");
     CommandFiles files;  // that a user names: none
     Result<RunRequest> request = make_request(*model, flags, files);
     if (!request) return request.error();
-    Result<std::unique_ptr<Session>> session = Session::create(*request);
+    const Result<std::vector<Parts>> divisions = parse_divisions(micro_batches);
+    if (!divisions) return divisions.error();
+    for (const Parts& each : *divisions) {
+      request->micro_batches.insert(request->micro_batches.end(), each.begin(), each.end());
+    }
+    return request;
+  }
+
+  [[nodiscard]] Result<RecordingRequest> recording() const {
+    Result<RunRequest> run = request();
+    if (!run) return run.error();
+    RecordingRequest recording{.run = std::move(run).value(), .warmup = warmup.value_or(3)};
+    recording.memory_limit = memory_limit;
+    return recording;
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Session>> session() const {
+    const Result<RunRequest> asked = request();
+    if (!asked) return asked.error();
+    Result<std::unique_ptr<Session>> session = Session::create(*asked);
     if (session && memory_limit) (*session)->set_memory_limit(*memory_limit);
     return session;
   }
@@ -110,6 +134,26 @@ Result<profiler::TimingPass> timing_in_child(const RecordingRequest& request) {
   Result<std::string> text = run_verb_in_child("timing-pass", request);
   if (!text) return text.error();
   return profiler::timing_pass_from_json(*text);
+}
+
+Result<Trace> record_divided(const RecordingRequest& request) {
+  Result<std::string> text = run_verb_in_child("divided-step", request);
+  if (!text) return text.error();
+  return trace_from_json(*text, "the step in micro-batches");
+}
+
+int verb_divided_step(const Args& args, std::ostream& out, std::ostream& err) {
+  CommandLine line("divided-step", "Records a step in micro-batches");
+  ChildArguments arguments;
+  arguments.declare(line);
+  return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
+    Result<RecordingRequest> request = arguments.recording();
+    if (!request) return request.error();
+    const Result<Trace> trace = record_here(*request, nullptr, args, console);
+    if (!trace) return trace.error();
+    if (Status status = arguments.answer(trace_to_json(*trace)); !status) return status.error();
+    return 0;
+  });
 }
 
 int verb_clean_pass(const Args& args, std::ostream& out, std::ostream& err) {

@@ -10,6 +10,7 @@
 #include "profiler/assembly/raw_pass.h"
 #include "profiler/torch/recording.h"
 #include "traces/result.h"
+#include "traces/trace.h"
 
 namespace stowage::cli {
 
@@ -28,5 +29,8 @@ struct RecordingRequest {
 
 // Steps with the GPU's activity (verb timing-pass).
 [[nodiscard]] Result<profiler::TimingPass> timing_in_child(const RecordingRequest& request);
+
+// The whole recording of a request with micro-batches (verb divided-step).
+[[nodiscard]] Result<Trace> record_divided(const RecordingRequest& request);
 
 }  // namespace stowage::cli

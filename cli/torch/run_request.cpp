@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/torch/device_choice.h"
+#include "cli/torch/micro_batches.h"
 
 namespace stowage::cli {
 
@@ -72,6 +73,7 @@ std::vector<std::string> RunRequest::arguments() const {
     args.push_back("--threads");
     args.push_back(std::to_string(threads));
   }
+  for (std::string& word : parts_arguments(micro_batches)) args.push_back(std::move(word));
   return args;
 }
 

@@ -10,6 +10,7 @@
 #include "cli/command_line.h"
 #include "executor/model_spec.h"
 #include "executor/optimizer.h"
+#include "simulator/step/structure.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 
@@ -22,6 +23,7 @@ struct RunRequest {
   std::int64_t seed = 1;
   std::int64_t threads = 0;  // 0 = PyTorch's choice
   bool deterministic = true;
+  std::vector<simulator::Structure::Parts> micro_batches{};  // empty: all at once
 
   [[nodiscard]] std::int64_t seq() const;  // 0 when the model has none
   // The same request as arguments of a child process: parse() of them gives it back.

@@ -35,7 +35,12 @@ Error current_exception_error() {
 
 Session::Session(RunRequest request, executor::Device& device,
                  std::unique_ptr<executor::TrainingStep> step)
-    : request_(std::move(request)), device_(&device), step_(std::move(step)) {}
+    : request_(std::move(request)),
+      device_(&device),
+      step_(std::move(step)),
+      division_(request_.micro_batches) {
+  if (!request_.micro_batches.empty()) divided_ = executor::InstalledDriver(division_);
+}
 
 Result<std::unique_ptr<Session>> Session::create(const RunRequest& request) {
   Result<executor::Device*> device = open_device(request.device);
@@ -62,7 +67,12 @@ Result<std::unique_ptr<Session>> Session::create(const RunRequest& request) {
 profiler::StepFunctions Session::functions() {
   profiler::StepFunctions functions;
   functions.prepare = [this](std::int64_t index) { step_->prepare(index); };
-  functions.step = [this] { step_->step(); };
+  functions.step = [this] {
+    step_->step();
+    const std::vector<std::string> unasked = division_.unasked();
+    TORCH_CHECK(unasked.empty(), "the model has no part named '", unasked.front(),
+                "' that runs in micro-batches");
+  };
   functions.registered = [this] {
     return profiler::RegisteredTensors{step_->parameters(), step_->model().buffers(),
                                        step_->model().inputs(), step_->optimizer_state()};

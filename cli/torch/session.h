@@ -5,6 +5,7 @@
 
 #include "cli/torch/run_request.h"
 #include "executor/device/device.h"
+#include "executor/division.h"
 #include "executor/training_step.h"
 #include "profiler/torch/passes.h"
 #include "traces/result.h"
@@ -14,7 +15,8 @@ namespace stowage::cli {
 
 class Session {
  public:
-  // Installs the device's allocator (once a process), sets the run options, builds the model.
+  // Installs the device's allocator (once a process), sets the run options, builds the model. Its
+  // steps run on this thread, in the request's micro-batches.
   [[nodiscard]] static Result<std::unique_ptr<Session>> create(const RunRequest& request);
 
   [[nodiscard]] executor::Device& device() { return *device_; }
@@ -24,6 +26,9 @@ class Session {
   // What a trace says about this run and this machine.
   [[nodiscard]] Run run() const;
   [[nodiscard]] Environment environment() const;
+  [[nodiscard]] const std::vector<simulator::Structure::Parts>& micro_batches() const {
+    return request_.micro_batches;
+  }
   // Device bytes that may be live at once; more is out of memory.
   void set_memory_limit(Bytes limit);
 
@@ -34,6 +39,8 @@ class Session {
   RunRequest request_;
   executor::Device* device_;
   std::unique_ptr<executor::TrainingStep> step_;
+  executor::Division division_;
+  executor::InstalledDriver divided_;  // behind those of recordings and plans
 };
 
 // Calls `body` and turns PyTorch's exceptions into errors: out of memory is "condition not met",

@@ -36,6 +36,7 @@ Result<StepUnderPlan> StepUnderPlan::load(const PlanFiles& files,
   step.request_ = std::move(inputs->request);
   step.trace_ = std::move(inputs->trace);
   step.structure_ = std::move(inputs->structure);
+  step.request_.micro_batches = step.structure_.parts;
   step.warnings_ = std::move(inputs->warnings);
   step.moves_ = !inputs->schedule.instructions.empty();
   const Result<simulator::Step> unrolled = simulator::unroll(*step.trace_, step.structure_);

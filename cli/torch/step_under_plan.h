@@ -34,8 +34,8 @@ class StepUnderPlan {
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
   // The plan moves something, which a recording leaves where it is.
   [[nodiscard]] bool moves() const { return moves_; }
-  // Something of the plan runs again; else it is the plain step.
-  [[nodiscard]] bool runs_again() const { return !structure_.empty(); }
+  // Something of the plan runs again or in micro-batches; else it is the plain step.
+  [[nodiscard]] bool changes_step() const { return !structure_.empty(); }
   // What a recorder has to do again.
   [[nodiscard]] const profiler::RunsAgain& again() const { return again_; }
   // The session's steps, under an executor that keeps everything: for steps that nobody observes.

@@ -17,6 +17,7 @@ namespace stowage::cli {
 // Not listed; runs of a step in a process of their own, started by the verbs above.
 [[nodiscard]] int verb_clean_pass(const Args& args, std::ostream& out, std::ostream& err);
 [[nodiscard]] int verb_timing_pass(const Args& args, std::ostream& out, std::ostream& err);
+[[nodiscard]] int verb_divided_step(const Args& args, std::ostream& out, std::ostream& err);
 [[nodiscard]] int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err);
 [[nodiscard]] int verb_check_steps(const Args& args, std::ostream& out, std::ostream& err);
 

@@ -4,13 +4,14 @@
 #include <utility>
 
 #include "cli/torch/gpu_totals.h"
+#include "cli/torch/micro_batches.h"
 #include "cli/torch/model_error.h"
+#include "cli/torch/recorded_step.h"
 #include "cli/torch/recording_child.h"
 #include "cli/torch/results_json.h"
-#include "cli/torch/session.h"
 #include "cli/torch/torch_verbs.h"
-#include "profiler/torch/recording.h"
 #include "report/words.h"
+#include "simulator/step/unroll.h"
 #include "traces/size_text.h"
 #include "traces/trace_json.h"
 #include "traces/validate.h"
@@ -19,47 +20,22 @@ namespace stowage::cli {
 
 namespace {
 
-// Times that the clean steps are run again at most, each in a process of its own.
-constexpr int kMostCleanAgain = 2;
-
-// The request of a pass that runs in a process of its own.
-RecordingRequest with_options(RecordingRequest request, const profiler::PassOptions& options) {
-  request.everything_offloaded = options.everything_offloaded;
-  request.clean_step_ns = options.clean_step_ns;
-  return request;
-}
-
-// `under`: of the request's plan, or null.
-Result<Trace> record(const RecordingRequest& request, const StepUnderPlan* under, const Args& argv,
-                     const Console& console) {
-  const auto note = [&console](std::string_view part) {
-    if (console.progress()) console.note(std::string(part) + " ..");
-  };
-  std::unique_ptr<Session> session;  // made when the GPU is this process's alone
-  profiler::RecordingPasses passes;
-  passes.clean = [&](const profiler::PassOptions& options) {
-    note("clean steps and calibration of the copy lanes");
-    return clean_in_child(with_options(request, options));
-  };
-  passes.timing = [&](const profiler::PassOptions& options) {
-    return timing_in_child(with_options(request, options));
-  };
-  passes.open = [&]() -> Result<profiler::RecordedStep> {
-    Result<std::unique_ptr<Session>> made = Session::create(request.run);
-    if (!made) return made.error();
-    session = std::move(made).value();
-    if (request.memory_limit) session->set_memory_limit(*request.memory_limit);
-    Run run = session->run();
-    run.argv = argv;
-    return profiler::RecordedStep{&session->device(), session->functions(), std::move(run)};
-  };
-  passes.clean_again = kMostCleanAgain;
-  passes.warn = [&console](const std::string& line) { console.warn(line); };
-  profiler::PassOptions options;
-  options.warmup = request.warmup;
-  options.progress = note;
-  if (under != nullptr) options.again = under->again();
-  return guarded([&]() -> Result<Trace> { return profiler::record_passes(passes, options); });
+// The step, and the same step in each of these micro-batches, which have its calibration.
+Result<Trace> record_sweep(const RecordingRequest& request, const StepUnderPlan* under,
+                           const std::vector<Parts>& divisions, const Args& argv,
+                           const Console& console) {
+  Result<Trace> trace = record_here(request, under, argv, console);
+  if (!trace) return trace;
+  for (const Parts& parts : divisions) {
+    if (console.progress()) console.note(parts_text(parts) + " ..");
+    RecordingRequest divided = request;
+    divided.run.micro_batches = parts;
+    Result<Trace> part = record_divided(divided);
+    if (!part) return part.error();
+    trace->divided.push_back(std::make_shared<const Trace>(std::move(part).value()));
+  }
+  set_calibration(*trace, Calibration(trace->calibration));
+  return trace;
 }
 
 // "+1.3 %"; a share of another number.
@@ -101,6 +77,13 @@ std::string profile_text(const Trace& trace, const std::string& file) {
           report::with_commas(static_cast<std::int64_t>(trace.ops.size())) +
           " with those that they call\n";
   if (trace.gpu.size() > 0) text += gpu_text(trace);
+  for (const auto& each : trace.divided) {
+    text += "  in parts      " + parts_text(simulator::recorded_parts(*each)) + ": peak " +
+            report::exact_bytes(each->peaks.requested.front()) + " requested, " +
+            (each->overhead.clean.step_ns == 0 ? "offloaded"
+                                               : format_time(each->overhead.clean.step_ns)) +
+            "\n";
+  }
   text += "  fingerprint   " + trace.fingerprint.substr(0, 23) + "..\n";
   text += "wrote " + file + "\n";
   return text;
@@ -113,6 +96,7 @@ struct ProfileOptions {
   std::optional<std::string> memory_limit;
   std::optional<std::string> plan;
   std::optional<std::string> plans_trace;
+  std::vector<std::string> micro_batches;
   RunFlags flags;
 
   void declare(CommandLine& line) {
@@ -130,7 +114,10 @@ struct ProfileOptions {
                "record the step with what this plan computes again; what it moves stays");
     line.input("--trace", "FILE", plans_trace,
                "the plan's recording, where it is not where the plan says");
-    for (const char* name : {"--micro-batches", "--batch-sweep", "--no-fit"}) {
+    line.option("--micro-batches", "SEGMENT=N,..", micro_batches,
+                "record the step also with this segment (a layer whose tail ends in the loss, or "
+                "'*', the whole step) in N parts of the batch");
+    for (const char* name : {"--batch-sweep", "--no-fit"}) {
       line.future_option(name);
     }
     line.detail(
@@ -139,6 +126,8 @@ struct ProfileOptions {
         "also with the GPU's own records.");
     line.example(
         "stowage profile gpt2:layers=6,width=256,seq=256,vocab=1024 --batch 4 -o t.json.gz");
+    line.example(
+        "stowage profile gpt2:layers=2,seq=256 --batch 2 --micro-batches head=4,8 -o t.json.gz");
     line.example("stowage profile --plan p.json -o again.json.gz");
   }
 
@@ -154,6 +143,9 @@ struct ProfileOptions {
       return usage_error("--plan and --trace are read by several processes",
                          "give files, not standard input");
     }
+    if (!micro_batches.empty() && plan) {
+      return usage_error("--micro-batches with --plan", "the plan says what runs in micro-batches");
+    }
     if (plans_trace && !plan) return usage_error("--trace without --plan", "give the plan, too");
     if (!model && !plan) return usage_error("no MODEL", "see stowage models; or give a --plan");
     return Unit{};
@@ -166,8 +158,10 @@ struct ProfileOptions {
         StepUnderPlan::load({*plan, plans_trace}, model, flags, console.files);
     if (!step) return step.error();
     for (const std::string& warning : step->warnings()) console.warn(warning);
-    if (!step->runs_again()) {
-      console.warn("nothing runs again under the plan: what is recorded is the plain step");
+    if (!step->changes_step()) {
+      console.warn(
+          "nothing runs again or in micro-batches under the plan: what is recorded is the plain "
+          "step");
     }
     if (step->moves()) console.warn("what the plan moves stays while the step is recorded");
     return std::optional<StepUnderPlan>(std::move(step).value());
@@ -185,6 +179,8 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
     const Result<std::optional<StepUnderPlan>> loaded = options.under(console);
     if (!loaded) return loaded.error();
     const std::optional<StepUnderPlan>& under = *loaded;
+    const Result<std::vector<Parts>> divisions = parse_divisions(options.micro_batches);
+    if (!divisions) return divisions.error();
     Result<RunRequest> request =
         under ? under->request() : make_request(*options.model, options.flags, console.files);
     if (!request) return request.error();
@@ -202,7 +198,8 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
     }
     if (under) recording.under = PlanFiles{*options.plan, options.plans_trace};
     const executor::ModelSpec spec = recording.run.spec;
-    const Result<Trace> trace = record(recording, under ? &*under : nullptr, argv, console);
+    const Result<Trace> trace =
+        record_sweep(recording, under ? &*under : nullptr, *divisions, argv, console);
     if (!trace) return of_model(trace.error(), options.model.value_or(spec.text()), spec);
     // What every reader asks of it; a file that nobody can load is no recording.
     if (Status status = validate(*trace, "the recording"); !status) return status.error();

@@ -26,6 +26,7 @@
 #include "executor/layer.h"
 #include "executor/models/common_options.h"
 #include "executor/models/consume.h"
+#include "executor/tail.h"
 
 namespace stowage::executor {
 
@@ -211,17 +212,12 @@ at::Tensor Gpt2::block(const Block& block, const at::Tensor& x) const {
                         {middle});
 }
 
-at::Tensor Gpt2::loss(const at::Tensor& logits) const {
-  return at::cross_entropy_loss(logits.view({-1, config_.vocab}), targets_.view({-1}));
+at::Tensor Gpt2::loss(const at::Tensor& logits, const at::Tensor& targets) const {
+  return at::cross_entropy_loss(logits.view({-1, config_.vocab}), targets.view({-1}));
 }
 
-BackwardRoot Gpt2::forward() {
+BackwardRoot Gpt2::head(at::Tensor x, const at::Tensor& targets) const {
   using Inputs = std::vector<at::Tensor>;
-  at::Tensor x = layer("embed", [this](const Inputs& in) { return embed(in[0]); }, {tokens_});
-  for (const Block& each : blocks_) {
-    x = layer(
-        each.path, [this, &each](const Inputs& in) { return block(each, in[0]); }, consume(x));
-  }
   x = layer(
       "head",
       [this](const Inputs& in) {
@@ -229,8 +225,27 @@ BackwardRoot Gpt2::forward() {
       },
       consume(x));
   x = layer(
-      "loss", [this](const Inputs& in) { return loss(in[0]); }, consume(x));
+      "loss", [this, targets](const Inputs& in) { return loss(in[0], targets); }, consume(x));
   return {.tensor = std::move(x), .gradient = {}};
+}
+
+BackwardRoot Gpt2::forward_of(const at::Tensor& tokens, const at::Tensor& targets) const {
+  using Inputs = std::vector<at::Tensor>;
+  at::Tensor x = layer("embed", [this](const Inputs& in) { return embed(in[0]); }, {tokens});
+  for (const Block& each : blocks_) {
+    x = layer(
+        each.path, [this, &each](const Inputs& in) { return block(each, in[0]); }, consume(x));
+  }
+  Inputs inputs = consume(x);
+  inputs.push_back(targets);
+  return tail("head", [this](Inputs in) { return head(std::move(in[0]), in[1]); },
+              std::move(inputs), {.dimensions = 2});
+}
+
+BackwardRoot Gpt2::forward() {
+  return tail(kWholeStep,
+              [this](const std::vector<at::Tensor>& in) { return forward_of(in[0], in[1]); },
+              {tokens_, targets_});
 }
 
 }  // namespace stowage::executor

@@ -60,7 +60,9 @@ class Gpt2 final : public Model {
   [[nodiscard]] at::Tensor attention(const Block& block, const at::Tensor& x) const;
   [[nodiscard]] at::Tensor attend(at::Tensor query, at::Tensor key, at::Tensor value) const;
   [[nodiscard]] at::Tensor mlp(const Block& block, const at::Tensor& x) const;
-  [[nodiscard]] at::Tensor loss(const at::Tensor& logits) const;
+  [[nodiscard]] at::Tensor loss(const at::Tensor& logits, const at::Tensor& targets) const;
+  [[nodiscard]] BackwardRoot head(at::Tensor x, const at::Tensor& targets) const;
+  [[nodiscard]] BackwardRoot forward_of(const at::Tensor& tokens, const at::Tensor& targets) const;
   [[nodiscard]] at::Tensor drop(at::Tensor x) const;
 
   Gpt2Config config_;

@@ -29,8 +29,8 @@ void ImageBatch::load(std::int64_t seed) {
   if (targets_.defined()) targets_.random_(0, classes_, generator);
 }
 
-at::Tensor ImageBatch::loss(const at::Tensor& logits) const {
-  return targets_.defined() ? at::cross_entropy_loss(logits, targets_) : at::mean(logits);
+at::Tensor ImageBatch::loss(const at::Tensor& logits, const at::Tensor& targets) {
+  return targets.defined() ? at::cross_entropy_loss(logits, targets) : at::mean(logits);
 }
 
 }  // namespace stowage::executor

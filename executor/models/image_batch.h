@@ -30,7 +30,9 @@ class ImageBatch {
   [[nodiscard]] std::vector<NamedTensor> inputs() const;
   // Numbers are drawn as they lie in memory: another memory format gives other images.
   void load(std::int64_t seed);
-  [[nodiscard]] at::Tensor loss(const at::Tensor& logits) const;
+  // `targets`: of these samples; undefined: the mean of the logits.
+  [[nodiscard]] static at::Tensor loss(const at::Tensor& logits, const at::Tensor& targets);
+  [[nodiscard]] const at::Tensor& targets() const { return targets_; }  // may be undefined
 
  private:
   std::int64_t classes_;

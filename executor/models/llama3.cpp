@@ -27,6 +27,7 @@
 #include "executor/models/common_options.h"
 #include "executor/models/consume.h"
 #include "executor/models/parameter_set.h"
+#include "executor/tail.h"
 
 namespace stowage::executor {
 
@@ -259,19 +260,26 @@ at::Tensor Llama3::block(const Block& block, const at::Tensor& x, const Rotary& 
   return at::add(middle, layer(block.path + ".mlp", mlp, {middle}));
 }
 
-BackwardRoot Llama3::forward() {
+BackwardRoot Llama3::head(at::Tensor x, const at::Tensor& targets) const {
   using Inputs = std::vector<at::Tensor>;
-  const TensorFn embed = [this](const Inputs& in) { return at::embedding(tokens_weight_, in[0]); };
   const TensorFn head = [this](const Inputs& in) {
     return at::linear(norm(in[0], last_norm_), head_weight_);
   };
   // In float32, as transformers' loss.
-  const TensorFn loss = [this](const Inputs& in) {
+  const TensorFn loss = [this, targets](const Inputs& in) {
     return at::cross_entropy_loss(in[0].to(at::kFloat).view({-1, config_.vocab}),
-                                  targets_.view({-1}));
+                                  targets.view({-1}));
   };
+  x = layer("head", head, consume(x));
+  if (config_.cross_entropy) return {.tensor = layer("loss", loss, consume(x)), .gradient = {}};
+  at::Tensor ones = at::ones_like(x);
+  return {.tensor = std::move(x), .gradient = std::move(ones)};
+}
 
-  at::Tensor x = layer("embed", embed, {tokens_});
+BackwardRoot Llama3::forward_of(const at::Tensor& tokens, const at::Tensor& targets) const {
+  using Inputs = std::vector<at::Tensor>;
+  const TensorFn embed = [this](const Inputs& in) { return at::embedding(tokens_weight_, in[0]); };
+  at::Tensor x = layer("embed", embed, {tokens});
   {
     const Rotary turn = rotary();
     for (const Block& each : blocks_) {
@@ -283,10 +291,25 @@ BackwardRoot Llama3::forward() {
       x = layer(each.path, fn, std::move(inputs));
     }
   }
-  x = layer("head", head, consume(x));
-  if (config_.cross_entropy) return {.tensor = layer("loss", loss, consume(x)), .gradient = {}};
-  at::Tensor ones = at::ones_like(x);
-  return {.tensor = std::move(x), .gradient = std::move(ones)};
+  Inputs inputs = consume(x);
+  if (config_.cross_entropy) inputs.push_back(targets);
+  return tail("head",
+              [this](Inputs in) {
+                return head(std::move(in[0]), config_.cross_entropy ? in[1] : at::Tensor());
+              },
+              std::move(inputs), {.dimensions = 2});
+}
+
+BackwardRoot Llama3::forward() {
+  using Inputs = std::vector<at::Tensor>;
+  Inputs inputs{tokens_};
+  if (config_.cross_entropy) inputs.push_back(targets_);
+  return tail(
+      kWholeStep,
+      [this](const Inputs& in) {
+        return forward_of(in[0], config_.cross_entropy ? in[1] : at::Tensor());
+      },
+      std::move(inputs));
 }
 
 }  // namespace stowage::executor

@@ -72,6 +72,10 @@ class Llama3 final : public Model {
                                      const Rotary& turn) const;
   [[nodiscard]] at::Tensor attend(const at::Tensor& query, at::Tensor key, at::Tensor value) const;
 
+  [[nodiscard]] BackwardRoot head(at::Tensor x, const at::Tensor& targets) const;
+  // Targets: undefined without cross entropy.
+  [[nodiscard]] BackwardRoot forward_of(const at::Tensor& tokens, const at::Tensor& targets) const;
+
   Llama3Config config_;
   at::ScalarType dtype_;
   at::Tensor tokens_weight_;  // [vocab, width]

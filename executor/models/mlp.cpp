@@ -13,6 +13,7 @@
 #include "executor/models/common_options.h"
 #include "executor/models/consume.h"
 #include "executor/models/parameter_set.h"
+#include "executor/tail.h"
 
 namespace stowage::executor {
 
@@ -104,8 +105,8 @@ void Mlp::load_batch(std::int64_t seed) {
   if (config_.loss == MlpLoss::mse) targets_.normal_(0.0, 1.0, generator);
 }
 
-BackwardRoot Mlp::forward() {
-  at::Tensor x = input_;
+BackwardRoot Mlp::forward_of(const at::Tensor& input, const at::Tensor& targets) const {
+  at::Tensor x = input;
   for (const Block& block : blocks_) {
     const TensorFn fn = [&block](const std::vector<at::Tensor>& inputs) {
       const at::Tensor up = at::linear(inputs[0], block.up_weight, block.up_bias);
@@ -113,17 +114,26 @@ BackwardRoot Mlp::forward() {
     };
     x = layer(block.path, fn, consume(x));
   }
-  const TensorFn loss = [this](const std::vector<at::Tensor>& inputs) {
+  const TensorFn loss = [this, targets](const std::vector<at::Tensor>& inputs) {
     switch (config_.loss) {
       case MlpLoss::cross_entropy:
-        return at::cross_entropy_loss(inputs[0], targets_);
+        return at::cross_entropy_loss(inputs[0], targets);
       case MlpLoss::mean:
         return at::mean(inputs[0]);
       default:
-        return at::mse_loss(inputs[0], targets_);
+        return at::mse_loss(inputs[0], targets);
     }
   };
   return {.tensor = layer("loss", loss, consume(x)), .gradient = {}};
+}
+
+BackwardRoot Mlp::forward() {
+  std::vector<at::Tensor> given{input_};
+  if (targets_.defined()) given.push_back(targets_);
+  const TailFn all = [this](const std::vector<at::Tensor>& in) {
+    return forward_of(in[0], in.size() > 1 ? in[1] : at::Tensor());
+  };
+  return tail(kWholeStep, all, std::move(given));
 }
 
 }  // namespace stowage::executor

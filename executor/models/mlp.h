@@ -50,6 +50,9 @@ class Mlp final : public Model {
     at::Tensor up_weight, up_bias, down_weight, down_bias;
   };
 
+  // Targets: undefined for the mean of the output.
+  [[nodiscard]] BackwardRoot forward_of(const at::Tensor& input, const at::Tensor& targets) const;
+
   MlpConfig config_;
   std::vector<Block> blocks_;
   std::vector<NamedTensor> parameters_;

@@ -222,7 +222,8 @@ BackwardRoot ResNet::forward() {
   }
   x = layer("head", head, consume(x));
   x = layer(
-      "loss", [this](const Inputs& in) { return batch_.loss(in[0]); }, consume(x));
+      "loss", [this](const Inputs& in) { return ImageBatch::loss(in[0], batch_.targets()); },
+      consume(x));
   return {.tensor = std::move(x), .gradient = {}};
 }
 

@@ -17,6 +17,7 @@
 #include "executor/layer.h"
 #include "executor/models/common_options.h"
 #include "executor/models/consume.h"
+#include "executor/tail.h"
 
 namespace stowage::executor {
 
@@ -185,10 +186,9 @@ at::Tensor Vit::block(const Block& block, const at::Tensor& x) const {
   return at::add(middle, layer(block.path + ".mlp", mlp, {middle}));
 }
 
-BackwardRoot Vit::forward() {
+BackwardRoot Vit::forward_of(const at::Tensor& images, const at::Tensor& targets) const {
   using Inputs = std::vector<at::Tensor>;
-  at::Tensor x =
-      layer("embed", [this](const Inputs& in) { return embed(in[0]); }, {batch_.images()});
+  at::Tensor x = layer("embed", [this](const Inputs& in) { return embed(in[0]); }, {images});
   for (const Block& each : blocks_) {
     x = layer(
         each.path, [this, &each](const Inputs& in) { return block(each, in[0]); }, consume(x));
@@ -200,8 +200,17 @@ BackwardRoot Vit::forward() {
       },
       consume(x));
   x = layer(
-      "loss", [this](const Inputs& in) { return batch_.loss(in[0]); }, consume(x));
+      "loss", [targets](const Inputs& in) { return ImageBatch::loss(in[0], targets); }, consume(x));
   return {.tensor = std::move(x), .gradient = {}};
+}
+
+BackwardRoot Vit::forward() {
+  std::vector<at::Tensor> inputs;
+  for (const NamedTensor& each : batch_.inputs()) inputs.push_back(each.tensor);
+  const TailFn all = [this](const std::vector<at::Tensor>& in) {
+    return forward_of(in[0], in.size() > 1 ? in[1] : at::Tensor());
+  };
+  return tail(kWholeStep, all, std::move(inputs));
 }
 
 }  // namespace stowage::executor

@@ -64,6 +64,9 @@ class Vit final : public Model {
   [[nodiscard]] at::Tensor attend(at::Tensor query, at::Tensor key, at::Tensor value) const;
   [[nodiscard]] at::Tensor block(const Block& block, const at::Tensor& x) const;
 
+  // Targets: undefined without cross entropy.
+  [[nodiscard]] BackwardRoot forward_of(const at::Tensor& images, const at::Tensor& targets) const;
+
   VitConfig config_;
   at::Tensor class_token_;  // [1, 1, width]
   Affine patches_;          // the convolution: [width, 3, patch, patch]

@@ -121,9 +121,7 @@ void ParetoSearch::start(int budgets) {
       job.progress(done++ / steps, QString::fromStdString(what));
       return !job.stop().stop_requested();
     };
-    planner::PlanRequest request;
-    request.budget_on = on;
-    request.placement = placement;
+    planner::PlanRequest request{.budget_on = on, .placement = placement};
     request.stop = job.stop();
     for (const planner::PolicyInfo& policy : policies) {
       if (policy.name == "auto") continue;
@@ -140,6 +138,7 @@ void ParetoSearch::start(int budgets) {
           0});
     }
     request.policy = "auto";
+    request.allowed.micro_batches = false;  // simulate() cannot show them
     for (const Bytes budget : all) {
       if (!next("budget " + format_bytes(budget))) return Status(Unit{});
       request.budget = budget;

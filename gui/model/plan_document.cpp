@@ -352,6 +352,7 @@ void PlanDocument::find_plan(planner::PlanRequest request) {
                            : -1,
                        PlanDocument::tr("%1 plans tried").arg(progress.evaluations));
         };
+        request.allowed.micro_batches = false;  // simulate() cannot show them
         return planner::make_plan(trace->index, request);
       },
       [this, what, trace = trace_](Result<planner::PlanOutcome> outcome) {

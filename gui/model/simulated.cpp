@@ -122,6 +122,10 @@ Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::sto
                  "the plan was made for other saved tensors than the trace has", state->file,
                  "/for/fingerprint", "open the trace it was made for, or plan again"};
   }
+  if (!simulator::parts_of(state->plan).empty()) {
+    return Error{ErrorCode::bad_input, "plans in micro-batches cannot be shown here yet",
+                 state->file, "/micro_batches", "use stowage simulate, verify or execute"};
+  }
   const auto in_its_file = [&state](Error error) {
     if (error.file.empty()) error.file = state->file;
     return error;

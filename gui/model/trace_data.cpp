@@ -18,7 +18,7 @@ TraceData::TraceData(Trace loaded, std::string loaded_from, std::string hash,
 
 TracePtr on_machine(const TraceData& data, const Calibration& calibration, MachineKind machine) {
   Trace copy = data.trace;
-  copy.calibration = calibration;
+  set_calibration(copy, calibration);
   return std::make_shared<const TraceData>(std::move(copy), data.path, data.sha256, machine);
 }
 

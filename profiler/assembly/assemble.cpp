@@ -284,6 +284,7 @@ class Assembler {
         return Unit{};
       case RawKind::parameter_update_begin:
         if (pending_optimizer_) next_phase(PhaseKind::optimizer, event);
+        has_update_ = true;
         [[fallthrough]];
       case RawKind::parameter_update_end:
         ref = rows_.storage_of(raw.id).value;
@@ -365,6 +366,11 @@ class Assembler {
 
   void next_phase(PhaseKind kind, EventId first) {
     pending_optimizer_ = false;
+    // What stood behind a backward was no optimizer: forward or backward goes on (micro-batches).
+    PhaseKind& last = trace_.phases.kind.back();
+    const bool goes_on = kind == PhaseKind::forward || kind == PhaseKind::backward;
+    if (goes_on && last == PhaseKind::optimizer && !has_update_) last = kind;
+    if (kind == PhaseKind::optimizer) has_update_ = false;
     close_phase(EventId(first.value - 1));
     open_phase(kind, first);
   }
@@ -485,6 +491,7 @@ class Assembler {
   LayerId backward_layer_{0};
   int backward_depth_ = 0;
   bool pending_optimizer_ = false;
+  bool has_update_ = false;  // in the optimizer's phase
   bool is_behind_backward_ = false;
   std::int32_t micro_batch_ = 0;
   Bytes live_ = 0;

@@ -292,7 +292,7 @@ void StepRecorder::layer_event(executor::LayerEvent event, std::string_view path
 }
 
 void StepRecorder::backward_begin() {
-  chains_.end_forward();
+  chains_.backward_begin();
   const std::lock_guard lock(mutex_);
   sites_.backward_begin();
   backwards_.push_back(open_ops_.size());
@@ -300,6 +300,7 @@ void StepRecorder::backward_begin() {
 }
 
 void StepRecorder::backward_end() {
+  chains_.backward_end();
   const std::lock_guard lock(mutex_);
   sites_.backward_end();
   if (!backwards_.empty()) backwards_.pop_back();

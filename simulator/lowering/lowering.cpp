@@ -12,6 +12,8 @@
 #include "simulator/lowering/tenant_makers.h"
 #include "simulator/lowering/touching_stays.h"
 #include "simulator/machine/link_model.h"
+#include "simulator/step/plan_structure.h"
+#include "simulator/step/unroll.h"
 
 namespace stowage::simulator {
 namespace {
@@ -45,13 +47,6 @@ void append(Movement& movement, Movement part) {
   std::move(part.tenants.begin(), part.tenants.end(), std::back_inserter(movement.tenants));
   std::move(part.stays.begin(), part.stays.end(), std::back_inserter(movement.stays));
   std::move(part.notes.begin(), part.notes.end(), std::back_inserter(movement.notes));
-}
-
-std::string described(const std::string& model, std::int64_t batch, const std::string& dtype) {
-  std::string text = model.empty() ? "an unnamed model" : model;
-  if (batch > 0) text += ", batch " + std::to_string(batch);
-  if (!dtype.empty()) text += ", " + dtype;
-  return text;
 }
 
 // A rule that moves nothing but what segments own was not meant so.
@@ -156,14 +151,12 @@ Result<Lowering> lower(const StepIndex& index, const Decisions& decisions) {
 
 Result<Lowering> lower(const StepIndex& index, const Plan& plan) {
   const Trace& trace = index.trace();
-  const PlanTarget& target = plan.target;
-  if (!target.fingerprint.empty() && target.fingerprint != index.step().recording().fingerprint) {
-    return Error{ErrorCode::bad_input,
-                 "the plan was made for " + described(target.model, target.batch, target.dtype) +
-                     "; the trace is of " +
-                     described(trace.run.model, trace.run.batch, trace.run.dtype) +
-                     " and saves other tensors",
-                 "", "/for/fingerprint", "plan again from this trace"};
+  const Trace& recording = index.step().recording();
+  const std::vector<Structure::Parts> parts = parts_of(plan);
+  if (!parts.empty() && !is_in_parts(recording, parts)) return not_done_here("/micro_batches");
+  // In micro-batches the step was unrolled from the recording that the plan is for.
+  if (parts.empty()) {
+    if (Status fits = check_fingerprint(plan, recording); !fits) return std::move(fits).error();
   }
   const bool is_unrolled = !index.step().segments().empty();
   if (!plan.recompute.empty() && !is_unrolled) return not_done_here("/recompute");

@@ -1,8 +1,8 @@
 // A Plan is what the user decides, in the user's terms: rules that say which saved tensors are
 // kept or offloaded, when they leave and when they come back. It is a value; its JSON form
 // (simulator/plan/plan_json.h) is stable, so plans diff well. docs/plan-format.md is the reference.
-// Parts of the format that Stowage cannot run yet (gradients, optimizer, micro_batches) have no
-// place here: the reader refuses them as "not supported yet".
+// Parts of the format that Stowage cannot run yet (gradients, optimizer) have no place here: the
+// reader refuses them as "not supported yet".
 #pragma once
 
 #include <cstdint>
@@ -97,6 +97,13 @@ struct ParameterPlan {
   bool operator==(const ParameterPlan&) const = default;
 };
 
+// A tail of the step (executor/tail.h) that runs in parts of the batch, one behind the other.
+struct MicroBatchRule {
+  std::string segment;     // the layer that it begins with, or "*" for the whole step
+  std::int32_t count = 1;  // parts; 1 = all at once
+  bool operator==(const MicroBatchRule&) const = default;
+};
+
 struct PlanTarget {
   std::string model;
   std::int64_t batch = 0;
@@ -156,6 +163,7 @@ struct Plan {
   std::vector<SavedRule> saved;
   std::vector<RecomputeRule> recompute;  // the first that names a layer call has it
   std::optional<ParameterPlan> parameters;
+  std::vector<MicroBatchRule> micro_batches;  // each segment once
   std::optional<Predicted> predicted;
   std::optional<Nanoseconds> lower_bound_step;
   std::optional<std::int64_t> gap_ppm;

@@ -186,6 +186,16 @@ std::string plan_to_json(const Plan& plan) {
     lines.push_back(segments + "\n  ]");
   }
   if (plan.parameters) lines.push_back(parameters_text(*plan.parameters));
+  if (!plan.micro_batches.empty()) {
+    std::string text = "\"micro_batches\": [";
+    for (const MicroBatchRule& rule : plan.micro_batches) {
+      Json json = Json::object();
+      json["segment"] = rule.segment;
+      json["count"] = rule.count;
+      text += (&rule == plan.micro_batches.data() ? "\n    " : ",\n    ") + one_line(json);
+    }
+    lines.push_back(text + "\n  ]");
+  }
   if (plan.predicted) {
     const Predicted& predicted = *plan.predicted;
     Json json = Json::object();

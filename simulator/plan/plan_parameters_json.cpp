@@ -94,24 +94,44 @@ bool PlanReader::shards(const Json& json, const std::string& at, ParameterPlan& 
   return true;
 }
 
+bool PlanReader::micro_batches(const Json& json, std::vector<MicroBatchRule>& out) {
+  const std::string pointer = "/micro_batches";
+  if (!json.is_array()) {
+    return fail(pointer, std::string("expected a list, found ") + json.type_name());
+  }
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const std::string at = child(pointer, i);
+    if (!object(json[i], at) || !known_keys(json[i], at, {"segment", "count"})) return false;
+    const auto segment = json[i].find("segment");
+    const auto count = json[i].find("count");
+    if (segment == json[i].end() || count == json[i].end()) {
+      return fail(at, "a segment and a count are needed",
+                  "{ \"segment\": \"head\", \"count\": 4 }");
+    }
+    MicroBatchRule rule;
+    std::int64_t parts = 1;
+    if (!text(*segment, child(at, "segment"), rule.segment) ||
+        !integer(*count, child(at, "count"), 1, parts)) {
+      return false;
+    }
+    if (parts > std::numeric_limits<std::int32_t>::max()) {
+      return fail(child(at, "count"), "the number " + count->dump() + " is too large");
+    }
+    for (const MicroBatchRule& other : out) {
+      if (other.segment != rule.segment) continue;
+      return fail(child(at, "segment"), in_quotes(rule.segment) + " has a rule already");
+    }
+    rule.count = static_cast<std::int32_t>(parts);
+    out.push_back(std::move(rule));
+  }
+  return true;
+}
+
 // Parts that Stowage cannot run yet may be present as long as they ask for nothing.
 bool PlanReader::unsupported(const Json& document) {
   const auto refuse = [&](const std::string& pointer) {
     return fail(pointer, "not supported yet", "leave this part out");
   };
-  for (const char* key : {"micro_batches"}) {
-    const auto found = document.find(key);
-    if (found == document.end()) continue;
-    const std::string at = child("", key);
-    if (!found->is_array()) {
-      return fail(at, std::string("expected a list, found ") + found->type_name());
-    }
-    for (std::size_t i = 0; i < found->size(); ++i) {
-      const Json& item = (*found)[i];
-      const bool nothing = item.is_object() && item.contains("count") && item["count"] == 1;
-      if (!nothing) return refuse(child(at, i));
-    }
-  }
   const auto resident = [&](const char* part, std::initializer_list<const char*> keys) {
     const auto found = document.find(part);
     if (found == document.end()) return true;

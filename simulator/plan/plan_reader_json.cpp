@@ -312,6 +312,8 @@ Result<Plan> PlanReader::read(std::string_view text) {
         !part("saved", [&](const Json& json) { return rules(json, plan.saved); }) ||
         !part("recompute",
               [&](const Json& json) { return recompute(json, "/recompute", 0, plan.recompute); }) ||
+        !part("micro_batches",
+              [&](const Json& json) { return micro_batches(json, plan.micro_batches); }) ||
         !part("predicted",
               [&](const Json& json) { return predicted(json, plan.predicted.emplace()); }) ||
         !part("made_by", [&](const Json& json) { return made_by(json, plan.made_by); })) {

@@ -81,6 +81,7 @@ class PlanReader {
                       RecomputeRule& out);
   bool boundary(const Json& json, const std::string& pointer, std::int32_t depth,
                 RecomputeRule& out);
+  bool micro_batches(const Json& json, std::vector<MicroBatchRule>& out);
   bool unsupported(const Json& document);
 
   std::string file_;

@@ -402,6 +402,13 @@ Result<std::vector<Segment>> ChainFinder::find(const std::vector<std::string>& s
                                        [&](OpId op) { return chain.ops.contains(op); });
       if (is_made) saved.emplace_back(s);
     }
+    // In micro-batches a later one may save it again.
+    for (const SavedId each : saved) {
+      if (trace_.saved.event[each.index()] < trace_.unpacks.event[u]) continue;
+      return at_entry(site, chain_error(trace_.string(trace_.saved.site[each.index()]) +
+                                        " cannot be made again by ops: it is saved behind the "
+                                        "first time that backward asks for it"));
+    }
     for (const SavedId each : saved) is_served[trace_.saved.storage[each.index()].index()] = true;
     Result<Segment> segment = segment_of(chain, UnpackId(u), std::move(saved));
     if (!segment) return at_entry(site, std::move(segment).error());

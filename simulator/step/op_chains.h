@@ -38,8 +38,8 @@ class ChainFinder {
   // it needs besides is held from forward on when it is saved anyway, or takes fewer bytes than
   // what it would be made of. Errors (bad_input), each naming the site, at "/ops/N": no such site;
   // those of check(); its storage is saved at another site that is not made again, or backward does
-  // not ask for it, or it is written behind its pack; what the chain reads is written before it
-  // would run; it would be of a thousand ops. Cost: O(recording).
+  // not ask for it, or does so ahead of a pack, or it is written behind its pack; what the chain
+  // reads is written before it would run; it would be of a thousand ops. Cost: O(recording).
   [[nodiscard]] Result<std::vector<Segment>> find(const std::vector<std::string>& sites) const;
 
  private:

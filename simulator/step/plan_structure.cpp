@@ -18,6 +18,13 @@
 namespace stowage::simulator {
 namespace {
 
+std::string described(const std::string& model, std::int64_t batch, const std::string& dtype) {
+  std::string text = model.empty() ? "an unnamed model" : model;
+  if (batch > 0) text += ", batch " + std::to_string(batch);
+  if (!dtype.empty()) text += ", " + dtype;
+  return text;
+}
+
 std::string saved_rule(std::size_t rule) {
   return "/saved/" + std::to_string(rule);
 }
@@ -75,12 +82,22 @@ Result<SitesByOps> sites_by_ops(const Trace& recording, const Plan& plan) {
 
 // A plan's structure, and which rules name its entries.
 struct RuledStructure {
+  const Trace* recording = nullptr;  // of the step in the plan's micro-batches
   Structure structure;
   std::map<std::string, std::string> rules;  // by entry: "/recompute/3" or "/ops/0"
 };
 
-Result<RuledStructure> ruled_structure(const Trace& recording, const Plan& plan) {
+Result<RuledStructure> ruled_structure(const Trace& recorded, const Plan& plan) {
   RuledStructure ruled;
+  ruled.structure.parts = parts_of(plan);
+  Result<const Trace*> in_parts = recording_in_parts(recorded, ruled.structure.parts);
+  if (!in_parts) {
+    Error error = std::move(in_parts).error();
+    error.pointer = "/micro_batches";
+    return error;
+  }
+  ruled.recording = *in_parts;
+  const Trace& recording = *ruled.recording;
   Result<SitesByOps> sites = sites_by_ops(recording, plan);
   if (!sites) return std::move(sites).error();
   for (std::size_t k = 0; k < sites->sites.size(); ++k) {
@@ -98,6 +115,25 @@ Result<RuledStructure> ruled_structure(const Trace& recording, const Plan& plan)
 }
 
 }  // namespace
+
+std::vector<Structure::Parts> parts_of(const Plan& plan) {
+  std::vector<Structure::Parts> parts;
+  for (const MicroBatchRule& rule : plan.micro_batches) {
+    if (rule.count > 1) parts.push_back({rule.segment, rule.count});
+  }
+  return parts;
+}
+
+Status check_fingerprint(const Plan& plan, const Trace& recording) {
+  const PlanTarget& target = plan.target;
+  if (target.fingerprint.empty() || target.fingerprint == recording.fingerprint) return Unit{};
+  const Run& run = recording.run;
+  return Error{ErrorCode::bad_input,
+               "the plan was made for " + described(target.model, target.batch, target.dtype) +
+                   "; the trace is of " + described(run.model, run.batch, run.dtype) +
+                   " and saves other tensors",
+               "", "/for/fingerprint", "plan again from this trace"};
+}
 
 Result<Structure> structure_of(const Trace& recording, const Plan& plan) {
   Result<RuledStructure> ruled = ruled_structure(recording, plan);
@@ -141,6 +177,7 @@ std::vector<SavedRule> op_rules(const Trace& recording, const Structure& structu
 
 Structure structure_of(const Step& step) {
   Structure structure;
+  structure.parts = recorded_parts(step.recording());
   const Trace& trace = step.trace();
   for (const SegmentRows& segment : step.segments()) {
     if (!segment.is_chain()) {
@@ -155,6 +192,7 @@ Structure structure_of(const Step& step) {
 }
 
 Result<Step> unroll(const Trace& recording, const Plan& plan) {
+  if (Status fits = check_fingerprint(plan, recording); !fits) return std::move(fits).error();
   const Result<RuledStructure> ruled = ruled_structure(recording, plan);
   if (!ruled) return ruled.error();
   Result<Step> step = unroll(recording, ruled->structure);

@@ -38,7 +38,11 @@ SegmentFinder::SegmentFinder(const Trace& recording)
   const Events& events = trace_.events;
   std::vector<std::int32_t> counts(trace_.layers.size(), 0);
   std::vector<std::size_t> open;
+  bool is_again = false;  // a run is of the call that it runs again
   for (std::size_t e = 0; e < events.size(); ++e) {
+    if (events.kind[e] == EventKind::recompute_begin) is_again = true;
+    if (events.kind[e] == EventKind::recompute_end) is_again = false;
+    if (is_again) continue;
     if (events.kind[e] == EventKind::layer_forward_begin) {
       const LayerId layer(events.ref[e]);
       open.push_back(calls_.size());

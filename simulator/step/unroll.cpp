@@ -30,7 +30,7 @@ Error of_structure(Error error) {
 
 Result<Step> unroll_segments(const Trace& recording, const Structure& structure) {
   if (Status status = runs_nothing_again(recording); !status) return status.error();
-  if (!structure.parts.empty() || !structure.update) {
+  if (!structure.update) {
     return Error{ErrorCode::bad_input,
                  "a structure that recomputes segments has no other decision yet", "", "", ""};
   }
@@ -69,8 +69,57 @@ Status runs_nothing_again(const Trace& recording) {
                "use the recording that its plan was made from"};
 }
 
+std::vector<Structure::Parts> recorded_parts(const Trace& recording) {
+  std::vector<Structure::Parts> parts;
+  for (std::size_t i = 0; i < recording.micro_batches.size(); ++i) {
+    parts.push_back(
+        {recording.string(recording.micro_batches.segment[i]), recording.micro_batches.count[i]});
+  }
+  return parts;
+}
+
+bool is_in_parts(const Trace& recording, const std::vector<Structure::Parts>& parts) {
+  const std::vector<Structure::Parts> has = recorded_parts(recording);
+  return has.size() == parts.size() && std::is_permutation(has.begin(), has.end(), parts.begin());
+}
+
+namespace {
+
+std::string parts_text(const std::vector<Structure::Parts>& parts) {
+  std::string text;
+  for (const Structure::Parts& each : parts) {
+    text += (text.empty() ? "" : " with ") + each.segment + "=" + std::to_string(each.parts);
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<const Trace*> recording_in_parts(const Trace& recording,
+                                        const std::vector<Structure::Parts>& asked) {
+  std::vector<Structure::Parts> parts = asked;
+  std::erase_if(parts, [](const Structure::Parts& each) { return each.parts == 1; });
+  if (parts.empty() || is_in_parts(recording, parts)) return &recording;
+  std::string has;
+  for (const std::shared_ptr<const Trace>& each : recording.divided) {
+    if (is_in_parts(*each, parts)) return each.get();
+    has += (has.empty() ? "" : ", ") + parts_text(recorded_parts(*each));
+  }
+  return Error{ErrorCode::bad_input,
+               "the step was not recorded in the micro-batches " + parts_text(parts), "", "",
+               (has.empty() ? "" : "it was in " + has + "; ") +
+                   "record it with stowage profile --micro-batches " + parts_text(parts)};
+}
+
 Result<Step> unroll(const Trace& recording, const Structure& structure,
                     const std::vector<StepTemplate>& templates) {
+  if (!structure.parts.empty() && templates.empty()) {
+    const Result<const Trace*> divided = recording_in_parts(recording, structure.parts);
+    if (!divided) return divided.error();
+    Structure rest = structure;
+    rest.parts.clear();
+    return unroll(**divided, rest);
+  }
   if (structure.runs_again() && templates.empty()) return unroll_segments(recording, structure);
   Result<std::vector<const StepTemplate*>> chosen =
       choose_templates(recording, structure, templates);

@@ -17,7 +17,8 @@ const profiler::PassOptions kPasses{
     .warmup = 2, .steps = 2, .structure = 1, .wait_for_quiet = false};
 
 std::unique_ptr<cli::Session> new_session(const std::string& spec, std::int64_t batch,
-                                          const std::string& optimizer, const std::string& dtype) {
+                                          const std::string& optimizer, const std::string& dtype,
+                                          const cli::Parts& parts = {}) {
   cli::RunFlags flags;
   flags.dtype = dtype;
   flags.device = test_device_name();
@@ -25,7 +26,9 @@ std::unique_ptr<cli::Session> new_session(const std::string& spec, std::int64_t 
   flags.optimizer = optimizer;
   flags.threads = 1;
   cli::CommandFiles files;
-  return or_throw(cli::Session::create(or_throw(cli::make_request(spec, flags, files))));
+  cli::RunRequest request = or_throw(cli::make_request(spec, flags, files));
+  request.micro_batches = parts;
+  return or_throw(cli::Session::create(request));
 }
 
 }  // namespace
@@ -36,17 +39,19 @@ std::unique_ptr<cli::Session> make_fresh_session(const std::string& spec, std::i
 }
 
 std::unique_ptr<cli::Session> make_session(const std::string& spec, std::int64_t batch,
-                                           const std::string& optimizer, const std::string& dtype) {
-  std::unique_ptr<cli::Session> session = new_session(spec, batch, optimizer, dtype);
+                                           const std::string& optimizer, const std::string& dtype,
+                                           const cli::Parts& parts) {
+  std::unique_ptr<cli::Session> session = new_session(spec, batch, optimizer, dtype, parts);
   const std::int64_t steps = 2 * kPasses.warmup + kPasses.steps + kPasses.structure + 1;
   for (std::int64_t k = 0; k < steps; ++k) session->step().run(k);
   return session;
 }
 
 RecordedModel record_model(const std::string& spec, std::int64_t batch,
-                           const std::string& optimizer, const std::string& dtype) {
+                           const std::string& optimizer, const std::string& dtype,
+                           const cli::Parts& parts) {
   RecordedModel recorded;
-  recorded.session = new_session(spec, batch, optimizer, dtype);
+  recorded.session = new_session(spec, batch, optimizer, dtype, parts);
   profiler::RawRecording raw;
   const profiler::StepFunctions step = recorded.session->functions();
   executor::Device& device = recorded.session->device();
@@ -65,6 +70,7 @@ RecordedModel record_model(const std::string& spec, std::int64_t batch,
     curve->latency = 5000;
   }
   Trace trace = or_throw(profiler::assemble(raw));
+  cli::note_parts(parts, trace);
   or_throw(validate(trace, spec));
   recorded.trace = std::make_shared<const Trace>(std::move(trace));
   return recorded;

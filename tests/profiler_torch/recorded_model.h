@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/torch/micro_batches.h"
 #include "cli/torch/session.h"
 #include "traces/trace.h"
 
@@ -24,11 +25,13 @@ struct RecordedModel {
 [[nodiscard]] std::unique_ptr<cli::Session> make_session(const std::string& spec,
                                                          std::int64_t batch,
                                                          const std::string& optimizer,
-                                                         const std::string& dtype = "fp32");
+                                                         const std::string& dtype = "fp32",
+                                                         const cli::Parts& parts = {});
 
 // Fails the test (throws) with the error's text when the model cannot be recorded.
 [[nodiscard]] RecordedModel record_model(const std::string& spec, std::int64_t batch,
                                          const std::string& optimizer,
-                                         const std::string& dtype = "fp32");
+                                         const std::string& dtype = "fp32",
+                                         const cli::Parts& parts = {});
 
 }  // namespace stowage::testing

@@ -228,13 +228,20 @@ struct ModelCase {
   std::int64_t batch;
   const char* optimizer;
   const char* dtype = "fp32";
+  const char* segment = nullptr;  // runs in parts
+  std::int32_t parts = 1;
+
+  [[nodiscard]] cli::Parts micro_batches() const {
+    return segment == nullptr ? cli::Parts() : cli::Parts{{segment, parts}};
+  }
 };
 
 class RecomputedModel : public ::testing::TestWithParam<ModelCase> {};
 
 TEST_P(RecomputedModel, IsRecordedAsItWasUnrolled) {
-  RecordedModel model = testing::record_model(GetParam().spec, GetParam().batch,
-                                              GetParam().optimizer, GetParam().dtype);
+  RecordedModel model =
+      testing::record_model(GetParam().spec, GetParam().batch, GetParam().optimizer,
+                            GetParam().dtype, GetParam().micro_batches());
   const std::vector<std::string> names = segments_of(*model.trace);
   ASSERT_FALSE(names.empty());
   std::size_t again = 0;
@@ -310,7 +317,7 @@ std::int64_t expect_served(executor::PlannedStep& plan, const simulator::StepInd
 
 TEST_P(RecomputedModel, RunsUnderAPlanBitwise) {
   testing::TwinSessions twins(GetParam().spec, GetParam().batch, GetParam().optimizer,
-                              GetParam().dtype);
+                              GetParam().dtype, GetParam().micro_batches());
   const std::vector<std::string> names = segments_of(twins.trace());
   const std::uint64_t cases = setting("STOWAGE_RANDOM_CASES", 14);
   const std::uint64_t first = setting("STOWAGE_RANDOM_SEED", 1);
@@ -408,7 +415,17 @@ INSTANTIATE_TEST_SUITE_P(
         ModelCase{"llama3-8b:layers=2,width=64,heads=4,kv_heads=2,hidden=96,"
                   "vocab=128,seq=32",
                   2, "none", "bf16"},
-        ModelCase{kAutocast, 8, "sgd"}));
+        ModelCase{kAutocast, 8, "sgd"},
+        // In parts: uneven ones, of a head whose weight is the embedding's; of a root with a
+        // gradient; all of the step.
+        ModelCase{"gpt2:layers=2,width=32,seq=8,vocab=64,dropout=0.2", 2, "adamw", "fp32", "head",
+                  3},
+        ModelCase{"llama3-8b:layers=2,width=64,heads=4,kv_heads=2,hidden=96,"
+                  "vocab=128,seq=32",
+                  2, "none", "bf16", "head", 4},
+        ModelCase{"gpt2:layers=2,width=32,seq=8,vocab=64,dropout=0.2", 3, "sgd", "fp32", "*", 2},
+        ModelCase{"vit:layers=2,width=32,heads=2,patch=8,image=32,classes=40", 3, "none", "fp32",
+                  "*", 3}));
 
 }  // namespace
 }  // namespace stowage

@@ -6,6 +6,7 @@
 #include <array>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
@@ -21,6 +22,19 @@ using Json = nlohmann::ordered_json;
 
 Json small_json() {
   return Json::parse(trace_to_json(small_trace()));
+}
+
+// The small trace, and the same in micro-batches.
+Trace in_micro_batches() {
+  Trace trace = small_trace();
+  for (const std::int32_t count : {2, 5}) {
+    Trace part = small_trace();
+    part.micro_batches.segment.emplace_back(part.strings.size());
+    part.micro_batches.count.push_back(count);
+    part.strings.push_back("head");
+    trace.divided.push_back(std::make_shared<const Trace>(std::move(part)));
+  }
+  return trace;
 }
 
 // The error of a text as "pointer: message", or "" when it is a good trace.
@@ -417,6 +431,7 @@ TEST(JsonScanner, AgreesWithTheLibrary) {
 
 void collect(const Json& schema, const Json& value, const std::string& place, const Json& defs) {
   if (schema.contains("$ref")) {
+    if (schema["$ref"] == "#") return;  // a step in micro-batches, whose keys are those above
     const std::string name = schema["$ref"].get<std::string>();
     return collect(defs.at(name.substr(std::string("#/$defs/").size())), value, place, defs);
   }
@@ -429,9 +444,10 @@ void collect(const Json& schema, const Json& value, const std::string& place, co
   for (const Json& key : schema.at("required")) required.insert(key.get<std::string>());
   EXPECT_EQ(listed, written) << place;
   // Later minor schemas add what a reader can do without (Rule::optional_factor).
-  const std::set<std::string> optional{
-      "least_compute", "rest_gain",  "start_gap_ns", "handover_ns",   "compute_copy_gap_ns",
-      "woken_launch",  "item_bytes", "parameter",    "layer_tensors", "primitive"};
+  const std::set<std::string> optional{"least_compute", "rest_gain",           "start_gap_ns",
+                                       "handover_ns",   "compute_copy_gap_ns", "woken_launch",
+                                       "item_bytes",    "parameter",           "layer_tensors",
+                                       "primitive",     "micro_batches",       "divided"};
   std::set<std::string> always;
   std::set_difference(written.begin(), written.end(), optional.begin(), optional.end(),
                       std::inserter(always, always.end()));
@@ -442,6 +458,69 @@ void collect(const Json& schema, const Json& value, const std::string& place, co
   }
 }
 
+TEST(TraceJson, StepsInMicroBatchesAreTracesInOne) {
+  const Trace trace = in_micro_batches();
+  const std::string text = trace_to_json(trace);
+  const auto back = trace_from_json(text, "t.json");
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(trace_to_json(*back), text);
+  ASSERT_EQ(back->divided.size(), 2u);
+  const Trace& part = *back->divided[1];
+  ASSERT_EQ(part.micro_batches.size(), 1u);
+  EXPECT_EQ(part.string(part.micro_batches.segment[0]), "head");
+  EXPECT_EQ(part.micro_batches.count[0], 5);
+  EXPECT_EQ(part.events.kind, trace.events.kind);
+  // As a reader of an earlier version sees it.
+  Json json = Json::parse(text);
+  json.erase("divided");
+  json.erase("micro_batches");
+  EXPECT_EQ(error_of(json.dump()), "");
+}
+
+TEST(TraceJson, MistakesInMicroBatchesAreNamedWhereTheyAre) {
+  const Json good = Json::parse(trace_to_json(in_micro_batches()));
+  const auto error = [&](const char* pointer, const Json& value) {
+    Json json = good;
+    json[Json::json_pointer(pointer)] = value;
+    return error_of(json.dump());
+  };
+  EXPECT_EQ(error("/divided", 3), "/divided: is an integer, not an array of objects");
+  EXPECT_EQ(error("/divided/1", 3), "/divided/1: is an integer, not an object");
+  EXPECT_EQ(error("/divided/1/events/kind/0", "x"),
+            "/divided/1/events/kind/0: is a string, not an integer");
+  EXPECT_EQ(error("/divided/0/run/batch", -1), "/divided/0/run/batch: is -1, which is negative");
+  EXPECT_EQ(error("/divided/1/schema/major", 2),
+            "/divided/1/schema/major: is 2; this version reads 1");
+  EXPECT_EQ(error("/divided/1/micro_batches/count/0", 1),
+            "/divided/1/micro_batches/count/0: is no number of parts, which is 2 or more");
+  EXPECT_EQ(error("/divided/0/run/model", "other"), "/divided/0: is of another model");
+  EXPECT_EQ(error("/divided/0/divided", Json::array({good})),
+            "/divided/0/divided/0: is a step in parts inside of another one");
+  Json json = good;
+  json["divided"][1].erase("ops");
+  EXPECT_EQ(error_of(json.dump()), "/divided/1/ops: is missing");
+  json = good;
+  json["divided"][0] = small_json();
+  EXPECT_EQ(error_of(json.dump()), "/divided/0: is of a step without micro-batches");
+  json = good;
+  json["divided"] = Json::array();
+  for (int i = 0; i < 65; ++i) json["divided"].push_back(good["divided"][0]);
+  EXPECT_NE(error_of(json.dump()).find("more than 64 steps in parts"), std::string::npos);
+}
+
+// The limits are of the whole document.
+TEST(TraceJson, StepsInMicroBatchesShareTheLimits) {
+  const std::string text = trace_to_json(in_micro_batches());
+  const std::string alone = trace_to_json(small_trace());
+  TraceLimits limits;
+  limits.integers = 1;
+  while (!trace_from_json(alone, "t.json", limits)) ++limits.integers;
+  EXPECT_FALSE(trace_from_json(text, "t.json", limits));
+  limits.integers *= 3;
+  limits.integers += 10;  // the tables of micro-batches
+  EXPECT_TRUE(trace_from_json(text, "t.json", limits));
+}
+
 TEST(TraceSchema, ListsExactlyWhatIsWritten) {
   std::ifstream file(std::string(STOWAGE_SOURCE_DIR) + "/traces/trace.schema.json");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -449,7 +528,7 @@ TEST(TraceSchema, ListsExactlyWhatIsWritten) {
   ASSERT_FALSE(schema.is_discarded());
   EXPECT_EQ(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
   EXPECT_EQ(schema["properties"]["schema"]["properties"]["major"]["const"], kTraceSchemaMajor);
-  collect(schema, small_json(), "", schema["$defs"]);
+  collect(schema, Json::parse(trace_to_json(in_micro_batches())), "", schema["$defs"]);
 }
 
 }  // namespace

@@ -1,0 +1,82 @@
+#include "cli/torch/micro_batches.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "cli/console.h"
+#include "report/words.h"
+
+namespace stowage::cli {
+
+namespace {
+
+constexpr std::int32_t kMostParts = 1 << 20;
+
+Error no_division(const std::string& option, const std::string& what) {
+  return usage_error("--micro-batches " + option + ": " + what,
+                     "a segment and numbers of parts, 2 or more: head=2,4");
+}
+
+}  // namespace
+
+Result<std::vector<Parts>> parse_divisions(const std::vector<std::string>& options) {
+  std::vector<Parts> divisions;
+  for (const std::string& option : options) {
+    const std::size_t equals = option.rfind('=');
+    if (equals == std::string::npos || equals == 0) return no_division(option, "names no segment");
+    const std::string segment = option.substr(0, equals);
+    std::string_view rest = std::string_view(option).substr(equals + 1);
+    while (true) {
+      const std::string_view number = rest.substr(0, rest.find(','));
+      std::int32_t count = 0;
+      const char* const end = number.data() + number.size();
+      const auto [stop, code] = std::from_chars(number.data(), end, count);
+      if (code != std::errc() || stop != end || count < 2 || count > kMostParts) {
+        return no_division(option, "'" + std::string(number) + "' is no number of parts");
+      }
+      Parts parts{{segment, count}};
+      if (std::find(divisions.begin(), divisions.end(), parts) != divisions.end()) {
+        return no_division(option, parts_text(parts) + " is named twice");
+      }
+      divisions.push_back(std::move(parts));
+      if (number.size() == rest.size()) break;
+      rest.remove_prefix(number.size() + 1);
+    }
+  }
+  return divisions;
+}
+
+std::vector<std::string> parts_arguments(const Parts& parts) {
+  std::vector<std::string> arguments;
+  for (const auto& each : parts) {
+    arguments.insert(arguments.end(),
+                     {"--micro-batches", each.segment + "=" + std::to_string(each.parts)});
+  }
+  return arguments;
+}
+
+std::string parts_text(const Parts& parts) {
+  std::string text;
+  for (const auto& each : parts) {
+    text += (text.empty() ? "" : " and ") +
+            (each.segment == simulator::kWholeStep ? "the whole step" : each.segment) + " in " +
+            report::count_of(each.parts, "part");
+  }
+  return text;
+}
+
+void note_parts(const Parts& parts, Trace& trace) {
+  for (const auto& each : parts) {
+    auto at = std::find(trace.strings.begin(), trace.strings.end(), each.segment);
+    if (at == trace.strings.end()) at = trace.strings.insert(at, each.segment);
+    const auto row = static_cast<std::size_t>(at - trace.strings.begin());
+    trace.micro_batches.segment.push_back(StringId(row));
+    trace.micro_batches.count.push_back(each.parts);
+  }
+}
+
+}  // namespace stowage::cli

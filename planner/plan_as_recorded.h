@@ -1,0 +1,20 @@
+// The planner for one recording of the step; make_plan() asks it for each (planner.h).
+#pragma once
+
+#include <optional>
+
+#include "planner/planner.h"
+#include "simulator/step/step_index.h"
+#include "traces/result.h"
+#include "traces/units.h"
+
+namespace stowage::planner {
+
+// make_plan() of the step in the micro-batches that it was recorded in. With `beats` a search that
+// cannot find a shorter step than that is not made: PlanKind::not_found, with floor, bound and
+// nothing else.
+[[nodiscard]] Result<PlanOutcome> plan_as_recorded(const simulator::StepIndex& index,
+                                                   const PlanRequest& request,
+                                                   std::optional<Nanoseconds> beats = {});
+
+}  // namespace stowage::planner
