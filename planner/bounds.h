@@ -31,7 +31,7 @@ struct FloorStorage {
 // No allowed mix of decisions has a lower peak than `bytes`, and at `event` it is at least that.
 struct MemoryFloor {
   Bytes bytes = 0;
-  EventId event;
+  EventId event;        // -1 where it is of the step in micro-batches, as the rows below
   OpId op;              // innermost op at that event, -1 = none
   std::string op_name;  // its name, or empty
   std::string layer;    // its layer's path; of the event's own layer when there is no op

@@ -64,7 +64,14 @@ class DividedPlans {
     const Bytes kept_from = of.kept_from == 0     ? out_.kept_from
                             : out_.kept_from == 0 ? of.kept_from
                                                   : std::min(out_.kept_from, of.kept_from);
-    MemoryFloor floor = of.floor.bytes < out_.floor.bytes ? of.floor : out_.floor;
+    MemoryFloor floor = out_.floor;
+    if (of.floor.bytes < floor.bytes) {
+      floor = of.floor;
+      // Rows of the other recording are none of this one's.
+      floor.event = EventId();
+      floor.op = OpId();
+      for (FloorStorage& each : floor.storages) each.storage = StorageId();
+    }
     floor.reached = kept_from > 0 && kept_from <= lowest_budget(floor);
     const PlanKind kind = kind_of_both(of);
     if (is_better(of)) {

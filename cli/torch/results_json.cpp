@@ -6,6 +6,7 @@
 
 #include "cli/json_pieces_json.h"
 #include "cli/torch/gpu_totals.h"
+#include "simulator/step/unroll.h"
 #include "traces/columns.h"
 
 namespace stowage::cli {
@@ -239,6 +240,17 @@ std::string profile_json(const Trace& trace, const std::string& trace_file) {
            {"cupti", trace.env.cupti}};
   }
   const bool offloaded = trace.overhead.clean.step_ns == 0;
+  Json divided = Json::array();
+  for (const auto& each : trace.divided) {
+    Json parts = Json::array();
+    for (const auto& part : simulator::recorded_parts(*each)) {
+      parts.push_back({{"segment", part.segment}, {"count", part.parts}});
+    }
+    const Nanoseconds step_ns = each->overhead.clean.step_ns;
+    divided.push_back({{"micro_batches", parts},
+                       {"peak_requested_bytes", each->peaks.requested.front()},
+                       {"step_ns", step_ns == 0 ? Json(nullptr) : Json(step_ns)}});
+  }
   return dump({{"schema", "stowage-profile/1"},
                {"trace", trace_file},
                {"fingerprint", trace.fingerprint},
@@ -257,6 +269,7 @@ std::string profile_json(const Trace& trace, const std::string& trace_file) {
                  {"unmatched_frees", q.unmatched_frees},
                  {"join_mismatches", q.join_mismatches}}},
                {"gpu", gpu},
+               {"divided", divided},
                {"everything_offloaded", offloaded},
                {"peak_requested_bytes", trace.peaks.requested.front()},
                {"peak_active_bytes", bytes_or_null(trace.peaks.active.front())},
@@ -296,6 +309,9 @@ std::string verification_json(const Verification& v) {
                {"differing_tensors", v.difference.differing},
                {"steps", v.compared_steps},
                {"reference", reference},
+               {"micro_batches", v.micro_batches.empty() ? Json(nullptr) : Json(v.micro_batches)},
+               {"plain_max_abs_diff",
+                v.beside_plain ? number(v.beside_plain->max_abs_diff) : Json(nullptr)},
                {"planned", run_json(v.planned)},
                {"measured", run_json(v.planned)},
                {"predicted", predicted_json(v.predicted)},

@@ -37,6 +37,10 @@ struct Verification {
   simulator::Predicted predicted;
   executor::DumpDifference difference;     // planned against reference
   executor::DumpDifference repeatability;  // reference against itself
+  // The planned run against the step with all of the batch at once, which is other arithmetic;
+  // none without micro-batches, and where that step does not fit.
+  std::optional<executor::DumpDifference> beside_plain{};
+  std::string micro_batches;  // "head in 4 parts"; empty: none
   std::int64_t compared_steps = 0;
   std::string reference_file;  // where the reference is kept; empty = nowhere
   bool reference_reused = false;

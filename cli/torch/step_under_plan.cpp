@@ -60,10 +60,10 @@ Result<profiler::StepFunctions> StepUnderPlan::functions(Session& session) const
   if (!made) return made.error();
   const std::shared_ptr<executor::PlannedStep> plan = std::move(made).value();
   profiler::StepFunctions functions = session.functions();
-  functions.step = [plan, plain = functions.step] {
+  functions.step = [plan, step = &session.step()] {
     plan->begin_step();
     try {
-      plain();
+      step->step();
     } catch (...) {
       plan->abort_step();
       throw;

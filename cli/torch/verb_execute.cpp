@@ -112,7 +112,8 @@ int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
   std::optional<std::int64_t> least;
   bool digests = false;
   run.declare(line);
-  line.option("--mode", "NAME", mode, "reference or planned", true);
+  line.option("--mode", "NAME", mode, "reference, plain (all of the batch at once) or planned",
+              true);
   line.option("--dumped-steps", "N", dumped, "steps whose tensors are written");
   line.flag("--dump-digests", digests, "write their digests, whatever their size");
   line.option("--least-steps", "N", least, "fewer steps than --steps when they are long");
@@ -120,12 +121,13 @@ int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
   line.option("--dump-fd", "N", dump_descriptor, "where the tensors go");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (Status status = run.read(10); !status) return status.error();
-    if (!result_descriptor || (*mode != "reference" && *mode != "planned")) {
+    if (!result_descriptor || (*mode != "reference" && *mode != "plain" && *mode != "planned")) {
       return usage_error("--mode and --result-fd are needed");
     }
     Result<PlanInputs> inputs =
         load_plan_inputs(*run.plan, run.trace, run.model, run.placement, run.flags, console.files);
     if (!inputs) return inputs.error();
+    if (*mode == "plain") inputs->request.micro_batches.clear();
     MeasureOptions options;
     options.course.steps = run.steps;
     options.course.least_steps = least.value_or(0);

@@ -6,6 +6,7 @@
 #include "cli/torch/child_process.h"
 #include "cli/torch/judgement.h"
 #include "cli/torch/measured_text.h"
+#include "cli/torch/micro_batches.h"
 #include "cli/torch/model_error.h"
 #include "cli/torch/plan_inputs.h"
 #include "cli/torch/results_json.h"
@@ -50,6 +51,13 @@ std::string verify_text(const Verification& v, const Trace& trace) {
   for (const std::string& failure : v.failures) text += "  failed      " + failure + "\n";
   text += "  results     " + verdict(v) + "\n";
   if (v.reference_reused) text += "  reference   kept in " + v.reference_file + "\n";
+  if (!v.micro_batches.empty()) {
+    text += "  in parts    " + v.micro_batches + ", the reference too; the step at once " +
+            (!v.beside_plain           ? "runs out of memory"
+             : v.beside_plain->bitwise ? "gives the same bits"
+                                       : "is other arithmetic, apart " + apart(*v.beside_plain)) +
+            "\n";
+  }
   text += "  peak        " + report::exact_bytes(v.planned.peak_requested) +
           " requested, predicted " + report::with_commas(v.predicted.peak_requested) +
           ", difference " +
@@ -159,6 +167,8 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
       "Three processes: the reference (nothing moves) twice, to see whether the model\n"
       "repeats itself, and the planned run, all from the same seed. Compared are the loss,\n"
       "every gradient, parameter and buffer of each step, and the peaks with the prediction.\n"
+      "Of a plan with micro-batches the reference has the same ones, and one run more is of the\n"
+      "step with all of the batch at once, whose difference is reported and not judged.\n"
       "Exit code 1 when something differs, with one line for each demand that is not met.\n"
       "--reference keeps the reference for other plans of the same step: then only the planned\n"
       "run is made.");
@@ -210,6 +220,12 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
         planned->dump.descriptor(), reference->dump.descriptor(), *tolerance);
     if (!difference) return difference.error();
     v.difference = *difference;
+    if (!inputs->structure.parts.empty()) {
+      auto plain = beside_plain(*planned, run.steps, children->arguments);
+      if (!plain) return of_this_model(plain.error());
+      v.beside_plain = std::move(plain).value();
+      v.micro_batches = parts_text(inputs->structure.parts);
+    }
     const simulator::Schedule& schedule = inputs->schedule;
     Judgement judgement =
         judge(v, {.budget = inputs->plan.budget,

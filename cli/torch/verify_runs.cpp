@@ -49,19 +49,21 @@ Result<VerifiedRun> run_in_child(const std::string& mode, std::int64_t compared_
   if (!result) return result.error();
   Result<ScratchFile> dump = ScratchFile::create();
   if (!dump) return dump.error();
-  std::vector<std::string> words = {"run-steps",
-                                    "--mode",
-                                    mode,
-                                    "--steps",
-                                    std::to_string(std::max(kSteps, compared_steps)),
-                                    "--least-steps",
-                                    std::to_string(std::max(kLeastSteps, compared_steps)),
-                                    "--dumped-steps",
-                                    std::to_string(compared_steps),
-                                    "--result-fd",
-                                    std::to_string(result->descriptor()),
-                                    "--dump-fd",
-                                    std::to_string(dump->descriptor())};
+  const bool is_timed = mode != "plain";
+  std::vector<std::string> words = {
+      "run-steps",
+      "--mode",
+      mode,
+      "--steps",
+      std::to_string(is_timed ? std::max(kSteps, compared_steps) : compared_steps),
+      "--least-steps",
+      std::to_string(is_timed ? std::max(kLeastSteps, compared_steps) : compared_steps),
+      "--dumped-steps",
+      std::to_string(compared_steps),
+      "--result-fd",
+      std::to_string(result->descriptor()),
+      "--dump-fd",
+      std::to_string(dump->descriptor())};
   words.insert(words.end(), arguments.begin(), arguments.end());
   if (Status status = run_child(words); !status) return status.error();
   Result<std::string> text = result->content();
@@ -69,6 +71,21 @@ Result<VerifiedRun> run_in_child(const std::string& mode, std::int64_t compared_
   Result<MeasuredRun> run = measured_run_from_json(*text);
   if (!run) return run.error();
   return VerifiedRun{std::move(run).value(), std::move(dump).value()};
+}
+
+Result<std::optional<executor::DumpDifference>> beside_plain(
+    const VerifiedRun& planned, std::int64_t compared_steps,
+    const std::vector<std::string>& arguments) {
+  const Result<VerifiedRun> plain = run_in_child("plain", compared_steps, arguments);
+  // It may need more memory than there is: that is what micro-batches are for.
+  if (!plain && plain.error().code == ErrorCode::condition) {
+    return std::optional<executor::DumpDifference>();
+  }
+  if (!plain) return plain.error();
+  Result<executor::DumpDifference> difference =
+      executor::compare_dumps(planned.dump.descriptor(), plain->dump.descriptor(), 0);
+  if (!difference) return difference.error();
+  return std::optional<executor::DumpDifference>(std::move(difference).value());
 }
 
 Result<std::optional<KeptReference>> find_reference(const std::string& file) {

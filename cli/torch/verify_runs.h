@@ -20,8 +20,9 @@ struct VerifiedRun {
   ScratchFile dump;  // of the compared steps
 };
 
-// `mode` is "reference" or "planned"; `arguments` are those of run-steps that say what to run. At
-// least twelve steps are run; of long ones fewer, five steady ones among them.
+// `mode` is "reference", "plain" or "planned"; `arguments` are those of run-steps that say what to
+// run. At least twelve steps are run; of long ones fewer, five steady ones among them; of "plain",
+// whose times do not count, those that are compared.
 [[nodiscard]] Result<VerifiedRun> run_in_child(const std::string& mode, std::int64_t compared_steps,
                                                const std::vector<std::string>& arguments);
 
@@ -43,5 +44,11 @@ struct Reference {
                                              const std::string& file, std::int64_t compared_steps,
                                              const std::vector<std::string>& arguments,
                                              double tolerance);
+
+// Of a plan with micro-batches: its run against the same steps with all of the batch at once. None
+// where these run out of memory.
+[[nodiscard]] Result<std::optional<executor::DumpDifference>> beside_plain(
+    const VerifiedRun& planned, std::int64_t compared_steps,
+    const std::vector<std::string>& arguments);
 
 }  // namespace stowage::cli

@@ -31,10 +31,12 @@ struct MainJob {
 
   // What `profile` says. Fails the test when it fails. No batch: the model's.
   nlohmann::json profile(const std::string& model, const std::string& batch,
-                         const std::string& optimizer) const {
+                         const std::string& optimizer,
+                         const std::vector<std::string>& more = {}) const {
     std::vector<std::string> args = {"profile",  model, "--optimizer", optimizer, "--threads", "1",
                                      "--device", "cpu", "-o",          trace,     "--json"};
     if (!batch.empty()) args.insert(args.end(), {"--batch", batch});
+    args.insert(args.end(), more.begin(), more.end());
     const Outcome outcome = stowage(args);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     if (outcome.code != 0) return {};
