@@ -59,8 +59,11 @@ class DividedPlans {
     search.structures += of.search.structures + 1;
     search.stopped = search.stopped || of.search.stopped;
     search.exhausted = search.exhausted || of.search.exhausted;
-    // Both hold for what can be chosen.
-    const Nanoseconds bound = std::min(out_.lower_bound_step, of.lower_bound_step);
+    // Of what can be chosen: where no plan is within the budget its bound is none.
+    const Nanoseconds bound = is_impossible(out_) ? of.lower_bound_step
+                              : is_impossible(of)
+                                  ? out_.lower_bound_step
+                                  : std::min(out_.lower_bound_step, of.lower_bound_step);
     const Bytes kept_from = of.kept_from == 0     ? out_.kept_from
                             : out_.kept_from == 0 ? of.kept_from
                                                   : std::min(out_.kept_from, of.kept_from);
@@ -102,6 +105,10 @@ class DividedPlans {
     if (of.feasible()) return of.predicted.step_ns < out_.predicted.step_ns;
     return of.plan.predicted &&
            peak_of(of.predicted, request_.budget_on) < peak_of(out_.predicted, request_.budget_on);
+  }
+
+  [[nodiscard]] static bool is_impossible(const PlanOutcome& of) {
+    return of.kind == PlanKind::infeasible || of.kind == PlanKind::offload_cannot_help;
   }
 
   [[nodiscard]] PlanKind kind_of_both(const PlanOutcome& of) const {

@@ -20,6 +20,16 @@ namespace stowage::cli {
 
 namespace {
 
+// An op of the step in parts whose result hangs on the other samples; empty: none.
+std::string normalises_over_batch(const Trace& trace) {
+  for (std::size_t op = 0; op < trace.ops.size(); ++op) {
+    const std::string& name = trace.string(trace.ops.name[op]);
+    const PhaseKind phase = trace.phases.kind[trace.ops.phase[op].index()];
+    if (phase == PhaseKind::forward && name.find("batch_norm") != std::string::npos) return name;
+  }
+  return "";
+}
+
 // The step, and the same step in each of these micro-batches, which have its calibration.
 Result<Trace> record_sweep(const RecordingRequest& request, const StepUnderPlan* under,
                            const std::vector<Parts>& divisions, const Args& argv,
@@ -32,6 +42,10 @@ Result<Trace> record_sweep(const RecordingRequest& request, const StepUnderPlan*
     divided.run.micro_batches = parts;
     Result<Trace> part = record_divided(divided);
     if (!part) return part.error();
+    if (const std::string op = normalises_over_batch(*part); !op.empty()) {
+      console.warn(op + " normalises over the batch, in micro-batches over one part at a time: " +
+                   parts_text(parts) + " trains otherwise than the whole");
+    }
     trace->divided.push_back(std::make_shared<const Trace>(std::move(part).value()));
   }
   set_calibration(*trace, Calibration(trace->calibration));

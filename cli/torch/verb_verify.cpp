@@ -140,6 +140,27 @@ Result<PassedOn> passed_on(const RunArguments& run, const PlanInputs& inputs, bo
   return PassedOn{std::move(arguments), std::move(trace).value(), std::move(plan).value()};
 }
 
+Demands demands_of(const PlanInputs& inputs, const MeasuredRun& planned, bool tolerance_given) {
+  return {.budget = inputs.plan.budget,
+          .tolerance_given = tolerance_given,
+          .moves = !inputs.schedule.tenants.empty() || !inputs.structure.empty(),
+          .allocator_exact = inputs.allocator_exact,
+          .active_varies = inputs.active_varies,
+          .later_segments = inputs.later_segments,
+          .placed = planned.memory.has_value() && inputs.predicted.peak_reserved >= 0};
+}
+
+// Where the plan has micro-batches.
+Status compare_with_plain(const VerifiedRun& planned, const PlanInputs& inputs,
+                          const Args& arguments, Verification& v) {
+  if (inputs.structure.parts.empty()) return Unit{};
+  v.micro_batches = parts_text(inputs.structure.parts);
+  auto plain = beside_plain(planned, v.compared_steps, arguments);
+  if (!plain) return plain.error();
+  v.beside_plain = std::move(plain).value();
+  return Unit{};
+}
+
 void say_verified(Console& console, const Verification& v, const Judgement& judgement,
                   const Trace& trace) {
   for (const std::string& remark : judgement.remarks) console.warn(remark);
@@ -220,21 +241,9 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
         planned->dump.descriptor(), reference->dump.descriptor(), *tolerance);
     if (!difference) return difference.error();
     v.difference = *difference;
-    if (!inputs->structure.parts.empty()) {
-      auto plain = beside_plain(*planned, run.steps, children->arguments);
-      if (!plain) return of_this_model(plain.error());
-      v.beside_plain = std::move(plain).value();
-      v.micro_batches = parts_text(inputs->structure.parts);
-    }
-    const simulator::Schedule& schedule = inputs->schedule;
-    Judgement judgement =
-        judge(v, {.budget = inputs->plan.budget,
-                  .tolerance_given = rtol.has_value(),
-                  .moves = !schedule.tenants.empty() || !inputs->structure.empty(),
-                  .allocator_exact = inputs->allocator_exact,
-                  .active_varies = inputs->active_varies,
-                  .later_segments = inputs->later_segments,
-                  .placed = v.planned.memory.has_value() && inputs->predicted.peak_reserved >= 0});
+    const Status plain = compare_with_plain(*planned, *inputs, children->arguments, v);
+    if (!plain) return of_this_model(plain.error());
+    Judgement judgement = judge(v, demands_of(*inputs, v.planned, rtol.has_value()));
     v.failures = std::move(judgement.failures);
     say_verified(console, v, judgement, *inputs->trace);
     return v.passed() ? 0 : static_cast<int>(ErrorCode::condition);
