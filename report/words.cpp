@@ -63,6 +63,11 @@ std::string run_line(const Trace& trace) {
   if (run.seq > 0) line += ", seq " + std::to_string(run.seq);
   if (!run.dtype.empty()) line += ", " + run.dtype;
   if (!run.optimizer.empty()) line += ", optimizer " + run.optimizer;
+  for (std::size_t i = 0; i < trace.micro_batches.size(); ++i) {
+    const std::string& segment = trace.string(trace.micro_batches.segment[i]);
+    line += ", " + (segment == "*" ? std::string("whole step") : segment) + " in " +
+            count_of(trace.micro_batches.count[i], "part");
+  }
   return line;
 }
 

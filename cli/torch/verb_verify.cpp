@@ -46,6 +46,8 @@ std::string verdict(const Verification& v) {
 }
 
 std::string verify_text(const Verification& v, const Trace& trace) {
+  const std::string reference =
+      v.micro_batches.empty() ? "without the plan" : "in the same parts with nothing moved";
   std::string text =
       (v.passed() ? "verified: " : "NOT verified: ") + report::run_line(trace) + "\n";
   for (const std::string& failure : v.failures) text += "  failed      " + failure + "\n";
@@ -62,11 +64,11 @@ std::string verify_text(const Verification& v, const Trace& trace) {
           " requested, predicted " + report::with_commas(v.predicted.peak_requested) +
           ", difference " +
           report::with_commas(v.planned.peak_requested - v.predicted.peak_requested) +
-          " bytes; without the plan " + report::exact_bytes(v.reference.peak_requested) + "\n";
+          " bytes; " + reference + " " + report::exact_bytes(v.reference.peak_requested) + "\n";
   text += counters_text(v.planned, v.predicted);
   text += "  step time   " + format_time(v.planned.step_ns) + ", predicted " +
           format_time(v.predicted.step) + ratio_text(v.planned.step_ns, v.predicted.step) +
-          "; without the plan " + format_time(v.reference.step_ns) + "\n";
+          "; " + reference + " " + format_time(v.reference.step_ns) + "\n";
   text += "  stall       " + format_time(v.planned.stall_ns) + ", predicted " +
           format_time(v.predicted.stall) + "\n";
   if (trace.env.device == "cpu") {

@@ -9,6 +9,7 @@
 #include "planner/budget.h"
 #include "report/plans_trace.h"
 #include "simulator/plan/plan_json.h"
+#include "simulator/step/plan_structure.h"
 #include "traces/file_io.h"
 #include "traces/sha256.h"
 #include "traces/trace_json.h"
@@ -65,6 +66,19 @@ Result<Opened> replayed(TracePtr trace, PlanStatePtr plan, const JobContext& job
   return opened;
 }
 
+}  // namespace
+
+Result<Opened> open_plan(const TracePtr& trace, PlanStatePtr plan, const JobContext& job) {
+  Result<TracePtr> step = in_parts(trace, simulator::parts_of(plan->plan));
+  if (step) return replayed(std::move(step).value(), std::move(plan), job);
+  Error error = std::move(step).error();
+  error.file = plan->file;
+  error.pointer = "/micro_batches";
+  return error;
+}
+
+namespace {
+
 Result<Opened> with_plan(const std::string& text, const std::string& path,
                          const TracePtr& open_trace, const JobContext& job) {
   Result<simulator::Plan> plan = simulator::plan_from_json(text, path);
@@ -72,16 +86,19 @@ Result<Opened> with_plan(const std::string& text, const std::string& path,
   auto state = std::make_shared<PlanState>();
   state->plan = std::move(plan).value();
   state->file = path;
-  const auto on = [&](TracePtr trace) -> Result<Opened> {
-    const Status budget = planner::resolve_budget(trace->index, trace->sha256, state->plan);
-    if (budget) return replayed(std::move(trace), std::move(state), job);
-    Error error = budget.error();
-    error.file = path;
-    return error;
+  const auto on = [&](const TracePtr& trace) -> Result<Opened> {
+    const TraceData& whole = trace->whole ? *trace->whole : *trace;
+    Status budget = planner::resolve_budget(whole.index, trace->sha256, state->plan);
+    if (!budget) {
+      Error error = std::move(budget).error();
+      error.file = path;
+      return error;
+    }
+    return open_plan(trace, std::move(state), job);
   };
   const simulator::PlanTarget& target = state->plan.target;
   if (open_trace &&
-      (target.fingerprint.empty() || target.fingerprint == open_trace->trace.fingerprint)) {
+      (target.fingerprint.empty() || target.fingerprint == open_trace->fingerprint())) {
     return on(open_trace);
   }
   const char* hint = "open the trace first, then this plan";

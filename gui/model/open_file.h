@@ -30,6 +30,10 @@ struct Opened {
 [[nodiscard]] Result<Opened> open_file(const std::string& path, const TracePtr& open_trace,
                                        const JobContext& job);
 
+// A plan that is in memory, on the step in its micro-batches.
+[[nodiscard]] Result<Opened> open_plan(const TracePtr& trace, PlanStatePtr plan,
+                                       const JobContext& job);
+
 // The same for a trace that is in memory.
 [[nodiscard]] Result<Opened> open_trace(Trace trace, const std::string& path,
                                         const std::string& sha256, const JobContext& job);

@@ -10,6 +10,26 @@
 
 namespace stowage::gui {
 
+namespace {
+
+const TraceData& whole_of(const TraceData& data) {
+  return data.whole ? *data.whole : data;
+}
+
+// The lowest of the step at once and in micro-batches.
+Bytes floor_of(const TraceData& whole, simulator::PeakKind on) {
+  const auto floor = [on](const simulator::StepIndex& index) {
+    return planner::memory_floor(planner::Footprints(index, on, planner::Allowed{})).bytes;
+  };
+  Bytes least = floor(whole.index);
+  for (const std::shared_ptr<const Trace>& part : whole.trace.divided) {
+    least = std::min(least, floor(simulator::StepIndex(*part)));
+  }
+  return least;
+}
+
+}  // namespace
+
 // What one call of the planner gave.
 struct ParetoSearch::Found {
   std::uint64_t run = 0;
@@ -61,7 +81,9 @@ void ParetoSearch::follow() {
   const PlanStatePtr& state = document_.state();
   const bool other_counter =
       state && (state->plan.budget.on != on_ || state->plan.placement != placement_);
-  if (trace_ && (document_.trace() != trace_ || other_counter)) clear();
+  const bool other_file =
+      trace_ && (!document_.trace() || &whole_of(*document_.trace()) != &whole_of(*trace_));
+  if (trace_ && (other_file || other_counter)) clear();
 }
 
 void ParetoSearch::clear() {
@@ -110,8 +132,8 @@ void ParetoSearch::start(int budgets) {
                          true};
     };
     const Bytes resident = peak(trace->resident(placement));
-    const Bytes floor =
-        planner::memory_floor(planner::Footprints(trace->index, on, planner::Allowed{})).bytes;
+    const TraceData& whole = whole_of(*trace);
+    const Bytes floor = floor_of(whole, on);
     hand_over(Found{0, {}, BoundPoint{resident, trace->resident(placement).step_ns}, floor});
     const std::vector<Bytes> all = spread_budgets(floor, resident, budgets);
     const auto& policies = planner::policies();
@@ -121,7 +143,9 @@ void ParetoSearch::start(int budgets) {
       job.progress(done++ / steps, QString::fromStdString(what));
       return !job.stop().stop_requested();
     };
-    planner::PlanRequest request{.budget_on = on, .placement = placement};
+    planner::PlanRequest request;
+    request.budget_on = on;
+    request.placement = placement;
     request.stop = job.stop();
     for (const planner::PolicyInfo& policy : policies) {
       if (policy.name == "auto") continue;
@@ -138,11 +162,10 @@ void ParetoSearch::start(int budgets) {
           0});
     }
     request.policy = "auto";
-    request.allowed.micro_batches = false;  // simulate() cannot show them
     for (const Bytes budget : all) {
       if (!next("budget " + format_bytes(budget))) return Status(Unit{});
       request.budget = budget;
-      auto outcome = planner::make_plan(trace->index, request);
+      auto outcome = planner::make_plan(whole.index, request);
       if (!outcome) return Status(outcome.error());
       if (outcome->search.stopped) return Status(Unit{});
       Found found;

@@ -4,6 +4,7 @@
 
 #include "simulator/step/plan_structure.h"
 #include "simulator/step/segment_row.h"
+#include "simulator/step/unroll.h"
 
 namespace stowage::gui {
 
@@ -28,6 +29,7 @@ std::vector<std::int32_t> segments_of_saved(const Trace& recording, const LayerC
 
 simulator::Structure structure_of(const Trace& recording, const PlanDecisions& decisions) {
   simulator::Structure structure;
+  structure.parts = simulator::recorded_parts(recording);
   structure.recompute = decisions.segments;
   for (std::size_t i = 0; i < decisions.saved.size(); ++i) {
     if (!decisions.saved_is(SavedId(i), Decision::recompute)) continue;

@@ -6,6 +6,8 @@
 #include "planner/budget.h"
 #include "report/words.h"
 #include "simulator/plan/plan_json.h"
+#include "simulator/step/plan_structure.h"
+#include "simulator/step/unroll.h"
 #include "traces/file_io.h"
 
 namespace stowage::gui {
@@ -254,9 +256,32 @@ bool PlanDocument::set_plan(simulator::Plan plan, const QString& what, const Tra
   if (!trace_) return false;
   PlanState state;
   state.plan = std::move(plan);
+  if (!state.plan.target.fingerprint.empty()) {
+    state.plan.target.fingerprint = trace_->fingerprint();
+  }
   state.proved_on =
       std::make_shared<const Calibration>((searched ? searched : trace_)->trace.calibration);
+  if (!simulator::is_in_parts(trace_->trace, simulator::parts_of(state.plan))) {
+    open_parts(std::move(state), what);
+    return true;
+  }
   return push(std::move(state), what);
+}
+
+// Another recording of the same file: the views begin anew, and there is nothing to undo.
+void PlanDocument::open_parts(PlanState state, const QString& what) {
+  loading_.run<Result<Opened>>(
+      what,
+      [trace = trace_, plan = std::make_shared<const PlanState>(std::move(state))](
+          const JobContext& job) { return open_plan(trace, plan, job); },
+      [this](Result<Opened> opened) {
+        if (!opened) return Q_EMIT failed(opened.error());
+        const std::optional<Calibration> recorded = recorded_;
+        const std::optional<planner::PlanOutcome> outcome = outcome_;
+        adopt(std::move(opened).value(), file_);
+        recorded_ = recorded;
+        outcome_ = outcome;
+      });
 }
 
 bool PlanDocument::set_policy_plan(simulator::Plan plan, const QString& what) {
@@ -352,8 +377,7 @@ void PlanDocument::find_plan(planner::PlanRequest request) {
                            : -1,
                        PlanDocument::tr("%1 plans tried").arg(progress.evaluations));
         };
-        request.allowed.micro_batches = false;  // simulate() cannot show them
-        return planner::make_plan(trace->index, request);
+        return planner::make_plan(trace->whole ? trace->whole->index : trace->index, request);
       },
       [this, what, trace = trace_](Result<planner::PlanOutcome> outcome) {
         if (!outcome) return Q_EMIT failed(outcome.error());

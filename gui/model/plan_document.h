@@ -75,6 +75,7 @@ class PlanDocument : public QObject {
   // The memory that the plan runs in. The bytes of a budget stay.
   bool set_placement(simulator::PlacementMode placement);
   bool set_host_budget(std::optional<Bytes> host);
+  // A plan in other micro-batches opens the step in them, like a file.
   bool set_plan(simulator::Plan plan, const QString& what, const TracePtr& searched = nullptr);
   // The same for a policy's plan, which knows no budget: those that are set stay, and it has no
   // lower bound.
@@ -111,6 +112,7 @@ class PlanDocument : public QObject {
   friend class StateCommand;
   void adopt(Opened opened, const QString& path);
   bool push(PlanState state, const QString& what, int drag = -1);
+  void open_parts(PlanState state, const QString& what);
   bool push_rows(PlanDecisions decisions, const QString& what);
   [[nodiscard]] const PlanDecisions& rows_now() const;  // can_edit()
   void take_back();

@@ -96,6 +96,9 @@ Error interrupted() {
 
 PlanState fresh_state(const Trace& trace) {
   PlanState state;
+  for (simulator::Structure::Parts& each : simulator::recorded_parts(trace)) {
+    state.plan.micro_batches.push_back({std::move(each.segment), each.parts});
+  }
   state.plan.placement = planner::usual_placement(trace);
   state.plan.budget.on = planner::usual_counter(trace, state.plan.placement);
   return state;
@@ -110,21 +113,22 @@ Result<SimulatedPtr> simulate(TracePtr trace, PlanStatePtr state, const std::sto
   if (stop.stop_requested()) return interrupted();
   if (!state->plan.budget.device && !state->plan.budget.device_text.empty()) {
     PlanState with_bytes = *state;
-    if (const Status known = planner::resolve_budget(trace->index, trace->sha256, with_bytes.plan);
+    const TraceData& whole = trace->whole ? *trace->whole : *trace;
+    if (const Status known = planner::resolve_budget(whole.index, trace->sha256, with_bytes.plan);
         !known) {
       return known.error();
     }
     state = std::make_shared<const PlanState>(std::move(with_bytes));
   }
   const std::string& made_for = state->plan.target.fingerprint;
-  if (!made_for.empty() && made_for != trace->trace.fingerprint) {
+  if (!made_for.empty() && made_for != trace->fingerprint()) {
     return Error{ErrorCode::bad_input,
                  "the plan was made for other saved tensors than the trace has", state->file,
                  "/for/fingerprint", "open the trace it was made for, or plan again"};
   }
-  if (!simulator::parts_of(state->plan).empty()) {
-    return Error{ErrorCode::bad_input, "plans in micro-batches cannot be shown here yet",
-                 state->file, "/micro_batches", "use stowage simulate, verify or execute"};
+  if (!simulator::is_in_parts(trace->trace, simulator::parts_of(state->plan))) {
+    return Error{ErrorCode::bad_input, "the plan runs in other micro-batches than the step shown",
+                 state->file, "/micro_batches", "open the plan, or plan again"};
   }
   const auto in_its_file = [&state](Error error) {
     if (error.file.empty()) error.file = state->file;
@@ -184,6 +188,7 @@ simulator::Plan plan_for_writing(const Simulated& simulated, const std::string& 
   const TraceData& data = *simulated.trace;
   std::string trace_file = std::move(plan.target.trace_file);
   plan.target = simulator::target_of(trace);
+  plan.target.fingerprint = data.fingerprint();
   plan.target.trace = data.sha256;
   plan.target.trace_file = data.path.empty() || plan_file.empty()
                                ? std::move(trace_file)

@@ -15,6 +15,7 @@
 #include "simulator/replay/replay.h"
 #include "simulator/step/plan_structure.h"
 #include "simulator/step/unroll.h"
+#include "tests/support/head_in_parts.h"
 #include "tests/support/micro_trace.h"
 #include "tests/support/or_throw.h"
 
@@ -22,44 +23,10 @@ namespace stowage::planner {
 namespace {
 
 using simulator::StepIndex;
-using testing::MicroTrace;
 using testing::or_throw;
-
-void run_in(const std::string& segment, std::int32_t count, Trace& trace) {
-  trace.micro_batches.segment.emplace_back(trace.strings.size());
-  trace.micro_batches.count.push_back(count);
-  trace.strings.push_back(segment);
-}
-
-// What is saved, of 1000 bytes and 2000 ns, held by the model until backward is over, and a head
-// whose output is `rows` times 1000 bytes, in `parts` that take 300 ns each besides 1200 in all.
-Trace step_with_head(Bytes rows, int parts) {
-  MicroTrace m;
-  m.begin_layer("body");
-  m.run(2000);
-  const StorageId body = m.alloc(1000);
-  const SavedId saved = m.pack(body);
-  m.end_layer("body");
-  for (int part = 0; part < parts; ++part) {
-    m.begin_layer("head");
-    m.run(300 + 1200 / parts);
-    const StorageId logits = m.alloc(1000 * rows / parts);
-    m.free(logits);
-    m.end_layer("head");
-  }
-  m.backward();
-  m.run(2000);
-  m.unpack(saved);
-  m.free(body);
-  Trace trace = m.finish();
-  if (parts > 1) run_in("head", parts, trace);
-  return trace;
-}
-
-Trace with_parts(Trace trace, std::initializer_list<Trace> divided) {
-  for (const Trace& each : divided) trace.divided.push_back(std::make_shared<const Trace>(each));
-  return trace;
-}
+using testing::run_in;
+using testing::step_with_head;
+using testing::with_parts;
 
 PlanRequest within(Bytes budget) {
   PlanRequest request;
