@@ -63,12 +63,12 @@ std::string verify_text(const Verification& v, const Trace& trace) {
   text += "  peak        " + report::exact_bytes(v.planned.peak_requested) +
           " requested, predicted " + report::with_commas(v.predicted.peak_requested) +
           ", difference " +
-          report::with_commas(v.planned.peak_requested - v.predicted.peak_requested) +
-          " bytes; " + reference + " " + report::exact_bytes(v.reference.peak_requested) + "\n";
+          report::with_commas(v.planned.peak_requested - v.predicted.peak_requested) + " bytes; " +
+          reference + " " + report::exact_bytes(v.reference.peak_requested) + "\n";
   text += counters_text(v.planned, v.predicted);
   text += "  step time   " + format_time(v.planned.step_ns) + ", predicted " +
-          format_time(v.predicted.step) + ratio_text(v.planned.step_ns, v.predicted.step) +
-          "; " + reference + " " + format_time(v.reference.step_ns) + "\n";
+          format_time(v.predicted.step) + ratio_text(v.planned.step_ns, v.predicted.step) + "; " +
+          reference + " " + format_time(v.reference.step_ns) + "\n";
   text += "  stall       " + format_time(v.planned.stall_ns) + ", predicted " +
           format_time(v.predicted.stall) + "\n";
   if (trace.env.device == "cpu") {
