@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -67,16 +66,6 @@ std::string parts_text(const Parts& parts) {
             report::count_of(each.parts, "part");
   }
   return text;
-}
-
-void note_parts(const Parts& parts, Trace& trace) {
-  for (const auto& each : parts) {
-    auto at = std::find(trace.strings.begin(), trace.strings.end(), each.segment);
-    if (at == trace.strings.end()) at = trace.strings.insert(at, each.segment);
-    const auto row = static_cast<std::size_t>(at - trace.strings.begin());
-    trace.micro_batches.segment.push_back(StringId(row));
-    trace.micro_batches.count.push_back(each.parts);
-  }
 }
 
 }  // namespace stowage::cli

@@ -6,7 +6,6 @@
 
 #include "simulator/step/structure.h"
 #include "traces/result.h"
-#include "traces/trace.h"
 
 namespace stowage::cli {
 
@@ -21,8 +20,5 @@ using Parts = std::vector<simulator::Structure::Parts>;
 
 // "head in 4 parts"; several with "and".
 [[nodiscard]] std::string parts_text(const Parts& parts);
-
-// Writes down that `trace` is of a step in these parts.
-void note_parts(const Parts& parts, Trace& trace);
 
 }  // namespace stowage::cli

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "cli/torch/child_process.h"
-#include "cli/torch/micro_batches.h"
 #include "cli/torch/session.h"
 #include "profiler/torch/recording.h"
+#include "simulator/step/unroll.h"
 #include "traces/trace_json.h"
 
 namespace stowage::cli {
@@ -59,7 +59,7 @@ Result<Trace> record_here(const RecordingRequest& request, const StepUnderPlan* 
   if (under != nullptr) options.again = under->again();
   Result<Trace> trace =
       guarded([&]() -> Result<Trace> { return profiler::record_passes(passes, options); });
-  if (trace) note_parts(request.run.micro_batches, *trace);
+  if (trace) simulator::set_recorded_parts(request.run.micro_batches, *trace);
   return trace;
 }
 

@@ -1,8 +1,12 @@
 #include "profiler/torch/record.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "executor/division.h"
 #include "profiler/torch/recording.h"
+#include "simulator/step/unroll.h"
 
 namespace stowage::profiler {
 
@@ -19,7 +23,18 @@ Result<Trace> record(executor::Device& device, const StepFunctions& step, Run ru
     return RecordedStep{&device, step, std::move(run)};
   };
   passes.warn = settings.warn;
-  return record_passes(passes, settings.passes);
+  executor::Division division(settings.micro_batches);
+  executor::InstalledDriver divided;
+  if (!settings.micro_batches.empty()) divided = executor::InstalledDriver(division);
+  Result<Trace> trace = record_passes(passes, settings.passes);
+  if (!trace) return trace;
+  if (const std::vector<std::string> unasked = division.unasked(); !unasked.empty()) {
+    return Error{ErrorCode::bad_input,
+                 "the step has no tail named '" + unasked.front() + "' that runs in micro-batches",
+                 "", "", "name one that stowage::tail() is called with"};
+  }
+  simulator::set_recorded_parts(settings.micro_batches, *trace);
+  return trace;
 }
 
 }  // namespace stowage::profiler

@@ -6,10 +6,12 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "executor/device/device.h"
 #include "profiler/torch/passes.h"
 #include "profiler/torch/timing_pass.h"
+#include "simulator/step/structure.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 
@@ -21,6 +23,9 @@ struct RecordSettings {
   // on the process's steps are slower, for good; where that matters, record in one run of the
   // program (save_trace()) and train in another. Without one the trace has no kernel times.
   TimingRecorder* timing = nullptr;
+  // The step's tails run in these (executor/tail.h). A recording of the step in micro-batches is
+  // one for `divided` of the trace of the step at once.
+  std::vector<simulator::Structure::Parts> micro_batches{};
   // Gets one line whenever something could not be recorded that a trace should have. May be empty.
   std::function<void(const std::string& line)> warn{};
 };

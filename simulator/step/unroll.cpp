@@ -1,6 +1,7 @@
 #include "simulator/step/unroll.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -76,6 +77,17 @@ std::vector<Structure::Parts> recorded_parts(const Trace& recording) {
         {recording.string(recording.micro_batches.segment[i]), recording.micro_batches.count[i]});
   }
   return parts;
+}
+
+void set_recorded_parts(const std::vector<Structure::Parts>& parts, Trace& recording) {
+  recording.micro_batches = {};
+  for (const Structure::Parts& each : parts) {
+    auto at = std::find(recording.strings.begin(), recording.strings.end(), each.segment);
+    if (at == recording.strings.end()) at = recording.strings.insert(at, each.segment);
+    const auto row = static_cast<std::size_t>(at - recording.strings.begin());
+    recording.micro_batches.segment.emplace_back(row);
+    recording.micro_batches.count.push_back(each.parts);
+  }
 }
 
 bool is_in_parts(const Trace& recording, const std::vector<Structure::Parts>& parts) {

@@ -17,6 +17,8 @@ namespace stowage::simulator {
 
 // What of the recorded step runs in parts of the batch.
 [[nodiscard]] std::vector<Structure::Parts> recorded_parts(const Trace& recording);
+// Writes that down.
+void set_recorded_parts(const std::vector<Structure::Parts>& parts, Trace& recording);
 
 [[nodiscard]] bool is_in_parts(const Trace& recording, const std::vector<Structure::Parts>& parts);
 

@@ -5,6 +5,7 @@
 
 #include "profiler/assembly/assemble.h"
 #include "profiler/torch/passes.h"
+#include "simulator/step/unroll.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/support/or_throw.h"
 #include "traces/validate.h"
@@ -70,7 +71,7 @@ RecordedModel record_model(const std::string& spec, std::int64_t batch,
     curve->latency = 5000;
   }
   Trace trace = or_throw(profiler::assemble(raw));
-  cli::note_parts(parts, trace);
+  simulator::set_recorded_parts(parts, trace);
   or_throw(validate(trace, spec));
   recorded.trace = std::make_shared<const Trace>(std::move(trace));
   return recorded;
