@@ -83,6 +83,25 @@ TEST(MicroBatches, OfAPlanWhoseTraceIsGoneAreRecordedAgain) {
   EXPECT_EQ(checked.code, 0) << checked.err << checked.out;
 }
 
+// The model of a plugin, which has its own copy of tail().
+TEST(MicroBatches, OfWhatIsNormalisedOverTheBatchAreOtherTraining) {
+  MainJob job;
+  const std::string model = "plugin:" STOWAGE_PLUGIN_DIR "/normed.so";
+  const auto profile = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"profile", model, "--threads", "1", "-o", job.trace};
+    args.insert(args.end(), more.begin(), more.end());
+    return stowage(args);
+  };
+  const Outcome divided = profile({"--micro-batches", "*=2"});
+  ASSERT_EQ(divided.code, 0) << divided.err;
+  EXPECT_NE(divided.err.find("batch_norm normalises over the batch"), std::string::npos)
+      << divided.err;
+  EXPECT_NE(divided.err.find("the whole step in 2 parts trains otherwise"), std::string::npos);
+  const Outcome whole = profile({});
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  EXPECT_EQ(whole.err.find("normalises"), std::string::npos) << whole.err;
+}
+
 TEST(MicroBatches, ThatCannotBeAreRefusedInOneLine) {
   MainJob job;
   const auto profile = [&](const std::vector<std::string>& more) {
