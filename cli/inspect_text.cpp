@@ -22,6 +22,12 @@ std::string head(const Trace& trace, const report::InspectReport& report, const 
           report::count_of(report.outermost_ops, "op") + ", " +
           report::count_of(static_cast<std::int64_t>(trace.saved.size()), "saved tensor") + ", " +
           report::count_of(static_cast<std::int64_t>(trace.storages.size()), "storage") + "\n";
+  for (const std::shared_ptr<const Trace>& part : trace.divided) {
+    const std::string line = report::run_line(*part);
+    text += "recorded also with " + line.substr(line.rfind(", ") + 2) + ": " +
+            format_time(part->overhead.clean.step_ns) + ", peak " +
+            format_bytes(part->peaks.requested.front()) + " requested\n";
+  }
   return text;
 }
 

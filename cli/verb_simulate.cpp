@@ -91,7 +91,12 @@ std::string simulation_text(const Trace& trace, const report::Simulation& simula
                             const Paint& paint) {
   const simulator::ReplayResult& with = simulation.result;
   const simulator::ReplayResult& without = simulation.resident;
-  std::string text = paint.bold(report::run_line(trace)) + "\n" + title + "\n" +
+  std::string in_parts;
+  for (const simulator::MicroBatchRule& rule : plan.micro_batches) {
+    in_parts += ", " + (rule.segment == "*" ? std::string("whole step") : rule.segment) + " in " +
+                report::count_of(rule.count, "part");
+  }
+  std::string text = paint.bold(report::run_line(trace)) + "\n" + title + in_parts + "\n" +
                      report::streaming_line(trace, plan) + "\n";
   PlotOptions plot;
   plot.width = std::min(terminal().width, 120);

@@ -354,7 +354,6 @@ void PlannedStep::layer_event(LayerEvent event, std::string_view path) {
 }
 
 std::optional<std::int32_t> PlannedStep::parts(std::string_view segment) {
-  if (micro_batches_.empty()) return std::nullopt;
   return parts_among(micro_batches_, segment);
 }
 

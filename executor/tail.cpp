@@ -1,6 +1,7 @@
 #include "executor/tail.h"
 
 #include <ATen/ScalarOps.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
@@ -10,7 +11,7 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -35,6 +36,8 @@ class DividedTail final : public torch::autograd::Node {
         root_gradient_(std::move(root_gradient)) {}
 
   variable_list apply(variable_list&& incoming) override {
+    TORCH_CHECK(!at::GradMode::is_enabled(), segment_,
+                " ran in parts, whose backward cannot be differentiated again (create_graph)");
     TORCH_CHECK(root_gradient_.defined(), segment_,
                 " ran in parts, whose gradients are there for one backward");
     const at::Tensor one = std::exchange(root_gradient_, {});
@@ -59,6 +62,28 @@ class DividedTail final : public torch::autograd::Node {
   at::Tensor root_gradient_;
 };
 
+// autocast(enabled=False) for the device and the CPU.
+class WithoutAutocast {
+ public:
+  explicit WithoutAutocast(at::DeviceType device) : devices_{device, at::kCPU} {
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      was_[i] = at::autocast::is_autocast_enabled(devices_[i]);
+      at::autocast::set_autocast_enabled(devices_[i], false);
+    }
+  }
+  ~WithoutAutocast() {
+    for (std::size_t i = devices_.size(); i-- > 0;) {
+      at::autocast::set_autocast_enabled(devices_[i], was_[i]);
+    }
+  }
+  WithoutAutocast(const WithoutAutocast&) = delete;
+  WithoutAutocast& operator=(const WithoutAutocast&) = delete;
+
+ private:
+  std::array<at::DeviceType, 2> devices_;
+  std::array<bool, 2> was_{};
+};
+
 class Parts {
  public:
   Parts(const std::string& segment, const TailFn& fn, std::vector<at::Tensor> inputs,
@@ -70,6 +95,7 @@ class Parts {
     std::int64_t first = 0;
     for (std::int64_t part = 0; part < parts_; ++part) {
       const std::int64_t samples = samples_ / parts_ + (part < samples_ % parts_ ? 1 : 0);
+      first_ = first;
       run_part(first, samples);
       first += samples;
     }
@@ -120,6 +146,8 @@ class Parts {
         total_ = part.tensor.flatten()[0].clone();
       }
       share.reset();
+      // As backward runs elsewhere: not in the autocast of who calls the tail.
+      const WithoutAutocast without(flat_.front().device().type());
       part.tensor.backward(part.gradient);
     }
     collect(leaves, first, samples);
@@ -132,13 +160,32 @@ class Parts {
     TORCH_CHECK(loss.dim() == 0, segment_, " runs in parts: its loss has to be a scalar");
     if (batch_.reduction == Reduction::sum) return at::ones({}, loss.options());
     if (weighed.defined()) return weighed.to(loss.options());
-    const double share = static_cast<double>(samples) / static_cast<double>(samples_);
-    return at::full({}, share, loss.options());
+    // So that what is rounded adds up to 1, whatever the dtype of the loss.
+    const double ahead = rounded(first_, loss.scalar_type());
+    return at::full({}, rounded(first_ + samples, loss.scalar_type()) - ahead, loss.options());
   }
 
+  // Of all samples.
+  [[nodiscard]] double rounded(std::int64_t samples, at::ScalarType dtype) const {
+    const double share = static_cast<double>(samples) / static_cast<double>(samples_);
+    switch (dtype) {
+      case at::kBFloat16:
+        return static_cast<float>(c10::BFloat16(static_cast<float>(share)));
+      case at::kHalf:
+        return static_cast<float>(c10::Half(static_cast<float>(share)));
+      case at::kFloat:
+        return static_cast<float>(share);
+      default:
+        return share;
+    }
+  }
+
+  // In float at least: the sum of many parts.
   void add(const at::Tensor& loss, const at::Tensor& share) {
     const at::AutoGradMode no_grad(false);
-    const at::Tensor part = loss * share;
+    dtype_ = loss.scalar_type();
+    const at::ScalarType wide = dtype_ == at::kDouble ? at::kDouble : at::kFloat;
+    const at::Tensor part = loss.to(wide) * share.to(wide);
     total_ = total_.defined() ? total_ + part : part;
   }
 
@@ -156,6 +203,10 @@ class Parts {
 
   BackwardRoot root() {
     flat_.clear();
+    if (dtype_ != at::ScalarType::Undefined) {
+      const at::AutoGradMode no_grad(false);
+      total_ = total_.to(dtype_);
+    }
     at::Tensor one = at::ones({}, total_.options());
     const auto node = std::make_shared<DividedTail>(segment_, std::move(gradients_), one);
     node->set_next_edges(torch::autograd::collect_next_edges(inputs_));
@@ -170,9 +221,11 @@ class Parts {
   const TailBatch& batch_;
   const std::int64_t parts_;
   std::int64_t samples_ = 0;
-  std::vector<at::Tensor> flat_;  // the inputs, their samples in one dimension
-  variable_list gradients_;       // by input; undefined where it needs none
-  at::Tensor weight_;             // of all parts; undefined: samples
+  std::vector<at::Tensor> flat_;                      // the inputs, their samples in one dimension
+  variable_list gradients_;                           // by input; undefined where it needs none
+  at::Tensor weight_;                                 // of all parts; undefined: samples
+  std::int64_t first_ = 0;                            // of the samples of the part that runs
+  at::ScalarType dtype_ = at::ScalarType::Undefined;  // of the loss
   at::Tensor total_;
 };
 

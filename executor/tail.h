@@ -50,7 +50,9 @@ struct TailBatch {
 // backward goes on with the collected gradients of the inputs.
 //
 // That gradient is 1: the parts have accumulated already, so the loss must not be scaled. Another
-// incoming gradient throws c10::Error, and so does a second backward; root.tensor.backward(
+// incoming gradient throws c10::Error, and so does a second backward, or one that is to be
+// differentiated again (create_graph); autograd::grad() of a parameter would not have the parts,
+// and a hook behind the accumulation of a gradient runs once a part; root.tensor.backward(
 // root.gradient) costs no look at the value. Throws c10::Error where inputs have no such
 // dimensions, or fewer samples than parts. Without grad mode nothing is divided.
 //

@@ -124,7 +124,6 @@ class Planner {
         if (auto rules = policy_rules(index_, request_.policy); !rules) return rules.error();
       }
       status = run_auto();
-      if (status && !out_.plan.predicted) return std::move(out_);
       out_.kept_from = kept_from();
       out_.floor.reached = out_.kept_from == lowest_budget();
     }
@@ -185,7 +184,7 @@ class Planner {
   // tightest plans of where the answer was found.
   [[nodiscard]] Bytes kept_from() {
     Bytes least = peak_with_allowance(out_.resident);
-    if (within_host_budget(out_.predicted)) {
+    if (out_.plan.predicted && within_host_budget(out_.predicted)) {
       least = std::min(least, peak_with_allowance(out_.predicted));
     }
     for (StructureSearch* in : {&base_, best_ ? best_->in : &base_}) {

@@ -11,8 +11,9 @@
 namespace stowage::planner {
 
 // make_plan() of the step in the micro-batches that it was recorded in. With `beats` a search that
-// cannot find a shorter step than that is not made: PlanKind::not_found, with floor, bound and
-// nothing else.
+// cannot find a shorter step than that is not made: PlanKind::not_found without a plan, unless the
+// step fits as it is or none can be within the budget. Floor, bound and `kept_from` are there all
+// the same; with `beats` 0 they are all that is asked for.
 [[nodiscard]] Result<PlanOutcome> plan_as_recorded(const simulator::StepIndex& index,
                                                    const PlanRequest& request,
                                                    std::optional<Nanoseconds> beats = {});

@@ -31,17 +31,21 @@ std::string parts_text(const Trace& recording) {
 class DividedPlans {
  public:
   DividedPlans(const simulator::StepIndex& index, const PlanRequest& request, PlanOutcome whole)
-      : index_(index), request_(request), out_(std::move(whole)) {}
+      : index_(index),
+        request_(request),
+        out_(std::move(whole)),
+        fits_(out_.kind == PlanKind::fits_already) {}
 
   Result<PlanOutcome> run() {
     for (const std::shared_ptr<const Trace>& part : index_.step().recording().divided) {
-      if (out_.search.stopped || out_.search.exhausted) break;
       PlanRequest request = request_;
       request.max_evaluations -= out_.search.evaluations;
-      if (request.max_evaluations <= 0) break;
       const simulator::StepIndex index(*part);
-      const std::optional<Nanoseconds> beats =
-          out_.feasible() ? std::optional(out_.predicted.step_ns) : std::nullopt;
+      std::optional<Nanoseconds> beats;
+      if (out_.feasible()) beats = out_.predicted.step_ns;
+      // What is proven needs no search, nor does a step that fits as it is.
+      const bool is_over = out_.search.stopped || out_.search.exhausted;
+      if (is_over || request.max_evaluations <= 0 || fits_) beats = 0;
       Result<PlanOutcome> outcome = plan_as_recorded(index, request, beats);
       if (!outcome) return outcome;
       take(std::move(outcome).value(), *part);
@@ -91,6 +95,12 @@ class DividedPlans {
       out_.notes.insert(out_.notes.begin(), std::move(note));
     }
     out_.kind = kind;
+    if (kind == PlanKind::infeasible) {
+      const std::string of_all = "no " + request_.allowed.limits("plan") + " has a peak below " +
+                                 format_bytes(floor.bytes);
+      std::erase_if(out_.notes, [](const std::string& note) { return note.starts_with("no "); });
+      out_.notes.push_back(of_all);
+    }
     out_.search = search;
     out_.lower_bound_step = bound;
     out_.kept_from = kept_from;
@@ -101,6 +111,7 @@ class DividedPlans {
 
   // Of two plans within the budget the faster one; else the one within it; else the tighter one.
   [[nodiscard]] bool is_better(const PlanOutcome& of) const {
+    if (fits_) return false;  // what fits as it is stays as it is
     if (of.feasible() != out_.feasible()) return of.feasible();
     if (of.feasible()) return of.predicted.step_ns < out_.predicted.step_ns;
     return of.plan.predicted &&
@@ -112,6 +123,7 @@ class DividedPlans {
   }
 
   [[nodiscard]] PlanKind kind_of_both(const PlanOutcome& of) const {
+    if (fits_) return PlanKind::fits_already;
     if (out_.feasible() || of.feasible()) return PlanKind::planned;
     const bool is_proven = out_.kind != PlanKind::not_found && of.kind != PlanKind::not_found;
     return is_proven ? PlanKind::infeasible : PlanKind::not_found;
@@ -135,6 +147,7 @@ class DividedPlans {
   const simulator::StepIndex& index_;
   const PlanRequest& request_;
   PlanOutcome out_;
+  const bool fits_;  // all at once
 };
 
 }  // namespace
@@ -166,8 +179,7 @@ Result<PlanOutcome> make_plan(const simulator::StepIndex& index, const PlanReque
   }
   Result<PlanOutcome> whole = plan_as_recorded(index, request);
   if (!whole || !has_parts || !request.allowed.micro_batches) return whole;
-  // What fits as it is needs no plan.
-  if (policy_name(request.policy) != "auto" || whole->kind == PlanKind::fits_already) return whole;
+  if (policy_name(request.policy) != "auto") return whole;
   return DividedPlans(index, request, std::move(whole).value()).run();
 }
 

@@ -1,10 +1,12 @@
 // The facts of traces and plans.
 #include <map>
+#include <memory>
 
 #include "report/diff.h"
 #include "report/inspect.h"
 #include "simulator/machine/link_model.h"
 #include "simulator/plan/program_point.h"
+#include "simulator/step/unroll.h"
 
 namespace stowage::report {
 namespace {
@@ -156,6 +158,19 @@ Result<std::vector<Fact>> facts_of(const Trace& trace) {
   facts.bytes("saved_bytes", report->movable.bytes);
   facts.bytes("context_bytes", trace.env.context_bytes);
 
+  facts.section("micro_batches");
+  for (const auto& each : simulator::recorded_parts(trace)) {
+    facts.number("micro_batches." + each.segment, each.parts);
+  }
+  for (const std::shared_ptr<const Trace>& part : trace.divided) {
+    std::string name = "divided";
+    for (const auto& each : simulator::recorded_parts(*part)) {
+      name += "." + each.segment + "=" + std::to_string(each.parts);
+    }
+    facts.bytes(name + ".peak_requested_bytes", part->peaks.requested.front());
+    facts.time(name + ".step_ns", part->overhead.clean.step_ns);
+  }
+
   facts.section("link");
   facts.rate("link.d2h_bytes_per_second", simulator::best_rate(trace.calibration.d2h));
   facts.rate("link.h2d_bytes_per_second", simulator::best_rate(trace.calibration.h2d));
@@ -226,6 +241,10 @@ std::vector<Fact> facts_of(const simulator::Plan& plan) {
   }
   facts.text("saved: order", order);
   if (plan.parameters) add_parameters(*plan.parameters, facts);
+  facts.section("micro_batches");
+  for (const simulator::MicroBatchRule& rule : plan.micro_batches) {
+    facts.number("micro_batches." + rule.segment, rule.count);
+  }
   return facts.take();
 }
 

@@ -340,7 +340,11 @@ bool TraceReader::end_array() {
 bool TraceReader::begin_part() {
   --depth_;  // its reader counts them
   if (is_part_) return fail("is a step in parts inside of another one", "record the step again");
-  if (trace_.divided.size() == limits_.divided) return fail_many(limits_.divided, "steps in parts");
+  if (trace_.divided.size() == limits_.divided) {
+    return fail("is beyond what a trace may hold: more than " + std::to_string(limits_.divided) +
+                    " steps in parts",
+                "record fewer micro-batches");
+  }
   part_ = std::make_shared<Trace>();
   TraceLimits limits = limits_;
   limits.integers = integers_left_;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <type_traits>
@@ -10,6 +11,7 @@
 
 #include "traces/columns.h"
 #include "traces/enum_names.h"
+#include "traces/trace_limits.h"
 #include "traces/validate_checks.h"
 
 namespace stowage {
@@ -284,8 +286,27 @@ void check_micro_batches(const Trace& trace, Findings& findings) {
   }
 }
 
+// Segments and counts, in any order.
+std::map<std::string, std::int32_t> parts_of(const Trace& trace) {
+  std::map<std::string, std::int32_t> parts;
+  for (std::size_t i = 0; i < trace.micro_batches.size(); ++i) {
+    parts[trace.string(trace.micro_batches.segment[i])] = trace.micro_batches.count[i];
+  }
+  return parts;
+}
+
+bool is_other_run(const Run& a, const Run& b) {
+  return a.model != b.model || a.batch != b.batch || a.seq != b.seq || a.dtype != b.dtype ||
+         a.optimizer != b.optimizer || a.threads != b.threads || a.deterministic != b.deterministic;
+}
+
 // The same step in other micro-batches.
 Status check_divided(const Trace& trace, const std::string& file) {
+  std::set<std::map<std::string, std::int32_t>> known;
+  if (trace.divided.size() > kMostDivided) {
+    return Error{ErrorCode::bad_input, "has more than " + std::to_string(kMostDivided) + " steps",
+                 file, "/divided", "record fewer micro-batches"};
+  }
   for (std::size_t i = 0; i < trace.divided.size(); ++i) {
     const Trace& part = *trace.divided[i];
     const std::string place = "/divided/" + std::to_string(i);
@@ -295,13 +316,15 @@ Status check_divided(const Trace& trace, const std::string& file) {
       error.pointer = place + error.pointer;
       return error;
     }
-    const char* mistake = part.micro_batches.size() == 0 ? "is of a step without micro-batches"
-                          : !part.divided.empty()        ? "has steps in parts of its own"
-                          : trace.micro_batches.size() > 0
-                              ? "stands in a step that has micro-batches itself"
-                          : part.run.model != trace.run.model   ? "is of another model"
-                          : part.env.device != trace.env.device ? "is of another device"
-                                                                : nullptr;
+    const char* mistake =
+        part.micro_batches.size() == 0         ? "is of a step without micro-batches"
+        : !part.divided.empty()                ? "has steps in parts of its own"
+        : trace.micro_batches.size() > 0       ? "stands in a step that has micro-batches itself"
+        : !known.insert(parts_of(part)).second ? "is in the same micro-batches as another one"
+        : is_other_run(part.run, trace.run)
+            ? "is of another run: model, batch, dtype, optimizer, threads, .."
+        : part.env.device != trace.env.device ? "is of another device"
+                                              : nullptr;
     if (mistake != nullptr) {
       return Error{ErrorCode::bad_input, mistake, file, place, "record the step again"};
     }

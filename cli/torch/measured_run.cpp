@@ -49,7 +49,8 @@ Status dump_step(Session& session, executor::PlannedStep* plan, std::int64_t ste
 std::map<std::string, std::string> facts_of(const Session& session) {
   const Run run = session.run();
   const Environment env = session.environment();
-  return {{"micro-batches", parts_text(session.micro_batches())},
+  return {{"micro-batches",
+           session.micro_batches().empty() ? "none" : parts_text(session.micro_batches())},
           {"model", run.model},
           {"batch", std::to_string(run.batch)},
           {"seq", std::to_string(run.seq)},

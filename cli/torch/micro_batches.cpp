@@ -8,6 +8,7 @@
 
 #include "cli/console.h"
 #include "report/words.h"
+#include "traces/trace_limits.h"
 
 namespace stowage::cli {
 
@@ -35,11 +36,15 @@ Result<std::vector<Parts>> parse_divisions(const std::vector<std::string>& optio
       const char* const end = number.data() + number.size();
       const auto [stop, code] = std::from_chars(number.data(), end, count);
       if (code != std::errc() || stop != end || count < 2 || count > kMostParts) {
-        return no_division(option, "'" + std::string(number) + "' is no number of parts");
+        return no_division(option, "'" + std::string(number) + "' is no number of parts (2 to " +
+                                       std::to_string(kMostParts) + ")");
       }
       Parts parts{{segment, count}};
       if (std::find(divisions.begin(), divisions.end(), parts) != divisions.end()) {
         return no_division(option, parts_text(parts) + " is named twice");
+      }
+      if (divisions.size() == kMostDivided) {
+        return no_division(option, "more than " + std::to_string(kMostDivided) + " in all");
       }
       divisions.push_back(std::move(parts));
       if (number.size() == rest.size()) break;

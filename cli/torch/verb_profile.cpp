@@ -41,7 +41,14 @@ Result<Trace> record_sweep(const RecordingRequest& request, const StepUnderPlan*
     RecordingRequest divided = request;
     divided.run.micro_batches = parts;
     Result<Trace> part = record_divided(divided);
-    if (!part) return part.error();
+    if (!part) {
+      Error error = std::move(part).error();
+      if (error.hint.empty() && error.code == ErrorCode::bad_input) {
+        error.hint =
+            "docs/models.md says what of a model can run in parts, of one sample each at the least";
+      }
+      return error;
+    }
     if (const std::string op = normalises_over_batch(*part); !op.empty()) {
       console.warn(op + " normalises over the batch, in micro-batches over one part at a time: " +
                    parts_text(parts) + " trains otherwise than the whole");

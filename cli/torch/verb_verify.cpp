@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -25,8 +27,10 @@ namespace {
 
 // "by up to 0.5"
 std::string apart(const executor::DumpDifference& difference) {
-  return difference.magnitude_known ? "by up to " + std::to_string(difference.max_abs_diff)
-                                    : "by what their digests do not tell";
+  if (!difference.magnitude_known) return "by what their digests do not tell";
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3g", difference.max_abs_diff);
+  return std::string("by up to ") + text.data();
 }
 
 std::string verdict(const Verification& v) {

@@ -99,6 +99,10 @@ bool PlanReader::micro_batches(const Json& json, std::vector<MicroBatchRule>& ou
   if (!json.is_array()) {
     return fail(pointer, std::string("expected a list, found ") + json.type_name());
   }
+  constexpr std::size_t kMost = 64;
+  if (json.size() > kMost) {
+    return fail(pointer, "more than " + std::to_string(kMost) + " segments");
+  }
   for (std::size_t i = 0; i < json.size(); ++i) {
     const std::string at = child(pointer, i);
     if (!object(json[i], at) || !known_keys(json[i], at, {"segment", "count"})) return false;

@@ -97,6 +97,18 @@ Result<RuledStructure> ruled_structure(const Trace& recorded, const Plan& plan) 
     return error;
   }
   ruled.recording = *in_parts;
+  const std::vector<Structure::Parts> recorded_in = recorded_parts(**in_parts);
+  for (std::size_t k = 0; k < plan.micro_batches.size(); ++k) {
+    const MicroBatchRule& rule = plan.micro_batches[k];
+    const bool is_divided = rule.count == 1 && std::any_of(recorded_in.begin(), recorded_in.end(),
+                                                           [&](const auto& each) {
+                                                             return each.segment == rule.segment;
+                                                           });
+    if (!is_divided) continue;
+    return Error{ErrorCode::bad_input, "the recording has '" + rule.segment + "' in micro-batches",
+                 "", "/micro_batches/" + std::to_string(k),
+                 "plan from a recording of the step at once"};
+  }
   const Trace& recording = *ruled.recording;
   Result<SitesByOps> sites = sites_by_ops(recording, plan);
   if (!sites) return std::move(sites).error();

@@ -120,7 +120,9 @@ Result<const Trace*> recording_in_parts(const Trace& recording,
   return Error{ErrorCode::bad_input,
                "the step was not recorded in the micro-batches " + parts_text(parts), "", "",
                (has.empty() ? "" : "it was in " + has + "; ") +
-                   "record it with stowage profile --micro-batches " + parts_text(parts)};
+                   (parts.size() > 1 ? "several segments at once cannot be recorded yet"
+                                     : "record it with stowage profile --micro-batches '" +
+                                           parts_text(parts) + "'")};
 }
 
 Result<Step> unroll(const Trace& recording, const Structure& structure,

@@ -67,6 +67,37 @@ TEST(MicroBatches, AreThoseOfTheRunThatIsRecordedUnderThePlan) {
   job.verify(false);
 }
 
+TEST(MicroBatches, AreSaidWhereverTheirPlanIs) {
+  MainJob job;
+  job.profile("mlp:layers=2,width=16", "4", "none", {"--micro-batches", "*=2,4"});
+  std::vector<std::string> plans;
+  for (const char* count : {"2", "4"}) {
+    plans.push_back(job.folder.file(std::string("p") + count + ".json"));
+    std::ofstream(plans.back()) << R"({ "schema": "stowage-plan/1", "for": { "trace_file": ")"
+                                << job.trace
+                                << R"(" }, "micro_batches": [{"segment": "*", "count": )" << count
+                                << "}] }";
+  }
+  const auto says = [](const std::vector<std::string>& args, const std::string& what) {
+    const Outcome outcome = stowage(args);
+    EXPECT_LE(outcome.code, 1) << outcome.err;
+    EXPECT_NE(outcome.out.find(what), std::string::npos) << outcome.out;
+  };
+  says({"diff", plans[0], plans[1]}, "micro_batches");
+  says({"simulate", job.trace, "--plan", plans[1]}, "whole step in 4 parts");
+  says({"inspect", job.trace}, "recorded also with whole step in 4 parts");
+  const std::string verified = job.folder.file("v.json");
+  const Outcome verify = stowage({"verify", "--plan", plans[1], "--json"});
+  ASSERT_EQ(verify.code, 0) << verify.err;
+  std::ofstream(verified) << verify.out;
+  const json resident = json::parse(stowage({"simulate", job.trace, "--json"}).out);
+  // Against the step at once, not against the reference, which is divided too.
+  const Outcome report =
+      stowage({"demo-report", "--trace", job.trace, "--plan", plans[1], "--verify", verified});
+  ASSERT_EQ(report.code, 0) << report.err;
+  EXPECT_EQ(report.out.find("100.0 % of the step without a plan"), std::string::npos) << report.out;
+}
+
 // Recorded again with its micro-batches, as everything else of the plan's step.
 TEST(MicroBatches, OfAPlanWhoseTraceIsGoneAreRecordedAgain) {
   MainJob job;

@@ -2,6 +2,7 @@
 #include "executor/tail.h"
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -191,6 +192,115 @@ TEST(Tail, BackwardBeginsWithOneAndOnce) {
   root.tensor.backward({}, /*retain_graph=*/true);  // without root.gradient
   EXPECT_TRUE(close(p.grad(), at::full({4, 2}, 18.0 / 8)));
   EXPECT_NE(refusal([&] { root.tensor.backward(); }).find("for one backward"), std::string::npos);
+}
+
+TEST(Tail, BackwardIsNotDifferentiatedAgain) {
+  test_device();
+  Division division({{"head", 2}});
+  const InstalledDriver installed(division);
+  const at::Tensor p = at::ones({4, 2}).set_requires_grad(true);
+  const BackwardRoot root = tail("head",
+                                 [](const Tensors& in) {
+                                   return BackwardRoot{in[0].pow(2).mean(), {}};
+                                 },
+                                 {p * 3});
+  EXPECT_NE(refusal([&] {
+              root.tensor.backward(root.gradient, /*retain_graph=*/true, /*create_graph=*/true);
+            }).find("create_graph"),
+            std::string::npos);
+}
+
+// 1/3 and 1/7 are no numbers of bf16: shares that were rounded one by one would not add up to 1.
+TEST(Tail, SharesAddUpInNarrowTypes) {
+  test_device();
+  for (const int parts : {3, 7, 21}) {
+    Division division({{"head", parts}});
+    const InstalledDriver installed(division);
+    const at::Tensor p = at::ones({1}, at::kBFloat16).set_requires_grad(true);
+    const TailFn fn = [](const Tensors& in) { return BackwardRoot{in[0].mean(), {}}; };
+    const BackwardRoot root = tail("head", fn, {p.expand({21}) * 1});
+    EXPECT_EQ(root.tensor.scalar_type(), at::kBFloat16);
+    EXPECT_EQ(root.tensor.item<float>(), 1) << parts;
+    root.tensor.backward(root.gradient);
+    EXPECT_NEAR(p.grad().item<float>(), 1, 1.0 / 128) << parts;
+  }
+}
+
+// Under the caller's autocast a product of backward would be one of bf16, and a cast of a weight
+// that it makes would be cached without its history.
+TEST(Tail, BackwardRunsOutsideOfAutocast) {
+  test_device();
+  const at::Tensor head = at::linspace(1, -1, 20).view({5, 4}).set_requires_grad(true);
+  const at::Tensor x = at::linspace(-2, 2, 24).view({6, 4});
+  // Its products are of fp32, as with autocast(enabled=False) around a loss.
+  const TailFn fn = [&](const Tensors& in) {
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+    const at::Tensor loss = at::matmul(in[0], head.t()).matmul(head).pow(2).mean();
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    return BackwardRoot{loss, {}};
+  };
+  const auto gradient = [&](int parts) {
+    head.mutable_grad().reset();
+    Division division({{"head", parts}});
+    const InstalledDriver installed(division);
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    const BackwardRoot root = tail("head", fn, {x});
+    EXPECT_TRUE(at::autocast::is_autocast_enabled(at::kCPU)) << "the caller's again";
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+    at::autocast::clear_cache();
+    root.tensor.backward(root.gradient);
+    return head.grad().clone();
+  };
+  EXPECT_TRUE(close(gradient(3), gradient(1)));
+}
+
+TEST(Tail, InputsMayLieInOneMemoryAndInNoOrder) {
+  test_device();
+  const at::Tensor a = at::linspace(-1, 1, 24).view({2, 3, 4}).set_requires_grad(true);
+  const TailFn fn = [](const Tensors& in) {
+    return BackwardRoot{(in[0] * in[1].exp() + in[2]).pow(2).mean(), {}};
+  };
+  const auto run = [&](int parts) {
+    a.mutable_grad().reset();
+    Division division({{"head", parts}});
+    const InstalledDriver installed(division);
+    const at::Tensor turned = (a * 2).transpose(0, 1);  // [3, 2, 4], not contiguous
+    const BackwardRoot root =
+        tail("head", fn, {turned, turned, turned.detach()}, {.dimensions = 2});
+    root.tensor.backward(root.gradient);
+    return Tensors{root.tensor.detach().clone(), a.grad().clone()};
+  };
+  expect_close(run(4), run(1));
+}
+
+TEST(Tail, ThatThrowsInAPartLeavesNothingBehind) {
+  test_device();
+  Net net;
+  int calls = 0;
+  const auto loss = [&](const Tensors& in) {
+    TORCH_CHECK(++calls != 2, "the second part");
+    return at::cross_entropy_loss(in[0].matmul(net.head.t()), in[1]);
+  };
+  EXPECT_NE(refusal([&] { net.run(3, loss); }).find("the second part"), std::string::npos);
+  calls = 10;
+  expect_close(net.run(3, loss), net.run(1, loss));
+}
+
+TEST(Tail, SeveralOfAStepRunInPartsOneBehindTheOther) {
+  test_device();
+  at::Tensor p = at::linspace(-1, 1, 8).view({4, 2}).set_requires_grad(true);
+  const TailFn fn = [](const Tensors& in) { return BackwardRoot{in[0].sin().mean(), {}}; };
+  const auto run = [&](int first, int second) {
+    p.mutable_grad().reset();
+    Division division({{"a", first}, {"b", second}});
+    const InstalledDriver installed(division);
+    for (const char* name : {"a", "b"}) {
+      const BackwardRoot root = tail(name, fn, {p * (name[0] == 'a' ? 2 : 3)});
+      root.tensor.backward(root.gradient);
+    }
+    return Tensors{p.grad().clone()};
+  };
+  expect_close(run(2, 4), run(1, 1));
 }
 
 TEST(Tail, SaysWhatItCannotDivide) {

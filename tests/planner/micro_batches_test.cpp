@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <utility>
 
 #include "planner/plan_as_recorded.h"
 #include "planner/planner.h"
@@ -96,6 +98,56 @@ TEST(MicroBatches, TheFloorIsTheLowestOfAll) {
   EXPECT_TRUE(or_throw(make_plan(index, within(3000))).feasible());
 }
 
+// What is proven needs no search.
+TEST(MicroBatches, AStoppedSearchKnowsFloorAndBoundOfAll) {
+  const Trace trace =
+      with_parts(step_with_head(8, 1), {step_with_head(8, 2), step_with_head(8, 4)});
+  const StepIndex index(trace);
+  std::stop_source stop;
+  stop.request_stop();
+  for (const Bytes budget : {2999, 4000, 8999}) {
+    SCOPED_TRACE(budget);
+    const PlanOutcome whole = or_throw(make_plan(index, within(budget)));
+    PlanRequest request = within(budget);
+    request.stop = stop.get_token();
+    const PlanOutcome stopped = or_throw(make_plan(index, request));
+    EXPECT_EQ(stopped.floor.bytes, 3000);
+    EXPECT_EQ(stopped.lower_bound_step, whole.lower_bound_step);
+    EXPECT_EQ(stopped.kept_from, 3000);
+    // Nothing has to be searched for where the parts alone are enough.
+    EXPECT_EQ(stopped.feasible(), budget >= 3000);
+    request = within(budget);
+    request.max_evaluations = 1;
+    EXPECT_EQ(or_throw(make_plan(index, request)).floor.bytes, 3000);
+  }
+}
+
+TEST(MicroBatches, AStepThatFitsStaysAsItIsAndKnowsTheBoundOfAll) {
+  Trace faster = step_with_head(8, 2);
+  for (Nanoseconds& time : faster.events.time) time /= 2;
+  const Nanoseconds least =
+      simulator::replay(StepIndex(faster), simulator::resident_schedule(StepIndex(faster))).step_ns;
+  const Trace trace = with_parts(step_with_head(8, 1), {std::move(faster)});
+  const StepIndex index(trace);
+  const PlanOutcome outcome = or_throw(make_plan(index, within(9000)));
+  EXPECT_EQ(outcome.kind, PlanKind::fits_already);
+  EXPECT_TRUE(outcome.plan.micro_batches.empty());
+  EXPECT_LE(outcome.lower_bound_step, least);
+  EXPECT_GT(outcome.gap_ppm, 0);
+  EXPECT_EQ(outcome.floor.bytes, 5000);
+  EXPECT_EQ(outcome.kept_from, 5000);
+}
+
+TEST(MicroBatches, KeepTheHostBudget) {
+  const Trace trace = with_parts(step_with_head(8, 1), {step_with_head(8, 2)});
+  const StepIndex index(trace);
+  PlanRequest request = within(5000);
+  request.host_budget = 1;
+  const PlanOutcome outcome = or_throw(make_plan(index, request));
+  ASSERT_TRUE(outcome.feasible());
+  EXPECT_EQ(outcome.predicted.host_bytes, 0);
+}
+
 std::optional<Nanoseconds> step_of(const PlanOutcome& outcome) {
   return outcome.feasible() ? std::optional(outcome.predicted.step_ns) : std::nullopt;
 }
@@ -121,7 +173,20 @@ TEST(MicroBatches, TheBestOfAllRecordingsOnRandomSteps) {
       std::optional<Nanoseconds> best = step_of(one);
       if (step_of(other) && (!best || *step_of(other) < *best)) best = step_of(other);
       ASSERT_EQ(step_of(both), best);
-      EXPECT_LE(both.lower_bound_step, std::min(one.lower_bound_step, other.lower_bound_step));
+      // Where no plan of one is within the budget its bound is of nothing.
+      bool is_possible = false;
+      for (const PlanOutcome* each : {&one, &other}) {
+        const bool is_proven_not =
+            each->kind == PlanKind::infeasible || each->kind == PlanKind::offload_cannot_help;
+        if (is_proven_not) continue;
+        is_possible = true;
+        EXPECT_LE(both.lower_bound_step, each->lower_bound_step);
+      }
+      EXPECT_EQ(is_possible,
+                both.kind != PlanKind::infeasible && both.kind != PlanKind::offload_cannot_help);
+      if (step_of(both)) {
+        EXPECT_LE(both.lower_bound_step, *step_of(both));
+      }
       EXPECT_LE(both.floor.bytes, std::min(one.floor.bytes, other.floor.bytes));
       if (in_less) {
         ASSERT_TRUE(best) << "less memory was enough";

@@ -78,13 +78,20 @@ TEST(MicroBatches, ThatWereNotRecordedAreRefusedWithThoseThatWere) {
     const auto step = unroll(trace, plan_in(rules));
     ASSERT_FALSE(step.ok());
     EXPECT_EQ(step.error().pointer, "/micro_batches");
-    EXPECT_NE(step.error().hint.find("it was in head=2, head=2 with body=3; record it"),
-              std::string::npos)
+    EXPECT_NE(step.error().hint.find("it was in head=2, head=2 with body=3; "), std::string::npos)
         << step.error().hint;
   }
   const Trace alone = trace_with("whole", {});
-  EXPECT_NE(unroll(alone, plan_in({{"head", 2}})).error().hint.find("--micro-batches head=2"),
+  EXPECT_NE(unroll(alone, plan_in({{"head", 2}})).error().hint.find("--micro-batches 'head=2'"),
             std::string::npos);
+}
+
+TEST(MicroBatches, OneIsNotWhatWasRecordedInSeveral) {
+  const Trace alone = trace_with("two", {{"head", 2}});
+  const auto step = unroll(alone, plan_in({{"body", 1}, {"head", 1}}));
+  ASSERT_FALSE(step.ok());
+  EXPECT_EQ(step.error().pointer, "/micro_batches/1");
+  EXPECT_NE(step.error().message.find("has 'head' in micro-batches"), std::string::npos);
 }
 
 TEST(MicroBatches, RulesAreAboutTheStepInThem) {

@@ -493,7 +493,8 @@ TEST(TraceJson, MistakesInMicroBatchesAreNamedWhereTheyAre) {
             "/divided/1/schema/major: is 2; this version reads 1");
   EXPECT_EQ(error("/divided/1/micro_batches/count/0", 1),
             "/divided/1/micro_batches/count/0: is no number of parts, which is 2 or more");
-  EXPECT_EQ(error("/divided/0/run/model", "other"), "/divided/0: is of another model");
+  EXPECT_EQ(error("/divided/0/run/model", "other"),
+            "/divided/0: is of another run: model, batch, dtype, optimizer, threads, ..");
   EXPECT_EQ(error("/divided/0/divided", Json::array({good})),
             "/divided/0/divided/0: is a step in parts inside of another one");
   Json json = good;
@@ -502,6 +503,10 @@ TEST(TraceJson, MistakesInMicroBatchesAreNamedWhereTheyAre) {
   json = good;
   json["divided"][0] = small_json();
   EXPECT_EQ(error_of(json.dump()), "/divided/0: is of a step without micro-batches");
+  EXPECT_EQ(error("/divided/1/micro_batches/count/0", 2),
+            "/divided/1: is in the same micro-batches as another one");
+  EXPECT_NE(error("/divided/1/run/batch", 77).find("/divided/1: is of another run"),
+            std::string::npos);
   json = good;
   json["divided"] = Json::array();
   for (int i = 0; i < 65; ++i) json["divided"].push_back(good["divided"][0]);
