@@ -9,7 +9,6 @@
 #include "cli/torch/child_process.h"
 #include "cli/torch/session.h"
 #include "profiler/torch/recording.h"
-#include "simulator/step/unroll.h"
 #include "traces/trace_json.h"
 
 namespace stowage::cli {
@@ -49,7 +48,8 @@ Result<Trace> record_here(const RecordingRequest& request, const StepUnderPlan* 
     if (request.memory_limit) session->set_memory_limit(*request.memory_limit);
     Run run = session->run();
     run.argv = argv;
-    return profiler::RecordedStep{&session->device(), session->functions(), std::move(run)};
+    return profiler::RecordedStep{&session->device(), session->functions(), std::move(run),
+                                  request.run.micro_batches};
   };
   passes.clean_again = kMostCleanAgain;
   passes.warn = [&console](const std::string& line) { console.warn(line); };
@@ -57,10 +57,7 @@ Result<Trace> record_here(const RecordingRequest& request, const StepUnderPlan* 
   options.warmup = request.warmup;
   options.progress = note;
   if (under != nullptr) options.again = under->again();
-  Result<Trace> trace =
-      guarded([&]() -> Result<Trace> { return profiler::record_passes(passes, options); });
-  if (trace) simulator::set_recorded_parts(request.run.micro_batches, *trace);
-  return trace;
+  return guarded([&]() -> Result<Trace> { return profiler::record_passes(passes, options); });
 }
 
 Result<Trace> record_in_child(const RunRequest& request) {

@@ -6,7 +6,6 @@
 
 #include "executor/division.h"
 #include "profiler/torch/recording.h"
-#include "simulator/step/unroll.h"
 
 namespace stowage::profiler {
 
@@ -20,7 +19,7 @@ Result<Trace> record(executor::Device& device, const StepFunctions& step, Run ru
     };
   }
   passes.open = [&]() -> Result<RecordedStep> {
-    return RecordedStep{&device, step, std::move(run)};
+    return RecordedStep{&device, step, std::move(run), settings.micro_batches};
   };
   passes.warn = settings.warn;
   executor::Division division(settings.micro_batches);
@@ -33,7 +32,6 @@ Result<Trace> record(executor::Device& device, const StepFunctions& step, Run ru
                  "the step has no tail named '" + unasked.front() + "' that runs in micro-batches",
                  "", "", "name one that stowage::tail() is called with"};
   }
-  simulator::set_recorded_parts(settings.micro_batches, *trace);
   return trace;
 }
 

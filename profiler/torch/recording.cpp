@@ -15,6 +15,7 @@
 #include "profiler/torch/calibrate.h"
 #include "profiler/torch/step_hooks.h"
 #include "profiler/torch/woken_launch.h"
+#include "simulator/step/unroll.h"
 
 namespace stowage::profiler {
 
@@ -72,6 +73,7 @@ class Recorder {
     describe(step);
     Result<Trace> trace = assemble(recording_);
     if (!trace) return trace.error();
+    simulator::set_recorded_parts(step.micro_batches, *trace);
     // Nobody plans from a step that computes again.
     if (!options_.again.empty()) return trace;
     if (Status status = calibrate_step(step, *trace); !status) return status.error();

@@ -6,10 +6,12 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "executor/device/device.h"
 #include "profiler/assembly/raw_pass.h"
 #include "profiler/torch/passes.h"
+#include "simulator/step/structure.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 
@@ -27,6 +29,8 @@ struct RecordedStep {
   executor::Device* device = nullptr;
   StepFunctions functions;
   Run run;
+  // That it runs in: the trace says so, and plans for it do.
+  std::vector<simulator::Structure::Parts> micro_batches{};
 };
 
 // The passes, each with the options that it shall have (options.clean_step_ns and
