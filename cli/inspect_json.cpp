@@ -2,6 +2,7 @@
 
 #include "cli/gpu_time.h"
 #include "cli/json_pieces_json.h"
+#include "simulator/step/unroll.h"
 
 namespace stowage::cli {
 namespace {
@@ -14,12 +15,30 @@ Json groups_json(const std::vector<report::GroupRow>& groups) {
   return rows;
 }
 
+// "head in 4 parts"; null: all at once.
+Json parts_json(const Trace& trace) {
+  const std::string parts = simulator::parts_text(simulator::recorded_parts(trace));
+  return parts.empty() ? Json(nullptr) : Json(parts);
+}
+
+Json divided_json(const Trace& trace) {
+  Json rows = Json::array();
+  for (const std::shared_ptr<const Trace>& part : trace.divided) {
+    rows.push_back({{"micro_batches", parts_json(*part)},
+                    {"step_ns", part->overhead.clean.step_ns},
+                    {"peak_requested_bytes", part->peaks.requested.front()}});
+  }
+  return rows;
+}
+
 Json run_json(const Trace& trace, const report::InspectReport& report) {
   return {{"model", trace.run.model},
           {"batch", trace.run.batch},
           {"seq", trace.run.seq},
           {"dtype", trace.run.dtype},
           {"optimizer", trace.run.optimizer},
+          {"micro_batches", parts_json(trace)},
+          {"divided", divided_json(trace)},
           {"source", trace.run.source},
           {"created", trace.run.created},
           {"device", trace.env.device},

@@ -6,6 +6,7 @@
 #include "cli/terminal_plot.h"
 #include "cli/text_table.h"
 #include "report/words.h"
+#include "simulator/step/unroll.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
@@ -23,8 +24,7 @@ std::string head(const Trace& trace, const report::InspectReport& report, const 
           report::count_of(static_cast<std::int64_t>(trace.saved.size()), "saved tensor") + ", " +
           report::count_of(static_cast<std::int64_t>(trace.storages.size()), "storage") + "\n";
   for (const std::shared_ptr<const Trace>& part : trace.divided) {
-    const std::string line = report::run_line(*part);
-    text += "recorded also with " + line.substr(line.rfind(", ") + 2) + ": " +
+    text += "recorded also with " + simulator::parts_text(simulator::recorded_parts(*part)) + ": " +
             format_time(part->overhead.clean.step_ns) + ", peak " +
             format_bytes(part->peaks.requested.front()) + " requested\n";
   }

@@ -13,6 +13,8 @@
 #include "report/simulation.h"
 #include "report/words.h"
 #include "simulator/machine/calibration_settings.h"
+#include "simulator/step/plan_structure.h"
+#include "simulator/step/unroll.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
@@ -91,11 +93,8 @@ std::string simulation_text(const Trace& trace, const report::Simulation& simula
                             const Paint& paint) {
   const simulator::ReplayResult& with = simulation.result;
   const simulator::ReplayResult& without = simulation.resident;
-  std::string in_parts;
-  for (const simulator::MicroBatchRule& rule : plan.micro_batches) {
-    in_parts += ", " + (rule.segment == "*" ? std::string("whole step") : rule.segment) + " in " +
-                report::count_of(rule.count, "part");
-  }
+  std::string in_parts = simulator::parts_text(simulator::parts_of(plan));
+  if (!in_parts.empty()) in_parts.insert(0, ", ");
   std::string text = paint.bold(report::run_line(trace)) + "\n" + title + in_parts + "\n" +
                      report::streaming_line(trace, plan) + "\n";
   PlotOptions plot;

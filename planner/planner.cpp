@@ -17,16 +17,6 @@ namespace stowage::planner {
 
 namespace {
 
-std::string parts_text(const Trace& recording) {
-  std::string text;
-  for (const simulator::Structure::Parts& each : simulator::recorded_parts(recording)) {
-    text += (text.empty() ? "" : " and ") +
-            (each.segment == simulator::kWholeStep ? "the whole step" : each.segment) + " in " +
-            std::to_string(each.parts) + " parts";
-  }
-  return text;
-}
-
 // What is planned for the step in other micro-batches.
 class DividedPlans {
  public:
@@ -87,7 +77,8 @@ class DividedPlans {
       out_ = std::move(of);
       out_.resident = std::move(resident);
       out_.plan.target = std::move(target);
-      std::string note = "in micro-batches: " + parts_text(part);
+      std::string note =
+          "in micro-batches: " + simulator::parts_text(simulator::recorded_parts(part));
       if (out_.kind == PlanKind::fits_already) {
         out_.notes.clear();
         note += ", and nothing else has to change";

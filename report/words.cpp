@@ -7,6 +7,7 @@
 #include <set>
 
 #include "simulator/plan/parameter_shards.h"
+#include "simulator/step/unroll.h"
 #include "traces/size_text.h"
 
 namespace stowage::report {
@@ -63,11 +64,8 @@ std::string run_line(const Trace& trace) {
   if (run.seq > 0) line += ", seq " + std::to_string(run.seq);
   if (!run.dtype.empty()) line += ", " + run.dtype;
   if (!run.optimizer.empty()) line += ", optimizer " + run.optimizer;
-  for (std::size_t i = 0; i < trace.micro_batches.size(); ++i) {
-    const std::string& segment = trace.string(trace.micro_batches.segment[i]);
-    line += ", " + (segment == "*" ? std::string("whole step") : segment) + " in " +
-            count_of(trace.micro_batches.count[i], "part");
-  }
+  const std::string parts = simulator::parts_text(simulator::recorded_parts(trace));
+  if (!parts.empty()) line += ", " + parts;
   return line;
 }
 

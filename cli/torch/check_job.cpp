@@ -157,7 +157,8 @@ class Job {
     if (plan_) request.micro_batches = simulator::parts_of(*plan_);
     Result<Trace> trace = record_in_child(request);
     if (!trace) return trace.error();
-    recorded_ = std::move(trace).value();
+    recorded_ = plan_ ? with_fingerprint(std::move(trace).value(), plan_->target.fingerprint)
+                      : std::move(trace).value();
     return Unit{};
   }
 

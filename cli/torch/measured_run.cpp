@@ -4,7 +4,7 @@
 #include <chrono>
 #include <optional>
 
-#include "cli/torch/micro_batches.h"
+#include "simulator/step/unroll.h"
 
 namespace stowage::cli {
 
@@ -49,20 +49,21 @@ Status dump_step(Session& session, executor::PlannedStep* plan, std::int64_t ste
 std::map<std::string, std::string> facts_of(const Session& session) {
   const Run run = session.run();
   const Environment env = session.environment();
-  return {{"micro-batches",
-           session.micro_batches().empty() ? "none" : parts_text(session.micro_batches())},
-          {"model", run.model},
-          {"batch", std::to_string(run.batch)},
-          {"seq", std::to_string(run.seq)},
-          {"dtype", run.dtype},
-          {"optimizer", run.optimizer},
-          {"seed", std::to_string(run.seed)},
-          {"threads", std::to_string(run.threads)},
-          {"deterministic", run.deterministic ? "yes" : "no"},
-          {"device", env.device},
-          {"device name", env.device_name},
-          {"allocator", env.allocator},
-          {"torch", env.torch}};
+  return {
+      {"micro-batches",
+       session.micro_batches().empty() ? "none" : simulator::parts_text(session.micro_batches())},
+      {"model", run.model},
+      {"batch", std::to_string(run.batch)},
+      {"seq", std::to_string(run.seq)},
+      {"dtype", run.dtype},
+      {"optimizer", run.optimizer},
+      {"seed", std::to_string(run.seed)},
+      {"threads", std::to_string(run.threads)},
+      {"deterministic", run.deterministic ? "yes" : "no"},
+      {"device", env.device},
+      {"device name", env.device_name},
+      {"allocator", env.allocator},
+      {"torch", env.torch}};
 }
 
 void summarize(MeasuredRun& run, const profiler::StepCourse& course) {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cli/console.h"
-#include "report/words.h"
+#include "simulator/step/unroll.h"
 #include "traces/trace_limits.h"
 
 namespace stowage::cli {
@@ -41,7 +41,7 @@ Result<std::vector<Parts>> parse_divisions(const std::vector<std::string>& optio
       }
       Parts parts{{segment, count}};
       if (std::find(divisions.begin(), divisions.end(), parts) != divisions.end()) {
-        return no_division(option, parts_text(parts) + " is named twice");
+        return no_division(option, simulator::parts_text(parts) + " is named twice");
       }
       if (divisions.size() == kMostDivided) {
         return no_division(option, "more than " + std::to_string(kMostDivided) + " in all");
@@ -61,16 +61,6 @@ std::vector<std::string> parts_arguments(const Parts& parts) {
                      {"--micro-batches", each.segment + "=" + std::to_string(each.parts)});
   }
   return arguments;
-}
-
-std::string parts_text(const Parts& parts) {
-  std::string text;
-  for (const auto& each : parts) {
-    text += (text.empty() ? "" : " and ") +
-            (each.segment == simulator::kWholeStep ? "the whole step" : each.segment) + " in " +
-            report::count_of(each.parts, "part");
-  }
-  return text;
 }
 
 }  // namespace stowage::cli

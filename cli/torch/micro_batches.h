@@ -18,7 +18,4 @@ using Parts = std::vector<simulator::Structure::Parts>;
 // The options that say so, as arguments: {"--micro-batches", "head=4", ..}.
 [[nodiscard]] std::vector<std::string> parts_arguments(const Parts& parts);
 
-// "head in 4 parts"; several with "and".
-[[nodiscard]] std::string parts_text(const Parts& parts);
-
 }  // namespace stowage::cli

@@ -63,7 +63,7 @@ Result<FoundTrace> record_again(const simulator::Plan& plan, const std::string& 
   if (!request) return in_target(request.error(), plan_file, flags);
   Result<Trace> trace = record_in_child(*request);
   if (!trace) return trace.error();
-  return FoundTrace{std::move(trace).value(), "", ""};
+  return FoundTrace{with_fingerprint(std::move(trace).value(), plan.target.fingerprint), "", ""};
 }
 
 Result<FoundTrace> find_trace(const simulator::Plan& plan, const std::string& plan_file,

@@ -60,6 +60,14 @@ Result<Trace> record_here(const RecordingRequest& request, const StepUnderPlan* 
   return guarded([&]() -> Result<Trace> { return profiler::record_passes(passes, options); });
 }
 
+Trace with_fingerprint(Trace recorded, const std::string& fingerprint) {
+  if (fingerprint.empty() || recorded.fingerprint == fingerprint) return recorded;
+  for (const std::shared_ptr<const Trace>& part : recorded.divided) {
+    if (part->fingerprint == fingerprint) return *part;
+  }
+  return recorded;
+}
+
 Result<Trace> record_in_child(const RunRequest& request) {
   Result<ScratchFile> scratch = ScratchFile::create();
   if (!scratch) return scratch.error();

@@ -1,6 +1,8 @@
 // A step recorded now.
 #pragma once
 
+#include <string>
+
 #include "cli/command_line.h"
 #include "cli/console.h"
 #include "cli/torch/recording_child.h"
@@ -15,6 +17,10 @@ namespace stowage::cli {
 // request's plan, or null. `argv`: what the trace says of the command.
 [[nodiscard]] Result<Trace> record_here(const RecordingRequest& request, const StepUnderPlan* under,
                                         const Args& argv, const Console& console);
+
+// Of a recording that has micro-batches, too, the one with this fingerprint; else itself. For plans
+// that were made from a recording in micro-batches alone.
+[[nodiscard]] Trace with_fingerprint(Trace recorded, const std::string& fingerprint);
 
 // What `stowage profile` records of it, in a process of its own. Errors: its own.
 [[nodiscard]] Result<Trace> record_in_child(const RunRequest& request);

@@ -279,11 +279,12 @@ std::string profile_json(const Trace& trace, const std::string& trace_file) {
 
 std::string execute_json(const MeasuredRun& run, const simulator::Predicted& predicted,
                          const std::vector<std::string>& failures, const std::string& plan_file,
-                         const std::string& trace_file) {
+                         const std::string& trace_file, const std::string& micro_batches) {
   Json steps = Json::array();
   for (const MeasuredStep& step : run.steps) steps.push_back(step_json(step));
   return dump({{"schema", "stowage-execute/1"},
                {"failures", failures},
+               {"micro_batches", micro_batches.empty() ? Json(nullptr) : Json(micro_batches)},
                {"measured", run_json(run)},
                {"predicted", predicted_json(predicted)},
                {"error", error_figures(run, predicted)},

@@ -23,11 +23,13 @@ namespace stowage::cli {
 // `stowage profile --json`.
 [[nodiscard]] std::string profile_json(const Trace& trace, const std::string& trace_file);
 
-// `stowage execute --json`; `failures`: budgets of the plan that the run is above.
+// `stowage execute --json`; `micro_batches`: "head in 4 parts", or empty; `failures`: budgets of
+// the plan that the run is above.
 [[nodiscard]] std::string execute_json(const MeasuredRun& run,
                                        const simulator::Predicted& predicted,
                                        const std::vector<std::string>& failures,
-                                       const std::string& plan_file, const std::string& trace_file);
+                                       const std::string& plan_file, const std::string& trace_file,
+                                       const std::string& micro_batches);
 
 struct Verification {
   std::string plan_file;

@@ -8,6 +8,7 @@
 #include "cli/torch/run_arguments.h"
 #include "cli/torch/torch_verbs.h"
 #include "report/words.h"
+#include "simulator/step/unroll.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
@@ -17,7 +18,9 @@ namespace {
 std::string execute_text(const PlanInputs& inputs, const MeasuredRun& run,
                          const std::vector<std::string>& failures) {
   const simulator::Predicted& predicted = inputs.predicted;
-  std::string text = "ran " + report::run_line(*inputs.trace) + " under " + inputs.plan_file + "\n";
+  const std::string parts = simulator::parts_text(inputs.structure.parts);
+  std::string text = "ran " + report::run_line(*inputs.trace) + " under " + inputs.plan_file +
+                     (parts.empty() ? "" : ", " + parts) + "\n";
   for (const std::string& failure : failures) text += "  failed      " + failure + "\n";
   text += "  peak        " + report::exact_bytes(run.peak_requested) + " requested, predicted " +
           report::with_commas(predicted.peak_requested) + ", difference " +
@@ -94,7 +97,8 @@ int verb_execute(const Args& args, std::ostream& out, std::ostream& err) {
     if (console.json) {
       for (const std::string& failure : failures) console.warn(failure);
       console.out << execute_json(*measured, inputs->predicted, failures, inputs->plan_file,
-                                  inputs->trace_file);
+                                  inputs->trace_file,
+                                  simulator::parts_text(inputs->structure.parts));
     } else {
       console.out << execute_text(*inputs, *measured, failures);
     }

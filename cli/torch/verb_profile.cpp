@@ -37,7 +37,7 @@ Result<Trace> record_sweep(const RecordingRequest& request, const StepUnderPlan*
   Result<Trace> trace = record_here(request, under, argv, console);
   if (!trace) return trace;
   for (const Parts& parts : divisions) {
-    if (console.progress()) console.note(parts_text(parts) + " ..");
+    if (console.progress()) console.note(simulator::parts_text(parts) + " ..");
     RecordingRequest divided = request;
     divided.run.micro_batches = parts;
     Result<Trace> part = record_divided(divided);
@@ -51,7 +51,7 @@ Result<Trace> record_sweep(const RecordingRequest& request, const StepUnderPlan*
     }
     if (const std::string op = normalises_over_batch(*part); !op.empty()) {
       console.warn(op + " normalises over the batch, in micro-batches over one part at a time: " +
-                   parts_text(parts) + " trains otherwise than the whole");
+                   simulator::parts_text(parts) + " trains otherwise than the whole");
     }
     trace->divided.push_back(std::make_shared<const Trace>(std::move(part).value()));
   }
@@ -99,8 +99,8 @@ std::string profile_text(const Trace& trace, const std::string& file) {
           " with those that they call\n";
   if (trace.gpu.size() > 0) text += gpu_text(trace);
   for (const auto& each : trace.divided) {
-    text += "  in parts      " + parts_text(simulator::recorded_parts(*each)) + ": peak " +
-            report::exact_bytes(each->peaks.requested.front()) + " requested, " +
+    text += "  in parts      " + simulator::parts_text(simulator::recorded_parts(*each)) +
+            ": peak " + report::exact_bytes(each->peaks.requested.front()) + " requested, " +
             (each->overhead.clean.step_ns == 0 ? "offloaded"
                                                : format_time(each->overhead.clean.step_ns)) +
             "\n";

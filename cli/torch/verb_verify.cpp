@@ -8,7 +8,6 @@
 #include "cli/torch/child_process.h"
 #include "cli/torch/judgement.h"
 #include "cli/torch/measured_text.h"
-#include "cli/torch/micro_batches.h"
 #include "cli/torch/model_error.h"
 #include "cli/torch/plan_inputs.h"
 #include "cli/torch/results_json.h"
@@ -18,6 +17,7 @@
 #include "executor/tensor_dump.h"
 #include "report/words.h"
 #include "simulator/plan/plan_json.h"
+#include "simulator/step/unroll.h"
 #include "traces/size_text.h"
 #include "traces/trace_json.h"
 
@@ -160,7 +160,7 @@ Demands demands_of(const PlanInputs& inputs, const MeasuredRun& planned, bool to
 Status compare_with_plain(const VerifiedRun& planned, const PlanInputs& inputs,
                           const Args& arguments, Verification& v) {
   if (inputs.structure.parts.empty()) return Unit{};
-  v.micro_batches = parts_text(inputs.structure.parts);
+  v.micro_batches = simulator::parts_text(inputs.structure.parts);
   auto plain = beside_plain(planned, v.compared_steps, arguments);
   if (!plain) return plain.error();
   v.beside_plain = std::move(plain).value();

@@ -90,6 +90,16 @@ void set_recorded_parts(const std::vector<Structure::Parts>& parts, Trace& recor
   }
 }
 
+std::string parts_text(const std::vector<Structure::Parts>& parts) {
+  std::string text;
+  for (const Structure::Parts& each : parts) {
+    text += (text.empty() ? "" : " and ") +
+            (each.segment == kWholeStep ? "the whole step" : each.segment) + " in " +
+            std::to_string(each.parts) + (each.parts == 1 ? " part" : " parts");
+  }
+  return text;
+}
+
 bool is_in_parts(const Trace& recording, const std::vector<Structure::Parts>& parts) {
   const std::vector<Structure::Parts> has = recorded_parts(recording);
   return has.size() == parts.size() && std::is_permutation(has.begin(), has.end(), parts.begin());
@@ -97,7 +107,8 @@ bool is_in_parts(const Trace& recording, const std::vector<Structure::Parts>& pa
 
 namespace {
 
-std::string parts_text(const std::vector<Structure::Parts>& parts) {
+// As `profile --micro-batches` takes it, one of them.
+std::string spec_of(const std::vector<Structure::Parts>& parts) {
   std::string text;
   for (const Structure::Parts& each : parts) {
     text += (text.empty() ? "" : " with ") + each.segment + "=" + std::to_string(each.parts);
@@ -115,14 +126,14 @@ Result<const Trace*> recording_in_parts(const Trace& recording,
   std::string has;
   for (const std::shared_ptr<const Trace>& each : recording.divided) {
     if (is_in_parts(*each, parts)) return each.get();
-    has += (has.empty() ? "" : ", ") + parts_text(recorded_parts(*each));
+    has += (has.empty() ? "" : ", ") + spec_of(recorded_parts(*each));
   }
   return Error{ErrorCode::bad_input,
-               "the step was not recorded in the micro-batches " + parts_text(parts), "", "",
+               "the step was not recorded in the micro-batches " + spec_of(parts), "", "",
                (has.empty() ? "" : "it was in " + has + "; ") +
                    (parts.size() > 1 ? "several segments at once cannot be recorded yet"
                                      : "record it with stowage profile --micro-batches '" +
-                                           parts_text(parts) + "'")};
+                                           spec_of(parts) + "'")};
 }
 
 Result<Step> unroll(const Trace& recording, const Structure& structure,

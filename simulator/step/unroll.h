@@ -1,6 +1,7 @@
 // unroll(): a structure onto a recording, into a Step.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "simulator/step/step.h"
@@ -20,6 +21,8 @@ namespace stowage::simulator {
 // Writes that down.
 void set_recorded_parts(const std::vector<Structure::Parts>& parts, Trace& recording);
 
+// "head in 4 parts"; several with "and".
+[[nodiscard]] std::string parts_text(const std::vector<Structure::Parts>& parts);
 [[nodiscard]] bool is_in_parts(const Trace& recording, const std::vector<Structure::Parts>& parts);
 
 // The recording of the step in these parts, in any order: itself, or one of its Trace::divided. No

@@ -67,6 +67,31 @@ TEST(MicroBatches, AreThoseOfTheRunThatIsRecordedUnderThePlan) {
   job.verify(false);
 }
 
+// Such a recording by itself can be planned, too.
+TEST(MicroBatches, AreKeptByAPlanOfARecordingInThemAlone) {
+  MainJob job;
+  job.profile("mlp:layers=3,width=32", "4", "none", {"--micro-batches", "*=2"});
+  std::ofstream(job.plan) << R"({ "schema": "stowage-plan/1", "for": { "trace_file": ")"
+                          << job.trace
+                          << R"(" }, "micro_batches": [{"segment": "*", "count": 2}] })";
+  const std::string alone = job.folder.file("alone.json.gz");
+  ASSERT_EQ(stowage({"profile", "--plan", job.plan, "-o", alone, "-q"}).code, 0);
+  const std::string plan = job.folder.file("alone.plan.json");
+  const Outcome planned = stowage({"plan", alone, "--budget", "85%", "-o", plan, "--json"});
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  EXPECT_EQ(json::parse(std::ifstream(plan)).at("micro_batches").size(), 1U);
+  const Outcome inspected = stowage({"inspect", alone, "--json"});
+  EXPECT_NE(inspected.out.find("the whole step in 2 parts"), std::string::npos);
+  // Recorded again without it: as the step in parts that it was made of.
+  std::filesystem::remove(alone);
+  const Outcome executed = stowage({"execute", "--plan", plan, "--steps", "3", "--json"});
+  ASSERT_EQ(executed.code, 0) << executed.err;
+  const json result = json::parse(executed.out);
+  EXPECT_EQ(result.at("micro_batches"), "the whole step in 2 parts");
+  EXPECT_EQ(result.at("measured").at("peak_requested_bytes"),
+            result.at("predicted").at("peak_requested_bytes"));
+}
+
 TEST(MicroBatches, AreSaidWhereverTheirPlanIs) {
   MainJob job;
   job.profile("mlp:layers=2,width=16", "4", "none", {"--micro-batches", "*=2,4"});
@@ -85,7 +110,7 @@ TEST(MicroBatches, AreSaidWhereverTheirPlanIs) {
   };
   says({"diff", plans[0], plans[1]}, "micro_batches");
   says({"simulate", job.trace, "--plan", plans[1]}, "whole step in 4 parts");
-  says({"inspect", job.trace}, "recorded also with whole step in 4 parts");
+  says({"inspect", job.trace}, "recorded also with the whole step in 4 parts");
   const std::string verified = job.folder.file("v.json");
   const Outcome verify = stowage({"verify", "--plan", plans[1], "--json"});
   ASSERT_EQ(verify.code, 0) << verify.err;
