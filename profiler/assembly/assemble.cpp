@@ -366,10 +366,10 @@ class Assembler {
 
   void next_phase(PhaseKind kind, EventId first) {
     pending_optimizer_ = false;
-    // What stood behind a backward was no optimizer: forward or backward goes on (micro-batches).
+    // What stood behind a backward was no optimizer where another one follows (micro-batches).
     PhaseKind& last = trace_.phases.kind.back();
     const bool goes_on = kind == PhaseKind::forward || kind == PhaseKind::backward;
-    if (goes_on && last == PhaseKind::optimizer && !has_update_) last = kind;
+    if (goes_on && last == PhaseKind::optimizer && !has_update_) last = PhaseKind::forward;
     if (kind == PhaseKind::optimizer) has_update_ = false;
     close_phase(EventId(first.value - 1));
     open_phase(kind, first);

@@ -32,7 +32,7 @@ TEST(TorchBadInput, ProfileNamesWhatIsWrong) {
   expect_error({"profile", "mlp", "--optimizer", "adma", "-o", out}, 2, {"adma", "adam"});
   expect_error({"profile", "mlp", "--dtype", "fp8", "-o", out}, 2, {"fp8"});
   expect_error({"profile", "mlp", "--batchs", "4", "-o", out}, 2, {"batchs", "--batch"});
-  expect_error({"profile", "mlp", "--micro-batches", "4", "-o", out}, 2, {"not supported yet"});
+  expect_error({"profile", "mlp", "--batch-sweep", "4", "-o", out}, 2, {"not supported yet"});
   expect_error({"profile", "mlp", "--device", "cuda", "-o", out}, 4, {"CUDA"});
   expect_error({"profile", "mlp"}, 2, {"output"});
   expect_error({"profile", "mlp", "--seed", "x", "-o", out}, 2, {"seed", "'x'", "whole number"});
