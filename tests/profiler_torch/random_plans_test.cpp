@@ -14,6 +14,7 @@
 #include "simulator/lowering/lowering.h"
 #include "simulator/lowering/skipped_update.h"
 #include "simulator/replay/replay.h"
+#include "simulator/schedule/tenant_kind.h"
 #include "tests/profiler_torch/recorded_model.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/support/random_modes.h"
@@ -227,7 +228,7 @@ class RandomPlans {
                      ", damage " + std::to_string(damage));
         delay_seed_.store(random());
         run_beside_twin(damaged, i % 2 == 1 ? 2 : 1, false);
-        if (::testing::Test::HasFailure()) return;
+        if (::testing::Test::HasFailure()) return print(damaged);
         ++ran;
       }
     }
@@ -237,6 +238,24 @@ class RandomPlans {
   }
 
  private:
+  // Which schedules are drawn hangs on the times that were recorded, so a seed does not give one
+  // back: what ran is written out.
+  void print(const simulator::Schedule& schedule) const {
+    std::cout << (ran_ % 2 == 0 ? "planned memory" : "caching") << ", delays " << delay_seed_.load()
+              << "\n";
+    for (const simulator::Instruction& each : schedule.instructions) {
+      const simulator::Stay& stay = schedule.stays[each.stay.index()];
+      const std::size_t event = each.anchor.event.index();
+      std::cout << simulator::name_of(each.action) << " stay " << each.stay.value
+                << (stay.is_made ? " made" : "") << (stay.wraps ? " wraps" : "") << " of "
+                << simulator::label(*recorded_.trace, schedule, stay.tenant) << " at host "
+                << schedule.tenants[stay.tenant.index()].host_offset << ", modes "
+                << static_cast<int>(stay.load_mode) << " " << static_cast<int>(stay.store_mode)
+                << (each.anchor.side == simulator::Side::before ? ", before " : ", behind ")
+                << name_of(recorded_.trace->events.kind[event]) << " " << event << "\n";
+    }
+  }
+
   // Both run the same batches. `as_lowered`: nothing is copied that is not in the schedule, and the
   // arena has no byte too many.
   // Every second one is in planned memory.
