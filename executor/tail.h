@@ -17,11 +17,12 @@
 #include <vector>
 
 #include "executor/backward_root.h"
+#include "simulator/step/structure.h"
 
 namespace stowage {
 
 // The tail that is all of the step.
-inline constexpr const char* kWholeStep = "*";
+using simulator::kWholeStep;
 
 // A function of its inputs and of parameters; it may consume the inputs.
 using TailFn = std::function<executor::BackwardRoot(std::vector<at::Tensor>)>;

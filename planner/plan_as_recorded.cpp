@@ -172,12 +172,8 @@ class Planner {
     return wanders ? peak + peak / kWandersBy : peak;
   }
 
-  // Proven: no plan keeps a budget below it. What is reserved is never less than what is active,
-  // and whole pages.
   [[nodiscard]] Bytes lowest_budget() const {
-    const Bytes pages = (out_.floor.bytes + simulator::kDevicePage - 1) / simulator::kDevicePage;
-    return request_.budget_on == PeakKind::reserved ? pages * simulator::kDevicePage
-                                                    : out_.floor.bytes;
+    return stowage::planner::lowest_budget(out_.floor.bytes, request_.budget_on);
   }
 
   // The least of the answer, which may be the tightest plan itself, of nothing moved, and of the
@@ -230,7 +226,7 @@ class Planner {
     if (within_budget(out_.predicted) && within_host_budget(out_.predicted)) {
       if (!request_.budget) return Unit{};
       out_.lower_bound_step = shortest_step(bounding(), *request_.budget);
-      set_gap();
+      set_gap(out_);
       return Unit{};
     }
     out_.kind = PlanKind::policy_over_budget;
@@ -655,7 +651,7 @@ class Planner {
     if (!out_.predicted.allocator_exact) out_.notes.emplace_back(simulator::kAllocatorRemark);
     if (out_.predicted.active_varies) out_.notes.emplace_back(simulator::kActiveVariesRemark);
     plan.predicted = predicted_of(out_.predicted);
-    set_gap();
+    set_gap(out_);
     return Unit{};
   }
 
@@ -675,15 +671,6 @@ class Planner {
     return Unit{};
   }
 
-  void set_gap() {
-    const Nanoseconds bound = out_.lower_bound_step;
-    const Nanoseconds above = std::max<Nanoseconds>(out_.predicted.step_ns - bound, 0);
-    out_.gap_ppm =
-        bound > 0 ? static_cast<std::int64_t>(static_cast<Wide>(above) * kPpm / bound) : 0;
-    out_.plan.lower_bound_step = bound;
-    out_.plan.gap_ppm = out_.gap_ppm;
-  }
-
   const simulator::StepIndex& index_;
   const PlanRequest& request_;
   const std::optional<Nanoseconds> beats_;
@@ -699,6 +686,21 @@ class Planner {
 };
 
 }  // namespace
+
+void set_gap(PlanOutcome& outcome) {
+  const Nanoseconds bound = outcome.lower_bound_step;
+  const Nanoseconds above = std::max<Nanoseconds>(outcome.predicted.step_ns - bound, 0);
+  outcome.gap_ppm =
+      bound > 0 ? static_cast<std::int64_t>(static_cast<Wide>(above) * kPpm / bound) : 0;
+  outcome.plan.lower_bound_step = bound;
+  outcome.plan.gap_ppm = outcome.gap_ppm;
+}
+
+Bytes lowest_budget(Bytes floor, simulator::PeakKind on) {
+  if (on != simulator::PeakKind::reserved) return floor;
+  const Bytes pages = (floor + simulator::kDevicePage - 1) / simulator::kDevicePage;
+  return pages * simulator::kDevicePage;
+}
 
 Result<PlanOutcome> plan_as_recorded(const simulator::StepIndex& index, const PlanRequest& request,
                                      std::optional<Nanoseconds> beats) {

@@ -18,4 +18,11 @@ namespace stowage::planner {
                                                    const PlanRequest& request,
                                                    std::optional<Nanoseconds> beats = {});
 
+// Gap and bound of an outcome and of its plan, by its bound and prediction.
+void set_gap(PlanOutcome& outcome);
+
+// Proven: no plan keeps a budget below it. What is reserved is never less than what is active, and
+// whole pages.
+[[nodiscard]] Bytes lowest_budget(Bytes floor, simulator::PeakKind on);
+
 }  // namespace stowage::planner

@@ -8,7 +8,6 @@
 
 #include "planner/budget.h"
 #include "planner/plan_as_recorded.h"
-#include "simulator/placement/placement.h"
 #include "simulator/plan/plan.h"
 #include "simulator/step/unroll.h"
 #include "traces/size_text.h"
@@ -40,7 +39,7 @@ class DividedPlans {
       if (!outcome) return outcome;
       take(std::move(outcome).value(), *part);
     }
-    set_gap();
+    set_gap(out_);
     return std::move(out_);
   }
 
@@ -69,7 +68,7 @@ class DividedPlans {
       floor.op = OpId();
       for (FloorStorage& each : floor.storages) each.storage = StorageId();
     }
-    floor.reached = kept_from > 0 && kept_from <= lowest_budget(floor);
+    floor.reached = kept_from > 0 && kept_from <= lowest_budget(floor.bytes, request_.budget_on);
     const PlanKind kind = kind_of_both(of);
     if (is_better(of)) {
       ReplayResult resident = std::move(out_.resident);
@@ -118,21 +117,6 @@ class DividedPlans {
     if (out_.feasible() || of.feasible()) return PlanKind::planned;
     const bool is_proven = out_.kind != PlanKind::not_found && of.kind != PlanKind::not_found;
     return is_proven ? PlanKind::infeasible : PlanKind::not_found;
-  }
-
-  [[nodiscard]] Bytes lowest_budget(const MemoryFloor& floor) const {
-    if (request_.budget_on != simulator::PeakKind::reserved) return floor.bytes;
-    const Bytes page = simulator::kDevicePage;
-    return (floor.bytes + page - 1) / page * page;
-  }
-
-  void set_gap() {
-    const Nanoseconds bound = out_.lower_bound_step;
-    const Nanoseconds above = std::max<Nanoseconds>(out_.predicted.step_ns - bound, 0);
-    out_.gap_ppm =
-        bound > 0 ? static_cast<std::int64_t>(static_cast<Wide>(above) * kPpm / bound) : 0;
-    out_.plan.lower_bound_step = bound;
-    out_.plan.gap_ppm = out_.gap_ppm;
   }
 
   const simulator::StepIndex& index_;

@@ -131,10 +131,10 @@ void ParetoSearch::start(int budgets) {
                          std::move(outcome.plan),
                          true};
     };
-    const Bytes resident = peak(trace->resident(placement));
+    const Bytes resident = peak(trace->at_once(placement));
     const TraceData& whole = whole_of(*trace);
     const Bytes floor = floor_of(whole, on);
-    hand_over(Found{0, {}, BoundPoint{resident, trace->resident(placement).step_ns}, floor});
+    hand_over(Found{0, {}, BoundPoint{resident, trace->at_once(placement).step_ns}, floor});
     const std::vector<Bytes> all = spread_budgets(floor, resident, budgets);
     const auto& policies = planner::policies();
     const double steps = static_cast<double>(all.size() + policies.size());

@@ -26,8 +26,9 @@ TraceData::TraceData(const TracePtr& step, Trace part)
       sha256(step->sha256),
       machine(step->machine),
       whole(step),
-      resident_cached(step->resident_cached),
-      resident_placed(step->resident_placed) {}
+      resident_cached(simulator::replay(index, simulator::resident_schedule(index))),
+      resident_placed(simulator::replay(
+          index, simulator::resident_schedule(index, simulator::PlacementMode::planned))) {}
 
 Result<TracePtr> in_parts(const TracePtr& data,
                           const std::vector<simulator::Structure::Parts>& parts) {

@@ -39,13 +39,17 @@ struct TraceData {
   // The step with all of the batch at once, where this is it in micro-batches; else null. Plans are
   // for the file, so for that.
   const std::shared_ptr<const TraceData> whole;
-  // All at once, nothing moves, no hooks run: in PyTorch's allocator, and in planned memory.
+  // Nothing moves, no hooks run: in PyTorch's allocator, and in planned memory.
   const simulator::ReplayResult resident_cached;
   const simulator::ReplayResult resident_placed;
 
   // What a plan for the file says it is for.
   [[nodiscard]] const std::string& fingerprint() const {
     return whole ? whole->trace.fingerprint : trace.fingerprint;
+  }
+  // The step at once: what a budget's percentage is of.
+  [[nodiscard]] const simulator::ReplayResult& at_once(simulator::PlacementMode placement) const {
+    return whole ? whole->resident(placement) : resident(placement);
   }
   [[nodiscard]] const simulator::ReplayResult& resident(simulator::PlacementMode placement) const {
     return placement == simulator::PlacementMode::planned ? resident_placed : resident_cached;

@@ -38,7 +38,7 @@ bool BudgetField::take() {
     if (!typed.isEmpty()) {
       const simulator::PlacementMode placement = document_.state()->plan.placement;
       const Result<Bytes> size = parse_size(
-          typed.toStdString(), planner::peak_of(document_.trace()->resident(placement), now.on));
+          typed.toStdString(), planner::peak_of(document_.trace()->at_once(placement), now.on));
       if (!size) {
         Q_EMIT refused(size.error());
         return false;

@@ -103,7 +103,7 @@ void ParetoView::refresh() {
   stack_->set_reason({});
 
   const simulator::PeakKind on = search_.counter();
-  const Nanoseconds resident_step = now->resident().step_ns;
+  const Nanoseconds resident_step = now->trace->at_once(now->plan().placement).step_ns;
   ParetoPlot::Content content;
   content.memory_title = tr("peak %1 memory").arg(QString::fromUtf8(simulator::name_of(on)));
   if (now->trace->machine == MachineKind::assumed) content.memory_title += tr(" (assumed machine)");

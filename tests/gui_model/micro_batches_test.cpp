@@ -75,7 +75,9 @@ TEST_F(MicroBatchesTest, APlanThatHasThemShowsTheStepInThem) {
   EXPECT_EQ(shown(), (std::vector<simulator::Structure::Parts>{{"head", 2}}));
   EXPECT_EQ(opened, 1) << "views of other rows";
   EXPECT_EQ(peak(), 5000);
-  EXPECT_EQ(document_.current()->resident().peak_requested, 9000) << "the step at once";
+  EXPECT_EQ(document_.current()->resident().peak_requested, 5000) << "of the step shown";
+  const auto placement = document_.current()->plan().placement;
+  EXPECT_EQ(document_.trace()->at_once(placement).peak_requested, 9000);
   ASSERT_TRUE(document_.outcome().has_value());
   // On to others, and back.
   plan(3000);
