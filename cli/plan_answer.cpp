@@ -310,7 +310,8 @@ std::string plan_text(const simulator::StepIndex& index, const PlanAnswer& answe
   }
   text += figures(answer);
   text += recompute_text(index.step());
-  if (outcome.plan.parameters) text += "\n" + report::streaming_line(trace, outcome.plan);
+  const std::string streaming = report::streaming_lines(trace, outcome.plan);
+  if (!streaming.empty()) text += "\n" + streaming;
   if (outcome.plan.budget.device) {
     text += std::string("\nBudget: ") + report::exact_bytes(*outcome.plan.budget.device) + " " +
             simulator::name_of(answer.budget_on);

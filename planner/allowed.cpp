@@ -11,6 +11,7 @@ std::string Allowed::text() const {
   add(offload, "offload");
   add(recompute, "recompute");
   add(parameters, "params");
+  add(optimizer, "optimizer");
   add(micro_batches, "micro-batch");
   return text.empty() ? "nothing" : text;
 }

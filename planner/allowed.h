@@ -9,6 +9,7 @@ struct Allowed {
   bool offload = true;        // saved tensors leave and come back
   bool recompute = true;      // segments run again in backward
   bool parameters = true;     // parameters stream
+  bool optimizer = true;      // its state streams
   bool micro_batches = true;  // the step runs in those that it was recorded in besides
   bool operator==(const Allowed&) const = default;
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "planner/streaming_layers.h"
 #include "simulator/step/block_bytes.h"
 
 namespace stowage::planner {
@@ -43,7 +44,7 @@ std::vector<std::int32_t> Movable::breakpoints() const {
 const std::vector<OptionCopy>& Movable::returns() const {
   const Option* most = &options.front();
   for (const Choice choice :
-       {Choice::forward, Choice::backward, Choice::shared, Choice::separate}) {
+       {Choice::always, Choice::forward, Choice::backward, Choice::shared, Choice::separate}) {
     const Option* const of = option(choice);
     if (of != nullptr && of->back.size() >= most->back.size()) most = of;
   }
@@ -73,7 +74,13 @@ Footprints::Footprints(const simulator::StepIndex& index, simulator::PeakKind ki
       positions_(static_cast<std::int32_t>(2 * index.event_count())) {
   unit_of_.assign(index.trace().storages.size(), -1);
   find_saved(allowed);
-  if (allowed.parameters) find_parameters();
+  streaming_layer_ = streaming_layers(index.trace());
+  const std::vector<LayerId> of_state = streaming_layers_of_state(index.trace());
+  for (std::size_t s = 0; s < of_state.size(); ++s) {
+    if (of_state[s].valid()) streaming_layer_[s] = of_state[s];
+  }
+  if (allowed.parameters) find_model_state(Moves::parameters);
+  if (allowed.optimizer) find_model_state(Moves::optimizer_state);
   for (Movable& movable : movable_) find_dominant(movable);
   const Trace& trace = index.trace();
   std::vector<Bytes> all(static_cast<std::size_t>(positions_) + 1, 0);
@@ -159,12 +166,18 @@ std::vector<Bytes> Footprints::lowest_curve() const {
 void Footprints::add_layer(const Movable& movable, Choice choice, Decisions& out) const {
   static const simulator::StreamModes kModes(
       {StreamMode::forward, StreamMode::backward, StreamMode::always});  // as kStreamChoices
+  const std::vector<StorageId>& all = state_of_.at({movable.what, movable.layer});
+  if (movable.what == Moves::optimizer_state) {
+    out.optimizer.state_streams.resize(index_->trace().storages.size(), false);
+    for (const StorageId s : all) out.optimizer.state_streams[s.index()] = true;
+    return;
+  }
   simulator::ParameterDecisions& parameters = out.parameters;
   parameters.stream = kModes;
   parameters.shard_of.resize(index_->trace().storages.size(), -1);
   const auto shard = static_cast<std::int32_t>(
       std::find(kStreamChoices.begin(), kStreamChoices.end(), choice) - kStreamChoices.begin());
-  for (const StorageId s : parameters_of_.at(movable.layer)) parameters.shard_of[s.index()] = shard;
+  for (const StorageId s : all) parameters.shard_of[s.index()] = shard;
 }
 
 Decisions Footprints::decisions(const std::vector<Choice>& choices, simulator::ReleasePoint release,
@@ -194,7 +207,7 @@ Decisions Footprints::tight(const std::vector<Choice>& choices) const {
   simulator::ReloadPoint reload;
   reload.kind = simulator::ReloadPoint::Kind::unpack;
   Decisions out = decisions(choices, release, reload);
-  if (!out.parameters.stream.off()) out.budget = 0;
+  if (!out.parameters.stream.off() || !out.optimizer.state_streams.empty()) out.budget = 0;
   return out;
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "planner/allowed.h"
@@ -17,13 +18,17 @@
 
 namespace stowage::planner {
 
+enum class Moves : std::uint8_t { saved_tensor, parameters, optimizer_state };
+
 // What is decided about together: a storage of this step with at least one saved tensor that can be
-// offloaded, or the parameters of one layer that can stream.
+// offloaded, or the parameters of one layer that can stream, or the optimizer's state of these.
 struct Movable {
-  std::vector<StorageId> storages;  // one, or the parameters of a layer and the layers inside
-  LayerId layer;  // whose parameters they are (streaming_layers.h); none for saved tensors
+  Moves what = Moves::saved_tensor;
+  std::vector<StorageId> storages;  // one, or those of a layer and the layers inside
+  LayerId layer;  // whose parameters or state they are (streaming_layers.h); none: saved tensors
   std::vector<Option> options;  // `keep` first
-  // When it can leave: its first pack; the end of the parameters' last use in forward.
+  // When it can leave: its first pack; the end of the parameters' last use in forward; the step's
+  // begin for the optimizer's state.
   EventId leaves;
   // A choice with at most as many bytes as every other one at every position, if there is one.
   std::int32_t dominant = -1;
@@ -38,16 +43,16 @@ struct Movable {
   }
   // Positions at which any choice's bytes change, in order, each once.
   [[nodiscard]] std::vector<std::int32_t> breakpoints() const;
-  // The copies back in the order of their uses, of the option with the most of them. Of a layer's
-  // parameters one that stands for all, which only ranks them: each has uses of its own
-  // (Footprints::units()), and bounds go by those.
+  // The copies back in the order of their uses, of the option with the most of them. Of a layer one
+  // that stands for all, which only ranks them: each parameter and each piece of state has uses of
+  // its own (Footprints::units()), and bounds go by those.
   [[nodiscard]] const std::vector<OptionCopy>& returns() const;
   // Bytes that go over the link each way where it is copied as a whole.
   [[nodiscard]] Bytes range() const;
 };
 
-// What a transfer moves at least: a storage with saved tensors, or one parameter, whatever else is
-// decided about with it. Its options, `keep` first.
+// What a transfer moves at least: a storage with saved tensors, one parameter, or one piece of
+// optimizer state, whatever else is decided about with it. Its options, `keep` first.
 struct MovedUnit {
   StorageId storage;
   std::vector<Option> options;
@@ -88,13 +93,13 @@ class Footprints {
 
   // Of everything that can move, in order of movables.
   [[nodiscard]] const std::vector<MovedUnit>& units() const { return units_; }
-  // Of a parameter that can stream.
-  [[nodiscard]] const MovedUnit& unit_of(StorageId parameter) const {
-    return units_[static_cast<std::size_t>(unit_of_[parameter.index()])];
+  // Of a parameter or piece of optimizer state that can stream.
+  [[nodiscard]] const MovedUnit& unit_of(StorageId storage) const {
+    return units_[static_cast<std::size_t>(unit_of_[storage.index()])];
   }
 
-  // As decisions: offloaded storages with these points, copies on the lanes. Parameters that stream
-  // are loaded automatically; those of one mode are one shard.
+  // As decisions: offloaded storages with these points, copies on the lanes. What streams is loaded
+  // automatically; parameters of one mode are one shard.
   [[nodiscard]] simulator::Decisions decisions(const std::vector<Choice>& choices,
                                                simulator::ReleasePoint release,
                                                simulator::ReloadPoint reload) const;
@@ -104,10 +109,10 @@ class Footprints {
 
  private:
   void find_saved(const Allowed& allowed);
-  void find_parameters();
+  void find_model_state(Moves what);
   void find_dominant(Movable& movable);
   void add_layer(const Movable& movable, Choice choice, simulator::Decisions& out) const;
-  void add_parameters(Choice choice);
+  void add_streaming(Moves what, Choice choice);
   void add_layer_option(Movable& movable, Choice choice, const simulator::Movement& movement) const;
 
   const simulator::StepIndex* index_;
@@ -115,8 +120,9 @@ class Footprints {
   bool counts_recompute_;
   std::int32_t positions_;
   std::vector<Movable> movable_;
-  std::vector<LayerId> streaming_layer_;                     // by storage
-  std::map<LayerId, std::vector<StorageId>> parameters_of_;  // those of each such layer
+  std::vector<LayerId> streaming_layer_;  // by storage, of parameters and optimizer state
+  // All of each such layer, what has to stay included.
+  std::map<std::pair<Moves, LayerId>, std::vector<StorageId>> state_of_;
   std::vector<MovedUnit> units_;
   std::vector<std::int32_t> unit_of_;  // by storage, -1 = none
   std::vector<Bytes> resident_;

@@ -21,7 +21,8 @@ namespace stowage::planner {
 
 // keep: as recorded. Of a storage with saved tensors, shared: one copy out and back; separate: one
 // copy a saved view, one back an unpack ("share": false). Of parameters, forward, backward and
-// always: they stream in that mode (simulator/plan/stream_modes.h). again: some structure of the
+// always: they stream in that mode (simulator/plan/stream_modes.h). Of optimizer state, always: it
+// streams. again: some structure of the
 // step computes it again in backward; which one is not said, so it is an option of bounds alone
 // (planner/allowed.h).
 enum class Choice : std::uint8_t { keep, shared, separate, forward, backward, always, again };

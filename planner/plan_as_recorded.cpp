@@ -15,6 +15,7 @@
 #include "simulator/lowering/lowering.h"
 #include "simulator/machine/rest_gain.h"
 #include "simulator/placement/placement.h"
+#include "simulator/plan/optimizer_rules.h"
 #include "simulator/plan/parameter_shards.h"
 #include "simulator/step/plan_structure.h"
 #include "simulator/step/segment_rule_writer.h"
@@ -55,6 +56,8 @@ bool has_automatic_points(const simulator::Decisions& decisions) {
   if (!decisions.parameters.stream.off() && !decisions.parameters.prefetch) {
     return true;
   }
+  const std::vector<bool>& state = decisions.optimizer.state_streams;
+  if (std::find(state.begin(), state.end(), true) != state.end()) return true;
   return std::any_of(decisions.saved.begin(), decisions.saved.end(), [](const auto& decision) {
     return decision.decision == simulator::Decision::offload &&
            (decision.release.kind == simulator::ReleasePoint::Kind::automatic ||
@@ -580,6 +583,7 @@ class Planner {
       Plan plan;
       plan.saved = rules->saved;
       plan.parameters = rules->parameters;
+      plan.optimizer = rules->optimizer;
       plan.budget.automatic = rules->automatic;
       if (const auto decisions = simulator::resolve(index_.trace(), plan)) {
         offer(base_, base_.evaluator().evaluate(*decisions));
@@ -609,6 +613,7 @@ class Planner {
     rules.saved.insert(rules.saved.end(), moved.begin(), moved.end());
     if (has_automatic_points(decisions)) rules.automatic = decisions.budget;
     rules.recompute = simulator::recompute_rules(recording, in.structure());
+    rules.optimizer = simulator::to_optimizer_rules(trace, decisions.optimizer);
     return finish(std::move(rules));
   }
 
@@ -626,6 +631,7 @@ class Planner {
     plan.saved = std::move(rules.saved);
     plan.recompute = std::move(rules.recompute);
     plan.parameters = std::move(rules.parameters);
+    plan.optimizer = std::move(rules.optimizer);
     for (simulator::Structure::Parts& parts :
          simulator::recorded_parts(index_.step().recording())) {
       plan.micro_batches.push_back({std::move(parts.segment), parts.parts});

@@ -147,10 +147,18 @@ const char* name_of(PlanKind value) {
 
 Result<PlanOutcome> make_plan(const simulator::StepIndex& index, const PlanRequest& asked) {
   PlanRequest request = asked;
+  // What the recording does not have nobody need hear of.
   const bool has_parts = !index.step().recording().divided.empty();
-  if (!has_parts) {  // nobody need hear of them
-    const Allowed& rest = asked.allowed;
-    request.allowed.micro_batches = rest.offload && rest.recompute && rest.parameters;
+  const std::vector<StorageClass>& classes = index.trace().storages.storage_class;
+  const bool has_state =
+      std::find(classes.begin(), classes.end(), StorageClass::optimizer_state) != classes.end();
+  const Allowed& asks = asked.allowed;
+  const bool allows_the_rest = asks.offload && asks.recompute && asks.parameters;
+  if (!has_state) {
+    request.allowed.optimizer = allows_the_rest && (!has_parts || asks.micro_batches);
+  }
+  if (!has_parts) {
+    request.allowed.micro_batches = allows_the_rest && (!has_state || asks.optimizer);
   }
   Result<PlanOutcome> whole = plan_as_recorded(index, request);
   if (!whole || !has_parts || !request.allowed.micro_batches) return whole;

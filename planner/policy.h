@@ -35,6 +35,7 @@ struct PolicyRules {
   std::optional<simulator::ParameterPlan> parameters;
   std::optional<Bytes> automatic;  // PlanBudget::automatic: 0 = at once and on demand
   std::vector<simulator::RecomputeRule> recompute{};
+  std::vector<simulator::OptimizerRule> optimizer{};
   std::vector<std::string> notes{};  // what of the system these rules leave out in this trace
 };
 

@@ -38,6 +38,7 @@ bool admits(const Allowed& allowed, const PolicyRules& rules) {
                   [](const auto& rule) { return rule.boundary == Decision::offload; });
   const bool streams = rules.parameters && !rules.parameters->stream.off();
   return (allowed.offload || !offloads) && (allowed.parameters || !streams) &&
+         (allowed.optimizer || rules.optimizer.empty()) &&
          (allowed.recompute || !runs_again(rules));
 }
 
@@ -45,6 +46,7 @@ PolicyStart::PolicyStart(const PolicyRules& rules) : runs_again_(planner::runs_a
   plan_.saved = rules.saved;
   plan_.recompute = rules.recompute;
   plan_.parameters = rules.parameters;
+  plan_.optimizer = rules.optimizer;
   plan_.budget.automatic = rules.automatic;
 }
 

@@ -1,6 +1,7 @@
 #include "planner/search_space.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 #include <string>
@@ -25,7 +26,8 @@ SearchSpace::SearchSpace(const Footprints& footprints, const TightPlan& tight)
 std::vector<Choice> SearchSpace::ways_of(std::size_t movable) const {
   const Movable& of = footprints_.movable()[movable];
   std::vector<Choice> ways = {of.allows(Choice::shared) ? Choice::shared : Choice::separate};
-  if (of.is_layer()) ways.assign(kStreamChoices.begin(), kStreamChoices.end());
+  if (of.what == Moves::parameters) ways.assign(kStreamChoices.begin(), kStreamChoices.end());
+  if (of.what == Moves::optimizer_state) ways = {Choice::always};
   const bool stays = of.dominant == static_cast<std::int32_t>(Choice::keep);
   std::erase_if(ways, [&](Choice choice) { return stays || !of.allows(choice); });
   return ways;
@@ -42,7 +44,9 @@ SearchSpace::Order SearchSpace::all() const {
   Order all;
   for (std::size_t m = 0; m < footprints_.movable().size(); ++m) {
     for (const Choice choice : ways_of(m)) {
-      if (choice != Choice::always) all.push_back({m, choice});
+      const bool is_both =
+          choice == Choice::always && footprints_.movable()[m].what == Moves::parameters;
+      if (!is_both) all.push_back({m, choice});
     }
   }
   return all;
@@ -82,7 +86,8 @@ class MeritsOf {
       merits.idle = static_cast<double>(time_[next] - time_[movable.leaves.index()]);
       return merits;
     }
-    merits.moved += merits.bytes;
+    const bool comes_and_goes = movable.what == Moves::optimizer_state;
+    merits.moved += comes_and_goes ? 2 * merits.bytes : merits.bytes;
     const Option& option = *movable.option(way_out.choice);
     merits.idle = held(movable.options.front()) - held(option);
     if (merits.bytes > 0) merits.idle /= merits.bytes;
@@ -171,8 +176,9 @@ void SearchSpace::make_groups() {
             ? trace.layers.name[movable.layer.index()]
             : trace.saved
                   .site[footprints_.index().saved_of(movable.storages.front()).front().index()];
-    by_name[(movable.is_layer() ? "shard " : "") + without_numbers(trace.string(name))].push_back(
-        m);
+    constexpr std::array kPrefix = {"", "shard ", "state "};  // as Moves
+    by_name[kPrefix[static_cast<std::size_t>(movable.what)] + without_numbers(trace.string(name))]
+        .push_back(m);
   }
   for (auto& [name, members] : by_name) {
     if (members.size() > 1) groups_.push_back(std::move(members));

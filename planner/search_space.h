@@ -24,10 +24,10 @@ class SearchSpace {
   [[nodiscard]] const FootprintChanges& changes() const { return changes_; }
   [[nodiscard]] const TightPlan& tight() const { return tight_; }
 
-  // By preference all that can leave, in all ways but `always`: earliest, longest idle, idle times
-  // bytes, largest, cheapest per byte moved; the first and the last also with parameters ahead of
-  // all others, and the five without parameters first, where some can stream. Storages
-  // leave `shared` where that is allowed.
+  // By preference all that can leave, in all ways but `always` of parameters: earliest, longest
+  // idle, idle times bytes, largest, cheapest per byte moved; the first and the last also with
+  // parameters and optimizer state ahead of all others, and the five without these first, where
+  // some can stream. Storages leave `shared` where that is allowed.
   [[nodiscard]] const std::vector<Order>& orders() const { return orders_; }
   // The same, storages as in the tight plan where they leave there.
   [[nodiscard]] const std::vector<Order>& tight_orders() const { return tight_orders_; }

@@ -25,6 +25,18 @@ std::vector<LayerId> streaming_layers(const Trace& trace) {
   return layers;
 }
 
+std::vector<LayerId> streaming_layers_of_state(const Trace& trace) {
+  const Storages& storages = trace.storages;
+  const std::vector<LayerId> of_parameters = streaming_layers(trace);
+  std::vector<LayerId> layers(storages.size());
+  for (std::size_t s = 0; s < storages.size(); ++s) {
+    if (storages.storage_class[s] != StorageClass::optimizer_state) continue;
+    const StorageId parameter = storages.parameter[s];
+    if (parameter.valid()) layers[s] = of_parameters[parameter.index()];
+  }
+  return layers;
+}
+
 std::vector<std::int32_t> shard_for_each_layer(const Trace& trace) {
   const std::vector<LayerId> layers = streaming_layers(trace);
   std::map<LayerId, std::int32_t> number;

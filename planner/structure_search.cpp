@@ -26,7 +26,7 @@ StructureSearch::StructureSearch(std::shared_ptr<const simulator::StepIndex> ind
   const simulator::Step& step = index_->step();
   for (const Movable& movable : footprints_.movable()) {
     if (movable.is_layer()) {
-      keys_.emplace_back(-1, movable.layer.value);
+      keys_.emplace_back(-static_cast<std::int32_t>(movable.what), movable.layer.value);
       continue;
     }
     const StorageId storage = movable.storages.front();

@@ -248,8 +248,12 @@ class StepBound {
     Nanoseconds behind = std::numeric_limits<Nanoseconds>::max();  // compute after the copy back
     for (const OptionTimes& of : unit.options) {
       const Bytes freed = kept - of.option->bytes_at(position);
-      out = out ? least(*out, of.out) : of.out;
-      start = std::min(start, of.start);
+      // What leaves behind this position only (optimizer state) was away at the step's begin.
+      const bool leaves_later =
+          !of.option->out.empty() && of.option->out.front().position > position;
+      const Time leaving = leaves_later ? Time() : of.out;
+      out = out ? least(*out, leaving) : leaving;
+      start = std::min(start, leaves_later ? 0 : of.start);
       if (freed <= 0) continue;
       // The next copy back that has not started on demand yet.
       const auto& copies = of.option->back;

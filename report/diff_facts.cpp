@@ -241,6 +241,13 @@ std::vector<Fact> facts_of(const simulator::Plan& plan) {
   }
   facts.text("saved: order", order);
   if (plan.parameters) add_parameters(*plan.parameters, facts);
+  facts.section("optimizer");
+  std::string rules;
+  for (const simulator::OptimizerRule& rule : plan.optimizer) {
+    facts.text("optimizer." + rule.layer + ": state", name_of(rule.state));
+    rules += (rules.empty() ? "" : " > ") + rule.layer;
+  }
+  facts.text("optimizer: order", rules);
   facts.section("micro_batches");
   for (const simulator::MicroBatchRule& rule : plan.micro_batches) {
     facts.number("micro_batches." + rule.segment, rule.count);

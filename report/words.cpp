@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "simulator/plan/optimizer_rules.h"
 #include "simulator/plan/parameter_shards.h"
 #include "simulator/step/unroll.h"
 #include "traces/size_text.h"
@@ -92,9 +93,7 @@ const char* where_away(simulator::StreamMode mode) {
                                                  : "on the device only around their uses";
 }
 
-}  // namespace
-
-std::string streaming_line(const Trace& trace, const simulator::Plan& plan) {
+std::string parameters_line(const Trace& trace, const simulator::Plan& plan) {
   if (!plan.parameters || plan.parameters->stream.off()) return "";
   const auto decisions = simulator::resolve_parameters(trace, *plan.parameters);
   if (!decisions) return "";
@@ -117,6 +116,25 @@ std::string streaming_line(const Trace& trace, const simulator::Plan& plan) {
     text += where_away(mode);
   }
   return text + ", prefetch " + (prefetch ? std::to_string(*prefetch) : "automatic") + ".\n";
+}
+
+std::string optimizer_line(const Trace& trace, const simulator::Plan& plan) {
+  const auto decisions = simulator::resolve_optimizer(trace, plan.optimizer);
+  if (!decisions) return "";
+  const std::vector<LayerId> layer_of = simulator::layers_of_optimizer_state(trace);
+  std::set<LayerId> layers;
+  for (std::size_t s = 0; s < decisions->state_streams.size(); ++s) {
+    if (decisions->state_streams[s]) layers.insert(layer_of[s]);
+  }
+  if (layers.empty()) return "";
+  return "Optimizer state of " + count_of(static_cast<std::int64_t>(layers.size()), "layer") +
+         " streams, on the device only for its update.\n";
+}
+
+}  // namespace
+
+std::string streaming_lines(const Trace& trace, const simulator::Plan& plan) {
+  return parameters_line(trace, plan) + optimizer_line(trace, plan);
 }
 
 }  // namespace stowage::report

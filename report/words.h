@@ -27,7 +27,8 @@ namespace stowage::report {
 [[nodiscard]] std::string place(const Moment& moment);
 // "Parameters of 12 layers in 3 shards stream, on the device only around their uses,
 // prefetch 1.\n"; without the shards when the prefetch is automatic, to which they mean nothing.
-// Layers: those that have parameters of their own. Empty for a plan that streams none.
-[[nodiscard]] std::string streaming_line(const Trace& trace, const simulator::Plan& plan);
+// Layers: those that have parameters of their own. And "Optimizer state of 12 layers streams, on
+// the device only for its update.\n". Empty for a plan that streams neither.
+[[nodiscard]] std::string streaming_lines(const Trace& trace, const simulator::Plan& plan);
 
 }  // namespace stowage::report

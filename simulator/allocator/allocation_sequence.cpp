@@ -166,6 +166,12 @@ class Builder {
 
 }  // namespace
 
+bool AllocationSequence::is_born_at_home(const Setup& setup, std::size_t row) const {
+  const StorageId storage = setup.storage[row];
+  if (!storage.valid() || !setup.event[row].valid()) return false;
+  return std::find(adopted.begin(), adopted.end(), storage.value) != adopted.end();
+}
+
 AllocationSequence allocation_sequence(const StepIndex& index, const Schedule& schedule) {
   return Builder(index, schedule).run();
 }

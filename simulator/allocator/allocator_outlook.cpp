@@ -175,6 +175,7 @@ std::vector<AllocatorOutlook::Expected> AllocatorOutlook::left_behind(bool first
   }
   for (std::size_t i = 0; first_step && i < setup.size(); ++i) {
     if (!setup.event[i].valid() || setup.free_of[i] >= 0 || goes[i]) continue;
+    if (sequence_.is_born_at_home(setup, i)) continue;
     all.push_back({setup.bytes[i], 2 * setup.event[i].value + 1, -1});  // behind that event
   }
   std::stable_sort(all.begin(), all.end(), [](const Expected& a, const Expected& b) {

@@ -120,6 +120,7 @@ void AllocatorPeriods::run_setup_row() {
     allocator_.free(std::exchange(setup_block_[row], CachingAllocator::kNoBlock));
     return;
   }
+  if (sequence_.is_born_at_home(setup_, i)) return;
   setup_block_[i] = allocate(setup_.bytes[i]);
   if (setup_.storage[i].valid()) block_[setup_.storage[i].index()] = setup_block_[i];
 }

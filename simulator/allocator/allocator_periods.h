@@ -40,7 +40,7 @@ class AllocatorPeriods {
                    const std::vector<ObservedBlock>& blocks,
                    const std::vector<std::pair<Slot, CachingAllocator::Block>>& slots);
 
-  // The history ahead of the first step; then the streamed parameters' own memory goes; then
+  // The history ahead of the first step; then the own memory of what streams goes; then
   // segments are taken as take_segments() does; then the stays that wrap are allocated.
   // Returns the buffers that took the segments. False `is_complete`: a storage that lasts and that
   // no row makes was made up.

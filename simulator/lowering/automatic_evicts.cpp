@@ -178,7 +178,8 @@ class EvictPass {
     Bytes now = 0;
     for (std::size_t e = 0; e < end_of_step(); ++e) {
       now += delta_[e];
-      while (next < leavers_.size() && leavers_[next].ready.index() < e) pending.push_back(next++);
+      // What may leave behind e does so ahead of the loads there.
+      while (next < leavers_.size() && leavers_[next].ready.index() <= e) pending.push_back(next++);
       if (delta_[e] <= 0 || now <= *budget_ || pending.empty()) continue;
       const PeriodPosition place =
           position_of({index_.previous_anchor(EventId(e - 1)), Side::after});

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "simulator/lowering/automatic_points.h"
+#include "simulator/lowering/model_state_stays.h"
 #include "simulator/lowering/named_points.h"
 #include "simulator/lowering/offload_groups.h"
-#include "simulator/lowering/parameter_stays.h"
 #include "simulator/lowering/schedule_builder.h"
 #include "simulator/lowering/tenant_makers.h"
 #include "simulator/lowering/touching_stays.h"
@@ -33,7 +33,14 @@ Result<Movement> parameters(const StepIndex& index, const Decisions& decisions,
   return movement;
 }
 
-constexpr TenantMaker kTenantMakers[] = {saved_tensors, parameters};
+Result<Movement> optimizer_state(const StepIndex& index, const Decisions& decisions,
+                                 const std::vector<bool>& /*taken*/) {
+  Movement movement = optimizer_state_stays(index, decisions.optimizer);
+  merge_touching(index, movement);
+  return movement;
+}
+
+constexpr TenantMaker kTenantMakers[] = {saved_tensors, parameters, optimizer_state};
 
 // `part` behind what there is.
 void append(Movement& movement, Movement part) {
@@ -108,11 +115,13 @@ Error not_done_here(std::string pointer) {
 
 std::string subject_of(const Trace& trace, const LoweringNote& note) {
   if (note.saved.valid()) return trace.string(trace.saved.site[note.saved.index()]);
-  const LayerId layer = trace.storages.layer[note.parameter.index()];
-  return "parameter of " +
+  const LayerId layer = trace.storages.layer[note.storage.index()];
+  const bool is_parameter =
+      trace.storages.storage_class[note.storage.index()] == StorageClass::parameter;
+  return std::string(is_parameter ? "parameter of " : "optimizer state of ") +
          (layer.valid() ? trace.string(trace.layers.name[layer.index()])
                         : std::string("no layer")) +
-         " (storage " + std::to_string(note.parameter.value) + ")";
+         " (storage " + std::to_string(note.storage.value) + ")";
 }
 
 std::span<const TenantMaker> tenant_makers() {
@@ -124,6 +133,8 @@ Result<Lowering> lower(const StepIndex& index, const Decisions& decisions,
   const Trace& trace = index.trace();
   STOWAGE_ASSERT(decisions.parameters.shard_of.empty() ||
                  decisions.parameters.shard_of.size() == trace.storages.size());
+  STOWAGE_ASSERT(decisions.optimizer.state_streams.empty() ||
+                 decisions.optimizer.state_streams.size() == trace.storages.size());
   std::vector<bool> taken(trace.storages.size(), false);
   std::vector<Movement> parts(makers.size());
   for (std::size_t i = makers.size(); i-- > 0;) {

@@ -12,15 +12,15 @@
 
 namespace stowage::simulator {
 
-// A saved tensor that a rule wanted offloaded and that stays all the same, or whose offload frees
-// nothing.
+// Something that the plan wanted to leave and that stays all the same, or that frees nothing by
+// leaving: a saved tensor or, where `storage` is valid, a parameter or piece of optimizer state.
 struct LoweringNote {
   SavedId saved;
   std::string text;
-  StorageId parameter{};  // valid: the note is about a parameter that does not stream; no `saved`
+  StorageId storage{};  // then without `saved`
 };
 
-// What a note is about: the saved tensor's site, or "parameter of LAYER (row N)".
+// What a note is about: the saved tensor's site, or "parameter of LAYER (storage N)".
 [[nodiscard]] std::string subject_of(const Trace& trace, const LoweringNote& note);
 
 struct Lowering {

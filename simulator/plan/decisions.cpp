@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "simulator/plan/optimizer_rules.h"
 #include "simulator/plan/parameter_shards.h"
 #include "simulator/plan/pattern_text.h"
 #include "simulator/plan/program_point.h"
@@ -209,6 +210,9 @@ Result<Decisions> resolve(const Trace& trace, const Plan& plan) {
     if (!parameters) return parameters.error();
     decisions.parameters = std::move(parameters).value();
   }
+  auto optimizer = resolve_optimizer(trace, plan.optimizer);
+  if (!optimizer) return optimizer.error();
+  decisions.optimizer = std::move(optimizer).value();
   return decisions;
 }
 

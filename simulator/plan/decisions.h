@@ -35,15 +35,24 @@ struct ParameterDecisions {
   bool operator==(const ParameterDecisions&) const = default;
 };
 
+// What the optimizer's update needs on the device.
+struct OptimizerDecisions {
+  // By row of Trace::storages: a piece of state that is there for its update alone. Empty = none;
+  // rows of other classes are false.
+  std::vector<bool> state_streams;
+  bool operator==(const OptimizerDecisions&) const = default;
+};
+
 struct Decisions {
   std::vector<SavedDecision> saved;  // one per row of Trace::saved
   ParameterDecisions parameters;
+  OptimizerDecisions optimizer;
   std::optional<Bytes> budget;  // on requested bytes: what `automatic` points stay within
 };
 
 // First rule that matches decides. Errors: a rule that matches nothing (with the nearest site), a
 // program point that names no layer, a shard's layer that is none. Pointer in the error is
-// "/saved/<rule>/.." or "/parameters/shards/..".
+// "/saved/<rule>/..", "/parameters/shards/.." or "/optimizer/<rule>/layer".
 [[nodiscard]] Result<Decisions> resolve(const Trace& trace, const Plan& plan);
 
 // Rules that resolve to exactly these decisions, short: identical layers become one rule with a

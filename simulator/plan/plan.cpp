@@ -62,4 +62,14 @@ const char* name_of(PlacementMode value) {
   return "?";
 }
 
+const char* name_of(StatePlace value) {
+  switch (value) {
+    case StatePlace::device:
+      return "device";
+    case StatePlace::stream:
+      return "stream";
+  }
+  return "?";
+}
+
 }  // namespace stowage::simulator

@@ -1,8 +1,8 @@
 // A Plan is what the user decides, in the user's terms: rules that say which saved tensors are
 // kept or offloaded, when they leave and when they come back. It is a value; its JSON form
 // (simulator/plan/plan_json.h) is stable, so plans diff well. docs/plan-format.md is the reference.
-// Parts of the format that Stowage cannot run yet (gradients, optimizer) have no place here: the
-// reader refuses them as "not supported yet".
+// Parts of the format that Stowage cannot run yet (gradients, the optimizer's step on the host)
+// have no place here: the reader refuses them as "not supported yet".
 #pragma once
 
 #include <cstdint>
@@ -97,6 +97,18 @@ struct ParameterPlan {
   bool operator==(const ParameterPlan&) const = default;
 };
 
+// Where the optimizer's state of a layer's parameters is. stream: at home on the host, on the
+// device for the update of its parameter.
+enum class StatePlace : std::uint8_t { device, stream };
+
+// The first rule that matches a parameter's layer, or a layer above that one, decides about the
+// state of that parameter; where none does it stays on the device.
+struct OptimizerRule {
+  std::string layer;  // pattern: *, ?, [a-b] for numbers
+  StatePlace state = StatePlace::device;
+  bool operator==(const OptimizerRule&) const = default;
+};
+
 // A tail of the step (executor/tail.h) that runs in parts of the batch, one behind the other.
 struct MicroBatchRule {
   std::string segment;     // the layer that it begins with, or "*" for the whole step
@@ -163,6 +175,7 @@ struct Plan {
   std::vector<SavedRule> saved;
   std::vector<RecomputeRule> recompute;  // the first that names a layer call has it
   std::optional<ParameterPlan> parameters;
+  std::vector<OptimizerRule> optimizer;
   std::vector<MicroBatchRule> micro_batches;  // each segment once
   std::optional<Predicted> predicted;
   std::optional<Nanoseconds> lower_bound_step;
@@ -175,5 +188,6 @@ struct Plan {
 [[nodiscard]] const char* name_of(CopyMode value);
 [[nodiscard]] const char* name_of(PeakKind value);
 [[nodiscard]] const char* name_of(PlacementMode value);
+[[nodiscard]] const char* name_of(StatePlace value);
 
 }  // namespace stowage::simulator

@@ -186,6 +186,16 @@ std::string plan_to_json(const Plan& plan) {
     lines.push_back(segments + "\n  ]");
   }
   if (plan.parameters) lines.push_back(parameters_text(*plan.parameters));
+  if (!plan.optimizer.empty()) {
+    std::string text = "\"optimizer\": [";
+    for (const OptimizerRule& rule : plan.optimizer) {
+      Json json = Json::object();
+      json["layer"] = rule.layer;
+      json["state"] = name_of(rule.state);
+      text += (&rule == plan.optimizer.data() ? "\n    " : ",\n    ") + one_line(json);
+    }
+    lines.push_back(text + "\n  ]");
+  }
   if (!plan.micro_batches.empty()) {
     std::string text = "\"micro_batches\": [";
     for (const MicroBatchRule& rule : plan.micro_batches) {

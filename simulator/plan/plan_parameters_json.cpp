@@ -1,7 +1,9 @@
 #include "simulator/plan/plan_reader_json.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "simulator/plan/pattern.h"
 
@@ -131,22 +133,70 @@ bool PlanReader::micro_batches(const Json& json, std::vector<MicroBatchRule>& ou
   return true;
 }
 
-// Parts that Stowage cannot run yet may be present as long as they ask for nothing.
-bool PlanReader::unsupported(const Json& document) {
-  const auto refuse = [&](const std::string& pointer) {
-    return fail(pointer, "not supported yet", "leave this part out");
-  };
-  const auto resident = [&](const char* part, std::initializer_list<const char*> keys) {
-    const auto found = document.find(part);
-    if (found == document.end()) return true;
-    const std::string at = child("", part);
-    if (!object(*found, at) || !known_keys(*found, at, keys)) return false;
-    for (const auto& item : found->items()) {
-      if (item.value() != "device") return refuse(child(at, item.key()));
+// A list of rules, each with a layer; `read` gets what else a rule says.
+template <class Read>
+bool PlanReader::layer_rules(const Json& json, const std::string& pointer,
+                             std::initializer_list<const char*> keys, Read&& read) {
+  if (!json.is_array()) {
+    return fail(pointer, std::string("expected a list, found ") + json.type_name());
+  }
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const std::string at = child(pointer, i);
+    if (!object(json[i], at) || !known_keys(json[i], at, keys)) return false;
+    const auto layer = json[i].find("layer");
+    if (layer == json[i].end()) {
+      return fail(at, "the rule names no layer", "\"layer\": \"*\" is every one");
     }
-    return true;
-  };
-  return resident("gradients", {"place"}) && resident("optimizer", {"state", "step"});
+    std::string pattern;
+    if (!text(*layer, child(at, "layer"), pattern)) return false;
+    if (auto parsed = Pattern::parse(pattern); !parsed) {
+      return fail(child(at, "layer"), parsed.error());
+    }
+    if (!read(json[i], at, std::move(pattern))) return false;
+  }
+  return true;
+}
+
+// Absent is "device". What Stowage cannot run yet is refused by name.
+bool PlanReader::place(const Json& rule, const std::string& at, const char* key,
+                       std::initializer_list<const char*> can,
+                       std::initializer_list<const char*> cannot, std::string& out) {
+  out = "device";
+  const auto found = rule.find(key);
+  if (found == rule.end()) return true;
+  const std::string pointer = child(at, key);
+  if (!text(*found, pointer, out)) return false;
+  if (std::find(can.begin(), can.end(), out) != can.end()) return true;
+  if (std::find(cannot.begin(), cannot.end(), out) != cannot.end()) {
+    return fail(pointer, in_quotes(out) + " is not supported yet", "leave this part out");
+  }
+  std::string known;
+  for (const char* each : can) known += (known.empty() ? "" : ", ") + in_quotes(each);
+  return fail(pointer, "unknown value " + in_quotes(out), "one of " + known);
+}
+
+bool PlanReader::optimizer(const Json& json, std::vector<OptimizerRule>& out) {
+  return layer_rules(json, "/optimizer", {"layer", "state", "step"},
+                     [&](const Json& rule, const std::string& at, std::string layer) {
+                       std::string state;
+                       std::string step;
+                       if (!place(rule, at, "state", {"device", "stream"}, {"host"}, state) ||
+                           !place(rule, at, "step", {"device"}, {"host"}, step)) {
+                         return false;
+                       }
+                       out.push_back({std::move(layer),
+                                      state == "stream" ? StatePlace::stream : StatePlace::device});
+                       return true;
+                     });
+}
+
+// Nothing but what is so anyway can be said of them yet.
+bool PlanReader::gradients(const Json& json) {
+  return layer_rules(json, "/gradients", {"layer", "place"},
+                     [&](const Json& rule, const std::string& at, std::string&& /*layer*/) {
+                       std::string where;
+                       return place(rule, at, "place", {"device"}, {"host"}, where);
+                     });
 }
 
 }  // namespace stowage::simulator::plan_json

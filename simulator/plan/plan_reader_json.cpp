@@ -300,8 +300,7 @@ Result<Plan> PlanReader::read(std::string_view text) {
     if (!known_keys(document, "",
                     {"schema", "for", "budget", "placement", "saved", "recompute", "parameters",
                      "gradients", "optimizer", "micro_batches", "predicted", "lower_bound", "gap",
-                     "made_by"}) ||
-        !unsupported(document)) {
+                     "made_by"})) {
       return false;
     }
     if (!part("for", [&](const Json& json) { return target(json, plan.target); }) ||
@@ -309,6 +308,8 @@ Result<Plan> PlanReader::read(std::string_view text) {
         !part("placement", [&](const Json& json) { return placement(json, plan.placement); }) ||
         !part("parameters",
               [&](const Json& json) { return parameters(json, plan.parameters.emplace()); }) ||
+        !part("gradients", [&](const Json& json) { return gradients(json); }) ||
+        !part("optimizer", [&](const Json& json) { return optimizer(json, plan.optimizer); }) ||
         !part("saved", [&](const Json& json) { return rules(json, plan.saved); }) ||
         !part("recompute",
               [&](const Json& json) { return recompute(json, "/recompute", 0, plan.recompute); }) ||

@@ -82,7 +82,14 @@ class PlanReader {
   bool boundary(const Json& json, const std::string& pointer, std::int32_t depth,
                 RecomputeRule& out);
   bool micro_batches(const Json& json, std::vector<MicroBatchRule>& out);
-  bool unsupported(const Json& document);
+  bool optimizer(const Json& json, std::vector<OptimizerRule>& out);
+  bool gradients(const Json& json);
+  template <class Read>
+  bool layer_rules(const Json& json, const std::string& pointer,
+                   std::initializer_list<const char*> keys, Read&& read);
+  bool place(const Json& rule, const std::string& at, const char* key,
+             std::initializer_list<const char*> can, std::initializer_list<const char*> cannot,
+             std::string& out);
 
   std::string file_;
   std::optional<Error> error_;

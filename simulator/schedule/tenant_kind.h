@@ -37,8 +37,9 @@ struct TenantKind {
   void (*check)(const ScheduleIndex& index, TenantId tenant, const ReportFlaw& report);
 };
 
-extern const TenantKind kSavedTensor;  // saved_tensor_tenant.cpp
-extern const TenantKind kParameter;    // parameter_tenant.cpp
+extern const TenantKind kSavedTensor;     // saved_tensor_tenant.cpp
+extern const TenantKind kParameter;       // model_state_tenant.cpp
+extern const TenantKind kOptimizerState;  // likewise
 
 // "saved tensor 3 (layers.0.mlp#2)"; for messages.
 [[nodiscard]] std::string label(const Trace& trace, const Schedule& schedule, TenantId tenant);

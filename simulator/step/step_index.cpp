@@ -19,7 +19,7 @@ StepIndex::StepIndex(const Step& step) : step_(step), trace_(&step_.trace()) {
   index_work();
   index_bytes();
   index_writes();
-  parameter_uses_ = ParameterUses(*this);
+  model_state_uses_ = ModelStateUses(*this);
 }
 
 Anchor StepIndex::anchor_at(EventId event, Side side) const {

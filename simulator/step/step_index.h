@@ -10,7 +10,7 @@
 
 #include "simulator/step/anchor.h"
 #include "simulator/step/grouped.h"
-#include "simulator/step/parameter_uses.h"
+#include "simulator/step/model_state_uses.h"
 #include "simulator/step/step.h"
 #include "traces/result.h"
 #include "traces/trace.h"
@@ -105,7 +105,7 @@ class StepIndex {
     return writes_of_[storage.index()];
   }
   // What touches the parameters, and which of them cannot stream.
-  [[nodiscard]] const ParameterUses& parameter_uses() const { return parameter_uses_; }
+  [[nodiscard]] const ModelStateUses& model_state_uses() const { return model_state_uses_; }
 
  private:
   Step step_;
@@ -133,7 +133,7 @@ class StepIndex {
   std::vector<Nanoseconds> compute_until_;
   bool has_launch_ = false;
   Grouped<EventId> writes_of_;
-  ParameterUses parameter_uses_;
+  ModelStateUses model_state_uses_;
 
   void index_anchors();
   void index_saved();

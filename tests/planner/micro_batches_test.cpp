@@ -81,7 +81,7 @@ TEST(MicroBatches, AreNotTakenWhereTheyAreNotAllowed) {
   const Trace alone = step_with_head(8, 1);
   const StepIndex of_alone(alone);
   EXPECT_EQ(or_throw(make_plan(of_alone, request)).allowed.text(), "");
-  request.allowed = {true, false, false, true};
+  request.allowed = {.recompute = false, .parameters = false, .optimizer = false};
   EXPECT_EQ(or_throw(make_plan(of_alone, request)).allowed.text(), "offload");
 }
 

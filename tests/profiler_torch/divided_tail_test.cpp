@@ -71,7 +71,7 @@ TEST(DividedTail, OfALoopOfOnesOwnIsRecordedPlannedAndRun) {
   request.placement = simulator::PlacementMode::caching;
   request.budget_on = simulator::PeakKind::requested;
   request.budget = trace->divided[0]->peaks.requested[0] + 1000;
-  request.allowed = {false, false, false, true};
+  request.allowed = {.offload = false, .recompute = false, .parameters = false, .optimizer = false};
   ASSERT_LT(*request.budget, trace->peaks.requested[0]);
   const planner::PlanOutcome outcome = or_throw(planner::make_plan(index, request));
   ASSERT_TRUE(outcome.feasible());

@@ -37,8 +37,8 @@ std::vector<Key> oracle_at(const Trace& trace, const simulator::Schedule& schedu
     if (storages.device[s] != 0 || storages.bytes[s] == 0) continue;
     if (storages.alloc_event[s].valid() && storages.alloc_event[s] > here) continue;
     bool streams = false;
-    for (const auto& parameter : testing::parameters_of(schedule)) {
-      streams |= parameter.storage == StorageId(s);
+    for (const auto& tenant : schedule.tenants) {
+      streams |= tenant.has_own_home && tenant.storage == StorageId(s);
     }
     if (streams) continue;
     std::int64_t last_release = -1;

@@ -20,6 +20,7 @@ struct RandomCase {
         index(trace) {
     simulator::Decisions decisions = testing::random_decisions(trace, seed);
     if (seed % 3 == 1) decisions.parameters = testing::random_shards(trace, seed);
+    if (seed % 3 == 1) decisions.optimizer = testing::random_state(trace, seed);
     const auto lowered = simulator::lower(index, decisions);
     EXPECT_TRUE(lowered.ok()) << seed << ": " << (lowered.ok() ? "" : lowered.error().text());
     schedule = lowered.ok() ? lowered->schedule : simulator::resident_schedule(index);

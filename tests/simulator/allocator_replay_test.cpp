@@ -289,6 +289,12 @@ class SegmentOracle {
     if (item < trace_.storages.size()) return false;
     return schedule_.tenant(StayId(item - trace_.storages.size())).has_own_home;
   }
+  bool is_at_home(StorageId storage) const {
+    return storage.valid() && std::any_of(schedule_.tenants.begin(), schedule_.tenants.end(),
+                                          [&](const Tenant& tenant) {
+                                            return tenant.has_own_home && tenant.storage == storage;
+                                          });
+  }
   void make(std::size_t item) {
     if (address_.count(item) == 0) address_[item] = allocator_.allocate(bytes_[item]);
   }
@@ -306,6 +312,7 @@ class SegmentOracle {
       allocator_.free(rows_[static_cast<std::size_t>(trace_.setup.free_of[i])]);
       return;
     }
+    if (trace_.setup.event[i].valid() && is_at_home(trace_.setup.storage[i])) return;
     rows_[i] = allocator_.allocate(trace_.setup.bytes[i]);
     if (trace_.setup.storage[i].valid()) address_[trace_.setup.storage[i].index()] = rows_[i];
   }
@@ -344,6 +351,7 @@ TEST(AllocatorReplay, EqualsTheOracle) {
     const StepIndex index(trace);
     Decisions decisions = testing::random_decisions(trace, seed);
     if (options.parameters) decisions.parameters = testing::random_shards(trace, seed);
+    if (options.parameters) decisions.optimizer = testing::random_state(trace, seed);
     const auto lowered = lower(index, decisions);
     ASSERT_TRUE(lowered.ok()) << seed << ": " << lowered.error().text();
     const Schedule& schedule = lowered->schedule;

@@ -220,7 +220,8 @@ TEST(PlanJson, AcceptsWhatPeopleWrite) {
                 .min_bytes,
             1024);
   // Parts that ask for nothing may stand.
-  read(with(R"("gradients": {"place": "device"}, "optimizer": {"state": "device", "step": "device"},
+  read(with(R"("gradients": [{"layer": "*", "place": "device"}, {"layer": "a"}],
+              "optimizer": [{"layer": "*", "state": "device", "step": "device"}],
               "recompute": [], "micro_batches": [{"segment": "*", "count": 1}], "parameters": {})"));
 }
 
@@ -378,10 +379,21 @@ TEST(PlanJson, RefusesWithPointerAndHint) {
        "a number of shards"},
       {R"({"schema": "stowage-plan/1", "parameters": {"prefetch": null}})", "/parameters/prefetch",
        "whole number"},
-      {R"({"schema": "stowage-plan/1", "gradients": {"place": "host"}})", "/gradients/place",
-       "not supported yet"},
-      {R"({"schema": "stowage-plan/1", "optimizer": {"state": "device", "step": "host"}})",
-       "/optimizer/step", "not supported yet"},
+      {R"({"schema": "stowage-plan/1", "gradients": [{"layer": "*", "place": "host"}]})",
+       "/gradients/0/place", "not supported yet"},
+      {R"({"schema": "stowage-plan/1", "gradients": {"place": "device"}})", "/gradients", "a list"},
+      {R"({"schema": "stowage-plan/1", "optimizer": [{"layer": "*", "step": "host"}]})",
+       "/optimizer/0/step", "not supported yet"},
+      {R"({"schema": "stowage-plan/1", "optimizer": [{"layer": "*", "state": "host"}]})",
+       "/optimizer/0/state", "not supported yet"},
+      {R"({"schema": "stowage-plan/1", "optimizer": [{"state": "stream"}]})", "/optimizer/0",
+       "names no layer"},
+      {R"({"schema": "stowage-plan/1", "optimizer": [{"layer": "*", "state": "disk"}]})",
+       "/optimizer/0/state", "\"device\", \"stream\""},
+      {R"({"schema": "stowage-plan/1", "optimizer": [{"layer": "a[", "state": "stream"}]})",
+       "/optimizer/0/layer", ""},
+      {R"({"schema": "stowage-plan/1", "optimizer": [{"layer": "*", "where": "x"}]})",
+       "/optimizer/0/where", ""},
       {R"({"schema": "stowage-plan/1", "micro_batches": {}})", "/micro_batches", "a list"},
       {R"({"schema": "stowage-plan/1", "micro_batches": [{"segment": "*"}]})", "/micro_batches/0",
        "a segment and a count"},

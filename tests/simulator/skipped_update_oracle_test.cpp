@@ -41,6 +41,7 @@ struct SkippingCase {
         index(trace) {
     Decisions decisions = testing::random_decisions(trace, seed);
     decisions.parameters = testing::random_shards(trace, seed);
+    decisions.optimizer = testing::random_state(trace, seed);
     auto lowered = lower(index, decisions);
     EXPECT_TRUE(lowered.ok()) << seed;
     if (!lowered) return;

@@ -362,7 +362,7 @@ TEST(Streaming, WhyParametersStay) {
   ASSERT_TRUE(lowered.ok());
   const auto note = [&](StorageId storage) -> std::string {
     for (const LoweringNote& each : lowered->notes) {
-      if (each.parameter == storage) return each.text;
+      if (each.storage == storage) return each.text;
     }
     return "";
   };

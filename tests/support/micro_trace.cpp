@@ -222,10 +222,22 @@ void MicroTrace::read(StorageId storage) {
   }
 }
 
+StorageId MicroTrace::state_of(StorageId parameter, Bytes bytes) {
+  const StorageId state = existing(bytes, StorageClass::optimizer_state);
+  trace_.storages.parameter.back() = parameter;
+  return state;
+}
+
 void MicroTrace::update(StorageId storage, Nanoseconds time) {
   event(EventKind::parameter_update_begin, storage.value);
   begin_op("aten::add_");
   write(storage);
+  for (std::size_t s = 0; s < trace_.storages.size(); ++s) {
+    if (trace_.storages.parameter[s] != storage) continue;
+    if (trace_.storages.storage_class[s] != StorageClass::optimizer_state) continue;
+    first_times_.push_back({last_event(), trace_.storages.bytes[s], StorageId(s)});
+    write(StorageId(s));
+  }
   run(time);
   end_op();
   event(EventKind::parameter_update_end, storage.value);

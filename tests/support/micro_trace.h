@@ -63,7 +63,10 @@ class MicroTrace {
   void read(StorageId storage);
   // Autograd has added to the gradient of this parameter.
   void accumulate(StorageId parameter) { event(EventKind::gradient_accumulated, parameter.value); }
-  // An op of the optimizer that writes into `storage`, between the events of its update.
+  // A piece of this parameter's optimizer state; made in the first step, where there is a history.
+  StorageId state_of(StorageId parameter, Bytes bytes);
+  // An op of the optimizer that writes into `storage` and its state, between the events of its
+  // update.
   void update(StorageId storage, Nanoseconds time = 0);
   // The storage belongs to this layer: the first that uses it.
   void set_layer(StorageId storage, const std::string& path);
@@ -155,5 +158,7 @@ simulator::Decisions random_decisions(const Trace& trace, std::uint64_t seed);
 
 // Random shards for a trace with parameters; some storages stay, some shards hold a single one.
 simulator::ParameterDecisions random_shards(const Trace& trace, std::uint64_t seed);
+// Random pieces of optimizer state that stream, any mix of them.
+simulator::OptimizerDecisions random_state(const Trace& trace, std::uint64_t seed);
 
 }  // namespace stowage::testing

@@ -39,6 +39,7 @@ class RandomTrace {
         rest_(seed + 55'000'001),
         gaps_(seed + 33'000'001),
         values_(seed + 11'000'003),
+        state_(seed + 22'000'007),
         options_(options) {}
 
   Trace run() && {
@@ -112,6 +113,12 @@ class RandomTrace {
       weights_.push_back(t_.existing(options_.unit * extra_.in(20, 200)));
     }
     std::vector<StorageId> old{t_.existing(bytes(1, 100), StorageClass::gradient)};
+    for (const StorageId parameter : parameters_) {
+      const auto pieces = options_.parameters ? state_.in(0, 2) : 0;
+      for (std::int64_t i = 0; i < pieces; ++i) {
+        states_.push_back(t_.state_of(parameter, options_.unit * state_.in(1, 100)));
+      }
+    }
     if (options_.setup) {
       // As many as a step of this kind leaves behind, mostly.
       for (int i = 0; i < options_.ops; ++i) old.push_back(t_.existing(0, StorageClass::gradient));
@@ -340,6 +347,7 @@ class RandomTrace {
     t_.optimizer();
     for (const StorageId parameter : parameters_) {
       if (options_.parameters && extra_.chance(70)) {
+        look_at_state();
         t_.update(parameter, extra_.in(0, 80));
         continue;
       }
@@ -351,6 +359,19 @@ class RandomTrace {
     }
   }
 
+  // Somebody reads some state ahead of an update, or changes it.
+  void look_at_state() {
+    if (states_.empty() || !state_.chance(20)) return;
+    t_.begin_op();
+    const StorageId state = state_.of(states_);
+    if (state_.chance(30)) {
+      t_.write(state);
+    } else {
+      t_.read(state);
+    }
+    t_.end_op();
+  }
+
   static constexpr int kBlocks = 3;
   static constexpr int kWeights = 3;
 
@@ -359,11 +380,13 @@ class RandomTrace {
   Dice rest_;
   Dice gaps_;
   Dice values_;  // element types, writes
+  Dice state_;   // of the optimizer
   RandomTraceOptions options_;
   MicroTrace t_;
   std::vector<StorageId> parameters_;
   std::vector<StorageId> weights_;  // of blocks, in order
-  int blocks_ = 0;                  // that forward used and backward did not yet
+  std::vector<StorageId> states_;
+  int blocks_ = 0;  // that forward used and backward did not yet
   std::vector<Live> live_;
   std::vector<Saved> saved_;
   std::vector<Held> handed_out_;
@@ -442,6 +465,16 @@ simulator::ParameterDecisions random_shards(const Trace& trace, std::uint64_t se
   }
   decisions.stream = random_modes(static_cast<std::size_t>(shards), seed);
   if (dice.chance(50)) decisions.prefetch = static_cast<std::int32_t>(dice.in(0, 3));
+  return decisions;
+}
+
+simulator::OptimizerDecisions random_state(const Trace& trace, std::uint64_t seed) {
+  Dice dice(seed + 6'000'011);
+  simulator::OptimizerDecisions decisions;
+  if (dice.chance(10)) return decisions;
+  for (const StorageClass each : trace.storages.storage_class) {
+    decisions.state_streams.push_back(each == StorageClass::optimizer_state && dice.chance(70));
+  }
   return decisions;
 }
 

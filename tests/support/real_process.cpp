@@ -1,5 +1,7 @@
 #include "tests/support/real_process.h"
 
+#include <algorithm>
+
 namespace stowage::testing {
 
 RealProcess::RealProcess(const simulator::StepIndex& index, const simulator::Schedule& schedule,
@@ -80,6 +82,10 @@ void RealProcess::setup_row() {
   const Setup& setup = trace_.setup;
   const std::size_t row = next_row_++;
   if (setup.free_of[row] >= 0) return free(rows_[setup.free_of[row]]);
+  // Optimizer state that streams is at home when the first step comes to make it.
+  const bool streams =
+      std::count(sequence_.adopted.begin(), sequence_.adopted.end(), setup.storage[row].value) > 0;
+  if (streams && setup.event[row].valid()) return;
   const Block block = allocate(setup.bytes[row], -1);
   rows_[static_cast<std::int32_t>(row)] = block;
   if (setup.storage[row].valid()) slots_[setup.storage[row].value] = block;

@@ -1,5 +1,5 @@
-// When the parameters that stream are on the device: their uses put together into stays, as shards
-// and stream mode ask for.
+// When the model state that streams is on the device: its uses put together into stays, those of
+// parameters as shards and stream mode ask for.
 //
 // A *visit* is what one shard does in one phase. A storage that a layer of another shard uses too
 // (a tied weight) takes part in that shard's visit with those uses, so that it can leave in
@@ -18,5 +18,10 @@ namespace stowage::simulator {
 // with a store ends anywhere behind the last use. Notes: parameters of a shard that stay. Cost:
 // O(touches log touches + layers * depth).
 [[nodiscard]] Movement parameter_stays(const StepIndex& index, const ParameterDecisions& decisions);
+
+// The same of the optimizer's state, whose loads are open: each piece has one stay a phase that
+// uses it, around its update.
+[[nodiscard]] Movement optimizer_state_stays(const StepIndex& index,
+                                             const OptimizerDecisions& decisions);
 
 }  // namespace stowage::simulator

@@ -1,14 +1,13 @@
-// The options for parameters.
+// The options for parameters and the optimizer's state.
 #include <algorithm>
 #include <map>
 #include <utility>
 
 #include "planner/footprint.h"
-#include "planner/streaming_layers.h"
 #include "simulator/lowering/lowering.h"
-#include "simulator/lowering/parameter_stays.h"
+#include "simulator/lowering/model_state_stays.h"
 #include "simulator/lowering/touching_stays.h"
-#include "simulator/step/parameter_uses.h"
+#include "simulator/step/model_state_uses.h"
 
 namespace stowage::planner {
 namespace {
@@ -19,13 +18,25 @@ simulator::StreamMode mode_of(Choice choice) {
                                     : simulator::StreamMode::always;
 }
 
-// Where parameters stay when all of them stream in this way and are loaded on demand.
-simulator::Movement stays_on_demand(const simulator::StepIndex& index,
-                                    const std::vector<LayerId>& layers, Choice choice) {
+StorageClass class_of(Moves what) {
+  return what == Moves::parameters ? StorageClass::parameter : StorageClass::optimizer_state;
+}
+
+// Where all of it stays when it streams in this way and is loaded on demand.
+simulator::Movement stays_of(const simulator::StepIndex& index, const std::vector<bool>& streams,
+                             Moves what, Choice choice) {
+  if (what == Moves::optimizer_state) {
+    return simulator::optimizer_state_stays(index, {.state_streams = streams});
+  }
   simulator::ParameterDecisions streaming;
   streaming.stream = mode_of(choice);
-  for (const LayerId layer : layers) streaming.shard_of.push_back(layer.valid() ? 0 : -1);
-  simulator::Movement movement = simulator::parameter_stays(index, streaming);
+  for (const bool each : streams) streaming.shard_of.push_back(each ? 0 : -1);
+  return simulator::parameter_stays(index, streaming);
+}
+
+simulator::Movement stays_on_demand(const simulator::StepIndex& index,
+                                    const std::vector<bool>& streams, Moves what, Choice choice) {
+  simulator::Movement movement = stays_of(index, streams, what, choice);
   for (simulator::PlacedStay& stay : movement.stays) stay.wanted_load = stay.await;
   simulator::merge_touching(index, movement);
   return movement;
@@ -33,18 +44,18 @@ simulator::Movement stays_on_demand(const simulator::StepIndex& index,
 
 }  // namespace
 
-void Footprints::find_parameters() {
+void Footprints::find_model_state(Moves what) {
   const Trace& trace = index_->trace();
-  streaming_layer_ = streaming_layers(trace);
   std::map<LayerId, Movable> by_layer;
   for (std::size_t s = 0; s < trace.storages.size(); ++s) {
     const LayerId layer = streaming_layer_[s];
-    if (!layer.valid()) continue;
+    if (!layer.valid() || trace.storages.storage_class[s] != class_of(what)) continue;
     Movable& movable = by_layer[layer];
+    movable.what = what;
     movable.layer = layer;
-    parameters_of_[layer].emplace_back(s);
+    state_of_[{what, layer}].emplace_back(s);
     movable.leaves = EventId(std::size_t{0});
-    if (!index_->parameter_uses().reason_to_stay(StorageId(s)).empty()) continue;
+    if (!index_->model_state_uses().reason_to_stay(StorageId(s)).empty()) continue;
     movable.storages.push_back(StorageId(s));
     unit_of_[s] = static_cast<std::int32_t>(units_.size());
     MovedUnit unit{StorageId(s), std::vector<Option>(1)};
@@ -61,12 +72,21 @@ void Footprints::find_parameters() {
       spans.insert(spans.end(), own.begin(), own.end());
     }
   }
-  for (const Choice choice : kStreamChoices) add_parameters(choice);
+  if (what == Moves::optimizer_state) {
+    add_streaming(what, Choice::always);
+    return;
+  }
+  for (const Choice choice : kStreamChoices) add_streaming(what, choice);
 }
 
-// Options of the parameters that leave in this way, and of their layers.
-void Footprints::add_parameters(Choice choice) {
-  const simulator::Movement movement = stays_on_demand(*index_, streaming_layer_, choice);
+// Options of what leaves in this way, and of their layers.
+void Footprints::add_streaming(Moves what, Choice choice) {
+  std::vector<bool> streams;
+  for (std::size_t s = 0; s < streaming_layer_.size(); ++s) {
+    streams.push_back(streaming_layer_[s].valid() &&
+                      index_->trace().storages.storage_class[s] == class_of(what));
+  }
+  const simulator::Movement movement = stays_on_demand(*index_, streams, what, choice);
   for (const simulator::PlacedStay& stay : movement.stays) {
     const StorageId storage = movement.tenants[stay.tenant.index()].storage;
     const std::size_t s = storage.index();
@@ -81,14 +101,18 @@ void Footprints::add_parameters(Choice choice) {
     options.back().spans.push_back({start, std::min(evict, positions_), bytes});
     if (evict > positions_) options.back().spans.push_back({0, evict - positions_, bytes});
     options.back().back.push_back({start, index_->trace().storages.bytes[s]});
+    if (what == Moves::optimizer_state && stay.has_store()) {
+      const auto stored = static_cast<std::int32_t>(stay.store);
+      options.back().out.push_back({stored, index_->trace().storages.bytes[s]});
+    }
   }
   for (Movable& movable : movable_) {
-    if (movable.is_layer()) add_layer_option(movable, choice, movement);
+    if (movable.what == what) add_layer_option(movable, choice, movement);
   }
 }
 
-// What its parameters hold together. Its one copy back, which only ranks it, stands for those of
-// them that come back in this step, where the last of them does.
+// What its storages hold together. Its one copy back, which only ranks it, stands for those of them
+// that come back in this step, where the last of them does.
 void Footprints::add_layer_option(Movable& movable, Choice choice,
                                   const simulator::Movement& movement) const {
   Option all;
@@ -104,11 +128,14 @@ void Footprints::add_layer_option(Movable& movable, Choice choice,
   if (!leaves) return;
   for (const simulator::PlacedStay& stay : movement.stays) {
     const std::size_t s = movement.tenants[stay.tenant.index()].storage.index();
-    if (choice != Choice::forward || streaming_layer_[s] != movable.layer) continue;
+    if (streaming_layer_[s] != movable.layer) continue;
     const auto start = static_cast<std::int32_t>(stay.wanted_load);
-    const std::int32_t left = static_cast<std::int32_t>(stay.earliest_evict) % positions_;
-    movable.leaves = std::max(movable.leaves, EventId(left / 2));
-    if (start < left) continue;  // back only for the next step's forward
+    if (movable.what == Moves::parameters) {
+      if (choice != Choice::forward) continue;
+      const std::int32_t left = static_cast<std::int32_t>(stay.earliest_evict) % positions_;
+      movable.leaves = std::max(movable.leaves, EventId(left / 2));
+      if (start < left) continue;  // back only for the next step's forward
+    }
     if (all.back.empty()) all.back.push_back({start, 0});
     all.back.front().position = std::max(all.back.front().position, start);
     all.back.front().bytes += index_->trace().storages.bytes[s];

@@ -1,4 +1,4 @@
-#include "simulator/lowering/parameter_stays.h"
+#include "simulator/lowering/model_state_stays.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "simulator/schedule/tenant_kind.h"
-#include "simulator/step/parameter_uses.h"
+#include "simulator/step/model_state_uses.h"
 
 namespace stowage::simulator {
 namespace {
@@ -27,16 +27,17 @@ struct Span {
 
 class Maker {
  public:
-  Maker(const StepIndex& index, const ParameterDecisions& decisions)
+  Maker(const StepIndex& index, const TenantKind& kind, const ParameterDecisions& decisions)
       : index_(index),
         trace_(index.trace()),
+        kind_(kind),
         decisions_(decisions),
         period_(period_of(index.event_count())) {}
 
   Movement run() && {
     for (std::size_t s = 0; s < decisions_.shard_of.size(); ++s) {
       if (decisions_.mode_of(StorageId(s)) == StreamMode::off) continue;
-      const std::string& reason = index_.parameter_uses().reason_to_stay(StorageId(s));
+      const std::string& reason = index_.model_state_uses().reason_to_stay(StorageId(s));
       if (reason.empty()) {
         add_spans(StorageId(s));
       } else {
@@ -63,7 +64,7 @@ class Maker {
     return inner == outer;
   }
 
-  [[nodiscard]] Group group_of(StorageId storage, const ParameterTouch& touch) const {
+  [[nodiscard]] Group group_of(StorageId storage, const ModelStateTouch& touch) const {
     const Group own = decisions_.shard_of[storage.index()];
     const LayerId home = trace_.storages.layer[storage.index()];
     if (kind_of(touch.phase) == PhaseKind::optimizer || related(home, touch.layer)) return own;
@@ -72,7 +73,7 @@ class Maker {
 
   void add_spans(StorageId storage) {
     std::vector<Span> spans;
-    for (const ParameterTouch& touch : index_.parameter_uses().touches_of(storage)) {
+    for (const ModelStateTouch& touch : index_.model_state_uses().touches_of(storage)) {
       const Visit visit{touch.phase, group_of(storage, touch)};
       const PeriodPosition first = position_of(touch.first);
       const PeriodPosition last = position_of(touch.last);
@@ -145,7 +146,7 @@ class Maker {
     }
     const TenantId tenant(out_.tenants.size());
     const Bytes bytes = trace_.storages.bytes[storage.index()];
-    out_.tenants.push_back({&kParameter, storage, 0, bytes, 0, true, {}});
+    out_.tenants.push_back({&kind_, storage, 0, bytes, 0, true, {}});
     const std::size_t first_row = out_.stays.size();
     std::optional<PlacedStay> open;
     for (std::size_t k = 0; k < n; ++k) {
@@ -181,6 +182,7 @@ class Maker {
 
   const StepIndex& index_;
   const Trace& trace_;
+  const TenantKind& kind_;
   const ParameterDecisions& decisions_;
   const PeriodPosition period_;
   std::vector<std::pair<StorageId, std::vector<Span>>> spans_;
@@ -193,7 +195,16 @@ class Maker {
 }  // namespace
 
 Movement parameter_stays(const StepIndex& index, const ParameterDecisions& decisions) {
-  return Maker(index, decisions).run();
+  return Maker(index, kParameter, decisions).run();
+}
+
+Movement optimizer_state_stays(const StepIndex& index, const OptimizerDecisions& decisions) {
+  ParameterDecisions streaming;  // as one shard
+  streaming.stream = StreamMode::always;
+  for (const bool streams : decisions.state_streams) {
+    streaming.shard_of.push_back(streams ? 0 : -1);
+  }
+  return Maker(index, kOptimizerState, streaming).run();
 }
 
 }  // namespace stowage::simulator

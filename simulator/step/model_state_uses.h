@@ -1,5 +1,5 @@
-// When a step touches its parameters: what a parameter that streams has to be on the device for,
-// and why some cannot stream.
+// When a step touches its model state (parameters and the optimizer's state): what of it that
+// streams has to be on the device for, and why some cannot stream.
 #pragma once
 
 #include <cstdint>
@@ -13,32 +13,32 @@ namespace stowage::simulator {
 
 class StepIndex;
 
-// One touch of a parameter's storage: an outermost op that uses it, itself or in an op inside it,
+// One touch of such a storage: an outermost op that uses it, itself or in an op inside it,
 // from op_begin to op_end; a pack of a saved tensor of it; an unpack of one, until the tensor that
 // it handed out is gone.
-struct ParameterTouch {
+struct ModelStateTouch {
   EventId begin;
   EventId end;
   bool ends_behind = false;  // it is over in the gap behind `end`, not at it
   bool writes = false;
-  Place first;  // the last place at which the parameter can be awaited
-  Place last;   // the first place behind the touch: where the parameter can go
+  Place first;  // the last place at which it can be awaited
+  Place last;   // the first place behind the touch: where it can go
   PhaseId phase;
   LayerId layer;  // that touches
 };
 
-class ParameterUses {
+class ModelStateUses {
  public:
-  ParameterUses() = default;
+  ModelStateUses() = default;
   // Precondition: the index knows its anchors. Cost: O(uses + ops + events + touches log touches).
-  explicit ParameterUses(const StepIndex& index);
+  explicit ModelStateUses(const StepIndex& index);
 
-  // In order of `begin`; of a storage of another class than parameter: none.
-  [[nodiscard]] const std::vector<ParameterTouch>& touches_of(StorageId storage) const {
+  // In order of `begin`; of a storage of another class than parameter and optimizer_state: none.
+  [[nodiscard]] const std::vector<ModelStateTouch>& touches_of(StorageId storage) const {
     return touches_[row_of(storage)];
   }
 
-  // Empty for a storage that can stream, else "stays: .." : not a parameter, not on device 0, not
+  // Empty for a storage that can stream, else "stays: .." : of another class, not on device 0, not
   // older than the step or freed in it, without bytes, never touched, written in another phase than
   // the optimizer's or there not between parameter_update events, saved by a tensor that outlives
   // the step.
@@ -51,9 +51,9 @@ class ParameterUses {
     return static_cast<std::size_t>(row_[storage.index()]);
   }
 
-  // By storage; all that are no parameters have row 0.
+  // By storage; all of other classes have row 0.
   std::vector<std::int32_t> row_;
-  std::vector<std::vector<ParameterTouch>> touches_;
+  std::vector<std::vector<ModelStateTouch>> touches_;
   std::vector<std::string> reasons_;
 };
 

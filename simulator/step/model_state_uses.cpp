@@ -1,4 +1,4 @@
-#include "simulator/step/parameter_uses.h"
+#include "simulator/step/model_state_uses.h"
 
 #include <algorithm>
 
@@ -14,12 +14,12 @@ class Collector {
       : index_(index), trace_(index.trace()), row_(trace_.storages.size(), 0) {
     std::int32_t rows = 1;
     for (std::size_t s = 0; s < row_.size(); ++s) {
-      if (is_parameter(StorageId(s))) row_[s] = rows++;
+      if (is_model_state(StorageId(s))) row_[s] = rows++;
     }
     touches_.resize(static_cast<std::size_t>(rows));
     reasons_.resize(static_cast<std::size_t>(rows));
     updates_.resize(static_cast<std::size_t>(rows));
-    reasons_.front() = "stays: it is no parameter";
+    reasons_.front() = "stays: it is no parameter and no optimizer state";
   }
 
   void run() {
@@ -29,7 +29,7 @@ class Collector {
     for (auto& touches : touches_) {
       std::stable_sort(
           touches.begin(), touches.end(),
-          [](const ParameterTouch& a, const ParameterTouch& b) { return a.begin < b.begin; });
+          [](const ModelStateTouch& a, const ModelStateTouch& b) { return a.begin < b.begin; });
     }
     for (std::size_t s = 0; s < row_.size(); ++s) {
       std::string& known = reasons_[row_of(StorageId(s))];
@@ -38,7 +38,7 @@ class Collector {
   }
 
   std::vector<std::int32_t> rows() && { return std::move(row_); }
-  std::vector<std::vector<ParameterTouch>> touches() && { return std::move(touches_); }
+  std::vector<std::vector<ModelStateTouch>> touches() && { return std::move(touches_); }
   std::vector<std::string> reasons() && { return std::move(reasons_); }
 
  private:
@@ -47,9 +47,16 @@ class Collector {
     EventId end;
   };
 
-  [[nodiscard]] bool is_parameter(StorageId storage) const {
-    return storage.valid() &&
-           trace_.storages.storage_class[storage.index()] == StorageClass::parameter;
+  [[nodiscard]] bool is_model_state(StorageId storage) const {
+    if (!storage.valid()) return false;
+    const StorageClass own = trace_.storages.storage_class[storage.index()];
+    return own == StorageClass::parameter || own == StorageClass::optimizer_state;
+  }
+  // Whose update it is written in.
+  [[nodiscard]] StorageId parameter_of(StorageId storage) const {
+    return trace_.storages.storage_class[storage.index()] == StorageClass::parameter
+               ? storage
+               : trace_.storages.parameter[storage.index()];
   }
 
   [[nodiscard]] std::size_t row_of(StorageId storage) const {
@@ -83,7 +90,7 @@ class Collector {
     const OpSpans spans(trace_);
     for (std::size_t u = 0; u < trace_.uses.size(); ++u) {
       const StorageId storage = trace_.tensors.storage[trace_.uses.tensor[u].index()];
-      if (!is_parameter(storage)) continue;
+      if (!is_model_state(storage)) continue;
       const OpId op = spans.outermost(trace_.uses.op[u]);
       const EventId begin = spans.begin(op);
       if (!begin.valid()) continue;
@@ -94,7 +101,7 @@ class Collector {
         touches.back().writes = touches.back().writes || writes;
         continue;
       }
-      ParameterTouch touch;
+      ModelStateTouch touch;
       touch.begin = begin;
       const EventId end = spans.end(op);
       touch.end = end.valid() ? end : EventId(trace_.events.size() - 1);
@@ -110,8 +117,8 @@ class Collector {
   void add_saved() {
     const Saved& saved = trace_.saved;
     for (std::size_t s = 0; s < saved.size(); ++s) {
-      if (!is_parameter(saved.storage[s])) continue;
-      ParameterTouch touch;
+      if (!is_model_state(saved.storage[s])) continue;
+      ModelStateTouch touch;
       touch.begin = touch.end = saved.event[s];
       add_hooked(SavedId(s), touch);
       for (const UnpackId u : index_.unpacks_of(SavedId(s))) {
@@ -127,7 +134,7 @@ class Collector {
     }
   }
 
-  void add_hooked(SavedId saved, ParameterTouch touch) {
+  void add_hooked(SavedId saved, ModelStateTouch touch) {
     touch.first = {touch.begin, Side::before};
     const std::size_t gone = touch.end.index() + (touch.ends_behind ? 1 : 0);
     touch.last = behind(EventId(std::min(gone, trace_.events.size() - 1)));
@@ -136,7 +143,7 @@ class Collector {
     touches_[row_of(trace_.saved.storage[saved.index()])].push_back(touch);
   }
 
-  // At the step's end a parameter goes ahead of it, so that the next one can come there.
+  // At the step's end it goes ahead of that, so that the next one can come there.
   [[nodiscard]] Place behind(EventId event) const {
     const EventId anchor = index_.next_anchor(event);
     const bool at_end = anchor.index() + 1 == trace_.events.size() && event < anchor;
@@ -151,9 +158,11 @@ class Collector {
     if (storages.free_event[s].valid()) return "stays: it is freed in the step";
     if (storages.bytes[s] == 0) return "stays: it has no bytes";
     const auto& touches = touches_[row_of(storage)];
-    const auto& updates = updates_[row_of(storage)];
+    const StorageId parameter = parameter_of(storage);
+    const std::vector<Update> none;
+    const auto& updates = parameter.valid() ? updates_[row_of(parameter)] : none;
     if (touches.empty()) return "stays: the step does not use it";
-    for (const ParameterTouch& touch : touches) {
+    for (const ModelStateTouch& touch : touches) {
       if (!touch.writes) continue;
       if (!touch.phase.valid() || trace_.phases.kind[touch.phase.index()] != PhaseKind::optimizer) {
         return "stays: the step writes it outside the optimizer";
@@ -169,15 +178,15 @@ class Collector {
   const StepIndex& index_;
   const Trace& trace_;
   std::vector<PhaseId> phase_of_;  // by event
-  std::vector<std::int32_t> row_;  // as ParameterUses::row_
+  std::vector<std::int32_t> row_;  // as ModelStateUses::row_
   std::vector<std::vector<Update>> updates_;
-  std::vector<std::vector<ParameterTouch>> touches_;
+  std::vector<std::vector<ModelStateTouch>> touches_;
   std::vector<std::string> reasons_;
 };
 
 }  // namespace
 
-ParameterUses::ParameterUses(const StepIndex& index) {
+ModelStateUses::ModelStateUses(const StepIndex& index) {
   Collector collector(index);
   collector.run();
   row_ = std::move(collector).rows();
