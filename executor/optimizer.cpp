@@ -4,9 +4,11 @@
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
+#include "executor/absent_storage.h"
 #include "executor/models/option_reader.h"
 #include "executor/step_driver.h"
 
@@ -40,6 +42,7 @@ class TorchOptimizer : public Optimizer {
     }
   }
   [[nodiscard]] std::vector<NamedTensor> state() const override { return {}; }
+  void make_state(const std::vector<NamedTensor>& /*parameters*/) override {}
 
  protected:
   std::vector<NamedTensor> parameters_;
@@ -64,9 +67,45 @@ class AdamOptimizer final : public TorchOptimizer<Torch, Options> {
     }
     return result;
   }
+
+  void make_state(const std::vector<NamedTensor>& parameters) override {
+    for (const NamedTensor& each : parameters) {
+      const auto own =
+          std::find_if(this->parameters_.begin(), this->parameters_.end(),
+                       [&](const NamedTensor& known) { return known.tensor.is_same(each.tensor); });
+      if (own == this->parameters_.end()) continue;
+      auto& states =
+          this->torch_[static_cast<std::size_t>(own - this->parameters_.begin())]->state();
+      auto& state = states[each.tensor.unsafeGetTensorImpl()];
+      if (state != nullptr) continue;
+      auto made = std::make_unique<ParamState>();
+      made->step(0);
+      made->exp_avg(zeros(each, ".exp_avg"));
+      made->exp_avg_sq(zeros(each, ".exp_avg_sq"));
+      state = std::move(made);
+    }
+  }
+
+ private:
+  static at::Tensor zeros(const NamedTensor& parameter, const char* what) {
+    return zeros_without_memory(parameter.tensor,
+                                "stowage: optimizer state " + parameter.name + what +
+                                    " has no memory: the plan that was to stream it is not there");
+  }
 };
 
 }  // namespace
+
+const NamedTensor* owner_of_state(const std::string& name,
+                                  const std::vector<NamedTensor>& parameters) {
+  const NamedTensor* owner = nullptr;  // with the longest name
+  for (const NamedTensor& each : parameters) {
+    const bool fits = name.size() > each.name.size() && name.starts_with(each.name) &&
+                      name[each.name.size()] == '.';
+    if (fits && (owner == nullptr || each.name.size() > owner->name.size())) owner = &each;
+  }
+  return owner;
+}
 
 Result<OptimizerKind> parse_optimizer(const std::string& name) {
   if (name == "none") return OptimizerKind::none;

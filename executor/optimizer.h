@@ -27,7 +27,15 @@ class Optimizer {
   virtual void step() = 0;
   // "PARAMETER.exp_avg", "PARAMETER.exp_avg_sq"; empty before the first step and for sgd.
   [[nodiscard]] virtual std::vector<NamedTensor> state() const = 0;
+  // Makes the state of these parameters, as far as there is none, as the first step would, but
+  // without memory (executor/absent_storage.h): for a plan that gives it a home. The next step()
+  // throws c10::Error if none has.
+  virtual void make_state(const std::vector<NamedTensor>& parameters) = 0;
 };
+
+// Whose state that is, null: none of theirs. `name`: "PARAMETER.WHAT".
+[[nodiscard]] const NamedTensor* owner_of_state(const std::string& name,
+                                                const std::vector<NamedTensor>& parameters);
 
 // Null for OptimizerKind::none. `learning_rate` 0 = PyTorch's default for adam and adamw, 0.01 for
 // sgd (without momentum).

@@ -1,4 +1,4 @@
-// What PlannedStep::State does for parameters between steps.
+// What PlannedStep::State does for parameters and optimizer state between steps.
 #include <c10/util/Exception.h>
 
 #include <chrono>
@@ -17,6 +17,7 @@ void PlannedStep::State::adopt() {
   device_.synchronize();  // a stream that is not compute may still use them
   try {
     parameters_.adopt();
+    optimizer_state_.adopt();
   } catch (...) {
     device_.synchronize();  // no copy into the arena outlives it
     throw;
@@ -101,10 +102,23 @@ void PlannedStep::State::materialise() {
   parameters_.materialise();
 }
 
+void PlannedStep::State::materialise_all() {
+  materialise();
+  const TurnLine::Place place(line_, next_turn());
+  optimizer_state_.materialise();
+}
+
 std::vector<NamedTensor> PlannedStep::State::values() {
   const TurnLine::Place place(line_, next_turn());
   device_.synchronize();
   return parameters_.values();
+}
+
+std::vector<NamedTensor> PlannedStep::State::values(
+    const std::vector<NamedTensor>& optimizer_state) {
+  const TurnLine::Place place(line_, next_turn());
+  device_.synchronize();
+  return optimizer_state_.values_of(optimizer_state);
 }
 
 }  // namespace stowage::executor

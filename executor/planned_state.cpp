@@ -34,7 +34,8 @@ AnchorKind anchor_kind(LayerEvent event) {
 
 PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
                           simulator::Schedule schedule, PlannedStepOptions options, HostArena arena,
-                          PlannedParameters parameters, Result<simulator::SkippedUpdate> skipped,
+                          PlannedParameters parameters, PlannedOptimizerState optimizer_state,
+                          Result<simulator::SkippedUpdate> skipped,
                           std::vector<SegmentSpec> segments, std::vector<ChainSpec> chains)
     : device_(device),
       host_pool_(device),
@@ -49,12 +50,14 @@ PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
       chains_(std::move(chains), device.torch_device()),
       cursor_(simulator::Step(*trace_), schedule_, program_),
       parameters_(std::move(parameters)),
+      optimizer_state_(std::move(optimizer_state)),
       saved_(device_, *trace_, schedule_, arena_.data(), options_) {
   if (skipped_) skipping_program_.emplace(skipped_->step.trace(), skipped_->schedule);
   for (const simulator::Tenant& tenant : schedule_.tenants) {
     TenantHolder* holder = nullptr;
     if (tenant.kind == &simulator::kSavedTensor) holder = &saved_;
     if (tenant.kind == &simulator::kParameter) holder = &parameters_;
+    if (tenant.kind == &simulator::kOptimizerState) holder = &optimizer_state_;
     STOWAGE_ASSERT(holder != nullptr);  // PlannedStep::create() has looked
     holders_.push_back(holder);
   }
@@ -75,9 +78,12 @@ void PlannedStep::State::begin() {
   }
   gradient_hooks_.remove();
   if (was_active) device_.end_step();
-  if (parameters_out_) parameters_.abort();
+  if (streamed_out_) {
+    parameters_.abort();
+    optimizer_state_.abort();
+  }
   device_.begin_step();
-  parameters_out_ = true;
+  streamed_out_ = true;
   {
     const std::lock_guard lock(mutex_);
     ++step_;
@@ -92,6 +98,7 @@ void PlannedStep::State::begin() {
   const StepMemoryGuard guard(memory_.get());
   if (memory_ != nullptr) memory_->begin_period();
   parameters_.begin();
+  optimizer_state_.begin();
   first_serial_ = device_.next_serial();
   off_plan_packs_ = 0;
   report_ = {};
@@ -126,7 +133,7 @@ Result<StepReport> PlannedStep::State::end() {
     run(AnchorKind::step_end, 0, Side::after);
   }
   report_.memory = device_.memory();
-  finish(/*parameters_stay=*/report_.on_plan);
+  finish(/*streamed_stays=*/report_.on_plan);
   if (was_on_plan && !report_.on_plan && options_.off_plan == OffPlan::refuse) {
     return Error{ErrorCode::bad_input,
                  "the step is not the one the plan was made for: " + report_.first_difference, "",
@@ -143,10 +150,10 @@ void PlannedStep::State::abort() {
     is_active = active_;
   }
   // The device may be in another plan's step, whose stream it watches.
-  if (is_active) finish(/*parameters_stay=*/false);
+  if (is_active) finish(/*streamed_stays=*/false);
 }
 
-void PlannedStep::State::finish(bool parameters_stay) {
+void PlannedStep::State::finish(bool streamed_stays) {
   {
     const std::lock_guard lock(mutex_);
     active_ = false;
@@ -157,8 +164,11 @@ void PlannedStep::State::finish(bool parameters_stay) {
   device_.end_step();
   device_.end_setup();  // a run from a trace that was saved records nothing
   drop_all();
-  report_.unplanned_stored_bytes += parameters_stay ? parameters_.end() : parameters_.abort();
-  parameters_out_ = false;
+  for (StorageHolder* const holder : {static_cast<StorageHolder*>(&parameters_),
+                                      static_cast<StorageHolder*>(&optimizer_state_)}) {
+    report_.unplanned_stored_bytes += streamed_stays ? holder->end() : holder->abort();
+  }
+  streamed_out_ = false;
 }
 
 void PlannedStep::State::check_not_failed() const {
@@ -182,6 +192,7 @@ void PlannedStep::State::leave_plan() {
   if (memory_ != nullptr) memory_->end_period();
   saved_.leave_plan();
   parameters_.leave_plan();
+  optimizer_state_.leave_plan();
 }
 
 template <class Work>

@@ -24,6 +24,7 @@
 #include "executor/host_pool.h"
 #include "executor/kept_tensor.h"
 #include "executor/older_memory.h"
+#include "executor/planned_optimizer_state.h"
 #include "executor/planned_parameters.h"
 #include "executor/planned_step.h"
 #include "executor/saved_tenants.h"
@@ -42,10 +43,10 @@ class PlannedStep::State final : public SegmentHost,
   // `segments` and `chains` run again in `trace`.
   State(Device& device, std::shared_ptr<const Trace> trace, simulator::Schedule schedule,
         PlannedStepOptions options, HostArena arena, PlannedParameters parameters,
-        Result<simulator::SkippedUpdate> skipped, std::vector<SegmentSpec> segments,
-        std::vector<ChainSpec> chains);
+        PlannedOptimizerState optimizer_state, Result<simulator::SkippedUpdate> skipped,
+        std::vector<SegmentSpec> segments, std::vector<ChainSpec> chains);
 
-  // Once, ahead of the first begin(): takes over the parameters that stream.
+  // Once, ahead of the first begin(): takes over what streams.
   void adopt();
   // Behind adopt(), once: takes from the device what the step needs, and moves in what is older.
   [[nodiscard]] Status take_memory(const simulator::StepIndex& index);
@@ -67,8 +68,10 @@ class PlannedStep::State final : public SegmentHost,
   void parameter_update(UpdateEvent event, const at::Tensor& parameter);
   void skip_update();
   void gradient_accumulated(const at::Tensor& parameter);
-  void materialise();
+  void materialise();      // parameters
+  void materialise_all();  // and optimizer state
   std::vector<NamedTensor> values();
+  std::vector<NamedTensor> values(const std::vector<NamedTensor>& optimizer_state);
 
   // What became of a saved tensor.
   struct Packed {
@@ -112,16 +115,17 @@ class PlannedStep::State final : public SegmentHost,
 
   [[nodiscard]] const HostArena& arena() const { return arena_; }
   [[nodiscard]] Bytes host_high_water() const {
-    return std::max(saved_.arena_use().high_water(arena_.data()),
-                    parameters_.arena_use().high_water(arena_.data()));
+    return std::max({saved_.arena_use().high_water(arena_.data()),
+                     parameters_.arena_use().high_water(arena_.data()),
+                     optimizer_state_.arena_use().high_water(arena_.data())});
   }
 
  private:
   using Claim = StepCursor::Claim;
 
-  // Ends the step for the device, waits for every copy and drops what the step holds there; of
-  // parameters too, unless they are where the next step expects them. In a turn, as what follows.
-  void finish(bool parameters_stay);
+  // Ends the step for the device, waits for every copy and drops what the step holds there; what
+  // streams too, unless it is where the next step expects it. In a turn, as what follows.
+  void finish(bool streamed_stays);
   void drop_all();
   void run(simulator::AnchorKind kind, std::size_t ordinal, simulator::Side side);
   // The step has come to that event, as its memory is told.
@@ -181,13 +185,14 @@ class PlannedStep::State final : public SegmentHost,
   TurnLine line_;                 // whoever has its turn has what follows
   GradientHooks gradient_hooks_;  // where instructions stand behind accumulations
   PlannedParameters parameters_;
+  PlannedOptimizerState optimizer_state_;
   SavedTenants saved_;
   std::vector<TenantHolder*> holders_;  // by tenant
   StepReport report_;                   // but for what the cursor knows
   // It has left the plan, if from inside of an event's work: the rest of that is not done.
   bool has_left_ = false;
-  // The last step has not put its parameters away: it goes on, or the device failed at its end.
-  bool parameters_out_ = false;
+  // The last step has not put away what streams: it goes on, or the device failed at its end.
+  bool streamed_out_ = false;
   std::atomic<std::int64_t> first_serial_{0};  // allocations from here on were made in this step
   std::atomic<std::int64_t> off_plan_packs_{0};
 };

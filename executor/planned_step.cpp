@@ -181,7 +181,10 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
                  "", "", "plan again; a schedule from a plan is always ordered"};
   }
   for (const simulator::Tenant& tenant : schedule.tenants) {
-    if (tenant.kind == &simulator::kSavedTensor || tenant.kind == &simulator::kParameter) continue;
+    const bool is_known = tenant.kind == &simulator::kSavedTensor ||
+                          tenant.kind == &simulator::kParameter ||
+                          tenant.kind == &simulator::kOptimizerState;
+    if (is_known) continue;
     return Error{
         ErrorCode::bad_input,
         std::string("the schedule moves a ") + tenant.kind->name + ", which no executor can", "",
@@ -194,6 +197,10 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
   }
   Result<HostArena> arena = device.host_arena(schedule.host_bytes);
   if (!arena) return arena.error();
+  Result<PlannedOptimizerState> state =
+      PlannedOptimizerState::create(device, *trace, schedule, parameters, options.optimizer_state,
+                                    arena->data(), options.poison_device);
+  if (!state) return state.error();
   Result<PlannedParameters> planned = PlannedParameters::create(
       device, *trace, schedule, std::move(parameters), arena->data(), options.poison_device);
   if (!planned) return planned.error();
@@ -207,7 +214,7 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
       simulator::recorded_parts(unrolled->step.recording());
   std::unique_ptr<PlannedStep> step(new PlannedStep(std::make_shared<State>(
       device, std::move(trace), std::move(schedule), std::move(options), std::move(arena).value(),
-      std::move(planned).value(), std::move(skipped),
+      std::move(planned).value(), std::move(state).value(), std::move(skipped),
       segment_specs(unrolled->step.trace(), unrolled->step.segments()),
       chain_specs(unrolled->step.trace(), unrolled->step.segments()))));
   step->micro_batches_ = std::move(micro_batches);
@@ -231,14 +238,14 @@ PlannedStep::~PlannedStep() {
   }
   if (leaves_parameters_) return;
   try {
-    materialise();
+    state_->materialise_all();
     state_->leave_memory();
   } catch (const std::exception& error) {
     LeftBehind& left = left_behind();
     const std::lock_guard lock(left.mutex);
     left.states.push_back(state_);
     TORCH_WARN(
-        "stowage: parameters that streamed under a plan could not be brought back; they are kept "
+        "stowage: what streamed under a plan could not be brought back; they are kept "
         "in host memory, call PlannedStep::materialise_left_behind() when there is room: ",
         first_line(error.what()));
   }
@@ -250,7 +257,7 @@ void PlannedStep::materialise_left_behind() {
   std::exception_ptr first;
   std::erase_if(left.states, [&](const std::shared_ptr<State>& state) {
     try {
-      state->materialise();
+      state->materialise_all();
       return true;
     } catch (...) {
       if (!first) first = std::current_exception();
@@ -312,6 +319,10 @@ void PlannedStep::materialise() {
 
 std::vector<NamedTensor> PlannedStep::values() {
   return state_->values();
+}
+
+std::vector<NamedTensor> PlannedStep::values(const std::vector<NamedTensor>& optimizer_state) {
+  return state_->values(optimizer_state);
 }
 
 std::int64_t PlannedStep::first_serial() const {

@@ -10,15 +10,16 @@
 //   tensor from there on leaving the device at once, and that is counted.
 // After an exception, or when a graph is dropped, begin_step() starts clean.
 //
-// Where the schedule streams parameters (executor/streamed_parameters.h), those are not on the
-// device between steps: a touch throws c10::Error that names the parameter and materialise(). Their
-// graphs must be dropped ahead of the next begin_step(), and no view of them kept. What was written
-// to a parameter is never lost, whatever ends the step: by an op that counts versions, or between
-// the driver's parameter_update() events (so not through .data() elsewhere in the step).
+// Where the schedule streams parameters or optimizer state (executor/streamed_storages.h), those
+// are not on the device between steps: a touch throws c10::Error that names it and materialise().
+// Their graphs must be dropped ahead of the next begin_step(), and no view of them kept. What was
+// written to a parameter is never lost, whatever ends the step: by an op that counts versions, or
+// between the driver's parameter_update() events (so not through .data() elsewhere in the step).
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,11 @@ struct PlannedStepOptions {
   // What else of the program's lives on the device from step to step: inputs, buffers, state of the
   // optimizer. Where the schedule's memory is planned it moves into that, as parameters do.
   std::vector<at::Tensor> older{};
+  // Gives the optimizer's state, "PARAMETER.WHAT". Asked once, by create() of a schedule that moves
+  // state, that of these parameters at least: all of theirs has to be in the answer, with memory or
+  // as zeros without (executor/absent_storage.h). Empty: there is none.
+  std::function<std::vector<NamedTensor>(const std::vector<NamedTensor>& parameters)>
+      optimizer_state{};
   // Fill host slots with 0xff bytes (NaN) when they are given up, so that a stale read shows.
   bool poison_host = false;
   // Fill the buffers of loads likewise before their copy, so that a read ahead of it shows.
@@ -58,8 +64,8 @@ struct StepReport {
   std::int64_t off_plan_packs = 0;  // saved tensors that left outside the plan
   Bytes offloaded_bytes = 0;
   Bytes reloaded_bytes = 0;
-  // Of parameters: loads and stores of the schedule, and what had to be stored beside it because
-  // somebody else wrote a parameter, or because the step did not end as planned.
+  // Of parameters and optimizer state: loads and stores of the schedule, and what had to be stored
+  // beside it because somebody else wrote one, or because the step did not end as planned.
   Bytes loaded_bytes = 0;
   Bytes stored_bytes = 0;
   Bytes unplanned_stored_bytes = 0;
@@ -114,9 +120,9 @@ class PlannedStep final : public StepDriver {
   // the driver, so that the next step is clean.
   void abort_step();
   // Brings all parameters back onto the device, into memory of their own, until the next
-  // begin_step(): for whatever is no training step. Between steps only. May throw
-  // c10::OutOfMemoryError: everything that has room is back by then, nothing is lost, and
-  // materialise() or begin_step() may follow.
+  // begin_step(): for whatever is no training step. Optimizer state stays where it is. Between
+  // steps only. May throw c10::OutOfMemoryError: everything that has room is back by then, nothing
+  // is lost, and materialise() or begin_step() may follow.
   void materialise();
   // Brings back what drivers that are gone had no memory for. Throws as materialise() does; may
   // then be called again. Does nothing where nothing was left behind.
@@ -125,8 +131,10 @@ class PlannedStep final : public StepDriver {
   // brought back, else a CPU tensor over host memory, not to be written, valid until the next call
   // of this driver. Between steps.
   [[nodiscard]] std::vector<NamedTensor> values();
-  // The parameters are not needed any more: the destructor does not bring them back, and a touch of
-  // one stays an error.
+  // The same of these pieces of the optimizer's state.
+  [[nodiscard]] std::vector<NamedTensor> values(const std::vector<NamedTensor>& optimizer_state);
+  // The parameters and the optimizer's state are not needed any more: the destructor does not bring
+  // them back, and a touch of one stays an error.
   void leave_parameters() { leaves_parameters_ = true; }
   [[nodiscard]] Bytes host_bytes() const;  // of the arena
   // Measured: the end of the highest byte of the arena that a copy wrote or read since create(),

@@ -171,6 +171,14 @@ std::vector<at::Tensor> TrainingStep::older_tensors() const {
   return tensors;
 }
 
+std::function<std::vector<NamedTensor>(const std::vector<NamedTensor>&)>
+TrainingStep::state_maker() {
+  return [this](const std::vector<NamedTensor>& parameters) {
+    if (optimizer_) optimizer_->make_state(parameters);
+    return optimizer_state();
+  };
+}
+
 std::vector<NamedTensor> TrainingStep::optimizer_state() const {
   return optimizer_ ? optimizer_->state() : std::vector<NamedTensor>{};
 }

@@ -67,6 +67,10 @@ class TrainingStep {
   // Named as their parameters; those that have one.
   [[nodiscard]] std::vector<NamedTensor> gradients() const;
   [[nodiscard]] std::vector<NamedTensor> optimizer_state() const;
+  // For PlannedStepOptions::optimizer_state: gives all of it, that of these parameters made where
+  // no step has yet (Optimizer::make_state). The step outlives it.
+  [[nodiscard]] std::function<std::vector<NamedTensor>(const std::vector<NamedTensor>& parameters)>
+  state_maker();
   // What else lives from step to step: inputs, buffers, state of the optimizer.
   [[nodiscard]] std::vector<at::Tensor> older_tensors() const;
 

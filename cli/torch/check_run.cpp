@@ -91,6 +91,7 @@ Result<MeasuredRun> run_steps(const RunRequest& request, std::int64_t steps,
   if (!session) return session.error();
   if (!plan_file) return measure(**session, nullptr, options);
   options_of_plan.older = (*session)->step().older_tensors();
+  options_of_plan.optimizer_state = (*session)->step().state_maker();
   Result<std::unique_ptr<executor::PlannedStep>> planned = executor::PlannedStep::create(
       (*session)->device(), trace, schedule, (*session)->step().parameters(), options_of_plan);
   if (!planned) return planned.error();

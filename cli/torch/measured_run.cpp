@@ -23,20 +23,27 @@ Bytes bytes_of(const std::vector<executor::NamedTensor>& tensors) {
   return bytes;
 }
 
-// `plan` knows where parameters are; null = in their own memory.
+// `plan` knows where parameters and optimizer state are; null = in their own memory.
 Status dump_step(Session& session, executor::PlannedStep* plan, std::int64_t step, double loss,
                  executor::TensorDumpWriter& writer) {
   const std::vector<executor::NamedTensor> gradients = session.step().gradients();
   const std::vector<executor::NamedTensor> parameters =
       plan != nullptr ? plan->values() : session.step().parameters();
+  const std::vector<executor::NamedTensor> own_state = session.step().optimizer_state();
+  const std::vector<executor::NamedTensor> state =
+      plan != nullptr ? plan->values(own_state) : own_state;
   const std::vector<executor::NamedTensor> buffers = session.step().model().buffers();
-  writer.choose_form(bytes_of(gradients) + bytes_of(parameters) + bytes_of(buffers));
+  writer.choose_form(bytes_of(gradients) + bytes_of(parameters) + bytes_of(state) +
+                     bytes_of(buffers));
   if (Status status = writer.add_loss(step, loss); !status) return status;
   for (const auto& gradient : gradients) {
     if (Status status = writer.add(step, "gradient", gradient); !status) return status;
   }
   for (const auto& parameter : parameters) {
     if (Status status = writer.add(step, "parameter", parameter); !status) return status;
+  }
+  for (const auto& each : state) {
+    if (Status status = writer.add(step, "optimizer state", each); !status) return status;
   }
   for (const auto& buffer : buffers) {
     // An expanded mask or another one of the user's; nobody writes to such a tensor.

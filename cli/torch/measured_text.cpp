@@ -61,7 +61,7 @@ std::string memory_text(const MeasuredRun& run) {
 
 std::string parameters_text(const MeasuredRun& run) {
   if (run.loaded_bytes == 0 && run.stored_bytes == 0 && run.unplanned_stored_bytes == 0) return "";
-  std::string text = "  parameters  " + report::exact_bytes(run.loaded_bytes) + " loaded, " +
+  std::string text = "  streamed    " + report::exact_bytes(run.loaded_bytes) + " loaded, " +
                      report::exact_bytes(run.stored_bytes) + " stored a step";
   if (run.unplanned_stored_bytes > 0) {
     text += ", and " + report::exact_bytes(run.unplanned_stored_bytes) + " stored beside the plan";

@@ -35,7 +35,7 @@ std::string apart(const executor::DumpDifference& difference) {
 
 std::string verdict(const Verification& v) {
   if (v.difference.bitwise) {
-    return "loss, gradients, parameters and buffers of " +
+    return "loss, gradients, parameters, optimizer state and buffers of " +
            report::count_of(v.compared_steps, "step") + " are bitwise equal (" +
            report::with_commas(v.difference.tensors) + " tensors" +
            (v.difference.by_digest > 0 ? ", by 128-bit digests)" : ")");

@@ -12,8 +12,9 @@
 
 #include "executor/dispatched_op.h"
 #include "executor/kept_tensor.h"
+#include "executor/optimizer.h"
 #include "executor/saved_view.h"
-#include "executor/streamed_parameters.h"
+#include "executor/streamed_storages.h"
 
 namespace stowage::profiler {
 
@@ -151,12 +152,7 @@ std::int64_t StepRecorder::serial_of(const at::Tensor& tensor) const {
 }
 
 std::int64_t StepRecorder::parameter_of_state(const std::string& name) const {
-  const executor::NamedTensor* owner = nullptr;  // with the longest name
-  for (const executor::NamedTensor& each : registered_.parameters) {
-    const bool fits = name.size() > each.name.size() && name.starts_with(each.name) &&
-                      name[each.name.size()] == '.';
-    if (fits && (owner == nullptr || each.name.size() > owner->name.size())) owner = &each;
-  }
+  const executor::NamedTensor* const owner = executor::owner_of_state(name, registered_.parameters);
   return owner != nullptr ? serial_of(owner->tensor) : -1;
 }
 
@@ -166,7 +162,7 @@ void StepRecorder::order_parameters() {
     if (each.storage_class == StorageClass::parameter) parameters.emplace(each.serial, each);
   }
   std::vector<RawStorage> order;  // as registered
-  for (const auto& each : executor::parameter_storages(device_, registered_.parameters)) {
+  for (const auto& each : executor::state_storages(device_, registered_.parameters)) {
     const auto found =
         parameters.find(device_.allocation_serial(each.tensors.front().tensor.storage().data()));
     if (found == parameters.end()) continue;

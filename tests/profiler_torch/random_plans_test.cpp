@@ -55,6 +55,7 @@ struct Outcome {
   double loss = 0;
   Bits gradients;
   Bits parameters;
+  Bits optimizer_state;
   Bits buffers;  // batch norms' running statistics among them
   Bytes peak = 0;
   Moved moved;
@@ -148,7 +149,18 @@ simulator::ParameterDecisions random_shards(const Trace& trace, std::mt19937& ra
   return parameters;
 }
 
-Moved moved_parameters(const simulator::Schedule& schedule) {
+// Any pieces of the optimizer's state.
+simulator::OptimizerDecisions random_state(const Trace& trace, std::mt19937& random) {
+  simulator::OptimizerDecisions optimizer;
+  const auto density = random() % 2 == 0 ? 100 : random() % 100;
+  for (const StorageClass each : trace.storages.storage_class) {
+    optimizer.state_streams.push_back(each == StorageClass::optimizer_state &&
+                                      random() % 100 < density);
+  }
+  return optimizer;
+}
+
+Moved moved_state(const simulator::Schedule& schedule) {
   Moved moved;
   for (const simulator::Stay& each : schedule.stays) {
     const simulator::Tenant& tenant = schedule.tenants[each.tenant.index()];
@@ -192,6 +204,7 @@ class RandomPlans {
       delay_seed_.store(random());
       Decisions decisions = random_decisions(*recorded_.trace, index_, random);
       if (streams) decisions.parameters = random_shards(*recorded_.trace, random);
+      if (streams) decisions.optimizer = random_state(*recorded_.trace, random);
       const Result<simulator::Lowering> lowering = simulator::lower(index_, decisions);
       ASSERT_TRUE(lowering.ok()) << lowering.error().text();
       const simulator::Schedule& schedule = lowering->schedule;
@@ -215,6 +228,7 @@ class RandomPlans {
       ASSERT_LT(i, 200 * count);
       Decisions decisions = random_decisions(*recorded_.trace, index_, random);
       if (i % 2 == 1) decisions.parameters = random_shards(*recorded_.trace, random);
+      if (i % 2 == 1) decisions.optimizer = random_state(*recorded_.trace, random);
       const Result<simulator::Lowering> lowering = simulator::lower(index_, decisions);
       ASSERT_TRUE(lowering.ok()) << lowering.error().text();
       for (int damage = 0; damage < 8 && ran < count; ++damage) {
@@ -264,6 +278,7 @@ class RandomPlans {
     if (ran_++ % 2 == 1) schedule.placement = simulator::PlacementMode::planned;
     executor::PlannedStepOptions options;
     options.older = recorded_.session->step().older_tensors();
+    options.optimizer_state = recorded_.session->step().state_maker();
     options.poison_host = true;
     options.poison_device = true;
     const simulator::ReplayResult predicted = simulator::replay(index_, schedule);
@@ -298,11 +313,12 @@ class RandomPlans {
       if (as_lowered) {
         ASSERT_EQ(reached, predicted.host_bytes) << "that copies reached";
       }
-      ASSERT_EQ(outcome.moved.loaded, moved_parameters(period).loaded);
-      ASSERT_EQ(outcome.moved.stored, moved_parameters(period).stored);
+      ASSERT_EQ(outcome.moved.loaded, moved_state(period).loaded);
+      ASSERT_EQ(outcome.moved.stored, moved_state(period).stored);
       ASSERT_EQ(outcome.loss, reference.loss);
       ASSERT_TRUE(outcome.gradients == reference.gradients);
       ASSERT_TRUE(outcome.parameters == reference.parameters);
+      ASSERT_TRUE(outcome.optimizer_state == reference.optimizer_state);
       ASSERT_TRUE(outcome.buffers == reference.buffers);
     }
   }
@@ -334,6 +350,8 @@ class RandomPlans {
     }
     outcome.gradients = bits_of(*device_, step.gradients());
     outcome.parameters = bits_of(*device_, plan != nullptr ? plan->values() : step.parameters());
+    const std::vector<NamedTensor> state = step.optimizer_state();
+    outcome.optimizer_state = bits_of(*device_, plan != nullptr ? plan->values(state) : state);
     outcome.buffers = bits_of(*device_, step.model().buffers());
     return outcome;
   }

@@ -84,6 +84,7 @@ std::unique_ptr<executor::PlannedStep> TwinSessions::plan(const simulator::Sched
   options.structure = structure;
   options.off_plan = off_plan;
   options.older = planned().older_tensors();
+  options.optimizer_state = planned().state_maker();
   options.poison_host = true;
   options.poison_device = true;
   auto plan =
@@ -149,7 +150,7 @@ void expect_same_bits(executor::Device& device, const std::vector<executor::Name
 
 void TwinSessions::expect_same_state(executor::PlannedStep& plan, bool gradients) {
   expect_same_bits(device(), plan.values(), twin().parameters());
-  expect_same_bits(device(), planned().optimizer_state(), twin().optimizer_state());
+  expect_same_bits(device(), plan.values(planned().optimizer_state()), twin().optimizer_state());
   if (gradients) expect_same_bits(device(), planned().gradients(), twin().gradients());
 }
 

@@ -284,6 +284,12 @@ simulator::Decisions random_decisions(const simulator::StepIndex& index, std::mt
       if (random() % 2 == 0) decision.reload.kind = simulator::ReloadPoint::Kind::unpack;
     }
   }
+  if (random() % 2 == 0) {
+    for (const StorageClass each : trace.storages.storage_class) {
+      decisions.optimizer.state_streams.push_back(each == StorageClass::optimizer_state &&
+                                                  random() % 4 != 0);
+    }
+  }
   if (random() % 3 != 0) return decisions;
   // A layer's parameters in one shard.
   decisions.parameters.stream = testing::random_modes(trace.layers.size(), random());

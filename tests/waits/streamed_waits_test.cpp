@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/streamed_parameters.h"
+#include "executor/streamed_storages.h"
 #include "tests/profiler_torch/hand_step.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/waits/late_device.h"
@@ -15,7 +15,7 @@
 namespace stowage {
 namespace {
 
-using executor::StreamedParameters;
+using executor::StreamedStorages;
 using testing::hand_device;
 using testing::LateDevice;
 
@@ -25,8 +25,8 @@ class StreamedWaits : public ::testing::Test {
     before_ = bits(p_);
   }
 
-  std::vector<StreamedParameters::Streamed> one() {
-    return {{executor::parameter_storages(device_, {{"p", p_}}).front(), slot_.data()}};
+  std::vector<StreamedStorages::Streamed> one() {
+    return {{executor::state_storages(device_, {{"p", p_}}).front(), slot_.data()}};
   }
   static std::vector<char> bits(const at::Tensor& tensor) {
     return testing::fetch(hand_device(), tensor);
@@ -49,7 +49,7 @@ class StreamedWaits : public ::testing::Test {
   const at::Tensor p_ = testing::parameter({64});
   LateDevice device_;
   std::vector<std::byte> slot_;
-  StreamedParameters streamed_;
+  StreamedStorages streamed_;
   std::vector<char> before_;
 };
 

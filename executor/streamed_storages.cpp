@@ -1,4 +1,4 @@
-#include "executor/streamed_parameters.h"
+#include "executor/streamed_storages.h"
 
 #include <ATen/ops/from_blob.h>
 #include <c10/core/StorageImpl.h>
@@ -9,53 +9,26 @@
 #include <exception>
 #include <utility>
 
+#include "executor/absent_storage.h"
 #include "executor/device/needed_wait.h"
 #include "executor/kept_tensor.h"
 #include "executor/saved_view.h"
 
 namespace stowage::executor {
 
-// A storage can be told to throw at every access, and nothing public takes that back. The standard
-// lets an explicit instantiation name a private member; where LibTorch renames it, this fails to
-// compile.
-namespace storage_access {
-
-struct ThrowsTag {
-  using Member = bool c10::StorageImpl::*;
-  friend Member member_of(ThrowsTag);
-};
-template <class Tag, typename Tag::Member kMember>
-struct Expose {
-  friend typename Tag::Member member_of(Tag) { return kMember; }
-};
-template struct Expose<ThrowsTag, &c10::StorageImpl::throw_on_immutable_data_ptr_>;
-
-void allow(c10::StorageImpl& storage, c10::DataPtr memory) {
-  storage.*member_of(ThrowsTag{}) = false;
-  storage.set_data_ptr_noswap(std::move(memory));
-}
-
-// Gives its memory up; from then on every access throws.
-void forbid(c10::StorageImpl& storage, const std::string& text) {
-  storage.set_data_ptr_noswap(c10::DataPtr(nullptr, storage.device()));
-  storage.release_data_and_set_meta_custom_data_ptr_error_msg_(text);
-}
-
-}  // namespace storage_access
-
 namespace {
 
 constexpr std::byte kPoison{0xff};  // makes floats NaN
 
 std::string absent_text(const std::string& name) {
-  return "stowage: parameter " + name +
+  return "stowage: " + name +
          " is not on the device: it streams under a plan. Call PlannedStep::materialise() first";
 }
 
 // For who holds a view of it that is none of ours.
 std::string absent_view_text(const std::string& name) {
-  return "stowage: a view of parameter " + name +
-         " is read while the parameter is not on the device: it streams under a plan, which knows "
+  return "stowage: a view of " + name +
+         " is read while it is not on the device: it streams under a plan, which knows "
          "nothing of this read. Call PlannedStep::materialise() first, or let it stay (no shard)";
 }
 
@@ -77,32 +50,32 @@ void set_storage(const at::Tensor& tensor, const c10::Storage& storage) {
   impl->set_allow_tensor_metadata_change(allowed);
 }
 
-const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
+c10::StorageImpl* storage_of(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
 }
 
 }  // namespace
 
-std::vector<ParameterStorage> parameter_storages(const Device& device,
-                                                 const std::vector<NamedTensor>& parameters) {
-  std::vector<ParameterStorage> storages;
+std::vector<StateStorage> state_storages(const Device& device,
+                                         const std::vector<NamedTensor>& tensors) {
+  std::vector<StateStorage> storages;
   std::unordered_map<const c10::StorageImpl*, std::size_t> rows;
-  for (const NamedTensor& parameter : parameters) {
-    if (!is_plain(parameter.tensor)) continue;
-    const c10::StorageImpl* const storage = storage_of(parameter.tensor);
+  for (const NamedTensor& each : tensors) {
+    if (!is_plain(each.tensor)) continue;
+    c10::StorageImpl* const storage = storage_of(each.tensor);
     auto found = rows.find(storage);
     if (found == rows.end()) {
-      if (device.allocation_serial(storage->data()) < 0) continue;
+      if (!has_no_memory_yet(*storage) && device.allocation_serial(storage->data()) < 0) continue;
       found = rows.emplace(storage, storages.size()).first;
       storages.emplace_back();
     }
-    storages[found->second].tensors.push_back(parameter);
+    storages[found->second].tensors.push_back(each);
   }
   return storages;
 }
 
-StreamedParameters::StreamedParameters(Device& device, std::vector<Streamed> storages,
-                                       bool poison_buffers)
+StreamedStorages::StreamedStorages(Device& device, std::vector<Streamed> storages,
+                                   bool poison_buffers)
     : device_(device), poison_buffers_(poison_buffers) {
   for (Streamed& streamed : storages) {
     Entry& entry = entries_.emplace_back();
@@ -110,12 +83,14 @@ StreamedParameters::StreamedParameters(Device& device, std::vector<Streamed> sto
     entry.real_before = real.unsafeGetStorageImpl();
     entry.bytes = streamed.storage.bytes();
     entry.slot = streamed.slot;
-    entry.serial = device.allocation_serial(real.data());
+    const bool is_made = !has_no_memory_yet(*real.unsafeGetStorageImpl());
+    entry.serial = is_made ? device.allocation_serial(real.data()) : -1;
     const auto add = [&](const at::Tensor& tensor, const std::string& name) {
       for (const Member& member : entry.members) {
         if (member.tensor.is_same(tensor)) return;
       }
-      entry.members.push_back({tensor, name, make_guard(real, name), 0});
+      const std::string whole = std::string(streamed.what) + " " + name;
+      entry.members.push_back({tensor, whole, make_guard(real, whole), 0});
     };
     for (const NamedTensor& each : streamed.storage.tensors) {
       add(each.tensor, each.name);
@@ -130,11 +105,10 @@ StreamedParameters::StreamedParameters(Device& device, std::vector<Streamed> sto
   }
 }
 
-Status StreamedParameters::check() const {
+Status StreamedStorages::check() const {
   const auto refuse = [](const Entry& entry, const std::string& why, const std::string& hint) {
-    return Error{ErrorCode::bad_input,
-                 "parameter " + entry.members.front().name + " cannot stream: " + why, "", "",
-                 hint};
+    return Error{ErrorCode::bad_input, entry.members.front().name + " cannot stream: " + why, "",
+                 "", hint};
   };
   for (const Entry& entry : entries_) {
     const bool is_own = entry.place == Place::own;
@@ -149,8 +123,10 @@ Status StreamedParameters::check() const {
       }
     }
     const c10::Storage& held = is_own ? entry.members.front().tensor.storage() : entry.real;
-    if (is_own && (device_.allocation_serial(held.data()) < 0 ||
-                   static_cast<Bytes>(held.nbytes()) != entry.bytes)) {
+    const bool is_made = !has_no_memory_yet(*held.unsafeGetStorageImpl());
+    if (is_own && is_made &&
+        (device_.allocation_serial(held.data()) < 0 ||
+         static_cast<Bytes>(held.nbytes()) != entry.bytes)) {
       return refuse(entry, "its memory is not the device's, or of another size than recorded",
                     "move it back to the device");
     }
@@ -163,32 +139,31 @@ Status StreamedParameters::check() const {
   return Unit{};
 }
 
-void StreamedParameters::point_at_memory(Entry& entry, c10::DataPtr memory) {
-  storage_access::allow(*entry.real.unsafeGetStorageImpl(), std::move(memory));
+void StreamedStorages::point_at_memory(Entry& entry, c10::DataPtr memory) {
+  make_present(*entry.real.unsafeGetStorageImpl(), std::move(memory));
   for (const Member& member : entry.members) set_storage(member.tensor, entry.real);
 }
 
-void StreamedParameters::point_at_guards(Entry& entry) {
+void StreamedStorages::point_at_guards(Entry& entry) {
   for (const Member& member : entry.members) set_storage(member.tensor, member.guard);
-  storage_access::forbid(*entry.real.unsafeGetStorageImpl(),
-                         absent_view_text(entry.members.front().name));
+  make_absent(*entry.real.unsafeGetStorageImpl(), absent_view_text(entry.members.front().name));
 }
 
-bool StreamedParameters::is_dirty(const Entry& entry) {
+bool StreamedStorages::is_dirty(const Entry& entry) {
   return entry.written ||
          std::any_of(entry.members.begin(), entry.members.end(), [](const Member& member) {
            return KeptTensor::version_of(member.tensor) != member.clean_version;
          });
 }
 
-void StreamedParameters::note_clean(Entry& entry) {
+void StreamedStorages::note_clean(Entry& entry) {
   entry.written = false;
   for (Member& member : entry.members) {
     member.clean_version = KeptTensor::version_of(member.tensor);
   }
 }
 
-Bytes StreamedParameters::store_dirty(Entry& entry) {
+Bytes StreamedStorages::store_dirty(Entry& entry) {
   if (!is_dirty(entry)) return 0;
   const CopyTicket ticket =
       device_.copy_async(CopyLane::d2h, used(entry), entry.real.data(), entry.bytes);
@@ -197,7 +172,7 @@ Bytes StreamedParameters::store_dirty(Entry& entry) {
   return entry.bytes;
 }
 
-void StreamedParameters::adopt() {
+void StreamedStorages::adopt() {
   for (const Entry& entry : entries_) {
     if (entry.place == Place::own) by_storage_.erase(entry.real_before);
   }
@@ -208,8 +183,12 @@ void StreamedParameters::adopt() {
   }
   for (Entry& entry : entries_) {
     if (entry.place != Place::own) continue;
-    entry.store =
-        device_.copy_async(CopyLane::d2h, used(entry), entry.real_before->data(), entry.bytes);
+    if (has_no_memory_yet(*storage_of(entry.members.front().tensor))) {
+      std::fill_n(used(entry), entry.bytes, std::byte{0});
+    } else {
+      entry.store =
+          device_.copy_async(CopyLane::d2h, used(entry), entry.real_before->data(), entry.bytes);
+    }
     note_clean(entry);
   }
   for (Entry& entry : entries_) {
@@ -221,7 +200,7 @@ void StreamedParameters::adopt() {
   }
 }
 
-void StreamedParameters::start_load(std::size_t index, std::int64_t tag) {
+void StreamedStorages::start_load(std::size_t index, std::int64_t tag) {
   Entry& entry = entries_[index];
   STOWAGE_ASSERT(entry.place == Place::absent);
   at::Tensor buffer = device_.allocate_buffer(entry.bytes, tag);
@@ -233,7 +212,7 @@ void StreamedParameters::start_load(std::size_t index, std::int64_t tag) {
   entry.load = device_.copy_async(CopyLane::h2d, memory, used(entry), entry.bytes);
 }
 
-void StreamedParameters::finish_load(std::size_t index) {
+void StreamedStorages::finish_load(std::size_t index) {
   Entry& entry = entries_[index];
   if (needed(Wait::await_load)) device_.wait(entry.load);
   if (entry.place == Place::present) return;
@@ -243,14 +222,14 @@ void StreamedParameters::finish_load(std::size_t index) {
   entry.place = Place::present;
 }
 
-void StreamedParameters::start_store(std::size_t index) {
+void StreamedStorages::start_store(std::size_t index) {
   Entry& entry = entries_[index];
   STOWAGE_ASSERT(entry.place == Place::present);
   entry.store = device_.copy_async(CopyLane::d2h, used(entry), entry.real.data(), entry.bytes);
   note_clean(entry);
 }
 
-Bytes StreamedParameters::evict(std::size_t index) {
+Bytes StreamedStorages::evict(std::size_t index) {
   Entry& entry = entries_[index];
   STOWAGE_ASSERT(entry.place == Place::present);
   if (needed(Wait::evict)) device_.wait(entry.store);
@@ -261,7 +240,7 @@ Bytes StreamedParameters::evict(std::size_t index) {
   return stored;
 }
 
-Bytes StreamedParameters::hide() {
+Bytes StreamedStorages::hide() {
   Bytes stored = 0;
   for (Entry& entry : entries_) {
     if (entry.place != Place::present) continue;
@@ -272,7 +251,7 @@ Bytes StreamedParameters::hide() {
   return stored;
 }
 
-Bytes StreamedParameters::give_up() {
+Bytes StreamedStorages::give_up() {
   Bytes stored = 0;
   for (Entry& entry : entries_) {
     if (entry.place == Place::present) {
@@ -287,7 +266,7 @@ Bytes StreamedParameters::give_up() {
   return stored;
 }
 
-void StreamedParameters::materialise() {
+void StreamedStorages::materialise() {
   std::exception_ptr first;
   for (const bool absent : {false, true}) {
     for (Entry& entry : entries_) {
@@ -302,7 +281,7 @@ void StreamedParameters::materialise() {
   if (first) std::rethrow_exception(first);
 }
 
-void StreamedParameters::materialise(Entry& entry) {
+void StreamedStorages::materialise(Entry& entry) {
   if (entry.place == Place::absent) {
     at::Tensor buffer = device_.allocate_buffer(entry.bytes, kOffPlanTag);
     entry.load =
@@ -319,28 +298,27 @@ void StreamedParameters::materialise(Entry& entry) {
   entry.real = c10::Storage();  // its parameters alone hold it
 }
 
-bool StreamedParameters::is_present(std::size_t index) const {
+bool StreamedStorages::is_present(std::size_t index) const {
   const Place place = entries_[index].place;
   return place == Place::own || place == Place::present;
 }
 
-std::int32_t StreamedParameters::index_of(const at::Tensor& tensor) const {
+std::int32_t StreamedStorages::index_of(const at::Tensor& tensor) const {
   const auto found = by_storage_.find(storage_of(tensor));
   return found == by_storage_.end() ? -1 : found->second;
 }
 
-void StreamedParameters::check_present(std::size_t index) const {
+void StreamedStorages::check_present(std::size_t index) const {
   TORCH_CHECK(is_present(index), absent_text(entries_[index].members.front().name));
 }
 
-at::Tensor StreamedParameters::value(const at::Tensor& parameter) const {
-  const std::int32_t index = index_of(parameter);
-  if (index < 0 || is_present(static_cast<std::size_t>(index))) return parameter;
-  std::byte* const begin =
-      entries_[static_cast<std::size_t>(index)].slot +
-      parameter.storage_offset() * static_cast<std::int64_t>(parameter.itemsize());
-  return at::from_blob(begin, parameter.sizes(), parameter.strides(),
-                       at::TensorOptions(parameter.scalar_type()));
+at::Tensor StreamedStorages::value(const at::Tensor& tensor) const {
+  const std::int32_t index = index_of(tensor);
+  if (index < 0 || is_present(static_cast<std::size_t>(index))) return tensor;
+  std::byte* const begin = entries_[static_cast<std::size_t>(index)].slot +
+                           tensor.storage_offset() * static_cast<std::int64_t>(tensor.itemsize());
+  return at::from_blob(begin, tensor.sizes(), tensor.strides(),
+                       at::TensorOptions(tensor.scalar_type()));
 }
 
 }  // namespace stowage::executor

@@ -1,19 +1,20 @@
-// StreamedParameters: parameters that are on the device only for a while. Each one's bytes live in
-// a slot of host memory; a load brings them into a buffer, a store takes them back, an eviction
-// gives the buffer up. Knows no plan: executor/planned_parameters.h says when.
+// StreamedStorages: storages of parameters, or of an optimizer's state, that are on the device only
+// for a while. Each one's bytes live in a slot of host memory; a load brings them into a buffer, a
+// store takes them back, an eviction gives the buffer up. Knows no plan:
+// executor/storage_holder.h says when.
 //
 //   own memory --adopt--> absent --start_load--> loading --finish_load--> present --evict--> absent
 //   present    --hide--> loading
 //   any place  --materialise--> own memory
 //
-// What PyTorch sees. The parameter's StorageImpl stays the same one all the time, so that views
-// that autograd saved see the bytes of the next load, and keep no device memory alive. While it is
-// not present it has its size and no memory, and every access to it, through a view that somebody
-// kept, throws c10::Error with the parameter's name, on the CPU, ahead of any kernel. The
-// parameter's own tensors point at a *guard* then: a storage of the same size that always throws.
-// Nothing here counts as a write (version counters stay), and no op observer sees it.
+// What PyTorch sees. The StorageImpl stays the same one all the time, so that views that autograd
+// saved see the bytes of the next load, and keep no device memory alive. While it is not present it
+// has its size and no memory, and every access to it, through a view that somebody kept, throws
+// c10::Error with its name, on the CPU, ahead of any kernel. The known tensors point at a *guard*
+// then: a storage of the same size that always throws. Nothing here counts as a write (version
+// counters stay), and no op observer sees it.
 //
-// A parameter is *dirty* when a version counter of it differs from the one at its last copy to the
+// A storage is *dirty* when a version counter of it differs from the one at its last copy to the
 // host, or mark_dirty() said so since; its eviction then copies first. A write that counts no
 // version (through .data() or a raw pointer) is not seen by itself.
 //
@@ -37,44 +38,47 @@
 
 namespace stowage::executor {
 
-// One storage and all parameters that lie in it: one as a rule, several when they are tied or
-// flattened.
-struct ParameterStorage {
+// One storage and all known tensors that lie in it: one as a rule, several when parameters are tied
+// or flattened.
+struct StateStorage {
   std::vector<NamedTensor> tensors;
   [[nodiscard]] Bytes bytes() const {
     return static_cast<Bytes>(tensors.front().tensor.storage().nbytes());
   }
 };
 
-// The storages of parameters, each once, in order of their first parameter; those without bytes on
-// the device have none. This is the order of the rows of class `parameter` in a trace.
-[[nodiscard]] std::vector<ParameterStorage> parameter_storages(
-    const Device& device, const std::vector<NamedTensor>& parameters);
+// The storages of these tensors, each once, in order of their first one; those without bytes on the
+// device have none, but for zeros that have no memory yet (executor/absent_storage.h). Of a model's
+// parameters this is the order of the rows of class `parameter` in a trace.
+[[nodiscard]] std::vector<StateStorage> state_storages(const Device& device,
+                                                       const std::vector<NamedTensor>& tensors);
 
-class StreamedParameters {
+class StreamedStorages {
  public:
   struct Streamed {
-    ParameterStorage storage;
-    std::byte* slot = nullptr;  // storage.bytes() of host memory, of nobody else
+    StateStorage storage;
+    std::byte* slot = nullptr;       // storage.bytes() of host memory, of nobody else
+    const char* what = "parameter";  // ahead of its name, in messages
   };
 
   // `device` and the slots outlive it, but for slots after materialise(). Every storage is in its
   // own memory until adopt().
-  StreamedParameters(Device& device, std::vector<Streamed> storages, bool poison_buffers);
+  StreamedStorages(Device& device, std::vector<Streamed> storages, bool poison_buffers);
 
-  // Error (bad_input): somebody else holds the memory of a parameter (a view of it, a graph of an
+  // Error (bad_input): somebody else holds the memory of a storage (a view of it, a graph of an
   // earlier step that was not dropped), or it was given other memory, which it may be in its own
   // place only (as large, and the device's). Throws what a guard of another owner throws.
   [[nodiscard]] Status check() const;
 
-  // Copies what is in its own memory out and frees that memory, in order; returns when done.
+  // Copies what is in its own memory out and frees that memory, in order; returns when done. Of
+  // zeros without memory the slot is filled.
   // Precondition: check(). When a copy throws, what was not done stays in its own memory and can be
   // adopted again; copies may be under way then.
   void adopt();
   // Allocates a buffer with this tag and queues the copy into it. Precondition: absent. Throws
   // c10::OutOfMemoryError; then nothing changed.
   void start_load(std::size_t index, std::int64_t tag);
-  // Compute issued from now on finds the parameter present. Does nothing else when it is already.
+  // Compute issued from now on finds it present. Does nothing else when it is already.
   void finish_load(std::size_t index);
   // Queues the copy of a present one to its slot.
   void start_store(std::size_t index);
@@ -86,7 +90,7 @@ class StreamedParameters {
   // Nobody can touch what is present until its next finish_load(): for the time between steps, in
   // which host slots have all bytes. Returns the bytes stored first because they were dirty.
   Bytes hide();
-  // Gives up all memory that is not a parameter's own, after what is dirty was stored; returns the
+  // Gives up all memory that is not a storage's own, after what is dirty was stored; returns the
   // bytes stored so. For after an exception: allocates nothing. Precondition: the device was waited
   // for (Device::synchronize).
   Bytes give_up();
@@ -102,13 +106,13 @@ class StreamedParameters {
   }
   // The one whose storage this tensor shares, -1 = none.
   [[nodiscard]] std::int32_t index_of(const at::Tensor& tensor) const;
-  // Throws c10::Error naming the parameter when a tensor that shares its storage cannot be read.
+  // Throws c10::Error that names it when a tensor that shares its storage cannot be read.
   void check_present(std::size_t index) const;
   // The serial of its memory at its first adoption: one number for all its buffers.
   [[nodiscard]] std::int64_t serial(std::size_t index) const { return entries_[index].serial; }
-  // The parameter itself while it is present, else a CPU tensor over its slot: not to be written,
+  // The tensor itself while it is present, else a CPU tensor over its slot: not to be written,
   // valid until the next load. Precondition: copies are done (Device::synchronize).
-  [[nodiscard]] at::Tensor value(const at::Tensor& parameter) const;
+  [[nodiscard]] at::Tensor value(const at::Tensor& tensor) const;
   // Of all copies since it was made, where the slots lie in one arena.
   [[nodiscard]] const ArenaUse& arena_use() const { return arena_use_; }
 

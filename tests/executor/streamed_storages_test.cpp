@@ -1,5 +1,5 @@
 // Parameters that leave the CPU device and come back: bytes, bits, versions, and what others see.
-#include "executor/streamed_parameters.h"
+#include "executor/streamed_storages.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -41,8 +41,8 @@ std::string error_of(const std::function<void()>& body) {
 struct Fixture {
   explicit Fixture(std::vector<NamedTensor> named, Device& on = test_device())
       : device(on), parameters(std::move(named)) {
-    std::vector<StreamedParameters::Streamed> streamed;
-    for (ParameterStorage& storage : parameter_storages(device, parameters)) {
+    std::vector<StreamedStorages::Streamed> streamed;
+    for (StateStorage& storage : state_storages(device, parameters)) {
       bytes.push_back(storage.bytes());
       slots.emplace_back(static_cast<std::size_t>(storage.bytes()));
       streamed.push_back({std::move(storage), slots.back().data()});
@@ -69,14 +69,14 @@ struct Fixture {
   std::vector<NamedTensor> parameters;
   std::vector<Bytes> bytes;
   std::vector<std::vector<std::byte>> slots;
-  std::optional<StreamedParameters> stream;
+  std::optional<StreamedStorages> stream;
 };
 
 Bytes requested() {
   return test_device().memory().requested;
 }
 
-TEST(StreamedParameters, AdoptionGivesUpExactlyTheirBytesAndMaterialiseTakesThemBack) {
+TEST(StreamedStorages, AdoptionGivesUpExactlyTheirBytesAndMaterialiseTakesThemBack) {
   test_device();
   Fixture f({{"a", leaf({33, 7})}, {"b", leaf({5})}});
   const Bits before = f.bits();
@@ -99,7 +99,7 @@ TEST(StreamedParameters, AdoptionGivesUpExactlyTheirBytesAndMaterialiseTakesThem
   EXPECT_TRUE(f.bits() == before);
 }
 
-TEST(StreamedParameters, KeepTheirMemoryWhenTheOwnerGoesAfterMaterialise) {
+TEST(StreamedStorages, KeepTheirMemoryWhenTheOwnerGoesAfterMaterialise) {
   test_device();
   const at::Tensor a = leaf({9});
   const std::vector<char> before = bits_of(a);
@@ -112,7 +112,7 @@ TEST(StreamedParameters, KeepTheirMemoryWhenTheOwnerGoesAfterMaterialise) {
   EXPECT_GE(test_device().allocation_serial(a.const_data_ptr()), 0);
 }
 
-TEST(StreamedParameters, AnyTouchWhileAbsentNamesTheParameter) {
+TEST(StreamedStorages, AnyTouchWhileAbsentNamesTheParameter) {
   test_device();
   const at::Tensor weight = leaf({6, 6});
   weight.mutable_grad() = at::ones({6, 6});
@@ -156,7 +156,7 @@ TEST(StreamedParameters, AnyTouchWhileAbsentNamesTheParameter) {
   EXPECT_GT(torch::nn::utils::clip_grad_norm_({weight}, 1.0), 5.9);
 }
 
-TEST(StreamedParameters, ViewsMadeWhilePresentSeeTheNextLoad) {
+TEST(StreamedStorages, ViewsMadeWhilePresentSeeTheNextLoad) {
   test_device();
   const at::Tensor weight = leaf({8, 4});
   Fixture f({{"w", weight}});
@@ -177,7 +177,7 @@ TEST(StreamedParameters, ViewsMadeWhilePresentSeeTheNextLoad) {
 }
 
 // A view is not the parameter's own tensor: no guard stands before it.
-TEST(StreamedParameters, AViewThatIsReadWhileAbsentNamesTheParameter) {
+TEST(StreamedStorages, AViewThatIsReadWhileAbsentNamesTheParameter) {
   test_device();
   const at::Tensor weight = leaf({8, 4});
   Fixture f({{"layers.3.up.weight", weight}});
@@ -207,7 +207,7 @@ TEST(StreamedParameters, AViewThatIsReadWhileAbsentNamesTheParameter) {
   EXPECT_TRUE(at::equal(view, expected));
 }
 
-TEST(StreamedParameters, VersionsAreTheOptimizersAlone) {
+TEST(StreamedStorages, VersionsAreTheOptimizersAlone) {
   test_device();
   const at::Tensor weight = leaf({8});
   const auto version = weight._version();
@@ -228,7 +228,7 @@ TEST(StreamedParameters, VersionsAreTheOptimizersAlone) {
   EXPECT_EQ(weight._version(), version + 1);
 }
 
-TEST(StreamedParameters, WhatWasWrittenIsNeverLost) {
+TEST(StreamedStorages, WhatWasWrittenIsNeverLost) {
   test_device();
   const at::Tensor weight = leaf({50});
   std::vector<float> expected(50);
@@ -274,7 +274,7 @@ TEST(StreamedParameters, WhatWasWrittenIsNeverLost) {
 }
 
 // SGD writes through .data(), which counts no version.
-TEST(StreamedParameters, AnAnnouncedWriteIsNotLostEither) {
+TEST(StreamedStorages, AnAnnouncedWriteIsNotLostEither) {
   test_device();
   const at::Tensor weight = leaf({50});
   Fixture f({{"w", weight}});
@@ -291,7 +291,7 @@ TEST(StreamedParameters, AnAnnouncedWriteIsNotLostEither) {
   EXPECT_EQ(f.stream->evict(0), 0);
 }
 
-TEST(StreamedParameters, HiddenOnesKeepTheirMemoryAndCannotBeTouched) {
+TEST(StreamedStorages, HiddenOnesKeepTheirMemoryAndCannotBeTouched) {
   test_device();
   const at::Tensor weight = leaf({50});
   Fixture f({{"w", weight}});
@@ -317,7 +317,7 @@ TEST(StreamedParameters, HiddenOnesKeepTheirMemoryAndCannotBeTouched) {
 }
 
 // Trap 2: two tensors, one storage, and one tensor listed twice.
-TEST(StreamedParameters, TiedOnesShareOneLoad) {
+TEST(StreamedStorages, TiedOnesShareOneLoad) {
   test_device();
   const at::Tensor embed = leaf({10, 3});
   const at::Tensor head = embed.detach().requires_grad_(true);
@@ -355,7 +355,7 @@ std::vector<NamedTensor> flattened(bool through_autograd) {
   return {{"first", part(0, 12, {3, 4})}, {"second", part(12, 8, {8})}};
 }
 
-TEST(StreamedParameters, FlattenedOnesAreViewsOfOneStorage) {
+TEST(StreamedStorages, FlattenedOnesAreViewsOfOneStorage) {
   test_device();
   for (const bool through_autograd : {false, true}) {
     SCOPED_TRACE(through_autograd);
@@ -379,7 +379,7 @@ TEST(StreamedParameters, FlattenedOnesAreViewsOfOneStorage) {
   }
 }
 
-TEST(StreamedParameters, ValuesAreReadWithoutMovingAnything) {
+TEST(StreamedStorages, ValuesAreReadWithoutMovingAnything) {
   test_device();
   const at::Tensor weight = leaf({4, 6});
   const at::Tensor other = leaf({2});
@@ -396,7 +396,7 @@ TEST(StreamedParameters, ValuesAreReadWithoutMovingAnything) {
   EXPECT_TRUE(f.stream->value(weight).is_same(weight));
 }
 
-TEST(StreamedParameters, RefuseWhatSomebodyElseHolds) {
+TEST(StreamedStorages, RefuseWhatSomebodyElseHolds) {
   test_device();
   const at::Tensor weight = leaf({4, 6});
   Fixture f({{"w", weight}});
@@ -422,7 +422,7 @@ TEST(StreamedParameters, RefuseWhatSomebodyElseHolds) {
   EXPECT_NE(given.error().text().find("it was given other memory"), std::string::npos);
 }
 
-TEST(StreamedParameters, OutOfMemoryLosesNothing) {
+TEST(StreamedStorages, OutOfMemoryLosesNothing) {
   test_device();
   const at::Tensor a = leaf({100});
   const at::Tensor b = leaf({100});
@@ -441,7 +441,7 @@ TEST(StreamedParameters, OutOfMemoryLosesNothing) {
 }
 
 // What has room comes back, whatever lies ahead of it.
-TEST(StreamedParameters, MaterialiseGoesOnPastWhatHasNoRoom) {
+TEST(StreamedStorages, MaterialiseGoesOnPastWhatHasNoRoom) {
   test_device();
   Fixture f({{"large", leaf({1000})}, {"hidden", leaf({100})}, {"small", leaf({10})}});
   const Bits before = f.bits();
@@ -483,7 +483,7 @@ class FailsToCopy final : public testing::ForwardingDevice {
   int copies_left = 0;  // 0 = none fails
 };
 
-TEST(StreamedParameters, CanBeAdoptedAgainWhenACopyFailed) {
+TEST(StreamedStorages, CanBeAdoptedAgainWhenACopyFailed) {
   FailsToCopy device(test_device());
   Fixture f({{"a", leaf({3})}, {"b", leaf({4})}, {"c", leaf({5})}}, device);
   const Bits before = f.bits();
@@ -502,12 +502,12 @@ TEST(StreamedParameters, CanBeAdoptedAgainWhenACopyFailed) {
   EXPECT_TRUE(f.bits() == before);
 }
 
-TEST(StreamedParameters, AreFoundInTheOrderOfTheirFirstParameter) {
+TEST(StreamedStorages, AreFoundInTheOrderOfTheirFirstParameter) {
   test_device();
   const at::Tensor b = leaf({3});
   const at::Tensor a = leaf({2});
   const at::Tensor empty = leaf({0});
-  const auto storages = parameter_storages(
+  const auto storages = state_storages(
       test_device(), {{"a", a}, {"none", empty}, {"b", b}, {"a2", a.detach().requires_grad_()}});
   ASSERT_EQ(storages.size(), 2);
   EXPECT_EQ(storages[0].tensors.size(), 2);

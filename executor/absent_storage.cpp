@@ -1,0 +1,62 @@
+#include "executor/absent_storage.h"
+
+#include <ATen/ops/empty_like.h>
+#include <c10/core/TensorImpl.h>
+
+#include <utility>
+
+namespace stowage::executor {
+
+// A storage can be told to throw at every access, and nothing public takes that back. The standard
+// lets an explicit instantiation name a private member; where LibTorch renames it, this fails to
+// compile.
+namespace storage_access {
+
+struct ThrowsTag {
+  using Member = bool c10::StorageImpl::*;
+  friend Member member_of(ThrowsTag);
+};
+template <class Tag, typename Tag::Member kMember>
+struct Expose {
+  friend typename Tag::Member member_of(Tag) { return kMember; }
+};
+template struct Expose<ThrowsTag, &c10::StorageImpl::throw_on_immutable_data_ptr_>;
+
+}  // namespace storage_access
+
+namespace {
+
+// In the place of memory: nobody has made any.
+char no_memory_yet;
+
+}  // namespace
+
+void make_present(c10::StorageImpl& storage, c10::DataPtr memory) {
+  storage.*member_of(storage_access::ThrowsTag{}) = false;
+  storage.set_data_ptr_noswap(std::move(memory));
+}
+
+void make_absent(c10::StorageImpl& storage, const std::string& text) {
+  storage.set_data_ptr_noswap(c10::DataPtr(nullptr, storage.device()));
+  storage.release_data_and_set_meta_custom_data_ptr_error_msg_(text);
+}
+
+at::Tensor zeros_without_memory(const at::Tensor& like, const std::string& text) {
+  const at::Tensor form = at::empty_like(like, like.options().device(at::kMeta));
+  c10::DataPtr memory(nullptr, &no_memory_yet, &c10::detail::deleteNothing, like.device());
+  auto storage = c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t{}, static_cast<std::int64_t>(form.storage().nbytes()),
+      std::move(memory), /*allocator=*/nullptr, /*resizable=*/false);
+  storage->release_data_and_set_meta_custom_data_ptr_error_msg_(text);
+  const c10::DispatchKeySet keys(like.is_cuda() ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU);
+  auto impl =
+      c10::make_intrusive<c10::TensorImpl>(c10::Storage(std::move(storage)), keys, form.dtype());
+  impl->set_sizes_and_strides(form.sizes(), form.strides());
+  return at::Tensor(std::move(impl));
+}
+
+bool has_no_memory_yet(c10::StorageImpl& storage) {
+  return storage._mutable_data_ptr_no_checks().get_context() == &no_memory_yet;
+}
+
+}  // namespace stowage::executor
