@@ -115,9 +115,9 @@ Error not_done_here(std::string pointer) {
 
 std::string subject_of(const Trace& trace, const LoweringNote& note) {
   if (note.saved.valid()) return trace.string(trace.saved.site[note.saved.index()]);
-  const LayerId layer = trace.storages.layer[note.storage.index()];
-  const bool is_parameter =
-      trace.storages.storage_class[note.storage.index()] == StorageClass::parameter;
+  const StorageId owner = trace.storages.parameter[note.storage.index()];
+  const bool is_parameter = !owner.valid();
+  const LayerId layer = trace.storages.layer[(is_parameter ? note.storage : owner).index()];
   return std::string(is_parameter ? "parameter of " : "optimizer state of ") +
          (layer.valid() ? trace.string(trace.layers.name[layer.index()])
                         : std::string("no layer")) +

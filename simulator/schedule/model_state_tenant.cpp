@@ -6,8 +6,10 @@
 namespace stowage::simulator {
 namespace {
 
+// Of optimizer state that of its parameter.
 LayerId layer_of_state(const Trace& trace, const Tenant& tenant) {
-  return trace.storages.layer[tenant.storage.index()];
+  const StorageId parameter = trace.storages.parameter[tenant.storage.index()];
+  return trace.storages.layer[parameter.valid() ? parameter.index() : tenant.storage.index()];
 }
 
 std::string place_of_state(const Trace& trace, const Tenant& tenant) {

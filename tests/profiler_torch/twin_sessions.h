@@ -57,6 +57,7 @@ class TwinSessions {
                const std::string& dtype = "fp32", const cli::Parts& parts = {});
 
   [[nodiscard]] const Trace& trace() const { return *recorded_.trace; }
+  [[nodiscard]] std::shared_ptr<const Trace> shared_trace() const { return recorded_.trace; }
   [[nodiscard]] const simulator::StepIndex& index() const { return index_; }
   [[nodiscard]] executor::Device& device() { return recorded_.session->device(); }
   [[nodiscard]] executor::TrainingStep& planned() { return recorded_.session->step(); }

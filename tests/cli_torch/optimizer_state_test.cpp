@@ -1,0 +1,80 @@
+// Optimizer state that streams, as a user has it: found by auto, verified, simulated, inspected.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/cli/main_job.h"
+
+namespace stowage {
+namespace {
+
+using cli_tests::expect_error;
+using cli_tests::MainJob;
+using cli_tests::Outcome;
+using cli_tests::stowage;
+using nlohmann::json;
+
+// Of four times its parameters' bytes half is state.
+constexpr const char* kWide = "mlp:layers=4,width=256";
+
+TEST(OptimizerState, StreamsWhereNothingElseFits) {
+  MainJob job;
+  job.profile(kWide, "8", "adamw");
+  const Outcome without =
+      stowage({"plan", job.trace, "--budget", "60%", "--deny", "optimizer", "--json"});
+  ASSERT_EQ(without.code, 1) << without.out;
+  EXPECT_NE(without.err.find("(offload and recompute and params)"), std::string::npos)
+      << without.err;
+  job.make_plan({"--budget", "60%"});
+  const json plan = json::parse(std::ifstream(job.plan));
+  ASSERT_TRUE(plan.contains("optimizer")) << plan;
+  EXPECT_EQ(plan.at("optimizer")[0].at("state"), "stream");
+  job.verify(true);
+  const Outcome simulated = stowage({"simulate", job.trace, "--plan", job.plan});
+  ASSERT_EQ(simulated.code, 0) << simulated.err;
+  EXPECT_NE(simulated.out.find("Optimizer state of "), std::string::npos) << simulated.out;
+}
+
+// By hand, all of it; the state is there before a step has made it.
+TEST(OptimizerState, IsAtHomeBeforeTheFirstStep) {
+  for (const char* optimizer : {"adam", "adamw"}) {
+    for (const char* placement : {"caching", "planned"}) {
+      SCOPED_TRACE(std::string(optimizer) + " " + placement);
+      MainJob job;
+      const json recorded = job.profile(kWide, "8", optimizer);
+      std::ofstream(job.plan) << R"({ "schema": "stowage-plan/1", "for": { "trace_file": ")"
+                              << job.trace << R"(" }, "placement": ")" << placement
+                              << R"(", "optimizer": [{"layer": "layers.2", "state": "device"},
+                                                     {"layer": "*", "state": "stream"}] })";
+      const Outcome verified = stowage({"verify", "--plan", job.plan, "--steps", "4", "--json"});
+      ASSERT_EQ(verified.code, 0) << verified.err;
+      const json result = json::parse(verified.out);
+      EXPECT_TRUE(result.at("bitwise").get<bool>());
+      EXPECT_EQ(result.at("planned").at("peak_requested_bytes"),
+                result.at("predicted").at("peak_requested_bytes"));
+      EXPECT_EQ(result.at("planned").at("loaded_bytes"), result.at("planned").at("stored_bytes"));
+      EXPECT_GT(result.at("planned").at("loaded_bytes"), 0);
+      EXPECT_EQ(result.at("planned").at("unplanned_stored_bytes"), 0);
+    }
+  }
+}
+
+TEST(OptimizerState, OfNoOptimizerIsRefused) {
+  MainJob job;
+  job.profile("mlp:layers=2,width=32", "4", "sgd");
+  std::ofstream(job.plan) << R"({ "schema": "stowage-plan/1", "for": { "trace_file": ")"
+                          << job.trace
+                          << R"(" }, "optimizer": [{"layer": "*", "state": "stream"}] })";
+  for (const char* verb : {"simulate", "execute"}) {
+    const Outcome refused =
+        std::string(verb) == "simulate"
+            ? stowage({"simulate", job.trace, "--plan", job.plan})
+            : stowage({"execute", "--plan", job.plan});
+    expect_error(refused, 3, {"/optimizer/0/layer", "the trace has no optimizer state"});
+  }
+}
+
+}  // namespace
+}  // namespace stowage
