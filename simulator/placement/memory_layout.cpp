@@ -53,13 +53,17 @@ class Builder {
   // What the first step of the recording's process allocated besides.
   [[nodiscard]] std::vector<HandOut> recorded_extras() const {
     const Setup& setup = trace_.setup;
+    const UpdateOf update_of = updates();
     std::vector<HandOut> extras;
     for (std::size_t row = 0; row < setup.size(); ++row) {
       if (setup.free_of[row] >= 0 || !setup.event[row].valid() || setup.bytes[row] <= 0) continue;
       const std::int32_t range =
           setup.storage[row].valid() ? range_of(setup.storage[row]) : out_.live.of_setup[row];
-      extras.push_back({next_of_memory(setup.event[row]), range, setup.bytes[row]});
+      const EventId next = next_of_memory(setup.event[row]);
+      const EventId update = update_that_makes(setup.storage[row], update_of);
+      extras.push_back({std::max(next, update), range, setup.bytes[row]});
     }
+    sort(extras);
     return extras;
   }
 
@@ -76,25 +80,44 @@ class Builder {
     return EventId(std::min(next, trace_.events.size() - 1));
   }
 
-  // A recording of a device without a setup: an optimizer makes its state where it first updates.
-  [[nodiscard]] std::vector<HandOut> extras_of_updates() const {
-    std::unordered_map<std::int32_t, EventId> update_of;  // by row of a parameter
+  using UpdateOf = std::unordered_map<std::int32_t, EventId>;  // by row of a parameter
+  [[nodiscard]] UpdateOf updates() const {
+    UpdateOf update_of;
     for (std::size_t e = 0; e < trace_.events.size(); ++e) {
       if (trace_.events.kind[e] == EventKind::parameter_update_begin) {
         update_of.emplace(trace_.events.ref[e], EventId(e));
       }
     }
+    return update_of;
+  }
+
+  // An optimizer makes its state where it first updates: the event behind the begin of that. None:
+  // it is no state, or that is not known.
+  [[nodiscard]] EventId update_that_makes(StorageId storage, const UpdateOf& update_of) const {
+    if (!storage.valid()) return {};
+    const std::size_t s = storage.index();
+    if (trace_.storages.storage_class[s] != StorageClass::optimizer_state) return {};
+    const auto update = update_of.find(trace_.storages.parameter[s].value);
+    return update == update_of.end() ? EventId() : EventId(update->second.index() + 1);
+  }
+
+  // A recording of a device without a setup.
+  [[nodiscard]] std::vector<HandOut> extras_of_updates() const {
+    const UpdateOf update_of = updates();
     std::vector<HandOut> extras;
     for (std::size_t s = 0; s < storages_; ++s) {
-      if (trace_.storages.storage_class[s] != StorageClass::optimizer_state) continue;
       const std::int32_t range = range_of(StorageId(s));
-      const auto update = update_of.find(trace_.storages.parameter[s].value);
-      if (range < 0 || update == update_of.end()) continue;
-      extras.push_back({EventId(update->second.index() + 1), range, bytes(range)});
+      const EventId update = update_that_makes(StorageId(s), update_of);
+      if (range < 0 || !update.valid()) continue;
+      extras.push_back({update, range, bytes(range)});
     }
+    sort(extras);
+    return extras;
+  }
+
+  static void sort(std::vector<HandOut>& extras) {
     std::stable_sort(extras.begin(), extras.end(),
                      [](const HandOut& a, const HandOut& b) { return a.event < b.event; });
-    return extras;
   }
 
   // Ahead of what the period itself allocates at the same event.

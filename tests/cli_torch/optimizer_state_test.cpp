@@ -68,10 +68,9 @@ TEST(OptimizerState, OfNoOptimizerIsRefused) {
                           << job.trace
                           << R"(" }, "optimizer": [{"layer": "*", "state": "stream"}] })";
   for (const char* verb : {"simulate", "execute"}) {
-    const Outcome refused =
-        std::string(verb) == "simulate"
-            ? stowage({"simulate", job.trace, "--plan", job.plan})
-            : stowage({"execute", "--plan", job.plan});
+    const Outcome refused = std::string(verb) == "simulate"
+                                ? stowage({"simulate", job.trace, "--plan", job.plan})
+                                : stowage({"execute", "--plan", job.plan});
     expect_error(refused, 3, {"/optimizer/0/layer", "the trace has no optimizer state"});
   }
 }

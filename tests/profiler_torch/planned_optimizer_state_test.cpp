@@ -91,7 +91,7 @@ TEST_F(OptimizerState, HasToBeThere) {
   // Of another size.
   options.optimizer_state = [&](const std::vector<NamedTensor>&) {
     std::vector<NamedTensor> other = state();
-    other.back().tensor = at::zeros({3});
+    other.back().tensor = at::zeros({3}, twins_.device().torch_device());
     return other;
   };
   plan = create();

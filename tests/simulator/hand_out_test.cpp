@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <iostream>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "simulator/allocator/allocation_sequence.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/placement/memory_layout.h"
 #include "simulator/replay/replay.h"
+#include "simulator/step/plan_structure.h"
 #include "tests/support/micro_trace.h"
 #include "traces/trace_file.h"
 
@@ -313,6 +315,72 @@ TEST(MemoryLayout, StateOfARecordedAdamwComesBehindTheBeginOfItsUpdate) {
     }
   }
   EXPECT_EQ(states, 56);
+}
+
+// Three steps of it, from the first one on, in which the optimizer makes its state inside of the
+// updates; whoever follows the step hears of its anchors.
+HandOutReport run_with_updates(const StepIndex& index, const Schedule& schedule) {
+  const Trace& trace = index.trace();
+  const MemoryLayout layout = memory_layout(index, schedule, kPages);
+  const AllocationSequence sequence = allocation_sequence(index, schedule);
+  const auto storages = static_cast<AllocationSequence::Slot>(trace.storages.size());
+  HandOutServer server(layout);
+  std::vector<std::int32_t> given(sequence.bytes.size(), -1);
+  const auto at = [&](AllocationSequence::Slot slot) -> std::int32_t& {
+    return given[static_cast<std::size_t>(slot)];
+  };
+  for (int period = 0; period < 3; ++period) {
+    server.begin_period();
+    auto step = sequence.period.begin();
+    for (std::size_t e = 0; e < trace.events.size(); ++e) {
+      if (index.is_anchor(EventId(e))) server.reach(EventId(e));
+      const bool updates = trace.events.kind[e] == EventKind::parameter_update_begin;
+      for (std::size_t s = 0; period == 0 && updates && s < trace.storages.size(); ++s) {
+        if (trace.storages.storage_class[s] != StorageClass::optimizer_state) continue;
+        if (trace.storages.parameter[s].value != trace.events.ref[e]) continue;
+        at(static_cast<AllocationSequence::Slot>(s)) = server.allocate(trace.storages.bytes[s]);
+      }
+      for (; step != sequence.period.end() && step->event.index() == e; ++step) {
+        if (step->free) {
+          if (at(step->slot) >= 0) server.free(at(step->slot));
+          at(step->slot) = -1;
+        } else if (const Bytes bytes = sequence.bytes[static_cast<std::size_t>(step->slot)];
+                   bytes > 0) {
+          at(step->slot) =
+              server.allocate(bytes, step->slot < storages ? kNoStay : step->slot - storages);
+        }
+      }
+    }
+    for (const auto& [old, made] : sequence.carried) at(old) = std::exchange(at(made), -1);
+    server.end_period();
+  }
+  return server.report();
+}
+
+// Where something runs again the frees behind backward stand elsewhere than in the recording, and
+// with them what the setup says of the first step.
+TEST(HandOuts, AdamwsStateHasItsPlaceInTheFirstStepWhateverRunsAgain) {
+  const auto loaded =
+      load_trace(STOWAGE_SOURCE_DIR "/traces/samples/gpt2-l2-adamw-bf16-h100.trace.json.gz");
+  ASSERT_TRUE(loaded.ok());
+  for (const char* segment : {"", "layers.*", "layers.1.mlp"}) {
+    SCOPED_TRACE(segment);
+    Plan plan;
+    if (*segment != '\0') plan.recompute.push_back({segment});
+    SavedRule leaves;
+    leaves.op = "aten::*softmax";
+    leaves.decision = Decision::offload;
+    plan.saved = {leaves};
+    const auto step = unroll(loaded->trace, plan);
+    ASSERT_TRUE(step.ok()) << step.error().text();
+    const StepIndex index(*step);
+    const auto lowered = lower(index, plan);
+    ASSERT_TRUE(lowered.ok()) << lowered.error().text();
+    const HandOutReport report = run_with_updates(index, lowered->schedule);
+    EXPECT_GT(report.served, 0);
+    EXPECT_EQ(report.conflicts, 0);
+    EXPECT_EQ(report.unforeseen, 0);
+  }
 }
 
 TEST(HandOuts, AFirstPeriodThatDoesNotComeToItsEndIsFollowedByAnother) {

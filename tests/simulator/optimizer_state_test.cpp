@@ -195,8 +195,8 @@ TEST(OptimizerState, IsThereForItsUpdateAlone) {
   EXPECT_EQ(r.host_bytes, 1024);
 }
 
-// With room enough both come beside b's forward, at 1000 at the latest, so that the updates wait for
-// nothing. a's is out from 2100 to 2400, b's behind it to 2900: the step waits for that, 700.
+// With room enough both come beside b's forward, at 1000 at the latest, so that the updates wait
+// for nothing. a's is out from 2100 to 2400, b's behind it to 2900: the step waits for that, 700.
 TEST(OptimizerState, ComesBesideForwardWhereThereIsRoom) {
   const TwoUpdates t;
   const Schedule s = t.schedule({});
