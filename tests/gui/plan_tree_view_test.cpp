@@ -60,7 +60,7 @@ TEST_F(PlanTreeViewTest, TheModelKeepsItsPromisesWhileAPlanIsEdited) {
   open(stowage::testing::small_trace());
   view_.tree().expandAll();
   select({row_of("layers.1")});
-  EXPECT_TRUE(view_.apply(u'O', false));
+  EXPECT_TRUE(view_.apply(u'O', PlanRowKind::saved));
   settle();
   view_.filter().setText("layers.1");
   document_.close();
