@@ -1,5 +1,5 @@
 // Every stretch of a step in which some bytes lie on device 0: a storage, a copy of an offloaded
-// one that is back, one stay of a streamed parameter. The one statement of what is alive when, for
+// one that is back, one stay of streamed model state. The one statement of what is alive when, for
 // the recorded step and for a planned one; the sum at each place is that of
 // simulator::replay_memory().
 #pragma once

@@ -44,7 +44,7 @@ struct Span {
   std::int32_t row = -1;  // which table: see SpanKind
   SpanKind kind = SpanKind::op;
   bool on_compute = false;  // a copy that the compute stream makes itself
-  StringId name;            // op, kernel, the site of a copy, the layer of a parameter
+  StringId name;            // op, kernel, the site of a copy, the layer of model state
   LayerId layer;
   OpId op;
   EventId event;      // op_begin of an op; behind which a kernel was launched; where compute stalls

@@ -95,6 +95,29 @@ std::optional<Bytes> known(Bytes bytes) {
   return bytes < 0 ? std::nullopt : std::optional<Bytes>(bytes);
 }
 
+void add_moved_by_layer(const Simulated& simulated, std::vector<Fact>& facts) {
+  const Trace& trace = simulated.step_trace();
+  using ByKind = std::map<const simulator::TenantKind*, Bytes>;
+  std::map<LayerId, ByKind> by_layer;
+  for (const simulator::Tenant& tenant : simulated.schedule.tenants) {
+    const LayerId layer = outermost(trace, tenant.kind->layer(trace, tenant));
+    if (!layer.valid()) continue;
+    by_layer[layer][tenant.kind] += tenant.bytes;
+  }
+  for (std::size_t i = 0; i < trace.layers.size(); ++i) {
+    const LayerId layer(i);
+    if (outermost(trace, layer) != layer) continue;
+    const std::string name = layer_words(trace, layer);
+    ByKind& bytes = by_layer[layer];
+    facts.push_back(
+        {kByLayer, name + ": saved_bytes", FactUnit::bytes, bytes[&simulator::kSavedTensor]});
+    facts.push_back(
+        {kByLayer, name + ": parameters_bytes", FactUnit::bytes, bytes[&simulator::kParameter]});
+    facts.push_back({kByLayer, name + ": optimizer_state_bytes", FactUnit::bytes,
+                     bytes[&simulator::kOptimizerState]});
+  }
+}
+
 }  // namespace
 
 std::vector<Fact> facts_of(const MeasuredFigures& figures) {
@@ -155,23 +178,9 @@ std::vector<Fact> facts_of(const Simulated& simulated) {
         optional(sum(&report::RecomputedSegment::freed)));
   }
   add(facts, "parameters_streamed", FactUnit::number, optional(count(simulator::kParameter)));
-
-  const Trace& trace = simulated.step_trace();
-  std::map<LayerId, std::pair<Bytes, Bytes>> by_layer;  // offloaded, streamed
-  for (const simulator::Tenant& tenant : tenants) {
-    const LayerId layer = outermost(trace, tenant.kind->layer(trace, tenant));
-    if (!layer.valid()) continue;
-    (tenant.saved.empty() ? by_layer[layer].second : by_layer[layer].first) += tenant.bytes;
-  }
-  for (std::size_t i = 0; i < trace.layers.size(); ++i) {
-    const LayerId layer(i);
-    if (outermost(trace, layer) != layer) continue;
-    const std::string name = layer_words(trace, layer);
-    const auto at = by_layer.find(layer);
-    const auto bytes = at == by_layer.end() ? std::pair<Bytes, Bytes>{} : at->second;
-    facts.push_back({kByLayer, name + ": saved_bytes", FactUnit::bytes, bytes.first});
-    facts.push_back({kByLayer, name + ": parameters_bytes", FactUnit::bytes, bytes.second});
-  }
+  add(facts, "optimizer_state_streamed", FactUnit::number,
+      optional(count(simulator::kOptimizerState)));
+  add_moved_by_layer(simulated, facts);
   return facts;
 }
 

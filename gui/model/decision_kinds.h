@@ -12,14 +12,15 @@
 namespace stowage::gui {
 
 struct DecisionKind {
-  QString id;      // as in the plan: "keep", "offload", "recompute"; "stay", "stream" of parameters
+  QString id;
+  QString word;    // as in the plan: "keep", "offload", "recompute"; "stay", "stream"
   QString action;  // "Keep on the device"
   QString help;    // one sentence
-  PlanRowKind of;  // saved or parameters
-  QChar key;       // with Shift: the parameters of a layer
+  PlanRowKind of;  // saved, parameters or optimizer_state
+  QChar key;       // together with modifiers_of(): what is `of` that kind in layers
   QChar glyph;     // beside the word: told apart without colour
   bool (*holds_saved)(const PlanDecisions&, SavedId);
-  bool (*holds_parameters)(const PlanDecisions&, const StreamingLayer&);
+  bool (*holds_streaming)(const PlanDecisions&, const StreamingLayer&);
   // An edit of the document; false = nothing changed.
   bool (*apply)(PlanDocument&, const PlanTree::Targets&);
 };
@@ -28,12 +29,19 @@ struct DecisionKind {
 // Null for an unknown id.
 [[nodiscard]] const DecisionKind* decision_kind(const QString& id);
 
-// Which kind a row has: index into decision_kinds(), -1 = none (optimizer state).
+// What is pressed together with a key so that layers stand for what is of that kind in them; none
+// for saved tensors.
+[[nodiscard]] Qt::KeyboardModifiers modifiers_of(PlanRowKind kind);
+// The other way; modifiers that mean nothing stand for saved tensors.
+[[nodiscard]] PlanRowKind of_layers_with(Qt::KeyboardModifiers modifiers);
+
+// Which kind a row has: index into decision_kinds(), -1 = none. What cannot stream stays, whatever
+// a plan's rules say of it.
 [[nodiscard]] int kind_of(const PlanDecisions& decisions, const PlanTree& tree, const PlanRow& row);
 
-// Applies to the targets every kind with this key, as one undo step; with `shift` only those of
-// parameters. False = nothing changed.
-bool apply_key(PlanDocument& document, QChar key, bool shift, const PlanTree& tree,
+// Applies to the targets (PlanTree::targets_of) every kind with this key, as one undo step.
+// False = nothing changed.
+bool apply_key(PlanDocument& document, QChar key, PlanRowKind of_layers, const PlanTree& tree,
                const std::vector<std::int32_t>& rows);
 
 }  // namespace stowage::gui

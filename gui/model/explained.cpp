@@ -117,9 +117,8 @@ void Explained::add_figures() {
       const Selection at = in_step(simulated->rows, {Selection::Kind::saved, row.saved.value});
       if (at.row >= 0) own.stall = saved_stall[static_cast<std::size_t>(at.row)];
     }
-    if (row.kind == PlanRowKind::parameters) {
-      const StreamingLayer& layer = tree->streaming[static_cast<std::size_t>(row.streaming)];
-      for (const StorageId storage : layer.storages) {
+    if (row.streaming >= 0) {
+      for (const StorageId storage : tree->streaming_of(row).storages) {
         own.add_uses(of_storage[storage.index()]);
         own.stall += of_storage[storage.index()].stall;
       }

@@ -12,6 +12,39 @@ using simulator::Decision;
 using simulator::Decisions;
 using simulator::StepIndex;
 
+namespace {
+
+constexpr std::int32_t kResident = -1;  // of ParameterDecisions::shard_of
+
+// A column by storage of the recording as one of the step's storages; `none` stands at what was not
+// there in the recording. Empty columns stay empty, here and below.
+template <class Value>
+std::vector<Value> column_in_step(const StepIndex& index, const std::vector<Value>& column,
+                                  Value none) {
+  if (column.empty()) return {};
+  std::vector<Value> made(index.trace().storages.size(), none);
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    const StorageId from = index.step().origin(StorageId(i)).row;
+    if (from.valid()) made[i] = column[from.index()];
+  }
+  return made;
+}
+
+// The other way. Of a storage that is there several times, what is not `none` counts.
+template <class Value>
+std::vector<Value> column_in_recording(const StepIndex& index, const std::vector<Value>& column,
+                                       Value none) {
+  if (column.empty()) return {};
+  std::vector<Value> made(index.step().recording().storages.size(), none);
+  for (std::size_t i = 0; i < column.size(); ++i) {
+    const StorageId from = index.step().origin(StorageId(i)).row;
+    if (from.valid() && column[i] != none) made[from.index()] = column[i];
+  }
+  return made;
+}
+
+}  // namespace
+
 std::vector<std::int32_t> segments_of_saved(const Trace& recording, const LayerCalls& calls,
                                             const std::vector<std::string>& segments) {
   if (segments.empty()) return {};
@@ -54,12 +87,8 @@ Decisions in_step(const StepIndex& index, const PlanDecisions& decisions) {
     if (input != decisions.inputs.end()) made.saved[i] = input->second;
   }
   made.parameters = decisions.parameters;
-  if (decisions.parameters.shard_of.empty()) return made;
-  made.parameters.shard_of.assign(trace.storages.size(), -1);
-  for (std::size_t i = 0; i < trace.storages.size(); ++i) {
-    const StorageId from = index.step().origin(StorageId(i)).row;
-    if (from.valid()) made.parameters.shard_of[i] = decisions.parameters.shard_of[from.index()];
-  }
+  made.parameters.shard_of = column_in_step(index, decisions.parameters.shard_of, kResident);
+  made.optimizer.state_streams = column_in_step(index, decisions.optimizer.state_streams, false);
   return made;
 }
 
@@ -94,13 +123,9 @@ PlanDecisions in_recording(const StepIndex& index, const LayerCalls& calls,
     made.saved[i].decision = Decision::recompute;
   }
   made.parameters = decisions.parameters;
-  if (decisions.parameters.shard_of.empty()) return made;
-  made.parameters.shard_of.assign(recording.storages.size(), -1);
-  for (std::size_t i = 0; i < trace.storages.size(); ++i) {
-    const StorageId from = index.step().origin(StorageId(i)).row;
-    const std::int32_t shard = decisions.parameters.shard_of[i];
-    if (from.valid() && shard >= 0) made.parameters.shard_of[from.index()] = shard;
-  }
+  made.parameters.shard_of = column_in_recording(index, decisions.parameters.shard_of, kResident);
+  made.optimizer.state_streams =
+      column_in_recording(index, decisions.optimizer.state_streams, false);
   return made;
 }
 

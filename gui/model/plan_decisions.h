@@ -14,8 +14,8 @@
 
 namespace stowage::gui {
 
-// `saved` and `parameters` are of the recording; Decision::recompute: by ops. What a layer saves
-// that runs again is kept there: its segment decides about it.
+// `saved`, `parameters` and `optimizer` are of the recording; Decision::recompute: by ops. What a
+// layer saves that runs again is kept there: its segment decides about it.
 struct PlanDecisions : simulator::Decisions {
   // Layer calls that run again, as a Structure names them; inner ones behind outer ones.
   std::vector<std::string> segments;

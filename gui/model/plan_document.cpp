@@ -172,7 +172,7 @@ const PlanDecisions& PlanDocument::rows_now() const {
 bool PlanDocument::push_rows(PlanDecisions decisions, const QString& what) {
   const PlanDecisions& before = rows_now();
   if (decisions.saved == before.saved && decisions.parameters == before.parameters &&
-      decisions.segments == before.segments) {
+      decisions.optimizer == before.optimizer && decisions.segments == before.segments) {
     return false;
   }
   PlanState state = *state_;
@@ -211,6 +211,14 @@ bool PlanDocument::set_streaming(const std::vector<StreamingLayer>& layers, bool
   return push_rows(with_streaming(trace_->trace, rows_now(), layers, stream),
                    (stream ? tr("Stream the parameters of %1") : tr("Keep the parameters of %1"))
                        .arg(counted(layers, "layer")));
+}
+
+bool PlanDocument::set_state_streaming(const std::vector<StreamingLayer>& layers, bool stream) {
+  if (!can_edit() || layers.empty()) return false;
+  return push_rows(
+      with_state_streaming(trace_->trace, rows_now(), layers, stream),
+      (stream ? tr("Stream the optimizer state of %1") : tr("Keep the optimizer state of %1"))
+          .arg(counted(layers, "layer")));
 }
 
 bool PlanDocument::set_budget(std::optional<Bytes> device, simulator::PeakKind on, int drag,

@@ -76,6 +76,22 @@ std::vector<SavedId> with_shared(const Trace& trace, const PlanDecisions& decisi
   return taken;
 }
 
+// `layer_of`, by storage: the layer that it streams with; none: it is in no list.
+std::vector<StreamingLayer> by_layer(const Trace& trace, const std::vector<LayerId>& layer_of) {
+  std::map<LayerId, StreamingLayer> found;
+  for (std::size_t i = 0; i < layer_of.size(); ++i) {
+    if (!layer_of[i].valid()) continue;
+    StreamingLayer& layer = found[layer_of[i]];
+    layer.layer = layer_of[i];
+    layer.bytes += trace.storages.bytes[i];
+    layer.storages.emplace_back(i);
+  }
+  std::vector<StreamingLayer> layers;
+  layers.reserve(found.size());
+  for (auto& [id, layer] : found) layers.push_back(std::move(layer));
+  return layers;
+}
+
 }  // namespace
 
 PlanDecisions with_saved(const TraceData& data, const PlanDecisions& decisions,
@@ -148,19 +164,11 @@ std::vector<SavedId> saved_in(const Trace& trace, LayerId layer) {
 }
 
 std::vector<StreamingLayer> streaming_layers_of(const Trace& trace) {
-  const std::vector<LayerId> layer_of = planner::streaming_layers(trace);
-  std::map<LayerId, StreamingLayer> found;
-  for (std::size_t i = 0; i < layer_of.size(); ++i) {
-    if (!layer_of[i].valid()) continue;
-    StreamingLayer& layer = found[layer_of[i]];
-    layer.layer = layer_of[i];
-    layer.bytes += trace.storages.bytes[i];
-    layer.storages.emplace_back(i);
-  }
-  std::vector<StreamingLayer> layers;
-  layers.reserve(found.size());
-  for (auto& [id, layer] : found) layers.push_back(std::move(layer));
-  return layers;
+  return by_layer(trace, planner::streaming_layers(trace));
+}
+
+std::vector<StreamingLayer> streaming_state_of(const Trace& trace) {
+  return by_layer(trace, planner::streaming_layers_of_state(trace));
 }
 
 bool streams(const simulator::Decisions& decisions, const StreamingLayer& layer) {
@@ -201,6 +209,29 @@ PlanDecisions with_streaming(const Trace& trace, const PlanDecisions& decisions,
     parameters.stream = simulator::StreamModes(std::move(modes));
   }
   return changed;
+}
+
+bool state_streams(const simulator::Decisions& decisions, const StreamingLayer& layer) {
+  const std::vector<bool>& streams = decisions.optimizer.state_streams;
+  return !streams.empty() &&
+         std::any_of(layer.storages.begin(), layer.storages.end(),
+                     [&](StorageId storage) { return streams[storage.index()]; });
+}
+
+PlanDecisions with_state_streaming(const Trace& trace, const PlanDecisions& decisions,
+                                   const std::vector<StreamingLayer>& layers, bool stream) {
+  PlanDecisions changed = decisions;
+  std::vector<bool>& streams = changed.optimizer.state_streams;
+  if (streams.empty()) streams.assign(trace.storages.size(), false);
+  for (const StreamingLayer& layer : layers) {
+    if (stream && state_streams(changed, layer)) continue;
+    for (const StorageId storage : layer.storages) streams[storage.index()] = stream;
+  }
+  // As where no rule is about it.
+  if (std::find(streams.begin(), streams.end(), true) == streams.end()) streams.clear();
+  const std::vector<bool>& before = decisions.optimizer.state_streams;
+  const bool none_before = std::find(before.begin(), before.end(), true) == before.end();
+  return streams.empty() && none_before ? decisions : changed;
 }
 
 }  // namespace stowage::gui

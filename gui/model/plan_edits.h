@@ -31,7 +31,7 @@ namespace stowage::gui {
 // The layer is `ancestor` or inside it.
 [[nodiscard]] bool is_inside(const Trace& trace, LayerId layer, LayerId ancestor);
 
-// A layer whose parameters are decided about as one, and its bytes.
+// A layer whose parameters, or whose parameters' optimizer state, are decided about as one.
 struct StreamingLayer {
   LayerId layer;
   Bytes bytes = 0;
@@ -39,6 +39,8 @@ struct StreamingLayer {
 };
 // In order of layers (planner/streaming_layers.h). O(storages).
 [[nodiscard]] std::vector<StreamingLayer> streaming_layers_of(const Trace& trace);
+// The same of the optimizer's state.
+[[nodiscard]] std::vector<StreamingLayer> streaming_state_of(const Trace& trace);
 
 // Whether any parameter of the layer streams.
 [[nodiscard]] bool streams(const simulator::Decisions& decisions, const StreamingLayer& layer);
@@ -48,5 +50,15 @@ struct StreamingLayer {
 // between forward and backward. O(storages + layers).
 [[nodiscard]] PlanDecisions with_streaming(const Trace& trace, const PlanDecisions& decisions,
                                            const std::vector<StreamingLayer>& layers, bool stream);
+
+// Whether any optimizer state of the layer's parameters streams.
+[[nodiscard]] bool state_streams(const simulator::Decisions& decisions,
+                                 const StreamingLayer& layer);
+
+// The optimizer state of these layers' parameters streams or stays; layers of which some streams
+// are as they are when it shall stream. O(storages + layers).
+[[nodiscard]] PlanDecisions with_state_streaming(const Trace& trace, const PlanDecisions& decisions,
+                                                 const std::vector<StreamingLayer>& layers,
+                                                 bool stream);
 
 }  // namespace stowage::gui

@@ -16,21 +16,21 @@ class Builder {
 
   void add_parameters() {
     tree_.streaming = streaming_layers_of(trace_);
-    for (std::size_t i = 0; i < tree_.streaming.size(); ++i) {
-      PlanRow row;
-      row.kind = PlanRowKind::parameters;
-      row.layer = tree_.streaming[i].layer;
-      row.streaming = static_cast<std::int32_t>(i);
-      row.bytes = tree_.streaming[i].bytes;
-      add(std::move(row), layer_row(row.layer));
-    }
+    add_streaming(PlanRowKind::parameters, tree_.streaming);
   }
 
   void add_optimizer_state() {
+    tree_.streaming_state = streaming_state_of(trace_);
+    add_streaming(PlanRowKind::optimizer_state, tree_.streaming_state);
+    std::vector<bool> is_known(trace_.storages.size(), false);
+    for (const StreamingLayer& layer : tree_.streaming_state) {
+      for (const StorageId storage : layer.storages) is_known[storage.index()] = true;
+    }
     std::vector<Bytes> bytes(trace_.layers.size(), 0);
     for (std::size_t i = 0; i < trace_.storages.size(); ++i) {
       const LayerId layer = trace_.storages.layer[i];
-      if (trace_.storages.storage_class[i] == StorageClass::optimizer_state && layer.valid()) {
+      if (trace_.storages.storage_class[i] == StorageClass::optimizer_state && layer.valid() &&
+          !is_known[i]) {
         bytes[layer.index()] += trace_.storages.bytes[i];
       }
     }
@@ -70,6 +70,17 @@ class Builder {
   }
 
  private:
+  void add_streaming(PlanRowKind kind, const std::vector<StreamingLayer>& layers) {
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      PlanRow row;
+      row.kind = kind;
+      row.layer = layers[i].layer;
+      row.streaming = static_cast<std::int32_t>(i);
+      row.bytes = layers[i].bytes;
+      add(std::move(row), layer_row(layers[i].layer));
+    }
+  }
+
   std::int32_t add(PlanRow row, std::int32_t parent) {
     const auto at = static_cast<std::int32_t>(tree_.rows.size());
     std::vector<std::int32_t>& beside =
@@ -136,6 +147,36 @@ bool PlanTree::can_move(SavedId saved) const {
          trace().storages.device[storage.index()] == 0;
 }
 
+const StreamingLayer& PlanTree::streaming_of(const PlanRow& row) const {
+  const bool is_state = row.kind == PlanRowKind::optimizer_state;
+  return (is_state ? streaming_state : streaming)[static_cast<std::size_t>(row.streaming)];
+}
+
+std::string PlanTree::reason_to_stay(const PlanRow& row) const {
+  if (row.streaming < 0) return "stays: the recording does not say whose it is";
+  std::string first;
+  for (const StorageId storage : streaming_of(row).storages) {
+    const std::string& reason = data->index.model_state_uses().reason_to_stay(storage);
+    if (reason.empty()) return {};
+    if (first.empty()) first = reason;
+  }
+  return first;
+}
+
+std::size_t PlanTree::Targets::count(PlanRowKind kind) const {
+  switch (kind) {
+    case PlanRowKind::layer:
+      return 0;
+    case PlanRowKind::saved:
+      return saved.size();
+    case PlanRowKind::parameters:
+      return parameters.size();
+    case PlanRowKind::optimizer_state:
+      return state.size();
+  }
+  return 0;
+}
+
 std::vector<std::int32_t> PlanTree::home_of_storages() const {
   constexpr std::int32_t kUnseen = -2;
   std::vector<std::int32_t> home(trace().storages.size(), kUnseen);
@@ -156,24 +197,33 @@ std::vector<std::int32_t> PlanTree::home_of_storages() const {
 }
 
 PlanTree::Targets PlanTree::targets_of(const std::vector<std::int32_t>& chosen,
-                                       bool parameters_of_layers) const {
+                                       PlanRowKind of_layers) const {
   std::set<SavedId> saved;
-  std::set<std::int32_t> parameters;
+  std::set<std::int32_t> streaming_rows;
   std::vector<std::pair<std::int32_t, bool>> open;  // row, chosen itself
   for (const std::int32_t at : chosen) open.emplace_back(at, true);
   while (!open.empty()) {
     const auto [at, itself] = open.back();
     open.pop_back();
     const PlanRow& row = rows[static_cast<std::size_t>(at)];
-    if (row.kind == PlanRowKind::saved && row.saved.valid() && (itself || can_move(row.saved))) {
-      saved.insert(row.saved);
-    }
-    if (row.kind == PlanRowKind::parameters && (itself || parameters_of_layers)) {
-      parameters.insert(row.streaming);
-    }
     for (const std::int32_t child : row.children) open.emplace_back(child, false);
+    if (row.kind == PlanRowKind::layer) continue;
+    if (row.kind == PlanRowKind::saved) {
+      const bool is_meant = of_layers == PlanRowKind::saved && row.saved.valid();
+      if (is_meant && (itself || can_move(row.saved))) saved.insert(row.saved);
+    } else if ((itself || row.kind == of_layers) && reason_to_stay(row).empty()) {
+      streaming_rows.insert(at);
+    }
   }
   Targets targets;
+  targets.saved.assign(saved.begin(), saved.end());
+  // In order of layers: so are the rows of each kind.
+  for (const std::int32_t at : streaming_rows) {
+    const PlanRow& row = rows[static_cast<std::size_t>(at)];
+    const bool is_state = row.kind == PlanRowKind::optimizer_state;
+    (is_state ? targets.state : targets.parameters).push_back(streaming_of(row));
+  }
+  if (of_layers != PlanRowKind::saved) return targets;
   const std::set<std::int32_t> all(chosen.begin(), chosen.end());
   for (const std::int32_t at : all) {
     const PlanRow& row = rows[static_cast<std::size_t>(at)];
@@ -183,10 +233,6 @@ PlanTree::Targets PlanTree::targets_of(const std::vector<std::int32_t>& chosen,
     if (above >= 0) continue;
     if (row.kind == PlanRowKind::layer) targets.layers.push_back(row.layer);
     if (row.kind == PlanRowKind::saved && row.saved.valid()) targets.alone.push_back(row.saved);
-  }
-  targets.saved.assign(saved.begin(), saved.end());
-  for (const std::int32_t at : parameters) {
-    targets.parameters.push_back(streaming[static_cast<std::size_t>(at)]);
   }
   return targets;
 }

@@ -155,6 +155,12 @@ QString PlanTreeModel::kind_id(const QModelIndex& index) const {
   return kind < 0 ? QString() : decision_kinds()[static_cast<std::size_t>(kind)].id;
 }
 
+std::string PlanTreeModel::reason_to_stay(const PlanRow& row) const {
+  const bool streams =
+      row.kind == PlanRowKind::parameters || row.kind == PlanRowKind::optimizer_state;
+  return streams ? tree_->reason_to_stay(row) : std::string();
+}
+
 // " (by ops)", " (by layer)", " (both ways)" of a layer; " (with layers.3)" of what it saves.
 QString PlanTreeModel::how_again(std::size_t row) const {
   const PlanDecisions& now = *decisions();
@@ -183,11 +189,11 @@ QString PlanTreeModel::decision_text(const QModelIndex& index) const {
     return tr("◐ %1 offload, %2 recompute").arg(share.offloaded).arg(share.recomputed);
   }
   const PlanRow& row = row_at(index);
-  if (row.kind == PlanRowKind::optimizer_state) return tr("– on the device");
   const DecisionKind* kind = decision_kind(id);
   if (kind == nullptr) return QStringLiteral("–");
-  QString text = kind->glyph + QLatin1Char(' ') + kind->id;
+  QString text = kind->glyph + QLatin1Char(' ') + kind->word;
   if (id == QLatin1String("recompute")) text += how_again(index.internalId());
+  if (!reason_to_stay(row).empty()) text += tr(" (cannot stream)");
   if (row.kind == PlanRowKind::saved) {
     const ExplainedPtr& why = explanations_.current();
     if (id == QLatin1String("keep") && !tree_->can_move(row.saved))
@@ -205,8 +211,8 @@ QString PlanTreeModel::tip(const QModelIndex& index) const {
   if (index.column() != decision_column && index.column() != name_column) return {};
   QStringList lines{name(row)};
   if (const DecisionKind* kind = decision_kind(kind_id(index))) lines.append(kind->help);
-  if (row.kind == PlanRowKind::optimizer_state) {
-    lines.append(tr("Optimizer state cannot be moved yet: it stays on the device."));
+  if (const std::string reason = reason_to_stay(row); !reason.empty()) {
+    lines.append(tr("It %1.").arg(qstring(reason)));
   }
   if (row.kind == PlanRowKind::saved && !tree_->can_move(row.saved)) {
     lines.append(
@@ -264,9 +270,8 @@ QVariant PlanTreeModel::sort_value(const QModelIndex& index) const {
                static_cast<double>(share.all);
       }
       const QString id = kind_id(index);
-      const bool moves = id == QLatin1String("offload") || id == QLatin1String("recompute") ||
-                         id == QLatin1String("stream");
-      return id.isEmpty() ? -1.0 : moves ? 1.0 : 0.0;
+      const DecisionKind* kind = decision_kind(id);
+      return id.isEmpty() ? -1.0 : kind != nullptr && kind->key != u'K' ? 1.0 : 0.0;
     }
   }
 }
@@ -291,8 +296,11 @@ QVariant PlanTreeModel::data(const QModelIndex& index, int role) const {
       return sort_value(index);
     case row_role:
       return static_cast<int>(index.internalId());
-    case filter_role:
-      return QString(name(row_at(index)) + QLatin1Char(' ') + kind_id(index));
+    case filter_role: {
+      const DecisionKind* kind = decision_kind(kind_id(index));
+      return QString(name(row_at(index)) + QLatin1Char(' ') +
+                     (kind != nullptr ? kind->word : kind_id(index)));
+    }
     default:
       return {};
   }
@@ -302,14 +310,14 @@ QVariant PlanTreeModel::headerData(int section, Qt::Orientation orientation, int
   if (orientation != Qt::Horizontal) return {};
   static const std::pair<const char*, const char*> kTexts[columns] = {
       {QT_TR_NOOP("Layer"),
-       QT_TR_NOOP("Layers in forward order, their parameters and saved tensors")},
+       QT_TR_NOOP("Layers in forward order, their parameters, optimizer state and saved tensors")},
       {QT_TR_NOOP("Size"),
        QT_TR_NOOP("Bytes of its storages, each once; of a layer: what it saves. A policy may copy "
                   "a storage several times: Compare counts copies")},
       {QT_TR_NOOP("Decision"),
        QT_TR_NOOP(
            "What the plan does with it: K keeps, O offloads, R recomputes, Shift for a layer's "
-           "parameters")},
+           "parameters, Ctrl+Shift for their optimizer state")},
       {QT_TR_NOOP("First use"), QT_TR_NOOP("Since step begin, in the planned step; of a layer: of "
                                            "what it saves and no other layer saves too")},
       {QT_TR_NOOP("Last use"), QT_TR_NOOP("Since step begin, in the planned step; of a layer: of "
@@ -325,7 +333,7 @@ QVariant PlanTreeModel::headerData(int section, Qt::Orientation orientation, int
 Qt::ItemFlags PlanTreeModel::flags(const QModelIndex& index) const {
   Qt::ItemFlags flags = QAbstractItemModel::flags(index);
   if (index.isValid() && index.column() == decision_column &&
-      row_at(index).kind != PlanRowKind::optimizer_state && !kind_id(index).isEmpty()) {
+      reason_to_stay(row_at(index)).empty() && !kind_id(index).isEmpty()) {
     flags |= Qt::ItemIsEditable;
   }
   return flags;
@@ -336,7 +344,7 @@ bool PlanTreeModel::setData(const QModelIndex& index, const QVariant& value, int
   const DecisionKind* kind = decision_kind(value.toString());
   if (kind == nullptr) return false;
   const auto row = static_cast<std::int32_t>(index.internalId());
-  return apply_key(document_, kind->key, kind->of == PlanRowKind::parameters, *tree_, {row});
+  return apply_key(document_, kind->key, kind->of, *tree_, {row});
 }
 
 PlanTreeFilter::PlanTreeFilter(QObject* parent) : QSortFilterProxyModel(parent) {

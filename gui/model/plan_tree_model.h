@@ -74,6 +74,8 @@ class PlanTreeModel : public QAbstractItemModel {
   [[nodiscard]] QString how_again(std::size_t row) const;
   [[nodiscard]] QString decision_text(const QModelIndex& index) const;
   [[nodiscard]] QString kind_id(const QModelIndex& index) const;
+  // Why a row of parameters or of optimizer state stays whatever is decided; empty for others.
+  [[nodiscard]] std::string reason_to_stay(const PlanRow& row) const;
   [[nodiscard]] QString tip(const QModelIndex& index) const;
   [[nodiscard]] QVariant sort_value(const QModelIndex& index) const;
   [[nodiscard]] QString text(const QModelIndex& index) const;

@@ -18,8 +18,9 @@
 namespace stowage::gui {
 
 // What is decided: rules as a person wrote them or a search made them, or, once a row was edited,
-// one decision a row. `decisions`, when there, are what counts; `plan.saved` and `plan.parameters`
-// are then, and `plan.recompute`, out of date until plan_for_writing() makes them anew.
+// one decision a row. `decisions`, when there, are what counts; `plan.saved`, `plan.parameters`,
+// `plan.optimizer` and `plan.recompute` are then out of date until plan_for_writing() makes them
+// anew.
 struct PlanState {
   simulator::Plan plan;  // target, budget, made_by; rules while `decisions` is null
   std::shared_ptr<const PlanDecisions> decisions;

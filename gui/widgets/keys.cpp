@@ -57,9 +57,7 @@ std::vector<KeyRow> make_table() {
            tr("Drag the budget line"), tr("a smaller budget, replayed at once")),
   };
   for (const DecisionKind& kind : decision_kinds()) {
-    const bool shift = kind.of == PlanRowKind::parameters;
-    const int key = kind.key.unicode() | (shift ? int(Qt::ShiftModifier) : 0);
-    rows.push_back(view(KeyPlace::plan, Key::decide, {QKeySequence(key)}, {}, kind.help));
+    rows.push_back(view(KeyPlace::plan, Key::decide, {sequence_of(kind)}, {}, kind.help));
   }
   const std::vector<KeyRow> rest{
       view(KeyPlace::plan, Key::choose_decision, enter, tr("Double click"),
@@ -138,6 +136,10 @@ QList<QKeySequence> shortcuts_of(const QString& action) {
     return row.place == KeyPlace::window && row.action == action;
   });
   return at == rows.end() ? QList<QKeySequence>() : at->sequences;
+}
+
+QKeySequence sequence_of(const DecisionKind& kind) {
+  return QKeySequence(kind.key.unicode() | static_cast<int>(modifiers_of(kind.of)));
 }
 
 QString name_of(KeyPlace place) {

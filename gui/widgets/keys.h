@@ -12,6 +12,8 @@
 
 namespace stowage::gui {
 
+struct DecisionKind;
+
 // Where a key is heard: in the whole window, or in the view that has the focus.
 enum class KeyPlace : std::uint8_t {
   window,
@@ -69,6 +71,9 @@ struct KeyRow {
 
 // Of the window's action with this name; empty = it has no keys.
 [[nodiscard]] QList<QKeySequence> shortcuts_of(const QString& action);
+
+// What is pressed to decide so, for the selected rows.
+[[nodiscard]] QKeySequence sequence_of(const DecisionKind& kind);
 
 // "In the plots"
 [[nodiscard]] QString name_of(KeyPlace place);

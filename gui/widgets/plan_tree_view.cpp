@@ -89,29 +89,27 @@ std::vector<std::int32_t> PlanTreeView::chosen() const {
   return rows;
 }
 
-bool PlanTreeView::apply(QChar key, bool shift) {
-  return model_.tree() && apply_key(document_, key, shift, *model_.tree(), chosen());
+bool PlanTreeView::apply(QChar key, PlanRowKind of_layers) {
+  return model_.tree() && apply_key(document_, key, of_layers, *model_.tree(), chosen());
 }
 
 void PlanTreeView::fill_menu(QMenu& menu) {
-  const auto add = [&](const DecisionKind& kind, bool shift) {
+  const auto add = [&](const DecisionKind& kind) {
     QString text = kind.action;
-    const PlanTree::Targets targets =
-        model_.tree() ? model_.tree()->targets_of(chosen(), shift) : PlanTree::Targets{};
     const std::size_t count =
-        kind.of == PlanRowKind::saved ? targets.saved.size() : targets.parameters.size();
+        model_.tree() ? model_.tree()->targets_of(chosen(), kind.of).count(kind.of) : 0;
     if (count > 1) text += tr(" (%1)").arg(count_text(static_cast<std::int64_t>(count)));
-    text += QLatin1Char('\t') + (shift ? tr("Shift+%1").arg(kind.key) : QString(kind.key));
+    text += QLatin1Char('\t') + sequence_of(kind).toString(QKeySequence::NativeText);
     QAction* action = menu.addAction(text);
     action->setToolTip(kind.help);
     action->setStatusTip(kind.help);
     action->setData(kind.id);
     action->setEnabled(count > 0 && document_.can_edit());
     connect(action, &QAction::triggered, this,
-            [this, key = kind.key, shift] { apply(key, shift); });
+            [this, key = kind.key, of = kind.of] { apply(key, of); });
   };
   menu.setToolTipsVisible(true);
-  for (const DecisionKind& kind : decision_kinds()) add(kind, kind.of == PlanRowKind::parameters);
+  for (const DecisionKind& kind : decision_kinds()) add(kind);
   menu.addSeparator();
   QAction* centre = menu.addAction(tr("Show in the timeline\tF"));
   centre->setEnabled(state_.selection().kind != Selection::Kind::none);
@@ -126,7 +124,8 @@ bool PlanTreeView::key_pressed(QKeyEvent& event) {
   const std::optional<Key> key = key_of(event, KeyPlace::plan);
   if (event.type() == QEvent::ShortcutOverride) return key == Key::decide;
   if (key == Key::decide) {
-    apply(QChar(static_cast<ushort>(event.key())), event.modifiers().testFlag(Qt::ShiftModifier));
+    apply(QChar(static_cast<ushort>(event.key())),
+          of_layers_with(event.modifiers() & ~Qt::KeypadModifier));
   } else if (key == Key::choose_decision) {
     const QModelIndex current = tree_->currentIndex();
     if (!current.isValid() || tree_->indexWidget(current) != nullptr) return false;
@@ -232,8 +231,8 @@ void PlanTreeView::select_in_state() {
   selecting_ = true;
   if (row.kind == PlanRowKind::saved) {
     state_.select(in_step(rows(), {Selection::Kind::saved, row.saved.value}));
-  } else if (row.kind == PlanRowKind::parameters) {
-    const StreamingLayer& layer = model_.tree()->streaming[static_cast<std::size_t>(row.streaming)];
+  } else if (row.streaming >= 0) {
+    const StreamingLayer& layer = model_.tree()->streaming_of(row);
     state_.select(in_step(rows(), {Selection::Kind::storage, layer.storages.front().value}));
   } else {
     state_.select({Selection::Kind::layer, row.layer.value});

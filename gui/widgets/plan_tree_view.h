@@ -1,4 +1,5 @@
-// The plan as a tree: layers, their parameters and saved tensors, and what is decided about each.
+// The plan as a tree: layers, their parameters, optimizer state and saved tensors, and what is
+// decided about each.
 // Decisions are changed by row, by layer or for all rows that are selected; each change is an edit
 // of the document that is replayed at once.
 //
@@ -35,8 +36,8 @@ class PlanTreeView : public QWidget {
   [[nodiscard]] std::vector<std::int32_t> chosen() const;
   // What can be decided about the selected rows: the context menu, and for a menu of the window.
   void fill_menu(QMenu& menu);
-  // False = nothing changed.
-  bool apply(QChar key, bool shift);
+  // To the selected rows (apply_key); false = nothing changed.
+  bool apply(QChar key, PlanRowKind of_layers);
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;

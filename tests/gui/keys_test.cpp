@@ -77,7 +77,8 @@ TEST_F(Keys, TheListHasEveryRowOfTheTable) {
   for (const KeyRow& row : key_table()) {
     EXPECT_EQ(listed.count({keys_text(row), row.text}), 1U) << keys_text(row).toStdString();
   }
-  for (const char* key : {"K", "O", "Shift+K", "Shift+O", "F", "P", "Return", "Ctrl+C", "Left"}) {
+  for (const char* key : {"K", "O", "Shift+K", "Shift+O", "Ctrl+Shift+K", "Ctrl+Shift+O", "F", "P",
+                          "Return", "Ctrl+C", "Left"}) {
     EXPECT_TRUE(std::any_of(listed.begin(), listed.end(), [&](const auto& row) {
       return row.first.split(", ").contains(key);
     })) << key;

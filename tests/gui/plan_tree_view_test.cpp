@@ -35,6 +35,16 @@ class PlanTreeViewTest : public Workbench {
     }
     return -1;
   }
+  std::vector<std::int32_t> state_rows() {
+    std::vector<std::int32_t> found;
+    const PlanTree& tree = *view_.model().tree();
+    for (std::size_t i = 0; i < tree.rows.size(); ++i) {
+      if (tree.rows[i].kind == PlanRowKind::optimizer_state) {
+        found.push_back(static_cast<std::int32_t>(i));
+      }
+    }
+    return found;
+  }
   QString decision(std::int32_t row) {
     return view_.view_index(row, PlanTreeModel::decision_column).data().toString();
   }
@@ -60,7 +70,7 @@ TEST_F(PlanTreeViewTest, TheModelKeepsItsPromisesWhileAPlanIsEdited) {
   open(stowage::testing::small_trace());
   view_.tree().expandAll();
   select({row_of("layers.1")});
-  EXPECT_TRUE(view_.apply(u'O', false));
+  EXPECT_TRUE(view_.apply(u'O', PlanRowKind::saved));
   settle();
   view_.filter().setText("layers.1");
   document_.close();
@@ -137,6 +147,112 @@ TEST_F(PlanTreeViewTest, ShiftOStreamsTheParametersOfALayer) {
   EXPECT_EQ(offloaded(), 0);
 }
 
+TEST_F(PlanTreeViewTest, OStreamsTheOptimizerStateOfItsRowsAndCtrlShiftOThatOfALayer) {
+  open(sample("gpt2-l2-adamw-bf16-h100"));
+  show(view_, 900, 600);
+  const std::vector<std::int32_t> rows = state_rows();
+  ASSERT_EQ(rows.size(), 6U);
+  const auto text = [&] {
+    QStringList texts;
+    for (const std::int32_t row : rows) texts.append(decision(row).mid(2));
+    return texts.join(' ').toStdString();
+  };
+  EXPECT_EQ(text(), "stay stay stay stay stay stay");
+  select({rows[1]});
+  QTest::keyClick(&view_.tree(), Qt::Key_O);
+  EXPECT_EQ(text(), "stay stream stay stay stay stay") << "shown before it is replayed";
+  settle();
+  select({rows[0], rows[1], rows[2]});
+  QTest::keyClick(&view_.tree(), Qt::Key_O);
+  settle();
+  EXPECT_EQ(text(), "stream stream stream stay stay stay");
+  EXPECT_EQ(document_.undo_stack().count(), 2);
+  select({rows[1]});
+  QTest::keyClick(&view_.tree(), Qt::Key_K);
+  settle();
+  EXPECT_EQ(text(), "stream stay stream stay stay stay");
+  for (int i = 0; i < 3; ++i) document_.undo_stack().undo();
+  settle();
+  EXPECT_EQ(text(), "stay stay stay stay stay stay");
+
+  select({row_of("layers.1")});
+  QTest::keyClick(&view_.tree(), Qt::Key_O, Qt::ControlModifier | Qt::ShiftModifier);
+  settle();
+  EXPECT_EQ(text(), "stay stay stay stream stream stay");
+  EXPECT_TRUE(document_.current()->decisions->parameters.stream.off());
+  EXPECT_EQ(offloaded(), 0);
+  view_.filter().setText("optimizer stream");
+  EXPECT_TRUE(view_.view_index(rows[3]).isValid());
+  EXPECT_FALSE(view_.view_index(rows[0]).isValid());
+  view_.filter().clear();
+  view_.tree().expandAll();
+  picture(view_, "plan_tree_optimizer_state");
+}
+
+TEST_F(PlanTreeViewTest, RowsOfSeveralKindsAreOneUndoStep) {
+  open(sample("gpt2-l2-adamw-bf16-h100"));
+  const PlanTree& tree = *view_.model().tree();
+  std::int32_t parameters = -1;
+  for (std::size_t i = 0; i < tree.rows.size() && parameters < 0; ++i) {
+    if (tree.rows[i].kind == PlanRowKind::parameters) parameters = static_cast<std::int32_t>(i);
+  }
+  select({parameters, state_rows()[2]});
+  EXPECT_TRUE(view_.apply(u'O', PlanRowKind::saved));
+  settle();
+  EXPECT_EQ(decision(parameters).mid(2), "stream");
+  EXPECT_EQ(decision(state_rows()[2]).mid(2), "stream");
+  ASSERT_EQ(document_.undo_stack().count(), 1);
+  document_.undo_stack().undo();
+  settle();
+  EXPECT_EQ(decision(parameters).mid(2), "stay");
+  EXPECT_EQ(decision(state_rows()[2]).mid(2), "stay");
+}
+
+TEST_F(PlanTreeViewTest, ReturnOnOptimizerStateListsWhatCanBeDecidedAboutIt) {
+  open(sample("gpt2-l2-adamw-bf16-h100"));
+  show(view_, 900, 600);
+  view_.tree().expandAll();
+  const std::int32_t row = state_rows().front();
+  select({row});
+  view_.tree().setFocus();
+  QTest::keyClick(&view_.tree(), Qt::Key_Return);
+  auto* list = view_.tree().viewport()->findChild<QComboBox*>();
+  ASSERT_NE(list, nullptr);
+  ASSERT_EQ(list->count(), 2);
+  EXPECT_EQ(list->currentData().toString(), "stay_state");
+  ASSERT_TRUE(stowage::testing::spin_until([&] { return list->view()->isVisible(); }));
+  QTest::keyClick(list->view(), Qt::Key_Down);
+  QTest::keyClick(list->view(), Qt::Key_Return);
+  settle();
+  EXPECT_EQ(decision(row).mid(2), "stream");
+  EXPECT_EQ(state_.selection().kind, Selection::Kind::storage);
+}
+
+TEST_F(PlanTreeViewTest, OptimizerStateThatCannotStreamSaysWhyAndIsLeftOut) {
+  stowage::testing::MicroTrace t;
+  const StorageId frozen = t.existing(200);
+  t.state_of(frozen, 500);
+  t.begin_layer("a");
+  t.begin_op();
+  t.read(frozen);
+  t.run(10).end_op();
+  t.end_layer("a");
+  t.backward();
+  open(t.finish());
+  ASSERT_EQ(state_rows().size(), 1U);
+  const std::int32_t row = state_rows().front();
+  EXPECT_TRUE(decision(row).endsWith("stay (cannot stream)")) << decision(row).toStdString();
+  const QModelIndex cell = view_.view_index(row, PlanTreeModel::decision_column);
+  EXPECT_TRUE(cell.data(Qt::ToolTipRole).toString().endsWith("It stays: the step does not use it."))
+      << cell.data(Qt::ToolTipRole).toString().toStdString();
+  EXPECT_FALSE(cell.flags().testFlag(Qt::ItemIsEditable));
+  select({row});
+  EXPECT_FALSE(view_.apply(u'O', PlanRowKind::saved));
+  select({row_of("a")});
+  EXPECT_FALSE(view_.apply(u'O', PlanRowKind::optimizer_state));
+  EXPECT_EQ(document_.undo_stack().count(), 0);
+}
+
 TEST_F(PlanTreeViewTest, ReturnOpensTheListOfDecisions) {
   open(stowage::testing::small_trace());
   show(view_, 700, 400);
@@ -179,7 +295,8 @@ TEST_F(PlanTreeViewTest, TheMenuOffersEveryKindOfTheTable) {
   for (QAction* action : menu.actions()) {
     if (action->data().isValid()) ids.append(action->data().toString());
   }
-  EXPECT_EQ(ids, QStringList({"keep", "offload", "recompute", "stay", "stream"}));
+  EXPECT_EQ(ids, QStringList({"keep", "offload", "recompute", "stay", "stream", "stay_state",
+                              "stream_state"}));
   for (QAction* action : menu.actions()) {
     if (action->data().toString() == "offload") action->trigger();
   }

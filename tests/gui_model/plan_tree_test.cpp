@@ -56,14 +56,15 @@ TEST(PlanTree, ALayersBytesCountEachStorageOnceAndNoneThatIsOlderThanTheStep) {
 TEST(PlanTree, ADecisionAboutALayerLeavesOutWhatCannotMove) {
   const PlanTree tree(made());
   const std::int32_t inner = layer_row(tree, "block.a");
-  EXPECT_EQ(tree.targets_of({inner}, false).saved, (std::vector<SavedId>{SavedId(0), SavedId(1)}));
-  EXPECT_TRUE(tree.targets_of({inner}, false).parameters.empty());
-  EXPECT_EQ(tree.targets_of({inner}, true).parameters.size(), 1U);
+  EXPECT_EQ(tree.targets_of({inner}, PlanRowKind::saved).saved,
+            (std::vector<SavedId>{SavedId(0), SavedId(1)}));
+  EXPECT_TRUE(tree.targets_of({inner}, PlanRowKind::saved).parameters.empty());
+  EXPECT_EQ(tree.targets_of({inner}, PlanRowKind::parameters).parameters.size(), 1U);
   // Itself, it may be asked for.
-  EXPECT_EQ(tree.targets_of({tree.row_of_saved[2]}, false).saved,
+  EXPECT_EQ(tree.targets_of({tree.row_of_saved[2]}, PlanRowKind::saved).saved,
             (std::vector<SavedId>{SavedId(2)}));
   // A row and the layer that it is in: once.
-  EXPECT_EQ(tree.targets_of({inner, tree.row_of_saved[0]}, false).saved.size(), 2U);
+  EXPECT_EQ(tree.targets_of({inner, tree.row_of_saved[0]}, PlanRowKind::saved).saved.size(), 2U);
 }
 
 }  // namespace
