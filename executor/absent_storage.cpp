@@ -3,6 +3,8 @@
 #include <ATen/ops/empty_like.h>
 #include <c10/core/TensorImpl.h>
 
+#include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace stowage::executor {
@@ -26,8 +28,10 @@ template struct Expose<ThrowsTag, &c10::StorageImpl::throw_on_immutable_data_ptr
 
 namespace {
 
-// In the place of memory: nobody has made any.
-char no_memory_yet;
+// In the place of memory.
+void delete_filler(void* filler) {
+  delete static_cast<Filler*>(filler);
+}
 
 }  // namespace
 
@@ -41,9 +45,11 @@ void make_absent(c10::StorageImpl& storage, const std::string& text) {
   storage.release_data_and_set_meta_custom_data_ptr_error_msg_(text);
 }
 
-at::Tensor zeros_without_memory(const at::Tensor& like, const std::string& text) {
-  const at::Tensor form = at::empty_like(like, like.options().device(at::kMeta));
-  c10::DataPtr memory(nullptr, &no_memory_yet, &c10::detail::deleteNothing, like.device());
+at::Tensor without_memory(const at::Tensor& like, at::ScalarType dtype, const std::string& text,
+                          Filler fill) {
+  const at::Tensor form = at::empty_like(like, like.options().device(at::kMeta).dtype(dtype));
+  auto filler = std::make_unique<Filler>(std::move(fill));
+  c10::DataPtr memory(nullptr, filler.release(), &delete_filler, like.device());
   auto storage = c10::make_intrusive<c10::StorageImpl>(
       c10::StorageImpl::use_byte_size_t{}, static_cast<std::int64_t>(form.storage().nbytes()),
       std::move(memory), /*allocator=*/nullptr, /*resizable=*/false);
@@ -56,7 +62,13 @@ at::Tensor zeros_without_memory(const at::Tensor& like, const std::string& text)
 }
 
 bool has_no_memory_yet(c10::StorageImpl& storage) {
-  return storage._mutable_data_ptr_no_checks().get_context() == &no_memory_yet;
+  return storage._mutable_data_ptr_no_checks().get_deleter() == &delete_filler;
+}
+
+void fill_home(c10::StorageImpl& storage, std::byte* home) {
+  const auto& fill = *static_cast<Filler*>(storage._mutable_data_ptr_no_checks().get_context());
+  if (fill) return fill(home);
+  std::fill_n(home, storage.nbytes(), std::byte{0});
 }
 
 }  // namespace stowage::executor

@@ -1,10 +1,12 @@
 // A storage without memory that throws at every access, on the CPU, ahead of any kernel: what is
-// away from the device while a plan has it, and a tensor of zeros that nobody has made yet.
+// away from the device while a plan has it, and a tensor that nobody has made yet.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/StorageImpl.h>
 
+#include <cstddef>
+#include <functional>
 #include <string>
 
 namespace stowage::executor {
@@ -14,9 +16,16 @@ void make_absent(c10::StorageImpl& storage, const std::string& text);
 // The other way: this is its memory from now on.
 void make_present(c10::StorageImpl& storage, c10::DataPtr memory);
 
-// Zeros in the form of `like` (sizes, strides where these are dense, dtype, device) without memory:
-// has_no_memory_yet() until make_present() or make_absent(). Until then an access throws that text.
-[[nodiscard]] at::Tensor zeros_without_memory(const at::Tensor& like, const std::string& text);
+// Writes the bytes that a tensor begins with.
+using Filler = std::function<void(std::byte* home)>;
+
+// A tensor in the form of `like` (sizes, strides where these are dense, device), of that dtype,
+// without memory: has_no_memory_yet() until make_present() or make_absent(). Until then an access
+// throws that text. Who gives it a home fills that with `fill`; none: with zeros.
+[[nodiscard]] at::Tensor without_memory(const at::Tensor& like, at::ScalarType dtype,
+                                        const std::string& text, Filler fill = {});
 [[nodiscard]] bool has_no_memory_yet(c10::StorageImpl& storage);
+// Precondition: it has none.
+void fill_home(c10::StorageImpl& storage, std::byte* home);
 
 }  // namespace stowage::executor

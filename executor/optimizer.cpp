@@ -1,10 +1,14 @@
 #include "executor/optimizer.h"
 
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <utility>
 
@@ -18,6 +22,24 @@ namespace {
 
 constexpr double kSgdRate = 1e-2;
 constexpr double kAdamRate = 1e-3;
+
+// Row of the parameter that this tensor is, their number where it is none.
+std::size_t row_of(const std::vector<NamedTensor>& parameters, const at::Tensor& tensor) {
+  const auto own =
+      std::find_if(parameters.begin(), parameters.end(),
+                   [&](const NamedTensor& known) { return known.tensor.is_same(tensor); });
+  return static_cast<std::size_t>(own - parameters.begin());
+}
+
+// As the first step would make it.
+template <class ParamState>
+std::unique_ptr<ParamState> adam_state(at::Tensor exp_avg, at::Tensor exp_avg_sq) {
+  auto state = std::make_unique<ParamState>();
+  state->step(0);
+  state->exp_avg(std::move(exp_avg));
+  state->exp_avg_sq(std::move(exp_avg_sq));
+  return state;
+}
 
 // One of PyTorch's optimizers a parameter: the same ops in the same order as one for all of them.
 template <class Torch, class Options>
@@ -49,6 +71,15 @@ class TorchOptimizer : public Optimizer {
   std::vector<std::unique_ptr<Torch>> torch_;  // by parameter
 };
 
+std::string unmade_text(const NamedTensor& parameter, const char* what) {
+  return "stowage: optimizer state " + parameter.name + what +
+         " has no memory: the plan that was to stream it is not there";
+}
+
+at::Tensor unmade_zeros(const NamedTensor& parameter, at::ScalarType dtype, const char* what) {
+  return without_memory(parameter.tensor, dtype, unmade_text(parameter, what));
+}
+
 template <class Torch, class Options, class ParamState>
 class AdamOptimizer final : public TorchOptimizer<Torch, Options> {
  public:
@@ -70,28 +101,103 @@ class AdamOptimizer final : public TorchOptimizer<Torch, Options> {
 
   void make_state(const std::vector<NamedTensor>& parameters) override {
     for (const NamedTensor& each : parameters) {
-      const auto own =
-          std::find_if(this->parameters_.begin(), this->parameters_.end(),
-                       [&](const NamedTensor& known) { return known.tensor.is_same(each.tensor); });
-      if (own == this->parameters_.end()) continue;
-      auto& states =
-          this->torch_[static_cast<std::size_t>(own - this->parameters_.begin())]->state();
-      auto& state = states[each.tensor.unsafeGetTensorImpl()];
+      const std::size_t own = row_of(this->parameters_, each.tensor);
+      if (own == this->parameters_.size()) continue;
+      auto& state = this->torch_[own]->state()[each.tensor.unsafeGetTensorImpl()];
       if (state != nullptr) continue;
-      auto made = std::make_unique<ParamState>();
-      made->step(0);
-      made->exp_avg(zeros(each, ".exp_avg"));
-      made->exp_avg_sq(zeros(each, ".exp_avg_sq"));
-      state = std::move(made);
+      const at::ScalarType dtype = each.tensor.scalar_type();
+      state = adam_state<ParamState>(unmade_zeros(each, dtype, ".exp_avg"),
+                                     unmade_zeros(each, dtype, ".exp_avg_sq"));
+    }
+  }
+};
+
+// PyTorch's Adam on a copy of each parameter in fp32.
+template <class Torch, class Options, class ParamState>
+class MasterOptimizer final : public Optimizer {
+ public:
+  MasterOptimizer(std::vector<NamedTensor> parameters, const Options& options)
+      : parameters_(std::move(parameters)), options_(options), masters_(parameters_.size()) {}
+
+  void step() override {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const at::Tensor& parameter = parameters_[i].tensor;
+      if (!parameter.grad().defined()) continue;
+      StepDriver* const current = driver();
+      if (current != nullptr) current->parameter_update(UpdateEvent::begin, parameter);
+      update(i);
+      if (current != nullptr) current->parameter_update(UpdateEvent::end, parameter);
+    }
+  }
+
+  [[nodiscard]] std::vector<NamedTensor> state() const override {
+    std::vector<NamedTensor> result;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const Master& master = masters_[i];
+      if (master.torch == nullptr) continue;
+      const auto& state = static_cast<const ParamState&>(
+          *master.torch->state().at(master.weights.unsafeGetTensorImpl()));
+      const std::string& name = parameters_[i].name;
+      result.push_back({name + ".master", master.weights});
+      result.push_back({name + ".exp_avg", state.exp_avg()});
+      result.push_back({name + ".exp_avg_sq", state.exp_avg_sq()});
+    }
+    return result;
+  }
+
+  void make_state(const std::vector<NamedTensor>& parameters) override {
+    for (const NamedTensor& each : parameters) {
+      const std::size_t own = row_of(parameters_, each.tensor);
+      if (own == parameters_.size() || masters_[own].torch != nullptr) continue;
+      const at::Tensor weights =
+          without_memory(each.tensor, at::kFloat, unmade_text(each, ".master"),
+                         [from = each.tensor](std::byte* home) { widen(from, home); });
+      take(own, weights, unmade_zeros(each, at::kFloat, ".exp_avg"),
+           unmade_zeros(each, at::kFloat, ".exp_avg_sq"));
     }
   }
 
  private:
-  static at::Tensor zeros(const NamedTensor& parameter, const char* what) {
-    return zeros_without_memory(parameter.tensor,
-                                "stowage: optimizer state " + parameter.name + what +
-                                    " has no memory: the plan that was to stream it is not there");
+  struct Master {
+    at::Tensor weights;
+    std::unique_ptr<Torch> torch;
+  };
+
+  // In the form of without_memory(). The parameter itself: a view would hold its memory.
+  static void widen(const at::Tensor& from, std::byte* home) {
+    const at::NoGradGuard no_graph;
+    const at::Tensor form = at::empty_like(from, from.options().device(at::kMeta));
+    at::from_blob(home, form.sizes(), form.strides(), at::TensorOptions(at::kFloat)).copy_(from);
   }
+
+  void take(std::size_t i, const at::Tensor& weights, at::Tensor exp_avg, at::Tensor exp_avg_sq) {
+    Master& master = masters_[i];
+    master.weights = weights;
+    master.torch = std::make_unique<Torch>(std::vector<at::Tensor>{weights}, options_);
+    master.torch->state()[weights.unsafeGetTensorImpl()] =
+        adam_state<ParamState>(std::move(exp_avg), std::move(exp_avg_sq));
+  }
+
+  // All state is made ahead of the first temporary, which may have its size.
+  void update(std::size_t i) {
+    const at::NoGradGuard no_graph;
+    const at::Tensor& parameter = parameters_[i].tensor;
+    Master& master = masters_[i];
+    if (master.torch == nullptr) {
+      at::Tensor weights = at::empty_like(parameter, parameter.options().dtype(at::kFloat));
+      weights.copy_(parameter);
+      take(i, weights, at::zeros_like(weights), at::zeros_like(weights));
+    }
+    master.weights.mutable_grad() = parameter.grad().to(at::kFloat);
+    master.torch->step();
+    master.weights.mutable_grad().reset();
+    at::Tensor rounded = parameter;
+    rounded.copy_(master.weights);
+  }
+
+  std::vector<NamedTensor> parameters_;
+  Options options_;
+  std::vector<Master> masters_;  // by parameter
 };
 
 }  // namespace
@@ -107,27 +213,22 @@ const NamedTensor* owner_of_state(const std::string& name,
   return owner;
 }
 
+namespace {
+
+constexpr std::array kNames = {
+    "none", "sgd", "adam", "adamw", "adam:master=fp32", "adamw:master=fp32"};  // as OptimizerKind
+
+}  // namespace
+
 Result<OptimizerKind> parse_optimizer(const std::string& name) {
-  if (name == "none") return OptimizerKind::none;
-  if (name == "sgd") return OptimizerKind::sgd;
-  if (name == "adam") return OptimizerKind::adam;
-  if (name == "adamw") return OptimizerKind::adamw;
+  const auto found = std::find(kNames.begin(), kNames.end(), name);
+  if (found != kNames.end()) return static_cast<OptimizerKind>(found - kNames.begin());
   return usage_error("unknown optimizer '" + name + "'",
-                     suggestion(name, {"none", "sgd", "adam", "adamw"}));
+                     suggestion(name, {kNames.begin(), kNames.end()}));
 }
 
 std::string to_string(OptimizerKind kind) {
-  switch (kind) {
-    case OptimizerKind::none:
-      return "none";
-    case OptimizerKind::sgd:
-      return "sgd";
-    case OptimizerKind::adam:
-      return "adam";
-    case OptimizerKind::adamw:
-      return "adamw";
-  }
-  return "none";
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::unique_ptr<Optimizer> make_optimizer(OptimizerKind kind, double learning_rate,
@@ -147,6 +248,12 @@ std::unique_ptr<Optimizer> make_optimizer(OptimizerKind kind, double learning_ra
           std::move(parameters), AdamOptions(adam_rate));
     case OptimizerKind::adamw:
       return std::make_unique<AdamOptimizer<AdamW, AdamWOptions, AdamWParamState>>(
+          std::move(parameters), AdamWOptions(adam_rate));
+    case OptimizerKind::adam_master:
+      return std::make_unique<MasterOptimizer<Adam, AdamOptions, AdamParamState>>(
+          std::move(parameters), AdamOptions(adam_rate));
+    case OptimizerKind::adamw_master:
+      return std::make_unique<MasterOptimizer<AdamW, AdamWOptions, AdamWParamState>>(
           std::move(parameters), AdamWOptions(adam_rate));
   }
   return nullptr;

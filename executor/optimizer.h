@@ -13,9 +13,12 @@
 
 namespace stowage::executor {
 
-enum class OptimizerKind : std::uint8_t { none, sgd, adam, adamw };
+// The last two update a copy of each parameter in fp32, the master, with moments in fp32, and round
+// it to the parameter: what mixed precision is as a rule.
+enum class OptimizerKind : std::uint8_t { none, sgd, adam, adamw, adam_master, adamw_master };
 
-// "none", "sgd", "adam" or "adamw"; anything else is a usage error with the nearest name.
+// "none", "sgd", "adam", "adamw", "adam:master=fp32" or "adamw:master=fp32"; anything else is a
+// usage error with the nearest name.
 [[nodiscard]] Result<OptimizerKind> parse_optimizer(const std::string& name);
 [[nodiscard]] std::string to_string(OptimizerKind kind);
 
@@ -25,7 +28,8 @@ class Optimizer {
   // Updates every parameter that has a gradient, in order, between the driver's
   // parameter_update() events. The first call makes the state.
   virtual void step() = 0;
-  // "PARAMETER.exp_avg", "PARAMETER.exp_avg_sq"; empty before the first step and for sgd.
+  // "PARAMETER.exp_avg", "PARAMETER.exp_avg_sq", with masters "PARAMETER.master" ahead of these;
+  // empty before the first step and for sgd.
   [[nodiscard]] virtual std::vector<NamedTensor> state() const = 0;
   // Makes the state of these parameters, as far as there is none, as the first step would, but
   // without memory (executor/absent_storage.h): for a plan that gives it a home. The next step()

@@ -16,8 +16,8 @@ void PlannedStep::State::adopt() {
   const TurnLine::Place place(line_, next_turn());
   device_.synchronize();  // a stream that is not compute may still use them
   try {
+    optimizer_state_.adopt();  // what is made of parameters is made while they are there
     parameters_.adopt();
-    optimizer_state_.adopt();
   } catch (...) {
     device_.synchronize();  // no copy into the arena outlives it
     throw;

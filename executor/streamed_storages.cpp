@@ -184,7 +184,7 @@ void StreamedStorages::adopt() {
   for (Entry& entry : entries_) {
     if (entry.place != Place::own) continue;
     if (has_no_memory_yet(*storage_of(entry.members.front().tensor))) {
-      std::fill_n(used(entry), entry.bytes, std::byte{0});
+      fill_home(*storage_of(entry.members.front().tensor), used(entry));
     } else {
       entry.store =
           device_.copy_async(CopyLane::d2h, used(entry), entry.real_before->data(), entry.bytes);

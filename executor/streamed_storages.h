@@ -48,7 +48,7 @@ struct StateStorage {
 };
 
 // The storages of these tensors, each once, in order of their first one; those without bytes on the
-// device have none, but for zeros that have no memory yet (executor/absent_storage.h). Of a model's
+// device have none, but for what has no memory yet (executor/absent_storage.h). Of a model's
 // parameters this is the order of the rows of class `parameter` in a trace.
 [[nodiscard]] std::vector<StateStorage> state_storages(const Device& device,
                                                        const std::vector<NamedTensor>& tensors);
@@ -70,8 +70,8 @@ class StreamedStorages {
   // place only (as large, and the device's). Throws what a guard of another owner throws.
   [[nodiscard]] Status check() const;
 
-  // Copies what is in its own memory out and frees that memory, in order; returns when done. Of
-  // zeros without memory the slot is filled.
+  // Copies what is in its own memory out and frees that memory, in order; returns when done. What
+  // has no memory yet fills its slot.
   // Precondition: check(). When a copy throws, what was not done stays in its own memory and can be
   // adopted again; copies may be under way then.
   void adopt();

@@ -82,7 +82,10 @@ void RunFlags::declare(CommandLine& line, const std::string& threads_default) {
   line.option("--batch", "N", batch, "samples in a batch");
   line.option("--seq", "N", seq, "tokens in a sequence, for models that have one");
   line.option("--dtype", "NAME", dtype, "fp32 (default), tf32 (GPU only) or bf16");
-  line.option("--optimizer", "NAME", optimizer, "none (default), sgd, adam or adamw");
+  line.option(
+      "--optimizer", "NAME", optimizer,
+      "none (default), sgd, adam, adamw, or adamw:master=fp32 (adam too) with fp32 copies of the "
+      "parameters");
   line.option("--seed", "N", seed, "of parameters and batches (default 1)");
   line.option(
       "--threads", "N", threads,

@@ -61,6 +61,27 @@ TEST(OptimizerState, IsAtHomeBeforeTheFirstStep) {
   }
 }
 
+// Masters and moments in fp32 of parameters in bf16, which stream themselves: made at home from the
+// parameters ahead of the first step.
+TEST(OptimizerState, OfMastersIsMadeOfTheParameters) {
+  for (const char* placement : {"caching", "planned"}) {
+    SCOPED_TRACE(placement);
+    MainJob job;
+    job.profile(kWide, "8", "adamw:master=fp32", {"--dtype", "bf16"});
+    std::ofstream(job.plan) << R"({ "schema": "stowage-plan/1", "for": { "trace_file": ")"
+                            << job.trace << R"(" }, "placement": ")" << placement
+                            << R"(", "parameters": { "shards": [["layers.*"]], "stream": true },
+                                     "optimizer": [{"layer": "*", "state": "stream"}] })";
+    const Outcome verified = stowage({"verify", "--plan", job.plan, "--json"});
+    ASSERT_EQ(verified.code, 0) << verified.err;
+    const json result = json::parse(verified.out);
+    EXPECT_TRUE(result.at("bitwise").get<bool>());
+    EXPECT_EQ(result.at("planned").at("peak_requested_bytes"),
+              result.at("predicted").at("peak_requested_bytes"));
+    EXPECT_GT(result.at("planned").at("loaded_bytes"), result.at("planned").at("stored_bytes"));
+  }
+}
+
 TEST(OptimizerState, OfNoOptimizerIsRefused) {
   MainJob job;
   job.profile("mlp:layers=2,width=32", "4", "sgd");

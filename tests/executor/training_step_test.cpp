@@ -220,6 +220,45 @@ TEST(TrainingStep, AdamWByHand) {
   }
 }
 
+// Of parameters that are in fp32 the masters are equal, and everything is as without.
+TEST(TrainingStep, MastersOfFp32AreTheParameters) {
+  for (const auto& [plain, kind] : {std::pair{OptimizerKind::adam, OptimizerKind::adam_master},
+                                    std::pair{OptimizerKind::adamw, OptimizerKind::adamw_master}}) {
+    TrainingStep without = make_test_step(kMlp, plain);
+    TrainingStep with = make_test_step(kMlp, kind);
+    for (std::int64_t k = 0; k < 3; ++k) EXPECT_EQ(with.run(k), without.run(k));
+    expect_equal(with.parameters(), copies(without.parameters()));
+    const auto state = with.optimizer_state();
+    const auto plain_state = without.optimizer_state();
+    const std::size_t parameters = with.parameters().size();
+    ASSERT_EQ(state.size(), 3 * parameters);
+    for (std::size_t i = 0; i < parameters; ++i) {
+      EXPECT_EQ(state[3 * i].name, with.parameters()[i].name + ".master");
+      EXPECT_TRUE(state[3 * i].tensor.equal(with.parameters()[i].tensor));
+      EXPECT_TRUE(state[3 * i + 1].tensor.equal(plain_state[2 * i].tensor));
+      EXPECT_TRUE(state[3 * i + 2].tensor.equal(plain_state[2 * i + 1].tensor));
+    }
+  }
+}
+
+// In bf16 a parameter is its master, rounded; the master moves by less than the parameter can.
+TEST(TrainingStep, MastersKeepWhatBf16Loses) {
+  TrainingStep step =
+      make_test_step(std::string(kMlp) + ",dtype=bf16", OptimizerKind::adamw_master);
+  const auto begin = copies(step.parameters());
+  for (std::int64_t k = 0; k < 2; ++k) step.run(k);
+  const auto state = step.optimizer_state();
+  bool finer = false;
+  for (std::size_t i = 0; i < begin.size(); ++i) {
+    const at::Tensor& master = state[3 * i].tensor;
+    EXPECT_EQ(master.scalar_type(), at::kFloat);
+    EXPECT_EQ(state[3 * i + 1].tensor.scalar_type(), at::kFloat);
+    EXPECT_TRUE(master.to(at::kBFloat16).equal(step.parameters()[i].tensor));
+    finer = finer || !master.equal(step.parameters()[i].tensor.to(at::kFloat));
+  }
+  EXPECT_TRUE(finer);
+}
+
 TEST(TrainingStep, PhasesBeginInOrder) {
   TrainingStep step = make_test_step(kMlp, OptimizerKind::adam);
   std::vector<PhaseKind> phases;
@@ -268,7 +307,8 @@ TEST(TrainingStep, AFailedStepLeavesNoTrace) {
 }
 
 TEST(TrainingStep, OptimizerNames) {
-  for (const char* const name : {"none", "sgd", "adam", "adamw"}) {
+  for (const char* const name :
+       {"none", "sgd", "adam", "adamw", "adam:master=fp32", "adamw:master=fp32"}) {
     const auto kind = parse_optimizer(name);
     ASSERT_TRUE(kind.ok());
     EXPECT_EQ(to_string(*kind), name);

@@ -135,9 +135,9 @@ TEST_F(OptimizerState, IsNotLostByAnExceptionBetweenUpdates) {
 }
 
 // State that a plan wanted and that has no home yet is no memory that anybody reads.
-TEST(ZerosWithoutMemory, AreInTheFormOfAndThrow) {
+TEST(WithoutMemory, HasTheFormOfAndThrows) {
   const at::Tensor like = at::ones({3, 4}).t();
-  const at::Tensor zeros = executor::zeros_without_memory(like, "nobody has made it");
+  const at::Tensor zeros = executor::without_memory(like, at::kFloat, "nobody has made it");
   EXPECT_EQ(zeros.sizes(), like.sizes());
   EXPECT_EQ(zeros.strides(), like.strides());
   EXPECT_EQ(zeros.dtype(), like.dtype());

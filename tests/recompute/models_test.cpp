@@ -418,6 +418,8 @@ INSTANTIATE_TEST_SUITE_P(
                   2, "sgd"},
         ModelCase{"vit:layers=2,width=32,heads=2,patch=8,image=32,classes=40", 2, "none"},
         ModelCase{"gpt2:layers=2,width=32,seq=8,vocab=64,dropout=0.2", 2, "adamw", "bf16"},
+        ModelCase{"llama3-8b:layers=1,width=64,heads=4,kv_heads=2,hidden=96,vocab=128,seq=32", 2,
+                  "adamw:master=fp32", "bf16"},
         ModelCase{"llama3-8b:layers=2,width=64,heads=4,kv_heads=2,hidden=96,"
                   "vocab=128,seq=32",
                   2, "none", "bf16"},
