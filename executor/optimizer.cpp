@@ -59,21 +59,28 @@ class TorchOptimizer : public Optimizer {
       if (!parameter.grad().defined()) continue;
       StepDriver* const current = driver();
       if (current != nullptr) current->parameter_update(UpdateEvent::begin, parameter);
+      forget_unmade(i);
       torch_[i]->step();
       if (current != nullptr) current->parameter_update(UpdateEvent::end, parameter);
     }
   }
   [[nodiscard]] std::vector<NamedTensor> state() const override { return {}; }
   void make_state(const std::vector<NamedTensor>& /*parameters*/) override {}
+  // State that no plan has given a home: the step makes it as ever.
+  virtual void forget_unmade(std::size_t /*parameter*/) {}
 
  protected:
   std::vector<NamedTensor> parameters_;
   std::vector<std::unique_ptr<Torch>> torch_;  // by parameter
 };
 
+bool is_unmade(const at::Tensor& state) {
+  return has_no_memory_yet(*state.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
+}
+
 std::string unmade_text(const NamedTensor& parameter, const char* what) {
   return "stowage: optimizer state " + parameter.name + what +
-         " has no memory: the plan that was to stream it is not there";
+         " has no memory yet: no plan and no step has made it";
 }
 
 at::Tensor unmade_zeros(const NamedTensor& parameter, at::ScalarType dtype, const char* what) {
@@ -97,6 +104,13 @@ class AdamOptimizer final : public TorchOptimizer<Torch, Options> {
       result.push_back({parameter.name + ".exp_avg_sq", state.exp_avg_sq()});
     }
     return result;
+  }
+
+  void forget_unmade(std::size_t parameter) override {
+    auto& states = this->torch_[parameter]->state();
+    const auto found = states.find(this->parameters_[parameter].tensor.unsafeGetTensorImpl());
+    if (found == states.end()) return;
+    if (is_unmade(static_cast<const ParamState&>(*found->second).exp_avg())) states.erase(found);
   }
 
   void make_state(const std::vector<NamedTensor>& parameters) override {
@@ -183,7 +197,7 @@ class MasterOptimizer final : public Optimizer {
     const at::NoGradGuard no_graph;
     const at::Tensor& parameter = parameters_[i].tensor;
     Master& master = masters_[i];
-    if (master.torch == nullptr) {
+    if (master.torch == nullptr || is_unmade(master.weights)) {
       at::Tensor weights = at::empty_like(parameter, parameter.options().dtype(at::kFloat));
       weights.copy_(parameter);
       take(i, weights, at::zeros_like(weights), at::zeros_like(weights));

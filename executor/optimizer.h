@@ -32,8 +32,8 @@ class Optimizer {
   // empty before the first step and for sgd.
   [[nodiscard]] virtual std::vector<NamedTensor> state() const = 0;
   // Makes the state of these parameters, as far as there is none, as the first step would, but
-  // without memory (executor/absent_storage.h): for a plan that gives it a home. The next step()
-  // throws c10::Error if none has.
+  // without memory (executor/absent_storage.h): for a plan that gives it a home. If none has by
+  // then, the next step() makes it as ever.
   virtual void make_state(const std::vector<NamedTensor>& parameters) = 0;
 };
 

@@ -100,7 +100,16 @@ Result<PlannedOptimizerState> PlannedOptimizerState::create(
   PlannedOptimizerState planned(device, schedule, simulator::kOptimizerState, streamed, arena,
                                 poison_buffers);
   if (Status status = planned.check(); !status) return status.error();
+  for (std::size_t i = 0; i < streamed.size(); ++i) {
+    const NamedTensor* const owner = owner_of_state(streamed[i].tensors.front().name, parameters);
+    planned.of_parameter_.emplace(owner->tensor.unsafeGetTensorImpl(), i);
+  }
   return planned;
+}
+
+void PlannedOptimizerState::note_update(const at::Tensor& parameter) {
+  const auto [begin, end] = of_parameter_.equal_range(parameter.unsafeGetTensorImpl());
+  for (auto each = begin; each != end; ++each) streamed().mark_dirty(each->second);
 }
 
 }  // namespace stowage::executor

@@ -2,7 +2,10 @@
 // (executor/storage_holder.h).
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstddef>
+#include <unordered_map>
 #include <vector>
 
 #include "executor/device/device.h"
@@ -26,8 +29,13 @@ class PlannedOptimizerState final : public StorageHolder {
       const std::vector<NamedTensor>& parameters, const GiveState& state, std::byte* arena,
       bool poison_buffers);
 
+  // The optimizer is about to write the state of this parameter.
+  void note_update(const at::Tensor& parameter);
+
  private:
   using StorageHolder::StorageHolder;
+
+  std::unordered_multimap<const at::TensorImpl*, std::size_t> of_parameter_;  // storages
 };
 
 }  // namespace stowage::executor

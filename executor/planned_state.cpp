@@ -164,10 +164,11 @@ void PlannedStep::State::finish(bool streamed_stays) {
   device_.end_step();
   device_.end_setup();  // a run from a trace that was saved records nothing
   drop_all();
-  for (StorageHolder* const holder : {static_cast<StorageHolder*>(&parameters_),
-                                      static_cast<StorageHolder*>(&optimizer_state_)}) {
-    report_.unplanned_stored_bytes += streamed_stays ? holder->end() : holder->abort();
-  }
+  const auto put_away = [&](StorageHolder& holder) {
+    report_.unplanned_stored_bytes += streamed_stays ? holder.end() : holder.abort();
+  };
+  put_away(parameters_);
+  put_away(optimizer_state_);
   streamed_out_ = false;
 }
 
@@ -251,6 +252,7 @@ void PlannedStep::State::parameter_update(UpdateEvent event, const at::Tensor& p
   if (event == UpdateEvent::begin) {
     const TurnLine::Place place(line_, next_turn());
     parameters_.note_update(parameter);
+    optimizer_state_.note_update(parameter);
   }
   if (program_.count(kind) == 0) return;  // an optimizer that does not report its updates
   device_.check_stream();

@@ -317,6 +317,10 @@ void PlannedStep::materialise() {
   state_->materialise();
 }
 
+void PlannedStep::materialise_all() {
+  state_->materialise_all();
+}
+
 std::vector<NamedTensor> PlannedStep::values() {
   return state_->values();
 }

@@ -11,7 +11,8 @@
 // After an exception, or when a graph is dropped, begin_step() starts clean.
 //
 // Where the schedule streams parameters or optimizer state (executor/streamed_storages.h), those
-// are not on the device between steps: a touch throws c10::Error that names it and materialise().
+// are not on the device between steps: a touch throws c10::Error that names it and how it comes
+// back (materialise(), materialise_all()).
 // Their graphs must be dropped ahead of the next begin_step(), and no view of them kept. What was
 // written to a parameter is never lost, whatever ends the step: by an op that counts versions, or
 // between the driver's parameter_update() events (so not through .data() elsewhere in the step).
@@ -47,7 +48,8 @@ struct PlannedStepOptions {
   std::vector<at::Tensor> older{};
   // Gives the optimizer's state, "PARAMETER.WHAT". Asked once, by create() of a schedule that moves
   // state, that of these parameters at least: all of theirs has to be in the answer, with memory or
-  // as zeros without (executor/absent_storage.h). Empty: there is none.
+  // without (executor/absent_storage.h), that of one parameter in the order in which it was made.
+  // Empty: there is none.
   std::function<std::vector<NamedTensor>(const std::vector<NamedTensor>& parameters)>
       optimizer_state{};
   // Fill host slots with 0xff bytes (NaN) when they are given up, so that a stale read shows.
@@ -124,6 +126,8 @@ class PlannedStep final : public StepDriver {
   // steps only. May throw c10::OutOfMemoryError: everything that has room is back by then, nothing
   // is lost, and materialise() or begin_step() may follow.
   void materialise();
+  // And the optimizer's state: to save or to load it.
+  void materialise_all();
   // Brings back what drivers that are gone had no memory for. Throws as materialise() does; may
   // then be called again. Does nothing where nothing was left behind.
   static void materialise_left_behind();

@@ -19,17 +19,20 @@ namespace stowage::executor {
 namespace {
 
 constexpr std::byte kPoison{0xff};  // makes floats NaN
+constexpr const char* kOrAll = " (materialise_all() for optimizer state)";
 
 std::string absent_text(const std::string& name) {
   return "stowage: " + name +
-         " is not on the device: it streams under a plan. Call PlannedStep::materialise() first";
+         " is not on the device: it streams under a plan. Call PlannedStep::materialise() first" +
+         kOrAll;
 }
 
 // For who holds a view of it that is none of ours.
 std::string absent_view_text(const std::string& name) {
   return "stowage: a view of " + name +
          " is read while it is not on the device: it streams under a plan, which knows "
-         "nothing of this read. Call PlannedStep::materialise() first, or let it stay (no shard)";
+         "nothing of this read. Call PlannedStep::materialise() first" +
+         kOrAll + ", or let it stay";
 }
 
 // No memory, and an error at every access.
@@ -133,7 +136,7 @@ Status StreamedStorages::check() const {
     const std::size_t known = (is_own ? 0 : 1) + (at_real ? entry.members.size() : 0);
     if (held.use_count() != known) {
       return refuse(entry, "somebody else holds its memory",
-                    "drop views of it, and graphs of earlier steps, or let it stay (no shard)");
+                    "drop views of it, and graphs of earlier steps, or let it stay");
     }
   }
   return Unit{};
@@ -295,7 +298,7 @@ void StreamedStorages::materialise(Entry& entry) {
       std::move(entry.buffer.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks()));
   entry.buffer.reset();
   entry.place = Place::own;
-  entry.real = c10::Storage();  // its parameters alone hold it
+  entry.real = c10::Storage();  // its tensors alone hold it
 }
 
 bool StreamedStorages::is_present(std::size_t index) const {

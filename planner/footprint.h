@@ -18,6 +18,7 @@
 
 namespace stowage::planner {
 
+// What a Movable is. Prefixes and keys are made of it, by number.
 enum class Moves : std::uint8_t { saved_tensor, parameters, optimizer_state };
 
 // What is decided about together: a storage of this step with at least one saved tensor that can be

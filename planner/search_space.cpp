@@ -123,11 +123,9 @@ class MeritsOf {
 void SearchSpace::make_orders() {
   const auto& movable = footprints_.movable();
   std::vector<Merits> all_merits;
-  bool any_layer = false;
   const MeritsOf merits(footprints_);
   for (const WayOut& way_out : all()) {
     all_merits.push_back(merits(way_out));
-    any_layer = any_layer || movable[way_out.movable].is_layer();
   }
   std::stable_sort(all_merits.begin(), all_merits.end(),
                    [](const Merits& a, const Merits& b) { return a.leaves < b.leaves; });
@@ -144,17 +142,34 @@ void SearchSpace::make_orders() {
              by([](const Merits& m) { return m.bytes * m.idle; }),
              by([](const Merits& m) { return m.bytes; }),
              by([](const Merits& m) { return m.bytes / m.moved * m.idle; })};
-  if (any_layer) {
-    const auto is_layer = [&](const WayOut& way_out) {
-      return movable[way_out.movable].is_layer();
+  const std::vector<Order> all = std::move(orders_);
+  orders_.clear();
+  // Model state that may leave besides, fewer kinds first.
+  using Kinds = std::vector<Moves>;
+  for (const Kinds& kinds : {Kinds{}, Kinds{Moves::parameters}, Kinds{Moves::optimizer_state},
+                             Kinds{Moves::parameters, Moves::optimizer_state}}) {
+    const auto is_of = [&](const WayOut& way_out) {
+      return std::find(kinds.begin(), kinds.end(), movable[way_out.movable].what) != kinds.end();
     };
-    std::vector<Order> first = orders_;  // parameters stay
-    for (Order& order : first) std::erase_if(order, is_layer);
-    for (const std::size_t base : {0U, 4U}) {  // what needs no copy out first
-      orders_.push_back(orders_[base]);
-      std::stable_partition(orders_.back().begin(), orders_.back().end(), is_layer);
+    const bool all_there = std::all_of(kinds.begin(), kinds.end(), [&](Moves kind) {
+      return std::any_of(all.front().begin(), all.front().end(), [&](const WayOut& way_out) {
+        return movable[way_out.movable].what == kind;
+      });
+    });
+    if (!all_there) continue;
+    std::vector<Order> orders = all;
+    for (Order& order : orders) {
+      std::erase_if(order, [&](const WayOut& way_out) {
+        return movable[way_out.movable].is_layer() && !is_of(way_out);
+      });
     }
-    orders_.insert(orders_.begin(), first.begin(), first.end());
+    const std::size_t first = orders_.size();
+    orders_.insert(orders_.end(), orders.begin(), orders.end());
+    for (const std::size_t base : {0U, 4U}) {
+      if (kinds.empty()) break;
+      orders_.push_back(orders_[first + base]);
+      std::stable_partition(orders_.back().begin(), orders_.back().end(), is_of);
+    }
   }
   tight_orders_ = orders_;
   for (Order& order : tight_orders_) {

@@ -287,7 +287,8 @@ class Job {
         std::any_of(applied_->schedule.tenants.begin(), applied_->schedule.tenants.end(),
                     streams)) {
       input.reserved_not_judged =
-          "parameters stream, so what is reserved hangs on the driver's addresses";
+          "parameters or optimizer state stream, so what is reserved hangs on the driver's "
+          "addresses";
     }
     input.budget = options_.budget;
     if (!input.budget && applied_) input.budget = applied_->plan.budget.device;

@@ -65,8 +65,10 @@ void judge_program(const Verification& v, const Demands& demands, Judgement& jud
   auto& failures = judgement.failures;
   if (!run.on_plan) failures.push_back("the step left its plan: " + run.first_difference);
   if (run.on_plan && run.unplanned_stored_bytes > 0) {
-    failures.push_back("a steady step stored " + report::exact_bytes(run.unplanned_stored_bytes) +
-                       " of parameters beside the plan: they were written where none was recorded");
+    failures.push_back(
+        "a steady step stored " + report::exact_bytes(run.unplanned_stored_bytes) +
+        " of parameters or optimizer state beside the plan: they were written where no "
+        "write was recorded");
   }
   if (!run.peaks_constant) failures.emplace_back("the peak requested differs between steady steps");
   if (run.peak_requested != v.predicted.peak_requested) {

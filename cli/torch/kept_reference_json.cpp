@@ -68,7 +68,9 @@ std::string differences(const KeptReference& kept, const MeasuredRun& now,
   std::map<std::string, std::string> wanted = now.facts;
   then["compared steps"] = std::to_string(kept.compared_steps);
   wanted["compared steps"] = std::to_string(compared_steps);
-  then.try_emplace("micro-batches", "none");  // of a file of an earlier version
+  // Of a file of an earlier version.
+  then.try_emplace("micro-batches", "none");
+  then.try_emplace("compared", "loss, gradients, parameters, buffers");
   std::string text;
   for (const auto& [name, value] : wanted) {
     const std::string before = then[name];

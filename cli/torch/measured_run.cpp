@@ -59,6 +59,7 @@ std::map<std::string, std::string> facts_of(const Session& session) {
   return {
       {"micro-batches",
        session.micro_batches().empty() ? "none" : simulator::parts_text(session.micro_batches())},
+      {"compared", "loss, gradients, parameters, optimizer state, buffers"},
       {"model", run.model},
       {"batch", std::to_string(run.batch)},
       {"seq", std::to_string(run.seq)},

@@ -193,7 +193,8 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
   line.detail(
       "Three processes: the reference (nothing moves) twice, to see whether the model\n"
       "repeats itself, and the planned run, all from the same seed. Compared are the loss,\n"
-      "every gradient, parameter and buffer of each step, and the peaks with the prediction.\n"
+      "every gradient, parameter, piece of optimizer state and buffer of each step, and the\n"
+      "peaks with the prediction.\n"
       "Of a plan with micro-batches the reference has the same ones, and one run more is of the\n"
       "step with all of the batch at once, whose difference is reported and not judged.\n"
       "Exit code 1 when something differs, with one line for each demand that is not met.\n"

@@ -27,7 +27,7 @@ enum class Wait : int {
   loss = 15,          // training_step.cpp
   dump = 16,          // tensor_dump.cpp
   dump_digests = 17,  // piece_digests.cpp
-  adopt = 18,         // streamed_parameters.cpp
+  adopt = 18,         // streamed_storages.cpp
   await_load = 19,
   evict = 20,
   store_dirty = 21,

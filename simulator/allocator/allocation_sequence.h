@@ -47,7 +47,7 @@ struct AllocationSequence {
   std::vector<Slot> wrapping;
   // A row of a trace's setup that never happens: what has a home of its own and would be made in
   // the first step (an optimizer's state) is there by then, with no memory on the device but in its
-  // stays.
+  // stays. Cost: O(what has a home of its own).
   [[nodiscard]] bool is_born_at_home(const Setup& setup, std::size_t row) const;
   bool is_paired = true;  // made_before and freed_behind come from the plan alone
 };

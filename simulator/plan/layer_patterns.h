@@ -47,7 +47,7 @@ class LayerPatterns {
  public:
   static constexpr std::int32_t kNothing = -3;  // a layer holds nothing of its own
 
-  // `number_of`: by layer. All outlive it.
+  // `number_of`: by layer; it and the trace outlive it.
   LayerPatterns(const Trace& trace, const std::vector<bool>& has,
                 const std::vector<std::int32_t>& number_of);
 

@@ -111,7 +111,10 @@ Result<OptimizerDecisions> resolve_optimizer(const Trace& trace,
   for (std::size_t rule = 0; rule < rules.size(); ++rule) {
     const Status added = numbers.add(rules[rule].layer, static_cast<std::int32_t>(rule),
                                      "/optimizer/" + std::to_string(rule) + "/layer");
-    if (!added) return added.error();
+    if (added) continue;
+    // Where nothing has state, nothing is said by letting it stay.
+    const bool asks = rules[rule].state != StatePlace::device;
+    if (asks || std::find(has.begin(), has.end(), true) != has.end()) return added.error();
   }
   decisions.state_streams.assign(trace.storages.size(), false);
   for (std::size_t s = 0; s < layers.size(); ++s) {

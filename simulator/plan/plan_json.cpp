@@ -191,7 +191,7 @@ std::string plan_to_json(const Plan& plan) {
     for (const OptimizerRule& rule : plan.optimizer) {
       Json json = Json::object();
       json["layer"] = rule.layer;
-      json["state"] = name_of(rule.state);
+      if (rule.state != StatePlace::device) json["state"] = name_of(rule.state);
       text += (&rule == plan.optimizer.data() ? "\n    " : ",\n    ") + one_line(json);
     }
     lines.push_back(text + "\n  ]");

@@ -104,7 +104,7 @@ class StepIndex {
   [[nodiscard]] std::span<const EventId> writes_of(StorageId storage) const {
     return writes_of_[storage.index()];
   }
-  // What touches the parameters, and which of them cannot stream.
+  // What touches the model state, and what of it cannot stream.
   [[nodiscard]] const ModelStateUses& model_state_uses() const { return model_state_uses_; }
 
  private:

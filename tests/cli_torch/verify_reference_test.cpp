@@ -112,11 +112,24 @@ TEST_F(VerifyReference, APlannedRunThatDiffersFails) {
   EXPECT_EQ(result.at("bitwise"), false);
   EXPECT_EQ(result.at("differing_tensors"), 1);
   EXPECT_TRUE(result.at("max_abs_diff").is_null());
-  EXPECT_EQ(result.at("first_difference").get<std::string>().rfind("step 2 parameter ", 0), 0U)
+  EXPECT_EQ(result.at("first_difference").get<std::string>().rfind("step 2 optimizer state ", 0),
+            0U)
       << result.at("first_difference");
   const Outcome text = verify(plan);
   EXPECT_EQ(text.code, 1);
   EXPECT_NE(text.out.find("by what their digests do not tell"), std::string::npos) << text.out;
+}
+
+// Of a version that did not compare all that is compared now: run and written again.
+TEST_F(VerifyReference, OneWithoutOptimizerStateIsWrittenAgain) {
+  ASSERT_EQ(verified(plan).at("reference").at("reused"), false);
+  json file = json::parse(cli_tests::read_text(kept));
+  file.at("run").at("facts").erase("compared");
+  std::ofstream(kept) << file.dump();
+  const json result = verified(plan);
+  EXPECT_EQ(result.at("passed"), true);
+  EXPECT_EQ(result.at("reference").at("reused"), false);
+  EXPECT_EQ(verified(plan).at("reference").at("reused"), true);
 }
 
 TEST_F(VerifyReference, AFileOfAnotherKindIsRefused) {

@@ -17,6 +17,7 @@
 #include "planner/bounds.h"
 #include "planner/footprint.h"
 #include "simulator/lowering/lowering.h"
+#include "simulator/plan/optimizer_rules.h"
 #include "simulator/replay/replay.h"
 #include "tests/support/micro_trace.h"
 #include "tests/support/random_modes.h"
@@ -85,9 +86,32 @@ simulator::ParameterDecisions random_shards(const Trace& trace, std::mt19937_64&
   return decisions.ok() ? decisions->parameters : simulator::ParameterDecisions{};
 }
 
+// The state of any layers, likewise.
+simulator::OptimizerDecisions random_state(const Trace& trace, std::mt19937_64& random) {
+  std::vector<bool> has(trace.layers.size(), false);
+  for (const LayerId layer : simulator::layers_of_optimizer_state(trace)) {
+    for (LayerId at = layer; at.valid(); at = trace.layers.parent[at.index()]) {
+      has[at.index()] = true;
+    }
+  }
+  simulator::Plan plan;
+  const std::uint64_t share = random() % 101;
+  for (std::size_t l = 1; l < trace.layers.size(); ++l) {
+    if (!has[l] || random() % 100 >= share) continue;
+    const bool streams = random() % 4 != 0;
+    plan.optimizer.push_back(
+        {trace.string(trace.layers.name[l]),
+         streams ? simulator::StatePlace::stream : simulator::StatePlace::device});
+  }
+  const auto decisions = simulator::resolve(trace, plan);
+  EXPECT_TRUE(decisions.ok()) << decisions.error().text();
+  return decisions.ok() ? decisions->optimizer : simulator::OptimizerDecisions{};
+}
+
 Decisions draw(const Trace& trace, std::uint64_t seed, bool streams, std::mt19937_64& random) {
   Decisions decisions = testing::random_decisions(trace, seed);
   if (streams) decisions.parameters = random_shards(trace, random);
+  if (streams) decisions.optimizer = random_state(trace, random);
   // From few tensors that leave to all of them.
   const std::uint64_t kept = random() % 101;
   const bool all = random() % 4 == 0;

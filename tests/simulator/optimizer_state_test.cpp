@@ -238,6 +238,13 @@ TEST(OptimizerState, StaysAtHomeWhereTheUpdateIsSkipped) {
   const ReplayResult r = replay(StepIndex(skipped->step), skipped->schedule);
   EXPECT_EQ(r.step_ns, 2000);
   EXPECT_EQ(r.peak_requested, 300);
+  // What was under way by then goes again, and nothing of it is stored.
+  const auto early = skip_update(t.index, t.schedule({}));
+  ASSERT_TRUE(early.ok()) << early.error().text();
+  const ReplayResult loaded = replay(StepIndex(early->step), early->schedule);
+  EXPECT_EQ(loaded.h2d_bytes, 800);
+  EXPECT_EQ(loaded.d2h_bytes, 0);
+  EXPECT_EQ(loaded.step_ns, 2000);
 }
 
 // What is read by something that is no update is there for that, too; what is written by it stays.
