@@ -93,7 +93,8 @@ INSTANTIATE_TEST_SUITE_P(
                v.planned.on_plan = false;
                v.planned.first_difference = "other shape";
              }},
-        Case{"unplanned_stores", "a steady step stored 4.00 kB (4,000 bytes) of parameters beside",
+        Case{"unplanned_stores",
+             "a steady step stored 4.00 kB (4,000 bytes) of parameters or optimizer state beside",
              [](Verification& v, Demands&) { v.planned.unplanned_stored_bytes = 4000; }},
         // It has left its plan: that says it all.
         Case{"unplanned_stores_off_plan", "left its plan: other shape",
