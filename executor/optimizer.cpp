@@ -41,36 +41,47 @@ std::unique_ptr<ParamState> adam_state(at::Tensor exp_avg, at::Tensor exp_avg_sq
   return state;
 }
 
+// One parameter after the other, each between the driver's events.
+class OneByOne : public Optimizer {
+ public:
+  void step() final {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const at::Tensor& parameter = parameters_[i].tensor;
+      if (!parameter.grad().defined()) continue;
+      StepDriver* const current = driver();
+      if (current != nullptr) current->parameter_update(UpdateEvent::begin, parameter);
+      update(i);
+      if (current != nullptr) current->parameter_update(UpdateEvent::end, parameter);
+    }
+  }
+
+ protected:
+  explicit OneByOne(std::vector<NamedTensor> parameters) : parameters_(std::move(parameters)) {}
+
+  // State that no plan has given a home is made as ever.
+  virtual void update(std::size_t parameter) = 0;
+
+  std::vector<NamedTensor> parameters_;
+};
+
 // One of PyTorch's optimizers a parameter: the same ops in the same order as one for all of them.
 template <class Torch, class Options>
-class TorchOptimizer : public Optimizer {
+class TorchOptimizer : public OneByOne {
  public:
   TorchOptimizer(std::vector<NamedTensor> parameters, const Options& options)
-      : parameters_(std::move(parameters)) {
+      : OneByOne(std::move(parameters)) {
     torch_.reserve(parameters_.size());
     for (const NamedTensor& each : parameters_) {
       torch_.push_back(std::make_unique<Torch>(std::vector<at::Tensor>{each.tensor}, options));
     }
   }
 
-  void step() override {
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      const at::Tensor& parameter = parameters_[i].tensor;
-      if (!parameter.grad().defined()) continue;
-      StepDriver* const current = driver();
-      if (current != nullptr) current->parameter_update(UpdateEvent::begin, parameter);
-      forget_unmade(i);
-      torch_[i]->step();
-      if (current != nullptr) current->parameter_update(UpdateEvent::end, parameter);
-    }
-  }
   [[nodiscard]] std::vector<NamedTensor> state() const override { return {}; }
   void make_state(const std::vector<NamedTensor>& /*parameters*/) override {}
-  // State that no plan has given a home: the step makes it as ever.
-  virtual void forget_unmade(std::size_t /*parameter*/) {}
 
  protected:
-  std::vector<NamedTensor> parameters_;
+  void update(std::size_t parameter) override { torch_[parameter]->step(); }
+
   std::vector<std::unique_ptr<Torch>> torch_;  // by parameter
 };
 
@@ -106,13 +117,6 @@ class AdamOptimizer final : public TorchOptimizer<Torch, Options> {
     return result;
   }
 
-  void forget_unmade(std::size_t parameter) override {
-    auto& states = this->torch_[parameter]->state();
-    const auto found = states.find(this->parameters_[parameter].tensor.unsafeGetTensorImpl());
-    if (found == states.end()) return;
-    if (is_unmade(static_cast<const ParamState&>(*found->second).exp_avg())) states.erase(found);
-  }
-
   void make_state(const std::vector<NamedTensor>& parameters) override {
     for (const NamedTensor& each : parameters) {
       const std::size_t own = row_of(this->parameters_, each.tensor);
@@ -124,25 +128,25 @@ class AdamOptimizer final : public TorchOptimizer<Torch, Options> {
                                      unmade_zeros(each, dtype, ".exp_avg_sq"));
     }
   }
+
+ protected:
+  void update(std::size_t parameter) override {
+    auto& states = this->torch_[parameter]->state();
+    const auto found = states.find(this->parameters_[parameter].tensor.unsafeGetTensorImpl());
+    if (found != states.end() &&
+        is_unmade(static_cast<const ParamState&>(*found->second).exp_avg())) {
+      states.erase(found);
+    }
+    TorchOptimizer<Torch, Options>::update(parameter);
+  }
 };
 
 // PyTorch's Adam on a copy of each parameter in fp32.
 template <class Torch, class Options, class ParamState>
-class MasterOptimizer final : public Optimizer {
+class MasterOptimizer final : public OneByOne {
  public:
   MasterOptimizer(std::vector<NamedTensor> parameters, const Options& options)
-      : parameters_(std::move(parameters)), options_(options), masters_(parameters_.size()) {}
-
-  void step() override {
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      const at::Tensor& parameter = parameters_[i].tensor;
-      if (!parameter.grad().defined()) continue;
-      StepDriver* const current = driver();
-      if (current != nullptr) current->parameter_update(UpdateEvent::begin, parameter);
-      update(i);
-      if (current != nullptr) current->parameter_update(UpdateEvent::end, parameter);
-    }
-  }
+      : OneByOne(std::move(parameters)), options_(options), masters_(parameters_.size()) {}
 
   [[nodiscard]] std::vector<NamedTensor> state() const override {
     std::vector<NamedTensor> result;
@@ -193,7 +197,7 @@ class MasterOptimizer final : public Optimizer {
   }
 
   // All state is made ahead of the first temporary, which may have its size.
-  void update(std::size_t i) {
+  void update(std::size_t i) override {
     const at::NoGradGuard no_graph;
     const at::Tensor& parameter = parameters_[i].tensor;
     Master& master = masters_[i];
@@ -209,7 +213,6 @@ class MasterOptimizer final : public Optimizer {
     rounded.copy_(master.weights);
   }
 
-  std::vector<NamedTensor> parameters_;
   Options options_;
   std::vector<Master> masters_;  // by parameter
 };

@@ -241,6 +241,20 @@ TEST(TrainingStep, MastersOfFp32AreTheParameters) {
   }
 }
 
+// State was made for a plan that then could not be: the step makes it as ever.
+TEST(TrainingStep, StateThatNoPlanTookIsMadeByTheStep) {
+  for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::adamw_master}) {
+    TrainingStep undisturbed = make_test_step(kMlp, kind);
+    TrainingStep step = make_test_step(kMlp, kind);
+    const auto unmade = step.state_maker()(step.parameters());
+    ASSERT_FALSE(unmade.empty());
+    EXPECT_THROW(static_cast<void>(unmade[0].tensor.const_data_ptr()), c10::Error);
+    for (std::int64_t k = 0; k < 2; ++k) EXPECT_EQ(step.run(k), undisturbed.run(k));
+    expect_equal(step.optimizer_state(), copies(undisturbed.optimizer_state()));
+    expect_equal(step.parameters(), copies(undisturbed.parameters()));
+  }
+}
+
 // In bf16 a parameter is its master, rounded; the master moves by less than the parameter can.
 TEST(TrainingStep, MastersKeepWhatBf16Loses) {
   TrainingStep step =
