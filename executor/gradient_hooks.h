@@ -18,7 +18,9 @@ class GradientHooks {
   GradientHooks(const GradientHooks&) = delete;
   GradientHooks& operator=(const GradientHooks&) = delete;
 
-  // Where somebody else has such a hook it stays, and that parameter is not reported.
+  // Where somebody else has such a hook it stays, and that parameter is not reported; one of
+  // another GradientHooks is called behind this one, until this one is removed, which is to be
+  // first.
   void install(const std::vector<at::Tensor>& parameters, const Report& report);
   void remove();
 

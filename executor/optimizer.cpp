@@ -46,13 +46,16 @@ class OneByOne : public Optimizer {
  public:
   void step() final {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      const at::Tensor& parameter = parameters_[i].tensor;
-      if (!parameter.grad().defined()) continue;
-      StepDriver* const current = driver();
-      if (current != nullptr) current->parameter_update(UpdateEvent::begin, parameter);
-      update(i);
-      if (current != nullptr) current->parameter_update(UpdateEvent::end, parameter);
+      if (parameters_[i].tensor.grad().defined()) step_of(i);
     }
+  }
+
+  void step_of(std::size_t parameter) final {
+    const at::Tensor& tensor = parameters_[parameter].tensor;
+    StepDriver* const current = driver();
+    if (current != nullptr) current->parameter_update(UpdateEvent::begin, tensor);
+    update(parameter);
+    if (current != nullptr) current->parameter_update(UpdateEvent::end, tensor);
   }
 
  protected:
@@ -232,27 +235,75 @@ const NamedTensor* owner_of_state(const std::string& name,
 
 namespace {
 
-constexpr std::array kNames = {
-    "none", "sgd", "adam", "adamw", "adam:master=fp32", "adamw:master=fp32"};  // as OptimizerKind
+constexpr std::array kNames = {"none", "sgd", "adam", "adamw"};  // as OptimizerKind
+constexpr const char* kMaster = "master=fp32";
+constexpr const char* kInBackward = "update=backward";
+
+// Of `optimizer`, without its options.
+Error no_option(const std::string& optimizer, const std::string& option, OptimizerKind kind) {
+  const std::string message = "optimizer '" + optimizer + "' has no option '" + option + "'";
+  switch (kind) {
+    case OptimizerKind::none:
+      return usage_error(message, "none has no options");
+    case OptimizerKind::sgd:
+      return usage_error(message, std::string("its option is ") + kInBackward);
+    case OptimizerKind::adam:
+    case OptimizerKind::adamw:
+      break;
+  }
+  return usage_error(message, std::string("its options are ") + kMaster + " and " + kInBackward);
+}
+
+template <class Torch, class Options, class ParamState>
+std::unique_ptr<Optimizer> make_adam(bool master, double rate,
+                                     std::vector<NamedTensor> parameters) {
+  if (master) {
+    return std::make_unique<MasterOptimizer<Torch, Options, ParamState>>(std::move(parameters),
+                                                                         Options(rate));
+  }
+  return std::make_unique<AdamOptimizer<Torch, Options, ParamState>>(std::move(parameters),
+                                                                     Options(rate));
+}
 
 }  // namespace
 
-Result<OptimizerKind> parse_optimizer(const std::string& name) {
+Result<OptimizerSpec> parse_optimizer(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const std::string name = text.substr(0, colon);
   const auto found = std::find(kNames.begin(), kNames.end(), name);
-  if (found != kNames.end()) return static_cast<OptimizerKind>(found - kNames.begin());
-  return usage_error("unknown optimizer '" + name + "'",
-                     suggestion(name, {kNames.begin(), kNames.end()}));
+  if (found == kNames.end()) {
+    return usage_error("unknown optimizer '" + name + "'",
+                       suggestion(name, {kNames.begin(), kNames.end()}));
+  }
+  OptimizerSpec spec(static_cast<OptimizerKind>(found - kNames.begin()));
+  for (std::size_t at = colon; at != std::string::npos;) {
+    const std::size_t end = text.find(',', at + 1);
+    const std::string option = text.substr(at + 1, end == std::string::npos ? end : end - at - 1);
+    const bool is_adam = spec.kind == OptimizerKind::adam || spec.kind == OptimizerKind::adamw;
+    if (option == kMaster && is_adam) {
+      spec.master = true;
+    } else if (option == kInBackward && spec.kind != OptimizerKind::none) {
+      spec.in_backward = true;
+    } else {
+      return no_option(name, option, spec.kind);
+    }
+    at = end;
+  }
+  return spec;
 }
 
-std::string to_string(OptimizerKind kind) {
-  return kNames[static_cast<std::size_t>(kind)];
+std::string to_string(const OptimizerSpec& spec) {
+  std::string text = kNames[static_cast<std::size_t>(spec.kind)];
+  if (spec.master) text += std::string(":") + kMaster;
+  if (spec.in_backward) text += std::string(spec.master ? "," : ":") + kInBackward;
+  return text;
 }
 
-std::unique_ptr<Optimizer> make_optimizer(OptimizerKind kind, double learning_rate,
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, double learning_rate,
                                           std::vector<NamedTensor> parameters) {
   using namespace torch::optim;
   const double adam_rate = learning_rate == 0 ? kAdamRate : learning_rate;
-  switch (kind) {
+  switch (spec.kind) {
     case OptimizerKind::none:
       return nullptr;
     case OptimizerKind::sgd: {
@@ -261,17 +312,11 @@ std::unique_ptr<Optimizer> make_optimizer(OptimizerKind kind, double learning_ra
                                                                SGDOptions(rate));
     }
     case OptimizerKind::adam:
-      return std::make_unique<AdamOptimizer<Adam, AdamOptions, AdamParamState>>(
-          std::move(parameters), AdamOptions(adam_rate));
+      return make_adam<Adam, AdamOptions, AdamParamState>(spec.master, adam_rate,
+                                                          std::move(parameters));
     case OptimizerKind::adamw:
-      return std::make_unique<AdamOptimizer<AdamW, AdamWOptions, AdamWParamState>>(
-          std::move(parameters), AdamWOptions(adam_rate));
-    case OptimizerKind::adam_master:
-      return std::make_unique<MasterOptimizer<Adam, AdamOptions, AdamParamState>>(
-          std::move(parameters), AdamOptions(adam_rate));
-    case OptimizerKind::adamw_master:
-      return std::make_unique<MasterOptimizer<AdamW, AdamWOptions, AdamWParamState>>(
-          std::move(parameters), AdamWOptions(adam_rate));
+      return make_adam<AdamW, AdamWOptions, AdamWParamState>(spec.master, adam_rate,
+                                                             std::move(parameters));
   }
   return nullptr;
 }

@@ -3,6 +3,7 @@
 // each update, so that a parameter need be on the device during its own one only.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,14 +14,29 @@
 
 namespace stowage::executor {
 
-// The last two update a copy of each parameter in fp32, the master, with moments in fp32, and round
-// it to the parameter: what mixed precision is as a rule.
-enum class OptimizerKind : std::uint8_t { none, sgd, adam, adamw, adam_master, adamw_master };
+enum class OptimizerKind : std::uint8_t { none, sgd, adam, adamw };
 
-// "none", "sgd", "adam", "adamw", "adam:master=fp32" or "adamw:master=fp32"; anything else is a
-// usage error with the nearest name.
-[[nodiscard]] Result<OptimizerKind> parse_optimizer(const std::string& name);
-[[nodiscard]] std::string to_string(OptimizerKind kind);
+struct OptimizerSpec {
+  // Not explicit: a kind alone is the optimizer as PyTorch has it.
+  OptimizerSpec(OptimizerKind its_kind = OptimizerKind::none, bool has_master = false,  // NOLINT
+                bool is_in_backward = false)
+      : kind(its_kind), master(has_master), in_backward(is_in_backward) {}
+
+  OptimizerKind kind;
+  // Of adam and adamw: it updates a copy of each parameter in fp32, the master, with moments in
+  // fp32, and rounds it to the parameter: what mixed precision is as a rule.
+  bool master;
+  // A parameter is updated in backward, as soon as its gradient is there, and the gradient is
+  // dropped (executor/backward_updates.h). What the step computes is the same.
+  bool in_backward;
+  bool operator==(const OptimizerSpec&) const = default;
+};
+
+// "none", "sgd", "adam" or "adamw", as "adamw:master=fp32,update=backward" with options; anything
+// else is a usage error with the nearest name.
+[[nodiscard]] Result<OptimizerSpec> parse_optimizer(const std::string& text);
+// In one form: options in the order above.
+[[nodiscard]] std::string to_string(const OptimizerSpec& spec);
 
 class Optimizer {
  public:
@@ -28,6 +44,8 @@ class Optimizer {
   // Updates every parameter that has a gradient, in order, between the driver's
   // parameter_update() events. The first call makes the state.
   virtual void step() = 0;
+  // Likewise one of them, whose gradient is there, by its row in make_optimizer().
+  virtual void step_of(std::size_t parameter) = 0;
   // "PARAMETER.exp_avg", "PARAMETER.exp_avg_sq", with masters "PARAMETER.master" ahead of these;
   // empty before the first step and for sgd.
   [[nodiscard]] virtual std::vector<NamedTensor> state() const = 0;
@@ -42,8 +60,9 @@ class Optimizer {
                                                 const std::vector<NamedTensor>& parameters);
 
 // Null for OptimizerKind::none. `learning_rate` 0 = PyTorch's default for adam and adamw, 0.01 for
-// sgd (without momentum).
-[[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(OptimizerKind kind, double learning_rate,
+// sgd (without momentum). When it is called is the caller's: OptimizerSpec::in_backward.
+[[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec,
+                                                        double learning_rate,
                                                         std::vector<NamedTensor> parameters);
 
 }  // namespace stowage::executor

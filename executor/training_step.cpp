@@ -85,7 +85,11 @@ TrainingStep::TrainingStep(Device& device, std::unique_ptr<Model> model,
       optimizer_(make_optimizer(options.optimizer, options.learning_rate, parameters_)),
       seed_(options.seed),
       file_(options.file),
-      loss_(loss_arena(device)) {}
+      loss_(loss_arena(device)) {
+  if (options.optimizer.in_backward) {
+    backward_updates_ = std::make_unique<BackwardUpdates>(*optimizer_, parameters_);
+  }
+}
 
 void TrainingStep::enter(PhaseKind phase) const {
   if (phase_hook_) phase_hook_(phase);
@@ -102,8 +106,13 @@ void TrainingStep::prepare(std::int64_t index) {
 }
 
 void TrainingStep::backward(const BackwardRoot& root) const {
-  if (file_.empty()) return root.tensor.backward(root.gradient);
-  run_user_code(file_ + ": its backward", [&] { root.tensor.backward(root.gradient); });
+  if (backward_updates_ != nullptr) backward_updates_->open();
+  if (file_.empty()) {
+    root.tensor.backward(root.gradient);
+  } else {
+    run_user_code(file_ + ": its backward", [&] { root.tensor.backward(root.gradient); });
+  }
+  if (backward_updates_ != nullptr) backward_updates_->close();
 }
 
 void TrainingStep::begin() {
@@ -111,6 +120,7 @@ void TrainingStep::begin() {
   in_setup(device_, [&] {
     enter(PhaseKind::zero_grad);
     for (const NamedTensor& parameter : parameters_) parameter.tensor.mutable_grad().reset();
+    if (backward_updates_ != nullptr) backward_updates_->begin_step();
   });
 }
 
@@ -133,6 +143,11 @@ void TrainingStep::accumulate() {
 
 double TrainingStep::end(Update update) {
   in_setup(device_, [&] {
+    if (backward_updates_ != nullptr) {
+      TORCH_CHECK(update == Update::taken,
+                  "stowage: updates in backward are done by now and cannot be skipped");
+      return;
+    }
     if (!optimizer_) return;
     enter(PhaseKind::optimizer);
     if (update == Update::taken) return optimizer_->step();

@@ -8,6 +8,9 @@
 //   accumulate()       forward and backward of the input tensors: once a part of the batch
 //   end()              optimizer
 //
+// With OptimizerSpec::in_backward each parameter is updated in the one accumulate(), and no
+// gradient is left.
+//
 // A step leaves behind parameters, gradients and optimizer state and nothing else: every temporary,
 // the root of backward included, is released inside. So from the third step on steps begin and end
 // in the same state, and their peaks are equal.
@@ -19,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/backward_updates.h"
 #include "executor/device/device.h"
 #include "executor/model.h"
 #include "executor/optimizer.h"
@@ -26,11 +30,12 @@
 
 namespace stowage::executor {
 
-// Skipped: the gradients are of no use (an overflow), and the step's driver hears of that.
+// Skipped: the gradients are of no use (an overflow), and the step's driver hears of that. Not
+// where updates are in backward (c10::Error).
 enum class Update : std::uint8_t { taken, skipped };
 
 struct TrainingOptions {
-  OptimizerKind optimizer = OptimizerKind::none;
+  OptimizerSpec optimizer{};
   double learning_rate = 0;  // 0 = the optimizer's default
   std::int64_t seed = 0;     // of the batches and of dropout; the model has its own
   std::string file{};        // of a model of the user's: its backward throws under this name
@@ -82,6 +87,7 @@ class TrainingStep {
   std::unique_ptr<Model> model_;
   std::vector<NamedTensor> parameters_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<BackwardUpdates> backward_updates_;  // null: updates are behind backward
   std::int64_t seed_ = 0;
   std::string file_;
   PhaseHook phase_hook_;

@@ -46,6 +46,9 @@ Status fill(const char* flag, std::optional<Value>& given, const Value& planned)
 }
 
 Status fill(RunFlags& flags, const simulator::PlanTarget& target) {
+  Result<std::optional<std::string>> optimizer = recorded_form(flags.optimizer);
+  if (!optimizer) return std::move(optimizer).error();
+  flags.optimizer = std::move(optimizer).value();
   if (Status status = fill("batch", flags.batch, target.batch); !status) return status;
   if (Status status = fill("dtype", flags.dtype, target.dtype); !status) return status;
   if (Status status = fill("optimizer", flags.optimizer, target.optimizer); !status) return status;

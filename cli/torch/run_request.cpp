@@ -84,12 +84,19 @@ void RunFlags::declare(CommandLine& line, const std::string& threads_default) {
   line.option("--dtype", "NAME", dtype, "fp32 (default), tf32 (GPU only) or bf16");
   line.option(
       "--optimizer", "NAME", optimizer,
-      "none (default), sgd, adam, adamw, or adamw:master=fp32 (adam too) with fp32 copies of the "
-      "parameters");
+      "none (default), sgd, adam or adamw; adamw:master=fp32 (adam too) has fp32 copies of the "
+      "parameters, adamw:update=backward (all) updates each as its gradient arrives");
   line.option("--seed", "N", seed, "of parameters and batches (default 1)");
   line.option(
       "--threads", "N", threads,
       "intra-op threads; on a CPU they change gradients and bytes (" + threads_default + ")");
+}
+
+Result<std::optional<std::string>> recorded_form(const std::optional<std::string>& optimizer) {
+  if (!optimizer) return optimizer;
+  const Result<executor::OptimizerSpec> spec = executor::parse_optimizer(*optimizer);
+  if (!spec) return spec.error();
+  return std::optional(executor::to_string(*spec));
 }
 
 Result<RunRequest> make_request(const std::string& model, const RunFlags& flags,
@@ -130,9 +137,9 @@ Result<RunRequest> make_request(const std::string& model, const RunFlags& flags,
     return usage_error("dtype tf32 needs a CUDA device", "use fp32 or bf16");
   }
   if (flags.optimizer) {
-    Result<executor::OptimizerKind> kind = executor::parse_optimizer(*flags.optimizer);
-    if (!kind) return kind.error();
-    request.optimizer = *kind;
+    Result<executor::OptimizerSpec> optimizer = executor::parse_optimizer(*flags.optimizer);
+    if (!optimizer) return optimizer.error();
+    request.optimizer = *optimizer;
   }
   request.seed = flags.seed.value_or(1);
   request.threads = flags.threads.value_or(0);
@@ -156,9 +163,11 @@ Result<RunRequest> make_request(const Run& run, const std::string& device, const
         flag, one, "the recorded step (" + other + ")",
         std::string("leave --") + flag + " out, or record and plan the step that you mean");
   };
+  const Result<std::optional<std::string>> optimizer = recorded_form(flags.optimizer);
+  if (!optimizer) return optimizer.error();
   for (const Status& status :
        {same("batch", flags.batch, run.batch), same("seq", flags.seq, run.seq),
-        same("dtype", flags.dtype, run.dtype), same("optimizer", flags.optimizer, run.optimizer),
+        same("dtype", flags.dtype, run.dtype), same("optimizer", *optimizer, run.optimizer),
         same("threads", flags.threads, run.threads)}) {
     if (!status) return status.error();
   }

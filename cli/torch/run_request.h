@@ -19,7 +19,7 @@ namespace stowage::cli {
 struct RunRequest {
   executor::ModelSpec spec;    // complete: every option written out
   std::string device = "cpu";  // or "cuda"
-  executor::OptimizerKind optimizer = executor::OptimizerKind::none;
+  executor::OptimizerSpec optimizer{};
   std::int64_t seed = 1;
   std::int64_t threads = 0;  // 0 = PyTorch's choice
   bool deterministic = true;
@@ -43,6 +43,10 @@ struct RunFlags {
   // `threads_default` is what --threads is without the option, where it is not PyTorch's choice.
   void declare(CommandLine& line, const std::string& threads_default = "default: PyTorch's choice");
 };
+
+// As a recording writes it: options in one order.
+[[nodiscard]] Result<std::optional<std::string>> recorded_form(
+    const std::optional<std::string>& optimizer);
 
 // Errors (usage): what parse_model_spec and the models refuse, a flag that contradicts the spec, a
 // device that this build or machine does not have (environment); the model's file, or one that its

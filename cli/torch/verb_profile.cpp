@@ -205,6 +205,12 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
     Result<RunRequest> request =
         under ? under->request() : make_request(*options.model, options.flags, console.files);
     if (!request) return request.error();
+    if (!divisions->empty() && request->optimizer.in_backward) {
+      return usage_error(
+          "--micro-batches with updates in backward: a parameter would be updated by "
+          "a part of its gradient",
+          "leave update=backward out of --optimizer, or --micro-batches");
+    }
     Args argv = {"stowage", "profile"};
     argv.insert(argv.end(), args.begin(), args.end());
     RecordingRequest recording{.run = std::move(request).value(),

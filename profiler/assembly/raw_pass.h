@@ -125,7 +125,7 @@ struct RawPass {
   // Every device allocation that existed; those of parameters among themselves in the order in
   // which they were registered.
   std::vector<RawStorage> live_at_begin;
-  std::vector<RawGradient> gradients;  // made in the step and there at its end
+  std::vector<RawGradient> gradients;  // made in the step
   Bytes requested_at_begin = 0;        // the allocator's counter
   Bytes peak_requested = 0;            // the allocator's own peak over the step
   Nanoseconds step_ns = 0;

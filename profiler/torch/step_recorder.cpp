@@ -75,6 +75,7 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   boundaries_ = 0;
   segments_.begin();
   reloaded_.clear();
+  noted_gradients_.clear();
   failure_.reset();
   registered_ = std::move(registered);
   sites_.reset();
@@ -110,7 +111,9 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
     if (serial_of(parameter.tensor) >= 0) parameters.push_back(parameter.tensor);
   }
   gradient_hooks_.install(parameters, [this](const at::Tensor& parameter) {
+    const std::lock_guard lock(mutex_);
     add(RawKind::gradient_accumulated, serial_of(parameter));
+    note_gradient(parameter);
   });
 
   ops_may_spread_ = device_.torch_device().is_cpu() && at::get_num_threads() > 1;
@@ -136,15 +139,16 @@ Result<RawPass> StepRecorder::end_step() {
   // Asking the allocator also waits for a listener's call that is under way there.
   pass_.peak_requested = device_.memory().peak_requested;
   pass_.step_ns = pass_.events.back().time_ns - pass_.events.front().time_ns;
-  for (const auto& parameter : registered_.parameters) {
-    const std::int64_t serial = serial_of(parameter.tensor.grad());
-    if (serial >= first_serial_) {
-      pass_.gradients.push_back({serial, serial_of(parameter.tensor)});
-    }
-  }
+  for (const auto& parameter : registered_.parameters) note_gradient(parameter.tensor);
   registered_ = {};
   if (failure_) return *failure_;
   return std::move(pass_);
+}
+
+void StepRecorder::note_gradient(const at::Tensor& parameter) {
+  const std::int64_t serial = serial_of(parameter.grad());
+  if (serial < first_serial_ || !noted_gradients_.insert(serial).second) return;
+  pass_.gradients.push_back({serial, serial_of(parameter)});
 }
 
 std::int64_t StepRecorder::serial_of(const at::Tensor& tensor) const {

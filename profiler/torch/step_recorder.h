@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "executor/chain_runs.h"
@@ -144,6 +145,8 @@ class StepRecorder final : public executor::StepDriver,
 
   // Rows of parameters in the order in which they were registered, which an executor relies on.
   void order_parameters();
+  // That its gradient is one, if the step made it; one that an update uses up is gone at the end.
+  void note_gradient(const at::Tensor& parameter);
   // Of a state named "PARAMETER.WHAT": the parameter's.
   [[nodiscard]] std::int64_t parameter_of_state(const std::string& name) const;
   std::int64_t add_pack(const at::Tensor& tensor, const executor::Site& site);
@@ -184,6 +187,7 @@ class StepRecorder final : public executor::StepDriver,
   std::unordered_map<std::int64_t, SavedOrigin>
       reloaded_;  // by allocation serial of what came back
   executor::GradientHooks gradient_hooks_;
+  std::unordered_set<std::int64_t> noted_gradients_;  // serials
   std::int64_t first_serial_ = 0;
   bool recording_ = false;
   std::optional<Error> failure_;

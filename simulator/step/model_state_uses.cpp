@@ -164,13 +164,14 @@ class Collector {
     if (touches.empty()) return "stays: the step does not use it";
     for (const ModelStateTouch& touch : touches) {
       if (!touch.writes) continue;
-      if (!touch.phase.valid() || trace_.phases.kind[touch.phase.index()] != PhaseKind::optimizer) {
-        return "stays: the step writes it outside the optimizer";
-      }
       const bool announced = std::any_of(updates.begin(), updates.end(), [&](const Update& update) {
         return update.begin <= touch.begin && touch.end <= update.end;
       });
-      if (!announced) return "stays: the recording does not say when the optimizer updates it";
+      if (announced) continue;
+      if (!touch.phase.valid() || trace_.phases.kind[touch.phase.index()] != PhaseKind::optimizer) {
+        return "stays: the step writes it outside the optimizer";
+      }
+      return "stays: the recording does not say when the optimizer updates it";
     }
     return {};
   }

@@ -39,8 +39,8 @@ class ModelStateUses {
   }
 
   // Empty for a storage that can stream, else "stays: .." : of another class, not on device 0, not
-  // older than the step or freed in it, without bytes, never touched, written in another phase than
-  // the optimizer's or there not between parameter_update events, saved by a tensor that outlives
+  // older than the step or freed in it, without bytes, never touched, written elsewhere than
+  // between its parameter's parameter_update events, saved by a tensor that outlives
   // the step.
   [[nodiscard]] const std::string& reason_to_stay(StorageId storage) const {
     return reasons_[row_of(storage)];

@@ -37,7 +37,7 @@ inline std::unique_ptr<Model> make_test_model(const std::string& text, std::int6
 }
 
 inline TrainingStep make_test_step(const std::string& text,
-                                   OptimizerKind optimizer = OptimizerKind::none,
+                                   const OptimizerSpec& optimizer = OptimizerKind::none,
                                    std::int64_t seed = 1) {
   return {test_device(), make_test_model(text, seed), {.optimizer = optimizer, .seed = seed}};
 }

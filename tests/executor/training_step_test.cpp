@@ -222,10 +222,9 @@ TEST(TrainingStep, AdamWByHand) {
 
 // Of parameters that are in fp32 the masters are equal, and everything is as without.
 TEST(TrainingStep, MastersOfFp32AreTheParameters) {
-  for (const auto& [plain, kind] : {std::pair{OptimizerKind::adam, OptimizerKind::adam_master},
-                                    std::pair{OptimizerKind::adamw, OptimizerKind::adamw_master}}) {
-    TrainingStep without = make_test_step(kMlp, plain);
-    TrainingStep with = make_test_step(kMlp, kind);
+  for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::adamw}) {
+    TrainingStep without = make_test_step(kMlp, kind);
+    TrainingStep with = make_test_step(kMlp, {kind, /*has_master=*/true});
     for (std::int64_t k = 0; k < 3; ++k) EXPECT_EQ(with.run(k), without.run(k));
     expect_equal(with.parameters(), copies(without.parameters()));
     const auto state = with.optimizer_state();
@@ -243,7 +242,8 @@ TEST(TrainingStep, MastersOfFp32AreTheParameters) {
 
 // State was made for a plan that then could not be: the step makes it as ever.
 TEST(TrainingStep, StateThatNoPlanTookIsMadeByTheStep) {
-  for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::adamw_master}) {
+  for (const OptimizerSpec& kind :
+       {OptimizerSpec(OptimizerKind::adam), OptimizerSpec(OptimizerKind::adamw, true)}) {
     TrainingStep undisturbed = make_test_step(kMlp, kind);
     TrainingStep step = make_test_step(kMlp, kind);
     const auto unmade = step.state_maker()(step.parameters());
@@ -257,8 +257,8 @@ TEST(TrainingStep, StateThatNoPlanTookIsMadeByTheStep) {
 
 // In bf16 a parameter is its master, rounded; the master moves by less than the parameter can.
 TEST(TrainingStep, MastersKeepWhatBf16Loses) {
-  TrainingStep step =
-      make_test_step(std::string(kMlp) + ",dtype=bf16", OptimizerKind::adamw_master);
+  TrainingStep step = make_test_step(std::string(kMlp) + ",dtype=bf16",
+                                     {OptimizerKind::adamw, /*has_master=*/true});
   const auto begin = copies(step.parameters());
   for (std::int64_t k = 0; k < 2; ++k) step.run(k);
   const auto state = step.optimizer_state();
@@ -271,6 +271,84 @@ TEST(TrainingStep, MastersKeepWhatBf16Loses) {
     finer = finer || !master.equal(step.parameters()[i].tensor.to(at::kFloat));
   }
   EXPECT_TRUE(finer);
+}
+
+// Each parameter as its gradient arrives, or all behind backward: the same training, in which no
+// gradient is left. gpt2's embedding is its head, too: its one gradient is the sum of both.
+TEST(TrainingStep, UpdatesInBackwardComputeTheSame) {
+  for (const char* const model : {kMlp, kGpt2}) {
+    for (const bool master : {false, true}) {
+      for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::adamw}) {
+        const bool has_master = master && kind != OptimizerKind::sgd;
+        TrainingStep behind = make_test_step(model, {kind, has_master});
+        TrainingStep inside = make_test_step(model, {kind, has_master, /*is_in_backward=*/true});
+        for (std::int64_t k = 0; k < 3; ++k) {
+          EXPECT_EQ(inside.run(k), behind.run(k));
+          EXPECT_TRUE(inside.gradients().empty());
+          expect_equal(inside.parameters(), copies(behind.parameters()));
+          expect_equal(inside.optimizer_state(), copies(behind.optimizer_state()));
+        }
+      }
+    }
+  }
+}
+
+TEST(TrainingStep, UpdatesInBackwardTakeOneGradientAtATime) {
+  const auto peak = [](bool in_backward) {
+    TrainingStep step =
+        make_test_step("mlp:layers=6", {OptimizerKind::sgd, /*has_master=*/false, in_backward});
+    step.run(0);
+    const Bytes begin = test_device().memory().requested;
+    test_device().reset_peak();
+    step.run(1);
+    return test_device().memory().peak_requested - (in_backward ? begin : 0);
+  };
+  TrainingStep step = make_test_step("mlp:layers=6");
+  step.run(0);
+  Bytes all = 0;
+  for (const NamedTensor& each : step.gradients()) all += static_cast<Bytes>(each.tensor.nbytes());
+  EXPECT_LT(peak(true), peak(false) - all / 2);
+}
+
+// The text of what `body` throws.
+template <class Body>
+std::string thrown_by(Body&& body) {
+  try {
+    body();
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "nothing was thrown";
+}
+
+TEST(TrainingStep, UpdatesInBackwardAskForOneWholeBackward) {
+  const OptimizerSpec sgd(OptimizerKind::sgd, /*has_master=*/false, /*is_in_backward=*/true);
+  TrainingStep step = make_test_step(kMlp, sgd);
+  step.run(0);
+  step.prepare(1);
+  const auto divided = [&] {
+    step.begin();
+    step.accumulate();
+    step.accumulate();
+  };
+  EXPECT_NE(thrown_by(divided).find("has one backward: it cannot be divided"), std::string::npos);
+  const auto skipped = [&] { step.step(Update::skipped); };
+  EXPECT_NE(thrown_by(skipped).find("cannot be skipped"), std::string::npos);
+  // Somebody else's backward, as that of a tail in parts.
+  const auto outside = [&] {
+    step.begin();
+    step.model().forward().tensor.backward();
+  };
+  const std::string text = thrown_by(outside);
+  EXPECT_NE(text.find("arrives ahead of the step's backward"), std::string::npos) << text;
+  // The next step is clean again.
+  TrainingStep undisturbed = make_test_step(kMlp, sgd);
+  const auto to = step.parameters();
+  const auto from = undisturbed.parameters();
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < to.size(); ++i) to[i].tensor.copy_(from[i].tensor);
+  const at::AutoGradMode with_grad(true);
+  EXPECT_EQ(step.run(1), undisturbed.run(1));
 }
 
 TEST(TrainingStep, PhasesBeginInOrder) {
@@ -322,10 +400,25 @@ TEST(TrainingStep, AFailedStepLeavesNoTrace) {
 
 TEST(TrainingStep, OptimizerNames) {
   for (const char* const name :
-       {"none", "sgd", "adam", "adamw", "adam:master=fp32", "adamw:master=fp32"}) {
-    const auto kind = parse_optimizer(name);
-    ASSERT_TRUE(kind.ok());
-    EXPECT_EQ(to_string(*kind), name);
+       {"none", "sgd", "adam", "adamw", "adam:master=fp32", "adamw:master=fp32",
+        "sgd:update=backward", "adamw:update=backward", "adam:master=fp32,update=backward"}) {
+    const auto spec = parse_optimizer(name);
+    ASSERT_TRUE(spec.ok());
+    EXPECT_EQ(to_string(*spec), name);
+  }
+  EXPECT_EQ(to_string(*parse_optimizer("adam:update=backward,master=fp32,update=backward")),
+            "adam:master=fp32,update=backward");
+  const std::pair<const char*, const char*> refused[] = {
+      {"sgd:master=fp32", "'sgd' has no option 'master=fp32' (its option is update=backward)"},
+      {"none:update=backward", "'none' has no option 'update=backward' (none has no options)"},
+      {"adamw:", "'adamw' has no option ''"},
+      {"adamw:master=fp32,", "'adamw' has no option ''"},
+      {"adamw:master", "(its options are master=fp32 and update=backward)"}};
+  for (const auto& [text, said] : refused) {
+    const auto spec = parse_optimizer(text);
+    ASSERT_FALSE(spec.ok()) << text;
+    EXPECT_EQ(spec.error().code, ErrorCode::usage);
+    EXPECT_NE(spec.error().text().find(said), std::string::npos) << spec.error().text();
   }
   const auto wrong = parse_optimizer("adamv");
   ASSERT_FALSE(wrong.ok());

@@ -1,0 +1,49 @@
+// BackwardUpdates: updates each parameter in backward, as soon as its gradient is there, and drops
+// the gradient, so that few of them are there at once. What a step computes is the same bit by bit
+// as with all updates behind backward: autograd adds to a leaf's gradient once all that it needs
+// the leaf for is done. A saved tensor that is used behind the update of what it lies in is noticed
+// by its version.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <unordered_map>
+#include <vector>
+
+#include "executor/gradient_hooks.h"
+#include "executor/model.h"
+#include "executor/optimizer.h"
+
+namespace stowage::executor {
+
+class BackwardUpdates {
+ public:
+  // `parameters` as the optimizer has them; it outlives this. From now on a gradient that arrives
+  // outside of open() .. close() is c10::Error out of backward(): a step in micro-batches, or a
+  // backward of somebody else's, would update a parameter by a part of its gradient.
+  BackwardUpdates(Optimizer& optimizer, const std::vector<NamedTensor>& parameters);
+  BackwardUpdates(const BackwardUpdates&) = delete;
+  BackwardUpdates& operator=(const BackwardUpdates&) = delete;
+
+  // Ahead of the step's one backward; c10::Error where a step has another.
+  void begin_step() { has_run_ = is_open_ = false; }
+  void open();
+  void close() { is_open_ = false; }
+
+ private:
+  void arrived(const at::Tensor& gradient_of);
+
+  struct Parameter {
+    NamedTensor named;
+    bool is_updated = false;  // in this step
+  };
+  Optimizer& optimizer_;
+  std::vector<Parameter> parameters_;
+  std::unordered_map<const at::TensorImpl*, std::size_t> row_of_;
+  bool is_open_ = false;
+  bool has_run_ = false;
+  GradientHooks hooks_;
+};
+
+}  // namespace stowage::executor
