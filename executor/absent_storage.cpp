@@ -65,6 +65,10 @@ bool has_no_memory_yet(c10::StorageImpl& storage) {
   return storage._mutable_data_ptr_no_checks().get_deleter() == &delete_filler;
 }
 
+bool begins_as_zeros(c10::StorageImpl& storage) {
+  return !*static_cast<Filler*>(storage._mutable_data_ptr_no_checks().get_context());
+}
+
 void fill_home(c10::StorageImpl& storage, std::byte* home) {
   const auto& fill = *static_cast<Filler*>(storage._mutable_data_ptr_no_checks().get_context());
   if (fill) return fill(home);

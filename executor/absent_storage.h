@@ -25,6 +25,8 @@ using Filler = std::function<void(std::byte* home)>;
 [[nodiscard]] at::Tensor without_memory(const at::Tensor& like, at::ScalarType dtype,
                                         const std::string& text, Filler fill = {});
 [[nodiscard]] bool has_no_memory_yet(c10::StorageImpl& storage);
+// Whether fill_home() writes zeros. Precondition: it has no memory yet.
+[[nodiscard]] bool begins_as_zeros(c10::StorageImpl& storage);
 // Precondition: it has none.
 void fill_home(c10::StorageImpl& storage, std::byte* home);
 

@@ -167,7 +167,7 @@ void StreamedStorages::note_clean(Entry& entry) {
 }
 
 Bytes StreamedStorages::store_dirty(Entry& entry) {
-  if (!is_dirty(entry)) return 0;
+  if (entry.slot == nullptr || !is_dirty(entry)) return 0;
   const CopyTicket ticket =
       device_.copy_async(CopyLane::d2h, used(entry), entry.real.data(), entry.bytes);
   if (needed(Wait::store_dirty)) device_.wait_blocking(ticket);
@@ -186,7 +186,9 @@ void StreamedStorages::adopt() {
   }
   for (Entry& entry : entries_) {
     if (entry.place != Place::own) continue;
-    if (has_no_memory_yet(*storage_of(entry.members.front().tensor))) {
+    if (entry.slot == nullptr) {
+      entry.store = {};
+    } else if (has_no_memory_yet(*storage_of(entry.members.front().tensor))) {
       fill_home(*storage_of(entry.members.front().tensor), used(entry));
     } else {
       entry.store =
@@ -212,7 +214,16 @@ void StreamedStorages::start_load(std::size_t index, std::int64_t tag) {
   entry.place = Place::loading;
   void* const memory = entry.buffer.mutable_data_ptr();
   if (poison_buffers_) device_.fill_on_compute(memory, kPoison, entry.bytes);
-  entry.load = device_.copy_async(CopyLane::h2d, memory, used(entry), entry.bytes);
+  entry.load = fill(entry, memory);
+}
+
+// Of what has no home with zeros, on the compute stream: no copy.
+CopyTicket StreamedStorages::fill(const Entry& entry, void* memory) {
+  if (entry.slot != nullptr) {
+    return device_.copy_async(CopyLane::h2d, memory, used(entry), entry.bytes);
+  }
+  device_.fill_on_compute(memory, std::byte{0}, entry.bytes);
+  return {};
 }
 
 void StreamedStorages::finish_load(std::size_t index) {
@@ -287,8 +298,7 @@ void StreamedStorages::materialise() {
 void StreamedStorages::materialise(Entry& entry) {
   if (entry.place == Place::absent) {
     at::Tensor buffer = device_.allocate_buffer(entry.bytes, kOffPlanTag);
-    entry.load =
-        device_.copy_async(CopyLane::h2d, buffer.mutable_data_ptr(), used(entry), entry.bytes);
+    entry.load = fill(entry, buffer.mutable_data_ptr());
     entry.buffer = std::move(buffer);
   }
   if (needed(Wait::materialise)) device_.wait_blocking(entry.load);
@@ -309,6 +319,23 @@ bool StreamedStorages::is_present(std::size_t index) const {
 std::int32_t StreamedStorages::index_of(const at::Tensor& tensor) const {
   const auto found = by_storage_.find(storage_of(tensor));
   return found == by_storage_.end() ? -1 : found->second;
+}
+
+bool StreamedStorages::shows(std::size_t index, const at::Tensor& tensor) const {
+  if (!is_present(index)) return false;
+  const Entry& entry = entries_[index];
+  return std::none_of(entry.members.begin(), entry.members.end(), [&](const Member& member) {
+    return storage_of(tensor) == member.guard.unsafeGetStorageImpl();
+  });
+}
+
+void StreamedStorages::show(std::size_t index, const at::Tensor& tensor) const {
+  if (!shows(index, tensor)) set_storage(tensor, entries_[index].real);
+}
+
+const void* StreamedStorages::memory(std::size_t index) const {
+  STOWAGE_ASSERT(entries_[index].place == Place::present);
+  return entries_[index].real.data();
 }
 
 void StreamedStorages::check_present(std::size_t index) const {

@@ -57,7 +57,9 @@ class StreamedStorages {
  public:
   struct Streamed {
     StateStorage storage;
-    std::byte* slot = nullptr;       // storage.bytes() of host memory, of nobody else
+    // storage.bytes() of host memory, of nobody else; null: it has no home, so that what is written
+    // to it is lost when it leaves, and it comes back as zeros.
+    std::byte* slot = nullptr;
     const char* what = "parameter";  // ahead of its name, in messages
   };
 
@@ -106,6 +108,13 @@ class StreamedStorages {
   }
   // The one whose storage this tensor shares, -1 = none.
   [[nodiscard]] std::int32_t index_of(const at::Tensor& tensor) const;
+  // Whether a tensor that lies in it can be read.
+  [[nodiscard]] bool shows(std::size_t index, const at::Tensor& tensor) const;
+  // A tensor of this storage that was made while it was away (a detached one) sees its memory, too.
+  // Precondition: present.
+  void show(std::size_t index, const at::Tensor& tensor) const;
+  // Its memory on the device. Precondition: present.
+  [[nodiscard]] const void* memory(std::size_t index) const;
   // Throws c10::Error that names it when a tensor that shares its storage cannot be read.
   void check_present(std::size_t index) const;
   // The serial of its memory at its first adoption: one number for all its buffers.
@@ -143,6 +152,7 @@ class StreamedStorages {
   [[nodiscard]] static bool is_dirty(const Entry& entry);
   static void note_clean(Entry& entry);
   Bytes store_dirty(Entry& entry);
+  CopyTicket fill(const Entry& entry, void* memory);
   // The slot of one, for a copy of all of it.
   std::byte* used(const Entry& entry) {
     arena_use_.copied(entry.slot, entry.bytes);

@@ -55,6 +55,7 @@ Result<Trace> record_here(const RecordingRequest& request, const StepUnderPlan* 
   passes.warn = [&console](const std::string& line) { console.warn(line); };
   profiler::PassOptions options;
   options.warmup = request.warmup;
+  options.memory_limit = request.memory_limit.value_or(0);
   options.progress = note;
   if (under != nullptr) options.again = under->again();
   return guarded([&]() -> Result<Trace> { return profiler::record_passes(passes, options); });

@@ -114,6 +114,7 @@ struct ChildArguments {
     options.warmup = warmup.value_or(3);
     options.everything_offloaded = everything_offloaded;
     options.clean_step_ns = clean_step_ns.value_or(0);
+    options.memory_limit = memory_limit.value_or(0);
     return options;
   }
 

@@ -77,6 +77,7 @@ profiler::StepFunctions Session::functions() {
     return profiler::RegisteredTensors{step_->parameters(), step_->model().buffers(),
                                        step_->model().inputs(), step_->optimizer_state()};
   };
+  functions.make_state = [this] { static_cast<void>(step_->state_maker()(step_->parameters())); };
   return functions;
 }
 

@@ -1,5 +1,9 @@
 #include "profiler/torch/observed_step.h"
 
+#include <c10/util/Exception.h>
+
+#include <exception>
+
 #include "executor/backward_thread.h"
 #include "executor/saved_tensor_engine.h"
 
@@ -26,7 +30,13 @@ Result<RawPass> observe(executor::Device& device, const StepFunctions& step, Rec
   if (step.prepare) step.prepare(index);
   StepRecorder recorder(device, mode, options);  // ends the step by itself when it throws
   recorder.begin_step(step.registered());
-  step.step();
+  try {
+    step.step();
+  } catch (const c10::Error&) {
+    // Of what was not there, which is not why.
+    if (const std::exception_ptr why = recorder.paging_failure()) std::rethrow_exception(why);
+    throw;
+  }
   return recorder.end_step();
 }
 

@@ -15,19 +15,45 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::vector<RawSetup> setup_of(const executor::Device& device) {
+// As it would be without the pager: nothing leaves, and state is made in its first update.
+std::vector<RawSetup> setup_of(const executor::Device& device, const StatePager* pager) {
   const executor::SetupHistory history = device.setup_history();
   std::vector<RawSetup> setup;
+  std::size_t born = 0;
+  const auto add_births = [&](std::size_t events) {
+    if (pager == nullptr) return;
+    for (; born < pager->births().size() && pager->births()[born].events <= events; ++born) {
+      const RawStorage& piece = pager->pieces()[pager->births()[born].piece];
+      setup.push_back({piece.serial, piece.bytes, /*is_free=*/false, /*in_first_step=*/true});
+    }
+  };
   for (std::size_t i = 0; i < history.events.size(); ++i) {
+    add_births(i);
     const executor::AllocationEvent& event = history.events[i];
     if (event.tag != executor::kStepAllocation) continue;  // a step without hooks has none of these
+    if (event.is_free && pager != nullptr && pager->is_piece(event.serial)) continue;
     setup.push_back(
         {event.serial, event.is_free ? 0 : event.bytes, event.is_free, i >= history.first_step});
   }
+  if (!setup.empty()) add_births(history.events.size());
   return setup;
 }
 
 }  // namespace
+
+Result<std::unique_ptr<StatePager>> make_pager(executor::Device& device, const StepFunctions& step,
+                                               const PassOptions& options) {
+  if (!options.everything_offloaded) return std::unique_ptr<StatePager>();
+  if (step.make_state) step.make_state();
+  Bytes limit = options.memory_limit;
+  if (limit == 0) {
+    Environment environment;
+    device.describe(environment);
+    limit = environment.device_memory;
+  }
+  const RegisteredTensors known = step.registered();
+  return StatePager::create(device, known.parameters, known.optimizer_state, limit / 4);
+}
 
 Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& step,
                                  const PassOptions& options) {
@@ -73,10 +99,13 @@ Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& 
 Result<ObservedPasses> run_observed_passes(executor::Device& device, const StepFunctions& step,
                                            const PassOptions& options) {
   options.report("warm-up");
-  const RecordOptions recording{.host_pool = executor::HostPool(device), .again = options.again};
+  const Result<std::unique_ptr<StatePager>> pager = make_pager(device, step, options);
+  if (!pager) return pager.error();
+  const RecordOptions recording{
+      .host_pool = executor::HostPool(device), .again = options.again, .pager = pager->get()};
   if (Status status = warm_up(device, step, options, recording); !status) return status.error();
   ObservedPasses passes;
-  passes.setup = setup_of(device);
+  passes.setup = setup_of(device, pager->get());
   const auto budget =
       options.everything_offloaded
           ? StepBudget::exactly(0)

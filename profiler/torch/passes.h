@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string_view>
 
 #include "executor/device/device.h"
 #include "profiler/assembly/raw_pass.h"
+#include "profiler/torch/state_pager.h"
 #include "profiler/torch/step_recorder.h"
 #include "traces/result.h"
 
@@ -21,6 +23,9 @@ struct StepFunctions {
   std::function<void()> step;
   // What exists now, with its class.
   std::function<RegisteredTensors()> registered;
+  // Makes the optimizer's state as far as there is none, without memory
+  // (executor::Optimizer::make_state). May be empty: then the first step makes it.
+  std::function<void()> make_state{};
 };
 
 struct PassOptions {
@@ -40,6 +45,9 @@ struct PassOptions {
   // Every saved tensor leaves in every step, the warm-up too: for a step that does not fit with
   // everything kept. There is no structure pass then.
   bool everything_offloaded = false;
+  // Device bytes that the step may use, 0 = all that the device has. With everything offloaded a
+  // quarter of it is for model state, the rest of which is on the host meanwhile (StatePager).
+  Bytes memory_limit = 0;
   // In every step that is observed; steps of the caller's that are not observed do the same.
   RunsAgain again{};
   // Called before each part of a recording with its name, between steps, by the calling thread. May
@@ -63,6 +71,12 @@ struct ObservedPasses {
   RawPass offload_all;
   std::vector<RawSetup> setup;
 };
+
+// For a step with everything offloaded: what its steps are observed with. Null where everything is
+// kept, and where model state cannot leave. Errors: StatePager::create().
+[[nodiscard]] Result<std::unique_ptr<StatePager>> make_pager(executor::Device& device,
+                                                             const StepFunctions& step,
+                                                             const PassOptions& options);
 
 // Runs warm-up, the structure steps (none with everything_offloaded) and one offload_all step.
 // Batches are numbered on from `first_index`. A pass that throws leaves the device and the driver

@@ -95,7 +95,8 @@ class Recorder {
       options_.everything_offloaded = true;
       warn(
           "the step runs out of memory with everything kept: it is recorded with every saved "
-          "tensor leaving at once, and the trace has no clean step time");
+          "tensor leaving at once and with model state on the host until an op needs it, and the "
+          "trace has no clean step time");
     }
     return Unit{};
   }

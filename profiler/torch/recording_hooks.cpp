@@ -91,8 +91,13 @@ at::Tensor RecordingHooks::call_unpack_hook() {
 
 at::Tensor RecordingHooks::handed_out(const at::Tensor& kept, std::int64_t unpack, bool observe) {
   if (!observe || !executor::is_plain(kept)) return kept;
-  return alias_with_release(kept, [link = link_, unpack] {
-    link->with([unpack](StepRecorder& recorder) { recorder.record_release(unpack); });
+  std::int32_t piece = -1;
+  link_->with([&](StepRecorder& recorder) { piece = recorder.pin(kept); });
+  return alias_with_release(kept, [link = link_, unpack, piece] {
+    link->with([unpack, piece](StepRecorder& recorder) {
+      recorder.unpin(piece);
+      recorder.record_release(unpack);
+    });
   });
 }
 

@@ -14,7 +14,6 @@
 #include "executor/kept_tensor.h"
 #include "executor/optimizer.h"
 #include "executor/saved_view.h"
-#include "executor/streamed_storages.h"
 
 namespace stowage::profiler {
 
@@ -76,6 +75,7 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   segments_.begin();
   reloaded_.clear();
   noted_gradients_.clear();
+  paging_failure_ = nullptr;
   failure_.reset();
   registered_ = std::move(registered);
   sites_.reset();
@@ -96,15 +96,8 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   for (const auto& state : registered_.optimizer_state) {
     add_class(state.tensor, StorageClass::optimizer_state, parameter_of_state(state.name));
   }
-  for (const auto& live : device_.live_allocations()) {
-    const auto known = classes.find(live.serial);
-    RawStorage storage{live.serial, live.bytes};
-    if (known != classes.end()) {
-      storage.storage_class = known->second.storage_class;
-      storage.parameter = known->second.parameter;
-    }
-    pass_.live_at_begin.push_back(storage);
-  }
+  if (options_.pager != nullptr) options_.pager->rest();
+  add_live_at_begin(classes);
   order_parameters();
   std::vector<at::Tensor> parameters;
   for (const auto& parameter : registered_.parameters) {
@@ -151,8 +144,52 @@ void StepRecorder::note_gradient(const at::Tensor& parameter) {
   pass_.gradients.push_back({serial, serial_of(parameter)});
 }
 
+void StepRecorder::add_live_at_begin(const std::unordered_map<std::int64_t, RawStorage>& classes) {
+  std::vector<RawStorage>& live = pass_.live_at_begin;
+  for (const auto& each : device_.live_allocations()) live.push_back({each.serial, each.bytes});
+  if (options_.pager != nullptr) {
+    const std::vector<RawStorage>& pieces = options_.pager->pieces();
+    live.insert(live.end(), pieces.begin(), pieces.end());
+    std::sort(live.begin(), live.end(),
+              [](const RawStorage& a, const RawStorage& b) { return a.serial < b.serial; });
+  }
+  for (RawStorage& storage : live) {
+    const auto known = classes.find(storage.serial);
+    if (known == classes.end()) continue;
+    storage.storage_class = known->second.storage_class;
+    storage.parameter = known->second.parameter;
+  }
+}
+
 std::int64_t StepRecorder::serial_of(const at::Tensor& tensor) const {
-  return executor::is_plain(tensor) ? device_.allocation_serial(tensor.storage().data()) : -1;
+  if (!executor::is_plain(tensor)) return -1;
+  if (options_.pager != nullptr) {
+    if (const std::int64_t serial = options_.pager->serial_of(tensor); serial >= 0) return serial;
+  }
+  return device_.allocation_serial(tensor.storage().data());
+}
+
+template <class Work>
+void StepRecorder::page(Work&& work) {
+  const at::RecordFunctionGuard no_observer(/*is_enabled=*/false);
+  const std::int64_t begin = begin_hook_span();
+  try {
+    work(*options_.pager);
+  } catch (...) {
+    if (!paging_failure_) paging_failure_ = std::current_exception();
+  }
+  end_hook_span(begin);
+}
+
+std::int32_t StepRecorder::pin(const at::Tensor& tensor) {
+  if (options_.pager == nullptr) return -1;
+  std::int32_t piece = -1;
+  page([&](StatePager& pager) { piece = pager.pin(tensor); });
+  return piece;
+}
+
+void StepRecorder::unpin(std::int32_t piece) {
+  if (piece >= 0) options_.pager->unpin(piece);
 }
 
 std::int64_t StepRecorder::parameter_of_state(const std::string& name) const {
@@ -166,9 +203,8 @@ void StepRecorder::order_parameters() {
     if (each.storage_class == StorageClass::parameter) parameters.emplace(each.serial, each);
   }
   std::vector<RawStorage> order;  // as registered
-  for (const auto& each : executor::state_storages(device_, registered_.parameters)) {
-    const auto found =
-        parameters.find(device_.allocation_serial(each.tensors.front().tensor.storage().data()));
+  for (const auto& each : registered_.parameters) {
+    const auto found = parameters.find(serial_of(each.tensor));
     if (found == parameters.end()) continue;
     order.push_back(found->second);
     parameters.erase(found);
@@ -308,9 +344,11 @@ void StepRecorder::backward_end() {
 }
 
 void StepRecorder::parameter_update(executor::UpdateEvent event, const at::Tensor& parameter) {
-  if (!executor::is_plain(parameter)) return;
-  const std::int64_t serial = device_.allocation_serial(parameter.storage().data());
+  const std::int64_t serial = serial_of(parameter);
   if (serial < 0) return;  // not the device's
+  if (options_.pager != nullptr && event == executor::UpdateEvent::begin) {
+    page([&](StatePager& pager) { pager.note_update(parameter); });
+  }
   add(event == executor::UpdateEvent::begin ? RawKind::parameter_update_begin
                                             : RawKind::parameter_update_end,
       serial);
@@ -337,6 +375,9 @@ void StepRecorder::op_begin(const at::RecordFunction& op, std::int64_t backward_
   raw.thread = thread;
   raw.sequence = op.seqNr();
   raw.backward_sequence = backward_sequence;
+  if (options_.pager != nullptr && options_.pager->needs(op.inputs())) {
+    page([&](StatePager& pager) { pager.use(op.inputs()); });
+  }
   // RecordFunction swallows exceptions of a callback, so they are kept for end_step().
   const std::lock_guard lock(mutex_);
   if (!recording_) return;
@@ -374,13 +415,17 @@ void StepRecorder::op_begin(const at::RecordFunction& op, std::int64_t backward_
 }
 
 void StepRecorder::op_end() {
-  const std::lock_guard lock(mutex_);
-  if (open_ops_.empty()) return;  // an op that began before the recording
-  if (options_.marker != nullptr) options_.marker->pop();
-  const OpenOp op = open_ops_.back();
-  open_ops_.pop_back();
-  if (pass_.hooked) pending_writes_.op_end();
-  if (recording_ && (is_outermost() || op.is_primitive)) add_unlocked(RawKind::op_end, op.row);
+  {
+    const std::lock_guard lock(mutex_);
+    if (open_ops_.empty()) return;  // an op that began before the recording
+    if (options_.marker != nullptr) options_.marker->pop();
+    const OpenOp op = open_ops_.back();
+    open_ops_.pop_back();
+    if (pass_.hooked) pending_writes_.op_end();
+    if (recording_ && (is_outermost() || op.is_primitive)) add_unlocked(RawKind::op_end, op.row);
+    if (options_.pager == nullptr || !open_ops_.empty()) return;
+  }
+  if (options_.pager->has_too_many()) page([](StatePager& pager) { pager.end_op(); });
 }
 
 std::int64_t StepRecorder::record_pack(const at::Tensor& tensor, std::int32_t input) {
@@ -427,7 +472,7 @@ void StepRecorder::record_reload(const at::Tensor& loaded, const SavedOrigin& or
 }
 
 SavedOrigin StepRecorder::origin_of(const at::Tensor& tensor) const {
-  const std::int64_t serial = device_.allocation_serial(tensor.storage().data());
+  const std::int64_t serial = serial_of(tensor);
   const std::lock_guard lock(mutex_);
   const auto found = reloaded_.find(serial);
   return found == reloaded_.end() ? SavedOrigin{serial, 0} : found->second;
@@ -435,7 +480,7 @@ SavedOrigin StepRecorder::origin_of(const at::Tensor& tensor) const {
 
 bool StepRecorder::leaves(const at::Tensor& tensor) const {
   if (mode_ != RecordMode::offload_all || !executor::is_plain(tensor)) return false;
-  if (device_.allocation_serial(tensor.storage().data()) < first_serial_) return false;
+  if (serial_of(tensor) < first_serial_) return false;
   const std::lock_guard lock(mutex_);
   return !pending_writes_.may_write(tensor);
 }

@@ -3,6 +3,7 @@
 // recording: every saved tensor is kept, or every one that this step created leaves at once.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,6 +25,7 @@
 #include "profiler/torch/op_observer.h"
 #include "profiler/torch/pending_writes.h"
 #include "profiler/torch/recording_hooks.h"
+#include "profiler/torch/state_pager.h"
 #include "traces/result.h"
 
 namespace stowage::profiler {
@@ -47,6 +49,9 @@ struct RecordOptions {
   // Where saved tensors leave to, so that steps can share it; none = memory of the recorder's own.
   std::optional<executor::HostPool> host_pool{};
   RunsAgain again{};
+  // Has the model state of every step that is observed; outlives the recorder. Only with
+  // RecordMode::offload_all.
+  StatePager* pager = nullptr;
 };
 
 // Tensors whose class is known because somebody registered them. Gradients are found through the
@@ -113,6 +118,9 @@ class StepRecorder final : public executor::StepDriver,
   void op_begin(const at::RecordFunction& op, std::int64_t backward_sequence) override;
   void op_end() override;
 
+  // Why the pager could not bring what an op needs, if so: observers swallow exceptions.
+  [[nodiscard]] std::exception_ptr paging_failure() const { return paging_failure_; }
+
   // For RecordingHooks, through their link.
   [[nodiscard]] RecordMode mode() const { return mode_; }
   // The row of saved, and likewise. `input` >= 0: of a segment.
@@ -132,6 +140,9 @@ class StepRecorder final : public executor::StepDriver,
   // Whether this saved tensor leaves at once, and where its bytes came from.
   [[nodiscard]] bool leaves(const at::Tensor& tensor) const;
   [[nodiscard]] SavedOrigin origin_of(const at::Tensor& tensor) const;
+  // What is in a pager's hands stays there until unpin(); -1 = it is in none's.
+  [[nodiscard]] std::int32_t pin(const at::Tensor& tensor);
+  void unpin(std::int32_t piece);
   // Around the recorder's own work on the device.
   [[nodiscard]] std::int64_t begin_hook_span();
   void end_hook_span(std::int64_t begin_ns);
@@ -145,6 +156,10 @@ class StepRecorder final : public executor::StepDriver,
 
   // Rows of parameters in the order in which they were registered, which an executor relies on.
   void order_parameters();
+  void add_live_at_begin(const std::unordered_map<std::int64_t, RawStorage>& classes);
+  // What the pager does is none of the step's.
+  template <class Work>
+  void page(Work&& work);
   // That its gradient is one, if the step made it; one that an update uses up is gone at the end.
   void note_gradient(const at::Tensor& parameter);
   // Of a state named "PARAMETER.WHAT": the parameter's.
@@ -188,6 +203,7 @@ class StepRecorder final : public executor::StepDriver,
       reloaded_;  // by allocation serial of what came back
   executor::GradientHooks gradient_hooks_;
   std::unordered_set<std::int64_t> noted_gradients_;  // serials
+  std::exception_ptr paging_failure_;
   std::int64_t first_serial_ = 0;
   bool recording_ = false;
   std::optional<Error> failure_;

@@ -37,14 +37,16 @@ class CuptiTimingRecorder final : public TimingRecorder {
   Result<TimingPass> run(executor::Device& device, const StepFunctions& step,
                          const PassOptions& options) override {
     const executor::HostPool pool(device);
-    const RecordOptions recording{.host_pool = pool, .again = options.again};
+    const Result<std::unique_ptr<StatePager>> pager = make_pager(device, step, options);
+    if (!pager) return pager.error();
+    const RecordOptions recording{.host_pool = pool, .again = options.again, .pager = pager->get()};
     if (Status status = warm_up(device, step, options, recording); !status) {
       return status.error();
     }
     device.synchronize();
     if (Status status = recorder_->start(); !status) return status.error();
     const RawSpan first = run_sentinel(device);
-    Result<RawPass> pass = record_steps(device, step, options, pool);
+    Result<RawPass> pass = record_steps(device, step, options, recording);
     if (!pass) return pass.error();
     const RawSpan last = run_sentinel(device);
     Result<RawActivities> activities = recorder_->stop();
@@ -59,12 +61,13 @@ class CuptiTimingRecorder final : public TimingRecorder {
 
  private:
   Result<RawPass> record_steps(executor::Device& device, const StepFunctions& step,
-                               const PassOptions& options, const executor::HostPool& pool) {
+                               const PassOptions& options, const RecordOptions& recording) {
     const RecordMode mode =
         options.everything_offloaded ? RecordMode::offload_all : RecordMode::keep;
     Marker marker(*recorder_);
-    const RecordOptions light{
-        .light = true, .marker = &marker, .host_pool = pool, .again = options.again};
+    RecordOptions light = recording;
+    light.light = true;
+    light.marker = &marker;
     std::vector<RawPass> passes;
     QuietSteps steps(StepBudget::up_to(std::max<std::int64_t>(1, options.timing), 2, 5 * kSecond),
                      {.time_ns = options.wait_for_quiet ? 25 * kSecond : 0,
