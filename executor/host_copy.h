@@ -5,6 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
+
 #include "executor/device/device.h"
 #include "executor/host_pool.h"
 #include "executor/saved_view.h"
@@ -17,15 +19,19 @@ class HostCopy {
   // The tensor, one of the pool's device, may be freed or written afterwards. Precondition:
   // is_plain(tensor). Throws what HostPool::take() throws.
   HostCopy(HostPool& pool, const at::Tensor& tensor);
+  // Of a tensor with the same bytes as the one that this slot was copied from; nothing is copied.
+  HostCopy(Device& device, std::shared_ptr<const HostPool::Slot> slot, const at::Tensor& tensor);
 
   // Copies back into a new device buffer with this allocation tag; can be called many times.
   [[nodiscard]] at::Tensor load(std::int64_t tag) const;
   [[nodiscard]] Bytes bytes() const { return view_.range.size(); }
+  // Null where there are no bytes.
+  [[nodiscard]] const std::shared_ptr<const HostPool::Slot>& slot() const { return slot_; }
 
  private:
   Device* device_;
   SavedView view_;
-  HostPool::Slot slot_;
+  std::shared_ptr<const HostPool::Slot> slot_;
 };
 
 }  // namespace stowage::executor

@@ -1,5 +1,6 @@
 #include "executor/optimizer.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros_like.h>
@@ -61,7 +62,7 @@ class OneByOne : public Optimizer {
  protected:
   explicit OneByOne(std::vector<NamedTensor> parameters) : parameters_(std::move(parameters)) {}
 
-  // State that no plan has given a home is made as ever.
+  // A piece of state that no plan has given a home is made as ever.
   virtual void update(std::size_t parameter) = 0;
 
   std::vector<NamedTensor> parameters_;
@@ -90,6 +91,25 @@ class TorchOptimizer : public OneByOne {
 
 bool is_unmade(const at::Tensor& state) {
   return has_no_memory_yet(*state.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
+}
+
+// As the first step would make it, without its values.
+void give_memory(const at::Tensor& state) {
+  c10::StorageImpl* const storage =
+      state.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+  const at::Tensor memory =
+      at::empty({static_cast<std::int64_t>(storage->nbytes())}, state.options().dtype(at::kByte));
+  make_present(*storage,
+               std::move(memory.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks()));
+}
+
+template <class ParamState>
+void make_moments(const ParamState& state) {
+  for (at::Tensor moment : {state.exp_avg(), state.exp_avg_sq()}) {
+    if (!is_unmade(moment)) continue;
+    give_memory(moment);
+    moment.zero_();
+  }
 }
 
 std::string unmade_text(const NamedTensor& parameter, const char* what) {
@@ -134,12 +154,10 @@ class AdamOptimizer final : public TorchOptimizer<Torch, Options> {
 
  protected:
   void update(std::size_t parameter) override {
+    const at::NoGradGuard no_graph;
     auto& states = this->torch_[parameter]->state();
     const auto found = states.find(this->parameters_[parameter].tensor.unsafeGetTensorImpl());
-    if (found != states.end() &&
-        is_unmade(static_cast<const ParamState&>(*found->second).exp_avg())) {
-      states.erase(found);
-    }
+    if (found != states.end()) make_moments(static_cast<const ParamState&>(*found->second));
     TorchOptimizer<Torch, Options>::update(parameter);
   }
 };
@@ -204,7 +222,14 @@ class MasterOptimizer final : public OneByOne {
     const at::NoGradGuard no_graph;
     const at::Tensor& parameter = parameters_[i].tensor;
     Master& master = masters_[i];
-    if (master.torch == nullptr || is_unmade(master.weights)) {
+    if (master.torch != nullptr) {
+      if (is_unmade(master.weights)) {
+        give_memory(master.weights);
+        master.weights.copy_(parameter);
+      }
+      make_moments(static_cast<const ParamState&>(
+          *master.torch->state().at(master.weights.unsafeGetTensorImpl())));
+    } else {
       at::Tensor weights = at::empty_like(parameter, parameter.options().dtype(at::kFloat));
       weights.copy_(parameter);
       take(i, weights, at::zeros_like(weights), at::zeros_like(weights));

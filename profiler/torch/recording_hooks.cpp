@@ -59,7 +59,14 @@ void RecordingHooks::call_pack_hook(const at::Tensor& tensor) {
     return;
   }
   const HookSpan span(*link_);
-  copy_.emplace(pool_, tensor);
+  std::shared_ptr<const executor::HostPool::Slot> slot;
+  link_->with([&](StepRecorder& recorder) { slot = recorder.copy_of(tensor); });
+  if (slot != nullptr) {
+    copy_.emplace(pool_.device(), std::move(slot), tensor);
+  } else {
+    copy_.emplace(pool_, tensor);
+    link_->with([&](StepRecorder& recorder) { recorder.note_copy(tensor, copy_->slot()); });
+  }
   origin_.begin += executor::SavedView::of(tensor).range.begin;
 }
 

@@ -75,6 +75,7 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   segments_.begin();
   reloaded_.clear();
   noted_gradients_.clear();
+  copies_.clear();
   paging_failure_ = nullptr;
   failure_.reset();
   registered_ = std::move(registered);
@@ -483,6 +484,27 @@ bool StepRecorder::leaves(const at::Tensor& tensor) const {
   if (serial_of(tensor) < first_serial_) return false;
   const std::lock_guard lock(mutex_);
   return !pending_writes_.may_write(tensor);
+}
+
+StepRecorder::CopyKey StepRecorder::copy_key(const at::Tensor& tensor) const {
+  const ByteRange range = executor::SavedView::of(tensor).range;
+  return {device_.allocation_serial(tensor.storage().data()),
+          executor::KeptTensor::version_of(tensor), range.begin, range.end};
+}
+
+std::shared_ptr<const executor::HostPool::Slot> StepRecorder::copy_of(
+    const at::Tensor& tensor) const {
+  const CopyKey key = copy_key(tensor);
+  const std::lock_guard lock(mutex_);
+  const auto found = copies_.find(key);
+  return found == copies_.end() ? nullptr : found->second.lock();
+}
+
+void StepRecorder::note_copy(const at::Tensor& tensor,
+                             const std::shared_ptr<const executor::HostPool::Slot>& slot) {
+  const CopyKey key = copy_key(tensor);
+  const std::lock_guard lock(mutex_);
+  copies_[key] = slot;
 }
 
 std::int64_t StepRecorder::begin_hook_span() {

@@ -3,7 +3,9 @@
 // recording: every saved tensor is kept, or every one that this step created leaves at once.
 #pragma once
 
+#include <array>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -140,6 +142,12 @@ class StepRecorder final : public executor::StepDriver,
   // Whether this saved tensor leaves at once, and where its bytes came from.
   [[nodiscard]] bool leaves(const at::Tensor& tensor) const;
   [[nodiscard]] SavedOrigin origin_of(const at::Tensor& tensor) const;
+  // Where the bytes of a tensor that leaves lie already, because another saved tensor had them;
+  // null: nowhere. note_copy() says that they lie there now.
+  [[nodiscard]] std::shared_ptr<const executor::HostPool::Slot> copy_of(
+      const at::Tensor& tensor) const;
+  void note_copy(const at::Tensor& tensor,
+                 const std::shared_ptr<const executor::HostPool::Slot>& slot);
   // What is in a pager's hands stays there until unpin(); -1 = it is in none's.
   [[nodiscard]] std::int32_t pin(const at::Tensor& tensor);
   void unpin(std::int32_t piece);
@@ -155,6 +163,11 @@ class StepRecorder final : public executor::StepDriver,
   };
 
   // Rows of parameters in the order in which they were registered, which an executor relies on.
+  // What a range of bytes of the device is: its allocation, how often it was written, first byte
+  // and end.
+  using CopyKey = std::array<std::int64_t, 4>;
+  [[nodiscard]] CopyKey copy_key(const at::Tensor& tensor) const;
+
   void order_parameters();
   void add_live_at_begin(const std::unordered_map<std::int64_t, RawStorage>& classes);
   // What the pager does is none of the step's.
@@ -201,6 +214,7 @@ class StepRecorder final : public executor::StepDriver,
   PendingWrites pending_writes_;
   std::unordered_map<std::int64_t, SavedOrigin>
       reloaded_;  // by allocation serial of what came back
+  std::map<CopyKey, std::weak_ptr<const executor::HostPool::Slot>> copies_;
   executor::GradientHooks gradient_hooks_;
   std::unordered_set<std::int64_t> noted_gradients_;  // serials
   std::exception_ptr paging_failure_;
