@@ -151,6 +151,12 @@ TEST(OffloadedRecording, IsTheOrdinaryTraceOfGpt2WithEfficientAttentionAndAdamw)
   check("gpt2:layers=2,width=64,seq=32,vocab=128,attention=efficient", 2, "adamw");
 }
 
+// Where updates are in backward, state comes to the device and leaves in the midst of it.
+TEST(OffloadedRecording, IsTheOrdinaryTraceOfUpdatesInBackward) {
+  check("mlp:layers=4,width=64", 16, "sgd:update=backward");
+  check("gpt2:layers=2,width=64,seq=32,vocab=128", 2, "adamw:master=fp32,update=backward");
+}
+
 TEST(OffloadedRecording, IsTheOrdinaryTraceOfMlp) {
   check("mlp:layers=4,width=64", 16, "none");
 }

@@ -2,15 +2,19 @@
 // what happens to it when a step does not go as planned.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "cli/torch/session.h"
 #include "executor/absent_storage.h"
 #include "executor/planned_step.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/schedule/tenant_kind.h"
+#include "tests/profiler_torch/test_device.h"
 #include "tests/profiler_torch/twin_sessions.h"
+#include "tests/support/or_throw.h"
 #include "tests/support/schedule_parts.h"
 
 namespace stowage {
@@ -67,6 +71,59 @@ TEST_F(OptimizerState, IsAwayBetweenStepsAndThereAgainWhenThePlanIsGone) {
     twins_.expect_same_state(*plan);
   }
   testing::expect_same_bits(twins_.device(), state(), twins_.twin().optimizer_state());
+}
+
+std::unique_ptr<cli::Session> new_session(const std::string& optimizer) {
+  cli::RunFlags flags;
+  flags.device = testing::test_device_name();
+  flags.batch = 4;
+  flags.optimizer = optimizer;
+  flags.threads = 1;
+  cli::CommandFiles files;
+  return testing::or_throw(cli::Session::create(
+      testing::or_throw(cli::make_request("mlp:layers=2,width=32", flags, files))));
+}
+
+// The other pieces of a parameter's state stay: they are made where its first update is.
+TEST(OptimizerStateInPart, OfAParameterIsMadeInItsUpdate) {
+  for (const char* optimizer : {"adamw", "adamw:master=fp32", "adam:master=fp32,update=backward"}) {
+    for (std::size_t left_out = 0; left_out < 3; ++left_out) {
+      SCOPED_TRACE(optimizer + std::string(", every third from ") + std::to_string(left_out));
+      TwinSessions twins("mlp:layers=2,width=32", 4, optimizer);
+      simulator::Decisions decisions;
+      decisions.saved.resize(twins.trace().saved.size());
+      std::size_t pieces = 0;
+      for (const StorageClass each : twins.trace().storages.storage_class) {
+        const bool is_state = each == StorageClass::optimizer_state;
+        decisions.optimizer.state_streams.push_back(is_state && pieces++ % 3 != left_out);
+      }
+      auto lowered = simulator::lower(twins.index(), decisions);
+      ASSERT_TRUE(lowered.ok()) << lowered.error().text();
+      // The twins have made a step; these have not.
+      const auto planned = new_session(optimizer);
+      executor::PlannedStepOptions options;
+      options.optimizer_state = planned->step().state_maker();
+      auto plan = PlannedStep::create(planned->device(), twins.shared_trace(), lowered->schedule,
+                                      planned->step().parameters(), options);
+      ASSERT_TRUE(plan.ok()) << plan.error().text();
+      const auto plain = new_session(optimizer);
+      for (std::int64_t k = 0; k < 3; ++k) {
+        plain->step().prepare(k);
+        const double loss = plain->step().step();
+        planned->step().prepare(k);
+        (*plan)->begin_step();
+        EXPECT_EQ(planned->step().step(), loss);
+        const auto report = (*plan)->end_step();
+        ASSERT_TRUE(report.ok()) << report.error().text();
+        EXPECT_TRUE(report->on_plan) << report->first_difference;
+      }
+      (*plan)->materialise_all();
+      testing::expect_same_bits(planned->device(), planned->step().optimizer_state(),
+                                plain->step().optimizer_state());
+      testing::expect_same_bits(planned->device(), planned->step().parameters(),
+                                plain->step().parameters());
+    }
+  }
 }
 
 TEST_F(OptimizerState, HasToBeThere) {
