@@ -70,7 +70,7 @@ struct InspectReport {
   std::vector<GroupRow> classes;  // largest first
   std::vector<AliveRow> alive;    // largest first, all of them
   MovableBytes movable;
-  Nanoseconds step = 0;
+  Nanoseconds step = 0;  // as measured; of a step that did not fit its replay
   std::int64_t outermost_ops = 0;
   MemoryCurve curve;  // requested bytes on device 0
 };
