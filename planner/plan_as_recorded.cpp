@@ -58,6 +58,8 @@ bool has_automatic_points(const simulator::Decisions& decisions) {
   }
   const std::vector<bool>& state = decisions.optimizer.state_streams;
   if (std::find(state.begin(), state.end(), true) != state.end()) return true;
+  const std::vector<bool>& gradients = decisions.gradients.at_home;
+  if (std::find(gradients.begin(), gradients.end(), true) != gradients.end()) return true;
   return std::any_of(decisions.saved.begin(), decisions.saved.end(), [](const auto& decision) {
     return decision.decision == simulator::Decision::offload &&
            (decision.release.kind == simulator::ReleasePoint::Kind::automatic ||
