@@ -30,7 +30,9 @@ std::vector<LayerId> streaming_layers_of_state(const Trace& trace) {
   const std::vector<LayerId> of_parameters = streaming_layers(trace);
   std::vector<LayerId> layers(storages.size());
   for (std::size_t s = 0; s < storages.size(); ++s) {
-    if (storages.storage_class[s] != StorageClass::optimizer_state) continue;
+    const bool is_made_gradient =
+        storages.storage_class[s] == StorageClass::gradient && storages.alloc_event[s].valid();
+    if (storages.storage_class[s] != StorageClass::optimizer_state && !is_made_gradient) continue;
     const StorageId parameter = storages.parameter[s];
     if (parameter.valid()) layers[s] = of_parameters[parameter.index()];
   }

@@ -73,7 +73,7 @@ TEST(Gradients, LeaveBetweenMicroBatches) {
   for (const char* parts : {"*=2", "head=2"}) {
     SCOPED_TRACE(parts);
     MainJob job;
-    job.profile("gpt2:layers=2,width=64,heads=2,vocab=64", "4", "sgd", {"--micro-batches", parts});
+    job.profile("gpt2:layers=1,width=32,heads=2,vocab=32", "2", "sgd", {"--micro-batches", parts});
     const std::string segment = std::string(parts).substr(0, std::string(parts).find('='));
     write_plan(job, R"("budget": { "automatic_bytes": 0 },
       "gradients": [{"layer": "*", "place": "host"}],
@@ -87,6 +87,20 @@ TEST(Gradients, LeaveBetweenMicroBatches) {
               result.at("predicted").at("peak_requested_bytes"));
     EXPECT_GT(result.at("planned").at("loaded_bytes"), 0);
   }
+}
+
+// Of a step without an optimizer half of what it begins with is gradients.
+TEST(Gradients, LeaveWhereNothingElseFits) {
+  MainJob job;
+  job.profile("mlp:layers=4,width=256", "8", "none");
+  const Outcome without =
+      stowage({"plan", job.trace, "--budget", "58%", "--deny", "params,gradients", "--json"});
+  ASSERT_EQ(without.code, 1) << without.out;
+  job.make_plan({"--budget", "58%", "--deny", "params"});
+  const json plan = json::parse(std::ifstream(job.plan));
+  ASSERT_TRUE(plan.contains("gradients")) << plan;
+  EXPECT_EQ(plan.at("gradients")[0].at("place"), "host");
+  job.verify(true);
 }
 
 TEST(Gradients, OfNoLayerAreRefused) {
