@@ -76,9 +76,11 @@ Footprints::Footprints(const simulator::StepIndex& index, simulator::PeakKind ki
   is_previous_.assign(index.trace().storages.size(), false);
   find_saved(allowed);
   streaming_layer_ = streaming_layers(index.trace());
-  const std::vector<LayerId> of_state = streaming_layers_of_state(index.trace());
-  for (std::size_t s = 0; s < of_state.size(); ++s) {
-    if (of_state[s].valid()) streaming_layer_[s] = of_state[s];
+  for (const std::vector<LayerId>& others :
+       {streaming_layers_of_state(index.trace()), streaming_layers_of_gradients(index.trace())}) {
+    for (std::size_t s = 0; s < others.size(); ++s) {
+      if (others[s].valid()) streaming_layer_[s] = others[s];
+    }
   }
   if (allowed.parameters) find_model_state(Moves::parameters);
   if (allowed.optimizer) find_model_state(Moves::optimizer_state);
