@@ -54,8 +54,8 @@ void declare(CommandLine& line, PlanOptions& options) {
   line.option("--policy", "NAME[:k=v,..]", options.policy,
               "auto (default), or a policy (see stowage policies); then --budget is optional");
   line.option("--allow", "LIST", options.allow,
-              "auto decides these alone, of offload,recompute,params,optimizer,micro-batch "
-              "(default: all)");
+              "auto decides these alone, of offload,recompute,params,optimizer,gradients,"
+              "micro-batch (default: all)");
   line.option("--deny", "LIST", options.deny, "auto leaves these as they are");
   line.output("-o,--output", "P", options.output, "write the plan here; - or nothing: to stdout");
   line.option("--time-limit", "TIME", options.time_limit,
@@ -101,17 +101,20 @@ Result<planner::Allowed> allowed_by(const PlanOptions& options) {
         allowed.parameters = to;
       } else if (name == "optimizer") {
         allowed.optimizer = to;
+      } else if (name == "gradients") {
+        allowed.gradients = to;
       } else if (name == "micro-batch") {
         allowed.micro_batches = to;
       } else {
-        return usage_error(std::string(option) + ": '" + name + "' is nothing that auto decides",
-                           "a list of offload, recompute, params, optimizer, micro-batch");
+        return usage_error(
+            std::string(option) + ": '" + name + "' is nothing that auto decides",
+            "a list of offload, recompute, params, optimizer, gradients, micro-batch");
       }
     }
     return Unit{};
   };
   if (options.allow && options.deny) return usage_error("--allow and --deny", "give one of them");
-  if (options.allow) allowed = {false, false, false, false, false};
+  if (options.allow) allowed = {false, false, false, false, false, false};
   Status status = Unit{};
   if (options.allow) status = set("--allow", *options.allow, true);
   if (options.deny) status = set("--deny", *options.deny, false);

@@ -45,6 +45,10 @@ void make_absent(c10::StorageImpl& storage, const std::string& text) {
   storage.release_data_and_set_meta_custom_data_ptr_error_msg_(text);
 }
 
+bool is_absent(const c10::StorageImpl& storage) {
+  return storage.*member_of(storage_access::ThrowsTag{});
+}
+
 at::Tensor without_memory(const at::Tensor& like, at::ScalarType dtype, const std::string& text,
                           Filler fill) {
   const at::Tensor form = at::empty_like(like, like.options().device(at::kMeta).dtype(dtype));

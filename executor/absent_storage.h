@@ -13,6 +13,8 @@ namespace stowage::executor {
 
 // Gives its memory up; from then on every access throws c10::Error with this text.
 void make_absent(c10::StorageImpl& storage, const std::string& text);
+// make_absent() was called, or it has no memory yet.
+[[nodiscard]] bool is_absent(const c10::StorageImpl& storage);
 // The other way: this is its memory from now on.
 void make_present(c10::StorageImpl& storage, c10::DataPtr memory);
 

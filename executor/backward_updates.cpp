@@ -23,6 +23,15 @@ void BackwardUpdates::open() {
   for (Parameter& each : parameters_) each.is_updated = false;
 }
 
+void BackwardUpdates::close() {
+  is_open_ = false;
+  for (const Parameter& each : parameters_) {
+    TORCH_CHECK(!each.named.tensor.grad().defined(), "stowage: ", each.named.name,
+                " has a gradient that was not seen to arrive (somebody else's hook is in the way), "
+                "so it is not updated: leave update=backward out");
+  }
+}
+
 void BackwardUpdates::arrived(const at::Tensor& gradient_of) {
   const std::size_t row = row_of_.at(gradient_of.unsafeGetTensorImpl());
   Parameter& parameter = parameters_[row];

@@ -20,18 +20,32 @@ namespace stowage::executor {
 class BackwardUpdates {
  public:
   // `parameters` as the optimizer has them; it outlives this. From now on a gradient that arrives
-  // outside of open() .. close() is c10::Error out of backward(): a step in micro-batches, or a
+  // outside of during() is c10::Error out of backward(): a step in micro-batches, or a
   // backward of somebody else's, would update a parameter by a part of its gradient.
   BackwardUpdates(Optimizer& optimizer, const std::vector<NamedTensor>& parameters);
   BackwardUpdates(const BackwardUpdates&) = delete;
   BackwardUpdates& operator=(const BackwardUpdates&) = delete;
 
-  // Ahead of the step's one backward; c10::Error where a step has another.
+  // Around the step's one backward; c10::Error where a step has another. Behind an exception some
+  // parameters are updated and others are not: the next step is none of the same training.
+  template <class Backward>
+  void during(Backward&& backward) {
+    open();
+    try {
+      backward();
+    } catch (...) {
+      is_open_ = false;
+      throw;
+    }
+    close();
+  }
   void begin_step() { has_run_ = is_open_ = false; }
-  void open();
-  void close() { is_open_ = false; }
 
  private:
+  void open();
+  // c10::Error for a gradient that nobody told of: a hook of somebody else's is in the place of
+  // ours.
+  void close();
   void arrived(const at::Tensor& gradient_of);
 
   struct Parameter {

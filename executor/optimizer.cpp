@@ -232,7 +232,9 @@ class MasterOptimizer final : public OneByOne {
     } else {
       at::Tensor weights = at::empty_like(parameter, parameter.options().dtype(at::kFloat));
       weights.copy_(parameter);
-      take(i, weights, at::zeros_like(weights), at::zeros_like(weights));
+      const at::Tensor exp_avg = at::zeros_like(weights);
+      const at::Tensor exp_avg_sq = at::zeros_like(weights);
+      take(i, weights, exp_avg, exp_avg_sq);
     }
     master.weights.mutable_grad() = parameter.grad().to(at::kFloat);
     master.torch->step();

@@ -1,4 +1,4 @@
-// What PlannedStep::State does for parameters and optimizer state between steps.
+// What PlannedStep::State does for parameters, optimizer state and gradients between steps.
 #include <c10/util/Exception.h>
 
 #include <chrono>
@@ -18,6 +18,7 @@ void PlannedStep::State::adopt() {
   try {
     optimizer_state_.adopt();  // what is made of parameters is made while they are there
     parameters_.adopt();
+    gradients_.adopt();
   } catch (...) {
     device_.synchronize();  // no copy into the arena outlives it
     throw;
@@ -106,6 +107,7 @@ void PlannedStep::State::materialise_all() {
   materialise();
   const TurnLine::Place place(line_, next_turn());
   optimizer_state_.materialise();
+  gradients_.materialise();
 }
 
 std::vector<NamedTensor> PlannedStep::State::values() {
@@ -114,11 +116,10 @@ std::vector<NamedTensor> PlannedStep::State::values() {
   return parameters_.values();
 }
 
-std::vector<NamedTensor> PlannedStep::State::values(
-    const std::vector<NamedTensor>& optimizer_state) {
+std::vector<NamedTensor> PlannedStep::State::values(const std::vector<NamedTensor>& tensors) {
   const TurnLine::Place place(line_, next_turn());
   device_.synchronize();
-  return optimizer_state_.values_of(optimizer_state);
+  return gradients_.values_of(optimizer_state_.values_of(tensors));
 }
 
 }  // namespace stowage::executor

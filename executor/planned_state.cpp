@@ -35,7 +35,7 @@ AnchorKind anchor_kind(LayerEvent event) {
 PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
                           simulator::Schedule schedule, PlannedStepOptions options, HostArena arena,
                           PlannedParameters parameters, PlannedOptimizerState optimizer_state,
-                          Result<simulator::SkippedUpdate> skipped,
+                          PlannedGradients gradients, Result<simulator::SkippedUpdate> skipped,
                           std::vector<SegmentSpec> segments, std::vector<ChainSpec> chains)
     : device_(device),
       host_pool_(device),
@@ -51,6 +51,7 @@ PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
       cursor_(simulator::Step(*trace_), schedule_, program_),
       parameters_(std::move(parameters)),
       optimizer_state_(std::move(optimizer_state)),
+      gradients_(std::move(gradients)),
       saved_(device_, *trace_, schedule_, arena_.data(), options_) {
   if (skipped_) skipping_program_.emplace(skipped_->step.trace(), skipped_->schedule);
   for (const simulator::Tenant& tenant : schedule_.tenants) {
@@ -58,6 +59,7 @@ PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
     if (tenant.kind == &simulator::kSavedTensor) holder = &saved_;
     if (tenant.kind == &simulator::kParameter) holder = &parameters_;
     if (tenant.kind == &simulator::kOptimizerState) holder = &optimizer_state_;
+    if (tenant.kind == &simulator::kGradient) holder = &gradients_;
     STOWAGE_ASSERT(holder != nullptr);  // PlannedStep::create() has looked
     holders_.push_back(holder);
   }
@@ -81,6 +83,7 @@ void PlannedStep::State::begin() {
   if (streamed_out_) {
     parameters_.abort();
     optimizer_state_.abort();
+    gradients_.abort();
   }
   device_.begin_step();
   streamed_out_ = true;
@@ -99,6 +102,7 @@ void PlannedStep::State::begin() {
   if (memory_ != nullptr) memory_->begin_period();
   parameters_.begin();
   optimizer_state_.begin();
+  gradients_.begin();
   first_serial_ = device_.next_serial();
   off_plan_packs_ = 0;
   report_ = {};
@@ -169,6 +173,7 @@ void PlannedStep::State::finish(bool streamed_stays) {
   };
   put_away(parameters_);
   put_away(optimizer_state_);
+  put_away(gradients_);
   streamed_out_ = false;
 }
 
@@ -194,6 +199,7 @@ void PlannedStep::State::leave_plan() {
   saved_.leave_plan();
   parameters_.leave_plan();
   optimizer_state_.leave_plan();
+  gradients_.leave_plan();
 }
 
 template <class Work>

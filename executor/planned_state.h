@@ -24,6 +24,7 @@
 #include "executor/host_pool.h"
 #include "executor/kept_tensor.h"
 #include "executor/older_memory.h"
+#include "executor/planned_gradients.h"
 #include "executor/planned_optimizer_state.h"
 #include "executor/planned_parameters.h"
 #include "executor/planned_step.h"
@@ -43,8 +44,9 @@ class PlannedStep::State final : public SegmentHost,
   // `segments` and `chains` run again in `trace`.
   State(Device& device, std::shared_ptr<const Trace> trace, simulator::Schedule schedule,
         PlannedStepOptions options, HostArena arena, PlannedParameters parameters,
-        PlannedOptimizerState optimizer_state, Result<simulator::SkippedUpdate> skipped,
-        std::vector<SegmentSpec> segments, std::vector<ChainSpec> chains);
+        PlannedOptimizerState optimizer_state, PlannedGradients gradients,
+        Result<simulator::SkippedUpdate> skipped, std::vector<SegmentSpec> segments,
+        std::vector<ChainSpec> chains);
 
   // Once, ahead of the first begin(): takes over what streams.
   void adopt();
@@ -69,9 +71,9 @@ class PlannedStep::State final : public SegmentHost,
   void skip_update();
   void gradient_accumulated(const at::Tensor& parameter);
   void materialise();      // parameters
-  void materialise_all();  // and optimizer state
+  void materialise_all();  // and optimizer state and gradients
   std::vector<NamedTensor> values();
-  std::vector<NamedTensor> values(const std::vector<NamedTensor>& optimizer_state);
+  std::vector<NamedTensor> values(const std::vector<NamedTensor>& tensors);
 
   // What became of a saved tensor.
   struct Packed {
@@ -117,7 +119,8 @@ class PlannedStep::State final : public SegmentHost,
   [[nodiscard]] Bytes host_high_water() const {
     return std::max({saved_.arena_use().high_water(arena_.data()),
                      parameters_.arena_use().high_water(arena_.data()),
-                     optimizer_state_.arena_use().high_water(arena_.data())});
+                     optimizer_state_.arena_use().high_water(arena_.data()),
+                     gradients_.arena_use().high_water(arena_.data())});
   }
 
  private:
@@ -186,6 +189,7 @@ class PlannedStep::State final : public SegmentHost,
   GradientHooks gradient_hooks_;  // where instructions stand behind accumulations
   PlannedParameters parameters_;
   PlannedOptimizerState optimizer_state_;
+  PlannedGradients gradients_;
   SavedTenants saved_;
   std::vector<TenantHolder*> holders_;  // by tenant
   StepReport report_;                   // but for what the cursor knows

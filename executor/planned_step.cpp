@@ -181,9 +181,9 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
                  "", "", "plan again; a schedule from a plan is always ordered"};
   }
   for (const simulator::Tenant& tenant : schedule.tenants) {
-    const bool is_known = tenant.kind == &simulator::kSavedTensor ||
-                          tenant.kind == &simulator::kParameter ||
-                          tenant.kind == &simulator::kOptimizerState;
+    const bool is_known =
+        tenant.kind == &simulator::kSavedTensor || tenant.kind == &simulator::kParameter ||
+        tenant.kind == &simulator::kOptimizerState || tenant.kind == &simulator::kGradient;
     if (is_known) continue;
     return Error{
         ErrorCode::bad_input,
@@ -201,6 +201,9 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
       PlannedOptimizerState::create(device, *trace, schedule, parameters, options.optimizer_state,
                                     arena->data(), options.poison_device);
   if (!state) return state.error();
+  Result<PlannedGradients> gradients = PlannedGradients::create(
+      device, *trace, schedule, parameters, arena->data(), options.poison_device);
+  if (!gradients) return gradients.error();
   Result<PlannedParameters> planned = PlannedParameters::create(
       device, *trace, schedule, std::move(parameters), arena->data(), options.poison_device);
   if (!planned) return planned.error();
@@ -214,8 +217,8 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
       simulator::recorded_parts(unrolled->step.recording());
   std::unique_ptr<PlannedStep> step(new PlannedStep(std::make_shared<State>(
       device, std::move(trace), std::move(schedule), std::move(options), std::move(arena).value(),
-      std::move(planned).value(), std::move(state).value(), std::move(skipped),
-      segment_specs(unrolled->step.trace(), unrolled->step.segments()),
+      std::move(planned).value(), std::move(state).value(), std::move(gradients).value(),
+      std::move(skipped), segment_specs(unrolled->step.trace(), unrolled->step.segments()),
       chain_specs(unrolled->step.trace(), unrolled->step.segments()))));
   step->micro_batches_ = std::move(micro_batches);
   step->state_->adopt();
@@ -325,8 +328,8 @@ std::vector<NamedTensor> PlannedStep::values() {
   return state_->values();
 }
 
-std::vector<NamedTensor> PlannedStep::values(const std::vector<NamedTensor>& optimizer_state) {
-  return state_->values(optimizer_state);
+std::vector<NamedTensor> PlannedStep::values(const std::vector<NamedTensor>& tensors) {
+  return state_->values(tensors);
 }
 
 std::int64_t PlannedStep::first_serial() const {

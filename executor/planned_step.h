@@ -10,12 +10,12 @@
 //   tensor from there on leaving the device at once, and that is counted.
 // After an exception, or when a graph is dropped, begin_step() starts clean.
 //
-// Where the schedule streams parameters or optimizer state (executor/streamed_storages.h), those
-// are not on the device between steps: a touch throws c10::Error that names it and how it comes
-// back (materialise(), materialise_all()).
-// Their graphs must be dropped ahead of the next begin_step(), and no view of them kept. What was
-// written to a parameter is never lost, whatever ends the step: by an op that counts versions, or
-// between the driver's parameter_update() events (so not through .data() elsewhere in the step).
+// Where the schedule streams parameters or optimizer state, or has gradients on the host
+// (executor/streamed_storages.h), those are not on the device between steps: a touch throws
+// c10::Error that names it and how it comes back (materialise(), materialise_all()). Their graphs
+// must be dropped ahead of the next begin_step(), and no view of them kept. What was written to a
+// parameter is never lost, whatever ends the step: by an op that counts versions, or between the
+// driver's parameter_update() events (so not through .data() elsewhere in the step).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -66,8 +66,9 @@ struct StepReport {
   std::int64_t off_plan_packs = 0;  // saved tensors that left outside the plan
   Bytes offloaded_bytes = 0;
   Bytes reloaded_bytes = 0;
-  // Of parameters and optimizer state: loads and stores of the schedule, and what had to be stored
-  // beside it because somebody else wrote one, or because the step did not end as planned.
+  // Of parameters, optimizer state and gradients: loads and stores of the schedule, and what had to
+  // be stored beside it because somebody else wrote one, or because the step did not end as
+  // planned.
   Bytes loaded_bytes = 0;
   Bytes stored_bytes = 0;
   Bytes unplanned_stored_bytes = 0;
@@ -126,7 +127,7 @@ class PlannedStep final : public StepDriver {
   // steps only. May throw c10::OutOfMemoryError: everything that has room is back by then, nothing
   // is lost, and materialise() or begin_step() may follow.
   void materialise();
-  // And the optimizer's state: to save or to load it.
+  // And the optimizer's state and the gradients: to save or to load them.
   void materialise_all();
   // Brings back what drivers that are gone had no memory for. Throws as materialise() does; may
   // then be called again. Does nothing where nothing was left behind.
@@ -135,10 +136,10 @@ class PlannedStep final : public StepDriver {
   // brought back, else a CPU tensor over host memory, not to be written, valid until the next call
   // of this driver. Between steps.
   [[nodiscard]] std::vector<NamedTensor> values();
-  // The same of these pieces of the optimizer's state.
-  [[nodiscard]] std::vector<NamedTensor> values(const std::vector<NamedTensor>& optimizer_state);
-  // The parameters and the optimizer's state are not needed any more: the destructor does not bring
-  // them back, and a touch of one stays an error.
+  // The same of these pieces of the optimizer's state, or gradients.
+  [[nodiscard]] std::vector<NamedTensor> values(const std::vector<NamedTensor>& tensors);
+  // The parameters, the optimizer's state and the gradients are not needed any more: the destructor
+  // does not bring them back, and a touch of one stays an error.
   void leave_parameters() { leaves_parameters_ = true; }
   [[nodiscard]] Bytes host_bytes() const;  // of the arena
   // Measured: the end of the highest byte of the arena that a copy wrote or read since create(),

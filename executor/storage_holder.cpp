@@ -17,8 +17,8 @@ std::vector<StreamedStorages::Streamed> in_slots(const simulator::Schedule& sche
   for (const simulator::Tenant& tenant : schedule.tenants) {
     if (tenant.kind != &kind) continue;
     const StateStorage& storage = storages[streamed.size()];
-    STOWAGE_ASSERT(tenant.bytes == storage.bytes());
-    streamed.push_back({storage, arena + tenant.host_offset, kind.name});
+    STOWAGE_ASSERT(storage.tensors.empty() || tenant.bytes == storage.bytes());
+    streamed.push_back({storage, tenant.bytes, arena + tenant.host_offset, kind.name});
   }
   return streamed;
 }

@@ -1,5 +1,5 @@
-// StorageHolder: tenants of one kind with a home of their own (parameters, optimizer state) on a
-// running step. Owned by PlannedStep::State; private to executor/planned_*.cpp.
+// StorageHolder: tenants of one kind with a home of their own (parameters, optimizer state,
+// gradients) on a running step. Owned by PlannedStep::State; private to executor/planned_*.cpp.
 //
 //   adopt()            once, when the plan is made: what streams leaves its own memory
 //   begin()            what goes on over a step's end is loaded, if it is not there from the step
@@ -23,8 +23,8 @@ namespace stowage::executor {
 
 class StorageHolder : public TenantHolder {
  public:
-  // `storages`: in order of the schedule's tenants of this kind. Their slots, in `arena`, outlive
-  // all but what was materialised.
+  // `storages`: in order of the schedule's tenants of this kind; without tensors where each step
+  // has others. Their slots, in `arena`, outlive all but what was materialised.
   StorageHolder(Device& device, const simulator::Schedule& schedule,
                 const simulator::TenantKind& kind, const std::vector<StateStorage>& storages,
                 std::byte* arena, bool poison_buffers);
@@ -52,16 +52,15 @@ class StorageHolder : public TenantHolder {
  protected:
   [[nodiscard]] StreamedStorages& streamed() { return streamed_; }
   [[nodiscard]] const StreamedStorages& streamed() const { return streamed_; }
+  [[nodiscard]] std::size_t storage_of(StayId stay) const {
+    return static_cast<std::size_t>(stays_[stay.index()].storage);
+  }
 
  private:
   struct StorageStay {
     std::int32_t storage = -1;  // of streamed_; -1: the stay is of another kind
     bool wraps = false;
   };
-  [[nodiscard]] std::size_t storage_of(StayId stay) const {
-    return static_cast<std::size_t>(stays_[stay.index()].storage);
-  }
-
   StreamedStorages streamed_;
   std::vector<StorageStay> stays_;  // by stay
   std::vector<Bytes> bytes_;        // by storage

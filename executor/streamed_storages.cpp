@@ -19,7 +19,7 @@ namespace stowage::executor {
 namespace {
 
 constexpr std::byte kPoison{0xff};  // makes floats NaN
-constexpr const char* kOrAll = " (materialise_all() for optimizer state)";
+constexpr const char* kOrAll = " (materialise_all() for optimizer state and gradients)";
 
 std::string absent_text(const std::string& name) {
   return "stowage: " + name +
@@ -82,23 +82,21 @@ StreamedStorages::StreamedStorages(Device& device, std::vector<Streamed> storage
     : device_(device), poison_buffers_(poison_buffers) {
   for (Streamed& streamed : storages) {
     Entry& entry = entries_.emplace_back();
+    entry.bytes = streamed.bytes;
+    entry.slot = streamed.slot;
+    entry.what = streamed.what;
+    if (streamed.storage.tensors.empty()) {
+      entry.place = Place::none;
+      continue;
+    }
     const c10::Storage& real = streamed.storage.tensors.front().tensor.storage();
     entry.real_before = real.unsafeGetStorageImpl();
-    entry.bytes = streamed.storage.bytes();
-    entry.slot = streamed.slot;
     const bool is_made = !has_no_memory_yet(*real.unsafeGetStorageImpl());
     entry.serial = is_made ? device.allocation_serial(real.data()) : -1;
-    const auto add = [&](const at::Tensor& tensor, const std::string& name) {
-      for (const Member& member : entry.members) {
-        if (member.tensor.is_same(tensor)) return;
-      }
-      const std::string whole = std::string(streamed.what) + " " + name;
-      entry.members.push_back({tensor, whole, make_guard(real, whole), 0});
-    };
     for (const NamedTensor& each : streamed.storage.tensors) {
-      add(each.tensor, each.name);
+      add_member(entry, each.tensor, each.name);
       // A view that autograd knows holds its base, which then is one of ours too.
-      if (each.tensor.is_view()) add(at::Tensor(each.tensor._base()), each.name);
+      if (each.tensor.is_view()) add_member(entry, at::Tensor(each.tensor._base()), each.name);
     }
     const auto index = static_cast<std::int32_t>(entries_.size() - 1);
     by_storage_.emplace(entry.real_before, index);
@@ -108,12 +106,54 @@ StreamedStorages::StreamedStorages(Device& device, std::vector<Streamed> storage
   }
 }
 
+void StreamedStorages::add_member(Entry& entry, const at::Tensor& tensor,
+                                  const std::string& name) const {
+  for (const Member& member : entry.members) {
+    if (member.tensor.is_same(tensor)) return;
+  }
+  const std::string whole = std::string(entry.what) + " " + name;
+  entry.members.push_back({tensor, whole, make_guard(tensor.storage(), whole), 0});
+}
+
+void StreamedStorages::bind(std::size_t index, const NamedTensor& tensor) {
+  static_cast<void>(tensor.tensor.storage().data());  // throws where it is away
+  unbind(index);
+  Entry& entry = entries_[index];
+  add_member(entry, tensor.tensor, tensor.name);
+  entry.real_before = storage_of(tensor.tensor);
+  entry.place = Place::own;
+  by_storage_.insert_or_assign(entry.real_before, static_cast<std::int32_t>(index));
+  by_storage_.insert_or_assign(entry.members.front().guard.unsafeGetStorageImpl(),
+                               static_cast<std::int32_t>(index));
+  note_clean(entry);
+}
+
+void StreamedStorages::unbind(std::size_t index) {
+  Entry& entry = entries_[index];
+  by_storage_.erase(entry.real_before);
+  for (const Member& member : entry.members) {
+    by_storage_.erase(member.guard.unsafeGetStorageImpl());
+  }
+  if (entry.place == Place::present) point_at_guards(entry);
+  entry.members.clear();
+  entry.buffer.reset();
+  entry.real = c10::Storage();
+  entry.real_before = nullptr;
+  entry.place = Place::none;
+}
+
+at::Tensor StreamedStorages::bound(std::size_t index) const {
+  const Entry& entry = entries_[index];
+  return entry.members.empty() ? at::Tensor() : entry.members.front().tensor;
+}
+
 Status StreamedStorages::check() const {
   const auto refuse = [](const Entry& entry, const std::string& why, const std::string& hint) {
     return Error{ErrorCode::bad_input, entry.members.front().name + " cannot stream: " + why, "",
                  "", hint};
   };
   for (const Entry& entry : entries_) {
+    if (entry.place == Place::none) continue;
     const bool is_own = entry.place == Place::own;
     const bool at_real = is_own || entry.place == Place::present;
     const c10::StorageImpl* const real =
@@ -169,7 +209,7 @@ void StreamedStorages::note_clean(Entry& entry) {
 Bytes StreamedStorages::store_dirty(Entry& entry) {
   if (entry.slot == nullptr || !is_dirty(entry)) return 0;
   const CopyTicket ticket =
-      device_.copy_async(CopyLane::d2h, used(entry), entry.real.data(), entry.bytes);
+      device_.copy_async(CopyLane::d2h, used(entry), memory_of(entry), entry.bytes);
   if (needed(Wait::store_dirty)) device_.wait_blocking(ticket);
   note_clean(entry);
   return entry.bytes;
@@ -238,16 +278,18 @@ void StreamedStorages::finish_load(std::size_t index) {
 
 void StreamedStorages::start_store(std::size_t index) {
   Entry& entry = entries_[index];
-  STOWAGE_ASSERT(entry.place == Place::present);
-  entry.store = device_.copy_async(CopyLane::d2h, used(entry), entry.real.data(), entry.bytes);
+  STOWAGE_ASSERT(entry.place == Place::present || entry.place == Place::own);
+  STOWAGE_ASSERT(entry.slot != nullptr);
+  entry.store = device_.copy_async(CopyLane::d2h, used(entry), memory_of(entry), entry.bytes);
   note_clean(entry);
 }
 
 Bytes StreamedStorages::evict(std::size_t index) {
   Entry& entry = entries_[index];
-  STOWAGE_ASSERT(entry.place == Place::present);
+  STOWAGE_ASSERT(entry.place == Place::present || entry.place == Place::own);
   if (needed(Wait::evict)) device_.wait(entry.store);
   const Bytes stored = store_dirty(entry);
+  if (entry.place == Place::own) entry.real = entry.members.front().tensor.storage();
   point_at_guards(entry);
   entry.buffer.reset();
   entry.place = Place::absent;
@@ -284,7 +326,9 @@ void StreamedStorages::materialise() {
   std::exception_ptr first;
   for (const bool absent : {false, true}) {
     for (Entry& entry : entries_) {
-      if (entry.place == Place::own || (entry.place == Place::absent) != absent) continue;
+      if (entry.place == Place::own && needed(Wait::materialise)) device_.wait(entry.store);
+      const bool is_away = entry.place != Place::own && entry.place != Place::none;
+      if (!is_away || (entry.place == Place::absent) != absent) continue;
       try {
         materialise(entry);
       } catch (...) {
@@ -309,6 +353,11 @@ void StreamedStorages::materialise(Entry& entry) {
   entry.buffer.reset();
   entry.place = Place::own;
   entry.real = c10::Storage();  // its tensors alone hold it
+}
+
+const void* StreamedStorages::memory_of(const Entry& entry) {
+  const bool is_own = entry.place == Place::own;
+  return (is_own ? entry.members.front().tensor.storage() : entry.real).data();
 }
 
 bool StreamedStorages::is_present(std::size_t index) const {

@@ -1,11 +1,13 @@
-// StreamedStorages: storages of parameters, or of an optimizer's state, that are on the device only
-// for a while. Each one's bytes live in a slot of host memory; a load brings them into a buffer, a
-// store takes them back, an eviction gives the buffer up. Knows no plan:
+// StreamedStorages: storages of parameters, of an optimizer's state or of gradients that are on the
+// device only for a while. Each one's bytes live in a slot of host memory; a load brings them into
+// a buffer, a store takes them back, an eviction gives the buffer up. Knows no plan:
 // executor/storage_holder.h says when.
 //
-//   own memory --adopt--> absent --start_load--> loading --finish_load--> present --evict--> absent
-//   present    --hide--> loading
+//   own memory --adopt, evict--> absent --start_load--> loading --finish_load--> present
+//   present    --evict--> absent, --hide--> loading
 //   any place  --materialise--> own memory
+// One that another tensor is in each step (a gradient) has none ahead of bind(), and is in its own
+// memory behind that.
 //
 // What PyTorch sees. The StorageImpl stays the same one all the time, so that views that autograd
 // saved see the bytes of the next load, and keep no device memory alive. While it is not present it
@@ -56,9 +58,10 @@ struct StateStorage {
 class StreamedStorages {
  public:
   struct Streamed {
-    StateStorage storage;
-    // storage.bytes() of host memory, of nobody else; null: it has no home, so that what is written
-    // to it is lost when it leaves, and it comes back as zeros.
+    StateStorage storage;  // without tensors: what bind() will give
+    Bytes bytes = 0;
+    // So much host memory, of nobody else; null: it has no home, so that what is written to it is
+    // lost when it leaves, and it comes back as zeros.
     std::byte* slot = nullptr;
     const char* what = "parameter";  // ahead of its name, in messages
   };
@@ -82,11 +85,19 @@ class StreamedStorages {
   void start_load(std::size_t index, std::int64_t tag);
   // Compute issued from now on finds it present. Does nothing else when it is already.
   void finish_load(std::size_t index);
-  // Queues the copy of a present one to its slot.
+  // Queues the copy to its slot of one that is present, or in its own memory.
   void start_store(std::size_t index);
   // Compute waits for the store, then the memory is given up. Returns the bytes that had to be
   // copied first, the CPU waiting, because they were dirty: 0 when every write was stored.
   Bytes evict(std::size_t index);
+  // The storage is this tensor's from now on, in its own memory, whoever else holds it; what it was
+  // before is given up. Precondition: it has the bytes, of the device. Throws c10::Error where its
+  // memory is away under another plan.
+  void bind(std::size_t index, const NamedTensor& tensor);
+  // It is none any more.
+  void unbind(std::size_t index);
+  // The tensor of bind(); undefined behind unbind().
+  [[nodiscard]] at::Tensor bound(std::size_t index) const;
   // It is about to be written without a version (PyTorch's SGD writes through .data()).
   void mark_dirty(std::size_t index) { entries_[index].written = true; }
   // Nobody can touch what is present until its next finish_load(): for the time between steps, in
@@ -120,13 +131,13 @@ class StreamedStorages {
   // The serial of its memory at its first adoption: one number for all its buffers.
   [[nodiscard]] std::int64_t serial(std::size_t index) const { return entries_[index].serial; }
   // The tensor itself while it is present, else a CPU tensor over its slot: not to be written,
-  // valid until the next load. Precondition: copies are done (Device::synchronize).
+  // valid until the next load. Precondition: it has a home; copies are done (Device::synchronize).
   [[nodiscard]] at::Tensor value(const at::Tensor& tensor) const;
   // Of all copies since it was made, where the slots lie in one arena.
   [[nodiscard]] const ArenaUse& arena_use() const { return arena_use_; }
 
  private:
-  enum class Place : std::uint8_t { own, absent, loading, present };
+  enum class Place : std::uint8_t { none, own, absent, loading, present };
   struct Member {
     at::Tensor tensor;
     std::string name;
@@ -135,7 +146,8 @@ class StreamedStorages {
   };
   struct Entry {
     std::vector<Member> members;  // every TensorImpl that may point at the storage
-    c10::Storage real;            // null in its own memory: then nobody but the members holds it
+    const char* what = "";
+    c10::Storage real;  // null in its own memory: then nobody but the members holds it
     const c10::StorageImpl* real_before = nullptr;  // the last one, for by_storage_
     Bytes bytes = 0;
     std::byte* slot = nullptr;
@@ -147,8 +159,11 @@ class StreamedStorages {
     bool written = false;  // since the last copy to the host, as mark_dirty() says
   };
 
+  void add_member(Entry& entry, const at::Tensor& tensor, const std::string& name) const;
   void point_at_memory(Entry& entry, c10::DataPtr memory);
   void point_at_guards(Entry& entry);
+  // Of one that is present, or in its own memory.
+  [[nodiscard]] static const void* memory_of(const Entry& entry);
   [[nodiscard]] static bool is_dirty(const Entry& entry);
   static void note_clean(Entry& entry);
   Bytes store_dirty(Entry& entry);

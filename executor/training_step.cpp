@@ -106,13 +106,12 @@ void TrainingStep::prepare(std::int64_t index) {
 }
 
 void TrainingStep::backward(const BackwardRoot& root) const {
-  if (backward_updates_ != nullptr) backward_updates_->open();
-  if (file_.empty()) {
-    root.tensor.backward(root.gradient);
-  } else {
+  const auto run = [&] {
+    if (file_.empty()) return root.tensor.backward(root.gradient);
     run_user_code(file_ + ": its backward", [&] { root.tensor.backward(root.gradient); });
-  }
-  if (backward_updates_ != nullptr) backward_updates_->close();
+  };
+  if (backward_updates_ == nullptr) return run();
+  backward_updates_->during(run);
 }
 
 void TrainingStep::begin() {

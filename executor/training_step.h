@@ -55,7 +55,8 @@ class TrainingStep {
   // Returns the loss, exactly; where backward begins at a tensor with a gradient of its own, that
   // tensor's first element. Throws what PyTorch throws, and what the model's own code throws in
   // backward, which with options.file is c10::Error that names the file; then the next step is
-  // clean again, since it begins with zero_grad.
+  // clean again, since it begins with zero_grad (with OptimizerSpec::in_backward some parameters
+  // are updated by then).
   double step(Update update = Update::taken);
   double run(std::int64_t index);
   // The parts of a step. What happens between them (another load_batch() of the model, gradients

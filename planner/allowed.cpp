@@ -12,6 +12,7 @@ std::string Allowed::text() const {
   add(recompute, "recompute");
   add(parameters, "params");
   add(optimizer, "optimizer");
+  add(gradients, "gradients");
   add(micro_batches, "micro-batch");
   return text.empty() ? "nothing" : text;
 }

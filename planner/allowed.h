@@ -10,6 +10,7 @@ struct Allowed {
   bool recompute = true;      // segments run again in backward
   bool parameters = true;     // parameters stream
   bool optimizer = true;      // its state streams
+  bool gradients = true;      // leave behind their accumulation
   bool micro_batches = true;  // the step runs in those that it was recorded in besides
   bool operator==(const Allowed&) const = default;
 

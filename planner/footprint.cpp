@@ -73,19 +73,23 @@ Footprints::Footprints(const simulator::StepIndex& index, simulator::PeakKind ki
       counts_recompute_(allowed.recompute && index.trace().layer_tensors.size() > 0),
       positions_(static_cast<std::int32_t>(2 * index.event_count())) {
   unit_of_.assign(index.trace().storages.size(), -1);
+  is_previous_.assign(index.trace().storages.size(), false);
   find_saved(allowed);
   streaming_layer_ = streaming_layers(index.trace());
-  const std::vector<LayerId> of_state = streaming_layers_of_state(index.trace());
-  for (std::size_t s = 0; s < of_state.size(); ++s) {
-    if (of_state[s].valid()) streaming_layer_[s] = of_state[s];
+  for (const std::vector<LayerId>& others :
+       {streaming_layers_of_state(index.trace()), streaming_layers_of_gradients(index.trace())}) {
+    for (std::size_t s = 0; s < others.size(); ++s) {
+      if (others[s].valid()) streaming_layer_[s] = others[s];
+    }
   }
   if (allowed.parameters) find_model_state(Moves::parameters);
   if (allowed.optimizer) find_model_state(Moves::optimizer_state);
+  if (allowed.gradients) find_model_state(Moves::gradients);
   for (Movable& movable : movable_) find_dominant(movable);
   const Trace& trace = index.trace();
   std::vector<Bytes> all(static_cast<std::size_t>(positions_) + 1, 0);
   std::vector<Bytes> fixed = all;
-  std::vector<bool> is_movable(trace.storages.size(), false);
+  std::vector<bool> is_movable = is_previous_;
   for (const Movable& movable : movable_) {
     for (const StorageId storage : movable.storages) is_movable[storage.index()] = true;
   }
@@ -172,6 +176,11 @@ void Footprints::add_layer(const Movable& movable, Choice choice, Decisions& out
     for (const StorageId s : all) out.optimizer.state_streams[s.index()] = true;
     return;
   }
+  if (movable.what == Moves::gradients) {
+    out.gradients.at_home.resize(index_->trace().storages.size(), false);
+    for (const StorageId s : all) out.gradients.at_home[s.index()] = true;
+    return;
+  }
   simulator::ParameterDecisions& parameters = out.parameters;
   parameters.stream = kModes;
   parameters.shard_of.resize(index_->trace().storages.size(), -1);
@@ -207,7 +216,10 @@ Decisions Footprints::tight(const std::vector<Choice>& choices) const {
   simulator::ReloadPoint reload;
   reload.kind = simulator::ReloadPoint::Kind::unpack;
   Decisions out = decisions(choices, release, reload);
-  if (!out.parameters.stream.off() || !out.optimizer.state_streams.empty()) out.budget = 0;
+  if (!out.parameters.stream.off() || !out.optimizer.state_streams.empty() ||
+      !out.gradients.at_home.empty()) {
+    out.budget = 0;
+  }
   return out;
 }
 

@@ -19,17 +19,19 @@
 namespace stowage::planner {
 
 // What a Movable is. Prefixes and keys are made of it, by number.
-enum class Moves : std::uint8_t { saved_tensor, parameters, optimizer_state };
+enum class Moves : std::uint8_t { saved_tensor, parameters, optimizer_state, gradients };
 
 // What is decided about together: a storage of this step with at least one saved tensor that can be
-// offloaded, or the parameters of one layer that can stream, or the optimizer's state of these.
+// offloaded, or the parameters of one layer that can stream, or the optimizer's state or the
+// gradients of these.
 struct Movable {
   Moves what = Moves::saved_tensor;
   std::vector<StorageId> storages;  // one, or those of a layer and the layers inside
-  LayerId layer;  // whose parameters or state they are (streaming_layers.h); none: saved tensors
+  // Whose parameters, state or gradients they are (streaming_layers.h); none: saved tensors.
+  LayerId layer;
   std::vector<Option> options;  // `keep` first
   // When it can leave: its first pack; the end of the parameters' last use in forward; the step's
-  // begin for the optimizer's state.
+  // begin for the optimizer's state and for gradients.
   EventId leaves;
   // A choice with at most as many bytes as every other one at every position, if there is one.
   std::int32_t dominant = -1;
@@ -52,8 +54,9 @@ struct Movable {
   [[nodiscard]] Bytes range() const;
 };
 
-// What a transfer moves at least: a storage with saved tensors, one parameter, or one piece of
-// optimizer state, whatever else is decided about with it. Its options, `keep` first.
+// What a transfer moves at least: a storage with saved tensors, one parameter, one piece of
+// optimizer state or one gradient, whatever else is decided about with it. Its options, `keep`
+// first; of a gradient those hold also what the step before left, which goes with it.
 struct MovedUnit {
   StorageId storage;
   std::vector<Option> options;
@@ -94,10 +97,13 @@ class Footprints {
 
   // Of everything that can move, in order of movables.
   [[nodiscard]] const std::vector<MovedUnit>& units() const { return units_; }
-  // Of a parameter or piece of optimizer state that can stream.
+  // Of a parameter, piece of optimizer state or gradient that can leave.
   [[nodiscard]] const MovedUnit& unit_of(StorageId storage) const {
     return units_[static_cast<std::size_t>(unit_of_[storage.index()])];
   }
+
+  // It is the gradient that the step before left of one that can leave: part of that one's unit.
+  [[nodiscard]] bool is_previous(StorageId storage) const { return is_previous_[storage.index()]; }
 
   // As decisions: offloaded storages with these points, copies on the lanes. What streams is loaded
   // automatically; parameters of one mode are one shard.
@@ -111,6 +117,7 @@ class Footprints {
  private:
   void find_saved(const Allowed& allowed);
   void find_model_state(Moves what);
+  std::vector<FootprintSpan> kept_spans(StorageId storage);
   void find_dominant(Movable& movable);
   void add_layer(const Movable& movable, Choice choice, simulator::Decisions& out) const;
   void add_streaming(Moves what, Choice choice);
@@ -121,7 +128,8 @@ class Footprints {
   bool counts_recompute_;
   std::int32_t positions_;
   std::vector<Movable> movable_;
-  std::vector<LayerId> streaming_layer_;  // by storage, of parameters and optimizer state
+  std::vector<LayerId> streaming_layer_;  // by storage, of parameters, state and gradients
+  std::vector<bool> is_previous_;         // by storage
   // All of each such layer, what has to stay included.
   std::map<std::pair<Moves, LayerId>, std::vector<StorageId>> state_of_;
   std::vector<MovedUnit> units_;

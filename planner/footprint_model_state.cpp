@@ -1,4 +1,4 @@
-// The options for parameters and the optimizer's state.
+// The options for parameters, the optimizer's state and gradients.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -19,7 +19,14 @@ simulator::StreamMode mode_of(Choice choice) {
 }
 
 StorageClass class_of(Moves what) {
-  return what == Moves::parameters ? StorageClass::parameter : StorageClass::optimizer_state;
+  switch (what) {
+    case Moves::parameters:
+      return StorageClass::parameter;
+    case Moves::gradients:
+      return StorageClass::gradient;
+    default:
+      return StorageClass::optimizer_state;
+  }
 }
 
 // Where all of it stays when it streams in this way and is loaded on demand.
@@ -28,6 +35,7 @@ simulator::Movement stays_of(const simulator::StepIndex& index, const std::vecto
   if (what == Moves::optimizer_state) {
     return simulator::optimizer_state_stays(index, {.state_streams = streams});
   }
+  if (what == Moves::gradients) return simulator::gradient_stays(index, {.at_home = streams});
   simulator::ParameterDecisions streaming;
   streaming.stream = mode_of(choice);
   for (const bool each : streams) streaming.shard_of.push_back(each ? 0 : -1);
@@ -37,7 +45,9 @@ simulator::Movement stays_of(const simulator::StepIndex& index, const std::vecto
 simulator::Movement stays_on_demand(const simulator::StepIndex& index,
                                     const std::vector<bool>& streams, Moves what, Choice choice) {
   simulator::Movement movement = stays_of(index, streams, what, choice);
-  for (simulator::PlacedStay& stay : movement.stays) stay.wanted_load = stay.await;
+  for (simulator::PlacedStay& stay : movement.stays) {
+    if (!stay.is_made) stay.wanted_load = stay.await;
+  }
   simulator::merge_touching(index, movement);
   return movement;
 }
@@ -59,7 +69,7 @@ void Footprints::find_model_state(Moves what) {
     movable.storages.push_back(StorageId(s));
     unit_of_[s] = static_cast<std::int32_t>(units_.size());
     MovedUnit unit{StorageId(s), std::vector<Option>(1)};
-    unit.options.front().spans = {{0, positions_, storage_bytes(StorageId(s))}};
+    unit.options.front().spans = kept_spans(StorageId(s));
     units_.push_back(std::move(unit));
   }
   const std::size_t first = movable_.size();
@@ -72,11 +82,19 @@ void Footprints::find_model_state(Moves what) {
       spans.insert(spans.end(), own.begin(), own.end());
     }
   }
-  if (what == Moves::optimizer_state) {
-    add_streaming(what, Choice::always);
-    return;
-  }
+  if (what != Moves::parameters) return add_streaming(what, Choice::always);
   for (const Choice choice : kStreamChoices) add_streaming(what, choice);
+}
+
+// With what of a gradient the step before left.
+std::vector<FootprintSpan> Footprints::kept_spans(StorageId storage) {
+  const Storages& storages = index_->trace().storages;
+  const StorageId previous = index_->model_state_uses().previous_of(storage);
+  if (!previous.valid()) return {{0, positions_, storage_bytes(storage)}};
+  is_previous_[previous.index()] = true;
+  const std::int32_t made = 2 * storages.alloc_event[storage.index()].value + 1;
+  return {{0, 2 * storages.free_event[previous.index()].value + 1, storage_bytes(previous)},
+          {made, positions_, storage_bytes(storage)}};
 }
 
 // Options of what leaves in this way, and of their layers.
@@ -95,16 +113,21 @@ void Footprints::add_streaming(Moves what, Choice choice) {
       options.emplace_back();
       options.back().choice = choice;
     }
-    const auto start = static_cast<std::int32_t>(stay.wanted_load);
-    const auto evict = static_cast<std::int32_t>(stay.earliest_evict);
     const Bytes bytes = storage_bytes(storage);
-    options.back().spans.push_back({start, std::min(evict, positions_), bytes});
-    if (evict > positions_) options.back().spans.push_back({0, evict - positions_, bytes});
-    options.back().back.push_back({start, index_->trace().storages.bytes[s]});
-    if (what == Moves::optimizer_state && stay.has_store()) {
+    const auto evict = static_cast<std::int32_t>(stay.earliest_evict);
+    if (what != Moves::parameters && stay.has_store()) {
       const auto stored = static_cast<std::int32_t>(stay.store);
       options.back().out.push_back({stored, index_->trace().storages.bytes[s]});
     }
+    if (stay.is_made) {
+      options.back().made = 2 * index_->trace().storages.alloc_event[s].value + 1;
+      options.back().spans.push_back({options.back().made, evict, bytes});
+      continue;
+    }
+    const auto start = static_cast<std::int32_t>(stay.wanted_load);
+    options.back().spans.push_back({start, std::min(evict, positions_), bytes});
+    if (evict > positions_) options.back().spans.push_back({0, evict - positions_, bytes});
+    options.back().back.push_back({start, index_->trace().storages.bytes[s]});
   }
   for (Movable& movable : movable_) {
     if (movable.what == what) add_layer_option(movable, choice, movement);
@@ -128,7 +151,7 @@ void Footprints::add_layer_option(Movable& movable, Choice choice,
   if (!leaves) return;
   for (const simulator::PlacedStay& stay : movement.stays) {
     const std::size_t s = movement.tenants[stay.tenant.index()].storage.index();
-    if (streaming_layer_[s] != movable.layer) continue;
+    if (streaming_layer_[s] != movable.layer || stay.is_made) continue;
     const auto start = static_cast<std::int32_t>(stay.wanted_load);
     if (movable.what == Moves::parameters) {
       if (choice != Choice::forward) continue;

@@ -50,7 +50,7 @@ void describe(const Footprints& footprints, std::int32_t position, MemoryFloor& 
     }
   }
   for (std::size_t s = 0; s < trace.storages.size(); ++s) {
-    if (trace.storages.device[s] != 0) continue;
+    if (trace.storages.device[s] != 0 || footprints.is_previous(StorageId(s))) continue;
     FloorStorage alive;
     alive.storage = StorageId(s);
     const EventId alloc = trace.storages.alloc_event[s];

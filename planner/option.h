@@ -22,7 +22,7 @@ namespace stowage::planner {
 // keep: as recorded. Of a storage with saved tensors, shared: one copy out and back; separate: one
 // copy a saved view, one back an unpack ("share": false). Of parameters, forward, backward and
 // always: they stream in that mode (simulator/plan/stream_modes.h). Of optimizer state, always: it
-// streams. again: some structure of the
+// streams; of a gradient: it is at home but for what uses it. again: some structure of the
 // step computes it again in backward; which one is not said, so it is an option of bounds alone
 // (planner/allowed.h).
 enum class Choice : std::uint8_t { keep, shared, separate, forward, backward, always, again };
@@ -63,6 +63,9 @@ struct Option {
   std::vector<FootprintSpan> spans;
   std::vector<OptionCopy> out;
   std::vector<OptionCopy> back;
+  // Of a gradient: where it is made. Ahead of that the option frees what the step before left,
+  // which never comes back.
+  std::int32_t made = 0;
   // Of `again`: the op that makes it, and the least work of running that up to where it is saved.
   OpId made_by;
   Nanoseconds compute = 0;

@@ -15,6 +15,7 @@
 #include "simulator/lowering/lowering.h"
 #include "simulator/machine/rest_gain.h"
 #include "simulator/placement/placement.h"
+#include "simulator/plan/gradient_rules.h"
 #include "simulator/plan/optimizer_rules.h"
 #include "simulator/plan/parameter_shards.h"
 #include "simulator/step/plan_structure.h"
@@ -58,6 +59,8 @@ bool has_automatic_points(const simulator::Decisions& decisions) {
   }
   const std::vector<bool>& state = decisions.optimizer.state_streams;
   if (std::find(state.begin(), state.end(), true) != state.end()) return true;
+  const std::vector<bool>& gradients = decisions.gradients.at_home;
+  if (std::find(gradients.begin(), gradients.end(), true) != gradients.end()) return true;
   return std::any_of(decisions.saved.begin(), decisions.saved.end(), [](const auto& decision) {
     return decision.decision == simulator::Decision::offload &&
            (decision.release.kind == simulator::ReleasePoint::Kind::automatic ||
@@ -584,6 +587,7 @@ class Planner {
       plan.saved = rules->saved;
       plan.parameters = rules->parameters;
       plan.optimizer = rules->optimizer;
+      plan.gradients = rules->gradients;
       plan.budget.automatic = rules->automatic;
       if (const auto decisions = simulator::resolve(index_.trace(), plan)) {
         offer(base_, base_.evaluator().evaluate(*decisions));
@@ -614,6 +618,7 @@ class Planner {
     if (has_automatic_points(decisions)) rules.automatic = decisions.budget;
     rules.recompute = simulator::recompute_rules(recording, in.structure());
     rules.optimizer = simulator::to_optimizer_rules(trace, decisions.optimizer);
+    rules.gradients = simulator::to_gradient_rules(trace, decisions.gradients);
     return finish(std::move(rules));
   }
 
@@ -632,6 +637,7 @@ class Planner {
     plan.recompute = std::move(rules.recompute);
     plan.parameters = std::move(rules.parameters);
     plan.optimizer = std::move(rules.optimizer);
+    plan.gradients = std::move(rules.gradients);
     for (simulator::Structure::Parts& parts :
          simulator::recorded_parts(index_.step().recording())) {
       plan.micro_batches.push_back({std::move(parts.segment), parts.parts});

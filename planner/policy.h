@@ -36,6 +36,7 @@ struct PolicyRules {
   std::optional<Bytes> automatic;  // PlanBudget::automatic: 0 = at once and on demand
   std::vector<simulator::RecomputeRule> recompute{};
   std::vector<simulator::OptimizerRule> optimizer{};
+  std::vector<simulator::GradientRule> gradients{};
   std::vector<std::string> notes{};  // what of the system these rules leave out in this trace
 };
 

@@ -39,6 +39,7 @@ bool admits(const Allowed& allowed, const PolicyRules& rules) {
   const bool streams = rules.parameters && !rules.parameters->stream.off();
   return (allowed.offload || !offloads) && (allowed.parameters || !streams) &&
          (allowed.optimizer || rules.optimizer.empty()) &&
+         (allowed.gradients || rules.gradients.empty()) &&
          (allowed.recompute || !runs_again(rules));
 }
 
@@ -47,6 +48,7 @@ PolicyStart::PolicyStart(const PolicyRules& rules) : runs_again_(planner::runs_a
   plan_.recompute = rules.recompute;
   plan_.parameters = rules.parameters;
   plan_.optimizer = rules.optimizer;
+  plan_.gradients = rules.gradients;
   plan_.budget.automatic = rules.automatic;
 }
 

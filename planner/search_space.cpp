@@ -27,7 +27,7 @@ std::vector<Choice> SearchSpace::ways_of(std::size_t movable) const {
   const Movable& of = footprints_.movable()[movable];
   std::vector<Choice> ways = {of.allows(Choice::shared) ? Choice::shared : Choice::separate};
   if (of.what == Moves::parameters) ways.assign(kStreamChoices.begin(), kStreamChoices.end());
-  if (of.what == Moves::optimizer_state) ways = {Choice::always};
+  if (of.what == Moves::optimizer_state || of.what == Moves::gradients) ways = {Choice::always};
   const bool stays = of.dominant == static_cast<std::int32_t>(Choice::keep);
   std::erase_if(ways, [&](Choice choice) { return stays || !of.allows(choice); });
   return ways;
@@ -86,7 +86,7 @@ class MeritsOf {
       merits.idle = static_cast<double>(time_[next] - time_[movable.leaves.index()]);
       return merits;
     }
-    const bool comes_and_goes = movable.what == Moves::optimizer_state;
+    const bool comes_and_goes = movable.what != Moves::parameters;
     merits.moved += comes_and_goes ? 2 * merits.bytes : merits.bytes;
     const Option& option = *movable.option(way_out.choice);
     merits.idle = held(movable.options.front()) - held(option);
@@ -144,10 +144,15 @@ void SearchSpace::make_orders() {
              by([](const Merits& m) { return m.bytes / m.moved * m.idle; })};
   const std::vector<Order> all = std::move(orders_);
   orders_.clear();
-  // Model state that may leave besides, fewer kinds first.
+  // Model state that may leave besides, fewer kinds first. Gradients always, where they may: what
+  // can be done without them was searched for already (planner/plan_with_gradients.h).
   using Kinds = std::vector<Moves>;
-  for (const Kinds& kinds : {Kinds{}, Kinds{Moves::parameters}, Kinds{Moves::optimizer_state},
-                             Kinds{Moves::parameters, Moves::optimizer_state}}) {
+  for (Kinds kinds : {Kinds{}, Kinds{Moves::parameters}, Kinds{Moves::optimizer_state},
+                      Kinds{Moves::parameters, Moves::optimizer_state}}) {
+    const bool has_gradients = std::any_of(
+        all.front().begin(), all.front().end(),
+        [&](const WayOut& way_out) { return movable[way_out.movable].what == Moves::gradients; });
+    if (has_gradients) kinds.push_back(Moves::gradients);
     const auto is_of = [&](const WayOut& way_out) {
       return std::find(kinds.begin(), kinds.end(), movable[way_out.movable].what) != kinds.end();
     };
@@ -191,7 +196,7 @@ void SearchSpace::make_groups() {
             ? trace.layers.name[movable.layer.index()]
             : trace.saved
                   .site[footprints_.index().saved_of(movable.storages.front()).front().index()];
-    constexpr std::array kPrefix = {"", "shard ", "state "};  // as Moves
+    constexpr std::array kPrefix = {"", "shard ", "state ", "gradient "};  // as Moves
     by_name[kPrefix[static_cast<std::size_t>(movable.what)] + without_numbers(trace.string(name))]
         .push_back(m);
   }

@@ -26,9 +26,9 @@ class SearchSpace {
 
   // By preference all that can leave, in all ways but `always` of parameters: earliest, longest
   // idle, idle times bytes, largest, cheapest per byte moved: first without model state; then,
-  // where some can stream, with parameters, with optimizer state, with both, and the first and the
-  // last of these five also with it ahead of all others. Storages leave `shared` where that is
-  // allowed.
+  // where some can stream, with parameters, with optimizer state, with both (and gradients with
+  // each of these, the first included, where they may leave), and the first and the last of these
+  // five also with it ahead of all others. Storages leave `shared` where that is allowed.
   [[nodiscard]] const std::vector<Order>& orders() const { return orders_; }
   // The same, storages as in the tight plan where they leave there.
   [[nodiscard]] const std::vector<Order>& tight_orders() const { return tight_orders_; }

@@ -25,16 +25,34 @@ std::vector<LayerId> streaming_layers(const Trace& trace) {
   return layers;
 }
 
-std::vector<LayerId> streaming_layers_of_state(const Trace& trace) {
+namespace {
+
+// That which the parameter of each such storage streams with.
+template <class IsOne>
+std::vector<LayerId> layers_by_parameter(const Trace& trace, const IsOne& is_one) {
   const Storages& storages = trace.storages;
   const std::vector<LayerId> of_parameters = streaming_layers(trace);
   std::vector<LayerId> layers(storages.size());
   for (std::size_t s = 0; s < storages.size(); ++s) {
-    if (storages.storage_class[s] != StorageClass::optimizer_state) continue;
-    const StorageId parameter = storages.parameter[s];
-    if (parameter.valid()) layers[s] = of_parameters[parameter.index()];
+    if (!is_one(s) || !storages.parameter[s].valid()) continue;
+    layers[s] = of_parameters[storages.parameter[s].index()];
   }
   return layers;
+}
+
+}  // namespace
+
+std::vector<LayerId> streaming_layers_of_state(const Trace& trace) {
+  return layers_by_parameter(trace, [&](std::size_t s) {
+    return trace.storages.storage_class[s] == StorageClass::optimizer_state;
+  });
+}
+
+std::vector<LayerId> streaming_layers_of_gradients(const Trace& trace) {
+  return layers_by_parameter(trace, [&](std::size_t s) {
+    return trace.storages.storage_class[s] == StorageClass::gradient &&
+           trace.storages.alloc_event[s].valid();
+  });
 }
 
 std::vector<std::int32_t> shard_for_each_layer(const Trace& trace) {

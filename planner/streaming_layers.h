@@ -15,8 +15,10 @@ namespace stowage::planner {
 // storages).
 [[nodiscard]] std::vector<LayerId> streaming_layers(const Trace& trace);
 
-// The same for the optimizer's state: the layer that its parameter streams with.
+// The same for the optimizer's state, and for the gradients that the step makes: the layer that
+// their parameter streams with.
 [[nodiscard]] std::vector<LayerId> streaming_layers_of_state(const Trace& trace);
+[[nodiscard]] std::vector<LayerId> streaming_layers_of_gradients(const Trace& trace);
 
 // One shard for each of these layers, numbered from 0 in order of layers; -1 where there is none.
 [[nodiscard]] std::vector<std::int32_t> shard_for_each_layer(const Trace& trace);

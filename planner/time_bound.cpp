@@ -157,6 +157,9 @@ class StepBound {
     const Option* option;
     Time out;
     Nanoseconds start = 0;  // of the first of them, at the earliest; 0 where there is none
+    // Of model state each by itself: what is away has its last one behind it.
+    std::vector<Time> outs;
+    std::vector<Nanoseconds> starts;
     std::vector<Time> back;
   };
   struct UnitTimes {
@@ -230,6 +233,11 @@ class StepBound {
         if (given.valid()) pack = std::min(pack, given.index());
         of.start = resident_until(pack);
       }
+      for (const OptionCopy& copy : option.out) {
+        if (option.choice != Choice::always) break;
+        of.outs.push_back(time_of(link_.d2h, copy.bytes));
+        of.starts.push_back(resident_until(static_cast<std::size_t>(copy.position) / 2));
+      }
       for (const OptionCopy& copy : option.back) of.back.push_back(time_of(link_.h2d, copy.bytes));
     }
     units_.push_back(std::move(times));
@@ -248,13 +256,15 @@ class StepBound {
     Nanoseconds behind = std::numeric_limits<Nanoseconds>::max();  // compute after the copy back
     for (const OptionTimes& of : unit.options) {
       const Bytes freed = kept - of.option->bytes_at(position);
-      // What leaves behind this position only (optimizer state) was away at the step's begin.
-      const bool leaves_later =
-          !of.option->out.empty() && of.option->out.front().position > position;
-      const Time leaving = leaves_later ? Time() : of.out;
+      const auto [leaving, from] = leaving_at(of, position);
       out = out ? least(*out, leaving) : leaving;
-      start = std::min(start, leaves_later ? 0 : of.start);
+      start = std::min(start, from);
       if (freed <= 0) continue;
+      if (position < of.option->made) {  // of the step before
+        value = std::max(value, freed);
+        kept_free = std::max(kept_free, freed);
+        continue;
+      }
       // The next copy back that has not started on demand yet.
       const auto& copies = of.option->back;
       const auto next = std::upper_bound(
@@ -276,6 +286,18 @@ class StepBound {
     if (value > kept_free) {
       jobs.back.push_back({behind, back->all, back->moving, value - kept_free});
     }
+  }
+
+  // The copies out without which it is not away at this position, and their start at the earliest.
+  // What leaves behind it only (optimizer state) was away at the step's begin.
+  [[nodiscard]] static std::pair<Time, Nanoseconds> leaving_at(const OptionTimes& of,
+                                                               std::int32_t position) {
+    const std::vector<OptionCopy>& out = of.option->out;
+    if (!out.empty() && out.front().position > position) return {Time(), 0};
+    if (of.outs.empty()) return {of.out, of.start};
+    std::size_t last = 0;
+    while (last + 1 < out.size() && out[last + 1].position <= position) ++last;
+    return {of.outs[last], of.starts[last]};
   }
 
   // Compute's work from this position to the step's end, at least.

@@ -241,8 +241,15 @@ std::vector<Fact> facts_of(const simulator::Plan& plan) {
   }
   facts.text("saved: order", order);
   if (plan.parameters) add_parameters(*plan.parameters, facts);
-  facts.section("optimizer");
+  facts.section("gradients");
   std::string rules;
+  for (const simulator::GradientRule& rule : plan.gradients) {
+    facts.text("gradients." + rule.layer + ": place", name_of(rule.place));
+    rules += (rules.empty() ? "" : " > ") + rule.layer;
+  }
+  facts.text("gradients: order", rules);
+  facts.section("optimizer");
+  rules.clear();
   for (const simulator::OptimizerRule& rule : plan.optimizer) {
     facts.text("optimizer." + rule.layer + ": state", name_of(rule.state));
     rules += (rules.empty() ? "" : " > ") + rule.layer;

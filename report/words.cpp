@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "simulator/plan/gradient_rules.h"
 #include "simulator/plan/optimizer_rules.h"
 #include "simulator/plan/parameter_shards.h"
 #include "simulator/step/unroll.h"
@@ -131,10 +132,23 @@ std::string optimizer_line(const Trace& trace, const simulator::Plan& plan) {
          " streams, on the device only for its update.\n";
 }
 
+std::string gradients_line(const Trace& trace, const simulator::Plan& plan) {
+  const auto decisions = simulator::resolve_gradients(trace, plan.gradients);
+  if (!decisions) return "";
+  const std::vector<LayerId> layer_of = simulator::layers_of_gradients(trace);
+  std::set<LayerId> layers;
+  for (std::size_t s = 0; s < decisions->at_home.size(); ++s) {
+    if (decisions->at_home[s]) layers.insert(layer_of[s]);
+  }
+  if (layers.empty()) return "";
+  return "Gradients of " + count_of(static_cast<std::int64_t>(layers.size()), "layer") +
+         " leave once they have accumulated, on the device only for what uses them.\n";
+}
+
 }  // namespace
 
 std::string streaming_lines(const Trace& trace, const simulator::Plan& plan) {
-  return parameters_line(trace, plan) + optimizer_line(trace, plan);
+  return parameters_line(trace, plan) + gradients_line(trace, plan) + optimizer_line(trace, plan);
 }
 
 }  // namespace stowage::report

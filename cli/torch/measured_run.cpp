@@ -23,10 +23,12 @@ Bytes bytes_of(const std::vector<executor::NamedTensor>& tensors) {
   return bytes;
 }
 
-// `plan` knows where parameters and optimizer state are; null = in their own memory.
+// `plan` knows where parameters, optimizer state and gradients are; null = in their own memory.
 Status dump_step(Session& session, executor::PlannedStep* plan, std::int64_t step, double loss,
                  executor::TensorDumpWriter& writer) {
-  const std::vector<executor::NamedTensor> gradients = session.step().gradients();
+  const std::vector<executor::NamedTensor> own_gradients = session.step().gradients();
+  const std::vector<executor::NamedTensor> gradients =
+      plan != nullptr ? plan->values(own_gradients) : own_gradients;
   const std::vector<executor::NamedTensor> parameters =
       plan != nullptr ? plan->values() : session.step().parameters();
   const std::vector<executor::NamedTensor> own_state = session.step().optimizer_state();

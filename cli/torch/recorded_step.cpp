@@ -56,6 +56,7 @@ Result<Trace> record_here(const RecordingRequest& request, const StepUnderPlan* 
   profiler::PassOptions options;
   options.warmup = request.warmup;
   options.memory_limit = request.memory_limit.value_or(0);
+  options.restores_state = false;
   options.progress = note;
   if (under != nullptr) options.again = under->again();
   return guarded([&]() -> Result<Trace> { return profiler::record_passes(passes, options); });

@@ -115,6 +115,7 @@ struct ChildArguments {
     options.everything_offloaded = everything_offloaded;
     options.clean_step_ns = clean_step_ns.value_or(0);
     options.memory_limit = memory_limit.value_or(0);
+    options.restores_state = false;
     return options;
   }
 

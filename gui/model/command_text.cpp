@@ -73,7 +73,7 @@ std::string command_text(const Simulated& simulated, const std::string& plan_fil
            simulator::name_of(plan.budget.on) + placement_words(simulated) + " -o plan.json";
   }
   const bool nothing = !edited && plan.saved.empty() && plan.recompute.empty() &&
-                       !plan.parameters && plan.optimizer.empty();
+                       !plan.parameters && plan.optimizer.empty() && plan.gradients.empty();
   if (nothing && set.empty()) return "stowage inspect " + trace;
   if (nothing) return "stowage simulate " + trace + placement_words(simulated) + set;
   return "stowage simulate " + trace + " --plan plan.json" + set;

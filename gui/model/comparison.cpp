@@ -115,6 +115,8 @@ void add_moved_by_layer(const Simulated& simulated, std::vector<Fact>& facts) {
         {kByLayer, name + ": parameters_bytes", FactUnit::bytes, bytes[&simulator::kParameter]});
     facts.push_back({kByLayer, name + ": optimizer_state_bytes", FactUnit::bytes,
                      bytes[&simulator::kOptimizerState]});
+    facts.push_back(
+        {kByLayer, name + ": gradients_bytes", FactUnit::bytes, bytes[&simulator::kGradient]});
   }
 }
 
@@ -180,6 +182,7 @@ std::vector<Fact> facts_of(const Simulated& simulated) {
   add(facts, "parameters_streamed", FactUnit::number, optional(count(simulator::kParameter)));
   add(facts, "optimizer_state_streamed", FactUnit::number,
       optional(count(simulator::kOptimizerState)));
+  add(facts, "gradients_on_host", FactUnit::number, optional(count(simulator::kGradient)));
   add_moved_by_layer(simulated, facts);
   return facts;
 }

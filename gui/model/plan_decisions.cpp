@@ -89,6 +89,7 @@ Decisions in_step(const StepIndex& index, const PlanDecisions& decisions) {
   made.parameters = decisions.parameters;
   made.parameters.shard_of = column_in_step(index, decisions.parameters.shard_of, kResident);
   made.optimizer.state_streams = column_in_step(index, decisions.optimizer.state_streams, false);
+  made.gradients.at_home = column_in_step(index, decisions.gradients.at_home, false);
   return made;
 }
 
@@ -126,6 +127,7 @@ PlanDecisions in_recording(const StepIndex& index, const LayerCalls& calls,
   made.parameters.shard_of = column_in_recording(index, decisions.parameters.shard_of, kResident);
   made.optimizer.state_streams =
       column_in_recording(index, decisions.optimizer.state_streams, false);
+  made.gradients.at_home = column_in_recording(index, decisions.gradients.at_home, false);
   return made;
 }
 

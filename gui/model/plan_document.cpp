@@ -172,7 +172,8 @@ const PlanDecisions& PlanDocument::rows_now() const {
 bool PlanDocument::push_rows(PlanDecisions decisions, const QString& what) {
   const PlanDecisions& before = rows_now();
   if (decisions.saved == before.saved && decisions.parameters == before.parameters &&
-      decisions.optimizer == before.optimizer && decisions.segments == before.segments) {
+      decisions.optimizer == before.optimizer && decisions.gradients == before.gradients &&
+      decisions.segments == before.segments) {
     return false;
   }
   PlanState state = *state_;

@@ -7,6 +7,7 @@
 #include "planner/budget.h"
 #include "report/plans_trace.h"
 #include "simulator/machine/calibration_settings.h"
+#include "simulator/plan/gradient_rules.h"
 #include "simulator/plan/optimizer_rules.h"
 #include "simulator/plan/parameter_shards.h"
 #include "simulator/step/plan_structure.h"
@@ -177,6 +178,7 @@ simulator::Plan plan_for_writing(const Simulated& simulated, const std::string& 
                                            index.of_segment());
     plan.saved.insert(plan.saved.end(), moved.begin(), moved.end());
     plan.parameters = simulator::to_parameters(trace, simulated.decisions->parameters);
+    plan.gradients = simulator::to_gradient_rules(trace, simulated.decisions->gradients);
     plan.optimizer = simulator::to_optimizer_rules(trace, simulated.decisions->optimizer);
   }
   // What a search proved is of its own plan, and a file's reader takes it for the recorded

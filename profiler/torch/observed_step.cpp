@@ -37,6 +37,7 @@ Result<RawPass> observe(executor::Device& device, const StepFunctions& step, Rec
     if (const std::exception_ptr why = recorder.paging_failure()) std::rethrow_exception(why);
     throw;
   }
+  if (const std::exception_ptr why = recorder.paging_failure()) std::rethrow_exception(why);
   return recorder.end_step();
 }
 

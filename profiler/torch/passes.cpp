@@ -52,7 +52,9 @@ Result<std::unique_ptr<StatePager>> make_pager(executor::Device& device, const S
     limit = environment.device_memory;
   }
   const RegisteredTensors known = step.registered();
-  return StatePager::create(device, known.parameters, known.optimizer_state, limit / 4);
+  auto pager = StatePager::create(device, known.parameters, known.optimizer_state, limit / 4);
+  if (pager && *pager != nullptr && options.restores_state) (*pager)->keep_until_restored();
+  return pager;
 }
 
 Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& step,
@@ -96,6 +98,10 @@ Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& 
   return clean;
 }
 
+Status restore(StatePager* pager, const PassOptions& options) {
+  return pager != nullptr && options.restores_state ? pager->restore() : Status(Unit{});
+}
+
 Result<ObservedPasses> run_observed_passes(executor::Device& device, const StepFunctions& step,
                                            const PassOptions& options) {
   options.report("warm-up");
@@ -127,6 +133,7 @@ Result<ObservedPasses> run_observed_passes(executor::Device& device, const StepF
   Result<RawPass> pass = observe(device, step, RecordMode::offload_all, index, recording);
   if (!pass) return pass.error();
   passes.offload_all = std::move(pass).value();
+  if (Status status = restore(pager->get(), options); !status) return status.error();
   return passes;
 }
 

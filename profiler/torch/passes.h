@@ -48,6 +48,9 @@ struct PassOptions {
   // Device bytes that the step may use, 0 = all that the device has. With everything offloaded a
   // quarter of it is for model state, the rest of which is on the host meanwhile (StatePager).
   Bytes memory_limit = 0;
+  // Behind the passes all of it comes back to the device, and it is an error when it does not fit.
+  // False: the model is of no use any more.
+  bool restores_state = true;
   // In every step that is observed; steps of the caller's that are not observed do the same.
   RunsAgain again{};
   // Called before each part of a recording with its name, between steps, by the calling thread. May
@@ -73,10 +76,12 @@ struct ObservedPasses {
 };
 
 // For a step with everything offloaded: what its steps are observed with. Null where everything is
-// kept, and where model state cannot leave. Errors: StatePager::create().
+// kept, and where model state cannot leave. Errors: StatePager::create(). restore() of a null one
+// does nothing.
 [[nodiscard]] Result<std::unique_ptr<StatePager>> make_pager(executor::Device& device,
                                                              const StepFunctions& step,
                                                              const PassOptions& options);
+[[nodiscard]] Status restore(StatePager* pager, const PassOptions& options);
 
 // Runs warm-up, the structure steps (none with everything_offloaded) and one offload_all step.
 // Batches are numbered on from `first_index`. A pass that throws leaves the device and the driver

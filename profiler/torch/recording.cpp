@@ -91,6 +91,12 @@ class Recorder {
     take(*results);
     on_gpu_ = results->on_gpu;
     options_.clean_step_ns = recording_.clean.step_ns;
+    if (recording_.clean.out_of_memory && !options_.again.empty()) {
+      return Error{ErrorCode::condition,
+                   "the step runs out of memory with everything kept, and what runs again is not "
+                   "recorded with everything offloaded",
+                   "", "", "record it where it fits: a larger --memory-limit, a smaller batch"};
+    }
     if (recording_.clean.out_of_memory) {
       options_.everything_offloaded = true;
       warn(

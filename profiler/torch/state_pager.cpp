@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "executor/absent_storage.h"
+#include "executor/device/first_line.h"
 #include "executor/dispatched_op.h"
 #include "executor/optimizer.h"
 #include "executor/saved_view.h"
@@ -63,7 +64,7 @@ Result<std::unique_ptr<StatePager>> StatePager::create(
   for (std::size_t i = 0; i < states.size(); ++i) {
     const Bytes own = slot_bytes(states[i]);
     const char* const what = i < first_state ? "parameter" : "optimizer state";
-    streamed.push_back({states[i], own > 0 ? slot : nullptr, what});
+    streamed.push_back({states[i], states[i].bytes(), own > 0 ? slot : nullptr, what});
     slot += own;
   }
   std::unique_ptr<StatePager> pager(
@@ -89,18 +90,32 @@ StatePager::StatePager(executor::Device& device, executor::HostArena arena,
       is_unmade_(streamed.size(), false),
       pins_(streamed.size(), 0) {
   for (std::size_t i = 0; i < streamed.size(); ++i) {
-    const std::int64_t serial = storages_.serial(i);
-    pieces_.push_back({serial >= 0 ? serial : new_serial(device), streamed[i].storage.bytes()});
+    pieces_.push_back({storages_.serial(i), streamed[i].storage.bytes()});
   }
 }
 
 StatePager::~StatePager() {
+  if (!must_restore_) return;
+  try {
+    static_cast<void>(restore());
+  } catch (const std::exception&) {
+    // A device that failed: there is nothing to bring anything back to.
+  }
+}
+
+Status StatePager::restore() {
+  must_restore_ = false;
   try {
     device_.synchronize();
     storages_.materialise();
-  } catch (const std::exception&) {
-    // What has no room stays on the host, and says so when it is used.
+  } catch (const c10::OutOfMemoryError& error) {
+    return Error{ErrorCode::condition,
+                 "model state that was on the host while the step was recorded does not fit the "
+                 "device any more, and is lost: " +
+                     executor::first_line(error.what_without_backtrace()),
+                 "", "", "load it again; drop gradients and optimizer state ahead of a recording"};
   }
+  return Unit{};
 }
 
 bool StatePager::needs(c10::ArrayRef<const c10::IValue> inputs) const {
@@ -115,9 +130,17 @@ bool StatePager::needs(c10::ArrayRef<const c10::IValue> inputs) const {
 }
 
 void StatePager::use(c10::ArrayRef<const c10::IValue> inputs) {
-  for (const c10::IValue& input : inputs) {
-    executor::visit_tensors(input, [&](const at::Tensor& tensor, std::int32_t) { use(tensor); });
+  std::vector<std::int32_t> pinned;  // one does not drive another one out
+  try {
+    for (const c10::IValue& input : inputs) {
+      executor::visit_tensors(
+          input, [&](const at::Tensor& tensor, std::int32_t) { pinned.push_back(pin(tensor)); });
+    }
+  } catch (...) {
+    for (const std::int32_t piece : pinned) unpin(piece);
+    throw;
   }
+  for (const std::int32_t piece : pinned) unpin(piece);
 }
 
 void StatePager::use(const at::Tensor& tensor) {
@@ -131,6 +154,17 @@ void StatePager::use(const at::Tensor& tensor) {
     present_.push_back(piece);
   }
   storages_.show(piece, tensor);
+  hold(piece);
+}
+
+void StatePager::hold(std::size_t piece) {
+  const auto is_in = [piece](const std::vector<std::size_t>& pieces) {
+    return std::find(pieces.begin(), pieces.end(), piece) != pieces.end();
+  };
+  if (!is_in(updating_) || is_in(held_)) return;
+  held_.push_back(piece);
+  const std::lock_guard lock(mutex_);
+  ++pins_[piece];
 }
 
 void StatePager::load(std::size_t piece) {
@@ -191,12 +225,15 @@ void StatePager::unpin(std::int32_t piece) {
   --pins_[static_cast<std::size_t>(piece)];
 }
 
-void StatePager::note_update(const at::Tensor& parameter) {
-  use(parameter);
+void StatePager::begin_update(const at::Tensor& parameter) {
+  end_update();  // of one that threw
+  const auto [begin, end] = of_parameter_.equal_range(parameter.unsafeGetTensorImpl());
+  for (auto each = begin; each != end; ++each) updating_.push_back(each->second);
   if (const std::int32_t piece = piece_of(parameter); piece >= 0) {
+    updating_.push_back(static_cast<std::size_t>(piece));
+    use(parameter);
     storages_.mark_dirty(static_cast<std::size_t>(piece));
   }
-  const auto [begin, end] = of_parameter_.equal_range(parameter.unsafeGetTensorImpl());
   std::vector<std::size_t> made;
   for (auto each = begin; each != end; ++each) {
     const std::size_t piece = each->second;
@@ -206,7 +243,16 @@ void StatePager::note_update(const at::Tensor& parameter) {
   if (made.empty()) return;
   std::sort(made.begin(), made.end());
   const std::size_t events = device_.setup_history().events.size();
-  for (const std::size_t piece : made) births_.push_back({events, piece});
+  for (const std::size_t piece : made) {
+    pieces_[piece].serial = new_serial(device_);
+    births_.push_back({events, piece});
+  }
+}
+
+void StatePager::end_update() {
+  for (const std::size_t piece : held_) unpin(static_cast<std::int32_t>(piece));
+  held_.clear();
+  updating_.clear();
 }
 
 std::int32_t StatePager::piece_of(const at::Tensor& tensor) const {
@@ -217,9 +263,10 @@ std::int32_t StatePager::piece_of(const at::Tensor& tensor) const {
   return found == by_buffer_.end() ? -1 : static_cast<std::int32_t>(found->second);
 }
 
-std::int64_t StatePager::serial_of(const at::Tensor& tensor) const {
+std::optional<std::int64_t> StatePager::serial_of(const at::Tensor& tensor) const {
   const std::int32_t piece = piece_of(tensor);
-  return piece < 0 ? -1 : pieces_[static_cast<std::size_t>(piece)].serial;
+  if (piece < 0) return std::nullopt;
+  return pieces_[static_cast<std::size_t>(piece)].serial;
 }
 
 bool StatePager::is_piece(std::int64_t serial) const {

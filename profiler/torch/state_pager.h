@@ -7,6 +7,7 @@
 //   end_op()      behind an outermost op: more than `most_bytes` leave
 //   pin(), unpin()  around the time in which something holds the memory of a piece
 //   rest()        between steps: everything leaves
+//   restore()     behind the last step: everything comes back
 //
 // Optimizer state that no step has made yet (executor/absent_storage.h) has no home where it begins
 // with zeros: a recording needs no training, so each of its loads is zeros again, and the host need
@@ -22,6 +23,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -44,8 +46,11 @@ class StatePager {
       const std::vector<executor::NamedTensor>& optimizer_state, Bytes most_bytes);
   StatePager(const StatePager&) = delete;
   StatePager& operator=(const StatePager&) = delete;
-  // Brings everything back to the device, as far as there is room; pieces without a home are zeros.
+  // As restore(), where keep_until_restored() was asked for and nobody did (an exception), as far
+  // as there is room.
   ~StatePager();
+
+  void keep_until_restored() { must_restore_ = true; }
 
   // Whether use() would have something to load.
   [[nodiscard]] bool needs(c10::ArrayRef<const c10::IValue> inputs) const;
@@ -55,18 +60,26 @@ class StatePager {
   [[nodiscard]] bool has_too_many() const { return present_bytes_ > most_bytes_; }
   void end_op();
   void rest();
+  // Brings everything back into memory of its own; what has no home is zeros. Error (condition):
+  // there is no room for all of it, and what has none is lost with the pager.
+  [[nodiscard]] Status restore();
   // The piece that the tensor lies in, which is on the device until as many unpin() of it; -1 = it
   // lies in none.
   [[nodiscard]] std::int32_t pin(const at::Tensor& tensor);
   void unpin(std::int32_t piece);
 
   // A parameter is about to be updated: it is there, and it and its state are going to be written.
-  void note_update(const at::Tensor& parameter);
+  // What is there of them stays until end_update().
+  void begin_update(const at::Tensor& parameter);
+  void end_update();
 
-  // Of the piece that the tensor lies in, -1 = it lies in none.
-  [[nodiscard]] std::int64_t serial_of(const at::Tensor& tensor) const;
+  // Of the piece that the tensor lies in, -1 for state ahead of its first update; none: it lies in
+  // none.
+  [[nodiscard]] std::optional<std::int64_t> serial_of(const at::Tensor& tensor) const;
   [[nodiscard]] const std::vector<RawStorage>& pieces() const { return pieces_; }
   [[nodiscard]] bool is_piece(std::int64_t serial) const;
+  // Whether that is the memory in which a piece is on the device.
+  [[nodiscard]] bool is_buffer(std::int64_t serial) const { return by_buffer_.contains(serial); }
 
   // State that the first step would have made: behind so many events of the device's history.
   struct Birth {
@@ -84,6 +97,7 @@ class StatePager {
   // The one that was not used for longest; false: there is none.
   bool evict_one();
   void evict(std::size_t piece);
+  void hold(std::size_t piece);
 
   executor::Device& device_;
   executor::HostArena arena_;
@@ -93,11 +107,14 @@ class StatePager {
   std::vector<bool> is_unmade_;     // optimizer state ahead of its first update
   std::unordered_multimap<const at::TensorImpl*, std::size_t> of_parameter_;
   std::vector<Birth> births_;
+  bool must_restore_ = false;
   Bytes present_bytes_ = 0;
   std::vector<std::size_t> present_;                         // the last one used is last
   std::unordered_map<std::int64_t, std::size_t> by_buffer_;  // serials of what is present
   std::mutex mutex_;                                         // guards pins_
   std::vector<int> pins_;
+  std::vector<std::size_t> updating_;  // pieces of the update that goes on
+  std::vector<std::size_t> held_;      // of these, those that are pinned
 };
 
 }  // namespace stowage::profiler

@@ -147,10 +147,16 @@ void StepRecorder::note_gradient(const at::Tensor& parameter) {
 
 void StepRecorder::add_live_at_begin(const std::unordered_map<std::int64_t, RawStorage>& classes) {
   std::vector<RawStorage>& live = pass_.live_at_begin;
-  for (const auto& each : device_.live_allocations()) live.push_back({each.serial, each.bytes});
-  if (options_.pager != nullptr) {
-    const std::vector<RawStorage>& pieces = options_.pager->pieces();
-    live.insert(live.end(), pieces.begin(), pieces.end());
+  const StatePager* const pager = options_.pager;
+  for (const auto& each : device_.live_allocations()) {
+    if (pager == nullptr || !pager->is_buffer(each.serial)) {
+      live.push_back({each.serial, each.bytes});
+    }
+  }
+  if (pager != nullptr) {
+    for (const RawStorage& piece : pager->pieces()) {
+      if (piece.serial >= 0) live.push_back(piece);  // else its first update is to come
+    }
     std::sort(live.begin(), live.end(),
               [](const RawStorage& a, const RawStorage& b) { return a.serial < b.serial; });
   }
@@ -165,7 +171,7 @@ void StepRecorder::add_live_at_begin(const std::unordered_map<std::int64_t, RawS
 std::int64_t StepRecorder::serial_of(const at::Tensor& tensor) const {
   if (!executor::is_plain(tensor)) return -1;
   if (options_.pager != nullptr) {
-    if (const std::int64_t serial = options_.pager->serial_of(tensor); serial >= 0) return serial;
+    if (const auto serial = options_.pager->serial_of(tensor)) return *serial;
   }
   return device_.allocation_serial(tensor.storage().data());
 }
@@ -347,8 +353,9 @@ void StepRecorder::backward_end() {
 void StepRecorder::parameter_update(executor::UpdateEvent event, const at::Tensor& parameter) {
   const std::int64_t serial = serial_of(parameter);
   if (serial < 0) return;  // not the device's
-  if (options_.pager != nullptr && event == executor::UpdateEvent::begin) {
-    page([&](StatePager& pager) { pager.note_update(parameter); });
+  const bool begins = event == executor::UpdateEvent::begin;
+  if (options_.pager != nullptr) {
+    page([&](StatePager& pager) { begins ? pager.begin_update(parameter) : pager.end_update(); });
   }
   add(event == executor::UpdateEvent::begin ? RawKind::parameter_update_begin
                                             : RawKind::parameter_update_end,

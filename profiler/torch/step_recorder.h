@@ -162,12 +162,12 @@ class StepRecorder final : public executor::StepDriver,
     bool is_primitive;
   };
 
-  // Rows of parameters in the order in which they were registered, which an executor relies on.
   // What a range of bytes of the device is: its allocation, how often it was written, first byte
   // and end.
   using CopyKey = std::array<std::int64_t, 4>;
   [[nodiscard]] CopyKey copy_key(const at::Tensor& tensor) const;
 
+  // Rows of parameters in the order in which they were registered, which an executor relies on.
   void order_parameters();
   void add_live_at_begin(const std::unordered_map<std::int64_t, RawStorage>& classes);
   // What the pager does is none of the step's.

@@ -56,6 +56,7 @@ class CuptiTimingRecorder final : public TimingRecorder {
     timing.pass = std::move(pass).value();
     timing.step_ns = timing.pass.step_ns;
     timing.activities = of_step(std::move(activities).value(), timing.pass);
+    if (Status status = restore(pager->get(), options); !status) return status.error();
     return timing;
   }
 

@@ -18,12 +18,18 @@ class Builder {
         schedule_(schedule),
         storages_(trace_.storages.size()),
         moved_(storages_, false),
+        at_home_(storages_, false),
         stays_(storages_ + schedule.stays.size(), false) {}
 
   AllocationSequence run() && {
     out_.bytes = trace_.storages.bytes;
     for (const Tenant& tenant : schedule_.tenants) {
-      if (tenant.has_own_home) out_.adopted.push_back(tenant.storage.value);
+      if (!tenant.has_own_home) continue;
+      if (!tenant.previous.valid()) {
+        out_.adopted.push_back(tenant.storage.value);
+        continue;
+      }
+      at_home_[tenant.previous.index()] = at_home_[tenant.storage.index()] = true;
     }
     for (std::size_t i = 0; i < schedule_.stays.size(); ++i) {
       const Stay& stay = schedule_.stays[i];
@@ -102,7 +108,7 @@ class Builder {
     if (!counts(s)) return;
     if (kind == EventKind::alloc) {
       allocate(row, e);
-    } else if (!moved_[s]) {
+    } else if (!moved_[s] && !at_home_[s]) {
       free(row, e);
     }
   }
@@ -117,7 +123,7 @@ class Builder {
     std::vector<End> made;
     const Storages& storages = trace_.storages;
     for (std::size_t s = 0; s < storages_; ++s) {
-      if (!counts(s)) continue;
+      if (!counts(s) || at_home_[s]) continue;
       const auto slot = static_cast<Slot>(s);
       if (storages.alloc_event[s].valid()) {
         if (!storages.free_event[s].valid()) {
@@ -157,8 +163,9 @@ class Builder {
   const Trace& trace_;
   const Schedule& schedule_;
   std::size_t storages_;
-  std::vector<bool> moved_;  // by storage
-  std::vector<bool> stays_;  // by slot: allocated and not freed so far
+  std::vector<bool> moved_;    // by storage
+  std::vector<bool> at_home_;  // what is made anew in each step, and what the step before left
+  std::vector<bool> stays_;    // by slot: allocated and not freed so far
   std::vector<GapFree> gap_frees_;
   std::vector<std::pair<std::int32_t, Slot>> freed_at_;  // by instruction
   AllocationSequence out_;

@@ -10,7 +10,8 @@
 // k-th of a size in order of rows with the k-th in order of allocation. In the very first period
 // they are not there yet. What cannot be paired, or is left behind by a plan in another form, is
 // kept periodic all the same: made ahead of the period that frees it, freed at the end of the
-// period that made it.
+// period that made it. A gradient that is at home between steps (Tenant::previous) is no such pair:
+// nothing is there to free, and the period gives up what it made.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,8 @@ struct AllocationSequence {
   std::vector<Slot> made_before;   // allocated ahead of every period, freed in it
   std::vector<Slot> freed_behind;  // left behind by a period, freed at its end
   std::vector<Slot> lasting;       // there all the time
-  // What has a home of its own, in order: its storages go ahead of the first period; and the stays
+  // What has a home of its own and is older than the step, in order: its storages go ahead of the
+  // first period; and the stays
   // that are allocated then, behind that, which end in each period and begin again in it.
   std::vector<Slot> adopted;
   std::vector<Slot> wrapping;

@@ -210,9 +210,11 @@ class AccessWalk {
       report(HazardKind::freed_while_copied, stay.tenant, {}, event,
              "the load of " + name(stay.tenant) + at(event) + " writes a buffer that is gone");
     }
-    // A home of its own has bytes from the begin on; another one has those of this period's store.
-    const bool filled =
-        tenant.store.happened ? ordered(tenant.store, access) : tenant_of(stay.tenant).has_own_home;
+    // The home of what is older than the step has bytes from the begin on; another one has those of
+    // this period's store.
+    const bool filled = tenant.store.happened
+                            ? ordered(tenant.store, access)
+                            : tenant_of(stay.tenant).has_own_home && lasts(stay.tenant);
     if (!filled) {
       report(HazardKind::load_before_store_finished, stay.tenant, {}, event,
              "the load of " + name(stay.tenant) + at(event) + " may read " + slot(stay.tenant) +

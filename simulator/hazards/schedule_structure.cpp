@@ -24,6 +24,8 @@ class ReadableCheck {
     check_tables();
     for (const Tenant& tenant : s_.tenants) {
       bool fits = tenant.kind != nullptr && in_range(tenant.storage, trace_.storages.size());
+      fits =
+          fits && (!tenant.previous.valid() || in_range(tenant.previous, trace_.storages.size()));
       for (const SavedId s : tenant.saved) fits = fits && in_range(s, trace_.saved.size());
       if (!fits) unreadable("a tenant names no storage or no saved tensor of the step");
       if (tenant.kind == &kSavedTensor && tenant.saved.empty()) {
@@ -86,7 +88,11 @@ class ReadableCheck {
 class StructureCheck {
  public:
   StructureCheck(const StepIndex& step, const Schedule& schedule, std::vector<Hazard>& hazards)
-      : index_(step, schedule), trace_(step.trace()), s_(schedule), hazards_(hazards) {}
+      : index_(step, schedule),
+        trace_(step.trace()),
+        s_(schedule),
+        hazards_(hazards),
+        takes_(step.trace().storages.size(), false) {}
 
   void run() {
     for (std::size_t t = 0; t < s_.tenants.size(); ++t) check_tenant(TenantId(t));
@@ -96,6 +102,7 @@ class StructureCheck {
     for (std::size_t i = 0; i < s_.stays.size(); ++i) check_steps(StayId(i));
     for (std::size_t t = 0; t < s_.tenants.size(); ++t) {
       check_overlaps(TenantId(t));
+      check_begin(TenantId(t));
       s_.tenants[t].kind->check(index_, TenantId(t), [&](const std::string& text, EventId event) {
         report(text, TenantId(t), event);
       });
@@ -124,13 +131,56 @@ class StructureCheck {
         tenant.host_offset > s_.host_bytes || tenant.bytes > s_.host_bytes - tenant.host_offset) {
       report(name(id) + " has a host slot outside the arena or not aligned", id);
     }
-    if (!tenant.has_own_home) return;
+    if (!tenant.has_own_home) {
+      if (tenant.previous.valid()) report(name(id) + " takes another's place without a home", id);
+      return;
+    }
     if (tenant.bytes != storage_bytes) {
       report(name(id) + " has another size than its storage", id);
     }
+    if (tenant.previous.valid()) return check_made_anew(id);
     if (trace_.storages.device[s] != 0 || trace_.storages.alloc_event[s].valid() ||
         trace_.storages.free_event[s].valid()) {
       report(name(id) + " is not on the training device all through the recorded step", id);
+    }
+  }
+
+  // Freed ahead of it is what it takes the place of, as large; then it comes and lasts.
+  void check_made_anew(TenantId id) {
+    const Tenant& tenant = s_.tenants[id.index()];
+    const Storages& storages = trace_.storages;
+    const std::size_t s = tenant.storage.index();
+    const std::size_t previous = tenant.previous.index();
+    const EventId made = storages.alloc_event[s];
+    const EventId freed = storages.free_event[previous];
+    if (storages.device[s] != 0 || storages.device[previous] != 0 || !made.valid() ||
+        storages.free_event[s].valid() || storages.alloc_event[previous].valid() ||
+        !freed.valid() || freed > made || storages.bytes[previous] != storages.bytes[s]) {
+      report(name(id) + " is not made in the place of one that the step frees", id);
+    }
+    if (!takes_[previous]) {
+      takes_[previous] = true;
+    } else {
+      report(name(id) + " takes the place of what another one does, too", id);
+    }
+  }
+
+  // Of what is made anew in each step: first the made stay, once, then the others.
+  void check_begin(TenantId id) {
+    if (!s_.tenants[id.index()].previous.valid()) return;
+    std::int32_t made = -1;  // row of its evict
+    int made_stays = 0;
+    for (const StayId stay : index_.stays_of(id)) {
+      if (!s_.stays[stay.index()].is_made) continue;
+      ++made_stays;
+      made = index_.row_of(stay, Action::evict);
+    }
+    if (made_stays != 1) report(name(id) + " is not made once", id);
+    for (const StayId stay : index_.stays_of(id)) {
+      if (s_.stays[stay.index()].wraps) report(name(stay) + " goes over the step's end", id);
+      const std::int32_t load = index_.row_of(stay, Action::load);
+      if (load >= 0 && load < made)
+        report(name(stay) + " is loaded ahead of the made one's end", id);
     }
   }
 
@@ -155,6 +205,9 @@ class StructureCheck {
       home = TenantId(t);
     }
     for (std::size_t t = 0; t < s_.tenants.size(); ++t) {
+      if (takes_[s_.tenants[t].storage.index()]) {
+        report(name(TenantId(t)) + " is of a storage that is gone from the begin on", TenantId(t));
+      }
       const TenantId home = home_of[s_.tenants[t].storage.index()];
       if (s_.tenants[t].has_own_home || !home.valid()) continue;
       report(name(TenantId(t)) + " is of a storage that is at home on the host", TenantId(t));
@@ -236,7 +289,8 @@ class StructureCheck {
     const Stay& stay = s_.stays[id.index()];
     if (stay.is_left_out) return check_left_out(id);
     if (stay.is_made && stay.wraps) report(name(id) + " is made and wraps", stay.tenant);
-    if (stay.is_made && s_.tenants[stay.tenant.index()].has_own_home) {
+    const Tenant& tenant = s_.tenants[stay.tenant.index()];
+    if (stay.is_made && tenant.has_own_home && !tenant.previous.valid()) {
       report(name(id) + " is made, but its home has the bytes", stay.tenant);
     }
     bool complete = true;
@@ -301,6 +355,7 @@ class StructureCheck {
   const Trace& trace_;
   const Schedule& s_;
   std::vector<Hazard>& hazards_;
+  std::vector<bool> takes_;  // by storage: some tenant takes its place
 };
 
 }  // namespace

@@ -53,7 +53,9 @@ class SkippedCheck {
       const Tenant& b = w_.tenants[t];
       same = a.kind == b.kind && rows_.storage(a.storage) == b.storage && a.begin == b.begin &&
              a.bytes == b.bytes && a.host_offset == b.host_offset &&
-             a.has_own_home == b.has_own_home && a.saved == b.saved;
+             a.has_own_home == b.has_own_home && a.saved == b.saved &&
+             a.previous.valid() == b.previous.valid() &&
+             (!a.previous.valid() || rows_.storage(a.previous) == b.previous);
     }
     if (!same) report("the period that skips the update has other tenants, or other homes");
     return same;

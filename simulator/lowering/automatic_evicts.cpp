@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "simulator/lowering/expected_times.h"
+#include "simulator/schedule/departures.h"
 #include "simulator/step/lifetimes.h"
 
 namespace stowage::simulator {
@@ -125,13 +126,14 @@ class EvictPass {
     for (std::size_t i = 0; i < stays_.size(); ++i) {
       const PlacedStay& stay = stays_[i];
       if (!stay.is_made) continue;
-      const StorageId storage = tenants_[stay.tenant.index()].storage;
+      const Tenant& tenant = tenants_[stay.tenant.index()];
+      const StorageId storage = tenant.storage;
       const std::size_t s = storage.index();
       if (!trace_.storages.alloc_event[s].valid()) continue;
       const EventId ready = place_at(stay.store, period_).event;
       if (leaver_of[s] < 0) {
         leaver_of[s] = static_cast<std::int32_t>(leavers_.size());
-        leavers_.push_back({trace_.storages.bytes[s], i, hold_of(trace_, storage), ready, 0});
+        leavers_.push_back({trace_.storages.bytes[s], i, hold_of_made(trace_, tenant), ready, 0});
         continue;
       }
       Leaver& leaver = leavers_[static_cast<std::size_t>(leaver_of[s])];
@@ -149,7 +151,10 @@ class EvictPass {
 
   void add_buffers() {
     for (const Tenant& tenant : tenants_) {
-      if (tenant.has_own_home) delta_.front() -= tenant.bytes;
+      if (!tenant.has_own_home) continue;
+      delta_.front() -= tenant.bytes;
+      const EventId free = trace_.storages.free_event[tenant.at_begin().index()];
+      if (free.valid()) delta_[free.index()] += tenant.bytes;
     }
     for (const PlacedStay& stay : stays_) {
       if (stay.is_made) continue;

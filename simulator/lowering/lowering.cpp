@@ -40,7 +40,14 @@ Result<Movement> optimizer_state(const StepIndex& index, const Decisions& decisi
   return movement;
 }
 
-constexpr TenantMaker kTenantMakers[] = {saved_tensors, parameters, optimizer_state};
+Result<Movement> gradients(const StepIndex& index, const Decisions& decisions,
+                           const std::vector<bool>& /*taken*/) {
+  Movement movement = gradient_stays(index, decisions.gradients);
+  merge_touching(index, movement);
+  return movement;
+}
+
+constexpr TenantMaker kTenantMakers[] = {saved_tensors, parameters, optimizer_state, gradients};
 
 // `part` behind what there is.
 void append(Movement& movement, Movement part) {
@@ -118,7 +125,11 @@ std::string subject_of(const Trace& trace, const LoweringNote& note) {
   const StorageId owner = trace.storages.parameter[note.storage.index()];
   const bool is_parameter = !owner.valid();
   const LayerId layer = trace.storages.layer[(is_parameter ? note.storage : owner).index()];
-  return std::string(is_parameter ? "parameter of " : "optimizer state of ") +
+  const bool is_gradient =
+      trace.storages.storage_class[note.storage.index()] == StorageClass::gradient;
+  return std::string(is_gradient    ? "gradient of "
+                     : is_parameter ? "parameter of "
+                                    : "optimizer state of ") +
          (layer.valid() ? trace.string(trace.layers.name[layer.index()])
                         : std::string("no layer")) +
          " (storage " + std::to_string(note.storage.value) + ")";
@@ -135,6 +146,8 @@ Result<Lowering> lower(const StepIndex& index, const Decisions& decisions,
                  decisions.parameters.shard_of.size() == trace.storages.size());
   STOWAGE_ASSERT(decisions.optimizer.state_streams.empty() ||
                  decisions.optimizer.state_streams.size() == trace.storages.size());
+  STOWAGE_ASSERT(decisions.gradients.at_home.empty() ||
+                 decisions.gradients.at_home.size() == trace.storages.size());
   std::vector<bool> taken(trace.storages.size(), false);
   std::vector<Movement> parts(makers.size());
   for (std::size_t i = makers.size(); i-- > 0;) {

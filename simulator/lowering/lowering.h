@@ -13,7 +13,8 @@
 namespace stowage::simulator {
 
 // Something that the plan wanted to leave and that stays all the same, or that frees nothing by
-// leaving: a saved tensor or, where `storage` is valid, a parameter or piece of optimizer state.
+// leaving: a saved tensor or, where `storage` is valid, a parameter, piece of optimizer state or
+// gradient.
 struct LoweringNote {
   SavedId saved;
   std::string text;

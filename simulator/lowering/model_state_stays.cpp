@@ -46,7 +46,10 @@ class Maker {
     }
     order_visits();
     out_.tenants.reserve(spans_.size());
-    for (const auto& [storage, spans] : spans_) add_stays(storage, spans);
+    for (const auto& [storage, spans] : spans_) {
+      const StorageId previous = index_.model_state_uses().previous_of(storage);
+      previous.valid() ? add_stays_anew(storage, previous, spans) : add_stays(storage, spans);
+    }
     return std::move(out_);
   }
 
@@ -180,6 +183,24 @@ class Maker {
     std::rotate(first, std::is_sorted_until(first, out_.stays.end(), is_ahead), out_.stays.end());
   }
 
+  // Made in the first span, away behind each.
+  void add_stays_anew(StorageId storage, StorageId previous, const std::vector<Span>& spans) {
+    const TenantId tenant(out_.tenants.size());
+    const Bytes bytes = trace_.storages.bytes[storage.index()];
+    out_.tenants.push_back({&kind_, storage, 0, bytes, 0, true, {}, previous});
+    for (const Span& span : spans) {
+      PlacedStay stay;
+      stay.tenant = tenant;
+      stay.is_made = &span == &spans.front();
+      // What is made is its parameter's by the end of the visit.
+      stay.store = stay.is_made ? span.last : span.store;
+      if (!stay.is_made) stay.await = span.first;
+      stay.earliest_evict = span.last;
+      stay.latest_evict = stay.has_store() ? kNoLimit : stay.earliest_evict;
+      out_.stays.push_back(std::move(stay));
+    }
+  }
+
   const StepIndex& index_;
   const Trace& trace_;
   const TenantKind& kind_;
@@ -205,6 +226,13 @@ Movement optimizer_state_stays(const StepIndex& index, const OptimizerDecisions&
     streaming.shard_of.push_back(streams ? 0 : -1);
   }
   return Maker(index, kOptimizerState, streaming).run();
+}
+
+Movement gradient_stays(const StepIndex& index, const GradientDecisions& decisions) {
+  ParameterDecisions leaving;  // as one shard
+  leaving.stream = StreamMode::always;
+  for (const bool leaves : decisions.at_home) leaving.shard_of.push_back(leaves ? 0 : -1);
+  return Maker(index, kGradient, leaving).run();
 }
 
 }  // namespace stowage::simulator

@@ -24,4 +24,8 @@ namespace stowage::simulator {
 [[nodiscard]] Movement optimizer_state_stays(const StepIndex& index,
                                              const OptimizerDecisions& decisions);
 
+// The same of gradients: made in their first visit and stored behind it, then loaded for each
+// further one (of the next micro-batch, of the update).
+[[nodiscard]] Movement gradient_stays(const StepIndex& index, const GradientDecisions& decisions);
+
 }  // namespace stowage::simulator

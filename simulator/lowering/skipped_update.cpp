@@ -164,6 +164,9 @@ Result<Schedule> leave_out_update(const StepIndex& taken, const Schedule& schedu
   for (std::size_t t = 0; t < schedule.tenants.size(); ++t) {
     StorageId& storage = renamed.tenants[t].storage;
     storage = rows->storage(storage);
+    if (StorageId& previous = renamed.tenants[t].previous; previous.valid()) {
+      previous = rows->storage(previous);
+    }
     if (storage.valid()) continue;
     return Error{ErrorCode::bad_input,
                  label(taken.trace(), schedule, TenantId(t)) +

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "simulator/plan/gradient_rules.h"
 #include "simulator/plan/optimizer_rules.h"
 #include "simulator/plan/parameter_shards.h"
 #include "simulator/plan/pattern_text.h"
@@ -213,6 +214,9 @@ Result<Decisions> resolve(const Trace& trace, const Plan& plan) {
   auto optimizer = resolve_optimizer(trace, plan.optimizer);
   if (!optimizer) return optimizer.error();
   decisions.optimizer = std::move(optimizer).value();
+  auto gradients = resolve_gradients(trace, plan.gradients);
+  if (!gradients) return gradients.error();
+  decisions.gradients = std::move(gradients).value();
   return decisions;
 }
 

@@ -43,16 +43,26 @@ struct OptimizerDecisions {
   bool operator==(const OptimizerDecisions&) const = default;
 };
 
+// Which gradients leave the device once they are there.
+struct GradientDecisions {
+  // By row of Trace::storages, of what the step makes: at home from its accumulation on, but for
+  // what uses it. Empty = none; other rows are false.
+  std::vector<bool> at_home;
+  bool operator==(const GradientDecisions&) const = default;
+};
+
 struct Decisions {
   std::vector<SavedDecision> saved;  // one per row of Trace::saved
   ParameterDecisions parameters;
   OptimizerDecisions optimizer;
+  GradientDecisions gradients;
   std::optional<Bytes> budget;  // on requested bytes: what `automatic` points stay within
 };
 
 // First rule that matches decides. Errors: a rule that matches nothing (with the nearest site), a
 // program point that names no layer, a shard's layer that is none. Pointer in the error is
-// "/saved/<rule>/..", "/parameters/shards/.." or "/optimizer/<rule>/layer".
+// "/saved/<rule>/..", "/parameters/shards/..", "/optimizer/<rule>/layer" or
+// "/gradients/<rule>/layer".
 [[nodiscard]] Result<Decisions> resolve(const Trace& trace, const Plan& plan);
 
 // Rules that resolve to exactly these decisions, short: identical layers become one rule with a

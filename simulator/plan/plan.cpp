@@ -62,6 +62,16 @@ const char* name_of(PlacementMode value) {
   return "?";
 }
 
+const char* name_of(GradientPlace value) {
+  switch (value) {
+    case GradientPlace::device:
+      return "device";
+    case GradientPlace::host:
+      return "host";
+  }
+  return "?";
+}
+
 const char* name_of(StatePlace value) {
   switch (value) {
     case StatePlace::device:

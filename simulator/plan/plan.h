@@ -1,8 +1,8 @@
 // A Plan is what the user decides, in the user's terms: rules that say which saved tensors are
 // kept or offloaded, when they leave and when they come back. It is a value; its JSON form
 // (simulator/plan/plan_json.h) is stable, so plans diff well. docs/plan-format.md is the reference.
-// Parts of the format that Stowage cannot run yet (gradients, the optimizer's step on the host)
-// have no place here: the reader refuses them as "not supported yet".
+// Parts of the format that Stowage cannot run yet (the optimizer's state and step on the host) have
+// no place here: the reader refuses them as "not supported yet".
 #pragma once
 
 #include <cstdint>
@@ -109,6 +109,17 @@ struct OptimizerRule {
   bool operator==(const OptimizerRule&) const = default;
 };
 
+// Where the gradients of a layer's parameters are. host: they leave the device once they have
+// accumulated, and are there again for what uses them.
+enum class GradientPlace : std::uint8_t { device, host };
+
+// As OptimizerRule, about the gradient of that parameter.
+struct GradientRule {
+  std::string layer;
+  GradientPlace place = GradientPlace::device;
+  bool operator==(const GradientRule&) const = default;
+};
+
 // A tail of the step (executor/tail.h) that runs in parts of the batch, one behind the other.
 struct MicroBatchRule {
   std::string segment;     // the layer that it begins with, or "*" for the whole step
@@ -175,6 +186,7 @@ struct Plan {
   std::vector<SavedRule> saved;
   std::vector<RecomputeRule> recompute;  // the first that names a layer call has it
   std::optional<ParameterPlan> parameters;
+  std::vector<GradientRule> gradients;
   std::vector<OptimizerRule> optimizer;
   std::vector<MicroBatchRule> micro_batches;  // each segment once
   std::optional<Predicted> predicted;
@@ -189,5 +201,6 @@ struct Plan {
 [[nodiscard]] const char* name_of(PeakKind value);
 [[nodiscard]] const char* name_of(PlacementMode value);
 [[nodiscard]] const char* name_of(StatePlace value);
+[[nodiscard]] const char* name_of(GradientPlace value);
 
 }  // namespace stowage::simulator

@@ -147,6 +147,18 @@ std::string parameters_text(const ParameterPlan& parameters) {
   return text + "\n  }";
 }
 
+// One rule a line; none where there are no rules.
+template <class Rule, class ToJson>
+void add_list(std::vector<std::string>& lines, const char* key, const std::vector<Rule>& rules,
+              const ToJson& to_json) {
+  if (rules.empty()) return;
+  std::string text = std::string("\"") + key + "\": [";
+  for (const Rule& rule : rules) {
+    text += (&rule == rules.data() ? "\n    " : ",\n    ") + one_line(to_json(rule));
+  }
+  lines.push_back(text + "\n  ]");
+}
+
 // 12000 ppm -> "0.012". Digits by integer arithmetic: the same on every machine.
 std::string decimal(std::int64_t ppm) {
   std::string text = std::to_string(ppm / kPpm);
@@ -177,35 +189,26 @@ std::string plan_to_json(const Plan& plan) {
     rules += (&rule == plan.saved.data() ? "\n    " : ",\n    ") + one_line(rule_json(rule));
   }
   lines.push_back(rules + (plan.saved.empty() ? "]" : "\n  ]"));
-  if (!plan.recompute.empty()) {
-    std::string segments = "\"recompute\": [";
-    for (const RecomputeRule& rule : plan.recompute) {
-      segments +=
-          (&rule == plan.recompute.data() ? "\n    " : ",\n    ") + one_line(recompute_json(rule));
-    }
-    lines.push_back(segments + "\n  ]");
-  }
+  add_list(lines, "recompute", plan.recompute, recompute_json);
   if (plan.parameters) lines.push_back(parameters_text(*plan.parameters));
-  if (!plan.optimizer.empty()) {
-    std::string text = "\"optimizer\": [";
-    for (const OptimizerRule& rule : plan.optimizer) {
-      Json json = Json::object();
-      json["layer"] = rule.layer;
-      if (rule.state != StatePlace::device) json["state"] = name_of(rule.state);
-      text += (&rule == plan.optimizer.data() ? "\n    " : ",\n    ") + one_line(json);
-    }
-    lines.push_back(text + "\n  ]");
-  }
-  if (!plan.micro_batches.empty()) {
-    std::string text = "\"micro_batches\": [";
-    for (const MicroBatchRule& rule : plan.micro_batches) {
-      Json json = Json::object();
-      json["segment"] = rule.segment;
-      json["count"] = rule.count;
-      text += (&rule == plan.micro_batches.data() ? "\n    " : ",\n    ") + one_line(json);
-    }
-    lines.push_back(text + "\n  ]");
-  }
+  add_list(lines, "gradients", plan.gradients, [](const GradientRule& rule) {
+    Json json = Json::object();
+    json["layer"] = rule.layer;
+    if (rule.place != GradientPlace::device) json["place"] = name_of(rule.place);
+    return json;
+  });
+  add_list(lines, "optimizer", plan.optimizer, [](const OptimizerRule& rule) {
+    Json json = Json::object();
+    json["layer"] = rule.layer;
+    if (rule.state != StatePlace::device) json["state"] = name_of(rule.state);
+    return json;
+  });
+  add_list(lines, "micro_batches", plan.micro_batches, [](const MicroBatchRule& rule) {
+    Json json = Json::object();
+    json["segment"] = rule.segment;
+    json["count"] = rule.count;
+    return json;
+  });
   if (plan.predicted) {
     const Predicted& predicted = *plan.predicted;
     Json json = Json::object();

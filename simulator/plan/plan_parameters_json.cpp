@@ -190,12 +190,14 @@ bool PlanReader::optimizer(const Json& json, std::vector<OptimizerRule>& out) {
                      });
 }
 
-// Nothing but what is so anyway can be said of them yet.
-bool PlanReader::gradients(const Json& json) {
+bool PlanReader::gradients(const Json& json, std::vector<GradientRule>& out) {
   return layer_rules(json, "/gradients", {"layer", "place"},
-                     [&](const Json& rule, const std::string& at, std::string&& /*layer*/) {
+                     [&](const Json& rule, const std::string& at, std::string layer) {
                        std::string where;
-                       return place(rule, at, "place", {"device"}, {"host"}, where);
+                       if (!place(rule, at, "place", {"device", "host"}, {}, where)) return false;
+                       out.push_back({std::move(layer), where == "host" ? GradientPlace::host
+                                                                        : GradientPlace::device});
+                       return true;
                      });
 }
 

@@ -308,7 +308,7 @@ Result<Plan> PlanReader::read(std::string_view text) {
         !part("placement", [&](const Json& json) { return placement(json, plan.placement); }) ||
         !part("parameters",
               [&](const Json& json) { return parameters(json, plan.parameters.emplace()); }) ||
-        !part("gradients", [&](const Json& json) { return gradients(json); }) ||
+        !part("gradients", [&](const Json& json) { return gradients(json, plan.gradients); }) ||
         !part("optimizer", [&](const Json& json) { return optimizer(json, plan.optimizer); }) ||
         !part("saved", [&](const Json& json) { return rules(json, plan.saved); }) ||
         !part("recompute",

@@ -83,7 +83,7 @@ class PlanReader {
                 RecomputeRule& out);
   bool micro_batches(const Json& json, std::vector<MicroBatchRule>& out);
   bool optimizer(const Json& json, std::vector<OptimizerRule>& out);
-  bool gradients(const Json& json);
+  bool gradients(const Json& json, std::vector<GradientRule>& out);
   template <class Read>
   bool layer_rules(const Json& json, const std::string& pointer,
                    std::initializer_list<const char*> keys, Read&& read);

@@ -96,7 +96,11 @@ class Walk {
     }
     // What has a home of its own is on the device in its stays only.
     for (const Tenant& tenant : schedule_.tenants) {
-      if (tenant.has_own_home) at_begin_ -= counting_.storage_bytes[tenant.storage.index()];
+      if (!tenant.has_own_home) continue;
+      const std::size_t s = tenant.at_begin().index();
+      at_begin_ -= counting_.storage_bytes[s];
+      const EventId free = trace_.storages.free_event[s];
+      if (free.valid()) delta_[free.index()] += counting_.storage_bytes[s];
     }
     for (std::size_t s = 0; s < schedule_.stays.size(); ++s) {
       if (schedule_.stays[s].wraps) at_begin_ += buffer_bytes(StayId(s));

@@ -1,8 +1,10 @@
 #include "simulator/schedule/departures.h"
 
-#include "simulator/step/lifetimes.h"
-
 namespace stowage::simulator {
+
+Hold hold_of_made(const Trace& trace, const Tenant& tenant) {
+  return tenant.has_own_home ? Hold{} : hold_of(trace, tenant.storage);
+}
 
 std::vector<Departure> departures(const Trace& trace, const Schedule& schedule) {
   const auto& instructions = schedule.instructions;
@@ -26,7 +28,7 @@ std::vector<Departure> departures(const Trace& trace, const Schedule& schedule) 
       const std::size_t s = departure.storage.index();
       if (last_eviction[s] != row) continue;
       if (!trace.storages.alloc_event[s].valid() || trace.storages.device[s] != 0) continue;
-      hold = hold_of(trace, departure.storage);
+      hold = hold_of_made(trace, schedule.tenant(instructions[i].stay));
     } else {
       departure.stay = instructions[i].stay;
       hold = hold_of(trace, stay.unpacks);

@@ -1,12 +1,12 @@
-// Model state as tenants: parameters and the optimizer's state, at home on the host, on the device
-// in loaded stays alone. What touches one (simulator/step/model_state_uses.h) needs a stay; the
-// optimizer's writes are stored.
+// Model state as tenants: parameters, the optimizer's state and gradients, at home on the host.
+// What touches one (simulator/step/model_state_uses.h) needs a stay; what is written is stored.
+// Parameters and state are on the device in loaded stays alone; a gradient's first stay is made.
 #include "simulator/schedule/tenant_kind.h"
 
 namespace stowage::simulator {
 namespace {
 
-// Of optimizer state that of its parameter.
+// Of optimizer state and of a gradient that of its parameter.
 LayerId layer_of_state(const Trace& trace, const Tenant& tenant) {
   const StorageId parameter = trace.storages.parameter[tenant.storage.index()];
   return trace.storages.layer[parameter.valid() ? parameter.index() : tenant.storage.index()];
@@ -31,12 +31,30 @@ void check_state(const ScheduleIndex& index, TenantId id, const ReportFlaw& repo
   if (!tenant.saved.empty()) report(name + " serves saved tensors", {});
 }
 
+void check_older(const ScheduleIndex& index, TenantId id, const ReportFlaw& report) {
+  check_state(index, id, report);
+  if (!index.schedule().tenants[id.index()].previous.valid()) return;
+  report(label(index.trace(), index.schedule(), id) + " is made anew in each step", {});
+}
+
+void check_gradient(const ScheduleIndex& index, TenantId id, const ReportFlaw& report) {
+  check_state(index, id, report);
+  const StorageId previous = index.schedule().tenants[id.index()].previous;
+  const std::string name = label(index.trace(), index.schedule(), id);
+  if (!previous.valid()) return report(name + " takes the place of none", {});
+  if (index.step().model_state_uses().touches_of(previous).empty()) return;
+  report(name + " takes the place of one that the step uses", {});
+}
+
 }  // namespace
 
 const TenantKind kParameter{"parameter",    false,           place_of_state,
-                            layer_of_state, list_state_uses, check_state};
+                            layer_of_state, list_state_uses, check_older};
 
 const TenantKind kOptimizerState{"optimizer state", false,           place_of_state,
-                                 layer_of_state,    list_state_uses, check_state};
+                                 layer_of_state,    list_state_uses, check_older};
+
+const TenantKind kGradient{"gradient",     false,           place_of_state,
+                           layer_of_state, list_state_uses, check_gradient};
 
 }  // namespace stowage::simulator

@@ -41,11 +41,21 @@ struct Tenant {
   Bytes begin = 0;        // first byte of the storage that moves
   Bytes bytes = 0;        // length; 0 only for saved views without elements
   Bytes host_offset = 0;  // its slot in the arena, aligned to kHostSlotAlignment
-  // The bytes are at home from the step's begin on, in a slot of their own. Then the storage
-  // existed before the step and outlives it, all of it moves, and it is on the device in its stays
-  // alone. Else the slot is the tenant's from its first store to its last stay's end.
+  // The bytes are at home from the step's begin on, in a slot of their own. Then all of the storage
+  // moves, whoever holds it: it is on the device in its stays alone. Else the slot is the tenant's
+  // from its first store to its last stay's end.
+  // Such a storage existed before the step and outlives it, or it is made anew in each step
+  // (`previous`): then its first stay is the made one, whose bytes the home has from then on, and
+  // none of its stays goes over the step's end.
   bool has_own_home = false;
   std::vector<SavedId> saved;  // the saved tensors that it serves, in pack order
+  // Of what is made anew in each step: the storage that the step before left and this one frees,
+  // ahead of that. It is at home: its memory is not on the device at any time.
+  StorageId previous{};
+
+  // Which storage of the recorded step has its bytes at the step's begin, where it has a home of
+  // its own.
+  [[nodiscard]] StorageId at_begin() const { return previous.valid() ? previous : storage; }
   bool operator==(const Tenant&) const = default;
 };
 

@@ -40,6 +40,7 @@ struct TenantKind {
 extern const TenantKind kSavedTensor;     // saved_tensor_tenant.cpp
 extern const TenantKind kParameter;       // model_state_tenant.cpp
 extern const TenantKind kOptimizerState;  // likewise
+extern const TenantKind kGradient;        // likewise
 
 // "saved tensor 3 (layers.0.mlp#2)"; for messages.
 [[nodiscard]] std::string label(const Trace& trace, const Schedule& schedule, TenantId tenant);

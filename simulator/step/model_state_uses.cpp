@@ -1,6 +1,8 @@
 #include "simulator/step/model_state_uses.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "simulator/step/op_spans.h"
 #include "simulator/step/step_index.h"
@@ -19,13 +21,17 @@ class Collector {
     touches_.resize(static_cast<std::size_t>(rows));
     reasons_.resize(static_cast<std::size_t>(rows));
     updates_.resize(static_cast<std::size_t>(rows));
-    reasons_.front() = "stays: it is no parameter and no optimizer state";
+    previous_.resize(static_cast<std::size_t>(rows));
+    reasons_.front() = "stays: it is no parameter, no optimizer state and no gradient";
   }
 
   void run() {
+    const OpSpans spans(trace_);
     index_events();
-    add_ops();
+    add_makings(spans);
+    add_ops(spans);
     add_saved();
+    add_accumulations();
     for (auto& touches : touches_) {
       std::stable_sort(
           touches.begin(), touches.end(),
@@ -40,6 +46,7 @@ class Collector {
   std::vector<std::int32_t> rows() && { return std::move(row_); }
   std::vector<std::vector<ModelStateTouch>> touches() && { return std::move(touches_); }
   std::vector<std::string> reasons() && { return std::move(reasons_); }
+  std::vector<StorageId> previous() && { return std::move(previous_); }
 
  private:
   struct Update {
@@ -50,7 +57,11 @@ class Collector {
   [[nodiscard]] bool is_model_state(StorageId storage) const {
     if (!storage.valid()) return false;
     const StorageClass own = trace_.storages.storage_class[storage.index()];
-    return own == StorageClass::parameter || own == StorageClass::optimizer_state;
+    return own == StorageClass::parameter || own == StorageClass::optimizer_state ||
+           own == StorageClass::gradient;
+  }
+  [[nodiscard]] bool is_gradient(StorageId storage) const {
+    return trace_.storages.storage_class[storage.index()] == StorageClass::gradient;
   }
   // Whose update it is written in.
   [[nodiscard]] StorageId parameter_of(StorageId storage) const {
@@ -64,6 +75,11 @@ class Collector {
   }
 
   void index_events() {
+    const Storages& storages = trace_.storages;
+    for (std::size_t s = 0; s < row_.size(); ++s) {
+      if (!is_gradient(StorageId(s)) || !storages.parameter[s].valid()) continue;
+      gradients_[storages.parameter[s]].emplace_back(s);
+    }
     for (std::size_t e = 0; e < trace_.events.size(); ++e) {
       const auto ref = static_cast<std::size_t>(std::max(trace_.events.ref[e], 0));
       switch (trace_.events.kind[e]) {
@@ -72,6 +88,9 @@ class Collector {
           break;
         case EventKind::parameter_update_end:
           if (auto& of = updates_[row_of(StorageId(ref))]; !of.empty()) of.back().end = EventId(e);
+          break;
+        case EventKind::gradient_accumulated:
+          accumulations_.emplace_back(e);
           break;
         default:
           break;
@@ -86,8 +105,47 @@ class Collector {
     }
   }
 
-  void add_ops() {
-    const OpSpans spans(trace_);
+  // What an op returns is no use of it.
+  void add_makings(const OpSpans& spans) {
+    for (std::size_t s = 0; s < row_.size(); ++s) {
+      const EventId made = trace_.storages.alloc_event[s];
+      if (!is_gradient(StorageId(s)) || !made.valid()) continue;
+      const OpId op = spans.outermost(trace_.storages.alloc_op[s]);
+      ModelStateTouch touch;
+      touch.begin = touch.end = made;
+      if (op.valid() && spans.is_known(op) && spans.begin(op) < made && made < spans.end(op)) {
+        touch.begin = spans.begin(op);
+        touch.end = spans.end(op);
+      }
+      touch.writes = true;
+      touch.first = {index_.previous_anchor(touch.begin), Side::after};
+      touch.last = behind(touch.end);
+      touch.phase = phase_of_[made.index()];
+      touch.layer = trace_.storages.layer[s];
+      touches_[row_of(StorageId(s))].push_back(touch);
+    }
+  }
+
+  void add_accumulations() {
+    for (const EventId event : accumulations_) {
+      const auto of = gradients_.find(StorageId(trace_.events.ref[event.index()]));
+      if (of == gradients_.end()) continue;
+      for (const StorageId gradient : of->second) {
+        const EventId made = trace_.storages.alloc_event[gradient.index()];
+        if (!made.valid() || event < made) continue;
+        ModelStateTouch touch;
+        touch.begin = touch.end = event;
+        touch.first = {index_.previous_anchor(event), Side::after};
+        touch.last = behind(event);
+        touch.phase = phase_of_[event.index()];
+        touch.layer = trace_.storages.layer[gradient.index()];
+        touches_[row_of(gradient)].push_back(touch);
+        has_accumulated_.insert(gradient);
+      }
+    }
+  }
+
+  void add_ops(const OpSpans& spans) {
     for (std::size_t u = 0; u < trace_.uses.size(); ++u) {
       const StorageId storage = trace_.tensors.storage[trace_.uses.tensor[u].index()];
       if (!is_model_state(storage)) continue;
@@ -118,6 +176,9 @@ class Collector {
     const Saved& saved = trace_.saved;
     for (std::size_t s = 0; s < saved.size(); ++s) {
       if (!is_model_state(saved.storage[s])) continue;
+      if (is_gradient(saved.storage[s])) {
+        reasons_[row_of(saved.storage[s])] = "stays: it is saved for backward";
+      }
       ModelStateTouch touch;
       touch.begin = touch.end = saved.event[s];
       add_hooked(SavedId(s), touch);
@@ -150,10 +211,11 @@ class Collector {
     return {anchor, at_end ? Side::before : Side::after};
   }
 
-  [[nodiscard]] std::string reason(StorageId storage) const {
+  [[nodiscard]] std::string reason(StorageId storage) {
     const Storages& storages = trace_.storages;
     const std::size_t s = storage.index();
     if (storages.device[s] != 0) return "stays: it is not on the training device";
+    if (is_gradient(storage)) return reason_of_gradient(storage);
     if (storages.alloc_event[s].valid()) return "stays: it is made in the step";
     if (storages.free_event[s].valid()) return "stays: it is freed in the step";
     if (storages.bytes[s] == 0) return "stays: it has no bytes";
@@ -176,6 +238,40 @@ class Collector {
     return {};
   }
 
+  [[nodiscard]] std::string reason_of_gradient(StorageId storage) {
+    const Storages& storages = trace_.storages;
+    const std::size_t s = storage.index();
+    if (!storages.alloc_event[s].valid()) {
+      return storages.free_event[s].valid() ? "stays: the step before made it"
+                                            : "stays: it is kept from step to step";
+    }
+    if (storages.free_event[s].valid()) return "stays: it is freed in the step";
+    if (storages.bytes[s] == 0) return "stays: it has no bytes";
+    if (!storages.parameter[s].valid()) {
+      return "stays: the recording does not say whose gradient it is";
+    }
+    if (!has_accumulated_.contains(storage)) {
+      return "stays: the recording does not say when it has accumulated";
+    }
+    StorageId previous;
+    for (const StorageId other : gradients_.at(storages.parameter[s])) {
+      if (other == storage) continue;
+      if (previous.valid()) return "stays: its parameter has several gradients";
+      previous = other;
+    }
+    const std::size_t p = previous.valid() ? previous.index() : s;
+    const EventId freed = storages.free_event[p];
+    if (!previous.valid() || storages.device[p] != 0 || storages.alloc_event[p].valid() ||
+        !freed.valid() || freed > storages.alloc_event[s] ||
+        storages.bytes[p] != storages.bytes[s]) {
+      return "stays: the step frees none as large of the same parameter ahead of it";
+    }
+    if (!touches_[row_of(previous)].empty())
+      return "stays: the step uses the one of the step before";
+    previous_[row_of(storage)] = previous;
+    return {};
+  }
+
   const StepIndex& index_;
   const Trace& trace_;
   std::vector<PhaseId> phase_of_;  // by event
@@ -183,6 +279,10 @@ class Collector {
   std::vector<std::vector<Update>> updates_;
   std::vector<std::vector<ModelStateTouch>> touches_;
   std::vector<std::string> reasons_;
+  std::vector<StorageId> previous_;
+  std::map<StorageId, std::vector<StorageId>> gradients_;  // by parameter
+  std::vector<EventId> accumulations_;
+  std::set<StorageId> has_accumulated_;
 };
 
 }  // namespace
@@ -193,6 +293,7 @@ ModelStateUses::ModelStateUses(const StepIndex& index) {
   row_ = std::move(collector).rows();
   touches_ = std::move(collector).touches();
   reasons_ = std::move(collector).reasons();
+  previous_ = std::move(collector).previous();
 }
 
 }  // namespace stowage::simulator

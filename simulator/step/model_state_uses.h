@@ -1,5 +1,8 @@
-// When a step touches its model state (parameters and the optimizer's state): what of it that
-// streams has to be on the device for, and why some cannot stream.
+// When a step touches its model state (parameters, the optimizer's state, gradients): what of it
+// that streams has to be on the device for, and why some cannot stream.
+//
+// A gradient is two storages: what the step before left behind, which zero_grad frees, and what
+// this step makes. The one that is made can leave, the other one is then away as well.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +18,8 @@ class StepIndex;
 
 // One touch of such a storage: an outermost op that uses it, itself or in an op inside it,
 // from op_begin to op_end; a pack of a saved tensor of it; an unpack of one, until the tensor that
-// it handed out is gone.
+// it handed out is gone. Of a gradient besides: the op that makes it, which writes it, and where
+// autograd reports that it has been added to, behind which it is its parameter's.
 struct ModelStateTouch {
   EventId begin;
   EventId end;
@@ -33,17 +37,24 @@ class ModelStateUses {
   // Precondition: the index knows its anchors. Cost: O(uses + ops + events + touches log touches).
   explicit ModelStateUses(const StepIndex& index);
 
-  // In order of `begin`; of a storage of another class than parameter and optimizer_state: none.
+  // In order of `begin`; of a storage of another class than these three: none.
   [[nodiscard]] const std::vector<ModelStateTouch>& touches_of(StorageId storage) const {
     return touches_[row_of(storage)];
   }
 
-  // Empty for a storage that can stream, else "stays: .." : of another class, not on device 0, not
-  // older than the step or freed in it, without bytes, never touched, written elsewhere than
-  // between its parameter's parameter_update events, saved by a tensor that outlives
-  // the step.
+  // Empty for a storage that can stream, else "stays: .." : of another class, not on device 0,
+  // without bytes, never touched, saved by a tensor that outlives the step. Of parameters and
+  // state: not older than the step or freed in it, written elsewhere than between its parameter's
+  // parameter_update events. Of gradients: not made in the step or freed in it, not in the place of
+  // one as large of the same parameter that the step frees ahead of that and does not use, saved,
+  // without a report that it was added to.
   [[nodiscard]] const std::string& reason_to_stay(StorageId storage) const {
     return reasons_[row_of(storage)];
+  }
+
+  // Of a gradient that can leave: the storage that the step before left and this one frees.
+  [[nodiscard]] StorageId previous_of(StorageId gradient) const {
+    return previous_[row_of(gradient)];
   }
 
  private:
@@ -55,6 +66,7 @@ class ModelStateUses {
   std::vector<std::int32_t> row_;
   std::vector<std::vector<ModelStateTouch>> touches_;
   std::vector<std::string> reasons_;
+  std::vector<StorageId> previous_;
 };
 
 }  // namespace stowage::simulator

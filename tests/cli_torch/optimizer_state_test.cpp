@@ -23,7 +23,7 @@ TEST(OptimizerState, StreamsWhereNothingElseFits) {
   MainJob job;
   job.profile(kWide, "8", "adamw");
   const Outcome without =
-      stowage({"plan", job.trace, "--budget", "60%", "--deny", "optimizer", "--json"});
+      stowage({"plan", job.trace, "--budget", "60%", "--deny", "optimizer,gradients", "--json"});
   ASSERT_EQ(without.code, 1) << without.out;
   EXPECT_NE(without.err.find("(offload and recompute and params)"), std::string::npos)
       << without.err;

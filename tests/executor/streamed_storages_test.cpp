@@ -45,7 +45,7 @@ struct Fixture {
     for (StateStorage& storage : state_storages(device, parameters)) {
       bytes.push_back(storage.bytes());
       slots.emplace_back(static_cast<std::size_t>(storage.bytes()));
-      streamed.push_back({std::move(storage), slots.back().data()});
+      streamed.push_back({std::move(storage), bytes.back(), slots.back().data()});
     }
     stream.emplace(device, std::move(streamed), /*poison_buffers=*/true);
   }

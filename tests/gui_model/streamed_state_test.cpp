@@ -334,6 +334,33 @@ TEST_F(StreamedStateTest, CompareCountsItsPiecesApartFromParameters) {
   EXPECT_EQ(fact("layers.0: optimizer_state_bytes"), 0);
 }
 
+// Nothing in the window decides about gradients yet; what a plan says of them it keeps.
+TEST_F(StreamedStateTest, GradientsStayAsThePlanHasThem) {
+  open_plan(
+      R"({"schema": "stowage-plan/1", "gradients": [{"layer": "layers.1", "place": "host"}]})");
+  const std::vector<simulator::GradientRule> rules = now().plan().gradients;
+  ASSERT_EQ(rules.size(), 1U);
+  const Bytes before = peak();
+  ASSERT_TRUE(document_.set_streaming(streaming_layers_of(trace()), true));
+  settle();
+  EXPECT_LE(peak(), before);
+  const QString file = folder_.filePath("saved.json");
+  ASSERT_TRUE(document_.save_plan(file));
+  const auto text = read_file(file.toStdString());
+  ASSERT_TRUE(text);
+  const auto plan = simulator::plan_from_json(*text, "saved.json");
+  ASSERT_TRUE(plan) << plan.error().text();
+  EXPECT_EQ(plan->gradients, rules);
+  EXPECT_TRUE(plan->parameters.has_value());
+  const auto on_host = [&] {
+    for (const report::Fact& each : facts_of(now())) {
+      if (each.name == "gradients_on_host") return std::get<std::int64_t>(each.value);
+    }
+    return std::int64_t{-1};
+  };
+  EXPECT_EQ(on_host(), 12);
+}
+
 TEST(StreamedStateRows, StandBesideTheParametersThatTheyBelongTo) {
   stowage::testing::MicroTrace t = two_updates();
   const PlanTree tree(std::make_shared<const TraceData>(t.finish(), "made", ""));

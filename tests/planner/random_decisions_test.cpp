@@ -17,6 +17,7 @@
 #include "planner/bounds.h"
 #include "planner/footprint.h"
 #include "simulator/lowering/lowering.h"
+#include "simulator/plan/gradient_rules.h"
 #include "simulator/plan/optimizer_rules.h"
 #include "simulator/replay/replay.h"
 #include "tests/support/micro_trace.h"
@@ -108,10 +109,21 @@ simulator::OptimizerDecisions random_state(const Trace& trace, std::mt19937_64& 
   return decisions.ok() ? decisions->optimizer : simulator::OptimizerDecisions{};
 }
 
+simulator::GradientDecisions random_gradients(const Trace& trace, std::mt19937_64& random) {
+  simulator::GradientDecisions decisions;
+  const std::uint64_t share = random() % 101;
+  for (const LayerId layer : simulator::layers_of_gradients(trace)) {
+    const bool has_layer = layer.valid() && layer.index() > 0;  // row 0 is the step
+    decisions.at_home.push_back(has_layer && random() % 100 < share);
+  }
+  return decisions;
+}
+
 Decisions draw(const Trace& trace, std::uint64_t seed, bool streams, std::mt19937_64& random) {
   Decisions decisions = testing::random_decisions(trace, seed);
   if (streams) decisions.parameters = random_shards(trace, random);
   if (streams) decisions.optimizer = random_state(trace, random);
+  if (streams) decisions.gradients = random_gradients(trace, random);
   // From few tensors that leave to all of them.
   const std::uint64_t kept = random() % 101;
   const bool all = random() % 4 == 0;

@@ -102,6 +102,7 @@ std::unique_ptr<PlannedTraining> plan(const std::shared_ptr<const Trace>& trace,
   // is the workspace of its products.
   planner::PlanRequest request;
   request.budget_on = simulator::PeakKind::requested;
+  request.allowed.gradients = false;  // the loop looks at them between steps
   request.budget = 1;
   const auto least = planner::make_plan(index, request);
   EXPECT_TRUE(least.ok()) << least.error().text();

@@ -136,10 +136,16 @@ void expect_exact_plans(cli::Session& session, const std::shared_ptr<const Trace
 }
 
 void check(const std::string& spec, std::int64_t batch, const std::string& optimizer) {
-  const std::unique_ptr<cli::Session> session = session_of(spec, batch, optimizer);
+  std::unique_ptr<cli::Session> session = session_of(spec, batch, optimizer);
   const auto kept = recorded(*session, false);
+  expect_equal(*kept, *recorded(*session, true));
+  // One that has made no step yet: its state is made while it is recorded, and has no home.
+  session.reset();  // what it has on the device would be in the trace
+  session = session_of(spec, batch, optimizer);
   const auto offloaded = recorded(*session, true);
   expect_equal(*kept, *offloaded);
+  EXPECT_EQ(offloaded->storages.parameter, kept->storages.parameter);
+  EXPECT_EQ(offloaded->tensors.storage, kept->tensors.storage);
   if (optimizer == "none") expect_exact_plans(*session, offloaded);
 }
 

@@ -13,6 +13,7 @@
 #include "simulator/hazards/hazards.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/lowering/skipped_update.h"
+#include "simulator/plan/gradient_rules.h"
 #include "simulator/replay/replay.h"
 #include "simulator/schedule/tenant_kind.h"
 #include "tests/profiler_torch/recorded_model.h"
@@ -160,12 +161,22 @@ simulator::OptimizerDecisions random_state(const Trace& trace, std::mt19937& ran
   return optimizer;
 }
 
+// Any gradients, or none.
+simulator::GradientDecisions random_gradients(const Trace& trace, std::mt19937& random) {
+  simulator::GradientDecisions gradients;
+  const auto density = random() % 3 == 0 ? 0 : random() % 3 == 0 ? 100 : random() % 100;
+  for (const LayerId layer : simulator::layers_of_gradients(trace)) {
+    gradients.at_home.push_back(layer.valid() && random() % 100 < density);
+  }
+  return gradients;
+}
+
 Moved moved_state(const simulator::Schedule& schedule) {
   Moved moved;
   for (const simulator::Stay& each : schedule.stays) {
     const simulator::Tenant& tenant = schedule.tenants[each.tenant.index()];
     if (!tenant.has_own_home || each.is_left_out) continue;
-    moved.loaded += tenant.bytes;
+    if (!each.is_made) moved.loaded += tenant.bytes;
     if (each.is_stored) moved.stored += tenant.bytes;
   }
   return moved;
@@ -205,6 +216,7 @@ class RandomPlans {
       Decisions decisions = random_decisions(*recorded_.trace, index_, random);
       if (streams) decisions.parameters = random_shards(*recorded_.trace, random);
       if (streams) decisions.optimizer = random_state(*recorded_.trace, random);
+      if (streams) decisions.gradients = random_gradients(*recorded_.trace, random);
       const Result<simulator::Lowering> lowering = simulator::lower(index_, decisions);
       ASSERT_TRUE(lowering.ok()) << lowering.error().text();
       const simulator::Schedule& schedule = lowering->schedule;
@@ -229,6 +241,7 @@ class RandomPlans {
       Decisions decisions = random_decisions(*recorded_.trace, index_, random);
       if (i % 2 == 1) decisions.parameters = random_shards(*recorded_.trace, random);
       if (i % 2 == 1) decisions.optimizer = random_state(*recorded_.trace, random);
+      if (i % 2 == 1) decisions.gradients = random_gradients(*recorded_.trace, random);
       const Result<simulator::Lowering> lowering = simulator::lower(index_, decisions);
       ASSERT_TRUE(lowering.ok()) << lowering.error().text();
       for (int damage = 0; damage < 8 && ran < count; ++damage) {
@@ -348,7 +361,8 @@ class RandomPlans {
       if (report) outcome.moved = {report->loaded_bytes, report->stored_bytes};
       if (report) outcome.peak = report->memory.peak_requested;
     }
-    outcome.gradients = bits_of(*device_, step.gradients());
+    const std::vector<NamedTensor> gradients = step.gradients();
+    outcome.gradients = bits_of(*device_, plan != nullptr ? plan->values(gradients) : gradients);
     outcome.parameters = bits_of(*device_, plan != nullptr ? plan->values() : step.parameters());
     const std::vector<NamedTensor> state = step.optimizer_state();
     outcome.optimizer_state = bits_of(*device_, plan != nullptr ? plan->values(state) : state);

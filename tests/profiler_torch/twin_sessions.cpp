@@ -151,7 +151,7 @@ void expect_same_bits(executor::Device& device, const std::vector<executor::Name
 void TwinSessions::expect_same_state(executor::PlannedStep& plan, bool gradients) {
   expect_same_bits(device(), plan.values(), twin().parameters());
   expect_same_bits(device(), plan.values(planned().optimizer_state()), twin().optimizer_state());
-  if (gradients) expect_same_bits(device(), planned().gradients(), twin().gradients());
+  if (gradients) expect_same_bits(device(), plan.values(planned().gradients()), twin().gradients());
 }
 
 TwinSessions::Result TwinSessions::expect_same_step(executor::PlannedStep& plan, std::int64_t k) {

@@ -116,7 +116,10 @@ TEST(PeakContent, IsThePeakOfTheReplayOnRandomSteps) {
     const simulator::StepIndex index(trace);
     simulator::Decisions decisions = testing::random_decisions(trace, seed);
     if (options.parameters) decisions.parameters = testing::random_shards(trace, seed);
-    if (options.parameters) decisions.optimizer = testing::random_state(trace, seed);
+    if (options.parameters) {
+      decisions.optimizer = testing::random_state(trace, seed);
+      decisions.gradients = testing::random_gradients(trace, seed);
+    }
     const auto lowering = simulator::lower(index, decisions);
     if (!lowering.ok()) continue;
     const PeakContent content = report::peak_content(index, lowering->schedule);

@@ -167,7 +167,10 @@ TEST(AllocatorOutlook, HoldsForProcessesWithTheirSegmentsAnywhere) {
     const StepIndex index(trace);
     Decisions decisions = testing::random_decisions(trace, seed);
     if (options.parameters) decisions.parameters = testing::random_shards(trace, seed);
-    if (options.parameters) decisions.optimizer = testing::random_state(trace, seed);
+    if (options.parameters) {
+      decisions.optimizer = testing::random_state(trace, seed);
+      decisions.gradients = testing::random_gradients(trace, seed);
+    }
     const auto lowered = lower(index, decisions);
     ASSERT_TRUE(lowered.ok()) << seed << ": " << lowered.error().text();
     const Schedule& schedule = lowered->schedule;

@@ -201,10 +201,12 @@ class SegmentOracle {
     }
     std::map<Bytes, std::vector<std::size_t>> made;
     for (const std::size_t item : trace_rows_by_alloc()) {
-      if (!trace.storages.free_event[item].valid()) made[bytes_[item]].push_back(item);
+      if (trace.storages.free_event[item].valid() || is_at_home(StorageId(item))) continue;
+      made[bytes_[item]].push_back(item);
     }
     for (std::size_t s = 0; s < trace.storages.size(); ++s) {
       if (trace.storages.alloc_event[s].valid() || !trace.storages.free_event[s].valid()) continue;
+      if (is_at_home(StorageId(s))) continue;
       auto& candidates = made[bytes_[s]];
       if (!candidates.empty()) {
         if (sets_.back().count(candidates.front()) > 0) heir_[s] = candidates.front();
@@ -290,10 +292,12 @@ class SegmentOracle {
     return schedule_.tenant(StayId(item - trace_.storages.size())).has_own_home;
   }
   bool is_at_home(StorageId storage) const {
-    return storage.valid() && std::any_of(schedule_.tenants.begin(), schedule_.tenants.end(),
-                                          [&](const Tenant& tenant) {
-                                            return tenant.has_own_home && tenant.storage == storage;
-                                          });
+    return storage.valid() &&
+           std::any_of(schedule_.tenants.begin(), schedule_.tenants.end(),
+                       [&](const Tenant& tenant) {
+                         return tenant.has_own_home &&
+                                (tenant.storage == storage || tenant.previous == storage);
+                       });
   }
   void make(std::size_t item) {
     if (address_.count(item) == 0) address_[item] = allocator_.allocate(bytes_[item]);
@@ -351,7 +355,10 @@ TEST(AllocatorReplay, EqualsTheOracle) {
     const StepIndex index(trace);
     Decisions decisions = testing::random_decisions(trace, seed);
     if (options.parameters) decisions.parameters = testing::random_shards(trace, seed);
-    if (options.parameters) decisions.optimizer = testing::random_state(trace, seed);
+    if (options.parameters) {
+      decisions.optimizer = testing::random_state(trace, seed);
+      decisions.gradients = testing::random_gradients(trace, seed);
+    }
     const auto lowered = lower(index, decisions);
     ASSERT_TRUE(lowered.ok()) << seed << ": " << lowered.error().text();
     const Schedule& schedule = lowered->schedule;

@@ -94,7 +94,7 @@ class HazardOracle {
     tenants_.resize(now_->schedule.tenants.size());
     for (std::size_t t = 0; t < tenants_.size(); ++t) {
       const Tenant& tenant = now_->schedule.tenants[t];
-      if (!tenant.has_own_home) continue;
+      if (!tenant.has_own_home || tenant.previous.valid()) continue;
       tenants_[t].at_home = 0;
       tenants_[t].filled = ++fills_;
       access(compute_ = add({compute_}), {'h', 0, 0}, slot_of(tenant), Does::write, fills_);
@@ -200,7 +200,8 @@ class HazardOracle {
       of(id).stay = id;
     }
     for (std::size_t t = 0; t < tenants_.size(); ++t) {  // every period fills a shared home anew
-      if (plan().tenants[t].has_own_home) continue;
+      const bool is_made_anew = plan().tenants[t].previous.valid();
+      if (plan().tenants[t].has_own_home && !is_made_anew) continue;
       tenants_[t].at_home = -1;
       tenants_[t].store = 0;
     }
@@ -272,6 +273,7 @@ class HazardOracle {
     const Trace& trace = now_->trace;
     const int never = static_cast<int>(trace.events.size());
     if (stay_of(id).is_made) {
+      if (tenant_of(id).has_own_home) return -1;
       const int natural = trace.storages.natural_free_event[tenant_of(id).storage.index()].value;
       return natural < 0 ? never : natural;
     }

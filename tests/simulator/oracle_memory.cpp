@@ -44,7 +44,10 @@ class MemoryOracle {
  private:
   [[nodiscard]] bool storage_lives(std::size_t s, Moment m) const {
     for (const auto& tenant : s_.tenants) {
-      if (tenant.has_own_home && tenant.storage == StorageId(s)) return false;  // at home
+      if (!tenant.has_own_home) continue;
+      const bool is_made = tenant.previous.valid();
+      if (is_made && tenant.previous == StorageId(s)) return false;  // at home, as all that follow
+      if (!is_made && tenant.storage == StorageId(s)) return false;
     }
     const auto alloc = trace_.storages.alloc_event[s].value;
     if (alloc >= 0 && m.event < alloc) return false;
@@ -61,7 +64,10 @@ class MemoryOracle {
       return free < 0 || m.event < free;
     }
     const auto natural = trace_.storages.natural_free_event[s].value;
-    const bool model_holds = natural < 0 || m.event <= natural;
+    const bool is_at_home = std::any_of(
+        s_.tenants.begin(), s_.tenants.end(),
+        [&](const auto& tenant) { return tenant.has_own_home && tenant.storage == StorageId(s); });
+    const bool model_holds = !is_at_home && (natural < 0 || m.event <= natural);
     // Every eviction is to be done.
     const bool copy_holds =
         std::any_of(evictions.begin(), evictions.end(), [&](std::size_t i) { return m.done <= i; });

@@ -24,6 +24,7 @@ class UseFinder {
         const int event = trace_.saved.event[s].value;
         if (packs && !tenant.kind->is_snapshot) out_.push_back({TenantId(t), {}, event, event});
       }
+      if (tenant.previous.valid()) add_making(TenantId(t));
     }
     return std::move(out_);
   }
@@ -56,6 +57,28 @@ class UseFinder {
     const int last = static_cast<int>(trace_.events.size()) - 1;
     out_.push_back(
         {tenant, {}, event_of(EventKind::op_begin, op), end < 0 ? last : end, false, writes});
+  }
+
+  // The op that makes it writes it; then autograd reports each time that something was added.
+  void add_making(TenantId id) {
+    const StorageId storage = s_.tenants[id.index()].storage;
+    const int made = trace_.storages.alloc_event[storage.index()].value;
+    OpId op = trace_.storages.alloc_op[storage.index()];
+    while (op.valid() && trace_.ops.parent[op.index()].valid()) op = trace_.ops.parent[op.index()];
+    int begin = made;
+    int end = made;
+    if (op.valid() && event_of(EventKind::op_begin, op) < made &&
+        event_of(EventKind::op_end, op) > made) {
+      begin = event_of(EventKind::op_begin, op);
+      end = event_of(EventKind::op_end, op);
+    }
+    out_.push_back({id, {}, begin, end, false, true});
+    for (int e = made; e < static_cast<int>(trace_.events.size()); ++e) {
+      const auto row = static_cast<std::size_t>(e);
+      if (trace_.events.kind[row] != EventKind::gradient_accumulated) continue;
+      if (trace_.events.ref[row] != trace_.storages.parameter[storage.index()].value) continue;
+      out_.push_back({id, {}, e, e});
+    }
   }
 
   void add_unpack(TenantId tenant, std::size_t unpack) {

@@ -156,7 +156,10 @@ TEST(SharedMemory, AgreesWithLifetimesOnDamagedPlacements) {
     const StepIndex index(trace);
     Decisions decisions = testing::random_decisions(trace, seed);
     if (options.parameters) decisions.parameters = testing::random_shards(trace, seed);
-    if (options.parameters) decisions.optimizer = testing::random_state(trace, seed);
+    if (options.parameters) {
+      decisions.optimizer = testing::random_state(trace, seed);
+      decisions.gradients = testing::random_gradients(trace, seed);
+    }
     const auto lowered = lower(index, decisions);
     ASSERT_TRUE(lowered.ok());
     const Schedule& schedule = lowered->schedule;

@@ -42,6 +42,7 @@ struct SkippingCase {
     Decisions decisions = testing::random_decisions(trace, seed);
     decisions.parameters = testing::random_shards(trace, seed);
     decisions.optimizer = testing::random_state(trace, seed);
+    decisions.gradients = testing::random_gradients(trace, seed);
     auto lowered = lower(index, decisions);
     EXPECT_TRUE(lowered.ok()) << seed;
     if (!lowered) return;

@@ -30,6 +30,7 @@ struct StreamingCase {
         decisions(testing::random_decisions(trace, seed)) {
     decisions.parameters = testing::random_shards(trace, seed);
     decisions.optimizer = testing::random_state(trace, seed);
+    decisions.gradients = testing::random_gradients(trace, seed);
     const auto lowered = lower(index, decisions);
     EXPECT_TRUE(lowered.ok()) << seed;
     if (lowered) schedule = lowered->schedule;

@@ -228,12 +228,27 @@ StorageId MicroTrace::state_of(StorageId parameter, Bytes bytes) {
   return state;
 }
 
+StorageId MicroTrace::gradient_before(StorageId parameter) {
+  const StorageId gradient = existing(bytes_of(parameter), StorageClass::gradient);
+  trace_.storages.parameter.back() = parameter;
+  return gradient;
+}
+
+StorageId MicroTrace::make_gradient(StorageId parameter) {
+  const StorageId gradient = alloc(bytes_of(parameter), StorageClass::gradient);
+  trace_.storages.parameter.back() = parameter;
+  return gradient;
+}
+
 void MicroTrace::update(StorageId storage, Nanoseconds time) {
   event(EventKind::parameter_update_begin, storage.value);
   begin_op("aten::add_");
   write(storage);
   for (std::size_t s = 0; s < trace_.storages.size(); ++s) {
     if (trace_.storages.parameter[s] != storage) continue;
+    if (trace_.storages.alloc_event[s].valid() && !trace_.storages.free_event[s].valid()) {
+      read(StorageId(s));
+    }
     if (trace_.storages.storage_class[s] != StorageClass::optimizer_state) continue;
     first_times_.push_back({last_event(), trace_.storages.bytes[s], StorageId(s)});
     write(StorageId(s));
@@ -290,6 +305,7 @@ void MicroTrace::write_setup() {
   std::size_t next = 0;
   for (std::size_t s = 0; s < storages.size() && next < old_.size(); ++s) {
     if (!storages.alloc_event[s].valid() || storages.free_event[s].valid()) continue;
+    if (storages.parameter[s].valid()) continue;  // gradient_before() is as large
     storages.bytes[old_[next++].index()] = storages.bytes[s];
   }
   for (; next < old_.size(); ++next) storages.bytes[old_[next].index()] = 0;

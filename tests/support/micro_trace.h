@@ -65,8 +65,11 @@ class MicroTrace {
   void accumulate(StorageId parameter) { event(EventKind::gradient_accumulated, parameter.value); }
   // A piece of this parameter's optimizer state; made in the first step, where there is a history.
   StorageId state_of(StorageId parameter, Bytes bytes);
-  // An op of the optimizer that writes into `storage` and its state, between the events of its
-  // update.
+  // The gradient of this parameter that the step before left; the one that the running op makes.
+  StorageId gradient_before(StorageId parameter);
+  StorageId make_gradient(StorageId parameter);
+  // An op of the optimizer that writes into `storage` and its state and reads the gradient that was
+  // made, between the events of its update.
   void update(StorageId storage, Nanoseconds time = 0);
   // The storage belongs to this layer: the first that uses it.
   void set_layer(StorageId storage, const std::string& path);
@@ -146,7 +149,8 @@ struct RandomTraceOptions {
   bool device_times = false;  // a launch thread, kernels, places where it waits, costs of issuing
   bool setup = false;         // the history of a caching allocator; what is freed was left behind
   Bytes unit = 4;             // sizes are up to 200 times this
-  bool parameters = false;    // more of them, used by layers, updated by an optimizer that says so
+  // More of them, used by layers, updated by an optimizer that says so; most have gradients.
+  bool parameters = false;
   // Layers with three weights each, some for forward only, the others used in backward one after
   // the other with anchors between; links whose rate falls with size.
   bool several_weights = false;
@@ -158,7 +162,8 @@ simulator::Decisions random_decisions(const Trace& trace, std::uint64_t seed);
 
 // Random shards for a trace with parameters; some storages stay, some shards hold a single one.
 simulator::ParameterDecisions random_shards(const Trace& trace, std::uint64_t seed);
-// Random pieces of optimizer state that stream, any mix of them.
+// Random pieces of optimizer state that stream, any mix of them; gradients that leave, likewise.
 simulator::OptimizerDecisions random_state(const Trace& trace, std::uint64_t seed);
+simulator::GradientDecisions random_gradients(const Trace& trace, std::uint64_t seed);
 
 }  // namespace stowage::testing

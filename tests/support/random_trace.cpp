@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include "tests/support/micro_trace.h"
 #include "tests/support/random_modes.h"
@@ -40,6 +41,7 @@ class RandomTrace {
         gaps_(seed + 33'000'001),
         values_(seed + 11'000'003),
         state_(seed + 22'000'007),
+        gradients_(seed + 44'000'009),
         options_(options) {}
 
   Trace run() && {
@@ -52,11 +54,18 @@ class RandomTrace {
       forward();
       backward();
     }
+    make_the_rest();
     optimizer();
     return t_.finish();
   }
 
  private:
+  struct Gradient {
+    StorageId parameter;
+    StorageId made;
+    bool is_reported = false;
+  };
+
   // What keeps a storage of the step alive, in the structure pass.
   struct Live {
     StorageId id;
@@ -112,6 +121,7 @@ class RandomTrace {
     for (int i = 0; options_.several_weights && i < kBlocks * kWeights; ++i) {
       weights_.push_back(t_.existing(options_.unit * extra_.in(20, 200)));
     }
+    std::vector<StorageId> left = gradients_before();
     std::vector<StorageId> old{t_.existing(bytes(1, 100), StorageClass::gradient)};
     for (const StorageId parameter : parameters_) {
       const auto pieces = options_.parameters ? state_.in(0, 2) : 0;
@@ -127,6 +137,64 @@ class RandomTrace {
     }
     work();
     for (const StorageId storage : old) t_.free(storage);
+    for (const StorageId storage : left) t_.free(storage);
+  }
+
+  // Of most parameters; now and then of none, or one that the step does not make anew.
+  std::vector<StorageId> gradients_before() {
+    std::vector<StorageId> left;
+    if (!options_.parameters || gradients_.chance(15)) return left;
+    for (const StorageId parameter : parameters_) {
+      if (!gradients_.chance(75)) continue;
+      if (options_.setup || gradients_.chance(92)) left.push_back(t_.gradient_before(parameter));
+      if (options_.setup || gradients_.chance(95)) gradients_of_.push_back({parameter, {}, false});
+    }
+    return left;
+  }
+
+  // The running op makes one or adds to one; autograd says so behind it.
+  void make_gradients() {
+    if (gradients_of_.empty() || !gradients_.chance(40)) return;
+    Gradient& each = gradients_of_[static_cast<std::size_t>(
+        gradients_.in(0, static_cast<std::int64_t>(gradients_of_.size()) - 1))];
+    make(each);
+  }
+  void make(Gradient& each) {
+    if (each.made.valid()) {
+      t_.write(each.made);
+    } else {
+      each.made = t_.make_gradient(each.parameter);
+    }
+    each.is_reported = false;
+  }
+  void report_gradients() {
+    for (Gradient& each : gradients_of_) {
+      if (!each.made.valid() || std::exchange(each.is_reported, true)) continue;
+      if (!gradients_.chance(97)) continue;  // somebody else has its hook
+      t_.accumulate(each.parameter);
+    }
+  }
+  // What no op of backward made.
+  void make_the_rest() {
+    for (Gradient& each : gradients_of_) {
+      if (each.made.valid()) continue;
+      t_.begin_op();
+      work();
+      make(each);
+      t_.end_op();
+      report_gradients();
+    }
+  }
+  // Norms are clipped.
+  void look_at_gradients() {
+    if (gradients_of_.empty() || !gradients_.chance(30)) return;
+    for (const Gradient& each : gradients_of_) {
+      if (!gradients_.chance(60)) continue;
+      t_.begin_op();
+      gradients_.chance(50) ? t_.write(each.made) : t_.read(each.made);
+      t_.run(gradients_.in(0, 60));
+      t_.end_op();
+    }
   }
 
   Bytes bytes(std::int64_t low, std::int64_t high) { return options_.unit * dice_.in(low, high); }
@@ -315,7 +383,9 @@ class RandomTrace {
     work();
     if (dice_.chance(50)) temporary();
     if (dice_.chance(20)) t_.alloc(bytes(1, 50), StorageClass::gradient);  // outlives
+    make_gradients();
     t_.end_op();
+    report_gradients();
     if (saved.live >= 0 && !stays_saved) release_reference(static_cast<std::size_t>(saved.live));
     while (!handed_out_.empty() && dice_.chance(40)) drop_one();
     for (std::size_t row = 0; row < live_.size(); ++row) {
@@ -345,6 +415,7 @@ class RandomTrace {
 
   void optimizer() {
     t_.optimizer();
+    look_at_gradients();
     for (const StorageId parameter : parameters_) {
       if (options_.parameters && extra_.chance(70)) {
         look_at_state();
@@ -381,11 +452,13 @@ class RandomTrace {
   Dice gaps_;
   Dice values_;  // element types, writes
   Dice state_;   // of the optimizer
+  Dice gradients_;
   RandomTraceOptions options_;
   MicroTrace t_;
   std::vector<StorageId> parameters_;
   std::vector<StorageId> weights_;  // of blocks, in order
   std::vector<StorageId> states_;
+  std::vector<Gradient> gradients_of_;
   int blocks_ = 0;  // that forward used and backward did not yet
   std::vector<Live> live_;
   std::vector<Saved> saved_;
@@ -465,6 +538,18 @@ simulator::ParameterDecisions random_shards(const Trace& trace, std::uint64_t se
   }
   decisions.stream = random_modes(static_cast<std::size_t>(shards), seed);
   if (dice.chance(50)) decisions.prefetch = static_cast<std::int32_t>(dice.in(0, 3));
+  return decisions;
+}
+
+simulator::GradientDecisions random_gradients(const Trace& trace, std::uint64_t seed) {
+  Dice dice(seed + 7'000'001);
+  simulator::GradientDecisions decisions;
+  if (dice.chance(60)) return decisions;
+  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+    const bool is_made = trace.storages.storage_class[s] == StorageClass::gradient &&
+                         trace.storages.alloc_event[s].valid();
+    decisions.at_home.push_back(is_made && dice.chance(70));
+  }
   return decisions;
 }
 

@@ -26,7 +26,8 @@ class StreamedWaits : public ::testing::Test {
   }
 
   std::vector<StreamedStorages::Streamed> one() {
-    return {{executor::state_storages(device_, {{"p", p_}}).front(), slot_.data()}};
+    return {{executor::state_storages(device_, {{"p", p_}}).front(),
+             static_cast<Bytes>(slot_.size()), slot_.data()}};
   }
   static std::vector<char> bits(const at::Tensor& tensor) {
     return testing::fetch(hand_device(), tensor);
