@@ -39,10 +39,13 @@ json expect_exactly_verified(const MainJob& job, const std::vector<std::string>&
   return result;
 }
 
-// Everything but one layer's state streams; that one's is made in its first update.
+// Everything but one layer's state streams, loaded on demand, so that peaks do not hang on recorded
+// times; that one's is made in its first update.
 void write_streaming_plan(const MainJob& job, const char* placement) {
   std::ofstream(job.plan) << R"({ "schema": "stowage-plan/1", "for": { "trace_file": ")"
-                          << job.trace << R"(" }, "placement": ")" << placement
+                          << job.trace
+                          << R"(" }, "budget": { "automatic_bytes": 0 }, "placement": ")"
+                          << placement
                           << R"(", "parameters": { "shards": [["layers.*"]], "stream": true },
                                    "optimizer": [{"layer": "layers.2", "state": "device"},
                                                  {"layer": "*", "state": "stream"}] })";
