@@ -69,8 +69,7 @@ void Search::move_groups() {
       SetBuilder changed = best_set();
       for (const std::size_t m : group) {
         const bool allows = space_.footprints().movable()[m].allows(choice);
-        const std::vector<Choice> own = space_.ways_of(m);  // none of what stays in any case
-        changed.set(m, allows ? choice : own.empty() ? Choice::keep : own.front());
+        changed.set(m, allows ? choice : space_.ways_of(m).front());
       }
       // What no longer fits is filled up from elsewhere.
       if (choice != Choice::keep || fill_without(group, space_.orders()[0], changed)) {

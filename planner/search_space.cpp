@@ -147,21 +147,19 @@ void SearchSpace::make_orders() {
   // Model state that may leave besides, fewer kinds first. Gradients always, where they may: what
   // can be done without them was searched for already (planner/plan_with_gradients.h).
   using Kinds = std::vector<Moves>;
+  const auto has = [&](Moves kind) {
+    return std::any_of(all.front().begin(), all.front().end(), [&](const WayOut& way_out) {
+      return movable[way_out.movable].what == kind;
+    });
+  };
+  const bool has_gradients = has(Moves::gradients);
   for (Kinds kinds : {Kinds{}, Kinds{Moves::parameters}, Kinds{Moves::optimizer_state},
                       Kinds{Moves::parameters, Moves::optimizer_state}}) {
-    const bool has_gradients = std::any_of(
-        all.front().begin(), all.front().end(),
-        [&](const WayOut& way_out) { return movable[way_out.movable].what == Moves::gradients; });
     if (has_gradients) kinds.push_back(Moves::gradients);
     const auto is_of = [&](const WayOut& way_out) {
       return std::find(kinds.begin(), kinds.end(), movable[way_out.movable].what) != kinds.end();
     };
-    const bool all_there = std::all_of(kinds.begin(), kinds.end(), [&](Moves kind) {
-      return std::any_of(all.front().begin(), all.front().end(), [&](const WayOut& way_out) {
-        return movable[way_out.movable].what == kind;
-      });
-    });
-    if (!all_there) continue;
+    if (!std::all_of(kinds.begin(), kinds.end(), has)) continue;
     std::vector<Order> orders = all;
     for (Order& order : orders) {
       std::erase_if(order, [&](const WayOut& way_out) {

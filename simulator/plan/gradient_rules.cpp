@@ -10,9 +10,8 @@ std::vector<LayerId> layers_of_gradients(const Trace& trace) {
   const Storages& storages = trace.storages;
   std::vector<LayerId> layers(storages.size());
   for (std::size_t s = 0; s < layers.size(); ++s) {
-    if (storages.storage_class[s] != StorageClass::gradient || !storages.alloc_event[s].valid()) {
-      continue;
-    }
+    const bool is_left = storages.alloc_event[s].valid() && !storages.free_event[s].valid();
+    if (storages.storage_class[s] != StorageClass::gradient || !is_left) continue;
     const StorageId parameter = storages.parameter[s];
     if (parameter.valid()) layers[s] = storages.layer[parameter.index()];
   }
@@ -27,8 +26,8 @@ Result<GradientDecisions> resolve_gradients(const Trace& trace,
   for (const GradientRule& rule : rules) {
     leaving.push_back({rule.layer, rule.place == GradientPlace::host});
   }
-  auto at_home =
-      resolve_leaving(trace, layers_of_gradients(trace), leaving, {"gradients", "/gradients"});
+  auto at_home = resolve_leaving(trace, layers_of_gradients(trace), leaving,
+                                 {"gradients left at the step's end", "/gradients"});
   if (!at_home) return std::move(at_home).error();
   decisions.at_home = std::move(at_home).value();
   return decisions;
