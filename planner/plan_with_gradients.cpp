@@ -18,10 +18,6 @@ void add(SearchStats& to, const SearchStats& of) {
   to.exhausted = to.exhausted || of.exhausted;
 }
 
-// As near to its bound a plan without them is taken: the search with them takes as long again, and
-// finds a hundredth as a rule.
-constexpr std::int64_t kNearTheBoundPpm = 250'000;
-
 // Of two plans within the budget the faster one, else the one within it, else the tighter one.
 bool is_better(const PlanOutcome& without, const PlanOutcome& with, simulator::PeakKind on) {
   if (without.feasible() != with.feasible()) return without.feasible();
@@ -80,10 +76,9 @@ Result<PlanOutcome> plan_with_gradients(const simulator::StepIndex& index,
   if (without->feasible()) {
     beats = beats ? std::min(*beats, without->predicted.step_ns) : without->predicted.step_ns;
   }
-  // What has ended, or is good, needs no further search, only floor and bound.
+  // What has ended needs no further search, only floor and bound.
   const bool is_over = without->search.stopped || without->search.exhausted;
-  const bool is_good = without->feasible() && without->gap_ppm <= kNearTheBoundPpm;
-  if (is_over || is_good || rest.max_evaluations <= 0) beats = 0;
+  if (is_over || rest.max_evaluations <= 0) beats = 0;
   Result<PlanOutcome> with = plan_as_recorded(index, rest, beats);
   if (!with) return with;
   return better_of(std::move(without).value(), std::move(with).value(), request.budget_on);

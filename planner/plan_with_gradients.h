@@ -17,8 +17,7 @@ namespace stowage::planner {
 
 // plan_as_recorded() where the request does not allow it or nothing can leave. Floor and bound are
 // those of all that is allowed. The second search is left out where the bound proves that nothing
-// is faster, and where the first one found a plan within 25 % of its bound. Cost: up to twice that
-// of plan_as_recorded().
+// is faster. Cost: up to twice that of plan_as_recorded().
 [[nodiscard]] Result<PlanOutcome> plan_with_gradients(const simulator::StepIndex& index,
                                                       const PlanRequest& request,
                                                       std::optional<Nanoseconds> beats = {});

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -52,6 +54,33 @@ struct MainJob {
     args.insert(args.end(), options.begin(), options.end());
     const Outcome outcome = stowage(args);
     ASSERT_EQ(outcome.code, 0) << outcome.err;
+  }
+
+  // A plan by hand for the trace: `rest` is what it says besides, from its first key on.
+  void write_plan(const std::string& rest) const {
+    std::ofstream(plan) << R"({ "schema": "stowage-plan/1", "for": { "trace_file": ")" << trace
+                        << R"(" }, )" << rest << " }";
+  }
+
+  // What `verify` says of four steps: bitwise, the peak as predicted to the byte, nothing stored
+  // beside the plan, and in planned memory nothing that was not foreseen.
+  nlohmann::json verify_exactly(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> args = {"verify", "--plan", plan, "--steps", "4", "--json"};
+    args.insert(args.end(), more.begin(), more.end());
+    const Outcome verified = stowage(args);
+    EXPECT_EQ(verified.code, 0) << verified.err << verified.out;
+    if (verified.code != 0) throw std::runtime_error(verified.err);
+    nlohmann::json result = nlohmann::json::parse(verified.out);
+    EXPECT_TRUE(result.at("bitwise").get<bool>());
+    const nlohmann::json& planned = result.at("planned");
+    EXPECT_EQ(planned.at("peak_requested_bytes"),
+              result.at("predicted").at("peak_requested_bytes"));
+    EXPECT_EQ(planned.at("unplanned_stored_bytes"), 0);
+    if (const nlohmann::json& memory = planned.at("planned_memory"); memory.is_object()) {
+      EXPECT_EQ(memory.at("unforeseen"), 0) << memory;
+      EXPECT_EQ(memory.at("conflicts"), 0) << memory;
+    }
+    return result;
   }
 
   // The lowest peak of any plan, in bytes: that of an answer which says that a byte is not enough.

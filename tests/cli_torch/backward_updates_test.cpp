@@ -21,34 +21,13 @@ using nlohmann::json;
 // Of four times its parameters' bytes half is state.
 constexpr const char* kWideMlp = "mlp:layers=4,width=256";
 
-// Verifies the job's plan: bitwise, as predicted to the byte, nothing beside the plan.
-json expect_exactly_verified(const MainJob& job, const std::vector<std::string>& options = {}) {
-  std::vector<std::string> words = {"verify", "--plan", job.plan, "--steps", "4", "--json"};
-  words.insert(words.end(), options.begin(), options.end());
-  const Outcome verified = stowage(words);
-  EXPECT_EQ(verified.code, 0) << verified.err << verified.out;
-  json result = json::parse(verified.out);
-  EXPECT_TRUE(result.at("bitwise").get<bool>());
-  const json& planned = result.at("planned");
-  EXPECT_EQ(planned.at("peak_requested_bytes"), result.at("predicted").at("peak_requested_bytes"));
-  EXPECT_EQ(planned.at("unplanned_stored_bytes"), 0);
-  if (const json& memory = planned.at("planned_memory"); memory.is_object()) {
-    EXPECT_EQ(memory.at("unforeseen"), 0) << memory;
-    EXPECT_EQ(memory.at("conflicts"), 0) << memory;
-  }
-  return result;
-}
-
 // Everything but one layer's state streams, loaded on demand, so that peaks do not hang on recorded
 // times; that one's is made in its first update.
 void write_streaming_plan(const MainJob& job, const char* placement) {
-  std::ofstream(job.plan) << R"({ "schema": "stowage-plan/1", "for": { "trace_file": ")"
-                          << job.trace
-                          << R"(" }, "budget": { "automatic_bytes": 0 }, "placement": ")"
-                          << placement
-                          << R"(", "parameters": { "shards": [["layers.*"]], "stream": true },
-                                   "optimizer": [{"layer": "layers.2", "state": "device"},
-                                                 {"layer": "*", "state": "stream"}] })";
+  job.write_plan(std::string(R"("budget": { "automatic_bytes": 0 }, "placement": ")") + placement +
+                 R"(", "parameters": { "shards": [["layers.*"]], "stream": true },
+                      "optimizer": [{"layer": "layers.2", "state": "device"},
+                                    {"layer": "*", "state": "stream"}])");
 }
 
 TEST(BackwardUpdates, StreamAllModelState) {
@@ -58,7 +37,7 @@ TEST(BackwardUpdates, StreamAllModelState) {
     for (const char* placement : {"caching", "planned"}) {
       SCOPED_TRACE(std::string(optimizer) + " " + placement);
       write_streaming_plan(job, placement);
-      const json result = expect_exactly_verified(job);
+      const json result = job.verify_exactly();
       EXPECT_LT(result.at("planned").at("peak_requested_bytes").get<long>(),
                 recorded.at("peak_requested_bytes").get<long>() / 2);
     }
@@ -74,7 +53,7 @@ TEST(BackwardUpdates, OfSgdArePlannedByAuto) {
   const json plan = json::parse(std::ifstream(job.plan));
   EXPECT_EQ(plan.at("for").at("optimizer"), "sgd:update=backward");
   EXPECT_TRUE(plan.contains("parameters")) << plan;
-  expect_exactly_verified(job, {"--optimizer", "sgd:update=backward"});
+  job.verify_exactly({"--optimizer", "sgd:update=backward"});
 }
 
 TEST(BackwardUpdates, AreNamedInOneForm) {
@@ -83,7 +62,7 @@ TEST(BackwardUpdates, AreNamedInOneForm) {
   job.make_plan({"--budget", "80%"});
   const json plan = json::parse(std::ifstream(job.plan));
   EXPECT_EQ(plan.at("for").at("optimizer"), "adamw:master=fp32,update=backward");
-  expect_exactly_verified(job, {"--optimizer", "adamw:update=backward,master=fp32"});
+  job.verify_exactly({"--optimizer", "adamw:update=backward,master=fp32"});
   const Outcome other = stowage({"verify", "--plan", job.plan, "--optimizer", "adamw"});
   expect_error(other, 2, {"contradicts the recorded step (adamw:master=fp32,update=backward)"});
 }
@@ -119,7 +98,7 @@ TEST(RecordingWhatDoesNotFit, IsTheRecordingOfALargerDevice) {
     for (const char* placement : {"caching", "planned"}) {
       SCOPED_TRACE(placement);
       write_streaming_plan(small, placement);
-      expect_exactly_verified(small);
+      small.verify_exactly();
       const Outcome executed =
           stowage({"execute", "--plan", small.plan, "--memory-limit", limit, "--json"});
       EXPECT_EQ(executed.code, 0) << executed.err;

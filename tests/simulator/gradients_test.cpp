@@ -267,7 +267,7 @@ TEST(Gradients, StayWhereTheRecordingSaysTooLittle) {
     Plan plan;
     plan.gradients = {{"M", GradientPlace::host}};
     const auto lowered = lower(index, plan);
-    if (!lowered) return lowered.error().hint;
+    if (!lowered) return lowered.error().message;
     EXPECT_TRUE(lowered->schedule.tenants.empty());
     EXPECT_EQ(lowered->notes.size(), 1u);
     EXPECT_EQ(lowered->notes[0].text, reason);
@@ -277,7 +277,7 @@ TEST(Gradients, StayWhereTheRecordingSaysTooLittle) {
   const auto v = TwoGradients::kV.index();
   const auto old = TwoGradients::kOldV.index();
   EXPECT_EQ(note_of([&](Trace& t) { t.storages.free_event[v] = EventId(36); }),
-            "stays: it is freed in the step");
+            "the layer \"M\" matches no layer with gradients left at the step's end");
   EXPECT_EQ(note_of([&](Trace& t) { t.events.ref[16] = 0; }),
             "stays: the recording does not say when it has accumulated");
   for (const bool kept : {false, true}) {
