@@ -10,6 +10,7 @@ Rows go to OUT/rows.json and a line each to stdout. Exit code 1 when a plan was 
 """
 
 import argparse
+import glob
 import json
 import os
 import subprocess
@@ -47,7 +48,9 @@ def measure(stowage, name, budget, steps, out, memories, verifies):
     row = {"name": name, "budget": budget, "exit": code, "bitwise": None,
            "predicted": answer["predicted"] if answer else None}
     if verifies:
-        row["exit"], verified = stowage("verify", "--plan", plan, "--trace", trace)
+        # One reference for all plans of a recording.
+        row["exit"], verified = stowage("verify", "--plan", plan, "--trace", trace, "--reference",
+                                        os.path.join(out, f"{name}.reference.json.gz"))
         if verified:
             row.update({key: verified.get(key) for key in ("bitwise", "failures")})
     for memory in memories:
@@ -67,6 +70,8 @@ def main():
     parser.add_argument("plans", nargs="+", metavar="NAME=BUDGET=STEPS")
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)
+    for kept in glob.glob(os.path.join(options.out, "*.reference.json.gz")):
+        os.remove(kept)
     rows = []
     for each in options.plans:
         rows.append(measure(Stowage(options.bin), *each.split("="), options.out, options.memory.split(","),
