@@ -1,19 +1,17 @@
 #include "planner/plan_as_recorded.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <utility>
 
 #include "planner/applied_file.h"
+#include "planner/best_plan.h"
 #include "planner/budget.h"
-#include "planner/evaluator.h"
-#include "planner/in_parallel.h"
+#include "planner/climber.h"
 #include "planner/policy_starts.h"
 #include "planner/structure_pool.h"
 #include "planner/structure_search.h"
 #include "simulator/lowering/lowering.h"
-#include "simulator/machine/rest_gain.h"
 #include "simulator/placement/placement.h"
 #include "simulator/plan/gradient_rules.h"
 #include "simulator/plan/optimizer_rules.h"
@@ -37,21 +35,10 @@ namespace {
 // chosen from a superset of what a smaller one is chosen from.
 constexpr std::int64_t kGridParts = 40;
 constexpr std::int64_t kGridPartsWithStructures = 5;  // where each is searched in many structures
-// Of a large step; smaller ones get up to kMostEffort times as much (effort_for).
-constexpr std::int64_t kMostEffort = 4;
-constexpr std::int64_t kGlanceQuota = 3;  // evaluations that say whether a structure is worth more
-constexpr std::int64_t kShortQuota = 10;  // what it is worth
-constexpr std::size_t kMostNeighbours = 10;  // that free more bytes, and that work less
-constexpr std::size_t kMostLooks = 4;        // of a round, that are worth more
-constexpr int kShortRounds = 4;
-constexpr int kMostClimbs = 5;
-constexpr std::int64_t kEndedSoon = 800;   // evaluations
-constexpr Nanoseconds kFarFromBound = 20;  // times the gap to the bound is the bound, or less
-constexpr Bytes kLookAgainIn = 10;         // a part of the budget less
-constexpr Nanoseconds kGain = 1000;        // a round that gains less than this part is the last
-constexpr std::size_t kFewPositions = 3;   // of the bound that says that it is worth nothing
-constexpr Bytes kRestsOfPages = 50;        // times the rests of pages is the peak, or more
-constexpr Bytes kWandersBy = 4096;         // times the allowance is the peak; seen are up to 0.01 %
+constexpr std::int64_t kEndedSoon = 800;              // evaluations
+constexpr Bytes kLookAgainIn = 10;                    // a part of the budget less
+constexpr Bytes kRestsOfPages = 50;  // times the rests of pages is the peak, or more
+constexpr Bytes kWandersBy = 4096;   // times the allowance is the peak; seen are up to 0.01 %
 
 bool has_automatic_points(const simulator::Decisions& decisions) {
   if (!decisions.parameters.stream.off() && !decisions.parameters.prefetch) {
@@ -77,20 +64,6 @@ const std::vector<std::string>& rivals() {
   return specs;
 }
 
-// How many evaluations one budget may take: about as much time for every trace.
-std::int64_t quota_of(const simulator::StepIndex& index) {
-  constexpr std::int64_t kEventsForAll = 1'700'000;
-  return std::clamp<std::int64_t>(
-      kEventsForAll / static_cast<std::int64_t>(index.event_count() + 1), 40, 250);
-}
-
-// Structures of small steps cost little to look into.
-std::int64_t effort_for(const simulator::StepIndex& index) {
-  constexpr std::int64_t kEventsOfALargeStep = 4'000;
-  return std::clamp<std::int64_t>(
-      kEventsOfALargeStep / static_cast<std::int64_t>(index.event_count() + 1), 1, kMostEffort);
-}
-
 class Planner {
  public:
   Planner(const simulator::StepIndex& index, const PlanRequest& request,
@@ -98,11 +71,14 @@ class Planner {
       : index_(index),
         request_(request),
         beats_(beats),
-        effort_(effort_for(index)),
-        base_({std::shared_ptr<void>(), &index}, {}, request) {
-    if (!request.allowed.recompute || policy_name(request.policy) != "auto") return;
-    pool_ = StructurePool(index, request.allowed.offload);
-    if (!pool_.empty() || policies_run_again()) {
+        pool_(pool_of(index, request)),
+        best_(request),
+        without_(index, without_gradients(index, request), pool_, best_) {
+    if (policy_name(request.policy) != "auto") return;
+    if (request.allowed.gradients && has_gradients(index)) {
+      with_gradients_.emplace(index, request, pool_, best_);
+    }
+    if (request.allowed.recompute && without_.has_structures()) {
       any_structure_.emplace(index, request.budget_on, request.allowed);
     }
   }
@@ -115,7 +91,7 @@ class Planner {
       return Error{ErrorCode::usage, "the trace's device has no reserved bytes", "", "",
                    "use --budget-on active"};
     }
-    out_.floor = base_.floor();
+    out_.floor = all().base().floor();
     if (any_structure_) out_.floor = memory_floor(*any_structure_);
     out_.floor.reached = false;
     out_.lower_bound_step = out_.resident.step_ns;
@@ -134,17 +110,30 @@ class Planner {
       out_.floor.reached = out_.kept_from == lowest_budget();
     }
     if (!status) return status.error();
-    out_.search.evaluations = spent_.evaluations;
-    out_.search.stopped = spent_.stopped;
-    out_.search.exhausted = spent_.exhausted;
+    out_.search.evaluations = best_.spent.evaluations;
+    out_.search.grid_points = best_.grid_points;
+    out_.search.structures = best_.structures;
+    out_.search.stopped = best_.spent.stopped;
+    out_.search.exhausted = best_.spent.exhausted;
     return std::move(out_);
   }
 
  private:
-  struct Answer {
-    Candidate candidate;
-    StructureSearch* in = nullptr;
-  };
+  [[nodiscard]] static StructurePool pool_of(const simulator::StepIndex& index,
+                                             const PlanRequest& request) {
+    if (!request.allowed.recompute || policy_name(request.policy) != "auto") return {};
+    return StructurePool(index, request.allowed.offload);
+  }
+
+  [[nodiscard]] static PlanRequest without_gradients(const simulator::StepIndex& index,
+                                                     PlanRequest request) {
+    request.allowed.gradients = request.allowed.gradients && !has_gradients(index);
+    return request;
+  }
+
+  // For all that is allowed.
+  [[nodiscard]] Climber& all() { return with_gradients_ ? *with_gradients_ : without_; }
+  [[nodiscard]] const Climber& all() const { return with_gradients_ ? *with_gradients_ : without_; }
 
   Status check() const {
     if (Status status = simulator::runs_nothing_again(index_.step().recording()); !status) {
@@ -168,7 +157,7 @@ class Planner {
 
   // What floor and bounds are counted with: they hold for every plan that is allowed.
   [[nodiscard]] const Footprints& bounding() const {
-    return any_structure_ ? *any_structure_ : base_.footprints();
+    return any_structure_ ? *any_structure_ : all().base().footprints();
   }
 
   // Where the active peak wanders, a little is left for steps that go beyond the predicted one.
@@ -186,10 +175,11 @@ class Planner {
   // tightest plans of where the answer was found.
   [[nodiscard]] Bytes kept_from() {
     Bytes least = peak_with_allowance(out_.resident);
-    if (out_.plan.predicted && within_host_budget(out_.predicted)) {
+    if (out_.plan.predicted && best_.within_host_budget(out_.predicted)) {
       least = std::min(least, peak_with_allowance(out_.predicted));
     }
-    for (StructureSearch* in : {&base_, best_ ? best_->in : &base_}) {
+    StructureSearch* const of_answer = best_.answer() ? best_.answer()->in : &without_.base();
+    for (StructureSearch* in : {&without_.base(), &all().base(), of_answer}) {
       if (least <= lowest_budget()) break;
       Evaluator& evaluator = in->evaluator();
       const auto tight = evaluator.evaluate(in->footprints().tight(in->tight().choices));
@@ -209,9 +199,6 @@ class Planner {
   [[nodiscard]] bool within_budget(const ReplayResult& result) const {
     return !request_.budget || peak_with_allowance(result) <= *request_.budget;
   }
-  [[nodiscard]] bool within_host_budget(const ReplayResult& result) const {
-    return !request_.host_budget || result.host_bytes <= *request_.host_budget;
-  }
 
   Status run_policy() {
     std::optional<PolicyBudget> within;
@@ -229,7 +216,7 @@ class Planner {
     if (std::string note = buys_nothing(); !note.empty()) {
       out_.notes.insert(out_.notes.begin(), std::move(note));
     }
-    if (within_budget(out_.predicted) && within_host_budget(out_.predicted)) {
+    if (within_budget(out_.predicted) && best_.within_host_budget(out_.predicted)) {
       if (!request_.budget) return Unit{};
       out_.lower_bound_step = shortest_step(bounding(), *request_.budget);
       set_gap(out_);
@@ -242,7 +229,7 @@ class Planner {
                      format_bytes(peak_of(out_.predicted, request_.budget_on)) +
                      ", the budget is " + format_bytes(*request_.budget));
     }
-    if (!within_host_budget(out_.predicted)) {
+    if (!best_.within_host_budget(out_.predicted)) {
       over.push_back("policy " + request_.policy + " puts " +
                      format_bytes(out_.predicted.host_bytes) + " on the host, the host budget is " +
                      format_bytes(*request_.host_budget));
@@ -278,7 +265,8 @@ class Planner {
       out_.kind = PlanKind::infeasible;
       out_.notes.push_back("no " + request_.allowed.limits("plan") + " has a peak below " +
                            format_bytes(out_.floor.bytes));
-      return finish_with(base_.footprints().tight(base_.tight().choices), base_);
+      StructureSearch& base = all().base();
+      return finish_with(base.footprints().tight(base.tight().choices), base);
     }
 
     out_.lower_bound_step = shortest_step(bounding(), budget);
@@ -287,12 +275,14 @@ class Planner {
       return Unit{};
     }
     search(budget, resident);
-    if (spent_.error) return *spent_.error;
-    if (best_) return finish_with(best_->candidate.decisions, *best_->in);
+    if (best_.spent.error) return *best_.spent.error;
+    if (best_.answer()) {
+      return finish_with(best_.answer()->candidate.decisions, *best_.answer()->in);
+    }
     out_.kind = PlanKind::not_found;
-    StructureSearch* tightest = &base_;
-    for (const auto& [members, each] : searches_) {
-      if (each && each->tight().peak < tightest->tight().peak) tightest = each.get();
+    StructureSearch* tightest = &all().tightest();
+    if (without_.tightest().tight().peak < tightest->tight().peak) {
+      tightest = &without_.tightest();
     }
     const Status status =
         finish_with(tightest->footprints().tight(tightest->tight().choices), *tightest);
@@ -302,270 +292,54 @@ class Planner {
     return status;
   }
 
-  using Found = StructureSearch::Found;
-  using Effort = StructureSearch::Effort;
-
-  // Keeps what is the best answer by now.
-  void offer(StructureSearch& in, Found found) {
-    for (Found::Counted& exact : found.candidates) {
-      if (exact.peak > *request_.budget) continue;
-      if (!in.evaluator().keeps(exact.candidate, *request_.budget)) continue;
-      if (best_ && !exact.candidate.better_than(best_->candidate)) continue;
-      best_ = Answer{std::move(exact.candidate), &in};
-    }
-  }
-  // False where it is none, or not within the budget.
-  bool offer(StructureSearch& in, std::optional<Candidate> candidate) {
-    if (!candidate) return false;
-    const Bytes peak = in.evaluator().exact_peak(*candidate);
-    const bool is_one = peak <= *request_.budget;
-    Found found;
-    found.candidates.push_back({std::move(*candidate), peak, {}});
-    offer(in, std::move(found));
-    return is_one;
-  }
-
-  [[nodiscard]] Nanoseconds best_step() const {
-    return best_ ? best_->candidate.result.step_ns : -1;
-  }
-
-  [[nodiscard]] bool reached(Nanoseconds bound) const {
-    return best_ && best_->candidate.result.step_ns <= bound;
-  }
-
-  [[nodiscard]] Effort long_search(const StructureSearch& in) const {
-    const std::int64_t quota = quota_of(in.index());
-    return {.quota = pool_.empty() ? quota : std::max<std::int64_t>(quota / 2, 40)};
-  }
-
-  // The best by now for one budget.
-  struct Climb {
-    Bytes point = 0;
-    StructureSearch* in = nullptr;
-    StructurePool::Members members;
-    std::vector<Choice> choices;      // none were found: empty
-    std::optional<Nanoseconds> step;  // likewise
-    // By their likely counter within the budget, the best last.
-    std::vector<std::pair<StructureSearch*, Candidate>> likely{};
-  };
-
-  void solve_in(Climb& climb, Nanoseconds bound) {
-    StructureSearch& in = *climb.in;
-    in.evaluator().begin(spent_, best_step());
-    Effort effort = long_search(in);
-    effort.seed.choices = climb.choices;
-    Found found = in.solve(climb.point, bound, effort);
-    spent_.add(in.evaluator().spent());
-    if (found.step) {
-      climb.step = found.step;
-      climb.choices = found.candidates.back().choices;
-    }
-    offer(in, std::move(found));
-  }
-
-  // The best plans for one budget. Depends on that alone, whatever the one asked for.
+  // The best plans for one budget: without gradients that leave, then with them in the structure
+  // that was best, or in any where nothing was found.
   void solve(Bytes point, Nanoseconds bound) {
-    ++out_.search.grid_points;
-    Climb climb{point, &base_, {}, {}, {}};
-    solve_in(climb, bound);
-    if (!any_structure_ || (climb.step && *climb.step <= bound)) return;
-    if (!pool_.empty()) climb_structures(climb);
-    start_from_policies(climb);
-  }
-
-  // From the best of the pool's starts to better neighbours.
-  void climb_structures(Climb& climb) {
-    std::vector<StructurePool::Members> next =
-        pool_.starts(effort_ == kMostEffort ? StructurePool::Starts::every_set_of_few
-                                            : StructurePool::Starts::by_kind);
-    for (int rounds = 0; rounds <= kMostClimbs * effort_ && !over(); ++rounds) {
-      const std::optional<Nanoseconds> before = climb.step;
-      take_best(next, climb);
-      if (climb.step == before && rounds > 0) break;
-      next = pool_.neighbours(climb.members, kMostNeighbours * static_cast<std::size_t>(effort_));
+    ++best_.grid_points;
+    const Climb without = without_.solve(point, bound);
+    if (!with_gradients_ || (without.step && *without.step <= bound)) return;
+    if (without.step) {
+      with_gradients_->solve_from(without, bound);
+    } else {
+      with_gradients_->solve(point, bound);
     }
-    if (climb.in == &base_) return;
-    for (auto each = climb.likely.rbegin(); each != climb.likely.rend(); ++each) {
-      if (offer(*each->first, std::move(each->second))) break;
-    }
-    solve_in(climb, shortest_step(climb.in->footprints(), climb.point));
-  }
-
-  std::vector<PolicyStart>& policies() {
-    if (!policies_) policies_ = policy_starts(index_, request_, pool_);
-    return *policies_;
-  }
-  [[nodiscard]] bool policies_run_again() {
-    return std::any_of(policies().begin(), policies().end(),
-                       [](const PolicyStart& each) { return each.runs_again(); });
-  }
-
-  // Where the plan of a policy is better than what was found within the point, from there.
-  void start_from_policies(Climb& climb) {
-    const Trace& recording = index_.step().recording();
-    StructureSearch* best = nullptr;
-    for (PolicyStart& policy : policies()) {
-      if (over()) return;
-      const std::optional<Nanoseconds> below =
-          best_ ? std::optional(best_step()) : std::optional<Nanoseconds>();
-      const Candidate* const plan = policy.plan(recording, request_, below, spent_);
-      if (plan == nullptr || policy.peak() > climb.point) continue;
-      const bool is_better = !climb.step || plan->result.step_ns < *climb.step;
-      if (!within_host_budget(plan->result)) continue;
-      if (!is_better && best_ && !plan->better_than(best_->candidate)) continue;
-      StructureSearch* const in = policy.search(recording, request_);
-      if (in == nullptr) continue;
-      ++out_.search.structures;
-      Found found;
-      found.candidates.push_back({*plan, policy.peak(), {}});
-      offer(*in, std::move(found));
-      if (!is_better) continue;
-      climb.step = plan->result.step_ns;
-      best = in;
-    }
-    if (best == nullptr) return;
-    climb.in = best;
-    climb.members.clear();
-    climb.choices.clear();
-    solve_in(climb, shortest_step(best->footprints(), climb.point));
-  }
-
-  struct Short {
-    StructurePool::Members members;
-    std::unique_ptr<StructureSearch>* search = nullptr;
-    Nanoseconds shortest = 0;
-    std::optional<Solution> found{};  // its exact counter is not known
-    Nanoseconds step = -1;            // found, -1 = none
-  };
-
-  // A short search in each, at once, from the set of the best by now; true when one is better,
-  // which is that then. Those of a round do not know of each other, so that any number of cores
-  // gives the same answer.
-  void take_best(const std::vector<StructurePool::Members>& all, Climb& climb) {
-    std::vector<Short> round;
-    for (const StructurePool::Members& members : all) {
-      if (is_longer(members, climb.step)) continue;
-      const auto [at, is_new] = searches_.try_emplace(members);
-      if (is_new) ++out_.search.structures;
-      if (is_new || at->second) round.push_back({members, &at->second});
-    }
-    const Climb from = climb;
-    in_parallel(round.size(),
-                [&](std::size_t i) { estimate(round[i], from, kGlanceQuota * effort_); });
-    keep_best(round, kMostLooks * static_cast<std::size_t>(effort_));
-    in_parallel(round.size(),
-                [&](std::size_t i) { estimate(round[i], from, kShortQuota * effort_); });
-    keep_best(round, kMostLooks * static_cast<std::size_t>(effort_));
-    for (Short& each : round) take(each, from, climb);
-    if (request_.progress) {
-      request_.progress({spent_.evaluations, request_.max_evaluations, best_step()});
-    }
-  }
-
-  [[nodiscard]] static SearchSeed seed_of(const StructureSearch& in, const Climb& from) {
-    if (from.choices.empty()) return {};
-    return {in.choices_like(*from.in, from.choices), from.step.has_value()};
-  }
-
-  // What is found in it by the likely counter, if that is better.
-  void take(Short& each, const Climb& from, Climb& climb) {
-    StructureSearch& in = **each.search;
-    in.evaluator().begin(spent_, {});
-    Found found =
-        in.solve(from.point, each.shortest,
-                 {kShortQuota * effort_, kShortRounds, climb.step, seed_of(in, from), false},
-                 std::move(each.found));
-    spent_.add(in.evaluator().spent());
-    if (found.step) {
-      const Found::Counted& best = found.candidates.back();
-      climb.in = &in;
-      climb.members = each.members;
-      climb.choices = best.choices;
-      climb.step = found.step;
-      climb.likely.emplace_back(&in, best.candidate);
-    }
-    if (in.evaluator().likely_is_exact()) offer(in, std::move(found));
-  }
-
-  // Those that found something, the shortest step first.
-  void keep_best(std::vector<Short>& round, std::size_t most) {
-    for (const Short& each : round) {
-      if (*each.search != nullptr) spent_.add((*each.search)->evaluator().spent());
-    }
-    std::erase_if(round, [](const Short& each) { return each.step < 0; });
-    std::stable_sort(round.begin(), round.end(),
-                     [](const Short& a, const Short& b) { return a.step < b.step; });
-    if (round.size() > most) round.resize(most);
-  }
-
-  // On any thread. The search is made when it is asked for first; null where it cannot be had.
-  void estimate(Short& of, const Climb& from, std::int64_t quota) const {
-    of.found.reset();
-    of.step = -1;
-    std::unique_ptr<StructureSearch>& search = *of.search;
-    if (search == nullptr) {
-      auto made =
-          StructureSearch::make(index_.step().recording(), pool_.structure(of.members), request_);
-      if (!made) return;
-      search = std::move(made).value();
-    }
-    search->evaluator().begin(spent_, {});
-    if (search->floor().bytes > from.point) return;
-    of.shortest = shortest_step(search->footprints(), from.point, kFewPositions);
-    if (from.step && of.shortest >= *from.step) return;
-    of.found = search->estimate(from.point, of.shortest,
-                                {quota, kShortRounds, {}, seed_of(*search, from)});
-    if (of.found) of.step = of.found->candidate.result.step_ns;
-  }
-
-  // No step with it is shorter than that.
-  [[nodiscard]] bool is_longer(const StructurePool::Members& members,
-                               const std::optional<Nanoseconds>& step) const {
-    const Ppm boost = simulator::rest_gain(index_.trace().calibration).boost;
-    const Nanoseconds compute = index_.compute_until().back() + pool_.work(members);
-    return step && Wide{compute} * kPpm / boost >= *step;
-  }
-
-  bool over() {
-    if (request_.stop.stop_requested()) spent_.stopped = true;
-    if (spent_.evaluations >= request_.max_evaluations) spent_.exhausted = true;
-    return spent_.stopped || spent_.exhausted;
   }
 
   void search(Bytes budget, Bytes resident) {
     // The one that always fits comes first: a search that is stopped has an answer.
-    base_.evaluator().begin(spent_, best_step());
-    offer(base_, base_.tight_plan());
-    spent_.add(base_.evaluator().spent());
-    out_.search.candidates = base_.space().candidates();
+    offer_tight(without_.base());
+    if (with_gradients_) offer_tight(with_gradients_->base());
+    out_.search.candidates = all().base().space().candidates();
     solve(budget, out_.lower_bound_step);
     const bool is_placed = request_.placement == simulator::PlacementMode::planned;
-    if (!best_ && is_placed && !over()) {
+    if (!best_.answer() && is_placed && !best_.over()) {
       solve(budget - budget / kRestsOfPages, out_.lower_bound_step);
     }
-    if (!reached(out_.lower_bound_step)) offer_rivals();
+    if (!best_.reached(out_.lower_bound_step)) offer_rivals();
     const std::int64_t parts =
-        pool_.empty() ? kGridParts : kGridPartsWithStructures * (effort_ == kMostEffort ? 4 : 1);
+        pool_.empty() ? kGridParts
+                      : kGridPartsWithStructures * (effort_for(index_) == kMostEffort ? 4 : 1);
     for (std::int64_t part = parts; part-- > 0;) {
       const Bytes point = grid_budget(resident, part, parts);
       if (point >= budget) continue;
-      if (point < out_.floor.bytes || over()) break;
+      if (point < out_.floor.bytes || best_.over()) break;
       // No plan within this budget, or a smaller one, is faster.
       const Nanoseconds bound = shortest_step(bounding(), point);
-      if (reached(bound)) break;
+      if (best_.reached(bound)) break;
       solve(point, bound);
     }
     if (!pool_.empty()) look_again(budget);
-    if (!best_ && any_structure_ && !over()) try_chain_schedule(budget);
+    if (!best_.answer() && any_structure_ && !best_.over()) try_chain_schedule(budget);
   }
 
   // A climb that ended soon and far from the bound may have begun at the wrong start: in less
   // memory it takes another way.
   void look_again(Bytes budget) {
     const Bytes point = budget - budget / kLookAgainIn;
-    if (!best_ || spent_.evaluations > kEndedSoon || point < out_.floor.bytes || over()) return;
+    if (!best_.answer() || best_.spent.evaluations > kEndedSoon) return;
+    if (point < out_.floor.bytes || best_.over()) return;
     const Nanoseconds bound = shortest_step(bounding(), point);
-    if (best_step() - bound > bound / kFarFromBound) solve(point, bound);
+    if (best_.step() - bound > bound / kFarFromBound) solve(point, bound);
   }
 
   // Takes a step for each layer, so that it comes last.
@@ -573,13 +347,18 @@ class Planner {
     const PolicyBudget within{budget, request_.budget_on};
     const auto rules = policy_rules(index_, "checkpoint:schedule=optimal", within, &pool_);
     if (!rules || !admits(request_.allowed, *rules)) return;
-    policies().emplace_back(*rules);
-    Climb climb{budget, &base_, {}, {}, {}};
-    start_from_policies(climb);
+    all().solve_from(*rules, budget);
+  }
+
+  void offer_tight(StructureSearch& in) {
+    in.evaluator().begin(best_.spent, best_.step());
+    best_.offer(in, in.tight_plan());
+    best_.spent.add(in.evaluator().spent());
   }
 
   void offer_rivals() {
-    base_.evaluator().begin(spent_, best_step());
+    StructureSearch& base = without_.base();
+    base.evaluator().begin(best_.spent, best_.step());
     for (const std::string& spec : rivals()) {
       const auto rules = policy_rules(index_, spec);
       if (!rules || !admits(request_.allowed, *rules)) continue;
@@ -590,10 +369,10 @@ class Planner {
       plan.gradients = rules->gradients;
       plan.budget.automatic = rules->automatic;
       if (const auto decisions = simulator::resolve(index_.trace(), plan)) {
-        offer(base_, base_.evaluator().evaluate(*decisions));
+        best_.offer(base, base.evaluator().evaluate(*decisions));
       }
     }
-    spent_.add(base_.evaluator().spent());
+    best_.spent.add(base.evaluator().spent());
   }
 
   [[nodiscard]] static Bytes grid_budget(Bytes resident, std::int64_t part, std::int64_t parts) {
@@ -686,18 +465,24 @@ class Planner {
   const simulator::StepIndex& index_;
   const PlanRequest& request_;
   const std::optional<Nanoseconds> beats_;
-  const std::int64_t effort_;
-  Spent spent_;
-  StructureSearch base_;                     // nothing runs again
-  StructurePool pool_;                       // what could
-  std::optional<Footprints> any_structure_;  // with a pool
-  std::map<StructurePool::Members, std::unique_ptr<StructureSearch>> searches_;
-  std::optional<std::vector<PolicyStart>> policies_;  // once they are asked for
-  std::optional<Answer> best_;
+  const StructurePool pool_;  // what could run again
+  BestPlan best_;
+  Climber without_;                          // with no gradients that leave
+  std::optional<Climber> with_gradients_;    // where some may and can
+  std::optional<Footprints> any_structure_;  // of all that is allowed, where some can run again
   PlanOutcome out_;
 };
 
 }  // namespace
+
+bool has_gradients(const simulator::StepIndex& index) {
+  const std::vector<StorageClass>& classes = index.trace().storages.storage_class;
+  for (std::size_t s = 0; s < classes.size(); ++s) {
+    if (classes[s] != StorageClass::gradient) continue;
+    if (index.model_state_uses().reason_to_stay(StorageId(s)).empty()) return true;
+  }
+  return false;
+}
 
 void set_gap(PlanOutcome& outcome) {
   const Nanoseconds bound = outcome.lower_bound_step;

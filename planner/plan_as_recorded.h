@@ -18,6 +18,9 @@ namespace stowage::planner {
                                                    const PlanRequest& request,
                                                    std::optional<Nanoseconds> beats = {});
 
+// Some gradient of this recording can leave.
+[[nodiscard]] bool has_gradients(const simulator::StepIndex& index);
+
 // Gap and bound of an outcome and of its plan, by its bound and prediction.
 void set_gap(PlanOutcome& outcome);
 

@@ -8,7 +8,6 @@
 
 #include "planner/budget.h"
 #include "planner/plan_as_recorded.h"
-#include "planner/plan_with_gradients.h"
 #include "simulator/plan/plan.h"
 #include "simulator/step/unroll.h"
 #include "traces/size_text.h"
@@ -36,7 +35,7 @@ class DividedPlans {
       // What is proven needs no search, nor does a step that fits as it is.
       const bool is_over = out_.search.stopped || out_.search.exhausted;
       if (is_over || request.max_evaluations <= 0 || fits_) beats = 0;
-      Result<PlanOutcome> outcome = plan_with_gradients(index, request, beats);
+      Result<PlanOutcome> outcome = plan_as_recorded(index, request, beats);
       if (!outcome) return outcome;
       take(std::move(outcome).value(), *part);
     }
@@ -161,7 +160,7 @@ Result<PlanOutcome> make_plan(const simulator::StepIndex& index, const PlanReque
   if (!has_state) request.allowed.optimizer = allows_the_rest;
   if (!can_leave) request.allowed.gradients = allows_the_rest;
   if (!has_parts) request.allowed.micro_batches = allows_the_rest;
-  Result<PlanOutcome> whole = plan_with_gradients(index, request);
+  Result<PlanOutcome> whole = plan_as_recorded(index, request);
   if (!whole || !has_parts || !request.allowed.micro_batches) return whole;
   if (policy_name(request.policy) != "auto") return whole;
   return DividedPlans(index, request, std::move(whole).value()).run();

@@ -145,7 +145,7 @@ void SearchSpace::make_orders() {
   const std::vector<Order> all = std::move(orders_);
   orders_.clear();
   // Model state that may leave besides, fewer kinds first. Gradients always, where they may: what
-  // can be done without them was searched for already (planner/plan_with_gradients.h).
+  // can be done without them was searched for already (planner/plan_as_recorded.cpp).
   using Kinds = std::vector<Moves>;
   const auto has = [&](Moves kind) {
     return std::any_of(all.front().begin(), all.front().end(), [&](const WayOut& way_out) {

@@ -4,7 +4,7 @@
 #include <iostream>
 #include <string>
 
-#include "planner/plan_with_gradients.h"
+#include "planner/plan_as_recorded.h"
 #include "planner/planner.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/replay/replay.h"
