@@ -108,6 +108,17 @@ TEST(ModelSpec, MistypedNamesGetTheNearestOne) {
             std::string::npos);
 }
 
+TEST(ModelSpec, TextNeedsTokensEnoughAndTargets) {
+  EXPECT_EQ(error_of("gpt2:layers=1,width=8,heads=1,seq=4,vocab=128,data=text"), "no error");
+  EXPECT_NE(error_of("gpt2:data=text,vocab=127").find("vocab=127 are too few"), std::string::npos);
+  EXPECT_EQ(
+      error_of("llama3-8b:layers=1,width=64,heads=2,vocab=128,seq=4,data=text,loss=cross-entropy"),
+      "no error");
+  const std::string ones = error_of("llama3-8b:data=text");
+  EXPECT_NE(ones.find("loss=ones, which has no targets to learn"), std::string::npos) << ones;
+  EXPECT_NE(ones.find("add loss=cross-entropy"), std::string::npos) << ones;
+}
+
 TEST(ModelSpec, AbsurdValuesAreUsageErrors) {
   for (const char* const text : {"gpt2:layers=0",
                                  "gpt2:layers=-1",
@@ -132,6 +143,7 @@ TEST(ModelSpec, AbsurdValuesAreUsageErrors) {
                                  "gpt2:dropout=inf",
                                  "gpt2:dropout=x",
                                  "gpt2:tied=maybe",
+                                 "gpt2:data=poem",
                                  "gpt2:attention=flash9",
                                  "mlp:layers=0",
                                  "mlp:width=-1",
