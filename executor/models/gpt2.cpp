@@ -57,7 +57,7 @@ ModelInfo gpt2_info() {
                       {"tied", "true", "the head uses the token embedding's weight"},
                       {"attention", "math", "math (matmul, softmax, matmul) or efficient (fused)"},
                       {"dropout", "0", "probability, in embedding, attention and residuals"},
-                      {"data", "random", kDataHelp}},
+                      {"data", "random", kDataHelp, /*is_silent_by_default=*/true}},
           .default_batch = 4};
 }
 

@@ -82,7 +82,7 @@ ModelInfo llama3_info() {
                        "math (groups: PyTorch's math kernel in fp32) or "
                        "efficient (keys and values repeated)"},
                       {"loss", "ones", "ones (backward of the logits with ones) or cross-entropy"},
-                      {"data", "random", kDataHelp}},
+                      {"data", "random", kDataHelp, /*is_silent_by_default=*/true}},
           .default_batch = 8};
 }
 
