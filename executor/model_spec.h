@@ -36,6 +36,9 @@ struct ModelOption {
   std::string name;
   std::string default_value;
   std::string help;
+  // Its default is not written out: the option came when plans, baselines and kept references named
+  // the model without it, and their step is still the same one.
+  bool is_silent_by_default = false;
 };
 
 struct ModelInfo {
@@ -57,8 +60,9 @@ struct ModelInfo {
 // executor/models/script.h).
 [[nodiscard]] Result<ModelInfo> describe_model(const ModelSpec& spec);
 
-// The spec with every option written out and the batch set, so that two spellings of one model
-// compare equal. Errors (usage): unknown model, option or dtype (with the nearest one), bad value.
+// The spec with every option written out (but for ModelOption::is_silent_by_default) and the batch
+// set, so that two spellings of one model compare equal. Errors (usage): unknown model, option or
+// dtype (with the nearest one), bad value.
 [[nodiscard]] Result<ModelSpec> complete_model_spec(const ModelSpec& spec);
 
 }  // namespace stowage::executor

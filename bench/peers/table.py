@@ -46,7 +46,7 @@ def gb(value):
 
 
 def seconds(value):
-    return f"{value / 1e9:.3f}"
+    return "-" if value is None else f"{value / 1e9:.3f}"
 
 
 def over(value, base):

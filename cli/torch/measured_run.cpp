@@ -23,18 +23,22 @@ Bytes bytes_of(const std::vector<executor::NamedTensor>& tensors) {
   return bytes;
 }
 
-// `plan` knows where parameters, optimizer state and gradients are; null = in their own memory.
-Status dump_step(Session& session, executor::PlannedStep* plan, std::int64_t step, double loss,
-                 executor::TensorDumpWriter& writer) {
-  const std::vector<executor::NamedTensor> own_gradients = session.step().gradients();
-  const std::vector<executor::NamedTensor> gradients =
-      plan != nullptr ? plan->values(own_gradients) : own_gradients;
-  const std::vector<executor::NamedTensor> parameters =
-      plan != nullptr ? plan->values() : session.step().parameters();
-  const std::vector<executor::NamedTensor> own_state = session.step().optimizer_state();
-  const std::vector<executor::NamedTensor> state =
-      plan != nullptr ? plan->values(own_state) : own_state;
-  const std::vector<executor::NamedTensor> buffers = session.step().model().buffers();
+using Tensors = std::vector<executor::NamedTensor>;
+
+// With their bytes of now; `plan` and `offloaded` know where they are, null = in their own memory.
+Tensors values_of(const Tensors& tensors, executor::PlannedStep* plan,
+                  profiler::OffloadedSteps* offloaded) {
+  if (plan != nullptr) return plan->values(tensors);
+  return offloaded != nullptr ? offloaded->values(tensors) : tensors;
+}
+
+Status dump_step(Session& session, executor::PlannedStep* plan, profiler::OffloadedSteps* offloaded,
+                 std::int64_t step, double loss, executor::TensorDumpWriter& writer) {
+  const Tensors gradients = values_of(session.step().gradients(), plan, offloaded);
+  const Tensors parameters =
+      plan != nullptr ? plan->values() : values_of(session.step().parameters(), nullptr, offloaded);
+  const Tensors state = values_of(session.step().optimizer_state(), plan, offloaded);
+  const Tensors buffers = session.step().model().buffers();
   writer.choose_form(bytes_of(gradients) + bytes_of(parameters) + bytes_of(state) +
                      bytes_of(buffers));
   if (Status status = writer.add_loss(step, loss); !status) return status;
@@ -98,6 +102,13 @@ void summarize(MeasuredRun& run, const profiler::StepCourse& course) {
   run.stall_ns = median(stalls);
 }
 
+// The loss.
+Result<double> run_step(Session& session, profiler::OffloadedSteps* offloaded) {
+  if (offloaded == nullptr) return session.step().step();
+  if (Status status = offloaded->step(); !status) return status.error();
+  return session.last_loss();
+}
+
 Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
                               const MeasureOptions& options) {
   executor::Device& device = session.device();
@@ -115,7 +126,9 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
     std::optional<executor::MemoryStats> at_end;
     const auto begin = std::chrono::steady_clock::now();
     if (plan != nullptr) plan->begin_step();
-    measured.loss = session.step().step();
+    const Result<double> loss = run_step(session, options.offloaded);
+    if (!loss) return loss.error();
+    measured.loss = *loss;
     if (plan != nullptr) {
       Result<executor::StepReport> report = plan->end_step();
       if (!report) return report.error();
@@ -153,9 +166,8 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
       run.pinned_after_first_step = memory.pinned_blocks - after_first.pinned_blocks;
     }
     if (k < options.dumped_steps) {
-      if (Status status = dump_step(session, plan, k, measured.loss, writer); !status) {
-        return status.error();
-      }
+      const Status dumped = dump_step(session, plan, options.offloaded, k, measured.loss, writer);
+      if (!dumped) return dumped.error();
     }
     if (k == 0) after_first = device.memory();  // with what dumping takes
   }
@@ -173,6 +185,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
 Result<MeasuredRun> measure(Session& session, executor::PlannedStep* plan,
                             const MeasureOptions& options) {
   STOWAGE_ASSERT(options.course.steps > 0);
+  STOWAGE_ASSERT(plan == nullptr || options.offloaded == nullptr);
   Result<MeasuredRun> run =
       guarded([&]() -> Result<MeasuredRun> { return run_steps(session, plan, options); });
   if (!run && plan != nullptr) plan->abort_step();

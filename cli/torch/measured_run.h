@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/torch/session.h"
 #include "executor/planned_step.h"
 #include "executor/tensor_dump.h"
+#include "profiler/torch/offloaded_steps.h"
 #include "profiler/torch/step_course.h"
 #include "traces/result.h"
 
@@ -24,8 +26,18 @@ struct MeasuredStep {
   double loss = 0;
 };
 
+// A step that needs more with everything kept (predicted) than the device may give: in the counter
+// that the device's limit is on.
+struct TooLarge {
+  Bytes resident = 0;
+  Bytes limit = 0;
+};
+
 struct MeasuredRun {
   std::vector<MeasuredStep> steps;
+  // Why everything was offloaded, op by op (profiler/torch/offloaded_steps.h), if it was: then its
+  // peaks and times are not those of the step without a plan.
+  std::optional<TooLarge> too_large;
   Bytes host_bytes = 0;  // that copies reached: PlannedStep::host_high_water()
   // Over the steady steps, from the third on (all of them when there are fewer): the largest peak
   // and the median times. On a GPU a stall that is measured makes its step longer, so the last few
@@ -66,10 +78,12 @@ struct MeasureOptions {
   std::int64_t dumped_steps = 0;  // the first so many steps go into `dump`
   int dump_descriptor = -1;
   Bytes most_dumped_bytes = executor::TensorDumpWriter::kMostBytes;  // of a step, not as digests
+  // The session's, where they run offloaded; only without a plan.
+  profiler::OffloadedSteps* offloaded = nullptr;
 };
 
-// Runs steps as `options` says; `plan` null = nothing moves. Errors: what a step throws (guarded),
-// a step that is not the plan's.
+// Runs steps as `options` says; `plan` null = nothing moves, or all of it with
+// options.offloaded. Errors: what a step throws (guarded), a step that is not the plan's.
 [[nodiscard]] Result<MeasuredRun> measure(Session& session, executor::PlannedStep* plan,
                                           const MeasureOptions& options);
 

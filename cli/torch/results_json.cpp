@@ -80,6 +80,16 @@ std::optional<executor::StepMemoryReport> memory_from(const Json& json) {
   return memory;
 }
 
+Json too_large_json(const std::optional<TooLarge>& too_large) {
+  if (!too_large) return nullptr;
+  return {{"resident_bytes", too_large->resident}, {"limit_bytes", too_large->limit}};
+}
+
+std::optional<TooLarge> too_large_from(const Json& json) {
+  if (json.is_null()) return std::nullopt;
+  return TooLarge{json.at("resident_bytes").get<Bytes>(), json.at("limit_bytes").get<Bytes>()};
+}
+
 Json run_json(const MeasuredRun& run) {
   Json losses = Json::array();
   for (const MeasuredStep& step : run.steps) losses.push_back(number(step.loss));
@@ -108,6 +118,23 @@ Json run_json(const MeasuredRun& run) {
       {"stored_bytes", run.stored_bytes},
       {"unplanned_stored_bytes", run.unplanned_stored_bytes},
       {"planned_memory", memory_json(run.memory)}};
+}
+
+// Of the runs without the plan.
+Json reference_json(const Verification& v) {
+  Json reference = run_json(v.reference);
+  const std::optional<TooLarge>& too_large = v.reference.too_large;
+  reference["kind"] = too_large ? "offload_all" : "resident";
+  reference["too_large"] = too_large_json(too_large);
+  if (too_large) {  // these are of the copies, and say nothing of the step without the plan
+    reference["step_ns"] = nullptr;
+    reference["stall_ns"] = nullptr;
+  }
+  reference["repeatable"] = v.repeatability.bitwise;
+  reference["file"] = v.reference_file.empty() ? Json(nullptr) : Json(v.reference_file);
+  reference["reused"] = v.reference_reused;
+  reference["repeat_max_abs_diff"] = number(v.repeatability.max_abs_diff);
+  return reference;
 }
 
 Json predicted_json(const simulator::Predicted& predicted) {
@@ -164,6 +191,7 @@ Result<profiler::CleanResults> clean_results_from_json(const std::string& text) 
 std::string measured_run_to_json(const MeasuredRun& run) {
   Json json = run_json(run);
   json["facts"] = run.facts;
+  json["too_large"] = too_large_json(run.too_large);
   json["steps"] = Json::array();
   for (const MeasuredStep& step : run.steps) json["steps"].push_back(step_json(step));
   return dump(json);
@@ -214,6 +242,7 @@ Result<MeasuredRun> measured_run_from_json(const std::string& text) {
     json.at("stored_bytes").get_to(run.stored_bytes);
     run.unplanned_stored_bytes = json.value("unplanned_stored_bytes", Bytes{0});
     run.memory = memory_from(json.value("planned_memory", Json()));
+    run.too_large = too_large_from(json.value("too_large", Json()));
     json.at("facts").get_to(run.facts);
     return run;
   } catch (const nlohmann::json::exception& error) {
@@ -293,12 +322,6 @@ std::string execute_json(const MeasuredRun& run, const simulator::Predicted& pre
 }
 
 std::string verification_json(const Verification& v) {
-  Json reference = run_json(v.reference);
-  reference["kind"] = "resident";
-  reference["repeatable"] = v.repeatability.bitwise;
-  reference["file"] = v.reference_file.empty() ? Json(nullptr) : Json(v.reference_file);
-  reference["reused"] = v.reference_reused;
-  reference["repeat_max_abs_diff"] = number(v.repeatability.max_abs_diff);
   return dump({{"schema", "stowage-verify/1"},
                {"passed", v.passed()},
                {"failures", v.failures},
@@ -309,7 +332,7 @@ std::string verification_json(const Verification& v) {
                {"compared_by_digest", v.difference.by_digest},
                {"differing_tensors", v.difference.differing},
                {"steps", v.compared_steps},
-               {"reference", reference},
+               {"reference", reference_json(v)},
                {"micro_batches", v.micro_batches.empty() ? Json(nullptr) : Json(v.micro_batches)},
                {"plain_max_abs_diff",
                 v.beside_plain ? number(v.beside_plain->max_abs_diff) : Json(nullptr)},

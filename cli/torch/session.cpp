@@ -68,7 +68,7 @@ profiler::StepFunctions Session::functions() {
   profiler::StepFunctions functions;
   functions.prepare = [this](std::int64_t index) { step_->prepare(index); };
   functions.step = [this] {
-    step_->step();
+    last_loss_ = step_->step();
     const std::vector<std::string> unasked = division_.unasked();
     TORCH_CHECK(unasked.empty(), "the model has no part named '", unasked.front(),
                 "' that runs in micro-batches");

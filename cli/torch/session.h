@@ -23,6 +23,8 @@ class Session {
   [[nodiscard]] executor::TrainingStep& step() { return *step_; }
   // The step as the recorder runs it.
   [[nodiscard]] profiler::StepFunctions functions();
+  // Of the last step that functions() ran.
+  [[nodiscard]] double last_loss() const { return last_loss_; }
   // What a trace says about this run and this machine.
   [[nodiscard]] Run run() const;
   [[nodiscard]] Environment environment() const;
@@ -39,6 +41,7 @@ class Session {
   RunRequest request_;
   executor::Device* device_;
   std::unique_ptr<executor::TrainingStep> step_;
+  double last_loss_ = 0;
   executor::Division division_;
   executor::InstalledDriver divided_;  // behind those of recordings and plans
 };

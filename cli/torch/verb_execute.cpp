@@ -4,6 +4,7 @@
 #include "cli/torch/measured_text.h"
 #include "cli/torch/model_error.h"
 #include "cli/torch/plan_inputs.h"
+#include "cli/torch/reference_steps.h"
 #include "cli/torch/results_json.h"
 #include "cli/torch/run_arguments.h"
 #include "cli/torch/torch_verbs.h"
@@ -144,6 +145,7 @@ int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
     options.dump_descriptor = static_cast<int>(dump_descriptor.value_or(-1));
     const auto measured = [&]() -> Result<MeasuredRun> {
       if (*mode == "planned") return run_planned(*inputs, run, options);
+      if (*mode == "reference") return run_reference_steps(*inputs, run.memory_limit, options);
       Result<std::unique_ptr<Session>> session = Session::create(inputs->request);
       if (!session) return session.error();
       return measure(**session, nullptr, options);

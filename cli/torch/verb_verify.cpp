@@ -49,14 +49,31 @@ std::string verdict(const Verification& v) {
          v.difference.first + ", " + apart(v.difference);
 }
 
+// "; without the plan 840 MB"; nothing where no such step was run.
+std::string beside_reference(const Verification& v, const std::string& figure) {
+  if (v.reference.too_large) return "";
+  return (v.micro_batches.empty() ? "; without the plan "
+                                  : "; in the same parts with nothing moved ") +
+         figure;
+}
+
+std::string reference_text(const Verification& v) {
+  std::string text;
+  if (const std::optional<TooLarge>& why = v.reference.too_large) {
+    text += "  reference   everything offloaded, op by op, since with everything kept it takes " +
+            report::exact_bytes(why->resident) + " and may have " +
+            report::exact_bytes(why->limit) + "; its times are those of copies\n";
+  }
+  if (v.reference_reused) text += "  reference   kept in " + v.reference_file + "\n";
+  return text;
+}
+
 std::string verify_text(const Verification& v, const Trace& trace) {
-  const std::string reference =
-      v.micro_batches.empty() ? "without the plan" : "in the same parts with nothing moved";
   std::string text =
       (v.passed() ? "verified: " : "NOT verified: ") + report::run_line(trace) + "\n";
   for (const std::string& failure : v.failures) text += "  failed      " + failure + "\n";
   text += "  results     " + verdict(v) + "\n";
-  if (v.reference_reused) text += "  reference   kept in " + v.reference_file + "\n";
+  text += reference_text(v);
   if (!v.micro_batches.empty()) {
     text += "  in parts    " + v.micro_batches + ", the reference too; the step at once " +
             (!v.beside_plain           ? "runs out of memory"
@@ -67,12 +84,12 @@ std::string verify_text(const Verification& v, const Trace& trace) {
   text += "  peak        " + report::exact_bytes(v.planned.peak_requested) +
           " requested, predicted " + report::with_commas(v.predicted.peak_requested) +
           ", difference " +
-          report::with_commas(v.planned.peak_requested - v.predicted.peak_requested) + " bytes; " +
-          reference + " " + report::exact_bytes(v.reference.peak_requested) + "\n";
+          report::with_commas(v.planned.peak_requested - v.predicted.peak_requested) + " bytes" +
+          beside_reference(v, report::exact_bytes(v.reference.peak_requested)) + "\n";
   text += counters_text(v.planned, v.predicted);
   text += "  step time   " + format_time(v.planned.step_ns) + ", predicted " +
-          format_time(v.predicted.step) + ratio_text(v.planned.step_ns, v.predicted.step) + "; " +
-          reference + " " + format_time(v.reference.step_ns) + "\n";
+          format_time(v.predicted.step) + ratio_text(v.planned.step_ns, v.predicted.step) +
+          beside_reference(v, format_time(v.reference.step_ns)) + "\n";
   text += "  stall       " + format_time(v.planned.stall_ns) + ", predicted " +
           format_time(v.predicted.stall) + "\n";
   if (trace.env.device == "cpu") {
@@ -195,6 +212,8 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
       "repeats itself, and the planned run, all from the same seed. Compared are the loss,\n"
       "every gradient, parameter, piece of optimizer state and buffer of each step, and the\n"
       "peaks with the prediction.\n"
+      "Where the step does not fit the device, or --memory-limit, with everything kept, the\n"
+      "reference is run with everything offloaded, op by op.\n"
       "Of a plan with micro-batches the reference has the same ones, and one run more is of the\n"
       "step with all of the batch at once, whose difference is reported and not judged.\n"
       "Exit code 1 when something differs, with one line for each demand that is not met.\n"
@@ -219,10 +238,8 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
 
     Result<PassedOn> children = passed_on(run, *inputs, reference_file.has_value());
     if (!children) return children.error();
-    Args planned_args = children->arguments;
-    if (run.limit_given) {
-      planned_args.insert(planned_args.end(), {"--memory-limit", *run.limit_given});
-    }
+    Args limited = children->arguments;
+    if (run.limit_given) limited.insert(limited.end(), {"--memory-limit", *run.limit_given});
 
     Verification v;
     v.plan_file = *run.plan;
@@ -234,10 +251,10 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
       const executor::ModelSpec& spec = inputs->request.spec;
       return of_model(error, spec.text(), spec);
     };
-    Result<VerifiedRun> planned = run_in_child("planned", run.steps, planned_args);
+    Result<VerifiedRun> planned = run_in_child("planned", run.steps, limited);
     if (!planned) return of_this_model(planned.error());
-    Result<Reference> reference = reference_of(planned->run, kept, v.reference_file, run.steps,
-                                               children->arguments, *tolerance);
+    Result<Reference> reference =
+        reference_of(planned->run, kept, v.reference_file, run.steps, limited, *tolerance);
     if (!reference) return of_this_model(reference.error());
     if (!reference->note.empty()) console.note(reference->note);
     v.planned = planned->run;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "executor/models/fixed_text.h"
+
 namespace stowage::executor {
 
 namespace {
@@ -29,6 +31,20 @@ std::string attention_text(bool efficient) {
 
 bool read_cross_entropy(OptionReader& reader, const std::string& other) {
   return reader.choice("loss", {"cross-entropy", other}) == "cross-entropy";
+}
+
+bool read_text_data(OptionReader& reader, std::int64_t vocab) {
+  const bool is_text = reader.choice("data", {"random", "text"}) == "text";
+  if (is_text && vocab < kTextTokens) {
+    reader.fail("model '" + reader.model() + "': data=text has " + std::to_string(kTextTokens) +
+                    " different tokens, vocab=" + std::to_string(vocab) + " are too few",
+                "set vocab to " + std::to_string(kTextTokens) + " or more");
+  }
+  return is_text;
+}
+
+std::string data_text(bool is_text) {
+  return is_text ? "text" : "random";
 }
 
 std::string boolean_text(bool value) {

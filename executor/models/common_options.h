@@ -29,6 +29,13 @@ inline constexpr double kDeviation = 0.02;
 // `loss` of a model that is trained on classes: whether it is cross-entropy rather than `other`.
 [[nodiscard]] bool read_cross_entropy(OptionReader& reader, const std::string& other);
 
+// `data` of a model whose tokens are below `vocab`: whether it is text (fixed_text.h) rather than
+// random.
+[[nodiscard]] bool read_text_data(OptionReader& reader, std::int64_t vocab);
+[[nodiscard]] std::string data_text(bool is_text);
+inline constexpr const char* kDataHelp =
+    "random (tokens are drawn) or text (bytes of a built-in text, which can be learnt)";
+
 [[nodiscard]] std::string boolean_text(bool value);
 
 }  // namespace stowage::executor

@@ -5,7 +5,6 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/embedding.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
@@ -57,7 +56,8 @@ ModelInfo gpt2_info() {
                       {"vocab", "50257", "number of different tokens"},
                       {"tied", "true", "the head uses the token embedding's weight"},
                       {"attention", "math", "math (matmul, softmax, matmul) or efficient (fused)"},
-                      {"dropout", "0", "probability, in embedding, attention and residuals"}},
+                      {"dropout", "0", "probability, in embedding, attention and residuals"},
+                      {"data", "random", kDataHelp, /*is_silent_by_default=*/true}},
           .default_batch = 4};
 }
 
@@ -71,6 +71,7 @@ Gpt2Config read_gpt2(OptionReader& reader, std::int64_t batch) {
   config.tied = reader.boolean("tied");
   config.efficient_attention = read_efficient_attention(reader);
   config.dropout = reader.number("dropout", 0, 1);
+  config.text = read_text_data(reader, config.vocab);
   config.batch = batch;
   return config;
 }
@@ -83,7 +84,8 @@ std::map<std::string, std::string> Gpt2Config::options() const {
           {"vocab", std::to_string(vocab)},
           {"tied", boolean_text(tied)},
           {"attention", attention_text(efficient_attention)},
-          {"dropout", shortest(dropout)}};
+          {"dropout", shortest(dropout)},
+          {"data", data_text(text)}};
 }
 
 std::int64_t Gpt2Config::parameter_count() const {
@@ -131,9 +133,11 @@ Gpt2::Gpt2(const Gpt2Config& config, c10::Device device, at::ScalarType dtype, s
   if (!config.efficient_attention) {
     mask_ = at::ones({config.seq, config.seq}, set.options().dtype(at::kBool)).triu(1);
   }
-  tokens_ = at::empty({config.batch, config.seq}, integers);
-  targets_ = at::empty({config.batch, config.seq}, integers);
-  load_batch(seed);
+  batch_.emplace(
+      TokenTask{
+          .batch = config.batch, .seq = config.seq, .vocab = config.vocab, .is_text = config.text},
+      integers);
+  batch_->load(seed);
 }
 
 std::vector<NamedTensor> Gpt2::buffers() const {
@@ -143,13 +147,11 @@ std::vector<NamedTensor> Gpt2::buffers() const {
 }
 
 std::vector<NamedTensor> Gpt2::inputs() const {
-  return {{"tokens", tokens_}, {"targets", targets_}};
+  return batch_->inputs();
 }
 
 void Gpt2::load_batch(std::int64_t seed) {
-  const at::Generator generator = make_generator(tokens_.device(), seed);
-  tokens_.random_(0, config_.vocab, generator);
-  targets_.random_(0, config_.vocab, generator);
+  batch_->load(seed);
 }
 
 at::Tensor Gpt2::drop(at::Tensor x) const {
@@ -245,7 +247,7 @@ BackwardRoot Gpt2::forward_of(const at::Tensor& tokens, const at::Tensor& target
 BackwardRoot Gpt2::forward() {
   return tail(kWholeStep,
               [this](const std::vector<at::Tensor>& in) { return forward_of(in[0], in[1]); },
-              {tokens_, targets_});
+              {batch_->tokens(), batch_->targets()});
 }
 
 }  // namespace stowage::executor

@@ -9,12 +9,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "executor/model.h"
 #include "executor/models/option_reader.h"
 #include "executor/models/parameter_set.h"
+#include "executor/models/token_batch.h"
 
 namespace stowage::executor {
 
@@ -28,6 +30,7 @@ struct Gpt2Config {
   bool tied = true;
   bool efficient_attention = false;  // else explicit matmul, scale, mask, softmax, matmul
   double dropout = 0;
+  bool text = false;  // else tokens are drawn
 
   // As they stand in a spec.
   [[nodiscard]] std::map<std::string, std::string> options() const;
@@ -72,10 +75,9 @@ class Gpt2 final : public Model {
   Affine last_norm_;
   at::Tensor head_weight_;  // the token embedding when tied
   std::vector<NamedTensor> parameters_;
-  at::Tensor positions_;  // 0, 1, .. seq - 1
-  at::Tensor mask_;       // [seq, seq], true above the diagonal; only for math attention
-  at::Tensor tokens_;     // [batch, seq]
-  at::Tensor targets_;    // [batch, seq]
+  at::Tensor positions_;             // 0, 1, .. seq - 1
+  at::Tensor mask_;                  // [seq, seq], true above the diagonal; only for math attention
+  std::optional<TokenBatch> batch_;  // made last
 };
 
 }  // namespace stowage::executor

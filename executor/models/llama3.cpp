@@ -6,7 +6,6 @@
 #include <ATen/ops/cos.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/embedding.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/mul.h>
@@ -82,7 +81,8 @@ ModelInfo llama3_info() {
                       {"attention", "math",
                        "math (groups: PyTorch's math kernel in fp32) or "
                        "efficient (keys and values repeated)"},
-                      {"loss", "ones", "ones (backward of the logits with ones) or cross-entropy"}},
+                      {"loss", "ones", "ones (backward of the logits with ones) or cross-entropy"},
+                      {"data", "random", kDataHelp, /*is_silent_by_default=*/true}},
           .default_batch = 8};
 }
 
@@ -100,6 +100,11 @@ Llama3Config read_llama3(OptionReader& reader, std::int64_t batch) {
   config.vocab = reader.integer("vocab", 1, kMostVocab);
   config.efficient_attention = read_efficient_attention(reader);
   config.cross_entropy = read_cross_entropy(reader, "ones");
+  config.text = read_text_data(reader, config.vocab);
+  if (config.text && !config.cross_entropy) {
+    reader.fail("model 'llama3-8b': data=text with loss=ones, which has no targets to learn",
+                "add loss=cross-entropy");
+  }
   config.batch = batch;
   if (config.width % config.heads != 0 || config.head_width() % 2 != 0) {
     reader.fail("model 'llama3-8b': width=" + std::to_string(config.width) +
@@ -123,7 +128,8 @@ std::map<std::string, std::string> Llama3Config::options() const {
           {"seq", std::to_string(seq)},
           {"vocab", std::to_string(vocab)},
           {"attention", attention_text(efficient_attention)},
-          {"loss", cross_entropy ? "cross-entropy" : "ones"}};
+          {"loss", cross_entropy ? "cross-entropy" : "ones"},
+          {"data", data_text(text)}};
 }
 
 std::int64_t Llama3Config::parameter_count() const {
@@ -180,9 +186,13 @@ Llama3::Llama3(const Llama3Config& config, c10::Device device, at::ScalarType dt
       at::arange(0, config.head_width(), 2, floats).div(static_cast<double>(config.head_width()));
   inverse_frequencies_ = at::pow(kRotaryBase, exponents).reciprocal();
   const at::TensorOptions integers = set.options().dtype(at::kLong);
-  tokens_ = at::empty({config.batch, config.seq}, integers);
-  if (config.cross_entropy) targets_ = at::empty({config.batch, config.seq}, integers);
-  load_batch(seed);
+  batch_.emplace(TokenTask{.batch = config.batch,
+                           .seq = config.seq,
+                           .vocab = config.vocab,
+                           .is_text = config.text,
+                           .has_targets = config.cross_entropy},
+                 integers);
+  batch_->load(seed);
 }
 
 std::vector<NamedTensor> Llama3::buffers() const {
@@ -190,20 +200,17 @@ std::vector<NamedTensor> Llama3::buffers() const {
 }
 
 std::vector<NamedTensor> Llama3::inputs() const {
-  if (!targets_.defined()) return {{"tokens", tokens_}};
-  return {{"tokens", tokens_}, {"targets", targets_}};
+  return batch_->inputs();
 }
 
 void Llama3::load_batch(std::int64_t seed) {
-  const at::Generator generator = make_generator(tokens_.device(), seed);
-  tokens_.random_(0, config_.vocab, generator);
-  if (targets_.defined()) targets_.random_(0, config_.vocab, generator);
+  batch_->load(seed);
 }
 
 // The products with 1 are transformers' attention scaling.
 Llama3::Rotary Llama3::rotary() const {
   const c10::NoGradGuard no_grad;
-  const at::Tensor positions = at::arange(config_.seq, tokens_.options()).unsqueeze(0);
+  const at::Tensor positions = at::arange(config_.seq, batch_->tokens().options()).unsqueeze(0);
   const at::Tensor angles = at::mul(positions.unsqueeze(-1).to(at::kFloat), inverse_frequencies_);
   const at::Tensor both = at::cat({angles, angles}, -1);
   const at::Tensor cos = at::mul(at::cos(both), 1.0);
@@ -302,8 +309,8 @@ BackwardRoot Llama3::forward_of(const at::Tensor& tokens, const at::Tensor& targ
 
 BackwardRoot Llama3::forward() {
   using Inputs = std::vector<at::Tensor>;
-  Inputs inputs{tokens_};
-  if (config_.cross_entropy) inputs.push_back(targets_);
+  Inputs inputs{batch_->tokens()};
+  if (config_.cross_entropy) inputs.push_back(batch_->targets());
   return tail(
       kWholeStep,
       [this](const Inputs& in) {

@@ -12,11 +12,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "executor/model.h"
 #include "executor/models/option_reader.h"
+#include "executor/models/token_batch.h"
 
 namespace stowage::executor {
 
@@ -34,6 +36,7 @@ struct Llama3Config {
   // kernel takes them: it keeps the attention matrices.
   bool efficient_attention = false;
   bool cross_entropy = false;  // else backward of the logits with ones
+  bool text = false;           // else tokens are drawn; only for cross entropy
 
   [[nodiscard]] std::int64_t head_width() const { return width / heads; }
   // As they stand in a spec.
@@ -83,9 +86,8 @@ class Llama3 final : public Model {
   at::Tensor last_norm_;
   at::Tensor head_weight_;  // [vocab, width]
   std::vector<NamedTensor> parameters_;
-  at::Tensor inverse_frequencies_;  // [head width / 2], float32
-  at::Tensor tokens_;               // [batch, seq]
-  at::Tensor targets_;              // [batch, seq]; only for cross entropy
+  at::Tensor inverse_frequencies_;   // [head width / 2], float32
+  std::optional<TokenBatch> batch_;  // made last; targets only for cross entropy
 };
 
 }  // namespace stowage::executor

@@ -59,7 +59,7 @@ const std::vector<BuiltIn>& built_in() {
 }
 
 struct Resolved {
-  ModelSpec spec;  // every option written out
+  ModelSpec spec;  // complete
   Configured model;
   at::ScalarType dtype = at::kFloat;
 };
@@ -117,6 +117,13 @@ Result<Resolved> resolve(const ModelSpec& spec) {
   resolved.model = found->read(reader, resolved.spec.batch);
   if (reader.error()) return *reader.error();
   resolved.spec.options = resolved.model.options;
+  for (const ModelOption& option : found->info.options) {
+    if (!option.is_silent_by_default) continue;
+    const auto written = resolved.spec.options.find(option.name);
+    if (written != resolved.spec.options.end() && written->second == option.default_value) {
+      resolved.spec.options.erase(written);
+    }
+  }
   return resolved;
 }
 

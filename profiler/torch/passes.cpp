@@ -52,7 +52,9 @@ Result<std::unique_ptr<StatePager>> make_pager(executor::Device& device, const S
     limit = environment.device_memory;
   }
   const RegisteredTensors known = step.registered();
-  auto pager = StatePager::create(device, known.parameters, known.optimizer_state, limit / 4);
+  auto pager =
+      StatePager::create(device, known.parameters, known.optimizer_state, limit / 4,
+                         options.trains ? StatePager::Zeros::are_trained : StatePager::Zeros::stay);
   if (pager && *pager != nullptr && options.restores_state) (*pager)->keep_until_restored();
   return pager;
 }

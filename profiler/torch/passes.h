@@ -51,6 +51,9 @@ struct PassOptions {
   // Behind the passes all of it comes back to the device, and it is an error when it does not fit.
   // False: the model is of no use any more.
   bool restores_state = true;
+  // With everything offloaded: what a step writes to the optimizer's state is there in the next
+  // one. A recording needs no training, and the host need not hold that state.
+  bool trains = false;
   // In every step that is observed; steps of the caller's that are not observed do the same.
   RunsAgain again{};
   // Called before each part of a recording with its name, between steps, by the calling thread. May

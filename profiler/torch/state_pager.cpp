@@ -33,8 +33,8 @@ bool begins_as_zeros(const StateStorage& state) {
          executor::begins_as_zeros(storage_of(state));
 }
 
-Bytes slot_bytes(const StateStorage& state) {
-  if (begins_as_zeros(state)) return 0;
+Bytes slot_bytes(const StateStorage& state, StatePager::Zeros zeros) {
+  if (zeros == StatePager::Zeros::stay && begins_as_zeros(state)) return 0;
   constexpr Bytes kAlignment = simulator::kHostSlotAlignment;
   return (state.bytes() + kAlignment - 1) / kAlignment * kAlignment;
 }
@@ -49,20 +49,20 @@ std::int64_t new_serial(executor::Device& device) {
 
 Result<std::unique_ptr<StatePager>> StatePager::create(
     executor::Device& device, const std::vector<NamedTensor>& parameters,
-    const std::vector<NamedTensor>& optimizer_state, Bytes most_bytes) {
+    const std::vector<NamedTensor>& optimizer_state, Bytes most_bytes, Zeros zeros) {
   std::vector<StateStorage> states = executor::state_storages(device, parameters);
   const std::size_t first_state = states.size();
   for (StateStorage& each : executor::state_storages(device, optimizer_state)) {
     states.push_back(std::move(each));
   }
   Bytes bytes = 0;
-  for (const StateStorage& each : states) bytes += slot_bytes(each);
+  for (const StateStorage& each : states) bytes += slot_bytes(each, zeros);
   Result<executor::HostArena> arena = device.host_arena(bytes);
   if (!arena) return std::move(arena).error();
   std::vector<StreamedStorages::Streamed> streamed;
   std::byte* slot = arena->data();
   for (std::size_t i = 0; i < states.size(); ++i) {
-    const Bytes own = slot_bytes(states[i]);
+    const Bytes own = slot_bytes(states[i], zeros);
     const char* const what = i < first_state ? "parameter" : "optimizer state";
     streamed.push_back({states[i], states[i].bytes(), own > 0 ? slot : nullptr, what});
     slot += own;
@@ -223,6 +223,16 @@ void StatePager::unpin(std::int32_t piece) {
   if (piece < 0) return;
   const std::lock_guard lock(mutex_);
   --pins_[static_cast<std::size_t>(piece)];
+}
+
+std::vector<NamedTensor> StatePager::values(const std::vector<NamedTensor>& tensors) const {
+  std::vector<NamedTensor> values;
+  for (const NamedTensor& each : tensors) {
+    const std::int32_t piece = piece_of(each.tensor);
+    if (piece >= 0 && is_unmade_[static_cast<std::size_t>(piece)]) continue;
+    values.push_back({each.name, piece >= 0 ? storages_.value(each.tensor) : each.tensor});
+  }
+  return values;
 }
 
 void StatePager::begin_update(const at::Tensor& parameter) {

@@ -9,9 +9,9 @@
 //   rest()        between steps: everything leaves
 //   restore()     behind the last step: everything comes back
 //
-// Optimizer state that no step has made yet (executor/absent_storage.h) has no home where it begins
-// with zeros: a recording needs no training, so each of its loads is zeros again, and the host need
-// not hold it.
+// Optimizer state that no step has made yet (executor/absent_storage.h) begins with zeros, as a
+// rule. Zeros::stay: it has no home then, since a recording needs no training: each of its loads is
+// zeros again, and the host need not hold it. Zeros::are_trained: it has one, as all else.
 //
 // Used by one thread at a time, but for unpin().
 #pragma once
@@ -38,12 +38,15 @@ namespace stowage::profiler {
 
 class StatePager {
  public:
+  enum class Zeros : std::uint8_t { stay, are_trained };
+
   // Takes what these have in memory of their own; `optimizer_state` by names as in
   // RegisteredTensors. `device` outlives it. Null where it cannot: somebody else holds the memory
   // of one (StreamedStorages::check()). Errors: of Device::host_arena().
   [[nodiscard]] static Result<std::unique_ptr<StatePager>> create(
       executor::Device& device, const std::vector<executor::NamedTensor>& parameters,
-      const std::vector<executor::NamedTensor>& optimizer_state, Bytes most_bytes);
+      const std::vector<executor::NamedTensor>& optimizer_state, Bytes most_bytes,
+      Zeros zeros = Zeros::stay);
   StatePager(const StatePager&) = delete;
   StatePager& operator=(const StatePager&) = delete;
   // As restore(), where keep_until_restored() was asked for and nobody did (an exception), as far
@@ -67,6 +70,12 @@ class StatePager {
   // lies in none.
   [[nodiscard]] std::int32_t pin(const at::Tensor& tensor);
   void unpin(std::int32_t piece);
+
+  // The same tensors, those that are away as CPU tensors over their homes, valid until they are
+  // used; those that no update has made yet are left out. Precondition: the device was waited for
+  // (Device::synchronize); Zeros::are_trained.
+  [[nodiscard]] std::vector<executor::NamedTensor> values(
+      const std::vector<executor::NamedTensor>& tensors) const;
 
   // A parameter is about to be updated: it is there, and it and its state are going to be written.
   // What is there of them stays until end_update().

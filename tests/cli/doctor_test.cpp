@@ -100,6 +100,18 @@ TEST(VerifyJson, IsRead) {
   EXPECT_EQ(facts->predicted_step, 12);
 }
 
+// Its figures are not those of the step without a plan.
+TEST(VerifyJson, AReferenceWithEverythingOffloadedHasNoFigures) {
+  std::string text = kVerify;
+  const std::string resident = R"("kind": "resident")";
+  text.replace(text.find(resident), resident.size(), R"("kind": "offload_all")");
+  const auto facts = cli::read_verify(text, "v.json");
+  ASSERT_TRUE(facts.ok()) << facts.error().text();
+  EXPECT_EQ(facts->reference_kind, "offload_all");
+  EXPECT_FALSE(facts->reference_peak.has_value());
+  EXPECT_FALSE(facts->reference_step.has_value());
+}
+
 TEST(VerifyJson, BadInputNamesThePlace) {
   const auto error = [](const std::string& text) {
     const auto facts = cli::read_verify(text, "v.json");

@@ -108,6 +108,27 @@ TEST(ModelSpec, MistypedNamesGetTheNearestOne) {
             std::string::npos);
 }
 
+TEST(ModelSpec, TextNeedsTokensEnoughAndTargets) {
+  for (const char* const text :
+       {"gpt2:vocab=128,data=text", "llama3-8b:loss=cross-entropy,data=text"}) {
+    EXPECT_TRUE(complete_model_spec(*parse_model_spec(text)).ok()) << text;
+  }
+  EXPECT_NE(error_of("gpt2:data=text,vocab=127").find("vocab=127 are too few"), std::string::npos);
+  const std::string ones = error_of("llama3-8b:data=text");
+  EXPECT_NE(ones.find("loss=ones, which has no targets to learn"), std::string::npos) << ones;
+  EXPECT_NE(ones.find("add loss=cross-entropy"), std::string::npos) << ones;
+}
+
+// Plans and baselines of before name the same model.
+TEST(ModelSpec, DataIsWrittenOutWhereItIsText) {
+  const auto text_of = [](const char* text) {
+    return complete_model_spec(*parse_model_spec(text))->text();
+  };
+  EXPECT_EQ(text_of("gpt2:data=random"), text_of("gpt2"));
+  EXPECT_EQ(text_of("gpt2").find("data"), std::string::npos);
+  EXPECT_NE(text_of("gpt2:data=text").find("data=text,"), std::string::npos);
+}
+
 TEST(ModelSpec, AbsurdValuesAreUsageErrors) {
   for (const char* const text : {"gpt2:layers=0",
                                  "gpt2:layers=-1",
@@ -132,6 +153,7 @@ TEST(ModelSpec, AbsurdValuesAreUsageErrors) {
                                  "gpt2:dropout=inf",
                                  "gpt2:dropout=x",
                                  "gpt2:tied=maybe",
+                                 "gpt2:data=poem",
                                  "gpt2:attention=flash9",
                                  "mlp:layers=0",
                                  "mlp:width=-1",
@@ -207,15 +229,21 @@ TEST(ModelSpec, EveryModelIsListedWithItsOptions) {
     EXPECT_GT(info.default_batch, 0);
     const auto complete = complete_model_spec({.name = info.name, .options = {}});
     ASSERT_TRUE(complete.ok()) << info.name;
-    EXPECT_EQ(complete->options.size(), info.options.size());
+    std::size_t silent = 0;
     for (const ModelOption& option : info.options) {
       EXPECT_FALSE(option.help.empty()) << option.name;
+      if (option.is_silent_by_default) {
+        EXPECT_EQ(complete->options.count(option.name), 0u) << option.name;
+        ++silent;
+        continue;
+      }
       ASSERT_EQ(complete->options.count(option.name), 1u) << option.name;
       // A default that is a formula, such as 4*width, comes out as a number.
       if (option.default_value.find_first_of("*/") == std::string::npos) {
         EXPECT_EQ(complete->options.at(option.name), option.default_value);
       }
     }
+    EXPECT_EQ(complete->options.size() + silent, info.options.size());
   }
   EXPECT_EQ(names, (std::vector<std::string>{"gpt2", "llama3-8b", "mlp", "resnet50", "vit"}));
 }

@@ -1,0 +1,47 @@
+// Training steps of which the device holds as little as it can: every saved tensor leaves at once,
+// model state comes when an op needs it, the CPU waits for each copy. No plan and no recording is
+// needed, and the results are those of the step with everything kept, to the bit: for a step that
+// does not fit the device, and must be compared with.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "executor/device/device.h"
+#include "executor/host_pool.h"
+#include "executor/model.h"
+#include "profiler/torch/passes.h"
+#include "profiler/torch/state_pager.h"
+#include "traces/result.h"
+
+namespace stowage::profiler {
+
+class OffloadedSteps {
+ public:
+  // Takes the step's model state, which stays on the host behind the last step. `memory_limit`: of
+  // the device, 0 = all that it has; a quarter of it is for model state. State that cannot leave
+  // (StatePager::create()) stays. The device outlives it. Errors: those of StatePager::create().
+  [[nodiscard]] static Result<std::unique_ptr<OffloadedSteps>> create(executor::Device& device,
+                                                                      StepFunctions step,
+                                                                      Bytes memory_limit);
+
+  // Runs StepFunctions::step once; the batch is the caller's. Exceptions of the step pass through,
+  // out of memory among them. Error: ops of two threads ran at once (StepRecorder::end_step()).
+  [[nodiscard]] Status step();
+  // The same tensors with their bytes of now, between steps: CPU tensors over host memory, valid
+  // until the next step. State that no step has made yet is left out.
+  [[nodiscard]] std::vector<executor::NamedTensor> values(
+      const std::vector<executor::NamedTensor>& tensors);
+
+ private:
+  OffloadedSteps(executor::Device& device, StepFunctions step, std::unique_ptr<StatePager> pager);
+
+  executor::Device& device_;
+  StepFunctions step_;
+  executor::HostPool host_pool_;
+  std::unique_ptr<StatePager> pager_;  // may be null
+};
+
+}  // namespace stowage::profiler
