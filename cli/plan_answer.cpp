@@ -217,6 +217,13 @@ std::string of_active(const PlanAnswer& answer) {
   return answer.budget_on == simulator::PeakKind::reserved ? " active" : "";
 }
 
+// As it was asked for: the context of a device counts in --fit.
+std::string least_budget(const PlanAnswer& answer, Bytes budget) {
+  const Bytes least = answer.outcome.kept_from;
+  if (!answer.fit) return "a budget of " + std::to_string(least) + " bytes or more";
+  return "--fit " + std::to_string(least + *answer.fit - budget) + " or more";
+}
+
 Error what_is_infeasible(const PlanAnswer& answer) {
   const PlanOutcome& outcome = answer.outcome;
   const Bytes budget = outcome.plan.budget.device.value_or(0);
@@ -233,8 +240,7 @@ Error what_is_infeasible(const PlanAnswer& answer) {
                       std::to_string(budget) + " bytes" +
                       (of_active(answer).empty() ? "" : " reserved, which are never fewer") +
                       (outcome.floor.bytes > budget ? "" : " and come in pages of 2 MiB");
-      error.hint = "a budget of " + std::to_string(outcome.kept_from) +
-                   " bytes or more, which the tightest plan known keeps" +
+      error.hint = least_budget(answer, budget) + ", which the tightest plan known keeps" +
                    (outcome.allowed.text().empty() ? "" : ", to allow more") +
                    ", a smaller batch, or a model that needs less there";
       break;
@@ -270,8 +276,8 @@ Error what_is_infeasible(const PlanAnswer& answer) {
       }
       error.hint = outcome.search.stopped
                        ? "a longer --time-limit, or a larger budget"
-                       : "a budget of " + std::to_string(outcome.kept_from) +
-                             " bytes or more, which the tightest plan known keeps; the floor is " +
+                       : least_budget(answer, budget) +
+                             ", which the tightest plan known keeps; the floor is " +
                              format_bytes(outcome.floor.bytes) + of_active(answer);
       break;
     case PlanKind::planned:

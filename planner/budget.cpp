@@ -56,7 +56,7 @@ Result<Bytes> reserved_to_fit(const Trace& trace, Bytes device) {
     }
     return Error{ErrorCode::usage,
                  device < trace.env.context_bytes
-                     ? given + " do not even hold the CUDA context of " + context
+                     ? given + " does not even hold the CUDA context of " + context
                      : given + " hold the CUDA context and nothing else",
                  "", "", "give the size of a device, such as 24GiB"};
   }

@@ -29,7 +29,8 @@ void CheckOptions::declare(CommandLine& line) {
   line.option("--budget-on", "NAME", budget_on_text,
               "requested, active or reserved (default: the plan's, else active)");
   line.option("--placement", "MODE", placement_text,
-              "planned memory or caching, PyTorch's allocator (default: the plan's)");
+              "planned: memory taken once, a place for each allocation; or caching: PyTorch's "
+              "allocator (default: the plan's)");
   line.option(
       "--tolerance", "SHARE", tolerance_text,
       "more than the baseline's bytes that passes, such as 1% (default: 0 for requested and "

@@ -15,7 +15,8 @@ void RunArguments::declare(CommandLine& line) {
   line.option("--memory-limit", "SIZE", limit_given,
               "device memory that the step may use; more is out of memory");
   line.option("--placement", "MODE", placement_given,
-              "planned memory or caching, PyTorch's allocator (default: the plan's)");
+              "planned: memory taken once, a place for each allocation; or caching: PyTorch's "
+              "allocator (default: the plan's)");
   flags.declare(line, "default: the recording's");
 }
 

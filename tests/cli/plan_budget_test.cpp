@@ -153,8 +153,8 @@ TEST_F(PlanBudget, ADeviceOfTheContextsSizeIsTakenToTheByte) {
   EXPECT_THAT(error_of(context), HasSubstr(bytes + " hold the CUDA context and nothing else"));
   EXPECT_THAT(error_of(context - 1),
               HasSubstr(std::to_string(context - 1) +
-                        " bytes do not even hold the CUDA context of " + bytes));
-  EXPECT_THAT(error_of(1'000), HasSubstr("1.00 kB do not even hold the CUDA context of "));
+                        " bytes does not even hold the CUDA context of " + bytes));
+  EXPECT_THAT(error_of(1'000), HasSubstr("1.00 kB does not even hold the CUDA context of "));
 }
 
 // Once, where the memory was asked for.
