@@ -59,18 +59,25 @@ Climb Climber::solve(Bytes point, Nanoseconds bound) {
 }
 
 void Climber::solve_from(const Climb& climb, Nanoseconds bound) {
-  std::unique_ptr<StructureSearch>& in = like_[climb.in];
-  if (in == nullptr) {
-    auto made = StructureSearch::make(index_.step().recording(), climb.in->structure(), request_);
-    if (!made) return;
-    in = std::move(made).value();
-    ++best_.structures;
-  }
-  Climb here{climb.point, in.get(), {}, in->choices_like(*climb.in, climb.choices), climb.step};
+  StructureSearch* const in = search_like(*climb.in);
+  if (in == nullptr) return;
+  Climb here{climb.point, in, {}, in->choices_like(*climb.in, climb.choices), climb.step};
   solve_in(here, bound);
   if (pool_.empty() || !here.step || *here.step - bound <= bound / kFarFromBound) return;
   here.members = climb.members;
   climb_structures(here, neighbours(here), kFewClimbs);
+}
+
+StructureSearch* Climber::search_like(const StructureSearch& other) {
+  if (other.structure().empty()) return &base_;
+  std::unique_ptr<StructureSearch>& in = like_[&other];
+  if (in == nullptr) {
+    auto made = StructureSearch::make(index_.step().recording(), other.structure(), request_);
+    if (!made) return nullptr;
+    in = std::move(made).value();
+    ++best_.structures;
+  }
+  return in.get();
 }
 
 void Climber::solve_from(const PolicyRules& rules, Bytes point) {

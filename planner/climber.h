@@ -68,6 +68,8 @@ class Climber {
   };
 
   [[nodiscard]] StructureSearch::Effort long_search(const StructureSearch& in) const;
+  // Null where it cannot be had.
+  StructureSearch* search_like(const StructureSearch& other);
   void solve_in(Climb& climb, Nanoseconds bound);
   void climb_structures(Climb& climb, std::vector<StructurePool::Members> next, std::int64_t most);
   [[nodiscard]] std::vector<StructurePool::Members> neighbours(const Climb& climb) const;

@@ -127,7 +127,9 @@ class Planner {
 
   [[nodiscard]] static PlanRequest without_gradients(const simulator::StepIndex& index,
                                                      PlanRequest request) {
-    request.allowed.gradients = request.allowed.gradients && !has_gradients(index);
+    if (policy_name(request.policy) == "auto" && has_gradients(index)) {
+      request.allowed.gradients = false;
+    }
     return request;
   }
 
