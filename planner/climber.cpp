@@ -70,14 +70,14 @@ void Climber::solve_from(const Climb& climb, Nanoseconds bound) {
 
 StructureSearch* Climber::search_like(const StructureSearch& other) {
   if (other.structure().empty()) return &base_;
-  std::unique_ptr<StructureSearch>& in = like_[&other];
-  if (in == nullptr) {
-    auto made = StructureSearch::make(index_.step().recording(), other.structure(), request_);
-    if (!made) return nullptr;
-    in = std::move(made).value();
-    ++best_.structures;
-  }
-  return in.get();
+  const auto known = std::find_if(like_.begin(), like_.end(),
+                                  [&](const auto& each) { return each.first == &other; });
+  if (known != like_.end()) return known->second.get();
+  auto made = StructureSearch::make(index_.step().recording(), other.structure(), request_);
+  if (!made) return nullptr;
+  ++best_.structures;
+  like_.emplace_back(&other, std::move(made).value());
+  return like_.back().second.get();
 }
 
 void Climber::solve_from(const PolicyRules& rules, Bytes point) {
@@ -179,8 +179,8 @@ void Climber::start_from_policies(Climb& climb) {
   solve_in(climb, shortest_step(best->footprints(), climb.point));
 }
 
-// A short search in each, at once, from the set of the best by now; true when one is better,
-// which is that then. Those of a round do not know of each other, so that any number of cores
+// A short search in each, at once, from the set of the best by now; one that is better is that
+// then. Those of a round do not know of each other, so that any number of cores
 // gives the same answer.
 void Climber::take_best(const std::vector<StructurePool::Members>& all, Climb& climb) {
   std::vector<Short> round;

@@ -91,7 +91,8 @@ class Climber {
   const std::int64_t effort_;
   StructureSearch base_;
   std::map<StructurePool::Members, std::unique_ptr<StructureSearch>> searches_;
-  std::map<const StructureSearch*, std::unique_ptr<StructureSearch>> like_;  // another one's
+  // In the structures of another one's, in the order in which they were asked for.
+  std::vector<std::pair<const StructureSearch*, std::unique_ptr<StructureSearch>>> like_;
   std::optional<std::vector<PolicyStart>> policies_;  // once they are asked for
 };
 

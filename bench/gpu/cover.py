@@ -16,9 +16,10 @@ import itertools
 import json
 import os
 import random
-import subprocess
 import sys
 import time
+
+from stowage_command import stowage
 
 MODELS = {
     "mlp": ("mlp:layers=6,width=2048,hidden=8192 --batch 4096", "*=4"),
@@ -74,14 +75,7 @@ class Bench:
         self.models = SMALL if options.device == "cpu" else MODELS
 
     def stowage(self, *words):
-        """(exit code, JSON or None, the last line of its errors)."""
-        command = os.path.join(self.options.bin, "stowage")
-        done = subprocess.run([command, *words, "--json"], capture_output=True, text=True, check=False)
-        lines = done.stderr.strip().splitlines()
-        try:
-            return done.returncode, json.loads(done.stdout), lines[-1] if lines else ""
-        except ValueError:
-            return done.returncode, None, lines[-1] if lines else ""
+        return stowage(os.path.join(self.options.bin, "stowage"), *words)
 
     def file(self, *names):
         return os.path.join(self.options.out, "-".join(names).replace(":", "-").replace("=", "-").replace("*", "all"))

@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 
+from stowage_command import stowage
+
 STEPS = "4"
 
 
@@ -35,16 +37,6 @@ def hold(free):
                 break
     print(torch.cuda.mem_get_info()[0], flush=True)
     sys.stdin.read()
-
-
-def stowage(command, *words):
-    """(exit code, JSON or None, the last line of its errors)."""
-    done = subprocess.run([command, *words, "--json"], capture_output=True, text=True, check=False)
-    lines = done.stderr.strip().splitlines()
-    try:
-        return done.returncode, json.loads(done.stdout), lines[-1] if lines else ""
-    except ValueError:
-        return done.returncode, None, lines[-1] if lines else ""
 
 
 def measure(command, name, budget, folder):

@@ -13,8 +13,9 @@ import argparse
 import glob
 import json
 import os
-import subprocess
 import sys
+
+from stowage_command import stowage
 
 KEPT = ("peak_requested_bytes", "peak_active_bytes", "peak_reserved_bytes", "used_bytes", "step_ns",
         "driver_allocations_after_first_step", "planned_memory")
@@ -29,33 +30,29 @@ class Stowage:
 
     def __call__(self, *words, settings=""):
         """(exit code, JSON or None). `settings`: of PyTorch's allocator."""
-        environment = {**os.environ, **({"PYTORCH_CUDA_ALLOC_CONF": settings} if settings else {})}
-        done = subprocess.run([self.command, *words, "--json"], capture_output=True, text=True, check=False,
-                              env=environment)
-        if done.returncode:
-            print(f"exit {done.returncode}: stowage {' '.join(words)}\n{done.stderr[-1000:]}", file=sys.stderr)
-        try:
-            return done.returncode, json.loads(done.stdout)
-        except ValueError:
-            return done.returncode, None
+        environment = {"PYTORCH_CUDA_ALLOC_CONF": settings} if settings else {}
+        code, answer, error = stowage(self.command, *words, **environment)
+        if code:
+            print(f"exit {code}: stowage {' '.join(words)}\n{error}", file=sys.stderr)
+        return code, answer
 
 
-def measure(stowage, name, budget, steps, out, memories, verifies):
+def measure(command, name, budget, steps, out, memories, verifies):
     trace = f"traces/samples/{name}.trace.json.gz"
     plan = os.path.join(out, f"{name}-{budget.rstrip('%')}.plan.json")
     asked = ["--policy", "resident"] if budget == "resident" else ["--budget", budget]
-    code, answer = stowage("plan", trace, *asked, "--placement", "planned", "-o", plan)
+    code, answer = command("plan", trace, *asked, "--placement", "planned", "-o", plan)
     row = {"name": name, "budget": budget, "exit": code, "bitwise": None,
            "predicted": answer["predicted"] if answer else None}
     if verifies:
         # One reference for all plans of a recording.
-        row["exit"], verified = stowage("verify", "--plan", plan, "--trace", trace, "--reference",
+        row["exit"], verified = command("verify", "--plan", plan, "--trace", trace, "--reference",
                                         os.path.join(out, f"{name}.reference.json.gz"))
         if verified:
             row.update({key: verified.get(key) for key in ("bitwise", "failures")})
     for memory in memories:
         placement = "planned" if memory == "planned" else "caching"
-        _, run = stowage("execute", "--plan", plan, "--trace", trace, "--placement", placement, "--steps", steps,
+        _, run = command("execute", "--plan", plan, "--trace", trace, "--placement", placement, "--steps", steps,
                          settings=SETTINGS[memory])
         row[memory] = {key: run["measured"].get(key) for key in KEPT} if run else None
     return row
