@@ -9,12 +9,10 @@
 #include <torch/optim/sgd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <utility>
 
 #include "executor/absent_storage.h"
-#include "executor/models/option_reader.h"
 #include "executor/step_driver.h"
 
 namespace stowage::executor {
@@ -262,25 +260,6 @@ const NamedTensor* owner_of_state(const std::string& name,
 
 namespace {
 
-constexpr std::array kNames = {"none", "sgd", "adam", "adamw"};  // as OptimizerKind
-constexpr const char* kMaster = "master=fp32";
-constexpr const char* kInBackward = "update=backward";
-
-// Of `optimizer`, without its options.
-Error no_option(const std::string& optimizer, const std::string& option, OptimizerKind kind) {
-  const std::string message = "optimizer '" + optimizer + "' has no option '" + option + "'";
-  switch (kind) {
-    case OptimizerKind::none:
-      return usage_error(message, "none has no options");
-    case OptimizerKind::sgd:
-      return usage_error(message, std::string("its option is ") + kInBackward);
-    case OptimizerKind::adam:
-    case OptimizerKind::adamw:
-      break;
-  }
-  return usage_error(message, std::string("its options are ") + kMaster + " and " + kInBackward);
-}
-
 template <class Torch, class Options, class ParamState>
 std::unique_ptr<Optimizer> make_adam(bool master, double rate,
                                      std::vector<NamedTensor> parameters) {
@@ -294,47 +273,15 @@ std::unique_ptr<Optimizer> make_adam(bool master, double rate,
 
 }  // namespace
 
-Result<OptimizerSpec> parse_optimizer(const std::string& text) {
-  const std::size_t colon = text.find(':');
-  const std::string name = text.substr(0, colon);
-  const auto found = std::find(kNames.begin(), kNames.end(), name);
-  if (found == kNames.end()) {
-    return usage_error("unknown optimizer '" + name + "'",
-                       suggestion(name, {kNames.begin(), kNames.end()}));
-  }
-  OptimizerSpec spec(static_cast<OptimizerKind>(found - kNames.begin()));
-  for (std::size_t at = colon; at != std::string::npos;) {
-    const std::size_t end = text.find(',', at + 1);
-    const std::string option = text.substr(at + 1, end == std::string::npos ? end : end - at - 1);
-    const bool is_adam = spec.kind == OptimizerKind::adam || spec.kind == OptimizerKind::adamw;
-    if (option == kMaster && is_adam) {
-      spec.master = true;
-    } else if (option == kInBackward && spec.kind != OptimizerKind::none) {
-      spec.in_backward = true;
-    } else {
-      return no_option(name, option, spec.kind);
-    }
-    at = end;
-  }
-  return spec;
-}
-
-std::string to_string(const OptimizerSpec& spec) {
-  std::string text = kNames[static_cast<std::size_t>(spec.kind)];
-  if (spec.master) text += std::string(":") + kMaster;
-  if (spec.in_backward) text += std::string(spec.master ? "," : ":") + kInBackward;
-  return text;
-}
-
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, double learning_rate,
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec,
                                           std::vector<NamedTensor> parameters) {
   using namespace torch::optim;
-  const double adam_rate = learning_rate == 0 ? kAdamRate : learning_rate;
+  const double adam_rate = spec.learning_rate == 0 ? kAdamRate : spec.learning_rate;
   switch (spec.kind) {
     case OptimizerKind::none:
       return nullptr;
     case OptimizerKind::sgd: {
-      const double rate = learning_rate == 0 ? kSgdRate : learning_rate;
+      const double rate = spec.learning_rate == 0 ? kSgdRate : spec.learning_rate;
       return std::make_unique<TorchOptimizer<SGD, SGDOptions>>(std::move(parameters),
                                                                SGDOptions(rate));
     }
