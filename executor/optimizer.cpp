@@ -54,16 +54,30 @@ class OneByOne : public Optimizer {
     StepDriver* const current = driver();
     if (current != nullptr) current->parameter_update(UpdateEvent::begin, tensor);
     update(parameter);
+    is_updated_[parameter] = true;
     if (current != nullptr) current->parameter_update(UpdateEvent::end, tensor);
   }
 
+  [[nodiscard]] std::vector<NamedTensor> written_state() const final {
+    std::vector<NamedTensor> written = state();
+    std::erase_if(written, [&](const NamedTensor& each) {
+      const NamedTensor* const owner = owner_of_state(each.name, parameters_);
+      return !is_updated_[static_cast<std::size_t>(owner - parameters_.data())];
+    });
+    return written;
+  }
+
  protected:
-  explicit OneByOne(std::vector<NamedTensor> parameters) : parameters_(std::move(parameters)) {}
+  explicit OneByOne(std::vector<NamedTensor> parameters)
+      : parameters_(std::move(parameters)), is_updated_(parameters_.size(), false) {}
 
   // A piece of state that no plan has given a home is made as ever.
   virtual void update(std::size_t parameter) = 0;
 
   std::vector<NamedTensor> parameters_;
+
+ private:
+  std::vector<bool> is_updated_;  // by parameter
 };
 
 // One of PyTorch's optimizers a parameter: the same ops in the same order as one for all of them.

@@ -24,6 +24,9 @@ class Optimizer {
   // "PARAMETER.exp_avg", "PARAMETER.exp_avg_sq", with masters "PARAMETER.master" ahead of these;
   // empty before the first step and for sgd.
   [[nodiscard]] virtual std::vector<NamedTensor> state() const = 0;
+  // Of it that of parameters which have been updated: where updates are skipped (an overflow)
+  // others may have theirs ahead of that, or none yet, with the same results.
+  [[nodiscard]] virtual std::vector<NamedTensor> written_state() const = 0;
   // Makes the state of these parameters, as far as there is none, as the first step would, but
   // without memory (executor/absent_storage.h): for a plan that gives it a home. If none has by
   // then, the next step() makes it as ever.

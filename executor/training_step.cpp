@@ -230,6 +230,10 @@ std::vector<NamedTensor> TrainingStep::buffers() const {
   return all;
 }
 
+std::vector<NamedTensor> TrainingStep::written_optimizer_state() const {
+  return optimizer_ ? optimizer_->written_state() : std::vector<NamedTensor>{};
+}
+
 std::vector<NamedTensor> TrainingStep::optimizer_state() const {
   return optimizer_ ? optimizer_->state() : std::vector<NamedTensor>{};
 }

@@ -82,6 +82,8 @@ class TrainingStep {
   // Named as their parameters; those that have one.
   [[nodiscard]] std::vector<NamedTensor> gradients() const;
   [[nodiscard]] std::vector<NamedTensor> optimizer_state() const;
+  // Of it what updates have written (Optimizer::written_state).
+  [[nodiscard]] std::vector<NamedTensor> written_optimizer_state() const;
   // The model's, and what the gradient scaler keeps.
   [[nodiscard]] std::vector<NamedTensor> buffers() const;
   // For PlannedStepOptions::optimizer_state: gives all of it, that of these parameters made where

@@ -37,7 +37,7 @@ Status dump_step(Session& session, executor::PlannedStep* plan, profiler::Offloa
   const Tensors gradients = values_of(session.step().gradients(), plan, offloaded);
   const Tensors parameters =
       plan != nullptr ? plan->values() : values_of(session.step().parameters(), nullptr, offloaded);
-  const Tensors state = values_of(session.step().optimizer_state(), plan, offloaded);
+  const Tensors state = values_of(session.step().written_optimizer_state(), plan, offloaded);
   const Tensors buffers = session.step().buffers();
   writer.choose_form(bytes_of(gradients) + bytes_of(parameters) + bytes_of(state) +
                      bytes_of(buffers));

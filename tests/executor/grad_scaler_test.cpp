@@ -115,9 +115,11 @@ TEST(ScaledStep, AnOverflowSkipsTheUpdate) {
       EXPECT_TRUE(at::equal(scaled.parameters()[i].tensor, before[i]));
     }
     EXPECT_TRUE(scaled.optimizer_state().empty());
+    EXPECT_TRUE(scaled.written_optimizer_state().empty());
     for (std::int64_t k = 0; k < 3; ++k) EXPECT_EQ(scaled.run(k), plain.run(k));
     expect_same(scaled.parameters(), plain.parameters());
     expect_same(scaled.optimizer_state(), plain.optimizer_state());
+    expect_same(scaled.written_optimizer_state(), plain.optimizer_state());
   }
 }
 
