@@ -25,7 +25,8 @@ RecomputedOrder::RecomputedOrder(const Trace& recording, const std::vector<Segme
       unpacks_of_(unpacks_by_saved(recording)),
       saved_of_(saved_by_storage(recording)),
       used_by_(uses_by_storage(recording)),
-      spans_(recording) {
+      spans_(recording),
+      casts_(recording) {
   is_given_up_.assign(trace_.saved.size(), false);
   for (const Segment& segment : segments_) {
     for (const SavedId each : segment.saved) is_given_up_[each.index()] = true;
@@ -272,7 +273,9 @@ std::int32_t RecomputedOrder::death_again(std::int32_t run, StorageId storage) c
     last = of.again[static_cast<std::size_t>(at.value - segment.first.value)];
   } else {  // gone when the run stops: with the innermost op around that that made it, or behind
     last = of.stop;
-    OpId op = trace_.storages.alloc_op[storage.index()];
+    // But what autocast keeps, it keeps until all ops are over.
+    OpId op =
+        casts_.held_until(storage).valid() ? OpId() : trace_.storages.alloc_op[storage.index()];
     for (bool is_found = false; op.valid() && !is_found; op = trace_.ops.parent[op.index()]) {
       for (const auto& [around, position] : of.open) {
         if (around == op) last = position, is_found = true;
@@ -294,14 +297,18 @@ void RecomputedOrder::find_death(StorageId storage) {
   std::int32_t death = recorded;
   bool is_given_up = false;
   std::int32_t others = -1;  // of what is saved outside of segments
+  std::int32_t inside = -1;  // and in them
   for (const SavedId saved : saved_of_[storage.index()]) {
     const bool is_inside = is_given_up_[saved.index()] ||
                            reads_again(saved, reads_from(trace_.saved.event[saved.index()]));
     is_given_up = is_given_up || is_inside;
-    if (is_inside) continue;
     const bool is_asked_for = !unpacks_of_[saved.index()].empty();
-    others = std::max(others, is_asked_for ? last_release(saved) : recorded);
+    std::int32_t& last = is_inside ? inside : others;
+    if (is_asked_for || is_inside) last = std::max(last, last_release(saved));
+    if (!is_asked_for && !is_inside) last = std::max(last, recorded);
   }
+  // Autograd has it until the node of its last use is done, which may go on behind that use.
+  if (others > inside) others = std::max(others, recorded);
   const bool is_held =
       !given_to_[storage.index()].empty() || !captured_by_[storage.index()].empty();
   if (is_given_up || is_held) {

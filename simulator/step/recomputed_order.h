@@ -9,6 +9,7 @@
 
 #include "simulator/step/grouped.h"
 #include "simulator/step/op_spans.h"
+#include "simulator/step/parameter_casts.h"
 #include "simulator/step/segments.h"
 #include "traces/trace.h"
 
@@ -101,6 +102,7 @@ class RecomputedOrder {
   Grouped<SavedId> saved_of_;       // by storage
   Grouped<std::uint32_t> used_by_;  // by storage
   OpSpans spans_;
+  ParameterCasts casts_;
   std::vector<bool> is_given_up_;         // by saved tensor: of a segment
   std::vector<std::int32_t> reads_from_;  // by recorded event; empty: all -1
   // Segments that are given a storage or use it from outside.

@@ -34,7 +34,10 @@ bool writes(UseMode mode) {
 }  // namespace
 
 SegmentFinder::SegmentFinder(const Trace& recording)
-    : trace_(recording), unpacks_of_(unpacks_by_saved(recording)), uses_of_(uses_by_op(recording)) {
+    : trace_(recording),
+      unpacks_of_(unpacks_by_saved(recording)),
+      uses_of_(uses_by_op(recording)),
+      casts_(recording) {
   const Events& events = trace_.events;
   std::vector<std::int32_t> counts(trace_.layers.size(), 0);
   std::vector<std::size_t> open;
@@ -172,17 +175,17 @@ EventId SegmentFinder::begin_of_run(EventId event) const {
   return event;
 }
 
-bool SegmentFinder::is_cast_of_parameter(StorageId storage) const {
-  for (OpId op = trace_.storages.alloc_op[storage.index()]; op.valid();
-       op = trace_.ops.parent[op.index()]) {
-    if (trace_.string(trace_.ops.name[op.index()]) != "aten::_to_copy") continue;
-    const auto uses = uses_of_[op.index()];
-    return std::any_of(uses.begin(), uses.end(), [&](std::uint32_t use) {
-      const StorageId of = trace_.tensors.storage[trace_.uses.tensor[use].index()];
-      return of.valid() && trace_.storages.storage_class[of.index()] == StorageClass::parameter;
-    });
+// A second run would not make it then.
+Status SegmentFinder::check_casts(const Segment& segment) const {
+  const EventId stop = trace_.saved.event[segment.last_needed.index()];
+  for (EventId e = segment.first; e < stop; ++e.value) {
+    if (trace_.events.kind[e.index()] != EventKind::alloc) continue;
+    if (casts_.held_until(StorageId(trace_.events.ref[e.index()])) < segment.runs_at) continue;
+    return cannot(segment.name,
+                  "it casts a parameter, and autocast still has that cast where it would run again",
+                  "leave it out: keep or offload what it saves");
   }
-  return false;
+  return Unit{};
 }
 
 Status SegmentFinder::find_uses(Segment& segment) const {
@@ -225,7 +228,7 @@ Status SegmentFinder::find_uses(Segment& segment) const {
       reads[storage.index()] = true;
       const bool is_made = trace_.storages.alloc_event[storage.index()].valid();
       if (!is_made || is_input[storage.index()]) continue;
-      if (is_cast_of_parameter(storage)) {
+      if (casts_.has(storage)) {
         return cannot(segment.name,
                       op + " in it reads a cast of a parameter that was made outside "
                            "of it: if autocast cached that, it is gone in backward",
@@ -270,6 +273,7 @@ Result<Segment> SegmentFinder::find(const std::string& name) const {
   }
   if (Status status = find_saved(segment); !status) return status.error();
   if (Status status = find_uses(segment); !status) return status.error();
+  if (Status status = check_casts(segment); !status) return status.error();
   return segment;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "simulator/step/grouped.h"
+#include "simulator/step/parameter_casts.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 
@@ -75,7 +76,8 @@ class SegmentFinder {
   // Errors (bad_input), each with its reason: no layer call of this name; a scope without a
   // callable, or a recording of an earlier version; what it saves is not asked for in backward; it
   // writes what it did not make; what it reads is written before it would run again; it reads a
-  // cast of a parameter that was made outside of it.
+  // cast of a parameter that was made outside of it, or makes one that autocast still has where it
+  // would run again.
   // Cost: O(events and uses from the segment's begin to its trigger).
   [[nodiscard]] Result<Segment> find(const std::string& name) const;
 
@@ -103,14 +105,14 @@ class SegmentFinder {
   [[nodiscard]] Status find_uses(Segment& segment) const;
   // The begin of the run that the event is in, or the event itself.
   [[nodiscard]] EventId begin_of_run(EventId event) const;
-  // What autocast makes of a weight, and keeps for others while it is on.
-  [[nodiscard]] bool is_cast_of_parameter(StorageId storage) const;
+  [[nodiscard]] Status check_casts(const Segment& segment) const;
   [[nodiscard]] std::vector<TensorId> passed_at(EventId event) const;
 
   const Trace& trace_;
   std::vector<Call> calls_;  // in order of their begin
   Grouped<UnpackId> unpacks_of_;
   Grouped<std::uint32_t> uses_of_;  // by op
+  ParameterCasts casts_;
 };
 
 }  // namespace stowage::simulator

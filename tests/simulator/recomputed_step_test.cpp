@@ -151,6 +151,115 @@ TEST(RecomputedStep, RunsTheLayerAgainWhereItsFirstSavedTensorIsAskedFor) {
   EXPECT_EQ(texts.size(), expected.size());
 }
 
+// Layer "a" is a linear under autocast: it casts its bias (into 40 bytes), which nobody saves, and
+// multiplies its input x (100 bytes) into y (200). The cast is autocast's until forward is over, or
+// until `late`, within backward.
+struct CastStep {
+  MicroTrace t;
+
+  explicit CastStep(bool late = false) {
+    const StorageId bias = t.existing(80);
+    const StorageId x = t.alloc(100);
+    const TensorId input = t.view(x);
+    t.begin_layer("a");
+    t.passed(input);
+    t.begin_composite_op("aten::linear");
+    t.begin_op("aten::_to_copy");
+    t.read(bias);
+    const StorageId cast = t.alloc(40);
+    t.end_op();
+    t.begin_op("aten::addmm");
+    t.read(cast);
+    const SavedId saved_x = t.pack(x);
+    const StorageId y = t.alloc(200);
+    t.end_op();
+    t.end_op();
+    t.end_layer("a");
+    t.passed(t.view(y));
+    t.let_go(x);
+    t.begin_op("loss");
+    const SavedId saved_y = t.pack(y);
+    t.end_op();
+    t.let_go(y);
+    if (!late) t.free(cast);
+    t.backward();
+    t.drop(t.unpack(saved_y));
+    t.run(10);
+    t.free(y);
+    t.drop(t.unpack(saved_x));
+    t.free(x);
+    if (late) t.begin_op("aten::mm"), t.end_op(), t.free(cast);
+  }
+};
+
+// Where the run stops, inside of the linear that has made the cast, all ops end first and then
+// autocast lets go of it: an op's own tensor would have died with that.
+TEST(RecomputedStep, WhatAutocastKeepsDiesBehindTheRunsOps) {
+  CastStep cast;
+  const Trace trace = cast.t.finish();
+  const RecomputedStep step = recomputed(trace, {"a"});
+  ASSERT_TRUE(validate(step.trace, "").ok());
+  const std::vector<std::string> texts = texts_of(step.trace);
+  const auto begin = std::find(texts.begin(), texts.end(), "recompute_begin a");
+  const auto end = std::find(texts.begin(), texts.end(), "recompute_end a");
+  ASSERT_LT(begin, end);
+  const std::vector<std::string> expected = {
+      "recompute_begin a",     "layer_forward_begin a",   "unpack a#in0 of pack 0",
+      "op_begin aten::linear", "op_begin aten::_to_copy", "alloc 40",
+      "op_end aten::_to_copy", "op_begin aten::addmm",    "pack a#0",
+      "op_end aten::addmm",    "op_end aten::linear",     "free 40",
+      "layer_forward_end a"};
+  EXPECT_EQ(std::vector<std::string>(begin, end), expected);
+}
+
+// In a tail that runs in parts backward begins within autocast, which has the cast already.
+TEST(Segments, DoNotRunAgainWhereAutocastStillHasTheirCasts) {
+  CastStep cast(/*late=*/true);
+  const Trace trace = cast.t.finish();
+  const Result<Segment> segment = SegmentFinder(trace).find("a");
+  ASSERT_FALSE(segment.ok());
+  EXPECT_EQ(segment.error().code, ErrorCode::bad_input);
+  EXPECT_NE(segment.error().text().find("autocast still has that cast"), std::string::npos)
+      << segment.error().text();
+}
+
+// x (100 bytes) is saved by an op of the model and by layer "a", which gives it up. The op's node
+// comes last and casts behind its use of x: until that is over autograd has x.
+TEST(RecomputedStep, WhatIsSavedOutsideDiesWithTheNodeThatSavedIt) {
+  MicroTrace t;
+  const StorageId x = t.alloc(100);
+  t.begin_op("mul");
+  const SavedId outside = t.pack(x);
+  t.end_op();
+  const TensorId input = t.view(x);
+  t.begin_layer("a");
+  t.passed(input);
+  t.begin_op("exp");
+  const SavedId inside = t.pack(x);
+  const StorageId y = t.alloc(200);
+  t.end_op();
+  t.end_layer("a");
+  t.passed(t.view(y));
+  t.let_go(x);
+  t.free(y);
+  t.backward();
+  t.drop(t.unpack(inside));
+  const UnpackId last = t.unpack(outside);
+  t.begin_op("mul_backward");
+  t.end_op();
+  t.drop(last);
+  t.begin_op("aten::to");
+  t.end_op();
+  t.free(x);
+  const Trace trace = t.finish();
+  const RecomputedStep step = recomputed(trace, {"a"});
+  ASSERT_TRUE(validate(step.trace, "").ok());
+  const std::vector<std::string> texts = texts_of(step.trace);
+  const auto free = std::find(texts.begin(), texts.end(), "free 100");
+  ASSERT_NE(free, texts.end());
+  EXPECT_EQ(*std::prev(free), "op_end aten::to");
+}
+
 TEST(RecomputedStep, TakesAsMuchLongerAsTheRunTakes) {
   SmallStep small;
   const Trace trace = small.t.finish();
