@@ -20,12 +20,18 @@ Bytes bounded_peak(const simulator::ReplayResult& resident) {
   return std::max(resident.peak_requested, resident.peak_active);
 }
 
+std::optional<Bytes> memory_for_tensors(const Environment& device) {
+  if (device.device_memory <= 0) return std::nullopt;
+  return device.device_memory - device.context_bytes;
+}
+
 Result<MeasuredRun> run_offloaded(Session& session, const TooLarge& why, MeasureOptions options) {
-  session.set_memory_limit(why.limit);
+  const Bytes limit = memory_for_tensors(session.environment()).value_or(why.limit);
+  session.set_memory_limit(limit);
   options.course = {.steps = std::max<std::int64_t>(1, options.dumped_steps)};
   Result<MeasuredRun> run = guarded([&]() -> Result<MeasuredRun> {
     const Result<std::unique_ptr<profiler::OffloadedSteps>> steps =
-        profiler::OffloadedSteps::create(session.device(), session.functions(), why.limit);
+        profiler::OffloadedSteps::create(session.device(), session.functions(), limit);
     if (!steps) return steps.error();
     options.offloaded = steps->get();
     return measure(session, nullptr, options);
@@ -37,7 +43,7 @@ Result<MeasuredRun> run_offloaded(Session& session, const TooLarge& why, Measure
   Error error = std::move(run).error();
   if (error.code == ErrorCode::condition) {
     error.message = "the reference, with everything offloaded, runs " + error.message;
-    error.hint = "verify where the device has more memory, or without --memory-limit";
+    error.hint = "verify where the device, or the machine, has more memory";
   }
   return error;
 }
@@ -46,7 +52,7 @@ Result<MeasuredRun> run_offloaded(Session& session, const TooLarge& why, Measure
 
 Result<std::optional<TooLarge>> too_large(const PlanInputs& inputs, const Environment& device,
                                           std::optional<Bytes> limit) {
-  if (!limit && device.device_memory > 0) limit = device.device_memory - device.context_bytes;
+  if (!limit) limit = memory_for_tensors(device);
   if (!limit) return std::optional<TooLarge>();
   simulator::Structure in_parts;
   in_parts.parts = inputs.structure.parts;

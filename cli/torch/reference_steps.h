@@ -18,8 +18,9 @@ namespace stowage::cli {
                                                         std::optional<Bytes> limit);
 
 // Runs the request's steps without the plan: everything kept, with no limit, or, where they are
-// too_large(), everything offloaded and within the limit; then only those that are dumped are run,
-// since their times do not count. Errors: those of Session::create() and measure().
+// too_large(), everything offloaded and within the device's memory, or, where nobody knows how much
+// that is, the limit; then only those that are dumped are run, since their times do not count.
+// Errors: those of Session::create() and measure().
 [[nodiscard]] Result<MeasuredRun> run_reference_steps(const PlanInputs& inputs,
                                                       std::optional<Bytes> limit,
                                                       MeasureOptions options);
