@@ -33,6 +33,14 @@ std::size_t row_of(const std::vector<NamedTensor>& parameters, const at::Tensor&
 }
 
 // As the first step would make it.
+// The piece of state "PARAMETER.what".
+const at::Tensor& piece(const HostTensors& tensors, const std::string& what) {
+  for (const NamedTensor& each : tensors.state) {
+    if (each.name.ends_with("." + what)) return each.tensor;
+  }
+  TORCH_CHECK(false, "stowage: the optimizer has no state '", what, "' on the host");
+}
+
 template <class ParamState>
 std::unique_ptr<ParamState> adam_state(at::Tensor exp_avg, at::Tensor exp_avg_sq) {
   auto state = std::make_unique<ParamState>();
@@ -42,12 +50,31 @@ std::unique_ptr<ParamState> adam_state(at::Tensor exp_avg, at::Tensor exp_avg_sq
   return state;
 }
 
+// PyTorch's own step on tensors of the host, with the options and the count of `own`.
+template <class Torch, class Options, class ParamState>
+void adam_on_host(Torch& own, ParamState& own_state, const HostTensors& tensors, at::Tensor weights,
+                  const at::Tensor& gradient) {
+  const auto& options = static_cast<const Options&>(own.param_groups().front().options());
+  Torch twin({weights}, options);
+  auto state = adam_state<ParamState>(piece(tensors, "exp_avg"), piece(tensors, "exp_avg_sq"));
+  state->step(own_state.step());
+  ParamState& counted = *state;
+  twin.state()[weights.unsafeGetTensorImpl()] = std::move(state);
+  weights.mutable_grad() = gradient;
+  twin.step();
+  weights.mutable_grad().reset();
+  own_state.step(counted.step());
+}
+
 // One parameter after the other, each between the driver's events.
 class OneByOne : public Optimizer {
  public:
   void step() final {
+    StepDriver* const current = driver();
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (parameters_[i].tensor.grad().defined()) step_of(i);
+      const at::Tensor& tensor = parameters_[i].tensor;
+      if (!tensor.grad().defined()) continue;
+      if (current == nullptr || !current->updates_elsewhere(tensor)) step_of(i);
     }
   }
 
@@ -82,6 +109,16 @@ class TorchOptimizer : public OneByOne {
 
   [[nodiscard]] std::vector<NamedTensor> state() const override { return {}; }
   void make_state(const std::vector<NamedTensor>& /*parameters*/) override {}
+
+  void step_on_host(std::size_t parameter, const HostTensors& tensors) override {
+    const auto& options =
+        static_cast<const Options&>(torch_[parameter]->param_groups().front().options());
+    at::Tensor weights = tensors.weights;
+    Torch twin({weights}, options);
+    weights.mutable_grad() = tensors.gradient;
+    twin.step();
+    weights.mutable_grad().reset();
+  }
 
  protected:
   void update(std::size_t parameter) override { torch_[parameter]->step(); }
@@ -152,6 +189,14 @@ class AdamOptimizer final : public TorchOptimizer<Torch, Options> {
     }
   }
 
+  void step_on_host(std::size_t parameter, const HostTensors& tensors) override {
+    auto& states = this->torch_[parameter]->state();
+    const auto found = states.find(this->parameters_[parameter].tensor.unsafeGetTensorImpl());
+    TORCH_CHECK(found != states.end(), "stowage: the optimizer has no state yet");
+    adam_on_host<Torch, Options>(*this->torch_[parameter], static_cast<ParamState&>(*found->second),
+                                 tensors, tensors.weights, tensors.gradient);
+  }
+
  protected:
   void update(std::size_t parameter) override {
     const at::NoGradGuard no_graph;
@@ -194,6 +239,18 @@ class MasterOptimizer final : public OneByOne {
       take(own, weights, unmade_zeros(each, at::kFloat, ".exp_avg"),
            unmade_zeros(each, at::kFloat, ".exp_avg_sq"));
     }
+  }
+
+  void step_on_host(std::size_t parameter, const HostTensors& tensors) override {
+    Master& own = masters_[parameter];
+    TORCH_CHECK(own.torch != nullptr, "stowage: the optimizer has no state yet");
+    const at::Tensor& master = piece(tensors, "master");
+    auto& state =
+        static_cast<ParamState&>(*own.torch->state().at(own.weights.unsafeGetTensorImpl()));
+    adam_on_host<Torch, Options>(*own.torch, state, tensors, master,
+                                 tensors.gradient.to(at::kFloat));
+    at::Tensor rounded = tensors.weights;
+    rounded.copy_(master);
   }
 
  private:

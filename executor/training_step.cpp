@@ -193,6 +193,16 @@ TrainingStep::state_maker() {
   };
 }
 
+std::function<void(const at::Tensor&, const HostTensors&)> TrainingStep::host_updater() {
+  if (!optimizer_) return {};
+  return [this](const at::Tensor& parameter, const HostTensors& tensors) {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (parameters_[i].tensor.is_same(parameter)) return optimizer_->step_on_host(i, tensors);
+    }
+    TORCH_CHECK(false, "stowage: the host is to update what is no parameter of the optimizer");
+  };
+}
+
 std::vector<NamedTensor> TrainingStep::optimizer_state() const {
   return optimizer_ ? optimizer_->state() : std::vector<NamedTensor>{};
 }

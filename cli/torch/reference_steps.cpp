@@ -63,6 +63,11 @@ Result<MeasuredRun> run_reference_steps(const PlanInputs& inputs, std::optional<
                                         MeasureOptions options) {
   Result<std::unique_ptr<Session>> session = Session::create(inputs.request);
   if (!session) return session.error();
+  const bool updates_on_host = !inputs.structure.host_updates.empty();
+  if (updates_on_host && !(*session)->device().torch_device().is_cpu()) {
+    return Error{ErrorCode::bad_input, "updates on the host cannot be verified on a GPU yet", "",
+                 "/optimizer", "verify on the CPU, or execute the plan"};
+  }
   const Result<std::optional<TooLarge>> why = too_large(inputs, (*session)->environment(), limit);
   if (!why) return why.error();
   if (!*why) return measure(**session, nullptr, options);

@@ -61,6 +61,7 @@ Result<MeasuredRun> run_planned(const PlanInputs& inputs, const RunArguments& ru
   planned.structure = inputs.structure;
   planned.older = (*session)->step().older_tensors();
   planned.optimizer_state = (*session)->step().state_maker();
+  planned.update_on_host = (*session)->step().host_updater();
   if (run.off_plan) planned.off_plan = executor::OffPlan::offload_all;
   Result<std::unique_ptr<executor::PlannedStep>> plan =
       executor::PlannedStep::create((*session)->device(), inputs.trace, inputs.schedule,
