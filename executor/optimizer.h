@@ -59,6 +59,10 @@ class Optimizer {
   // exist (make_state()). May run on another thread than the others, for one parameter at a time
   // and beside nothing else of that parameter's.
   virtual void step_on_host(std::size_t parameter, const HostTensors& tensors) = 0;
+  // From now on step() and step_of() update these with step_on_host(): gradient, weights and state
+  // are copied to the host, updated there and copied back. What a plan that has the host update
+  // them is compared with, bit by bit on any device.
+  virtual void update_through_host(const std::vector<at::Tensor>& parameters) = 0;
   // "PARAMETER.exp_avg", "PARAMETER.exp_avg_sq", with masters "PARAMETER.master" ahead of these;
   // empty before the first step and for sgd.
   [[nodiscard]] virtual std::vector<NamedTensor> state() const = 0;

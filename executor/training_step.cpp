@@ -203,6 +203,10 @@ std::function<void(const at::Tensor&, const HostTensors&)> TrainingStep::host_up
   };
 }
 
+void TrainingStep::update_through_host(const std::vector<at::Tensor>& parameters) {
+  if (optimizer_) optimizer_->update_through_host(parameters);
+}
+
 std::vector<NamedTensor> TrainingStep::optimizer_state() const {
   return optimizer_ ? optimizer_->state() : std::vector<NamedTensor>{};
 }

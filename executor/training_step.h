@@ -80,6 +80,8 @@ class TrainingStep {
   // For PlannedStepOptions::update_on_host. The step outlives it.
   [[nodiscard]] std::function<void(const at::Tensor& parameter, const HostTensors& tensors)>
   host_updater();
+  // The optimizer's (Optimizer::update_through_host).
+  void update_through_host(const std::vector<at::Tensor>& parameters);
   // What else lives from step to step: inputs, buffers, state of the optimizer.
   [[nodiscard]] std::vector<at::Tensor> older_tensors() const;
 

@@ -144,6 +144,7 @@ int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
     if (digests) options.most_dumped_bytes = executor::TensorDumpWriter::kAlwaysDigests;
     options.dumped_steps = dump_descriptor ? dumped.value_or(0) : 0;
     options.dump_descriptor = static_cast<int>(dump_descriptor.value_or(-1));
+    options.updated_on_host = updated_on_host(*inputs);
     const auto measured = [&]() -> Result<MeasuredRun> {
       if (*mode == "planned") return run_planned(*inputs, run, options);
       if (*mode == "reference") return run_reference_steps(*inputs, run.memory_limit, options);

@@ -67,9 +67,10 @@ class ScheduleBuilder {
     STOWAGE_ASSERT(-period_ < stay.load && stay.load <= stay.await);
     STOWAGE_ASSERT(0 <= stay.await && stay.await < period_ && stay.await < stay.evict);
     // Its home is updated in between, possibly at that one place.
-    const PeriodPosition apart = stay.update == kNoPosition ? 1 : 0;
+    const bool is_updated = stay.update != kNoPosition && !stay.has_store();
+    const PeriodPosition apart = is_updated ? 0 : 1;
     STOWAGE_ASSERT(stay.evict + apart <= stay.load + period_);
-    STOWAGE_ASSERT(stay.update == kNoPosition || stay.evict <= stay.update);
+    STOWAGE_ASSERT(!is_updated || stay.evict <= stay.update);
     STOWAGE_ASSERT(!stay.has_store() || (stay.await < stay.store && stay.store <= stay.evict));
   }
 

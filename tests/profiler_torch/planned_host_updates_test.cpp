@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/torch/session.h"
 #include "executor/planned_step.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/replay/replay.h"
@@ -14,6 +15,7 @@
 #include "simulator/step/plan_structure.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/profiler_torch/twin_sessions.h"
+#include "tests/support/or_throw.h"
 
 namespace stowage {
 namespace {
@@ -56,16 +58,19 @@ struct Case {
   const char* dtype;
 };
 
-class HostUpdates : public ::testing::TestWithParam<Case> {
- protected:
-  void SetUp() override {
-    // A GPU's arithmetic is another one: there the reference is of the host's own.
-    if (testing::test_device_name() != "cpu") GTEST_SKIP() << "bitwise on the CPU device alone";
-  }
-};
+std::vector<at::Tensor> tensors_of(const std::vector<NamedTensor>& parameters) {
+  std::vector<at::Tensor> tensors;
+  for (const NamedTensor& each : parameters) tensors.push_back(each.tensor);
+  return tensors;
+}
+
+class HostUpdates : public ::testing::TestWithParam<Case> {};
 
 TEST_P(HostUpdates, AreThoseOfTheStepWithoutAPlan) {
   TwinSessions twins(GetParam().model, 2, GetParam().optimizer, GetParam().dtype);
+  if (testing::test_device_name() != "cpu") {
+    twins.twin().update_through_host(tensors_of(twins.twin().parameters()));
+  }
   const Applied applied(twins.trace(), updates_on_the_host());
   const auto updates = simulator::host_updates(applied.index.trace(), applied.schedule);
   EXPECT_EQ(updates.size(), twins.planned().parameters().size());
@@ -96,6 +101,70 @@ TEST_P(HostUpdates, AreThoseOfTheStepWithoutAPlan) {
                             twins.twin().parameters());
   testing::expect_same_bits(twins.device(), twins.planned().optimizer_state(),
                             twins.twin().optimizer_state());
+}
+
+// The reference of a GPU, where it has to be the same as without it. From the first step on.
+TEST_P(HostUpdates, AreTheSameThroughTheHostWithoutAPlan) {
+  if (testing::test_device_name() != "cpu") GTEST_SKIP() << "of one arithmetic on the CPU alone";
+  const auto session = [] {
+    cli::RunFlags flags;
+    flags.device = "cpu";
+    flags.batch = 2;
+    flags.optimizer = GetParam().optimizer;
+    flags.dtype = GetParam().dtype;
+    flags.threads = 1;
+    cli::CommandFiles files;
+    return testing::or_throw(
+        cli::Session::create(testing::or_throw(cli::make_request(GetParam().model, flags, files))));
+  };
+  const auto plain = session();
+  const auto through = session();
+  const std::vector<NamedTensor> parameters = through->step().parameters();
+  through->step().update_through_host(tensors_of(parameters));
+  for (std::int64_t k = 0; k < 3; ++k) {
+    EXPECT_EQ(plain->step().run(k), through->step().run(k));
+    testing::expect_same_bits(plain->device(), through->step().parameters(),
+                              plain->step().parameters());
+    testing::expect_same_bits(plain->device(), through->step().optimizer_state(),
+                              plain->step().optimizer_state());
+  }
+}
+
+// A step cannot skip what the host has begun, and one that has thrown is followed by clean ones.
+TEST(HostUpdatesThatDoNotGoAsPlanned, AreRefusedByNameAndFollowedByCleanSteps) {
+  TwinSessions twins("mlp:layers=2,width=32", 4, "adamw");
+  const Applied applied(twins.trace(), updates_on_the_host());
+  const auto structure = simulator::structure_of(applied.step);
+  EXPECT_THROW(
+      static_cast<void>(twins.plan(applied.schedule, executor::OffPlan::offload_all, structure)),
+      std::runtime_error);
+  executor::PlannedStepOptions nobody;
+  nobody.structure = structure;
+  nobody.optimizer_state = twins.planned().state_maker();
+  const auto refused = PlannedStep::create(twins.device(), twins.shared_trace(), applied.schedule,
+                                           twins.planned().parameters(), nobody);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("nobody says how"), std::string::npos);
+
+  const auto plan = twins.plan(applied.schedule, executor::OffPlan::refuse, structure);
+  twins.planned().prepare(0);
+  plan->begin_step();
+  try {
+    static_cast<void>(twins.planned().step(executor::Update::skipped));
+    ADD_FAILURE() << "the update was skipped";
+  } catch (const c10::Error& error) {
+    EXPECT_NE(std::string(error.what_without_backtrace()).find("cannot skip"), std::string::npos);
+  }
+  plan->abort_step();
+  const auto thrown = twins.run_planned(*plan, 1, [](const std::string& event) {
+    if (event.starts_with("backward_end")) throw std::runtime_error("planted");
+  });
+  EXPECT_NE(thrown.error, "");
+  for (std::int64_t k = 2; k < 5; ++k) {
+    const auto result = twins.run_planned(*plan, k);
+    EXPECT_EQ(result.error, "");
+    EXPECT_TRUE(result.report.on_plan) << result.report.first_difference;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
