@@ -185,7 +185,7 @@ class Maker {
           open->wanted_load = start_of(span) + later;
           // Not ahead of the update in the period before.
           if (update != kNoPosition) {
-            open->wanted_load = std::max(open->wanted_load, update - period_);
+            open->wanted_load = std::max(open->wanted_load, update - period_ + later);
           }
         }
       }

@@ -56,6 +56,7 @@ class Run {
     stay.latest_evict = std::max(stay.latest_evict, next.latest_evict + later);
     stay.evict = std::max(stay.evict, next.evict + later);
     if (next.has_store()) stay.store = next.store + later;
+    if (next.update != kNoPosition) stay.update = next.update + later;
   }
 
   std::vector<PlacedStay>& stays_;

@@ -2,6 +2,8 @@
 // step without a plan, bit for bit, where the device computes as the host does (the CPU device).
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -12,7 +14,9 @@
 #include "simulator/replay/replay.h"
 #include "simulator/schedule/host_updates.h"
 #include "simulator/schedule/tenant_kind.h"
+#include "simulator/step/device_updates.h"
 #include "simulator/step/plan_structure.h"
+#include "simulator/step/unroll.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/profiler_torch/twin_sessions.h"
 #include "tests/support/or_throw.h"
@@ -166,6 +170,125 @@ TEST(HostUpdatesThatDoNotGoAsPlanned, AreRefusedByNameAndFollowedByCleanSteps) {
     EXPECT_TRUE(result.report.on_plan) << result.report.first_difference;
   }
 }
+
+// What the host updates is drawn parameter by parameter, and what else moves with it: saved
+// tensors, shards and their modes, streaming state, gradients, a budget, planned memory or not.
+class RandomHostUpdates {
+ public:
+  RandomHostUpdates(TwinSessions& twins, std::uint32_t seed) : twins_(twins), random_(seed) {}
+
+  // Of the recording: what the host can update.
+  simulator::Structure structure() {
+    const Trace& trace = twins_.trace();
+    const simulator::DeviceUpdates on_device(twins_.index());
+    simulator::Structure structure;
+    const int density = 1 + static_cast<int>(random_() % 100);
+    for (const StorageId parameter : on_device.parameters()) {
+      EXPECT_EQ(on_device.reason_to_stay(parameter), "")
+          << trace.string(trace.layers.name[trace.storages.layer[parameter.index()].index()]);
+      if (chance(density)) structure.host_updates.push_back(parameter);
+    }
+    return structure;
+  }
+
+  simulator::Decisions decisions(const simulator::StepIndex& index) {
+    const Trace& trace = index.trace();
+    const std::vector<StorageId>& on_host = index.step().host_updates();
+    simulator::Decisions decisions;
+    decisions.saved.resize(trace.saved.size());
+    if (chance(40)) decisions.budget = trace.peaks.requested.empty() ? 0 : Bytes{1} << 16;
+    decisions.parameters.shard_of.assign(trace.storages.size(), -1);
+    constexpr simulator::StreamMode kModes[] = {simulator::StreamMode::always,
+                                                simulator::StreamMode::forward,
+                                                simulator::StreamMode::backward};
+    decisions.parameters.stream =
+        simulator::StreamModes({kModes[random_() % 3], kModes[random_() % 3]});
+    if (chance(50)) decisions.parameters.prefetch = static_cast<std::int32_t>(random_() % 3);
+    decisions.optimizer.updated_on_host.assign(trace.storages.size(), false);
+    decisions.optimizer.state_streams.assign(trace.storages.size(), false);
+    decisions.gradients.at_home.assign(trace.storages.size(), false);
+    const int streaming = static_cast<int>(random_() % 101);
+    for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+      const StorageId owner = trace.storages.parameter[s];
+      switch (trace.storages.storage_class[s]) {
+        case StorageClass::parameter:
+          if (chance(streaming)) {
+            decisions.parameters.shard_of[s] = static_cast<std::int32_t>(random_() % 2);
+          }
+          decisions.optimizer.updated_on_host[s] = is_in(on_host, index, StorageId(s));
+          break;
+        case StorageClass::optimizer_state:
+          decisions.optimizer.state_streams[s] = !is_in(on_host, index, owner) && chance(50);
+          break;
+        case StorageClass::gradient:
+          decisions.gradients.at_home[s] = trace.storages.alloc_event[s].valid() && chance(50);
+          break;
+        default:
+          break;
+      }
+    }
+    const int leaving = static_cast<int>(random_() % 101);
+    for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+      if (!trace.storages.alloc_event[s].valid() || !chance(leaving)) continue;
+      for (const SavedId saved : index.saved_of(StorageId(s))) {
+        decisions.saved[saved.index()].decision = simulator::Decision::offload;
+      }
+    }
+    return decisions;
+  }
+
+  bool chance(int percent) { return static_cast<int>(random_() % 100) < percent; }
+
+ private:
+  static bool is_in(const std::vector<StorageId>& on_host, const simulator::StepIndex& index,
+                    StorageId parameter) {
+    if (!parameter.valid()) return false;
+    const StorageId recorded = index.step().origin(parameter).row;
+    return std::find(on_host.begin(), on_host.end(), recorded) != on_host.end();
+  }
+
+  TwinSessions& twins_;
+  std::mt19937 random_;
+};
+
+class RandomHostUpdatePlans : public ::testing::TestWithParam<Case> {};
+
+TEST_P(RandomHostUpdatePlans, AreThoseOfTheStepWithoutAPlan) {
+  if (testing::test_device_name() != "cpu") GTEST_SKIP() << "of one arithmetic on the CPU alone";
+  TwinSessions twins(GetParam().model, 2, GetParam().optimizer, GetParam().dtype);
+  std::int64_t k = 0;
+  for (std::uint32_t seed = 1; seed <= 34; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomHostUpdates random(twins, seed);
+    const simulator::Structure structure = random.structure();
+    auto step = simulator::unroll(twins.trace(), structure);
+    ASSERT_TRUE(step.ok()) << step.error().text();
+    const simulator::StepIndex index(*step);
+    auto lowered = simulator::lower(index, random.decisions(index));
+    ASSERT_TRUE(lowered.ok()) << lowered.error().text();
+    if (random.chance(50)) lowered->schedule.placement = simulator::PlacementMode::planned;
+    EXPECT_EQ(simulator::host_updates(index.trace(), lowered->schedule).size(),
+              structure.host_updates.size());
+    const simulator::ReplayResult predicted = simulator::replay(index, lowered->schedule);
+    const auto plan = twins.plan(lowered->schedule, executor::OffPlan::refuse, structure);
+    for (int steps = 0; steps < 3; ++steps) {
+      const auto result = twins.expect_same_step(*plan, k++);
+      ASSERT_EQ(result.error, "");
+      EXPECT_TRUE(result.report.on_plan) << result.report.first_difference;
+      EXPECT_EQ(result.report.unplanned_stored_bytes, 0);
+      EXPECT_EQ(result.peak, predicted.peak_requested);
+    }
+    EXPECT_EQ(plan->host_high_water(), predicted.host_bytes);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, RandomHostUpdatePlans,
+    ::testing::Values(Case{"mlp:layers=2,width=32", "adamw:master=fp32", "bf16"},
+                      Case{"gpt2:layers=2,width=64,seq=32,vocab=128", "adam", "fp32"},
+                      Case{"llama3-8b:layers=2,width=128,heads=4,seq=16,vocab=64", "adamw",
+                           "fp32"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Models, HostUpdates,
