@@ -193,6 +193,20 @@ TrainingStep::state_maker() {
   };
 }
 
+std::function<void(const at::Tensor&, const HostTensors&)> TrainingStep::host_updater() {
+  if (!optimizer_) return {};
+  return [this](const at::Tensor& parameter, const HostTensors& tensors) {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (parameters_[i].tensor.is_same(parameter)) return optimizer_->step_on_host(i, tensors);
+    }
+    TORCH_CHECK(false, "stowage: the host is to update what is no parameter of the optimizer");
+  };
+}
+
+void TrainingStep::update_through_host(const std::vector<at::Tensor>& parameters) {
+  if (optimizer_) optimizer_->update_through_host(parameters);
+}
+
 std::vector<NamedTensor> TrainingStep::optimizer_state() const {
   return optimizer_ ? optimizer_->state() : std::vector<NamedTensor>{};
 }

@@ -13,6 +13,7 @@
 #include "planner/structure_pool.h"
 #include "planner/structure_search.h"
 #include "simulator/lowering/lowering.h"
+#include "simulator/machine/rest_gain.h"
 #include "simulator/placement/placement.h"
 #include "simulator/plan/gradient_rules.h"
 #include "simulator/plan/optimizer_rules.h"
@@ -441,7 +442,15 @@ class Planner {
                     request_.created};
     const Result<simulator::Step> step = simulator::unroll(index_.step().recording(), plan);
     if (!step) return step.error();
-    return step->segments().empty() ? predict(index_) : predict(simulator::StepIndex(*step));
+    const bool is_recorded = step->segments().empty() && step->host_updates().empty();
+    if (is_recorded) return predict(index_);
+    const simulator::StepIndex index(*step);
+    if (!step->host_updates().empty()) {  // the device does less than all plans without them do
+      const Ppm boost = simulator::rest_gain(index.trace().calibration).boost;
+      const Wide least = Wide{index.compute_until().back()} * kPpm / boost;
+      out_.lower_bound_step = std::min(out_.lower_bound_step, static_cast<Nanoseconds>(least));
+    }
+    return predict(index);
   }
 
   Status predict(const simulator::StepIndex& index) {

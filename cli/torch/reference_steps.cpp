@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/torch/session.h"
+#include "executor/planned_parameters.h"
 #include "profiler/torch/offloaded_steps.h"
 #include "simulator/replay/replay.h"
 #include "simulator/step/step_index.h"
@@ -48,7 +49,34 @@ Result<MeasuredRun> run_offloaded(Session& session, const TooLarge& why, Measure
   return error;
 }
 
+// The model's tensors of the recording's rows.
+Result<std::vector<at::Tensor>> host_updated_parameters(const PlanInputs& inputs,
+                                                        Session& session) {
+  const Result<const Trace*> recording =
+      simulator::recording_in_parts(*inputs.trace, inputs.structure.parts);
+  if (!recording) return recording.error();
+  const std::vector<StorageId> rows = executor::parameter_rows(**recording);
+  const std::vector<executor::StateStorage> storages =
+      executor::state_storages(session.device(), session.step().parameters());
+  std::vector<at::Tensor> tensors;
+  for (std::size_t i = 0; i < std::min(rows.size(), storages.size()); ++i) {
+    const std::vector<StorageId>& updated = inputs.structure.host_updates;
+    if (std::find(updated.begin(), updated.end(), rows[i]) == updated.end()) continue;
+    for (const executor::NamedTensor& each : storages[i].tensors) tensors.push_back(each.tensor);
+  }
+  return tensors;
+}
+
 }  // namespace
+
+std::string updated_on_host(const PlanInputs& inputs) {
+  std::string text;
+  if (inputs.request.device != "cuda") return text;
+  for (const StorageId parameter : inputs.structure.host_updates) {
+    text += (text.empty() ? "" : " ") + std::to_string(parameter.value);
+  }
+  return text;
+}
 
 Result<std::optional<TooLarge>> too_large(const PlanInputs& inputs, const Environment& device,
                                           std::optional<Bytes> limit) {
@@ -69,6 +97,12 @@ Result<MeasuredRun> run_reference_steps(const PlanInputs& inputs, std::optional<
                                         MeasureOptions options) {
   Result<std::unique_ptr<Session>> session = Session::create(inputs.request);
   if (!session) return session.error();
+  const bool updates_on_host = !inputs.structure.host_updates.empty();
+  if (updates_on_host && !(*session)->device().torch_device().is_cpu()) {
+    Result<std::vector<at::Tensor>> parameters = host_updated_parameters(inputs, **session);
+    if (!parameters) return std::move(parameters).error();
+    (*session)->step().update_through_host(*parameters);
+  }
   const Result<std::optional<TooLarge>> why = too_large(inputs, (*session)->environment(), limit);
   if (!why) return why.error();
   if (!*why) return measure(**session, nullptr, options);
