@@ -27,7 +27,8 @@ std::string portable_model(const std::string& model) {
 }
 
 StepIdentity step_identity(const Run& run) {
-  return {portable_model(run.model), run.batch, run.seq, run.dtype, run.optimizer, run.seed};
+  return {portable_model(run.model), run.batch, run.seq, run.dtype, run.autocast, run.optimizer,
+          run.grad_scaler,           run.seed};
 }
 
 MadeWith made_with(const Run& run, const Environment& env, const std::string& plan,
@@ -57,7 +58,9 @@ Status check_same_step(const Baseline& baseline, const std::string& file, const 
       {"batch", std::to_string(old.batch), std::to_string(step.batch)},
       {"seq", std::to_string(old.seq), std::to_string(step.seq)},
       {"dtype", old.dtype, step.dtype},
+      {"autocast", old.autocast, step.autocast},
       {"optimizer", old.optimizer, step.optimizer},
+      {"grad_scaler", old.grad_scaler, step.grad_scaler},
       {"seed", std::to_string(old.seed), std::to_string(step.seed)},
   };
   for (const Field& field : fields) {

@@ -22,7 +22,9 @@ struct StepIdentity {
   std::int64_t batch = 0;
   std::int64_t seq = 0;
   std::string dtype;
+  std::string autocast;  // empty = none
   std::string optimizer;
+  std::string grad_scaler;  // empty = none
   std::int64_t seed = 0;
   bool operator==(const StepIdentity&) const = default;
 };

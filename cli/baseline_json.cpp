@@ -63,14 +63,26 @@ auto named(const Values& values, const Json& json, const std::string& at, const 
 }
 
 Json step_json(const StepIdentity& step) {
-  return {{"model", step.model}, {"batch", step.batch},         {"seq", step.seq},
-          {"dtype", step.dtype}, {"optimizer", step.optimizer}, {"seed", step.seed}};
+  Json json = {{"model", step.model}, {"batch", step.batch},         {"seq", step.seq},
+               {"dtype", step.dtype}, {"optimizer", step.optimizer}, {"seed", step.seed}};
+  if (!step.autocast.empty()) json["autocast"] = step.autocast;
+  if (!step.grad_scaler.empty()) json["grad_scaler"] = step.grad_scaler;
+  return json;
 }
 
 StepIdentity step_from(const Json& json) {
   const std::string at = "/step";
-  return {text_at(json, at, "model"), number_at(json, at, "batch"),   number_at(json, at, "seq"),
-          text_at(json, at, "dtype"), text_at(json, at, "optimizer"), number_at(json, at, "seed")};
+  const auto text_or_none = [&](const char* key) {
+    return json.contains(key) ? text_at(json, at, key) : std::string();
+  };
+  return {.model = text_at(json, at, "model"),
+          .batch = number_at(json, at, "batch"),
+          .seq = number_at(json, at, "seq"),
+          .dtype = text_at(json, at, "dtype"),
+          .autocast = text_or_none("autocast"),
+          .optimizer = text_at(json, at, "optimizer"),
+          .grad_scaler = text_or_none("grad_scaler"),
+          .seed = number_at(json, at, "seed")};
 }
 
 Json made_with_json(const MadeWith& made) {

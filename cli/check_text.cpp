@@ -13,9 +13,12 @@ std::string step_line(const CheckReport& report) {
   const StepIdentity& step = report.step;
   std::string text = report.step.model + ", batch " + std::to_string(step.batch);
   if (step.seq > 0) text += ", seq " + std::to_string(step.seq);
-  text += ", " + step.dtype + ", optimizer " + step.optimizer + ", on " +
-          (report.made_with.device_name.empty() ? report.made_with.device
-                                                : report.made_with.device_name);
+  text += ", " + step.dtype;
+  if (!step.autocast.empty()) text += ", autocast to " + step.autocast;
+  text += ", optimizer " + step.optimizer;
+  if (!step.grad_scaler.empty()) text += ", gradient scaler " + step.grad_scaler;
+  text += ", on " + (report.made_with.device_name.empty() ? report.made_with.device
+                                                          : report.made_with.device_name);
   if (!report.plan_file.empty()) text += ", under " + report.plan_file;
   return text;
 }
@@ -64,6 +67,12 @@ JunitSuite check_suite(const CheckReport& report, const std::string& timestamp,
       {"dtype", report.step.dtype},           {"optimizer", report.step.optimizer},
       {"device", report.made_with.device},    {"stowage", report.made_with.stowage},
       {"libtorch", report.made_with.libtorch}};
+  if (!report.step.autocast.empty()) {
+    suite.properties.emplace_back("autocast", report.step.autocast);
+  }
+  if (!report.step.grad_scaler.empty()) {
+    suite.properties.emplace_back("grad_scaler", report.step.grad_scaler);
+  }
   if (!report.plan_file.empty()) suite.properties.emplace_back("plan", report.plan_file);
   if (!report.baseline_file.empty()) {
     suite.properties.emplace_back("baseline", report.baseline_file);

@@ -8,6 +8,10 @@ std::string dump(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
 Json bytes_or_null(Bytes bytes) {
   return bytes < 0 ? Json(nullptr) : Json(bytes);
 }

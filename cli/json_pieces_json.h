@@ -19,6 +19,9 @@ using Json = nlohmann::ordered_json;
 // Two-space indent, a newline at the end; bytes that are no UTF-8 become U+FFFD.
 [[nodiscard]] std::string dump(const Json& json);
 
+// Empty becomes null.
+[[nodiscard]] Json text_or_null(const std::string& text);
+
 // -1 becomes null.
 [[nodiscard]] Json bytes_or_null(Bytes bytes);
 

@@ -56,6 +56,13 @@ Status check_target(const simulator::Plan& plan, const std::string& plan_file, c
   const simulator::PlanTarget& target = plan.target;
   const bool other = !target.fingerprint.empty() && target.fingerprint != trace.fingerprint;
   if (!other && !target.fingerprint.empty()) return Unit{};
+  const auto none_or = [](const std::string& text) {
+    return text.empty() ? std::string("none") : quoted(text);
+  };
+  // A plan that was made from a trace says none of these by leaving it out.
+  const auto said = [&](const std::string& text) {
+    return text.empty() && target.fingerprint.empty() ? quoted(text) : none_or(text);
+  };
   struct Field {
     const char* key;
     std::string planned;
@@ -66,7 +73,9 @@ Status check_target(const simulator::Plan& plan, const std::string& plan_file, c
       {"batch", std::to_string(target.batch), std::to_string(trace.run.batch)},
       {"seq", std::to_string(target.seq), std::to_string(trace.run.seq)},
       {"dtype", quoted(target.dtype), quoted(trace.run.dtype)},
+      {"autocast", said(target.autocast), none_or(trace.run.autocast)},
       {"optimizer", quoted(target.optimizer), quoted(trace.run.optimizer)},
+      {"grad_scaler", said(target.grad_scaler), none_or(trace.run.grad_scaler)},
       {"device", quoted(target.device), quoted(trace.env.device)},
       {"threads", std::to_string(target.threads), std::to_string(trace.run.threads)},
   };

@@ -21,9 +21,9 @@ namespace stowage::cli {
                                                      CommandFiles& files);
 
 // Refuses (bad_input) a plan whose fingerprint is another one, naming what differs: the model, the
-// batch, the sequence length, the dtype, the optimizer, or only the saved tensors themselves. A
-// plan without a fingerprint (written by hand) passes when nothing else that it says contradicts
-// the trace; its model may leave out options.
+// batch, the sequence length, the dtype, autocast, the optimizer, the gradient scaler, or only the
+// saved tensors themselves. A plan without a fingerprint (written by hand) passes when nothing else
+// that it says contradicts the trace; its model may leave out options.
 [[nodiscard]] Status check_target(const simulator::Plan& plan, const std::string& plan_file,
                                   const Trace& trace);
 

@@ -10,13 +10,12 @@
 #include <torch/optim/sgd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "executor/absent_storage.h"
 #include "executor/device/host_work.h"
-#include "executor/models/option_reader.h"
 #include "executor/step_driver.h"
 
 namespace stowage::executor {
@@ -98,15 +97,33 @@ class OneByOne : public Optimizer {
     StepDriver* const current = driver();
     if (current != nullptr) current->parameter_update(UpdateEvent::begin, tensor);
     through_host_[parameter] ? host_update(parameter) : update(parameter);
+    is_updated_[parameter] = 1;
     if (current != nullptr) current->parameter_update(UpdateEvent::end, tensor);
+  }
+
+  void step_on_host(std::size_t parameter, const HostTensors& tensors) final {
+    update_on_host(parameter, tensors);
+    is_updated_[parameter] = 1;
+  }
+
+  [[nodiscard]] std::vector<NamedTensor> written_state() const final {
+    std::vector<NamedTensor> written = state();
+    std::erase_if(written, [&](const NamedTensor& each) {
+      const NamedTensor* const owner = owner_of_state(each.name, parameters_);
+      return is_updated_[static_cast<std::size_t>(owner - parameters_.data())] == 0;
+    });
+    return written;
   }
 
  protected:
   explicit OneByOne(std::vector<NamedTensor> parameters)
-      : parameters_(std::move(parameters)), through_host_(parameters_.size()) {}
+      : parameters_(std::move(parameters)),
+        through_host_(parameters_.size()),
+        is_updated_(parameters_.size()) {}
 
   // A piece of state that no plan has given a home is made as ever.
   virtual void update(std::size_t parameter) = 0;
+  virtual void update_on_host(std::size_t parameter, const HostTensors& tensors) = 0;
   // Appends the state of one, as far as there is some.
   virtual void add_state(std::size_t parameter, std::vector<NamedTensor>& state) const = 0;
   // Ahead of an update on the host: the state is there, with memory.
@@ -138,7 +155,8 @@ class OneByOne : public Optimizer {
     for (std::size_t i = 0; i < state.size(); ++i) state[i].tensor.copy_(tensors.state[i].tensor);
   }
 
-  std::vector<bool> through_host_;  // by parameter
+  std::vector<bool> through_host_;        // by parameter
+  std::vector<std::uint8_t> is_updated_;  // by parameter
 };
 
 // One of PyTorch's optimizers a parameter: the same ops in the same order as one for all of them.
@@ -155,7 +173,7 @@ class TorchOptimizer : public OneByOne {
 
   void make_state(const std::vector<NamedTensor>& /*parameters*/) override {}
 
-  void step_on_host(std::size_t parameter, const HostTensors& tensors) override {
+  void update_on_host(std::size_t parameter, const HostTensors& tensors) override {
     const auto& options =
         static_cast<const Options&>(torch_[parameter]->param_groups().front().options());
     at::Tensor weights = tensors.weights;
@@ -222,7 +240,7 @@ class AdamOptimizer final : public TorchOptimizer<Torch, Options> {
     }
   }
 
-  void step_on_host(std::size_t parameter, const HostTensors& tensors) override {
+  void update_on_host(std::size_t parameter, const HostTensors& tensors) override {
     auto& states = this->torch_[parameter]->state();
     const auto found = states.find(this->parameters_[parameter].tensor.unsafeGetTensorImpl());
     TORCH_CHECK(found != states.end(), "stowage: the optimizer has no state yet");
@@ -274,7 +292,7 @@ class MasterOptimizer final : public OneByOne {
     }
   }
 
-  void step_on_host(std::size_t parameter, const HostTensors& tensors) override {
+  void update_on_host(std::size_t parameter, const HostTensors& tensors) override {
     Master& own = masters_[parameter];
     TORCH_CHECK(own.torch != nullptr, "stowage: the optimizer has no state yet");
     const at::Tensor& master = piece(tensors, "master");
@@ -372,25 +390,6 @@ const NamedTensor* owner_of_state(const std::string& name,
 
 namespace {
 
-constexpr std::array kNames = {"none", "sgd", "adam", "adamw"};  // as OptimizerKind
-constexpr const char* kMaster = "master=fp32";
-constexpr const char* kInBackward = "update=backward";
-
-// Of `optimizer`, without its options.
-Error no_option(const std::string& optimizer, const std::string& option, OptimizerKind kind) {
-  const std::string message = "optimizer '" + optimizer + "' has no option '" + option + "'";
-  switch (kind) {
-    case OptimizerKind::none:
-      return usage_error(message, "none has no options");
-    case OptimizerKind::sgd:
-      return usage_error(message, std::string("its option is ") + kInBackward);
-    case OptimizerKind::adam:
-    case OptimizerKind::adamw:
-      break;
-  }
-  return usage_error(message, std::string("its options are ") + kMaster + " and " + kInBackward);
-}
-
 template <class Torch, class Options, class ParamState>
 std::unique_ptr<Optimizer> make_adam(bool master, double rate,
                                      std::vector<NamedTensor> parameters) {
@@ -404,47 +403,15 @@ std::unique_ptr<Optimizer> make_adam(bool master, double rate,
 
 }  // namespace
 
-Result<OptimizerSpec> parse_optimizer(const std::string& text) {
-  const std::size_t colon = text.find(':');
-  const std::string name = text.substr(0, colon);
-  const auto found = std::find(kNames.begin(), kNames.end(), name);
-  if (found == kNames.end()) {
-    return usage_error("unknown optimizer '" + name + "'",
-                       suggestion(name, {kNames.begin(), kNames.end()}));
-  }
-  OptimizerSpec spec(static_cast<OptimizerKind>(found - kNames.begin()));
-  for (std::size_t at = colon; at != std::string::npos;) {
-    const std::size_t end = text.find(',', at + 1);
-    const std::string option = text.substr(at + 1, end == std::string::npos ? end : end - at - 1);
-    const bool is_adam = spec.kind == OptimizerKind::adam || spec.kind == OptimizerKind::adamw;
-    if (option == kMaster && is_adam) {
-      spec.master = true;
-    } else if (option == kInBackward && spec.kind != OptimizerKind::none) {
-      spec.in_backward = true;
-    } else {
-      return no_option(name, option, spec.kind);
-    }
-    at = end;
-  }
-  return spec;
-}
-
-std::string to_string(const OptimizerSpec& spec) {
-  std::string text = kNames[static_cast<std::size_t>(spec.kind)];
-  if (spec.master) text += std::string(":") + kMaster;
-  if (spec.in_backward) text += std::string(spec.master ? "," : ":") + kInBackward;
-  return text;
-}
-
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, double learning_rate,
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec,
                                           std::vector<NamedTensor> parameters) {
   using namespace torch::optim;
-  const double adam_rate = learning_rate == 0 ? kAdamRate : learning_rate;
+  const double adam_rate = spec.learning_rate == 0 ? kAdamRate : spec.learning_rate;
   switch (spec.kind) {
     case OptimizerKind::none:
       return nullptr;
     case OptimizerKind::sgd: {
-      const double rate = learning_rate == 0 ? kSgdRate : learning_rate;
+      const double rate = spec.learning_rate == 0 ? kSgdRate : spec.learning_rate;
       return std::make_unique<TorchOptimizer<SGD, SGDOptions>>(std::move(parameters),
                                                                SGDOptions(rate));
     }

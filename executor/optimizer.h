@@ -4,39 +4,14 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "executor/model.h"
-#include "traces/result.h"
+#include "executor/optimizer_spec.h"
 
 namespace stowage::executor {
-
-enum class OptimizerKind : std::uint8_t { none, sgd, adam, adamw };
-
-struct OptimizerSpec {
-  // Not explicit: a kind alone is the optimizer as PyTorch has it.
-  OptimizerSpec(OptimizerKind its_kind = OptimizerKind::none, bool has_master = false,  // NOLINT
-                bool is_in_backward = false)
-      : kind(its_kind), master(has_master), in_backward(is_in_backward) {}
-
-  OptimizerKind kind;
-  // Of adam and adamw: it updates a copy of each parameter in fp32, the master, with moments in
-  // fp32, and rounds it to the parameter: what mixed precision is as a rule.
-  bool master;
-  // A parameter is updated in backward, as soon as its gradient is there, and the gradient is
-  // dropped (executor/backward_updates.h). What the step computes is the same.
-  bool in_backward;
-  bool operator==(const OptimizerSpec&) const = default;
-};
-
-// "none", "sgd", "adam" or "adamw", as "adamw:master=fp32,update=backward" with options; anything
-// else is a usage error with the nearest name.
-[[nodiscard]] Result<OptimizerSpec> parse_optimizer(const std::string& text);
-// In one form: options in the order above.
-[[nodiscard]] std::string to_string(const OptimizerSpec& spec);
 
 // What a parameter, its gradient and its state are on the host, each in its form; the state by its
 // names in Optimizer::state().
@@ -66,6 +41,9 @@ class Optimizer {
   // "PARAMETER.exp_avg", "PARAMETER.exp_avg_sq", with masters "PARAMETER.master" ahead of these;
   // empty before the first step and for sgd.
   [[nodiscard]] virtual std::vector<NamedTensor> state() const = 0;
+  // Of it that of parameters which have been updated: where updates are skipped (an overflow)
+  // others may have theirs ahead of that, or none yet, with the same results.
+  [[nodiscard]] virtual std::vector<NamedTensor> written_state() const = 0;
   // Makes the state of these parameters, as far as there is none, as the first step would, but
   // without memory (executor/absent_storage.h): for a plan that gives it a home. If none has by
   // then, the next step() makes it as ever.
@@ -76,10 +54,8 @@ class Optimizer {
 [[nodiscard]] const NamedTensor* owner_of_state(const std::string& name,
                                                 const std::vector<NamedTensor>& parameters);
 
-// Null for OptimizerKind::none. `learning_rate` 0 = PyTorch's default for adam and adamw, 0.01 for
-// sgd (without momentum). When it is called is the caller's: OptimizerSpec::in_backward.
+// Null for OptimizerKind::none. When it is called is the caller's: OptimizerSpec::in_backward.
 [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec,
-                                                        double learning_rate,
                                                         std::vector<NamedTensor> parameters);
 
 }  // namespace stowage::executor

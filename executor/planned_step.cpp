@@ -157,7 +157,11 @@ Status check_host_updates(const Device& device, const Trace& trace,
   for (const simulator::Tenant& tenant : schedule.tenants) {
     if (tenant.kind != &simulator::kParameter || !tenant.is_updated_at_home) continue;
     if (!options.update_on_host) {
-      return refuse("nobody says how", "pass PlannedStepOptions::update_on_host");
+      return refuse(
+          "nobody says how as gradients arrive; an optimizer behind clipping or a gradient "
+          "scaler needs all of them first",
+          "let the optimizer stay on the device, or pass "
+          "PlannedStepOptions::update_on_host");
     }
     if (options.off_plan == OffPlan::offload_all) {
       return refuse("a step that goes on off the plan has its gradients elsewhere",

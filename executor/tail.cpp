@@ -17,6 +17,7 @@
 #include <optional>
 #include <utility>
 
+#include "executor/loss_scale.h"
 #include "executor/step_driver.h"
 
 namespace stowage {
@@ -146,6 +147,9 @@ class Parts {
         total_ = part.tensor.flatten()[0].clone();
       }
       share.reset();
+      if (executor::LossScale* const scale = executor::LossScale::declared()) {
+        part.gradient = scale->of(part.tensor, part.gradient);
+      }
       // As backward runs elsewhere: not in the autocast of who calls the tail.
       const WithoutAutocast without(flat_.front().device().type());
       part.tensor.backward(part.gradient);
@@ -211,6 +215,7 @@ class Parts {
     const auto node = std::make_shared<DividedTail>(segment_, std::move(gradients_), one);
     node->set_next_edges(torch::autograd::collect_next_edges(inputs_));
     inputs_.clear();
+    if (executor::LossScale* const scale = executor::LossScale::declared()) scale->take_by_parts();
     torch::autograd::set_history(total_, node);
     return {.tensor = std::move(total_), .gradient = std::move(one)};
   }

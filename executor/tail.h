@@ -50,7 +50,8 @@ struct TailBatch {
 // returned is the whole loss (of a root with a gradient, the first part's first element), whose
 // backward goes on with the collected gradients of the inputs.
 //
-// That gradient is 1: the parts have accumulated already, so the loss must not be scaled. Another
+// That gradient is 1: the parts have accumulated already, so the loss must not be scaled behind it
+// (executor/loss_scale.h declares a scale ahead, and the parts have it). Another
 // incoming gradient throws c10::Error, and so does a second backward, or one that is to be
 // differentiated again (create_graph); autograd::grad() of a parameter would not have the parts,
 // and a hook behind the accumulation of a gradient runs once a part; root.tensor.backward(

@@ -9,7 +9,9 @@
 #include <cstring>
 #include <utility>
 
+#include "executor/clipping.h"
 #include "executor/device/needed_wait.h"
+#include "executor/loss_scale.h"
 #include "executor/step_driver.h"
 #include "executor/user_code.h"
 
@@ -82,10 +84,17 @@ TrainingStep::TrainingStep(Device& device, std::unique_ptr<Model> model,
     : device_(device),
       model_(std::move(model)),
       parameters_(model_->parameters()),
-      optimizer_(make_optimizer(options.optimizer, options.learning_rate, parameters_)),
+      optimizer_(make_optimizer(options.optimizer, parameters_)),
+      clip_(options.optimizer.clip),
+      autocast_(options.autocast),
       seed_(options.seed),
       file_(options.file),
       loss_(loss_arena(device)) {
+  if (options.grad_scaler) {
+    TORCH_CHECK(optimizer_ != nullptr && !options.optimizer.in_backward,
+                "stowage: a gradient scaler needs an optimizer that updates behind backward");
+    grad_scaler_ = std::make_unique<GradScaler>(*options.grad_scaler, device.torch_device());
+  }
   if (options.optimizer.in_backward) {
     backward_updates_ = std::make_unique<BackwardUpdates>(*optimizer_, parameters_);
   }
@@ -103,6 +112,17 @@ void TrainingStep::prepare(std::int64_t index) {
   check_in_place(before, model_->inputs(), file_);
   at::Generator generator = at::globalContext().defaultGenerator(device_.torch_device());
   generator.set_current_seed(static_cast<std::uint64_t>(seed));
+}
+
+BackwardRoot TrainingStep::forward() const {
+  const LossScale scale(grad_scaler_ ? grad_scaler_->scale() : at::Tensor());
+  BackwardRoot root;
+  {
+    const AutocastScope scope(device_.torch_device().type(), autocast_);
+    root = model_->forward();
+  }
+  if (grad_scaler_ && !scale.is_taken()) root.gradient = scale.of(root.tensor, root.gradient);
+  return root;
 }
 
 void TrainingStep::backward(const BackwardRoot& root) const {
@@ -126,7 +146,7 @@ void TrainingStep::begin() {
 void TrainingStep::accumulate() {
   in_setup(device_, [&] {
     enter(PhaseKind::forward);
-    const BackwardRoot root = model_->forward();
+    const BackwardRoot root = forward();
     enter(PhaseKind::backward);
     backward(root);
     // Without a gradient PyTorch has asked for a scalar.
@@ -140,6 +160,17 @@ void TrainingStep::accumulate() {
   });
 }
 
+void TrainingStep::update(Update update) {
+  if (grad_scaler_ && grad_scaler_->unscale(parameters_)) update = Update::skipped;
+  if (update == Update::taken) {
+    if (clip_ > 0) clip_gradients(parameters_, clip_);
+    optimizer_->step();
+  } else if (StepDriver* const current = driver()) {
+    current->skip_update();
+  }
+  if (grad_scaler_) grad_scaler_->update();
+}
+
 double TrainingStep::end(Update update) {
   in_setup(device_, [&] {
     if (backward_updates_ != nullptr) {
@@ -149,8 +180,7 @@ double TrainingStep::end(Update update) {
     }
     if (!optimizer_) return;
     enter(PhaseKind::optimizer);
-    if (update == Update::taken) return optimizer_->step();
-    if (StepDriver* const current = driver()) current->skip_update();
+    this->update(update);
   });
   if (needed(Wait::loss)) device_.synchronize();
   device_.end_setup();
@@ -179,7 +209,7 @@ std::vector<NamedTensor> TrainingStep::gradients() const {
 
 std::vector<at::Tensor> TrainingStep::older_tensors() const {
   std::vector<at::Tensor> tensors;
-  for (const auto& all : {model_->inputs(), model_->buffers(), optimizer_state()}) {
+  for (const auto& all : {model_->inputs(), buffers(), optimizer_state()}) {
     for (const NamedTensor& each : all) tensors.push_back(each.tensor);
   }
   return tensors;
@@ -194,7 +224,7 @@ TrainingStep::state_maker() {
 }
 
 std::function<void(const at::Tensor&, const HostTensors&)> TrainingStep::host_updater() {
-  if (!optimizer_) return {};
+  if (!optimizer_ || grad_scaler_ || clip_ > 0) return {};
   return [this](const at::Tensor& parameter, const HostTensors& tensors) {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       if (parameters_[i].tensor.is_same(parameter)) return optimizer_->step_on_host(i, tensors);
@@ -205,6 +235,17 @@ std::function<void(const at::Tensor&, const HostTensors&)> TrainingStep::host_up
 
 void TrainingStep::update_through_host(const std::vector<at::Tensor>& parameters) {
   if (optimizer_) optimizer_->update_through_host(parameters);
+}
+
+std::vector<NamedTensor> TrainingStep::buffers() const {
+  std::vector<NamedTensor> all = model_->buffers();
+  if (!grad_scaler_) return all;
+  for (NamedTensor& each : grad_scaler_->state()) all.push_back(std::move(each));
+  return all;
+}
+
+std::vector<NamedTensor> TrainingStep::written_optimizer_state() const {
+  return optimizer_ ? optimizer_->written_state() : std::vector<NamedTensor>{};
 }
 
 std::vector<NamedTensor> TrainingStep::optimizer_state() const {

@@ -8,6 +8,10 @@
 //   accumulate()       forward and backward of the input tensors: once a part of the batch
 //   end()              optimizer
 //
+// With TrainingOptions::grad_scaler the gradient that backward begins with is scaled, and end()
+// divides gradients by the scale, skips the update where one is not finite, and sets the next
+// scale. OptimizerSpec::clip is behind that.
+//
 // With OptimizerSpec::in_backward each parameter is updated in the one accumulate(), and no
 // gradient is left.
 //
@@ -19,11 +23,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "executor/autocast.h"
 #include "executor/backward_updates.h"
 #include "executor/device/device.h"
+#include "executor/grad_scaler.h"
 #include "executor/model.h"
 #include "executor/optimizer.h"
 #include "traces/trace.h"
@@ -36,9 +43,11 @@ enum class Update : std::uint8_t { taken, skipped };
 
 struct TrainingOptions {
   OptimizerSpec optimizer{};
-  double learning_rate = 0;  // 0 = the optimizer's default
-  std::int64_t seed = 0;     // of the batches and of dropout; the model has its own
-  std::string file{};        // of a model of the user's: its backward throws under this name
+  std::int64_t seed = 0;  // of the batches and of dropout; the model has its own
+  std::string file{};     // of a model of the user's: its backward throws under this name
+  Autocast autocast = Autocast::none;  // of forward and its loss
+  // Needs an optimizer whose updates are behind backward (c10::Error).
+  std::optional<GradScalerSpec> grad_scaler{};
 };
 
 class TrainingStep {
@@ -73,11 +82,16 @@ class TrainingStep {
   // Named as their parameters; those that have one.
   [[nodiscard]] std::vector<NamedTensor> gradients() const;
   [[nodiscard]] std::vector<NamedTensor> optimizer_state() const;
+  // Of it what updates have written (Optimizer::written_state).
+  [[nodiscard]] std::vector<NamedTensor> written_optimizer_state() const;
+  // The model's, and what the gradient scaler keeps.
+  [[nodiscard]] std::vector<NamedTensor> buffers() const;
   // For PlannedStepOptions::optimizer_state: gives all of it, that of these parameters made where
   // no step has yet (Optimizer::make_state). The step outlives it.
   [[nodiscard]] std::function<std::vector<NamedTensor>(const std::vector<NamedTensor>& parameters)>
   state_maker();
-  // For PlannedStepOptions::update_on_host. The step outlives it.
+  // For PlannedStepOptions::update_on_host; empty where updates begin behind the last gradient
+  // only, since that decides about them (clipping, a gradient scaler). The step outlives it.
   [[nodiscard]] std::function<void(const at::Tensor& parameter, const HostTensors& tensors)>
   host_updater();
   // The optimizer's (Optimizer::update_through_host).
@@ -87,13 +101,18 @@ class TrainingStep {
 
  private:
   void enter(PhaseKind phase) const;
+  [[nodiscard]] BackwardRoot forward() const;
+  void update(Update update);
   void backward(const BackwardRoot& root) const;
 
   Device& device_;
   std::unique_ptr<Model> model_;
   std::vector<NamedTensor> parameters_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<GradScaler> grad_scaler_;            // null: none
+  double clip_ = 0;                                    // 0: none
   std::unique_ptr<BackwardUpdates> backward_updates_;  // null: updates are behind backward
+  Autocast autocast_;
   std::int64_t seed_ = 0;
   std::string file_;
   PhaseHook phase_hook_;

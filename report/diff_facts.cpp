@@ -47,7 +47,9 @@ void add_run(const Trace& trace, Facts& facts) {
   facts.number("batch", trace.run.batch);
   facts.number("seq", trace.run.seq);
   facts.text("dtype", trace.run.dtype);
+  facts.text("autocast", trace.run.autocast);
   facts.text("optimizer", trace.run.optimizer);
+  facts.text("grad_scaler", trace.run.grad_scaler);
   facts.text("source", trace.run.source);
   facts.text("device", trace.env.device);
   facts.text("device_name", trace.env.device_name);
@@ -203,7 +205,9 @@ std::vector<Fact> facts_of(const simulator::Plan& plan) {
   facts.number("for.batch", plan.target.batch);
   facts.number("for.seq", plan.target.seq);
   facts.text("for.dtype", plan.target.dtype);
+  facts.text("for.autocast", plan.target.autocast);
   facts.text("for.optimizer", plan.target.optimizer);
+  facts.text("for.grad_scaler", plan.target.grad_scaler);
   facts.text("for.device", plan.target.device);
   facts.text("for.fingerprint", plan.target.fingerprint);
   facts.text("for.trace_file", plan.target.trace_file);

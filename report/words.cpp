@@ -65,7 +65,9 @@ std::string run_line(const Trace& trace) {
   if (run.batch > 0) line += ", batch " + std::to_string(run.batch);
   if (run.seq > 0) line += ", seq " + std::to_string(run.seq);
   if (!run.dtype.empty()) line += ", " + run.dtype;
+  if (!run.autocast.empty()) line += ", autocast to " + run.autocast;
   if (!run.optimizer.empty()) line += ", optimizer " + run.optimizer;
+  if (!run.grad_scaler.empty()) line += ", gradient scaler " + run.grad_scaler;
   const std::string parts = simulator::parts_text(simulator::recorded_parts(trace));
   if (!parts.empty()) line += ", " + parts;
   return line;

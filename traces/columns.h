@@ -35,6 +35,7 @@ enum class Rule : std::uint8_t {
   optional_column,  // >= 1; likewise, and the reader derives it
   optional_row,     // a row or -1; likewise: all -1
   optional_flag,    // 0, 1; likewise: all 0
+  optional_text,    // likewise: empty
 };
 
 // Larger sizes and times are absurd; below them, sums over a step cannot overflow unseen.
@@ -238,7 +239,9 @@ void visit_fields(T& t, F&& f) {
   f("batch", t.batch, Rule::count);
   f("seq", t.seq, Rule::count);
   f("dtype", t.dtype, Rule::any);
+  f("autocast", t.autocast, Rule::optional_text);
   f("optimizer", t.optimizer, Rule::any);
+  f("grad_scaler", t.grad_scaler, Rule::optional_text);
   f("seed", t.seed, Rule::any);
   f("steps", t.steps, Rule::count);
   f("warmup_steps", t.warmup_steps, Rule::count);

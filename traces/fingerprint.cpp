@@ -21,8 +21,13 @@ std::vector<Option> options_of(const Trace& trace) {
                                  {"deterministic", trace.run.deterministic ? "yes" : "no"},
                                  {"dtype", trace.run.dtype},
                                  {"allocator", trace.env.allocator}};
+  options.push_back({"autocast", trace.run.autocast});
   if (trace.env.device == "cpu") options.push_back({"threads", std::to_string(trace.run.threads)});
   return options;
+}
+
+std::string or_none(const std::string& value) {
+  return value.empty() ? "none" : value;
 }
 
 std::string list_text(const std::vector<std::int64_t>& list) {
@@ -63,7 +68,10 @@ constexpr std::size_t kShape = 2;  // what is always shown ends here
 std::string fingerprint(const Trace& trace) {
   Sha256 hash;
   for (const Option& option : options_of(trace)) {
-    if (option.name != "device") hash.update(option.name + "=" + option.value + "\n");
+    // Nothing of what earlier versions did not know where it is not there.
+    const bool is_hashed =
+        option.name == "autocast" ? !option.value.empty() : option.name != "device";
+    if (is_hashed) hash.update(option.name + "=" + option.value + "\n");
   }
   std::string line;
   for (std::size_t row = 0; row < trace.saved.size(); ++row) {
@@ -79,8 +87,8 @@ std::optional<std::string> first_difference(const Trace& there, const Trace& her
   const std::vector<Option> options_here = options_of(here);
   for (std::size_t i = 0; i < std::min(options_there.size(), options_here.size()); ++i) {
     if (options_there[i].value != options_here[i].value) {
-      return options_there[i].name + ": " + options_there[i].value + " there, " +
-             options_here[i].value + " here";
+      return options_there[i].name + ": " + or_none(options_there[i].value) + " there, " +
+             or_none(options_here[i].value) + " here";
     }
   }
   const std::size_t packs = std::max(there.saved.size(), here.saved.size());

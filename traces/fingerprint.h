@@ -10,7 +10,8 @@
 namespace stowage {
 
 // "sha256:" + hex over, per pack: site, dtype, shape, strides, storage index; then deterministic,
-// dtype, allocator, and on a CPU the number of threads. Needs a valid trace. Cost: O(saved).
+// dtype, allocator, autocast if there is one, and on a CPU the number of threads. Needs a valid
+// trace. Cost: O(saved).
 [[nodiscard]] std::string fingerprint(const Trace& trace);
 
 // The first thing in which the fingerprinted parts of `there` (the recording, the plan's trace) and

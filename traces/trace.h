@@ -16,7 +16,7 @@
 namespace stowage {
 
 inline constexpr int kTraceSchemaMajor = 1;
-inline constexpr int kTraceSchemaMinor = 10;
+inline constexpr int kTraceSchemaMinor = 11;
 
 enum class StorageClass : std::uint8_t {
   parameter,
@@ -130,9 +130,14 @@ struct Run {
   std::string source;   // "recorded" or "imported"
   std::string model;    // model spec, e.g. "gpt2:layers=6,width=256"
   std::int64_t batch = 0;
-  std::int64_t seq = 0;   // 0 = the model has no sequence length
-  std::string dtype;      // fp32, tf32, bf16, amp
+  std::int64_t seq = 0;  // 0 = the model has no sequence length
+  std::string dtype;     // fp32, tf32, bf16, amp
+  // What forward and loss compute under: PyTorch's autocast to "bf16" or "fp16"; empty = none.
+  // Since schema 1.11.
+  std::string autocast;
   std::string optimizer;  // none, sgd, adam, adamw
+  // A gradient scaler with all its options; empty = none. Since schema 1.11.
+  std::string grad_scaler;
   std::int64_t seed = 0;
   std::int64_t steps = 0;  // recorded steps
   std::int64_t warmup_steps = 0;

@@ -131,7 +131,8 @@ struct TraceReader::Nodes {
     Node node{.key = key};
     visit_fields(target, [&](const char* name, auto& field, Rule rule) {
       node.children.push_back(value(name, field));
-      node.children.back().optional = rule == Rule::optional_factor || rule == Rule::optional_time;
+      node.children.back().optional = rule == Rule::optional_factor ||
+                                      rule == Rule::optional_time || rule == Rule::optional_text;
     });
     return node;
   }

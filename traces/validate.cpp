@@ -78,6 +78,7 @@ std::optional<std::string> broken(Rule rule, std::int64_t value) {
     case Rule::row_or_none:
     case Rule::optional_row:
     case Rule::optional_flag:
+    case Rule::optional_text:
       return std::nullopt;
     case Rule::size:
     case Rule::size_or_unknown:
@@ -118,6 +119,7 @@ bool holds(Rule rule, std::int64_t value) {
     case Rule::row_or_none:
     case Rule::optional_row:
     case Rule::optional_flag:
+    case Rule::optional_text:
       return true;
     case Rule::size:
       return value >= 0 && value <= kMaxSize;
@@ -297,7 +299,8 @@ std::map<std::string, std::int32_t> parts_of(const Trace& trace) {
 
 bool is_other_run(const Run& a, const Run& b) {
   return a.model != b.model || a.batch != b.batch || a.seq != b.seq || a.dtype != b.dtype ||
-         a.optimizer != b.optimizer || a.threads != b.threads || a.deterministic != b.deterministic;
+         a.autocast != b.autocast || a.optimizer != b.optimizer || a.grad_scaler != b.grad_scaler ||
+         a.threads != b.threads || a.deterministic != b.deterministic;
 }
 
 // The same step in other micro-batches.

@@ -33,9 +33,15 @@ SMALL = {
     "llama": ("llama3-8b:layers=2,width=128,heads=4,seq=32,vocab=512,loss=cross-entropy --batch 4", "head=4"),
     "vit": ("vit:layers=2,width=64,image=32,patch=8,classes=10 --batch 4", "*=2"),
 }
+NUMBERS = {
+    "fp32": ("--dtype", "fp32"),
+    "tf32": ("--dtype", "tf32"),
+    "bf16": ("--dtype", "bf16"),
+    "autocast": ("--dtype", "fp32", "--autocast", "bf16"),
+}
 COLUMNS = {
     "model": list(MODELS),
-    "dtype": ["fp32", "tf32", "bf16"],
+    "dtype": list(NUMBERS),
     "optimizer": ["none", "sgd", "adamw", "adamw:master=fp32", "adamw:update=backward"],
     "decisions": ["offload", "recompute", "params", "gradients", "optimizer", "micro-batch", "all"],
 }
@@ -86,8 +92,8 @@ class Bench:
         stem = self.file(cell["model"], cell["dtype"], cell["optimizer"], *([divided] if divided else []))
         trace = stem + ".trace.json.gz"
         if not os.path.exists(trace):
-            code, _, error = self.stowage("profile", *words.split(), "--dtype", cell["dtype"], "--optimizer",
-                                          cell["optimizer"], "--device", self.options.device, "-o", trace,
+            code, _, error = self.stowage("profile", *words.split(), *NUMBERS[cell["dtype"]],
+                                          "--optimizer", cell["optimizer"], "--device", self.options.device, "-o", trace,
                                           *(["--threads", "1"] if self.options.device == "cpu" else []),
                                           *(["--micro-batches", divided] if divided else []))
             if code:
@@ -141,7 +147,7 @@ def main():
     os.makedirs(options.out, exist_ok=True)
     columns = dict(COLUMNS)
     if options.device == "cpu":
-        columns["dtype"] = ["fp32", "bf16"]
+        columns["dtype"] = [name for name in NUMBERS if name != "tf32"]
     kept = os.path.join(options.out, "cells.jsonl")
     done = []
     if os.path.exists(kept):

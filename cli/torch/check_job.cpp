@@ -131,7 +131,9 @@ class Job {
     run.batch = request_->spec.batch;
     run.seq = request_->seq();
     run.dtype = request_->spec.dtype;
+    run.autocast = executor::recorded_text(request_->autocast);
     run.optimizer = executor::to_string(request_->optimizer);
+    if (request_->grad_scaler) run.grad_scaler = executor::to_string(*request_->grad_scaler);
     run.seed = request_->seed;
     report_.step = step_identity(run);
     report_.made_with.device = request_->device;

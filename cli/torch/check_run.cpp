@@ -46,14 +46,31 @@ Status fill(const char* flag, std::optional<Value>& given, const Value& planned)
 }
 
 Status fill(RunFlags& flags, const simulator::PlanTarget& target) {
-  Result<std::optional<std::string>> optimizer = recorded_form(flags.optimizer);
-  if (!optimizer) return std::move(optimizer).error();
-  flags.optimizer = std::move(optimizer).value();
-  if (Status status = fill("batch", flags.batch, target.batch); !status) return status;
-  if (Status status = fill("dtype", flags.dtype, target.dtype); !status) return status;
-  if (Status status = fill("optimizer", flags.optimizer, target.optimizer); !status) return status;
-  if (Status status = fill("device", flags.device, target.device); !status) return status;
-  return fill("threads", flags.threads, target.threads);
+  Result<RunFlags> said = recorded_form(std::move(flags));
+  if (!said) return std::move(said).error();
+  flags = std::move(said).value();
+  for (const Status& status :
+       {fill("batch", flags.batch, target.batch), fill("dtype", flags.dtype, target.dtype),
+        fill("autocast", flags.autocast, target.autocast),
+        fill("optimizer", flags.optimizer, target.optimizer),
+        fill("grad-scaler", flags.grad_scaler, target.grad_scaler),
+        fill("device", flags.device, target.device),
+        fill("threads", flags.threads, target.threads)}) {
+    if (!status) return status.error();
+  }
+  // No autocast, as the command line has it.
+  if (flags.autocast && flags.autocast->empty()) flags.autocast.reset();
+  // What a plan of a recording leaves out of these two its step does not have.
+  if (target.fingerprint.empty()) return Unit{};
+  const std::pair<const char*, bool> others[] = {
+      {"autocast", flags.autocast && target.autocast.empty()},
+      {"grad-scaler", flags.grad_scaler && target.grad_scaler.empty()}};
+  for (const auto& [flag, is_other] : others) {
+    if (!is_other) continue;
+    return usage_error(std::string("--") + flag + " contradicts the plan's step, which has none",
+                       std::string("leave it out, or make a plan for the step you mean"));
+  }
+  return Unit{};
 }
 
 // A plan or a trace on its way to the child.

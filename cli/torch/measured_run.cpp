@@ -37,8 +37,8 @@ Status dump_step(Session& session, executor::PlannedStep* plan, profiler::Offloa
   const Tensors gradients = values_of(session.step().gradients(), plan, offloaded);
   const Tensors parameters =
       plan != nullptr ? plan->values() : values_of(session.step().parameters(), nullptr, offloaded);
-  const Tensors state = values_of(session.step().optimizer_state(), plan, offloaded);
-  const Tensors buffers = session.step().model().buffers();
+  const Tensors state = values_of(session.step().written_optimizer_state(), plan, offloaded);
+  const Tensors buffers = session.step().buffers();
   writer.choose_form(bytes_of(gradients) + bytes_of(parameters) + bytes_of(state) +
                      bytes_of(buffers));
   if (Status status = writer.add_loss(step, loss); !status) return status;
@@ -70,7 +70,9 @@ std::map<std::string, std::string> facts_of(const Session& session) {
       {"batch", std::to_string(run.batch)},
       {"seq", std::to_string(run.seq)},
       {"dtype", run.dtype},
+      {"autocast", run.autocast.empty() ? "none" : run.autocast},
       {"optimizer", run.optimizer},
+      {"gradient scaler", run.grad_scaler.empty() ? "none" : run.grad_scaler},
       {"seed", std::to_string(run.seed)},
       {"threads", std::to_string(run.threads)},
       {"deterministic", run.deterministic ? "yes" : "no"},

@@ -27,7 +27,9 @@ Run run_of(const simulator::PlanTarget& target) {
   run.batch = target.batch;
   run.seq = target.seq;
   run.dtype = target.dtype;
+  run.autocast = target.autocast;
   run.optimizer = target.optimizer;
+  run.grad_scaler = target.grad_scaler;
   run.threads = target.threads;
   run.seed = 1;
   return run;
@@ -36,8 +38,8 @@ Run run_of(const simulator::PlanTarget& target) {
 // What the step that a plan describes is refused with: the mistake is in the plan where no flag
 // says anything of it.
 Error in_target(Error error, const std::string& plan_file, const RunFlags& flags) {
-  const bool by_flags =
-      flags.device || flags.batch || flags.seq || flags.dtype || flags.optimizer || flags.threads;
+  const bool by_flags = flags.device || flags.batch || flags.seq || flags.dtype || flags.autocast ||
+                        flags.optimizer || flags.grad_scaler || flags.threads;
   if (error.code != ErrorCode::usage || by_flags) return error;
   error.code = ErrorCode::bad_input;
   error.file = plan_file;
@@ -52,11 +54,19 @@ Result<FoundTrace> record_again(const simulator::Plan& plan, const std::string& 
     return Error{ErrorCode::bad_input, "the plan says neither its trace nor its model", plan_file,
                  "/for", "give the trace with --trace FILE"};
   }
+  const Result<RunFlags> said = recorded_form(flags);
+  if (!said) return said.error();
   Run run = run_of(plan.target);
   // A plan that was written by hand need not say all of it.
   if (run.batch == 0) run.batch = flags.batch.value_or(0);
   if (run.dtype.empty()) run.dtype = flags.dtype.value_or("");
-  if (run.optimizer.empty()) run.optimizer = flags.optimizer.value_or("");
+  if (run.optimizer.empty()) run.optimizer = said->optimizer.value_or("");
+  if (run.autocast.empty() && plan.target.fingerprint.empty()) {
+    run.autocast = said->autocast.value_or("");
+  }
+  if (run.grad_scaler.empty() && plan.target.fingerprint.empty()) {
+    run.grad_scaler = said->grad_scaler.value_or("");
+  }
   if (run.threads == 0) run.threads = flags.threads.value_or(0);
   Result<RunRequest> request = make_request(run, plan.target.device, flags, files);
   if (request) request->micro_batches = simulator::parts_of(plan);

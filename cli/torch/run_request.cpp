@@ -45,6 +45,16 @@ Status note_files(const executor::ModelSpec& spec, CommandFiles& files) {
   return Unit{};
 }
 
+Status check_grad_scaler(const executor::OptimizerSpec& optimizer) {
+  if (optimizer.kind == executor::OptimizerKind::none) {
+    return usage_error("--grad-scaler without an optimizer", "give --optimizer, too");
+  }
+  if (!optimizer.in_backward) return Unit{};
+  return usage_error(
+      "--grad-scaler with update=backward",
+      "whether a gradient overflowed is known behind backward; leave one of them out");
+}
+
 }  // namespace
 
 std::int64_t RunRequest::seq() const {
@@ -69,6 +79,10 @@ std::vector<std::string> RunRequest::arguments() const {
                                    executor::to_string(optimizer),
                                    "--seed",
                                    std::to_string(seed)};
+  if (autocast != executor::Autocast::none) {
+    args.insert(args.end(), {"--autocast", executor::to_string(autocast)});
+  }
+  if (grad_scaler) args.insert(args.end(), {"--grad-scaler", executor::to_string(*grad_scaler)});
   if (threads > 0) {
     args.push_back("--threads");
     args.push_back(std::to_string(threads));
@@ -82,21 +96,40 @@ void RunFlags::declare(CommandLine& line, const std::string& threads_default) {
   line.option("--batch", "N", batch, "samples in a batch");
   line.option("--seq", "N", seq, "tokens in a sequence, for models that have one");
   line.option("--dtype", "NAME", dtype, "fp32 (default), tf32 (GPU only) or bf16");
+  line.option("--autocast", "NAME", autocast,
+              "none (default), bf16 or fp16: forward and loss compute under PyTorch's autocast");
   line.option(
       "--optimizer", "NAME", optimizer,
       "none (default), sgd, adam or adamw; adamw:master=fp32 (adam too) has fp32 copies of the "
-      "parameters, adamw:update=backward (all) updates each as its gradient arrives");
+      "parameters, adamw:update=backward (all) updates each as its gradient arrives, "
+      "adamw:lr=NUMBER,clip=NORM (all) sets "
+      "the learning rate and clips gradients by their global norm");
+  line.option("--grad-scaler", "OPTIONS", grad_scaler,
+              "on, or some of init=65536,growth=2,backoff=0.5,interval=2000: scale the loss, skip "
+              "the update where a gradient overflows (needs an optimizer)");
   line.option("--seed", "N", seed, "of parameters and batches (default 1)");
   line.option(
       "--threads", "N", threads,
       "intra-op threads; on a CPU they change gradients and bytes (" + threads_default + ")");
 }
 
-Result<std::optional<std::string>> recorded_form(const std::optional<std::string>& optimizer) {
-  if (!optimizer) return optimizer;
-  const Result<executor::OptimizerSpec> spec = executor::parse_optimizer(*optimizer);
-  if (!spec) return spec.error();
-  return std::optional(executor::to_string(*spec));
+Result<RunFlags> recorded_form(RunFlags flags) {
+  if (flags.autocast) {
+    const Result<executor::Autocast> autocast = executor::parse_autocast(*flags.autocast);
+    if (!autocast) return autocast.error();
+    flags.autocast = executor::recorded_text(*autocast);
+  }
+  if (flags.optimizer) {
+    const Result<executor::OptimizerSpec> spec = executor::parse_optimizer(*flags.optimizer);
+    if (!spec) return spec.error();
+    flags.optimizer = executor::to_string(*spec);
+  }
+  if (flags.grad_scaler) {
+    const Result<executor::GradScalerSpec> spec = executor::parse_grad_scaler(*flags.grad_scaler);
+    if (!spec) return spec.error();
+    flags.grad_scaler = executor::to_string(*spec);
+  }
+  return flags;
 }
 
 Result<RunRequest> make_request(const std::string& model, const RunFlags& flags,
@@ -136,10 +169,21 @@ Result<RunRequest> make_request(const std::string& model, const RunFlags& flags,
   if (request.device == "cpu" && request.spec.dtype == "tf32") {
     return usage_error("dtype tf32 needs a CUDA device", "use fp32 or bf16");
   }
+  if (flags.autocast) {
+    Result<executor::Autocast> autocast = executor::parse_autocast(*flags.autocast);
+    if (!autocast) return autocast.error();
+    request.autocast = *autocast;
+  }
   if (flags.optimizer) {
     Result<executor::OptimizerSpec> optimizer = executor::parse_optimizer(*flags.optimizer);
     if (!optimizer) return optimizer.error();
     request.optimizer = *optimizer;
+  }
+  if (flags.grad_scaler) {
+    const Result<executor::GradScalerSpec> scaler = executor::parse_grad_scaler(*flags.grad_scaler);
+    if (!scaler) return scaler.error();
+    request.grad_scaler = *scaler;
+    if (Status status = check_grad_scaler(request.optimizer); !status) return status.error();
   }
   request.seed = flags.seed.value_or(1);
   request.threads = flags.threads.value_or(0);
@@ -153,8 +197,8 @@ Result<RunRequest> make_request(const Run& run, const std::string& device, const
     std::string one;
     std::string other;
     if constexpr (std::is_same_v<std::decay_t<decltype(recorded)>, std::string>) {
-      one = *given;
-      other = recorded;
+      one = given->empty() ? "none" : *given;
+      other = recorded.empty() ? "none" : recorded;
     } else {
       one = std::to_string(*given);
       other = std::to_string(recorded);
@@ -163,11 +207,13 @@ Result<RunRequest> make_request(const Run& run, const std::string& device, const
         flag, one, "the recorded step (" + other + ")",
         std::string("leave --") + flag + " out, or record and plan the step that you mean");
   };
-  const Result<std::optional<std::string>> optimizer = recorded_form(flags.optimizer);
-  if (!optimizer) return optimizer.error();
+  const Result<RunFlags> said = recorded_form(flags);
+  if (!said) return said.error();
   for (const Status& status :
        {same("batch", flags.batch, run.batch), same("seq", flags.seq, run.seq),
-        same("dtype", flags.dtype, run.dtype), same("optimizer", *optimizer, run.optimizer),
+        same("dtype", flags.dtype, run.dtype), same("autocast", said->autocast, run.autocast),
+        same("optimizer", said->optimizer, run.optimizer),
+        same("grad-scaler", said->grad_scaler, run.grad_scaler),
         same("threads", flags.threads, run.threads)}) {
     if (!status) return status.error();
   }
@@ -178,7 +224,9 @@ Result<RunRequest> make_request(const Run& run, const std::string& device, const
   recorded.device = device.empty() ? flags.device : device;
   if (run.batch > 0) recorded.batch = run.batch;
   if (!run.dtype.empty()) recorded.dtype = run.dtype;
+  if (!run.autocast.empty()) recorded.autocast = run.autocast;
   if (!run.optimizer.empty()) recorded.optimizer = run.optimizer;
+  if (!run.grad_scaler.empty()) recorded.grad_scaler = run.grad_scaler;
   recorded.seed = flags.seed.value_or(run.seed);
   if (run.threads > 0) recorded.threads = run.threads;
   Result<RunRequest> request = make_request(run.model, recorded, files);

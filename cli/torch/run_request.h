@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "cli/command_line.h"
+#include "executor/autocast.h"
+#include "executor/grad_scaler.h"
 #include "executor/model_spec.h"
-#include "executor/optimizer.h"
+#include "executor/optimizer_spec.h"
 #include "simulator/step/structure.h"
 #include "traces/result.h"
 #include "traces/trace.h"
@@ -19,7 +21,9 @@ namespace stowage::cli {
 struct RunRequest {
   executor::ModelSpec spec;    // complete: every option written out
   std::string device = "cpu";  // or "cuda"
+  executor::Autocast autocast = executor::Autocast::none;
   executor::OptimizerSpec optimizer{};
+  std::optional<executor::GradScalerSpec> grad_scaler{};
   std::int64_t seed = 1;
   std::int64_t threads = 0;  // 0 = PyTorch's choice
   bool deterministic = true;
@@ -36,7 +40,9 @@ struct RunFlags {
   std::optional<std::int64_t> batch;
   std::optional<std::int64_t> seq;
   std::optional<std::string> dtype;
+  std::optional<std::string> autocast;
   std::optional<std::string> optimizer;
+  std::optional<std::string> grad_scaler;
   std::optional<std::int64_t> seed;
   std::optional<std::int64_t> threads;
 
@@ -44,9 +50,8 @@ struct RunFlags {
   void declare(CommandLine& line, const std::string& threads_default = "default: PyTorch's choice");
 };
 
-// As a recording writes it: options in one order.
-[[nodiscard]] Result<std::optional<std::string>> recorded_form(
-    const std::optional<std::string>& optimizer);
+// As a recording writes what they say of the training: options in one order, no autocast as empty.
+[[nodiscard]] Result<RunFlags> recorded_form(RunFlags flags);
 
 // Errors (usage): what parse_model_spec and the models refuse, a flag that contradicts the spec, a
 // device that this build or machine does not have (environment); the model's file, or one that its

@@ -58,8 +58,11 @@ Result<std::unique_ptr<Session>> Session::create(const RunRequest& request) {
     if (!model) return model.error();
     auto step = std::make_unique<executor::TrainingStep>(
         **device, std::move(model).value(),
-        executor::TrainingOptions{
-            .optimizer = request.optimizer, .seed = request.seed, .file = request.spec.file()});
+        executor::TrainingOptions{.optimizer = request.optimizer,
+                                  .seed = request.seed,
+                                  .file = request.spec.file(),
+                                  .autocast = request.autocast,
+                                  .grad_scaler = request.grad_scaler});
     return std::unique_ptr<Session>(new Session(request, **device, std::move(step)));
   });
 }
@@ -74,7 +77,7 @@ profiler::StepFunctions Session::functions() {
                 "' that runs in micro-batches");
   };
   functions.registered = [this] {
-    return profiler::RegisteredTensors{step_->parameters(), step_->model().buffers(),
+    return profiler::RegisteredTensors{step_->parameters(), step_->buffers(),
                                        step_->model().inputs(), step_->optimizer_state()};
   };
   functions.make_state = [this] { static_cast<void>(step_->state_maker()(step_->parameters())); };
@@ -88,7 +91,9 @@ Run Session::run() const {
   run.batch = request_.spec.batch;
   run.seq = request_.seq();
   run.dtype = request_.spec.dtype;
+  run.autocast = executor::recorded_text(request_.autocast);
   run.optimizer = executor::to_string(request_.optimizer);
+  if (request_.grad_scaler) run.grad_scaler = executor::to_string(*request_.grad_scaler);
   run.seed = request_.seed;
   run.steps = 1;
   run.threads = at::get_num_threads();

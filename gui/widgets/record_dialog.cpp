@@ -16,7 +16,9 @@ RecordDialog::RecordDialog(QWidget* parent)
       batch_(new QSpinBox),
       seq_(new QSpinBox),
       dtype_(new QComboBox),
+      autocast_(new QComboBox),
       optimizer_(new QComboBox),
+      grad_scaler_(new QComboBox),
       file_(new QLineEdit) {
   setObjectName(QStringLiteral("record"));
   const auto row = [this](const QString& label, QWidget* field, const QString& name,
@@ -47,9 +49,15 @@ RecordDialog::RecordDialog(QWidget* parent)
       tr("Tokens in a sequence, for models that have one"));
   dtype_->addItems({QStringLiteral("fp32"), QStringLiteral("tf32"), QStringLiteral("bf16")});
   row(tr("&Precision"), dtype_, tr("Precision"), tr("tf32 is for GPUs only"));
+  autocast_->addItems({QStringLiteral("none"), QStringLiteral("bf16"), QStringLiteral("fp16")});
+  row(tr("&Autocast"), autocast_, tr("Autocast"),
+      tr("What forward and loss compute in; parameters keep their precision"));
   optimizer_->addItems({QStringLiteral("none"), QStringLiteral("sgd"), QStringLiteral("adam"),
                         QStringLiteral("adamw")});
   row(tr("&Optimizer"), optimizer_, tr("Optimizer"), tr("Whose update is part of the step"));
+  grad_scaler_->addItems({QStringLiteral("none"), QStringLiteral("on")});
+  row(tr("&Gradient scaler"), grad_scaler_, tr("Gradient scaler"),
+      tr("Scales the loss and skips the update where a gradient overflows"));
   file_->setText(QDir::home().filePath(QStringLiteral("step.trace.json.gz")));
   file_->setAccessibleName(tr("File to write"));
   file_->setToolTip(tr("The trace; compressed when the name ends in .gz"));
@@ -71,7 +79,7 @@ RecordDialog::RecordDialog(QWidget* parent)
     if (!chosen.isEmpty()) file_->setText(chosen);
   });
   connect(model_, &QComboBox::currentTextChanged, this, &RecordDialog::refresh);
-  for (QComboBox* field : {device_, dtype_, optimizer_}) {
+  for (QComboBox* field : {device_, dtype_, autocast_, optimizer_, grad_scaler_}) {
     connect(field, &QComboBox::currentIndexChanged, this, &RecordDialog::refresh);
   }
   connect(batch_, &QSpinBox::valueChanged, this, &RecordDialog::refresh);
@@ -94,6 +102,11 @@ QStringList RecordDialog::arguments(QString& why_not) const {
     why_not = tr("Name the file to write.");
     return {};
   }
+  const bool is_scaled = grad_scaler_->currentIndex() > 0;
+  if (is_scaled && optimizer_->currentIndex() == 0) {
+    why_not = tr("A gradient scaler needs an optimizer.");
+    return {};
+  }
   QStringList words{QStringLiteral("profile"), model, QStringLiteral("-o"), file_->text()};
   const auto add = [&](const char* name, const QString& value) {
     words << QLatin1String(name) << value;
@@ -102,7 +115,9 @@ QStringList RecordDialog::arguments(QString& why_not) const {
   if (batch_->value() > 0) add("--batch", QString::number(batch_->value()));
   if (seq_->value() > 0) add("--seq", QString::number(seq_->value()));
   add("--dtype", dtype_->currentText());
+  if (autocast_->currentIndex() > 0) add("--autocast", autocast_->currentText());
   add("--optimizer", optimizer_->currentText());
+  if (is_scaled) add("--grad-scaler", grad_scaler_->currentText());
   return words;
 }
 

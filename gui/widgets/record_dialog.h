@@ -18,6 +18,8 @@ class RecordDialog : public RunDialog {
   [[nodiscard]] QComboBox& model() { return *model_; }
   [[nodiscard]] QComboBox& device() { return *device_; }
   [[nodiscard]] QComboBox& dtype() { return *dtype_; }
+  [[nodiscard]] QComboBox& autocast() { return *autocast_; }
+  [[nodiscard]] QComboBox& grad_scaler() { return *grad_scaler_; }
   [[nodiscard]] QComboBox& optimizer() { return *optimizer_; }
   [[nodiscard]] QSpinBox& batch() { return *batch_; }
   [[nodiscard]] QLineEdit& file() { return *file_; }
@@ -35,7 +37,9 @@ class RecordDialog : public RunDialog {
   QSpinBox* batch_;
   QSpinBox* seq_;
   QComboBox* dtype_;
+  QComboBox* autocast_;
   QComboBox* optimizer_;
+  QComboBox* grad_scaler_;
   QLineEdit* file_;
 };
 

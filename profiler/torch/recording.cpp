@@ -5,6 +5,7 @@
 #include <c10/util/Exception.h>
 #include <torch/headeronly/version.h>
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <random>
@@ -53,6 +54,17 @@ Result<CleanPass> clean_or_none(executor::Device& device, const StepFunctions& s
   }
 }
 
+// A step that skipped its update is none to plan from.
+Status check_updated(const Trace& trace) {
+  const auto& kinds = trace.events.kind;
+  const bool updates =
+      std::find(kinds.begin(), kinds.end(), EventKind::parameter_update_begin) != kinds.end();
+  if (trace.run.grad_scaler.empty() || updates) return Unit{};
+  return Error{ErrorCode::condition,
+               "the gradients of the recorded step overflow, so it updates nothing", "", "",
+               "give --grad-scaler a smaller init, or more --warmup steps"};
+}
+
 class Recorder {
  public:
   Recorder(const RecordingPasses& passes, PassOptions options)
@@ -73,6 +85,7 @@ class Recorder {
     describe(step);
     Result<Trace> trace = assemble(recording_);
     if (!trace) return trace.error();
+    if (Status status = check_updated(*trace); !status) return status.error();
     simulator::set_recorded_parts(step.micro_batches, *trace);
     // Nobody plans from a step that computes again.
     if (!options_.again.empty()) return trace;

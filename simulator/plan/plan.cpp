@@ -7,7 +7,9 @@ PlanTarget target_of(const Trace& trace) {
           .batch = trace.run.batch,
           .seq = trace.run.seq,
           .dtype = trace.run.dtype,
+          .autocast = trace.run.autocast,
           .optimizer = trace.run.optimizer,
+          .grad_scaler = trace.run.grad_scaler,
           .device = trace.env.device,
           // Threads change the step of a CPU alone.
           .threads = trace.env.device == "cpu" ? trace.run.threads : 0,

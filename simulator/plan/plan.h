@@ -133,7 +133,9 @@ struct PlanTarget {
   std::int64_t batch = 0;
   std::int64_t seq = 0;
   std::string dtype;
+  std::string autocast;  // empty = none, or not said
   std::string optimizer;
+  std::string grad_scaler;   // likewise
   std::string device;        // "cpu" or "cuda", empty = not said
   std::int64_t threads = 0;  // intra-op threads of a CPU recording, 0 = not said
   std::string fingerprint;   // "sha256:.."

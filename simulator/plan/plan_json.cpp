@@ -39,7 +39,9 @@ Json target_json(const PlanTarget& target) {
   json["batch"] = target.batch;
   if (target.seq != 0) json["seq"] = target.seq;
   json["dtype"] = target.dtype;
+  if (!target.autocast.empty()) json["autocast"] = target.autocast;
   json["optimizer"] = target.optimizer;
+  if (!target.grad_scaler.empty()) json["grad_scaler"] = target.grad_scaler;
   if (!target.device.empty()) json["device"] = target.device;
   if (target.threads != 0) json["threads"] = target.threads;
   json["fingerprint"] = target.fingerprint;

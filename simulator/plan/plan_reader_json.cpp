@@ -164,9 +164,10 @@ bool PlanReader::schema(const Json& document) {
 
 bool PlanReader::target(const Json& json, PlanTarget& out) {
   const std::string at = "/for";
-  if (!object(json, at) || !known_keys(json, at,
-                                       {"model", "batch", "seq", "dtype", "optimizer", "device",
-                                        "threads", "fingerprint", "trace_file", "trace"})) {
+  if (!object(json, at) ||
+      !known_keys(json, at,
+                  {"model", "batch", "seq", "dtype", "autocast", "optimizer", "grad_scaler",
+                   "device", "threads", "fingerprint", "trace_file", "trace"})) {
     return false;
   }
   const auto string_of = [&](const char* key, std::string& to) {
@@ -179,7 +180,8 @@ bool PlanReader::target(const Json& json, PlanTarget& out) {
   };
   return string_of("model", out.model) && number_of("batch", out.batch) &&
          number_of("seq", out.seq) && string_of("dtype", out.dtype) &&
-         string_of("optimizer", out.optimizer) && string_of("device", out.device) &&
+         string_of("autocast", out.autocast) && string_of("optimizer", out.optimizer) &&
+         string_of("grad_scaler", out.grad_scaler) && string_of("device", out.device) &&
          number_of("threads", out.threads) && string_of("fingerprint", out.fingerprint) &&
          string_of("trace_file", out.trace_file) && string_of("trace", out.trace);
 }

@@ -133,6 +133,13 @@ class Collector {
       for (const StorageId gradient : of->second) {
         const EventId made = trace_.storages.alloc_event[gradient.index()];
         if (!made.valid() || event < made) continue;
+        if (has_accumulated_.insert(gradient).second) {
+          // Until then autograd holds it, and may yet add to it.
+          ModelStateTouch& making = touches_[row_of(gradient)].front();
+          making.end = event;
+          making.last = behind(event);
+          continue;
+        }
         ModelStateTouch touch;
         touch.begin = touch.end = event;
         touch.first = {index_.previous_anchor(event), Side::after};
@@ -140,7 +147,6 @@ class Collector {
         touch.phase = phase_of_[event.index()];
         touch.layer = trace_.storages.layer[gradient.index()];
         touches_[row_of(gradient)].push_back(touch);
-        has_accumulated_.insert(gradient);
       }
     }
   }

@@ -18,8 +18,9 @@ class StepIndex;
 
 // One touch of such a storage: an outermost op that uses it, itself or in an op inside it,
 // from op_begin to op_end; a pack of a saved tensor of it; an unpack of one, until the tensor that
-// it handed out is gone. Of a gradient besides: the op that makes it, which writes it, and where
-// autograd reports that it has been added to, behind which it is its parameter's.
+// it handed out is gone. Of a gradient besides: from the op that makes it, which writes it, to
+// where autograd first reports that it has been added to, for until then autograd holds it and is
+// free to add to it (a tied weight's, a cast's); and each further such report.
 struct ModelStateTouch {
   EventId begin;
   EventId end;

@@ -20,10 +20,13 @@
 namespace stowage::simulator {
 namespace {
 
-std::string described(const std::string& model, std::int64_t batch, const std::string& dtype) {
-  std::string text = model.empty() ? "an unnamed model" : model;
-  if (batch > 0) text += ", batch " + std::to_string(batch);
-  if (!dtype.empty()) text += ", " + dtype;
+// Of a PlanTarget or a Run.
+template <class Step>
+std::string described(const Step& step) {
+  std::string text = step.model.empty() ? "an unnamed model" : step.model;
+  if (step.batch > 0) text += ", batch " + std::to_string(step.batch);
+  if (!step.dtype.empty()) text += ", " + step.dtype;
+  if (!step.autocast.empty()) text += ", autocast to " + step.autocast;
   return text;
 }
 
@@ -144,11 +147,9 @@ std::vector<Structure::Parts> parts_of(const Plan& plan) {
 Status check_fingerprint(const Plan& plan, const Trace& recording) {
   const PlanTarget& target = plan.target;
   if (target.fingerprint.empty() || target.fingerprint == recording.fingerprint) return Unit{};
-  const Run& run = recording.run;
   return Error{ErrorCode::bad_input,
-               "the plan was made for " + described(target.model, target.batch, target.dtype) +
-                   "; the trace is of " + described(run.model, run.batch, run.dtype) +
-                   " and saves other tensors",
+               "the plan was made for " + described(target) + "; the trace is of " +
+                   described(recording.run) + " and saves other tensors",
                "", "/for/fingerprint", "plan again from this trace"};
 }
 

@@ -26,7 +26,7 @@ Baseline small_baseline() {
   const Trace trace = small_trace(2);
   const simulator::StepIndex index(trace);
   Baseline baseline;
-  baseline.step = {"small:layers=2", 4, 0, "fp32", "none", 1};
+  baseline.step = {"small:layers=2", 4, 0, "fp32", "", "none", "", 1};
   baseline.made_with = {"0.1.0", "2.11.0", "cpu", "", "tracked", 1, true, ""};
   baseline.measured.peak_requested = small_trace_peak(2);
   baseline.measured.peak_active = small_trace_peak(2);

@@ -295,7 +295,7 @@ CheckReport failed_report() {
   input.stall_not_judged = "nothing moves";
   input.budget = 2'000'000;
   CheckReport report;
-  report.step = {"gpt2:layers=2", 4, 256, "fp32", "none", 1};
+  report.step = {"gpt2:layers=2", 4, 256, "fp32", "", "none", "", 1};
   report.made_with = {"0.1.0", "2.11.0", "cpu", "", "tracked", 1, true, ""};
   report.baseline_file = "gpt2.json";
   report.measured = now;

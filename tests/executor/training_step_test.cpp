@@ -403,7 +403,8 @@ TEST(TrainingStep, AFailedStepLeavesNoTrace) {
 TEST(TrainingStep, OptimizerNames) {
   for (const char* const name :
        {"none", "sgd", "adam", "adamw", "adam:master=fp32", "adamw:master=fp32",
-        "sgd:update=backward", "adamw:update=backward", "adam:master=fp32,update=backward"}) {
+        "sgd:update=backward", "adamw:update=backward", "adam:master=fp32,update=backward",
+        "sgd:lr=0.5", "adamw:master=fp32,lr=0.0003,clip=1", "sgd:clip=0.25"}) {
     const auto spec = parse_optimizer(name);
     ASSERT_TRUE(spec.ok());
     EXPECT_EQ(to_string(*spec), name);
@@ -411,11 +412,20 @@ TEST(TrainingStep, OptimizerNames) {
   EXPECT_EQ(to_string(*parse_optimizer("adam:update=backward,master=fp32,update=backward")),
             "adam:master=fp32,update=backward");
   const std::pair<const char*, const char*> refused[] = {
-      {"sgd:master=fp32", "'sgd' has no option 'master=fp32' (its option is update=backward)"},
+      {"sgd:master=fp32",
+       "'sgd' has no option 'master=fp32' (its options are update=backward, lr=NUMBER and "
+       "clip=NORM)"},
       {"none:update=backward", "'none' has no option 'update=backward' (none has no options)"},
       {"adamw:", "'adamw' has no option ''"},
       {"adamw:master=fp32,", "'adamw' has no option ''"},
-      {"adamw:master", "(its options are master=fp32 and update=backward)"}};
+      {"adamw:master",
+       "(its options are master=fp32, update=backward, "
+       "lr=NUMBER and clip=NORM)"},
+      {"sgd:lr=0", "lr=0 is no number above 0"},
+      {"sgd:lr=1e999", "lr=1e999 is no number above 0"},
+      {"adam:clip=big", "clip=big is no number above 0"},
+      {"none:lr=1", "'none' has no option 'lr=1'"},
+      {"adamw:clip=1,update=backward", "clip with update=backward"}};
   for (const auto& [text, said] : refused) {
     const auto spec = parse_optimizer(text);
     ASSERT_FALSE(spec.ok()) << text;

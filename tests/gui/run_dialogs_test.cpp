@@ -44,6 +44,21 @@ TEST_F(RunDialogsTest, ARecordingIsLoggedAndOpened) {
   picture(dialog, "record");
 }
 
+TEST_F(RunDialogsTest, AScalerNeedsAnOptimizer) {
+  RecordDialog dialog;
+  dialog.set_program(script("exit 0"));
+  dialog.show();
+  dialog.autocast().setCurrentText("fp16");
+  EXPECT_TRUE(dialog.command_line().endsWith("--dtype fp32 --autocast fp16 --optimizer none"))
+      << dialog.command_line().toStdString();
+  dialog.grad_scaler().setCurrentText("on");
+  EXPECT_FALSE(dialog.run_button().isEnabled());
+  EXPECT_EQ(dialog.status(), "A gradient scaler needs an optimizer.");
+  dialog.optimizer().setCurrentText("sgd");
+  EXPECT_TRUE(dialog.run_button().isEnabled());
+  EXPECT_TRUE(dialog.command_line().endsWith("--optimizer sgd --grad-scaler on"));
+}
+
 TEST_F(RunDialogsTest, CancelEndsTheCommand) {
   RecordDialog dialog;
   dialog.set_program(script("echo started >&2; exec sleep 1000"));

@@ -150,6 +150,13 @@ TEST(HostUpdatesThatDoNotGoAsPlanned, AreRefusedByNameAndFollowedByCleanSteps) {
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().message.find("nobody says how"), std::string::npos);
 
+  // What is clipped is known behind backward.
+  TwinSessions clipped("mlp:layers=2,width=32", 4, "adamw:clip=1");
+  const Applied of_clipped(clipped.trace(), updates_on_the_host());
+  EXPECT_THROW(static_cast<void>(clipped.plan(of_clipped.schedule, executor::OffPlan::refuse,
+                                              simulator::structure_of(of_clipped.step))),
+               std::runtime_error);
+
   const auto plan = twins.plan(applied.schedule, executor::OffPlan::refuse, structure);
   twins.planned().prepare(0);
   plan->begin_step();

@@ -18,10 +18,12 @@ const profiler::PassOptions kPasses{
     .warmup = 2, .steps = 2, .structure = 1, .wait_for_quiet = false};
 
 std::unique_ptr<cli::Session> new_session(const std::string& spec, std::int64_t batch,
-                                          const std::string& optimizer, const std::string& dtype,
+                                          const std::string& optimizer, const Precision& precision,
                                           const cli::Parts& parts = {}) {
   cli::RunFlags flags;
-  flags.dtype = dtype;
+  flags.dtype = precision.dtype;
+  if (!precision.autocast.empty()) flags.autocast = precision.autocast;
+  if (!precision.grad_scaler.empty()) flags.grad_scaler = precision.grad_scaler;
   flags.device = test_device_name();
   flags.batch = batch;
   flags.optimizer = optimizer;
@@ -40,19 +42,19 @@ std::unique_ptr<cli::Session> make_fresh_session(const std::string& spec, std::i
 }
 
 std::unique_ptr<cli::Session> make_session(const std::string& spec, std::int64_t batch,
-                                           const std::string& optimizer, const std::string& dtype,
+                                           const std::string& optimizer, const Precision& precision,
                                            const cli::Parts& parts) {
-  std::unique_ptr<cli::Session> session = new_session(spec, batch, optimizer, dtype, parts);
+  std::unique_ptr<cli::Session> session = new_session(spec, batch, optimizer, precision, parts);
   const std::int64_t steps = 2 * kPasses.warmup + kPasses.steps + kPasses.structure + 1;
   for (std::int64_t k = 0; k < steps; ++k) session->step().run(k);
   return session;
 }
 
 RecordedModel record_model(const std::string& spec, std::int64_t batch,
-                           const std::string& optimizer, const std::string& dtype,
+                           const std::string& optimizer, const Precision& precision,
                            const cli::Parts& parts) {
   RecordedModel recorded;
-  recorded.session = new_session(spec, batch, optimizer, dtype, parts);
+  recorded.session = new_session(spec, batch, optimizer, precision, parts);
   profiler::RawRecording raw;
   const profiler::StepFunctions step = recorded.session->functions();
   executor::Device& device = recorded.session->device();

@@ -42,10 +42,10 @@ Bits bits_of(executor::Device& device, const std::vector<executor::NamedTensor>&
 }
 
 TwinSessions::TwinSessions(const std::string& spec, std::int64_t batch,
-                           const std::string& optimizer, const std::string& dtype,
+                           const std::string& optimizer, const Precision& precision,
                            const cli::Parts& parts)
-    : twin_(make_session(spec, batch, optimizer, dtype, parts)),
-      recorded_(record_model(spec, batch, optimizer, dtype, parts)),
+    : twin_(make_session(spec, batch, optimizer, precision, parts)),
+      recorded_(record_model(spec, batch, optimizer, precision, parts)),
       index_(*recorded_.trace) {
   const auto copy = [&](const auto& to, const auto& from) {
     if (to.size() != from.size()) throw std::runtime_error("the twins differ");

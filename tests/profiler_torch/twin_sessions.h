@@ -57,7 +57,7 @@ void expect_same_bits(executor::Device& device, const std::vector<executor::Name
 class TwinSessions {
  public:
   TwinSessions(const std::string& spec, std::int64_t batch, const std::string& optimizer,
-               const std::string& dtype = "fp32", const cli::Parts& parts = {});
+               const Precision& precision = {}, const cli::Parts& parts = {});
 
   [[nodiscard]] const Trace& trace() const { return *recorded_.trace; }
   [[nodiscard]] std::shared_ptr<const Trace> shared_trace() const { return recorded_.trace; }

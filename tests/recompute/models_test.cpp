@@ -230,7 +230,9 @@ struct ModelCase {
   const char* dtype = "fp32";
   const char* segment = nullptr;  // runs in parts
   std::int32_t parts = 1;
+  const char* autocast = "";
 
+  [[nodiscard]] testing::Precision precision() const { return {dtype, autocast}; }
   [[nodiscard]] cli::Parts micro_batches() const {
     return segment == nullptr ? cli::Parts() : cli::Parts{{segment, parts}};
   }
@@ -241,7 +243,7 @@ class RecomputedModel : public ::testing::TestWithParam<ModelCase> {};
 TEST_P(RecomputedModel, IsRecordedAsItWasUnrolled) {
   RecordedModel model =
       testing::record_model(GetParam().spec, GetParam().batch, GetParam().optimizer,
-                            GetParam().dtype, GetParam().micro_batches());
+                            GetParam().precision(), GetParam().micro_batches());
   const std::vector<std::string> names = segments_of(*model.trace);
   ASSERT_FALSE(names.empty());
   std::size_t again = 0;
@@ -323,7 +325,7 @@ std::int64_t expect_served(executor::PlannedStep& plan, const simulator::StepInd
 
 TEST_P(RecomputedModel, RunsUnderAPlanBitwise) {
   testing::TwinSessions twins(GetParam().spec, GetParam().batch, GetParam().optimizer,
-                              GetParam().dtype, GetParam().micro_batches());
+                              GetParam().precision(), GetParam().micro_batches());
   const std::vector<std::string> names = segments_of(twins.trace());
   const std::uint64_t cases = setting("STOWAGE_RANDOM_CASES", 14);
   const std::uint64_t first = setting("STOWAGE_RANDOM_SEED", 1);
@@ -433,7 +435,10 @@ INSTANTIATE_TEST_SUITE_P(
                   2, "none", "bf16", "head", 4},
         ModelCase{"gpt2:layers=2,width=32,seq=8,vocab=64,dropout=0.2", 3, "sgd", "fp32", "*", 2},
         ModelCase{"vit:layers=2,width=32,heads=2,patch=8,image=32,classes=40", 3, "none", "fp32",
-                  "*", 3}));
+                  "*", 3},
+        // Under autocast, whose casts of parameters are cached.
+        ModelCase{"gpt2:layers=2,width=32,seq=8,vocab=64,dropout=0.2", 2, "adamw", "fp32", nullptr,
+                  1, "bf16"}));
 
 }  // namespace
 }  // namespace stowage

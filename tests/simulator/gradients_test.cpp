@@ -159,6 +159,49 @@ TEST(Gradients, LeaveBehindTheirUpdateWhereThereIsRoom) {
   EXPECT_EQ(r.step_ns, 4700);
 }
 
+// A tied weight's: made in M's backward (9), L's adds to it (17) and only then it is the
+// parameter's (19). It does not leave beside L's temporary (14) before, for until then autograd
+// holds it: it is stored behind L's backward (20) and gone when its update is over (25), where its
+// copy is.
+TEST(Gradients, AreHeldByAutogradUntilTheyHaveAccumulated) {
+  MicroTrace t;
+  const StorageId w = t.existing(500);
+  t.free(t.gradient_before(w));
+  t.begin_layer("L");
+  t.begin_op();
+  t.read(w);
+  t.run(1000).end_op();
+  t.end_layer("L");
+  t.backward();
+  t.begin_layer_backward("M");
+  t.begin_op();
+  const StorageId made = t.make_gradient(w);
+  t.run(1000).end_op();
+  t.end_layer_backward("M");
+  t.begin_layer_backward("L");
+  t.begin_op();
+  const StorageId temporary = t.alloc(900, StorageClass::temporary);
+  t.run(1000).end_op();
+  t.free(temporary);
+  t.begin_op();
+  t.write(made);
+  t.run(100).end_op();
+  t.accumulate(w);
+  t.end_layer_backward("L");
+  t.optimizer();
+  t.update(w, 1000);
+  const Trace trace = t.finish();
+  const StepIndex index(trace);
+  Plan plan;
+  plan.gradients = {{"*", GradientPlace::host}};
+  plan.budget.automatic = 0;
+  const auto lowered = lower(index, plan);
+  ASSERT_TRUE(lowered.ok()) << lowered.error().text();
+  EXPECT_EQ(text_of(lowered->schedule), "store:2@20+ evict:2@25+");
+  EXPECT_TRUE(find_hazards(index, lowered->schedule).empty());
+  EXPECT_TRUE(oracle_is_safe(trace, lowered->schedule));
+}
+
 // Without an optimizer they leave and stay at home.
 TEST(Gradients, StayAtHomeWithoutAnUpdate) {
   const TwoGradients t(/*updates=*/false);

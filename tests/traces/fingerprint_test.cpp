@@ -54,6 +54,14 @@ TEST(Fingerprint, CountsTheOptionsThatChangeKernels) {
   EXPECT_EQ(*first_difference(there, here), "threads: 2 there, 4 here");
   EXPECT_NE(fingerprint(there), fingerprint(here));
   here = small_trace();
+  here.run.autocast = "bf16";
+  EXPECT_EQ(*first_difference(there, here), "autocast: none there, bf16 here");
+  EXPECT_NE(fingerprint(there), fingerprint(here));
+  // The same gradients, scaled or not.
+  here.run.autocast = "";
+  here.run.grad_scaler = "init=8,growth=2,backoff=0.5,interval=100";
+  EXPECT_EQ(fingerprint(there), fingerprint(here));
+  here = small_trace();
   here.run.deterministic = false;
   EXPECT_EQ(*first_difference(there, here), "deterministic: yes there, no here");
   EXPECT_NE(fingerprint(there), fingerprint(here));

@@ -444,10 +444,10 @@ void collect(const Json& schema, const Json& value, const std::string& place, co
   for (const Json& key : schema.at("required")) required.insert(key.get<std::string>());
   EXPECT_EQ(listed, written) << place;
   // Later minor schemas add what a reader can do without (Rule::optional_factor).
-  const std::set<std::string> optional{"least_compute", "rest_gain",           "start_gap_ns",
-                                       "handover_ns",   "compute_copy_gap_ns", "woken_launch",
-                                       "item_bytes",    "parameter",           "layer_tensors",
-                                       "primitive",     "micro_batches",       "divided"};
+  const std::set<std::string> optional{
+      "least_compute", "rest_gain",  "start_gap_ns", "handover_ns",   "compute_copy_gap_ns",
+      "woken_launch",  "item_bytes", "parameter",    "layer_tensors", "primitive",
+      "micro_batches", "divided",    "autocast",     "grad_scaler"};
   std::set<std::string> always;
   std::set_difference(written.begin(), written.end(), optional.begin(), optional.end(),
                       std::inserter(always, always.end()));
@@ -456,6 +456,23 @@ void collect(const Json& schema, const Json& value, const std::string& place, co
     ASSERT_TRUE(schema["properties"].contains(key)) << place << "/" << key;
     collect(schema["properties"][key], child, place + "/" + key, defs);
   }
+}
+
+TEST(TraceJson, AnEarlierFileHasNoAutocastAndNoScaler) {
+  Trace trace = small_trace();
+  trace.run.autocast = "bf16";
+  trace.run.grad_scaler = "init=8,growth=2,backoff=0.5,interval=100";
+  Json json = Json::parse(trace_to_json(trace));
+  const auto back = trace_from_json(json.dump(), "t.json");
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->run.autocast, "bf16");
+  EXPECT_EQ(back->run.grad_scaler, trace.run.grad_scaler);
+  json["run"].erase("autocast");
+  json["run"].erase("grad_scaler");
+  const auto earlier = trace_from_json(json.dump(), "t.json");
+  ASSERT_TRUE(earlier) << earlier.error().text();
+  EXPECT_EQ(earlier->run.autocast, "");
+  EXPECT_EQ(earlier->run.grad_scaler, "");
 }
 
 TEST(TraceJson, StepsInMicroBatchesAreTracesInOne) {
