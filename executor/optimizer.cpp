@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/optim/adam.h>
@@ -10,9 +11,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "executor/absent_storage.h"
+#include "executor/device/host_work.h"
 #include "executor/step_driver.h"
 
 namespace stowage::executor {
@@ -31,6 +34,14 @@ std::size_t row_of(const std::vector<NamedTensor>& parameters, const at::Tensor&
 }
 
 // As the first step would make it.
+// The piece of state "PARAMETER.what".
+const at::Tensor& piece(const HostTensors& tensors, const std::string& what) {
+  for (const NamedTensor& each : tensors.state) {
+    if (each.name.ends_with("." + what)) return each.tensor;
+  }
+  TORCH_CHECK(false, "stowage: the optimizer has no state '", what, "' on the host");
+}
+
 template <class ParamState>
 std::unique_ptr<ParamState> adam_state(at::Tensor exp_avg, at::Tensor exp_avg_sq) {
   auto state = std::make_unique<ParamState>();
@@ -40,12 +51,44 @@ std::unique_ptr<ParamState> adam_state(at::Tensor exp_avg, at::Tensor exp_avg_sq
   return state;
 }
 
+// PyTorch's own step on tensors of the host, with the options and the count of `own`.
+template <class Torch, class Options, class ParamState>
+void adam_on_host(Torch& own, ParamState& own_state, const HostTensors& tensors, at::Tensor weights,
+                  const at::Tensor& gradient) {
+  const auto& options = static_cast<const Options&>(own.param_groups().front().options());
+  Torch twin({weights}, options);
+  auto state = adam_state<ParamState>(piece(tensors, "exp_avg"), piece(tensors, "exp_avg_sq"));
+  state->step(own_state.step());
+  ParamState& counted = *state;
+  twin.state()[weights.unsafeGetTensorImpl()] = std::move(state);
+  weights.mutable_grad() = gradient;
+  twin.step();
+  weights.mutable_grad().reset();
+  own_state.step(counted.step());
+}
+
 // One parameter after the other, each between the driver's events.
 class OneByOne : public Optimizer {
  public:
   void step() final {
+    StepDriver* const current = driver();
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (parameters_[i].tensor.grad().defined()) step_of(i);
+      const at::Tensor& tensor = parameters_[i].tensor;
+      if (!tensor.grad().defined()) continue;
+      if (current == nullptr || !current->updates_elsewhere(tensor)) step_of(i);
+    }
+  }
+
+  [[nodiscard]] std::vector<NamedTensor> state() const final {
+    std::vector<NamedTensor> state;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) add_state(i, state);
+    return state;
+  }
+
+  void update_through_host(const std::vector<at::Tensor>& parameters) final {
+    for (const at::Tensor& each : parameters) {
+      const std::size_t own = row_of(parameters_, each);
+      if (own < parameters_.size()) through_host_[own] = true;
     }
   }
 
@@ -53,31 +96,67 @@ class OneByOne : public Optimizer {
     const at::Tensor& tensor = parameters_[parameter].tensor;
     StepDriver* const current = driver();
     if (current != nullptr) current->parameter_update(UpdateEvent::begin, tensor);
-    update(parameter);
-    is_updated_[parameter] = true;
+    through_host_[parameter] ? host_update(parameter) : update(parameter);
+    is_updated_[parameter] = 1;
     if (current != nullptr) current->parameter_update(UpdateEvent::end, tensor);
+  }
+
+  void step_on_host(std::size_t parameter, const HostTensors& tensors) final {
+    update_on_host(parameter, tensors);
+    is_updated_[parameter] = 1;
   }
 
   [[nodiscard]] std::vector<NamedTensor> written_state() const final {
     std::vector<NamedTensor> written = state();
     std::erase_if(written, [&](const NamedTensor& each) {
       const NamedTensor* const owner = owner_of_state(each.name, parameters_);
-      return !is_updated_[static_cast<std::size_t>(owner - parameters_.data())];
+      return is_updated_[static_cast<std::size_t>(owner - parameters_.data())] == 0;
     });
     return written;
   }
 
  protected:
   explicit OneByOne(std::vector<NamedTensor> parameters)
-      : parameters_(std::move(parameters)), is_updated_(parameters_.size(), false) {}
+      : parameters_(std::move(parameters)),
+        through_host_(parameters_.size()),
+        is_updated_(parameters_.size()) {}
 
   // A piece of state that no plan has given a home is made as ever.
   virtual void update(std::size_t parameter) = 0;
+  virtual void update_on_host(std::size_t parameter, const HostTensors& tensors) = 0;
+  // Appends the state of one, as far as there is some.
+  virtual void add_state(std::size_t parameter, std::vector<NamedTensor>& state) const = 0;
+  // Ahead of an update on the host: the state is there, with memory.
+  virtual void prepare_state(std::size_t parameter) = 0;
 
   std::vector<NamedTensor> parameters_;
 
  private:
-  std::vector<bool> is_updated_;  // by parameter
+  // In the same form, which at home it has as well.
+  static at::Tensor on_host(const at::Tensor& tensor) {
+    at::Tensor host = at::empty_strided(tensor.sizes(), tensor.strides(),
+                                        tensor.options().device(at::kCPU).requires_grad(false));
+    return host.copy_(tensor);
+  }
+
+  void host_update(std::size_t parameter) {
+    const at::NoGradGuard no_graph;
+    prepare_state(parameter);
+    std::vector<NamedTensor> state;
+    add_state(parameter, state);
+    at::Tensor weights = parameters_[parameter].tensor;
+    const HostWorkGuard host_work;
+    HostTensors tensors{on_host(weights), on_host(weights.grad()), {}};
+    for (const NamedTensor& each : state) {
+      tensors.state.push_back({each.name, on_host(each.tensor)});
+    }
+    step_on_host(parameter, tensors);
+    weights.copy_(tensors.weights);
+    for (std::size_t i = 0; i < state.size(); ++i) state[i].tensor.copy_(tensors.state[i].tensor);
+  }
+
+  std::vector<bool> through_host_;        // by parameter
+  std::vector<std::uint8_t> is_updated_;  // by parameter
 };
 
 // One of PyTorch's optimizers a parameter: the same ops in the same order as one for all of them.
@@ -92,11 +171,22 @@ class TorchOptimizer : public OneByOne {
     }
   }
 
-  [[nodiscard]] std::vector<NamedTensor> state() const override { return {}; }
   void make_state(const std::vector<NamedTensor>& /*parameters*/) override {}
+
+  void update_on_host(std::size_t parameter, const HostTensors& tensors) override {
+    const auto& options =
+        static_cast<const Options&>(torch_[parameter]->param_groups().front().options());
+    at::Tensor weights = tensors.weights;
+    Torch twin({weights}, options);
+    weights.mutable_grad() = tensors.gradient;
+    twin.step();
+    weights.mutable_grad().reset();
+  }
 
  protected:
   void update(std::size_t parameter) override { torch_[parameter]->step(); }
+  void add_state(std::size_t /*parameter*/, std::vector<NamedTensor>& /*state*/) const override {}
+  void prepare_state(std::size_t /*parameter*/) override {}
 
   std::vector<std::unique_ptr<Torch>> torch_;  // by parameter
 };
@@ -138,20 +228,6 @@ class AdamOptimizer final : public TorchOptimizer<Torch, Options> {
  public:
   using TorchOptimizer<Torch, Options>::TorchOptimizer;
 
-  [[nodiscard]] std::vector<NamedTensor> state() const override {
-    std::vector<NamedTensor> result;
-    for (std::size_t i = 0; i < this->parameters_.size(); ++i) {
-      const NamedTensor& parameter = this->parameters_[i];
-      const auto& states = this->torch_[i]->state();
-      const auto found = states.find(parameter.tensor.unsafeGetTensorImpl());
-      if (found == states.end()) continue;
-      const auto& state = static_cast<const ParamState&>(*found->second);
-      result.push_back({parameter.name + ".exp_avg", state.exp_avg()});
-      result.push_back({parameter.name + ".exp_avg_sq", state.exp_avg_sq()});
-    }
-    return result;
-  }
-
   void make_state(const std::vector<NamedTensor>& parameters) override {
     for (const NamedTensor& each : parameters) {
       const std::size_t own = row_of(this->parameters_, each.tensor);
@@ -164,6 +240,14 @@ class AdamOptimizer final : public TorchOptimizer<Torch, Options> {
     }
   }
 
+  void update_on_host(std::size_t parameter, const HostTensors& tensors) override {
+    auto& states = this->torch_[parameter]->state();
+    const auto found = states.find(this->parameters_[parameter].tensor.unsafeGetTensorImpl());
+    TORCH_CHECK(found != states.end(), "stowage: the optimizer has no state yet");
+    adam_on_host<Torch, Options>(*this->torch_[parameter], static_cast<ParamState&>(*found->second),
+                                 tensors, tensors.weights, tensors.gradient);
+  }
+
  protected:
   void update(std::size_t parameter) override {
     const at::NoGradGuard no_graph;
@@ -171,6 +255,21 @@ class AdamOptimizer final : public TorchOptimizer<Torch, Options> {
     const auto found = states.find(this->parameters_[parameter].tensor.unsafeGetTensorImpl());
     if (found != states.end()) make_moments(static_cast<const ParamState&>(*found->second));
     TorchOptimizer<Torch, Options>::update(parameter);
+  }
+  void add_state(std::size_t parameter, std::vector<NamedTensor>& state) const override {
+    const NamedTensor& of = this->parameters_[parameter];
+    const auto& states = this->torch_[parameter]->state();
+    const auto found = states.find(of.tensor.unsafeGetTensorImpl());
+    if (found == states.end()) return;
+    const auto& own = static_cast<const ParamState&>(*found->second);
+    state.push_back({of.name + ".exp_avg", own.exp_avg()});
+    state.push_back({of.name + ".exp_avg_sq", own.exp_avg_sq()});
+  }
+  void prepare_state(std::size_t parameter) override {
+    make_state({this->parameters_[parameter]});
+    const auto& states = this->torch_[parameter]->state();
+    make_moments(static_cast<const ParamState&>(
+        *states.at(this->parameters_[parameter].tensor.unsafeGetTensorImpl())));
   }
 };
 
@@ -180,21 +279,6 @@ class MasterOptimizer final : public OneByOne {
  public:
   MasterOptimizer(std::vector<NamedTensor> parameters, const Options& options)
       : OneByOne(std::move(parameters)), options_(options), masters_(parameters_.size()) {}
-
-  [[nodiscard]] std::vector<NamedTensor> state() const override {
-    std::vector<NamedTensor> result;
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      const Master& master = masters_[i];
-      if (master.torch == nullptr) continue;
-      const auto& state = static_cast<const ParamState&>(
-          *master.torch->state().at(master.weights.unsafeGetTensorImpl()));
-      const std::string& name = parameters_[i].name;
-      result.push_back({name + ".master", master.weights});
-      result.push_back({name + ".exp_avg", state.exp_avg()});
-      result.push_back({name + ".exp_avg_sq", state.exp_avg_sq()});
-    }
-    return result;
-  }
 
   void make_state(const std::vector<NamedTensor>& parameters) override {
     for (const NamedTensor& each : parameters) {
@@ -206,6 +290,18 @@ class MasterOptimizer final : public OneByOne {
       take(own, weights, unmade_zeros(each, at::kFloat, ".exp_avg"),
            unmade_zeros(each, at::kFloat, ".exp_avg_sq"));
     }
+  }
+
+  void update_on_host(std::size_t parameter, const HostTensors& tensors) override {
+    Master& own = masters_[parameter];
+    TORCH_CHECK(own.torch != nullptr, "stowage: the optimizer has no state yet");
+    const at::Tensor& master = piece(tensors, "master");
+    auto& state =
+        static_cast<ParamState&>(*own.torch->state().at(own.weights.unsafeGetTensorImpl()));
+    adam_on_host<Torch, Options>(*own.torch, state, tensors, master,
+                                 tensors.gradient.to(at::kFloat));
+    at::Tensor rounded = tensors.weights;
+    rounded.copy_(master);
   }
 
  private:
@@ -229,18 +325,38 @@ class MasterOptimizer final : public OneByOne {
         adam_state<ParamState>(std::move(exp_avg), std::move(exp_avg_sq));
   }
 
+  void add_state(std::size_t parameter, std::vector<NamedTensor>& state) const override {
+    const Master& master = masters_[parameter];
+    if (master.torch == nullptr) return;
+    const auto& own = static_cast<const ParamState&>(
+        *master.torch->state().at(master.weights.unsafeGetTensorImpl()));
+    const std::string& name = parameters_[parameter].name;
+    state.push_back({name + ".master", master.weights});
+    state.push_back({name + ".exp_avg", own.exp_avg()});
+    state.push_back({name + ".exp_avg_sq", own.exp_avg_sq()});
+  }
+
+  void prepare_state(std::size_t parameter) override {
+    make_state({parameters_[parameter]});
+    give_memory_to(masters_[parameter], parameters_[parameter].tensor);
+  }
+
+  static void give_memory_to(Master& master, const at::Tensor& parameter) {
+    if (is_unmade(master.weights)) {
+      give_memory(master.weights);
+      master.weights.copy_(parameter);
+    }
+    make_moments(static_cast<const ParamState&>(
+        *master.torch->state().at(master.weights.unsafeGetTensorImpl())));
+  }
+
   // All state is made ahead of the first temporary, which may have its size.
   void update(std::size_t i) override {
     const at::NoGradGuard no_graph;
     const at::Tensor& parameter = parameters_[i].tensor;
     Master& master = masters_[i];
     if (master.torch != nullptr) {
-      if (is_unmade(master.weights)) {
-        give_memory(master.weights);
-        master.weights.copy_(parameter);
-      }
-      make_moments(static_cast<const ParamState&>(
-          *master.torch->state().at(master.weights.unsafeGetTensorImpl())));
+      give_memory_to(master, parameter);
     } else {
       at::Tensor weights = at::empty_like(parameter, parameter.options().dtype(at::kFloat));
       weights.copy_(parameter);

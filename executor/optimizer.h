@@ -13,14 +13,31 @@
 
 namespace stowage::executor {
 
+// What a parameter, its gradient and its state are on the host, each in its form; the state by its
+// names in Optimizer::state().
+struct HostTensors {
+  at::Tensor weights;
+  at::Tensor gradient;
+  std::vector<NamedTensor> state;
+};
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   // Updates every parameter that has a gradient, in order, between the driver's
-  // parameter_update() events. The first call makes the state.
+  // parameter_update() events, but for those that the driver says are updated elsewhere. The first
+  // call makes the state.
   virtual void step() = 0;
   // Likewise one of them, whose gradient is there, by its row in make_optimizer().
   virtual void step_of(std::size_t parameter) = 0;
+  // The same arithmetic on these in their place, by the row in make_optimizer(). The state has to
+  // exist (make_state()). May run on another thread than the others, for one parameter at a time
+  // and beside nothing else of that parameter's.
+  virtual void step_on_host(std::size_t parameter, const HostTensors& tensors) = 0;
+  // From now on step() and step_of() update these with step_on_host(): gradient, weights and state
+  // are copied to the host, updated there and copied back. What a plan that has the host update
+  // them is compared with, bit by bit on any device.
+  virtual void update_through_host(const std::vector<at::Tensor>& parameters) = 0;
   // "PARAMETER.exp_avg", "PARAMETER.exp_avg_sq", with masters "PARAMETER.master" ahead of these;
   // empty before the first step and for sgd.
   [[nodiscard]] virtual std::vector<NamedTensor> state() const = 0;

@@ -87,6 +87,17 @@ void PlannedGradients::store(StayId stay, StepReport& report) {
   StorageHolder::store(stay, report);
 }
 
+PlannedGradients::AtHome PlannedGradients::at_home(StayId stay) const {
+  const std::size_t index = storage_of(stay);
+  const at::Tensor gradient = streamed().bound(index);
+  for (const NamedTensor& each : gradients_[index].parameters) {
+    if (!each.tensor.grad().is_same(gradient)) continue;
+    return {each.tensor, streamed().at_home(index, gradient), streamed().last_store(index)};
+  }
+  TORCH_CHECK(false, "stowage: the gradient of ", gradients_[index].parameters.front().name,
+              " was exchanged before the host could update with it");
+}
+
 void PlannedGradients::drop_stale() {
   for (std::size_t i = 0; i < gradients_.size(); ++i) {
     const at::Tensor bound = streamed().bound(i);

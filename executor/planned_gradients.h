@@ -35,6 +35,13 @@ class PlannedGradients final : public StorageHolder {
   void begin() { adopt(); }
   // Throws c10::Error where the parameter has no gradient of the recorded size.
   void store(StayId stay, StepReport& report) override;
+  // What its last store() takes home, there: whose gradient it is, and the copy.
+  struct AtHome {
+    at::Tensor parameter;
+    at::Tensor gradient;
+    CopyTicket store;
+  };
+  [[nodiscard]] AtHome at_home(StayId stay) const;
   void leave_plan() override { materialise(); }
   // Those that their parameters still have, as StorageHolder has it; the others are given up.
   void materialise();

@@ -103,8 +103,20 @@ Result<PlannedOptimizerState> PlannedOptimizerState::create(
   for (std::size_t i = 0; i < streamed.size(); ++i) {
     const NamedTensor* const owner = owner_of_state(streamed[i].tensors.front().name, parameters);
     planned.of_parameter_.emplace(owner->tensor.unsafeGetTensorImpl(), i);
+    planned.tensors_.push_back(streamed[i].tensors);
   }
   return planned;
+}
+
+std::vector<NamedTensor> PlannedOptimizerState::at_home(const at::Tensor& parameter) const {
+  std::vector<NamedTensor> state;
+  const auto [begin, end] = of_parameter_.equal_range(parameter.unsafeGetTensorImpl());
+  for (auto each = begin; each != end; ++each) {
+    for (const NamedTensor& piece : tensors_[each->second]) {
+      state.push_back({piece.name, streamed().at_home(each->second, piece.tensor)});
+    }
+  }
+  return state;
 }
 
 void PlannedOptimizerState::note_update(const at::Tensor& parameter) {

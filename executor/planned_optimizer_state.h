@@ -32,10 +32,14 @@ class PlannedOptimizerState final : public StorageHolder {
   // The optimizer is about to write the state of this parameter.
   void note_update(const at::Tensor& parameter);
 
+  // All of it that the schedule has a home for, there.
+  [[nodiscard]] std::vector<NamedTensor> at_home(const at::Tensor& parameter) const;
+
  private:
   using StorageHolder::StorageHolder;
 
   std::unordered_multimap<const at::TensorImpl*, std::size_t> of_parameter_;  // storages
+  std::vector<std::vector<NamedTensor>> tensors_;                             // by storage
 };
 
 }  // namespace stowage::executor

@@ -45,12 +45,23 @@ class PlannedParameters final : public StorageHolder {
   void check_present(std::int32_t index) const {
     if (index >= 0) streamed().check_present(static_cast<std::size_t>(index));
   }
+  // Of the trace's storages; none: it is no recorded parameter.
+  [[nodiscard]] StorageId row_of(const at::Tensor& parameter) const {
+    const auto found = rows_.find(parameter.unsafeGetTensorImpl());
+    return found == rows_.end() ? StorageId() : found->second;
+  }
   // One number for a storage, however often it was loaded; -1 = memory that is not the device's.
   [[nodiscard]] std::int64_t serial_of(const at::Tensor& tensor) const;
   // The optimizer is about to write it.
   void note_update(const at::Tensor& parameter) {
     const std::int32_t index = index_of(parameter);
     if (index >= 0) streamed().mark_dirty(static_cast<std::size_t>(index));
+  }
+  // A streamed parameter at home, where the host is about to update it. Precondition: it is away.
+  [[nodiscard]] at::Tensor update_at_home(const at::Tensor& parameter) {
+    const auto index = static_cast<std::size_t>(index_of(parameter));
+    streamed().rewritten_at_home(index);
+    return streamed().at_home(index, parameter);
   }
   // What is wrong with an update of `parameter` where one of `expected` was recorded; empty = right
   // or not known.

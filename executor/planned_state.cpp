@@ -52,7 +52,13 @@ PlannedStep::State::State(Device& device, std::shared_ptr<const Trace> trace,
       parameters_(std::move(parameters)),
       optimizer_state_(std::move(optimizer_state)),
       gradients_(std::move(gradients)),
-      saved_(device_, *trace_, schedule_, arena_.data(), options_) {
+      saved_(device_, *trace_, schedule_, arena_.data(), options_),
+      update_of_(schedule_.tenants.size()),
+      host_updates_(device) {
+  for (const simulator::Tenant& tenant : schedule_.tenants) {
+    if (tenant.kind != &simulator::kParameter || !tenant.is_updated_at_home) continue;
+    updated_on_host_.insert(tenant.storage.value);
+  }
   if (skipped_) skipping_program_.emplace(skipped_->step.trace(), skipped_->schedule);
   for (const simulator::Tenant& tenant : schedule_.tenants) {
     TenantHolder* holder = nullptr;
@@ -72,6 +78,7 @@ void PlannedStep::State::drop_all() {
 
 void PlannedStep::State::begin() {
   const TurnLine::Place place(line_, next_turn(), TurnLine::Failures::dropped);
+  host_updates_.drop();
   drop_all();
   bool was_active = false;
   {
@@ -136,6 +143,7 @@ Result<StepReport> PlannedStep::State::end() {
     run(AnchorKind::step_end, 0, Side::before);
     run(AnchorKind::step_end, 0, Side::after);
   }
+  host_updates_.wait_for_all();
   report_.memory = device_.memory();
   finish(/*streamed_stays=*/report_.on_plan);
   if (was_on_plan && !report_.on_plan && options_.off_plan == OffPlan::refuse) {
@@ -167,6 +175,7 @@ void PlannedStep::State::finish(bool streamed_stays) {
   chains_.end();
   device_.end_step();
   device_.end_setup();  // a run from a trace that was saved records nothing
+  host_updates_.drop();
   drop_all();
   const auto put_away = [&](StorageHolder& holder) {
     report_.unplanned_stored_bytes += streamed_stays ? holder.end() : holder.abort();
@@ -531,11 +540,35 @@ void PlannedStep::State::reach(AnchorKind kind, std::size_t ordinal) {
   memory_->reach(program_.event(kind, ordinal));
 }
 
+bool PlannedStep::State::updates_elsewhere(const at::Tensor& parameter) const {
+  if (updated_on_host_.empty()) return false;
+  return updated_on_host_.contains(parameters_.row_of(parameter).value);
+}
+
+void PlannedStep::State::update_on_host(StayId gradient) {
+  const PlannedGradients::AtHome home = gradients_.at_home(gradient);
+  HostTensors tensors{parameters_.update_at_home(home.parameter), home.gradient,
+                      optimizer_state_.at_home(home.parameter)};
+  const std::uint64_t number = host_updates_.submit(
+      home.store, [this, parameter = home.parameter, tensors = std::move(tensors)] {
+        options_.update_on_host(parameter, tensors);
+      });
+  const StorageId row = parameters_.row_of(home.parameter);
+  for (std::size_t t = 0; t < schedule_.tenants.size(); ++t) {
+    const simulator::Tenant& tenant = schedule_.tenants[t];
+    if (tenant.kind == &simulator::kParameter && tenant.storage == row) update_of_[t] = number;
+  }
+}
+
 void PlannedStep::State::execute(const simulator::Instruction& instruction) {
   const StayId stay = instruction.stay;
-  TenantHolder& holder = *holders_[schedule_.stays[stay.index()].tenant.index()];
+  const TenantId tenant = schedule_.stays[stay.index()].tenant;
+  TenantHolder& holder = *holders_[tenant.index()];
   switch (instruction.action) {
+    case Action::update:
+      return update_on_host(stay);
     case Action::load:
+      host_updates_.wait(update_of_[tenant.index()]);
       return holder.load(stay, report_);
     case Action::await:
       return holder.await(stay);

@@ -16,12 +16,14 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "executor/chain_runs.h"
 #include "executor/gradient_hooks.h"
 #include "executor/host_copy.h"
 #include "executor/host_pool.h"
+#include "executor/host_update_thread.h"
 #include "executor/kept_tensor.h"
 #include "executor/older_memory.h"
 #include "executor/planned_gradients.h"
@@ -69,6 +71,7 @@ class PlannedStep::State final : public SegmentHost,
   void backward_event(bool begins);
   void parameter_update(UpdateEvent event, const at::Tensor& parameter);
   void skip_update();
+  [[nodiscard]] bool updates_elsewhere(const at::Tensor& parameter) const;
   void gradient_accumulated(const at::Tensor& parameter);
   void materialise();      // parameters
   void materialise_all();  // and optimizer state and gradients
@@ -134,6 +137,8 @@ class PlannedStep::State final : public SegmentHost,
   // The step has come to that event, as its memory is told.
   void reach(simulator::AnchorKind kind, std::size_t ordinal);
   void execute(const simulator::Instruction& instruction);
+  // The host updates the parameter of that gradient, beside what follows.
+  void update_on_host(StayId gradient);
   void leave_plan();
   // The bytes of a `planned` saved tensor, on the device, as a view.
   at::Tensor load(const Packed& packed, const Claim& claim);
@@ -191,8 +196,12 @@ class PlannedStep::State final : public SegmentHost,
   PlannedOptimizerState optimizer_state_;
   PlannedGradients gradients_;
   SavedTenants saved_;
-  std::vector<TenantHolder*> holders_;  // by tenant
-  StepReport report_;                   // but for what the cursor knows
+  // Of what the host updates: by tenant of a parameter the last one's number, 0 = done long ago.
+  std::vector<std::uint64_t> update_of_;
+  std::unordered_set<std::int32_t> updated_on_host_;  // rows of parameters
+  HostUpdateThread host_updates_;                     // ends ahead of what its work refers to
+  std::vector<TenantHolder*> holders_;                // by tenant
+  StepReport report_;                                 // but for what the cursor knows
   // It has left the plan, if from inside of an event's work: the rest of that is not done.
   bool has_left_ = false;
   // The last step has not put away what streams: it goes on, or the device failed at its end.

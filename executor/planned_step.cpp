@@ -144,6 +144,40 @@ Result<UnrolledTrace> unrolled_trace(std::shared_ptr<const Trace> recording,
                        std::shared_ptr<const Trace>(owner, &owner->second.trace())};
 }
 
+// What the host updates needs somebody who does it, one parameter a piece of memory.
+Status check_host_updates(const Device& device, const Trace& trace,
+                          const simulator::Schedule& schedule,
+                          const std::vector<NamedTensor>& parameters,
+                          const PlannedStepOptions& options) {
+  const auto refuse = [](const std::string& why, const char* hint) {
+    return Error{ErrorCode::bad_input, "the host cannot update parameters: " + why, "", "", hint};
+  };
+  const std::vector<StorageId> rows = parameter_rows(trace);
+  std::vector<StateStorage> storages;
+  for (const simulator::Tenant& tenant : schedule.tenants) {
+    if (tenant.kind != &simulator::kParameter || !tenant.is_updated_at_home) continue;
+    if (!options.update_on_host) {
+      return refuse(
+          "nobody says how as gradients arrive; an optimizer behind clipping or a gradient "
+          "scaler needs all of them first",
+          "let the optimizer stay on the device, or pass "
+          "PlannedStepOptions::update_on_host");
+    }
+    if (options.off_plan == OffPlan::offload_all) {
+      return refuse("a step that goes on off the plan has its gradients elsewhere",
+                    "run it without going on off the plan");
+    }
+    if (storages.empty()) storages = state_storages(device, parameters);
+    const auto row = std::find(rows.begin(), rows.end(), tenant.storage);
+    if (rows.size() != storages.size() || row == rows.end()) return Unit{};  // said elsewhere
+    const auto& tensors = storages[static_cast<std::size_t>(row - rows.begin())].tensors;
+    if (tensors.size() == 1) continue;
+    return refuse(tensors[0].name + " and " + tensors[1].name + " lie in the same memory",
+                  "let the optimizer of their layer stay on the device");
+  }
+  return Unit{};
+}
+
 LeftBehind& left_behind() {
   static auto* const all = new LeftBehind;
   return *all;
@@ -193,6 +227,9 @@ Result<std::unique_ptr<PlannedStep>> PlannedStep::create(Device& device,
   if (Status status = check_parameters(schedule, parameters); !status) return status.error();
   if (Status status = check_dtypes(*trace, schedule); !status) return status.error();
   if (Status status = check_filled(*trace, schedule, options.off_plan); !status) {
+    return status.error();
+  }
+  if (Status status = check_host_updates(device, *trace, schedule, parameters, options); !status) {
     return status.error();
   }
   Result<HostArena> arena = device.host_arena(schedule.host_bytes);
@@ -309,6 +346,10 @@ void PlannedStep::primitive_op_end(const at::RecordFunction& op) {
 
 void PlannedStep::skip_update() {
   state_->skip_update();
+}
+
+bool PlannedStep::updates_elsewhere(const at::Tensor& parameter) {
+  return state_->updates_elsewhere(parameter);
 }
 
 void PlannedStep::abort_step() {

@@ -29,6 +29,7 @@
 #include "executor/device/device.h"
 #include "executor/device/host_arena.h"
 #include "executor/model.h"
+#include "executor/optimizer.h"
 #include "executor/step_driver.h"
 #include "simulator/schedule/schedule.h"
 #include "simulator/step/structure.h"
@@ -52,6 +53,10 @@ struct PlannedStepOptions {
   // Empty: there is none.
   std::function<std::vector<NamedTensor>(const std::vector<NamedTensor>& parameters)>
       optimizer_state{};
+  // Updates a parameter on the host with these, on a thread of the executor's, where the schedule
+  // has the host do it (simulator::Action::update): the same arithmetic as the optimizer's, which
+  // leaves such a parameter out (StepDriver::updates_elsewhere()).
+  std::function<void(const at::Tensor& parameter, const HostTensors& tensors)> update_on_host{};
   // Fill host slots with 0xff bytes (NaN) when they are given up, so that a stale read shows.
   bool poison_host = false;
   // Fill the buffers of loads likewise before their copy, so that a read ahead of it shows.
@@ -114,7 +119,9 @@ class PlannedStep final : public StepDriver {
   // first update; whatever else the step does behind it is as recorded. The period without the
   // update is part of what create() proves. Throws c10::Error where the recording has no update
   // that can be left out, or it has begun.
+  // With updates on the host likewise: they begin as gradients arrive.
   void skip_update() override;
+  [[nodiscard]] bool updates_elsewhere(const at::Tensor& parameter) override;
   // Ends the step and removes the driver. Error: the step ended before the schedule did (only
   // with OffPlan::refuse; nothing is lost, its results are right). What look_ahead()
   // takes for a moment counts in the device's peaks, not in the report's.

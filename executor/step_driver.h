@@ -54,6 +54,9 @@ class StepDriver {
   // Around the optimizer's update of one parameter that has a gradient. After an exception inside
   // there is no end.
   virtual void parameter_update(UpdateEvent event, const at::Tensor& parameter) = 0;
+  // Whether this parameter's update is done elsewhere by the plan, so that the optimizer leaves it
+  // out (without the two events above).
+  [[nodiscard]] virtual bool updates_elsewhere(const at::Tensor& /*parameter*/) { return false; }
   // In the place of all of them, when the step's gradients are of no use.
   virtual void skip_update() {}
   // Where what the step allocates lies; null: where the device's allocator puts it.

@@ -4,6 +4,7 @@
 #include <c10/core/StorageImpl.h>
 #include <c10/core/TensorImpl.h>
 #include <c10/util/Exception.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <exception>
@@ -394,10 +395,29 @@ void StreamedStorages::check_present(std::size_t index) const {
 at::Tensor StreamedStorages::value(const at::Tensor& tensor) const {
   const std::int32_t index = index_of(tensor);
   if (index < 0 || is_present(static_cast<std::size_t>(index))) return tensor;
-  std::byte* const begin = entries_[static_cast<std::size_t>(index)].slot +
-                           tensor.storage_offset() * static_cast<std::int64_t>(tensor.itemsize());
+  return at_home(static_cast<std::size_t>(index), tensor);
+}
+
+at::Tensor StreamedStorages::at_home(std::size_t index, const at::Tensor& tensor) const {
+  std::byte* const begin =
+      entries_[index].slot + tensor.storage_offset() * static_cast<std::int64_t>(tensor.itemsize());
   return at::from_blob(begin, tensor.sizes(), tensor.strides(),
                        at::TensorOptions(tensor.scalar_type()));
+}
+
+void StreamedStorages::rewritten_at_home(std::size_t index) {
+  Entry& entry = entries_[index];
+  STOWAGE_ASSERT(entry.place == Place::absent);
+  for (const Member& member : entry.members) {
+    torch::autograd::impl::bump_version(member.tensor);
+  }
+  note_clean(entry);
+}
+
+std::vector<at::Tensor> StreamedStorages::members(std::size_t index) const {
+  std::vector<at::Tensor> tensors;
+  for (const Member& member : entries_[index].members) tensors.push_back(member.tensor);
+  return tensors;
 }
 
 }  // namespace stowage::executor

@@ -133,6 +133,16 @@ class StreamedStorages {
   // The tensor itself while it is present, else a CPU tensor over its slot: not to be written,
   // valid until the next load. Precondition: it has a home; copies are done (Device::synchronize).
   [[nodiscard]] at::Tensor value(const at::Tensor& tensor) const;
+  // A CPU tensor in the form of `tensor`, which lies in this storage, over its slot: for who
+  // updates it there. Precondition: it has a home.
+  [[nodiscard]] at::Tensor at_home(std::size_t index, const at::Tensor& tensor) const;
+  // Its slot is being given other bytes: versions are raised, as of a write, and the slot has them.
+  // Precondition: absent.
+  void rewritten_at_home(std::size_t index);
+  // The last start_store().
+  [[nodiscard]] CopyTicket last_store(std::size_t index) const { return entries_[index].store; }
+  // The tensors of a storage, as they were given; empty where bind() gives them.
+  [[nodiscard]] std::vector<at::Tensor> members(std::size_t index) const;
   // Of all copies since it was made, where the slots lie in one arena.
   [[nodiscard]] const ArenaUse& arena_use() const { return arena_use_; }
 

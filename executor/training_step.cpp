@@ -223,6 +223,20 @@ TrainingStep::state_maker() {
   };
 }
 
+std::function<void(const at::Tensor&, const HostTensors&)> TrainingStep::host_updater() {
+  if (!optimizer_ || grad_scaler_ || clip_ > 0) return {};
+  return [this](const at::Tensor& parameter, const HostTensors& tensors) {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (parameters_[i].tensor.is_same(parameter)) return optimizer_->step_on_host(i, tensors);
+    }
+    TORCH_CHECK(false, "stowage: the host is to update what is no parameter of the optimizer");
+  };
+}
+
+void TrainingStep::update_through_host(const std::vector<at::Tensor>& parameters) {
+  if (optimizer_) optimizer_->update_through_host(parameters);
+}
+
 std::vector<NamedTensor> TrainingStep::buffers() const {
   std::vector<NamedTensor> all = model_->buffers();
   if (!grad_scaler_) return all;

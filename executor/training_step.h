@@ -90,6 +90,12 @@ class TrainingStep {
   // no step has yet (Optimizer::make_state). The step outlives it.
   [[nodiscard]] std::function<std::vector<NamedTensor>(const std::vector<NamedTensor>& parameters)>
   state_maker();
+  // For PlannedStepOptions::update_on_host; empty where updates begin behind the last gradient
+  // only, since that decides about them (clipping, a gradient scaler). The step outlives it.
+  [[nodiscard]] std::function<void(const at::Tensor& parameter, const HostTensors& tensors)>
+  host_updater();
+  // The optimizer's (Optimizer::update_through_host).
+  void update_through_host(const std::vector<at::Tensor>& parameters);
   // What else lives from step to step: inputs, buffers, state of the optimizer.
   [[nodiscard]] std::vector<at::Tensor> older_tensors() const;
 

@@ -43,7 +43,7 @@ Climber::Climber(const simulator::StepIndex& index, PlanRequest request, const S
       effort_(effort_for(index)),
       base_({std::shared_ptr<void>(), &index}, {}, request_) {}
 
-Climb Climber::solve(Bytes point, Nanoseconds bound) {
+Climb Climber::solve(const SearchPoint& point, Nanoseconds bound) {
   Climb climb{point, &base_, {}, {}, {}};
   solve_in(climb, bound);
   if (!has_structures() || (climb.step && *climb.step <= bound)) return climb;
@@ -80,7 +80,7 @@ StructureSearch* Climber::search_like(const StructureSearch& other) {
   return like_.back().second.get();
 }
 
-void Climber::solve_from(const PolicyRules& rules, Bytes point) {
+void Climber::solve_from(const PolicyRules& rules, const SearchPoint& point) {
   policies().emplace_back(rules);
   Climb climb{point, &base_, {}, {}, {}};
   start_from_policies(climb);
@@ -115,17 +115,18 @@ StructureSearch::Effort Climber::long_search(const StructureSearch& in) const {
 
 void Climber::solve_in(Climb& climb, Nanoseconds bound) {
   StructureSearch& in = *climb.in;
-  if (in.floor().bytes > climb.point) return;
+  if (in.floor().bytes > climb.point.bytes) return;
   in.evaluator().begin(best_.spent, best_.step());
   StructureSearch::Effort effort = long_search(in);
   effort.seed.choices = climb.choices;
-  StructureSearch::Found found = in.solve(climb.point, bound, effort);
+  if (climb.point.is_on_alive) effort.peak = StructureSearch::Peak::alive;
+  StructureSearch::Found found = in.solve(climb.point.bytes, bound, effort);
   best_.spent.add(in.evaluator().spent());
   if (found.step) {
     climb.step = found.step;
     climb.choices = found.candidates.back().choices;
   }
-  best_.offer(in, std::move(found));
+  offer(in, climb.point, std::move(found));
 }
 
 // From the best of these to better neighbours.
@@ -142,7 +143,7 @@ void Climber::climb_structures(Climb& climb, std::vector<StructurePool::Members>
   for (auto each = climb.likely.rbegin(); each != climb.likely.rend(); ++each) {
     if (best_.offer(*each->first, std::move(each->second))) break;
   }
-  solve_in(climb, shortest_step(climb.in->footprints(), climb.point));
+  solve_in(climb, shortest_step(climb.in->footprints(), climb.point.bytes));
 }
 
 std::vector<StructurePool::Members> Climber::neighbours(const Climb& climb) const {
@@ -158,7 +159,8 @@ void Climber::start_from_policies(Climb& climb) {
     const std::optional<Nanoseconds> below =
         best_.answer() ? std::optional(best_.step()) : std::optional<Nanoseconds>();
     const Candidate* const plan = policy.plan(recording, request_, below, best_.spent);
-    if (plan == nullptr || policy.peak() > climb.point) continue;
+    if (plan == nullptr) continue;
+    if ((climb.point.is_on_alive ? plan->peak : policy.peak()) > climb.point.bytes) continue;
     const bool is_better = !climb.step || plan->result.step_ns < *climb.step;
     if (!best_.within_host_budget(plan->result)) continue;
     if (!is_better && best_.answer() && !plan->better_than(best_.answer()->candidate)) continue;
@@ -176,7 +178,7 @@ void Climber::start_from_policies(Climb& climb) {
   climb.in = best;
   climb.members.clear();
   climb.choices.clear();
-  solve_in(climb, shortest_step(best->footprints(), climb.point));
+  solve_in(climb, shortest_step(best->footprints(), climb.point.bytes));
 }
 
 // A short search in each, at once, from the set of the best by now; one that is better is that
@@ -210,10 +212,11 @@ SearchSeed Climber::seed_of(const StructureSearch& in, const Climb& from) {
 void Climber::take(Short& each, const Climb& from, Climb& climb) {
   StructureSearch& in = **each.search;
   in.evaluator().begin(best_.spent, {});
-  StructureSearch::Found found =
-      in.solve(from.point, each.shortest,
-               {kShortQuota * effort_, kShortRounds, climb.step, seed_of(in, from), false},
-               std::move(each.found));
+  StructureSearch::Found found = in.solve(
+      from.point.bytes, each.shortest,
+      {kShortQuota * effort_, kShortRounds, climb.step, seed_of(in, from),
+       from.point.is_on_alive ? StructureSearch::Peak::alive : StructureSearch::Peak::likely},
+      std::move(each.found));
   best_.spent.add(in.evaluator().spent());
   if (found.step) {
     const StructureSearch::Found::Counted& best = found.candidates.back();
@@ -224,6 +227,13 @@ void Climber::take(Short& each, const Climb& from, Climb& climb) {
     climb.likely.emplace_back(&in, best.candidate);
   }
   if (in.evaluator().likely_is_exact()) best_.offer(in, std::move(found));
+}
+
+void Climber::offer(StructureSearch& in, const SearchPoint& point, StructureSearch::Found found) {
+  if (!point.is_on_alive) return best_.offer(in, std::move(found));
+  for (StructureSearch::Found::Counted& each : found.candidates) {
+    best_.offer(in, std::move(each.candidate));
+  }
 }
 
 // Those that found something, the shortest step first.
@@ -249,11 +259,11 @@ void Climber::estimate(Short& of, const Climb& from, std::int64_t quota) const {
     search = std::move(made).value();
   }
   search->evaluator().begin(best_.spent, {});
-  if (search->floor().bytes > from.point) return;
-  of.shortest = shortest_step(search->footprints(), from.point, kFewPositions);
+  if (search->floor().bytes > from.point.bytes) return;
+  of.shortest = shortest_step(search->footprints(), from.point.bytes, kFewPositions);
   if (from.step && of.shortest >= *from.step) return;
-  of.found =
-      search->estimate(from.point, of.shortest, {quota, kShortRounds, {}, seed_of(*search, from)});
+  of.found = search->estimate(from.point.bytes, of.shortest,
+                              {quota, kShortRounds, {}, seed_of(*search, from)});
   if (of.found) of.step = of.found->candidate.result.step_ns;
 }
 

@@ -20,9 +20,17 @@
 
 namespace stowage::planner {
 
+// A budget that is searched for, which need not be the one asked for.
+struct SearchPoint {
+  Bytes bytes = 0;
+  // It is on what is alive. Where the budget asked for is on the pages of planned memory, what is
+  // found counts as far as its pages keep that.
+  bool is_on_alive = false;
+};
+
 // The best by now for one budget.
 struct Climb {
-  Bytes point = 0;
+  SearchPoint point{};
   StructureSearch* in = nullptr;
   StructurePool::Members members;
   std::vector<Choice> choices;      // none were found: empty
@@ -48,12 +56,12 @@ class Climber {
 
   // Offers the best plans for one budget, which depend on that alone, whatever the one asked for,
   // and answers with the best. `bound` is of that budget, and ends it.
-  Climb solve(Bytes point, Nanoseconds bound);
+  Climb solve(const SearchPoint& point, Nanoseconds bound);
   // The same, for little: from the best of another one, for which less was allowed, in the
   // structure of that; far from the bound also in its neighbours.
   void solve_from(const Climb& climb, Nanoseconds bound);
   // From the plan of these rules.
-  void solve_from(const PolicyRules& rules, Bytes point);
+  void solve_from(const PolicyRules& rules, const SearchPoint& point);
 
   // Of all that was looked into: that with the lowest peak.
   [[nodiscard]] StructureSearch& tightest();
@@ -78,6 +86,7 @@ class Climber {
   void start_from_policies(Climb& climb);
   void take_best(const std::vector<StructurePool::Members>& all, Climb& climb);
   void take(Short& each, const Climb& from, Climb& climb);
+  void offer(StructureSearch& in, const SearchPoint& point, StructureSearch::Found found);
   void keep_best(std::vector<Short>& round, std::size_t most);
   void estimate(Short& of, const Climb& from, std::int64_t quota) const;
   [[nodiscard]] bool is_longer(const StructurePool::Members& members,

@@ -33,7 +33,8 @@ StorageClass class_of(Moves what) {
 simulator::Movement stays_of(const simulator::StepIndex& index, const std::vector<bool>& streams,
                              Moves what, Choice choice) {
   if (what == Moves::optimizer_state) {
-    return simulator::optimizer_state_stays(index, {.state_streams = streams});
+    return simulator::optimizer_state_stays(index,
+                                            {.state_streams = streams, .updated_on_host = {}});
   }
   if (what == Moves::gradients) return simulator::gradient_stays(index, {.at_home = streams});
   simulator::ParameterDecisions streaming;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "planner/applied_file.h"
 #include "planner/best_plan.h"
@@ -12,6 +13,7 @@
 #include "planner/structure_pool.h"
 #include "planner/structure_search.h"
 #include "simulator/lowering/lowering.h"
+#include "simulator/machine/rest_gain.h"
 #include "simulator/placement/placement.h"
 #include "simulator/plan/gradient_rules.h"
 #include "simulator/plan/optimizer_rules.h"
@@ -294,9 +296,9 @@ class Planner {
     return status;
   }
 
-  // The best plans for one budget: without gradients that leave, then with them in the structure
+  // The best plans for one point: without gradients that leave, then with them in the structure
   // that was best, or in any where nothing was found.
-  void solve(Bytes point, Nanoseconds bound) {
+  void solve(const SearchPoint& point, Nanoseconds bound) {
     ++best_.grid_points;
     const Climb without = without_.solve(point, bound);
     if (!with_gradients_ || (without.step && *without.step <= bound)) return;
@@ -312,36 +314,49 @@ class Planner {
     offer_tight(without_.base());
     if (with_gradients_) offer_tight(with_gradients_->base());
     out_.search.candidates = all().base().space().candidates();
-    solve(budget, out_.lower_bound_step);
-    const bool is_placed = request_.placement == simulator::PlacementMode::planned;
-    if (!best_.answer() && is_placed && !best_.over()) {
-      solve(budget - budget / kRestsOfPages, out_.lower_bound_step);
-    }
+    solve({budget}, out_.lower_bound_step);
     if (!best_.reached(out_.lower_bound_step)) offer_rivals();
+    search_below({budget}, resident, /*since=*/0);
+    // Nor is a plan slower than on what is alive in as much memory as its pages may take beside it.
+    if (request_.placement == simulator::PlacementMode::planned &&
+        request_.budget_on == PeakKind::reserved) {
+      const SearchPoint alive{budget / kRestsOfPages * (kRestsOfPages - 1), true};
+      const std::int64_t since = best_.spent.evaluations;
+      search_at(alive);
+      search_below(alive, out_.resident.peak_active, since);
+    }
+    if (!best_.answer() && any_structure_ && !best_.over()) try_chain_schedule(budget);
+  }
+
+  // False: no plan within this budget, or a smaller one, is faster than the best, or the search is
+  // over.
+  bool search_at(const SearchPoint& point) {
+    if (point.bytes < out_.floor.bytes || best_.over()) return false;
+    const Nanoseconds bound = shortest_step(bounding(), point.bytes);
+    if (best_.reached(bound)) return false;
+    solve(point, bound);
+    return true;
+  }
+
+  // The points below one that every larger one has too. `since`: the evaluations ahead of that one.
+  void search_below(const SearchPoint& top, Bytes resident, std::int64_t since) {
     const std::int64_t parts =
         pool_.empty() ? kGridParts
                       : kGridPartsWithStructures * (effort_for(index_) == kMostEffort ? 4 : 1);
-    for (std::int64_t part = parts; part-- > 0;) {
+    for (std::int64_t part = parts; part-- > 1;) {
       const Bytes point = grid_budget(resident, part, parts);
-      if (point >= budget) continue;
-      if (point < out_.floor.bytes || best_.over()) break;
-      // No plan within this budget, or a smaller one, is faster.
-      const Nanoseconds bound = shortest_step(bounding(), point);
-      if (best_.reached(bound)) break;
-      solve(point, bound);
+      if (point < top.bytes && !search_at({point, top.is_on_alive})) break;
     }
-    if (!pool_.empty()) look_again(budget);
-    if (!best_.answer() && any_structure_ && !best_.over()) try_chain_schedule(budget);
+    if (!pool_.empty() && best_.spent.evaluations - since <= kEndedSoon) look_again(top);
   }
 
   // A climb that ended soon and far from the bound may have begun at the wrong start: in less
   // memory it takes another way.
-  void look_again(Bytes budget) {
-    const Bytes point = budget - budget / kLookAgainIn;
-    if (!best_.answer() || best_.spent.evaluations > kEndedSoon) return;
-    if (point < out_.floor.bytes || best_.over()) return;
+  void look_again(const SearchPoint& top) {
+    const Bytes point = top.bytes - top.bytes / kLookAgainIn;
+    if (!best_.answer() || point < out_.floor.bytes || best_.over()) return;
     const Nanoseconds bound = shortest_step(bounding(), point);
-    if (best_.step() - bound > bound / kFarFromBound) solve(point, bound);
+    if (best_.step() - bound > bound / kFarFromBound) solve({point, top.is_on_alive}, bound);
   }
 
   // Takes a step for each layer, so that it comes last.
@@ -349,7 +364,7 @@ class Planner {
     const PolicyBudget within{budget, request_.budget_on};
     const auto rules = policy_rules(index_, "checkpoint:schedule=optimal", within, &pool_);
     if (!rules || !admits(request_.allowed, *rules)) return;
-    all().solve_from(*rules, budget);
+    all().solve_from(*rules, {budget});
   }
 
   void offer_tight(StructureSearch& in) {
@@ -427,7 +442,15 @@ class Planner {
                     request_.created};
     const Result<simulator::Step> step = simulator::unroll(index_.step().recording(), plan);
     if (!step) return step.error();
-    return step->segments().empty() ? predict(index_) : predict(simulator::StepIndex(*step));
+    const bool is_recorded = step->segments().empty() && step->host_updates().empty();
+    if (is_recorded) return predict(index_);
+    const simulator::StepIndex index(*step);
+    if (!step->host_updates().empty()) {  // the device does less than all plans without them do
+      const Ppm boost = simulator::rest_gain(index.trace().calibration).boost;
+      const Wide least = Wide{index.compute_until().back()} * kPpm / boost;
+      out_.lower_bound_step = std::min(out_.lower_bound_step, static_cast<Nanoseconds>(least));
+    }
+    return predict(index);
   }
 
   Status predict(const simulator::StepIndex& index) {

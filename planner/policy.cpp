@@ -31,6 +31,7 @@ const std::vector<Entry>& entries() {
       {builtin::torchtune_info(), builtin::torchtune_rules},
       {builtin::thunder_info(), builtin::thunder_rules},
       {builtin::fairscale_info(), nullptr, builtin::fairscale_rules},
+      {builtin::zero_offload_info(), builtin::zero_offload_rules},
       {builtin::checkpoint_info(), nullptr, builtin::checkpoint_rules},
       {builtin::selective_info(), builtin::selective_rules},
       {{"auto", "The planner: the fastest plan that it finds within the budget", {}}, nullptr},

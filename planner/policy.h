@@ -47,7 +47,7 @@ struct PolicyBudget {
 };
 
 // All of them in the order of listing: resident, save_on_cpu, layerwise, torchtune, thunder,
-// fairscale, checkpoint, selective, auto.
+// fairscale, zero_offload, checkpoint, selective, auto.
 [[nodiscard]] const std::vector<PolicyInfo>& policies();
 
 // "torchtune:stash=5,min_bytes=1KiB" -> "torchtune".

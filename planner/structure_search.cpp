@@ -67,8 +67,7 @@ StructureSearch::Found StructureSearch::solve(Bytes budget, Nanoseconds shortest
     if (!solution) break;
     const Nanoseconds step = solution->candidate.result.step_ns;
     if (effort.below && step >= *effort.below) break;
-    const Bytes peak = effort.is_exact ? evaluator_.exact_peak(solution->candidate)
-                                       : evaluator_.likely_peak(solution->candidate);
+    const Bytes peak = peak_of(solution->candidate, effort.peak);
     found.candidates.push_back(
         {std::move(solution->candidate), peak, std::move(solution->choices)});
     if (peak <= budget) {
@@ -78,6 +77,18 @@ StructureSearch::Found StructureSearch::solve(Bytes budget, Nanoseconds shortest
     within -= peak - budget;
   }
   return found;
+}
+
+Bytes StructureSearch::peak_of(const Candidate& candidate, Peak peak) const {
+  switch (peak) {
+    case Peak::exact:
+      return evaluator_.exact_peak(candidate);
+    case Peak::likely:
+      return evaluator_.likely_peak(candidate);
+    case Peak::alive:
+      return candidate.peak;
+  }
+  return candidate.peak;
 }
 
 std::vector<Choice> StructureSearch::choices_like(const StructureSearch& other,

@@ -46,12 +46,15 @@ class StructureSearch {
   // The plan that holds the fewest bytes.
   [[nodiscard]] std::optional<Candidate> tight_plan();
 
+  // What is held against the budget: the exact counter that it is on, the likely one
+  // (Evaluator::likely_peak), or what is alive, whichever counter it is on.
+  enum class Peak : std::uint8_t { exact, likely, alive };
   struct Effort {
     std::int64_t quota = 0;  // evaluations a round
     int rounds = 6;
     std::optional<Nanoseconds> below{};  // only steps shorter than that matter
     SearchSeed seed{};
-    bool is_exact = true;  // else peaks are likely ones (Evaluator::likely_peak)
+    Peak peak = Peak::exact;
   };
   struct Found {
     struct Counted {
@@ -62,8 +65,8 @@ class StructureSearch {
     std::vector<Counted> candidates;  // one a round
     std::optional<Nanoseconds> step;  // of the last one, when that is within the budget
   };
-  // The best plans for one budget: while the exact counter is above it, the search is repeated with
-  // that much less. Depends on the budget given alone. `shortest` ends it when it is reached.
+  // The best plans for one budget: while the peak is above it, the search is repeated with that
+  // much less. Depends on the budget given alone. `shortest` ends it when it is reached.
   [[nodiscard]] Found solve(Bytes budget, Nanoseconds shortest, const Effort& effort) {
     return solve(budget, shortest, effort, estimate(budget, shortest, effort));
   }
@@ -82,6 +85,8 @@ class StructureSearch {
                                                  const std::vector<Choice>& choices) const;
 
  private:
+  [[nodiscard]] Bytes peak_of(const Candidate& candidate, Peak peak) const;
+
   // A movable in every structure: the recorded storage and its pass, or -1 and the layer.
   using Key = std::pair<std::int64_t, std::int64_t>;
 

@@ -127,6 +127,8 @@ class StorageStories::Planned {
           return_of(each.stay).gone = gone_[each.stay.index()];
         }
         break;
+      case simulator::Action::update:
+        break;
     }
   }
 

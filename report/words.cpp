@@ -129,9 +129,21 @@ std::string optimizer_line(const Trace& trace, const simulator::Plan& plan) {
   for (std::size_t s = 0; s < decisions->state_streams.size(); ++s) {
     if (decisions->state_streams[s]) layers.insert(layer_of[s]);
   }
-  if (layers.empty()) return "";
-  return "Optimizer state of " + count_of(static_cast<std::int64_t>(layers.size()), "layer") +
-         " streams, on the device only for its update.\n";
+  const std::vector<LayerId> updated_in = simulator::layers_of_updated_parameters(trace);
+  std::set<LayerId> on_host;
+  for (std::size_t s = 0; s < decisions->updated_on_host.size(); ++s) {
+    if (decisions->updated_on_host[s]) on_host.insert(updated_in[s]);
+  }
+  std::string text;
+  if (!layers.empty()) {
+    text += "Optimizer state of " + count_of(static_cast<std::int64_t>(layers.size()), "layer") +
+            " streams, on the device only for its update.\n";
+  }
+  if (!on_host.empty()) {
+    text += "Parameters of " + count_of(static_cast<std::int64_t>(on_host.size()), "layer") +
+            " are updated on the host, as their gradients arrive.\n";
+  }
+  return text;
 }
 
 std::string gradients_line(const Trace& trace, const simulator::Plan& plan) {

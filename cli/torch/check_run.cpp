@@ -112,6 +112,7 @@ Result<MeasuredRun> run_steps(const RunRequest& request, std::int64_t steps,
   if (!plan_file) return measure(**session, nullptr, options);
   options_of_plan.older = (*session)->step().older_tensors();
   options_of_plan.optimizer_state = (*session)->step().state_maker();
+  options_of_plan.update_on_host = (*session)->step().host_updater();
   Result<std::unique_ptr<executor::PlannedStep>> planned = executor::PlannedStep::create(
       (*session)->device(), trace, schedule, (*session)->step().parameters(), options_of_plan);
   if (!planned) return planned.error();

@@ -177,6 +177,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
   run.used_bytes = device.used_bytes();
   summarize(run, course);
   run.facts = facts_of(session);
+  if (!options.updated_on_host.empty()) run.facts["updated on the host"] = options.updated_on_host;
   run.warnings = device.warnings();
   run.other_allocator = device.other_allocator();
   return run;

@@ -78,6 +78,8 @@ struct MeasureOptions {
   std::int64_t dumped_steps = 0;  // the first so many steps go into `dump`
   int dump_descriptor = -1;
   Bytes most_dumped_bytes = executor::TensorDumpWriter::kMostBytes;  // of a step, not as digests
+  // Which parameters the host updates, where the device would compute something else; empty: none.
+  std::string updated_on_host;
   // The session's, where they run offloaded; only without a plan.
   profiler::OffloadedSteps* offloaded = nullptr;
 };

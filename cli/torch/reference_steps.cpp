@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/torch/session.h"
+#include "executor/planned_parameters.h"
 #include "profiler/torch/offloaded_steps.h"
 #include "simulator/replay/replay.h"
 #include "simulator/step/step_index.h"
@@ -20,12 +21,18 @@ Bytes bounded_peak(const simulator::ReplayResult& resident) {
   return std::max(resident.peak_requested, resident.peak_active);
 }
 
+std::optional<Bytes> memory_for_tensors(const Environment& device) {
+  if (device.device_memory <= 0) return std::nullopt;
+  return device.device_memory - device.context_bytes;
+}
+
 Result<MeasuredRun> run_offloaded(Session& session, const TooLarge& why, MeasureOptions options) {
-  session.set_memory_limit(why.limit);
+  const Bytes limit = memory_for_tensors(session.environment()).value_or(why.limit);
+  session.set_memory_limit(limit);
   options.course = {.steps = std::max<std::int64_t>(1, options.dumped_steps)};
   Result<MeasuredRun> run = guarded([&]() -> Result<MeasuredRun> {
     const Result<std::unique_ptr<profiler::OffloadedSteps>> steps =
-        profiler::OffloadedSteps::create(session.device(), session.functions(), why.limit);
+        profiler::OffloadedSteps::create(session.device(), session.functions(), limit);
     if (!steps) return steps.error();
     options.offloaded = steps->get();
     return measure(session, nullptr, options);
@@ -37,16 +44,43 @@ Result<MeasuredRun> run_offloaded(Session& session, const TooLarge& why, Measure
   Error error = std::move(run).error();
   if (error.code == ErrorCode::condition) {
     error.message = "the reference, with everything offloaded, runs " + error.message;
-    error.hint = "verify where the device has more memory, or without --memory-limit";
+    error.hint = "verify where the device, or the machine, has more memory";
   }
   return error;
 }
 
+// The model's tensors of the recording's rows.
+Result<std::vector<at::Tensor>> host_updated_parameters(const PlanInputs& inputs,
+                                                        Session& session) {
+  const Result<const Trace*> recording =
+      simulator::recording_in_parts(*inputs.trace, inputs.structure.parts);
+  if (!recording) return recording.error();
+  const std::vector<StorageId> rows = executor::parameter_rows(**recording);
+  const std::vector<executor::StateStorage> storages =
+      executor::state_storages(session.device(), session.step().parameters());
+  std::vector<at::Tensor> tensors;
+  for (std::size_t i = 0; i < std::min(rows.size(), storages.size()); ++i) {
+    const std::vector<StorageId>& updated = inputs.structure.host_updates;
+    if (std::find(updated.begin(), updated.end(), rows[i]) == updated.end()) continue;
+    for (const executor::NamedTensor& each : storages[i].tensors) tensors.push_back(each.tensor);
+  }
+  return tensors;
+}
+
 }  // namespace
+
+std::string updated_on_host(const PlanInputs& inputs) {
+  std::string text;
+  if (inputs.request.device != "cuda") return text;
+  for (const StorageId parameter : inputs.structure.host_updates) {
+    text += (text.empty() ? "" : " ") + std::to_string(parameter.value);
+  }
+  return text;
+}
 
 Result<std::optional<TooLarge>> too_large(const PlanInputs& inputs, const Environment& device,
                                           std::optional<Bytes> limit) {
-  if (!limit && device.device_memory > 0) limit = device.device_memory - device.context_bytes;
+  if (!limit) limit = memory_for_tensors(device);
   if (!limit) return std::optional<TooLarge>();
   simulator::Structure in_parts;
   in_parts.parts = inputs.structure.parts;
@@ -63,6 +97,12 @@ Result<MeasuredRun> run_reference_steps(const PlanInputs& inputs, std::optional<
                                         MeasureOptions options) {
   Result<std::unique_ptr<Session>> session = Session::create(inputs.request);
   if (!session) return session.error();
+  const bool updates_on_host = !inputs.structure.host_updates.empty();
+  if (updates_on_host && !(*session)->device().torch_device().is_cpu()) {
+    Result<std::vector<at::Tensor>> parameters = host_updated_parameters(inputs, **session);
+    if (!parameters) return std::move(parameters).error();
+    (*session)->step().update_through_host(*parameters);
+  }
   const Result<std::optional<TooLarge>> why = too_large(inputs, (*session)->environment(), limit);
   if (!why) return why.error();
   if (!*why) return measure(**session, nullptr, options);

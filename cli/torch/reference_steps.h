@@ -17,9 +17,15 @@ namespace stowage::cli {
                                                         const Environment& device,
                                                         std::optional<Bytes> limit);
 
+// Which parameters the plan has the host update, for MeasureOptions; empty on a CPU, where that is
+// the same arithmetic.
+[[nodiscard]] std::string updated_on_host(const PlanInputs& inputs);
+
 // Runs the request's steps without the plan: everything kept, with no limit, or, where they are
-// too_large(), everything offloaded and within the limit; then only those that are dumped are run,
-// since their times do not count. Errors: those of Session::create() and measure().
+// too_large(), everything offloaded and within the device's memory, or, where nobody knows how much
+// that is, the limit; then only those that are dumped are run, since their times do not count. What
+// the plan has the host update is updated there (executor::Optimizer::update_through_host). Errors:
+// those of Session::create() and measure().
 [[nodiscard]] Result<MeasuredRun> run_reference_steps(const PlanInputs& inputs,
                                                       std::optional<Bytes> limit,
                                                       MeasureOptions options);

@@ -61,6 +61,7 @@ Result<MeasuredRun> run_planned(const PlanInputs& inputs, const RunArguments& ru
   planned.structure = inputs.structure;
   planned.older = (*session)->step().older_tensors();
   planned.optimizer_state = (*session)->step().state_maker();
+  planned.update_on_host = (*session)->step().host_updater();
   if (run.off_plan) planned.off_plan = executor::OffPlan::offload_all;
   Result<std::unique_ptr<executor::PlannedStep>> plan =
       executor::PlannedStep::create((*session)->device(), inputs.trace, inputs.schedule,
@@ -143,6 +144,7 @@ int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
     if (digests) options.most_dumped_bytes = executor::TensorDumpWriter::kAlwaysDigests;
     options.dumped_steps = dump_descriptor ? dumped.value_or(0) : 0;
     options.dump_descriptor = static_cast<int>(dump_descriptor.value_or(-1));
+    options.updated_on_host = updated_on_host(*inputs);
     const auto measured = [&]() -> Result<MeasuredRun> {
       if (*mode == "planned") return run_planned(*inputs, run, options);
       if (*mode == "reference") return run_reference_steps(*inputs, run.memory_limit, options);

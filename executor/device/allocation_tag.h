@@ -1,5 +1,5 @@
-// Which allocations are the executor's own: a mark on the thread that allocates. The only
-// thread-local state of the executor, and it never outlives one call of the allocator.
+// Which allocations are the executor's own: a mark on the thread that allocates. It never outlives
+// one call of the allocator.
 #pragma once
 
 #include <cstdint>

@@ -133,6 +133,10 @@ void CpuDevice::wait_blocking(CopyTicket ticket) {
   wait(ticket);
 }
 
+void CpuDevice::wait_elsewhere(CopyTicket ticket) {
+  static_cast<void>(lane(ticket.lane).wait(ticket.number));
+}
+
 void CpuDevice::synchronize() {
   d2h_.drain();
   h2d_.drain();

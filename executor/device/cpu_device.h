@@ -61,6 +61,7 @@ class CpuDevice final : public Device {
   void copy_on_compute(void* destination, const void* source, Bytes bytes) override;
   void fill_on_compute(void* destination, std::byte value, Bytes bytes) override;
   void wait_blocking(CopyTicket ticket) override;
+  void wait_elsewhere(CopyTicket ticket) override;
   void synchronize_compute() override {}  // whatever was issued is done
   void synchronize() override;
   void time_stalls(bool /*timed*/) override {}

@@ -170,6 +170,8 @@ class Device {
   virtual void fill_on_compute(void* destination, std::byte value, Bytes bytes) = 0;
   // The CPU waits until the copy is done (CopyMode::blocking).
   virtual void wait_blocking(CopyTicket ticket) = 0;
+  // Some other thread than those of the step waits until the copy is done; no stall. Thread-safe.
+  virtual void wait_elsewhere(CopyTicket ticket) = 0;
   // The CPU waits for the compute issued so far, and not for copies on lanes.
   virtual void synchronize_compute() = 0;
   // The CPU waits for everything.

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "executor/device/allocation_tag.h"
+#include "executor/device/host_work.h"
 #include "executor/device/live_list.h"
 
 namespace stowage::executor {
@@ -19,6 +20,17 @@ constexpr std::size_t kAlignment = 64;
 // PyTorch's own sits at priority 0. Ties replace, so a lower number would do; a higher one keeps
 // libraries that register theirs later with the default priority from replacing ours.
 constexpr std::uint8_t kPriority = 100;
+
+void free_host_memory(void* data) {
+  std::free(data);
+}
+
+c10::DataPtr host_memory(std::size_t bytes) {
+  void* data = nullptr;
+  TORCH_CHECK_WITH(OutOfMemoryError, posix_memalign(&data, kAlignment, bytes) == 0,
+                   "the host cannot allocate ", bytes, " bytes");
+  return {data, data, free_host_memory, c10::Device(c10::DeviceType::CPU)};
+}
 
 TrackedAllocator* g_allocator = nullptr;  // set once, before the first block exists
 
@@ -50,6 +62,7 @@ Result<TrackedAllocator*> TrackedAllocator::install() {
 c10::DataPtr TrackedAllocator::allocate(std::size_t bytes) {
   const c10::Device cpu(c10::DeviceType::CPU);
   if (bytes == 0) return {nullptr, nullptr, raw_deleter(), cpu};
+  if (is_host_work()) return host_memory(bytes);
   constexpr auto kMost = static_cast<std::size_t>(std::numeric_limits<Bytes>::max() / 2);
   const Bytes size = static_cast<Bytes>(std::min(bytes, kMost));
 

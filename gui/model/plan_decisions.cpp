@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "simulator/step/device_updates.h"
 #include "simulator/step/plan_structure.h"
 #include "simulator/step/segment_row.h"
 #include "simulator/step/unroll.h"
@@ -68,6 +69,7 @@ simulator::Structure structure_of(const Trace& recording, const PlanDecisions& d
     if (!decisions.saved_is(SavedId(i), Decision::recompute)) continue;
     structure.ops.push_back(recording.string(recording.saved.site[i]));
   }
+  structure.host_updates = simulator::host_updates(recording, decisions.optimizer.updated_on_host);
   return structure;
 }
 
@@ -89,6 +91,8 @@ Decisions in_step(const StepIndex& index, const PlanDecisions& decisions) {
   made.parameters = decisions.parameters;
   made.parameters.shard_of = column_in_step(index, decisions.parameters.shard_of, kResident);
   made.optimizer.state_streams = column_in_step(index, decisions.optimizer.state_streams, false);
+  made.optimizer.updated_on_host =
+      column_in_step(index, decisions.optimizer.updated_on_host, false);
   made.gradients.at_home = column_in_step(index, decisions.gradients.at_home, false);
   return made;
 }
@@ -127,6 +131,8 @@ PlanDecisions in_recording(const StepIndex& index, const LayerCalls& calls,
   made.parameters.shard_of = column_in_recording(index, decisions.parameters.shard_of, kResident);
   made.optimizer.state_streams =
       column_in_recording(index, decisions.optimizer.state_streams, false);
+  made.optimizer.updated_on_host =
+      column_in_recording(index, decisions.optimizer.updated_on_host, false);
   made.gradients.at_home = column_in_recording(index, decisions.gradients.at_home, false);
   return made;
 }

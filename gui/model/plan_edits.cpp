@@ -223,14 +223,20 @@ PlanDecisions with_state_streaming(const Trace& trace, const PlanDecisions& deci
   PlanDecisions changed = decisions;
   std::vector<bool>& streams = changed.optimizer.state_streams;
   if (streams.empty()) streams.assign(trace.storages.size(), false);
+  std::vector<bool>& on_host = changed.optimizer.updated_on_host;
   for (const StreamingLayer& layer : layers) {
+    for (const StorageId storage : layer.storages) {  // it is where it is wanted now
+      const StorageId owner = trace.storages.parameter[storage.index()];
+      if (!on_host.empty() && owner.valid()) on_host[owner.index()] = false;
+    }
     if (stream && state_streams(changed, layer)) continue;
     for (const StorageId storage : layer.storages) streams[storage.index()] = stream;
   }
   // As where no rule is about it.
   if (std::find(streams.begin(), streams.end(), true) == streams.end()) streams.clear();
   const std::vector<bool>& before = decisions.optimizer.state_streams;
-  const bool none_before = std::find(before.begin(), before.end(), true) == before.end();
+  const bool none_before = std::find(before.begin(), before.end(), true) == before.end() &&
+                           on_host == decisions.optimizer.updated_on_host;
   return streams.empty() && none_before ? decisions : changed;
 }
 

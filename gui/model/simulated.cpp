@@ -44,7 +44,7 @@ Result<Unrolled> unrolled(const TracePtr& trace, const PlanState& state,
       state.decisions ? Result<simulator::Structure>(structure_of(trace->trace, *state.decisions))
                       : simulator::structure_of(trace->trace, state.plan);
   if (!structure) return std::move(structure).error();
-  if (!structure->runs_again()) {
+  if (!structure->runs_again() && structure->host_updates.empty()) {
     return Unrolled{std::shared_ptr<const simulator::StepIndex>(trace, &trace->index), nullptr};
   }
   if (before && before->trace == trace && before->rows &&

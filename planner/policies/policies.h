@@ -48,6 +48,9 @@ struct Given {
 [[nodiscard]] Rules fairscale_rules(const simulator::StepIndex& index, const Options& options,
                                     const Given& given);
 
+[[nodiscard]] PolicyInfo zero_offload_info();
+[[nodiscard]] Rules zero_offload_rules(const simulator::StepIndex& index, const Options& options);
+
 [[nodiscard]] PolicyInfo selective_info();
 [[nodiscard]] Rules selective_rules(const simulator::StepIndex& index, const Options& options);
 

@@ -1,5 +1,6 @@
 #include "profiler/torch/offloaded_steps.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "executor/backward_thread.h"
@@ -8,9 +9,25 @@
 
 namespace stowage::profiler {
 
+namespace {
+
+// What ops have at a time does not grow with the device.
+constexpr Bytes kMostForOps = 24'000'000'000;
+
+// Saved tensors stay while no more than that is on the device.
+Bytes kept_below(Bytes limit) {
+  return limit - state_share(limit) - std::min(limit / 2, kMostForOps);
+}
+
+}  // namespace
+
 OffloadedSteps::OffloadedSteps(executor::Device& device, StepFunctions step,
-                               std::unique_ptr<StatePager> pager)
-    : device_(device), step_(std::move(step)), host_pool_(device), pager_(std::move(pager)) {
+                               std::unique_ptr<StatePager> pager, Bytes kept_below)
+    : device_(device),
+      step_(std::move(step)),
+      host_pool_(device),
+      pager_(std::move(pager)),
+      kept_below_(kept_below) {
   step_.prepare = {};
 }
 
@@ -21,18 +38,21 @@ Result<std::unique_ptr<OffloadedSteps>> OffloadedSteps::create(executor::Device&
   executor::take_backward_workspace(device.torch_device());
   PassOptions options;
   options.everything_offloaded = true;
-  options.memory_limit = memory_limit;
+  options.memory_limit = memory_limit > 0 ? memory_limit : device_memory(device);
   options.restores_state = false;
   options.trains = true;
   Result<std::unique_ptr<StatePager>> pager = make_pager(device, step, options);
   if (!pager) return pager.error();
-  return std::unique_ptr<OffloadedSteps>(
-      new OffloadedSteps(device, std::move(step), std::move(pager).value()));
+  return std::unique_ptr<OffloadedSteps>(new OffloadedSteps(
+      device, std::move(step), std::move(pager).value(), kept_below(options.memory_limit)));
 }
 
 Status OffloadedSteps::step() {
-  const RecordOptions recording{
-      .light = true, .host_pool = host_pool_, .again = {}, .pager = pager_.get()};
+  const RecordOptions recording{.light = true,
+                                .host_pool = host_pool_,
+                                .again = {},
+                                .pager = pager_.get(),
+                                .kept_below = kept_below_};
   const Result<RawPass> pass =
       observe(device_, step_, RecordMode::offload_all, /*index=*/0, recording);
   return pass ? Status(Unit{}) : Status(pass.error());

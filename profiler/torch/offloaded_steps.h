@@ -1,7 +1,7 @@
-// Training steps of which the device holds as little as it can: every saved tensor leaves at once,
-// model state comes when an op needs it, the CPU waits for each copy. No plan and no recording is
-// needed, and the results are those of the step with everything kept, to the bit: for a step that
-// does not fit the device, and must be compared with.
+// Training steps that do not fit the device: model state comes when an op needs it, saved tensors
+// leave at once where they would take what ops need, the CPU waits for each copy. No plan and no
+// recording is needed, and the results are those of the step with everything kept, to the bit: for
+// a step that must be compared with.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ namespace stowage::profiler {
 class OffloadedSteps {
  public:
   // Takes the step's model state, which stays on the host behind the last step. `memory_limit`: of
-  // the device, 0 = all that it has; a quarter of it is for model state. State that cannot leave
+  // the device, 0 = all that it has; a quarter of it is for model state, half of it or 24 GB for
+  // ops, and what is left for saved tensors that stay. State that cannot leave
   // (StatePager::create()) stays. The device outlives it. Errors: those of StatePager::create().
   [[nodiscard]] static Result<std::unique_ptr<OffloadedSteps>> create(executor::Device& device,
                                                                       StepFunctions step,
@@ -36,12 +37,14 @@ class OffloadedSteps {
       const std::vector<executor::NamedTensor>& tensors);
 
  private:
-  OffloadedSteps(executor::Device& device, StepFunctions step, std::unique_ptr<StatePager> pager);
+  OffloadedSteps(executor::Device& device, StepFunctions step, std::unique_ptr<StatePager> pager,
+                 Bytes kept_below);
 
   executor::Device& device_;
   StepFunctions step_;
   executor::HostPool host_pool_;
   std::unique_ptr<StatePager> pager_;  // may be null
+  Bytes kept_below_;
 };
 
 }  // namespace stowage::profiler

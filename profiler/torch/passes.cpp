@@ -41,19 +41,24 @@ std::vector<RawSetup> setup_of(const executor::Device& device, const StatePager*
 
 }  // namespace
 
+Bytes device_memory(const executor::Device& device) {
+  Environment environment;
+  device.describe(environment);
+  return environment.device_memory;
+}
+
+Bytes state_share(Bytes memory_limit) {
+  return memory_limit / 4;
+}
+
 Result<std::unique_ptr<StatePager>> make_pager(executor::Device& device, const StepFunctions& step,
                                                const PassOptions& options) {
   if (!options.everything_offloaded) return std::unique_ptr<StatePager>();
   if (step.make_state) step.make_state();
-  Bytes limit = options.memory_limit;
-  if (limit == 0) {
-    Environment environment;
-    device.describe(environment);
-    limit = environment.device_memory;
-  }
+  const Bytes limit = options.memory_limit > 0 ? options.memory_limit : device_memory(device);
   const RegisteredTensors known = step.registered();
   auto pager =
-      StatePager::create(device, known.parameters, known.optimizer_state, limit / 4,
+      StatePager::create(device, known.parameters, known.optimizer_state, state_share(limit),
                          options.trains ? StatePager::Zeros::are_trained : StatePager::Zeros::stay);
   if (pager && *pager != nullptr && options.restores_state) (*pager)->keep_until_restored();
   return pager;

@@ -78,6 +78,11 @@ struct ObservedPasses {
   std::vector<RawSetup> setup;
 };
 
+// All that it has; 0 = nobody knows.
+[[nodiscard]] Bytes device_memory(const executor::Device& device);
+// What of a limit model state has that comes and goes.
+[[nodiscard]] Bytes state_share(Bytes memory_limit);
+
 // For a step with everything offloaded: what its steps are observed with. Null where everything is
 // kept, and where model state cannot leave. Errors: StatePager::create(). restore() of a null one
 // does nothing.

@@ -489,6 +489,7 @@ SavedOrigin StepRecorder::origin_of(const at::Tensor& tensor) const {
 bool StepRecorder::leaves(const at::Tensor& tensor) const {
   if (mode_ != RecordMode::offload_all || !executor::is_plain(tensor)) return false;
   if (serial_of(tensor) < first_serial_) return false;
+  if (options_.kept_below > 0 && device_.memory().active < options_.kept_below) return false;
   const std::lock_guard lock(mutex_);
   return !pending_writes_.may_write(tensor);
 }

@@ -54,6 +54,8 @@ struct RecordOptions {
   // Has the model state of every step that is observed; outlives the recorder. Only with
   // RecordMode::offload_all.
   StatePager* pager = nullptr;
+  // Of RecordMode::offload_all: a saved tensor leaves only where the device holds as much as that.
+  Bytes kept_below = 0;
 };
 
 // Tensors whose class is known because somebody registered them. Gradients are found through the

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "simulator/hazards/happens_before.h"
 #include "simulator/schedule/departures.h"
+#include "simulator/schedule/host_updates.h"
 #include "simulator/schedule/tenant_kind.h"
 
 namespace stowage::simulator {
@@ -52,10 +54,12 @@ class AccessWalk {
     for (auto& period : fill_) period.resize(schedule.tenants.size());
     for (auto& period : read_) period.resize(schedule.stays.size());
     for (auto& period : write_) period.resize(schedule.stays.size());
+    for (auto& period : update_) period.resize(schedule.tenants.size());
     for (std::size_t i = 0; i < schedule.stays.size(); ++i) {
       if (!schedule.stays[i].is_made) continue;
       made_[schedule.tenant(StayId(i)).storage.index()].push_back(StayId(i));
     }
+    for (HostUpdate& each : host_updates(trace_, s_)) updates_of_[each.stay] = std::move(each);
     list_items();
   }
 
@@ -63,6 +67,7 @@ class AccessWalk {
     for (period_ = 0; period_ < kPeriods; ++period_) {
       begin_period();
       for (const Item& item : items_) step(item);
+      for (const Access& update : updates_) streams_.wait_for(update);  // the step's end does
     }
     check_host_slots();
     return std::move(hazards_);
@@ -198,12 +203,44 @@ class AccessWalk {
         if (stay_of(i.stay).is_stored) streams_.wait_for(state.store);
         if (leaves >= 0) leave(departures_[static_cast<std::size_t>(leaves)], i.anchor.event);
         break;
+      case Action::update:
+        update(i.stay, state, i.anchor.event);
+        break;
+    }
+  }
+
+  // The host reads the gradient's home and writes those of the parameter and of its state.
+  void update(StayId id, const StayState& state, EventId event) {
+    const TenantId gradient = stay_of(id).tenant;
+    const TenantState& of_gradient = tenants_[gradient.index()];
+    const Access access = streams_.on_stream_behind(host, state.store, event);
+    updates_.push_back(access);
+    update_[period_][gradient.index()] = access;
+    if (!state.store.happened || !state.stored || of_gradient.at_home != of_gradient.latest) {
+      report(HazardKind::load_before_store_finished, gradient, {}, event,
+             "the host updates with " + name(gradient) + at(event) + " before it is stored");
+    }
+    const HostUpdate& update = updates_of_.at(id);
+    std::vector<TenantId> all = update.state;
+    if (update.parameter.valid()) all.push_back(update.parameter);
+    for (const TenantId updated : all) {
+      TenantState& tenant = tenants_[updated.index()];
+      if (tenant.stay.valid() || tenant.at_home != tenant.latest) {
+        report(HazardKind::update_lost, updated, {}, event,
+               name(updated) + " is updated on the host" + at(event) +
+                   " while it is on the device, or newer there");
+      }
+      tenant.store = access;
+      tenant.at_home = ++tenant.latest;
+      update_[period_][updated.index()] = access;
     }
   }
 
   void load(StayId id, StayState& state, EventId event) {
     const Stay& stay = stay_of(id);
     TenantState& tenant = tenants_[stay.tenant.index()];
+    // Whoever issues it waits for the home's update.
+    if (tenant_of(stay.tenant).is_updated_at_home) streams_.wait_for(tenant.store);
     const Access access = copy(h2d, stay.load_mode, event);
     read_[period_][id.index()] = state.load = access;
     if (state.gone && !stay.wraps) {
@@ -364,6 +401,23 @@ class AccessWalk {
         if (runs_beside) report_overwritten(write, home, home);
       }
     }
+    check_update_of(home);
+  }
+
+  // Nor does a copy from or to a home run beside the host's update.
+  void check_update_of(TenantId home) {
+    for (const auto& period : update_) {
+      const Access& update = period[home.index()];
+      if (!update.happened) continue;
+      for (const StayId stay : index_.stays_of(home)) {
+        for (std::size_t p = 0; p < kPeriods; ++p) {
+          for (const Access& copy : {read_[p][stay.index()], write_[p][stay.index()]}) {
+            if (!copy.happened || ordered(copy, update) || ordered(update, copy)) continue;
+            report_overwritten(update, home, home);
+          }
+        }
+      }
+    }
   }
 
   void check_host_slots() {
@@ -400,10 +454,13 @@ class AccessWalk {
   std::vector<Item> items_;
   std::vector<StayState> states_;
   std::vector<TenantState> tenants_;
-  std::vector<std::vector<StayId>> made_;            // by storage
-  std::array<std::vector<Access>, kPeriods> fill_;   // by tenant: its first store
-  std::array<std::vector<Access>, kPeriods> write_;  // by stay: its store
-  std::array<std::vector<Access>, kPeriods> read_;   // by stay: its load
+  std::vector<std::vector<StayId>> made_;             // by storage
+  std::array<std::vector<Access>, kPeriods> fill_;    // by tenant: its first store
+  std::array<std::vector<Access>, kPeriods> write_;   // by stay: its store
+  std::array<std::vector<Access>, kPeriods> read_;    // by stay: its load
+  std::map<StayId, HostUpdate> updates_of_;           // by stay of a gradient
+  std::array<std::vector<Access>, kPeriods> update_;  // by tenant: the update that has its home
+  std::vector<Access> updates_;
   std::size_t period_ = 0;
   Streams streams_;
   std::vector<Hazard> hazards_;

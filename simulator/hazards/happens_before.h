@@ -15,9 +15,9 @@ namespace stowage::simulator {
 // What crosses the step's end is seen in the second of two periods.
 inline constexpr std::size_t kPeriods = 2;
 
-// The streams of an executor of today. A further one (a host that steps the optimizer) is a further
-// entry; nothing below knows how many there are.
-enum Stream : std::uint8_t { compute, d2h, h2d };
+// The streams of an executor; `host` is the thread that updates parameters there. A further one is
+// a further entry; nothing below knows how many there are.
+enum Stream : std::uint8_t { compute, d2h, h2d, host };
 inline constexpr std::size_t kMostStreams = 4;
 
 using VectorClock = std::array<std::int64_t, kMostStreams>;
@@ -49,6 +49,14 @@ class Streams {
   Access on_stream(std::uint8_t stream, EventId event) {
     VectorClock& last = clock_[stream];
     join(last, now());
+    ++last[stream];
+    return {stream, last, event, true};
+  }
+
+  // Work of a stream that waits for `first` and for its own earlier work, and for nothing else.
+  Access on_stream_behind(std::uint8_t stream, const Access& first, EventId event) {
+    VectorClock& last = clock_[stream];
+    join(last, first.clock);
     ++last[stream];
     return {stream, last, event, true};
   }

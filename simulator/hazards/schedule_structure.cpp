@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "simulator/schedule/host_updates.h"
 #include "simulator/schedule/tenant_kind.h"
 
 namespace stowage::simulator {
@@ -99,6 +100,7 @@ class StructureCheck {
     check_homes();
     check_served();
     check_order();
+    check_updates();
     for (std::size_t i = 0; i < s_.stays.size(); ++i) check_steps(StayId(i));
     for (std::size_t t = 0; t < s_.tenants.size(); ++t) {
       check_overlaps(TenantId(t));
@@ -267,6 +269,40 @@ class StructureCheck {
       if (index_.row_of(list[i].stay, list[i].action) == row) continue;
       report(std::string("second ") + name_of(list[i].action) + " of " + name(list[i].stay),
              tenant_of(list[i].stay), list[i].anchor.event);
+    }
+  }
+
+  // What is updated at home is so once, with all of its state.
+  void check_updates() {
+    std::vector<int> updated(s_.tenants.size());
+    for (const HostUpdate& update : host_updates(trace_, s_)) {
+      const Tenant& gradient = s_.tenants[update.gradient.index()];
+      const StorageId parameter = trace_.storages.parameter[gradient.storage.index()];
+      const std::int32_t store = index_.row_of(update.stay, Action::store);
+      if (!gradient.previous.valid() || store < 0 ||
+          index_.row_of(update.stay, Action::update) < store) {
+        report(name(update.stay) + " is no gradient that is stored ahead of the update",
+               update.gradient);
+      }
+      if (!update.parameter.valid()) {
+        report(name(update.gradient) + " updates a parameter that is not at home", update.gradient);
+        continue;
+      }
+      ++updated[update.parameter.index()];
+      for (const TenantId state : update.state) ++updated[state.index()];
+      std::size_t pieces = 0;
+      for (std::size_t s = 0; s < trace_.storages.size(); ++s) {
+        const bool is_state = trace_.storages.storage_class[s] == StorageClass::optimizer_state;
+        pieces += is_state && trace_.storages.parameter[s] == parameter ? 1 : 0;
+      }
+      if (pieces == update.state.size()) continue;
+      report(name(update.parameter) + " is updated on the host without all of its state",
+             update.parameter);
+    }
+    for (std::size_t t = 0; t < updated.size(); ++t) {
+      if (updated[t] == (s_.tenants[t].is_updated_at_home ? 1 : 0)) continue;
+      report(name(TenantId(t)) + " is updated on the host " + std::to_string(updated[t]) + " times",
+             TenantId(t));
     }
   }
 

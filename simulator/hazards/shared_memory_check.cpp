@@ -117,6 +117,8 @@ class MemoryWalk {
         if (stay.is_stored) streams_.wait_for(stores_[id.index()]);
         if (leaves >= 0) leave(leaves, event);
         break;
+      case Action::update:  // of host memory alone
+        break;
     }
   }
 

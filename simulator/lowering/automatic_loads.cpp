@@ -64,7 +64,10 @@ class LoadPass {
   void collect() {
     std::vector<PeriodPosition> last_evict(tenants_.size());  // of stays that serve no unpacks
     for (const PlacedStay& stay : stays_) {
-      if (!stay.serves_unpacks()) last_evict[stay.tenant.index()] = stay.evict;
+      // It comes back behind its update on the host, if there is one.
+      if (!stay.serves_unpacks()) {
+        last_evict[stay.tenant.index()] = std::max(stay.evict, stay.update);
+      }
     }
     copies_.reserve(stays_.size());
     for (std::size_t i = 0; i < stays_.size(); ++i) {

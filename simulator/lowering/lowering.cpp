@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "simulator/lowering/automatic_points.h"
@@ -12,6 +13,7 @@
 #include "simulator/lowering/tenant_makers.h"
 #include "simulator/lowering/touching_stays.h"
 #include "simulator/machine/link_model.h"
+#include "simulator/step/device_updates.h"
 #include "simulator/step/plan_structure.h"
 #include "simulator/step/unroll.h"
 
@@ -28,7 +30,8 @@ Result<Movement> saved_tensors(const StepIndex& index, const Decisions& decision
 
 Result<Movement> parameters(const StepIndex& index, const Decisions& decisions,
                             const std::vector<bool>& /*taken*/) {
-  Movement movement = parameter_stays(index, decisions.parameters);
+  Movement movement = parameter_stays(index, decisions.parameters,
+                                      HostUpdatePlaces(index, decisions.optimizer.updated_on_host));
   merge_touching(index, movement);
   return movement;
 }
@@ -42,7 +45,8 @@ Result<Movement> optimizer_state(const StepIndex& index, const Decisions& decisi
 
 Result<Movement> gradients(const StepIndex& index, const Decisions& decisions,
                            const std::vector<bool>& /*taken*/) {
-  Movement movement = gradient_stays(index, decisions.gradients);
+  Movement movement = gradient_stays(index, decisions.gradients,
+                                     HostUpdatePlaces(index, decisions.optimizer.updated_on_host));
   merge_touching(index, movement);
   return movement;
 }
@@ -114,7 +118,7 @@ void note_early_loads(Movement& movement) {
 }
 
 Error not_done_here(std::string pointer) {
-  return {ErrorCode::bad_input, "the plan computes again, which is not done here", "",
+  return {ErrorCode::bad_input, "the plan computes another step, which is not done here", "",
           std::move(pointer), "use stowage simulate, execute or verify, or leave it out"};
 }
 
@@ -139,15 +143,48 @@ std::span<const TenantMaker> tenant_makers() {
   return kTenantMakers;
 }
 
-Result<Lowering> lower(const StepIndex& index, const Decisions& decisions,
+namespace {
+
+// The same without updates on the host that are none there: the step has them, or has none of them.
+Result<Decisions> with_updates_of(const StepIndex& index, const Decisions& all,
+                                  std::vector<LoweringNote>& notes) {
+  Decisions decisions = all;
+  std::vector<bool>& updated = decisions.optimizer.updated_on_host;
+  const std::vector<StorageId>& on_host = index.step().host_updates();
+  const DeviceUpdates on_device(index);
+  for (std::size_t s = 0; s < updated.size(); ++s) {
+    if (!updated[s]) continue;
+    const StorageId recorded = index.step().origin(StorageId(s)).row;
+    if (std::find(on_host.begin(), on_host.end(), recorded) != on_host.end()) continue;
+    const std::string& reason = on_device.reason_to_stay(StorageId(s));
+    if (reason.empty()) return not_done_here("/optimizer");
+    notes.push_back({{}, "its update " + reason, StorageId(s)});
+    updated[s] = false;
+  }
+  return decisions;
+}
+
+}  // namespace
+
+Result<Lowering> lower(const StepIndex& index, const Decisions& all,
                        std::span<const TenantMaker> makers) {
   const Trace& trace = index.trace();
-  STOWAGE_ASSERT(decisions.parameters.shard_of.empty() ||
-                 decisions.parameters.shard_of.size() == trace.storages.size());
-  STOWAGE_ASSERT(decisions.optimizer.state_streams.empty() ||
-                 decisions.optimizer.state_streams.size() == trace.storages.size());
-  STOWAGE_ASSERT(decisions.gradients.at_home.empty() ||
-                 decisions.gradients.at_home.size() == trace.storages.size());
+  STOWAGE_ASSERT(all.parameters.shard_of.empty() ||
+                 all.parameters.shard_of.size() == trace.storages.size());
+  STOWAGE_ASSERT(all.optimizer.state_streams.empty() ||
+                 all.optimizer.state_streams.size() == trace.storages.size());
+  STOWAGE_ASSERT(all.optimizer.updated_on_host.empty() ||
+                 all.optimizer.updated_on_host.size() == trace.storages.size());
+  STOWAGE_ASSERT(all.gradients.at_home.empty() ||
+                 all.gradients.at_home.size() == trace.storages.size());
+  std::vector<LoweringNote> notes;
+  std::optional<Decisions> changed;
+  if (!all.optimizer.updated_on_host.empty()) {
+    Result<Decisions> found = with_updates_of(index, all, notes);
+    if (!found) return std::move(found).error();
+    changed = std::move(found).value();
+  }
+  const Decisions& decisions = changed ? *changed : all;
   std::vector<bool> taken(trace.storages.size(), false);
   std::vector<Movement> parts(makers.size());
   for (std::size_t i = makers.size(); i-- > 0;) {
@@ -165,7 +202,7 @@ Result<Lowering> lower(const StepIndex& index, const Decisions& decisions,
   }
   place_movement(index, decisions.budget, movement);
   note_early_loads(movement);
-  std::vector<LoweringNote> notes = std::move(movement.notes);
+  std::move(movement.notes.begin(), movement.notes.end(), std::back_inserter(notes));
   return Lowering{build_schedule(index, std::move(movement)), std::move(notes)};
 }
 

@@ -27,16 +27,19 @@ struct Span {
 
 class Maker {
  public:
-  Maker(const StepIndex& index, const TenantKind& kind, const ParameterDecisions& decisions)
+  // `updates`: where the host updates parameters.
+  Maker(const StepIndex& index, const TenantKind& kind, const ParameterDecisions& decisions,
+        const HostUpdatePlaces& updates)
       : index_(index),
         trace_(index.trace()),
         kind_(kind),
         decisions_(decisions),
+        updates_(updates),
         period_(period_of(index.event_count())) {}
 
   Movement run() && {
-    for (std::size_t s = 0; s < decisions_.shard_of.size(); ++s) {
-      if (decisions_.mode_of(StorageId(s)) == StreamMode::off) continue;
+    for (std::size_t s = 0; s < trace_.storages.size(); ++s) {
+      if (mode_of(StorageId(s)) == StreamMode::off) continue;
       const std::string& reason = index_.model_state_uses().reason_to_stay(StorageId(s));
       if (reason.empty()) {
         add_spans(StorageId(s));
@@ -54,6 +57,19 @@ class Maker {
   }
 
  private:
+  // Where the host's update of a parameter, or with a gradient, may start.
+  [[nodiscard]] PeriodPosition update_of(StorageId storage) const {
+    const bool is_parameter =
+        trace_.storages.storage_class[storage.index()] == StorageClass::parameter;
+    return is_parameter == (&kind_ == &kParameter) ? updates_.of(storage) : kNoPosition;
+  }
+  // What the host updates has new bytes at home for each step: it is away behind backward at least.
+  [[nodiscard]] StreamMode mode_of(StorageId storage) const {
+    const StreamMode own = decisions_.mode_of(storage);
+    if (update_of(storage) == kNoPosition) return own;
+    if (own == StreamMode::off) return StreamMode::backward;
+    return own == StreamMode::forward ? StreamMode::always : own;
+  }
   [[nodiscard]] PhaseKind kind_of(PhaseId phase) const {
     return phase.valid() ? trace_.phases.kind[phase.index()] : PhaseKind::data;
   }
@@ -68,7 +84,8 @@ class Maker {
   }
 
   [[nodiscard]] Group group_of(StorageId storage, const ModelStateTouch& touch) const {
-    const Group own = decisions_.shard_of[storage.index()];
+    const Group own =
+        decisions_.shard_of.empty() ? Group{-1} : Group{decisions_.shard_of[storage.index()]};
     const LayerId home = trace_.storages.layer[storage.index()];
     if (kind_of(touch.phase) == PhaseKind::optimizer || related(home, touch.layer)) return own;
     return -1 - Group{touch.layer.value};
@@ -136,10 +153,13 @@ class Maker {
   void add_stays(StorageId storage, const std::vector<Span>& spans) {
     const std::size_t n = spans.size();
     std::vector<bool> leaves_behind(n);
-    const StreamMode mode = decisions_.mode_of(storage);
+    const StreamMode mode = mode_of(storage);
+    const PeriodPosition update = update_of(storage);
     std::size_t begin = n;  // first span of some stay
     for (std::size_t i = n; i-- > 0;) {
-      leaves_behind[i] = is_away_behind(spans[i], spans[(i + 1) % n], i + 1 == n, mode);
+      const bool is_updated = update != kNoPosition && i + 1 == n;
+      leaves_behind[i] =
+          is_updated || is_away_behind(spans[i], spans[(i + 1) % n], i + 1 == n, mode);
       if (leaves_behind[i]) begin = (i + 1) % n;
     }
     if (begin == n) {
@@ -150,6 +170,7 @@ class Maker {
     const TenantId tenant(out_.tenants.size());
     const Bytes bytes = trace_.storages.bytes[storage.index()];
     out_.tenants.push_back({&kind_, storage, 0, bytes, 0, true, {}});
+    out_.tenants.back().is_updated_at_home = update != kNoPosition;
     const std::size_t first_row = out_.stays.size();
     std::optional<PlacedStay> open;
     for (std::size_t k = 0; k < n; ++k) {
@@ -160,7 +181,13 @@ class Maker {
         open.emplace();
         open->tenant = tenant;
         open->await = span.first + later;
-        if (decisions_.prefetch) open->wanted_load = start_of(span) + later;
+        if (decisions_.prefetch) {
+          open->wanted_load = start_of(span) + later;
+          // Not ahead of the update in the period before.
+          if (update != kNoPosition) {
+            open->wanted_load = std::max(open->wanted_load, update - period_ + later);
+          }
+        }
       }
       if (span.store != kNoPosition) open->store = span.store + later;
       open->earliest_evict = span.last + later;
@@ -172,6 +199,7 @@ class Maker {
         }
       }
       open->latest_evict = open->has_store() ? kNoLimit : open->earliest_evict;
+      if (i + 1 == n) open->update = update;
       out_.stays.push_back(std::move(*open));
       open.reset();
     }
@@ -199,12 +227,23 @@ class Maker {
       stay.latest_evict = stay.has_store() ? kNoLimit : stay.earliest_evict;
       out_.stays.push_back(std::move(stay));
     }
+    const PeriodPosition update = update_of(storage);
+    if (update == kNoPosition) return;
+    // Behind what the step last does with the parameter, all of which the store has seen then.
+    const auto is_stored = [](const PlacedStay& stay) { return stay.has_store(); };
+    const auto last = std::find_if(out_.stays.rbegin(), out_.stays.rend(), is_stored);
+    STOWAGE_ASSERT(last != out_.stays.rend() && last->tenant == tenant);
+    last->update = update;
+    if (last == out_.stays.rbegin()) {
+      last->store = last->earliest_evict = std::max(last->store, update);
+    }
   }
 
   const StepIndex& index_;
   const Trace& trace_;
   const TenantKind& kind_;
   const ParameterDecisions& decisions_;
+  const HostUpdatePlaces& updates_;
   const PeriodPosition period_;
   std::vector<std::pair<StorageId, std::vector<Span>>> spans_;
   std::map<Visit, PeriodPosition> begin_of_;
@@ -213,10 +252,45 @@ class Maker {
   Movement out_;
 };
 
+// State that the host has for good: a home and no stay.
+void add_homes(const StepIndex& index, const std::vector<bool>& updated_on_host,
+               Movement& movement) {
+  const Storages& storages = index.trace().storages;
+  for (std::size_t s = 0; s < storages.size(); ++s) {
+    const StorageId parameter = storages.parameter[s];
+    if (storages.storage_class[s] != StorageClass::optimizer_state || !parameter.valid()) continue;
+    if (!updated_on_host[parameter.index()]) continue;
+    movement.tenants.push_back({&kOptimizerState, StorageId(s), 0, storages.bytes[s], 0, true, {}});
+    movement.tenants.back().is_updated_at_home = true;
+  }
+}
+
 }  // namespace
 
-Movement parameter_stays(const StepIndex& index, const ParameterDecisions& decisions) {
-  return Maker(index, kParameter, decisions).run();
+HostUpdatePlaces::HostUpdatePlaces(const StepIndex& index,
+                                   const std::vector<bool>& updated_on_host) {
+  if (updated_on_host.empty()) return;
+  const Storages& storages = index.trace().storages;
+  const ModelStateUses& uses = index.model_state_uses();
+  place_.assign(storages.size(), kNoPosition);
+  for (std::size_t s = 0; s < storages.size(); ++s) {
+    const StorageId parameter = storages.parameter[s];
+    if (storages.storage_class[s] != StorageClass::gradient || !parameter.valid()) continue;
+    if (!storages.alloc_event[s].valid() || !updated_on_host[parameter.index()]) continue;
+    PeriodPosition place = kNoPosition;
+    for (const ModelStateTouch& touch : uses.touches_of(StorageId(s))) {
+      place = std::max(place, position_of(touch.last));
+    }
+    for (const ModelStateTouch& touch : uses.touches_of(parameter)) {
+      place = std::max(place, position_of(touch.last));
+    }
+    place_[s] = place_[parameter.index()] = place;
+  }
+}
+
+Movement parameter_stays(const StepIndex& index, const ParameterDecisions& decisions,
+                         const HostUpdatePlaces& updates) {
+  return Maker(index, kParameter, decisions, updates).run();
 }
 
 Movement optimizer_state_stays(const StepIndex& index, const OptimizerDecisions& decisions) {
@@ -225,14 +299,24 @@ Movement optimizer_state_stays(const StepIndex& index, const OptimizerDecisions&
   for (const bool streams : decisions.state_streams) {
     streaming.shard_of.push_back(streams ? 0 : -1);
   }
-  return Maker(index, kOptimizerState, streaming).run();
+  const HostUpdatePlaces none;
+  Movement movement = Maker(index, kOptimizerState, streaming, none).run();
+  if (!decisions.updated_on_host.empty()) add_homes(index, decisions.updated_on_host, movement);
+  return movement;
 }
 
-Movement gradient_stays(const StepIndex& index, const GradientDecisions& decisions) {
+Movement gradient_stays(const StepIndex& index, const GradientDecisions& decisions,
+                        const HostUpdatePlaces& updates) {
   ParameterDecisions leaving;  // as one shard
   leaving.stream = StreamMode::always;
-  for (const bool leaves : decisions.at_home) leaving.shard_of.push_back(leaves ? 0 : -1);
-  return Maker(index, kGradient, leaving).run();
+  const std::size_t rows = index.trace().storages.size();
+  for (std::size_t s = 0; s < rows; ++s) {
+    const bool leaves = (!decisions.at_home.empty() && decisions.at_home[s]) ||
+                        (updates.of(StorageId(s)) != kNoPosition &&
+                         index.trace().storages.storage_class[s] == StorageClass::gradient);
+    leaving.shard_of.push_back(leaves ? 0 : -1);
+  }
+  return Maker(index, kGradient, leaving, updates).run();
 }
 
 }  // namespace stowage::simulator

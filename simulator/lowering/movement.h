@@ -44,6 +44,10 @@ struct PlacedStay : Stay {
   PeriodPosition store = kNoPosition;  // none: nothing is stored, and the evict is fixed
   PeriodPosition earliest_evict = 0;
   PeriodPosition latest_evict = 0;  // the same: fixed
+  // Of a gradient's stay, behind its store: where the host's update of the parameter may start.
+  // Of the parameter's last stay, not ahead of its evict: the same place; its home has other bytes
+  // behind it, so that the next stay begins there at the earliest and is another one.
+  PeriodPosition update = kNoPosition;
   // What a placement chose.
   PeriodPosition load = kNoPosition;
   PeriodPosition evict = 0;

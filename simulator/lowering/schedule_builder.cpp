@@ -12,7 +12,8 @@ namespace stowage::simulator {
 namespace {
 
 // At one place, as they are carried out: bytes are given up before others are taken.
-constexpr Action kOrder[kActions] = {Action::store, Action::evict, Action::load, Action::await};
+constexpr Action kOrder[kActions] = {Action::store, Action::evict, Action::update, Action::load,
+                                     Action::await};
 constexpr std::int64_t rank_of(Action action) {
   std::int64_t rank = 0;
   while (kOrder[rank] != action) ++rank;
@@ -65,7 +66,11 @@ class ScheduleBuilder {
     }
     STOWAGE_ASSERT(-period_ < stay.load && stay.load <= stay.await);
     STOWAGE_ASSERT(0 <= stay.await && stay.await < period_ && stay.await < stay.evict);
-    STOWAGE_ASSERT(stay.evict < stay.load + period_);
+    // Its home is updated in between, possibly at that one place.
+    const bool is_updated = stay.update != kNoPosition && !stay.has_store();
+    const PeriodPosition apart = is_updated ? 0 : 1;
+    STOWAGE_ASSERT(stay.evict + apart <= stay.load + period_);
+    STOWAGE_ASSERT(!is_updated || stay.evict <= stay.update);
     STOWAGE_ASSERT(!stay.has_store() || (stay.await < stay.store && stay.store <= stay.evict));
   }
 
@@ -80,6 +85,9 @@ class ScheduleBuilder {
       for (const UnpackId u : stay.unpacks) out_.stay_of[u.index()] = id;
       if (stay.is_stored) add_key<Action::store>(id, stay.store);
       add_key<Action::evict>(id, stay.evict);
+      if (stay.update != kNoPosition && stay.has_store()) {
+        add_key<Action::update>(id, stay.update);
+      }
       if (!stay.is_made) {
         add_key<Action::load>(id, stay.load);
         add_key<Action::await>(id, stay.await);

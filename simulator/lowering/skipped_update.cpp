@@ -115,6 +115,8 @@ class UpdateSkipper {
         return 3;
       case Action::await:
         break;
+      case Action::update:
+        STOWAGE_ASSERT(false && "skip_update() refuses such a schedule");
     }
     const std::int32_t load = taken_.row_of(each.stay, Action::load);
     return in_section(load) && load < row ? 4 : 0;
@@ -178,6 +180,12 @@ Result<Schedule> leave_out_update(const StepIndex& taken, const Schedule& schedu
 
 Result<SkippedUpdate> skip_update(const StepIndex& taken, const Schedule& schedule,
                                   Structure structure, const std::vector<StepTemplate>& templates) {
+  for (const Instruction& each : schedule.instructions) {
+    if (each.action != Action::update) continue;
+    return Error{ErrorCode::bad_input,
+                 "the host updates parameters as their gradients arrive, so a step cannot skip it",
+                 "", "", ""};
+  }
   structure.update = false;
   // What runs again does so in both.
   const bool runs_again = !taken.step().segments().empty();

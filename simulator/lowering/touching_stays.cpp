@@ -44,6 +44,7 @@ class Run {
 
   // Whether the stay in `row` goes on in the next one, as wanted.
   [[nodiscard]] bool touches_next(std::size_t row) const {
+    if (stays_[row].update != kNoPosition) return false;
     const NextStay next = next_of(row);
     return stays_[next.row].has_fixed_load() &&
            stays_[next.row].wanted_load + next.later <= stays_[row].earliest_evict;
@@ -55,6 +56,7 @@ class Run {
     stay.latest_evict = std::max(stay.latest_evict, next.latest_evict + later);
     stay.evict = std::max(stay.evict, next.evict + later);
     if (next.has_store()) stay.store = next.store + later;
+    if (next.update != kNoPosition) stay.update = next.update + later;
   }
 
   std::vector<PlacedStay>& stays_;
@@ -70,7 +72,7 @@ void remove_tenants_without_stays(Movement& movement) {
   }
   std::vector<Tenant> left;
   for (std::size_t t = 0; t < movement.tenants.size(); ++t) {
-    if (!renamed[t].valid()) {
+    if (!renamed[t].valid() && !movement.tenants[t].is_updated_at_home) {
       movement.notes.push_back(
           {{}, "stays: it would come back where it leaves", movement.tenants[t].storage});
       continue;
@@ -109,7 +111,7 @@ bool merge_where_placed(const StepIndex& index, Movement& movement) {
   std::vector<PlacedStay>& stays = movement.stays;
   bool touching = false;
   for (std::size_t i = 0; i < stays.size(); ++i) {
-    if (stays[i].serves_unpacks()) continue;
+    if (stays[i].serves_unpacks() || stays[i].update != kNoPosition) continue;
     const auto [next, later] = next_stay(stays, i, period);
     if (stays[next].is_made || stays[next].load + later > stays[i].evict) continue;
     stays[next].wanted_load = stays[i].earliest_evict - later;

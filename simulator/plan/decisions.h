@@ -40,6 +40,9 @@ struct OptimizerDecisions {
   // By row of Trace::storages: a piece of state that is there for its update alone. Empty = none;
   // rows of other classes are false.
   std::vector<bool> state_streams;
+  // By row of Trace::storages: a parameter that the host updates, where its state is. Empty = none;
+  // rows of other classes are false.
+  std::vector<bool> updated_on_host;
   bool operator==(const OptimizerDecisions&) const = default;
 };
 

@@ -45,7 +45,7 @@ class RuleMaker {
  private:
   static void add(const std::vector<std::string>& patterns, bool leaves,
                   std::vector<LeavingRule>& rules) {
-    for (const std::string& pattern : patterns) rules.push_back({pattern, leaves});
+    for (const std::string& pattern : patterns) rules.push_back({pattern, leaves, false});
   }
 
   [[nodiscard]] bool stays_inside() const {
@@ -65,7 +65,7 @@ class RuleMaker {
     for (std::size_t l = number_of_.size(); l-- > 0;) {
       if (number_of_[l] == LayerPatterns::kNothing) continue;
       rules.push_back({as_pattern(trace_.string(trace_.layers.name[l]), Spelling::exact),
-                       number_of_[l] == kLeaves});
+                       number_of_[l] == kLeaves, false});
     }
     return rules;
   }
@@ -96,7 +96,7 @@ Result<std::vector<bool>> resolve_leaving(const Trace& trace, const std::vector<
   for (std::size_t rule = 0; rule < rules.size(); ++rule) {
     const Status added = numbers.add(rules[rule].layer, static_cast<std::int32_t>(rule),
                                      words.pointer + "/" + std::to_string(rule) + "/layer");
-    if (added) continue;
+    if (added || rules[rule].may_match_nothing) continue;
     // Where nothing has any, nothing is said by letting it stay.
     if (rules[rule].leaves || std::find(has.begin(), has.end(), true) != has.end()) {
       return added.error();

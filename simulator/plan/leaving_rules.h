@@ -14,6 +14,7 @@ namespace stowage::simulator {
 struct LeavingRule {
   std::string layer;
   bool leaves = false;
+  bool may_match_nothing = false;  // it is about something else, too, that says so
 };
 
 // For messages.

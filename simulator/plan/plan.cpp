@@ -80,6 +80,8 @@ const char* name_of(StatePlace value) {
       return "device";
     case StatePlace::stream:
       return "stream";
+    case StatePlace::host:
+      return "host";
   }
   return "?";
 }

@@ -1,8 +1,8 @@
 // A Plan is what the user decides, in the user's terms: rules that say which saved tensors are
 // kept or offloaded, when they leave and when they come back. It is a value; its JSON form
 // (simulator/plan/plan_json.h) is stable, so plans diff well. docs/plan-format.md is the reference.
-// Parts of the format that Stowage cannot run yet (the optimizer's state and step on the host) have
-// no place here: the reader refuses them as "not supported yet".
+// A part of the format that Stowage cannot run yet (a micro-batch in a program point) has no place
+// here: the reader refuses it as "not supported yet".
 #pragma once
 
 #include <cstdint>
@@ -98,8 +98,9 @@ struct ParameterPlan {
 };
 
 // Where the optimizer's state of a layer's parameters is. stream: at home on the host, on the
-// device for the update of its parameter.
-enum class StatePlace : std::uint8_t { device, stream };
+// device for the update of its parameter. host: it never leaves the host, which updates the
+// parameter ("step": "host" in the file).
+enum class StatePlace : std::uint8_t { device, stream, host };
 
 // The first rule that matches a parameter's layer, or a layer above that one, decides about the
 // state of that parameter; where none does it stays on the device.

@@ -203,6 +203,7 @@ std::string plan_to_json(const Plan& plan) {
     Json json = Json::object();
     json["layer"] = rule.layer;
     if (rule.state != StatePlace::device) json["state"] = name_of(rule.state);
+    if (rule.state == StatePlace::host) json["step"] = name_of(rule.state);
     return json;
   });
   add_list(lines, "micro_batches", plan.micro_batches, [](const MicroBatchRule& rule) {

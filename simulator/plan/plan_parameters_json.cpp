@@ -157,19 +157,15 @@ bool PlanReader::layer_rules(const Json& json, const std::string& pointer,
   return true;
 }
 
-// Absent is "device". What Stowage cannot run yet is refused by name.
+// Absent is "device".
 bool PlanReader::place(const Json& rule, const std::string& at, const char* key,
-                       std::initializer_list<const char*> can,
-                       std::initializer_list<const char*> cannot, std::string& out) {
+                       std::initializer_list<const char*> can, std::string& out) {
   out = "device";
   const auto found = rule.find(key);
   if (found == rule.end()) return true;
   const std::string pointer = child(at, key);
   if (!text(*found, pointer, out)) return false;
   if (std::find(can.begin(), can.end(), out) != can.end()) return true;
-  if (std::find(cannot.begin(), cannot.end(), out) != cannot.end()) {
-    return fail(pointer, in_quotes(out) + " is not supported yet", "leave this part out");
-  }
   std::string known;
   for (const char* each : can) known += (known.empty() ? "" : ", ") + in_quotes(each);
   return fail(pointer, "unknown value " + in_quotes(out), "one of " + known);
@@ -180,12 +176,18 @@ bool PlanReader::optimizer(const Json& json, std::vector<OptimizerRule>& out) {
                      [&](const Json& rule, const std::string& at, std::string layer) {
                        std::string state;
                        std::string step;
-                       if (!place(rule, at, "state", {"device", "stream"}, {"host"}, state) ||
-                           !place(rule, at, "step", {"device"}, {"host"}, step)) {
+                       if (!place(rule, at, "state", {"device", "stream", "host"}, state) ||
+                           !place(rule, at, "step", {"device", "host"}, step)) {
                          return false;
                        }
-                       out.push_back({std::move(layer),
-                                      state == "stream" ? StatePlace::stream : StatePlace::device});
+                       if ((state == "host") != (step == "host")) {
+                         return fail(child(at, state == "host" ? "state" : "step"),
+                                     "state on the host is updated there, and no other state is",
+                                     "\"state\": \"host\", \"step\": \"host\"");
+                       }
+                       out.push_back({std::move(layer), state == "host"     ? StatePlace::host
+                                                        : state == "stream" ? StatePlace::stream
+                                                                            : StatePlace::device});
                        return true;
                      });
 }
@@ -194,7 +196,7 @@ bool PlanReader::gradients(const Json& json, std::vector<GradientRule>& out) {
   return layer_rules(json, "/gradients", {"layer", "place"},
                      [&](const Json& rule, const std::string& at, std::string layer) {
                        std::string where;
-                       if (!place(rule, at, "place", {"device", "host"}, {}, where)) return false;
+                       if (!place(rule, at, "place", {"device", "host"}, where)) return false;
                        out.push_back({std::move(layer), where == "host" ? GradientPlace::host
                                                                         : GradientPlace::device});
                        return true;

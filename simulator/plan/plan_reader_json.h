@@ -88,8 +88,7 @@ class PlanReader {
   bool layer_rules(const Json& json, const std::string& pointer,
                    std::initializer_list<const char*> keys, Read&& read);
   bool place(const Json& rule, const std::string& at, const char* key,
-             std::initializer_list<const char*> can, std::initializer_list<const char*> cannot,
-             std::string& out);
+             std::initializer_list<const char*> can, std::string& out);
 
   std::string file_;
   std::optional<Error> error_;

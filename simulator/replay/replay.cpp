@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "simulator/allocator/allocator_replay.h"
+#include "simulator/machine/host_lane.h"
 #include "simulator/machine/launch_pace.h"
 #include "simulator/machine/link_model.h"
 #include "simulator/placement/planned_memory.h"
 #include "simulator/replay/copy_lanes.h"
 #include "simulator/replay/memory_replay.h"
+#include "simulator/schedule/host_updates.h"
 #include "traces/result.h"
 #include "traces/units.h"
 
@@ -29,6 +31,8 @@ class TimeReplay {
         result_(result),
         detail_(detail),
         launch_(schedule.has_hooks ? index.hooked_launch_ns() : index.launch_ns()),
+        updates_(host_updates(index.trace(), schedule)),
+        update_of_(schedule.tenants.size(), kNoJob),
         load_(schedule.stays.size(), kNoJob),
         store_(schedule.stays.size(), kNoJob) {
     if (detail_ != nullptr) {
@@ -45,6 +49,7 @@ class TimeReplay {
       execute(instructions[i]);
     }
     run_to(index_.event_count() - 1);
+    finish_updates();
     finish_copies();
     STOWAGE_ASSERT(lanes_.idle());
     result_.step_ns = lanes_.now();
@@ -142,6 +147,7 @@ class TimeReplay {
   void execute(const Instruction& instruction) {
     switch (instruction.action) {
       case Action::load:
+        wait_for_update(instruction);
         start(CopyLanes::h2d, instruction);
         break;
       case Action::store:
@@ -153,7 +159,53 @@ class TimeReplay {
       case Action::evict:
         if (schedule_.stays[instruction.stay.index()].is_stored) await(CopyLanes::d2h, instruction);
         break;
+      case Action::update:
+        STOWAGE_ASSERT(updates_[issued_].stay == instruction.stay);
+        if (const TenantId parameter = updates_[issued_].parameter; parameter.valid()) {
+          update_of_[parameter.index()] = issued_;
+        }
+        ++issued_;
+        break;
     }
+  }
+
+  // Until the host has done this one and all ahead of it; their gradients have come by then.
+  void finish_updates_to(std::size_t update) {
+    for (; done_updates_ <= update; ++done_updates_) {
+      const HostUpdate& each = updates_[done_updates_];
+      HostUpdateTime time;
+      time.stay = each.stay;
+      time.ready = lanes_.now();
+      if (const std::size_t job = store_[each.stay.index()]; job != kNoJob) {
+        lanes_.wait_for(CopyLanes::d2h, job);
+        time.ready = lanes_.jobs(CopyLanes::d2h)[job].end;
+      }
+      time.start = std::max(time.ready, host_free_);
+      time.end = host_free_ = time.start + host_update_ns(each.bytes);
+      result_.host_update_ns += time.end - time.start;
+      if (detail_ != nullptr) detail_->host_updates.push_back(time);
+    }
+  }
+
+  // Whoever issues the load waits for what it reads.
+  void wait_for_update(const Instruction& load) {
+    const StayId stay = load.stay;
+    const std::size_t update = update_of_[schedule_.stays[stay.index()].tenant.index()];
+    if (update == kNoJob) return;
+    const Nanoseconds begin = lanes_.now();
+    finish_updates_to(update);
+    launched_ = std::max(launched_, host_free_);
+    idle_until(launched_);
+    stalled(load.anchor.event, stay, CopyLanes::h2d, begin);
+  }
+
+  // The step is over when the host has done all of them, too.
+  void finish_updates() {
+    if (issued_ == 0) return;
+    const Nanoseconds begin = lanes_.now();
+    finish_updates_to(issued_ - 1);
+    idle_until(host_free_);
+    stalled(EventId(index_.event_count() - 1), updates_[issued_ - 1].stay, CopyLanes::d2h, begin);
   }
 
   // The launch thread waited for what compute waited for, and hears of it as late as a stream does.
@@ -268,6 +320,11 @@ class TimeReplay {
   ReplayResult& result_;
   ReplayDetail* detail_;
   const std::vector<Nanoseconds>& launch_;
+  const std::vector<HostUpdate> updates_;  // in order of instructions
+  std::vector<std::size_t> update_of_;     // by tenant: the last one that is issued; kNoJob: none
+  std::size_t issued_ = 0;                 // updates
+  std::size_t done_updates_ = 0;
+  Nanoseconds host_free_ = 0;
   std::vector<std::size_t> load_;  // row of the lane's jobs, by stay; kNoJob: not in this period
   std::vector<std::size_t> store_;
   std::vector<CopyLanes::Segment> trail_;

@@ -5,7 +5,7 @@
 // exact; peak_active and peak_reserved are those of the memory that the schedule's placement names,
 // a model of the caching allocator or planned memory. Time: compute
 // in recorded order, a launch thread ahead of it, two fluid FIFO copy lanes that slow each other
-// (duplex) and compute (interference) down.
+// (duplex) and compute (interference) down, a host lane that updates parameters at one rate.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,14 @@ struct Transfer {
   Nanoseconds end = 0;
 };
 
+// The host updated a parameter.
+struct HostUpdateTime {
+  StayId stay;            // of its gradient
+  Nanoseconds ready = 0;  // when the gradient had come
+  Nanoseconds start = 0;
+  Nanoseconds end = 0;
+};
+
 struct ReplayResult {
   Bytes peak_requested = 0;
   Bytes peak_active = 0;
@@ -59,6 +67,7 @@ struct ReplayResult {
   Nanoseconds stall_ns = 0;
   Bytes d2h_bytes = 0;
   Bytes h2d_bytes = 0;
+  Nanoseconds host_update_ns = 0;  // in which the host was busy with updates
   std::vector<Stall> stalls;
 };
 
@@ -70,6 +79,7 @@ struct ReplayDetail {
   std::vector<Nanoseconds> time;    // of each event on the compute stream
   std::vector<Nanoseconds> launch;  // of each event on the launch thread; empty where there is none
   std::vector<Transfer> transfers;  // in order of start
+  std::vector<HostUpdateTime> host_updates;  // likewise
 };
 
 // Precondition: find_hazards() is empty for schedules of unknown origin; a schedule from lower()

@@ -12,6 +12,8 @@ const char* name_of(Action value) {
       return "store";
     case Action::evict:
       return "evict";
+    case Action::update:
+      return "update";
   }
   return "?";
 }

@@ -22,8 +22,13 @@ enum class Action : std::uint8_t {
   await,  // compute waits for the load (of this period or of the one before)
   store,  // the copy to the home may start once compute has reached the anchor
   evict,  // compute waits for the store if there is one, then the schedule's reference is dropped
+  // Of a gradient's stay: the host updates its parameter once the stay's store is done, one
+  // parameter after the other in order of instructions. It reads the gradient's home and writes
+  // those of the parameter and of its state (Tenant::is_updated_at_home). The parameter's next load
+  // waits for it, and so does the step's end.
+  update,
 };
-inline constexpr std::size_t kActions = 4;
+inline constexpr std::size_t kActions = 5;
 
 struct Instruction {
   Action action = Action::load;
@@ -52,6 +57,10 @@ struct Tenant {
   // Of what is made anew in each step: the storage that the step before left and this one frees,
   // ahead of that. It is at home: its memory is not on the device at any time.
   StorageId previous{};
+  // A parameter that the host updates, or a piece of its state, which is on the device at no time:
+  // its home has other bytes behind the update (Action::update of its gradient), and no stay is
+  // there across that.
+  bool is_updated_at_home = false;
 
   // Which storage of the recorded step has its bytes at the step's begin, where it has a home of
   // its own.

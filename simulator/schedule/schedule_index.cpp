@@ -5,7 +5,7 @@
 namespace stowage::simulator {
 
 ScheduleIndex::ScheduleIndex(const StepIndex& step, const Schedule& schedule)
-    : step_(step), schedule_(schedule), rows_(schedule.stays.size(), {-1, -1, -1, -1}) {
+    : step_(step), schedule_(schedule), rows_(schedule.stays.size(), {-1, -1, -1, -1, -1}) {
   std::vector<std::pair<std::size_t, StayId>> stays;
   stays.reserve(schedule.stays.size());
   for (std::size_t i = 0; i < schedule.stays.size(); ++i) {

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "simulator/plan/decisions.h"
+#include "simulator/plan/optimizer_rules.h"
 #include "simulator/plan/pattern_text.h"
 #include "simulator/plan/rule_match.h"
 #include "simulator/plan/rule_writer.h"
+#include "simulator/step/device_updates.h"
 #include "simulator/step/recomputed_step.h"
 #include "simulator/step/segment_rules.h"
 #include "simulator/step/unroll.h"
@@ -126,6 +128,9 @@ Result<RuledStructure> ruled_structure(const Trace& recorded, const Plan& plan) 
     ruled.rules[entry] = std::move(segment.rule);
     ruled.structure.recompute.push_back(std::move(segment.name));
   }
+  Result<OptimizerDecisions> optimizer = resolve_optimizer(recording, plan.optimizer);
+  if (!optimizer) return std::move(optimizer).error();
+  ruled.structure.host_updates = host_updates(recording, optimizer->updated_on_host);
   return ruled;
 }
 
@@ -191,6 +196,7 @@ std::vector<SavedRule> op_rules(const Trace& recording, const Structure& structu
 Structure structure_of(const Step& step) {
   Structure structure;
   structure.parts = recorded_parts(step.recording());
+  structure.host_updates = step.host_updates();
   const Trace& trace = step.trace();
   for (const SegmentRows& segment : step.segments()) {
     if (!segment.is_chain()) {

@@ -55,6 +55,15 @@ Step Step::with_segments(std::vector<SegmentRows> segments) const {
   return step;
 }
 
+Step::Step(const Step& base, std::shared_ptr<const ComposedStep> composed,
+           std::vector<StorageId> host_updates)
+    : recording_(base.recording_),
+      tables_(&composed->trace),
+      composed_(std::move(composed)),
+      segments_(std::make_shared<const std::vector<SegmentRows>>(base.segments())),
+      base_(std::make_shared<const Step>(base)),
+      host_updates_(std::move(host_updates)) {}
+
 const std::vector<SegmentRows>& Step::segments() const {
   static const std::vector<SegmentRows> none;
   if (segments_) return *segments_;
@@ -70,16 +79,19 @@ bool Step::is_of_segment(SavedId saved) const {
 }
 
 std::size_t Step::source_count() const {
+  if (base_) return base_->source_count();
   return composed_ ? composed_->layout.sources().size() : 1;
 }
 
 const Trace& Step::source(std::int32_t source) const {
+  if (base_) return base_->source(source);
   if (!composed_) return *recording_;
   return *composed_->layout.sources()[static_cast<std::size_t>(source)].trace;
 }
 
 const std::string& Step::source_name(std::int32_t source) const {
   static const std::string recorded = "step";
+  if (base_) return base_->source_name(source);
   if (!composed_) return recorded;
   return composed_->layout.sources()[static_cast<std::size_t>(source)].name;
 }
@@ -88,24 +100,26 @@ Origin<EventId> Step::origin(EventId event) const {
   if (recomputed_) return {0, recomputed_->origins.events[event.index()]};
   if (!composed_) return {0, event};
   const Placement& placement = composed_->layout.at(event);
-  return {composed_->layout.groups()[static_cast<std::size_t>(placement.group)].source,
-          EventId(placement.first.value + event.value - placement.at.value)};
+  return behind(
+      Origin<EventId>{composed_->layout.groups()[static_cast<std::size_t>(placement.group)].source,
+                      EventId(placement.first.value + event.value - placement.at.value)});
 }
 
 Origin<OpId> Step::origin(OpId op) const {
   if (recomputed_) return {0, recomputed_->origins.ops[op.index()]};
-  return composed_ ? origin_of_row(composed_->layout, RowTable::ops, op) : Origin<OpId>{0, op};
+  if (!composed_) return {0, op};
+  return behind(origin_of_row(composed_->layout, RowTable::ops, op));
 }
 
 Origin<StorageId> Step::origin(StorageId storage) const {
   if (recomputed_) return {0, recomputed_->origins.storages[storage.index()]};
-  return composed_ ? origin_of(composed_->layout, storage) : Origin<StorageId>{0, storage};
+  return composed_ ? behind(origin_of(composed_->layout, storage)) : Origin<StorageId>{0, storage};
 }
 
 Origin<SavedId> Step::origin(SavedId saved) const {
   if (recomputed_) return {0, recomputed_->origins.saved[saved.index()]};
-  return composed_ ? origin_of_row(composed_->layout, RowTable::saved, saved)
-                   : Origin<SavedId>{0, saved};
+  if (!composed_) return {0, saved};
+  return behind(origin_of_row(composed_->layout, RowTable::saved, saved));
 }
 
 // An event of the op's pass and micro-batch: its first where the step is composed.
@@ -115,7 +129,7 @@ EventId Step::event_of(OpId op) const {
     return phase.valid() ? tables_->phases.first_event[phase.index()] : EventId();
   }
   const Placement& placement = composed_->layout.at(RowTable::ops, op.value);
-  const OpId there = origin(op).row;
+  const OpId there = origin_of_row(composed_->layout, RowTable::ops, op).row;
   const EventId home =
       composed_->layout.source_of(placement).rows->home(RowTable::ops, there.index());
   return EventId(placement.at.value + home.value - placement.first.value);
@@ -139,6 +153,8 @@ Pass Step::pass_at(EventId event) const {
   if (composed_) {
     const Placement& placement = composed_->layout.at(event);
     if (placement.pass) return *placement.pass;
+    if (base_)
+      return base_->pass(EventId(placement.first.value + event.value - placement.at.value));
   }
   const PhaseId phase = phase_at(tables_->phases, event);
   if (!phase.valid()) return Pass::forward;

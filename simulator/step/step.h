@@ -42,6 +42,9 @@ class Step {
   // The same with other segments that run again: of a step that was made of one where that does,
   // with the same rows.
   [[nodiscard]] Step with_segments(std::vector<SegmentRows> segments) const;
+  // `base` without the updates of these parameters of its recording. `composed` is of its tables.
+  Step(const Step& base, std::shared_ptr<const ComposedStep> composed,
+       std::vector<StorageId> host_updates);
 
   [[nodiscard]] const Trace& trace() const { return *tables_; }
   [[nodiscard]] const Trace& recording() const { return *recording_; }
@@ -51,6 +54,9 @@ class Step {
   // A saved tensor that a segment gives up in forward, or that it saves when it runs again: it has
   // an owner, and nobody else moves it.
   [[nodiscard]] bool is_of_segment(SavedId saved) const;
+
+  // Parameters of the recording that the host updates (Structure::host_updates).
+  [[nodiscard]] const std::vector<StorageId>& host_updates() const { return host_updates_; }
 
   // Passes that rows come from. Source 0 is the recording, named "step".
   [[nodiscard]] std::size_t source_count() const;
@@ -74,6 +80,11 @@ class Step {
   }
 
  private:
+  // A row of what composed_ is of, where it is no recording.
+  template <class IdT>
+  [[nodiscard]] Origin<IdT> behind(Origin<IdT> origin) const {
+    return base_ && origin.row.valid() ? base_->origin(origin.row) : origin;
+  }
   [[nodiscard]] EventId event_of(EventId event) const { return event; }
   [[nodiscard]] EventId event_of(OpId op) const;
   [[nodiscard]] EventId event_of(StorageId storage) const;
@@ -86,6 +97,8 @@ class Step {
   std::shared_ptr<const ComposedStep> composed_;
   std::shared_ptr<const RecomputedStep> recomputed_;
   std::shared_ptr<const std::vector<SegmentRows>> segments_;  // where not those of recomputed_
+  std::shared_ptr<const Step> base_;  // whose tables composed_ is of; null: the recording's
+  std::vector<StorageId> host_updates_;
 };
 
 }  // namespace stowage::simulator

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "traces/ids.h"
+
 namespace stowage::simulator {
 
 // All of the step.
@@ -24,9 +26,14 @@ struct Structure {
   std::vector<Parts> parts;
   bool update = true;  // of the parameters, by the optimizer; false: a step that skips it
   std::vector<std::string> ops{};  // sites whose tensors chains of ops make again in backward
+  // Parameters of the recording (of the one in these parts) that the host updates: the step is
+  // without their updates.
+  std::vector<StorageId> host_updates{};
 
   [[nodiscard]] bool runs_again() const { return !recompute.empty() || !ops.empty(); }
-  [[nodiscard]] bool empty() const { return !runs_again() && parts.empty() && update; }
+  [[nodiscard]] bool empty() const {
+    return !runs_again() && parts.empty() && update && host_updates.empty();
+  }
   bool operator==(const Structure&) const = default;
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "simulator/step/composed_step.h"
+#include "simulator/step/device_updates.h"
 #include "simulator/step/nested_segments.h"
 #include "simulator/step/op_chains.h"
 #include "simulator/step/recomputed_step.h"
@@ -136,8 +137,69 @@ Result<const Trace*> recording_in_parts(const Trace& recording,
                                            spec_of(parts) + "'")};
 }
 
+namespace {
+
+// The tables of `recording`, which outlives them, with these templates in their places.
+Result<std::shared_ptr<const ComposedStep>> composed(const Trace& recording,
+                                                     const std::vector<const StepTemplate*>& chosen,
+                                                     const std::vector<StepTemplate>& templates) {
+  // The recording outlives the step, so the layout does not own it.
+  StepLayout layout(std::shared_ptr<const Trace>(std::shared_ptr<const Trace>(), &recording));
+  for (const StepTemplate& each : templates) {
+    for (const TemplateSource& source : each.sources) {
+      if (source.trace != nullptr) layout.add_source(source.name, source.trace);
+    }
+  }
+  TemplateGroups groups(layout);
+  if (Status added = add_pieces(chosen, groups, layout); !added) return std::move(added).error();
+  if (Status done = layout.lay_out(); !done) return std::move(done).error();
+  Result<Trace> trace = compose(layout);
+  if (!trace) return std::move(trace).error();
+  if (Status valid = validate(*trace, "", Sites::repeated); !valid) {
+    return of_structure(std::move(valid).error());
+  }
+  return std::make_shared<const ComposedStep>(
+      ComposedStep{std::move(layout), std::move(trace).value()});
+}
+
+// The rest of the structure first: what runs again is ahead of the updates.
+Result<Step> unroll_host_updates(const Trace& recording, const Structure& structure,
+                                 const std::vector<StepTemplate>& templates) {
+  if (!structure.update) {
+    return Error{ErrorCode::bad_input, "a step cannot skip updates that the host does", "", "", ""};
+  }
+  Structure rest = structure;
+  rest.host_updates.clear();
+  const Result<Step> unrolled = unroll(recording, rest, templates);
+  if (!unrolled) return unrolled.error();
+  // Its tables are to live as long as the step that is made of them.
+  const auto base = std::make_shared<const Step>(*unrolled);
+  const Trace& tables = base->trace();
+  std::vector<StorageId> parameters;
+  for (std::size_t s = 0; s < tables.storages.size(); ++s) {
+    const Origin<StorageId> origin = base->origin(StorageId(s));
+    const bool is_named = origin.source == 0 &&
+                          std::find(structure.host_updates.begin(), structure.host_updates.end(),
+                                    origin.row) != structure.host_updates.end();
+    if (is_named && tables.storages.storage_class[s] == StorageClass::parameter) {
+      parameters.emplace_back(s);
+    }
+  }
+  const StepTemplate without = leave_out_updates(tables, parameters);
+  if (without.replacements.size() != structure.host_updates.size()) {
+    return Error{ErrorCode::bad_input, "the host is to update what the step does not update", "",
+                 "", ""};
+  }
+  auto made = composed(tables, {&without}, {});
+  if (!made) return std::move(made).error();
+  return Step(*base, std::move(made).value(), structure.host_updates);
+}
+
+}  // namespace
+
 Result<Step> unroll(const Trace& recording, const Structure& structure,
                     const std::vector<StepTemplate>& templates) {
+  if (!structure.host_updates.empty()) return unroll_host_updates(recording, structure, templates);
   if (!structure.parts.empty() && templates.empty()) {
     const Result<const Trace*> divided = recording_in_parts(recording, structure.parts);
     if (!divided) return divided.error();
@@ -157,24 +219,9 @@ Result<Step> unroll(const Trace& recording, const Structure& structure,
     chosen->push_back(&*without_update);
   }
   if (chosen->empty()) return Step(recording);
-  // The recording outlives the step, so the layout does not own it.
-  StepLayout layout(std::shared_ptr<const Trace>(std::shared_ptr<const Trace>(), &recording));
-  for (const StepTemplate& each : templates) {
-    for (const TemplateSource& source : each.sources) {
-      if (source.trace != nullptr) layout.add_source(source.name, source.trace);
-    }
-  }
-  TemplateGroups groups(layout);
-  if (Status added = add_pieces(*chosen, groups, layout); !added) return std::move(added).error();
-  if (Status done = layout.lay_out(); !done) return std::move(done).error();
-  Result<Trace> trace = compose(layout);
-  if (!trace) return std::move(trace).error();
-  if (Status valid = validate(*trace, "", Sites::repeated); !valid) {
-    return of_structure(std::move(valid).error());
-  }
-  auto composed =
-      std::make_shared<ComposedStep>(ComposedStep{std::move(layout), std::move(trace).value()});
-  return Step(recording, std::move(composed));
+  auto made = composed(recording, *chosen, templates);
+  if (!made) return std::move(made).error();
+  return Step(recording, std::move(made).value());
 }
 
 }  // namespace stowage::simulator

@@ -92,9 +92,9 @@ TEST(Policies, AreListed) {
     EXPECT_FALSE(info.summary.empty());
     for (const PolicyOption& option : info.options) EXPECT_FALSE(option.help.empty());
   }
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"resident", "save_on_cpu", "layerwise", "torchtune",
-                                      "thunder", "fairscale", "checkpoint", "selective", "auto"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"resident", "save_on_cpu", "layerwise", "torchtune",
+                                             "thunder", "fairscale", "zero_offload", "checkpoint",
+                                             "selective", "auto"}));
   EXPECT_EQ(policy_name("torchtune:stash=5"), "torchtune");
 }
 

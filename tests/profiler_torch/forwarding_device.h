@@ -69,6 +69,7 @@ class ForwardingDevice : public executor::Device {
     to_.fill_on_compute(destination, value, bytes);
   }
   void wait_blocking(executor::CopyTicket ticket) override { to_.wait_blocking(ticket); }
+  void wait_elsewhere(executor::CopyTicket ticket) override { to_.wait_elsewhere(ticket); }
   void synchronize_compute() override { to_.synchronize_compute(); }
   void synchronize() override { to_.synchronize(); }
   void time_stalls(bool timed) override { to_.time_stalls(timed); }

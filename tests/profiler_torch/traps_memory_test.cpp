@@ -216,6 +216,7 @@ class WatchedDevice final : public executor::Device {
     device_.copy_on_compute(destination, source, bytes);
   }
   void wait_blocking(CopyTicket ticket) override { device_.wait_blocking(ticket); }
+  void wait_elsewhere(CopyTicket ticket) override { device_.wait_elsewhere(ticket); }
   void synchronize() override { device_.synchronize(); }
   void time_stalls(bool timed) override { device_.time_stalls(timed); }
   Nanoseconds stall_ns() const override { return device_.stall_ns(); }

@@ -85,6 +85,7 @@ std::unique_ptr<executor::PlannedStep> TwinSessions::plan(const simulator::Sched
   options.off_plan = off_plan;
   options.older = planned().older_tensors();
   options.optimizer_state = planned().state_maker();
+  options.update_on_host = planned().host_updater();
   options.poison_host = true;
   options.poison_device = true;
   auto plan =

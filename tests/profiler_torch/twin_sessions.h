@@ -36,6 +36,9 @@ class WatchedDriver final : public executor::StepDriver {
   void skip_update() override {
     if (next_ != nullptr) next_->skip_update();
   }
+  bool updates_elsewhere(const at::Tensor& parameter) override {
+    return next_ != nullptr && next_->updates_elsewhere(parameter);
+  }
 
  private:
   executor::StepDriver* next_;

@@ -227,6 +227,8 @@ class HazardOracle {
           if (waits_[i.stay.index()]) wait(stays_[i.stay.index()].store);
           evict(i.stay, static_cast<int>(row));
           break;
+        case Action::update:
+          STOWAGE_ASSERT(false && "the host updates nothing in random schedules");
       }
     }
   }

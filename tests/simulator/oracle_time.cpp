@@ -293,6 +293,8 @@ class Machine {
       case Action::evict:
         if (bytes > 0 && stay.is_stored) await(stay.store_mode, stores_, i.stay);
         break;
+      case Action::update:
+        STOWAGE_ASSERT(false && "the host updates nothing in random schedules");
     }
   }
 

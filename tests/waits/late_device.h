@@ -45,6 +45,7 @@ class LateDevice final : public ForwardingDevice, private executor::AllocationLi
                                   Bytes bytes) override;
   void wait(executor::CopyTicket ticket) override;
   void wait_blocking(executor::CopyTicket ticket) override { wait(ticket); }
+  void wait_elsewhere(executor::CopyTicket ticket) override { wait(ticket); }
   void copy_on_compute(void* destination, const void* source, Bytes bytes) override;
   void fill_on_compute(void* destination, std::byte value, Bytes bytes) override;
   void synchronize_compute() override;

@@ -396,6 +396,10 @@ void CudaDevice::wait_blocking(CopyTicket ticket) {
   lanes_.wait_blocking(ticket);
 }
 
+void CudaDevice::wait_elsewhere(CopyTicket ticket) {
+  lanes_.wait_elsewhere(ticket);
+}
+
 void CudaDevice::synchronize_compute() {
   check_cuda(cudaStreamSynchronize(compute()), "waiting for the compute stream");
 }

@@ -79,6 +79,7 @@ class CudaDevice final : public Device {
   // Pageable host memory is filled by the CPU after compute was waited for.
   void fill_on_compute(void* destination, std::byte value, Bytes bytes) override;
   void wait_blocking(CopyTicket ticket) override;
+  void wait_elsewhere(CopyTicket ticket) override;
   void synchronize_compute() override;
   void synchronize() override;
   void time_stalls(bool timed) override { lanes_.time_stalls(timed); }

@@ -120,6 +120,15 @@ void CudaLanes::wait_blocking(CopyTicket ticket) {
   recycle(lane(ticket.lane), ticket.number);
 }
 
+void CudaLanes::wait_elsewhere(CopyTicket ticket) {
+  cudaEvent_t copied = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    copied = pending_event(ticket);
+  }
+  if (copied != nullptr) check_cuda(cudaEventSynchronize(copied), "waiting for a copy");
+}
+
 void CudaLanes::drained() {
   const std::lock_guard lock(mutex_);
   for (Lane& lane : lanes_) recycle(lane, lane.totals.copies);

@@ -51,6 +51,9 @@ class CudaLanes {
   void wait(CopyTicket ticket, cudaStream_t compute);
   // The CPU waits; the time counts as stall.
   void wait_blocking(CopyTicket ticket);
+  // Another thread waits, and holds up nobody: the event may be given to a later copy meanwhile,
+  // which it then waits for too.
+  void wait_elsewhere(CopyTicket ticket);
   // Takes note that everything is done (the caller has synchronised the device): copies' events
   // become free, and the stalls until here can be told.
   void drained();

@@ -1,0 +1,82 @@
+#include "executor/host_update_thread.h"
+
+#include <ATen/record_function.h>
+#include <c10/core/GradMode.h>
+
+#include <utility>
+
+#include "executor/device/host_work.h"
+
+namespace stowage::executor {
+
+HostUpdateThread::~HostUpdateThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  submitted_signal_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::uint64_t HostUpdateThread::submit(CopyTicket gradient, std::function<void()> update) {
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back({gradient, std::move(update)});
+    number = ++submitted_;
+  }
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  submitted_signal_.notify_one();
+  return number;
+}
+
+void HostUpdateThread::until_done(std::unique_lock<std::mutex>& lock, std::uint64_t number) {
+  done_signal_.wait(lock, [&] { return done_ >= number; });
+}
+
+void HostUpdateThread::wait(std::uint64_t number) {
+  std::unique_lock lock(mutex_);
+  until_done(lock, number);
+  if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
+}
+
+void HostUpdateThread::wait_for_all() {
+  std::unique_lock lock(mutex_);
+  until_done(lock, submitted_);
+  if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
+}
+
+void HostUpdateThread::drop() noexcept {
+  std::unique_lock lock(mutex_);
+  until_done(lock, submitted_);
+  thrown_ = nullptr;
+}
+
+void HostUpdateThread::run() {
+  const HostWorkGuard host_work;
+  const at::RecordFunctionGuard unseen(/*is_enabled=*/false);
+  const c10::AutoGradMode no_graph(/*enabled=*/false);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    submitted_signal_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    Job job = std::move(queue_.front());
+    queue_.pop_front();
+    const bool is_wanted = thrown_ == nullptr;
+    lock.unlock();
+    std::exception_ptr thrown;
+    try {
+      device_.wait_elsewhere(job.gradient);
+      if (is_wanted) job.update();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    job.update = {};  // what it held goes on this thread, ahead of whoever waits
+    lock.lock();
+    if (thrown && !thrown_) thrown_ = thrown;
+    ++done_;
+    done_signal_.notify_all();
+  }
+}
+
+}  // namespace stowage::executor

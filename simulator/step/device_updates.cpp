@@ -1,0 +1,198 @@
+#include "simulator/step/device_updates.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "simulator/step/op_spans.h"
+#include "simulator/step/step_index.h"
+
+namespace stowage::simulator {
+namespace {
+
+// From parameter_update_begin to parameter_update_end, both included.
+struct Update {
+  StorageId parameter;
+  EventId begin;
+  EventId end;
+  [[nodiscard]] bool has(EventId event) const {
+    return event.valid() && begin <= event && event <= end;
+  }
+};
+
+// In order of events.
+std::vector<Update> updates_of(const Events& events) {
+  std::vector<Update> updates;
+  for (std::size_t e = 0; e < events.size(); ++e) {
+    if (events.kind[e] == EventKind::parameter_update_begin) {
+      updates.push_back({StorageId(events.ref[e]), EventId(e), {}});
+    } else if (events.kind[e] == EventKind::parameter_update_end && !updates.empty()) {
+      updates.back().end = EventId(e);
+    }
+  }
+  return updates;
+}
+
+class Reasons {
+ public:
+  explicit Reasons(const StepIndex& index)
+      : index_(index), trace_(index.trace()), updates_(updates_of(trace_.events)) {}
+
+  std::map<StorageId, std::string> run() && {
+    for (const Update& update : updates_) {
+      const bool is_first = number_of_.emplace(update.parameter, number_of_.size()).second;
+      reasons_[update.parameter] = is_first ? reason(update) : "stays: it is updated several times";
+    }
+    check_events();
+    check_storages();
+    check_uses();
+    return std::move(reasons_);
+  }
+
+ private:
+  [[nodiscard]] const Update* update_at(EventId event) const {
+    const auto behind =
+        std::upper_bound(updates_.begin(), updates_.end(), event,
+                         [](EventId at, const Update& update) { return at < update.begin; });
+    if (behind == updates_.begin()) return nullptr;
+    const Update& update = *(behind - 1);
+    return update.has(event) ? &update : nullptr;
+  }
+
+  void stays(const Update& update, const char* why) {
+    std::string& known = reasons_[update.parameter];
+    if (known.empty()) known = why;
+  }
+
+  [[nodiscard]] PhaseKind phase_at(EventId event) const {
+    const Phases& phases = trace_.phases;
+    const auto behind =
+        std::upper_bound(phases.first_event.begin(), phases.first_event.end(), event);
+    if (behind == phases.first_event.begin()) return PhaseKind::data;
+    return phases.kind[static_cast<std::size_t>(behind - phases.first_event.begin()) - 1];
+  }
+
+  [[nodiscard]] std::string reason(const Update& update) {
+    if (!update.end.valid()) return "stays: the recording does not say when its update ends";
+    if (phase_at(update.begin) != PhaseKind::optimizer) {
+      return "stays: its update is in backward already";
+    }
+    const ModelStateUses& uses = index_.model_state_uses();
+    if (const std::string& why = uses.reason_to_stay(update.parameter); !why.empty()) return why;
+    if (is_used_behind(update, update.parameter)) {
+      return "stays: the step uses it behind its update";
+    }
+    const Storages& storages = trace_.storages;
+    int gradients = 0;
+    for (std::size_t s = 0; s < storages.size(); ++s) {
+      if (storages.parameter[s] != update.parameter) continue;
+      const StorageId storage(s);
+      const bool is_gradient = storages.storage_class[s] == StorageClass::gradient;
+      if (is_gradient && !storages.alloc_event[s].valid()) continue;  // of the step before
+      gradients += is_gradient ? 1 : 0;
+      if (const std::string& why = uses.reason_to_stay(storage); !why.empty()) {
+        return (is_gradient ? "stays: of its gradient, " : "stays: of its state, ") +
+               why.substr(std::string("stays: ").size());
+      }
+      if (is_used_behind(update, storage)) {
+        return is_gradient ? "stays: the step uses its gradient behind its update"
+                           : "stays: the step uses its state behind its update";
+      }
+    }
+    return gradients == 1 ? "" : "stays: the recording does not say which gradient is its own";
+  }
+
+  [[nodiscard]] bool is_used_behind(const Update& update, StorageId storage) const {
+    const auto& touches = index_.model_state_uses().touches_of(storage);
+    return std::any_of(touches.begin(), touches.end(), [&](const ModelStateTouch& touch) {
+      return update.begin < touch.end && !(update.begin <= touch.begin && touch.end <= update.end);
+    });
+  }
+
+  void check_events() {
+    for (const Update& update : updates_) {
+      for (EventId e = update.begin; e < update.end; ++e.value) {
+        const EventKind kind = trace_.events.kind[e.index()];
+        if (kind != EventKind::pack && kind != EventKind::unpack) continue;
+        stays(update, "stays: its update saves or uses saved tensors");
+      }
+    }
+  }
+
+  void check_storages() {
+    const Storages& storages = trace_.storages;
+    for (std::size_t s = 0; s < storages.size(); ++s) {
+      const EventId made = storages.alloc_event[s];
+      const EventId freed = storages.free_event[s];
+      const Update* const making = made.valid() ? update_at(made) : nullptr;
+      const Update* const freeing = freed.valid() ? update_at(freed) : nullptr;
+      if (making == freeing) continue;
+      if (making != nullptr) stays(*making, "stays: its update makes what outlives it");
+      if (freeing != nullptr) stays(*freeing, "stays: its update frees what it did not make");
+    }
+  }
+
+  void check_uses() {
+    const OpSpans spans(trace_);
+    const Storages& storages = trace_.storages;
+    for (std::size_t u = 0; u < trace_.uses.size(); ++u) {
+      const EventId begin = spans.begin(trace_.uses.op[u]);
+      const Update* const update = begin.valid() ? update_at(begin) : nullptr;
+      const StorageId storage = trace_.tensors.storage[trace_.uses.tensor[u].index()];
+      if (update == nullptr || !storage.valid() || storage == update->parameter) continue;
+      const std::size_t s = storage.index();
+      if (storages.parameter[s] == update->parameter) continue;
+      if (update->has(storages.alloc_event[s])) continue;
+      stays(*update, "stays: its update uses what is not its own");
+    }
+  }
+
+  const StepIndex& index_;
+  const Trace& trace_;
+  const std::vector<Update> updates_;
+  std::map<StorageId, std::size_t> number_of_;
+  std::map<StorageId, std::string> reasons_;
+};
+
+}  // namespace
+
+DeviceUpdates::DeviceUpdates(const StepIndex& index) : reasons_(Reasons(index).run()) {}
+
+std::vector<StorageId> DeviceUpdates::parameters() const {
+  std::vector<StorageId> parameters;
+  for (const auto& [parameter, reason] : reasons_) parameters.push_back(parameter);
+  return parameters;
+}
+
+const std::string& DeviceUpdates::reason_to_stay(StorageId parameter) const {
+  static const std::string none = "stays: the step does not update it";
+  const auto found = reasons_.find(parameter);
+  return found == reasons_.end() ? none : found->second;
+}
+
+std::vector<StorageId> host_updates(const Trace& recording, const std::vector<bool>& wanted) {
+  std::vector<StorageId> updates;
+  if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return updates;
+  const StepIndex index(recording);
+  const DeviceUpdates on_device(index);
+  for (const StorageId parameter : on_device.parameters()) {
+    if (!wanted[parameter.index()]) continue;
+    if (on_device.reason_to_stay(parameter).empty()) updates.push_back(parameter);
+  }
+  return updates;
+}
+
+StepTemplate leave_out_updates(const Trace& trace, const std::vector<StorageId>& parameters) {
+  StepTemplate out;
+  out.leaves_out = true;
+  for (const Update& update : updates_of(trace.events)) {
+    if (std::find(parameters.begin(), parameters.end(), update.parameter) == parameters.end()) {
+      continue;
+    }
+    out.replacements.push_back({update.begin, EventId(update.end.value + 1), {}});
+  }
+  return out;
+}
+
+}  // namespace stowage::simulator

@@ -1,0 +1,239 @@
+// The optimizer on the host: what of the step is left out, stays and instructions, time by hand.
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "simulator/hazards/hazards.h"
+#include "simulator/lowering/lowering.h"
+#include "simulator/lowering/skipped_update.h"
+#include "simulator/machine/host_lane.h"
+#include "simulator/plan/optimizer_rules.h"
+#include "simulator/plan/plan_json.h"
+#include "simulator/replay/replay.h"
+#include "simulator/schedule/host_updates.h"
+#include "simulator/schedule/tenant_kind.h"
+#include "simulator/step/plan_structure.h"
+#include "tests/support/micro_trace.h"
+
+namespace stowage::simulator {
+namespace {
+
+using testing::MicroTrace;
+
+// Parameters w (1 MiB, layer L, with a piece of state as large) and v (512 KiB, layer M), updated
+// behind backward. The link moves a byte a nanosecond each way, so w takes 1,048,576 ns and v half
+// of that.
+constexpr Bytes kW = Bytes{1} << 20;
+constexpr Bytes kV = kW / 2;
+constexpr Nanoseconds kForward = 2'000'000;   // of each layer
+constexpr Nanoseconds kBackward = 3'000'000;  // likewise
+
+Trace two_parameters(bool uses_behind = false) {
+  MicroTrace t;
+  const StorageId w = t.existing(kW);
+  const StorageId v = t.existing(kV);
+  t.state_of(w, kW);
+  const StorageId old_w = t.gradient_before(w);
+  const StorageId old_v = t.gradient_before(v);
+  t.free(old_w);
+  t.free(old_v);
+  for (const auto& [name, parameter] : {std::pair{"L", w}, std::pair{"M", v}}) {
+    t.begin_layer(name);
+    t.begin_op();
+    t.read(parameter);
+    t.run(kForward).end_op();
+    t.end_layer(name);
+  }
+  t.backward();
+  for (const auto& [name, parameter] : {std::pair{"M", v}, std::pair{"L", w}}) {
+    t.begin_layer_backward(name);
+    t.begin_op();
+    t.read(parameter);
+    t.make_gradient(parameter);
+    t.run(kBackward).end_op();
+    t.accumulate(parameter);
+    t.end_layer_backward(name);
+  }
+  t.optimizer();
+  t.update(w, 100);
+  t.update(v, 100);
+  if (uses_behind) {
+    t.begin_op();
+    t.read(v);
+    t.run(10).end_op();
+  }
+  return t.finish();
+}
+
+Plan on_host(const std::string& layer = "*") {
+  Plan plan;
+  plan.optimizer = {{layer, StatePlace::host}};
+  return plan;
+}
+
+Step unrolled(const Trace& trace, const Plan& plan) {
+  auto step = unroll(trace, plan);
+  if (!step) throw std::runtime_error(step.error().text());
+  return std::move(step).value();
+}
+
+struct Applied {
+  Applied(const Trace& trace, const Plan& plan) : step(unrolled(trace, plan)), index(step) {
+    auto lowered = lower(index, plan);
+    EXPECT_TRUE(lowered.ok()) << (lowered ? "" : lowered.error().text());
+    if (!lowered) return;
+    schedule = std::move(lowered->schedule);
+    for (const LoweringNote& note : lowered->notes) notes.push_back(note.text);
+    for (const Hazard& hazard : find_hazards(index, schedule)) ADD_FAILURE() << hazard.text;
+  }
+  Step step;
+  StepIndex index;
+  Schedule schedule;
+  std::vector<std::string> notes;
+};
+
+std::size_t count(const Trace& trace, EventKind kind) {
+  std::size_t events = 0;
+  for (const EventKind each : trace.events.kind) events += each == kind ? 1 : 0;
+  return events;
+}
+
+TEST(HostUpdate, LeavesTheUpdatesOutOfTheStep) {
+  const Trace trace = two_parameters();
+  const Step all = unrolled(trace, on_host());
+  EXPECT_EQ(count(all.trace(), EventKind::parameter_update_begin), 0u);
+  EXPECT_EQ(count(all.trace(), EventKind::gradient_accumulated), 2u);
+  EXPECT_EQ(all.host_updates(), (std::vector{StorageId(0), StorageId(1)}));
+  EXPECT_EQ(&all.recording(), &trace);
+  EXPECT_EQ(structure_of(all).host_updates, all.host_updates());
+  const Step one = unrolled(trace, on_host("M"));
+  EXPECT_EQ(count(one.trace(), EventKind::parameter_update_begin), 1u);
+  EXPECT_EQ(count(one.trace(), EventKind::parameter_update_end), 1u);
+  // Every row that is left is of the recording.
+  for (std::size_t e = 0; e < one.trace().events.size(); ++e) {
+    EXPECT_EQ(trace.events.kind[one.origin(EventId(e)).row.index()], one.trace().events.kind[e]);
+  }
+}
+
+// v's gradient is there when M's backward is over, at 7 ms: it is out 0.524288 ms later, and the
+// update of 1 MiB (v and its gradient) takes 1 ms. w's is there at 10 ms, out at 11.048576 ms, and
+// 3 MiB with its state take 3 ms: 14.048576 ms. Only then may w come back, for L's forward, which
+// nothing hides: the load waits for the update. v's is needed at 2 ms only.
+TEST(HostUpdate, RunsBesideBackwardAndTheNextLoadWaitsForIt) {
+  const Trace trace = two_parameters();
+  const Applied applied(trace, on_host());
+  EXPECT_TRUE(applied.notes.empty());
+  const std::vector<HostUpdate> updates = host_updates(applied.index.trace(), applied.schedule);
+  ASSERT_EQ(updates.size(), 2u);
+  EXPECT_EQ(updates[0].bytes, 2 * kV);
+  EXPECT_TRUE(updates[0].state.empty());
+  EXPECT_EQ(updates[1].bytes, 3 * kW);
+  ASSERT_EQ(updates[1].state.size(), 1u);
+  // State has a home and no stay.
+  for (const Stay& stay : applied.schedule.stays) {
+    EXPECT_NE(applied.schedule.tenants[stay.tenant.index()].kind, &kOptimizerState);
+  }
+  EXPECT_EQ(applied.schedule.host_bytes, 2 * kV + 3 * kW);
+  ReplayDetail detail;
+  const ReplayResult result = replay(applied.index, applied.schedule, &detail);
+  ASSERT_EQ(detail.host_updates.size(), 2u);
+  EXPECT_EQ(detail.host_updates[0].start, 7'000'000 + kV);
+  EXPECT_EQ(detail.host_updates[0].end, 8'000'000 + kV);
+  EXPECT_EQ(detail.host_updates[1].start, 10'000'000 + kW);
+  EXPECT_EQ(detail.host_updates[1].end, 13'000'000 + kW);
+  EXPECT_EQ(result.host_update_ns, 4'000'000);
+  EXPECT_EQ(result.host_update_ns, host_update_ns(2 * kV) + host_update_ns(3 * kW));
+  EXPECT_EQ(result.d2h_bytes, kV + kW);
+  EXPECT_EQ(result.h2d_bytes, kV + kW);
+  // Ahead of w's load the step is as long as its updates; behind that the load itself.
+  EXPECT_EQ(result.step_ns, 13'000'000 + 2 * kW);
+}
+
+TEST(HostUpdate, OfOneLayerLeavesTheOtherAsItWas) {
+  const Trace trace = two_parameters();
+  const Applied applied(trace, on_host("M"));
+  EXPECT_TRUE(applied.notes.empty());
+  EXPECT_EQ(host_updates(applied.index.trace(), applied.schedule).size(), 1u);
+  for (const Tenant& tenant : applied.schedule.tenants) {
+    EXPECT_EQ(applied.step.trace().storages.bytes[tenant.storage.index()], kV);
+  }
+}
+
+// What reads a parameter behind its update needs the new weights there: the update stays.
+TEST(HostUpdate, StaysWhereTheStepUsesTheParameterBehindIt) {
+  const Trace trace = two_parameters(/*uses_behind=*/true);
+  const Applied applied(trace, on_host());
+  ASSERT_EQ(applied.notes.size(), 1u);
+  EXPECT_EQ(applied.notes[0], "its update stays: the step uses it behind its update");
+  EXPECT_EQ(count(applied.step.trace(), EventKind::parameter_update_begin), 1u);
+  EXPECT_EQ(host_updates(applied.index.trace(), applied.schedule).size(), 1u);
+}
+
+TEST(HostUpdate, IsNotDoneOnAStepThatHasTheUpdate) {
+  const Trace trace = two_parameters();
+  const StepIndex recorded(trace);
+  const auto lowered = lower(recorded, on_host());
+  ASSERT_FALSE(lowered.ok());
+  EXPECT_EQ(lowered.error().pointer, "/optimizer");
+}
+
+TEST(HostUpdate, CannotBeSkipped) {
+  const Trace trace = two_parameters();
+  const Applied applied(trace, on_host());
+  const auto skipped = skip_update(applied.index, applied.schedule);
+  ASSERT_FALSE(skipped.ok());
+  EXPECT_NE(skipped.error().message.find("cannot skip"), std::string::npos);
+}
+
+// Each way in which such a schedule can be wrong is seen.
+TEST(HostUpdate, DamageIsSeen) {
+  const Trace trace = two_parameters();
+  const Applied applied(trace, on_host());
+  const auto row = [&](const Schedule& s, Action action, std::size_t nth) {
+    for (std::size_t i = 0; i < s.instructions.size(); ++i) {
+      if (s.instructions[i].action == action && nth-- == 0) return i;
+    }
+    return s.instructions.size();
+  };
+  Schedule without = applied.schedule;
+  without.instructions.erase(without.instructions.begin() +
+                             static_cast<std::ptrdiff_t>(row(without, Action::update, 0)));
+  EXPECT_FALSE(find_hazards(applied.index, without).empty());
+  Schedule early = applied.schedule;  // ahead of the gradient's store, at the same place
+  std::swap(early.instructions[row(early, Action::update, 0)],
+            early.instructions[row(early, Action::store, 0)]);
+  EXPECT_FALSE(find_hazards(applied.index, early).empty());
+  Schedule unknown = applied.schedule;  // the parameter's tenant is none that is updated
+  for (Tenant& tenant : unknown.tenants) {
+    if (tenant.kind == &kParameter) tenant.is_updated_at_home = false;
+  }
+  EXPECT_FALSE(find_hazards(applied.index, unknown).empty());
+}
+
+TEST(HostUpdate, RulesAreWrittenBack) {
+  const Trace trace = two_parameters();
+  for (const std::string& text : {std::string(R"({"layer": "*", "state": "host", "step": "host"})"),
+                                  std::string(R"({"layer": "L", "state": "host", "step": "host"})"),
+                                  std::string(R"({"layer": "M", "state": "host", "step": "host"}, )"
+                                              R"({"layer": "L", "state": "stream"})")}) {
+    SCOPED_TRACE(text);
+    const auto plan =
+        plan_from_json(R"({"schema": "stowage-plan/1", "optimizer": [)" + text + "]}", "plan.json");
+    ASSERT_TRUE(plan.ok()) << plan.error().text();
+    const auto decisions = resolve_optimizer(trace, plan->optimizer);
+    ASSERT_TRUE(decisions.ok()) << decisions.error().text();
+    const auto again = resolve_optimizer(trace, to_optimizer_rules(trace, *decisions));
+    ASSERT_TRUE(again.ok()) << again.error().text();
+    EXPECT_EQ(again->updated_on_host, decisions->updated_on_host);
+    EXPECT_EQ(again->state_streams, decisions->state_streams);
+    const auto reread = plan_from_json(plan_to_json(*plan), "plan.json");
+    ASSERT_TRUE(reread.ok()) << reread.error().text();
+    EXPECT_EQ(reread->optimizer, plan->optimizer);
+  }
+}
+
+}  // namespace
+}  // namespace stowage::simulator
