@@ -192,7 +192,9 @@ Result<RecomputedStep> recompute_nested(const Trace& recording, std::vector<Segm
       rows.push_back(j);
       level.push_back(std::move(segment).value());
     }
-    Result<RecomputedStep> next = recompute(from, std::move(level));
+    std::vector<SavedId> gone;
+    for (const auto& [row, of] : done) gone.insert(gone.end(), of.saved.begin(), of.saved.end());
+    Result<RecomputedStep> next = recompute(from, std::move(level), gone);
     if (!next) return std::move(next).error();
     std::vector<SegmentRows> inner;
     for (auto& [row, of] : done) inner.push_back(std::move(of));

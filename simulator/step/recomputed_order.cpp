@@ -18,7 +18,8 @@ Nanoseconds gap_at(const Events& events, std::size_t event) {
 
 }  // namespace
 
-RecomputedOrder::RecomputedOrder(const Trace& recording, const std::vector<Segment>& segments)
+RecomputedOrder::RecomputedOrder(const Trace& recording, const std::vector<Segment>& segments,
+                                 const std::vector<SavedId>& gone)
     : trace_(recording),
       segments_(segments),
       runs_(segments.size()),
@@ -28,6 +29,8 @@ RecomputedOrder::RecomputedOrder(const Trace& recording, const std::vector<Segme
       spans_(recording),
       casts_(recording) {
   is_given_up_.assign(trace_.saved.size(), false);
+  is_gone_.assign(trace_.saved.size(), false);
+  for (const SavedId each : gone) is_gone_[each.index()] = true;
   for (const Segment& segment : segments_) {
     for (const SavedId each : segment.saved) is_given_up_[each.index()] = true;
   }
@@ -301,6 +304,7 @@ void RecomputedOrder::find_death(StorageId storage) {
   for (const SavedId saved : saved_of_[storage.index()]) {
     const bool is_inside = is_given_up_[saved.index()] ||
                            reads_again(saved, reads_from(trace_.saved.event[saved.index()]));
+    if (is_gone_[saved.index()] && !is_inside) continue;
     is_given_up = is_given_up || is_inside;
     const bool is_asked_for = !unpacks_of_[saved.index()].empty();
     std::int32_t& last = is_inside ? inside : others;

@@ -36,7 +36,9 @@ struct OrderedEvent {
 class RecomputedOrder {
  public:
   // Both must outlive it; those of layers are sorted by begin and do not overlap, chains follow.
-  RecomputedOrder(const Trace& recording, const std::vector<Segment>& segments);
+  // `gone`: rows of the recording that hold nothing (recompute()).
+  RecomputedOrder(const Trace& recording, const std::vector<Segment>& segments,
+                  const std::vector<SavedId>& gone);
 
   // In order, frees included.
   [[nodiscard]] const std::vector<OrderedEvent>& events() const { return events_; }
@@ -104,6 +106,7 @@ class RecomputedOrder {
   OpSpans spans_;
   ParameterCasts casts_;
   std::vector<bool> is_given_up_;         // by saved tensor: of a segment
+  std::vector<bool> is_gone_;             // likewise: holds nothing in the recording
   std::vector<std::int32_t> reads_from_;  // by recorded event; empty: all -1
   // Segments that are given a storage or use it from outside.
   Grouped<std::int32_t> given_to_;

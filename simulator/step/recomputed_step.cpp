@@ -36,8 +36,12 @@ void copy_row(const Table& source, std::size_t from, Table& to) {
 // Writes the tables of the step, in the order of its events.
 class RecomputedTables {
  public:
-  RecomputedTables(const Trace& recording, const std::vector<Segment>& segments)
-      : from_(recording), segments_(segments), order_(recording, segments), spans_(recording) {}
+  RecomputedTables(const Trace& recording, const std::vector<Segment>& segments,
+                   const std::vector<SavedId>& gone)
+      : from_(recording),
+        segments_(segments),
+        order_(recording, segments, gone),
+        spans_(recording) {}
 
   RecomputedStep write() {
     write_head();
@@ -476,7 +480,8 @@ class RecomputedTables {
 
 }  // namespace
 
-Result<RecomputedStep> recompute(const Trace& recording, std::vector<Segment> segments) {
+Result<RecomputedStep> recompute(const Trace& recording, std::vector<Segment> segments,
+                                 const std::vector<SavedId>& gone) {
   std::stable_sort(segments.begin(), segments.end(), [](const Segment& a, const Segment& b) {
     return std::pair(a.is_chain(), a.first) < std::pair(b.is_chain(), b.first);
   });
@@ -502,7 +507,7 @@ Result<RecomputedStep> recompute(const Trace& recording, std::vector<Segment> se
       is_owned[saved.index()] = true;
     }
   }
-  return RecomputedTables(recording, segments).write();
+  return RecomputedTables(recording, segments, gone).write();
 }
 
 }  // namespace stowage::simulator

@@ -49,8 +49,10 @@ struct RecomputedStep {
 
 // How it comes about: docs/simulator.md, "Recompute". The segments are of this recording; layer
 // calls overlap neither each other nor a chain's ops or what it gives up, and no two chains give
-// the same up (bad_input if they do). Cost: O(recording + rows that run again).
+// the same up (bad_input if they do). Of a recording that is such a step itself, `gone` is what its
+// own segments give up. Cost: O(recording + rows that run again).
 [[nodiscard]] Result<RecomputedStep> recompute(const Trace& recording,
-                                               std::vector<Segment> segments);
+                                               std::vector<Segment> segments,
+                                               const std::vector<SavedId>& gone = {});
 
 }  // namespace stowage::simulator

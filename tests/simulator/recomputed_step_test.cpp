@@ -479,6 +479,67 @@ TEST(NestedSegments, TheInnerOneRunsBehindTheOuterOne) {
   EXPECT_EQ(step->pass(SavedId(6)), Pass::recompute);
 }
 
+// s (100 bytes) is saved by "o", in which "o.i" lies, and by "c" behind it, and the model has it
+// until forward is over. All of them run again: nothing but what their runs save holds s in
+// backward, so it dies with its last use, though a node that saved it itself, as o's in the
+// recording, has it until its cast is over too.
+TEST(NestedSegments, WhatTheyGaveUpHoldsNothing) {
+  MicroTrace t;
+  const StorageId s = t.alloc(100);
+  const StorageId x = t.alloc(40);
+  t.begin_layer("o");
+  t.passed(t.view(x));
+  t.begin_op("mul");
+  t.read(s);
+  const SavedId of_o = t.pack(s);
+  const StorageId y = t.alloc(200);
+  t.end_op();
+  t.begin_layer("o.i");
+  t.passed(t.view(y));
+  t.begin_op("exp");
+  const SavedId of_i = t.pack(y);
+  const StorageId z = t.alloc(300);
+  t.end_op();
+  t.end_layer("o.i");
+  t.passed(t.view(z));
+  t.let_go(y);
+  t.end_layer("o");
+  t.passed(t.view(z));
+  t.begin_layer("c");
+  t.passed(t.view(z));
+  t.begin_op("mul");
+  t.read(s);
+  const SavedId of_c = t.pack(s);
+  const StorageId w = t.alloc(400);
+  t.end_op();
+  t.end_layer("c");
+  t.passed(t.view(w));
+  for (const StorageId each : {x, z, w}) t.free(each);
+  t.let_go(s);
+  t.backward();
+  t.drop(t.unpack(of_c));
+  t.drop(t.unpack(of_i));
+  t.free(y);
+  const UnpackId last = t.unpack(of_o);
+  t.begin_op("mul_backward");
+  t.end_op();
+  t.drop(last);
+  t.begin_op("aten::to");
+  t.end_op();
+  t.free(s);
+  const Trace trace = t.finish();
+  const auto event_of_free = [&](const Structure& structure) -> std::string {
+    const Result<Step> step = unroll(trace, structure);
+    EXPECT_TRUE(step.ok()) << (step ? "" : step.error().text());
+    if (!step) return {};
+    const std::vector<std::string> texts = texts_of(step->trace());
+    const auto free = std::find(texts.begin(), texts.end(), "free 100");
+    return free == texts.end() ? "never" : *std::prev(free);
+  };
+  EXPECT_EQ(event_of_free({{"c", "o.i"}, {}, true}), "op_end aten::to");
+  EXPECT_EQ(event_of_free({{"c", "o", "o.i"}, {}, true}), "op_end mul_backward");
+}
+
 TEST(NestedSegments, BothMayBeginWithTheSameCall) {
   TwoLayers two;
   const Trace trace = two.finish();
