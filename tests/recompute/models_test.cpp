@@ -438,7 +438,13 @@ INSTANTIATE_TEST_SUITE_P(
                   "*", 3},
         // Under autocast, whose casts of parameters are cached.
         ModelCase{"gpt2:layers=2,width=32,seq=8,vocab=64,dropout=0.2", 2, "adamw", "fp32", nullptr,
-                  1, "bf16"}));
+                  1, "bf16"},
+        ModelCase{"llama3-8b:layers=2,width=64,heads=4,kv_heads=2,hidden=96,vocab=128,seq=32", 2,
+                  "none", "fp32", nullptr, 1, "bf16"},
+        ModelCase{"vit:layers=2,width=32,heads=2,patch=8,image=32,classes=40", 2, "sgd", "fp32",
+                  nullptr, 1, "bf16"},
+        ModelCase{"gpt2:layers=2,width=32,seq=8,vocab=64,dropout=0.2", 2, "sgd", "fp32", "head", 3,
+                  "bf16"}));
 
 }  // namespace
 }  // namespace stowage
