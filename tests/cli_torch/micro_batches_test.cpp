@@ -40,7 +40,10 @@ TEST(MicroBatches, OfAHeadArePlannedAndVerified) {
   const json plan = json::parse(std::ifstream(job.plan));
   ASSERT_EQ(plan.at("micro_batches").size(), 1u);
   EXPECT_EQ(plan.at("micro_batches")[0].at("segment"), "head");
-  job.verify(true);
+  // Whether the fastest plan moves anything as well depends on the recorded times.
+  const Outcome simulated = stowage({"simulate", job.trace, "--plan", job.plan, "--json"});
+  ASSERT_EQ(simulated.code, 0) << simulated.err;
+  job.verify(json::parse(simulated.out).at("host_bytes").get<long>() > 0);
   const Outcome verified = stowage({"verify", "--plan", job.plan, "--json"});
   ASSERT_EQ(verified.code, 0) << verified.err;
   const json result = json::parse(verified.out);

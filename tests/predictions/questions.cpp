@@ -7,6 +7,7 @@
 
 #include "cli/verbs.h"
 #include "tests/cli/process.h"
+#include "traces/trace_file.h"
 
 namespace stowage::predictions {
 namespace {
@@ -79,7 +80,8 @@ Recorded recorded_of(const std::string& sample) {
   };
   const cli::Args args = {"simulate", sample_file(sample), "--policy", "resident", "--json"};
   return {plans("checkpoint"), plans("selective"),
-          !answer_of(command(args), args).at("planned_memory").is_null()};
+          !answer_of(command(args), args).at("planned_memory").is_null(),
+          load_trace(sample_file(sample)).value().trace.run.optimizer != "none"};
 }
 
 std::vector<Question> questions(std::int64_t floor, const Recorded& recorded) {
@@ -100,6 +102,7 @@ std::vector<Question> questions(std::int64_t floor, const Recorded& recorded) {
     list.push_back({"fairscale", "fairscale", ""});
   }
   if (recorded.ops) list.push_back({"selective", "selective", ""});
+  if (recorded.optimizer) list.push_back({"zero_offload", "zero_offload", ""});
   for (const char* budget : {"75%", "60%", "50%"}) {
     list.push_back({std::string("auto ") + budget, "auto", budget});
   }
