@@ -27,7 +27,8 @@ std::optional<Bytes> memory_for_tensors(const Environment& device) {
 }
 
 Result<MeasuredRun> run_offloaded(Session& session, const TooLarge& why, MeasureOptions options) {
-  const Bytes limit = memory_for_tensors(session.environment()).value_or(why.limit);
+  const std::optional<Bytes> memory = memory_for_tensors(session.environment());
+  const Bytes limit = memory.value_or(why.limit);
   session.set_memory_limit(limit);
   options.course = {.steps = std::max<std::int64_t>(1, options.dumped_steps)};
   Result<MeasuredRun> run = guarded([&]() -> Result<MeasuredRun> {
@@ -44,7 +45,8 @@ Result<MeasuredRun> run_offloaded(Session& session, const TooLarge& why, Measure
   Error error = std::move(run).error();
   if (error.code == ErrorCode::condition) {
     error.message = "the reference, with everything offloaded, runs " + error.message;
-    error.hint = "verify where the device, or the machine, has more memory";
+    error.hint = memory ? "verify where the device, or the machine, has more memory"
+                        : "verify where the device has more memory, or without --memory-limit";
   }
   return error;
 }
