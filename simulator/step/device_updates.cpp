@@ -41,8 +41,8 @@ class Reasons {
 
   std::map<StorageId, std::string> run() && {
     for (const Update& update : updates_) {
-      const bool is_first = number_of_.emplace(update.parameter, number_of_.size()).second;
-      reasons_[update.parameter] = is_first ? reason(update) : "stays: it is updated several times";
+      const auto [known, is_first] = reasons_.try_emplace(update.parameter);
+      known->second = is_first ? reason(update) : "stays: it is updated several times";
     }
     check_events();
     check_storages();
@@ -95,12 +95,23 @@ class Reasons {
         return (is_gradient ? "stays: of its gradient, " : "stays: of its state, ") +
                why.substr(std::string("stays: ").size());
       }
+      if (is_gradient && is_used_ahead(update, storage)) {
+        return "stays: the step uses its gradient between backward and its update";
+      }
       if (is_used_behind(update, storage)) {
         return is_gradient ? "stays: the step uses its gradient behind its update"
                            : "stays: the step uses its state behind its update";
       }
     }
     return gradients == 1 ? "" : "stays: the recording does not say which gradient is its own";
+  }
+
+  // By what looks at all gradients: clipping, a gradient scaler.
+  [[nodiscard]] bool is_used_ahead(const Update& update, StorageId storage) const {
+    const auto& touches = index_.model_state_uses().touches_of(storage);
+    return std::any_of(touches.begin(), touches.end(), [&](const ModelStateTouch& touch) {
+      return touch.begin < update.begin && phase_at(touch.begin) == PhaseKind::optimizer;
+    });
   }
 
   [[nodiscard]] bool is_used_behind(const Update& update, StorageId storage) const {
@@ -151,7 +162,6 @@ class Reasons {
   const StepIndex& index_;
   const Trace& trace_;
   const std::vector<Update> updates_;
-  std::map<StorageId, std::size_t> number_of_;
   std::map<StorageId, std::string> reasons_;
 };
 
