@@ -79,7 +79,7 @@ Nanoseconds shortest_with_host_updates(const simulator::StepIndex& index, Ppm co
     Job& job = jobs.emplace_back();
     job.release = scaled(index.resident_time()[there], compute_time);
     job.out = simulator::transfer_ns(link.d2h, storages.bytes[bytes.gradient.index()]);
-    job.update = simulator::host_update_ns(bytes.all);
+    job.update = simulator::host_update_ns(link, bytes.all);
     out += moving(link.d2h, job.out);
     const Nanoseconds load = simulator::transfer_ns(link.h2d, bytes.parameter);
     back += moving(link.h2d, load);

@@ -527,6 +527,9 @@ class Planner {
       out_.notes.push_back(simulator::subject_of(index.trace(), note) + " " + note.text);
     }
     if (!out_.predicted.allocator_exact) out_.notes.emplace_back(simulator::kAllocatorRemark);
+    if (simulator::guesses_host_updates(index.trace(), out_.predicted)) {
+      out_.notes.emplace_back(simulator::kHostUpdateRemark);
+    }
     if (out_.predicted.active_varies) out_.notes.emplace_back(simulator::kActiveVariesRemark);
     plan.predicted = predicted_of(out_.predicted);
     set_gap(out_);

@@ -204,6 +204,7 @@ Result<CleanResults> clean_here(executor::Device& device, const StepFunctions& s
   options.report("calibration of the copy lanes");
   CalibrationOptions calibration;
   if (!clean->out_of_memory) calibration.step = step.step;
+  calibration.updates = step.updates;
   Result<Calibration> lanes = calibrate(device, calibration);
   if (!lanes) return lanes.error();
   results.calibration = std::move(lanes).value();
