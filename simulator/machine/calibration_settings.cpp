@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "simulator/machine/host_lane.h"
 #include "simulator/machine/link_model.h"
 #include "traces/nearest.h"
 
@@ -67,8 +68,9 @@ Ppm* factor_of(Calibration& calibration, const std::string& name) {
 
 // Without what each takes.
 double host_gbps(const Calibration& calibration) {
-  const Nanoseconds per_gib = calibration.host_update_ns_per_gib;
-  return per_gib > 0 ? kGib / static_cast<double>(per_gib) : 0;
+  const bool is_known = knows_host_updates(calibration);
+  const Nanoseconds per_gib = is_known ? calibration.host_update_ns_per_gib : kHostUpdateNsPerGib;
+  return kGib / static_cast<double>(per_gib);
 }
 void set_host_rate(Calibration& calibration, double gbps) {
   calibration.host_update_ns_per_gib = std::max<Nanoseconds>(1, std::llround(kGib / gbps));

@@ -27,7 +27,8 @@ struct CalibrationSetting {
 // compute.rest_gain: a factor in (0, 1].
 [[nodiscard]] const std::vector<CalibrationSetting>& calibration_settings();
 
-// What a calibration has; link.latency_us: the larger of both ways. 0 where it has none.
+// What a calibration has; link.latency_us: the larger of both ways. Where it has none 0, of
+// host.update_gbps what is assumed then.
 // Precondition: a known name.
 [[nodiscard]] double setting_value(const Calibration& calibration, const std::string& name);
 
