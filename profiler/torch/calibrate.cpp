@@ -150,6 +150,7 @@ Result<Calibration> calibrate(executor::Device& device, const CalibrationOptions
   result.method =
       "fastest quartile of queued copies between device memory and the host arena, in rounds";
   result.samples = options.repetitions;
+  link.write(result);  // for what is measured behind it
   Interference interference(device, out, in, options, matrix);
   result.compute_interference = interference.of_compute();
   if (!cpu) {
