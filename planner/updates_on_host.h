@@ -1,7 +1,7 @@
 // The step whose parameters the host updates, all that it can: the other half of what `auto`
-// chooses from. Between two such structures that differ in nothing else there is no third one:
-// whatever a parameter, its gradient and its state hold on the device and copy is least where the
-// host updates all of them, and what that costs is the host's time, which the bound counts.
+// chooses from. What a parameter, its gradient and its state hold on the device is least at every
+// moment where the host updates it, so no mix of both has a lower floor; one may be faster, and
+// none is looked at.
 #pragma once
 
 #include <memory>
