@@ -38,8 +38,8 @@ class Optimizer {
   // are copied to the host, updated there and copied back. What a plan that has the host update
   // them is compared with, bit by bit on any device.
   virtual void update_through_host(const std::vector<at::Tensor>& parameters) = 0;
-  // "PARAMETER.exp_avg", "PARAMETER.exp_avg_sq", with masters "PARAMETER.master" ahead of these;
-  // empty before the first step and for sgd.
+  // "PARAMETER.exp_avg", "PARAMETER.exp_avg_sq", of sgd with momentum "PARAMETER.momentum_buffer",
+  // with masters "PARAMETER.master" ahead of these; empty before the first step.
   [[nodiscard]] virtual std::vector<NamedTensor> state() const = 0;
   // Of it that of parameters which have been updated: where updates are skipped (an overflow)
   // others may have theirs ahead of that, or none yet, with the same results.

@@ -14,45 +14,127 @@ namespace stowage::executor {
 namespace {
 
 constexpr std::array kNames = {"none", "sgd", "adam", "adamw"};  // as OptimizerKind
-constexpr const char* kMaster = "master=fp32";
-constexpr const char* kInBackward = "update=backward";
-constexpr const char* kRate = "lr";
-constexpr const char* kClip = "clip";
+
+// One option. Its row in kOptions is its place in to_string().
+struct Option {
+  const char* name;
+  const char* values;  // as they are shown
+  bool of_sgd_alone;
+  // Whether the text is one of the values; it is in the spec then.
+  bool (*read)(const std::string& text, OptimizerSpec& spec);
+  // Empty: as by default.
+  std::string (*written)(const OptimizerSpec& spec);
+};
+
+template <double OptimizerSpec::*kField>
+bool read_positive(const std::string& text, OptimizerSpec& spec) {
+  const std::optional<double> number = number_of(text);
+  if (!number || *number <= 0) return false;
+  spec.*kField = *number;
+  return true;
+}
+
+template <double OptimizerSpec::*kField>
+bool read_from_zero(const std::string& text, OptimizerSpec& spec) {
+  const std::optional<double> number = number_of(text);
+  if (!number || *number < 0) return false;
+  spec.*kField = *number;
+  return true;
+}
+
+template <double OptimizerSpec::*kField>
+std::string written_number(const OptimizerSpec& spec) {
+  return spec.*kField == 0 ? std::string() : number_text(spec.*kField);
+}
+
+// A flag that has one value, which is not the default's.
+template <bool OptimizerSpec::*kField, const char* kValue>
+bool read_flag(const std::string& text, OptimizerSpec& spec) {
+  if (text != kValue) return false;
+  spec.*kField = true;
+  return true;
+}
+
+template <bool OptimizerSpec::*kField, const char* kValue>
+std::string written_flag(const OptimizerSpec& spec) {
+  return spec.*kField ? kValue : std::string();
+}
+
+bool read_weight_decay(const std::string& text, OptimizerSpec& spec) {
+  const std::optional<double> number = number_of(text);
+  if (!number || *number < 0) return false;
+  spec.weight_decay = *number;
+  return true;
+}
+
+std::string written_weight_decay(const OptimizerSpec& spec) {
+  return spec.weight_decay ? number_text(*spec.weight_decay) : std::string();
+}
+
+constexpr char kFp32[] = "fp32";
+constexpr char kBackward[] = "backward";
+constexpr char kTrue[] = "true";
+constexpr const char* kAboveZero = "NUMBER above 0";
+constexpr const char* kFromZero = "NUMBER from 0 on";
+
+using Spec = OptimizerSpec;
+constexpr Option kOptions[] = {
+    {"master", kFp32, false, read_flag<&Spec::master, kFp32>, written_flag<&Spec::master, kFp32>},
+    {"update", kBackward, false, read_flag<&Spec::in_backward, kBackward>,
+     written_flag<&Spec::in_backward, kBackward>},
+    {"lr", kAboveZero, false, read_positive<&Spec::learning_rate>,
+     written_number<&Spec::learning_rate>},
+    {"clip", kAboveZero, false, read_positive<&Spec::clip>, written_number<&Spec::clip>},
+    {"weight_decay", kFromZero, false, read_weight_decay, written_weight_decay},
+    {"momentum", kFromZero, true, read_from_zero<&Spec::momentum>, written_number<&Spec::momentum>},
+    {"dampening", kFromZero, true, read_from_zero<&Spec::dampening>,
+     written_number<&Spec::dampening>},
+    {"nesterov", kTrue, true, read_flag<&Spec::nesterov, kTrue>,
+     written_flag<&Spec::nesterov, kTrue>},
+};
+
+bool has(OptimizerKind kind, const Option& option) {
+  return kind == OptimizerKind::sgd || (kind != OptimizerKind::none && !option.of_sgd_alone);
+}
 
 // Of `optimizer`, without its options.
 Error no_option(const std::string& optimizer, const std::string& option, OptimizerKind kind) {
   const std::string message = "optimizer '" + optimizer + "' has no option '" + option + "'";
   if (kind == OptimizerKind::none) return usage_error(message, "none has no options");
-  std::string options = std::string(kInBackward) + ", lr=NUMBER and clip=NORM";
-  if (kind != OptimizerKind::sgd) options = std::string(kMaster) + ", " + options;
+  std::string options;
+  for (const Option& each : kOptions) {
+    if (!has(kind, each)) continue;
+    const bool is_number = each.values == kAboveZero || each.values == kFromZero;
+    options += (options.empty() ? "" : ", ") + std::string(each.name) + "=" +
+               (is_number ? "NUMBER" : each.values);
+  }
   return usage_error(message, "its options are " + options);
-}
-
-Result<double> positive(const std::string& option, const std::string& value) {
-  const std::optional<double> number = number_of(value);
-  if (number && *number > 0) return *number;
-  return usage_error("the optimizer's " + option + " is no number above 0",
-                     "write it as in lr=0.001");
 }
 
 // Adds what `option` says.
 Status add_option(const std::string& option, const std::string& name, OptimizerSpec& spec) {
-  const bool is_adam = spec.kind == OptimizerKind::adam || spec.kind == OptimizerKind::adamw;
-  if (spec.kind == OptimizerKind::none) return no_option(name, option, spec.kind);
-  if (option == kMaster && is_adam) {
-    spec.master = true;
-  } else if (option == kInBackward) {
-    spec.in_backward = true;
-  } else if (const auto rate = value_of(option, kRate)) {
-    const Result<double> number = positive(option, *rate);
-    if (!number) return number.error();
-    spec.learning_rate = *number;
-  } else if (const auto norm = value_of(option, kClip)) {
-    const Result<double> number = positive(option, *norm);
-    if (!number) return number.error();
-    spec.clip = *number;
-  } else {
-    return no_option(name, option, spec.kind);
+  for (const Option& each : kOptions) {
+    const std::optional<std::string> value = value_of(option, each.name);
+    if (!value || !has(spec.kind, each)) continue;
+    if (each.read(*value, spec)) return Unit{};
+    return usage_error("the optimizer's " + option + " is not allowed",
+                       std::string(each.name) + "=" + each.values);
+  }
+  return no_option(name, option, spec.kind);
+}
+
+Status check_together(const OptimizerSpec& spec, const std::string& name) {
+  if (spec.clip != 0 && spec.in_backward) {
+    return usage_error("optimizer '" + name + "': clip with update=backward",
+                       "the norm is of all gradients, which are not there at once then");
+  }
+  if (spec.momentum == 0 && (spec.dampening != 0 || spec.nesterov)) {
+    return usage_error("optimizer '" + name + "': dampening and nesterov are of a momentum",
+                       "give momentum=0.9, too");
+  }
+  if (spec.nesterov && spec.dampening != 0) {
+    return usage_error("optimizer '" + name + "': nesterov with dampening",
+                       "leave one of them out");
   }
   return Unit{};
 }
@@ -74,24 +156,19 @@ Result<OptimizerSpec> parse_optimizer(const std::string& text) {
   for (const std::string& option : options) {
     if (Status status = add_option(option, name, spec); !status) return status.error();
   }
-  if (spec.clip != 0 && spec.in_backward) {
-    return usage_error("optimizer '" + name + "': clip with update=backward",
-                       "the norm is of all gradients, which are not there at once then");
-  }
+  if (Status status = check_together(spec, name); !status) return status.error();
   return spec;
 }
 
 std::string to_string(const OptimizerSpec& spec) {
   std::string text = kNames[static_cast<std::size_t>(spec.kind)];
   char before = ':';
-  const auto add = [&](const std::string& option) {
-    text += before + option;
+  for (const Option& each : kOptions) {
+    const std::string value = each.written(spec);
+    if (value.empty()) continue;
+    text += before + std::string(each.name) + "=" + value;
     before = ',';
-  };
-  if (spec.master) add(kMaster);
-  if (spec.in_backward) add(kInBackward);
-  if (spec.learning_rate != 0) add(std::string(kRate) + "=" + number_text(spec.learning_rate));
-  if (spec.clip != 0) add(std::string(kClip) + "=" + number_text(spec.clip));
+  }
   return text;
 }
 

@@ -300,6 +300,9 @@ TEST_P(RandomHostUpdatePlans, AreThoseOfTheStepWithoutAPlan) {
 INSTANTIATE_TEST_SUITE_P(
     Models, RandomHostUpdatePlans,
     ::testing::Values(Case{"mlp:layers=2,width=32", "adamw:master=fp32", "bf16"},
+                      Case{"mlp:layers=3,width=24", "sgd:master=fp32,momentum=0.9", "bf16"},
+                      Case{"gpt2:layers=2,width=64,seq=32,vocab=128",
+                           "sgd:weight_decay=0.01,momentum=0.9,nesterov=true", "fp32"},
                       Case{"gpt2:layers=2,width=64,seq=32,vocab=128", "adam", "fp32"},
                       Case{"llama3-8b:layers=2,width=128,heads=4,seq=16,vocab=64", "adamw",
                            "fp32"}));
@@ -307,6 +310,8 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Models, HostUpdates,
     ::testing::Values(Case{"mlp:layers=2,width=32", "sgd", "fp32"},
+                      Case{"mlp:layers=2,width=32", "sgd:momentum=0.9,dampening=0.5", "fp32"},
+                      Case{"mlp:layers=2,width=32", "sgd:master=fp32,momentum=0.9", "bf16"},
                       Case{"mlp:layers=2,width=32", "adam", "fp32"},
                       Case{"mlp:layers=2,width=32", "adamw", "bf16"},
                       Case{"mlp:layers=2,width=32", "adamw:master=fp32", "bf16"},
