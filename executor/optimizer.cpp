@@ -34,6 +34,8 @@ class Moments : public OneByOne {
  public:
   using Options = typename Kind::Options;
 
+  void set_learning_rate(double rate) override { options_.lr(rate); }
+
  protected:
   Moments(std::vector<NamedTensor> parameters, const Options& options)
       : OneByOne(std::move(parameters)), options_(options), names_(Kind::names(options)) {}
@@ -196,26 +198,27 @@ const NamedTensor* owner_of_state(const std::string& name,
   return owner;
 }
 
+double learning_rate(const OptimizerSpec& spec) {
+  if (spec.learning_rate != 0) return spec.learning_rate;
+  return spec.kind == OptimizerKind::sgd ? kSgdRate : kAdamRate;
+}
+
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec,
                                           std::vector<NamedTensor> parameters) {
-  const auto rate = [&](double usual) {
-    return spec.learning_rate == 0 ? usual : spec.learning_rate;
-  };
+  const double rate = learning_rate(spec);
   switch (spec.kind) {
     case OptimizerKind::none:
       return nullptr;
     case OptimizerKind::sgd:
       return make<SgdKind>(spec, std::move(parameters),
-                           torch::optim::SGDOptions(rate(kSgdRate))
+                           torch::optim::SGDOptions(rate)
                                .momentum(spec.momentum)
                                .dampening(spec.dampening)
                                .nesterov(spec.nesterov));
     case OptimizerKind::adam:
-      return make<AdamKind>(spec, std::move(parameters),
-                            torch::optim::AdamOptions(rate(kAdamRate)));
+      return make<AdamKind>(spec, std::move(parameters), torch::optim::AdamOptions(rate));
     case OptimizerKind::adamw:
-      return make<AdamWKind>(spec, std::move(parameters),
-                             torch::optim::AdamWOptions(rate(kAdamRate)));
+      return make<AdamWKind>(spec, std::move(parameters), torch::optim::AdamWOptions(rate));
   }
   return nullptr;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <vector>
@@ -14,6 +15,9 @@ namespace stowage::executor {
 namespace {
 
 constexpr std::array kNames = {"none", "sgd", "adam", "adamw"};  // as OptimizerKind
+
+constexpr std::array kDecays = {"none", "linear", "cosine"};  // as Decay
+constexpr double kMostSteps = 1e12;
 
 // One option. Its row in kOptions is its place in to_string().
 struct Option {
@@ -71,11 +75,41 @@ std::string written_weight_decay(const OptimizerSpec& spec) {
   return spec.weight_decay ? number_text(*spec.weight_decay) : std::string();
 }
 
+template <std::int64_t RateSchedule::*kField>
+bool read_steps(const std::string& text, OptimizerSpec& spec) {
+  const std::optional<double> number = number_of(text);
+  if (!number || *number < 1 || *number > kMostSteps || std::floor(*number) != *number) {
+    return false;
+  }
+  spec.schedule.*kField = static_cast<std::int64_t>(*number);
+  return true;
+}
+
+template <std::int64_t RateSchedule::*kField>
+std::string written_steps(const OptimizerSpec& spec) {
+  const std::int64_t steps = spec.schedule.*kField;
+  return steps == 0 ? std::string() : std::to_string(steps);
+}
+
+bool read_decay(const std::string& text, OptimizerSpec& spec) {
+  const auto found = std::find(kDecays.begin() + 1, kDecays.end(), text);
+  if (found == kDecays.end()) return false;
+  spec.schedule.decay = static_cast<Decay>(found - kDecays.begin());
+  return true;
+}
+
+std::string written_decay(const OptimizerSpec& spec) {
+  const Decay decay = spec.schedule.decay;
+  return decay == Decay::none ? "" : kDecays[static_cast<std::size_t>(decay)];
+}
+
 constexpr char kFp32[] = "fp32";
 constexpr char kBackward[] = "backward";
 constexpr char kTrue[] = "true";
+constexpr char kFalse[] = "false";
 constexpr const char* kAboveZero = "NUMBER above 0";
 constexpr const char* kFromZero = "NUMBER from 0 on";
+constexpr const char* kSteps = "STEPS";
 
 using Spec = OptimizerSpec;
 constexpr Option kOptions[] = {
@@ -91,6 +125,12 @@ constexpr Option kOptions[] = {
      written_number<&Spec::dampening>},
     {"nesterov", kTrue, true, read_flag<&Spec::nesterov, kTrue>,
      written_flag<&Spec::nesterov, kTrue>},
+    {"set_to_none", kFalse, false, read_flag<&Spec::keeps_gradients, kFalse>,
+     written_flag<&Spec::keeps_gradients, kFalse>},
+    {"warmup", kSteps, false, read_steps<&RateSchedule::warmup>,
+     written_steps<&RateSchedule::warmup>},
+    {"decay", "linear|cosine", false, read_decay, written_decay},
+    {"total", kSteps, false, read_steps<&RateSchedule::total>, written_steps<&RateSchedule::total>},
 };
 
 bool has(OptimizerKind kind, const Option& option) {
@@ -128,6 +168,10 @@ Status check_together(const OptimizerSpec& spec, const std::string& name) {
     return usage_error("optimizer '" + name + "': clip with update=backward",
                        "the norm is of all gradients, which are not there at once then");
   }
+  if (spec.keeps_gradients && spec.in_backward) {
+    return usage_error("optimizer '" + name + "': set_to_none=false with update=backward",
+                       "a gradient is dropped behind its update then; leave one of them out");
+  }
   if (spec.momentum == 0 && (spec.dampening != 0 || spec.nesterov)) {
     return usage_error("optimizer '" + name + "': dampening and nesterov are of a momentum",
                        "give momentum=0.9, too");
@@ -135,6 +179,16 @@ Status check_together(const OptimizerSpec& spec, const std::string& name) {
   if (spec.nesterov && spec.dampening != 0) {
     return usage_error("optimizer '" + name + "': nesterov with dampening",
                        "leave one of them out");
+  }
+  const RateSchedule& schedule = spec.schedule;
+  if ((schedule.decay == Decay::none) != (schedule.total == 0)) {
+    return usage_error("optimizer '" + name + "': decay and total go together",
+                       "decay=cosine,total=1000");
+  }
+  if (schedule.total != 0 && schedule.warmup >= schedule.total) {
+    return usage_error("optimizer '" + name +
+                           "': the warm-up takes all of total=" + std::to_string(schedule.total),
+                       "total counts its steps, too");
   }
   return Unit{};
 }

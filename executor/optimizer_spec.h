@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "executor/rate_schedule.h"
 #include "traces/result.h"
 
 namespace stowage::executor {
@@ -25,8 +26,12 @@ struct OptimizerSpec {
   // A parameter is updated in backward, as soon as its gradient is there, and the gradient is
   // dropped (executor/backward_updates.h). What the step computes is the same.
   bool in_backward;
-  // 0 = PyTorch's default for adam and adamw, 0.01 for sgd.
+  // zero_grad(set_to_none=False): a gradient stays from step to step, is set to zero, and backward
+  // adds to it. Not with in_backward, which drops it.
+  bool keeps_gradients = false;
+  // 0 = PyTorch's default for adam and adamw, 0.01 for sgd. Of the whole run without a schedule.
   double learning_rate = 0;
+  RateSchedule schedule{};
   // The global norm that gradients are clipped to ahead of the update; 0 = as they are. It needs
   // all gradients, so it does not go with in_backward.
   double clip = 0;

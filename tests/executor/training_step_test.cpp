@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <torch/optim/sgd.h>
 
+#include <cmath>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -156,7 +158,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values(kGpt2, kMlp, kLlama,
                                          "gpt2:layers=1,width=16,heads=2,seq=8,vocab=23,batch=2,"
                                          "dropout=0.2,attention=efficient"),
-                       ::testing::Values("none", "sgd", "sgd:momentum=0.9", "adam", "adamw")));
+                       ::testing::Values("none", "sgd", "sgd:momentum=0.9", "adam", "adamw",
+                                         "adamw:set_to_none=false")));
 
 TEST(TrainingStep, SeveralThreadsRepeatThemselvesToo) {
   ASSERT_TRUE(apply_run_options({.threads = 2}).ok());
@@ -250,6 +253,52 @@ TEST(TrainingStep, SgdWithMomentumIsPyTorchs) {
         EXPECT_TRUE(ours.view(at::kInt).equal(torchs.view(at::kInt)));
       }
     }
+  }
+}
+
+// Warm-up over 2 steps, then half a cosine over 4.
+TEST(RateFactor, RisesAndFalls) {
+  const RateSchedule cosine{2, Decay::cosine, 6};
+  const double half = std::sqrt(0.5) / 2;
+  const double expected[] = {0.5, 1, 1, 0.5 + half, 0.5, 0.5 - half, 0, 0};
+  const RateSchedule linear{2, Decay::linear, 6};
+  const double linearly[] = {0.5, 1, 1, 0.75, 0.5, 0.25, 0, 0};
+  for (std::int64_t k = 0; k < 8; ++k) {
+    EXPECT_NEAR(rate_factor(cosine, k), expected[k], 1e-15) << k;
+    EXPECT_EQ(rate_factor(linear, k), linearly[k]) << k;
+    EXPECT_EQ(rate_factor({}, k), 1);
+    EXPECT_EQ(rate_factor({4}, k), k < 3 ? 0.25 * static_cast<double>(k + 1) : 1);
+  }
+  EXPECT_EQ(rate_factor(cosine, 6), 0);
+}
+
+// A skipped update has its step of the schedule too; a step that throws has not.
+TEST(TrainingStep, SgdWithAScheduleByHand) {
+  for (const char* const spec : {"sgd:lr=0.5,warmup=2,decay=linear,total=6",
+                                 "sgd:update=backward,lr=0.5,warmup=2,decay=linear,total=6"}) {
+    const bool in_backward = spec_of(spec).in_backward;
+    TrainingStep step = make_test_step(kMlp, spec_of(spec));
+    TrainingStep plain = make_test_step(kMlp);  // the gradients
+    for (const double rate : {0.25, 0.5, 0.5, 0.375, 0.25, 0.125, 0.0, 0.0}) {
+      SCOPED_TRACE(rate);
+      expect_equal(plain.parameters(), copies(step.parameters()));
+      const bool skips = rate == 0.375 && !in_backward;
+      step.prepare(0);
+      if (rate == 0.25) {
+        step.set_phase_hook([](PhaseKind phase) {
+          if (phase == PhaseKind::forward) throw std::runtime_error("planted");
+        });
+        EXPECT_THROW(step.step(), std::runtime_error);
+        step.set_phase_hook({});
+      }
+      EXPECT_EQ(step.step(skips ? Update::skipped : Update::taken), plain.run(0));
+      const at::NoGradGuard no_grad;
+      for (const NamedTensor& each : plain.parameters()) {
+        at::Tensor weights = each.tensor;
+        if (!skips) weights.add_(each.tensor.grad(), -1 * rate);
+      }
+    }
+    expect_equal(plain.parameters(), copies(step.parameters()));
   }
 }
 
@@ -354,6 +403,26 @@ TEST(TrainingStep, UpdatesInBackwardComputeTheSame) {
         expect_equal(inside.parameters(), copies(behind.parameters()));
         expect_equal(inside.optimizer_state(), copies(behind.optimizer_state()));
       }
+    }
+  }
+}
+
+// The sums are the same: 0 + g is g, but for the sign of zeros, which no update sees here.
+TEST(TrainingStep, GradientsThatAreKeptAreTheSameTensorsAndSums) {
+  for (const std::string text : {"sgd", "adamw:master=fp32", "sgd:clip=0.01,momentum=0.9"}) {
+    TrainingStep dropped = make_test_step(kGpt2, spec_of(text));
+    OptimizerSpec spec = spec_of(text);
+    spec.keeps_gradients = true;
+    TrainingStep kept = make_test_step(kGpt2, spec);
+    std::vector<const void*> places;
+    for (std::int64_t k = 0; k < 3; ++k) {
+      EXPECT_EQ(kept.run(k), dropped.run(k));
+      expect_equal(kept.gradients(), copies(dropped.gradients()));
+      expect_equal(kept.parameters(), copies(dropped.parameters()));
+      std::vector<const void*> now;
+      for (const NamedTensor& each : kept.gradients()) now.push_back(each.tensor.const_data_ptr());
+      EXPECT_TRUE(k == 0 || now == places);
+      places = std::move(now);
     }
   }
 }
@@ -466,12 +535,26 @@ TEST(TrainingStep, AFailedStepLeavesNoTrace) {
 }
 
 TEST(TrainingStep, OptimizerNames) {
-  for (const char* const name :
-       {"none", "sgd", "adam", "adamw", "adam:master=fp32", "adamw:master=fp32",
-        "sgd:update=backward", "adamw:update=backward", "adam:master=fp32,update=backward",
-        "sgd:lr=0.5", "adamw:master=fp32,lr=0.0003,clip=1", "sgd:clip=0.25", "sgd:master=fp32",
-        "sgd:lr=0.1,weight_decay=0.0001,momentum=0.9,nesterov=true", "adamw:weight_decay=0",
-        "sgd:momentum=0.9,dampening=0.1"}) {
+  for (const char* const name : {"none",
+                                 "sgd",
+                                 "adam",
+                                 "adamw",
+                                 "adam:master=fp32",
+                                 "adamw:master=fp32",
+                                 "sgd:update=backward",
+                                 "adamw:update=backward",
+                                 "adam:master=fp32,update=backward",
+                                 "sgd:lr=0.5",
+                                 "adamw:master=fp32,lr=0.0003,clip=1",
+                                 "sgd:clip=0.25",
+                                 "sgd:master=fp32",
+                                 "sgd:lr=0.1,weight_decay=0.0001,momentum=0.9,nesterov=true",
+                                 "adamw:weight_decay=0",
+                                 "sgd:momentum=0.9,dampening=0.1",
+                                 "adamw:lr=0.0003,warmup=100,decay=cosine,total=1000",
+                                 "sgd:warmup=3",
+                                 "sgd:set_to_none=false",
+                                 "adam:decay=linear,total=8"}) {
     const auto spec = parse_optimizer(name);
     ASSERT_TRUE(spec.ok());
     EXPECT_EQ(to_string(*spec), name);
@@ -481,7 +564,18 @@ TEST(TrainingStep, OptimizerNames) {
   const std::pair<const char*, const char*> refused[] = {
       {"adam:momentum=0.9",
        "'adam' has no option 'momentum=0.9' (its options are master=fp32, update=backward, "
-       "lr=NUMBER, clip=NUMBER, weight_decay=NUMBER)"},
+       "lr=NUMBER, clip=NUMBER, weight_decay=NUMBER, set_to_none=false, "
+       "warmup=STEPS, decay=linear|cosine, "
+       "total=STEPS)"},
+      {"adam:decay=step", "decay=step is not allowed (decay=linear|cosine)"},
+      {"adam:decay=none", "decay=none is not allowed"},
+      {"adam:warmup=1.5", "warmup=1.5 is not allowed (warmup=STEPS)"},
+      {"adam:warmup=0", "warmup=0 is not allowed"},
+      {"sgd:decay=linear", "decay and total go together"},
+      {"sgd:total=10", "decay and total go together"},
+      {"sgd:set_to_none=true", "set_to_none=true is not allowed (set_to_none=false)"},
+      {"sgd:set_to_none=false,update=backward", "set_to_none=false with update=backward"},
+      {"sgd:warmup=10,decay=linear,total=10", "the warm-up takes all of total=10"},
       {"none:update=backward", "'none' has no option 'update=backward' (none has no options)"},
       {"adamw:", "'adamw' has no option ''"},
       {"adamw:master=fp32,", "'adamw' has no option ''"},

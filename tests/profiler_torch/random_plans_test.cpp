@@ -459,8 +459,9 @@ TEST(RandomShards, AreBitwiseAndExactOnMlpWithSgd) {
   RandomPlans("mlp:layers=4,width=64", 8, "sgd").try_plans(80, 12, Shards::random);
 }
 
-TEST(RandomShards, AreBitwiseAndExactOnMlpWithMomentumAndMasters) {
-  RandomPlans("mlp:layers=4,width=48", 8, "sgd:master=fp32,weight_decay=0.01,momentum=0.9")
+TEST(RandomShards, AreBitwiseAndExactOnMlpWithMomentumMastersAndAWarmUp) {
+  RandomPlans("mlp:layers=4,width=48", 8,
+              "sgd:master=fp32,weight_decay=0.01,momentum=0.9,warmup=50")
       .try_plans(80, 18, Shards::random);
 }
 
@@ -470,9 +471,15 @@ TEST(RandomShards, AreBitwiseAndExactOnGpt2WithNesterov) {
       .try_plans(60, 19, Shards::random);
 }
 
-TEST(RandomShards, AreBitwiseAndExactOnMlpWithMomentumInBackward) {
-  RandomPlans("mlp:layers=4,width=48", 8, "sgd:update=backward,momentum=0.9")
+TEST(RandomShards, AreBitwiseAndExactOnMlpWithMomentumInBackwardAndASchedule) {
+  RandomPlans("mlp:layers=4,width=48", 8,
+              "sgd:update=backward,lr=0.5,momentum=0.9,warmup=10,decay=linear,total=1000")
       .try_plans(60, 20, Shards::random);
+}
+
+TEST(RandomShards, AreBitwiseAndExactOnGpt2WithGradientsThatAreKept) {
+  RandomPlans("gpt2:layers=2,width=64,seq=24,vocab=96", 2, "adamw:clip=1,set_to_none=false")
+      .try_plans(60, 27, Shards::random);
 }
 
 TEST(RandomShards, AreBitwiseAndExactOnMlpWithoutAnOptimizer) {
