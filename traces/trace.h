@@ -388,7 +388,7 @@ struct Peaks {
 // bytes[i] takes bytes[i] / bytes_per_second[i] seconds, latency included.
 struct LinkCurve {
   std::vector<Bytes> bytes;
-  std::vector<std::int64_t> bytes_per_second;      // median
+  std::vector<std::int64_t> bytes_per_second;      // of the fastest quartile of copies
   std::vector<std::int64_t> bytes_per_second_p10;  // 10th percentile
   Nanoseconds latency = 0;
 };

@@ -40,7 +40,15 @@ Error child_error(const ScratchFile& messages, int exit_code) {
   if (!text) return error;
   const std::string mark = "stowage: error: ";
   const std::size_t begin = text->rfind(mark);
-  if (begin == std::string::npos) return error;
+  if (begin == std::string::npos) {
+    // It died of something else (a failed assertion), whose last words these are.
+    const std::size_t end = text->find_last_not_of(" \n");
+    if (end == std::string::npos) return error;
+    const std::size_t line = text->rfind('\n', end);
+    const std::size_t from = line == std::string::npos ? 0 : line + 1;
+    error.message += ": " + text->substr(from, end + 1 - from);
+    return error;
+  }
   const std::size_t from = begin + mark.size();
   error.message = text->substr(from, text->find('\n', from) - from);
   return error;

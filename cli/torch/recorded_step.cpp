@@ -8,6 +8,7 @@
 
 #include "cli/torch/child_process.h"
 #include "cli/torch/session.h"
+#include "executor/device/device.h"
 #include "profiler/torch/recording.h"
 #include "traces/trace_json.h"
 
@@ -59,7 +60,16 @@ Result<Trace> record_here(const RecordingRequest& request, const StepUnderPlan* 
   options.restores_state = false;
   options.progress = note;
   if (under != nullptr) options.again = under->again();
-  return guarded([&]() -> Result<Trace> { return profiler::record_passes(passes, options); });
+  return guarded([&]() -> Result<Trace> {
+    Result<Trace> trace = profiler::record_passes(passes, options);
+    if (session) {
+      // Whatever this process starts next may want all of the device.
+      executor::Device& device = session->device();
+      session.reset();
+      device.release_cache();
+    }
+    return trace;
+  });
 }
 
 Trace with_fingerprint(Trace recorded, const std::string& fingerprint) {

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "executor/device/host_arena.h"
+#include "profiler/torch/copy_runs.h"
 #include "profiler/torch/issue_costs.h"
+#include "profiler/torch/link_rounds.h"
 #include "profiler/torch/measured_rest_gain.h"
 #include "profiler/torch/step_budget.h"
 #include "profiler/torch/stopwatch.h"
@@ -22,13 +24,8 @@ namespace stowage::profiler {
 namespace {
 
 using executor::CopyLane;
-using executor::CopyTicket;
 
-constexpr Bytes kSmallest = Bytes{4} << 10;
-constexpr Bytes kBatchBytes = Bytes{16} << 20;  // copied in one go, for small transfers
-constexpr int kMostCopies = 64;
 constexpr int kMostPairs = 1024;  // beside a step, which they are to cover as far as they can
-constexpr std::int64_t kBillion = 1'000'000'000;
 constexpr Bytes kGib = Bytes{1} << 30;
 
 using Clock = std::chrono::steady_clock;
@@ -37,105 +34,20 @@ Nanoseconds elapsed_since(Clock::time_point begin) {
   return std::max<Nanoseconds>(1, time_since(begin));
 }
 
-Nanoseconds quantile(std::vector<Nanoseconds> times, std::size_t percent) {
-  std::sort(times.begin(), times.end());
-  return times[(times.size() - 1) * percent / 100];
-}
-
-struct Ends {
-  std::byte* device = nullptr;
-  std::byte* host = nullptr;
-};
-
-CopyTicket start(executor::Device& device, CopyLane lane, const Ends& ends, Bytes bytes) {
-  std::byte* const to = lane == CopyLane::d2h ? ends.host : ends.device;
-  const std::byte* const from = lane == CopyLane::d2h ? ends.device : ends.host;
-  return device.copy_async(lane, to, from, bytes);
-}
-
-// `count` copies one after the other; from an idle device until the CPU sees the last one done.
-Nanoseconds run_copies(executor::Device& device, CopyLane lane, const Ends& ends, Bytes bytes,
-                       int count) {
-  device.synchronize();
-  const auto begin = Clock::now();
-  CopyTicket last;
-  for (int i = 0; i < count; ++i) last = start(device, lane, ends, bytes);
-  device.wait_blocking(last);
-  return elapsed_since(begin);
-}
-
-// One copy in a queue of its like: what starting and ending the measurement takes cancels out.
-Nanoseconds one_copy(executor::Device& device, CopyLane lane, const Ends& ends, Bytes bytes) {
-  const int count =
-      static_cast<int>(std::clamp<Bytes>(kBatchBytes / bytes, 1, Bytes{kMostCopies / 2}));
-  const Nanoseconds few = run_copies(device, lane, ends, bytes, count);
-  const Nanoseconds many = run_copies(device, lane, ends, bytes, 2 * count);
-  return time_of_one_copy(few, many, count);
-}
-
-std::int64_t rate(Bytes bytes, Nanoseconds time) {
-  return std::max<std::int64_t>(1, static_cast<std::int64_t>(Wide{bytes} * kBillion / time));
-}
-
-LinkCurve curve(executor::Device& device, CopyLane lane, const Ends& ends,
-                const CalibrationOptions& options) {
-  LinkCurve result;
-  for (Bytes bytes = kSmallest; bytes <= options.largest; bytes *= 4) {
-    std::vector<Nanoseconds> times;
-    run_copies(device, lane, ends, bytes, 1);  // warm
-    for (int i = 0; i < options.repetitions; ++i) {
-      times.push_back(one_copy(device, lane, ends, bytes));
-    }
-    result.bytes.push_back(bytes);
-    result.bytes_per_second.push_back(rate(bytes, quantile(times, 50)));
-    result.bytes_per_second_p10.push_back(rate(bytes, quantile(times, 90)));
-    // What the smallest copy takes is nearly all latency.
-    if (bytes == kSmallest) result.latency = quantile(times, 50);
-  }
-  return result;
-}
-
 Ppm ratio(Nanoseconds alone, Nanoseconds together) {
   return std::clamp<Ppm>(alone * kPpm / std::max<Nanoseconds>(1, together), kPpm / 100, kPpm);
 }
 
-// Each lane's speed while the other one is busy.
-Ppm duplex(executor::Device& device, const Ends& out, const Ends& in,
-           const CalibrationOptions& options) {
-  constexpr int kCopies = 4;
-  std::vector<Nanoseconds> alone;
-  std::vector<Nanoseconds> together;
-  for (int i = 0; i < options.repetitions; ++i) {
-    alone.push_back(std::max(run_copies(device, CopyLane::d2h, out, options.largest, kCopies),
-                             run_copies(device, CopyLane::h2d, in, options.largest, kCopies)));
-    device.synchronize();
-    const auto begin = Clock::now();
-    CopyTicket a;
-    CopyTicket b;
-    for (int copy = 0; copy < kCopies; ++copy) {
-      a = start(device, CopyLane::d2h, out, options.largest);
-      b = start(device, CopyLane::h2d, in, options.largest);
-    }
-    device.wait_blocking(a);
-    device.wait_blocking(b);
-    together.push_back(elapsed_since(begin));
-  }
-  return ratio(quantile(alone, 50), quantile(together, 50));
-}
-
-// Speed of compute, and of copies, while the other one runs. Copies are queued first: a copy waits
-// for the compute that was issued before it.
+// Speed of compute while copies run. Copies are queued first: a copy waits for the compute that was
+// issued before it.
 class Interference {
  public:
-  Interference(executor::Device& device, const Ends& out, const Ends& in,
-               const CalibrationOptions& options)
+  Interference(executor::Device& device, const CopyEnds& out, const CopyEnds& in,
+               const CalibrationOptions& options, const at::Tensor& matrix)
       : device_(device), out_(out), in_(in), options_(options) {
-    const bool cpu = device.torch_device().is_cpu();
-    const std::int64_t edge = cpu ? 512 : 8192;
-    product_ = at::ones({edge, edge}, at::TensorOptions(device.torch_device()));
-    const bool has_step = options.step && !cpu;
-    compute_ = has_step ? options.step : [this] {
-      for (int i = 0; i < 4; ++i) static_cast<void>(at::mm(product_, product_));
+    const bool has_step = options.step && !device.torch_device().is_cpu();
+    compute_ = has_step ? options.step : [matrix] {
+      for (int i = 0; i < 4; ++i) static_cast<void>(at::mm(matrix, matrix));
     };
     // A repetition is two steps; the step has been run before.
     budget_ = has_step ? StepBudget::up_to(std::min(3, options.repetitions), 2, 6'000'000'000)
@@ -161,26 +73,7 @@ class Interference {
       const Nanoseconds covered = std::min(alone.back(), count * pair);
       beside.push_back(ratio(covered, covered + std::max<Nanoseconds>(0, together - alone.back())));
     }
-    return quantile(beside, 50);
-  }
-
-  [[nodiscard]] Ppm of_copies() {
-    std::vector<Nanoseconds> alone;
-    std::vector<Nanoseconds> beside;
-    for (int i = 0; i < options_.repetitions; ++i) {
-      alone.push_back(run_copies(device_, CopyLane::d2h, out_, options_.largest, 4));
-      device_.synchronize();
-      const auto begin = Clock::now();
-      CopyTicket last;
-      for (int copy = 0; copy < 4; ++copy) {
-        last = start(device_, CopyLane::d2h, out_, options_.largest);
-      }
-      static_cast<void>(at::mm(product_, product_));
-      device_.wait_blocking(last);
-      beside.push_back(elapsed_since(begin));
-      device_.synchronize();
-    }
-    return ratio(quantile(alone, 50), quantile(beside, 50));
+    return median(beside);
   }
 
  private:
@@ -193,8 +86,8 @@ class Interference {
 
   void queue(int pairs) {
     for (int i = 0; i < pairs; ++i) {
-      start(device_, CopyLane::d2h, out_, options_.largest);
-      start(device_, CopyLane::h2d, in_, options_.largest);
+      start_copy(device_, CopyLane::d2h, out_, options_.largest);
+      start_copy(device_, CopyLane::h2d, in_, options_.largest);
     }
   }
 
@@ -207,19 +100,18 @@ class Interference {
   }
 
   executor::Device& device_;
-  const Ends out_;
-  const Ends in_;
+  const CopyEnds out_;
+  const CopyEnds in_;
   const CalibrationOptions& options_;
-  at::Tensor product_;
   std::function<void()> compute_;
   StepBudget budget_;
 };
 
-std::int64_t pageable_rate(executor::Device& device, const Ends& ends, Bytes bytes) {
+std::int64_t pageable_rate(executor::Device& device, const CopyEnds& ends, Bytes bytes) {
   const auto block = std::make_unique<std::byte[]>(static_cast<std::size_t>(bytes));
-  const Ends pageable{ends.device, block.get()};
-  run_copies(device, CopyLane::h2d, pageable, bytes, 1);  // warm
-  return rate(bytes, run_copies(device, CopyLane::h2d, pageable, bytes, 1));
+  const CopyEnds pageable{ends.device, block.get()};
+  static_cast<void>(time_of_copies(device, CopyLane::h2d, pageable, bytes, 1));  // warm
+  return copy_rate(bytes, time_of_copies(device, CopyLane::h2d, pageable, bytes, 1));
 }
 
 // However calibrate() ends, no copy is left that uses its buffers.
@@ -236,10 +128,6 @@ struct FinishedAtTheEnd {
 
 }  // namespace
 
-Nanoseconds time_of_one_copy(Nanoseconds of_count, Nanoseconds of_twice, int count) {
-  return std::max<Nanoseconds>({1, (of_twice - of_count) / count, of_twice / (4 * count)});
-}
-
 Result<Calibration> calibrate(executor::Device& device, const CalibrationOptions& options) {
   const auto begin = Clock::now();
   Result<executor::HostArena> arena = device.host_arena(2 * options.largest);
@@ -248,19 +136,24 @@ Result<Calibration> calibrate(executor::Device& device, const CalibrationOptions
   const at::Tensor buffer = device.allocate_buffer(2 * options.largest, executor::kOffPlanTag);
   auto* const memory = static_cast<std::byte*>(buffer.mutable_data_ptr());
   const FinishedAtTheEnd finished{device};
-  const Ends out{memory, arena->data()};
-  const Ends in{memory + options.largest, arena->data() + options.largest};
+  const CopyEnds out{memory, arena->data()};
+  const CopyEnds in{memory + options.largest, arena->data() + options.largest};
+
+  const bool cpu = device.torch_device().is_cpu();
+  const std::int64_t edge = cpu ? 512 : 8192;
+  const at::Tensor matrix = at::ones({edge, edge}, at::TensorOptions(device.torch_device()));
+  const std::function<void()> product = [matrix] { static_cast<void>(at::mm(matrix, matrix)); };
+  LinkRounds link(device, out, in, options.largest, cpu ? std::function<void()>() : product);
+  link.run((options.repetitions + 1) / 2);
 
   Calibration result;
-  result.method = "median of queued copies between device memory and the host arena";
+  result.method =
+      "fastest quartile of queued copies between device memory and the host arena, in rounds";
   result.samples = options.repetitions;
-  result.d2h = curve(device, CopyLane::d2h, out, options);
-  result.h2d = curve(device, CopyLane::h2d, in, options);
-  result.duplex = duplex(device, out, in, options);
-  Interference interference(device, out, in, options);
+  link.write(result);  // for what is measured behind it
+  Interference interference(device, out, in, options, matrix);
   result.compute_interference = interference.of_compute();
-  if (!device.torch_device().is_cpu()) {
-    result.copy_interference = interference.of_copies();
+  if (!cpu) {
     result.pageable_bytes_per_second = pageable_rate(device, out, options.largest);
     if (arena->pinned()) {
       result.pin_ns_per_gib =
@@ -272,6 +165,8 @@ Result<Calibration> calibrate(executor::Device& device, const CalibrationOptions
     measure_issue_costs(device, arena->data(), options.largest, result);
     measure_stream_gaps(device, arena->data(), result);
   }
+  link.run(options.repetitions / 2);
+  link.write(result);
   device.synchronize();
   return result;
 }

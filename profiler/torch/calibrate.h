@@ -12,17 +12,12 @@ namespace stowage::profiler {
 
 struct CalibrationOptions {
   Bytes largest = Bytes{64} << 20;  // sizes are 4 KiB, 16 KiB, .. up to this
-  int repetitions = 7;              // per size; the curve holds the median
+  // Rounds of link_rounds.h, half of them behind everything else that is measured.
+  int repetitions = 7;
   // The step that will be planned, to see how much copies slow *it* down; asked for on a GPU only
   // (the copy threads of a CPU compete for cores in any case). Empty = a matrix product.
   std::function<void()> step{};
 };
-
-// What one copy takes, from the times of `count` of them and of twice as many: the difference, in
-// which what starting and ending a measurement costs cancels out. Whatever disturbed the first
-// alone makes that too small, even negative, so half of what a copy takes on average is the least
-// that is believed. At least 1.
-[[nodiscard]] Nanoseconds time_of_one_copy(Nanoseconds of_count, Nanoseconds of_twice, int count);
 
 // Takes a second or two, and six steps, four where the step is long; on a GPU also what
 // rest_gain.h takes. Uses `largest` bytes of the

@@ -203,6 +203,7 @@ Result<CleanResults> clean_here(executor::Device& device, const StepFunctions& s
   if (own_memory) own_memory();
   options.report("calibration of the copy lanes");
   CalibrationOptions calibration;
+  if (results.on_gpu) calibration.repetitions = 14;  // 60 ms each
   if (!clean->out_of_memory) calibration.step = step.step;
   Result<Calibration> lanes = calibrate(device, calibration);
   if (!lanes) return lanes.error();

@@ -10,7 +10,9 @@
 #include "executor/saved_tensor_engine.h"
 #include "executor/step_driver.h"
 #include "hand_step.h"
+#include "profiler/torch/copy_runs.h"
 #include "profiler/torch/issue_costs.h"
+#include "profiler/torch/link_rounds.h"
 #include "profiler/torch/step_hooks.h"
 #include "simulator/machine/link_model.h"
 
@@ -62,6 +64,34 @@ TEST(Calibrate, ADisturbedMeasurementIsNotBelieved) {
   // .. for longer than the second one took: a negative difference.
   EXPECT_EQ(time_of_one_copy(5040, 2040, 10), 51);
   EXPECT_EQ(time_of_one_copy(0, 0, 10), 1);
+}
+
+TEST(Calibrate, WhatDisturbsMostRoundsIsNotSeen) {
+  EXPECT_EQ(undisturbed({200, 100, 101, 230, 220, 102, 240, 210}), 101);
+  EXPECT_EQ(undisturbed({7}), 7);
+}
+
+TEST(Calibrate, RoundsAddUp) {
+  auto arena = hand_device().host_arena(Bytes{32} << 10);
+  ASSERT_TRUE(arena.ok());
+  const at::Tensor buffer = hand_device().allocate_buffer(32 << 10, executor::kOffPlanTag);
+  auto* const memory = static_cast<std::byte*>(buffer.mutable_data_ptr());
+  const CopyEnds out{memory, arena->data()};
+  const CopyEnds in{memory + (16 << 10), arena->data() + (16 << 10)};
+  int products = 0;
+  LinkRounds link(hand_device(), out, in, 16 << 10, [&products] { ++products; });
+  link.run(2);
+  link.run(3);
+  EXPECT_EQ(products, 5);
+  Calibration calibration;
+  link.write(calibration);
+  EXPECT_EQ(calibration.h2d.bytes, (std::vector<Bytes>{4 << 10, 16 << 10}));
+  EXPECT_EQ(calibration.d2h.bytes, calibration.h2d.bytes);
+  for (const LinkCurve* curve : {&calibration.d2h, &calibration.h2d}) {
+    for (std::size_t size = 0; size < curve->bytes.size(); ++size) {
+      EXPECT_GE(curve->bytes_per_second[size], curve->bytes_per_second_p10[size]);
+    }
+  }
 }
 
 TEST(Calibrate, ASizeThatTheHostDoesNotHaveIsAnError) {
