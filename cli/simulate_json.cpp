@@ -49,6 +49,24 @@ Json copy_lane(const Trace& trace, const report::Simulation& simulation,
           {"ready_ns", ready}, {"start_ns", start},  {"duration_ns", duration}};
 }
 
+Json update_lane(const Trace& trace, const report::Simulation& simulation,
+                 const std::vector<report::Span>& spans) {
+  Json name = Json::array();
+  std::vector<Bytes> bytes;
+  std::vector<Nanoseconds> ready;
+  std::vector<Nanoseconds> start;
+  std::vector<Nanoseconds> duration;
+  for (const report::Span& span : spans) {
+    name.push_back(report::label_of(trace, span));
+    bytes.push_back(span.bytes);
+    ready.push_back(simulation.detail.host_updates[static_cast<std::size_t>(span.row)].ready);
+    start.push_back(span.begin);
+    duration.push_back(span.end - span.begin);
+  }
+  return {{"n", bytes.size()}, {"name", name},      {"bytes", bytes},
+          {"ready_ns", ready}, {"start_ns", start}, {"duration_ns", duration}};
+}
+
 Json remedies_json(const std::vector<report::Remedy>& remedies) {
   Json rows = Json::array();
   for (const report::Remedy& remedy : remedies) {
@@ -59,7 +77,8 @@ Json remedies_json(const std::vector<report::Remedy>& remedies) {
       row["over_budget_bytes"] = remedy.over;
     } else if (remedy.kind == report::RemedyKind::faster_link) {
       row["bytes_per_second"] = remedy.bytes_per_second;
-    } else if (remedy.kind == report::RemedyKind::keep) {
+    } else if (remedy.kind == report::RemedyKind::keep ||
+               remedy.kind == report::RemedyKind::update_on_device) {
       row["bytes"] = remedy.bytes;
     }
     rows.push_back(std::move(row));
@@ -71,7 +90,9 @@ Json stalls_json(const std::vector<report::StallRow>& stalls) {
   Json rows = Json::array();
   for (const report::StallRow& row : stalls) {
     rows.push_back({{"site", row.site},
-                    {"copy", row.copy_back ? "h2d" : "d2h"},
+                    {"copy", row.is_update   ? "host"
+                             : row.copy_back ? "h2d"
+                                             : "d2h"},
                     {"bytes", row.bytes},
                     {"layer", row.layer},
                     {"phase", row.phase},
@@ -136,6 +157,9 @@ std::string timeline_json(const Trace& trace, const report::Simulation& simulati
   json["lanes"] = {{"compute", compute_lane(trace, timeline.lane(report::Lane::compute))},
                    {"d2h", copy_lane(trace, simulation, timeline.lane(report::Lane::d2h))},
                    {"h2d", copy_lane(trace, simulation, timeline.lane(report::Lane::h2d))}};
+  if (!timeline.lane(report::Lane::updates).empty()) {
+    json["lanes"]["host"] = update_lane(trace, simulation, timeline.lane(report::Lane::updates));
+  }
   json["stalls"] = stalls_json(simulation.stalls);
   json["memory"] = {{"n", simulation.detail.time.size()},
                     {"time_ns", simulation.detail.time},

@@ -65,6 +65,7 @@ void declare(CommandLine& line, PlanOptions& options) {
             "also what makes the floor, what recompute buys, the rules, and the search");
   for (const char* name : kFutureOptions) line.future_option(name);
   line.detail(
+      "optimizer: its state streams, or the host updates the parameters; gradients go with that.\n"
       "Planned memory is taken from the driver once, and each allocation has its place in it: "
       "little\n"
       "more is reserved than is alive. --placement caching plans for PyTorch's allocator.\n"

@@ -84,6 +84,10 @@ const char* words_of(report::Lateness why) {
       return "too large for its window";
     case report::Lateness::in_line:
       return "its copy is in line";
+    case report::Lateness::host_busy:
+      return "the host was busy";
+    case report::Lateness::host_slow:
+      return "the host takes as long";
   }
   return "";
 }
@@ -146,7 +150,10 @@ std::string simulation_text(const Trace& trace, const report::Simulation& simula
     for (std::size_t i = 0; i < std::min(kStallRows, simulation.stalls.size()); ++i) {
       const report::StallRow& row = simulation.stalls[i];
       stalls.row({format_time(row.duration),
-                  (row.copy_back ? "reload of " : "offload of ") + row.site,
+                  (row.is_update   ? "host's update of "
+                   : row.copy_back ? "reload of "
+                                   : "offload of ") +
+                      row.site,
                   format_bytes(row.bytes), row.layer + ", " + row.phase, words_of(row.why)});
     }
     text += "\n" + paint.bold("Stalls") + ", longest first, " +

@@ -9,7 +9,7 @@ struct Allowed {
   bool offload = true;        // saved tensors leave and come back
   bool recompute = true;      // segments run again in backward
   bool parameters = true;     // parameters stream
-  bool optimizer = true;      // its state streams
+  bool optimizer = true;      // its state streams, or the host updates
   bool gradients = true;      // leave behind their accumulation
   bool micro_batches = true;  // the step runs in those that it was recorded in besides
   bool operator==(const Allowed&) const = default;

@@ -6,6 +6,7 @@
 #include "planner/bounds.h"
 #include "planner/in_parallel.h"
 #include "simulator/machine/rest_gain.h"
+#include "simulator/step/plan_structure.h"
 
 namespace stowage::planner {
 namespace {
@@ -43,6 +44,21 @@ Climber::Climber(const simulator::StepIndex& index, PlanRequest request, const S
       effort_(effort_for(index)),
       base_({std::shared_ptr<void>(), &index}, {}, request_) {}
 
+Climber::Climber(std::shared_ptr<const simulator::StepIndex> index, PlanRequest request,
+                 const StructurePool& pool, BestPlan& best)
+    : index_(*index),
+      request_(std::move(request)),
+      pool_(pool),
+      best_(best),
+      effort_(effort_for(index_)),
+      base_(index, simulator::structure_of(index->step()), request_),
+      policies_(std::in_place) {}  // none of them has the host update besides
+
+simulator::Structure Climber::with_updates(simulator::Structure structure) const {
+  structure.host_updates = base_.structure().host_updates;
+  return structure;
+}
+
 Climb Climber::solve(const SearchPoint& point, Nanoseconds bound) {
   Climb climb{point, &base_, {}, {}, {}};
   solve_in(climb, bound);
@@ -68,12 +84,26 @@ void Climber::solve_from(const Climb& climb, Nanoseconds bound) {
   climb_structures(here, neighbours(here), kFewClimbs);
 }
 
+void Climber::solve_beside(const Climb& climb, Nanoseconds bound) {
+  if (!climb.step) {
+    solve(climb.point, bound);
+    return;
+  }
+  if (climb.in->structure().runs_again()) {
+    Climb here{climb.point, &base_, {}, base_.choices_like(*climb.in, climb.choices), {}};
+    solve_in(here, bound);
+    if (here.step && *here.step <= bound) return;
+  }
+  solve_from(climb, bound);
+}
+
 StructureSearch* Climber::search_like(const StructureSearch& other) {
-  if (other.structure().empty()) return &base_;
+  if (!other.structure().runs_again()) return &base_;
   const auto known = std::find_if(like_.begin(), like_.end(),
                                   [&](const auto& each) { return each.first == &other; });
   if (known != like_.end()) return known->second.get();
-  auto made = StructureSearch::make(index_.step().recording(), other.structure(), request_);
+  auto made =
+      StructureSearch::make(index_.step().recording(), with_updates(other.structure()), request_);
   if (!made) return nullptr;
   ++best_.structures;
   like_.emplace_back(&other, std::move(made).value());
@@ -253,8 +283,8 @@ void Climber::estimate(Short& of, const Climb& from, std::int64_t quota) const {
   of.step = -1;
   std::unique_ptr<StructureSearch>& search = *of.search;
   if (search == nullptr) {
-    auto made =
-        StructureSearch::make(index_.step().recording(), pool_.structure(of.members), request_);
+    auto made = StructureSearch::make(index_.step().recording(),
+                                      with_updates(pool_.structure(of.members)), request_);
     if (!made) return;
     search = std::move(made).value();
   }

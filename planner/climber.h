@@ -45,10 +45,14 @@ class Climber {
   // All must outlive it, and what it finds is of it. An empty pool: nothing of it runs again.
   Climber(const simulator::StepIndex& index, PlanRequest request, const StructurePool& pool,
           BestPlan& best);
+  // In a step whose parameters the host updates, beside all else; `index` is of that step and of
+  // nothing that runs again, `pool` of the recorded one.
+  Climber(std::shared_ptr<const simulator::StepIndex> index, PlanRequest request,
+          const StructurePool& pool, BestPlan& best);
   Climber(const Climber&) = delete;
   Climber& operator=(const Climber&) = delete;
 
-  // The step as it was recorded.
+  // Nothing of it runs again.
   [[nodiscard]] StructureSearch& base() { return base_; }
   [[nodiscard]] const StructureSearch& base() const { return base_; }
   // Some structure is there to choose beside the recorded one.
@@ -60,6 +64,8 @@ class Climber {
   // The same, for little: from the best of another one, for which less was allowed, in the
   // structure of that; far from the bound also in its neighbours.
   void solve_from(const Climb& climb, Nanoseconds bound);
+  // The same of a step whose updates may be elsewhere: also from where nothing runs again.
+  void solve_beside(const Climb& climb, Nanoseconds bound);
   // From the plan of these rules.
   void solve_from(const PolicyRules& rules, const SearchPoint& point);
 
@@ -76,6 +82,8 @@ class Climber {
   };
 
   [[nodiscard]] StructureSearch::Effort long_search(const StructureSearch& in) const;
+  // With the updates that base() leaves out.
+  [[nodiscard]] simulator::Structure with_updates(simulator::Structure structure) const;
   // Null where it cannot be had.
   StructureSearch* search_like(const StructureSearch& other);
   void solve_in(Climb& climb, Nanoseconds bound);

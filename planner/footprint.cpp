@@ -82,8 +82,10 @@ Footprints::Footprints(const simulator::StepIndex& index, simulator::PeakKind ki
       if (others[s].valid()) streaming_layer_[s] = others[s];
     }
   }
+  find_host_updates();
+  const bool state_is_home = !updated_on_host_.empty();
   if (allowed.parameters) find_model_state(Moves::parameters);
-  if (allowed.optimizer) find_model_state(Moves::optimizer_state);
+  if (allowed.optimizer && !state_is_home) find_model_state(Moves::optimizer_state);
   if (allowed.gradients) find_model_state(Moves::gradients);
   for (Movable& movable : movable_) find_dominant(movable);
   const Trace& trace = index.trace();
@@ -98,11 +100,15 @@ Footprints::Footprints(const simulator::StepIndex& index, simulator::PeakKind ki
     const EventId alloc = trace.storages.alloc_event[s];
     const EventId free = trace.storages.free_event[s];
     // Bytes go with the action of the `free` event, so they are there ahead of it.
-    const FootprintSpan span{alloc.valid() ? 2 * alloc.value + 1 : 0,
-                             free.valid() ? 2 * free.value + 1 : positions_,
-                             storage_bytes(StorageId(s))};
-    add(all, span);
-    if (!is_movable[s]) add(fixed, span);
+    std::vector<FootprintSpan> spans = {{alloc.valid() ? 2 * alloc.value + 1 : 0,
+                                         free.valid() ? 2 * free.value + 1 : positions_,
+                                         storage_bytes(StorageId(s))}};
+    const auto left = left_by_host_.find(StorageId(s));
+    if (left != left_by_host_.end()) spans = left->second;
+    for (const FootprintSpan& span : spans) {
+      add(all, span);
+      if (!is_movable[s]) add(fixed, span);
+    }
   }
   resident_ = summed(std::move(all));
   immovable_ = summed(std::move(fixed));
@@ -193,6 +199,7 @@ Decisions Footprints::decisions(const std::vector<Choice>& choices, simulator::R
                                 simulator::ReloadPoint reload) const {
   Decisions out;
   out.saved.resize(index_->trace().saved.size());
+  out.optimizer.updated_on_host = updated_on_host_;
   for (std::size_t m = 0; m < movable_.size(); ++m) {
     if (choices[m] == Choice::keep) continue;
     if (movable_[m].is_layer()) {
@@ -217,7 +224,7 @@ Decisions Footprints::tight(const std::vector<Choice>& choices) const {
   reload.kind = simulator::ReloadPoint::Kind::unpack;
   Decisions out = decisions(choices, release, reload);
   if (!out.parameters.stream.off() || !out.optimizer.state_streams.empty() ||
-      !out.gradients.at_home.empty()) {
+      !out.optimizer.updated_on_host.empty() || !out.gradients.at_home.empty()) {
     out.budget = 0;
   }
   return out;

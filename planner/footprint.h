@@ -11,6 +11,7 @@
 
 #include "planner/allowed.h"
 #include "planner/option.h"
+#include "simulator/lowering/model_state_stays.h"
 #include "simulator/lowering/movement.h"
 #include "simulator/plan/decisions.h"
 #include "simulator/step/step_index.h"
@@ -70,6 +71,8 @@ class Footprints {
   explicit Footprints(const simulator::StepIndex& index,
                       simulator::PeakKind kind = simulator::PeakKind::requested)
       : Footprints(index, kind, {.recompute = false}) {}
+  // Of a step whose parameters the host updates (Structure::host_updates), `keep` is what that
+  // leaves on the device; nothing else is decided of optimizer state there.
   // Has options for what is allowed alone. With `recompute`, of a step as it was recorded: also
   // `again`, for all that a segment of it may save; such footprints are for bounds, and hold for
   // every structure.
@@ -116,11 +119,19 @@ class Footprints {
 
  private:
   void find_saved(const Allowed& allowed);
+  void find_host_updates();
+  [[nodiscard]] bool is_on_host(StorageId storage) const {
+    return !updated_on_host_.empty() && updated_on_host_[storage.index()];
+  }
   void find_model_state(Moves what);
   std::vector<FootprintSpan> kept_spans(StorageId storage);
   void find_dominant(Movable& movable);
   void add_layer(const Movable& movable, Choice choice, simulator::Decisions& out) const;
   void add_streaming(Moves what, Choice choice);
+  [[nodiscard]] simulator::Movement stays_of(const std::vector<bool>& streams, Moves what,
+                                             Choice choice) const;
+  [[nodiscard]] std::vector<FootprintSpan> spans_of(const simulator::PlacedStay& stay,
+                                                    StorageId storage) const;
   void add_layer_option(Movable& movable, Choice choice, const simulator::Movement& movement) const;
 
   const simulator::StepIndex* index_;
@@ -130,6 +141,10 @@ class Footprints {
   std::vector<Movable> movable_;
   std::vector<LayerId> streaming_layer_;  // by storage, of parameters, state and gradients
   std::vector<bool> is_previous_;         // by storage
+  std::vector<bool> updated_on_host_;     // by storage, parameters; empty: none
+  simulator::HostUpdatePlaces updates_;
+  // What the host's updates leave of such a parameter, its gradients and its state.
+  std::map<StorageId, std::vector<FootprintSpan>> left_by_host_;
   // All of each such layer, what has to stay included.
   std::map<std::pair<Moves, LayerId>, std::vector<StorageId>> state_of_;
   std::vector<MovedUnit> units_;

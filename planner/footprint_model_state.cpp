@@ -29,23 +29,7 @@ StorageClass class_of(Moves what) {
   }
 }
 
-// Where all of it stays when it streams in this way and is loaded on demand.
-simulator::Movement stays_of(const simulator::StepIndex& index, const std::vector<bool>& streams,
-                             Moves what, Choice choice) {
-  if (what == Moves::optimizer_state) {
-    return simulator::optimizer_state_stays(index,
-                                            {.state_streams = streams, .updated_on_host = {}});
-  }
-  if (what == Moves::gradients) return simulator::gradient_stays(index, {.at_home = streams});
-  simulator::ParameterDecisions streaming;
-  streaming.stream = mode_of(choice);
-  for (const bool each : streams) streaming.shard_of.push_back(each ? 0 : -1);
-  return simulator::parameter_stays(index, streaming);
-}
-
-simulator::Movement stays_on_demand(const simulator::StepIndex& index,
-                                    const std::vector<bool>& streams, Moves what, Choice choice) {
-  simulator::Movement movement = stays_of(index, streams, what, choice);
+simulator::Movement on_demand(const simulator::StepIndex& index, simulator::Movement movement) {
   for (simulator::PlacedStay& stay : movement.stays) {
     if (!stay.is_made) stay.wanted_load = stay.await;
   }
@@ -54,6 +38,52 @@ simulator::Movement stays_on_demand(const simulator::StepIndex& index,
 }
 
 }  // namespace
+
+// Where all of it stays when it streams in this way and is loaded on demand.
+simulator::Movement Footprints::stays_of(const std::vector<bool>& streams, Moves what,
+                                         Choice choice) const {
+  if (what == Moves::optimizer_state) {
+    return on_demand(*index_, simulator::optimizer_state_stays(
+                                  *index_, {.state_streams = streams, .updated_on_host = {}}));
+  }
+  if (what == Moves::gradients) {
+    return on_demand(*index_, simulator::gradient_stays(*index_, {.at_home = streams}, updates_));
+  }
+  simulator::ParameterDecisions streaming;
+  streaming.stream = mode_of(choice);
+  for (const bool each : streams) streaming.shard_of.push_back(each ? 0 : -1);
+  return on_demand(*index_, simulator::parameter_stays(*index_, streaming, updates_));
+}
+
+// Where the host updates parameters: these and their gradients leave for it, whatever else is
+// decided, and their state is nowhere on the device.
+void Footprints::find_host_updates() {
+  const simulator::Step& step = index_->step();
+  const std::vector<StorageId>& recorded = step.host_updates();
+  if (recorded.empty()) return;
+  const Storages& storages = index_->trace().storages;
+  updated_on_host_.assign(storages.size(), false);
+  for (std::size_t s = 0; s < storages.size(); ++s) {
+    if (storages.storage_class[s] != StorageClass::parameter) continue;
+    const StorageId row = step.origin(StorageId(s)).row;
+    updated_on_host_[s] = std::find(recorded.begin(), recorded.end(), row) != recorded.end();
+  }
+  for (std::size_t s = 0; s < storages.size(); ++s) {
+    const StorageId owner = storages.parameter[s];
+    if (is_on_host(owner.valid() ? owner : StorageId(s))) left_by_host_[StorageId(s)] = {};
+  }
+  updates_ = simulator::HostUpdatePlaces(*index_, updated_on_host_);
+  for (const Moves what : {Moves::parameters, Moves::gradients}) {
+    const simulator::Movement movement =
+        stays_of(std::vector<bool>(storages.size(), false), what, Choice::always);
+    for (const simulator::PlacedStay& stay : movement.stays) {
+      const StorageId storage = movement.tenants[stay.tenant.index()].storage;
+      for (const FootprintSpan& span : spans_of(stay, storage)) {
+        left_by_host_[storage].push_back(span);
+      }
+    }
+  }
+}
 
 void Footprints::find_model_state(Moves what) {
   const Trace& trace = index_->trace();
@@ -67,6 +97,8 @@ void Footprints::find_model_state(Moves what) {
     state_of_[{what, layer}].emplace_back(s);
     movable.leaves = EventId(std::size_t{0});
     if (!index_->model_state_uses().reason_to_stay(StorageId(s)).empty()) continue;
+    const StorageId owner = trace.storages.parameter[s];
+    if (owner.valid() && is_on_host(owner)) continue;
     movable.storages.push_back(StorageId(s));
     unit_of_[s] = static_cast<std::int32_t>(units_.size());
     MovedUnit unit{StorageId(s), std::vector<Option>(1)};
@@ -89,6 +121,9 @@ void Footprints::find_model_state(Moves what) {
 
 // With what of a gradient the step before left.
 std::vector<FootprintSpan> Footprints::kept_spans(StorageId storage) {
+  if (const auto left = left_by_host_.find(storage); left != left_by_host_.end()) {
+    return left->second;
+  }
   const Storages& storages = index_->trace().storages;
   const StorageId previous = index_->model_state_uses().previous_of(storage);
   if (!previous.valid()) return {{0, positions_, storage_bytes(storage)}};
@@ -98,6 +133,20 @@ std::vector<FootprintSpan> Footprints::kept_spans(StorageId storage) {
           {made, positions_, storage_bytes(storage)}};
 }
 
+// Of one that is loaded on demand.
+std::vector<FootprintSpan> Footprints::spans_of(const simulator::PlacedStay& stay,
+                                                StorageId storage) const {
+  const Bytes bytes = storage_bytes(storage);
+  const auto evict = static_cast<std::int32_t>(stay.earliest_evict);
+  if (stay.is_made) {
+    return {{2 * index_->trace().storages.alloc_event[storage.index()].value + 1, evict, bytes}};
+  }
+  std::vector<FootprintSpan> spans = {
+      {static_cast<std::int32_t>(stay.wanted_load), std::min(evict, positions_), bytes}};
+  if (evict > positions_) spans.push_back({0, evict - positions_, bytes});
+  return spans;
+}
+
 // Options of what leaves in this way, and of their layers.
 void Footprints::add_streaming(Moves what, Choice choice) {
   std::vector<bool> streams;
@@ -105,29 +154,28 @@ void Footprints::add_streaming(Moves what, Choice choice) {
     streams.push_back(streaming_layer_[s].valid() &&
                       index_->trace().storages.storage_class[s] == class_of(what));
   }
-  const simulator::Movement movement = stays_on_demand(*index_, streams, what, choice);
+  const simulator::Movement movement = stays_of(streams, what, choice);
   for (const simulator::PlacedStay& stay : movement.stays) {
     const StorageId storage = movement.tenants[stay.tenant.index()].storage;
     const std::size_t s = storage.index();
+    if (unit_of_[s] < 0) continue;  // the host updates it, or with it, and nothing is decided
     std::vector<Option>& options = units_[static_cast<std::size_t>(unit_of_[s])].options;
     if (options.back().choice != choice) {
       options.emplace_back();
       options.back().choice = choice;
     }
-    const Bytes bytes = storage_bytes(storage);
-    const auto evict = static_cast<std::int32_t>(stay.earliest_evict);
     if (what != Moves::parameters && stay.has_store()) {
       const auto stored = static_cast<std::int32_t>(stay.store);
       options.back().out.push_back({stored, index_->trace().storages.bytes[s]});
     }
+    for (const FootprintSpan& span : spans_of(stay, storage)) {
+      options.back().spans.push_back(span);
+    }
     if (stay.is_made) {
-      options.back().made = 2 * index_->trace().storages.alloc_event[s].value + 1;
-      options.back().spans.push_back({options.back().made, evict, bytes});
+      options.back().made = options.back().spans.back().first;
       continue;
     }
     const auto start = static_cast<std::int32_t>(stay.wanted_load);
-    options.back().spans.push_back({start, std::min(evict, positions_), bytes});
-    if (evict > positions_) options.back().spans.push_back({0, evict - positions_, bytes});
     options.back().back.push_back({start, index_->trace().storages.bytes[s]});
   }
   for (Movable& movable : movable_) {

@@ -1,6 +1,7 @@
 #include "planner/plan_as_recorded.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -12,8 +13,8 @@
 #include "planner/policy_starts.h"
 #include "planner/structure_pool.h"
 #include "planner/structure_search.h"
+#include "planner/updates_on_host.h"
 #include "simulator/lowering/lowering.h"
-#include "simulator/machine/rest_gain.h"
 #include "simulator/placement/placement.h"
 #include "simulator/plan/gradient_rules.h"
 #include "simulator/plan/optimizer_rules.h"
@@ -48,6 +49,8 @@ bool has_automatic_points(const simulator::Decisions& decisions) {
   }
   const std::vector<bool>& state = decisions.optimizer.state_streams;
   if (std::find(state.begin(), state.end(), true) != state.end()) return true;
+  const std::vector<bool>& on_host = decisions.optimizer.updated_on_host;
+  if (std::find(on_host.begin(), on_host.end(), true) != on_host.end()) return true;
   const std::vector<bool>& gradients = decisions.gradients.at_home;
   if (std::find(gradients.begin(), gradients.end(), true) != gradients.end()) return true;
   return std::any_of(decisions.saved.begin(), decisions.saved.end(), [](const auto& decision) {
@@ -83,6 +86,7 @@ class Planner {
     if (request.allowed.recompute && without_.has_structures()) {
       any_structure_.emplace(index, request.budget_on, request.allowed);
     }
+    on_host_ = UpdatesOnHost::make(index, request, pool_, any_structure_.has_value(), best_);
   }
 
   Result<PlanOutcome> run() {
@@ -95,6 +99,8 @@ class Planner {
     }
     out_.floor = all().base().floor();
     if (any_structure_) out_.floor = memory_floor(*any_structure_);
+    device_floor_ = out_.floor.bytes;
+    if (on_host_ && on_host_->floor().bytes < out_.floor.bytes) take_floor_of_host();
     out_.floor.reached = false;
     out_.lower_bound_step = out_.resident.step_ns;
     const std::string policy = policy_name(request_.policy);
@@ -164,6 +170,32 @@ class Planner {
     return any_structure_ ? *any_structure_ : all().base().footprints();
   }
 
+  // Of the step without the updates; rows of its tables are none of the recording's.
+  void take_floor_of_host() {
+    const simulator::Step& step = on_host_->climber().base().index().step();
+    out_.floor = on_host_->floor();
+    if (out_.floor.event.valid()) out_.floor.event = step.origin(out_.floor.event).row;
+    if (out_.floor.op.valid()) out_.floor.op = step.origin(out_.floor.op).row;
+    for (FloorStorage& each : out_.floor.storages) {
+      if (each.storage.valid()) each.storage = step.origin(each.storage).row;
+    }
+  }
+
+  static constexpr Nanoseconds kNone = std::numeric_limits<Nanoseconds>::max();
+  // The least of every plan within the budget, kNone where none is: of those that leave updates on
+  // the device and of those that do not.
+  struct Bounds {
+    Nanoseconds device = kNone;
+    Nanoseconds host = kNone;
+    [[nodiscard]] Nanoseconds both() const { return std::min(device, host); }
+  };
+  [[nodiscard]] Bounds bounds(Bytes budget) const {
+    Bounds of;
+    if (device_floor_ <= budget) of.device = shortest_step(bounding(), budget);
+    if (on_host_) of.host = on_host_->shortest_step(budget, of.device);
+    return of;
+  }
+
   // Where the active peak wanders, a little is left for steps that go beyond the predicted one.
   [[nodiscard]] Bytes peak_with_allowance(const ReplayResult& result) const {
     const Bytes peak = peak_of(result, request_.budget_on);
@@ -183,7 +215,8 @@ class Planner {
       least = std::min(least, peak_with_allowance(out_.predicted));
     }
     StructureSearch* const of_answer = best_.answer() ? best_.answer()->in : &without_.base();
-    for (StructureSearch* in : {&without_.base(), &all().base(), of_answer}) {
+    StructureSearch* const of_host = on_host_ ? &on_host_->climber().base() : of_answer;
+    for (StructureSearch* in : {&without_.base(), &all().base(), of_host, of_answer}) {
       if (least <= lowest_budget()) break;
       Evaluator& evaluator = in->evaluator();
       const auto tight = evaluator.evaluate(in->footprints().tight(in->tight().choices));
@@ -212,6 +245,12 @@ class Planner {
     if (runs_again(*rules)) {
       any_structure_.emplace(index_, request_.budget_on, Allowed{});
       out_.floor = memory_floor(*any_structure_);
+      device_floor_ = out_.floor.bytes;
+    }
+    on_host_ = UpdatesOnHost::make(index_, request_, pool_, any_structure_.has_value(), best_);
+    if (on_host_) {
+      if (on_host_->floor().bytes < out_.floor.bytes) take_floor_of_host();
+      out_.lower_bound_step = std::min(out_.lower_bound_step, on_host_->shortest());
     }
     out_.notes = rules->notes;
     if (auto status = finish(std::move(rules).value()); !status) {
@@ -222,7 +261,7 @@ class Planner {
     }
     if (within_budget(out_.predicted) && best_.within_host_budget(out_.predicted)) {
       if (!request_.budget) return Unit{};
-      out_.lower_bound_step = shortest_step(bounding(), *request_.budget);
+      out_.lower_bound_step = bounds(*request_.budget).both();
       set_gap(out_);
       return Unit{};
     }
@@ -269,24 +308,29 @@ class Planner {
       out_.kind = PlanKind::infeasible;
       out_.notes.push_back("no " + request_.allowed.limits("plan") + " has a peak below " +
                            format_bytes(out_.floor.bytes));
-      StructureSearch& base = all().base();
-      return finish_with(base.footprints().tight(base.tight().choices), base);
+      StructureSearch* base = &all().base();
+      if (on_host_ && on_host_->climber().base().tight().peak < base->tight().peak) {
+        base = &on_host_->climber().base();
+      }
+      return finish_with(base->footprints().tight(base->tight().choices), *base);
     }
 
-    out_.lower_bound_step = shortest_step(bounding(), budget);
+    const Bounds bound = bounds(budget);
+    out_.lower_bound_step = bound.both();
     if (beats_ && out_.lower_bound_step >= *beats_) {
       out_.kind = PlanKind::not_found;
       return Unit{};
     }
-    search(budget, resident);
+    search(budget, bound, resident);
     if (best_.spent.error) return *best_.spent.error;
     if (best_.answer()) {
       return finish_with(best_.answer()->candidate.decisions, *best_.answer()->in);
     }
     out_.kind = PlanKind::not_found;
     StructureSearch* tightest = &all().tightest();
-    if (without_.tightest().tight().peak < tightest->tight().peak) {
-      tightest = &without_.tightest();
+    for (Climber* const each : {&without_, on_host_ ? &on_host_->climber() : nullptr}) {
+      if (each == nullptr || each->tightest().tight().peak >= tightest->tight().peak) continue;
+      tightest = &each->tightest();
     }
     const Status status =
         finish_with(tightest->footprints().tight(tightest->tight().choices), *tightest);
@@ -297,24 +341,33 @@ class Planner {
   }
 
   // The best plans for one point: without gradients that leave, then with them in the structure
-  // that was best, or in any where nothing was found.
-  void solve(const SearchPoint& point, Nanoseconds bound) {
+  // that was best, or in any where nothing was found; then, where that may be shorter, with the
+  // updates on the host, likewise.
+  void solve(const SearchPoint& point, const Bounds& bound) {
     ++best_.grid_points;
-    const Climb without = without_.solve(point, bound);
-    if (!with_gradients_ || (without.step && *without.step <= bound)) return;
-    if (without.step) {
-      with_gradients_->solve_from(without, bound);
-    } else {
-      with_gradients_->solve(point, bound);
+    Climb climb{point, &without_.base(), {}, {}, {}};
+    if (bound.device < kNone) climb = without_.solve(point, bound.device);
+    const auto is_longer_than = [&](Nanoseconds least) {
+      return !climb.step || *climb.step > least;
+    };
+    if (with_gradients_ && bound.device < kNone && is_longer_than(bound.device)) {
+      if (climb.step) {
+        with_gradients_->solve_from(climb, bound.device);
+      } else {
+        with_gradients_->solve(point, bound.device);
+      }
     }
+    if (!on_host_ || !is_longer_than(bound.host) || best_.reached(bound.host)) return;
+    on_host_->climber().solve_beside(climb, bound.host);
   }
 
-  void search(Bytes budget, Bytes resident) {
+  void search(Bytes budget, const Bounds& bound, Bytes resident) {
     // The one that always fits comes first: a search that is stopped has an answer.
     offer_tight(without_.base());
     if (with_gradients_) offer_tight(with_gradients_->base());
+    if (on_host_) offer_tight(on_host_->climber().base());
     out_.search.candidates = all().base().space().candidates();
-    solve({budget}, out_.lower_bound_step);
+    solve({budget}, bound);
     if (!best_.reached(out_.lower_bound_step)) offer_rivals();
     search_below({budget}, resident, /*since=*/0);
     // Nor is a plan slower than on what is alive in as much memory as its pages may take beside it.
@@ -332,8 +385,8 @@ class Planner {
   // over.
   bool search_at(const SearchPoint& point) {
     if (point.bytes < out_.floor.bytes || best_.over()) return false;
-    const Nanoseconds bound = shortest_step(bounding(), point.bytes);
-    if (best_.reached(bound)) return false;
+    const Bounds bound = bounds(point.bytes);
+    if (best_.reached(bound.both())) return false;
     solve(point, bound);
     return true;
   }
@@ -355,8 +408,9 @@ class Planner {
   void look_again(const SearchPoint& top) {
     const Bytes point = top.bytes - top.bytes / kLookAgainIn;
     if (!best_.answer() || point < out_.floor.bytes || best_.over()) return;
-    const Nanoseconds bound = shortest_step(bounding(), point);
-    if (best_.step() - bound > bound / kFarFromBound) solve({point, top.is_on_alive}, bound);
+    const Bounds bound = bounds(point);
+    const Nanoseconds least = bound.both();
+    if (best_.step() - least > least / kFarFromBound) solve({point, top.is_on_alive}, bound);
   }
 
   // Takes a step for each layer, so that it comes last.
@@ -413,9 +467,22 @@ class Planner {
     rules.saved.insert(rules.saved.end(), moved.begin(), moved.end());
     if (has_automatic_points(decisions)) rules.automatic = decisions.budget;
     rules.recompute = simulator::recompute_rules(recording, in.structure());
-    rules.optimizer = simulator::to_optimizer_rules(trace, decisions.optimizer);
+    rules.optimizer = optimizer_rules(in, decisions.optimizer);
     rules.gradients = simulator::to_gradient_rules(trace, decisions.gradients);
     return finish(std::move(rules));
+  }
+
+  // Where the host updates, it is asked to update all that it can: what it cannot, notes say.
+  [[nodiscard]] static std::vector<simulator::OptimizerRule> optimizer_rules(
+      const StructureSearch& in, simulator::OptimizerDecisions decisions) {
+    const Trace& trace = in.index().trace();
+    if (!in.structure().host_updates.empty()) {
+      const std::vector<LayerId> updated = simulator::layers_of_updated_parameters(trace);
+      for (std::size_t s = 0; s < updated.size(); ++s) {
+        if (updated[s].valid()) decisions.updated_on_host[s] = true;
+      }
+    }
+    return simulator::to_optimizer_rules(trace, decisions);
   }
 
   // Fills in the plan; what is predicted is what reading the plan back gives.
@@ -445,11 +512,6 @@ class Planner {
     const bool is_recorded = step->segments().empty() && step->host_updates().empty();
     if (is_recorded) return predict(index_);
     const simulator::StepIndex index(*step);
-    if (!step->host_updates().empty()) {  // the device does less than all plans without them do
-      const Ppm boost = simulator::rest_gain(index.trace().calibration).boost;
-      const Wide least = Wide{index.compute_until().back()} * kPpm / boost;
-      out_.lower_bound_step = std::min(out_.lower_bound_step, static_cast<Nanoseconds>(least));
-    }
     return predict(index);
   }
 
@@ -465,6 +527,9 @@ class Planner {
       out_.notes.push_back(simulator::subject_of(index.trace(), note) + " " + note.text);
     }
     if (!out_.predicted.allocator_exact) out_.notes.emplace_back(simulator::kAllocatorRemark);
+    if (simulator::guesses_host_updates(index.trace(), out_.predicted)) {
+      out_.notes.emplace_back(simulator::kHostUpdateRemark);
+    }
     if (out_.predicted.active_varies) out_.notes.emplace_back(simulator::kActiveVariesRemark);
     plan.predicted = predicted_of(out_.predicted);
     set_gap(out_);
@@ -495,6 +560,8 @@ class Planner {
   Climber without_;                          // with no gradients that leave
   std::optional<Climber> with_gradients_;    // where some may and can
   std::optional<Footprints> any_structure_;  // of all that is allowed, where some can run again
+  std::unique_ptr<UpdatesOnHost> on_host_;   // where it may and can update
+  Bytes device_floor_ = 0;                   // of plans with no updates on the host
   PlanOutcome out_;
 };
 

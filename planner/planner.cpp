@@ -8,6 +8,7 @@
 
 #include "planner/budget.h"
 #include "planner/plan_as_recorded.h"
+#include "planner/updates_on_host.h"
 #include "simulator/plan/plan.h"
 #include "simulator/step/plan_structure.h"
 #include "simulator/step/unroll.h"
@@ -181,7 +182,8 @@ Result<PlanOutcome> make_plan(const simulator::StepIndex& index, const PlanReque
   const bool has_parts = !index.step().recording().divided.empty();
   const std::vector<StorageClass>& classes = index.trace().storages.storage_class;
   const bool has_state =
-      std::find(classes.begin(), classes.end(), StorageClass::optimizer_state) != classes.end();
+      std::find(classes.begin(), classes.end(), StorageClass::optimizer_state) != classes.end() ||
+      has_updates(index.trace());
   const Allowed& asks = asked.allowed;
   const bool can_leave = has_gradients(index);
   const bool allows_the_rest = asks.offload && asks.recompute && asks.parameters &&

@@ -11,6 +11,7 @@
 
 #include "planner/bounds.h"
 #include "planner/copy_jobs.h"
+#include "planner/host_update_bound.h"
 #include "planner/in_parallel.h"
 #include "simulator/machine/link_model.h"
 #include "simulator/machine/rest_gain.h"
@@ -362,10 +363,11 @@ Nanoseconds shortest_step(const Footprints& footprints, Bytes budget, std::size_
   const simulator::StepIndex& index = footprints.index();
   const Calibration& link = index.trace().calibration;
   const Nanoseconds resident = index.resident_time().back();
-  if (footprints.movable().empty() || !simulator::is_usable(link.d2h) ||
-      !simulator::is_usable(link.h2d)) {
-    return resident;
-  }
+  if (!simulator::is_usable(link.d2h) || !simulator::is_usable(link.h2d)) return resident;
+  const simulator::RestGain rests = simulator::rest_gain(link);
+  const Ppm fastest = rests.boost == kPpm ? kPpm : kPpm * kPpm / rests.boost - 1;
+  const Nanoseconds updated = shortest_with_host_updates(index, fastest);
+  if (footprints.movable().empty()) return std::max(resident, updated);
   const std::vector<std::int32_t> positions = positions_above(footprints, budget, positions_most);
   const int halvings = positions_most == kAllPositions ? 24 : 6;
   const auto bound_at = [&](Ppm compute_time, Ppm gain) {
@@ -378,10 +380,8 @@ Nanoseconds shortest_step(const Footprints& footprints, Bytes budget, std::size_
     }
     return best;
   };
-  const simulator::RestGain gain = simulator::rest_gain(link);
-  if (gain.boost == kPpm) return bound_at(kPpm, 0);
-  const std::array<std::pair<Ppm, Ppm>, 2> both = {
-      {{kPpm * kPpm / gain.boost - 1, 0}, {kPpm, gain.saved_per_rest}}};
+  if (rests.boost == kPpm) return std::max(bound_at(kPpm, 0), updated);
+  const std::array<std::pair<Ppm, Ppm>, 2> both = {{{fastest, 0}, {kPpm, rests.saved_per_rest}}};
   std::array<Nanoseconds, 2> bounds{};
   const auto find = [&](std::size_t i) { bounds[i] = bound_at(both[i].first, both[i].second); };
   // Whoever asks for few positions has several to ask at once.
@@ -390,7 +390,7 @@ Nanoseconds shortest_step(const Footprints& footprints, Bytes budget, std::size_
   } else {
     for (std::size_t i = 0; i < bounds.size(); ++i) find(i);
   }
-  return std::max({resident, bounds[0], bounds[1]});
+  return std::max({resident, updated, bounds[0], bounds[1]});
 }
 
 }  // namespace stowage::planner

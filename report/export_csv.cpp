@@ -131,7 +131,8 @@ std::string stalls_table(const StepView& step) {
     for (const Remedy& remedy : row.remedies) {
       remedies += (remedies.empty() ? "" : "; ") + remedy.text;
     }
-    rows.field(row.start).field(row.duration).field(row.copy_back ? "reload" : "offload");
+    rows.field(row.start).field(row.duration);
+    rows.field(row.is_update ? "update" : row.copy_back ? "reload" : "offload");
     rows.field(row.site).field(row.bytes).field(row.layer).field(row.phase);
     rows.field(row.event.value).field(row.ready).field(row.copy_start).field(row.copy_end);
     rows.field(row.queued()).field(row.earliest).field(row.copies_ahead);

@@ -13,7 +13,7 @@ namespace stowage::report {
 namespace {
 
 constexpr int kWidth = 1200;
-constexpr int kHeight = 700;
+constexpr int kHeight = 700;  // of the usual lanes
 constexpr double kLeft = 100;
 constexpr double kPlotWidth = 1080;
 constexpr std::size_t kColumns = 1080;  // of pixels
@@ -23,8 +23,7 @@ constexpr double kBottom = kTop + kCurveHeight;
 constexpr double kLaneTop = kBottom + 28;
 constexpr double kLaneHeight = 26;
 constexpr double kLaneStep = 38;
-constexpr double kAxis = kLaneTop + static_cast<double>(kLanes) * kLaneStep;
-constexpr double kLegend = kAxis + 52;
+constexpr std::size_t kUsualLanes = kLanes - 1;  // the host's updates have one where there are any
 constexpr std::size_t kTitleLength = 100;
 constexpr std::size_t kTipLength = 200;
 
@@ -49,6 +48,8 @@ const char* colour_of(SpanKind kind) {
       return "#9c755f";
     case SpanKind::sync:
       return "#bab0ac";
+    case SpanKind::update:
+      return "#b07aa1";
     case SpanKind::stall:
       break;
   }
@@ -72,7 +73,14 @@ std::int64_t tick_step(std::int64_t range, int most) {
 
 class Picture {
  public:
-  explicit Picture(const StepView& step) : step_(step), trace_(*step.trace), svg_(kWidth, kHeight) {
+  explicit Picture(const StepView& step)
+      : step_(step),
+        trace_(*step.trace),
+        lanes_(step.timeline.lane(Lane::updates).empty() ? kUsualLanes : kLanes),
+        axis_(kLaneTop + static_cast<double>(lanes_) * kLaneStep),
+        legend_(axis_ + 52),
+        svg_(kWidth,
+             kHeight + static_cast<int>(lanes_ - kUsualLanes) * static_cast<int>(kLaneStep)) {
     end_ = std::max<Nanoseconds>(step.timeline.end, 1);
     top_ = std::max<Bytes>({step.peak_requested, step.budget.value_or(0), highest(counted()), 1});
     top_ = std::min(top_, Bytes{1} << 60);  // absurd input stays a picture
@@ -87,7 +95,7 @@ class Picture {
       counted_line();
     }
     budget_line();
-    for (std::size_t lane = 0; lane < kLanes; ++lane) draw_lane(static_cast<Lane>(lane));
+    for (std::size_t lane = 0; lane < lanes_; ++lane) draw_lane(static_cast<Lane>(lane));
     legend();
     return svg_.finish();
   }
@@ -126,7 +134,7 @@ class Picture {
     for (std::size_t i = 0; i < phases.size(); ++i) {
       const double x = x_of(phases[i].begin);
       const double next = i + 1 < phases.size() ? x_of(phases[i + 1].begin) : kLeft + kPlotWidth;
-      svg_.line(x, kTop - 8, x, kAxis, "stroke=\"#bbb\" stroke-dasharray=\"2 3\"");
+      svg_.line(x, kTop - 8, x, axis_, "stroke=\"#bbb\" stroke-dasharray=\"2 3\"");
       if (next - x > 7.0 * static_cast<double>(phases[i].name.size())) {
         svg_.text(x + 4, kTop - 6, phases[i].name, "fill=\"#666\"");
       }
@@ -145,11 +153,11 @@ class Picture {
                   svg_number(kTop + kCurveHeight / 2) + ")\"");
     const Nanoseconds tick = tick_step(end_, 12);
     for (Nanoseconds at = 0; at <= end_; at += tick) {
-      svg_.line(x_of(at), kAxis - 4, x_of(at), kAxis, "stroke=\"#222\"");
-      svg_.text(x_of(at), kAxis + 14, format_time(at), "text-anchor=\"middle\"");
+      svg_.line(x_of(at), axis_ - 4, x_of(at), axis_, "stroke=\"#222\"");
+      svg_.text(x_of(at), axis_ + 14, format_time(at), "text-anchor=\"middle\"");
     }
-    svg_.line(kLeft, kAxis, kLeft + kPlotWidth, kAxis, "stroke=\"#222\"");
-    svg_.text(kLeft + kPlotWidth / 2, kAxis + 30, "time since step begin",
+    svg_.line(kLeft, axis_, kLeft + kPlotWidth, axis_, "stroke=\"#222\"");
+    svg_.text(kLeft + kPlotWidth / 2, axis_ + 30, "time since step begin",
               "text-anchor=\"middle\"");
   }
 
@@ -279,25 +287,29 @@ class Picture {
 
   void legend() {
     double x = kLeft;
-    svg_.text(kLeft - 8, kLegend, "memory", "text-anchor=\"end\"");
+    svg_.text(kLeft - 8, legend_, "memory", "text-anchor=\"end\"");
     for (const StorageClass each : step_.memory.classes) {
-      entry(x, kLegend, kClassColours[static_cast<std::size_t>(each)], stowage::name_of(each));
+      entry(x, legend_, kClassColours[static_cast<std::size_t>(each)], stowage::name_of(each));
     }
     if (!counted().empty()) {
-      svg_.line(x, kLegend - 4, x + 12, kLegend - 4, "stroke=\"#222\"");
-      svg_.text(x + 17, kLegend, std::string(simulator::name_of(step_.budget_on)) + " bytes");
+      svg_.line(x, legend_ - 4, x + 12, legend_ - 4, "stroke=\"#222\"");
+      svg_.text(x + 17, legend_, std::string(simulator::name_of(step_.budget_on)) + " bytes");
     }
     x = kLeft;
-    const double y = kLegend + 22;
+    const double y = legend_ + 22;
     svg_.text(kLeft - 8, y, "lanes", "text-anchor=\"end\"");
     entry(x, y, colour_of(SpanKind::op), trace_.gpu.size() > 0 ? "ops and kernels" : "ops");
     entry(x, y, colour_of(SpanKind::offload), "copy out");
     entry(x, y, colour_of(SpanKind::reload), "copy back");
     entry(x, y, kStallColour, "stall");
+    if (lanes_ > kUsualLanes) entry(x, y, colour_of(SpanKind::update), "update on the host");
   }
 
   const StepView& step_;
   const Trace& trace_;
+  const std::size_t lanes_;
+  const double axis_;
+  const double legend_;
   SvgWriter svg_;
   Nanoseconds end_ = 1;
   Bytes top_ = 1;

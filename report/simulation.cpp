@@ -59,6 +59,9 @@ Replayed replayed(const simulator::StepIndex& index, simulator::Lowering lowerin
     made.notes.push_back(simulator::subject_of(index.trace(), note) + ": " + note.text);
   }
   if (!made.result.allocator_exact) made.notes.emplace_back(simulator::kAllocatorRemark);
+  if (simulator::guesses_host_updates(index.trace(), made.result)) {
+    made.notes.emplace_back(simulator::kHostUpdateRemark);
+  }
   if (made.result.active_varies) made.notes.emplace_back(simulator::kActiveVariesRemark);
   made.device_kept = !budget.device || planner::peak_of(made.result, budget.on) <= *budget.device;
   made.host_kept = !budget.host || made.result.host_bytes <= *budget.host;

@@ -9,6 +9,7 @@
 #include "report/transfers.h"
 #include "report/words.h"
 #include "simulator/lowering/memory_profile.h"
+#include "simulator/schedule/host_updates.h"
 #include "traces/size_text.h"
 
 namespace stowage::report {
@@ -43,6 +44,7 @@ class Explainer {
         schedule_(schedule),
         detail_(detail),
         budget_(budget),
+        updates_(simulator::host_updates(index.trace(), schedule)),
         memory_(detail.requested) {
     index_transfers();
     find_earliest();
@@ -72,12 +74,60 @@ class Explainer {
     row.earliest = std::min(earliest_of(stall, transfer.ready), transfer.ready);
     row.copies_ahead = runs_[t].copies - 1;
     row.bytes_ahead = runs_[t].bytes - row.bytes;
+    if (stall.is_update) {
+      explain_update(row);
+      return row;
+    }
     judge(row);
     propose(row);
     return row;
   }
 
  private:
+  void explain_update(StallRow& row) const {
+    const auto is_it = [&](const auto& each) { return each.stay == row.stay; };
+    const auto update = std::find_if(updates_.begin(), updates_.end(), is_it);
+    STOWAGE_ASSERT(update != updates_.end());
+    const auto number = static_cast<std::size_t>(update - updates_.begin());
+    const simulator::HostUpdateTime& time = detail_.host_updates[number];
+    row.is_update = true;
+    row.storage = update->of;
+    const LayerId layer = trace_.storages.layer[update->of.index()];
+    row.site = "parameter of " + (layer.valid() ? trace_.string(trace_.layers.name[layer.index()])
+                                                : std::string("-"));
+    row.bytes = update->bytes;
+    row.ready = row.earliest = time.ready;
+    row.copy_start = time.start;
+    row.copy_end = time.end;
+    row.copies_ahead = 0;
+    row.bytes_ahead = 0;
+    for (std::size_t i = number; i-- > 0 && detail_.host_updates[i].end > time.ready;) {
+      ++row.copies_ahead;
+      row.bytes_ahead += updates_[i].bytes;
+    }
+    const std::string took = format_bytes(row.bytes) +
+                             " of parameter, gradient and state take the "
+                             "host " +
+                             format_time(time.end - time.start);
+    if (2 * std::min(row.queued(), row.duration) >= row.duration) {
+      row.why = Lateness::host_busy;
+      row.why_text = "its gradient had come, and it waited " + format_time(row.queued()) +
+                     " behind " + count_of(row.copies_ahead, "update") + " on the host (" +
+                     format_bytes(row.bytes_ahead) + ")";
+    } else {
+      row.why = Lateness::host_slow;
+      row.why_text = took + ", from where its gradient has come";
+    }
+    Remedy device;
+    device.kind = RemedyKind::update_on_device;
+    for (const TenantId each : update->state) {
+      device.bytes += schedule_.tenants[each.index()].bytes;
+    }
+    device.text = "have the device update the " + row.site;
+    if (device.bytes > 0) device.text += " (" + format_bytes(device.bytes) + " of state)";
+    row.remedies.push_back(std::move(device));
+  }
+
   void index_transfers() {
     for (auto& rows : transfers_) rows.assign(schedule_.stays.size(), -1);
     std::array<Run, 2> run{};
@@ -221,6 +271,7 @@ class Explainer {
   const simulator::Schedule& schedule_;
   const simulator::ReplayDetail& detail_;
   std::optional<Bytes> budget_;
+  const std::vector<simulator::HostUpdate> updates_;  // as detail_.host_updates
   simulator::MemoryProfile memory_;
   std::array<std::vector<std::int32_t>, 2> transfers_;  // rows by stay: loads, stores
   std::vector<Run> runs_;                               // by transfer
@@ -241,6 +292,10 @@ const char* name_of(Lateness value) {
       return "too_large";
     case Lateness::in_line:
       return "in_line";
+    case Lateness::host_busy:
+      return "host_busy";
+    case Lateness::host_slow:
+      return "host_slow";
   }
   STOWAGE_ASSERT(false && "unknown lateness");
 }
@@ -255,6 +310,8 @@ const char* name_of(RemedyKind value) {
       return "keep";
     case RemedyKind::use_lane:
       return "use_lane";
+    case RemedyKind::update_on_device:
+      return "update_on_device";
   }
   STOWAGE_ASSERT(false && "unknown remedy");
 }

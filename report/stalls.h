@@ -1,5 +1,5 @@
-// For every stall of a planned step: the transfer that compute waited for, why that was late, and
-// what would remove the stall.
+// For every stall of a planned step: the transfer, or the update on the host, that it waited for,
+// why that was late, and what would remove the stall.
 //
 //      ready        start of the copy       needed (the stall begins)      end of the copy
 //        |---- queued ----|------------- copy ---|----- stall ---------------|
@@ -24,14 +24,17 @@ enum class Lateness : std::uint8_t {
   no_room,       // the same, but its bytes would not have fitted into the budget earlier
   too_large,     // from where its bytes are there to where they are needed is too short for it
   in_line,       // copied on the compute stream, or blocking: it stalls as long as it takes
+  host_busy,     // of an update: at least half of it is time that it waited for others on the host
+  host_slow,     // of an update: not so
 };
 [[nodiscard]] const char* name_of(Lateness value);
 
 enum class RemedyKind : std::uint8_t {
-  start_earlier,  // by `earlier`, with all that it queued behind
-  faster_link,    // that moves `bytes_per_second` here
-  keep,           // `bytes` stay on the device
-  use_lane,       // copy on a lane instead
+  start_earlier,     // by `earlier`, with all that it queued behind
+  faster_link,       // that moves `bytes_per_second` here
+  keep,              // `bytes` stay on the device
+  use_lane,          // copy on a lane instead
+  update_on_device,  // in the host's place; `bytes` of state are there then
 };
 [[nodiscard]] const char* name_of(RemedyKind value);
 
@@ -51,22 +54,23 @@ struct StallRow {
   StayId stay;                 // of the transfer, as in Stall
   StorageId storage;
   std::string site;        // of the first saved tensor of the transfer, or "parameter of LAYER"
+  bool is_update = false;  // on the host is waited for, behind the copy out of the gradient
   bool copy_back = false;  // the copy to the device, else the copy out
-  Bytes bytes = 0;
+  Bytes bytes = 0;         // of the transfer; that an update works with
   // Where compute stood.
   EventId event;
   std::string layer;
   std::string phase;
   Nanoseconds start = 0;
   Nanoseconds duration = 0;
-  // The transfer.
+  // The transfer; of an update that one.
   Nanoseconds ready = 0;  // when compute had reached its anchor
   Nanoseconds copy_start = 0;
   Nanoseconds copy_end = 0;
   // When its bytes are there to be copied: of a load, when its tenant's last stay in this period
   // ends and what that stored is at home; else `ready`.
   Nanoseconds earliest = 0;
-  // Copies that kept the lane busy without a gap right up to it.
+  // Copies that kept the lane busy without a gap right up to it; of an update, others on the host.
   std::int64_t copies_ahead = 0;
   Bytes bytes_ahead = 0;
 

@@ -5,6 +5,7 @@
 
 #include "report/memory_curve.h"
 #include "report/transfers.h"
+#include "simulator/schedule/host_updates.h"
 #include "simulator/schedule/tenant_kind.h"
 #include "traces/result.h"
 
@@ -122,6 +123,41 @@ Span span_of_copy(const Trace& trace, const simulator::Schedule& schedule, StayI
   return span;
 }
 
+// With the gradient of this stay; of the parameter.
+Span span_of_update(const Trace& trace, const simulator::HostUpdate& update) {
+  Span span;
+  span.stay = update.stay;
+  span.storage = update.of;
+  span.bytes = update.bytes;
+  span.layer = trace.storages.layer[update.of.index()];
+  if (span.layer.valid()) span.name = trace.layers.name[span.layer.index()];
+  return span;
+}
+
+void add_updates(const Trace& trace, const std::vector<simulator::HostUpdate>& updates,
+                 const simulator::ReplayDetail& detail, std::vector<Span>& spans) {
+  for (std::size_t i = 0; i < detail.host_updates.size(); ++i) {
+    Span span = span_of_update(trace, updates[i]);
+    span.row = static_cast<std::int32_t>(i);
+    span.kind = SpanKind::update;
+    span.begin = detail.host_updates[i].start;
+    span.end = detail.host_updates[i].end;
+    spans.push_back(span);
+  }
+}
+
+// Where compute, or whoever issues, waited.
+Span span_of_stall(const Trace& trace, const simulator::Schedule& schedule,
+                   const std::vector<simulator::HostUpdate>& updates,
+                   const simulator::Stall& stall) {
+  if (!stall.is_update) return span_of_copy(trace, schedule, stall.stay, stall.is_store);
+  const auto update = std::find_if(updates.begin(), updates.end(),
+                                   [&](const auto& each) { return each.stay == stall.stay; });
+  Span span = span_of_update(trace, *update);
+  span.is_update = true;
+  return span;
+}
+
 // "reload of layers.3.mlp#2", "load of parameter of head".
 std::string copy_text(const Span& span, const std::string& name) {
   if (span.tenant_kind == &simulator::kSavedTensor) {
@@ -145,6 +181,8 @@ const char* name_of(Lane value) {
       return "h2d";
     case Lane::stalls:
       return "stalls";
+    case Lane::updates:
+      return "updates";
   }
   STOWAGE_ASSERT(false && "unknown lane");
 }
@@ -161,6 +199,8 @@ const char* title_of(Lane lane) {
       return "to the device";
     case Lane::stalls:
       return "stalls";
+    case Lane::updates:
+      return "host updates";
   }
   STOWAGE_ASSERT(false && "unknown lane");
 }
@@ -187,6 +227,8 @@ const char* name_of(SpanKind value) {
       return "store";
     case SpanKind::stall:
       return "stall";
+    case SpanKind::update:
+      return "update";
   }
   STOWAGE_ASSERT(false && "unknown kind of span");
 }
@@ -239,9 +281,11 @@ Timeline simulated_timeline(const Trace& trace, const simulator::Schedule& sched
         mode_of_copy(schedule, transfer.stay, transfer.is_store) == simulator::CopyMode::compute;
     lane_of(timeline, transfer.is_store ? Lane::d2h : Lane::h2d).push_back(span);
   }
+  const std::vector<simulator::HostUpdate> updates = simulator::host_updates(trace, schedule);
+  add_updates(trace, updates, detail, lane_of(timeline, Lane::updates));
   for (std::size_t i = 0; i < result.stalls.size(); ++i) {
     const simulator::Stall& stall = result.stalls[i];
-    Span span = span_of_copy(trace, schedule, stall.stay, stall.is_store);
+    Span span = span_of_stall(trace, schedule, updates, stall);
     span.row = static_cast<std::int32_t>(i);
     span.kind = SpanKind::stall;
     span.event = stall.event;
@@ -269,9 +313,12 @@ std::string label_of(const Trace& trace, const Span& span) {
     case SpanKind::load:
     case SpanKind::store:
       return copy_text(span, name);
+    case SpanKind::update:
+      return "update of parameter of " + name;
     case SpanKind::stall:
       break;
   }
+  if (span.is_update) return "waits for the host's update of parameter of " + name;
   if (span.tenant_kind == &simulator::kSavedTensor) return "waits for " + copy_text(span, name);
   return std::string("waits for the ") + span.tenant_kind->name + " of " + name;
 }

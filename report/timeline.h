@@ -1,7 +1,7 @@
-// A step as lanes over time: what the launch thread, the compute stream and the two copy lanes did,
-// and where compute stalled. A value without strings or pointers, 72 bytes a span, for traces of a
-// million events: what a span is about are rows of the tables of the trace, the schedule and the
-// replay that it was made from; label_of() makes its text when it is shown.
+// A step as lanes over time: what the launch thread, the compute stream, the two copy lanes and the
+// host's updates did, and where compute stalled. A value without strings or pointers, 72 bytes a
+// span, for traces of a million events: what a span is about are rows of the tables of the trace,
+// the schedule and the replay that it was made from; label_of() makes its text when it is shown.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@
 
 namespace stowage::report {
 
-enum class Lane : std::uint8_t { launch, compute, d2h, h2d, stalls };
-inline constexpr std::size_t kLanes = 5;
+enum class Lane : std::uint8_t { launch, compute, d2h, h2d, stalls, updates };
+inline constexpr std::size_t kLanes = 6;
 [[nodiscard]] const char* name_of(Lane value);
 // "CPU launch", "to the host"
 [[nodiscard]] const char* title_of(Lane lane);
@@ -30,9 +30,10 @@ enum class SpanKind : std::uint8_t {
   sync,     // the launch thread stands until the device is done: row of Trace::syncs
   offload,  // row of ReplayDetail::transfers, as the next three
   reload,
-  load,   // of what is no saved tensor
-  store,  // likewise
-  stall,  // row of ReplayResult::stalls
+  load,    // of what is no saved tensor
+  store,   // likewise
+  stall,   // row of ReplayResult::stalls
+  update,  // of a parameter on the host: row of ReplayDetail::host_updates
 };
 [[nodiscard]] const char* name_of(SpanKind value);
 
@@ -40,7 +41,7 @@ enum class SpanKind : std::uint8_t {
 struct Span {
   Nanoseconds begin = 0;
   Nanoseconds end = 0;    // >= begin
-  Bytes bytes = 0;        // moved; of a stall: that it waits for
+  Bytes bytes = 0;        // moved, updated with; of a stall: that it waits for
   std::int32_t row = -1;  // which table: see SpanKind
   SpanKind kind = SpanKind::op;
   bool on_compute = false;  // a copy that the compute stream makes itself
@@ -48,8 +49,9 @@ struct Span {
   LayerId layer;
   OpId op;
   EventId event;      // op_begin of an op; behind which a kernel was launched; where compute stalls
-  StorageId storage;  // that is moved, or waited for
-  StayId stay;        // whose copy it is, or that is waited for
+  StorageId storage;  // that is moved, updated or waited for
+  StayId stay;        // whose copy it is, or that is waited for; of an update the gradient's
+  bool is_update = false;  // of a stall: it is an update on the host that is waited for
   // Of copies and stalls.
   bool is_store = false;                               // the copy out, else the load
   const simulator::TenantKind* tenant_kind = nullptr;  // of what is moved
@@ -81,13 +83,15 @@ struct Timeline {
 [[nodiscard]] Timeline recorded_timeline(const Trace& trace);
 
 // The planned step as replay() says it goes: outermost ops on the compute stream (what they wait
-// for included) and, with device times, on the launch thread; transfers; stalls. `time` is the
-// compute stream's. All four must belong together. Cost: O(trace + instructions).
+// for included) and, with device times, on the launch thread; transfers; stalls; updates on the
+// host. `time` is the compute stream's. All four must belong together. Cost: O(trace +
+// instructions).
 [[nodiscard]] Timeline simulated_timeline(const Trace& trace, const simulator::Schedule& schedule,
                                           const simulator::ReplayResult& result,
                                           const simulator::ReplayDetail& detail);
 
-// "aten::mm", "reload of layers.3.mlp#2", "load of parameter of head", "waits for reload of ..".
+// "aten::mm", "reload of layers.3.mlp#2", "load of parameter of head", "waits for reload of ..",
+// "update of parameter of head", "waits for the host's update of parameter of head".
 [[nodiscard]] std::string label_of(const Trace& trace, const Span& span);
 
 }  // namespace stowage::report

@@ -57,7 +57,7 @@ includes() {
 }
 
 # Of tests/profiler_torch, what hooks and copy threads do at once; the rest does it again.
-TSAN_SUITES='^profiler_torch\.(Reentry|NestedBackward|TwoModels|KeptViews|DividedStep|DividedTail|SkippedUpdate|StreamedPlans|StreamedByHand|RandomShards|UnfinishedStep|UnpackTwice|WriteInFlight|Threads)'
+TSAN_SUITES='^profiler_torch\.(Reentry|NestedBackward|TwoModels|KeptViews|DividedStep|DividedTail|SkippedUpdate|StreamedPlans|.*HostUpdate|StreamedByHand|RandomShards|UnfinishedStep|UnpackTwice|WriteInFlight|Threads)'
 
 sanitize() {
   # One OpenMP thread: LibTorch's libgomp is not instrumented, so TSan would not see its barriers.

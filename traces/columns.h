@@ -325,6 +325,9 @@ void visit_fields(T& t, F&& f) {
   f("handover_ns", t.handover_ns, Rule::optional_time);
   f("compute_copy_gap_ns", t.compute_copy_gap_ns, Rule::optional_time);
   f("woken_launch", t.woken_launch, Rule::optional_factor);
+  f("host_update_ns", t.host_update_ns, Rule::optional_time);
+  f("host_update_ns_per_gib", t.host_update_ns_per_gib, Rule::optional_time);
+  f("host_update_interference", t.host_update_interference, Rule::optional_factor);
 }
 
 // `schema`, `legend`, `fingerprint`, `strings`, `lists` and `divided` have forms of their own.

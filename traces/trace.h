@@ -16,7 +16,7 @@
 namespace stowage {
 
 inline constexpr int kTraceSchemaMajor = 1;
-inline constexpr int kTraceSchemaMinor = 11;
+inline constexpr int kTraceSchemaMinor = 12;
 
 enum class StorageClass : std::uint8_t {
   parameter,
@@ -417,6 +417,11 @@ struct Calibration {
   Nanoseconds compute_copy_gap_ns = 0;  // at a copy on the compute stream
   // Speed of the launch thread behind a wait for the device. Since schema 1.5, else as here.
   Ppm woken_launch = kPpm;
+  // The optimizer's update of one parameter on the host. Since schema 1.12, else 0 and as here:
+  // nobody has measured it.
+  Nanoseconds host_update_ns = 0;          // of any
+  Nanoseconds host_update_ns_per_gib = 0;  // more, of parameter, gradient and state
+  Ppm host_update_interference = kPpm;     // its speed while a lane is busy
 };
 
 // What of the step ran in parts of the batch, one behind the other. Empty: nothing did; so in a

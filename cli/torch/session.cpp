@@ -4,8 +4,12 @@
 #include <c10/util/Exception.h>
 #include <torch/headeronly/version.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <map>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "cli/torch/device_choice.h"
 #include "executor/device/first_line.h"
@@ -14,6 +18,21 @@
 #include "executor/user_code.h"
 
 namespace stowage::cli {
+
+namespace {
+
+// By bytes; fp32 of none.
+c10::ScalarType most_common_dtype(const std::vector<executor::NamedTensor>& parameters) {
+  std::map<c10::ScalarType, std::size_t> bytes;
+  for (const executor::NamedTensor& each : parameters) {
+    bytes[each.tensor.scalar_type()] += each.tensor.nbytes();
+  }
+  const auto most = std::max_element(
+      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == bytes.end() ? c10::ScalarType::Float : most->first;
+}
+
+}  // namespace
 
 Error current_exception_error() {
   try {
@@ -81,6 +100,9 @@ profiler::StepFunctions Session::functions() {
                                        step_->model().inputs(), step_->optimizer_state()};
   };
   functions.make_state = [this] { static_cast<void>(step_->state_maker()(step_->parameters())); };
+  if (step_->host_updater() && !request_.optimizer.in_backward) {
+    functions.updates = {request_.optimizer, most_common_dtype(step_->parameters())};
+  }
   return functions;
 }
 

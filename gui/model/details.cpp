@@ -35,6 +35,8 @@ std::size_t rows_of(const Explained& x, Kind kind) {
       return x.simulated->detail.transfers.size();
     case Kind::stall:
       return x.simulated->result.stalls.size();
+    case Kind::update:
+      return x.simulated->detail.host_updates.size();
   }
   return 0;
 }
@@ -96,6 +98,9 @@ Details details_of(const Explained& explained, const Selection& selection) {
       break;
     case Kind::stall:
       writer.stall(explained.stalls[static_cast<std::size_t>(explained.stall_row[row])]);
+      break;
+    case Kind::update:
+      writer.update(row);
       break;
   }
   return std::move(writer).take();

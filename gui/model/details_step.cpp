@@ -7,6 +7,7 @@
 #include "gui/model/step_picture.h"
 #include "report/transfers.h"
 #include "report/words.h"
+#include "simulator/schedule/host_updates.h"
 #include "simulator/schedule/tenant_kind.h"
 #include "traces/size_text.h"
 
@@ -160,15 +161,39 @@ void DetailsWriter::transfer(std::size_t i) {
   row("Ends", format_time(t.end));
   row("Takes", format_time(t.end - t.start) + " at " + rate(bytes, t.end - t.start));
   for (const StallRow& stall : x_.stalls) {
-    if (stall.transfer == static_cast<std::int32_t>(i)) this->stall(stall);
+    const bool is_its_own = stall.transfer == static_cast<std::int32_t>(i) && !stall.is_update;
+    if (is_its_own) this->stall(stall);
+  }
+}
+
+void DetailsWriter::update(std::size_t i) {
+  const simulator::Schedule& schedule = x_.simulated->schedule;
+  const simulator::HostUpdate of = simulator::host_updates(trace_, schedule)[i];
+  const simulator::HostUpdateTime& t = detail_.host_updates[i];
+  section("Update on the host");
+  row("Of", gui::name_of(trace_, {Kind::storage, of.of.value}), {Kind::storage, of.of.value});
+  row("With", report::name_of_copy(trace_, schedule, of.stay),
+      {Kind::storage, schedule.tenant(of.stay).storage.value});
+  row("Works with", exact_bytes(of.bytes) + " of parameter, gradient and state");
+  row("Gradient there", format_time(t.ready));
+  row("Starts", format_time(t.start) + ", queued for " + format_time(t.start - t.ready));
+  row("Ends", format_time(t.end));
+  row("Takes", format_time(t.end - t.start) + " at " + rate(of.bytes, t.end - t.start));
+  if (simulator::guesses_host_updates(trace_, x_.simulated->result)) {
+    row("Speed", "assumed: the trace does not say how fast the host updates");
+  }
+  for (const StallRow& stall : x_.stalls) {
+    if (stall.is_update && stall.stay == of.stay) this->stall(stall);
   }
 }
 
 void DetailsWriter::stall(const StallRow& s) {
   section("Stall of " + format_time(s.duration));
   row("Waits for",
-      std::string(s.copy_back ? "the copy back of " : "the copy out of ") + s.site + " (" +
-          format_bytes(s.bytes) + ")",
+      std::string(s.is_update   ? "the host's update of "
+                  : s.copy_back ? "the copy back of "
+                                : "the copy out of ") +
+          s.site + " (" + format_bytes(s.bytes) + ")",
       {Kind::transfer, s.transfer});
   row("Where",
       "in " + s.layer + ", " + s.phase + ", from " + format_time(s.start) + " to " +

@@ -30,6 +30,7 @@ class DetailsWriter {
   void event(EventId id);
   void transfer(std::size_t i);
   void stall(const report::StallRow& s);
+  void update(std::size_t i);
 
  private:
   void section(std::string title) { out_.sections.push_back({std::move(title), {}}); }

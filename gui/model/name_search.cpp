@@ -118,6 +118,8 @@ std::string name_of(const Trace& trace, const Selection& selection) {
       return "transfer " + std::to_string(selection.row);
     case Selection::Kind::stall:
       return "stall " + std::to_string(selection.row);
+    case Selection::Kind::update:
+      return "update on the host " + std::to_string(selection.row);
   }
   return {};
 }
@@ -146,6 +148,7 @@ EventId event_of(const Trace& trace, const Selection& selection) {
     case Selection::Kind::none:
     case Selection::Kind::transfer:
     case Selection::Kind::stall:
+    case Selection::Kind::update:
       return {};
   }
   return {};

@@ -107,6 +107,8 @@ Selection::Kind kind_of(report::SpanKind kind) {
       return Selection::Kind::transfer;
     case report::SpanKind::stall:
       return Selection::Kind::stall;
+    case report::SpanKind::update:
+      return Selection::Kind::update;
   }
   return Selection::Kind::none;
 }
@@ -239,6 +241,8 @@ void say_why_empty(const Trace& trace, bool planned, LaneView& lane) {
       lane.why_empty = planned ? "compute never waits for a copy"
                                : "the recorded step has no planned copies to wait for";
       return;
+    case LaneKind::updates:  // not there where it is empty
+      return;
   }
 }
 
@@ -253,7 +257,8 @@ StepPicturePtr view_of(const Trace& trace, const report::Timeline& timeline, Mem
     LaneView& lane = view->lanes.emplace_back();
     lane.kind = kind;
     lane.rows = std::move(rows);
-    if (recorded && lane.rows == recorded->lane(kind).rows) lane.rows = recorded->lane(kind).rows;
+    const bool has_it = recorded && kind < LaneKind::updates;
+    if (has_it && lane.rows == recorded->lane(kind).rows) lane.rows = recorded->lane(kind).rows;
     say_why_empty(trace, source != Source::measured, lane);
   };
   const std::vector<Nanoseconds>& time = timeline.time;
@@ -264,6 +269,8 @@ StepPicturePtr view_of(const Trace& trace, const report::Timeline& timeline, Mem
   add(LaneKind::d2h, lane_of(timeline.lane(report::Lane::d2h), again));
   add(LaneKind::h2d, lane_of(timeline.lane(report::Lane::h2d), again));
   add(LaneKind::stalls, lane_of(timeline.lane(report::Lane::stalls), again));
+  const std::vector<report::Span>& updates = timeline.lane(report::Lane::updates);
+  if (!updates.empty()) add(LaneKind::updates, lane_of(updates, again));
   return view;
 }
 

@@ -25,7 +25,7 @@ enum class Source : std::uint8_t {
   assumed,    // a replay on a machine that nobody measured
 };
 
-enum class LaneKind : std::uint8_t { layers, launch, compute, d2h, h2d, stalls };
+enum class LaneKind : std::uint8_t { layers, launch, compute, d2h, h2d, stalls, updates };
 
 // What one span is about.
 struct SpanInfo {
@@ -69,7 +69,8 @@ struct LaneView {
 struct StepPicture {
   Source source = Source::measured;
   Nanoseconds end = 0;
-  std::vector<LaneView> lanes;  // in the order of LaneKind, each once
+  // In the order of LaneKind, each once; the last one where the host updates.
+  std::vector<LaneView> lanes;
   std::vector<report::PhaseSpan> phases;
   MemoryView memory;
 

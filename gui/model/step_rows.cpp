@@ -54,6 +54,7 @@ Selection StepRows::in_step(const Selection& recorded) const {
     case Kind::layer:  // layers are the same
     case Kind::transfer:
     case Kind::stall:
+    case Kind::update:
       break;
   }
   return recorded;
@@ -79,6 +80,7 @@ Selection StepRows::in_recording(const Selection& of_step) const {
     case Kind::layer:
     case Kind::transfer:
     case Kind::stall:
+    case Kind::update:
       break;
   }
   return of_step;

@@ -11,8 +11,19 @@
 namespace stowage::gui {
 
 struct Selection {
-  // The table that `row` is of: of the trace, of the current replay for the last two.
-  enum class Kind : std::uint8_t { none, op, gpu, layer, saved, storage, event, transfer, stall };
+  // The table that `row` is of: of the trace, of the current replay for the last three.
+  enum class Kind : std::uint8_t {
+    none,
+    op,
+    gpu,
+    layer,
+    saved,
+    storage,
+    event,
+    transfer,
+    stall,
+    update,  // on the host
+  };
   Kind kind = Kind::none;
   std::int32_t row = -1;
   bool operator==(const Selection&) const = default;

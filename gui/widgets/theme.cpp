@@ -91,6 +91,9 @@ QColor Theme::lane(LaneKind kind) const {
       break;
     case LaneKind::stalls:
       return stall;
+    case LaneKind::updates:
+      color = kPurple;
+      break;
   }
   return dark ? mix(color, QColor(Qt::white), 0.88) : color;
 }

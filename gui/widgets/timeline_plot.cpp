@@ -100,6 +100,8 @@ QString TimelinePlot::describe(const QPoint& at) const {
   const Nanoseconds duration = end - begin;
   QString name = QString::fromStdString(text_of(info.name)).left(200);
   if (info.kind == Selection::Kind::event) name = tr("waits for the device");
+  if (found->lane->kind == LaneKind::updates)
+    name = tr("the host updates parameter of %1").arg(name);
   if (found->lane->kind == LaneKind::stalls) name = tr("compute waits for %1").arg(name);
   QString text = tr("%1\n%2 at %3 (%4)")
                      .arg(name.isEmpty() ? word_for(found->lane->kind) : name, time_text(duration),

@@ -60,6 +60,8 @@ QString word_for(LaneKind kind) {
       return tr("Copy back (H2D)");
     case LaneKind::stalls:
       return tr("Stalls");
+    case LaneKind::updates:
+      return tr("Host updates");
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "executor/device/device.h"
+#include "profiler/torch/measured_host_updates.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 
@@ -17,10 +18,12 @@ struct CalibrationOptions {
   // The step that will be planned, to see how much copies slow *it* down; asked for on a GPU only
   // (the copy threads of a CPU compete for cores in any case). Empty = a matrix product.
   std::function<void()> step{};
+  // The updates of the run, to see how fast the host does them; none: that is not measured.
+  HostUpdateKind updates{};
 };
 
 // Takes a second or two, and six steps, four where the step is long; on a GPU also what
-// rest_gain.h takes. Uses `largest` bytes of the
+// rest_gain.h takes, with updates what measured_host_updates.h does. Uses `largest` bytes of the
 // device twice and as much of the host; call it between steps. Error (environment): no host memory.
 // Exceptions of the step (out of memory among them) pass through.
 [[nodiscard]] Result<Calibration> calibrate(executor::Device& device,

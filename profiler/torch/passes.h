@@ -9,6 +9,7 @@
 
 #include "executor/device/device.h"
 #include "profiler/assembly/raw_pass.h"
+#include "profiler/torch/measured_host_updates.h"
 #include "profiler/torch/state_pager.h"
 #include "profiler/torch/step_recorder.h"
 #include "traces/result.h"
@@ -26,6 +27,8 @@ struct StepFunctions {
   // Makes the optimizer's state as far as there is none, without memory
   // (executor::Optimizer::make_state). May be empty: then the first step makes it.
   std::function<void()> make_state{};
+  // What the host would do in the place of its updates.
+  HostUpdateKind updates{};
 };
 
 struct PassOptions {

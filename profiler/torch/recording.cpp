@@ -205,6 +205,7 @@ Result<CleanResults> clean_here(executor::Device& device, const StepFunctions& s
   CalibrationOptions calibration;
   if (results.on_gpu) calibration.repetitions = 14;  // 60 ms each
   if (!clean->out_of_memory) calibration.step = step.step;
+  calibration.updates = step.updates;
   Result<Calibration> lanes = calibrate(device, calibration);
   if (!lanes) return lanes.error();
   results.calibration = std::move(lanes).value();

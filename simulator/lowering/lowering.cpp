@@ -151,12 +151,13 @@ Result<Decisions> with_updates_of(const StepIndex& index, const Decisions& all,
   Decisions decisions = all;
   std::vector<bool>& updated = decisions.optimizer.updated_on_host;
   const std::vector<StorageId>& on_host = index.step().host_updates();
-  const DeviceUpdates on_device(index);
+  std::optional<DeviceUpdates> on_device;
   for (std::size_t s = 0; s < updated.size(); ++s) {
     if (!updated[s]) continue;
     const StorageId recorded = index.step().origin(StorageId(s)).row;
     if (std::find(on_host.begin(), on_host.end(), recorded) != on_host.end()) continue;
-    const std::string& reason = on_device.reason_to_stay(StorageId(s));
+    if (!on_device) on_device.emplace(index);
+    const std::string& reason = on_device->reason_to_stay(StorageId(s));
     if (reason.empty()) return not_done_here("/optimizer");
     notes.push_back({{}, "its update " + reason, StorageId(s)});
     updated[s] = false;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "simulator/machine/host_lane.h"
 #include "simulator/machine/link_model.h"
 #include "traces/nearest.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr double kMaxGbps = 1e6;
 constexpr double kMaxLatencyUs = 1e9;
+constexpr double kGib = 1 << 30;  // bytes; GB/s are bytes a nanosecond
 
 Status set_rate(LinkCurve& curve, double gbps) {
   const double wanted = gbps * 1e9;
@@ -60,7 +62,18 @@ Ppm* factor_of(Calibration& calibration, const std::string& name) {
   if (name == "link.compute_interference") return &calibration.compute_interference;
   if (name == "compute.least_time") return &calibration.least_compute;
   if (name == "compute.rest_gain") return &calibration.rest_gain;
+  if (name == "host.update_interference") return &calibration.host_update_interference;
   return nullptr;
+}
+
+// Without what each takes.
+double host_gbps(const Calibration& calibration) {
+  const bool is_known = knows_host_updates(calibration);
+  const Nanoseconds per_gib = is_known ? calibration.host_update_ns_per_gib : kHostUpdateNsPerGib;
+  return kGib / static_cast<double>(per_gib);
+}
+void set_host_rate(Calibration& calibration, double gbps) {
+  calibration.host_update_ns_per_gib = std::max<Nanoseconds>(1, std::llround(kGib / gbps));
 }
 
 double best_gbps(const LinkCurve& curve) {
@@ -98,6 +111,10 @@ const std::vector<CalibrationSetting>& calibration_settings() {
        kLeast, 1},
       {"compute.rest_gain", "compute time that a second of rest saves until then, in (0, 1]", "",
        kLeast, 1},
+      {"host.update_gbps", "GB/s of parameter, gradient and state that the host updates with",
+       "GB/s", kLeast, kMaxGbps},
+      {"host.update_interference", "speed of the host's updates while a lane is busy, in (0, 1]",
+       "", kLeast, 1},
   };
   return settings;
 }
@@ -109,6 +126,7 @@ double setting_value(const Calibration& calibration, const std::string& name) {
   }
   if (name == "link.h2d_gbps") return best_gbps(calibration.h2d);
   if (name == "link.d2h_gbps") return best_gbps(calibration.d2h);
+  if (name == "host.update_gbps") return host_gbps(calibration);
   return static_cast<double>(std::max(calibration.h2d.latency, calibration.d2h.latency)) / 1000;
 }
 
@@ -128,6 +146,10 @@ Status apply_setting(Calibration& calibration, const std::string& name, double v
   }
   if (name == "link.h2d_gbps") return set_rate(calibration.h2d, value);
   if (name == "link.d2h_gbps") return set_rate(calibration.d2h, value);
+  if (name == "host.update_gbps") {
+    set_host_rate(calibration, value);
+    return Unit{};
+  }
   const auto ns = static_cast<Nanoseconds>(std::llround(value * 1000));
   set_latency(calibration.h2d, ns);
   set_latency(calibration.d2h, ns);

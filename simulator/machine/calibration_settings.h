@@ -21,11 +21,14 @@ struct CalibrationSetting {
 
 // link.h2d_gbps, link.d2h_gbps: GB/s (1000-based); the curve is scaled so that this is its best
 // rate. link.latency_us: of one transfer, both ways; the curves' times move by the difference.
+// host.update_gbps: GB/s of parameter, gradient and state that the host updates with;
+// host.update_interference: its speed beside copies.
 // link.duplex, link.copy_interference, link.compute_interference, compute.least_time,
 // compute.rest_gain: a factor in (0, 1].
 [[nodiscard]] const std::vector<CalibrationSetting>& calibration_settings();
 
-// What a calibration has; link.latency_us: the larger of both ways. 0 where it has none.
+// What a calibration has; link.latency_us: the larger of both ways. Where it has none 0, of
+// host.update_gbps what is assumed then.
 // Precondition: a known name.
 [[nodiscard]] double setting_value(const Calibration& calibration, const std::string& name);
 

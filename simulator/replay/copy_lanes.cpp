@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "simulator/machine/host_lane.h"
 #include "simulator/machine/link_model.h"
 #include "traces/result.h"
 
@@ -48,8 +49,16 @@ std::size_t CopyLanes::enqueue(Direction direction, Bytes bytes, StayId stay) {
   return lane.jobs.size() - 1;
 }
 
+std::size_t CopyLanes::enqueue_update(StayId stay, std::size_t copy, Bytes bytes) {
+  updates_.push_back({stay, copy, host_update_ns(link_, bytes)});
+  if (copy == kNoCopy) updates_.back().ready = now_;
+  start_update();
+  return updates_.size() - 1;
+}
+
 bool CopyLanes::idle() const {
-  return std::all_of(lanes_.begin(), lanes_.end(),
+  return next_update_ == updates_.size() &&
+         std::all_of(lanes_.begin(), lanes_.end(),
                      [](const Lane& lane) { return lane.head == lane.jobs.size(); });
 }
 
@@ -68,6 +77,27 @@ void CopyLanes::start_due() {
       start(movers_[direction], job.nominal, lane_waited ? link_.handover_ns / 2 : 0);
     }
   }
+  start_update();
+}
+
+void CopyLanes::start_update() {
+  while (next_update_ < updates_.size()) {
+    Update& update = updates_[next_update_];
+    if (update.start >= 0) return;
+    if (update.copy != kNoCopy) update.ready = lanes_[d2h].jobs[update.copy].end;
+    if (update.ready < 0) return;
+    update.start = now_;
+    update_left_ = update.nominal * kPpm;
+    if (update_left_ > 0) return;
+    update.end = now_;
+    ++next_update_;
+  }
+}
+
+Ppm CopyLanes::update_factor() const {
+  const bool beside = std::any_of(movers_.begin(), movers_.end(),
+                                  [](const Mover& mover) { return mover.moving(); });
+  return beside ? host_update_speed(link_) : kPpm;
 }
 
 void CopyLanes::start(Mover& mover, Nanoseconds nominal, Nanoseconds gap) const {
@@ -99,6 +129,7 @@ Nanoseconds CopyLanes::next_change(bool computing) const {
     next = std::min(next, mover.moving() ? divided_up(mover.work_left, factor_of(m, computing))
                                          : mover.latency_left);
   }
+  if (is_updating()) next = std::min(next, divided_up(update_left_, update_factor()));
   return next;
 }
 
@@ -107,7 +138,9 @@ void CopyLanes::advance(Nanoseconds duration, bool computing) {
   for (std::size_t m = 0; m < movers_.size(); ++m) {
     if (movers_[m].moving()) factor[m] = factor_of(m, computing);
   }
+  if (is_updating()) update_left_ -= duration * update_factor();
   now_ += duration;
+  if (is_updating() && update_left_ <= 0) updates_[next_update_++].end = now_;
   for (std::size_t m = 0; m < movers_.size(); ++m) {
     Mover& mover = movers_[m];
     if (!mover.active) continue;
@@ -157,6 +190,14 @@ void CopyLanes::run_compute(Nanoseconds work, std::vector<Segment>* trail) {
 
 void CopyLanes::wait_for(Direction direction, std::size_t job) {
   while (lanes_[direction].head <= job) {
+    const Nanoseconds duration = next_change(false);
+    STOWAGE_ASSERT(duration != kNever);
+    advance(duration, false);
+  }
+}
+
+void CopyLanes::wait_for_update(std::size_t update) {
+  while (next_update_ <= update) {
     const Nanoseconds duration = next_change(false);
     STOWAGE_ASSERT(duration != kNever);
     advance(duration, false);

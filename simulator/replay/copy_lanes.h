@@ -1,4 +1,4 @@
-// Compute and the two copy lanes as one fluid system in integer time.
+// Compute, the two copy lanes and the host's updates as one fluid system in integer time.
 //
 // A transfer first passes its latency, which nothing slows down, then its remaining nominal time is
 // consumed at a factor in ppm: kPpm alone, times duplex while bytes move in the other direction,
@@ -10,6 +10,9 @@
 //
 // A transfer that its lane was waiting for starts half of Calibration::handover_ns later, a copy on
 // the compute stream compute_copy_gap_ns; both are part of its latency.
+//
+// The host updates parameters one after the other, each once its gradient has come, at
+// host_update_interference while a lane moves bytes; nothing is slower for that.
 //
 // A GPU at its power limit runs faster behind a rest (Calibration::rest_gain): rests are credited,
 // and while there is credit compute runs faster, at most so much that its time becomes
@@ -40,6 +43,17 @@ class CopyLanes {
     Nanoseconds end = -1;    // -1: not done
   };
 
+  // Of the host.
+  struct Update {
+    StayId stay;       // of the gradient
+    std::size_t copy;  // row in jobs(d2h) that brings it; kNoCopy: it is there
+    Nanoseconds nominal = 0;
+    Nanoseconds ready = -1;  // likewise: the gradient has come
+    Nanoseconds start = -1;
+    Nanoseconds end = -1;
+  };
+  static constexpr std::size_t kNoCopy = static_cast<std::size_t>(-1);
+
   // Compute did `duration` ns at `factor`, from `start` on.
   struct Segment {
     Nanoseconds start = 0;
@@ -57,6 +71,9 @@ class CopyLanes {
   [[nodiscard]] const std::vector<Job>& jobs(Direction direction) const {
     return lanes_[direction].jobs;
   }
+  // Appends an update to the host's. Returns its row in updates().
+  std::size_t enqueue_update(StayId stay, std::size_t copy, Bytes bytes);
+  [[nodiscard]] const std::vector<Update>& updates() const { return updates_; }
   // Nothing is queued or under way.
   [[nodiscard]] bool idle() const;
 
@@ -64,6 +81,7 @@ class CopyLanes {
   void run_compute(Nanoseconds work, std::vector<Segment>* trail = nullptr);
   // Time passes with compute idle: until a copy is done, until a point in time.
   void wait_for(Direction direction, std::size_t job);
+  void wait_for_update(std::size_t update);
   void idle_until(Nanoseconds time);
   // Compute has rested for so long more than in the recorded step: it may run faster from now on.
   void rest(Nanoseconds duration);
@@ -86,6 +104,11 @@ class CopyLanes {
   static constexpr std::size_t kOnCompute = 2;  // the mover of copies on the compute stream
 
   void start_due();
+  void start_update();
+  [[nodiscard]] Ppm update_factor() const;
+  [[nodiscard]] bool is_updating() const {
+    return next_update_ < updates_.size() && updates_[next_update_].start >= 0;
+  }
   void start(Mover& mover, Nanoseconds nominal, Nanoseconds gap) const;
   [[nodiscard]] Ppm factor_of(std::size_t mover, bool computing) const;
   // The next point at which a lane's state changes, as a distance from now; a huge one for none.
@@ -100,6 +123,9 @@ class CopyLanes {
   std::int64_t credit_ = 0;  // time at rest_gain_.boost, in ns * 10^6
   std::array<Lane, 2> lanes_;
   std::array<Mover, 3> movers_;  // of the lanes, by direction, and kOnCompute
+  std::vector<Update> updates_;
+  std::size_t next_update_ = 0;   // the first that is not done; under way once it has a start
+  std::int64_t update_left_ = 0;  // of that: ns * 10^6
   Nanoseconds now_ = 0;
 };
 

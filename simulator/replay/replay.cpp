@@ -39,6 +39,7 @@ class TimeReplay {
       detail_->time.assign(index.event_count(), 0);
       detail_->launch.assign(index.has_launch() ? index.event_count() : 0, 0);
       detail_->transfers.clear();
+      detail_->host_updates.clear();
     }
   }
 
@@ -161,51 +162,41 @@ class TimeReplay {
         break;
       case Action::update:
         STOWAGE_ASSERT(updates_[issued_].stay == instruction.stay);
-        if (const TenantId parameter = updates_[issued_].parameter; parameter.valid()) {
-          update_of_[parameter.index()] = issued_;
-        }
-        ++issued_;
+        issue_update(updates_[issued_]);
         break;
     }
   }
 
-  // Until the host has done this one and all ahead of it; their gradients have come by then.
-  void finish_updates_to(std::size_t update) {
-    for (; done_updates_ <= update; ++done_updates_) {
-      const HostUpdate& each = updates_[done_updates_];
-      HostUpdateTime time;
-      time.stay = each.stay;
-      time.ready = lanes_.now();
-      if (const std::size_t job = store_[each.stay.index()]; job != kNoJob) {
-        lanes_.wait_for(CopyLanes::d2h, job);
-        time.ready = lanes_.jobs(CopyLanes::d2h)[job].end;
-      }
-      time.start = std::max(time.ready, host_free_);
-      time.end = host_free_ = time.start + host_update_ns(each.bytes);
-      result_.host_update_ns += time.end - time.start;
-      if (detail_ != nullptr) detail_->host_updates.push_back(time);
-    }
+  void issue_update(const HostUpdate& update) {
+    if (update.parameter.valid()) update_of_[update.parameter.index()] = issued_;
+    const std::size_t job = store_[update.stay.index()];
+    lanes_.enqueue_update(update.stay, job == kNoJob ? CopyLanes::kNoCopy : job, update.bytes);
+    ++issued_;
   }
 
   // Whoever issues the load waits for what it reads.
   void wait_for_update(const Instruction& load) {
-    const StayId stay = load.stay;
-    const std::size_t update = update_of_[schedule_.stays[stay.index()].tenant.index()];
+    const std::size_t update = update_of_[schedule_.stays[load.stay.index()].tenant.index()];
     if (update == kNoJob) return;
     const Nanoseconds begin = lanes_.now();
-    finish_updates_to(update);
-    launched_ = std::max(launched_, host_free_);
+    lanes_.wait_for_update(update);
+    launched_ = std::max(launched_, lanes_.updates()[update].end);
     idle_until(launched_);
-    stalled(load.anchor.event, stay, CopyLanes::h2d, begin);
+    stalled_by_host(load.anchor.event, updates_[update].stay, begin);
   }
 
   // The step is over when the host has done all of them, too.
   void finish_updates() {
     if (issued_ == 0) return;
     const Nanoseconds begin = lanes_.now();
-    finish_updates_to(issued_ - 1);
-    idle_until(host_free_);
-    stalled(EventId(index_.event_count() - 1), updates_[issued_ - 1].stay, CopyLanes::d2h, begin);
+    lanes_.wait_for_update(issued_ - 1);
+    stalled_by_host(EventId(index_.event_count() - 1), updates_[issued_ - 1].stay, begin);
+    for (const CopyLanes::Update& each : lanes_.updates()) {
+      result_.host_update_ns += each.end - each.start;
+      if (detail_ != nullptr) {
+        detail_->host_updates.push_back({each.stay, each.ready, each.start, each.end});
+      }
+    }
   }
 
   // The launch thread waited for what compute waited for, and hears of it as late as a stream does.
@@ -292,6 +283,11 @@ class TimeReplay {
     earn_rest();
     result_.stalls.push_back({event, stay, direction == CopyLanes::d2h, begin, duration});
   }
+  // The wait for an update, with the gradient of that stay.
+  void stalled_by_host(EventId event, StayId stay, Nanoseconds begin) {
+    stalled(event, stay, CopyLanes::d2h, begin);
+    if (lanes_.now() > begin) result_.stalls.back().is_update = true;
+  }
   // What compute has not worked until here, beyond what it waits for the launch thread in a whole
   // step that moves nothing: those gaps are in the recorded times already.
   void earn_rest() {
@@ -323,8 +319,6 @@ class TimeReplay {
   const std::vector<HostUpdate> updates_;  // in order of instructions
   std::vector<std::size_t> update_of_;     // by tenant: the last one that is issued; kNoJob: none
   std::size_t issued_ = 0;                 // updates
-  std::size_t done_updates_ = 0;
-  Nanoseconds host_free_ = 0;
   std::vector<std::size_t> load_;  // row of the lane's jobs, by stay; kNoJob: not in this period
   std::vector<std::size_t> store_;
   std::vector<CopyLanes::Segment> trail_;
@@ -389,6 +383,10 @@ ReplayResult replay(const StepIndex& index, const Schedule& schedule, ReplayDeta
     replay_cached(index, schedule, result, detail);
   }
   return result;
+}
+
+bool guesses_host_updates(const Trace& trace, const ReplayResult& result) {
+  return result.host_update_ns > 0 && !knows_host_updates(trace.calibration);
 }
 
 Schedule resident_schedule(const StepIndex& index, PlacementMode placement) {

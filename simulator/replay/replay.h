@@ -5,7 +5,7 @@
 // exact; peak_active and peak_reserved are those of the memory that the schedule's placement names,
 // a model of the caching allocator or planned memory. Time: compute
 // in recorded order, a launch thread ahead of it, two fluid FIFO copy lanes that slow each other
-// (duplex) and compute (interference) down, a host lane that updates parameters at one rate.
+// (duplex) and compute (interference) down, a host lane that updates parameters beside them.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,15 @@
 
 namespace stowage::simulator {
 
-// The compute stream waited for a copy, or made it itself (CopyMode::compute, blocking).
+// The compute stream waited for a copy, or made it itself (CopyMode::compute, blocking); or whoever
+// issues waited for an update on the host.
 struct Stall {
   EventId event;          // where compute stood
-  StayId stay;            // whose transfer it waited for
+  StayId stay;            // whose transfer it waited for; of an update, the gradient's
   bool is_store = false;  // the copy out, else the load
   Nanoseconds start = 0;
   Nanoseconds duration = 0;
+  bool is_update = false;  // with what the copy out brought
 };
 
 struct Transfer {
@@ -93,13 +95,19 @@ struct ReplayDetail {
 [[nodiscard]] ReplayResult estimate(const StepIndex& index, const Schedule& schedule,
                                     ReplayDetail* detail = nullptr);
 
-// What to say of a result that is not allocator_exact, and of one whose active_varies.
+// What to say of a result that is not allocator_exact, of one whose active_varies, and of one whose
+// updates on the host take a time that is assumed.
 inline constexpr const char* kAllocatorRemark =
     "active and reserved bytes are estimates: the trace does not say all of the allocator's state";
 inline constexpr const char* kActiveVariesRemark =
     "the allocator finds other blocks in each step: the active peak may differ a little from step "
     "to "
     "step, the largest counts";
+
+inline constexpr const char* kHostUpdateRemark =
+    "how fast the host updates is not measured in this trace: 1 ms for each MiB of parameter, "
+    "gradient and state is assumed (--set host.update_gbps)";
+[[nodiscard]] bool guesses_host_updates(const Trace& trace, const ReplayResult& result);
 
 // The step as it was recorded: nothing moves and no executor's hooks run. (An executor that keeps
 // everything runs the schedule of an empty plan, which has hooks.)

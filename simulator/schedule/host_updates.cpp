@@ -27,6 +27,7 @@ std::vector<HostUpdate> host_updates(const Trace& trace, const Schedule& schedul
     const auto found = of_parameter.find(trace.storages.parameter[gradient.index()]);
     HostUpdate update = found == of_parameter.end() ? HostUpdate{} : found->second;
     update.stay = each.stay;
+    update.of = trace.storages.parameter[gradient.index()];
     update.gradient = schedule.stays[each.stay.index()].tenant;
     update.bytes += schedule.tenant(each.stay).bytes;
     updates.push_back(std::move(update));

@@ -12,6 +12,7 @@ namespace stowage::simulator {
 // One Action::update.
 struct HostUpdate {
   StayId stay;                  // of the gradient, behind whose store it starts
+  StorageId of;                 // the parameter
   TenantId gradient;            // whose home it reads
   TenantId parameter;           // whose home it writes; none: the schedule has no such tenant
   std::vector<TenantId> state;  // likewise; in order of tenants

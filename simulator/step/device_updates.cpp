@@ -83,6 +83,7 @@ class Reasons {
     if (is_used_behind(update, update.parameter)) {
       return "stays: the step uses it behind its update";
     }
+    if (is_its_own_only(update, update.parameter)) return "stays: nothing but its update uses it";
     const Storages& storages = trace_.storages;
     int gradients = 0;
     for (std::size_t s = 0; s < storages.size(); ++s) {
@@ -100,12 +101,21 @@ class Reasons {
       if (is_gradient && is_used_ahead(update, storage)) {
         return "stays: the step uses its gradient between backward and its update";
       }
-      if (is_used_behind(update, storage)) {
-        return is_gradient ? "stays: the step uses its gradient behind its update"
-                           : "stays: the step uses its state behind its update";
+      if (is_gradient && is_used_behind(update, storage)) {
+        return "stays: the step uses its gradient behind its update";
+      }
+      if (!is_gradient && !is_its_own_only(update, storage)) {
+        return "stays: the step uses its state outside its update";
       }
     }
     return gradients == 1 ? "" : "stays: the recording does not say which gradient is its own";
+  }
+
+  [[nodiscard]] bool is_its_own_only(const Update& update, StorageId storage) const {
+    const auto& touches = index_.model_state_uses().touches_of(storage);
+    return std::all_of(touches.begin(), touches.end(), [&](const ModelStateTouch& touch) {
+      return update.begin <= touch.begin && touch.end <= update.end;
+    });
   }
 
   // By what looks at all gradients: clipping, a gradient scaler.

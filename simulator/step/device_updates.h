@@ -24,7 +24,8 @@ class DeviceUpdates {
   // Empty where the host can do the update of that parameter, else "stays: ..": the parameter, its
   // gradient or a piece of its state cannot leave (ModelStateUses); it has no update, several, or
   // one outside of the optimizer's phase; the update uses, makes or frees what is not its own, or
-  // has packs in it; the step uses the parameter, its gradient or its state behind it.
+  // has packs in it; the step uses the parameter or its gradient behind it, its state elsewhere,
+  // or the parameter for nothing else.
   [[nodiscard]] const std::string& reason_to_stay(StorageId parameter) const;
 
  private:

@@ -11,6 +11,7 @@
 #include "gui/model/decision_kinds.h"
 #include "gui/model/details.h"
 #include "gui/model/plan_document.h"
+#include "gui/model/step_picture.h"
 #include "report/simulation.h"
 #include "simulator/plan/optimizer_rules.h"
 #include "simulator/plan/plan_json.h"
@@ -359,6 +360,42 @@ TEST_F(StreamedStateTest, GradientsStayAsThePlanHasThem) {
     return std::int64_t{-1};
   };
   EXPECT_EQ(on_host(), 12);
+}
+
+// Nor about who updates. The updates have a lane of their own, and each says what it is.
+TEST_F(StreamedStateTest, UpdatesOnTheHostStayAsThePlanHasThem) {
+  EXPECT_EQ(planned_view(now())->lanes.size(), 6U);
+  open_plan(
+      R"({"schema": "stowage-plan/1", "optimizer": [{"layer": "*", "state": "host", "step": "host"}]})");
+  const std::vector<OptimizerRule> rules = now().plan().optimizer;
+  ASSERT_EQ(rules, (std::vector<OptimizerRule>{{"*", StatePlace::host}}));
+  const std::size_t updates = now().detail.host_updates.size();
+  ASSERT_GT(updates, 0U);
+  ASSERT_TRUE(document_.set_streaming(streaming_layers_of(trace()), true));
+  settle();
+  EXPECT_EQ(now().detail.host_updates.size(), updates);
+  const QString file = folder_.filePath("saved.json");
+  ASSERT_TRUE(document_.save_plan(file));
+  const auto text = read_file(file.toStdString());
+  ASSERT_TRUE(text);
+  const auto plan = simulator::plan_from_json(*text, "saved.json");
+  ASSERT_TRUE(plan) << plan.error().text();
+  const auto before = simulator::resolve_optimizer(trace(), rules);
+  const auto after = simulator::resolve_optimizer(trace(), plan->optimizer);
+  ASSERT_TRUE(before && after);
+  EXPECT_EQ(after->updated_on_host, before->updated_on_host);
+  EXPECT_TRUE(plan->parameters.has_value());
+
+  const StepPicturePtr picture = planned_view(now());
+  ASSERT_EQ(picture->lanes.size(), 7U);
+  const LaneView& lane = picture->lane(LaneKind::updates);
+  ASSERT_EQ(lane.rows.size(), 1U);
+  EXPECT_EQ(lane.rows[0].spans.size(), updates);
+  const Explained explained(document_.current());
+  const std::string details = details_text(details_of(explained, {Selection::Kind::update, 0}));
+  EXPECT_NE(details.find("Update on the host"), std::string::npos) << details;
+  EXPECT_NE(details.find("With: gradient of "), std::string::npos) << details;
+  EXPECT_NE(details.find("Speed: assumed"), std::string::npos) << details;
 }
 
 TEST(StreamedStateRows, StandBesideTheParametersThatTheyBelongTo) {

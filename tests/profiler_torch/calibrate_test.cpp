@@ -56,6 +56,34 @@ TEST(Calibrate, GivesUsableCurvesAndFactors) {
   EXPECT_EQ(hand_device().memory().requested, before);  // nothing stays
 }
 
+// What an update takes beside its bytes is less than what 4 Mi elements take; a master is more
+// bytes, not another time a byte by magnitudes.
+TEST(Calibrate, MeasuresTheHostsUpdatesOfARunThatHasSome) {
+  const CalibrationOptions few{.largest = Bytes{1} << 20, .repetitions = 1};
+  const auto none = calibrate(hand_device(), few);
+  ASSERT_TRUE(none.ok());
+  EXPECT_EQ(none->host_update_ns_per_gib, 0);
+  EXPECT_EQ(none->host_update_ns, 0);
+  EXPECT_EQ(none->host_update_interference, kPpm);
+  const Bytes before = hand_device().memory().requested;
+  using executor::OptimizerKind;
+  for (const HostUpdateKind& kind :
+       {HostUpdateKind{OptimizerKind::sgd, at::kFloat},
+        {OptimizerKind::adamw, at::kFloat},
+        {executor::OptimizerSpec(OptimizerKind::adamw, /*master=*/true), at::kBFloat16}}) {
+    CalibrationOptions options = few;
+    options.updates = kind;
+    const auto calibration = calibrate(hand_device(), options);
+    ASSERT_TRUE(calibration.ok());
+    const Nanoseconds large = calibration->host_update_ns_per_gib / 16;  // of 64 MiB
+    EXPECT_GT(calibration->host_update_ns, 0);
+    EXPECT_GT(large, calibration->host_update_ns);
+    EXPECT_GT(calibration->host_update_interference, 0);
+    EXPECT_LE(calibration->host_update_interference, kPpm);
+  }
+  EXPECT_EQ(hand_device().memory().requested, before);
+}
+
 TEST(Calibrate, ADisturbedMeasurementIsNotBelieved) {
   // 40 ns of beginning and end, 10 copies of 100 ns each.
   EXPECT_EQ(time_of_one_copy(1040, 2040, 10), 100);

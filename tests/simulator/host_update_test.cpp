@@ -137,19 +137,53 @@ TEST(HostUpdate, RunsBesideBackwardAndTheNextLoadWaitsForIt) {
     EXPECT_NE(applied.schedule.tenants[stay.tenant.index()].kind, &kOptimizerState);
   }
   EXPECT_EQ(applied.schedule.host_bytes, 2 * kV + 3 * kW);
+  const Calibration& link = trace.calibration;
   ReplayDetail detail;
   const ReplayResult result = replay(applied.index, applied.schedule, &detail);
+  EXPECT_TRUE(guesses_host_updates(trace, result));
   ASSERT_EQ(detail.host_updates.size(), 2u);
   EXPECT_EQ(detail.host_updates[0].start, 7'000'000 + kV);
   EXPECT_EQ(detail.host_updates[0].end, 8'000'000 + kV);
   EXPECT_EQ(detail.host_updates[1].start, 10'000'000 + kW);
   EXPECT_EQ(detail.host_updates[1].end, 13'000'000 + kW);
   EXPECT_EQ(result.host_update_ns, 4'000'000);
-  EXPECT_EQ(result.host_update_ns, host_update_ns(2 * kV) + host_update_ns(3 * kW));
+  EXPECT_EQ(result.host_update_ns, host_update_ns(link, 2 * kV) + host_update_ns(link, 3 * kW));
   EXPECT_EQ(result.d2h_bytes, kV + kW);
   EXPECT_EQ(result.h2d_bytes, kV + kW);
   // Ahead of w's load the step is as long as its updates; behind that the load itself.
   EXPECT_EQ(result.step_ns, 13'000'000 + 2 * kW);
+}
+
+// Measured: 100 us each and 1 ms a MiB, half as fast while a lane moves bytes. w is alone for
+// nothing: its weights' load waits for it. v's 1.1 ms begin at 7.524288 ms, beside nothing.
+TEST(HostUpdate, TakesWhatIsMeasuredAloneAndBesideCopies) {
+  Trace trace = two_parameters();
+  trace.calibration.host_update_ns = 100'000;
+  trace.calibration.host_update_ns_per_gib = 1'024'000'000;
+  trace.calibration.host_update_interference = 500'000;
+  const Applied applied(trace, on_host());
+  ReplayDetail detail;
+  const ReplayResult result = replay(applied.index, applied.schedule, &detail);
+  EXPECT_FALSE(guesses_host_updates(trace, result));
+  ASSERT_EQ(detail.host_updates.size(), 2u);
+  EXPECT_EQ(detail.host_updates[0].start, 7'000'000 + kV);
+  EXPECT_EQ(detail.host_updates[0].end, 8'100'000 + kV);
+  EXPECT_EQ(detail.host_updates[1].ready, 10'000'000 + kW);
+  EXPECT_EQ(detail.host_updates[1].end, 13'100'000 + kW);
+  ASSERT_EQ(result.stalls.size(), 2u);
+  EXPECT_TRUE(result.stalls[0].is_update);
+  EXPECT_EQ(result.stalls[0].duration, 3'100'000 + kW);
+  EXPECT_FALSE(result.stalls[1].is_update);  // the load behind it
+  // w's gradient is out at 11.048576 ms; with v's 1 MiB of other state it is beside v's update.
+  Trace slow = two_parameters();
+  slow.calibration = trace.calibration;
+  slow.calibration.host_update_ns_per_gib *= 4;
+  const Applied slower(slow, on_host());
+  static_cast<void>(replay(slower.index, slower.schedule, &detail).step_ns);
+  ASSERT_EQ(detail.host_updates.size(), 2u);
+  // v's 4.1 ms: 2.475712 alone until w's store at 10 ms, then 1.048576 beside it at half the
+  // speed, then what is left.
+  EXPECT_EQ(detail.host_updates[0].end, 7'000'000 + kV + 4'100'000 + kW / 2);
 }
 
 TEST(HostUpdate, OfOneLayerLeavesTheOtherAsItWas) {

@@ -113,6 +113,7 @@ class HazardOracle {
         run_uses(e, true);
         let_go_behind(e);
       }
+      wait(host_);
       ++period_;
     }
     return ok_ && no_race() && homes_have_the_bytes();
@@ -228,8 +229,31 @@ class HazardOracle {
           evict(i.stay, static_cast<int>(row));
           break;
         case Action::update:
-          STOWAGE_ASSERT(false && "the host updates nothing in random schedules");
+          update(i.stay);
       }
+    }
+  }
+
+  // The host reads the gradient's home and writes those of its parameter and of that one's state,
+  // one after the other; the step's end waits for it.
+  void update(StayId id) {
+    const OracleStay& now = stays_[id.index()];
+    OracleTenant& gradient = of(id);
+    if (!now.stored || now.store == 0 || gradient.at_home != gradient.latest) ok_ = false;
+    host_ = add({host_, now.store});
+    access(host_, {'h', 0, 0}, slot_of(tenant_of(id)), Does::read, gradient.filled);
+    const std::vector<StorageId>& owner = now_->trace.storages.parameter;
+    const StorageId parameter = owner[tenant_of(id).storage.index()];
+    for (std::size_t t = 0; t < tenants_.size(); ++t) {
+      const Tenant& tenant = plan().tenants[t];
+      const bool is_own = tenant.storage == parameter || owner[tenant.storage.index()] == parameter;
+      if (!tenant.is_updated_at_home || !is_own) continue;
+      OracleTenant& updated = tenants_[t];
+      if (updated.stay.valid() || updated.at_home != updated.latest) ok_ = false;
+      host_ = updated.store = add({host_});
+      access(host_, {'h', 0, 0}, slot_of(tenant), Does::write, ++fills_);
+      updated.filled = fills_;
+      updated.at_home = ++updated.latest;
     }
   }
 
@@ -237,6 +261,7 @@ class HazardOracle {
     OracleStay& now = stays_[id.index()];
     OracleTenant& tenant = of(id);
     const Stay& stay = stay_of(id);
+    if (tenant_of(id).is_updated_at_home) wait(tenant.store);
     if (now.ended && !stay.wraps) ok_ = false;
     if (tenant.at_home < 0) ok_ = false;
     if (!tenant_of(id).kind->is_snapshot && tenant.at_home != tenant.latest) ok_ = false;
@@ -441,6 +466,7 @@ class HazardOracle {
   std::vector<HazardNode> nodes_;  // row 0: the begin
   std::size_t compute_ = 0;
   std::size_t lane_[2] = {0, 0};
+  std::size_t host_ = 0;
   int buffers_ = 0;
   int fills_ = 0;
   std::vector<std::pair<std::size_t, std::size_t>> must_follow_;

@@ -57,6 +57,14 @@ struct Copy {
   bool done = false;
 };
 
+// The host's update with the gradient that this copy brings; none: it is there.
+struct HostWork {
+  const Copy* copy = nullptr;
+  std::int64_t work = 0;  // ns * 10^6
+  bool done = false;
+  Nanoseconds end = 0;
+};
+
 struct Lane {
   std::deque<Copy*> queue;
   void settle() {
@@ -138,7 +146,7 @@ class Machine {
       }
     }
     // The device finishes what is under way.
-    for (settle(); !lane(0).queue.empty() || !lane(1).queue.empty();) stall();
+    for (settle(); !lane(0).queue.empty() || !lane(1).queue.empty() || !host_.empty();) stall();
     out_.step_ns = now_;
     return out_;
   }
@@ -149,6 +157,14 @@ class Machine {
   void settle() {
     lanes_[0].settle();
     lanes_[1].settle();
+    while (!host_.empty() && is_updating() && host_.front()->work <= 0) {
+      host_.front()->done = true;
+      host_.front()->end = now_;
+      host_.pop_front();
+    }
+  }
+  [[nodiscard]] bool is_updating() const {
+    return !host_.empty() && (host_.front()->copy == nullptr || host_.front()->copy->done);
   }
 
   [[nodiscard]] bool has_device() const { return index_.trace().gpu.size() > 0; }
@@ -208,6 +224,11 @@ class Machine {
       }
       if (against) factor = factor * link_.duplex / kPpm;
       factors.push_back(shared ? factor / 2 : factor);
+    }
+    const bool moves = std::any_of(all.begin(), all.end(),
+                                   [](const Moving& one) { return one.copy->latency == 0; });
+    if (is_updating()) {
+      host_.front()->work -= moves ? link_.host_update_interference : kPpm;
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (all[i].copy->latency > 0) {
@@ -282,6 +303,7 @@ class Machine {
     const Bytes bytes = s_.tenants[stay.tenant.index()].bytes;
     switch (i.action) {
       case Action::load:
+        wait_for_update(stay.tenant);
         start(1, stay.load_mode, bytes, loads_[i.stay.value]);
         break;
       case Action::store:
@@ -294,8 +316,42 @@ class Machine {
         if (bytes > 0 && stay.is_stored) await(stay.store_mode, stores_, i.stay);
         break;
       case Action::update:
-        STOWAGE_ASSERT(false && "the host updates nothing in random schedules");
+        update(i.stay);
     }
+  }
+
+  [[nodiscard]] StorageId owner_of(TenantId tenant) const {
+    const StorageId storage = s_.tenants[tenant.index()].storage;
+    const StorageId owner = index_.trace().storages.parameter[storage.index()];
+    return owner.valid() ? owner : storage;
+  }
+
+  void update(StayId gradient) {
+    const TenantId of = s_.stays[gradient.index()].tenant;
+    Bytes bytes = s_.tenants[of.index()].bytes;
+    HostWork work;
+    for (std::size_t t = 0; t < s_.tenants.size(); ++t) {
+      const bool is_own = s_.tenants[t].is_updated_at_home && owner_of(TenantId(t)) == owner_of(of);
+      if (is_own) bytes += s_.tenants[t].bytes;
+    }
+    const bool is_known = link_.host_update_ns_per_gib > 0;
+    const Nanoseconds per_gib = is_known ? link_.host_update_ns_per_gib : 1'024'000'000;
+    work.work = kPpm * ((is_known ? link_.host_update_ns : 0) +
+                        quotient_up(Wide{bytes} * per_gib, Bytes{1} << 30));
+    const auto copy = stores_.find(gradient.value);
+    if (copy != stores_.end()) work.copy = &copy->second;
+    settle();
+    HostWork& kept = updates_[owner_of(of).value] = work;
+    host_.push_back(&kept);
+    settle();
+  }
+  void wait_for_update(TenantId parameter) {
+    const auto update = updates_.find(owner_of(parameter).value);
+    if (!s_.tenants[parameter.index()].is_updated_at_home || update == updates_.end()) return;
+    settle();
+    while (!update->second.done) stall();
+    launched_ = std::max(launched_, update->second.end);
+    while (now_ < launched_) stall();
   }
 
   // A copy of the period before is done by now.
@@ -317,6 +373,8 @@ class Machine {
   int on_compute_direction_ = 0;
   std::map<std::int32_t, Copy> loads_;  // of this period, by stay
   std::map<std::int32_t, Copy> stores_;
+  std::map<std::int32_t, HostWork> updates_;  // by parameter
+  std::deque<HostWork*> host_;
   std::vector<Nanoseconds> work_;  // of compute, ahead of each event
   OracleTime out_;
 };

@@ -1,0 +1,51 @@
+// The step whose parameters the host updates, all that it can: the other half of what `auto`
+// chooses from. What a parameter, its gradient and its state hold on the device is least at every
+// moment where the host updates it, so no mix of both has a lower floor; one may be faster, and
+// none is looked at.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "planner/best_plan.h"
+#include "planner/bounds.h"
+#include "planner/climber.h"
+#include "planner/planner.h"
+#include "planner/structure_pool.h"
+#include "simulator/step/step_index.h"
+#include "traces/units.h"
+
+namespace stowage::planner {
+
+class UpdatesOnHost {
+ public:
+  // Null where the request does not allow it, the host can update nothing (DeviceUpdates), or the
+  // link is not calibrated. `can_run_again`: floor and bound are of that, too. `recorded`, `pool`
+  // and `best` must outlive it. Cost: an unroll(), a StepIndex, footprints.
+  [[nodiscard]] static std::unique_ptr<UpdatesOnHost> make(const simulator::StepIndex& recorded,
+                                                           const PlanRequest& request,
+                                                           const StructurePool& pool,
+                                                           bool can_run_again, BestPlan& best);
+
+  [[nodiscard]] Climber& climber() { return climber_; }
+  // Of the plans with these updates on the host, whatever runs again and moves besides.
+  [[nodiscard]] const MemoryFloor& floor() const { return floor_; }
+  // Likewise. What matters below `known`: where it is not below that, anything from it on.
+  [[nodiscard]] Nanoseconds shortest_step(Bytes budget, Nanoseconds known) const;
+  // Whatever the budget.
+  [[nodiscard]] Nanoseconds shortest() const { return shortest_; }
+
+ private:
+  UpdatesOnHost(std::shared_ptr<const simulator::StepIndex> index, const PlanRequest& request,
+                const StructurePool& pool, bool can_run_again, BestPlan& best);
+
+  Climber climber_;
+  std::optional<Footprints> any_structure_;  // where some can run again
+  MemoryFloor floor_;
+  Nanoseconds shortest_ = 0;
+};
+
+// The recording says when its parameters are updated, so that the host might.
+[[nodiscard]] bool has_updates(const Trace& recording);
+
+}  // namespace stowage::planner

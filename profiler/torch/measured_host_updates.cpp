@@ -1,0 +1,128 @@
+#include "profiler/torch/measured_host_updates.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/device/host_work.h"
+#include "executor/host_update_thread.h"
+#include "executor/optimizer.h"
+#include "profiler/torch/stopwatch.h"
+
+namespace stowage::profiler {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using executor::CopyLane;
+using executor::CopyTicket;
+
+constexpr std::int64_t kFewElements = 256;  // elements: what any update takes
+constexpr std::int64_t kManyElements = std::int64_t{4} << 20;
+constexpr int kUpdatesTimed = 7;
+constexpr Bytes kGibibyte = Bytes{1} << 30;
+constexpr Nanoseconds kLongUpdate = 100'000'000;  // of one update, for as many repetitions
+
+// One parameter with an optimizer of its own, all of it on the host.
+class Updated {
+ public:
+  Updated(const HostUpdateKind& kind, std::int64_t elements) {
+    const executor::HostWorkGuard host_work;
+    const at::TensorOptions options = at::TensorOptions(kind.dtype);
+    const executor::NamedTensor parameter{"p", at::zeros({elements}, options)};
+    executor::OptimizerSpec spec = kind.optimizer;
+    spec.in_backward = false;
+    optimizer_ = executor::make_optimizer(spec, {parameter});
+    optimizer_->make_state({parameter});
+    tensors_.weights = at::full({elements}, 0.5, options);
+    tensors_.gradient = at::full({elements}, 1e-3, options);
+    bytes_ = static_cast<Bytes>(2 * tensors_.weights.nbytes());
+    for (const executor::NamedTensor& each : optimizer_->state()) {
+      tensors_.state.push_back({each.name, at::zeros({elements}, each.tensor.scalar_type())});
+      bytes_ += static_cast<Bytes>(tensors_.state.back().tensor.nbytes());
+    }
+  }
+
+  [[nodiscard]] Bytes bytes() const { return bytes_; }
+  void update() { optimizer_->step_on_host(0, tensors_); }
+
+ private:
+  std::unique_ptr<executor::Optimizer> optimizer_;
+  executor::HostTensors tensors_;
+  Bytes bytes_ = 0;
+};
+
+// The update's own time, as it takes it on its thread.
+Nanoseconds time_of_update(executor::HostUpdateThread& thread, Updated& updated) {
+  Nanoseconds time = 0;
+  thread.wait(thread.submit({}, [&] {
+    const Clock::time_point begin = Clock::now();
+    updated.update();
+    time = time_since(begin);
+  }));
+  return time;
+}
+
+Nanoseconds update_alone(executor::HostUpdateThread& thread, Updated& updated) {
+  std::vector<Nanoseconds> times;
+  static_cast<void>(time_of_update(thread, updated));  // warm
+  for (int i = 0; i < kUpdatesTimed; ++i) {
+    times.push_back(time_of_update(thread, updated));
+    if (times.back() > kLongUpdate && i >= 1) break;
+  }
+  return median(std::move(times));
+}
+
+// Speed of an update while both lanes copy, of that alone. Copies begin ahead of it and go on
+// behind it.
+Ppm beside_copies(executor::Device& device, executor::HostUpdateThread& thread, Updated& updated,
+                  std::byte* device_memory, std::byte* host, Bytes bytes, Nanoseconds alone_ns) {
+  const Bytes half = bytes / 2;
+  const auto pair = [&] {
+    static_cast<void>(device.copy_async(CopyLane::d2h, host, device_memory, half));
+    return device.copy_async(CopyLane::h2d, device_memory + half, host + half, half);
+  };
+  device.synchronize();
+  Clock::time_point begin = Clock::now();
+  static_cast<void>(pair());
+  device.synchronize();
+  const Nanoseconds one = std::max<Nanoseconds>(time_since(begin), 1);
+  const Nanoseconds pairs = std::clamp<Nanoseconds>(3 * alone_ns / one + 2, 2, 256);
+  std::vector<Nanoseconds> times;
+  for (int i = 0; i < kUpdatesTimed; ++i) {
+    for (Nanoseconds p = 0; p < pairs; ++p) static_cast<void>(pair());
+    times.push_back(time_of_update(thread, updated));
+    device.synchronize();
+    if (times.back() > kLongUpdate && i >= 1) break;
+  }
+  const Nanoseconds together = std::max(median(std::move(times)), Nanoseconds{1});
+  return std::clamp<Ppm>(alone_ns * kPpm / together, kPpm / 100, kPpm);
+}
+
+}  // namespace
+
+void measure_host_updates(executor::Device& device, const HostUpdateKind& kind,
+                          std::byte* device_memory, std::byte* host, Bytes bytes,
+                          Calibration& calibration) {
+  if (kind.optimizer.kind == executor::OptimizerKind::none) return;
+  executor::HostUpdateThread thread(device);
+  Updated few(kind, kFewElements);
+  Updated many(kind, kManyElements);
+  const Nanoseconds few_ns = update_alone(thread, few);
+  const Nanoseconds many_ns = update_alone(thread, many);
+  const Nanoseconds more = std::max<Nanoseconds>(many_ns - few_ns, 1);
+  calibration.host_update_ns = few_ns;
+  calibration.host_update_ns_per_gib = std::max<Nanoseconds>(
+      1, static_cast<Nanoseconds>(Wide{more} * kGibibyte / (many.bytes() - few.bytes())));
+  calibration.host_update_interference =
+      beside_copies(device, thread, many, device_memory, host, bytes, many_ns);
+}
+
+}  // namespace stowage::profiler

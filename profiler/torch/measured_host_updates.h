@@ -1,0 +1,29 @@
+// How fast the host updates parameters: the run's optimizer on tensors of the host, on the thread
+// that a plan's updates run on, alone and beside copies both ways.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <cstddef>
+
+#include "executor/device/device.h"
+#include "executor/optimizer_spec.h"
+#include "traces/trace.h"
+
+namespace stowage::profiler {
+
+// What a run's updates are; kind none: there are none, or the host cannot do them.
+struct HostUpdateKind {
+  executor::OptimizerSpec optimizer;
+  c10::ScalarType dtype = c10::ScalarType::Float;  // of most parameters
+};
+
+// Fills in `host_update_ns`, `host_update_ns_per_gib` and `host_update_interference`; nothing where
+// the optimizer is none. Copies are between `device_memory` and `host`, `bytes` of each, half of
+// them each way. Takes some tenths of a second and 100 MB of the host at most, uses nothing of the
+// device's besides, and no parameter, state or count of the run's.
+void measure_host_updates(executor::Device& device, const HostUpdateKind& kind,
+                          std::byte* device_memory, std::byte* host, Bytes bytes,
+                          Calibration& calibration);
+
+}  // namespace stowage::profiler
