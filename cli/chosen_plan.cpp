@@ -30,6 +30,7 @@ Result<Chosen> plan_of_policy(const simulator::StepIndex& index, const std::stri
   plan.parameters = std::move(rules->parameters);
   plan.optimizer = std::move(rules->optimizer);
   plan.gradients = std::move(rules->gradients);
+  plan.micro_batches = std::move(rules->micro_batches);
   plan.budget.automatic = rules->automatic;
   plan.placement = planner::usual_placement(index.trace());
   return chosen;

@@ -30,6 +30,9 @@ class Optimizer {
   virtual void step() = 0;
   // Likewise one of them, whose gradient is there, by its row in make_optimizer().
   virtual void step_of(std::size_t parameter) = 0;
+  // Of the updates from now on, on the device and on the host; until then the spec's. Not while one
+  // runs.
+  virtual void set_learning_rate(double rate) = 0;
   // The same arithmetic on these in their place, by the row in make_optimizer(). The state has to
   // exist (make_state()). May run on another thread than the others, for one parameter at a time
   // and beside nothing else of that parameter's.
@@ -38,8 +41,8 @@ class Optimizer {
   // are copied to the host, updated there and copied back. What a plan that has the host update
   // them is compared with, bit by bit on any device.
   virtual void update_through_host(const std::vector<at::Tensor>& parameters) = 0;
-  // "PARAMETER.exp_avg", "PARAMETER.exp_avg_sq", with masters "PARAMETER.master" ahead of these;
-  // empty before the first step and for sgd.
+  // "PARAMETER.exp_avg", "PARAMETER.exp_avg_sq", of sgd with momentum "PARAMETER.momentum_buffer",
+  // with masters "PARAMETER.master" ahead of these; empty before the first step.
   [[nodiscard]] virtual std::vector<NamedTensor> state() const = 0;
   // Of it that of parameters which have been updated: where updates are skipped (an overflow)
   // others may have theirs ahead of that, or none yet, with the same results.
@@ -53,6 +56,9 @@ class Optimizer {
 // Whose state that is, null: none of theirs. `name`: "PARAMETER.WHAT".
 [[nodiscard]] const NamedTensor* owner_of_state(const std::string& name,
                                                 const std::vector<NamedTensor>& parameters);
+
+// As the spec has it, or as is usual for its kind; a schedule is the caller's (rate_factor()).
+[[nodiscard]] double learning_rate(const OptimizerSpec& spec);
 
 // Null for OptimizerKind::none. When it is called is the caller's: OptimizerSpec::in_backward.
 [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec,

@@ -36,8 +36,8 @@ std::optional<double> number_of(const std::string& text) {
 std::string number_text(double number) {
   std::array<char, 32> text{};
   const double size = std::abs(number);
-  const auto form =
-      size >= 1e-6 && size < 1e15 ? std::chars_format::fixed : std::chars_format::scientific;
+  const auto form = size == 0 || (size >= 1e-6 && size < 1e15) ? std::chars_format::fixed
+                                                               : std::chars_format::scientific;
   const auto [end, code] = std::to_chars(text.data(), text.data() + text.size(), number, form);
   return code == std::errc() ? std::string(text.data(), end) : std::string();
 }

@@ -1,6 +1,7 @@
 #include "executor/training_step.h"
 
 #include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/Exception.h>
 #include <c10/util/Half.h>
@@ -85,7 +86,10 @@ TrainingStep::TrainingStep(Device& device, std::unique_ptr<Model> model,
       model_(std::move(model)),
       parameters_(model_->parameters()),
       optimizer_(make_optimizer(options.optimizer, parameters_)),
+      keeps_gradients_(options.optimizer.keeps_gradients),
       clip_(options.optimizer.clip),
+      learning_rate_(learning_rate(options.optimizer)),
+      schedule_(options.optimizer.schedule),
       autocast_(options.autocast),
       seed_(options.seed),
       file_(options.file),
@@ -134,12 +138,22 @@ void TrainingStep::backward(const BackwardRoot& root) const {
   backward_updates_->during(run);
 }
 
+void TrainingStep::zero_gradients() const {
+  const at::NoGradGuard no_graph;
+  for (const NamedTensor& parameter : parameters_) {
+    at::Tensor& gradient = parameter.tensor.mutable_grad();
+    keeps_gradients_&& gradient.defined() ? static_cast<void>(gradient.zero_()) : gradient.reset();
+  }
+}
+
 void TrainingStep::begin() {
   device_.begin_first_step();
   in_setup(device_, [&] {
     enter(PhaseKind::zero_grad);
-    for (const NamedTensor& parameter : parameters_) parameter.tensor.mutable_grad().reset();
+    zero_gradients();
     if (backward_updates_ != nullptr) backward_updates_->begin_step();
+    // No update is under way: not one on the host either, which a plan's step waits for at its end.
+    if (optimizer_) optimizer_->set_learning_rate(learning_rate_ * rate_factor(schedule_, made_));
   });
 }
 
@@ -184,6 +198,7 @@ double TrainingStep::end(Update update) {
   });
   if (needed(Wait::loss)) device_.synchronize();
   device_.end_setup();
+  ++made_;
   return scalar_at(loss_.data(), loss_type_);
 }
 
@@ -212,6 +227,8 @@ std::vector<at::Tensor> TrainingStep::older_tensors() const {
   for (const auto& all : {model_->inputs(), buffers(), optimizer_state()}) {
     for (const NamedTensor& each : all) tensors.push_back(each.tensor);
   }
+  if (!keeps_gradients_) return tensors;
+  for (const NamedTensor& each : gradients()) tensors.push_back(each.tensor);
   return tensors;
 }
 

@@ -2,7 +2,8 @@
 // planned.
 //
 //   prepare(k)         the batch of seed + k goes into the input tensors (outside the step)
-//   step()             zero_grad (set to none), forward, backward, optimizer
+//   step()             zero_grad (set to none, or OptimizerSpec::keeps_gradients), forward,
+//                      backward, optimizer
 //   or divided:
 //   begin()            zero_grad
 //   accumulate()       forward and backward of the input tensors: once a part of the batch
@@ -11,6 +12,9 @@
 // With TrainingOptions::grad_scaler the gradient that backward begins with is scaled, and end()
 // divides gradients by the scale, skips the update where one is not finite, and sets the next
 // scale. OptimizerSpec::clip is behind that.
+//
+// With OptimizerSpec::schedule step number k of this object, a skipped one too, has the rate of
+// that; one that threw has not been made.
 //
 // With OptimizerSpec::in_backward each parameter is updated in the one accumulate(), and no
 // gradient is left.
@@ -96,11 +100,13 @@ class TrainingStep {
   host_updater();
   // The optimizer's (Optimizer::update_through_host).
   void update_through_host(const std::vector<at::Tensor>& parameters);
-  // What else lives from step to step: inputs, buffers, state of the optimizer.
+  // What else lives from step to step: inputs, buffers, state of the optimizer, gradients that are
+  // kept.
   [[nodiscard]] std::vector<at::Tensor> older_tensors() const;
 
  private:
   void enter(PhaseKind phase) const;
+  void zero_gradients() const;
   [[nodiscard]] BackwardRoot forward() const;
   void update(Update update);
   void backward(const BackwardRoot& root) const;
@@ -109,8 +115,12 @@ class TrainingStep {
   std::unique_ptr<Model> model_;
   std::vector<NamedTensor> parameters_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<GradScaler> grad_scaler_;            // null: none
-  double clip_ = 0;                                    // 0: none
+  std::unique_ptr<GradScaler> grad_scaler_;  // null: none
+  bool keeps_gradients_ = false;
+  double clip_ = 0;           // 0: none
+  double learning_rate_ = 0;  // that the schedule's factors are of
+  RateSchedule schedule_;
+  std::int64_t made_ = 0;                              // steps
   std::unique_ptr<BackwardUpdates> backward_updates_;  // null: updates are behind backward
   Autocast autocast_;
   std::int64_t seed_ = 0;

@@ -10,6 +10,7 @@
 #include "planner/plan_as_recorded.h"
 #include "planner/updates_on_host.h"
 #include "simulator/plan/plan.h"
+#include "simulator/step/plan_structure.h"
 #include "simulator/step/unroll.h"
 #include "traces/size_text.h"
 
@@ -126,6 +127,35 @@ class DividedPlans {
   const bool fits_;  // all at once
 };
 
+// The plan of a policy, which may ask for the step in micro-batches: planned on that recording, and
+// compared with the step at once.
+Result<PlanOutcome> plan_of_policy(const simulator::StepIndex& index, const PlanRequest& request) {
+  const std::vector<PolicyInfo>& all = policies();
+  const auto info = std::find_if(all.begin(), all.end(), [&](const PolicyInfo& each) {
+    return each.name == policy_name(request.policy);
+  });
+  if (info == all.end() || info->divides == Divides::never) return plan_as_recorded(index, request);
+  std::optional<PolicyBudget> within;
+  if (request.budget) within = {*request.budget, request.budget_on};
+  const Result<PolicyRules> rules = policy_rules(index, request.policy, within);
+  if (!rules || rules->micro_batches.empty()) return plan_as_recorded(index, request);
+  simulator::Plan in_parts;
+  in_parts.micro_batches = rules->micro_batches;
+  const Trace& recording = index.step().recording();
+  const auto part = simulator::recording_in_parts(recording, simulator::parts_of(in_parts));
+  if (!part) return part.error();
+  Result<PlanOutcome> outcome = plan_as_recorded(simulator::StepIndex(**part), request);
+  if (!outcome) return outcome;
+  outcome->plan.target = simulator::target_of(recording);
+  for (const std::string& note : rules->notes) {
+    std::vector<std::string>& notes = outcome->notes;
+    if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+  }
+  outcome->resident =
+      simulator::replay(index, simulator::resident_schedule(index, request.placement));
+  return outcome;
+}
+
 }  // namespace
 
 const char* name_of(PlanKind value) {
@@ -162,9 +192,9 @@ Result<PlanOutcome> make_plan(const simulator::StepIndex& index, const PlanReque
   if (!has_state) request.allowed.optimizer = allows_the_rest;
   if (!can_leave) request.allowed.gradients = allows_the_rest;
   if (!has_parts) request.allowed.micro_batches = allows_the_rest;
+  if (policy_name(request.policy) != "auto") return plan_of_policy(index, request);
   Result<PlanOutcome> whole = plan_as_recorded(index, request);
   if (!whole || !has_parts || !request.allowed.micro_batches) return whole;
-  if (policy_name(request.policy) != "auto") return whole;
   return DividedPlans(index, request, std::move(whole).value()).run();
 }
 

@@ -34,6 +34,7 @@ const std::vector<Entry>& entries() {
       {builtin::zero_offload_info(), builtin::zero_offload_rules},
       {builtin::checkpoint_info(), nullptr, builtin::checkpoint_rules},
       {builtin::selective_info(), builtin::selective_rules},
+      {builtin::tail_accumulation_info(), builtin::tail_accumulation_rules},
       {{"auto", "The planner: the fastest plan that it finds within the budget", {}}, nullptr},
   };
   return all;

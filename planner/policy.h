@@ -3,6 +3,7 @@
 // `auto`, the planner itself, is listed with them and has no rules of its own.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,11 +23,15 @@ struct PolicyOption {
   std::string help;
 };
 
+// Whether a policy's plans run the step in micro-batches; those have to be recorded.
+enum class Divides : std::uint8_t { never, on_request, always };
+
 struct PolicyInfo {
   std::string name;
   std::string summary;  // one line, no full stop
   std::vector<PolicyOption> options;
   bool recomputes = false;  // its plans let segments run again
+  Divides divides = Divides::never;
 };
 
 // What a policy decides, as it stands in a plan.
@@ -37,6 +42,8 @@ struct PolicyRules {
   std::vector<simulator::RecomputeRule> recompute{};
   std::vector<simulator::OptimizerRule> optimizer{};
   std::vector<simulator::GradientRule> gradients{};
+  // The other rules are of the step in these; it was recorded so.
+  std::vector<simulator::MicroBatchRule> micro_batches{};
   std::vector<std::string> notes{};  // what of the system these rules leave out in this trace
 };
 
@@ -47,7 +54,7 @@ struct PolicyBudget {
 };
 
 // All of them in the order of listing: resident, save_on_cpu, layerwise, torchtune, thunder,
-// fairscale, zero_offload, checkpoint, selective, auto.
+// fairscale, zero_offload, checkpoint, selective, tail_accumulation, auto.
 [[nodiscard]] const std::vector<PolicyInfo>& policies();
 
 // "torchtune:stash=5,min_bytes=1KiB" -> "torchtune".

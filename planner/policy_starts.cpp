@@ -40,7 +40,7 @@ bool admits(const Allowed& allowed, const PolicyRules& rules) {
   return (allowed.offload || !offloads) && (allowed.parameters || !streams) &&
          (allowed.optimizer || rules.optimizer.empty()) &&
          (allowed.gradients || rules.gradients.empty()) &&
-         (allowed.recompute || !runs_again(rules));
+         (allowed.recompute || !runs_again(rules)) && rules.micro_batches.empty();
 }
 
 PolicyStart::PolicyStart(const PolicyRules& rules) : runs_again_(planner::runs_again(rules)) {

@@ -9,6 +9,7 @@
 #include "simulator/plan/gradient_rules.h"
 #include "simulator/plan/optimizer_rules.h"
 #include "simulator/plan/parameter_shards.h"
+#include "simulator/step/device_updates.h"
 #include "simulator/step/unroll.h"
 #include "traces/size_text.h"
 
@@ -131,8 +132,8 @@ std::string optimizer_line(const Trace& trace, const simulator::Plan& plan) {
   }
   const std::vector<LayerId> updated_in = simulator::layers_of_updated_parameters(trace);
   std::set<LayerId> on_host;
-  for (std::size_t s = 0; s < decisions->updated_on_host.size(); ++s) {
-    if (decisions->updated_on_host[s]) on_host.insert(updated_in[s]);
+  for (const StorageId parameter : simulator::host_updates(trace, decisions->updated_on_host)) {
+    on_host.insert(updated_in[parameter.index()]);
   }
   std::string text;
   if (!layers.empty()) {
@@ -152,7 +153,9 @@ std::string gradients_line(const Trace& trace, const simulator::Plan& plan) {
   const std::vector<LayerId> layer_of = simulator::layers_of_gradients(trace);
   std::set<LayerId> layers;
   for (std::size_t s = 0; s < decisions->at_home.size(); ++s) {
-    if (decisions->at_home[s]) layers.insert(layer_of[s]);
+    // What is kept from step to step stays.
+    const bool is_made = trace.storages.alloc_event[s].valid();
+    if (decisions->at_home[s] && is_made) layers.insert(layer_of[s]);
   }
   if (layers.empty()) return "";
   return "Gradients of " + count_of(static_cast<std::int64_t>(layers.size()), "layer") +

@@ -303,8 +303,8 @@ struct Storages {
 
 // What the device's allocator did before the recorded step was one of many: ahead of the first step
 // of the process, and what the first step did that later ones do not (cuBLAS workspaces, optimizer
-// state; no gradients). A replay of the caching allocator starts with it. In program order; empty
-// on a CPU.
+// state, gradients that are kept). A replay of the caching allocator starts with it. In program
+// order; empty on a CPU.
 struct Setup {
   std::vector<Bytes> bytes;           // requested, of an allocation; 0 in a row that frees
   std::vector<std::int32_t> free_of;  // the row whose allocation is freed here, -1 = an allocation

@@ -100,7 +100,9 @@ class Bench:
                 return {**cell, "failed": "not recorded: " + error}
         allow = ALLOW.get(cell["decisions"], cell["decisions"])
         plan = stem + "-" + cell["decisions"] + ".plan.json"
-        for share in SHARES:
+        # Where an optimizer's step makes the peak nothing else lowers it: its state streams then, too.
+        allowed = [allow] + ([allow + ",optimizer"] if cell["optimizer"].startswith("adamw") else [])
+        for allow, share in itertools.product(allowed, SHARES):
             on = ["--budget-on", "reserved"] if self.options.device == "cuda" else []
             code, answer, error = self.stowage("plan", trace, "--budget", share, *on, "-o", plan,
                                                *([] if allow == "all" else ["--allow", allow]))
@@ -114,7 +116,7 @@ class Bench:
             return {**cell, "budget": share, "failed": "not verified: " + error}
         planned, predicted, reference = (verified[key] for key in ("planned", "predicted", "reference"))
         return {
-            **cell, "budget": share, "bitwise": verified["bitwise"], "failures": verified["failures"],
+            **cell, "allowed": allow, "budget": share, "bitwise": verified["bitwise"], "failures": verified["failures"],
             "requested_off": planned["peak_requested_bytes"] - predicted["peak_requested_bytes"],
             "planned_off": (planned["peak_reserved_bytes"] or 0) - (predicted["peak_reserved_bytes"] or 0),
             "peak": planned["peak_requested_bytes"], "resident_ns": reference.get("step_ns"),

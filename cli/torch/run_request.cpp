@@ -100,10 +100,11 @@ void RunFlags::declare(CommandLine& line, const std::string& threads_default) {
               "none (default), bf16 or fp16: forward and loss compute under PyTorch's autocast");
   line.option(
       "--optimizer", "NAME", optimizer,
-      "none (default), sgd, adam or adamw; adamw:master=fp32 (adam too) has fp32 copies of the "
-      "parameters, adamw:update=backward (all) updates each as its gradient arrives, "
-      "adamw:lr=NUMBER,clip=NORM (all) sets "
-      "the learning rate and clips gradients by their global norm");
+      "none (default), sgd, adam or adamw, with options: adamw:master=fp32 has fp32 copies of the "
+      "parameters, adamw:update=backward updates each as its gradient arrives, "
+      "adamw:lr=0.0003,clip=1 sets the learning rate and clips gradients by their global norm, "
+      "adamw:warmup=100,decay=cosine,total=1000 has it rise and fall, sgd:momentum=0.9; all: "
+      "docs/models.md");
   line.option("--grad-scaler", "OPTIONS", grad_scaler,
               "on, or some of init=65536,growth=2,backoff=0.5,interval=2000: scale the loss, skip "
               "the update where a gradient overflows (needs an optimizer)");

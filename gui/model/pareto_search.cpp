@@ -152,8 +152,8 @@ void ParetoSearch::start(int budgets) {
       if (!next("policy " + policy.name)) return Status(Unit{});
       request.policy = policy.name;
       auto outcome = planner::make_plan(trace->index, request);
-      // Not every recording has layers that can run again.
-      if (!outcome && policy.recomputes) continue;
+      // Not every recording has layers that can run again, or was made in micro-batches.
+      if (!outcome && (policy.recomputes || policy.divides == planner::Divides::always)) continue;
       if (!outcome) return Status(outcome.error());
       hand_over(Found{
           0,

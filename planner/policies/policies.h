@@ -54,6 +54,10 @@ struct Given {
 [[nodiscard]] PolicyInfo selective_info();
 [[nodiscard]] Rules selective_rules(const simulator::StepIndex& index, const Options& options);
 
+[[nodiscard]] PolicyInfo tail_accumulation_info();
+[[nodiscard]] Rules tail_accumulation_rules(const simulator::StepIndex& index,
+                                            const Options& options);
+
 // StructurePool::largest_kind(), of the given pool where there is one.
 [[nodiscard]] std::vector<std::string> largest_kind(const simulator::StepIndex& index,
                                                     const Given& given);

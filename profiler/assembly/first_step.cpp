@@ -23,8 +23,9 @@ class Alignment {
   std::optional<std::vector<FirstStepExtra>> run(const std::vector<RawSetup>& setup) && {
     for (std::size_t row = 0; row < setup.size(); ++row) {
       if (!setup[row].in_first_step) continue;
+      const EventId event(behind_);
       if (setup[row].is_free ? !is_common_free(setup[row]) : !is_common_allocation(setup[row])) {
-        extras_.push_back({row, EventId(behind_)});
+        extras_.push_back({row, event});
       }
     }
     if (next_ < allocations_.size()) return std::nullopt;
@@ -41,8 +42,14 @@ class Alignment {
   static std::int32_t index(std::size_t e) { return static_cast<std::int32_t>(e); }
 
   bool is_common_allocation(const RawSetup& made) {
-    if (lasting_.contains(made.serial)) return false;
     const bool is_gradient = gradients_.contains(made.serial);
+    if (lasting_.contains(made.serial)) {
+      // In its place later steps make what they add to it.
+      const bool is_first_of_it =
+          is_gradient && next_ < allocations_.size() && allocations_[next_].bytes == made.bytes;
+      if (is_first_of_it) behind_ = allocations_[next_++].event;
+      return false;
+    }
     if (next_ == allocations_.size() || allocations_[next_].bytes != made.bytes) {
       if (is_gradient) counterpart_[made.serial] = -1;
       return is_gradient;
@@ -78,9 +85,7 @@ class Alignment {
 
 std::unordered_set<std::int64_t> lasting_serials(const RawPass& structure) {
   std::unordered_set<std::int64_t> lasting;
-  for (const RawStorage& storage : structure.live_at_begin) {
-    if (storage.storage_class != StorageClass::gradient) lasting.insert(storage.serial);
-  }
+  for (const RawStorage& storage : structure.live_at_begin) lasting.insert(storage.serial);
   for (const RawEvent& event : structure.events) {
     if (event.kind == RawKind::free) lasting.erase(event.id);
   }

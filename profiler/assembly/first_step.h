@@ -11,7 +11,7 @@
 
 namespace stowage::profiler {
 
-// Storages that exist at the recorded step's begin and at its end, gradients left out: by serial.
+// Storages that exist at the recorded step's begin and at its end: by serial.
 [[nodiscard]] std::unordered_set<std::int64_t> lasting_serials(const RawPass& structure);
 
 // A row of RawRecording::setup that only the first step has.
@@ -23,7 +23,8 @@ struct FirstStepExtra {
 // The extras in order of rows; events never decrease. Less what lasts, the first step must do the
 // recorded step's allocations, by size, with others between; each of the recorded step's is taken
 // to be the first one of its size that is left. None: it does not, so nothing is known of the
-// order. Gradients that stay from the first step on are no extras. Cost: O(setup + events).
+// order. A gradient that is kept is made where later steps make what they add to it. Cost: O(setup
+// + events).
 [[nodiscard]] std::optional<std::vector<FirstStepExtra>> first_step_extras(
     const std::vector<RawSetup>& setup, const RawPass& structure);
 

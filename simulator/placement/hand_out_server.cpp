@@ -43,11 +43,17 @@ void HandOutServer::reach(EventId event) {
   passed_.clear();
 }
 
+bool HandOutServer::is_there(const HandOut& each) const {
+  if (each.range < 0 || !lasts_[static_cast<std::size_t>(each.range)]) return false;
+  const auto free = lasting_.find(each.bytes);
+  return free == lasting_.end() || free->second.empty();
+}
+
 std::size_t HandOutServer::find(Bytes bytes) const {
   const std::vector<HandOut>& all = hand_outs();
   const std::size_t end = std::min(next_ + kLooksAhead, all.size());
   for (std::size_t at = next_; at < end; ++at) {
-    if (all[at].bytes == bytes) return at;
+    if (all[at].bytes == bytes && !is_there(all[at])) return at;
   }
   return all.size();
 }
@@ -73,13 +79,15 @@ std::int32_t HandOutServer::allocate(Bytes bytes, std::int32_t stay) {
   }
   for (; next_ < at; ++next_) {
     const std::int32_t skipped = all[next_].range;
-    if (skipped >= 0 && lasts_[static_cast<std::size_t>(skipped)])
+    if (skipped >= 0 && lasts_[static_cast<std::size_t>(skipped)] && !is_there(all[next_])) {
       passed_.push_back(all[next_].bytes);
+    }
   }
   next_ = at + 1;
   const std::int32_t range = all[at].range;
   if (range < 0) return -1;
   if (!lasts_[static_cast<std::size_t>(range)]) return take(range, all[at].event);
+  if (all[at].is_for_next) ++next_;
   // All of one size that last are alike.
   return take_lasting(bytes);
 }

@@ -80,6 +80,8 @@ class HandOutServer {
   [[nodiscard]] const std::vector<HandOut>& hand_outs() const {
     return is_first_ ? layout_.first_hand_outs : layout_.hand_outs;
   }
+  // It is of what lasts, all of that size is there, and so nobody asks for it.
+  [[nodiscard]] bool is_there(const HandOut& each) const;
   // The hand-out that an allocation of that size is; their number: none.
   [[nodiscard]] std::size_t find(Bytes bytes) const;
   // The range, if nobody has any of it.

@@ -12,7 +12,8 @@ namespace {
 class Builder {
  public:
   Builder(const StepIndex& index, const Schedule& schedule)
-      : trace_(index.trace()),
+      : index_(index),
+        trace_(index.trace()),
         storages_(trace_.storages.size()),
         stays_(schedule.stays.size()),
         sequence_(allocation_sequence(index, schedule)) {}
@@ -37,7 +38,7 @@ class Builder {
       }
     }
     const std::vector<HandOut> extras =
-        trace_.setup.size() > 0 ? recorded_extras() : extras_of_updates();
+        trace_.setup.size() > 0 ? recorded_extras() : extras_of_training();
     if (!extras.empty()) merge(extras);
     return std::move(out_);
   }
@@ -101,15 +102,61 @@ class Builder {
     return update == update_of.end() ? EventId() : EventId(update->second.index() + 1);
   }
 
+  // A gradient that is kept is made where later steps make what they add to it, which the op ahead
+  // of its first report is given. By storage; none: it is no such gradient, or that is not known.
+  [[nodiscard]] std::vector<EventId> makers_of_kept_gradients() const {
+    std::vector<EventId> makers(storages_);
+    const Storages& storages = trace_.storages;
+    std::unordered_map<std::int32_t, std::size_t> kept;  // by row of a parameter
+    for (std::size_t s = 0; s < storages_; ++s) {
+      const bool lasts = !storages.alloc_event[s].valid() && !storages.free_event[s].valid();
+      if (lasts && storages.storage_class[s] == StorageClass::gradient) {
+        kept.emplace(storages.parameter[s].value, s);
+      }
+    }
+    std::unordered_map<std::int32_t, std::size_t> added_to;  // by row of an op
+    for (std::size_t e = 0; !kept.empty() && e < trace_.events.size(); ++e) {
+      if (trace_.events.kind[e] != EventKind::gradient_accumulated) continue;
+      const auto found = kept.find(trace_.events.ref[e]);
+      if (found == kept.end()) continue;
+      const OpId op = last_op_of(StorageId(found->second), EventId(e));
+      if (op.valid()) added_to.emplace(op.value, found->second);
+      kept.erase(found);
+    }
+    const Uses& uses = trace_.uses;
+    for (std::size_t u = 0; !added_to.empty() && u < uses.size(); ++u) {
+      const auto found = added_to.find(uses.op[u].value);
+      if (found == added_to.end()) continue;
+      const StorageId given = trace_.tensors.storage[uses.tensor[u].index()];
+      if (!given.valid() || storages.bytes[given.index()] != storages.bytes[found->second])
+        continue;
+      const EventId made = storages.alloc_event[given.index()];
+      if (made.valid()) makers[found->second] = made;
+    }
+    return makers;
+  }
+
+  // The outermost op that touches it last ahead of this event.
+  [[nodiscard]] OpId last_op_of(StorageId storage, EventId before) const {
+    OpId op;
+    for (const ModelStateTouch& touch : index_.model_state_uses().touches_of(storage)) {
+      if (touch.begin >= before) break;
+      if (trace_.events.kind[touch.begin.index()] != EventKind::op_begin) continue;
+      op = OpId(trace_.events.ref[touch.begin.index()]);
+    }
+    return op;
+  }
+
   // A recording of a device without a setup.
-  [[nodiscard]] std::vector<HandOut> extras_of_updates() const {
+  [[nodiscard]] std::vector<HandOut> extras_of_training() const {
     const UpdateOf update_of = updates();
+    const std::vector<EventId> makers = makers_of_kept_gradients();
     std::vector<HandOut> extras;
     for (std::size_t s = 0; s < storages_; ++s) {
       const std::int32_t range = range_of(StorageId(s));
-      const EventId update = update_that_makes(StorageId(s), update_of);
-      if (range < 0 || !update.valid()) continue;
-      extras.push_back({update, range, bytes(range)});
+      const EventId event = std::max(makers[s], update_that_makes(StorageId(s), update_of));
+      if (range < 0 || !event.valid()) continue;
+      extras.push_back({event, range, bytes(range)});
     }
     sort(extras);
     return extras;
@@ -125,8 +172,23 @@ class Builder {
     std::merge(extras.begin(), extras.end(), out_.hand_outs.begin(), out_.hand_outs.end(),
                std::back_inserter(out_.first_hand_outs),
                [](const HandOut& a, const HandOut& b) { return a.event < b.event; });
+    std::vector<bool> is_gradient(out_.live.ranges.size(), false);
+    for (std::size_t s = 0; s < storages_; ++s) {
+      const std::int32_t range = range_of(StorageId(s));
+      if (range < 0 || trace_.storages.storage_class[s] != StorageClass::gradient) continue;
+      const auto r = static_cast<std::size_t>(range);
+      is_gradient[r] = !is_made_[r];
+    }
+    for (std::size_t i = 0; i + 1 < out_.first_hand_outs.size(); ++i) {
+      HandOut& each = out_.first_hand_outs[i];
+      const HandOut& next = out_.first_hand_outs[i + 1];
+      if (each.range < 0 || next.range < 0 || each.bytes != next.bytes) continue;
+      each.is_for_next = is_gradient[static_cast<std::size_t>(each.range)] &&
+                         is_made_[static_cast<std::size_t>(next.range)];
+    }
   }
 
+  const StepIndex& index_;
   const Trace& trace_;
   std::size_t storages_;
   std::size_t stays_;

@@ -20,6 +20,9 @@ struct HandOut {
   EventId event;            // at which, or ahead of which, as in an AllocationSequence
   std::int32_t range = -1;  // -1: the device's own allocator serves it (only in a first period)
   Bytes bytes = 0;
+  // In a first period: who makes this, which lasts, does not make the next hand-out (what later
+  // periods add to a gradient that is kept is in the first one that gradient itself).
+  bool is_for_next = false;
 };
 
 struct MemoryLayout {

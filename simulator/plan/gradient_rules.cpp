@@ -10,8 +10,8 @@ std::vector<LayerId> layers_of_gradients(const Trace& trace) {
   const Storages& storages = trace.storages;
   std::vector<LayerId> layers(storages.size());
   for (std::size_t s = 0; s < layers.size(); ++s) {
-    const bool is_left = storages.alloc_event[s].valid() && !storages.free_event[s].valid();
-    if (storages.storage_class[s] != StorageClass::gradient || !is_left) continue;
+    if (storages.storage_class[s] != StorageClass::gradient) continue;
+    if (storages.free_event[s].valid()) continue;
     const StorageId parameter = storages.parameter[s];
     if (parameter.valid()) layers[s] = storages.layer[parameter.index()];
   }

@@ -10,9 +10,9 @@
 
 namespace stowage::simulator {
 
-// By storage: the layer of the parameter whose gradient the step makes in it and leaves; none for
-// every other storage (what the step before left, what an update uses up), and where that is not
-// known. Cost: O(storages).
+// By storage: the layer of the parameter whose gradient the step leaves in it, made in the step or
+// kept from step to step, which stays; none for every other storage (what the step before left,
+// what an update uses up), and where that is not known. Cost: O(storages).
 [[nodiscard]] std::vector<LayerId> layers_of_gradients(const Trace& trace);
 
 // Errors (bad_input): those of resolve_leaving(), with "/gradients".

@@ -90,7 +90,9 @@ class Reasons {
       if (storages.parameter[s] != update.parameter) continue;
       const StorageId storage(s);
       const bool is_gradient = storages.storage_class[s] == StorageClass::gradient;
-      if (is_gradient && !storages.alloc_event[s].valid()) continue;  // of the step before
+      const bool is_of_step_before =
+          !storages.alloc_event[s].valid() && storages.free_event[s].valid();
+      if (is_gradient && is_of_step_before) continue;
       gradients += is_gradient ? 1 : 0;
       if (const std::string& why = uses.reason_to_stay(storage); !why.empty()) {
         return (is_gradient ? "stays: of its gradient, " : "stays: of its state, ") +

@@ -2,8 +2,11 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <torch/optim/sgd.h>
 
+#include <cmath>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -33,12 +36,19 @@ void expect_equal(const std::vector<NamedTensor>& got, const std::vector<at::Ten
   }
 }
 
-using Case = std::tuple<const char*, OptimizerKind>;
+OptimizerSpec spec_of(const std::string& text) {
+  const auto spec = parse_optimizer(text);
+  EXPECT_TRUE(spec.ok()) << text;
+  return *spec;
+}
+
+using Case = std::tuple<const char*, const char*>;
 
 class EachModelAndOptimizer : public ::testing::TestWithParam<Case> {};
 
 TEST_P(EachModelAndOptimizer, SameSeedGivesTheSameBits) {
-  const auto [text, optimizer] = GetParam();
+  const auto [text, name] = GetParam();
+  const OptimizerSpec optimizer = spec_of(name);
   TrainingStep first = make_test_step(text, optimizer);
   TrainingStep second = make_test_step(text, optimizer);
   TrainingStep other = make_test_step(text, optimizer, /*seed=*/2);
@@ -103,7 +113,8 @@ TEST(TrainingStep, CanBeDivided) {
 }
 
 TEST_P(EachModelAndOptimizer, StepsArePeriodicInMemory) {
-  const auto [text, optimizer] = GetParam();
+  const auto [text, name] = GetParam();
+  const OptimizerSpec optimizer = spec_of(name);
   TrainingStep step = make_test_step(text, optimizer);
   Bytes peak = 0;
   Bytes begin = 0;
@@ -125,7 +136,8 @@ TEST_P(EachModelAndOptimizer, StepsArePeriodicInMemory) {
 // What is left after a step is what the step names: parameters, gradients, optimizer state, buffers
 // and inputs.
 TEST_P(EachModelAndOptimizer, NothingElseIsLeftBehind) {
-  const auto [text, optimizer] = GetParam();
+  const auto [text, name] = GetParam();
+  const OptimizerSpec optimizer = spec_of(name);
   const Bytes base = test_device().memory().requested;
   TrainingStep step = make_test_step(text, optimizer);
   step.run(0);
@@ -146,8 +158,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values(kGpt2, kMlp, kLlama,
                                          "gpt2:layers=1,width=16,heads=2,seq=8,vocab=23,batch=2,"
                                          "dropout=0.2,attention=efficient"),
-                       ::testing::Values(OptimizerKind::none, OptimizerKind::sgd,
-                                         OptimizerKind::adam, OptimizerKind::adamw)));
+                       ::testing::Values("none", "sgd", "sgd:momentum=0.9", "adam", "adamw",
+                                         "adamw:set_to_none=false")));
 
 TEST(TrainingStep, SeveralThreadsRepeatThemselvesToo) {
   ASSERT_TRUE(apply_run_options({.threads = 2}).ok());
@@ -200,6 +212,96 @@ TEST(TrainingStep, SgdByHand) {
   EXPECT_TRUE(step.optimizer_state().empty());
 }
 
+// PyTorch's own on the same gradients: the buffer of the first step is the gradient itself, without
+// dampening, negative zeros of it too; gradients of what relu or a mask cuts off have both.
+TEST(TrainingStep, SgdWithMomentumIsPyTorchs) {
+  struct Options {
+    const char* text;
+    torch::optim::SGDOptions torch;
+  };
+  const Options all[] = {
+      {"sgd:momentum=0.9", torch::optim::SGDOptions(0.01).momentum(0.9)},
+      {"sgd:momentum=0.9,dampening=0.25",
+       torch::optim::SGDOptions(0.01).momentum(0.9).dampening(0.25)},
+      {"sgd:lr=0.5,weight_decay=0.1,momentum=0.5,nesterov=true",
+       torch::optim::SGDOptions(0.5).weight_decay(0.1).momentum(0.5).nesterov(true)}};
+  for (const auto& [text, torch_options] : all) {
+    for (const bool is_made_ahead : {false, true}) {
+      SCOPED_TRACE(text + std::string(is_made_ahead ? ", state made ahead" : ""));
+      at::Tensor ours = at::tensor({1.0F, -2.0F, 0.0F, 3.0F});
+      at::Tensor torchs = ours.clone();
+      const auto optimizer = make_optimizer(spec_of(text), {{"w", ours}});
+      torch::optim::SGD torch_sgd({torchs}, torch_options);
+      if (is_made_ahead) {
+        optimizer->make_state({{"w", ours}});
+        EXPECT_THROW(static_cast<void>(optimizer->state()[0].tensor.const_data_ptr()), c10::Error);
+      }
+      for (const float scale : {1.0F, -3.0F, 0.5F}) {
+        const at::Tensor gradient = at::tensor({0.0F, -0.0F, -0.0F, 0.7F}) * scale;
+        ours.mutable_grad() = gradient;
+        torchs.mutable_grad() = gradient;
+        optimizer->step();
+        torch_sgd.step();
+        const auto state = optimizer->state();
+        ASSERT_EQ(state.size(), 1u);
+        EXPECT_EQ(state[0].name, "w.momentum_buffer");
+        const at::Tensor& buffer = static_cast<const torch::optim::SGDParamState&>(
+                                       *torch_sgd.state().at(torchs.unsafeGetTensorImpl()))
+                                       .momentum_buffer();
+        // Bits: 0 == -0.
+        EXPECT_TRUE(state[0].tensor.view(at::kInt).equal(buffer.view(at::kInt)));
+        EXPECT_TRUE(ours.view(at::kInt).equal(torchs.view(at::kInt)));
+      }
+    }
+  }
+}
+
+// Warm-up over 2 steps, then half a cosine over 4.
+TEST(RateFactor, RisesAndFalls) {
+  const RateSchedule cosine{2, Decay::cosine, 6};
+  const double half = std::sqrt(0.5) / 2;
+  const double expected[] = {0.5, 1, 1, 0.5 + half, 0.5, 0.5 - half, 0, 0};
+  const RateSchedule linear{2, Decay::linear, 6};
+  const double linearly[] = {0.5, 1, 1, 0.75, 0.5, 0.25, 0, 0};
+  for (std::int64_t k = 0; k < 8; ++k) {
+    EXPECT_NEAR(rate_factor(cosine, k), expected[k], 1e-15) << k;
+    EXPECT_EQ(rate_factor(linear, k), linearly[k]) << k;
+    EXPECT_EQ(rate_factor({}, k), 1);
+    EXPECT_EQ(rate_factor({4}, k), k < 3 ? 0.25 * static_cast<double>(k + 1) : 1);
+  }
+  EXPECT_EQ(rate_factor(cosine, 6), 0);
+}
+
+// A skipped update has its step of the schedule too; a step that throws has not.
+TEST(TrainingStep, SgdWithAScheduleByHand) {
+  for (const char* const spec : {"sgd:lr=0.5,warmup=2,decay=linear,total=6",
+                                 "sgd:update=backward,lr=0.5,warmup=2,decay=linear,total=6"}) {
+    const bool in_backward = spec_of(spec).in_backward;
+    TrainingStep step = make_test_step(kMlp, spec_of(spec));
+    TrainingStep plain = make_test_step(kMlp);  // the gradients
+    for (const double rate : {0.25, 0.5, 0.5, 0.375, 0.25, 0.125, 0.0, 0.0}) {
+      SCOPED_TRACE(rate);
+      expect_equal(plain.parameters(), copies(step.parameters()));
+      const bool skips = rate == 0.375 && !in_backward;
+      step.prepare(0);
+      if (rate == 0.25) {
+        step.set_phase_hook([](PhaseKind phase) {
+          if (phase == PhaseKind::forward) throw std::runtime_error("planted");
+        });
+        EXPECT_THROW(step.step(), std::runtime_error);
+        step.set_phase_hook({});
+      }
+      EXPECT_EQ(step.step(skips ? Update::skipped : Update::taken), plain.run(0));
+      const at::NoGradGuard no_grad;
+      for (const NamedTensor& each : plain.parameters()) {
+        at::Tensor weights = each.tensor;
+        if (!skips) weights.add_(each.tensor.grad(), -1 * rate);
+      }
+    }
+    expect_equal(plain.parameters(), copies(step.parameters()));
+  }
+}
+
 TEST(TrainingStep, AdamWByHand) {
   TrainingStep step = make_test_step(kMlp, OptimizerKind::adamw);
   EXPECT_TRUE(step.optimizer_state().empty()) << "made by the first step";
@@ -222,30 +324,42 @@ TEST(TrainingStep, AdamWByHand) {
 
 // Of parameters that are in fp32 the masters are equal, and everything is as without.
 TEST(TrainingStep, MastersOfFp32AreTheParameters) {
-  for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::adamw}) {
-    TrainingStep without = make_test_step(kMlp, kind);
-    TrainingStep with = make_test_step(kMlp, {kind, /*has_master=*/true});
+  struct Pair {
+    const char* without;
+    const char* with;
+    std::size_t pieces;  // of a parameter, without its master
+  };
+  for (const Pair& each :
+       {Pair{"adam", "adam:master=fp32", 2},
+        {"adamw", "adamw:master=fp32", 2},
+        {"sgd", "sgd:master=fp32", 0},
+        {"sgd:momentum=0.9,dampening=0.5", "sgd:master=fp32,momentum=0.9,dampening=0.5", 1}}) {
+    SCOPED_TRACE(each.with);
+    TrainingStep without = make_test_step(kMlp, spec_of(each.without));
+    TrainingStep with = make_test_step(kMlp, spec_of(each.with));
     for (std::int64_t k = 0; k < 3; ++k) EXPECT_EQ(with.run(k), without.run(k));
     expect_equal(with.parameters(), copies(without.parameters()));
     const auto state = with.optimizer_state();
     const auto plain_state = without.optimizer_state();
     const std::size_t parameters = with.parameters().size();
-    ASSERT_EQ(state.size(), 3 * parameters);
+    ASSERT_EQ(state.size(), (each.pieces + 1) * parameters);
     for (std::size_t i = 0; i < parameters; ++i) {
-      EXPECT_EQ(state[3 * i].name, with.parameters()[i].name + ".master");
-      EXPECT_TRUE(state[3 * i].tensor.equal(with.parameters()[i].tensor));
-      EXPECT_TRUE(state[3 * i + 1].tensor.equal(plain_state[2 * i].tensor));
-      EXPECT_TRUE(state[3 * i + 2].tensor.equal(plain_state[2 * i + 1].tensor));
+      const std::size_t master = (each.pieces + 1) * i;
+      EXPECT_EQ(state[master].name, with.parameters()[i].name + ".master");
+      EXPECT_TRUE(state[master].tensor.equal(with.parameters()[i].tensor));
+      for (std::size_t p = 0; p < each.pieces; ++p) {
+        EXPECT_TRUE(state[master + 1 + p].tensor.equal(plain_state[each.pieces * i + p].tensor));
+      }
     }
   }
 }
 
 // State was made for a plan that then could not be: the step makes it as ever.
 TEST(TrainingStep, StateThatNoPlanTookIsMadeByTheStep) {
-  for (const OptimizerSpec& kind :
-       {OptimizerSpec(OptimizerKind::adam), OptimizerSpec(OptimizerKind::adamw, true)}) {
-    TrainingStep undisturbed = make_test_step(kMlp, kind);
-    TrainingStep step = make_test_step(kMlp, kind);
+  for (const char* const text :
+       {"adam", "adamw:master=fp32", "sgd:momentum=0.9", "sgd:master=fp32,momentum=0.9"}) {
+    TrainingStep undisturbed = make_test_step(kMlp, spec_of(text));
+    TrainingStep step = make_test_step(kMlp, spec_of(text));
     const auto unmade = step.state_maker()(step.parameters());
     ASSERT_FALSE(unmade.empty());
     EXPECT_THROW(static_cast<void>(unmade[0].tensor.const_data_ptr()), c10::Error);
@@ -277,18 +391,38 @@ TEST(TrainingStep, MastersKeepWhatBf16Loses) {
 // gradient is left. gpt2's embedding is its head, too: its one gradient is the sum of both.
 TEST(TrainingStep, UpdatesInBackwardComputeTheSame) {
   for (const char* const model : {kMlp, kGpt2}) {
-    for (const bool master : {false, true}) {
-      for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::adamw}) {
-        const bool has_master = master && kind != OptimizerKind::sgd;
-        TrainingStep behind = make_test_step(model, {kind, has_master});
-        TrainingStep inside = make_test_step(model, {kind, has_master, /*is_in_backward=*/true});
-        for (std::int64_t k = 0; k < 3; ++k) {
-          EXPECT_EQ(inside.run(k), behind.run(k));
-          EXPECT_TRUE(inside.gradients().empty());
-          expect_equal(inside.parameters(), copies(behind.parameters()));
-          expect_equal(inside.optimizer_state(), copies(behind.optimizer_state()));
-        }
+    for (const std::string text : {"sgd", "adamw", "adamw:master=fp32", "sgd:momentum=0.9",
+                                   "sgd:master=fp32,momentum=0.9"}) {
+      OptimizerSpec spec = spec_of(text);
+      TrainingStep behind = make_test_step(model, spec);
+      spec.in_backward = true;
+      TrainingStep inside = make_test_step(model, spec);
+      for (std::int64_t k = 0; k < 3; ++k) {
+        EXPECT_EQ(inside.run(k), behind.run(k));
+        EXPECT_TRUE(inside.gradients().empty());
+        expect_equal(inside.parameters(), copies(behind.parameters()));
+        expect_equal(inside.optimizer_state(), copies(behind.optimizer_state()));
       }
+    }
+  }
+}
+
+// The sums are the same: 0 + g is g, but for the sign of zeros, which no update sees here.
+TEST(TrainingStep, GradientsThatAreKeptAreTheSameTensorsAndSums) {
+  for (const std::string text : {"sgd", "adamw:master=fp32", "sgd:clip=0.01,momentum=0.9"}) {
+    TrainingStep dropped = make_test_step(kGpt2, spec_of(text));
+    OptimizerSpec spec = spec_of(text);
+    spec.keeps_gradients = true;
+    TrainingStep kept = make_test_step(kGpt2, spec);
+    std::vector<const void*> places;
+    for (std::int64_t k = 0; k < 3; ++k) {
+      EXPECT_EQ(kept.run(k), dropped.run(k));
+      expect_equal(kept.gradients(), copies(dropped.gradients()));
+      expect_equal(kept.parameters(), copies(dropped.parameters()));
+      std::vector<const void*> now;
+      for (const NamedTensor& each : kept.gradients()) now.push_back(each.tensor.const_data_ptr());
+      EXPECT_TRUE(k == 0 || now == places);
+      places = std::move(now);
     }
   }
 }
@@ -401,10 +535,26 @@ TEST(TrainingStep, AFailedStepLeavesNoTrace) {
 }
 
 TEST(TrainingStep, OptimizerNames) {
-  for (const char* const name :
-       {"none", "sgd", "adam", "adamw", "adam:master=fp32", "adamw:master=fp32",
-        "sgd:update=backward", "adamw:update=backward", "adam:master=fp32,update=backward",
-        "sgd:lr=0.5", "adamw:master=fp32,lr=0.0003,clip=1", "sgd:clip=0.25"}) {
+  for (const char* const name : {"none",
+                                 "sgd",
+                                 "adam",
+                                 "adamw",
+                                 "adam:master=fp32",
+                                 "adamw:master=fp32",
+                                 "sgd:update=backward",
+                                 "adamw:update=backward",
+                                 "adam:master=fp32,update=backward",
+                                 "sgd:lr=0.5",
+                                 "adamw:master=fp32,lr=0.0003,clip=1",
+                                 "sgd:clip=0.25",
+                                 "sgd:master=fp32",
+                                 "sgd:lr=0.1,weight_decay=0.0001,momentum=0.9,nesterov=true",
+                                 "adamw:weight_decay=0",
+                                 "sgd:momentum=0.9,dampening=0.1",
+                                 "adamw:lr=0.0003,warmup=100,decay=cosine,total=1000",
+                                 "sgd:warmup=3",
+                                 "sgd:set_to_none=false",
+                                 "adam:decay=linear,total=8"}) {
     const auto spec = parse_optimizer(name);
     ASSERT_TRUE(spec.ok());
     EXPECT_EQ(to_string(*spec), name);
@@ -412,18 +562,31 @@ TEST(TrainingStep, OptimizerNames) {
   EXPECT_EQ(to_string(*parse_optimizer("adam:update=backward,master=fp32,update=backward")),
             "adam:master=fp32,update=backward");
   const std::pair<const char*, const char*> refused[] = {
-      {"sgd:master=fp32",
-       "'sgd' has no option 'master=fp32' (its options are update=backward, lr=NUMBER and "
-       "clip=NORM)"},
+      {"adam:momentum=0.9",
+       "'adam' has no option 'momentum=0.9' (its options are master=fp32, update=backward, "
+       "lr=NUMBER, clip=NUMBER, weight_decay=NUMBER, set_to_none=false, "
+       "warmup=STEPS, decay=linear|cosine, "
+       "total=STEPS)"},
+      {"adam:decay=step", "decay=step is not allowed (decay=linear|cosine)"},
+      {"adam:decay=none", "decay=none is not allowed"},
+      {"adam:warmup=1.5", "warmup=1.5 is not allowed (warmup=STEPS)"},
+      {"adam:warmup=0", "warmup=0 is not allowed"},
+      {"sgd:decay=linear", "decay and total go together"},
+      {"sgd:total=10", "decay and total go together"},
+      {"sgd:set_to_none=true", "set_to_none=true is not allowed (set_to_none=false)"},
+      {"sgd:set_to_none=false,update=backward", "set_to_none=false with update=backward"},
+      {"sgd:warmup=10,decay=linear,total=10", "the warm-up takes all of total=10"},
       {"none:update=backward", "'none' has no option 'update=backward' (none has no options)"},
       {"adamw:", "'adamw' has no option ''"},
       {"adamw:master=fp32,", "'adamw' has no option ''"},
-      {"adamw:master",
-       "(its options are master=fp32, update=backward, "
-       "lr=NUMBER and clip=NORM)"},
-      {"sgd:lr=0", "lr=0 is no number above 0"},
-      {"sgd:lr=1e999", "lr=1e999 is no number above 0"},
-      {"adam:clip=big", "clip=big is no number above 0"},
+      {"adamw:master", "'adamw' has no option 'master' (its options are master=fp32, "},
+      {"sgd:master=fp16", "master=fp16 is not allowed (master=fp32)"},
+      {"sgd:lr=0", "lr=0 is not allowed (lr=NUMBER above 0)"},
+      {"sgd:lr=1e999", "lr=1e999 is not allowed"},
+      {"adam:clip=big", "clip=big is not allowed (clip=NUMBER above 0)"},
+      {"sgd:momentum=-1", "momentum=-1 is not allowed (momentum=NUMBER from 0 on)"},
+      {"sgd:nesterov=true", "dampening and nesterov are of a momentum"},
+      {"sgd:momentum=0.9,nesterov=true,dampening=0.5", "nesterov with dampening"},
       {"none:lr=1", "'none' has no option 'lr=1'"},
       {"adamw:clip=1,update=backward", "clip with update=backward"}};
   for (const auto& [text, said] : refused) {

@@ -7,8 +7,12 @@
 #include <vector>
 
 #include "planner/planner.h"
+#include "simulator/lowering/lowering.h"
 #include "simulator/step/plan_structure.h"
+#include "simulator/step/unroll.h"
+#include "tests/support/head_in_parts.h"
 #include "tests/support/micro_trace.h"
+#include "tests/support/schedule_parts.h"
 #include "traces/trace_file.h"
 
 namespace stowage::planner {
@@ -87,6 +91,64 @@ TEST(Fairscale, CutsGreedilyByParameters) {
   for (const char* spec : {"fairscale:shards=0", "fairscale:shards=few", "fairscale:shards="}) {
     EXPECT_EQ(policy_rules(simulator::StepIndex(trace), spec).error().code, ErrorCode::usage);
   }
+}
+
+TEST(Fairscale, TakesGivenShards) {
+  const Trace trace = five_items();
+  EXPECT_THAT(shards_of(trace, "fairscale:at=layers.1"),
+              ElementsAre(ElementsAre("embed", "layers.0"), ElementsAre("layers.[1-3]")));
+  EXPECT_THAT(
+      shards_of(trace, "fairscale:at=layers.3+layers.0"),
+      ElementsAre(ElementsAre("embed"), ElementsAre("layers.[0-2]"), ElementsAre("layers.3")));
+  const auto error_of = [&](const std::string& spec) {
+    return policy_rules(simulator::StepIndex(trace), spec).error();
+  };
+  EXPECT_EQ(error_of("fairscale:at=layers.9").code, ErrorCode::usage);
+  EXPECT_THAT(error_of("fairscale:at=layers.1+layer.2").text(),
+              HasSubstr("'layer.2' is no item of the model (the nearest is 'layers.2')"));
+  EXPECT_THAT(error_of("fairscale:at=layers.1,shards=2").text(), HasSubstr("without shards"));
+  EXPECT_EQ(error_of("fairscale:recompute=maybe").code, ErrorCode::usage);
+}
+
+// What the step saves stays; shards come and go.
+TEST(Fairscale, WithoutRecomputeMovesParametersAlone) {
+  const Trace trace = five_items();
+  const simulator::StepIndex index(trace);
+  PlanRequest request;
+  request.policy = "fairscale:shards=2,recompute=no";
+  const auto outcome = make_plan(index, request);
+  ASSERT_TRUE(outcome.ok()) << outcome.error().text();
+  EXPECT_THAT(outcome->plan.recompute, IsEmpty());
+  EXPECT_EQ(outcome->predicted.d2h_bytes, 0);
+  EXPECT_GT(outcome->predicted.h2d_bytes, 0);
+  const auto schedule = simulator::lower(index, outcome->plan);
+  ASSERT_TRUE(schedule.ok());
+  EXPECT_TRUE(testing::offloads_of(schedule->schedule).empty());
+}
+
+// A recording in two parts says how the shards are used there; here it is the same step, twice the
+// same bytes do not matter.
+TEST(Fairscale, PlansTheStepInItsMicroBatches) {
+  Trace in_two = five_items();
+  simulator::set_recorded_parts({{simulator::kWholeStep, 2}}, in_two);
+  const Trace trace = testing::with_parts(five_items(), {std::move(in_two)});
+  const simulator::StepIndex index(trace);
+  PlanRequest request;
+  request.policy = "fairscale:shards=2,micro_batches=2";
+  const auto outcome = make_plan(index, request);
+  ASSERT_TRUE(outcome.ok()) << outcome.error().text();
+  EXPECT_THAT(outcome->plan.micro_batches,
+              ElementsAre(simulator::MicroBatchRule{simulator::kWholeStep, 2}));
+  EXPECT_EQ(outcome->plan.target, simulator::target_of(trace));
+  const auto step = simulator::unroll(trace, outcome->plan);
+  ASSERT_TRUE(step.ok()) << step.error().text();
+  EXPECT_EQ(&step->recording(), trace.divided.front().get());
+  EXPECT_THAT(simulator::structure_of(*step).recompute,
+              ElementsAre("layers.0..layers.1", "layers.2..layers.3"));
+  request.policy = "fairscale:micro_batches=4";
+  const Error error = make_plan(index, request).error();
+  EXPECT_THAT(error.text(), HasSubstr("policy fairscale: the step was not recorded in the "
+                                      "micro-batches *=4 (it was in *=2"));
 }
 
 // In two shards, each runs again as one. What they are given, 100 bytes each, is on the host, and

@@ -209,15 +209,18 @@ TEST(DeviceTimes, OnlyABusyGpuGainsByRests) {
 
 TEST(DeviceTimes, SetupEndsWithWhatTheWarmUpLeft) {
   FabricatedRecording r;
-  r.existing(1000);                                 // serial 1, in the setup
-  r.existing(400, StorageClass::gradient);          // 2: goes with each step
-  r.existing(8192, StorageClass::optimizer_state);  // 3
+  r.existing(1000);                                              // serial 1, in the setup
+  const auto dropped = r.existing(400, StorageClass::gradient);  // 2: goes with each step
+  r.existing(600, StorageClass::gradient);                       // 3: is kept
+  r.existing(8192, StorageClass::optimizer_state);               // 4
+  r.free_in_both(dropped);
   RawRecording recording = r.finish(100);
   recording.setup = {{1, 1000, false}};
   FabricatedTiming t(recording.structure);
   const Trace trace = gpu_trace(recording, t.timing);
-  EXPECT_EQ(trace.setup.bytes, (std::vector<Bytes>{1000, 8192}));
-  EXPECT_EQ(trace.setup.storage, (std::vector<StorageId>{StorageId(0), StorageId(2)}));
+  EXPECT_EQ(trace.setup.bytes, (std::vector<Bytes>{1000, 600, 8192}));
+  EXPECT_EQ(trace.setup.storage,
+            (std::vector<StorageId>{StorageId(0), StorageId(2), StorageId(3)}));
 }
 
 // What nobody registered and no op is given is a library's; a CPU has no such things.

@@ -130,14 +130,17 @@ TEST(FirstStep, AFreeElsewhereMovesNothing) {
   EXPECT_EQ(events(setup), (EventRows{-1, 1}));
 }
 
-// Gradients are made anew in each step; those of the first step that stay are no part of the setup.
-TEST(FirstStep, GradientsStayOut) {
-  RawRecording recording = recorded({64, 96});
+// A gradient that is kept (64, 300) is an extra. The 300 that the recorded step makes and adds to
+// it the first step does not make beside.
+TEST(FirstStep, GradientsThatAreKept) {
+  RawRecording recording = recorded({64, 300});
   recording.structure.live_at_begin[1].storage_class = StorageClass::gradient;
   recording.structure.live_at_begin[2].storage_class = StorageClass::gradient;
-  const auto setup = setup_of(recording, {made(1, 100), made(50, 64), made(2, 200), gone(2),
-                                          made(3, 300), gone(3), gone(1), made(51, 96)});
-  EXPECT_EQ(setup.bytes, (Sizes{1000}));
+  const auto setup = setup_of(
+      recording, {made(1, 100), made(50, 64), made(2, 200), gone(2), made(51, 300), gone(1)});
+  EXPECT_EQ(setup.bytes, (Sizes{1000, 64, 300}));
+  EXPECT_EQ(events(setup), (EventRows{-1, 1, 3}));
+  EXPECT_EQ(storages(setup), (EventRows{0, 1, 2}));
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ void expect_refused(HandStep& step, const std::string& op, bool& differs,
                     const std::string& words) {
   const std::vector<std::string> sites = sites_of(step.trace(), op);
   ASSERT_FALSE(sites.empty());
-  const auto plan = step.plan_by_ops(sites);
+  const auto plan = step.plan_in({.recompute = {}, .parts = {}, .ops = sites});
   const testing::Outcome reference = step.plain(0);
   differs = true;
   const std::string text = testing::error_of([&] { step.planned(*plan, 0); });
@@ -55,7 +55,7 @@ TEST(ChainsByHand, RunOpsOfComposedOpsAndWritesInPlace) {
   });
   const std::vector<std::string> sites = sites_of(step.trace(), "aten::_softmax");
   ASSERT_FALSE(sites.empty());
-  const auto plan = step.plan_by_ops(sites);
+  const auto plan = step.plan_in({.recompute = {}, .parts = {}, .ops = sites});
   for (std::int64_t k = 0; k < 3; ++k) {
     const testing::Outcome reference = step.plain(k);
     const testing::Outcome outcome = step.planned(*plan, k);

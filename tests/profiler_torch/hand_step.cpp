@@ -160,7 +160,7 @@ void HandStep::prepare(std::int64_t k) {
   }
 }
 
-void HandStep::collect(Outcome& outcome) const {
+void HandStep::collect(Outcome& outcome, executor::PlannedStep* plan) const {
   outcome.peak = hand_device().memory().peak_requested;
   outcome.end = hand_device().memory().requested;
   for (const at::Tensor& each : parameters_) {
@@ -170,7 +170,9 @@ void HandStep::collect(Outcome& outcome) const {
       bits.resize(each.grad().nbytes());
       continue;
     }
-    const at::Tensor gradient = each.grad().detach().contiguous();
+    const at::Tensor own =
+        plan == nullptr ? each.grad() : plan->values({{"gradient", each.grad()}}).front().tensor;
+    const at::Tensor gradient = own.detach().contiguous();
     bits = fetch(hand_device(), gradient);
   }
 }
@@ -182,7 +184,7 @@ Outcome HandStep::plain(std::int64_t k) {
   hand_device().reset_peak();
   for (const at::Tensor& each : parameters_) each.mutable_grad().reset();
   outcome.loss = body_();
-  collect(outcome);
+  collect(outcome, nullptr);
   return outcome;
 }
 
@@ -205,7 +207,7 @@ Outcome HandStep::planned(executor::PlannedStep& plan, std::int64_t k) {
   } else {
     outcome.end_error = report.error().text();
   }
-  collect(outcome);
+  collect(outcome, &plan);
   if (outcome.end_error.empty()) outcome.peak = outcome.report.memory.peak_requested;
   return outcome;
 }
@@ -232,11 +234,11 @@ std::unique_ptr<executor::PlannedStep> HandStep::plan(const simulator::Schedule&
                                                 named(parameters_, "p"), options));
 }
 
-std::unique_ptr<executor::PlannedStep> HandStep::plan_by_ops(
-    const std::vector<std::string>& sites) const {
+std::unique_ptr<executor::PlannedStep> HandStep::plan_in(
+    const simulator::Structure& structure) const {
   executor::PlannedStepOptions options;
   options.poison_device = true;
-  options.structure.ops = sites;
+  options.structure = structure;
   const simulator::Step step = or_throw(simulator::unroll(*trace_, options.structure));
   const simulator::Schedule schedule = simulator::resident_schedule(simulator::StepIndex(step));
   return or_throw(executor::PlannedStep::create(hand_device(), trace_, in_test_memory(schedule),

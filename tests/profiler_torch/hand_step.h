@@ -73,13 +73,13 @@ class HandStep {
   [[nodiscard]] std::unique_ptr<executor::PlannedStep> plan(
       const simulator::Schedule& schedule, executor::OffPlan off_plan = executor::OffPlan::refuse,
       bool poison_host = true) const;
-  // In which what is saved at these sites is made again by ops; nothing moves.
-  [[nodiscard]] std::unique_ptr<executor::PlannedStep> plan_by_ops(
-      const std::vector<std::string>& sites) const;
+  // In which that runs again; nothing moves.
+  [[nodiscard]] std::unique_ptr<executor::PlannedStep> plan_in(
+      const simulator::Structure& structure) const;
 
  private:
   void prepare(std::int64_t k);
-  void collect(Outcome& outcome) const;
+  void collect(Outcome& outcome, executor::PlannedStep* plan) const;
 
   std::vector<at::Tensor> parameters_;
   std::vector<at::Tensor> inputs_;

@@ -148,6 +148,30 @@ TEST(HostUpdatesBehindClipping, StayOnTheDevice) {
   EXPECT_FALSE(twins.planned().host_updater());
 }
 
+// A gradient that is kept is in no step's hands alone: nothing of it moves.
+TEST(HostUpdatesOfKeptGradients, StayOnTheDeviceAndSaySo) {
+  TwinSessions twins("mlp:layers=2,width=32", 4, "adamw:set_to_none=false");
+  simulator::Plan plan = updates_on_the_host();
+  plan.gradients = {{"*", simulator::GradientPlace::host}};
+  const simulator::Step step = Applied::unrolled(twins.trace(), plan);
+  EXPECT_TRUE(step.host_updates().empty());
+  const simulator::StepIndex index(step);
+  const auto lowered = simulator::lower(index, plan);
+  ASSERT_TRUE(lowered.ok()) << lowered.error().text();
+  std::vector<std::string> notes;
+  for (const simulator::LoweringNote& note : lowered->notes) notes.push_back(note.text);
+  EXPECT_TRUE(std::count(notes.begin(), notes.end(), "stays: it is kept from step to step") > 0);
+  EXPECT_TRUE(std::count(notes.begin(), notes.end(),
+                         "its update stays: of its gradient, it is kept from step to step") > 0);
+  for (const auto placement :
+       {simulator::PlacementMode::caching, simulator::PlacementMode::planned}) {
+    simulator::Schedule schedule = lowered->schedule;
+    schedule.placement = placement;
+    const auto planned = twins.plan(schedule, executor::OffPlan::refuse);
+    for (std::int64_t k = 0; k < 3; ++k) EXPECT_EQ(twins.expect_same_step(*planned, k).error, "");
+  }
+}
+
 // A step cannot skip what the host has begun, and one that has thrown is followed by clean ones.
 TEST(HostUpdatesThatDoNotGoAsPlanned, AreRefusedByNameAndFollowedByCleanSteps) {
   TwinSessions twins("mlp:layers=2,width=32", 4, "adamw");
@@ -300,19 +324,25 @@ TEST_P(RandomHostUpdatePlans, AreThoseOfTheStepWithoutAPlan) {
 INSTANTIATE_TEST_SUITE_P(
     Models, RandomHostUpdatePlans,
     ::testing::Values(Case{"mlp:layers=2,width=32", "adamw:master=fp32", "bf16"},
+                      Case{"mlp:layers=3,width=24", "sgd:master=fp32,momentum=0.9", "bf16"},
+                      Case{"gpt2:layers=2,width=64,seq=32,vocab=128",
+                           "sgd:weight_decay=0.01,momentum=0.9,nesterov=true", "fp32"},
                       Case{"gpt2:layers=2,width=64,seq=32,vocab=128", "adam", "fp32"},
                       Case{"llama3-8b:layers=2,width=128,heads=4,seq=16,vocab=64", "adamw",
                            "fp32"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Models, HostUpdates,
-    ::testing::Values(Case{"mlp:layers=2,width=32", "sgd", "fp32"},
-                      Case{"mlp:layers=2,width=32", "adam", "fp32"},
-                      Case{"mlp:layers=2,width=32", "adamw", "bf16"},
-                      Case{"mlp:layers=2,width=32", "adamw:master=fp32", "bf16"},
-                      Case{"gpt2:layers=2,width=64,seq=32,vocab=128", "adamw", "fp32"},
-                      Case{"llama3-8b:layers=2,width=128,heads=4,seq=16,vocab=64",
-                           "adamw:master=fp32", "bf16"}));
+    ::testing::Values(
+        Case{"mlp:layers=2,width=32", "sgd", "fp32"},
+        Case{"mlp:layers=2,width=32", "adamw:lr=0.01,warmup=10,decay=cosine,total=14", "fp32"},
+        Case{"mlp:layers=2,width=32", "sgd:momentum=0.9,dampening=0.5", "fp32"},
+        Case{"mlp:layers=2,width=32", "sgd:master=fp32,momentum=0.9", "bf16"},
+        Case{"mlp:layers=2,width=32", "adam", "fp32"},
+        Case{"mlp:layers=2,width=32", "adamw", "bf16"},
+        Case{"mlp:layers=2,width=32", "adamw:master=fp32", "bf16"},
+        Case{"gpt2:layers=2,width=64,seq=32,vocab=128", "adamw", "fp32"},
+        Case{"llama3-8b:layers=2,width=128,heads=4,seq=16,vocab=64", "adamw:master=fp32", "bf16"}));
 
 }  // namespace
 }  // namespace stowage

@@ -86,7 +86,10 @@ std::unique_ptr<cli::Session> new_session(const std::string& optimizer) {
 
 // The other pieces of a parameter's state stay: they are made where its first update is.
 TEST(OptimizerStateInPart, OfAParameterIsMadeInItsUpdate) {
-  for (const char* optimizer : {"adamw", "adamw:master=fp32", "adam:master=fp32,update=backward"}) {
+  for (const char* optimizer :
+       {"adamw", "adamw:master=fp32", "adam:master=fp32,update=backward",
+        "sgd:weight_decay=0.1,momentum=0.9,dampening=0.5", "sgd:master=fp32,momentum=0.9",
+        "sgd:update=backward,momentum=0.9"}) {
     for (std::size_t left_out = 0; left_out < 3; ++left_out) {
       SCOPED_TRACE(optimizer + std::string(", every third from ") + std::to_string(left_out));
       TwinSessions twins("mlp:layers=2,width=32", 4, optimizer);

@@ -298,9 +298,10 @@ class RandomPlans {
     const Bytes resident =
         simulator::replay(index_, simulator::resident_schedule(index_)).peak_requested;
     const auto skipped = simulator::skip_update(index_, schedule);
-    const bool has_optimizer = !recorded_.session->step().optimizer_state().empty() ||
-                               recorded_.trace->run.optimizer == "sgd";
-    ASSERT_EQ(skipped.ok(), has_optimizer) << (skipped ? "" : skipped.error().text());
+    const std::string& optimizer = recorded_.trace->run.optimizer;
+    const bool updates_behind_backward =
+        optimizer != "none" && optimizer.find("update=backward") == std::string::npos;
+    ASSERT_EQ(skipped.ok(), updates_behind_backward) << (skipped ? "" : skipped.error().text());
     const std::int64_t first = next_step_;
     Outcome reference = run(*twin_, nullptr, first, Update::taken);
     ASSERT_EQ(reference.peak, resident);
@@ -380,7 +381,7 @@ class RandomPlans {
   bool as_lowered_ = true;
 };
 
-// 900 in all.
+// 950 in all.
 TEST(RandomPlans, AreBitwiseAndExactOnGpt2WithMathAttention) {
   RandomPlans("gpt2:layers=3,width=64,seq=32,vocab=128", 2, "none").try_plans(150, 1);
 }
@@ -417,6 +418,10 @@ TEST(RandomPlans, AreBitwiseAndExactOnMlpWithSgd) {
   RandomPlans("mlp:layers=4,width=64", 8, "sgd").try_plans(50, 5);
 }
 
+TEST(RandomPlans, AreBitwiseAndExactOnMlpWithMomentum) {
+  RandomPlans("mlp:layers=4,width=64", 8, "sgd:momentum=0.9").try_plans(50, 8);
+}
+
 constexpr const char* kResnet = "resnet50:blocks=1-1-1-1,width=8,image=32,classes=40";
 constexpr const char* kVit = "vit:layers=2,width=32,heads=2,patch=8,image=32,classes=40";
 
@@ -445,13 +450,36 @@ TEST(DamagedPlans, ThatAreLetPassAreBitwiseOnGpt2WithSgd) {
   RandomPlans("gpt2:layers=2,width=64,seq=24,vocab=96", 2, "sgd").try_damaged(400, 32);
 }
 
-// 600 in all, with shards.
+// 800 in all, with shards.
 TEST(RandomShards, AreBitwiseAndExactOnMlpWithAdamw) {
   RandomPlans("mlp:layers=5,width=48", 16, "adamw").try_plans(130, 11, Shards::random);
 }
 
 TEST(RandomShards, AreBitwiseAndExactOnMlpWithSgd) {
   RandomPlans("mlp:layers=4,width=64", 8, "sgd").try_plans(80, 12, Shards::random);
+}
+
+TEST(RandomShards, AreBitwiseAndExactOnMlpWithMomentumMastersAndAWarmUp) {
+  RandomPlans("mlp:layers=4,width=48", 8,
+              "sgd:master=fp32,weight_decay=0.01,momentum=0.9,warmup=50")
+      .try_plans(80, 18, Shards::random);
+}
+
+TEST(RandomShards, AreBitwiseAndExactOnGpt2WithNesterov) {
+  RandomPlans("gpt2:layers=2,width=64,seq=24,vocab=96", 2,
+              "sgd:weight_decay=0.01,momentum=0.9,nesterov=true")
+      .try_plans(60, 19, Shards::random);
+}
+
+TEST(RandomShards, AreBitwiseAndExactOnMlpWithMomentumInBackwardAndASchedule) {
+  RandomPlans("mlp:layers=4,width=48", 8,
+              "sgd:update=backward,lr=0.5,momentum=0.9,warmup=10,decay=linear,total=1000")
+      .try_plans(60, 20, Shards::random);
+}
+
+TEST(RandomShards, AreBitwiseAndExactOnGpt2WithGradientsThatAreKept) {
+  RandomPlans("gpt2:layers=2,width=64,seq=24,vocab=96", 2, "adamw:clip=1,set_to_none=false")
+      .try_plans(60, 27, Shards::random);
 }
 
 TEST(RandomShards, AreBitwiseAndExactOnMlpWithoutAnOptimizer) {

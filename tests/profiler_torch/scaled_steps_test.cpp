@@ -75,7 +75,8 @@ void expect_alike(TwinSessions& twins, executor::PlannedStep& plan, const std::s
 }
 
 TEST(ScaledSteps, StreamedParametersAreBitwise) {
-  for (const char* const optimizer : {"sgd", "adamw", "adamw:clip=0.01"}) {
+  for (const char* const optimizer :
+       {"sgd", "adamw", "adamw:clip=0.01", "sgd:clip=0.01,momentum=0.9"}) {
     SCOPED_TRACE(optimizer);
     TwinSessions twins(kGpt2, 2, optimizer, Precision("fp32", "", kScaler));
     const auto plan = twins.plan(twins.stream(ParameterPlan::Stream::always, 1));
@@ -84,7 +85,8 @@ TEST(ScaledSteps, StreamedParametersAreBitwise) {
 }
 
 TEST(ScaledSteps, GradientsAndStateOnTheHostAreBitwise) {
-  for (const char* const optimizer : {"sgd", "adamw", "adamw:clip=0.01"}) {
+  for (const char* const optimizer :
+       {"sgd", "adamw", "adamw:clip=0.01", "sgd:clip=0.01,momentum=0.9"}) {
     SCOPED_TRACE(optimizer);
     TwinSessions twins(kGpt2, 2, optimizer, Precision("fp32", "bf16", kScaler));
     const auto plan = twins.plan(all_away(twins));

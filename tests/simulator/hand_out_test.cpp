@@ -102,6 +102,72 @@ TEST(HandOuts, AreServedInEveryPeriod) {
   EXPECT_EQ(server.report().unforeseen, 0);
 }
 
+// Gradients of two parameters that are kept. Later steps make both of what they add to them in one
+// op; the first step makes the gradients there, and nothing beside.
+Trace two_kept_gradients() {
+  stowage::testing::MicroTrace t;
+  std::vector<std::pair<StorageId, StorageId>> gradients;
+  for (int i = 0; i < 2; ++i) {
+    const StorageId parameter = t.existing(500);
+    gradients.emplace_back(parameter, t.gradient_before(parameter));
+  }
+  t.backward();
+  t.begin_op("aten::backward");
+  const StorageId added[] = {t.alloc(500), t.alloc(500)};
+  t.end_op();
+  for (int i = 0; i < 2; ++i) {
+    t.begin_op("aten::add_");
+    t.read(added[i]);
+    t.write(gradients[static_cast<std::size_t>(i)].second);
+    t.end_op();
+    t.accumulate(gradients[static_cast<std::size_t>(i)].first);
+    t.free(added[i]);
+  }
+  return t.finish();
+}
+
+TEST(HandOuts, OfGradientsThatAreKeptAreMadeOnceByTheFirstPeriod) {
+  const Trace trace = two_kept_gradients();
+  const StepIndex index(trace);
+  const MemoryLayout layout = memory_layout(index, resident_schedule(index), kPages);
+  ASSERT_EQ(layout.hand_outs.size(), 2U);
+  ASSERT_EQ(layout.first_hand_outs.size(), 4U);
+  EXPECT_EQ(layout.first_hand_outs[0].event, layout.hand_outs[0].event);
+  EXPECT_EQ(layout.first_hand_outs[2].event, layout.hand_outs[1].event);
+  const auto expect_served = [&](HandOutServer& server) {
+    for (int period = 0; period < 2; ++period) {
+      server.begin_period();
+      const std::int32_t first = server.allocate(500);
+      const std::int32_t second = server.allocate(500);
+      EXPECT_EQ(first, layout.hand_outs[0].range);
+      EXPECT_EQ(second, layout.hand_outs[1].range);
+      server.free(first);
+      server.free(second);
+      server.end_period();
+    }
+    EXPECT_EQ(server.report().conflicts, 0);
+    EXPECT_EQ(server.report().unforeseen, 0);
+  };
+  const auto take_older = [](HandOutServer& server, int count) {
+    for (int i = 0; i < count; ++i) EXPECT_GE(server.take_lasting(500), 0);
+  };
+  HandOutServer server(layout);
+  take_older(server, 2);  // the parameters
+  server.begin_period();
+  for (int i = 0; i < 2; ++i) {
+    const std::int32_t gradient = server.allocate(500);
+    EXPECT_NE(gradient, layout.hand_outs[0].range);
+    EXPECT_NE(gradient, layout.hand_outs[1].range);
+    EXPECT_GE(gradient, 0);
+  }
+  server.end_period();
+  expect_served(server);
+  // A plan that is made when they are there already.
+  HandOutServer later(layout);
+  take_older(later, 4);
+  expect_served(later);
+}
+
 TEST(HandOuts, AreRefusedWhileSomebodyKeepsTheirBytes) {
   const Three three;
   const MemoryLayout layout = three.layout();
