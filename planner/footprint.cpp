@@ -62,6 +62,24 @@ Bytes Footprints::storage_bytes(StorageId storage) const {
                    : index_->trace().storages.bytes[storage.index()];
 }
 
+std::vector<FootprintSpan> Footprints::natural_spans(StorageId storage) const {
+  const auto left = left_by_host_.find(storage);
+  if (left != left_by_host_.end()) return left->second;
+  const EventId alloc = index_->trace().storages.alloc_event[storage.index()];
+  const EventId free = index_->trace().storages.free_event[storage.index()];
+  // Bytes go with the action of the `free` event, so they are there ahead of it.
+  return {{alloc.valid() ? 2 * alloc.value + 1 : 0, free.valid() ? 2 * free.value + 1 : positions_,
+           storage_bytes(storage)}};
+}
+
+Bytes Footprints::natural_bytes_at(StorageId storage, std::int32_t position) const {
+  Bytes bytes = 0;
+  for (const FootprintSpan& span : natural_spans(storage)) {
+    if (span.first <= position && position < span.last) bytes += span.bytes;
+  }
+  return bytes;
+}
+
 Bytes Footprints::buffer_bytes(Bytes bytes) const {
   return by_block_ ? simulator::block_bytes(bytes) : bytes;
 }
@@ -97,15 +115,7 @@ Footprints::Footprints(const simulator::StepIndex& index, simulator::PeakKind ki
   }
   for (std::size_t s = 0; s < trace.storages.size(); ++s) {
     if (trace.storages.device[s] != 0) continue;
-    const EventId alloc = trace.storages.alloc_event[s];
-    const EventId free = trace.storages.free_event[s];
-    // Bytes go with the action of the `free` event, so they are there ahead of it.
-    std::vector<FootprintSpan> spans = {{alloc.valid() ? 2 * alloc.value + 1 : 0,
-                                         free.valid() ? 2 * free.value + 1 : positions_,
-                                         storage_bytes(StorageId(s))}};
-    const auto left = left_by_host_.find(StorageId(s));
-    if (left != left_by_host_.end()) spans = left->second;
-    for (const FootprintSpan& span : spans) {
+    for (const FootprintSpan& span : natural_spans(StorageId(s))) {
       add(all, span);
       if (!is_movable[s]) add(fixed, span);
     }

@@ -87,6 +87,8 @@ class Footprints {
   [[nodiscard]] const std::vector<Bytes>& resident() const { return resident_; }
   // What a storage and a reload buffer count as.
   [[nodiscard]] Bytes storage_bytes(StorageId storage) const;
+  // What it holds at a position where no option says otherwise.
+  [[nodiscard]] Bytes natural_bytes_at(StorageId storage, std::int32_t position) const;
   [[nodiscard]] Bytes buffer_bytes(Bytes bytes) const;
 
   // Positions at which any footprint changes, in order, 0 among them. Up to the next one choices
@@ -123,6 +125,8 @@ class Footprints {
   [[nodiscard]] bool is_on_host(StorageId storage) const {
     return !updated_on_host_.empty() && updated_on_host_[storage.index()];
   }
+  // While it is there, without what the host's updates keep away.
+  [[nodiscard]] std::vector<FootprintSpan> natural_spans(StorageId storage) const;
   void find_model_state(Moves what);
   std::vector<FootprintSpan> kept_spans(StorageId storage);
   void find_dominant(Movable& movable);

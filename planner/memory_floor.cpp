@@ -53,7 +53,6 @@ void describe(const Footprints& footprints, std::int32_t position, MemoryFloor& 
     if (trace.storages.device[s] != 0 || footprints.is_previous(StorageId(s))) continue;
     FloorStorage alive;
     alive.storage = StorageId(s);
-    const EventId alloc = trace.storages.alloc_event[s];
     if (movable_of[s] >= 0) {
       const Movable& movable = footprints.movable()[static_cast<std::size_t>(movable_of[s])];
       const Choice choice = movable.dominant >= 0 ? static_cast<Choice>(movable.dominant)
@@ -68,10 +67,7 @@ void describe(const Footprints& footprints, std::int32_t position, MemoryFloor& 
             choice != Choice::keep && position >= movable.option(choice)->spans.front().last;
       }
     } else {
-      const EventId free = trace.storages.free_event[s];
-      const bool is_there = (!alloc.valid() || position >= 2 * alloc.value + 1) &&
-                            (!free.valid() || position < 2 * free.value + 1);
-      alive.bytes = is_there ? footprints.storage_bytes(StorageId(s)) : 0;
+      alive.bytes = footprints.natural_bytes_at(StorageId(s), position);
     }
     if (alive.bytes <= 0) continue;
     if (const OpId op = trace.storages.alloc_op[s]; op.valid()) {

@@ -103,6 +103,7 @@ class Planner {
     if (on_host_ && on_host_->floor().bytes < out_.floor.bytes) take_floor_of_host();
     out_.floor.reached = false;
     out_.lower_bound_step = out_.resident.step_ns;
+    if (on_host_) out_.lower_bound_step = std::min(out_.lower_bound_step, on_host_->shortest());
     const std::string policy = policy_name(request_.policy);
     if (policy == "auto") out_.allowed = request_.allowed;
     Status status = Unit{};

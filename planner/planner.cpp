@@ -18,6 +18,13 @@ namespace stowage::planner {
 
 namespace {
 
+// Rows of another recording are none of this one's.
+void forget_rows(MemoryFloor& floor) {
+  floor.event = EventId();
+  floor.op = OpId();
+  for (FloorStorage& each : floor.storages) each.storage = StorageId();
+}
+
 // What is planned for the step in other micro-batches.
 class DividedPlans {
  public:
@@ -65,10 +72,7 @@ class DividedPlans {
     MemoryFloor floor = out_.floor;
     if (of.floor.bytes < floor.bytes) {
       floor = of.floor;
-      // Rows of the other recording are none of this one's.
-      floor.event = EventId();
-      floor.op = OpId();
-      for (FloorStorage& each : floor.storages) each.storage = StorageId();
+      forget_rows(floor);
     }
     floor.reached = kept_from > 0 && kept_from <= lowest_budget(floor.bytes, request_.budget_on);
     const PlanKind kind = kind_of_both(of);
@@ -146,6 +150,18 @@ Result<PlanOutcome> plan_of_policy(const simulator::StepIndex& index, const Plan
   if (!part) return part.error();
   Result<PlanOutcome> outcome = plan_as_recorded(simulator::StepIndex(**part), request);
   if (!outcome) return outcome;
+  // Floor and bound are the least of both, as those of `auto` are.
+  PlanRequest at_once = request;
+  at_once.policy = "resident";
+  const Result<PlanOutcome> whole = plan_as_recorded(index, at_once);
+  if (!whole) return whole;
+  outcome->lower_bound_step = std::min(outcome->lower_bound_step, whole->lower_bound_step);
+  set_gap(*outcome);
+  if (whole->floor.bytes < outcome->floor.bytes) {
+    outcome->floor = whole->floor;
+  } else {
+    forget_rows(outcome->floor);
+  }
   outcome->plan.target = simulator::target_of(recording);
   for (const std::string& note : rules->notes) {
     std::vector<std::string>& notes = outcome->notes;

@@ -69,7 +69,8 @@ struct PlanOutcome {
   simulator::Plan plan;               // complete; for infeasible kinds the tightest plan known
   simulator::ReplayResult resident;   // nothing moved
   simulator::ReplayResult predicted;  // of `plan`
-  Nanoseconds lower_bound_step = 0;   // for every plan within the budgets
+  Nanoseconds lower_bound_step = 0;   // for every plan within the budgets that updates all on the
+                                      // device or all that it can on the host
   std::int64_t gap_ppm = 0;           // (predicted step - bound) / bound
   // `floor.reached`: by the tightest plan known, in the budget's counter.
   MemoryFloor floor;

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -32,6 +33,8 @@ Error system_error(const std::string& what) {
   ::_exit(static_cast<int>(ErrorCode::environment));
 }
 
+constexpr std::size_t kLongestWords = 300;  // of what a child printed last
+
 // The error line that a child printed, as the error that it was.
 Error child_error(const ScratchFile& messages, int exit_code) {
   Error error{static_cast<ErrorCode>(exit_code),
@@ -42,11 +45,11 @@ Error child_error(const ScratchFile& messages, int exit_code) {
   const std::size_t begin = text->rfind(mark);
   if (begin == std::string::npos) {
     // It died of something else (a failed assertion), whose last words these are.
-    const std::size_t end = text->find_last_not_of(" \n");
+    const std::size_t end = text->find_last_not_of(" \r\n");
     if (end == std::string::npos) return error;
     const std::size_t line = text->rfind('\n', end);
     const std::size_t from = line == std::string::npos ? 0 : line + 1;
-    error.message += ": " + text->substr(from, end + 1 - from);
+    error.message += ": " + text->substr(from, std::min(end + 1 - from, kLongestWords));
     return error;
   }
   const std::size_t from = begin + mark.size();

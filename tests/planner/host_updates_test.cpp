@@ -67,6 +67,9 @@ TEST(HostUpdateBounds, HoldForPlans) {
     const StepIndex index(*step);
     const Footprints footprints(index);
     const MemoryFloor floor = memory_floor(footprints);
+    Bytes rows = 0;
+    for (const FloorStorage& each : floor.storages) rows += each.bytes;
+    ASSERT_EQ(rows, floor.bytes);
     std::mt19937_64 random(seed);
     for (int round = 0; round < 12; ++round) {
       std::vector<Choice> choices;
@@ -216,6 +219,15 @@ TEST(HostUpdatesInPlans, WinWhereTheyHide) {
   EXPECT_EQ(with.predicted.host_update_ns, 4'000'000);
   const PlanOutcome without = answer_of(index, 9 * kMib, false);
   EXPECT_GE(without.predicted.step_ns, 41'000'000);
+}
+
+// A step that fits stays as it is; the bound is of what the host could do all the same.
+TEST(HostUpdatesInPlans, AreInTheBoundOfAStepThatFits) {
+  const Trace trace = one_layer(1'000'000, 20'000'000);
+  const PlanOutcome fits = answer_of(StepIndex(trace), 64 * kMib);
+  EXPECT_EQ(fits.kind, PlanKind::fits_already);
+  EXPECT_EQ(fits.predicted.step_ns, 41'000'000);
+  EXPECT_EQ(fits.lower_bound_step, 40'000'000);
 }
 
 // The device's update needs weights, gradient and state at once, 4 MiB; the host's none of them.

@@ -44,6 +44,7 @@ TEST(TailAccumulation, TakesTheCountWithTheLowestPeak) {
   EXPECT_EQ(best.resident.peak_requested, 9000);
   EXPECT_EQ(best.plan.target, simulator::target_of(trace));
   EXPECT_LE(best.lower_bound_step, best.predicted.step_ns);
+  EXPECT_LE(best.lower_bound_step, best.resident.step_ns) << "the step at once is a plan, too";
   // What is planned is what the plan gives back.
   const auto step = or_throw(simulator::unroll(trace, best.plan));
   EXPECT_EQ(&step.recording(), trace.divided[0].get());

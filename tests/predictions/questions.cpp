@@ -79,9 +79,10 @@ Recorded recorded_of(const std::string& sample) {
                .code == 0;
   };
   const cli::Args args = {"simulate", sample_file(sample), "--policy", "resident", "--json"};
+  const Trace trace = load_trace(sample_file(sample)).value().trace;
   return {plans("checkpoint"), plans("selective"),
           !answer_of(command(args), args).at("planned_memory").is_null(),
-          load_trace(sample_file(sample)).value().trace.run.optimizer != "none"};
+          trace.run.optimizer != "none", !trace.divided.empty()};
 }
 
 std::vector<Question> questions(std::int64_t floor, const Recorded& recorded) {
@@ -102,6 +103,7 @@ std::vector<Question> questions(std::int64_t floor, const Recorded& recorded) {
     list.push_back({"fairscale", "fairscale", ""});
   }
   if (recorded.ops) list.push_back({"selective", "selective", ""});
+  if (recorded.parts) list.push_back({"tail_accumulation", "tail_accumulation", ""});
   if (recorded.optimizer) list.push_back({"zero_offload", "zero_offload", ""});
   for (const char* budget : {"75%", "60%", "50%"}) {
     list.push_back({std::string("auto ") + budget, "auto", budget});

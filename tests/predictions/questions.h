@@ -51,11 +51,12 @@ struct Recorded {
   bool ops = false;        // likewise: it says which are primitive
   bool driver = false;     // it says what the process took from a driver
   bool optimizer = false;  // its step updates the parameters
+  bool parts = false;      // it has the step in micro-batches, too
 };
 [[nodiscard]] Recorded recorded_of(const std::string& sample);
 
-// The same for each sample but for two budgets that are made of its floor, policies that recompute
-// or move the optimizer, and planned memory.
+// The same for each sample but for two budgets that are made of its floor, policies that recompute,
+// move the optimizer or divide the step, and planned memory.
 [[nodiscard]] std::vector<Question> questions(std::int64_t floor, const Recorded& recorded);
 
 // Throws std::runtime_error with what the command said when it neither answers nor says that

@@ -23,7 +23,9 @@
 #include "simulator/allocator/allocation_sequence.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/lowering/skipped_update.h"
+#include "simulator/plan/gradient_rules.h"
 #include "simulator/replay/replay.h"
+#include "simulator/step/device_updates.h"
 #include "simulator/step/op_chains.h"
 #include "simulator/step/segments.h"
 #include "simulator/step/unroll.h"
@@ -131,6 +133,7 @@ std::string text_of(const Structure& structure) {
   for (const std::string& name : structure.recompute) text += " " + name;
   text += "; by ops";
   for (const std::string& site : structure.ops) text += " " + site;
+  text += "; " + std::to_string(structure.host_updates.size()) + " updates on the host";
   return text;
 }
 
@@ -270,7 +273,49 @@ TEST_P(RecomputedModel, IsRecordedAsItWasUnrolled) {
   EXPECT_GT(by_ops, 0U);
 }
 
-// What a segment is given, and what is saved outside of segments, leaves or stays at random.
+bool host_can_update(const simulator::StepIndex& recorded) {
+  if (testing::test_device_name() != "cpu") return false;  // another arithmetic
+  const simulator::DeviceUpdates on_device(recorded);
+  const std::vector<StorageId> parameters = on_device.parameters();
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [&](StorageId each) { return on_device.reason_to_stay(each).empty(); });
+}
+
+// Any parameters that the host can update.
+void draw_host_updates(const simulator::StepIndex& recorded, std::mt19937& random,
+                       Structure& structure) {
+  if (random() % 2 == 0 || !host_can_update(recorded)) return;
+  const simulator::DeviceUpdates on_device(recorded);
+  const int density = 1 + static_cast<int>(random() % 100);
+  for (const StorageId parameter : on_device.parameters()) {
+    if (on_device.reason_to_stay(parameter).empty() && static_cast<int>(random() % 100) < density) {
+      structure.host_updates.push_back(parameter);
+    }
+  }
+}
+
+// What the step is without, the host does; the state of that does not stream.
+void add_host_updates(const simulator::StepIndex& index, simulator::Decisions& decisions) {
+  const Trace& trace = index.trace();
+  const std::vector<StorageId>& on_host = index.step().host_updates();
+  if (on_host.empty()) return;
+  const auto is_on_host = [&](StorageId parameter) {
+    return parameter.valid() &&
+           std::count(on_host.begin(), on_host.end(), index.step().origin(parameter).row) > 0;
+  };
+  decisions.optimizer.updated_on_host.assign(trace.storages.size(), false);
+  decisions.optimizer.state_streams.resize(trace.storages.size(), false);
+  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
+    if (trace.storages.storage_class[s] == StorageClass::parameter) {
+      decisions.optimizer.updated_on_host[s] = is_on_host(StorageId(s));
+    } else if (is_on_host(trace.storages.parameter[s])) {
+      decisions.optimizer.state_streams[s] = false;
+    }
+  }
+}
+
+// What a segment is given, and what is saved outside of segments, leaves or stays at random; so do
+// gradients and the optimizer's state.
 simulator::Decisions random_decisions(const simulator::StepIndex& index, std::mt19937& random) {
   const Trace& trace = index.trace();
   simulator::Decisions decisions;
@@ -292,6 +337,14 @@ simulator::Decisions random_decisions(const simulator::StepIndex& index, std::mt
                                                   random() % 4 != 0);
     }
   }
+  if (random() % 2 == 0) {
+    const int leaving = static_cast<int>(random() % 101);
+    for (const LayerId layer : simulator::layers_of_gradients(trace)) {
+      decisions.gradients.at_home.push_back(layer.valid() &&
+                                            static_cast<int>(random() % 100) < leaving);
+    }
+  }
+  add_host_updates(index, decisions);
   if (random() % 3 != 0) return decisions;
   // A layer's parameters in one shard.
   decisions.parameters.stream = testing::random_modes(trace.layers.size(), random());
@@ -333,6 +386,10 @@ TEST_P(RecomputedModel, RunsUnderAPlanBitwise) {
   std::int64_t batch = 50;
   std::int64_t again = 0;
   std::size_t by_ops = 0;
+  std::size_t on_host = 0;
+  const std::string_view optimizer = GetParam().optimizer;
+  const bool behind_backward =
+      optimizer != "none" && optimizer.find("update=backward") == std::string_view::npos;
   for (std::uint64_t seed = first; seed < first + cases; ++seed) {
     std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
     const auto k = seed % 4;
@@ -340,6 +397,8 @@ TEST_P(RecomputedModel, RunsUnderAPlanBitwise) {
     if (k != 0) structure = random_structure(twins.trace(), names, random);
     if (k != 1) add_ops(twins.trace(), random, structure);
     by_ops += structure.ops.size();
+    draw_host_updates(twins.index(), random, structure);
+    on_host += structure.host_updates.size();
     SCOPED_TRACE("STOWAGE_RANDOM_SEED=" + std::to_string(seed) + " " + text_of(structure));
     const simulator::Step step = or_throw(simulator::unroll(twins.trace(), structure));
     const simulator::StepIndex index(step);
@@ -348,7 +407,7 @@ TEST_P(RecomputedModel, RunsUnderAPlanBitwise) {
     const bool is_placed = seed % 2 == 0;
     if (is_placed) lowered.schedule.placement = simulator::PlacementMode::planned;
     const simulator::ReplayResult predicted = simulator::replay(index, lowered.schedule);
-    if (std::string_view(GetParam().optimizer) != "none") {
+    if (behind_backward && structure.host_updates.empty()) {
       const auto skipped = simulator::skip_update(index, lowered.schedule);
       EXPECT_TRUE(skipped.ok()) << skipped.error().text();
     }
@@ -368,6 +427,7 @@ TEST_P(RecomputedModel, RunsUnderAPlanBitwise) {
   }
   EXPECT_GT(again, 0);
   EXPECT_GT(by_ops, 0U);
+  EXPECT_EQ(on_host > 0, host_can_update(twins.index()));
 }
 
 constexpr const char* kAutocast = "plugin:" STOWAGE_PLUGIN_DIR "/autocast.so";
@@ -408,7 +468,7 @@ TEST(RecomputedAutocast, ARunOfLayersThatShareACastRunsAgain) {
 INSTANTIATE_TEST_SUITE_P(
     Models, RecomputedModel,
     ::testing::Values(
-        ModelCase{"mlp:layers=3,width=32", 4, "none"},
+        ModelCase{"mlp:layers=3,width=32", 4, "sgd:momentum=0.9"},
         ModelCase{"gpt2:layers=2,width=32,seq=8,vocab=64,"
                   "dropout=0.2",
                   2, "adamw"},
@@ -417,14 +477,15 @@ INSTANTIATE_TEST_SUITE_P(
                   2, "none"},
         ModelCase{"resnet50:blocks=1-1-1-1,width=8,image=32,"
                   "classes=40",
-                  2, "sgd"},
-        ModelCase{"vit:layers=2,width=32,heads=2,patch=8,image=32,classes=40", 2, "none"},
+                  2, "sgd:momentum=0.9,nesterov=true"},
+        ModelCase{"vit:layers=2,width=32,heads=2,patch=8,image=32,classes=40", 2, "adamw:clip=1"},
         ModelCase{"gpt2:layers=2,width=32,seq=8,vocab=64,dropout=0.2", 2, "adamw", "bf16"},
         ModelCase{"llama3-8b:layers=1,width=64,heads=4,kv_heads=2,hidden=96,vocab=128,seq=32", 2,
                   "adamw:master=fp32", "bf16"},
         ModelCase{"llama3-8b:layers=2,width=64,heads=4,kv_heads=2,hidden=96,"
                   "vocab=128,seq=32",
-                  2, "none", "bf16"},
+                  2, "adamw:master=fp32,update=backward", "bf16"},
+        ModelCase{"mlp:layers=3,width=32", 4, "adam:set_to_none=false"},
         ModelCase{kAutocast, 8, "sgd"},
         // In parts: uneven ones, of a head whose weight is the embedding's; of a root with a
         // gradient; all of the step.
