@@ -3,7 +3,7 @@
 // of the plain step, the peak and the bytes of host memory that copies reached the predicted ones.
 //
 // STOWAGE_RANDOM_CASES (14) says how many plans of each model are drawn; the seed of one that fails
-// is printed, and STOWAGE_RANDOM_SEED begins there. `ctest -C full -L full` runs 2,000 in all.
+// is printed, and STOWAGE_RANDOM_SEED begins there. `ctest -C full -L full` runs 5,148 in all.
 #include <gtest/gtest.h>
 
 #include <algorithm>
