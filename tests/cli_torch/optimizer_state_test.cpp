@@ -19,7 +19,8 @@ using nlohmann::json;
 // Of four times its parameters' bytes half is state.
 constexpr const char* kWide = "mlp:layers=4,width=256";
 
-TEST(OptimizerState, StreamsWhereNothingElseFits) {
+// It streams, or the host updates with it, whichever is faster on this machine.
+TEST(OptimizerState, LeavesWhereNothingElseFits) {
   MainJob job;
   job.profile(kWide, "8", "adamw");
   const Outcome without =
@@ -30,11 +31,14 @@ TEST(OptimizerState, StreamsWhereNothingElseFits) {
   job.make_plan({"--budget", "60%"});
   const json plan = json::parse(std::ifstream(job.plan));
   ASSERT_TRUE(plan.contains("optimizer")) << plan;
-  EXPECT_EQ(plan.at("optimizer")[0].at("state"), "stream");
+  const bool streams = plan.at("optimizer")[0].at("state") == "stream";
+  EXPECT_TRUE(streams || plan.at("optimizer")[0].at("state") == "host") << plan;
   job.verify(true);
   const Outcome simulated = stowage({"simulate", job.trace, "--plan", job.plan});
   ASSERT_EQ(simulated.code, 0) << simulated.err;
-  EXPECT_NE(simulated.out.find("Optimizer state of "), std::string::npos) << simulated.out;
+  EXPECT_NE(simulated.out.find(streams ? "Optimizer state of " : "are updated on the host"),
+            std::string::npos)
+      << simulated.out;
 }
 
 // By hand, all of it; the state is there before a step has made it.
