@@ -111,10 +111,11 @@ Result<ShardOf> cut_at(const Trace& trace, const std::vector<LayerId>& items,
     if (found == named.end()) {
       std::vector<std::string> known;
       for (const auto& [each, item] : named) known.push_back(each);
+      const std::string near = nearest(name, known);
       return bad_option("at", begins,
-                        "'" + name + "' is no item of the model (the nearest is '" +
-                            nearest(name, known) +
-                            "'); write at=" + (known.empty() ? "layers.4" : known.back()) +
+                        "'" + name + "' is no item of the model" +
+                            (near.empty() ? "" : " (the nearest is '" + near + "')") +
+                            "; write at=" + (known.empty() ? "layers.4" : known.back()) +
                             ", several with + between");
     }
     for (auto& [item, shard] : shard_of) shard += item < found->second ? 0 : 1;

@@ -106,6 +106,8 @@ TEST(Fairscale, TakesGivenShards) {
   EXPECT_EQ(error_of("fairscale:at=layers.9").code, ErrorCode::usage);
   EXPECT_THAT(error_of("fairscale:at=layers.1+layer.2").text(),
               HasSubstr("'layer.2' is no item of the model (the nearest is 'layers.2')"));
+  EXPECT_THAT(error_of("fairscale:at=nowhere_at_all").text(),
+              HasSubstr("'nowhere_at_all' is no item of the model; write at="));
   EXPECT_THAT(error_of("fairscale:at=layers.1,shards=2").text(), HasSubstr("without shards"));
   EXPECT_EQ(error_of("fairscale:recompute=maybe").code, ErrorCode::usage);
 }
