@@ -3,8 +3,10 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <stowage/report.h>
 #include <stowage/simulate.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -69,8 +71,9 @@ void define_facts(nb::class_<Recording>& of) {
   fact("fingerprint", [](const Trace& trace) { return text_of(trace.fingerprint); });
   fact("batch", [](const Trace& trace) { return trace.run.batch; });
   fact("seq", [](const Trace& trace) { return trace.run.seq; });
-  fact("step_ns", [](const Trace& trace) { return trace.overhead.clean.step_ns; });
-  fact("ops", [](const Trace& trace) { return trace.ops.size(); });
+  fact("ops", [](const Trace& trace) {
+    return std::count(trace.ops.parent.begin(), trace.ops.parent.end(), OpId());
+  });
   fact("saved", [](const Trace& trace) { return trace.saved.size(); });
   fact("storages", [](const Trace& trace) { return trace.storages.size(); });
   of.def_prop_ro("sha256", &Recording::sha256);
@@ -89,9 +92,18 @@ void define_trace(nb::module_& module) {
   of.def("to_json", &json_of_recording);
   of.def("with_settings", &with_settings, nb::arg("settings"),
          nb::call_guard<nb::gil_scoped_release>());
-  of.def("peaks", [](const Recording& self) { return peaks_row(self.trace()); });
-  of.def("layers", [](const Recording& self) { return layer_rows(self.trace()); });
-  of.def("saved_tensors", [](const Recording& self) { return saved_rows(self.trace()); });
+  of.def_prop_ro("step_ns", [](const Recording& self) {
+    return self.trace().events.size() == 0 ? 0 : report::measured_step(self.trace());
+  });
+  of.def(
+      "peaks", [](const Recording& self) { return peaks_row(self.trace()); },
+      nb::sig("def peaks(self) -> dict[str, int | None]"));
+  of.def(
+      "layers", [](const Recording& self) { return layer_rows(self.trace()); },
+      nb::sig("def layers(self) -> list[dict[str, object]]"));
+  of.def(
+      "saved_tensors", [](const Recording& self) { return saved_rows(self.trace()); },
+      nb::sig("def saved_tensors(self) -> list[dict[str, object]]"));
   define_facts(of);
 }
 

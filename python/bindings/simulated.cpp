@@ -109,7 +109,7 @@ void define_simulation(nb::module_& module) {
         report::timeline_json(self.simulation->index->trace(), *self.simulation, self.plan));
   });
   of.def_prop_ro("plan", [](const Simulated& self) { return PlanValue{self.plan}; });
-  of.def("curve", &curve_of_simulation);
+  of.def("curve", &curve_of_simulation, nb::sig("def curve(self) -> dict[str, list[int]]"));
   of.def("text", &text_of_simulation, nb::arg("width"), nb::arg("unicode"));
   of.def(
       "export",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 
 class Error(Exception):
     """What went wrong, in one line, and what to do about it.
@@ -53,6 +55,12 @@ class InternalError(Error, RuntimeError):
 _BY_EXIT_CODE: dict[int, type[Error]] = {1: Infeasible, 2: UsageError, 3: BadInput, 4: Unavailable}
 
 
+# Options of the command that hints name, which are arguments here.
+_OPTION = re.compile(r"--(budget-on|host-budget|budget|time-limit|policy|placement|fit|allow|trace|plan)\b")
+
+
 def from_library(code: int, message: str, file: str, pointer: str, hint: str) -> Error:
     """The exception of an Error of the library; `code` is the exit code that it has in the command."""
-    return _BY_EXIT_CODE.get(code, InternalError)(message, file, pointer, hint)
+    return _BY_EXIT_CODE.get(code, InternalError)(
+        message, file, pointer, _OPTION.sub(lambda option: option[1].replace("-", "_"), hint)
+    )

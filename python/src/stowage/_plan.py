@@ -23,7 +23,11 @@ class Plan:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Plan:
         """Reads a plan file. Raises BadInput: it is none, with the place in it; OSError: it cannot be read."""
-        return cls(_core.PlanValue.from_json(Path(path).read_bytes(), os.fspath(path)))
+        plan = cls(_core.PlanValue.from_json(Path(path).read_bytes(), os.fspath(path)))
+        trace_file = plan.to_dict().get("for", {}).get("trace_file")
+        if trace_file:
+            plan._trace_path = os.path.join(os.path.dirname(path), trace_file)
+        return plan
 
     @classmethod
     def from_json(cls, text: bytes | str, name: str = "plan") -> Plan:

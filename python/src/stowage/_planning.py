@@ -55,15 +55,15 @@ class PlanOutcome:
 
     def plan_or_raise(self) -> Plan:
         """The plan. Raises Infeasible, with the floor and the op that makes it, where it keeps no budget."""
-        error = self._planned.error()
-        if error is not None:
-            raise error
+        if self.error is not None:
+            raise self.error
         return self.plan
 
     @property
     def error(self) -> Error | None:
         """Why there is no plan, as plan_or_raise() raises it; None where there is one."""
-        return self._planned.error()
+        error: Any = self._planned.error()
+        return error if isinstance(error, Error) else None
 
     @property
     def budget_bytes(self) -> int | None:
@@ -176,7 +176,7 @@ class _Bar:
 
 def _bar() -> _Bar | None:
     try:
-        from tqdm.auto import tqdm
+        from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
     except ImportError:
         return None
     return _Bar(tqdm)

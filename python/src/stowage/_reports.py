@@ -142,7 +142,7 @@ class Diff:
         return self.text()
 
     def __repr__(self) -> str:
-        return f"<stowage.Diff of {self.kind}s, {len(self._content['changes'])} changes>"
+        return f"<stowage.Diff ({self.kind}), {len(self._content['changes'])} changes>"
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.text())}</pre>"

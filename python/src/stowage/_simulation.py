@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
-from typing import TYPE_CHECKING, Any, Mapping, Union
+from typing import TYPE_CHECKING, Any, Literal, Mapping, Union
 
 from . import _core
 from ._exports import Exports, svg_for_html, text_style
@@ -136,7 +136,7 @@ def simulate(
     trace: Trace,
     plan: Replayable = None,
     *,
-    placement: str | None = None,
+    placement: Literal["planned", "caching"] | None = None,
     settings: Mapping[str, float] | None = None,
 ) -> Simulation:
     """Replays a step under a plan.

@@ -144,7 +144,7 @@ class Trace(Exports):
 
     @property
     def step_ns(self) -> int:
-        """Time of a step without any observer."""
+        """Time of a step without any observer; where it did not fit, of its replay."""
         return self._recording.step_ns
 
     @property
@@ -154,7 +154,7 @@ class Trace(Exports):
 
     @property
     def ops(self) -> int:
-        """How many ops ran, inner ones too."""
+        """How many ops ran, those within others left out."""
         return self._recording.ops
 
     @property
