@@ -100,7 +100,7 @@ std::string simulation_text(const Trace& trace, const report::Simulation& simula
   std::string in_parts = simulator::parts_text(simulator::parts_of(plan));
   if (!in_parts.empty()) in_parts.insert(0, ", ");
   std::string text = paint.bold(report::run_line(trace)) + "\n" + title + in_parts + "\n" +
-                     report::streaming_lines(trace, plan) + "\n";
+                     report::streaming_lines(simulation.index->step(), plan) + "\n";
   PlotOptions plot;
   plot.width = std::min(terminal().width, 120);
   plot.unicode = terminal().unicode;
