@@ -241,7 +241,8 @@ class Planner {
   Status run_policy() {
     std::optional<PolicyBudget> within;
     if (request_.budget) within = {*request_.budget, request_.budget_on};
-    auto rules = policy_rules(index_, request_.policy, within);
+    Result<PolicyRules> rules = request_.rules ? Result<PolicyRules>(*request_.rules)
+                                               : policy_rules(index_, request_.policy, within);
     if (!rules) return rules.error();
     if (runs_again(*rules)) {
       any_structure_.emplace(index_, request_.budget_on, Allowed{});
