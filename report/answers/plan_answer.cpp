@@ -326,7 +326,7 @@ std::string plan_text(const simulator::StepIndex& index, const PlanAnswer& answe
   }
   text += figures(answer);
   text += recompute_text(index.step());
-  const std::string streaming = streaming_lines(trace, outcome.plan);
+  const std::string streaming = streaming_lines(index.step(), outcome.plan);
   if (!streaming.empty()) text += "\n" + streaming;
   if (outcome.plan.budget.device) {
     text += std::string("\nBudget: ") + exact_bytes(*outcome.plan.budget.device) + " " +

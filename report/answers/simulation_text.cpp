@@ -51,7 +51,7 @@ std::string simulation_text(const Trace& trace, const Simulation& simulation,
   std::string in_parts = simulator::parts_text(simulator::parts_of(plan));
   if (!in_parts.empty()) in_parts.insert(0, ", ");
   std::string text = paint.bold(run_line(trace)) + "\n" + title + in_parts + "\n" +
-                     streaming_lines(trace, plan) + "\n";
+                     streaming_lines(simulation.index->step(), plan) + "\n";
   PlotOptions plot;
   plot.width = std::min(style.width, 120);
   plot.unicode = style.unicode;
