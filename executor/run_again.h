@@ -23,6 +23,15 @@ namespace stowage::executor {
 
 class SegmentCall;
 
+// Ends layers that run again once nothing more of them is needed: thrown where they save the last
+// tensor, through their functions. No std::exception, so that nobody takes it for an error.
+struct RunEnded {};
+
+// A process whose layers are another language's functions cannot have it thrown through their
+// frames: `thrower` throws in its place what carries over there, and what comes back into C++ of
+// that is RunEnded again. To be set before the first step.
+void carry_run_ended(void (*thrower)());
+
 // What a driver does for what runs again in its step. It hears of layers as of all others.
 class SegmentHost {
  public:
@@ -60,7 +69,7 @@ class RunAgain {
   void run_again(SegmentHost& host);
   // Inside of the run: what saved tensor `number` is, and its row in the step.
   void keep(std::int32_t number, const at::Tensor& tensor, SavedId row);
-  // Behind keep(); may end the run, by an exception of its own.
+  // Behind keep(); may end the run by RunEnded.
   virtual void kept(std::int32_t /*number*/) const {}
   // Behind the run: saved tensor `number`. Let go of when it was asked for as often as planned.
   // Throws c10::Error when the run did not save it.
@@ -68,6 +77,7 @@ class RunAgain {
   [[nodiscard]] SavedId row(std::int32_t number) const;
 
  protected:
+  [[noreturn]] static void end_run();
   // `unpacks`, by saved tensor: how often backward asks for it.
   explicit RunAgain(const std::vector<std::int32_t>& unpacks);
   virtual void run(SegmentHost& host) = 0;

@@ -12,6 +12,7 @@
 
 NB_MODULE(_core, module) {
   using namespace stowage::python;
+  nanobind::set_leak_warnings(false);  // at exit of what a notebook or a traceback still holds
   module.attr("version") = stowage::kVersion;
   define_errors(module);
   define_trace(module);

@@ -1,6 +1,8 @@
 """Training under a plan: the same bits as without one, at the predicted byte, and nothing of Python's is other."""
 
+import contextlib
 import copy
+import gc
 import pickle
 import warnings
 
@@ -21,6 +23,15 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+    gc.collect()  # what a failed test held would count in the next one's peaks
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    """The loop's recording, made where nothing else of its size lives."""
+    loop = Loop(Net, adamw, plain_body, budget="100%").steps(RECORDED)
+    loop.run.detach()
+    return loop.run.trace()
 
 
 def plain(body=plain_body, make=Net, optimizer=adamw, steps=STEPS):
@@ -46,11 +57,14 @@ def test_losses_parameters_and_state_are_those_of_the_plain_loop(optimizer):
 
 
 @pytest.mark.parametrize("decisions", ["offload", "recompute", "params", "optimizer", "gradients"])
-def test_each_kind_of_decision(decisions):
-    tightest = {"offload": "75%", "recompute": "75%", "params": "90%", "optimizer": "90%", "gradients": "98%"}
-    loop = planned(budget=tightest[decisions], allow=decisions)
-    assert_as_predicted(loop)
-    assert loop.run.outcome().predicted["peak_active_bytes"] < loop.run.outcome().resident["peak_active_bytes"]
+def test_each_kind_of_decision_at_its_tightest(decisions, recorded):
+    allowed = stowage.plan(recorded, "1%", allow=decisions)
+    assert not allowed.feasible
+    budget = "75%" if decisions == "recompute" else allowed.kept_from_bytes
+    tightest = stowage.plan(recorded, budget, allow=decisions).plan_or_raise()
+    loop = planned(trace=recorded, plan=tightest)
+    assert_as_predicted(loop, skip=2)
+    assert loop.run.predicted()["peak_requested_bytes"] < allowed.resident["peak_requested_bytes"]
     loop.run.detach()
     assert_equal(plain(), loop)
 
@@ -60,7 +74,7 @@ def test_a_given_trace_and_a_given_plan_need_no_recording():
     trace, plan = first.run.trace(), first.run.plan()
     first.run.detach()
     loop = planned(trace=trace, plan=plan)
-    assert len(loop.reports) == STEPS
+    assert len(loop.reports) == STEPS - 1
     assert_as_predicted(loop)
     loop.run.detach()
     assert_equal(plain(), loop)
@@ -175,7 +189,7 @@ def test_accumulation_of_two_parts():
 
 
 def test_steps_of_other_shapes_have_plans_of_their_own():
-    sizes = [64, 48]
+    sizes = [512, 384]
 
     def body(model, optimizer, k):
         optimizer.zero_grad()
@@ -198,7 +212,7 @@ def test_steps_of_other_shapes_have_plans_of_their_own():
 
 def test_two_models_in_turn():
     a = Loop(Net, adamw, plain_body, budget="60%")
-    b = Loop(lambda: Net(blocks=3), adamw, plain_body, budget="3MB")
+    b = Loop(lambda: Net(blocks=3), adamw, plain_body, budget="70%")
     for k in range(STEPS):
         # The generator of dropout is one for both.
         torch.manual_seed(k)
@@ -270,9 +284,9 @@ def test_an_exception_ends_its_step_alone(at, where):
         failing.clear()
         loop = Loop(Net, adamw, body, **attach)
         for k in range(at + RECORDED + 4):
-            try:
+            with contextlib.suppress(KeyboardInterrupt):
                 loop.step(k)
-            except KeyboardInterrupt:
+            if len(loop.results) == k:
                 loop.step(k)  # again
         assert failing == [at]
         return loop
@@ -348,7 +362,7 @@ def test_a_budget_that_nothing_keeps_is_said():
 def test_a_loop_whose_steps_differ_cannot_be_recorded():
     def body(model, optimizer, k):
         optimizer.zero_grad()
-        loss = loss_of(model, k, 64 + k)
+        loss = loss_of(model, k, 512 + k)
         loss.backward()
         optimizer.step()
         return loss.item()

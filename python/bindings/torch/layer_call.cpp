@@ -4,12 +4,14 @@
 #include <nanobind/stl/vector.h>
 #include <torch/csrc/Exceptions.h>
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "executor/layer.h"
+#include "executor/run_again.h"
 #include "executor/step_driver.h"
 #include "python/bindings/torch/python_call.h"
 #include "python/bindings/torch/tensor_caster.h"
@@ -21,8 +23,30 @@ namespace {
 namespace nb = nanobind;
 using Tensors = std::vector<at::Tensor>;
 
-// An exception of Python's on its way through LibTorch, whose autograd threads keep this type whole.
+PyObject* g_run_ended = nullptr;  // the module's class, which lives as long as the process
+
+// LibTorch's bindings carry it through Python's frames. On any thread, with the GIL or without.
+void throw_run_ended() {
+  const nb::gil_scoped_acquire gil;
+  PyErr_SetNone(g_run_ended);
+  ::python_error carried;
+  carried.persist();
+  throw carried;
+}
+
+// Where it leaves a layer for the Python function around that.
+void translate_run_ended(const std::exception_ptr& pointer, void*) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const executor::RunEnded&) {
+    PyErr_SetNone(g_run_ended);
+  }
+}
+
+// An exception of Python's on its way through LibTorch, whose autograd threads keep this type
+// whole.
 [[noreturn]] void throw_through_torch(nb::python_error& error) {
+  if (error.matches(g_run_ended)) throw executor::RunEnded{};
   error.restore();
   ::python_error carried;
   carried.persist();
@@ -86,6 +110,14 @@ void skip_update() {
 }  // namespace
 
 void define_layer(nb::module_& module) {
+  // Not an Exception, so that no module's own handler takes it.
+  g_run_ended = PyErr_NewExceptionWithDoc(
+      "stowage._torch.RunEnded", "Ends layers that run again once nothing more of them is needed.",
+      PyExc_BaseException, nullptr);
+  if (g_run_ended == nullptr) throw nb::python_error();
+  module.attr("RunEnded") = nb::borrow(g_run_ended);
+  nb::register_exception_translator(&translate_run_ended);
+  executor::carry_run_ended(&throw_run_ended);
   nb::class_<BackwardCall>(module, "BackwardCall");
   module.def("layer", &run_layer, nb::arg("path"), nb::arg("function"), nb::arg("inputs"),
              "Runs function(inputs), a list of tensors in and out, as the layer `path`.");

@@ -34,6 +34,7 @@ void translate(const std::exception_ptr& pointer, void*) {
 }  // namespace
 
 NB_MODULE(_torch, module) {
+  nb::set_leak_warnings(false);  // at exit of what a notebook or a traceback still holds
   stowage::executor::install_saved_tensor_engine();
   stowage::python::define_errors(module);
   nb::register_exception_translator(&translate);

@@ -81,10 +81,10 @@ std::string_view view_of(const nb::bytes& bytes) {
 }
 
 // A plan that runs. Its steps are those of the thread that begins them.
-class Planned {
+class PlannedLoop {
  public:
-  Planned(const nb::bytes& trace_json, const nb::bytes& plan_json, const Named& parameters,
-          const Named& older, nb::object optimizer_state) {
+  PlannedLoop(const nb::bytes& trace_json, const nb::bytes& plan_json, const Named& parameters,
+              const Named& older, nb::object optimizer_state) {
     const auto trace =
         std::make_shared<const Trace>(take(trace_from_json(view_of(trace_json), "trace")));
     const simulator::Plan plan = take(simulator::plan_from_json(view_of(plan_json), "plan"));
@@ -92,10 +92,10 @@ class Planned {
     options.step.off_plan = executor::OffPlan::offload_all;
     for (const auto& [name, tensor] : older) options.step.older.push_back(tensor);
     // Asked by create() alone, on this thread.
-    options.step.optimizer_state = [state = PythonCall(std::move(optimizer_state))](
-                                       const std::vector<NamedTensor>& of) {
-      return tensors_of(nb::cast<Named>(state.function()(named_of(of))));
-    };
+    options.step.optimizer_state =
+        [state = PythonCall(std::move(optimizer_state))](const std::vector<NamedTensor>& of) {
+          return tensors_of(nb::cast<Named>(state.function()(named_of(of))));
+        };
     options.log = [lines = lines_](const std::string& line) { lines->push_back(line); };
     const auto& kinds = trace->events.kind;
     has_updates_ =
@@ -163,19 +163,20 @@ void define_recording(nb::module_& module) {
 
 void define_training(nb::module_& module) {
   define_recording(module);
-  nb::class_<Planned>(module, "Planned", "A plan that runs; parameters that stream are away.")
+  nb::class_<PlannedLoop>(module, "PlannedLoop",
+                          "A plan that runs; parameters that stream are away.")
       .def(nb::init<nb::bytes, nb::bytes, Named, Named, nb::object>(), nb::arg("trace_json"),
            nb::arg("plan_json"), nb::arg("parameters"), nb::arg("older"),
            nb::arg("optimizer_state"))
-      .def("begin", &Planned::begin, "A step begins on this thread.")
-      .def("end", &Planned::end, "The step has ended: what it did.")
-      .def("abort", &Planned::abort, "The step raised; what it held is dropped.")
-      .def("materialise", &Planned::materialise,
+      .def("begin", &PlannedLoop::begin, "A step begins on this thread.")
+      .def("end", &PlannedLoop::end, "The step has ended: what it did.")
+      .def("abort", &PlannedLoop::abort, "The step raised; what it held is dropped.")
+      .def("materialise", &PlannedLoop::materialise,
            "Parameters, optimizer state and gradients are there until the next step.")
-      .def("lines", &Planned::lines, "What a user should know, since the last call.")
-      .def_prop_ro("has_updates", &Planned::has_updates,
+      .def("lines", &PlannedLoop::lines, "What a user should know, since the last call.")
+      .def_prop_ro("has_updates", &PlannedLoop::has_updates,
                    "The recorded step told of its updates one by one.")
-      .def_prop_ro("predicted", &Planned::predicted);
+      .def_prop_ro("predicted", &PlannedLoop::predicted);
 }
 
 }  // namespace stowage::python

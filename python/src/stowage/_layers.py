@@ -50,12 +50,15 @@ class LayerCalls:
     def __init__(self, layers: dict[str, torch.nn.Module]):
         self._layers = layers
         self._before = []
+        self.autocast = ""  #: "bf16", "fp16": what the first layer was called under
 
     def __enter__(self):
+        self._first = True
         for path, module in self._layers.items():
             own = module.__dict__.get("forward")
             self._before.append((module, own))
-            module.__dict__["forward"] = _as_layer(path, module.forward)
+            module.__dict__["forward"] = self._as_layer(path, module.forward)
+        return self
 
     def __exit__(self, *_):
         for module, own in self._before:
@@ -65,40 +68,48 @@ class LayerCalls:
                 module.__dict__["forward"] = own
         self._before.clear()
 
+    def _as_layer(self, path, forward):
+        def forward_as_layer(*args, **kwargs):
+            if self._first:
+                self._first = False
+                self.autocast = _autocast()
+            leaves, spec = _flatten((args, kwargs))
+            where = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+            inputs = [leaves[i] for i in where]
+            for i in where:
+                leaves[i] = None
+            shape = []  # of the result, once it is there
 
-def _as_layer(path, forward):
-    def forward_as_layer(*args, **kwargs):
-        leaves, spec = _flatten((args, kwargs))
-        where = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
-        inputs = [leaves[i] for i in where]
-        for i in where:
-            leaves[i] = None
-        shape = []  # of the result, once it is there
+            # May be called again in backward: then with tensors of its own, and no others.
+            def run(tensors):
+                filled = leaves.copy()
+                for i, tensor in zip(where, tensors, strict=True):
+                    filled[i] = tensor
+                given, named = _unflatten(filled, spec)
+                result = forward(*given, **named)
+                result_leaves, result_spec = _flatten(result)
+                at = [i for i, leaf in enumerate(result_leaves) if isinstance(leaf, torch.Tensor)]
+                tensors = [result_leaves[i] for i in at]
+                if not shape:
+                    for i in at:
+                        result_leaves[i] = None
+                    shape.extend((result_leaves, result_spec, at))
+                return tensors
 
-        # May be called again in backward: then with tensors of its own, and no others.
-        def run(tensors):
-            filled = leaves.copy()
-            for i, tensor in zip(where, tensors, strict=True):
-                filled[i] = tensor
-            given, named = _unflatten(filled, spec)
-            result = forward(*given, **named)
-            result_leaves, result_spec = _flatten(result)
-            at = [i for i, leaf in enumerate(result_leaves) if isinstance(leaf, torch.Tensor)]
-            tensors = [result_leaves[i] for i in at]
-            if not shape:
-                for i in at:
-                    result_leaves[i] = None
-                shape.extend((result_leaves, result_spec, at))
-            return tensors
+            outputs = _torch.layer(path, run, inputs)
+            result_leaves, result_spec, at = shape
+            result_leaves = result_leaves.copy()
+            for i, tensor in zip(at, outputs, strict=True):
+                result_leaves[i] = tensor
+            return _unflatten(result_leaves, result_spec)
 
-        outputs = _torch.layer(path, run, inputs)
-        result_leaves, result_spec, at = shape
-        result_leaves = result_leaves.copy()
-        for i, tensor in zip(at, outputs, strict=True):
-            result_leaves[i] = tensor
-        return _unflatten(result_leaves, result_spec)
+        return forward_as_layer
 
-    return forward_as_layer
+
+def _autocast():
+    if not torch.is_autocast_enabled("cpu"):
+        return ""
+    return {torch.float16: "fp16", torch.bfloat16: "bf16"}.get(torch.get_autocast_dtype("cpu"), "")
 
 
 # Most calls have tensors and plain values alone, for which PyTorch's own flattening takes 20 us.

@@ -24,7 +24,8 @@ class StowageWarning(UserWarning):
 class Recording:
     """How many of the loop's own steps a recording takes.
 
-    The least that is exact is ``Recording(warmup=2, steps=4, observed=2)``: 13 steps. More make times better.
+    One step ahead of it is looked at. The least that is exact is ``Recording(warmup=2, steps=4, observed=2)``: 12
+    steps in all. More make times better.
     """
 
     warmup: int = 3  #: before anything is recorded; twice
@@ -47,6 +48,7 @@ class _Keyed:
     """What a run knows of the steps of one key."""
 
     def __init__(self):
+        self.autocast = None  # of its forward, "" for none; None: no step has been made
         self.recording = None
         self.trace = None
         self.outcome = None
@@ -68,7 +70,7 @@ class Run:
         self._recording = recording
         self._keyed: dict[Hashable, _Keyed] = {}
         self._given = (trace, plan)
-        self._in_step = None
+        self._in_step = False
         self._last = None
         self._active = None  # the key whose plan has parameters away
         self._attached = True
@@ -114,15 +116,15 @@ class Run:
         """
         if not self._attached:
             raise RuntimeError("this run is detached")
-        if self._in_step is not None:
+        if self._in_step:
             raise RuntimeError("a step of this run is running already")
         keyed = self._keyed.setdefault(key, _Keyed())
         self._last = key
-        self._in_step = key
+        self._in_step = True
         try:
             self._begin(keyed)
             try:
-                with LayerCalls(self._layers):
+                with LayerCalls(self._layers) as calls:
                     if self._updates is None:
                         yield self
                     else:
@@ -132,9 +134,10 @@ class Run:
             except BaseException:
                 self._abort(keyed)
                 raise
+            keyed.autocast = calls.autocast
             self._end(keyed)
         finally:
-            self._in_step = None
+            self._in_step = False
 
     def _begin(self, keyed):
         if keyed.planned is None and keyed.plan is None and self._given != (None, None):
@@ -142,17 +145,23 @@ class Run:
         if self._active is not None and self._active is not keyed:
             self._active.planned.materialise()
             self._active = None
-        if keyed.plan is not None:
+        if keyed.plan is not None and self._has_what_moves(keyed):
             if keyed.planned is None:
                 self._apply(keyed)
             self._active = keyed
             keyed.planned.begin()
             return
+        if keyed.autocast is None or keyed.plan is not None:
+            return  # the first step shows what a recording has to know ahead
         if keyed.recording is None:
-            keyed.recording = _torch.Recording(self._run_facts(), self._recording.warmup, self._recording.steps,
+            keyed.recording = _torch.Recording(self._run_facts(keyed), self._recording.warmup, self._recording.steps,
                                                self._recording.observed)
         _torch.count_in([tensor for _, tensor in self._optimizer_state()])
         keyed.recording.begin(self._parameters(), self._buffers(), self._optimizer_state())
+
+    # A given plan that moves optimizer state, ahead of the first step, which makes it.
+    def _has_what_moves(self, keyed):
+        return keyed.planned is not None or "optimizer" not in keyed.plan.to_dict() or bool(self._optimizer_state())
 
     # A scaler that found an overflow: the optimizer's step was not called.
     def _tell_of_no_update(self, keyed):
@@ -176,6 +185,8 @@ class Run:
             keyed.off_plan += not figures["on_plan"]
             self._say(keyed.planned.lines())
             return
+        if keyed.recording is None:
+            return
         last = keyed.recording.end()
         self._say(keyed.recording.warnings())
         if last:
@@ -185,7 +196,7 @@ class Run:
             keyed.plan = keyed.outcome.plan_or_raise()
 
     def _apply(self, keyed):
-        keyed.planned = _torch.Planned(
+        keyed.planned = _torch.PlannedLoop(
             keyed.trace.to_json(), keyed.plan.to_json(), self._parameters(),
             self._buffers() + self._optimizer_state(),
             lambda parameters: self._optimizer_state({name for name, _ in parameters}))
@@ -203,16 +214,13 @@ class Run:
         for line in lines:
             warnings.warn(line, StowageWarning, stacklevel=4)
 
-    def _run_facts(self):
+    def _run_facts(self, keyed):
         dtypes = {parameter.dtype for parameter in self.model.parameters()}
         names = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16", torch.float64: "fp64"}
         dtype = names.get(next(iter(dtypes)), "mixed") if len(dtypes) == 1 else "mixed"
-        autocast = ""
-        if torch.is_autocast_enabled("cpu"):
-            autocast = "fp16" if torch.get_autocast_dtype("cpu") == torch.float16 else "bf16"
         # A plan's host cannot do what only Python can (simulator/step/device_updates.h).
         optimizer = "python:" + type(self.optimizer).__name__.lower() if self.optimizer is not None else "none"
-        return {"model": f"python:{type(self.model).__name__}", "dtype": dtype, "autocast": autocast,
+        return {"model": f"python:{type(self.model).__name__}", "dtype": dtype, "autocast": keyed.autocast,
                 "optimizer": optimizer, "batch": 0, "seq": 0, "argv": list(sys.argv)}
 
     # -- between steps --------------------------------------------------------------------------------------------
@@ -244,7 +252,7 @@ class Run:
         self.detach()
 
     def _refuse_in_step(self, what):
-        if self._in_step is not None:
+        if self._in_step:
             raise RuntimeError(f"{what} within a step")
 
     # -- what came of it ------------------------------------------------------------------------------------------
@@ -307,7 +315,8 @@ def attach(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = Non
     """Has the training steps of ``model`` run under a plan.
 
     ``budget`` is what the step may take ("20GB", "60%", bytes); the first steps are recorded and a plan for it is
-    made, unless ``trace`` is a recording of the step, or ``plan`` a plan together with the trace that it was made of.
+    made, unless ``trace`` is a recording of the step, or ``plan`` a plan together with the trace that it was made of
+    (where such a plan moves optimizer state and there is none yet, the first step runs without it).
     ``planning`` goes to :func:`stowage.plan`. ``layers(path, module)`` says which modules plans tell apart.
 
     Raises :class:`stowage.BadInput` for files that are none, ``ValueError`` for arguments that do not go together, and
