@@ -26,8 +26,9 @@ namespace stowage {
 // as it is.
 // In each backward through the layer, backward begin: the first gradient of one of its outputs has
 // arrived (outputs that the loss does not use get none). backward end: the gradient of the first
-// input that needs one is complete, other users' share included; no such event when no input needs a gradient, or when that one
-// gets none. What other inputs and outputs still cause in backward may come behind it.
+// input that needs one is complete, other users' share included; no such event when no input needs
+// a gradient, or when that one gets none. What other inputs and outputs still cause in backward may
+// come behind it.
 std::vector<at::Tensor> layer(const std::string& path, const LayerFn& fn,
                               std::vector<at::Tensor> inputs);
 at::Tensor layer(const std::string& path, const TensorFn& fn, std::vector<at::Tensor> inputs);

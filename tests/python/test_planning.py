@@ -156,6 +156,19 @@ def test_a_policy_of_ones_own_decides_each_saved_tensor(gpt2):
     assert stowage.simulate(gpt2, large_ones_leave).peak_active_bytes == outcome.peak_bytes
 
 
+def test_a_policy_of_ones_own_recomputes(sample):
+    trace = sample("gpt2-l2-adamw-bf16-h100")
+    assert {"aten::gelu", "aten::_softmax"} <= {
+        row["made_by"] for row in trace.saved_tensors() if row["can_recompute"]}
+    outcome = stowage.plan(trace, policy=lambda saved: "recompute" if saved.can_recompute else "keep")
+    assert any(rule["do"] == "recompute" for rule in outcome.plan.to_dict()["saved"])
+    assert outcome.peak_bytes < outcome.resident["peak_active_bytes"]
+    assert outcome.step_ns > outcome.resident["step_ns"]
+    with pytest.raises(stowage.BadInput, match="python:<lambda>: .* cannot be made again") as wrong:
+        stowage.plan(trace, policy=lambda saved: "recompute")
+    assert "offload" in wrong.value.hint
+
+
 def test_a_policy_of_ones_own_that_keeps_all_is_resident(gpt2):
     outcome = stowage.plan(gpt2, policy=lambda saved: "keep")
     assert outcome.predicted == stowage.plan(gpt2, policy="resident").predicted

@@ -1,8 +1,9 @@
-"""stowage.inspect() and stowage.diff()."""
+"""stowage.inspect(), stowage.diff() and their tables."""
 
 import json
 import subprocess
 
+import pandas
 import pytest
 import stowage
 
@@ -81,7 +82,6 @@ def test_tables(gpt2):
     page = table._repr_html_()
     assert page.count("<tr>") == 1 + min(len(table), 20)
     assert stowage.Table()._repr_html_() == "<p>no rows</p>"
-    pandas = pytest.importorskip("pandas")
     frame = table.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert list(frame["name"]) == table.column("name")

@@ -55,9 +55,10 @@ void define_device(nb::module_& module) {
   module.def(
       "use_cpu", [] { static_cast<void>(cpu()); },
       "From here on the process's CPU tensors are counted.");
-  module.def("count_in", &count_in, nb::arg("tensors"),
-             "Moves the bytes of CPU tensors that are older than use_cpu() into counted memory; how "
-             "many storages moved.");
+  module.def(
+      "count_in", &count_in, nb::arg("tensors"),
+      "Moves the bytes of CPU tensors that are older than use_cpu() into counted memory; how "
+      "many storages moved.");
   module.def("memory", &memory, "Requested bytes of CPU tensors, now and at their peak.");
   module.def(
       "reset_peak", [] { cpu().reset_peak(); }, "The peak is what there is now.");

@@ -21,7 +21,8 @@ namespace {
 namespace nb = nanobind;
 using Tensors = std::vector<at::Tensor>;
 
-// An exception of Python's on its way through LibTorch, whose autograd threads keep this type whole.
+// An exception of Python's on its way through LibTorch, whose autograd threads keep this type
+// whole.
 [[noreturn]] void throw_through_torch(nb::python_error& error) {
   error.restore();
   ::python_error carried;

@@ -53,7 +53,8 @@ void ResumableRecording::abort() {
 Result<Trace> ResumableRecording::take() {
   tensors_ = {};
   if (result_) return std::move(*result_);
-  return Error{ErrorCode::condition, "the recording was given up in a step that raised", "", "", ""};
+  return Error{ErrorCode::condition, "the recording was given up in a step that raised", "", "",
+               ""};
 }
 
 std::vector<std::string> ResumableRecording::warnings() {

@@ -95,10 +95,10 @@ class Planned {
     options.step.off_plan = executor::OffPlan::offload_all;
     for (const auto& [name, tensor] : older) options.step.older.push_back(tensor);
     // Asked by create() alone, on this thread.
-    options.step.optimizer_state = [state = PythonCall(std::move(optimizer_state))](
-                                       const std::vector<NamedTensor>& of) {
-      return tensors_of(nb::cast<Named>(state.function()(named_of(of))));
-    };
+    options.step.optimizer_state =
+        [state = PythonCall(std::move(optimizer_state))](const std::vector<NamedTensor>& of) {
+          return tensors_of(nb::cast<Named>(state.function()(named_of(of))));
+        };
     options.log = [lines = lines_](const std::string& line) { lines->push_back(line); };
     training_ = take(
         PlannedTraining::create(cpu(), trace, plan, tensors_of(parameters), std::move(options)));
