@@ -8,6 +8,7 @@
 #include <stowage/trace.h>
 #include <stowage/train.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -79,10 +80,6 @@ std::string_view view_of(const nb::bytes& bytes) {
   return {bytes.c_str(), bytes.size()};
 }
 
-struct Logged {
-  std::vector<std::string> lines;
-};
-
 // A plan that runs. Its steps are those of the thread that begins them.
 class Planned {
  public:
@@ -100,6 +97,9 @@ class Planned {
           return tensors_of(nb::cast<Named>(state.function()(named_of(of))));
         };
     options.log = [lines = lines_](const std::string& line) { lines->push_back(line); };
+    const auto& kinds = trace->events.kind;
+    has_updates_ =
+        std::find(kinds.begin(), kinds.end(), EventKind::parameter_update_begin) != kinds.end();
     training_ = take(
         PlannedTraining::create(cpu(), trace, plan, tensors_of(parameters), std::move(options)));
   }
@@ -123,6 +123,7 @@ class Planned {
     return figures;
   }
   void abort() { training_->abort(); }
+  [[nodiscard]] bool has_updates() const { return has_updates_; }
   void materialise() { training_->planned_step().materialise_all(); }
   std::vector<std::string> lines() { return std::exchange(*lines_, {}); }
   nb::dict predicted() const {
@@ -139,6 +140,7 @@ class Planned {
  private:
   std::shared_ptr<std::vector<std::string>> lines_ = std::make_shared<std::vector<std::string>>();
   std::unique_ptr<PlannedTraining> training_;
+  bool has_updates_ = false;
 };
 
 void define_recording(nb::module_& module) {
@@ -171,6 +173,8 @@ void define_training(nb::module_& module) {
       .def("materialise", &Planned::materialise,
            "Parameters, optimizer state and gradients are there until the next step.")
       .def("lines", &Planned::lines, "What a user should know, since the last call.")
+      .def_prop_ro("has_updates", &Planned::has_updates,
+                   "The recorded step told of its updates one by one.")
       .def_prop_ro("predicted", &Planned::predicted);
 }
 

@@ -11,7 +11,9 @@ import torch
 from . import _engine, _torch
 from ._layers import LayerCalls, choose_layers
 from ._updates import SplitUpdates, is_split
-from .values import Plan, PlanOutcome, Trace, plan as make_plan
+from ._plan import Plan
+from ._planning import PlanOutcome, plan as make_plan
+from ._trace import Trace
 
 
 class StowageWarning(UserWarning):
@@ -154,7 +156,7 @@ class Run:
 
     # A scaler that found an overflow: the optimizer's step was not called.
     def _tell_of_no_update(self, keyed):
-        if keyed.planned is not None and not self._updates.updated and keyed.trace.has_updates:
+        if keyed.planned is not None and not self._updates.updated and keyed.planned.has_updates:
             _torch.skip_update()
 
     def _abort(self, keyed):
