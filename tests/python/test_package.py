@@ -1,6 +1,7 @@
 """The package itself: what it brings, what it says of itself, that the document's examples run."""
 
 import ast
+import importlib.util
 import inspect
 import pathlib
 import re
@@ -29,8 +30,11 @@ def test_is_typed():
 
 
 def public_functions():
-    """Every public function, method and property, by its name."""
+    """Every public function, method and property, by its name; of a build without stowage._torch those of values."""
+    without = stowage._TRAINING if importlib.util.find_spec("stowage._torch") is None else ()
     for name in stowage.__all__:
+        if name in without:
+            continue
         value = getattr(stowage, name)
         if inspect.isfunction(value):
             yield name, value

@@ -108,6 +108,7 @@ def test_allow_and_deny(gpt2):
         ({"fit": "24GiB"}, "fit: "),
         ({"fit": "24GiB", "budget": "60%"}, "fit bounds"),
         ({"budget": "60%", "time_limit": 0}, "no time"),
+        ({"budget": "60%", "time_limit": float("nan")}, "no time"),
     ],
 )
 def test_wrong_arguments_are_said(gpt2, arguments, message):
@@ -243,6 +244,7 @@ def test_signals_are_handled_while_the_search_runs(sample):
 def test_a_stopped_search_answers(sample):
     outcome = stowage.plan(sample("resnet50-fp32-h200"), "70%", time_limit=1e-6)
     assert outcome.search["stopped"]
+    assert not stowage.plan(sample("mlp-l6-fp32-cpu"), "70%", time_limit=float("inf")).search["stopped"]
 
 
 def test_other_threads_run_meanwhile(sample):

@@ -175,7 +175,8 @@ class Trace(Exports):
 
     def __repr__(self) -> str:
         run = f"{self.model}, batch {self.batch}" + (f", seq {self.seq}" if self.seq else "")
-        return f"<stowage.Trace {run}, {self.dtype} on {self.device}, {self.ops} ops, {self._recording.saved} saved tensors>"
+        counts = f"{self.ops} ops, {self._recording.saved} saved tensors"
+        return f"<stowage.Trace {run}, {self.dtype} on {self.device}, {counts}>"
 
     def _repr_html_(self) -> str:
         from ._reports import inspect
