@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "executor/kept_tensor.h"
+#include "executor/run_ended.h"
 #include "executor/site_tracker.h"
 #include "executor/step_driver.h"
 #include "traces/trace.h"
@@ -22,15 +23,6 @@
 namespace stowage::executor {
 
 class SegmentCall;
-
-// Ends layers that run again once nothing more of them is needed: thrown where they save the last
-// tensor, through their functions. No std::exception, so that nobody takes it for an error.
-struct RunEnded {};
-
-// A process whose layers are another language's functions cannot have it thrown through their
-// frames: `thrower` throws in its place what carries over there, and what comes back into C++ of
-// that is RunEnded again. To be set before the first step.
-void carry_run_ended(void (*thrower)());
 
 // What a driver does for what runs again in its step. It hears of layers as of all others.
 class SegmentHost {

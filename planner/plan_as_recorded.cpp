@@ -256,7 +256,11 @@ class Planner {
     }
     out_.notes = rules->notes;
     if (auto status = finish(std::move(rules).value()); !status) {
-      return of_policy(request_.policy, status.error());
+      if (!request_.rules) return of_policy(request_.policy, status.error());
+      Error error = status.error();
+      error.message = "policy " + request_.policy + ": " + error.message;
+      error.pointer.clear();
+      return error;
     }
     if (std::string note = buys_nothing(); !note.empty()) {
       out_.notes.insert(out_.notes.begin(), std::move(note));

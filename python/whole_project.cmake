@@ -17,5 +17,10 @@ if(STOWAGE_PYTHON_TORCH AND NOT Torch_ROOT)
     "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
     OUTPUT_VARIABLE Torch_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE)
 endif()
+# A torch with CUDA runs on GPUs.
+set(STOWAGE_WITH_CUDA OFF)
+if(STOWAGE_PYTHON_TORCH AND EXISTS "${Torch_ROOT}/lib/libtorch_cuda.so")
+  set(STOWAGE_WITH_CUDA ON)
+endif()
 cmake_path(GET CMAKE_CURRENT_SOURCE_DIR PARENT_PATH root)
 add_subdirectory("${root}" stowage_project EXCLUDE_FROM_ALL)

@@ -23,6 +23,7 @@ STOWAGE_HIGHS_VERSION=1.15.1
 STOWAGE_NANOBIND_VERSION=3.1.0
 STOWAGE_SCIKIT_BUILD_VERSION=1.1.2  # scikit-build-core
 STOWAGE_PYTEST_VERSION=9.2.0
+STOWAGE_PANDAS_VERSION=3.1.1
 STOWAGE_SCHEMAS_VERSION=0.39.0  # of check-jsonschema, which brings GitHub's and GitLab's schemas
 
 stowage_say() {
@@ -189,14 +190,15 @@ sys.exit(m.version('highspy') != '$STOWAGE_HIGHS_VERSION')" 2>/dev/null && retur
 # What python/ is built with, and its tests run with.
 stowage_python() {
   "$STOWAGE_VENV/bin/python" -c "import importlib.metadata as m, sys
-sys.exit((m.version('nanobind'), m.version('scikit-build-core'), m.version('pytest')) != (
-    '$STOWAGE_NANOBIND_VERSION', '$STOWAGE_SCIKIT_BUILD_VERSION', '$STOWAGE_PYTEST_VERSION'))" 2>/dev/null && return
-  stowage_say "pip install nanobind, scikit-build-core and pytest into .venv"
+sys.exit([m.version(name) for name in ('nanobind', 'scikit-build-core', 'pytest', 'pandas')] != [
+    '$STOWAGE_NANOBIND_VERSION', '$STOWAGE_SCIKIT_BUILD_VERSION', '$STOWAGE_PYTEST_VERSION',
+    '$STOWAGE_PANDAS_VERSION'])" 2>/dev/null && return
+  stowage_say "pip install nanobind, scikit-build-core, pytest and pandas into .venv"
   stowage_venv || return
   "$STOWAGE_VENV/bin/python" -m pip install --disable-pip-version-check -q --retries 5 \
     "nanobind==$STOWAGE_NANOBIND_VERSION" "scikit-build-core==$STOWAGE_SCIKIT_BUILD_VERSION" \
-    "pytest==$STOWAGE_PYTEST_VERSION" >&2 ||
-    stowage_missing_environment "pip could not install nanobind, scikit-build-core and pytest"
+    "pytest==$STOWAGE_PYTEST_VERSION" "pandas==$STOWAGE_PANDAS_VERSION" >&2 ||
+    stowage_missing_environment "pip could not install nanobind, scikit-build-core, pytest and pandas"
 }
 
 # Models to export to TorchScript. torchvision without what it depends on: its torch is the one that is there.

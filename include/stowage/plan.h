@@ -10,6 +10,7 @@
 #include "simulator/plan/plan.h"
 #include "simulator/plan/plan_json.h"
 #include "simulator/plan/target_check.h"
+#include "simulator/step/op_chains.h"
 #include "simulator/step/step_index.h"
 #include "traces/named_value.h"
 #include "traces/size_text.h"

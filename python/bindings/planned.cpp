@@ -130,9 +130,14 @@ Planned plan_without_gil(const Given& recording, const Asked& asked,
 Planned make_plan(const Given& recording, const Asked& asked, const planner::PolicyRules* rules,
                   nb::object progress, double seconds) {
   SearchWatch watch(std::move(progress), static_cast<Nanoseconds>(seconds * 1e9));
-  Planned planned = without_gil([&] { return plan_without_gil(recording, asked, rules, watch); });
-  watch.finish();
-  return planned;
+  try {
+    Planned planned = without_gil([&] { return plan_without_gil(recording, asked, rules, watch); });
+    watch.finish();
+    return planned;
+  } catch (const Raised&) {
+    watch.finish();  // what ended the search says more than what came of that
+    throw;
+  }
 }
 
 nb::str text_of_plan(const Planned& self, bool explain, int width, bool unicode) {

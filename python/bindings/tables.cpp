@@ -1,5 +1,7 @@
 #include "python/bindings/tables.h"
 
+#include <stowage/plan.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -28,15 +30,30 @@ nb::tuple shape_of(const Trace& trace, TensorId tensor) {
   return nb::tuple(sizes);
 }
 
-nb::dict saved_row(const Trace& trace, SavedId saved) {
+nb::object op_or_none(const Trace& trace, OpId op) {
+  return op.valid() ? text_or_none(trace, trace.ops.name[op.index()]) : nb::object(nb::none());
+}
+
+// The op that people know of those around the one that allocated: the primitive one, else the
+// outermost.
+OpId known_op(const Trace& trace, OpId op) {
+  while (op.valid() && trace.ops.primitive[op.index()] == 0) {
+    const OpId parent = trace.ops.parent[op.index()];
+    if (!parent.valid()) break;
+    op = parent;
+  }
+  return op;
+}
+
+nb::dict saved_row(const Trace& trace, const simulator::ChainFinder& chains, SavedId saved) {
   const std::size_t row = saved.index();
   const TensorId tensor = trace.saved.tensor[row];
   const StorageId storage = trace.saved.storage[row];
-  const OpId op = trace.saved.op[row];
   nb::dict out;
   out["site"] = text_of(trace.string(trace.saved.site[row]));
   out["layer"] = text_or_none(trace, trace.layers.name[trace.saved.layer[row].index()]);
-  out["op"] = op.valid() ? text_or_none(trace, trace.ops.name[op.index()]) : nb::object(nb::none());
+  out["op"] = op_or_none(trace, trace.saved.op[row]);
+  out["made_by"] = op_or_none(trace, known_op(trace, trace.tensors.producer[tensor.index()]));
   out["shape"] = shape_of(trace, tensor);
   out["dtype"] = name_of(trace.tensors.dtype[tensor.index()]);
   out["bytes"] = storage.valid() ? byte_range(trace, tensor).size() : Bytes{0};
@@ -45,6 +62,7 @@ nb::dict saved_row(const Trace& trace, SavedId saved) {
   out["storage_class"] = name_of(storage.valid() ? trace.storages.storage_class[storage.index()]
                                                  : StorageClass::other);
   out["made_in_step"] = storage.valid() && trace.storages.alloc_event[storage.index()].valid();
+  out["can_recompute"] = chains.check(saved).ok();
   return out;
 }
 
@@ -83,9 +101,10 @@ nb::list layer_rows(const Trace& trace) {
 }
 
 nb::list saved_rows(const Trace& trace) {
+  const simulator::ChainFinder chains(trace);
   nb::list out;
   for (std::size_t row = 0; row < trace.saved.size(); ++row) {
-    out.append(saved_row(trace, SavedId(row)));
+    out.append(saved_row(trace, chains, SavedId(row)));
   }
   return out;
 }

@@ -108,6 +108,7 @@ def test_allow_and_deny(gpt2):
         ({"fit": "24GiB"}, "fit: "),
         ({"fit": "24GiB", "budget": "60%"}, "fit bounds"),
         ({"budget": "60%", "time_limit": 0}, "no time"),
+        ({"budget": "60%", "time_limit": float("nan")}, "no time"),
     ],
 )
 def test_wrong_arguments_are_said(gpt2, arguments, message):
@@ -154,6 +155,19 @@ def test_a_policy_of_ones_own_decides_each_saved_tensor(gpt2):
     assert outcome.predicted["transfer_bytes"]["d2h"] == sum(leaving.values())
     assert stowage.simulate(gpt2, outcome.plan).to_dict()["step_ns"] == outcome.step_ns
     assert stowage.simulate(gpt2, large_ones_leave).peak_active_bytes == outcome.peak_bytes
+
+
+def test_a_policy_of_ones_own_recomputes(sample):
+    trace = sample("gpt2-l2-adamw-bf16-h100")
+    assert {"aten::gelu", "aten::_softmax"} <= {
+        row["made_by"] for row in trace.saved_tensors() if row["can_recompute"]}
+    outcome = stowage.plan(trace, policy=lambda saved: "recompute" if saved.can_recompute else "keep")
+    assert any(rule["do"] == "recompute" for rule in outcome.plan.to_dict()["saved"])
+    assert outcome.peak_bytes < outcome.resident["peak_active_bytes"]
+    assert outcome.step_ns > outcome.resident["step_ns"]
+    with pytest.raises(stowage.BadInput, match="python:<lambda>: .* cannot be made again") as wrong:
+        stowage.plan(trace, policy=lambda saved: "recompute")
+    assert "offload" in wrong.value.hint
 
 
 def test_a_policy_of_ones_own_that_keeps_all_is_resident(gpt2):
@@ -230,6 +244,7 @@ def test_signals_are_handled_while_the_search_runs(sample):
 def test_a_stopped_search_answers(sample):
     outcome = stowage.plan(sample("resnet50-fp32-h200"), "70%", time_limit=1e-6)
     assert outcome.search["stopped"]
+    assert not stowage.plan(sample("mlp-l6-fp32-cpu"), "70%", time_limit=float("inf")).search["stopped"]
 
 
 def test_other_threads_run_meanwhile(sample):

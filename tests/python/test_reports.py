@@ -1,8 +1,9 @@
-"""stowage.inspect() and stowage.diff()."""
+"""stowage.inspect(), stowage.diff() and their tables."""
 
 import json
 import subprocess
 
+import pandas
 import pytest
 import stowage
 
@@ -53,7 +54,8 @@ def test_diff_of_the_same(gpt2):
 def test_diff_of_plans_in_every_form(gpt2, tmp_path):
     a, b = stowage.plan(gpt2, "60%").plan, stowage.plan(gpt2, "70%").plan
     a.save(tmp_path / "a.json")
-    changes = [stowage.diff(first, b).changes for first in (a, a.to_dict(), tmp_path / "a.json", str(tmp_path / "a.json"))]
+    forms = (a, a.to_dict(), tmp_path / "a.json", str(tmp_path / "a.json"))
+    changes = [stowage.diff(first, b).changes for first in forms]
     budget = next(row for row in changes[0] if row["name"] == "budget.device_bytes")
     assert budget["difference"] == gpt2.peaks["active_bytes"] * 70 // 100 - gpt2.peaks["active_bytes"] * 60 // 100
     for other in changes[1:]:
@@ -81,7 +83,6 @@ def test_tables(gpt2):
     page = table._repr_html_()
     assert page.count("<tr>") == 1 + min(len(table), 20)
     assert stowage.Table()._repr_html_() == "<p>no rows</p>"
-    pandas = pytest.importorskip("pandas")
     frame = table.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert list(frame["name"]) == table.column("name")

@@ -2,12 +2,12 @@
 
 #include <c10/core/CPUAllocator.h>
 #include <nanobind/stl/vector.h>
+#include <stowage/device.h>
 
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
-#include "executor/device/cpu_device.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/torch/tensor_caster.h"
 

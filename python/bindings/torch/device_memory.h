@@ -3,8 +3,7 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
-
-#include "executor/device/device.h"
+#include <stowage/device.h>
 
 namespace stowage::python {
 

@@ -1,12 +1,12 @@
 #include "python/bindings/torch/fiber.h"
 
+#include <stowage/result.h>
+
 #include <sys/mman.h>
 
 #include <cstdint>
 #include <new>
 #include <utility>
-
-#include "traces/result.h"
 
 namespace stowage::python {
 

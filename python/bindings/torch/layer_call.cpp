@@ -2,6 +2,8 @@
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <stowage/engine.h>
+#include <stowage/layer.h>
 #include <torch/csrc/Exceptions.h>
 
 #include <exception>
@@ -10,9 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "executor/layer.h"
-#include "executor/run_again.h"
-#include "executor/step_driver.h"
 #include "python/bindings/torch/python_call.h"
 #include "python/bindings/torch/tensor_caster.h"
 

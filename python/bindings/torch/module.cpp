@@ -3,11 +3,11 @@
 #include <nanobind/nanobind.h>
 
 #include <c10/util/Exception.h>
+#include <stowage/engine.h>
 #include <torch/csrc/Exceptions.h>
 
 #include <exception>
 
-#include "executor/saved_tensor_engine.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/torch/device_memory.h"
 #include "python/bindings/torch/layer_call.h"

@@ -4,13 +4,14 @@
 //   recording.begin(tensors);  .. the step ..  if (recording.end()) trace = recording.take();
 #pragma once
 
+#include <stowage/device.h>
+#include <stowage/record.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "executor/device/device.h"
-#include "profiler/torch/record.h"
 #include "python/bindings/torch/fiber.h"
 
 namespace stowage::python {

@@ -85,9 +85,10 @@ class Plan:
         return self.to_json().decode()
 
     def __repr__(self) -> str:
-        rules = len(self.to_dict().get("saved", []))
+        count = len(self.to_dict().get("saved", []))
+        rules = f"{count} rule{'' if count == 1 else 's'}"
         made = f" by {self.policy}" if self.policy else ""
-        return f"<stowage.Plan{made}, {rules} rule{'' if rules == 1 else 's'} for saved tensors, {self.placement} memory>"
+        return f"<stowage.Plan{made}, {rules} for saved tensors, {self.placement} memory>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and self.to_json() == other.to_json()

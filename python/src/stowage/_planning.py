@@ -152,7 +152,8 @@ class PlanOutcome:
         return self.text()
 
     def __repr__(self) -> str:
-        return f"<stowage.PlanOutcome {self.status}, peak {self.peak_bytes} bytes {self.budget_on}, step {self.step_ns} ns>"
+        peak = f"peak {self.peak_bytes} bytes {self.budget_on}"
+        return f"<stowage.PlanOutcome {self.status}, {peak}, step {self.step_ns} ns>"
 
     def _repr_html_(self) -> str:
         return svg_for_html(self.simulation.svg()) + f"<pre>{html.escape(self.text())}</pre>"
@@ -271,12 +272,12 @@ def plan(
         raise UsageError("a plan needs a budget", hint='such as budget="24GiB", budget="60%" or fit="24GiB"')
     if asked.policy != "auto" and (allow is not None or deny is not None):
         raise UsageError("allow and deny say what auto decides", hint="leave policy out")
-    if time_limit is not None and time_limit <= 0:
+    if time_limit is not None and not time_limit > 0:
         raise UsageError(f"a time limit of {time_limit} s leaves no time for a search")
     bar = _bar() if progress is True else None
     callback = bar if isinstance(progress, bool) else progress
     try:
-        planned = _core.make_plan(trace._recording, asked, rules, callback, time_limit or 0.0)
+        planned = _core.make_plan(trace._recording, asked, rules, callback, min(time_limit or 0.0, 1e9))
     finally:
         if bar is not None:
             bar.close()

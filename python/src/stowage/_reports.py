@@ -186,7 +186,8 @@ def policy(name: str, **options: object) -> str:
         raise UsageError(f"unknown policy '{name}'", hint=", ".join(known))
     for option in options:
         if option not in known[name]:
-            raise UsageError(f"unknown option of policy {name} '{option}'", hint=", ".join(known[name]) or "it has none")
+            hint = ", ".join(known[name]) or "it has none"
+            raise UsageError(f"unknown option of policy {name} '{option}'", hint=hint)
     spec = ",".join(f"{option}={_option(value)}" for option, value in options.items())
     return f"{name}:{spec}" if spec else name
 

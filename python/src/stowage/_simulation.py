@@ -125,7 +125,8 @@ class Simulation(Exports):
         )
 
     def _repr_html_(self) -> str:
-        return svg_for_html(self.svg()) + f"<details><summary>text</summary><pre>{html.escape(self.text())}</pre></details>"
+        text = f"<pre>{html.escape(self.text())}</pre>"
+        return f"{svg_for_html(self.svg())}<details><summary>text</summary>{text}</details>"
 
 
 # What simulate() replays.

@@ -19,6 +19,7 @@ class SavedTensor:
         site: Its name in a plan: "layers.3.mlp#2", the third that a call of that layer saves.
         layer: The layer that saved it, dotted: "layers.3.mlp".
         op: The op that saved it: "aten::gelu"; None outside any.
+        made_by: The op that made the tensor; None: it is older than the step.
         shape: Of the saved view.
         dtype: "float32", "bfloat16", ..
         bytes: Of the saved view.
@@ -26,11 +27,13 @@ class SavedTensor:
         storage_bytes: Of the whole storage.
         storage_class: "activation", "parameter", "input", ..
         made_in_step: Whether the storage was made in the step. What was not (a parameter, an input) stays.
+        can_recompute: Whether single ops of the forward make it again; then all of one storage have to be.
     """
 
     site: str
     layer: str
     op: str | None
+    made_by: str | None
     shape: tuple[int, ...]
     dtype: str
     bytes: int
@@ -38,6 +41,7 @@ class SavedTensor:
     storage_bytes: int
     storage_class: str
     made_in_step: bool
+    can_recompute: bool
 
 
 def path_text(path: str | os.PathLike[str]) -> str:
@@ -171,7 +175,8 @@ class Trace(Exports):
 
     def __repr__(self) -> str:
         run = f"{self.model}, batch {self.batch}" + (f", seq {self.seq}" if self.seq else "")
-        return f"<stowage.Trace {run}, {self.dtype} on {self.device}, {self.ops} ops, {self._recording.saved} saved tensors>"
+        counts = f"{self.ops} ops, {self._recording.saved} saved tensors"
+        return f"<stowage.Trace {run}, {self.dtype} on {self.device}, {counts}>"
 
     def _repr_html_(self) -> str:
         from ._reports import inspect
