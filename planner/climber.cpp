@@ -74,27 +74,30 @@ Climb Climber::solve(const SearchPoint& point, Nanoseconds bound) {
   return climb;
 }
 
-void Climber::solve_from(const Climb& climb, Nanoseconds bound) {
+Climb Climber::solve_from(const Climb& climb, Nanoseconds bound) {
   StructureSearch* const in = search_like(*climb.in);
-  if (in == nullptr) return;
+  if (in == nullptr) return climb;
   Climb here{climb.point, in, {}, in->choices_like(*climb.in, climb.choices), climb.step};
   solve_in(here, bound);
-  if (pool_.empty() || !here.step || *here.step - bound <= bound / kFarFromBound) return;
+  if (pool_.empty() || !here.step || *here.step - bound <= bound / kFarFromBound) return here;
   here.members = climb.members;
   climb_structures(here, neighbours(here), kFewClimbs);
+  return here;
 }
 
-void Climber::solve_beside(const Climb& climb, Nanoseconds bound) {
-  if (!climb.step) {
-    solve(climb.point, bound);
-    return;
-  }
+Climb Climber::solve_beside(const Climb& climb, Nanoseconds bound) {
+  if (!climb.step) return solve(climb.point, bound);
   if (climb.in->structure().runs_again()) {
     Climb here{climb.point, &base_, {}, base_.choices_like(*climb.in, climb.choices), {}};
     solve_in(here, bound);
-    if (here.step && *here.step <= bound) return;
+    if (here.step && *here.step <= bound) return here;
   }
-  solve_from(climb, bound);
+  return solve_from(climb, bound);
+}
+
+void Climber::go_on(Climb& climb, Nanoseconds bound) {
+  solve_in(climb, bound);
+  if (!pool_.empty()) climb_structures(climb, neighbours(climb), kFewClimbs);
 }
 
 StructureSearch* Climber::search_like(const StructureSearch& other) {

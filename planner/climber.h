@@ -63,9 +63,12 @@ class Climber {
   Climb solve(const SearchPoint& point, Nanoseconds bound);
   // The same, for little: from the best of another one, for which less was allowed, in the
   // structure of that; far from the bound also in its neighbours.
-  void solve_from(const Climb& climb, Nanoseconds bound);
+  Climb solve_from(const Climb& climb, Nanoseconds bound);
   // The same of a step whose updates may be elsewhere: also from where nothing runs again.
-  void solve_beside(const Climb& climb, Nanoseconds bound);
+  Climb solve_beside(const Climb& climb, Nanoseconds bound);
+  // The same from the best of another point, of this climber, with that one's step: in its
+  // structure and in the neighbours.
+  void go_on(Climb& climb, Nanoseconds bound);
   // From the plan of these rules.
   void solve_from(const PolicyRules& rules, const SearchPoint& point);
 

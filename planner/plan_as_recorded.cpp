@@ -10,6 +10,7 @@
 #include "planner/best_plan.h"
 #include "planner/budget.h"
 #include "planner/climber.h"
+#include "planner/points_near_floor.h"
 #include "planner/policy_starts.h"
 #include "planner/structure_pool.h"
 #include "planner/structure_search.h"
@@ -346,25 +347,38 @@ class Planner {
     return status;
   }
 
+  // The best plan known for a point, and who climbed to it.
+  struct Reached {
+    Climb climb;
+    Climber* by = nullptr;
+    void take(Climb other, Climber& climber) {
+      if (!other.step || (climb.step && *climb.step <= *other.step)) return;
+      *this = {std::move(other), &climber};
+    }
+  };
+
   // The best plans for one point: without gradients that leave, then with them in the structure
   // that was best, or in any where nothing was found; then, where that may be shorter, with the
   // updates on the host, likewise.
-  void solve(const SearchPoint& point, const Bounds& bound) {
+  Reached solve(const SearchPoint& point, const Bounds& bound) {
     ++best_.grid_points;
     Climb climb{point, &without_.base(), {}, {}, {}};
     if (bound.device < kNone) climb = without_.solve(point, bound.device);
+    Reached reached{climb, &without_};
     const auto is_longer_than = [&](Nanoseconds least) {
       return !climb.step || *climb.step > least;
     };
     if (with_gradients_ && bound.device < kNone && is_longer_than(bound.device)) {
-      if (climb.step) {
-        with_gradients_->solve_from(climb, bound.device);
-      } else {
-        with_gradients_->solve(point, bound.device);
-      }
+      reached.take(climb.step ? with_gradients_->solve_from(climb, bound.device)
+                              : with_gradients_->solve(point, bound.device),
+                   *with_gradients_);
     }
-    if (!on_host_ || !is_longer_than(bound.host) || best_.reached(bound.host)) return;
-    on_host_->climber().solve_beside(climb, bound.host);
+    if (on_host_ && is_longer_than(bound.host) && !best_.reached(bound.host)) {
+      Climber& climber = on_host_->climber();
+      reached.take(climber.solve_beside(climb, bound.host), climber);
+    }
+    if (point.bytes < *request_.budget) in_less_.take(reached.climb, *reached.by);
+    return reached;
   }
 
   void search(Bytes budget, const Bounds& bound, Bytes resident) {
@@ -384,6 +398,7 @@ class Planner {
       search_at(alive);
       search_below(alive, out_.resident.peak_active, since);
     }
+    if (!pool_.empty()) go_on_from_less(budget);
     if (!best_.answer() && any_structure_ && !best_.over()) try_chain_schedule(budget);
   }
 
@@ -417,6 +432,35 @@ class Planner {
     const Bounds bound = bounds(point);
     const Nanoseconds least = bound.both();
     if (best_.step() - least > least / kFarFromBound) solve({point, top.is_on_alive}, bound);
+  }
+
+  // A plan for less memory is one for more: from the best of those, where that is far from the
+  // bound. Near the floor from the lowest of its points to the next one, and so on.
+  void go_on_from_less(Bytes budget) {
+    const Nanoseconds least = out_.lower_bound_step;
+    const auto is_over = [&] {
+      return best_.over() || (best_.answer() && best_.step() - least <= least / kFarFromBound);
+    };
+    const std::vector<Bytes> points = points_near_floor(lowest_budget(), budget);
+    Reached reached;
+    for (const Bytes point : points) {
+      if (is_over()) return;
+      if (reached.climb.step) {
+        go_on(reached, point);
+      } else {
+        reached = solve({point}, bounds(point));
+      }
+    }
+    if (in_less_.by != nullptr) reached.take(in_less_.climb, *in_less_.by);
+    if (reached.climb.step && !is_over()) go_on(reached, budget);
+  }
+
+  // Better by that, or not at all.
+  void go_on(Reached& from, Bytes budget) {
+    Climb climb = from.climb;
+    climb.point = {budget};
+    from.by->go_on(climb, bounds(budget).both());
+    from.take(std::move(climb), *from.by);
   }
 
   // Takes a step for each layer, so that it comes last.
@@ -567,6 +611,7 @@ class Planner {
   std::optional<Climber> with_gradients_;    // where some may and can
   std::optional<Footprints> any_structure_;  // of all that is allowed, where some can run again
   std::unique_ptr<UpdatesOnHost> on_host_;   // where it may and can update
+  Reached in_less_;                          // the best of points below the budget
   Bytes device_floor_ = 0;                   // of plans with no updates on the host
   PlanOutcome out_;
 };
