@@ -63,7 +63,7 @@ def test_each_kind_of_decision_at_its_tightest(decisions, recorded):
     budget = "75%" if decisions == "recompute" else allowed.kept_from_bytes
     tightest = stowage.plan(recorded, budget, allow=decisions).plan_or_raise()
     loop = planned(trace=recorded, plan=tightest)
-    assert_as_predicted(loop, skip=2)
+    assert_as_predicted(loop)
     assert loop.run.predicted()["peak_requested_bytes"] < allowed.resident["peak_requested_bytes"]
     loop.run.detach()
     assert_equal(plain(), loop)

@@ -95,7 +95,7 @@ def assert_equal(plain, planned):
                 assert torch.equal(piece, planned.optimizer.state[q][what]), what
 
 
-def assert_as_predicted(loop, key=None, skip=1):
+def assert_as_predicted(loop, key=None, skip=0):
     """Every planned step behind the first ``skip`` was on its plan, and peaked at the predicted byte."""
     predicted = loop.run.predicted(key)["peak_requested_bytes"]
     assert len(loop.reports) > skip
