@@ -41,7 +41,7 @@ std::vector<std::string> detail_lines(const CheckCase& each) {
   return lines;
 }
 
-std::string check_text(const CheckReport& report, const Paint& paint) {
+std::string check_text(const CheckReport& report, const report::Paint& paint) {
   std::string text = (report.passed() ? paint.green("passed: ") : paint.red("FAILED: ")) +
                      step_line(report) + "\n";
   for (const CheckCase& each : report.cases) {

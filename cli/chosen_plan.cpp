@@ -9,40 +9,21 @@
 #include "planner/budget.h"
 #include "planner/planner.h"
 #include "planner/policy.h"
+#include "planner/policy_plan.h"
 #include "simulator/machine/calibration_settings.h"
+#include "simulator/plan/target_check.h"
 
 namespace stowage::cli {
 namespace {
 
-struct Chosen {
-  simulator::Plan plan;
-  std::vector<std::string> notes;  // the policy's
-};
-
-Result<Chosen> plan_of_policy(const simulator::StepIndex& index, const std::string& policy) {
-  auto rules = planner::policy_rules(index, policy);
-  if (!rules) return rules.error();
-  Chosen chosen{{}, std::move(rules->notes)};
-  simulator::Plan& plan = chosen.plan;
-  plan.target.fingerprint = index.trace().fingerprint;
-  plan.saved = std::move(rules->saved);
-  plan.recompute = std::move(rules->recompute);
-  plan.parameters = std::move(rules->parameters);
-  plan.optimizer = std::move(rules->optimizer);
-  plan.gradients = std::move(rules->gradients);
-  plan.micro_batches = std::move(rules->micro_batches);
-  plan.budget.automatic = rules->automatic;
-  plan.placement = planner::usual_placement(index.trace());
-  return chosen;
-}
-
-Result<Chosen> plan_of(const ChosenPlan& choice, const simulator::StepIndex& index,
-                       const std::string& sha256) {
-  Chosen chosen;
+Result<planner::PolicyPlan> plan_of(const ChosenPlan& choice, const simulator::StepIndex& index,
+                                    const std::string& sha256) {
+  planner::PolicyPlan chosen;
   if (choice.plan_file) {
     Result<simulator::Plan> plan = load_plan(*choice.plan_file);
     if (!plan) return plan.error();
-    if (const Status fits = check_target(*plan, *choice.plan_file, index.trace()); !fits) {
+    if (const Status fits = simulator::check_target(*plan, *choice.plan_file, index.trace());
+        !fits) {
       return fits.error();
     }
     chosen.plan = std::move(plan).value();
@@ -50,7 +31,8 @@ Result<Chosen> plan_of(const ChosenPlan& choice, const simulator::StepIndex& ind
         resolve_plans_budget(index.trace(), sha256, *choice.plan_file, chosen.plan);
     if (!budget) return budget.error();
   } else {
-    Result<Chosen> made = plan_of_policy(index, choice.policy.value_or("resident"));
+    Result<planner::PolicyPlan> made =
+        planner::policy_plan(index, choice.policy.value_or("resident"));
     if (!made) return made.error();
     chosen = std::move(made).value();
   }
@@ -89,7 +71,7 @@ Status apply_settings(const ChosenPlan& choice, Trace& trace) {
 
 Result<ChosenReplay> replay_choice(const ChosenPlan& choice, const simulator::StepIndex& index,
                                    const std::string& sha256) {
-  Result<Chosen> chosen = plan_of(choice, index, sha256);
+  Result<planner::PolicyPlan> chosen = plan_of(choice, index, sha256);
   if (!chosen) return chosen.error();
   Result<report::Simulation> simulation =
       report::simulate(index, chosen->plan, choice.plan_file.value_or(""));

@@ -7,7 +7,7 @@
 #include <exception>
 #include <new>
 
-#include "cli/text_table.h"
+#include "report/answers/text_table.h"
 #include "traces/nearest.h"
 
 namespace stowage::cli {
@@ -190,7 +190,7 @@ void CommandLine::example(std::string command) {
 
 std::string CommandLine::help() const {
   std::string text = "usage: stowage " + verb_ + usage_ + " [options]\n\n" + summary_ + ".\n";
-  TextTable table;
+  report::TextTable table;
   table.column("");
   table.column("");
   for (const auto& entry : positionals_) table.row({entry.left, entry.help});

@@ -5,11 +5,16 @@
 #include <string>
 
 #include "cli/command_files.h"
-#include "cli/paint.h"
 #include "cli/terminal.h"
+#include "report/answers/paint.h"
+#include "report/answers/text_style.h"
+#include "report/text_escape.h"
 #include "traces/result.h"
 
 namespace stowage::cli {
+
+using report::Paint;
+using report::printable;
 
 struct Console {
   Console(std::ostream& to, std::ostream& errors) : out(to), err(errors) {}
@@ -27,11 +32,13 @@ struct Console {
   // One line on stderr; nothing with --quiet.
   void note(const std::string& text) const;
   // A progress bar may be drawn on err.
+  // Of a text on `out`, or painted for err.
+  [[nodiscard]] report::TextStyle style(const Paint& with) const {
+    return {with, terminal().width, terminal().unicode};
+  }
+  [[nodiscard]] report::TextStyle style() const { return style(paint); }
   [[nodiscard]] bool progress() const { return !quiet && terminal().err_is_terminal; }
 };
-
-// `text` with every control character replaced by '?'.
-[[nodiscard]] std::string printable(std::string text);
 
 // Writes a result to a file (atomically), or to `console.out` when `path` is "-". The only way in
 // which a verb writes a file. Errors: usage, it is a file that the verb has read.

@@ -1,45 +1,16 @@
 // What several *_json files of the command line write alike. Included by *_json.cpp only.
 #pragma once
 
-#include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
-
 #include "cli/baseline.h"
-#include "report/moment.h"
-#include "report/simulation.h"
-#include "simulator/replay/replay.h"
-#include "simulator/step/step.h"
-#include "traces/result.h"
+#include "report/answers/answer_pieces_json.h"
 
 namespace stowage::cli {
 
-using Json = nlohmann::ordered_json;
-
-// Two-space indent, a newline at the end; bytes that are no UTF-8 become U+FFFD.
-[[nodiscard]] std::string dump(const Json& json);
-
-// Empty becomes null.
-[[nodiscard]] Json text_or_null(const std::string& text);
-
-// -1 becomes null.
-[[nodiscard]] Json bytes_or_null(Bytes bytes);
-
-// {"event","time_ns","op","op_name","layer","phase"}
-[[nodiscard]] Json moment_json(const report::Moment& moment);
-
-// {"code","exit_code","message","where","hint"}
-[[nodiscard]] Json error_member(const Error& error);
-
-// What a replay comes to; `compute`: also how long compute is busy.
-[[nodiscard]] Json replay_json(const simulator::ReplayResult& result, bool compute);
-
-// What a step that replays to `result` computes again, into "recomputed" and "recomputed_layers".
-void add_recomputed(const simulator::Step& step, const simulator::ReplayResult& result, Json& json);
-
-// What it reserves in either memory, into "planned_memory" and "caching_allocator"; null where that
-// is not known.
-void add_reserved(const std::optional<report::Reserved>& reserved, Json& json);
+using report::bytes_or_null;
+using report::dump;
+using report::error_member;
+using report::Json;
+using report::text_or_null;
 
 // What a step costs, in bytes and ns; what is not known is null.
 [[nodiscard]] Json cost_json(const StepCost& cost);

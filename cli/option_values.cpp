@@ -1,19 +1,8 @@
 #include "cli/option_values.h"
 
 #include "cli/console.h"
-#include "traces/nearest.h"
 
 namespace stowage::cli {
-
-Error unknown_name(const std::string& option, const std::string& what, const std::string& given,
-                   const std::vector<std::string>& names) {
-  const std::string near = nearest(given, names);
-  std::string hint = near.empty() ? "" : "did you mean " + near + "?";
-  for (std::size_t i = 0; near.empty() && i < names.size(); ++i) {
-    hint += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
-  }
-  return usage_error(option + ": unknown " + what + " '" + given + "'", hint);
-}
 
 Result<simulator::PlacementMode> placement_named(const std::string& name) {
   using simulator::PlacementMode;

@@ -20,13 +20,6 @@ namespace stowage::cli {
                                                      const std::string& plan_file,
                                                      CommandFiles& files);
 
-// Refuses (bad_input) a plan whose fingerprint is another one, naming what differs: the model, the
-// batch, the sequence length, the dtype, autocast, the optimizer, the gradient scaler, or only the
-// saved tensors themselves. A plan without a fingerprint (written by hand) passes when nothing else
-// that it says contradicts the trace; its model may leave out options.
-[[nodiscard]] Status check_target(const simulator::Plan& plan, const std::string& plan_file,
-                                  const Trace& trace);
-
 // planner::resolve_budget() of the trace that is at hand, errors in `plan_file`. `sha256` is of its
 // file (LoadedTrace), empty when there is none.
 [[nodiscard]] Status resolve_plans_budget(const Trace& trace, const std::string& sha256,

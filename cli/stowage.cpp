@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <functional>
 
-#include "cli/text_table.h"
 #include "cli/torch_command.h"
 #include "cli/verbs.h"
+#include "report/answers/text_table.h"
 #include "traces/build_info.h"
 #include "traces/nearest.h"
 
@@ -42,7 +42,7 @@ const std::vector<Verb>& listed_verbs() {
 const std::vector<std::string> kNotYet = {"import"};
 
 std::string general_help() {
-  TextTable table;
+  report::TextTable table;
   table.column("");
   table.column("");
   table.column("");

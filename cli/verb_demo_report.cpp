@@ -2,14 +2,15 @@
 #include <algorithm>
 
 #include "cli/plan_file.h"
-#include "cli/terminal_plot.h"
-#include "cli/text_table.h"
 #include "cli/verbs.h"
 #include "cli/verify_json.h"
 #include "planner/budget.h"
+#include "report/answers/terminal_plot.h"
+#include "report/answers/text_table.h"
 #include "report/memory_curve.h"
 #include "report/simulation.h"
 #include "report/words.h"
+#include "simulator/plan/target_check.h"
 #include "traces/file_io.h"
 #include "traces/size_text.h"
 #include "traces/trace_file.h"
@@ -39,7 +40,7 @@ std::string time_difference(const std::optional<Nanoseconds>& predicted,
 
 std::string curves(const Trace& trace, const report::Simulation& with, const simulator::Plan& plan,
                    const Paint& paint) {
-  PlotOptions plot;
+  report::PlotOptions plot;
   plot.width = std::min(terminal().width, 100);
   plot.unicode = terminal().unicode;
   plot.scale = with.resident.peak_requested;
@@ -47,18 +48,19 @@ std::string curves(const Trace& trace, const report::Simulation& with, const sim
   plot.spans = report::phase_spans(trace, trace.events.time);
   std::string text =
       paint.bold("Memory of one step, as recorded") + "\n" +
-      draw({trace.events.time, report::requested_after(trace), trace.events.time.back()}, plot);
+      report::draw({trace.events.time, report::requested_after(trace), trace.events.time.back()},
+                   plot);
   plot.spans = report::phase_spans(trace, with.detail.time);
   text += "\n" + paint.bold("The same step under the plan") + "\n" +
-          draw(report::curve_of(with.detail, with.result.step_ns), plot);
+          report::draw(report::curve_of(with.detail, with.result.step_ns), plot);
   return text;
 }
 
 std::string table_text(const report::Simulation& with, const VerifyFacts& verify) {
-  TextTable table;
+  report::TextTable table;
   table.column("");
   for (const char* title : {"without plan", "predicted", "measured", "difference"}) {
-    table.column(title, Align::right);
+    table.column(title, report::Align::right);
   }
   const std::optional<Bytes> resident_peak =
       verify.reference_peak ? verify.reference_peak : std::optional(with.resident.peak_requested);
@@ -104,7 +106,8 @@ int verb_demo_report(const Args& args, std::ostream& out, std::ostream& err) {
     const Trace& trace = loaded->trace;
     Result<simulator::Plan> plan = load_plan(*plan_file);
     if (!plan) return plan.error();
-    if (const Status fits = check_target(*plan, *plan_file, trace); !fits) return fits.error();
+    if (const Status fits = simulator::check_target(*plan, *plan_file, trace); !fits)
+      return fits.error();
     const Result<std::string> text = read_file(*verify_file);
     if (!text) return text.error();
     const Result<VerifyFacts> verify = read_verify(*text, *verify_file);
@@ -121,7 +124,7 @@ int verb_demo_report(const Args& args, std::ostream& out, std::ostream& err) {
                 << curves(trace, *with, *plan, paint) << '\n'
                 << table_text(*with, *verify) << '\n';
     const Bytes before = verify->reference_peak.value_or(with->resident.peak_requested);
-    TextTable words;
+    report::TextTable words;
     words.column("");
     words.column("");
     if (verify->measured_peak) {

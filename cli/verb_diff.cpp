@@ -1,7 +1,7 @@
-#include "cli/diff_output_json.h"
-#include "cli/diff_text.h"
 #include "cli/option_values.h"
 #include "cli/verbs.h"
+#include "report/answers/diff_output_json.h"
+#include "report/answers/diff_text.h"
 #include "report/diff.h"
 #include "traces/file_io.h"
 
@@ -32,8 +32,8 @@ int verb_diff(const Args& args, std::ostream& out, std::ostream& err) {
     if (!b) return b.error();
     const Result<report::Diff> diff = report::diff_texts(*a, *before, *b, *after);
     if (!diff) return diff.error();
-    console.out << (console.json ? diff_json(*diff, *before, *after)
-                                 : diff_text(*diff, *before, *after, *rows, console.paint));
+    console.out << (console.json ? report::diff_json(*diff, *before, *after)
+                                 : report::diff_text(*diff, *before, *after, *rows, console.paint));
     return 0;
   });
 }

@@ -1,8 +1,8 @@
 #include "cli/doctor_json.h"
 #include "cli/machine.h"
-#include "cli/text_table.h"
 #include "cli/torch_command.h"
 #include "cli/verbs.h"
+#include "report/answers/text_table.h"
 #include "traces/build_info.h"
 #include "traces/size_text.h"
 
@@ -29,7 +29,7 @@ class Report {
 
  private:
   Paint paint_;
-  TextTable table_;
+  report::TextTable table_;
 };
 
 std::string machine_text(const Machine& machine, const Paint& paint) {

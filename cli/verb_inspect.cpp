@@ -1,8 +1,8 @@
-#include "cli/inspect_json.h"
-#include "cli/inspect_text.h"
 #include "cli/option_values.h"
 #include "cli/shown_trace.h"
 #include "cli/verbs.h"
+#include "report/answers/inspect_json.h"
+#include "report/answers/inspect_text.h"
 #include "report/inspect.h"
 
 namespace stowage::cli {
@@ -49,8 +49,8 @@ int verb_inspect(const Args& args, std::ostream& out, std::ostream& err) {
       return error;
     }
     console.out << (console.json
-                        ? inspect_json(trace, *report, *rows, by_name)
-                        : inspect_text(trace, *report, *rows, by_name, console.paint, terminal()));
+                        ? report::inspect_json(trace, *report, *rows, by_name)
+                        : report::inspect_text(trace, *report, *rows, by_name, console.style()));
     return 0;
   });
 }

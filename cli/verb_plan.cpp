@@ -3,17 +3,15 @@
 #include <ctime>
 
 #include "cli/option_values.h"
-#include "cli/plan_answer.h"
 #include "cli/progress_bar.h"
 #include "cli/reserved_text.h"
 #include "cli/shown_trace.h"
 #include "cli/verbs.h"
 #include "planner/budget.h"
 #include "planner/planner.h"
+#include "report/answers/plan_answer.h"
 #include "report/plans_trace.h"
 #include "simulator/plan/plan_json.h"
-#include "simulator/replay/replay.h"
-#include "simulator/step/plan_structure.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
@@ -86,46 +84,30 @@ Result<simulator::PeakKind> counter(const std::string& name) {
                        {PeakKind::requested, PeakKind::active, PeakKind::reserved});
 }
 
-// What --allow and --deny say.
-Result<planner::Allowed> allowed_by(const PlanOptions& options) {
-  planner::Allowed allowed;
-  const auto set = [&](const char* option, const std::string& list, bool to) -> Status {
-    for (std::size_t begin = 0; begin <= list.size();) {
-      const std::size_t comma = std::min(list.find(',', begin), list.size());
-      const std::string name = list.substr(begin, comma - begin);
-      begin = comma + 1;
-      if (name == "offload") {
-        allowed.offload = to;
-      } else if (name == "recompute") {
-        allowed.recompute = to;
-      } else if (name == "params") {
-        allowed.parameters = to;
-      } else if (name == "optimizer") {
-        allowed.optimizer = to;
-      } else if (name == "gradients") {
-        allowed.gradients = to;
-      } else if (name == "micro-batch") {
-        allowed.micro_batches = to;
-      } else {
-        return usage_error(
-            std::string(option) + ": '" + name + "' is nothing that auto decides",
-            "a list of offload, recompute, params, optimizer, gradients, micro-batch");
-      }
-    }
-    return Unit{};
-  };
-  if (options.allow && options.deny) return usage_error("--allow and --deny", "give one of them");
-  if (options.allow) allowed = {false, false, false, false, false, false};
-  Status status = Unit{};
-  if (options.allow) status = set("--allow", *options.allow, true);
-  if (options.deny) status = set("--deny", *options.deny, false);
-  if (!status) return status.error();
-  return allowed;
+Error in_option(const std::string& option, Error error) {
+  error.message = option + ": " + error.message;
+  return error;
 }
 
-Error in_option(const char* option, Error error) {
-  error.message = std::string(option) + ": " + error.message;
-  return error;
+std::vector<std::string> names_of(const std::string& list) {
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', begin), list.size());
+    names.push_back(list.substr(begin, comma - begin));
+    begin = comma + 1;
+  }
+  return names;
+}
+
+// What --allow and --deny say.
+Result<planner::Allowed> allowed_by(const PlanOptions& options) {
+  using planner::Allowed;
+  if (options.allow && options.deny) return usage_error("--allow and --deny", "give one of them");
+  const Result<Allowed> allowed = options.allow  ? Allowed::only(names_of(*options.allow))
+                                  : options.deny ? Allowed::all_but(names_of(*options.deny))
+                                                 : Allowed{};
+  if (!allowed) return in_option(options.allow ? "--allow" : "--deny", allowed.error());
+  return *allowed;
 }
 
 // 0: none.
@@ -182,16 +164,11 @@ Result<planner::PlanRequest> request_of(const PlanOptions& options,
     if (!bytes) return in_option("--fit", bytes.error());
     request.budget = *bytes;
   } else if (options.budget) {
-    const auto resident =
-        simulator::replay(index, simulator::resident_schedule(index, request.placement));
-    const Bytes peak = planner::peak_of(resident, *on);
-    if (peak < 0) {
-      return usage_error(std::string("--budget-on ") + simulator::name_of(*on) +
-                             ": the trace's device (" + index.trace().env.device +
-                             ") has no such counter",
-                         "requested or active");
+    const auto peak = planner::resident_peak(index, *on, request.placement);
+    if (!peak) {
+      return in_option(std::string("--budget-on ") + simulator::name_of(*on), peak.error());
     }
-    const auto bytes = parse_size(*options.budget, peak);
+    const auto bytes = parse_size(*options.budget, *peak);
     if (!bytes) return in_option("--budget", bytes.error());
     request.budget = *bytes;
     request.budget_text = *options.budget;
@@ -243,35 +220,30 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
                  progress.best_step_ns < 0 ? "none within the budget yet"
                                            : "best step " + format_time(progress.best_step_ns));
     };
-    Result<planner::PlanOutcome> outcome = planner::make_plan(index, *request);
-    if (!outcome) {
-      Error error = outcome.error();
+    Result<report::PlanAnswer> answered = report::answer_plan(index, *request);
+    if (!answered) {
+      Error error = answered.error();
       if (error.code == ErrorCode::bad_input && error.file.empty()) error.file = *options.trace;
       return error;
     }
-    PlanAnswer answer{std::move(*outcome), request->budget_on};
+    report::PlanAnswer& answer = *answered;
     // The plan is shown on the step that it makes of the recording.
-    const Result<simulator::Step> step = simulator::unroll(loaded->trace, answer.outcome.plan);
-    if (!step) return step.error();
-    const simulator::StepIndex shown(*step);
+    const simulator::StepIndex& shown = *answer.simulation->index;
     if (options.fit) answer.fit = *parse_size(*options.fit);
-    auto simulation = report::simulate(index, answer.outcome.plan, "");
-    if (!simulation) return simulation.error();
-    answer.simulation = std::move(*simulation);
     simulator::Plan& plan = answer.outcome.plan;
     plan.target.trace = loaded->sha256;
     plan.target.trace_file = report::trace_file_for(*options.trace, options.output.value_or(""));
 
     if (!answer.outcome.feasible()) {
       if (console.json) {
-        console.out << plan_answer_json(shown, answer);
+        console.out << report::plan_answer_json(shown, answer);
       } else if (!console.quiet) {
         (to_stdout ? console.err : console.out)
-            << plan_text(shown, answer, options.explain, console.paint);
+            << report::plan_text(shown, answer, options.explain, console.style());
       }
       Console error_only = console;
       error_only.json = false;  // the object above has the error
-      return report_error(error_only, why_infeasible(answer));
+      return report_error(error_only, report::why_infeasible(answer));
     }
     if (!to_stdout) {
       const Status written = write_output(console, *options.output, simulator::plan_to_json(plan));
@@ -279,14 +251,15 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
       answer.written_to = *options.output;
     }
     if (console.json) {
-      console.out << plan_answer_json(shown, answer);
+      console.out << report::plan_answer_json(shown, answer);
     } else if (to_stdout) {
       console.out << simulator::plan_to_json(plan);
       if (!console.quiet) {
-        console.err << plan_text(shown, answer, options.explain, console.paint_err);
+        console.err << report::plan_text(shown, answer, options.explain,
+                                         console.style(console.paint_err));
       }
     } else {
-      console.out << plan_text(shown, answer, options.explain, console.paint);
+      console.out << report::plan_text(shown, answer, options.explain, console.style());
     }
     return 0;
   });

@@ -1,7 +1,7 @@
-#include "cli/policies_json.h"
-#include "cli/text_table.h"
 #include "cli/verbs.h"
 #include "planner/policy.h"
+#include "report/answers/policies_json.h"
+#include "report/answers/text_table.h"
 
 namespace stowage::cli {
 
@@ -13,10 +13,10 @@ int verb_policies(const Args& args, std::ostream& out, std::ostream& err) {
   line.example("stowage simulate t.json.gz --policy torchtune:stash=5");
   return run_verb(line, args, out, err, [](Console& console) -> Result<int> {
     if (console.json) {
-      console.out << policies_json(planner::policies());
+      console.out << report::policies_json(planner::policies());
       return 0;
     }
-    TextTable table;
+    report::TextTable table;
     table.column("policy");
     table.column("option");
     table.column("default");

@@ -1,26 +1,21 @@
 #include <algorithm>
 
 #include "cli/chosen_plan.h"
-#include "cli/recompute_text.h"
 #include "cli/reserved_text.h"
 #include "cli/shown_trace.h"
-#include "cli/simulate_json.h"
-#include "cli/terminal_plot.h"
-#include "cli/text_table.h"
 #include "cli/verbs.h"
 #include "planner/budget.h"
-#include "report/memory_curve.h"
+#include "report/answers/recompute_text.h"
+#include "report/answers/simulate_json.h"
+#include "report/answers/simulation_text.h"
 #include "report/simulation.h"
 #include "report/words.h"
 #include "simulator/machine/calibration_settings.h"
-#include "simulator/step/plan_structure.h"
-#include "simulator/step/unroll.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
 namespace {
 
-constexpr std::size_t kStallRows = 5;
 constexpr std::size_t kNoteRows = 5;
 
 // What the simulator said when the plan was written, against what it says now.
@@ -48,10 +43,6 @@ std::string difference(const simulator::Predicted& then, const simulator::Replay
   return {};
 }
 
-std::string kept(bool yes, const Paint& paint) {
-  return yes ? paint.green("kept") : paint.red("not kept");
-}
-
 Error over_budget(const report::Simulation& simulation, const simulator::Plan& plan,
                   const std::string& plan_file) {
   Error error{ErrorCode::condition, "", plan_file, "", ""};
@@ -70,97 +61,6 @@ Error over_budget(const report::Simulation& simulation, const simulator::Plan& p
     error.hint = "make the plan again with stowage plan, or give it a larger host budget";
   }
   return error;
-}
-
-const char* words_of(report::Lateness why) {
-  switch (why) {
-    case report::Lateness::lane_busy:
-      return "the lane was busy";
-    case report::Lateness::started_late:
-      return "it started late";
-    case report::Lateness::no_room:
-      return "no room earlier";
-    case report::Lateness::too_large:
-      return "too large for its window";
-    case report::Lateness::in_line:
-      return "its copy is in line";
-    case report::Lateness::host_busy:
-      return "the host was busy";
-    case report::Lateness::host_slow:
-      return "the host takes as long";
-  }
-  return "";
-}
-
-std::string simulation_text(const Trace& trace, const report::Simulation& simulation,
-                            const simulator::Plan& plan, const std::string& title,
-                            const Paint& paint) {
-  const simulator::ReplayResult& with = simulation.result;
-  const simulator::ReplayResult& without = simulation.resident;
-  std::string in_parts = simulator::parts_text(simulator::parts_of(plan));
-  if (!in_parts.empty()) in_parts.insert(0, ", ");
-  std::string text = paint.bold(report::run_line(trace)) + "\n" + title + in_parts + "\n" +
-                     report::streaming_lines(trace, plan) + "\n";
-  PlotOptions plot;
-  plot.width = std::min(terminal().width, 120);
-  plot.unicode = terminal().unicode;
-  plot.budget = plan.budget.device;
-  plot.scale = without.peak_requested;
-  plot.spans = report::phase_spans(trace, simulation.detail.time);
-  text += draw(report::curve_of(simulation.detail, with.step_ns), plot) + "\n";
-
-  TextTable table;
-  table.column("");
-  table.column("resident", Align::right);
-  table.column("replayed", Align::right);
-  table.column("change", Align::right);
-  const auto bytes = [&table](const char* name, Bytes a, Bytes b) {
-    table.row({name, a < 0 ? "-" : format_bytes(a), b < 0 ? "-" : format_bytes(b),
-               report::relative(b, a)});
-  };
-  const auto time = [&table](const char* name, Nanoseconds a, Nanoseconds b) {
-    table.row({name, format_time(a), format_time(b), report::relative(b, a)});
-  };
-  bytes("peak requested", without.peak_requested, with.peak_requested);
-  bytes("peak active", without.peak_active, with.peak_active);
-  add_reserved(simulation, plan.placement, table);
-  bytes("host", without.host_bytes, with.host_bytes);
-  time("step time", without.step_ns, with.step_ns);
-  time("stall", without.stall_ns, with.stall_ns);
-  bytes("copied out", without.d2h_bytes, with.d2h_bytes);
-  bytes("copied back", without.h2d_bytes, with.h2d_bytes);
-  text += table.text(2);
-  text += "\nThe peak, " + report::exact_bytes(with.peak_requested) + " requested, is reached at " +
-          report::place(simulation.peak_at) + ".\n";
-  if (plan.budget.device) {
-    text += std::string("Budget: ") + report::exact_bytes(*plan.budget.device) + " " +
-            simulator::name_of(plan.budget.on) + ": " + kept(simulation.device_kept, paint) + ".\n";
-  }
-  if (plan.budget.host) {
-    text += "Host budget: " + report::exact_bytes(*plan.budget.host) + ": " +
-            kept(simulation.host_kept, paint) + ".\n";
-  }
-  if (!simulation.stalls.empty()) {
-    TextTable stalls;
-    stalls.column("stall", Align::right);
-    stalls.column("waits for");
-    stalls.column("bytes", Align::right);
-    stalls.column("in");
-    stalls.column("because");
-    for (std::size_t i = 0; i < std::min(kStallRows, simulation.stalls.size()); ++i) {
-      const report::StallRow& row = simulation.stalls[i];
-      stalls.row({format_time(row.duration),
-                  (row.is_update   ? "host's update of "
-                   : row.copy_back ? "reload of "
-                                   : "offload of ") +
-                      row.site,
-                  format_bytes(row.bytes), row.layer + ", " + row.phase, words_of(row.why)});
-    }
-    text += "\n" + paint.bold("Stalls") + ", longest first, " +
-            report::count_of(static_cast<std::int64_t>(simulation.stalls.size()), "stall") +
-            " in all\n" + stalls.text(2);
-  }
-  return text;
 }
 
 }  // namespace
@@ -222,20 +122,21 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
                    " more (--json lists them)");
     }
     if (timeline) {
-      const Status written = write_output(
-          console, *timeline, timeline_json(simulation->index->trace(), *simulation, *plan));
+      const Status written =
+          write_output(console, *timeline,
+                       report::timeline_json(simulation->index->trace(), *simulation, *plan));
       if (!written) return written.error();
     }
     if (console.json) {
-      console.out << simulate_json(*simulation, *plan,
-                                   plan_file ? "" : choice.policy.value_or("resident"));
+      console.out << report::simulate_json(*simulation, *plan,
+                                           plan_file ? "" : choice.policy.value_or("resident"));
     } else {
       std::ostream& text = timeline == "-" ? console.err : console.out;
-      text << simulation_text(simulation->index->trace(), *simulation, *plan, choice.title(),
-                              console.paint);
+      text << report::simulation_text(simulation->index->trace(), *simulation, *plan,
+                                      choice.title(), console.style());
       if (explain) {
-        text << recompute_by_layer_text(simulation->index->step(), simulation->result,
-                                        console.paint);
+        text << report::recompute_by_layer_text(simulation->index->step(), simulation->result,
+                                                console.paint);
       }
     }
     if (simulation->feasible) return 0;

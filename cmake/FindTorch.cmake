@@ -13,6 +13,7 @@
 #   Torch::torch       c10 and torch_cpu: all that a CPU program needs
 #   Torch::cuda        Torch::torch, c10_cuda, torch_cuda and the CUDA runtime (when present)
 #   Torch::cupti       CUPTI of the same distribution (when present)
+#   Torch::python      what Python's torch is made of (when present)
 # Variables: Torch_FOUND, Torch_VERSION, Torch_DIR_FOUND (the folder), Torch_LIBRARY_DIR,
 # Torch_CUDA_LIBRARY_DIR (when the CUDA runtime is present)
 
@@ -103,6 +104,9 @@ if(Torch_FOUND AND NOT TARGET Torch::torch)
     INTERFACE_LINK_LIBRARIES "Torch::torch_cpu;Torch::c10;Threads::Threads"
     INTERFACE_LINK_OPTIONS "${_torch_rpath_link}")
 
+  if(EXISTS "${Torch_LIBRARY_DIR}/libtorch_python.so")
+    _torch_import(python "${Torch_LIBRARY_DIR}/libtorch_python.so")
+  endif()
   file(GLOB _torch_cudart "${_torch_site}/nvidia/cu*/lib/libcudart.so.*")
   file(GLOB _torch_cupti "${_torch_site}/nvidia/cu*/lib/libcupti.so.*")
   if(EXISTS "${Torch_LIBRARY_DIR}/libtorch_cuda.so" AND _torch_cudart)

@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <utility>
@@ -18,6 +19,7 @@ namespace stowage {
 namespace {
 
 using executor::LayerEvent;
+using torch::autograd::Node;
 
 using Link = std::shared_ptr<const executor::DriverLink>;
 
@@ -25,8 +27,8 @@ void report(executor::StepDriver* driver, LayerEvent event, const std::string& p
   if (driver != nullptr) driver->layer_event(event, path);
 }
 
-// Tells the driver that was there in forward, as long as it is, when a gradient passes the first
-// of the identity nodes that share the boundary, in each backward.
+// Tells the driver that was there in forward, as long as it is, when a gradient comes to the first
+// of the nodes that share the boundary, in each backward.
 class Boundary {
  public:
   Boundary(Link link, LayerEvent event, const std::string& path)
@@ -59,7 +61,7 @@ class BoundaryHook final : public torch::autograd::FunctionPreHook {
   std::shared_ptr<Boundary> boundary_;
 };
 
-// A view of `tensor` whose own autograd node is the layer boundary. A view, not a copy: in-place
+// A view of an output whose own autograd node is the layer boundary. A view, not a copy: in-place
 // ops on either side stay visible to autograd. Invisible to op observers.
 at::Tensor identity(const at::Tensor& tensor) {
   const at::RecordFunctionGuard no_observer(/*is_enabled=*/false);
@@ -73,9 +75,20 @@ std::shared_ptr<Boundary> boundary_of(LayerEvent event, const std::string& path)
   return std::make_shared<Boundary>(std::move(link), event, path);
 }
 
-void hook(const at::Tensor& tensor, const std::shared_ptr<Boundary>& boundary) {
+// The node that runs when the gradient of `tensor` is complete. A layer that begins later ends
+// earlier in backward, and all of them end before the layer whose output this is begins: the hook
+// goes to the front.
+std::shared_ptr<Node> hook_end(const at::Tensor& tensor, std::shared_ptr<Boundary> boundary) {
+  if (boundary == nullptr) return nullptr;
+  std::shared_ptr<Node> node = torch::autograd::impl::gradient_edge(tensor).function;
+  auto& hooks = node->pre_hooks();
+  hooks.insert(hooks.begin(), std::make_unique<BoundaryHook>(std::move(boundary)));
+  return node;
+}
+
+void hook_begin(const at::Tensor& output, const std::shared_ptr<Boundary>& boundary) {
   if (boundary == nullptr) return;
-  if (const auto node = tensor.grad_fn()) {
+  if (const std::shared_ptr<Node> node = output.grad_fn()) {
     node->add_pre_hook(std::make_unique<BoundaryHook>(boundary));
   }
 }
@@ -88,13 +101,11 @@ bool needs_gradient(const at::Tensor& tensor) {
 
 std::vector<at::Tensor> layer(const std::string& path, const LayerFn& fn,
                               std::vector<at::Tensor> inputs) {
-  bool end_hooked = false;
-  for (at::Tensor& input : inputs) {
-    if (!needs_gradient(input)) continue;
-    input = identity(input);
-    if (!end_hooked) hook(input, boundary_of(LayerEvent::backward_end, path));
-    end_hooked = true;
-  }
+  const auto first = std::find_if(inputs.begin(), inputs.end(), needs_gradient);
+  // Held until fn has used the input: a leaf's node is its graph's.
+  const std::shared_ptr<Node> end =
+      first == inputs.end() ? nullptr
+                            : hook_end(*first, boundary_of(LayerEvent::backward_end, path));
   executor::StepDriver* const driver = executor::driver();
   std::vector<at::Tensor> outputs =
       driver != nullptr ? driver->run_layer(path, fn, std::move(inputs)) : fn(inputs);
@@ -103,7 +114,7 @@ std::vector<at::Tensor> layer(const std::string& path, const LayerFn& fn,
   for (at::Tensor& output : outputs) {
     if (!needs_gradient(output)) continue;
     output = identity(output);
-    hook(output, begin);
+    hook_begin(output, begin);
   }
   return outputs;
 }

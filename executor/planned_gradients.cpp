@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "executor/absent_storage.h"
+#include "executor/holders.h"
 #include "executor/planned_parameters.h"
 #include "executor/saved_view.h"
 #include "simulator/schedule/tenant_kind.h"
@@ -120,7 +121,9 @@ void PlannedGradients::adopt() {
     }
     const at::Tensor* const gradient = find(i, &parameter);
     if (gradient == nullptr) continue;
-    const bool is_held = gradient->use_count() > 1 || gradient->storage().use_count() > 1;
+    const bool is_held = holders(*gradient->unsafeGetTensorImpl(), gradient->use_count()) > 1 ||
+                         holders(*gradient->storage().unsafeGetStorageImpl(),
+                                 gradient->storage().use_count()) > 1;
     if (!is_held) streamed().bind(i, {parameter->name, *gradient});
   }
   StorageHolder::adopt();

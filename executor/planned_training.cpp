@@ -47,12 +47,16 @@ void PlannedTraining::report(const StepReport& report) {
 
 Result<StepReport> PlannedTraining::run(const std::function<void()>& step) {
   try {
-    planned_->begin_step();
+    begin();
     step();
   } catch (...) {
-    planned_->abort_step();
+    abort();
     throw;
   }
+  return end();
+}
+
+Result<StepReport> PlannedTraining::end() {
   Result<StepReport> ended = planned_->end_step();
   if (ended) report(*ended);
   return ended;

@@ -48,6 +48,11 @@ class PlannedTraining {
   // plan is cleaned up first, parameters are complete, and the next step may follow. Error: the
   // step ended before its schedule; its results are right.
   [[nodiscard]] Result<StepReport> run(const std::function<void()>& step);
+  // Its parts, for a loop that is no callable: begin(), the step, and end() or, behind an
+  // exception, abort().
+  void begin() { planned_->begin_step(); }
+  [[nodiscard]] Result<StepReport> end();
+  void abort() { planned_->abort_step(); }
 
   // What the simulator says of the plan on the trace's machine.
   [[nodiscard]] const simulator::ReplayResult& predicted() const { return predicted_; }

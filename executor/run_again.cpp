@@ -4,6 +4,21 @@
 
 namespace stowage::executor {
 
+namespace {
+
+void (*g_thrower)() = nullptr;
+
+}  // namespace
+
+void carry_run_ended(void (*thrower)()) {
+  g_thrower = thrower;
+}
+
+void RunAgain::end_run() {
+  if (g_thrower != nullptr) g_thrower();
+  throw RunEnded{};
+}
+
 RunAgain::RunAgain(const std::vector<std::int32_t>& unpacks) : slots_(unpacks.size()) {
   for (std::size_t k = 0; k < slots_.size(); ++k) slots_[k].left = unpacks[k];
 }

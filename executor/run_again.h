@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "executor/kept_tensor.h"
+#include "executor/run_ended.h"
 #include "executor/site_tracker.h"
 #include "executor/step_driver.h"
 #include "traces/trace.h"
@@ -60,7 +61,7 @@ class RunAgain {
   void run_again(SegmentHost& host);
   // Inside of the run: what saved tensor `number` is, and its row in the step.
   void keep(std::int32_t number, const at::Tensor& tensor, SavedId row);
-  // Behind keep(); may end the run, by an exception of its own.
+  // Behind keep(); may end the run by RunEnded.
   virtual void kept(std::int32_t /*number*/) const {}
   // Behind the run: saved tensor `number`. Let go of when it was asked for as often as planned.
   // Throws c10::Error when the run did not save it.
@@ -68,6 +69,7 @@ class RunAgain {
   [[nodiscard]] SavedId row(std::int32_t number) const;
 
  protected:
+  [[noreturn]] static void end_run();
   // `unpacks`, by saved tensor: how often backward asks for it.
   explicit RunAgain(const std::vector<std::int32_t>& unpacks);
   virtual void run(SegmentHost& host) = 0;

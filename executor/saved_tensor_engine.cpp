@@ -1,6 +1,7 @@
 #include "executor/saved_tensor_engine.h"
 
 #include <c10/util/Exception.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/input_buffer.h>
@@ -17,6 +18,7 @@ namespace stowage::executor {
 
 namespace {
 
+using torch::autograd::AnomalyMetadata;
 using torch::autograd::edge_list;
 using torch::autograd::Engine;
 using torch::autograd::GraphTask;
@@ -50,8 +52,13 @@ class TaskHolder {
   std::shared_ptr<GraphTask> task_;
 };
 
+// Where the process has Python's engine, work is that one's: its threads know the GIL, and the
+// user's own saved-tensor hooks and anomaly mode are its answers.
 class SavedTensorEngine final : public Engine {
  public:
+  // `other` was the process's default engine before; null where that is PyTorch's plain one.
+  explicit SavedTensorEngine(Engine* other) : other_(other) {}
+
   variable_list execute(const edge_list& roots, const variable_list& inputs, bool keep_graph,
                         bool create_graph, bool accumulate_grad,
                         const edge_list& outputs) override {
@@ -70,17 +77,32 @@ class SavedTensorEngine final : public Engine {
       const std::shared_ptr<GraphTask>& task, std::shared_ptr<Node> root,
       InputBuffer&& input) override {
     if (TaskHolder* const holder = TaskHolder::innermost()) holder->hold(task);
+    if (other_ != nullptr) {
+      return other_->execute_with_graph_task(task, std::move(root), std::move(input));
+    }
     return Engine::execute_with_graph_task(task, std::move(root), std::move(input));
   }
 
+  std::unique_ptr<AnomalyMetadata> make_anomaly_metadata() override {
+    return other_ != nullptr ? other_->make_anomaly_metadata() : Engine::make_anomaly_metadata();
+  }
+
   std::unique_ptr<SavedVariableHooks> get_default_saved_variable_hooks() override {
+    if (other_ != nullptr) {
+      if (auto hooks = other_->get_default_saved_variable_hooks()) return hooks;
+    }
     StepDriver* const current = driver();
     return current == nullptr ? nullptr : current->make_hooks();
   }
+
+ private:
+  Engine* other_;
 };
 
+Engine* g_other = nullptr;  // set once, before engine() is called
+
 Engine& engine() {
-  static SavedTensorEngine* const leaked = new SavedTensorEngine;
+  static SavedTensorEngine* const leaked = new SavedTensorEngine(g_other);
   return *leaked;
 }
 
@@ -93,16 +115,20 @@ bool is_ours(const Engine& other) {
 // Before main(): an engine that comes when another one has run a backward on a GPU has no threads
 // for that device.
 [[maybe_unused]] const bool g_installed = [] {
-  if (!is_ours(Engine::get_default_engine())) torch::autograd::set_default_engine_stub(&engine);
+  Engine& before = Engine::get_default_engine();
+  if (is_ours(before)) return true;
+  if (typeid(before) != typeid(Engine)) g_other = &before;
+  torch::autograd::set_default_engine_stub(&engine);
   return true;
 }();
 
 }  // namespace
 
 void install_saved_tensor_engine() {
-  TORCH_CHECK(is_ours(Engine::get_default_engine()),
-              "stowage: another autograd engine was installed in this process (Python's?); saved "
-              "tensors cannot be seen there");
+  TORCH_CHECK(
+      is_ours(Engine::get_default_engine()),
+      "stowage: another autograd engine was installed in this process behind Stowage's; saved "
+      "tensors cannot be seen there");
 }
 
 }  // namespace stowage::executor

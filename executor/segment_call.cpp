@@ -6,13 +6,6 @@
 #include <utility>
 
 namespace stowage::executor {
-namespace {
-
-// The run has saved all that backward needs; no std::exception, so that nobody takes it for an
-// error.
-struct Stopped {};
-
-}  // namespace
 
 std::vector<SegmentSpec> segment_specs(const Trace& trace,
                                        const std::vector<simulator::SegmentRows>& segments) {
@@ -74,7 +67,7 @@ void SegmentCall::run(SegmentHost& host) {
       tensors = layer.fn(tensors);
       host.layer_event(LayerEvent::forward_end, layer.path);
     }
-  } catch (const Stopped&) {
+  } catch (const RunEnded&) {
   }
   as_in_forward.drop_casts();
   for (const std::string_view path : host.open_layers()) {
@@ -87,7 +80,7 @@ void SegmentCall::run(SegmentHost& host) {
 }
 
 void SegmentCall::kept(std::int32_t number) const {
-  if (static_cast<std::size_t>(number) + 1 == count()) throw Stopped{};
+  if (static_cast<std::size_t>(number) + 1 == count()) end_run();
 }
 
 }  // namespace stowage::executor

@@ -12,6 +12,7 @@
 
 #include "executor/absent_storage.h"
 #include "executor/device/needed_wait.h"
+#include "executor/holders.h"
 #include "executor/kept_tensor.h"
 #include "executor/saved_view.h"
 
@@ -175,7 +176,7 @@ Status StreamedStorages::check() const {
                     "move it back to the device");
     }
     const std::size_t known = (is_own ? 0 : 1) + (at_real ? entry.members.size() : 0);
-    if (held.use_count() != known) {
+    if (holders(*held.unsafeGetStorageImpl(), held.use_count()) != known) {
       return refuse(entry, "somebody else holds its memory",
                     "drop views of it, and graphs of earlier steps, or let it stay");
     }

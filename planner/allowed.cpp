@@ -1,19 +1,49 @@
 #include "planner/allowed.h"
 
 namespace stowage::planner {
+namespace {
+
+struct Kind {
+  const char* name;
+  bool Allowed::*is_allowed;
+};
+constexpr Kind kKinds[] = {
+    {"offload", &Allowed::offload},     {"recompute", &Allowed::recompute},
+    {"params", &Allowed::parameters},   {"optimizer", &Allowed::optimizer},
+    {"gradients", &Allowed::gradients}, {"micro-batch", &Allowed::micro_batches},
+};
+
+Result<Allowed> with(Allowed allowed, const std::vector<std::string>& names, bool is_allowed) {
+  for (const std::string& name : names) {
+    bool Allowed::*found = nullptr;
+    for (const Kind& kind : kKinds) {
+      if (name == kind.name) found = kind.is_allowed;
+    }
+    if (found == nullptr) {
+      return Error{ErrorCode::usage, "'" + name + "' is nothing that auto decides", "", "",
+                   "a list of offload, recompute, params, optimizer, gradients, micro-batch"};
+    }
+    allowed.*found = is_allowed;
+  }
+  return allowed;
+}
+
+}  // namespace
+
+Result<Allowed> Allowed::only(const std::vector<std::string>& names) {
+  return with({false, false, false, false, false, false}, names, true);
+}
+
+Result<Allowed> Allowed::all_but(const std::vector<std::string>& names) {
+  return with({}, names, false);
+}
 
 std::string Allowed::text() const {
   if (*this == Allowed{}) return "";
   std::string text;
-  const auto add = [&text](bool is_allowed, const char* name) {
-    if (is_allowed) text += (text.empty() ? "" : " and ") + std::string(name);
-  };
-  add(offload, "offload");
-  add(recompute, "recompute");
-  add(parameters, "params");
-  add(optimizer, "optimizer");
-  add(gradients, "gradients");
-  add(micro_batches, "micro-batch");
+  for (const Kind& kind : kKinds) {
+    if (this->*kind.is_allowed) text += (text.empty() ? "" : " and ") + std::string(kind.name);
+  }
   return text.empty() ? "nothing" : text;
 }
 

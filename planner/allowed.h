@@ -2,6 +2,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include "traces/result.h"
 
 namespace stowage::planner {
 
@@ -13,6 +16,11 @@ struct Allowed {
   bool gradients = true;      // leave behind their accumulation
   bool micro_batches = true;  // the step runs in those that it was recorded in besides
   bool operator==(const Allowed&) const = default;
+
+  // Of nothing else than these names: offload, recompute, params, optimizer, gradients,
+  // micro-batch; of all but these. Errors (usage): another name.
+  [[nodiscard]] static Result<Allowed> only(const std::vector<std::string>& names);
+  [[nodiscard]] static Result<Allowed> all_but(const std::vector<std::string>& names);
 
   // "offload and recompute", as --allow spells them; "nothing"; empty when all of it is allowed.
   [[nodiscard]] std::string text() const;

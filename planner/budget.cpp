@@ -30,6 +30,16 @@ Bytes peak_of(const ReplayResult& result, PeakKind kind) {
   return result.peak_active;
 }
 
+Result<Bytes> resident_peak(const simulator::StepIndex& index, PeakKind kind,
+                            simulator::PlacementMode placement) {
+  const Bytes peak =
+      peak_of(simulator::replay(index, simulator::resident_schedule(index, placement)), kind);
+  if (peak >= 0) return peak;
+  return Error{ErrorCode::usage,
+               "the trace's device (" + index.trace().env.device + ") has no such counter", "", "",
+               "requested or active"};
+}
+
 simulator::PlacementMode usual_placement(const Trace& trace) {
   return trace.setup.size() > 0 ? simulator::PlacementMode::planned
                                 : simulator::PlacementMode::caching;

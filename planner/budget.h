@@ -15,6 +15,12 @@ namespace stowage::planner {
 // The counter that a budget is about.
 [[nodiscard]] Bytes peak_of(const simulator::ReplayResult& result, simulator::PeakKind kind);
 
+// What `kind` counts at the peak of the recording with nothing moved: what a percentage is of.
+// Errors (usage): the trace's device has no such counter. Cost: that of replay().
+[[nodiscard]] Result<Bytes> resident_peak(const simulator::StepIndex& index,
+                                          simulator::PeakKind kind,
+                                          simulator::PlacementMode placement);
+
 // The memory in which a plan is meant to run where nobody says another: where the trace's device
 // has an allocator that reserves more than is active, planned memory.
 [[nodiscard]] simulator::PlacementMode usual_placement(const Trace& trace);

@@ -242,7 +242,8 @@ class Planner {
   Status run_policy() {
     std::optional<PolicyBudget> within;
     if (request_.budget) within = {*request_.budget, request_.budget_on};
-    auto rules = policy_rules(index_, request_.policy, within);
+    Result<PolicyRules> rules = request_.rules ? Result<PolicyRules>(*request_.rules)
+                                               : policy_rules(index_, request_.policy, within);
     if (!rules) return rules.error();
     if (runs_again(*rules)) {
       any_structure_.emplace(index_, request_.budget_on, Allowed{});
@@ -256,7 +257,11 @@ class Planner {
     }
     out_.notes = rules->notes;
     if (auto status = finish(std::move(rules).value()); !status) {
-      return of_policy(request_.policy, status.error());
+      if (!request_.rules) return of_policy(request_.policy, status.error());
+      Error error = status.error();
+      error.message = "policy " + request_.policy + ": " + error.message;
+      error.pointer.clear();
+      return error;
     }
     if (std::string note = buys_nothing(); !note.empty()) {
       out_.notes.insert(out_.notes.begin(), std::move(note));

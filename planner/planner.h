@@ -37,8 +37,10 @@ struct PlanRequest {
   std::optional<Bytes> host_budget;  // on ReplayResult::host_bytes
   std::string host_budget_text;
   std::string policy = "auto";  // a spec: "torchtune:stash=5"
-  Allowed allowed{};            // what `auto` may decide; floor and bound are of that alone
-  std::int64_t seed = 1;        // recorded in the plan; the search draws nothing at random
+  // A policy of the caller's own: `policy` is how it is called, and no name of policies().
+  std::optional<PolicyRules> rules;
+  Allowed allowed{};      // what `auto` may decide; floor and bound are of that alone
+  std::int64_t seed = 1;  // recorded in the plan; the search draws nothing at random
   std::int64_t max_evaluations = 20'000;  // replays; the search ends by itself well before, usually
   std::stop_token stop;                   // a stopped search answers with the best plan so far
   std::function<void(const Progress&)> progress;  // called on the caller's thread, often

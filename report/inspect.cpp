@@ -191,16 +191,16 @@ std::vector<LayerRow> layer_rows(const Trace& trace, const std::vector<AliveRow>
   return sorted;
 }
 
+}  // namespace
+
 // Where the step did not fit and so was never timed by itself: what it takes to replay it. Its
 // events on a GPU are of launches, which waited for nothing.
-Nanoseconds step_time(const Trace& trace) {
+Nanoseconds measured_step(const Trace& trace) {
   if (trace.overhead.clean.step_ns > 0) return trace.overhead.clean.step_ns;
   if (trace.run.source != "recorded" || trace.gpu.size() == 0) return trace.events.time.back();
   const simulator::StepIndex index(trace);
   return simulator::replay(index, simulator::resident_schedule(index)).step_ns;
 }
-
-}  // namespace
 
 Result<InspectReport> inspect(const Trace& trace, GroupBy by, const std::string& at) {
   if (trace.events.size() == 0) {
@@ -219,7 +219,7 @@ Result<InspectReport> inspect(const Trace& trace, GroupBy by, const std::string&
     report.moment.active = trace.peaks.active[i];
     report.moment.reserved = trace.peaks.reserved[i];
   }
-  report.step = step_time(trace);
+  report.step = measured_step(trace);
   report.curve = {trace.events.time, requested, trace.events.time.back()};
   report.phases = phase_rows(trace, requested, trace.events.time.back());
   for (const OpId parent : trace.ops.parent) report.outermost_ops += parent.valid() ? 0 : 1;

@@ -75,6 +75,9 @@ struct InspectReport {
   MemoryCurve curve;  // requested bytes on device 0
 };
 
+// InspectReport::step. Precondition: the trace has events.
+[[nodiscard]] Nanoseconds measured_step(const Trace& trace);
+
 enum class GroupBy : std::uint8_t { layer, op, storage_class };
 
 // `at`: "peak", an op's number, or an op's name (its highest occurrence). Errors: usage, an unknown

@@ -98,4 +98,16 @@ std::string shortened(std::string_view text, std::size_t most) {
   return out.substr(0, keep) + "…";
 }
 
+// C1 controls are U+0080 to U+009F: C2 80 to C2 9F in UTF-8.
+std::string printable(std::string text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte < 0x20 || byte == 0x7F) text[i] = '?';
+    const bool c1 = byte == 0xC2 && i + 1 < text.size() &&
+                    (static_cast<unsigned char>(text[i + 1]) & 0xE0U) == 0x80U;
+    if (c1) text.replace(i, 2, "?");
+  }
+  return text;
+}
+
 }  // namespace stowage::report

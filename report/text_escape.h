@@ -17,6 +17,9 @@ namespace stowage::report {
 // A field of a CSV row (RFC 4180): in quotes when it holds a comma, a quote or a line break.
 [[nodiscard]] std::string csv_field(std::string_view text);
 
+// One line that moves no cursor, whatever `text` is: every control character replaced by '?'.
+[[nodiscard]] std::string printable(std::string text);
+
 // At most `most` characters (of UTF-8), the last one a "…" when some were cut off.
 [[nodiscard]] std::string shortened(std::string_view text, std::size_t most);
 

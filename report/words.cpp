@@ -9,7 +9,6 @@
 #include "simulator/plan/gradient_rules.h"
 #include "simulator/plan/optimizer_rules.h"
 #include "simulator/plan/parameter_shards.h"
-#include "simulator/step/device_updates.h"
 #include "simulator/step/unroll.h"
 #include "traces/size_text.h"
 
@@ -122,7 +121,8 @@ std::string parameters_line(const Trace& trace, const simulator::Plan& plan) {
   return text + ", prefetch " + (prefetch ? std::to_string(*prefetch) : "automatic") + ".\n";
 }
 
-std::string optimizer_line(const Trace& trace, const simulator::Plan& plan) {
+std::string optimizer_line(const simulator::Step& step, const simulator::Plan& plan) {
+  const Trace& trace = step.recording();
   const auto decisions = simulator::resolve_optimizer(trace, plan.optimizer);
   if (!decisions) return "";
   const std::vector<LayerId> layer_of = simulator::layers_of_optimizer_state(trace);
@@ -132,7 +132,7 @@ std::string optimizer_line(const Trace& trace, const simulator::Plan& plan) {
   }
   const std::vector<LayerId> updated_in = simulator::layers_of_updated_parameters(trace);
   std::set<LayerId> on_host;
-  for (const StorageId parameter : simulator::host_updates(trace, decisions->updated_on_host)) {
+  for (const StorageId parameter : step.host_updates()) {
     on_host.insert(updated_in[parameter.index()]);
   }
   std::string text;
@@ -164,8 +164,9 @@ std::string gradients_line(const Trace& trace, const simulator::Plan& plan) {
 
 }  // namespace
 
-std::string streaming_lines(const Trace& trace, const simulator::Plan& plan) {
-  return parameters_line(trace, plan) + gradients_line(trace, plan) + optimizer_line(trace, plan);
+std::string streaming_lines(const simulator::Step& step, const simulator::Plan& plan) {
+  const Trace& trace = step.recording();
+  return parameters_line(trace, plan) + gradients_line(trace, plan) + optimizer_line(step, plan);
 }
 
 }  // namespace stowage::report

@@ -5,6 +5,7 @@
 
 #include "report/moment.h"
 #include "simulator/plan/plan.h"
+#include "simulator/step/step.h"
 #include "traces/trace.h"
 
 namespace stowage::report {
@@ -28,7 +29,8 @@ namespace stowage::report {
 // "Parameters of 12 layers in 3 shards stream, on the device only around their uses,
 // prefetch 1.\n"; without the shards when the prefetch is automatic, to which they mean nothing.
 // Layers: those that have parameters of their own. And "Optimizer state of 12 layers streams, on
-// the device only for its update.\n". Empty for a plan that streams neither.
-[[nodiscard]] std::string streaming_lines(const Trace& trace, const simulator::Plan& plan);
+// the device only for its update.\n", gradients and updates on the host likewise. Empty for a plan
+// that does none of it. `step` is the plan's.
+[[nodiscard]] std::string streaming_lines(const simulator::Step& step, const simulator::Plan& plan);
 
 }  // namespace stowage::report

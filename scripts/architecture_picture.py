@@ -19,7 +19,7 @@ sys.dont_write_bytecode = True
 import check_sources  # noqa: E402
 
 OUT = ROOT / "docs/pictures/architecture.svg"
-NOT_DRAWN = ("examples", "bench", "tests", "include")
+NOT_DRAWN = ("examples", "bench", "python", "tests", "include")
 WIDTH, BOX, HEIGHT, PITCH, TOP = 1000, 152, 44, 88, 20
 # Unit -> centre of its box, and what is in it. A unit that is not named here stands at the first
 # free place of its layer.

@@ -18,7 +18,7 @@ if ! "$tool" --version | grep -q "version $version\."; then
 fi
 
 folders=()
-for folder in traces simulator planner report profiler executor cli gui include tests bench examples; do
+for folder in traces simulator planner report profiler executor cli gui include python tests bench examples; do
   if [[ -d $folder ]]; then
     folders+=("$folder")
   fi

@@ -2,10 +2,11 @@
 # Installs what is missing to build and test Stowage, and nothing else. The second run finds everything in
 # place, takes no time and needs no network.
 #
-#   scripts/setup.sh [core|gui|torch|exports]
-#                                    gui: Qt for the desktop program, too; torch, the default, puts LibTorch into
-#                                    .venv; exports, which tests/scripts needs and scripts/test.sh asks for,
-#                                    torchvision and transformers beside it
+#   scripts/setup.sh [core|gui|python|torch|exports]
+#                                    gui: Qt for the desktop program, too; python: what the Python package is built
+#                                    and tested with, into .venv; torch, the default, puts LibTorch there, too;
+#                                    exports, which tests/scripts needs and scripts/test.sh asks for, torchvision and
+#                                    transformers beside it
 #   source scripts/setup.sh          gives the functions below to another script
 #
 # System packages come from apt, as root or through sudo; without either, what is missing is named and the
@@ -19,6 +20,10 @@ STOWAGE_TORCHVISION_VERSION=0.26.0  # the one made for that torch
 STOWAGE_TRANSFORMERS_VERSION=5.23.0
 STOWAGE_CMAKE_VERSION=3.25
 STOWAGE_HIGHS_VERSION=1.15.1
+STOWAGE_NANOBIND_VERSION=3.1.0
+STOWAGE_SCIKIT_BUILD_VERSION=1.1.2  # scikit-build-core
+STOWAGE_PYTEST_VERSION=9.2.0
+STOWAGE_PANDAS_VERSION=3.1.1
 STOWAGE_SCHEMAS_VERSION=0.39.0  # of check-jsonschema, which brings GitHub's and GitLab's schemas
 
 stowage_say() {
@@ -59,6 +64,14 @@ desktop-file-utils desktop-file-validate
 NEEDS
 }
 
+# The headers of the Python in .venv, or of the one that will be.
+stowage_python_headers() {
+  local python=$STOWAGE_VENV/bin/python
+  [[ -x $python ]] || python=python3
+  "$python" -c 'import os.path as p, sys, sysconfig as s
+sys.exit(not p.exists(p.join(s.get_path("include"), "Python.h")))' 2>/dev/null
+}
+
 stowage_missing_packages() {  # stowage_missing_packages [gui]
   local package proof
   while read -r package proof; do
@@ -72,6 +85,9 @@ stowage_missing_packages() {  # stowage_missing_packages [gui]
       *) command -v "$proof" >/dev/null || echo "$package" ;;
     esac
   done < <(stowage_needs "$@")
+  case ${1:-torch} in
+    python | torch | exports) stowage_python_headers || echo python3-dev ;;
+  esac
   if [[ ! -x $STOWAGE_VENV/bin/python ]] && ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
     echo python3-venv
   fi
@@ -171,6 +187,20 @@ sys.exit(m.version('highspy') != '$STOWAGE_HIGHS_VERSION')" 2>/dev/null && retur
     stowage_missing_environment "pip could not install highspy==$STOWAGE_HIGHS_VERSION"
 }
 
+# What python/ is built with, and its tests run with.
+stowage_python() {
+  "$STOWAGE_VENV/bin/python" -c "import importlib.metadata as m, sys
+sys.exit([m.version(name) for name in ('nanobind', 'scikit-build-core', 'pytest', 'pandas')] != [
+    '$STOWAGE_NANOBIND_VERSION', '$STOWAGE_SCIKIT_BUILD_VERSION', '$STOWAGE_PYTEST_VERSION',
+    '$STOWAGE_PANDAS_VERSION'])" 2>/dev/null && return
+  stowage_say "pip install nanobind, scikit-build-core, pytest and pandas into .venv"
+  stowage_venv || return
+  "$STOWAGE_VENV/bin/python" -m pip install --disable-pip-version-check -q --retries 5 \
+    "nanobind==$STOWAGE_NANOBIND_VERSION" "scikit-build-core==$STOWAGE_SCIKIT_BUILD_VERSION" \
+    "pytest==$STOWAGE_PYTEST_VERSION" "pandas==$STOWAGE_PANDAS_VERSION" >&2 ||
+    stowage_missing_environment "pip could not install nanobind, scikit-build-core, pytest and pandas"
+}
+
 # Models to export to TorchScript. torchvision without what it depends on: its torch is the one that is there.
 stowage_exports() {
   local python="$STOWAGE_VENV/bin/python"
@@ -186,7 +216,7 @@ stowage_exports() {
     stowage_missing_environment "pip could not install torchvision and transformers"
 }
 
-# stowage_setup core|gui|torch|exports
+# stowage_setup core|gui|python|torch|exports
 stowage_setup() {
   local missing
   mapfile -t missing < <(stowage_missing_packages "$@")
@@ -199,6 +229,9 @@ stowage_setup() {
     stowage_schemas || return
     stowage_highs || return
   fi
+  case ${1:-torch} in
+    python | torch | exports) stowage_python || return ;;
+  esac
   if [[ ${1:-torch} == exports ]]; then
     stowage_exports || return
   fi
@@ -216,7 +249,7 @@ stowage_jobs() {
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   set -euo pipefail
   case ${1:-torch} in
-    core | gui | torch | exports) stowage_setup "${1:-torch}" ;;
+    core | gui | python | torch | exports) stowage_setup "${1:-torch}" ;;
     *)
       sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
       [[ $1 == --help ]] || exit 2

@@ -13,6 +13,7 @@
 #include "cli/torch/model_error.h"
 #include "cli/torch/recorded_step.h"
 #include "planner/budget.h"
+#include "simulator/plan/target_check.h"
 #include "simulator/step/plan_structure.h"
 #include "traces/file_io.h"
 #include "traces/json_bounds.h"
@@ -176,7 +177,7 @@ class Job {
     if (original_file_.empty()) return Unit{};
     Result<LoadedTrace> loaded = load_trace(original_file_);
     if (!loaded) return loaded.error();
-    const Status fits = check_target(*plan_, *options_.plan, loaded->trace);
+    const Status fits = simulator::check_target(*plan_, *options_.plan, loaded->trace);
     if (!fits && fits.error().pointer != "/for/fingerprint") return fits.error();
     original_ = std::move(loaded->trace);
     if (!fits) return Unit{};

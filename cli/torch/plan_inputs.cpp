@@ -6,6 +6,7 @@
 #include "cli/torch/recorded_step.h"
 #include "planner/applied_file.h"
 #include "planner/budget.h"
+#include "simulator/plan/target_check.h"
 #include "simulator/replay/replay.h"
 #include "simulator/step/plan_structure.h"
 #include "simulator/step/step_index.h"
@@ -125,7 +126,7 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
   if (!found) return found.error();
   inputs.trace_file = found->file;
   inputs.trace = std::make_shared<const Trace>(std::move(found->trace));
-  if (Status status = check_target(inputs.plan, plan_file, *inputs.trace); !status) {
+  if (Status status = simulator::check_target(inputs.plan, plan_file, *inputs.trace); !status) {
     Error error = std::move(status).error();
     if (inputs.trace_file.empty()) {
       error.message += "; its own trace is gone and the step was recorded again";

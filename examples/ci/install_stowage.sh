@@ -18,6 +18,6 @@ cd "$STOWAGE_HOME/source"
 source scripts/setup.sh
 stowage_setup torch
 cmake --preset release -DSTOWAGE_WERROR=OFF \
-  -DSTOWAGE_BUILD_TESTS=OFF -DSTOWAGE_BUILD_BENCH=OFF -DSTOWAGE_BUILD_EXAMPLES=OFF
+  -DSTOWAGE_BUILD_TESTS=OFF -DSTOWAGE_BUILD_BENCH=OFF -DSTOWAGE_BUILD_EXAMPLES=OFF -DSTOWAGE_BUILD_PYTHON=OFF
 cmake --build --preset release --parallel "$(stowage_jobs)"
 cmake --install build/release --prefix "$STOWAGE_HOME/prefix"

@@ -5,6 +5,12 @@
 
 #include "planner/budget.h"
 #include "planner/planner.h"
+#include "planner/policy_plan.h"
+#include "simulator/plan/decisions.h"
 #include "simulator/plan/plan.h"
 #include "simulator/plan/plan_json.h"
+#include "simulator/plan/target_check.h"
+#include "simulator/step/op_chains.h"
 #include "simulator/step/step_index.h"
+#include "traces/named_value.h"
+#include "traces/size_text.h"

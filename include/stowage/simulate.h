@@ -3,5 +3,6 @@
 #pragma once
 
 #include "report/simulation.h"
+#include "simulator/machine/calibration_settings.h"
 #include "simulator/replay/replay.h"
 #include "simulator/step/step_index.h"

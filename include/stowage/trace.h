@@ -2,6 +2,7 @@
 // (docs/trace-format.md).
 #pragma once
 
+#include "traces/sha256.h"
 #include "traces/trace.h"
 #include "traces/trace_file.h"
 #include "traces/trace_json.h"

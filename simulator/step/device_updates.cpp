@@ -74,6 +74,9 @@ class Reasons {
   }
 
   [[nodiscard]] std::string reason(const Update& update) {
+    if (trace_.run.optimizer.starts_with(kPythonOptimizer)) {
+      return "stays: its optimizer's arithmetic is Python's";
+    }
     if (!update.end.valid()) return "stays: the recording does not say when its update ends";
     if (phase_at(update.begin) != PhaseKind::optimizer) {
       return "stays: its update is in backward already";

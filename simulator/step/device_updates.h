@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "simulator/step/step_template.h"
@@ -14,6 +15,9 @@ namespace stowage::simulator {
 
 class StepIndex;
 
+// What Run::optimizer of a loop in Python begins with: nothing but that loop can do its arithmetic.
+inline constexpr std::string_view kPythonOptimizer = "python:";
+
 class DeviceUpdates {
  public:
   // Precondition: the index knows its anchors. Cost: O(trace). Refers to nothing.
@@ -21,7 +25,8 @@ class DeviceUpdates {
 
   // Parameters that the step updates, in order of rows.
   [[nodiscard]] std::vector<StorageId> parameters() const;
-  // Empty where the host can do the update of that parameter, else "stays: ..": the parameter, its
+  // Empty where the host can do the update of that parameter, else "stays: ..": the optimizer is
+  // Python's (kPythonOptimizer); the parameter, its
   // gradient or a piece of its state cannot leave (ModelStateUses); it has no update, several, or
   // one outside of the optimizer's phase; the update uses, makes or frees what is not its own, or
   // has packs in it; the step uses the parameter or its gradient behind it, its state elsewhere,

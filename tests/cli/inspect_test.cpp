@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "cli/inspect_text.h"
 #include "cli/verbs.h"
+#include "report/answers/inspect_text.h"
 #include "report/inspect.h"
 #include "tests/cli/golden.h"
 #include "tests/support/small_trace.h"
@@ -19,13 +19,11 @@ TEST(Inspect, TextIsAsItWas) {
   const Trace trace = small_trace(3);
   const auto report = report::inspect(trace, report::GroupBy::layer, "peak");
   ASSERT_TRUE(report.ok());
-  cli::Terminal screen;
-  expect_golden("inspect_ascii.txt",
-                cli::inspect_text(trace, *report, 10, "layer", cli::Paint(), screen));
-  screen.unicode = true;
-  screen.width = 100;
-  expect_golden("inspect_unicode.txt",
-                cli::inspect_text(trace, *report, 2, "layer", cli::Paint(), screen));
+  report::TextStyle style;
+  expect_golden("inspect_ascii.txt", report::inspect_text(trace, *report, 10, "layer", style));
+  style.unicode = true;
+  style.width = 100;
+  expect_golden("inspect_unicode.txt", report::inspect_text(trace, *report, 2, "layer", style));
 }
 
 TEST(Inspect, TheVerbReadsAFileAndPrintsJson) {

@@ -177,6 +177,27 @@ TEST(CalibrationSettings, LatencyMovesTheTimesOfTheCurve) {
               static_cast<double>(before + 50'000), 2.0);
 }
 
+// What a plan does to the optimizer is said by simulate and by plan in the same words, though the
+// step under it has these updates no more.
+TEST(SimulateUpdates, OnTheHostAreSaid) {
+  const TemporaryFolder folder;
+  const std::string trace =
+      STOWAGE_SOURCE_DIR "/traces/samples/gpt2-l2-adamw-bf16-h100.trace.json.gz";
+  const std::string host = folder.write(
+      "p.json",
+      R"({"schema": "stowage-plan/1", "optimizer": [{"layer": "layers.*", "state": "host", "step": "host"}]})");
+  for (const auto& [verb, options] :
+       {std::pair{&cli::verb_simulate, std::vector<std::string>{trace, "--plan", host}},
+        std::pair{&cli::verb_plan,
+                  std::vector<std::string>{trace, "--policy", "zero_offload", "--explain", "-o",
+                                           folder.file("q.json")}}}) {
+    std::ostringstream out;
+    std::ostringstream err;
+    ASSERT_EQ(verb(options, out, err), 0) << err.str();
+    EXPECT_THAT(out.str(), HasSubstr(" are updated on the host, as their gradients arrive."));
+  }
+}
+
 TEST(CalibrationSettings, FactorsAndALinkThatWasNeverMeasured) {
   Calibration calibration;
   ASSERT_TRUE(simulator::apply_setting(calibration, "link.duplex=0.75").ok());

@@ -206,6 +206,15 @@ TEST(HostUpdate, StaysWhereTheStepUsesTheParameterBehindIt) {
   EXPECT_EQ(host_updates(applied.index.trace(), applied.schedule).size(), 1u);
 }
 
+// Python's optimizer knows its arithmetic, the host's thread does not.
+TEST(HostUpdate, OfALoopInPythonStays) {
+  Trace trace = two_parameters();
+  trace.run.optimizer = "python:adamw";
+  EXPECT_TRUE(unrolled(trace, on_host()).host_updates().empty());
+  trace.run.optimizer = "adamw";
+  EXPECT_EQ(unrolled(trace, on_host()).host_updates().size(), 2U);
+}
+
 TEST(HostUpdate, IsNotDoneOnAStepThatHasTheUpdate) {
   const Trace trace = two_parameters();
   const StepIndex recorded(trace);

@@ -38,6 +38,7 @@ ARROWS = {
     "include/stowage": {"traces", "simulator", "planner", "report", "executor", "executor/device",
                         "profiler/torch"},
     "examples": set(),
+    "python": set(),
     "tests/package": set(),
     "bench": {"traces", "simulator", "planner", "profiler/assembly", "tests"},
     "bench/gui": {"traces", "simulator", "planner", "gui/model", "gui/widgets", "gui/app", "tests"},
@@ -54,6 +55,7 @@ WORLDS = {
     "profiler/cupti": {"CUDA"},
     "cli/torch": {"LibTorch", "CUDA"},
     "examples": {"LibTorch", "CUDA"},
+    "python": {"LibTorch", "CUDA"},
     "gui/model": {"Qt"},
     "gui/widgets": {"Qt"},
     "gui/app": {"Qt"},
@@ -62,7 +64,7 @@ WORLDS = {
     "tests/package": {"LibTorch", "CUDA"},
 }
 # Users' programs: the public API is for them, and they include nothing else of ours.
-USERS = ("examples", "tests/package")
+USERS = ("examples", "python", "tests/package")
 WORLD_PATTERNS = {
     "LibTorch": re.compile(r"^(torch|ATen|c10|caffe2)/"),
     "CUDA": re.compile(r"^(cuda|cupti|cublas|cudnn|nv)[a-zA-Z0-9_]*(/|\.h)|^c10/cuda/|^ATen/cuda/"),

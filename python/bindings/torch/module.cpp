@@ -1,0 +1,44 @@
+// stowage._torch: a running step. Needs torch, imported first. What users see of it are the classes
+// of python/src/stowage/.
+#include <nanobind/nanobind.h>
+
+#include <c10/util/Exception.h>
+#include <stowage/engine.h>
+#include <torch/csrc/Exceptions.h>
+
+#include <exception>
+
+#include "python/bindings/errors.h"
+#include "python/bindings/torch/device_memory.h"
+#include "python/bindings/torch/layer_call.h"
+#include "python/bindings/torch/training.h"
+
+namespace nb = nanobind;
+
+namespace {
+
+// LibTorch's exceptions as torch raises them.
+void translate(const std::exception_ptr& pointer, void*) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (::python_error& error) {
+    error.restore();
+  } catch (const c10::OutOfMemoryError& error) {
+    const nb::object type = nb::module_::import_("torch").attr("OutOfMemoryError");
+    PyErr_SetString(type.ptr(), error.what_without_backtrace());
+  } catch (const c10::Error& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what_without_backtrace());
+  }
+}
+
+}  // namespace
+
+NB_MODULE(_torch, module) {
+  nb::set_leak_warnings(false);  // at exit of what a notebook or a traceback still holds
+  stowage::executor::install_saved_tensor_engine();
+  stowage::python::define_errors(module);
+  nb::register_exception_translator(&translate);
+  stowage::python::define_device(module);
+  stowage::python::define_layer(module);
+  stowage::python::define_training(module);
+}

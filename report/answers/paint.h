@@ -1,0 +1,28 @@
+// Colours for words in the output, or none: one object a stream.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace stowage::report {
+
+class Paint {
+ public:
+  explicit Paint(bool on = false) : on_(on) {}
+  [[nodiscard]] bool on() const { return on_; }
+  [[nodiscard]] std::string bold(std::string_view text) const { return wrap("1", text); }
+  [[nodiscard]] std::string red(std::string_view text) const { return wrap("1;31", text); }
+  [[nodiscard]] std::string green(std::string_view text) const { return wrap("32", text); }
+  [[nodiscard]] std::string yellow(std::string_view text) const { return wrap("33", text); }
+
+ private:
+  [[nodiscard]] std::string wrap(std::string_view code, std::string_view text) const {
+    if (!on_) return std::string(text);
+    std::string painted = "\x1b[";
+    painted.append(code).append("m").append(text).append("\x1b[0m");
+    return painted;
+  }
+  bool on_;
+};
+
+}  // namespace stowage::report

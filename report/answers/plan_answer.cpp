@@ -1,0 +1,359 @@
+#include "report/answers/plan_answer.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "planner/budget.h"
+#include "report/answers/recompute_text.h"
+#include "report/answers/reserved_rows.h"
+#include "report/answers/terminal_plot.h"
+#include "report/answers/text_table.h"
+#include "report/memory_curve.h"
+#include "report/simulation.h"
+#include "report/words.h"
+#include "simulator/plan/decisions.h"
+#include "simulator/step/recomputed_step.h"
+#include "traces/build_info.h"
+#include "traces/size_text.h"
+
+namespace stowage::report {
+namespace {
+
+using planner::PlanKind;
+using planner::PlanOutcome;
+
+constexpr std::size_t kFloorRows = 8;
+
+std::string counter_of(const PlanAnswer& answer) {
+  return std::string("peak ") + simulator::name_of(answer.budget_on);
+}
+
+std::string floor_place(const planner::MemoryFloor& floor) {
+  std::string text = floor.op_name.empty() ? "no op" : floor.op_name;
+  return text + " in layer " + (floor.layer.empty() ? "step" : floor.layer);
+}
+
+std::string gap_text(std::int64_t ppm) {
+  return percent(ppm, kPpm);
+}
+
+bool is_over_host_budget(const PlanOutcome& outcome) {
+  return outcome.plan.budget.host && outcome.predicted.host_bytes > *outcome.plan.budget.host;
+}
+
+// Where the host's is the only one that is broken. A device budget is kept with an allowance.
+bool is_over_host_budget_alone(const PlanAnswer& answer) {
+  const PlanOutcome& outcome = answer.outcome;
+  const auto& device = outcome.plan.budget.device;
+  return is_over_host_budget(outcome) &&
+         (!device || planner::peak_of(outcome.predicted, answer.budget_on) <= *device);
+}
+
+std::string on_the_host(const PlanOutcome& outcome) {
+  return exact_bytes(outcome.predicted.host_bytes) + " on the host; the host budget is " +
+         exact_bytes(*outcome.plan.budget.host);
+}
+
+// What a peak cannot be lowered with.
+std::string means_of(const PlanOutcome& outcome) {
+  const std::string text = outcome.allowed.text();
+  return text.empty() ? "offload" : "what is allowed (" + text + ")";
+}
+
+std::string verdict(const PlanAnswer& answer, const Paint& paint) {
+  const PlanOutcome& outcome = answer.outcome;
+  switch (outcome.kind) {
+    case PlanKind::fits_already:
+      return paint.green("It fits already") +
+             ": the step stays within the budget as it is, so the "
+             "plan moves nothing.\n";
+    case PlanKind::planned:
+      return outcome.plan.budget.device ? paint.green("Within the budget") + ".\n"
+                                        : "Without a budget: the policy's plan as it is.\n";
+    case PlanKind::infeasible:
+      return paint.red("Infeasible") + ": no " + outcome.allowed.limits("plan") +
+             " keeps this budget.\n";
+    case PlanKind::offload_cannot_help: {
+      std::string means = means_of(outcome);
+      means.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(means.front())));
+      return paint.red(means + " cannot lower this peak") + ": nothing that " +
+             (outcome.allowed.text().empty() ? "could" : "is allowed to") +
+             " leave is alive there, and it is above the budget.\n";
+    }
+    case PlanKind::policy_over_budget:
+      return paint.red(is_over_host_budget_alone(answer) ? "Over the host budget"
+                                                         : "Over the budget") +
+             ": this policy's plan does not keep it.\n";
+    case PlanKind::not_found:
+      return paint.red("Not found") + ": the search found no " + outcome.allowed.limits("plan") +
+             " within the budget, and no proof that there is none.\n";
+  }
+  return {};
+}
+
+std::string figures(const PlanAnswer& answer) {
+  const PlanOutcome& outcome = answer.outcome;
+  const auto& before = outcome.resident;
+  const auto& after = outcome.predicted;
+  TextTable table;
+  table.column("");
+  table.column("resident", Align::right);
+  table.column(outcome.feasible() ? "predicted" : "best known", Align::right);
+  table.column("change", Align::right);
+  const auto bytes = [&table](const char* name, Bytes a, Bytes b) {
+    table.row({name, a < 0 ? "-" : format_bytes(a), b < 0 ? "-" : format_bytes(b), relative(b, a)});
+  };
+  bytes("peak requested", before.peak_requested, after.peak_requested);
+  bytes("peak active", before.peak_active, after.peak_active);
+  if (answer.simulation) add_reserved(*answer.simulation, outcome.plan.placement, table);
+  bytes("host", before.host_bytes, after.host_bytes);
+  table.row({"step time", format_time(before.step_ns), format_time(after.step_ns),
+             relative(after.step_ns, before.step_ns)});
+  table.row({"stall", format_time(before.stall_ns), format_time(after.stall_ns), ""});
+  if (outcome.feasible()) {
+    table.row({"lower bound", "", format_time(outcome.lower_bound_step),
+               relative(outcome.lower_bound_step, before.step_ns)});
+    table.row({"gap to it", "", gap_text(outcome.gap_ppm), ""});
+  }
+  return table.text(2);
+}
+
+std::string reached_text(const PlanOutcome& outcome, simulator::PeakKind on) {
+  if (outcome.kept_from == 0) return "";
+  if (outcome.floor.reached && on != simulator::PeakKind::reserved) return ", and one reaches it";
+  return "; the tightest plan known keeps a budget of " + exact_bytes(outcome.kept_from) +
+         (on == simulator::PeakKind::reserved ? " reserved" : "");
+}
+
+// Reserved bytes cannot be fewer than active ones, which is what the floor counts for both.
+std::string floor_text(const PlanOutcome& outcome, simulator::PeakKind on, std::size_t rows) {
+  const planner::MemoryFloor& floor = outcome.floor;
+  TextTable table;
+  table.column("bytes", Align::right);
+  table.column("class");
+  table.column("layer");
+  table.column("made by");
+  for (std::size_t i = 0; i < std::min(rows, floor.storages.size()); ++i) {
+    const planner::FloorStorage& row = floor.storages[i];
+    table.row({format_bytes(row.bytes), stowage::name_of(row.storage_class),
+               row.layer.empty() ? "step" : row.layer,
+               (row.made_by.empty() ? "(before the step)" : row.made_by) +
+                   (row.reloaded ? ", reloaded" : "")});
+  }
+  std::string text =
+      "The floor: no " + outcome.allowed.limits("mix of decisions") + " has a lower peak " +
+      (on == simulator::PeakKind::reserved ? "active (reserved bytes are never fewer)"
+                                           : simulator::name_of(on)) +
+      " than " + exact_bytes(floor.bytes) + reached_text(outcome, on) + ".\nIt is made at " +
+      floor_place(floor) + " by\n" + table.text(2);
+  if (floor.storages.size() > rows) {
+    Bytes rest = 0;
+    for (std::size_t i = rows; i < floor.storages.size(); ++i) rest += floor.storages[i].bytes;
+    text += "  and " + std::to_string(floor.storages.size() - rows) + " smaller ones, " +
+            format_bytes(rest) + " together\n";
+  }
+  return text;
+}
+
+std::string fit_text(const Trace& trace, const PlanAnswer& answer) {
+  const Bytes needs = answer.outcome.predicted.peak_reserved + trace.env.context_bytes;
+  return "Device of " + exact_bytes(*answer.fit) + ": " + exact_bytes(needs) + " are needed, " +
+         exact_bytes(trace.env.context_bytes) + " of them for the CUDA context.\n";
+}
+
+// What each rule of the plan decides: how many saved tensors, and their bytes.
+std::string rules_text(const simulator::StepIndex& index, const simulator::Plan& plan) {
+  const Trace& trace = index.trace();
+  const auto decisions = simulator::resolve(trace, plan);
+  if (!decisions) return {};
+  struct Sum {
+    std::int64_t saved = 0;
+    Bytes bytes = 0;
+  };
+  std::vector<Sum> sums(plan.saved.size());
+  // What ops make again is decided about where it is given up, in forward.
+  std::vector<bool> is_given_up(trace.saved.size(), false);
+  for (const simulator::SegmentRows& segment : index.step().segments()) {
+    if (!segment.is_chain()) continue;
+    for (const SavedId saved : segment.saved) is_given_up[saved.index()] = true;
+  }
+  for (std::size_t i = 0; i < decisions->saved.size(); ++i) {
+    const std::int32_t rule = decisions->saved[i].rule;
+    if (rule < 0 || (index.is_of_segment(SavedId(i)) && !is_given_up[i])) continue;
+    ++sums[static_cast<std::size_t>(rule)].saved;
+    sums[static_cast<std::size_t>(rule)].bytes += byte_range(trace, trace.saved.tensor[i]).size();
+  }
+  TextTable table;
+  table.column("rule", Align::right);
+  table.column("site");
+  table.column("do");
+  table.column("saved tensors", Align::right);
+  table.column("bytes", Align::right);
+  for (std::size_t i = 0; i < plan.saved.size(); ++i) {
+    const simulator::SavedRule& rule = plan.saved[i];
+    table.row({std::to_string(i), rule.site.value_or("*"), simulator::name_of(rule.decision),
+               with_commas(sums[i].saved), format_bytes(sums[i].bytes)});
+  }
+  return table.empty() ? "  nothing is moved\n" : table.text(2);
+}
+
+std::string search_text(const planner::SearchStats& search) {
+  std::string text = "Search: " + count_of(search.evaluations, "replay") + " over " +
+                     count_of(search.candidates, "storage") + " that could leave, " +
+                     count_of(search.grid_points, "budget") + " tried";
+  if (search.structures > 0) {
+    text += ", " + count_of(search.structures, "choice") + " of what runs again";
+  }
+  if (search.stopped) text += ", stopped by the time limit";
+  if (search.exhausted) text += ", ended by its limit of evaluations";
+  return text + ".\n";
+}
+
+// The floor is counted in active bytes for a budget on reserved ones.
+std::string of_active(const PlanAnswer& answer) {
+  return answer.budget_on == simulator::PeakKind::reserved ? " active" : "";
+}
+
+// As it was asked for: the context of a device counts in --fit.
+std::string least_budget(const PlanAnswer& answer, Bytes budget) {
+  const Bytes least = answer.outcome.kept_from;
+  if (!answer.fit) return "a budget of " + std::to_string(least) + " bytes or more";
+  return "--fit " + std::to_string(least + *answer.fit - budget) + " or more";
+}
+
+Error what_is_infeasible(const PlanAnswer& answer) {
+  const PlanOutcome& outcome = answer.outcome;
+  const Bytes budget = outcome.plan.budget.device.value_or(0);
+  const std::string asked = exact_bytes(budget);
+  Error error{ErrorCode::condition, "", "", "", ""};
+  switch (outcome.kind) {
+    case PlanKind::infeasible:
+      error.message = "infeasible: the floor " +
+                      (outcome.allowed.text().empty()
+                           ? ""
+                           : "of what is allowed (" + outcome.allowed.text() + ") ") +
+                      "is " + std::to_string(outcome.floor.bytes) + " bytes" + of_active(answer) +
+                      ", made at " + floor_place(outcome.floor) + "; the budget is " +
+                      std::to_string(budget) + " bytes" +
+                      (of_active(answer).empty() ? "" : " reserved, which are never fewer") +
+                      (outcome.floor.bytes > budget ? "" : " and come in pages of 2 MiB");
+      error.hint = least_budget(answer, budget) + ", which the tightest plan known keeps" +
+                   (outcome.allowed.text().empty() ? "" : ", to allow more") +
+                   ", a smaller batch, or a model that needs less there";
+      break;
+    case PlanKind::offload_cannot_help:
+      error.message = "infeasible: " + means_of(outcome) + " cannot lower this peak of " +
+                      std::to_string(planner::peak_of(outcome.resident, answer.budget_on)) +
+                      " bytes, made at " + floor_place(outcome.floor) + "; the budget is " +
+                      std::to_string(budget) + " bytes";
+      error.hint = std::string(outcome.allowed.text().empty() ? "" : "to allow more, ") +
+                   "a smaller batch, or a model that needs less there";
+      break;
+    case PlanKind::policy_over_budget:
+      if (is_over_host_budget_alone(answer)) {
+        error.message = "the policy's plan puts " + on_the_host(outcome);
+        error.hint = "a larger --host-budget; without one the policy's plan is written as it is";
+        break;
+      }
+      error.message = "the policy's plan needs a " + counter_of(answer) + " of " +
+                      exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on)) +
+                      "; the budget is " + asked;
+      if (is_over_host_budget(outcome)) error.message += "; it puts " + on_the_host(outcome);
+      error.hint =
+          "--policy auto finds its own plan; without --budget the policy's is written as it is";
+      break;
+    case PlanKind::not_found:
+      error.message = "no " + outcome.allowed.limits("plan") + " within " + asked +
+                      " was found; the best has a " + counter_of(answer) + " of " +
+                      exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on));
+      if (is_over_host_budget(outcome)) {
+        error.message += " and puts " + on_the_host(outcome);
+        error.hint = "a larger --host-budget or --budget";
+        break;
+      }
+      error.hint = outcome.search.stopped
+                       ? "a longer --time-limit, or a larger budget"
+                       : least_budget(answer, budget) +
+                             ", which the tightest plan known keeps; the floor is " +
+                             format_bytes(outcome.floor.bytes) + of_active(answer);
+      break;
+    case PlanKind::planned:
+    case PlanKind::fits_already:
+      break;
+  }
+  return error;
+}
+
+}  // namespace
+
+Result<PlanAnswer> answer_plan(const simulator::StepIndex& index,
+                               const planner::PlanRequest& request) {
+  Result<PlanOutcome> outcome = planner::make_plan(index, request);
+  if (!outcome) return outcome.error();
+  PlanAnswer answer{std::move(*outcome), request.budget_on};
+  auto simulation = simulate(index, answer.outcome.plan, "");
+  if (!simulation) return simulation.error();
+  answer.simulation = std::move(*simulation);
+  return answer;
+}
+
+Error why_infeasible(const PlanAnswer& answer) {
+  Error error = what_is_infeasible(answer);
+  const std::string& text = answer.outcome.plan.budget.device_text;
+  const Bytes budget = answer.outcome.plan.budget.device.value_or(0);
+  const bool is_bare = text.find_first_not_of("0123456789.") == std::string::npos;
+  if (is_bare && !text.empty() && budget > 0 && budget <= 100)
+    error.hint = "did you mean " + text + "%?";
+  return error;
+}
+
+std::string plan_text(const simulator::StepIndex& index, const PlanAnswer& answer, bool explain,
+                      const TextStyle& style) {
+  const Paint& paint = style.paint;
+  const PlanOutcome& outcome = answer.outcome;
+  const Trace& trace = index.trace();
+  std::string text = paint.bold(run_line(trace)) + "\n" + verdict(answer, paint) + "\n";
+
+  if (const auto& simulation = answer.simulation) {
+    PlotOptions plot;
+    plot.width = std::min(style.width, 120);
+    plot.unicode = style.unicode;
+    plot.scale = outcome.resident.peak_requested;
+    plot.budget = outcome.plan.budget.device;
+    plot.spans = phase_spans(trace, simulation->detail.time);
+    text += draw(curve_of(simulation->detail, outcome.predicted.step_ns), plot) + "\n";
+  }
+  text += figures(answer);
+  text += recompute_text(index.step());
+  const std::string streaming = streaming_lines(index.step(), outcome.plan);
+  if (!streaming.empty()) text += "\n" + streaming;
+  if (outcome.plan.budget.device) {
+    text += std::string("\nBudget: ") + exact_bytes(*outcome.plan.budget.device) + " " +
+            simulator::name_of(answer.budget_on);
+    if (outcome.plan.budget.host) text += ", host " + exact_bytes(*outcome.plan.budget.host);
+    text += ".\n";
+  } else if (outcome.plan.budget.host) {
+    text += "\nHost budget: " + exact_bytes(*outcome.plan.budget.host) + ".\n";
+  }
+  if (answer.fit) text += fit_text(trace, answer);
+  if (!outcome.feasible() || explain)
+    text += "\n" + floor_text(outcome, answer.budget_on, kFloorRows);
+  if (explain) {
+    text += recompute_by_layer_text(index.step(), outcome.predicted, paint);
+    text += "\n" + paint.bold("Rules") + " (the first that matches decides)\n" +
+            rules_text(index, outcome.plan) + "\n" + search_text(outcome.search);
+  }
+  if (!outcome.notes.empty()) {
+    text += "\n";
+    for (const std::string& note : outcome.notes) text += "note: " + note + "\n";
+  }
+  if (outcome.search.stopped && !explain) text += "The time limit stopped the search.\n";
+  if (!answer.written_to.empty()) {
+    text += "\nWritten to " + answer.written_to + ". Next: stowage verify --plan " +
+            answer.written_to + "\n";
+  }
+  return text;
+}
+
+}  // namespace stowage::report

@@ -1,0 +1,25 @@
+#include "report/answers/reserved_rows.h"
+
+#include "report/words.h"
+#include "traces/size_text.h"
+
+namespace stowage::report {
+
+void add_reserved(const Simulation& simulation, simulator::PlacementMode placement,
+                  TextTable& table) {
+  if (!simulation.reserved || !simulation.resident_reserved) return;
+  const Reserved& before = *simulation.resident_reserved;
+  const Reserved& after = *simulation.reserved;
+  const auto planned = [&] {
+    table.row({"planned memory", format_bytes(before.planned.bytes),
+               format_bytes(after.planned.bytes),
+               relative(after.planned.bytes, before.planned.bytes)});
+  };
+  const bool is_planned = placement == simulator::PlacementMode::planned;
+  if (is_planned) planned();
+  table.row({is_planned ? "caching allocator" : "peak reserved", format_bytes(before.caching),
+             format_bytes(after.caching), relative(after.caching, before.caching)});
+  if (!is_planned) planned();
+}
+
+}  // namespace stowage::report

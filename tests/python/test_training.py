@@ -1,0 +1,387 @@
+"""Training under a plan: the same bits as without one, at the predicted byte, and nothing of Python's is other."""
+
+import contextlib
+import copy
+import gc
+import pickle
+import warnings
+
+import pytest
+import stowage
+import torch
+from torch.autograd.variable import Variable
+from torch.utils.checkpoint import checkpoint
+
+from training_case import FAST, RECORDED, Loop, Net, adamw, assert_as_predicted, assert_equal, batch, loss_of, plain_body
+
+STEPS = RECORDED + 5
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+    gc.collect()  # what a failed test held would count in the next one's peaks
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    """The loop's recording, made where nothing else of its size lives."""
+    loop = Loop(Net, adamw, plain_body, budget="100%").steps(RECORDED)
+    loop.run.detach()
+    return loop.run.trace()
+
+
+def plain(body=plain_body, make=Net, optimizer=adamw, steps=STEPS):
+    return Loop(make, optimizer, body).steps(steps)
+
+
+def planned(body=plain_body, make=Net, optimizer=adamw, steps=STEPS, **attach):
+    return Loop(make, optimizer, body, **({"budget": "60%"} | attach)).steps(steps)
+
+
+@pytest.mark.parametrize("optimizer", [
+    adamw,
+    lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    lambda p: torch.optim.Adam(p, lr=1e-3, foreach=True),
+    lambda p: torch.optim.RMSprop(p, lr=1e-3),
+], ids=["adamw", "sgd-momentum", "adam-foreach", "rmsprop"])
+def test_losses_parameters_and_state_are_those_of_the_plain_loop(optimizer):
+    loop = planned(optimizer=optimizer)
+    assert loop.run.is_planned
+    assert loop.run.outcome().plan.placement == "caching"
+    loop.run.detach()
+    assert_equal(plain(optimizer=optimizer), loop)
+
+
+@pytest.mark.parametrize("decisions", ["offload", "recompute", "params", "optimizer", "gradients"])
+def test_each_kind_of_decision_at_its_tightest(decisions, recorded):
+    allowed = stowage.plan(recorded, "1%", allow=decisions)
+    assert not allowed.feasible
+    budget = "75%" if decisions == "recompute" else allowed.kept_from_bytes
+    tightest = stowage.plan(recorded, budget, allow=decisions).plan_or_raise()
+    loop = planned(trace=recorded, plan=tightest)
+    assert_as_predicted(loop, skip=2)
+    assert loop.run.predicted()["peak_requested_bytes"] < allowed.resident["peak_requested_bytes"]
+    loop.run.detach()
+    assert_equal(plain(), loop)
+
+
+def test_a_given_trace_and_a_given_plan_need_no_recording(recorded):
+    outcome = stowage.plan(recorded, "60%")
+    trace, plan = recorded, outcome.plan_or_raise()
+    loop = planned(trace=trace, plan=plan)
+    assert len(loop.reports) == STEPS - 1
+    assert_as_predicted(loop)
+    loop.run.detach()
+    assert_equal(plain(), loop)
+    with pytest.raises(ValueError, match="trace that it was made of"):
+        stowage.attach(Net(), None, plan=plan)
+
+
+def test_the_users_own_hooks_on_saved_tensors_win():
+    packed = []
+
+    def body(model, optimizer, k):
+        optimizer.zero_grad()
+        x, y = batch(k)
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: packed.append(1) or t.clone(), lambda t: t):
+            x = model.blocks[0](x)
+        for block in model.blocks[1:]:
+            x = block(x)
+        loss = torch.nn.functional.cross_entropy(model.head(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    reference = plain(body)
+    a_loop = len(packed)
+    loop = planned(body, budget="85%")
+    assert len(packed) == 2 * a_loop
+    assert_as_predicted(loop)
+    loop.run.detach()
+    assert_equal(reference, loop)
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_checkpointing_of_pytorchs_goes_on_beside_it(reentrant):
+    runs = []
+
+    def body(model, optimizer, k):
+        optimizer.zero_grad()
+        x, y = batch(k)
+        x = model.blocks[0](x)
+        for block in model.blocks[1:3]:
+            x = checkpoint(lambda x, block=block: runs.append(1) or block(x), x, use_reentrant=reentrant)
+        loss = torch.nn.functional.cross_entropy(model.head(model.blocks[3](x)), y)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    reference = plain(body)
+    a_loop = len(runs)
+    assert a_loop == 2 * 2 * STEPS
+    loop = planned(body, budget="80%")
+    assert len(runs) == 2 * a_loop
+    assert_as_predicted(loop)
+    loop.run.detach()
+    assert_equal(reference, loop)
+
+
+def test_autocast():
+    def body(model, optimizer, k):
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = loss_of(model, k)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    loop = planned(body, budget="75%")
+    assert_as_predicted(loop)
+    assert loop.run.trace().to_json().find(b'"autocast":"bf16"') > 0
+    loop.run.detach()
+    assert_equal(plain(body), loop)
+
+
+def test_a_gradient_scaler_that_skips_updates():
+    def make_body():
+        scaler = torch.amp.GradScaler("cpu", init_scale=16.0, growth_interval=10_000)
+
+        def body(model, optimizer, k):
+            optimizer.zero_grad()
+            loss = loss_of(model, k)
+            scaler.scale(loss).backward()
+            if k in (RECORDED + 1, RECORDED + 3):
+                model.head.bias.grad[0] = float("inf")
+            scaler.step(optimizer)
+            scaler.update()
+            return (loss.item(), scaler.get_scale())
+
+        return body
+
+    reference = plain(make_body())
+    assert reference.results[-1][1] == 4.0
+    loop = planned(make_body(), budget="75%", deny="gradients")
+    assert [report.on_plan for report in loop.reports] == [True] * 5
+    loop.run.detach()
+    assert_equal(reference, loop)
+
+
+def test_accumulation_of_two_parts():
+    def body(model, optimizer, k):
+        optimizer.zero_grad()
+        losses = []
+        for part in range(2):
+            loss = loss_of(model, 2 * k + part) / 2
+            loss.backward()
+            losses.append(loss.item())
+        optimizer.step()
+        return losses
+
+    loop = planned(body)
+    assert_as_predicted(loop)
+    loop.run.detach()
+    assert_equal(plain(body), loop)
+
+
+def test_steps_of_other_shapes_have_plans_of_their_own():
+    sizes = [512, 384]
+
+    def body(model, optimizer, k):
+        optimizer.zero_grad()
+        loss = loss_of(model, k, sizes[k % 2])
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    steps = 2 * (RECORDED + 4)
+    loop = Loop(Net, adamw, body, budget="60%")
+    for k in range(steps):
+        loop.step(k, key=sizes[k % 2])
+    for size in sizes:
+        report = loop.run.last_report(size)
+        assert report.on_plan
+        assert report.peak_requested_bytes == loop.run.predicted(size)["peak_requested_bytes"]
+    loop.run.detach()
+    assert_equal(plain(body, steps=steps), loop)
+
+
+def test_two_models_in_turn():
+    a = Loop(Net, adamw, plain_body, budget="60%")
+    b = Loop(lambda: Net(blocks=3), adamw, plain_body, budget="70%")
+    for k in range(STEPS):
+        # The generator of dropout is one for both.
+        torch.manual_seed(k)
+        a.step(k)
+        b.step(k)
+    assert all(report.on_plan for report in a.reports + b.reports)
+    a.run.detach()
+    b.run.detach()
+    alone = [Loop(Net, adamw, plain_body), Loop(lambda: Net(blocks=3), adamw, plain_body)]
+    for k in range(STEPS):
+        torch.manual_seed(k)
+        for loop in alone:
+            loop.step(k)
+    assert_equal(alone[0], a)
+    assert_equal(alone[1], b)
+
+
+def test_a_step_that_is_another_one_is_right_and_said():
+    def body(model, optimizer, k):
+        optimizer.zero_grad()
+        x, y = batch(k)
+        for block in model.blocks[:2] if k == STEPS - 2 else model.blocks:
+            x = block(x)
+        loss = torch.nn.functional.cross_entropy(model.head(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    with pytest.warns(stowage.StowageWarning, match="left the plan"):
+        loop = planned(body)
+    assert [report.on_plan for report in loop.reports] == [True, True, True, False, True]
+    loop.run.detach()
+    assert_equal(plain(body), loop)
+
+
+@pytest.mark.parametrize("at", [3, RECORDED + 2])
+@pytest.mark.parametrize("where", ["forward", "backward"])
+def test_an_exception_ends_its_step_alone(at, where):
+    class Interrupt(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, active):
+            ctx.active = active
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            if ctx.active:
+                raise KeyboardInterrupt
+            return gradient, None
+
+    failing = []
+
+    def body(model, optimizer, k):
+        optimizer.zero_grad()
+        x, y = batch(k)
+        fails = k == at and not failing
+        x = model.blocks[1](model.blocks[0](x))
+        x = Interrupt.apply(x, fails and where == "backward")
+        if fails:
+            failing.append(k)
+        if fails and where == "forward":
+            raise KeyboardInterrupt
+        loss = torch.nn.functional.cross_entropy(model.head(model.blocks[3](model.blocks[2](x))), y)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    def loop_of(**attach):
+        failing.clear()
+        loop = Loop(Net, adamw, body, **attach)
+        for k in range(at + RECORDED + 4):
+            with contextlib.suppress(KeyboardInterrupt):
+                loop.step(k)
+            if len(loop.results) == k:
+                loop.step(k)  # again
+        assert failing == [at]
+        return loop
+
+    loop = loop_of(budget="60%")
+    assert_as_predicted(loop, skip=2 if at > RECORDED else 1)
+    loop.run.detach()
+    assert_equal(loop_of(), loop)
+
+
+def test_everything_is_there_between_steps_when_asked_for():
+    reference = plain()
+    loop = planned()
+    with loop.run.materialised() as model:
+        state = copy.deepcopy(model.state_dict())
+        copied = pickle.loads(pickle.dumps(model))
+    for (name, a), b in zip(reference.model.state_dict().items(), state.values(), strict=True):
+        assert torch.equal(a, b), name
+    x, _ = batch(0)
+    assert torch.equal(copied.eval()(x), reference.model.eval()(x))
+    loop.model.train()
+    loop.step(STEPS)
+    reference.model.train()
+    torch.manual_seed(2)
+    assert loop.reports[-1].on_plan
+
+
+def test_nothing_of_pythons_is_other_outside_of_steps():
+    engine = Variable._execution_engine
+    model = Net()
+    optimizer = adamw(model.parameters())
+    run = stowage.attach(model, optimizer, "60%", recording=FAST)
+    forwards = {name: module.forward for name, module in model.named_modules()}
+    with run.step():
+        assert model.blocks[0].forward != forwards["blocks.0"]
+        plain_body(model, optimizer, 0)
+    assert all("forward" not in module.__dict__ for module in model.modules())
+    assert not optimizer._optimizer_step_pre_hooks and not optimizer._optimizer_step_post_hooks
+    pickle.dumps(model)
+    copy.deepcopy(model)
+    run.detach()
+    assert type(Variable._execution_engine) is type(engine)
+    with pytest.raises(RuntimeError, match="detached"):
+        with run.step():
+            pass
+
+
+def test_the_users_hooks_of_the_optimizer_run_once_and_see_all_parameters():
+    seen = []
+    loop = Loop(Net, adamw, plain_body, budget="60%")
+    count = len(list(loop.model.parameters()))
+    loop.optimizer.register_step_pre_hook(
+        lambda o, *_: seen.append(("pre", sum(len(g["params"]) for g in o.param_groups))))
+    loop.optimizer.register_step_post_hook(
+        lambda o, *_: seen.append(("post", sum(len(g["params"]) for g in o.param_groups))))
+    scheduler = torch.optim.lr_scheduler.StepLR(loop.optimizer, 1, 0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for k in range(STEPS):
+            loop.step(k)
+            scheduler.step()
+    assert seen == [("pre", count), ("post", count)] * STEPS
+    loop.run.detach()
+
+
+def test_a_budget_that_nothing_keeps_is_said():
+    loop = Loop(Net, adamw, plain_body, budget="1%")
+    with pytest.raises(stowage.Infeasible, match="floor"):
+        loop.steps(STEPS)
+    loop.run.detach()
+
+
+def test_a_loop_whose_steps_differ_cannot_be_recorded():
+    def body(model, optimizer, k):
+        optimizer.zero_grad()
+        loss = loss_of(model, k, 512 + k)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    loop = Loop(Net, adamw, body, budget="60%")
+    with pytest.raises(stowage.BadInput, match="two steps peaked at"):
+        loop.steps(STEPS)
+    loop.run.detach()
+
+
+def test_arguments_that_do_not_go_together():
+    with pytest.raises(ValueError, match="a budget, a policy or a plan"):
+        stowage.attach(Net(), None)
+    with pytest.raises(NotImplementedError, match="meta"):
+        stowage.attach(Net().to("meta"), None, "60%")
+    run = stowage.attach(Net(), None, "60%", recording=FAST)
+    with run.step():
+        with pytest.raises(RuntimeError, match="running already"):
+            with run.step():
+                pass
+        with pytest.raises(RuntimeError, match="within a step"):
+            run.detach()
+    run.detach()
