@@ -69,10 +69,9 @@ def test_each_kind_of_decision_at_its_tightest(decisions, recorded):
     assert_equal(plain(), loop)
 
 
-def test_a_given_trace_and_a_given_plan_need_no_recording():
-    first = planned()
-    trace, plan = first.run.trace(), first.run.plan()
-    first.run.detach()
+def test_a_given_trace_and_a_given_plan_need_no_recording(recorded):
+    outcome = stowage.plan(recorded, "60%")
+    trace, plan = recorded, outcome.plan_or_raise()
     loop = planned(trace=trace, plan=plan)
     assert len(loop.reports) == STEPS - 1
     assert_as_predicted(loop)
