@@ -22,5 +22,7 @@ set(STOWAGE_WITH_CUDA OFF)
 if(STOWAGE_PYTHON_TORCH AND EXISTS "${Torch_ROOT}/lib/libtorch_cuda.so")
   set(STOWAGE_WITH_CUDA ON)
 endif()
+# What the project finds (LibTorch, zlib), the modules of this folder link, too.
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 cmake_path(GET CMAKE_CURRENT_SOURCE_DIR PARENT_PATH root)
 add_subdirectory("${root}" stowage_project EXCLUDE_FROM_ALL)
