@@ -18,6 +18,7 @@ STOWAGE_VENV="$STOWAGE_ROOT/.venv"
 STOWAGE_TORCH_VERSION=2.11.0
 STOWAGE_TORCHVISION_VERSION=0.26.0  # the one made for that torch
 STOWAGE_TRANSFORMERS_VERSION=5.23.0
+STOWAGE_ACCELERATE_VERSION=1.15.0
 STOWAGE_CMAKE_VERSION=3.25
 STOWAGE_HIGHS_VERSION=1.15.1
 STOWAGE_NANOBIND_VERSION=3.1.0
@@ -201,19 +202,20 @@ sys.exit([m.version(name) for name in ('nanobind', 'scikit-build-core', 'pytest'
     stowage_missing_environment "pip could not install nanobind, scikit-build-core, pytest and pandas"
 }
 
-# Models to export to TorchScript. torchvision without what it depends on: its torch is the one that is there.
+# Models to export to TorchScript, and to train from Python. torchvision and accelerate without what they depend on: torch is the one that is there.
 stowage_exports() {
   local python="$STOWAGE_VENV/bin/python"
   stowage_torch_is_whole || {
     stowage_missing_environment "exports need the torch of .venv: scripts/setup.sh torch"
     return
   }
-  "$python" -c 'import torchvision, transformers' 2>/dev/null && return
-  stowage_say "pip install torchvision==$STOWAGE_TORCHVISION_VERSION transformers into .venv"
+  "$python" -c 'import accelerate, torchvision, transformers' 2>/dev/null && return
+  stowage_say "pip install torchvision==$STOWAGE_TORCHVISION_VERSION, transformers and accelerate into .venv"
   local pip=("$python" -m pip install --disable-pip-version-check -q --retries 5)
-  "${pip[@]}" --no-deps "torchvision==$STOWAGE_TORCHVISION_VERSION" >&2 &&
-    "${pip[@]}" numpy pillow "transformers==$STOWAGE_TRANSFORMERS_VERSION" >&2 ||
-    stowage_missing_environment "pip could not install torchvision and transformers"
+  "${pip[@]}" --no-deps "torchvision==$STOWAGE_TORCHVISION_VERSION" \
+    "accelerate==$STOWAGE_ACCELERATE_VERSION" >&2 &&
+    "${pip[@]}" numpy pillow psutil "transformers==$STOWAGE_TRANSFORMERS_VERSION" >&2 ||
+    stowage_missing_environment "pip could not install torchvision, transformers and accelerate"
 }
 
 # stowage_setup core|gui|python|torch|exports

@@ -150,7 +150,8 @@ TEST(Script, TuplesPassALayer) {
   const std::string text =
       script.save("  n, y, s = self.a.forward(x)\n  return {\"out\": self.b.forward(y) * n + s}\n");
   EXPECT_EQ(rows_of(text + kShape),
-            (Rows{"<a", ">a", "<b", ">b", "<loss", ">loss", "[loss", "]loss", "[b", "]b", "[a"}));
+            (Rows{"<a", ">a", "<b", ">b", "<loss", ">loss", "[loss", "]loss", "[b", "[a", "]b"}))
+      << "the gradient of s comes to a ahead of that of y, with which b ends";
 }
 
 // Each tensor of a tuple is an output, not the first alone: its gradient begins the backward of

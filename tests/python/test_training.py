@@ -328,7 +328,7 @@ def test_nothing_of_pythons_is_other_outside_of_steps():
     copy.deepcopy(model)
     run.detach()
     assert type(Variable._execution_engine) is type(engine)
-    with pytest.raises(RuntimeError, match="detached"):
+    with pytest.raises(stowage.UsageError, match="detached"):
         with run.step():
             pass
 
@@ -373,15 +373,15 @@ def test_a_loop_whose_steps_differ_cannot_be_recorded():
 
 
 def test_arguments_that_do_not_go_together():
-    with pytest.raises(ValueError, match="a budget, a policy or a plan"):
+    with pytest.raises(ValueError, match="a budget, fit, a policy or a plan"):
         stowage.attach(Net(), None)
     with pytest.raises(NotImplementedError, match="meta"):
         stowage.attach(Net().to("meta"), None, "60%")
     run = stowage.attach(Net(), None, "60%", recording=FAST)
     with run.step():
-        with pytest.raises(RuntimeError, match="running already"):
+        with pytest.raises(stowage.UsageError, match="running already"):
             with run.step():
                 pass
-        with pytest.raises(RuntimeError, match="within a step"):
+        with pytest.raises(stowage.UsageError, match="within a step"):
             run.detach()
     run.detach()

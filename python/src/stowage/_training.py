@@ -1,19 +1,26 @@
-"""A training loop that is recorded, planned and run under its plan: ``attach()``."""
+"""A training loop that is recorded, planned and run under its plan."""
+
+from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Hashable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Callable, Hashable, Iterator
 
 import torch
 
 from . import _engine, _torch
+from ._errors import UsageError
 from ._layers import LayerCalls, choose_layers
-from ._updates import SplitUpdates, is_split
 from ._plan import Plan
-from ._planning import PlanOutcome, plan as make_plan
+from ._planning import PlanOutcome
+from ._planning import plan as make_plan
 from ._trace import Trace
+from ._updates import SplitUpdates, is_split
+
+Named = list[tuple[str, torch.Tensor]]
 
 
 class StowageWarning(UserWarning):
@@ -22,23 +29,36 @@ class StowageWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Recording:
-    """How many of the loop's own steps a recording takes.
+    """How many of the loop's own steps a recording takes, at most.
 
-    One step ahead of it is looked at. The least that is exact is ``Recording(warmup=2, steps=4, observed=2)``: 12
-    steps in all. More make times better.
+    One step ahead of it is looked at. The least that is exact is Recording(warmup=2, steps=4, observed=2): 12 steps in
+    all. More make times better.
+
+    Attributes:
+        warmup: Ahead of the unobserved steps, and ahead of the observed ones.
+        steps: Unobserved, for the step's time and peaks; 4 or more.
+        observed: With every op and allocation; 2 or more.
     """
 
-    warmup: int = 3  #: before anything is recorded; twice
-    steps: int = 10  #: unobserved, for the step's time; 4 at least
-    observed: int = 3  #: with every op; 2 at least
+    warmup: int = 3
+    steps: int = 10
+    observed: int = 3
 
 
 @dataclass(frozen=True)
 class StepReport:
-    """What one planned step did. Bytes."""
+    """What one planned step did.
+
+    Attributes:
+        on_plan: Whether it was the recorded step.
+        first_difference: Where it was not; empty where on_plan.
+        peak_requested_bytes: The most that was allocated at once, of the whole process on this device.
+        offloaded_bytes: Of saved tensors, copied out.
+        reloaded_bytes: Of saved tensors, copied back.
+    """
 
     on_plan: bool
-    first_difference: str  #: empty where ``on_plan``
+    first_difference: str
     peak_requested_bytes: int
     offloaded_bytes: int
     reloaded_bytes: int
@@ -47,77 +67,73 @@ class StepReport:
 class _Keyed:
     """What a run knows of the steps of one key."""
 
-    def __init__(self):
-        self.autocast = None  # of its forward, "" for none; None: no step has been made
-        self.recording = None
-        self.trace = None
-        self.outcome = None
-        self.plan = None
-        self.planned = None
-        self.reports = 0
-        self.off_plan = 0
-        self.last_report = None
+    def __init__(self) -> None:
+        self.autocast: str | None = None  # of its forward, "" for none; None: no step has been made
+        self.recording: Any = None
+        self.trace: Trace | None = None
+        self.outcome: PlanOutcome | None = None
+        self.plan: Plan | None = None
+        self.planned: Any = None
+        self.steps = 0  # that were planned
+        self.off_plan = 0  # of these
+        self.last_report: StepReport | None = None
 
 
 class Run:
-    """A model and its optimizer whose steps are recorded, then planned. Made by :func:`attach`."""
+    """A model and its optimizer whose steps are recorded, then planned. attach() makes it."""
 
-    def __init__(self, model, optimizer, make, trace, plan, layers, recording):
+    def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
+                 make: Callable[[Trace], PlanOutcome], given: tuple[Trace | None, Plan | None],
+                 layers: Callable[[str, torch.nn.Module], bool] | None, recording: Recording) -> None:
+        """Not for users: see attach()."""
         self.model = model
         self.optimizer = optimizer
         self._make = make
+        self._given = given
         self._layers = choose_layers(model, layers)
         self._recording = recording
-        self._keyed: dict[Hashable, _Keyed] = {}
-        self._given = (trace, plan)
-        self._in_step = False
-        self._last = None
-        self._active = None  # the key whose plan has parameters away
-        self._attached = True
         self._updates = SplitUpdates(optimizer) if optimizer is not None and is_split(optimizer) else None
+        self._keyed: dict[Hashable, _Keyed] = {}
+        self._last: Hashable = None
+        self._in_step = False
+        self._active: _Keyed | None = None  # whose plan may have parameters away
+        self._attached = True
         _torch.use_cpu()
-        _torch.count_in([tensor for _, tensor in self._all_tensors()])
+        _torch.count_in([tensor for _, tensor in self._parameters() + self._buffers() + self._optimizer_state()])
         _engine.attach()
 
-    # -- what there is --------------------------------------------------------------------------------------------
+    def _parameters(self) -> Named:
+        return list(self.model.named_parameters())
 
-    def _parameters(self):
-        return [(name, parameter) for name, parameter in self.model.named_parameters()]
+    def _buffers(self) -> Named:
+        return list(self.model.named_buffers())
 
-    def _buffers(self):
-        return [(name, buffer) for name, buffer in self.model.named_buffers()]
-
-    def _optimizer_state(self, names=None):
+    def _optimizer_state(self, names: set[str] | None = None) -> Named:
         if self.optimizer is None:
             return []
-        state = []
-        for name, parameter in self._parameters():
-            if names is not None and name not in names:
-                continue
-            for what, piece in self.optimizer.state.get(parameter, {}).items():
-                if isinstance(piece, torch.Tensor):
-                    state.append((f"{name}.{what}", piece))
-        return state
-
-    def _all_tensors(self):
-        return self._parameters() + self._buffers() + self._optimizer_state()
-
-    # -- steps ----------------------------------------------------------------------------------------------------
+        return [(f"{name}.{what}", piece)
+                for name, parameter in self._parameters() if names is None or name in names
+                for what, piece in self.optimizer.state.get(parameter, {}).items() if isinstance(piece, torch.Tensor)]
 
     @contextmanager
-    def step(self, key: Hashable = None):
-        """One training step: forward, backward, the optimizer's step and ``zero_grad``.
+    def step(self, key: Hashable = None) -> Iterator[Run]:
+        """One training step: forward, backward, the optimizer's step and zero_grad().
 
-        ``key`` tells steps apart that are not alike (a batch's shape): each has a recording and a plan of its own. The
-        first steps of a key are recorded, which is training as ever; the others run under the plan.
+        The first steps of a key are recorded, which is training as ever; the others run under the plan. Nothing of a
+        step (its graph, views of parameters) may be kept for the next one but detached results.
 
-        Raises what the step raises (everything of the plan is cleaned up first, and the next step may follow), and
-        behind the last recorded step :class:`stowage.Error` where no plan can be made.
+        Args:
+            key: Tells steps apart that are not alike, such as a batch's shape: each has a recording and a plan.
+
+        Raises:
+            Exception: What the step raises; everything of the plan is cleaned up first, and the next step may follow.
+            BadInput: Behind the last recorded step: two of them were not alike.
+            Infeasible: Behind the last recorded step: no plan keeps the budget.
         """
         if not self._attached:
-            raise RuntimeError("this run is detached")
+            raise UsageError("this run is detached")
         if self._in_step:
-            raise RuntimeError("a step of this run is running already")
+            raise UsageError("a step of this run is running already")
         keyed = self._keyed.setdefault(key, _Keyed())
         self._last = key
         self._in_step = True
@@ -139,8 +155,8 @@ class Run:
         finally:
             self._in_step = False
 
-    def _begin(self, keyed):
-        if keyed.planned is None and keyed.plan is None and self._given != (None, None):
+    def _begin(self, keyed: _Keyed) -> None:
+        if keyed.plan is None and self._given != (None, None):
             self._take_given(keyed)
         if self._active is not None and self._active is not keyed:
             self._active.planned.materialise()
@@ -156,88 +172,91 @@ class Run:
         if keyed.recording is None:
             keyed.recording = _torch.Recording(self._run_facts(keyed), self._recording.warmup, self._recording.steps,
                                                self._recording.observed)
-        _torch.count_in([tensor for _, tensor in self._optimizer_state()])
-        keyed.recording.begin(self._parameters(), self._buffers(), self._optimizer_state())
+        state = self._optimizer_state()
+        _torch.count_in([tensor for _, tensor in state])
+        keyed.recording.begin(self._parameters(), self._buffers(), state)
 
     # A given plan that moves optimizer state, ahead of the first step, which makes it.
-    def _has_what_moves(self, keyed):
+    def _has_what_moves(self, keyed: _Keyed) -> bool:
         return keyed.planned is not None or "optimizer" not in keyed.plan.to_dict() or bool(self._optimizer_state())
 
-    # A scaler that found an overflow: the optimizer's step was not called.
-    def _tell_of_no_update(self, keyed):
-        if keyed.planned is not None and not self._updates.updated and keyed.planned.has_updates:
+    # A gradient scaler that found an overflow does not call the optimizer's step.
+    def _tell_of_no_update(self, keyed: _Keyed) -> None:
+        if keyed.planned is not None and keyed.planned.has_updates and not self._updates.updated:
             _torch.skip_update()
 
-    def _abort(self, keyed):
+    def _abort(self, keyed: _Keyed) -> None:
         if keyed.planned is not None:
             keyed.planned.abort()
         elif keyed.recording is not None:
             keyed.recording.abort()
             keyed.recording = None
 
-    def _end(self, keyed):
+    def _end(self, keyed: _Keyed) -> None:
         if keyed.planned is not None:
-            figures = keyed.planned.end()
-            keyed.reports += 1
-            keyed.last_report = StepReport(
-                figures["on_plan"], figures["first_difference"], figures["peak_requested_bytes"],
-                figures["offloaded_bytes"], figures["reloaded_bytes"])
-            keyed.off_plan += not figures["on_plan"]
+            did = keyed.planned.end()
+            keyed.steps += 1
+            keyed.last_report = StepReport(did["on_plan"], did["first_difference"], did["peak_requested_bytes"],
+                                           did["offloaded_bytes"], did["reloaded_bytes"])
+            keyed.off_plan += not did["on_plan"]
             self._say(keyed.planned.lines())
-            return
-        if keyed.recording is None:
-            return
-        last = keyed.recording.end()
-        self._say(keyed.recording.warnings())
-        if last:
-            recording, keyed.recording = keyed.recording, None
-            keyed.trace = Trace.from_json(recording.trace_json())
-            keyed.outcome = self._make(keyed.trace)
-            keyed.plan = keyed.outcome.plan_or_raise()
+        elif keyed.recording is not None:
+            last = keyed.recording.end()
+            self._say(keyed.recording.warnings())
+            if last:
+                recording, keyed.recording = keyed.recording, None
+                keyed.trace = Trace.from_json(recording.trace_json())
+                keyed.outcome = self._make(keyed.trace)
+                keyed.plan = keyed.outcome.plan_or_raise()
 
-    def _apply(self, keyed):
+    def _apply(self, keyed: _Keyed) -> None:
         keyed.planned = _torch.PlannedLoop(
-            keyed.trace.to_json(), keyed.plan.to_json(), self._parameters(),
-            self._buffers() + self._optimizer_state(),
+            keyed.trace.to_json(), keyed.plan.to_json(), self._parameters(), self._buffers() + self._optimizer_state(),
             lambda parameters: self._optimizer_state({name for name, _ in parameters}))
         self._say(keyed.planned.lines())
 
-    def _take_given(self, keyed):
-        trace, plan = self._given
-        keyed.trace = trace
-        if plan is None:
-            keyed.outcome = self._make(trace)
-            plan = keyed.outcome.plan_or_raise()
-        keyed.plan = plan
+    def _take_given(self, keyed: _Keyed) -> None:
+        keyed.trace, keyed.plan = self._given
+        if keyed.plan is None:
+            keyed.outcome = self._make(keyed.trace)
+            keyed.plan = keyed.outcome.plan_or_raise()
 
-    def _say(self, lines):
+    def _say(self, lines: list[str]) -> None:
         for line in lines:
             warnings.warn(line, StowageWarning, stacklevel=4)
 
-    def _run_facts(self, keyed):
-        dtypes = {parameter.dtype for parameter in self.model.parameters()}
+    def _run_facts(self, keyed: _Keyed) -> dict[str, Any]:
         names = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16", torch.float64: "fp64"}
-        dtype = names.get(next(iter(dtypes)), "mixed") if len(dtypes) == 1 else "mixed"
+        dtypes = {parameter.dtype for parameter in self.model.parameters()}
         # A plan's host cannot do what only Python can (simulator/step/device_updates.h).
-        optimizer = "python:" + type(self.optimizer).__name__.lower() if self.optimizer is not None else "none"
-        return {"model": f"python:{type(self.model).__name__}", "dtype": dtype, "autocast": keyed.autocast,
-                "optimizer": optimizer, "batch": 0, "seq": 0, "argv": list(sys.argv)}
+        optimizer = "none" if self.optimizer is None else "python:" + type(self.optimizer).__name__.lower()
+        return {"model": f"python:{type(self.model).__name__}", "autocast": keyed.autocast, "optimizer": optimizer,
+                "dtype": names.get(next(iter(dtypes)), "mixed") if len(dtypes) == 1 else "mixed", "batch": 0, "seq": 0,
+                "argv": list(sys.argv)}
 
-    # -- between steps --------------------------------------------------------------------------------------------
+    def materialise(self) -> None:
+        """Brings parameters, optimizer state and gradients back until the next step: to evaluate, to save, to load.
 
-    @contextmanager
-    def materialised(self):
-        """Parameters, optimizer state and gradients are all there: to evaluate, to save, to load."""
-        self._refuse_in_step("materialised()")
+        Raises:
+            torch.OutOfMemoryError: There is no room for all of them; nothing is lost.
+        """
+        if self._in_step:
+            raise UsageError("materialise() within a step")
         if self._active is not None:
             self._active.planned.materialise()
+
+    @contextmanager
+    def materialised(self) -> Iterator[torch.nn.Module]:
+        """A block in which materialise() has been called."""
+        self.materialise()
         yield self.model
 
     def detach(self) -> None:
         """Leaves the plan: everything comes back, and nothing of the model or of PyTorch is other than before."""
+        if self._in_step:
+            raise UsageError("detach() within a step")
         if not self._attached:
             return
-        self._refuse_in_step("detach()")
         self._attached = False
         for keyed in self._keyed.values():
             keyed.planned = None
@@ -245,96 +264,102 @@ class Run:
         self._active = None
         _engine.detach()
 
-    def __enter__(self):
+    def __enter__(self) -> Run:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 where: TracebackType | None) -> None:
         self.detach()
 
-    def _refuse_in_step(self, what):
-        if self._in_step:
-            raise RuntimeError(f"{what} within a step")
-
-    # -- what came of it ------------------------------------------------------------------------------------------
-
-    def _of(self, key):
-        if key is None:
-            key = self._last
+    def _of(self, key: Hashable) -> _Keyed:
+        key = self._last if key is None else key
         if key not in self._keyed:
-            raise KeyError(f"no step had the key {key!r}")
+            raise KeyError(key)
         return self._keyed[key]
 
     @property
     def is_planned(self) -> bool:
-        """Whether the next step of the last one's key runs under a plan."""
+        """Whether there is a plan for steps of the last one's key."""
         return self._last in self._keyed and self._keyed[self._last].plan is not None
 
-    def trace(self, key: Hashable = None) -> Trace:
-        """The recording of the steps of this key (of the last step's)."""
+    def trace(self, key: Hashable = None) -> Trace | None:
+        """The recording of steps of this key (the last step's); None while they are recorded."""
         return self._of(key).trace
 
-    def plan(self, key: Hashable = None) -> Plan:
-        """Their plan."""
+    def plan(self, key: Hashable = None) -> Plan | None:
+        """Their plan; None while they are recorded."""
         return self._of(key).plan
 
-    def outcome(self, key: Hashable = None) -> PlanOutcome:
-        """What planning said: bound, floor, figures. None where the plan was given."""
+    def outcome(self, key: Hashable = None) -> PlanOutcome | None:
+        """What planning said: figures, bound, floor; None where the plan was given."""
         return self._of(key).outcome
 
-    def last_report(self, key: Hashable = None) -> StepReport:
-        """What the last planned step did."""
+    def last_report(self, key: Hashable = None) -> StepReport | None:
+        """What the last planned step did; None ahead of the first."""
         return self._of(key).last_report
 
-    def predicted(self, key: Hashable = None) -> dict:
-        """Of a planned step: ``peak_requested_bytes``, ``step_ns``, ``stall_ns``, ``host_bytes``, ..."""
+    def predicted(self, key: Hashable = None) -> dict[str, int] | None:
+        """Of a planned step: peak_requested_bytes, peak_active_bytes, host_bytes, step_ns, stall_ns."""
         keyed = self._of(key)
-        return keyed.planned.predicted if keyed.planned is not None else {}
+        return keyed.planned.predicted if keyed.planned is not None else None
 
     def report(self, key: Hashable = None) -> str:
-        """What planned steps did and what was predicted, in words."""
+        """What is known of steps of this key, in words."""
         keyed = self._of(key)
         if keyed.last_report is None:
             if keyed.recording is None:
-                return "No planned step has run."
-            return f"Recording: {keyed.recording.part}, {keyed.recording.steps} steps so far."
-        predicted = keyed.planned.predicted["peak_requested_bytes"] if keyed.planned is not None else None
+                return "No planned step has run.\n"
+            return f"Recording: {keyed.recording.part}, {keyed.recording.steps} steps so far.\n"
         last = keyed.last_report
-        lines = [f"{keyed.reports} planned steps, {keyed.off_plan} of them off the plan.",
-                 f"Peak requested {last.peak_requested_bytes:,} bytes"
-                 + (f", predicted {predicted:,}." if predicted is not None else "."),
-                 f"Offloaded {last.offloaded_bytes:,} bytes a step."]
+        lines = [f"{keyed.steps} planned steps, {keyed.off_plan} of them off the plan."]
+        peak = f"Peak requested {last.peak_requested_bytes:,} bytes"
+        predicted = self.predicted(key)
+        lines.append(peak + (f", predicted {predicted['peak_requested_bytes']:,}." if predicted else "."))
+        lines.append(f"Saved tensors copied out: {last.offloaded_bytes:,} bytes a step.")
         if not last.on_plan:
             lines.append(f"The last one left the plan: {last.first_difference}.")
-        return "\n".join(lines)
+        return "\n".join(lines) + "\n"
 
 
-def attach(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = None, budget: str | int | None = None, *,
-           plan: Plan | str | None = None, trace: Trace | str | None = None,
-           layers: Callable[[str, torch.nn.Module], bool] | None = None, recording: Recording = Recording(),
-           **planning) -> Run:
-    """Has the training steps of ``model`` run under a plan.
+def attach(
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer | None = None,
+    budget: str | int | None = None,
+    *,
+    plan: Plan | str | None = None,
+    trace: Trace | str | None = None,
+    layers: Callable[[str, torch.nn.Module], bool] | None = None,
+    recording: Recording = Recording(),
+    **planning: Any,
+) -> Run:
+    """Has the training steps of a model run under a plan.
 
-    ``budget`` is what the step may take ("20GB", "60%", bytes); the first steps are recorded and a plan for it is
-    made, unless ``trace`` is a recording of the step, or ``plan`` a plan together with the trace that it was made of
-    (where such a plan moves optimizer state and there is none yet, the first step runs without it).
-    ``planning`` goes to :func:`stowage.plan`. ``layers(path, module)`` says which modules plans tell apart.
+    The first steps are recorded and a plan for the budget is made, unless there is a trace or a plan already. Results
+    are the same bit by bit.
 
-    Raises :class:`stowage.BadInput` for files that are none, ``ValueError`` for arguments that do not go together, and
-    :class:`NotImplementedError` for a model that is not on the CPU.
+    Args:
+        model: On the CPU.
+        optimizer: Its steps are told to the plan parameter by parameter where it is one of torch.optim's.
+        budget: What a step may take: "20GB", "60%" of what it takes without a plan, or bytes.
+        plan: A plan (or its file) of `trace`. Where it moves optimizer state and there is none yet, the first step
+            runs without it.
+        trace: A recording (or its file) of the step.
+        layers: Says which modules plans tell apart, by path and module. Without it: every module that is called,
+            but for those without parts inside of a list's elements.
+        recording: How many steps a recording takes.
+        planning: What plan() takes besides: allow, deny, policy, host_budget, ..
+
+    Raises:
+        BadInput: A file that is none.
+        UsageError: Arguments that do not go together.
+        NotImplementedError: The model is not on the CPU.
     """
-    if isinstance(trace, str):
-        trace = Trace.load(trace)
-    if isinstance(plan, str):
-        plan = Plan.load(plan)
     if plan is not None and trace is None:
-        raise ValueError("a plan needs the trace that it was made of: attach(.., plan=.., trace=..)")
-    if plan is None and budget is None and "policy" not in planning:
-        raise ValueError("attach() needs a budget, a policy or a plan")
-    devices = {parameter.device.type for parameter in model.parameters()}
-    if devices - {"cpu"}:
-        raise NotImplementedError(f"models on {', '.join(sorted(devices - {'cpu'}))} cannot be attached from Python yet")
-
-    def make(recorded):
-        return make_plan(recorded, budget, **planning)
-
-    return Run(model, optimizer, make, trace, plan, layers, recording)
+        raise UsageError("a plan needs the trace that it was made of", hint="attach(.., plan=.., trace=..)")
+    if plan is None and budget is None and not {"policy", "fit"} & planning.keys():
+        raise UsageError("nothing says what the step may take", hint="a budget, fit, a policy or a plan")
+    elsewhere = sorted({parameter.device.type for parameter in model.parameters()} - {"cpu"})
+    if elsewhere:
+        raise NotImplementedError(f"a model on {' and '.join(elsewhere)} cannot be attached: from Python only the CPU")
+    given = (Trace.load(trace) if isinstance(trace, str) else trace, Plan.load(plan) if isinstance(plan, str) else plan)
+    return Run(model, optimizer, lambda recorded: make_plan(recorded, budget, **planning), given, layers, recording)
