@@ -121,9 +121,9 @@ void PlannedGradients::adopt() {
     }
     const at::Tensor* const gradient = find(i, &parameter);
     if (gradient == nullptr) continue;
-    const bool is_held = holders(*gradient->unsafeGetTensorImpl(), gradient->use_count()) > 1 ||
-                         holders(*gradient->storage().unsafeGetStorageImpl(),
-                                 gradient->storage().use_count()) > 1;
+    const bool is_held =
+        holders(*gradient->unsafeGetTensorImpl(), gradient->use_count()) > 1 ||
+        holders(*gradient->storage().unsafeGetStorageImpl(), gradient->storage().use_count()) > 1;
     if (!is_held) streamed().bind(i, {parameter->name, *gradient});
   }
   StorageHolder::adopt();
