@@ -67,5 +67,8 @@ def test_the_documents_examples_run(tmp_path, monkeypatch):
     (tmp_path / "t.json.gz").write_bytes(SAMPLE.read_bytes())
     monkeypatch.chdir(tmp_path)
     names = {}
+    has_torch = importlib.util.find_spec("stowage._torch") is not None
     for document, block in blocks:
+        if not has_torch and ("attach" in block or "run." in block):
+            continue
         exec(compile(block, str(document), "exec"), names)
