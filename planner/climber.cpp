@@ -96,6 +96,7 @@ Climb Climber::solve_beside(const Climb& climb, Nanoseconds bound) {
 }
 
 void Climber::go_on(Climb& climb, Nanoseconds bound) {
+  climb.likely.clear();  // they are of the other point, and were offered there
   solve_in(climb, bound);
   if (!pool_.empty()) climb_structures(climb, neighbours(climb), kFewClimbs);
 }
