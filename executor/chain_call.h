@@ -101,6 +101,9 @@ class ChainCall final : public RunAgain {
   [[nodiscard]] Argument note(const at::Tensor& tensor, std::size_t& next, std::size_t op,
                               SegmentHost& host);
   void run(SegmentHost& host) override;
+  [[nodiscard]] std::string what() const override {
+    return "a chain of ops of layer " + spec_.path;
+  }
   void run_op(std::size_t op, SegmentHost& host);
   [[nodiscard]] std::vector<c10::IValue> stack_of(std::size_t op, SegmentHost& host) const;
   [[nodiscard]] at::Tensor made(std::int64_t serial, const SavedView& view) const;

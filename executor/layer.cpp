@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <utility>
 
@@ -40,6 +41,8 @@ class Boundary {
     if (last_task_.exchange(task) == task) return;
     report(executor::driver_of(link_.get()), event_, path_);
   }
+  // Nobody hears it any more.
+  [[nodiscard]] bool is_over() const { return executor::driver_of(link_.get()) == nullptr; }
 
  private:
   Link link_;
@@ -56,6 +59,7 @@ class BoundaryHook final : public torch::autograd::FunctionPreHook {
     boundary_->passed();
     return grads;
   }
+  [[nodiscard]] bool is_over() const { return boundary_->is_over(); }
 
  private:
   std::shared_ptr<Boundary> boundary_;
@@ -75,6 +79,11 @@ std::shared_ptr<Boundary> boundary_of(LayerEvent event, const std::string& path)
   return std::make_shared<Boundary>(std::move(link), event, path);
 }
 
+bool is_over(const torch::autograd::FunctionPreHook& hook) {
+  const auto* const boundary = dynamic_cast<const BoundaryHook*>(&hook);
+  return boundary != nullptr && boundary->is_over();
+}
+
 // The node that runs when the gradient of `tensor` is complete. A layer that begins later ends
 // earlier in backward, and all of them end before the layer whose output this is begins: the hook
 // goes to the front.
@@ -82,6 +91,8 @@ std::shared_ptr<Node> hook_end(const at::Tensor& tensor, std::shared_ptr<Boundar
   if (boundary == nullptr) return nullptr;
   std::shared_ptr<Node> node = torch::autograd::impl::gradient_edge(tensor).function;
   auto& hooks = node->pre_hooks();
+  // A node that outlives its step (of a leaf, or of a graph that is kept) would gather them.
+  while (!hooks.empty() && is_over(*hooks.front())) hooks.erase(hooks.begin());
   hooks.insert(hooks.begin(), std::make_unique<BoundaryHook>(std::move(boundary)));
   return node;
 }
@@ -111,10 +122,20 @@ std::vector<at::Tensor> layer(const std::string& path, const LayerFn& fn,
       driver != nullptr ? driver->run_layer(path, fn, std::move(inputs)) : fn(inputs);
   inputs.clear();
   const std::shared_ptr<Boundary> begin = boundary_of(LayerEvent::backward_begin, path);
-  for (at::Tensor& output : outputs) {
-    if (!needs_gradient(output)) continue;
-    output = identity(output);
-    hook_begin(output, begin);
+  const std::vector<at::Tensor> given = outputs;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!needs_gradient(given[i])) continue;
+    // One tensor that is returned twice stays one: its gradients add up in one place.
+    const auto same =
+        std::find_if(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(i),
+                     [&](const at::Tensor& other) { return other.is_same(given[i]); });
+    const auto known = static_cast<std::size_t>(same - given.begin());
+    if (known < i) {
+      outputs[i] = outputs[known];
+      continue;
+    }
+    outputs[i] = identity(given[i]);
+    hook_begin(outputs[i], begin);
   }
   return outputs;
 }

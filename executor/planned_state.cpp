@@ -337,6 +337,9 @@ PlannedStep::State::Packed PlannedStep::State::pack(const at::Tensor& tensor, st
     if (can_leave) packed.treatment = Packed::Treatment::host_copy;
   }
   if (packed.segment.call != nullptr) packed.treatment = Packed::Treatment::given_up;
+  if (packed.segment.call != nullptr && !packed.segment.is_again) {
+    packed.segment.call->note_given_up(packed.segment.number, tensor);
+  }
   if (!packed.on_device && claim.on_plan) {
     line_.post(turn, [this, row = claim.ordinal] {
       run(AnchorKind::pack, row, Side::before);

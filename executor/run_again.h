@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -59,7 +60,10 @@ class RunAgain {
   // In backward. Runs once, whichever thread asks first; the others wait. Holds no lock that
   // anything inside of the run would take.
   void run_again(SegmentHost& host);
-  // Inside of the run: what saved tensor `number` is, and its row in the step.
+  // In forward: saved tensor `number`, which is given up.
+  void note_given_up(std::int32_t number, const at::Tensor& tensor);
+  // Inside of the run: what saved tensor `number` is, and its row in the step. Throws c10::Error
+  // where it has another shape, strides or dtype than the one that was given up.
   void keep(std::int32_t number, const at::Tensor& tensor, SavedId row);
   // Behind keep(); may end the run by RunEnded.
   virtual void kept(std::int32_t /*number*/) const {}
@@ -73,10 +77,22 @@ class RunAgain {
   // `unpacks`, by saved tensor: how often backward asks for it.
   explicit RunAgain(const std::vector<std::int32_t>& unpacks);
   virtual void run(SegmentHost& host) = 0;
+  // What runs again, for people: "layer blocks.3".
+  [[nodiscard]] virtual std::string what() const = 0;
   [[nodiscard]] std::size_t count() const { return slots_.size(); }
 
  private:
+  struct Form {
+    std::vector<std::int64_t> shape;
+    std::vector<std::int64_t> strides;
+    at::ScalarType dtype;
+    bool operator==(const Form&) const = default;
+  };
+  // None for tensors without strides.
+  [[nodiscard]] static std::optional<Form> form_of(const at::Tensor& tensor);
+
   struct Slot {
+    std::optional<Form> form;  // given up
     std::optional<KeptTensor> tensor;
     std::int32_t left = 0;
     SavedId row;

@@ -72,6 +72,7 @@ class SegmentCall final : public RunAgain, public std::enable_shared_from_this<S
     ForwardState state;
   };
   void run(SegmentHost& host) override;
+  [[nodiscard]] std::string what() const override { return "layer " + spec_.path; }
   [[nodiscard]] std::vector<at::Tensor> inputs_again();
 
   const SegmentSpec& spec_;

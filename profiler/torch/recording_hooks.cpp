@@ -47,6 +47,7 @@ void RecordingHooks::call_pack_hook(const at::Tensor& tensor) {
   });
   if (pack.call != nullptr) {
     if (!pack.is_again) {
+      pack.call->note_given_up(pack.number, tensor);
       given_up_ = std::move(pack);
       return;
     }

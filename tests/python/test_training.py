@@ -385,3 +385,166 @@ def test_arguments_that_do_not_go_together():
         with pytest.raises(stowage.UsageError, match="within a step"):
             run.detach()
     run.detach()
+
+
+class Gathers(torch.nn.Module):
+    """Puts its result into a list of the caller's; two arguments may be one tensor."""
+
+    def __init__(self):
+        super().__init__()
+        self.same = torch.nn.Linear(64, 64)
+        self.other = torch.nn.Linear(64, 64)
+
+    def forward(self, x, y, found):
+        result = torch.tanh(self.same(x)) if x is y else torch.tanh(self.other(x) + y)
+        found.append(result)
+        return result, result
+
+
+class GathersTwice(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(Gathers() for _ in range(4))
+
+    def forward(self, x):
+        found = []
+        for block in self.blocks:
+            a, b = block(x, x, found)
+            x = a * b
+        assert len(found) == 4
+        return x + sum(found)
+
+
+@pytest.mark.parametrize("attach", [{"policy": "checkpoint:every=1"}, {"budget": "60%"}], ids=["checkpoint", "auto"])
+def test_a_layer_is_given_the_callers_own_objects(attach):
+    def body(model, optimizer, k):
+        optimizer.zero_grad()
+        loss = model(batch(k)[0]).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    loop = Loop(GathersTwice, adamw, body, **attach).steps(STEPS)
+    assert loop.run.last_report().on_plan
+    loop.run.detach()
+    assert_equal(plain(body, make=GathersTwice), loop)
+
+
+def test_what_runs_again_and_saves_something_else_is_refused():
+    class Counts(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(64, 64)
+            self.calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            rows = x[: 300 + self.calls % 2]  # a call and the one behind it are not alike
+            return torch.cat([torch.tanh(self.linear(rows)), x[rows.shape[0]:]])
+
+    def body(model, optimizer, k):
+        optimizer.zero_grad()
+        loss = model(batch(k)[0]).square().mean()
+        loss.backward()
+        optimizer.step()
+        # The same in each step, unless it ran again.
+        for block in model:
+            block.calls = 0
+        return loss.item()
+
+    loop = Loop(lambda: torch.nn.Sequential(*(Counts() for _ in range(3))), adamw, body, policy="checkpoint:every=1")
+    with pytest.raises(RuntimeError, match=r"layer \d ran again and saved something else"):
+        loop.steps(STEPS)
+    loop.run.detach()
+
+
+def test_a_subclass_of_an_optimizer_has_its_own_step():
+    class Normalized(torch.optim.AdamW):
+        """Sees all gradients at once."""
+
+        def step(self, closure=None):
+            norm = sum(p.grad.square().sum() for group in self.param_groups for p in group["params"]).sqrt()
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    parameter.grad.div_(norm)
+            return super().step(closure)
+
+    def make(parameters):
+        return Normalized(parameters, lr=1e-3)
+
+    loop = planned(optimizer=make, budget="75%")
+    assert loop.run.last_report().on_plan
+    loop.run.detach()
+    assert_equal(plain(optimizer=make), loop)
+
+
+def test_a_copy_made_within_a_step_is_a_model_of_its_own():
+    model = Net().eval()
+    optimizer = adamw(model.parameters())
+    run = stowage.attach(model, optimizer, "60%", recording=FAST)
+    x, _ = batch(0)
+    with run.step():
+        copied = copy.deepcopy(model)
+        pickled = pickle.loads(pickle.dumps(model))
+    run.detach()
+    expected = model(x)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    assert torch.equal(copied(x), expected)
+    assert torch.equal(pickled(x), expected)
+
+
+def test_what_an_interrupt_leaves_is_put_right():
+    loop = planned(steps=2)
+    count = len(list(loop.model.parameters()))
+    calls, updates = loop.run._calls, loop.run._updates
+    # As an interrupt within the contexts' own lines would leave it.
+    calls.__enter__()
+    updates.__enter__()
+    loop.steps(STEPS)
+    assert [len(group["params"]) for group in loop.optimizer.param_groups] == [count]
+    calls.__enter__()
+    updates.__enter__()
+    loop.run.detach()
+    assert all("forward" not in module.__dict__ for module in loop.model.modules())
+    assert not loop.optimizer._optimizer_step_pre_hooks and not loop.optimizer._optimizer_step_post_hooks
+
+
+def test_a_hook_that_comes_within_a_step_is_refused_and_an_update_that_raises_leaves_nothing():
+    model = Net()
+    optimizer = adamw(model.parameters())
+    run = stowage.attach(model, optimizer, "60%", recording=FAST)
+    count = len(list(model.parameters()))
+    with run.step():
+        loss_of(model, 0).backward()
+        hook = optimizer.register_step_pre_hook(lambda *_: None)
+        with pytest.raises(stowage.UsageError, match="registered within a step"):
+            optimizer.step()
+        hook.remove()
+        next(reversed(list(model.parameters()))).grad = torch.zeros(10).to_sparse()
+        with pytest.raises(RuntimeError, match="sparse"):
+            optimizer.step()
+        assert [len(group["params"]) for group in optimizer.param_groups] == [count]
+    run.detach()
+
+
+def test_a_run_that_is_dropped_leaves_its_plan():
+    loop = planned(budget="60%")
+    reference = [parameter.detach().clone() for parameter in plain().model.parameters()]
+    loop.run = None
+    gc.collect()
+    for a, b in zip(reference, loop.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+    assert type(Variable._execution_engine) is torch._C._ImperativeEngine
+
+
+def test_recordings_that_are_too_short_and_keywords_that_are_none():
+    with pytest.raises(stowage.UsageError, match="records too little"):
+        stowage.Recording(0, 0, 0)
+    with pytest.raises(TypeError, match="'foo'"):
+        stowage.attach(Net(), None, "60%", foo=1)
+    run = stowage.attach(Net(), None, "60%")
+    with pytest.raises(stowage.UsageError, match="no step"):
+        run.report()
+    run.detach()

@@ -6,7 +6,9 @@
 #include <stowage/engine.h>
 #include <torch/csrc/Exceptions.h>
 
+#include <cstddef>
 #include <exception>
+#include <string>
 
 #include "python/bindings/errors.h"
 #include "python/bindings/torch/device_memory.h"
@@ -16,6 +18,15 @@
 namespace nb = nanobind;
 
 namespace {
+
+// What the executor says of its own functions, for who calls them from Python.
+std::string in_python(std::string text) {
+  const std::string cpp = "PlannedStep::materialise()";
+  for (std::size_t at = 0; (at = text.find(cpp, at)) != std::string::npos;) {
+    text.replace(at, cpp.size(), "Run.materialise()");
+  }
+  return text;
+}
 
 // LibTorch's exceptions as torch raises them.
 void translate(const std::exception_ptr& pointer, void*) {
@@ -27,7 +38,7 @@ void translate(const std::exception_ptr& pointer, void*) {
     const nb::object type = nb::module_::import_("torch").attr("OutOfMemoryError");
     PyErr_SetString(type.ptr(), error.what_without_backtrace());
   } catch (const c10::Error& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what_without_backtrace());
+    PyErr_SetString(PyExc_RuntimeError, in_python(error.what_without_backtrace()).c_str());
   }
 }
 

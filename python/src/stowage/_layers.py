@@ -4,6 +4,7 @@ Only while a step runs has a module's ``forward`` another function in its place 
 that pickling, copying and hooks of a model between steps are as ever.
 """
 
+import types
 from collections.abc import Callable
 
 import torch
@@ -25,15 +26,18 @@ def choose_layers(model: torch.nn.Module,
     """
     chosen = {}
     in_element = set()  # paths that are elements of a list, or inside of one
+    compiled = {""} if _is_compiled(model) else set()  # a graph of their own, which no layer divides
     for path, module in model.named_modules():
         if not path:
             continue
         parent_path, _, _ = path.rpartition(".")
         parent = model.get_submodule(parent_path)
         is_inside = parent_path in in_element
+        if parent_path in compiled or _is_compiled(module):
+            compiled.add(path)
         if is_inside or isinstance(parent, _LISTS):
             in_element.add(path)
-        if isinstance(module, _CONTAINERS):
+        if isinstance(module, _CONTAINERS) or path in compiled or parent_path in compiled:
             continue
         if select is not None:
             is_layer = select(path, module)
@@ -44,66 +48,100 @@ def choose_layers(model: torch.nn.Module,
     return chosen
 
 
+def _is_compiled(module):
+    return hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
+
+
 class LayerCalls:
     """Context in which these modules run as layers."""
 
     def __init__(self, layers: dict[str, torch.nn.Module]):
         self._layers = layers
-        self._before = []
-        self.autocast = ""  #: "bf16", "fp16": what the first layer was called under
+        self.autocast = None  #: "bf16", "fp16" or "": what the first layer was called under
 
     def __enter__(self):
-        self._first = True
+        self.restore()
+        self.autocast = None
         for path, module in self._layers.items():
-            own = module.__dict__.get("forward")
-            self._before.append((module, own))
-            module.__dict__["forward"] = self._as_layer(path, module.forward)
+            module.__dict__["forward"] = _Layer(self, path, module)
         return self
 
     def __exit__(self, *_):
-        for module, own in self._before:
-            if own is None:
-                module.__dict__.pop("forward", None)
+        self.restore()
+
+    def restore(self) -> None:
+        """Whatever an exception (Ctrl-C comes at any line) has left is put right."""
+        for module in self._layers.values():
+            layer = module.__dict__.get("forward")
+            if not isinstance(layer, _Layer):
+                continue
+            if layer.own is None:
+                del module.__dict__["forward"]
             else:
-                module.__dict__["forward"] = own
-        self._before.clear()
+                module.__dict__["forward"] = layer.own
 
-    def _as_layer(self, path, forward):
-        def forward_as_layer(*args, **kwargs):
-            if self._first:
-                self._first = False
-                self.autocast = _autocast()
-            leaves, spec = _flatten((args, kwargs))
-            where = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
-            inputs = [leaves[i] for i in where]
-            for i in where:
+
+class _Layer:
+    """Stands in the place of a module's forward."""
+
+    def __init__(self, calls, path, module):
+        self._calls = calls
+        self._path = path
+        self._module = module
+        self.own = module.__dict__.get("forward")  # the instance's; None: the class's
+        self._forward = module.forward
+
+    def __call__(self, *args, **kwargs):
+        if self._calls.autocast is None:
+            self._calls.autocast = _autocast()
+        leaves, spec = _flatten((args, kwargs))
+        inputs = []  # each tensor once, so that it is one object again where the layer runs again
+        where = []  # of leaves that are tensors: which of the inputs
+        for i, leaf in enumerate(leaves):
+            if isinstance(leaf, torch.Tensor):
+                number = next((n for n, known in enumerate(inputs) if known is leaf), len(inputs))
+                if number == len(inputs):
+                    inputs.append(leaf)
+                where.append((i, number))
                 leaves[i] = None
-            shape = []  # of the result, once it is there
+        forward = self._forward
+        given = [(args, kwargs)]  # the caller's own objects, for the first run
+        shape = []  # of the result, once it is there
 
-            # May be called again in backward: then with tensors of its own, and no others.
-            def run(tensors):
+        # May be called again in backward: then with tensors of its own, and no others.
+        def run(tensors):
+            if given:
+                first_args, first_kwargs = given.pop()
+            else:
                 filled = leaves.copy()
-                for i, tensor in zip(where, tensors, strict=True):
-                    filled[i] = tensor
-                given, named = _unflatten(filled, spec)
-                result = forward(*given, **named)
-                result_leaves, result_spec = _flatten(result)
-                at = [i for i, leaf in enumerate(result_leaves) if isinstance(leaf, torch.Tensor)]
-                tensors = [result_leaves[i] for i in at]
-                if not shape:
-                    for i in at:
-                        result_leaves[i] = None
-                    shape.extend((result_leaves, result_spec, at))
-                return tensors
+                for i, number in where:
+                    filled[i] = tensors[number]
+                first_args, first_kwargs = _unflatten(filled, spec)
+            result = forward(*first_args, **first_kwargs)
+            del first_args, first_kwargs
+            result_leaves, result_spec = _flatten(result)
+            at = [i for i, leaf in enumerate(result_leaves) if isinstance(leaf, torch.Tensor)]
+            tensors = [result_leaves[i] for i in at]
+            if not shape:
+                for i in at:
+                    result_leaves[i] = None
+                shape.extend((result_leaves, result_spec, at))
+            return tensors
 
-            outputs = _torch.layer(path, run, inputs)
-            result_leaves, result_spec, at = shape
-            result_leaves = result_leaves.copy()
-            for i, tensor in zip(at, outputs, strict=True):
-                result_leaves[i] = tensor
-            return _unflatten(result_leaves, result_spec)
+        outputs = _torch.layer(self._path, run, inputs)
+        result_leaves, result_spec, at = shape
+        result_leaves = result_leaves.copy()
+        for i, tensor in zip(at, outputs, strict=True):
+            result_leaves[i] = tensor
+        return _unflatten(result_leaves, result_spec)
 
-        return forward_as_layer
+    # A copy of the module has its own class's forward.
+    def __deepcopy__(self, memo):
+        copied = memo.get(id(self._module))
+        return self.own if copied is None else types.MethodType(type(copied).forward, copied)
+
+    def __reduce__(self):
+        return types.MethodType, (type(self._module).forward, self._module)
 
 
 def _autocast():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
+import weakref
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -12,7 +14,7 @@ from typing import Any, Callable, Hashable, Iterator
 import torch
 
 from . import _engine, _torch
-from ._errors import UsageError
+from ._errors import Error, UsageError
 from ._layers import LayerCalls, choose_layers
 from ._plan import Plan
 from ._planning import PlanOutcome
@@ -44,6 +46,10 @@ class Recording:
     steps: int = 10
     observed: int = 3
 
+    def __post_init__(self) -> None:
+        if self.warmup < 1 or self.steps < 4 or self.observed < 2:
+            raise UsageError(f"{self} records too little", hint="warmup=1, steps=4 and observed=2 at least")
+
 
 @dataclass(frozen=True)
 class StepReport:
@@ -70,6 +76,7 @@ class _Keyed:
     def __init__(self) -> None:
         self.autocast: str | None = None  # of its forward, "" for none; None: no step has been made
         self.recording: Any = None
+        self.error: Error | None = None  # why there is no plan
         self.trace: Trace | None = None
         self.outcome: PlanOutcome | None = None
         self.plan: Plan | None = None
@@ -90,7 +97,7 @@ class Run:
         self.optimizer = optimizer
         self._make = make
         self._given = given
-        self._layers = choose_layers(model, layers)
+        self._calls = LayerCalls(choose_layers(model, layers))
         self._recording = recording
         self._updates = SplitUpdates(optimizer) if optimizer is not None and is_split(optimizer) else None
         self._keyed: dict[Hashable, _Keyed] = {}
@@ -98,9 +105,13 @@ class Run:
         self._in_step = False
         self._active: _Keyed | None = None  # whose plan may have parameters away
         self._attached = True
+        shared = [name for name, tensor in self._parameters() + self._buffers() if tensor.is_shared()]
+        if shared:
+            raise UsageError(f"{shared[0]} is in memory that processes share, which no plan moves")
         _torch.use_cpu()
         _torch.count_in([tensor for _, tensor in self._parameters() + self._buffers() + self._optimizer_state()])
         _engine.attach()
+        self._leave_engine = weakref.finalize(self, _engine.detach)
 
     def _parameters(self) -> Named:
         return list(self.model.named_parameters())
@@ -140,7 +151,7 @@ class Run:
         try:
             self._begin(keyed)
             try:
-                with LayerCalls(self._layers) as calls:
+                with self._calls:
                     if self._updates is None:
                         yield self
                     else:
@@ -150,12 +161,14 @@ class Run:
             except BaseException:
                 self._abort(keyed)
                 raise
-            keyed.autocast = calls.autocast
+            keyed.autocast = self._calls.autocast or ""
             self._end(keyed)
         finally:
             self._in_step = False
 
     def _begin(self, keyed: _Keyed) -> None:
+        if keyed.error is not None:
+            raise keyed.error
         if keyed.plan is None and self._given != (None, None):
             self._take_given(keyed)
         if self._active is not None and self._active is not keyed:
@@ -207,12 +220,16 @@ class Run:
                 recording, keyed.recording = keyed.recording, None
                 keyed.trace = Trace.from_json(recording.trace_json())
                 keyed.outcome = self._make(keyed.trace)
+                keyed.error = keyed.outcome.error
                 keyed.plan = keyed.outcome.plan_or_raise()
 
     def _apply(self, keyed: _Keyed) -> None:
+        # Asked in the call alone; what C++ holds of it shall not keep this run alive.
+        here = [self]
         keyed.planned = _torch.PlannedLoop(
             keyed.trace.to_json(), keyed.plan.to_json(), self._parameters(), self._buffers() + self._optimizer_state(),
-            lambda parameters: self._optimizer_state({name for name, _ in parameters}))
+            lambda parameters: here[0]._optimizer_state({name for name, _ in parameters}))
+        here.clear()
         self._say(keyed.planned.lines())
 
     def _take_given(self, keyed: _Keyed) -> None:
@@ -262,7 +279,10 @@ class Run:
             keyed.planned = None
             keyed.recording = None
         self._active = None
-        _engine.detach()
+        self._calls.restore()
+        if self._updates is not None:
+            self._updates.restore()
+        self._leave_engine()
 
     def __enter__(self) -> Run:
         return self
@@ -274,7 +294,7 @@ class Run:
     def _of(self, key: Hashable) -> _Keyed:
         key = self._last if key is None else key
         if key not in self._keyed:
-            raise KeyError(key)
+            raise UsageError(f"no step of the key {key!r} has begun")
         return self._keyed[key]
 
     @property
@@ -358,6 +378,8 @@ def attach(
         raise UsageError("a plan needs the trace that it was made of", hint="attach(.., plan=.., trace=..)")
     if plan is None and budget is None and not {"policy", "fit"} & planning.keys():
         raise UsageError("nothing says what the step may take", hint="a budget, fit, a policy or a plan")
+    if unknown := planning.keys() - set(inspect.signature(make_plan).parameters) | planning.keys() & {"trace", "budget"}:
+        raise TypeError(f"attach() got an unexpected keyword argument {sorted(unknown)[0]!r}")
     elsewhere = sorted({parameter.device.type for parameter in model.parameters()} - {"cpu"})
     if elsewhere:
         raise NotImplementedError(f"a model on {' and '.join(elsewhere)} cannot be attached: from Python only the CPU")

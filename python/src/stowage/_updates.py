@@ -7,19 +7,20 @@ they are set, so results are the same bit by bit.
 import torch
 
 from . import _torch
+from ._errors import UsageError
 
-# Their updates of different parameters have nothing to do with each other.
-_INDEPENDENT = tuple(
+# Their updates of different parameters have nothing to do with each other. A subclass may see all of them at once.
+_INDEPENDENT = {
     getattr(torch.optim, name)
     for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "ASGD", "Rprop",
                  "Adafactor")
-    if hasattr(torch.optim, name))
+    if hasattr(torch.optim, name)}
 
 
 def is_split(optimizer: torch.optim.Optimizer) -> bool:
     """Whether its step can be divided so; another optimizer's is one piece of work to a plan."""
     step = type(optimizer).step
-    return isinstance(optimizer, _INDEPENDENT) and hasattr(step, "hooked") and hasattr(step, "__wrapped__")
+    return type(optimizer) in _INDEPENDENT and hasattr(step, "hooked") and hasattr(step, "__wrapped__")
 
 
 class SplitUpdates:
@@ -28,42 +29,56 @@ class SplitUpdates:
     def __init__(self, optimizer: torch.optim.Optimizer):
         self._optimizer = optimizer
         self._params = None  # of each group, while the step runs
-        self._hooks = []
         self.updated = False  # in this context
 
     def __enter__(self):
+        self.restore()
         self.updated = False
-        behind = self._optimizer.register_step_post_hook(self._restore)
+        self._optimizer.register_step_pre_hook(self._update)
+        behind = self._optimizer.register_step_post_hook(self._give_back)
         # Ahead of the user's, which shall see all parameters.
         self._optimizer._optimizer_step_post_hooks.move_to_end(behind.id, last=False)
-        self._hooks = [self._optimizer.register_step_pre_hook(self._update), behind]
         return self
 
     def __exit__(self, *_):
-        for hook in self._hooks:
-            hook.remove()
-        self._restore()
+        self.restore()
+
+    def restore(self) -> None:
+        """Whatever an exception (Ctrl-C comes at any line) has left is put right."""
+        for hooks in (self._optimizer._optimizer_step_pre_hooks, self._optimizer._optimizer_step_post_hooks):
+            for number, hook in list(hooks.items()):
+                if getattr(hook, "__self__", None) is self:
+                    del hooks[number]
+        self._give_back()
 
     # All updates; the step behind it finds no parameters.
     def _update(self, optimizer, args, kwargs):
         if args[1:] or kwargs.get("closure") is not None:
             return  # a closure computes the loss again
+        hooks = optimizer._optimizer_step_pre_hooks.values()
+        if getattr(next(reversed(hooks)), "__self__", None) is not self:
+            raise UsageError("a hook ahead of the optimizer's step was registered within a step of a run",
+                             hint="register it ahead of the step")
         self.updated = True
         groups = optimizer.param_groups
         step = type(optimizer).step.__wrapped__
         self._params = [group["params"] for group in groups]
-        for group in groups:
-            group["params"] = []
-        for group, params in zip(groups, self._params, strict=True):
-            for parameter in params:
-                if parameter.grad is None or not _torch.update_begin(parameter):
-                    continue
-                group["params"] = [parameter]
-                step(optimizer)
-                _torch.update_end(parameter)
-            group["params"] = []
+        try:
+            for group in groups:
+                group["params"] = []
+            for group, params in zip(groups, self._params, strict=True):
+                for parameter in params:
+                    if parameter.grad is None or not _torch.update_begin(parameter):
+                        continue
+                    group["params"] = [parameter]
+                    step(optimizer)
+                    _torch.update_end(parameter)
+                group["params"] = []
+        except BaseException:
+            self._give_back()
+            raise
 
-    def _restore(self, *_):
+    def _give_back(self, *_):
         if self._params is None:
             return
         for group, params in zip(self._optimizer.param_groups, self._params, strict=True):

@@ -1,11 +1,13 @@
 // A program with folders named as Stowage's, which trains under a plan.
 #include <ATen/Functions.h>
 #include <stowage/device.h>
+#include <stowage/engine.h>
 #include <stowage/layer.h>
 #include <stowage/model.h>
 #include <stowage/plan.h>
 #include <stowage/plugin.h>
 #include <stowage/record.h>
+#include <stowage/report.h>
 #include <stowage/result.h>
 #include <stowage/sequential.h>
 #include <stowage/simulate.h>
@@ -59,6 +61,7 @@ int main() {
   const consumer::Trace own;
   std::printf("Stowage %s beside %s, %d\n", stowage::kVersion.data(), consumer::cpu_device(),
               own.lines + consumer::StepIndex().first);
+  stowage::executor::install_saved_tensor_engine();
   Loop loop;
   const std::vector<stowage::executor::NamedTensor> parameters = {{"w", loop.w}};
   const stowage::profiler::StepFunctions functions{
@@ -72,6 +75,9 @@ int main() {
   stowage::planner::PlanRequest request;
   request.policy = "save_on_cpu";
   const auto outcome = check(stowage::planner::make_plan(index, request));
+  const auto found =
+      check(stowage::report::inspect(*trace, stowage::report::GroupBy::layer, "peak"));
+  if (stowage::report::inspect_text(*trace, found, 10, {}).empty()) return 1;
   const auto training =
       check(stowage::executor::PlannedTraining::create(device, trace, outcome.plan, parameters));
   device.reset_peak();
