@@ -298,6 +298,11 @@ class Run:
         return self._keyed[key]
 
     @property
+    def keys(self) -> list[Hashable]:
+        """Of the steps so far, in the order of their first ones."""
+        return list(self._keyed)
+
+    @property
     def is_planned(self) -> bool:
         """Whether there is a plan for steps of the last one's key."""
         return self._last in self._keyed and self._keyed[self._last].plan is not None
