@@ -1,7 +1,5 @@
 #include "executor/layer.h"
 
-#include <ATen/ops/alias.h>
-#include <ATen/record_function.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/graph_task.h>
@@ -9,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstddef>
 #include <memory>
 #include <utility>
 
@@ -65,13 +62,6 @@ class BoundaryHook final : public torch::autograd::FunctionPreHook {
   std::shared_ptr<Boundary> boundary_;
 };
 
-// A view of an output whose own autograd node is the layer boundary. A view, not a copy: in-place
-// ops on either side stay visible to autograd. Invisible to op observers.
-at::Tensor identity(const at::Tensor& tensor) {
-  const at::RecordFunctionGuard no_observer(/*is_enabled=*/false);
-  return at::alias(tensor);
-}
-
 // Null without a driver.
 std::shared_ptr<Boundary> boundary_of(LayerEvent event, const std::string& path) {
   Link link = executor::driver_link();
@@ -84,24 +74,17 @@ bool is_over(const torch::autograd::FunctionPreHook& hook) {
   return boundary != nullptr && boundary->is_over();
 }
 
-// The node that runs when the gradient of `tensor` is complete. A layer that begins later ends
-// earlier in backward, and all of them end before the layer whose output this is begins: the hook
-// goes to the front.
-std::shared_ptr<Node> hook_end(const at::Tensor& tensor, std::shared_ptr<Boundary> boundary) {
+// Hooks the node that runs when the gradient of `tensor` is complete. In backward, what begins
+// later in forward ends earlier, and what ends later there begins earlier: the hook goes to the
+// front.
+std::shared_ptr<Node> hook(const at::Tensor& tensor, const std::shared_ptr<Boundary>& boundary) {
   if (boundary == nullptr) return nullptr;
   std::shared_ptr<Node> node = torch::autograd::impl::gradient_edge(tensor).function;
   auto& hooks = node->pre_hooks();
   // A node that outlives its step (of a leaf, or of a graph that is kept) would gather them.
   while (!hooks.empty() && is_over(*hooks.front())) hooks.erase(hooks.begin());
-  hooks.insert(hooks.begin(), std::make_unique<BoundaryHook>(std::move(boundary)));
+  hooks.insert(hooks.begin(), std::make_unique<BoundaryHook>(boundary));
   return node;
-}
-
-void hook_begin(const at::Tensor& output, const std::shared_ptr<Boundary>& boundary) {
-  if (boundary == nullptr) return;
-  if (const std::shared_ptr<Node> node = output.grad_fn()) {
-    node->add_pre_hook(std::make_unique<BoundaryHook>(boundary));
-  }
 }
 
 bool needs_gradient(const at::Tensor& tensor) {
@@ -115,27 +98,14 @@ std::vector<at::Tensor> layer(const std::string& path, const LayerFn& fn,
   const auto first = std::find_if(inputs.begin(), inputs.end(), needs_gradient);
   // Held until fn has used the input: a leaf's node is its graph's.
   const std::shared_ptr<Node> end =
-      first == inputs.end() ? nullptr
-                            : hook_end(*first, boundary_of(LayerEvent::backward_end, path));
+      first == inputs.end() ? nullptr : hook(*first, boundary_of(LayerEvent::backward_end, path));
   executor::StepDriver* const driver = executor::driver();
   std::vector<at::Tensor> outputs =
       driver != nullptr ? driver->run_layer(path, fn, std::move(inputs)) : fn(inputs);
   inputs.clear();
   const std::shared_ptr<Boundary> begin = boundary_of(LayerEvent::backward_begin, path);
-  const std::vector<at::Tensor> given = outputs;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (!needs_gradient(given[i])) continue;
-    // One tensor that is returned twice stays one: its gradients add up in one place.
-    const auto same =
-        std::find_if(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(i),
-                     [&](const at::Tensor& other) { return other.is_same(given[i]); });
-    const auto known = static_cast<std::size_t>(same - given.begin());
-    if (known < i) {
-      outputs[i] = outputs[known];
-      continue;
-    }
-    outputs[i] = identity(given[i]);
-    hook_begin(outputs[i], begin);
+  for (const at::Tensor& output : outputs) {
+    if (needs_gradient(output)) hook(output, begin);
   }
   return outputs;
 }

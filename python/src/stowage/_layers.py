@@ -138,10 +138,14 @@ class _Layer:
     # A copy of the module has its own class's forward.
     def __deepcopy__(self, memo):
         copied = memo.get(id(self._module))
-        return self.own if copied is None else types.MethodType(type(copied).forward, copied)
+        return self.own if copied is None else _own_forward(copied)
 
     def __reduce__(self):
-        return types.MethodType, (type(self._module).forward, self._module)
+        return _own_forward, (self._module,)
+
+
+def _own_forward(module):
+    return types.MethodType(type(module).forward, module)
 
 
 def _autocast():

@@ -77,7 +77,7 @@ int main() {
   const auto outcome = check(stowage::planner::make_plan(index, request));
   const auto found =
       check(stowage::report::inspect(*trace, stowage::report::GroupBy::layer, "peak"));
-  if (stowage::report::inspect_text(*trace, found, 10, {}).empty()) return 1;
+  if (stowage::report::inspect_text(*trace, found, 10, "layer", {}).empty()) return 1;
   const auto training =
       check(stowage::executor::PlannedTraining::create(device, trace, outcome.plan, parameters));
   device.reset_peak();
