@@ -551,3 +551,25 @@ def test_recordings_that_are_too_short_and_keywords_that_are_none():
     with pytest.raises(stowage.UsageError, match="no step"):
         run.report()
     run.detach()
+
+
+@pytest.mark.parametrize("attach", [{"budget": "60%"}, {"budget": "60%", "placement": "planned"},
+                                    {"budget": "85%", "allow": "optimizer,offload"}], ids=["caching", "planned", "state"])
+def test_state_that_is_loaded_between_steps_is_the_plans(attach):
+    def train(**attach):
+        loop = Loop(Net, adamw, plain_body, **attach).steps(RECORDED + 2)
+        with loop.run.materialised() if loop.run is not None else contextlib.nullcontext():
+            saved = copy.deepcopy(loop.optimizer.state_dict())
+            for piece in saved["state"].values():
+                piece["exp_avg"].mul_(0.5)
+            loop.optimizer.load_state_dict(saved)
+        for k in range(RECORDED + 2, RECORDED + 6):
+            loop.step(k)
+        return loop
+
+    loop = train(**attach)
+    for report in loop.reports:
+        assert report.on_plan, report.first_difference
+    assert loop.reports[-1].peak_requested_bytes == loop.run.predicted()["peak_requested_bytes"]
+    loop.run.detach()
+    assert_equal(train(), loop)

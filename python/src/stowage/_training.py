@@ -81,6 +81,7 @@ class _Keyed:
         self.outcome: PlanOutcome | None = None
         self.plan: Plan | None = None
         self.planned: Any = None
+        self.bound: list[int] = []  # what it was made with: Run._identities()
         self.steps = 0  # that were planned
         self.off_plan = 0  # of these
         self.last_report: StepReport | None = None
@@ -175,6 +176,9 @@ class Run:
             self._active.planned.materialise()
             self._active = None
         if keyed.plan is not None and self._has_what_moves(keyed):
+            if keyed.planned is not None and keyed.bound != self._identities():
+                keyed.planned.materialise()  # load_state_dict() of the optimizer puts other tensors there
+                keyed.planned = None
             if keyed.planned is None:
                 self._apply(keyed)
             self._active = keyed
@@ -223,11 +227,17 @@ class Run:
                 keyed.error = keyed.outcome.error
                 keyed.plan = keyed.outcome.plan_or_raise()
 
+    def _identities(self) -> list[int]:
+        return [id(tensor) for _, tensor in self._parameters() + self._buffers() + self._optimizer_state()]
+
     def _apply(self, keyed: _Keyed) -> None:
+        keyed.bound = self._identities()
+        _torch.count_in([tensor for _, tensor in self._optimizer_state()])
         # Asked in the call alone; what C++ holds of it shall not keep this run alive.
         here = [self]
         keyed.planned = _torch.PlannedLoop(
-            keyed.trace.to_json(), keyed.plan.to_json(), self._parameters(), self._buffers() + self._optimizer_state(),
+            keyed.trace.to_json(), keyed.plan.to_json(), self._parameters(),
+            self._buffers() + self._optimizer_state() if keyed.plan.placement == "planned" else [],
             lambda parameters: here[0]._optimizer_state({name for name, _ in parameters}))
         here.clear()
         self._say(keyed.planned.lines())
