@@ -370,8 +370,9 @@ def test_a_loop_whose_steps_differ_cannot_be_recorded():
         return loss.item()
 
     loop = Loop(Net, adamw, body, budget="60%")
-    with pytest.raises(stowage.BadInput, match="two steps peaked at"):
+    with pytest.raises(stowage.BadInput, match="two steps peaked at") as raised:
         loop.steps(STEPS)
+    assert "torch.set_num_threads(1)" in raised.value.hint
     loop.run.detach()
 
 

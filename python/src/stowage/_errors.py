@@ -59,8 +59,11 @@ _BY_EXIT_CODE: dict[int, type[Error]] = {1: Infeasible, 2: UsageError, 3: BadInp
 _OPTION = re.compile(r"--(budget-on|host-budget|budget|time-limit|policy|placement|fit|allow|trace|plan)\b")
 
 
+def _hint(text: str) -> str:
+    text = text.replace("--threads 1", "torch.set_num_threads(1)")
+    return _OPTION.sub(lambda option: option[1].replace("-", "_"), text)
+
+
 def from_library(code: int, message: str, file: str, pointer: str, hint: str) -> Error:
     """The exception of an Error of the library; `code` is the exit code that it has in the command."""
-    return _BY_EXIT_CODE.get(code, InternalError)(
-        message, file, pointer, _OPTION.sub(lambda option: option[1].replace("-", "_"), hint)
-    )
+    return _BY_EXIT_CODE.get(code, InternalError)(message, file, pointer, _hint(hint))
