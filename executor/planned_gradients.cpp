@@ -132,6 +132,10 @@ void PlannedGradients::adopt() {
 void PlannedGradients::materialise() {
   drop_stale();
   StorageHolder::materialise();
+  // Another plan's step may drop them meanwhile; adopt() looks at what is there anew.
+  for (std::size_t i = 0; i < gradients_.size(); ++i) {
+    if (streamed().bound(i).defined() && streamed().is_present(i)) streamed().unbind(i);
+  }
 }
 
 }  // namespace stowage::executor
