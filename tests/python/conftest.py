@@ -1,5 +1,6 @@
 """What the tests of the package share: recorded samples, the command."""
 
+import gc
 import os
 import pathlib
 
@@ -38,3 +39,15 @@ def on_gpu(sample):
 def program():
     """The `stowage` command of this build."""
     return os.path.join(os.environ["STOWAGE_BIN_DIR"], "stowage")
+
+
+@pytest.fixture
+def one_thread():
+    """PyTorch's ops on one thread, which recordings on a CPU need; and nothing left for the next test's peaks."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+    gc.collect()

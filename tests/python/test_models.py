@@ -1,10 +1,8 @@
 """Models that others wrote, trained under a plan: the plain loop's bits at the predicted byte."""
 
-import gc
 import os
 
 import pytest
-import torch
 from models_case import STEPS_PLANNED, loop
 from training_case import RECORDED, assert_as_predicted, assert_equal
 
@@ -20,13 +18,7 @@ QUICK = {("gpt2", "sdpa", False, 2), ("llama", "eager", True, 1), ("bert", "sdpa
          ("t5", "eager", False, 1), ("resnet50", "eager", False, 1), ("unet", "eager", True, 1)}
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-    gc.collect()
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.mark.parametrize("case", CASES if FULL else sorted(QUICK), ids=lambda case: "-".join(map(str, case)))
