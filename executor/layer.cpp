@@ -91,23 +91,41 @@ bool needs_gradient(const at::Tensor& tensor) {
   return tensor.defined() && tensor.requires_grad();
 }
 
-}  // namespace
-
-std::vector<at::Tensor> layer(const std::string& path, const LayerFn& fn,
-                              std::vector<at::Tensor> inputs) {
+// `run` is what calls fn.
+template <class Run>
+std::vector<at::Tensor> between_boundaries(const std::string& path, std::vector<at::Tensor> inputs,
+                                           const Run& run) {
   const auto first = std::find_if(inputs.begin(), inputs.end(), needs_gradient);
   // Held until fn has used the input: a leaf's node is its graph's.
   const std::shared_ptr<Node> end =
       first == inputs.end() ? nullptr : hook(*first, boundary_of(LayerEvent::backward_end, path));
-  executor::StepDriver* const driver = executor::driver();
-  std::vector<at::Tensor> outputs =
-      driver != nullptr ? driver->run_layer(path, fn, std::move(inputs)) : fn(inputs);
+  std::vector<at::Tensor> outputs = run(std::move(inputs));
   inputs.clear();
   const std::shared_ptr<Boundary> begin = boundary_of(LayerEvent::backward_begin, path);
   for (const at::Tensor& output : outputs) {
     if (needs_gradient(output)) hook(output, begin);
   }
   return outputs;
+}
+
+}  // namespace
+
+std::vector<at::Tensor> layer(const std::string& path, const LayerFn& fn,
+                              std::vector<at::Tensor> inputs) {
+  return between_boundaries(path, std::move(inputs), [&](std::vector<at::Tensor>&& given) {
+    executor::StepDriver* const driver = executor::driver();
+    return driver != nullptr ? driver->run_layer(path, fn, std::move(given)) : fn(given);
+  });
+}
+
+std::vector<at::Tensor> layer_once(const std::string& path, const LayerFn& fn,
+                                   std::vector<at::Tensor> inputs) {
+  return between_boundaries(path, std::move(inputs), [&](std::vector<at::Tensor>&& given) {
+    executor::StepDriver* const driver = executor::driver();
+    // That of no particular driver: a scope, whose callable nobody has.
+    return driver != nullptr ? driver->StepDriver::run_layer(path, fn, std::move(given))
+                             : fn(given);
+  });
 }
 
 at::Tensor layer(const std::string& path, const TensorFn& fn, std::vector<at::Tensor> inputs) {

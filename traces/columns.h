@@ -32,6 +32,7 @@ enum class Rule : std::uint8_t {
   factor,           // 1 ... 10^6 parts per million
   optional_factor,  // 0 ... 10^6; a file of an earlier minor schema does not have it
   optional_time,    // 0 ... kMaxTime; likewise
+  optional_count,   // >= 0; likewise: 0
   optional_column,  // >= 1; likewise, and the reader derives it
   optional_row,     // a row or -1; likewise: all -1
   optional_flag,    // 0, 1; likewise: all 0
@@ -279,6 +280,7 @@ void visit_fields(T& t, F&& f) {
   f("unattributed_ns", t.unattributed_ns, Rule::time);
   f("unmatched_frees", t.unmatched_frees, Rule::count);
   f("join_mismatches", t.join_mismatches, Rule::count);
+  f("adopted_allocations", t.adopted_allocations, Rule::optional_count);
 }
 
 template <Same<PassCost> T, class F>

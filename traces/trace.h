@@ -16,7 +16,7 @@
 namespace stowage {
 
 inline constexpr int kTraceSchemaMajor = 1;
-inline constexpr int kTraceSchemaMinor = 12;
+inline constexpr int kTraceSchemaMinor = 13;
 
 enum class StorageClass : std::uint8_t {
   parameter,
@@ -173,6 +173,9 @@ struct Quality {
   Nanoseconds unattributed_ns = 0;
   std::int64_t unmatched_frees = 0;
   std::int64_t join_mismatches = 0;
+  // Since schema 1.13, else 0. They were there before anybody listened: the setup begins with them,
+  // in no order, and where the allocator put them is not known.
+  std::int64_t adopted_allocations = 0;
 };
 
 // Median step time of each pass, and the requested peak that it saw: the perturbation is stored.

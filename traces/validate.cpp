@@ -91,6 +91,7 @@ std::optional<std::string> broken(Rule rule, std::int64_t value) {
       if (value > kMaxTime) return is + " ns, an absurd time";
       return std::nullopt;
     case Rule::count:
+    case Rule::optional_count:
       if (value < 0) return is + ", which is negative";
       return std::nullopt;
     case Rule::count_or_none:
@@ -129,6 +130,7 @@ bool holds(Rule rule, std::int64_t value) {
     case Rule::optional_time:
       return value >= 0 && value <= kMaxTime;
     case Rule::count:
+    case Rule::optional_count:
       return value >= 0;
     case Rule::count_or_none:
       return value >= -1;

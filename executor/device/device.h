@@ -84,6 +84,8 @@ struct LiveAllocation {
 struct SetupHistory {
   std::vector<AllocationEvent> events;
   std::size_t first_step = 0;  // the step's events are those from here on
+  // Of the first events: what was live already when the device was made, in no order.
+  std::int64_t adopted = 0;
 };
 
 class Device {

@@ -93,6 +93,7 @@ void add_device_rows(const TimingPass& timing, const DeviceTimes& times, TraceRo
 
 void add_setup_rows(const RawRecording& recording, const RawPass& structure, TraceRows& rows) {
   if (recording.setup.empty()) return;
+  rows.trace.quality.adopted_allocations = recording.adopted;
   SetupRows made(structure, rows);
   for (const RawSetup& each : recording.setup) {
     if (!each.in_first_step) made.add(each, EventId());

@@ -170,6 +170,7 @@ struct RawRecording {
   RawPass offload_all;
   std::optional<TimingPass> timing;  // on a GPU
   std::vector<RawSetup> setup;
+  std::int64_t adopted = 0;  // of the setup's first rows: Quality::adopted_allocations
 };
 
 }  // namespace stowage::profiler

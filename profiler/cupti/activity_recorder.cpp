@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <ctime>
+#include <vector>
 
 #include "profiler/cupti/buffer_pool.h"
 #include "profiler/cupti/cupti_error.h"
@@ -142,8 +143,14 @@ Status enable_calls() {
 
 class CuptiRecorder final : public ActivityRecorder {
  public:
+  explicit CuptiRecorder(bool records_all_calls) : kinds_(kKinds.begin(), kKinds.end()) {
+    if (!records_all_calls) return;
+    kinds_.push_back(CUPTI_ACTIVITY_KIND_RUNTIME);
+    kinds_.push_back(CUPTI_ACTIVITY_KIND_DRIVER);
+  }
+
   Status start() override {
-    for (const auto kind : kKinds) {
+    for (const auto kind : kinds_) {
       if (Status status = cupti_status(cuptiActivityEnable(kind), "cuptiActivityEnable"); !status) {
         return status;
       }
@@ -154,7 +161,7 @@ class CuptiRecorder final : public ActivityRecorder {
 
   Result<RawActivities> stop() override {
     recording_.store(false, std::memory_order_release);
-    for (const auto kind : kKinds) {
+    for (const auto kind : kinds_) {
       if (Status status = cupti_status(cuptiActivityDisable(kind), "cuptiActivityDisable");
           !status) {
         return status.error();
@@ -191,6 +198,7 @@ class CuptiRecorder final : public ActivityRecorder {
   }
 
  private:
+  std::vector<CUpti_ActivityKind> kinds_;
   std::atomic<bool> recording_{false};
 };
 
@@ -212,7 +220,7 @@ std::string cupti_library() {
   return text;
 }
 
-Result<std::unique_ptr<ActivityRecorder>> ActivityRecorder::create() {
+Result<std::unique_ptr<ActivityRecorder>> ActivityRecorder::create(bool cuda_has_started) {
   if (std::getenv("KINETO_USE_DAEMON") != nullptr) {
     return environment("KINETO_USE_DAEMON is set: LibTorch's own profiler takes the GPU's records",
                        "unset KINETO_USE_DAEMON");
@@ -221,8 +229,9 @@ Result<std::unique_ptr<ActivityRecorder>> ActivityRecorder::create() {
   if (Status status = subscribe(); !status) return status.error();
   // A device that cannot (confidential computing) keeps its buffers in device memory: the peak of
   // this pass is then larger than the step's, and nothing else.
+  // Likewise where buffers exist already.
   const CUptiResult pinned = set_flag(CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED);
-  if (pinned != CUPTI_ERROR_NOT_SUPPORTED) {
+  if (pinned != CUPTI_ERROR_NOT_SUPPORTED && !cuda_has_started) {
     if (Status status = cupti_status(pinned, "buffers in host memory"); !status) {
       return status.error();
     }
@@ -242,9 +251,11 @@ Result<std::unique_ptr<ActivityRecorder>> ActivityRecorder::create() {
       !status) {
     return status.error();
   }
-  if (Status status = enable_calls(); !status) return status.error();
+  if (!cuda_has_started) {
+    if (Status status = enable_calls(); !status) return status.error();
+  }
   if (Status status = check_clock(); !status) return status.error();
-  return std::unique_ptr<ActivityRecorder>(std::make_unique<CuptiRecorder>());
+  return std::unique_ptr<ActivityRecorder>(std::make_unique<CuptiRecorder>(cuda_has_started));
 }
 
 }  // namespace stowage::profiler

@@ -1,6 +1,6 @@
 // ActivityRecorder: CUPTI's activity records of this process, from start() to stop(). One a
-// process, made before CUDA starts and never taken down (steps are slower after a CUPTI that was,
-// so nothing is timed afterwards in that process).
+// process, better made before CUDA starts, and never taken down (steps are slower after a CUPTI
+// that was, so nothing is timed afterwards in that process).
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,11 @@ namespace stowage::profiler {
 class ActivityRecorder {
  public:
   // Subscribes, asks for buffers in host memory (the device's peak stays the step's), checks the
-  // version and that CUPTI's clock is CLOCK_REALTIME. Precondition: no CUDA call was made. Errors
-  // (environment): another tool subscribed (named), KINETO_USE_DAEMON is set, no driver, a CUPTI
-  // that is not version 13.
-  [[nodiscard]] static Result<std::unique_ptr<ActivityRecorder>> create();
+  // version and that CUPTI's clock is CLOCK_REALTIME. `cuda_has_started`: there is a context
+  // already; then every API call makes a record from start() to stop(), about three times as many,
+  // and no earlier or later (decision 0008). Errors (environment): another tool subscribed (named),
+  // KINETO_USE_DAEMON is set, no driver, a CUPTI that is not version 13.
+  [[nodiscard]] static Result<std::unique_ptr<ActivityRecorder>> create(bool cuda_has_started);
   virtual ~ActivityRecorder() = default;
   ActivityRecorder(const ActivityRecorder&) = delete;
   ActivityRecorder& operator=(const ActivityRecorder&) = delete;

@@ -138,6 +138,7 @@ Status ActivityDecoder::decode(std::uint8_t* buffer, std::size_t valid) {
           records_.syncs.push_back({ns(call.start), ns(call.end)});
           break;
         }
+        if (!is_launch(call.kind, call.cbid)) break;
         records_.launches.push_back(
             {ns(call.start), ns(call.end), call.correlationId, call.threadId});
         break;

@@ -1,5 +1,5 @@
-// The API calls that a recording asks CUPTI for: those that launch something, and those in which
-// the CPU waits. Other calls make no record.
+// The API calls that a recording is about: those that launch something, and those in which the CPU
+// waits. Where CUPTI was there ahead of CUDA, other calls make no record.
 //
 // The waits are taken from their calls, and not from CUPTI's records of kind SYNCHRONIZATION: those
 // make every launch dearer (1.5 us of 3.1 us that recording costs a launch, H200, CUPTI 13.0), and
@@ -73,13 +73,22 @@ inline constexpr std::array kDriverWaits = {
     CUPTI_DRIVER_TRACE_CBID_cuEventSynchronize,
 };
 
-// Whether a record of kind RUNTIME or DRIVER is of a call in which the CPU waits.
+template <typename Calls>
+[[nodiscard]] bool is_among(const Calls& calls, std::uint32_t call) {
+  return std::any_of(calls.begin(), calls.end(),
+                     [call](auto one) { return static_cast<std::uint32_t>(one) == call; });
+}
+
+// Of a record of kind RUNTIME or DRIVER: whether the CPU waits in that call.
 [[nodiscard]] inline bool is_wait(CUpti_ActivityKind kind, std::uint32_t call) {
-  const auto among = [call](const auto& calls) {
-    return std::any_of(calls.begin(), calls.end(),
-                       [call](auto one) { return static_cast<std::uint32_t>(one) == call; });
-  };
-  return kind == CUPTI_ACTIVITY_KIND_RUNTIME ? among(kRuntimeWaits) : among(kDriverWaits);
+  return kind == CUPTI_ACTIVITY_KIND_RUNTIME ? is_among(kRuntimeWaits, call)
+                                             : is_among(kDriverWaits, call);
+}
+
+// Likewise: whether it launches something.
+[[nodiscard]] inline bool is_launch(CUpti_ActivityKind kind, std::uint32_t call) {
+  return kind == CUPTI_ACTIVITY_KIND_RUNTIME ? is_among(kRuntimeLaunches, call)
+                                             : is_among(kDriverLaunches, call);
 }
 
 }  // namespace stowage::profiler

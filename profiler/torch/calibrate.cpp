@@ -50,6 +50,7 @@ class Interference {
       for (int i = 0; i < 4; ++i) static_cast<void>(at::mm(matrix, matrix));
     };
     // A repetition is two steps; the step has been run before.
+    if (has_step) prepare_ = options.prepare;
     budget_ = has_step ? StepBudget::up_to(std::min(3, options.repetitions), 2, 6'000'000'000)
                        : StepBudget::exactly(options.repetitions);
     if (!has_step) compute();
@@ -61,10 +62,12 @@ class Interference {
     const Nanoseconds pair = std::max(copies(1), Nanoseconds{1});
     Nanoseconds spent = 0;
     for (int i = 0; budget_.wants_more(i, spent); ++i) {
+      if (prepare_) prepare_();
       alone.push_back(compute());
       // Copies for as long as compute takes, both ways; for part of it when that is very long.
       // Fewer than fit: the step's own wait for the device must not wait for copies.
       const auto count = std::clamp<Nanoseconds>(alone.back() * 4 / 5 / pair, 1, kMostPairs);
+      if (prepare_) prepare_();
       device_.synchronize();
       queue(static_cast<int>(count));
       const Nanoseconds together = compute();
@@ -104,6 +107,7 @@ class Interference {
   const CopyEnds in_;
   const CalibrationOptions& options_;
   std::function<void()> compute_;
+  std::function<void()> prepare_;
   StepBudget budget_;
 };
 
@@ -160,7 +164,8 @@ Result<Calibration> calibrate(executor::Device& device, const CalibrationOptions
           static_cast<Nanoseconds>(Wide{pinning} * kGib / (2 * options.largest));
     }
     if (options.step) {
-      measure_rest_gain(device, options.step, in.device, in.host, options.largest, result);
+      measure_rest_gain(device, options.prepare, options.step, in.device, in.host, options.largest,
+                        result);
     }
     measure_issue_costs(device, arena->data(), options.largest, result);
     measure_stream_gaps(device, arena->data(), result);

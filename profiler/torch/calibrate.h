@@ -18,6 +18,8 @@ struct CalibrationOptions {
   // The step that will be planned, to see how much copies slow *it* down; asked for on a GPU only
   // (the copy threads of a CPU compete for cores in any case). Empty = a matrix product.
   std::function<void()> step{};
+  // Called ahead of each of these, outside of what is timed. May be empty.
+  std::function<void()> prepare{};
   // The updates of the run, to see how fast the host does them; none: that is not measured.
   HostUpdateKind updates{};
 };

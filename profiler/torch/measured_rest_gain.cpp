@@ -59,8 +59,9 @@ class RestingDriver final : public executor::StepDriver {
 
 class Measurement {
  public:
-  Measurement(executor::Device& device, const std::function<void()>& step)
-      : device_(device), step_(step) {
+  Measurement(executor::Device& device, const std::function<void()>& prepare,
+              const std::function<void()>& step)
+      : device_(device), prepare_(prepare), step_(step) {
     device_.time_stalls(true);
   }
   ~Measurement() { device_.time_stalls(false); }
@@ -87,6 +88,7 @@ class Measurement {
 
  private:
   RestedStep one() {
+    if (prepare_) prepare_();
     device_.synchronize();
     device_.reset_peak();
     const auto begin = Clock::now();
@@ -98,6 +100,7 @@ class Measurement {
   }
 
   executor::Device& device_;
+  const std::function<void()>& prepare_;
   const std::function<void()>& step_;
 };
 
@@ -119,15 +122,16 @@ void set_rest_gain(const RestedStep& without, const RestedStep& shortly, const R
   calibration.rest_gain = std::clamp<Ppm>(std::max(gain(shortly), gain(longer)), 0, kPpm / 2);
 }
 
-void measure_rest_gain(executor::Device& device, const std::function<void()>& step,
-                       std::byte* memory, const std::byte* host, Bytes bytes,
+void measure_rest_gain(executor::Device& device, const std::function<void()>& prepare,
+                       const std::function<void()>& step, std::byte* memory, const std::byte* host, Bytes bytes,
                        Calibration& calibration) {
   RestingDriver driver(device, memory, host, bytes);
   const executor::InstalledDriver installed(driver);
+  if (prepare) prepare();
   step();
   const std::int64_t events = driver.take_events();
   if (events == 0 || calibration.h2d.bytes_per_second.empty()) return;
-  Measurement measurement(device, step);
+  Measurement measurement(device, prepare, step);
   const RestedStep without = measurement.run();
   const auto rested = [&](Ppm part) {
     const Wide time = Wide{without.compute} * part / kPpm;

@@ -27,9 +27,10 @@ void set_rest_gain(const RestedStep& without, const RestedStep& shortly, const R
 // are overwritten or left as they are. Only means something where the GPU is busy all the time
 // without rests (the assembly knows). Does nothing where the step has no layers. Takes 4 to 8 steps
 // when they are long, half a second of warm-up for each of the three when they are short.
-// Exceptions of the step pass through, no driver stays.
-void measure_rest_gain(executor::Device& device, const std::function<void()>& step,
-                       std::byte* memory, const std::byte* host, Bytes bytes,
+// `prepare` is called ahead of each, outside of what is timed; it may be empty. Exceptions of the
+// step pass through, no driver stays.
+void measure_rest_gain(executor::Device& device, const std::function<void()>& prepare,
+                       const std::function<void()>& step, std::byte* memory, const std::byte* host, Bytes bytes,
                        Calibration& calibration);
 
 }  // namespace stowage::profiler

@@ -119,6 +119,7 @@ Result<ObservedPasses> run_observed_passes(executor::Device& device, const StepF
   if (Status status = warm_up(device, step, options, recording); !status) return status.error();
   ObservedPasses passes;
   passes.setup = setup_of(device, pager->get());
+  passes.adopted = device.setup_history().adopted;
   const auto budget =
       options.everything_offloaded
           ? StepBudget::exactly(0)

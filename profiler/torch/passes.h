@@ -79,6 +79,7 @@ struct ObservedPasses {
   std::vector<std::vector<std::int64_t>> more_times;
   RawPass offload_all;
   std::vector<RawSetup> setup;
+  std::int64_t adopted = 0;  // SetupHistory's
 };
 
 // All that it has; 0 = nobody knows.

@@ -82,6 +82,7 @@ class Recorder {
     recording_.more_times = std::move(observed->more_times);
     recording_.offload_all = std::move(observed->offload_all);
     recording_.setup = std::move(observed->setup);
+    recording_.adopted = observed->adopted;
     describe(step);
     Result<Trace> trace = assemble(recording_);
     if (!trace) return trace.error();
@@ -205,6 +206,11 @@ Result<CleanResults> clean_here(executor::Device& device, const StepFunctions& s
   CalibrationOptions calibration;
   if (results.on_gpu) calibration.repetitions = 14;  // 60 ms each
   if (!clean->out_of_memory) calibration.step = step.step;
+  if (step.prepare) {
+    calibration.prepare = [&step, index = options.warmup + options.steps]() mutable {
+      step.prepare(index++);
+    };
+  }
   calibration.updates = step.updates;
   Result<Calibration> lanes = calibrate(device, calibration);
   if (!lanes) return lanes.error();

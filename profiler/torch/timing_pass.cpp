@@ -127,8 +127,8 @@ class CuptiTimingRecorder final : public TimingRecorder {
 
 }  // namespace
 
-Result<std::unique_ptr<TimingRecorder>> TimingRecorder::create() {
-  Result<std::unique_ptr<ActivityRecorder>> recorder = ActivityRecorder::create();
+Result<std::unique_ptr<TimingRecorder>> TimingRecorder::create(bool cuda_has_started) {
+  Result<std::unique_ptr<ActivityRecorder>> recorder = ActivityRecorder::create(cuda_has_started);
   if (!recorder) return recorder.error();
   return std::unique_ptr<TimingRecorder>(
       std::make_unique<CuptiTimingRecorder>(std::move(recorder).value()));
@@ -140,7 +140,7 @@ Result<std::unique_ptr<TimingRecorder>> TimingRecorder::create() {
 
 namespace stowage::profiler {
 
-Result<std::unique_ptr<TimingRecorder>> TimingRecorder::create() {
+Result<std::unique_ptr<TimingRecorder>> TimingRecorder::create(bool /*cuda_has_started*/) {
   return Error{ErrorCode::environment, "this build cannot record a GPU: it has no CUPTI", "", "",
                "build with -DSTOWAGE_WITH_CUDA=ON"};
 }

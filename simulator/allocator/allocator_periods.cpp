@@ -9,7 +9,8 @@ AllocatorPeriods::AllocatorPeriods(const Trace& trace, const AllocationSequence&
       sequence_(sequence),
       allocator_(limit, order),
       block_(sequence.bytes.size(), CachingAllocator::kNoBlock),
-      setup_block_(setup_.size(), CachingAllocator::kNoBlock) {}
+      setup_block_(setup_.size(), CachingAllocator::kNoBlock),
+      is_complete_(trace.quality.adopted_allocations == 0) {}
 
 AllocatorPeriods::AllocatorPeriods(const Trace& trace, const AllocationSequence& sequence,
                                    const std::vector<ObservedBlock>& blocks,

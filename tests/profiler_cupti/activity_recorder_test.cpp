@@ -9,7 +9,7 @@ namespace {
 
 TEST(ActivityRecorder, IsRefusedBesideKinetosDaemon) {
   ::setenv("KINETO_USE_DAEMON", "1", 1);
-  const auto recorder = ActivityRecorder::create();
+  const auto recorder = ActivityRecorder::create(/*cuda_has_started=*/false);
   ::unsetenv("KINETO_USE_DAEMON");
   ASSERT_FALSE(recorder.ok());
   EXPECT_EQ(recorder.error().code, ErrorCode::environment);

@@ -130,7 +130,19 @@ TEST(Decode, TheDriversNumbersOfCallsAreNotTheRuntimes) {
   buffer.add(CUPTI_ACTIVITY_KIND_RUNTIME, call(86, 89, CUPTI_DRIVER_TRACE_CBID_cuEventSynchronize));
   const RawActivities raw = buffer.decoded();
   EXPECT_TRUE(raw.syncs.empty());
-  EXPECT_EQ(raw.launches.size(), 2U);
+  EXPECT_TRUE(raw.launches.empty());
+}
+
+// Where whole kinds are recorded, most calls neither launch nor wait.
+TEST(Decode, OtherCallsAreDropped) {
+  Buffer buffer;
+  buffer.add(CUPTI_ACTIVITY_KIND_RUNTIME, call(80, 85, CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020));
+  buffer.add(CUPTI_ACTIVITY_KIND_DRIVER, call(80, 85, CUPTI_DRIVER_TRACE_CBID_cuEventQuery));
+  buffer.add(CUPTI_ACTIVITY_KIND_DRIVER, call(86, 89, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx));
+  const RawActivities raw = buffer.decoded();
+  ASSERT_EQ(raw.launches.size(), 1U);
+  EXPECT_EQ(raw.launches[0].start_ns, 86);
+  EXPECT_TRUE(raw.syncs.empty());
 }
 
 TEST(Decode, RecordsWithoutATimeAreCountedOnly) {

@@ -58,11 +58,12 @@ class Measured : public ::testing::Test {
     calibration.h2d.bytes_per_second = {10'000'000'000};
   }
   void measure(const std::function<void()>& step) {
-    measure_rest_gain(hand_device(), step, static_cast<std::byte*>(buffer.mutable_data_ptr()),
+    measure_rest_gain(hand_device(), prepare, step, static_cast<std::byte*>(buffer.mutable_data_ptr()),
                       arena.data(), kBytes, calibration);
   }
 
   static constexpr Bytes kBytes = 64 << 10;
+  std::function<void()> prepare;
   const at::Tensor weight = testing::parameter({64, 64});
   executor::HostArena arena;
   at::Tensor buffer;
@@ -71,12 +72,19 @@ class Measured : public ::testing::Test {
 
 TEST_F(Measured, RestsAreTakenAndNothingStays) {
   int steps = 0;
+  int prepared = 0;
+  prepare = [&] {
+    EXPECT_EQ(prepared, steps);
+    ++prepared;
+  };
   measure([&] {
     ++steps;
+    EXPECT_EQ(prepared, steps);
     const at::NoGradGuard guard;
     static_cast<void>(layer(
         "a", [](const std::vector<at::Tensor>& in) { return at::mm(in[0], in[0]); }, {weight}));
   });
+  EXPECT_EQ(prepared, steps);
   EXPECT_GE(steps, 1 + 3 * 2);  // one to count layers; one to settle and one measured, each
   EXPECT_GT(calibration.least_compute, 0);
   EXPECT_LE(calibration.least_compute, kPpm);

@@ -86,8 +86,8 @@ def loss_of(name, model, k):
     return model(**_transformer_inputs(name, k)).loss
 
 
-def loop(name, attention="eager", autocast=False, accumulate=1, **attach):
-    """A loop that zeroes gradients at its end, as most do."""
+def loop(name, attention="eager", autocast=False, accumulate=1, prepare=lambda model: model, **attach):
+    """A loop that zeroes gradients at its end, as most do; of the prepared model."""
 
     def body(model, optimizer, k):
         losses = []
@@ -101,5 +101,5 @@ def loop(name, attention="eager", autocast=False, accumulate=1, **attach):
         return losses
 
     vision = name in ("unet", "resnet50")
-    return Loop((lambda: make_vision(name)) if vision else (lambda: make_transformer(name, attention)), adamw, body,
-                **attach)
+    make = (lambda: make_vision(name)) if vision else (lambda: make_transformer(name, attention))
+    return Loop(lambda: prepare(make()), adamw, body, **attach)

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import gc
+import json
 import pickle
 import warnings
 
@@ -566,3 +567,36 @@ def test_state_that_is_loaded_between_steps_is_the_plans(attach):
     assert loop.reports[-1].peak_requested_bytes == loop.run.predicted()["peak_requested_bytes"]
     loop.run.detach()
     assert_equal(train(), loop)
+
+
+def updates_of(run):
+    """Of the recorded step: how many the trace tells of."""
+    trace = json.loads(run.trace().to_json())
+    return trace["events"]["kind"].count(trace["legend"]["event_kind"].index("parameter_update_begin"))
+
+
+# What a run does at first on a GPU.
+def test_updates_are_divided_where_a_budget_needs_it():
+    whole = Loop(Net, adamw, plain_body, budget="100%").steps(RECORDED)
+    floor = whole.run.outcome().kept_from_bytes
+    whole.run.detach()
+    del whole
+    gc.collect()  # its tensors count
+
+    def together(budget):
+        loop = Loop(Net, adamw, plain_body, budget=budget)
+        loop.run._divides_at_first = False
+        return loop
+
+    enough = together("90%").steps(RECORDED + 2)
+    assert_as_predicted(enough)
+    assert not updates_of(enough.run)
+    enough.run.detach()
+    del enough
+    gc.collect()
+    with pytest.warns(stowage.StowageWarning, match="recorded again"):
+        tight = together(int(1.05 * floor)).steps(2 * RECORDED + 2)
+    assert_as_predicted(tight)
+    assert updates_of(tight.run)
+    tight.run.detach()
+    assert_equal(Loop(Net, adamw, plain_body).steps(2 * RECORDED + 2), tight)

@@ -132,7 +132,7 @@ def test_a_baseline_is_written_kept_and_outgrown(run, tmp_path):
     written = file.read_bytes()
     assert run(STEP)["test_memory"][0] == "PASSED"
     # Tensors of the process's own are no part of the step.
-    held = STEP.replace("    stowage_step", "    held = stowage_step and __import__('stowage._torch')._torch.use_cpu() "
+    held = STEP.replace("    stowage_step", "    held = stowage_step and __import__('stowage._torch')._torch.device('cpu') "
                         "or torch.zeros(100_000)\n    stowage_step")
     assert run(held, UPDATE)["test_memory"][0] == "PASSED"
     assert file.read_bytes() == written

@@ -458,6 +458,7 @@ void collect(const Json& schema, const Json& value, const std::string& place, co
                                        "divided",
                                        "autocast",
                                        "grad_scaler",
+                                       "adopted_allocations",
                                        "host_update_ns",
                                        "host_update_ns_per_gib",
                                        "host_update_interference"};

@@ -39,6 +39,25 @@ std::string normalized(const char* text) {
   return result;
 }
 
+// Those that a stream still uses and nobody holds are not live.
+std::vector<CudaAllocations::Older> live_blocks(c10::DeviceIndex device) {
+  std::vector<CudaAllocations::Older> live;
+  for (const native::SegmentInfo& segment :
+       native::snapshot({0, 0}, /*include_traces=*/false).segments) {
+    if (segment.device != device) continue;
+    auto address = segment.address;
+    for (const native::BlockInfo& block : segment.blocks) {
+      // A device address; host code only compares it.
+      if (block.allocated) {
+        live.push_back({reinterpret_cast<const void*>(static_cast<std::uintptr_t>(address)),
+                        static_cast<Bytes>(block.requested_size)});
+      }
+      address += block.size;
+    }
+  }
+  return live;
+}
+
 }  // namespace
 
 Status check_allocator_environment() {
@@ -92,8 +111,12 @@ Result<CudaAllocations*> CudaAllocations::install(c10::DeviceIndex device) {
     return unsupported("the CUDA allocator is '" + name + "', not PyTorch's own",
                        "make the CUDA device before anything that replaces the allocator");
   }
-  if (native::getDeviceStats(device).allocation[0].current != 0) {
-    return unsupported("CUDA tensors exist already", "make the CUDA device before the first one");
+  // Segments without a block count as well: the next allocations may come from them.
+  const bool is_used = native::getDeviceStats(device).reserved_bytes[0].current != 0 ||
+                       native::getDeviceStats(device).allocation[0].current != 0;
+  if (is_used && name == kMallocAsync) {
+    return unsupported("CUDA tensors exist already, and cudaMallocAsync does not say which",
+                       "make the CUDA device before the first one");
   }
   auto* const made = new CudaAllocations(device);  // the tracker stays attached for good
   made->is_tracked_ = name == "native";
@@ -105,6 +128,7 @@ Result<CudaAllocations*> CudaAllocations::install(c10::DeviceIndex device) {
   if (made->is_tracked_) {
     native::attachAllocatorTraceTracker([made](const TraceEntry& entry) { made->on_entry(entry); });
   }
+  if (is_used) made->adopt(live_blocks(device));  // behind the tracker, so that none is missed
   installed = made;
   return installed;
 }
@@ -131,6 +155,27 @@ void CudaAllocations::on_entry(const TraceEntry& entry) {
   }
 }
 
+void CudaAllocations::adopt(const std::vector<Older>& live) {
+  const std::lock_guard lock(mutex_);
+  has_adopted_ = true;
+  for (const Older& older : live) {
+    if (blocks_.find(older.address) != nullptr) continue;
+    AllocationEvent event;
+    event.serial = next_serial_++;
+    event.bytes = older.bytes;
+    event.requested = counted_.requested += older.bytes;
+    blocks_.insert({.address = older.address,
+                    .bytes = older.bytes,
+                    .serial = event.serial,
+                    .tag = kStepAllocation});
+    add_setup(event);
+    if (in_setup_) ++setup_.adopted;
+    counted_.rounded += simulator::placed_bytes(older.bytes);
+  }
+  counted_.peak_requested = std::max(counted_.peak_requested, counted_.requested);
+  counted_.peak_rounded = std::max(counted_.peak_rounded, counted_.rounded);
+}
+
 void CudaAllocations::on_alloc(const void* address, Bytes bytes) {
   AllocationEvent event;
   event.bytes = bytes;
@@ -138,6 +183,8 @@ void CudaAllocations::on_alloc(const void* address, Bytes bytes) {
   {
     const std::lock_guard lock(mutex_);
     count_if_delayed();
+    // Freed ahead of its adoption.
+    if (has_adopted_) static_cast<void>(count_free(address));
     event.serial = next_serial_++;
     event.requested = counted_.requested += bytes;
     counted_.rounded += simulator::placed_bytes(bytes);
@@ -156,7 +203,7 @@ void CudaAllocations::on_free(const void* address) {
   {
     const std::lock_guard lock(mutex_);
     event = count_free(address);
-    if (!event) return;  // not seen allocated: cannot be, tensors from before are refused
+    if (!event) return;  // freed between the tracker's attachment and adopt()
     being_freed_ = address;
   }
   if (AllocationListener* const listener = listener_.load(std::memory_order_acquire)) {

@@ -81,7 +81,9 @@ Status cuda_present() {
 Result<std::unique_ptr<CudaDevice>> CudaDevice::create(Options options) {
   if (Status status = check_allocator_environment(); !status) return status.error();
   // cuBLAS and PyTorch read it when they start; a setting of the user's stays.
-  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  if (native::allocator.load() == nullptr || !native::get()->initialized()) {
+    ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  }
   if (Status status = cuda_present(); !status) return status.error();
   try {
     at::globalContext().lazyInitDevice(at::kCUDA);

@@ -4,8 +4,9 @@
 // and freed after compute was made to wait for their copy, so record_stream() is never needed and
 // active memory follows program order.
 //
-// The device must exist before the first CUDA tensor of the process. Allocations and listener are
-// the process's, copy lanes the object's. Calls may come from the caller's thread and from
+// Better made before the first CUDA tensor of the process: of what is there before only size and
+// place are known (CudaAllocations::install()). Allocations and listener are the process's, copy
+// lanes the object's. Calls may come from the caller's thread and from
 // autograd's, one after the other; within a step all on one compute stream (begin_step()).
 #pragma once
 
@@ -31,9 +32,9 @@ class CudaDevice final : public Device {
     bool refuse_pinning = false;  // for tests: as if the driver would not pin
   };
 
-  // Starts CUDA on the current GPU and attaches to the allocator. Sets CUBLAS_WORKSPACE_CONFIG to
-  // :4096:8 where it is not set, which deterministic cuBLAS needs. Errors (environment): no driver
-  // or GPU, an allocator that cannot be followed, CUDA tensors that exist already.
+  // Starts CUDA on the current GPU and attaches to the allocator. Where CUDA has not started,
+  // sets CUBLAS_WORKSPACE_CONFIG to :4096:8 if it is not set, which deterministic cuBLAS needs.
+  // Errors (environment): no driver or GPU, an allocator that cannot be followed.
   [[nodiscard]] static Result<std::unique_ptr<CudaDevice>> create(Options options);
   // Waits for everything.
   ~CudaDevice() override;

@@ -1,11 +1,13 @@
 #include "python/bindings/torch/device_memory.h"
 
 #include <c10/core/CPUAllocator.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <stowage/device.h>
 
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "python/bindings/errors.h"
@@ -15,7 +17,32 @@ namespace stowage::python {
 
 namespace nb = nanobind;
 
-executor::Device& cpu() {
+namespace {
+
+executor::Device& gpu(std::int64_t index) {
+#ifdef STOWAGE_HAVE_CUDA
+  // On the current GPU.
+  const Result<executor::CudaDevice*> device = executor::cuda_device();
+  if (!device) throw Raised(device.error());
+  if (const std::int64_t made = (*device)->torch_device().index(); made != index) {
+    throw Raised(Error{ErrorCode::environment,
+                       "the model is on GPU " + std::to_string(index) +
+                           ", and this process's steps run on GPU " + std::to_string(made),
+                       "", "", "torch.cuda.set_device() ahead of it, and one GPU a process"});
+  }
+  return **device;
+#else
+  throw Raised(Error{ErrorCode::environment,
+                     "the model is on GPU " + std::to_string(index) +
+                         ", and this package was built beside a torch without CUDA",
+                     "", "", "install the package again beside a torch with CUDA"});
+#endif
+}
+
+}  // namespace
+
+executor::Device& device_of(const std::string& kind, std::int64_t index) {
+  if (kind == "cuda") return gpu(index);
   const Result<executor::CpuDevice*> device = executor::cpu_device();
   if (!device) throw Raised(device.error());
   return **device;
@@ -25,9 +52,9 @@ namespace {
 
 // Storages stay the same objects, so views, ties and wrappers follow; what holds the old address
 // itself (a NumPy array over it) does not.
-std::int64_t count_in(const std::vector<at::Tensor>& tensors) {
-  executor::Device& device = cpu();
+std::int64_t count_in(executor::Device& device, const std::vector<at::Tensor>& tensors) {
   std::int64_t moved = 0;
+  if (!device.torch_device().is_cpu()) return moved;
   for (const at::Tensor& tensor : tensors) {
     if (!tensor.defined() || !tensor.has_storage() || !tensor.is_cpu()) continue;
     c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
@@ -41,8 +68,8 @@ std::int64_t count_in(const std::vector<at::Tensor>& tensors) {
   return moved;
 }
 
-nb::dict memory() {
-  const executor::MemoryStats stats = cpu().memory();
+nb::dict memory(const executor::Device& device) {
+  const executor::MemoryStats stats = device.memory();
   nb::dict figures;
   figures["requested_bytes"] = stats.requested;
   figures["peak_requested_bytes"] = stats.peak_requested;
@@ -52,16 +79,15 @@ nb::dict memory() {
 }  // namespace
 
 void define_device(nb::module_& module) {
-  module.def(
-      "use_cpu", [] { static_cast<void>(cpu()); },
-      "From here on the process's CPU tensors are counted.");
-  module.def(
-      "count_in", &count_in, nb::arg("tensors"),
-      "Moves the bytes of CPU tensors that are older than use_cpu() into counted memory; how "
-      "many storages moved.");
-  module.def("memory", &memory, "Requested bytes of CPU tensors, now and at their peak.");
-  module.def(
-      "reset_peak", [] { cpu().reset_peak(); }, "The peak is what there is now.");
+  nb::class_<executor::Device>(module, "Device", "Where a step runs, with its memory counted.")
+      .def("count_in", &count_in, nb::arg("tensors"),
+           "Moves the bytes of CPU tensors that are older than the device into counted memory; how "
+           "many storages moved.")
+      .def("memory", &memory, "Requested bytes, now and at their peak.")
+      .def("reset_peak", &executor::Device::reset_peak, "The peak is what there is now.");
+  module.def("device", &device_of, nb::arg("kind"), nb::arg("index") = 0,
+             nb::rv_policy::reference,
+             "The process's own of this kind: from here on its tensors are counted.");
 }
 
 }  // namespace stowage::python

@@ -61,27 +61,43 @@ Tensors call(const PythonCall& function, const Tensors& inputs) {
   }
 }
 
-Tensors run_layer(const std::string& path, nb::object function, Tensors inputs) {
+Tensors run_layer(const std::string& path, nb::object function, Tensors inputs,
+                  bool may_run_again) {
   const LayerFn fn = [held = PythonCall(std::move(function))](const Tensors& given) {
     return call(held, given);
   };
-  return layer(path, fn, std::move(inputs));
+  return may_run_again ? layer(path, fn, std::move(inputs))
+                       : layer_once(path, fn, std::move(inputs));
 }
 
-// The driver that a backward began under.
+// A backward, and the driver that it began under.
 struct BackwardCall {
   std::shared_ptr<const executor::DriverLink> link;
+  executor::BackwardWatch watch;
 };
 
-nb::object backward_begin() {
-  BackwardCall call{executor::driver_link()};
-  executor::StepDriver* const driver = executor::driver_of(call.link.get());
-  if (driver == nullptr) return nb::none();
-  driver->backward_begin();
-  return nb::cast(std::move(call));
+// Of what backward starts at: what is no tensor is an edge of the graph.
+Tensors tensors_among(const nb::handle& roots) {
+  Tensors tensors;
+  for (const nb::handle root : nb::iter(roots)) {
+    if (THPVariable_Check(root.ptr())) tensors.push_back(THPVariable_Unpack(root.ptr()));
+  }
+  return tensors;
 }
 
-void backward_end(const BackwardCall& call) {
+nb::object backward_begin(const nb::handle& roots) {
+  std::shared_ptr<const executor::DriverLink> link = executor::driver_link();
+  executor::StepDriver* const driver = executor::driver_of(link.get());
+  if (driver == nullptr) return nb::none();
+  driver->backward_begin();
+  return nb::cast(BackwardCall{std::move(link), executor::BackwardWatch(tensors_among(roots))});
+}
+
+void backward_end(BackwardCall& call) {
+  {
+    const nb::gil_scoped_release no_gil;
+    call.watch.wait();
+  }
   if (executor::StepDriver* const driver = executor::driver_of(call.link.get())) {
     driver->backward_end();
   }
@@ -119,10 +135,12 @@ void define_layer(nb::module_& module) {
   executor::carry_run_ended(&throw_run_ended);
   nb::class_<BackwardCall>(module, "BackwardCall");
   module.def("layer", &run_layer, nb::arg("path"), nb::arg("function"), nb::arg("inputs"),
+             nb::arg("may_run_again"),
              "Runs function(inputs), a list of tensors in and out, as the layer `path`.");
-  module.def("backward_begin", &backward_begin,
+  module.def("backward_begin", &backward_begin, nb::arg("roots"),
              "Tells the running step's driver; None where no step runs.");
-  module.def("backward_end", &backward_end, nb::arg("call"));
+  module.def("backward_end", &backward_end, nb::arg("call"),
+             "Waits until autograd's threads have let go of it, and tells the driver.");
   module.def("update_begin", &update_begin, nb::arg("parameter"),
              "Whether the optimizer is to update it: then update_end() follows.");
   module.def("update_end", &update_end, nb::arg("parameter"));

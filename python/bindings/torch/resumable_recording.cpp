@@ -1,5 +1,6 @@
 #include "python/bindings/torch/resumable_recording.h"
 
+#include <memory>
 #include <utility>
 
 namespace stowage::python {
@@ -11,7 +12,24 @@ ResumableRecording::ResumableRecording(executor::Device& device, Run run,
         this->run(self, run, settings);
       }) {}
 
+namespace {
+
+// One a process, made behind CUDA's start: the loop's tensors are there.
+const Result<std::unique_ptr<profiler::TimingRecorder>>& timing_recorder() {
+  static const auto recorder = profiler::TimingRecorder::create(/*cuda_has_started=*/true);
+  return recorder;
+}
+
+}  // namespace
+
 void ResumableRecording::run(Fiber& self, Run run, profiler::RecordSettings settings) {
+  if (device_.torch_device().is_cuda()) {
+    if (const auto& recorder = timing_recorder()) {
+      settings.timing = recorder->get();
+    } else {
+      warnings_.push_back(recorder.error().text());
+    }
+  }
   profiler::StepFunctions functions;
   // Nothing is measured between prepare() and step() that a loop's own work there would spoil.
   functions.prepare = [&](std::int64_t) {

@@ -45,8 +45,9 @@ Named named_of(const std::vector<NamedTensor>& tensors) {
   return named;
 }
 
-std::unique_ptr<ResumableRecording> make_recording(const nb::dict& run, std::int64_t warmup,
-                                                   std::int64_t steps, std::int64_t structure) {
+std::unique_ptr<ResumableRecording> make_recording(executor::Device& device, const nb::dict& run,
+                                                   std::int64_t warmup, std::int64_t steps,
+                                                   std::int64_t structure) {
   const auto text = [&run](const char* key) { return nb::cast<std::string>(run[key]); };
   Run what;
   what.model = text("model");
@@ -60,7 +61,8 @@ std::unique_ptr<ResumableRecording> make_recording(const nb::dict& run, std::int
   settings.passes.warmup = warmup;
   settings.passes.steps = steps;
   settings.passes.structure = structure;
-  return std::make_unique<ResumableRecording>(cpu(), std::move(what), std::move(settings));
+  settings.passes.wait_for_quiet = false;  // somebody's training
+  return std::make_unique<ResumableRecording>(device, std::move(what), std::move(settings));
 }
 
 void begin_recorded(ResumableRecording& recording, const Named& parameters, const Named& buffers,
@@ -83,8 +85,9 @@ std::string_view view_of(const nb::bytes& bytes) {
 // A plan that runs. Its steps are those of the thread that begins them.
 class PlannedLoop {
  public:
-  PlannedLoop(const nb::bytes& trace_json, const nb::bytes& plan_json, const Named& parameters,
-              const Named& older, nb::object optimizer_state) {
+  PlannedLoop(executor::Device& device, const nb::bytes& trace_json, const nb::bytes& plan_json,
+              const Named& parameters, const Named& older, nb::object optimizer_state)
+      : device_(device) {
     const auto trace =
         std::make_shared<const Trace>(take(trace_from_json(view_of(trace_json), "trace")));
     const simulator::Plan plan = take(simulator::plan_from_json(view_of(plan_json), "plan"));
@@ -101,11 +104,11 @@ class PlannedLoop {
     has_updates_ =
         std::find(kinds.begin(), kinds.end(), EventKind::parameter_update_begin) != kinds.end();
     training_ = take(
-        PlannedTraining::create(cpu(), trace, plan, tensors_of(parameters), std::move(options)));
+        PlannedTraining::create(device_, trace, plan, tensors_of(parameters), std::move(options)));
   }
 
   void begin() {
-    cpu().reset_peak();
+    device_.reset_peak();
     training_->begin();
   }
   nb::dict end() {
@@ -115,6 +118,7 @@ class PlannedLoop {
     figures["first_difference"] = report.first_difference;
     figures["off_plan_packs"] = report.off_plan_packs;
     figures["peak_requested_bytes"] = report.memory.peak_requested;
+    figures["peak_reserved_bytes"] = report.memory.peak_reserved;
     figures["offloaded_bytes"] = report.offloaded_bytes;
     figures["reloaded_bytes"] = report.reloaded_bytes;
     figures["loaded_bytes"] = report.loaded_bytes;
@@ -123,6 +127,20 @@ class PlannedLoop {
     return figures;
   }
   void abort() { training_->abort(); }
+  // None: the plan has no memory of its own.
+  nb::object memory() const {
+    const auto report = training_->planned_step().memory_report();
+    if (!report) return nb::none();
+    nb::dict figures;
+    figures["bytes"] = report->bytes;
+    figures["older_bytes"] = report->older;
+    figures["setup_ns"] = report->setup;
+    figures["served"] = report->served;
+    figures["conflicts"] = report->conflicts;
+    figures["unforeseen"] = report->unforeseen;
+    figures["surprises"] = report->surprises;
+    return figures;
+  }
   [[nodiscard]] bool has_updates() const { return has_updates_; }
   void materialise() { training_->planned_step().materialise_all(); }
   std::vector<std::string> lines() { return std::exchange(*lines_, {}); }
@@ -131,6 +149,7 @@ class PlannedLoop {
     nb::dict figures;
     figures["peak_requested_bytes"] = result.peak_requested;
     figures["peak_active_bytes"] = result.peak_active;
+    figures["peak_reserved_bytes"] = result.peak_reserved;
     figures["host_bytes"] = result.host_bytes;
     figures["step_ns"] = result.step_ns;
     figures["stall_ns"] = result.stall_ns;
@@ -138,6 +157,7 @@ class PlannedLoop {
   }
 
  private:
+  executor::Device& device_;
   std::shared_ptr<std::vector<std::string>> lines_ = std::make_shared<std::vector<std::string>>();
   std::unique_ptr<PlannedTraining> training_;
   bool has_updates_ = false;
@@ -146,7 +166,7 @@ class PlannedLoop {
 void define_recording(nb::module_& module) {
   nb::class_<ResumableRecording>(module, "Recording",
                                  "A recording made of steps that a loop makes anyway.")
-      .def(nb::new_(&make_recording), nb::arg("run"), nb::arg("warmup"), nb::arg("steps"),
+      .def(nb::new_(&make_recording), nb::arg("device"), nb::arg("run"), nb::arg("warmup"), nb::arg("steps"),
            nb::arg("structure"))
       .def("begin", &begin_recorded, nb::arg("parameters"), nb::arg("buffers"),
            nb::arg("optimizer_state"), "A step begins.")
@@ -165,14 +185,15 @@ void define_training(nb::module_& module) {
   define_recording(module);
   nb::class_<PlannedLoop>(module, "PlannedLoop",
                           "A plan that runs; parameters that stream are away.")
-      .def(nb::init<nb::bytes, nb::bytes, Named, Named, nb::object>(), nb::arg("trace_json"),
-           nb::arg("plan_json"), nb::arg("parameters"), nb::arg("older"),
+      .def(nb::init<executor::Device&, nb::bytes, nb::bytes, Named, Named, nb::object>(),
+           nb::arg("device"), nb::arg("trace_json"), nb::arg("plan_json"), nb::arg("parameters"), nb::arg("older"),
            nb::arg("optimizer_state"))
       .def("begin", &PlannedLoop::begin, "A step begins on this thread.")
       .def("end", &PlannedLoop::end, "The step has ended: what it did.")
       .def("abort", &PlannedLoop::abort, "The step raised; what it held is dropped.")
       .def("materialise", &PlannedLoop::materialise,
            "Parameters, optimizer state and gradients are there until the next step.")
+      .def("memory", &PlannedLoop::memory, "What its planned memory served; None without one.")
       .def("lines", &PlannedLoop::lines, "What a user should know, since the last call.")
       .def_prop_ro("has_updates", &PlannedLoop::has_updates,
                    "The recorded step told of its updates one by one.")

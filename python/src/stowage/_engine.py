@@ -13,9 +13,9 @@ _attached = 0
 
 
 class _Engine(torch._C._ImperativeEngine):
-    def run_backward(self, *args, **kwargs):
-        call = _torch.backward_begin()
-        result = super().run_backward(*args, **kwargs)
+    def run_backward(self, roots, *args, **kwargs):
+        call = _torch.backward_begin(roots)
+        result = super().run_backward(roots, *args, **kwargs)
         if call is not None:
             _torch.backward_end(call)
         return result

@@ -4,6 +4,7 @@ Only while a step runs has a module's ``forward`` another function in its place 
 that pickling, copying and hooks of a model between steps are as ever.
 """
 
+import enum
 import types
 from collections.abc import Callable
 
@@ -15,16 +16,20 @@ from . import _torch
 _CONTAINERS = (torch.nn.ModuleList, torch.nn.ModuleDict)
 _LISTS = (torch.nn.ModuleList, torch.nn.Sequential)
 _PLAIN = (type(None), bool, int, float, str)
+# What a call cannot change. Anything else it may (a cache of keys and values), and so must not be called again.
+_FIXED = (*_PLAIN, complex, bytes, enum.Enum, torch.dtype, torch.device, torch.Size, torch.memory_format, torch.layout)
 
 
 def choose_layers(model: torch.nn.Module,
                   select: Callable[[str, torch.nn.Module], bool] | None = None) -> dict[str, torch.nn.Module]:
     """The modules of ``model`` that are layers, by their full path.
 
-    ``select(path, module)`` says which; without it every module but the model itself, containers that are never
-    called, and what has no parts and lies inside of an element of a list (a block's own linear layers).
+    ``select(path, module)`` says which; without it every module but the model itself, what holds its blocks (the
+    module around the outermost lists, containers that are never called), and what has no parts and lies inside of an
+    element of a list (a block's own linear layers).
     """
     chosen = {}
+    around = _around_blocks(model)
     in_element = set()  # paths that are elements of a list, or inside of one
     compiled = {""} if _is_compiled(model) else set()  # a graph of their own, which no layer divides
     for path, module in model.named_modules():
@@ -42,10 +47,24 @@ def choose_layers(model: torch.nn.Module,
         if select is not None:
             is_layer = select(path, module)
         else:
-            is_layer = not is_inside or any(True for _ in module.children())
+            is_layer = path not in around if not is_inside else any(True for _ in module.children())
         if is_layer:
             chosen[path] = module
     return chosen
+
+
+# Paths of what an outermost list lies in, up to the model.
+def _around_blocks(model):
+    around = set()
+    lists = set()
+    for path, module in model.named_modules():
+        if not isinstance(module, _LISTS) or not any(True for _ in module.children()):
+            continue
+        outside = [path[:at] for at, character in enumerate(path) if character == "."]
+        if lists.isdisjoint(outside):
+            around.update(outside)
+        lists.add(path)
+    return around
 
 
 def _is_compiled(module):
@@ -55,8 +74,10 @@ def _is_compiled(module):
 class LayerCalls:
     """Context in which these modules run as layers."""
 
-    def __init__(self, layers: dict[str, torch.nn.Module]):
+    def __init__(self, layers: dict[str, torch.nn.Module], device: str):
         self._layers = layers
+        self._device = device  # "cpu" or "cuda"
+        self.run_once = {}  #: paths of layers that must not run again, to the name of the type that says so
         self.autocast = None  #: "bf16", "fp16" or "": what the first layer was called under
 
     def __enter__(self):
@@ -68,6 +89,13 @@ class LayerCalls:
 
     def __exit__(self, *_):
         self.restore()
+
+    def note_autocast(self) -> None:
+        """A layer is called."""
+        self.autocast = ""
+        if torch.is_autocast_enabled(self._device):
+            names = {torch.float16: "fp16", torch.bfloat16: "bf16"}
+            self.autocast = names.get(torch.get_autocast_dtype(self._device), "")
 
     def restore(self) -> None:
         """Whatever an exception (Ctrl-C comes at any line) has left is put right."""
@@ -93,7 +121,7 @@ class _Layer:
 
     def __call__(self, *args, **kwargs):
         if self._calls.autocast is None:
-            self._calls.autocast = _autocast()
+            self._calls.note_autocast()
         leaves, spec = _flatten((args, kwargs))
         inputs = []  # each tensor once, so that it is one object again where the layer runs again
         where = []  # of leaves that are tensors: which of the inputs
@@ -104,6 +132,8 @@ class _Layer:
                     inputs.append(leaf)
                 where.append((i, number))
                 leaves[i] = None
+            elif not isinstance(leaf, _FIXED):
+                self._calls.run_once[self._path] = type(leaf).__name__
         forward = self._forward
         given = [(args, kwargs)]  # the caller's own objects, for the first run
         shape = []  # of the result, once it is there
@@ -128,9 +158,9 @@ class _Layer:
                 shape.extend((result_leaves, result_spec, at))
             return tensors
 
-        outputs = _torch.layer(self._path, run, inputs)
+        outputs = _torch.layer(self._path, run, inputs, self._path not in self._calls.run_once)
         result_leaves, result_spec, at = shape
-        result_leaves = result_leaves.copy()
+        shape[:] = [None]  # of the results nothing is kept by what may run again: one may be a cache of tensors
         for i, tensor in zip(at, outputs, strict=True):
             result_leaves[i] = tensor
         return _unflatten(result_leaves, result_spec)
@@ -146,12 +176,6 @@ class _Layer:
 
 def _own_forward(module):
     return types.MethodType(type(module).forward, module)
-
-
-def _autocast():
-    if not torch.is_autocast_enabled("cpu"):
-        return ""
-    return {torch.float16: "fp16", torch.bfloat16: "bf16"}.get(torch.get_autocast_dtype("cpu"), "")
 
 
 # Most calls have tensors and plain values alone, for which PyTorch's own flattening takes 20 us.

@@ -64,7 +64,7 @@ class ScriptLoop:
         self._has_backward = False  # in it
         self._is_updated = False
         self._skipped = 0  # begins of steps that could not run under the plan
-        _torch.use_cpu()  # counts what is made from now on
+        _torch.device("cpu")  # counts what is made from now on
 
     # ------------------------------------------------------------------ what is told
 

@@ -61,6 +61,7 @@ class StepReport:
         peak_requested_bytes: The most that was allocated at once, of the whole process on this device.
         offloaded_bytes: Of saved tensors, copied out.
         reloaded_bytes: Of saved tensors, copied back.
+        peak_reserved_bytes: The most that PyTorch's allocator and the plan's memory had of a GPU; None on the CPU.
     """
 
     on_plan: bool
@@ -68,13 +69,15 @@ class StepReport:
     peak_requested_bytes: int
     offloaded_bytes: int
     reloaded_bytes: int
+    peak_reserved_bytes: int | None = None
 
 
 class _Keyed:
     """What a run knows of the steps of one key."""
 
-    def __init__(self) -> None:
+    def __init__(self, divides: bool) -> None:
         self.autocast: str | None = None  # of its forward, "" for none; None: no step has been made
+        self.divides = divides  # the optimizer's step, into updates of one parameter
         self.recording: Any = None
         self.error: Error | None = None  # why there is no plan
         self.trace: Trace | None = None
@@ -98,19 +101,24 @@ class Run:
         self.optimizer = optimizer
         self._make = make
         self._given = given
-        self._calls = LayerCalls(choose_layers(model, layers))
+        kind, index = _place_of(model)
+        self._place = torch.device(kind, index) if kind == "cuda" else torch.device(kind)
+        self._calls = LayerCalls(choose_layers(model, layers), kind)
         self._recording = recording
         self._updates = SplitUpdates(optimizer) if optimizer is not None and is_split(optimizer) else None
+        # A GPU's parameters PyTorch updates in a few kernels for all of them: divided where a plan needs it, no sooner.
+        self._divides_at_first = kind == "cpu"
         self._keyed: dict[Hashable, _Keyed] = {}
         self._last: Hashable = None
         self._in_step = False
         self._active: _Keyed | None = None  # whose plan may have parameters away
         self._attached = True
-        shared = [name for name, tensor in self._parameters() + self._buffers() if tensor.is_shared()]
+        shared = [name for name, tensor in self._parameters() + self._buffers()
+                  if tensor.device.type == "cpu" and tensor.is_shared()]
         if shared:
             raise UsageError(f"{shared[0]} is in memory that processes share, which no plan moves")
-        _torch.use_cpu()
-        _torch.count_in([tensor for _, tensor in self._parameters() + self._buffers() + self._optimizer_state()])
+        self._device = _torch.device(kind, index)
+        self._count_in(self._parameters() + self._buffers() + self._optimizer_state())
         _engine.attach()
         self._leave_engine = weakref.finalize(self, _engine.detach)
 
@@ -118,14 +126,18 @@ class Run:
         return list(self.model.named_parameters())
 
     def _buffers(self) -> Named:
-        return list(self.model.named_buffers())
+        return [(name, buffer) for name, buffer in self.model.named_buffers() if buffer.device == self._place]
+
+    def _count_in(self, named: Named) -> None:
+        self._device.count_in([tensor for _, tensor in named])
 
     def _optimizer_state(self, names: set[str] | None = None) -> Named:
         if self.optimizer is None:
             return []
         return [(f"{name}.{what}", piece)
                 for name, parameter in self._parameters() if names is None or name in names
-                for what, piece in self.optimizer.state.get(parameter, {}).items() if isinstance(piece, torch.Tensor)]
+                for what, piece in self.optimizer.state.get(parameter, {}).items()
+                if isinstance(piece, torch.Tensor) and piece.device == self._place]
 
     @contextmanager
     def step(self, key: Hashable = None) -> Iterator[Run]:
@@ -146,14 +158,14 @@ class Run:
             raise UsageError("this run is detached")
         if self._in_step:
             raise UsageError("a step of this run is running already")
-        keyed = self._keyed.setdefault(key, _Keyed())
+        keyed = self._keyed.setdefault(key, _Keyed(self._divides_at_first))
         self._last = key
         self._in_step = True
         try:
             self._begin(keyed)
             try:
                 with self._calls:
-                    if self._updates is None:
+                    if self._updates is None or not keyed.divides:
                         yield self
                     else:
                         with self._updates:
@@ -181,17 +193,28 @@ class Run:
                 keyed.planned = None
             if keyed.planned is None:
                 self._apply(keyed)
+                keyed.divides = keyed.planned.has_updates
             self._active = keyed
             keyed.planned.begin()
             return
         if keyed.autocast is None or keyed.plan is not None:
             return  # the first step shows what a recording has to know ahead
         if keyed.recording is None:
-            keyed.recording = _torch.Recording(self._run_facts(keyed), self._recording.warmup, self._recording.steps,
-                                               self._recording.observed)
+            self._say_what_runs_once()
+            keyed.recording = _torch.Recording(self._device, self._run_facts(keyed), self._recording.warmup,
+                                               self._recording.steps, self._recording.observed)
         state = self._optimizer_state()
-        _torch.count_in([tensor for _, tensor in state])
+        self._count_in(state)
         keyed.recording.begin(self._parameters(), self._buffers(), state)
+
+    def _say_what_runs_once(self) -> None:
+        once = self._calls.run_once
+        if not once:
+            return
+        path, kind = next(iter(once.items()))
+        more = f" and {len(once) - 1} other layers" if len(once) > 1 else ""
+        cache = " (use_cache=False gives them none)" if kind.endswith("Cache") else ""
+        self._say([f"{path}{more} get a {kind} object, which a call may change: no plan has them run again{cache}"])
 
     # A given plan that moves optimizer state, ahead of the first step, which makes it.
     def _has_what_moves(self, keyed: _Keyed) -> bool:
@@ -214,7 +237,8 @@ class Run:
             did = keyed.planned.end()
             keyed.steps += 1
             keyed.last_report = StepReport(did["on_plan"], did["first_difference"], did["peak_requested_bytes"],
-                                           did["offloaded_bytes"], did["reloaded_bytes"])
+                                           did["offloaded_bytes"], did["reloaded_bytes"],
+                                           did["peak_reserved_bytes"] if did["peak_reserved_bytes"] >= 0 else None)
             keyed.off_plan += not did["on_plan"]
             self._say(keyed.planned.lines())
         elif keyed.recording is not None:
@@ -225,6 +249,11 @@ class Run:
                 keyed.trace = Trace.from_json(recording.trace_json())
                 keyed.outcome = self._make(keyed.trace)
                 keyed.error = keyed.outcome.error
+                if keyed.error is not None and self._updates is not None and not keyed.divides:
+                    self._say([f"{keyed.error}: the step is recorded again, with the update of one parameter at a time, "
+                               "which a plan can do more with"])
+                    keyed.divides, keyed.trace, keyed.outcome, keyed.error = True, None, None, None
+                    return
                 keyed.plan = keyed.outcome.plan_or_raise()
 
     def _identities(self) -> list[int]:
@@ -232,11 +261,11 @@ class Run:
 
     def _apply(self, keyed: _Keyed) -> None:
         keyed.bound = self._identities()
-        _torch.count_in([tensor for _, tensor in self._optimizer_state()])
+        self._count_in(self._optimizer_state())
         # Asked in the call alone; what C++ holds of it shall not keep this run alive.
         here = [self]
         keyed.planned = _torch.PlannedLoop(
-            keyed.trace.to_json(), keyed.plan.to_json(), self._parameters(),
+            self._device, keyed.trace.to_json(), keyed.plan.to_json(), self._parameters(),
             self._buffers() + self._optimizer_state() if keyed.plan.placement == "planned" else [],
             lambda parameters: here[0]._optimizer_state({name for name, _ in parameters}))
         here.clear()
@@ -334,9 +363,20 @@ class Run:
         return self._of(key).last_report
 
     def predicted(self, key: Hashable = None) -> dict[str, int] | None:
-        """Of a planned step: peak_requested_bytes, peak_active_bytes, host_bytes, step_ns, stall_ns."""
+        """Of a planned step: peak_requested_bytes, peak_active_bytes, peak_reserved_bytes (-1 on the CPU), host_bytes,
+        step_ns, stall_ns."""
         keyed = self._of(key)
         return keyed.planned.predicted if keyed.planned is not None else None
+
+    def planned_memory(self, key: Hashable = None) -> dict[str, Any] | None:
+        """Of the plan's own memory, over all its steps; None where it has none.
+
+        bytes taken from the driver or the system, older_bytes of what is older than the steps and lies there, setup_ns;
+        how many allocations were served there, were conflicts (somebody still had some of their bytes) or unforeseen,
+        which PyTorch's allocator had to serve; surprises: the first of these, in words.
+        """
+        keyed = self._of(key)
+        return keyed.planned.memory() if keyed.planned is not None else None
 
     def report(self, key: Hashable = None) -> str:
         """What is known of steps of this key, in words."""
@@ -350,10 +390,29 @@ class Run:
         peak = f"Peak requested {last.peak_requested_bytes:,} bytes"
         predicted = self.predicted(key)
         lines.append(peak + (f", predicted {predicted['peak_requested_bytes']:,}." if predicted else "."))
+        if last.peak_reserved_bytes is not None:
+            reserved = f"Peak reserved {last.peak_reserved_bytes:,} bytes"
+            lines.append(reserved + (f", predicted {predicted['peak_reserved_bytes']:,}." if predicted else "."))
+        memory = self.planned_memory(key)
+        if memory and memory["conflicts"] + memory["unforeseen"]:
+            lines.append(f"Not in the plan's memory: {memory['unforeseen']} allocations that were not foreseen, "
+                         f"{memory['conflicts']} whose place was still in use.")
+            lines.extend(f"  {surprise}" for surprise in memory["surprises"])
         lines.append(f"Saved tensors copied out: {last.offloaded_bytes:,} bytes a step.")
         if not last.on_plan:
             lines.append(f"The last one left the plan: {last.first_difference}.")
         return "\n".join(lines) + "\n"
+
+
+# Where all of its parameters are: "cpu" and 0, or "cuda" and which.
+def _place_of(model: torch.nn.Module) -> tuple[str, int]:
+    places = sorted({str(parameter.device) for parameter in model.parameters()})
+    if len(places) > 1:
+        raise NotImplementedError(f"a model on {' and '.join(places)} cannot be attached: only one on one device")
+    place = torch.device(places[0] if places else "cpu")
+    if place.type not in ("cpu", "cuda"):
+        raise NotImplementedError(f"a model on {place.type} cannot be attached: only one on the CPU or a GPU")
+    return place.type, place.index or 0
 
 
 def attach(
@@ -373,13 +432,14 @@ def attach(
     are the same bit by bit.
 
     Args:
-        model: On the CPU.
+        model: On the CPU, or on the current GPU.
         optimizer: Its steps are told to the plan parameter by parameter where it is one of torch.optim's.
         budget: What a step may take: "20GB", "60%" of what it takes without a plan, or bytes.
         plan: A plan (or its file) of `trace`. Where it moves optimizer state and there is none yet, the first step
             runs without it.
         trace: A recording (or its file) of the step.
         layers: Says which modules plans tell apart, by path and module. Without it: every module that is called,
+            but for those around the model's blocks (the elements of a list),
             but for those without parts inside of a list's elements.
         recording: How many steps a recording takes.
         planning: What plan() takes besides: allow, deny, policy, host_budget, ..
@@ -387,7 +447,8 @@ def attach(
     Raises:
         BadInput: A file that is none.
         UsageError: Arguments that do not go together.
-        NotImplementedError: The model is not on the CPU.
+        NotImplementedError: The model is elsewhere, or on several devices.
+        Unavailable: Its GPU's memory cannot be followed.
     """
     if plan is not None and trace is None:
         raise UsageError("a plan needs the trace that it was made of", hint="attach(.., plan=.., trace=..)")
@@ -395,8 +456,5 @@ def attach(
         raise UsageError("nothing says what the step may take", hint="a budget, fit, a policy or a plan")
     if unknown := planning.keys() - set(inspect.signature(make_plan).parameters) | planning.keys() & {"trace", "budget"}:
         raise TypeError(f"attach() got an unexpected keyword argument {sorted(unknown)[0]!r}")
-    elsewhere = sorted({parameter.device.type for parameter in model.parameters()} - {"cpu"})
-    if elsewhere:
-        raise NotImplementedError(f"a model on {' and '.join(elsewhere)} cannot be attached: from Python only the CPU")
     given = (Trace.load(trace) if isinstance(trace, str) else trace, Plan.load(plan) if isinstance(plan, str) else plan)
     return Run(model, optimizer, lambda recorded: make_plan(recorded, budget, **planning), given, layers, recording)

@@ -101,6 +101,35 @@ TEST_F(Entries, OfTheSetupAreKeptUntilItsEnd) {
   EXPECT_EQ(history.events[1].bytes, 30);
 }
 
+// A device that is made behind the first tensors.
+TEST_F(Entries, BehindAdoptedOnesAreCountedWithThem) {
+  const auto at = [](std::size_t address) { return reinterpret_cast<const void*>(address); };
+  add(Entry::ALLOC, 0x1000, 100);  // told of ahead of the snapshot, and in it
+  allocations.adopt({{at(0x1000), 100}, {at(0x2000), 700}, {at(0x3000), 40}});
+  EXPECT_EQ(allocations.requested(), 840);
+  EXPECT_EQ(allocations.counted().peak_rounded, 512 + 1024 + 512);
+  EXPECT_EQ(allocations.serial_of(at(0x1000)), 0);
+  EXPECT_EQ(allocations.serial_of(at(0x2000)), 1);
+  add(Entry::FREE_REQUESTED, 0x2000);
+  add(Entry::FREE_COMPLETED, 0x2000);
+  EXPECT_EQ(allocations.requested(), 140);
+  add(Entry::ALLOC, 0x2000, 30);
+  EXPECT_EQ(allocations.serial_of(at(0x2000)), 3);
+  const SetupHistory history = allocations.setup_history();
+  EXPECT_EQ(history.events.size(), 5U);  // three allocations, a free and the last allocation
+  EXPECT_EQ(history.adopted, 2);
+}
+
+// Its free came before adopt(), which then took it for live.
+TEST_F(Entries, OfAnAdoptedBlockThatIsGoneAreItsOwn) {
+  const auto* const address = reinterpret_cast<const void*>(0x1000);
+  allocations.adopt({{address, 100}});
+  add(Entry::ALLOC, 0x1000, 30);
+  EXPECT_EQ(allocations.requested(), 30);
+  EXPECT_EQ(allocations.serial_of(address), 1);
+  EXPECT_EQ(allocations.live().size(), 1U);
+}
+
 // A program whose setup nobody ends does not fill the memory with it.
 TEST_F(Entries, OfAnEndlessSetupAreGivenUp) {
   constexpr std::size_t kMost = std::size_t{1} << 20;
