@@ -1,7 +1,7 @@
-"""The peers: each makes a model run with less memory in the way its users do.
+"""The peers: each makes a model run with less memory in the way its users do; and Stowage from Python.
 
 A peer is a function of (model, device) that returns (what to call for the forward, a function that makes the
-context of one step's forward and backward). It raises NotAvailable where this machine lacks what it needs.
+context of one step). It raises NotAvailable where this machine lacks what it needs.
 """
 
 import contextlib
@@ -74,6 +74,52 @@ def compiled(budget):
         return torch.compile(model, backend=backend, dynamic=False), contextlib.nullcontext
 
     return peer
+
+
+class Stowage:
+    """stowage.attach(), whose first steps are a recording."""
+
+    def __init__(self, model, budget):
+        try:
+            import stowage
+        except ImportError as error:
+            raise NotAvailable(f"stowage cannot be imported: {error}") from error
+        fewest = stowage.Recording(warmup=1, steps=4, observed=2)
+        self.run = stowage.attach(model, budget=budget, recording=fewest)
+
+    def __call__(self):
+        return self.run.step()
+
+    def is_ready(self):
+        return self.run.is_planned
+
+    def peaks(self):
+        """Of the last step: planned memory is not among what PyTorch's allocator counts."""
+        last = self.run.last_report()
+        kinds = ("requested", "active", "reserved")
+        return {f"peak_{kind}_bytes": getattr(last, f"peak_{kind}_bytes") for kind in kinds}
+
+    def finish(self):
+        """What the plan says, and everything back."""
+        last, predicted, outcome = self.run.last_report(), self.run.predicted(), self.run.outcome()
+        self.run.materialise()
+        return {"on_plan": last.on_plan, "predicted": predicted, "recorded_step_ns": outcome.resident["step_ns"],
+                "bound_ns": outcome.bound_ns, "memory": self.run.planned_memory()}  # fmt: skip
+
+
+def stowage_at(budget):
+    def peer(model, device):
+        return model, Stowage(model, budget)
+
+    return peer
+
+
+STOWAGE = "stowage-"  # and a budget: stowage-34.9GB
+
+
+def peer_of(row):
+    """Its function; KeyError if there is no such row."""
+    return stowage_at(row.removeprefix(STOWAGE)) if row.startswith(STOWAGE) else PEERS[row]
 
 
 PEERS = {

@@ -22,7 +22,7 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # before PyTorch lo
 import torch  # noqa: E402
 
 from llama import make_llama, read_spec  # noqa: E402
-from plans import PEERS, NotAvailable  # noqa: E402
+from plans import PEERS, STOWAGE, NotAvailable, peer_of  # noqa: E402
 
 CHUNK = 1 << 24  # elements digested at once, to need little memory
 PACKAGES = ("torch", "triton", "transformers", "trl", "accelerate", "numpy")
@@ -51,9 +51,9 @@ class Step:
         self.tokens.random_(0, self.vocab, generator=self.generator)
 
     def run(self):
-        for parameter in self.parameters:
-            parameter.grad = None
         with self.context():
+            for parameter in self.parameters:
+                parameter.grad = None
             logits = self.call(input_ids=self.tokens, use_cache=False).logits
             logits.backward(torch.ones_like(logits))
         return logits.detach()[0, 0, 0].item()
@@ -130,12 +130,18 @@ def measure(options):
     torch.manual_seed(options.seed)
     dtype = torch.bfloat16 if options.dtype == "bf16" else torch.float32
     model = make_llama(shape, options.attention, dtype, options.device)
-    call, context = PEERS[options.row](model, options.device)
+    call, context = peer_of(options.row)(model, options.device)
     step = Step(model, call, context, shape, options.batch, options.seed, options.device)
     gpu = Gpu(options.device)
     if gpu.there:
         torch.cuda.empty_cache()  # making the model is no part of the plan
 
+    recorded, began = 0, time.perf_counter_ns()
+    while options.row.startswith(STOWAGE) and not context.is_ready():
+        step.prepare(recorded)
+        step.run()
+        recorded += 1
+    recording = {"recording_steps": recorded, "recording_ns": time.perf_counter_ns() - began} if recorded else {}
     losses, first_ns, taken, steps = [], None, None, []
     for index in range(options.warmup + options.steps):
         if index == options.warmup:
@@ -144,6 +150,8 @@ def measure(options):
         began = gpu.begin()
         loss = step.run()
         done = gpu.end(began)
+        if recorded:
+            done |= context.peaks()
         first_ns = first_ns or done["step_ns"]
         losses.append(loss)
         if index == 0 and gpu.there and options.row.startswith("compile"):
@@ -151,7 +159,7 @@ def measure(options):
         if index >= options.warmup:
             steps.append(done)
     after = gpu.taken()
-    result = summary(steps) | {"first_step_ns": first_ns, "steps": steps, "losses": losses}
+    result = summary(steps) | {"first_step_ns": first_ns, "steps": steps, "losses": losses} | recording
     result["parameters"] = sum(parameter.numel() for parameter in model.parameters())
     result["pinned_bytes"] = after[2]
     for key, before, now in zip(("driver_allocations", "pinned"), taken, after, strict=False):
@@ -160,6 +168,8 @@ def measure(options):
         result["graphs"] = graphs()
     step.prepare(0)
     step.run()
+    if recorded:
+        result["stowage"] = context.finish()
     result["gradients"] = digest(step.parameters)
     return {"status": "ok"} | result
 
@@ -203,12 +213,14 @@ def arguments(parser):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments(parser)
-    parser.add_argument("--row", choices=PEERS, required=True)
+    parser.add_argument("--row", required=True, help=f"{', '.join(PEERS)} or {STOWAGE}BUDGET")
     parser.add_argument("--dtype", choices=["fp32", "tf32", "bf16"], default="fp32")
     parser.add_argument("--attention", choices=["math", "efficient"], default="math")
     options = parser.parse_args()
     if options.warmup < 0 or options.steps < 1:
         parser.error("--warmup is at least 0, --steps at least 1")
+    if options.row not in PEERS and not options.row.startswith(STOWAGE):
+        parser.error(f"--row: '{options.row}' is none of {', '.join(PEERS)}, {STOWAGE}BUDGET")
     try:
         result = measure(options)
     except NotAvailable as error:

@@ -118,6 +118,7 @@ class PlannedLoop {
     figures["first_difference"] = report.first_difference;
     figures["off_plan_packs"] = report.off_plan_packs;
     figures["peak_requested_bytes"] = report.memory.peak_requested;
+    figures["peak_active_bytes"] = report.memory.peak_active;
     figures["peak_reserved_bytes"] = report.memory.peak_reserved;
     figures["offloaded_bytes"] = report.offloaded_bytes;
     figures["reloaded_bytes"] = report.reloaded_bytes;

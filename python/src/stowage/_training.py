@@ -14,6 +14,7 @@ from typing import Any, Callable, Hashable, Iterator
 import torch
 
 from . import _engine, _torch
+from ._bound import BoundTensors
 from ._errors import Error, UsageError
 from ._layers import LayerCalls, choose_layers
 from ._plan import Plan
@@ -61,6 +62,7 @@ class StepReport:
         peak_requested_bytes: The most that was allocated at once, of the whole process on this device.
         offloaded_bytes: Of saved tensors, copied out.
         reloaded_bytes: Of saved tensors, copied back.
+        peak_active_bytes: Likewise as the allocator rounds it, and as it may cache it.
         peak_reserved_bytes: The most that PyTorch's allocator and the plan's memory had of a GPU; None on the CPU.
     """
 
@@ -69,6 +71,7 @@ class StepReport:
     peak_requested_bytes: int
     offloaded_bytes: int
     reloaded_bytes: int
+    peak_active_bytes: int = 0
     peak_reserved_bytes: int | None = None
 
 
@@ -84,7 +87,7 @@ class _Keyed:
         self.outcome: PlanOutcome | None = None
         self.plan: Plan | None = None
         self.planned: Any = None
-        self.bound: list[int] = []  # what it was made with: Run._identities()
+        self.bound: BoundTensors | None = None  # what it was made with
         self.steps = 0  # that were planned
         self.off_plan = 0  # of these
         self.last_report: StepReport | None = None
@@ -188,8 +191,8 @@ class Run:
             self._active.planned.materialise()
             self._active = None
         if keyed.plan is not None and self._has_what_moves(keyed):
-            if keyed.planned is not None and keyed.bound != self._identities():
-                keyed.planned.materialise()  # load_state_dict() of the optimizer puts other tensors there
+            if keyed.planned is not None and not (keyed.bound and keyed.bound.are_there()):
+                keyed.planned.materialise()
                 keyed.planned = None
             if keyed.planned is None:
                 self._apply(keyed)
@@ -237,7 +240,7 @@ class Run:
             did = keyed.planned.end()
             keyed.steps += 1
             keyed.last_report = StepReport(did["on_plan"], did["first_difference"], did["peak_requested_bytes"],
-                                           did["offloaded_bytes"], did["reloaded_bytes"],
+                                           did["offloaded_bytes"], did["reloaded_bytes"], did["peak_active_bytes"],
                                            did["peak_reserved_bytes"] if did["peak_reserved_bytes"] >= 0 else None)
             keyed.off_plan += not did["on_plan"]
             self._say(keyed.planned.lines())
@@ -256,11 +259,8 @@ class Run:
                     return
                 keyed.plan = keyed.outcome.plan_or_raise()
 
-    def _identities(self) -> list[int]:
-        return [id(tensor) for _, tensor in self._parameters() + self._buffers() + self._optimizer_state()]
-
     def _apply(self, keyed: _Keyed) -> None:
-        keyed.bound = self._identities()
+        keyed.bound = BoundTensors(self.model, self.optimizer)
         self._count_in(self._optimizer_state())
         # Asked in the call alone; what C++ holds of it shall not keep this run alive.
         here = [self]
