@@ -30,8 +30,8 @@ std::vector<at::Tensor> layer(const std::string& path, const LayerFn& fn,
                               std::vector<at::Tensor> inputs);
 at::Tensor layer(const std::string& path, const TensorFn& fn, std::vector<at::Tensor> inputs);
 
-// Of a callable that is no function of its inputs and parameters (it appends to a cache, say): it is
-// heard of as well, and never called again.
+// Of a callable that is no function of its inputs and parameters (it appends to a cache, say): it
+// is heard of as well, and never called again.
 std::vector<at::Tensor> layer_once(const std::string& path, const LayerFn& fn,
                                    std::vector<at::Tensor> inputs);
 

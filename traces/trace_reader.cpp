@@ -131,9 +131,9 @@ struct TraceReader::Nodes {
     Node node{.key = key};
     visit_fields(target, [&](const char* name, auto& field, Rule rule) {
       node.children.push_back(value(name, field));
-      node.children.back().optional =
-          rule == Rule::optional_factor || rule == Rule::optional_time ||
-          rule == Rule::optional_count || rule == Rule::optional_text;
+      node.children.back().optional = rule == Rule::optional_factor ||
+                                      rule == Rule::optional_time || rule == Rule::optional_count ||
+                                      rule == Rule::optional_text;
     });
     return node;
   }

@@ -79,7 +79,9 @@ def compiled(budget):
 class Stowage:
     """stowage.attach(), whose first steps are a recording."""
 
-    def __init__(self, model, budget):
+    def __init__(self, model, device, budget):
+        if device == "cpu":
+            torch.set_num_threads(1)  # which a recording there needs
         try:
             import stowage
         except ImportError as error:
@@ -109,7 +111,7 @@ class Stowage:
 
 def stowage_at(budget):
     def peer(model, device):
-        return model, Stowage(model, budget)
+        return model, Stowage(model, device, budget)
 
     return peer
 

@@ -84,7 +84,7 @@ struct LiveAllocation {
 struct SetupHistory {
   std::vector<AllocationEvent> events;
   std::size_t first_step = 0;  // the step's events are those from here on
-  // Of the first events: what was live already when the device was made, in no order.
+  // Among the first events: allocations that were live when the device was made, in no order.
   std::int64_t adopted = 0;
 };
 

@@ -136,11 +136,10 @@ Status ActivityDecoder::decode(std::uint8_t* buffer, std::size_t valid) {
         }
         if (is_wait(call.kind, call.cbid)) {
           records_.syncs.push_back({ns(call.start), ns(call.end)});
-          break;
+        } else if (is_launch(call.kind, call.cbid)) {
+          records_.launches.push_back(
+              {ns(call.start), ns(call.end), call.correlationId, call.threadId});
         }
-        if (!is_launch(call.kind, call.cbid)) break;
-        records_.launches.push_back(
-            {ns(call.start), ns(call.end), call.correlationId, call.threadId});
         break;
       }
       case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {

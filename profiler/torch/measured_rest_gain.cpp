@@ -123,8 +123,8 @@ void set_rest_gain(const RestedStep& without, const RestedStep& shortly, const R
 }
 
 void measure_rest_gain(executor::Device& device, const std::function<void()>& prepare,
-                       const std::function<void()>& step, std::byte* memory, const std::byte* host, Bytes bytes,
-                       Calibration& calibration) {
+                       const std::function<void()>& step, std::byte* memory, const std::byte* host,
+                       Bytes bytes, Calibration& calibration) {
   RestingDriver driver(device, memory, host, bytes);
   const executor::InstalledDriver installed(driver);
   if (prepare) prepare();

@@ -30,7 +30,7 @@ void set_rest_gain(const RestedStep& without, const RestedStep& shortly, const R
 // `prepare` is called ahead of each, outside of what is timed; it may be empty. Exceptions of the
 // step pass through, no driver stays.
 void measure_rest_gain(executor::Device& device, const std::function<void()>& prepare,
-                       const std::function<void()>& step, std::byte* memory, const std::byte* host, Bytes bytes,
-                       Calibration& calibration);
+                       const std::function<void()>& step, std::byte* memory, const std::byte* host,
+                       Bytes bytes, Calibration& calibration);
 
 }  // namespace stowage::profiler

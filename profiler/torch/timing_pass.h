@@ -15,7 +15,8 @@ class TimingRecorder {
   // Better made before anything of CUDA is called in this process, so ahead of the device; where
   // it is not, say so (ActivityRecorder::create()). Errors (environment): a build without CUPTI;
   // ActivityRecorder::create().
-  [[nodiscard]] static Result<std::unique_ptr<TimingRecorder>> create(bool cuda_has_started = false);
+  [[nodiscard]] static Result<std::unique_ptr<TimingRecorder>> create(
+      bool cuda_has_started = false);
   virtual ~TimingRecorder() = default;
   TimingRecorder(const TimingRecorder&) = delete;
   TimingRecorder& operator=(const TimingRecorder&) = delete;

@@ -167,6 +167,7 @@ Trace gpu_trace(RawRecording recording, const TimingPass& timing) {
 TEST(DeviceTimes, FillTheTraceOfAGpu) {
   RawRecording recording = ops(2, 100'000);
   recording.setup = {{50, 300, false}, {1, 1000, false}, {50, 0, true}};
+  recording.adopted = 1;
   FabricatedTiming t(recording.structure);
   const auto at = FabricatedTiming::at;
   t.kernel(at(2, 0), at(2, 1000), 5000, 0);
@@ -177,6 +178,7 @@ TEST(DeviceTimes, FillTheTraceOfAGpu) {
   EXPECT_EQ(trace.gpu.event, (std::vector<EventId>{EventId(2), EventId(4)}));
   EXPECT_EQ(trace.string(trace.gpu.name[0]), "k");
   EXPECT_EQ(trace.gpu.stream[0], 7);
+  EXPECT_EQ(trace.quality.adopted_allocations, 1);
   EXPECT_EQ(trace.syncs.event, (std::vector<EventId>{EventId(5)}));
   EXPECT_EQ(trace.syncs.duration, (Times{0}));
   EXPECT_EQ(trace.clock.source, "realtime");

@@ -136,7 +136,8 @@ TEST(Decode, TheDriversNumbersOfCallsAreNotTheRuntimes) {
 // Where whole kinds are recorded, most calls neither launch nor wait.
 TEST(Decode, OtherCallsAreDropped) {
   Buffer buffer;
-  buffer.add(CUPTI_ACTIVITY_KIND_RUNTIME, call(80, 85, CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020));
+  buffer.add(CUPTI_ACTIVITY_KIND_RUNTIME,
+             call(80, 85, CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020));
   buffer.add(CUPTI_ACTIVITY_KIND_DRIVER, call(80, 85, CUPTI_DRIVER_TRACE_CBID_cuEventQuery));
   buffer.add(CUPTI_ACTIVITY_KIND_DRIVER, call(86, 89, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx));
   const RawActivities raw = buffer.decoded();

@@ -58,8 +58,9 @@ class Measured : public ::testing::Test {
     calibration.h2d.bytes_per_second = {10'000'000'000};
   }
   void measure(const std::function<void()>& step) {
-    measure_rest_gain(hand_device(), prepare, step, static_cast<std::byte*>(buffer.mutable_data_ptr()),
-                      arena.data(), kBytes, calibration);
+    measure_rest_gain(hand_device(), prepare, step,
+                      static_cast<std::byte*>(buffer.mutable_data_ptr()), arena.data(), kBytes,
+                      calibration);
   }
 
   static constexpr Bytes kBytes = 64 << 10;

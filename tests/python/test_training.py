@@ -600,3 +600,87 @@ def test_updates_are_divided_where_a_budget_needs_it():
     assert updates_of(tight.run)
     tight.run.detach()
     assert_equal(Loop(Net, adamw, plain_body).steps(2 * RECORDED + 2), tight)
+
+
+class Carried(torch.nn.Module):
+    """Blocks that hand on what they were given: ``kind`` says how."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.kind = kind
+        self.blocks = torch.nn.ModuleList(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU()) for _ in range(3))
+        self.carriers = torch.nn.ModuleList(Carrier(block, kind) for block in self.blocks)
+        self.head = torch.nn.Linear(64, 10)
+
+    def forward(self, x):
+        own = kept = {"list": [], "twice": [], "dict": {"sum": 0}}[self.kind]
+        for carrier in self.carriers:
+            x, kept = carrier(x, kept, kept) if self.kind == "twice" else carrier(x, kept)
+        return self.head(x + (own["sum"] if self.kind == "dict" else 0.1 * sum(own)))
+
+
+class Carrier(torch.nn.Module):
+    def __init__(self, block, kind):
+        super().__init__()
+        self.block = block
+        self.kind = kind
+
+    def forward(self, x, kept, again=None):
+        y = self.block(x)
+        if self.kind == "dict":
+            kept["sum"] = kept["sum"] + y
+            return y, kept
+        kept.append(y)
+        return torch.sin(again[-1]) * x if again is not None else y, kept
+
+
+@pytest.mark.parametrize("kind", ["list", "twice", "dict"])
+def test_a_layers_results_are_its_own_objects(kind):
+    """What it was given and returns is the caller's still, and one object under two names stays one."""
+    planned = Loop(lambda: Carried(kind), adamw, plain_body, policy="checkpoint").steps(STEPS)
+    assert_as_predicted(planned)
+    again = str(planned.run.plan().to_dict()["recompute"])
+    assert ("carriers.[0-2]'" in again) == (kind != "twice")
+    planned.run.detach()
+    assert_equal(Loop(lambda: Carried(kind), adamw, plain_body).steps(STEPS), planned)
+
+
+def test_layers_of_a_model_that_is_a_list_are_its_elements():
+    def block():
+        return torch.nn.Sequential(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU()), torch.nn.LayerNorm(64))
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(block(), block(), torch.nn.Linear(64, 10))
+    with stowage.attach(model, None, "100%", recording=FAST) as run:
+        for k in range(RECORDED):
+            with run.step():
+                loss_of(model, k).backward()
+                for parameter in model.parameters():
+                    parameter.grad = None
+        assert {layer["name"] for layer in run.trace().layers} >= {"0", "0.0", "1", "1.0", "2"}
+
+
+def test_state_that_changes_its_tensors_gets_a_new_plan():
+    """An optimizer may keep other things than state of parameters, and None where a tensor will be."""
+
+    class Keeper(torch.optim.SGD):
+        pass
+
+    torch.manual_seed(0)
+    model = Net()
+    optimizer = Keeper(model.parameters(), lr=0.01)
+    optimizer.state["note"] = 0
+    model.register_buffer("later", None)
+    with stowage.attach(model, optimizer, "80%", recording=FAST) as run:
+        for k in range(RECORDED + 2):
+            with run.step():
+                plain_body(model, optimizer, k)
+        assert run.last_report().on_plan
+        planned = run._keyed[None].planned
+        with run.step():
+            plain_body(model, optimizer, 0)
+        assert run._keyed[None].planned is planned
+        model.later = torch.ones(3)
+        with run.step():
+            plain_body(model, optimizer, 0)
+        assert run._keyed[None].planned is not planned

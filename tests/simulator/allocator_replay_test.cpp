@@ -169,6 +169,21 @@ TEST(AllocatorReplay, OutOfMemoryBelowTheLimit) {
   EXPECT_TRUE(run(trace, testing::keep_all(trace), 14 * kMiB - 1).out_of_memory);
 }
 
+// Where the allocator had put what was live before anybody listened is not known.
+TEST(AllocatorReplay, BehindAdoptedAllocationsIsAnEstimate) {
+  MicroTrace t;
+  t.existing(3 * kMiB, StorageClass::parameter);
+  t.set_up();
+  t.free(t.alloc(2 * kMiB));
+  Trace trace = t.finish();
+  const AllocatorReplay known = run(trace, testing::keep_all(trace));
+  EXPECT_TRUE(known.is_complete);
+  trace.quality.adopted_allocations = 1;
+  const AllocatorReplay adopted = run(trace, testing::keep_all(trace));
+  EXPECT_FALSE(adopted.is_complete);
+  EXPECT_EQ(adopted.peak_reserved, known.peak_reserved);
+}
+
 // A storage that the step frees and never makes again is there at each begin all the same.
 TEST(AllocatorReplay, WhatCannotBePairedIsSaid) {
   MicroTrace t;

@@ -476,15 +476,19 @@ TEST(TraceJson, AnEarlierFileHasNoAutocastAndNoScaler) {
   Trace trace = small_trace();
   trace.run.autocast = "bf16";
   trace.run.grad_scaler = "init=8,growth=2,backoff=0.5,interval=100";
+  trace.quality.adopted_allocations = 7;
   Json json = Json::parse(trace_to_json(trace));
   const auto back = trace_from_json(json.dump(), "t.json");
   ASSERT_TRUE(back) << back.error().text();
   EXPECT_EQ(back->run.autocast, "bf16");
   EXPECT_EQ(back->run.grad_scaler, trace.run.grad_scaler);
+  EXPECT_EQ(back->quality.adopted_allocations, 7);
   json["run"].erase("autocast");
   json["run"].erase("grad_scaler");
+  json["quality"].erase("adopted_allocations");
   const auto earlier = trace_from_json(json.dump(), "t.json");
   ASSERT_TRUE(earlier) << earlier.error().text();
+  EXPECT_EQ(earlier->quality.adopted_allocations, 0);
   EXPECT_EQ(earlier->run.autocast, "");
   EXPECT_EQ(earlier->run.grad_scaler, "");
 }

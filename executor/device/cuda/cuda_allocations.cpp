@@ -129,6 +129,7 @@ Result<CudaAllocations*> CudaAllocations::install(c10::DeviceIndex device) {
     native::attachAllocatorTraceTracker([made](const TraceEntry& entry) { made->on_entry(entry); });
   }
   if (is_used) made->adopt(live_blocks(device));  // behind the tracker, so that none is missed
+  made->forget_unknown_frees();
   installed = made;
   return installed;
 }
@@ -157,9 +158,8 @@ void CudaAllocations::on_entry(const TraceEntry& entry) {
 
 void CudaAllocations::adopt(const std::vector<Older>& live) {
   const std::lock_guard lock(mutex_);
-  has_adopted_ = true;
   for (const Older& older : live) {
-    if (blocks_.find(older.address) != nullptr) continue;
+    if (blocks_.find(older.address) != nullptr || unknown_frees_.contains(older.address)) continue;
     AllocationEvent event;
     event.serial = next_serial_++;
     event.bytes = older.bytes;
@@ -176,6 +176,12 @@ void CudaAllocations::adopt(const std::vector<Older>& live) {
   counted_.peak_rounded = std::max(counted_.peak_rounded, counted_.rounded);
 }
 
+void CudaAllocations::forget_unknown_frees() {
+  const std::lock_guard lock(mutex_);
+  notes_unknown_frees_ = false;
+  unknown_frees_.clear();
+}
+
 void CudaAllocations::on_alloc(const void* address, Bytes bytes) {
   AllocationEvent event;
   event.bytes = bytes;
@@ -183,8 +189,6 @@ void CudaAllocations::on_alloc(const void* address, Bytes bytes) {
   {
     const std::lock_guard lock(mutex_);
     count_if_delayed();
-    // Freed ahead of its adoption.
-    if (has_adopted_) static_cast<void>(count_free(address));
     event.serial = next_serial_++;
     event.requested = counted_.requested += bytes;
     counted_.rounded += simulator::placed_bytes(bytes);
@@ -203,7 +207,10 @@ void CudaAllocations::on_free(const void* address) {
   {
     const std::lock_guard lock(mutex_);
     event = count_free(address);
-    if (!event) return;  // freed between the tracker's attachment and adopt()
+    if (!event) {  // live since before the tracker was attached
+      if (notes_unknown_frees_) unknown_frees_.insert(address);
+      return;
+    }
     being_freed_ = address;
   }
   if (AllocationListener* const listener = listener_.load(std::memory_order_acquire)) {

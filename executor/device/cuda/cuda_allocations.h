@@ -16,6 +16,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "executor/device/block_table.h"
@@ -27,20 +28,23 @@ namespace stowage::executor {
 class CudaAllocations {
  public:
   // Attaches to the allocator, or returns what is attached. Needs a started CUDA. What is live by
-  // then is adopted from the allocator's snapshot, and setup_history() begins with it. Errors (environment): another allocator
-  // than PyTorch's native one and cudaMallocAsync, or that one with tensors that exist already;
-  // another device than the first call's.
+  // then is adopted from the allocator's snapshot, and setup_history() begins with it. Errors
+  // (environment): another allocator than PyTorch's native one and cudaMallocAsync, or that one
+  // with tensors that exist already; another device than the first call's.
   [[nodiscard]] static Result<CudaAllocations*> install(c10::DeviceIndex device);
 
   // Knows only what it is told; attached to nothing.
   explicit CudaAllocations(c10::DeviceIndex device) : device_(device) {}
   void on_entry(const c10::CachingDeviceAllocator::TraceEntry& entry);
-  // Live since before the first entry; one that was told of already is not taken twice.
+  // Live since before the first entry, as of a snapshot behind it; what was told of already, or has
+  // been freed since, is left out.
   struct Older {
     const void* address = nullptr;
     Bytes bytes = 0;  // requested
   };
   void adopt(const std::vector<Older>& live);
+  // Nothing will be adopted any more.
+  void forget_unknown_frees();
   // What no tracker sees: memory of a planned step, and all of an allocator without one. Of what is
   // not known nothing is freed.
   void on_untracked_alloc(const void* address, Bytes bytes) { on_alloc(address, bytes); }
@@ -96,7 +100,8 @@ class CudaAllocations {
   std::int64_t driver_allocations_ = 0;
   std::int64_t delayed_frees_ = 0;
   const void* being_freed_ = nullptr;  // asked for, not completed
-  bool has_adopted_ = false;
+  bool notes_unknown_frees_ = true;
+  std::unordered_set<const void*> unknown_frees_;
   bool in_setup_ = true;
   bool in_first_step_ = false;
   SetupHistory setup_;

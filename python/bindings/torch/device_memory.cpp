@@ -1,6 +1,9 @@
 #include "python/bindings/torch/device_memory.h"
 
 #include <c10/core/CPUAllocator.h>
+#ifdef STOWAGE_HAVE_CUDA
+#include <c10/cuda/CUDAFunctions.h>
+#endif
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <stowage/device.h>
@@ -21,14 +24,20 @@ namespace {
 
 executor::Device& gpu(std::int64_t index) {
 #ifdef STOWAGE_HAVE_CUDA
-  // On the current GPU.
+  const auto refuse = [&](std::int64_t other) {
+    return Raised(Error{ErrorCode::environment,
+                        "the model is on GPU " + std::to_string(index) +
+                            ", and this process's steps run on GPU " + std::to_string(other),
+                        "", "", "torch.cuda.set_device() ahead of it, and one GPU a process"});
+  };
+  // Where the first one is made is where all of the process's are.
+  if (const std::int64_t current = c10::cuda::current_device(); current != index) {
+    throw refuse(current);
+  }
   const Result<executor::CudaDevice*> device = executor::cuda_device();
   if (!device) throw Raised(device.error());
   if (const std::int64_t made = (*device)->torch_device().index(); made != index) {
-    throw Raised(Error{ErrorCode::environment,
-                       "the model is on GPU " + std::to_string(index) +
-                           ", and this process's steps run on GPU " + std::to_string(made),
-                       "", "", "torch.cuda.set_device() ahead of it, and one GPU a process"});
+    throw refuse(made);
   }
   return **device;
 #else
@@ -85,8 +94,7 @@ void define_device(nb::module_& module) {
            "many storages moved.")
       .def("memory", &memory, "Requested bytes, now and at their peak.")
       .def("reset_peak", &executor::Device::reset_peak, "The peak is what there is now.");
-  module.def("device", &device_of, nb::arg("kind"), nb::arg("index") = 0,
-             nb::rv_policy::reference,
+  module.def("device", &device_of, nb::arg("kind"), nb::arg("index") = 0, nb::rv_policy::reference,
              "The process's own of this kind: from here on its tensors are counted.");
 }
 

@@ -73,7 +73,7 @@ Tensors run_layer(const std::string& path, nb::object function, Tensors inputs,
 // A backward, and the driver that it began under.
 struct BackwardCall {
   std::shared_ptr<const executor::DriverLink> link;
-  executor::BackwardWatch watch;
+  executor::BackwardTask task;
 };
 
 // Of what backward starts at: what is no tensor is an edge of the graph.
@@ -90,13 +90,13 @@ nb::object backward_begin(const nb::handle& roots) {
   executor::StepDriver* const driver = executor::driver_of(link.get());
   if (driver == nullptr) return nb::none();
   driver->backward_begin();
-  return nb::cast(BackwardCall{std::move(link), executor::BackwardWatch(tensors_among(roots))});
+  return nb::cast(BackwardCall{std::move(link), executor::BackwardTask(tensors_among(roots))});
 }
 
 void backward_end(BackwardCall& call) {
   {
     const nb::gil_scoped_release no_gil;
-    call.watch.wait();
+    call.task.wait();
   }
   if (executor::StepDriver* const driver = executor::driver_of(call.link.get())) {
     driver->backward_end();

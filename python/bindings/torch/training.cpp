@@ -167,8 +167,8 @@ class PlannedLoop {
 void define_recording(nb::module_& module) {
   nb::class_<ResumableRecording>(module, "Recording",
                                  "A recording made of steps that a loop makes anyway.")
-      .def(nb::new_(&make_recording), nb::arg("device"), nb::arg("run"), nb::arg("warmup"), nb::arg("steps"),
-           nb::arg("structure"))
+      .def(nb::new_(&make_recording), nb::arg("device"), nb::arg("run"), nb::arg("warmup"),
+           nb::arg("steps"), nb::arg("structure"))
       .def("begin", &begin_recorded, nb::arg("parameters"), nb::arg("buffers"),
            nb::arg("optimizer_state"), "A step begins.")
       .def("end", &ResumableRecording::end, "The step has ended; whether it was the last one.")
@@ -187,8 +187,8 @@ void define_training(nb::module_& module) {
   nb::class_<PlannedLoop>(module, "PlannedLoop",
                           "A plan that runs; parameters that stream are away.")
       .def(nb::init<executor::Device&, nb::bytes, nb::bytes, Named, Named, nb::object>(),
-           nb::arg("device"), nb::arg("trace_json"), nb::arg("plan_json"), nb::arg("parameters"), nb::arg("older"),
-           nb::arg("optimizer_state"))
+           nb::arg("device"), nb::arg("trace_json"), nb::arg("plan_json"), nb::arg("parameters"),
+           nb::arg("older"), nb::arg("optimizer_state"))
       .def("begin", &PlannedLoop::begin, "A step begins on this thread.")
       .def("end", &PlannedLoop::end, "The step has ended: what it did.")
       .def("abort", &PlannedLoop::abort, "The step raised; what it held is dropped.")

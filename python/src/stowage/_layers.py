@@ -13,12 +13,14 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _torch
+from ._errors import InternalError
 
 _CONTAINERS = (torch.nn.ModuleList, torch.nn.ModuleDict)
 _LISTS = (torch.nn.ModuleList, torch.nn.Sequential)
 _PLAIN = (type(None), bool, int, float, str)
-# What a call cannot change. Anything else it may (a cache of keys and values), and so must not be called again.
-_FIXED = (*_PLAIN, complex, bytes, enum.Enum, torch.dtype, torch.device, torch.Size, torch.memory_format, torch.layout)
+# Likewise what a call cannot change.
+_FIXED = (complex, bytes, slice, range, type, enum.Enum, types.BuiltinFunctionType, torch.dtype, torch.device, torch.Size,
+          torch.memory_format, torch.layout)
 
 
 def choose_layers(model: torch.nn.Module,
@@ -54,14 +56,15 @@ def choose_layers(model: torch.nn.Module,
     return chosen
 
 
-# Paths of what an outermost list lies in, up to the model.
+# Paths of what an outermost list of blocks (modules with parts) lies in, up to the model.
 def _around_blocks(model):
     around = set()
     lists = set()
     for path, module in model.named_modules():
-        if not isinstance(module, _LISTS) or not any(True for _ in module.children()):
+        if not isinstance(module, _LISTS) or not any(any(True for _ in each.children()) for each in module.children()):
             continue
-        outside = [path[:at] for at, character in enumerate(path) if character == "."]
+        outside = [""] if path else []
+        outside.extend(path[:at] for at, character in enumerate(path) if character == ".")
         if lists.isdisjoint(outside):
             around.update(outside)
         lists.add(path)
@@ -123,7 +126,9 @@ class _Layer:
     def __call__(self, *args, **kwargs):
         if self._calls.autocast is None:
             self._calls.note_autocast()
-        leaves, spec = _flatten((args, kwargs))
+        leaves, spec, is_shared = _flatten((args, kwargs))
+        if is_shared:
+            self._calls.run_once[self._path] = "list or dict twice"
         inputs = []  # each tensor once, so that it is one object again where the layer runs again
         where = []  # of leaves that are tensors: which of the inputs
         for i, leaf in enumerate(leaves):
@@ -133,11 +138,12 @@ class _Layer:
                     inputs.append(leaf)
                 where.append((i, number))
                 leaves[i] = None
-            elif not isinstance(leaf, _FIXED):
-                self._calls.run_once[self._path] = type(leaf).__name__
+            elif type(leaf) not in _PLAIN and not _is_fixed(leaf):
+                self._calls.run_once[self._path] = f"{type(leaf).__name__} object"
         forward = self._forward
         given = [(args, kwargs)]  # the caller's own objects, for the first run
-        shape = []  # of the result, once it is there
+        first = []  # what the first run returned, and its tensors, until the caller has it
+        has_run = []
 
         # May be called again in backward: then with tensors of its own, and no others.
         def run(tensors):
@@ -150,21 +156,19 @@ class _Layer:
                 first_args, first_kwargs = _unflatten(filled, spec)
             result = forward(*first_args, **first_kwargs)
             del first_args, first_kwargs
-            result_leaves, result_spec = _flatten(result)
-            at = [i for i, leaf in enumerate(result_leaves) if isinstance(leaf, torch.Tensor)]
-            tensors = [result_leaves[i] for i in at]
-            if not shape:
-                for i in at:
-                    result_leaves[i] = None
-                shape.extend((result_leaves, result_spec, at))
+            tensors = [leaf for leaf in _flatten(result)[0] if isinstance(leaf, torch.Tensor)]
+            if not has_run:
+                has_run.append(True)
+                first.append((result, tensors))
             return tensors
 
         outputs = _torch.layer(self._path, run, inputs, self._path not in self._calls.run_once)
-        result_leaves, result_spec, at = shape
-        shape[:] = [None]  # of the results nothing is kept by what may run again: one may be a cache of tensors
-        for i, tensor in zip(at, outputs, strict=True):
-            result_leaves[i] = tensor
-        return _unflatten(result_leaves, result_spec)
+        # The caller gets the layer's own object (it may be a list that others have, too), and what may run again
+        # keeps none of it.
+        result, tensors = first.pop()
+        if any(output is not made for output, made in zip(outputs, tensors, strict=True)):
+            raise InternalError(f"the results of layer {self._path} are not those that it returned")
+        return result
 
     # A copy of the module has its own class's forward.
     def __deepcopy__(self, memo):
@@ -179,24 +183,39 @@ def _own_forward(module):
     return types.MethodType(type(module).forward, module)
 
 
+# A kind of value that no call can change.
+def _is_fixed(leaf):
+    if isinstance(leaf, _FIXED) or isinstance(leaf, types.FunctionType) and leaf.__closure__ is None:
+        return True
+    return type(leaf).__module__ == "numpy" and not hasattr(leaf, "__setitem__")  # a number
+
+
 # PyTorch's own flattening takes 20 us and more, several times that with tuples in it.
 
 _LEAF = object()
 
 
+# Leaves, how to put them together again, and whether a list or dict is in it twice (then it would be two).
 def _flatten(value):
     leaves = []
-    return leaves, _take_apart(value, leaves)
+    mutable = []
+    spec = _take_apart(value, leaves, mutable)
+    return leaves, spec, len(mutable) > 1 and len(set(mutable)) < len(mutable)
 
 
-# Appends what is no container; returns how to put it together again.
-def _take_apart(value, leaves):
+# Appends what is no container, and the identity of what can be appended to.
+def _take_apart(value, leaves, mutable):
     kind = type(value)
-    if kind is tuple or kind is list:
-        return kind, [_take_apart(each, leaves) for each in value]
+    if kind is tuple:
+        return kind, [_take_apart(each, leaves, mutable) for each in value]
+    if kind is list:
+        mutable.append(id(value))
+        return kind, [_take_apart(each, leaves, mutable) for each in value]
     if kind is dict:
-        return tuple(value), [_take_apart(each, leaves) for each in value.values()]
+        mutable.append(id(value))
+        return tuple(value), [_take_apart(each, leaves, mutable) for each in value.values()]
     if kind is not torch.Size and (kind in pytree.SUPPORTED_NODES or issubclass(kind, tuple) and hasattr(kind, "_fields")):
+        mutable.append(id(value))
         parts, spec = pytree.tree_flatten(value)
         leaves.extend(parts)
         return spec, len(parts)

@@ -18,7 +18,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ._baseline import foreign_bytes
-from ._errors import Error, Infeasible
+from ._errors import Error, Infeasible, UsageError
 from ._planning import PlanOutcome
 from ._planning import plan as make_plan
 from ._trace import Trace
@@ -76,6 +76,9 @@ def check_step(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None, 
         BadInput: Two steps are not alike.
         Exception: What the step raises.
     """
+    if any(parameter.is_cuda for parameter in model.parameters()):
+        raise UsageError("a step on a GPU cannot be checked so: how many steps its recording takes hangs on their time",
+                         hint="check it on the CPU, or with `stowage check`")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     generators = torch.get_rng_state(), random.getstate()

@@ -114,6 +114,7 @@ class Run:
         self._keyed: dict[Hashable, _Keyed] = {}
         self._last: Hashable = None
         self._in_step = False
+        self._has_said_once = False
         self._active: _Keyed | None = None  # whose plan may have parameters away
         self._attached = True
         shared = [name for name, tensor in self._parameters() + self._buffers()
@@ -212,12 +213,13 @@ class Run:
 
     def _say_what_runs_once(self) -> None:
         once = self._calls.run_once
-        if not once:
+        if not once or self._has_said_once:
             return
+        self._has_said_once = True
         path, kind = next(iter(once.items()))
         more = f" and {len(once) - 1} other layers" if len(once) > 1 else ""
-        cache = " (use_cache=False gives them none)" if kind.endswith("Cache") else ""
-        self._say([f"{path}{more} get a {kind} object, which a call may change: no plan has them run again{cache}"])
+        cache = " (use_cache=False gives them none)" if "Cache" in kind else ""
+        self._say([f"{path}{more} get a {kind}, which a call may change: no plan has them run again{cache}"])
 
     # A given plan that moves optimizer state, ahead of the first step, which makes it.
     def _has_what_moves(self, keyed: _Keyed) -> bool:

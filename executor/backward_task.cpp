@@ -1,4 +1,4 @@
-#include "executor/backward_watch.h"
+#include "executor/backward_task.h"
 
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function_hook.h>
@@ -32,24 +32,23 @@ class TaskHook final : public FunctionPreHook {
 
 }  // namespace
 
-BackwardWatch::BackwardWatch(const std::vector<at::Tensor>& roots)
+BackwardTask::BackwardTask(const std::vector<at::Tensor>& roots)
     : task_(std::make_shared<const int>(0)) {
   for (const at::Tensor& root : roots) {
     if (!root.defined() || !root.requires_grad()) continue;
-    root_ = torch::autograd::impl::gradient_edge(root).function;
     auto hook = std::make_unique<TaskHook>(task_);
-    hook_ = hook.get();
-    root_->add_pre_hook(std::move(hook));
-    return;
+    hooked_.push_back({torch::autograd::impl::gradient_edge(root).function, hook.get()});
+    hooked_.back().root->add_pre_hook(std::move(hook));
   }
 }
 
-void BackwardWatch::wait() {
+void BackwardTask::wait() {
   while (task_.use_count() > 1) std::this_thread::yield();
-  if (root_ != nullptr) {
-    std::erase_if(root_->pre_hooks(), [&](const auto& hook) { return hook.get() == hook_; });
+  for (const Hooked& each : hooked_) {
+    std::erase_if(each.root->pre_hooks(),
+                  [&](const auto& hook) { return hook.get() == each.hook; });
   }
-  root_.reset();
+  hooked_.clear();
 }
 
 }  // namespace stowage::executor
