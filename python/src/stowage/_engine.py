@@ -1,7 +1,7 @@
 """Backward's begin and end, told to the step that runs.
 
 ``loss.backward()`` calls Python's autograd engine by itself. While a run is attached, the object that it calls is of
-a subclass which tells the step's driver first (some 0.3 us a backward where no step runs).
+a subclass which tells the step's driver first (some 0.7 us a backward where no step runs).
 """
 
 import torch
