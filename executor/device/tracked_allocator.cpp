@@ -1,5 +1,6 @@
 #include "executor/device/tracked_allocator.h"
 
+#include <c10/core/CPUAllocator.h>
 #include <c10/core/DeviceType.h>
 #include <c10/util/Exception.h>
 
@@ -95,6 +96,8 @@ c10::DataPtr TrackedAllocator::given(std::unique_lock<std::mutex>& lock, void* d
   blocks_.insert(block);
   const Bytes live = current_;
   lock.unlock();
+  // As PyTorch's own does: for a profiler that records memory.
+  c10::profiledCPUMemoryReporter().New(data, static_cast<std::size_t>(bytes));
 
   if (AllocationListener* const listener = listener_.load(std::memory_order_acquire)) {
     listener->on_alloc({block.serial, block.bytes, block.tag, live, false});
@@ -104,6 +107,7 @@ c10::DataPtr TrackedAllocator::given(std::unique_lock<std::mutex>& lock, void* d
 
 void TrackedAllocator::release(void* data) {
   if (data == nullptr) return;
+  c10::profiledCPUMemoryReporter().Delete(data);  // while nobody else can have it
   std::optional<Block> block;
   Bytes live = 0;
   bool is_planned = false;

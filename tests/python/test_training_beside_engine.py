@@ -479,9 +479,7 @@ def test_profiled_backwards_have_their_forwards_numbers():
     assert "aten::exp" in profiled.key_averages().table()
 
 
-def test_the_profilers_memory_and_shapes(state, request):
-    if state == "attached":
-        request.applymarker(pytest.mark.xfail(strict=True, reason="counted memory is not told to PyTorch's profiler"))
+def test_the_profilers_memory_and_shapes(state):
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True,
                                 record_shapes=True) as profiled:
         x = torch.ones(64, 64, requires_grad=True)
