@@ -5,8 +5,8 @@
 #   scripts/setup.sh [core|gui|python|torch|exports]
 #                                    gui: Qt for the desktop program, too; python: what the Python package is built
 #                                    and tested with, into .venv; torch, the default, puts LibTorch there, too;
-#                                    exports, which tests/scripts needs and scripts/test.sh asks for, torchvision and
-#                                    transformers beside it
+#                                    exports, which tests/scripts needs and scripts/test.sh asks for, torchvision,
+#                                    transformers and lightning beside it
 #   source scripts/setup.sh          gives the functions below to another script
 #
 # System packages come from apt, as root or through sudo; without either, what is missing is named and the
@@ -19,6 +19,7 @@ STOWAGE_TORCH_VERSION=2.11.0
 STOWAGE_TORCHVISION_VERSION=0.26.0  # the one made for that torch
 STOWAGE_TRANSFORMERS_VERSION=5.23.0
 STOWAGE_ACCELERATE_VERSION=1.15.0
+STOWAGE_LIGHTNING_VERSION=2.6.6
 STOWAGE_CMAKE_VERSION=3.25
 STOWAGE_HIGHS_VERSION=1.15.1
 STOWAGE_NANOBIND_VERSION=3.1.0
@@ -202,20 +203,23 @@ sys.exit([m.version(name) for name in ('nanobind', 'scikit-build-core', 'pytest'
     stowage_missing_environment "pip could not install nanobind, scikit-build-core, pytest and pandas"
 }
 
-# Models to export to TorchScript, and to train from Python. torchvision and accelerate without what they depend on: torch is the one that is there.
+# Models to export to TorchScript, and to train from Python, with the Trainers of transformers and of Lightning. torchvision,
+# accelerate, lightning and torchmetrics without what they depend on: torch is the one that is there.
 stowage_exports() {
   local python="$STOWAGE_VENV/bin/python"
   stowage_torch_is_whole || {
     stowage_missing_environment "exports need the torch of .venv: scripts/setup.sh torch"
     return
   }
-  "$python" -c 'import accelerate, torchvision, transformers' 2>/dev/null && return
-  stowage_say "pip install torchvision==$STOWAGE_TORCHVISION_VERSION, transformers and accelerate into .venv"
+  "$python" -c 'import accelerate, torchvision, transformers, importlib.metadata as m
+for name in ("lightning", "pytorch-lightning", "lightning-utilities", "torchmetrics"): m.version(name)' 2>/dev/null && return
+  stowage_say "pip install torchvision==$STOWAGE_TORCHVISION_VERSION, transformers, accelerate and lightning into .venv"
   local pip=("$python" -m pip install --disable-pip-version-check -q --retries 5)
   "${pip[@]}" --no-deps "torchvision==$STOWAGE_TORCHVISION_VERSION" \
-    "accelerate==$STOWAGE_ACCELERATE_VERSION" >&2 &&
+    "accelerate==$STOWAGE_ACCELERATE_VERSION" "lightning==$STOWAGE_LIGHTNING_VERSION" \
+    "pytorch-lightning==$STOWAGE_LIGHTNING_VERSION" lightning-utilities torchmetrics >&2 &&
     "${pip[@]}" numpy pillow psutil "transformers==$STOWAGE_TRANSFORMERS_VERSION" >&2 ||
-    stowage_missing_environment "pip could not install torchvision, transformers and accelerate"
+    stowage_missing_environment "pip could not install torchvision, transformers, accelerate and lightning"
 }
 
 # stowage_setup core|gui|python|torch|exports

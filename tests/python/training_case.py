@@ -1,6 +1,7 @@
 """What tests of training share: a small model, its loop without Stowage and with it, and the comparison."""
 
 import contextlib
+import json
 
 import stowage
 import torch
@@ -102,3 +103,9 @@ def assert_as_predicted(loop, key=None, skip=0):
     for report in loop.reports:
         assert report.on_plan, report.first_difference
     assert [report.peak_requested_bytes for report in loop.reports[skip:]] == [predicted] * (len(loop.reports) - skip)
+
+
+def updates_in(trace):
+    """How many parameters' updates a recording tells apart."""
+    recorded = json.loads(trace.to_json())
+    return recorded["events"]["kind"].count(recorded["legend"]["event_kind"].index("parameter_update_begin"))

@@ -17,6 +17,12 @@ _INDEPENDENT = {
     if hasattr(torch.optim, name)}
 
 
+# As all of these do it, ahead of everything else: once, and for the gradients alone.
+def _call(closure):
+    with torch.enable_grad():
+        return closure()
+
+
 def is_split(optimizer: torch.optim.Optimizer) -> bool:
     """Whether its step can be divided so; another optimizer's is one piece of work to a plan."""
     step = type(optimizer).step
@@ -51,14 +57,15 @@ class SplitUpdates:
                     del hooks[number]
         self._give_back()
 
-    # All updates; the step behind it finds no parameters.
+    # All updates; the step behind it finds no parameters. Returns the step's arguments where they become others.
     def _update(self, optimizer, args, kwargs):
-        if args[1:] or kwargs.get("closure") is not None:
-            return  # a closure computes the loss again
         hooks = optimizer._optimizer_step_pre_hooks.values()
         if getattr(next(reversed(hooks)), "__self__", None) is not self:
             raise UsageError("a hook ahead of the optimizer's step was registered within a step of a run",
                              hint="register it ahead of the step")
+        closure = args[1] if args[1:] else kwargs.get("closure")
+        if closure is not None:
+            loss = _call(closure)
         self.updated = True
         groups = optimizer.param_groups
         step = type(optimizer).step.__wrapped__
@@ -77,6 +84,7 @@ class SplitUpdates:
         except BaseException:
             self._give_back()
             raise
+        return None if closure is None else ((optimizer,), {"closure": lambda: loss})
 
     def _give_back(self, *_):
         if self._params is None:
