@@ -12,7 +12,7 @@ import weakref
 
 import pytest
 import torch
-from beside_case import leaf, state  # state: runs every test in its states
+from beside_case import Square, leaf, state  # state: runs every test in its states
 from torch import nn
 from torch.autograd import Function
 from torch.autograd.graph import (allow_mutation_on_saved_tensors, disable_saved_tensors_hooks, save_on_cpu,
@@ -416,18 +416,8 @@ def test_saved_attributes_are_the_graphs_own():
 
 
 def test_a_functions_saved_tensors_have_hooks_too():
-    class Twice(Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x * x
-
-        @staticmethod
-        def backward(ctx, gradient):
-            return 2 * ctx.saved_tensors[0] * gradient
-
     x = leaf(3.0)
-    y = Twice.apply(x)
+    y = Square.apply(x)
     y.grad_fn._raw_saved_tensors[0].register_hooks(lambda t: t * 100, keep)
     assert y.grad_fn.saved_tensors[0].item() == 300
     y.backward()

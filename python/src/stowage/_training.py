@@ -440,9 +440,8 @@ def attach(
         plan: A plan (or its file) of `trace`. Where it moves optimizer state and there is none yet, the first step
             runs without it.
         trace: A recording (or its file) of the step.
-        layers: Says which modules plans tell apart, by path and module. Without it: every module that is called,
-            but for those around the model's blocks (the elements of a list),
-            but for those without parts inside of a list's elements.
+        layers: Says which modules plans tell apart, by path and module. Without it: every module that is called, but
+            for those around the model's blocks (the elements of its lists) and those without parts inside of a block.
         recording: How many steps a recording takes.
         planning: What plan() takes besides: allow, deny, policy, host_budget, ..
 
