@@ -109,7 +109,7 @@ BENCHMARK(PlaceRandom)->Arg(20'000)->Apply(fixed_iterations)->Unit(benchmark::kM
 void Place(benchmark::State& state) {
   const Workload w(state.range(0));
   const Schedule schedule = lower(w.index, w.decisions)->schedule;
-  const LiveRanges live = live_ranges(allocation_sequence(w.index, schedule), w.trace.setup);
+  const LiveRanges live = live_ranges(allocation_sequence(w.index, schedule), w.trace);
   DevicePlacement placement;
   for (auto _ : state) placement = place(live);
   w.count(state);

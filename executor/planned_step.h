@@ -45,7 +45,8 @@ struct PlannedStepOptions {
   simulator::Structure structure{};
   OffPlan off_plan = OffPlan::refuse;
   // What else of the program's lives on the device from step to step: inputs, buffers, state of the
-  // optimizer. Where the schedule's memory is planned it moves into that, as parameters do.
+  // optimizer. Where the schedule's memory is planned it moves into that, as parameters do. None is
+  // held.
   std::vector<at::Tensor> older{};
   // Gives the optimizer's state, "PARAMETER.WHAT". Asked once, by create() of a schedule that moves
   // state, that of these parameters at least: all of theirs has to be in the answer, with memory or

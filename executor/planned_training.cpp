@@ -9,11 +9,12 @@
 namespace stowage::executor {
 
 PlannedTraining::PlannedTraining(Device& device, std::unique_ptr<PlannedStep> planned,
-                                 simulator::ReplayResult predicted, PlannedTrainingOptions options)
+                                 simulator::ReplayResult predicted,
+                                 std::function<void(const std::string& line)> log)
     : device_(device),
       planned_(std::move(planned)),
       predicted_(std::move(predicted)),
-      options_(std::move(options)) {}
+      log_(std::move(log)) {}
 
 Result<std::unique_ptr<PlannedTraining>> PlannedTraining::create(
     Device& device, std::shared_ptr<const Trace> trace, const simulator::Plan& plan,
@@ -25,15 +26,16 @@ Result<std::unique_ptr<PlannedTraining>> PlannedTraining::create(
   Result<simulator::Lowering> lowered = simulator::lower(index, plan);
   if (!lowered) return lowered.error();
   simulator::ReplayResult predicted = simulator::replay(index, lowered->schedule);
-  Result<std::unique_ptr<PlannedStep>> planned = PlannedStep::create(
-      device, std::move(trace), std::move(lowered->schedule), std::move(parameters), options.step);
+  Result<std::unique_ptr<PlannedStep>> planned =
+      PlannedStep::create(device, std::move(trace), std::move(lowered->schedule),
+                          std::move(parameters), std::move(options.step));
   if (!planned) return planned.error();
   return std::unique_ptr<PlannedTraining>(new PlannedTraining(
-      device, std::move(planned).value(), std::move(predicted), std::move(options)));
+      device, std::move(planned).value(), std::move(predicted), std::move(options.log)));
 }
 
 void PlannedTraining::say(const std::string& line) const {
-  if (options_.log) options_.log(line);
+  if (log_) log_(line);
 }
 
 void PlannedTraining::report(const StepReport& report) {

@@ -61,14 +61,15 @@ class PlannedTraining {
 
  private:
   PlannedTraining(Device& device, std::unique_ptr<PlannedStep> planned,
-                  simulator::ReplayResult predicted, PlannedTrainingOptions options);
+                  simulator::ReplayResult predicted,
+                  std::function<void(const std::string& line)> log);
   void say(const std::string& line) const;
   void report(const StepReport& report);
 
   Device& device_;
   std::unique_ptr<PlannedStep> planned_;
   simulator::ReplayResult predicted_;
-  PlannedTrainingOptions options_;
+  std::function<void(const std::string& line)> log_;
   std::size_t said_warnings_ = 0;  // of the device's
 };
 

@@ -102,9 +102,11 @@ std::int32_t HandOutServer::take_lasting(Bytes bytes) {
 
 std::int32_t HandOutServer::take(std::int32_t range, EventId event) {
   const std::int32_t owner = owners_.take(range);
-  if (owner < 0) {
+  const bool is_second =
+      owner >= 0 && takes_turns(layout_.live, range) && owners_.take(range + 1) < 0;
+  if (owner < 0 || is_second) {
     if (in_period_) ++report_.served;
-    return range;
+    return is_second ? range + 1 : range;
   }
   ++report_.conflicts;
   if (report_.first_conflicts.size() < HandOutReport::kMostNamed) {

@@ -1,6 +1,7 @@
 // HandOutServer: which range each allocation of a running step gets. One of the step's own is
-// served when it is the next one of the layout by order and size; a buffer of a load by its stay;
-// what is to stay, by its size. None unless nobody has any of its bytes; everything else is for the
+// served when it is the next one of the layout by order and size (in its second place, where it has
+// one and what the period before made is still there); a buffer of a load by its stay; what
+// is to stay, by its size. None unless nobody has any of its bytes; everything else is for the
 // device's own allocator, and is counted and named here. Not thread-safe.
 #pragma once
 

@@ -9,8 +9,11 @@ using Slot = AllocationSequence::Slot;
 
 }  // namespace
 
-LiveRanges live_ranges(const AllocationSequence& sequence, const Setup& setup) {
+LiveRanges live_ranges(const AllocationSequence& sequence, const Trace& trace) {
+  const Setup& setup = trace.setup;
+  const OutsideMemory outside = outside_memory(trace);
   LiveRanges live;
+  live.outside = outside.bytes;
   live.instants = static_cast<std::int32_t>(sequence.period.size()) + 1;
   const std::size_t slots = sequence.bytes.size();
   // A range lasts unless something in the period, or between two, says otherwise.
@@ -28,13 +31,22 @@ LiveRanges live_ranges(const AllocationSequence& sequence, const Setup& setup) {
     live.of_slot[static_cast<std::size_t>(slot)] = static_cast<std::int32_t>(live.ranges.size());
     live.ranges.push_back({bytes, from, until});
   };
+  const auto add_twice = [&](Slot slot, std::int32_t from, std::int32_t until) {
+    add(slot, 0, live.instants);
+    const Bytes bytes = sequence.bytes[static_cast<std::size_t>(slot)];
+    if (bytes > 0) live.ranges.push_back({bytes, from, until, true});
+  };
   const auto at = [](const std::vector<std::int32_t>& of, Slot slot) {
     return of[static_cast<std::size_t>(slot)];
   };
   std::vector<bool> is_done(slots, false);
   const auto done = [&](Slot slot) { is_done[static_cast<std::size_t>(slot)] = true; };
   for (const auto& [old, made] : sequence.carried) {
-    add(made, at(begin, made), live.instants + at(end, old));
+    if (at(end, old) > at(begin, made)) {
+      add_twice(made, at(begin, made), at(end, old));
+    } else {
+      add(made, at(begin, made), live.instants + at(end, old));
+    }
     live.of_slot[static_cast<std::size_t>(old)] = live.of_slot[static_cast<std::size_t>(made)];
     done(old);
     done(made);
@@ -48,6 +60,9 @@ LiveRanges live_ranges(const AllocationSequence& sequence, const Setup& setup) {
     done(slot);
   }
   for (const Slot slot : sequence.adopted) done(slot);
+  for (std::size_t s = 0; s < outside.is_storage.size(); ++s) {
+    if (outside.is_storage[s]) done(static_cast<Slot>(s));
+  }
   for (const Slot slot : sequence.lasting) {
     if (is_done[static_cast<std::size_t>(slot)]) continue;
     add(slot, 0, live.instants);
@@ -63,11 +78,21 @@ LiveRanges live_ranges(const AllocationSequence& sequence, const Setup& setup) {
     if (setup.free_of[row] >= 0) is_freed[static_cast<std::size_t>(setup.free_of[row])] = true;
   }
   live.of_setup.assign(setup.size(), -1);
+  const auto is_outside = [&](std::size_t row) {
+    return !outside.is_setup.empty() && outside.is_setup[row];
+  };
   for (std::size_t row = 0; row < setup.size(); ++row) {
     const bool is_held = setup.free_of[row] < 0 && !is_freed[row] && !setup.storage[row].valid();
-    if (!is_held || setup.bytes[row] <= 0) continue;
+    if (!is_held || setup.bytes[row] <= 0 || is_outside(row)) continue;
     live.of_setup[row] = static_cast<std::int32_t>(live.ranges.size());
     live.ranges.push_back({setup.bytes[row], 0, live.instants});
+  }
+  return live;
+}
+
+LiveRanges taken_ranges(LiveRanges live) {
+  for (LiveRange& range : live.ranges) {
+    if (range.is_second) range = {range.bytes, 0, live.instants, true};
   }
   return live;
 }
@@ -75,6 +100,7 @@ LiveRanges live_ranges(const AllocationSequence& sequence, const Setup& setup) {
 std::vector<Bytes> live_bytes(const LiveRanges& live) {
   const auto instants = static_cast<std::size_t>(live.instants);
   std::vector<Bytes> bytes(instants + 1, 0);
+  bytes[0] += live.outside.active;
   for (const LiveRange& range : live.ranges) {
     const Bytes placed = placed_bytes(range.bytes);
     bytes[static_cast<std::size_t>(range.begin)] += placed;

@@ -19,7 +19,7 @@ class Builder {
         sequence_(allocation_sequence(index, schedule)) {}
 
   MemoryLayout run() && {
-    out_.live = live_ranges(sequence_, trace_.setup);
+    out_.live = live_ranges(sequence_, trace_);
     is_made_.assign(out_.live.ranges.size(), false);
     for (std::size_t stay = 0; stay < stays_; ++stay) {
       out_.of_stay.push_back(out_.live.of_slot[storages_ + stay]);
@@ -33,7 +33,8 @@ class Builder {
     }
     for (std::size_t r = 0; r < is_made_.size(); ++r) {
       const LiveRange& range = out_.live.ranges[r];
-      if (!is_made_[r] && range.begin == 0 && range.end == out_.live.instants) {
+      const bool lasts = range.begin == 0 && range.end == out_.live.instants && !range.is_second;
+      if (!is_made_[r] && lasts) {
         out_.lasting.push_back(static_cast<std::int32_t>(r));
       }
     }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "simulator/placement/page_bins.h"
@@ -303,14 +304,31 @@ PlacedPieces placed_pieces(const Packed& packed, const Parts& parts,
   return placed;
 }
 
+// With each second place taken all the time: a copy where there are any.
+class Taken {
+ public:
+  explicit Taken(const LiveRanges& there) : there_(there) {
+    const bool has_seconds = std::any_of(there.ranges.begin(), there.ranges.end(),
+                                         [](const LiveRange& range) { return range.is_second; });
+    if (has_seconds) taken_ = taken_ranges(there);
+  }
+  [[nodiscard]] const LiveRanges& live() const { return taken_ ? *taken_ : there_; }
+
+ private:
+  const LiveRanges& there_;
+  std::optional<LiveRanges> taken_;
+};
+
 }  // namespace
 
-DevicePlacement place(const LiveRanges& live, Bytes page_bytes) {
+DevicePlacement place(const LiveRanges& there, Bytes page_bytes) {
+  const Taken taken(there);
+  const LiveRanges& live = taken.live();
   DevicePlacement placement;
   placement.page_bytes = page_bytes;
   placement.offset.assign(live.ranges.size(), 0);
   if (live.ranges.empty()) return placement;
-  const std::vector<Bytes> bytes = live_bytes(live);
+  const std::vector<Bytes> bytes = live_bytes(there);
   placement.lower_bound = *std::max_element(bytes.begin(), bytes.end());
   const Parts parts = parts_of(live, page_bytes);
   const Packed packed = best_packing(live, parts, page_bytes, bytes);
@@ -340,11 +358,14 @@ DevicePlacement place(const LiveRanges& live, Bytes page_bytes) {
   return placement;
 }
 
-PlannedBytes placed_size(const LiveRanges& live, Bytes page_bytes) {
-  if (live.ranges.empty()) return {};
-  const std::vector<Bytes> bytes = live_bytes(live);
+PlannedBytes placed_size(const LiveRanges& there, Bytes page_bytes) {
+  const Taken taken(there);
+  const LiveRanges& live = taken.live();
+  if (live.ranges.empty()) return {live.outside.reserved, live.outside.active};
+  const std::vector<Bytes> bytes = live_bytes(there);
   const Packed packed = best_packing(live, parts_of(live, page_bytes), page_bytes, bytes);
-  return {packed.colouring.pages * page_bytes, *std::max_element(bytes.begin(), bytes.end())};
+  return {packed.colouring.pages * page_bytes + live.outside.reserved,
+          *std::max_element(bytes.begin(), bytes.end())};
 }
 
 }  // namespace stowage::simulator

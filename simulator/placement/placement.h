@@ -26,7 +26,7 @@ struct DevicePlacement {
   std::vector<Bytes> offset;
   // The first page of each chunk, in order. A range has all pages of a chunk, in order, or none.
   std::vector<std::int32_t> chunks;
-  Bytes lower_bound = 0;  // no placement takes fewer bytes: the peak of live_bytes()
+  Bytes lower_bound = 0;  // the peak of live_bytes(): with what is outside no placement takes fewer
 
   [[nodiscard]] Bytes bytes() const { return pages * page_bytes; }
 };
@@ -37,9 +37,10 @@ inline constexpr Bytes kDevicePage = Bytes{2} << 20;
 // `page_bytes`: a multiple of kPlacementAlignment. Cost: O(ranges * bins + mapped pages log pages).
 [[nodiscard]] DevicePlacement place(const LiveRanges& live, Bytes page_bytes = kDevicePage);
 
-// What place() takes, without the places; both have a lower bound. A part of its cost.
+// What place() takes, without the places, and what lies outside; both have a lower bound. A part of
+// its cost.
 struct PlannedBytes {
-  Bytes bytes = 0;        // of physical pages
+  Bytes bytes = 0;        // of physical pages, and of segments of what is outside
   Bytes lower_bound = 0;  // no placement of these ranges takes fewer
 };
 [[nodiscard]] PlannedBytes placed_size(const LiveRanges& live, Bytes page_bytes = kDevicePage);

@@ -28,8 +28,9 @@ bool is_whole(const DevicePlacement& placement, std::size_t range, Bytes end) {
 
 }  // namespace
 
-std::vector<PlacementConflict> check_placement(const LiveRanges& live,
+std::vector<PlacementConflict> check_placement(const LiveRanges& as_there,
                                                const DevicePlacement& placement) {
+  const LiveRanges live = taken_ranges(as_there);
   std::vector<PlacementConflict> conflicts;
   std::vector<Part> parts;
   for (std::size_t r = 0; r < live.ranges.size(); ++r) {

@@ -331,7 +331,7 @@ class TimeReplay {
 void replay_placed(const StepIndex& index, const Schedule& schedule, ReplayResult& result,
                    ReplayDetail* detail) {
   const AllocationSequence sequence = allocation_sequence(index, schedule);
-  const LiveRanges live = live_ranges(sequence, index.trace().setup);
+  const LiveRanges live = live_ranges(sequence, index.trace());
   const PlannedBytes placed = placed_size(live);
   result.peak_active = placed.lower_bound;
   result.peak_reserved = placed.bytes;

@@ -100,6 +100,48 @@ def test_the_users_own_hooks_on_saved_tensors_win():
     assert_equal(reference, loop)
 
 
+def test_what_the_next_step_still_holds_has_two_places():
+    """In planned memory, which is a GPU's default and can be had here."""
+    held = {}
+
+    def body(model, optimizer, k):
+        x, y = batch(k)
+        out = model(x)
+        loss = torch.nn.functional.cross_entropy(out, y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        held.update(loss=loss.detach(), out=out.detach())  # those of the step before go here
+        return loss.item()
+
+    reference = plain(body)
+    loop = Loop(Net, adamw, body, budget="70%").steps(RECORDED)
+    loop.run.detach()
+    content = json.loads(loop.run.outcome().plan_or_raise().to_json())
+    content["placement"] = "planned"
+    trace = loop.run.trace()
+    del loop
+    held.clear()
+    gc.collect()
+    loop = planned(body, trace=trace, plan=stowage.Plan.from_json(json.dumps(content)))
+    memory = loop.run.planned_memory()
+    assert memory["served"] > 0
+    assert (memory["conflicts"], memory["unforeseen"]) == (0, 0), memory["surprises"]
+    loop.run.detach()
+    assert_equal(reference, loop)
+
+
+def test_gradients_that_are_there_when_a_plan_begins_are_let_go(recorded):
+    """The body drops those of the step before within the step."""
+    plan = stowage.plan(recorded, "70%").plan_or_raise().to_dict() | {"placement": "planned"}
+    loop = Loop(Net, adamw, plain_body).steps(2)
+    assert all(parameter.grad is not None for parameter in loop.model.parameters())
+    loop.run = stowage.attach(loop.model, loop.optimizer, trace=recorded, plan=stowage.Plan.from_dict(plan))
+    loop.steps(STEPS)
+    assert_as_predicted(loop, skip=1)
+    assert loop.run.planned_memory()["conflicts"] == 0
+
+
 @pytest.mark.parametrize("reentrant", [True, False])
 def test_checkpointing_of_pytorchs_goes_on_beside_it(reentrant):
     runs = []

@@ -225,7 +225,7 @@ TEST(Gradients, AreNoPairOfTwoPeriods) {
   EXPECT_TRUE(sequence.freed_behind.empty());
   EXPECT_TRUE(sequence.is_paired);
   EXPECT_EQ(allocation_sequence(t.index, resident_schedule(t.index)).carried.size(), 2u);
-  const LiveRanges live = live_ranges(sequence, t.trace.setup);
+  const LiveRanges live = live_ranges(sequence, t.trace);
   for (const StorageId old : {TwoGradients::kOldV, TwoGradients::kOldW}) {
     EXPECT_EQ(live.of_slot[old.index()], -1);
   }

@@ -13,6 +13,7 @@
 #include "simulator/allocator/allocation_sequence.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/placement/memory_layout.h"
+#include "simulator/placement/placement_check.h"
 #include "simulator/replay/replay.h"
 #include "simulator/step/plan_structure.h"
 #include "tests/support/micro_trace.h"
@@ -186,6 +187,66 @@ TEST(HandOuts, AreRefusedWhileSomebodyKeepsTheirBytes) {
   server.begin_period();
   EXPECT_EQ(server.allocate(8192), a);
   EXPECT_EQ(server.report().conflicts, 3);
+}
+
+// A loop's `loss`: that of the step before goes when the name is bound to the new one.
+struct Outlives {
+  stowage::testing::MicroTrace t;
+  Trace trace;
+  Outlives() {
+    const StorageId old = t.existing(4096, StorageClass::output);
+    const StorageId a = t.alloc(8192);
+    t.alloc(4096, StorageClass::output);
+    t.free(old);
+    t.backward();
+    t.free(a);
+    t.repeat({old});
+    trace = t.finish();
+  }
+};
+
+TEST(HandOuts, OfWhatOutlivesItsSuccessorTakeTurns) {
+  const Outlives step;
+  const StepIndex index(step.trace);
+  const MemoryLayout layout = memory_layout(index, resident_schedule(index), kPages);
+  EXPECT_TRUE(check_placement(layout.live, layout.placement).empty());
+  EXPECT_EQ(layout.placement.pages, 4) << "two of the loss, two of the other";
+  EXPECT_EQ(layout.placement.lower_bound, 4 * kPage);
+  EXPECT_TRUE(layout.lasting.empty());
+  HandOutServer server(layout);
+  std::int32_t before = -1;
+  for (int period = 0; period < 5; ++period) {
+    server.begin_period();
+    const std::int32_t a = server.allocate(8192);
+    const std::int32_t loss = server.allocate(4096);
+    ASSERT_GE(loss, 0);
+    EXPECT_NE(loss, before);
+    EXPECT_EQ(layout.bytes(loss), 4096);
+    if (before >= 0) server.free(before);
+    server.free(a);
+    server.end_period();
+    before = loss;
+  }
+  EXPECT_EQ(server.report().served, 10);
+  EXPECT_EQ(server.report().conflicts, 0);
+  // One more that is kept has no place, and nobody's bytes are given to it.
+  server.begin_period();
+  server.free(server.allocate(8192));
+  EXPECT_GE(server.allocate(4096), 0);
+  server.end_period();
+  server.begin_period();
+  server.free(server.allocate(8192));
+  EXPECT_EQ(server.allocate(4096), -1);
+  EXPECT_EQ(server.report().conflicts, 1);
+}
+
+TEST(HandOuts, WhatOutlivesItsSuccessorCountsTwiceWhileBothAreThere) {
+  const Outlives step;
+  const StepIndex index(step.trace);
+  const LiveRanges live =
+      live_ranges(allocation_sequence(index, resident_schedule(index)), step.trace);
+  // Begin, a, the new loss, the old one's free, the free of a.
+  EXPECT_EQ(live_bytes(live), (std::vector<Bytes>{4096, 12288, 16384, 12288, 4096}));
 }
 
 TEST(HandOuts, GoOnBehindWhatWasNotForeseen) {

@@ -36,7 +36,7 @@ struct TwoOffloaded {
   Trace trace = testing::two_offloadable(kOnePage, kOnePage);
   StepIndex index{trace};
   Schedule schedule = lower(index, testing::offload_all(trace))->schedule;
-  LiveRanges live = live_ranges(allocation_sequence(index, schedule), trace.setup);
+  LiveRanges live = live_ranges(allocation_sequence(index, schedule), trace);
   DevicePlacement placement = place(live, kOnePage);
 
   [[nodiscard]] std::int32_t range(StorageId storage) const {
@@ -120,7 +120,7 @@ TEST(SharedMemory, WhatNothingFreesIsThereAllTheTime) {
   const Trace trace = t.finish();
   const StepIndex index(trace);
   const Schedule schedule = lower(index, testing::keep_all(trace))->schedule;
-  const LiveRanges live = live_ranges(allocation_sequence(index, schedule), trace.setup);
+  const LiveRanges live = live_ranges(allocation_sequence(index, schedule), trace);
   DevicePlacement placement = place(live, kOnePage);
   EXPECT_TRUE(find_hazards(index, schedule, live, placement).empty());
   placement.pages_of =
@@ -163,7 +163,7 @@ TEST(SharedMemory, AgreesWithLifetimesOnDamagedPlacements) {
     const auto lowered = lower(index, decisions);
     ASSERT_TRUE(lowered.ok());
     const Schedule& schedule = lowered->schedule;
-    const LiveRanges live = live_ranges(allocation_sequence(index, schedule), trace.setup);
+    const LiveRanges live = live_ranges(allocation_sequence(index, schedule), trace);
     if (live.ranges.size() < 2) continue;
     DevicePlacement placement = place(live, kOnePage);
     ASSERT_TRUE(find_hazards(index, schedule, live, placement).empty())

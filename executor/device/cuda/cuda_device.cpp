@@ -89,6 +89,8 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::create(Options options) {
     at::globalContext().lazyInitDevice(at::kCUDA);
     const c10::DeviceIndex index = c10::cuda::current_device();
     check_cuda(cudaFree(nullptr), "starting CUDA");  // makes the context
+    // Those of a process that computed before are made again, counted then, when they are needed.
+    at::cuda::clearCublasWorkspaces();
     Result<CudaAllocations*> allocations = CudaAllocations::install(index);
     if (!allocations) return allocations.error();
     CudaStepAllocator& allocator = CudaStepAllocator::install(**allocations, index);

@@ -143,6 +143,12 @@ class Run:
                 for what, piece in self.optimizer.state.get(parameter, {}).items()
                 if isinstance(piece, torch.Tensor) and piece.device == self._place]
 
+    def _older(self) -> Named:
+        """Besides parameters. Gradients are the last, as those that a step makes anew have no place to move into."""
+        gradients = [(f"{name}.grad", parameter.grad) for name, parameter in self._parameters()
+                     if parameter.grad is not None and parameter.grad.device == self._place]
+        return self._buffers() + self._optimizer_state() + gradients
+
     @contextmanager
     def step(self, key: Hashable = None) -> Iterator[Run]:
         """One training step: forward, backward, the optimizer's step and zero_grad().
@@ -268,7 +274,7 @@ class Run:
         here = [self]
         keyed.planned = _torch.PlannedLoop(
             self._device, keyed.trace.to_json(), keyed.plan.to_json(), self._parameters(),
-            self._buffers() + self._optimizer_state() if keyed.plan.placement == "planned" else [],
+            self._older() if keyed.plan.placement == "planned" else [],
             lambda parameters: here[0]._optimizer_state({name for name, _ in parameters}))
         here.clear()
         self._say(keyed.planned.lines())

@@ -1,0 +1,75 @@
+#include "simulator/placement/outside_memory.h"
+
+#include <cstddef>
+
+#include "simulator/allocator/caching_allocator.h"
+
+namespace stowage::simulator {
+namespace {
+
+// Of c10::cuda::CUDACachingAllocator: small blocks share segments of 2 MiB, those below 10 MiB
+// segments of 20 MiB, larger ones have one each in multiples of 2 MiB.
+constexpr Bytes kMiddleSize = Bytes{10} << 20;
+constexpr Bytes kMiddleSegment = Bytes{20} << 20;
+
+Bytes rounded_up(Bytes bytes, Bytes multiple) {
+  return (bytes + multiple - 1) / multiple * multiple;
+}
+
+class Counter {
+ public:
+  void add(Bytes bytes) {
+    const Bytes placed = placed_bytes(bytes);
+    active_ += placed;
+    if (placed <= CachingAllocator::kSmallSize) {
+      small_ += placed;
+    } else if (placed < kMiddleSize) {
+      middle_ += placed;
+    } else {
+      large_ += rounded_up(placed, CachingAllocator::kSmallSegment);
+    }
+  }
+  [[nodiscard]] OutsideBytes bytes() const {
+    return {active_, rounded_up(small_, CachingAllocator::kSmallSegment) +
+                         rounded_up(middle_, kMiddleSegment) + large_};
+  }
+
+ private:
+  Bytes active_ = 0;
+  Bytes small_ = 0;
+  Bytes middle_ = 0;
+  Bytes large_ = 0;
+};
+
+}  // namespace
+
+OutsideMemory outside_memory(const Trace& trace) {
+  OutsideMemory outside;
+  if (trace.quality.adopted_allocations == 0) return outside;
+  const Setup& setup = trace.setup;
+  const Storages& storages = trace.storages;
+  outside.is_storage.assign(storages.size(), false);
+  outside.is_setup.assign(setup.size(), false);
+  std::vector<bool> is_freed(setup.size(), false);
+  for (const std::int32_t row : setup.free_of) {
+    if (row >= 0) is_freed[static_cast<std::size_t>(row)] = true;
+  }
+  Counter counter;
+  for (std::size_t row = 0; row < setup.size(); ++row) {
+    if (setup.free_of[row] >= 0 || is_freed[row] || setup.event[row].valid()) continue;
+    if (const StorageId storage = setup.storage[row]; storage.valid()) {
+      const std::size_t s = storage.index();
+      const bool lasts = !storages.alloc_event[s].valid() && !storages.free_event[s].valid();
+      if (!lasts || storages.evidence[s] == Evidence::registered) continue;
+      outside.is_storage[s] = true;
+    } else if (static_cast<std::int64_t>(row) >= trace.quality.adopted_allocations) {
+      continue;  // a workspace
+    }
+    outside.is_setup[row] = true;
+    counter.add(setup.bytes[row]);
+  }
+  outside.bytes = counter.bytes();
+  return outside;
+}
+
+}  // namespace stowage::simulator

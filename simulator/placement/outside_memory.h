@@ -1,0 +1,32 @@
+// OutsideMemory: what lies where the device's own allocator has put it, all the time, beside a
+// planned step's memory. A program that has its tensors on the device before anybody listens
+// (Quality::adopted_allocations) hands a planned step its parameters, buffers and optimizer state;
+// everything else that is older than its first step (another model, a batch that every step uses, a
+// copy of the weights) stays where it is, and counts against a budget all the same.
+#pragma once
+
+#include <vector>
+
+#include "simulator/placement/placement_alignment.h"
+#include "traces/trace.h"
+#include "traces/units.h"
+
+namespace stowage::simulator {
+
+struct OutsideBytes {
+  Bytes active = 0;  // each rounded up to kPlacementAlignment
+  // Of segments, as the caching allocator would have them with nothing else in them; the real ones
+  // may be more.
+  Bytes reserved = 0;
+};
+
+struct OutsideMemory {
+  std::vector<bool> is_storage;  // by storage; empty: none is
+  std::vector<bool> is_setup;    // by row of the setup; empty: none is
+  OutsideBytes bytes;
+};
+
+// Nothing, where all that the recording's process had was counted from its start. Cost: O(setup).
+[[nodiscard]] OutsideMemory outside_memory(const Trace& trace);
+
+}  // namespace stowage::simulator
