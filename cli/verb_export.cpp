@@ -36,8 +36,8 @@ void say_exported(Console& console, const ExportFacts& facts, const std::string&
   if (console.json) {
     console.out << export_json(facts);
   } else if (facts.output != "-") {
-    console.out << "wrote " << printable(facts.output) << ": " << title << " as "
-                << report::name_of(facts.format) << ", " << format_bytes(facts.bytes) << '\n';
+    console.say("wrote " + printable(facts.output) + ": " + printable(title) + " as " +
+                report::name_of(facts.format) + ", " + format_bytes(facts.bytes) + "\n");
   }
 }
 

@@ -140,7 +140,6 @@ Result<planner::PlanRequest> request_of(const PlanOptions& options,
   const Result<planner::Allowed> allowed = allowed_by(options);
   if (!allowed) return allowed.error();
   request.allowed = *allowed;
-  request.created = now_utc();
   request.placement = planner::usual_placement(index.trace());
   if (options.placement) {
     const auto placement = placement_named(*options.placement);
@@ -184,6 +183,16 @@ Result<planner::PlanRequest> request_of(const PlanOptions& options,
     request.host_budget_text = *options.host_budget;
   }
   return request;
+}
+
+// The text goes where the plan does not.
+void say_plan(const Console& console, bool beside, const simulator::StepIndex& index,
+              const report::PlanAnswer& answer, bool explain) {
+  if (beside) {
+    console.say_beside(report::plan_text(index, answer, explain, console.style(console.paint_err)));
+  } else {
+    console.say(report::plan_text(index, answer, explain, console.style()));
+  }
 }
 
 }  // namespace
@@ -230,6 +239,7 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
     // The plan is shown on the step that it makes of the recording.
     const simulator::StepIndex& shown = *answer.simulation->index;
     if (options.fit) answer.fit = *parse_size(*options.fit);
+    answer.given_at = now_utc();
     simulator::Plan& plan = answer.outcome.plan;
     plan.target.trace = loaded->sha256;
     plan.target.trace_file = report::trace_file_for(*options.trace, options.output.value_or(""));
@@ -238,8 +248,7 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
       if (console.json) {
         console.out << report::plan_answer_json(shown, answer);
       } else if (!console.quiet) {
-        (to_stdout ? console.err : console.out)
-            << report::plan_text(shown, answer, options.explain, console.style());
+        say_plan(console, to_stdout, shown, answer, options.explain);
       }
       Console error_only = console;
       error_only.json = false;  // the object above has the error
@@ -254,12 +263,9 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
       console.out << report::plan_answer_json(shown, answer);
     } else if (to_stdout) {
       console.out << simulator::plan_to_json(plan);
-      if (!console.quiet) {
-        console.err << report::plan_text(shown, answer, options.explain,
-                                         console.style(console.paint_err));
-      }
+      if (!console.quiet) say_plan(console, to_stdout, shown, answer, options.explain);
     } else {
-      console.out << report::plan_text(shown, answer, options.explain, console.style());
+      say_plan(console, to_stdout, shown, answer, options.explain);
     }
     return 0;
   });

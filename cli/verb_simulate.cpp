@@ -131,13 +131,15 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
       console.out << report::simulate_json(*simulation, *plan,
                                            plan_file ? "" : choice.policy.value_or("resident"));
     } else {
-      std::ostream& text = timeline == "-" ? console.err : console.out;
-      text << report::simulation_text(simulation->index->trace(), *simulation, *plan,
-                                      choice.title(), console.style());
+      const bool beside = timeline == "-";
+      const Paint& paint = beside ? console.paint_err : console.paint;
+      std::string text = report::simulation_text(simulation->index->trace(), *simulation, *plan,
+                                                 printable(choice.title()), console.style(paint));
       if (explain) {
-        text << report::recompute_by_layer_text(simulation->index->step(), simulation->result,
-                                                console.paint);
+        text +=
+            report::recompute_by_layer_text(simulation->index->step(), simulation->result, paint);
       }
+      beside ? console.say_beside(text) : console.say(text);
     }
     if (simulation->feasible) return 0;
     Console error_only = console;

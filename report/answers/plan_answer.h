@@ -18,6 +18,9 @@ struct PlanAnswer {
   std::string written_to = {};  // file of the plan, or empty
   // --fit: the size of the device. The budget is on reserved bytes then.
   std::optional<Bytes> fit = {};
+  // When it was given, ISO 8601; empty: not said. In the answer, and not in the plan: the same
+  // question has the same plan, byte by byte.
+  std::string given_at = {};
   // Of the plan on the recording.
   std::optional<Simulation> simulation = {};
 };

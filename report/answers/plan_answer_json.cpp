@@ -32,6 +32,7 @@ std::string plan_answer_json(const simulator::StepIndex& index, const PlanAnswer
   json["outcome"] = planner::name_of(outcome.kind);
   json["model"] = index.trace().run.model;
   json["written_to"] = answer.written_to.empty() ? Json(nullptr) : Json(answer.written_to);
+  json["given_at"] = answer.given_at.empty() ? Json(nullptr) : Json(answer.given_at);
   json["budget"] = {
       {"device_bytes",
        outcome.plan.budget.device ? Json(*outcome.plan.budget.device) : Json(nullptr)},
