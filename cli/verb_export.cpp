@@ -103,7 +103,7 @@ int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
     if (trace.events.size() == 0) {
       return Error{ErrorCode::bad_input, "the trace has no events", *trace_file, "/events", ""};
     }
-    if (const Status set = apply_settings(choice, trace); !set) return set.error();
+    if (const Status set = apply_settings(choice.settings, trace); !set) return set.error();
     std::optional<report::Simulation> simulated;
     std::optional<report::StepView> recorded;
     std::optional<report::StepView> replayed;

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <ctime>
 
+#include "cli/chosen_plan.h"
 #include "cli/option_values.h"
 #include "cli/progress_bar.h"
 #include "cli/reserved_text.h"
@@ -34,6 +35,7 @@ struct PlanOptions {
   std::optional<std::int64_t> seed;
   std::optional<std::string> time_limit;
   std::optional<std::string> output;
+  std::vector<std::string> settings;
   bool explain = false;
 };
 
@@ -59,6 +61,8 @@ void declare(CommandLine& line, PlanOptions& options) {
   line.option("--time-limit", "TIME", options.time_limit,
               "stop the search after 500ms, 10s; the best plan so far is the answer");
   line.option("--seed", "N", options.seed, "recorded in the plan (default 1)");
+  line.option("--set", "NAME=VALUE", options.settings,
+              "another link than the recorded one (see stowage simulate); may be repeated");
   line.flag("--explain", options.explain,
             "also what makes the floor, what recompute buys, the rules, and the search");
   for (const char* name : kFutureOptions) line.future_option(name);
@@ -70,9 +74,9 @@ void declare(CommandLine& line, PlanOptions& options) {
       "Without -o the plan goes to stdout and the text to stderr, so that\n"
       "`stowage plan t.json.gz --budget 60% > p.json` works. With -o FILE the text goes to\n"
       "stdout. With --json one object, which holds the plan, goes to stdout.");
+  line.example("stowage plan t.json.gz --fit 24GiB -o p.json");
   line.example("stowage plan t.json.gz --budget 60% -o p.json");
   line.example("stowage plan t.json.gz --budget 24GiB --host-budget 64GiB --explain -o p.json");
-  line.example("stowage plan t.json.gz --fit 24GiB -o p.json");
   line.example("stowage plan t.json.gz --budget 60% --deny params -o p.json");
   line.example("stowage plan t.json.gz --budget 60% --placement caching -o p.json");
   line.example("stowage plan t.json.gz --policy torchtune:stash=5 -o p.json");
@@ -211,8 +215,10 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
     }
     const Result<Nanoseconds> limit = limit_of(options);
     if (!limit) return limit.error();
-    const Result<LoadedTrace> loaded = load_shown_trace(*options.trace);
+    Result<LoadedTrace> loaded = load_shown_trace(*options.trace);
     if (!loaded) return loaded.error();
+    if (const Status set = apply_settings(options.settings, loaded->trace); !set)
+      return set.error();
     const simulator::StepIndex index(loaded->trace);
     Result<planner::PlanRequest> request = request_of(options, index);
     if (!request) return request.error();
@@ -240,6 +246,8 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
     const simulator::StepIndex& shown = *answer.simulation->index;
     if (options.fit) answer.fit = *parse_size(*options.fit);
     answer.given_at = now_utc();
+    answer.units = units_of(options.fit.value_or(options.budget.value_or("")));
+    answer.settings = options.settings;
     simulator::Plan& plan = answer.outcome.plan;
     plan.target.trace = loaded->sha256;
     plan.target.trace_file = report::trace_file_for(*options.trace, options.output.value_or(""));

@@ -63,6 +63,12 @@ Error over_budget(const report::Simulation& simulation, const simulator::Plan& p
   return error;
 }
 
+void warn_of(const std::vector<std::string>& notes, const Console& console) {
+  for (std::size_t i = 0; i < std::min(kNoteRows, notes.size()); ++i) console.warn(notes[i]);
+  if (notes.size() <= kNoteRows) return;
+  console.warn("... and " + std::to_string(notes.size() - kNoteRows) + " more (--json lists them)");
+}
+
 }  // namespace
 
 int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
@@ -99,7 +105,7 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
     Result<LoadedTrace> loaded = load_shown_trace(*trace_file);
     if (!loaded) return loaded.error();
     Trace& trace = loaded->trace;
-    if (const Status set = apply_settings(choice, trace); !set) return set.error();
+    if (const Status set = apply_settings(choice.settings, trace); !set) return set.error();
     const simulator::StepIndex index(trace);
     const Result<ChosenReplay> replay = replay_choice(choice, index, loaded->sha256);
     if (!replay) return replay.error();
@@ -114,13 +120,7 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
                      " (made by another version or from another recording)");
       }
     }
-    for (std::size_t i = 0; i < std::min(kNoteRows, simulation->notes.size()); ++i) {
-      console.warn(simulation->notes[i]);
-    }
-    if (simulation->notes.size() > kNoteRows) {
-      console.warn("... and " + std::to_string(simulation->notes.size() - kNoteRows) +
-                   " more (--json lists them)");
-    }
+    warn_of(simulation->notes, console);
     if (timeline) {
       const Status written =
           write_output(console, *timeline,
