@@ -60,12 +60,12 @@ Status check_choice(const ChosenPlan& choice, const std::string& trace_file) {
   return Unit{};
 }
 
-Status apply_settings(const ChosenPlan& choice, Trace& trace) {
-  for (const std::string& setting : choice.settings) {
+Status apply_settings(const std::vector<std::string>& settings, Trace& trace) {
+  for (const std::string& setting : settings) {
     if (const Status set = simulator::apply_setting(trace.calibration, setting); !set)
       return set.error();
   }
-  if (!choice.settings.empty()) set_calibration(trace, Calibration(trace.calibration));
+  if (!settings.empty()) set_calibration(trace, Calibration(trace.calibration));
   return Unit{};
 }
 

@@ -29,7 +29,7 @@ struct ChosenPlan {
 [[nodiscard]] Status check_choice(const ChosenPlan& choice, const std::string& trace_file);
 
 // Applies --set to the trace's calibration. Errors: usage.
-[[nodiscard]] Status apply_settings(const ChosenPlan& choice, Trace& trace);
+[[nodiscard]] Status apply_settings(const std::vector<std::string>& settings, Trace& trace);
 
 struct ChosenReplay {
   simulator::Plan plan;           // with its budget in bytes

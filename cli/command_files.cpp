@@ -42,6 +42,14 @@ std::string identity(const CommandFile& file) {
   return failed ? std::string() : "/" + whole.string();
 }
 
+// Another one after each writing; empty: no regular file.
+std::string version_of(const std::string& path) {
+  struct stat info {};
+  if (path == "-" || ::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+  return std::to_string(info.st_ino) + ":" + std::to_string(info.st_mtim.tv_sec) + ":" +
+         std::to_string(info.st_mtim.tv_nsec);
+}
+
 Error overlap(const CommandFile& output, const CommandFile& other) {
   if (other.kept || other.written) {
     return usage_error(output.name + " and " + other.name + " name the same file, " + output.path,
@@ -64,7 +72,7 @@ Status writable(const CommandFile& file) {
 
 }  // namespace
 
-Status CommandFiles::check() const {
+Status CommandFiles::check() {
   std::vector<std::string> identities;
   for (const CommandFile& file : files_) identities.push_back(identity(file));
   for (std::size_t i = 0; i < files_.size(); ++i) {
@@ -77,8 +85,19 @@ Status CommandFiles::check() const {
   for (const CommandFile& file : files_) {
     if (!file.written) continue;
     if (Status status = writable(file); !status) return status;
+    if (std::string version = version_of(file.path); !version.empty()) {
+      older_.push_back({file.path, std::move(version)});
+    }
   }
   return Unit{};
+}
+
+std::vector<std::string> CommandFiles::not_written() const {
+  std::vector<std::string> paths;
+  for (const Older& file : older_) {
+    if (version_of(file.path) == file.version) paths.push_back(file.path);
+  }
+  return paths;
 }
 
 Status CommandFiles::reads(const std::string& path, const std::string& name) {

@@ -28,7 +28,10 @@ class CommandFiles {
 
   // Errors: usage when an output is also read or is another output; environment when it cannot be
   // written (traces/file_io.h).
-  [[nodiscard]] Status check() const;
+  [[nodiscard]] Status check();
+
+  // After check(): the outputs that were files then and are still the same ones.
+  [[nodiscard]] std::vector<std::string> not_written() const;
 
   // A file that was found through another one will be read. Errors: usage, it is an output.
   [[nodiscard]] Status reads(const std::string& path, const std::string& name);
@@ -37,7 +40,13 @@ class CommandFiles {
   [[nodiscard]] Status may_write(const std::string& path) const;
 
  private:
+  struct Older {
+    std::string path;
+    std::string version;  // of the file: which one, and when it was written
+  };
+
   std::vector<CommandFile> files_;
+  std::vector<Older> older_;  // outputs, as check() found them
 };
 
 // Makes the folders above `path` that are not there. Errors (environment): they cannot be made.

@@ -7,6 +7,7 @@
 #include <exception>
 #include <new>
 
+#include "cli/signals.h"
 #include "report/answers/text_table.h"
 #include "traces/nearest.h"
 
@@ -149,9 +150,21 @@ CommandFiles CommandLine::files() const {
 void CommandLine::add_option(const std::string& names, const std::string& value,
                              std::optional<std::string>& target, std::string help, bool required) {
   parser_->app.add_option(names, target)->required(required);
-  long_names_.push_back(long_name(names));
+  add_names(names, value);
   if (required) usage_ += " " + long_name(names) + " " + value;
   list(help_column(names, value), std::move(help));
+}
+
+void CommandLine::add_names(const std::string& names, const std::string& value) {
+  const std::string whole = long_name(names);
+  long_names_.push_back(whole);
+  std::vector<std::string> both = {whole};
+  if (whole != names) {
+    both.push_back(names.substr(0, names.find(',')));
+    short_names_.push_back(both.back());
+  }
+  if (!value.empty()) takes_value_.insert(takes_value_.end(), both.begin(), both.end());
+  if (is_file_word(value)) takes_file_.insert(takes_file_.end(), both.begin(), both.end());
 }
 
 void CommandLine::option(const std::string& names, const std::string& value,
@@ -160,20 +173,20 @@ void CommandLine::option(const std::string& names, const std::string& value,
       names, [&target, name = long_name(names)](const std::string& text) {
         target = whole_number(name, text);
       });
-  long_names_.push_back(long_name(names));
+  add_names(names, value);
   list(help_column(names, value), std::move(help));
 }
 
 void CommandLine::option(const std::string& names, const std::string& value,
                          std::vector<std::string>& target, std::string help) {
   parser_->app.add_option(names, target)->allow_extra_args(false);
-  long_names_.push_back(long_name(names));
+  add_names(names, value);
   list(help_column(names, value), std::move(help));
 }
 
 void CommandLine::flag(const std::string& names, bool& target, std::string help) {
   parser_->app.add_flag(names, target);
-  long_names_.push_back(long_name(names));
+  add_names(names, "");
   flags_.push_back(long_name(names));
   list(help_column(names, ""), std::move(help));
 }
@@ -208,6 +221,27 @@ std::string CommandLine::help() const {
   return text;
 }
 
+Status CommandLine::check_values(const Args& args) const {
+  for (std::size_t i = 0; i + 1 < args.size(); ++i) {
+    if (args[i] == "--") break;
+    if (std::find(takes_value_.begin(), takes_value_.end(), args[i]) == takes_value_.end())
+      continue;
+    const std::string& value = args[i + 1];
+    const bool is_short =
+        std::find(short_names_.begin(), short_names_.end(), value) != short_names_.end();
+    if (!is_short && !value.starts_with("--")) {
+      ++i;
+      continue;
+    }
+    const bool is_file =
+        std::find(takes_file_.begin(), takes_file_.end(), args[i]) != takes_file_.end();
+    return usage_error(
+        args[i] + " needs a value, and " + value + " is an option",
+        is_file ? "a file of that name is written ./" + value : "see stowage " + verb_ + " --help");
+  }
+  return Unit{};
+}
+
 Result<bool> CommandLine::parse(const Args& args) {
   const std::string see = "see stowage " + verb_ + " --help";
   for (const auto& argument : args) {
@@ -220,6 +254,7 @@ Result<bool> CommandLine::parse(const Args& args) {
       return usage_error(word + " takes no value", see);
     }
   }
+  if (const Status values = check_values(args); !values) return values.error();
   CLI::App& app = parser_->app;
   std::vector<std::string> reversed(args.rbegin(), args.rend());  // what CLI11 asks for
   std::optional<Error> error;
@@ -254,6 +289,17 @@ Result<bool> CommandLine::parse(const Args& args) {
   return true;
 }
 
+namespace {
+
+// An older file where the answer should have gone is easily taken for it.
+void say_what_stays(const Console& console) {
+  for (const std::string& path : console.files.not_written()) {
+    console.note(path + " is as it was before: nothing was written to it");
+  }
+}
+
+}  // namespace
+
 Paint paint_for(const std::string& mode, bool is_terminal) {
   if (mode == "always") return Paint(true);
   if (mode == "never" || !is_terminal) return Paint(false);
@@ -270,6 +316,7 @@ int run_verb(CommandLine& line, const Args& args, std::ostream& out, std::ostrea
   Console console(out, err);
   console.json = std::find(args.begin(), args.end(), "--json") != args.end();
   console.paint_err = paint_for("auto", terminal().err_is_terminal);
+  set_last_words(console.json);
   try {
     const Result<bool> parsed = line.parse(args);
     if (!parsed) return report_error(console, parsed.error());
@@ -286,7 +333,9 @@ int run_verb(CommandLine& line, const Args& args, std::ostream& out, std::ostrea
       return report_error(console, files.error());
     }
     const Result<int> result = body(console);
-    return result ? result.value() : report_error(console, result.error());
+    const int code = result ? result.value() : report_error(console, result.error());
+    if (code != 0) say_what_stays(console);
+    return code;
   } catch (const std::bad_alloc&) {
     return report_error(console, Error{ErrorCode::environment, "not enough memory", "", "", ""});
   } catch (const std::exception& e) {

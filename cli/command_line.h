@@ -85,6 +85,9 @@ class CommandLine {
                       bool required);
   void add_option(const std::string& names, const std::string& value,
                   std::optional<std::string>& target, std::string help, bool required);
+  void add_names(const std::string& names, const std::string& value);
+  // CLI11 takes the option that follows for a value: `-o --json` would write a file of that name.
+  [[nodiscard]] Status check_values(const Args& args) const;
   void list(std::string left, std::string help) {
     entries_.push_back({std::move(left), std::move(help)});
   }
@@ -97,6 +100,9 @@ class CommandLine {
   std::vector<std::string> details_;
   std::vector<std::string> examples_;
   std::vector<std::string> long_names_;
+  std::vector<std::string> short_names_ = {"-h", "-q"};
+  std::vector<std::string> takes_value_ = {"--color"};  // both names of an option
+  std::vector<std::string> takes_file_;
   std::vector<std::string> flags_ = {"--json", "--quiet", "--help"};
   std::vector<std::string> future_;
   std::vector<FileOption> file_options_;

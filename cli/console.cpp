@@ -4,13 +4,22 @@
 #include "traces/file_io.h"
 
 namespace stowage::cli {
+namespace {
+
+constexpr std::size_t kLongestRemark = 2000;  // bytes
+
+std::string as_line(const std::string& text) {
+  return printable(report::abridged(text, kLongestRemark));
+}
+
+}  // namespace
 
 void Console::warn(const std::string& text) const {
-  if (!quiet) err << "stowage: " << paint_err.yellow("warning:") << ' ' << printable(text) << '\n';
+  if (!quiet) err << "stowage: " << paint_err.yellow("warning:") << ' ' << as_line(text) << '\n';
 }
 
 void Console::note(const std::string& text) const {
-  if (!quiet) err << "stowage: " << printable(text) << '\n';
+  if (!quiet) err << "stowage: " << as_line(text) << '\n';
 }
 
 Status write_output(const Console& console, const std::string& path, const std::string& text) {
@@ -22,8 +31,16 @@ Status write_output(const Console& console, const std::string& path, const std::
   return Unit{};
 }
 
+void Console::say(const std::string& text) const {
+  out << report::printable_lines(text, paint);
+}
+
+void Console::say_beside(const std::string& text) const {
+  err << report::printable_lines(text, paint_err);
+}
+
 int report_error(const Console& console, const Error& error) {
-  console.err << "stowage: " << console.paint_err.red("error:") << ' ' << printable(error.text())
+  console.err << "stowage: " << console.paint_err.red("error:") << ' ' << report::error_line(error)
               << '\n';
   if (console.json) console.out << report::error_json(error);
   return static_cast<int>(error.code);

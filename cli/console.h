@@ -31,12 +31,16 @@ struct Console {
   void warn(const std::string& text) const;
   // One line on stderr; nothing with --quiet.
   void note(const std::string& text) const;
-  // A progress bar may be drawn on err.
+  // An answer in words, on stdout or, where that has something else, on stderr: what files put into
+  // it moves no cursor (report/text_escape.h).
+  void say(const std::string& text) const;
+  void say_beside(const std::string& text) const;
   // Of a text on `out`, or painted for err.
   [[nodiscard]] report::TextStyle style(const Paint& with) const {
     return {with, terminal().width, terminal().unicode};
   }
   [[nodiscard]] report::TextStyle style() const { return style(paint); }
+  // A progress bar may be drawn on err.
   [[nodiscard]] bool progress() const { return !quiet && terminal().err_is_terminal; }
 };
 

@@ -31,4 +31,13 @@ class FdBuffer : public std::streambuf {
   std::array<char, 16384> data_;
 };
 
+// Whether an FdBuffer has written to stdout yet. May be asked in a signal handler.
+[[nodiscard]] bool stdout_began();
+
+// Where the program was started without stdin, stdout or stderr (`2>&-`), the next files and pipes
+// that it opens would take their numbers, and what is meant for a stream would go there. Puts
+// /dev/null in these places, opened the other way round: reading or writing fails as it does on
+// what is closed (EBADF). Ahead of everything else in main().
+void keep_standard_streams();
+
 }  // namespace stowage::cli

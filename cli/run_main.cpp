@@ -11,6 +11,7 @@
 namespace stowage::cli {
 
 int run_main(int argc, char** argv, Program program) {
+  keep_standard_streams();
   install_signal_handlers();
   set_terminal(detect_terminal());
   FdBuffer out_buffer(1);
@@ -23,7 +24,8 @@ int run_main(int argc, char** argv, Program program) {
   out.flush();
   if (out_buffer.error() != 0) {
     const char* reason = out_buffer.error() == EPIPE ? "it was closed before everything was written"
-                                                     : std::strerror(out_buffer.error());
+                         : out_buffer.error() == EBADF ? "it is closed"
+                                                       : std::strerror(out_buffer.error());
     err << "stowage: error: stdout: " << reason << '\n';
     if (code == 0) code = static_cast<int>(ErrorCode::environment);
   }

@@ -2,7 +2,12 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
+#include <string>
+
+#include "cli/fd_stream.h"
+#include "report/answers/error_json.h"
 
 #include "traces/file_io.h"
 #include "traces/result.h"
@@ -10,17 +15,37 @@
 namespace stowage::cli {
 namespace {
 
-// Only async-signal-safe calls here.
+std::atomic<bool> says_json = false;
+
+// Made ahead: a handler must not.
+const std::string& words_of(ErrorCode code) {
+  static const std::string interrupted =
+      report::error_json(Error{ErrorCode::interrupted, "interrupted", "", "", ""});
+  static const std::string internal =
+      report::error_json(Error{ErrorCode::internal, "internal error: what failed is said on stderr",
+                               "", "", "please report it with the command line"});
+  return code == ErrorCode::interrupted ? interrupted : internal;
+}
+
+// Only async-signal-safe calls from here on.
+void say_last_words(ErrorCode code) {
+  if (!says_json || stdout_began()) return;
+  const std::string& words = words_of(code);
+  [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, words.data(), words.size());
+}
+
 extern "C" void on_interrupt(int) {
   remove_unfinished_files();
   static constexpr char kMessage[] = "\nstowage: interrupted\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
+  say_last_words(ErrorCode::interrupted);
   ::_exit(static_cast<int>(ErrorCode::interrupted));
 }
 
 // A failed assertion or an exception that nobody caught: its message has been printed.
 extern "C" void on_abort(int) {
   remove_unfinished_files();
+  say_last_words(ErrorCode::internal);
   ::_exit(static_cast<int>(ErrorCode::internal));
 }
 
@@ -41,6 +66,11 @@ void handle(int signal, void (*handler)(int)) {
 }
 
 }  // namespace
+
+void set_last_words(bool json) {
+  static_cast<void>(words_of(ErrorCode::interrupted));
+  says_json = json;
+}
 
 void install_signal_handlers() {
   handle(SIGINT, on_interrupt);

@@ -9,6 +9,10 @@ namespace stowage::cli {
 // ignored: a closed stdout is an error of write().
 void install_signal_handlers();
 
+// With `json` an interrupted run, and one that ends with a failed assertion, prints its error as
+// JSON, too (docs/cli.md), unless something is on stdout already.
+void set_last_words(bool json);
+
 // SIGPIPE back to its default for a program that is about to be started by exec; handlers are reset
 // by exec itself.
 void restore_pipe_signal();

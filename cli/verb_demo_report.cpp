@@ -119,10 +119,9 @@ int verb_demo_report(const Args& args, std::ostream& out, std::ostream& err) {
     if (!with) return with.error();
 
     const Paint& paint = console.paint;
-    console.out << '\n'
-                << paint.bold(report::run_line(trace)) << ", on " << trace.env.device << "\n\n"
-                << curves(trace, *with, *plan, paint) << '\n'
-                << table_text(*with, *verify) << '\n';
+    const std::string head = "\n" + paint.bold(report::run_line(trace)) + ", on " +
+                             trace.env.device + "\n\n" + curves(trace, *with, *plan, paint) + "\n" +
+                             table_text(*with, *verify) + "\n";
     const Bytes before = verify->reference_peak.value_or(with->resident.peak_requested);
     report::TextTable words;
     words.column("");
@@ -138,7 +137,7 @@ int verb_demo_report(const Args& args, std::ostream& out, std::ostream& err) {
     words.row({"trace", *trace_file});
     words.row({"plan", *plan_file});
     words.row({"measurement", *verify_file});
-    console.out << words.text(2);
+    console.say(head + words.text(2));
     return 0;
   });
 }

@@ -32,8 +32,11 @@ int verb_diff(const Args& args, std::ostream& out, std::ostream& err) {
     if (!b) return b.error();
     const Result<report::Diff> diff = report::diff_texts(*a, *before, *b, *after);
     if (!diff) return diff.error();
-    console.out << (console.json ? report::diff_json(*diff, *before, *after)
-                                 : report::diff_text(*diff, *before, *after, *rows, console.paint));
+    if (console.json) {
+      console.out << report::diff_json(*diff, *before, *after);
+    } else {
+      console.say(report::diff_text(*diff, *before, *after, *rows, console.paint));
+    }
     return 0;
   });
 }

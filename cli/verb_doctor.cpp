@@ -98,13 +98,12 @@ int verb_doctor(const Args& args, std::ostream& out, std::ostream& err) {
       console.out << doctor_json(doctor);
       return 0;
     }
-    console.out << console.paint.bold("stowage " + std::string(kVersion)) << ", " << kCompiler
-                << ", " << kBuildType
-                << (kSanitizers.empty() ? "" : ", sanitizers " + std::string(kSanitizers)) << "\n\n"
-                << console.paint.bold("This machine") << '\n'
-                << machine_text(doctor.machine, console.paint) << '\n'
-                << console.paint.bold("What works here") << '\n'
-                << features_text(doctor, console.paint);
+    std::string built = std::string(kCompiler) + ", " + std::string(kBuildType);
+    if (!kSanitizers.empty()) built += ", sanitizers " + std::string(kSanitizers);
+    const Paint& paint = console.paint;
+    console.say(paint.bold("stowage " + std::string(kVersion)) + ", " + built + "\n\n" +
+                paint.bold("This machine") + "\n" + machine_text(doctor.machine, paint) + "\n" +
+                paint.bold("What works here") + "\n" + features_text(doctor, paint));
     return 0;
   });
 }

@@ -36,8 +36,8 @@ void say_exported(Console& console, const ExportFacts& facts, const std::string&
   if (console.json) {
     console.out << export_json(facts);
   } else if (facts.output != "-") {
-    console.out << "wrote " << printable(facts.output) << ": " << title << " as "
-                << report::name_of(facts.format) << ", " << format_bytes(facts.bytes) << '\n';
+    console.say("wrote " + printable(facts.output) + ": " + printable(title) + " as " +
+                report::name_of(facts.format) + ", " + format_bytes(facts.bytes) + "\n");
   }
 }
 
@@ -103,7 +103,7 @@ int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
     if (trace.events.size() == 0) {
       return Error{ErrorCode::bad_input, "the trace has no events", *trace_file, "/events", ""};
     }
-    if (const Status set = apply_settings(choice, trace); !set) return set.error();
+    if (const Status set = apply_settings(choice.settings, trace); !set) return set.error();
     std::optional<report::Simulation> simulated;
     std::optional<report::StepView> recorded;
     std::optional<report::StepView> replayed;

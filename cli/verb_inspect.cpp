@@ -48,9 +48,11 @@ int verb_inspect(const Args& args, std::ostream& out, std::ostream& err) {
       if (error.code != ErrorCode::usage) error.file = *file;
       return error;
     }
-    console.out << (console.json
-                        ? report::inspect_json(trace, *report, *rows, by_name)
-                        : report::inspect_text(trace, *report, *rows, by_name, console.style()));
+    if (console.json) {
+      console.out << report::inspect_json(trace, *report, *rows, by_name);
+    } else {
+      console.say(report::inspect_text(trace, *report, *rows, by_name, console.style()));
+    }
     return 0;
   });
 }

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <ctime>
 
+#include "cli/chosen_plan.h"
 #include "cli/option_values.h"
 #include "cli/progress_bar.h"
 #include "cli/reserved_text.h"
@@ -34,6 +35,7 @@ struct PlanOptions {
   std::optional<std::int64_t> seed;
   std::optional<std::string> time_limit;
   std::optional<std::string> output;
+  std::vector<std::string> settings;
   bool explain = false;
 };
 
@@ -59,6 +61,8 @@ void declare(CommandLine& line, PlanOptions& options) {
   line.option("--time-limit", "TIME", options.time_limit,
               "stop the search after 500ms, 10s; the best plan so far is the answer");
   line.option("--seed", "N", options.seed, "recorded in the plan (default 1)");
+  line.option("--set", "NAME=VALUE", options.settings,
+              "another link than the recorded one (see stowage simulate); may be repeated");
   line.flag("--explain", options.explain,
             "also what makes the floor, what recompute buys, the rules, and the search");
   for (const char* name : kFutureOptions) line.future_option(name);
@@ -70,9 +74,9 @@ void declare(CommandLine& line, PlanOptions& options) {
       "Without -o the plan goes to stdout and the text to stderr, so that\n"
       "`stowage plan t.json.gz --budget 60% > p.json` works. With -o FILE the text goes to\n"
       "stdout. With --json one object, which holds the plan, goes to stdout.");
+  line.example("stowage plan t.json.gz --fit 24GiB -o p.json");
   line.example("stowage plan t.json.gz --budget 60% -o p.json");
   line.example("stowage plan t.json.gz --budget 24GiB --host-budget 64GiB --explain -o p.json");
-  line.example("stowage plan t.json.gz --fit 24GiB -o p.json");
   line.example("stowage plan t.json.gz --budget 60% --deny params -o p.json");
   line.example("stowage plan t.json.gz --budget 60% --placement caching -o p.json");
   line.example("stowage plan t.json.gz --policy torchtune:stash=5 -o p.json");
@@ -140,7 +144,6 @@ Result<planner::PlanRequest> request_of(const PlanOptions& options,
   const Result<planner::Allowed> allowed = allowed_by(options);
   if (!allowed) return allowed.error();
   request.allowed = *allowed;
-  request.created = now_utc();
   request.placement = planner::usual_placement(index.trace());
   if (options.placement) {
     const auto placement = placement_named(*options.placement);
@@ -186,6 +189,16 @@ Result<planner::PlanRequest> request_of(const PlanOptions& options,
   return request;
 }
 
+// The text goes where the plan does not.
+void say_plan(const Console& console, bool beside, const simulator::StepIndex& index,
+              const report::PlanAnswer& answer, bool explain) {
+  if (beside) {
+    console.say_beside(report::plan_text(index, answer, explain, console.style(console.paint_err)));
+  } else {
+    console.say(report::plan_text(index, answer, explain, console.style()));
+  }
+}
+
 }  // namespace
 
 int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
@@ -202,8 +215,10 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
     }
     const Result<Nanoseconds> limit = limit_of(options);
     if (!limit) return limit.error();
-    const Result<LoadedTrace> loaded = load_shown_trace(*options.trace);
+    Result<LoadedTrace> loaded = load_shown_trace(*options.trace);
     if (!loaded) return loaded.error();
+    if (const Status set = apply_settings(options.settings, loaded->trace); !set)
+      return set.error();
     const simulator::StepIndex index(loaded->trace);
     Result<planner::PlanRequest> request = request_of(options, index);
     if (!request) return request.error();
@@ -230,6 +245,9 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
     // The plan is shown on the step that it makes of the recording.
     const simulator::StepIndex& shown = *answer.simulation->index;
     if (options.fit) answer.fit = *parse_size(*options.fit);
+    answer.given_at = now_utc();
+    answer.units = units_of(options.fit.value_or(options.budget.value_or("")));
+    answer.settings = options.settings;
     simulator::Plan& plan = answer.outcome.plan;
     plan.target.trace = loaded->sha256;
     plan.target.trace_file = report::trace_file_for(*options.trace, options.output.value_or(""));
@@ -238,8 +256,7 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
       if (console.json) {
         console.out << report::plan_answer_json(shown, answer);
       } else if (!console.quiet) {
-        (to_stdout ? console.err : console.out)
-            << report::plan_text(shown, answer, options.explain, console.style());
+        say_plan(console, to_stdout, shown, answer, options.explain);
       }
       Console error_only = console;
       error_only.json = false;  // the object above has the error
@@ -254,12 +271,9 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
       console.out << report::plan_answer_json(shown, answer);
     } else if (to_stdout) {
       console.out << simulator::plan_to_json(plan);
-      if (!console.quiet) {
-        console.err << report::plan_text(shown, answer, options.explain,
-                                         console.style(console.paint_err));
-      }
+      if (!console.quiet) say_plan(console, to_stdout, shown, answer, options.explain);
     } else {
-      console.out << report::plan_text(shown, answer, options.explain, console.style());
+      say_plan(console, to_stdout, shown, answer, options.explain);
     }
     return 0;
   });

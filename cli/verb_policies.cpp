@@ -28,7 +28,7 @@ int verb_policies(const Args& args, std::ostream& out, std::ostream& err) {
                    option.help});
       }
     }
-    console.out << table.text() << "\nWritten NAME:option=value,option=value.\n";
+    console.say(table.text() + "\nWritten NAME:option=value,option=value.\n");
     return 0;
   });
 }

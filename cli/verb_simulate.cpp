@@ -63,6 +63,12 @@ Error over_budget(const report::Simulation& simulation, const simulator::Plan& p
   return error;
 }
 
+void warn_of(const std::vector<std::string>& notes, const Console& console) {
+  for (std::size_t i = 0; i < std::min(kNoteRows, notes.size()); ++i) console.warn(notes[i]);
+  if (notes.size() <= kNoteRows) return;
+  console.warn("... and " + std::to_string(notes.size() - kNoteRows) + " more (--json lists them)");
+}
+
 }  // namespace
 
 int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
@@ -99,7 +105,7 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
     Result<LoadedTrace> loaded = load_shown_trace(*trace_file);
     if (!loaded) return loaded.error();
     Trace& trace = loaded->trace;
-    if (const Status set = apply_settings(choice, trace); !set) return set.error();
+    if (const Status set = apply_settings(choice.settings, trace); !set) return set.error();
     const simulator::StepIndex index(trace);
     const Result<ChosenReplay> replay = replay_choice(choice, index, loaded->sha256);
     if (!replay) return replay.error();
@@ -114,13 +120,7 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
                      " (made by another version or from another recording)");
       }
     }
-    for (std::size_t i = 0; i < std::min(kNoteRows, simulation->notes.size()); ++i) {
-      console.warn(simulation->notes[i]);
-    }
-    if (simulation->notes.size() > kNoteRows) {
-      console.warn("... and " + std::to_string(simulation->notes.size() - kNoteRows) +
-                   " more (--json lists them)");
-    }
+    warn_of(simulation->notes, console);
     if (timeline) {
       const Status written =
           write_output(console, *timeline,
@@ -131,13 +131,15 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
       console.out << report::simulate_json(*simulation, *plan,
                                            plan_file ? "" : choice.policy.value_or("resident"));
     } else {
-      std::ostream& text = timeline == "-" ? console.err : console.out;
-      text << report::simulation_text(simulation->index->trace(), *simulation, *plan,
-                                      choice.title(), console.style());
+      const bool beside = timeline == "-";
+      const Paint& paint = beside ? console.paint_err : console.paint;
+      std::string text = report::simulation_text(simulation->index->trace(), *simulation, *plan,
+                                                 printable(choice.title()), console.style(paint));
       if (explain) {
-        text << report::recompute_by_layer_text(simulation->index->step(), simulation->result,
-                                                console.paint);
+        text +=
+            report::recompute_by_layer_text(simulation->index->step(), simulation->result, paint);
       }
+      beside ? console.say_beside(text) : console.say(text);
     }
     if (simulation->feasible) return 0;
     Console error_only = console;

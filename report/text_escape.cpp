@@ -1,5 +1,7 @@
 #include "report/text_escape.h"
 
+#include <algorithm>
+
 namespace stowage::report {
 namespace {
 
@@ -36,6 +38,39 @@ void for_each_character(std::string_view text, const Use& use) {
     use(length > 0 ? text.substr(0, length) : kReplacement);
     text.remove_prefix(length > 0 ? length : 1);
   }
+}
+
+// Changes where a terminal goes on writing, or in which direction: the controls of ASCII and of
+// Unicode's second page, line and paragraph separators, the marks that turn the direction of text.
+bool moves_cursor(std::string_view character) {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
+  if (character.size() == 1) return at(0) < 0x20 || at(0) == 0x7F;
+  if (character.size() == 2) return at(0) == 0xC2 && at(1) < 0xA0;
+  if (character.size() != 3 || at(0) != 0xE2) return false;
+  const unsigned last = at(2);
+  if (at(1) == 0x80) return last == 0x8E || last == 0x8F || (last >= 0xA8 && last <= 0xAE);
+  return at(1) == 0x81 && last >= 0xA6 && last <= 0xA9;
+}
+
+// A '?' for each byte that is no character or moves the cursor: a pattern of the result matches the
+// text itself. `kept` says how many bytes at the front stay as they are.
+template <class Kept>
+std::string with_marks(std::string_view text, const Kept& kept) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t stays = kept(text);
+    const std::size_t length = stays > 0 ? stays : std::max<std::size_t>(sequence_length(text), 1);
+    const std::string_view front = text.substr(0, length);
+    const bool is_shown = stays > 0 || (sequence_length(text) > 0 && !moves_cursor(front));
+    is_shown ? out.append(front) : out.append(length, '?');
+    text.remove_prefix(length);
+  }
+  return out;
+}
+
+bool is_inside(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
 }
 
 bool is_xml(std::string_view character) {
@@ -98,16 +133,25 @@ std::string shortened(std::string_view text, std::size_t most) {
   return out.substr(0, keep) + "…";
 }
 
-// C1 controls are U+0080 to U+009F: C2 80 to C2 9F in UTF-8.
 std::string printable(std::string text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte < 0x20 || byte == 0x7F) text[i] = '?';
-    const bool c1 = byte == 0xC2 && i + 1 < text.size() &&
-                    (static_cast<unsigned char>(text[i + 1]) & 0xE0U) == 0x80U;
-    if (c1) text.replace(i, 2, "?");
-  }
-  return text;
+  return with_marks(text, [](std::string_view) { return std::size_t{0}; });
+}
+
+std::string printable_lines(std::string_view text, const Paint& paint) {
+  return with_marks(text, [&paint](std::string_view rest) {
+    return rest.front() == '\n' ? std::size_t{1} : paint.length_at(rest);
+  });
+}
+
+std::string abridged(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  const std::size_t head = most * 2 / 3;
+  const std::size_t tail = most - head;
+  std::size_t begin = head;
+  std::size_t end = text.size() - tail;
+  while (begin > 0 && is_inside(text[begin])) --begin;
+  while (end < text.size() && is_inside(text[end])) ++end;
+  return std::string(text.substr(0, begin)) + " .. " + std::string(text.substr(end));
 }
 
 }  // namespace stowage::report

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "report/answers/name_family.h"
 #include "simulator/plan/gradient_rules.h"
 #include "simulator/plan/optimizer_rules.h"
 #include "simulator/plan/parameter_shards.h"
@@ -40,8 +41,12 @@ std::string with_commas(std::int64_t number) {
 }
 
 std::string exact_bytes(Bytes bytes) {
+  return exact_bytes(bytes, ByteUnits::decimal);
+}
+
+std::string exact_bytes(Bytes bytes, ByteUnits units) {
   if (bytes > -1000 && bytes < 1000) return format_bytes(bytes);
-  return format_bytes(bytes) + " (" + with_commas(bytes) + " bytes)";
+  return format_bytes(bytes, units) + " (" + with_commas(bytes) + " bytes)";
 }
 
 std::string relative(std::int64_t part, std::int64_t whole) {
@@ -96,19 +101,39 @@ const char* where_away(simulator::StreamMode mode) {
                                                  : "on the device only around their uses";
 }
 
+// "9 modules (embed, layers.[0-3].attn, layers.[0-3].mlp)": a layer of the model has several that
+// hold parameters of their own.
+std::string modules_text(const Trace& trace, const std::set<LayerId>& layers) {
+  constexpr std::size_t kMost = 4;
+  std::map<std::string, NameFamily> families;
+  for (const LayerId layer : layers) {
+    const std::string name = layer_name(trace, layer);
+    families[NameFamily::key_of(name)].add(name);
+  }
+  std::string names;
+  std::size_t at = 0;
+  for (const auto& [key, family] : families) {
+    if (++at > kMost) continue;
+    names += (names.empty() ? "" : ", ") + family.text();
+  }
+  if (at > kMost) names += ", ..";
+  return count_of(static_cast<std::int64_t>(layers.size()), "module") + " (" + names + ")";
+}
+
 std::string parameters_line(const Trace& trace, const simulator::Plan& plan) {
   if (!plan.parameters || plan.parameters->stream.off()) return "";
   const auto decisions = simulator::resolve_parameters(trace, *plan.parameters);
   if (!decisions) return "";
   std::map<simulator::StreamMode, std::set<LayerId>> layers;
-  std::size_t count = 0;
+  std::set<LayerId> all;
   for (std::size_t s = 0; s < decisions->shard_of.size(); ++s) {
     const simulator::StreamMode mode = decisions->mode_of(StorageId(s));
     if (mode == simulator::StreamMode::off) continue;
-    count += layers[mode].insert(trace.storages.layer[s]).second ? 1 : 0;
+    layers[mode].insert(trace.storages.layer[s]);
+    all.insert(trace.storages.layer[s]);
   }
   const auto& prefetch = plan.parameters->prefetch;
-  std::string text = "Parameters of " + count_of(static_cast<std::int64_t>(count), "layer");
+  std::string text = "Parameters of " + modules_text(trace, all);
   if (prefetch) {
     text += " in " + count_of(static_cast<std::int64_t>(plan.parameters->shards.size()), "shard");
   }
@@ -137,11 +162,11 @@ std::string optimizer_line(const simulator::Step& step, const simulator::Plan& p
   }
   std::string text;
   if (!layers.empty()) {
-    text += "Optimizer state of " + count_of(static_cast<std::int64_t>(layers.size()), "layer") +
+    text += "Optimizer state of " + modules_text(trace, layers) +
             " streams, on the device only for its update.\n";
   }
   if (!on_host.empty()) {
-    text += "Parameters of " + count_of(static_cast<std::int64_t>(on_host.size()), "layer") +
+    text += "Parameters of " + modules_text(trace, on_host) +
             " are updated on the host, as their gradients arrive.\n";
   }
   return text;
@@ -158,7 +183,7 @@ std::string gradients_line(const Trace& trace, const simulator::Plan& plan) {
     if (decisions->at_home[s] && is_made) layers.insert(layer_of[s]);
   }
   if (layers.empty()) return "";
-  return "Gradients of " + count_of(static_cast<std::int64_t>(layers.size()), "layer") +
+  return "Gradients of " + modules_text(trace, layers) +
          " leave once they have accumulated, on the device only for what uses them.\n";
 }
 

@@ -6,12 +6,14 @@
 #include "report/moment.h"
 #include "simulator/plan/plan.h"
 #include "simulator/step/step.h"
+#include "traces/size_text.h"
 #include "traces/trace.h"
 
 namespace stowage::report {
 
 // "161 MB (161,480,704 bytes)": rounded for the eye, exact for the test.
 [[nodiscard]] std::string exact_bytes(Bytes bytes);
+[[nodiscard]] std::string exact_bytes(Bytes bytes, ByteUnits units);
 // "161,480,704"
 [[nodiscard]] std::string with_commas(std::int64_t number);
 // "+3.2 %" with a sign, "3.2 %" without. What rounds to zero has no minus.
@@ -26,11 +28,11 @@ namespace stowage::report {
 [[nodiscard]] std::string run_line(const Trace& trace);
 // "aten::mm (op 812) in layers.3.mlp, backward"
 [[nodiscard]] std::string place(const Moment& moment);
-// "Parameters of 12 layers in 3 shards stream, on the device only around their uses,
-// prefetch 1.\n"; without the shards when the prefetch is automatic, to which they mean nothing.
-// Layers: those that have parameters of their own. And "Optimizer state of 12 layers streams, on
-// the device only for its update.\n", gradients and updates on the host likewise. Empty for a plan
-// that does none of it. `step` is the plan's.
+// "Parameters of 12 modules (layers.[0-5].attn, layers.[0-5].mlp) in 3 shards stream, on the device
+// only around their uses, prefetch 1.\n"; without the shards when the prefetch is automatic, to
+// which they mean nothing. Modules: those that have parameters of their own, at most four names.
+// And "Optimizer state of 12 modules (..) streams, on the device only for its update.\n", gradients
+// and updates on the host likewise. Empty for a plan that does none of it. `step` is the plan's.
 [[nodiscard]] std::string streaming_lines(const simulator::Step& step, const simulator::Plan& plan);
 
 }  // namespace stowage::report

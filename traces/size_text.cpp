@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kMaxDecimals = 9;
+constexpr std::int64_t kMaxShareScale = 1'000'000;
 
 struct UnitName {
   std::string_view name;  // in lower case
@@ -163,8 +164,41 @@ constexpr std::array<Step, 7> kByteSteps = {{{"B", 1},
                                              {"TB", 1'000'000'000'000},
                                              {"PB", 1'000'000'000'000'000},
                                              {"EB", 1'000'000'000'000'000'000}}};
+constexpr std::array<Step, 7> kBinarySteps = {{{"B", 1},
+                                               {"KiB", std::int64_t{1} << 10},
+                                               {"MiB", std::int64_t{1} << 20},
+                                               {"GiB", std::int64_t{1} << 30},
+                                               {"TiB", std::int64_t{1} << 40},
+                                               {"PiB", std::int64_t{1} << 50},
+                                               {"EiB", std::int64_t{1} << 60}}};
 constexpr std::array<Step, 4> kTimeSteps = {
     {{"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}}};
+
+}  // namespace
+
+namespace {
+
+// What a size that is written in a common way means, or empty. `text` has been split.
+std::string likely_size(std::string_view text, const Number& number, bool has_base) {
+  constexpr std::string_view kPrefixes = "kmgt";
+  const std::string digits(trim(text).substr(0, trim(text).find_first_not_of("0123456789.")));
+  const std::string& unit = number.unit;
+  const bool is_short = unit.size() == 1 || (unit.size() == 2 && unit[1] == 'i');
+  if (is_short && kPrefixes.find(unit[0]) != std::string_view::npos) {
+    const char prefix = static_cast<char>(unit[0] - 'a' + 'A');
+    const std::string binary = digits + prefix + "iB";
+    return unit.size() == 2
+               ? "did you mean " + binary + "?"
+               : "did you mean " + binary + ", as cards are sold, or " + digits + prefix + "B?";
+  }
+  // 0.6 bytes: a share, most likely.
+  if (!has_base || !unit.empty() || number.scale > kMaxShareScale || number.value >= number.scale) {
+    return "";
+  }
+  const std::int64_t tenths = number.value * 1000 / number.scale;
+  const std::string rest = tenths % 10 == 0 ? "" : "." + std::to_string(tenths % 10);
+  return "did you mean " + std::to_string(tenths / 10) + rest + "%?";
+}
 
 }  // namespace
 
@@ -188,6 +222,15 @@ Result<Bytes> parse_size(std::string_view text, std::optional<Bytes> percent_bas
   } else {
     bytes = convert(text, *number, kSizeUnits, hint);
   }
+  const bool is_wrong = !bytes || *bytes <= 0;
+  const std::string likely =
+      is_wrong && number->value > 0 ? likely_size(text, *number, percent_base.has_value()) : "";
+  if (!likely.empty()) hint = likely.c_str();
+  if (!bytes && !likely.empty()) {
+    Error error = bytes.error();
+    error.hint = likely;
+    return error;
+  }
   if (bytes && *bytes <= 0) return usage(text, "is less than one byte", hint);
   return bytes;
 }
@@ -201,6 +244,14 @@ Result<Nanoseconds> parse_time(std::string_view text) {
 
 std::string format_bytes(Bytes bytes) {
   return format(bytes, kByteSteps);
+}
+std::string format_bytes(Bytes bytes, ByteUnits units) {
+  if (units == ByteUnits::decimal) return format_bytes(bytes);
+  return format(bytes, kBinarySteps);
+}
+ByteUnits units_of(std::string_view text) {
+  const std::size_t i = text.find_first_of("iI");
+  return i == std::string_view::npos ? ByteUnits::decimal : ByteUnits::binary;
 }
 std::string format_time(Nanoseconds time) {
   return format(time, kTimeSteps);

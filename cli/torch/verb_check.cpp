@@ -68,7 +68,7 @@ int verb_check(const Args& args, std::ostream& out, std::ostream& err) {
     if (console.json) {
       console.out << check_json(*report);
     } else {
-      console.out << check_text(*report, console.paint);
+      console.say(check_text(*report, console.paint));
     }
     return report->passed() ? 0 : static_cast<int>(ErrorCode::condition);
   });

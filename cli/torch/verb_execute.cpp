@@ -103,7 +103,7 @@ int verb_execute(const Args& args, std::ostream& out, std::ostream& err) {
                                   inputs->trace_file,
                                   simulator::parts_text(inputs->structure.parts));
     } else {
-      console.out << execute_text(*inputs, *measured, failures);
+      console.say(execute_text(*inputs, *measured, failures));
     }
     return failures.empty() ? 0 : static_cast<int>(ErrorCode::condition);
   });

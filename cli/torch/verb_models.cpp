@@ -10,11 +10,12 @@ namespace stowage::cli {
 
 namespace {
 
-void print_model(std::ostream& out, const executor::ModelInfo& info) {
-  out << info.name << "  " << info.summary << "\n";
+std::string model_text(const executor::ModelInfo& info) {
+  std::string text = info.name + "  " + info.summary + "\n";
   for (const executor::ModelOption& option : info.options) {
-    out << "  " << option.name << "=" << option.default_value << "  " << option.help << "\n";
+    text += "  " + option.name + "=" + option.default_value + "  " + option.help + "\n";
   }
+  return text;
 }
 
 }  // namespace
@@ -43,10 +44,14 @@ int verb_models(const Args& args, std::ostream& out, std::ostream& err) {
       console.out << models_json(list);
       return 0;
     }
-    for (const executor::ModelInfo& info : list) print_model(console.out, info);
-    if (model) return 0;
-    console.out << "\nexample: stowage profile gpt2:layers=6,width=256,seq=256,vocab=1024 "
-                   "--batch 4 -o t.json.gz\n";
+    std::string text;
+    for (const executor::ModelInfo& info : list) text += model_text(info);
+    if (!model) {
+      text +=
+          "\nexample: stowage profile gpt2:layers=6,width=256,seq=256,vocab=1024 "
+          "--batch 4 -o t.json.gz\n";
+    }
+    console.say(text);
     return 0;
   });
 }
@@ -89,7 +94,11 @@ int verb_torch_doctor(const Args& args, std::ostream& out, std::ostream& err) {
   line.example("stowage doctor");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     const TorchDoctor doctor = examine();
-    console.out << (console.json ? doctor_json(doctor) : doctor_text(doctor));
+    if (console.json) {
+      console.out << doctor_json(doctor);
+    } else {
+      console.say(doctor_text(doctor));
+    }
     return 0;
   });
 }

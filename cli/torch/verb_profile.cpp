@@ -242,7 +242,7 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
     if (console.json) {
       console.out << profile_json(*trace, *options.output);
     } else {
-      console.out << profile_text(*trace, *options.output);
+      console.say(profile_text(*trace, *options.output));
     }
     return 0;
   });

@@ -192,7 +192,11 @@ void say_verified(Console& console, const Verification& v, const Judgement& judg
     if (console.json) console.warn(failure);
   }
   for (const std::string& warning : v.planned.warnings) console.warn(warning);
-  console.out << (console.json ? verification_json(v) : verify_text(v, trace));
+  if (console.json) {
+    console.out << verification_json(v);
+  } else {
+    console.say(verify_text(v, trace));
+  }
 }
 
 }  // namespace

@@ -1,8 +1,21 @@
 #include "report/answers/error_json.h"
 
 #include "report/answers/answer_pieces_json.h"
+#include "report/text_escape.h"
 
 namespace stowage::report {
+
+namespace {
+
+constexpr std::size_t kLongestPart = 1000;  // bytes
+
+// Of each part: the others are said whole where one is a megabyte.
+Error for_a_line(const Error& error) {
+  const auto part = [](const std::string& text) { return printable(abridged(text, kLongestPart)); };
+  return {error.code, part(error.message), part(error.file), part(error.pointer), part(error.hint)};
+}
+
+}  // namespace
 
 const char* name_of(ErrorCode code) {
   switch (code) {
@@ -22,7 +35,12 @@ const char* name_of(ErrorCode code) {
   return "internal";
 }
 
-Json error_member(const Error& error) {
+std::string error_line(const Error& error) {
+  return for_a_line(error).text();
+}
+
+Json error_member(const Error& said) {
+  const Error error = for_a_line(said);
   std::string where = error.file;
   if (!error.pointer.empty()) where += (where.empty() ? "" : ": ") + error.pointer;
   return {{"code", name_of(error.code)},

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "planner/budget.h"
+#include "report/answers/leaving_text.h"
 #include "report/answers/recompute_text.h"
 #include "report/answers/reserved_rows.h"
 #include "report/answers/terminal_plot.h"
@@ -50,9 +51,10 @@ bool is_over_host_budget_alone(const PlanAnswer& answer) {
          (!device || planner::peak_of(outcome.predicted, answer.budget_on) <= *device);
 }
 
-std::string on_the_host(const PlanOutcome& outcome) {
-  return exact_bytes(outcome.predicted.host_bytes) + " on the host; the host budget is " +
-         exact_bytes(*outcome.plan.budget.host);
+std::string on_the_host(const PlanAnswer& answer) {
+  const PlanOutcome& outcome = answer.outcome;
+  return exact_bytes(outcome.predicted.host_bytes, answer.units) +
+         " on the host; the host budget is " + exact_bytes(*outcome.plan.budget.host, answer.units);
 }
 
 // What a peak cannot be lowered with.
@@ -61,16 +63,27 @@ std::string means_of(const PlanOutcome& outcome) {
   return text.empty() ? "offload" : "what is allowed (" + text + ")";
 }
 
+// A budget on other bytes than reserved ones is no statement about a card.
+std::string over_the_card(const PlanAnswer& answer) {
+  const Bytes reserved = answer.outcome.predicted.peak_reserved;
+  const Bytes budget = answer.outcome.plan.budget.device.value_or(reserved);
+  if (answer.budget_on == simulator::PeakKind::reserved || reserved <= budget) return "";
+  return std::string(" of ") + simulator::name_of(answer.budget_on) + " bytes, but " +
+         exact_bytes(reserved, answer.units) +
+         " are reserved: a card of that size does not hold it (--fit is for a card)";
+}
+
 std::string verdict(const PlanAnswer& answer, const Paint& paint) {
   const PlanOutcome& outcome = answer.outcome;
   switch (outcome.kind) {
     case PlanKind::fits_already:
       return paint.green("It fits already") +
              ": the step stays within the budget as it is, so the "
-             "plan moves nothing.\n";
+             "plan moves nothing" +
+             over_the_card(answer) + ".\n";
     case PlanKind::planned:
-      return outcome.plan.budget.device ? paint.green("Within the budget") + ".\n"
-                                        : "Without a budget: the policy's plan as it is.\n";
+      if (!outcome.plan.budget.device) return "Without a budget: the policy's plan as it is.\n";
+      return paint.green("Within the budget") + over_the_card(answer) + ".\n";
     case PlanKind::infeasible:
       return paint.red("Infeasible") + ": no " + outcome.allowed.limits("plan") +
              " keeps this budget.\n";
@@ -87,7 +100,11 @@ std::string verdict(const PlanAnswer& answer, const Paint& paint) {
              ": this policy's plan does not keep it.\n";
     case PlanKind::not_found:
       return paint.red("Not found") + ": the search found no " + outcome.allowed.limits("plan") +
-             " within the budget, and no proof that there is none.\n";
+             (outcome.plan.budget.host ? " within both budgets" : " within the budget") +
+             ", and no proof that there is none.\n" +
+             (is_over_host_budget(outcome)
+                  ? "The tightest plan known puts " + on_the_host(answer) + ".\n"
+                  : "");
   }
   return {};
 }
@@ -101,12 +118,14 @@ std::string figures(const PlanAnswer& answer) {
   table.column("resident", Align::right);
   table.column(outcome.feasible() ? "predicted" : "best known", Align::right);
   table.column("change", Align::right);
-  const auto bytes = [&table](const char* name, Bytes a, Bytes b) {
-    table.row({name, a < 0 ? "-" : format_bytes(a), b < 0 ? "-" : format_bytes(b), relative(b, a)});
+  const auto bytes = [&](const char* name, Bytes a, Bytes b) {
+    table.row({name, a < 0 ? "-" : format_bytes(a, answer.units),
+               b < 0 ? "-" : format_bytes(b, answer.units), relative(b, a)});
   };
   bytes("peak requested", before.peak_requested, after.peak_requested);
   bytes("peak active", before.peak_active, after.peak_active);
-  if (answer.simulation) add_reserved(*answer.simulation, outcome.plan.placement, table);
+  if (answer.simulation)
+    add_reserved(*answer.simulation, outcome.plan.placement, table, answer.units);
   bytes("host", before.host_bytes, after.host_bytes);
   table.row({"step time", format_time(before.step_ns), format_time(after.step_ns),
              relative(after.step_ns, before.step_ns)});
@@ -119,15 +138,20 @@ std::string figures(const PlanAnswer& answer) {
   return table.text(2);
 }
 
-std::string reached_text(const PlanOutcome& outcome, simulator::PeakKind on) {
+std::string reached_text(const PlanAnswer& answer) {
+  const PlanOutcome& outcome = answer.outcome;
+  const simulator::PeakKind on = answer.budget_on;
   if (outcome.kept_from == 0) return "";
   if (outcome.floor.reached && on != simulator::PeakKind::reserved) return ", and one reaches it";
-  return "; the tightest plan known keeps a budget of " + exact_bytes(outcome.kept_from) +
+  return "; the tightest plan known keeps a budget of " +
+         exact_bytes(outcome.kept_from, answer.units) +
          (on == simulator::PeakKind::reserved ? " reserved" : "");
 }
 
 // Reserved bytes cannot be fewer than active ones, which is what the floor counts for both.
-std::string floor_text(const PlanOutcome& outcome, simulator::PeakKind on, std::size_t rows) {
+std::string floor_text(const PlanAnswer& answer, std::size_t rows) {
+  const PlanOutcome& outcome = answer.outcome;
+  const simulator::PeakKind on = answer.budget_on;
   const planner::MemoryFloor& floor = outcome.floor;
   TextTable table;
   table.column("bytes", Align::right);
@@ -136,7 +160,7 @@ std::string floor_text(const PlanOutcome& outcome, simulator::PeakKind on, std::
   table.column("made by");
   for (std::size_t i = 0; i < std::min(rows, floor.storages.size()); ++i) {
     const planner::FloorStorage& row = floor.storages[i];
-    table.row({format_bytes(row.bytes), stowage::name_of(row.storage_class),
+    table.row({format_bytes(row.bytes, answer.units), stowage::name_of(row.storage_class),
                row.layer.empty() ? "step" : row.layer,
                (row.made_by.empty() ? "(before the step)" : row.made_by) +
                    (row.reloaded ? ", reloaded" : "")});
@@ -145,21 +169,34 @@ std::string floor_text(const PlanOutcome& outcome, simulator::PeakKind on, std::
       "The floor: no " + outcome.allowed.limits("mix of decisions") + " has a lower peak " +
       (on == simulator::PeakKind::reserved ? "active (reserved bytes are never fewer)"
                                            : simulator::name_of(on)) +
-      " than " + exact_bytes(floor.bytes) + reached_text(outcome, on) + ".\nIt is made at " +
-      floor_place(floor) + " by\n" + table.text(2);
+      " than " + exact_bytes(floor.bytes, answer.units) + reached_text(answer) +
+      ".\nIt is made at " + floor_place(floor) + " by\n" + table.text(2);
   if (floor.storages.size() > rows) {
     Bytes rest = 0;
     for (std::size_t i = rows; i < floor.storages.size(); ++i) rest += floor.storages[i].bytes;
     text += "  and " + std::to_string(floor.storages.size() - rows) + " smaller ones, " +
-            format_bytes(rest) + " together\n";
+            format_bytes(rest, answer.units) + " together\n";
   }
   return text;
 }
 
 std::string fit_text(const Trace& trace, const PlanAnswer& answer) {
   const Bytes needs = answer.outcome.predicted.peak_reserved + trace.env.context_bytes;
-  return "Device of " + exact_bytes(*answer.fit) + ": " + exact_bytes(needs) + " are needed, " +
-         exact_bytes(trace.env.context_bytes) + " of them for the CUDA context.\n";
+  return "Device of " + exact_bytes(*answer.fit, answer.units) + ": " +
+         exact_bytes(needs, answer.units) + " are needed, " +
+         exact_bytes(trace.env.context_bytes, answer.units) + " of them for the CUDA context.\n";
+}
+
+// Why there are two figures of what is reserved.
+std::string memory_words(const simulator::Plan& plan, const Simulation& simulation) {
+  if (!simulation.reserved) return "";
+  return plan.placement == simulator::PlacementMode::planned
+             ? "\nThe plan runs in planned memory, taken from the driver once; the caching "
+               "allocator "
+               "would\nreserve what stands beside it (--placement caching).\n"
+             : "\nThe plan runs in the caching allocator's memory (peak reserved); planned memory "
+               "would "
+               "take\nwhat stands beside it (--placement planned).\n";
 }
 
 // What each rule of the plan decides: how many saved tensors, and their bytes.
@@ -225,7 +262,7 @@ std::string least_budget(const PlanAnswer& answer, Bytes budget) {
 Error what_is_infeasible(const PlanAnswer& answer) {
   const PlanOutcome& outcome = answer.outcome;
   const Bytes budget = outcome.plan.budget.device.value_or(0);
-  const std::string asked = exact_bytes(budget);
+  const std::string asked = exact_bytes(budget, answer.units);
   Error error{ErrorCode::condition, "", "", "", ""};
   switch (outcome.kind) {
     case PlanKind::infeasible:
@@ -252,23 +289,25 @@ Error what_is_infeasible(const PlanAnswer& answer) {
       break;
     case PlanKind::policy_over_budget:
       if (is_over_host_budget_alone(answer)) {
-        error.message = "the policy's plan puts " + on_the_host(outcome);
+        error.message = "the policy's plan puts " + on_the_host(answer);
         error.hint = "a larger --host-budget; without one the policy's plan is written as it is";
         break;
       }
-      error.message = "the policy's plan needs a " + counter_of(answer) + " of " +
-                      exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on)) +
-                      "; the budget is " + asked;
-      if (is_over_host_budget(outcome)) error.message += "; it puts " + on_the_host(outcome);
+      error.message =
+          "the policy's plan needs a " + counter_of(answer) + " of " +
+          exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on), answer.units) +
+          "; the budget is " + asked;
+      if (is_over_host_budget(outcome)) error.message += "; it puts " + on_the_host(answer);
       error.hint =
           "--policy auto finds its own plan; without --budget the policy's is written as it is";
       break;
     case PlanKind::not_found:
-      error.message = "no " + outcome.allowed.limits("plan") + " within " + asked +
-                      " was found; the best has a " + counter_of(answer) + " of " +
-                      exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on));
+      error.message =
+          "no " + outcome.allowed.limits("plan") + " within " + asked +
+          " was found; the best has a " + counter_of(answer) + " of " +
+          exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on), answer.units);
       if (is_over_host_budget(outcome)) {
-        error.message += " and puts " + on_the_host(outcome);
+        error.message += " and puts " + on_the_host(answer);
         error.hint = "a larger --host-budget or --budget";
         break;
       }
@@ -276,7 +315,7 @@ Error what_is_infeasible(const PlanAnswer& answer) {
                        ? "a longer --time-limit, or a larger budget"
                        : least_budget(answer, budget) +
                              ", which the tightest plan known keeps; the floor is " +
-                             format_bytes(outcome.floor.bytes) + of_active(answer);
+                             format_bytes(outcome.floor.bytes, answer.units) + of_active(answer);
       break;
     case PlanKind::planned:
     case PlanKind::fits_already:
@@ -303,8 +342,11 @@ Error why_infeasible(const PlanAnswer& answer) {
   const std::string& text = answer.outcome.plan.budget.device_text;
   const Bytes budget = answer.outcome.plan.budget.device.value_or(0);
   const bool is_bare = text.find_first_not_of("0123456789.") == std::string::npos;
-  if (is_bare && !text.empty() && budget > 0 && budget <= 100)
-    error.hint = "did you mean " + text + "%?";
+  constexpr Bytes kNoBudget = 100'000;  // no step is that small
+  if (is_bare && !text.empty() && budget > 0 && budget <= kNoBudget) {
+    error.hint = "a bare number is bytes: did you mean " +
+                 (budget <= 100 ? text + "% or " + text + "GiB?" : text + "MiB?");
+  }
   return error;
 }
 
@@ -321,24 +363,32 @@ std::string plan_text(const simulator::StepIndex& index, const PlanAnswer& answe
     plot.unicode = style.unicode;
     plot.scale = outcome.resident.peak_requested;
     plot.budget = outcome.plan.budget.device;
+    plot.units = answer.units;
     plot.spans = phase_spans(trace, simulation->detail.time);
     text += draw(curve_of(simulation->detail, outcome.predicted.step_ns), plot) + "\n";
   }
   text += figures(answer);
-  text += recompute_text(index.step());
+  if (const auto& simulation = answer.simulation) {
+    text += memory_words(outcome.plan, *simulation);
+    text += leaving_text(trace, simulation->schedule, answer.units);
+  }
+  text += recompute_text(index.step(), answer.units);
   const std::string streaming = streaming_lines(index.step(), outcome.plan);
   if (!streaming.empty()) text += "\n" + streaming;
   if (outcome.plan.budget.device) {
-    text += std::string("\nBudget: ") + exact_bytes(*outcome.plan.budget.device) + " " +
-            simulator::name_of(answer.budget_on);
-    if (outcome.plan.budget.host) text += ", host " + exact_bytes(*outcome.plan.budget.host);
+    text += std::string("\nBudget: ") + exact_bytes(*outcome.plan.budget.device, answer.units) +
+            " " + simulator::name_of(answer.budget_on);
+    if (outcome.plan.budget.host)
+      text += ", host " + exact_bytes(*outcome.plan.budget.host, answer.units);
     text += ".\n";
   } else if (outcome.plan.budget.host) {
-    text += "\nHost budget: " + exact_bytes(*outcome.plan.budget.host) + ".\n";
+    text += "\nHost budget: " + exact_bytes(*outcome.plan.budget.host, answer.units) + ".\n";
   }
   if (answer.fit) text += fit_text(trace, answer);
-  if (!outcome.feasible() || explain)
-    text += "\n" + floor_text(outcome, answer.budget_on, kFloorRows);
+  for (const std::string& setting : answer.settings) {
+    text += "Set in place of what was recorded: " + setting + ".\n";
+  }
+  if (!outcome.feasible() || explain) text += "\n" + floor_text(answer, kFloorRows);
   if (explain) {
     text += recompute_by_layer_text(index.step(), outcome.predicted, paint);
     text += "\n" + paint.bold("Rules") + " (the first that matches decides)\n" +

@@ -3,12 +3,14 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "planner/planner.h"
 #include "report/answers/text_style.h"
 #include "report/simulation.h"
 #include "simulator/step/step_index.h"
 #include "traces/result.h"
+#include "traces/size_text.h"
 
 namespace stowage::report {
 
@@ -18,6 +20,13 @@ struct PlanAnswer {
   std::string written_to = {};  // file of the plan, or empty
   // --fit: the size of the device. The budget is on reserved bytes then.
   std::optional<Bytes> fit = {};
+  // In which the text says bytes: those of the budget, as it was written.
+  ByteUnits units = ByteUnits::decimal;
+  // What was set for it in place of the recorded link ("link.h2d_gbps=25").
+  std::vector<std::string> settings = {};
+  // When it was given, ISO 8601; empty: not said. In the answer, and not in the plan: the same
+  // question has the same plan, byte by byte.
+  std::string given_at = {};
   // Of the plan on the recording.
   std::optional<Simulation> simulation = {};
 };

@@ -4,30 +4,25 @@
 #include <map>
 #include <utility>
 
+#include "report/answers/name_family.h"
 #include "report/answers/text_table.h"
 #include "report/recomputed_segments.h"
-#include "simulator/plan/pattern_text.h"
 #include "traces/size_text.h"
 
 namespace stowage::report {
 
-std::string recompute_text(const simulator::Step& step) {
+std::string recompute_text(const simulator::Step& step, ByteUnits units) {
   struct Family {
     bool by_ops = false;
-    simulator::Numbers numbers;
-    simulator::NumberedPath path;
+    NameFamily names;
     Bytes freed = 0;
     Nanoseconds time = 0;
   };
   std::map<std::string, Family> families;
   Family all;
   for (const RecomputedSegment& segment : recomputed_segments(step)) {
-    const std::size_t hash = std::min(segment.name.rfind('#'), segment.name.size());
-    simulator::NumberedPath path = simulator::take_apart(segment.name.substr(0, hash));
-    path.suffix += segment.name.substr(hash);
-    Family& family = families[path.prefix + "*" + path.suffix];
-    family.numbers.insert(path.number);
-    family.path = std::move(path);
+    Family& family = families[NameFamily::key_of(segment.name)];
+    family.names.add(segment.name);
     family.by_ops = segment.by_ops;
     for (Family* sum : {&family, &all}) {
       sum->freed += segment.freed;
@@ -41,13 +36,10 @@ std::string recompute_text(const simulator::Step& step) {
   table.column("frees", Align::right);
   table.column("takes", Align::right);
   for (const auto& [name, family] : families) {
-    const bool is_numbered = family.path.number >= 0;
-    table.row({family.path.prefix + (is_numbered ? simulator::numbers_text(family.numbers) : "") +
-                   family.path.suffix,
-               family.by_ops ? "ops" : "layers", format_bytes(family.freed),
-               format_time(family.time)});
+    table.row({family.names.text(), family.by_ops ? "ops" : "layers",
+               format_bytes(family.freed, units), format_time(family.time)});
   }
-  table.row({"together", "", format_bytes(all.freed), format_time(all.time)});
+  table.row({"together", "", format_bytes(all.freed, units), format_time(all.time)});
   return "\n" + table.text(2);
 }
 

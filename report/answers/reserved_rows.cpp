@@ -6,19 +6,20 @@
 namespace stowage::report {
 
 void add_reserved(const Simulation& simulation, simulator::PlacementMode placement,
-                  TextTable& table) {
+                  TextTable& table, ByteUnits units) {
   if (!simulation.reserved || !simulation.resident_reserved) return;
   const Reserved& before = *simulation.resident_reserved;
   const Reserved& after = *simulation.reserved;
   const auto planned = [&] {
-    table.row({"planned memory", format_bytes(before.planned.bytes),
-               format_bytes(after.planned.bytes),
+    table.row({"planned memory", format_bytes(before.planned.bytes, units),
+               format_bytes(after.planned.bytes, units),
                relative(after.planned.bytes, before.planned.bytes)});
   };
   const bool is_planned = placement == simulator::PlacementMode::planned;
   if (is_planned) planned();
-  table.row({is_planned ? "caching allocator" : "peak reserved", format_bytes(before.caching),
-             format_bytes(after.caching), relative(after.caching, before.caching)});
+  table.row({is_planned ? "caching allocator" : "peak reserved",
+             format_bytes(before.caching, units), format_bytes(after.caching, units),
+             relative(after.caching, before.caching)});
   if (!is_planned) planned();
 }
 

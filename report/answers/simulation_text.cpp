@@ -83,12 +83,13 @@ std::string simulation_text(const Trace& trace, const Simulation& simulation,
   text += "\nThe peak, " + exact_bytes(with.peak_requested) + " requested, is reached at " +
           place(simulation.peak_at) + ".\n";
   if (plan.budget.device) {
-    text += std::string("Budget: ") + exact_bytes(*plan.budget.device) + " " +
+    text += std::string("Budget: ") +
+            exact_bytes(*plan.budget.device, units_of(plan.budget.device_text)) + " " +
             simulator::name_of(plan.budget.on) + ": " + kept(simulation.device_kept, paint) + ".\n";
   }
   if (plan.budget.host) {
-    text += "Host budget: " + exact_bytes(*plan.budget.host) + ": " +
-            kept(simulation.host_kept, paint) + ".\n";
+    text += "Host budget: " + exact_bytes(*plan.budget.host, units_of(plan.budget.host_text)) +
+            ": " + kept(simulation.host_kept, paint) + ".\n";
   }
   if (!simulation.stalls.empty()) {
     TextTable stalls;

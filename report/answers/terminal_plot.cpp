@@ -70,9 +70,10 @@ std::string draw(const MemoryCurve& curve, const PlotOptions& options) {
     budget_row = std::min((eighths(*options.budget, scale, height) - 1) / 8, height - 1);
   }
   std::vector<std::string> labels(static_cast<std::size_t>(height));
-  labels.back() = format_bytes(scale);
+  labels.back() = format_bytes(scale, options.units);
   labels.front() = "0";
-  if (budget_row >= 0) labels[static_cast<std::size_t>(budget_row)] = format_bytes(*options.budget);
+  if (budget_row >= 0)
+    labels[static_cast<std::size_t>(budget_row)] = format_bytes(*options.budget, options.units);
   std::size_t margin = 0;
   for (const auto& label : labels) margin = std::max(margin, display_width(label));
 

@@ -17,6 +17,7 @@
 
 #include "report/memory_curve.h"
 #include "report/moment.h"
+#include "traces/size_text.h"
 #include "traces/units.h"
 
 namespace stowage::report {
@@ -25,8 +26,9 @@ struct PlotOptions {
   int width = 80;  // of the whole drawing, labels included; at least 40
   int height = 8;  // rows of the curve
   bool unicode = true;
-  std::optional<Bytes> budget;   // a dashed line
-  Bytes scale = 0;               // bytes at the top; 0 = the curve's own maximum
+  std::optional<Bytes> budget;  // a dashed line
+  Bytes scale = 0;              // bytes at the top; 0 = the curve's own maximum
+  ByteUnits units = ByteUnits::decimal;
   std::vector<PhaseSpan> spans;  // in order of begin
 };
 

@@ -185,6 +185,45 @@ TEST_F(BadInput, ABudgetBelowTheFloor) {
   EXPECT_THAT(folder_.names(), ElementsAre("t.json.gz"));
 }
 
+TEST_F(BadInput, AnOlderFileWhereTheAnswerDidNotGoIsNamed) {
+  const std::string out = folder_.write("p.json", "the older plan");
+  const auto err_of = [](const std::vector<std::string>& args) { return stowage(args).err; };
+  const std::string remark = "stowage: " + out + " is as it was before: nothing was written to it";
+  EXPECT_THAT(err_of({"plan", trace_, "--budget", "1MB", "-o", out}), HasSubstr(remark));
+  EXPECT_THAT(err_of({"plan", trace_, "--budget", "1XB", "-o", out}), HasSubstr(remark));
+  EXPECT_THAT(
+      err_of({"export", trace_, "--plan", folder_.file("none"), "-o", out, "--format", "svg"}),
+      HasSubstr(remark));
+  EXPECT_EQ(read_text(out), "the older plan");
+  EXPECT_THAT(err_of({"plan", trace_, "--budget", "1MB", "-o", folder_.file("none")}),
+              Not(HasSubstr("as it was")));
+  EXPECT_EQ(err_of({"plan", trace_, "--budget", "70%", "-o", out}), "");
+  // It says that the budget is not kept, and wrote its lanes all the same.
+  EXPECT_THAT(
+      err_of({"simulate", trace_, "--plan",
+              folder_.write("q.json", R"({"schema":"stowage-plan/1","budget":{"device":1}})"),
+              "--timeline", out}),
+      Not(HasSubstr("as it was")));
+}
+
+TEST_F(BadInput, AnOptionIsNoValueOfTheOneAheadOfIt) {
+  EXPECT_THAT(error_of(2, {"plan", trace_, "--budget", "70%", "-o", "--quiet"}),
+              HasSubstr("-o needs a value, and --quiet is an option (a file of that name is "
+                        "written ./--quiet)"));
+  EXPECT_THAT(error_of(2, {"plan", trace_, "-o", folder_.file("p.json"), "--budget", "-q"}),
+              HasSubstr("--budget needs a value, and -q is an option"));
+  EXPECT_THAT(error_of(2, {"inspect", trace_, "--color", "--by", "op"}),
+              HasSubstr("--color needs a value"));
+  EXPECT_THAT(error_of(2, {"inspect", trace_, "--by", "--", "op"}),
+              HasSubstr("--by needs a value"));
+  EXPECT_THAT(folder_.names(), ElementsAre("t.json.gz"));
+  Command command;
+  command.args = {"plan", trace_, "--budget", "70%", "-o", "./--json"};
+  command.folder = folder_.path();
+  EXPECT_EQ(run(command).code, 0);
+  EXPECT_THAT(folder_.names(), ElementsAre("--json", "t.json.gz"));
+}
+
 TEST_F(BadInput, UnknownNamesAreAnsweredWithTheNearest) {
   EXPECT_THAT(error_of(2, {"inspct", trace_}), HasSubstr("did you mean inspect?"));
   EXPECT_THAT(error_of(2, {"inspect", trace_, "--tpo", "4"}), HasSubstr("did you mean --top?"));

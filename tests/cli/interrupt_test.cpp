@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <csignal>
+#include <nlohmann/json.hpp>
 
 #include "tests/cli/process.h"
 #include "tests/support/small_trace.h"
@@ -14,6 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::small_trace;
 
 class Interrupt : public ::testing::Test {
@@ -45,6 +47,46 @@ TEST_F(Interrupt, WhileReadingStdin) {
   expect_interrupted({"simulate", trace_, "--plan", "-"});
   expect_interrupted({"plan", "-", "--budget", "60%", "-o", folder_.file("p.json")});
   EXPECT_THAT(folder_.names(), ElementsAre("t.json.gz"));
+}
+
+TEST_F(Interrupt, IsAnErrorInJsonToo) {
+  Command command;
+  command.args = {"inspect", "-", "--json"};
+  Child child(command);
+  child.wait_until_blocked();
+  child.send(SIGINT);
+  const Outcome outcome = child.finish();
+  EXPECT_EQ(outcome.code, 130);
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json.at("schema"), "stowage-error/1");
+  EXPECT_EQ(json.at("error").at("code"), "interrupted");
+  EXPECT_EQ(json.at("error").at("exit_code"), 130);
+}
+
+// As a failed assertion ends it.
+TEST_F(Interrupt, AnAbortIsAnErrorInJsonToo) {
+  Command command;
+  command.args = {"inspect", "-", "--json"};
+  Child child(command);
+  child.wait_until_blocked();
+  child.send(SIGABRT);
+  const Outcome outcome = child.finish();
+  EXPECT_EQ(outcome.code, 70);
+  EXPECT_EQ(nlohmann::json::parse(outcome.out).at("error").at("code"), "internal");
+}
+
+// What is on stdout already stays one object, or the beginning of one.
+TEST_F(Interrupt, SaysNothingBehindAnAnswerThatHasBegun) {
+  save(2000);
+  Command command;
+  command.args = {"inspect", trace_, "--json", "--top", "100000"};
+  Child child(command);
+  child.wait_until_writing();  // nobody reads: the pipe is full
+  child.send(SIGINT);
+  const Outcome outcome = child.finish();
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_THAT(outcome.out, HasSubstr("stowage-inspect/1"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("stowage-error/1")));
 }
 
 TEST_F(Interrupt, DuringALongPlan) {

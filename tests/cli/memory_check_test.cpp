@@ -308,7 +308,7 @@ CheckReport failed_report() {
 
 TEST(CheckReport, TextAndJunitAreAsTheyWere) {
   const CheckReport report = failed_report();
-  expect_golden("check.txt", cli::check_text(report, cli::Paint()));
+  expect_golden("check.txt", cli::check_text(report, report::Paint()));
   expect_golden("check.xml",
                 cli::junit_xml(cli::check_suite(report, "2026-11-21T12:00:00", 1'234'567'890)));
 }

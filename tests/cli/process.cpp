@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,6 +71,7 @@ Started start(const Command& command) {
     ::dup2(err.write, 2);
     if (!command.stdout_file.empty()) ::dup2(::open(command.stdout_file.c_str(), O_WRONLY), 1);
     if (!command.folder.empty() && ::chdir(command.folder.c_str()) != 0) ::_exit(126);
+    for (const int fd : command.closed) ::close(fd);
     ::execve(command.program.c_str(), argv.data(), envp.data());
     ::_exit(127);
   }
@@ -194,6 +196,15 @@ void Child::wait_until_blocked() const {
     const auto fields = stat_fields(pid_);
     const bool asleep = !fields.empty() && fields[0] == "S";
     return asleep && where.find("pipe") != std::string::npos;
+  });
+}
+
+void Child::wait_until_writing() const {
+  wait_for([this] {
+    int waiting = 0;
+    ::ioctl(out_, FIONREAD, &waiting);
+    const auto fields = stat_fields(pid_);
+    return waiting > 0 && !fields.empty() && fields[0] == "S";
   });
 }
 

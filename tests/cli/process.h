@@ -27,6 +27,7 @@ struct Command {
   std::vector<std::string> environment;  // "NAME=value", added to this process's
   std::string stdout_file;               // instead of a pipe
   std::string folder;                    // working directory
+  std::vector<int> closed;               // of 0, 1, 2: it is started without them
 };
 
 // Waits for the end; kills the child after 300 s.
@@ -44,6 +45,8 @@ class Child {
   [[nodiscard]] pid_t pid() const { return pid_; }
   // It sleeps in a system call that waits for input: state S, and its stdin pipe is being read.
   void wait_until_blocked() const;
+  // It sleeps in a write to its stdout, whose pipe is full.
+  void wait_until_writing() const;
   void wait_until_running_for(int milliseconds) const;  // CPU time used
   void wait_until_has_child() const;
   void send(int signal) const;

@@ -38,5 +38,38 @@ TEST(TextEscape, ShortensByCharactersNotBytes) {
   EXPECT_EQ(shortened("abcd", 1), "…");
 }
 
+TEST(TextEscape, WhatMovesACursorIsAQuestionMarkForEachByte) {
+  EXPECT_EQ(printable("grün €\x7F"), "grün €?");
+  EXPECT_EQ(printable("a\x1b[2Jb\x07\n"), "a?[2Jb??");
+  EXPECT_EQ(printable("\xC2\x9B"
+                      "2J"),
+            "??2J");
+  EXPECT_EQ(printable("\xFF\xFE.json"), "??.json");
+  EXPECT_EQ(printable("\xE2\x82"), "??");  // cut off
+  EXPECT_EQ(printable("a\xE2\x80\xAE!"),
+            std::string(1, 'a') + "???" + "!");          // right to left from here on
+  EXPECT_EQ(printable("a\xE2\x80\xA8z"), "a???z");       // a separator of lines
+  EXPECT_EQ(printable("\xE2\x80\xA6"), "\xE2\x80\xA6");  // an ellipsis
+}
+
+TEST(TextEscape, LinesKeepTheirBreaksAndTheColoursOfTheirPaintAlone) {
+  const Paint paint(true);
+  const std::string red = paint.red("FAILED") + "\n";
+  EXPECT_EQ(printable_lines(red + "x\ty\r\n", paint), red + "x?y?\n");
+  EXPECT_EQ(printable_lines("\x1b[8mhidden", paint), "?[8mhidden");
+  EXPECT_EQ(printable_lines(red, Paint(false)), "?[1;31mFAILED?[0m\n");
+  for (const std::string& each : {paint.bold("a"), paint.green("b"), paint.yellow("c")}) {
+    EXPECT_EQ(printable_lines(each, paint), each);
+  }
+}
+
+TEST(TextEscape, AbridgedTextKeepsBothEnds) {
+  EXPECT_EQ(abridged("short", 5), "short");
+  EXPECT_EQ(abridged("0123456789", 9), "012345 .. 789");
+  EXPECT_EQ(abridged("ääääää", 6), "ää .. ä");
+  const std::string megabyte(1 << 20, 'x');
+  EXPECT_EQ(abridged(megabyte, 600).size(), 604U);
+}
+
 }  // namespace
 }  // namespace stowage::report

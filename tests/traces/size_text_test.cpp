@@ -65,6 +65,21 @@ TEST(ParseSize, RefusesTheRestAsUsage) {
             "'12XB' has an unknown unit 'xb' (write a size such as 24GiB, 24GB, 512MiB or 4096)");
 }
 
+TEST(ParseSize, ProposesWhatIsLikelyMeant) {
+  const auto hint_of = [](const char* text, std::optional<Bytes> base = 1000) {
+    const auto bytes = parse_size(text, base);
+    return bytes ? "a size" : bytes.error().hint;
+  };
+  EXPECT_EQ(hint_of("24G"), "did you mean 24GiB, as cards are sold, or 24GB?");
+  EXPECT_EQ(hint_of("1.5 t"), "did you mean 1.5TiB, as cards are sold, or 1.5TB?");
+  EXPECT_EQ(hint_of("512Mi"), "did you mean 512MiB?");
+  EXPECT_EQ(hint_of("0.6"), "did you mean 60%?");
+  EXPECT_EQ(hint_of("0.625"), "did you mean 62.5%?");
+  EXPECT_EQ(hint_of("0.6", std::nullopt), "write a size such as 24GiB, 24GB, 512MiB or 4096");
+  EXPECT_EQ(hint_of("24x"), "write a size such as 24GiB, 24GB, 512MiB, 4096 or 60%");
+  EXPECT_EQ(hint_of("i"), "write a size such as 24GiB, 24GB, 512MiB, 4096 or 60%");
+}
+
 TEST(ParseTime, ReadsAndRefuses) {
   EXPECT_EQ(*parse_time("1.5ms"), 1'500'000);
   EXPECT_EQ(*parse_time("20us"), 20'000);
@@ -74,6 +89,18 @@ TEST(ParseTime, ReadsAndRefuses) {
   EXPECT_EQ(*parse_time("0s"), 0);
   for (const char* text : {"", "5", "-1ms", "5h", "9223372037s"}) {
     EXPECT_FALSE(parse_time(text)) << text;
+  }
+}
+
+TEST(FormatBytes, InBinaryUnits) {
+  EXPECT_EQ(format_bytes(24LL << 30, ByteUnits::binary), "24.0 GiB");
+  EXPECT_EQ(format_bytes(999, ByteUnits::binary), "999 B");
+  EXPECT_EQ(format_bytes(-(3LL << 20), ByteUnits::binary), "-3.00 MiB");
+  EXPECT_EQ(format_bytes(24'000'000'000, ByteUnits::decimal), "24.0 GB");
+  EXPECT_EQ(units_of("24GiB"), ByteUnits::binary);
+  EXPECT_EQ(units_of("24 gib"), ByteUnits::binary);
+  for (const char* text : {"24GB", "60%", "4096", ""}) {
+    EXPECT_EQ(units_of(text), ByteUnits::decimal) << text;
   }
 }
 

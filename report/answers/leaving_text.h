@@ -1,0 +1,18 @@
+// Which saved tensors a schedule takes to the host, in words.
+#pragma once
+
+#include <string>
+
+#include "simulator/schedule/schedule.h"
+#include "traces/size_text.h"
+#include "traces/trace.h"
+
+namespace stowage::report {
+
+// A table of sites, those of identical layers together, the most bytes first: how many copies
+// leave, and their bytes; a tensor that several sites share stands at the first one. At most eight
+// rows, then how much the others are. Empty where none leaves.
+[[nodiscard]] std::string leaving_text(const Trace& trace, const simulator::Schedule& schedule,
+                                       ByteUnits units);
+
+}  // namespace stowage::report

@@ -1,0 +1,133 @@
+// The real `stowage plan` on recordings of traces/samples: what its answer says, and in which
+// units.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/process.h"
+#include "tests/support/small_trace.h"
+#include "traces/trace_file.h"
+
+namespace stowage::cli_tests {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::small_trace;
+using Json = nlohmann::json;
+
+std::string sample(const std::string& name) {
+  return STOWAGE_SOURCE_DIR "/traces/samples/" + name + ".trace.json.gz";
+}
+
+// The answer in words; the plan goes to a file of its own.
+std::string words_of(std::vector<std::string> args, int code = 0) {
+  const TemporaryFolder folder;
+  args.insert(args.begin(), "plan");
+  args.insert(args.end(), {"-o", folder.file("p.json")});
+  const Outcome outcome = stowage(args);
+  EXPECT_EQ(outcome.code, code) << outcome.err;
+  return outcome.out;
+}
+
+// A model of six layers, each of an attention and an MLP.
+TEST(PlanWords, ModulesAreCountedAndNamed) {
+  const std::string words =
+      words_of({sample("gpt2-l6-fp32-cpu"), "--budget", "40%", "--allow", "params,offload"});
+  EXPECT_THAT(words, ::testing::ContainsRegex("Parameters of [0-9]+ modules \\(.*layers\\..*attn, "
+                                              "layers\\..*mlp\\) stream"));
+  EXPECT_THAT(words, Not(HasSubstr("layers stream")));
+}
+
+// 3 layers with one saved tensor of 2 MB each, of which two can be away at the peak.
+TEST(PlanWords, SavedTensorsThatLeaveAreNamed) {
+  const TemporaryFolder folder;
+  const std::string trace = folder.file("t.json.gz");
+  ASSERT_TRUE(save_trace(trace, small_trace(3)).ok());
+  const std::string two = words_of({trace, "--budget", "6208000", "--allow", "offload"});
+  EXPECT_THAT(two, HasSubstr("leaves for the host  tensors    bytes\n"
+                             "  layers.[0-1]#0             2  4.00 MB\n"));
+  EXPECT_THAT(words_of({trace, "--policy", "resident"}), Not(HasSubstr("leaves for the host")));
+}
+
+TEST(PlanWords, BytesAreInTheUnitsOfTheBudget) {
+  const std::string trace = sample("mlp-l6-fp32-h200");
+  const std::string binary = words_of({trace, "--budget", "2GiB"});
+  EXPECT_THAT(binary, HasSubstr("Budget: 2.00 GiB (2,147,483,648 bytes) reserved."));
+  EXPECT_THAT(binary, HasSubstr("2.00 GiB \xe2\x94\x82"));
+  EXPECT_THAT(binary, Not(HasSubstr(" GB")));
+  EXPECT_THAT(binary, Not(HasSubstr(" MB")));
+  const std::string decimal = words_of({trace, "--budget", "2GB"});
+  EXPECT_THAT(decimal, HasSubstr("Budget: 2.00 GB (2,000,000,000 bytes) reserved."));
+  EXPECT_THAT(decimal, Not(HasSubstr("iB")));
+  EXPECT_THAT(words_of({trace, "--fit", "3GiB"}), HasSubstr("Device of 3.00 GiB (3,221,225,472"));
+}
+
+// 24 GiB of active bytes reserve more than a card of 24 GiB has.
+TEST(PlanWords, ABudgetThatIsNoCardSaysSoFirst) {
+  const std::string trace = sample("llama3-8b-l9-bf16-h200");
+  const std::string active = words_of({trace, "--budget", "24GiB", "--placement", "caching"});
+  EXPECT_THAT(active, ::testing::ContainsRegex(
+                          "\nWithin the budget of active bytes, but 2[5-9]\\.[0-9] GiB .* are "
+                          "reserved: a card of that size does not hold it"));
+  for (const std::vector<std::string>& args :
+       std::vector<std::vector<std::string>>{{trace, "--budget", "24GiB"},
+                                             {trace, "--fit", "24GiB"},
+                                             {sample("mlp-l6-fp32-cpu"), "--budget", "60%"}}) {
+    EXPECT_THAT(words_of(args), HasSubstr("\nWithin the budget.\n"));
+  }
+}
+
+TEST(PlanWords, TwoFiguresOfReservedBytesAreExplained) {
+  const std::string trace = sample("mlp-l6-fp32-h200");
+  EXPECT_THAT(words_of({trace, "--budget", "60%"}), HasSubstr("The plan runs in planned memory"));
+  EXPECT_THAT(words_of({trace, "--budget", "60%", "--placement", "caching"}),
+              HasSubstr("The plan runs in the caching allocator's memory"));
+  EXPECT_THAT(words_of({sample("mlp-l6-fp32-cpu"), "--budget", "60%"}),
+              Not(HasSubstr("The plan runs in")));
+}
+
+TEST(PlanWords, AHostBudgetThatIsTheCauseIsNamedInTheAnswer) {
+  const std::vector<std::string> args = {sample("mlp-l6-fp32-cpu"), "--budget", "50%",
+                                         "--host-budget", "1MB"};
+  EXPECT_THAT(words_of(args, 1), HasSubstr("the host; the host budget is 1.00 MB"));
+  std::vector<std::string> json_args = args;
+  json_args.insert(json_args.begin(), "plan");
+  json_args.emplace_back("--json");
+  const Json json = Json::parse(stowage(json_args).out);
+  EXPECT_EQ(json.at("over_host_budget"), true);
+  EXPECT_THAT(json.at("error").at("message").get<std::string>(), HasSubstr("host budget"));
+}
+
+TEST(PlanWords, ALikelyMeaningOfASizeIsProposed) {
+  const auto err_of = [](const std::string& budget) {
+    return stowage({"plan", sample("mlp-l6-fp32-cpu"), "--budget", budget, "--quiet"}).err;
+  };
+  EXPECT_THAT(err_of("24G"), HasSubstr("did you mean 24GiB, as cards are sold, or 24GB?"));
+  EXPECT_THAT(err_of("24Gi"), HasSubstr("did you mean 24GiB?"));
+  EXPECT_THAT(err_of("0.6"), HasSubstr("did you mean 60%?"));
+  EXPECT_THAT(err_of("60"), HasSubstr("a bare number is bytes: did you mean 60% or 60GiB?"));
+  EXPECT_THAT(err_of("512"), HasSubstr("a bare number is bytes: did you mean 512MiB?"));
+}
+
+// On a slower link the same budget takes longer, and the answer says for which link it is.
+TEST(PlanWords, AnotherLinkThanTheRecordedOne) {
+  const std::vector<std::string> args = {
+      "plan", sample("mlp-l6-fp32-h200"), "--budget", "60%", "--allow", "offload", "--json"};
+  std::vector<std::string> slower = args;
+  slower.insert(slower.end(), {"--set", "link.h2d_gbps=4", "--set", "link.d2h_gbps=4"});
+  const Json recorded = Json::parse(stowage(args).out);
+  const Json slow = Json::parse(stowage(slower).out);
+  EXPECT_GT(slow.at("predicted").at("step_ns").get<long>(),
+            recorded.at("predicted").at("step_ns").get<long>());
+  EXPECT_EQ(slow.at("settings"), Json({"link.h2d_gbps=4", "link.d2h_gbps=4"}));
+  EXPECT_EQ(recorded.at("settings"), Json::array());
+  EXPECT_THAT(words_of({sample("mlp-l6-fp32-h200"), "--budget", "60%", "--set", "link.h2d_gbps=4"}),
+              HasSubstr("Set in place of what was recorded: link.h2d_gbps=4."));
+  EXPECT_EQ(
+      stowage({"plan", sample("mlp-l6-fp32-cpu"), "--budget", "60%", "--set", "link.x=4"}).code, 2);
+}
+
+}  // namespace
+}  // namespace stowage::cli_tests
