@@ -58,6 +58,9 @@ class MainWindow : public QMainWindow {
   // Puts a view's dock in front of the others at its place.
   void raise_view(const QString& id);
 
+  // A view's jobs are shown in the status bar and cancelled from there, too.
+  void follow(JobRunner& runner) { jobs_->follow(runner); }
+
   // Runs an event loop until no job runs any more: for pictures and tests.
   void settle();
   [[nodiscard]] bool busy();
@@ -101,6 +104,7 @@ class MainWindow : public QMainWindow {
   [[nodiscard]] simulator::PeakKind counter() const;
   [[nodiscard]] std::optional<Nanoseconds> time_of(EventId event) const;
   void refresh(bool anew);
+  void keep_place();
   void set_title();
   void say_saved();
   [[nodiscard]] StepPicturePtr shown() const;
@@ -122,7 +126,7 @@ class MainWindow : public QMainWindow {
   QStringList waiting_;  // files still to be opened
   // Last: jobs end ahead of the views that they report to.
   JobRunner exporting_;
-  StepRowsPtr rows_;                     // of the step that selections are of
+  SimulatedPtr current_;                 // that selections are of
   std::optional<Calibration> recorded_;  // of the trace as it was opened
   PlanDocument document_;
 };

@@ -34,7 +34,7 @@ CompareView::CompareView(PlanDocument& document, QWidget* parent)
       tr("Another file: a plan for this trace, a trace, or a result of stowage "
          "execute or verify"));
   pin_->setCheckable(true);
-  pin_->setText(tr("&Pin"));
+  pin_->setText(tr("Pi&n"));
   pin_->setToolTip(tr("Keeps the plan as it is now as what later ones are compared with"));
   rows_->setColumnCount(kColumns);
   rows_->setRootIsDecorated(false);
