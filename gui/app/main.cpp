@@ -70,6 +70,9 @@ int main(int argc, char** argv) {
   gui::ContrastStyle::install();
   gui::MainWindow window;
   if (picture) {
+    QObject::connect(&window.document(), &gui::PlanDocument::noted, [](const QString& text) {
+      std::fprintf(stderr, "stowage-gui: note: %s\n", text.toUtf8().constData());
+    });
     const Status taken = gui::take_screenshot(window, *options);
     return taken ? 0 : fail(taken.error());
   }

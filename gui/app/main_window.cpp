@@ -126,15 +126,10 @@ void MainWindow::connect_views() {
   connect(&document_, &PlanDocument::opened, this, [this] { refresh(true); });
   connect(&document_, &PlanDocument::changed, this, [this] { refresh(false); });
   connect(&document_, &PlanDocument::edited, this, &MainWindow::set_title);
-  connect(&document_, &PlanDocument::failed, this, [this](const Error& error) {
-    waiting_.clear();
-    message_->show_error(error);
-  });
+  connect(&document_, &PlanDocument::failed, message_, &MessageBar::show_error);
   connect(&document_, &PlanDocument::searched, this,
           [this](const planner::PlanOutcome& outcome) { say_outcome(outcome); });
-  connect(&document_.loading(), &JobRunner::finished, this, [this] {
-    if (!waiting_.isEmpty()) open_file(waiting_.takeFirst());
-  });
+  connect(&document_, &PlanDocument::noted, message_, &MessageBar::show_note);
   connect(&state_, &ViewState::shown_changed, this, [this] { refresh(false); });
   for (const auto signal :
        {&ViewState::cursor_changed, &ViewState::range_changed, &ViewState::selection_changed}) {
@@ -191,7 +186,7 @@ void MainWindow::refresh(bool anew) {
     state_.clear();
     state_.set_cursor(std::nullopt);
     message_->hide();
-    if (!document_.file().isEmpty()) remember_file(document_.file());
+    for (const QString& file : document_.files()) remember_file(file);
     recorded_.reset();
     if (document_.trace()) recorded_ = document_.trace()->trace.calibration;
   }
@@ -300,9 +295,7 @@ void MainWindow::open_file(const QString& file) {
 }
 
 void MainWindow::open_files(const QStringList& files) {
-  if (files.isEmpty()) return;
-  waiting_ = files.mid(1);
-  open_file(files.first());
+  document_.open(files);
 }
 
 void MainWindow::go_to_peak() {

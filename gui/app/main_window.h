@@ -41,7 +41,7 @@ class MainWindow : public QMainWindow {
   QDockWidget* add_view(const QString& id, const QString& title, QWidget* widget,
                         Qt::DockWidgetArea area);
 
-  // One after the other: a trace, then a plan for it.
+  // In whatever order: open_files() of the model.
   void open_files(const QStringList& files);
   void open_file(const QString& file);
   // Layout and size as they were left; where nothing was left, the default.
@@ -123,7 +123,6 @@ class MainWindow : public QMainWindow {
   QMenuBar* menu_bar_ = nullptr;
   QMenu* view_menu_ = nullptr;
   QMap<QString, QDockWidget*> docks_;
-  QStringList waiting_;  // files still to be opened
   // Last: jobs end ahead of the views that they report to.
   JobRunner exporting_;
   SimulatedPtr current_;                 // that selections are of

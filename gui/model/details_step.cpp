@@ -51,8 +51,7 @@ void DetailsWriter::layer(LayerId id) {
     if (is_inside(trace_, LayerId(k), id)) parameters += l.parameter_bytes[k];
   }
   const bool all_its_own = parameters == l.parameter_bytes[i];
-  row("Parameters", exact_bytes(parameters) +
-                        (all_its_own ? "" : ", of the layers inside it too"));
+  row("Parameters", exact_bytes(parameters) + (all_its_own ? "" : ", of the layers inside it too"));
   saved_in_layer(id);
   Nanoseconds stall = 0;
   std::vector<const StallRow*> here;
@@ -79,12 +78,12 @@ void DetailsWriter::saved_in_layer(LayerId id) {
   std::vector<StorageId> seen;
   for (const SavedId saved : rows) {
     const Selection at = in_step(x_.simulated->rows, {Kind::saved, saved.value});
+    if (!x_.tree->can_move(saved)) continue;
+    ++can_move;
     const bool away =
         at.row >= 0 && x_.simulated->schedule.tenant_of[static_cast<std::size_t>(at.row)].valid();
     offloaded += away ? 1 : 0;
     recomputed += decisions.runs_again(saved) ? 1 : 0;
-    if (!x_.tree->can_move(saved)) continue;
-    ++can_move;
     seen.push_back(recording.saved.storage[saved.index()]);
   }
   std::sort(seen.begin(), seen.end());
@@ -149,8 +148,8 @@ void DetailsWriter::planned_times(OpId id) {
     stall += std::max<Nanoseconds>(0, until - std::max(begin, at.start));
   }
   row("Planned start", format_time(begin), {Kind::event, first.value});
-  row("Planned time", format_time(end - begin) +
-                          (stall > 0 ? ", " + format_time(stall) + " of it a stall" : ""));
+  row("Planned time",
+      format_time(end - begin) + (stall > 0 ? ", " + format_time(stall) + " of it a stall" : ""));
 }
 
 void DetailsWriter::device_time(const std::vector<bool>& ops) {

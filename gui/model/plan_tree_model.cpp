@@ -63,9 +63,8 @@ void PlanTreeModel::compute() {
         row.kind == PlanRowKind::parameters || row.kind == PlanRowKind::optimizer_state;
     if (streams && reason_to_stay(row).empty()) {
       const bool is_state = row.kind == PlanRowKind::optimizer_state;
-      const bool away = now != nullptr &&
-                        (is_state ? state_streams(*now, tree_->streaming_of(row))
-                                  : gui::streams(*now, tree_->streaming_of(row)));
+      const bool away = now != nullptr && (is_state ? state_streams(*now, tree_->streaming_of(row))
+                                                    : gui::streams(*now, tree_->streaming_of(row)));
       (is_state ? shares_[i].state : shares_[i].parameters) = 1;
       (is_state ? shares_[i].state_away : shares_[i].parameters_away) = away ? 1 : 0;
     }
@@ -197,11 +196,10 @@ QString PlanTreeModel::how_again(std::size_t row) const {
 QStringList PlanTreeModel::streaming_words(const Share& share) {
   QStringList words;
   if (share.parameters_away > 0) {
-    words << (share.parameters_away == share.parameters
-                  ? tr("parameters stream")
-                  : tr("parameters of %1 of %2 layers stream")
-                        .arg(share.parameters_away)
-                        .arg(share.parameters));
+    words << (share.parameters_away == share.parameters ? tr("parameters stream")
+                                                        : tr("parameters of %1 of %2 layers stream")
+                                                              .arg(share.parameters_away)
+                                                              .arg(share.parameters));
   }
   if (share.state_away > 0) {
     words << (share.state_away == share.state ? tr("optimizer state streams")

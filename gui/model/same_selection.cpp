@@ -45,8 +45,7 @@ class Moves {
  private:
   [[nodiscard]] Move move_of(StayId stay, bool is_store, bool is_update) const {
     const simulator::Tenant& tenant = simulated_.schedule.tenant(stay);
-    const Selection recorded =
-        in_recording(simulated_.rows, {Kind::storage, tenant.storage.value});
+    const Selection recorded = in_recording(simulated_.rows, {Kind::storage, tenant.storage.value});
     return {recorded.row, tenant.begin, number_[stay.index()], is_store, is_update};
   }
 
@@ -60,9 +59,8 @@ Selection same_in(const Simulated& now, const Simulated& before, const Selection
   const bool is_of_replay = selection.kind == Kind::transfer || selection.kind == Kind::stall ||
                             selection.kind == Kind::update;
   if (!is_of_replay) {
-    return now.rows == before.rows
-               ? selection
-               : in_step(now.rows, in_recording(before.rows, selection));
+    return now.rows == before.rows ? selection
+                                   : in_step(now.rows, in_recording(before.rows, selection));
   }
   const Moves old(before);
   if (selection.row < 0 || static_cast<std::size_t>(selection.row) >= old.size(selection.kind)) {
