@@ -63,7 +63,8 @@ TEST(StepPicture, ALayerWithoutAnEndInBackwardEndsWithIt) {
   }
   const Trace trace = t.finish();
   const auto data = std::make_shared<const TraceData>(Trace(trace), "", "");
-  const LaneView& lane = recorded_view(*data)->lane(LaneKind::layers);
+  const StepPicturePtr view = recorded_view(*data);
+  const LaneView& lane = view->lane(LaneKind::layers);
   ASSERT_EQ(lane.rows.size(), 1U) << "all at the same depth";
   const SpanIndex& spans = lane.rows[0].spans;
   ASSERT_EQ(lane.rows[0].infos.size(), 4U);
