@@ -16,13 +16,6 @@ double micro(Nanoseconds time) {
   return static_cast<double>(time) / 1000.0;
 }
 
-// "copies to the host (d2h)"
-std::string track_of(Lane lane) {
-  const std::string title = title_of(lane);
-  const bool copies = lane == Lane::d2h || lane == Lane::h2d;
-  return copies ? "copies " + title + " (" + name_of(lane) + ")" : title;
-}
-
 class Writer {
  public:
   std::string write(const std::vector<const StepView*>& steps) {
@@ -92,7 +85,7 @@ class Writer {
       if (spans.empty()) break;
       const std::int64_t tid = tid_of(lane, row);
       name("thread_name", tid,
-           {{"name", track_of(lane) + (row > 0 ? " " + std::to_string(row + 1) : std::string())}});
+           {{"name", title_of(lane) + (row > 0 ? " " + std::to_string(row + 1) : std::string())}});
       name("thread_sort_index", tid, {{"sort_index", tid}});
     }
   }

@@ -1,8 +1,8 @@
 #include "report/export_svg.h"
 
 #include <algorithm>
-#include <array>
 
+#include "report/colours.h"
 #include "report/memory_curve.h"
 #include "report/svg_writer.h"
 #include "report/text_escape.h"
@@ -26,35 +26,6 @@ constexpr double kLaneStep = 38;
 constexpr std::size_t kUsualLanes = kLanes - 1;  // the host's updates have one where there are any
 constexpr std::size_t kTitleLength = 100;
 constexpr std::size_t kTipLength = 200;
-
-constexpr std::array<const char*, 10> kClassColours = {"#4e79a7", "#f28e2b", "#b07aa1", "#9c755f",
-                                                       "#59a14f", "#edc948", "#76b7b2", "#ff9da7",
-                                                       "#bab0ac", "#d4d4d4"};
-constexpr const char* kStallColour = "#e15759";
-
-const char* colour_of(SpanKind kind) {
-  switch (kind) {
-    case SpanKind::op:
-    case SpanKind::kernel:
-      return "#59a14f";
-    case SpanKind::memcpy:
-    case SpanKind::offload:
-    case SpanKind::store:
-      return "#4e79a7";
-    case SpanKind::reload:
-    case SpanKind::load:
-      return "#f28e2b";
-    case SpanKind::memset:
-      return "#9c755f";
-    case SpanKind::sync:
-      return "#bab0ac";
-    case SpanKind::update:
-      return "#b07aa1";
-    case SpanKind::stall:
-      break;
-  }
-  return kStallColour;
-}
 
 std::string fill(const char* colour) {
   return std::string("fill=\"") + colour + "\"";
@@ -205,9 +176,8 @@ class Picture {
     for (std::size_t c = 0; c < step_.memory.classes.size(); ++c) {
       std::vector<Bytes> above = below;
       for (std::size_t x = 0; x < kColumns; ++x) above[x] += step_.memory.bytes[c][shown[x]];
-      const auto colour = static_cast<std::size_t>(step_.memory.classes[c]);
       svg_.path("M" + outline(above, false) + "L" + outline(below, true) + "Z",
-                fill(kClassColours[colour]));
+                fill(colour_of(step_.memory.classes[c])));
       below = std::move(above);
     }
     const std::size_t highest_column =
@@ -232,12 +202,12 @@ class Picture {
     if (!step_.budget) return;
     const double y = y_of(*step_.budget);
     svg_.line(kLeft, y, kLeft + kPlotWidth, y,
-              std::string("stroke=\"") + kStallColour +
+              std::string("stroke=\"") + kBudgetColour +
                   "\" stroke-width=\"1.5\" stroke-dasharray=\"8 5\"");
     svg_.text(kLeft + 6, y - 4,
               std::string("budget on ") + simulator::name_of(step_.budget_on) + " " +
                   format_bytes(*step_.budget),
-              fill(kStallColour));
+              fill(kBudgetColour));
   }
 
   void draw_lane(Lane lane) {
@@ -258,7 +228,7 @@ class Picture {
         until = std::max(until, x_of(spans[next].end));
         ++next;
       }
-      svg_.rectangle(x, y, until - x, kLaneHeight, fill(colour_of(spans[i].kind)),
+      svg_.rectangle(x, y, until - x, kLaneHeight, fill(colour_of(lane)),
                      tip_of(spans[i], next - i));
       i = next;
     }
@@ -289,7 +259,7 @@ class Picture {
     double x = kLeft;
     svg_.text(kLeft - 8, legend_, "memory", "text-anchor=\"end\"");
     for (const StorageClass each : step_.memory.classes) {
-      entry(x, legend_, kClassColours[static_cast<std::size_t>(each)], stowage::name_of(each));
+      entry(x, legend_, colour_of(each), stowage::name_of(each));
     }
     if (!counted().empty()) {
       svg_.line(x, legend_ - 4, x + 12, legend_ - 4, "stroke=\"#222\"");
@@ -298,11 +268,11 @@ class Picture {
     x = kLeft;
     const double y = legend_ + 22;
     svg_.text(kLeft - 8, y, "lanes", "text-anchor=\"end\"");
-    entry(x, y, colour_of(SpanKind::op), trace_.gpu.size() > 0 ? "ops and kernels" : "ops");
-    entry(x, y, colour_of(SpanKind::offload), "copy out");
-    entry(x, y, colour_of(SpanKind::reload), "copy back");
-    entry(x, y, kStallColour, "stall");
-    if (lanes_ > kUsualLanes) entry(x, y, colour_of(SpanKind::update), "update on the host");
+    entry(x, y, colour_of(Lane::compute), trace_.gpu.size() > 0 ? "ops and kernels" : "ops");
+    entry(x, y, colour_of(Lane::d2h), "copy out");
+    entry(x, y, colour_of(Lane::h2d), "copy back");
+    entry(x, y, colour_of(Lane::stalls), "stall");
+    if (lanes_ > kUsualLanes) entry(x, y, colour_of(Lane::updates), "update on the host");
   }
 
   const StepView& step_;

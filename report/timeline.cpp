@@ -192,15 +192,15 @@ const char* title_of(Lane lane) {
     case Lane::launch:
       return "CPU launch";
     case Lane::compute:
-      return "compute";
+      return "Compute";
     case Lane::d2h:
-      return "to the host";
+      return "Copy out (D2H)";
     case Lane::h2d:
-      return "to the device";
+      return "Copy back (H2D)";
     case Lane::stalls:
-      return "stalls";
+      return "Stalls";
     case Lane::updates:
-      return "host updates";
+      return "Host updates";
   }
   STOWAGE_ASSERT(false && "unknown lane");
 }

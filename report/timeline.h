@@ -19,7 +19,7 @@ namespace stowage::report {
 enum class Lane : std::uint8_t { launch, compute, d2h, h2d, stalls, updates };
 inline constexpr std::size_t kLanes = 6;
 [[nodiscard]] const char* name_of(Lane value);
-// "CPU launch", "to the host"
+// "CPU launch", "Copy out (D2H)"; the window and the pictures have the same.
 [[nodiscard]] const char* title_of(Lane lane);
 
 enum class SpanKind : std::uint8_t {

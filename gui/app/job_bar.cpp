@@ -48,6 +48,10 @@ void JobBar::follow(JobRunner& runner) {
           });
   connect(&runner, &JobRunner::finished, this, &JobBar::look);
   connect(&runner, &JobRunner::cancelled, this, &JobBar::look);
+  connect(&runner, &QObject::destroyed, this, [this, gone = &runner] {
+    runners_.erase(std::remove(runners_.begin(), runners_.end(), gone), runners_.end());
+    if (shown_ == gone) look();
+  });
 }
 
 void JobBar::look() {
@@ -78,11 +82,11 @@ void JobBar::show_progress(double fraction, const QString& text) {
 }
 
 void JobBar::cancel() {
-  for (JobRunner* runner : runners_) {
-    if (!runner->busy()) continue;
-    runner->cancel();
-    return;
-  }
+  const auto busy = std::find_if(runners_.begin(), runners_.end(),
+                                 [](const JobRunner* runner) { return runner->busy(); });
+  const QString title = busy == runners_.end() ? QString() : (*busy)->title();
+  if (busy != runners_.end()) (*busy)->cancel();
+  Q_EMIT cancelled(title);
 }
 
 }  // namespace stowage::gui

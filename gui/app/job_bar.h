@@ -19,13 +19,15 @@ class JobBar : public QWidget {
   Q_OBJECT
  public:
   explicit JobBar(QWidget* parent = nullptr);
-  // Shows this runner's jobs from now on. It is not owned, and must live until the last event that
-  // this bar gets.
+  // Shows this runner's jobs from now on. It is not owned; one that goes is followed no more.
   void follow(JobRunner& runner);
 
-  // Cancels the first runner that is busy, shown or not yet; nothing when none is. What the job
-  // found so far is dropped (JobRunner::finish_early() would keep it).
+  // Cancels the first runner that is busy, shown or not yet. What the job found so far is dropped
+  // (JobRunner::finish_early() would keep it).
   void cancel();
+
+ Q_SIGNALS:
+  void cancelled(const QString& title);  // by cancel() or the button; empty: nothing was busy
 
  private:
   // Shows the first busy runner, or hides; waits while `patience_` runs.

@@ -2,7 +2,7 @@
 #include <QApplication>
 #include <QStandardPaths>
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
 
 #include "gui/app/main_window.h"
 #include "gui/app/options.h"
@@ -15,6 +15,16 @@ namespace {
 int fail(const stowage::Error& error) {
   std::fprintf(stderr, "stowage-gui: error: %s\n", error.text().c_str());
   return static_cast<int>(error.code);
+}
+
+// Qt ends the program with abort() where it cannot reach the display that is named.
+void end_without_display(QtMsgType type, const QMessageLogContext&, const QString& text) {
+  if (type != QtFatalMsg) return;
+  fail({stowage::ErrorCode::environment, "the display cannot be used", "", "",
+        "set DISPLAY or WAYLAND_DISPLAY to one that runs, or use --screenshot. Qt says: " +
+            text.simplified().toStdString()});
+  std::fflush(stderr);
+  std::_Exit(static_cast<int>(stowage::ErrorCode::environment));
 }
 
 bool has_display() {
@@ -41,11 +51,12 @@ int main(int argc, char** argv) {
     return 0;
   }
   const bool picture = !options->screenshot.isEmpty();
-  if (!has_display()) {
-    if (!picture) {
-      return fail({ErrorCode::environment, "there is no display", "", "",
-                   "set DISPLAY or WAYLAND_DISPLAY, or use --screenshot"});
-    }
+  if (!picture && !has_display()) {
+    return fail({ErrorCode::environment, "there is no display", "", "",
+                 "set DISPLAY or WAYLAND_DISPLAY, or use --screenshot"});
+  }
+  // A picture needs no display, even where there is one.
+  if (picture && qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM")) {
     qputenv("QT_QPA_PLATFORM", "offscreen");
   }
   QApplication::setApplicationName(QStringLiteral("stowage-gui"));
@@ -53,10 +64,15 @@ int main(int argc, char** argv) {
   QApplication::setDesktopFileName(QStringLiteral("stowage-gui"));
   // Pictures of other people's settings would differ.
   if (picture) QStandardPaths::setTestModeEnabled(true);
+  const QtMessageHandler usual = qInstallMessageHandler(end_without_display);
   QApplication application(argc, argv);
+  qInstallMessageHandler(usual);
   gui::ContrastStyle::install();
   gui::MainWindow window;
   if (picture) {
+    QObject::connect(&window.document(), &gui::PlanDocument::noted, [](const QString& text) {
+      std::fprintf(stderr, "stowage-gui: note: %s\n", text.toUtf8().constData());
+    });
     const Status taken = gui::take_screenshot(window, *options);
     return taken ? 0 : fail(taken.error());
   }

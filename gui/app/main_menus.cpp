@@ -198,7 +198,10 @@ void MainWindow::make_toolbar() {
   shown_->setObjectName(QStringLiteral("shown"));
   shown_->addItems({tr("automatic"), tr("recorded step"), tr("planned step")});
   shown_->setAccessibleName(tr("Step that is shown"));
-  shown_->setToolTip(tr("automatic: the recording while nothing is planned, else the prediction"));
+  shown_->setToolTip(
+      tr("automatic: the planned step. While nothing is planned or assumed, a recording on the CPU "
+         "is shown as it was measured; one on a GPU is replayed, since its events have the times "
+         "of their launches."));
   connect(shown_, &QComboBox::currentIndexChanged, this,
           [this](int index) { state_.set_shown(static_cast<Shown>(index)); });
   bar->addWidget(shown_);
@@ -215,6 +218,11 @@ void MainWindow::make_status() {
        {&document_.loading(), &document_.searching(), &document_.simulating(), &exporting_}) {
     jobs_->follow(*runner);
   }
+  connect(jobs_, &JobBar::cancelled, this, [this](const QString& title) {
+    message_->show_note(title.isEmpty()
+                            ? tr("Nothing runs that could be cancelled.")
+                            : tr("Cancelled: %1. What is shown stays as it was.").arg(title));
+  });
   saved_ = new QLabel(this);
   saved_->setObjectName(QStringLiteral("saved"));
   saved_->setAccessibleName(tr("File of the plan"));

@@ -14,10 +14,12 @@
 #include <QUrl>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <utility>
 
 #include "gui/app/named_action.h"
 #include "gui/app/recent_files.h"
 #include "gui/app/views.h"
+#include "gui/model/same_selection.h"
 #include "gui/widgets/value_texts.h"
 #include "planner/budget.h"
 #include "planner/planner.h"
@@ -124,15 +126,10 @@ void MainWindow::connect_views() {
   connect(&document_, &PlanDocument::opened, this, [this] { refresh(true); });
   connect(&document_, &PlanDocument::changed, this, [this] { refresh(false); });
   connect(&document_, &PlanDocument::edited, this, &MainWindow::set_title);
-  connect(&document_, &PlanDocument::failed, this, [this](const Error& error) {
-    waiting_.clear();
-    message_->show_error(error);
-  });
+  connect(&document_, &PlanDocument::failed, message_, &MessageBar::show_error);
   connect(&document_, &PlanDocument::searched, this,
           [this](const planner::PlanOutcome& outcome) { say_outcome(outcome); });
-  connect(&document_.loading(), &JobRunner::finished, this, [this] {
-    if (!waiting_.isEmpty()) open_file(waiting_.takeFirst());
-  });
+  connect(&document_, &PlanDocument::noted, message_, &MessageBar::show_note);
   connect(&state_, &ViewState::shown_changed, this, [this] { refresh(false); });
   for (const auto signal :
        {&ViewState::cursor_changed, &ViewState::range_changed, &ViewState::selection_changed}) {
@@ -145,6 +142,13 @@ void MainWindow::connect_views() {
     const StepPicturePtr view = shown();
     if (!view || !hit.event.valid()) return;
     if (const auto time = time_of(hit.event)) state_.set_cursor(*time);
+  });
+  // A key with Alt may lead to a field that is behind a tab.
+  connect(qApp, &QApplication::focusChanged, this, [this](QWidget*, QWidget* now) {
+    for (QDockWidget* dock : docks_) {
+      const bool is_its_own = now != nullptr && dock->isAncestorOf(now);
+      if (is_its_own && dock->visibleRegion().isEmpty()) dock->raise();
+    }
   });
   connect(search_, &SearchBar::closed, timeline_, qOverload<>(&QWidget::setFocus));
   connect(memory_, &MemoryPlot::budget_dragged, this,
@@ -182,7 +186,7 @@ void MainWindow::refresh(bool anew) {
     state_.clear();
     state_.set_cursor(std::nullopt);
     message_->hide();
-    if (!document_.file().isEmpty()) remember_file(document_.file());
+    for (const QString& file : document_.files()) remember_file(file);
     recorded_.reset();
     if (document_.trace()) recorded_ = document_.trace()->trace.calibration;
   }
@@ -191,12 +195,7 @@ void MainWindow::refresh(bool anew) {
   if (anew) axis.fit();
   state_.set_axis(axis);
   const StepRowsPtr rows = document_.current() ? document_.current()->rows : nullptr;
-  if (rows != rows_) {
-    // What is selected is another row of the step, or none.
-    const Selection recorded = in_recording(rows_, state_.selection());
-    rows_ = rows;
-    state_.select(in_step(rows, recorded));
-  }
+  keep_place();
   timeline_->show_step(document_.trace(), view, rows);
   memory_->show_step(document_.trace(), view, rows);
   if (const SimulatedPtr& current = document_.current()) {
@@ -212,6 +211,24 @@ void MainWindow::refresh(bool anew) {
   }
   set_title();
   say_status();
+}
+
+// The selection, the cursor and the range in the replay that is shown now.
+void MainWindow::keep_place() {
+  const SimulatedPtr before = std::exchange(current_, document_.current());
+  if (before && current_ && before != current_) {
+    const Selection was = state_.selection();
+    const Selection now = same_in(*current_, *before, was);
+    // A cursor that was put on what is selected goes along.
+    const auto at = gui::time_of(*before, was);
+    if (at && state_.cursor() == at) state_.set_cursor(gui::time_of(*current_, now));
+    state_.select(now);
+  }
+  const Nanoseconds end = state_.axis().length();
+  if (state_.cursor() && *state_.cursor() > end) state_.set_cursor(std::nullopt);
+  if (!state_.range() || state_.range()->end <= end) return;
+  const Nanoseconds begin = state_.range()->begin;
+  state_.set_range(begin < end ? std::optional(TimeRange{begin, end}) : std::nullopt);
 }
 
 void MainWindow::set_title() {
@@ -278,9 +295,7 @@ void MainWindow::open_file(const QString& file) {
 }
 
 void MainWindow::open_files(const QStringList& files) {
-  if (files.isEmpty()) return;
-  waiting_ = files.mid(1);
-  open_file(files.first());
+  document_.open(files);
 }
 
 void MainWindow::go_to_peak() {
@@ -293,7 +308,8 @@ void MainWindow::go_to_peak() {
   state_.set_axis(axis);
   state_.set_cursor(time);
   const Selection peak{Selection::Kind::event, memory.event[memory.peak_at].value};
-  state_.select(view == document_.recorded() ? in_step(rows_, peak) : peak);
+  const StepRowsPtr rows = current_ ? current_->rows : nullptr;
+  state_.select(view == document_.recorded() ? in_step(rows, peak) : peak);
   Q_EMIT peak_shown();
 }
 

@@ -41,7 +41,7 @@ class MainWindow : public QMainWindow {
   QDockWidget* add_view(const QString& id, const QString& title, QWidget* widget,
                         Qt::DockWidgetArea area);
 
-  // One after the other: a trace, then a plan for it.
+  // In whatever order: open_files() of the model.
   void open_files(const QStringList& files);
   void open_file(const QString& file);
   // Layout and size as they were left; where nothing was left, the default.
@@ -57,6 +57,9 @@ class MainWindow : public QMainWindow {
   void go_to_peak();
   // Puts a view's dock in front of the others at its place.
   void raise_view(const QString& id);
+
+  // A view's jobs are shown in the status bar and cancelled from there, too.
+  void follow(JobRunner& runner) { jobs_->follow(runner); }
 
   // Runs an event loop until no job runs any more: for pictures and tests.
   void settle();
@@ -101,6 +104,7 @@ class MainWindow : public QMainWindow {
   [[nodiscard]] simulator::PeakKind counter() const;
   [[nodiscard]] std::optional<Nanoseconds> time_of(EventId event) const;
   void refresh(bool anew);
+  void keep_place();
   void set_title();
   void say_saved();
   [[nodiscard]] StepPicturePtr shown() const;
@@ -119,10 +123,9 @@ class MainWindow : public QMainWindow {
   QMenuBar* menu_bar_ = nullptr;
   QMenu* view_menu_ = nullptr;
   QMap<QString, QDockWidget*> docks_;
-  QStringList waiting_;  // files still to be opened
   // Last: jobs end ahead of the views that they report to.
   JobRunner exporting_;
-  StepRowsPtr rows_;                     // of the step that selections are of
+  SimulatedPtr current_;                 // that selections are of
   std::optional<Calibration> recorded_;  // of the trace as it was opened
   PlanDocument document_;
 };

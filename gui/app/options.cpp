@@ -108,7 +108,7 @@ QString help_text() {
              "       stowage-gui --screenshot OUT.png [--view V] [--size WxH] FILE..\n\n"
              "FILE is a trace (.json or .json.gz), a plan, or what stowage execute --json "
              "printed;\n"
-             "a trace and then a plan shows that plan on that trace.\n\n"
+             "a trace and a plan, in any order, show that plan on that trace.\n\n"
              "Options:\n"
              "  --screenshot OUT.png  write a picture and end; needs no display\n"
              "  --view V              of one view: %1\n"

@@ -15,7 +15,7 @@ struct Options {
   QString screenshot;  // file; empty = a window
   QString view;        // the view to photograph; empty = the whole window
   QSize size{1280, 800};
-  QStringList files;  // a trace, then a plan or a result for it
+  QStringList files;  // a trace, a plan or a result for it, in any order
 };
 
 // Errors (usage): an unknown option (with the nearest one), a missing or bad value, --view or

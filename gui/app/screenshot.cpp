@@ -12,14 +12,14 @@
 namespace stowage::gui {
 namespace {
 
-// Opens one file and waits for it.
-std::optional<Error> open_and_wait(PlanDocument& document, const QString& file) {
+// Opens the files and waits for them.
+std::optional<Error> open_and_wait(PlanDocument& document, const QStringList& files) {
   std::optional<Error> failure;
   QEventLoop loop;
   const auto failed = QObject::connect(&document, &PlanDocument::failed, &loop,
                                        [&](const Error& error) { failure = error; });
   QObject::connect(&document.loading(), &JobRunner::finished, &loop, &QEventLoop::quit);
-  document.open(file);
+  document.open(files);
   loop.exec();
   QObject::disconnect(failed);
   return failure;
@@ -39,9 +39,7 @@ Status take_screenshot(MainWindow& window, const Options& options) {
     return Error{ErrorCode::usage, "this build has no view " + options.view.toStdString(), "", "",
                  ""};
   }
-  for (const QString& file : options.files) {
-    if (const auto failure = open_and_wait(window.document(), file)) return *failure;
-  }
+  if (const auto failure = open_and_wait(window.document(), options.files)) return *failure;
   window.resize(options.size);
   window.setAttribute(Qt::WA_DontShowOnScreen);
   window.show();

@@ -10,7 +10,7 @@ namespace stowage::gui {
 
 class MainWindow;
 
-// Opens the files one after the other, waits until all jobs are done, paints, writes the PNG. The
+// Opens the files, waits until all jobs are done, paints, writes the PNG. The
 // plans of memory against time are computed first, details are those of the memory peak, and what
 // has nothing to be compared with is compared with the step in which nothing moves. Runs an event
 // loop. Errors: those of opening (bad_input), environment (cannot be written), usage (this

@@ -109,6 +109,8 @@ void add_other_views(MainWindow& window) {
   const auto show_error = [&window](const Error& error) { window.message().show_error(error); };
   QObject::connect(pareto, &ParetoView::failed, &window, show_error);
   QObject::connect(compare, &CompareView::failed, &window, show_error);
+  window.follow(pareto->search().job());
+  window.follow(compare->job());
   add_dialogs(window);
   QObject::connect(&window, &MainWindow::peak_shown, alive, [&window, alive] {
     window.raise_view(QStringLiteral("alive"));

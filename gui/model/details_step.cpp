@@ -24,6 +24,18 @@ std::string rate(Bytes bytes, Nanoseconds time) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GB/s";
 }
 
+// By op: it is this one, or inside it.
+std::vector<bool> ops_inside(const Trace& trace, OpId id) {
+  std::vector<bool> inside(trace.ops.size(), false);
+  inside[id.index()] = true;
+  // Ops stand behind those that they are inside of.
+  for (std::size_t i = id.index() + 1; i < inside.size(); ++i) {
+    const OpId parent = trace.ops.parent[i];
+    inside[i] = parent.valid() && inside[parent.index()];
+  }
+  return inside;
+}
+
 }  // namespace
 
 void DetailsWriter::layer(LayerId id) {
@@ -34,7 +46,12 @@ void DetailsWriter::layer(LayerId id) {
   row("Kind", trace_.string(l.kind[i]));
   row("Calls in the step", std::to_string(l.calls[i]));
   if (l.parent[i].valid()) layer_row("Inside", l.parent[i]);
-  row("Parameters", exact_bytes(l.parameter_bytes[i]));
+  Bytes parameters = 0;
+  for (std::size_t k = 0; k < l.parameter_bytes.size(); ++k) {
+    if (is_inside(trace_, LayerId(k), id)) parameters += l.parameter_bytes[k];
+  }
+  const bool all_its_own = parameters == l.parameter_bytes[i];
+  row("Parameters", exact_bytes(parameters) + (all_its_own ? "" : ", of the layers inside it too"));
   saved_in_layer(id);
   Nanoseconds stall = 0;
   std::vector<const StallRow*> here;
@@ -54,27 +71,29 @@ void DetailsWriter::saved_in_layer(LayerId id) {
   const Trace& recording = x_.simulated->trace->trace;
   const PlanDecisions& decisions = *x_.simulated->decisions;
   Bytes bytes = 0;
+  std::int64_t can_move = 0;
   std::int64_t offloaded = 0;
   std::int64_t recomputed = 0;
   const std::vector<SavedId> rows = saved_in(recording, id);
   std::vector<StorageId> seen;
   for (const SavedId saved : rows) {
     const Selection at = in_step(x_.simulated->rows, {Kind::saved, saved.value});
+    if (!x_.tree->can_move(saved)) continue;
+    ++can_move;
     const bool away =
         at.row >= 0 && x_.simulated->schedule.tenant_of[static_cast<std::size_t>(at.row)].valid();
     offloaded += away ? 1 : 0;
     recomputed += decisions.runs_again(saved) ? 1 : 0;
-    const StorageId storage = recording.saved.storage[saved.index()];
-    if (storage.valid() && recording.storages.alloc_event[storage.index()].valid()) {
-      seen.push_back(storage);
-    }
+    seen.push_back(recording.saved.storage[saved.index()]);
   }
   std::sort(seen.begin(), seen.end());
   seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
   for (const StorageId storage : seen) bytes += recording.storages.bytes[storage.index()];
-  std::string text =
-      std::to_string(rows.size()) + ", " + std::to_string(offloaded) + " of them offloaded";
+  // Those that the plan decides about: what was there ahead of the step stays.
+  std::string text = std::to_string(can_move) + ", " + std::to_string(offloaded) + " offloaded";
   if (recomputed > 0) text += ", " + std::to_string(recomputed) + " recomputed";
+  const auto older = static_cast<std::int64_t>(rows.size()) - can_move;
+  if (older > 0) text += "; " + std::to_string(older) + " more are older than the step and stay";
   row("Saved tensors", std::move(text));
   row("Bytes that it saves", exact_bytes(bytes));
   if (!rows.empty()) prices(x_.prices->of(id));
@@ -103,24 +122,89 @@ void DetailsWriter::op(OpId id) {
   if (o.parent[i].valid()) op_row("Inside", o.parent[i]);
   runs_of(id);
   if (o.forward_op[i].valid()) op_row("Backward of", o.forward_op[i]);
+  planned_times(id);
   row("Recorded start", format_time(o.start[i]));
   row("Recorded time on the CPU", format_time(o.duration[i]));
+  const std::vector<bool> is_inside = ops_inside(trace_, id);
+  device_time(is_inside);
+  made_in(id, is_inside);
+}
+
+// Of the op's begin and end on the compute stream.
+void DetailsWriter::planned_times(OpId id) {
+  EventId first;
+  EventId last;
+  for (std::size_t e = 0; e < trace_.events.size(); ++e) {
+    if (trace_.events.ref[e] != id.value) continue;
+    if (trace_.events.kind[e] == EventKind::op_begin) first = EventId(e);
+    if (trace_.events.kind[e] == EventKind::op_end) last = EventId(e);
+  }
+  if (!first.valid() || !last.valid()) return;
+  const Nanoseconds begin = detail_.time[first.index()];
+  const Nanoseconds end = std::max(begin, detail_.time[last.index()]);
+  Nanoseconds stall = 0;
+  for (const simulator::Stall& at : x_.simulated->result.stalls) {
+    const Nanoseconds until = std::min(end, at.start + at.duration);
+    stall += std::max<Nanoseconds>(0, until - std::max(begin, at.start));
+  }
+  row("Planned start", format_time(begin), {Kind::event, first.value});
+  row("Planned time",
+      format_time(end - begin) + (stall > 0 ? ", " + format_time(stall) + " of it a stall" : ""));
+}
+
+void DetailsWriter::device_time(const std::vector<bool>& ops) {
   Nanoseconds device = 0;
   std::int64_t kernels = 0;
   for (std::size_t k = 0; k < trace_.gpu.size(); ++k) {
-    if (trace_.gpu.op[k] != id) continue;
+    const OpId op = trace_.gpu.op[k];
+    if (!op.valid() || !ops[op.index()]) continue;
     device += trace_.gpu.duration[k];
     ++kernels;
   }
-  if (kernels > 0) {
-    row("Recorded time on the device",
-        format_time(device) + " in " + report::count_of(kernels, "kernel"));
+  if (kernels == 0) return;
+  row("Recorded time on the device",
+      format_time(device) + " in " + report::count_of(kernels, "kernel"));
+}
+
+// What is there when the op ends, largest first, and what it needs meanwhile.
+void DetailsWriter::made_in(OpId id, const std::vector<bool>& ops) {
+  constexpr std::size_t kMost = 8;
+  const Storages& s = trace_.storages;
+  EventId end;
+  for (std::size_t e = trace_.events.size(); e-- > 0 && !end.valid();) {
+    const bool is_its_end =
+        trace_.events.kind[e] == EventKind::op_end && trace_.events.ref[e] == id.value;
+    if (is_its_end) end = EventId(e);
   }
-  for (std::size_t k = 0; k < trace_.storages.size(); ++k) {
-    if (trace_.storages.alloc_op[k] != id) continue;
-    row("Makes", gui::name_of(trace_, {Kind::storage, static_cast<std::int32_t>(k)}),
-        {Kind::storage, static_cast<std::int32_t>(k)});
+  std::vector<StorageId> made;
+  std::int64_t temporaries = 0;
+  Bytes temporary_bytes = 0;
+  for (std::size_t k = 0; k < s.size(); ++k) {
+    const OpId op = s.alloc_op[k];
+    if (!op.valid() || !ops[op.index()] || s.bytes[k] == 0) continue;
+    const bool is_gone = s.free_event[k].valid() && end.valid() && s.free_event[k] < end;
+    if (!is_gone) {
+      made.push_back(StorageId(k));
+      continue;
+    }
+    ++temporaries;
+    temporary_bytes += s.bytes[k];
   }
+  std::stable_sort(made.begin(), made.end(), [&](StorageId a, StorageId b) {
+    return s.bytes[a.index()] > s.bytes[b.index()];
+  });
+  Bytes rest = 0;
+  for (std::size_t k = 0; k < made.size(); ++k) {
+    const Selection at{Kind::storage, made[k].value};
+    if (k < kMost) row("Makes", gui::name_of(trace_, at), at);
+    if (k >= kMost) rest += s.bytes[made[k].index()];
+  }
+  if (made.size() > kMost) {
+    row("Makes", std::to_string(made.size() - kMost) + " more, " + exact_bytes(rest));
+  }
+  if (temporaries == 0) return;
+  row("Needs meanwhile",
+      exact_bytes(temporary_bytes) + " in " + report::count_of(temporaries, "storage"));
 }
 
 void DetailsWriter::gpu(std::size_t i) {

@@ -47,6 +47,9 @@ class DetailsWriter {
   void prices(const Price& price);
   [[nodiscard]] SavedId made_again(SavedId id) const;
   void runs_of(OpId id);
+  void planned_times(OpId id);
+  void device_time(const std::vector<bool>& ops);  // by row: theirs
+  void made_in(OpId id, const std::vector<bool>& ops);
   void saved_in_layer(LayerId id);
   [[nodiscard]] LayerId layer_of(const report::StallRow& stall) const;
 

@@ -32,13 +32,18 @@ std::string of_layer(const Trace& trace, LayerId layer) {
   return (is_root(trace, layer) ? " " : " of ") + layer_words(trace, layer);
 }
 
-// The storage that "#123" names, -1 = none.
+// The storage that "#123" or "activation #123" names, -1 = none.
 std::int32_t storage_row(const Trace& trace, const std::string& text) {
-  if (text.size() < 2 || text[0] != '#') return -1;
+  const std::size_t sign = text.find('#');
+  if (sign == std::string::npos || sign + 1 == text.size()) return -1;
   std::int32_t row = -1;
-  const auto [end, error] = std::from_chars(text.data() + 1, text.data() + text.size(), row);
+  const auto [end, error] = std::from_chars(text.data() + sign + 1, text.data() + text.size(), row);
   const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && row >= 0 && static_cast<std::size_t>(row) < trace.storages.size() ? row : -1;
+  if (!whole || row < 0 || static_cast<std::size_t>(row) >= trace.storages.size()) return -1;
+  const std::string of_class =
+      std::string(stowage::name_of(trace.storages.storage_class[static_cast<std::size_t>(row)])) +
+      " ";
+  return sign == 0 || text.substr(0, sign) == of_class ? row : -1;
 }
 
 }  // namespace
@@ -67,7 +72,7 @@ std::vector<SearchHit> search(const Trace& trace, const std::string& text,
     const auto row = static_cast<std::size_t>(ref);
     switch (trace.events.kind[e]) {
       case EventKind::op_begin:
-        if (trace.ops.parent[row].valid() || matches[trace.ops.name[row].index()] == 0) break;
+        if (matches[trace.ops.name[row].index()] == 0) break;
         hits.push_back({{Selection::Kind::op, ref}, EventId(e)});
         break;
       case EventKind::layer_forward_begin:

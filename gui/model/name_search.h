@@ -11,12 +11,13 @@
 namespace stowage::gui {
 
 struct SearchHit {
-  Selection what;  // an op (outermost ones), a layer, a saved tensor, a storage
+  Selection what;  // an op (those inside others, too), a layer, a saved tensor, a storage
   EventId event;   // where it is: op_begin, first layer_forward_begin, pack, alloc
   bool operator==(const SearchHit&) const = default;
 };
 
-// In order of events; case does not count. "#123" alone is the storage in row 123. An empty text
+// In order of events; case does not count. "#123" alone, or "activation #123"
+// as name_of() says it, is the storage in row 123. An empty text
 // finds nothing. A stopped search answers with what it has. Cost: O(strings + ops + events +
 // saved).
 [[nodiscard]] std::vector<SearchHit> search(const Trace& trace, const std::string& text,

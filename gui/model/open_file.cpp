@@ -1,6 +1,7 @@
 #include "gui/model/open_file.h"
 
 #include <QCoreApplication>
+#include <algorithm>
 #include <filesystem>
 #include <future>
 #include <new>
@@ -24,6 +25,11 @@ QString words(const char* text) {
   return QCoreApplication::translate("open_file", text);
 }
 
+std::string file_name(const std::string& path) {
+  return fs::path(path).filename().string();
+}
+
+// In the order in which they are opened.
 enum class Kind { trace, plan, run };
 
 // By the value of the first key `schema`: a trace has an object there, the others a text. A file
@@ -97,6 +103,8 @@ Result<Opened> with_plan(const std::string& text, const std::string& path,
     return open_plan(trace, std::move(state), job);
   };
   const simulator::PlanTarget& target = state->plan.target;
+  const std::string not_for =
+      open_trace ? "the plan is not for " + file_name(open_trace->path) + ", which is open; " : "";
   if (open_trace &&
       (target.fingerprint.empty() || target.fingerprint == open_trace->fingerprint())) {
     return on(open_trace);
@@ -106,12 +114,12 @@ Result<Opened> with_plan(const std::string& text, const std::string& path,
   if (!named) return named.error();
   const std::string& file = named->file;
   if (file.empty()) {
-    return Error{ErrorCode::bad_input, "the plan does not say which trace it was made for", path,
-                 "/for/trace_file", hint};
+    return Error{ErrorCode::bad_input, not_for + "it does not say which trace it was made for",
+                 path, "/for/trace_file", hint};
   }
   Result<std::string> read = read_file(file);
   if (!read) {
-    return Error{ErrorCode::bad_input, "the plan's trace cannot be read: " + read.error().text(),
+    return Error{ErrorCode::bad_input, not_for + "its trace cannot be read: " + read.error().text(),
                  path, "/for/trace_file", hint};
   }
   Result<TracePtr> trace = trace_of(std::move(read).value(), file, job);
@@ -156,25 +164,130 @@ Result<Opened> with_run(const std::string& text, const std::string& path,
 
 }  // namespace
 
+namespace {
+
+Result<Opened> open_text(std::string text, const std::string& path, const TracePtr& open_trace,
+                         const JobContext& job) {
+  switch (kind_of(text)) {
+    case Kind::plan:
+      return with_plan(text, path, open_trace, job);
+    case Kind::run:
+      return with_run(text, path, open_trace, job);
+    case Kind::trace:
+      break;
+  }
+  Result<TracePtr> trace = trace_of(std::move(text), path, job);
+  if (!trace) return trace.error();
+  return replayed(*trace, std::make_shared<const PlanState>(fresh_state((*trace)->trace)), job);
+}
+
+Error no_memory(const std::string& path) {
+  return {ErrorCode::environment, "does not fit into this machine's memory", path, "", ""};
+}
+
+// One for all of them: what a person is told is one message.
+Error error_of(const std::vector<Error>& errors) {
+  if (errors.size() == 1) return errors.front();
+  std::string text = std::to_string(errors.size()) + " files cannot be opened";
+  for (const Error& error : errors) text += "\n" + error.text();
+  return {errors.front().code, std::move(text), "", "", ""};
+}
+
+// A plan, or a run's, brought another trace than the one that was open. Empty: it did not.
+std::string note_of(Kind kind, const std::string& path, const TracePtr& before,
+                    const TracePtr& now) {
+  const auto whole = [](const TracePtr& trace) { return trace->whole ? trace->whole : trace; };
+  if (kind == Kind::trace || !before || whole(before) == whole(now)) return {};
+  if (whole(before)->sha256 == whole(now)->sha256) return {};
+  return file_name(path) + " is not for " + file_name(before->path) +
+         ", which was open: it is for " + file_name(now->path) + ", and that is shown.";
+}
+
+// One trace, one plan: of several the last one is shown.
+std::string note_of(const std::vector<std::pair<Kind, std::string>>& read) {
+  const auto count = [&](Kind kind) {
+    return std::count_if(read.begin(), read.end(),
+                         [&](const auto& each) { return each.first == kind; });
+  };
+  std::string note;
+  for (const Kind kind : {Kind::trace, Kind::plan, Kind::run}) {
+    if (count(kind) < 2) continue;
+    const char* word = kind == Kind::trace ? "trace" : kind == Kind::plan ? "plan" : "result";
+    std::string others;
+    std::string last;
+    for (const auto& [of, path] : read) {
+      if (of != kind) continue;
+      if (!last.empty()) others += (others.empty() ? "" : ", ") + last;
+      last = file_name(path);
+    }
+    if (!note.empty()) note += " ";
+    note += std::string("One ") + word + " is shown at a time: " + last + ", not " + others + ".";
+  }
+  return note;
+}
+
+}  // namespace
+
 Result<Opened> open_file(const std::string& path, const TracePtr& open_trace,
                          const JobContext& job) try {
   job.progress(0, words("Reading the file"));
   Result<std::string> text = read_file(path);
   if (!text) return text.error();
   if (job.stop().stop_requested()) return interrupted();
-  switch (kind_of(*text)) {
-    case Kind::plan:
-      return with_plan(*text, path, open_trace, job);
-    case Kind::run:
-      return with_run(*text, path, open_trace, job);
-    case Kind::trace:
-      break;
-  }
-  Result<TracePtr> trace = trace_of(std::move(text).value(), path, job);
-  if (!trace) return trace.error();
-  return replayed(*trace, std::make_shared<const PlanState>(fresh_state((*trace)->trace)), job);
+  return open_text(std::move(text).value(), path, open_trace, job);
 } catch (const std::bad_alloc&) {
-  return Error{ErrorCode::environment, "does not fit into this machine's memory", path, "", ""};
+  return no_memory(path);
+}
+
+OpenedFiles open_files(const std::vector<std::string>& paths, const TracePtr& open_trace,
+                       const JobContext& job) {
+  struct File {
+    Kind kind;
+    std::string path;
+    std::string text;
+  };
+  OpenedFiles out;
+  std::vector<Error> errors;
+  std::vector<File> files;
+  std::vector<std::pair<Kind, std::string>> read;
+  std::string note;
+  TracePtr trace = open_trace;
+  std::string path = paths.empty() ? std::string() : paths.front();
+  try {
+    job.progress(0, words("Reading the file"));
+    for (const std::string& each : paths) {
+      path = each;
+      Result<std::string> text = read_file(path);
+      if (!text) {
+        errors.push_back(text.error());
+        continue;
+      }
+      const Kind kind = kind_of(*text);
+      files.push_back({kind, path, std::move(text).value()});
+    }
+    std::stable_sort(files.begin(), files.end(),
+                     [](const File& a, const File& b) { return a.kind < b.kind; });
+    for (File& file : files) {
+      path = file.path;
+      if (job.stop().stop_requested()) break;
+      Result<Opened> opened = open_text(std::move(file.text), path, trace, job);
+      if (!opened) {
+        errors.push_back(opened.error());
+        continue;
+      }
+      note = note_of(file.kind, path, trace, opened->trace);
+      trace = opened->trace;
+      out.opened = std::move(opened).value();
+      out.files.push_back(path);
+      read.emplace_back(file.kind, path);
+    }
+  } catch (const std::bad_alloc&) {
+    errors.push_back(no_memory(path));
+  }
+  const std::string several = note_of(read);
+  out.note = note + (note.empty() || several.empty() ? "" : " ") + several;
+  if (!errors.empty()) out.error = error_of(errors);
+  return out;
 }
 
 Result<Opened> open_trace(Trace trace, const std::string& path, const std::string& sha256,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "gui/model/job_runner.h"
 #include "gui/model/run_result_json.h"
@@ -29,6 +30,18 @@ struct Opened {
 // Cost: that of load_trace(), StepIndex and two replays, and two views; progress in these steps.
 [[nodiscard]] Result<Opened> open_file(const std::string& path, const TracePtr& open_trace,
                                        const JobContext& job);
+
+// Several files at once, in whatever order: traces first, then plans, then what runs measured, each
+// on what the one before it opened. What is shown is what the last one gives. One that cannot be
+// opened does not keep the others from it.
+struct OpenedFiles {
+  std::optional<Opened> opened;    // none: no file could be opened
+  std::vector<std::string> files;  // that were opened, in this order
+  std::string note;                // what is shown is not all that was asked for; may be empty
+  std::optional<Error> error;      // of all files that cannot be opened
+};
+[[nodiscard]] OpenedFiles open_files(const std::vector<std::string>& paths,
+                                     const TracePtr& open_trace, const JobContext& job);
 
 // A plan that is in memory, on the step in its micro-batches.
 [[nodiscard]] Result<Opened> open_plan(const TracePtr& trace, PlanStatePtr plan,

@@ -75,6 +75,12 @@ ParetoSearch::ParetoSearch(PlanDocument& document, QObject* parent)
     : QObject(parent), document_(document), job_(this) {
   connect(&document_, &PlanDocument::changed, this, &ParetoSearch::follow);
   connect(&job_, &JobRunner::finished, this, &ParetoSearch::changed);
+  // Whoever cancels the job: what it handed over last is not wanted any more.
+  connect(&job_, &JobRunner::cancelled, this, [this] {
+    ++run_;
+    stopped_ = true;
+    Q_EMIT changed();
+  });
 }
 
 void ParetoSearch::follow() {
@@ -94,13 +100,12 @@ void ParetoSearch::clear() {
   bounds_.clear();
   floor_ = 0;
   complete_ = false;
+  stopped_ = false;
   Q_EMIT changed();
 }
 
 void ParetoSearch::cancel() {
   job_.cancel();
-  ++run_;
-  Q_EMIT changed();
 }
 
 void ParetoSearch::start(int budgets) {

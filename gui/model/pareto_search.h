@@ -54,6 +54,8 @@ class ParetoSearch : public QObject {
   [[nodiscard]] bool busy() const { return job_.busy(); }
   // Every budget was looked at, for the document's trace and machine.
   [[nodiscard]] bool complete() const { return complete_; }
+  // It was cancelled, and nothing was begun or cleared since.
+  [[nodiscard]] bool stopped() const { return stopped_; }
 
   // Starts anew. Peaks are in the memory of the plan and the counter of its budget. Nothing without
   // a trace.
@@ -81,6 +83,7 @@ class ParetoSearch : public QObject {
   std::vector<BoundPoint> bounds_;
   Bytes floor_ = 0;
   bool complete_ = false;
+  bool stopped_ = false;
   std::uint64_t run_ = 0;
   JobRunner job_;  // last: it waits for its thread ahead of everything else's end
 };

@@ -67,19 +67,31 @@ class StateCommand : public QUndoCommand {
 PlanDocument::PlanDocument(QObject* parent) : QObject(parent) {}
 
 void PlanDocument::open(const QString& path) {
-  loading_.run<Result<Opened>>(
-      tr("Opening %1").arg(path),
-      [file = path.toStdString(), trace = recorded_ ? TracePtr() : trace_](const JobContext& job) {
-        return open_file(file, trace, job);
+  open(QStringList{path});
+}
+
+void PlanDocument::open(const QStringList& paths) {
+  if (paths.isEmpty()) return;
+  std::vector<std::string> files;
+  for (const QString& path : paths) files.push_back(path.toStdString());
+  loading_.run<OpenedFiles>(
+      paths.size() == 1 ? tr("Opening %1").arg(paths.front())
+                        : tr("Opening %1 files").arg(paths.size()),
+      [files = std::move(files), trace = recorded_ ? TracePtr() : trace_](const JobContext& job) {
+        return open_files(files, trace, job);
       },
-      [this, path](Result<Opened> opened) {
-        if (!opened) return Q_EMIT failed(opened.error());
-        adopt(std::move(opened).value(), path);
+      [this](OpenedFiles opened) {
+        files_.clear();
+        for (const std::string& file : opened.files) files_ << QString::fromStdString(file);
+        if (opened.opened) adopt(std::move(*opened.opened), files_.back());
+        if (!opened.note.empty()) Q_EMIT noted(QString::fromStdString(opened.note));
+        if (opened.error) Q_EMIT failed(*opened.error);
       });
 }
 
 void PlanDocument::open_trace(Trace trace, const QString& path) {
   auto shared = std::make_shared<Trace>(std::move(trace));
+  files_.clear();
   loading_.run<Result<Opened>>(
       tr("Opening %1").arg(path),
       [file = path.toStdString(), shared](const JobContext& job) {
@@ -119,6 +131,7 @@ void PlanDocument::close() {
   measured_.reset();
   outcome_.reset();
   file_.clear();
+  files_.clear();
   plan_file_.clear();
   undo_.clear();
   Q_EMIT opened();

@@ -5,6 +5,7 @@
 
 #include <QObject>
 #include <QString>
+#include <QStringList>
 #include <QUndoStack>
 #include <optional>
 #include <vector>
@@ -43,6 +44,7 @@ class PlanDocument : public QObject {
   // The last search's answer, for this trace; absent before the first one.
   [[nodiscard]] const std::optional<planner::PlanOutcome>& outcome() const { return outcome_; }
   [[nodiscard]] const QString& file() const { return file_; }  // as opened, for the title and F5
+  [[nodiscard]] const QStringList& files() const { return files_; }  // opened with it
   // Where the plan was read from or last saved to; empty = nowhere yet. What is shown is that
   // file's while the undo stack is clean.
   [[nodiscard]] const std::string& plan_file() const { return plan_file_; }
@@ -54,6 +56,8 @@ class PlanDocument : public QObject {
 
   // Opens any file of ours; what is open stays until the new one is there, and on failure.
   void open(const QString& path);
+  // Several at once, see open_files(); `noted` and `failed` follow `opened`.
+  void open(const QStringList& paths);
   void open_trace(Trace trace, const QString& path);  // one that is in memory
   void reload();                                      // F5; nothing without a file
   void close();
@@ -108,6 +112,7 @@ class PlanDocument : public QObject {
   void changed();  // current(), baseline() or measured() is another one
   void edited();   // state() is another one; `changed` follows when it is replayed
   void searched(const stowage::planner::PlanOutcome& outcome);
+  void noted(const QString& text);           // what was opened is not quite what was asked for
   void failed(const stowage::Error& error);  // what was open is as before
 
  private:
@@ -141,6 +146,7 @@ class PlanDocument : public QObject {
   std::optional<RunResult> measured_;
   std::optional<planner::PlanOutcome> outcome_;
   QString file_;
+  QStringList files_;
   std::string plan_file_;
   QUndoStack undo_;
   // Last: they wait for their threads ahead of everything else's end.

@@ -59,12 +59,28 @@ void PlanTreeModel::compute() {
       shares_[i].recomputed = again ? 1 : 0;
       shares_[i].by_layer = again && now->segment(row.saved) >= 0 ? 1 : 0;
     }
-    if (row.parent < 0) continue;
-    shares_[static_cast<std::size_t>(row.parent)].all += shares_[i].all;
-    shares_[static_cast<std::size_t>(row.parent)].offloaded += shares_[i].offloaded;
-    shares_[static_cast<std::size_t>(row.parent)].recomputed += shares_[i].recomputed;
-    shares_[static_cast<std::size_t>(row.parent)].by_layer += shares_[i].by_layer;
+    const bool streams =
+        row.kind == PlanRowKind::parameters || row.kind == PlanRowKind::optimizer_state;
+    if (streams && reason_to_stay(row).empty()) {
+      const bool is_state = row.kind == PlanRowKind::optimizer_state;
+      const bool away = now != nullptr && (is_state ? state_streams(*now, tree_->streaming_of(row))
+                                                    : gui::streams(*now, tree_->streaming_of(row)));
+      (is_state ? shares_[i].state : shares_[i].parameters) = 1;
+      (is_state ? shares_[i].state_away : shares_[i].parameters_away) = away ? 1 : 0;
+    }
+    if (row.parent >= 0) shares_[static_cast<std::size_t>(row.parent)].add(shares_[i]);
   }
+}
+
+void PlanTreeModel::Share::add(const Share& inner) {
+  offloaded += inner.offloaded;
+  recomputed += inner.recomputed;
+  by_layer += inner.by_layer;
+  all += inner.all;
+  parameters += inner.parameters;
+  parameters_away += inner.parameters_away;
+  state += inner.state;
+  state_away += inner.state_away;
 }
 
 RowFigures PlanTreeModel::figures_of(std::size_t row) const {
@@ -176,7 +192,34 @@ QString PlanTreeModel::how_again(std::size_t row) const {
                                               : tr(" (both ways)");
 }
 
+// "parameters stream", "optimizer state of 3 of 7 layers streams"; of a layer where any does.
+QStringList PlanTreeModel::streaming_words(const Share& share) {
+  QStringList words;
+  if (share.parameters_away > 0) {
+    words << (share.parameters_away == share.parameters ? tr("parameters stream")
+                                                        : tr("parameters of %1 of %2 layers stream")
+                                                              .arg(share.parameters_away)
+                                                              .arg(share.parameters));
+  }
+  if (share.state_away > 0) {
+    words << (share.state_away == share.state ? tr("optimizer state streams")
+                                              : tr("optimizer state of %1 of %2 layers streams")
+                                                    .arg(share.state_away)
+                                                    .arg(share.state));
+  }
+  return words;
+}
+
 QString PlanTreeModel::decision_text(const QModelIndex& index) const {
+  if (row_at(index).kind != PlanRowKind::layer) return saved_text(index);
+  const QStringList streaming = streaming_words(shares_[index.internalId()]);
+  if (streaming.isEmpty()) return saved_text(index);
+  const QString streams = QStringLiteral("● ") + streaming.join(QStringLiteral(", "));
+  return kind_id(index).isEmpty() ? streams : tr("%1; %2").arg(saved_text(index), streams);
+}
+
+// Of a layer: about what it saves alone.
+QString PlanTreeModel::saved_text(const QModelIndex& index) const {
   const QString id = kind_id(index);
   if (id == QLatin1String("mixed")) {
     const Share share = shares_[index.internalId()];
@@ -297,9 +340,13 @@ QVariant PlanTreeModel::data(const QModelIndex& index, int role) const {
     case row_role:
       return static_cast<int>(index.internalId());
     case filter_role: {
+      const PlanRow& row = row_at(index);
       const DecisionKind* kind = decision_kind(kind_id(index));
-      return QString(name(row_at(index)) + QLatin1Char(' ') +
-                     (kind != nullptr ? kind->word : kind_id(index)));
+      QString text = name(row) + QLatin1Char(' ') + (kind != nullptr ? kind->word : kind_id(index));
+      // They have no name of their own to be found by.
+      const bool has_name = row.kind == PlanRowKind::layer || row.kind == PlanRowKind::saved;
+      if (!has_name) text += QLatin1Char(' ') + qstring(layer_words(tree_->trace(), row.layer));
+      return text;
     }
     default:
       return {};

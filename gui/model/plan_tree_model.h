@@ -41,6 +41,13 @@ class PlanTreeModel : public QAbstractItemModel {
     std::int32_t recomputed = 0;
     std::int32_t by_layer = 0;  // of these, not by ops
     std::int32_t all = 0;
+    // Of how many layers in it, itself too, the parameters (the optimizer state) could stream, and
+    // of how many they do.
+    std::int32_t parameters = 0;
+    std::int32_t parameters_away = 0;
+    std::int32_t state = 0;
+    std::int32_t state_away = 0;
+    void add(const Share& inner);
   };
   [[nodiscard]] Share share_of(std::int32_t layer_row) const;
 
@@ -73,7 +80,9 @@ class PlanTreeModel : public QAbstractItemModel {
   [[nodiscard]] QString name(const PlanRow& row) const;
   [[nodiscard]] QString how_again(std::size_t row) const;
   [[nodiscard]] QString decision_text(const QModelIndex& index) const;
+  [[nodiscard]] QString saved_text(const QModelIndex& index) const;
   [[nodiscard]] QString kind_id(const QModelIndex& index) const;
+  [[nodiscard]] static QStringList streaming_words(const Share& share);
   // Why a row of parameters or of optimizer state stays whatever is decided; empty for others.
   [[nodiscard]] std::string reason_to_stay(const PlanRow& row) const;
   [[nodiscard]] QString tip(const QModelIndex& index) const;

@@ -164,44 +164,78 @@ LaneRow layer_row(const Trace& trace, std::vector<LayerPiece>& pieces) {
 
 // The layers that are open, forward and backward: the outermost, and those right inside them.
 // Behind them the outermost that run again, which lie in whatever is open in backward.
-std::vector<LaneRow> layer_rows(const Trace& trace, const std::vector<Nanoseconds>& time,
-                                const StepRows* again) {
+class OpenLayers {
+ public:
+  void open(std::int32_t layer, Nanoseconds time, bool again) {
+    open_.push_back({layer, time, again});
+  }
+  // Backward scopes need not nest: what is not open has no span.
+  void close(std::int32_t layer, Nanoseconds time) {
+    const auto at =
+        std::find_if(open_.rbegin(), open_.rend(), [&](const Open& o) { return o.layer == layer; });
+    if (at != open_.rend()) close(static_cast<std::size_t>(open_.rend() - at) - 1, time);
+  }
+  // Of a layer whose input has no gradient nothing says when its backward ends: with that of all.
+  void close_all(Nanoseconds time) {
+    while (!open_.empty()) close(open_.size() - 1, time);
+  }
+  [[nodiscard]] std::vector<LaneRow> rows(const Trace& trace) {
+    std::vector<LaneRow> rows;
+    for (std::vector<LayerPiece>& of_depth : pieces_) {
+      if (!of_depth.empty()) rows.push_back(layer_row(trace, of_depth));
+    }
+    return rows;
+  }
+
+ private:
   struct Open {
     std::int32_t layer;
     Nanoseconds begin;
     bool again;
   };
+  void close(std::size_t depth, Nanoseconds time) {
+    const Open at = open_[depth];
+    const auto place = open_.begin() + static_cast<std::ptrdiff_t>(depth);
+    const bool is_inner =
+        std::any_of(open_.begin(), place, [](const Open& above) { return above.again; });
+    if (at.again) {
+      if (!is_inner) pieces_[2].push_back({at.begin, time, at.layer, true});
+    } else if (depth < 2) {
+      pieces_[depth].push_back({at.begin, time, at.layer, false});
+    }
+    open_.erase(place);
+  }
+
+  std::vector<LayerPiece> pieces_[3];
+  std::vector<Open> open_;
+};
+
+std::vector<LaneRow> layer_rows(const Trace& trace, const std::vector<Nanoseconds>& time,
+                                const StepRows* again) {
   const auto is_again = [&](std::size_t e) {
     return again != nullptr && again->step().pass(EventId(e)) == simulator::Pass::recompute;
   };
-  std::vector<LayerPiece> pieces[3];
-  std::vector<Open> open;
+  OpenLayers layers;
   for (std::size_t e = 0; e < trace.events.size(); ++e) {
-    const EventKind kind = trace.events.kind[e];
-    const std::int32_t layer = trace.events.ref[e];
-    if (kind == EventKind::layer_forward_begin || kind == EventKind::layer_backward_begin) {
-      open.push_back({layer, time[e], is_again(e)});
-    } else if (kind == EventKind::layer_forward_end || kind == EventKind::layer_backward_end) {
-      // Backward scopes need not nest: what is not open has no span.
-      const auto at =
-          std::find_if(open.rbegin(), open.rend(), [&](const Open& o) { return o.layer == layer; });
-      if (at == open.rend()) continue;
-      const auto depth = static_cast<std::size_t>(open.rend() - at) - 1;
-      const bool is_inner = std::any_of(open.begin(), std::prev(at.base()),
-                                        [](const Open& above) { return above.again; });
-      if (at->again) {
-        if (!is_inner) pieces[2].push_back({at->begin, time[e], layer, true});
-      } else if (depth < 2) {
-        pieces[depth].push_back({at->begin, time[e], layer, false});
-      }
-      open.erase(std::next(at).base());
+    switch (trace.events.kind[e]) {
+      case EventKind::layer_forward_begin:
+      case EventKind::layer_backward_begin:
+        layers.open(trace.events.ref[e], time[e], is_again(e));
+        break;
+      case EventKind::layer_forward_end:
+      case EventKind::layer_backward_end:
+        layers.close(trace.events.ref[e], time[e]);
+        break;
+      case EventKind::backward_end:
+        layers.close_all(time[e]);
+        break;
+      default:
+        break;
     }
   }
-  std::vector<LaneRow> rows;
-  for (std::vector<LayerPiece>& of_depth : pieces) {
-    if (!of_depth.empty()) rows.push_back(layer_row(trace, of_depth));
-  }
-  return rows;
+  // Older recordings do not say where backward ends.
+  if (trace.events.size() > 0) layers.close_all(time[trace.events.size() - 1]);
+  return layers.rows(trace);
 }
 
 // Where nothing moves, bytes hang on the order of the events alone.

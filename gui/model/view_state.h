@@ -38,7 +38,7 @@ struct TimeRange {
 
 // Which step the lanes and the memory curve show.
 enum class Shown : std::uint8_t {
-  automatic,  // the recording while nothing is planned, else the planned step
+  automatic,  // the planned step; a CPU's recording while nothing is planned or assumed
   recorded,
   planned,
 };

@@ -34,7 +34,7 @@ CompareView::CompareView(PlanDocument& document, QWidget* parent)
       tr("Another file: a plan for this trace, a trace, or a result of stowage "
          "execute or verify"));
   pin_->setCheckable(true);
-  pin_->setText(tr("&Pin"));
+  pin_->setText(tr("Pi&n"));
   pin_->setToolTip(tr("Keeps the plan as it is now as what later ones are compared with"));
   rows_->setColumnCount(kColumns);
   rows_->setRootIsDecorated(false);
@@ -108,6 +108,12 @@ void CompareView::compare_with_file(const QString& file) {
         if (!opened) return Q_EMIT failed(opened.error());
         other_ = std::move(opened).value();
         other_file_ = QFileInfo(file).fileName();
+        const QString trace = QString::fromStdString(other_->trace->path);
+        const bool is_of_another =
+            document_.trace() && other_->trace->sha256 != document_.trace()->sha256;
+        if (is_of_another && QFileInfo(trace) != QFileInfo(file)) {
+          other_file_ = tr("%1 on %2").arg(other_file_, QFileInfo(trace).fileName());
+        }
         refresh();
       });
 }

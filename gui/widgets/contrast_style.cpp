@@ -32,6 +32,11 @@ void ContrastStyle::install() {
   QApplication::setStyle(new ContrastStyle(QApplication::style()->name()));
 }
 
+void ContrastStyle::polish(QPalette& palette) {
+  QProxyStyle::polish(palette);
+  palette = readable(palette);
+}
+
 void ContrastStyle::drawPrimitive(PrimitiveElement element, const QStyleOption* option,
                                   QPainter* painter, const QWidget* widget) const {
   QProxyStyle::drawPrimitive(element, option, painter, widget);

@@ -15,6 +15,9 @@ class ContrastStyle : public QProxyStyle {
   // Takes the place of the application's style, and draws as it does but for the frames.
   static void install();
 
+  // Hints and what is disabled can be read whatever the desktop's palette leaves out.
+  void polish(QPalette& palette) override;
+  using QProxyStyle::polish;
   void drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter,
                      const QWidget* widget = nullptr) const override;
   void drawComplexControl(ComplexControl control, const QStyleOptionComplex* option,

@@ -31,6 +31,9 @@ class LanePainter {
              const LaneRow& row, const TimeAxis& axis, const Theme& theme,
              const Selection& selection, const NameOf& name_of);
 
+  // Names are kept by StringId: for when `name_of` is of other strings from now on.
+  void forget_names() { names_.clear(); }
+
  private:
   struct Text {
     QStaticText text;

@@ -93,6 +93,10 @@ void ParetoView::refresh() {
   if (!now) {
     return stack_->set_reason(tr("No trace is open. Open one with Ctrl+O, or record a step."));
   }
+  if (search_.points().empty() && search_.stopped()) {
+    return stack_->set_reason(
+        tr("Cancelled before the first plan was found. Compute starts anew."));
+  }
   if (search_.points().empty() && !busy) {
     return stack_->set_reason(
         tr("Plans for other budgets are not computed yet. Compute finds the best plan for %1 "

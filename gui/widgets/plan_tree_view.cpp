@@ -199,16 +199,19 @@ void PlanTreeView::tell() {
   } else {
     stack_->set_reason({});
   }
-  std::int64_t all = 0;
-  std::int64_t away = 0;
-  std::int64_t again = 0;
-  for (const std::int32_t at : tree->top) {
-    all += model_.share_of(at).all;
-    away += model_.share_of(at).offloaded;
-    again += model_.share_of(at).recomputed;
+  PlanTreeModel::Share sum;
+  for (const std::int32_t at : tree->top) sum.add(model_.share_of(at));
+  QString text =
+      tr("%1 of %2 saved tensors offload").arg(count_text(sum.offloaded), count_text(sum.all));
+  if (sum.recomputed > 0) text += tr(", %1 recompute").arg(count_text(sum.recomputed));
+  if (sum.parameters_away > 0) {
+    text += tr(" · parameters of %1 of %2 layers stream")
+                .arg(count_text(sum.parameters_away), count_text(sum.parameters));
   }
-  QString text = tr("%1 of %2 saved tensors offload").arg(count_text(away), count_text(all));
-  if (again > 0) text += tr(", %1 recompute").arg(count_text(again));
+  if (sum.state_away > 0) {
+    text += tr(" · optimizer state of %1 of %2 layers streams")
+                .arg(count_text(sum.state_away), count_text(sum.state));
+  }
   const std::vector<std::int32_t> rows = chosen();
   if (rows.size() > 1) {
     Bytes bytes = 0;

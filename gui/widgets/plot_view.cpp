@@ -37,8 +37,11 @@ PlotView::PlotView(ViewState& state, QWidget* parent)
 }
 
 void PlotView::show_step(TracePtr trace, StepPicturePtr view, StepRowsPtr rows) {
+  // The string of an id is another one in another trace, and in another step of it.
+  const bool has_other_names = trace != trace_ || rows != rows_;
   trace_ = std::move(trace);
   rows_ = std::move(rows);
+  if (has_other_names) forget_names();
   view_ = std::move(view);
   invalidate();
 }

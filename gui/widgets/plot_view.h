@@ -46,6 +46,8 @@ class PlotView : public QWidget {
   // Over the cache, below the cursor.
   virtual void overlay(QPainter& painter);
   [[nodiscard]] virtual QString why_empty() const;
+  // Names are looked up elsewhere from now on: what a view keeps by StringId is of no use.
+  virtual void forget_names() {}
   // What lies at the selection, to be centred on; nothing = it is not in this view.
   [[nodiscard]] virtual std::optional<TimeRange> selected_time() const { return std::nullopt; }
   // "measured", "predicted" or "assumed machine" in the upper right corner; where that is.

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "report/colours.h"
+
 namespace stowage::gui {
 namespace {
 
@@ -15,14 +17,13 @@ double luminance(const QColor& color) {
          0.0722 * linear(color.blueF());
 }
 
-// Okabe and Ito's colours, told apart with every common colour blindness, and three greys.
-const QColor kOrange(0xE6, 0x9F, 0x00);
-const QColor kSky(0x56, 0xB4, 0xE9);
-const QColor kGreen(0x00, 0x9E, 0x73);
-const QColor kYellow(0xF0, 0xE4, 0x42);
-const QColor kBlue(0x00, 0x72, 0xB2);
-const QColor kVermilion(0xD5, 0x5E, 0x00);
-const QColor kPurple(0xCC, 0x79, 0xA7);
+// Those of every picture of a step.
+QColor colour(report::Lane lane) {
+  return QColor(QLatin1String(report::colour_of(lane)));
+}
+QColor colour(StorageClass storage_class) {
+  return QColor(QLatin1String(report::colour_of(storage_class)));
+}
 
 }  // namespace
 
@@ -50,6 +51,33 @@ bool is_high_contrast(const QPalette& palette) {
          ratio(QPalette::WindowText, QPalette::Window) > kLeast;
 }
 
+QPalette readable(QPalette palette) {
+  constexpr double kHint = 4.5;
+  constexpr double kDisabled = 3;
+  const auto opaque = [](const QColor& color, const QColor& behind) {
+    return mix(QColor(color.rgb()), behind, color.alphaF());
+  };
+  const auto mend = [&](QPalette::ColorGroup group, QPalette::ColorRole role,
+                        QPalette::ColorRole like, QPalette::ColorRole on, double least) {
+    const QColor behind = palette.color(QPalette::Active, on);
+    if (contrast_ratio(opaque(palette.color(group, role), behind), behind) >= least) return;
+    const QColor text = palette.color(QPalette::Active, like);
+    double share = 0.55;
+    while (share < 1 && contrast_ratio(mix(text, behind, share), behind) < least) share += 0.05;
+    palette.setColor(group, role, mix(text, behind, std::min(share, 1.0)));
+  };
+  for (const auto group : {QPalette::Active, QPalette::Inactive, QPalette::Disabled}) {
+    mend(group, QPalette::PlaceholderText, QPalette::Text, QPalette::Base, kHint);
+  }
+  const auto disabled = [&](QPalette::ColorRole role, QPalette::ColorRole on) {
+    mend(QPalette::Disabled, role, role, on, kDisabled);
+  };
+  disabled(QPalette::WindowText, QPalette::Window);
+  disabled(QPalette::ButtonText, QPalette::Button);
+  disabled(QPalette::Text, QPalette::Base);
+  return palette;
+}
+
 Theme Theme::of(const QPalette& palette) {
   Theme theme;
   theme.background = palette.color(QPalette::Base);
@@ -64,8 +92,9 @@ Theme Theme::of(const QPalette& palette) {
   theme.selection = theme.contrast ? theme.text : palette.color(QPalette::Highlight);
   theme.range = theme.selection;
   theme.range.setAlpha(theme.contrast ? 90 : 50);
-  theme.budget = theme.dark ? QColor(0xFF, 0x8A, 0x80) : QColor(0xB7, 0x1C, 0x1C);
-  theme.stall = theme.dark ? QColor(0xFF, 0x6E, 0x40) : QColor(0xC6, 0x28, 0x28);
+  theme.budget =
+      theme.dark ? QColor(0xFF, 0x8A, 0x80) : QColor(QLatin1String(report::kBudgetColour));
+  theme.stall = theme.dark ? QColor(0xFF, 0x6E, 0x40) : colour(report::Lane::stalls);
   theme.over = theme.budget;
   theme.over.setAlpha(60);
   return theme;
@@ -75,24 +104,24 @@ QColor Theme::lane(LaneKind kind) const {
   QColor color;
   switch (kind) {
     case LaneKind::layers:
-      color = mix(kPurple, background, 0.75);
+      color = mix(colour(report::Lane::updates), background, 0.75);
       break;
     case LaneKind::launch:
       color = mix(text, background, 0.45);
       break;
     case LaneKind::compute:
-      color = kBlue;
+      color = colour(report::Lane::compute);
       break;
     case LaneKind::d2h:
-      color = kOrange;
+      color = colour(report::Lane::d2h);
       break;
     case LaneKind::h2d:
-      color = kGreen;
+      color = colour(report::Lane::h2d);
       break;
     case LaneKind::stalls:
       return stall;
     case LaneKind::updates:
-      color = kPurple;
+      color = colour(report::Lane::updates);
       break;
   }
   return dark ? mix(color, QColor(Qt::white), 0.88) : color;
@@ -109,38 +138,12 @@ QColor Theme::span(LaneKind kind, std::size_t shade) const {
 }
 
 QColor Theme::storage(StorageClass storage_class) const {
-  const QColor grey = mix(text, background, 0.5);
-  QColor color = grey;
-  switch (storage_class) {
-    case StorageClass::parameter:
-      color = kBlue;
-      break;
-    case StorageClass::gradient:
-      color = kVermilion;
-      break;
-    case StorageClass::optimizer_state:
-      color = kPurple;
-      break;
-    case StorageClass::buffer:
-      color = mix(text, background, 0.7);
-      break;
-    case StorageClass::activation:
-      color = kSky;
-      break;
-    case StorageClass::temporary:
-      color = kYellow;
-      break;
-    case StorageClass::input:
-      color = kGreen;
-      break;
-    case StorageClass::output:
-      color = mix(kGreen, background, 0.5);
-      break;
-    case StorageClass::workspace:
-      color = kOrange;
-      break;
-    case StorageClass::other:
-      break;
+  QColor color = colour(storage_class);
+  // Greys, and what is faint, are those of the palette.
+  if (storage_class == StorageClass::buffer) color = mix(text, background, 0.7);
+  if (storage_class == StorageClass::other) color = mix(text, background, 0.5);
+  if (storage_class == StorageClass::output) {
+    color = mix(colour(StorageClass::input), background, 0.5);
   }
   return dark ? mix(color, background, 0.85) : color;
 }
@@ -173,11 +176,11 @@ QColor Theme::again(LaneKind kind) const {
 QColor Theme::source(Source source) const {
   switch (source) {
     case Source::measured:
-      return mix(kGreen, text, 0.75);
+      return mix(colour(report::Lane::h2d), text, 0.75);
     case Source::predicted:
-      return mix(kBlue, text, dark ? 0.45 : 0.8);
+      return mix(colour(report::Lane::compute), text, dark ? 0.45 : 0.8);
     case Source::assumed:
-      return mix(kOrange, text, 0.7);
+      return mix(colour(report::Lane::d2h), text, 0.7);
   }
   return text;
 }

@@ -54,6 +54,10 @@ struct Theme {
 // Contrast of two opaque colours, 1 ... 21 (WCAG 2.1).
 [[nodiscard]] double contrast_ratio(const QColor& a, const QColor& b);
 
+// The palette with hints of fields and with what is disabled that can be read, 4.5 : 1 and 3 : 1:
+// some desktops give a dark palette without these roles, and Qt's own are for a light one.
+[[nodiscard]] QPalette readable(QPalette palette);
+
 // Black on white or white on black, in what is active.
 [[nodiscard]] bool is_high_contrast(const QPalette& palette);
 

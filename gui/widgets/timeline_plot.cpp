@@ -130,9 +130,19 @@ QString TimelinePlot::original_words(const SpanInfo& info) const {
   return QString::fromStdString(name_of(rows()->step().trace(), of));
 }
 
+Selection TimelinePlot::in_lanes() const {
+  Selection selection = selected();
+  if (selection.kind != Selection::Kind::op || selection.row < 0 || !trace()) return selection;
+  const bool is_recording = view()->source == Source::measured || !rows();
+  const Ops& ops = is_recording ? trace()->trace.ops : rows()->step().trace().ops;
+  if (static_cast<std::size_t>(selection.row) >= ops.size()) return {};
+  for (OpId at(selection.row); at.valid(); at = ops.parent[at.index()]) selection.row = at.value;
+  return selection;
+}
+
 std::optional<TimeRange> TimelinePlot::selected_time() const {
   if (!view()) return std::nullopt;
-  const Selection selection = selected();
+  const Selection selection = in_lanes();
   // A layer has several spans: the one nearest to the cursor is meant.
   const auto cursor = state().cursor();
   std::optional<TimeRange> best;
@@ -172,7 +182,7 @@ void TimelinePlot::render(QPainter& painter, QImage& canvas) {
     }
     for (std::size_t r = 0; r < lane.rows.size(); ++r) {
       lane_painter_.paint(painter, canvas, row_rect(lane.kind, r), lane.kind, lane.rows[r], axis,
-                          theme(), selected(), name_of_string);
+                          theme(), in_lanes(), name_of_string);
     }
   }
 }

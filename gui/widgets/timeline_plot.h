@@ -26,6 +26,7 @@ class TimelinePlot : public PlotView {
   void render_still(QPainter& painter) override;
   void render(QPainter& painter, QImage& canvas) override;
   void overlay(QPainter& painter) override;
+  void forget_names() override { lane_painter_.forget_names(); }
   [[nodiscard]] std::optional<TimeRange> selected_time() const override;
 
  private:
@@ -38,6 +39,8 @@ class TimelinePlot : public PlotView {
   [[nodiscard]] int line_height() const;
   [[nodiscard]] int total_rows() const;
   [[nodiscard]] QString original_words(const SpanInfo& info) const;
+  // What is selected, as the lanes have it: of an op inside others the outermost one.
+  [[nodiscard]] Selection in_lanes() const;
   [[nodiscard]] std::optional<Found> find(const QPoint& at) const;
   void paint_background(QPainter& painter);
   void paint_ruler(QPainter& painter, const TimeAxis& axis);

@@ -3,6 +3,7 @@
 #include <QCoreApplication>
 #include <QLocale>
 
+#include "report/timeline.h"
 #include "traces/size_text.h"
 
 namespace stowage::gui {
@@ -51,17 +52,17 @@ QString word_for(LaneKind kind) {
     case LaneKind::layers:
       return tr("Layers");
     case LaneKind::launch:
-      return tr("CPU launch");
+      return tr(report::title_of(report::Lane::launch));
     case LaneKind::compute:
-      return tr("Compute");
+      return tr(report::title_of(report::Lane::compute));
     case LaneKind::d2h:
-      return tr("Copy out (D2H)");
+      return tr(report::title_of(report::Lane::d2h));
     case LaneKind::h2d:
-      return tr("Copy back (H2D)");
+      return tr(report::title_of(report::Lane::h2d));
     case LaneKind::stalls:
-      return tr("Stalls");
+      return tr(report::title_of(report::Lane::stalls));
     case LaneKind::updates:
-      return tr("Host updates");
+      return tr(report::title_of(report::Lane::updates));
   }
   return {};
 }

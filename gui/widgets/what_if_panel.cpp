@@ -25,7 +25,7 @@ WhatIfPanel::WhatIfPanel(PlanDocument& document, QWidget* parent)
       counter_(new CounterField(document)),
       placement_(new PlacementField(document)),
       card_(new QComboBox),
-      plan_(new QPushButton(tr("&Find a plan for it"))),
+      plan_(new QPushButton(tr("Find a plan for i&t"))),
       machine_(new MachinePanel(document)),
       problem_(new QLabel) {
   setObjectName(QStringLiteral("what_if"));
@@ -77,11 +77,11 @@ QWidget* WhatIfPanel::make_budgets() {
   host_->setPlaceholderText(tr("none, e.g. 64GiB"));
   host_->setClearButtonEnabled(true);
   plan_->setToolTip(tr("Searches the fastest plan within the budgets"));
-  form->addRow(tr("&Budget"), budget_);
+  form->addRow(tr("Bud&get"), budget_);
   form->addRow(tr("of &kind"), counter_);
   form->addRow(tr("&in"), placement_);
-  form->addRow(tr("to fit a &card of"), card_);
-  form->addRow(tr("&Host memory"), host_);
+  form->addRow(tr("to fit &a card of"), card_);
+  form->addRow(tr("Host &memory"), host_);
   form->addRow(plan_);
   connect(card_, &QComboBox::activated, this, &WhatIfPanel::take_card);
   connect(host_, &QLineEdit::editingFinished, this, &WhatIfPanel::take_host_budget);

@@ -2,16 +2,23 @@
 // other.
 #include "gui/widgets/keys.h"
 
+#include <QAbstractButton>
+#include <QComboBox>
 #include <QDialog>
 #include <QDirIterator>
 #include <QFile>
+#include <QGroupBox>
+#include <QLabel>
+#include <QMenuBar>
 #include <QPushButton>
 #include <QRegularExpression>
 #include <QTableWidget>
+#include <map>
 #include <set>
 
 #include "gui/widgets/alive_view.h"
 #include "gui/widgets/details_view.h"
+#include "gui/widgets/pareto_view.h"
 #include "tests/gui/window.h"
 
 namespace stowage::gui {
@@ -102,6 +109,77 @@ TEST_F(Keys, NoOtherFileOfTheWindowNamesAKey) {
     }
   }
   EXPECT_GT(files, 40);
+}
+
+// "H" of "&Help"; empty = none.
+QString key_with_alt(const QString& text) {
+  const QString at = QKeySequence::mnemonic(text).toString();
+  return at.section('+', -1);
+}
+
+// Two of one letter in one window, be it behind a tab, take turns: each works every second time.
+TEST_F(Keys, NoLetterWithAltIsGivenTwiceInOneWindow) {
+  open(testing::kSmallCpu);
+  window_.action("record")->trigger();
+  window_.action("verify")->trigger();
+  QList<QWidget*> windows{&window_};
+  for (QDialog* dialog : window_.findChildren<QDialog*>()) windows << dialog;
+  ASSERT_GE(windows.size(), 3);
+  std::size_t letters = 0;
+  for (QWidget* window : windows) {
+    std::map<QString, std::string> seen;
+    const auto take = [&](const QString& text) {
+      const QString letter = key_with_alt(text);
+      if (letter.isEmpty()) return;
+      EXPECT_TRUE(seen.emplace(letter, text.toStdString()).second)
+          << letter.toStdString() << ": " << seen[letter] << " and " << text.toStdString();
+    };
+    for (QWidget* part : window->findChildren<QWidget*>()) {
+      if (part->window() != window) continue;
+      if (const auto* label = qobject_cast<QLabel*>(part); label && label->buddy() != nullptr) {
+        take(label->text());
+      }
+      if (const auto* button = qobject_cast<QAbstractButton*>(part)) take(button->text());
+      if (const auto* group = qobject_cast<QGroupBox*>(part)) take(group->title());
+      if (const auto* bar = qobject_cast<QMenuBar*>(part)) {
+        for (const QAction* menu : bar->actions()) take(menu->text());
+      }
+    }
+    letters += seen.size();
+    if (window != &window_) window->close();
+  }
+  EXPECT_GT(letters, 20U);
+}
+
+TEST_F(Keys, AltWithALetterOfAHiddenTabShowsIt) {
+  open(testing::kSmallCpu);
+  QWidget* what_if = window_.view("what_if");
+  ASSERT_FALSE(in_front(*what_if));
+  if (!window_.isActiveWindow()) QApplication::setActiveWindow(&window_);
+  QTest::keyClick(&window_, Qt::Key_A, Qt::AltModifier);
+  EXPECT_EQ(window_.focusWidget(), window_.findChild<QComboBox*>("card"));
+  QApplication::processEvents();
+  EXPECT_TRUE(in_front(*what_if));
+}
+
+TEST_F(Keys, CancelEndsMemoryAgainstTimeAndSaysWhatItCancelled) {
+  window_.action("cancel")->trigger();
+  EXPECT_EQ(window_.message().text(), "Nothing runs that could be cancelled.");
+  open(testing::kSmallCpu);
+  auto* pareto = qobject_cast<ParetoView*>(window_.view("pareto"));
+  window_.raise_view("pareto");
+  pareto->search().start();
+  ASSERT_TRUE(pareto->search().busy());
+  window_.action("cancel")->trigger();
+  EXPECT_FALSE(pareto->search().busy());
+  EXPECT_TRUE(pareto->search().stopped());
+  EXPECT_EQ(window_.message().text(),
+            "Cancelled: Computing memory against time. What is shown stays as it was.");
+  EXPECT_TRUE(pareto->reason().startsWith("Cancelled before the first plan was found"))
+      << pareto->reason().toStdString();
+  // Points of the search that is over do not come any more.
+  window_.settle();
+  EXPECT_TRUE(pareto->search().points().empty());
 }
 
 TEST_F(Keys, PRaisesWhatIsAliveAndShowsThePeak) {

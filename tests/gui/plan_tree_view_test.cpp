@@ -321,6 +321,37 @@ TEST_F(PlanTreeViewTest, TheFilterFindsByNameAndDecisionAndEscClearsIt) {
   EXPECT_GE(view_.tree().model()->rowCount(), 3);
 }
 
+TEST_F(PlanTreeViewTest, TheFilterForALayerShowsItsParametersToo) {
+  open(sample("llama3-8b-l9-fp32-math-h200"));
+  show(view_, 900, 600);
+  const std::int32_t layer = row_of("layers.4.mlp");
+  const PlanTree& tree = *view_.model().tree();
+  const std::int32_t parameters = tree.rows[static_cast<std::size_t>(layer)].children.front();
+  ASSERT_EQ(tree.rows[static_cast<std::size_t>(parameters)].kind, PlanRowKind::parameters);
+  view_.filter().setText("layers.4.mlp");
+  EXPECT_TRUE(view_.view_index(parameters).isValid());
+  view_.filter().setText("layers.5.mlp");
+  EXPECT_FALSE(view_.view_index(parameters).isValid());
+}
+
+TEST_F(PlanTreeViewTest, ALayerThatStreamsSaysSoAndTheFooterCountsIt) {
+  open(sample("llama3-8b-l9-fp32-math-h200"));
+  show(view_, 900, 600);
+  const std::int32_t layer = row_of("layers.4.mlp");
+  EXPECT_TRUE(decision(layer).endsWith("keep"));
+  select({layer});
+  QTest::keyClick(&view_.tree(), Qt::Key_O, Qt::ShiftModifier);
+  settle();
+  EXPECT_EQ(decision(layer), "○ keep; ● parameters stream");
+  EXPECT_TRUE(decision(row_of("layers.4")).contains("keep; ● parameters of 1 of "))
+      << decision(row_of("layers.4")).toStdString();
+  EXPECT_TRUE(decision(row_of("layers.5")).endsWith("keep"));
+  const auto layers = view_.model().tree()->streaming.size();
+  EXPECT_TRUE(view_.summary().endsWith(
+      QString("saved tensors offload · parameters of 1 of %1 layers stream").arg(layers)))
+      << view_.summary().toStdString();
+}
+
 TEST_F(PlanTreeViewTest, SortingBySizePutsTheLargestFirst) {
   open(sample("llama3-8b-l9-fp32-math-h200"));
   view_.tree().sortByColumn(PlanTreeModel::bytes_column, Qt::DescendingOrder);

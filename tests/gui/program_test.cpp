@@ -22,13 +22,15 @@ struct Ran {
   QString err;
 };
 
-Ran run(const QStringList& arguments) {
+// `display`: what DISPLAY is; empty: none.
+Ran run(const QStringList& arguments, const QString& display = {}) {
   QProcess process;
   QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
   for (const char* name : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"}) {
     environment.remove(name);
   }
   environment.insert("XDG_RUNTIME_DIR", QDir::tempPath());
+  if (!display.isEmpty()) environment.insert("DISPLAY", display);
   process.setProcessEnvironment(environment);
   process.start(QStringLiteral(STOWAGE_BIN_DIR "/stowage-gui"), arguments);
   if (!process.waitForFinished(120'000)) return {};
@@ -87,6 +89,33 @@ TEST(Program, WithoutADisplayAWindowIsRefused) {
   const Ran ran = run({kSample});
   EXPECT_EQ(ran.code, 4);
   EXPECT_TRUE(ran.err.contains("--screenshot"));
+}
+
+TEST(Program, ADisplayThatDoesNotRunIsNoCrash) {
+  const QTemporaryDir folder;
+  const QString dead = QStringLiteral(":4097");
+  const Ran ran = run({kSample}, dead);
+  EXPECT_EQ(ran.code, 4) << ran.err.toStdString();
+  EXPECT_TRUE(ran.err.contains("the display cannot be used")) << ran.err.toStdString();
+  // A picture needs none.
+  const QString picture = folder.filePath("a.png");
+  EXPECT_EQ(run({"--screenshot", picture, kSample}, dead).code, 0);
+  EXPECT_FALSE(QImage(picture).isNull());
+}
+
+TEST(Program, APictureOfSeveralFilesSaysWhatItDoesNotShow) {
+  const QTemporaryDir folder;
+  const QString picture = folder.filePath("a.png");
+  const QString other =
+      QStringLiteral(STOWAGE_SOURCE_DIR "/traces/samples/mlp-l6-fp32-cpu.trace.json.gz");
+  const Ran two = run({"--screenshot", picture, kSample, other});
+  EXPECT_EQ(two.code, 0);
+  EXPECT_TRUE(two.err.contains("note: One trace is shown at a time")) << two.err.toStdString();
+  const Ran bad = run(
+      {"--screenshot", picture, folder.filePath("one.json"), kSample, folder.filePath("two.json")});
+  EXPECT_EQ(bad.code, 3);
+  EXPECT_TRUE(bad.err.contains("one.json") && bad.err.contains("two.json"))
+      << bad.err.toStdString();
 }
 
 TEST(Program, AScreenshotHasTheSizeThatWasAskedFor) {

@@ -4,9 +4,12 @@
 #include <QAbstractItemView>
 #include <QAbstractSpinBox>
 #include <QLabel>
+#include <QPushButton>
 #include <QStyleFactory>
 
 #include "gui/widgets/theme.h"
+#include "gui/widgets/value_texts.h"
+#include "report/colours.h"
 #include "tests/gui/hands.h"
 
 namespace stowage::gui {
@@ -20,11 +23,14 @@ QPalette palette_of(const QColor& window, const QColor& base, const QColor& text
   }
   for (const auto role : {QPalette::Base, QPalette::ToolTipBase}) palette.setColor(role, base);
   palette.setColor(QPalette::AlternateBase, window);
-  palette.setColor(QPalette::PlaceholderText, mix(text, base, 0.65));
-  for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText}) {
-    palette.setColor(QPalette::Disabled, role, mix(text, base, 0.6));
-  }
   palette.setColor(QPalette::Link, QColor(90, 170, 255));
+  // What a desktop may leave out is that of a light palette.
+  palette.setColor(QPalette::PlaceholderText, QColor(0, 0, 0, 128));
+  for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText}) {
+    palette.setColor(QPalette::Disabled, role, QColor(60, 60, 60));
+  }
+  // As Qt does with the palette of a desktop.
+  QApplication::style()->polish(palette);
   return palette;
 }
 
@@ -78,6 +84,38 @@ class Themes : public testing::Hands {
     }
     EXPECT_GT(seen, 8);
   }
+  // Hints of empty fields and what is disabled, as they are painted.
+  void expect_hints_readable() {
+    int hints = 0;
+    int disabled = 0;
+    const auto best = [](const QWidget& widget, const QRect& inside) {
+      const QImage image = const_cast<QWidget&>(widget).grab().toImage();
+      const QColor behind = image.pixelColor(inside.center().x(), inside.top());
+      double most = 0;
+      for (int y = inside.top(); y <= inside.bottom(); ++y) {
+        for (int x = inside.left(); x <= inside.right(); ++x) {
+          most = std::max(most, contrast_ratio(image.pixelColor(x, y), behind));
+        }
+      }
+      return most;
+    };
+    for (QWidget* widget : window_.findChildren<QWidget*>()) {
+      if (widget->visibleRegion().isEmpty()) continue;
+      const QRect inside = widget->rect().adjusted(5, 5, -5, -5);
+      const auto* field = qobject_cast<QLineEdit*>(widget);
+      if (field != nullptr && field->text().isEmpty() && !field->placeholderText().isEmpty()) {
+        ++hints;
+        EXPECT_GE(best(*widget, inside), 3) << widget->accessibleName().toStdString();
+      }
+      const auto* button = qobject_cast<QPushButton*>(widget);
+      if (button != nullptr && !button->isEnabled()) {
+        ++disabled;
+        EXPECT_GE(best(*widget, inside), 2) << button->text().toStdString();
+      }
+    }
+    EXPECT_GT(hints, 0);
+    EXPECT_GT(disabled, 0);
+  }
   void look(const QPalette& palette, double ratio, const char* name) {
     QApplication::setPalette(palette);
     window_.resize(1280, 820);
@@ -89,10 +127,34 @@ class Themes : public testing::Hands {
     picture(name);
     tab("What if");
     expect_readable(ratio);
+    expect_hints_readable();
     picture((std::string(name) + "_what_if").c_str());
     EXPECT_EQ(memory().palette().color(QPalette::Base), palette.color(QPalette::Base));
   }
 };
+
+// A picture in a document has the colours and names of the window.
+TEST(Colours, OfTheLightWindowAreThoseOfThePictures) {
+  const Theme theme = Theme::of(QPalette(QColor(240, 240, 240)));
+  ASSERT_FALSE(theme.dark);
+  constexpr std::pair<LaneKind, report::Lane> kLanes[] = {
+      {LaneKind::launch, report::Lane::launch}, {LaneKind::compute, report::Lane::compute},
+      {LaneKind::d2h, report::Lane::d2h},       {LaneKind::h2d, report::Lane::h2d},
+      {LaneKind::stalls, report::Lane::stalls}, {LaneKind::updates, report::Lane::updates}};
+  const auto same = [](const QColor& a, const QColor& b) {
+    return std::abs(a.red() - b.red()) < 2 && std::abs(a.green() - b.green()) < 2 &&
+           std::abs(a.blue() - b.blue()) < 2;
+  };
+  for (const auto& [kind, lane] : kLanes) {
+    EXPECT_TRUE(same(theme.lane(kind), QColor(report::colour_of(lane)))) << report::title_of(lane);
+    EXPECT_EQ(word_for(kind), report::title_of(lane));
+  }
+  for (int i = 0; i <= static_cast<int>(StorageClass::other); ++i) {
+    const auto of = static_cast<StorageClass>(i);
+    EXPECT_TRUE(same(theme.storage(of), QColor(report::colour_of(of)))) << name_of(of);
+  }
+  EXPECT_TRUE(same(theme.budget, QColor(report::kBudgetColour)));
+}
 
 TEST_F(Themes, TheDarkWindowIsReadable) {
   look(palette_of(QColor(45, 45, 48), QColor(30, 30, 32), QColor(235, 235, 235)), 7, "dark");

@@ -48,6 +48,25 @@ TEST(Search, FindsOpsLayersAndSavedTensorsInOrderOfTheStep) {
   EXPECT_EQ(found(trace, "EMBED").size(), 1U);
 }
 
+// Whatever the details lead to can be found: ops inside others, and storages as they are named.
+TEST(Search, FindsWhatIsInsideOtherOps) {
+  testing::MicroTrace t;
+  t.run(10).begin_composite_op("aten::linear");
+  t.run(10).begin_op("aten::addmm");
+  const auto a = t.alloc(400);
+  t.end_op();
+  t.end_op();
+  t.free(a);
+  const Trace trace = t.finish();
+  EXPECT_EQ(found(trace, "addmm"), (std::vector<Selection>{{Kind::op, 1}}));
+  const Selection storage{Kind::storage, a.value};
+  const std::string name = name_of(trace, storage);
+  EXPECT_EQ(found(trace, name.substr(0, name.find(" ", name.find('#')))),
+            (std::vector<Selection>{storage}))
+      << name;
+  EXPECT_TRUE(found(trace, "nonsense #0").empty());
+}
+
 TEST(Search, FindsNothingForNothing) {
   const Trace trace = small();
   EXPECT_TRUE(search(trace, "").empty());

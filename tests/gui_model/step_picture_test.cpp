@@ -46,6 +46,36 @@ SimulatedPtr offloaded(const TracePtr& trace) {
   return *result;
 }
 
+// Nothing says when backward of a layer ends whose input has no gradient: embed's does at 340, with
+// that of all, and the next micro-batch begins with nothing open.
+TEST(StepPicture, ALayerWithoutAnEndInBackwardEndsWithIt) {
+  testing::MicroTrace t;
+  for (int part = 0; part < 2; ++part) {
+    if (part > 0) t.forward();
+    t.begin_layer("embed");
+    t.run(100).begin_op("aten::embedding");
+    t.end_op();
+    t.end_layer("embed");
+    t.backward();
+    t.run(40).begin_layer_backward("embed");
+    t.run(200).begin_op("aten::embedding_backward");
+    t.end_op();
+  }
+  const Trace trace = t.finish();
+  const auto data = std::make_shared<const TraceData>(Trace(trace), "", "");
+  const StepPicturePtr view = recorded_view(*data);
+  const LaneView& lane = view->lane(LaneKind::layers);
+  ASSERT_EQ(lane.rows.size(), 1U) << "all at the same depth";
+  const SpanIndex& spans = lane.rows[0].spans;
+  ASSERT_EQ(lane.rows[0].infos.size(), 4U);
+  const Nanoseconds begins[] = {0, 140, 340, 480};
+  const Nanoseconds ends[] = {100, 340, 440, 680};
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(spans.begin(i), begins[i]) << i;
+    EXPECT_EQ(spans.end(i), ends[i]) << i;
+  }
+}
+
 // All that is painted of a view, whatever it shares.
 void expect_same(const StepPicture& a, const StepPicture& b) {
   EXPECT_EQ(a.memory.classes, b.memory.classes);

@@ -141,11 +141,11 @@ TEST(HostUpdateLane, IsInEveryExport) {
   const Trace& made = simulation->index->trace();
   const report::StepView step = report::planned_step(made, *simulation, OnHost::plan(), "planned");
   const std::string chrome = report::export_chrome({&step});
-  EXPECT_THAT(chrome, HasSubstr("\"host updates\""));
+  EXPECT_THAT(chrome, HasSubstr("\"Host updates\""));
   EXPECT_THAT(chrome, HasSubstr("\"update of parameter of M\""));
   EXPECT_THAT(chrome, HasSubstr("\"why\":\"host_slow\""));
   const std::string svg = report::export_svg(step);
-  EXPECT_THAT(svg, HasSubstr(">host updates</text>"));
+  EXPECT_THAT(svg, HasSubstr(">Host updates</text>"));
   EXPECT_THAT(svg, HasSubstr("update of parameter of L, 3.00 ms, 3.15 MB"));
   EXPECT_THAT(report::export_csv(step, report::CsvTable::timeline),
               HasSubstr("updates,update,6048576,8048576,update of parameter of M"));
