@@ -109,7 +109,7 @@ def _planned(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None, st
 
     reports = []
     difference = None
-    run = Run(model, optimizer, make, (None, None), None, _RECORDING)
+    run = Run(model, optimizer, make, (None, None), None, _RECORDING, records_all=True)
     with run:
         for k, expected in enumerate(plain):
             try:

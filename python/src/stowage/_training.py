@@ -14,8 +14,9 @@ from typing import Any, Callable, Hashable, Iterator
 import torch
 
 from . import _engine, _torch
+from ._alike import AlikeSteps
 from ._bound import BoundTensors
-from ._errors import Error, UsageError
+from ._errors import BadInput, Error, UsageError
 from ._layers import LayerCalls, choose_layers
 from ._plan import Plan
 from ._planning import PlanOutcome
@@ -82,6 +83,8 @@ class _Keyed:
         self.autocast: str | None = None  # of its forward, "" for none; None: no step has been made
         self.divides = divides  # the optimizer's step, into updates of one parameter
         self.recording: Any = None
+        self.alike: AlikeSteps | None = None  # where the recording may leave steps out
+        self.is_recorded = False  # the step that runs
         self.error: Error | None = None  # why there is no plan
         self.trace: Trace | None = None
         self.outcome: PlanOutcome | None = None
@@ -98,8 +101,9 @@ class Run:
 
     def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
                  make: Callable[[Trace], PlanOutcome], given: tuple[Trace | None, Plan | None],
-                 layers: Callable[[str, torch.nn.Module], bool] | None, recording: Recording) -> None:
-        """Not for users: see attach()."""
+                 layers: Callable[[str, torch.nn.Module], bool] | None, recording: Recording,
+                 records_all: bool = False) -> None:
+        """Not for users: see attach(). records_all: a recording leaves no step out (see AlikeSteps)."""
         self.model = model
         self.optimizer = optimizer
         self._make = make
@@ -108,6 +112,7 @@ class Run:
         self._place = torch.device(kind, index) if kind == "cuda" else torch.device(kind)
         self._calls = LayerCalls(choose_layers(model, layers), kind)
         self._recording = recording
+        self._records_all = records_all
         self._updates = SplitUpdates(optimizer) if optimizer is not None and is_split(optimizer) else None
         # A GPU's parameters PyTorch updates in a few kernels for all of them: divided where a plan needs it, no sooner.
         self._divides_at_first = kind == "cpu"
@@ -155,7 +160,8 @@ class Run:
 
         Raises:
             Exception: What the step raises; everything of the plan is cleaned up first, and the next step may follow.
-            BadInput: Behind the last recorded step: two of them were not alike.
+            BadInput: Behind the last recorded step: two of them were not alike. One that begins with other memory than
+                the others (behind a validation) is left out of the recording.
             Infeasible: Behind the last recorded step: no plan keeps the budget.
         """
         if not self._attached:
@@ -163,6 +169,7 @@ class Run:
         if self._in_step:
             raise UsageError("a step of this run is running already")
         keyed = self._keyed.setdefault(key, _Keyed(self._divides_at_first))
+        keyed.is_recorded = False
         self._last = key
         self._in_step = True
         try:
@@ -203,13 +210,28 @@ class Run:
             return
         if keyed.autocast is None or keyed.plan is not None:
             return  # the first step shows what a recording has to know ahead
+        self._begin_recorded(keyed)
+
+    def _begin_recorded(self, keyed: _Keyed) -> None:
         if keyed.recording is None:
             self._say_what_runs_once()
-            keyed.recording = _torch.Recording(self._device, self._run_facts(keyed), self._recording.warmup,
-                                               self._recording.steps, self._recording.observed)
+            self._new_recording(keyed)
+            keyed.alike = None if self._records_all else AlikeSteps(self._recording.warmup)
         state = self._optimizer_state()
         self._count_in(state)
+        if keyed.alike is not None:
+            decision = keyed.alike.of(self._device.memory()["requested_bytes"], keyed.recording.steps)
+            if decision == "leave out":
+                return
+            if decision == "record from here":
+                keyed.recording.abort()
+                self._new_recording(keyed)
+        keyed.is_recorded = True
         keyed.recording.begin(self._parameters(), self._buffers(), state)
+
+    def _new_recording(self, keyed: _Keyed) -> None:
+        keyed.recording = _torch.Recording(self._device, self._run_facts(keyed), self._recording.warmup,
+                                           self._recording.steps, self._recording.observed)
 
     def _say_what_runs_once(self) -> None:
         once = self._calls.run_once
@@ -233,7 +255,7 @@ class Run:
     def _abort(self, keyed: _Keyed) -> None:
         if keyed.planned is not None:
             keyed.planned.abort()
-        elif keyed.recording is not None:
+        elif keyed.is_recorded:
             keyed.recording.abort()
             keyed.recording = None
 
@@ -246,20 +268,29 @@ class Run:
                                            did["peak_reserved_bytes"] if did["peak_reserved_bytes"] >= 0 else None)
             keyed.off_plan += not did["on_plan"]
             self._say(keyed.planned.lines())
-        elif keyed.recording is not None:
+        elif keyed.is_recorded:
             last = keyed.recording.end()
             self._say(keyed.recording.warnings())
             if last:
                 recording, keyed.recording = keyed.recording, None
-                keyed.trace = Trace.from_json(recording.trace_json())
-                keyed.outcome = self._make(keyed.trace)
-                keyed.error = keyed.outcome.error
-                if keyed.error is not None and self._updates is not None and not keyed.divides:
-                    self._say([f"{keyed.error}: the step is recorded again, with the update of one parameter at a time, "
-                               "which a plan can do more with"])
-                    keyed.divides, keyed.trace, keyed.outcome, keyed.error = True, None, None, None
-                    return
-                keyed.plan = keyed.outcome.plan_or_raise()
+                self._plan_recorded(keyed, recording)
+
+    def _plan_recorded(self, keyed: _Keyed, recording: Any) -> None:
+        try:
+            keyed.trace = Trace.from_json(recording.trace_json())
+        except BadInput as error:
+            if keyed.alike is None or keyed.alike.grown_bytes == 0:
+                raise
+            raise BadInput(error.message, hint=f"steps begin with {keyed.alike.grown_bytes:,} bytes more from one to "
+                           "the next: keep numbers (loss.item()) of them, no tensors") from None
+        keyed.outcome = self._make(keyed.trace)
+        keyed.error = keyed.outcome.error
+        if keyed.error is not None and self._updates is not None and not keyed.divides:
+            self._say([f"{keyed.error}: the step is recorded again, with the update of one parameter at a time, "
+                       "which a plan can do more with"])
+            keyed.divides, keyed.trace, keyed.outcome, keyed.error = True, None, None, None
+            return
+        keyed.plan = keyed.outcome.plan_or_raise()
 
     def _apply(self, keyed: _Keyed) -> None:
         keyed.bound = BoundTensors(self.model, self.optimizer)
