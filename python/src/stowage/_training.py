@@ -19,7 +19,7 @@ from ._bound import BoundTensors
 from ._errors import BadInput, Error, UsageError
 from ._layers import LayerCalls, choose_layers
 from ._plan import Plan
-from ._planning import PlanOutcome
+from ._planning import PlanOutcome, check_request
 from ._planning import plan as make_plan
 from ._trace import Trace
 from ._updates import SplitUpdates, is_split
@@ -102,8 +102,9 @@ class Run:
     def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
                  make: Callable[[Trace], PlanOutcome], given: tuple[Trace | None, Plan | None],
                  layers: Callable[[str, torch.nn.Module], bool] | None, recording: Recording,
-                 records_all: bool = False) -> None:
-        """Not for users: see attach(). records_all: a recording leaves no step out (see AlikeSteps)."""
+                 records_all: bool = False, facts: dict[str, Any] | None = None) -> None:
+        """Not for users: see attach(). records_all: a recording leaves no step out (see AlikeSteps); facts: what a trace
+        says of the run otherwise than by itself."""
         self.model = model
         self.optimizer = optimizer
         self._make = make
@@ -113,6 +114,7 @@ class Run:
         self._calls = LayerCalls(choose_layers(model, layers), kind)
         self._recording = recording
         self._records_all = records_all
+        self._facts = facts or {}
         self._updates = SplitUpdates(optimizer) if optimizer is not None and is_split(optimizer) else None
         # A GPU's parameters PyTorch updates in a few kernels for all of them: divided where a plan needs it, no sooner.
         self._divides_at_first = kind == "cpu"
@@ -321,7 +323,7 @@ class Run:
         optimizer = "none" if self.optimizer is None else "python:" + type(self.optimizer).__name__.lower()
         return {"model": f"python:{type(self.model).__name__}", "autocast": keyed.autocast, "optimizer": optimizer,
                 "dtype": names.get(next(iter(dtypes)), "mixed") if len(dtypes) == 1 else "mixed", "batch": 0, "seq": 0,
-                "argv": list(sys.argv)}
+                "argv": list(sys.argv), **self._facts}
 
     def materialise(self) -> None:
         """Brings parameters, optimizer state and gradients back until the next step: to evaluate, to save, to load.
@@ -478,7 +480,7 @@ def attach(
 
     Raises:
         BadInput: A file that is none.
-        UsageError: Arguments that do not go together.
+        UsageError: Arguments that do not go together; a budget that is no size, with the likely meaning.
         NotImplementedError: The model is elsewhere, or on several devices.
         Unavailable: Its GPU's memory cannot be followed.
     """
@@ -488,5 +490,7 @@ def attach(
         raise UsageError("nothing says what the step may take", hint="a budget, fit, a policy or a plan")
     if unknown := planning.keys() - set(inspect.signature(make_plan).parameters) | planning.keys() & {"trace", "budget"}:
         raise TypeError(f"attach() got an unexpected keyword argument {sorted(unknown)[0]!r}")
+    if plan is None:
+        check_request(budget, **planning)
     given = (Trace.load(trace) if isinstance(trace, str) else trace, Plan.load(plan) if isinstance(plan, str) else plan)
     return Run(model, optimizer, lambda recorded: make_plan(recorded, budget, **planning), given, layers, recording)
