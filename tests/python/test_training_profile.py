@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import stowage
+from stowage._command import main
 from stowage._profiled import profile_json, profile_text
 
 FILE = """
@@ -78,10 +79,14 @@ def interrupted():
 
 
 @pytest.fixture
-def profile(tmp_path):
-    """A function from arguments, "{}" the folder, to what the command ended with."""
+def files(tmp_path):
     (tmp_path / "step of.py").write_text(FILE)
     (tmp_path / "broken.py").write_text("x = 1\ny = = 2\n")
+
+
+@pytest.fixture
+def profile(files, tmp_path):
+    """A function from arguments, "{}" the folder, to what the command ended with."""
 
     def run(*arguments):
         words = [each.replace("{}", str(tmp_path)) for each in arguments]
@@ -160,13 +165,16 @@ def test_a_gpus_records_are_counted(on_gpu):
     (["step of.py:net", "--memory-limit", "1MB"], 1, "above --memory-limit 1MB"),
     ([], 2, "the following arguments are required: FILE.py:function"),
 ])
-def test_what_is_wrong_is_one_line_and_a_code(profile, tmp_path, arguments, code, said):
-    ended = profile(*arguments, "-o", "t.json.gz", "--device", "cpu")
-    errors = [line for line in ended.stderr.splitlines() if not line.startswith("of the file's own")]
-    assert len(errors) == 1 and errors[0].startswith("stowage: error: "), ended.stderr
+def test_what_is_wrong_is_one_line_and_a_code(files, tmp_path, monkeypatch, capsys, one_thread, arguments, code, said):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    assert main(["profile", *arguments, "-o", "t.json.gz", "--device", "cpu"]) == code
+    out, err = capsys.readouterr()
+    errors = [line for line in err.splitlines() if not line.startswith("of the file's own")]
+    assert len(errors) == 1 and errors[0].startswith("stowage: error: "), err
     assert said in errors[0]
-    assert ended.returncode == code and ended.stdout == ""
-    assert not (tmp_path / "t.json.gz").exists()
+    assert out == "" and not (tmp_path / "t.json.gz").exists()
 
 
 def test_output_that_cannot_be_is_said_ahead(profile, tmp_path):

@@ -180,7 +180,7 @@ def _recorded(function: Any, given: argparse.Namespace, limit: int | None, argv:
     try:
         made = function.make(device)
         on = {parameter.device.type for parameter in made.model.parameters()}
-        if given.device is not None and on and on != {given.device}:
+        if given.device is not None and on in ({"cpu"}, {"cuda"}) and on != {given.device}:
             raise UsageError(f"--device is {given.device}, and the model of {function.spec} is on {' and '.join(sorted(on))}",
                              hint="let the function take device, and make the model there")
         with Run(made.model, made.optimizer, lambda trace: make_plan(trace, policy="resident"), (None, None), None,
