@@ -1,5 +1,7 @@
 """A recording of steps between which something comes: a validation, a metric, gradients that are dropped."""
 
+import warnings
+
 import pytest
 import stowage
 import torch
@@ -86,3 +88,18 @@ def test_memory_that_grows_from_step_to_step_is_said():
         loop.steps(RECORDED + 4)
     assert raised.value.hint.startswith("steps begin with 4 bytes more from one to the next")
     loop.run.detach()
+
+
+def test_keys_that_are_all_different_are_said():
+    run = stowage.attach(Net(), None, "60%")
+    for key in range(7):
+        with run.step(key):
+            pass
+    with pytest.warns(stowage.StowageWarning, match="8 keys have begun, and none has a plan"):
+        with run.step(7):
+            pass
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with run.step(8):
+            pass
+    run.detach()

@@ -26,6 +26,8 @@ from ._updates import SplitUpdates, is_split
 
 Named = list[tuple[str, torch.Tensor]]
 
+_MANY_KEYS = 8
+
 
 class StowageWarning(UserWarning):
     """Something that a user should know: a step off its plan, a figure that is not known."""
@@ -170,7 +172,10 @@ class Run:
             raise UsageError("this run is detached")
         if self._in_step:
             raise UsageError("a step of this run is running already")
-        keyed = self._keyed.setdefault(key, _Keyed(self._divides_at_first))
+        if key not in self._keyed:
+            self._keyed[key] = _Keyed(self._divides_at_first)
+            self._tell_of_many_keys()
+        keyed = self._keyed[key]
         keyed.is_recorded = False
         self._last = key
         self._in_step = True
@@ -234,6 +239,11 @@ class Run:
     def _new_recording(self, keyed: _Keyed) -> None:
         keyed.recording = _torch.Recording(self._device, self._run_facts(keyed), self._recording.warmup,
                                            self._recording.steps, self._recording.observed)
+
+    def _tell_of_many_keys(self) -> None:
+        if len(self._keyed) == _MANY_KEYS and all(keyed.plan is None for keyed in self._keyed.values()):
+            self._say([f"steps of {_MANY_KEYS} keys have begun, and none has a plan: each is recorded by itself (pad "
+                       "batches to a few shapes, or bring them together in fewer keys)"])
 
     def _say_what_runs_once(self) -> None:
         once = self._calls.run_once

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Callable, Hashable
 
-import torch
-
 from ._errors import UsageError
+from ._shapes import shapes_of
 from ._training import Run, StowageWarning, attach
 
 if TYPE_CHECKING:
@@ -22,17 +20,6 @@ else:
         import lightning.pytorch as pl
     except ImportError:
         import pytorch_lightning as pl
-
-
-def shapes_of(batch: Any) -> Hashable:
-    """The shapes of a batch's tensors, which steps that are alike have in common."""
-    if isinstance(batch, torch.Tensor):
-        return tuple(batch.shape)
-    if isinstance(batch, Mapping):
-        return tuple((name, shapes_of(part)) for name, part in batch.items())
-    if isinstance(batch, (list, tuple)):
-        return tuple(map(shapes_of, batch))
-    return None
 
 
 class StowageCallback(pl.Callback):
