@@ -17,7 +17,7 @@ from . import _engine, _torch
 from ._alike import AlikeSteps
 from ._bound import BoundTensors
 from ._errors import BadInput, Error, UsageError
-from ._layers import LayerCalls, choose_layers
+from ._layers import EXCHANGED, FOREIGN, LayerCalls, choose_layers
 from ._plan import Plan
 from ._planning import PlanOutcome, check_request
 from ._planning import plan as make_plan
@@ -253,7 +253,9 @@ class Run:
         path, kind = next(iter(once.items()))
         more = f" and {len(once) - 1} other layers" if len(once) > 1 else ""
         cache = " (use_cache=False gives them none)" if "Cache" in kind else ""
-        self._say([f"{path}{more} get a {kind}, which a call may change: no plan has them run again{cache}"])
+        why = {FOREIGN: "is there for the call alone", EXCHANGED: "a call puts another one in the place of"}
+        self._say([f"{path}{more} get a {kind}, which {why.get(kind, 'a call may change')}: no plan has them run "
+                   f"again{cache}"])
 
     # A given plan that moves optimizer state, ahead of the first step, which makes it.
     def _has_what_moves(self, keyed: _Keyed) -> bool:
