@@ -416,6 +416,12 @@ def test_arguments_that_do_not_go_together():
         stowage.attach(Net(), None)
     with pytest.raises(NotImplementedError, match="meta"):
         stowage.attach(Net().to("meta"), None, "60%")
+    for wrong, said in [({"budget": "60 percent"}, 'budget: .*did you mean "60%"'), ({"budget": 0.6}, 'did you mean "60%"'),
+                        ({"fit": "80 gigs"}, 'fit: .*did you mean "80GB"'), ({"budget": "60%", "deny": "recompte"}, "recompute"),
+                        ({"budget": "60%", "allow": lambda saved: True}, "is a policy"),
+                        ({"policy": "torchtun"}, "did you mean torchtune"), ({"policy": "auto", "plan": None}, "a budget")]:
+        with pytest.raises(stowage.UsageError, match=said):  # ahead of any step
+            stowage.attach(Net(), None, **wrong)
     run = stowage.attach(Net(), None, "60%", recording=FAST)
     with run.step():
         with pytest.raises(stowage.UsageError, match="running already"):

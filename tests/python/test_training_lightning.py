@@ -159,7 +159,7 @@ def test_a_checkpoint_is_gone_on_from(tmp_path):
 
 
 def test_an_epochs_last_batches_are_steps_of_their_own():
-    options = dict(batches=10, last=6, accumulate_grad_batches=3, max_steps=28, limit_val_batches=2)
+    options = dict(batches=10, last=6, accumulate_grad_batches=3, max_steps=32, limit_val_batches=2)
     planned, callback, reports = fit_under_a_plan(**options)
     whole, rest = (((32, 64), (32,)), 3), (((6, 64), (6,)), 1)
     assert callback.run.keys == [whole, rest]

@@ -1,4 +1,5 @@
-"""What `python -m stowage` does: `run`, which trains an unchanged script under a plan."""
+"""What `python -m stowage` does: `run`, which trains an unchanged script under a plan, and `profile`, which records one
+step of a function (_profile_command.py)."""
 
 from __future__ import annotations
 
@@ -9,6 +10,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ._errors import UsageError
+from ._planning import check_request
+from ._profile_command import add_profile, profile
 from ._trace import Trace
 
 if TYPE_CHECKING:
@@ -35,6 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--plan", metavar="OUT", help="write the plan")
     run.add_argument("script", metavar="SCRIPT")
     run.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS")
+    add_profile(verbs)
     return parser
 
 
@@ -45,17 +50,23 @@ def say(text: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the verb; returns 0. Raises what the script raises, SystemExit with its exit code too; SystemExit(2) for
-    arguments that are wrong."""
+    """Runs the verb; returns its exit code, of `run` 0. Raises what the script raises, SystemExit with its exit code
+    too; SystemExit(2) for arguments that are wrong."""
+    if arguments[:1] == ["profile"]:
+        return profile(arguments[1:])
     parser = _parser()
     given = parser.parse_args(arguments)
     if not os.path.isfile(given.script):
         parser.error(f"there is no such script: {given.script}")
+    planning = {name: value for name in ("allow", "deny") if (value := getattr(given, name)) is not None}
+    try:
+        check_request(given.budget, **planning)
+    except UsageError as error:
+        parser.error(str(error))
     # Torch only now: help needs none.
     from ._script_loop import ScriptLoop
     from ._training_calls import TrainingCalls
 
-    planning = {name: value for name in ("allow", "deny") if (value := getattr(given, name)) is not None}
     loop = ScriptLoop(given.budget, given.key == "shape", planning, say)
     sys.argv = [given.script, *given.args]
     sys.path[0] = os.path.dirname(os.path.abspath(given.script))

@@ -16,6 +16,9 @@ from . import _torch
 from ._errors import InternalError
 
 _CONTAINERS = (torch.nn.ModuleList, torch.nn.ModuleDict)
+# Why a layer runs once.
+FOREIGN = "tensor in the place of a parameter"
+EXCHANGED = "buffer"
 _LISTS = (torch.nn.ModuleList, torch.nn.Sequential)
 _PLAIN = (type(None), bool, int, float, str)
 # Likewise what a call cannot change.
@@ -80,6 +83,10 @@ class LayerCalls:
 
     def __init__(self, layers: dict[str, torch.nn.Module], device: str):
         self._layers = layers
+        # Of each layer the dictionaries of its and its parts' parameters and buffers, which stay the same objects.
+        self._state = {path: ([each._parameters for each in module.modules() if each._parameters],
+                              [each._buffers for each in module.modules() if each._buffers])
+                       for path, module in layers.items()}
         self._device = device  # "cpu" or "cuda"
         self.run_once = {}  #: paths of layers that must not run again, to the name of the type that says so
         self.autocast = None  #: "bf16", "fp16" or "": what the first layer was called under
@@ -88,7 +95,7 @@ class LayerCalls:
         self.restore()
         self.autocast = None
         for path, module in self._layers.items():
-            module.__dict__["forward"] = _Layer(self, path, module)
+            module.__dict__["forward"] = _Layer(self, path, module, *self._state[path])
         return self
 
     def __exit__(self, *_):
@@ -116,10 +123,12 @@ class LayerCalls:
 class _Layer:
     """Stands in the place of a module's forward."""
 
-    def __init__(self, calls, path, module):
+    def __init__(self, calls, path, module, parameters, buffers):
         self._calls = calls
         self._path = path
         self._module = module
+        self._parameters = parameters
+        self._buffers = buffers
         self.own = module.__dict__.get("forward")  # the instance's; None: the class's
         self._forward = module.forward
 
@@ -140,6 +149,9 @@ class _Layer:
                 leaves[i] = None
             elif type(leaf) not in _PLAIN and not _is_fixed(leaf):
                 self._calls.run_once[self._path] = f"{type(leaf).__name__} object"
+        if self._path not in self._calls.run_once and self._has_foreign_parameters():
+            self._calls.run_once[self._path] = FOREIGN
+        computed_with = _identities(self._parameters), _identities(self._buffers)
         forward = self._forward
         given = [(args, kwargs)]  # the caller's own objects, for the first run
         first = []  # what the first run returned, and its tensors, until the caller has it
@@ -150,6 +162,7 @@ class _Layer:
             if given:
                 first_args, first_kwargs = given.pop()
             else:
+                self._check_state(computed_with)
                 filled = leaves.copy()
                 for i, number in where:
                     filled[i] = tensors[number]
@@ -163,12 +176,25 @@ class _Layer:
             return tensors
 
         outputs = _torch.layer(self._path, run, inputs, self._path not in self._calls.run_once)
+        if computed_with[1] != _identities(self._buffers):
+            self._calls.run_once[self._path] = EXCHANGED
         # The caller gets the layer's own object (it may be a list that others have, too), and what may run again
         # keeps none of it.
         result, tensors = first.pop()
         if any(output is not made for output, made in zip(outputs, tensors, strict=True)):
             raise InternalError(f"the results of layer {self._path} are not those that it returned")
         return result
+
+    # torch.func.functional_call puts some there for the call.
+    def _has_foreign_parameters(self):
+        return any(type(each) is not torch.nn.Parameter and each is not None and not isinstance(each, torch.nn.Parameter)
+                   for members in self._parameters for each in members.values())
+
+    # With others than in its call it would compute something else without a word.
+    def _check_state(self, computed_with):
+        if computed_with != (_identities(self._parameters), _identities(self._buffers)):
+            raise RuntimeError(f"stowage: {self._path} is to run again with other parameters or buffers than those of its "
+                               "call (of torch.func.functional_call, or put in their place since): deny recompute")
 
     # A copy of the module has its own class's forward.
     def __deepcopy__(self, memo):
@@ -177,6 +203,11 @@ class _Layer:
 
     def __reduce__(self):
         return _own_forward, (self._module,)
+
+
+# To hold the tensors themselves would keep those of a functional call.
+def _identities(members):
+    return [id(tensor) for each in members for tensor in each.values()]
 
 
 def _own_forward(module):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import datetime
+import difflib
 import html
 import json
-from typing import Any, Callable, Iterable, Literal, Union
+from typing import Any, Callable, Iterable, Iterator, Literal, Union
 
 from . import _core
 from ._errors import Error, UsageError
 from ._exports import svg_for_html, text_style
 from ._plan import Plan
 from ._simulation import Simulation
+from ._sizes import bytes_of
 from ._trace import SavedTensor, Trace
 
 Decision = Literal["keep", "offload", "recompute"]
@@ -21,6 +23,8 @@ Progress = Callable[[int, int, Union[int, None]], object]
 Status = Literal["planned", "fits_already", "infeasible", "offload_cannot_help", "policy_over_budget", "not_found"]
 
 _DECISIONS = ("keep", "offload", "recompute")
+_KINDS = ("offload", "recompute", "params", "optimizer", "gradients", "micro-batch")
+_SOME_PEAK = 10**15  # of which a share can be taken before there is a recording
 
 
 class PlanOutcome:
@@ -207,6 +211,48 @@ def _size(given: str | int | None) -> str | None:
     return None if given is None else str(given)
 
 
+def check_request(
+    budget: str | int | None,
+    *,
+    fit: str | int | None = None,
+    host_budget: str | int | None = None,
+    policy: Policy = "auto",
+    allow: str | Iterable[str] | None = None,
+    deny: str | Iterable[str] | None = None,
+    time_limit: float | None = None,
+    **_: object,
+) -> None:
+    """Raises UsageError for arguments of plan() that are wrong whatever the recording, a size with its likely meaning."""
+    if budget is not None:
+        bytes_of(budget, "budget", _SOME_PEAK)
+    for name, size in (("fit", fit), ("host_budget", host_budget)):
+        if size is not None:
+            bytes_of(size, name)
+    if policy == "auto" and budget is None and fit is None:
+        raise UsageError("a plan needs a budget", hint='such as budget="24GiB", budget="60%" or fit="24GiB"')
+    known = [str(row["name"]) for row in json.loads(_core.policies())["policies"]]
+    if isinstance(policy, str) and (name := policy.partition(":")[0]) not in known:
+        raise UsageError(f"unknown policy '{name}'", hint=_nearest(name, known))
+    if policy != "auto" and (allow is not None or deny is not None):
+        raise UsageError("allow and deny say what auto decides", hint="leave policy out")
+    for argument, kinds in (("allow", allow), ("deny", deny)):
+        if callable(kinds):
+            raise UsageError(f"{argument} takes kinds of decisions, such as {argument}=\"recompute\"",
+                             hint="a function that decides about each saved tensor is a policy: policy=..")
+        for kind in _names(kinds) or [] if not isinstance(kinds, Iterator) else []:  # what can be read once
+            if kind not in _KINDS:
+                raise UsageError(f"{argument}: '{kind}' is nothing that auto decides", hint=_nearest(kind, _KINDS))
+    if allow is not None and deny is not None:
+        raise UsageError("allow and deny", hint="give one of them")
+    if time_limit is not None and not time_limit > 0:
+        raise UsageError(f"a time limit of {time_limit} s leaves no time for a search")
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, known, 1)
+    return f"did you mean {near[0]}?" if near else "one of " + ", ".join(known)
+
+
 def plan(
     trace: Trace,
     budget: str | int | None = None,
@@ -251,6 +297,7 @@ def plan(
         UsageError: An argument is wrong.
         BadInput: The trace cannot be planned.
     """
+    check_request(budget, fit=fit, host_budget=host_budget, policy=policy, allow=allow, deny=deny, time_limit=time_limit)
     asked = _core.Asked()
     asked.budget = _size(budget)
     asked.budget_on = budget_on
@@ -268,12 +315,6 @@ def plan(
         asked.policy = "python:" + getattr(policy, "__name__", type(policy).__name__)
     else:
         asked.policy = policy
-    if asked.policy == "auto" and budget is None and fit is None:
-        raise UsageError("a plan needs a budget", hint='such as budget="24GiB", budget="60%" or fit="24GiB"')
-    if asked.policy != "auto" and (allow is not None or deny is not None):
-        raise UsageError("allow and deny say what auto decides", hint="leave policy out")
-    if time_limit is not None and not time_limit > 0:
-        raise UsageError(f"a time limit of {time_limit} s leaves no time for a search")
     bar = _bar() if progress is True else None
     callback = bar if isinstance(progress, bool) else progress
     try:

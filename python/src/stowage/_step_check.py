@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 
 from ._baseline import foreign_bytes
 from ._errors import Error, Infeasible, UsageError
-from ._planning import PlanOutcome
+from ._planning import PlanOutcome, check_request
 from ._planning import plan as make_plan
 from ._trace import Trace
 from ._training import Recording, Run, StepReport
@@ -73,12 +73,15 @@ def check_step(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None, 
         planning: What plan() takes besides.
 
     Raises:
+        UsageError: A budget or another argument is wrong; ahead of the first step.
         BadInput: Two steps are not alike.
         Exception: What the step raises.
     """
     if any(parameter.is_cuda for parameter in model.parameters()):
         raise UsageError("a step on a GPU cannot be checked so: how many steps its recording takes hangs on their time",
                          hint="check it on the CPU, or with `stowage check`")
+    if budget is not None:
+        check_request(budget, **planning)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     generators = torch.get_rng_state(), random.getstate()
@@ -109,7 +112,7 @@ def _planned(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None, st
 
     reports = []
     difference = None
-    run = Run(model, optimizer, make, (None, None), None, _RECORDING)
+    run = Run(model, optimizer, make, (None, None), None, _RECORDING, records_all=True)
     with run:
         for k, expected in enumerate(plain):
             try:

@@ -14,16 +14,19 @@ from typing import Any, Callable, Hashable, Iterator
 import torch
 
 from . import _engine, _torch
+from ._alike import AlikeSteps
 from ._bound import BoundTensors
-from ._errors import Error, UsageError
-from ._layers import LayerCalls, choose_layers
+from ._errors import BadInput, Error, UsageError
+from ._layers import EXCHANGED, FOREIGN, LayerCalls, choose_layers
 from ._plan import Plan
-from ._planning import PlanOutcome
+from ._planning import PlanOutcome, check_request
 from ._planning import plan as make_plan
 from ._trace import Trace
 from ._updates import SplitUpdates, is_split
 
 Named = list[tuple[str, torch.Tensor]]
+
+_MANY_KEYS = 8
 
 
 class StowageWarning(UserWarning):
@@ -82,6 +85,8 @@ class _Keyed:
         self.autocast: str | None = None  # of its forward, "" for none; None: no step has been made
         self.divides = divides  # the optimizer's step, into updates of one parameter
         self.recording: Any = None
+        self.alike: AlikeSteps | None = None  # where the recording may leave steps out
+        self.is_recorded = False  # the step that runs
         self.error: Error | None = None  # why there is no plan
         self.trace: Trace | None = None
         self.outcome: PlanOutcome | None = None
@@ -98,8 +103,10 @@ class Run:
 
     def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
                  make: Callable[[Trace], PlanOutcome], given: tuple[Trace | None, Plan | None],
-                 layers: Callable[[str, torch.nn.Module], bool] | None, recording: Recording) -> None:
-        """Not for users: see attach()."""
+                 layers: Callable[[str, torch.nn.Module], bool] | None, recording: Recording,
+                 records_all: bool = False, facts: dict[str, Any] | None = None) -> None:
+        """Not for users: see attach(). records_all: a recording leaves no step out (see AlikeSteps); facts: what a trace
+        says of the run otherwise than by itself."""
         self.model = model
         self.optimizer = optimizer
         self._make = make
@@ -108,6 +115,8 @@ class Run:
         self._place = torch.device(kind, index) if kind == "cuda" else torch.device(kind)
         self._calls = LayerCalls(choose_layers(model, layers), kind)
         self._recording = recording
+        self._records_all = records_all
+        self._facts = facts or {}
         self._updates = SplitUpdates(optimizer) if optimizer is not None and is_split(optimizer) else None
         # A GPU's parameters PyTorch updates in a few kernels for all of them: divided where a plan needs it, no sooner.
         self._divides_at_first = kind == "cpu"
@@ -161,14 +170,19 @@ class Run:
 
         Raises:
             Exception: What the step raises; everything of the plan is cleaned up first, and the next step may follow.
-            BadInput: Behind the last recorded step: two of them were not alike.
+            BadInput: Behind the last recorded step: two of them were not alike. One that begins with other memory than
+                the others (behind a validation) is left out of the recording.
             Infeasible: Behind the last recorded step: no plan keeps the budget.
         """
         if not self._attached:
             raise UsageError("this run is detached")
         if self._in_step:
             raise UsageError("a step of this run is running already")
-        keyed = self._keyed.setdefault(key, _Keyed(self._divides_at_first))
+        if key not in self._keyed:
+            self._keyed[key] = _Keyed(self._divides_at_first)
+            self._tell_of_many_keys()
+        keyed = self._keyed[key]
+        keyed.is_recorded = False
         self._last = key
         self._in_step = True
         try:
@@ -209,13 +223,33 @@ class Run:
             return
         if keyed.autocast is None or keyed.plan is not None:
             return  # the first step shows what a recording has to know ahead
+        self._begin_recorded(keyed)
+
+    def _begin_recorded(self, keyed: _Keyed) -> None:
         if keyed.recording is None:
             self._say_what_runs_once()
-            keyed.recording = _torch.Recording(self._device, self._run_facts(keyed), self._recording.warmup,
-                                               self._recording.steps, self._recording.observed)
+            self._new_recording(keyed)
+            keyed.alike = None if self._records_all else AlikeSteps(self._recording.warmup)
         state = self._optimizer_state()
         self._count_in(state)
+        if keyed.alike is not None:
+            decision = keyed.alike.of(self._device.memory()["requested_bytes"], keyed.recording.steps)
+            if decision == "leave out":
+                return
+            if decision == "record from here":
+                keyed.recording.abort()
+                self._new_recording(keyed)
+        keyed.is_recorded = True
         keyed.recording.begin(self._parameters(), self._buffers(), state)
+
+    def _new_recording(self, keyed: _Keyed) -> None:
+        keyed.recording = _torch.Recording(self._device, self._run_facts(keyed), self._recording.warmup,
+                                           self._recording.steps, self._recording.observed)
+
+    def _tell_of_many_keys(self) -> None:
+        if len(self._keyed) == _MANY_KEYS and all(keyed.plan is None for keyed in self._keyed.values()):
+            self._say([f"steps of {_MANY_KEYS} keys have begun, and none has a plan: each is recorded by itself (pad "
+                       "batches to a few shapes, or bring them together in fewer keys)"])
 
     def _say_what_runs_once(self) -> None:
         once = self._calls.run_once
@@ -225,7 +259,9 @@ class Run:
         path, kind = next(iter(once.items()))
         more = f" and {len(once) - 1} other layers" if len(once) > 1 else ""
         cache = " (use_cache=False gives them none)" if "Cache" in kind else ""
-        self._say([f"{path}{more} get a {kind}, which a call may change: no plan has them run again{cache}"])
+        why = {FOREIGN: "is there for the call alone", EXCHANGED: "a call puts another one in the place of"}
+        self._say([f"{path}{more} get a {kind}, which {why.get(kind, 'a call may change')}: no plan has them run "
+                   f"again{cache}"])
 
     # A given plan that moves optimizer state, ahead of the first step, which makes it.
     def _has_what_moves(self, keyed: _Keyed) -> bool:
@@ -239,7 +275,7 @@ class Run:
     def _abort(self, keyed: _Keyed) -> None:
         if keyed.planned is not None:
             keyed.planned.abort()
-        elif keyed.recording is not None:
+        elif keyed.is_recorded:
             keyed.recording.abort()
             keyed.recording = None
 
@@ -252,20 +288,29 @@ class Run:
                                            did["peak_reserved_bytes"] if did["peak_reserved_bytes"] >= 0 else None)
             keyed.off_plan += not did["on_plan"]
             self._say(keyed.planned.lines())
-        elif keyed.recording is not None:
+        elif keyed.is_recorded:
             last = keyed.recording.end()
             self._say(keyed.recording.warnings())
             if last:
                 recording, keyed.recording = keyed.recording, None
-                keyed.trace = Trace.from_json(recording.trace_json())
-                keyed.outcome = self._make(keyed.trace)
-                keyed.error = keyed.outcome.error
-                if keyed.error is not None and self._updates is not None and not keyed.divides:
-                    self._say([f"{keyed.error}: the step is recorded again, with the update of one parameter at a time, "
-                               "which a plan can do more with"])
-                    keyed.divides, keyed.trace, keyed.outcome, keyed.error = True, None, None, None
-                    return
-                keyed.plan = keyed.outcome.plan_or_raise()
+                self._plan_recorded(keyed, recording)
+
+    def _plan_recorded(self, keyed: _Keyed, recording: Any) -> None:
+        try:
+            keyed.trace = Trace.from_json(recording.trace_json())
+        except BadInput as error:
+            if keyed.alike is None or keyed.alike.grown_bytes == 0:
+                raise
+            raise BadInput(error.message, hint=f"steps begin with {keyed.alike.grown_bytes:,} bytes more from one to "
+                           "the next: keep numbers (loss.item()) of them, no tensors") from None
+        keyed.outcome = self._make(keyed.trace)
+        keyed.error = keyed.outcome.error
+        if keyed.error is not None and self._updates is not None and not keyed.divides:
+            self._say([f"{keyed.error}: the step is recorded again, with the update of one parameter at a time, "
+                       "which a plan can do more with"])
+            keyed.divides, keyed.trace, keyed.outcome, keyed.error = True, None, None, None
+            return
+        keyed.plan = keyed.outcome.plan_or_raise()
 
     def _apply(self, keyed: _Keyed) -> None:
         keyed.bound = BoundTensors(self.model, self.optimizer)
@@ -296,7 +341,7 @@ class Run:
         optimizer = "none" if self.optimizer is None else "python:" + type(self.optimizer).__name__.lower()
         return {"model": f"python:{type(self.model).__name__}", "autocast": keyed.autocast, "optimizer": optimizer,
                 "dtype": names.get(next(iter(dtypes)), "mixed") if len(dtypes) == 1 else "mixed", "batch": 0, "seq": 0,
-                "argv": list(sys.argv)}
+                "argv": list(sys.argv), **self._facts}
 
     def materialise(self) -> None:
         """Brings parameters, optimizer state and gradients back until the next step: to evaluate, to save, to load.
@@ -453,7 +498,7 @@ def attach(
 
     Raises:
         BadInput: A file that is none.
-        UsageError: Arguments that do not go together.
+        UsageError: Arguments that do not go together; a budget that is no size, with the likely meaning.
         NotImplementedError: The model is elsewhere, or on several devices.
         Unavailable: Its GPU's memory cannot be followed.
     """
@@ -463,5 +508,7 @@ def attach(
         raise UsageError("nothing says what the step may take", hint="a budget, fit, a policy or a plan")
     if unknown := planning.keys() - set(inspect.signature(make_plan).parameters) | planning.keys() & {"trace", "budget"}:
         raise TypeError(f"attach() got an unexpected keyword argument {sorted(unknown)[0]!r}")
+    if plan is None:
+        check_request(budget, **planning)
     given = (Trace.load(trace) if isinstance(trace, str) else trace, Plan.load(plan) if isinstance(plan, str) else plan)
     return Run(model, optimizer, lambda recorded: make_plan(recorded, budget, **planning), given, layers, recording)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Callable, Hashable
 
-import torch
-
-from ._errors import BadInput, UsageError
+from ._errors import UsageError
+from ._shapes import shapes_of
 from ._training import Run, StowageWarning, attach
 
 if TYPE_CHECKING:
@@ -22,20 +20,6 @@ else:
         import lightning.pytorch as pl
     except ImportError:
         import pytorch_lightning as pl
-
-
-_MOST_AGAIN = 3  # recordings of one training
-
-
-def shapes_of(batch: Any) -> Hashable:
-    """The shapes of a batch's tensors, which steps that are alike have in common."""
-    if isinstance(batch, torch.Tensor):
-        return tuple(batch.shape)
-    if isinstance(batch, Mapping):
-        return tuple((name, shapes_of(part)) for name, part in batch.items())
-    if isinstance(batch, (list, tuple)):
-        return tuple(map(shapes_of, batch))
-    return None
 
 
 class StowageCallback(pl.Callback):
@@ -64,9 +48,6 @@ class StowageCallback(pl.Callback):
         self._updates = 0  # of the Trainer, ahead of the step
         self._in_batch = False
         self._batches = 0  # of the step that runs, which are over
-        self._had_gradients = False  # where a step began
-        self._shown = False  # since the last recording
-        self._again = 0  # recordings that were made again
         self._hooks: list[Any] = []
         self._trainer: pl.Trainer | None = None
 
@@ -78,7 +59,6 @@ class StowageCallback(pl.Callback):
         if len(trainer.optimizers) > 1:
             raise UsageError(f"a module with {len(trainer.optimizers)} optimizers", hint="a plan is for one")
         self._trainer = trainer
-        self._had_gradients, self._shown, self._again = False, False, 0
         self.run = attach(pl_module, trainer.optimizers[0] if trainer.optimizers else None, self._budget,
                           **self._options)
         for owner in (pl_module, *trainer.optimizers):
@@ -91,9 +71,6 @@ class StowageCallback(pl.Callback):
         if self._step is not None or batch_idx % trainer.accumulate_grad_batches:
             return
         key = (self._key(batch), min(trainer.accumulate_grad_batches, trainer.num_training_batches - batch_idx))
-        if key in self.run.keys and self.run.plan(key) is None and self._is_unlike_others(trainer, batch_idx):
-            self.run.materialise()
-            return  # it is none of a recording
         self._updates, self._batches = trainer.global_step, 0
         step = ExitStack()
         step.enter_context(self.run.step(key))
@@ -124,32 +101,13 @@ class StowageCallback(pl.Callback):
         """Ends the step that raised, and leaves the plan."""
         self._leave(exception)
 
-    # Lightning holds the last batch at the beginning of an epoch, and drops gradients ahead of a validation, otherwise
-    # behind the next forward. Where all steps are so, they are alike.
-    def _is_unlike_others(self, trainer: pl.Trainer, batch_idx: int) -> bool:
-        has_gradients = any(parameter.grad is not None for optimizer in trainer.optimizers
-                            for group in optimizer.param_groups for parameter in group["params"])
-        self._had_gradients |= has_gradients
-        return (self._had_gradients and not has_gradients
-                or batch_idx == 0 and trainer.num_training_batches > trainer.accumulate_grad_batches)
-
     # Whether the step that runs has all behind it.
     def _is_updated(self) -> bool:
         return self._step is not None and self._trainer.global_step != self._updates
 
-    # What is looked at for the first time leaves a few bytes behind (a validation's metrics), which makes steps of one
-    # recording unlike, and no others.
     def _end(self) -> None:
         step, self._step = self._step, None
-        try:
-            step.close()
-        except BadInput as error:
-            if not self._shown or self._again == _MOST_AGAIN:
-                raise
-            self._shown = False
-            self._again += 1
-            warnings.warn(f"{error.message}; a validation, a checkpoint or an epoch's end came between, so the step is "
-                          "recorded again", StowageWarning, stacklevel=2)
+        step.close()
 
     def _abandon(self, error: BaseException) -> None:
         if self._step is not None:
@@ -169,7 +127,6 @@ class StowageCallback(pl.Callback):
                 warnings.warn("a validation, a checkpoint or an epoch's end within an accumulation: the rest of this "
                               "step runs without a plan", StowageWarning, stacklevel=2)
             self._abandon(RuntimeError("the step was left"))
-        self._shown = True
         self.run.materialise()
 
     def _leave(self, error: BaseException | None = None) -> None:
