@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "cli/python_command.h"
 #include "cli/torch_command.h"
 #include "cli/verbs.h"
 #include "report/answers/text_table.h"
@@ -95,6 +96,7 @@ int run_stowage(const Args& args, std::ostream& out, std::ostream& err) {
     names.push_back(verb.name);
     if (verb.name != name) continue;
     if (verb.function != nullptr) return verb.function(rest, out, err);
+    if (is_python_profile(args)) return fail(rest, exec_python_profile(args, out, err), out, err);
     return fail(rest, exec_torch_command(args, out, err), out, err);
   }
   if (std::find(kNotYet.begin(), kNotYet.end(), name) != kNotYet.end()) {

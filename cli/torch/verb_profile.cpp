@@ -123,8 +123,8 @@ struct ProfileOptions {
   void declare(CommandLine& line) {
     line.positional(
         "MODEL", model,
-        "a built-in model with its options (see stowage models), plugin:LIB.so or script:FILE.pt; "
-        "with --plan the plan's",
+        "a built-in model with its options (see stowage models), plugin:LIB.so, script:FILE.pt or "
+        "python:FILE.py:function; with --plan the plan's",
         false);
     line.output("-o,--output", "FILE", output, "the trace, .json or .json.gz; - is stdout", true);
     flags.declare(line);

@@ -1,6 +1,7 @@
 """`python -m stowage profile FILE.py:function`: a trace of a user's step, and the command's ways."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -204,3 +205,16 @@ def test_the_help_shows_the_contract(profile):
     ended = profile("--help")
     assert ended.returncode == 0 and ended.stderr == ""
     assert "FILE.py:function" in ended.stdout and "(model, optimizer, step)" in " ".join(ended.stdout.split())
+
+
+def test_the_command_hands_a_python_function_over(program, tmp_path):
+    (tmp_path / "own.py").write_text(FILE)
+    environment = os.environ | {"PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]}
+    done = subprocess.run([program, "profile", f"python:{tmp_path}/own.py:without_device", "--device", "cpu", "-o",
+                           str(tmp_path / "t.json.gz")], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    trace = stowage.Trace.load(str(tmp_path / "t.json.gz"))
+    seen = subprocess.run([program, "inspect", str(tmp_path / "t.json.gz"), "--json"], capture_output=True, text=True,
+                          timeout=300)
+    assert json.loads(seen.stdout)["schema"]
+    assert trace.device == "cpu"
