@@ -41,6 +41,16 @@ class Counter {
   Bytes large_ = 0;
 };
 
+// By storage: whether an op of the step is given it, as ops are not given a library's workspaces.
+std::vector<bool> given_storages(const Trace& trace) {
+  std::vector<bool> is_given(trace.storages.size(), false);
+  for (const TensorId tensor : trace.uses.tensor) {
+    const StorageId storage = trace.tensors.storage[tensor.index()];
+    if (storage.valid()) is_given[storage.index()] = true;
+  }
+  return is_given;
+}
+
 }  // namespace
 
 OutsideMemory outside_memory(const Trace& trace) {
@@ -54,16 +64,19 @@ OutsideMemory outside_memory(const Trace& trace) {
   for (const std::int32_t row : setup.free_of) {
     if (row >= 0) is_freed[static_cast<std::size_t>(row)] = true;
   }
+  const std::vector<bool> is_given = given_storages(trace);
   Counter counter;
   for (std::size_t row = 0; row < setup.size(); ++row) {
     if (setup.free_of[row] >= 0 || is_freed[row] || setup.event[row].valid()) continue;
+    const bool is_adopted = static_cast<std::int64_t>(row) < trace.quality.adopted_allocations;
     if (const StorageId storage = setup.storage[row]; storage.valid()) {
       const std::size_t s = storage.index();
       const bool lasts = !storages.alloc_event[s].valid() && !storages.free_event[s].valid();
       if (!lasts || storages.evidence[s] == Evidence::registered) continue;
+      if (!is_adopted && !is_given[s]) continue;  // a library's workspace, which moves
       outside.is_storage[s] = true;
-    } else if (static_cast<std::int64_t>(row) >= trace.quality.adopted_allocations) {
-      continue;  // a workspace
+    } else if (!is_adopted) {
+      continue;
     }
     outside.is_setup[row] = true;
     counter.add(setup.bytes[row]);

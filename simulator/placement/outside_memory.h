@@ -26,7 +26,8 @@ struct OutsideMemory {
   OutsideBytes bytes;
 };
 
-// Nothing, where all that the recording's process had was counted from its start. Cost: O(setup).
+// Nothing, where all that the recording's process had was counted from its start. Cost:
+// O(setup + uses).
 [[nodiscard]] OutsideMemory outside_memory(const Trace& trace);
 
 }  // namespace stowage::simulator

@@ -53,6 +53,25 @@ TEST(OutsideMemory, IsWhatNobodyHandsOver) {
   EXPECT_EQ(outside.bytes.reserved, 12 * kMiB + 2 * kMiB);
 }
 
+// What came behind the beginning of listening: a library's workspace, which no op is given and a
+// planned step moves, and a batch of the loop's, which it does not.
+TEST(OutsideMemory, OfWhatIsNotAdoptedIsWhatOpsAreGiven) {
+  stowage::testing::MicroTrace t;
+  const StorageId workspace = t.existing(kMiB, StorageClass::other);
+  const StorageId batch = t.existing(3 * kMiB, StorageClass::other);
+  t.set_up({500});
+  t.begin_op();
+  t.read(batch);
+  t.end_op();
+  Trace trace = t.finish();
+  trace.storages.evidence.assign(2, Evidence::none);
+  trace.quality.adopted_allocations = 1;  // what is gone
+  const OutsideMemory outside = outside_memory(trace);
+  EXPECT_FALSE(outside.is_storage[workspace.index()]);
+  EXPECT_TRUE(outside.is_storage[batch.index()]);
+  EXPECT_EQ(outside.bytes.active, 3 * kMiB);
+}
+
 TEST(OutsideMemory, OfBlocksBelowTenMiBIsInSegmentsOfTwenty) {
   Process process;
   process.trace.setup.bytes[0] = 9 * kMiB;
