@@ -25,11 +25,10 @@ Status in_range(const char* flag, const std::optional<std::int64_t>& value, std:
 }
 
 Status check_ranges(const RunFlags& flags) {
-  constexpr std::int64_t kMost = 1'000'000'000;
-  if (Status status = in_range("batch", flags.batch, 1, kMost); !status) return status;
-  if (Status status = in_range("seq", flags.seq, 1, kMost); !status) return status;
+  if (Status status = in_range("batch", flags.batch, 1, kMostBatch); !status) return status;
+  if (Status status = in_range("seq", flags.seq, 1, kMostBatch); !status) return status;
   if (Status status = in_range("seed", flags.seed, 0, INT32_MAX); !status) return status;
-  return in_range("threads", flags.threads, 1, 1024);
+  return in_range("threads", flags.threads, 1, kMostThreads);
 }
 
 // A plugin's options may be files as well.

@@ -18,6 +18,9 @@
 
 namespace stowage::cli {
 
+inline constexpr std::int64_t kMostBatch = 1'000'000'000;
+inline constexpr std::int64_t kMostThreads = 1024;
+
 struct RunRequest {
   executor::ModelSpec spec;    // complete: every option written out
   std::string device = "cpu";  // or "cuda"
