@@ -221,9 +221,13 @@ TEST(ProgressBar, IsNoWiderThanItsTerminal) {
     return ProgressBar::line("planning", 50, 200, 10.0, "plans", "best step 2 ms", width);
   };
   const std::string rest = "]  25 %, 5 plans/s, at most 30 s left";
-  EXPECT_EQ(line(79), "planning [#####               " + rest + ", best step 2 ms");
-  EXPECT_EQ(line(72), "planning [###          " + rest + ", best step 2 ms");
-  EXPECT_EQ(line(60), "planning [###           " + rest);
+  // 10 columns ahead of the bar, 37 behind it, and 16 of the remark.
+  ASSERT_EQ(rest.size(), 37U);
+  EXPECT_EQ(line(83), "planning [#####               " + rest + ", best step 2 ms");
+  EXPECT_EQ(line(79), "planning [####            " + rest + ", best step 2 ms");
+  EXPECT_EQ(line(68), "planning [#    " + rest + ", best step 2 ms");
+  EXPECT_EQ(line(67), "planning [#####               " + rest);
+  EXPECT_EQ(line(60), "planning [###          " + rest);
   EXPECT_EQ(line(40), ("planning [#    " + rest).substr(0, 40));
   for (int width = 0; width < 100; ++width) {
     EXPECT_LE(line(width).size(), static_cast<std::size_t>(width));
