@@ -85,7 +85,8 @@ Status CommandFiles::check() {
   for (const CommandFile& file : files_) {
     if (!file.written) continue;
     if (Status status = writable(file); !status) return status;
-    if (std::string version = version_of(file.path); !version.empty()) {
+    // One that is kept is no answer.
+    if (std::string version = version_of(file.path); !version.empty() && !file.kept) {
       older_.push_back({file.path, std::move(version)});
     }
   }

@@ -30,7 +30,8 @@ class CommandFiles {
   // written (traces/file_io.h).
   [[nodiscard]] Status check();
 
-  // After check(): the outputs that were files then and are still the same ones.
+  // After check(): the outputs that were files then and are still the same ones; none that are
+  // kept.
   [[nodiscard]] std::vector<std::string> not_written() const;
 
   // A file that was found through another one will be read. Errors: usage, it is an output.

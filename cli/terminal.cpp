@@ -37,15 +37,19 @@ void set_terminal(const Terminal& value) {
   state() = value;
 }
 
+int width_of_terminal(int fd) {
+  winsize size{};
+  const bool is_known = isatty(fd) == 1 && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return is_known ? std::clamp<int>(size.ws_col, 20, 200) : 80;
+}
+
 Terminal detect_terminal() {
   Terminal found;
   found.out_is_terminal = isatty(STDOUT_FILENO) == 1;
   found.err_is_terminal = isatty(STDERR_FILENO) == 1;
   found.unicode = locale_is_utf8();
-  winsize size{};
-  if (found.out_is_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    found.width = std::clamp<int>(size.ws_col, 40, 200);
-  }
+  found.width = std::max(width_of_terminal(STDOUT_FILENO), 40);
+  found.err_width = width_of_terminal(STDERR_FILENO);
   return found;
 }
 

@@ -224,7 +224,7 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
     if (!request) return request.error();
 
     note_no_reserved(loaded->trace, request->placement, console);
-    ProgressBar bar(console.err, console.progress(), "planning", "plans");
+    ProgressBar bar(console.err, console.progress(), "planning", "plans", terminal().err_width);
     std::stop_source stop;
     request->stop = stop.get_token();
     const auto begin = std::chrono::steady_clock::now();

@@ -133,6 +133,11 @@ std::vector<PhaseRow> phase_rows(const Trace& trace, const std::vector<Bytes>& r
     const PhaseId phase = trace.ops.phase[i];
     if (!trace.ops.parent[i].valid() && phase.valid()) ++rows[phase.index()].ops;
   }
+  for (std::size_t i = 0; i < trace.gpu.size(); ++i) {
+    const OpId op = trace.gpu.op[i];
+    const PhaseId phase = op.valid() ? trace.ops.phase[op.index()] : PhaseId();
+    if (phase.valid()) rows[phase.index()].gpu += trace.gpu.duration[i];
+  }
   return rows;
 }
 

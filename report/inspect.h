@@ -19,8 +19,10 @@ struct PhaseRow {
   std::int32_t micro_batch = 0;
   std::int64_t ops = 0;  // outermost
   Nanoseconds begin = 0;
-  Nanoseconds duration = 0;  // up to the next phase's begin
-  Bytes peak = 0;            // requested bytes on device 0
+  Nanoseconds duration =
+      0;                // up to the next phase's begin; of a GPU's step, of the host that launches
+  Nanoseconds gpu = 0;  // of the GPU's work that its ops launched
+  Bytes peak = 0;       // requested bytes on device 0
 };
 
 // Rows of `--by`: a layer, an op name or a class, and what it holds at the moment looked at.

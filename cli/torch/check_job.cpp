@@ -1,4 +1,6 @@
 #include "cli/torch/check_job.h"
+#include "cli/torch/recorded_values.h"
+#include "cli/torch/step_progress.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -89,8 +91,8 @@ class Job {
       if (!applies) return applies.error();
       if (!*applies) return report_;
     }
-    Result<MeasuredRun> run =
-        measure_in_child(*request_, steps(), applied_ ? &*applied_ : nullptr, scheduled_on());
+    Result<MeasuredRun> run = measure_in_child(*request_, steps(), applied_ ? &*applied_ : nullptr,
+                                               scheduled_on(), progress_arguments(console_));
     if (!run && run.error().code != ErrorCode::condition) {
       const executor::ModelSpec& spec = request_->spec;
       return of_model(run.error(), options_.model.value_or(spec.text()), spec);
@@ -115,6 +117,11 @@ class Job {
       Result<simulator::Plan> plan = load_plan(*options_.plan);
       if (!plan) return plan.error();
       plan_ = std::move(plan).value();
+      Run said = said_by(plan_->target);
+      if (options_.model) said.model.clear();  // another path, as a rule
+      const Status values =
+          check_recorded_values(said, plan_->target.device, read_from_plan(*options_.plan));
+      if (!values) return values.error();
       plan_hash_ = decisions_hash(*plan_);
       if (Status status = load_original(); !status) return status.error();
     }

@@ -39,7 +39,8 @@ void CheckOptions::declare(CommandLine& line) {
               "more stall that passes, as a share of the baseline's step time (2%)");
   line.output("--junit", "FILE", junit, "the answer as JUnit XML");
   line.option("--name", "TEXT", name, "of the test in the JUnit file (default: the model)");
-  flags.declare(line, "default: 1 on the CPU device, or the plan's");
+  flags.declare(line, "the plan's, else as in stowage profile",
+                "1 on the CPU device, or the plan's");
 }
 
 Status CheckOptions::read_limits() {

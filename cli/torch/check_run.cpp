@@ -9,6 +9,7 @@
 #include "cli/torch/child_process.h"
 #include "cli/torch/device_choice.h"
 #include "cli/torch/results_json.h"
+#include "cli/torch/step_progress.h"
 #include "cli/torch/torch_verbs.h"
 #include "executor/planned_step.h"
 #include "planner/applied_file.h"
@@ -90,8 +91,10 @@ std::string path_of(const ScratchFile& scratch) {
 // The child's half.
 Result<MeasuredRun> run_steps(const RunRequest& request, std::int64_t steps,
                               const std::optional<std::string>& plan_file,
-                              const std::optional<std::string>& trace_file) {
+                              const std::optional<std::string>& trace_file,
+                              StepProgress& progress) {
   MeasureOptions options;
+  options.progress = progress.callback();
   options.course.steps = steps;
   std::shared_ptr<const Trace> trace;
   simulator::Schedule schedule;
@@ -165,13 +168,15 @@ report::PeakContent content_of(const Trace& trace, const AppliedPlan* plan) {
 }
 
 Result<MeasuredRun> measure_in_child(const RunRequest& request, std::int64_t steps,
-                                     const AppliedPlan* plan, const Trace* trace) {
+                                     const AppliedPlan* plan, const Trace* trace,
+                                     const std::vector<std::string>& progress) {
   Result<ScratchFile> answer = ScratchFile::create();
   if (!answer) return answer.error();
   std::vector<std::string> arguments = {"check-steps"};
   for (std::string& word : request.arguments()) arguments.push_back(std::move(word));
   arguments.insert(arguments.end(), {"--steps", std::to_string(steps), "--result-fd",
                                      std::to_string(answer->descriptor())});
+  arguments.insert(arguments.end(), progress.begin(), progress.end());
   std::vector<ScratchFile> inputs;  // open until the child is done
   if (plan != nullptr) {
     for (const auto& [flag, text] : {std::pair{"--plan", simulator::plan_to_json(plan->plan)},
@@ -195,12 +200,14 @@ int verb_check_steps(const Args& args, std::ostream& out, std::ostream& err) {
   std::optional<std::string> trace;
   std::optional<std::int64_t> steps;
   std::optional<std::int64_t> result_descriptor;
+  std::optional<std::int64_t> progress_descriptor;
   RunFlags flags;
   line.positional("MODEL", model, "the model with its options");
   line.input("--plan", "FILE", plan, "the plan");
   line.input("--trace", "FILE", trace, "the recording that its rules are applied to");
   line.option("--steps", "N", steps, "training steps to run");
   line.option("--result-fd", "N", result_descriptor, "where the figures go");
+  line.option("--progress-fd", "N", progress_descriptor, "the terminal that says how far it is");
   flags.declare(line);
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (!steps || !result_descriptor || plan.has_value() != trace.has_value()) {
@@ -208,7 +215,8 @@ int verb_check_steps(const Args& args, std::ostream& out, std::ostream& err) {
     }
     Result<RunRequest> request = make_request(*model, flags, console.files);
     if (!request) return request.error();
-    Result<MeasuredRun> run = run_steps(*request, *steps, plan, trace);
+    StepProgress progress(progress_descriptor, "the checked run");
+    Result<MeasuredRun> run = run_steps(*request, *steps, plan, trace, progress);
     if (!run) return run.error();
     if (Status status =
             write_descriptor(static_cast<int>(*result_descriptor), measured_run_to_json(*run));

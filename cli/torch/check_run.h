@@ -46,6 +46,7 @@ struct AppliedPlan {
 // Runs `steps` steps in a child process (verb check-steps); `plan` and `trace` null: the plain
 // step. Error: the child's; condition: the step needs more memory than there is.
 [[nodiscard]] Result<MeasuredRun> measure_in_child(const RunRequest& request, std::int64_t steps,
-                                                   const AppliedPlan* plan, const Trace* trace);
+                                                   const AppliedPlan* plan, const Trace* trace,
+                                                   const std::vector<std::string>& progress);
 
 }  // namespace stowage::cli

@@ -159,6 +159,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
     if (measures_stalls) measured.stall_ns = device.stall_ns();
     run.steps.push_back(measured);
     course.add(measured.step_ns);
+    if (options.progress) options.progress(k + 1, options.course.steps);
     if (k == 0) after_first = memory;
     if (memory.driver_allocations >= 0) {
       run.driver_allocations_after_first_step =

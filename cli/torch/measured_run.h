@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -78,6 +79,8 @@ struct MeasureOptions {
   std::int64_t dumped_steps = 0;  // the first so many steps go into `dump`
   int dump_descriptor = -1;
   Bytes most_dumped_bytes = executor::TensorDumpWriter::kMostBytes;  // of a step, not as digests
+  // Behind each step: how many are done, and how many were asked for.
+  std::function<void(std::int64_t done, std::int64_t steps)> progress;
   // Which parameters the host updates, where the device would compute something else; empty: none.
   std::string updated_on_host;
   // The session's, where they run offloaded; only without a plan.

@@ -4,6 +4,7 @@
 
 #include "cli/plan_file.h"
 #include "cli/torch/recorded_step.h"
+#include "cli/torch/recorded_values.h"
 #include "planner/applied_file.h"
 #include "planner/budget.h"
 #include "simulator/plan/target_check.h"
@@ -21,20 +22,6 @@ struct FoundTrace {
   std::string file;
   std::string sha256;  // empty: recorded again
 };
-
-Run run_of(const simulator::PlanTarget& target) {
-  Run run;
-  run.model = target.model;
-  run.batch = target.batch;
-  run.seq = target.seq;
-  run.dtype = target.dtype;
-  run.autocast = target.autocast;
-  run.optimizer = target.optimizer;
-  run.grad_scaler = target.grad_scaler;
-  run.threads = target.threads;
-  run.seed = 1;
-  return run;
-}
 
 // What the step that a plan describes is refused with: the mistake is in the plan where no flag
 // says anything of it.
@@ -57,7 +44,7 @@ Result<FoundTrace> record_again(const simulator::Plan& plan, const std::string& 
   }
   const Result<RunFlags> said = recorded_form(flags);
   if (!said) return said.error();
-  Run run = run_of(plan.target);
+  Run run = said_by(plan.target);
   // A plan that was written by hand need not say all of it.
   if (run.batch == 0) run.batch = flags.batch.value_or(0);
   if (run.dtype.empty()) run.dtype = flags.dtype.value_or("");
@@ -94,6 +81,9 @@ Result<FoundTrace> find_trace(const simulator::Plan& plan, const std::string& pl
   if (file.empty()) return record_again(plan, plan_file, flags, files);
   Result<LoadedTrace> loaded = load_trace(file);
   if (!loaded) return loaded.error();
+  const Status values =
+      check_recorded_values(loaded->trace.run, loaded->trace.env.device, read_from_trace(file));
+  if (!values) return values.error();
   if (!plan.target.trace.empty() && plan.target.trace != loaded->sha256) {
     warnings.push_back(file +
                        " is another recording than the one the plan was made from; only the "
@@ -120,6 +110,11 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
   Result<simulator::Plan> plan = load_plan(plan_file);
   if (!plan) return plan.error();
   inputs.plan = std::move(plan).value();
+  Run said = said_by(inputs.plan.target);
+  if (model) said.model.clear();  // another path, as a rule
+  const Status values =
+      check_recorded_values(said, inputs.plan.target.device, read_from_plan(plan_file));
+  if (!values) return values.error();
   const simulator::PlacementMode planned_for = inputs.plan.placement;
   Result<FoundTrace> found =
       find_trace(inputs.plan, plan_file, trace_file, flags, files, inputs.warnings);

@@ -280,8 +280,9 @@ std::string profile_json(const Trace& trace, const std::string& trace_file) {
                        {"peak_requested_bytes", each->peaks.requested.front()},
                        {"step_ns", step_ns == 0 ? Json(nullptr) : Json(step_ns)}});
   }
-  return dump({{"schema", "stowage-profile/1"},
-               {"trace", trace_file},
+  Json json = {{"schema", "stowage-profile/1"}};
+  report::add_step(trace, json);
+  json.update({{"trace", trace_file},
                {"fingerprint", trace.fingerprint},
                {"ops", trace.ops.size()},
                {"saved_tensors", trace.saved.size()},
@@ -304,26 +305,31 @@ std::string profile_json(const Trace& trace, const std::string& trace_file) {
                {"peak_active_bytes", bytes_or_null(trace.peaks.active.front())},
                {"peak_reserved_bytes", bytes_or_null(trace.peaks.reserved.front())},
                {"step_ns", offloaded ? Json(nullptr) : Json(trace.overhead.clean.step_ns)}});
+  return dump(json);
 }
 
-std::string execute_json(const MeasuredRun& run, const simulator::Predicted& predicted,
+std::string execute_json(const Trace& trace, const MeasuredRun& run,
+                         const simulator::Predicted& predicted,
                          const std::vector<std::string>& failures, const std::string& plan_file,
                          const std::string& trace_file, const std::string& micro_batches) {
   Json steps = Json::array();
   for (const MeasuredStep& step : run.steps) steps.push_back(step_json(step));
-  return dump({{"schema", "stowage-execute/1"},
-               {"failures", failures},
+  Json json = {{"schema", "stowage-execute/1"}};
+  report::add_step(trace, json);
+  json.update({{"failures", failures},
                {"micro_batches", micro_batches.empty() ? Json(nullptr) : Json(micro_batches)},
                {"measured", run_json(run)},
                {"predicted", predicted_json(predicted)},
                {"error", error_figures(run, predicted)},
                {"steps", steps},
                {"files", {{"plan", plan_file}, {"trace", trace_file}}}});
+  return dump(json);
 }
 
-std::string verification_json(const Verification& v) {
-  return dump({{"schema", "stowage-verify/1"},
-               {"passed", v.passed()},
+std::string verification_json(const Trace& trace, const Verification& v) {
+  Json json = {{"schema", "stowage-verify/1"}};
+  report::add_step(trace, json);
+  json.update({{"passed", v.passed()},
                {"failures", v.failures},
                {"bitwise", v.difference.bitwise},
                {"max_abs_diff", number(v.difference.max_abs_diff)},
@@ -341,6 +347,7 @@ std::string verification_json(const Verification& v) {
                {"predicted", predicted_json(v.predicted)},
                {"error", error_figures(v.planned, v.predicted)},
                {"files", {{"plan", v.plan_file}, {"trace", v.trace_file}}}});
+  return dump(json);
 }
 
 std::string models_json(const std::vector<executor::ModelInfo>& models) {

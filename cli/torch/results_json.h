@@ -25,7 +25,7 @@ namespace stowage::cli {
 
 // `stowage execute --json`; `micro_batches`: "head in 4 parts", or empty; `failures`: budgets of
 // the plan that the run is above.
-[[nodiscard]] std::string execute_json(const MeasuredRun& run,
+[[nodiscard]] std::string execute_json(const Trace& trace, const MeasuredRun& run,
                                        const simulator::Predicted& predicted,
                                        const std::vector<std::string>& failures,
                                        const std::string& plan_file, const std::string& trace_file,
@@ -51,7 +51,7 @@ struct Verification {
 };
 
 // `stowage verify --json`, and what `demo-report` reads.
-[[nodiscard]] std::string verification_json(const Verification& verification);
+[[nodiscard]] std::string verification_json(const Trace& trace, const Verification& verification);
 
 // `stowage models --json`.
 [[nodiscard]] std::string models_json(const std::vector<executor::ModelInfo>& models);

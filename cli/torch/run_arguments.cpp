@@ -17,7 +17,7 @@ void RunArguments::declare(CommandLine& line) {
   line.option("--placement", "MODE", placement_given,
               "planned: memory taken once, a place for each allocation; or caching: PyTorch's "
               "allocator (default: the plan's)");
-  flags.declare(line, "default: the recording's");
+  flags.declare(line, "the recording's", "the recording's");
 }
 
 Status RunArguments::read(std::int64_t default_steps) {

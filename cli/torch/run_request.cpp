@@ -25,11 +25,10 @@ Status in_range(const char* flag, const std::optional<std::int64_t>& value, std:
 }
 
 Status check_ranges(const RunFlags& flags) {
-  constexpr std::int64_t kMost = 1'000'000'000;
-  if (Status status = in_range("batch", flags.batch, 1, kMost); !status) return status;
-  if (Status status = in_range("seq", flags.seq, 1, kMost); !status) return status;
+  if (Status status = in_range("batch", flags.batch, 1, kMostBatch); !status) return status;
+  if (Status status = in_range("seq", flags.seq, 1, kMostBatch); !status) return status;
   if (Status status = in_range("seed", flags.seed, 0, INT32_MAX); !status) return status;
-  return in_range("threads", flags.threads, 1, 1024);
+  return in_range("threads", flags.threads, 1, kMostThreads);
 }
 
 // A plugin's options may be files as well.
@@ -91,27 +90,44 @@ std::vector<std::string> RunRequest::arguments() const {
   return args;
 }
 
-void RunFlags::declare(CommandLine& line, const std::string& threads_default) {
-  line.option("--device", "NAME", device, "cpu or cuda (default: cuda where there is a GPU)");
-  line.option("--batch", "N", batch, "samples in a batch");
-  line.option("--seq", "N", seq, "tokens in a sequence, for models that have one");
-  line.option("--dtype", "NAME", dtype, "fp32 (default), tf32 (GPU only) or bf16");
-  line.option("--autocast", "NAME", autocast,
-              "none (default), bf16 or fp16: forward and loss compute under PyTorch's autocast");
+void RunFlags::declare(CommandLine& line) {
+  declare_all(line, "", "PyTorch's choice");
+}
+
+void RunFlags::declare(CommandLine& line, const std::string& says,
+                       const std::string& threads_default) {
+  declare_all(line, says, threads_default);
+}
+
+void RunFlags::declare_all(CommandLine& line, const std::string& says,
+                           const std::string& threads_default) {
+  const auto or_else = [&](const std::string& own) {
+    return " (default: " + (says.empty() ? own : says) + ")";
+  };
+  line.option("--device", "NAME", device, "cpu or cuda" + or_else("cuda where there is a GPU"));
+  line.option("--batch", "N", batch, "samples in a batch" + or_else("the model's"));
+  line.option("--seq", "N", seq,
+              "tokens in a sequence, for models that have one" + or_else("the model's"));
+  line.option("--dtype", "NAME", dtype, "fp32, tf32 (GPU only) or bf16" + or_else("fp32"));
+  line.option(
+      "--autocast", "NAME", autocast,
+      "none, bf16 or fp16: forward and loss compute under PyTorch's autocast" + or_else("none"));
   line.option(
       "--optimizer", "NAME", optimizer,
-      "none (default), sgd, adam or adamw, with options: adamw:master=fp32 has fp32 copies of the "
+      "none, sgd, adam or adamw, with options: adamw:master=fp32 has fp32 copies of the "
       "parameters, adamw:update=backward updates each as its gradient arrives, "
       "adamw:lr=0.0003,clip=1 sets the learning rate and clips gradients by their global norm, "
       "adamw:warmup=100,decay=cosine,total=1000 has it rise and fall, sgd:momentum=0.9; all: "
-      "docs/models.md");
+      "docs/models.md" +
+          or_else("none"));
   line.option("--grad-scaler", "OPTIONS", grad_scaler,
               "on, or some of init=65536,growth=2,backoff=0.5,interval=2000: scale the loss, skip "
-              "the update where a gradient overflows (needs an optimizer)");
-  line.option("--seed", "N", seed, "of parameters and batches (default 1)");
-  line.option(
-      "--threads", "N", threads,
-      "intra-op threads; on a CPU they change gradients and bytes (" + threads_default + ")");
+              "the update where a gradient overflows; needs an optimizer" +
+                  or_else("none"));
+  line.option("--seed", "N", seed, "of parameters and batches" + or_else("1"));
+  line.option("--threads", "N", threads,
+              "intra-op threads; on a CPU they change gradients and bytes (default: " +
+                  threads_default + ")");
 }
 
 Result<RunFlags> recorded_form(RunFlags flags) {

@@ -18,6 +18,9 @@
 
 namespace stowage::cli {
 
+inline constexpr std::int64_t kMostBatch = 1'000'000'000;
+inline constexpr std::int64_t kMostThreads = 1024;
+
 struct RunRequest {
   executor::ModelSpec spec;    // complete: every option written out
   std::string device = "cpu";  // or "cuda"
@@ -46,8 +49,14 @@ struct RunFlags {
   std::optional<std::int64_t> seed;
   std::optional<std::int64_t> threads;
 
-  // `threads_default` is what --threads is without the option, where it is not PyTorch's choice.
-  void declare(CommandLine& line, const std::string& threads_default = "default: PyTorch's choice");
+  // For a step that these make.
+  void declare(CommandLine& line);
+  // For the step of a plan or a recording: what is not given is what `says` says ("the
+  // recording's"). `threads_default` likewise.
+  void declare(CommandLine& line, const std::string& says, const std::string& threads_default);
+
+ private:
+  void declare_all(CommandLine& line, const std::string& says, const std::string& threads_default);
 };
 
 // As a recording writes what they say of the training: options in one order, no autocast as empty.

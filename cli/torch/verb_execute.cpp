@@ -7,6 +7,7 @@
 #include "cli/torch/reference_steps.h"
 #include "cli/torch/results_json.h"
 #include "cli/torch/run_arguments.h"
+#include "cli/torch/step_progress.h"
 #include "cli/torch/torch_verbs.h"
 #include "report/words.h"
 #include "simulator/step/unroll.h"
@@ -72,6 +73,11 @@ Result<MeasuredRun> run_planned(const PlanInputs& inputs, const RunArguments& ru
   return measured;
 }
 
+std::string name_of_run(const std::string& mode) {
+  if (mode == "planned") return "the planned run";
+  return mode == "plain" ? "the run of all of the batch at once" : "the reference";
+}
+
 }  // namespace
 
 int verb_execute(const Args& args, std::ostream& out, std::ostream& err) {
@@ -90,6 +96,12 @@ int verb_execute(const Args& args, std::ostream& out, std::ostream& err) {
     for (const std::string& warning : inputs->warnings) console.warn(warning);
     MeasureOptions options;
     options.course.steps = run.steps;
+    if (console.progress()) console.note("the planned run ..");
+    ProgressBar bar(console.err, console.progress(), "the planned run", "steps",
+                    terminal().err_width);
+    options.progress = [&bar](std::int64_t done, std::int64_t steps) {
+      bar.update(done, steps, "");
+    };
     Result<MeasuredRun> measured = run_planned(*inputs, run, options);
     if (!measured) {
       const executor::ModelSpec& spec = inputs->request.spec;
@@ -99,8 +111,8 @@ int verb_execute(const Args& args, std::ostream& out, std::ostream& err) {
     const std::vector<std::string> failures = budget_failures(*measured, inputs->plan.budget);
     if (console.json) {
       for (const std::string& failure : failures) console.warn(failure);
-      console.out << execute_json(*measured, inputs->predicted, failures, inputs->plan_file,
-                                  inputs->trace_file,
+      console.out << execute_json(*inputs->trace, *measured, inputs->predicted, failures,
+                                  inputs->plan_file, inputs->trace_file,
                                   simulator::parts_text(inputs->structure.parts));
     } else {
       console.say(execute_text(*inputs, *measured, failures));
@@ -115,6 +127,7 @@ int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
   std::optional<std::string> mode;
   std::optional<std::int64_t> result_descriptor;
   std::optional<std::int64_t> dump_descriptor;
+  std::optional<std::int64_t> progress_descriptor;
   std::optional<std::int64_t> dumped;
   std::optional<std::int64_t> least;
   bool digests = false;
@@ -126,6 +139,7 @@ int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
   line.option("--least-steps", "N", least, "fewer steps than --steps when they are long");
   line.option("--result-fd", "N", result_descriptor, "where the figures go");
   line.option("--dump-fd", "N", dump_descriptor, "where the tensors go");
+  line.option("--progress-fd", "N", progress_descriptor, "the terminal that says how far it is");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (Status status = run.read(10); !status) return status.error();
     if (!result_descriptor || (*mode != "reference" && *mode != "plain" && *mode != "planned")) {
@@ -145,6 +159,8 @@ int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
     options.dumped_steps = dump_descriptor ? dumped.value_or(0) : 0;
     options.dump_descriptor = static_cast<int>(dump_descriptor.value_or(-1));
     options.updated_on_host = updated_on_host(*inputs);
+    StepProgress progress(progress_descriptor, name_of_run(*mode));
+    options.progress = progress.callback();
     const auto measured = [&]() -> Result<MeasuredRun> {
       if (*mode == "planned") return run_planned(*inputs, run, options);
       if (*mode == "reference") return run_reference_steps(*inputs, run.memory_limit, options);

@@ -12,6 +12,7 @@
 #include "cli/torch/plan_inputs.h"
 #include "cli/torch/results_json.h"
 #include "cli/torch/run_arguments.h"
+#include "cli/torch/step_progress.h"
 #include "cli/torch/torch_verbs.h"
 #include "cli/torch/verify_runs.h"
 #include "executor/tensor_dump.h"
@@ -193,7 +194,7 @@ void say_verified(Console& console, const Verification& v, const Judgement& judg
   }
   for (const std::string& warning : v.planned.warnings) console.warn(warning);
   if (console.json) {
-    console.out << verification_json(v);
+    console.out << verification_json(trace, v);
   } else {
     console.say(verify_text(v, trace));
   }
@@ -242,6 +243,9 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
 
     Result<PassedOn> children = passed_on(run, *inputs, reference_file.has_value());
     if (!children) return children.error();
+    for (std::string& word : progress_arguments(console)) {
+      children->arguments.push_back(std::move(word));
+    }
     Args limited = children->arguments;
     if (run.limit_given) limited.insert(limited.end(), {"--memory-limit", *run.limit_given});
 

@@ -27,6 +27,18 @@ Json moment_json(const Moment& moment) {
   return json;
 }
 
+void add_step(const Trace& trace, Json& json) {
+  const Run& run = trace.run;
+  json["model"] = run.model;
+  json["batch"] = run.batch;
+  json["seq"] = run.seq > 0 ? Json(run.seq) : Json(nullptr);
+  json["dtype"] = run.dtype;
+  json["autocast"] = text_or_null(run.autocast);
+  json["optimizer"] = run.optimizer;
+  json["grad_scaler"] = text_or_null(run.grad_scaler);
+  json["device"] = trace.env.device;
+}
+
 Json replay_json(const simulator::ReplayResult& result, bool compute) {
   Json json = {{"peak_requested_bytes", result.peak_requested},
                {"peak_active_bytes", result.peak_active},

@@ -30,6 +30,10 @@ using Json = nlohmann::ordered_json;
 // {"code","exit_code","message","where","hint"}
 [[nodiscard]] Json error_member(const Error& error);
 
+// Which step an answer is of: "model", "batch", "seq", "dtype", "autocast", "optimizer",
+// "grad_scaler", "device"; null for what it has not.
+void add_step(const Trace& trace, Json& json);
+
 // What a replay comes to; `compute`: also how long compute is busy.
 [[nodiscard]] Json replay_json(const simulator::ReplayResult& result, bool compute);
 

@@ -52,7 +52,7 @@ Json run_json(const Trace& trace, const InspectReport& report) {
           {"storages", trace.storages.size()}};
 }
 
-Json phases_json(const InspectReport& report) {
+Json phases_json(const InspectReport& report, bool on_gpu) {
   Json rows = Json::array();
   for (const PhaseRow& row : report.phases) {
     rows.push_back({{"kind", stowage::name_of(row.kind)},
@@ -60,6 +60,7 @@ Json phases_json(const InspectReport& report) {
                     {"ops", row.ops},
                     {"begin_ns", row.begin},
                     {"duration_ns", row.duration},
+                    {"gpu_ns", on_gpu ? Json(row.gpu) : Json(nullptr)},
                     {"peak_requested_bytes", row.peak}});
   }
   return rows;
@@ -112,7 +113,7 @@ std::string inspect_json(const Trace& trace, const InspectReport& report, int to
   Json json;
   json["schema"] = "stowage-inspect/1";
   json["run"] = run_json(trace, report);
-  json["phases"] = phases_json(report);
+  json["phases"] = phases_json(report, trace.gpu.size() > 0);
   json["layers"] = layers_json(report);
   Json at = moment_json(report.moment);
   at["is_peak"] = report.moment.is_peak;

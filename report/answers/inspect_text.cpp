@@ -35,18 +35,27 @@ std::string more(std::size_t rows, int top) {
   return rows > shown ? "  ... and " + std::to_string(rows - shown) + " more (--top)\n" : "";
 }
 
-std::string phases_text(const InspectReport& report) {
+// The host runs ahead of a GPU: when it launches an op and how long the op takes are two things.
+std::string phases_text(const InspectReport& report, bool on_gpu) {
   TextTable table;
   table.column("phase");
   table.column("ops", Align::right);
-  table.column("time", Align::right);
+  table.column(on_gpu ? "launched in" : "time", Align::right);
+  if (on_gpu) table.column("GPU time", Align::right);
   table.column("peak requested", Align::right);
   for (const PhaseRow& row : report.phases) {
     std::string name = stowage::name_of(row.kind);
     if (row.micro_batch > 0) name += " @mb=" + std::to_string(row.micro_batch);
-    table.row({name, with_commas(row.ops), format_time(row.duration), format_bytes(row.peak)});
+    std::vector<std::string> cells = {name, with_commas(row.ops), format_time(row.duration)};
+    if (on_gpu) cells.push_back(format_time(row.gpu));
+    cells.push_back(format_bytes(row.peak));
+    table.row(std::move(cells));
   }
-  return table.text(2);
+  return table.text(2) +
+         (on_gpu
+              ? "  The curve and the moments are in the time in which the host launched the ops, "
+                "ahead of the GPU;\n  layers and ops below have the GPU's time.\n"
+              : "");
 }
 
 std::string groups_text(const std::vector<GroupRow>& groups, const std::string& title, int top,
@@ -126,7 +135,7 @@ std::string inspect_text(const Trace& trace, const InspectReport& report, int to
   plot.spans = phase_spans(trace, trace.events.time);
   text += draw(report.curve, plot);
 
-  text += "\n" + paint.bold("Phases") + "\n" + phases_text(report);
+  text += "\n" + paint.bold("Phases") + "\n" + phases_text(report, trace.gpu.size() > 0);
 
   const Moment& moment = report.moment;
   text += "\n" + paint.bold(moment.is_peak ? "Peak" : "Moment") + ": " +

@@ -30,12 +30,9 @@ std::string plan_answer_json(const simulator::StepIndex& index, const PlanAnswer
   json["schema"] = "stowage-plan-answer/1";
   json["feasible"] = outcome.feasible();
   json["outcome"] = planner::name_of(outcome.kind);
-  json["model"] = index.trace().run.model;
+  add_step(index.trace(), json);
   json["written_to"] = answer.written_to.empty() ? Json(nullptr) : Json(answer.written_to);
   json["given_at"] = answer.given_at.empty() ? Json(nullptr) : Json(answer.given_at);
-  json["batch"] = index.trace().run.batch;
-  json["seq"] = index.trace().run.seq;
-  json["dtype"] = index.trace().run.dtype;
   json["settings"] = answer.settings;
   json["over_host_budget"] =
       outcome.plan.budget.host && outcome.predicted.host_bytes > *outcome.plan.budget.host;

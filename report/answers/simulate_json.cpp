@@ -114,6 +114,7 @@ std::string simulate_json(const Simulation& simulation, const simulator::Plan& p
   Json json;
   json["schema"] = "stowage-simulate/1";
   json["feasible"] = simulation.feasible;
+  add_step(simulation.index->trace(), json);
   json["policy"] = policy.empty() ? Json(nullptr) : Json(policy);
   json["placement"] = simulator::name_of(plan.placement);
   json["budget"] = plan.budget.device ? Json{{"device_bytes", *plan.budget.device},

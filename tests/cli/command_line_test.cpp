@@ -212,15 +212,34 @@ TEST(CommandLine, ColourOnlyWhereItIsWanted) {
 TEST(ProgressBar, SaysHowFarHowFastAndHowLong) {
   EXPECT_EQ(ProgressBar::line("planning", 50, 200, 10.0, "plans", "best step 2 ms", 100),
             "planning [#####               ]  25 %, 5 plans/s, at most 30 s left, best step 2 ms");
-  EXPECT_EQ(ProgressBar::line("planning", 5, 200, 10.0, "plans", "", 20), "planning [          ");
+  EXPECT_EQ(ProgressBar::line("planning", 5, 200, 10.0, "plans", "", 20), "planning [     ]   2");
+}
+
+// The bar gives way, then the remark, then the end.
+TEST(ProgressBar, IsNoWiderThanItsTerminal) {
+  const auto line = [](int width) {
+    return ProgressBar::line("planning", 50, 200, 10.0, "plans", "best step 2 ms", width);
+  };
+  const std::string rest = "]  25 %, 5 plans/s, at most 30 s left";
+  // 10 columns ahead of the bar, 37 behind it, and 16 of the remark.
+  ASSERT_EQ(rest.size(), 37U);
+  EXPECT_EQ(line(83), "planning [#####               " + rest + ", best step 2 ms");
+  EXPECT_EQ(line(79), "planning [####            " + rest + ", best step 2 ms");
+  EXPECT_EQ(line(68), "planning [#    " + rest + ", best step 2 ms");
+  EXPECT_EQ(line(67), "planning [#####               " + rest);
+  EXPECT_EQ(line(60), "planning [###          " + rest);
+  EXPECT_EQ(line(40), ("planning [#    " + rest).substr(0, 40));
+  for (int width = 0; width < 100; ++width) {
+    EXPECT_LE(line(width).size(), static_cast<std::size_t>(width));
+  }
 }
 
 TEST(ProgressBar, WritesNothingInTheFirstSecondNorWhenDisabled) {
   std::ostringstream err;
   {
-    ProgressBar bar(err, true, "t", "u");
+    ProgressBar bar(err, true, "t", "u", 80);
     bar.update(1, 2, "");
-    ProgressBar off(err, false, "t", "u");
+    ProgressBar off(err, false, "t", "u", 80);
     off.update(1, 2, "");
   }
   EXPECT_EQ(err.str(), "");

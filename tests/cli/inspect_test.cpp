@@ -46,5 +46,27 @@ TEST(Inspect, TheVerbReadsAFileAndPrintsJson) {
   EXPECT_EQ(err.str(), "");
 }
 
+// The host is done with launching long before the GPU is with working.
+TEST(InspectOfAGpu, PhasesHaveBothTimes) {
+  const std::string file =
+      STOWAGE_SOURCE_DIR "/traces/samples/llama3-8b-l9-bf16-h200.trace.json.gz";
+  const Outcome outcome = stowage({"inspect", file, "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  long launched = 0;
+  long busy = 0;
+  for (const auto& phase : json.at("phases")) {
+    launched += phase.at("duration_ns").get<long>();
+    busy += phase.at("gpu_ns").get<long>();
+  }
+  const auto step = json.at("run").at("step_ns").get<long>();
+  EXPECT_LT(launched, step / 2);
+  EXPECT_GT(busy, step * 9 / 10);
+  EXPECT_LT(busy, step * 11 / 10);
+  const std::string text = stowage({"inspect", file}).out;
+  EXPECT_NE(text.find("launched in  GPU time"), std::string::npos) << text;
+  EXPECT_NE(text.find("in which the host launched the ops"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace stowage::cli_tests

@@ -37,6 +37,17 @@ Pipe make_pipe() {
   return {ends[0], ends[1]};
 }
 
+// Both ends of a terminal.
+Pipe make_terminal(int columns) {
+  const int ours = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (ours < 0 || ::grantpt(ours) != 0 || ::unlockpt(ours) != 0) throw std::runtime_error("pty");
+  const int theirs = ::open(::ptsname(ours), O_RDWR | O_NOCTTY | O_CLOEXEC);
+  winsize size{};
+  size.ws_col = static_cast<unsigned short>(columns);
+  if (theirs < 0 || ::ioctl(theirs, TIOCSWINSZ, &size) != 0) throw std::runtime_error("pty");
+  return {ours, theirs};
+}
+
 std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> all;
   for (auto& word : words) all.push_back(word.data());
@@ -60,7 +71,8 @@ Started start(const Command& command) {
   std::vector<char*> envp = pointers(variables);
   const Pipe in = make_pipe();
   const Pipe out = make_pipe();
-  const Pipe err = make_pipe();
+  const Pipe err =
+      command.terminal_columns > 0 ? make_terminal(command.terminal_columns) : make_pipe();
   const pid_t pid = ::fork();
   if (pid < 0) throw std::runtime_error("fork");
   if (pid == 0) {

@@ -27,6 +27,7 @@ struct Command {
   std::vector<std::string> environment;  // "NAME=value", added to this process's
   std::string stdout_file;               // instead of a pipe
   std::string folder;                    // working directory
+  int terminal_columns = 0;              // above 0: stderr is a terminal that is so wide
   std::vector<int> closed;               // of 0, 1, 2: it is started without them
 };
 

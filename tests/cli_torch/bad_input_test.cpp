@@ -20,6 +20,21 @@ void expect_error(const std::vector<std::string>& args, int code,
   cli_tests::expect_error(stowage(args), code, words);
 }
 
+// What a plan says is no default of the model's.
+TEST(TorchBadInput, HelpNamesTheDefaultsOfItsVerb) {
+  for (const char* verb : {"execute", "verify"}) {
+    const std::string help = stowage({verb, "--help"}).out;
+    for (const char* words :
+         {"fp32, tf32 (GPU only) or bf16 (default: the recording's)",
+          "cpu or cuda (default: the recording's)", "of parameters and batches (default: the "}) {
+      EXPECT_NE(help.find(words), std::string::npos) << verb << words;
+    }
+    EXPECT_EQ(help.find("(default: fp32)"), std::string::npos);
+  }
+  const std::string profile = stowage({"profile", "--help"}).out;
+  EXPECT_NE(profile.find("fp32, tf32 (GPU only) or bf16 (default: fp32)"), std::string::npos);
+}
+
 TEST(TorchBadInput, ProfileNamesWhatIsWrong) {
   const TemporaryFolder folder;
   const std::string out = folder.file("t.json");

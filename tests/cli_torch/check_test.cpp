@@ -399,5 +399,32 @@ TEST_F(Check, AnEditedPercentageIsRefused) {
   EXPECT_EQ(planned({}).code, 1);
 }
 
+// It may be somebody else's, in a pull request.
+TEST_F(Check, ABaselineMovesNoCursor) {
+  write_baseline();
+  edit(baseline_, [](auto& baseline) {
+    baseline["measured"]["peak_requested_bytes"] = 1000;
+    for (auto& row : baseline["at_peak"]["storages"]) row["layer"] = "x\x1b]0;owned\x07";
+  });
+  const Outcome grown = plain({"--baseline", baseline_});
+  EXPECT_EQ(grown.code, 1) << grown.err;
+  edit(baseline_, [](auto& baseline) {
+    baseline["made_with"]["libtorch"] =
+        "2\x1b[2J\xC2\x9B"
+        "1m";
+  });
+  const Outcome other = plain({"--baseline", baseline_});
+  EXPECT_THAT(other.out, HasSubstr("2?[2J" + std::string(2, '?') + "1m"));
+  edit(baseline_, [](auto& baseline) { baseline["step"]["model"] = "m\x1b[2J"; });
+  const Outcome refused = plain({"--baseline", baseline_});
+  EXPECT_EQ(refused.code, 3);
+  for (const Outcome& outcome : {grown, other, refused}) {
+    for (const std::string& text : {outcome.out, outcome.err}) {
+      EXPECT_EQ(text.find_first_of("\x1b\x07"), std::string::npos) << text;
+      EXPECT_EQ(text.find("\xC2\x9B"), std::string::npos) << text;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stowage
