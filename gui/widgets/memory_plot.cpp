@@ -113,7 +113,41 @@ void MemoryPlot::render(QPainter& painter, QImage& canvas) {
     painter.drawText(x + 4, height() - painter.fontMetrics().descent() - 2, label);
   }
   painter.setClipRect(at);
+  paint_lifetime(painter);
   paint_peak(painter);
+}
+
+void MemoryPlot::paint_lifetime(QPainter& painter) const {
+  if (!lifetime() || view()->memory.empty()) return;
+  const Lifetime& life = *lifetime();
+  const MemoryView& memory = view()->memory;
+  const bool is_again = memory.has_again() && rows() &&
+                        rows()->step().pass(life.storage) == simulator::Pass::recompute;
+  const auto of_class = std::find(memory.classes.begin(), memory.classes.end(), life.storage_class);
+  const std::size_t band = is_again ? memory.classes.size()
+                                    : static_cast<std::size_t>(of_class - memory.classes.begin());
+  const QRect at = curve_rect();
+  const TimeAxis axis = this->axis();
+  const ByteAxis bytes = byte_axis();
+  QColor light = theme().text;
+  light.setAlpha(theme().contrast ? 200 : 120);
+  for (const TimeRange& there : life.there) {
+    const int first = std::max(0, static_cast<int>(std::floor(axis.x_of(there.begin))));
+    const int last =
+        std::min(at.width(), std::max(first + 1, static_cast<int>(axis.x_of(there.end))));
+    for (int x = first; x < last; ++x) {
+      const MemoryView::Range points = memory.points(axis.time_at(x), axis.time_at(x + 1));
+      const std::size_t most = memory.total.extent(points.first, points.last).max_at;
+      Bytes below = 0;
+      for (std::size_t b = 0; b < band && b < memory.bytes.size(); ++b) {
+        below += memory.bytes[b][most];
+      }
+      const int bottom = bytes.y_of(below);
+      const int top = std::min(bytes.y_of(below + life.bytes), bottom - 2);
+      painter.fillRect(QRect(at.left() + x, at.top() + top, 1, bottom - top), light);
+      painter.fillRect(QRect(at.left() + x, at.top() + top, 1, 1), theme().text);
+    }
+  }
 }
 
 std::vector<Bytes> MemoryPlot::scale() const {

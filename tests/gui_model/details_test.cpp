@@ -50,13 +50,13 @@ TEST(Details, OfAnOpHaveWhatTheOpsInsideItMake) {
   EXPECT_EQ(op.title.substr(0, 12), "aten::linear");
   ASSERT_EQ(values(op, "Makes").size(), 1U) << details_text(op);
   EXPECT_NE(values(op, "Makes")[0].find("(400 B)"), std::string::npos) << details_text(op);
-  EXPECT_EQ(values(op, "Needs meanwhile"), (Values{"64 B in 1 storage"}))
-      << details_text(op);
+  EXPECT_EQ(values(op, "Needs meanwhile"), (Values{"64 B in 1 storage"})) << details_text(op);
   EXPECT_EQ(values(op, "Planned start"), (Values{"100 ns"}));
   EXPECT_EQ(values(op, "Planned time"), (Values{"50 ns"}));
 }
 
-// mm_backward begins at 1,110 and works for 50; the copy back of 400 bytes starts where it is needed.
+// mm_backward begins at 1,110 and works for 50; the copy back of 400 bytes starts where it is
+// needed.
 TEST(Details, OfAnOpSayHowMuchOfItIsAStall) {
   testing::MicroTrace t;
   t.run(100).begin_op("aten::mm");
