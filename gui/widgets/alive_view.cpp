@@ -149,9 +149,8 @@ AliveView::AliveView(PlanDocument& document, ViewState& state, Explanations& exp
   rows_->setAccessibleDescription(
       tr("Return selects, F shows it in the timeline, Ctrl+C copies all rows as text"));
   const int em = fontMetrics().horizontalAdvance(QLatin1Char('m'));
-  rows_->setColumnWidth(0, 22 * em);
-  rows_->setColumnWidth(1, 7 * em);
-  rows_->setColumnWidth(2, 6 * em);
+  constexpr int kWidths[] = {15, 6, 5, 8};
+  for (int i = 0; i < 4; ++i) rows_->setColumnWidth(i, kWidths[i] * em);
   rows_->installEventFilter(this);
   auto* top = new QHBoxLayout;
   top->addWidget(moment_);

@@ -229,6 +229,7 @@ void TimelinePlot::paint_lifetime(QPainter& painter, const TimeAxis& axis) {
     return QRect(x, row.top(), std::max(2, static_cast<int>(right - left)), row.height());
   };
   const QColor color = theme().storage(life.storage_class);
+  painter.setBrush(Qt::NoBrush);
   if (!life.there.empty()) {
     painter.setPen(QPen(theme().text, 1, Qt::DotLine));
     const QRect all = box(low, {life.there.front().begin, life.there.back().end});
