@@ -48,8 +48,12 @@ Bytes MemoryPlot::peak() const {
 }
 
 ByteAxis MemoryPlot::byte_axis() const {
-  const Bytes highest =
-      reserved_ ? std::max({peak(), reserved_->planned, reserved_->caching}) : peak();
+  Bytes highest = reserved_ ? std::max({peak(), reserved_->planned, reserved_->caching}) : peak();
+  if (view()) {
+    for (const MinMaxPyramid* counter : {&view()->memory.active, &view()->memory.reserved}) {
+      if (counter->size() > 0) highest = std::max(highest, counter->extent(0, counter->size()).max);
+    }
+  }
   return {frozen_top_.value_or(top_of(highest, budget_.value_or(0))),
           std::max(1, curve_rect().height())};
 }
@@ -114,7 +118,27 @@ void MemoryPlot::render(QPainter& painter, QImage& canvas) {
   }
   painter.setClipRect(at);
   paint_lifetime(painter);
+  paint_counter(painter, view()->memory.active, Qt::SolidLine);
+  paint_counter(painter, view()->memory.reserved, Qt::DashLine);
   paint_peak(painter);
+}
+
+// The highest of each column, as the stack shows it.
+void MemoryPlot::paint_counter(QPainter& painter, const MinMaxPyramid& counter,
+                               Qt::PenStyle style) const {
+  if (counter.size() == 0) return;
+  const QRect at = curve_rect();
+  const TimeAxis axis = this->axis();
+  const ByteAxis bytes = byte_axis();
+  QPolygon line;
+  for (int x = 0; x < at.width(); ++x) {
+    const MemoryView::Range points = view()->memory.points(axis.time_at(x), axis.time_at(x + 1));
+    const Bytes most = counter.extent(points.first, points.last).max;
+    line << QPoint(at.left() + x, at.top() + bytes.y_of(most));
+  }
+  painter.setBrush(Qt::NoBrush);
+  painter.setPen(QPen(theme().text, 1, style));
+  painter.drawPolyline(line);
 }
 
 void MemoryPlot::paint_lifetime(QPainter& painter) const {
@@ -326,6 +350,12 @@ QString MemoryPlot::describe(const QPoint& at) const {
   QString text = tr("%1 requested at %2 (%3)")
                      .arg(exact_bytes_text(memory.total[row]), time_text(memory.time[row]),
                           word_for(view()->source));
+  if (memory.active.size() > 0) {
+    text += tr("\nactive %1 (solid line)").arg(bytes_text(memory.active[row]));
+  }
+  if (memory.reserved.size() > 0) {
+    text += tr("\nreserved %1 (dashed line)").arg(bytes_text(memory.reserved[row]));
+  }
   for (std::size_t c = memory.bytes.size(); c-- > 0;) {
     if (memory.bytes[c][row] == 0) continue;
     text += tr("\n%1: %2").arg(band_word(memory, c), bytes_text(memory.bytes[c][row]));
