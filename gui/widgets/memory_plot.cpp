@@ -123,22 +123,31 @@ void MemoryPlot::render(QPainter& painter, QImage& canvas) {
   paint_peak(painter);
 }
 
-// The highest of each column, as the stack shows it.
+// The highest of each column, as the stack shows it; left out where it lies on the stack's edge,
+// which tells what is measured from what is not.
 void MemoryPlot::paint_counter(QPainter& painter, const MinMaxPyramid& counter,
                                Qt::PenStyle style) const {
   if (counter.size() == 0) return;
   const QRect at = curve_rect();
   const TimeAxis axis = this->axis();
   const ByteAxis bytes = byte_axis();
+  painter.setPen(QPen(theme().text, 1, style));
   QPolygon line;
+  const auto draw = [&] {
+    if (line.size() > 1) painter.drawPolyline(line);
+    line.clear();
+  };
   for (int x = 0; x < at.width(); ++x) {
     const MemoryView::Range points = view()->memory.points(axis.time_at(x), axis.time_at(x + 1));
-    const Bytes most = counter.extent(points.first, points.last).max;
-    line << QPoint(at.left() + x, at.top() + bytes.y_of(most));
+    const int y = bytes.y_of(counter.extent(points.first, points.last).max);
+    const int edge = bytes.y_of(view()->memory.total.extent(points.first, points.last).max);
+    if (std::abs(y - edge) < 2) {
+      draw();
+    } else {
+      line << QPoint(at.left() + x, at.top() + y);
+    }
   }
-  painter.setBrush(Qt::NoBrush);
-  painter.setPen(QPen(theme().text, 1, style));
-  painter.drawPolyline(line);
+  draw();
 }
 
 void MemoryPlot::paint_lifetime(QPainter& painter) const {
