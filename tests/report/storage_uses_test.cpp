@@ -118,7 +118,7 @@ TEST_F(Purposes, UsesAreInOrderFromTheirFirstToTheirLastEvent) {
   using Times = std::vector<std::pair<Nanoseconds, Nanoseconds>>;
   // Made by an op that ends at 30, packed at 10, unpacked at 1,230 and let go before anything else
   // happens.
-  EXPECT_EQ(times, (Times{{10, 10}, {10, 30}, {1230, 1230}}));
+  EXPECT_EQ(times, (Times{{10, 30}, {10, 10}, {1230, 1230}}));
   EXPECT_EQ(uses[old_gradient].size(), 0U);
 }
 
