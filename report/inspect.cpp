@@ -196,6 +196,17 @@ std::vector<LayerRow> layer_rows(const Trace& trace, const std::vector<AliveRow>
   return sorted;
 }
 
+// A GPU's events have the times of their launches: on the device they are those of its replay.
+BytesByUse by_use(const Trace& trace, const Alive& alive, Nanoseconds step) {
+  const StorageUses uses(trace);
+  if (trace.gpu.size() == 0) return bytes_by_use(trace, uses, alive, trace.events.time, step);
+  const simulator::StepIndex index(trace);
+  simulator::ReplayDetail detail;
+  const simulator::ReplayResult result =
+      simulator::replay(index, simulator::resident_schedule(index), &detail);
+  return bytes_by_use(trace, uses, alive, detail.time, result.step_ns);
+}
+
 }  // namespace
 
 // Where the step did not fit and so was never timed by itself: what it takes to replay it. Its
@@ -240,7 +251,10 @@ Result<InspectReport> inspect(const Trace& trace, GroupBy by, const std::string&
     ++report.movable.storages;
     report.movable.bytes += trace.storages.bytes[i];
   }
-  for (const AliveStorage& each : AliveIndex(trace).at(*event).storages) {
+  const Alive alive = AliveIndex(trace).at(*event);
+  report.by_use = by_use(trace, alive, report.step);
+  for (std::size_t row_number = 0; row_number < alive.storages.size(); ++row_number) {
+    const AliveStorage& each = alive.storages[row_number];
     const std::size_t i = each.storage.index();
     AliveRow row{each.storage,
                  each.bytes,
@@ -248,7 +262,8 @@ Result<InspectReport> inspect(const Trace& trace, GroupBy by, const std::string&
                  layer_name(trace, trace.storages.layer[i]),
                  "",
                  "",
-                 false};
+                 false,
+                 report.by_use.rows[row_number].use};
     const OpId op = trace.storages.alloc_op[i];
     if (op.valid()) row.made_by = trace.string(trace.ops.name[op.index()]);
     if (each.saved.valid()) row.site = trace.string(trace.saved.site[each.saved.index()]);

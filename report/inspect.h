@@ -9,6 +9,7 @@
 
 #include "report/memory_curve.h"
 #include "report/moment.h"
+#include "report/storage_uses.h"
 #include "traces/result.h"
 #include "traces/trace.h"
 
@@ -52,6 +53,7 @@ struct AliveRow {
   std::string site;          // of its first pack, or empty
   std::string made_by;       // op, or empty when it is older than the step
   bool could_leave = false;  // see MovableBytes::away_bytes
+  ByteUse use = ByteUse::needed;
 };
 
 // Saved tensors whose storage was made in the step: what offload can move. Whole storages.
@@ -72,6 +74,7 @@ struct InspectReport {
   std::vector<GroupRow> classes;  // largest first
   std::vector<AliveRow> alive;    // largest first, all of them
   MovableBytes movable;
+  BytesByUse by_use;     // of `alive`, on the device's time
   Nanoseconds step = 0;  // as measured; of a step that did not fit its replay
   std::int64_t outermost_ops = 0;
   MemoryCurve curve;  // requested bytes on device 0
@@ -83,7 +86,8 @@ struct InspectReport {
 enum class GroupBy : std::uint8_t { layer, op, storage_class };
 
 // `at`: "peak", an op's number, or an op's name (its highest occurrence). Errors: usage, an unknown
-// op with the nearest name. Cost: O(trace + alive log alive).
+// op with the nearest name. Cost: O(trace + alive log alive); of a GPU's
+// trace that of a replay, too.
 [[nodiscard]] Result<InspectReport> inspect(const Trace& trace, GroupBy by, const std::string& at);
 
 }  // namespace stowage::report

@@ -84,6 +84,8 @@ MainWindow::MainWindow(QWidget* parent) : QMainWindow(parent) {
 }
 
 MainWindow::~MainWindow() {
+  // The focus moves while parts go, and docks that are gone are not asked about it.
+  disconnect(qApp, nullptr, this, nullptr);
   // Fields hand over what was typed when they lose the focus: they go while there is a document.
   QList<QPointer<QWidget>> parts;
   for (QToolBar* bar : findChildren<QToolBar*>()) parts << bar;

@@ -6,6 +6,7 @@
 #include "gui/app/main_window.h"
 #include "gui/app/named_action.h"
 #include "gui/model/explained.h"
+#include "gui/model/lifetime.h"
 #include "gui/widgets/alive_view.h"
 #include "gui/widgets/compare_view.h"
 #include "gui/widgets/details_view.h"
@@ -64,6 +65,20 @@ void go_to_stall(MainWindow& window, const Explanations& explanations) {
   window.raise_view(QStringLiteral("details"));
 }
 
+// The lifetime of what is selected into the lanes and the curve.
+void show_lifetime(MainWindow& window, const Explanations& explanations) {
+  const ExplainedPtr& now = explanations.current();
+  const StepPicturePtr& view = window.timeline().view();
+  std::optional<Lifetime> life;
+  // Rows of the replay that is explained now may be other ones.
+  if (now && view && now->simulated == window.document().current()) {
+    life =
+        lifetime_of(*now, window.state().selection(), view->source == Source::measured, view->end);
+  }
+  window.timeline().set_lifetime(life);
+  window.memory().set_lifetime(life);
+}
+
 void add_dialogs(MainWindow& window) {
   QAction* record = add_action(window, "reload", "record", QObject::tr("&Record a step..."),
                                QObject::tr("Run stowage profile and open what it recorded"));
@@ -112,6 +127,12 @@ void add_other_views(MainWindow& window) {
   window.follow(pareto->search().job());
   window.follow(compare->job());
   add_dialogs(window);
+  const auto relight = [&window, explanations] { show_lifetime(window, *explanations); };
+  // Behind whatever else follows these: the plots show another step by then.
+  QObject::connect(&state, &ViewState::selection_changed, &window, relight, Qt::QueuedConnection);
+  QObject::connect(&state, &ViewState::shown_changed, &window, relight, Qt::QueuedConnection);
+  QObject::connect(&document, &PlanDocument::changed, &window, relight, Qt::QueuedConnection);
+  QObject::connect(explanations, &Explanations::changed, &window, relight, Qt::QueuedConnection);
   QObject::connect(&window, &MainWindow::peak_shown, alive, [&window, alive] {
     window.raise_view(QStringLiteral("alive"));
     alive->show_peak();

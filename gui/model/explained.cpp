@@ -52,6 +52,8 @@ Explained::Explained(SimulatedPtr of, const Explained* before)
       stalls(report::explain_stalls(*simulated->index, simulated->schedule, simulated->result,
                                     simulated->detail, simulated->plan().budget.device)),
       planned(planned_index(*simulated)),
+      uses(of_same_step(*simulated, before) ? before->uses
+                                            : std::make_shared<const report::StorageUses>(trace())),
       recorded(recorded_index(*simulated, planned, before)),
       prices(of_same_trace(*simulated, before) ? before->prices
                                                : std::make_shared<const Prices>(simulated->trace)),

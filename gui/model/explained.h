@@ -16,6 +16,7 @@
 #include "report/alive.h"
 #include "report/stalls.h"
 #include "report/storage_story.h"
+#include "report/storage_uses.h"
 
 namespace stowage::gui {
 
@@ -41,6 +42,7 @@ struct Explained {
   const report::StorageStories stories;
   const std::vector<report::StallRow> stalls;  // longest first
   const std::shared_ptr<const report::AliveIndex> planned;
+  const std::shared_ptr<const report::StorageUses> uses;     // of the planned step
   const std::shared_ptr<const report::AliveIndex> recorded;  // nothing moves: the same as planned
   const std::shared_ptr<const Prices> prices;
   std::vector<std::int32_t> stall_row;   // by row of ReplayResult::stalls, the row of `stalls`

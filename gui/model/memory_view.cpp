@@ -81,6 +81,16 @@ MemoryView memory_of(const Trace& trace, const report::AliveSpans& spans,
   return view;
 }
 
+MinMaxPyramid counter_of(const MemoryView& view, const std::vector<Bytes>& by_event) {
+  if (by_event.empty() || view.empty()) return {};
+  std::vector<Bytes> bytes;
+  bytes.reserve(view.event.size());
+  for (const EventId event : view.event) {
+    bytes.push_back(std::max<Bytes>(0, by_event[event.index()]));
+  }
+  return MinMaxPyramid(std::move(bytes));
+}
+
 MemoryView at_times(const MemoryView& view, const std::vector<Nanoseconds>& time) {
   MemoryView made = view;
   SharedColumn<Nanoseconds> times = times_of(view.event, time);

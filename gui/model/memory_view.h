@@ -23,6 +23,9 @@ struct MemoryView {
   std::vector<SharedColumn<Bytes>> bytes;
   MinMaxPyramid total;      // requested bytes by point
   std::size_t peak_at = 0;  // point
+  // What the allocator has handed out and holds there; empty where that is not known.
+  MinMaxPyramid active;
+  MinMaxPyramid reserved;
   [[nodiscard]] bool empty() const { return time.empty(); }
   // The band of what was made again; classes.size() is its number.
   [[nodiscard]] bool has_again() const { return bytes.size() > classes.size(); }
@@ -41,6 +44,9 @@ struct MemoryView {
 [[nodiscard]] MemoryView memory_of(const Trace& trace, const report::AliveSpans& spans,
                                    const std::vector<Nanoseconds>& time,
                                    const StepRows* again = nullptr);
+// The counters at the view's points; `by_event` may be empty, and below 0 ahead of the first that
+// is known. O(points).
+[[nodiscard]] MinMaxPyramid counter_of(const MemoryView& view, const std::vector<Bytes>& by_event);
 // The same bytes at other times. All but the times is shared, and they as well where none differs.
 // O(points).
 [[nodiscard]] MemoryView at_times(const MemoryView& view, const std::vector<Nanoseconds>& time);

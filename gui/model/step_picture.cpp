@@ -284,6 +284,8 @@ StepPicturePtr view_of(const Trace& trace, const report::Timeline& timeline, Mem
                        Source source, const StepPicturePtr& recorded, const StepRows* again) {
   auto view = std::make_shared<StepPicture>();
   view->memory = std::move(memory);
+  view->memory.active = counter_of(view->memory, timeline.active);
+  view->memory.reserved = counter_of(view->memory, timeline.reserved);
   view->source = source;
   view->end = timeline.end;
   view->phases = timeline.phases;

@@ -21,9 +21,10 @@ namespace {
 constexpr std::size_t kMostStorages = 500;
 
 QTreeWidgetItem* alive_row(const report::Alive& alive, const QString& what, Bytes bytes,
-                           const QString& of, const Selection& link) {
-  auto* item = new QTreeWidgetItem(
-      {what, bytes_text(bytes), QString::fromStdString(report::percent(bytes, alive.bytes)), of});
+                           const QString& of, const Selection& link, const QString& use = {}) {
+  auto* item =
+      new QTreeWidgetItem({what, bytes_text(bytes),
+                           QString::fromStdString(report::percent(bytes, alive.bytes)), of, use});
   item->setToolTip(1, exact_bytes_text(bytes));
   item->setTextAlignment(1, Qt::AlignRight | Qt::AlignVCenter);
   item->setTextAlignment(2, Qt::AlignRight | Qt::AlignVCenter);
@@ -36,12 +37,43 @@ QString storage_count(std::int64_t storages) {
   return QString::fromStdString(report::count_of(storages, "storage"));
 }
 
+QString word_for(report::ByteUse use) {
+  switch (use) {
+    case report::ByteUse::needed:
+      return AliveView::tr("needed");
+    case report::ByteUse::saved:
+      return AliveView::tr("saved and idle");
+    case report::ByteUse::idle:
+      return AliveView::tr("idle");
+    case report::ByteUse::dead:
+      return AliveView::tr("dead");
+  }
+  return {};
+}
+
+// "dead since 892 ms", "idle until 1.90 s"
+QString use_text(const report::AliveUse& row, const std::vector<Nanoseconds>& times) {
+  const auto at = [&](EventId event) { return time_text(times[event.index()]); };
+  const QString word = word_for(row.use);
+  if (row.use == report::ByteUse::dead && row.last_use.valid()) {
+    return AliveView::tr("%1 since %2").arg(word, at(row.last_use));
+  }
+  if (row.use == report::ByteUse::saved || row.use == report::ByteUse::idle) {
+    return row.next_use.valid() ? AliveView::tr("%1 until %2").arg(word, at(row.next_use))
+                                : AliveView::tr("%1 for the rest of the step").arg(word);
+  }
+  return word;
+}
+
 // A row each, and one for all that are left.
-QList<QTreeWidgetItem*> largest_storages(const Trace& trace, const report::Alive& alive) {
+QList<QTreeWidgetItem*> largest_storages(const Trace& trace, const report::Alive& alive,
+                                         const report::BytesByUse& by_use,
+                                         const std::vector<Nanoseconds>& times) {
   QList<QTreeWidgetItem*> items;
   Bytes rest = 0;
   std::int64_t left = 0;
-  for (const report::AliveStorage& at : alive.storages) {
+  for (std::size_t i = 0; i < alive.storages.size(); ++i) {
+    const report::AliveStorage& at = alive.storages[i];
     if (items.size() >= static_cast<qsizetype>(kMostStorages)) {
       rest += at.bytes;
       ++left;
@@ -55,10 +87,21 @@ QList<QTreeWidgetItem*> largest_storages(const Trace& trace, const report::Alive
                        : QString::fromStdString(gui::name_of(trace, name)).section(" (", 0, 0);
     if (at.holding == report::Holding::reloaded) what += AliveView::tr(" (copy that is back)");
     const QString of = name_of(trace.storages.storage_class[at.storage.index()]);
-    items.append(alive_row(alive, what, at.bytes, of, link));
+    items.append(alive_row(alive, what, at.bytes, of, link, use_text(by_use.rows[i], times)));
   }
   if (left > 0) {
     items.append(alive_row(alive, AliveView::tr("%1 smaller ones").arg(left), rest, {}, {}));
+  }
+  return items;
+}
+
+QList<QTreeWidgetItem*> rows_by_use(const report::Alive& alive, const report::BytesByUse& by_use) {
+  QList<QTreeWidgetItem*> items;
+  for (const report::ByteUse use : {report::ByteUse::dead, report::ByteUse::saved,
+                                    report::ByteUse::idle, report::ByteUse::needed}) {
+    const auto count = std::count_if(by_use.rows.begin(), by_use.rows.end(),
+                                     [&](const report::AliveUse& row) { return row.use == use; });
+    items.append(alive_row(alive, word_for(use), by_use.of(use), storage_count(count), {}));
   }
   return items;
 }
@@ -74,6 +117,7 @@ AliveView::AliveView(PlanDocument& document, ViewState& state, Explanations& exp
       moment_(new QComboBox(this)),
       grouping_(new QComboBox(this)),
       title_(new QLabel(this)),
+      use_(new QLabel(this)),
       rows_(new QTreeWidget),
       stack_(new EmptyStack(rows_, this)) {
   setObjectName(QStringLiteral("alive"));
@@ -81,13 +125,22 @@ AliveView::AliveView(PlanDocument& document, ViewState& state, Explanations& exp
   moment_->addItems({tr("at the peak"), tr("at the cursor")});
   moment_->setAccessibleName(tr("Moment"));
   moment_->setToolTip(tr("P shows the peak; the cursor follows the pointer over the timeline"));
-  grouping_->addItems({tr("by storage"), tr("by class"), tr("by layer")});
+  grouping_->addItems({tr("by storage"), tr("by class"), tr("by layer"), tr("by use")});
   grouping_->setAccessibleName(tr("Grouping"));
-  grouping_->setToolTip(tr("Bytes of each storage, or their sums by class or by layer"));
+  grouping_->setToolTip(
+      tr("Bytes of each storage, or their sums by class, by layer or by what they are there for"));
   title_->setWordWrap(true);
   title_->setAccessibleName(tr("Moment and bytes"));
-  rows_->setColumnCount(4);
-  rows_->setHeaderLabels({tr("What"), tr("Size"), tr("Share"), tr("Class")});
+  use_->setObjectName(QStringLiteral("use"));
+  use_->setWordWrap(true);
+  use_->setAccessibleName(tr("What the bytes are there for"));
+  use_->setToolTip(
+      tr("dead: nothing in the step uses them any more, and they are freed later\n"
+         "saved and idle, idle: the next use is later than it takes them to leave and return\n"
+         "needed: in use, or used again sooner"));
+  rows_->setColumnCount(5);
+  rows_->setHeaderLabels({tr("What"), tr("Size"), tr("Share"), tr("Class"), tr("Use")});
+  rows_->headerItem()->setToolTip(4, use_->toolTip());
   rows_->headerItem()->setToolTip(1, tr("Requested bytes on the device"));
   rows_->headerItem()->setToolTip(2, tr("Of all that is alive there"));
   rows_->setRootIsDecorated(false);
@@ -96,9 +149,8 @@ AliveView::AliveView(PlanDocument& document, ViewState& state, Explanations& exp
   rows_->setAccessibleDescription(
       tr("Return selects, F shows it in the timeline, Ctrl+C copies all rows as text"));
   const int em = fontMetrics().horizontalAdvance(QLatin1Char('m'));
-  rows_->setColumnWidth(0, 22 * em);
-  rows_->setColumnWidth(1, 7 * em);
-  rows_->setColumnWidth(2, 6 * em);
+  constexpr int kWidths[] = {15, 6, 5, 8};
+  for (int i = 0; i < 4; ++i) rows_->setColumnWidth(i, kWidths[i] * em);
   rows_->installEventFilter(this);
   auto* top = new QHBoxLayout;
   top->addWidget(moment_);
@@ -107,6 +159,7 @@ AliveView::AliveView(PlanDocument& document, ViewState& state, Explanations& exp
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addLayout(top);
+  layout->addWidget(use_);
   layout->addWidget(stack_, 1);
   connect(moment_, &QComboBox::currentIndexChanged, this, &AliveView::refresh);
   connect(grouping_, &QComboBox::currentIndexChanged, this, &AliveView::refresh);
@@ -137,6 +190,7 @@ void AliveView::refresh() {
   rows_->clear();
   bytes_ = 0;
   title_->clear();
+  use_->clear();
   const ExplainedPtr& x = explanations_.current();
   if (!x) {
     return stack_->set_reason(tr("No trace is open. Open one with Ctrl+O, or record a step."));
@@ -161,10 +215,18 @@ void AliveView::refresh() {
           .arg(bytes_text(alive.bytes), time_text(times[alive.event.index()]),
                recorded ? tr("recorded") : tr("planned"),
                QString::fromStdString(report::place(report::moment_at(trace, alive.event)))));
+  // Those at hand are of the planned step.
+  const bool has_uses = !recorded || !x->simulated->rows;
+  const auto uses = has_uses ? x->uses : std::make_shared<const report::StorageUses>(trace);
+  const report::BytesByUse by_use = report::bytes_by_use(trace, *uses, alive, times, times.back());
+  use_->setText(QString::fromStdString(report::use_headline(by_use)));
   QList<QTreeWidgetItem*> items;
   switch (grouping_->currentIndex()) {
     case 0:
-      items = largest_storages(trace, alive);
+      items = largest_storages(trace, alive, by_use, times);
+      break;
+    case 3:
+      items = rows_by_use(alive, by_use);
       break;
     case 1:
       for (const report::AliveClass& at : alive.classes) {
@@ -180,8 +242,10 @@ void AliveView::refresh() {
       }
       break;
   }
-  rows_->setHeaderLabels({tr("What"), tr("Size"), tr("Share"),
-                          grouping_->currentIndex() == 0 ? tr("Class") : tr("Storages")});
+  const bool by_storage = grouping_->currentIndex() == 0;
+  rows_->setHeaderLabels(
+      {tr("What"), tr("Size"), tr("Share"), by_storage ? tr("Class") : tr("Storages"), tr("Use")});
+  rows_->setColumnHidden(4, !by_storage);
   rows_->addTopLevelItems(items);
 }
 

@@ -51,6 +51,7 @@ class AliveView : public QWidget {
   QComboBox* moment_;
   QComboBox* grouping_;
   QLabel* title_;
+  QLabel* use_;  // what the bytes are there for
   QTreeWidget* rows_;
   EmptyStack* stack_;
   Bytes bytes_ = 0;

@@ -48,8 +48,12 @@ Bytes MemoryPlot::peak() const {
 }
 
 ByteAxis MemoryPlot::byte_axis() const {
-  const Bytes highest =
-      reserved_ ? std::max({peak(), reserved_->planned, reserved_->caching}) : peak();
+  Bytes highest = reserved_ ? std::max({peak(), reserved_->planned, reserved_->caching}) : peak();
+  if (view()) {
+    for (const MinMaxPyramid* counter : {&view()->memory.active, &view()->memory.reserved}) {
+      if (counter->size() > 0) highest = std::max(highest, counter->extent(0, counter->size()).max);
+    }
+  }
   return {frozen_top_.value_or(top_of(highest, budget_.value_or(0))),
           std::max(1, curve_rect().height())};
 }
@@ -113,7 +117,70 @@ void MemoryPlot::render(QPainter& painter, QImage& canvas) {
     painter.drawText(x + 4, height() - painter.fontMetrics().descent() - 2, label);
   }
   painter.setClipRect(at);
+  paint_lifetime(painter);
+  paint_counter(painter, view()->memory.active, Qt::SolidLine);
+  paint_counter(painter, view()->memory.reserved, Qt::DashLine);
   paint_peak(painter);
+}
+
+// The highest of each column, as the stack shows it; left out where it lies on the stack's edge,
+// which tells what is measured from what is not.
+void MemoryPlot::paint_counter(QPainter& painter, const MinMaxPyramid& counter,
+                               Qt::PenStyle style) const {
+  if (counter.size() == 0) return;
+  const QRect at = curve_rect();
+  const TimeAxis axis = this->axis();
+  const ByteAxis bytes = byte_axis();
+  painter.setPen(QPen(theme().text, 1, style));
+  QPolygon line;
+  const auto draw = [&] {
+    if (line.size() > 1) painter.drawPolyline(line);
+    line.clear();
+  };
+  for (int x = 0; x < at.width(); ++x) {
+    const MemoryView::Range points = view()->memory.points(axis.time_at(x), axis.time_at(x + 1));
+    const int y = bytes.y_of(counter.extent(points.first, points.last).max);
+    const int edge = bytes.y_of(view()->memory.total.extent(points.first, points.last).max);
+    if (std::abs(y - edge) < 2) {
+      draw();
+    } else {
+      line << QPoint(at.left() + x, at.top() + y);
+    }
+  }
+  draw();
+}
+
+void MemoryPlot::paint_lifetime(QPainter& painter) const {
+  if (!lifetime() || view()->memory.empty()) return;
+  const Lifetime& life = *lifetime();
+  const MemoryView& memory = view()->memory;
+  const bool is_again = memory.has_again() && rows() &&
+                        rows()->step().pass(life.storage) == simulator::Pass::recompute;
+  const auto of_class = std::find(memory.classes.begin(), memory.classes.end(), life.storage_class);
+  const std::size_t band = is_again ? memory.classes.size()
+                                    : static_cast<std::size_t>(of_class - memory.classes.begin());
+  const QRect at = curve_rect();
+  const TimeAxis axis = this->axis();
+  const ByteAxis bytes = byte_axis();
+  QColor light = theme().text;
+  light.setAlpha(theme().contrast ? 200 : 120);
+  for (const TimeRange& there : life.there) {
+    const int first = std::max(0, static_cast<int>(std::floor(axis.x_of(there.begin))));
+    const int last =
+        std::min(at.width(), std::max(first + 1, static_cast<int>(axis.x_of(there.end))));
+    for (int x = first; x < last; ++x) {
+      const MemoryView::Range points = memory.points(axis.time_at(x), axis.time_at(x + 1));
+      const std::size_t most = memory.total.extent(points.first, points.last).max_at;
+      Bytes below = 0;
+      for (std::size_t b = 0; b < band && b < memory.bytes.size(); ++b) {
+        below += memory.bytes[b][most];
+      }
+      const int bottom = bytes.y_of(below);
+      const int top = std::min(bytes.y_of(below + life.bytes), bottom - 2);
+      painter.fillRect(QRect(at.left() + x, at.top() + top, 1, bottom - top), light);
+      painter.fillRect(QRect(at.left() + x, at.top() + top, 1, 1), theme().text);
+    }
+  }
 }
 
 std::vector<Bytes> MemoryPlot::scale() const {
@@ -292,6 +359,12 @@ QString MemoryPlot::describe(const QPoint& at) const {
   QString text = tr("%1 requested at %2 (%3)")
                      .arg(exact_bytes_text(memory.total[row]), time_text(memory.time[row]),
                           word_for(view()->source));
+  if (memory.active.size() > 0) {
+    text += tr("\nactive %1 (solid line)").arg(bytes_text(memory.active[row]));
+  }
+  if (memory.reserved.size() > 0) {
+    text += tr("\nreserved %1 (dashed line)").arg(bytes_text(memory.reserved[row]));
+  }
   for (std::size_t c = memory.bytes.size(); c-- > 0;) {
     if (memory.bytes[c][row] == 0) continue;
     text += tr("\n%1: %2").arg(band_word(memory, c), bytes_text(memory.bytes[c][row]));

@@ -77,6 +77,10 @@ class MemoryPlot : public PlotView {
   [[nodiscard]] QRect peak_mark() const;
   void paint_peak(QPainter& painter);
   void paint_reserved(QPainter& painter) const;
+  // What the allocator has handed out, and what it holds, as lines over the stack.
+  void paint_counter(QPainter& painter, const MinMaxPyramid& counter, Qt::PenStyle style) const;
+  // The band of what is selected, lowest in that of its class.
+  void paint_lifetime(QPainter& painter) const;
 
   std::optional<Bytes> budget_;
   simulator::PeakKind on_ = simulator::PeakKind::active;

@@ -46,6 +46,12 @@ void PlotView::show_step(TracePtr trace, StepPicturePtr view, StepRowsPtr rows) 
   invalidate();
 }
 
+void PlotView::set_lifetime(const std::optional<Lifetime>& lifetime) {
+  if (lifetime_ == lifetime) return;
+  lifetime_ = lifetime;
+  invalidate_axis();
+}
+
 QRect PlotView::plot() const {
   return rect().adjusted(std::min(gutter_, width() - 1), 0, 0, 0);
 }

@@ -7,6 +7,7 @@
 #include <QWidget>
 #include <optional>
 
+#include "gui/model/lifetime.h"
 #include "gui/model/step_picture.h"
 #include "gui/model/step_rows.h"
 #include "gui/model/view_state.h"
@@ -23,6 +24,9 @@ class PlotView : public QWidget {
   // selections are of, where that is not the recording.
   void show_step(TracePtr trace, StepPicturePtr view, StepRowsPtr rows = nullptr);
   [[nodiscard]] const StepPicturePtr& view() const { return view_; }
+  // Of what is selected, in the step that is shown; absent: of nothing.
+  void set_lifetime(const std::optional<Lifetime>& lifetime);
+  [[nodiscard]] const std::optional<Lifetime>& lifetime() const { return lifetime_; }
 
   // Where times are mapped to: right of the gutter. The gutter is as wide in every view.
   [[nodiscard]] QRect plot() const;
@@ -97,6 +101,7 @@ class PlotView : public QWidget {
   TracePtr trace_;
   StepPicturePtr view_;
   StepRowsPtr rows_;
+  std::optional<Lifetime> lifetime_;
   Theme theme_;
   QImage cache_;
   bool stale_ = true;        // what the axis moves

@@ -36,8 +36,9 @@ int TimelinePlot::header_height() const {
   return 2 * line_height() + 6;
 }
 
+// Those of the lanes, and one for the lifetime of what is selected.
 int TimelinePlot::total_rows() const {
-  int rows = 0;
+  int rows = 1;
   for (const LaneView& lane : view()->lanes) {
     rows += std::max(1, static_cast<int>(lane.rows.size()));
   }
@@ -45,18 +46,29 @@ int TimelinePlot::total_rows() const {
 }
 
 QSize TimelinePlot::minimumSizeHint() const {
-  return {320, header_height() + 6 * (line_height() + kLaneGap)};
+  return {320, header_height() + 7 * (line_height() + kLaneGap)};
 }
 
 QSize TimelinePlot::sizeHint() const {
-  return {960, header_height() + 8 * (line_height() + kLaneGap) + 24};
+  return {960, header_height() + 9 * (line_height() + kLaneGap) + 24};
+}
+
+int TimelinePlot::row_height() const {
+  const int lanes = static_cast<int>(view()->lanes.size()) + 1;
+  const int room = height() - header_height() - lanes * kLaneGap - 2;
+  return std::clamp(room / total_rows(), line_height() - 4, 2 * line_height());
+}
+
+QRect TimelinePlot::lifetime_rect() const {
+  if (!view()) return {};
+  const int lanes = static_cast<int>(view()->lanes.size());
+  const int y = header_height() + (total_rows() - 1) * row_height() + lanes * kLaneGap;
+  return {plot().left(), y, plot().width(), row_height()};
 }
 
 QRect TimelinePlot::row_rect(LaneKind kind, std::size_t row) const {
   if (!view()) return {};
-  const int lanes = static_cast<int>(view()->lanes.size());
-  const int room = height() - header_height() - lanes * kLaneGap - 2;
-  const int each = std::clamp(room / total_rows(), line_height() - 4, 2 * line_height());
+  const int each = row_height();
   int y = header_height();
   for (const LaneView& lane : view()->lanes) {
     const auto rows = std::max<std::size_t>(1, lane.rows.size());
@@ -91,6 +103,11 @@ Selection TimelinePlot::hit(const QPoint& at) const {
 }
 
 QString TimelinePlot::describe(const QPoint& at) const {
+  if (lifetime() && lifetime_rect().contains(at)) {
+    return tr("%1\n%2 (%3)")
+        .arg(QString::fromStdString(lifetime()->name),
+             QString::fromStdString(lifetime_text(*lifetime())), word_for(view()->source));
+  }
   const auto found = find(at);
   if (!found) return {};
   const SpanInfo& info = found->row->infos[found->span];
@@ -170,6 +187,7 @@ void TimelinePlot::render(QPainter& painter, QImage& canvas) {
   paint_source(painter);
   paint_phases(painter, axis);
   const auto name_of_string = [this](StringId id) { return text_of(id); };
+  paint_lifetime(painter, axis);
   for (const LaneView& lane : view()->lanes) {
     const QRect first = row_rect(lane.kind);
     painter.fillRect(QRect(first.left(), first.top() - kLaneGap + 1, width(), 1), theme().grid);
@@ -184,6 +202,52 @@ void TimelinePlot::render(QPainter& painter, QImage& canvas) {
       lane_painter_.paint(painter, canvas, row_rect(lane.kind, r), lane.kind, lane.rows[r], axis,
                           theme(), in_lanes(), name_of_string);
     }
+  }
+}
+
+// High: in use. Low: it lies there. Hatched: nothing uses it any more. A dotted line: it is away.
+void TimelinePlot::paint_lifetime(QPainter& painter, const TimeAxis& axis) {
+  const QRect area = lifetime_rect();
+  painter.fillRect(QRect(area.left(), area.top() - kLaneGap + 1, width(), 1), theme().grid);
+  if (!lifetime()) {
+    painter.setPen(theme().faint);
+    painter.drawText(area.adjusted(6, 0, -6, 0), Qt::AlignVCenter | Qt::AlignLeft,
+                     painter.fontMetrics().elidedText(
+                         tr("select a saved tensor, a storage, a copy or a stall: when its bytes "
+                            "are made, used and freed"),
+                         Qt::ElideRight, area.width() - 12));
+    return;
+  }
+  const Lifetime& life = *lifetime();
+  const QRect high = area.adjusted(0, 2, 0, -2);
+  const QRect low(high.left(), high.center().y() - high.height() / 6, high.width(),
+                  std::max(3, high.height() / 3));
+  const auto box = [&](const QRect& row, const TimeRange& range) {
+    const double left = std::clamp(axis.x_of(range.begin), -1.0, axis.width());
+    const double right = std::clamp(axis.x_of(range.end), -1.0, axis.width());
+    const int x = row.left() + static_cast<int>(std::floor(left));
+    return QRect(x, row.top(), std::max(2, static_cast<int>(right - left)), row.height());
+  };
+  const QColor color = theme().storage(life.storage_class);
+  painter.setBrush(Qt::NoBrush);
+  if (!life.there.empty()) {
+    painter.setPen(QPen(theme().text, 1, Qt::DotLine));
+    const QRect all = box(low, {life.there.front().begin, life.there.back().end});
+    painter.drawLine(all.left(), low.center().y(), all.right(), low.center().y());
+  }
+  for (const TimeRange& there : life.there) {
+    painter.fillRect(box(low, there), color);
+    painter.setPen(theme().text);
+    painter.drawRect(box(low, there).adjusted(0, 0, -1, -1));
+  }
+  if (life.dead) {
+    painter.fillRect(box(low, *life.dead), theme().background);
+    painter.fillRect(box(low, *life.dead), QBrush(theme().text, Qt::BDiagPattern));
+    painter.drawRect(box(low, *life.dead).adjusted(0, 0, -1, -1));
+  }
+  for (const TimeRange& use : life.uses) {
+    painter.fillRect(box(high, use), color);
+    painter.fillRect(QRect(box(high, use).left(), high.top(), 1, high.height()), theme().text);
   }
 }
 
@@ -262,6 +326,10 @@ void TimelinePlot::render_still(QPainter& painter) {
     painter.drawText(QRect(10, row.top(), left - 12, row.height()), Qt::AlignVCenter,
                      word_for(lane.kind));
   }
+  const QRect life = lifetime_rect();
+  painter.fillRect(QRect(0, life.top() - kLaneGap + 1, left, 1), theme().grid);
+  painter.drawText(QRect(10, life.top(), left - 12, life.height()), Qt::AlignVCenter,
+                   tr("Lifetime"));
   painter.fillRect(QRect(left - 1, 0, 1, height()), theme().frame);
 }
 

@@ -17,6 +17,9 @@ class TimelinePlot : public PlotView {
   // Where a lane's row is painted, for tests and tool tips.
   [[nodiscard]] QRect row_rect(LaneKind kind, std::size_t row = 0) const;
 
+  // Below the lanes: the lifetime of what is selected.
+  [[nodiscard]] QRect lifetime_rect() const;
+
   [[nodiscard]] Selection hit(const QPoint& at) const override;
   [[nodiscard]] QString describe(const QPoint& at) const override;
   [[nodiscard]] QSize minimumSizeHint() const override;
@@ -42,6 +45,8 @@ class TimelinePlot : public PlotView {
   // What is selected, as the lanes have it: of an op inside others the outermost one.
   [[nodiscard]] Selection in_lanes() const;
   [[nodiscard]] std::optional<Found> find(const QPoint& at) const;
+  [[nodiscard]] int row_height() const;
+  void paint_lifetime(QPainter& painter, const TimeAxis& axis);
   void paint_background(QPainter& painter);
   void paint_ruler(QPainter& painter, const TimeAxis& axis);
   void paint_phases(QPainter& painter, const TimeAxis& axis);

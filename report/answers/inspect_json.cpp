@@ -91,6 +91,7 @@ Json storages_json(const InspectReport& report, int top) {
                     {"layer", row.layer},
                     {"site", row.site.empty() ? Json(nullptr) : Json(row.site)},
                     {"made_by", row.made_by.empty() ? Json(nullptr) : Json(row.made_by)},
+                    {"use", name_of(row.use)},
                     {"could_leave", row.could_leave}});
   }
   return rows;
@@ -120,6 +121,10 @@ std::string inspect_json(const Trace& trace, const InspectReport& report, int to
   at["requested_bytes"] = report.moment.requested;
   at["active_bytes"] = bytes_or_null(report.moment.active);
   at["reserved_bytes"] = bytes_or_null(report.moment.reserved);
+  at["by_use"] = {{"dead_bytes", report.by_use.of(ByteUse::dead)},
+                  {"saved_bytes", report.by_use.of(ByteUse::saved)},
+                  {"idle_bytes", report.by_use.of(ByteUse::idle)},
+                  {"needed_bytes", report.by_use.of(ByteUse::needed)}};
   at["by_class"] = groups_json(report.classes);
   if (by_name != "class") at["by_" + by_name] = groups_json(report.groups);
   at["storages"] = storages_json(report, top);

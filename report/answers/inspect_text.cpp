@@ -79,12 +79,13 @@ std::string alive_text(const std::vector<AliveRow>& alive, int top) {
   table.column("layer");
   table.column("site");
   table.column("made by");
+  table.column("use");
   table.column("could leave");
   for (std::size_t i = 0; i < alive.size() && i < static_cast<std::size_t>(top); ++i) {
     const AliveRow& row = alive[i];
     table.row({format_bytes(row.bytes), stowage::name_of(row.storage_class), row.layer,
                row.site.empty() ? "-" : row.site,
-               row.made_by.empty() ? "(before the step)" : row.made_by,
+               row.made_by.empty() ? "(before the step)" : row.made_by, name_of(row.use),
                row.could_leave ? "yes" : "no"});
   }
   return table.text(2) + more(alive.size(), top);
@@ -147,6 +148,7 @@ std::string inspect_text(const Trace& trace, const InspectReport& report, int to
     text += ", peak reserved ";
     text += (moment.reserved < 0 ? "none on this device" : exact_bytes(moment.reserved)) + "\n";
   }
+  text += "  " + use_headline(report.by_use) + "\n";
   text += "\n" + groups_text(report.classes, "class", top, moment.requested);
   if (by_name != "class") {
     text += "\n" + groups_text(report.groups, by_name, top, moment.requested);

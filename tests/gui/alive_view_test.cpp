@@ -51,6 +51,38 @@ TEST_F(AliveViewTest, ADoubleClickAndReturnSelect) {
   EXPECT_EQ(state_.selection(), (Selection{Selection::Kind::saved, 1}));
 }
 
+// The logits and their gradient, 8 x 1024 x 128,256 x 4 bytes each, are held to the end of the
+// step.
+TEST_F(AliveViewTest, WhatIsDeadAtThePeakIsNamed) {
+  open(sample("llama3-8b-l9-fp32-math-h200"));
+  show(view_, 760, 480);
+  const auto* use = view_.findChild<QLabel*>("use");
+  EXPECT_EQ(use->text(),
+            "63.0 GB: 8.41 GB dead, 35.0 GB saved and idle, 15.1 GB idle, 4.43 GB needed");
+  QTreeWidget& rows = view_.rows();
+  EXPECT_TRUE(rows.topLevelItem(0)->text(4).startsWith("dead since "))
+      << rows.topLevelItem(0)->text(4).toStdString();
+  EXPECT_TRUE(rows.topLevelItem(1)->text(4).startsWith("dead since "));
+  int saved = 0;
+  for (int i = 0; i < rows.topLevelItemCount(); ++i) {
+    saved += rows.topLevelItem(i)->text(4).startsWith("saved and idle until ") ? 1 : 0;
+  }
+  EXPECT_GT(saved, 90);
+  view_.findChildren<QComboBox*>().at(1)->setCurrentText("by use");
+  ASSERT_EQ(rows.topLevelItemCount(), 4);
+  EXPECT_EQ(rows.topLevelItem(0)->text(0), "dead");
+  EXPECT_EQ(rows.topLevelItem(0)->text(1), "8.41 GB");
+  picture(view_, "alive_by_use");
+  // What a plan moves away is not saved and idle any more; what is dead stays.
+  const Trace& trace = document_.trace()->trace;
+  std::vector<SavedId> all;
+  for (std::size_t i = 0; i < trace.saved.size(); ++i) all.emplace_back(i);
+  ASSERT_TRUE(document_.set_decision(all, simulator::Decision::offload));
+  settle();
+  EXPECT_EQ(rows.topLevelItem(0)->text(1), "8.41 GB");
+  EXPECT_FALSE(use->text().contains("35.0 GB saved")) << use->text().toStdString();
+}
+
 TEST_F(AliveViewTest, APlanTakesItsRowsAway) {
   open(sample("llama3-8b-l9-fp32-math-h200"));
   const Bytes before = view_.bytes();

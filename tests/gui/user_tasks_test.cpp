@@ -64,6 +64,23 @@ TEST_F(UserTasks, FindWhatMakesThePeak) {
   picture("gui_peak");
 }
 
+TEST_F(UserTasks, SeeWhatIsDeadAtThePeakAndWhereItComesFrom) {
+  ASSERT_NO_FATAL_FAILURE(open_the_sample());
+  QTest::mouseClick(&timeline(), Qt::LeftButton, {}, at(timeline(), 0.5, 0.95));
+  press(Qt::Key_P);
+  auto& alive = view<AliveView>("alive");
+  EXPECT_EQ(alive.findChild<QLabel*>("use")->text(),
+            "63.0 GB: 8.41 GB dead, 35.0 GB saved and idle, 15.1 GB idle, 4.43 GB needed");
+  QTreeWidget& rows = alive.rows();
+  rows.setFocus();
+  rows.setCurrentItem(rows.topLevelItem(0));
+  press(Qt::Key_Return);
+  ASSERT_TRUE(timeline().lifetime().has_value());
+  EXPECT_TRUE(timeline().lifetime()->dead.has_value());
+  EXPECT_EQ(timeline().lifetime()->bytes, 4'202'692'608);
+  picture("gui_dead");
+}
+
 TEST_F(UserTasks, FitTheStepInto36GbAndSeeTheCost) {
   ASSERT_NO_FATAL_FAILURE(open_the_sample());
   plan_for_36_gb();

@@ -76,6 +76,31 @@ TEST(StepPicture, ALayerWithoutAnEndInBackwardEndsWithIt) {
   }
 }
 
+// Where a replay has the allocator's history the curve has its counters; their highest points are
+// the peaks that the replay tells.
+TEST(StepPicture, HasActiveAndReservedBytesWhereTheyAreKnown) {
+  auto loaded = load_trace(STOWAGE_SOURCE_DIR "/traces/samples/gpt2-bf16-h200.trace.json.gz");
+  ASSERT_TRUE(loaded) << loaded.error().text();
+  const auto data = std::make_shared<const TraceData>(std::move(loaded->trace), "", "");
+  const auto simulated =
+      simulate(data, std::make_shared<const PlanState>(fresh_state(data->trace)));
+  ASSERT_TRUE(simulated) << simulated.error().text();
+  const StepPicturePtr view = planned_view(**simulated);
+  const MemoryView& memory = view->memory;
+  ASSERT_EQ(memory.active.size(), memory.time.size());
+  ASSERT_EQ(memory.reserved.size(), memory.time.size());
+  EXPECT_EQ(memory.active.extent(0, memory.active.size()).max, (*simulated)->result.peak_active);
+  EXPECT_EQ(memory.reserved.extent(0, memory.reserved.size()).max,
+            (*simulated)->result.peak_reserved);
+  for (std::size_t i = 0; i < memory.time.size(); ++i) {
+    ASSERT_GE(memory.active[i], memory.total[i]) << i;
+    ASSERT_GE(memory.reserved[i], memory.active[i]) << i;
+  }
+  // Nothing is known of a step without that history.
+  const SimulatedPtr bare = offloaded(small_step());
+  EXPECT_EQ(planned_view(*bare)->memory.reserved.size(), 0U);
+}
+
 // All that is painted of a view, whatever it shares.
 void expect_same(const StepPicture& a, const StepPicture& b) {
   EXPECT_EQ(a.memory.classes, b.memory.classes);
