@@ -235,9 +235,7 @@ class Run:
                 keyed.recording.abort()
                 self._new_recording(keyed)
         keyed.is_recorded = True
-        before = self._requested_bytes()
         keyed.recording.begin(self._parameters(), self._buffers(), state)
-        keyed.recorder_bytes += self._requested_bytes() - before
 
     def _requested_bytes(self) -> int:
         return self._device.memory()["requested_bytes"]
@@ -291,7 +289,7 @@ class Run:
             self._say(keyed.planned.lines())
         elif keyed.is_recorded:
             before = self._requested_bytes()
-            last = keyed.recording.end()
+            last = keyed.recording.end()  # what is measured next gets its buffers here, ahead of its first step
             keyed.recorder_bytes += self._requested_bytes() - before
             self._say(keyed.recording.warnings())
             if last:
