@@ -1,6 +1,7 @@
 """stowage.plan(): budgets, policies, progress, how a search ends."""
 
 import json
+import re
 import signal
 import subprocess
 import threading
@@ -295,3 +296,70 @@ def test_a_bar_where_tqdm_is(gpt2, monkeypatch):
     assert bars[0].n <= bars[0].total
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)  # not installed
     assert stowage.plan(gpt2, "60%", progress=True).feasible
+
+
+def pattern(site):
+    """The regular expression of a rule's site: "layers.[0-1].attn#[1,7-8]", "*"."""
+
+    def numbers(found):
+        ranges = [each.partition("-") for each in found[1].split(",")]
+        all_of = [str(n) for low, _, high in ranges for n in range(int(low), int(high or low) + 1)]
+        return "(?:" + "|".join(all_of) + ")"
+
+    parts = re.split(r"(\[[^]]*\]|\*)", site)
+    return "".join(".*" if part == "*" else re.sub(r"\[([^]]*)\]", numbers, part) if part.startswith("[") else re.escape(part)
+                   for part in parts)
+
+
+def moves(trace, plan):
+    """What a plan does with each saved tensor, by site."""
+    rules = [(re.compile(pattern(rule["site"])), rule["do"]) for rule in plan.to_dict()["saved"]]
+    return {row["site"]: next(do for site, do in rules if site.fullmatch(row["site"])) for row in trace.saved_tensors()}
+
+
+def large(saved):
+    return saved.storage_bytes >= 1 << 20
+
+
+def of_mlps(saved):
+    return ".mlp" in saved.layer
+
+
+@pytest.mark.parametrize("budget", ["90%", "80%"])
+@pytest.mark.parametrize("of", [large, of_mlps], ids=lambda of: of.__name__)
+def test_a_filter_says_which_saved_tensors_a_plan_may_decide_about(gpt2, of, budget):
+    outcome = stowage.plan(gpt2, budget, allow=of)
+    assert outcome.status == "planned" and outcome.peak_bytes <= outcome.budget_bytes
+    rows = {row["site"]: stowage.SavedTensor(**row) for row in gpt2.saved_tensors()}
+    # A rule may name parameters, too, of which it moves nothing.
+    moved = [rows[site] for site, does in moves(gpt2, outcome.plan).items() if does != "keep" and rows[site].made_in_step]
+    assert moved and all(map(of, moved))
+    assert not {"parameters", "optimizer", "gradients"} & outcome.plan.to_dict().keys()
+    opposite = stowage.plan(gpt2, budget, deny=lambda saved: not of(saved))
+    assert opposite.plan.to_dict()["saved"] == outcome.plan.to_dict()["saved"]
+    assert outcome.to_dict()["plan"]["made_by"]["policy"] == f"python:{of.__name__}"
+
+
+def test_a_filter_takes_no_more_than_the_budget_needs(gpt2):
+    nothing = stowage.plan(gpt2, "100%", allow=large)
+    assert nothing.feasible and nothing.plan.to_dict()["saved"] == [{"site": "*", "do": "keep"}]
+    count = [sum(does != "keep" for does in moves(gpt2, stowage.plan(gpt2, budget, allow=large).plan).values())
+             for budget in ("95%", "70%")]
+    assert 0 < count[0] < count[1]
+    everything = stowage.plan(gpt2, "70%", policy=lambda saved: "offload" if large(saved) else "keep")
+    assert stowage.plan(gpt2, "70%", allow=large).step_ns < everything.step_ns
+
+
+def test_a_filter_that_cannot_help_is_an_outcome(gpt2):
+    nothing = stowage.plan(gpt2, "60%", allow=lambda saved: False)
+    assert not nothing.feasible and nothing.peak_bytes == nothing.resident["peak_active_bytes"]
+    little = stowage.plan(gpt2, "60%", allow=lambda saved: saved.layer == "layers.0.mlp")
+    assert little.status == "policy_over_budget" and little.peak_bytes < little.resident["peak_active_bytes"]
+    with pytest.raises(stowage.Infeasible):
+        little.plan_or_raise()
+    with pytest.raises(stowage.UsageError, match="needs a budget"):
+        stowage.plan(gpt2, allow=large)
+    with pytest.raises(stowage.UsageError, match="what auto decides"):
+        stowage.plan(gpt2, "60%", policy="thunder", deny=large)
+    with pytest.raises(ZeroDivisionError):
+        stowage.plan(gpt2, "60%", allow=lambda saved: 1 // 0)

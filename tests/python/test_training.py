@@ -5,6 +5,7 @@ import copy
 import gc
 import json
 import pickle
+import re
 import warnings
 
 import pytest
@@ -60,6 +61,22 @@ def test_each_kind_of_decision_at_its_tightest(decisions, recorded):
     loop = planned(trace=recorded, plan=tightest)
     assert_as_predicted(loop, skip=1)  # the first makes state and has no gradients to begin with
     assert loop.run.predicted()["peak_requested_bytes"] < allowed.resident["peak_requested_bytes"]
+    loop.run.detach()
+    assert_equal(plain(), loop)
+
+
+def test_a_filter_says_which_saved_tensors_leave():
+    asked = []
+
+    def of_first_blocks(saved):
+        asked.append(saved)
+        return saved.layer in ("blocks.0", "blocks.1")
+
+    loop = planned(budget="88%", allow=of_first_blocks)
+    assert asked and loop.run.outcome().feasible
+    moved = [row["site"] for row in loop.run.plan().to_dict()["saved"] if row["do"] != "keep"]
+    assert moved and all(re.match(r"blocks\.(0|1|\[0-1\])#", site) for site in moved)
+    assert_as_predicted(loop)
     loop.run.detach()
     assert_equal(plain(), loop)
 
@@ -418,7 +435,6 @@ def test_arguments_that_do_not_go_together():
         stowage.attach(Net().to("meta"), None, "60%")
     for wrong, said in [({"budget": "60 percent"}, 'budget: .*did you mean "60%"'), ({"budget": 0.6}, 'did you mean "60%"'),
                         ({"fit": "80 gigs"}, 'fit: .*did you mean "80GB"'), ({"budget": "60%", "deny": "recompte"}, "recompute"),
-                        ({"budget": "60%", "allow": lambda saved: True}, "is a policy"),
                         ({"policy": "torchtun"}, "did you mean torchtune"), ({"policy": "auto", "plan": None}, "a budget")]:
         with pytest.raises(stowage.UsageError, match=said):  # ahead of any step
             stowage.attach(Net(), None, **wrong)

@@ -5,6 +5,7 @@ import warnings
 import pytest
 import stowage
 import torch
+from stowage import _torch
 from stowage._alike import AlikeSteps
 from training_case import RECORDED, Loop, Net, adamw, assert_as_predicted, assert_equal, loss_of, plain_body
 
@@ -103,3 +104,34 @@ def test_keys_that_are_all_different_are_said():
         with run.step(8):
             pass
     run.detach()
+
+
+class WithBuffer:
+    """A recording with a buffer beside some of its steps, as a calibration on a GPU has one beside steps that copy."""
+
+    made = []
+
+    def __init__(self, *arguments):
+        self._recording = _RECORDING(*arguments)
+        self._buffer = None
+        WithBuffer.made.append(self)
+
+    def __getattr__(self, name):
+        return getattr(self._recording, name)
+
+    def end(self):
+        last = self._recording.end()
+        self._buffer = torch.empty(1 << 16) if self._recording.steps in (6, 7) else None  # its second warm-up
+        return last
+
+
+_RECORDING = _torch.Recording
+
+
+def test_memory_of_the_recording_itself_is_none_of_the_loops(monkeypatch):
+    monkeypatch.setattr(_torch, "Recording", WithBuffer)
+    monkeypatch.setattr(WithBuffer, "made", [])
+    loop = Loop(Net, adamw, plain_body, budget="70%").steps(RECORDED + 3)
+    assert len(WithBuffer.made) == 1 and len(loop.reports) == 3
+    assert_as_predicted(loop)
+    loop.run.detach()

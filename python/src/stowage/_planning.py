@@ -11,6 +11,7 @@ from typing import Any, Callable, Iterable, Iterator, Literal, Union
 from . import _core
 from ._errors import Error, UsageError
 from ._exports import svg_for_html, text_style
+from ._filtered import filtered_plan
 from ._plan import Plan
 from ._simulation import Simulation
 from ._sizes import bytes_of
@@ -19,6 +20,8 @@ from ._trace import SavedTensor, Trace
 Decision = Literal["keep", "offload", "recompute"]
 # A policy by name, with options behind a colon, or one of your own.
 Policy = Union[str, Callable[[SavedTensor], Decision]]
+# Which of the saved tensors a plan may decide about.
+Filter = Callable[[SavedTensor], bool]
 Progress = Callable[[int, int, Union[int, None]], object]
 Status = Literal["planned", "fits_already", "infeasible", "offload_cannot_help", "policy_over_budget", "not_found"]
 
@@ -201,8 +204,8 @@ def _rules(trace: Trace, policy: Callable[[SavedTensor], Decision]) -> _core.Rul
     return _core.rules_of(trace._recording, decided)
 
 
-def _names(given: str | Iterable[str] | None) -> list[str] | None:
-    if given is None:
+def _names(given: str | Iterable[str] | Filter | None) -> list[str] | None:
+    if given is None or callable(given):
         return None
     return given.split(",") if isinstance(given, str) else list(given)
 
@@ -217,8 +220,8 @@ def check_request(
     fit: str | int | None = None,
     host_budget: str | int | None = None,
     policy: Policy = "auto",
-    allow: str | Iterable[str] | None = None,
-    deny: str | Iterable[str] | None = None,
+    allow: str | Iterable[str] | Filter | None = None,
+    deny: str | Iterable[str] | Filter | None = None,
     time_limit: float | None = None,
     **_: object,
 ) -> None:
@@ -236,16 +239,24 @@ def check_request(
     if policy != "auto" and (allow is not None or deny is not None):
         raise UsageError("allow and deny say what auto decides", hint="leave policy out")
     for argument, kinds in (("allow", allow), ("deny", deny)):
-        if callable(kinds):
-            raise UsageError(f"{argument} takes kinds of decisions, such as {argument}=\"recompute\"",
-                             hint="a function that decides about each saved tensor is a policy: policy=..")
-        for kind in _names(kinds) or [] if not isinstance(kinds, Iterator) else []:  # what can be read once
+        if callable(kinds) or isinstance(kinds, Iterator):  # which can be read once
+            continue
+        for kind in _names(kinds) or []:
             if kind not in _KINDS:
                 raise UsageError(f"{argument}: '{kind}' is nothing that auto decides", hint=_nearest(kind, _KINDS))
     if allow is not None and deny is not None:
         raise UsageError("allow and deny", hint="give one of them")
     if time_limit is not None and not time_limit > 0:
         raise UsageError(f"a time limit of {time_limit} s leaves no time for a search")
+
+
+# Of an allow or deny that is a function: whether a plan may decide about a saved tensor.
+def _filter(allow: str | Iterable[str] | Filter | None, deny: str | Iterable[str] | Filter | None) -> Filter | None:
+    if callable(allow):
+        return allow
+    if callable(deny):
+        return lambda saved: not deny(saved)
+    return None
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
@@ -262,8 +273,8 @@ def plan(
     placement: Literal["planned", "caching"] | None = None,
     host_budget: str | int | None = None,
     policy: Policy = "auto",
-    allow: str | Iterable[str] | None = None,
-    deny: str | Iterable[str] | None = None,
+    allow: str | Iterable[str] | Filter | None = None,
+    deny: str | Iterable[str] | Filter | None = None,
     time_limit: float | None = None,
     max_evaluations: int | None = None,
     seed: int = 1,
@@ -285,8 +296,11 @@ def plan(
         policy: "auto"; a known system with its options, such as "torchtune:stash=5" (see policies() and policy());
             or a function that decides about each saved tensor made in the step: SavedTensor -> "keep", "offload" or
             "recompute".
-        allow: What "auto" may decide, of offload, recompute, params, optimizer, gradients, micro-batch; None: all.
-        deny: What it leaves as it is.
+        allow: What "auto" may decide, of offload, recompute, params, optimizer, gradients, micro-batch; None: all. Or a
+            function of a SavedTensor: whether the plan may decide about it, and then about nothing else. There is no
+            search for such a plan: storages leave in the order of saving, or the largest first, until the budget is
+            kept, or are made again where ops can, whichever makes the shorter step.
+        deny: What it leaves as it is; or a function that says of saved tensors that they stay, likewise.
         time_limit: Seconds, after which the best plan so far is the outcome.
         max_evaluations: Replays, likewise.
         seed: Written into the plan.
@@ -304,12 +318,22 @@ def plan(
     asked.fit = _size(fit)
     asked.placement = placement
     asked.host_budget = _size(host_budget)
-    asked.allow = _names(allow)
-    asked.deny = _names(deny)
+    may_decide = _filter(allow, deny)
+    if may_decide is None:
+        asked.allow, asked.deny = _names(allow), _names(deny)
     asked.seed = seed
     asked.max_evaluations = max_evaluations or 0
     asked.created = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     rules = None
+    if may_decide is not None:
+        asked.policy = "python:" + getattr(allow if allow is not None else deny, "__name__", "filter")
+        saved = [SavedTensor(**row) for row in trace.saved_tensors()]
+
+        def make(decided: list[str]) -> PlanOutcome:
+            decisions = _core.rules_of(trace._recording, decided)
+            return PlanOutcome(_core.make_plan(trace._recording, asked, decisions, None, 0.0), trace)
+
+        return filtered_plan(saved, may_decide, make)
     if callable(policy):
         rules = _rules(trace, policy)
         asked.policy = "python:" + getattr(policy, "__name__", type(policy).__name__)

@@ -87,6 +87,7 @@ class _Keyed:
         self.recording: Any = None
         self.alike: AlikeSteps | None = None  # where the recording may leave steps out
         self.is_recorded = False  # the step that runs
+        self.recorder_bytes = 0  # that the recording itself has between steps: a calibration's buffers
         self.error: Error | None = None  # why there is no plan
         self.trace: Trace | None = None
         self.outcome: PlanOutcome | None = None
@@ -233,7 +234,7 @@ class Run:
         state = self._optimizer_state()
         self._count_in(state)
         if keyed.alike is not None:
-            decision = keyed.alike.of(self._device.memory()["requested_bytes"], keyed.recording.steps)
+            decision = keyed.alike.of(self._requested_bytes() - keyed.recorder_bytes, keyed.recording.steps)
             if decision == "leave out":
                 return
             if decision == "record from here":
@@ -242,7 +243,11 @@ class Run:
         keyed.is_recorded = True
         keyed.recording.begin(self._parameters(), self._buffers(), state)
 
+    def _requested_bytes(self) -> int:
+        return self._device.memory()["requested_bytes"]
+
     def _new_recording(self, keyed: _Keyed) -> None:
+        keyed.recorder_bytes = 0
         keyed.recording = _torch.Recording(self._device, self._run_facts(keyed), self._recording.warmup,
                                            self._recording.steps, self._recording.observed)
 
@@ -289,7 +294,9 @@ class Run:
             keyed.off_plan += not did["on_plan"]
             self._say(keyed.planned.lines())
         elif keyed.is_recorded:
-            last = keyed.recording.end()
+            before = self._requested_bytes()
+            last = keyed.recording.end()  # what is measured next gets its buffers here, ahead of its first step
+            keyed.recorder_bytes += self._requested_bytes() - before
             self._say(keyed.recording.warnings())
             if last:
                 recording, keyed.recording = keyed.recording, None
