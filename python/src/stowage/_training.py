@@ -9,13 +9,14 @@ import weakref
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Callable, Hashable, Iterator
+from typing import Any, Callable, Hashable, Iterable, Iterator
 
 import torch
 
 from . import _engine, _torch
 from ._bound import BoundTensors
-from ._errors import Error, UsageError
+from ._data_parallel import RankPlans, communicates_in_forward, plans_of_ranks, runs_again
+from ._errors import BadInput, Error, UsageError
 from ._layers import LayerCalls, choose_layers
 from ._plan import Plan
 from ._planning import PlanOutcome
@@ -24,6 +25,8 @@ from ._trace import Trace
 from ._updates import SplitUpdates, is_split
 
 Named = list[tuple[str, torch.Tensor]]
+
+_MOST_AGAIN = 3  # recordings of one key that a rank makes again
 
 
 class StowageWarning(UserWarning):
@@ -82,6 +85,7 @@ class _Keyed:
         self.autocast: str | None = None  # of its forward, "" for none; None: no step has been made
         self.divides = divides  # the optimizer's step, into updates of one parameter
         self.recording: Any = None
+        self.again = 0  # recordings that were given up since their steps were not alike
         self.error: Error | None = None  # why there is no plan
         self.trace: Trace | None = None
         self.outcome: PlanOutcome | None = None
@@ -98,12 +102,14 @@ class Run:
 
     def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
                  make: Callable[[Trace], PlanOutcome], given: tuple[Trace | None, Plan | None],
-                 layers: Callable[[str, torch.nn.Module], bool] | None, recording: Recording) -> None:
+                 layers: Callable[[str, torch.nn.Module], bool] | None, recording: Recording,
+                 ranks: RankPlans | None = None) -> None:
         """Not for users: see attach()."""
         self.model = model
         self.optimizer = optimizer
         self._make = make
         self._given = given
+        self._ranks = ranks
         kind, index = _place_of(model)
         self._place = torch.device(kind, index) if kind == "cuda" else torch.device(kind)
         self._calls = LayerCalls(choose_layers(model, layers), kind)
@@ -188,6 +194,8 @@ class Run:
             raise keyed.error
         if keyed.plan is None and self._given != (None, None):
             self._take_given(keyed)
+        if keyed.plan is None and keyed.trace is not None:
+            self._find_plan(keyed)
         if self._active is not None and self._active is not keyed:
             self._active.planned.materialise()
             self._active = None
@@ -201,8 +209,8 @@ class Run:
             self._active = keyed
             keyed.planned.begin()
             return
-        if keyed.autocast is None or keyed.plan is not None:
-            return  # the first step shows what a recording has to know ahead
+        if keyed.autocast is None or keyed.trace is not None:
+            return  # the first step shows what a recording has to know ahead; or another rank is yet to plan
         if keyed.recording is None:
             self._say_what_runs_once()
             keyed.recording = _torch.Recording(self._device, self._run_facts(keyed), self._recording.warmup,
@@ -247,21 +255,53 @@ class Run:
             keyed.off_plan += not did["on_plan"]
             self._say(keyed.planned.lines())
         elif keyed.recording is not None:
+            if self._end_recorded(keyed):
+                self._find_plan(keyed)
+
+    # Whether that was the last step of the recording, whose trace is there now.
+    def _end_recorded(self, keyed: _Keyed) -> bool:
+        try:
             last = keyed.recording.end()
             self._say(keyed.recording.warnings())
             if last:
                 recording, keyed.recording = keyed.recording, None
                 keyed.trace = Trace.from_json(recording.trace_json())
-                keyed.outcome = self._make(keyed.trace)
-                keyed.error = keyed.outcome.error
-                if keyed.error is not None and self._updates is not None and not keyed.divides:
-                    self._say([f"{keyed.error}: the step is recorded again, with the update of one parameter at a time, "
-                               "which a plan can do more with"])
-                    keyed.divides, keyed.trace, keyed.outcome, keyed.error = True, None, None, None
-                    return
-                keyed.plan = keyed.outcome.plan_or_raise()
+            return keyed.trace is not None
+        except BadInput as error:
+            # Gloo frees what it has sent on a thread of its own, at times late; and a rank that raises leaves the
+            # others waiting.
+            if self._ranks is None or keyed.again == _MOST_AGAIN:
+                raise
+            keyed.recording = None
+            keyed.again += 1
+            self._say([f"{error.message}; the step is recorded again"])
+            return False
+
+    # Makes a plan of the recording, or takes that of another rank, which may not be there yet.
+    def _find_plan(self, keyed: _Keyed) -> None:
+        if self._ranks is None:
+            keyed.outcome = self._make(keyed.trace)
+            keyed.error = keyed.outcome.error
+        else:
+            found = self._ranks.find(keyed.trace, keyed.divides, self._make)
+            if found is None:
+                return
+            keyed.outcome, keyed.error, keyed.plan = found.outcome, found.error, found.plan
+            self._say(found.lines)
+        if keyed.error is not None and self._updates is not None and not keyed.divides:
+            self._say([f"{keyed.error}: the step is recorded again, with the update of one parameter at a time, "
+                       "which a plan can do more with"])
+            keyed.divides, keyed.trace, keyed.outcome, keyed.error = True, None, None, None
+            return
+        if keyed.error is not None:
+            raise keyed.error
+        if keyed.plan is None:
+            keyed.plan = keyed.outcome.plan
 
     def _apply(self, keyed: _Keyed) -> None:
+        if runs_again(keyed.plan) and (told := communicates_in_forward(keyed.trace)):
+            raise UsageError(f"the plan has parts of the forward run again, which calls {told[0]} in {told[1] or 'the step'}: "
+                             "other ranks would wait for each other", hint="no plan that recomputes")
         keyed.bound = BoundTensors(self.model, self.optimizer)
         self._count_in(self._optimizer_state())
         # Asked in the call alone; what C++ holds of it shall not keep this run alive.
@@ -279,7 +319,7 @@ class Run:
             keyed.outcome = self._make(keyed.trace)
             keyed.plan = keyed.outcome.plan_or_raise()
 
-    def _say(self, lines: list[str]) -> None:
+    def _say(self, lines: Iterable[str]) -> None:
         for line in lines:
             warnings.warn(line, StowageWarning, stacklevel=4)
 
@@ -385,6 +425,8 @@ class Run:
         keyed = self._of(key)
         if keyed.last_report is None:
             if keyed.recording is None:
+                if keyed.trace is not None and keyed.plan is None and keyed.error is None:
+                    return "Recorded; the rank that plans has not recorded its steps yet.\n"
                 return "No planned step has run.\n"
             return f"Recording: {keyed.recording.part}, {keyed.recording.steps} steps so far.\n"
         last = keyed.last_report
@@ -415,6 +457,18 @@ def _place_of(model: torch.nn.Module) -> tuple[str, int]:
     if place.type not in ("cpu", "cuda"):
         raise NotImplementedError(f"a model on {place.type} cannot be attached: only one on the CPU or a GPU")
     return place.type, place.index or 0
+
+
+# What makes a plan of a recording.
+def _planning_of(budget: str | int | None, planning: dict[str, Any]) -> Callable[[Trace], PlanOutcome]:
+    def make(recorded: Trace) -> PlanOutcome:
+        if planning.get("policy", "auto") != "auto" or not communicates_in_forward(recorded):
+            return make_plan(recorded, budget, **planning)
+        denied = planning.get("deny") or []
+        denied = denied.split(",") if isinstance(denied, str) else denied
+        return make_plan(recorded, budget, **planning | {"deny": sorted({*denied, "recompute"})})
+
+    return make
 
 
 def attach(
@@ -458,4 +512,5 @@ def attach(
     if unknown := planning.keys() - set(inspect.signature(make_plan).parameters) | planning.keys() & {"trace", "budget"}:
         raise TypeError(f"attach() got an unexpected keyword argument {sorted(unknown)[0]!r}")
     given = (Trace.load(trace) if isinstance(trace, str) else trace, Plan.load(plan) if isinstance(plan, str) else plan)
-    return Run(model, optimizer, lambda recorded: make_plan(recorded, budget, **planning), given, layers, recording)
+    asked = repr([budget, *((name, getattr(value, "__qualname__", value)) for name, value in sorted(planning.items()))])
+    return Run(model, optimizer, _planning_of(budget, planning), given, layers, recording, plans_of_ranks(model, asked))
