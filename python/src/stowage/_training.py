@@ -162,7 +162,9 @@ class Run:
         Raises:
             Exception: What the step raises; everything of the plan is cleaned up first, and the next step may follow.
             BadInput: Behind the last recorded step: two of them were not alike.
-            Infeasible: Behind the last recorded step: no plan keeps the budget.
+            Infeasible: Behind the last recorded step, or ahead of one where another rank plans: no plan keeps the
+                budget.
+            Unavailable: No word of the rank that plans.
         """
         if not self._attached:
             raise UsageError("this run is detached")
@@ -397,7 +399,7 @@ class Run:
         return self._of(key).plan
 
     def outcome(self, key: Hashable = None) -> PlanOutcome | None:
-        """What planning said: figures, bound, floor; None where the plan was given."""
+        """What planning said: figures, bound, floor; None where the plan was given, or made by another rank."""
         return self._of(key).outcome
 
     def last_report(self, key: Hashable = None) -> StepReport | None:
@@ -485,7 +487,7 @@ def attach(
     """Has the training steps of a model run under a plan.
 
     The first steps are recorded and a plan for the budget is made, unless there is a trace or a plan already. Results
-    are the same bit by bit.
+    are the same bit by bit. Ranks of a model in DistributedDataParallel share one plan.
 
     Args:
         model: On the CPU, or on the current GPU.
