@@ -74,8 +74,8 @@ def test_parts_without_synchronisation_are_reduced_once_a_step(ranks):
 
 
 # Gloo frees what it has sent on a thread of its own, at times late: the step is recorded again then.
-def _train_with_buffers(attach):
-    way, steps = {"net": {"norm": True}}, 3 * RECORDED
+def _train_with_buffers(attach, options):
+    way, steps = {"net": {"norm": True}, "options": options}, 3 * RECORDED
     plain = ddp_loop(**way).steps(steps)
     planned = ddp_loop(**way, **attach).steps(steps)
     assert_same(plain, planned)
@@ -87,9 +87,11 @@ def _train_with_buffers(attach):
     planned.run.detach()
 
 
-@pytest.mark.parametrize("attach", [{"budget": "60%"}, {"policy": "checkpoint"}], ids=["auto", "checkpoint"])
-def test_buffers_that_the_first_rank_spreads(ranks, attach):
-    ranks.run(_train_with_buffers, attach)
+@pytest.mark.parametrize(("attach", "options"), [({"budget": "60%"}, {}),
+                                                 ({"policy": "checkpoint"}, {"parts": 2, "sync": "each"})],
+                         ids=["auto", "checkpoint"])
+def test_buffers_that_the_first_rank_spreads(ranks, attach, options):
+    ranks.run(_train_with_buffers, attach, options)
 
 
 def _counting(bucket_counts):
@@ -242,12 +244,20 @@ class Exchange(torch.nn.Module):
 
 
 class ExchangeNet(torch.nn.Module):
-    def __init__(self):
+    def __init__(self, ahead=False):
         super().__init__()
+        self.ahead = ahead
         self.blocks = torch.nn.ModuleList(Exchange() for _ in range(3))
         self.head = torch.nn.Linear(64, 10)
 
     def forward(self, x):
+        if self.ahead:
+            x = x.sin()
+            dist.all_reduce(x)
+            x = (2 * x).cos()
+            for block in self.blocks:
+                x = torch.nn.functional.gelu(block.up(x))
+            return self.head(x)
         for block in self.blocks:
             x = block(x)
         return self.head(x)
@@ -267,19 +277,44 @@ def _train_what_communicates(attach):
     return planned.run.plan().to_dict()
 
 
-def _is_refused_what_communicates(attach):
-    planned = ddp_loop(make=ExchangeNet, **attach)
-    with pytest.raises(stowage.UsageError, match=r"run again, which calls c10d::allreduce_ in module.blocks.0"):
+def _is_refused_what_communicates(attach, ahead):
+    planned = ddp_loop(make=ExchangeNet, net={"ahead": ahead}, ddp={"find_unused_parameters": True}, **attach)
+    with pytest.raises(stowage.UsageError, match=r"run again, which calls c10d::allreduce_ in") as caught:
         planned.steps(3 * RECORDED)
     planned.run.detach()
+    return str(caught.value)
 
 
 def test_what_communicates_in_forward_does_not_run_again(two):
     for plan in two.run(_train_what_communicates, {"budget": "70%", "deny": "params"}):
         assert "recompute" not in plan
         assert {rule["do"] for rule in plan["saved"]} == {"offload", "keep"}
-    for attach in ({"policy": recompute_all}, {"policy": "checkpoint"}):
-        two.run(_is_refused_what_communicates, attach)
+    for attach, ahead, where in (({"policy": recompute_all}, False, "module.blocks.0"),
+                                 ({"policy": "checkpoint"}, False, "module.blocks.0"),
+                                 ({"policy": recompute_all}, True, "the step")):
+        for said in two.run(_is_refused_what_communicates, attach, ahead):
+            assert f"c10d::allreduce_ in {where}:" in said
+
+
+def _train_with_uneven_inputs():
+    steps = RECORDED + 4 + 3 * dist.get_rank()
+    plain = ddp_loop()
+    with plain.model.join():
+        plain.steps(steps)
+    planned = ddp_loop(budget="60%")
+    with planned.model.join():
+        planned.steps(steps)
+        planned.run.materialise()
+    planned.run.detach()
+    assert planned.run.is_planned
+    assert all(report.on_plan for report in planned.reports)
+    assert planned.results == plain.results
+    for a, b in zip(plain.model.parameters(), planned.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_ranks_with_more_steps_than_others(two):
+    two.run(_train_with_uneven_inputs)
 
 
 def _layers_of_both():

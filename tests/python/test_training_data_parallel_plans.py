@@ -13,7 +13,7 @@ from training_case import RECORDED
 
 FULL = os.environ.get("STOWAGE_FULL") == "1"
 SEED = int(os.environ.get("STOWAGE_SEED", "1"))
-PLANS = {2: 50, 4: 10} if FULL else {2: 1}  # of each way to train, by the number of ranks
+PLANS = {2: 40, 4: 10} if FULL else {2: 1}  # of each way to train, by the number of ranks
 
 
 @pytest.fixture(scope="module", params=PLANS)

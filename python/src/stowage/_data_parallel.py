@@ -32,6 +32,9 @@ _FIRST_RANK_IS_NEAR = 5.0  # s that its recording's last step may end later than
 _PATIENCE = 20  # steps without a plan until a rank that is not the first one plans
 _LONGEST_SEARCH = 1800.0  # s that another rank's planning may take
 
+_AHEAD_OF_BACKWARD = ("zero_grad", "data", "forward")
+_VIEWS = ("aten::unflatten_dense_tensors", "aten::slice", "aten::narrow", "aten::view", "aten::as_strided")
+
 _attached: collections.Counter[str] = collections.Counter()  # runs of this process, by group
 
 
@@ -56,7 +59,7 @@ def is_data_parallel(model: torch.nn.Module) -> bool:
 
 
 def communicates_in_forward(trace: Trace) -> tuple[str, str] | None:
-    """The first collective of a forward, but for the one that spreads DDP's buffers ahead of it: op and layer.
+    """The first collective of a forward, but for those that spread DDP's buffers: op and layer ("" is outside of any).
 
     Where it ran again, this rank would call it once more than the others, or mix it with the reduction of gradients;
     and what it writes into no op makes again.
@@ -65,16 +68,47 @@ def communicates_in_forward(trace: Trace) -> tuple[str, str] | None:
     if b"c10d" not in text:
         return None
     recorded = json.loads(text)
-    kinds = recorded["legend"]["phase_kind"]
     ops, strings = recorded["ops"], recorded["strings"]
-    for name, layer, phase in zip(ops["name"], ops["layer"], ops["phase"], strict=True):
-        op = strings[name]
-        if not op.startswith(("c10d::", "_c10d_functional::")):
+    kinds = [recorded["legend"]["phase_kind"][kind] for kind in recorded["phases"]["kind"]]
+    uses = None
+    for op in range(ops["n"]):
+        name = strings[ops["name"][op]]
+        if kinds[ops["phase"][op]] not in _AHEAD_OF_BACKWARD or not name.startswith(("c10d::", "_c10d_functional::")):
             continue
-        kind = kinds[recorded["phases"]["kind"][phase]]
-        if kind == "forward" or kind in ("zero_grad", "data") and op != "c10d::broadcast_":
-            return op, strings[recorded["layers"]["name"][layer]]
+        uses = uses or _Uses(recorded)
+        if ops["layer"][op] != 0 or not uses.is_for_buffers(op):
+            return name, strings[recorded["layers"]["name"][ops["layer"][op]]] if ops["layer"][op] else ""
     return None
+
+
+class _Uses:
+    """Which op is given which storages."""
+
+    def __init__(self, recorded: dict[str, Any]) -> None:
+        self._names = [recorded["strings"][name] for name in recorded["ops"]["name"]]
+        self._is_older = [event < 0 for event in recorded["storages"]["alloc_event"]]
+        self._of_op: dict[int, list[int]] = {}
+        self._of_storage: dict[int, list[int]] = {}
+        for op, tensor in zip(recorded["uses"]["op"], recorded["uses"]["tensor"], strict=True):
+            storage = recorded["tensors"]["storage"][tensor] if tensor >= 0 else -1
+            if storage >= 0:
+                self._of_op.setdefault(op, []).append(storage)
+                self._of_storage.setdefault(storage, []).append(op)
+
+    # What it communicates is older than the step, or is copied to what is, and used for nothing else.
+    def is_for_buffers(self, op: int) -> bool:
+        storages = self._of_op.get(op, [])
+        return bool(storages) and all(
+            self._is_older[storage] or all(self._is_view(later) or self._copies_to_older(later, storage)
+                                           for later in self._of_storage[storage] if later > op)
+            for storage in storages)
+
+    def _is_view(self, op: int) -> bool:
+        return self._names[op] in _VIEWS
+
+    def _copies_to_older(self, op: int, storage: int) -> bool:
+        return self._names[op] == "aten::copy_" and all(
+            other == storage or self._is_older[other] for other in self._of_op[op])
 
 
 def runs_again(plan: Plan) -> bool:
