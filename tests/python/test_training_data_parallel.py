@@ -388,6 +388,24 @@ def test_the_example():
     assert len(re.findall(r"bitwise the plain run's: True; peak as predicted: True", said)) == 2, said
 
 
+def killed_while_it_plans(saved):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _plan_and_be_killed():
+    ddp_loop(policy=killed_while_it_plans).steps(STEPS)
+
+
+def test_where_the_rank_that_plans_is_killed_the_others_raise():
+    with Ranks(2) as ranks:
+        ranks.begin(_plan_and_be_killed)
+        assert ranks.answer(0) == ("ended", -signal.SIGKILL)
+        kind, what = ranks.answer(1, patience=30)
+    assert kind == "error"
+    assert re.search(r"Unavailable: the rank that makes the plan is gone|RuntimeError: .*Connection (closed|reset) by peer",
+                     what), what
+
+
 SCRIPT = """
 import hashlib
 import torch

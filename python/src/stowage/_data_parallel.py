@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import collections
 import json
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any, Callable
@@ -30,7 +31,8 @@ from ._trace import Trace
 
 _FIRST_RANK_IS_NEAR = 5.0  # s that its recording's last step may end later than this rank's
 _PATIENCE = 20  # steps without a plan until a rank that is not the first one plans
-_LONGEST_SEARCH = 1800.0  # s that another rank's planning may take
+_SILENCE = 15.0  # s without a word from a rank that plans, which is gone then
+_BEAT = 1.0  # s between its words
 
 _AHEAD_OF_BACKWARD = ("zero_grad", "data", "forward")
 _VIEWS = ("aten::unflatten_dense_tensors", "aten::slice", "aten::narrow", "aten::view", "aten::as_strided")
@@ -194,8 +196,22 @@ class RankPlans:
             time.sleep(0.005)
         return True
 
+    # Says again and again that this rank is there, until the event.
+    def _beat(self, place: str, over: threading.Event) -> None:
+        beats = 0
+        while not over.is_set():
+            try:
+                self._store.set(f"{place} alive {beats}", "")
+            except RuntimeError:
+                return  # whoever waits learns it likewise
+            beats += 1
+            over.wait(_BEAT)
+
     def _make(self, trace: Trace, place: str, make: Callable[[Trace], PlanOutcome]) -> Found:
         told: dict[str, Any] = {"error": ["Error", f"rank {self._rank} was interrupted while it planned", "", "", ""]}
+        over = threading.Event()
+        beats = threading.Thread(target=self._beat, args=(place, over), daemon=True)
+        beats.start()
         try:
             outcome = make(trace)
             told = {"plan": outcome.plan.to_json().decode(), "on": outcome.budget_on, "budget": outcome.budget_bytes,
@@ -204,6 +220,8 @@ class RankPlans:
             told["error"] = _error_to_tell(error)
             raise
         finally:
+            over.set()
+            beats.join()
             self._store.set(place, json.dumps(told))
         return Found(None if outcome.error else outcome.plan, outcome.error, outcome)
 
@@ -225,15 +243,20 @@ class RankPlans:
                 f"the budget is {told['budget']:,}: rank {self._rank} has a plan of its own")
         return Found(None if outcome.error else outcome.plan, outcome.error, outcome, (line,))
 
-    # What the rank that plans has found; waits for it.
+    # What the rank that plans has found; waits for it as long as it says that it is there.
     def _told(self, place: str) -> dict[str, Any]:
+        beats, heard = 0, time.monotonic()
         try:
-            is_there = self._wait(place, _LONGEST_SEARCH)
-            told: dict[str, Any] = json.loads(self._store.get(place)) if is_there else {}
+            while not self._wait(place, _BEAT / 4):
+                if self._store.check([f"{place} alive {beats}"]):
+                    beats, heard = beats + 1, time.monotonic()
+                elif time.monotonic() - heard > _SILENCE:
+                    raise Unavailable("the rank that makes the plan is gone")
+            told: dict[str, Any] = json.loads(self._store.get(place))
+        except Unavailable:
+            raise
         except RuntimeError as error:
-            raise Unavailable(f"the rank that made the plan is gone: {str(error).splitlines()[0]}") from error
-        if not is_there:
-            raise Unavailable(f"no plan of another rank in {_LONGEST_SEARCH:.0f} s", hint="a time_limit")
+            raise Unavailable(f"the rank that makes the plan is gone: {str(error).splitlines()[0]}") from error
         return told
 
 
