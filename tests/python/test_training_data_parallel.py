@@ -375,8 +375,8 @@ def test_where_a_rank_is_killed_in_a_planned_step_the_others_raise():
 
 def _torchrun(*arguments):
     """What the ranks print, to stdout and to stderr."""
-    ended = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *arguments],
-                           capture_output=True, text=True, timeout=PATIENCE, check=False,
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    ended = subprocess.run([*torchrun, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False,
                            env=os.environ | {"OMP_NUM_THREADS": "1"})
     assert ended.returncode == 0, ended.stderr
     return ended.stdout, ended.stderr
@@ -402,8 +402,7 @@ def test_where_the_rank_that_plans_is_killed_the_others_raise():
         assert ranks.answer(0) == ("ended", -signal.SIGKILL)
         kind, what = ranks.answer(1, patience=30)
     assert kind == "error"
-    assert re.search(r"Unavailable: the rank that makes the plan is gone|RuntimeError: .*Connection (closed|reset) by peer",
-                     what), what
+    assert re.search(r"Unavailable: the rank that makes the plan is gone|Connection (closed|reset) by peer", what), what
 
 
 SCRIPT = """

@@ -155,7 +155,7 @@ class RankPlans:
 
         Raises:
             Exception: What make() raises, on this rank or on the one that planned.
-            Unavailable: The store is gone, with the rank or the agent that had it.
+            Unavailable: The rank that plans is gone, or the store, with the rank or the agent that had it.
         """
         try:
             place = self._place_of(trace, divides)
@@ -207,6 +207,7 @@ class RankPlans:
             beats += 1
             over.wait(_BEAT)
 
+    # Plans for all ranks.
     def _make(self, trace: Trace, place: str, make: Callable[[Trace], PlanOutcome]) -> Found:
         told: dict[str, Any] = {"error": ["Error", f"rank {self._rank} was interrupted while it planned", "", "", ""]}
         over = threading.Event()
@@ -225,6 +226,7 @@ class RankPlans:
             self._store.set(place, json.dumps(told))
         return Found(None if outcome.error else outcome.plan, outcome.error, outcome)
 
+    # Takes what another rank has found, but for a plan that exceeds the budget here.
     def _take(self, trace: Trace, place: str, make: Callable[[Trace], PlanOutcome]) -> Found:
         told = self._told(place)
         by = self._store.get(f"{place} by").decode()
@@ -236,7 +238,7 @@ class RankPlans:
             return Found(None, error, None)
         plan = Plan.from_json(told["plan"])
         peak = getattr(simulate(trace, plan), f"peak_{told['on']}_bytes")
-        if told["budget"] is None or peak <= max(told["budget"], told["peak"]):
+        if told["budget"] is None or peak is None or peak <= max(told["budget"], told["peak"]):
             return Found(plan, None, None)
         outcome = make(trace)
         line = (f"rank {by}'s plan takes {peak:,} bytes on rank {self._rank}, which has more than that rank in memory; "
