@@ -13,6 +13,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _torch
+from ._data_parallel import is_data_parallel
 from ._errors import InternalError
 
 _CONTAINERS = (torch.nn.ModuleList, torch.nn.ModuleDict)
@@ -36,6 +37,8 @@ def choose_layers(model: torch.nn.Module,
     """
     chosen = {}
     around = _around_blocks(model)
+    if is_data_parallel(model):
+        around.add("module")  # the user's model
     in_element = set()  # paths that are elements of a list, or inside of one
     compiled = {""} if _is_compiled(model) else set()  # a graph of their own, which no layer divides
     for path, module in model.named_modules():

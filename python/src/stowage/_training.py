@@ -9,13 +9,14 @@ import weakref
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Callable, Hashable, Iterator
+from typing import Any, Callable, Hashable, Iterable, Iterator
 
 import torch
 
 from . import _engine, _torch
 from ._alike import AlikeSteps
 from ._bound import BoundTensors
+from ._data_parallel import RankPlans, communicates_in_forward, plans_of_ranks, runs_again
 from ._errors import BadInput, Error, UsageError
 from ._layers import EXCHANGED, FOREIGN, LayerCalls, choose_layers
 from ._plan import Plan
@@ -27,6 +28,7 @@ from ._updates import SplitUpdates, is_split
 Named = list[tuple[str, torch.Tensor]]
 
 _MANY_KEYS = 8
+_MOST_AGAIN = 3  # recordings of one key that a rank makes again
 
 
 class StowageWarning(UserWarning):
@@ -88,6 +90,7 @@ class _Keyed:
         self.alike: AlikeSteps | None = None  # where the recording may leave steps out
         self.is_recorded = False  # the step that runs
         self.recorder_bytes = 0  # that the recording itself has between steps: a calibration's buffers
+        self.again = 0  # recordings that were given up since their steps were not alike
         self.error: Error | None = None  # why there is no plan
         self.trace: Trace | None = None
         self.outcome: PlanOutcome | None = None
@@ -105,13 +108,14 @@ class Run:
     def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
                  make: Callable[[Trace], PlanOutcome], given: tuple[Trace | None, Plan | None],
                  layers: Callable[[str, torch.nn.Module], bool] | None, recording: Recording,
-                 records_all: bool = False, facts: dict[str, Any] | None = None) -> None:
+                 records_all: bool = False, facts: dict[str, Any] | None = None, ranks: RankPlans | None = None) -> None:
         """Not for users: see attach(). records_all: a recording leaves no step out (see AlikeSteps); facts: what a trace
-        says of the run otherwise than by itself."""
+        says of the run otherwise than by itself; ranks: what a rank of a data-parallel run plans with."""
         self.model = model
         self.optimizer = optimizer
         self._make = make
         self._given = given
+        self._ranks = ranks
         kind, index = _place_of(model)
         self._place = torch.device(kind, index) if kind == "cuda" else torch.device(kind)
         self._calls = LayerCalls(choose_layers(model, layers), kind)
@@ -173,7 +177,9 @@ class Run:
             Exception: What the step raises; everything of the plan is cleaned up first, and the next step may follow.
             BadInput: Behind the last recorded step: two of them were not alike. One that begins with other memory than
                 the others (behind a validation) is left out of the recording.
-            Infeasible: Behind the last recorded step: no plan keeps the budget.
+            Infeasible: Behind the last recorded step, or ahead of one where another rank plans: no plan keeps the
+                budget.
+            Unavailable: No word of the rank that plans.
         """
         if not self._attached:
             raise UsageError("this run is detached")
@@ -209,6 +215,8 @@ class Run:
             raise keyed.error
         if keyed.plan is None and self._given != (None, None):
             self._take_given(keyed)
+        if keyed.plan is None and keyed.trace is not None:
+            self._find_plan(keyed)
         if self._active is not None and self._active is not keyed:
             self._active.planned.materialise()
             self._active = None
@@ -222,8 +230,8 @@ class Run:
             self._active = keyed
             keyed.planned.begin()
             return
-        if keyed.autocast is None or keyed.plan is not None:
-            return  # the first step shows what a recording has to know ahead
+        if keyed.autocast is None or keyed.trace is not None:
+            return  # the first step shows what a recording has to know ahead; or another rank is yet to plan
         self._begin_recorded(keyed)
 
     def _begin_recorded(self, keyed: _Keyed) -> None:
@@ -294,32 +302,58 @@ class Run:
             keyed.off_plan += not did["on_plan"]
             self._say(keyed.planned.lines())
         elif keyed.is_recorded:
+            if self._end_recorded(keyed):
+                self._find_plan(keyed)
+
+    # Whether that was the last step of the recording, whose trace is there now.
+    def _end_recorded(self, keyed: _Keyed) -> bool:
+        try:
             before = self._requested_bytes()
             last = keyed.recording.end()  # what is measured next gets its buffers here, ahead of its first step
             keyed.recorder_bytes += self._requested_bytes() - before
             self._say(keyed.recording.warnings())
             if last:
                 recording, keyed.recording = keyed.recording, None
-                self._plan_recorded(keyed, recording)
-
-    def _plan_recorded(self, keyed: _Keyed, recording: Any) -> None:
-        try:
-            keyed.trace = Trace.from_json(recording.trace_json())
+                keyed.trace = Trace.from_json(recording.trace_json())
+            return keyed.trace is not None
         except BadInput as error:
+            # Gloo frees what it has sent on a thread of its own, at times late; and a rank that raises leaves the
+            # others waiting.
+            if self._ranks is not None and keyed.again < _MOST_AGAIN:
+                keyed.recording = None
+                keyed.again += 1
+                self._say([f"{error.message}; the step is recorded again"])
+                return False
             if keyed.alike is None or keyed.alike.grown_bytes == 0:
                 raise
             raise BadInput(error.message, hint=f"steps begin with {keyed.alike.grown_bytes:,} bytes more from one to "
                            "the next: keep numbers (loss.item()) of them, no tensors") from None
-        keyed.outcome = self._make(keyed.trace)
-        keyed.error = keyed.outcome.error
+
+    # Makes a plan of the recording, or takes that of another rank, which may not be there yet.
+    def _find_plan(self, keyed: _Keyed) -> None:
+        if self._ranks is None:
+            keyed.outcome = self._make(keyed.trace)
+            keyed.error = keyed.outcome.error
+        else:
+            found = self._ranks.find(keyed.trace, keyed.divides, self._make)
+            if found is None:
+                return
+            keyed.outcome, keyed.error, keyed.plan = found.outcome, found.error, found.plan
+            self._say(found.lines)
         if keyed.error is not None and self._updates is not None and not keyed.divides:
             self._say([f"{keyed.error}: the step is recorded again, with the update of one parameter at a time, "
                        "which a plan can do more with"])
             keyed.divides, keyed.trace, keyed.outcome, keyed.error = True, None, None, None
             return
-        keyed.plan = keyed.outcome.plan_or_raise()
+        if keyed.error is not None:
+            raise keyed.error
+        if keyed.plan is None:
+            keyed.plan = keyed.outcome.plan
 
     def _apply(self, keyed: _Keyed) -> None:
+        if runs_again(keyed.plan) and (told := communicates_in_forward(keyed.trace)):
+            raise UsageError(f"the plan has parts of the forward run again, which calls {told[0]} in {told[1] or 'the step'}: "
+                             "other ranks would wait for each other", hint="no plan that recomputes")
         keyed.bound = BoundTensors(self.model, self.optimizer)
         self._count_in(self._optimizer_state())
         # Asked in the call alone; what C++ holds of it shall not keep this run alive.
@@ -337,7 +371,7 @@ class Run:
             keyed.outcome = self._make(keyed.trace)
             keyed.plan = keyed.outcome.plan_or_raise()
 
-    def _say(self, lines: list[str]) -> None:
+    def _say(self, lines: Iterable[str]) -> None:
         for line in lines:
             warnings.warn(line, StowageWarning, stacklevel=4)
 
@@ -415,7 +449,7 @@ class Run:
         return self._of(key).plan
 
     def outcome(self, key: Hashable = None) -> PlanOutcome | None:
-        """What planning said: figures, bound, floor; None where the plan was given."""
+        """What planning said: figures, bound, floor; None where the plan was given, or made by another rank."""
         return self._of(key).outcome
 
     def last_report(self, key: Hashable = None) -> StepReport | None:
@@ -443,6 +477,8 @@ class Run:
         keyed = self._of(key)
         if keyed.last_report is None:
             if keyed.recording is None:
+                if keyed.trace is not None and keyed.plan is None and keyed.error is None:
+                    return "Recorded; the rank that plans has not recorded its steps yet.\n"
                 return "No planned step has run.\n"
             return f"Recording: {keyed.recording.part}, {keyed.recording.steps} steps so far.\n"
         last = keyed.last_report
@@ -475,6 +511,30 @@ def _place_of(model: torch.nn.Module) -> tuple[str, int]:
     return place.type, place.index or 0
 
 
+# What makes a plan of a recording.
+def _planning_of(budget: str | int | None, planning: dict[str, Any]) -> Callable[[Trace], PlanOutcome]:
+    def make(recorded: Trace) -> PlanOutcome:
+        if planning.get("policy", "auto") != "auto" or not communicates_in_forward(recorded):
+            return make_plan(recorded, budget, **planning)
+        return make_plan(recorded, budget, **planning | _without_recompute(planning))
+
+    return make
+
+
+# Where a function says it, a plan that recomputes is refused when it is applied.
+def _without_recompute(planning: dict[str, Any]) -> dict[str, Any]:
+    allowed, denied = planning.get("allow"), planning.get("deny")
+    if callable(allowed) or callable(denied):
+        return {}
+    if allowed is not None:
+        return {"allow": [kind for kind in _names(allowed) if kind != "recompute"]}
+    return {"deny": sorted({*_names(denied or []), "recompute"})}
+
+
+def _names(kinds: str | Iterable[str]) -> list[str]:
+    return kinds.split(",") if isinstance(kinds, str) else list(kinds)
+
+
 def attach(
     model: torch.nn.Module,
     optimizer: torch.optim.Optimizer | None = None,
@@ -489,7 +549,7 @@ def attach(
     """Has the training steps of a model run under a plan.
 
     The first steps are recorded and a plan for the budget is made, unless there is a trace or a plan already. Results
-    are the same bit by bit.
+    are the same bit by bit. Ranks of a model in DistributedDataParallel share one plan.
 
     Args:
         model: On the CPU, or on the current GPU.
@@ -518,4 +578,6 @@ def attach(
     if plan is None:
         check_request(budget, **planning)
     given = (Trace.load(trace) if isinstance(trace, str) else trace, Plan.load(plan) if isinstance(plan, str) else plan)
-    return Run(model, optimizer, lambda recorded: make_plan(recorded, budget, **planning), given, layers, recording)
+    asked = repr([budget, *((name, getattr(value, "__qualname__", value)) for name, value in sorted(planning.items()))])
+    return Run(model, optimizer, _planning_of(budget, planning), given, layers, recording,
+               ranks=plans_of_ranks(model, asked))
