@@ -127,9 +127,11 @@ void PlannedStep::State::begin() {
 Result<StepReport> PlannedStep::State::end() {
   const TurnLine::Place place(line_, next_turn());
   bool was_on_plan = false;
+  bool is_first = false;
   {
     const std::lock_guard lock(mutex_);
     STOWAGE_ASSERT(active_);
+    is_first = step_ == 1;
     check_not_failed();
     was_on_plan = cursor_.on_plan();
     cursor_.end();
@@ -146,6 +148,9 @@ Result<StepReport> PlannedStep::State::end() {
   host_updates_.wait_for_all();
   report_.memory = device_.memory();
   finish(/*streamed_stays=*/report_.on_plan);
+  // What was freed behind take_memory(), of a recording or by a program that let go late, is
+  // nobody's segments.
+  if (is_first && memory_ != nullptr) device_.release_cache();
   if (was_on_plan && !report_.on_plan && options_.off_plan == OffPlan::refuse) {
     return Error{ErrorCode::bad_input,
                  "the step is not the one the plan was made for: " + report_.first_difference, "",
