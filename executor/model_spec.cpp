@@ -14,6 +14,7 @@ namespace {
 constexpr std::int64_t kMostBatch = 1'000'000'000;
 constexpr std::string_view kPlugin = "plugin:";
 constexpr std::string_view kScript = "script:";
+constexpr std::string_view kPython = "python:";
 static_assert(kPlugin.size() == kScript.size());
 
 // Where the model's name ends: at a colon or at the end.
@@ -90,6 +91,11 @@ Result<ModelSpec> parse_model_spec(const std::string& text) {
   if (spec.name.empty()) {
     return usage_error("model spec '" + text + "' has no model name",
                        "for example gpt2:layers=6,width=256");
+  }
+  if (text.starts_with(kPython)) {
+    return usage_error(
+        "'" + text + "' is a model of a Python program, which this command cannot make",
+        "run its plan from there: stowage.attach(model, optimizer, plan=.., trace=..)");
   }
   if (spec.name == kPlugin || spec.name == kScript) {
     return usage_error("model spec '" + text + "' names no file",

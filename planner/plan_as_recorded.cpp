@@ -555,8 +555,7 @@ class Planner {
          simulator::recorded_parts(index_.step().recording())) {
       plan.micro_batches.push_back({std::move(parts.segment), parts.parts});
     }
-    plan.made_by = {"stowage " + std::string(kVersion), request_.policy, request_.seed,
-                    request_.created};
+    plan.made_by = {"stowage " + std::string(kVersion), request_.policy, request_.seed, {}};
     const Result<simulator::Step> step = simulator::unroll(index_.step().recording(), plan);
     if (!step) return step.error();
     const bool is_recorded = step->segments().empty() && step->host_updates().empty();

@@ -44,7 +44,6 @@ struct PlanRequest {
   std::int64_t max_evaluations = 20'000;  // replays; the search ends by itself well before, usually
   std::stop_token stop;                   // a stopped search answers with the best plan so far
   std::function<void(const Progress&)> progress;  // called on the caller's thread, often
-  std::string created;                            // ISO 8601 for `made_by`; empty = not written
 };
 
 enum class PlanKind : std::uint8_t {

@@ -1,7 +1,6 @@
 // What the menus of the main window do.
 #include <QApplication>
 #include <QClipboard>
-#include <QDateTime>
 #include <QPixmap>
 #include <QStatusBar>
 #include <QTimer>
@@ -46,7 +45,6 @@ void MainWindow::find_plan(Bytes budget, const std::string& text) {
   request.placement = document_.state()->plan.placement;
   request.host_budget = now.host;
   request.host_budget_text = now.host_text;
-  request.created = QDateTime::currentDateTimeUtc().toString(Qt::ISODate).toStdString();
   document_.find_plan(std::move(request));
 }
 

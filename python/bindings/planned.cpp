@@ -46,7 +46,6 @@ struct Asked {
   std::optional<Names> deny;
   std::int64_t seed = 1;
   std::int64_t max_evaluations = 0;  // 0: the planner's own
-  std::string created;
 };
 
 Error in_argument(const std::string& name, Error error) {
@@ -90,7 +89,6 @@ planner::PlanRequest request_of(const Asked& asked, const Recording& recording) 
   planner::PlanRequest request;
   request.policy = asked.policy;
   request.seed = asked.seed;
-  request.created = asked.created;
   if (asked.max_evaluations > 0) request.max_evaluations = asked.max_evaluations;
   request.allowed = allowed_by(asked);
   choose_memory(asked, recording.trace(), request);
@@ -161,7 +159,6 @@ void define_asked(nb::module_& module) {
   of.def_rw("deny", &Asked::deny, nb::arg().none());
   of.def_rw("seed", &Asked::seed);
   of.def_rw("max_evaluations", &Asked::max_evaluations);
-  of.def_rw("created", &Asked::created);
 }
 
 }  // namespace

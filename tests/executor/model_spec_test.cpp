@@ -58,6 +58,13 @@ TEST(ModelSpec, SyntaxErrors) {
   }
 }
 
+TEST(ModelSpec, OfAPythonProgramIsRefusedInWords) {
+  const auto spec = parse_model_spec("python:Net");
+  ASSERT_FALSE(spec.ok());
+  EXPECT_NE(spec.error().text().find("a model of a Python program"), std::string::npos);
+  EXPECT_NE(spec.error().text().find("stowage.attach("), std::string::npos);
+}
+
 TEST(ModelSpec, CompleteWritesEveryOption) {
   const auto spec = parse_model_spec("gpt2:width=256,layers=6,dropout=0.10");
   ASSERT_TRUE(spec.ok());

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import difflib
 import html
 import json
@@ -323,7 +322,6 @@ def plan(
         asked.allow, asked.deny = _names(allow), _names(deny)
     asked.seed = seed
     asked.max_evaluations = max_evaluations or 0
-    asked.created = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     rules = None
     if may_decide is not None:
         asked.policy = "python:" + getattr(allow if allow is not None else deny, "__name__", "filter")

@@ -28,7 +28,7 @@ from ._updates import SplitUpdates, is_split
 Named = list[tuple[str, torch.Tensor]]
 
 _MANY_KEYS = 8
-_MOST_AGAIN = 3  # recordings of one key that a rank makes again
+_MOST_AGAIN = 5  # recordings of one key that a rank makes again
 
 
 class StowageWarning(UserWarning):
@@ -91,6 +91,7 @@ class _Keyed:
         self.is_recorded = False  # the step that runs
         self.recorder_bytes = 0  # that the recording itself has between steps: a calibration's buffers
         self.again = 0  # recordings that were given up since their steps were not alike
+        self.is_given_up = False  # by a rank, which would leave the others waiting if it raised
         self.error: Error | None = None  # why there is no plan
         self.trace: Trace | None = None
         self.outcome: PlanOutcome | None = None
@@ -230,7 +231,7 @@ class Run:
             self._active = keyed
             keyed.planned.begin()
             return
-        if keyed.autocast is None or keyed.trace is not None:
+        if keyed.autocast is None or keyed.trace is not None or keyed.is_given_up:
             return  # the first step shows what a recording has to know ahead; or another rank is yet to plan
         self._begin_recorded(keyed)
 
@@ -319,10 +320,12 @@ class Run:
         except BadInput as error:
             # Gloo frees what it has sent on a thread of its own, at times late; and a rank that raises leaves the
             # others waiting.
-            if self._ranks is not None and keyed.again < _MOST_AGAIN:
+            if self._ranks is not None:
                 keyed.recording = None
                 keyed.again += 1
-                self._say([f"{error.message}; the step is recorded again"])
+                keyed.is_given_up = keyed.again > _MOST_AGAIN
+                what = "this rank goes on without a plan" if keyed.is_given_up else "the step is recorded again"
+                self._say([f"{error.message}; {what}"])
                 return False
             if keyed.alike is None or keyed.alike.grown_bytes == 0:
                 raise
