@@ -36,7 +36,8 @@ Error cannot_start(int error) {
 Status has_package() {
   std::vector<std::string> words = {
       kPython, "-c",
-      "import importlib.util, sys; sys.exit(0 if importlib.util.find_spec('stowage') else " +
+      "import importlib.util, sys; found = importlib.util.find_spec('stowage'); "
+      "sys.exit(0 if found and found.origin else " +
           std::to_string(kHasNoPackage) + ")"};
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);

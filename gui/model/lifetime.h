@@ -33,7 +33,7 @@ struct Lifetime {
                                                   const Selection& selection, bool recorded,
                                                   Nanoseconds end);
 
-// "made 52.1 ms, used 3 times, idle 1.21 s, dead from .., freed .."
+// "made at 52.1 ms, used 3 times, idle at most 1.21 s from .., dead from .., freed at .."
 [[nodiscard]] std::string lifetime_text(const Lifetime& lifetime);
 
 }  // namespace stowage::gui

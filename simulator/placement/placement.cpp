@@ -319,6 +319,13 @@ class Taken {
   std::optional<LiveRanges> taken_;
 };
 
+// What is there at each instant of what is placed: near the peak goes by that alone.
+std::vector<Bytes> packed_bytes(const LiveRanges& live) {
+  std::vector<Bytes> bytes = live_bytes(live);
+  for (Bytes& each : bytes) each -= live.outside.active;
+  return bytes;
+}
+
 }  // namespace
 
 DevicePlacement place(const LiveRanges& there, Bytes page_bytes) {
@@ -328,7 +335,7 @@ DevicePlacement place(const LiveRanges& there, Bytes page_bytes) {
   placement.page_bytes = page_bytes;
   placement.offset.assign(live.ranges.size(), 0);
   if (live.ranges.empty()) return placement;
-  const std::vector<Bytes> bytes = live_bytes(there);
+  const std::vector<Bytes> bytes = packed_bytes(there);
   placement.lower_bound = *std::max_element(bytes.begin(), bytes.end());
   const Parts parts = parts_of(live, page_bytes);
   const Packed packed = best_packing(live, parts, page_bytes, bytes);
@@ -362,10 +369,10 @@ PlannedBytes placed_size(const LiveRanges& there, Bytes page_bytes) {
   const Taken taken(there);
   const LiveRanges& live = taken.live();
   if (live.ranges.empty()) return {live.outside.reserved, live.outside.active};
-  const std::vector<Bytes> bytes = live_bytes(there);
+  const std::vector<Bytes> bytes = packed_bytes(there);
   const Packed packed = best_packing(live, parts_of(live, page_bytes), page_bytes, bytes);
   return {packed.colouring.pages * page_bytes + live.outside.reserved,
-          *std::max_element(bytes.begin(), bytes.end())};
+          *std::max_element(bytes.begin(), bytes.end()) + live.outside.active};
 }
 
 }  // namespace stowage::simulator

@@ -26,7 +26,8 @@ struct DevicePlacement {
   std::vector<Bytes> offset;
   // The first page of each chunk, in order. A range has all pages of a chunk, in order, or none.
   std::vector<std::int32_t> chunks;
-  Bytes lower_bound = 0;  // the peak of live_bytes(): with what is outside no placement takes fewer
+  Bytes lower_bound =
+      0;  // no placement takes fewer bytes: the most that are there of what is placed
 
   [[nodiscard]] Bytes bytes() const { return pages * page_bytes; }
 };
@@ -41,7 +42,7 @@ inline constexpr Bytes kDevicePage = Bytes{2} << 20;
 // its cost.
 struct PlannedBytes {
   Bytes bytes = 0;        // of physical pages, and of segments of what is outside
-  Bytes lower_bound = 0;  // no placement of these ranges takes fewer
+  Bytes lower_bound = 0;  // no placement takes fewer: the peak of live_bytes()
 };
 [[nodiscard]] PlannedBytes placed_size(const LiveRanges& live, Bytes page_bytes = kDevicePage);
 

@@ -115,7 +115,7 @@ TEST(TorchBadInput, APlanWithoutATraceMayLeaveOutWhatTheModelHasADefaultFor) {
   EXPECT_EQ(stowage({"execute", "--plan", plan, "--steps", "4"}).code, 0);
   const std::string wrong =
       folder.write("w.json", R"({"schema": "stowage-plan/1", "for": {"model": "mlp:layer=2"}})");
-  expect_error({"execute", "--plan", wrong, "--steps", "4"}, 3, {"w.json: /for: ", "layers"});
+  expect_error({"execute", "--plan", wrong, "--steps", "4"}, 3, {"w.json: /for/model: ", "layers"});
 }
 
 // Its backward makes scratch tensors on every thread, at times that nobody can predict.

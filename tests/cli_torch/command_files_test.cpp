@@ -58,7 +58,9 @@ TEST(TorchCommandFiles, TheModelsFile) {
     expect_kept({"profile", model + ":width=8", "-o", file}, file);
     expect_kept({"check", "--model", model, "--budget", "1GiB", "--junit", file}, file);
     expect_kept({"check", "--model", model, "--update-baseline", "--baseline", file}, file);
-    const nlohmann::json plan = {{"schema", "stowage-plan/1"}, {"for", {{"model", model}}}};
+    const nlohmann::json plan = {
+        {"schema", "stowage-plan/1"},
+        {"for", {{"model", file == script ? model + ":shape=1x8" : model}}}};
     const std::string plan_file = folder.write("p.json", plan.dump());
     expect_kept({"check", "--plan", plan_file, "--budget", "1GiB", "--junit", file}, file);
   }
@@ -87,7 +89,7 @@ TEST(TorchCommandFiles, ThePlansTrace) {
 
   const std::string script = folder.write("net.pt", "a script");
   nlohmann::json of_script = nlohmann::json::parse(read_text(trace));
-  of_script["run"]["model"] = "script:" + script;
+  of_script["run"]["model"] = "script:" + script + ":shape=1x8";
   const std::string named = folder.write("named.json", of_script.dump());
   const std::string bare = folder.write("bare.json", R"({"schema": "stowage-plan/1"})");
   expect_kept({"verify", "--plan", bare, "--trace", named, "--reference", script}, script);

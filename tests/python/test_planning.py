@@ -1,5 +1,6 @@
 """stowage.plan(): budgets, policies, progress, how a search ends."""
 
+import functools
 import json
 import re
 import signal
@@ -8,6 +9,8 @@ import threading
 
 import pytest
 import stowage
+from stowage._filtered import _fewest
+from stowage._training import _told
 
 
 def test_plans_within_a_budget(gpt2):
@@ -364,3 +367,24 @@ def test_a_filter_that_cannot_help_is_an_outcome(gpt2):
         stowage.plan(gpt2, "60%", policy="thunder", deny=large)
     with pytest.raises(ZeroDivisionError):
         stowage.plan(gpt2, "60%", allow=lambda saved: 1 // 0)
+
+
+def test_what_cannot_be_made_on_the_way_does_not_lose_what_can():
+    """Of four tensors the first three are enough; the plan of two cannot be made."""
+    class Found:
+        def __init__(self, moved):
+            self.moved, self.feasible, self.step_ns, self.peak_bytes = moved, moved >= 3, moved, 4 - moved
+
+    def make(decided):
+        moved = sum(each != "keep" for each in decided)
+        if moved == 2:
+            raise stowage.BadInput("two of them")
+        return Found(moved)
+
+    found = list(_fewest(["a", "b", "c", "d"], [[0], [1], [2], [3]], False, make))
+    assert [each.moved for each in found] == [3]
+
+
+def test_ranks_ask_alike():
+    assert _told(["offload", "params"]) == _told(["params", "offload"])
+    assert _told(functools.partial(sorted)) == _told(sorted)

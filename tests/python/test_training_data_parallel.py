@@ -308,7 +308,7 @@ def test_what_communicates_ahead_of_the_layers_is_found(two):
 
 
 def _train_with_uneven_inputs():
-    steps = 2 * RECORDED + 4 + 3 * dist.get_rank()  # Gloo frees late, too: see above
+    steps = 8 * RECORDED + 3 * dist.get_rank()  # Gloo frees late, too, and most of the time: see above
     plain = ddp_loop()
     with plain.model.join():
         plain.steps(steps)
@@ -317,6 +317,7 @@ def _train_with_uneven_inputs():
         planned.steps(steps)
         planned.run.materialise()
     planned.run.detach()
+    assert planned.reports or "without a plan" in planned.run.report()
     assert all(report.on_plan for report in planned.reports)
     assert planned.results == plain.results
     for a, b in zip(plain.model.parameters(), planned.model.parameters(), strict=True):

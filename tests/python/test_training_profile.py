@@ -218,3 +218,12 @@ def test_the_command_hands_a_python_function_over(program, tmp_path):
                           timeout=300)
     assert json.loads(seen.stdout)["schema"]
     assert trace.device == "cpu"
+
+
+def test_a_full_disk_is_the_environments(tmp_path):
+    (tmp_path / "own.py").write_text(FILE)
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "stowage", "profile", f"{tmp_path}/own.py:without_device", "--device",
+                               "cpu", "-q", "-o", "-"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
+    assert done.returncode == 4
+    assert "No space left" in done.stderr and "Traceback" not in done.stderr

@@ -107,6 +107,7 @@ TEST(OutsideMemory, HasNoPlaceAndCountsInWhatIsTaken) {
   EXPECT_EQ(memory.live.of_slot[process.batch.index()], -1);
   EXPECT_EQ(memory.live.of_setup, (std::vector<std::int32_t>{-1, -1, -1}));
   EXPECT_EQ(memory.placement.bytes(), 8 * kMiB);  // in pages of 2 MiB
+  EXPECT_EQ(memory.placement.lower_bound, 7 * kMiB);
   const StepIndex index(process.trace);
   const Schedule schedule = resident_schedule(index);
   const PlannedBytes bytes = planned_bytes(index, schedule);

@@ -78,14 +78,18 @@ def _fewest(saved: Sequence[SavedTensor], order: list[list[int]], again: bool,
 
     try:
         best = first(len(order))
-        low, high = 0, len(order)  # too few, enough
-        while best.feasible and high - low > 1:
-            middle = (low + high) // 2
-            outcome = first(middle)
-            if outcome.feasible:
-                best, high = outcome, middle
-            else:
-                low = middle
     except BadInput:
         return
+    low, high = 0, len(order)  # too few, enough
+    while best.feasible and high - low > 1:
+        middle = (low + high) // 2
+        try:
+            outcome = first(middle)
+        except BadInput:  # what is to run again there cannot
+            low = middle
+            continue
+        if outcome.feasible:
+            best, high = outcome, middle
+        else:
+            low = middle
     yield best

@@ -7,6 +7,7 @@ that pickling, copying and hooks of a model between steps are as ever.
 import enum
 import itertools
 import types
+import weakref
 from collections.abc import Callable
 
 import torch
@@ -154,7 +155,7 @@ class _Layer:
                 self._calls.run_once[self._path] = f"{type(leaf).__name__} object"
         if self._path not in self._calls.run_once and self._has_foreign_parameters():
             self._calls.run_once[self._path] = FOREIGN
-        computed_with = _identities(self._parameters), _identities(self._buffers)
+        computed_with = _references(self._parameters), _references(self._buffers)
         forward = self._forward
         given = [(args, kwargs)]  # the caller's own objects, for the first run
         first = []  # what the first run returned, and its tensors, until the caller has it
@@ -179,7 +180,7 @@ class _Layer:
             return tensors
 
         outputs = _torch.layer(self._path, run, inputs, self._path not in self._calls.run_once)
-        if computed_with[1] != _identities(self._buffers):
+        if not _are_there(computed_with[1], self._buffers):
             self._calls.run_once[self._path] = EXCHANGED
         # The caller gets the layer's own object (it may be a list that others have, too), and what may run again
         # keeps none of it.
@@ -195,7 +196,8 @@ class _Layer:
 
     # With others than in its call it would compute something else without a word.
     def _check_state(self, computed_with):
-        if computed_with != (_identities(self._parameters), _identities(self._buffers)):
+        parameters, buffers = computed_with
+        if not (_are_there(parameters, self._parameters) and _are_there(buffers, self._buffers)):
             raise RuntimeError(f"stowage: {self._path} is to run again with other parameters or buffers than those of its "
                                "call (of torch.func.functional_call, or put in their place since): deny recompute")
 
@@ -208,9 +210,16 @@ class _Layer:
         return _own_forward, (self._module,)
 
 
-# To hold the tensors themselves would keep those of a functional call.
-def _identities(members):
-    return [id(tensor) for each in members for tensor in each.values()]
+# To hold the tensors themselves would keep those of a functional call; an id may be another one's by then.
+def _references(members):
+    return [None if tensor is None else weakref.ref(tensor) for each in members for tensor in each.values()]
+
+
+def _are_there(references, members):
+    tensors = [tensor for each in members for tensor in each.values()]
+    return len(tensors) == len(references) and all(
+        tensor is (None if reference is None else reference())
+        for reference, tensor in zip(references, tensors, strict=True))
 
 
 def _own_forward(module):

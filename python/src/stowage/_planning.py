@@ -203,7 +203,8 @@ def _rules(trace: Trace, policy: Callable[[SavedTensor], Decision]) -> _core.Rul
     return _core.rules_of(trace._recording, decided)
 
 
-def _names(given: str | Iterable[str] | Filter | None) -> list[str] | None:
+def names_of(given: str | Iterable[str] | Filter | None) -> list[str] | None:
+    """The kinds of an allow or deny; None where there are none, or a function says it."""
     if given is None or callable(given):
         return None
     return given.split(",") if isinstance(given, str) else list(given)
@@ -240,7 +241,7 @@ def check_request(
     for argument, kinds in (("allow", allow), ("deny", deny)):
         if callable(kinds) or isinstance(kinds, Iterator):  # which can be read once
             continue
-        for kind in _names(kinds) or []:
+        for kind in names_of(kinds) or []:
             if kind not in _KINDS:
                 raise UsageError(f"{argument}: '{kind}' is nothing that auto decides", hint=_nearest(kind, _KINDS))
     if allow is not None and deny is not None:
@@ -319,7 +320,7 @@ def plan(
     asked.host_budget = _size(host_budget)
     may_decide = _filter(allow, deny)
     if may_decide is None:
-        asked.allow, asked.deny = _names(allow), _names(deny)
+        asked.allow, asked.deny = names_of(allow), names_of(deny)
     asked.seed = seed
     asked.max_evaluations = max_evaluations or 0
     rules = None

@@ -84,6 +84,10 @@ def profile(arguments: list[str]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return _failed("environment", 4, "stdout is closed", "", "", False, color, out)
+    except (ImportError, OSError) as error:
+        return _failed("environment", 4, str(error), "", "", is_json, color, out)
+    except Exception as error:  # of the user's code they are errors of the package's
+        return _failed("internal", 70, f"{type(error).__name__}: {error}", "", "", is_json, color, out)
 
 
 def _failed(name: str, code: int, message: str, where: str, hint: str, is_json: bool, color: str, out: Any) -> int:

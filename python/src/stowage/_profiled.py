@@ -47,8 +47,10 @@ def profile_json(trace: Trace, file: str) -> str:
                "join_mismatches")
     passes = {"clean": cost("clean"), "timing": cost("timing") if gpu else None, "structure": cost("structure"),
               "offload_all": cost("offload_all")}
+    run = recorded["run"]
+    step = {name: run.get(name) or None for name in ("batch", "seq", "dtype", "autocast", "optimizer", "grad_scaler")}
     return json.dumps({
-        "schema": "stowage-profile/1", "trace": file, "fingerprint": trace.fingerprint, "ops": recorded["ops"]["n"],
+        "schema": "stowage-profile/1", "model": run["model"], **step, "device": recorded["env"]["device"], "trace": file, "fingerprint": trace.fingerprint, "ops": recorded["ops"]["n"],
         "saved_tensors": recorded["saved"]["n"], "passes": passes,
         "quality": {name: recorded["quality"][name] for name in quality}, "gpu": gpu, "divided": [],
         "everything_offloaded": False, **{f"peak_{name}": size for name, size in trace.peaks.items()},

@@ -9,7 +9,7 @@ import weakref
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Callable, Hashable, Iterable, Iterator
+from typing import Any, Callable, Hashable, Iterator
 
 import torch
 
@@ -20,7 +20,7 @@ from ._data_parallel import RankPlans, communicates_in_forward, plans_of_ranks, 
 from ._errors import BadInput, Error, UsageError
 from ._layers import EXCHANGED, FOREIGN, LayerCalls, choose_layers
 from ._plan import Plan
-from ._planning import PlanOutcome, check_request
+from ._planning import PlanOutcome, check_request, names_of
 from ._planning import plan as make_plan
 from ._trace import Trace
 from ._updates import SplitUpdates, is_split
@@ -480,6 +480,8 @@ class Run:
         keyed = self._of(key)
         if keyed.last_report is None:
             if keyed.recording is None:
+                if keyed.is_given_up:
+                    return "Its steps were not alike: this rank trains without a plan.\n"
                 if keyed.trace is not None and keyed.plan is None and keyed.error is None:
                     return "Recorded; the rank that plans has not recorded its steps yet.\n"
                 return "No planned step has run.\n"
@@ -530,12 +532,16 @@ def _without_recompute(planning: dict[str, Any]) -> dict[str, Any]:
     if callable(allowed) or callable(denied):
         return {}
     if allowed is not None:
-        return {"allow": [kind for kind in _names(allowed) if kind != "recompute"]}
-    return {"deny": sorted({*_names(denied or []), "recompute"})}
+        return {"allow": [kind for kind in names_of(allowed) if kind != "recompute"]}
+    return {"deny": sorted({*names_of(denied or []), "recompute"})}
 
 
-def _names(kinds: str | Iterable[str]) -> list[str]:
-    return kinds.split(",") if isinstance(kinds, str) else list(kinds)
+# The same on all ranks for what is the same: no addresses, no order of a set.
+def _told(value: Any) -> Any:
+    if callable(value):
+        made_of = getattr(value, "func", value)
+        return getattr(made_of, "__module__", ""), getattr(made_of, "__qualname__", type(made_of).__qualname__)
+    return sorted(value) if isinstance(value, list) else value
 
 
 def attach(
@@ -580,7 +586,10 @@ def attach(
         raise TypeError(f"attach() got an unexpected keyword argument {sorted(unknown)[0]!r}")
     if plan is None:
         check_request(budget, **planning)
+    for which in ("allow", "deny"):
+        if planning.get(which) is not None and not callable(planning[which]):
+            planning[which] = names_of(planning[which])  # asked for each plan
     given = (Trace.load(trace) if isinstance(trace, str) else trace, Plan.load(plan) if isinstance(plan, str) else plan)
-    asked = repr([budget, *((name, getattr(value, "__qualname__", value)) for name, value in sorted(planning.items()))])
+    asked = repr([budget, *((name, _told(value)) for name, value in sorted(planning.items()))])
     return Run(model, optimizer, _planning_of(budget, planning), given, layers, recording,
                ranks=plans_of_ranks(model, asked))
