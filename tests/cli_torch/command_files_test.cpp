@@ -89,7 +89,7 @@ TEST(TorchCommandFiles, ThePlansTrace) {
 
   const std::string script = folder.write("net.pt", "a script");
   nlohmann::json of_script = nlohmann::json::parse(read_text(trace));
-  of_script["run"]["model"] = "script:" + script + ":shape=1x8";
+  of_script["run"]["model"] = "script:" + script + ":shape=4x8";
   const std::string named = folder.write("named.json", of_script.dump());
   const std::string bare = folder.write("bare.json", R"({"schema": "stowage-plan/1"})");
   expect_kept({"verify", "--plan", bare, "--trace", named, "--reference", script}, script);
