@@ -13,6 +13,13 @@
 
 namespace stowage::simulator {
 
+// Addresses, and so the sizes that count, are multiples of it: kernels are chosen by alignment.
+inline constexpr Bytes kPlacementAlignment = 512;
+
+[[nodiscard]] constexpr Bytes placed_bytes(Bytes bytes) {
+  return (bytes + kPlacementAlignment - 1) / kPlacementAlignment * kPlacementAlignment;
+}
+
 // There from instant `begin` up to instant `end`, not included. Above the period's number of
 // instants `end` goes on in the period behind: it is there at the period's begin as well.
 struct LiveRange {

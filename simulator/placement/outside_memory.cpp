@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "simulator/allocator/caching_allocator.h"
+#include "simulator/step/block_bytes.h"
 
 namespace stowage::simulator {
 namespace {
@@ -19,14 +20,14 @@ Bytes rounded_up(Bytes bytes, Bytes multiple) {
 class Counter {
  public:
   void add(Bytes bytes) {
-    const Bytes placed = placed_bytes(bytes);
-    active_ += placed;
-    if (placed <= CachingAllocator::kSmallSize) {
-      small_ += placed;
-    } else if (placed < kMiddleSize) {
-      middle_ += placed;
+    const Bytes block = block_bytes(bytes);
+    active_ += block;
+    if (block <= CachingAllocator::kSmallSize) {
+      small_ += block;
+    } else if (block < kMiddleSize) {
+      middle_ += block;
     } else {
-      large_ += rounded_up(placed, CachingAllocator::kSmallSegment);
+      large_ += rounded_up(block, CachingAllocator::kSmallSegment);
     }
   }
   [[nodiscard]] OutsideBytes bytes() const {

@@ -7,14 +7,13 @@
 
 #include <vector>
 
-#include "simulator/placement/placement_alignment.h"
 #include "traces/trace.h"
 #include "traces/units.h"
 
 namespace stowage::simulator {
 
 struct OutsideBytes {
-  Bytes active = 0;  // each rounded up to kPlacementAlignment
+  Bytes active = 0;  // of blocks, as the caching allocator rounds them
   // Of segments, as the caching allocator would have them with nothing else in them; the real ones
   // may be more.
   Bytes reserved = 0;

@@ -49,13 +49,18 @@ TEST_F(Interrupt, WhileReadingStdin) {
   EXPECT_THAT(folder_.names(), ElementsAre("t.json.gz"));
 }
 
-TEST_F(Interrupt, IsAnErrorInJsonToo) {
+// Of one that waits for its trace, with --json.
+Outcome ended_by(int signal) {
   Command command;
   command.args = {"inspect", "-", "--json"};
   Child child(command);
   child.wait_until_blocked();
-  child.send(SIGINT);
-  const Outcome outcome = child.finish();
+  child.send(signal);
+  return child.finish();
+}
+
+TEST_F(Interrupt, IsAnErrorInJsonToo) {
+  const Outcome outcome = ended_by(SIGINT);
   EXPECT_EQ(outcome.code, 130);
   const auto json = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(json.at("schema"), "stowage-error/1");
@@ -65,12 +70,7 @@ TEST_F(Interrupt, IsAnErrorInJsonToo) {
 
 // As a failed assertion ends it.
 TEST_F(Interrupt, AnAbortIsAnErrorInJsonToo) {
-  Command command;
-  command.args = {"inspect", "-", "--json"};
-  Child child(command);
-  child.wait_until_blocked();
-  child.send(SIGABRT);
-  const Outcome outcome = child.finish();
+  const Outcome outcome = ended_by(SIGABRT);
   EXPECT_EQ(outcome.code, 70);
   EXPECT_EQ(nlohmann::json::parse(outcome.out).at("error").at("code"), "internal");
 }
