@@ -91,11 +91,16 @@ class Gpu:
 
 
 def digest(parameters):
-    """SHA-256 over a weighted sum of every gradient's bits; differs (but for 2^-64) if one bit of one does."""
+    """Of their gradients."""
+    return digest_of([parameter.grad for parameter in parameters])
+
+
+def digest_of(tensors):
+    """SHA-256 over a weighted sum of every tensor's bits; differs (but for 2^-64) if one bit of one does."""
     sums = []
-    for parameter in parameters:
-        grad = parameter.grad.reshape(-1)
-        bits = grad.view({2: torch.int16, 4: torch.int32}[grad.element_size()])
+    for tensor in tensors:
+        flat = tensor.reshape(-1)
+        bits = flat.view({2: torch.int16, 4: torch.int32}[flat.element_size()])
         total = torch.zeros((), dtype=torch.int64, device=bits.device)
         for part in bits.split(CHUNK):
             weights = torch.arange(1, 2 * part.numel(), 2, device=bits.device)

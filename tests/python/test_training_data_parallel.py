@@ -3,8 +3,6 @@
 import os
 import re
 import signal
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
@@ -12,7 +10,17 @@ import pytest
 import stowage
 import torch
 import torch.distributed as dist
-from data_parallel_case import PATIENCE, WAYS, Net, Ranks, assert_same, body, ddp_loop, rank_loss
+from data_parallel_case import (
+    WAYS,
+    Net,
+    Ranks,
+    assert_same,
+    assert_script_is_the_same,
+    body,
+    ddp_loop,
+    rank_loss,
+    torchrun,
+)
 from stowage._data_parallel import communicates_in_forward
 from stowage._layers import choose_layers
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -388,17 +396,8 @@ def test_where_a_rank_is_killed_in_a_planned_step_the_others_raise():
     _assert_the_other_raises(_train_until_a_rank_is_killed, 1, r"RuntimeError: .*Connection (closed|reset) by peer")
 
 
-def _torchrun(*arguments):
-    """What the ranks print, to stdout and to stderr."""
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    ended = subprocess.run([*torchrun, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False,
-                           env=os.environ | {"OMP_NUM_THREADS": "1"})
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout, ended.stderr
-
-
 def test_the_example():
-    said, _ = _torchrun(Path(__file__).parents[2] / "examples/python/train_ddp.py")
+    said, _ = torchrun(Path(__file__).parents[2] / "examples/python/train_ddp.py")
     # Their lines may lie within each other's.
     assert len(re.findall(r"bitwise the plain run's: True; peak as predicted: True", said)) == 2, said
 
@@ -416,34 +415,5 @@ def test_where_the_rank_that_plans_is_killed_the_others_raise():
         _plan_and_be_killed, 0, r"Unavailable: the rank that makes the plan is gone|Connection (closed|reset) by peer")
 
 
-SCRIPT = """
-import hashlib
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-torch.manual_seed(0)
-blocks = [torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 64)) for _ in range(4)]
-model = DistributedDataParallel(torch.nn.Sequential(*blocks), bucket_cap_mb=0.1)
-optimizer = torch.optim.AdamW(model.parameters())
-for k in range(30):
-    x = torch.randn(512, 64, generator=torch.Generator().manual_seed(2 * k + dist.get_rank()))
-    loss = model(x).square().mean()
-    loss.backward()
-    optimizer.step()
-    optimizer.zero_grad()
-digest = hashlib.sha256(b"".join(tensor.numpy().tobytes() for tensor in model.state_dict().values())).hexdigest()
-print(f"rank {dist.get_rank()}: {loss.item()} {digest}\\n", end="", flush=True)
-dist.destroy_process_group()
-"""
-
-
 def test_a_script_that_is_not_changed(tmp_path):
-    script = tmp_path / "train.py"
-    script.write_text(SCRIPT)
-    plain, _ = _torchrun(script)
-    planned, said = _torchrun("-m", "stowage", "run", "--budget", "60%", script)
-    assert len(plain.splitlines()) == 2
-    assert sorted(planned.splitlines()) == sorted(plain.splitlines())
-    assert len(re.findall(r"\d planned steps, 0 of them off the plan", said)) == 2, said
+    assert_script_is_the_same(tmp_path, "gloo", 30)

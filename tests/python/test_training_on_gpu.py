@@ -7,7 +7,7 @@ import warnings
 import pytest
 import stowage
 import torch
-from training_case import Loop, Net, adamw, assert_equal
+from training_case import Loop, Net, adamw, assert_as_predicted_on_gpu, assert_equal
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 PLANNED = 4  # steps
@@ -49,18 +49,6 @@ def train(**attach):
     return loop
 
 
-def assert_as_predicted(loop):
-    predicted = loop.run.predicted()
-    for report in loop.reports:
-        assert report.on_plan, report.first_difference
-        assert report.peak_requested_bytes == predicted["peak_requested_bytes"]
-    # What the plan does not know of stays where PyTorch's allocator has it: a segment, at most, of these small models.
-    assert 0 <= loop.reports[-1].peak_reserved_bytes - predicted["peak_reserved_bytes"] <= 2 << 20
-    memory = loop.run.planned_memory()
-    assert memory["served"] > 0
-    assert (memory["conflicts"], memory["unforeseen"]) == (0, 0), memory["surprises"]
-
-
 def assert_as_plain(loop):
     loop.run.detach()
     assert_equal(Loop(net, adamw, body).steps(len(loop.results)), loop)
@@ -70,7 +58,7 @@ def assert_as_plain(loop):
                                     {"policy": "layerwise"}], ids=lambda given: next(iter(given.values())))
 def test_is_bitwise_and_exact(attach):
     loop = train(**attach)
-    assert_as_predicted(loop)
+    assert_as_predicted_on_gpu(loop)
     trace = loop.run.trace()
     assert trace.device == "cuda"
     assert json.loads(trace.to_json())["gpu"]["n"] > 50  # kernels and copies, with their times
@@ -80,7 +68,7 @@ def test_is_bitwise_and_exact(attach):
 def test_what_was_there_before_is_counted():
     older = torch.ones(3_000_000, device="cuda")  # by nobody but the allocator
     loop = train(budget="60%")
-    assert_as_predicted(loop)
+    assert_as_predicted_on_gpu(loop)
     assert loop.run.predicted()["peak_requested_bytes"] > older.nbytes
     assert_as_plain(loop)
 
@@ -103,7 +91,7 @@ def test_what_the_next_step_still_holds_has_two_places():
     while len(loop.reports) < PLANNED:
         loop.step(len(loop.results))
         assert held["loss"].item() == loop.results[-1]
-    assert_as_predicted(loop)
+    assert_as_predicted_on_gpu(loop)
     loop.run.detach()
     assert_equal(Loop(net, adamw, holding).steps(len(loop.results)), loop)
 
