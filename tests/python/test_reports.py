@@ -26,6 +26,15 @@ def test_is_what_the_command_prints(gpt2, program):
     assert stowage.inspect(gpt2, by="op").to_dict() == answer
 
 
+def test_inspection_says_what_bytes_are_there_for(gpt2):
+    found = stowage.inspect(gpt2)
+    by_use = {f"{use}_bytes": 0 for use in ("dead", "saved", "idle", "needed")}
+    for row in found.storages:
+        by_use[f"{row['use']}_bytes"] += row["bytes"]
+    assert found.moment["by_use"] == by_use
+    assert by_use["saved_bytes"] > by_use["needed_bytes"] > 0
+
+
 def test_inspects_another_moment(gpt2):
     op = stowage.inspect(gpt2, at="aten::_softmax_backward_data", by="class")
     assert op.moment["op_name"] == "aten::_softmax_backward_data"

@@ -23,6 +23,7 @@ from data_parallel_case import (
 )
 from stowage._data_parallel import communicates_in_forward
 from stowage._layers import choose_layers
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.nn.parallel import DistributedDataParallel as DDP
 from training_case import FAST, RECORDED, assert_as_predicted
 
@@ -355,7 +356,8 @@ def _train_the_model_inside():
         return loop.steps(STEPS)
 
     plain = ddp_loop().steps(STEPS)
-    planned = attached(budget="60%")
+    with pytest.warns(stowage.StowageWarning, match="each rank plans for itself"):
+        planned = attached(budget="60%")
     assert_as_predicted(planned)
     assert_same(plain, planned)
     planned.run.detach()
@@ -363,6 +365,18 @@ def _train_the_model_inside():
 
 def test_the_model_inside_may_be_attached_too(ranks):
     ranks.run(_train_the_model_inside)
+
+
+def _attach_shards():
+    second = Net()
+    fully_shard(second, mesh=dist.init_device_mesh("cpu", (2,)))
+    for model in (second, FullyShardedDataParallel(Net(), device_id=torch.device("cpu"))):
+        with pytest.raises(NotImplementedError, match="that FSDP shards"):
+            stowage.attach(model, None, "60%")
+
+
+def test_a_model_in_shards_is_refused(two):
+    two.run(_attach_shards)
 
 
 def _train_until_a_rank_is_killed():

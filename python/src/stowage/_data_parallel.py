@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import collections
 import json
+import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -58,6 +59,19 @@ class Found:
 def is_data_parallel(model: torch.nn.Module) -> bool:
     """Whether ranks reduce its gradients."""
     return isinstance(model, DistributedDataParallel)
+
+
+def is_sharded(model: torch.nn.Module) -> bool:
+    """Whether FSDP (either one) holds its weights in shards, which it gathers and frees within a step."""
+    fsdp = sys.modules.get("torch.distributed.fsdp")  # without it there is no such model
+    kinds = tuple(getattr(fsdp, name) for name in ("FullyShardedDataParallel", "FSDPModule") if hasattr(fsdp, name))
+    return bool(kinds) and any(isinstance(module, kinds) for module in model.modules())
+
+
+def plans_alone(model: torch.nn.Module) -> bool:
+    """Whether there are other ranks, of which this model does not tell that they train the same."""
+    is_one_of_many = dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+    return is_one_of_many and not isinstance(model, DistributedDataParallel)
 
 
 def communicates_in_forward(trace: Trace) -> tuple[str, str] | None:

@@ -51,12 +51,15 @@ class Inspection:
     @property
     def moment(self) -> dict[str, Any]:
         """Where in the step: op_name, layer, phase, time_ns, requested_bytes, ..; by_class and by_layer (or by_op)
-        say who holds these."""
+        say who holds these, by_use what they are there for then: needed_bytes (in use, or used again sooner than they
+        could leave and return), saved_bytes (idle saved tensors, which an offload can move), idle_bytes (their next use
+        is later than that), dead_bytes (nothing in the step uses them any more)."""
         return {key: value for key, value in self._content["peak"].items() if key != "storages"}
 
     @property
     def storages(self) -> Table:
-        """All that is alive then, largest first: bytes, class, layer, site, made_by, could_leave."""
+        """All that is alive then, largest first: bytes, class, layer, site, made_by, use (needed, saved, idle, dead),
+        could_leave."""
         return Table(self._content["peak"]["storages"])
 
     @property

@@ -16,7 +16,7 @@ import torch
 from . import _engine, _torch
 from ._alike import AlikeSteps
 from ._bound import BoundTensors
-from ._data_parallel import RankPlans, communicates_in_forward, plans_of_ranks, runs_again
+from ._data_parallel import RankPlans, communicates_in_forward, is_sharded, plans_alone, plans_of_ranks, runs_again
 from ._errors import BadInput, Error, UsageError
 from ._layers import EXCHANGED, FOREIGN, LayerCalls, choose_layers
 from ._plan import Plan
@@ -575,7 +575,7 @@ def attach(
     Raises:
         BadInput: A file that is none.
         UsageError: Arguments that do not go together; a budget that is no size, with the likely meaning.
-        NotImplementedError: The model is elsewhere, or on several devices.
+        NotImplementedError: The model is elsewhere, on several devices, or in FSDP's shards.
         Unavailable: Its GPU's memory cannot be followed.
     """
     if plan is not None and trace is None:
@@ -584,12 +584,18 @@ def attach(
         raise UsageError("nothing says what the step may take", hint="a budget, fit, a policy or a plan")
     if unknown := planning.keys() - set(inspect.signature(make_plan).parameters) | planning.keys() & {"trace", "budget"}:
         raise TypeError(f"attach() got an unexpected keyword argument {sorted(unknown)[0]!r}")
+    if is_sharded(model):
+        raise NotImplementedError("a model that FSDP shards cannot be attached: its weights come and go within a step "
+                                  "already; one in DistributedDataParallel can")
     if plan is None:
         check_request(budget, **planning)
     for which in ("allow", "deny"):
         if planning.get(which) is not None and not callable(planning[which]):
             planning[which] = names_of(planning[which])  # asked for each plan
     given = (Trace.load(trace) if isinstance(trace, str) else trace, Plan.load(plan) if isinstance(plan, str) else plan)
+    if plan is None and plans_alone(model):
+        warnings.warn("the model is not in DistributedDataParallel: each rank plans for itself, and one that finds no "
+                      "plan raises alone, while the others wait for it", StowageWarning, stacklevel=2)
     asked = repr([budget, *((name, _told(value)) for name, value in sorted(planning.items()))])
     return Run(model, optimizer, _planning_of(budget, planning), given, layers, recording,
                ranks=plans_of_ranks(model, asked))
