@@ -238,6 +238,10 @@ class Run:
     def _begin_recorded(self, keyed: _Keyed) -> None:
         if keyed.recording is None:
             self._say_what_runs_once()
+            # DDP makes its buckets in its second step, of the cache where that has room. They stay there beside a plan's
+            # memory: in segments of their own, not each in one that a weight has left.
+            if self._ranks is not None and self._place.type == "cuda":
+                torch.cuda.empty_cache()
             self._new_recording(keyed)
             keyed.alike = None if self._records_all else AlikeSteps(self._recording.warmup)
         state = self._optimizer_state()
