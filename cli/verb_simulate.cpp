@@ -5,6 +5,7 @@
 #include "cli/shown_trace.h"
 #include "cli/verbs.h"
 #include "planner/budget.h"
+#include "report/answers/note_lines.h"
 #include "report/answers/recompute_text.h"
 #include "report/answers/simulate_json.h"
 #include "report/answers/simulation_text.h"
@@ -63,7 +64,8 @@ Error over_budget(const report::Simulation& simulation, const simulator::Plan& p
   return error;
 }
 
-void warn_of(const std::vector<std::string>& notes, const Console& console) {
+void warn_of(const std::vector<std::string>& all, const Console& console) {
+  const std::vector<std::string> notes = report::note_lines(all);
   for (std::size_t i = 0; i < std::min(kNoteRows, notes.size()); ++i) console.warn(notes[i]);
   if (notes.size() <= kNoteRows) return;
   console.warn("... and " + std::to_string(notes.size() - kNoteRows) + " more (--json lists them)");

@@ -6,6 +6,7 @@
 
 #include "planner/budget.h"
 #include "report/answers/leaving_text.h"
+#include "report/answers/note_lines.h"
 #include "report/answers/recompute_text.h"
 #include "report/answers/reserved_rows.h"
 #include "report/answers/terminal_plot.h"
@@ -396,7 +397,7 @@ std::string plan_text(const simulator::StepIndex& index, const PlanAnswer& answe
   }
   if (!outcome.notes.empty()) {
     text += "\n";
-    for (const std::string& note : outcome.notes) text += "note: " + note + "\n";
+    for (const std::string& note : note_lines(outcome.notes)) text += "note: " + note + "\n";
   }
   if (outcome.search.stopped && !explain) text += "The time limit stopped the search.\n";
   if (!answer.written_to.empty()) {
