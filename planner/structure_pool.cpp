@@ -182,7 +182,30 @@ std::vector<StructurePool::Members> StructurePool::neighbours(const Members& mem
   all.erase(std::unique(all.begin(), all.end()), all.end());
   std::erase(all, members);
   std::erase(all, Members());
-  return most_worth(members, all, most);
+  std::vector<Members> best = most_worth(members, all, most);
+  for (Members& swapped : swaps(members)) {
+    if (std::find(best.begin(), best.end(), swapped) == best.end()) {
+      best.push_back(std::move(swapped));
+    }
+  }
+  return best;
+}
+
+std::vector<StructurePool::Members> StructurePool::swaps(const Members& members) const {
+  std::vector<Members> all;
+  for (std::size_t k = 0; k < kinds_.size(); ++k) {
+    if (kinds_[k].is_ops) continue;
+    Members with = members;
+    for (std::size_t m = 0; m < kinds_[k].layers.size(); ++m) {
+      if (!std::binary_search(members.begin(), members.end(), std::pair(k, m))) add(with, {k, m});
+    }
+    std::sort(with.begin(), with.end());
+    // Something gave way.
+    if (!std::includes(with.begin(), with.end(), members.begin(), members.end())) {
+      all.push_back(std::move(with));
+    }
+  }
+  return all;
 }
 
 std::vector<StructurePool::Members> StructurePool::most_worth(const Members& members,

@@ -43,7 +43,8 @@ class StructurePool {
   // Some layers of a kind more, or fewer, of ops also all or none. A layer that runs again gives
   // way to one around or inside of it; what is saved in it, ops do not make again. At most
   // `most` that free more bytes, the most for their work first, and as many that work less, the
-  // most for their bytes first.
+  // most for their bytes first. Beside these all layers of a kind for what gives way to them,
+  // whatever that is worth: near the floor one layer alone lowers no peak.
   [[nodiscard]] std::vector<Members> neighbours(const Members& members, std::size_t most) const;
 
   // Names of the layers of the kind of layers that frees the most bytes, in order of forward.
@@ -71,6 +72,7 @@ class StructurePool {
   [[nodiscard]] const Layer& layer(const Members::value_type& member) const {
     return kinds_[member.first].layers[member.second];
   }
+  [[nodiscard]] std::vector<Members> swaps(const Members& members) const;
   // But the empty one; 2^members.
   [[nodiscard]] std::vector<Members> every_set() const;
   [[nodiscard]] std::vector<Members> most_worth(const Members& members,

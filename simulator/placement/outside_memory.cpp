@@ -56,7 +56,6 @@ std::vector<bool> given_storages(const Trace& trace) {
 
 OutsideMemory outside_memory(const Trace& trace) {
   OutsideMemory outside;
-  if (trace.quality.adopted_allocations == 0) return outside;
   const Setup& setup = trace.setup;
   const Storages& storages = trace.storages;
   outside.is_storage.assign(storages.size(), false);
