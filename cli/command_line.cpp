@@ -8,6 +8,7 @@
 #include <new>
 
 #include "cli/signals.h"
+#include "cli/verb_description_json.h"
 #include "report/answers/text_table.h"
 #include "traces/nearest.h"
 
@@ -15,6 +16,7 @@ namespace stowage::cli {
 namespace {
 
 constexpr const char* kColorModes[] = {"auto", "always", "never"};
+const std::vector<std::string> kEndings = {".json", ".json.gz"};
 
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -22,14 +24,23 @@ std::string one_line(std::string text) {
   return text;
 }
 
-std::string help_column(const std::string& names, const std::string& value) {
-  std::string left = names;
-  if (const auto comma = left.find(','); comma != std::string::npos)
-    left.insert(comma + 1, " ");
-  else
-    left.insert(0, "    ");
-  if (!value.empty()) left += ' ' + value;
-  return left;
+std::string help_column(const OptionDescription& option) {
+  return (option.short_name.empty() ? "    " : option.short_name + ", ") + option.long_name +
+         (option.value.empty() ? "" : ' ' + option.value);
+}
+
+// What every verb has.
+std::vector<OptionDescription> common_options() {
+  OfferedValues modes{.words = {std::begin(kColorModes), std::end(kColorModes)}};
+  return {{.long_name = "--json", .help = "print one JSON object"},
+          {.short_name = "-q",
+           .long_name = "--quiet",
+           .help = "no progress, remarks or warnings on stderr"},
+          {.long_name = "--color",
+           .value = "MODE",
+           .help = "auto, always or never (auto respects NO_COLOR)",
+           .offered = std::move(modes)},
+          {.short_name = "-h", .long_name = "--help", .help = "this text"}};
 }
 
 // "-o,--output" -> "--output"
@@ -100,7 +111,7 @@ void CommandLine::add_positional(const std::string& name, std::optional<std::str
                                  std::string help, bool required) {
   parser_->app.add_option(name, target)->required(required);
   usage_ += required ? " " + name : " [" + name + "]";
-  positionals_.push_back({name, std::move(help)});
+  positionals_.push_back({.long_name = name, .value = name, .help = std::move(help)});
 }
 
 void CommandLine::option(const std::string& names, const std::string& value,
@@ -113,6 +124,7 @@ void CommandLine::positional_input(const std::string& name, std::optional<std::s
                                    std::string help) {
   file_options_.push_back({{.name = name, .read = true}, &target, nullptr});
   add_positional(name, target, std::move(help), true);
+  positionals_.back().offered = {.file = true, .endings = kEndings};
 }
 
 void CommandLine::input(const std::string& names, const std::string& value,
@@ -150,13 +162,18 @@ CommandFiles CommandLine::files() const {
 void CommandLine::add_option(const std::string& names, const std::string& value,
                              std::optional<std::string>& target, std::string help, bool required) {
   parser_->app.add_option(names, target)->required(required);
-  add_names(names, value);
+  add_names(names, value, std::move(help));
   if (required) usage_ += " " + long_name(names) + " " + value;
-  list(help_column(names, value), std::move(help));
 }
 
-void CommandLine::add_names(const std::string& names, const std::string& value) {
+void CommandLine::add_names(const std::string& names, const std::string& value, std::string help,
+                            bool repeats) {
   const std::string whole = long_name(names);
+  OptionDescription option{
+      .long_name = whole, .value = value, .help = std::move(help), .repeats = repeats};
+  if (whole != names) option.short_name = names.substr(0, names.find(','));
+  if (is_file_word(value)) option.offered = {.file = true, .endings = kEndings};
+  options_.push_back(std::move(option));
   long_names_.push_back(whole);
   std::vector<std::string> both = {whole};
   if (whole != names) {
@@ -173,22 +190,37 @@ void CommandLine::option(const std::string& names, const std::string& value,
       names, [&target, name = long_name(names)](const std::string& text) {
         target = whole_number(name, text);
       });
-  add_names(names, value);
-  list(help_column(names, value), std::move(help));
+  add_names(names, value, std::move(help));
 }
 
 void CommandLine::option(const std::string& names, const std::string& value,
                          std::vector<std::string>& target, std::string help) {
   parser_->app.add_option(names, target)->allow_extra_args(false);
-  add_names(names, value);
-  list(help_column(names, value), std::move(help));
+  add_names(names, value, std::move(help), true);
 }
 
 void CommandLine::flag(const std::string& names, bool& target, std::string help) {
   parser_->app.add_flag(names, target);
-  add_names(names, "");
+  add_names(names, "", std::move(help));
   flags_.push_back(long_name(names));
-  list(help_column(names, ""), std::move(help));
+}
+
+OptionDescription& CommandLine::described(const std::string& name) {
+  const auto is_it = [&](const OptionDescription& option) { return option.long_name == name; };
+  const auto found = std::find_if(options_.begin(), options_.end(), is_it);
+  if (found != options_.end()) return *found;
+  const auto argument = std::find_if(positionals_.begin(), positionals_.end(), is_it);
+  STOWAGE_ASSERT(argument != positionals_.end());
+  return *argument;
+}
+
+void CommandLine::offer(const std::string& name, std::vector<std::string> words) {
+  described(name).offered.words = std::move(words);
+}
+
+void CommandLine::offer_endings(const std::string& name, std::vector<std::string> endings) {
+  STOWAGE_ASSERT(described(name).offered.file);
+  described(name).offered.endings = std::move(endings);
 }
 
 void CommandLine::future_option(const std::string& name) {
@@ -201,17 +233,26 @@ void CommandLine::example(std::string command) {
   examples_.push_back(std::move(command));
 }
 
+VerbDescription CommandLine::description() const {
+  VerbDescription all{.verb = verb_,
+                      .usage = "stowage " + verb_ + usage_ + " [options]",
+                      .summary = summary_,
+                      .arguments = positionals_,
+                      .options = options_,
+                      .details = details_,
+                      .examples = examples_};
+  for (OptionDescription& option : common_options()) all.options.push_back(std::move(option));
+  return all;
+}
+
 std::string CommandLine::help() const {
-  std::string text = "usage: stowage " + verb_ + usage_ + " [options]\n\n" + summary_ + ".\n";
+  const VerbDescription all = description();
+  std::string text = "usage: " + all.usage + "\n\n" + summary_ + ".\n";
   report::TextTable table;
   table.column("");
   table.column("");
-  for (const auto& entry : positionals_) table.row({entry.left, entry.help});
-  for (const auto& entry : entries_) table.row({entry.left, entry.help});
-  table.row({"    --json", "print one JSON object"});
-  table.row({"-q, --quiet", "no progress, remarks or warnings on stderr"});
-  table.row({"    --color MODE", "auto, always or never (auto respects NO_COLOR)"});
-  table.row({"-h, --help", "this text"});
+  for (const auto& argument : all.arguments) table.row({argument.long_name, argument.help});
+  for (const auto& option : all.options) table.row({help_column(option), option.help});
   text += "\n" + table.text(2);
   for (const auto& paragraph : details_) text += "\n" + paragraph + "\n";
   if (!examples_.empty()) {
@@ -317,6 +358,10 @@ int run_verb(CommandLine& line, const Args& args, std::ostream& out, std::ostrea
   console.json = std::find(args.begin(), args.end(), "--json") != args.end();
   console.paint_err = paint_for("auto", terminal().err_is_terminal);
   set_last_words(console.json);
+  if (args == Args{kDescribe}) {
+    out << verb_description_json(line.description());
+    return 0;
+  }
   try {
     const Result<bool> parsed = line.parse(args);
     if (!parsed) return report_error(console, parsed.error());

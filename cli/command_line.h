@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/console.h"
+#include "cli/verb_description.h"
 #include "traces/result.h"
 
 namespace stowage::cli {
@@ -50,6 +51,10 @@ class CommandLine {
   void option(const std::string& names, const std::string& value, std::vector<std::string>& target,
               std::string help);
   void flag(const std::string& names, bool& target, std::string help);
+  // What shells offer as the value of an option ("--format") or an argument that was declared
+  // before: words; of a file, names with these endings (else .json and .json.gz).
+  void offer(const std::string& name, std::vector<std::string> words);
+  void offer_endings(const std::string& name, std::vector<std::string> endings);
   // Known to the contract, not to this version: giving it is the error "not supported yet".
   void future_option(const std::string& name);
 
@@ -58,6 +63,7 @@ class CommandLine {
   void example(std::string command);
 
   [[nodiscard]] const std::string& verb() const { return verb_; }
+  [[nodiscard]] VerbDescription description() const;
   [[nodiscard]] std::string help() const;
 
   // Fills what is bound. True: go on; false: help was asked for. Errors: usage, one line, an
@@ -70,10 +76,6 @@ class CommandLine {
   [[nodiscard]] const std::string& color() const { return color_; }
 
  private:
-  struct Entry {
-    std::string left;
-    std::string help;
-  };
   struct Parser;
   struct FileOption {
     CommandFile file;  // without its path
@@ -85,18 +87,17 @@ class CommandLine {
                       bool required);
   void add_option(const std::string& names, const std::string& value,
                   std::optional<std::string>& target, std::string help, bool required);
-  void add_names(const std::string& names, const std::string& value);
+  void add_names(const std::string& names, const std::string& value, std::string help,
+                 bool repeats = false);
   // CLI11 takes the option that follows for a value: `-o --json` would write a file of that name.
   [[nodiscard]] Status check_values(const Args& args) const;
-  void list(std::string left, std::string help) {
-    entries_.push_back({std::move(left), std::move(help)});
-  }
+  [[nodiscard]] OptionDescription& described(const std::string& name);
 
   std::string verb_;
   std::string summary_;
   std::string usage_;
-  std::vector<Entry> positionals_;
-  std::vector<Entry> entries_;
+  std::vector<OptionDescription> positionals_;
+  std::vector<OptionDescription> options_;
   std::vector<std::string> details_;
   std::vector<std::string> examples_;
   std::vector<std::string> long_names_;

@@ -1,6 +1,10 @@
 #include "cli/option_values.h"
 
+#include <utility>
+
 #include "cli/console.h"
+#include "planner/policy.h"
+#include "simulator/machine/calibration_settings.h"
 
 namespace stowage::cli {
 
@@ -8,6 +12,17 @@ Result<simulator::PlacementMode> placement_named(const std::string& name) {
   using simulator::PlacementMode;
   return value_of_name("--placement", "memory", name,
                        {PlacementMode::caching, PlacementMode::planned});
+}
+
+void offer_replay_values(CommandLine& line, std::vector<std::string> more) {
+  line.offer("--placement", {"planned", "caching"});
+  for (const planner::PolicyInfo& policy : planner::policies()) more.push_back(policy.name);
+  line.offer("--policy", std::move(more));
+  std::vector<std::string> settings;
+  for (const auto& setting : simulator::calibration_settings()) {
+    settings.push_back(setting.name + "=");
+  }
+  line.offer("--set", std::move(settings));
 }
 
 Result<int> table_rows(const std::optional<std::int64_t>& top, int otherwise) {

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <functional>
 
 #include "cli/python_command.h"
 #include "cli/torch_command.h"
+#include "cli/verb_list.h"
 #include "cli/verbs.h"
 #include "report/answers/text_table.h"
 #include "traces/build_info.h"
@@ -11,35 +11,6 @@
 namespace stowage::cli {
 namespace {
 
-using Function = int (*)(const Args&, std::ostream&, std::ostream&);
-
-struct Verb {
-  std::string name;
-  std::string arguments;
-  std::string summary;
-  Function function = nullptr;  // null: stowage-torch's
-};
-
-// In the order in which they are used.
-const std::vector<Verb>& listed_verbs() {
-  static const std::vector<Verb> verbs = {
-      {"doctor", "", "what this build and this machine can do, and how to get the rest",
-       verb_doctor},
-      {"models", "", "lists the models, built-in and of your own, with their options", nullptr},
-      {"profile", "MODEL -o T", "records one step of a model", nullptr},
-      {"inspect", "T", "what is in a trace: phases, layers, who makes the peak", verb_inspect},
-      {"policies", "", "lists the policies, with their options", verb_policies},
-      {"simulate", "T", "replays a trace under a plan or a policy", verb_simulate},
-      {"plan", "T --budget B", "finds the best plan, with its lower bound", verb_plan},
-      {"execute", "--plan P", "runs real steps under a plan", nullptr},
-      {"verify", "--plan P", "runs the model with and without the plan and compares", nullptr},
-      {"check", "--plan P", "fails when memory or stall has grown: for CI", nullptr},
-      {"diff", "A B", "what changed between two traces, plans or results", verb_diff},
-      {"export", "T -o F", "Chrome trace, picture, tables, memory_viz of a step", verb_export},
-  };
-  return verbs;
-}
-
 const std::vector<std::string> kNotYet = {"import"};
 
 std::string general_help() {
@@ -47,7 +18,8 @@ std::string general_help() {
   table.column("");
   table.column("");
   table.column("");
-  for (const Verb& verb : listed_verbs()) table.row({verb.name, verb.arguments, verb.summary});
+  for (const ListedVerb& verb : listed_verbs())
+    table.row({verb.name, verb.arguments, verb.summary});
   return "usage: stowage VERB [ARGS]\n\n"
          "Decides where every tensor of a PyTorch training step lives: records one step, finds a "
          "plan\nfor a memory budget, and applies it to the real model.\n\n" +
@@ -92,7 +64,7 @@ int run_stowage(const Args& args, std::ostream& out, std::ostream& err) {
   const Args rest(args.begin() + 1, args.end());
   if (name == "demo-report") return verb_demo_report(rest, out, err);
   std::vector<std::string> names;
-  for (const Verb& verb : listed_verbs()) {
+  for (const ListedVerb& verb : listed_verbs()) {
     names.push_back(verb.name);
     if (verb.name != name) continue;
     if (verb.function != nullptr) return verb.function(rest, out, err);

@@ -53,6 +53,12 @@ Status check_recorded(const ChosenPlan& choice) {
   return Unit{};
 }
 
+void offer_formats(CommandLine& line) {
+  line.offer_endings("--output", {".json", ".svg", ".csv", ".pickle", ".pkl", ".gz"});
+  line.offer("--format", {"chrome", "svg", "csv", "memory-viz"});
+  line.offer("--table", {"memory", "storages", "stalls", "timeline"});
+}
+
 }  // namespace
 
 int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
@@ -78,6 +84,8 @@ int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
               "planned memory or caching (see stowage simulate)");
   line.option("--set", "NAME=VALUE", choice.settings,
               "another link than the recorded one (see stowage simulate); may be repeated");
+  offer_replay_values(line);
+  offer_formats(line);
   line.detail(
       "Without --plan and --policy: the step as it was recorded. A Chrome trace has the recorded "
       "step\nbeside the planned one. It opens in https://ui.perfetto.dev; a .pickle in "

@@ -31,6 +31,8 @@ int verb_inspect(const Args& args, std::ostream& out, std::ostream& err) {
               "who makes the peak: by layer, op or class (default layer)");
   line.option("--at", "WHEN", at,
               "peak (default), an op's number, or an op's name: its highest point");
+  line.offer("--by", {"layer", "op", "class"});
+  line.offer("--at", {"peak"});
   line.example("stowage inspect t.json.gz");
   line.example("stowage inspect t.json.gz --by op --at aten::_log_softmax_backward_data --top 20");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {

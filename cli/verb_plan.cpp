@@ -11,6 +11,7 @@
 #include "planner/budget.h"
 #include "planner/planner.h"
 #include "report/answers/plan_answer.h"
+#include "report/answers/simulate_json.h"
 #include "report/plans_trace.h"
 #include "simulator/plan/plan_json.h"
 #include "traces/size_text.h"
@@ -36,6 +37,8 @@ struct PlanOptions {
   std::optional<std::string> time_limit;
   std::optional<std::string> output;
   std::vector<std::string> settings;
+  std::optional<std::string> timeline;
+  std::optional<std::int64_t> top;
   bool explain = false;
 };
 
@@ -63,8 +66,15 @@ void declare(CommandLine& line, PlanOptions& options) {
   line.option("--seed", "N", options.seed, "recorded in the plan (default 1)");
   line.option("--set", "NAME=VALUE", options.settings,
               "another link than the recorded one (see stowage simulate); may be repeated");
+  line.output("--timeline", "OUT", options.timeline,
+              "write lanes and memory under the plan as JSON (.gz compresses)");
+  line.option("--top", "N", options.top, "rows of each table (default 8)");
   line.flag("--explain", options.explain,
             "also what makes the floor, what recompute buys, the rules, and the search");
+  offer_replay_values(line, {"auto"});
+  line.offer("--budget-on", {"requested", "active", "reserved"});
+  line.offer("--allow", planner::Allowed::names());
+  line.offer("--deny", planner::Allowed::names());
   for (const char* name : kFutureOptions) line.future_option(name);
   line.detail(
       "optimizer: its state streams, or the host updates the parameters; gradients go with that.\n"
@@ -191,12 +201,49 @@ Result<planner::PlanRequest> request_of(const PlanOptions& options,
 
 // The text goes where the plan does not.
 void say_plan(const Console& console, bool beside, const simulator::StepIndex& index,
-              const report::PlanAnswer& answer, bool explain) {
-  if (beside) {
-    console.say_beside(report::plan_text(index, answer, explain, console.style(console.paint_err)));
-  } else {
-    console.say(report::plan_text(index, answer, explain, console.style()));
+              const report::PlanAnswer& answer, bool explain, int rows) {
+  report::TextStyle style = console.style(beside ? console.paint_err : console.paint);
+  style.rows = static_cast<std::size_t>(rows);
+  const std::string text = report::plan_text(index, answer, explain, style);
+  beside ? console.say_beside(text) : console.say(text);
+}
+
+// The plan, its timeline and the answer, each to where it goes.
+Result<int> give(const Console& console, const PlanOptions& options, int rows,
+                 report::PlanAnswer& answer) {
+  const bool to_stdout = !options.output || options.output == "-";
+  // The plan is shown on the step that it makes of the recording.
+  const simulator::StepIndex& shown = *answer.simulation->index;
+  const simulator::Plan& plan = answer.outcome.plan;
+  if (!answer.outcome.feasible()) {
+    if (console.json) {
+      console.out << report::plan_answer_json(shown, answer);
+    } else if (!console.quiet) {
+      say_plan(console, to_stdout, shown, answer, options.explain, rows);
+    }
+    Console error_only = console;
+    error_only.json = false;  // the object above has the error
+    return report_error(error_only, report::why_infeasible(answer));
   }
+  if (options.timeline) {
+    const Status written = write_output(
+        console, *options.timeline, report::timeline_json(shown.trace(), *answer.simulation, plan));
+    if (!written) return written.error();
+  }
+  if (!to_stdout) {
+    const Status written = write_output(console, *options.output, simulator::plan_to_json(plan));
+    if (!written) return written.error();
+    answer.written_to = *options.output;
+  }
+  if (console.json) {
+    console.out << report::plan_answer_json(shown, answer);
+  } else if (to_stdout) {
+    console.out << simulator::plan_to_json(plan);
+    if (!console.quiet) say_plan(console, to_stdout, shown, answer, options.explain, rows);
+  } else {
+    say_plan(console, to_stdout, shown, answer, options.explain, rows);
+  }
+  return 0;
 }
 
 }  // namespace
@@ -208,11 +255,16 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
   PlanOptions options;
   declare(line, options);
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
-    const bool to_stdout = !options.output || options.output == "-";
     if (console.json && options.output == "-") {
       return usage_error("--json and -o - would both write to stdout",
                          "the plan is in the JSON, under \"plan\"");
     }
+    if (options.timeline == "-") {
+      return usage_error("--timeline - and the plan would both write to stdout",
+                         "give --timeline a file");
+    }
+    const Result<int> rows = options.top ? table_rows(options.top, 0) : Result<int>(0);
+    if (!rows) return rows.error();
     const Result<Nanoseconds> limit = limit_of(options);
     if (!limit) return limit.error();
     Result<LoadedTrace> loaded = load_shown_trace(*options.trace);
@@ -242,8 +294,6 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
       return error;
     }
     report::PlanAnswer& answer = *answered;
-    // The plan is shown on the step that it makes of the recording.
-    const simulator::StepIndex& shown = *answer.simulation->index;
     if (options.fit) answer.fit = *parse_size(*options.fit);
     answer.given_at = now_utc();
     answer.units = units_of(options.fit.value_or(options.budget.value_or("")));
@@ -252,30 +302,7 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
     plan.target.trace = loaded->sha256;
     plan.target.trace_file = report::trace_file_for(*options.trace, options.output.value_or(""));
 
-    if (!answer.outcome.feasible()) {
-      if (console.json) {
-        console.out << report::plan_answer_json(shown, answer);
-      } else if (!console.quiet) {
-        say_plan(console, to_stdout, shown, answer, options.explain);
-      }
-      Console error_only = console;
-      error_only.json = false;  // the object above has the error
-      return report_error(error_only, report::why_infeasible(answer));
-    }
-    if (!to_stdout) {
-      const Status written = write_output(console, *options.output, simulator::plan_to_json(plan));
-      if (!written) return written.error();
-      answer.written_to = *options.output;
-    }
-    if (console.json) {
-      console.out << report::plan_answer_json(shown, answer);
-    } else if (to_stdout) {
-      console.out << simulator::plan_to_json(plan);
-      if (!console.quiet) say_plan(console, to_stdout, shown, answer, options.explain);
-    } else {
-      say_plan(console, to_stdout, shown, answer, options.explain);
-    }
-    return 0;
+    return give(console, options, *rows, answer);
   });
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cli/chosen_plan.h"
+#include "cli/option_values.h"
 #include "cli/reserved_text.h"
 #include "cli/shown_trace.h"
 #include "cli/verbs.h"
@@ -71,6 +72,14 @@ void warn_of(const std::vector<std::string>& all, const Console& console) {
   console.warn("... and " + std::to_string(notes.size() - kNoteRows) + " more (--json lists them)");
 }
 
+std::string names_for_set() {
+  std::string names;
+  for (const auto& setting : simulator::calibration_settings()) {
+    names += "\n  " + setting.name + ": " + setting.help;
+  }
+  return names;
+}
+
 }  // namespace
 
 int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
@@ -79,6 +88,7 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
   std::optional<std::string> trace_file;
   ChosenPlan choice;
   std::optional<std::string> timeline;
+  std::optional<std::int64_t> top;
   bool explain = false;
   line.positional_input("T", trace_file, "the trace (.json or .json.gz), - for stdin");
   line.input("--plan", "P", choice.plan_file, "the plan to replay, - for stdin");
@@ -88,18 +98,18 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
               "planned memory or caching (default: the plan's, else see stowage plan)");
   line.option("--set", "NAME=VALUE", choice.settings,
               "another link than the recorded one; may be repeated");
+  line.option("--top", "N", top, "rows of the table of stalls (default 5; --json lists all)");
   line.flag("--explain", explain, "also what recompute buys, layer by layer");
   line.output("--timeline", "OUT", timeline, "write lanes and memory as JSON (.gz compresses)");
-  std::string names = "Without --plan and --policy nothing moves. Names for --set:";
-  for (const auto& setting : simulator::calibration_settings()) {
-    names += "\n  " + setting.name + ": " + setting.help;
-  }
-  line.detail(names);
+  offer_replay_values(line);
+  line.detail("Without --plan and --policy nothing moves. Names for --set:" + names_for_set());
   line.example("stowage simulate t.json.gz --policy torchtune:stash=5");
   line.example(
       "stowage simulate t.json.gz --plan p.json --set link.h2d_gbps=25 --timeline lanes.json");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     const std::optional<std::string>& plan_file = choice.plan_file;
+    const Result<int> rows = top ? table_rows(top, 0) : Result<int>(0);
+    if (!rows) return rows.error();
     if (const Status fits = check_choice(choice, *trace_file); !fits) return fits.error();
     if (timeline == "-" && console.json) {
       return usage_error("--json and --timeline - would both write to stdout");
@@ -135,8 +145,10 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
     } else {
       const bool beside = timeline == "-";
       const Paint& paint = beside ? console.paint_err : console.paint;
+      report::TextStyle style = console.style(paint);
+      style.rows = static_cast<std::size_t>(*rows);
       std::string text = report::simulation_text(simulation->index->trace(), *simulation, *plan,
-                                                 printable(choice.title()), console.style(paint));
+                                                 printable(choice.title()), style);
       if (explain) {
         text +=
             report::recompute_by_layer_text(simulation->index->step(), simulation->result, paint);

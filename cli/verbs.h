@@ -17,6 +17,8 @@ namespace stowage::cli {
 [[nodiscard]] int verb_policies(const Args& args, std::ostream& out, std::ostream& err);
 [[nodiscard]] int verb_export(const Args& args, std::ostream& out, std::ostream& err);
 [[nodiscard]] int verb_diff(const Args& args, std::ostream& out, std::ostream& err);
+[[nodiscard]] int verb_completions(const Args& args, std::ostream& out, std::ostream& err);
+[[nodiscard]] int verb_man(const Args& args, std::ostream& out, std::ostream& err);
 // Not listed: the table at the end of scripts/demo.sh.
 [[nodiscard]] int verb_demo_report(const Args& args, std::ostream& out, std::ostream& err);
 

@@ -45,6 +45,15 @@ if(STOWAGE_SANITIZE)
   add_link_options(-fsanitize=${STOWAGE_SANITIZE})
 endif()
 
+if(STOWAGE_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "STOWAGE_FUZZ=ON: libFuzzer is clang's: apt install clang, then \
+-DCMAKE_CXX_COMPILER=clang++, or cmake --preset fuzz.")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_link_options(-fsanitize=fuzzer-no-link)
+endif()
+
 if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(STOWAGE_CCACHE ccache)
   mark_as_advanced(STOWAGE_CCACHE)

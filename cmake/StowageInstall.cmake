@@ -30,6 +30,31 @@ install(FILES
   cmake/FindTorch.cmake
   cmake/StowageMemoryTest.cmake
   DESTINATION "${STOWAGE_CONFIG_DIR}")
+# The manual page and the shells' completions, which the built command prints. A sanitizer's build has none.
+if(TARGET stowage AND NOT STOWAGE_SANITIZE)
+  set(manual "${PROJECT_BINARY_DIR}/generated/manual")
+  set(manual_programs stowage)
+  if(TARGET stowage-torch)  # it has the options of the verbs that run a model
+    list(APPEND manual_programs stowage-torch)
+  endif()
+  set(manual_files)
+  foreach(shell bash zsh fish)
+    add_custom_command(OUTPUT "${manual}/${shell}" DEPENDS ${manual_programs}
+      COMMAND "${CMAKE_COMMAND}" -E make_directory "${manual}"
+      COMMAND stowage completions ${shell} --quiet > "${manual}/${shell}" VERBATIM)
+    list(APPEND manual_files "${manual}/${shell}")
+  endforeach()
+  add_custom_command(OUTPUT "${manual}/stowage.1" DEPENDS ${manual_programs}
+    COMMAND "${CMAKE_COMMAND}" -E make_directory "${manual}"
+    COMMAND stowage man --quiet > "${manual}/stowage.1" VERBATIM)
+  add_custom_target(stowage_manual ALL DEPENDS ${manual_files} "${manual}/stowage.1")
+  install(FILES "${manual}/stowage.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+  install(FILES "${manual}/bash" RENAME stowage
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+  install(FILES "${manual}/zsh" RENAME _stowage DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
+  install(FILES "${manual}/fish" RENAME stowage.fish
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
+endif()
 if(STOWAGE_WITH_TORCH)
   install(DIRECTORY examples/plugin DESTINATION "${CMAKE_INSTALL_DATADIR}/stowage/examples")
 endif()

@@ -30,6 +30,12 @@ Result<Allowed> with(Allowed allowed, const std::vector<std::string>& names, boo
 
 }  // namespace
 
+std::vector<std::string> Allowed::names() {
+  std::vector<std::string> names;
+  for (const Kind& kind : kKinds) names.emplace_back(kind.name);
+  return names;
+}
+
 Result<Allowed> Allowed::only(const std::vector<std::string>& names) {
   return with({false, false, false, false, false, false}, names, true);
 }

@@ -17,8 +17,9 @@ struct Allowed {
   bool micro_batches = true;  // the step runs in those that it was recorded in besides
   bool operator==(const Allowed&) const = default;
 
-  // Of nothing else than these names: offload, recompute, params, optimizer, gradients,
-  // micro-batch; of all but these. Errors (usage): another name.
+  // What --allow and --deny know: offload, recompute, params, optimizer, gradients, micro-batch.
+  [[nodiscard]] static std::vector<std::string> names();
+  // Of nothing else than these names; of all but these. Errors (usage): another name.
   [[nodiscard]] static Result<Allowed> only(const std::vector<std::string>& names);
   [[nodiscard]] static Result<Allowed> all_but(const std::vector<std::string>& names);
 

@@ -112,6 +112,14 @@ class Picture {
     }
   }
 
+  // A recorded step of a GPU has two clocks; a replayed one has the GPU's alone.
+  [[nodiscard]] std::string whose_time() const {
+    if (trace_.gpu.size() == 0) return "";
+    return step_.timeline.is_simulated ? ", on the GPU"
+                                       : ": of the curve and the phases as the host launched, of "
+                                         "kernels and copies on the GPU";
+  }
+
   void axes() {
     const Bytes step = tick_step(top_, 8);
     for (Bytes at = 0; at <= top_; at += step) {
@@ -128,7 +136,7 @@ class Picture {
       svg_.text(x_of(at), axis_ + 14, format_time(at), "text-anchor=\"middle\"");
     }
     svg_.line(kLeft, axis_, kLeft + kPlotWidth, axis_, "stroke=\"#222\"");
-    svg_.text(kLeft + kPlotWidth / 2, axis_ + 30, "time since step begin",
+    svg_.text(kLeft + kPlotWidth / 2, axis_ + 30, "time since step begin" + whose_time(),
               "text-anchor=\"middle\"");
   }
 

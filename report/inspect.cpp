@@ -218,6 +218,13 @@ Nanoseconds measured_step(const Trace& trace) {
   return simulator::replay(index, simulator::resident_schedule(index)).step_ns;
 }
 
+BytesByUse use_at_peak(const Trace& trace) {
+  if (trace.events.size() == 0) return {};
+  const Result<EventId> peak = event_of(trace, requested_after(trace), "peak");
+  if (!peak) return {};
+  return by_use(trace, AliveIndex(trace).at(*peak), measured_step(trace));
+}
+
 Result<InspectReport> inspect(const Trace& trace, GroupBy by, const std::string& at) {
   if (trace.events.size() == 0) {
     return Error{ErrorCode::bad_input, "the trace has no events", "", "/events", ""};

@@ -83,6 +83,10 @@ struct InspectReport {
 // InspectReport::step. Precondition: the trace has events.
 [[nodiscard]] Nanoseconds measured_step(const Trace& trace);
 
+// InspectReport::by_use at the peak; all 0 of a trace without events. Cost: O(trace); of a GPU's
+// trace that of two replays, too.
+[[nodiscard]] BytesByUse use_at_peak(const Trace& trace);
+
 enum class GroupBy : std::uint8_t { layer, op, storage_class };
 
 // `at`: "peak", an op's number, or an op's name (its highest occurrence). Errors: usage, an unknown

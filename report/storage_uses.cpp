@@ -156,10 +156,10 @@ BytesByUse bytes_by_use(const Trace& trace, const StorageUses& uses, const Alive
   return out;
 }
 
-std::string use_headline(const BytesByUse& by_use) {
+std::string use_headline(const BytesByUse& by_use, ByteUnits units) {
   Bytes sum = 0;
   for (const Bytes bytes : by_use.bytes) sum += bytes;
-  std::string text = format_bytes(sum);
+  std::string text = format_bytes(sum, units);
   const char* sign = ": ";
   constexpr std::pair<ByteUse, const char*> kWords[] = {{ByteUse::dead, " dead"},
                                                         {ByteUse::saved, " saved and idle"},
@@ -167,7 +167,7 @@ std::string use_headline(const BytesByUse& by_use) {
                                                         {ByteUse::needed, " needed"}};
   for (const auto& [use, word] : kWords) {
     if (by_use.of(use) == 0) continue;
-    text += sign + format_bytes(by_use.of(use)) + word;
+    text += sign + format_bytes(by_use.of(use), units) + word;
     sign = ", ";
   }
   return text;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "report/alive.h"
+#include "traces/size_text.h"
 #include "traces/trace.h"
 
 namespace stowage::report {
@@ -68,6 +69,7 @@ struct BytesByUse {
                                       Nanoseconds step);
 
 // "63.0 GB: 8.40 GB dead, 36.1 GB saved and idle, 18.5 GB needed"; what is 0 is left out.
-[[nodiscard]] std::string use_headline(const BytesByUse& by_use);
+[[nodiscard]] std::string use_headline(const BytesByUse& by_use,
+                                       ByteUnits units = ByteUnits::decimal);
 
 }  // namespace stowage::report

@@ -32,7 +32,8 @@ void sort_by_begin(std::vector<Span>& spans) {
   }
 }
 
-// One span an outermost op, between its events at `time`.
+// One span an outermost op, between its events at `time`, and within it one each primitive op that
+// it is made of.
 void add_ops(const Trace& trace, const std::vector<Nanoseconds>& time, std::vector<Span>& spans) {
   std::vector<EventId> begin(trace.ops.size());
   spans.reserve(spans.size() + trace.ops.size());

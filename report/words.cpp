@@ -1,5 +1,6 @@
 #include "report/words.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdio>
@@ -64,6 +65,12 @@ std::string count_of(std::int64_t number, const std::string& noun) {
   return with_commas(number) + " " + noun + (number == 1 ? "" : "s");
 }
 
+bool is_quick(const Trace& trace) {
+  const std::vector<std::string>& argv = trace.run.argv;
+  return argv.size() > 2 && argv[0] == "stowage" && argv[1] == "profile" &&
+         std::find(argv.begin() + 2, argv.end(), "--quick") != argv.end();
+}
+
 std::string run_line(const Trace& trace) {
   const Run& run = trace.run;
   std::string line = run.model.empty() ? "(unknown model)" : run.model;
@@ -75,6 +82,7 @@ std::string run_line(const Trace& trace) {
   if (!run.grad_scaler.empty()) line += ", gradient scaler " + run.grad_scaler;
   const std::string parts = simulator::parts_text(simulator::recorded_parts(trace));
   if (!parts.empty()) line += ", " + parts;
+  if (is_quick(trace)) line += " (a quick look: its times are of few steps)";
   return line;
 }
 

@@ -11,6 +11,9 @@
 
 namespace stowage::report {
 
+// It was recorded by `profile --quick`: its times are of few steps.
+[[nodiscard]] bool is_quick(const Trace& trace);
+
 // "161 MB (161,480,704 bytes)": rounded for the eye, exact for the test.
 [[nodiscard]] std::string exact_bytes(Bytes bytes);
 [[nodiscard]] std::string exact_bytes(Bytes bytes, ByteUnits units);

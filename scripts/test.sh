@@ -68,7 +68,7 @@ sanitize() {
   export LSAN_OPTIONS=suppressions=$STOWAGE_ROOT/tests/gui/lsan.supp:print_suppressions=0
   build asan -DSTOWAGE_WITH_TORCH=ON -DSTOWAGE_WITH_GUI=ON -- --target stowage_sanitized_tests
   check asan --exclude-regex '^gui_xvfb$' --label-regex \
-    '^(traces|simulator|planner|report|profiler|cli|device|executor|recompute|profiler_torch|waits|gui_model|gui)$'
+    '^(traces|simulator|planner|report|profiler|cli|fuzz|device|executor|recompute|profiler_torch|waits|gui_model|gui)$'
 
   # Of LibTorch itself TSan sees only calls to malloc, locks and the like: without their memory
   # accesses it would report half the story. Races in our own code are still found.

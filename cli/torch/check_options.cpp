@@ -16,6 +16,7 @@ constexpr std::int64_t kMostSteps = 1'000'000;
 void CheckOptions::declare(CommandLine& line) {
   line.input("--plan", "FILE", plan, "the plan to run under");
   line.option("--model", "SPEC", model, "without a plan: the model, whose plain step is run");
+  line.offer("--model", model_words());
   line.input("--trace", "FILE", trace,
              "the plan's trace (default: where the plan says, when it is there)");
   line.option("--steps", "N", steps,
@@ -37,7 +38,10 @@ void CheckOptions::declare(CommandLine& line) {
       "host bytes, 1% for active and reserved)");
   line.option("--stall-tolerance", "SHARE", stall_tolerance_text,
               "more stall that passes, as a share of the baseline's step time (2%)");
+  line.offer("--budget-on", {"requested", "active", "reserved"});
+  line.offer("--placement", {"planned", "caching"});
   line.output("--junit", "FILE", junit, "the answer as JUnit XML");
+  line.offer_endings("--junit", {".xml"});
   line.option("--name", "TEXT", name, "of the test in the JUnit file (default: the model)");
   flags.declare(line, "the plan's, else as in stowage profile",
                 "1 on the CPU device, or the plan's");

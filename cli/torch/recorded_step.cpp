@@ -52,12 +52,13 @@ Result<Trace> record_here(const RecordingRequest& request, const StepUnderPlan* 
     return profiler::RecordedStep{&session->device(), session->functions(), std::move(run),
                                   request.run.micro_batches};
   };
-  passes.clean_again = kMostCleanAgain;
+  passes.clean_again = request.quick ? 0 : kMostCleanAgain;
   passes.warn = [&console](const std::string& line) { console.warn(line); };
   profiler::PassOptions options;
   options.warmup = request.warmup;
   options.memory_limit = request.memory_limit.value_or(0);
   options.restores_state = false;
+  if (request.quick) make_quick(options);
   options.progress = note;
   if (under != nullptr) options.again = under->again();
   return guarded([&]() -> Result<Trace> {

@@ -31,6 +31,7 @@ Result<std::string> run_verb_in_child(const char* verb, const RecordingRequest& 
   if (request.memory_limit) {
     arguments.insert(arguments.end(), {"--memory-limit", std::to_string(*request.memory_limit)});
   }
+  if (request.quick) arguments.emplace_back("--quick");
   if (request.everything_offloaded) arguments.emplace_back("--everything-offloaded");
   if (request.clean_step_ns > 0) {
     arguments.insert(arguments.end(), {"--clean-step", std::to_string(request.clean_step_ns)});
@@ -55,6 +56,7 @@ struct ChildArguments {
   std::optional<std::string> plan;
   std::optional<std::string> trace;
   bool everything_offloaded = false;
+  bool quick = false;
   std::vector<std::string> micro_batches;
   RunFlags flags;
 
@@ -65,6 +67,7 @@ struct ChildArguments {
     line.option("--memory-limit", "BYTES", memory_limit, "device memory that the step may use");
     line.option("--clean-step", "NS", clean_step_ns, "what a step takes unobserved");
     line.flag("--everything-offloaded", everything_offloaded, "every saved tensor leaves at once");
+    line.flag("--quick", quick, "as few steps as a recording needs");
     line.option("--micro-batches", "SEGMENT=N", micro_batches, "parts of the batch");
     line.input("--plan", "FILE", plan, "what the plan computes again runs again");
     line.input("--trace", "FILE", trace, "the plan's recording");
@@ -98,6 +101,7 @@ struct ChildArguments {
     if (!run) return run.error();
     RecordingRequest recording{.run = std::move(run).value(), .warmup = warmup.value_or(3)};
     recording.memory_limit = memory_limit;
+    recording.quick = quick;
     return recording;
   }
 
@@ -116,6 +120,7 @@ struct ChildArguments {
     options.clean_step_ns = clean_step_ns.value_or(0);
     options.memory_limit = memory_limit.value_or(0);
     options.restores_state = false;
+    if (quick) make_quick(options);
     return options;
   }
 
@@ -125,6 +130,13 @@ struct ChildArguments {
 };
 
 }  // namespace
+
+void make_quick(profiler::PassOptions& options) {
+  options.steps = 4;
+  options.structure = 2;
+  options.timing = 2;
+  options.wait_for_quiet = false;
+}
 
 Result<profiler::CleanResults> clean_in_child(const RecordingRequest& request) {
   Result<std::string> text = run_verb_in_child("clean-pass", request);

@@ -17,11 +17,15 @@ namespace stowage::cli {
 struct RecordingRequest {
   RunRequest run;
   std::int64_t warmup = 3;
+  bool quick = false;  // as few steps as a recording needs, whatever else runs on the host
   std::optional<Bytes> memory_limit = {};
   bool everything_offloaded = false;    // the step runs out of memory with everything kept
   Nanoseconds clean_step_ns = 0;        // for the timing pass; 0: not known
   std::optional<PlanFiles> under = {};  // what that plan computes again runs again
 };
+
+// What `quick` makes of the options of each pass.
+void make_quick(profiler::PassOptions& options);
 
 // Clean steps and calibration (verb clean-pass). A step that runs out of memory is no error:
 // CleanPass::out_of_memory.

@@ -338,6 +338,7 @@ std::string verification_json(const Trace& trace, const Verification& v) {
                {"compared_by_digest", v.difference.by_digest},
                {"differing_tensors", v.difference.differing},
                {"steps", v.compared_steps},
+               {"quick_steps", v.quick},
                {"reference", reference_json(v)},
                {"micro_batches", v.micro_batches.empty() ? Json(nullptr) : Json(v.micro_batches)},
                {"plain_max_abs_diff",

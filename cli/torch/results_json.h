@@ -46,6 +46,7 @@ struct Verification {
   std::int64_t compared_steps = 0;
   std::string reference_file;  // where the reference is kept; empty = nowhere
   bool reference_reused = false;
+  bool quick = false;                 // of few steps
   std::vector<std::string> failures;  // one line for each demand that is not met
   [[nodiscard]] bool passed() const { return failures.empty(); }
 };

@@ -17,6 +17,8 @@ void RunArguments::declare(CommandLine& line) {
   line.option("--placement", "MODE", placement_given,
               "planned: memory taken once, a place for each allocation; or caching: PyTorch's "
               "allocator (default: the plan's)");
+  line.offer("--model", model_words());
+  line.offer("--placement", {"planned", "caching"});
   flags.declare(line, "the recording's", "the recording's");
 }
 

@@ -24,6 +24,7 @@ struct RunArguments {
   std::int64_t steps = 0;
   std::optional<Bytes> memory_limit;
   bool off_plan = false;
+  bool quick = false;  // no more steps than were asked for, whatever else runs on the host
   std::optional<simulator::PlacementMode> placement;  // absent: the plan's
 
   void declare(CommandLine& line);

@@ -90,6 +90,13 @@ std::vector<std::string> RunRequest::arguments() const {
   return args;
 }
 
+std::vector<std::string> model_words() {
+  std::vector<std::string> words;
+  for (const executor::ModelInfo& model : executor::models()) words.push_back(model.name);
+  words.insert(words.end(), {"plugin:", "script:"});
+  return words;
+}
+
 void RunFlags::declare(CommandLine& line) {
   declare_all(line, "", "PyTorch's choice");
 }
@@ -105,6 +112,7 @@ void RunFlags::declare_all(CommandLine& line, const std::string& says,
     return " (default: " + (says.empty() ? own : says) + ")";
   };
   line.option("--device", "NAME", device, "cpu or cuda" + or_else("cuda where there is a GPU"));
+  line.offer("--device", {"cpu", "cuda"});
   line.option("--batch", "N", batch, "samples in a batch" + or_else("the model's"));
   line.option("--seq", "N", seq,
               "tokens in a sequence, for models that have one" + or_else("the model's"));
@@ -124,6 +132,10 @@ void RunFlags::declare_all(CommandLine& line, const std::string& says,
               "on, or some of init=65536,growth=2,backoff=0.5,interval=2000: scale the loss, skip "
               "the update where a gradient overflows; needs an optimizer" +
                   or_else("none"));
+  line.offer("--dtype", {"fp32", "tf32", "bf16"});
+  line.offer("--autocast", {"none", "bf16", "fp16"});
+  line.offer("--optimizer", {"none", "sgd", "adam", "adamw"});
+  line.offer("--grad-scaler", {"on"});
   line.option("--seed", "N", seed, "of parameters and batches" + or_else("1"));
   line.option("--threads", "N", threads,
               "intra-op threads; on a CPU they change gradients and bytes (default: " +

@@ -59,6 +59,9 @@ struct RunFlags {
   void declare_all(CommandLine& line, const std::string& says, const std::string& threads_default);
 };
 
+// What shells offer where a model is asked for.
+[[nodiscard]] std::vector<std::string> model_words();
+
 // As a recording writes what they say of the training: options in one order, no autocast as empty.
 [[nodiscard]] Result<RunFlags> recorded_form(RunFlags flags);
 

@@ -135,6 +135,7 @@ int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
   line.option("--mode", "NAME", mode, "reference, plain (all of the batch at once) or planned",
               true);
   line.option("--dumped-steps", "N", dumped, "steps whose tensors are written");
+  line.flag("--quick", run.quick, "no more steps than that");
   line.flag("--dump-digests", digests, "write their digests, whatever their size");
   line.option("--least-steps", "N", least, "fewer steps than --steps when they are long");
   line.option("--result-fd", "N", result_descriptor, "where the figures go");
@@ -154,7 +155,9 @@ int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err) {
     options.course.least_steps = least.value_or(0);
     options.course.expected =
         *mode == "planned" ? inputs->predicted.step : inputs->trace->overhead.clean.step_ns;
-    options.course.patience = options.course.expected > 0 ? kKnownPatience : kPatience;
+    options.course.patience = run.quick                     ? 0
+                              : options.course.expected > 0 ? kKnownPatience
+                                                            : kPatience;
     if (digests) options.most_dumped_bytes = executor::TensorDumpWriter::kAlwaysDigests;
     options.dumped_steps = dump_descriptor ? dumped.value_or(0) : 0;
     options.dump_descriptor = static_cast<int>(dump_descriptor.value_or(-1));

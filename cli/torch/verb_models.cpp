@@ -3,6 +3,7 @@
 
 #include "cli/torch/device_choice.h"
 #include "cli/torch/results_json.h"
+#include "cli/torch/run_request.h"
 #include "cli/torch/torch_verbs.h"
 #include "traces/size_text.h"
 
@@ -24,6 +25,7 @@ int verb_models(const Args& args, std::ostream& out, std::ostream& err) {
   CommandLine line("models", "Lists the models, with their options");
   std::optional<std::string> model;
   line.positional("MODEL", model, "only this one; a plugin's options too", /*required=*/false);
+  line.offer("MODEL", model_words());
   line.detail(
       "plugin:LIB.so and script:FILE.pt are models of your own (docs/models.md); both are code\n"
       "that runs with your rights, a plugin's already when its options are asked for.");

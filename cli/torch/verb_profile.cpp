@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/torch/fused_attention.h"
 #include "cli/torch/gpu_totals.h"
 #include "cli/torch/micro_batches.h"
 #include "cli/torch/model_error.h"
@@ -118,6 +119,7 @@ struct ProfileOptions {
   std::optional<std::string> plan;
   std::optional<std::string> plans_trace;
   std::vector<std::string> micro_batches;
+  bool quick = false;
   RunFlags flags;
 
   void declare(CommandLine& line) {
@@ -126,9 +128,16 @@ struct ProfileOptions {
         "a built-in model with its options (see stowage models), plugin:LIB.so, script:FILE.pt or "
         "python:FILE.py:function; with --plan the plan's",
         false);
+    std::vector<std::string> words = model_words();
+    words.emplace_back("python:");
+    line.offer("MODEL", std::move(words));
     line.output("-o,--output", "FILE", output, "the trace, .json or .json.gz; - is stdout", true);
     flags.declare(line);
-    line.option("--warmup", "N", warmup, "steps before anything is recorded (default 3)");
+    line.option("--warmup", "N", warmup,
+                "steps before anything is recorded (default 3; 1 with --quick)");
+    line.flag("--quick", quick,
+              "as few steps as a recording needs, and one of warm-up: bytes are exact, times a "
+              "first look");
     line.option("--memory-limit", "SIZE", memory_limit,
                 "device memory that the step may use; one that needs more is recorded offloaded");
     line.input("--plan", "FILE", plan,
@@ -214,7 +223,8 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
     Args argv = {"stowage", "profile"};
     argv.insert(argv.end(), args.begin(), args.end());
     RecordingRequest recording{.run = std::move(request).value(),
-                               .warmup = options.warmup.value_or(3)};
+                               .warmup = options.warmup.value_or(options.quick ? 1 : 3),
+                               .quick = options.quick};
     if (options.memory_limit) {
       Result<Bytes> limit = parse_size(*options.memory_limit);
       if (!limit) {
@@ -225,6 +235,9 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
     }
     if (under) recording.under = PlanFiles{*options.plan, options.plans_trace};
     const executor::ModelSpec spec = recording.run.spec;
+    if (const Status known = check_fused_attention(recording.run); !known) {
+      return of_model(known.error(), options.model.value_or(spec.text()), spec);
+    }
     const Result<Trace> trace =
         record_sweep(recording, under ? &*under : nullptr, *divisions, argv, console);
     if (!trace) return of_model(trace.error(), options.model.value_or(spec.text()), spec);

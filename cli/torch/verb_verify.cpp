@@ -91,6 +91,7 @@ std::string verify_text(const Verification& v, const Trace& trace) {
   text += "  step time   " + format_time(v.planned.step_ns) + ", predicted " +
           format_time(v.predicted.step) + ratio_text(v.planned.step_ns, v.predicted.step) +
           beside_reference(v, format_time(v.reference.step_ns)) + "\n";
+  if (v.quick) text += "              (a quick look: times of few steps)\n";
   text += "  stall       " + format_time(v.planned.stall_ns) + ", predicted " +
           format_time(v.predicted.stall) + "\n";
   if (trace.env.device == "cpu") {
@@ -161,6 +162,7 @@ Result<PassedOn> passed_on(const RunArguments& run, const PlanInputs& inputs, bo
     arguments.insert(arguments.end(), {"--placement", *run.placement_given});
   }
   if (digests) arguments.emplace_back("--dump-digests");
+  if (run.quick) arguments.emplace_back("--quick");
   return PassedOn{std::move(arguments), std::move(trace).value(), std::move(plan).value()};
 }
 
@@ -200,14 +202,9 @@ void say_verified(Console& console, const Verification& v, const Judgement& judg
   }
 }
 
-}  // namespace
-
-int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
-  CommandLine line("verify", "Runs the model with and without the plan and compares");
-  RunArguments run;
-  std::optional<std::string> rtol;
-  std::optional<std::string> reference_file;
-  run.declare(line);
+void declare_comparison(CommandLine& line, RunArguments& run, std::optional<std::string>& rtol,
+                        std::optional<std::string>& reference_file) {
+  line.flag("--quick", run.quick, "no more steps than are needed: times are a first look");
   line.option("--rtol", "R", rtol,
               "accept |planned - reference| <= R * |reference| (default: bitwise equal)");
   line.kept("--reference", "FILE", reference_file,
@@ -224,12 +221,27 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
       "Exit code 1 when something differs, with one line for each demand that is not met.\n"
       "--reference keeps the reference for other plans of the same step: then only the planned\n"
       "run is made.");
+}
+
+}  // namespace
+
+int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
+  CommandLine line("verify", "Runs the model with and without the plan and compares");
+  RunArguments run;
+  std::optional<std::string> rtol;
+  std::optional<std::string> reference_file;
+  run.declare(line);
+  declare_comparison(line, run, rtol, reference_file);
   line.example("stowage verify --plan p.json --json");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (Status status = run.read(3); !status) return status.error();
     const Result<double> tolerance = tolerance_of(rtol);
     if (!tolerance) return tolerance.error();
     if (Status status = check_reference(reference_file, rtol); !status) return status.error();
+    if (run.quick && reference_file) {
+      return usage_error("--quick with --reference",
+                         "a reference that is kept has the times of all steps");
+    }
     Result<PlanInputs> inputs =
         load_plan_inputs(*run.plan, run.trace, run.model, run.placement, run.flags, console.files);
     if (!inputs) return inputs.error();
@@ -254,6 +266,7 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
     v.trace_file = inputs->trace_file;
     v.predicted = inputs->predicted;
     v.compared_steps = run.steps;
+    v.quick = run.quick;
     v.reference_file = reference_file.value_or("");
     const auto of_this_model = [&](const Error& error) {
       const executor::ModelSpec& spec = inputs->request.spec;

@@ -13,6 +13,7 @@ namespace {
 // Steps that are run, whatever is compared (docs/executor.md).
 constexpr std::int64_t kSteps = 15;
 constexpr std::int64_t kLeastSteps = 7;
+constexpr std::int64_t kQuickSteps = 7;  // the fewest of which one is left to measure stalls
 
 Result<Reference> run_reference(std::int64_t compared_steps,
                                 const std::vector<std::string>& arguments, double tolerance) {
@@ -50,12 +51,14 @@ Result<VerifiedRun> run_in_child(const std::string& mode, std::int64_t compared_
   Result<ScratchFile> dump = ScratchFile::create();
   if (!dump) return dump.error();
   const bool is_timed = mode != "plain";
+  const bool is_quick = std::find(arguments.begin(), arguments.end(), "--quick") != arguments.end();
+  const std::int64_t most = is_quick ? kQuickSteps : kSteps;
   std::vector<std::string> words = {
       "run-steps",
       "--mode",
       mode,
       "--steps",
-      std::to_string(is_timed ? std::max(kSteps, compared_steps) : compared_steps),
+      std::to_string(is_timed ? std::max(most, compared_steps) : compared_steps),
       "--least-steps",
       std::to_string(is_timed ? std::max(kLeastSteps, compared_steps) : compared_steps),
       "--dumped-steps",

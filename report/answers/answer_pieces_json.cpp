@@ -1,6 +1,7 @@
 #include "report/answers/answer_pieces_json.h"
 
 #include "report/recomputed_segments.h"
+#include "report/words.h"
 
 namespace stowage::report {
 
@@ -27,6 +28,13 @@ Json moment_json(const Moment& moment) {
   return json;
 }
 
+Json by_use_json(const BytesByUse& by_use) {
+  return {{"dead_bytes", by_use.of(ByteUse::dead)},
+          {"saved_bytes", by_use.of(ByteUse::saved)},
+          {"idle_bytes", by_use.of(ByteUse::idle)},
+          {"needed_bytes", by_use.of(ByteUse::needed)}};
+}
+
 void add_step(const Trace& trace, Json& json) {
   const Run& run = trace.run;
   json["model"] = run.model;
@@ -37,6 +45,7 @@ void add_step(const Trace& trace, Json& json) {
   json["optimizer"] = run.optimizer;
   json["grad_scaler"] = text_or_null(run.grad_scaler);
   json["device"] = trace.env.device;
+  json["quick"] = is_quick(trace);
 }
 
 Json replay_json(const simulator::ReplayResult& result, bool compute) {

@@ -7,6 +7,7 @@
 
 #include "report/moment.h"
 #include "report/simulation.h"
+#include "report/storage_uses.h"
 #include "simulator/replay/replay.h"
 #include "simulator/step/step.h"
 #include "traces/result.h"
@@ -27,11 +28,14 @@ using Json = nlohmann::ordered_json;
 // {"event","time_ns","op","op_name","layer","phase"}
 [[nodiscard]] Json moment_json(const Moment& moment);
 
+// {"dead_bytes","saved_bytes","idle_bytes","needed_bytes"}
+[[nodiscard]] Json by_use_json(const BytesByUse& by_use);
+
 // {"code","exit_code","message","where","hint"}
 [[nodiscard]] Json error_member(const Error& error);
 
 // Which step an answer is of: "model", "batch", "seq", "dtype", "autocast", "optimizer",
-// "grad_scaler", "device"; null for what it has not.
+// "grad_scaler", "device"; null for what it has not; "quick", as is_quick() says.
 void add_step(const Trace& trace, Json& json);
 
 // What a replay comes to; `compute`: also how long compute is busy.

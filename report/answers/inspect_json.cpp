@@ -121,10 +121,7 @@ std::string inspect_json(const Trace& trace, const InspectReport& report, int to
   at["requested_bytes"] = report.moment.requested;
   at["active_bytes"] = bytes_or_null(report.moment.active);
   at["reserved_bytes"] = bytes_or_null(report.moment.reserved);
-  at["by_use"] = {{"dead_bytes", report.by_use.of(ByteUse::dead)},
-                  {"saved_bytes", report.by_use.of(ByteUse::saved)},
-                  {"idle_bytes", report.by_use.of(ByteUse::idle)},
-                  {"needed_bytes", report.by_use.of(ByteUse::needed)}};
+  at["by_use"] = by_use_json(report.by_use);
   at["by_class"] = groups_json(report.classes);
   if (by_name != "class") at["by_" + by_name] = groups_json(report.groups);
   at["storages"] = storages_json(report, top);

@@ -14,8 +14,6 @@
 namespace stowage::report {
 namespace {
 
-constexpr std::size_t kRows = 8;
-
 struct Leaving {
   NameFamily names;
   std::int64_t tensors = 0;
@@ -45,7 +43,8 @@ std::vector<Leaving> leaving_of(const Trace& trace, const simulator::Schedule& s
 
 }  // namespace
 
-std::string leaving_text(const Trace& trace, const simulator::Schedule& schedule, ByteUnits units) {
+std::string leaving_text(const Trace& trace, const simulator::Schedule& schedule, ByteUnits units,
+                         std::size_t shown) {
   const std::vector<Leaving> rows = leaving_of(trace, schedule);
   if (rows.empty()) return {};
   TextTable table;
@@ -57,7 +56,7 @@ std::string leaving_text(const Trace& trace, const simulator::Schedule& schedule
   for (std::size_t i = 0; i < rows.size(); ++i) {
     all.tensors += rows[i].tensors;
     all.bytes += rows[i].bytes;
-    if (i < kRows) {
+    if (i < shown) {
       table.row(
           {rows[i].names.text(), with_commas(rows[i].tensors), format_bytes(rows[i].bytes, units)});
     } else {

@@ -11,6 +11,7 @@
 #include "report/answers/reserved_rows.h"
 #include "report/answers/terminal_plot.h"
 #include "report/answers/text_table.h"
+#include "report/inspect.h"
 #include "report/memory_curve.h"
 #include "report/simulation.h"
 #include "report/words.h"
@@ -108,6 +109,20 @@ std::string verdict(const PlanAnswer& answer, const Paint& paint) {
                   : "");
   }
   return {};
+}
+
+// What the bytes at the peak of the recorded step are there for, and what the plan takes for those
+// that are gone.
+std::string peak_text(const PlanAnswer& answer) {
+  const PlanOutcome& outcome = answer.outcome;
+  std::string text = "At its peak the step has " + use_headline(answer.peak_use, answer.units);
+  const Bytes gone = outcome.resident.peak_requested - outcome.predicted.peak_requested;
+  const Nanoseconds longer = outcome.predicted.step_ns - outcome.resident.step_ns;
+  if (!outcome.feasible() || gone <= 0) return text + ".\n";
+  text += "; " + format_bytes(gone, answer.units) + " less ";
+  if (longer <= 0) return text + "cost no time.\n";
+  return text + "cost " + format_time(longer) + " (" +
+         relative(outcome.predicted.step_ns, outcome.resident.step_ns) + ").\n";
 }
 
 std::string figures(const PlanAnswer& answer) {
@@ -335,6 +350,7 @@ Result<PlanAnswer> answer_plan(const simulator::StepIndex& index,
   auto simulation = simulate(index, answer.outcome.plan, "");
   if (!simulation) return simulation.error();
   answer.simulation = std::move(*simulation);
+  answer.peak_use = use_at_peak(index.step().recording());
   return answer;
 }
 
@@ -368,10 +384,10 @@ std::string plan_text(const simulator::StepIndex& index, const PlanAnswer& answe
     plot.spans = phase_spans(trace, simulation->detail.time);
     text += draw(curve_of(simulation->detail, outcome.predicted.step_ns), plot) + "\n";
   }
-  text += figures(answer);
+  text += peak_text(answer) + "\n" + figures(answer);
   if (const auto& simulation = answer.simulation) {
     text += memory_words(outcome.plan, *simulation);
-    text += leaving_text(trace, simulation->schedule, answer.units);
+    text += leaving_text(trace, simulation->schedule, answer.units, style.rows_or(kLeavingRows));
   }
   text += recompute_text(index.step(), answer.units);
   const std::string streaming = streaming_lines(index.step(), outcome.plan);
@@ -389,7 +405,7 @@ std::string plan_text(const simulator::StepIndex& index, const PlanAnswer& answe
   for (const std::string& setting : answer.settings) {
     text += "Set in place of what was recorded: " + setting + ".\n";
   }
-  if (!outcome.feasible() || explain) text += "\n" + floor_text(answer, kFloorRows);
+  if (!outcome.feasible() || explain) text += "\n" + floor_text(answer, style.rows_or(kFloorRows));
   if (explain) {
     text += recompute_by_layer_text(index.step(), outcome.predicted, paint);
     text += "\n" + paint.bold("Rules") + " (the first that matches decides)\n" +

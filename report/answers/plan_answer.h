@@ -8,6 +8,7 @@
 #include "planner/planner.h"
 #include "report/answers/text_style.h"
 #include "report/simulation.h"
+#include "report/storage_uses.h"
 #include "simulator/step/step_index.h"
 #include "traces/result.h"
 #include "traces/size_text.h"
@@ -27,6 +28,8 @@ struct PlanAnswer {
   // When it was given, ISO 8601; empty: not said. In the answer, and not in the plan: the same
   // question has the same plan, byte by byte.
   std::string given_at = {};
+  // Of the step as it was recorded, at its peak.
+  BytesByUse peak_use = {};
   // Of the plan on the recording.
   std::optional<Simulation> simulation = {};
 };

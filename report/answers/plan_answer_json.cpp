@@ -53,6 +53,7 @@ std::string plan_answer_json(const simulator::StepIndex& index, const PlanAnswer
   add_reserved(simulation ? simulation->reserved : std::optional<Reserved>(), json["predicted"]);
   add_reserved(simulation ? simulation->resident_reserved : std::optional<Reserved>(),
                json["resident"]);
+  json["peak_by_use"] = by_use_json(answer.peak_use);
   json["lower_bound"] = {{"step_ns", outcome.lower_bound_step}};
   json["gap"] = static_cast<double>(outcome.gap_ppm) / static_cast<double>(kPpm);
   json["floor"] = floor_json(outcome.floor);

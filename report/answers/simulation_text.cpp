@@ -98,7 +98,8 @@ std::string simulation_text(const Trace& trace, const Simulation& simulation,
     stalls.column("bytes", Align::right);
     stalls.column("in");
     stalls.column("because");
-    for (std::size_t i = 0; i < std::min(kStallRows, simulation.stalls.size()); ++i) {
+    for (std::size_t i = 0; i < std::min(style.rows_or(kStallRows), simulation.stalls.size());
+         ++i) {
       const StallRow& row = simulation.stalls[i];
       stalls.row({format_time(row.duration),
                   (row.is_update   ? "host's update of "

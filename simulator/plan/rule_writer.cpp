@@ -90,8 +90,9 @@ std::vector<SavedRule> RuleWriter::unless(const Sites& sites, std::size_t usual)
       const bool numbered = *numbers.begin() >= 0;
       const std::string head = prefix + (numbered ? numbers_text(numbers) : "");
       // Is every pack of these layers (of this path, if given) decided like this?
-      const auto all_alike = [&, which = decision, &among = numbers](const std::string* only) {
-        for (const auto& [path, ordinals] : paths) {
+      const auto all_alike = [&, &of_paths = paths, which = decision,
+                              &among = numbers](const std::string* only) {
+        for (const auto& [path, ordinals] : of_paths) {
           if (only != nullptr && path != *only) continue;
           for (const auto& [ordinal, by_number] : ordinals) {
             for (const auto& [number, other] : by_number) {
@@ -149,11 +150,11 @@ std::vector<SavedRule> RuleWriter::rules() const {
     std::vector<SavedRule> rules = shortest(sites);
     // Storages that the step made may be of the same class: then their own rules come first. They
     // end with "*", which never matches an older storage.
-    const bool shared =
-        std::any_of(trace_.saved.storage.begin(), trace_.saved.storage.end(), [&](StorageId s) {
-          return s.valid() && !pre_existing(trace_, s) &&
-                 trace_.storages.storage_class[s.index()] == storage_class;
-        });
+    const bool shared = std::any_of(trace_.saved.storage.begin(), trace_.saved.storage.end(),
+                                    [&, wanted = storage_class](StorageId s) {
+                                      return s.valid() && !pre_existing(trace_, s) &&
+                                             trace_.storages.storage_class[s.index()] == wanted;
+                                    });
     for (SavedRule& next : rules) {
       next.storage_class = storage_class;
       (shared ? last : first).push_back(std::move(next));

@@ -22,7 +22,9 @@ TEST(CommandFiles, OfEveryVerb) {
        {{"T", FileRole::input}, {"--plan", FileRole::input}, {"--timeline", FileRole::output}},
        {}});
   expect_no_output_is_another_file(
-      {"plan", {{"T", FileRole::input}, {"--output", FileRole::output}}, {"--budget", "60%"}});
+      {"plan",
+       {{"T", FileRole::input}, {"--output", FileRole::output}, {"--timeline", FileRole::output}},
+       {"--budget", "60%"}});
   expect_no_output_is_another_file(
       {"export",
        {{"T", FileRole::input}, {"--plan", FileRole::input}, {"--output", FileRole::output}},

@@ -51,6 +51,53 @@ TEST(PlanWords, SavedTensorsThatLeaveAreNamed) {
   EXPECT_THAT(words_of({trace, "--policy", "resident"}), Not(HasSubstr("leaves for the host")));
 }
 
+// At the peak of small_trace(3), in the last layer's backward op: its 2 MB are made there and its
+// activation is in use (4.00 MB needed), the other two activations wait (4.00 MB), the loss of
+// 8,000 B is used no more. The rest of the 9,408,000 B is idle; 9,408,000 - 6,208,000 are gone.
+TEST(PlanWords, WhatThePeakIsForAndWhatLessOfItCosts) {
+  const TemporaryFolder folder;
+  const std::string trace = folder.file("t.json.gz");
+  ASSERT_TRUE(save_trace(trace, small_trace(3)).ok());
+  const std::string words = words_of({trace, "--budget", "6208000", "--allow", "offload"});
+  EXPECT_THAT(words,
+              ::testing::ContainsRegex("At its peak the step has [0-9.]+ MB: .*4.00 MB saved "
+                                       "and idle, .* needed; 4.00 MB less cost "));
+  const auto inspected = Json::parse(stowage({"inspect", trace, "--json"}).out);
+  const auto planned = Json::parse(
+      stowage({"plan", trace, "--budget", "6208000", "--json", "-o", folder.file("p.json")}).out);
+  EXPECT_EQ(planned["peak_by_use"], inspected["peak"]["by_use"]);
+  EXPECT_EQ(planned["peak_by_use"]["saved_bytes"], 4'000'000);
+}
+
+TEST(PlanWords, TopIsTheRowsOfItsTables) {
+  const std::vector<std::string> args = {sample("gpt2-l6-fp32-cpu"), "--policy", "save_on_cpu"};
+  const auto rows = [&](const std::string& top) {
+    std::vector<std::string> with = args;
+    with.insert(with.end(), {"--top", top});
+    const std::string words = words_of(with);
+    const auto begin = words.find("leaves for the host");
+    const auto end = words.find("  together", begin);
+    EXPECT_NE(end, std::string::npos) << words;
+    return count_lines(words.substr(begin, end - begin));
+  };
+  EXPECT_EQ(rows("1"), 3);  // the head, one site, the others
+  EXPECT_EQ(rows("3"), 5);
+  EXPECT_EQ(stowage({"plan", args[0], "--budget", "60%", "--top", "0"}).code, 2);
+}
+
+// The lanes are those that simulate draws of the same plan.
+TEST(PlanWords, TheTimelineIsTheOneOfItsReplay) {
+  const TemporaryFolder folder;
+  const std::string trace = sample("mlp-l6-fp32-cpu");
+  const std::string plan = folder.file("p.json");
+  const std::string planned = folder.file("planned.json");
+  const std::string replayed = folder.file("replayed.json");
+  ASSERT_EQ(stowage({"plan", trace, "--budget", "70%", "-o", plan, "--timeline", planned}).code, 0);
+  ASSERT_EQ(stowage({"simulate", trace, "--plan", plan, "--timeline", replayed}).code, 0);
+  EXPECT_EQ(read_text(planned), read_text(replayed));
+  EXPECT_EQ(stowage({"plan", trace, "--budget", "70%", "--timeline", "-"}).code, 2);
+}
+
 TEST(PlanWords, BytesAreInTheUnitsOfTheBudget) {
   const std::string trace = sample("mlp-l6-fp32-h200");
   const std::string binary = words_of({trace, "--budget", "2GiB"});

@@ -20,7 +20,8 @@ TEST(Stowage, HelpIsAsItWas) {
   const Outcome all = stowage({"--help"});
   EXPECT_EQ(all.code, 0);
   expect_golden("help.txt", all.out);
-  for (const char* verb : {"doctor", "inspect", "policies", "simulate", "plan", "diff", "export"}) {
+  for (const char* verb : {"doctor", "inspect", "policies", "simulate", "plan", "diff", "export",
+                           "completions", "man"}) {
     const Outcome outcome = stowage({verb, "--help"});
     EXPECT_EQ(outcome.code, 0);
     EXPECT_EQ(outcome.err, "");

@@ -126,9 +126,30 @@ TEST(TorchBadInput, FusedAttentionOnSeveralThreadsIsRefusedWithTheWayOut) {
   const auto with_threads = [&](const std::string& count) -> std::vector<std::string> {
     return {"profile", model, "--batch", "2", "--device", "cpu", "--threads", count, "-o", out};
   };
-  expect_error(with_threads("2"), 3, {model + ": ", "two threads ran ops", "run with --threads 1"});
+  expect_error(with_threads("2"), 3,
+               {model + ": ", "2 CPU threads at once", "run with --threads 1"});
   EXPECT_TRUE(folder.names().empty());
   EXPECT_EQ(stowage(with_threads("1")).code, 0);
+}
+
+// A step of it takes seconds and ten thousand ahead of the recording hours: none is run.
+TEST(TorchBadInput, FusedAttentionOnSeveralThreadsIsRefusedAheadOfAnyStep) {
+  const TemporaryFolder folder;
+  expect_error({"profile", "vit", "--device", "cpu", "--threads", "2", "--warmup", "10000", "-o",
+                folder.file("t.json")},
+               3, {"vit: ", "2 CPU threads at once"});
+}
+
+// One head of one sample is one thread's, and math spreads no op's scratch.
+TEST(TorchBadInput, AttentionThatStaysOnOneThreadIsRecorded) {
+  const TemporaryFolder folder;
+  const std::string small = "vit:layers=1,width=32,patch=8,image=32,classes=10";
+  for (const std::string& model : {small + ",heads=1", small + ",attention=math"}) {
+    const Outcome outcome =
+        stowage({"profile", model, "--batch", model.ends_with("math") ? "2" : "1", "--device",
+                 "cpu", "--threads", "2", "-o", folder.file("t.json")});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+  }
 }
 
 TEST(TorchBadInput, WithJsonTheErrorIsAnObjectToo) {

@@ -1,3 +1,14 @@
+# The manual page and the completions are where their readers look, and name what the programs take.
+foreach(file man/man1/stowage.1 bash-completion/completions/stowage zsh/site-functions/_stowage
+        fish/vendor_completions.d/stowage.fish)
+  file(READ "${DATA}/${file}" text)
+  if(NOT text MATCHES "budget")
+    message(FATAL_ERROR "${file} does not know stowage plan --budget")
+  endif()
+  if(EXISTS "${BIN}/stowage-torch" AND NOT text MATCHES "warmup")
+    message(FATAL_ERROR "${file} does not know stowage profile --warmup")
+  endif()
+endforeach()
 # Every program in BIN resolves every library that it links.
 file(GLOB programs "${BIN}/*")
 foreach(program IN LISTS programs)

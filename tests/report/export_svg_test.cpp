@@ -10,6 +10,7 @@
 #include "report/svg_writer.h"
 #include "tests/report/odd_names.h"
 #include "tests/support/small_trace.h"
+#include "traces/trace_file.h"
 
 namespace stowage::report_tests {
 namespace {
@@ -96,6 +97,25 @@ TEST(ExportSvg, AnEmptyLaneSaysWhy) {
   EXPECT_EQ(xml_problem(svg), "");
   EXPECT_THAT(svg, HasSubstr("a recorded step says nothing of stalls"));
   EXPECT_THAT(svg, HasSubstr("the trace has no device times"));
+}
+
+// A recording of a GPU has two clocks: launches run ahead of kernels.
+TEST(ExportSvg, SaysWhoseTimeItIs) {
+  const auto loaded = load_trace(std::string(STOWAGE_SOURCE_DIR) +
+                                 "/traces/samples/mlp-l6-fp32-h200.trace.json.gz");
+  ASSERT_TRUE(loaded.ok());
+  const Trace& trace = loaded->trace;
+  EXPECT_THAT(report::export_svg(report::recorded_step(trace)),
+              HasSubstr("time since step begin: of the curve and the phases as the host launched, "
+                        "of kernels and copies on the GPU"));
+  const simulator::StepIndex index(trace);
+  const simulator::Plan plan;
+  const report::Simulation simulation = simulated(index, plan);
+  EXPECT_THAT(report::export_svg(report::planned_step(trace, simulation, plan, "planned")),
+              HasSubstr("time since step begin, on the GPU<"));
+  const Trace on_cpu = testing::small_trace(2);
+  EXPECT_THAT(report::export_svg(report::recorded_step(on_cpu)),
+              HasSubstr("time since step begin<"));
 }
 
 TEST(ExportSvg, IsADocumentOnRandomPlans) {
