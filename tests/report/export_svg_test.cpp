@@ -109,7 +109,7 @@ TEST(ExportSvg, SaysWhoseTimeItIs) {
               HasSubstr("time since step begin: of the curve and the phases as the host launched, "
                         "of kernels and copies on the GPU"));
   const simulator::StepIndex index(trace);
-  const simulator::Plan plan;
+  simulator::Plan plan;
   const report::Simulation simulation = simulated(index, plan);
   EXPECT_THAT(report::export_svg(report::planned_step(trace, simulation, plan, "planned")),
               HasSubstr("time since step begin, on the GPU<"));
