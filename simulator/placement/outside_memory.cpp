@@ -67,7 +67,7 @@ OutsideMemory outside_memory(const Trace& trace) {
   const std::vector<bool> is_given = given_storages(trace);
   Counter counter;
   for (std::size_t row = 0; row < setup.size(); ++row) {
-    if (setup.free_of[row] >= 0 || is_freed[row] || setup.event[row].valid()) continue;
+    if (setup.free_of[row] >= 0 || is_freed[row]) continue;
     const bool is_adopted = static_cast<std::int64_t>(row) < trace.quality.adopted_allocations;
     if (const StorageId storage = setup.storage[row]; storage.valid()) {
       const std::size_t s = storage.index();

@@ -1,8 +1,9 @@
 // OutsideMemory: what lies where the device's own allocator has put it, all the time, beside a
-// planned step's memory. A program that has its tensors on the device before anybody listens
-// (Quality::adopted_allocations) hands a planned step its parameters, buffers and optimizer state;
-// everything else that is older than its first step (another model, a batch that every step uses, a
-// copy of the weights) stays where it is, and counts against a budget all the same.
+// planned step's memory. A program hands a planned step its parameters, buffers and optimizer
+// state; everything else that is older than that (another model, a batch that every step uses, a
+// copy of the weights, DDP's buckets) stays where it is, and counts against a budget all the same.
+// Of what was there before anybody listened (Quality::adopted_allocations) that is all, of what
+// came later what ops are given: the rest are libraries' workspaces, which move.
 #pragma once
 
 #include <vector>
@@ -25,8 +26,7 @@ struct OutsideMemory {
   OutsideBytes bytes;
 };
 
-// Nothing, where all that the recording's process had was counted from its start. Cost:
-// O(setup + uses).
+// Cost: O(setup + uses).
 [[nodiscard]] OutsideMemory outside_memory(const Trace& trace);
 
 }  // namespace stowage::simulator

@@ -78,14 +78,33 @@ TEST(OutsideMemory, OfBlocksBelowTenMiBIsInSegmentsOfTwenty) {
   EXPECT_EQ(outside_memory(process.trace).bytes.reserved, 20 * kMiB + 2 * kMiB);
 }
 
-TEST(OutsideMemory, IsNothingWhereTheProcessWasCountedFromItsStart) {
+// A program that was listened to from its start: no op is given the batch, and the 12 MB have no
+// storage, as workspaces have none.
+TEST(OutsideMemory, OfWhatIsNotGivenIsNothingWhereAllWasCountedFromTheStart) {
   Process process;
   process.trace.quality.adopted_allocations = 0;
   const OutsideMemory outside = outside_memory(process.trace);
-  EXPECT_TRUE(outside.is_storage.empty());
-  EXPECT_TRUE(outside.is_setup.empty());
+  EXPECT_EQ(std::count(outside.is_storage.begin(), outside.is_storage.end(), true), 0);
+  EXPECT_EQ(std::count(outside.is_setup.begin(), outside.is_setup.end(), true), 0);
   EXPECT_EQ(outside.bytes.active + outside.bytes.reserved, 0);
   EXPECT_EQ(process.planned().live.ranges.size(), 4U);
+}
+
+// DDP makes its buckets anew in its second step, which may be the first that is recorded.
+TEST(OutsideMemory, WhatTheFirstRecordedStepMadeAndKeepsIsToo) {
+  stowage::testing::MicroTrace t;
+  const StorageId bucket = t.existing(24 * kMiB, StorageClass::other);
+  t.set_up();
+  t.begin_op();
+  t.read(bucket);
+  t.end_op();
+  Trace trace = t.finish();
+  trace.storages.evidence.assign(1, Evidence::none);
+  trace.setup.event.back() = EventId(0);
+  const OutsideMemory outside = outside_memory(trace);
+  EXPECT_TRUE(outside.is_storage[bucket.index()]);
+  EXPECT_EQ(outside.is_setup, std::vector<bool>{true});
+  EXPECT_EQ(outside.bytes.reserved, 24 * kMiB);
 }
 
 TEST(OutsideMemory, WhatASetupFreesOrTheStepMakesIsNot) {
