@@ -16,6 +16,8 @@
 
 namespace stowage::executor {
 
+// The graph begins behind the first of these layers: nothing ahead of them needs a gradient.
+//
 // A driver that changes nothing else; recorders and plans are put in front of it. It is the calling
 // thread's from its making on. Names are "layers.0"; of a later call of the layer "layers.0@1"; of
 // what it is given "layers.0:input"; of its further tensors "layers.0#1".

@@ -34,11 +34,15 @@ class LayerGradients::State : public std::enable_shared_from_this<State> {
   void enter(StepPart part) { part_ = part; }
   [[nodiscard]] StepPart part() const { return part_; }
   void begin();
+  at::Tensor start(const at::Tensor& tensor);
   at::Tensor attribute(const std::string& name, const at::Tensor& tensor, const at::Tensor& factor);
   // Of row `row` of that step. On any thread.
   void arrive(std::uint64_t step, std::size_t row, const at::Tensor& gradient);
   void check_arrived() const;
-  void drop() { rows_.clear(); }
+  void drop() {
+    rows_.clear();
+    starts_.clear();
+  }
   [[nodiscard]] std::vector<NamedTensor> results() const;
 
  private:
@@ -63,13 +67,22 @@ class LayerGradients::State : public std::enable_shared_from_this<State> {
   std::atomic<StepPart> part_ = StepPart::none;
   std::uint64_t step_ = 0;
   std::vector<Attributed> rows_;
-  std::mutex mutex_;  // backward over several devices has a thread each
+  std::vector<std::shared_ptr<Node>> starts_;  // nobody else holds them until the graph does
+  std::mutex mutex_;                           // backward over several devices has a thread each
   std::size_t arrived_ = 0;
   std::vector<std::string> names_;
   std::vector<HostResult> results_;
 };
 
 namespace {
+
+// A leaf keeps no gradient.
+class NoGradientHook final : public torch::autograd::FunctionPreHook {
+ public:
+  variable_list operator()(const variable_list& gradients) override {
+    return variable_list(gradients.size());
+  }
+};
 
 // Ahead of the node that runs when a tensor's gradient is complete.
 template <class State>
@@ -97,9 +110,20 @@ class ArrivalHook final : public torch::autograd::FunctionPreHook {
 
 void LayerGradients::State::begin() {
   ++step_;
-  rows_.clear();
+  drop();
   arrived_ = 0;
   part_ = StepPart::forward;
+}
+
+at::Tensor LayerGradients::State::start(const at::Tensor& tensor) {
+  if (part_ != StepPart::forward || !tensor.defined() || !tensor.is_floating_point() ||
+      tensor.requires_grad()) {
+    return tensor;
+  }
+  at::Tensor leaf = tensor.detach().requires_grad_();
+  starts_.push_back(torch::autograd::impl::gradient_edge(leaf).function);
+  starts_.back()->add_pre_hook(std::make_unique<NoGradientHook>());
+  return leaf;
 }
 
 at::Tensor LayerGradients::State::attribute(const std::string& name, const at::Tensor& tensor,
@@ -112,8 +136,11 @@ at::Tensor LayerGradients::State::attribute(const std::string& name, const at::T
   Held activation = hold(factor.defined() ? factor : attributed);
   if (part == StepPart::backward) return attributed;
   torch::autograd::Edge edge = torch::autograd::impl::gradient_edge(attributed);
-  edge.function->add_pre_hook(std::make_unique<ArrivalHook<State>>(
-      shared_from_this(), step_, rows_.size(), static_cast<std::size_t>(edge.input_nr), is_leaf));
+  // Ahead of those that are there: a leaf's hands on nothing.
+  auto& hooks = edge.function->pre_hooks();
+  hooks.insert(hooks.begin(), std::make_unique<ArrivalHook<State>>(
+                                  shared_from_this(), step_, rows_.size(),
+                                  static_cast<std::size_t>(edge.input_nr), is_leaf));
   rows_.push_back({name, std::move(activation), {}, std::move(edge.function)});
   return attributed;
 }
@@ -183,6 +210,10 @@ LayerGradients::~LayerGradients() {
 
 void LayerGradients::begin() {
   state_->begin();
+}
+
+at::Tensor LayerGradients::start(const at::Tensor& tensor) {
+  return state_->start(tensor);
 }
 
 at::Tensor LayerGradients::attribute(const std::string& name, const at::Tensor& tensor,

@@ -5,8 +5,7 @@
 //   backward    so is a copy of its gradient, when that is complete; with the last one,
 //               tensor by tensor in the order of forward, the product goes to the host
 //
-// It runs with and without a plan. Where a tensor needs no gradient so far, the graph begins behind
-// it.
+// It runs with and without a plan.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,6 +29,11 @@ class LayerGradients {
 
   // A step's forward begins.
   void begin();
+  // Within forward: takes the place of a tensor that the graph is to begin at, a floating-point one
+  // that needs no gradient so far; others are returned as they are. It gets no gradient. Without
+  // any the graph begins behind the first tensors that are attributed, which then do not depend on
+  // each other.
+  [[nodiscard]] at::Tensor start(const at::Tensor& tensor);
   // Within forward, once a tensor; its place is to be taken by what is returned, ahead of any use.
   // A tensor that is no floating-point number is returned as it is. In backward, where a layer runs
   // again, it saves what it saved in forward, and that is all; outside of a step nothing.

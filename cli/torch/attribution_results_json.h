@@ -17,9 +17,15 @@ namespace stowage::cli {
 // a dtype that the format does not have.
 [[nodiscard]] Result<std::string> safetensors_of(const std::vector<executor::NamedTensor>& tensors);
 
-// `stowage attribute --json`; of `trace` only what it says of the step counts.
-[[nodiscard]] std::string attribute_json(const Trace& trace, const MeasuredRun& run,
-                                         const std::vector<executor::NamedTensor>& attributions,
-                                         const std::string& plan_file, const std::string& output);
+// Each tensor of the first file and those of that name of the others, one behind the other along
+// the first dimension. Error (internal): files of different tensors, or none that safetensors_of()
+// made.
+[[nodiscard]] Result<std::string> concatenated(const std::vector<std::string>& files);
+
+// `stowage attribute --json`, of `runs`, one a device, and of the file that was written; of `trace`
+// only what it says of the step counts.
+[[nodiscard]] std::string attribute_json(const Trace& trace, const std::vector<MeasuredRun>& runs,
+                                         const std::string& file, const std::string& plan_file,
+                                         const std::string& output);
 
 }  // namespace stowage::cli

@@ -122,7 +122,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
   executor::TensorDumpWriter writer(device, options.dump_descriptor, options.most_dumped_bytes);
   profiler::StepCourse course(device.torch_device().is_cuda(), options.course);
   for (std::int64_t k = 0; course.wants_more(); ++k) {
-    session.step().prepare(k);
+    session.step().prepare(options.first_batch + k);
     device.synchronize();
     device.reset_peak();
     const bool measures_stalls = course.measures_stalls();

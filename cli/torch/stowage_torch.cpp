@@ -11,12 +11,19 @@ namespace stowage::cli {
 int run_stowage_torch(const Args& args, std::ostream& out, std::ostream& err) {
   using Function = int (*)(const Args&, std::ostream&, std::ostream&);
   static const std::vector<std::pair<std::string, Function>> verbs = {
-      {"profile", verb_profile},         {"execute", verb_execute},
-      {"verify", verb_verify},           {"check", verb_check},
-      {"attribute", verb_attribute},     {"models", verb_models},
-      {"doctor", verb_torch_doctor},     {"clean-pass", verb_clean_pass},
-      {"timing-pass", verb_timing_pass}, {"run-steps", verb_run_steps},
-      {"check-steps", verb_check_steps}, {"divided-step", verb_divided_step},
+      {"profile", verb_profile},
+      {"execute", verb_execute},
+      {"verify", verb_verify},
+      {"check", verb_check},
+      {"attribute", verb_attribute},
+      {"models", verb_models},
+      {"doctor", verb_torch_doctor},
+      {"clean-pass", verb_clean_pass},
+      {"timing-pass", verb_timing_pass},
+      {"run-steps", verb_run_steps},
+      {"check-steps", verb_check_steps},
+      {"divided-step", verb_divided_step},
+      {"attribute-part", verb_attribute_part},
   };
   if (!args.empty()) {
     for (const auto& [name, function] : verbs) {

@@ -20,6 +20,7 @@ namespace stowage::cli {
 [[nodiscard]] int verb_timing_pass(const Args& args, std::ostream& out, std::ostream& err);
 [[nodiscard]] int verb_divided_step(const Args& args, std::ostream& out, std::ostream& err);
 [[nodiscard]] int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err);
+[[nodiscard]] int verb_attribute_part(const Args& args, std::ostream& out, std::ostream& err);
 [[nodiscard]] int verb_check_steps(const Args& args, std::ostream& out, std::ostream& err);
 
 // The whole command: `stowage-torch VERB ARGS`.

@@ -1,9 +1,13 @@
+#include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "cli/torch/attribution_results_json.h"
-#include "cli/torch/measured_run.h"
+#include "cli/torch/attribution_run.h"
+#include "cli/torch/child_process.h"
 #include "cli/torch/model_error.h"
 #include "cli/torch/plan_inputs.h"
+#include "cli/torch/results_json.h"
 #include "cli/torch/torch_verbs.h"
 #include "executor/attribution_spec.h"
 #include "executor/option_text.h"
@@ -14,39 +18,53 @@ namespace stowage::cli {
 
 namespace {
 
+constexpr std::int64_t kMostDevices = 64;
+
 struct AttributeOptions {
   std::optional<std::string> model;
   std::optional<std::string> output;
   std::optional<std::string> plan;
   std::optional<std::string> trace;
   std::optional<std::string> memory_limit;
+  std::optional<std::int64_t> devices;
   RunFlags flags;
 
   void declare(CommandLine& line) {
-    line.positional("MODEL", model,
-                    "a model with its options (see stowage models); with --plan the plan's", false);
-    line.option(
-        "--layers", "LAYERS", flags.attribute,
-        "patterns of layer paths joined by +, as layers.*+head; inputs:PATTERN is what these "
-        "layers are given, instead of what they return; with --plan the plan's");
+    declare_step(line);
     line.output("-o,--output", "FILE", output,
                 "the attributions, a safetensors file with one tensor a layer", true);
+    line.option("--devices", "N", devices,
+                "on so many devices, each with a batch of its own: the first from --seed, the next "
+                "from the number behind it; one behind the other in the file (1)");
+    line.detail(
+        "Gradient x activation: of the model's loss (its score) with respect to what each layer\n"
+        "returns, times that, element by element, as Captum's LayerGradientXActivation. One "
+        "batch,\n"
+        "drawn from --seed. Each layer's leaves for the host when it is there.");
+    line.example("stowage attribute vit:loss=mean --batch 8 --layers 'layers.*' -o a.safetensors");
+    line.example("stowage attribute --plan p.json -o a.safetensors");
+  }
+
+  // What a part of it needs, too.
+  void declare_step(CommandLine& line) {
+    line.positional("MODEL", model,
+                    "a model with its options (see stowage models); with --plan the plan's", false);
+    line.option("--layers", "LAYERS", flags.attribute,
+                "patterns of layer paths joined by +, as layers.*+head; inputs:PATTERN is what "
+                "these layers are given, instead of what they return; with --plan the plan's");
     line.input("--plan", "FILE", plan,
                "run under this plan of a recording with --attribute: the same attributions");
     line.input("--trace", "FILE", trace, "the plan's recording (default: where the plan says)");
     line.option("--memory-limit", "SIZE", memory_limit,
                 "device memory that the step may use; more is out of memory");
     flags.declare(line);
-    line.detail(
-        "Gradient x activation: of the model's loss (its score) with respect to what each layer\n"
-        "returns, times that, element by element, as Captum's LayerGradientXActivation. One "
-        "batch,\n"
-        "drawn from --seed. Each layer's leaves for the host as soon as it is there.");
-    line.example("stowage attribute vit:loss=mean --batch 8 --layers 'layers.*' -o a.safetensors");
-    line.example("stowage attribute --plan p.json -o a.safetensors");
   }
 
   [[nodiscard]] Status check(bool json) const {
+    if (devices && (*devices < 1 || *devices > kMostDevices)) {
+      return usage_error("--devices " + std::to_string(*devices) + " is not allowed",
+                         "a whole number from 1 to " + std::to_string(kMostDevices));
+    }
     if (json && *output == "-") {
       return usage_error("--json and -o - would both write to stdout", "give -o a file");
     }
@@ -59,70 +77,98 @@ struct AttributeOptions {
   }
 };
 
-// Which step it is, in a trace's words.
-Trace facts_of(const Session& session) {
+// The step that the options say.
+struct AskedStep {
+  RunRequest request;
+  std::optional<PlanInputs> plan;
+  std::optional<Bytes> memory_limit;
+
+  [[nodiscard]] AttributionOptions options() const {
+    return {.plan = plan ? &*plan : nullptr, .memory_limit = memory_limit};
+  }
+};
+
+Result<AskedStep> asked_step(const AttributeOptions& options, Console& console) {
+  AskedStep step;
+  if (options.memory_limit) {
+    const Result<Bytes> limit = parse_size(*options.memory_limit);
+    if (!limit) {
+      return usage_error("--memory-limit " + *options.memory_limit + ": " + limit.error().message,
+                         limit.error().hint);
+    }
+    step.memory_limit = *limit;
+  }
+  if (options.plan) {
+    Result<PlanInputs> loaded = load_plan_inputs(*options.plan, options.trace, options.model,
+                                                 std::nullopt, options.flags, console.files);
+    if (!loaded) return loaded.error();
+    step.request = loaded->request;
+    step.plan = std::move(loaded).value();
+  } else {
+    Result<RunRequest> request = make_request(*options.model, options.flags, console.files);
+    if (!request) return request.error();
+    step.request = std::move(request).value();
+  }
+  if (!executor::attribution_of(step.request.spec).empty()) return step;
+  if (options.plan) {
+    return usage_error("the plan is of a step that trains",
+                       "make one of a recording with stowage profile --attribute");
+  }
+  return usage_error("no --layers", "as --layers 'layers.*'; stowage inspect lists a recording's");
+}
+
+// What of a trace says which step it is.
+Trace step_facts(const RunRequest& request) {
   Trace trace;
-  trace.run = session.run();
-  trace.env = session.environment();
+  trace.run.model = request.spec.text();
+  trace.run.batch = request.spec.batch;
+  trace.run.seq = request.seq();
+  trace.run.dtype = request.spec.dtype;
+  trace.run.autocast = executor::recorded_text(request.autocast);
+  trace.run.optimizer = executor::to_string(request.optimizer);
+  trace.env.device = request.device;
   return trace;
 }
 
-struct Attributed {
-  Trace facts;
-  MeasuredRun run;
-  std::string file;  // of the attributions, which need the session no more
-  std::string json;
-  Bytes bytes = 0;
-  std::size_t layers = 0;
-};
-
-Result<Attributed> attribute(const RunRequest& request, const PlanInputs* inputs,
-                             const std::optional<Bytes>& limit, const std::string& output) {
-  Result<std::unique_ptr<Session>> made = Session::create(request);
-  if (!made) return made.error();
-  Session& session = **made;
-  if (limit) session.set_memory_limit(*limit);
-  std::unique_ptr<executor::PlannedStep> plan;
-  if (inputs != nullptr) {
-    executor::PlannedStepOptions options;
-    options.structure = inputs->structure;
-    options.older = session.step().older_tensors();
-    Result<std::unique_ptr<executor::PlannedStep>> planned =
-        executor::PlannedStep::create(session.device(), inputs->trace, inputs->schedule,
-                                      session.step().parameters(), std::move(options));
-    if (!planned) return planned.error();
-    plan = std::move(planned).value();
+// For attribute-part.
+std::vector<std::string> part_arguments(const AttributeOptions& options, const AskedStep& step) {
+  std::vector<std::string> words;
+  if (options.plan) {
+    words = {"--plan", *options.plan};
+    if (options.trace) words.insert(words.end(), {"--trace", *options.trace});
+    words.insert(words.end(), {"--seed", std::to_string(step.request.seed)});
+  } else {
+    words = step.request.arguments();
   }
-  MeasureOptions measured;
-  measured.course.steps = 1;
-  Result<MeasuredRun> run = measure(session, plan.get(), measured);
-  if (plan != nullptr) plan->leave_parameters();
-  if (!run) return run.error();
-  const std::vector<executor::NamedTensor> attributions = session.step().attributions();
-  Result<std::string> file = safetensors_of(attributions);
-  if (!file) return file.error();
-  Attributed result{facts_of(session), std::move(run).value(), std::move(file).value(), {}};
-  for (const executor::NamedTensor& each : attributions) {
-    result.bytes += static_cast<Bytes>(each.tensor.nbytes());
-  }
-  result.layers = attributions.size();
-  result.json = attribute_json(result.facts, result.run, attributions,
-                               inputs != nullptr ? inputs->plan_file : "", output);
-  return result;
+  if (options.memory_limit) words.insert(words.end(), {"--memory-limit", *options.memory_limit});
+  return words;
 }
 
-std::string attribute_text(const Attributed& result, const PlanInputs* inputs,
+std::string attribute_text(const AskedStep& step, const AttributionRun& result,
                            const std::string& output) {
-  std::string text = "attributed " + report::run_line(result.facts) +
-                     (inputs != nullptr ? " under " + inputs->plan_file : "") + "\n";
-  text += "  score       " + executor::number_text(result.run.steps.back().loss) + "\n";
-  text += "  tensors     " + report::with_commas(static_cast<std::int64_t>(result.layers)) + ", " +
-          report::exact_bytes(result.bytes) + "\n";
-  text += "  peak        " + report::exact_bytes(result.run.peak_requested) + " requested";
-  if (inputs != nullptr) {
-    text += ", predicted " + report::with_commas(inputs->predicted.peak_requested);
+  std::string text = "attributed " + report::run_line(step_facts(step.request)) +
+                     (step.plan ? " under " + step.plan->plan_file : "") + "\n";
+  for (const MeasuredRun& run : result.runs) {
+    text += "  score       " + executor::number_text(run.steps.back().loss) + "\n";
+    text += "  peak        " + report::exact_bytes(run.peak_requested) + " requested";
+    if (step.plan) {
+      text += ", predicted " + report::with_commas(step.plan->predicted.peak_requested);
+    }
+    text += "\n";
   }
-  return text + "\nwrote " + output + "\n";
+  return text + "wrote " + output + ", " +
+         report::exact_bytes(static_cast<Bytes>(result.file.size())) + "\n";
+}
+
+// The GPU of a part: of those that this process may use the one of that number.
+void choose_gpu(std::int64_t part) {
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  std::string all = visible == nullptr ? "" : visible;
+  for (std::int64_t k = 0; k < part && !all.empty(); ++k) {
+    all.erase(0, std::min(all.find(','), all.size() - 1) + 1);
+  }
+  const std::string own = visible == nullptr ? std::to_string(part) : all.substr(0, all.find(','));
+  ::setenv("CUDA_VISIBLE_DEVICES", own.c_str(), /*overwrite=*/1);
 }
 
 }  // namespace
@@ -133,47 +179,58 @@ int verb_attribute(const Args& args, std::ostream& out, std::ostream& err) {
   options.declare(line);
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     if (Status status = options.check(console.json); !status) return status.error();
-    std::optional<Bytes> limit;
-    if (options.memory_limit) {
-      const Result<Bytes> read = parse_size(*options.memory_limit);
-      if (!read) {
-        return usage_error("--memory-limit " + *options.memory_limit + ": " + read.error().message,
-                           read.error().hint);
-      }
-      limit = *read;
+    const Result<AskedStep> step = asked_step(options, console);
+    if (!step) return step.error();
+    if (step->plan) {
+      for (const std::string& warning : step->plan->warnings) console.warn(warning);
     }
-    std::optional<PlanInputs> inputs;
-    if (options.plan) {
-      Result<PlanInputs> loaded = load_plan_inputs(*options.plan, options.trace, options.model,
-                                                   std::nullopt, options.flags, console.files);
-      if (!loaded) return loaded.error();
-      for (const std::string& warning : loaded->warnings) console.warn(warning);
-      inputs = std::move(loaded).value();
-    }
-    Result<RunRequest> request = inputs
-                                     ? Result<RunRequest>(inputs->request)
-                                     : make_request(*options.model, options.flags, console.files);
-    if (!request) return request.error();
-    if (executor::attribution_of(request->spec).empty()) {
-      return usage_error(inputs ? "the plan is of a step that trains" : "no --layers",
-                         inputs ? "make one of a recording with stowage profile --attribute"
-                                : "as --layers 'layers.*'; stowage inspect lists a recording's");
-    }
-    const PlanInputs* const under = inputs ? &*inputs : nullptr;
-    Result<Attributed> result = attribute(*request, under, limit, *options.output);
+    const std::int64_t devices = options.devices.value_or(1);
+    const Result<AttributionRun> result =
+        devices > 1 ? attribute_on_devices(devices, part_arguments(options, *step))
+                    : attribute_part(step->request, step->options(), 0);
     if (!result) {
-      return of_model(result.error(), options.model.value_or(request->spec.text()), request->spec);
+      const executor::ModelSpec& spec = step->request.spec;
+      return of_model(result.error(), options.model.value_or(spec.text()), spec);
     }
-    for (const std::string& warning : result->run.warnings) console.warn(warning);
+    for (const std::string& warning : result->runs.front().warnings) console.warn(warning);
     if (Status status = write_output(console, *options.output, result->file); !status) {
       return status.error();
     }
     if (*options.output == "-") return 0;
     if (console.json) {
-      console.out << result->json;
+      console.out << attribute_json(step_facts(step->request), result->runs, result->file,
+                                    step->plan ? step->plan->plan_file : "", *options.output);
     } else {
-      console.say(attribute_text(*result, under, *options.output));
+      console.say(attribute_text(*step, *result, *options.output));
     }
+    return 0;
+  });
+}
+
+int verb_attribute_part(const Args& args, std::ostream& out, std::ostream& err) {
+  CommandLine line("attribute-part", "Attributes on one of several devices, for a parent process");
+  AttributeOptions options;
+  std::optional<std::int64_t> part;
+  std::optional<std::int64_t> result_descriptor;
+  std::optional<std::int64_t> output_descriptor;
+  options.declare_step(line);
+  line.option("--part", "N", part, "which device, and which batch");
+  line.option("--result-fd", "N", result_descriptor, "where the figures go");
+  line.option("--output-fd", "N", output_descriptor, "where the attributions go");
+  return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
+    if (!part || !result_descriptor || !output_descriptor || (!options.model && !options.plan)) {
+      return usage_error("--part, --result-fd and --output-fd are needed");
+    }
+    choose_gpu(*part);
+    const Result<AskedStep> step = asked_step(options, console);
+    if (!step) return step.error();
+    const Result<AttributionRun> run = attribute_part(step->request, step->options(), *part);
+    if (!run) return run.error();
+    const Status figures = write_descriptor(static_cast<int>(*result_descriptor),
+                                            measured_run_to_json(run->runs.front()));
+    if (!figures) return figures.error();
+    const Status file = write_descriptor(static_cast<int>(*output_descriptor), run->file);
+    if (!file) return file.error();
     return 0;
   });
 }

@@ -15,6 +15,7 @@
 #include "cli/torch/step_progress.h"
 #include "cli/torch/torch_verbs.h"
 #include "cli/torch/verify_runs.h"
+#include "executor/attribution_spec.h"
 #include "executor/tensor_dump.h"
 #include "report/words.h"
 #include "simulator/plan/plan_json.h"
@@ -36,7 +37,9 @@ std::string apart(const executor::DumpDifference& difference) {
 
 std::string verdict(const Verification& v) {
   if (v.difference.bitwise) {
-    return "loss, gradients, parameters, optimizer state and buffers of " +
+    return std::string(v.attributes
+                           ? "loss, attributions, parameters and buffers of "
+                           : "loss, gradients, parameters, optimizer state and buffers of ") +
            report::count_of(v.compared_steps, "step") + " are bitwise equal (" +
            report::with_commas(v.difference.tensors) + " tensors" +
            (v.difference.by_digest > 0 ? ", by 128-bit digests)" : ")");
@@ -181,6 +184,7 @@ Status compare_with_plain(const VerifiedRun& planned, const PlanInputs& inputs,
                           const Args& arguments, Verification& v) {
   if (inputs.structure.parts.empty()) return Unit{};
   v.micro_batches = simulator::parts_text(inputs.structure.parts);
+  v.attributes = !executor::attribution_of(inputs.request.spec).empty();
   auto plain = beside_plain(planned, v.compared_steps, arguments);
   if (!plain) return plain.error();
   v.beside_plain = std::move(plain).value();

@@ -10,7 +10,7 @@ WIDTH = 64
 
 
 class Pair(torch.nn.Module):
-    """Two tensors in, two out, one of them of whole numbers."""
+    """Two tensors in, two out, one of which depends on the other."""
 
     def __init__(self):
         super().__init__()
@@ -18,21 +18,26 @@ class Pair(torch.nn.Module):
 
     def forward(self, x, y):
         z = torch.tanh(x @ self.weight + y)
-        return z, z * y, z.argmax(-1)
+        return z, z * y
 
 
-class TwoWays(torch.nn.Module):
-    def __init__(self):
+class Pairs(torch.nn.Module):
+    """What a module is given is used elsewhere, too; called again it is another call."""
+
+    def __init__(self, calls):
         super().__init__()
         self.first = torch.nn.Linear(WIDTH, WIDTH)
         self.pair = Pair()
         self.head = torch.nn.Linear(WIDTH, 10)
+        self.calls = calls
 
     def forward(self, x):
-        x = self.first(x)
-        a, b, best = self.pair(x, x.sin())
-        c, d, _ = self.pair(a, b)
-        return self.head(c + d + best.unsqueeze(-1))
+        a = self.first(x)
+        b = a.sin()
+        residual = a
+        for _ in range(self.calls):
+            a, b = self.pair(a, b)
+        return self.head(a + b + residual)
 
 
 def net(make=Net):
@@ -66,29 +71,27 @@ def test_is_captums(one_thread, target):
         assert_close(mine, its.detach())
 
 
-def test_of_inputs_is_captums(one_thread):
-    model, x = net(), batch(0, 16)[0]
-    ours = stowage.Attribution(model, BLOCKS, attribute_to_inputs=True)(x, target=1)
-    for mine, (its,) in zip(ours.values(), captum(model, BLOCKS, x, 1, attribute_to_layer_inputs=True), strict=True):
+@pytest.mark.parametrize("of_input", [False, True])
+def test_several_tensors_of_a_module_are_captums(one_thread, of_input):
+    model, x = net(lambda: Pairs(1)), batch(0, 16)[0]
+    ours = stowage.Attribution(model, [model.pair, "first"], attribute_to_layer_input=of_input)(x, target=1)
+    theirs = captum(model, ["pair", "first"], x, 1, attribute_to_layer_input=of_input)
+    assert list(ours) == ["first", "pair", "pair#1"]
+    for mine, its in zip(ours.values(), [*theirs[1], *theirs[0]], strict=True):
         assert_close(mine, its.detach())
 
 
-def test_several_tensors_and_calls_of_a_module(one_thread):
-    model, x = net(TwoWays), batch(0, 16)[0]
-    ours = stowage.Attribution(model, [model.pair])(x, target=1)
+def test_each_call_of_a_module_has_its_own(one_thread):
+    model, x = net(lambda: Pairs(2)), batch(0, 16)[0]
+    ours = stowage.Attribution(model, ["pair"])(x, target=1)
     assert list(ours) == ["pair", "pair#1", "pair@1", "pair@1#1"]
-    # By hand, with the graph that is there.
-    first = model.first(x).detach()
-    a, b, best = (each.detach() for each in model.pair(first, first.sin()))
-    a.requires_grad_(), b.requires_grad_()
-    c, d, _ = model.pair(a, b)
-    score = model.head(c + d + best.unsqueeze(-1))[:, 1].sum()
-    for mine, (activation, gradient) in zip(
-            ours.values(), zip((a, b, c, d), torch.autograd.grad(score, (a, b, c, d)), strict=True), strict=True):
-        assert torch.equal(mine, activation * gradient)
-    given = stowage.Attribution(model, ["pair"], attribute_to_inputs=True)(x, target=1)
-    assert list(given) == ["pair", "pair#1", "pair@1", "pair@1#1"]
-    assert torch.equal(given["pair@1"], ours["pair"])
+    first = model.first(x)
+    a, b = model.pair(first, first.sin())
+    c, d = model.pair(a, b)
+    tensors = (a, b, c, d)
+    gradients = torch.autograd.grad(model.head(c + d + first)[:, 1].sum(), tensors)
+    for mine, tensor, gradient in zip(ours.values(), tensors, gradients, strict=True):
+        assert torch.equal(mine, tensor * gradient)
 
 
 @pytest.mark.parametrize("budget", ["50%", "70%"])
@@ -185,7 +188,7 @@ def test_what_is_held_leaves_under_a_plan(one_thread):
         return total, loss.item()
 
     def leaves(saved):
-        return "offload" if saved.layer == "" and saved.bytes == 4 * 2048 * WIDTH else "keep"
+        return "offload" if saved.site.startswith("step#") and saved.bytes == 4 * 2048 * WIDTH else "keep"
 
     with stowage.attach(model, optimizer, policy=leaves, recording=FAST) as run:
         for k in range(RECORDED + 3):

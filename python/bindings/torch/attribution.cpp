@@ -40,6 +40,8 @@ void define_attribution(nb::module_& module) {
                              "Gradient x activation of tensors of a step.")
       .def(nb::init<executor::Device&>(), nb::arg("device"), nb::keep_alive<1, 2>())
       .def("begin", &LayerGradients::begin, "Forward begins.")
+      .def("start", &LayerGradients::start, nb::arg("tensor"), NoGil(),
+           "What takes the place of a tensor that the graph begins at.")
       .def("attribute", &LayerGradients::attribute, nb::arg("name"), nb::arg("tensor"),
            nb::arg("factor").none() = nb::none(), NoGil(), "What takes the tensor's place.")
       .def("end_forward", &LayerGradients::end_forward)

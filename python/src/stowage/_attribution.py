@@ -39,13 +39,13 @@ class Attribution:
     """
 
     def __init__(self, model: torch.nn.Module, modules: Iterable[str | torch.nn.Module], budget: str | int | None = None,
-                 *, attribute_to_inputs: bool = False, gather: bool = False, **planned: Any) -> None:
+                 *, attribute_to_layer_input: bool = False, gather: bool = False, **planned: Any) -> None:
         """
         Args:
             model: On the CPU, or on the current GPU.
             modules: Of it, or their paths.
             budget: What a call may take, as in attach().
-            attribute_to_inputs: To the tensors that the modules are given, instead of those that they return.
+            attribute_to_layer_input: To the tensors that the modules are given, instead of those that they return.
             gather: Ranks of torch.distributed attribute a part of a batch each, on a device of their own: all of them get
                 the attributions of the whole, gathered on the host in the order of ranks. To be called on all ranks.
             planned: What attach() takes besides: plan, trace, layers, recording, deny, ..
@@ -54,7 +54,7 @@ class Attribution:
             UsageError: No such module, or none; a budget that is no size.
         """
         self.model = model
-        self.attribute_to_inputs = attribute_to_inputs
+        self.attribute_to_layer_input = attribute_to_layer_input
         self._modules = _by_path(model, modules)
         kind, index = _place_of(model)
         self._run: Run | None = None
@@ -111,6 +111,8 @@ class Attribution:
         sums: dict[str, torch.Tensor] = {}
         for path, module in self._modules.items():
             start: dict[str, torch.Tensor] = {}
+            if self._run is not None:
+                self._run.materialise()
             with torch.no_grad(), self._watched({path: module}, lambda name, tensor: start.setdefault(name, tensor)):
                 self._calls = {}
                 self._gradients.begin()  # names are those of a forward
@@ -175,7 +177,9 @@ class Attribution:
             self._calls = {}
             self._gradients.begin()
             try:
+                args, kwargs = pytree.tree_map_only(torch.Tensor, self._gradients.start, (args, kwargs))
                 root = score(self.model(*args, **kwargs)).sum()
+                del args, kwargs
                 self._gradients.end_forward()
                 if not root.requires_grad:
                     raise RuntimeError("the model's output depends on none of the attributed modules")
@@ -203,7 +207,7 @@ class Attribution:
     def _watched(self, modules: dict[str, torch.nn.Module], catch: Catch) -> Iterator[None]:
         hooks = []
         for path, module in modules.items():
-            if self.attribute_to_inputs:
+            if self.attribute_to_layer_input:
                 hooks.append(module.register_forward_pre_hook(
                     lambda _, args, kwargs, path=path: self._caught(path, (args, kwargs), catch), with_kwargs=True))
             else:

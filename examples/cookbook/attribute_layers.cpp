@@ -1,6 +1,6 @@
 // Layer gradient x activation on a device too small for it: the attributions of twelve layers,
 // first with all the memory they take, then in half of it. Beside it in Python:
-// examples/python/attribute_layers.py.
+// examples/python/cookbook/attribute_layers.py.
 //
 //   build/release/bin/examples/attribute_layers
 #include <torch/torch.h>
@@ -103,8 +103,6 @@ int main() {
   stowage::planner::PlanRequest request;
   request.budget = trace->peaks.requested.front() / 2;
   const auto outcome = check(stowage::planner::make_plan(index, request));
-  const auto planned = check(stowage::executor::PlannedTraining::create(device, trace, outcome.plan,
-                                                                        registered().parameters));
   device.set_memory_limit(request.budget.value());
 
   load(1);
@@ -115,6 +113,8 @@ int main() {
     attributed.gradients().abort();
     was_too_small = true;
   }
+  const auto planned = check(stowage::executor::PlannedTraining::create(device, trace, outcome.plan,
+                                                                        registered().parameters));
   load(1);
   device.reset_peak();
   const auto report = check(planned->run(step));

@@ -1,7 +1,7 @@
 """Layer gradient x activation on a device too small for it: the attributions of twelve layers, first with all the
-memory that they take, then in half of it, the same bit by bit. Beside it in C++: examples/attribute_layers.cpp.
+memory that they take, then in half of it, the same bit by bit. Beside it in C++: examples/cookbook/attribute_layers.cpp.
 
-    PYTHONPATH=build/release/python .venv/bin/python examples/python/attribute_layers.py
+    PYTHONPATH=build/release/python .venv/bin/python examples/python/cookbook/attribute_layers.py
 """
 
 import sys
