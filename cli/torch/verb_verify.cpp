@@ -184,7 +184,6 @@ Status compare_with_plain(const VerifiedRun& planned, const PlanInputs& inputs,
                           const Args& arguments, Verification& v) {
   if (inputs.structure.parts.empty()) return Unit{};
   v.micro_batches = simulator::parts_text(inputs.structure.parts);
-  v.attributes = !executor::attribution_of(inputs.request.spec).empty();
   auto plain = beside_plain(planned, v.compared_steps, arguments);
   if (!plain) return plain.error();
   v.beside_plain = std::move(plain).value();
@@ -269,6 +268,7 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
     v.plan_file = *run.plan;
     v.trace_file = inputs->trace_file;
     v.predicted = inputs->predicted;
+    v.attributes = !executor::attribution_of(inputs->request.spec).empty();
     v.compared_steps = run.steps;
     v.quick = run.quick;
     v.reference_file = reference_file.value_or("");

@@ -79,6 +79,11 @@ TEST(Attribution, TakesUnderPolicyCaptumWhatArithmeticSays) {
   EXPECT_LE(verified.at("planned").at("peak_requested_bytes").get<long>(), captum * 3 / 4);
   // Of each step the loss, four attributions and 16 parameters.
   EXPECT_EQ(verified.at("compared_tensors"), 4 * (1 + 4 + 16));
+  const Outcome said = stowage({"verify", "--plan", job.plan, "--steps", "2"});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.out.find("loss, attributions, parameters and buffers of 2 steps"),
+            std::string::npos)
+      << said.out;
 }
 
 TEST(Attribution, OfTwelveLayersTakesHalfOfCaptumsPeak) {
