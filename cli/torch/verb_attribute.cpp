@@ -49,6 +49,7 @@ struct AttributeOptions {
   void declare_step(CommandLine& line) {
     line.positional("MODEL", model,
                     "a model with its options (see stowage models); with --plan the plan's", false);
+    line.offer("MODEL", model_words());
     line.option("--layers", "LAYERS", flags.attribute,
                 "patterns of layer paths joined by +, as layers.*+head; inputs:PATTERN is what "
                 "these layers are given, instead of what they return; with --plan the plan's");
