@@ -20,6 +20,8 @@ const std::vector<ListedVerb>& listed_verbs() {
       {"plan", "T --budget B", "finds the best plan, with its lower bound", verb_plan},
       {"execute", "--plan P", "runs real steps under a plan", nullptr},
       {"verify", "--plan P", "runs the model with and without the plan and compares", nullptr},
+      {"attribute", "MODEL --layers L", "gradient x activation of layers, under a plan or without",
+       nullptr},
       {"check", "--plan P", "fails when memory or stall has grown: for CI", nullptr},
       {"diff", "A B", "what changed between two traces, plans or results", verb_diff},
       {"export", "T -o F", "Chrome trace, picture, tables, memory_viz of a step", verb_export},

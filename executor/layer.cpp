@@ -95,12 +95,14 @@ bool needs_gradient(const at::Tensor& tensor) {
 template <class Run>
 std::vector<at::Tensor> between_boundaries(const std::string& path, std::vector<at::Tensor> inputs,
                                            const Run& run) {
+  executor::tell_layer_tensors(executor::LayerSide::inputs, path, inputs);
   const auto first = std::find_if(inputs.begin(), inputs.end(), needs_gradient);
   // Held until fn has used the input: a leaf's node is its graph's.
   const std::shared_ptr<Node> end =
       first == inputs.end() ? nullptr : hook(*first, boundary_of(LayerEvent::backward_end, path));
   std::vector<at::Tensor> outputs = run(std::move(inputs));
   inputs.clear();
+  executor::tell_layer_tensors(executor::LayerSide::outputs, path, outputs);
   const std::shared_ptr<Boundary> begin = boundary_of(LayerEvent::backward_begin, path);
   for (const at::Tensor& output : outputs) {
     if (needs_gradient(output)) hook(output, begin);

@@ -98,6 +98,12 @@ std::int32_t parts_of(std::string_view segment) {
   return 1;
 }
 
+void tell_layer_tensors(LayerSide side, std::string_view path, std::vector<at::Tensor>& tensors) {
+  for (const DriverLink* link = current_link().get(); link != nullptr; link = link->outer().get()) {
+    if (StepDriver* const each = link->driver()) each->layer_tensors(side, path, tensors);
+  }
+}
+
 std::shared_ptr<const DriverLink> driver_link() {
   return current_link();
 }

@@ -19,6 +19,7 @@
 
 #include "executor/device/step_memory.h"
 #include "executor/layer_fn.h"
+#include "executor/layer_side.h"
 
 namespace at {
 struct RecordFunction;
@@ -65,6 +66,11 @@ class StepDriver {
   // its arguments, then with its results. An exception would be lost.
   virtual void primitive_op_begin(const at::RecordFunction& /*op*/) {}
   virtual void primitive_op_end(const at::RecordFunction& /*op*/) {}
+  // Of every layer, also when it runs again: what it is about to be given, and what it returned,
+  // each ahead of any use. It may put equal tensors in their places
+  // (executor/attributed_forward.h).
+  virtual void layer_tensors(LayerSide /*side*/, std::string_view /*path*/,
+                             std::vector<at::Tensor>& /*tensors*/) {}
 };
 
 // One installation of a driver, shared by all who may ask it later: threads, and graphs made under
@@ -109,6 +115,9 @@ class InstalledDriver {
 
 // Of the calling thread's drivers the first that knows says it; 1 where none does.
 [[nodiscard]] std::int32_t parts_of(std::string_view segment);
+
+// Tells all of the calling thread's drivers.
+void tell_layer_tensors(LayerSide side, std::string_view path, std::vector<at::Tensor>& tensors);
 
 // The current installation, for a graph that tells its driver of its backward; null = none.
 [[nodiscard]] std::shared_ptr<const DriverLink> driver_link();

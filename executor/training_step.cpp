@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "executor/attributed_forward.h"
 #include "executor/clipping.h"
 #include "executor/device/needed_wait.h"
 #include "executor/loss_scale.h"
@@ -99,10 +100,17 @@ TrainingStep::TrainingStep(Device& device, std::unique_ptr<Model> model,
                 "stowage: a gradient scaler needs an optimizer that updates behind backward");
     grad_scaler_ = std::make_unique<GradScaler>(*options.grad_scaler, device.torch_device());
   }
+  if (!options.attributed.empty()) {
+    TORCH_CHECK(optimizer_ == nullptr, "stowage: an attribution step has no optimizer");
+    for (const NamedTensor& each : parameters_) each.tensor.requires_grad_(false);
+    attribution_ = std::make_unique<AttributedForward>(device, options.attributed);
+  }
   if (options.optimizer.in_backward) {
     backward_updates_ = std::make_unique<BackwardUpdates>(*optimizer_, parameters_);
   }
 }
+
+TrainingStep::~TrainingStep() = default;
 
 void TrainingStep::enter(PhaseKind phase) const {
   if (phase_hook_) phase_hook_(phase);
@@ -123,7 +131,8 @@ BackwardRoot TrainingStep::forward() const {
   BackwardRoot root;
   {
     const AutocastScope scope(device_.torch_device().type(), autocast_);
-    root = model_->forward();
+    root =
+        attribution_ ? attribution_->run([this] { return model_->forward(); }) : model_->forward();
   }
   if (grad_scaler_ && !scale.is_taken()) root.gradient = scale.of(root.tensor, root.gradient);
   return root;
@@ -134,8 +143,15 @@ void TrainingStep::backward(const BackwardRoot& root) const {
     if (file_.empty()) return root.tensor.backward(root.gradient);
     run_user_code(file_ + ": its backward", [&] { root.tensor.backward(root.gradient); });
   };
-  if (backward_updates_ == nullptr) return run();
-  backward_updates_->during(run);
+  if (backward_updates_ != nullptr) return backward_updates_->during(run);
+  if (attribution_ == nullptr) return run();
+  try {
+    run();
+  } catch (...) {
+    attribution_->gradients().abort();
+    throw;
+  }
+  attribution_->gradients().end_backward();
 }
 
 void TrainingStep::zero_gradients() const {
@@ -259,6 +275,10 @@ std::vector<NamedTensor> TrainingStep::buffers() const {
   if (!grad_scaler_) return all;
   for (NamedTensor& each : grad_scaler_->state()) all.push_back(std::move(each));
   return all;
+}
+
+std::vector<NamedTensor> TrainingStep::attributions() const {
+  return attribution_ ? attribution_->gradients().results() : std::vector<NamedTensor>{};
 }
 
 std::vector<NamedTensor> TrainingStep::written_optimizer_state() const {

@@ -31,6 +31,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/attribution_spec.h"
 #include "executor/autocast.h"
 #include "executor/backward_updates.h"
 #include "executor/device/device.h"
@@ -40,6 +41,8 @@
 #include "traces/trace.h"
 
 namespace stowage::executor {
+
+class AttributedForward;
 
 // Skipped: the gradients are of no use (an overflow), and the step's driver hears of that. Not
 // where updates are in backward (c10::Error).
@@ -52,6 +55,9 @@ struct TrainingOptions {
   Autocast autocast = Autocast::none;  // of forward and its loss
   // Needs an optimizer whose updates are behind backward (c10::Error).
   std::optional<GradScalerSpec> grad_scaler{};
+  // An attribution step (executor/attributed_forward.h): parameters need no gradient from then on.
+  // Empty: a training step. Needs no optimizer (c10::Error where there is one).
+  std::vector<AttributedLayers> attributed{};
 };
 
 class TrainingStep {
@@ -61,6 +67,9 @@ class TrainingStep {
 
   // The device must outlive the step.
   TrainingStep(Device& device, std::unique_ptr<Model> model, const TrainingOptions& options);
+  ~TrainingStep();
+  TrainingStep(const TrainingStep&) = delete;
+  TrainingStep& operator=(const TrainingStep&) = delete;
 
   // Also seeds PyTorch's default generator, so that dropout depends on the step's number alone.
   void prepare(std::int64_t index);
@@ -85,6 +94,8 @@ class TrainingStep {
   [[nodiscard]] const std::vector<NamedTensor>& parameters() const { return parameters_; }
   // Named as their parameters; those that have one.
   [[nodiscard]] std::vector<NamedTensor> gradients() const;
+  // Of an attribution step, on the host (LayerGradients::results).
+  [[nodiscard]] std::vector<NamedTensor> attributions() const;
   [[nodiscard]] std::vector<NamedTensor> optimizer_state() const;
   // Of it what updates have written (Optimizer::written_state).
   [[nodiscard]] std::vector<NamedTensor> written_optimizer_state() const;
@@ -115,7 +126,8 @@ class TrainingStep {
   std::unique_ptr<Model> model_;
   std::vector<NamedTensor> parameters_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<GradScaler> grad_scaler_;  // null: none
+  std::unique_ptr<GradScaler> grad_scaler_;         // null: none
+  std::unique_ptr<AttributedForward> attribution_;  // null: it trains
   bool keeps_gradients_ = false;
   double clip_ = 0;           // 0: none
   double learning_rate_ = 0;  // that the schedule's factors are of

@@ -35,6 +35,7 @@ const std::vector<Entry>& entries() {
       {builtin::checkpoint_info(), nullptr, builtin::checkpoint_rules},
       {builtin::selective_info(), builtin::selective_rules},
       {builtin::tail_accumulation_info(), builtin::tail_accumulation_rules},
+      {builtin::captum_info(), builtin::captum_rules},
       {{"auto", "The planner: the fastest plan that it finds within the budget", {}}, nullptr},
   };
   return all;

@@ -54,7 +54,7 @@ struct PolicyBudget {
 };
 
 // All of them in the order of listing: resident, save_on_cpu, layerwise, torchtune, thunder,
-// fairscale, zero_offload, checkpoint, selective, tail_accumulation, auto.
+// fairscale, zero_offload, checkpoint, selective, tail_accumulation, captum, auto.
 [[nodiscard]] const std::vector<PolicyInfo>& policies();
 
 // "torchtune:stash=5,min_bytes=1KiB" -> "torchtune".

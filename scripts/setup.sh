@@ -6,7 +6,7 @@
 #                                    gui: Qt for the desktop program, too; python: what the Python package is built
 #                                    and tested with, into .venv; torch, the default, puts LibTorch there, too;
 #                                    exports, which tests/scripts needs and scripts/test.sh asks for, torchvision,
-#                                    transformers and lightning beside it
+#                                    transformers, lightning and captum beside it
 #   source scripts/setup.sh          gives the functions below to another script
 #
 # System packages come from apt, as root or through sudo; without either, what is missing is named and the
@@ -20,6 +20,7 @@ STOWAGE_TORCHVISION_VERSION=0.26.0  # the one made for that torch
 STOWAGE_TRANSFORMERS_VERSION=5.23.0
 STOWAGE_ACCELERATE_VERSION=1.15.0
 STOWAGE_LIGHTNING_VERSION=2.6.6
+STOWAGE_CAPTUM_VERSION=0.9.0
 STOWAGE_CMAKE_VERSION=3.25
 STOWAGE_HIGHS_VERSION=1.15.1
 STOWAGE_NANOBIND_VERSION=3.1.0
@@ -203,23 +204,24 @@ sys.exit([m.version(name) for name in ('nanobind', 'scikit-build-core', 'pytest'
     stowage_missing_environment "pip could not install nanobind, scikit-build-core, pytest and pandas"
 }
 
-# Models to export to TorchScript, and to train from Python, with the Trainers of transformers and of Lightning. torchvision,
-# accelerate, lightning and torchmetrics without what they depend on: torch is the one that is there.
+# Models to export to TorchScript, and to train from Python, with the Trainers of transformers and of Lightning, and to attribute beside Captum. torchvision,
+# accelerate, lightning, torchmetrics and captum without what they depend on: torch is the one that is there.
 stowage_exports() {
   local python="$STOWAGE_VENV/bin/python"
   stowage_torch_is_whole || {
     stowage_missing_environment "exports need the torch of .venv: scripts/setup.sh torch"
     return
   }
-  "$python" -c 'import accelerate, torchvision, transformers, importlib.metadata as m
+  "$python" -c 'import accelerate, captum.attr, torchvision, transformers, importlib.metadata as m
 for name in ("lightning", "pytorch-lightning", "lightning-utilities", "torchmetrics"): m.version(name)' 2>/dev/null && return
-  stowage_say "pip install torchvision==$STOWAGE_TORCHVISION_VERSION, transformers, accelerate and lightning into .venv"
+  stowage_say "pip install torchvision==$STOWAGE_TORCHVISION_VERSION, transformers, accelerate, lightning and captum into .venv"
   local pip=("$python" -m pip install --disable-pip-version-check -q --retries 5)
   "${pip[@]}" --no-deps "torchvision==$STOWAGE_TORCHVISION_VERSION" \
     "accelerate==$STOWAGE_ACCELERATE_VERSION" "lightning==$STOWAGE_LIGHTNING_VERSION" \
-    "pytorch-lightning==$STOWAGE_LIGHTNING_VERSION" lightning-utilities torchmetrics >&2 &&
-    "${pip[@]}" numpy pillow psutil "transformers==$STOWAGE_TRANSFORMERS_VERSION" >&2 ||
-    stowage_missing_environment "pip could not install torchvision, transformers, accelerate and lightning"
+    "pytorch-lightning==$STOWAGE_LIGHTNING_VERSION" lightning-utilities torchmetrics \
+    "captum==$STOWAGE_CAPTUM_VERSION" >&2 &&
+    "${pip[@]}" numpy pillow psutil matplotlib tqdm packaging "transformers==$STOWAGE_TRANSFORMERS_VERSION" >&2 ||
+    stowage_missing_environment "pip could not install torchvision, transformers, accelerate, lightning and captum"
 }
 
 # stowage_setup core|gui|python|torch|exports

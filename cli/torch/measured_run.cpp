@@ -39,11 +39,14 @@ Status dump_step(Session& session, executor::PlannedStep* plan, profiler::Offloa
       plan != nullptr ? plan->values() : values_of(session.step().parameters(), nullptr, offloaded);
   const Tensors state = values_of(session.step().written_optimizer_state(), plan, offloaded);
   const Tensors buffers = session.step().buffers();
-  writer.choose_form(bytes_of(gradients) + bytes_of(parameters) + bytes_of(state) +
-                     bytes_of(buffers));
+  writer.choose_form(bytes_of(gradients) + bytes_of(session.step().attributions()) +
+                     bytes_of(parameters) + bytes_of(state) + bytes_of(buffers));
   if (Status status = writer.add_loss(step, loss); !status) return status;
   for (const auto& gradient : gradients) {
     if (Status status = writer.add(step, "gradient", gradient); !status) return status;
+  }
+  for (const auto& attribution : session.step().attributions()) {
+    if (Status status = writer.add(step, "attribution", attribution); !status) return status;
   }
   for (const auto& parameter : parameters) {
     if (Status status = writer.add(step, "parameter", parameter); !status) return status;
@@ -65,7 +68,7 @@ std::map<std::string, std::string> facts_of(const Session& session) {
   return {
       {"micro-batches",
        session.micro_batches().empty() ? "none" : simulator::parts_text(session.micro_batches())},
-      {"compared", "loss, gradients, parameters, optimizer state, buffers"},
+      {"compared", "loss, gradients, attributions, parameters, optimizer state, buffers"},
       {"model", run.model},
       {"batch", std::to_string(run.batch)},
       {"seq", std::to_string(run.seq)},
@@ -119,7 +122,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
   executor::TensorDumpWriter writer(device, options.dump_descriptor, options.most_dumped_bytes);
   profiler::StepCourse course(device.torch_device().is_cuda(), options.course);
   for (std::int64_t k = 0; course.wants_more(); ++k) {
-    session.step().prepare(k);
+    session.step().prepare(options.first_batch + k);
     device.synchronize();
     device.reset_peak();
     const bool measures_stalls = course.measures_stalls();

@@ -76,6 +76,7 @@ struct MeasuredRun {
 
 struct MeasureOptions {
   profiler::StepCourse::Options course;
+  std::int64_t first_batch = 0;   // of the first step; the next one has the next
   std::int64_t dumped_steps = 0;  // the first so many steps go into `dump`
   int dump_descriptor = -1;
   Bytes most_dumped_bytes = executor::TensorDumpWriter::kMostBytes;  // of a step, not as digests

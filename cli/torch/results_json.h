@@ -43,6 +43,7 @@ struct Verification {
   // none without micro-batches, and where that step does not fit.
   std::optional<executor::DumpDifference> beside_plain{};
   std::string micro_batches;  // "head in 4 parts"; empty: none
+  bool attributes = false;    // it is of an attribution step
   std::int64_t compared_steps = 0;
   std::string reference_file;  // where the reference is kept; empty = nowhere
   bool reference_reused = false;

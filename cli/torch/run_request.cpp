@@ -6,6 +6,7 @@
 
 #include "cli/torch/device_choice.h"
 #include "cli/torch/micro_batches.h"
+#include "executor/attribution_spec.h"
 
 namespace stowage::cli {
 
@@ -40,6 +41,17 @@ Status note_files(const executor::ModelSpec& spec, CommandFiles& files) {
   for (const auto& [name, value] : spec.options) {
     if (!std::filesystem::is_regular_file(value, ignored)) continue;
     if (Status status = files.reads(value, "the model's " + name); !status) return status;
+  }
+  return Unit{};
+}
+
+// An attribution step has gradients of activations and no others.
+Status check_attribution(const RunRequest& request) {
+  if (executor::attribution_of(request.spec).empty()) return Unit{};
+  if (request.optimizer.kind != executor::OptimizerKind::none) {
+    return usage_error(
+        "--optimizer " + executor::to_string(request.optimizer) + " with --attribute",
+        "an attribution step updates nothing; leave one of them out");
   }
   return Unit{};
 }
@@ -184,6 +196,14 @@ Result<RunRequest> make_request(const std::string& model, const RunFlags& flags,
       return contradiction("seq", value, "seq=" + entry->second + " in the model's spec");
     }
   }
+  if (flags.attribute) {
+    const auto [entry, is_new] =
+        spec.options.try_emplace(executor::kAttributeOption, *flags.attribute);
+    if (!is_new && entry->second != *flags.attribute) {
+      return contradiction("attribute", *flags.attribute,
+                           "attribute=" + entry->second + " in the model's spec");
+    }
+  }
   if (flags.dtype) {
     if (!spec.dtype.empty() && spec.dtype != *flags.dtype && model.find("dtype=") != model.npos) {
       return contradiction("dtype", *flags.dtype, "dtype=" + spec.dtype + " in the model's spec");
@@ -214,6 +234,7 @@ Result<RunRequest> make_request(const std::string& model, const RunFlags& flags,
     request.grad_scaler = *scaler;
     if (Status status = check_grad_scaler(request.optimizer); !status) return status.error();
   }
+  if (Status status = check_attribution(request); !status) return status.error();
   request.seed = flags.seed.value_or(1);
   request.threads = flags.threads.value_or(0);
   return request;

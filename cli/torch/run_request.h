@@ -46,6 +46,7 @@ struct RunFlags {
   std::optional<std::string> autocast;
   std::optional<std::string> optimizer;
   std::optional<std::string> grad_scaler;
+  std::optional<std::string> attribute;
   std::optional<std::int64_t> seed;
   std::optional<std::int64_t> threads;
 

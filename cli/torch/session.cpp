@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/torch/device_choice.h"
+#include "executor/attribution_spec.h"
 #include "executor/device/first_line.h"
 #include "executor/run_options.h"
 #include "executor/saved_tensor_engine.h"
@@ -75,13 +76,17 @@ Result<std::unique_ptr<Session>> Session::create(const RunRequest& request) {
     Result<std::unique_ptr<executor::Model>> model =
         executor::make_model(request.spec, (*device)->torch_device(), request.seed);
     if (!model) return model.error();
+    Result<std::vector<executor::AttributedLayers>> attributed =
+        executor::parse_attribution(executor::attribution_of(request.spec));
+    if (!attributed) return attributed.error();
     auto step = std::make_unique<executor::TrainingStep>(
         **device, std::move(model).value(),
         executor::TrainingOptions{.optimizer = request.optimizer,
                                   .seed = request.seed,
                                   .file = request.spec.file(),
                                   .autocast = request.autocast,
-                                  .grad_scaler = request.grad_scaler});
+                                  .grad_scaler = request.grad_scaler,
+                                  .attributed = std::move(attributed).value()});
     return std::unique_ptr<Session>(new Session(request, **device, std::move(step)));
   });
 }

@@ -15,6 +15,7 @@ int run_stowage_torch(const Args& args, std::ostream& out, std::ostream& err) {
       {"execute", verb_execute},
       {"verify", verb_verify},
       {"check", verb_check},
+      {"attribute", verb_attribute},
       {"models", verb_models},
       {"doctor", verb_torch_doctor},
       {"clean-pass", verb_clean_pass},
@@ -22,6 +23,7 @@ int run_stowage_torch(const Args& args, std::ostream& out, std::ostream& err) {
       {"run-steps", verb_run_steps},
       {"check-steps", verb_check_steps},
       {"divided-step", verb_divided_step},
+      {"attribute-part", verb_attribute_part},
   };
   if (!args.empty()) {
     for (const auto& [name, function] : verbs) {
@@ -30,8 +32,9 @@ int run_stowage_torch(const Args& args, std::ostream& out, std::ostream& err) {
   }
   const Console console{out, err};
   const std::string near =
-      args.empty() ? ""
-                   : nearest(args.front(), {"profile", "execute", "verify", "check", "models"});
+      args.empty()
+          ? ""
+          : nearest(args.front(), {"profile", "execute", "verify", "check", "attribute", "models"});
   return report_error(
       console, usage_error(args.empty() ? "no verb" : "unknown verb '" + args.front() + "'",
                            near.empty() ? "this program is started by `stowage`; see stowage --help"

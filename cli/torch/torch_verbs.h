@@ -12,6 +12,7 @@ namespace stowage::cli {
 [[nodiscard]] int verb_execute(const Args& args, std::ostream& out, std::ostream& err);
 [[nodiscard]] int verb_verify(const Args& args, std::ostream& out, std::ostream& err);
 [[nodiscard]] int verb_check(const Args& args, std::ostream& out, std::ostream& err);
+[[nodiscard]] int verb_attribute(const Args& args, std::ostream& out, std::ostream& err);
 [[nodiscard]] int verb_models(const Args& args, std::ostream& out, std::ostream& err);
 [[nodiscard]] int verb_torch_doctor(const Args& args, std::ostream& out, std::ostream& err);
 // Not listed; runs of a step in a process of their own, started by the verbs above.
@@ -19,6 +20,7 @@ namespace stowage::cli {
 [[nodiscard]] int verb_timing_pass(const Args& args, std::ostream& out, std::ostream& err);
 [[nodiscard]] int verb_divided_step(const Args& args, std::ostream& out, std::ostream& err);
 [[nodiscard]] int verb_run_steps(const Args& args, std::ostream& out, std::ostream& err);
+[[nodiscard]] int verb_attribute_part(const Args& args, std::ostream& out, std::ostream& err);
 [[nodiscard]] int verb_check_steps(const Args& args, std::ostream& out, std::ostream& err);
 
 // The whole command: `stowage-torch VERB ARGS`.

@@ -11,6 +11,7 @@
 #include "cli/torch/recording_child.h"
 #include "cli/torch/results_json.h"
 #include "cli/torch/torch_verbs.h"
+#include "executor/attribution_spec.h"
 #include "report/words.h"
 #include "simulator/step/unroll.h"
 #include "traces/size_text.h"
@@ -133,6 +134,9 @@ struct ProfileOptions {
     line.offer("MODEL", std::move(words));
     line.output("-o,--output", "FILE", output, "the trace, .json or .json.gz; - is stdout", true);
     flags.declare(line);
+    line.option("--attribute", "LAYERS", flags.attribute,
+                "no training step but gradient x activation of these layers, as stowage attribute "
+                "--layers has them: patterns joined by +, as layers.*+head");
     line.option("--warmup", "N", warmup,
                 "steps before anything is recorded (default 3; 1 with --quick)");
     line.flag("--quick", quick,
@@ -173,6 +177,9 @@ struct ProfileOptions {
       return usage_error("--plan and --trace are read by several processes",
                          "give files, not standard input");
     }
+    if (flags.attribute && plan) {
+      return usage_error("--attribute with --plan", "the plan says which step it is");
+    }
     if (!micro_batches.empty() && plan) {
       return usage_error("--micro-batches with --plan", "the plan says what runs in micro-batches");
     }
@@ -201,7 +208,7 @@ struct ProfileOptions {
 }  // namespace
 
 int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
-  CommandLine line("profile", "Records one training step of a model into a trace");
+  CommandLine line("profile", "Records one step of a model into a trace");
   ProfileOptions options;
   options.declare(line);
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
@@ -219,6 +226,9 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
           "--micro-batches with updates in backward: a parameter would be updated by "
           "a part of its gradient",
           "leave update=backward out of --optimizer, or --micro-batches");
+    }
+    if (!divisions->empty() && !executor::attribution_of(request->spec).empty()) {
+      return usage_error("--micro-batches with --attribute", "give a smaller --batch instead");
     }
     Args argv = {"stowage", "profile"};
     argv.insert(argv.end(), args.begin(), args.end());

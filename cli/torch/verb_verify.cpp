@@ -15,6 +15,7 @@
 #include "cli/torch/step_progress.h"
 #include "cli/torch/torch_verbs.h"
 #include "cli/torch/verify_runs.h"
+#include "executor/attribution_spec.h"
 #include "executor/tensor_dump.h"
 #include "report/words.h"
 #include "simulator/plan/plan_json.h"
@@ -36,7 +37,9 @@ std::string apart(const executor::DumpDifference& difference) {
 
 std::string verdict(const Verification& v) {
   if (v.difference.bitwise) {
-    return "loss, gradients, parameters, optimizer state and buffers of " +
+    return std::string(v.attributes
+                           ? "loss, attributions, parameters and buffers of "
+                           : "loss, gradients, parameters, optimizer state and buffers of ") +
            report::count_of(v.compared_steps, "step") + " are bitwise equal (" +
            report::with_commas(v.difference.tensors) + " tensors" +
            (v.difference.by_digest > 0 ? ", by 128-bit digests)" : ")");
@@ -265,6 +268,7 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
     v.plan_file = *run.plan;
     v.trace_file = inputs->trace_file;
     v.predicted = inputs->predicted;
+    v.attributes = !executor::attribution_of(inputs->request.spec).empty();
     v.compared_steps = run.steps;
     v.quick = run.quick;
     v.reference_file = reference_file.value_or("");

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "executor/attribution_spec.h"
 #include "executor/device/host_memory.h"
 #include "executor/model.h"
 #include "executor/models/gpt2.h"
@@ -168,6 +169,12 @@ Result<ModelInfo> describe_model(const ModelSpec& spec) {
 }
 
 Result<ModelSpec> complete_model_spec(const ModelSpec& spec) {
+  if (const std::string attributed = attribution_of(spec); !attributed.empty()) {
+    if (const auto layers = parse_attribution(attributed); !layers) return layers.error();
+    Result<ModelSpec> complete = complete_model_spec(without_attribution(spec));
+    if (complete) complete->options[kAttributeOption] = attributed;
+    return complete;
+  }
   if (!spec.file().empty()) {
     Result<at::ScalarType> dtype = check_common(spec);
     if (!dtype) return dtype.error();
@@ -209,8 +216,9 @@ Result<std::unique_ptr<Model>> make_file_model(const ModelSpec& spec, c10::Devic
 
 Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, c10::Device device,
                                           std::int64_t seed) {
-  if (!spec.file().empty()) return make_file_model(spec, device, seed);
-  Result<Resolved> resolved = resolve(spec);
+  const ModelSpec plain = without_attribution(spec);
+  if (!plain.file().empty()) return make_file_model(plain, device, seed);
+  Result<Resolved> resolved = resolve(plain);
   if (!resolved) return resolved.error();
   const Resolved& r = *resolved;
   if (Status status = check_device(r.spec, device); !status) return status.error();

@@ -58,6 +58,9 @@ struct Given {
 [[nodiscard]] Rules tail_accumulation_rules(const simulator::StepIndex& index,
                                             const Options& options);
 
+[[nodiscard]] PolicyInfo captum_info();
+[[nodiscard]] Rules captum_rules(const simulator::StepIndex& index, const Options& options);
+
 // StructurePool::largest_kind(), of the given pool where there is one.
 [[nodiscard]] std::vector<std::string> largest_kind(const simulator::StepIndex& index,
                                                     const Given& given);

@@ -94,7 +94,7 @@ TEST(Policies, AreListed) {
   }
   EXPECT_EQ(names, (std::vector<std::string>{"resident", "save_on_cpu", "layerwise", "torchtune",
                                              "thunder", "fairscale", "zero_offload", "checkpoint",
-                                             "selective", "tail_accumulation", "auto"}));
+                                             "selective", "tail_accumulation", "captum", "auto"}));
   EXPECT_EQ(policy_name("torchtune:stash=5"), "torchtune");
 }
 

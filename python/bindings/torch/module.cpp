@@ -11,6 +11,7 @@
 #include <string>
 
 #include "python/bindings/errors.h"
+#include "python/bindings/torch/attribution.h"
 #include "python/bindings/torch/device_memory.h"
 #include "python/bindings/torch/layer_call.h"
 #include "python/bindings/torch/training.h"
@@ -52,4 +53,5 @@ NB_MODULE(_torch, module) {
   stowage::python::define_device(module);
   stowage::python::define_layer(module);
   stowage::python::define_training(module);
+  stowage::python::define_attribution(module);
 }

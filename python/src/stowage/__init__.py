@@ -13,6 +13,7 @@
 Values are immutable, sizes are bytes, times are nanoseconds. docs/python.md has examples.
 """
 
+import importlib
 from typing import Any
 
 from . import _core
@@ -24,21 +25,21 @@ from ._simulation import Simulation, simulate
 from ._tables import Table
 from ._trace import SavedTensor, Trace
 
-# Need torch, which values do not.
-_TRAINING = ("Recording", "Run", "StepReport", "StowageWarning", "attach")
+# Need torch, which values do not: the module of each.
+_TRAINING = {**dict.fromkeys(("Recording", "Run", "StepReport", "StowageWarning", "attach"), "_training"),
+             **dict.fromkeys(("Attribution", "hold"), "_attribution")}
 
 
 def __getattr__(name: str) -> Any:
     if name in _TRAINING:
-        from . import _training
-
-        return getattr(_training, name)
+        return getattr(importlib.import_module(f".{_TRAINING[name]}", __name__), name)
     raise AttributeError(f"module 'stowage' has no attribute {name!r}")
 
 
 __version__: str = _core.version
 
 __all__ = [
+    "Attribution",
     "BadInput",
     "Decision",
     "Diff",
@@ -61,6 +62,7 @@ __all__ = [
     "UsageError",
     "attach",
     "diff",
+    "hold",
     "inspect",
     "plan",
     "policies",

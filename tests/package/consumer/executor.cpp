@@ -1,5 +1,6 @@
 // A program with folders named as Stowage's, which trains under a plan.
 #include <ATen/Functions.h>
+#include <stowage/attribute.h>
 #include <stowage/device.h>
 #include <stowage/engine.h>
 #include <stowage/layer.h>
