@@ -108,11 +108,15 @@ class PlannedLoop {
   }
 
   void begin() {
-    device_.reset_peak();
-    training_->begin();
+    without_gil([this] {
+      device_.reset_peak();
+      training_->begin();
+    });
   }
+  // Waits for the device: other threads run meanwhile, NCCL's watchdog among them, which ends a
+  // process whose device never will.
   nb::dict end() {
-    const executor::StepReport report = take(training_->end());
+    const executor::StepReport report = take(without_gil([this] { return training_->end(); }));
     nb::dict figures;
     figures["on_plan"] = report.on_plan;
     figures["first_difference"] = report.first_difference;
@@ -127,7 +131,9 @@ class PlannedLoop {
     figures["unplanned_stored_bytes"] = report.unplanned_stored_bytes;
     return figures;
   }
-  void abort() { training_->abort(); }
+  void abort() {
+    without_gil([this] { training_->abort(); });
+  }
   // None: the plan has no memory of its own.
   nb::object memory() const {
     const auto report = training_->planned_step().memory_report();
@@ -143,7 +149,9 @@ class PlannedLoop {
     return figures;
   }
   [[nodiscard]] bool has_updates() const { return has_updates_; }
-  void materialise() { training_->planned_step().materialise_all(); }
+  void materialise() {
+    without_gil([this] { training_->planned_step().materialise_all(); });
+  }
   std::vector<std::string> lines() { return std::exchange(*lines_, {}); }
   nb::dict predicted() const {
     const simulator::ReplayResult& result = training_->predicted();
@@ -171,7 +179,8 @@ void define_recording(nb::module_& module) {
            nb::arg("steps"), nb::arg("structure"))
       .def("begin", &begin_recorded, nb::arg("parameters"), nb::arg("buffers"),
            nb::arg("optimizer_state"), "A step begins.")
-      .def("end", &ResumableRecording::end, "The step has ended; whether it was the last one.")
+      .def("end", &ResumableRecording::end, nb::call_guard<nb::gil_scoped_release>(),
+           "The step has ended; whether it was the last one.")
       .def("abort", &ResumableRecording::abort, "The step raised: the recording is given up.")
       .def("warnings", &ResumableRecording::warnings, "Lines since the last call.")
       .def("trace_json", &json_of, "Behind the last step: the trace.")
