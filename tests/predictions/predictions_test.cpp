@@ -113,7 +113,7 @@ TEST(Predictions, EachPolicyIsAsked) {
   std::ostringstream err;
   ASSERT_EQ(cli::run_stowage({"policies", "--json"}, out, err), 0) << err.str();
   std::vector<std::string> asked;
-  for (const Question& question : questions(1000, {true, true, true, true, true}))
+  for (const Question& question : questions(1000, {true, true, true, true, true, true}))
     asked.push_back(question.policy);
   const auto policies = nlohmann::json::parse(out.str()).at("policies");
   EXPECT_GE(policies.size(), 6U);

@@ -80,9 +80,12 @@ Recorded recorded_of(const std::string& sample) {
   };
   const cli::Args args = {"simulate", sample_file(sample), "--policy", "resident", "--json"};
   const Trace trace = load_trace(sample_file(sample)).value().trace;
-  return {plans("checkpoint"), plans("selective"),
+  return {plans("checkpoint"),
+          plans("selective"),
           !answer_of(command(args), args).at("planned_memory").is_null(),
-          trace.run.optimizer != "none", !trace.divided.empty()};
+          trace.run.optimizer != "none",
+          !trace.divided.empty(),
+          trace.run.model.find("attribute=") != std::string::npos};
 }
 
 std::vector<Question> questions(std::int64_t floor, const Recorded& recorded) {
@@ -104,6 +107,7 @@ std::vector<Question> questions(std::int64_t floor, const Recorded& recorded) {
   }
   if (recorded.ops) list.push_back({"selective", "selective", ""});
   if (recorded.parts) list.push_back({"tail_accumulation", "tail_accumulation", ""});
+  if (recorded.attributes) list.push_back({"captum", "captum", ""});
   if (recorded.optimizer) list.push_back({"zero_offload", "zero_offload", ""});
   for (const char* budget : {"75%", "60%", "50%"}) {
     list.push_back({std::string("auto ") + budget, "auto", budget});

@@ -47,16 +47,17 @@ using Answers = std::map<std::string, Answer>;  // by the question's name
 
 // What can be asked about a sample.
 struct Recorded {
-  bool layers = false;     // they can run again: it says what they are given
-  bool ops = false;        // likewise: it says which are primitive
-  bool driver = false;     // it says what the process took from a driver
-  bool optimizer = false;  // its step updates the parameters
-  bool parts = false;      // it has the step in micro-batches, too
+  bool layers = false;      // they can run again: it says what they are given
+  bool ops = false;         // likewise: it says which are primitive
+  bool driver = false;      // it says what the process took from a driver
+  bool optimizer = false;   // its step updates the parameters
+  bool parts = false;       // it has the step in micro-batches, too
+  bool attributes = false;  // it is an attribution step
 };
 [[nodiscard]] Recorded recorded_of(const std::string& sample);
 
 // The same for each sample but for two budgets that are made of its floor, policies that recompute,
-// move the optimizer or divide the step, and planned memory.
+// move the optimizer, divide the step or attribute, and planned memory.
 [[nodiscard]] std::vector<Question> questions(std::int64_t floor, const Recorded& recorded);
 
 // Throws std::runtime_error with what the command said when it neither answers nor says that
