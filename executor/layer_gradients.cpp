@@ -111,6 +111,7 @@ class ArrivalHook final : public torch::autograd::FunctionPreHook {
 void LayerGradients::State::begin() {
   ++step_;
   drop();
+  names_.clear();  // of the step before: one that attributes nothing has no results
   arrived_ = 0;
   part_ = StepPart::forward;
 }

@@ -70,10 +70,12 @@ std::string concatenation(const std::vector<Parsed>& files) {
     const std::size_t begin = data.size();
     std::int64_t rows = 0;
     for (const Parsed& each : files) {
-      rows += each.header.at(name).at("shape").at(0).get<std::int64_t>();
+      const OrderedJson& shape = each.header.at(name).at("shape");
+      rows += shape.empty() ? 1 : shape.at(0).get<std::int64_t>();  // a scalar is a row
       data += bytes_of(each, name);
     }
     OrderedJson whole = first;
+    if (whole.at("shape").empty()) whole.at("shape") = OrderedJson::array({0});
     whole.at("shape").at(0) = rows;
     whole.at("data_offsets") = {begin, data.size()};
     header[name] = std::move(whole);

@@ -33,6 +33,7 @@ struct AttributeOptions {
     declare_step(line);
     line.output("-o,--output", "FILE", output,
                 "the attributions, a safetensors file with one tensor a layer", true);
+    line.offer_endings("--output", {".safetensors"});
     line.option("--devices", "N", devices,
                 "on so many devices, each with a batch of its own: the first from --seed, the next "
                 "from the number behind it; one behind the other in the file (1)");
@@ -68,6 +69,11 @@ struct AttributeOptions {
     }
     if (json && *output == "-") {
       return usage_error("--json and -o - would both write to stdout", "give -o a file");
+    }
+    if (devices.value_or(1) > 1 && (plan == "-" || trace == "-")) {
+      return usage_error(std::string(plan == "-" ? "--plan" : "--trace") + " - with --devices " +
+                             std::to_string(*devices),
+                         "each device reads it: give a file");
     }
     if (plan && flags.attribute) {
       return usage_error("--layers with --plan", "the plan says which layers");

@@ -17,21 +17,17 @@ class SequentialModel final : public Model {
       : network_(std::move(network)), task_(std::move(task)) {
     TORCH_CHECK(!task_.inputs.empty() && task_.load_batch && task_.loss,
                 "a SequentialTask needs an input, load_batch and loss");
+    // Once: an attribution step asks for no gradient of any.
+    for (const auto& each : network_->named_parameters()) {
+      (each.value().requires_grad() ? parameters_ : buffers_).push_back({each.key(), each.value()});
+    }
   }
 
-  [[nodiscard]] std::vector<NamedTensor> parameters() const override {
-    std::vector<NamedTensor> all;
-    for (const auto& each : network_->named_parameters()) {
-      if (each.value().requires_grad()) all.push_back({each.key(), each.value()});
-    }
-    return all;
-  }
+  [[nodiscard]] std::vector<NamedTensor> parameters() const override { return parameters_; }
   [[nodiscard]] std::vector<NamedTensor> buffers() const override {
     std::vector<NamedTensor> all;
     for (const auto& each : network_->named_buffers()) all.push_back({each.key(), each.value()});
-    for (const auto& each : network_->named_parameters()) {
-      if (!each.value().requires_grad()) all.push_back({each.key(), each.value()});
-    }
+    all.insert(all.end(), buffers_.begin(), buffers_.end());
     return all;
   }
   [[nodiscard]] std::vector<NamedTensor> inputs() const override { return task_.inputs; }
@@ -47,6 +43,8 @@ class SequentialModel final : public Model {
  private:
   torch::nn::Sequential network_;
   SequentialTask task_;
+  std::vector<NamedTensor> parameters_;
+  std::vector<NamedTensor> buffers_;  // parameters that are not trained
 };
 
 }  // namespace

@@ -107,6 +107,20 @@ TEST_F(Attributions, WithoutAGradientAreAnErrorAndTheNextStepIsClean) {
   EXPECT_EQ(gradients.attribute("outside", x_).unsafeGetTensorImpl(), x_.unsafeGetTensorImpl());
 }
 
+TEST_F(Attributions, OfAStepWithoutAnyAreNotThoseOfTheStepBefore) {
+  LayerGradients gradients(device_);
+  gradients.begin();
+  const at::Tensor y = gradients.attribute("y", x_ + 1);
+  gradients.end_forward();
+  y.sum().backward();
+  gradients.end_backward();
+  ASSERT_EQ(gradients.results().size(), 1U);
+  gradients.begin();
+  gradients.end_forward();
+  gradients.end_backward();
+  EXPECT_TRUE(gradients.results().empty());
+}
+
 TEST_F(Attributions, OfNoLayerNameTheNearest) {
   AttributedForward attribution(device_, layers("layer.1"));
   try {

@@ -162,6 +162,46 @@ def test_leaves_the_model_as_it_was(one_thread):
     attribution(batch(0, 4)[0], target=0)  # and the next one is clean
 
 
+class Routed(torch.nn.Module):
+    """One of two layers, by the batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.left, self.right = torch.nn.Linear(WIDTH, WIDTH), torch.nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        return (self.left if x.sum() > 0 else self.right)(x)
+
+
+def test_a_module_that_a_call_does_not_reach_is_an_error_not_the_last_calls_result(one_thread):
+    attribution = stowage.Attribution(Routed(), ["left"])
+    x = batch(0, 4)[0].abs()
+    assert set(attribution(x)) == {"left"}
+    with pytest.raises(RuntimeError, match="does not depend on left: this call did not reach it"):
+        attribution(-x)
+    with pytest.raises(RuntimeError, match="does not depend on left"):
+        attribution.integrate(x, baselines=(-x,), n_steps=2)
+    assert set(attribution(x)) == {"left"}
+
+
+class Mean(torch.nn.Module):
+    def forward(self, x):
+        return x.mean()
+
+
+def _scalar_of_a_rank():
+    attribution = stowage.Attribution(torch.nn.Sequential(Mean()), ["0"], gather=True)
+    return attribution(torch.full((3,), 4.0 + 2.0 * torch.distributed.get_rank()))["0"].numpy()
+
+
+def test_a_scalar_of_each_rank_is_a_row(one_thread):
+    with Ranks(2) as ranks:
+        results = ranks.run(_scalar_of_a_rank)
+    for result in results:
+        assert result.shape == (2,)
+        assert result.tolist() == [4.0, 6.0]
+
+
 def test_says_what_is_no_module(one_thread):
     with pytest.raises(stowage.UsageError, match="no module 'block.1'"):
         stowage.Attribution(net(), ["block.1"])

@@ -113,8 +113,7 @@ class PlannedLoop {
       training_->begin();
     });
   }
-  // Waits for the device: other threads run meanwhile, NCCL's watchdog among them, which ends a
-  // process whose device never will.
+  // Waits for the device; other Python threads run meanwhile.
   nb::dict end() {
     const executor::StepReport report = take(without_gil([this] { return training_->end(); }));
     nb::dict figures;

@@ -65,6 +65,8 @@ class Attribution:
         self._device = kind
         self._calls: dict[str, int] = {}
         self._dtypes: dict[str, torch.dtype] = {}  # of results
+        self._watching: list[str] = []  # paths of modules whose tensors are attributed
+        self._reached: set[str] = set()  # of these in the step that runs
 
     @property
     def run(self) -> Run | None:
@@ -88,9 +90,10 @@ class Attribution:
             RuntimeError: The score does not depend on some module.
             Infeasible, ..: See Run.step().
         """
+        kind = _kind_of(target, score)
         score = self._score(target, score)
         with self._without_parameters(), self._watched(self._modules, self._gradients.attribute):
-            self._step(shapes_of((args, kwargs)), args, kwargs, score)
+            self._step((kind, shapes_of((args, kwargs))), args, kwargs, score)
         return self._gathered({name: _owned(tensor) for name, tensor in self._results()})
 
     def integrate(self, *args: Any, baselines: tuple[Any, ...] | None = None, n_steps: int = 50, target: Target = None,
@@ -105,6 +108,7 @@ class Attribution:
             baselines: In the place of args; None: zeros for the tensors among them.
             n_steps: Points.
         """
+        kind = _kind_of(target, score)
         score = self._score(target, score)
         if baselines is None:
             baselines = pytree.tree_map_only(torch.Tensor, torch.zeros_like, args)
@@ -120,10 +124,14 @@ class Attribution:
                     self.model(*baselines, **kwargs)
                 finally:
                     self._gradients.abort()
+            if not start:
+                raise RuntimeError(_not_reached(path))
             place = next(iter(start.values())).device
             alpha, weight = (torch.zeros((), device=place, dtype=torch.float64) for _ in range(2))
 
             def between(name: str, tensor: torch.Tensor) -> torch.Tensor:
+                if name not in start:
+                    raise RuntimeError(f"{name} is not there for the baselines: the module is called otherwise for them")
                 with torch.no_grad():
                     difference = tensor - start[name]
                     point = start[name] + alpha * difference
@@ -134,7 +142,7 @@ class Attribution:
                 for at, share in _gauss_legendre(n_steps):
                     alpha.fill_(at)
                     weight.fill_(share)
-                    self._step(("integrate", path, shapes_of((args, kwargs))), args, kwargs, score)
+                    self._step(("integrate", path, kind, shapes_of((args, kwargs))), args, kwargs, score)
                     for name, tensor in self._results():
                         if name not in sums:
                             sums[name] = _zeros(tensor.shape, torch.float64)
@@ -148,7 +156,7 @@ class Attribution:
         dist.all_gather_object(parts, part, group=self._group)
         whole = {}
         for name, tensor in part.items():
-            rows = [each[name] for each in parts]
+            rows = [torch.atleast_1d(each[name]) for each in parts]  # a scalar is a row
             whole[name] = _zeros(torch.Size([sum(map(len, rows)), *tensor.shape[1:]]), tensor.dtype)
             torch.cat(rows, out=whole[name])
         return whole
@@ -175,11 +183,15 @@ class Attribution:
               score: Callable[[Any], torch.Tensor]) -> None:
         with self._run.step(key=key) if self._run is not None else nullcontext():
             self._calls = {}
+            self._reached = set()
             self._gradients.begin()
             try:
                 args, kwargs = pytree.tree_map_only(torch.Tensor, self._gradients.start, (args, kwargs))
                 root = score(self.model(*args, **kwargs)).sum()
                 del args, kwargs
+                missing = [path for path in self._watching if path not in self._reached]
+                if missing:
+                    raise RuntimeError(_not_reached(missing[0]))
                 self._gradients.end_forward()
                 if not root.requires_grad:
                     raise RuntimeError("the model's output depends on none of the attributed modules")
@@ -206,6 +218,7 @@ class Attribution:
     @contextmanager
     def _watched(self, modules: dict[str, torch.nn.Module], catch: Catch) -> Iterator[None]:
         hooks = []
+        self._watching = list(modules)
         for path, module in modules.items():
             if self.attribute_to_layer_input:
                 hooks.append(module.register_forward_pre_hook(
@@ -220,6 +233,7 @@ class Attribution:
                 hook.remove()
 
     def _caught(self, path: str, tensors: Any, catch: Catch) -> Any:
+        module = path
         if self._gradients.is_in_forward:
             call = self._calls.get(path, 0)
             self._calls[path] = call + 1
@@ -230,6 +244,8 @@ class Attribution:
             if isinstance(leaf, torch.Tensor) and leaf.is_floating_point():
                 leaves[i] = catch(f"{path}#{number}" if number else path, leaf)
                 number += 1
+                if torch.is_grad_enabled():
+                    self._reached.add(module)
         return pytree.tree_unflatten(leaves, spec)
 
     def detach(self) -> None:
@@ -242,6 +258,20 @@ class Attribution:
 
     def __exit__(self, *_: object) -> None:
         self.detach()
+
+
+def _not_reached(path: str) -> str:
+    return (f"the score does not depend on {path or 'the model itself'}: this call did not reach it with gradients, or it "
+            "has no tensor of floating-point numbers there")
+
+
+# What backward begins with is another graph for each.
+def _kind_of(target: Target, score: Callable[[Any], torch.Tensor] | None) -> str:
+    if score is not None:
+        return "score"
+    if isinstance(target, (int, type(None))):
+        return "all" if target is None else "one"
+    return "each"
 
 
 def _by_path(model: torch.nn.Module, modules: Iterable[str | torch.nn.Module]) -> dict[str, torch.nn.Module]:
