@@ -78,12 +78,9 @@ LiveRanges live_ranges(const AllocationSequence& sequence, const Trace& trace) {
     if (setup.free_of[row] >= 0) is_freed[static_cast<std::size_t>(setup.free_of[row])] = true;
   }
   live.of_setup.assign(setup.size(), -1);
-  const auto is_outside = [&](std::size_t row) {
-    return !outside.is_setup.empty() && outside.is_setup[row];
-  };
   for (std::size_t row = 0; row < setup.size(); ++row) {
     const bool is_held = setup.free_of[row] < 0 && !is_freed[row] && !setup.storage[row].valid();
-    if (!is_held || setup.bytes[row] <= 0 || is_outside(row)) continue;
+    if (!is_held || setup.bytes[row] <= 0 || outside.is_setup[row]) continue;
     live.of_setup[row] = static_cast<std::int32_t>(live.ranges.size());
     live.ranges.push_back({setup.bytes[row], 0, live.instants});
   }

@@ -21,8 +21,8 @@ struct OutsideBytes {
 };
 
 struct OutsideMemory {
-  std::vector<bool> is_storage;  // by storage; empty: none is
-  std::vector<bool> is_setup;    // by row of the setup; empty: none is
+  std::vector<bool> is_storage;  // by storage
+  std::vector<bool> is_setup;    // by row of the setup
   OutsideBytes bytes;
 };
 

@@ -217,6 +217,9 @@ TEST(Attribution, RefusesWhatItIsNot) {
   expect_error(
       stowage({"attribute", "--plan", job.plan, "-o", job.folder.file("none.safetensors")}), 2,
       {"a step that trains"});
+  expect_error(stowage({"attribute", "--plan", "-", "--devices", "2", "-o",
+                        job.folder.file("none.safetensors")}),
+               2, {"--plan - with --devices 2"});
   // Said in numbers, not as something else.
   const Outcome captum = stowage({"simulate", job.trace, "--policy", "captum"});
   EXPECT_EQ(captum.code, 0) << captum.err;
