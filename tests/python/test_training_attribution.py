@@ -3,7 +3,7 @@
 import pytest
 import stowage
 import torch
-from data_parallel_case import Ranks
+from data_parallel_case import Ranks, all_say
 from training_case import FAST, RECORDED, Net, batch
 
 WIDTH = 64
@@ -129,21 +129,23 @@ def test_integrated_it_is_captums(one_thread, budget):
 
 def _of_a_rank(budget):
     attribution = stowage.Attribution(net(), BLOCKS, budget, gather=True, recording=FAST)
-    for k in range(RECORDED + 2):
+    for k in range(RECORDED + 50):  # Gloo frees late at times, and such steps are no recording's
         part = batch(k, 64)[0].chunk(2)[torch.distributed.get_rank()]
         result = attribution(part, target=3)
-    report = attribution.run.last_report()
+        report = attribution.run.last_report()
+        if all_say(report is not None):
+            break
     assert report.on_plan and report.peak_requested_bytes == attribution.run.predicted()["peak_requested_bytes"]
     attribution.detach()
-    return {name: tensor.numpy() for name, tensor in result.items()}
+    return k, {name: tensor.numpy() for name, tensor in result.items()}
 
 
 def test_parts_of_a_batch_are_gathered_in_order(one_thread):
     with Ranks(2) as ranks:
         results = ranks.run(_of_a_rank, "60%")
     plain = stowage.Attribution(net(), BLOCKS)
-    parts = [plain(part, target=3) for part in batch(RECORDED + 1, 64)[0].chunk(2)]
-    for result in results:
+    for k, result in results:
+        parts = [plain(part, target=3) for part in batch(k, 64)[0].chunk(2)]
         for name in BLOCKS:
             assert torch.equal(torch.from_numpy(result[name]), torch.cat([part[name] for part in parts])), name
 
