@@ -50,7 +50,8 @@ def profile_json(trace: Trace, file: str) -> str:
     run = recorded["run"]
     step = {name: run.get(name) or None for name in ("batch", "seq", "dtype", "autocast", "optimizer", "grad_scaler")}
     return json.dumps({
-        "schema": "stowage-profile/1", "model": run["model"], **step, "device": recorded["env"]["device"], "trace": file, "fingerprint": trace.fingerprint, "ops": recorded["ops"]["n"],
+        "schema": "stowage-profile/1", "model": run["model"], **step, "device": recorded["env"]["device"], "quick": False,
+        "trace": file, "fingerprint": trace.fingerprint, "ops": recorded["ops"]["n"],
         "saved_tensors": recorded["saved"]["n"], "passes": passes,
         "quality": {name: recorded["quality"][name] for name in quality}, "gpu": gpu, "divided": [],
         "everything_offloaded": False, **{f"peak_{name}": size for name, size in trace.peaks.items()},
