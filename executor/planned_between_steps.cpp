@@ -25,6 +25,18 @@ void PlannedStep::State::adopt() {
   }
 }
 
+void PlannedStep::State::take_workspaces(const std::vector<LibraryWorkspace>& workspaces) {
+  memory_->begin_setup();
+  {
+    const StepMemoryGuard guard(memory_.get());
+    device_.take_workspaces(workspaces);
+  }
+  if (trace_->schema.minor >= kBackwardWorkspaceSince) {
+    take_backward_workspace(device_.torch_device(), memory_.get());
+  }
+  memory_->end_setup();
+}
+
 Status PlannedStep::State::take_memory(const simulator::StepIndex& index) {
   const TurnLine::Place place(line_, next_turn());
   const auto begin = std::chrono::steady_clock::now();
@@ -39,24 +51,16 @@ Status PlannedStep::State::take_memory(const simulator::StepIndex& index) {
   Result<std::unique_ptr<StepMemory>> memory = device_.step_memory(std::move(layout));
   if (!memory) return memory.error();
   memory_ = std::move(memory).value();
+  // Ahead of what is older: a gradient that the next step drops would have a workspace's place.
   const std::vector<LibraryWorkspace> workspaces = device_.release_workspaces();
+  device_.release_cache();
+  take_workspaces(workspaces);
   std::vector<at::Tensor> tensors;
   for (const NamedTensor& each : parameters_.parameters()) tensors.push_back(each.tensor);
   tensors.insert(tensors.end(), options_.older.begin(), options_.older.end());
   options_.older.clear();  // their memory is not held
   if (Status status = older_.move_in(*memory_, tensors); !status) return status;
   Status mapped = memory_->map_rest();
-  if (mapped) {
-    memory_->begin_setup();
-    {
-      const StepMemoryGuard guard(memory_.get());
-      device_.take_workspaces(workspaces);
-    }
-    if (trace_->schema.minor >= kBackwardWorkspaceSince) {
-      take_backward_workspace(device_.torch_device(), memory_.get());
-    }
-    memory_->end_setup();
-  }
   memory_setup_ = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
   return mapped;
 }

@@ -129,6 +129,8 @@ class PlannedStep::State final : public SegmentHost,
  private:
   using Claim = StepCursor::Claim;
 
+  // In the step's memory, as far as it has places for them.
+  void take_workspaces(const std::vector<LibraryWorkspace>& workspaces);
   // Ends the step for the device, waits for every copy and drops what the step holds there; what
   // streams too, unless it is where the next step expects it. In a turn, as what follows.
   void finish(bool streamed_stays);

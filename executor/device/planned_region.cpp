@@ -25,21 +25,25 @@ std::byte* PlannedRegion::allocate(Bytes bytes, const AllocationOrigin& origin) 
   if (!is_on(origin.stream)) return nullptr;
   const auto stay = origin.tag < 0 ? simulator::kNoStay : static_cast<std::int32_t>(origin.tag);
   const std::int32_t range = server_.allocate(bytes, stay);
-  if (range < 0) return nullptr;
-  STOWAGE_ASSERT(is_mapped_[static_cast<std::size_t>(range)]);
+  if (range < 0 || !map(range)) return nullptr;
   return address_of(range);
+}
+
+Status PlannedRegion::map(std::int32_t range) {
+  if (is_mapped_[static_cast<std::size_t>(range)]) return Unit{};
+  STOWAGE_ASSERT(!server_.in_period());
+  if (Status status = memory_->map(simulator::mappings(layout_, range, range + 1)); !status) {
+    server_.free(range);
+    return status;
+  }
+  is_mapped_[static_cast<std::size_t>(range)] = true;
+  return Unit{};
 }
 
 Result<std::byte*> PlannedRegion::take_lasting(Bytes bytes) {
   const std::int32_t range = server_.take_lasting(bytes);
   if (range < 0) return nullptr;
-  if (!is_mapped_[static_cast<std::size_t>(range)]) {
-    if (Status status = memory_->map(simulator::mappings(layout_, range, range + 1)); !status) {
-      server_.free(range);
-      return status.error();
-    }
-    is_mapped_[static_cast<std::size_t>(range)] = true;
-  }
+  if (Status status = map(range); !status) return status.error();
   return address_of(range);
 }
 

@@ -38,7 +38,8 @@ class PlannedRegion {
   [[nodiscard]] Bytes mapped_bytes() const { return memory_->region_bytes(); }
 
   // Null: not from here. Memory changes hands in the order of one stream, that of the period: what
-  // comes on another one is not served. Cost: that of HandOutServer::allocate().
+  // comes on another one is not served. Mapped: all of it in a period, behind map_rest(); in a
+  // setup what is asked for, then. Cost: that of HandOutServer::allocate().
   [[nodiscard]] std::byte* allocate(Bytes bytes, const AllocationOrigin& origin);
   // Likewise for what lasts; mapped now.
   [[nodiscard]] Result<std::byte*> take_lasting(Bytes bytes);
@@ -65,6 +66,8 @@ class PlannedRegion {
   [[nodiscard]] bool is_over() const { return owner_ == nullptr && server_.live() == 0; }
 
  private:
+  // Of a range that was taken just now; given back where the driver has no page for it.
+  [[nodiscard]] Status map(std::int32_t range);
   [[nodiscard]] std::int32_t range_of(const void* data) const;
   [[nodiscard]] std::byte* address_of(std::int32_t range) const {
     return memory_->begin() + layout_.address[static_cast<std::size_t>(range)];

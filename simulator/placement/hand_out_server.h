@@ -52,6 +52,7 @@ class HandOutServer {
   // plan ends it. Periods are first ones until one has come past all that only a first one makes.
   void begin_period();
   void end_period();
+  [[nodiscard]] bool in_period() const { return in_period_; }
   // Between the two, outside of any period: what is allocated is to last, if it has the size of
   // something that does.
   void begin_setup() { in_setup_ = true; }

@@ -61,6 +61,24 @@ def is_data_parallel(model: torch.nn.Module) -> bool:
     return isinstance(model, DistributedDataParallel)
 
 
+def make_buckets_apart(model: DistributedDataParallel) -> None:
+    """DDP's buckets of all steps from the second one on, now: each in a segment of its own, as a plan counts them.
+
+    DDP makes them in its second step, sized by the order in which gradients were ready, where PyTorch's allocator has room:
+    a small one may then hold the segment of a large one of the first step, which is free otherwise. To be called ahead of
+    that step, on all ranks, as it tells them the order; at other times nothing happens. Left to DDP where a rank may have
+    no batch (join()), which is told first.
+    """
+    if next(model.parameters()).device.type != "cuda":
+        return
+    torch.cuda.empty_cache()
+    if model._join_config.enable:
+        return
+    with torch.cuda.use_mem_pool(torch.cuda.MemPool()):
+        if model.reducer._rebuild_buckets():
+            model._has_rebuilt_buckets = True
+
+
 def is_sharded(model: torch.nn.Module) -> bool:
     """Whether FSDP (either one) holds its weights in shards, which it gathers and frees within a step."""
     fsdp = sys.modules.get("torch.distributed.fsdp")  # without it there is no such model

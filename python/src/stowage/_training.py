@@ -16,7 +16,7 @@ import torch
 from . import _engine, _torch
 from ._alike import AlikeSteps
 from ._bound import BoundTensors
-from ._data_parallel import RankPlans, communicates_in_forward, is_sharded, plans_alone, plans_of_ranks, runs_again
+from ._data_parallel import RankPlans, communicates_in_forward, is_sharded, make_buckets_apart, plans_alone, plans_of_ranks, runs_again
 from ._errors import BadInput, Error, UsageError
 from ._layers import EXCHANGED, FOREIGN, LayerCalls, choose_layers
 from ._plan import Plan
@@ -238,10 +238,8 @@ class Run:
     def _begin_recorded(self, keyed: _Keyed) -> None:
         if keyed.recording is None:
             self._say_what_runs_once()
-            # DDP makes its buckets in its second step, of the cache where that has room. They stay there beside a plan's
-            # memory: in segments of their own, not each in one that a weight has left.
-            if self._ranks is not None and self._place.type == "cuda":
-                torch.cuda.empty_cache()
+            if self._ranks is not None:
+                make_buckets_apart(self.model)
             self._new_recording(keyed)
             keyed.alike = None if self._records_all else AlikeSteps(self._recording.warmup)
         state = self._optimizer_state()
