@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA d
 TWELVE = [f"encoder.layers.encoder_layer_{k}" for k in range(12)]
 IMAGES = 16
 LEAST = stowage.Recording(warmup=1, steps=4, observed=2)
-CALLS = 500  # until there must be a plan
+CALLS = 5000  # until there must be a plan: steps of a millisecond are recorded some hundred times
 
 
 @pytest.fixture(autouse=True)
