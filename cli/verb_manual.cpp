@@ -11,12 +11,13 @@ namespace {
 const std::vector<std::string> kShells = {"bash", "zsh", "fish"};
 
 void note_what_is_missing(const std::vector<VerbDescription>& verbs, const Console& console) {
+  std::string without;
   for (const VerbDescription& verb : verbs) {
-    if (!verb.options.empty()) continue;
-    console.warn("options of profile, execute, verify, check and models are left out: " +
-                 std::string("stowage-torch, which has them, was not found"));
-    return;
+    if (verb.options.empty()) without += (without.empty() ? "" : ", ") + verb.verb;
   }
+  if (without.empty()) return;
+  console.warn("options are left out of " + without +
+               ": stowage-torch, which has them, is not there or did not answer");
 }
 
 }  // namespace

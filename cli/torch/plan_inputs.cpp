@@ -5,6 +5,7 @@
 #include "cli/plan_file.h"
 #include "cli/torch/recorded_step.h"
 #include "cli/torch/recorded_values.h"
+#include "executor/attribution_spec.h"
 #include "planner/applied_file.h"
 #include "planner/budget.h"
 #include "simulator/plan/target_check.h"
@@ -142,6 +143,9 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
     given.batch = inputs.trace->run.batch;
     given.dtype = inputs.trace->run.dtype;
     given.device = inputs.request.device;
+    if (const std::string of = executor::attribution_of(inputs.request.spec); !of.empty()) {
+      given.attribute = of;
+    }
     Result<RunRequest> asked = make_request(*model, given, files);
     if (!asked) return asked.error();
     if (asked->spec.text() != inputs.request.spec.text()) {

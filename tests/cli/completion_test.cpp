@@ -211,6 +211,7 @@ class ManPage : public Completions {
 };
 
 TEST_F(ManPage, ItsReadersAreContent) {
+  if (!has("groff") && !has("mandoc")) GTEST_SKIP() << "neither groff nor mandoc is installed";
   const std::string page = stowage({"man", "--quiet"}).out;
   EXPECT_THAT(page, HasSubstr("\\fB\\-\\-budget\\-on\\fR \\fICOUNTER\\fR"));
   for (const std::string& text : {page, cli::man_page({odd_verb()})}) {

@@ -100,6 +100,9 @@ TEST(Attribution, IsTheSameUnderAnyPlan) {
   job.profile(kTwelveLayers, "2", "none", {"--attribute", "layers.*.mlp+inputs:layers.3+head"});
   job.write_plan(R"("saved": [{"site": "*", "do": "offload"}])");
   EXPECT_GT(job.verify_exactly().at("planned").at("host_bytes").get<long>(), 0);
+  // The plan's model may be named without its layers.
+  const Outcome named = stowage({"verify", "--plan", job.plan, "--model", kTwelveLayers});
+  EXPECT_EQ(named.code, 0) << named.err;
   // What is held in a layer that runs again is made again.
   job.write_plan(R"("recompute": [{"segment": "layers.*"}])");
   job.verify_exactly();
