@@ -36,10 +36,9 @@ Result<std::vector<std::int64_t>> numbers_of(const std::string& text) {
 Result<RanksAsked> ranks_asked(const std::optional<std::string>& ranks,
                                std::vector<std::string>& settings) {
   RanksAsked asked;
-  const auto of_network =
-      std::stable_partition(settings.begin(), settings.end(), [](const std::string& setting) {
-        return !simulator::is_network_setting(setting);
-      });
+  const auto of_network = std::stable_partition(
+      settings.begin(), settings.end(),
+      [](const std::string& setting) { return !simulator::is_network_setting(setting); });
   const std::vector<std::string> network(std::make_move_iterator(of_network),
                                          std::make_move_iterator(settings.end()));
   settings.erase(of_network, settings.end());
@@ -56,10 +55,10 @@ Result<RanksAsked> ranks_asked(const std::optional<std::string>& ranks,
   for (const std::int64_t number : *numbers) {
     if (simulator::fills_hosts(asked.model.network, number)) continue;
     const std::string in_host = std::to_string(asked.model.network.ranks_per_host);
-    return usage_error("--ranks: " + std::to_string(number) + " is no whole number of hosts of " +
-                           in_host + " ranks",
-                       "at most " + in_host + ", a multiple of it, or another " +
-                           "--set network.ranks_per_host");
+    return usage_error(
+        "--ranks: " + std::to_string(number) + " is no whole number of hosts of " + in_host +
+            " ranks",
+        "at most " + in_host + ", a multiple of it, or another " + "--set network.ranks_per_host");
   }
   asked.numbers = std::move(numbers).value();
   return asked;

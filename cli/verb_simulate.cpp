@@ -96,10 +96,9 @@ void say(const Answer& answer, Console& console) {
   const report::Simulation& simulation = answer.replay.simulation;
   const ChosenPlan& choice = answer.choice;
   if (console.json) {
-    console.out << report::simulate_json(
-        simulation, answer.replay.plan,
-        choice.plan_file ? "" : choice.policy.value_or("resident"),
-        answer.ranks ? &*answer.ranks : nullptr);
+    console.out << report::simulate_json(simulation, answer.replay.plan,
+                                         choice.plan_file ? "" : choice.policy.value_or("resident"),
+                                         answer.ranks ? &*answer.ranks : nullptr);
     return;
   }
   const Paint& paint = answer.is_beside ? console.paint_err : console.paint;

@@ -35,8 +35,8 @@ std::string assumed_text(const simulator::ReductionModel& model) {
   table.column("");
   table.column("");
   for (const simulator::NetworkSetting& each : simulator::network_settings()) {
-    table.row({each.name + "=" + number_text(simulator::setting_value(model, each.name)),
-               each.help});
+    table.row(
+        {each.name + "=" + number_text(simulator::setting_value(model, each.name)), each.help});
   }
   return table.text(2);
 }
@@ -63,8 +63,7 @@ std::string data_parallel_text(const simulator::DataParallel& ranks, const Paint
   std::int64_t gradients = 0;
   for (const simulator::GradientBucket& bucket : ranks.buckets) gradients += bucket.gradients;
   std::string text = "\n" + paint.bold("Data parallel") +
-                     ", assumed: nothing of it was measured, what it leaves out makes it faster\n" +
-                     steps_text(ranks);
+                     ", assumed: the network was not measured\n" + steps_text(ranks);
   text += "\n" + count_of(gradients, "gradient") + " of " + format_bytes(ranks.bucket_bytes) +
           " in " + count_of(static_cast<std::int64_t>(ranks.buckets.size()), "bucket") +
           ". With the buckets the peak is " + format_bytes(ranks.peak_requested) + " requested, " +

@@ -32,10 +32,10 @@ Nanoseconds all_reduce_ns(const Network& network, Bytes bytes, std::int64_t rank
   const std::int64_t hosts = hosts_of(network, ranks);
   const std::int64_t in_host = ranks / hosts;
   // The r rings over the hosts move bytes/r each and share the host's network.
-  const Wide time = time_of_messages(2 * (in_host - 1), bytes, in_host,
-                                     network.host_bytes_per_second, network.host_latency) +
-                    time_of_messages(2 * (hosts - 1), bytes, hosts, network.bytes_per_second,
-                                     network.latency);
+  const Wide time =
+      time_of_messages(2 * (in_host - 1), bytes, in_host, network.host_bytes_per_second,
+                       network.host_latency) +
+      time_of_messages(2 * (hosts - 1), bytes, hosts, network.bytes_per_second, network.latency);
   return static_cast<Nanoseconds>(std::min<Wide>(time, kMaxTransfer));
 }
 

@@ -35,8 +35,9 @@ struct Network {
 [[nodiscard]] bool fills_hosts(const Network& network, std::int64_t ranks);
 [[nodiscard]] std::int64_t hosts_of(const Network& network, std::int64_t ranks);
 
-// What goes within hosts and what goes between them are each rounded up to 1 ns; at most 4000 s. 0 for one rank, and for
-// nothing to reduce. Preconditions: ranks >= 1, fills_hosts(), rates and ranks_per_host >= 1.
+// What goes within hosts and what goes between them are each rounded up to 1 ns; at most 4000 s. 0
+// for one rank, and for nothing to reduce. Preconditions: ranks >= 1, fills_hosts(), rates and
+// ranks_per_host >= 1.
 [[nodiscard]] Nanoseconds all_reduce_ns(const Network& network, Bytes bytes, std::int64_t ranks);
 
 }  // namespace stowage::simulator

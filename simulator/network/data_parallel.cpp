@@ -11,7 +11,9 @@ namespace {
 
 constexpr Bytes kDriverPage = Bytes{2} << 20;
 
-Bytes rounded_up(Bytes bytes, Bytes unit) { return (bytes + unit - 1) / unit * unit; }
+Bytes rounded_up(Bytes bytes, Bytes unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
 
 void add_peaks(const StepIndex& index, const ReplayResult& replayed, DataParallel& made) {
   made.peak_requested = replayed.peak_requested;

@@ -34,8 +34,9 @@ Error without_gradients(const Trace& step) {
   const Storages& storages = step.storages;
   for (std::size_t s = 0; s < storages.size(); ++s) {
     if (storages.storage_class[s] != StorageClass::gradient) continue;
-    return refused("ranks cannot be simulated: the recording does not say when gradients accumulate",
-                   "record the step again");
+    return refused(
+        "ranks cannot be simulated: the recording does not say when gradients accumulate",
+        "record the step again");
   }
   return refused("ranks cannot be simulated: the step has no gradients to reduce",
                  "record a training step");
@@ -88,9 +89,10 @@ Result<GradientBuckets> gradient_buckets(const Trace& step, const BucketLimits& 
   made.waited_for = end_of_backward(step, ready.back());
   for (std::size_t e = 0; e < made.waited_for.index(); ++e) {
     if (step.events.kind[e] != EventKind::parameter_update_begin) continue;
-    return refused("ranks cannot be simulated: the step updates a parameter ahead of the end of its "
-                   "last backward, where the gradients of all ranks are waited for",
-                   "record a step whose optimizer runs behind all of its backward");
+    return refused(
+        "ranks cannot be simulated: the step updates a parameter ahead of the end of its "
+        "last backward, where the gradients of all ranks are waited for",
+        "record a step whose optimizer runs behind all of its backward");
   }
   const std::vector<DType> dtype_of = dtypes(step);
   std::map<DType, GradientBucket> open;

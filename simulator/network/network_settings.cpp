@@ -61,7 +61,9 @@ const std::vector<NetworkSetting>& network_settings() {
   return settings;
 }
 
-bool is_network_setting(const std::string& setting) { return setting.starts_with(kPrefix); }
+bool is_network_setting(const std::string& setting) {
+  return setting.starts_with(kPrefix);
+}
 
 double setting_value(const ReductionModel& model, const std::string& name) {
   ReductionModel copy = model;

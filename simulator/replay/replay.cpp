@@ -307,9 +307,8 @@ class TimeReplay {
   // step that moves nothing: those gaps are in the recorded times already. What it waits for a
   // network is no rest either: a collective's kernels run meanwhile.
   void earn_rest() {
-    const Nanoseconds rest =
-        lanes_.now() - result_.compute_ns - index_.resident_idle(schedule_.has_hooks) -
-        waited_outside_;
+    const Nanoseconds rest = lanes_.now() - result_.compute_ns -
+                             index_.resident_idle(schedule_.has_hooks) - waited_outside_;
     if (rest <= earned_) return;
     lanes_.rest(rest - earned_);
     earned_ = rest;

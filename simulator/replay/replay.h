@@ -84,8 +84,8 @@ struct ReplayDetail {
   std::vector<HostUpdateTime> host_updates;  // likewise
 };
 
-// Compute waits at an event, ahead of the instructions behind it, until a time that something beside
-// the step says, such as a network. The wait is no stall: no copy is the reason for it.
+// Compute waits at an event, ahead of the instructions behind it, until a time that something
+// beside the step says, such as a network. The wait is no stall: no copy is the reason for it.
 struct OutsideWait {
   EventId event;  // -1 = none
   Nanoseconds until = 0;
