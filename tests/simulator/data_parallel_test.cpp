@@ -150,6 +150,32 @@ TEST(DataParallel, GradientsThatLeaveWaitForTheirReduction) {
   EXPECT_TRUE(find_hazards(reducing, lowered->schedule).empty());
 }
 
+// A GPU's launch thread takes 10 ns to the kernel of the gradient, 100, which is done at 110, as
+// backward is, and 1000 more to a last kernel of 10. 2 x (50 + 50) end at 310, when the last kernel
+// is not launched yet: the wait costs nothing. 2 x (950 + 50) end at 2110, and it is late.
+TEST(DataParallel, AWaitHidesBehindTheLaunchThread) {
+  MicroTrace t;
+  const StorageId parameter = t.existing(100);
+  t.backward();
+  t.begin_op();
+  t.kernel(100);
+  t.run(10).end_op();
+  t.accumulate(parameter);
+  t.optimizer();
+  t.begin_op();
+  t.kernel(10);
+  t.run(1000).end_op();
+  const Trace trace = t.finish();
+  ReductionModel model = slow_model();
+  const RankedStep hidden = over(trace, {}, model, {2}).steps.at(0);
+  EXPECT_EQ(hidden.exposed_ns, 200);
+  EXPECT_EQ(hidden.step_ns, 1020);
+  model.network.latency = 950;
+  const RankedStep late = over(trace, {}, model, {2}).steps.at(0);
+  EXPECT_EQ(late.exposed_ns, 2000);
+  EXPECT_EQ(late.step_ns, 2120);
+}
+
 // A first limit of 100 bytes, then of 250. In order: a 60, b 50 (110: closed), c 200, h of another
 // type 30, d 60 (260: closed), k of h's type 80 (110: that type's first), e 10, f 20 of a third.
 TEST(GradientBuckets, AreClosedByTheirLimitsByType) {
