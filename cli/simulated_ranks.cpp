@@ -58,7 +58,7 @@ Result<RanksAsked> ranks_asked(const std::optional<std::string>& ranks,
     return usage_error(
         "--ranks: " + std::to_string(number) + " is no whole number of hosts of " + in_host +
             " ranks",
-        "at most " + in_host + ", a multiple of it, or another " + "--set network.ranks_per_host");
+        "at most " + in_host + ", a multiple of it, or another --set network.ranks_per_host");
   }
   asked.numbers = std::move(numbers).value();
   return asked;
