@@ -1,5 +1,6 @@
 #include "cli/option_values.h"
 
+#include <iterator>
 #include <utility>
 
 #include "cli/console.h"
@@ -14,7 +15,8 @@ Result<simulator::PlacementMode> placement_named(const std::string& name) {
                        {PlacementMode::caching, PlacementMode::planned});
 }
 
-void offer_replay_values(CommandLine& line, std::vector<std::string> more) {
+void offer_replay_values(CommandLine& line, std::vector<std::string> more,
+                         std::vector<std::string> more_settings) {
   line.offer("--placement", {"planned", "caching"});
   for (const planner::PolicyInfo& policy : planner::policies()) more.push_back(policy.name);
   line.offer("--policy", std::move(more));
@@ -22,6 +24,8 @@ void offer_replay_values(CommandLine& line, std::vector<std::string> more) {
   for (const auto& setting : simulator::calibration_settings()) {
     settings.push_back(setting.name + "=");
   }
+  settings.insert(settings.end(), std::make_move_iterator(more_settings.begin()),
+                  std::make_move_iterator(more_settings.end()));
   line.offer("--set", std::move(settings));
 }
 

@@ -4,8 +4,10 @@
 #include "cli/option_values.h"
 #include "cli/reserved_text.h"
 #include "cli/shown_trace.h"
+#include "cli/simulated_ranks.h"
 #include "cli/verbs.h"
 #include "planner/budget.h"
+#include "report/answers/data_parallel_text.h"
 #include "report/answers/note_lines.h"
 #include "report/answers/recompute_text.h"
 #include "report/answers/simulate_json.h"
@@ -80,6 +82,37 @@ std::string names_for_set() {
   return names;
 }
 
+// What is said of it on stdout; with a timeline there beside it.
+struct Answer {
+  const ChosenPlan& choice;
+  const ChosenReplay& replay;
+  const std::optional<simulator::DataParallel>& ranks;
+  std::size_t rows = 0;  // of the stalls; 0: as usual
+  bool explain = false;
+  bool is_beside = false;
+};
+
+void say(const Answer& answer, Console& console) {
+  const report::Simulation& simulation = answer.replay.simulation;
+  const ChosenPlan& choice = answer.choice;
+  if (console.json) {
+    console.out << report::simulate_json(simulation, answer.replay.plan,
+                                         choice.plan_file ? "" : choice.policy.value_or("resident"),
+                                         answer.ranks ? &*answer.ranks : nullptr);
+    return;
+  }
+  const Paint& paint = answer.is_beside ? console.paint_err : console.paint;
+  report::TextStyle style = console.style(paint);
+  style.rows = answer.rows;
+  std::string text = report::simulation_text(simulation.index->trace(), simulation,
+                                             answer.replay.plan, printable(choice.title()), style);
+  if (answer.ranks) text += report::data_parallel_text(*answer.ranks, paint);
+  if (answer.explain) {
+    text += report::recompute_by_layer_text(simulation.index->step(), simulation.result, paint);
+  }
+  answer.is_beside ? console.say_beside(text) : console.say(text);
+}
+
 }  // namespace
 
 int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
@@ -88,6 +121,7 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
   std::optional<std::string> trace_file;
   ChosenPlan choice;
   std::optional<std::string> timeline;
+  std::optional<std::string> ranks_option;
   std::optional<std::int64_t> top;
   bool explain = false;
   line.positional_input("T", trace_file, "the trace (.json or .json.gz), - for stdin");
@@ -97,15 +131,19 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
   line.option("--placement", "MODE", choice.placement,
               "planned memory or caching (default: the plan's, else see stowage plan)");
   line.option("--set", "NAME=VALUE", choice.settings,
-              "another link than the recorded one; may be repeated");
+              "another link than the recorded one, or network; may be repeated");
+  line.option("--ranks", "N[,N..]", ranks_option,
+              "also what data-parallel training over so many ranks would take (assumed)");
   line.option("--top", "N", top, "rows of the table of stalls (default 5; --json lists all)");
   line.flag("--explain", explain, "also what recompute buys, layer by layer");
   line.output("--timeline", "OUT", timeline, "write lanes and memory as JSON (.gz compresses)");
-  offer_replay_values(line);
+  offer_replay_values(line, {}, network_offers());
   line.detail("Without --plan and --policy nothing moves. Names for --set:" + names_for_set());
+  line.detail("With --ranks also, of a network that nobody measured:" + network_names_for_set());
   line.example("stowage simulate t.json.gz --policy torchtune:stash=5");
   line.example(
       "stowage simulate t.json.gz --plan p.json --set link.h2d_gbps=25 --timeline lanes.json");
+  line.example("stowage simulate t.json.gz --ranks 8,64,512,4096 --set network.gbps=100");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
     const std::optional<std::string>& plan_file = choice.plan_file;
     const Result<int> rows = top ? table_rows(top, 0) : Result<int>(0);
@@ -114,6 +152,8 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
     if (timeline == "-" && console.json) {
       return usage_error("--json and --timeline - would both write to stdout");
     }
+    const Result<RanksAsked> asked = ranks_asked(ranks_option, choice.settings);
+    if (!asked) return asked.error();
     Result<LoadedTrace> loaded = load_shown_trace(*trace_file);
     if (!loaded) return loaded.error();
     Trace& trace = loaded->trace;
@@ -133,28 +173,16 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
       }
     }
     warn_of(simulation->notes, console);
+    const auto ranks = simulate_ranks(*asked, *simulation, *plan, *trace_file, console);
+    if (!ranks) return ranks.error();
     if (timeline) {
       const Status written =
           write_output(console, *timeline,
                        report::timeline_json(simulation->index->trace(), *simulation, *plan));
       if (!written) return written.error();
     }
-    if (console.json) {
-      console.out << report::simulate_json(*simulation, *plan,
-                                           plan_file ? "" : choice.policy.value_or("resident"));
-    } else {
-      const bool beside = timeline == "-";
-      const Paint& paint = beside ? console.paint_err : console.paint;
-      report::TextStyle style = console.style(paint);
-      style.rows = static_cast<std::size_t>(*rows);
-      std::string text = report::simulation_text(simulation->index->trace(), *simulation, *plan,
-                                                 printable(choice.title()), style);
-      if (explain) {
-        text +=
-            report::recompute_by_layer_text(simulation->index->step(), simulation->result, paint);
-      }
-      beside ? console.say_beside(text) : console.say(text);
-    }
+    say({choice, *replay, *ranks, static_cast<std::size_t>(*rows), explain, timeline == "-"},
+        console);
     if (simulation->feasible) return 0;
     Console error_only = console;
     error_only.json = false;  // the object above says it

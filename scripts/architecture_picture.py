@@ -34,6 +34,7 @@ PLACES = {
     "simulator/allocator": (620, "the caching allocator"),
     "simulator/placement": (420, "addresses, pages"),
     "simulator/replay": (560, "memory and time"),
+    "simulator/network": (420, "ranks, all-reduce"),
     "planner": (360, "options, bounds, search"),
     "report": (360, "explanations, exports"),
     "cli": (550, "stowage"),

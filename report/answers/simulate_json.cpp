@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "report/answers/answer_pieces_json.h"
+#include "report/answers/data_parallel_text.h"
 #include "report/timeline.h"
 #include "report/transfers.h"
 #include "simulator/schedule/tenant_kind.h"
@@ -107,10 +108,49 @@ Json stalls_json(const std::vector<StallRow>& stalls) {
   return rows;
 }
 
+Json buckets_json(const simulator::DataParallel& ranks) {
+  Json rows = Json::array();
+  for (std::size_t b = 0; b < ranks.buckets.size(); ++b) {
+    rows.push_back({{"bytes", ranks.buckets[b].bytes},
+                    {"gradients", ranks.buckets[b].gradients},
+                    {"dtype", name_of(ranks.buckets[b].dtype)},
+                    {"ready_ns", ranks.ready[b]}});
+  }
+  return rows;
+}
+
+Json data_parallel_json(const simulator::DataParallel& ranks, const simulator::PlanBudget& budget) {
+  Json network;
+  for (const simulator::NetworkSetting& each : simulator::network_settings()) {
+    const std::string name = each.name.substr(each.name.find('.') + 1);
+    network[name] = simulator::setting_value(ranks.model, each.name);
+  }
+  Json steps = Json::array();
+  for (const simulator::RankedStep& step : ranks.steps) {
+    steps.push_back(
+        {{"ranks", step.ranks},
+         {"hosts", step.hosts},
+         {"step_ns", step.step_ns},
+         {"all_reduce_ns", step.all_reduce_ns},
+         {"exposed_ns", step.exposed_ns},
+         {"efficiency", static_cast<double>(step.efficiency) / static_cast<double>(kPpm)}});
+  }
+  return {{"assumed", true},
+          {"network", std::move(network)},
+          {"buckets", buckets_json(ranks)},
+          {"bucket_bytes", ranks.bucket_bytes},
+          {"backward_end_ns", ranks.backward_end_ns},
+          {"peak_requested_bytes", ranks.peak_requested},
+          {"peak_active_bytes", ranks.peak_active},
+          {"peak_reserved_bytes", bytes_or_null(ranks.peak_reserved)},
+          {"budget_kept", keeps_budget(ranks, budget)},
+          {"steps", std::move(steps)}};
+}
+
 }  // namespace
 
 std::string simulate_json(const Simulation& simulation, const simulator::Plan& plan,
-                          const std::string& policy) {
+                          const std::string& policy, const simulator::DataParallel* ranks) {
   Json json;
   json["schema"] = "stowage-simulate/1";
   json["feasible"] = simulation.feasible;
@@ -133,6 +173,7 @@ std::string simulate_json(const Simulation& simulation, const simulator::Plan& p
   json["resident"] = replay_json(simulation.resident, true);
   add_reserved(simulation.resident_reserved, json["resident"]);
   json["notes"] = simulation.notes;
+  if (ranks != nullptr) json["data_parallel"] = data_parallel_json(*ranks, plan.budget);
   return dump(json);
 }
 

@@ -1,12 +1,12 @@
 #include "simulator/machine/calibration_settings.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
 #include "simulator/machine/host_lane.h"
 #include "simulator/machine/link_model.h"
+#include "simulator/machine/setting_text.h"
 #include "traces/nearest.h"
 
 namespace stowage::simulator {
@@ -157,19 +157,11 @@ Status apply_setting(Calibration& calibration, const std::string& name, double v
 }
 
 Status apply_setting(Calibration& calibration, const std::string& setting) {
-  const auto equals = setting.find('=');
-  const std::string name = setting.substr(0, equals);
+  const std::string name = name_of_setting(setting);
   if (const auto known = find_setting(name); !known) return known.error();
-  if (equals == std::string::npos) {
-    return usage_error("--set " + setting + ": no value", "write " + name + "=VALUE");
-  }
-  const std::string text = setting.substr(equals + 1);
-  double value = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    return usage_error("--set " + setting + ": '" + text + "' is not a number");
-  }
-  return apply_setting(calibration, name, value);
+  const Result<double> value = value_of_setting(setting);
+  if (!value) return value.error();
+  return apply_setting(calibration, name, *value);
 }
 
 }  // namespace stowage::simulator

@@ -22,7 +22,7 @@ namespace {
 class TimeReplay {
  public:
   TimeReplay(const StepIndex& index, const Schedule& schedule, ReplayResult& result,
-             ReplayDetail* detail)
+             ReplayDetail* detail, OutsideWait wait)
       : index_(index),
         schedule_(schedule),
         link_(index.trace().calibration),
@@ -30,6 +30,7 @@ class TimeReplay {
         pace_(link_),
         result_(result),
         detail_(detail),
+        wait_(wait),
         launch_(schedule.has_hooks ? index.hooked_launch_ns() : index.launch_ns()),
         updates_(host_updates(index.trace(), schedule)),
         update_of_(schedule.tenants.size(), kNoJob),
@@ -46,9 +47,14 @@ class TimeReplay {
   void run() {
     const auto& instructions = schedule_.instructions;
     for (std::size_t i = 0; i < instructions.size(); ++i) {
-      run_to(instructions[i].anchor.event.index());
+      const Anchor& at = instructions[i].anchor;
+      if (at.event > wait_.event || (at.event == wait_.event && at.side == Side::after)) {
+        wait_outside();
+      }
+      run_to(at.event.index());
       execute(instructions[i]);
     }
+    wait_outside();
     run_to(index_.event_count() - 1);
     finish_updates();
     finish_copies();
@@ -94,6 +100,15 @@ class TimeReplay {
     }
     run_piece(work, last);
     idle_until(launched_);
+  }
+
+  void wait_outside() {
+    if (!wait_.event.valid()) return;
+    run_to(wait_.event.index());
+    const Nanoseconds begin = lanes_.now();
+    idle_until(wait_.until);
+    waited_outside_ = lanes_.now() - begin;
+    wait_ = {};
   }
 
   // Does the work of events next_event_ .. last.
@@ -289,10 +304,11 @@ class TimeReplay {
     if (lanes_.now() > begin) result_.stalls.back().is_update = true;
   }
   // What compute has not worked until here, beyond what it waits for the launch thread in a whole
-  // step that moves nothing: those gaps are in the recorded times already.
+  // step that moves nothing: those gaps are in the recorded times already. What it waits for a
+  // network is no rest either: a collective's kernels run meanwhile.
   void earn_rest() {
-    const Nanoseconds rest =
-        lanes_.now() - result_.compute_ns - index_.resident_idle(schedule_.has_hooks);
+    const Nanoseconds rest = lanes_.now() - result_.compute_ns -
+                             index_.resident_idle(schedule_.has_hooks) - waited_outside_;
     if (rest <= earned_) return;
     lanes_.rest(rest - earned_);
     earned_ = rest;
@@ -315,6 +331,8 @@ class TimeReplay {
   LaunchPace pace_;
   ReplayResult& result_;
   ReplayDetail* detail_;
+  OutsideWait wait_;  // none once it is over
+  Nanoseconds waited_outside_ = 0;
   const std::vector<Nanoseconds>& launch_;
   const std::vector<HostUpdate> updates_;  // in order of instructions
   std::vector<std::size_t> update_of_;     // by tenant: the last one that is issued; kNoJob: none
@@ -358,7 +376,8 @@ void replay_cached(const StepIndex& index, const Schedule& schedule, ReplayResul
 
 }  // namespace
 
-ReplayResult estimate(const StepIndex& index, const Schedule& schedule, ReplayDetail* detail) {
+ReplayResult estimate(const StepIndex& index, const Schedule& schedule, ReplayDetail* detail,
+                      OutsideWait wait) {
   ReplayResult result;
   const MemoryPeaks peaks =
       replay_memory(index, schedule, detail != nullptr ? &detail->requested : nullptr);
@@ -366,7 +385,7 @@ ReplayResult estimate(const StepIndex& index, const Schedule& schedule, ReplayDe
   result.peak_active = peaks.rounded;
   result.peak_event = peaks.event;
   result.host_bytes = schedule.host_bytes;
-  TimeReplay(index, schedule, result, detail).run();
+  TimeReplay(index, schedule, result, detail, wait).run();
   return result;
 }
 

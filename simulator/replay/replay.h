@@ -84,6 +84,13 @@ struct ReplayDetail {
   std::vector<HostUpdateTime> host_updates;  // likewise
 };
 
+// Compute waits at an event, ahead of the instructions behind it, until a time that something
+// beside the step says, such as a network. The wait is no stall: no copy is the reason for it.
+struct OutsideWait {
+  EventId event;  // -1 = none
+  Nanoseconds until = 0;
+};
+
 // Precondition: find_hazards() is empty for schedules of unknown origin; a schedule from lower()
 // is. Cost: that of estimate(), and for a trace with a setup that of replay_allocator() or place().
 [[nodiscard]] ReplayResult replay(const StepIndex& index, const Schedule& schedule,
@@ -93,7 +100,7 @@ struct ReplayDetail {
 // buffer in the smallest block that can hold it), peak_reserved is -1, all else is exact.
 // Cost: O(events + instructions), no allocation per event.
 [[nodiscard]] ReplayResult estimate(const StepIndex& index, const Schedule& schedule,
-                                    ReplayDetail* detail = nullptr);
+                                    ReplayDetail* detail = nullptr, OutsideWait wait = {});
 
 // What to say of a result that is not allocator_exact, of one whose active_varies, and of one whose
 // updates on the host take a time that is assumed.

@@ -32,6 +32,7 @@ class Collector {
     add_ops(spans);
     add_saved();
     add_accumulations();
+    add_reduction();
     for (auto& touches : touches_) {
       std::stable_sort(
           touches.begin(), touches.end(),
@@ -148,6 +149,24 @@ class Collector {
         touch.layer = trace_.storages.layer[gradient.index()];
         touches_[row_of(gradient)].push_back(touch);
       }
+    }
+  }
+
+  // Ranks have the same gradients only then.
+  void add_reduction() {
+    const EventId event = index_.step().gradients_reduced_at();
+    if (!event.valid()) return;
+    for (std::size_t s = 0; s < row_.size(); ++s) {
+      const EventId made = trace_.storages.alloc_event[s];
+      if (!is_gradient(StorageId(s)) || !made.valid() || event < made) continue;
+      ModelStateTouch touch;
+      touch.begin = touch.end = event;
+      touch.writes = true;
+      touch.first = {index_.previous_anchor(event), Side::after};
+      touch.last = behind(event);
+      touch.phase = phase_of_[event.index()];
+      touch.layer = trace_.storages.layer[s];
+      touches_[row_of(StorageId(s))].push_back(touch);
     }
   }
 

@@ -20,7 +20,8 @@ class StepIndex;
 // from op_begin to op_end; a pack of a saved tensor of it; an unpack of one, until the tensor that
 // it handed out is gone. Of a gradient besides: from the op that makes it, which writes it, to
 // where autograd first reports that it has been added to, for until then autograd holds it and is
-// free to add to it (a tied weight's, a cast's); and each further such report.
+// free to add to it (a tied weight's, a cast's); each further such report; and where ranks have
+// reduced it (Step::gradients_reduced_at()).
 struct ModelStateTouch {
   EventId begin;
   EventId end;

@@ -55,6 +55,12 @@ Step Step::with_segments(std::vector<SegmentRows> segments) const {
   return step;
 }
 
+Step Step::with_gradients_reduced_at(EventId event) const {
+  Step step = *this;
+  step.gradients_reduced_at_ = event;
+  return step;
+}
+
 Step::Step(const Step& base, std::shared_ptr<const ComposedStep> composed,
            std::vector<StorageId> host_updates)
     : recording_(base.recording_),

@@ -55,6 +55,11 @@ class Step {
   // an owner, and nobody else moves it.
   [[nodiscard]] bool is_of_segment(SavedId saved) const;
 
+  // The same where every gradient that the step makes ahead of this event is used there once more:
+  // ranks have reduced them until then. An index made of it keeps them on the device so long.
+  [[nodiscard]] Step with_gradients_reduced_at(EventId event) const;
+  [[nodiscard]] EventId gradients_reduced_at() const { return gradients_reduced_at_; }
+
   // Parameters of the recording that the host updates (Structure::host_updates).
   [[nodiscard]] const std::vector<StorageId>& host_updates() const { return host_updates_; }
 
@@ -99,6 +104,7 @@ class Step {
   std::shared_ptr<const std::vector<SegmentRows>> segments_;  // where not those of recomputed_
   std::shared_ptr<const Step> base_;  // whose tables composed_ is of; null: the recording's
   std::vector<StorageId> host_updates_;
+  EventId gradients_reduced_at_;  // -1 = by nobody
 };
 
 }  // namespace stowage::simulator

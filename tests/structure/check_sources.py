@@ -13,7 +13,7 @@ MAX_FUNCTION_LINES = 80
 
 # The rooms of the simulator, in order: each may include those named before it.
 ROOMS = ["simulator/" + room for room in
-         ("plan", "machine", "step", "schedule", "lowering", "allocator", "placement", "hazards", "replay")]
+         ("plan", "machine", "step", "schedule", "lowering", "allocator", "placement", "hazards", "replay", "network")]
 # A room that may not include one named before it all the same, and why: the proof must not know how a
 # schedule was made.
 NOT_ALLOWED = {("simulator/hazards", "simulator/lowering")}
