@@ -65,6 +65,12 @@ void DetailsWriter::event_row(const char* name, EventId event, const char* other
 }
 
 Details details_of(const Explained& explained, const Selection& selection) {
+  if (selection.kind == Kind::none) {
+    DetailsWriter writer(explained);
+    writer.title("The step: select something to see more of it");
+    writer.step();
+    return std::move(writer).take();
+  }
   if (selection.row < 0 ||
       static_cast<std::size_t>(selection.row) >= rows_of(explained, selection.kind)) {
     return {};

@@ -1,4 +1,5 @@
-// Everything that is known of what is selected, in rows of a name and a value.
+// Everything that is known of what is selected, in rows of a name and a value; of the whole step
+// while nothing is.
 #pragma once
 
 #include <string>
@@ -21,12 +22,13 @@ struct DetailSection {
 };
 
 struct Details {
-  std::string title;  // "layers.3.mlp#2 (58.7 MB)"; empty: nothing is selected
+  std::string title;  // "layers.3.mlp#2 (58.7 MB)"; empty: what was selected is gone
   std::vector<DetailSection> sections;
 };
 
-// Times are of the planned step, as replayed. A selection that is no row of its table (any more)
-// gives none. Cost: O(rows about it); of a layer O(trace).
+// Times are of the planned step, as replayed. Without a selection they are of
+// the step, its machine, its time and its peaks. A selection that is no row of its table (any
+// more) gives none. Cost: O(rows about it); of a layer O(trace).
 [[nodiscard]] Details details_of(const Explained& explained, const Selection& selection);
 
 // "Name: value" lines, a heading ahead of each section: for the clipboard.

@@ -19,11 +19,6 @@ using Kind = Selection::Kind;
 
 namespace {
 
-std::string rate(Bytes bytes, Nanoseconds time) {
-  const auto tenths = std::llround(gigabytes_per_second(bytes, time) * 10);
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GB/s";
-}
-
 // By op: it is this one, or inside it.
 std::vector<bool> ops_inside(const Trace& trace, OpId id) {
   std::vector<bool> inside(trace.ops.size(), false);
@@ -37,6 +32,11 @@ std::vector<bool> ops_inside(const Trace& trace, OpId id) {
 }
 
 }  // namespace
+
+std::string rate_words(Bytes bytes, Nanoseconds time) {
+  const auto tenths = std::llround(gigabytes_per_second(bytes, time) * 10);
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GB/s";
+}
 
 void DetailsWriter::layer(LayerId id) {
   const Layers& l = trace_.layers;
@@ -217,7 +217,7 @@ void DetailsWriter::gpu(std::size_t i) {
   row("Recorded time", format_time(g.duration[i]));
   row("Launched at", format_time(g.launch_start[i]));
   if (g.bytes[i] > 0) {
-    row("Moves", exact_bytes(g.bytes[i]) + " at " + rate(g.bytes[i], g.duration[i]));
+    row("Moves", exact_bytes(g.bytes[i]) + " at " + rate_words(g.bytes[i], g.duration[i]));
   }
   op_row("Launched by", g.op[i]);
 }
@@ -243,7 +243,7 @@ void DetailsWriter::transfer(std::size_t i) {
   row("Could start", format_time(t.ready));
   row("Starts", format_time(t.start) + ", queued for " + format_time(t.start - t.ready));
   row("Ends", format_time(t.end));
-  row("Takes", format_time(t.end - t.start) + " at " + rate(bytes, t.end - t.start));
+  row("Takes", format_time(t.end - t.start) + " at " + rate_words(bytes, t.end - t.start));
   for (const StallRow& stall : x_.stalls) {
     const bool is_its_own = stall.transfer == static_cast<std::int32_t>(i) && !stall.is_update;
     if (is_its_own) this->stall(stall);
@@ -262,7 +262,7 @@ void DetailsWriter::update(std::size_t i) {
   row("Gradient there", format_time(t.ready));
   row("Starts", format_time(t.start) + ", queued for " + format_time(t.start - t.ready));
   row("Ends", format_time(t.end));
-  row("Takes", format_time(t.end - t.start) + " at " + rate(of.bytes, t.end - t.start));
+  row("Takes", format_time(t.end - t.start) + " at " + rate_words(of.bytes, t.end - t.start));
   if (simulator::guesses_host_updates(trace_, x_.simulated->result)) {
     row("Speed", "assumed: the trace does not say how fast the host updates");
   }

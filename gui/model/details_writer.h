@@ -20,6 +20,8 @@ class DetailsWriter {
   [[nodiscard]] Details take() && { return std::move(out_); }
   void title(std::string text) { out_.title = std::move(text); }
 
+  // What there is to say while nothing is selected: details_summary.cpp.
+  void step();
   // What lies in memory: details_memory.cpp.
   void saved(SavedId id);
   void storage(StorageId id);
@@ -37,6 +39,8 @@ class DetailsWriter {
   void row(std::string name, std::string value, Selection link = {}) {
     out_.sections.back().rows.push_back({std::move(name), std::move(value), link});
   }
+  void machine();
+  void times_and_peaks();
   void layer_row(const char* name, LayerId layer);
   void op_row(const char* name, OpId op);
   // `otherwise`: when there is no such event.
@@ -59,6 +63,8 @@ class DetailsWriter {
   Details out_;
 };
 
+// "52.1 GB/s"
+[[nodiscard]] std::string rate_words(Bytes bytes, Nanoseconds time);
 // "compute_stream" -> "compute stream".
 [[nodiscard]] std::string spaced(std::string text);
 

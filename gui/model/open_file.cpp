@@ -30,16 +30,16 @@ std::string file_name(const std::string& path) {
 }
 
 // In the order in which they are opened.
-enum class Kind { trace, plan, run };
+enum class FileKind { trace, plan, run };
 
 // By the value of the first key `schema`: a trace has an object there, the others a text. A file
 // without one is taken for a trace, whose reader says what is wrong with it.
-Kind kind_of(std::string_view text) {
+FileKind kind_of(std::string_view text) {
   const std::size_t key = text.substr(0, 1 << 16).find("\"schema\"");
-  if (key == std::string_view::npos) return Kind::trace;
+  if (key == std::string_view::npos) return FileKind::trace;
   const std::size_t value = text.find_first_not_of(" \t\r\n:", key + 8);
-  if (value == std::string_view::npos || text[value] != '"') return Kind::trace;
-  return text.substr(value + 1).starts_with("stowage-plan/") ? Kind::plan : Kind::run;
+  if (value == std::string_view::npos || text[value] != '"') return FileKind::trace;
+  return text.substr(value + 1).starts_with("stowage-plan/") ? FileKind::plan : FileKind::run;
 }
 
 Result<TracePtr> trace_of(std::string text, const std::string& path, const JobContext& job) {
@@ -169,11 +169,11 @@ namespace {
 Result<Opened> open_text(std::string text, const std::string& path, const TracePtr& open_trace,
                          const JobContext& job) {
   switch (kind_of(text)) {
-    case Kind::plan:
+    case FileKind::plan:
       return with_plan(text, path, open_trace, job);
-    case Kind::run:
+    case FileKind::run:
       return with_run(text, path, open_trace, job);
-    case Kind::trace:
+    case FileKind::trace:
       break;
   }
   Result<TracePtr> trace = trace_of(std::move(text), path, job);
@@ -194,25 +194,27 @@ Error error_of(const std::vector<Error>& errors) {
 }
 
 // A plan, or a run's, brought another trace than the one that was open. Empty: it did not.
-std::string note_of(Kind kind, const std::string& path, const TracePtr& before,
+std::string note_of(FileKind kind, const std::string& path, const TracePtr& before,
                     const TracePtr& now) {
   const auto whole = [](const TracePtr& trace) { return trace->whole ? trace->whole : trace; };
-  if (kind == Kind::trace || !before || whole(before) == whole(now)) return {};
+  if (kind == FileKind::trace || !before || whole(before) == whole(now)) return {};
   if (whole(before)->sha256 == whole(now)->sha256) return {};
   return file_name(path) + " is not for " + file_name(before->path) +
          ", which was open: it is for " + file_name(now->path) + ", and that is shown.";
 }
 
 // One trace, one plan: of several the last one is shown.
-std::string note_of(const std::vector<std::pair<Kind, std::string>>& read) {
-  const auto count = [&](Kind kind) {
+std::string note_of(const std::vector<std::pair<FileKind, std::string>>& read) {
+  const auto count = [&](FileKind kind) {
     return std::count_if(read.begin(), read.end(),
                          [&](const auto& each) { return each.first == kind; });
   };
   std::string note;
-  for (const Kind kind : {Kind::trace, Kind::plan, Kind::run}) {
+  for (const FileKind kind : {FileKind::trace, FileKind::plan, FileKind::run}) {
     if (count(kind) < 2) continue;
-    const char* word = kind == Kind::trace ? "trace" : kind == Kind::plan ? "plan" : "result";
+    const char* word = kind == FileKind::trace  ? "trace"
+                       : kind == FileKind::plan ? "plan"
+                                                : "result";
     std::string others;
     std::string last;
     for (const auto& [of, path] : read) {
@@ -242,14 +244,14 @@ Result<Opened> open_file(const std::string& path, const TracePtr& open_trace,
 OpenedFiles open_files(const std::vector<std::string>& paths, const TracePtr& open_trace,
                        const JobContext& job) {
   struct File {
-    Kind kind;
+    FileKind kind;
     std::string path;
     std::string text;
   };
   OpenedFiles out;
   std::vector<Error> errors;
   std::vector<File> files;
-  std::vector<std::pair<Kind, std::string>> read;
+  std::vector<std::pair<FileKind, std::string>> read;
   std::string note;
   TracePtr trace = open_trace;
   std::string path = paths.empty() ? std::string() : paths.front();
@@ -262,7 +264,7 @@ OpenedFiles open_files(const std::vector<std::string>& paths, const TracePtr& op
         errors.push_back(text.error());
         continue;
       }
-      const Kind kind = kind_of(*text);
+      const FileKind kind = kind_of(*text);
       files.push_back({kind, path, std::move(text).value()});
     }
     std::stable_sort(files.begin(), files.end(),
