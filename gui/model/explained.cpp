@@ -28,6 +28,21 @@ std::shared_ptr<const report::AliveIndex> recorded_index(
   return std::make_shared<const report::AliveIndex>(simulated.trace->trace);
 }
 
+std::shared_ptr<const std::vector<Nanoseconds>> times_on_device(const Simulated& simulated,
+                                                                const Explained* before) {
+  if (of_same_trace(simulated, before)) return before->device_times;
+  const TraceData& data = *simulated.trace;
+  std::vector<Nanoseconds> times = data.trace.events.time;
+  Nanoseconds end = times.empty() ? 0 : times.back();
+  if (data.trace.gpu.size() > 0) {
+    simulator::ReplayDetail detail;
+    end = simulator::replay(data.index, simulator::resident_schedule(data.index), &detail).step_ns;
+    times = std::move(detail.time);
+  }
+  times.push_back(end);
+  return std::make_shared<const std::vector<Nanoseconds>>(std::move(times));
+}
+
 // Another machine is another trace with the same step in it.
 std::shared_ptr<const PlanTree> tree_of(const Simulated& simulated, const Explained* before) {
   const TracePtr& trace = simulated.trace;
@@ -55,6 +70,7 @@ Explained::Explained(SimulatedPtr of, const Explained* before)
       uses(of_same_step(*simulated, before) ? before->uses
                                             : std::make_shared<const report::StorageUses>(trace())),
       recorded(recorded_index(*simulated, planned, before)),
+      device_times(times_on_device(*simulated, before)),
       prices(of_same_trace(*simulated, before) ? before->prices
                                                : std::make_shared<const Prices>(simulated->trace)),
       tree(tree_of(*simulated, before)) {

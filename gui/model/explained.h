@@ -44,6 +44,9 @@ struct Explained {
   const std::shared_ptr<const report::AliveIndex> planned;
   const std::shared_ptr<const report::StorageUses> uses;     // of the planned step
   const std::shared_ptr<const report::AliveIndex> recorded;  // nothing moves: the same as planned
+  // When each event of the recording is on the device, the step's end behind them: recorded times
+  // of a GPU are those of launches, so they are replayed, with nothing moved.
+  const std::shared_ptr<const std::vector<Nanoseconds>> device_times;
   const std::shared_ptr<const Prices> prices;
   std::vector<std::int32_t> stall_row;   // by row of ReplayResult::stalls, the row of `stalls`
   std::vector<Nanoseconds> saved_stall;  // by row of Trace::saved: of the offload that serves it

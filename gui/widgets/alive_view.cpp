@@ -137,7 +137,8 @@ AliveView::AliveView(PlanDocument& document, ViewState& state, Explanations& exp
   use_->setToolTip(
       tr("dead: nothing in the step uses them any more, and they are freed later\n"
          "saved and idle, idle: the next use is later than it takes them to leave and return\n"
-         "needed: in use, or used again sooner"));
+         "needed: in use, or used again sooner\n"
+         "Times are those on the device, of a recorded step too"));
   rows_->setColumnCount(5);
   rows_->setHeaderLabels({tr("What"), tr("Size"), tr("Share"), tr("Class"), tr("Use")});
   rows_->headerItem()->setToolTip(4, use_->toolTip());
@@ -210,20 +211,25 @@ void AliveView::refresh() {
   const report::Alive alive =
       at_cursor ? index.at(report::event_at(times, *state_.cursor())) : index.at_peak();
   bytes_ = alive.bytes;
+  const bool is_launch_time = recorded && trace.gpu.size() > 0;
+  const QString moment = time_text(times[alive.event.index()]);
   title_->setText(
       tr("%1 at %2 of the %3 step, %4")
-          .arg(bytes_text(alive.bytes), time_text(times[alive.event.index()]),
+          .arg(bytes_text(alive.bytes),
+               is_launch_time ? tr("%1 of launch time").arg(moment) : moment,
                recorded ? tr("recorded") : tr("planned"),
                QString::fromStdString(report::place(report::moment_at(trace, alive.event)))));
   // Those at hand are of the planned step.
   const bool has_uses = !recorded || !x->simulated->rows;
   const auto uses = has_uses ? x->uses : std::make_shared<const report::StorageUses>(trace);
-  const report::BytesByUse by_use = report::bytes_by_use(trace, *uses, alive, times, times.back());
+  const std::vector<Nanoseconds>& on_device = recorded ? *x->device_times : times;
+  const report::BytesByUse by_use =
+      report::bytes_by_use(trace, *uses, alive, on_device, on_device.back());
   use_->setText(QString::fromStdString(report::use_headline(by_use)));
   QList<QTreeWidgetItem*> items;
   switch (grouping_->currentIndex()) {
     case 0:
-      items = largest_storages(trace, alive, by_use, times);
+      items = largest_storages(trace, alive, by_use, on_device);
       break;
     case 3:
       items = rows_by_use(alive, by_use);

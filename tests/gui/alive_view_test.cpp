@@ -1,5 +1,6 @@
 #include "gui/widgets/alive_view.h"
 
+#include "report/inspect.h"
 #include "tests/gui/workbench.h"
 #include "tests/support/small_trace.h"
 
@@ -81,6 +82,20 @@ TEST_F(AliveViewTest, WhatIsDeadAtThePeakIsNamed) {
   settle();
   EXPECT_EQ(rows.topLevelItem(0)->text(1), "8.41 GB");
   EXPECT_FALSE(use->text().contains("35.0 GB saved")) << use->text().toStdString();
+}
+
+// Launches of this step are through after 0.1 of its 2.57 s; what `inspect` says goes by the
+// device's time.
+TEST_F(AliveViewTest, UsesOfARecordedStepGoByTheDevicesTime) {
+  open(sample("llama3-8b-l9-fp32-math-h200"));
+  state_.set_shown(Shown::recorded);
+  show(view_, 760, 480);
+  EXPECT_EQ(view_.findChild<QLabel*>("use")->text().toStdString(),
+            report::use_headline(report::use_at_peak(document_.trace()->trace)));
+  EXPECT_TRUE(view_.title().contains("of launch time")) << view_.title().toStdString();
+  // The logits are dead once forward is over, most of a second into the step.
+  const QString use = view_.rows().topLevelItem(0)->text(4);
+  EXPECT_TRUE(use.startsWith("dead since 8") && use.endsWith(" ms")) << use.toStdString();
 }
 
 TEST_F(AliveViewTest, APlanTakesItsRowsAway) {
