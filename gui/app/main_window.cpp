@@ -7,6 +7,7 @@
 #include <QDropEvent>
 #include <QFileInfo>
 #include <QMimeData>
+#include <QMouseEvent>
 #include <QPointer>
 #include <QSettings>
 #include <QStatusBar>
@@ -27,7 +28,7 @@
 namespace stowage::gui {
 namespace {
 
-constexpr int kLayoutVersion = 1;
+constexpr int kLayoutVersion = 2;
 
 // Of the recorded step, or of the plan's.
 std::optional<MemoryPlot::ReservedLines> reserved_lines(const Simulated& simulated, bool recorded) {
@@ -52,6 +53,12 @@ MainWindow::MainWindow(QWidget* parent) : QMainWindow(parent) {
 
   timeline_ = new TimelinePlot(state_);
   memory_ = new MemoryPlot(state_);
+  start_ = new StartPage(memory_);
+  auto* over = new QVBoxLayout(memory_);
+  over->setContentsMargins(0, 0, 0, 0);
+  over->addWidget(start_);
+  connect(start_, &StartPage::open_requested, this, [this] { ask_for_file(); });
+  connect(start_, &StartPage::file_chosen, this, &MainWindow::open_file);
   // Messages and the search stand between the menus and the views.
   auto* top = new QWidget(this);
   menu_bar_ = new QMenuBar(top);
@@ -198,6 +205,8 @@ void MainWindow::refresh(bool anew) {
   state_.set_axis(axis);
   const StepRowsPtr rows = document_.current() ? document_.current()->rows : nullptr;
   keep_place();
+  if (!view) start_->refresh();
+  start_->setVisible(!view);
   timeline_->show_step(document_.trace(), view, rows);
   memory_->show_step(document_.trace(), view, rows);
   if (const SimulatedPtr& current = document_.current()) {
@@ -211,6 +220,7 @@ void MainWindow::refresh(bool anew) {
     memory_->set_budget(std::nullopt, simulator::PeakKind::active, true, 0);
     memory_->set_reserved(std::nullopt);
   }
+  if (anew) share_room();
   set_title();
   say_status();
 }
@@ -341,7 +351,33 @@ void MainWindow::default_layout() {
   addDockWidget(Qt::LeftDockWidgetArea, timeline);
   splitDockWidget(timeline, memory, Qt::Vertical);
   arrange_other_views(*this);
-  resizeDocks({timeline, memory}, {3, 4}, Qt::Vertical);
+  shares_room_ = true;
+  share_room();
+}
+
+// Sizes of docks are kept as shares of what there is, so they are given anew with the window.
+void MainWindow::share_room() {
+  if (!shares_room_) return;
+  QDockWidget* timeline = docks_.value(QStringLiteral("timeline"));
+  QDockWidget* memory = docks_.value(QStringLiteral("memory"));
+  QDockWidget* plan = docks_.value(QStringLiteral("plan"));
+  resizeDocks({timeline, plan}, {2 * width() / 3, width() / 3}, Qt::Horizontal);
+  const int both = timeline->height() + memory->height();
+  const int title = timeline->height() - timeline_->height();
+  // Half of it at most: the curve wants to be seen, too.
+  const int lanes = std::min(title + timeline_->sizeHint().height(), both / 2);
+  resizeDocks({timeline, memory}, {lanes, both - lanes}, Qt::Vertical);
+}
+
+bool MainWindow::event(QEvent* event) {
+  // Separators are the window's own.
+  if (event->type() == QEvent::MouseButtonPress &&
+      isSeparator(static_cast<QMouseEvent*>(event)->position().toPoint())) {
+    shares_room_ = false;
+  }
+  const bool done = QMainWindow::event(event);
+  if (event->type() == QEvent::Resize || event->type() == QEvent::Show) share_room();
+  return done;
 }
 
 void MainWindow::restore_layout() {
@@ -349,13 +385,16 @@ void MainWindow::restore_layout() {
   const QByteArray geometry = settings.value(QStringLiteral("geometry")).toByteArray();
   const QByteArray layout = settings.value(QStringLiteral("layout")).toByteArray();
   if (geometry.isEmpty() || !restoreGeometry(geometry)) resize(1280, 800);
-  if (layout.isEmpty() || !restoreState(layout, kLayoutVersion)) default_layout();
+  if (layout.isEmpty() || !restoreState(layout, kLayoutVersion)) return default_layout();
+  shares_room_ = settings.value(QStringLiteral("layout_shares_room")).toBool();
+  share_room();
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
   QSettings settings;
   settings.setValue(QStringLiteral("geometry"), saveGeometry());
   settings.setValue(QStringLiteral("layout"), saveState(kLayoutVersion));
+  settings.setValue(QStringLiteral("layout_shares_room"), shares_room_);
   event->accept();
 }
 

@@ -12,6 +12,7 @@
 
 #include "gui/app/job_bar.h"
 #include "gui/app/message_bar.h"
+#include "gui/app/start_page.h"
 #include "gui/model/export_step.h"
 #include "gui/model/plan_document.h"
 #include "gui/model/view_state.h"
@@ -46,6 +47,8 @@ class MainWindow : public QMainWindow {
   void open_file(const QString& file);
   // Layout and size as they were left; where nothing was left, the default.
   void restore_layout();
+  // Time has two thirds of the width, and the timeline is as high as its lanes; it stays so with
+  // another window or step until somebody moves a separator.
   void default_layout();
 
   // What is shown into a file, in the background; errors go to the message bar.
@@ -73,6 +76,7 @@ class MainWindow : public QMainWindow {
   void peak_shown();
 
  protected:
+  bool event(QEvent* event) override;
   void closeEvent(QCloseEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
@@ -105,6 +109,7 @@ class MainWindow : public QMainWindow {
   [[nodiscard]] std::optional<Nanoseconds> time_of(EventId event) const;
   void refresh(bool anew);
   void keep_place();
+  void share_room();
   void set_title();
   void say_saved();
   [[nodiscard]] StepPicturePtr shown() const;
@@ -113,6 +118,7 @@ class MainWindow : public QMainWindow {
   ViewState state_;
   TimelinePlot* timeline_ = nullptr;
   MemoryPlot* memory_ = nullptr;
+  StartPage* start_ = nullptr;  // over the curve while nothing is open
   SearchBar* search_ = nullptr;
   MessageBar* message_ = nullptr;
   JobBar* jobs_ = nullptr;
@@ -123,6 +129,7 @@ class MainWindow : public QMainWindow {
   QMenuBar* menu_bar_ = nullptr;
   QMenu* view_menu_ = nullptr;
   QMap<QString, QDockWidget*> docks_;
+  bool shares_room_ = false;  // nobody has moved a separator of the default layout
   // Last: jobs end ahead of the views that they report to.
   JobRunner exporting_;
   SimulatedPtr current_;                 // that selections are of

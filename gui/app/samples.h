@@ -11,7 +11,7 @@ struct Sample {
   QString path;
 };
 
-// Those that are there: of an installation, beside the program; of a build, in the source tree. The
+// All that are there: of an installation, beside the program; of a build, in the source tree. The
 // one to begin with comes first.
 [[nodiscard]] QList<Sample> samples();
 

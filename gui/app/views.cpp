@@ -158,7 +158,6 @@ void arrange_other_views(MainWindow& window) {
     window.tabifyDockWidget(dock("plan"), dock(id));
   }
   window.tabifyDockWidget(dock("details"), dock("alive"));
-  window.resizeDocks({dock("timeline"), dock("plan")}, {3, 2}, Qt::Horizontal);
   window.resizeDocks({dock("plan"), dock("details")}, {3, 2}, Qt::Vertical);
   dock("plan")->raise();
   dock("details")->raise();

@@ -40,9 +40,7 @@ CompareView::CompareView(PlanDocument& document, QWidget* parent)
   rows_->setRootIsDecorated(false);
   rows_->setUniformRowHeights(true);
   rows_->setAccessibleName(tr("Figures and their differences"));
-  const int em = fontMetrics().horizontalAdvance(QLatin1Char('m'));
-  const int widths[kColumns] = {16, 8, 8, 14};
-  for (int i = 0; i < kColumns; ++i) rows_->setColumnWidth(i, widths[i] * em);
+  rows_->header()->setSectionResizeMode(QHeaderView::ResizeToContents);
   // The names give way where there is little room, and take what is left.
   rows_->header()->setStretchLastSection(false);
   rows_->header()->setSectionResizeMode(0, QHeaderView::Stretch);

@@ -71,10 +71,7 @@ void DetailsView::refresh() {
   if (!explained) return stack_->set_reason(tr("The step is being explained."));
   if (details_.sections.empty()) {
     return stack_->set_reason(
-        state_.selection().kind == Selection::Kind::none
-            ? tr("Nothing is selected. Click a span, a point of the memory curve or a row of the "
-                 "plan; Ctrl+F finds by name.")
-            : tr("What was selected is not in this plan any more. Select something else."));
+        tr("What was selected is not in this plan any more. Select something else."));
   }
   stack_->set_reason({});
   QFont bold = rows_->font();

@@ -1,5 +1,5 @@
-// Everything known of the selection, in two columns. Return or a double click on a row goes to what
-// that row speaks of; Ctrl+C copies all of it as text.
+// Everything known of the selection, or without one of the step, in two columns. Return or a double
+// click on a row goes to what that row speaks of; Ctrl+C copies all of it as text.
 #pragma once
 
 #include <QLabel>

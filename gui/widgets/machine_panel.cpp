@@ -2,9 +2,9 @@
 
 #include <QCoreApplication>
 #include <QGridLayout>
-#include <QHBoxLayout>
 #include <QLineEdit>
 #include <QSignalBlocker>
+#include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
 
@@ -67,14 +67,16 @@ MachinePanel::MachinePanel(PlanDocument& document, QWidget* parent)
   link_->setObjectName(QStringLiteral("link"));
   link_->setAccessibleName(tr("Link like that of"));
   link_->setToolTip(tr("Sets both directions to what is usually measured on such a link, in GB/s"));
+  link_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  link_->setMinimumContentsLength(8);
   link_->addItem(tr("as recorded"));
   for (const KnownLink& known : kLinks) link_->addItem(tr(known.name), known.gbps);
   reset_->setToolTip(tr("All values as they were measured when the trace was recorded"));
   auto* grid = new QGridLayout(this);
   // Above the values, so that the way back is seen as soon as something is assumed.
-  auto* top = new QHBoxLayout;
-  top->addWidget(state_, 1);
-  top->addWidget(reset_);
+  auto* top = new QVBoxLayout;
+  top->addWidget(state_);
+  top->addWidget(reset_, 0, Qt::AlignLeft);
   grid->addLayout(top, 0, 0, 1, 4);
   grid->addWidget(link_label, 1, 0);
   grid->addWidget(link_, 1, 1, 1, 3);
@@ -83,6 +85,7 @@ MachinePanel::MachinePanel(PlanDocument& document, QWidget* parent)
     const Row row = make_row(setting);
     auto* label = new QLabel(words_of(setting));
     label->setToolTip(row.field->toolTip());
+    label->setWordWrap(true);
     label->setBuddy(row.field);
     grid->addWidget(label, at, 0);
     grid->addWidget(row.field, at, 1);

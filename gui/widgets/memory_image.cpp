@@ -85,21 +85,6 @@ Bytes ByteAxis::bytes_at(int y) const {
   return static_cast<Bytes>(Wide{top} * std::clamp(height - y, 0, height) / std::max(height, 1));
 }
 
-std::vector<Bytes> ByteAxis::ticks(int most) const {
-  std::vector<Bytes> ticks;
-  const double least = static_cast<double>(top) / std::max(most, 1);
-  double step = std::pow(10.0, std::floor(std::log10(std::max(least, 1.0))));
-  for (const double times : {1.0, 2.0, 5.0, 10.0}) {
-    if (step * times >= least) {
-      step *= times;
-      break;
-    }
-  }
-  const auto each = std::max<Bytes>(1, static_cast<Bytes>(step));
-  for (Bytes at = each; at <= top; at += each) ticks.push_back(at);
-  return ticks;
-}
-
 Bytes top_of(Bytes peak, Bytes budget) {
   const Bytes most = std::max({peak, budget, Bytes{1}});
   return most + std::max<Bytes>(1, most / 12);

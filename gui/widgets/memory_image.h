@@ -21,8 +21,6 @@ struct ByteAxis {
   [[nodiscard]] int rows(Bytes bytes) const;
   [[nodiscard]] int y_of(Bytes bytes) const { return height - rows(bytes); }
   [[nodiscard]] Bytes bytes_at(int y) const;
-  // Round steps of bytes (1, 2, 5 times a power of ten), at most `most`.
-  [[nodiscard]] std::vector<Bytes> ticks(int most) const;
 };
 
 // The bytes' range of a view: a little above the peak and the budget.

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "gui/widgets/keys.h"
+#include "gui/widgets/label_places.h"
 #include "gui/widgets/memory_legend.h"
 #include "gui/widgets/value_texts.h"
 
@@ -99,8 +100,9 @@ void MemoryPlot::render(QPainter& painter, QImage& canvas) {
   // Rounded to device pixels, the curve may leave a line of them free.
   if (ratio != std::floor(ratio)) painter.fillRect(at, theme().background);
   CurveInk ink{theme(), outline, theme().background.rgb(), theme().grid.rgb(), {}};
-  for (const Bytes tick : scale()) {
-    for (double y = bytes.y_of(tick), end = y + 1; y < end; y += 1 / ratio) {
+  for (const AxisTick& tick : scale()) {
+    for (double y = bytes.y_of(static_cast<Bytes>(tick.value)), end = y + 1; y < end;
+         y += 1 / ratio) {
       ink.grid_rows.push_back(static_cast<int>(y * ratio));
     }
   }
@@ -183,9 +185,12 @@ void MemoryPlot::paint_lifetime(QPainter& painter) const {
   }
 }
 
-std::vector<Bytes> MemoryPlot::scale() const {
-  const int height = curve_rect().height();
-  return byte_axis().ticks(std::max(1, height / std::max(kLeastGap, fontMetrics().height())));
+std::vector<AxisTick> MemoryPlot::scale() const {
+  const int most = curve_rect().height() / std::max(kLeastGap, fontMetrics().height());
+  std::vector<AxisTick> ticks = byte_ticks(0, static_cast<double>(byte_axis().top), most);
+  // The lowest one is at the frame.
+  if (!ticks.empty()) ticks.erase(ticks.begin());
+  return ticks;
 }
 
 void MemoryPlot::render_still(QPainter& painter) {
@@ -197,12 +202,12 @@ void MemoryPlot::render_still(QPainter& painter) {
   painter.setPen(palette().color(QPalette::WindowText));
   painter.drawText(QRect(4, 0, at.left() - 12, at.top()), Qt::AlignVCenter | Qt::AlignLeft,
                    tr("Requested"));
-  for (const Bytes tick : scale()) {
-    const int y = at.top() + bytes.y_of(tick);
+  for (const AxisTick& tick : scale()) {
+    const int y = at.top() + bytes.y_of(static_cast<Bytes>(tick.value));
     painter.fillRect(QRect(at.left() - 5, y, 5, 1), theme().frame);
     if (y - line / 2 < at.top()) continue;
     painter.drawText(QRect(0, y - line / 2, at.left() - 8, line), Qt::AlignVCenter | Qt::AlignRight,
-                     bytes_text(tick));
+                     QString::fromStdString(tick.label));
   }
   painter.drawText(QRect(0, at.bottom() - line / 2, at.left() - 8, line),
                    Qt::AlignVCenter | Qt::AlignRight, QStringLiteral("0"));
@@ -235,8 +240,7 @@ QString MemoryPlot::peak_words() const {
       .arg(peak, time, bytes_text(counted_peak_), QString::fromUtf8(simulator::name_of(on_)));
 }
 
-void MemoryPlot::paint_peak(QPainter& painter) {
-  const QRect at = curve_rect();
+void MemoryPlot::paint_peak(QPainter& painter) const {
   const QRect mark = peak_mark();
   if (mark.isEmpty()) return;
   const int x = mark.left() + 4;
@@ -244,72 +248,98 @@ void MemoryPlot::paint_peak(QPainter& painter) {
   painter.setPen(Qt::NoPen);
   painter.setBrush(theme().text);
   painter.drawPolygon(QPolygon({QPoint(x, y - 1), mark.topLeft(), QPoint(x + 5, y - 7)}));
-  const QString text = peak_words();
-  const QFontMetrics metrics = painter.fontMetrics();
-  const int wide = metrics.horizontalAdvance(text) + 8;
-  QRect box(x + 8, std::max(at.top(), y - metrics.height() - 2), wide, metrics.height());
-  // Beside the mark, where the budget's words leave room; else below them.
-  const QRect budget = budget_label(metrics).box;
-  if (box.right() >= width() || box.intersects(budget)) box.moveRight(x - 8);
-  // Long words may fit on neither side.
-  if (box.left() < at.left()) box.moveLeft(std::max(at.left(), std::min(x, at.right() - wide)));
-  const QRect line(at.left(), budget_y() - 1, at.width(), 3);
-  if (box.intersects(budget) || box.intersects(line)) {
-    box.moveTop(std::max(budget.bottom(), line.bottom()) + 3);
-  }
-  QColor paper = theme().background;
-  paper.setAlpha(theme().contrast ? 255 : 215);
-  painter.fillRect(box, paper);
-  painter.setPen(theme().text);
-  painter.drawText(box, Qt::AlignCenter, text);
 }
 
-MemoryPlot::Label MemoryPlot::budget_label(const QFontMetrics& metrics) const {
-  Label label{tr("drag down to set a budget"), {}};
+QString MemoryPlot::budget_words() const {
+  if (!budget_) return tr("drag down to set a budget");
+  return tr("budget %1 on %2 bytes: %3")
+      .arg(bytes_text(*budget_), QString::fromUtf8(simulator::name_of(on_)),
+           kept_ ? tr("kept") : tr("not kept"));
+}
+
+std::vector<QRect> MemoryPlot::lines() const {
   const QRect at = curve_rect();
-  if (budget_) {
-    label.text = tr("budget %1 on %2 bytes: %3")
-                     .arg(bytes_text(*budget_), QString::fromUtf8(simulator::name_of(on_)),
-                          kept_ ? tr("kept") : tr("not kept"));
+  // The budget's is two pixels high.
+  std::vector<QRect> rows{QRect(at.left(), budget_y() - 1, at.width(), 2)};
+  if (!reserved_) return rows;
+  for (const Bytes value : {reserved_->caching, reserved_->planned}) {
+    rows.emplace_back(at.left(), at.top() + byte_axis().y_of(value), at.width(), 1);
   }
-  const int y = budget_y();
-  const int wide = metrics.horizontalAdvance(label.text) + 18;
-  // Above the line, or below where there is no room.
-  const int top = y - metrics.height() - 4 < at.top() ? y + 3 : y - metrics.height() - 3;
-  label.box = QRect(at.right() - wide - 4, top, wide, metrics.height());
-  // Not over the mark of the peak, where there is room to its left.
-  if (const QRect mark = peak_mark(); mark.intersects(label.box)) {
-    const int left = mark.left() - 4 - wide;
-    if (left >= at.left()) label.box.moveLeft(left);
-  }
-  return label;
+  return rows;
 }
 
-// From the left, where the budget's words are not; the upper line's words above it, the lower one's
-// below, so that they never meet.
+// The budget's words at the right end, those of what is reserved from the left, the upper line's
+// above it and the lower one's below; the peak's beside its mark.
+MemoryPlot::Labels MemoryPlot::labels() const {
+  const QFontMetrics metrics(font());
+  const int high = metrics.height();
+  const QRect at = curve_rect();
+  const ByteAxis bytes = byte_axis();
+  const QRect mark = peak_mark();
+  LabelPlaces places(at);
+  for (const QRect& line : lines()) places.take(line);
+  if (!mark.isEmpty()) places.take(mark);
+  const auto put = [&](const QString& text, int room, QList<int> lefts, int top) {
+    const QSize size(metrics.horizontalAdvance(text) + room, high);
+    // A left end below 0 is a right end, counted from the plot's.
+    for (int& left : lefts) left = left < 0 ? at.right() + 2 + left - size.width() : left;
+    return Label{text, places.put(size, lefts, top)};
+  };
+  Labels labels;
+  const int near_left = at.left() + 4;
+  labels.budget = put(budget_words(), 18, {-5, near_left}, budget_y() - high - 3);
+  if (reserved_) {
+    const bool caching_is_above = reserved_->caching >= reserved_->planned;
+    const auto beside = [&](Bytes value, bool is_above) {
+      const int y = at.top() + bytes.y_of(value);
+      return is_above ? y - high - 1 : y + 2;
+    };
+    labels.caching = put(tr("caching allocator reserves %1").arg(bytes_text(reserved_->caching)), 8,
+                         {near_left, -5}, beside(reserved_->caching, caching_is_above));
+    labels.planned = put(tr("planned memory %1").arg(bytes_text(reserved_->planned)), 8,
+                         {near_left, -5}, beside(reserved_->planned, !caching_is_above));
+  }
+  if (mark.isEmpty()) return labels;
+  const QString words = peak_words();
+  const int wide = metrics.horizontalAdvance(words) + 8;
+  const int x = mark.left() + 4;
+  labels.peak = put(words, 8, {x + 8, std::max(at.left(), x - 8 - wide)}, mark.bottom() - high - 1);
+  return labels;
+}
+
+// That of the plan's memory is solid.
 void MemoryPlot::paint_reserved(QPainter& painter) const {
   if (!reserved_) return;
   const QRect at = curve_rect();
   const ByteAxis bytes = byte_axis();
-  const QFontMetrics metrics(font());
-  const bool caching_is_above = reserved_->caching >= reserved_->planned;
-  const auto line = [&](Bytes value, const QString& text, bool is_own, bool is_above) {
-    const int y = at.top() + bytes.y_of(value);
+  const bool is_planned = reserved_->placement == simulator::PlacementMode::planned;
+  for (const bool of_planned : {false, true}) {
+    const int y = at.top() + bytes.y_of(of_planned ? reserved_->planned : reserved_->caching);
+    const bool is_own = of_planned == is_planned;
     painter.setPen(
         QPen(is_own ? theme().text : theme().faint, 1, is_own ? Qt::SolidLine : Qt::DotLine));
     painter.drawLine(at.left(), y, at.right(), y);
-    const QRect box(at.left() + 4, is_above ? std::max(y - metrics.height() - 1, at.top()) : y + 2,
-                    metrics.horizontalAdvance(text) + 8, metrics.height());
-    QColor paper = theme().background;
-    paper.setAlpha(theme().contrast ? 255 : 215);
-    painter.fillRect(box, paper);
-    painter.drawText(box, Qt::AlignCenter, text);
-  };
-  const bool is_planned = reserved_->placement == simulator::PlacementMode::planned;
-  line(reserved_->caching, tr("caching allocator reserves %1").arg(bytes_text(reserved_->caching)),
-       !is_planned, caching_is_above);
-  line(reserved_->planned, tr("planned memory %1").arg(bytes_text(reserved_->planned)), is_planned,
-       !caching_is_above);
+  }
+}
+
+void MemoryPlot::paint_label(QPainter& painter, const Label& label, const QColor& ink) const {
+  if (label.box.isEmpty()) return;
+  QColor paper = theme().background;
+  paper.setAlpha(theme().contrast ? 255 : 215);
+  painter.fillRect(label.box, paper);
+  painter.setPen(ink);
+  painter.drawText(label.box, Qt::AlignCenter, label.text);
+}
+
+void MemoryPlot::paint_budget_label(QPainter& painter, const Label& label) const {
+  const QRect& box = label.box;
+  painter.fillRect(box, theme().background);
+  painter.setPen(budget_ ? theme().text : theme().faint);
+  painter.drawText(box.adjusted(12, 0, -2, 0), Qt::AlignVCenter, label.text);
+  // A grip to see that it can be moved.
+  for (const int off : {-3, 0, 3}) {
+    painter.fillRect(QRect(box.left() + 3, box.center().y() + off, 6, 1), theme().frame);
+  }
 }
 
 void MemoryPlot::overlay(QPainter& painter) {
@@ -317,7 +347,6 @@ void MemoryPlot::overlay(QPainter& painter) {
   const QRect at = curve_rect();
   const ByteAxis bytes = byte_axis();
   const int y = budget_y();
-  const QFontMetrics metrics(font());
   // The part of the curve that is above it.
   if (budget_ && *budget_ < peak()) {
     const int top = at.top() + bytes.y_of(peak());
@@ -326,14 +355,12 @@ void MemoryPlot::overlay(QPainter& painter) {
   painter.setPen(QPen(budget_ ? theme().budget : theme().faint, budget_ ? 2 : 1,
                       budget_ ? Qt::DashLine : Qt::DotLine));
   painter.drawLine(at.left(), y, at.right(), y);
-  const auto [text, box] = budget_label(metrics);
-  painter.fillRect(box, theme().background);
-  painter.setPen(budget_ ? theme().text : theme().faint);
-  painter.drawText(box.adjusted(12, 0, -2, 0), Qt::AlignVCenter, text);
-  // A grip to see that it can be moved.
-  painter.fillRect(QRect(box.left() + 3, box.center().y() - 3, 6, 1), theme().frame);
-  painter.fillRect(QRect(box.left() + 3, box.center().y(), 6, 1), theme().frame);
-  painter.fillRect(QRect(box.left() + 3, box.center().y() + 3, 6, 1), theme().frame);
+  const Labels labels = this->labels();
+  const bool is_planned = reserved_ && reserved_->placement == simulator::PlacementMode::planned;
+  paint_label(painter, labels.caching, is_planned ? theme().faint : theme().text);
+  paint_label(painter, labels.planned, is_planned ? theme().text : theme().faint);
+  paint_label(painter, labels.peak, theme().text);
+  paint_budget_label(painter, labels.budget);
 }
 
 std::int64_t MemoryPlot::point_at(const QPoint& at) const {

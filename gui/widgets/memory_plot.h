@@ -3,7 +3,9 @@
 
 #include <QFontMetrics>
 #include <optional>
+#include <vector>
 
+#include "gui/model/axis_ticks.h"
 #include "gui/widgets/memory_image.h"
 #include "gui/widgets/plot_view.h"
 #include "simulator/plan/plan.h"
@@ -31,15 +33,32 @@ class MemoryPlot : public PlotView {
   void set_reserved(const std::optional<ReservedLines>& reserved);
   [[nodiscard]] const std::optional<ReservedLines>& reserved() const { return reserved_; }
   // What is written at the budget's line, and at the peak (precondition: there is a curve).
-  [[nodiscard]] QString budget_words() const { return budget_label(QFontMetrics(font())).text; }
+  [[nodiscard]] QString budget_words() const;
   [[nodiscard]] QString peak_words() const;
   [[nodiscard]] std::optional<Bytes> budget() const { return budget_; }
 
   // The part of the plot that bytes are mapped to, and how.
   [[nodiscard]] QRect curve_rect() const;
   [[nodiscard]] ByteAxis byte_axis() const;
+  // Its round numbers, all of one unit and precision.
+  [[nodiscard]] std::vector<AxisTick> scale() const;
   // Where the budget line, or its handle, is.
   [[nodiscard]] int budget_y() const;
+
+  // What is written over the curve: no label lies on a straight line of it, nor on another label.
+  struct Label {
+    QString text;
+    QRect box;  // empty: there is no such label
+  };
+  struct Labels {
+    Label budget;
+    Label caching;
+    Label planned;
+    Label peak;
+  };
+  [[nodiscard]] Labels labels() const;
+  // Rows of pixels that straight lines take: the budget's, and those of what is reserved.
+  [[nodiscard]] std::vector<QRect> lines() const;
 
   [[nodiscard]] Selection hit(const QPoint& at) const override;
   [[nodiscard]] QString describe(const QPoint& at) const override;
@@ -66,17 +85,12 @@ class MemoryPlot : public PlotView {
  private:
   [[nodiscard]] Bytes peak() const;
   [[nodiscard]] std::int64_t point_at(const QPoint& at) const;
-  [[nodiscard]] std::vector<Bytes> scale() const;
-  struct Label {
-    QString text;
-    QRect box;
-  };
-  // Of the budget line or its handle, at the right end.
-  [[nodiscard]] Label budget_label(const QFontMetrics& metrics) const;
   // The triangle above the peak; empty while the peak is not in sight.
   [[nodiscard]] QRect peak_mark() const;
-  void paint_peak(QPainter& painter);
+  void paint_peak(QPainter& painter) const;
   void paint_reserved(QPainter& painter) const;
+  void paint_label(QPainter& painter, const Label& label, const QColor& ink) const;
+  void paint_budget_label(QPainter& painter, const Label& label) const;
   // What the allocator has handed out, and what it holds, as lines over the stack.
   void paint_counter(QPainter& painter, const MinMaxPyramid& counter, Qt::PenStyle style) const;
   // The band of what is selected, lowest in that of its class.

@@ -49,8 +49,11 @@ QSize TimelinePlot::minimumSizeHint() const {
   return {320, header_height() + 7 * (line_height() + kLaneGap)};
 }
 
+// As high as the lanes are with rows of a comfortable height.
 QSize TimelinePlot::sizeHint() const {
-  return {960, header_height() + 9 * (line_height() + kLaneGap) + 24};
+  const int rows = view() ? total_rows() : 9;
+  const int lanes = view() ? static_cast<int>(view()->lanes.size()) + 1 : 8;
+  return {960, header_height() + rows * (line_height() + 4) + lanes * kLaneGap + 4};
 }
 
 int TimelinePlot::row_height() const {

@@ -23,6 +23,7 @@ class TimelinePlot : public PlotView {
   [[nodiscard]] Selection hit(const QPoint& at) const override;
   [[nodiscard]] QString describe(const QPoint& at) const override;
   [[nodiscard]] QSize minimumSizeHint() const override;
+  // Of the step that is shown: its header and all rows of its lanes.
   [[nodiscard]] QSize sizeHint() const override;
 
  protected:

@@ -12,6 +12,8 @@ namespace stowage::testing {
 
 inline const QString kLlama =
     QStringLiteral(STOWAGE_SOURCE_DIR "/traces/samples/llama3-8b-l9-fp32-math-h200.trace.json.gz");
+inline const QString kVit =
+    QStringLiteral(STOWAGE_SOURCE_DIR "/traces/samples/vit-fp32-h200.trace.json.gz");
 inline const QString kSmallCpu =
     QStringLiteral(STOWAGE_SOURCE_DIR "/traces/samples/gpt2-l6-fp32-cpu.trace.json.gz");
 

@@ -2,10 +2,12 @@
 #include <QClipboard>
 #include <QComboBox>
 #include <QDialog>
+#include <QDir>
 #include <QMenu>
 #include <QSettings>
 #include <QTableWidget>
 #include <QTemporaryDir>
+#include <QToolButton>
 #include <QWidgetAction>
 
 #include "gui/app/samples.h"
@@ -136,6 +138,90 @@ TEST_F(Window, TheLayoutIsKeptAndTheDefaultOneComesBack) {
   other.action("default_layout")->trigger();
   EXPECT_FALSE(other.findChild<QDockWidget*>("dock_memory")->isHidden());
   QSettings().clear();
+}
+
+TEST_F(Window, TheStartPageOffersAFileTheLastOnesAndAllSamples) {
+  QSettings().clear();
+  open(testing::kSmallCpu);
+  auto* page = window_.findChild<StartPage*>();
+  ASSERT_NE(page, nullptr);
+  EXPECT_FALSE(page->isVisible()) << "a step is open";
+  window_.action("close")->trigger();
+  window_.settle();
+  EXPECT_TRUE(page->isVisible());
+  const auto* open_button = page->findChild<QToolButton*>("start_open");
+  ASSERT_NE(open_button, nullptr);
+  EXPECT_TRUE(open_button->isVisible());
+  QMap<QString, QToolButton*> by_path;
+  int of_small = 0;
+  for (QToolButton* button : page->findChildren<QToolButton*>()) {
+    if (!button->isVisible()) continue;
+    by_path.insert(button->toolTip(), button);
+    of_small += button->toolTip() == testing::kSmallCpu ? 1 : 0;
+  }
+  EXPECT_EQ(of_small, 2) << "it is a sample, and the last file";
+  const QDir folder(STOWAGE_SOURCE_DIR "/traces/samples");
+  const QStringList all = folder.entryList({"*.trace.json.gz"});
+  EXPECT_GE(all.size(), 15);
+  for (const QString& file : all) {
+    EXPECT_TRUE(by_path.contains(folder.filePath(file))) << file.toStdString();
+  }
+  QTest::mouseClick(by_path.value(testing::kVit), Qt::LeftButton);
+  window_.settle();
+  ASSERT_NE(window_.document().trace(), nullptr);
+  EXPECT_EQ(window_.document().trace()->path, testing::kVit.toStdString());
+  EXPECT_FALSE(page->isVisible());
+  QSettings().clear();
+}
+
+TEST_F(Window, TheTicksOfTheCurveHaveOneUnitAndPrecision) {
+  open(testing::kVit);
+  memory().set_budget(12'000'000'000, simulator::PeakKind::reserved, true, 8'670'000'000);
+  const std::vector<AxisTick> ticks = memory().scale();
+  ASSERT_GE(ticks.size(), 5U);
+  EXPECT_EQ(ticks.front().label, "2 GB");
+  EXPECT_GE(ticks.back().value, 12e9) << "with two digits";
+  for (const AxisTick& tick : ticks) {
+    EXPECT_EQ(tick.label.find('.'), std::string::npos) << tick.label;
+    EXPECT_TRUE(tick.label.ends_with(" GB")) << tick.label;
+  }
+}
+
+// Two thirds of the width, within what a separator takes.
+TEST_F(Window, TimeHasTwoThirdsOfTheWidthAndTheTimelineIsAsHighAsItsLanes) {
+  for (const QString& sample : {testing::kLlama, testing::kVit}) {
+    open(sample);
+    for (const QSize& size : {QSize(1280, 800), QSize(1920, 1080), QSize(3840, 2160)}) {
+      window_.resize(size);
+      window_.settle();
+      EXPECT_NEAR(timeline().width(), size.width() * 2 / 3, 12) << size.width();
+      EXPECT_EQ(memory().width(), timeline().width());
+      EXPECT_NEAR(timeline().height(), timeline().sizeHint().height(), 2) << size.width();
+      const int below = timeline().height() - timeline().lifetime_rect().bottom();
+      EXPECT_LT(below, timeline().lifetime_rect().height()) << "no room for another row";
+    }
+  }
+}
+
+TEST_F(Window, ASeparatorThatWasMovedStaysThereWithAnotherFile) {
+  open(testing::kLlama);
+  const QPoint from(window_.width() * 2 / 3, window_.height() / 2);
+  QPoint at = from;
+  while (!window_.isSeparator(at) && at.x() < from.x() + 40) at.rx() += 1;
+  if (!window_.isSeparator(at)) at = from;
+  while (!window_.isSeparator(at) && at.x() > from.x() - 40) at.rx() -= 1;
+  ASSERT_TRUE(window_.isSeparator(at));
+  QTest::mousePress(&window_, Qt::LeftButton, {}, at);
+  QTest::mouseMove(&window_, at - QPoint(200, 0));
+  window_.settle();  // it moves when there is time
+  QTest::mouseRelease(&window_, Qt::LeftButton, {}, at - QPoint(200, 0));
+  const int narrow = timeline().width();
+  EXPECT_LT(narrow, window_.width() * 2 / 3 - 100);
+  open(testing::kVit);
+  EXPECT_EQ(timeline().width(), narrow);
+  window_.action("default_layout")->trigger();
+  window_.settle();
+  EXPECT_GT(timeline().width(), narrow + 100);
 }
 
 TEST_F(Window, TheQuestionMarkListsTheKeys) {

@@ -1,0 +1,65 @@
+// What is written over the memory curve: no label on a line, none on another one.
+#include "gui/widgets/label_places.h"
+#include "tests/gui/window.h"
+
+namespace stowage::gui {
+namespace {
+
+TEST(LabelPlaces, TheNearestRowAboveIsTakenFirstAndAnotherLeftEndBeforeAnotherRow) {
+  LabelPlaces places(QRect(0, 0, 100, 50));
+  places.take(QRect(0, 20, 100, 1));
+  const QSize size(40, 10);
+  EXPECT_EQ(places.put(size, {5, 60}, 12), QRect(5, 10, 40, 10)) << "moved up, off the line";
+  EXPECT_EQ(places.put(size, {5, 60}, 12), QRect(60, 10, 40, 10)) << "beside the first one";
+  EXPECT_EQ(places.put(size, {5}, 12), QRect(5, 21, 40, 10)) << "below the line is nearer";
+  EXPECT_EQ(places.put(size, {5}, 12), QRect(5, 0, 40, 10)) << "than above the first one";
+  EXPECT_EQ(places.put(size, {90}, 45), QRect(60, 40, 40, 10)) << "not beyond the area";
+}
+
+TEST(LabelPlaces, WhereNothingIsFreeTheLabelIsWhereItWasWished) {
+  LabelPlaces places(QRect(0, 0, 100, 50));
+  places.take(QRect(0, 0, 100, 50));
+  EXPECT_EQ(places.put({40, 10}, {5}, 12), QRect(5, 12, 40, 10));
+}
+
+class MemoryLabels : public testing::WindowTest {
+ protected:
+  // Where a label is wrong, or nothing.
+  std::string wrong() {
+    const MemoryPlot::Labels labels = memory().labels();
+    const std::vector<MemoryPlot::Label> all{labels.budget, labels.caching, labels.planned,
+                                             labels.peak};
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const QString& text = all[i].text;
+      if (text.isEmpty()) return "a label is missing";
+      if (!memory().curve_rect().contains(all[i].box)) return (text + " is outside").toStdString();
+      for (const QRect& line : memory().lines()) {
+        if (line.intersects(all[i].box)) return (text + " lies on a line").toStdString();
+      }
+      for (std::size_t k = 0; k < i; ++k) {
+        if (!all[k].box.intersects(all[i].box)) continue;
+        return (text + " lies on " + all[k].text).toStdString();
+      }
+    }
+    return {};
+  }
+};
+
+// Planned memory is 8.67 GB there, the caching allocator reserves 8.89 GB, the peak is 8.65 GB.
+TEST_F(MemoryLabels, LieOnNoLineAndOnNoOtherLabelWhereverTheBudgetIs) {
+  open(testing::kVit);
+  EXPECT_EQ(memory().lines().size(), 3U);
+  for (const QSize& size : {QSize(1280, 720), QSize(1280, 1000), QSize(1920, 1080)}) {
+    window_.resize(size);
+    QApplication::processEvents();
+    memory().set_budget(std::nullopt, simulator::PeakKind::reserved, true, 8'670'000'000);
+    EXPECT_EQ(wrong(), "") << size.width() << " wide, without a budget";
+    for (Bytes budget = 4'000'000'000; budget < 12'000'000'000; budget += 50'000'000) {
+      memory().set_budget(budget, simulator::PeakKind::reserved, true, 8'670'000'000);
+      ASSERT_EQ(wrong(), "") << size.width() << " wide, a budget of " << budget;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stowage::gui
