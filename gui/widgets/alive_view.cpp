@@ -7,6 +7,8 @@
 #include <QKeyEvent>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <functional>
+#include <limits>
 
 #include "gui/model/name_search.h"
 #include "gui/widgets/keys.h"
@@ -20,21 +22,61 @@ namespace {
 // The smallest ones of a large step are summed up.
 constexpr std::size_t kMostStorages = 500;
 
+enum Column {
+  kWhat,
+  kSize,
+  kShare,
+  kClass,
+  kUse,
+  kShape,
+  kDtype,
+  kMaker,
+  kBorn,
+  kDies,
+  kAliveColumns
+};
+constexpr int kSortRole = Qt::UserRole + 1;  // a number that a column is sorted by, not its words
+constexpr int kRestRole = Qt::UserRole + 2;  // it sums others up
+
+class AliveItem : public QTreeWidgetItem {
+ public:
+  using QTreeWidgetItem::QTreeWidgetItem;
+  bool operator<(const QTreeWidgetItem& other) const override {
+    // What sums others up is the last one either way.
+    const bool is_rest = data(0, kRestRole).toBool();
+    if (is_rest != other.data(0, kRestRole).toBool()) {
+      const bool up = treeWidget()->header()->sortIndicatorOrder() == Qt::AscendingOrder;
+      return is_rest != up;
+    }
+    const int column = treeWidget()->sortColumn();
+    const QVariant mine = data(column, kSortRole);
+    const QVariant theirs = other.data(column, kSortRole);
+    if (mine.isValid() && theirs.isValid()) return mine.toLongLong() < theirs.toLongLong();
+    return text(column).localeAwareCompare(other.text(column)) < 0;
+  }
+};
+
 QTreeWidgetItem* alive_row(const report::Alive& alive, const QString& what, Bytes bytes,
                            const QString& of, const Selection& link, const QString& use = {}) {
   auto* item =
-      new QTreeWidgetItem({what, bytes_text(bytes),
-                           QString::fromStdString(report::percent(bytes, alive.bytes)), of, use});
-  item->setToolTip(1, exact_bytes_text(bytes));
-  item->setTextAlignment(1, Qt::AlignRight | Qt::AlignVCenter);
-  item->setTextAlignment(2, Qt::AlignRight | Qt::AlignVCenter);
+      new AliveItem({what, bytes_text(bytes),
+                     QString::fromStdString(report::percent(bytes, alive.bytes)), of, use});
+  item->setToolTip(kSize, exact_bytes_text(bytes));
+  for (const int column : {kSize, kShare}) {
+    item->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
+    item->setData(column, kSortRole, QVariant::fromValue<qlonglong>(bytes));
+  }
   item->setData(0, Qt::UserRole, static_cast<int>(link.kind));
   item->setData(1, Qt::UserRole, link.row);
   return item;
 }
 
-QString storage_count(std::int64_t storages) {
-  return QString::fromStdString(report::count_of(storages, "storage"));
+QTreeWidgetItem* group_row(const report::Alive& alive, const QString& what, Bytes bytes,
+                           std::int64_t storages, const Selection& link = {}) {
+  QTreeWidgetItem* item = alive_row(
+      alive, what, bytes, QString::fromStdString(report::count_of(storages, "storage")), link);
+  item->setData(kClass, kSortRole, QVariant::fromValue<qlonglong>(storages));
+  return item;
 }
 
 QString word_for(report::ByteUse use) {
@@ -65,34 +107,91 @@ QString use_text(const report::AliveUse& row, const std::vector<Nanoseconds>& ti
   return word;
 }
 
+// A column of a moment; what is ahead of the step is sorted first, what is behind it last.
+void set_moment(QTreeWidgetItem& item, int column, EventId event,
+                const std::vector<Nanoseconds>& times, const QString& otherwise, Nanoseconds at) {
+  const Nanoseconds time = event.valid() ? times[event.index()] : at;
+  item.setText(column, event.valid() ? time_text(time) : otherwise);
+  item.setData(column, kSortRole, QVariant::fromValue<qlonglong>(time));
+  item.setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
+}
+
+void set_tensor(QTreeWidgetItem& item, const Trace& trace, TensorId tensor) {
+  if (!tensor.valid()) return;
+  QStringList sizes;
+  for (const std::int64_t size : trace.list(trace.tensors.shape[tensor.index()])) {
+    sizes << QString::number(size);
+  }
+  item.setText(kShape, QLatin1Char('[') + sizes.join(QStringLiteral(", ")) + QLatin1Char(']'));
+  item.setText(kDtype, QString::fromUtf8(name_of(trace.tensors.dtype[tensor.index()])));
+}
+
+// Of the step that is listed. `died`: of each storage of it, none = it outlives the step.
+struct AliveStep {
+  const Trace& trace;
+  const std::vector<Nanoseconds>& times;  // on the device, of each event
+  const std::vector<TensorId>& tensors;   // of each storage one, none where there is none
+  std::function<EventId(StorageId)> died;
+};
+
+QTreeWidgetItem* storage_row(const AliveStep& step, const report::Alive& alive,
+                             const report::AliveStorage& at, const report::AliveUse& use) {
+  const Trace& trace = step.trace;
+  const std::size_t i = at.storage.index();
+  const Selection name{Selection::Kind::storage, at.storage.value};
+  const Selection link =
+      at.saved.valid() ? Selection{Selection::Kind::saved, at.saved.value} : name;
+  QString what = at.saved.valid()
+                     ? QString::fromStdString(trace.string(trace.saved.site[at.saved.index()]))
+                     : QString::fromStdString(gui::name_of(trace, name)).section(" (", 0, 0);
+  if (at.holding == report::Holding::reloaded) what += AliveView::tr(" (copy that is back)");
+  QTreeWidgetItem* item = alive_row(alive, what, at.bytes, name_of(trace.storages.storage_class[i]),
+                                    link, use_text(use, step.times));
+  const TensorId saved = at.saved.valid() ? trace.saved.tensor[at.saved.index()] : TensorId();
+  set_tensor(*item, trace, saved.valid() ? saved : step.tensors[i]);
+  if (const OpId maker = trace.storages.alloc_op[i]; maker.valid()) {
+    const Selection op{Selection::Kind::op, maker.value};
+    item->setText(kMaker, QString::fromStdString(gui::name_of(trace, op)));
+    item->setToolTip(kMaker, item->text(kMaker));
+  }
+  set_moment(*item, kBorn, trace.storages.alloc_event[i], step.times,
+             AliveView::tr("before the step"), -1);
+  set_moment(*item, kDies, step.died(at.storage), step.times, AliveView::tr("outlives the step"),
+             std::numeric_limits<Nanoseconds>::max());
+  return item;
+}
+
 // A row each, and one for all that are left.
-QList<QTreeWidgetItem*> largest_storages(const Trace& trace, const report::Alive& alive,
-                                         const report::BytesByUse& by_use,
-                                         const std::vector<Nanoseconds>& times) {
+QList<QTreeWidgetItem*> largest_storages(const AliveStep& step, const report::Alive& alive,
+                                         const report::BytesByUse& by_use) {
   QList<QTreeWidgetItem*> items;
   Bytes rest = 0;
   std::int64_t left = 0;
   for (std::size_t i = 0; i < alive.storages.size(); ++i) {
     const report::AliveStorage& at = alive.storages[i];
-    if (items.size() >= static_cast<qsizetype>(kMostStorages)) {
-      rest += at.bytes;
-      ++left;
+    if (items.size() < static_cast<qsizetype>(kMostStorages)) {
+      items.append(storage_row(step, alive, at, by_use.rows[i]));
       continue;
     }
-    const Selection link = at.saved.valid() ? Selection{Selection::Kind::saved, at.saved.value}
-                                            : Selection{Selection::Kind::storage, at.storage.value};
-    const Selection name{Selection::Kind::storage, at.storage.value};
-    QString what = at.saved.valid()
-                       ? QString::fromStdString(trace.string(trace.saved.site[at.saved.index()]))
-                       : QString::fromStdString(gui::name_of(trace, name)).section(" (", 0, 0);
-    if (at.holding == report::Holding::reloaded) what += AliveView::tr(" (copy that is back)");
-    const QString of = name_of(trace.storages.storage_class[at.storage.index()]);
-    items.append(alive_row(alive, what, at.bytes, of, link, use_text(by_use.rows[i], times)));
+    rest += at.bytes;
+    ++left;
   }
   if (left > 0) {
     items.append(alive_row(alive, AliveView::tr("%1 smaller ones").arg(left), rest, {}, {}));
+    items.last()->setData(0, kRestRole, true);
   }
   return items;
+}
+
+std::vector<TensorId> first_tensors(const Trace& trace) {
+  std::vector<TensorId> tensors(trace.storages.size());
+  for (std::size_t i = 0; i < trace.tensors.size(); ++i) {
+    const StorageId storage = trace.tensors.storage[i];
+    if (storage.valid() && !tensors[storage.index()].valid()) {
+      tensors[storage.index()] = TensorId(i);
+    }
+  }
+  return tensors;
 }
 
 QList<QTreeWidgetItem*> rows_by_use(const report::Alive& alive, const report::BytesByUse& by_use) {
@@ -101,7 +200,22 @@ QList<QTreeWidgetItem*> rows_by_use(const report::Alive& alive, const report::By
                                     report::ByteUse::idle, report::ByteUse::needed}) {
     const auto count = std::count_if(by_use.rows.begin(), by_use.rows.end(),
                                      [&](const report::AliveUse& row) { return row.use == use; });
-    items.append(alive_row(alive, word_for(use), by_use.of(use), storage_count(count), {}));
+    items.append(group_row(alive, word_for(use), by_use.of(use), count));
+  }
+  return items;
+}
+
+QList<QTreeWidgetItem*> grouped(const Trace& trace, const report::Alive& alive, bool by_class) {
+  QList<QTreeWidgetItem*> items;
+  if (by_class) {
+    for (const report::AliveClass& at : alive.classes) {
+      items.append(group_row(alive, name_of(at.storage_class), at.bytes, at.storages));
+    }
+    return items;
+  }
+  for (const report::AliveLayer& at : alive.layers) {
+    items.append(group_row(alive, QString::fromStdString(layer_words(trace, at.layer)), at.bytes,
+                           at.storages, {Selection::Kind::layer, at.layer.value}));
   }
   return items;
 }
@@ -139,19 +253,26 @@ AliveView::AliveView(PlanDocument& document, ViewState& state, Explanations& exp
          "saved and idle, idle: the next use is later than it takes them to leave and return\n"
          "needed: in use, or used again sooner\n"
          "Times are those on the device, of a recorded step too"));
-  rows_->setColumnCount(5);
-  rows_->setHeaderLabels({tr("What"), tr("Size"), tr("Share"), tr("Class"), tr("Use")});
-  rows_->headerItem()->setToolTip(4, use_->toolTip());
-  rows_->headerItem()->setToolTip(1, tr("Requested bytes on the device"));
-  rows_->headerItem()->setToolTip(2, tr("Of all that is alive there"));
+  rows_->setColumnCount(kAliveColumns);
+  set_headers();
+  rows_->headerItem()->setToolTip(kUse, use_->toolTip());
+  rows_->headerItem()->setToolTip(kSize, tr("Requested bytes on the device"));
+  rows_->headerItem()->setToolTip(kShare, tr("Of all that is alive there"));
+  rows_->headerItem()->setToolTip(kBorn, tr("On the device"));
+  rows_->headerItem()->setToolTip(
+      kDies, tr("On the device: where it is freed, of what leaves where it is released"));
+  // A click on a header sorts, the third one takes that back.
+  rows_->header()->setSortIndicator(-1, Qt::DescendingOrder);
+  rows_->header()->setSortIndicatorClearable(true);
+  rows_->setSortingEnabled(true);
   rows_->setRootIsDecorated(false);
   rows_->setUniformRowHeights(true);
   rows_->setAccessibleName(tr("What is alive"));
   rows_->setAccessibleDescription(
       tr("Return selects, F shows it in the timeline, Ctrl+C copies all rows as text"));
   const int em = fontMetrics().horizontalAdvance(QLatin1Char('m'));
-  constexpr int kWidths[] = {15, 6, 5, 8};
-  for (int i = 0; i < 4; ++i) rows_->setColumnWidth(i, kWidths[i] * em);
+  constexpr int kWidths[] = {13, 5, 5, 8, 13, 11, 7, 18, 8, 8};
+  for (int i = 0; i < kAliveColumns; ++i) rows_->setColumnWidth(i, kWidths[i] * em);
   rows_->installEventFilter(this);
   auto* top = new QHBoxLayout;
   top->addWidget(moment_);
@@ -171,6 +292,25 @@ AliveView::AliveView(PlanDocument& document, ViewState& state, Explanations& exp
     if (moment_->currentIndex() == 1) refresh();
   });
   refresh();
+}
+
+void AliveView::set_headers() {
+  const bool by_storage = grouping_->currentIndex() == 0;
+  rows_->setHeaderLabels({tr("What"), tr("Size"), tr("Share"),
+                          by_storage ? tr("Class") : tr("Storages"), tr("Use"), tr("Shape"),
+                          tr("Dtype"), tr("Made by"), tr("Born"), tr("Dies")});
+  for (int column = kUse; column < kAliveColumns; ++column) {
+    rows_->setColumnHidden(column, !by_storage);
+  }
+}
+
+// One of each storage, of the step that was asked about last.
+const std::vector<TensorId>& AliveView::tensors_of(const ExplainedPtr& explained,
+                                                   const Trace& trace) {
+  if (tensors_of_ != &trace || explained_.lock() != explained) tensors_ = first_tensors(trace);
+  tensors_of_ = &trace;
+  explained_ = explained;
+  return tensors_;
 }
 
 void AliveView::show_peak() {
@@ -226,33 +366,22 @@ void AliveView::refresh() {
   const report::BytesByUse by_use =
       report::bytes_by_use(trace, *uses, alive, on_device, on_device.back());
   use_->setText(QString::fromStdString(report::use_headline(by_use)));
-  QList<QTreeWidgetItem*> items;
-  switch (grouping_->currentIndex()) {
-    case 0:
-      items = largest_storages(trace, alive, by_use, on_device);
-      break;
-    case 3:
-      items = rows_by_use(alive, by_use);
-      break;
-    case 1:
-      for (const report::AliveClass& at : alive.classes) {
-        items.append(
-            alive_row(alive, name_of(at.storage_class), at.bytes, storage_count(at.storages), {}));
-      }
-      break;
-    default:
-      for (const report::AliveLayer& at : alive.layers) {
-        items.append(alive_row(alive, QString::fromStdString(layer_words(trace, at.layer)),
-                               at.bytes, storage_count(at.storages),
-                               {Selection::Kind::layer, at.layer.value}));
-      }
-      break;
-  }
-  const bool by_storage = grouping_->currentIndex() == 0;
-  rows_->setHeaderLabels(
-      {tr("What"), tr("Size"), tr("Share"), by_storage ? tr("Class") : tr("Storages"), tr("Use")});
-  rows_->setColumnHidden(4, !by_storage);
+  const AliveStep step{trace, on_device, tensors_of(x, trace), [&](StorageId storage) {
+                         if (recorded) return trace.storages.free_event[storage.index()];
+                         const report::StorageStory story = x->stories[storage.index()];
+                         return story.moves ? story.device_free : story.recorded_free;
+                       }};
+  fill(grouping_->currentIndex() == 0   ? largest_storages(step, alive, by_use)
+       : grouping_->currentIndex() == 3 ? rows_by_use(alive, by_use)
+                                        : grouped(trace, alive, grouping_->currentIndex() == 1));
+}
+
+void AliveView::fill(const QList<QTreeWidgetItem*>& items) {
+  set_headers();
+  // Sorted once, when all are there.
+  rows_->setSortingEnabled(false);
   rows_->addTopLevelItems(items);
+  rows_->setSortingEnabled(true);
 }
 
 void AliveView::select(QTreeWidgetItem* item) {

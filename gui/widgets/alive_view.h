@@ -1,5 +1,6 @@
 // What lies on the device at one moment: at the peak, or at the cursor; by class, by layer or by
-// storage. Return or a double click selects, Ctrl+C copies all of it.
+// storage, each with its shape, maker and lifetime; a click on a header sorts. Return or a double
+// click selects, Ctrl+C copies all of it.
 #pragma once
 
 #include <QComboBox>
@@ -42,6 +43,9 @@ class AliveView : public QWidget {
 
  private:
   void refresh();
+  void set_headers();
+  void fill(const QList<QTreeWidgetItem*>& items);
+  const std::vector<TensorId>& tensors_of(const ExplainedPtr& explained, const Trace& trace);
   void select(QTreeWidgetItem* item);
   [[nodiscard]] bool shows_recorded() const;
 
@@ -55,6 +59,9 @@ class AliveView : public QWidget {
   QTreeWidget* rows_;
   EmptyStack* stack_;
   Bytes bytes_ = 0;
+  std::vector<TensorId> tensors_;  // of each storage of `tensors_of_`, which is one of `explained_`
+  const Trace* tensors_of_ = nullptr;
+  std::weak_ptr<const Explained> explained_;
   LateRefresh late_{*this, [this] { refresh(); }};
 };
 

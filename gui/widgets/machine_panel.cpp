@@ -83,7 +83,8 @@ MachinePanel::MachinePanel(PlanDocument& document, QWidget* parent)
   int at = 2;
   for (const simulator::CalibrationSetting& setting : simulator::calibration_settings()) {
     const Row row = make_row(setting);
-    auto* label = new QLabel(words_of(setting));
+    // Not broken within "GB/s".
+    auto* label = new QLabel(words_of(setting).replace('/', QStringLiteral("/\u2060")));
     label->setToolTip(row.field->toolTip());
     label->setWordWrap(true);
     label->setBuddy(row.field);

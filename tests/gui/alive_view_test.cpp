@@ -1,5 +1,7 @@
 #include "gui/widgets/alive_view.h"
 
+#include <QHeaderView>
+
 #include "report/inspect.h"
 #include "tests/gui/workbench.h"
 #include "tests/support/small_trace.h"
@@ -82,6 +84,38 @@ TEST_F(AliveViewTest, WhatIsDeadAtThePeakIsNamed) {
   settle();
   EXPECT_EQ(rows.topLevelItem(0)->text(1), "8.41 GB");
   EXPECT_FALSE(use->text().contains("35.0 GB saved")) << use->text().toStdString();
+}
+
+// The logits are 8 x 1024 x 128,256 floats, made by the head's matrix product.
+TEST_F(AliveViewTest, AStorageHasItsShapeItsMakerAndItsLifetimeAndAHeaderSortsByThem) {
+  open(sample("llama3-8b-l9-fp32-math-h200"));
+  show(view_, 1200, 480);
+  QTreeWidget& rows = view_.rows();
+  const QTreeWidgetItem& logits = *rows.topLevelItem(0);
+  EXPECT_EQ(logits.text(1), "4.20 GB");
+  EXPECT_TRUE(logits.text(5).endsWith("128256]")) << logits.text(5).toStdString();
+  EXPECT_EQ(logits.text(6), "float32");
+  EXPECT_TRUE(logits.text(7).contains("mm")) << logits.text(7).toStdString();
+  EXPECT_TRUE(logits.text(8).endsWith(" ms")) << logits.text(8).toStdString();
+  const auto sort_by = [&](int column) {
+    QHeaderView& header = *rows.header();
+    const QPoint at(header.sectionViewportPosition(column) + 12, header.height() / 2);
+    QTest::mouseClick(header.viewport(), Qt::LeftButton, {}, at);
+  };
+  sort_by(1);
+  const bool up = rows.header()->sortIndicatorOrder() == Qt::AscendingOrder;
+  const int last = rows.topLevelItemCount() - 1;
+  EXPECT_TRUE(rows.topLevelItem(up ? last : 0)->text(1).endsWith("GB"))
+      << "4.20 GB is more than 999 MB";
+  sort_by(8);
+  sort_by(8);
+  EXPECT_EQ(rows.topLevelItem(last)->text(8), "before the step");
+  EXPECT_NE(rows.topLevelItem(0)->text(8), "before the step");
+  picture(view_, "alive_sorted");
+  // A sort stays with another moment.
+  state_.set_cursor(0);
+  view_.show_cursor();
+  EXPECT_EQ(rows.header()->sortIndicatorSection(), 8);
 }
 
 // Launches of this step are through after 0.1 of its 2.57 s; what `inspect` says goes by the
