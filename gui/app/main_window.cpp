@@ -225,9 +225,21 @@ void MainWindow::refresh(bool anew) {
   say_status();
 }
 
+// The curve ahead of an edit of the plan or of its machine, if that is another one. What is shown
+// still is that one.
+void MainWindow::show_ghost(const SimulatedPtr& before, const StepPicturePtr& now) {
+  if (before == current_) return;
+  const bool is_of_it = before && current_ && now && memory_->view() &&
+                        before->trace->path == current_->trace->path &&
+                        before->trace->trace.run.uuid == current_->trace->trace.run.uuid;
+  if (!is_of_it) return memory_->set_ghost(nullptr);
+  if (!same_curve(*memory_->view(), *now)) memory_->set_ghost(memory_->view());
+}
+
 // The selection, the cursor and the range in the replay that is shown now.
 void MainWindow::keep_place() {
   const SimulatedPtr before = std::exchange(current_, document_.current());
+  show_ghost(before, shown());
   if (before && current_ && before != current_) {
     const Selection was = state_.selection();
     const Selection now = same_in(*current_, *before, was);

@@ -109,6 +109,7 @@ class MainWindow : public QMainWindow {
   [[nodiscard]] std::optional<Nanoseconds> time_of(EventId event) const;
   void refresh(bool anew);
   void keep_place();
+  void show_ghost(const SimulatedPtr& before, const StepPicturePtr& now);
   void share_room();
   void set_title();
   void say_saved();

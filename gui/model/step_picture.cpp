@@ -354,6 +354,15 @@ StepPicturePtr recorded_view(const TraceData& data) {
                  Source::measured, nullptr, nullptr);
 }
 
+bool same_curve(const StepPicture& a, const StepPicture& b) {
+  const std::size_t points = a.memory.total.size();
+  if (a.end != b.end || points != b.memory.total.size()) return false;
+  for (std::size_t i = 0; i < points; ++i) {
+    if (a.memory.total[i] != b.memory.total[i]) return false;
+  }
+  return true;
+}
+
 RangeFigures measure(const StepPicture& view, const TimeRange& range) {
   RangeFigures figures;
   figures.duration = range.duration();

@@ -89,6 +89,9 @@ using StepPicturePtr = std::shared_ptr<const StepPicture>;
 // The recorded step.
 [[nodiscard]] StepPicturePtr recorded_view(const TraceData& data);
 
+// The same requested bytes at each point, in a step of the same length. O(points).
+[[nodiscard]] bool same_curve(const StepPicture& a, const StepPicture& b);
+
 // What lies in a range of time.
 struct RangeFigures {
   Nanoseconds duration = 0;

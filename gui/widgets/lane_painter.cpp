@@ -1,9 +1,11 @@
 #include "gui/widgets/lane_painter.h"
 
-#include <QFontMetrics>
+#include <QObject>
 #include <algorithm>
 #include <array>
 #include <cmath>
+
+#include "gui/widgets/value_texts.h"
 
 namespace stowage::gui {
 namespace {
@@ -56,6 +58,35 @@ class Line {
 };
 
 }  // namespace
+
+QString copy_text(const QFontMetrics& metrics, int width, const QString& name, Bytes bytes,
+                  Nanoseconds duration) {
+  const QString moved =
+      QObject::tr("%1 at %2")
+          .arg(bytes_text(bytes), rate_text(gigabytes_per_second(bytes, duration)));
+  for (const QString& text : {QObject::tr("%1, %2").arg(name, moved), moved, bytes_text(bytes)}) {
+    if (metrics.horizontalAdvance(text) <= width) return text;
+  }
+  return {};
+}
+
+// Few are wide enough, so their words are not kept.
+void LanePainter::label_copy(QPainter& painter, const Label& each, const QColor& ink,
+                             const LaneRow& row, const NameOf& name_of) {
+  const QString name = QString::fromStdString(name_of(each.name)).left(200);
+  const QString text =
+      copy_text(painter.fontMetrics(), each.box.width() - 6, name, row.bytes_of(each.span),
+                row.spans.end(each.span) - row.spans.begin(each.span));
+  painter.setPen(ink);
+  painter.drawText(each.box.adjusted(3, 0, -3, 0), Qt::AlignVCenter | Qt::AlignLeft, text);
+}
+
+OpFamily LanePainter::family(StringId id, const NameOf& name_of) {
+  if (!id.valid()) return OpFamily::other;
+  const auto found = families_.constFind(id.value);
+  if (found != families_.constEnd()) return *found;
+  return *families_.insert(id.value, family_of(name_of(id)));
+}
 
 const LanePainter::Name& LanePainter::name(QPainter& painter, StringId id, const NameOf& name_of) {
   const auto found = names_.constFind(id.value);
@@ -159,11 +190,13 @@ void LanePainter::paint(QPainter& painter, QImage& canvas, const QRect& area, La
     }
     const SpanInfo& info = row.infos[run.first];
     const std::size_t shade = Theme::shade_of(info.name);
+    const QColor color =
+        kind == LaneKind::compute ? theme.family(family(info.name, name_of), shade) : shades[shade];
     const QRect box(x0, inner.top(), x1 - x0, inner.height());
-    line.fill(x0, x1, shades[shade].rgb());
+    line.fill(x0, x1, color.rgb());
     if (box.width() > 3) line.fill(box.right(), x1, edge);
     if (box.width() > (stall ? 2 : kLeastLabel - 1)) {
-      labels_.push_back({box, shade, info.name, info.again});
+      labels_.push_back({box, color, info.name, info.again, run.first});
     }
     if (info.kind == selection.kind && info.row == selection.row) selected_.push_back(box);
   }
@@ -173,9 +206,11 @@ void LanePainter::paint(QPainter& painter, QImage& canvas, const QRect& area, La
   for (const Label& each : labels_) {
     if (stall) {
       painter.fillRect(each.box, hatch);
+    } else if (kind == LaneKind::d2h || kind == LaneKind::h2d) {
+      label_copy(painter, each, Theme::ink(each.color), row, name_of);
     } else {
-      const QColor paper = each.again ? shades[each.shade] : QColor();
-      label(painter, each.box, Theme::ink(shades[each.shade]), paper, each.name, name_of);
+      const QColor paper = each.again ? each.color : QColor();
+      label(painter, each.box, Theme::ink(each.color), paper, each.name, name_of);
     }
   }
   if (selected_.empty()) return;

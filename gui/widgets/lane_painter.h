@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QFont>
+#include <QFontMetrics>
 #include <QHash>
 #include <QImage>
 #include <QPainter>
@@ -15,6 +16,11 @@
 #include "gui/widgets/theme.h"
 
 namespace stowage::gui {
+
+// What is written into a copy: the first of these that `width` px have room for: "layers.3.mlp#2,
+// 268 MB at 52.1 GB/s", "268 MB at 52.1 GB/s", "268 MB"; else nothing.
+[[nodiscard]] QString copy_text(const QFontMetrics& metrics, int width, const QString& name,
+                                Bytes bytes, Nanoseconds duration);
 
 class LanePainter {
  public:
@@ -32,7 +38,10 @@ class LanePainter {
              const Selection& selection, const NameOf& name_of);
 
   // Names are kept by StringId: for when `name_of` is of other strings from now on.
-  void forget_names() { names_.clear(); }
+  void forget_names() {
+    names_.clear();
+    families_.clear();
+  }
 
  private:
   struct Text {
@@ -45,22 +54,28 @@ class LanePainter {
     Text whole;
     Text last;
   };
+  struct Label {
+    QRect box;
+    QColor color;
+    StringId name;
+    bool again;
+    std::size_t span;
+  };
   // A hatch over what runs again, below the names.
   static void paint_again(QPainter& painter, const QRect& area, LaneKind kind, const LaneRow& row,
                           const TimeAxis& axis, const Theme& theme);
+  OpFamily family(StringId id, const NameOf& name_of);
   const Name& name(QPainter& painter, StringId id, const NameOf& name_of);
   // `paper` below the name, over the hatch; not valid: none.
   void label(QPainter& painter, const QRect& box, const QColor& ink, const QColor& paper,
              StringId id, const NameOf& name_of);
 
+  void label_copy(QPainter& painter, const Label& each, const QColor& ink, const LaneRow& row,
+                  const NameOf& name_of);
+
   QFont font_;
   QHash<std::int32_t, Name> names_;
-  struct Label {
-    QRect box;
-    std::size_t shade;
-    StringId name;
-    bool again;
-  };
+  QHash<std::int32_t, OpFamily> families_;
   std::vector<SpanRun> runs_;
   std::vector<Label> labels_;
   std::vector<QRect> selected_;

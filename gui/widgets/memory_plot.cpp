@@ -55,6 +55,12 @@ ByteAxis MemoryPlot::byte_axis() const {
       if (counter->size() > 0) highest = std::max(highest, counter->extent(0, counter->size()).max);
     }
   }
+  if (ghost_) highest = std::max(highest, ghost_->memory.peak());
+  if (trace()) {
+    const simulator::ReplayResult& resident = trace()->resident_cached;
+    highest = std::max(highest, resident.peak_requested);
+    if (reserved_) highest = std::max(highest, resident.peak_reserved);
+  }
   return {frozen_top_.value_or(top_of(highest, budget_.value_or(0))),
           std::max(1, curve_rect().height())};
 }
@@ -81,6 +87,12 @@ void MemoryPlot::set_budget(std::optional<Bytes> budget, simulator::PeakKind on,
 void MemoryPlot::set_reserved(const std::optional<ReservedLines>& reserved) {
   if (reserved_ == reserved) return;
   reserved_ = reserved;
+  if (!dragging_) invalidate();
+}
+
+void MemoryPlot::set_ghost(StepPicturePtr before) {
+  if (ghost_ == before) return;
+  ghost_ = std::move(before);
   if (!dragging_) invalidate();
 }
 
@@ -119,6 +131,7 @@ void MemoryPlot::render(QPainter& painter, QImage& canvas) {
     painter.drawText(x + 4, height() - painter.fontMetrics().descent() - 2, label);
   }
   painter.setClipRect(at);
+  paint_ghost(painter);
   paint_lifetime(painter);
   paint_counter(painter, view()->memory.active, Qt::SolidLine);
   paint_counter(painter, view()->memory.reserved, Qt::DashLine);
@@ -144,6 +157,35 @@ void MemoryPlot::paint_counter(QPainter& painter, const MinMaxPyramid& counter,
     const int y = bytes.y_of(counter.extent(points.first, points.last).max);
     const int edge = bytes.y_of(view()->memory.total.extent(points.first, points.last).max);
     if (std::abs(y - edge) < 2) {
+      draw();
+    } else {
+      line << QPoint(at.left() + x, at.top() + y);
+    }
+  }
+  draw();
+}
+
+// Of each column the highest, on the same axes; left out where it is that of the curve.
+void MemoryPlot::paint_ghost(QPainter& painter) const {
+  if (!ghost_ || ghost_->memory.empty()) return;
+  const QRect at = curve_rect();
+  const TimeAxis axis = this->axis();
+  const ByteAxis bytes = byte_axis();
+  const MemoryView& now = view()->memory;
+  const MemoryView& before = ghost_->memory;
+  painter.setPen(QPen(theme().text, 1, Qt::DashDotLine));
+  QPolygon line;
+  const auto draw = [&] {
+    if (line.size() > 1) painter.drawPolyline(line);
+    line.clear();
+  };
+  for (int x = 0; x < at.width() && axis.time_at(x) < static_cast<double>(ghost_->end); ++x) {
+    const auto highest = [&](const MemoryView& memory) {
+      const MemoryView::Range points = memory.points(axis.time_at(x), axis.time_at(x + 1));
+      return bytes.y_of(memory.total.extent(points.first, points.last).max);
+    };
+    const int y = highest(before);
+    if (std::abs(y - highest(now)) < 2) {
       draw();
     } else {
       line << QPoint(at.left() + x, at.top() + y);

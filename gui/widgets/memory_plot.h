@@ -32,12 +32,18 @@ class MemoryPlot : public PlotView {
   };
   void set_reserved(const std::optional<ReservedLines>& reserved);
   [[nodiscard]] const std::optional<ReservedLines>& reserved() const { return reserved_; }
+  // The step before the last edit: its upper edge is drawn as a dashed line where it is another
+  // one. Null: none.
+  void set_ghost(StepPicturePtr before);
+  [[nodiscard]] const StepPicturePtr& ghost() const { return ghost_; }
   // What is written at the budget's line, and at the peak (precondition: there is a curve).
   [[nodiscard]] QString budget_words() const;
   [[nodiscard]] QString peak_words() const;
   [[nodiscard]] std::optional<Bytes> budget() const { return budget_; }
 
-  // The part of the plot that bytes are mapped to, and how.
+  // The part of the plot that bytes are mapped to, and how: the scale is that of the step with
+  // nothing moved or of the one before the edit, where they are higher, so that it stays while
+  // plans change.
   [[nodiscard]] QRect curve_rect() const;
   [[nodiscard]] ByteAxis byte_axis() const;
   // Its round numbers, all of one unit and precision.
@@ -95,7 +101,9 @@ class MemoryPlot : public PlotView {
   void paint_counter(QPainter& painter, const MinMaxPyramid& counter, Qt::PenStyle style) const;
   // The band of what is selected, lowest in that of its class.
   void paint_lifetime(QPainter& painter) const;
+  void paint_ghost(QPainter& painter) const;
 
+  StepPicturePtr ghost_;
   std::optional<Bytes> budget_;
   simulator::PeakKind on_ = simulator::PeakKind::active;
   bool kept_ = true;

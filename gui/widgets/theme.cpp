@@ -17,6 +17,8 @@ double luminance(const QColor& color) {
          0.0722 * linear(color.blueF());
 }
 
+constexpr std::array<double, Theme::kShades> kOfLane{1.0, 0.86, 0.74, 0.64};
+
 // Those of every picture of a step.
 QColor colour(report::Lane lane) {
   return QColor(QLatin1String(report::colour_of(lane)));
@@ -133,8 +135,35 @@ std::size_t Theme::shade_of(StringId name) {
 }
 
 QColor Theme::span(LaneKind kind, std::size_t shade) const {
-  constexpr std::array<double, kShades> kOfLane{1.0, 0.86, 0.74, 0.64};
   return mix(lane(kind), background, kOfLane[shade]);
+}
+
+QColor Theme::family(OpFamily family, std::size_t shade) const {
+  QColor color = mix(text, background, 0.3);
+  switch (family) {
+    case OpFamily::matrix:
+      return span(LaneKind::compute, shade);
+    case OpFamily::attention:
+      color = colour(report::Lane::updates);
+      break;
+    case OpFamily::normalising:
+      color = colour(report::Lane::h2d);
+      break;
+    case OpFamily::elementwise:
+      color = colour(StorageClass::activation);
+      break;
+    case OpFamily::moving:
+      color = mix(text, background, 0.5);
+      break;
+    case OpFamily::optimizer:
+      color = colour(StorageClass::gradient);
+      break;
+    case OpFamily::other:
+      break;
+  }
+  // Two neighbours of a family differ less than two families.
+  return mix(dark ? mix(color, QColor(Qt::white), 0.88) : color, background,
+             (1 + kOfLane[shade]) / 2);
 }
 
 QColor Theme::storage(StorageClass storage_class) const {

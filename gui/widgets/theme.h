@@ -7,6 +7,7 @@
 #include <QColor>
 #include <QPalette>
 
+#include "gui/model/op_family.h"
 #include "gui/model/step_picture.h"
 #include "traces/trace.h"
 
@@ -35,6 +36,8 @@ struct Theme {
   static constexpr std::size_t kShades = 4;
   [[nodiscard]] static std::size_t shade_of(StringId name);
   [[nodiscard]] QColor span(LaneKind kind, std::size_t shade) const;
+  // Of an op in the compute lane; matrix products have the lane's colour.
+  [[nodiscard]] QColor family(OpFamily family, std::size_t shade) const;
   [[nodiscard]] QColor storage(StorageClass storage_class) const;
   // Every other class is hatched, so that neighbours differ without colour.
   [[nodiscard]] bool hatched(StorageClass storage_class) const;

@@ -126,6 +126,9 @@ QString TimelinePlot::describe(const QPoint& at) const {
   QString text = tr("%1\n%2 at %3 (%4)")
                      .arg(name.isEmpty() ? word_for(found->lane->kind) : name, time_text(duration),
                           time_text(begin), word_for(view()->source));
+  if (found->lane->kind == LaneKind::compute && info.name.valid()) {
+    text += QLatin1Char('\n') + tr(words_of(family_of(text_of(info.name))));
+  }
   if (info.again) {
     text += tr("\nruns again in backward: recompute of %1").arg(original_words(info));
   }

@@ -61,5 +61,49 @@ TEST_F(MemoryLabels, LieOnNoLineAndOnNoOtherLabelWhereverTheBudgetIs) {
   }
 }
 
+class MemoryGhost : public testing::WindowTest {
+ protected:
+  void offload_all() {
+    std::vector<SavedId> all;
+    const std::size_t count = window_.document().trace()->trace.saved.size();
+    for (std::size_t i = 0; i < count; ++i) all.emplace_back(i);
+    ASSERT_TRUE(window_.document().set_decision(all, simulator::Decision::offload));
+    window_.settle();
+  }
+};
+
+TEST_F(MemoryGhost, TheScaleStaysAndTheCurveBeforeTheEditIsDrawn) {
+  open(testing::kLlama);
+  EXPECT_EQ(memory().ghost(), nullptr);
+  const Bytes top = memory().byte_axis().top;
+  const StepPicturePtr before = memory().view();
+  offload_all();
+  EXPECT_LT(memory().view()->memory.peak(), before->memory.peak() * 2 / 3);
+  EXPECT_EQ(memory().byte_axis().top, top);
+  ASSERT_EQ(memory().ghost(), before);
+  // Some of its line is at its peak, where there is paper without it.
+  const QRect curve = memory().curve_rect();
+  const int y = curve.top() + memory().byte_axis().y_of(before->memory.peak());
+  const QImage with = memory().grab().toImage();
+  memory().set_ghost(nullptr);
+  const QImage without = memory().grab().toImage();
+  int drawn = 0;
+  for (int x = curve.left(); x < curve.right(); ++x) {
+    drawn += with.pixel(x, y) != without.pixel(x, y) ? 1 : 0;
+  }
+  EXPECT_GT(drawn, 0);
+  // Undo shows what is undone; a budget is no edit of the curve; another file has none.
+  window_.document().undo_stack().undo();
+  window_.settle();
+  ASSERT_NE(memory().ghost(), nullptr);
+  EXPECT_LT(memory().ghost()->memory.peak(), before->memory.peak() * 2 / 3);
+  const StepPicturePtr undone = memory().ghost();
+  ASSERT_TRUE(window_.document().set_budget(60'000'000'000, simulator::PeakKind::requested));
+  window_.settle();
+  EXPECT_EQ(memory().ghost(), undone);
+  open(testing::kVit);
+  EXPECT_EQ(memory().ghost(), nullptr);
+}
+
 }  // namespace
 }  // namespace stowage::gui
