@@ -113,7 +113,7 @@ void add_other_views(MainWindow& window) {
   auto* alive = new AliveView(document, state, *explanations);
   auto* what_if = new WhatIfPanel(document);
   auto* pareto = new ParetoView(document);
-  auto* compare = new CompareView(document);
+  auto* compare = new CompareView(document, state);
   window.add_view(QStringLiteral("plan"), tr("Plan"), plan, Qt::RightDockWidgetArea);
   window.add_view(QStringLiteral("details"), tr("Details"), details, Qt::RightDockWidgetArea);
   window.add_view(QStringLiteral("alive"), tr("Alive"), alive, Qt::RightDockWidgetArea);

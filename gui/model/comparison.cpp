@@ -46,6 +46,22 @@ std::string difference_text(double difference, FactUnit unit) {
 }
 
 // "layers.3.mlp.forward_ns" -> "layers.3.mlp.forward", "peak_active_bytes" -> "peak active".
+// Of figures of the whole, in this order.
+constexpr const char* kHeadings[] = {"memory", "time", "copies", "decisions"};
+
+std::string heading_of(const std::string& name, FactUnit unit) {
+  if (name.starts_with("copied_")) return "copies";
+  if (name.starts_with("freed_by_") || name.starts_with("recompute_")) return "decisions";
+  if (unit == FactUnit::bytes) return "memory";
+  const bool is_of_time = name.starts_with("gap_") || name == "stalls";
+  return unit == FactUnit::nanoseconds || is_of_time ? "time" : "decisions";
+}
+
+std::ptrdiff_t rank_of(const ComparedRow& row) {
+  if (!row.section.empty()) return std::ssize(kHeadings);
+  return std::find(std::begin(kHeadings), std::end(kHeadings), row.heading) - std::begin(kHeadings);
+}
+
 std::string words(const std::string& name, FactUnit unit) {
   std::string text = name;
   for (const char* suffix : {"_bytes", "_ns"}) {
@@ -199,7 +215,11 @@ std::vector<ComparedRow> compared(const std::vector<Fact>& before, const std::ve
     if (now != nullptr) change.after = now->value;
     const bool equal = change.before && change.after && *change.before == *change.after;
     if (equal && !named.section.empty()) return;
-    ComparedRow row{named.section, words(named.name, named.unit), "–", "–", "", "", "", 0};
+    ComparedRow row;
+    row.section = named.section;
+    row.heading = named.section.empty() ? heading_of(named.name, named.unit) : named.section;
+    row.name = words(named.name, named.unit);
+    row.before = row.after = "–";
     if (old != nullptr) row.before = text_of(old->value, named.unit);
     if (now != nullptr) row.after = text_of(now->value, named.unit);
     if (const auto difference = change.difference()) {
@@ -226,6 +246,9 @@ std::vector<ComparedRow> compared(const std::vector<Fact>& before, const std::ve
     add_row(fact, &fact, at == others.end() ? nullptr : &after[at->second]);
   }
   add_new_until(after.size());
+  std::stable_sort(rows.begin(), rows.end(), [](const ComparedRow& a, const ComparedRow& b) {
+    return rank_of(a) < rank_of(b);
+  });
   return rows;
 }
 

@@ -20,6 +20,7 @@ namespace stowage::gui {
 
 struct ComparedRow {
   std::string section;  // empty: of the whole
+  std::string heading;  // that it stands below: "memory", "time", "decisions", else its section
   std::string name;     // in words
   std::string before;   // with unit; "–" where there is none
   std::string after;
@@ -33,7 +34,8 @@ struct ComparedRow {
   int sign = 0;       // of the difference
 };
 
-// Figures of the whole are listed when they are equal too; others only when they differ.
+// Figures of the whole are listed when they are equal too, by heading, ahead of all others; those
+// only when they differ.
 // Cost: O((n + m) log n).
 [[nodiscard]] std::vector<ComparedRow> compared(const std::vector<report::Fact>& before,
                                                 const std::vector<report::Fact>& after);

@@ -17,13 +17,13 @@ constexpr int kColumns = 4;
 
 }  // namespace
 
-CompareView::CompareView(PlanDocument& document, QWidget* parent)
+CompareView::CompareView(PlanDocument& document, ViewState& state, QWidget* parent)
     : QWidget(parent),
       document_(document),
       choice_(new QComboBox(this)),
       pin_(new QPushButton(this)),
       rows_(new QTreeWidget),
-      curves_(new CurvePair),
+      curves_(new CurvePair(state)),
       job_(this) {
   setObjectName(QStringLiteral("compare"));
   setAccessibleName(tr("Compare"));
@@ -237,8 +237,8 @@ void CompareView::fill(const std::vector<ComparedRow>& rows, const QString& befo
   bold.setBold(true);
   std::string section;
   for (const ComparedRow& row : rows) {
-    if (row.section != section) {
-      section = row.section;
+    if (row.heading != section) {
+      section = row.heading;
       auto* heading = new QTreeWidgetItem(rows_, {QString::fromStdString(section)});
       heading->setFont(0, bold);
       heading->setFirstColumnSpanned(true);

@@ -25,7 +25,7 @@ class CompareView : public QWidget {
  public:
   enum class What : std::uint8_t { baseline, resident, measured, file };
 
-  explicit CompareView(PlanDocument& document, QWidget* parent = nullptr);
+  CompareView(PlanDocument& document, ViewState& state, QWidget* parent = nullptr);
 
   void compare_with(What what);
   // A plan for the open trace, a trace, or a result; errors come by failed().

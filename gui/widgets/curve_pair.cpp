@@ -1,6 +1,7 @@
 #include "gui/widgets/curve_pair.h"
 
 #include <QEvent>
+#include <QMouseEvent>
 #include <QPainter>
 #include <algorithm>
 
@@ -9,7 +10,10 @@
 
 namespace stowage::gui {
 
-CurvePair::CurvePair(QWidget* parent) : QWidget(parent), theme_(Theme::of(palette())) {
+CurvePair::CurvePair(ViewState& state, QWidget* parent)
+    : QWidget(parent), state_(state), theme_(Theme::of(palette())) {
+  setMouseTracking(true);
+  connect(&state_, &ViewState::cursor_changed, this, qOverload<>(&QWidget::update));
   setAccessibleName(tr("Memory of both steps over time"));
   setToolTip(
       tr("Requested bytes on the device over the time of the step: before dashed, after solid"));
@@ -65,22 +69,46 @@ void CurvePair::changeEvent(QEvent* event) {
   QWidget::changeEvent(event);
 }
 
-void CurvePair::paintEvent(QPaintEvent*) {
-  QPainter painter(this);
-  painter.fillRect(rect(), theme_.background);
-  if (empty()) return;
-  const QFontMetrics metrics = fontMetrics();
-  const int em = metrics.height();
-  const int left = metrics.horizontalAdvance(QStringLiteral("1,000 MB")) + em;
-  const QRectF plot = QRectF(rect()).adjusted(left, 1.8 * em, -1.5 * em, -1.8 * em);
-  if (plot.width() < 4 || plot.height() < 4) return;
-  double end = 1;
-  double top = 1;
+CurvePair::Scale CurvePair::scale() const {
+  Scale scale;
+  const int em = fontMetrics().height();
+  const int left = fontMetrics().horizontalAdvance(QStringLiteral("1,000 MB")) + em;
+  scale.plot = QRectF(rect()).adjusted(left, 1.8 * em, -1.5 * em, -1.8 * em);
+  if (empty() || scale.plot.width() < 4 || scale.plot.height() < 4) scale.plot = {};
   for (const StepPicturePtr& view : {before_, after_}) {
     if (!view) continue;
-    end = std::max(end, static_cast<double>(view->end));
-    top = std::max(top, 1.05 * static_cast<double>(view->memory.peak()));
+    scale.end = std::max(scale.end, static_cast<double>(view->end));
+    scale.top = std::max(scale.top, 1.05 * static_cast<double>(view->memory.peak()));
   }
+  return scale;
+}
+
+void CurvePair::mouseMoveEvent(QMouseEvent* event) {
+  const auto [plot, end, top] = scale();
+  if (plot.isEmpty() || !plot.contains(event->position())) return;
+  const double at = (event->position().x() - plot.left()) / plot.width() * end;
+  state_.set_cursor(static_cast<Nanoseconds>(at));
+}
+
+QString CurvePair::cursor_words() const {
+  if (!state_.cursor() || empty()) return {};
+  QStringList parts;
+  for (const auto& [view, name] :
+       {std::pair(before_, before_name_), std::pair(after_, after_name_)}) {
+    if (!view || *state_.cursor() > view->end) continue;
+    const auto at = static_cast<double>(*state_.cursor());
+    const MemoryView::Range points = view->memory.points(at, at + 1);
+    const Bytes most = view->memory.total.extent(points.first, points.last).max;
+    parts << tr("%1 %2").arg(name, bytes_text(most));
+  }
+  return tr("%1: %2").arg(time_text(*state_.cursor()), parts.join(QStringLiteral(", ")));
+}
+
+void CurvePair::paint_axes(QPainter& painter, const Scale& scale) const {
+  const auto& [plot, end, top] = scale;
+  const QFontMetrics metrics = fontMetrics();
+  const int em = metrics.height();
+  const int left = static_cast<int>(plot.left());
   for (const AxisTick& tick :
        byte_ticks(0, top, std::max(2, static_cast<int>(plot.height()) / (2 * em)))) {
     const double y = plot.bottom() - tick.value / top * plot.height();
@@ -103,6 +131,34 @@ void CurvePair::paintEvent(QPaintEvent*) {
   }
   painter.setPen(theme_.frame);
   painter.drawRect(plot);
+}
+
+void CurvePair::paint_cursor(QPainter& painter, const Scale& scale) const {
+  const auto& [plot, end, top] = scale;
+  if (!state_.cursor() || static_cast<double>(*state_.cursor()) > end) return;
+  const double x = plot.left() + static_cast<double>(*state_.cursor()) / end * plot.width();
+  painter.setPen(QPen(theme_.cursor, 1));
+  painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()));
+  const QString text = cursor_words();
+  const double wide = fontMetrics().horizontalAdvance(text) + 6;
+  const bool is_right = x + 4 + wide <= plot.right();
+  const QRectF box(is_right ? x + 4 : std::max(plot.left(), x - 4 - wide),
+                   plot.bottom() - 1.3 * fontMetrics().height(), wide,
+                   1.2 * fontMetrics().height());
+  painter.fillRect(box, theme_.background);
+  painter.setPen(theme_.text);
+  painter.drawText(box, Qt::AlignCenter, text);
+}
+
+void CurvePair::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  painter.fillRect(rect(), theme_.background);
+  const Scale scale = this->scale();
+  const auto& [plot, end, top] = scale;
+  if (plot.isEmpty()) return;
+  const QFontMetrics metrics = fontMetrics();
+  const int em = metrics.height();
+  paint_axes(painter, scale);
   painter.setRenderHint(QPainter::Antialiasing);
   const QPen dashed(theme_.source(Source::assumed), 1.5, Qt::DashLine);
   const QPen solid(theme_.source(Source::predicted), 1.8);
@@ -123,6 +179,7 @@ void CurvePair::paintEvent(QPaintEvent*) {
     painter.setPen(solid);
     painter.drawPolyline(outline(*after_, plot, end, top));
   }
+  paint_cursor(painter, scale);
   double x = plot.left();
   for (const auto& [view, pen, name] :
        {std::tuple(before_, dashed, before_name_), std::tuple(after_, solid, after_name_)}) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "gui/widgets/plan_tree_view.h"
+#include "gui/widgets/value_texts.h"
 #include "simulator/machine/calibration_settings.h"
 #include "simulator/plan/plan_json.h"
 #include "tests/gui/workbench.h"
@@ -38,7 +39,7 @@ class CompareViewTest : public Workbench {
                                  [&](const ComparedRow& one) { return one.name == name; });
     return at == rows.end() ? nullptr : &*at;
   }
-  CompareView view_{document_};
+  CompareView view_{document_, state_};
 };
 
 TEST_F(CompareViewTest, EmptyViewsSayWhatToDo) {
@@ -62,10 +63,34 @@ TEST_F(CompareViewTest, AnEditIsComparedWithWhatWasBefore) {
   EXPECT_TRUE(peak->difference.starts_with("-")) << peak->difference;
   EXPECT_TRUE(peak->relative.ends_with(" %"));
   EXPECT_FALSE(view_.curves().empty());
-  EXPECT_TRUE(view_.rows().topLevelItem(0)->text(3).startsWith("▼"));
+  EXPECT_EQ(view_.rows().topLevelItem(0)->text(0), "memory");
+  EXPECT_TRUE(view_.rows().topLevelItem(1)->text(3).startsWith("▼"));
+  for (const char* heading : {"memory", "time", "copies", "decisions"}) {
+    EXPECT_EQ(view_.rows().findItems(heading, Qt::MatchExactly).size(), 1) << heading;
+  }
   picture(view_, "compare");
   view_.setPalette(dark());
   picture(view_, "compare_dark");
+}
+
+TEST_F(CompareViewTest, TheChartHasTheCursorOfAllViewsAndBothCurvesBytesThere) {
+  open(sample("llama3-8b-l9-fp32-math-h200"));
+  show(view_, 900, 700);
+  offload_a_layer();
+  CurvePair& curves = view_.curves();
+  EXPECT_EQ(curves.cursor_words(), "");
+  const QImage without = curves.grab().toImage();
+  const MemoryView& after = document_.planned()->memory;
+  state_.set_cursor(after.time[after.peak_at]);
+  const QString words = curves.cursor_words();
+  EXPECT_TRUE(words.endsWith("now " + bytes_text(after.peak()))) << words.toStdString();
+  EXPECT_TRUE(words.contains(": before ")) << words.toStdString();
+  EXPECT_NE(curves.grab().toImage(), without);
+  QTest::mouseMove(&curves, curves.rect().center());
+  ASSERT_TRUE(state_.cursor().has_value());
+  const double share =
+      static_cast<double>(*state_.cursor()) / static_cast<double>(document_.planned()->end);
+  EXPECT_NEAR(share, 0.45, 0.1) << "about the middle of the plot";
 }
 
 TEST_F(CompareViewTest, NothingMovedIsAlwaysThereToCompareWith) {

@@ -122,7 +122,7 @@ TEST_F(LastWords, EveryFieldMayHaveTheFocusWhenItsWindowEnds) {
       {"what if", of_document(static_cast<WhatIfPanel*>(nullptr))},
       {"machine", of_document(static_cast<MachinePanel*>(nullptr))},
       {"pareto", of_document(static_cast<ParetoView*>(nullptr))},
-      {"compare", of_document(static_cast<CompareView*>(nullptr))},
+      {"compare", [this] { return std::make_unique<CompareView>(document_, state_); }},
       {"plan", explained(static_cast<PlanTreeView*>(nullptr))},
       {"details", explained(static_cast<DetailsView*>(nullptr))},
       {"alive", explained(static_cast<AliveView*>(nullptr))},

@@ -104,7 +104,7 @@ TEST_F(LateRefreshTest, ViewsThatWereBehindShowTheEditsMadeMeanwhile) {
 }
 
 TEST_F(LateRefreshTest, TheComparisonIsMadeWhenItsTabIsChosen) {
-  CompareView compare(document_);
+  CompareView compare(document_, state_);
   put_behind(compare);
   open(stowage::testing::small_trace());
   const Trace& trace = document_.trace()->trace;
