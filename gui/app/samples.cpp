@@ -26,6 +26,7 @@ constexpr Known kKnown[] = {
     {"GPT-2, bf16, H200", "gpt2-bf16-h200"},
     {"GPT-2, 2 layers, AdamW, bf16, H100", "gpt2-l2-adamw-bf16-h100"},
     {"ViT, fp32, H200", "vit-fp32-h200"},
+    {"ViT, attribution, fp32, H200", "vit-attribution-fp32-h200"},
     {"ResNet-50, fp32, H200", "resnet50-fp32-h200"},
     {"Perceptron, 6 layers, fp32, H200", "mlp-l6-fp32-h200"},
     {"GPT-2, 6 layers, fp32, CPU", "gpt2-l6-fp32-cpu"},

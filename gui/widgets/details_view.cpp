@@ -4,12 +4,35 @@
 #include <QGuiApplication>
 #include <QHeaderView>
 #include <QKeyEvent>
+#include <QStyle>
+#include <QStyledItemDelegate>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "gui/widgets/keys.h"
 
 namespace stowage::gui {
 namespace {
+
+// Values are as high as their words are in the column's width.
+class WrappedValues : public QStyledItemDelegate {
+ public:
+  explicit WrappedValues(const QTreeWidget& rows, QObject* parent)
+      : QStyledItemDelegate(parent), rows_(rows) {}
+  [[nodiscard]] QSize sizeHint(const QStyleOptionViewItem& option,
+                               const QModelIndex& index) const override {
+    const QSize size = QStyledItemDelegate::sizeHint(option, index);
+    if (index.column() != 1) return size;
+    const QFontMetrics metrics = option.fontMetrics;
+    const int margin = 2 * (rows_.style()->pixelMetric(QStyle::PM_FocusFrameHMargin) + 1);
+    const QRect room(0, 0, std::max(1, rows_.columnWidth(1) - margin), 100 * metrics.height());
+    const QRect words = metrics.boundingRect(room, Qt::TextWordWrap, index.data().toString());
+    return {size.width(), std::max(size.height(), words.height())};
+  }
+
+ private:
+  const QTreeWidget& rows_;
+};
 
 QString qstring(const std::string& text) {
   return QString::fromStdString(text);
@@ -40,6 +63,10 @@ DetailsView::DetailsView(PlanDocument& document, ViewState& state, Explanations&
   rows_->setAccessibleDescription(
       tr("Return goes to what a row speaks of, Ctrl+C copies all rows as text"));
   rows_->setWordWrap(true);
+  rows_->setItemDelegate(new WrappedValues(*rows_, rows_));
+  connect(rows_->header(), &QHeaderView::sectionResized, rows_, [this](int column) {
+    if (column == 1) rows_->doItemsLayout();
+  });
   rows_->setRootIsDecorated(false);
   rows_->setIndentation(fontMetrics().horizontalAdvance(QLatin1Char('m')));
   rows_->header()->setSectionResizeMode(0, QHeaderView::ResizeToContents);

@@ -81,8 +81,8 @@ void LanePainter::label_copy(QPainter& painter, const Label& each, const QColor&
   painter.drawText(each.box.adjusted(3, 0, -3, 0), Qt::AlignVCenter | Qt::AlignLeft, text);
 }
 
-OpFamily LanePainter::family(StringId id, const NameOf& name_of) {
-  if (!id.valid()) return OpFamily::other;
+WorkFamily LanePainter::family(StringId id, const NameOf& name_of) {
+  if (!id.valid()) return WorkFamily::other;
   const auto found = families_.constFind(id.value);
   if (found != families_.constEnd()) return *found;
   return *families_.insert(id.value, family_of(name_of(id)));

@@ -138,27 +138,27 @@ QColor Theme::span(LaneKind kind, std::size_t shade) const {
   return mix(lane(kind), background, kOfLane[shade]);
 }
 
-QColor Theme::family(OpFamily family, std::size_t shade) const {
+QColor Theme::family(WorkFamily family, std::size_t shade) const {
   QColor color = mix(text, background, 0.3);
   switch (family) {
-    case OpFamily::matrix:
+    case WorkFamily::matrix:
       return span(LaneKind::compute, shade);
-    case OpFamily::attention:
+    case WorkFamily::attention:
       color = colour(report::Lane::updates);
       break;
-    case OpFamily::normalising:
+    case WorkFamily::normalising:
       color = colour(report::Lane::h2d);
       break;
-    case OpFamily::elementwise:
+    case WorkFamily::elementwise:
       color = colour(StorageClass::activation);
       break;
-    case OpFamily::moving:
+    case WorkFamily::moving:
       color = mix(text, background, 0.5);
       break;
-    case OpFamily::optimizer:
+    case WorkFamily::optimizer:
       color = colour(StorageClass::gradient);
       break;
-    case OpFamily::other:
+    case WorkFamily::other:
       break;
   }
   // Two neighbours of a family differ less than two families.

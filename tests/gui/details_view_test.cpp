@@ -42,6 +42,15 @@ TEST_F(DetailsViewTest, WithoutASelectionTheySumTheStepUp) {
   EXPECT_EQ(value("Requested"), "63.0 GB (62,996,267,264 bytes)");
   show(view_, 560, 640);
   picture(view_, "details_step");
+  // A long value has the lines that it needs, and one where there is room.
+  const auto height = [&](const char* name) {
+    const auto found = view_.rows().findItems(name, Qt::MatchExactly | Qt::MatchRecursive, 0);
+    return view_.rows().visualItemRect(found.first()).height();
+  };
+  EXPECT_EQ(height("Holds"), height("Dtype"));
+  view_.resize(330, 640);
+  QApplication::processEvents();
+  EXPECT_GT(height("Holds"), height("Dtype") * 3 / 2);
   Calibration slower = document_.trace()->trace.calibration;
   ASSERT_TRUE(simulator::apply_setting(slower, "link.d2h_gbps", 12));
   document_.set_calibration(slower);

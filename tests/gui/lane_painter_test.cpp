@@ -38,7 +38,8 @@ TEST(LanePainter, AnOpOfTheComputeLaneHasTheColourOfItsFamily) {
   LanePainter lanes;
   lanes.paint(painter, canvas, QRect(0, 0, 300, 20), LaneKind::compute, row, TimeAxis(3000, 300),
               theme, {}, [&](StringId id) { return names[id.index()]; });
-  constexpr OpFamily kFamilies[] = {OpFamily::matrix, OpFamily::elementwise, OpFamily::normalising};
+  constexpr WorkFamily kFamilies[] = {WorkFamily::matrix, WorkFamily::elementwise,
+                                      WorkFamily::normalising};
   for (int i = 0; i < 3; ++i) {
     const QColor color = theme.family(kFamilies[i], Theme::shade_of(StringId(i)));
     EXPECT_EQ(canvas.pixel(100 * i + 90, 2), color.rgb()) << names[static_cast<std::size_t>(i)];

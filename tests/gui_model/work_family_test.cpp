@@ -1,5 +1,5 @@
 // Families of ops, by the names that recordings have.
-#include "gui/model/op_family.h"
+#include "gui/model/work_family.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 namespace stowage::gui {
 namespace {
 
-TEST(OpFamily, GoesByTheNameOfAnOpOrAKernel) {
-  using enum OpFamily;
-  constexpr std::pair<const char*, OpFamily> kNames[] = {
+TEST(WorkFamily, GoesByTheNameOfAnOpOrAKernel) {
+  using enum WorkFamily;
+  constexpr std::pair<const char*, WorkFamily> kNames[] = {
       {"aten::mm", matrix},
       {"aten::addmm", matrix},
       {"aten::linear", matrix},

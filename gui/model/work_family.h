@@ -6,7 +6,7 @@
 
 namespace stowage::gui {
 
-enum class OpFamily : std::uint8_t {
+enum class WorkFamily : std::uint8_t {
   matrix,       // matrix products, convolutions, linear layers
   attention,    // fused attention
   normalising,  // norms, softmax, losses, sums: they reduce
@@ -15,12 +15,12 @@ enum class OpFamily : std::uint8_t {
   optimizer,    // updates of parameters
   other,
 };
-inline constexpr std::size_t kOpFamilies = 7;
+inline constexpr std::size_t kWorkFamilies = 7;
 
 // Of an op ("aten::mm", "aten::_softmax_backward_data") or a kernel ("sm80_xmma_gemm_f32..").
-[[nodiscard]] OpFamily family_of(std::string_view op);
+[[nodiscard]] WorkFamily family_of(std::string_view op);
 
 // "matrix products and convolutions"
-[[nodiscard]] const char* words_of(OpFamily family);
+[[nodiscard]] const char* words_of(WorkFamily family);
 
 }  // namespace stowage::gui
