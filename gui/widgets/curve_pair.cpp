@@ -180,13 +180,23 @@ void CurvePair::paintEvent(QPaintEvent*) {
     painter.drawPolyline(outline(*after_, plot, end, top));
   }
   paint_cursor(painter, scale);
+  // Without the peaks where there is no room; the description has them.
+  double needed = 0;
+  const auto legend = [&](const StepPicturePtr& view, const QString& name) {
+    return tr("%1, peak %2").arg(name, bytes_text(view->memory.peak()));
+  };
+  for (const auto& [view, name] :
+       {std::pair(before_, before_name_), std::pair(after_, after_name_)}) {
+    if (view) needed += 3.6 * em + metrics.horizontalAdvance(legend(view, name));
+  }
+  const bool has_room = plot.left() + needed <= width();
   double x = plot.left();
   for (const auto& [view, pen, name] :
        {std::tuple(before_, dashed, before_name_), std::tuple(after_, solid, after_name_)}) {
     if (!view) continue;
     painter.setPen(pen);
     painter.drawLine(QPointF(x, 0.9 * em), QPointF(x + 2 * em, 0.9 * em));
-    const QString text = tr("%1, peak %2").arg(name, bytes_text(view->memory.peak()));
+    const QString text = has_room ? legend(view, name) : name;
     painter.setPen(theme_.text);
     painter.drawText(QPointF(x + 2.4 * em, 0.9 * em + 0.35 * em), text);
     x += 3.6 * em + metrics.horizontalAdvance(text);
