@@ -362,7 +362,7 @@ TEST_F(PlanTreeViewTest, SortingBySizePutsTheLargestFirst) {
   }
 }
 
-TEST_F(PlanTreeViewTest, AllColumnsFitBesideTheTimelineOfASmallWindow) {
+TEST_F(PlanTreeViewTest, AllColumnsFitBesideTheTimelineOfAWindowOf1920Pixels) {
   open(sample("llama3-8b-l9-fp32-math-h200"));
   document_.try_policy("torchtune");
   settle();
