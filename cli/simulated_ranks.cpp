@@ -42,9 +42,7 @@ Result<RanksAsked> ranks_asked(const std::optional<std::string>& ranks,
   const std::vector<std::string> network(std::make_move_iterator(of_network),
                                          std::make_move_iterator(settings.end()));
   settings.erase(of_network, settings.end());
-  for (const std::string& setting : network) {
-    if (const Status set = simulator::apply_setting(asked.model, setting); !set) return set.error();
-  }
+  if (const Status set = simulator::apply_settings(asked.model, network); !set) return set.error();
   if (!ranks) {
     if (network.empty()) return asked;
     return usage_error("--set " + network.front() + " without --ranks",

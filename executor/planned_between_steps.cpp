@@ -2,6 +2,7 @@
 #include <c10/util/Exception.h>
 
 #include <chrono>
+#include <unordered_set>
 #include <utility>
 
 #include "executor/backward_thread.h"
@@ -26,7 +27,14 @@ void PlannedStep::State::adopt() {
 }
 
 void PlannedStep::State::take_workspaces(const std::vector<LibraryWorkspace>& workspaces) {
-  memory_->begin_setup();
+  struct Setup {
+    explicit Setup(StepMemory& of) : memory(of) { memory.begin_setup(); }
+    ~Setup() { memory.end_setup(); }
+    Setup(const Setup&) = delete;
+    Setup& operator=(const Setup&) = delete;
+    StepMemory& memory;
+  };
+  const Setup setup(*memory_);
   {
     const StepMemoryGuard guard(memory_.get());
     device_.take_workspaces(workspaces);
@@ -34,7 +42,6 @@ void PlannedStep::State::take_workspaces(const std::vector<LibraryWorkspace>& wo
   if (trace_->schema.minor >= kBackwardWorkspaceSince) {
     take_backward_workspace(device_.torch_device(), memory_.get());
   }
-  memory_->end_setup();
 }
 
 Status PlannedStep::State::take_memory(const simulator::StepIndex& index) {
@@ -51,15 +58,22 @@ Status PlannedStep::State::take_memory(const simulator::StepIndex& index) {
   Result<std::unique_ptr<StepMemory>> memory = device_.step_memory(std::move(layout));
   if (!memory) return memory.error();
   memory_ = std::move(memory).value();
-  // Ahead of what is older: a gradient that the next step drops would have a workspace's place.
   const std::vector<LibraryWorkspace> workspaces = device_.release_workspaces();
-  device_.release_cache();
-  take_workspaces(workspaces);
-  std::vector<at::Tensor> tensors;
-  for (const NamedTensor& each : parameters_.parameters()) tensors.push_back(each.tensor);
-  tensors.insert(tensors.end(), options_.older.begin(), options_.older.end());
+  std::vector<at::Tensor> lasting;
+  std::vector<at::Tensor> gradients;
+  std::unordered_set<const c10::TensorImpl*> are_gradients;
+  for (const NamedTensor& each : parameters_.parameters()) {
+    lasting.push_back(each.tensor);
+    are_gradients.insert(each.tensor.grad().unsafeGetTensorImpl());
+  }
+  for (const at::Tensor& each : options_.older) {
+    (are_gradients.contains(each.unsafeGetTensorImpl()) ? gradients : lasting).push_back(each);
+  }
   options_.older.clear();  // their memory is not held
-  if (Status status = older_.move_in(*memory_, tensors); !status) return status;
+  if (Status status = older_.move_in(*memory_, lasting); !status) return status;
+  // Ahead of gradients: one that the next step drops would have a workspace's place.
+  take_workspaces(workspaces);
+  if (Status status = older_.move_in(*memory_, gradients); !status) return status;
   Status mapped = memory_->map_rest();
   memory_setup_ = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
   return mapped;

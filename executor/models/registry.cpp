@@ -171,6 +171,10 @@ Result<ModelInfo> describe_model(const ModelSpec& spec) {
 Result<ModelSpec> complete_model_spec(const ModelSpec& spec) {
   if (const std::string attributed = attribution_of(spec); !attributed.empty()) {
     if (const auto layers = parse_attribution(attributed); !layers) return layers.error();
+    if (spec.is_script()) {
+      return usage_error("a TorchScript model has no layers that could be attributed",
+                         "stowage.Attribution in Python attributes modules");
+    }
     Result<ModelSpec> complete = complete_model_spec(without_attribution(spec));
     if (complete) complete->options[kAttributeOption] = attributed;
     return complete;

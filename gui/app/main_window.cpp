@@ -228,10 +228,14 @@ void MainWindow::refresh(bool anew) {
 // The curve ahead of an edit of the plan or of its machine, if that is another one. What is shown
 // still is that one.
 void MainWindow::show_ghost(const SimulatedPtr& before, const StepPicturePtr& now) {
+  // A GPU's recorded curve is in the time in which the host launched its ops.
+  if (now == document_.recorded()) return memory_->set_ghost(nullptr);
   if (before == current_) return;
-  const bool is_of_it = before && current_ && now && memory_->view() &&
-                        before->trace->path == current_->trace->path &&
-                        before->trace->trace.run.uuid == current_->trace->trace.run.uuid;
+  const bool is_of_it =
+      before && current_ && now && memory_->view() &&
+      before->trace->path == current_->trace->path &&
+      before->trace->trace.run.uuid == current_->trace->trace.run.uuid &&
+      (memory_->view() != document_.recorded() || current_->trace->trace.env.device == "cpu");
   if (!is_of_it) return memory_->set_ghost(nullptr);
   if (!same_curve(*memory_->view(), *now)) memory_->set_ghost(memory_->view());
 }
@@ -370,6 +374,10 @@ void MainWindow::default_layout() {
 // Sizes of docks are kept as shares of what there is, so they are given anew with the window.
 void MainWindow::share_room() {
   if (!shares_room_) return;
+  for (const char* const name : {"timeline", "memory", "plan"}) {
+    const QDockWidget* const dock = docks_.value(QLatin1String(name));
+    if (dock->isFloating() || dock->isHidden()) return;  // they are not beside each other
+  }
   QDockWidget* timeline = docks_.value(QStringLiteral("timeline"));
   QDockWidget* memory = docks_.value(QStringLiteral("memory"));
   QDockWidget* plan = docks_.value(QStringLiteral("plan"));

@@ -45,7 +45,6 @@ std::string difference_text(double difference, FactUnit unit) {
   return (difference < 0 ? "-" : "+") + amount_text(whole, unit);
 }
 
-// "layers.3.mlp.forward_ns" -> "layers.3.mlp.forward", "peak_active_bytes" -> "peak active".
 // Of figures of the whole, in this order.
 constexpr const char* kHeadings[] = {"memory", "time", "copies", "decisions"};
 
@@ -62,6 +61,7 @@ std::ptrdiff_t rank_of(const ComparedRow& row) {
   return std::find(std::begin(kHeadings), std::end(kHeadings), row.heading) - std::begin(kHeadings);
 }
 
+// "layers.3.mlp.forward_ns" -> "layers.3.mlp.forward", "peak_active_bytes" -> "peak active".
 std::string words(const std::string& name, FactUnit unit) {
   std::string text = name;
   for (const char* suffix : {"_bytes", "_ns"}) {

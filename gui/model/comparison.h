@@ -20,9 +20,10 @@ namespace stowage::gui {
 
 struct ComparedRow {
   std::string section;  // empty: of the whole
-  std::string heading;  // that it stands below: "memory", "time", "decisions", else its section
-  std::string name;     // in words
-  std::string before;   // with unit; "–" where there is none
+  std::string
+      heading;  // that it stands below: "memory", "time", "copies", "decisions", else its section
+  std::string name;    // in words
+  std::string before;  // with unit; "–" where there is none
   std::string after;
   std::string difference;  // "+1.20 GB", "=" when equal, empty when there is none
   std::string relative;    // "-3.2 %"

@@ -28,23 +28,25 @@ std::string link_words(const Calibration& calibration) {
 }  // namespace
 
 void DetailsWriter::step() {
-  const Run& run = trace_.run;
+  // Of the recording, which a plan changes nothing of.
+  const Trace& recording = x_.simulated->trace->trace;
+  const Run& run = recording.run;
   section("Step");
   row("Model", run.model.empty() ? "unknown" : run.model);
   if (run.batch > 0) {
     row("Batch", std::to_string(run.batch) +
                      (run.seq > 0 ? " of " + std::to_string(run.seq) + " tokens" : ""));
   }
-  const std::string parts = simulator::parts_text(simulator::recorded_parts(trace_));
+  const std::string parts = simulator::parts_text(simulator::recorded_parts(recording));
   if (!parts.empty()) row("Micro-batches", parts);
   if (!run.dtype.empty()) {
     row("Dtype", run.dtype + (run.autocast.empty() ? "" : ", autocast to " + run.autocast));
   }
   if (!run.optimizer.empty()) row("Optimizer", run.optimizer);
   row("Holds",
-      report::count_of(static_cast<std::int64_t>(trace_.ops.size()), "op") + ", " +
-          report::count_of(static_cast<std::int64_t>(trace_.saved.size()), "saved tensor") + ", " +
-          report::count_of(static_cast<std::int64_t>(trace_.storages.size()), "storage"));
+      report::count_of(static_cast<std::int64_t>(recording.ops.size()), "op") + ", " +
+          report::count_of(static_cast<std::int64_t>(recording.saved.size()), "saved tensor") +
+          ", " + report::count_of(static_cast<std::int64_t>(recording.storages.size()), "storage"));
   machine();
   times_and_peaks();
 }

@@ -16,6 +16,12 @@ struct Part {
 // The first that a name holds counts: "_softmax_backward_data" is of softmax, "embedding_backward"
 // of embedding, a kernel "fmha_cutlass" of attention.
 constexpr Part kParts[] = {
+    {"c10d", WorkFamily::other},
+    {"nccl", WorkFamily::other},
+    {"upsample", WorkFamily::elementwise},
+    {"_foreach_norm", WorkFamily::normalising},
+    {"normal_", WorkFamily::elementwise},
+    {"_convert", WorkFamily::moving},
     {"attention", WorkFamily::attention},
     {"fmha", WorkFamily::attention},
     {"flash", WorkFamily::attention},

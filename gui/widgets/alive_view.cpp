@@ -265,6 +265,9 @@ AliveView::AliveView(PlanDocument& document, ViewState& state, Explanations& exp
   rows_->header()->setSortIndicator(-1, Qt::DescendingOrder);
   rows_->header()->setSortIndicatorClearable(true);
   rows_->setSortingEnabled(true);
+  connect(rows_->header(), &QHeaderView::sortIndicatorChanged, this, [this](int column) {
+    if (column < 0) refresh();
+  });
   rows_->setRootIsDecorated(false);
   rows_->setUniformRowHeights(true);
   rows_->setAccessibleName(tr("What is alive"));

@@ -95,7 +95,7 @@ QString CurvePair::cursor_words() const {
   QStringList parts;
   for (const auto& [view, name] :
        {std::pair(before_, before_name_), std::pair(after_, after_name_)}) {
-    if (!view || *state_.cursor() > view->end) continue;
+    if (!view || view->memory.empty() || *state_.cursor() > view->end) continue;
     const auto at = static_cast<double>(*state_.cursor());
     const MemoryView::Range points = view->memory.points(at, at + 1);
     const Bytes most = view->memory.total.extent(points.first, points.last).max;

@@ -32,8 +32,8 @@ class MemoryPlot : public PlotView {
   };
   void set_reserved(const std::optional<ReservedLines>& reserved);
   [[nodiscard]] const std::optional<ReservedLines>& reserved() const { return reserved_; }
-  // The step before the last edit: its upper edge is drawn as a dashed line where it is another
-  // one. Null: none.
+  // The step before the last edit: its upper edge is drawn as a dash-dotted line where it is
+  // another one. Null: none.
   void set_ghost(StepPicturePtr before);
   [[nodiscard]] const StepPicturePtr& ghost() const { return ghost_; }
   // What is written at the budget's line, and at the peak (precondition: there is a curve).

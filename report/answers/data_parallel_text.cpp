@@ -3,6 +3,8 @@
 #include <array>
 #include <charconv>
 
+#include <algorithm>
+
 #include "report/answers/text_table.h"
 #include "report/words.h"
 #include "traces/size_text.h"
@@ -56,7 +58,10 @@ Bytes peak_of(const simulator::DataParallel& ranks, simulator::PeakKind kind) {
 }
 
 bool keeps_budget(const simulator::DataParallel& ranks, const simulator::PlanBudget& budget) {
-  return !budget.device || peak_of(ranks, budget.on) <= *budget.device;
+  const bool is_alone =
+      std::all_of(ranks.steps.begin(), ranks.steps.end(),
+                  [](const simulator::RankedStep& step) { return step.ranks == 1; });
+  return is_alone || !budget.device || peak_of(ranks, budget.on) <= *budget.device;
 }
 
 std::string data_parallel_text(const simulator::DataParallel& ranks, const Paint& paint) {

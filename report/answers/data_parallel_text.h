@@ -17,7 +17,7 @@ namespace stowage::report {
 
 // The peak of the budget's counter, buckets included.
 [[nodiscard]] Bytes peak_of(const simulator::DataParallel& ranks, simulator::PeakKind kind);
-// True without a budget.
+// True without a budget, and of one rank alone, which has no buckets.
 [[nodiscard]] bool keeps_budget(const simulator::DataParallel& ranks,
                                 const simulator::PlanBudget& budget);
 

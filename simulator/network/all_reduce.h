@@ -10,9 +10,10 @@
 // hosts for each of the r parts, all r at once, which share the host's network; all-gather in each
 // host. With one rank a host that is one ring over the network.
 //
-// Not in it: trees, whose latency grows with the logarithm of the hosts, what a switch sums,
-// protocols for small messages, ranks that come late, and other jobs on the network. So what it
-// says of thousands of hosts and small buckets is on the slow side.
+// Not in it: that the levels of one bucket, and of two, overlap in NCCL; trees, whose latency grows
+// with the logarithm of the hosts, what a switch sums, protocols for small messages, ranks that
+// come late, and other jobs on the network. So what it says of thousands of hosts and small buckets
+// is on the slow side.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,9 @@ namespace stowage::simulator {
 // The defaults are assumptions, except host_bytes_per_second: 1 GiB over NCCL and two H200 took
 // 3.3 ms, of a ring of two ranks 325 GB/s.
 struct Network {
-  std::int64_t bytes_per_second = 50'000'000'000;  // of a host, each way, all of its ranks together
-  Nanoseconds latency = 5'000;                     // of a message between hosts
+  // Of a host, each way, all of its ranks together: 8 ports of 400 Gbit/s.
+  std::int64_t bytes_per_second = 400'000'000'000;
+  Nanoseconds latency = 5'000;  // of a message between hosts
   std::int64_t ranks_per_host = 8;
   std::int64_t host_bytes_per_second = 325'000'000'000;  // of a rank to another one of its host
   Nanoseconds host_latency = 2'000;

@@ -43,7 +43,8 @@ struct DataParallel {
   Bytes bucket_bytes = 0;
   Nanoseconds backward_end_ns = 0;  // likewise: where it would wait
   // Of two ranks and more: with gradients that stay until they are reduced, and buckets (each
-  // rounded up to 512 bytes in `active`, to 2 MiB in `reserved`, where that is known; else -1).
+  // rounded up to 512 bytes in `active`, in segments of their own in `reserved`, where that is
+  // known; else -1).
   Bytes peak_requested = 0;
   Bytes peak_active = 0;
   Bytes peak_reserved = -1;

@@ -37,7 +37,7 @@ Field field_of(ReductionModel& model, const std::string& name) {
 
 std::string range_of(const NetworkSetting& setting) {
   if (setting.unit.empty()) return "a whole number, 1 to 1000000";
-  if (setting.unit == "us") return "0 to 1e9 microseconds";
+  if (setting.unit == "us") return "0 to 1e6 microseconds";
   return "above 0, at most 1e6 " + setting.unit;
 }
 
@@ -47,15 +47,16 @@ const std::vector<NetworkSetting>& network_settings() {
   // Below it a rate or a limit would round to nothing.
   constexpr double kLeast = 1e-6;
   constexpr double kMost = 1e6;
-  constexpr double kMaxLatencyUs = 1e9;
+  constexpr double kMaxLatencyUs = 1e6;
   static const std::vector<NetworkSetting> settings = {
-      {"network.gbps", "GB/s between hosts, of one host with all of its ranks", "GB/s", kLeast,
-       kMost},
+      {"network.gbps", "GB/s (50 are 400 Gbit/s) between hosts, of one host with all of its ranks",
+       "GB/s", kLeast, kMost},
       {"network.latency_us", "microseconds of a message between hosts", "us", 0, kMaxLatencyUs},
       {"network.ranks_per_host", "ranks in each host", "", 1, kMost},
       {"network.host_gbps", "GB/s between ranks of a host", "GB/s", kLeast, kMost},
       {"network.host_latency_us", "microseconds of a message in a host", "us", 0, kMaxLatencyUs},
-      {"network.bucket_mib", "MiB of gradients at which a bucket is closed", "MiB", kLeast, kMost},
+      {"network.bucket_mib", "MiB of gradients at which a bucket is closed (alone: the first, too)",
+       "MiB", kLeast, kMost},
       {"network.first_bucket_mib", "the same of the first bucket", "MiB", kLeast, kMost},
   };
   return settings;
@@ -92,6 +93,18 @@ Status apply_setting(ReductionModel& model, const std::string& setting) {
   const Field field = field_of(model, name);
   const auto least = static_cast<std::int64_t>(known->lowest > 0 ? 1 : 0);
   *field.value = std::max<std::int64_t>(least, std::llround(*value * field.per_unit));
+  return Unit{};
+}
+
+Status apply_settings(ReductionModel& model, const std::vector<std::string>& settings) {
+  bool has_limit = false;
+  bool has_first = false;
+  for (const std::string& setting : settings) {
+    if (Status status = apply_setting(model, setting); !status) return status;
+    has_limit = has_limit || name_of_setting(setting) == "network.bucket_mib";
+    has_first = has_first || name_of_setting(setting) == "network.first_bucket_mib";
+  }
+  if (has_limit && !has_first) model.buckets.first = model.buckets.others;
   return Unit{};
 }
 

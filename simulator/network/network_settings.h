@@ -38,5 +38,8 @@ struct NetworkSetting {
 // Errors: usage, an unknown name with the nearest one, no value or one that is no number, a value
 // out of range.
 [[nodiscard]] Status apply_setting(ReductionModel& model, const std::string& setting);
+// Each in turn. A bucket's limit alone is that of the first one, too, as DDP(bucket_cap_mb=..) is.
+[[nodiscard]] Status apply_settings(ReductionModel& model,
+                                    const std::vector<std::string>& settings);
 
 }  // namespace stowage::simulator

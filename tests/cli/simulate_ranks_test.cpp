@@ -75,9 +75,30 @@ TEST_F(SimulateRanks, AreATableForPeople) {
   EXPECT_THAT(outcome.out, HasSubstr("Data parallel, assumed"));
   EXPECT_THAT(outcome.out, HasSubstr("  4,096    512"));
   EXPECT_THAT(outcome.out, HasSubstr("3 gradients of 1.20 MB in 1 bucket."));
-  EXPECT_THAT(outcome.out, HasSubstr("network.gbps=50"));
+  EXPECT_THAT(outcome.out, HasSubstr("network.gbps=400"));
   EXPECT_THAT(simulate({}).out, Not(HasSubstr("Data parallel")));
   EXPECT_FALSE(answer({}).contains("data_parallel"));
+}
+
+// As DDP(bucket_cap_mb=..) is: PyTorch's small first bucket is there by default alone.
+TEST_F(SimulateRanks, ALimitOfBucketsIsThatOfTheFirstOne) {
+  const auto first = [&](std::vector<std::string> settings) {
+    settings.insert(settings.begin(), {"--ranks", "8"});
+    return answer(std::move(settings))["data_parallel"]["network"]["first_bucket_mib"];
+  };
+  EXPECT_EQ(first({}), 1);
+  EXPECT_EQ(first({"--set", "network.bucket_mib=100"}), 100);
+  EXPECT_EQ(first({"--set", "network.bucket_mib=100", "--set", "network.first_bucket_mib=2"}), 2);
+  EXPECT_EQ(first({"--set", "network.first_bucket_mib=2"}), 2);
+}
+
+TEST_F(SimulateRanks, OneAloneHasNoBucketsThatBreakABudget) {
+  const std::string plan = folder_.write(
+      "p.json", R"({"schema":"stowage-plan/1","budget":{"device":9408000,"on":"requested"}})");
+  const Outcome alone = simulate({"--ranks", "1", "--plan", plan});
+  EXPECT_EQ(alone.code, 0) << alone.err;
+  EXPECT_THAT(alone.err, Not(HasSubstr("buckets")));
+  EXPECT_THAT(simulate({"--ranks", "1,8", "--plan", plan}).err, HasSubstr("buckets"));
 }
 
 TEST_F(SimulateRanks, GoWithAPolicyAndAPlan) {

@@ -255,5 +255,14 @@ TEST(ModelSpec, EveryModelIsListedWithItsOptions) {
   EXPECT_EQ(names, (std::vector<std::string>{"gpt2", "llama3-8b", "mlp", "resnet50", "vit"}));
 }
 
+TEST(ModelSpec, AScriptIsNotAttributed) {
+  const auto spec = parse_model_spec("script:net.pt:attribute=layers.*");
+  ASSERT_TRUE(spec.ok());
+  const auto complete = complete_model_spec(*spec);
+  ASSERT_FALSE(complete.ok());
+  EXPECT_EQ(complete.error().code, ErrorCode::usage);
+  EXPECT_NE(complete.error().message.find("TorchScript"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace stowage::executor

@@ -36,6 +36,12 @@ TEST(WorkFamily, GoesByTheNameOfAnOpOrAKernel) {
       {"aten::_foreach_addcdiv_", optimizer},
       {"aten::_fused_adamw_", optimizer},
       {"aten::view", other},
+      {"c10d::allreduce_", other},
+      {"ncclDevKernel_AllReduce_Sum_f32_RING_LL", other},
+      {"aten::_foreach_norm", normalising},
+      {"aten::normal_", elementwise},
+      {"aten::upsample_bilinear2d", elementwise},
+      {"aten::_convert_indices_from_coo_to_csr", moving},
       {"", other},
   };
   for (const auto& [name, family] : kNames) EXPECT_EQ(family_of(name), family) << name;

@@ -94,7 +94,7 @@ TEST(NetworkSettings, RefuseWhatIsNone) {
   EXPECT_EQ(error("network.gbps=0"),
             "--set network.gbps: out of range (above 0, at most 1e6 GB/s)");
   EXPECT_EQ(error("network.latency_us=-1"),
-            "--set network.latency_us: out of range (0 to 1e9 microseconds)");
+            "--set network.latency_us: out of range (0 to 1e6 microseconds)");
   EXPECT_EQ(error("network.ranks_per_host=2.5"),
             "--set network.ranks_per_host: out of range (a whole number, 1 to 1000000)");
 }

@@ -22,6 +22,7 @@ from typing import Any, Callable
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.hooks import RemovableHandle
 
 from . import _errors
 from ._errors import Error, Unavailable
@@ -61,22 +62,27 @@ def is_data_parallel(model: torch.nn.Module) -> bool:
     return isinstance(model, DistributedDataParallel)
 
 
-def make_buckets_apart(model: DistributedDataParallel) -> None:
-    """DDP's buckets of all steps from the second one on, now: each in a segment of its own, as a plan counts them.
+def keep_buckets_apart(model: torch.nn.Module) -> RemovableHandle | None:
+    """DDP's buckets of all steps but the first ones in memory of their own, as a plan counts them; until it is removed.
 
-    DDP makes them in its second step, sized by the order in which gradients were ready, where PyTorch's allocator has room:
-    a small one may then hold the segment of a large one of the first step, which is free otherwise. To be called ahead of
-    that step, on all ranks, as it tells them the order; at other times nothing happens. Left to DDP where a rank may have
-    no batch (join()), which is told first.
+    DDP makes them anew in a forward behind the first reduction, sized by the order in which gradients were ready, where
+    PyTorch's allocator has room: a small one may then hold the segment of a large one of the first step, which is free
+    otherwise. In a pool of their own they cannot. Made where DDP makes them, so that the order of collectives stays.
     """
-    if next(model.parameters()).device.type != "cuda":
-        return
-    torch.cuda.empty_cache()
-    if model._join_config.enable:
+    if not isinstance(model, DistributedDataParallel) or next(model.parameters()).device.type != "cuda":
+        return None
+    if torch.cuda.get_allocator_backend() != "native":
+        return None
+    return model.register_forward_pre_hook(_make_buckets_apart)
+
+
+def _make_buckets_apart(model: DistributedDataParallel, _: Any) -> None:
+    # With find_unused_parameters there is nothing to make anew; of join() other ranks are told first, which is DDP's to do.
+    makes_none = not hasattr(model, "reducer") or (model.find_unused_parameters and not model.static_graph)
+    if model._has_rebuilt_buckets or makes_none or model._join_config.enable or not torch.is_grad_enabled():
         return
     with torch.cuda.use_mem_pool(torch.cuda.MemPool()):
-        if model.reducer._rebuild_buckets():
-            model._has_rebuilt_buckets = True
+        model._has_rebuilt_buckets = model.reducer._rebuild_buckets()
 
 
 def is_sharded(model: torch.nn.Module) -> bool:

@@ -16,7 +16,7 @@ import torch
 from . import _engine, _torch
 from ._alike import AlikeSteps
 from ._bound import BoundTensors
-from ._data_parallel import RankPlans, communicates_in_forward, is_sharded, make_buckets_apart, plans_alone, plans_of_ranks, runs_again
+from ._data_parallel import RankPlans, communicates_in_forward, is_sharded, keep_buckets_apart, plans_alone, plans_of_ranks, runs_again
 from ._errors import BadInput, Error, UsageError
 from ._layers import EXCHANGED, FOREIGN, LayerCalls, choose_layers
 from ._plan import Plan
@@ -140,6 +140,7 @@ class Run:
         self._count_in(self._parameters() + self._buffers() + self._optimizer_state())
         _engine.attach()
         self._leave_engine = weakref.finalize(self, _engine.detach)
+        self._buckets = keep_buckets_apart(model)
 
     def _parameters(self) -> Named:
         return list(self.model.named_parameters())
@@ -238,8 +239,6 @@ class Run:
     def _begin_recorded(self, keyed: _Keyed) -> None:
         if keyed.recording is None:
             self._say_what_runs_once()
-            if self._ranks is not None:
-                make_buckets_apart(self.model)
             self._new_recording(keyed)
             keyed.alike = None if self._records_all else AlikeSteps(self._recording.warmup)
         state = self._optimizer_state()
@@ -418,6 +417,8 @@ class Run:
             keyed.recording = None
         self._active = None
         self._calls.restore()
+        if self._buckets is not None:
+            self._buckets.remove()
         if self._updates is not None:
             self._updates.restore()
         self._leave_engine()
