@@ -265,9 +265,13 @@ AliveView::AliveView(PlanDocument& document, ViewState& state, Explanations& exp
   rows_->header()->setSortIndicator(-1, Qt::DescendingOrder);
   rows_->header()->setSortIndicatorClearable(true);
   rows_->setSortingEnabled(true);
-  connect(rows_->header(), &QHeaderView::sortIndicatorChanged, this, [this](int column) {
-    if (column < 0) refresh();
-  });
+  // Behind the click: the header is in the middle of it.
+  connect(
+      rows_->header(), &QHeaderView::sortIndicatorChanged, this,
+      [this](int column) {
+        if (std::exchange(is_sorted_, column >= 0) && column < 0) refresh();
+      },
+      Qt::QueuedConnection);
   rows_->setRootIsDecorated(false);
   rows_->setUniformRowHeights(true);
   rows_->setAccessibleName(tr("What is alive"));

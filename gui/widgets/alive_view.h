@@ -59,6 +59,7 @@ class AliveView : public QWidget {
   QTreeWidget* rows_;
   EmptyStack* stack_;
   Bytes bytes_ = 0;
+  bool is_sorted_ = false;         // by a column
   std::vector<TensorId> tensors_;  // of each storage of `tensors_of_`, which is one of `explained_`
   const Trace* tensors_of_ = nullptr;
   std::weak_ptr<const Explained> explained_;

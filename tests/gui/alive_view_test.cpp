@@ -116,6 +116,12 @@ TEST_F(AliveViewTest, AStorageHasItsShapeItsMakerAndItsLifetimeAndAHeaderSortsBy
   state_.set_cursor(0);
   view_.show_cursor();
   EXPECT_EQ(rows.header()->sortIndicatorSection(), 8);
+  // Without a column, as behind a third click, the largest is the first one again.
+  rows.header()->setSortIndicator(1, Qt::AscendingOrder);
+  EXPECT_NE(rows.topLevelItem(0)->text(1), "2.10 GB");
+  rows.header()->setSortIndicator(-1, Qt::AscendingOrder);
+  QCoreApplication::processEvents();
+  EXPECT_EQ(rows.topLevelItem(0)->text(1), "2.10 GB");
 }
 
 // Launches of this step are through after 0.1 of its 2.57 s; what `inspect` says goes by the

@@ -101,6 +101,11 @@ TEST_F(MemoryGhost, TheScaleStaysAndTheCurveBeforeTheEditIsDrawn) {
   ASSERT_TRUE(window_.document().set_budget(60'000'000'000, simulator::PeakKind::requested));
   window_.settle();
   EXPECT_EQ(memory().ghost(), undone);
+  // The recorded curve has another clock.
+  window_.state().set_shown(Shown::recorded);
+  window_.settle();
+  EXPECT_EQ(memory().ghost(), nullptr);
+  window_.state().set_shown(Shown::automatic);
   open(testing::kVit);
   EXPECT_EQ(memory().ghost(), nullptr);
 }
