@@ -149,11 +149,12 @@ def body(model, optimizer, k, parts=1, autocast=False, sync="last", size=512):
 
 def ddp_loop(*, ddp={}, net={}, make=Net, step=body, prepare=lambda model: None, options={}, **attach):
     """With several buckets. Options are the step's."""
-    counts = []  # of collectives, by step, each with those ahead of it
+    counts = []  # of collectives, by step
 
     def counted(model, optimizer, k):
+        before = dist.group.WORLD._get_sequence_number_for_group()
         result = step(model, optimizer, k, **options)
-        counts.append(dist.group.WORLD._get_sequence_number_for_group() - before - sum(counts))
+        counts.append(dist.group.WORLD._get_sequence_number_for_group() - before)
         return result
 
     def in_ddp():
@@ -162,7 +163,6 @@ def ddp_loop(*, ddp={}, net={}, make=Net, step=body, prepare=lambda model: None,
         return model
 
     loop = Loop(in_ddp, adamw, counted, **attach)
-    before = dist.group.WORLD._get_sequence_number_for_group()
     loop.collectives = counts
     return loop
 
