@@ -3,48 +3,25 @@
 #include <algorithm>
 #include <utility>
 
+#include "simulator/allocator/own_segments.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/step/block_bytes.h"
 
 namespace stowage::simulator {
 namespace {
 
-// Segments of the caching allocator: buckets of 1 to 10 MiB share 20 MiB.
-constexpr Bytes kDriverPage = Bytes{2} << 20;
-constexpr Bytes kSmall = Bytes{1} << 20;
-constexpr Bytes kMiddle = Bytes{10} << 20;
-constexpr Bytes kMiddleSegment = Bytes{20} << 20;
-
-Bytes rounded_up(Bytes bytes, Bytes unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
-
-Bytes segments_of(const std::vector<GradientBucket>& buckets) {
-  Bytes small = 0;
-  Bytes middle = 0;
-  Bytes large = 0;
-  for (const GradientBucket& bucket : buckets) {
-    const Bytes block = rounded_up(bucket.bytes, kBlockGranule);
-    if (block <= kSmall) {
-      small += block;
-    } else if (block < kMiddle) {
-      middle += block;
-    } else {
-      large += rounded_up(block, kDriverPage);
-    }
-  }
-  return rounded_up(small, kDriverPage) + rounded_up(middle, kMiddleSegment) + large;
-}
-
 void add_peaks(const StepIndex& index, const ReplayResult& replayed, DataParallel& made) {
   made.peak_requested = replayed.peak_requested;
   made.peak_active = replayed.peak_active;
   made.peak_reserved = replayed.peak_reserved;
+  OwnSegments segments;
   for (const GradientBucket& bucket : made.buckets) {
+    const Bytes block = block_bytes(bucket.bytes);
+    segments.add(block);
     made.bucket_bytes += bucket.bytes;
-    made.peak_active += index.rounds() ? rounded_up(bucket.bytes, kBlockGranule) : bucket.bytes;
+    made.peak_active += index.rounds() ? block : bucket.bytes;
   }
-  if (made.peak_reserved >= 0) made.peak_reserved += segments_of(made.buckets);
+  if (made.peak_reserved >= 0) made.peak_reserved += segments.bytes();
   made.peak_requested += made.bucket_bytes;
 }
 
