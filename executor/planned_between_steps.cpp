@@ -48,7 +48,7 @@ Status PlannedStep::State::take_memory(const simulator::StepIndex& index) {
   const TurnLine::Place place(line_, next_turn());
   const auto begin = std::chrono::steady_clock::now();
   simulator::MemoryLayout layout =
-      simulator::memory_layout(index, schedule_, device_.page_choice());
+      simulator::memory_layout(index, schedule_, device_.page_choice(), options_.ran_before);
   const auto hazards =
       simulator::shared_memory_hazards(index, schedule_, layout.live, layout.placement);
   if (!hazards.empty()) {

@@ -31,6 +31,7 @@
 #include "executor/model.h"
 #include "executor/optimizer.h"
 #include "executor/step_driver.h"
+#include "simulator/placement/memory_layout.h"
 #include "simulator/schedule/schedule.h"
 #include "simulator/step/structure.h"
 #include "traces/result.h"
@@ -48,6 +49,7 @@ struct PlannedStepOptions {
   // optimizer. Where the schedule's memory is planned it moves into that, as parameters do. None is
   // held.
   std::vector<at::Tensor> older{};
+  simulator::RanBefore ran_before = simulator::RanBefore::nothing;
   // Gives the optimizer's state, "PARAMETER.WHAT". Asked once, by create() of a schedule that moves
   // state, that of these parameters at least: all of theirs has to be in the answer, with memory or
   // without (executor/absent_storage.h), that of one parameter in the order in which it was made.

@@ -18,7 +18,7 @@ class Builder {
         stays_(schedule.stays.size()),
         sequence_(allocation_sequence(index, schedule)) {}
 
-  MemoryLayout run() && {
+  MemoryLayout run(RanBefore ran) && {
     out_.live = live_ranges(sequence_, trace_);
     is_made_.assign(out_.live.ranges.size(), false);
     for (std::size_t stay = 0; stay < stays_; ++stay) {
@@ -38,8 +38,11 @@ class Builder {
         out_.lasting.push_back(static_cast<std::int32_t>(r));
       }
     }
-    const std::vector<HandOut> extras =
+    std::vector<HandOut> extras =
         trace_.setup.size() > 0 ? recorded_extras() : extras_of_training();
+    if (ran == RanBefore::steps) {
+      std::erase_if(extras, [](const HandOut& each) { return each.range < 0; });
+    }
     if (!extras.empty()) merge(extras);
     return std::move(out_);
   }
@@ -201,8 +204,8 @@ class Builder {
 }  // namespace
 
 MemoryLayout memory_layout(const StepIndex& index, const Schedule& schedule,
-                           const PageChoice& choice) {
-  MemoryLayout layout = Builder(index, schedule).run();
+                           const PageChoice& choice, RanBefore ran) {
+  MemoryLayout layout = Builder(index, schedule).run(ran);
   layout.placement = place(layout.live, page_bytes(layout.live, choice));
   for (std::size_t r = 0; r < layout.live.ranges.size(); ++r) {
     layout.address.push_back(layout.region_bytes + layout.placement.offset[r]);

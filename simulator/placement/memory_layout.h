@@ -52,9 +52,14 @@ struct PageChoice {
 // far as larger ones are fewer.
 [[nodiscard]] Bytes page_bytes(const LiveRanges& live, const PageChoice& choice);
 
+// Whether steps ran in the process ahead of the first period. Then what a first step takes from the
+// device's own allocator is there (DDP's buckets) or gone, and no hand-out of the first period.
+enum class RanBefore { nothing, steps };
+
 // Cost: that of allocation_sequence() and place().
 [[nodiscard]] MemoryLayout memory_layout(const StepIndex& index, const Schedule& schedule,
-                                         const PageChoice& choice);
+                                         const PageChoice& choice,
+                                         RanBefore ran = RanBefore::nothing);
 
 // Page by page as few mappings as can be: pages that follow each other both in the memory and in
 // the region are one.

@@ -338,6 +338,46 @@ TEST(HandOuts, WhatLastsMovesInBySizeAndAFirstPeriodMakesTheRest) {
   EXPECT_EQ(server.take_lasting(8192), parameter);
 }
 
+// More than a hand-out looks ahead, as DDP's buckets are, which the recording's process made when
+// it was listened to and a process that has trained has already.
+struct MadeBesides {
+  stowage::testing::MicroTrace t;
+  Trace trace;
+  MadeBesides() {
+    const StorageId parameter = t.existing(8192);
+    const StorageId a = t.alloc(4096);
+    t.backward();
+    t.free(a);
+    trace = t.finish();
+    const EventId before(trace.storages.alloc_event[a.index()].index() - 1);
+    trace.setup.bytes = {8192};
+    trace.setup.free_of = {-1};
+    trace.setup.storage = {parameter};
+    trace.setup.event = {EventId()};
+    for (std::int32_t row = 1; row <= 12; ++row) {  // each gone again
+      for (const bool frees : {false, true}) {
+        trace.setup.bytes.push_back(frees ? 0 : 1000);
+        trace.setup.free_of.push_back(frees ? 2 * row - 1 : -1);
+        trace.setup.storage.emplace_back();
+        trace.setup.event.push_back(before);
+      }
+    }
+  }
+};
+
+TEST(HandOuts, AProcessThatHasTrainedWaitsForNothingThatAFirstStepMakesBesides) {
+  const MadeBesides step;
+  const StepIndex index(step.trace);
+  const Schedule schedule = resident_schedule(index);
+  const MemoryLayout first = memory_layout(index, schedule, kPages);
+  EXPECT_EQ(first.first_hand_outs.size(), 13U);
+  const MemoryLayout later = memory_layout(index, schedule, kPages, RanBefore::steps);
+  HandOutServer server(later);
+  server.begin_period();
+  EXPECT_EQ(server.allocate(4096), later.hand_outs[0].range);
+  EXPECT_EQ(server.report().unforeseen, 0);
+}
+
 TEST(HandOuts, WhatLastsMayBeMadeBehindWhatTheListHasBehindIt) {
   stowage::testing::MicroTrace t;
   const StorageId state = t.existing(4096, StorageClass::optimizer_state);

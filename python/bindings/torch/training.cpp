@@ -86,7 +86,8 @@ std::string_view view_of(const nb::bytes& bytes) {
 class PlannedLoop {
  public:
   PlannedLoop(executor::Device& device, const nb::bytes& trace_json, const nb::bytes& plan_json,
-              const Named& parameters, const Named& older, nb::object optimizer_state)
+              const Named& parameters, const Named& older, nb::object optimizer_state,
+              bool has_trained)
       : device_(device) {
     const auto trace =
         std::make_shared<const Trace>(take(trace_from_json(view_of(trace_json), "trace")));
@@ -94,6 +95,7 @@ class PlannedLoop {
     executor::PlannedTrainingOptions options;
     options.step.off_plan = executor::OffPlan::offload_all;
     for (const auto& [name, tensor] : older) options.step.older.push_back(tensor);
+    if (has_trained) options.step.ran_before = simulator::RanBefore::steps;
     // Asked by create() alone, on this thread.
     options.step.optimizer_state =
         [state = PythonCall(std::move(optimizer_state))](const std::vector<NamedTensor>& of) {
@@ -194,9 +196,9 @@ void define_training(nb::module_& module) {
   define_recording(module);
   nb::class_<PlannedLoop>(module, "PlannedLoop",
                           "A plan that runs; parameters that stream are away.")
-      .def(nb::init<executor::Device&, nb::bytes, nb::bytes, Named, Named, nb::object>(),
+      .def(nb::init<executor::Device&, nb::bytes, nb::bytes, Named, Named, nb::object, bool>(),
            nb::arg("device"), nb::arg("trace_json"), nb::arg("plan_json"), nb::arg("parameters"),
-           nb::arg("older"), nb::arg("optimizer_state"))
+           nb::arg("older"), nb::arg("optimizer_state"), nb::arg("has_trained"))
       .def("begin", &PlannedLoop::begin, "A step begins on this thread.")
       .def("end", &PlannedLoop::end, "The step has ended: what it did.")
       .def("abort", &PlannedLoop::abort, "The step raised; what it held is dropped.")

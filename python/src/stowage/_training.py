@@ -365,7 +365,8 @@ class Run:
         keyed.planned = _torch.PlannedLoop(
             self._device, keyed.trace.to_json(), keyed.plan.to_json(), self._parameters(),
             self._older() if keyed.plan.placement == "planned" else [],
-            lambda parameters: here[0]._optimizer_state({name for name, _ in parameters}))
+            lambda parameters: here[0]._optimizer_state({name for name, _ in parameters}),
+            any(each.autocast is not None for each in self._keyed.values()))
         here.clear()
         self._say(keyed.planned.lines())
 
