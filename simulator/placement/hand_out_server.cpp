@@ -43,17 +43,23 @@ void HandOutServer::reach(EventId event) {
   passed_.clear();
 }
 
+bool HandOutServer::is_of_every_period(const HandOut& each) const {
+  return each.range >= 0 && !lasts_[static_cast<std::size_t>(each.range)];
+}
+
 bool HandOutServer::is_there(const HandOut& each) const {
-  if (each.range < 0 || !lasts_[static_cast<std::size_t>(each.range)]) return false;
+  if (each.range < 0 || is_of_every_period(each)) return false;
   const auto free = lasting_.find(each.bytes);
   return free == lasting_.end() || free->second.empty();
 }
 
 std::size_t HandOutServer::find(Bytes bytes) const {
   const std::vector<HandOut>& all = hand_outs();
-  const std::size_t end = std::min(next_ + kLooksAhead, all.size());
-  for (std::size_t at = next_; at < end; ++at) {
+  std::size_t passed = 0;
+  for (std::size_t at = next_; at < all.size() && passed < kLooksAhead; ++at) {
     if (all[at].bytes == bytes && !is_there(all[at])) return at;
+    // What a first period makes besides need not come, however much of it there is.
+    if (is_of_every_period(all[at])) ++passed;
   }
   return all.size();
 }

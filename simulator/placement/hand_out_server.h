@@ -82,9 +82,12 @@ class HandOutServer {
   [[nodiscard]] const std::vector<HandOut>& hand_outs() const {
     return is_first_ ? layout_.first_hand_outs : layout_.hand_outs;
   }
+  // And none of those that only a first one makes.
+  [[nodiscard]] bool is_of_every_period(const HandOut& each) const;
   // It is of what lasts, all of that size is there, and so nobody asks for it.
   [[nodiscard]] bool is_there(const HandOut& each) const;
-  // The hand-out that an allocation of that size is; their number: none.
+  // The hand-out that an allocation of that size is; their number: none. Cost: O(1), in a first
+  // period O(what only that makes next).
   [[nodiscard]] std::size_t find(Bytes bytes) const;
   // The range, if nobody has any of it.
   [[nodiscard]] std::int32_t take(std::int32_t range, EventId event);

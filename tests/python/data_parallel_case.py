@@ -232,8 +232,9 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 backend, steps = sys.argv[1], int(sys.argv[2])
-device = "cpu"
+device, rows = "cpu", 512
 if backend == "nccl":
+    rows = 1 << 15  # beside the libraries' workspaces a plan has something to move
     device = f"cuda:{os.environ['LOCAL_RANK']}"
     torch.cuda.set_device(device)
     torch.use_deterministic_algorithms(True)
@@ -243,7 +244,7 @@ blocks = [torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.n
 model = DistributedDataParallel(torch.nn.Sequential(*blocks).to(device), bucket_cap_mb=0.1)
 optimizer = torch.optim.AdamW(model.parameters())
 for k in range(steps):
-    x = torch.randn(512, 64, generator=torch.Generator().manual_seed(2 * k + dist.get_rank())).to(device)
+    x = torch.randn(rows, 64, generator=torch.Generator().manual_seed(2 * k + dist.get_rank())).to(device)
     loss = model(x).square().mean()
     loss.backward()
     optimizer.step()

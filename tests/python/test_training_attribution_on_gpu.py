@@ -14,6 +14,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA d
 TWELVE = [f"encoder.layers.encoder_layer_{k}" for k in range(12)]
 IMAGES = 16
 LEAST = stowage.Recording(warmup=1, steps=4, observed=2)
+ROWS = 8192  # beside the libraries' workspaces a plan has something to move
 CALLS = 5000  # until there must be a plan: steps of a millisecond are recorded some hundred times
 
 
@@ -84,7 +85,7 @@ def _of_a_rank():
     torch.manual_seed(0)
     model = Net(256, blocks=4).eval().cuda()
     attribution = stowage.Attribution(model, BLOCKS, "60%", gather=True, recording=LEAST)
-    x = batch(0, 512, 256)[0].chunk(2)[torch.distributed.get_rank()].cuda()
+    x = batch(0, ROWS, 256)[0].chunk(2)[torch.distributed.get_rank()].cuda()
     for _ in range(CALLS):
         result = attribution(x, target=3)
         if all_say(attribution.run.last_report() is not None):
@@ -101,7 +102,7 @@ def test_parts_of_two_gpus_are_gathered_in_order():
         results = ranks.run(_of_a_rank)
     torch.manual_seed(0)
     plain = stowage.Attribution(Net(256, blocks=4).eval().cuda(), BLOCKS)
-    parts = [plain(part.cuda(), target=3) for part in batch(0, 512, 256)[0].chunk(2)]
+    parts = [plain(part.cuda(), target=3) for part in batch(0, ROWS, 256)[0].chunk(2)]
     for result in results:
         for name in BLOCKS:
             assert torch.equal(torch.from_numpy(result[name]), torch.cat([part[name] for part in parts])), name

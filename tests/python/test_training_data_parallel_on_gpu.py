@@ -58,7 +58,7 @@ WAYS = {
     "parts in buckets": _way({"parts": 2}, ddp={"gradient_as_bucket_view": True}),
     "an unused part": _way(net={"unused": True}, ddp={"find_unused_parameters": True}),
     "a static graph": _way(net={"unused": True}, ddp={"static_graph": True}),
-    "autocast": _way({"autocast": True}),
+    "autocast": _way({"autocast": True, "size": 4 * ROWS}),
     "buffers": _way(net={"norm": True}),
 }
 
@@ -89,8 +89,12 @@ def test_parts_without_synchronisation_are_reduced_once_a_step(two):
     assert counts["each"] == 3 * counts["once"]
 
 
-def _train_with_a_hook(hook):
-    way = _way(prepare=lambda model: model.register_comm_hook(None, getattr(default_hooks, hook)))
+def _way_with(hook):
+    return _way(prepare=lambda model: model.register_comm_hook(None, getattr(default_hooks, hook)))
+
+
+def _train_with_a_hook():
+    way = _way_with("allreduce_hook")
     planned = until_planned(**way, budget="60%")
     plain = ddp_loop(**way).steps(len(planned.results))
     assert_same(plain, planned)
@@ -98,10 +102,30 @@ def _train_with_a_hook(hook):
     planned.run.detach()
 
 
-# The second has buffers of its own, which live until NCCL is done with them.
-@pytest.mark.parametrize("hook", ["allreduce_hook", "fp16_compress_hook"])
-def test_a_communication_hook(two, hook):
-    two.run(_train_with_a_hook, hook)
+def test_a_communication_hook(two):
+    two.run(_train_with_a_hook)
+
+
+def _train_with_buffers_of_a_hook():
+    way = _way_with("fp16_compress_hook")
+    loop = ddp_loop(**way, budget="60%")
+    while not all_say("not alike" in loop.run.report() or len(loop.reports) >= 4):
+        for _ in range(8):
+            loop.step(len(loop.results))
+        assert len(loop.results) < 500, loop.run.report()
+    plain = ddp_loop(**way).steps(len(loop.results))
+    assert_same(plain, loop)
+    if loop.reports:
+        assert_as_predicted(loop)
+    else:
+        assert "not alike" in loop.run.report()
+    loop.run.detach()
+
+
+# This one has buffers of its own, which NCCL's watchdog frees when it finds that they are reduced: where in a step that
+# is differs, so such a run may have no plan.
+def test_a_communication_hook_with_buffers_of_its_own(two):
+    two.run(_train_with_buffers_of_a_hook)
 
 
 def _train_with_more_in_memory():

@@ -370,8 +370,12 @@ TEST(HandOuts, AProcessThatHasTrainedWaitsForNothingThatAFirstStepMakesBesides) 
   const StepIndex index(step.trace);
   const Schedule schedule = resident_schedule(index);
   const MemoryLayout first = memory_layout(index, schedule, kPages);
-  EXPECT_EQ(first.first_hand_outs.size(), 13U);
+  ASSERT_EQ(first.first_hand_outs.size(), 13U);
+  HandOutServer looks_past_them(first);
+  looks_past_them.begin_period();
+  EXPECT_EQ(looks_past_them.allocate(4096), first.hand_outs[0].range);
   const MemoryLayout later = memory_layout(index, schedule, kPages, RanBefore::steps);
+  EXPECT_TRUE(later.first_hand_outs.empty());
   HandOutServer server(later);
   server.begin_period();
   EXPECT_EQ(server.allocate(4096), later.hand_outs[0].range);
