@@ -74,12 +74,6 @@ void StepWriter::borrowed(const Placement& placement) {
   here_ = nullptr;
 }
 
-void StepWriter::storage_op(const Placement& placement, std::size_t row) {
-  stand_at(placement);
-  const auto to = static_cast<std::size_t>(own(RowTable::storages, row));
-  trace_.storages.alloc_op[to] = op_row(source_->storages.alloc_op[row]);
-}
-
 void StepWriter::event(const Placement& placement, EventId event) {
   if (here_ != &placement) stand_at(placement);
   Events& to = trace_.events;

@@ -32,8 +32,6 @@ class StepWriter {
   // Row `row` of the source, which has its home in the piece.
   void row(RowTable table, const Placement& placement, std::size_t row);
   void borrowed(const Placement& placement);
-  // Only alloc_op of a storage.
-  void storage_op(const Placement& placement, std::size_t row);
   // Start of the piece's device rows, from the times of its events; never before `least`, which
   // becomes the last one's.
   void device_starts(const Placement& placement, Nanoseconds& least);

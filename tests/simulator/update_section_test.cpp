@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "simulator/step/kept_rows.h"
-#include "simulator/step/structured_step.h"
 #include "simulator/step/unroll.h"
 #include "tests/support/micro_trace.h"
 #include "traces/fingerprint.h"
@@ -329,11 +328,7 @@ TEST(StepWithoutUpdate, WithAnotherDecision) {
               HasSubstr("recompute of segment 'L' and a step without its update replace the same"));
 }
 
-TEST(StepWithoutUpdate, IsNoStructureToSearch) {
-  const MixedStep t;
-  const auto step = StructuredStep::make(t.trace, {leave_out(*update_section(t.trace))});
-  ASSERT_FALSE(step.ok());
-  EXPECT_THAT(step.error().message, HasSubstr("leaves events out"));
+TEST(StepWithoutUpdate, IsAStructureOfItsOwn) {
   EXPECT_FALSE(without_update().empty());
   EXPECT_TRUE(Structure().empty());
 }
