@@ -79,6 +79,15 @@ Status PlannedStep::State::take_memory(const simulator::StepIndex& index) {
   return mapped;
 }
 
+void PlannedStep::State::leave() {
+  if (memory_ != nullptr) {
+    const TurnLine::Place place(line_, next_turn());
+    memory_->close();
+  }
+  materialise_all();
+  leave_memory();
+}
+
 void PlannedStep::State::leave_memory() {
   if (memory_ == nullptr) return;
   const TurnLine::Place place(line_, next_turn());

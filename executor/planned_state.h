@@ -54,8 +54,10 @@ class PlannedStep::State final : public SegmentHost,
   void adopt();
   // Behind adopt(), once: takes from the device what the step needs, and moves in what is older.
   [[nodiscard]] Status take_memory(const simulator::StepIndex& index);
-  // Back into the device's own allocator, between steps. Throws c10::OutOfMemoryError.
-  void leave_memory();
+  // For good, between steps: everything goes back into the device's own allocator, for which the
+  // pages that nothing lies in are given back first. Throws c10::OutOfMemoryError; what did not
+  // come back is as it was, and may be asked for again.
+  void leave();
   void begin();
   // When it throws (a saved tensor was written in place, a device failed) the step goes on until
   // abort().
@@ -129,6 +131,7 @@ class PlannedStep::State final : public SegmentHost,
  private:
   using Claim = StepCursor::Claim;
 
+  void leave_memory();
   // In the step's memory, as far as it has places for them.
   void take_workspaces(const std::vector<LibraryWorkspace>& workspaces);
   // Ends the step for the device, waits for every copy and drops what the step holds there; what

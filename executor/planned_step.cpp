@@ -278,8 +278,7 @@ PlannedStep::~PlannedStep() {
   }
   if (leaves_parameters_) return;
   try {
-    state_->materialise_all();
-    state_->leave_memory();
+    state_->leave();
   } catch (const std::exception& error) {
     LeftBehind& left = left_behind();
     const std::lock_guard lock(left.mutex);
@@ -297,7 +296,7 @@ void PlannedStep::materialise_left_behind() {
   std::exception_ptr first;
   std::erase_if(left.states, [&](const std::shared_ptr<State>& state) {
     try {
-      state->materialise_all();
+      state->leave();
       return true;
     } catch (...) {
       if (!first) first = std::current_exception();

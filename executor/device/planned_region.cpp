@@ -73,7 +73,8 @@ std::int32_t PlannedRegion::range_of(const void* data) const {
 
 void PlannedRegion::free(const void* data) {
   const std::int32_t range = range_of(data);
-  if (is_elsewhere_[static_cast<std::size_t>(range)]) return delayed_.push_back(range);
+  const bool is_delayed = owner_ != nullptr && is_elsewhere_[static_cast<std::size_t>(range)];
+  if (is_delayed) return delayed_.push_back(range);
   server_.free(range);
 }
 

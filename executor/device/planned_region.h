@@ -52,7 +52,8 @@ class PlannedRegion {
   // Of what was given.
   void free(const void* data);
   // A stream other than compute works on it: once freed it is not handed out before the next
-  // period, at whose begin the device was waited for.
+  // period, at whose begin the device was waited for. Behind close() there is none, and the pages
+  // go when the device was waited for.
   void used_elsewhere(const void* data);
   void begin_period(std::int64_t stream);
   void begin_setup(std::int64_t stream);

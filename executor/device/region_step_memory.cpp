@@ -11,7 +11,11 @@ RegionStepMemory::RegionStepMemory(RegionHost& host, std::shared_ptr<PlannedRegi
 }
 
 RegionStepMemory::~RegionStepMemory() {
-  host_.close_region(*region_);
+  close();
+}
+
+void RegionStepMemory::close() {
+  if (!std::exchange(is_closed_, true)) host_.close_region(*region_);
 }
 
 Result<c10::DataPtr> RegionStepMemory::take_lasting(Bytes bytes) {

@@ -23,6 +23,7 @@ class RegionStepMemory final : public StepMemory {
   void begin_period() override;
   void reach(EventId event) override;
   void end_period() override;
+  void close() override;
   [[nodiscard]] simulator::HandOutReport report() const override;
   [[nodiscard]] Bytes bytes() const override { return region_->bytes(); }
   [[nodiscard]] Bytes mapped_bytes() const override { return region_->mapped_bytes(); }
@@ -31,6 +32,7 @@ class RegionStepMemory final : public StepMemory {
  private:
   RegionHost& host_;
   std::shared_ptr<PlannedRegion> region_;
+  bool is_closed_ = false;
 };
 
 }  // namespace stowage::executor

@@ -4,8 +4,8 @@
 // address, the same in every period; what was not foreseen, and whatever comes while somebody keeps
 // a tensor longer than planned, is the allocator's own.
 //
-// When the object is gone nothing is handed out any more. The memory is given back once no tensor
-// lies in it.
+// When it is closed, or gone, nothing is handed out any more. Pages that no tensor lies in are
+// given back then, the others once none does.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -33,6 +33,8 @@ class StepMemory {
   virtual void begin_period() = 0;
   virtual void reach(EventId event) = 0;
   virtual void end_period() = 0;
+  // Between periods. What lies there stays. Waits for the device; again: nothing.
+  virtual void close() = 0;
   [[nodiscard]] virtual simulator::HandOutReport report() const = 0;
   // Taken from the system or the driver once all is mapped.
   [[nodiscard]] virtual Bytes bytes() const = 0;

@@ -183,6 +183,22 @@ class FullDevice final : public testing::ForwardingDevice {
   bool is_full = false;
 };
 
+// How much planned memory there was at each buffer that somebody took.
+class WatchedDevice final : public testing::ForwardingDevice {
+ public:
+  WatchedDevice(executor::Device& device, std::function<Bytes()> planned)
+      : ForwardingDevice(device), planned_(std::move(planned)) {}
+  [[nodiscard]] at::Tensor allocate_buffer(Bytes bytes, std::int64_t tag) override {
+    if (watches) seen.push_back(planned_());
+    return ForwardingDevice::allocate_buffer(bytes, tag);
+  }
+  bool watches = false;
+  std::vector<Bytes> seen;
+
+ private:
+  std::function<Bytes()> planned_;
+};
+
 // Parameters that cannot leave a plan's memory stay there, and they alone.
 TEST_F(StepMemoryTest, IsLeftWhereTheDeviceIsFull) {
   testing::TwinSessions twins("mlp:layers=4,width=64", 32, "sgd");
@@ -205,6 +221,51 @@ TEST_F(StepMemoryTest, IsLeftWhereTheDeviceIsFull) {
   // And they train on.
   EXPECT_EQ(twins.run_twin(1).loss, twins.planned().run(1));
   testing::expect_same_bits(device, twins.planned().parameters(), twins.twin().parameters());
+}
+
+// What streams comes back into the room that the plan's activations had: a full card has no other.
+TEST_F(StepMemoryTest, GivesBackWhatNothingLiesInAheadOfWhatComesBack) {
+  testing::TwinSessions twins("mlp:layers=4,width=256", 512, "sgd");
+  WatchedDevice device(twins.device(), [] { return region_bytes(); });
+  simulator::Schedule schedule = twins.stream(simulator::ParameterPlan::Stream::always, 1);
+  schedule.placement = PlacementMode::planned;
+  auto plan = executor::PlannedStep::create(device, std::make_shared<const Trace>(twins.trace()),
+                                            std::move(schedule), twins.planned().parameters(),
+                                            {.older = twins.planned().older_tensors()});
+  ASSERT_TRUE(plan.ok()) << plan.error().text();
+  static_cast<void>(twins.expect_same_step(**plan, 0));
+  const Bytes planned = (*plan)->memory()->bytes();
+  const Bytes before = region_bytes();
+  device.watches = true;
+  plan->reset();
+  device.watches = false;
+  ASSERT_FALSE(device.seen.empty());
+  EXPECT_LE(device.seen.front(), before - planned / 2);
+  testing::expect_same_bits(device, twins.planned().parameters(), twins.twin().parameters());
+}
+
+// They come back when there is room, and nothing of the plan is left behind that.
+TEST_F(StepMemoryTest, WhatWasLeftBehindLeavesItsMemoryToo) {
+  testing::TwinSessions twins("mlp:layers=4,width=64", 32, "sgd");
+  FullDevice device(twins.device());
+  const std::int64_t before = regions();
+  simulator::Schedule schedule = twins.stream(simulator::ParameterPlan::Stream::always, 1);
+  schedule.placement = PlacementMode::planned;
+  auto plan = executor::PlannedStep::create(device, std::make_shared<const Trace>(twins.trace()),
+                                            std::move(schedule), twins.planned().parameters(),
+                                            {.older = twins.planned().older_tensors()});
+  ASSERT_TRUE(plan.ok()) << plan.error().text();
+  static_cast<void>(twins.expect_same_step(**plan, 0));
+  device.is_full = true;
+  plan->reset();
+  EXPECT_THROW(executor::PlannedStep::materialise_left_behind(), c10::OutOfMemoryError);
+  device.is_full = false;
+  executor::PlannedStep::materialise_left_behind();
+  if (device.torch_device().is_cpu()) {
+    EXPECT_EQ(regions(), before);
+  }
+  testing::expect_same_bits(device, twins.planned().parameters(), twins.twin().parameters());
+  EXPECT_EQ(twins.run_twin(1).loss, twins.planned().run(1));
 }
 
 TEST_F(StepMemoryTest, ServesEveryAllocationOfEveryStep) {

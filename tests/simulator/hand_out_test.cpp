@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <iostream>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "simulator/allocator/allocation_sequence.h"
 #include "simulator/lowering/lowering.h"
+#include "simulator/placement/hand_out_text.h"
 #include "simulator/placement/memory_layout.h"
 #include "simulator/placement/placement_check.h"
 #include "simulator/replay/replay.h"
@@ -247,6 +249,36 @@ TEST(HandOuts, WhatOutlivesItsSuccessorCountsTwiceWhileBothAreThere) {
       live_ranges(allocation_sequence(index, resident_schedule(index)), step.trace);
   // Begin, a, the new loss, the old one's free, the free of a.
   EXPECT_EQ(live_bytes(live), (std::vector<Bytes>{4096, 12288, 16384, 12288, 4096}));
+}
+
+TEST(HandOuts, ReportsNameWhoKeepsAndWhoGoesWithout) {
+  stowage::testing::MicroTrace t;
+  t.begin_layer("one");
+  t.begin_op("aten::tanh");
+  const StorageId a = t.alloc(8192);
+  t.run(1).end_op();
+  t.end_layer("one");
+  t.free(a);
+  t.begin_layer("two");
+  t.begin_op("aten::exp");
+  const StorageId b = t.alloc(4096);
+  t.run(1).end_op();
+  t.end_layer("two");
+  t.backward();
+  t.free(b);
+  const Trace trace = t.finish();
+  const StepIndex index(trace);
+  const MemoryLayout layout = memory_layout(index, resident_schedule(index), kPages);
+  HandOutServer server(layout);
+  server.begin_period();
+  ASSERT_EQ(server.allocate(100), -1);
+  ASSERT_GE(server.allocate(8192), 0);  // and it is kept
+  ASSERT_EQ(server.allocate(4096), -1);
+  EXPECT_EQ(surprises_text(trace, server.report()),
+            (std::vector<std::string>{
+                "what aten::tanh in one made is kept longer than planned: its bytes are those of "
+                "aten::exp in two",
+                "100 B were not foreseen, ahead of aten::tanh in one"}));
 }
 
 TEST(HandOuts, GoOnBehindWhatWasNotForeseen) {
