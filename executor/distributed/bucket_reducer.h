@@ -1,0 +1,40 @@
+// BucketReducer: c10d's Reducer, which DistributedDataParallel is made of, behind the gradients of
+// a step. Sums over ranks in buckets while backward goes on, divides by the number of ranks, and
+// has the mean in every gradient when backward ends.
+//
+// Buckets are as DistributedDataParallel has them: 1 MiB for the first and 25 MiB for each other
+// one, in the order in which gradients were ready in the first step. They are made anew once, ahead
+// of the second step and outside of it, so that a recording and a plan see one set of buckets.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "executor/distributed/rank_group.h"
+#include "executor/gradient_reduction.h"
+#include "executor/model.h"
+
+namespace c10d {
+class Reducer;
+}
+
+namespace stowage::executor {
+
+class BucketReducer final : public GradientReduction {
+ public:
+  // Checks with the other ranks that these are their parameters, too. `group` outlives it. Throws
+  // c10::Error: they are not; a rank is gone.
+  BucketReducer(const RankGroup& group, const std::vector<NamedTensor>& parameters);
+  ~BucketReducer() override;
+
+  void between_steps() override;
+  void begin_forward() override;
+  void begin_last_backward() override;
+  void end_backward() override;
+
+ private:
+  std::unique_ptr<c10d::Reducer> reducer_;
+  bool has_reduced_ = false;
+};
+
+}  // namespace stowage::executor
