@@ -9,8 +9,7 @@ class GradientReduction {
   virtual ~GradientReduction() = default;
   // Ahead of each step, outside of it.
   virtual void between_steps() = 0;
-  // Ahead of the step's last forward.
-  virtual void begin_forward() = 0;
+  virtual void begin_step() = 0;
   // Ahead of the step's last backward, once a step: behind end_backward() each gradient is what
   // all ranks have. What earlier backwards of the step have accumulated is part of it. Throws what
   // its collectives throw; so does that backward.

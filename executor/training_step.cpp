@@ -175,6 +175,7 @@ void TrainingStep::begin() {
     enter(PhaseKind::zero_grad);
     zero_gradients();
     if (backward_updates_ != nullptr) backward_updates_->begin_step();
+    if (reduction_ != nullptr) reduction_->begin_step();
     // No update is under way: not one on the host either, which a plan's step waits for at its end.
     if (optimizer_) optimizer_->set_learning_rate(learning_rate_ * rate_factor(schedule_, made_));
   });
@@ -186,7 +187,6 @@ void TrainingStep::accumulate(Part part) {
 
 void TrainingStep::run_part(GradientReduction* reduction) {
   enter(PhaseKind::forward);
-  if (reduction != nullptr) reduction->begin_forward();
   LastBackward last(reduction);
   const BackwardRoot root = forward();
   enter(PhaseKind::backward);

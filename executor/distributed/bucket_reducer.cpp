@@ -18,6 +18,17 @@ constexpr std::int64_t kBucket = std::int64_t{25} << 20;
 
 }  // namespace
 
+// In the first step of a static graph c10d counts how often each gradient is added to, from that
+// step's first backward on, whether that is to be reduced or not; in later steps from
+// prepare_for_backward() on.
+class BucketReducer::StaticReducer final : public c10d::Reducer {
+ public:
+  using Reducer::Reducer;
+  void count_from_here() {
+    for (auto& [parameter, additions] : numGradHooksTriggeredMap_) additions = 0;
+  }
+};
+
 BucketReducer::BucketReducer(const RankGroup& group, const std::vector<NamedTensor>& parameters) {
   std::vector<at::Tensor> tensors;
   std::unordered_map<std::size_t, std::string> names;
@@ -33,7 +44,7 @@ BucketReducer::BucketReducer(const RankGroup& group, const std::vector<NamedTens
       std::nullopt);
   std::reverse(buckets.begin(), buckets.end());
   const std::vector<bool> sparse(tensors.size(), false);
-  reducer_ = std::make_unique<c10d::Reducer>(
+  reducer_ = std::make_unique<StaticReducer>(
       std::move(tensors), std::move(buckets), group.group(), sparse, kBucket,
       /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/false, std::move(names),
       kFirstBucket, /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
@@ -47,11 +58,12 @@ void BucketReducer::between_steps() {
   reducer_->rebuild_buckets();
 }
 
-void BucketReducer::begin_forward() {
+void BucketReducer::begin_step() {
   reducer_->prepare_for_forward();
 }
 
 void BucketReducer::begin_last_backward() {
+  if (!has_reduced_) reducer_->count_from_here();
   reducer_->prepare_for_backward({});
 }
 

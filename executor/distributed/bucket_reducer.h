@@ -14,10 +14,6 @@
 #include "executor/gradient_reduction.h"
 #include "executor/model.h"
 
-namespace c10d {
-class Reducer;
-}
-
 namespace stowage::executor {
 
 class BucketReducer final : public GradientReduction {
@@ -28,12 +24,13 @@ class BucketReducer final : public GradientReduction {
   ~BucketReducer() override;
 
   void between_steps() override;
-  void begin_forward() override;
+  void begin_step() override;
   void begin_last_backward() override;
   void end_backward() override;
 
  private:
-  std::unique_ptr<c10d::Reducer> reducer_;
+  class StaticReducer;
+  std::unique_ptr<StaticReducer> reducer_;
   bool has_reduced_ = false;
 };
 
