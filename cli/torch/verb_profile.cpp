@@ -139,7 +139,8 @@ struct ProfileOptions {
                 "no training step but gradient x activation of these layers, as stowage attribute "
                 "--layers has them: patterns joined by +, as layers.*+head");
     line.option("--warmup", "N", warmup,
-                "steps before anything is recorded (default 3; 1 with --quick)");
+                "steps before anything is recorded (default 3; 1 with --quick; 2 at the least with "
+                "--distributed)");
     line.flag("--quick", quick,
               "as few steps as a recording needs, and one of warm-up: bytes are exact, times a "
               "first look");
@@ -246,8 +247,11 @@ Result<int> record_and_write(ProfileOptions& options, const Args& args, Console&
   }
   Args argv = {"stowage", "profile"};
   argv.insert(argv.end(), args.begin(), args.end());
+  std::int64_t warmup = options.warmup.value_or(options.quick ? 1 : 3);
+  // Buckets are those of all steps from the third one on.
+  if (options.flags.distributed) warmup = std::max<std::int64_t>(2, warmup);
   RecordingRequest recording{.run = std::move(request).value(),
-                             .warmup = options.warmup.value_or(options.quick ? 1 : 3),
+                             .warmup = warmup,
                              .quick = options.quick || options.flags.distributed};
   if (options.memory_limit) {
     Result<Bytes> limit = parse_size(*options.memory_limit);

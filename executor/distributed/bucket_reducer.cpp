@@ -29,7 +29,8 @@ class BucketReducer::StaticReducer final : public c10d::Reducer {
   }
 };
 
-BucketReducer::BucketReducer(const RankGroup& group, const std::vector<NamedTensor>& parameters) {
+BucketReducer::BucketReducer(const RankGroup& group, const std::vector<NamedTensor>& parameters)
+    : group_(group) {
   std::vector<at::Tensor> tensors;
   std::unordered_map<std::size_t, std::string> names;
   for (const NamedTensor& each : parameters) {
@@ -55,7 +56,9 @@ BucketReducer::BucketReducer(const RankGroup& group, const std::vector<NamedTens
 BucketReducer::~BucketReducer() = default;
 
 void BucketReducer::between_steps() {
-  reducer_->rebuild_buckets();
+  if (has_settled_) return;
+  has_settled_ = reducer_->rebuild_buckets();
+  group_.settle();
 }
 
 void BucketReducer::begin_step() {

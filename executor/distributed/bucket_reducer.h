@@ -3,8 +3,8 @@
 // has the mean in every gradient when backward ends.
 //
 // Buckets are as DistributedDataParallel has them: 1 MiB for the first and 25 MiB for each other
-// one, in the order in which gradients were ready in the first step. They are made anew once, ahead
-// of the second step and outside of it, so that a recording and a plan see one set of buckets.
+// one, in the order in which gradients were ready in the second step. They are made anew once, ahead
+// of the third step and outside of it, so that a recording and a plan see one set of buckets.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,9 @@ class BucketReducer final : public GradientReduction {
  private:
   class StaticReducer;
   std::unique_ptr<StaticReducer> reducer_;
+  const RankGroup& group_;
   bool has_reduced_ = false;
+  bool has_settled_ = false;  // buckets are those of all steps from here on
 };
 
 }  // namespace stowage::executor

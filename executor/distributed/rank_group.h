@@ -24,12 +24,17 @@ class RankGroup {
   RankGroup& operator=(const RankGroup&) = delete;
 
   [[nodiscard]] const c10::intrusive_ptr<c10d::ProcessGroup>& group() const { return group_; }
+  // Waits until Gloo has let go of what earlier collectives sent: it does so on a thread of its own,
+  // at times late, and who counts bytes meanwhile would count those. A collective itself: on all
+  // ranks or none.
+  void settle() const;
   // Collectives that this rank has begun.
   [[nodiscard]] std::int64_t collectives() const;
 
  private:
-  explicit RankGroup(c10::intrusive_ptr<c10d::ProcessGroup> group) : group_(std::move(group)) {}
+  explicit RankGroup(c10::intrusive_ptr<c10d::ProcessGroup> group);
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
+  at::Tensor nothing_;  // what settle() sends
 };
 
 // Whether an error's text is that of a collective whose other rank is gone.
