@@ -3,8 +3,8 @@
 // has the mean in every gradient when backward ends.
 //
 // Buckets are as DistributedDataParallel has them: 1 MiB for the first and 25 MiB for each other
-// one, in the order in which gradients were ready in the second step. They are made anew once, ahead
-// of the third step and outside of it, so that a recording and a plan see one set of buckets.
+// one, in the order in which gradients were ready in the second step. They are made anew once,
+// ahead of the third step and outside of it, so that a recording and a plan see one set of buckets.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ namespace stowage::executor {
 
 class BucketReducer final : public GradientReduction {
  public:
-  // Checks with the other ranks that these are their parameters, too. `group` outlives it. Throws
-  // c10::Error: they are not; a rank is gone.
+  // `group` outlives it. Throws what c10d throws: these are not the first rank's parameters (not on
+  // that rank); a rank is gone.
   BucketReducer(const RankGroup& group, const std::vector<NamedTensor>& parameters);
   ~BucketReducer() override;
 

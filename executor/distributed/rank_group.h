@@ -24,9 +24,9 @@ class RankGroup {
   RankGroup& operator=(const RankGroup&) = delete;
 
   [[nodiscard]] const c10::intrusive_ptr<c10d::ProcessGroup>& group() const { return group_; }
-  // Waits until Gloo has let go of what earlier collectives sent: it does so on a thread of its own,
-  // at times late, and who counts bytes meanwhile would count those. A collective itself: on all
-  // ranks or none.
+  // Waits until Gloo has let go of what earlier collectives sent: it does so on a thread of its
+  // own, at times late, and who counts bytes meanwhile would count those. A collective itself: on
+  // all ranks or none.
   void settle() const;
   // Collectives that this rank has begun.
   [[nodiscard]] std::int64_t collectives() const;
