@@ -75,6 +75,18 @@ std::int64_t reductions(const Trace& trace) {
   return count;
 }
 
+// Recorded once, with a plan that changes nothing.
+const MainJob& small_job() {
+  static const MainJob job;
+  static const bool recorded = [] {
+    record(job, "mlp:layers=2,width=16", "none");
+    return true;
+  }();
+  EXPECT_TRUE(recorded);
+  job.write_plan(R"("micro_batches": [])");
+  return job;
+}
+
 TEST(Distributed, TorchrunsRanksRecordExecuteAndVerify) {
   if (std::ifstream(STOWAGE_TORCHRUN).fail()) GTEST_SKIP() << "there is no torchrun";
   const MainJob job;
@@ -142,9 +154,7 @@ TEST(Distributed, PartsOfTheWholeStepAreReducedOnce) {
 
 // Each rank has batches of its own: the first one's losses are those of every other batch.
 TEST(Distributed, RanksShareTheBatches) {
-  const MainJob job;
-  record(job, "mlp:layers=2,width=16", "none");
-  job.write_plan(R"("micro_batches": [])");
+  const MainJob& job = small_job();
   const json ranks = answer_of(
       two_ranks({"execute", "--distributed", "--plan", job.plan, "--steps", "3", "--json"}));
   const MainJob alone;
@@ -169,9 +179,7 @@ TEST(Distributed, RefusesWhatItCannotDo) {
 }
 
 TEST(Distributed, PlansAreOfRanksOrOfOneAlone) {
-  const MainJob job;
-  record(job, "mlp:layers=2,width=16");
-  job.write_plan(R"("micro_batches": [])");
+  const MainJob& job = small_job();
   expect_error(stowage({"verify", "--plan", job.plan}), 2, {"data-parallel step", "--distributed"});
   const MainJob alone;
   alone.profile("mlp:layers=2,width=16", "3", "adamw", {"--quick"});
@@ -196,9 +204,7 @@ TEST(Distributed, IsAskedFor) {
 }
 
 TEST(Distributed, RanksWithOtherPlansAreTold) {
-  const MainJob job;
-  record(job, "mlp:layers=2,width=16");
-  job.write_plan(R"("micro_batches": [])");
+  const MainJob& job = small_job();
   const std::string other = job.folder.file("other.json");
   const Outcome planned = stowage({"plan", job.trace, "--policy", "layerwise", "-o", other});
   ASSERT_EQ(planned.code, 0) << planned.err;
@@ -213,9 +219,7 @@ TEST(Distributed, RanksWithOtherPlansAreTold) {
 }
 
 TEST(Distributed, ARankThatFailsEndsTheOthersWithItsReason) {
-  const MainJob job;
-  record(job, "mlp:layers=2,width=16");
-  job.write_plan(R"("micro_batches": [])");
+  const MainJob& job = small_job();
   const std::vector<std::string> args = {"execute", "--distributed", "--plan", job.plan};
   std::vector<std::string> small = args;
   small.insert(small.end(), {"--memory-limit", "10kB"});
@@ -229,9 +233,7 @@ TEST(Distributed, ARankThatFailsEndsTheOthersWithItsReason) {
 
 // Started without torchrun's agent, which would end the others itself.
 TEST(Distributed, ARankThatIsKilledEndsTheOthers) {
-  const MainJob job;
-  record(job, "mlp:layers=2,width=16");
-  job.write_plan(R"("micro_batches": [])");
+  const MainJob& job = small_job();
   for (const int killed : {0, 1}) {
     const int port = free_port();
     Command command =
