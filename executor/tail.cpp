@@ -17,6 +17,7 @@
 #include <optional>
 #include <utility>
 
+#include "executor/gradient_reduction.h"
 #include "executor/loss_scale.h"
 #include "executor/step_driver.h"
 
@@ -152,9 +153,15 @@ class Parts {
       }
       // As backward runs elsewhere: not in the autocast of who calls the tail.
       const WithoutAutocast without(flat_.front().device().type());
+      if (first + samples == samples_) begin_last_backward();
       part.tensor.backward(part.gradient);
     }
     collect(leaves, first, samples);
+  }
+
+  // What ranks reduce behind the step they reduce from the last part on.
+  static void begin_last_backward() {
+    if (executor::LastBackward* const last = executor::LastBackward::declared()) last->begin();
   }
 
   // The gradient that the loss of a part has.

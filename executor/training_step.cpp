@@ -91,6 +91,7 @@ TrainingStep::TrainingStep(Device& device, std::unique_ptr<Model> model,
       clip_(options.optimizer.clip),
       learning_rate_(learning_rate(options.optimizer)),
       schedule_(options.optimizer.schedule),
+      share_(options.share),
       autocast_(options.autocast),
       seed_(options.seed),
       file_(options.file),
@@ -108,6 +109,11 @@ TrainingStep::TrainingStep(Device& device, std::unique_ptr<Model> model,
   if (options.optimizer.in_backward) {
     backward_updates_ = std::make_unique<BackwardUpdates>(*optimizer_, parameters_);
   }
+  if (options.make_reduction) {
+    TORCH_CHECK(attribution_ == nullptr && backward_updates_ == nullptr,
+                "stowage: gradients are reduced behind backward, for updates that follow");
+    reduction_ = options.make_reduction(parameters_);
+  }
 }
 
 TrainingStep::~TrainingStep() = default;
@@ -117,7 +123,8 @@ void TrainingStep::enter(PhaseKind phase) const {
 }
 
 void TrainingStep::prepare(std::int64_t index) {
-  const std::int64_t seed = seed_ + index;
+  if (reduction_) reduction_->between_steps();
+  const std::int64_t seed = seed_ + index * share_.ranks + share_.rank;
   // Held until then, so that no new tensor takes an old one's place in memory.
   const std::vector<NamedTensor> before = model_->inputs();
   model_->load_batch(seed);
@@ -168,26 +175,31 @@ void TrainingStep::begin() {
     enter(PhaseKind::zero_grad);
     zero_gradients();
     if (backward_updates_ != nullptr) backward_updates_->begin_step();
+    if (reduction_ != nullptr) reduction_->begin_step();
     // No update is under way: not one on the host either, which a plan's step waits for at its end.
     if (optimizer_) optimizer_->set_learning_rate(learning_rate_ * rate_factor(schedule_, made_));
   });
 }
 
-void TrainingStep::accumulate() {
-  in_setup(device_, [&] {
-    enter(PhaseKind::forward);
-    const BackwardRoot root = forward();
-    enter(PhaseKind::backward);
-    backward(root);
-    // Without a gradient PyTorch has asked for a scalar.
-    const at::Tensor& loss = root.tensor;
-    TORCH_CHECK(loss.numel() > 0 && static_cast<Bytes>(loss.itemsize()) <= kLossBytes,
-                "a loss of dtype ", loss.scalar_type());
-    loss_type_ = loss.scalar_type();
-    // Fetched behind backward; the CPU goes on to launch the optimizer meanwhile.
-    device_.copy_on_compute(loss_.data(), loss.const_data_ptr(),
-                            static_cast<Bytes>(loss.itemsize()));
-  });
+void TrainingStep::accumulate(Part part) {
+  in_setup(device_, [&] { run_part(part == Part::last ? reduction_.get() : nullptr); });
+}
+
+void TrainingStep::run_part(GradientReduction* reduction) {
+  enter(PhaseKind::forward);
+  LastBackward last(reduction);
+  const BackwardRoot root = forward();
+  enter(PhaseKind::backward);
+  last.begin();
+  backward(root);
+  if (reduction != nullptr) reduction->end_backward();
+  // Without a gradient PyTorch has asked for a scalar.
+  const at::Tensor& loss = root.tensor;
+  TORCH_CHECK(loss.numel() > 0 && static_cast<Bytes>(loss.itemsize()) <= kLossBytes,
+              "a loss of dtype ", loss.scalar_type());
+  loss_type_ = loss.scalar_type();
+  // Fetched behind backward; the CPU goes on to launch the optimizer meanwhile.
+  device_.copy_on_compute(loss_.data(), loss.const_data_ptr(), static_cast<Bytes>(loss.itemsize()));
 }
 
 void TrainingStep::update(Update update) {

@@ -1,7 +1,8 @@
 // One training step of a built-in model, the same in every run: clean, recorded, reference,
 // planned.
 //
-//   prepare(k)         the batch of seed + k goes into the input tensors (outside the step)
+//   prepare(k)         the batch of seed + k goes into the input tensors (outside the step); with
+//                      TrainingOptions::share, that of seed + k * ranks + rank
 //   step()             zero_grad (set to none, or OptimizerSpec::keeps_gradients), forward,
 //                      backward, optimizer
 //   or divided:
@@ -15,6 +16,9 @@
 //
 // With OptimizerSpec::schedule step number k of this object, a skipped one too, has the rate of
 // that; one that threw has not been made.
+//
+// With TrainingOptions::make_reduction the gradients are reduced once a step, in its last
+// accumulate(), ahead of what end() does with them.
 //
 // With OptimizerSpec::in_backward each parameter is updated in the one accumulate(), and no
 // gradient is left.
@@ -36,6 +40,7 @@
 #include "executor/backward_updates.h"
 #include "executor/device/device.h"
 #include "executor/grad_scaler.h"
+#include "executor/gradient_reduction.h"
 #include "executor/model.h"
 #include "executor/optimizer.h"
 #include "traces/trace.h"
@@ -48,6 +53,15 @@ class AttributedForward;
 // where updates are in backward (c10::Error).
 enum class Update : std::uint8_t { taken, skipped };
 
+// Whether the step has another part of the batch behind this one.
+enum class Part : std::uint8_t { last, more_follow };
+
+// Which of the batches of all ranks are this one's: step k has number k * ranks + rank.
+struct BatchShare {
+  std::int64_t rank = 0;
+  std::int64_t ranks = 1;
+};
+
 struct TrainingOptions {
   OptimizerSpec optimizer{};
   std::int64_t seed = 0;  // of the batches and of dropout; the model has its own
@@ -58,6 +72,11 @@ struct TrainingOptions {
   // An attribution step (executor/attributed_forward.h): parameters need no gradient from then on.
   // Empty: a training step. Needs no optimizer (c10::Error where there is one).
   std::vector<AttributedLayers> attributed{};
+  // Of the model's parameters, made once; empty: gradients stay as backward leaves them. Needs
+  // updates behind backward, and a training step (c10::Error).
+  std::function<std::unique_ptr<GradientReduction>(const std::vector<NamedTensor>& parameters)>
+      make_reduction{};
+  BatchShare share{};
 };
 
 class TrainingStep {
@@ -85,7 +104,7 @@ class TrainingStep {
   // scaled or clipped) is the caller's and belongs to the step. end() returns the last part's loss.
   // After an exception in one of them the step begins anew with begin().
   void begin();
-  void accumulate();
+  void accumulate(Part part = Part::last);
   double end(Update update = Update::taken);
 
   void set_phase_hook(PhaseHook hook) { phase_hook_ = std::move(hook); }
@@ -121,6 +140,7 @@ class TrainingStep {
   [[nodiscard]] BackwardRoot forward() const;
   void update(Update update);
   void backward(const BackwardRoot& root) const;
+  void run_part(GradientReduction* reduction);
 
   Device& device_;
   std::unique_ptr<Model> model_;
@@ -134,6 +154,8 @@ class TrainingStep {
   RateSchedule schedule_;
   std::int64_t made_ = 0;                              // steps
   std::unique_ptr<BackwardUpdates> backward_updates_;  // null: updates are behind backward
+  std::unique_ptr<GradientReduction> reduction_;       // null: this is the only rank
+  BatchShare share_;
   Autocast autocast_;
   std::int64_t seed_ = 0;
   std::string file_;

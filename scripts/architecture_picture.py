@@ -44,6 +44,7 @@ PLACES = {
     "profiler/torch": (850, "passes, observers"),
     "executor/device": (820, "streams, lanes, arena"),
     "executor": (800, "runs a schedule, models"),
+    "executor/distributed": (620, "ranks, reduction"),
     "gui/model": (170, "what the views show"),
     "gui/widgets": (170, "plots, trees, dialogs"),
     "gui/app": (170, "stowage-gui"),

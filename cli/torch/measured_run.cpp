@@ -98,6 +98,7 @@ void summarize(MeasuredRun& run, const profiler::StepCourse& course) {
     run.peak_requested = std::max(run.peak_requested, step.peak_requested);
     run.peak_active = std::max(run.peak_active, step.peak_active);
     run.peak_reserved = std::max(run.peak_reserved, step.peak_reserved);
+    run.collectives = std::max(run.collectives, step.collectives);
     run.unplanned_stored_bytes = std::max(run.unplanned_stored_bytes, step.unplanned_stored_bytes);
     times.push_back(step.step_ns);
     if (step.stall_ns >= 0) stalls.push_back(step.stall_ns);
@@ -128,6 +129,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
     const bool measures_stalls = course.measures_stalls();
     device.time_stalls(measures_stalls);
     MeasuredStep measured;
+    const std::optional<std::int64_t> collectives = session.collectives();
     std::optional<executor::MemoryStats> at_end;
     const auto begin = std::chrono::steady_clock::now();
     if (plan != nullptr) plan->begin_step();
@@ -150,6 +152,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
       measured.unplanned_stored_bytes = report->unplanned_stored_bytes;
       at_end = report->memory;
     }
+    if (collectives) measured.collectives = *session.collectives() - *collectives;
     device.synchronize();
     measured.step_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                            std::chrono::steady_clock::now() - begin)
@@ -181,6 +184,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
   run.used_bytes = device.used_bytes();
   summarize(run, course);
   run.facts = facts_of(session);
+  run.ranks = session.ranks();
   if (!options.updated_on_host.empty()) run.facts["updated on the host"] = options.updated_on_host;
   run.warnings = device.warnings();
   run.other_allocator = device.other_allocator();

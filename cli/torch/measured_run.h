@@ -25,6 +25,7 @@ struct MeasuredStep {
   Nanoseconds stall_ns = -1;         // -1: not measured in this step
   Bytes unplanned_stored_bytes = 0;  // see StepReport
   double loss = 0;
+  std::int64_t collectives = -1;  // that this rank began; -1: there is one rank
 };
 
 // A step that needs more with everything kept (predicted) than the device may give: in the counter
@@ -59,6 +60,10 @@ struct MeasuredRun {
   // step on; -1 = the device has no such number.
   std::int64_t driver_allocations_after_first_step = -1;
   std::int64_t pinned_after_first_step = -1;
+  // Of --distributed: how many ranks there are, and the most collectives that this one began in a
+  // steady step.
+  std::int64_t ranks = 1;
+  std::int64_t collectives = -1;
   std::vector<std::string> warnings;                 // the device's
   std::optional<executor::StepMemoryReport> memory;  // of planned memory
   std::string other_allocator;                       // Device::other_allocator()

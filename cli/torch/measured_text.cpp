@@ -69,6 +69,12 @@ std::string parameters_text(const MeasuredRun& run) {
   return text + "\n";
 }
 
+std::string ranks_text(const MeasuredRun& run) {
+  if (run.collectives < 0) return "";
+  return "  ranks       " + report::with_commas(run.ranks) + " over Gloo, " +
+         report::count_of(run.collectives, "collective") + " a step\n";
+}
+
 std::string ratio_text(Nanoseconds measured, Nanoseconds predicted) {
   if (predicted <= 0) return "";
   char text[48];

@@ -19,6 +19,9 @@ namespace stowage::cli {
 // What parameters that stream moved in a step; empty when none does.
 [[nodiscard]] std::string parameters_text(const MeasuredRun& run);
 
+// How many ranks there are and how often each reduces in a step; empty without --distributed.
+[[nodiscard]] std::string ranks_text(const MeasuredRun& run);
+
 // " (ratio 1.023)", measured to predicted; empty when nothing was predicted.
 [[nodiscard]] std::string ratio_text(Nanoseconds measured, Nanoseconds predicted);
 

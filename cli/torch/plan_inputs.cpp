@@ -36,6 +36,24 @@ Error in_target(Error error, const std::string& plan_file, const RunFlags& flags
   return error;
 }
 
+// Whether it is of a data-parallel step: its gradients are reduced.
+bool is_of_ranks(const Trace& trace) {
+  for (std::size_t op = 0; op < trace.ops.size(); ++op) {
+    if (trace.string(trace.ops.name[op]).rfind("c10d::allreduce", 0) == 0) return true;
+  }
+  return false;
+}
+
+Status check_ranks_of(const Trace& trace, const RunFlags& flags) {
+  if (is_of_ranks(trace) == flags.distributed) return Unit{};
+  if (flags.distributed) {
+    return usage_error("--distributed, and the plan is of a step whose gradients nobody reduces",
+                       "record it with stowage profile --distributed, and plan that");
+  }
+  return usage_error("the plan is of a data-parallel step, whose gradients ranks reduce",
+                     "run it as torchrun --no-python --nproc-per-node 2 stowage .. --distributed");
+}
+
 // Neither given nor where the plan says: the step is recorded again.
 Result<FoundTrace> record_again(const simulator::Plan& plan, const std::string& plan_file,
                                 const RunFlags& flags, CommandFiles& files) {
@@ -78,6 +96,10 @@ Result<FoundTrace> find_trace(const simulator::Plan& plan, const std::string& pl
       warnings.push_back("the plan's trace " + found->file +
                          " is not there; recording the step again");
     }
+  }
+  if (file.empty() && flags.distributed) {
+    return Error{ErrorCode::bad_input, "the plan's recording is not to be found", plan_file,
+                 "/for/trace_file", "give it with --trace FILE"};
   }
   if (file.empty()) return record_again(plan, plan_file, flags, files);
   Result<LoadedTrace> loaded = load_trace(file);
@@ -131,6 +153,7 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
     }
     return error;
   }
+  if (Status status = check_ranks_of(*inputs.trace, flags); !status) return status.error();
   const Status budget = resolve_plans_budget(*inputs.trace, found->sha256, plan_file, inputs.plan);
   if (!budget) return budget.error();
   if (placement) planner::move_to(*placement, inputs.plan);

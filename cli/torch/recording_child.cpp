@@ -1,11 +1,14 @@
 #include "cli/torch/recording_child.h"
 
+#include <functional>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/torch/child_process.h"
 #include "cli/torch/micro_batches.h"
+#include "cli/torch/ranks.h"
 #include "cli/torch/recorded_step.h"
 #include "cli/torch/results_json.h"
 #include "cli/torch/session.h"
@@ -72,6 +75,7 @@ struct ChildArguments {
     line.input("--plan", "FILE", plan, "what the plan computes again runs again");
     line.input("--trace", "FILE", trace, "the plan's recording");
     flags.declare(line);
+    flags.declare_group(line);
   }
 
   // None without --plan.
@@ -129,6 +133,13 @@ struct ChildArguments {
   }
 };
 
+int run_pass(CommandLine& line, ChildArguments& arguments, const Args& args, std::ostream& out,
+             std::ostream& err, const std::function<Result<int>(Console&)>& body) {
+  return run_verb(line, args, out, err, [&](Console& console) {
+    return as_ranks_child(arguments.flags, [&] { return body(console); });
+  });
+}
+
 }  // namespace
 
 void make_quick(profiler::PassOptions& options) {
@@ -160,7 +171,7 @@ int verb_divided_step(const Args& args, std::ostream& out, std::ostream& err) {
   CommandLine line("divided-step", "Records a step in micro-batches");
   ChildArguments arguments;
   arguments.declare(line);
-  return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
+  return run_pass(line, arguments, args, out, err, [&](Console& console) -> Result<int> {
     Result<RecordingRequest> request = arguments.recording();
     if (!request) return request.error();
     const Result<Trace> trace = record_here(*request, nullptr, args, console);
@@ -174,7 +185,7 @@ int verb_clean_pass(const Args& args, std::ostream& out, std::ostream& err) {
   CommandLine line("clean-pass", "Runs a step unobserved and calibrates the copy lanes");
   ChildArguments arguments;
   arguments.declare(line);
-  return run_verb(line, args, out, err, [&](Console&) -> Result<int> {
+  return run_pass(line, arguments, args, out, err, [&](Console&) -> Result<int> {
     Result<std::unique_ptr<Session>> session = arguments.session();
     if (!session) return session.error();
     const Result<std::optional<StepUnderPlan>> under = arguments.under();
@@ -199,7 +210,7 @@ int verb_timing_pass(const Args& args, std::ostream& out, std::ostream& err) {
   CommandLine line("timing-pass", "Runs a step with the GPU's activity recorded");
   ChildArguments arguments;
   arguments.declare(line);
-  return run_verb(line, args, out, err, [&](Console&) -> Result<int> {
+  return run_pass(line, arguments, args, out, err, [&](Console&) -> Result<int> {
     // Ahead of the device: CUPTI has to be there before CUDA starts.
     Result<std::unique_ptr<profiler::TimingRecorder>> recorder = profiler::TimingRecorder::create();
     if (!recorder) return recorder.error();

@@ -93,7 +93,7 @@ std::optional<TooLarge> too_large_from(const Json& json) {
 Json run_json(const MeasuredRun& run) {
   Json losses = Json::array();
   for (const MeasuredStep& step : run.steps) losses.push_back(number(step.loss));
-  return {
+  Json json = {
       {"peak_requested_bytes", run.peak_requested},
       {"peak_active_bytes", run.peak_active},
       {"peak_reserved_bytes", bytes_or_null(run.peak_reserved)},
@@ -118,6 +118,8 @@ Json run_json(const MeasuredRun& run) {
       {"stored_bytes", run.stored_bytes},
       {"unplanned_stored_bytes", run.unplanned_stored_bytes},
       {"planned_memory", memory_json(run.memory)}};
+  if (run.collectives >= 0) json.update({{"ranks", run.ranks}, {"collectives", run.collectives}});
+  return json;
 }
 
 // Of the runs without the plan.
@@ -243,6 +245,8 @@ Result<MeasuredRun> measured_run_from_json(const std::string& text) {
     run.unplanned_stored_bytes = json.value("unplanned_stored_bytes", Bytes{0});
     run.memory = memory_from(json.value("planned_memory", Json()));
     run.too_large = too_large_from(json.value("too_large", Json()));
+    run.ranks = json.value("ranks", std::int64_t{1});
+    run.collectives = json.value("collectives", std::int64_t{-1});
     json.at("facts").get_to(run.facts);
     return run;
   } catch (const nlohmann::json::exception& error) {

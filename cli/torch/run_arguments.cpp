@@ -1,6 +1,9 @@
 #include "cli/torch/run_arguments.h"
 
 #include "cli/option_values.h"
+#include "cli/torch/ranks.h"
+#include "simulator/plan/plan_json.h"
+#include "traces/sha256.h"
 #include "traces/size_text.h"
 
 namespace stowage::cli {
@@ -22,11 +25,22 @@ void RunArguments::declare(CommandLine& line) {
   flags.declare(line, "the recording's", "the recording's");
 }
 
+Status RunArguments::check_ranks(const PlanInputs& inputs) const {
+  if (flags.ranks == nullptr) return Unit{};
+  const std::string plan_text = simulator::plan_to_json(inputs.plan);
+  return flags.ranks->check_same("plan", sha256_of(inputs.trace->fingerprint + plan_text),
+                                 "the plan or its step");
+}
+
 Status RunArguments::read(std::int64_t default_steps) {
   steps = steps_given.value_or(default_steps);
   if (steps < 1 || steps > 1'000'000) {
     return usage_error("--steps " + std::to_string(steps) + " is not allowed",
                        "a whole number from 1 to 1000000");
+  }
+  if (flags.distributed && ((plan && *plan == "-") || (trace && *trace == "-"))) {
+    return usage_error("--plan and --trace are read by several processes",
+                       "give files, not standard input");
   }
   if (placement_given) {
     const Result<simulator::PlacementMode> named = placement_named(*placement_given);

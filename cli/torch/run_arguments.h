@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/command_line.h"
+#include "cli/torch/plan_inputs.h"
 #include "cli/torch/run_request.h"
 #include "executor/planned_step.h"
 #include "traces/units.h"
@@ -28,6 +29,9 @@ struct RunArguments {
   std::optional<simulator::PlacementMode> placement;  // absent: the plan's
 
   void declare(CommandLine& line);
+  // With --distributed: the same on all ranks (RankStore::check_same()), and readable by all of
+  // them. Errors: usage, one of the files is standard input; those of check_same().
+  [[nodiscard]] Status check_ranks(const PlanInputs& inputs) const;
   // Checks what was given. Errors: usage.
   [[nodiscard]] Status read(std::int64_t default_steps);
 };

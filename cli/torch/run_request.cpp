@@ -6,6 +6,7 @@
 
 #include "cli/torch/device_choice.h"
 #include "cli/torch/micro_batches.h"
+#include "cli/torch/ranks.h"
 #include "executor/attribution_spec.h"
 
 namespace stowage::cli {
@@ -66,6 +67,25 @@ Status check_grad_scaler(const executor::OptimizerSpec& optimizer) {
       "whether a gradient overflowed is known behind backward; leave one of them out");
 }
 
+// Gradients are reduced behind backward.
+Status check_ranks(const RunRequest& request) {
+  if (request.ranks == nullptr) return Unit{};
+  if (request.device != "cpu") {
+    return usage_error("--distributed on " + request.device,
+                       "give --device cpu: the command's ranks run there, over Gloo; on GPUs they "
+                       "do from Python: docs/python.md");
+  }
+  if (request.optimizer.in_backward) {
+    return usage_error("--distributed with update=backward",
+                       "gradients are reduced behind backward; leave one of them out");
+  }
+  if (!executor::attribution_of(request.spec).empty()) {
+    return usage_error("--distributed with --attribute",
+                       "an attribution step has no gradients of parameters");
+  }
+  return Unit{};
+}
+
 }  // namespace
 
 std::int64_t RunRequest::seq() const {
@@ -99,6 +119,8 @@ std::vector<std::string> RunRequest::arguments() const {
     args.push_back(std::to_string(threads));
   }
   for (std::string& word : parts_arguments(micro_batches)) args.push_back(std::move(word));
+  if (ranks == nullptr) return args;
+  for (std::string& word : ranks->child_arguments()) args.push_back(std::move(word));
   return args;
 }
 
@@ -152,6 +174,19 @@ void RunFlags::declare_all(CommandLine& line, const std::string& says,
   line.option("--threads", "N", threads,
               "intra-op threads; on a CPU they change gradients and bytes (default: " +
                   threads_default + ")");
+}
+
+void RunFlags::declare_ranks(CommandLine& line, const std::string& shows) {
+  line.flag(
+      "--distributed", distributed,
+      "be one rank of a data-parallel run that torchrun started: each rank has batches of its "
+      "own, gradients are reduced over Gloo, and the first rank answers for all");
+  line.example("torchrun --no-python --nproc-per-node 2 " + shows);
+}
+
+void RunFlags::declare_group(CommandLine& line) {
+  line.flag("--distributed", distributed, "be one rank");
+  line.option("--group", "NAME", group, "which process of that rank");
 }
 
 Result<RunFlags> recorded_form(RunFlags flags) {
@@ -237,6 +272,8 @@ Result<RunRequest> make_request(const std::string& model, const RunFlags& flags,
   if (Status status = check_attribution(request); !status) return status.error();
   request.seed = flags.seed.value_or(1);
   request.threads = flags.threads.value_or(0);
+  request.ranks = flags.ranks;
+  if (Status status = check_ranks(request); !status) return status.error();
   return request;
 }
 
@@ -279,6 +316,7 @@ Result<RunRequest> make_request(const Run& run, const std::string& device, const
   if (!run.grad_scaler.empty()) recorded.grad_scaler = run.grad_scaler;
   recorded.seed = flags.seed.value_or(run.seed);
   if (run.threads > 0) recorded.threads = run.threads;
+  recorded.ranks = flags.ranks;
   Result<RunRequest> request = make_request(run.model, recorded, files);
   if (request) request->deterministic = run.deterministic;
   return request;

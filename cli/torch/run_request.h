@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ namespace stowage::cli {
 inline constexpr std::int64_t kMostBatch = 1'000'000'000;
 inline constexpr std::int64_t kMostThreads = 1024;
 
+class Ranks;
+
 struct RunRequest {
   executor::ModelSpec spec;    // complete: every option written out
   std::string device = "cpu";  // or "cuda"
@@ -31,9 +34,13 @@ struct RunRequest {
   std::int64_t threads = 0;  // 0 = PyTorch's choice
   bool deterministic = true;
   std::vector<simulator::Structure::Parts> micro_batches{};  // empty: all at once
+  // Those that this process is one of: its batches are a share of theirs, and gradients are
+  // reduced. Null: it trains alone.
+  std::shared_ptr<Ranks> ranks{};
 
   [[nodiscard]] std::int64_t seq() const;  // 0 when the model has none
-  // The same request as arguments of a child process: parse() of them gives it back.
+  // The same request as arguments of a child process: parse() of them gives it back. Of a rank,
+  // for the next child.
   [[nodiscard]] std::vector<std::string> arguments() const;
 };
 
@@ -49,12 +56,19 @@ struct RunFlags {
   std::optional<std::string> attribute;
   std::optional<std::int64_t> seed;
   std::optional<std::int64_t> threads;
+  bool distributed = false;
+  std::optional<std::string> group;  // of a child process
+  std::shared_ptr<Ranks> ranks;      // as_rank() fills it
 
   // For a step that these make.
   void declare(CommandLine& line);
   // For the step of a plan or a recording: what is not given is what `says` says ("the
   // recording's"). `threads_default` likewise.
   void declare(CommandLine& line, const std::string& says, const std::string& threads_default);
+  // --distributed; `shows` an example of the verb.
+  void declare_ranks(CommandLine& line, const std::string& shows);
+  // Of a child process.
+  void declare_group(CommandLine& line);
 
  private:
   void declare_all(CommandLine& line, const std::string& says, const std::string& threads_default);

@@ -12,11 +12,14 @@
 #include <vector>
 
 #include "cli/torch/device_choice.h"
+#include "cli/torch/ranks.h"
 #include "executor/attribution_spec.h"
 #include "executor/device/first_line.h"
+#include "executor/distributed/bucket_reducer.h"
 #include "executor/run_options.h"
 #include "executor/saved_tensor_engine.h"
 #include "executor/user_code.h"
+#include "simulator/step/unroll.h"
 
 namespace stowage::cli {
 
@@ -31,6 +34,42 @@ c10::ScalarType most_common_dtype(const std::vector<executor::NamedTensor>& para
   const auto most = std::max_element(
       bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == bytes.end() ? c10::ScalarType::Float : most->first;
+}
+
+// Of the step, as far as all ranks have the same.
+std::string step_text(const RunRequest& request) {
+  return request.spec.text() + " batch=" + std::to_string(request.spec.batch) + " " +
+         request.spec.dtype + " autocast=" + executor::to_string(request.autocast) +
+         " optimizer=" + executor::to_string(request.optimizer) + " grad-scaler=" +
+         (request.grad_scaler ? executor::to_string(*request.grad_scaler) : "none") +
+         " seed=" + std::to_string(request.seed) +
+         " micro-batches=" + simulator::parts_text(request.micro_batches);
+}
+
+Result<const executor::RankGroup*> group_of(const RunRequest& request) {
+  if (request.ranks == nullptr) return static_cast<const executor::RankGroup*>(nullptr);
+  const Result<executor::RankGroup*> group = request.ranks->group();
+  if (!group) return group.error();
+  if (Status status = request.ranks->check_same("step", step_text(request), "the step"); !status) {
+    return status.error();
+  }
+  return static_cast<const executor::RankGroup*>(*group);
+}
+
+executor::TrainingOptions training_options(const RunRequest& request,
+                                           const executor::RankGroup* group) {
+  executor::TrainingOptions options{.optimizer = request.optimizer,
+                                    .seed = request.seed,
+                                    .file = request.spec.file(),
+                                    .autocast = request.autocast,
+                                    .grad_scaler = request.grad_scaler};
+  if (group == nullptr) return options;
+  executor::RankStore& store = request.ranks->store();
+  options.share = {.rank = store.rank(), .ranks = store.ranks()};
+  options.make_reduction = [group](const std::vector<executor::NamedTensor>& parameters) {
+    return std::make_unique<executor::BucketReducer>(*group, parameters);
+  };
+  return options;
 }
 
 }  // namespace
@@ -53,9 +92,10 @@ Error current_exception_error() {
   }
 }
 
-Session::Session(RunRequest request, executor::Device& device,
+Session::Session(RunRequest request, executor::Device& device, const executor::RankGroup* group,
                  std::unique_ptr<executor::TrainingStep> step)
     : request_(std::move(request)),
+      group_(group),
       device_(&device),
       step_(std::move(step)),
       division_(request_.micro_batches) {
@@ -73,22 +113,29 @@ Result<std::unique_ptr<Session>> Session::create(const RunRequest& request) {
     return status.error();
   }
   return guarded([&]() -> Result<std::unique_ptr<Session>> {
+    const Result<const executor::RankGroup*> group = group_of(request);
+    if (!group) return group.error();
     Result<std::unique_ptr<executor::Model>> model =
         executor::make_model(request.spec, (*device)->torch_device(), request.seed);
     if (!model) return model.error();
     Result<std::vector<executor::AttributedLayers>> attributed =
         executor::parse_attribution(executor::attribution_of(request.spec));
     if (!attributed) return attributed.error();
-    auto step = std::make_unique<executor::TrainingStep>(
-        **device, std::move(model).value(),
-        executor::TrainingOptions{.optimizer = request.optimizer,
-                                  .seed = request.seed,
-                                  .file = request.spec.file(),
-                                  .autocast = request.autocast,
-                                  .grad_scaler = request.grad_scaler,
-                                  .attributed = std::move(attributed).value()});
-    return std::unique_ptr<Session>(new Session(request, **device, std::move(step)));
+    executor::TrainingOptions options = training_options(request, *group);
+    options.attributed = std::move(attributed).value();
+    auto step =
+        std::make_unique<executor::TrainingStep>(**device, std::move(model).value(), options);
+    return std::unique_ptr<Session>(new Session(request, **device, *group, std::move(step)));
   });
+}
+
+std::optional<std::int64_t> Session::collectives() const {
+  if (group_ == nullptr) return std::nullopt;
+  return group_->collectives();
+}
+
+std::int64_t Session::ranks() const {
+  return request_.ranks == nullptr ? 1 : request_.ranks->store().ranks();
 }
 
 profiler::StepFunctions Session::functions() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "cli/torch/run_request.h"
 #include "executor/device/device.h"
@@ -11,12 +12,17 @@
 #include "traces/result.h"
 #include "traces/units.h"
 
+namespace stowage::executor {
+class RankGroup;
+}
+
 namespace stowage::cli {
 
 class Session {
  public:
   // Installs the device's allocator (once a process), sets the run options, builds the model. Its
-  // steps run on this thread, in the request's micro-batches.
+  // steps run on this thread, in the request's micro-batches. Of a rank: joins the group, whose
+  // ranks have to run the same step.
   [[nodiscard]] static Result<std::unique_ptr<Session>> create(const RunRequest& request);
 
   [[nodiscard]] executor::Device& device() { return *device_; }
@@ -25,6 +31,10 @@ class Session {
   [[nodiscard]] profiler::StepFunctions functions();
   // Of the last step that functions() ran.
   [[nodiscard]] double last_loss() const { return last_loss_; }
+  // Of --distributed: how many ranks there are; the collectives that this one has begun so far,
+  // none without that option.
+  [[nodiscard]] std::int64_t ranks() const;
+  [[nodiscard]] std::optional<std::int64_t> collectives() const;
   // What a trace says about this run and this machine.
   [[nodiscard]] Run run() const;
   [[nodiscard]] Environment environment() const;
@@ -35,10 +45,11 @@ class Session {
   void set_memory_limit(Bytes limit);
 
  private:
-  Session(RunRequest request, executor::Device& device,
+  Session(RunRequest request, executor::Device& device, const executor::RankGroup* group,
           std::unique_ptr<executor::TrainingStep> step);
 
-  RunRequest request_;
+  RunRequest request_;                // its ranks outlive the step
+  const executor::RankGroup* group_;  // null: it trains alone
   executor::Device* device_;
   std::unique_ptr<executor::TrainingStep> step_;
   double last_loss_ = 0;

@@ -7,6 +7,7 @@
 #include "cli/torch/gpu_totals.h"
 #include "cli/torch/micro_batches.h"
 #include "cli/torch/model_error.h"
+#include "cli/torch/ranks.h"
 #include "cli/torch/recorded_step.h"
 #include "cli/torch/recording_child.h"
 #include "cli/torch/results_json.h"
@@ -138,7 +139,8 @@ struct ProfileOptions {
                 "no training step but gradient x activation of these layers, as stowage attribute "
                 "--layers has them: patterns joined by +, as layers.*+head");
     line.option("--warmup", "N", warmup,
-                "steps before anything is recorded (default 3; 1 with --quick)");
+                "steps before anything is recorded (default 3; 1 with --quick; 2 at the least with "
+                "--distributed)");
     line.flag("--quick", quick,
               "as few steps as a recording needs, and one of warm-up: bytes are exact, times a "
               "first look");
@@ -163,6 +165,7 @@ struct ProfileOptions {
     line.example(
         "stowage profile gpt2:layers=2,seq=256 --batch 2 --micro-batches head=4,8 -o t.json.gz");
     line.example("stowage profile --plan p.json -o again.json.gz");
+    flags.declare_ranks(line, "stowage profile mlp --distributed -o t.json.gz");
   }
 
   [[nodiscard]] Status check(bool json) const {
@@ -179,6 +182,11 @@ struct ProfileOptions {
     }
     if (flags.attribute && plan) {
       return usage_error("--attribute with --plan", "the plan says which step it is");
+    }
+    if (flags.distributed && (plan || memory_limit)) {
+      return usage_error(std::string("--distributed with ") + (plan ? "--plan" : "--memory-limit"),
+                         plan ? "verify the plan with --distributed instead"
+                              : "a step that does not fit one rank cannot be recorded on others");
     }
     if (!micro_batches.empty() && plan) {
       return usage_error("--micro-batches with --plan", "the plan says what runs in micro-batches");
@@ -205,6 +213,83 @@ struct ProfileOptions {
   }
 };
 
+// The first rank's recording stands for all.
+Status compare_ranks(const RunFlags& flags, const Trace& trace, const Console& console) {
+  if (flags.ranks == nullptr) return Unit{};
+  const auto all = flags.ranks->store().gather("recorded", trace.fingerprint);
+  if (!all) return all.error();
+  for (std::size_t rank = 1; rank < all->size(); ++rank) {
+    if ((*all)[rank] == all->front()) continue;
+    console.warn("rank " + std::to_string(rank) +
+                 " recorded another step than rank 0: one plan will not do for both");
+  }
+  return Unit{};
+}
+
+Result<int> record_and_write(ProfileOptions& options, const Args& args, Console& console) {
+  if (Status status = options.check(console.json); !status) return status.error();
+  const Result<std::optional<StepUnderPlan>> loaded = options.under(console);
+  if (!loaded) return loaded.error();
+  const std::optional<StepUnderPlan>& under = *loaded;
+  const Result<std::vector<Parts>> divisions = parse_divisions(options.micro_batches);
+  if (!divisions) return divisions.error();
+  Result<RunRequest> request =
+      under ? under->request() : make_request(*options.model, options.flags, console.files);
+  if (!request) return request.error();
+  if (!divisions->empty() && request->optimizer.in_backward) {
+    return usage_error(
+        "--micro-batches with updates in backward: a parameter would be updated by "
+        "a part of its gradient",
+        "leave update=backward out of --optimizer, or --micro-batches");
+  }
+  if (!divisions->empty() && !executor::attribution_of(request->spec).empty()) {
+    return usage_error("--micro-batches with --attribute", "give a smaller --batch instead");
+  }
+  Args argv = {"stowage", "profile"};
+  argv.insert(argv.end(), args.begin(), args.end());
+  std::int64_t warmup = options.warmup.value_or(options.quick ? 1 : 3);
+  // Buckets are those of all steps from the third one on.
+  if (options.flags.distributed) warmup = std::max<std::int64_t>(2, warmup);
+  RecordingRequest recording{.run = std::move(request).value(),
+                             .warmup = warmup,
+                             .quick = options.quick || options.flags.distributed};
+  if (options.memory_limit) {
+    Result<Bytes> limit = parse_size(*options.memory_limit);
+    if (!limit) {
+      return usage_error("--memory-limit " + *options.memory_limit + ": " + limit.error().message,
+                         limit.error().hint);
+    }
+    recording.memory_limit = *limit;
+  }
+  if (under) recording.under = PlanFiles{*options.plan, options.plans_trace};
+  const executor::ModelSpec spec = recording.run.spec;
+  if (const Status known = check_fused_attention(recording.run); !known) {
+    return of_model(known.error(), options.model.value_or(spec.text()), spec);
+  }
+  const Result<Trace> trace =
+      record_sweep(recording, under ? &*under : nullptr, *divisions, argv, console);
+  if (!trace) return of_model(trace.error(), options.model.value_or(spec.text()), spec);
+  // What every reader asks of it; a file that nobody can load is no recording.
+  if (Status status = validate(*trace, "the recording"); !status) return status.error();
+  if (Status status = compare_ranks(options.flags, *trace, console); !status) return status.error();
+  if (options.flags.ranks != nullptr && !options.flags.ranks->is_first()) return 0;
+  if (Status status = write_output(console, *options.output, trace_to_json(*trace)); !status) {
+    return status.error();
+  }
+  if (trace->gpu.size() > 0) {
+    if (const std::string text = timing_warning(gpu_totals(*trace)); !text.empty()) {
+      console.warn(text);
+    }
+  }
+  if (*options.output == "-") return 0;
+  if (console.json) {
+    console.out << profile_json(*trace, *options.output);
+  } else {
+    console.say(profile_text(*trace, *options.output));
+  }
+  return 0;
+}
+
 }  // namespace
 
 int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
@@ -212,62 +297,8 @@ int verb_profile(const Args& args, std::ostream& out, std::ostream& err) {
   ProfileOptions options;
   options.declare(line);
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
-    if (Status status = options.check(console.json); !status) return status.error();
-    const Result<std::optional<StepUnderPlan>> loaded = options.under(console);
-    if (!loaded) return loaded.error();
-    const std::optional<StepUnderPlan>& under = *loaded;
-    const Result<std::vector<Parts>> divisions = parse_divisions(options.micro_batches);
-    if (!divisions) return divisions.error();
-    Result<RunRequest> request =
-        under ? under->request() : make_request(*options.model, options.flags, console.files);
-    if (!request) return request.error();
-    if (!divisions->empty() && request->optimizer.in_backward) {
-      return usage_error(
-          "--micro-batches with updates in backward: a parameter would be updated by "
-          "a part of its gradient",
-          "leave update=backward out of --optimizer, or --micro-batches");
-    }
-    if (!divisions->empty() && !executor::attribution_of(request->spec).empty()) {
-      return usage_error("--micro-batches with --attribute", "give a smaller --batch instead");
-    }
-    Args argv = {"stowage", "profile"};
-    argv.insert(argv.end(), args.begin(), args.end());
-    RecordingRequest recording{.run = std::move(request).value(),
-                               .warmup = options.warmup.value_or(options.quick ? 1 : 3),
-                               .quick = options.quick};
-    if (options.memory_limit) {
-      Result<Bytes> limit = parse_size(*options.memory_limit);
-      if (!limit) {
-        return usage_error("--memory-limit " + *options.memory_limit + ": " + limit.error().message,
-                           limit.error().hint);
-      }
-      recording.memory_limit = *limit;
-    }
-    if (under) recording.under = PlanFiles{*options.plan, options.plans_trace};
-    const executor::ModelSpec spec = recording.run.spec;
-    if (const Status known = check_fused_attention(recording.run); !known) {
-      return of_model(known.error(), options.model.value_or(spec.text()), spec);
-    }
-    const Result<Trace> trace =
-        record_sweep(recording, under ? &*under : nullptr, *divisions, argv, console);
-    if (!trace) return of_model(trace.error(), options.model.value_or(spec.text()), spec);
-    // What every reader asks of it; a file that nobody can load is no recording.
-    if (Status status = validate(*trace, "the recording"); !status) return status.error();
-    if (Status status = write_output(console, *options.output, trace_to_json(*trace)); !status) {
-      return status.error();
-    }
-    if (trace->gpu.size() > 0) {
-      if (const std::string text = timing_warning(gpu_totals(*trace)); !text.empty()) {
-        console.warn(text);
-      }
-    }
-    if (*options.output == "-") return 0;
-    if (console.json) {
-      console.out << profile_json(*trace, *options.output);
-    } else {
-      console.say(profile_text(*trace, *options.output));
-    }
-    return 0;
+    return as_rank(options.flags, console, "profile",
+                   [&](Console& own) { return record_and_write(options, args, own); });
   });
 }
 

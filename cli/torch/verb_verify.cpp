@@ -10,6 +10,7 @@
 #include "cli/torch/measured_text.h"
 #include "cli/torch/model_error.h"
 #include "cli/torch/plan_inputs.h"
+#include "cli/torch/ranks.h"
 #include "cli/torch/results_json.h"
 #include "cli/torch/run_arguments.h"
 #include "cli/torch/step_progress.h"
@@ -103,7 +104,7 @@ std::string verify_text(const Verification& v, const Trace& trace) {
         "and other programs compete with compute)\n";
   }
   text += "  host        " + report::exact_bytes(v.planned.host_bytes) + "\n";
-  return text + parameters_text(v.planned) + memory_text(v.planned);
+  return text + parameters_text(v.planned) + memory_text(v.planned) + ranks_text(v.planned);
 }
 
 Result<double> tolerance_of(const std::optional<std::string>& rtol) {
@@ -116,8 +117,15 @@ Result<double> tolerance_of(const std::optional<std::string>& rtol) {
   return tolerance;
 }
 
-Status check_reference(const std::optional<std::string>& file,
+Status check_reference(const RunArguments& run, const std::optional<std::string>& file,
                        const std::optional<std::string>& rtol) {
+  if (file && run.flags.distributed) {
+    return usage_error("--reference with --distributed", "each rank has a reference of its own");
+  }
+  if (file && run.quick) {
+    return usage_error("--quick with --reference",
+                       "a reference that is kept has the times of all steps");
+  }
   if (file && rtol) {
     return usage_error("--rtol needs values, and --reference keeps digests",
                        "leave one of them out");
@@ -166,6 +174,7 @@ Result<PassedOn> passed_on(const RunArguments& run, const PlanInputs& inputs, bo
   }
   if (digests) arguments.emplace_back("--dump-digests");
   if (run.quick) arguments.emplace_back("--quick");
+  if (run.flags.ranks != nullptr) arguments.emplace_back("--distributed");
   return PassedOn{std::move(arguments), std::move(trace).value(), std::move(plan).value()};
 }
 
@@ -226,6 +235,73 @@ void declare_comparison(CommandLine& line, RunArguments& run, std::optional<std:
       "run is made.");
 }
 
+Result<int> verify_plan(RunArguments& run, const std::optional<std::string>& rtol,
+                        const std::optional<std::string>& reference_file, Console& console) {
+  if (Status status = run.read(3); !status) return status.error();
+  const Result<double> tolerance = tolerance_of(rtol);
+  if (!tolerance) return tolerance.error();
+  if (Status status = check_reference(run, reference_file, rtol); !status) return status.error();
+  if (run.flags.distributed) run.quick = true;  // as many steps on all ranks
+  Result<PlanInputs> inputs =
+      load_plan_inputs(*run.plan, run.trace, run.model, run.placement, run.flags, console.files);
+  if (!inputs) return inputs.error();
+  if (Status status = run.check_ranks(*inputs); !status) return status.error();
+  std::optional<KeptReference> kept;
+  if (reference_file) {
+    Result<std::optional<KeptReference>> found = find_reference(*reference_file);
+    if (!found) return found.error();
+    kept = std::move(found).value();
+  }
+  for (const std::string& warning : inputs->warnings) console.warn(warning);
+
+  Result<PassedOn> children = passed_on(run, *inputs, reference_file.has_value());
+  if (!children) return children.error();
+  for (std::string& word : progress_arguments(console)) {
+    children->arguments.push_back(std::move(word));
+  }
+  Args limited = children->arguments;
+  if (run.limit_given) limited.insert(limited.end(), {"--memory-limit", *run.limit_given});
+
+  Verification v;
+  v.plan_file = *run.plan;
+  v.trace_file = inputs->trace_file;
+  v.predicted = inputs->predicted;
+  v.attributes = !executor::attribution_of(inputs->request.spec).empty();
+  v.compared_steps = run.steps;
+  v.quick = run.quick;
+  v.reference_file = reference_file.value_or("");
+  const auto of_this_model = [&](const Error& error) {
+    const executor::ModelSpec& spec = inputs->request.spec;
+    return of_model(error, spec.text(), spec);
+  };
+  Result<VerifiedRun> planned = run_in_child("planned", run.steps, limited);
+  if (!planned) return of_this_model(planned.error());
+  Result<Reference> reference =
+      reference_of(planned->run, kept, v.reference_file, run.steps, limited, *tolerance);
+  if (!reference) return of_this_model(reference.error());
+  if (!reference->note.empty()) console.note(reference->note);
+  v.planned = planned->run;
+  v.reference = reference->run;
+  v.reference_reused = reference->reused;
+  v.repeatability = reference->repeatability;
+  Result<executor::DumpDifference> difference =
+      executor::compare_dumps(planned->dump.descriptor(), reference->dump.descriptor(), *tolerance);
+  if (!difference) return difference.error();
+  v.difference = *difference;
+  const Status plain = compare_with_plain(*planned, *inputs, children->arguments, v);
+  if (!plain) return of_this_model(plain.error());
+  Judgement judgement = judge(v, demands_of(*inputs, v.planned, rtol.has_value()));
+  v.failures = std::move(judgement.failures);
+  const bool passed = v.passed();
+  if (run.flags.ranks != nullptr) {
+    auto all = lines_of_ranks(*run.flags.ranks, "failures", v.failures);
+    if (!all) return all.error();
+    v.failures = std::move(all).value();
+  }
+  say_verified(console, v, judgement, *inputs->trace);
+  return passed ? 0 : static_cast<int>(ErrorCode::condition);
+}
+
 }  // namespace
 
 int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
@@ -236,66 +312,10 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
   run.declare(line);
   declare_comparison(line, run, rtol, reference_file);
   line.example("stowage verify --plan p.json --json");
+  run.flags.declare_ranks(line, "stowage verify --distributed --plan p.json");
   return run_verb(line, args, out, err, [&](Console& console) -> Result<int> {
-    if (Status status = run.read(3); !status) return status.error();
-    const Result<double> tolerance = tolerance_of(rtol);
-    if (!tolerance) return tolerance.error();
-    if (Status status = check_reference(reference_file, rtol); !status) return status.error();
-    if (run.quick && reference_file) {
-      return usage_error("--quick with --reference",
-                         "a reference that is kept has the times of all steps");
-    }
-    Result<PlanInputs> inputs =
-        load_plan_inputs(*run.plan, run.trace, run.model, run.placement, run.flags, console.files);
-    if (!inputs) return inputs.error();
-    std::optional<KeptReference> kept;
-    if (reference_file) {
-      Result<std::optional<KeptReference>> found = find_reference(*reference_file);
-      if (!found) return found.error();
-      kept = std::move(found).value();
-    }
-    for (const std::string& warning : inputs->warnings) console.warn(warning);
-
-    Result<PassedOn> children = passed_on(run, *inputs, reference_file.has_value());
-    if (!children) return children.error();
-    for (std::string& word : progress_arguments(console)) {
-      children->arguments.push_back(std::move(word));
-    }
-    Args limited = children->arguments;
-    if (run.limit_given) limited.insert(limited.end(), {"--memory-limit", *run.limit_given});
-
-    Verification v;
-    v.plan_file = *run.plan;
-    v.trace_file = inputs->trace_file;
-    v.predicted = inputs->predicted;
-    v.attributes = !executor::attribution_of(inputs->request.spec).empty();
-    v.compared_steps = run.steps;
-    v.quick = run.quick;
-    v.reference_file = reference_file.value_or("");
-    const auto of_this_model = [&](const Error& error) {
-      const executor::ModelSpec& spec = inputs->request.spec;
-      return of_model(error, spec.text(), spec);
-    };
-    Result<VerifiedRun> planned = run_in_child("planned", run.steps, limited);
-    if (!planned) return of_this_model(planned.error());
-    Result<Reference> reference =
-        reference_of(planned->run, kept, v.reference_file, run.steps, limited, *tolerance);
-    if (!reference) return of_this_model(reference.error());
-    if (!reference->note.empty()) console.note(reference->note);
-    v.planned = planned->run;
-    v.reference = reference->run;
-    v.reference_reused = reference->reused;
-    v.repeatability = reference->repeatability;
-    Result<executor::DumpDifference> difference = executor::compare_dumps(
-        planned->dump.descriptor(), reference->dump.descriptor(), *tolerance);
-    if (!difference) return difference.error();
-    v.difference = *difference;
-    const Status plain = compare_with_plain(*planned, *inputs, children->arguments, v);
-    if (!plain) return of_this_model(plain.error());
-    Judgement judgement = judge(v, demands_of(*inputs, v.planned, rtol.has_value()));
-    v.failures = std::move(judgement.failures);
-    say_verified(console, v, judgement, *inputs->trace);
-    return v.passed() ? 0 : static_cast<int>(ErrorCode::condition);
+    return as_rank(run.flags, console, "verify",
+                   [&](Console& own) { return verify_plan(run, rtol, reference_file, own); });
   });
 }
 

@@ -68,6 +68,11 @@ Result<VerifiedRun> run_in_child(const std::string& mode, std::int64_t compared_
       "--dump-fd",
       std::to_string(dump->descriptor())};
   words.insert(words.end(), arguments.begin(), arguments.end());
+  if (std::find(arguments.begin(), arguments.end(), "--distributed") != arguments.end()) {
+    // The other ranks' commands run the same ones in the same order.
+    static int runs = 0;
+    words.insert(words.end(), {"--group", mode + std::to_string(++runs)});
+  }
   if (Status status = run_child(words); !status) return status.error();
   Result<std::string> text = result->content();
   if (!text) return text.error();

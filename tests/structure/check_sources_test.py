@@ -24,6 +24,8 @@ class CheckSources(unittest.TestCase):
         self.expect("report/a.cpp", '#include "cli/b.h"\n', "arrow")
         self.expect("executor/a.cpp", '#include "executor/device/b.h"\n')
         self.expect("executor/device/a.cpp", '#include "executor/b.h"\n', "arrow")
+        self.expect("executor/a.cpp", '#include "executor/distributed/b.h"\n', "arrow")
+        self.expect("executor/distributed/a.cpp", '#include "executor/b.h"\n')
         self.expect("executor/models/a.cpp", '#include "planner/b.h"\n', "arrow")
         self.expect("executor/a.cpp", '#include "profiler/torch/b.h"\n', "arrow")
         self.expect("profiler/assembly/a.cpp", '#include "executor/b.h"\n', "arrow")
