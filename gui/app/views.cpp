@@ -12,6 +12,7 @@
 #include "gui/widgets/details_view.h"
 #include "gui/widgets/pareto_view.h"
 #include "gui/widgets/plan_tree_view.h"
+#include "gui/widgets/range_view.h"
 #include "gui/widgets/record_dialog.h"
 #include "gui/widgets/verify_dialog.h"
 #include "gui/widgets/what_if_panel.h"
@@ -111,12 +112,14 @@ void add_other_views(MainWindow& window) {
   auto* plan = new PlanTreeView(document, state, *explanations);
   auto* details = new DetailsView(document, state, *explanations);
   auto* alive = new AliveView(document, state, *explanations);
+  auto* range = new RangeView(document, state);
   auto* what_if = new WhatIfPanel(document);
   auto* pareto = new ParetoView(document);
   auto* compare = new CompareView(document, state);
   window.add_view(QStringLiteral("plan"), tr("Plan"), plan, Qt::RightDockWidgetArea);
   window.add_view(QStringLiteral("details"), tr("Details"), details, Qt::RightDockWidgetArea);
   window.add_view(QStringLiteral("alive"), tr("Alive"), alive, Qt::RightDockWidgetArea);
+  window.add_view(QStringLiteral("range"), tr("Range"), range, Qt::RightDockWidgetArea);
   window.add_view(QStringLiteral("what_if"), tr("What if"), what_if, Qt::RightDockWidgetArea);
   window.add_view(QStringLiteral("pareto"), tr("Memory against time"), pareto,
                   Qt::RightDockWidgetArea);
@@ -137,6 +140,9 @@ void add_other_views(MainWindow& window) {
     window.raise_view(QStringLiteral("alive"));
     alive->show_peak();
   });
+  QObject::connect(&window.timeline(), &PlotView::range_measured, &window,
+                   [&window] { window.raise_view(QStringLiteral("range")); });
+  QObject::connect(range, &RangeView::peak_requested, &window, &MainWindow::go_to_peak);
   QObject::connect(alive, &AliveView::peak_requested, &window, &MainWindow::go_to_peak);
   QObject::connect(details, &DetailsView::peak_requested, &window, &MainWindow::go_to_peak);
   QAction* stall = add_action(
@@ -157,7 +163,7 @@ void arrange_other_views(MainWindow& window) {
   for (const char* id : {"what_if", "pareto", "compare"}) {
     window.tabifyDockWidget(dock("plan"), dock(id));
   }
-  window.tabifyDockWidget(dock("details"), dock("alive"));
+  for (const char* id : {"alive", "range"}) window.tabifyDockWidget(dock("details"), dock(id));
   window.resizeDocks({dock("plan"), dock("details")}, {3, 2}, Qt::Vertical);
   dock("plan")->raise();
   dock("details")->raise();

@@ -33,6 +33,10 @@ class PlanDocument : public QObject {
   // Nothing is planned and nothing assumed: the recording itself is what to look at. Not so with a
   // GPU: there the CPU allocates far ahead of compute, and a replay shows both on one clock.
   [[nodiscard]] bool is_plain() const;
+  // Which of the two pictures that choice shows.
+  [[nodiscard]] bool shows_recorded(Shown shown) const {
+    return shown == Shown::recorded || (shown == Shown::automatic && is_plain());
+  }
   // The plan as last edited; current()->state, or newer while a replay runs.
   [[nodiscard]] const PlanStatePtr& state() const { return state_; }
   // What to compare with: the pinned result, else the one before the last change; null at first.

@@ -328,11 +328,6 @@ void AliveView::show_cursor() {
   moment_->setCurrentIndex(1);
 }
 
-bool AliveView::shows_recorded() const {
-  return state_.shown() == Shown::recorded ||
-         (state_.shown() == Shown::automatic && document_.is_plain());
-}
-
 void AliveView::refresh() {
   if (late_.put_off()) return;
   rows_->clear();
@@ -343,7 +338,7 @@ void AliveView::refresh() {
   if (!x) {
     return stack_->set_reason(tr("No trace is open. Open one with Ctrl+O, or record a step."));
   }
-  const bool recorded = shows_recorded();
+  const bool recorded = document_.shows_recorded(state_.shown());
   const Trace& trace = recorded ? x->simulated->trace->trace : x->trace();
   const report::AliveIndex& index = recorded ? *x->recorded : *x->planned;
   const std::vector<Nanoseconds>& times = recorded ? trace.events.time : x->simulated->detail.time;
@@ -397,7 +392,7 @@ void AliveView::select(QTreeWidgetItem* item) {
   const auto kind = static_cast<Selection::Kind>(item->data(0, Qt::UserRole).toInt());
   if (row < 0 || kind == Selection::Kind::none) return;
   const ExplainedPtr& x = explanations_.current();
-  const bool translate = x && shows_recorded();
+  const bool translate = x && document_.shows_recorded(state_.shown());
   state_.select(translate ? in_step(x->simulated->rows, {kind, row}) : Selection{kind, row});
 }
 

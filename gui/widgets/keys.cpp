@@ -50,7 +50,7 @@ std::vector<KeyRow> make_table() {
        {},
        {},
        tr("Left drag"),
-       tr("measure a range: time, bytes copied, GB/s, memory")},
+       tr("measure a range: time, bytes copied, GB/s, memory, and what runs in it")},
       view(KeyPlace::memory, Key::budget_up, {Qt::CTRL | Qt::Key_Up}, tr("Drag the budget line"),
            tr("a larger budget, replayed at once")),
       view(KeyPlace::memory, Key::budget_down, {Qt::CTRL | Qt::Key_Down},

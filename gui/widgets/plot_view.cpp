@@ -223,6 +223,7 @@ void PlotView::mouseReleaseEvent(QMouseEvent* event) {
   const Drag was = std::exchange(drag_, Drag::none);
   if (!view_) return;
   if (was == Drag::taken) end_drag(event->pos());
+  if (was == Drag::measuring) Q_EMIT range_measured();
   if (was == Drag::pressed) {
     const bool recorded = view_->source == Source::measured;
     state_.select(recorded ? in_step(rows_, hit(event->pos())) : hit(event->pos()));

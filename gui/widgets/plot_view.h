@@ -39,6 +39,7 @@ class PlotView : public QWidget {
 
  Q_SIGNALS:
   void peak_requested();
+  void range_measured();  // a drag over the plot ended
 
  protected:
   // Paint into a cache of the widget's size: first what stays while the time axis moves (gutter,

@@ -11,6 +11,7 @@
 #include "gui/widgets/compare_view.h"
 #include "gui/widgets/details_view.h"
 #include "gui/widgets/plan_tree_view.h"
+#include "gui/widgets/range_view.h"
 #include "gui/widgets/what_if_panel.h"
 #include "tests/gui/hands.h"
 
@@ -137,6 +138,23 @@ TEST_F(UserTasks, FindTheLongestStallAndItsCause) {
   const Selection first = state().selection();
   press(Qt::Key_L, Qt::ControlModifier);
   EXPECT_NE(state().selection(), first) << "the next one";
+}
+
+TEST_F(UserTasks, SeeWhatRunsInARangeOfTime) {
+  ASSERT_NO_FATAL_FAILURE(open_the_sample());
+  menu({"Plan", "Try a policy", "torchtune"});
+  drag(timeline(), at(timeline(), 0.6, 0.5), at(timeline(), 0.7, 0.5));
+  auto& range = view<RangeView>("range");
+  EXPECT_TRUE(in_front(range));
+  EXPECT_TRUE(range.title().contains("of the planned step, predicted"))
+      << range.title().toStdString();
+  EXPECT_EQ(range.rows().topLevelItem(0)->text(0), "aten::mm");
+  choose(range.grouping(), "by kernel");
+  EXPECT_GT(range.table().count, 100);
+  choose(range.grouping(), "by op");
+  picture("gui_range");
+  key(Qt::Key_Escape);
+  EXPECT_TRUE(range.title().startsWith("the whole planned step")) << range.title().toStdString();
 }
 
 TEST_F(UserTasks, MoveTheActivationsOfOneLayerAndUndo) {
