@@ -8,6 +8,7 @@
 #include "gui/model/explained.h"
 #include "gui/model/lifetime.h"
 #include "gui/widgets/alive_view.h"
+#include "gui/widgets/blocks_view.h"
 #include "gui/widgets/compare_view.h"
 #include "gui/widgets/details_view.h"
 #include "gui/widgets/pareto_view.h"
@@ -112,6 +113,7 @@ void add_other_views(MainWindow& window) {
   auto* plan = new PlanTreeView(document, state, *explanations);
   auto* details = new DetailsView(document, state, *explanations);
   auto* alive = new AliveView(document, state, *explanations);
+  auto* blocks = new BlocksView(document, state);
   auto* range = new RangeView(document, state);
   auto* what_if = new WhatIfPanel(document);
   auto* pareto = new ParetoView(document);
@@ -119,6 +121,7 @@ void add_other_views(MainWindow& window) {
   window.add_view(QStringLiteral("plan"), tr("Plan"), plan, Qt::RightDockWidgetArea);
   window.add_view(QStringLiteral("details"), tr("Details"), details, Qt::RightDockWidgetArea);
   window.add_view(QStringLiteral("alive"), tr("Alive"), alive, Qt::RightDockWidgetArea);
+  window.add_view(QStringLiteral("blocks"), tr("Blocks"), blocks, Qt::RightDockWidgetArea);
   window.add_view(QStringLiteral("range"), tr("Range"), range, Qt::RightDockWidgetArea);
   window.add_view(QStringLiteral("what_if"), tr("What if"), what_if, Qt::RightDockWidgetArea);
   window.add_view(QStringLiteral("pareto"), tr("Memory against time"), pareto,
@@ -129,6 +132,7 @@ void add_other_views(MainWindow& window) {
   QObject::connect(compare, &CompareView::failed, &window, show_error);
   window.follow(pareto->search().job());
   window.follow(compare->job());
+  window.follow(blocks->job());
   add_dialogs(window);
   const auto relight = [&window, explanations] { show_lifetime(window, *explanations); };
   // Behind whatever else follows these: the plots show another step by then.
@@ -142,6 +146,7 @@ void add_other_views(MainWindow& window) {
   });
   QObject::connect(&window.timeline(), &PlotView::range_measured, &window,
                    [&window] { window.raise_view(QStringLiteral("range")); });
+  QObject::connect(blocks, &BlocksView::peak_requested, &window, &MainWindow::go_to_peak);
   QObject::connect(range, &RangeView::peak_requested, &window, &MainWindow::go_to_peak);
   QObject::connect(alive, &AliveView::peak_requested, &window, &MainWindow::go_to_peak);
   QObject::connect(details, &DetailsView::peak_requested, &window, &MainWindow::go_to_peak);
@@ -163,7 +168,8 @@ void arrange_other_views(MainWindow& window) {
   for (const char* id : {"what_if", "pareto", "compare"}) {
     window.tabifyDockWidget(dock("plan"), dock(id));
   }
-  for (const char* id : {"alive", "range"}) window.tabifyDockWidget(dock("details"), dock(id));
+  for (const char* id : {"alive", "blocks", "range"})
+    window.tabifyDockWidget(dock("details"), dock(id));
   window.resizeDocks({dock("plan"), dock("details")}, {3, 2}, Qt::Vertical);
   dock("plan")->raise();
   dock("details")->raise();

@@ -8,6 +8,7 @@
 #include <QVBoxLayout>
 
 #include "gui/widgets/keys.h"
+#include "gui/widgets/sorted_item.h"
 #include "gui/widgets/value_texts.h"
 #include "report/words.h"
 
@@ -15,41 +16,16 @@ namespace stowage::gui {
 namespace {
 
 enum WorkColumn { kWorkName, kWorkCount, kWorkTime, kWorkShare, kWorkColumns };
-constexpr int kWorkSortRole = Qt::UserRole + 1;
-constexpr int kSumRole = Qt::UserRole + 2;  // it sums the others up
-
-class WorkItem : public QTreeWidgetItem {
- public:
-  using QTreeWidgetItem::QTreeWidgetItem;
-  bool operator<(const QTreeWidgetItem& other) const override {
-    // The sum is the last one either way.
-    const bool is_sum = data(0, kSumRole).toBool();
-    if (is_sum != other.data(0, kSumRole).toBool()) {
-      const bool up = treeWidget()->header()->sortIndicatorOrder() == Qt::AscendingOrder;
-      return is_sum != up;
-    }
-    const int column = treeWidget()->sortColumn();
-    if (column == kWorkName) return text(0).localeAwareCompare(other.text(0)) < 0;
-    return data(column, kWorkSortRole).toLongLong() <
-           other.data(column, kWorkSortRole).toLongLong();
-  }
-};
-
-QTreeWidgetItem* work_row(const QString& name, std::int64_t count, Nanoseconds time,
-                          Nanoseconds all, const Selection& link) {
-  auto* item = new WorkItem({name, count_text(count), time_text(time),
-                             QString::fromStdString(report::percent(time, all))});
+SortedItem* work_row(const QString& name, std::int64_t count, Nanoseconds time, Nanoseconds all,
+                     const Selection& link) {
+  auto* item = new SortedItem({name, count_text(count), time_text(time),
+                               QString::fromStdString(report::percent(time, all))},
+                              link);
   item->setToolTip(kWorkName, name);
   item->setToolTip(kWorkTime, RangeView::tr("%1 ns").arg(count_text(time)));
-  item->setData(kWorkCount, kWorkSortRole, QVariant::fromValue<qlonglong>(count));
-  for (const int column : {kWorkTime, kWorkShare}) {
-    item->setData(column, kWorkSortRole, QVariant::fromValue<qlonglong>(time));
-  }
-  for (const int column : {kWorkCount, kWorkTime, kWorkShare}) {
-    item->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
-  }
-  item->setData(0, Qt::UserRole, static_cast<int>(link.kind));
-  item->setData(1, Qt::UserRole, link.row);
+  item->set_number(kWorkCount, count);
+  item->set_number(kWorkTime, time);
+  item->set_number(kWorkShare, time);
   return item;
 }
 
@@ -151,11 +127,12 @@ void RangeView::fill() {
     items << work_row(QString::fromStdString(row.name), row.count, row.time, table_.time,
                       row.longest);
   }
-  items << work_row(tr("all of it"), table_.count, table_.time, table_.time, {});
-  items.last()->setData(0, kSumRole, true);
+  SortedItem* sum = work_row(tr("all of it"), table_.count, table_.time, table_.time, {});
+  sum->set_sum();
   QFont bold = rows_->font();
   bold.setBold(true);
-  for (int column = 0; column < kWorkColumns; ++column) items.last()->setFont(column, bold);
+  for (int column = 0; column < kWorkColumns; ++column) sum->setFont(column, bold);
+  items << sum;
   // Sorted once, when all are there.
   rows_->setSortingEnabled(false);
   rows_->addTopLevelItems(items);
@@ -163,25 +140,15 @@ void RangeView::fill() {
 }
 
 void RangeView::select(QTreeWidgetItem* item) {
-  if (item == nullptr) return;
-  const Selection link{static_cast<Selection::Kind>(item->data(0, Qt::UserRole).toInt()),
-                       item->data(1, Qt::UserRole).toInt()};
-  if (link.kind == Selection::Kind::none || link.row < 0) return;
+  const Selection link = SortedItem::link_of(item);
+  if (link.kind == Selection::Kind::none) return;
   const bool recorded = work_of_ && work_of_->source == Source::measured;
   const StepRowsPtr rows = document_.current() ? document_.current()->rows : nullptr;
   state_.select(recorded ? in_step(rows, link) : link);
 }
 
 void RangeView::copy() const {
-  QString text = title_->text() + QLatin1Char('\n');
-  for (int i = 0; i < rows_->topLevelItemCount(); ++i) {
-    QStringList columns;
-    for (int column = 0; column < kWorkColumns; ++column) {
-      columns << rows_->topLevelItem(i)->text(column);
-    }
-    text += columns.join(QLatin1Char('\t')) + QLatin1Char('\n');
-  }
-  QGuiApplication::clipboard()->setText(text);
+  QGuiApplication::clipboard()->setText(table_text(title_->text(), *rows_));
 }
 
 bool RangeView::eventFilter(QObject* watched, QEvent* event) {

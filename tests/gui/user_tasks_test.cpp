@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "gui/widgets/alive_view.h"
+#include "gui/widgets/blocks_view.h"
 #include "gui/widgets/compare_view.h"
 #include "gui/widgets/details_view.h"
 #include "gui/widgets/plan_tree_view.h"
@@ -80,6 +81,24 @@ TEST_F(UserTasks, SeeWhatIsDeadAtThePeakAndWhereItComesFrom) {
   EXPECT_TRUE(timeline().lifetime()->dead.has_value());
   EXPECT_EQ(timeline().lifetime()->bytes, 4'202'692'608);
   picture("gui_dead");
+}
+
+TEST_F(UserTasks, SeeWhichModuleOwnsABlock) {
+  ASSERT_NO_FATAL_FAILURE(open_the_sample());
+  tab("Blocks");
+  auto& blocks = view<BlocksView>("blocks");
+  const auto largest = std::max_element(
+      blocks.blocks().begin(), blocks.blocks().end(),
+      [](const MemoryBlock& a, const MemoryBlock& b) { return a.bytes < b.bytes; });
+  const QPoint place = blocks.strip().place_of(static_cast<int>(largest - blocks.blocks().begin()));
+  const QString text = blocks.strip().describe(place);
+  EXPECT_TRUE(text.contains("\nhead\n") && text.contains("[8, 1024, 128256] float32"))
+      << text.toStdString();
+  QTest::mouseClick(&blocks.strip(), Qt::LeftButton, {}, place);
+  window_.settle();
+  ASSERT_TRUE(timeline().lifetime().has_value());
+  EXPECT_EQ(timeline().lifetime()->bytes, 4'202'692'608);
+  picture("gui_blocks");
 }
 
 TEST_F(UserTasks, FitTheStepInto36GbAndSeeTheCost) {
