@@ -2,6 +2,7 @@
 
 #include <QAction>
 #include <QMenu>
+#include <algorithm>
 
 #include "gui/app/main_window.h"
 #include "gui/app/named_action.h"
@@ -54,15 +55,21 @@ void go_to_stall(MainWindow& window, const Explanations& explanations) {
     return;
   }
   ViewState& state = window.state();
+  // Neighbours of one cause are one.
+  std::vector<StallGroup> groups = now->waits.groups;
+  std::stable_sort(groups.begin(), groups.end(), [](const StallGroup& a, const StallGroup& b) {
+    return a.duration > b.duration;
+  });
   std::size_t rank = 0;
-  if (state.selection().kind == Selection::Kind::stall) {
-    const auto selected = static_cast<std::size_t>(state.selection().row);
-    if (selected < now->stall_row.size()) {
-      rank = (static_cast<std::size_t>(now->stall_row[selected]) + 1) % now->stalls.size();
-    }
+  const auto selected = static_cast<std::size_t>(std::max(0, state.selection().row));
+  if (state.selection().kind == Selection::Kind::stall && selected < now->waits.wait_of.size()) {
+    const StallGroup& of = now->waits.group_of(state.selection().row);
+    while (groups[rank].first != of.first) ++rank;
+    rank = (rank + 1) % groups.size();
   }
-  state.select({Selection::Kind::stall, now->stalls[rank].stall});
-  state.set_cursor(now->stalls[rank].start);
+  const std::int32_t longest = groups[rank].longest;
+  state.select({Selection::Kind::stall, longest});
+  state.set_cursor(now->simulated->result.stalls[static_cast<std::size_t>(longest)].start);
   state.centre_selection();
   window.raise_view(QStringLiteral("details"));
 }

@@ -283,8 +283,28 @@ void DetailsWriter::stall(const StallRow& s) {
       "in " + s.layer + ", " + s.phase + ", from " + format_time(s.start) + " to " +
           format_time(s.start + s.duration),
       {Kind::stall, s.stall});
+  neighbours(s);
   row("Why", s.why_text);
   for (const report::Remedy& remedy : s.remedies) row("What would remove it", remedy.text);
+}
+
+// Those that are drawn as one with it.
+void DetailsWriter::neighbours(const StallRow& s) {
+  constexpr std::int32_t kMost = 4;
+  const StallGroup& group = x_.waits.group_of(s.stall);
+  if (group.count == 1) return;
+  row("One of", std::to_string(group.count) +
+                    " that follow each other and wait for the same lane, " +
+                    format_time(group.duration) + " together");
+  std::int32_t told = 0;
+  for (std::int32_t i = group.first; i < group.first + group.count; ++i) {
+    const StallWait& wait = x_.waits.waits[static_cast<std::size_t>(i)];
+    if (wait.stall == s.stall || told++ >= kMost) continue;
+    const StallRow& other =
+        x_.stalls[static_cast<std::size_t>(x_.stall_row[static_cast<std::size_t>(wait.stall)])];
+    row("Beside it", format_time(other.duration) + ", for " + other.site,
+        {Kind::stall, other.stall});
+  }
 }
 
 LayerId DetailsWriter::layer_of(const StallRow& stall) const {

@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kSlack = 3;  // px beside a thin span that still hit it
 constexpr int kLaneGap = 3;
+constexpr double kLeastArrow = 24;  // px of a stall whose arrow is painted unasked
 
 bool is_copy(LaneKind kind) {
   return kind == LaneKind::d2h || kind == LaneKind::h2d;
@@ -122,7 +123,7 @@ QString TimelinePlot::describe(const QPoint& at) const {
   if (info.kind == Selection::Kind::event) name = tr("waits for the device");
   if (found->lane->kind == LaneKind::updates)
     name = tr("the host updates parameter of %1").arg(name);
-  if (found->lane->kind == LaneKind::stalls) name = tr("compute waits for %1").arg(name);
+  if (found->lane->kind == LaneKind::stalls) name = stall_words(info, name);
   QString text = tr("%1\n%2 at %3 (%4)")
                      .arg(name.isEmpty() ? word_for(found->lane->kind) : name, time_text(duration),
                           time_text(begin), word_for(view()->source));
@@ -143,6 +144,13 @@ QString TimelinePlot::describe(const QPoint& at) const {
   return text;
 }
 
+// Of a stall's span: what its longest one waits for, and how many there are.
+QString TimelinePlot::stall_words(const SpanInfo& info, const QString& name) const {
+  const StallGroup& group = view()->waits.group_of(info.row);
+  if (group.count == 1) return tr("compute waits for %1").arg(name);
+  return tr("compute waits %1 times in a row, longest for %2").arg(group.count).arg(name);
+}
+
 // What runs again: the op of forward with the layer that it is of, or the layer itself.
 QString TimelinePlot::original_words(const SpanInfo& info) const {
   if (!rows()) return {};
@@ -155,6 +163,10 @@ QString TimelinePlot::original_words(const SpanInfo& info) const {
 
 Selection TimelinePlot::in_lanes() const {
   Selection selection = selected();
+  const bool is_stall = selection.kind == Selection::Kind::stall && selection.row >= 0;
+  if (is_stall && static_cast<std::size_t>(selection.row) < view()->waits.wait_of.size()) {
+    selection.row = view()->waits.group_of(selection.row).longest;
+  }
   if (selection.kind != Selection::Kind::op || selection.row < 0 || !trace()) return selection;
   const bool is_recording = view()->source == Source::measured || !rows();
   const Ops& ops = is_recording ? trace()->trace.ops : rows()->step().trace().ops;
@@ -209,6 +221,64 @@ void TimelinePlot::render(QPainter& painter, QImage& canvas) {
                           theme(), in_lanes(), name_of_string);
     }
   }
+  paint_waits(painter);
+}
+
+std::vector<TimelinePlot::WaitArrow> TimelinePlot::wait_arrows() const {
+  std::vector<WaitArrow> arrows;
+  if (!view()) return arrows;
+  const TimeAxis axis = this->axis();
+  const Selection now = selected();
+  const Selection group = in_lanes();
+  const QRect stalls = row_rect(LaneKind::stalls);
+  const int left = plot().left();
+  for (const StallWait& wait : view()->waits.waits) {
+    if (wait.copy < 0 || static_cast<double>(wait.at.begin) > axis.end() ||
+        static_cast<double>(wait.at.end) < axis.begin()) {
+      continue;
+    }
+    const auto of_kind = wait.is_update ? Selection::Kind::update : Selection::Kind::transfer;
+    const std::int32_t longest = view()->waits.groups[static_cast<std::size_t>(wait.group)].longest;
+    const bool is_selected =
+        now == Selection{of_kind, wait.copy} || group == Selection{Selection::Kind::stall, longest};
+    const double wide = axis.x_of(wait.at.end) - axis.x_of(wait.at.begin);
+    if (!is_selected && wide < kLeastArrow) continue;
+    const LaneKind lane = wait.is_update  ? LaneKind::updates
+                          : wait.is_store ? LaneKind::d2h
+                                          : LaneKind::h2d;
+    const QRect copies = row_rect(lane);
+    const auto x = [&](Nanoseconds time) {
+      return left + static_cast<int>(std::clamp(axis.x_of(time), 0.0, axis.width() - 1));
+    };
+    // The lane of updates lies below that of the stalls.
+    const bool is_below = copies.top() > stalls.top();
+    arrows.push_back({{x(wait.of.end), is_below ? copies.top() + 2 : copies.bottom() - 2},
+                      {x(wait.at.end), is_below ? stalls.bottom() - 1 : stalls.top() + 1},
+                      wait.stall,
+                      is_selected});
+  }
+  return arrows;
+}
+
+void TimelinePlot::paint_waits(QPainter& painter) {
+  constexpr int kHead = 4;
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing);
+  for (const WaitArrow& arrow : wait_arrows()) {
+    // A rim of the background's colour: it is seen over spans of any colour.
+    const QColor ink = arrow.is_selected ? theme().selection : theme().text;
+    for (const auto& [color, width] :
+         {std::pair(theme().background, 4.0), std::pair(ink, arrow.is_selected ? 2.0 : 1.0)}) {
+      painter.setPen(QPen(color, width));
+      painter.drawLine(arrow.from, arrow.to);
+      painter.setBrush(color);
+      const int down = arrow.to.y() > arrow.from.y() ? kHead : -kHead;
+      const QPoint head[] = {arrow.to + QPoint(0, down), arrow.to + QPoint(-kHead, -1),
+                             arrow.to + QPoint(kHead, -1)};
+      painter.drawConvexPolygon(head, 3);
+    }
+  }
+  painter.restore();
 }
 
 // High: in use. Low: it lies there. Hatched: nothing uses it any more. A dotted line: it is away.

@@ -17,6 +17,16 @@ class TimelinePlot : public PlotView {
   // Where a lane's row is painted, for tests and tool tips.
   [[nodiscard]] QRect row_rect(LaneKind kind, std::size_t row = 0) const;
 
+  // From the copy, or the update, that a stall waits for to that stall; as painted. Of those that
+  // are selected, and of stalls that are wide enough to be told apart.
+  struct WaitArrow {
+    QPoint from;  // where the copy ends
+    QPoint to;    // where the stall ends
+    std::int32_t stall = -1;
+    bool is_selected = false;
+  };
+  [[nodiscard]] std::vector<WaitArrow> wait_arrows() const;
+
   // Below the lanes: the lifetime of what is selected.
   [[nodiscard]] QRect lifetime_rect() const;
 
@@ -43,12 +53,14 @@ class TimelinePlot : public PlotView {
   [[nodiscard]] int line_height() const;
   [[nodiscard]] int total_rows() const;
   [[nodiscard]] QString original_words(const SpanInfo& info) const;
+  [[nodiscard]] QString stall_words(const SpanInfo& info, const QString& name) const;
   // What is selected, as the lanes have it: of an op inside others the outermost one.
   [[nodiscard]] Selection in_lanes() const;
   [[nodiscard]] std::optional<Found> find(const QPoint& at) const;
   [[nodiscard]] int row_height() const;
   void paint_lifetime(QPainter& painter, const TimeAxis& axis);
   void paint_background(QPainter& painter);
+  void paint_waits(QPainter& painter);
   void paint_ruler(QPainter& painter, const TimeAxis& axis);
   void paint_phases(QPainter& painter, const TimeAxis& axis);
 
