@@ -87,8 +87,11 @@ class PlanDocument : public QObject {
   bool set_host_budget(std::optional<Bytes> host);
   // A plan in other micro-batches opens the step in them, like a file.
   bool set_plan(simulator::Plan plan, const QString& what, const TracePtr& searched = nullptr);
-  // The same for a policy's plan, which knows no budget: those that are set stay, and it has no
-  // lower bound.
+  // An earlier state of this trace's plan, as one undo step; false when it is the one that is
+  // there.
+  bool return_to(const PlanStatePtr& state, const QString& what);
+  // The same as set_plan() for a policy's plan, which knows no budget: those that are set stay, and
+  // it has no lower bound.
   bool set_policy_plan(simulator::Plan plan, const QString& what);
 
   [[nodiscard]] bool is_assumed() const { return recorded_.has_value(); }
