@@ -6,6 +6,7 @@
 
 #include "gui/app/main_window.h"
 #include "gui/app/named_action.h"
+#include "gui/app/selection_menu.h"
 #include "gui/model/explained.h"
 #include "gui/model/lifetime.h"
 #include "gui/widgets/alive_view.h"
@@ -151,6 +152,12 @@ void add_other_views(MainWindow& window) {
     window.raise_view(QStringLiteral("alive"));
     alive->show_peak();
   });
+  const auto show_menu = [&window, explanations](const QPoint& global) {
+    show_selection_menu(window, *explanations, global);
+  };
+  QObject::connect(&window.timeline(), &PlotView::menu_requested, &window, show_menu);
+  QObject::connect(&window.memory(), &PlotView::menu_requested, &window, show_menu);
+  QObject::connect(blocks, &BlocksView::menu_requested, &window, show_menu);
   QObject::connect(&window.timeline(), &PlotView::range_measured, &window,
                    [&window] { window.raise_view(QStringLiteral("range")); });
   QObject::connect(blocks, &BlocksView::peak_requested, &window, &MainWindow::go_to_peak);

@@ -74,7 +74,8 @@ void BlockMap::place_first_fit() {
       take(step.slot);
       trail_.made[slot] = now[slot];
     } else if (now[slot].size > 0) {
-      map.give_back(now[slot].address, std::exchange(now[slot], {}).size);
+      const Place gone = std::exchange(now[slot], {});
+      map.give_back(gone.address, gone.size);
     }
   }
   if (map.end() > 0) trail_.segments.push_back({0, map.end()});

@@ -53,6 +53,7 @@ void DetailsWriter::layer(LayerId id) {
   const bool all_its_own = parameters == l.parameter_bytes[i];
   row("Parameters", exact_bytes(parameters) + (all_its_own ? "" : ", of the layers inside it too"));
   saved_in_layer(id);
+  held_for_attribution(id);
   Nanoseconds stall = 0;
   std::vector<const StallRow*> here;
   for (const StallRow& at : x_.stalls) {
@@ -97,6 +98,24 @@ void DetailsWriter::saved_in_layer(LayerId id) {
   row("Saved tensors", std::move(text));
   row("Bytes that it saves", exact_bytes(bytes));
   if (!rows.empty()) prices(x_.prices->of(id));
+}
+
+// A step that attributes holds what the named layers return, and its gradients, for the whole of
+// it: saved tensors of no layer.
+void DetailsWriter::held_for_attribution(LayerId id) {
+  const Trace& recording = x_.simulated->trace->trace;
+  const bool is_root = !recording.layers.parent[id.index()].valid();
+  if (!is_root || recording.run.model.find("attribute=") == std::string::npos) return;
+  std::int64_t count = 0;
+  Bytes bytes = 0;
+  for (std::size_t i = 0; i < recording.saved.size(); ++i) {
+    if (recording.saved.layer[i] != id || !recording.saved.storage[i].valid()) continue;
+    ++count;
+    bytes += recording.storages.bytes[recording.saved.storage[i].index()];
+  }
+  if (count == 0) return;
+  row("Held for attribution", report::count_of(count, "tensor") + ", " + exact_bytes(bytes) +
+                                  ": what the attributed layers return, and its gradients");
 }
 
 // What runs again and what it is the same as.

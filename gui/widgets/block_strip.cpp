@@ -12,11 +12,12 @@ namespace stowage::gui {
 BlockStrip::BlockStrip(QWidget* parent) : QWidget(parent), theme_(Theme::of(palette())) {
   setObjectName(QStringLiteral("block_strip"));
   setAccessibleName(tr("Device memory by address"));
-  setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+  setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
+  setMaximumHeight(7 * kRowHeight);
 }
 
 QSize BlockStrip::sizeHint() const {
-  return {400, 7 * kRowHeight};
+  return {400, 3 * kRowHeight};
 }
 
 QSize BlockStrip::minimumSizeHint() const {

@@ -113,9 +113,9 @@ QString words_of_source(BlockSource source) {
     case BlockSource::planned:
       return BlocksView::tr("planned memory");
     case BlockSource::caching:
-      return BlocksView::tr("the caching allocator's model");
+      return BlocksView::tr("caching allocator's model");
     case BlockSource::first_fit:
-      return BlocksView::tr("first fit, since the trace says nothing of its allocator");
+      return BlocksView::tr("first fit: no allocator is known");
   }
   return {};
 }
@@ -135,7 +135,12 @@ BlocksView::BlocksView(PlanDocument& document, ViewState& state, QWidget* parent
   setAccessibleName(tr("Blocks by address"));
   moment_->addItems({tr("at the peak"), tr("at the cursor")});
   moment_->setAccessibleName(tr("Moment of the blocks"));
+  moment_->setToolTip(
+      tr("When: at the memory peak, or where the pointer is over the timeline or the curve"));
   title_->setWordWrap(true);
+  // Two lines at least and no more than the row has: the window may be small.
+  title_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Ignored);
+  title_->setMinimumHeight(2 * fontMetrics().lineSpacing());
   title_->setAccessibleName(tr("Moment and memory"));
   make_rows();
   auto* top = new QHBoxLayout;
@@ -144,13 +149,25 @@ BlocksView::BlocksView(PlanDocument& document, ViewState& state, QWidget* parent
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addLayout(top);
-  layout->addWidget(strip_);
-  layout->addWidget(stack_, 1);
+  layout->addWidget(strip_, 2);
+  layout->addWidget(stack_, 3);
   connect(moment_, &QComboBox::currentIndexChanged, this, &BlocksView::refresh);
   connect(rows_, &QTreeWidget::itemDoubleClicked, this,
           [this](QTreeWidgetItem* item) { select(SortedItem::link_of(item)); });
   connect(strip_, &BlockStrip::clicked, this,
           [this](int block) { select(link_of(blocks_[static_cast<std::size_t>(block)])); });
+  rows_->setContextMenuPolicy(Qt::CustomContextMenu);
+  connect(rows_, &QWidget::customContextMenuRequested, this, [this](const QPoint& at) {
+    select(SortedItem::link_of(rows_->itemAt(at)));
+    Q_EMIT menu_requested(rows_->viewport()->mapToGlobal(at));
+  });
+  strip_->setContextMenuPolicy(Qt::CustomContextMenu);
+  connect(strip_, &QWidget::customContextMenuRequested, this, [this](const QPoint& at) {
+    const int block = strip_->block_at(at);
+    if (block < 0) return;
+    select(link_of(blocks_[static_cast<std::size_t>(block)]));
+    Q_EMIT menu_requested(strip_->mapToGlobal(at));
+  });
   connect(&document_, &PlanDocument::opened, this, &BlocksView::refresh);
   connect(&document_, &PlanDocument::changed, this, &BlocksView::refresh);
   connect(&state_, &ViewState::shown_changed, this, &BlocksView::refresh);
@@ -185,7 +202,14 @@ void BlocksView::make_rows() {
 }
 
 void BlocksView::refresh() {
-  if (late_.put_off()) return;
+  if (late_.put_off()) {
+    // What nobody sees holds no replay that is gone.
+    if (map_of_ != document_.current()) {
+      map_of_ = nullptr;
+      map_ = nullptr;
+    }
+    return;
+  }
   rows_->clear();
   blocks_.clear();
   strip_->clear();
@@ -245,12 +269,13 @@ void BlocksView::say_title(EventId event, Nanoseconds time, bool recorded) {
     bytes += block.bytes;
     taken += block.taken;
   }
-  title_->setText(
-      tr("%1 in %2 blocks at %3 of the %4 step, %5. %6 of %7 taken (%8)")
-          .arg(bytes_text(bytes), count_text(static_cast<std::int64_t>(blocks_.size())),
-               time_text(time), recorded ? tr("recorded") : tr("planned"),
-               QString::fromStdString(report::place(report::moment_at(map_->trace(), event))),
-               bytes_text(taken), bytes_text(map_->memory()), words_of_source(map_->source())));
+  title_->setText(tr("%1 in %2 blocks at %3, %4 step; %5 of %6 taken (%7)")
+                      .arg(bytes_text(bytes), count_text(static_cast<qlonglong>(blocks_.size())),
+                           time_text(time), recorded ? tr("recorded") : tr("planned"),
+                           bytes_text(taken), bytes_text(map_->memory()),
+                           words_of_source(map_->source())));
+  title_->setToolTip(
+      QString::fromStdString(report::place(report::moment_at(map_->trace(), event))));
 }
 
 void BlocksView::fill() {

@@ -31,9 +31,13 @@ class BlocksView : public QWidget {
   [[nodiscard]] QString reason() const { return stack_->reason(); }
   [[nodiscard]] const std::vector<MemoryBlock>& blocks() const { return blocks_; }
   [[nodiscard]] JobRunner& job() { return job_; }
+  // Its rows take what there is: no window grows for its words.
+  [[nodiscard]] bool hasHeightForWidth() const override { return false; }
 
  Q_SIGNALS:
   void peak_requested();
+  // A right click on a row or into the strip: that block is selected.
+  void menu_requested(const QPoint& global);
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;

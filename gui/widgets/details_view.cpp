@@ -148,7 +148,7 @@ void DetailsView::offer_to_keep() {
   const bool is_of_it = explained && explained->simulated == document_.current();
   keeps_ = is_of_it ? keep_instead(*explained, state_.selection()) : KeepInstead{};
   keep_->setVisible(!keeps_.empty());
-  keep_->setText(tr("&Keep %1 on the device").arg(qstring(keeps_.name)));
+  keep_->setText(tr("Keep %1 on the device").arg(qstring(keeps_.name)));
 }
 
 void DetailsView::keep_it() {

@@ -47,6 +47,9 @@ RangeView::RangeView(PlanDocument& document, ViewState& state, QWidget* parent)
       tr("by op: the outermost op that launched it; by kernel: kernels, copies and memsets by "
          "their names"));
   title_->setWordWrap(true);
+  // Two lines at least and no more than the row has: the window may be small.
+  title_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Ignored);
+  title_->setMinimumHeight(2 * fontMetrics().lineSpacing());
   title_->setAccessibleName(tr("Range and its sum"));
   rows_->setColumnCount(kWorkColumns);
   rows_->setHeaderLabels({tr("What"), tr("Count"), tr("Time"), tr("Share")});
@@ -88,7 +91,12 @@ RangeView::RangeView(PlanDocument& document, ViewState& state, QWidget* parent)
 }
 
 void RangeView::refresh() {
-  if (late_.put_off()) return;
+  if (late_.put_off()) {
+    // What nobody sees holds no step that is gone.
+    work_.reset();
+    work_of_ = nullptr;
+    return;
+  }
   rows_->clear();
   title_->clear();
   table_ = {};

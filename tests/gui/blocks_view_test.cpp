@@ -65,7 +65,7 @@ TEST_F(BlocksViewTest, TheyFollowTheCursorAndTheMemoryOfThePlan) {
   choose(blocks().moment(), "at the peak");
   window_.document().set_placement(simulator::PlacementMode::caching);
   window_.settle();
-  EXPECT_TRUE(blocks().title().contains("(the caching allocator's model)"))
+  EXPECT_TRUE(blocks().title().contains("(caching allocator's model)"))
       << blocks().title().toStdString();
   EXPECT_GT(blocks().blocks().front().address, Bytes{1} << 40);
 }

@@ -140,5 +140,13 @@ TEST(BlockMap, WithoutAnAllocatorTheLowestGapIsTaken) {
   EXPECT_EQ(later[1].storage, b);
 }
 
+TEST(BlockMap, OfACpuShareNoByteEither) {
+  const TracePtr trace = recording("mlp-l6-fp32-cpu");
+  const SimulatedPtr step = planned(trace, simulator::PlacementMode::caching, true);
+  const BlockMap map(step, false);
+  EXPECT_EQ(map.source(), BlockSource::first_fit);
+  EXPECT_TRUE(expect_blocks_of(step, map));
+}
+
 }  // namespace
 }  // namespace stowage::gui
