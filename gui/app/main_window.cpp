@@ -28,7 +28,7 @@
 namespace stowage::gui {
 namespace {
 
-constexpr int kLayoutVersion = 2;
+constexpr int kLayoutVersion = 3;
 
 // Of the recorded step, or of the plan's.
 std::optional<MemoryPlot::ReservedLines> reserved_lines(const Simulated& simulated, bool recorded) {
@@ -169,15 +169,7 @@ void MainWindow::connect_views() {
 }
 
 StepPicturePtr MainWindow::shown() const {
-  switch (state_.shown()) {
-    case Shown::recorded:
-      return document_.recorded();
-    case Shown::planned:
-      return document_.planned();
-    case Shown::automatic:
-      break;
-  }
-  return document_.is_plain() ? document_.recorded() : document_.planned();
+  return document_.shows_recorded(state_.shown()) ? document_.recorded() : document_.planned();
 }
 
 std::optional<Nanoseconds> MainWindow::time_of(EventId event) const {

@@ -37,7 +37,8 @@ Error unknown(const QString& option) {
 }  // namespace
 
 QStringList view_ids() {
-  return {"timeline", "memory", "plan", "details", "alive", "what_if", "pareto", "compare"};
+  return {"timeline", "memory", "plan",    "details", "alive",
+          "blocks",   "range",  "what_if", "pareto",  "compare"};
 }
 
 Result<Options> parse_options(const QStringList& arguments) {

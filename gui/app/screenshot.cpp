@@ -1,6 +1,8 @@
 #include "gui/app/screenshot.h"
 
+#include <QApplication>
 #include <QEventLoop>
+#include <QLayout>
 #include <QPixmap>
 #include <optional>
 
@@ -40,6 +42,9 @@ Status take_screenshot(MainWindow& window, const Options& options) {
                  ""};
   }
   if (const auto failure = open_and_wait(window.document(), options.files)) return *failure;
+  // The least height is that of now, not that of the words which stood there ahead of the file.
+  QApplication::sendPostedEvents(nullptr, QEvent::LayoutRequest);
+  window.layout()->activate();
   window.resize(options.size);
   window.setAttribute(Qt::WA_DontShowOnScreen);
   window.show();

@@ -2,16 +2,20 @@
 
 #include <QAction>
 #include <QMenu>
+#include <algorithm>
 
 #include "gui/app/main_window.h"
 #include "gui/app/named_action.h"
+#include "gui/app/selection_menu.h"
 #include "gui/model/explained.h"
 #include "gui/model/lifetime.h"
 #include "gui/widgets/alive_view.h"
+#include "gui/widgets/blocks_view.h"
 #include "gui/widgets/compare_view.h"
 #include "gui/widgets/details_view.h"
 #include "gui/widgets/pareto_view.h"
 #include "gui/widgets/plan_tree_view.h"
+#include "gui/widgets/range_view.h"
 #include "gui/widgets/record_dialog.h"
 #include "gui/widgets/verify_dialog.h"
 #include "gui/widgets/what_if_panel.h"
@@ -52,15 +56,21 @@ void go_to_stall(MainWindow& window, const Explanations& explanations) {
     return;
   }
   ViewState& state = window.state();
+  // Neighbours of one cause are one.
+  std::vector<StallGroup> groups = now->waits.groups;
+  std::stable_sort(groups.begin(), groups.end(), [](const StallGroup& a, const StallGroup& b) {
+    return a.duration > b.duration;
+  });
   std::size_t rank = 0;
-  if (state.selection().kind == Selection::Kind::stall) {
-    const auto selected = static_cast<std::size_t>(state.selection().row);
-    if (selected < now->stall_row.size()) {
-      rank = (static_cast<std::size_t>(now->stall_row[selected]) + 1) % now->stalls.size();
-    }
+  const auto selected = static_cast<std::size_t>(std::max(0, state.selection().row));
+  if (state.selection().kind == Selection::Kind::stall && selected < now->waits.wait_of.size()) {
+    const StallGroup& of = now->waits.group_of(state.selection().row);
+    while (groups[rank].first != of.first) ++rank;
+    rank = (rank + 1) % groups.size();
   }
-  state.select({Selection::Kind::stall, now->stalls[rank].stall});
-  state.set_cursor(now->stalls[rank].start);
+  const std::int32_t longest = groups[rank].longest;
+  state.select({Selection::Kind::stall, longest});
+  state.set_cursor(now->simulated->result.stalls[static_cast<std::size_t>(longest)].start);
   state.centre_selection();
   window.raise_view(QStringLiteral("details"));
 }
@@ -111,12 +121,16 @@ void add_other_views(MainWindow& window) {
   auto* plan = new PlanTreeView(document, state, *explanations);
   auto* details = new DetailsView(document, state, *explanations);
   auto* alive = new AliveView(document, state, *explanations);
+  auto* blocks = new BlocksView(document, state);
+  auto* range = new RangeView(document, state);
   auto* what_if = new WhatIfPanel(document);
   auto* pareto = new ParetoView(document);
   auto* compare = new CompareView(document, state);
   window.add_view(QStringLiteral("plan"), tr("Plan"), plan, Qt::RightDockWidgetArea);
   window.add_view(QStringLiteral("details"), tr("Details"), details, Qt::RightDockWidgetArea);
   window.add_view(QStringLiteral("alive"), tr("Alive"), alive, Qt::RightDockWidgetArea);
+  window.add_view(QStringLiteral("blocks"), tr("Blocks"), blocks, Qt::RightDockWidgetArea);
+  window.add_view(QStringLiteral("range"), tr("Range"), range, Qt::RightDockWidgetArea);
   window.add_view(QStringLiteral("what_if"), tr("What if"), what_if, Qt::RightDockWidgetArea);
   window.add_view(QStringLiteral("pareto"), tr("Memory against time"), pareto,
                   Qt::RightDockWidgetArea);
@@ -126,6 +140,7 @@ void add_other_views(MainWindow& window) {
   QObject::connect(compare, &CompareView::failed, &window, show_error);
   window.follow(pareto->search().job());
   window.follow(compare->job());
+  window.follow(blocks->job());
   add_dialogs(window);
   const auto relight = [&window, explanations] { show_lifetime(window, *explanations); };
   // Behind whatever else follows these: the plots show another step by then.
@@ -137,6 +152,16 @@ void add_other_views(MainWindow& window) {
     window.raise_view(QStringLiteral("alive"));
     alive->show_peak();
   });
+  const auto show_menu = [&window, explanations](const QPoint& global) {
+    show_selection_menu(window, *explanations, global);
+  };
+  QObject::connect(&window.timeline(), &PlotView::menu_requested, &window, show_menu);
+  QObject::connect(&window.memory(), &PlotView::menu_requested, &window, show_menu);
+  QObject::connect(blocks, &BlocksView::menu_requested, &window, show_menu);
+  QObject::connect(&window.timeline(), &PlotView::range_measured, &window,
+                   [&window] { window.raise_view(QStringLiteral("range")); });
+  QObject::connect(blocks, &BlocksView::peak_requested, &window, &MainWindow::go_to_peak);
+  QObject::connect(range, &RangeView::peak_requested, &window, &MainWindow::go_to_peak);
   QObject::connect(alive, &AliveView::peak_requested, &window, &MainWindow::go_to_peak);
   QObject::connect(details, &DetailsView::peak_requested, &window, &MainWindow::go_to_peak);
   QAction* stall = add_action(
@@ -157,7 +182,8 @@ void arrange_other_views(MainWindow& window) {
   for (const char* id : {"what_if", "pareto", "compare"}) {
     window.tabifyDockWidget(dock("plan"), dock(id));
   }
-  window.tabifyDockWidget(dock("details"), dock("alive"));
+  for (const char* id : {"alive", "blocks", "range"})
+    window.tabifyDockWidget(dock("details"), dock(id));
   window.resizeDocks({dock("plan"), dock("details")}, {3, 2}, Qt::Vertical);
   dock("plan")->raise();
   dock("details")->raise();

@@ -53,6 +53,7 @@ void DetailsWriter::layer(LayerId id) {
   const bool all_its_own = parameters == l.parameter_bytes[i];
   row("Parameters", exact_bytes(parameters) + (all_its_own ? "" : ", of the layers inside it too"));
   saved_in_layer(id);
+  held_for_attribution(id);
   Nanoseconds stall = 0;
   std::vector<const StallRow*> here;
   for (const StallRow& at : x_.stalls) {
@@ -97,6 +98,24 @@ void DetailsWriter::saved_in_layer(LayerId id) {
   row("Saved tensors", std::move(text));
   row("Bytes that it saves", exact_bytes(bytes));
   if (!rows.empty()) prices(x_.prices->of(id));
+}
+
+// A step that attributes holds what the named layers return, and its gradients, for the whole of
+// it: saved tensors of no layer.
+void DetailsWriter::held_for_attribution(LayerId id) {
+  const Trace& recording = x_.simulated->trace->trace;
+  const bool is_root = !recording.layers.parent[id.index()].valid();
+  if (!is_root || recording.run.model.find("attribute=") == std::string::npos) return;
+  std::int64_t count = 0;
+  Bytes bytes = 0;
+  for (std::size_t i = 0; i < recording.saved.size(); ++i) {
+    if (recording.saved.layer[i] != id || !recording.saved.storage[i].valid()) continue;
+    ++count;
+    bytes += recording.storages.bytes[recording.saved.storage[i].index()];
+  }
+  if (count == 0) return;
+  row("Held for attribution", report::count_of(count, "tensor") + ", " + exact_bytes(bytes) +
+                                  ": what the attributed layers return, and its gradients");
 }
 
 // What runs again and what it is the same as.
@@ -283,8 +302,28 @@ void DetailsWriter::stall(const StallRow& s) {
       "in " + s.layer + ", " + s.phase + ", from " + format_time(s.start) + " to " +
           format_time(s.start + s.duration),
       {Kind::stall, s.stall});
+  neighbours(s);
   row("Why", s.why_text);
   for (const report::Remedy& remedy : s.remedies) row("What would remove it", remedy.text);
+}
+
+// Those that are drawn as one with it.
+void DetailsWriter::neighbours(const StallRow& s) {
+  constexpr std::int32_t kMost = 4;
+  const StallGroup& group = x_.waits.group_of(s.stall);
+  if (group.count == 1) return;
+  row("One of", std::to_string(group.count) +
+                    " that follow each other and wait for the same lane, " +
+                    format_time(group.duration) + " together");
+  std::int32_t told = 0;
+  for (std::int32_t i = group.first; i < group.first + group.count; ++i) {
+    const StallWait& wait = x_.waits.waits[static_cast<std::size_t>(i)];
+    if (wait.stall == s.stall || told++ >= kMost) continue;
+    const StallRow& other =
+        x_.stalls[static_cast<std::size_t>(x_.stall_row[static_cast<std::size_t>(wait.stall)])];
+    row("Beside it", format_time(other.duration) + ", for " + other.site,
+        {Kind::stall, other.stall});
+  }
 }
 
 LayerId DetailsWriter::layer_of(const StallRow& stall) const {

@@ -55,6 +55,8 @@ class DetailsWriter {
   void device_time(const std::vector<bool>& ops);  // by row: theirs
   void made_in(OpId id, const std::vector<bool>& ops);
   void saved_in_layer(LayerId id);
+  void held_for_attribution(LayerId id);
+  void neighbours(const report::StallRow& s);
   [[nodiscard]] LayerId layer_of(const report::StallRow& stall) const;
 
   const Explained& x_;

@@ -66,6 +66,7 @@ Explained::Explained(SimulatedPtr of, const Explained* before)
               of_same_step(*simulated, before) ? &before->stories : nullptr),
       stalls(report::explain_stalls(*simulated->index, simulated->schedule, simulated->result,
                                     simulated->detail, simulated->plan().budget.device)),
+      waits(stall_waits(*simulated->index, simulated->result, simulated->detail)),
       planned(planned_index(*simulated)),
       uses(of_same_step(*simulated, before) ? before->uses
                                             : std::make_shared<const report::StorageUses>(trace())),

@@ -13,6 +13,7 @@
 #include "gui/model/plan_edits.h"
 #include "gui/model/plan_tree.h"
 #include "gui/model/prices.h"
+#include "gui/model/stall_waits.h"
 #include "report/alive.h"
 #include "report/stalls.h"
 #include "report/storage_story.h"
@@ -41,6 +42,7 @@ struct Explained {
   const SimulatedPtr simulated;
   const report::StorageStories stories;
   const std::vector<report::StallRow> stalls;  // longest first
+  const StallWaits waits;
   const std::shared_ptr<const report::AliveIndex> planned;
   const std::shared_ptr<const report::StorageUses> uses;     // of the planned step
   const std::shared_ptr<const report::AliveIndex> recorded;  // nothing moves: the same as planned

@@ -1,6 +1,7 @@
 #include "gui/model/export_step.h"
 
 #include "report/export_format.h"
+#include "report/export_memory_viz.h"
 #include "report/export_svg.h"
 #include "report/stalls.h"
 #include "report/step_view.h"
@@ -31,6 +32,8 @@ std::string text_of(const report::StepView& step, ExportKind kind) {
       return report::export_csv(step, CsvTable::stalls);
     case ExportKind::csv_storages:
       return report::export_csv(step, CsvTable::storages);
+    case ExportKind::memory_viz:
+      return report::export_memory_viz(step);
     case ExportKind::chrome:
     case ExportKind::plan:
       break;

@@ -15,6 +15,7 @@ enum class ExportKind : std::uint8_t {
   csv_timeline,
   csv_stalls,
   csv_storages,
+  memory_viz,
   chrome,  // recorded and planned beside each other
   plan,
 };

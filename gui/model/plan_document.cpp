@@ -317,6 +317,11 @@ bool PlanDocument::set_policy_plan(simulator::Plan plan, const QString& what) {
   return set_plan(std::move(plan), what);
 }
 
+bool PlanDocument::return_to(const PlanStatePtr& state, const QString& what) {
+  if (!trace_ || state == state_) return false;
+  return push(*state, what);
+}
+
 void PlanDocument::set_state(PlanStatePtr state) {
   state_ = std::move(state);
   Q_EMIT edited();

@@ -33,6 +33,10 @@ class PlanDocument : public QObject {
   // Nothing is planned and nothing assumed: the recording itself is what to look at. Not so with a
   // GPU: there the CPU allocates far ahead of compute, and a replay shows both on one clock.
   [[nodiscard]] bool is_plain() const;
+  // Which of the two pictures that choice shows.
+  [[nodiscard]] bool shows_recorded(Shown shown) const {
+    return shown == Shown::recorded || (shown == Shown::automatic && is_plain());
+  }
   // The plan as last edited; current()->state, or newer while a replay runs.
   [[nodiscard]] const PlanStatePtr& state() const { return state_; }
   // What to compare with: the pinned result, else the one before the last change; null at first.
@@ -83,8 +87,11 @@ class PlanDocument : public QObject {
   bool set_host_budget(std::optional<Bytes> host);
   // A plan in other micro-batches opens the step in them, like a file.
   bool set_plan(simulator::Plan plan, const QString& what, const TracePtr& searched = nullptr);
-  // The same for a policy's plan, which knows no budget: those that are set stay, and it has no
-  // lower bound.
+  // An earlier state of this trace's plan, as one undo step; false when it is the one that is
+  // there.
+  bool return_to(const PlanStatePtr& state, const QString& what);
+  // The same as set_plan() for a policy's plan, which knows no budget: those that are set stay, and
+  // it has no lower bound.
   bool set_policy_plan(simulator::Plan plan, const QString& what);
 
   [[nodiscard]] bool is_assumed() const { return recorded_.has_value(); }

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "gui/model/same_machine.h"
 #include "planner/applied_file.h"
 #include "planner/budget.h"
 #include "report/plans_trace.h"
-#include "simulator/machine/calibration_settings.h"
 #include "simulator/plan/gradient_rules.h"
 #include "simulator/plan/optimizer_rules.h"
 #include "simulator/plan/parameter_shards.h"
@@ -16,14 +16,6 @@
 
 namespace stowage::gui {
 namespace {
-
-// In all that a person can set.
-bool same_machine(const Calibration& a, const Calibration& b) {
-  const auto& settings = simulator::calibration_settings();
-  return std::all_of(settings.begin(), settings.end(), [&](const auto& setting) {
-    return simulator::setting_value(a, setting.name) == simulator::setting_value(b, setting.name);
-  });
-}
 
 // The step that a plan makes of the recording.
 struct Unrolled {

@@ -280,12 +280,33 @@ void say_why_empty(const Trace& trace, bool planned, LaneView& lane) {
   }
 }
 
-StepPicturePtr view_of(const Trace& trace, const report::Timeline& timeline, MemoryView memory,
-                       Source source, const StepPicturePtr& recorded, const StepRows* again) {
+// A span for each group.
+std::vector<report::Span> grouped(const std::vector<report::Span>& stalls,
+                                  const StallWaits& waits) {
+  std::vector<report::Span> spans;
+  for (const StallGroup& group : waits.groups) {
+    report::Span& span = spans.emplace_back();
+    Bytes bytes = 0;
+    for (std::int32_t i = group.first; i < group.first + group.count; ++i) {
+      const report::Span& each = stalls[static_cast<std::size_t>(i)];
+      bytes += each.bytes;
+      if (each.row == group.longest) span = each;
+    }
+    span.begin = group.at.begin;
+    span.end = group.at.end;
+    span.bytes = bytes;
+  }
+  return spans;
+}
+
+StepPicturePtr view_of(const Trace& trace, const report::Timeline& timeline, StallWaits waits,
+                       MemoryView memory, Source source, const StepPicturePtr& recorded,
+                       const StepRows* again) {
   auto view = std::make_shared<StepPicture>();
   view->memory = std::move(memory);
   view->memory.active = counter_of(view->memory, timeline.active);
   view->memory.reserved = counter_of(view->memory, timeline.reserved);
+  view->waits = std::move(waits);
   view->source = source;
   view->end = timeline.end;
   view->phases = timeline.phases;
@@ -304,7 +325,7 @@ StepPicturePtr view_of(const Trace& trace, const report::Timeline& timeline, Mem
       lane_of(timeline.lane(report::Lane::compute), again, timeline.lane(report::Lane::stalls)));
   add(LaneKind::d2h, lane_of(timeline.lane(report::Lane::d2h), again));
   add(LaneKind::h2d, lane_of(timeline.lane(report::Lane::h2d), again));
-  add(LaneKind::stalls, lane_of(timeline.lane(report::Lane::stalls), again));
+  add(LaneKind::stalls, lane_of(grouped(timeline.lane(report::Lane::stalls), view->waits), again));
   const std::vector<report::Span>& updates = timeline.lane(report::Lane::updates);
   if (!updates.empty()) add(LaneKind::updates, lane_of(updates, again));
   return view;
@@ -342,14 +363,15 @@ StepPicturePtr planned_view(const Simulated& simulated, const StepPicturePtr& re
   const report::Timeline timeline =
       report::simulated_timeline(trace, simulated.schedule, simulated.result, simulated.detail);
   return view_of(
-      trace, timeline, planned_memory(simulated, recorded, timeline.time),
+      trace, timeline, stall_waits(*simulated.index, simulated.result, simulated.detail),
+      planned_memory(simulated, recorded, timeline.time),
       simulated.trace->machine == MachineKind::recorded ? Source::predicted : Source::assumed,
       recorded, simulated.rows.get());
 }
 
 StepPicturePtr recorded_view(const TraceData& data) {
   const report::Timeline timeline = report::recorded_timeline(data.trace);
-  return view_of(data.trace, timeline,
+  return view_of(data.trace, timeline, {},
                  memory_of(data.trace, report::AliveSpans(data.trace), timeline.time),
                  Source::measured, nullptr, nullptr);
 }
@@ -367,7 +389,7 @@ RangeFigures measure(const StepPicture& view, const TimeRange& range) {
   RangeFigures figures;
   figures.duration = range.duration();
   figures.compute = busy(view.lane(LaneKind::compute), range);
-  figures.stall = busy(view.lane(LaneKind::stalls), range);
+  figures.stall = view.waits.covered(range);
   figures.d2h = moved(view.lane(LaneKind::d2h), range);
   figures.h2d = moved(view.lane(LaneKind::h2d), range);
   const MemoryView& memory = view.memory;

@@ -12,6 +12,7 @@
 #include "gui/model/shared_column.h"
 #include "gui/model/simulated.h"
 #include "gui/model/span_index.h"
+#include "gui/model/stall_waits.h"
 #include "gui/model/view_state.h"
 #include "report/timeline.h"
 #include "traces/trace.h"
@@ -70,7 +71,9 @@ struct StepPicture {
   Source source = Source::measured;
   Nanoseconds end = 0;
   // In the order of LaneKind, each once; the last one where the host updates.
+  // A span of the stalls is a group of `waits`, as row the longest of it.
   std::vector<LaneView> lanes;
+  StallWaits waits;
   std::vector<report::PhaseSpan> phases;
   MemoryView memory;
 
@@ -104,7 +107,7 @@ struct RangeFigures {
   Bytes memory_begin = 0;
   Bytes memory_end = 0;
 };
-// O(log spans + transfers in the range).
+// O(log spans + transfers + stalls).
 [[nodiscard]] RangeFigures measure(const StepPicture& view, const TimeRange& range);
 
 // GB/s, 1000-based; 0 for no time.

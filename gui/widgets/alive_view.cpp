@@ -12,6 +12,8 @@
 
 #include "gui/model/name_search.h"
 #include "gui/widgets/keys.h"
+#include "gui/widgets/sorted_item.h"
+#include "gui/widgets/storage_texts.h"
 #include "gui/widgets/value_texts.h"
 #include "report/moment.h"
 #include "report/words.h"
@@ -35,51 +37,30 @@ enum Column {
   kDies,
   kAliveColumns
 };
-constexpr int kSortRole = Qt::UserRole + 1;  // a number that a column is sorted by, not its words
-constexpr int kRestRole = Qt::UserRole + 2;  // it sums others up
 
-class AliveItem : public QTreeWidgetItem {
- public:
-  using QTreeWidgetItem::QTreeWidgetItem;
-  bool operator<(const QTreeWidgetItem& other) const override {
-    // What sums others up is the last one either way.
-    const bool is_rest = data(0, kRestRole).toBool();
-    if (is_rest != other.data(0, kRestRole).toBool()) {
-      const bool up = treeWidget()->header()->sortIndicatorOrder() == Qt::AscendingOrder;
-      return is_rest != up;
-    }
-    const int column = treeWidget()->sortColumn();
-    const QVariant mine = data(column, kSortRole);
-    const QVariant theirs = other.data(column, kSortRole);
-    if (mine.isValid() && theirs.isValid()) return mine.toLongLong() < theirs.toLongLong();
-    return text(column).localeAwareCompare(other.text(column)) < 0;
-  }
-};
-
-QTreeWidgetItem* alive_row(const report::Alive& alive, const QString& what, Bytes bytes,
-                           const QString& of, const Selection& link, const QString& use = {}) {
+SortedItem* alive_row(const report::Alive& alive, const QString& what, Bytes bytes,
+                      const QString& of, const Selection& link, const QString& use = {}) {
   auto* item =
-      new AliveItem({what, bytes_text(bytes),
-                     QString::fromStdString(report::percent(bytes, alive.bytes)), of, use});
+      new SortedItem({what, bytes_text(bytes),
+                      QString::fromStdString(report::percent(bytes, alive.bytes)), of, use},
+                     link);
   item->setToolTip(kSize, exact_bytes_text(bytes));
-  for (const int column : {kSize, kShare}) {
-    item->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
-    item->setData(column, kSortRole, QVariant::fromValue<qlonglong>(bytes));
-  }
-  item->setData(0, Qt::UserRole, static_cast<int>(link.kind));
-  item->setData(1, Qt::UserRole, link.row);
+  item->set_number(kSize, bytes);
+  item->set_number(kShare, bytes);
   return item;
 }
 
-QTreeWidgetItem* group_row(const report::Alive& alive, const QString& what, Bytes bytes,
-                           std::int64_t storages, const Selection& link = {}) {
-  QTreeWidgetItem* item = alive_row(
-      alive, what, bytes, QString::fromStdString(report::count_of(storages, "storage")), link);
-  item->setData(kClass, kSortRole, QVariant::fromValue<qlonglong>(storages));
+SortedItem* group_row(const report::Alive& alive, const QString& what, Bytes bytes,
+                      std::int64_t storages, const Selection& link = {}) {
+  SortedItem* item = alive_row(alive, what, bytes,
+                               QString::fromStdString(report::count_of(storages, "storage")), link);
+  const Qt::Alignment words = Qt::AlignLeft | Qt::AlignVCenter;
+  item->set_number(kClass, storages);
+  item->setTextAlignment(kClass, words);
   return item;
 }
 
-QString word_for(report::ByteUse use) {
+QString words_of_use(report::ByteUse use) {
   switch (use) {
     case report::ByteUse::needed:
       return AliveView::tr("needed");
@@ -96,7 +77,7 @@ QString word_for(report::ByteUse use) {
 // "dead since 892 ms", "idle until 1.90 s"
 QString use_text(const report::AliveUse& row, const std::vector<Nanoseconds>& times) {
   const auto at = [&](EventId event) { return time_text(times[event.index()]); };
-  const QString word = word_for(row.use);
+  const QString word = words_of_use(row.use);
   if (row.use == report::ByteUse::dead && row.last_use.valid()) {
     return AliveView::tr("%1 since %2").arg(word, at(row.last_use));
   }
@@ -108,22 +89,11 @@ QString use_text(const report::AliveUse& row, const std::vector<Nanoseconds>& ti
 }
 
 // A column of a moment; what is ahead of the step is sorted first, what is behind it last.
-void set_moment(QTreeWidgetItem& item, int column, EventId event,
-                const std::vector<Nanoseconds>& times, const QString& otherwise, Nanoseconds at) {
+void set_moment(SortedItem& item, int column, EventId event, const std::vector<Nanoseconds>& times,
+                const QString& otherwise, Nanoseconds at) {
   const Nanoseconds time = event.valid() ? times[event.index()] : at;
   item.setText(column, event.valid() ? time_text(time) : otherwise);
-  item.setData(column, kSortRole, QVariant::fromValue<qlonglong>(time));
-  item.setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
-}
-
-void set_tensor(QTreeWidgetItem& item, const Trace& trace, TensorId tensor) {
-  if (!tensor.valid()) return;
-  QStringList sizes;
-  for (const std::int64_t size : trace.list(trace.tensors.shape[tensor.index()])) {
-    sizes << QString::number(size);
-  }
-  item.setText(kShape, QLatin1Char('[') + sizes.join(QStringLiteral(", ")) + QLatin1Char(']'));
-  item.setText(kDtype, QString::fromUtf8(name_of(trace.tensors.dtype[tensor.index()])));
+  item.set_number(column, time);
 }
 
 // Of the step that is listed. `died`: of each storage of it, none = it outlives the step.
@@ -134,8 +104,8 @@ struct AliveStep {
   std::function<EventId(StorageId)> died;
 };
 
-QTreeWidgetItem* storage_row(const AliveStep& step, const report::Alive& alive,
-                             const report::AliveStorage& at, const report::AliveUse& use) {
+SortedItem* storage_row(const AliveStep& step, const report::Alive& alive,
+                        const report::AliveStorage& at, const report::AliveUse& use) {
   const Trace& trace = step.trace;
   const std::size_t i = at.storage.index();
   const Selection name{Selection::Kind::storage, at.storage.value};
@@ -145,10 +115,12 @@ QTreeWidgetItem* storage_row(const AliveStep& step, const report::Alive& alive,
                      ? QString::fromStdString(trace.string(trace.saved.site[at.saved.index()]))
                      : QString::fromStdString(gui::name_of(trace, name)).section(" (", 0, 0);
   if (at.holding == report::Holding::reloaded) what += AliveView::tr(" (copy that is back)");
-  QTreeWidgetItem* item = alive_row(alive, what, at.bytes, name_of(trace.storages.storage_class[i]),
-                                    link, use_text(use, step.times));
+  SortedItem* item = alive_row(alive, what, at.bytes, name_of(trace.storages.storage_class[i]),
+                               link, use_text(use, step.times));
   const TensorId saved = at.saved.valid() ? trace.saved.tensor[at.saved.index()] : TensorId();
-  set_tensor(*item, trace, saved.valid() ? saved : step.tensors[i]);
+  const TensorId tensor = saved.valid() ? saved : step.tensors[i];
+  item->setText(kShape, shape_text(trace, tensor));
+  item->setText(kDtype, dtype_text(trace, tensor));
   if (const OpId maker = trace.storages.alloc_op[i]; maker.valid()) {
     const Selection op{Selection::Kind::op, maker.value};
     item->setText(kMaker, QString::fromStdString(gui::name_of(trace, op)));
@@ -177,21 +149,12 @@ QList<QTreeWidgetItem*> largest_storages(const AliveStep& step, const report::Al
     ++left;
   }
   if (left > 0) {
-    items.append(alive_row(alive, AliveView::tr("%1 smaller ones").arg(left), rest, {}, {}));
-    items.last()->setData(0, kRestRole, true);
+    SortedItem* smaller =
+        alive_row(alive, AliveView::tr("%1 smaller ones").arg(left), rest, {}, {});
+    smaller->set_sum();
+    items.append(smaller);
   }
   return items;
-}
-
-std::vector<TensorId> first_tensors(const Trace& trace) {
-  std::vector<TensorId> tensors(trace.storages.size());
-  for (std::size_t i = 0; i < trace.tensors.size(); ++i) {
-    const StorageId storage = trace.tensors.storage[i];
-    if (storage.valid() && !tensors[storage.index()].valid()) {
-      tensors[storage.index()] = TensorId(i);
-    }
-  }
-  return tensors;
 }
 
 QList<QTreeWidgetItem*> rows_by_use(const report::Alive& alive, const report::BytesByUse& by_use) {
@@ -200,7 +163,7 @@ QList<QTreeWidgetItem*> rows_by_use(const report::Alive& alive, const report::By
                                     report::ByteUse::idle, report::ByteUse::needed}) {
     const auto count = std::count_if(by_use.rows.begin(), by_use.rows.end(),
                                      [&](const report::AliveUse& row) { return row.use == use; });
-    items.append(group_row(alive, word_for(use), by_use.of(use), count));
+    items.append(group_row(alive, words_of_use(use), by_use.of(use), count));
   }
   return items;
 }
@@ -328,11 +291,6 @@ void AliveView::show_cursor() {
   moment_->setCurrentIndex(1);
 }
 
-bool AliveView::shows_recorded() const {
-  return state_.shown() == Shown::recorded ||
-         (state_.shown() == Shown::automatic && document_.is_plain());
-}
-
 void AliveView::refresh() {
   if (late_.put_off()) return;
   rows_->clear();
@@ -343,7 +301,7 @@ void AliveView::refresh() {
   if (!x) {
     return stack_->set_reason(tr("No trace is open. Open one with Ctrl+O, or record a step."));
   }
-  const bool recorded = shows_recorded();
+  const bool recorded = document_.shows_recorded(state_.shown());
   const Trace& trace = recorded ? x->simulated->trace->trace : x->trace();
   const report::AliveIndex& index = recorded ? *x->recorded : *x->planned;
   const std::vector<Nanoseconds>& times = recorded ? trace.events.time : x->simulated->detail.time;
@@ -392,24 +350,15 @@ void AliveView::fill(const QList<QTreeWidgetItem*>& items) {
 }
 
 void AliveView::select(QTreeWidgetItem* item) {
-  if (item == nullptr) return;
-  const int row = item->data(1, Qt::UserRole).toInt();
-  const auto kind = static_cast<Selection::Kind>(item->data(0, Qt::UserRole).toInt());
-  if (row < 0 || kind == Selection::Kind::none) return;
+  const Selection link = SortedItem::link_of(item);
+  if (link.kind == Selection::Kind::none) return;
   const ExplainedPtr& x = explanations_.current();
-  const bool translate = x && shows_recorded();
-  state_.select(translate ? in_step(x->simulated->rows, {kind, row}) : Selection{kind, row});
+  const bool translate = x && document_.shows_recorded(state_.shown());
+  state_.select(translate ? in_step(x->simulated->rows, link) : link);
 }
 
 void AliveView::copy() const {
-  QString text = title_->text() + QLatin1Char('\n');
-  for (int i = 0; i < rows_->topLevelItemCount(); ++i) {
-    const QTreeWidgetItem& item = *rows_->topLevelItem(i);
-    QStringList columns;
-    for (int column = 0; column < item.columnCount(); ++column) columns << item.text(column);
-    text += columns.join(QLatin1Char('\t')) + QLatin1Char('\n');
-  }
-  QGuiApplication::clipboard()->setText(text);
+  QGuiApplication::clipboard()->setText(table_text(title_->text(), *rows_));
 }
 
 bool AliveView::eventFilter(QObject* watched, QEvent* event) {

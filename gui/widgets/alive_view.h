@@ -47,7 +47,6 @@ class AliveView : public QWidget {
   void fill(const QList<QTreeWidgetItem*>& items);
   const std::vector<TensorId>& tensors_of(const ExplainedPtr& explained, const Trace& trace);
   void select(QTreeWidgetItem* item);
-  [[nodiscard]] bool shows_recorded() const;
 
   PlanDocument& document_;
   ViewState& state_;

@@ -2,6 +2,7 @@
 
 #include <QClipboard>
 #include <QGuiApplication>
+#include <QHBoxLayout>
 #include <QHeaderView>
 #include <QKeyEvent>
 #include <QStyle>
@@ -47,6 +48,7 @@ DetailsView::DetailsView(PlanDocument& document, ViewState& state, Explanations&
       state_(state),
       explanations_(explanations),
       title_(new QLabel(this)),
+      keep_(new QPushButton(this)),
       rows_(new QTreeWidget),
       stack_(new EmptyStack(rows_, this)) {
   setObjectName(QStringLiteral("details"));
@@ -75,7 +77,16 @@ DetailsView::DetailsView(PlanDocument& document, ViewState& state, Explanations&
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(title_);
+  auto* actions = new QHBoxLayout;
+  actions->addWidget(keep_);
+  actions->addStretch(1);
+  layout->addLayout(actions);
   layout->addWidget(stack_, 1);
+  keep_->setObjectName(QStringLiteral("keep_instead"));
+  keep_->setToolTip(
+      tr("It does not leave the device any more; the plan is replayed at once. Ctrl+Z takes that "
+         "back"));
+  connect(keep_, &QPushButton::clicked, this, &DetailsView::keep_it);
   connect(rows_, &QTreeWidget::itemDoubleClicked, this, &DetailsView::follow_link);
   connect(&state_, &ViewState::selection_changed, this, &DetailsView::refresh);
   connect(&explanations_, &Explanations::changed, this, &DetailsView::refresh);
@@ -90,6 +101,7 @@ void DetailsView::refresh() {
                       ? rows_->indexOfTopLevelItem(rows_->currentItem())
                       : -1;
   rows_->clear();
+  offer_to_keep();
   title_->setText(qstring(details_.title));
   title_->setVisible(!details_.title.empty());
   if (!document_.trace()) {
@@ -129,6 +141,20 @@ void DetailsView::refresh() {
   if (row >= 0 && row < rows_->topLevelItemCount()) {
     rows_->setCurrentItem(rows_->topLevelItem(row));
   }
+}
+
+void DetailsView::offer_to_keep() {
+  const ExplainedPtr& explained = explanations_.current();
+  const bool is_of_it = explained && explained->simulated == document_.current();
+  keeps_ = is_of_it ? keep_instead(*explained, state_.selection()) : KeepInstead{};
+  keep_->setVisible(!keeps_.empty());
+  keep_->setText(tr("Keep %1 on the device").arg(qstring(keeps_.name)));
+}
+
+void DetailsView::keep_it() {
+  const KeepInstead what = keeps_;
+  // The stall is gone then; what caused it is there.
+  if (keep(document_, what)) state_.select(what.then);
 }
 
 void DetailsView::follow_link(QTreeWidgetItem* item) {

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <QLabel>
+#include <QPushButton>
 #include <QTreeWidget>
 #include <QWidget>
 
 #include "gui/model/details.h"
+#include "gui/model/keep_instead.h"
 #include "gui/model/plan_document.h"
 #include "gui/widgets/empty_stack.h"
 
@@ -20,6 +22,8 @@ class DetailsView : public QWidget {
 
   [[nodiscard]] const Details& details() const { return details_; }
   [[nodiscard]] QTreeWidget& rows() { return *rows_; }
+  // Of a stall and of a copy: what it is about stays on the device. Hidden for everything else.
+  [[nodiscard]] QPushButton& keep_button() { return *keep_; }
   [[nodiscard]] QString reason() const { return stack_->reason(); }
   void copy() const;
 
@@ -32,12 +36,16 @@ class DetailsView : public QWidget {
  private:
   void refresh();
   void follow_link(QTreeWidgetItem* item);
+  void offer_to_keep();
+  void keep_it();
 
   PlanDocument& document_;
   ViewState& state_;
   Explanations& explanations_;
   Details details_;
+  KeepInstead keeps_;
   QLabel* title_;
+  QPushButton* keep_;
   QTreeWidget* rows_;
   EmptyStack* stack_;
 };

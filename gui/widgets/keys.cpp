@@ -29,9 +29,9 @@ Sequences all_of(QKeySequence::StandardKey key) {
   return QKeySequence::keyBindings(key);
 }
 
-std::vector<KeyRow> make_table() {
-  const Sequences enter{Qt::Key_Return, Qt::Key_Enter};
-  std::vector<KeyRow> rows{
+// Of the timeline and the memory curve.
+std::vector<KeyRow> plot_rows() {
+  return {
       view(KeyPlace::plot, Key::closer, {Qt::Key_W, Qt::Key_Up, Qt::Key_Plus}, tr("Ctrl+wheel"),
            tr("closer, at the pointer")),
       view(KeyPlace::plot, Key::farther, {Qt::Key_S, Qt::Key_Down, Qt::Key_Minus}, tr("Ctrl+wheel"),
@@ -49,13 +49,25 @@ std::vector<KeyRow> make_table() {
        Key::other,
        {},
        {},
+       tr("Drag in the row of the whole step"),
+       tr("go to another part of it")},
+      {KeyPlace::plot, Key::other, {}, {}, tr("Right click"), tr("what can be done with it")},
+      {KeyPlace::plot,
+       Key::other,
+       {},
+       {},
        tr("Left drag"),
-       tr("measure a range: time, bytes copied, GB/s, memory")},
+       tr("measure a range: time, bytes copied, GB/s, memory, and what runs in it")},
       view(KeyPlace::memory, Key::budget_up, {Qt::CTRL | Qt::Key_Up}, tr("Drag the budget line"),
            tr("a larger budget, replayed at once")),
       view(KeyPlace::memory, Key::budget_down, {Qt::CTRL | Qt::Key_Down},
            tr("Drag the budget line"), tr("a smaller budget, replayed at once")),
   };
+}
+
+std::vector<KeyRow> make_table() {
+  const Sequences enter{Qt::Key_Return, Qt::Key_Enter};
+  std::vector<KeyRow> rows = plot_rows();
   for (const DecisionKind& kind : decision_kinds()) {
     rows.push_back(view(KeyPlace::plan, Key::decide, {sequence_of(kind)}, {}, kind.help));
   }

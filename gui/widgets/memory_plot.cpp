@@ -253,10 +253,18 @@ void MemoryPlot::render_still(QPainter& painter) {
   }
   painter.drawText(QRect(0, at.bottom() - line / 2, at.left() - 8, line),
                    Qt::AlignVCenter | Qt::AlignRight, QStringLiteral("0"));
+  // Beside the labels of the time axis.
+  painter.drawText(QRect(4, at.bottom() + 1, at.left() - 12, height() - at.bottom() - 1),
+                   Qt::AlignBottom | Qt::AlignRight, clock_words());
   paint_source(painter);
   const int left = plot().left() + 6;
   paint_legend(painter, view()->memory, theme(), palette().color(QPalette::WindowText),
                QRect(left, 3, source_box().left() - 4 - left, at.top() - 3));
+}
+
+QString MemoryPlot::clock_words() const {
+  if (!view() || !trace() || trace()->trace.gpu.size() == 0) return {};
+  return is_launch_time() ? tr("launch time") : tr("device time");
 }
 
 QRect MemoryPlot::peak_mark() const {
@@ -425,8 +433,10 @@ QString MemoryPlot::describe(const QPoint& at) const {
   if (point < 0) return {};
   const auto row = static_cast<std::size_t>(point);
   const MemoryView& memory = view()->memory;
+  const QString time = time_text(memory.time[row]);
   QString text = tr("%1 requested at %2 (%3)")
-                     .arg(exact_bytes_text(memory.total[row]), time_text(memory.time[row]),
+                     .arg(exact_bytes_text(memory.total[row]),
+                          is_launch_time() ? tr("%1 of launch time").arg(time) : time,
                           word_for(view()->source));
   if (memory.active.size() > 0) {
     text += tr("\nactive %1 (solid line)").arg(bytes_text(memory.active[row]));

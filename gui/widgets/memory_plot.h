@@ -39,6 +39,9 @@ class MemoryPlot : public PlotView {
   // What is written at the budget's line, and at the peak (precondition: there is a curve).
   [[nodiscard]] QString budget_words() const;
   [[nodiscard]] QString peak_words() const;
+  // Which clock the curve's times are of, written beside its axis: "launch time", "device time";
+  // empty where there is but one.
+  [[nodiscard]] QString clock_words() const;
   [[nodiscard]] std::optional<Bytes> budget() const { return budget_; }
 
   // The part of the plot that bytes are mapped to, and how: the scale is that of the step with

@@ -34,6 +34,7 @@ QString ParetoPainter::legend() const {
       {ParetoMark::Kind::planned, QObject::tr("● planned, ○ another is better")},
       {ParetoMark::Kind::policy, QObject::tr("◆ policy")},
       {ParetoMark::Kind::resident, QObject::tr("■ nothing moved")},
+      {ParetoMark::Kind::hand, QObject::tr("✕ by hand, or from a file")},
       {ParetoMark::Kind::current, QObject::tr("⊕ current plan")},
   };
   for (const auto& [kind, text] : kinds) {

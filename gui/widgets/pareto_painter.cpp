@@ -24,6 +24,10 @@ void paint_shape(QPainter& painter, const QPointF& at, double r, ParetoMark::Kin
     case ParetoMark::Kind::resident:
       painter.drawRect(QRectF(at - QPointF(r, r), QSizeF(2 * r, 2 * r)));
       return;
+    case ParetoMark::Kind::hand:
+      painter.drawLine(at - QPointF(1.2 * r, 1.2 * r), at + QPointF(1.2 * r, 1.2 * r));
+      painter.drawLine(at - QPointF(1.2 * r, -1.2 * r), at + QPointF(1.2 * r, -1.2 * r));
+      return;
     case ParetoMark::Kind::current:
       painter.drawLine(at - QPointF(1.8 * r, 0), at + QPointF(1.8 * r, 0));
       painter.drawLine(at - QPointF(0, 1.8 * r), at + QPointF(0, 1.8 * r));
@@ -31,6 +35,11 @@ void paint_shape(QPainter& painter, const QPointF& at, double r, ParetoMark::Kin
       painter.drawEllipse(at, 1.4 * r, 1.4 * r);
       return;
   }
+}
+
+// Lines, and no part of the front.
+bool is_of_no_search(const ParetoMark& mark) {
+  return mark.kind == ParetoMark::Kind::current || mark.kind == ParetoMark::Kind::hand;
 }
 
 QString bound_text() {
@@ -74,7 +83,7 @@ ScatterScale ParetoPainter::scale_for(const QRectF& area) const {
   if (content_.resident_step > 0) {
     double best = 0;
     for (const ParetoMark& mark : content_.marks) {
-      if (mark.kind != ParetoMark::Kind::policy)
+      if (mark.kind != ParetoMark::Kind::policy && mark.kind != ParetoMark::Kind::hand)
         best = std::max(best, static_cast<double>(mark.step));
     }
     high_y = std::min(high_y, std::max(best, 1.35 * static_cast<double>(content_.resident_step)));
@@ -181,7 +190,7 @@ void ParetoPainter::paint_front(QPainter& painter) const {
   QPainterPath front;
   bool first = true;
   for (const ParetoMark& mark : content_.marks) {
-    if (mark.kind == ParetoMark::Kind::current || !mark.best) continue;
+    if (is_of_no_search(mark) || !mark.best) continue;
     const QPointF at = s.at(mark.peak, mark.step);
     if (first) {
       front.moveTo(at);
@@ -203,15 +212,15 @@ void ParetoPainter::paint_marks(QPainter& painter, int chosen, int hovered) cons
   for (std::size_t i = 0; i < content_.marks.size(); ++i) {
     const ParetoMark& mark = content_.marks[i];
     const QPointF at = s.at(mark.peak, mark.step);
-    const QColor color = mark.kind == ParetoMark::Kind::current  ? theme_.text
+    const bool is_lines = is_of_no_search(mark);
+    const QColor color = is_lines                                ? theme_.text
                          : mark.kind == ParetoMark::Kind::policy ? theme_.lane(LaneKind::d2h)
                                                                  : theme_.source(Source::predicted);
-    painter.setPen(QPen(mark.kind == ParetoMark::Kind::current ? theme_.text : theme_.background,
-                        mark.kind == ParetoMark::Kind::current ? 2 : 1));
+    painter.setPen(QPen(is_lines ? theme_.text : theme_.background, is_lines ? 2 : 1));
     painter.setBrush(mark.best || mark.kind == ParetoMark::Kind::policy
                          ? QBrush(color)
                          : QBrush(theme_.background));
-    if (!mark.best && mark.kind != ParetoMark::Kind::current) painter.setPen(QPen(color, 1.5));
+    if (!mark.best && !is_lines) painter.setPen(QPen(color, 1.5));
     paint_shape(painter, at, r, mark.kind);
     const bool is_chosen = static_cast<int>(i) == chosen;
     if (is_chosen || static_cast<int>(i) == hovered) {

@@ -17,13 +17,13 @@
 namespace stowage::gui {
 
 struct ParetoMark {
-  enum class Kind : std::uint8_t { planned, policy, resident, current };
+  enum class Kind : std::uint8_t { planned, policy, resident, hand, current };
   Kind kind = Kind::planned;
   Bytes peak = 0;
   Nanoseconds step = 0;
   QString label;    // beside it; may be empty
   QString figures;  // of the tool tip, lines
-  int point = -1;   // of ParetoSearch::points(), -1 = nothing to load
+  int point = -1;   // what is loaded, by whoever made the marks; -1 = nothing
   bool best = true;
 };
 struct ParetoContent {

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <tuple>
 
+#include "gui/model/same_machine.h"
 #include "gui/widgets/value_texts.h"
 #include "planner/budget.h"
 #include "report/words.h"
 
 namespace stowage::gui {
 namespace {
+
+constexpr int kHandPlans = 1'000'000;  // from there on points are rows of the plans made by hand
 
 QString figures(const QString& name, Bytes peak, Nanoseconds step, Nanoseconds resident_step,
                 Nanoseconds stall, Bytes host) {
@@ -26,6 +29,7 @@ ParetoView::ParetoView(PlanDocument& document, QWidget* parent)
     : QWidget(parent),
       document_(document),
       search_(document, this),
+      hand_plans_(document, this),
       start_(new QPushButton(tr("&Compute"), this)),
       cancel_(new QPushButton(tr("Cancel"), this)),
       progress_(new QProgressBar(this)),
@@ -67,8 +71,14 @@ ParetoView::ParetoView(PlanDocument& document, QWidget* parent)
     status_->setText(tr("%1 plans so far, now %2").arg(search_.points().size()).arg(what));
   });
   connect(&document_, &PlanDocument::changed, this, &ParetoView::refresh);
-  connect(plot_, &ParetoPlot::load_requested, this,
-          [this](int point) { search_.load(static_cast<std::size_t>(point)); });
+  connect(&hand_plans_, &HandPlans::changed, this, &ParetoView::refresh);
+  connect(plot_, &ParetoPlot::load_requested, this, [this](int point) {
+    if (point >= kHandPlans) {
+      hand_plans_.load(static_cast<std::size_t>(point - kHandPlans));
+    } else {
+      search_.load(static_cast<std::size_t>(point));
+    }
+  });
   refresh();
 }
 
@@ -79,6 +89,28 @@ QString ParetoView::status_text() const {
   const QString count = tr("%1 plans").arg(points.size());
   if (!search_.complete()) return tr("%1; stopped before all budgets were looked at").arg(count);
   return tr("%1; no plan has a peak below %2").arg(count, bytes_text(search_.floor()));
+}
+
+// Those in the memory and on the machine of what is shown.
+void ParetoView::add_hand_plans(ParetoPlot::Content& content) const {
+  const SimulatedPtr& now = document_.current();
+  for (std::size_t i = 0; i < hand_plans_.plans().size(); ++i) {
+    const HandPlan& plan = hand_plans_.plans()[i];
+    if (!same_machine(plan.machine, now->trace->trace.calibration) ||
+        plan.state->plan.placement != now->plan().placement) {
+      continue;
+    }
+    ParetoPlot::Mark mark;
+    mark.kind = ParetoPlot::Mark::Kind::hand;
+    mark.label = plan.name;
+    mark.peak = planner::peak_of(plan.predicted, search_.counter());
+    mark.step = plan.predicted.step_ns;
+    mark.point = kHandPlans + static_cast<int>(i);
+    mark.figures = figures(plan.name, mark.peak, mark.step, content.resident_step,
+                           plan.predicted.stall_ns, plan.predicted.host_bytes) +
+                   tr("\nclick or Return loads it");
+    content.marks.push_back(std::move(mark));
+  }
 }
 
 void ParetoView::refresh() {
@@ -131,6 +163,7 @@ void ParetoView::refresh() {
                    tr("\nclick or Return loads it");
     content.marks.push_back(std::move(mark));
   }
+  add_hand_plans(content);
   ParetoPlot::Mark current;
   current.kind = ParetoPlot::Mark::Kind::current;
   current.peak = planner::peak_of(now->result, on);

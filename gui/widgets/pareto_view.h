@@ -7,6 +7,7 @@
 #include <QPushButton>
 #include <QWidget>
 
+#include "gui/model/hand_plans.h"
 #include "gui/model/pareto_search.h"
 #include "gui/widgets/empty_stack.h"
 #include "gui/widgets/pareto_plot.h"
@@ -19,6 +20,7 @@ class ParetoView : public QWidget {
   explicit ParetoView(PlanDocument& document, QWidget* parent = nullptr);
 
   [[nodiscard]] ParetoSearch& search() { return search_; }
+  [[nodiscard]] HandPlans& hand_plans() { return hand_plans_; }
   [[nodiscard]] ParetoPlot& plot() { return *plot_; }
   [[nodiscard]] QPushButton& start_button() { return *start_; }
   [[nodiscard]] QPushButton& cancel_button() { return *cancel_; }
@@ -30,10 +32,12 @@ class ParetoView : public QWidget {
 
  private:
   void refresh();
+  void add_hand_plans(ParetoPlot::Content& content) const;
   [[nodiscard]] QString status_text() const;
 
   PlanDocument& document_;
   ParetoSearch search_;
+  HandPlans hand_plans_;
   QPushButton* start_;
   QPushButton* cancel_;
   QProgressBar* progress_;

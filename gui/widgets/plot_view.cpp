@@ -1,6 +1,7 @@
 #include "gui/widgets/plot_view.h"
 
 #include <QApplication>
+#include <QContextMenuEvent>
 #include <QFontMetrics>
 #include <QHelpEvent>
 #include <QKeyEvent>
@@ -223,10 +224,25 @@ void PlotView::mouseReleaseEvent(QMouseEvent* event) {
   const Drag was = std::exchange(drag_, Drag::none);
   if (!view_) return;
   if (was == Drag::taken) end_drag(event->pos());
-  if (was == Drag::pressed) {
-    const bool recorded = view_->source == Source::measured;
-    state_.select(recorded ? in_step(rows_, hit(event->pos())) : hit(event->pos()));
+  if (was == Drag::measuring) Q_EMIT range_measured();
+  if (was == Drag::pressed) select_at(event->pos());
+}
+
+void PlotView::select_at(const QPoint& at) {
+  const bool recorded = view_->source == Source::measured;
+  state_.select(recorded ? in_step(rows_, hit(at)) : hit(at));
+}
+
+void PlotView::contextMenuEvent(QContextMenuEvent* event) {
+  if (!view_) return;
+  // The key is about what is selected already.
+  const bool is_mouse = event->reason() == QContextMenuEvent::Mouse;
+  if (is_mouse && plot().contains(event->pos())) {
+    state_.set_cursor(time_at(event->x()));
+    select_at(event->pos());
   }
+  Q_EMIT menu_requested(event->globalPos());
+  event->accept();
 }
 
 void PlotView::wheelEvent(QWheelEvent* event) {
@@ -287,6 +303,10 @@ void PlotView::paint_empty(QPainter& painter) {
   painter.fillRect(rect(), theme_.background);
   painter.drawText(rect().adjusted(24, 8, -24, -8), Qt::AlignCenter | Qt::TextWordWrap,
                    why_empty());
+}
+
+bool PlotView::is_launch_time() const {
+  return view_ && view_->source == Source::measured && trace_ && trace_->trace.gpu.size() > 0;
 }
 
 QRect PlotView::source_box() const {

@@ -39,6 +39,9 @@ class PlotView : public QWidget {
 
  Q_SIGNALS:
   void peak_requested();
+  void range_measured();  // a drag over the plot ended
+  // A right click, or the menu key: what is there is selected, and the cursor is there.
+  void menu_requested(const QPoint& global);
 
  protected:
   // Paint into a cache of the widget's size: first what stays while the time axis moves (gutter,
@@ -57,6 +60,8 @@ class PlotView : public QWidget {
   // "measured", "predicted" or "assumed machine" in the upper right corner; where that is.
   void paint_source(QPainter& painter) const;
   [[nodiscard]] QRect source_box() const;
+  // The step's events have the times at which the host launched them: a GPU's recording.
+  [[nodiscard]] bool is_launch_time() const;
   void invalidate();  // all of the cache, and repaints
 
   [[nodiscard]] const Theme& theme() const { return theme_; }
@@ -74,6 +79,7 @@ class PlotView : public QWidget {
 
   bool event(QEvent* event) override;
   void changeEvent(QEvent* event) override;
+  void contextMenuEvent(QContextMenuEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
   void leaveEvent(QEvent* event) override;
   void mouseMoveEvent(QMouseEvent* event) override;
@@ -88,6 +94,7 @@ class PlotView : public QWidget {
 
   void invalidate_axis();
   void measure_font();
+  void select_at(const QPoint& at);
   void zoom(double factor, double x);
   void pan(double pixels);
   void centre();

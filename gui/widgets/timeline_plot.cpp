@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/model/link_use.h"
 #include "gui/model/name_search.h"
 #include "gui/widgets/value_texts.h"
 
@@ -12,6 +13,7 @@ namespace {
 
 constexpr double kSlack = 3;  // px beside a thin span that still hit it
 constexpr int kLaneGap = 3;
+constexpr double kLeastArrow = 24;  // px of a stall whose arrow is painted unasked
 
 bool is_copy(LaneKind kind) {
   return kind == LaneKind::d2h || kind == LaneKind::h2d;
@@ -36,9 +38,10 @@ int TimelinePlot::header_height() const {
   return 2 * line_height() + 6;
 }
 
-// Those of the lanes, and one for the lifetime of what is selected.
+// Those of the lanes, one for the lifetime of what is selected, one for the link, one for all of
+// the step.
 int TimelinePlot::total_rows() const {
-  int rows = 1;
+  int rows = 3;
   for (const LaneView& lane : view()->lanes) {
     rows += std::max(1, static_cast<int>(lane.rows.size()));
   }
@@ -51,13 +54,13 @@ QSize TimelinePlot::minimumSizeHint() const {
 
 // As high as the lanes are with rows of a comfortable height.
 QSize TimelinePlot::sizeHint() const {
-  const int rows = view() ? total_rows() : 9;
-  const int lanes = view() ? static_cast<int>(view()->lanes.size()) + 1 : 8;
+  const int rows = view() ? total_rows() : 11;
+  const int lanes = view() ? static_cast<int>(view()->lanes.size()) + 3 : 10;
   return {960, header_height() + rows * (line_height() + 4) + lanes * kLaneGap + 4};
 }
 
 int TimelinePlot::row_height() const {
-  const int lanes = static_cast<int>(view()->lanes.size()) + 1;
+  const int lanes = static_cast<int>(view()->lanes.size()) + 3;
   const int room = height() - header_height() - lanes * kLaneGap - 2;
   return std::clamp(room / total_rows(), line_height() - 4, 2 * line_height());
 }
@@ -65,8 +68,12 @@ int TimelinePlot::row_height() const {
 QRect TimelinePlot::lifetime_rect() const {
   if (!view()) return {};
   const int lanes = static_cast<int>(view()->lanes.size());
-  const int y = header_height() + (total_rows() - 1) * row_height() + lanes * kLaneGap;
+  const int y = header_height() + (total_rows() - 3) * row_height() + lanes * kLaneGap;
   return {plot().left(), y, plot().width(), row_height()};
+}
+
+QRect TimelinePlot::link_rect() const {
+  return view() ? lifetime_rect().translated(0, row_height() + kLaneGap) : QRect();
 }
 
 QRect TimelinePlot::row_rect(LaneKind kind, std::size_t row) const {
@@ -111,6 +118,7 @@ QString TimelinePlot::describe(const QPoint& at) const {
         .arg(QString::fromStdString(lifetime()->name),
              QString::fromStdString(lifetime_text(*lifetime())), word_for(view()->source));
   }
+  if (link_rect().contains(at)) return link_words(at);
   const auto found = find(at);
   if (!found) return {};
   const SpanInfo& info = found->row->infos[found->span];
@@ -122,7 +130,7 @@ QString TimelinePlot::describe(const QPoint& at) const {
   if (info.kind == Selection::Kind::event) name = tr("waits for the device");
   if (found->lane->kind == LaneKind::updates)
     name = tr("the host updates parameter of %1").arg(name);
-  if (found->lane->kind == LaneKind::stalls) name = tr("compute waits for %1").arg(name);
+  if (found->lane->kind == LaneKind::stalls) name = stall_words(info, name);
   QString text = tr("%1\n%2 at %3 (%4)")
                      .arg(name.isEmpty() ? word_for(found->lane->kind) : name, time_text(duration),
                           time_text(begin), word_for(view()->source));
@@ -143,6 +151,23 @@ QString TimelinePlot::describe(const QPoint& at) const {
   return text;
 }
 
+QString TimelinePlot::link_words(const QPoint& at) const {
+  const LinkUse use = link_use(*view(), axis());
+  const int x = at.x() - plot().left();
+  if (x < 0 || static_cast<std::size_t>(x) >= use.out.size() || use.most <= 0) return {};
+  const auto pixel = static_cast<std::size_t>(x);
+  return tr("link: %1 out, %2 back (%3)\nthe fastest copy of the step has %4")
+      .arg(rate_text(use.out[pixel]), rate_text(use.back[pixel]), word_for(view()->source),
+           rate_text(use.most));
+}
+
+// Of a stall's span: what its longest one waits for, and how many there are.
+QString TimelinePlot::stall_words(const SpanInfo& info, const QString& name) const {
+  const StallGroup& group = view()->waits.group_of(info.row);
+  if (group.count == 1) return tr("compute waits for %1").arg(name);
+  return tr("compute waits %1 times in a row, longest for %2").arg(group.count).arg(name);
+}
+
 // What runs again: the op of forward with the layer that it is of, or the layer itself.
 QString TimelinePlot::original_words(const SpanInfo& info) const {
   if (!rows()) return {};
@@ -155,6 +180,10 @@ QString TimelinePlot::original_words(const SpanInfo& info) const {
 
 Selection TimelinePlot::in_lanes() const {
   Selection selection = selected();
+  const bool is_stall = selection.kind == Selection::Kind::stall && selection.row >= 0;
+  if (is_stall && static_cast<std::size_t>(selection.row) < view()->waits.wait_of.size()) {
+    selection.row = view()->waits.group_of(selection.row).longest;
+  }
   if (selection.kind != Selection::Kind::op || selection.row < 0 || !trace()) return selection;
   const bool is_recording = view()->source == Source::measured || !rows();
   const Ops& ops = is_recording ? trace()->trace.ops : rows()->step().trace().ops;
@@ -194,6 +223,8 @@ void TimelinePlot::render(QPainter& painter, QImage& canvas) {
   paint_phases(painter, axis);
   const auto name_of_string = [this](StringId id) { return text_of(id); };
   paint_lifetime(painter, axis);
+  paint_link(painter, axis);
+  paint_minimap(painter, axis);
   for (const LaneView& lane : view()->lanes) {
     const QRect first = row_rect(lane.kind);
     painter.fillRect(QRect(first.left(), first.top() - kLaneGap + 1, width(), 1), theme().grid);
@@ -209,6 +240,140 @@ void TimelinePlot::render(QPainter& painter, QImage& canvas) {
                           theme(), in_lanes(), name_of_string);
     }
   }
+  paint_waits(painter);
+}
+
+std::vector<TimelinePlot::WaitArrow> TimelinePlot::wait_arrows() const {
+  std::vector<WaitArrow> arrows;
+  if (!view()) return arrows;
+  const TimeAxis axis = this->axis();
+  const Selection now = selected();
+  const Selection group = in_lanes();
+  const QRect stalls = row_rect(LaneKind::stalls);
+  const int left = plot().left();
+  for (const StallWait& wait : view()->waits.waits) {
+    if (wait.copy < 0 || static_cast<double>(wait.at.begin) > axis.end() ||
+        static_cast<double>(wait.at.end) < axis.begin()) {
+      continue;
+    }
+    const auto of_kind = wait.is_update ? Selection::Kind::update : Selection::Kind::transfer;
+    const std::int32_t longest = view()->waits.groups[static_cast<std::size_t>(wait.group)].longest;
+    const bool is_selected =
+        now == Selection{of_kind, wait.copy} || group == Selection{Selection::Kind::stall, longest};
+    const double wide = axis.x_of(wait.at.end) - axis.x_of(wait.at.begin);
+    if (!is_selected && wide < kLeastArrow) continue;
+    const LaneKind lane = wait.is_update  ? LaneKind::updates
+                          : wait.is_store ? LaneKind::d2h
+                                          : LaneKind::h2d;
+    const QRect copies = row_rect(lane);
+    const auto x = [&](Nanoseconds time) {
+      return left + static_cast<int>(std::clamp(axis.x_of(time), 0.0, axis.width() - 1));
+    };
+    // The lane of updates lies below that of the stalls.
+    const bool is_below = copies.top() > stalls.top();
+    arrows.push_back({{x(wait.of.end), is_below ? copies.top() + 2 : copies.bottom() - 2},
+                      {x(wait.at.end), is_below ? stalls.bottom() - 1 : stalls.top() + 1},
+                      wait.stall,
+                      is_selected});
+  }
+  return arrows;
+}
+
+void TimelinePlot::paint_waits(QPainter& painter) {
+  constexpr int kHead = 4;
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing);
+  for (const WaitArrow& arrow : wait_arrows()) {
+    // A rim of the background's colour: it is seen over spans of any colour.
+    const QColor ink = arrow.is_selected ? theme().selection : theme().text;
+    for (const auto& [color, width] :
+         {std::pair(theme().background, 4.0), std::pair(ink, arrow.is_selected ? 2.0 : 1.0)}) {
+      painter.setPen(QPen(color, width));
+      painter.drawLine(arrow.from, arrow.to);
+      painter.setBrush(color);
+      const int down = arrow.to.y() > arrow.from.y() ? kHead : -kHead;
+      const QPoint head[] = {arrow.to + QPoint(0, down), arrow.to + QPoint(-kHead, -1),
+                             arrow.to + QPoint(kHead, -1)};
+      painter.drawConvexPolygon(head, 3);
+    }
+  }
+  painter.restore();
+}
+
+QRect TimelinePlot::minimap_rect() const {
+  return view() ? link_rect().translated(0, row_height() + kLaneGap) : QRect();
+}
+
+TimeAxis TimelinePlot::whole_step() const {
+  TimeAxis whole(state().axis().length(), plot().width());
+  whole.fit();
+  return whole;
+}
+
+// The memory curve of the whole step; what is seen above has a frame, the rest is paler.
+void TimelinePlot::paint_minimap(QPainter& painter, const TimeAxis& axis) {
+  const QRect area = minimap_rect();
+  painter.fillRect(QRect(area.left(), area.top() - kLaneGap + 1, width(), 1), theme().grid);
+  const MemoryView& memory = view()->memory;
+  const TimeAxis whole = whole_step();
+  const int left =
+      area.left() + static_cast<int>(whole.x_of(static_cast<Nanoseconds>(axis.begin())));
+  const int right =
+      area.left() + static_cast<int>(std::ceil(whole.x_of(static_cast<Nanoseconds>(axis.end()))));
+  if (!memory.empty()) {
+    const auto peak = static_cast<double>(std::max<Bytes>(1, memory.peak()));
+    const QColor seen = theme().lane(LaneKind::compute);
+    const QColor rest = mix(seen, theme().background, 0.4);
+    for (int x = 0; x < area.width(); ++x) {
+      const MemoryView::Range points = memory.points(whole.time_at(x), whole.time_at(x + 1));
+      const auto most = static_cast<double>(memory.total.extent(points.first, points.last).max);
+      const int rows = static_cast<int>(std::ceil(most / peak * (area.height() - 2)));
+      const int at = area.left() + x;
+      painter.fillRect(at, area.bottom() - rows, 1, rows, at >= left && at < right ? seen : rest);
+    }
+  }
+  painter.setPen(QPen(theme().selection, 2));
+  painter.setBrush(Qt::NoBrush);
+  painter.drawRect(
+      QRect(left, area.top(), std::max(3, right - left), area.height() - 1).adjusted(1, 1, -1, 0));
+}
+
+bool TimelinePlot::begin_drag(const QPoint& at) {
+  if (!minimap_rect().contains(at)) return false;
+  drag(at);
+  return true;
+}
+
+void TimelinePlot::drag(const QPoint& at) {
+  TimeAxis axis = this->axis();
+  axis.centre_on(whole_step().time_at(at.x() - plot().left()));
+  state().set_axis(axis);
+}
+
+// Out above the middle, back below it; as high as the row is the fastest copy of the step.
+void TimelinePlot::paint_link(QPainter& painter, const TimeAxis& axis) {
+  const QRect area = link_rect();
+  painter.fillRect(QRect(area.left(), area.top() - kLaneGap + 1, width(), 1), theme().grid);
+  const LinkUse use = link_use(*view(), axis);
+  if (use.most <= 0) {
+    painter.setPen(theme().faint);
+    painter.drawText(area.adjusted(6, 0, -6, 0), Qt::AlignVCenter | Qt::AlignLeft,
+                     tr("nothing goes over the link"));
+    return;
+  }
+  const int half = area.height() / 2 - 1;
+  const int middle = area.top() + area.height() / 2;
+  const auto rows = [&](double rate) {
+    return rate <= 0 ? 0 : std::clamp(static_cast<int>(std::ceil(rate / use.most * half)), 1, half);
+  };
+  for (std::size_t x = 0; x < use.out.size(); ++x) {
+    const int at = area.left() + static_cast<int>(x);
+    const int up = rows(use.out[x]);
+    const int down = rows(use.back[x]);
+    painter.fillRect(at, middle - up, 1, up, theme().lane(LaneKind::d2h));
+    painter.fillRect(at, middle + 1, 1, down, theme().lane(LaneKind::h2d));
+  }
+  painter.fillRect(area.left(), middle, area.width(), 1, theme().frame);
 }
 
 // High: in use. Low: it lies there. Hatched: nothing uses it any more. A dotted line: it is away.
@@ -336,6 +501,13 @@ void TimelinePlot::render_still(QPainter& painter) {
   painter.fillRect(QRect(0, life.top() - kLaneGap + 1, left, 1), theme().grid);
   painter.drawText(QRect(10, life.top(), left - 12, life.height()), Qt::AlignVCenter,
                    tr("Lifetime"));
+  const QRect link = link_rect();
+  painter.fillRect(QRect(0, link.top() - kLaneGap + 1, left, 1), theme().grid);
+  painter.drawText(QRect(10, link.top(), left - 12, link.height()), Qt::AlignVCenter, tr("Link"));
+  const QRect mini = minimap_rect();
+  painter.fillRect(QRect(0, mini.top() - kLaneGap + 1, left, 1), theme().grid);
+  painter.drawText(QRect(10, mini.top(), left - 12, mini.height()), Qt::AlignVCenter,
+                   tr("Whole step"));
   painter.fillRect(QRect(left - 1, 0, 1, height()), theme().frame);
 }
 

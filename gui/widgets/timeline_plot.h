@@ -17,8 +17,25 @@ class TimelinePlot : public PlotView {
   // Where a lane's row is painted, for tests and tool tips.
   [[nodiscard]] QRect row_rect(LaneKind kind, std::size_t row = 0) const;
 
-  // Below the lanes: the lifetime of what is selected.
+  // From the copy, or the update, that a stall waits for to that stall; as painted. Of those that
+  // are selected, and of stalls that are wide enough to be told apart.
+  struct WaitArrow {
+    QPoint from;  // where the copy ends
+    QPoint to;    // where the stall ends
+    std::int32_t stall = -1;
+    bool is_selected = false;
+  };
+  [[nodiscard]] std::vector<WaitArrow> wait_arrows() const;
+
+  // Below the lanes: the lifetime of what is selected, and below that how much of the link is used.
   [[nodiscard]] QRect lifetime_rect() const;
+  [[nodiscard]] QRect link_rect() const;
+  // The lowest row: all of the step, however little of it is seen above, and which part that is. A
+  // press or a drag in it goes there.
+  [[nodiscard]] QRect minimap_rect() const;
+  // When what is selected happens; of a layer the span nearest to the cursor. Absent: it is in no
+  // lane.
+  [[nodiscard]] std::optional<TimeRange> range_of_selection() const { return selected_time(); }
 
   [[nodiscard]] Selection hit(const QPoint& at) const override;
   [[nodiscard]] QString describe(const QPoint& at) const override;
@@ -32,6 +49,8 @@ class TimelinePlot : public PlotView {
   void overlay(QPainter& painter) override;
   void forget_names() override { lane_painter_.forget_names(); }
   [[nodiscard]] std::optional<TimeRange> selected_time() const override;
+  [[nodiscard]] bool begin_drag(const QPoint& at) override;
+  void drag(const QPoint& at) override;
 
  private:
   struct Found {
@@ -43,12 +62,18 @@ class TimelinePlot : public PlotView {
   [[nodiscard]] int line_height() const;
   [[nodiscard]] int total_rows() const;
   [[nodiscard]] QString original_words(const SpanInfo& info) const;
+  [[nodiscard]] QString link_words(const QPoint& at) const;
+  [[nodiscard]] QString stall_words(const SpanInfo& info, const QString& name) const;
   // What is selected, as the lanes have it: of an op inside others the outermost one.
   [[nodiscard]] Selection in_lanes() const;
   [[nodiscard]] std::optional<Found> find(const QPoint& at) const;
   [[nodiscard]] int row_height() const;
   void paint_lifetime(QPainter& painter, const TimeAxis& axis);
+  void paint_link(QPainter& painter, const TimeAxis& axis);
+  [[nodiscard]] TimeAxis whole_step() const;
+  void paint_minimap(QPainter& painter, const TimeAxis& axis);
   void paint_background(QPainter& painter);
+  void paint_waits(QPainter& painter);
   void paint_ruler(QPainter& painter, const TimeAxis& axis);
   void paint_phases(QPainter& painter, const TimeAxis& axis);
 

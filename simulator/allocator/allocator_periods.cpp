@@ -54,7 +54,7 @@ std::vector<Bytes> AllocatorPeriods::take_segments(const std::vector<Bytes>& seg
 }
 
 void AllocatorPeriods::run(AllocatorTrail* trail) {
-  if (trail != nullptr) *trail = {};
+  if (trail != nullptr) note_begin(*trail = {});
   for (const AllocationSequence::Step& step : sequence_.period) {
     run_setup_behind(step.event.value - 1, trail);
     note_until(step.event.index(), trail);
@@ -62,11 +62,15 @@ void AllocatorPeriods::run(AllocatorTrail* trail) {
       free(step.slot);
     } else {
       block(step.slot) = allocate(bytes_of(step.slot));
+      if (trail != nullptr) {
+        trail->made[static_cast<std::size_t>(step.slot)] = place_of(block(step.slot));
+      }
     }
     if (out_of_memory_) return;
   }
   run_setup_behind(static_cast<std::int64_t>(events_) - 1, trail);
   note_until(events_, trail);
+  if (trail != nullptr) note_segments(*trail);
   for (const Slot slot : sequence_.freed_behind) free(slot);
   for (const auto& [old, made] : sequence_.carried) {
     free(old);
@@ -138,6 +142,27 @@ void AllocatorPeriods::note_until(std::size_t event, AllocatorTrail* trail) cons
   if (trail == nullptr) return;
   trail->active.resize(event, allocator_.active());
   trail->reserved.resize(event, allocator_.reserved());
+}
+
+AllocatorTrail::Place AllocatorPeriods::place_of(Block block) const {
+  if (block == CachingAllocator::kNoBlock) return {};
+  return {allocator_.address_of(block), allocator_.size_of(block)};
+}
+
+void AllocatorPeriods::note_begin(AllocatorTrail& trail) const {
+  trail.made.resize(block_.size());
+  for (const Block each : block_) trail.at_begin.push_back(place_of(each));
+  for (std::size_t row = 0; row < setup_.size(); ++row) {
+    const bool is_storage = setup_.storage[row].valid();
+    trail.of_setup.push_back(is_storage ? AllocatorTrail::Place{} : place_of(setup_block_[row]));
+  }
+}
+
+void AllocatorPeriods::note_segments(AllocatorTrail& trail) const {
+  for (const ObservedBlock& each : allocator_.observed()) {
+    if (each.begins_segment) trail.segments.push_back({each.address, 0});
+    trail.segments.back().size += each.size;
+  }
 }
 
 }  // namespace stowage::simulator

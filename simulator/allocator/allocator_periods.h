@@ -14,10 +14,18 @@
 namespace stowage::simulator {
 
 // The allocator's counters over a period: after each event, the instructions there included. What
-// AllocatorCurve of the trace says of the recorded step.
+// AllocatorCurve of the trace says of the recorded step. And where its blocks were.
 struct AllocatorTrail {
+  struct Place {
+    Bytes address = 0;
+    Bytes size = 0;  // 0 = none
+  };
   std::vector<Bytes> active;
   std::vector<Bytes> reserved;
+  std::vector<Place> at_begin;  // by slot: the block that it has when the period begins
+  std::vector<Place> made;      // by slot: that it gets in the period
+  std::vector<Place> of_setup;  // by row of the setup: of no storage, there when the period begins
+  std::vector<Place> segments;  // in order of address, when the period ends
 };
 
 class AllocatorPeriods {
@@ -73,6 +81,9 @@ class AllocatorPeriods {
   void run_setup_row();
   void run_setup_behind(std::int64_t event, AllocatorTrail* trail);
   void note_until(std::size_t event, AllocatorTrail* trail) const;
+  [[nodiscard]] AllocatorTrail::Place place_of(Block block) const;
+  void note_begin(AllocatorTrail& trail) const;
+  void note_segments(AllocatorTrail& trail) const;
 
   std::size_t events_;
   const Setup& setup_;

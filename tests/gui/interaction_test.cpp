@@ -83,6 +83,42 @@ TEST_F(Interaction, ALeftDragMeasuresARange) {
   EXPECT_GT(static_cast<double>(state().range()->begin), under(to));
 }
 
+TEST_F(Interaction, TheRowOfTheWholeStepShowsWhichPartIsSeenAndGoesThere) {
+  const QRect mini = timeline().minimap_rect();
+  ASSERT_LE(mini.bottom(), timeline().height());
+  const auto framed = [&] {
+    const QImage image = timeline().grab().toImage();
+    const QRgb ink = Theme::of(timeline().palette()).selection.rgb();
+    int first = -1;
+    int last = -1;
+    // The last columns are those of the focus.
+    for (int x = mini.left(); x <= mini.right() - 2; ++x) {
+      if (image.pixel(x, mini.top() + 1) != ink) continue;
+      if (first < 0) first = x;
+      last = x;
+    }
+    return std::pair(first, last);
+  };
+  const auto [all_first, all_last] = framed();
+  EXPECT_NEAR(all_first, mini.left(), 2);
+  EXPECT_NEAR(all_last, mini.right(), 4);
+  for (int i = 0; i < 8; ++i) key(Qt::Key_W);
+  const double span = state().axis().span();
+  QTest::mouseClick(&timeline(), Qt::LeftButton, {},
+                    {mini.left() + mini.width() * 3 / 4, mini.center().y()});
+  const auto length = static_cast<double>(state().axis().length());
+  EXPECT_NEAR(state().axis().begin() + span / 2, length * 3 / 4, length / 100);
+  EXPECT_DOUBLE_EQ(state().axis().span(), span) << "as close as before";
+  const auto [first, last] = framed();
+  EXPECT_NEAR(first - mini.left(), mini.width() * state().axis().begin() / length, 3);
+  EXPECT_NEAR(last - mini.left(), mini.width() * state().axis().end() / length, 3);
+  // A drag in it goes along, and measures nothing.
+  drag(timeline(), {mini.left() + mini.width() / 2, mini.center().y()},
+       {mini.left() + mini.width() / 4, mini.center().y()});
+  EXPECT_NEAR(state().axis().begin() + span / 2, length / 4, length / 100);
+  EXPECT_FALSE(state().range().has_value());
+}
+
 TEST_F(Interaction, TheCursorIsOneForAllPlotsAndGoesWithThePointer) {
   const QPoint pointer = at(memory(), 0.5, 0.5);
   QTest::mouseMove(&memory(), pointer);

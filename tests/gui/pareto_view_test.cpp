@@ -1,7 +1,10 @@
 #include "gui/widgets/pareto_view.h"
 
+#include <QTemporaryDir>
 #include <algorithm>
 
+#include "gui/model/same_machine.h"
+#include "simulator/machine/calibration_settings.h"
 #include "tests/gui/workbench.h"
 #include "tests/support/small_trace.h"
 
@@ -153,6 +156,51 @@ TEST_F(ParetoViewTest, CancelStopsAndKeepsWhatWasFound) {
   EXPECT_FALSE(view_.search().complete());
   EXPECT_GE(view_.search().points().size(), 2U);
   EXPECT_TRUE(view_.status().contains("stopped"));
+}
+
+TEST_F(ParetoViewTest, PlansMadeByHandStandThereWithTheirNamesAndAreLoadedAgain) {
+  open(sample("llama3-8b-l9-fp32-math-h200"));
+  show(view_, 900, 560);
+  const auto offload = [&](std::size_t from, std::size_t count) {
+    std::vector<SavedId> rows;
+    for (std::size_t i = from; i < from + count; ++i) rows.emplace_back(i);
+    ASSERT_TRUE(document_.set_decision(rows, simulator::Decision::offload));
+    settle();
+  };
+  offload(0, 60);
+  const Bytes first = document_.current()->result.peak_reserved;
+  offload(60, 60);
+  ASSERT_LT(document_.current()->result.peak_reserved, first);
+  compute();
+  std::vector<ParetoMark> hand;
+  for (const ParetoMark& mark : view_.plot().content().marks) {
+    if (mark.kind == ParetoMark::Kind::hand) hand.push_back(mark);
+  }
+  ASSERT_EQ(hand.size(), 2U);
+  EXPECT_EQ(hand[0].label, "2: Offload 60 saved tensors") << "less memory comes first";
+  EXPECT_EQ(hand[1].label, "1: Offload 60 saved tensors");
+  EXPECT_EQ(hand[1].peak, first);
+  EXPECT_TRUE(view_.plot().painter_of().legend().contains("by hand"));
+  picture(view_, "pareto_by_hand");
+  // The first one again, as an undo step; it is no third plan.
+  Q_EMIT view_.plot().load_requested(hand[1].point);
+  settle();
+  EXPECT_EQ(document_.current()->result.peak_reserved, first);
+  EXPECT_EQ(document_.undo_stack().count(), 3);
+  EXPECT_EQ(view_.hand_plans().plans().size(), 2U);
+  // They are of the machine that they were replayed on last.
+  Calibration slower = document_.trace()->trace.calibration;
+  ASSERT_TRUE(simulator::apply_setting(slower, "link.d2h_gbps", 12));
+  document_.set_calibration(slower);
+  settle();
+  EXPECT_TRUE(same_machine(view_.hand_plans().plans()[0].machine, slower));
+  EXPECT_FALSE(same_machine(view_.hand_plans().plans()[1].machine, slower));
+  // In a file it has that file's name.
+  const QTemporaryDir folder;
+  ASSERT_TRUE(document_.save_plan(folder.filePath("mine.plan.json")));
+  EXPECT_EQ(view_.hand_plans().plans()[0].name, "mine.plan.json");
+  open(stowage::testing::small_trace());
+  EXPECT_TRUE(view_.hand_plans().plans().empty());
 }
 
 TEST_F(ParetoViewTest, AnotherTraceTakesThePointsAway) {

@@ -135,8 +135,8 @@ TEST(Program, EveryViewCanBeAskedForAndIsNotEmpty) {
   const QTemporaryDir folder;
   const QString sample =
       QStringLiteral(STOWAGE_SOURCE_DIR "/traces/samples/mlp-l6-fp32-cpu.trace.json.gz");
-  EXPECT_EQ(view_ids(), (QStringList{"timeline", "memory", "plan", "details", "alive", "what_if",
-                                     "pareto", "compare"}));
+  EXPECT_EQ(view_ids(), (QStringList{"timeline", "memory", "plan", "details", "alive", "blocks",
+                                     "range", "what_if", "pareto", "compare"}));
   for (const QString& view : view_ids()) {
     const QString picture = folder.filePath(view + ".png");
     const Ran ran = run({"--screenshot", picture, "--size", "800x600", "--view", view, sample});

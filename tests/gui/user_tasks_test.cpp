@@ -8,9 +8,11 @@
 #include <algorithm>
 
 #include "gui/widgets/alive_view.h"
+#include "gui/widgets/blocks_view.h"
 #include "gui/widgets/compare_view.h"
 #include "gui/widgets/details_view.h"
 #include "gui/widgets/plan_tree_view.h"
+#include "gui/widgets/range_view.h"
 #include "gui/widgets/what_if_panel.h"
 #include "tests/gui/hands.h"
 
@@ -81,6 +83,24 @@ TEST_F(UserTasks, SeeWhatIsDeadAtThePeakAndWhereItComesFrom) {
   picture("gui_dead");
 }
 
+TEST_F(UserTasks, SeeWhichModuleOwnsABlock) {
+  ASSERT_NO_FATAL_FAILURE(open_the_sample());
+  tab("Blocks");
+  auto& blocks = view<BlocksView>("blocks");
+  const auto largest = std::max_element(
+      blocks.blocks().begin(), blocks.blocks().end(),
+      [](const MemoryBlock& a, const MemoryBlock& b) { return a.bytes < b.bytes; });
+  const QPoint place = blocks.strip().place_of(static_cast<int>(largest - blocks.blocks().begin()));
+  const QString text = blocks.strip().describe(place);
+  EXPECT_TRUE(text.contains("\nhead\n") && text.contains("[8, 1024, 128256] float32"))
+      << text.toStdString();
+  QTest::mouseClick(&blocks.strip(), Qt::LeftButton, {}, place);
+  window_.settle();
+  ASSERT_TRUE(timeline().lifetime().has_value());
+  EXPECT_EQ(timeline().lifetime()->bytes, 4'202'692'608);
+  picture("gui_blocks");
+}
+
 TEST_F(UserTasks, FitTheStepInto36GbAndSeeTheCost) {
   ASSERT_NO_FATAL_FAILURE(open_the_sample());
   plan_for_36_gb();
@@ -137,6 +157,23 @@ TEST_F(UserTasks, FindTheLongestStallAndItsCause) {
   const Selection first = state().selection();
   press(Qt::Key_L, Qt::ControlModifier);
   EXPECT_NE(state().selection(), first) << "the next one";
+}
+
+TEST_F(UserTasks, SeeWhatRunsInARangeOfTime) {
+  ASSERT_NO_FATAL_FAILURE(open_the_sample());
+  menu({"Plan", "Try a policy", "torchtune"});
+  drag(timeline(), at(timeline(), 0.6, 0.5), at(timeline(), 0.7, 0.5));
+  auto& range = view<RangeView>("range");
+  EXPECT_TRUE(in_front(range));
+  EXPECT_TRUE(range.title().contains("of the planned step, predicted"))
+      << range.title().toStdString();
+  EXPECT_EQ(range.rows().topLevelItem(0)->text(0), "aten::mm");
+  choose(range.grouping(), "by kernel");
+  EXPECT_GT(range.table().count, 100);
+  choose(range.grouping(), "by op");
+  picture("gui_range");
+  key(Qt::Key_Escape);
+  EXPECT_TRUE(range.title().startsWith("the whole planned step")) << range.title().toStdString();
 }
 
 TEST_F(UserTasks, MoveTheActivationsOfOneLayerAndUndo) {

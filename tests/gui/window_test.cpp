@@ -119,6 +119,8 @@ TEST_F(Window, EveryExportWritesItsFile) {
   begins(ExportKind::csv_stalls, "c.csv", ",");
   begins(ExportKind::csv_storages, "d.csv", "bytes");
   begins(ExportKind::chrome, "a.json", "traceEvents");
+  begins(ExportKind::memory_viz, "m.pickle", "device_traces");
+  EXPECT_NE(window_.action("export_memory_viz"), nullptr);
   begins(ExportKind::plan, "p.json", "stowage-plan/1");
   window_.save_picture(folder.filePath("a.png"));
   EXPECT_EQ(QImage(folder.filePath("a.png")).size(), window_.size());
@@ -197,8 +199,8 @@ TEST_F(Window, TimeHasTwoThirdsOfTheWidthAndTheTimelineIsAsHighAsItsLanes) {
       EXPECT_NEAR(timeline().width(), size.width() * 2 / 3, 12) << size.width();
       EXPECT_EQ(memory().width(), timeline().width());
       EXPECT_NEAR(timeline().height(), timeline().sizeHint().height(), 2) << size.width();
-      const int below = timeline().height() - timeline().lifetime_rect().bottom();
-      EXPECT_LT(below, timeline().lifetime_rect().height()) << "no room for another row";
+      const int below = timeline().height() - timeline().minimap_rect().bottom();
+      EXPECT_LT(below, timeline().minimap_rect().height()) << "no room for another row";
     }
   }
 }

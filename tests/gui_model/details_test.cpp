@@ -45,6 +45,25 @@ TracePtr composed() {
   return std::make_shared<const TraceData>(t.finish(), "", "");
 }
 
+// 12 layers return 64 x 197 x 768 floats each, and their gradients are as large.
+TEST(Details, OutsideOfAllLayersIsWhatAnAttributionHolds) {
+  auto loaded =
+      load_trace(STOWAGE_SOURCE_DIR "/traces/samples/vit-attribution-fp32-h200.trace.json.gz");
+  ASSERT_TRUE(loaded) << loaded.error().text();
+  const auto trace = std::make_shared<const TraceData>(std::move(loaded->trace), "", "");
+  const auto step = explained(trace, fresh_state(trace->trace));
+  const Details root = details_of(*step, {Kind::layer, 0});
+  EXPECT_EQ(root.title, "outside of all layers");
+  const Values held = values(root, "Held for attribution");
+  ASSERT_EQ(held.size(), 1U) << details_text(root);
+  EXPECT_EQ(held[0].substr(0, 11), "24 tensors,") << held[0];
+  EXPECT_NE(held[0].find("929,562,624 bytes"), std::string::npos) << held[0];
+  // Of a layer there is no such row, and none of a step that trains.
+  EXPECT_TRUE(values(details_of(*step, {Kind::layer, 2}), "Held for attribution").empty());
+  EXPECT_TRUE(
+      values(details_of(*explained(composed()), {Kind::layer, 0}), "Held for attribution").empty());
+}
+
 TEST(Details, OfAnOpHaveWhatTheOpsInsideItMake) {
   const Details op = details_of(*explained(composed()), {Kind::op, 0});
   EXPECT_EQ(op.title.substr(0, 12), "aten::linear");

@@ -1,0 +1,29 @@
+// A row of a table that a click on a header sorts: by numbers where a cell has one, by its words
+// else; what sums others up is the last row either way. And what such a row speaks of.
+#pragma once
+
+#include <QString>
+#include <QTreeWidgetItem>
+
+#include "gui/model/view_state.h"
+
+namespace stowage::gui {
+
+class SortedItem : public QTreeWidgetItem {
+ public:
+  explicit SortedItem(const QStringList& texts, const Selection& link = {});
+
+  bool operator<(const QTreeWidgetItem& other) const override;
+
+  // The number that a cell is sorted by, and its words to the right.
+  void set_number(int column, std::int64_t number);
+  void set_sum();  // it sums others up
+
+  // Nothing: the row speaks of nothing that could be selected.
+  [[nodiscard]] static Selection link_of(const QTreeWidgetItem* item);
+};
+
+// Title and all rows of a table as text: a line each, columns with tabs between them.
+[[nodiscard]] QString table_text(const QString& title, const QTreeWidget& rows);
+
+}  // namespace stowage::gui
