@@ -85,7 +85,9 @@ void PlannedStep::State::leave() {
     memory_->close();
   }
   materialise_all();
+  if (memory_ == nullptr) return;
   leave_memory();
+  memory_->close();
 }
 
 void PlannedStep::State::leave_memory() {

@@ -181,11 +181,11 @@ void TrainingStep::begin() {
   });
 }
 
-void TrainingStep::accumulate(Part part) {
-  in_setup(device_, [&] { run_part(part == Part::last ? reduction_.get() : nullptr); });
+void TrainingStep::accumulate() {
+  in_setup(device_, [&] { run_all(reduction_.get()); });
 }
 
-void TrainingStep::run_part(GradientReduction* reduction) {
+void TrainingStep::run_all(GradientReduction* reduction) {
   enter(PhaseKind::forward);
   LastBackward last(reduction);
   const BackwardRoot root = forward();

@@ -7,7 +7,7 @@
 //                      backward, optimizer
 //   or divided:
 //   begin()            zero_grad
-//   accumulate()       forward and backward of the input tensors: once a part of the batch
+//   accumulate()       forward and backward of the input tensors, once
 //   end()              optimizer
 //
 // With TrainingOptions::grad_scaler the gradient that backward begins with is scaled, and end()
@@ -17,7 +17,7 @@
 // With OptimizerSpec::schedule step number k of this object, a skipped one too, has the rate of
 // that; one that threw has not been made.
 //
-// With TrainingOptions::make_reduction the gradients are reduced once a step, in its last
+// With TrainingOptions::make_reduction the gradients are reduced once a step, in
 // accumulate(), ahead of what end() does with them.
 //
 // With OptimizerSpec::in_backward each parameter is updated in the one accumulate(), and no
@@ -52,9 +52,6 @@ class AttributedForward;
 // Skipped: the gradients are of no use (an overflow), and the step's driver hears of that. Not
 // where updates are in backward (c10::Error).
 enum class Update : std::uint8_t { taken, skipped };
-
-// Whether the step has another part of the batch behind this one.
-enum class Part : std::uint8_t { last, more_follow };
 
 // Which of the batches of all ranks are this one's: step k has number k * ranks + rank.
 struct BatchShare {
@@ -104,7 +101,7 @@ class TrainingStep {
   // scaled or clipped) is the caller's and belongs to the step. end() returns the last part's loss.
   // After an exception in one of them the step begins anew with begin().
   void begin();
-  void accumulate(Part part = Part::last);
+  void accumulate();
   double end(Update update = Update::taken);
 
   void set_phase_hook(PhaseHook hook) { phase_hook_ = std::move(hook); }
@@ -140,7 +137,7 @@ class TrainingStep {
   [[nodiscard]] BackwardRoot forward() const;
   void update(Update update);
   void backward(const BackwardRoot& root) const;
-  void run_part(GradientReduction* reduction);
+  void run_all(GradientReduction* reduction);
 
   Device& device_;
   std::unique_ptr<Model> model_;

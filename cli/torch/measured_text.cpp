@@ -21,12 +21,17 @@ std::string peak_line(const char* name, Bytes measured, Bytes predicted) {
 
 }  // namespace
 
-std::string counters_text(const MeasuredRun& run, const simulator::Predicted& predicted) {
+std::string counters_text(const MeasuredRun& run, const simulator::Predicted& predicted,
+                          Bytes caching_reserved) {
   if (run.peak_reserved < 0) return "";
   const bool is_predicted = run.other_allocator.empty() || run.memory;
   std::string text =
       peak_line("active", run.peak_active, is_predicted ? predicted.peak_active : -1) +
       peak_line("reserved", run.peak_reserved, is_predicted ? predicted.peak_reserved : -1);
+  if (run.memory && caching_reserved >= 0) {
+    text += "              (planned memory; PyTorch's caching allocator would reserve " +
+            report::exact_bytes(caching_reserved) + ")\n";
+  }
   if (!is_predicted) text += "              (of " + run.other_allocator + ": not predicted)\n";
   if (!run.active_constant || !run.reserved_constant) {
     text += "              (active or reserved differ between steps)\n";

@@ -8,10 +8,12 @@
 
 namespace stowage::cli {
 
-// Active and reserved peaks beside their predictions, and what was taken from the driver and pinned
-// after the first step; empty on a device without such counters.
+// Active and reserved peaks beside their predictions, what PyTorch's caching allocator would
+// reserve where the plan has memory of its own (-1: not known), and what was taken from the driver
+// and pinned after the first step; empty on a device without such counters.
 [[nodiscard]] std::string counters_text(const MeasuredRun& run,
-                                        const simulator::Predicted& predicted);
+                                        const simulator::Predicted& predicted,
+                                        Bytes caching_reserved);
 
 // What came of planned memory; empty without.
 [[nodiscard]] std::string memory_text(const MeasuredRun& run);

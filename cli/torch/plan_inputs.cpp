@@ -8,6 +8,7 @@
 #include "executor/attribution_spec.h"
 #include "planner/applied_file.h"
 #include "planner/budget.h"
+#include "report/simulation.h"
 #include "simulator/plan/target_check.h"
 #include "simulator/replay/replay.h"
 #include "simulator/step/plan_structure.h"
@@ -187,6 +188,10 @@ Result<PlanInputs> load_plan_inputs(const std::string& plan_file,
   inputs.predicted = planner::predicted_of(replayed);
   const bool is_placed = inputs.schedule.placement == simulator::PlacementMode::planned &&
                          inputs.predicted.peak_reserved >= 0;
+  if (is_placed) {
+    inputs.caching_reserved =
+        report::reserved_bytes(*applied->index, inputs.schedule, replayed).caching;
+  }
   inputs.allocator_exact =
       is_placed || (replayed.allocator_periods > 0 && replayed.allocator_exact);
   inputs.active_varies = replayed.active_varies;

@@ -25,6 +25,9 @@ struct PlanInputs {
   simulator::Structure structure;  // of the step that the schedule is for
   simulator::Schedule schedule;
   simulator::Predicted predicted;
+  // What PyTorch's caching allocator would reserve for the plan; -1: nothing says, or it runs
+  // there.
+  Bytes caching_reserved = -1;
   // Whether the allocator's replay says exactly what active and reserved bytes will be, and then
   // how often memory is taken from the driver behind the first step.
   bool allocator_exact = false;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/torch/run_request.h"
+#include "cli/torch/session.h"
 #include "executor/distributed/rendezvous.h"
 
 namespace stowage::cli {
@@ -22,22 +23,25 @@ Result<std::shared_ptr<Ranks>> meet(const RunFlags& flags, const std::string& gr
   }
   const Result<executor::Rendezvous> rendezvous = executor::rendezvous_from_environment();
   if (!rendezvous) return rendezvous.error();
+  executor::tell_children(*rendezvous);  // ahead of the store's threads
   auto store = executor::RankStore::connect(*rendezvous, beats);
   if (!store) return store.error();
-  executor::tell_children(*rendezvous);
   return std::make_shared<Ranks>(std::move(store).value(), group);
 }
 
-// What this rank says of the failure: that of the first rank that failed.
+// What this rank says of the failure: its own, or, where it failed since another one did, that
+// one's.
 Error told(Error error, Ranks& ranks) {
   const std::string mine = "rank " + std::to_string(ranks.store().rank()) + ": ";
   const bool is_of_another = error.message.rfind("another rank ", 0) == 0;  // a child's words
-  if (!is_of_another && executor::tells_of_lost_rank(error.message)) {
+  const bool is_lost = !is_of_another && executor::tells_of_lost_rank(error.message);
+  if (is_lost) {
     error = {ErrorCode::environment, "another rank is gone: " + error.message, "", "",
              "see what that rank said"};
   }
   const std::string first = ranks.store().tell_failure(error.text());
-  if (first.empty() || first.rfind(mine, 0) == 0) return error;
+  const bool is_own = !is_of_another && !is_lost;
+  if (is_own || first.empty() || first.rfind(mine, 0) == 0) return error;
   return {error.code, "another rank failed: " + first, "", "", ""};
 }
 
@@ -88,7 +92,13 @@ Result<int> as_rank(RunFlags& flags, Console& console, const std::string& verb,
   of_others.quiet = true;
   of_others.files = console.files;
   Console& own = ranks.is_first() ? console : of_others;
-  Result<int> result = body(own);
+  Result<int> result = 0;
+  try {
+    result = body(own);
+  } catch (...) {
+    static_cast<void>(ranks.store().tell_failure(current_exception_error().text()));
+    throw;
+  }
   if (result) result = worst(ranks, *result);
   if (result) return result;
   Error error = told(std::move(result).error(), ranks);

@@ -148,6 +148,11 @@ Json predicted_json(const simulator::Predicted& predicted) {
           {"host_bytes", predicted.host}};
 }
 
+// As in `simulate --json`.
+Json caching_allocator_json(Bytes reserved) {
+  return reserved < 0 ? Json(nullptr) : Json{{"reserved_bytes", reserved}};
+}
+
 Json error_figures(const MeasuredRun& run, const simulator::Predicted& predicted) {
   const double ratio = predicted.step > 0
                            ? static_cast<double>(run.step_ns) / static_cast<double>(predicted.step)
@@ -313,7 +318,7 @@ std::string profile_json(const Trace& trace, const std::string& trace_file) {
 }
 
 std::string execute_json(const Trace& trace, const MeasuredRun& run,
-                         const simulator::Predicted& predicted,
+                         const simulator::Predicted& predicted, Bytes caching_reserved,
                          const std::vector<std::string>& failures, const std::string& plan_file,
                          const std::string& trace_file, const std::string& micro_batches) {
   Json steps = Json::array();
@@ -324,6 +329,7 @@ std::string execute_json(const Trace& trace, const MeasuredRun& run,
                {"micro_batches", micro_batches.empty() ? Json(nullptr) : Json(micro_batches)},
                {"measured", run_json(run)},
                {"predicted", predicted_json(predicted)},
+               {"caching_allocator", caching_allocator_json(caching_reserved)},
                {"error", error_figures(run, predicted)},
                {"steps", steps},
                {"files", {{"plan", plan_file}, {"trace", trace_file}}}});
@@ -350,6 +356,7 @@ std::string verification_json(const Trace& trace, const Verification& v) {
                {"planned", run_json(v.planned)},
                {"measured", run_json(v.planned)},
                {"predicted", predicted_json(v.predicted)},
+               {"caching_allocator", caching_allocator_json(v.caching_reserved)},
                {"error", error_figures(v.planned, v.predicted)},
                {"files", {{"plan", v.plan_file}, {"trace", v.trace_file}}}});
   return dump(json);

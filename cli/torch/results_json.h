@@ -24,9 +24,10 @@ namespace stowage::cli {
 [[nodiscard]] std::string profile_json(const Trace& trace, const std::string& trace_file);
 
 // `stowage execute --json`; `micro_batches`: "head in 4 parts", or empty; `failures`: budgets of
-// the plan that the run is above.
+// the plan that the run is above; `caching_reserved`: PlanInputs::caching_reserved.
 [[nodiscard]] std::string execute_json(const Trace& trace, const MeasuredRun& run,
                                        const simulator::Predicted& predicted,
+                                       Bytes caching_reserved,
                                        const std::vector<std::string>& failures,
                                        const std::string& plan_file, const std::string& trace_file,
                                        const std::string& micro_batches);
@@ -37,6 +38,7 @@ struct Verification {
   MeasuredRun reference;
   MeasuredRun planned;
   simulator::Predicted predicted;
+  Bytes caching_reserved = -1;             // PlanInputs::caching_reserved
   executor::DumpDifference difference;     // planned against reference
   executor::DumpDifference repeatability;  // reference against itself
   // The planned run against the step with all of the batch at once, which is other arithmetic;

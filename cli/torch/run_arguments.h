@@ -29,10 +29,10 @@ struct RunArguments {
   std::optional<simulator::PlacementMode> placement;  // absent: the plan's
 
   void declare(CommandLine& line);
-  // With --distributed: the same on all ranks (RankStore::check_same()), and readable by all of
-  // them. Errors: usage, one of the files is standard input; those of check_same().
+  // With --distributed: plan, step and number of steps are the same on all ranks. Behind read().
+  // Errors: those of RankStore::check_same().
   [[nodiscard]] Status check_ranks(const PlanInputs& inputs) const;
-  // Checks what was given. Errors: usage.
+  // Checks what was given. Errors: usage, also where ranks would share standard input.
   [[nodiscard]] Status read(std::int64_t default_steps);
 };
 

@@ -28,7 +28,7 @@ std::string execute_text(const PlanInputs& inputs, const MeasuredRun& run,
   text += "  peak        " + report::exact_bytes(run.peak_requested) + " requested, predicted " +
           report::with_commas(predicted.peak_requested) + ", difference " +
           report::with_commas(run.peak_requested - predicted.peak_requested) + " bytes\n";
-  text += counters_text(run, predicted);
+  text += counters_text(run, predicted, inputs.caching_reserved);
   text += "  step time   " + format_time(run.step_ns) + ", predicted " +
           format_time(predicted.step) + ratio_text(run.step_ns, predicted.step) + "\n";
   text += "  stall       " + format_time(run.stall_ns) + ", predicted " +
@@ -107,9 +107,9 @@ Result<int> execute_plan(RunArguments& run, Console& console) {
   }
   if (console.json) {
     for (const std::string& failure : failures) console.warn(failure);
-    console.out << execute_json(*inputs->trace, *measured, inputs->predicted, failures,
-                                inputs->plan_file, inputs->trace_file,
-                                simulator::parts_text(inputs->structure.parts));
+    console.out << execute_json(*inputs->trace, *measured, inputs->predicted,
+                                inputs->caching_reserved, failures, inputs->plan_file,
+                                inputs->trace_file, simulator::parts_text(inputs->structure.parts));
   } else {
     console.say(execute_text(*inputs, *measured, failures));
   }

@@ -250,6 +250,15 @@ Result<int> record_and_write(ProfileOptions& options, const Args& args, Console&
   std::int64_t warmup = options.warmup.value_or(options.quick ? 1 : 3);
   // Buckets are those of all steps from the third one on.
   if (options.flags.distributed) warmup = std::max<std::int64_t>(2, warmup);
+  if (options.flags.ranks != nullptr) {
+    std::string told = "--warmup " + std::to_string(warmup);
+    for (const std::string& each : options.micro_batches) told += " --micro-batches " + each;
+    // One that went on alone would wait for the others.
+    if (Status status = options.flags.ranks->check_same("recording", told, "what is recorded");
+        !status) {
+      return status.error();
+    }
+  }
   RecordingRequest recording{.run = std::move(request).value(),
                              .warmup = warmup,
                              .quick = options.quick || options.flags.distributed};

@@ -91,7 +91,7 @@ std::string verify_text(const Verification& v, const Trace& trace) {
           ", difference " +
           report::with_commas(v.planned.peak_requested - v.predicted.peak_requested) + " bytes" +
           beside_reference(v, report::exact_bytes(v.reference.peak_requested)) + "\n";
-  text += counters_text(v.planned, v.predicted);
+  text += counters_text(v.planned, v.predicted, v.caching_reserved);
   text += "  step time   " + format_time(v.planned.step_ns) + ", predicted " +
           format_time(v.predicted.step) + ratio_text(v.planned.step_ns, v.predicted.step) +
           beside_reference(v, format_time(v.reference.step_ns)) + "\n";
@@ -266,6 +266,7 @@ Result<int> verify_plan(RunArguments& run, const std::optional<std::string>& rto
   v.plan_file = *run.plan;
   v.trace_file = inputs->trace_file;
   v.predicted = inputs->predicted;
+  v.caching_reserved = inputs->caching_reserved;
   v.attributes = !executor::attribution_of(inputs->request.spec).empty();
   v.compared_steps = run.steps;
   v.quick = run.quick;

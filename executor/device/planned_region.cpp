@@ -102,6 +102,7 @@ void PlannedRegion::close() {
   server_.end_period();
   for (const std::int32_t range : delayed_) server_.free(range);
   delayed_.clear();
+  kept_.clear();
   for (std::size_t r = 0; r < is_mapped_.size(); ++r) {
     const auto range = static_cast<std::int32_t>(r);
     if (!server_.is_live(range)) continue;

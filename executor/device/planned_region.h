@@ -59,9 +59,10 @@ class PlannedRegion {
   void begin_setup(std::int64_t stream);
   [[nodiscard]] bool is_on(std::int64_t stream) const { return stream_ == stream; }
 
-  // Nothing is handed out any more. Once nothing is live the region can go.
+  // Nothing is handed out any more. Once nothing is live the region can go. May be called again,
+  // for what is live then.
   void close();
-  // Behind close(), once: the pages that nothing lay in then go back. Without the allocator's lock:
+  // Behind close(): the pages that nothing lay in then go back. Without the allocator's lock:
   // it waits for the device.
   void give_back_rest() { memory_->keep_only(kept_); }
   [[nodiscard]] bool is_over() const { return owner_ == nullptr && server_.live() == 0; }

@@ -17,7 +17,8 @@ class PlannedRegions {
  public:
   void add(std::shared_ptr<PlannedRegion> region) { all_.push_back(std::move(region)); }
   // It serves nobody any more. Returns it, so that its pages are given back without the lock
-  // (PlannedRegion::give_back_rest()); it is none of these any more if nothing lies in it.
+  // (PlannedRegion::give_back_rest()); it is none of these any more if nothing lies in it. Null: it
+  // was none before.
   [[nodiscard]] std::shared_ptr<PlannedRegion> close(const PlannedRegion& region);
   // Null: none serves that.
   [[nodiscard]] std::byte* allocate(const StepMemory* memory, Bytes bytes,
@@ -41,6 +42,7 @@ class RegionHost {
   virtual ~RegionHost() = default;
   // From here on the region serves the threads whose current memory is its owner's.
   virtual void add_region(std::shared_ptr<PlannedRegion> region) = 0;
+  // Pages that nothing lies in go back. Again: those that nothing lies in by then.
   virtual void close_region(const PlannedRegion& region) = 0;
   // PlannedRegion::take_lasting(), as an allocation of the device's.
   [[nodiscard]] virtual Result<c10::DataPtr> take_lasting(PlannedRegion& region, Bytes bytes) = 0;

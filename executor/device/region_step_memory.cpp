@@ -15,7 +15,7 @@ RegionStepMemory::~RegionStepMemory() {
 }
 
 void RegionStepMemory::close() {
-  if (!std::exchange(is_closed_, true)) host_.close_region(*region_);
+  host_.close_region(*region_);
 }
 
 Result<c10::DataPtr> RegionStepMemory::take_lasting(Bytes bytes) {

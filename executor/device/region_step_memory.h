@@ -32,7 +32,6 @@ class RegionStepMemory final : public StepMemory {
  private:
   RegionHost& host_;
   std::shared_ptr<PlannedRegion> region_;
-  bool is_closed_ = false;
 };
 
 }  // namespace stowage::executor

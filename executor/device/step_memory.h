@@ -33,7 +33,8 @@ class StepMemory {
   virtual void begin_period() = 0;
   virtual void reach(EventId event) = 0;
   virtual void end_period() = 0;
-  // Between periods. What lies there stays. Waits for the device; again: nothing.
+  // Between periods. What lies there stays. Waits for the device. Again: what nothing lies in by
+  // then goes back, too.
   virtual void close() = 0;
   [[nodiscard]] virtual simulator::HandOutReport report() const = 0;
   // Taken from the system or the driver once all is mapped.

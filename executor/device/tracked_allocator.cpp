@@ -142,7 +142,7 @@ void TrackedAllocator::close_region(const PlannedRegion& region) {
     closed = regions_.close(region);
     has_regions_ = regions_.size() > 0;
   }
-  closed->give_back_rest();
+  if (closed != nullptr) closed->give_back_rest();
 }
 
 Result<c10::DataPtr> TrackedAllocator::take_lasting(PlannedRegion& region, Bytes bytes) {

@@ -1,5 +1,7 @@
 #include "executor/distributed/bucket_reducer.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +29,9 @@ class BucketReducer::StaticReducer final : public c10d::Reducer {
   void count_from_here() {
     for (auto& [parameter, additions] : numGradHooksTriggeredMap_) additions = 0;
   }
+  // A bucket waits for gradients that did not come in this backward: c10d asks only ahead of a
+  // forward, which is behind the update.
+  [[nodiscard]] bool waits_for_gradients() const { return require_finalize_; }
 };
 
 BucketReducer::BucketReducer(const RankGroup& group, const std::vector<NamedTensor>& parameters)
@@ -68,10 +73,14 @@ void BucketReducer::begin_step() {
 void BucketReducer::begin_last_backward() {
   if (!has_reduced_) reducer_->count_from_here();
   reducer_->prepare_for_backward({});
+  begun_with_ = group_.collectives();
 }
 
 void BucketReducer::end_backward() {
-  if (!std::exchange(has_reduced_, true)) reducer_->delay_all_reduce();
+  if (!std::exchange(has_reduced_, true)) return reducer_->delay_all_reduce();
+  TORCH_CHECK(!reducer_->waits_for_gradients() && group_.collectives() > begun_with_,
+              "stowage: gradients of this step were not reduced over the ranks: it uses fewer "
+              "parameters, or one less often, than the first step did");
 }
 
 }  // namespace stowage::executor

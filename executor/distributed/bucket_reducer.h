@@ -5,8 +5,11 @@
 // Buckets are as DistributedDataParallel has them: 1 MiB for the first and 25 MiB for each other
 // one, in the order in which gradients were ready in the second step. They are made anew once,
 // ahead of the third step and outside of it, so that a recording and a plan see one set of buckets.
+// Every step has to add to each gradient as often as the first one does: end_backward() throws
+// c10::Error where one does not, ahead of any update.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -32,6 +35,7 @@ class BucketReducer final : public GradientReduction {
   class StaticReducer;
   std::unique_ptr<StaticReducer> reducer_;
   const RankGroup& group_;
+  std::int64_t begun_with_ = 0;  // collectives ahead of the last backward
   bool has_reduced_ = false;
   bool has_settled_ = false;  // buckets are those of all steps from here on
 };

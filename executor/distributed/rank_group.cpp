@@ -52,7 +52,8 @@ std::int64_t RankGroup::collectives() const {
 bool tells_of_lost_rank(const std::string& message) {
   if (message.find("gloo") == std::string::npos) return false;
   for (const char* words :
-       {"Connection closed by peer", "Connection reset by peer", "Broken pipe", "Socket closed"}) {
+       {"Connection closed by peer", "Connection reset by peer", "Broken pipe", "Socket closed",
+        "Timed out waiting", "Application timeout caused pair closure"}) {
     if (message.find(words) != std::string::npos) return true;
   }
   return false;

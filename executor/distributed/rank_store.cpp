@@ -91,9 +91,14 @@ void RankStore::leave() {
   try {
     store_->set(at_rank("left", rank()), std::string("1"));
     if (!rendezvous_.makes_store()) return;
+    const Clock::time_point begin = Clock::now();
     for (std::int64_t other = 1; other < ranks(); ++other) {
-      Waited waited{"", Clock::now()};
-      while (!has(at_rank("left", other)) && !is_silent(other, waited)) {
+      Waited waited{"", begin};
+      // One that comes later than that hears that nobody is there.
+      const auto never_came = [&] {
+        return Clock::now() - begin > kSilence && !has(at_rank("beat", other));
+      };
+      while (!has(at_rank("left", other)) && !never_came() && !is_silent(other, waited)) {
         std::this_thread::sleep_for(kPoll);
       }
     }

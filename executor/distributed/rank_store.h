@@ -34,7 +34,8 @@ class RankStore {
   // processes among it. Errors (environment): nobody answers there.
   [[nodiscard]] static Result<std::unique_ptr<RankStore>> connect(const Rendezvous& rendezvous,
                                                                   Beats beats);
-  // Who made the store waits until no other rank with beats needs it.
+  // Who made the store waits until no other rank with beats needs it, 15 s for those to come that
+  // have not.
   ~RankStore();
   RankStore(const RankStore&) = delete;
   RankStore& operator=(const RankStore&) = delete;

@@ -10,6 +10,7 @@
 #include "simulator/replay/replay.h"
 #include "simulator/schedule/departures.h"
 #include "simulator/step/block_bytes.h"
+#include "traces/result.h"
 
 namespace stowage::gui {
 namespace {
@@ -194,6 +195,7 @@ void BlockMap::put_at(MemoryBlock& block, const Place& place) const {
   const auto behind = std::upper_bound(
       trail_.segments.begin(), trail_.segments.end(), place.address,
       [](Bytes address, const Place& segment) { return address < segment.address; });
+  STOWAGE_ASSERT(behind != trail_.segments.begin());
   const auto segment = static_cast<std::size_t>(behind - trail_.segments.begin()) - 1;
   block.pieces.push_back(
       {segment_begin_[segment] + place.address - trail_.segments[segment].address, place.size});

@@ -215,8 +215,23 @@ TEST(Distributed, RanksWithOtherPlansAreTold) {
        run_ranks({command_of({"execute", "--distributed", "--plan", job.plan}),
                   command_of({"execute", "--distributed", "--plan", other})})) {
     EXPECT_EQ(rank.code, 3);
-    EXPECT_NE(rank.err.find("the plan or its step of rank 1 is not that of rank 0"),
-              std::string::npos)
+    EXPECT_NE(rank.err.find("the plan of rank 1 is not that of rank 0"), std::string::npos)
+        << rank.err;
+  }
+}
+
+// The one with more steps would wait for the other.
+TEST(Distributed, RanksWithOtherNumbersOfStepsAreTold) {
+  const MainJob& job = small_job();
+  const std::vector<std::string> args = {"execute", "--distributed", "--plan", job.plan, "--steps"};
+  std::vector<Command> commands;
+  for (const char* steps : {"3", "4"}) {
+    commands.push_back(command_of(args));
+    commands.back().args.emplace_back(steps);
+  }
+  for (const Outcome& rank : run_ranks(commands)) {
+    EXPECT_EQ(rank.code, 3);
+    EXPECT_NE(rank.err.find("--steps of rank 1 is not that of rank 0: 4 and 3"), std::string::npos)
         << rank.err;
   }
 }
@@ -229,7 +244,7 @@ TEST(Distributed, ARankThatFailsEndsTheOthersWithItsReason) {
   const std::vector<Outcome> ranks = run_ranks({command_of(args), command_of(small)});
   EXPECT_EQ(ranks[1].code, 1);
   EXPECT_NE(ranks[1].err.find("out of memory"), std::string::npos) << ranks[1].err;
-  EXPECT_NE(ranks[0].code, 0);
+  EXPECT_EQ(ranks[0].code, 4);
   EXPECT_NE(ranks[0].err.find("another rank failed: rank 1: "), std::string::npos) << ranks[0].err;
   EXPECT_NE(ranks[0].err.find("out of memory"), std::string::npos) << ranks[0].err;
 }

@@ -160,6 +160,7 @@ void CudaStepAllocator::close_region(const PlannedRegion& region) {
     closed = regions_.close(region);
     has_regions_ = regions_.size() > 0;
   }
+  if (closed == nullptr) return;
   closed->give_back_rest();
   closed.reset();
   limit_native();

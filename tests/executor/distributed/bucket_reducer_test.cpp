@@ -1,6 +1,7 @@
 #include "executor/distributed/bucket_reducer.h"
 
 #include <ATen/Functions.h>
+#include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,12 +18,15 @@ namespace {
 
 constexpr int kRanks = 2;
 
+constexpr const char* kTestsRank = "STOWAGE_TEST_IS_RANK";
+
 // Runs the current test once more for each rank; false in these runs.
 bool starts_ranks() {
-  if (std::getenv("RANK") != nullptr) return false;
+  if (std::getenv(kTestsRank) != nullptr) return false;
   const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
   cli_tests::Command command;
   command.program = "/proc/self/exe";
+  command.environment = {std::string(kTestsRank) + "=1"};
   command.args = {std::string("--gtest_filter=") + test->test_suite_name() + "." + test->name()};
   for (const cli_tests::Outcome& rank : run_ranks({command, command})) {
     EXPECT_EQ(rank.code, 0) << rank.out << rank.err;
@@ -104,6 +108,54 @@ TEST(BucketReducer, GradientsAreTheMeanOfAllRanksInEachStep) {
   }
 }
 
+// A bucket that waits for ever for one of its gradients has reduced none of them.
+TEST(BucketReducer, AStepThatUsesFewerParametersIsNotTrainedOn) {
+  if (starts_ranks()) return;
+  const Rank rank;
+  const Net net;
+  BucketReducer reducer(*rank.group, net.parameters());
+  for (std::int64_t step = 0; step < 5; ++step) {
+    net.zero();
+    reducer.between_steps();
+    reducer.begin_step();
+    reducer.begin_last_backward();
+    const at::Tensor x = batch(rank.store->rank(), step, 0);
+    if (step < 4) {
+      net.loss(x).backward();
+      EXPECT_NO_THROW(reducer.end_backward());
+      continue;
+    }
+    at::linear(at::linear(x, net.twice).relu(), net.twice).pow(2).sum().backward();  // without once
+    EXPECT_THROW(reducer.end_backward(), c10::Error);
+  }
+}
+
+// Gradients of the second bucket are ready while the first is reduced.
+TEST(BucketReducer, SeveralBucketsHaveTheMeanToo) {
+  if (starts_ranks()) return;
+  const Rank rank;
+  constexpr std::int64_t kLarge = std::int64_t{7} << 20;  // fp32: 28 MiB
+  const at::Tensor large = at::ones({kLarge}).set_requires_grad(true);
+  const at::Tensor small = at::ones({std::int64_t{400} << 10}).set_requires_grad(true);
+  const at::Tensor last = at::ones({5}).set_requires_grad(true);
+  BucketReducer reducer(*rank.group, {{"large", large}, {"small", small}, {"last", last}});
+  for (std::int64_t step = 0; step < 4; ++step) {
+    for (const at::Tensor& each : {large, small, last}) each.mutable_grad().reset();
+    reducer.between_steps();
+    const std::int64_t before = rank.group->collectives();
+    reducer.begin_step();
+    reducer.begin_last_backward();
+    const auto factor = static_cast<double>(1 + 2 * rank.store->rank() + step);
+    (large.sum() * factor + small.pow(2).sum() * factor + last.sum() * factor).backward();
+    reducer.end_backward();
+    const auto mean = static_cast<double>(2 + step);
+    EXPECT_TRUE(at::equal(large.grad(), at::full_like(large, mean))) << step;
+    EXPECT_TRUE(at::equal(small.grad(), at::full_like(small, 2 * mean))) << step;
+    EXPECT_TRUE(at::equal(last.grad(), at::full_like(last, mean))) << step;
+    EXPECT_GE(rank.group->collectives() - before, 2) << "so many buckets at least";
+  }
+}
+
 TEST(BucketReducer, PartsOfAStepAreReducedOnceBehindTheLast) {
   if (starts_ranks()) return;
   const Rank rank;
@@ -167,7 +219,7 @@ TEST(RankStore, WhoWaitsHearsOfTheFirstFailure) {
 }
 
 TEST(Rendezvous, NamesWhatIsMissing) {
-  ASSERT_EQ(std::getenv("RANK"), nullptr);
+  for (const char* each : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) ::unsetenv(each);
   const Result<Rendezvous> none = rendezvous_from_environment();
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().code, ErrorCode::usage);
