@@ -132,6 +132,7 @@ Status RankStore::wait_for(std::int64_t rank, const std::string& key) {
   const Clock::time_point begin = Clock::now();
   while (!has(key)) {
     if (has(kFailure)) {
+      if (has(key)) break;  // it was said ahead of the failure, which may be about it
       return Error{ErrorCode::environment, "another rank failed: " + get(kFailure), "", "", ""};
     }
     const bool is_late = Clock::now() - begin > kRankTimeLimit;
