@@ -118,6 +118,7 @@ std::optional<StepMemoryReport> PlannedStep::State::memory_report() const {
   of_memory.served = report.served;
   of_memory.conflicts = report.conflicts;
   of_memory.unforeseen = report.unforeseen;
+  of_memory.lent = memory_->lent();
   of_memory.surprises = simulator::surprises_text(*trace_, report);
   return of_memory;
 }

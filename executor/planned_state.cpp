@@ -104,9 +104,15 @@ void PlannedStep::State::begin() {
     instructions_ = &program_;
   }
   has_left_ = false;
+  parameters_.put_away();
+  optimizer_state_.put_away();
+  gradients_.put_away();
   // The step's driver is not installed yet.
   const StepMemoryGuard guard(memory_.get());
-  if (memory_ != nullptr) memory_->begin_period();
+  if (memory_ != nullptr) {
+    const Status begun = memory_->begin_period();  // behind what goes away: it has its room
+    TORCH_CHECK_WITH(OutOfMemoryError, begun.ok(), "stowage: ", begun.error().text());
+  }
   parameters_.begin();
   optimizer_state_.begin();
   gradients_.begin();

@@ -92,6 +92,7 @@ struct StepMemoryReport {
   std::int64_t conflicts = 0;          // that did not: somebody still had some of their bytes
   std::int64_t unforeseen = 0;         // that the plan does not know
   std::vector<std::string> surprises;  // the first of both, for people
+  std::int64_t lent = 0;               // how often pages were, between steps, as there was no room
 };
 
 class PlannedStep final : public StepDriver {

@@ -42,10 +42,13 @@ StorageHolder::StorageHolder(Device& device, const simulator::Schedule& schedule
   }
 }
 
-void StorageHolder::begin() {
+void StorageHolder::put_away() {
   const Status status = streamed_.check();
   TORCH_CHECK(status.ok(), "stowage: ", status.error().text());
   streamed_.adopt();
+}
+
+void StorageHolder::begin() {
   for (std::size_t i = 0; i < stays_.size(); ++i) {
     if (stays_[i].storage < 0 || !stays_[i].wraps) continue;
     const std::size_t storage = storage_of(StayId(i));

@@ -2,8 +2,9 @@
 // gradients) on a running step. Owned by PlannedStep::State; private to executor/planned_*.cpp.
 //
 //   adopt()            once, when the plan is made: what streams leaves its own memory
+//   put_away()         what materialise() brought back, all of it or not, is adopted
 //   begin()            what goes on over a step's end is loaded, if it is not there from the step
-//                      before; what materialise() brought back, all of it or not, is adopted first
+//                      before
 //   load() .. evict()  the schedule's instructions
 //   end()              on plan: what goes on over the step's end is hidden until begin()
 //   abort()            off plan or after an exception: everything leaves, dirty bytes are stored
@@ -32,8 +33,9 @@ class StorageHolder : public TenantHolder {
   // As StreamedStorages::check().
   [[nodiscard]] Status check() const { return streamed_.check(); }
   void adopt() { streamed_.adopt(); }
-  // Throws c10::Error when somebody else holds the memory of a storage, c10::OutOfMemoryError.
-  void begin();
+  // Throws c10::Error when somebody else holds the memory of a storage.
+  void put_away();
+  void begin();  // throws c10::OutOfMemoryError
   void load(StayId stay, StepReport& report) override;
   void await(StayId stay) override;
   void store(StayId stay, StepReport& report) override;

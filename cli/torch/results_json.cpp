@@ -60,10 +60,15 @@ Json step_json(const MeasuredStep& step) {
 
 Json memory_json(const std::optional<executor::StepMemoryReport>& memory) {
   if (!memory) return nullptr;
-  return {{"bytes", memory->bytes},           {"mapped_bytes", memory->mapped},
-          {"older_bytes", memory->older},     {"setup_ns", memory->setup},
-          {"served", memory->served},         {"conflicts", memory->conflicts},
-          {"unforeseen", memory->unforeseen}, {"surprises", memory->surprises}};
+  return {{"bytes", memory->bytes},
+          {"mapped_bytes", memory->mapped},
+          {"older_bytes", memory->older},
+          {"setup_ns", memory->setup},
+          {"served", memory->served},
+          {"conflicts", memory->conflicts},
+          {"unforeseen", memory->unforeseen},
+          {"surprises", memory->surprises},
+          {"lent", memory->lent}};
 }
 
 std::optional<executor::StepMemoryReport> memory_from(const Json& json) {
@@ -77,6 +82,7 @@ std::optional<executor::StepMemoryReport> memory_from(const Json& json) {
   json.at("conflicts").get_to(memory.conflicts);
   json.at("unforeseen").get_to(memory.unforeseen);
   json.at("surprises").get_to(memory.surprises);
+  json.at("lent").get_to(memory.lent);
   return memory;
 }
 

@@ -23,8 +23,8 @@ class PagedMemory {
   // is refused; what was mapped stays.
   [[nodiscard]] virtual Status map(const std::vector<simulator::Mapping>& mappings) = 0;
 
-  // Only what these mapped stays, which is a part of what was: other pages are given back, and
-  // nothing is mapped behind it. Waits for the device.
+  // Only what these mapped stays, which is a part of what was: other pages are given back. What
+  // went may be mapped again, with whatever bytes. Waits for the device.
   virtual void keep_only(const std::vector<simulator::Mapping>& mappings) = 0;
 
   [[nodiscard]] std::byte* begin() const { return begin_; }

@@ -2,9 +2,27 @@
 
 #include <algorithm>
 
+#include "executor/device/allocating_op.h"
 #include "executor/device/device.h"
 
 namespace stowage::executor {
+namespace {
+
+// Ranges share pages.
+Bytes bytes_of_pages(std::vector<simulator::Mapping> mappings) {
+  std::sort(mappings.begin(), mappings.end(),
+            [](const auto& a, const auto& b) { return a.offset < b.offset; });
+  Bytes bytes = 0;
+  Bytes counted = 0;
+  for (const simulator::Mapping& each : mappings) {
+    const Bytes end = each.offset + each.bytes;
+    bytes += std::max<Bytes>(0, end - std::max(counted, each.offset));
+    counted = std::max(counted, end);
+  }
+  return bytes;
+}
+
+}  // namespace
 
 PlannedRegion::PlannedRegion(simulator::MemoryLayout layout, std::unique_ptr<PagedMemory> memory)
     : layout_(std::move(layout)),
@@ -24,7 +42,11 @@ std::byte* PlannedRegion::allocate(Bytes bytes, const AllocationOrigin& origin) 
   if (origin.tag < 0 && origin.tag != kStepAllocation) return nullptr;
   if (!is_on(origin.stream)) return nullptr;
   const auto stay = origin.tag < 0 ? simulator::kNoStay : static_cast<std::int32_t>(origin.tag);
+  const std::size_t named = server_.report().first_unforeseen.size();
   const std::int32_t range = server_.allocate(bytes, stay);
+  if (server_.report().first_unforeseen.size() > named) {
+    server_.name_unforeseen(stay == simulator::kNoStay ? allocating_op() : "a copy of the plan");
+  }
   if (range < 0 || !map(range)) return nullptr;
   return address_of(range);
 }
@@ -34,6 +56,7 @@ Status PlannedRegion::map(std::int32_t range) {
   STOWAGE_ASSERT(!server_.in_period());
   if (Status status = memory_->map(simulator::mappings(layout_, range, range + 1)); !status) {
     server_.free(range);
+    keep_live();
     return status;
   }
   is_mapped_[static_cast<std::size_t>(range)] = true;
@@ -57,13 +80,47 @@ Status PlannedRegion::map_rest() {
     while (end < ranges && !is_mapped(end)) ++end;
     if (begin < end) {
       if (Status status = memory_->map(simulator::mappings(layout_, begin, end)); !status) {
+        keep_live();
         return status.error();
       }
       std::fill(is_mapped_.begin() + begin, is_mapped_.begin() + end, true);
     }
     begin = end + 1;
   }
+  bytes_ = memory_->bytes();
+  is_whole_ = true;
+  is_lent_ = false;
   return Unit{};
+}
+
+bool PlannedRegion::can_lend() const {
+  return owner_ != nullptr && is_whole_ && !is_lent_ && !server_.in_period() && !server_.in_setup();
+}
+
+void PlannedRegion::lend() {
+  STOWAGE_ASSERT(can_lend());
+  keep_live();
+  bytes_ = bytes_of_pages(live_mappings());
+  is_lent_ = true;
+  ++times_lent_;
+}
+
+std::vector<simulator::Mapping> PlannedRegion::live_mappings() const {
+  std::vector<simulator::Mapping> mappings;
+  for (std::size_t r = 0; r < is_mapped_.size(); ++r) {
+    const auto range = static_cast<std::int32_t>(r);
+    if (!server_.is_live(range)) continue;
+    const auto of_range = simulator::mappings(layout_, range, range + 1);
+    mappings.insert(mappings.end(), of_range.begin(), of_range.end());
+  }
+  return mappings;
+}
+
+void PlannedRegion::keep_live() {
+  memory_->keep_only(live_mappings());
+  for (std::size_t r = 0; r < is_mapped_.size(); ++r) {
+    is_mapped_[r] = server_.is_live(static_cast<std::int32_t>(r));
+  }
 }
 
 std::int32_t PlannedRegion::range_of(const void* data) const {
@@ -83,6 +140,7 @@ void PlannedRegion::used_elsewhere(const void* data) {
 }
 
 void PlannedRegion::begin_period(std::int64_t stream) {
+  STOWAGE_ASSERT(is_whole_ && !is_lent_);
   stream_ = stream;
   for (const std::int32_t range : delayed_) {
     is_elsewhere_[static_cast<std::size_t>(range)] = false;
@@ -102,24 +160,8 @@ void PlannedRegion::close() {
   server_.end_period();
   for (const std::int32_t range : delayed_) server_.free(range);
   delayed_.clear();
-  kept_.clear();
-  for (std::size_t r = 0; r < is_mapped_.size(); ++r) {
-    const auto range = static_cast<std::int32_t>(r);
-    if (!server_.is_live(range)) continue;
-    const auto of_range = simulator::mappings(layout_, range, range + 1);
-    kept_.insert(kept_.end(), of_range.begin(), of_range.end());
-  }
-  // Ranges share pages.
-  std::vector<simulator::Mapping> pages = kept_;
-  std::sort(pages.begin(), pages.end(),
-            [](const auto& a, const auto& b) { return a.offset < b.offset; });
-  bytes_ = 0;
-  Bytes counted = 0;
-  for (const simulator::Mapping& each : pages) {
-    const Bytes end = each.offset + each.bytes;
-    bytes_ += std::max<Bytes>(0, end - std::max(counted, each.offset));
-    counted = std::max(counted, end);
-  }
+  kept_ = live_mappings();
+  bytes_ = bytes_of_pages(kept_);
 }
 
 }  // namespace stowage::executor

@@ -33,7 +33,7 @@ class PlannedRegion {
   void set_owner(const StepMemory* owner) { owner_ = owner; }
   [[nodiscard]] bool is_of(const StepMemory* memory) const { return owner_ == memory; }
   [[nodiscard]] simulator::HandOutServer& server() { return server_; }
-  // Of pages; once it is closed, of those that something lies in.
+  // Of pages; once it is closed, and while it lends the others, of those that something lies in.
   [[nodiscard]] Bytes bytes() const { return bytes_; }
   [[nodiscard]] Bytes mapped_bytes() const { return memory_->region_bytes(); }
 
@@ -43,8 +43,16 @@ class PlannedRegion {
   [[nodiscard]] std::byte* allocate(Bytes bytes, const AllocationOrigin& origin);
   // Likewise for what lasts; mapped now.
   [[nodiscard]] Result<std::byte*> take_lasting(Bytes bytes);
-  // All that is not mapped yet.
+  // All that is not mapped yet. Where that is refused only what something lies in stays mapped.
   [[nodiscard]] Status map_rest();
+  // All is mapped, and neither a period nor a setup goes on: nothing but what is live is needed.
+  [[nodiscard]] bool can_lend() const;
+  // If so: the pages that nothing lies in are given back until map_rest(), which has to come ahead
+  // of the next period. Waits for the device.
+  void lend();
+  [[nodiscard]] bool is_lent() const { return is_lent_; }
+  [[nodiscard]] Bytes lent_bytes() const { return is_lent_ ? memory_->bytes() - bytes_ : 0; }
+  [[nodiscard]] std::int64_t times_lent() const { return times_lent_; }
   [[nodiscard]] bool has(const void* data) const {
     const auto* const at = static_cast<const std::byte*>(data);
     return memory_->begin() <= at && at < memory_->begin() + memory_->region_bytes();
@@ -70,6 +78,10 @@ class PlannedRegion {
  private:
   // Of a range that was taken just now; given back where the driver has no page for it.
   [[nodiscard]] Status map(std::int32_t range);
+  // What is mapped for what is live.
+  [[nodiscard]] std::vector<simulator::Mapping> live_mappings() const;
+  // Nothing else is mapped from here on.
+  void keep_live();
   [[nodiscard]] std::int32_t range_of(const void* data) const;
   [[nodiscard]] std::byte* address_of(std::int32_t range) const {
     return memory_->begin() + layout_.address[static_cast<std::size_t>(range)];
@@ -81,6 +93,9 @@ class PlannedRegion {
   std::unique_ptr<PagedMemory> memory_;
   Bytes bytes_;
   std::vector<simulator::Mapping> kept_;  // of what was live at close()
+  bool is_whole_ = false;                 // all is mapped
+  bool is_lent_ = false;
+  std::int64_t times_lent_ = 0;
   simulator::HandOutServer server_;
   std::vector<std::int32_t> range_at_;  // by page of the region
   std::vector<bool> is_mapped_;         // by range

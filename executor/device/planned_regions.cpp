@@ -14,6 +14,16 @@ std::shared_ptr<PlannedRegion> PlannedRegions::close(const PlannedRegion& region
   return closed;
 }
 
+bool PlannedRegions::lend() const {
+  bool lent = false;
+  for (const auto& each : all_) {
+    if (!each->can_lend()) continue;
+    each->lend();
+    lent = true;
+  }
+  return lent;
+}
+
 std::byte* PlannedRegions::allocate(const StepMemory* memory, Bytes bytes,
                                     const AllocationOrigin& origin) const {
   if (memory == nullptr) return nullptr;

@@ -20,6 +20,8 @@ class PlannedRegions {
   // (PlannedRegion::give_back_rest()); it is none of these any more if nothing lies in it. Null: it
   // was none before.
   [[nodiscard]] std::shared_ptr<PlannedRegion> close(const PlannedRegion& region);
+  // Those that can lend do. Whether any did. Waits for the device.
+  [[nodiscard]] bool lend() const;
   // Null: none serves that.
   [[nodiscard]] std::byte* allocate(const StepMemory* memory, Bytes bytes,
                                     const AllocationOrigin& origin) const;
@@ -46,6 +48,14 @@ class RegionHost {
   virtual void close_region(const PlannedRegion& region) = 0;
   // PlannedRegion::take_lasting(), as an allocation of the device's.
   [[nodiscard]] virtual Result<c10::DataPtr> take_lasting(PlannedRegion& region, Bytes bytes) = 0;
+  // Between periods of any of them its pages that nothing lies in go back. Whether any did. Waits
+  // for the device.
+  [[nodiscard]] virtual bool lend() = 0;
+  // Ahead of taking so much back: what the allocator has cached goes. Error (condition): a limit
+  // is below it.
+  [[nodiscard]] virtual Status make_room(Bytes bytes) = 0;
+  // Behind it, whatever came of it.
+  virtual void regions_changed() = 0;
   // What the regions are looked at and changed under.
   [[nodiscard]] virtual std::mutex& region_lock() = 0;
   // The calling thread's.

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "traces/size_text.h"
+
 namespace stowage::executor {
 
 RegionStepMemory::RegionStepMemory(RegionHost& host, std::shared_ptr<PlannedRegion> region)
@@ -18,13 +20,41 @@ void RegionStepMemory::close() {
   host_.close_region(*region_);
 }
 
+template <class Attempt>
+auto RegionStepMemory::with_room(Attempt&& attempt) -> decltype(attempt()) {
+  auto result = attempt();
+  if (result || result.error().code != ErrorCode::condition || !host_.lend()) return result;
+  return attempt();
+}
+
 Result<c10::DataPtr> RegionStepMemory::take_lasting(Bytes bytes) {
-  return host_.take_lasting(*region_, bytes);
+  return with_room([&] { return host_.take_lasting(*region_, bytes); });
 }
 
 Status RegionStepMemory::map_rest() {
-  const std::lock_guard lock(host_.region_lock());
-  return region_->map_rest();
+  return with_room([&] {
+    const std::lock_guard lock(host_.region_lock());
+    return region_->map_rest();
+  });
+}
+
+Status RegionStepMemory::take_back() {
+  Bytes lent = 0;
+  {
+    const std::lock_guard lock(host_.region_lock());
+    lent = region_->lent_bytes();
+  }
+  Status status = host_.make_room(lent);
+  if (status) {
+    const std::lock_guard lock(host_.region_lock());
+    status = region_->map_rest();
+  }
+  host_.regions_changed();
+  if (status || status.error().code != ErrorCode::condition) return status;
+  return Error{ErrorCode::condition,
+               format_bytes(lent) + " of the plan's memory were lent and cannot come back: " +
+                   status.error().message,
+               "", "", "free what was made between steps"};
 }
 
 void RegionStepMemory::begin_setup() {
@@ -38,10 +68,18 @@ void RegionStepMemory::end_setup() {
   region_->server().end_setup();
 }
 
-void RegionStepMemory::begin_period() {
+Status RegionStepMemory::begin_period() {
   const std::int64_t stream = host_.current_stream();
-  const std::lock_guard lock(host_.region_lock());
-  region_->begin_period(stream);
+  for (;;) {
+    {
+      const std::lock_guard lock(host_.region_lock());
+      if (!region_->is_lent()) {
+        region_->begin_period(stream);
+        return Unit{};
+      }
+    }
+    if (Status status = with_room([&] { return take_back(); }); !status) return status;
+  }
 }
 
 void RegionStepMemory::reach(EventId event) {
@@ -52,6 +90,16 @@ void RegionStepMemory::reach(EventId event) {
 void RegionStepMemory::end_period() {
   const std::lock_guard lock(host_.region_lock());
   region_->server().end_period();
+}
+
+Bytes RegionStepMemory::bytes() const {
+  const std::lock_guard lock(host_.region_lock());
+  return region_->bytes();
+}
+
+std::int64_t RegionStepMemory::lent() const {
+  const std::lock_guard lock(host_.region_lock());
+  return region_->times_lent();
 }
 
 simulator::HandOutReport RegionStepMemory::report() const {

@@ -20,16 +20,22 @@ class RegionStepMemory final : public StepMemory {
   [[nodiscard]] Status map_rest() override;
   void begin_setup() override;
   void end_setup() override;
-  void begin_period() override;
+  [[nodiscard]] Status begin_period() override;
   void reach(EventId event) override;
   void end_period() override;
   void close() override;
   [[nodiscard]] simulator::HandOutReport report() const override;
-  [[nodiscard]] Bytes bytes() const override { return region_->bytes(); }
+  [[nodiscard]] Bytes bytes() const override;
+  [[nodiscard]] std::int64_t lent() const override;
   [[nodiscard]] Bytes mapped_bytes() const override { return region_->mapped_bytes(); }
   [[nodiscard]] bool has(const void* data) const override { return region_->has(data); }
 
  private:
+  // Once more where there was no room and other plans could lend some.
+  template <class Attempt>
+  auto with_room(Attempt&& attempt) -> decltype(attempt());
+  [[nodiscard]] Status take_back();
+
   RegionHost& host_;
   std::shared_ptr<PlannedRegion> region_;
 };

@@ -4,6 +4,10 @@
 // address, the same in every period; what was not foreseen, and whatever comes while somebody keeps
 // a tensor longer than planned, is the allocator's own.
 //
+// Between periods most of it is nobody's. Where the device's allocator has no memory for somebody
+// else then (an evaluation, parameters that come back, another plan), the pages that nothing lies
+// in are lent: given back until the next period begins. So a plan may fill the device.
+//
 // When it is closed, or gone, nothing is handed out any more. Pages that no tensor lies in are
 // given back then, the others once none does.
 #pragma once
@@ -30,15 +34,20 @@ class StepMemory {
   // As those of HandOutServer, on the calling thread's stream. Thread-safe.
   virtual void begin_setup() = 0;
   virtual void end_setup() = 0;
-  virtual void begin_period() = 0;
+  // Pages that were lent since the last period come back first. Error (condition): they have no
+  // room, since what was made meanwhile is still there; no period has begun then, and the next call
+  // tries again.
+  [[nodiscard]] virtual Status begin_period() = 0;
   virtual void reach(EventId event) = 0;
   virtual void end_period() = 0;
   // Between periods. What lies there stays. Waits for the device. Again: what nothing lies in by
   // then goes back, too.
   virtual void close() = 0;
   [[nodiscard]] virtual simulator::HandOutReport report() const = 0;
-  // Taken from the system or the driver once all is mapped.
+  // Taken from the system or the driver once all is mapped; while pages are lent, without those.
   [[nodiscard]] virtual Bytes bytes() const = 0;
+  // How often pages were lent.
+  [[nodiscard]] virtual std::int64_t lent() const = 0;
   // Of addresses: what all pages are mapped at.
   [[nodiscard]] virtual Bytes mapped_bytes() const = 0;
   // An address of it.

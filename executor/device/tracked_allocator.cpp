@@ -79,7 +79,8 @@ c10::DataPtr TrackedAllocator::allocate(std::size_t bytes) {
   lock.unlock();
   TORCH_CHECK_WITH(OutOfMemoryError, !over_limit, refusal(bytes, before, limit));
 
-  const bool refused = data == nullptr && posix_memalign(&data, kAlignment, bytes) != 0;
+  const auto get = [&] { return posix_memalign(&data, kAlignment, bytes) == 0; };
+  const bool refused = data == nullptr && !get() && !(has_regions_ && lend() && get());
   lock.lock();
   if (refused) {
     current_ -= size;
@@ -143,6 +144,11 @@ void TrackedAllocator::close_region(const PlannedRegion& region) {
     has_regions_ = regions_.size() > 0;
   }
   if (closed != nullptr) closed->give_back_rest();
+}
+
+bool TrackedAllocator::lend() {
+  const std::lock_guard lock(mutex_);
+  return regions_.lend();
 }
 
 Result<c10::DataPtr> TrackedAllocator::take_lasting(PlannedRegion& region, Bytes bytes) {

@@ -56,6 +56,9 @@ class TrackedAllocator final : public c10::Allocator, public RegionHost {
   void add_region(std::shared_ptr<PlannedRegion> region) override;
   void close_region(const PlannedRegion& region) override;
   [[nodiscard]] Result<c10::DataPtr> take_lasting(PlannedRegion& region, Bytes bytes) override;
+  [[nodiscard]] bool lend() override;
+  [[nodiscard]] Status make_room(Bytes) override { return Unit{}; }  // the limit is not of pages
+  void regions_changed() override {}
   [[nodiscard]] std::mutex& region_lock() override { return mutex_; }
   // That have not gone.
   [[nodiscard]] std::size_t regions() const;

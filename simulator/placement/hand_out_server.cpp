@@ -1,6 +1,9 @@
 #include "simulator/placement/hand_out_server.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "traces/result.h"
 
 namespace stowage::simulator {
 namespace {
@@ -131,9 +134,14 @@ std::int32_t HandOutServer::unforeseen(Bytes bytes) {
   ++report_.unforeseen;
   if (report_.first_unforeseen.size() < HandOutReport::kMostNamed) {
     const std::vector<HandOut>& all = hand_outs();
-    report_.first_unforeseen.push_back({next_ < all.size() ? all[next_].event : EventId(), bytes});
+    report_.first_unforeseen.push_back({next_ < all.size() ? all[next_].event : EventId(), bytes, {}});
   }
   return -1;
+}
+
+void HandOutServer::name_unforeseen(std::string op) {
+  STOWAGE_ASSERT(!report_.first_unforeseen.empty());
+  report_.first_unforeseen.back().op = std::move(op);
 }
 
 void HandOutServer::free(std::int32_t range) {

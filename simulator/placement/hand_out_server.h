@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct HandOutReport {
   struct Unforeseen {
     EventId ahead_of;  // the next hand-out; invalid: behind the last one
     Bytes bytes = 0;
+    std::string op;  // that made it, as name_unforeseen() was told; empty: not known
   };
   static constexpr std::size_t kMostNamed = 100;  // of each
 
@@ -57,6 +59,7 @@ class HandOutServer {
   // something that does.
   void begin_setup() { in_setup_ = true; }
   void end_setup() { in_setup_ = false; }
+  [[nodiscard]] bool in_setup() const { return in_setup_; }
   // The period has come to this event: what comes next is at it or behind. Events never go back.
   // So one allocation more or less than planned is forgotten at the next event that anybody hears
   // of. Cost: amortised O(1).
@@ -70,6 +73,8 @@ class HandOutServer {
   // A range for what is there all the time, in a period or outside of any; -1 = none of that size
   // is left.
   [[nodiscard]] std::int32_t take_lasting(Bytes bytes);
+  // What the report named last among what was not foreseen is of this op.
+  void name_unforeseen(std::string op);
   // Of what the two gave, within a period or outside.
   void free(std::int32_t range);
 

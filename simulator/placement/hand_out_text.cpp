@@ -47,7 +47,8 @@ std::vector<std::string> surprises_text(const Trace& trace, const HandOutReport&
         (each.event.valid() ? allocation_at(trace, each.event) : "what is loaded"));
   }
   for (const HandOutReport::Unforeseen& each : report.first_unforeseen) {
-    add(format_bytes(each.bytes) + " were not foreseen, ahead of " +
+    add(format_bytes(each.bytes) + (each.op.empty() ? "" : " of " + each.op) +
+        " were not foreseen, ahead of " +
         allocation_at(trace, each.ahead_of));
   }
   std::vector<std::string> lines;

@@ -96,6 +96,59 @@ def test_what_the_next_step_still_holds_has_two_places():
     assert_equal(Loop(net, adamw, holding).steps(len(loop.results)), loop)
 
 
+@pytest.mark.parametrize("attach", [{"budget": "60%"}, {"policy": "layerwise"}], ids=["auto", "layerwise"])
+def test_an_evaluation_has_room_on_a_card_that_the_plan_fills(attach):
+    loop = train(**attach)
+    plain = Loop(net, adamw, body).steps(len(loop.results))
+    gc.collect()
+    torch.cuda.empty_cache()
+    whole = loop.run.planned_memory()["bytes"]
+    filler = torch.empty(torch.cuda.mem_get_info()[0] - (16 << 20), dtype=torch.uint8, device="cuda")
+    for repeat in range(1, 3):
+        with torch.no_grad():
+            x = torch.randn(4096, WIDTH, generator=torch.Generator().manual_seed(99)).cuda()
+            for each in (loop, plain):
+                each.model.eval()
+            loop.run.materialise()
+            evaluated = loop.model(x)
+            assert loop.run.planned_memory()["lent"] == repeat
+            assert loop.run.planned_memory()["bytes"] < whole
+            saved = {name: each.cpu() for name, each in loop.model.state_dict().items()}
+            del x
+        assert_equal(plain, loop)  # its optimizer's state too
+        for name, each in plain.model.state_dict().items():
+            assert torch.equal(saved[name], each.cpu()), name
+        assert evaluated.isfinite().all()
+        del evaluated
+        for each in (loop, plain):
+            each.model.train()
+        loop.step(len(loop.results))
+        plain.step(len(plain.results))
+        assert loop.run.planned_memory()["bytes"] == whole
+    assert_as_predicted_on_gpu(loop)
+    del filler
+    assert "lent" in loop.run.report()
+    loop.run.detach()
+    assert_equal(plain, loop)
+
+
+def test_what_an_evaluation_left_keeps_the_next_step_out_until_it_is_gone():
+    loop = train(budget="60%")
+    gc.collect()
+    torch.cuda.empty_cache()
+    filler = torch.empty(torch.cuda.mem_get_info()[0] - (16 << 20), dtype=torch.uint8, device="cuda")
+    kept = torch.empty(loop.run.planned_memory()["bytes"] // 3, dtype=torch.uint8, device="cuda")
+    for _ in range(2):
+        with pytest.raises(torch.OutOfMemoryError, match="free what was made between steps"):
+            with loop.run.step():
+                raise AssertionError("it does not begin")
+    del kept
+    loop.step(len(loop.results))
+    assert_as_predicted_on_gpu(loop)
+    del filler
+    assert_as_plain(loop)
+
+
 def test_updates_are_divided_where_the_budget_needs_it_alone():
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*recorded again", category=stowage.StowageWarning)

@@ -274,11 +274,15 @@ TEST(HandOuts, ReportsNameWhoKeepsAndWhoGoesWithout) {
   ASSERT_EQ(server.allocate(100), -1);
   ASSERT_GE(server.allocate(8192), 0);  // and it is kept
   ASSERT_EQ(server.allocate(4096), -1);
+  server.reach(EventId(trace.events.size() - 1));
+  ASSERT_EQ(server.allocate(200), -1);
+  server.name_unforeseen("aten::mul");
   EXPECT_EQ(surprises_text(trace, server.report()),
             (std::vector<std::string>{
                 "what aten::tanh in one made is kept longer than planned: its bytes are those of "
                 "aten::exp in two",
-                "100 B were not foreseen, ahead of aten::tanh in one"}));
+                "100 B were not foreseen, ahead of aten::tanh in one",
+                "200 B of aten::mul were not foreseen, ahead of the step's end"}));
 }
 
 TEST(HandOuts, GoOnBehindWhatWasNotForeseen) {

@@ -9,6 +9,7 @@
 
 #include "executor/device/allocation_tag.h"
 #include "executor/device/cuda/cuda_check.h"
+#include "traces/size_text.h"
 
 namespace stowage::executor {
 
@@ -54,6 +55,17 @@ std::byte* CudaStepAllocator::from_region(std::size_t bytes) {
   return data;
 }
 
+template <class Allocate>
+auto CudaStepAllocator::from_native(Allocate&& allocate) -> decltype(allocate()) {
+  if (!has_regions_) return allocate();
+  try {
+    return allocate();
+  } catch (const c10::OutOfMemoryError&) {
+    if (c10::cuda::current_device() != device_ || !lend()) throw;
+  }
+  return allocate();
+}
+
 void* CudaStepAllocator::counted(void* data, std::size_t bytes) {
   const bool counts = !allocations_.is_tracked() && data != nullptr;
   if (counts && c10::cuda::current_device() == device_) {
@@ -67,7 +79,9 @@ c10::DataPtr CudaStepAllocator::allocate(std::size_t bytes) {
   if (data != nullptr) {
     return {data, data, &release, c10::Device(c10::DeviceType::CUDA, device_)};
   }
-  if (allocations_.is_tracked()) return native_.allocate(bytes);
+  if (allocations_.is_tracked()) {
+    return from_native([&] { return native_.allocate(bytes); });
+  }
   // Its own deleter would not come by here.
   void* const untracked = raw_alloc(bytes);
   return {untracked, untracked, &release,
@@ -76,13 +90,15 @@ c10::DataPtr CudaStepAllocator::allocate(std::size_t bytes) {
 
 void* CudaStepAllocator::raw_alloc(std::size_t bytes) {
   std::byte* const data = from_region(bytes);
-  return data == nullptr ? counted(native_.raw_alloc(bytes), bytes) : data;
+  if (data != nullptr) return data;
+  return counted(from_native([&] { return native_.raw_alloc(bytes); }), bytes);
 }
 
 void* CudaStepAllocator::raw_alloc_with_stream(std::size_t bytes, cudaStream_t stream) {
   std::byte* const data =
       stream == c10::cuda::getCurrentCUDAStream().stream() ? from_region(bytes) : nullptr;
-  return data == nullptr ? counted(native_.raw_alloc_with_stream(bytes, stream), bytes) : data;
+  if (data != nullptr) return data;
+  return counted(from_native([&] { return native_.raw_alloc_with_stream(bytes, stream); }), bytes);
 }
 
 bool CudaStepAllocator::is_in_region(const void* data) const {
@@ -164,6 +180,32 @@ void CudaStepAllocator::close_region(const PlannedRegion& region) {
   closed->give_back_rest();
   closed.reset();
   limit_native();
+}
+
+bool CudaStepAllocator::lend() {
+  static_cast<void>(cudaDeviceSynchronize());  // so that the lock is not held for long
+  bool lent = false;
+  {
+    const std::lock_guard lock(mutex_);
+    lent = regions_.lend();
+  }
+  if (lent) limit_native();
+  return lent;
+}
+
+Status CudaStepAllocator::make_room(Bytes bytes) {
+  static_cast<void>(cudaDeviceSynchronize());
+  native_.emptyCache({0, 0});
+  // What was reserved beside pages that were lent is none of the step's that comes.
+  native_.resetPeakStats(device_);
+  constexpr std::size_t kAll = 0;  // c10::CachingAllocator::StatType::AGGREGATE
+  const Bytes reserved = native_.getDeviceStats(device_).reserved_bytes[kAll].current;
+  const std::lock_guard lock(mutex_);
+  if (limit_ == 0 || reserved + regions_.bytes() + bytes <= limit_) return Unit{};
+  return Error{
+      ErrorCode::condition,
+      format_bytes(reserved) + " beside it are used, and the limit is " + format_bytes(limit_), "",
+      "", ""};
 }
 
 Result<c10::DataPtr> CudaStepAllocator::take_lasting(PlannedRegion& region, Bytes bytes) {

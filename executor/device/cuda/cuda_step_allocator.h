@@ -43,6 +43,9 @@ class CudaStepAllocator final : public c10::cuda::CUDACachingAllocator::CUDAAllo
   void add_region(std::shared_ptr<PlannedRegion> region) override;
   void close_region(const PlannedRegion& region) override;
   [[nodiscard]] Result<c10::DataPtr> take_lasting(PlannedRegion& region, Bytes bytes) override;
+  [[nodiscard]] bool lend() override;
+  [[nodiscard]] Status make_room(Bytes bytes) override;
+  void regions_changed() override { limit_native(); }
   [[nodiscard]] std::mutex& region_lock() override { return mutex_; }
   [[nodiscard]] std::int64_t current_stream() const override;
 
@@ -115,6 +118,9 @@ class CudaStepAllocator final : public c10::cuda::CUDACachingAllocator::CUDAAllo
       : native_(native), allocations_(allocations), device_(device) {}
   // From the calling thread's region, or null.
   [[nodiscard]] std::byte* from_region(std::size_t bytes);
+  // What the native allocator gives; where it has nothing left, once regions have lent their pages.
+  template <class Allocate>
+  auto from_native(Allocate&& allocate) -> decltype(allocate());
   // Of an allocator without a tracker: what it gave, if it is of the device.
   void* counted(void* data, std::size_t bytes);
   // Whether it lies in a region; then it is freed.

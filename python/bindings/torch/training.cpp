@@ -147,6 +147,7 @@ class PlannedLoop {
     figures["conflicts"] = report->conflicts;
     figures["unforeseen"] = report->unforeseen;
     figures["surprises"] = report->surprises;
+    figures["lent"] = report->lent;
     return figures;
   }
   [[nodiscard]] bool has_updates() const { return has_updates_; }

@@ -474,7 +474,8 @@ class Run:
 
         bytes taken from the driver or the system, older_bytes of what is older than the steps and lies there, setup_ns;
         how many allocations were served there, were conflicts (somebody still had some of their bytes) or unforeseen,
-        which PyTorch's allocator had to serve; surprises: the first of these, in words.
+        which PyTorch's allocator had to serve; surprises: the first of these, in words; lent: how often pages were
+        given back between steps, for an evaluation or the like, as the device had nothing else.
         """
         keyed = self._of(key)
         return keyed.planned.memory() if keyed.planned is not None else None
@@ -503,6 +504,8 @@ class Run:
             lines.append(f"Not in the plan's memory: {memory['unforeseen']} allocations that were not foreseen, "
                          f"{memory['conflicts']} whose place was still in use.")
             lines.extend(f"  {surprise}" for surprise in memory["surprises"])
+        if memory and memory["lent"]:
+            lines.append(f"Its pages were lent between steps {memory['lent']} times: the device had no others.")
         lines.append(f"Saved tensors copied out: {last.offloaded_bytes:,} bytes a step.")
         if not last.on_plan:
             lines.append(f"The last one left the plan: {last.first_difference}.")

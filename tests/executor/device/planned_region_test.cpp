@@ -56,6 +56,58 @@ TEST(PlannedRegion, WhatAnotherStreamUsesIsHandedOutInTheNextPeriod) {
   EXPECT_EQ(pages.allocate(), first);
 }
 
+TEST(PlannedRegion, LendsWhatNothingLiesInBetweenPeriods) {
+  const TwoPages pages;
+  PlannedRegion& region = *pages.region;
+  region.begin_period(0);
+  std::byte* const kept = pages.allocate();
+  std::byte* const freed = pages.allocate();
+  ASSERT_TRUE(kept != nullptr && freed != nullptr);
+  *kept = std::byte{7};
+  region.free(freed);
+  EXPECT_FALSE(region.can_lend()) << "a period goes on";
+  region.server().end_period();
+  ASSERT_TRUE(region.can_lend());
+  region.lend();
+  EXPECT_EQ(region.bytes(), kPage);
+  EXPECT_EQ(region.lent_bytes(), kPage);
+  EXPECT_FALSE(region.can_lend());
+  EXPECT_EQ(*kept, std::byte{7});
+  EXPECT_EQ(region.allocate(kPage, {kStepAllocation, 0}), nullptr) << "between periods";
+  testing::or_throw(region.map_rest());
+  EXPECT_EQ(region.bytes(), 2 * kPage);
+  EXPECT_EQ(region.lent_bytes(), 0);
+  EXPECT_EQ(region.times_lent(), 1);
+  EXPECT_EQ(*kept, std::byte{7});
+  region.free(kept);
+  region.begin_period(0);
+  EXPECT_EQ(pages.allocate(), kept);
+  std::byte* const again = pages.allocate();
+  ASSERT_EQ(again, freed);
+  *again = std::byte{1};  // it is there
+  EXPECT_EQ(*again, std::byte{1});
+}
+
+TEST(PlannedRegion, LendsNothingThatIsFreedMeanwhileTwice) {
+  const TwoPages pages;
+  PlannedRegion& region = *pages.region;
+  region.begin_period(0);
+  std::byte* const kept = pages.allocate();
+  region.server().end_period();
+  region.lend();
+  region.free(kept);
+  EXPECT_EQ(region.bytes(), kPage) << "its page is there until the next time";
+  testing::or_throw(region.map_rest());
+  region.lend();
+  EXPECT_EQ(region.bytes(), 0);
+  testing::or_throw(region.map_rest());
+  region.begin_period(0);
+  std::byte* const first = pages.allocate();
+  ASSERT_EQ(first, kept);
+  *first = std::byte{1};
+  EXPECT_EQ(*first, std::byte{1});
+}
+
 TEST(PlannedRegion, IsOverOnceWhatWasKeptIsGone) {
   for (const bool elsewhere : {false, true}) {
     SCOPED_TRACE(elsewhere);

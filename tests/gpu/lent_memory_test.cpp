@@ -1,0 +1,143 @@
+// Planned memory on a GPU that has no room beside it: pages are lent between steps.
+#include <ATen/Functions.h>
+#include <c10/util/Exception.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "executor/device/step_memory.h"
+#include "executor/planned_step.h"
+#include "simulator/replay/replay.h"
+#include "simulator/schedule/schedule.h"
+#include "tests/profiler_torch/hand_step.h"
+#include "tests/profiler_torch/twin_sessions.h"
+#include "tests/support/or_throw.h"
+
+namespace stowage {
+namespace {
+
+constexpr const char* kModel = "mlp:layers=4,width=256";
+
+// A model and its plan, whose parameters stream.
+struct Planned {
+  Planned() {
+    simulator::Schedule schedule = twins.stream(simulator::ParameterPlan::Stream::always, 1);
+    schedule.placement = simulator::PlacementMode::planned;
+    plan = testing::or_throw(executor::PlannedStep::create(
+        twins.device(), twins.shared_trace(), std::move(schedule), twins.planned().parameters(),
+        {.older = twins.planned().older_tensors()}));
+  }
+  void expect_same_step() { static_cast<void>(twins.expect_same_step(*plan, next++)); }
+  testing::TwinSessions twins{kModel, 4096, "adamw"};
+  std::unique_ptr<executor::PlannedStep> plan;
+  std::int64_t next = 0;
+};
+
+class LentMemory : public ::testing::Test {
+ protected:
+  void TearDown() override { device().set_memory_limit(0); }
+  static executor::Device& device() { return testing::hand_device(); }
+  // What is not used does not count.
+  static Bytes reserved() {
+    device().release_cache();
+    return device().memory().reserved;
+  }
+  static at::Tensor make(Bytes bytes) {
+    return at::empty({bytes}, at::TensorOptions(device().torch_device()).dtype(at::kByte));
+  }
+};
+
+TEST_F(LentMemory, WhatIsStillThereKeepsTheNextStepOut) {
+  Planned model;
+  model.expect_same_step();
+  const Bytes whole = model.plan->memory()->bytes();
+  device().set_memory_limit(reserved());
+  at::Tensor evaluated = make(whole / 2);
+  EXPECT_LT(model.plan->memory()->bytes(), whole / 2);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const std::string error = testing::error_of([&] { model.plan->begin_step(); });
+    EXPECT_NE(error.find("of the plan's memory were lent and cannot come back"), std::string::npos)
+        << error;
+    EXPECT_NE(error.find("free what was made between steps"), std::string::npos) << error;
+  }
+  EXPECT_THROW(model.plan->begin_step(), c10::OutOfMemoryError);
+  evaluated.reset();
+  model.expect_same_step();
+  EXPECT_EQ(model.plan->memory()->bytes(), whole);
+  EXPECT_EQ(model.plan->memory()->report().conflicts, 0);
+  EXPECT_EQ(model.plan->memory()->report().unforeseen, 0);
+}
+
+// What a step reserves is known ahead, whatever was made of its pages meanwhile.
+TEST_F(LentMemory, AStepBehindItPeaksAsEver) {
+  Planned model;
+  model.expect_same_step();
+  const executor::StepReport before = model.twins.expect_same_step(*model.plan, 1).report;
+  device().set_memory_limit(reserved());
+  static_cast<void>(make(model.plan->memory()->bytes() / 2));
+  EXPECT_EQ(model.plan->memory()->lent(), 1);
+  const executor::StepReport behind = model.twins.expect_same_step(*model.plan, 2).report;
+  EXPECT_EQ(behind.memory.reserved, before.memory.reserved);
+  EXPECT_LE(behind.memory.peak_reserved, device().memory().reserved);
+}
+
+TEST_F(LentMemory, IsNotLentInAStep) {
+  Planned model;
+  model.expect_same_step();
+  const Bytes whole = model.plan->memory()->bytes();
+  device().set_memory_limit(reserved());
+  model.plan->begin_step();
+  EXPECT_THROW(static_cast<void>(make(whole / 2)), c10::OutOfMemoryError);
+  EXPECT_EQ(model.plan->memory()->bytes(), whole);
+  model.plan->abort_step();
+  EXPECT_EQ(make(whole / 2).numel(), whole / 2);
+}
+
+// A second plan, too: each has the pages in its own steps.
+TEST_F(LentMemory, TwoPlansTakeTurnsWhereOneHasRoom) {
+  Planned one;
+  Planned two;
+  one.expect_same_step();
+  two.expect_same_step();
+  const Bytes whole = one.plan->memory()->bytes();
+  ASSERT_EQ(two.plan->memory()->bytes(), whole);
+  const Bytes both = reserved();
+  device().set_memory_limit(both);
+  static_cast<void>(make(whole / 2));
+  const Bytes idle = whole - one.plan->memory()->bytes();
+  device().set_memory_limit(both - idle / 2);
+  const std::int64_t lent = one.plan->memory()->lent();
+  for (int turn = 0; turn < 3; ++turn) {
+    one.expect_same_step();
+    EXPECT_EQ(one.plan->memory()->bytes(), whole);
+    EXPECT_LT(two.plan->memory()->bytes(), whole);
+    two.expect_same_step();
+    EXPECT_EQ(two.plan->memory()->bytes(), whole);
+    EXPECT_LT(one.plan->memory()->bytes(), whole);
+  }
+  EXPECT_EQ(one.plan->memory()->lent(), lent + 3);
+}
+
+// While it is made as well.
+TEST_F(LentMemory, MakesRoomForAnotherPlan) {
+  Planned one;
+  one.expect_same_step();
+  testing::TwinSessions twins(kModel, 4096, "adamw");
+  const Bytes whole = one.plan->memory()->bytes();
+  device().set_memory_limit(reserved() + whole / 2);
+  simulator::Schedule schedule =
+      simulator::resident_schedule(twins.index(), simulator::PlacementMode::planned);
+  auto another = testing::or_throw(executor::PlannedStep::create(
+      twins.device(), twins.shared_trace(), std::move(schedule), twins.planned().parameters(),
+      {.older = twins.planned().older_tensors()}));
+  EXPECT_LE(reserved(), device().memory().reserved);
+  static_cast<void>(twins.expect_same_step(*another, 0));
+  another.reset();
+  one.expect_same_step();
+}
+
+}  // namespace
+}  // namespace stowage
