@@ -141,6 +141,8 @@ class Device {
   // What the device's libraries keep for themselves until they need it again (cuBLAS: workspaces
   // of each thread and stream) is freed. Waits for the device. Which they were.
   virtual std::vector<LibraryWorkspace> release_workspaces() = 0;
+  // Serials of the allocations that are such workspaces now.
+  [[nodiscard]] virtual std::vector<std::int64_t> workspace_serials() const { return {}; }
   // They are there again, as far as there is memory, wherever the calling thread's allocations lie.
   virtual void take_workspaces(const std::vector<LibraryWorkspace>& workspaces) = 0;
   // Used of the device's memory, as its driver says: the context and other programs included. -1 =

@@ -7,27 +7,6 @@ namespace stowage::profiler {
 
 namespace {
 
-// Storages that existed before the step, that nobody registered, and that no op of the step is
-// given: what libraries took in the warm-up and use behind the ops' backs, as cuBLAS does.
-std::vector<StorageId> unclaimed_at_begin(const RawPass& raw, const TraceRows& rows) {
-  const Storages& storages = rows.trace.storages;
-  std::vector<bool> claimed(storages.size(), false);
-  const auto claim = [&](const RawView& view) {
-    const StorageId row = rows.storage_of(view.serial);
-    if (row.valid()) claimed[row.index()] = true;
-  };
-  for (const RawOp& op : raw.ops) {
-    for (const RawUse& use : op.uses) claim(use.view);
-  }
-  for (const RawSaved& saved : raw.saved) claim(saved.view);
-  std::vector<StorageId> unclaimed;
-  for (std::size_t i = 0; i < storages.size(); ++i) {
-    if (storages.alloc_event[i].valid() || claimed[i]) continue;
-    if (storages.storage_class[i] == StorageClass::other) unclaimed.push_back(StorageId(i));
-  }
-  return unclaimed;
-}
-
 void classify(const RawPass& raw, TraceRows& rows) {
   Trace& trace = rows.trace;
   Storages& storages = trace.storages;
@@ -40,11 +19,6 @@ void classify(const RawPass& raw, TraceRows& rows) {
     set(StorageId(i),
         storages.free_event[i].valid() ? StorageClass::temporary : StorageClass::output,
         Evidence::data_flow);
-  }
-  if (trace.env.device == "cuda") {
-    for (const StorageId row : unclaimed_at_begin(raw, rows)) {
-      set(row, StorageClass::workspace, Evidence::data_flow);
-    }
   }
   for (const StorageId storage : trace.saved.storage) {
     if (storage.valid() && storages.alloc_event[storage.index()].valid()) {

@@ -7,8 +7,8 @@
 
 namespace stowage::profiler {
 
-// Fills the classes and evidence of storages made in the step and, on a GPU, of libraries'
-// workspaces (made before it), Layers::parameter_bytes, the tables uses and peaks. Precondition:
+// Fills the classes and evidence of storages made in the step, Layers::parameter_bytes, the tables
+// uses and peaks. Precondition:
 // every other table is complete. Cost: O(records).
 void add_conclusions(const RawPass& structure, const CleanPass& clean, TraceRows& rows);
 

@@ -160,7 +160,11 @@ void StepRecorder::add_live_at_begin(const std::unordered_map<std::int64_t, RawS
     std::sort(live.begin(), live.end(),
               [](const RawStorage& a, const RawStorage& b) { return a.serial < b.serial; });
   }
+  const std::vector<std::int64_t> workspaces = device_.workspace_serials();
   for (RawStorage& storage : live) {
+    if (std::find(workspaces.begin(), workspaces.end(), storage.serial) != workspaces.end()) {
+      storage.storage_class = StorageClass::workspace;
+    }
     const auto known = classes.find(storage.serial);
     if (known == classes.end()) continue;
     storage.storage_class = known->second.storage_class;

@@ -14,6 +14,10 @@ void add_reserved(const Simulation& simulation, simulator::PlacementMode placeme
     table.row({"planned memory", format_bytes(before.planned.bytes, units),
                format_bytes(after.planned.bytes, units),
                relative(after.planned.bytes, before.planned.bytes)});
+    // No placement takes fewer bytes.
+    table.row({"planned, at least", format_bytes(before.planned.lower_bound, units),
+               format_bytes(after.planned.lower_bound, units),
+               relative(after.planned.lower_bound, before.planned.lower_bound)});
   };
   const bool is_planned = placement == simulator::PlacementMode::planned;
   if (is_planned) planned();

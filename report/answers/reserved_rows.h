@@ -8,7 +8,8 @@
 
 namespace stowage::report {
 
-// Two rows (what, resident, replayed, change), that of the plan's own memory first. None where the
+// Rows (what, resident, replayed, change): planned memory and the fewest bytes that any placement
+// takes, the caching allocator; that of the plan's own memory first. None where the
 // trace's device has no such counter.
 void add_reserved(const Simulation& simulation, simulator::PlacementMode placement,
                   TextTable& table, ByteUnits units = ByteUnits::decimal);

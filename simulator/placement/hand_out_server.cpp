@@ -134,7 +134,8 @@ std::int32_t HandOutServer::unforeseen(Bytes bytes) {
   ++report_.unforeseen;
   if (report_.first_unforeseen.size() < HandOutReport::kMostNamed) {
     const std::vector<HandOut>& all = hand_outs();
-    report_.first_unforeseen.push_back({next_ < all.size() ? all[next_].event : EventId(), bytes, {}});
+    report_.first_unforeseen.push_back(
+        {next_ < all.size() ? all[next_].event : EventId(), bytes, {}});
   }
   return -1;
 }

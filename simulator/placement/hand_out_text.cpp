@@ -48,8 +48,7 @@ std::vector<std::string> surprises_text(const Trace& trace, const HandOutReport&
   }
   for (const HandOutReport::Unforeseen& each : report.first_unforeseen) {
     add(format_bytes(each.bytes) + (each.op.empty() ? "" : " of " + each.op) +
-        " were not foreseen, ahead of " +
-        allocation_at(trace, each.ahead_of));
+        " were not foreseen, ahead of " + allocation_at(trace, each.ahead_of));
   }
   std::vector<std::string> lines;
   for (const auto& [text, times] : counted) {

@@ -39,7 +39,9 @@ OutsideMemory outside_memory(const Trace& trace) {
       const std::size_t s = storage.index();
       const bool lasts = !storages.alloc_event[s].valid() && !storages.free_event[s].valid();
       if (!lasts || storages.evidence[s] == Evidence::registered) continue;
-      if (!is_adopted && !is_given[s]) continue;  // a library's workspace, which moves
+      // A library's, which moves. Older recordings say so of what is somebody's, too.
+      const bool is_workspace = storages.storage_class[s] == StorageClass::workspace;
+      if (is_workspace && !is_adopted && !is_given[s]) continue;
       outside.is_storage[s] = true;
     } else if (!is_adopted) {
       continue;

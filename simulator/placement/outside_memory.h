@@ -2,8 +2,8 @@
 // planned step's memory. A program hands a planned step its parameters, buffers and optimizer
 // state; everything else that is older than that (another model, a batch that every step uses, a
 // copy of the weights, DDP's buckets) stays where it is, and counts against a budget all the same.
-// Of what was there before anybody listened (Quality::adopted_allocations) that is all, of what
-// came later what ops are given: the rest are libraries' workspaces, which move.
+// Not so libraries' workspaces of after the beginning of listening (rows of the setup behind
+// Quality::adopted_allocations; of class workspace, or of no storage): they move.
 #pragma once
 
 #include <vector>

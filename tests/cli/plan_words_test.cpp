@@ -131,6 +131,7 @@ TEST(PlanWords, ABudgetThatIsNoCardSaysSoFirst) {
 TEST(PlanWords, TwoFiguresOfReservedBytesAreExplained) {
   const std::string trace = sample("mlp-l6-fp32-h200");
   EXPECT_THAT(words_of({trace, "--budget", "60%"}), HasSubstr("The plan runs in planned memory"));
+  EXPECT_THAT(words_of({trace, "--budget", "60%"}), HasSubstr("\n  planned, at least "));
   EXPECT_THAT(words_of({trace, "--budget", "60%", "--placement", "caching"}),
               HasSubstr("The plan runs in the caching allocator's memory"));
   EXPECT_THAT(words_of({sample("mlp-l6-fp32-cpu"), "--budget", "60%"}),

@@ -30,10 +30,23 @@ struct Planned {
         twins.device(), twins.shared_trace(), std::move(schedule), twins.planned().parameters(),
         {.older = twins.planned().older_tensors()}));
   }
-  void expect_same_step() { static_cast<void>(twins.expect_same_step(*plan, next++)); }
+  // Ours under the limit that there is, the twin's without.
+  executor::StepReport expect_same_step(Bytes limit) {
+    twins.device().set_memory_limit(limit);
+    const testing::TwinSessions::Result ours = twins.run_planned(*plan, next);
+    EXPECT_EQ(ours.error, "");
+    whole_in_step = plan->memory()->bytes();
+    twins.device().set_memory_limit(0);
+    EXPECT_EQ(twins.run_twin(next++).loss, ours.loss);
+    twins.expect_same_state(*plan);
+    twins.device().release_cache();
+    twins.device().set_memory_limit(limit);
+    return ours.report;
+  }
   testing::TwinSessions twins{kModel, 4096, "adamw"};
   std::unique_ptr<executor::PlannedStep> plan;
   std::int64_t next = 0;
+  Bytes whole_in_step = 0;
 };
 
 class LentMemory : public ::testing::Test {
@@ -52,9 +65,10 @@ class LentMemory : public ::testing::Test {
 
 TEST_F(LentMemory, WhatIsStillThereKeepsTheNextStepOut) {
   Planned model;
-  model.expect_same_step();
+  model.expect_same_step(0);
   const Bytes whole = model.plan->memory()->bytes();
-  device().set_memory_limit(reserved());
+  const Bytes limit = reserved();
+  device().set_memory_limit(limit);
   at::Tensor evaluated = make(whole / 2);
   EXPECT_LT(model.plan->memory()->bytes(), whole / 2);
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -65,8 +79,8 @@ TEST_F(LentMemory, WhatIsStillThereKeepsTheNextStepOut) {
   }
   EXPECT_THROW(model.plan->begin_step(), c10::OutOfMemoryError);
   evaluated.reset();
-  model.expect_same_step();
-  EXPECT_EQ(model.plan->memory()->bytes(), whole);
+  model.expect_same_step(limit);
+  EXPECT_EQ(model.whole_in_step, whole);
   EXPECT_EQ(model.plan->memory()->report().conflicts, 0);
   EXPECT_EQ(model.plan->memory()->report().unforeseen, 0);
 }
@@ -74,19 +88,23 @@ TEST_F(LentMemory, WhatIsStillThereKeepsTheNextStepOut) {
 // What a step reserves is known ahead, whatever was made of its pages meanwhile.
 TEST_F(LentMemory, AStepBehindItPeaksAsEver) {
   Planned model;
-  model.expect_same_step();
-  const executor::StepReport before = model.twins.expect_same_step(*model.plan, 1).report;
-  device().set_memory_limit(reserved());
+  model.expect_same_step(0);
+  const executor::StepReport before = model.expect_same_step(0);
+  const Bytes limit = reserved();
+  device().set_memory_limit(limit);
   static_cast<void>(make(model.plan->memory()->bytes() / 2));
   EXPECT_EQ(model.plan->memory()->lent(), 1);
-  const executor::StepReport behind = model.twins.expect_same_step(*model.plan, 2).report;
+  device().reset_peak();
+  const executor::StepReport behind = model.expect_same_step(limit);
+  EXPECT_EQ(model.plan->memory()->lent(), 1);
   EXPECT_EQ(behind.memory.reserved, before.memory.reserved);
-  EXPECT_LE(behind.memory.peak_reserved, device().memory().reserved);
+  EXPECT_EQ(behind.memory.peak_reserved, behind.memory.reserved);
+  EXPECT_LE(behind.memory.reserved, limit);
 }
 
 TEST_F(LentMemory, IsNotLentInAStep) {
   Planned model;
-  model.expect_same_step();
+  model.expect_same_step(0);
   const Bytes whole = model.plan->memory()->bytes();
   device().set_memory_limit(reserved());
   model.plan->begin_step();
@@ -100,22 +118,24 @@ TEST_F(LentMemory, IsNotLentInAStep) {
 TEST_F(LentMemory, TwoPlansTakeTurnsWhereOneHasRoom) {
   Planned one;
   Planned two;
-  one.expect_same_step();
-  two.expect_same_step();
+  one.expect_same_step(0);
+  two.expect_same_step(0);
   const Bytes whole = one.plan->memory()->bytes();
-  ASSERT_EQ(two.plan->memory()->bytes(), whole);
+  const Bytes whole_of_two = two.plan->memory()->bytes();
   const Bytes both = reserved();
   device().set_memory_limit(both);
   static_cast<void>(make(whole / 2));
+  EXPECT_LT(two.plan->memory()->bytes(), whole_of_two);
   const Bytes idle = whole - one.plan->memory()->bytes();
-  device().set_memory_limit(both - idle / 2);
+  ASSERT_GT(idle, whole / 2);
+  const Bytes limit = both - idle / 2;
   const std::int64_t lent = one.plan->memory()->lent();
   for (int turn = 0; turn < 3; ++turn) {
-    one.expect_same_step();
-    EXPECT_EQ(one.plan->memory()->bytes(), whole);
-    EXPECT_LT(two.plan->memory()->bytes(), whole);
-    two.expect_same_step();
-    EXPECT_EQ(two.plan->memory()->bytes(), whole);
+    one.expect_same_step(limit);
+    EXPECT_EQ(one.whole_in_step, whole);
+    EXPECT_LT(two.plan->memory()->bytes(), whole_of_two);
+    two.expect_same_step(limit);
+    EXPECT_EQ(two.whole_in_step, whole_of_two);
     EXPECT_LT(one.plan->memory()->bytes(), whole);
   }
   EXPECT_EQ(one.plan->memory()->lent(), lent + 3);
@@ -124,19 +144,21 @@ TEST_F(LentMemory, TwoPlansTakeTurnsWhereOneHasRoom) {
 // While it is made as well.
 TEST_F(LentMemory, MakesRoomForAnotherPlan) {
   Planned one;
-  one.expect_same_step();
+  one.expect_same_step(0);
   testing::TwinSessions twins(kModel, 4096, "adamw");
   const Bytes whole = one.plan->memory()->bytes();
-  device().set_memory_limit(reserved() + whole / 2);
+  ASSERT_GT(whole, Bytes{64} << 20);
+  device().set_memory_limit(2 * whole);  // what the other takes is more: nothing of it streams
   simulator::Schedule schedule =
       simulator::resident_schedule(twins.index(), simulator::PlacementMode::planned);
   auto another = testing::or_throw(executor::PlannedStep::create(
       twins.device(), twins.shared_trace(), std::move(schedule), twins.planned().parameters(),
       {.older = twins.planned().older_tensors()}));
-  EXPECT_LE(reserved(), device().memory().reserved);
+  EXPECT_EQ(one.plan->memory()->lent(), 1);
+  device().set_memory_limit(0);
   static_cast<void>(twins.expect_same_step(*another, 0));
   another.reset();
-  one.expect_same_step();
+  one.expect_same_step(0);
 }
 
 }  // namespace

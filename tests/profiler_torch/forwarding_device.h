@@ -33,6 +33,9 @@ class ForwardingDevice : public executor::Device {
   [[nodiscard]] executor::SetupHistory setup_history() const override {
     return to_.setup_history();
   }
+  [[nodiscard]] std::vector<std::int64_t> workspace_serials() const override {
+    return to_.workspace_serials();
+  }
   void begin_first_step() override { to_.begin_first_step(); }
   void end_setup() override { to_.end_setup(); }
   [[nodiscard]] simulator::PageChoice page_choice() const override { return to_.page_choice(); }

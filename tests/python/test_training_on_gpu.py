@@ -41,9 +41,9 @@ def same_bits():
     torch.use_deterministic_algorithms(False)
 
 
-def train(**attach):
+def train(step=body, **attach):
     """Until some planned steps have been made; how many a recording takes hangs on the time of a step."""
-    loop = Loop(net, adamw, body, **attach)
+    loop = Loop(net, adamw, step, **attach)
     while len(loop.reports) < PLANNED:
         loop.step(len(loop.results))
     return loop
@@ -51,7 +51,7 @@ def train(**attach):
 
 def assert_as_plain(loop):
     loop.run.detach()
-    assert_equal(Loop(net, adamw, body).steps(len(loop.results)), loop)
+    assert_equal(Loop(net, adamw, loop.body).steps(len(loop.results)), loop)
 
 
 @pytest.mark.parametrize("attach", [{"budget": "60%"}, {"policy": "save_on_cpu"}, {"policy": "checkpoint"},
@@ -96,56 +96,75 @@ def test_what_the_next_step_still_holds_has_two_places():
     assert_equal(Loop(net, adamw, holding).steps(len(loop.results)), loop)
 
 
-@pytest.mark.parametrize("attach", [{"budget": "60%"}, {"policy": "layerwise"}], ids=["auto", "layerwise"])
-def test_an_evaluation_has_room_on_a_card_that_the_plan_fills(attach):
-    loop = train(**attach)
-    plain = Loop(net, adamw, body).steps(len(loop.results))
+def wide_body(model, optimizer, k):
+    """Most of its peak is what the step itself makes, so a plan of it can lend much."""
+    generator = torch.Generator().manual_seed(k)
+    x = torch.randn(8192, WIDTH, generator=generator).cuda()
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.item()
+
+
+def leave_free(mebibytes):
     gc.collect()
     torch.cuda.empty_cache()
+    return torch.empty(torch.cuda.mem_get_info()[0] - (mebibytes << 20), dtype=torch.uint8, device="cuda")
+
+
+def evaluate(model):
+    model.eval()
+    with torch.no_grad():
+        x = torch.randn(1024, WIDTH, generator=torch.Generator().manual_seed(99)).cuda()
+        result = model(x).cpu()
+    model.train()
+    return result, {name: each.cpu() for name, each in model.state_dict().items()}
+
+
+@pytest.mark.parametrize("attach", [{"budget": "60%"}, {"policy": "layerwise"}], ids=["auto", "layerwise"])
+def test_an_evaluation_has_room_on_a_card_that_the_plan_fills(attach):
+    loop = train(wide_body, **attach)
     whole = loop.run.planned_memory()["bytes"]
-    filler = torch.empty(torch.cuda.mem_get_info()[0] - (16 << 20), dtype=torch.uint8, device="cuda")
-    for repeat in range(1, 3):
-        with torch.no_grad():
-            x = torch.randn(4096, WIDTH, generator=torch.Generator().manual_seed(99)).cuda()
-            for each in (loop, plain):
-                each.model.eval()
+    evaluated = []
+    filler = leave_free(4)
+    try:
+        for repeat in range(1, 3):
             loop.run.materialise()
-            evaluated = loop.model(x)
-            assert loop.run.planned_memory()["lent"] == repeat
-            assert loop.run.planned_memory()["bytes"] < whole
-            saved = {name: each.cpu() for name, each in loop.model.state_dict().items()}
-            del x
-        assert_equal(plain, loop)  # its optimizer's state too
-        for name, each in plain.model.state_dict().items():
-            assert torch.equal(saved[name], each.cpu()), name
-        assert evaluated.isfinite().all()
-        del evaluated
-        for each in (loop, plain):
-            each.model.train()
-        loop.step(len(loop.results))
-        plain.step(len(plain.results))
-        assert loop.run.planned_memory()["bytes"] == whole
+            evaluated.append(evaluate(loop.model))
+            memory = loop.run.planned_memory()
+            assert (memory["lent"], memory["bytes"] < whole) == (repeat, True), (memory, whole)
+            loop.step(len(loop.results))
+            assert loop.run.planned_memory()["bytes"] == whole
+    finally:
+        del filler
     assert_as_predicted_on_gpu(loop)
-    del filler
-    assert "lent" in loop.run.report()
+    assert "were lent between steps 2 times" in loop.run.report()
     loop.run.detach()
+    plain = Loop(net, adamw, wide_body).steps(len(loop.results) - 2)
+    for result, state in evaluated:
+        expected, plain_state = evaluate(plain.model)
+        assert torch.equal(result, expected)
+        for name, each in plain_state.items():
+            assert torch.equal(state[name], each), name
+        plain.step(len(plain.results))
     assert_equal(plain, loop)
 
 
 def test_what_an_evaluation_left_keeps_the_next_step_out_until_it_is_gone():
-    loop = train(budget="60%")
-    gc.collect()
-    torch.cuda.empty_cache()
-    filler = torch.empty(torch.cuda.mem_get_info()[0] - (16 << 20), dtype=torch.uint8, device="cuda")
-    kept = torch.empty(loop.run.planned_memory()["bytes"] // 3, dtype=torch.uint8, device="cuda")
-    for _ in range(2):
-        with pytest.raises(torch.OutOfMemoryError, match="free what was made between steps"):
-            with loop.run.step():
-                raise AssertionError("it does not begin")
-    del kept
-    loop.step(len(loop.results))
+    loop = train(wide_body, budget="60%")
+    filler = leave_free(4)
+    try:
+        kept = torch.empty(loop.run.planned_memory()["bytes"] // 2, dtype=torch.uint8, device="cuda")
+        for _ in range(2):
+            with pytest.raises(torch.OutOfMemoryError, match="free what was made between steps"):
+                with loop.run.step():
+                    raise AssertionError("it does not begin")
+        del kept
+        loop.step(len(loop.results))
+    finally:
+        del filler
     assert_as_predicted_on_gpu(loop)
-    del filler
     assert_as_plain(loop)
 
 

@@ -53,23 +53,26 @@ TEST(OutsideMemory, IsWhatNobodyHandsOver) {
   EXPECT_EQ(outside.bytes.reserved, 12 * kMiB + 2 * kMiB);
 }
 
-// What came behind the beginning of listening: a library's workspace, which no op is given and a
-// planned step moves, and a batch of the loop's, which it does not.
-TEST(OutsideMemory, OfWhatIsNotAdoptedIsWhatOpsAreGiven) {
+// What came behind the beginning of listening: a library's workspace, which a planned step moves,
+// and what it does not: a batch of the loop's, and another model that the step does not know.
+TEST(OutsideMemory, OfWhatIsNotAdoptedAllButWorkspaces) {
   stowage::testing::MicroTrace t;
-  const StorageId workspace = t.existing(kMiB, StorageClass::other);
+  const StorageId workspace = t.existing(kMiB, StorageClass::workspace);
   const StorageId batch = t.existing(3 * kMiB, StorageClass::other);
+  const StorageId model = t.existing(5 * kMiB, StorageClass::other);
   t.set_up({500});
   t.begin_op();
   t.read(batch);
   t.end_op();
   Trace trace = t.finish();
-  trace.storages.evidence.assign(2, Evidence::none);
-  trace.quality.adopted_allocations = 1;  // what is gone
+  trace.storages.evidence.assign(3, Evidence::none);
+  trace.storages.evidence[workspace.index()] = Evidence::data_flow;  // of an older recording
+  trace.quality.adopted_allocations = 1;                             // what is gone
   const OutsideMemory outside = outside_memory(trace);
   EXPECT_FALSE(outside.is_storage[workspace.index()]);
   EXPECT_TRUE(outside.is_storage[batch.index()]);
-  EXPECT_EQ(outside.bytes.active, 3 * kMiB);
+  EXPECT_TRUE(outside.is_storage[model.index()]);
+  EXPECT_EQ(outside.bytes.active, 8 * kMiB);
 }
 
 TEST(OutsideMemory, OfBlocksBelowTenMiBIsInSegmentsOfTwenty) {
@@ -78,16 +81,16 @@ TEST(OutsideMemory, OfBlocksBelowTenMiBIsInSegmentsOfTwenty) {
   EXPECT_EQ(outside_memory(process.trace).bytes.reserved, 20 * kMiB + 2 * kMiB);
 }
 
-// A program that was listened to from its start: no op is given the batch, and the 12 MB have no
-// storage, as workspaces have none.
-TEST(OutsideMemory, OfWhatIsNotGivenIsNothingWhereAllWasCountedFromTheStart) {
+// A program that was listened to from its start: the 12 MB have no storage, as a workspace of a
+// file without them.
+TEST(OutsideMemory, OfWhatHasNoStorageIsNothingWhereAllWasCountedFromTheStart) {
   Process process;
   process.trace.quality.adopted_allocations = 0;
   const OutsideMemory outside = outside_memory(process.trace);
-  EXPECT_EQ(std::count(outside.is_storage.begin(), outside.is_storage.end(), true), 0);
-  EXPECT_EQ(std::count(outside.is_setup.begin(), outside.is_setup.end(), true), 0);
-  EXPECT_EQ(outside.bytes.active + outside.bytes.reserved, 0);
-  EXPECT_EQ(process.planned().live.ranges.size(), 4U);
+  EXPECT_TRUE(outside.is_storage[process.batch.index()]);
+  EXPECT_EQ(outside.is_setup, (std::vector<bool>{false, false, true}));
+  EXPECT_EQ(outside.bytes.active, 1024);
+  EXPECT_EQ(process.planned().live.ranges.size(), 3U);
 }
 
 // DDP makes its buckets anew in its second step, which may be the first that is recorded.

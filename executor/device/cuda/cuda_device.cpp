@@ -254,10 +254,12 @@ simulator::PageChoice CudaDevice::page_choice() const {
 
 Result<std::unique_ptr<StepMemory>> CudaDevice::step_memory(simulator::MemoryLayout layout) {
   const Bytes bytes = layout.placement.bytes();
-  if (const Bytes limit = allocator_.limit(); limit > 0 && bytes > limit) {
+  const Bytes limit = allocator_.limit();
+  const auto fits = [&] { return limit == 0 || bytes + allocator_.region_bytes() <= limit; };
+  if (!fits() && !(allocator_.lend() && fits())) {
     return Error{ErrorCode::condition,
-                 "planned memory of " + format_bytes(bytes) + " is above the limit of " +
-                     format_bytes(limit),
+                 "planned memory of " + format_bytes(bytes + allocator_.region_bytes()) +
+                     " is above the limit of " + format_bytes(limit),
                  "", "", "plan for less, or allow more"};
   }
   Result<std::unique_ptr<PagedMemory>> pages = CudaPages::create(index_, layout);
@@ -283,6 +285,18 @@ std::vector<LibraryWorkspace> CudaDevice::release_workspaces() {
   }
   at::cuda::clearCublasWorkspaces();
   return workspaces;
+}
+
+std::vector<std::int64_t> CudaDevice::workspace_serials() const {
+  std::vector<std::int64_t> serials;
+  for (const WorkspaceKind& kind : workspace_kinds()) {
+    const std::shared_lock lock(kind.kept.mutex);
+    for (const auto& [key, memory] : kind.kept.map) {
+      const std::int64_t serial = allocations_.serial_of(memory.get());
+      if (serial >= 0) serials.push_back(serial);
+    }
+  }
+  return serials;
 }
 
 void CudaDevice::take_workspaces(const std::vector<LibraryWorkspace>& workspaces) {

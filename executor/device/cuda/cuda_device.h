@@ -67,6 +67,7 @@ class CudaDevice final : public Device {
       simulator::MemoryLayout layout) override;
   void release_cache() override;
   std::vector<LibraryWorkspace> release_workspaces() override;
+  [[nodiscard]] std::vector<std::int64_t> workspace_serials() const override;
   void take_workspaces(const std::vector<LibraryWorkspace>& workspaces) override;
   [[nodiscard]] Bytes used_bytes() const override;
   [[nodiscard]] at::Tensor allocate_buffer(Bytes bytes, std::int64_t tag) override;
